@@ -1,0 +1,33 @@
+# What a user may choose, and what every target of the project is compiled with.
+option(GPUNN_BUILD_TESTS "Build the tests" ON)
+option(GPUNN_WARNINGS_AS_ERRORS "Treat warnings as errors" OFF)
+set(GPUNN_SANITIZE "" CACHE STRING "Sanitizers, as in -fsanitize=: address,undefined or thread")
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+# One bin and one lib folder, so that a program in the build tree finds its plugins beside libgpunn.
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+
+find_program(GPUNN_CCACHE ccache)
+if(GPUNN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_C_COMPILER_LAUNCHER ${GPUNN_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${GPUNN_CCACHE})
+endif()
+
+add_library(gpunn_build_flags INTERFACE)
+target_compile_options(gpunn_build_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor
+                                                   $<$<BOOL:${GPUNN_WARNINGS_AS_ERRORS}>:-Werror>)
+if(GPUNN_SANITIZE)
+  target_compile_options(gpunn_build_flags INTERFACE -fsanitize=${GPUNN_SANITIZE} -fno-omit-frame-pointer
+                                                     -fno-sanitize-recover=all)
+  target_link_options(gpunn_build_flags INTERFACE -fsanitize=${GPUNN_SANITIZE})
+endif()

@@ -1,0 +1,133 @@
+#pragma once
+
+#include <gpunn/abi.h>
+#include <gpunn/experiment.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graph/graph.hpp"
+#include "plugins/plugin.hpp"
+
+namespace gpunn::execution {
+
+// A table of tensors in the form that crosses the ABI: packed row-major views.
+gpunn_tensor abi_tensor(const TensorType& type, void* data);
+
+struct BackendOptions {
+  int device = 0;
+  int threads = 0;  // 0: the backend's choice
+  Precision precision = Precision::fp32;
+  bool deterministic = false;
+};
+
+class Backend;
+
+// Device or pinned memory of a backend; freed with the buffer. Must not outlive the backend.
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(Buffer&& other) noexcept;
+  Buffer& operator=(Buffer&& other) noexcept;
+  ~Buffer();
+  void* data() const { return data_; }
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  friend class Backend;
+  Buffer(Backend* backend, int32_t kind, void* data, uint64_t bytes);
+  Backend* backend_ = nullptr;
+  int32_t kind_ = 0;
+  void* data_ = nullptr;
+  uint64_t bytes_ = 0;
+};
+
+// Who serves an op, or why nobody does.
+struct Placement {
+  int level = -1;  // index into the chain: 0 is the overlay on top; -1: nobody
+  uint64_t workspace_bytes = 0;
+  uint32_t flags = 0;
+  std::string reason;  // of each plugin in the chain, where nobody
+};
+
+// An op bound to one plugin and shape.
+class Kernel {
+ public:
+  Kernel() = default;
+  Kernel(Kernel&& other) noexcept;
+  Kernel& operator=(Kernel&& other) noexcept;
+  ~Kernel();
+  // Puts the op on the backend's stream. `what` names it in an error.
+  void enqueue(std::span<const gpunn_tensor> inputs, std::span<const gpunn_tensor> outputs, void* workspace,
+               const std::string& what);
+
+ private:
+  friend class Backend;
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// A plugin with its bases, opened on one device, with one stream that all of them share.
+class Backend {
+ public:
+  // Throws Error where the plugin or a base can't serve, or their memory domains differ.
+  Backend(const plugins::PluginRegistry& registry, const std::string& name, const BackendOptions& options = {});
+  ~Backend();
+  Backend(const Backend&) = delete;
+  Backend& operator=(const Backend&) = delete;
+
+  std::string name() const;
+  std::vector<std::string> chain() const;  // names, overlay first
+  const gpunn_device_info& info() const;   // of the base at the bottom, which owns memory and stream
+  bool can_capture() const;
+  const BackendOptions& options() const;
+
+  Placement place(const graph::OpSignature& signature) const;
+  // By the plugin of chain level `level`, which place() gave.
+  Kernel create(const graph::OpSignature& signature, int level);
+
+  Buffer allocate(uint64_t bytes, int32_t kind = GPUNN_MEMORY_DEVICE);
+  uint64_t allocated_bytes() const;  // device memory now held by buffers
+  int64_t allocations() const;       // ever made
+
+  // Blocking copies; any size, from and to ordinary host memory.
+  void upload(void* device, const void* host, uint64_t bytes);
+  void download(void* host, const void* device, uint64_t bytes);
+  void fill(void* device, uint8_t value, uint64_t bytes);  // on the stream
+  void synchronize();
+
+  // Milliseconds on the device between two marks on the stream.
+  class Timer;
+  std::unique_ptr<Timer> make_timer();
+
+  // Records what is enqueued until end_capture() and hands back something to launch; only if can_capture().
+  void begin_capture();
+  class Captured;
+  std::unique_ptr<Captured> end_capture();
+
+ private:
+  friend class Buffer;
+  friend class Kernel;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+class Backend::Timer {
+ public:
+  virtual ~Timer() = default;
+  virtual void start() = 0;
+  virtual void stop() = 0;
+  virtual double milliseconds() = 0;  // waits for stop to be reached
+};
+
+class Backend::Captured {
+ public:
+  virtual ~Captured() = default;
+  virtual void launch() = 0;
+};
+
+}  // namespace gpunn::execution

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "execution/backend.hpp"
+#include "execution/variables.hpp"
+#include "graph/graph.hpp"
+#include "graph/memory_plan.hpp"
+
+namespace gpunn::execution {
+
+// A program bound to a backend: each node has its kernel, each tensor its address. Running it allocates nothing, copies
+// nothing and waits for nothing.
+class Executable {
+ public:
+  // Values outside the arena are bound to `variables` by name, and created (zeroed) there where absent. `arena` must
+  // hold plan.arena_bytes and outlive the executable. Throws Error where nobody in the chain serves an op, with each
+  // plugin's reason.
+  Executable(Backend& backend, Variables& variables, const graph::Graph& graph, const graph::MemoryPlan& plan,
+             void* arena);
+  ~Executable();
+  Executable(Executable&&) noexcept;
+
+  // Enqueues every node, or launches the captured graph where all are capturable and the backend captures.
+  void run();
+  // Enqueues every node one by one and calls `after` behind each, with the stream synchronised.
+  void run_observed(const std::function<void(const graph::Node&)>& after);
+  // The address of a value, for reading it between nodes.
+  void* address(graph::ValueId id) const;
+  bool captured() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// Places every node: level and workspace by node. Throws as Executable does.
+std::vector<Placement> place_nodes(const Backend& backend, const graph::Graph& graph);
+
+}  // namespace gpunn::execution

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <gpunn/tensor_type.hpp>
+
+#include <cstddef>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "execution/backend.hpp"
+#include "graph/graph.hpp"
+
+namespace gpunn::execution {
+
+// Tensors that keep their content between steps and are shared by programs: parameters, gradients, optimizer states,
+// counters, tables, resident data. By name.
+class Variables {
+ public:
+  explicit Variables(Backend& backend);
+
+  // Zeroed. A second call with the same name must ask for the same type.
+  void* create(const std::string& name, const TensorType& type, graph::Storage storage);
+  bool contains(const std::string& name) const;
+  void* data(const std::string& name) const;  // throws Error where there is none
+  const TensorType& type(const std::string& name) const;
+  uint64_t bytes(graph::Storage storage) const;  // allocated for one kind
+
+  // Blocking. Sizes must match.
+  void write(const std::string& name, std::span<const std::byte> values);
+  std::vector<std::byte> read(const std::string& name) const;
+
+ private:
+  struct Entry {
+    TensorType type;
+    graph::Storage storage;
+    Buffer buffer;
+  };
+  Backend& backend_;
+  std::map<std::string, Entry> entries_;
+};
+
+}  // namespace gpunn::execution

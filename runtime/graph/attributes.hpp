@@ -1,0 +1,44 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+#include <vector>
+
+namespace gpunn::graph {
+
+// An op's attribute struct of ops.h as a value, whichever struct it is.
+class Attributes {
+ public:
+  Attributes() = default;
+
+  // Sets struct_size.
+  template <class T>
+  static Attributes of(T attrs) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    attrs.struct_size = sizeof(T);
+    Attributes result;
+    result.bytes_.resize(sizeof(T));
+    std::memcpy(result.bytes_.data(), &attrs, sizeof(T));
+    return result;
+  }
+
+  template <class T>
+  T as() const {
+    T attrs{};
+    std::memcpy(&attrs, bytes_.data(), std::min(sizeof(T), bytes_.size()));
+    attrs.struct_size = sizeof(T);
+    return attrs;
+  }
+
+  const void* data() const { return bytes_.empty() ? nullptr : bytes_.data(); }
+  std::size_t size() const { return bytes_.size(); }
+  bool operator==(const Attributes&) const = default;
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+}  // namespace gpunn::graph

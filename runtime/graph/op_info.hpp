@@ -1,0 +1,51 @@
+#pragma once
+
+#include <gpunn/error.hpp>
+#include <gpunn/ops.h>
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/graph.hpp"
+
+namespace gpunn::graph {
+
+class GradientContext;
+
+// What the runtime knows of an op of ops.h. One table a family in graph/ops/.
+struct OpInfo {
+  int32_t id = 0;
+  std::string_view name;  // "CONV2D"
+  int min_inputs = 0;
+  int max_inputs = 0;
+
+  // The output types. Throws Error on shapes that do not fit, with both.
+  std::vector<TensorType> (*infer)(const Attributes& attrs, std::span<const TensorType> inputs) = nullptr;
+
+  // For output i, the input whose memory it is; -1: memory of its own. Empty: all -1.
+  std::vector<int> in_place;
+  // For output i, the inputs whose memory it may take over if nobody reads them later, best first.
+  std::vector<std::vector<int>> may_alias;
+
+  // Appends the ops of the gradient; nullptr: none (nothing flows back).
+  void (*gradient)(GradientContext& context) = nullptr;
+  // For a composite: appends the core ops to `graph`, writing `outputs`; nullptr: a core op.
+  void (*decompose)(Graph& graph, const Node& node) = nullptr;
+
+  // Multiplications and additions of one run; nullptr: one an output element.
+  double (*flops)(const OpSignature& signature) = nullptr;
+  // "stride 2x2, pad 1x1"; nullptr: no attributes worth showing.
+  std::string (*describe)(const Attributes& attrs) = nullptr;
+
+  bool composite() const { return decompose != nullptr; }
+};
+
+// Throws Error for an id that the catalogue lacks.
+const OpInfo& op_info(int32_t id);
+// nullptr where there is none of this name (any case).
+const OpInfo* find_op(std::string_view name);
+std::vector<const OpInfo*> all_ops();
+
+}  // namespace gpunn::graph

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <gpunn/experiment.hpp>
+#include <gpunn/tensor_type.hpp>
+
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace gpunn {
+
+// One part of a data set, in host memory.
+struct Split {
+  TensorType samples;             // u8 or f32 [rows, C, H, W] or [rows, features]
+  std::vector<std::byte> values;  // samples.bytes()
+  std::vector<int32_t> labels;    // a class a row
+  int64_t rows() const { return samples.shape.empty() ? 0 : samples.shape[0]; }
+};
+
+struct Dataset {
+  std::string name;
+  std::string source;       // the files, or "synthetic, seed 1"
+  std::string fallback_of;  // the set that was asked for and not found; empty: this is it
+  Split train, test;
+  int64_t classes = 0;
+  std::vector<std::string> class_names;
+  std::vector<double> mean, stddev;  // by channel, of values scaled by 1/255 where u8
+};
+
+// Reads or makes the data set. Throws Error with ExitCode::missing, and every place looked in, where it is nowhere.
+Dataset load_dataset(const DataConfig& config);
+
+struct DatasetInfo {
+  std::string name;
+  std::string description;
+  bool synthetic = false;
+  std::filesystem::path found;  // empty: not on this machine
+  std::vector<std::filesystem::path> searched;
+};
+std::vector<DatasetInfo> list_datasets();
+
+struct DownloadProgress {
+  std::string file;
+  uint64_t bytes = 0;
+  uint64_t total = 0;  // 0: unknown
+};
+// Fetches a set into the user's cache folder, checks its digests, and returns the folder.
+std::filesystem::path download_dataset(const std::string& name,
+                                       const std::function<void(const DownloadProgress&)>& progress = {});
+
+// Reads a PNG, JPEG or binary PGM/PPM image as u8 [C, H, W], converted to `channels` and resized to `height` by `width`
+// (bilinear). For one channel a dark-on-light image is inverted where `invert_light_background` is set, as MNIST's
+// digits are light on dark.
+std::vector<uint8_t> read_image(const std::filesystem::path& file, int64_t channels, int64_t height, int64_t width,
+                                bool invert_light_background);
+
+}  // namespace gpunn

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gpunn {
+
+// Process exit codes, and the class of every error.
+enum class ExitCode : int {
+  done = 0,
+  failed = 1,
+  usage = 2,     // the command line, an experiment or a model is wrong
+  missing = 3,   // data, a plugin or a device is not there
+  diverged = 4,  // NaN or Inf in training
+  interrupted = 130,
+};
+
+// An error for the user: what() says what was expected, what was found, where, and what to do.
+class Error : public std::runtime_error {
+ public:
+  explicit Error(const std::string& message, ExitCode code = ExitCode::failed)
+      : std::runtime_error(message), code_(code) {}
+  ExitCode code() const noexcept { return code_; }
+
+ private:
+  ExitCode code_;
+};
+
+// A place in a file that a user wrote; line and column count from 1, 0 is unknown.
+struct SourceLocation {
+  std::string file;
+  int line = 0;
+  int column = 0;
+};
+
+struct Diagnostic {
+  SourceLocation where;
+  std::string message;
+  std::string text() const;  // "file.yaml:12:5: message"
+};
+
+// Everything that is wrong with a file, at once.
+class ConfigError : public Error {
+ public:
+  explicit ConfigError(std::vector<Diagnostic> diagnostics);
+  const std::vector<Diagnostic>& diagnostics() const noexcept { return diagnostics_; }
+
+ private:
+  std::vector<Diagnostic> diagnostics_;
+};
+
+}  // namespace gpunn

@@ -1,0 +1,133 @@
+#pragma once
+
+#include <gpunn/error.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gpunn {
+
+// An experiment as its YAML file gives it, defaults filled in. docs/experiments.md lists every key.
+
+enum class Precision { fp32, tf32, bf16 };
+enum class LossKind { cross_entropy, mean_squared_error };
+enum class OptimizerKind { sgd, adam, adamw, rmsprop };
+enum class ScheduleKind { constant, step, exponential, cosine, one_cycle };
+enum class Metric { loss, accuracy };
+
+// A layer's parameter, parsed but not yet checked against the layer's table.
+struct LayerParameter {
+  std::string name;
+  std::vector<std::string> values;  // one for a scalar
+  SourceLocation where;
+};
+
+struct LayerSpec {
+  std::string type;
+  std::string name;               // given, or "<type><ordinal>"
+  std::vector<std::string> from;  // names of the inputs; empty: the layer before
+  std::vector<LayerParameter> parameters;
+  SourceLocation where;
+};
+
+// A model file with its parameters put in and its repeats unrolled.
+struct ModelSpec {
+  std::filesystem::path file;
+  std::string name;
+  std::map<std::string, std::string> parameters;
+  std::vector<int64_t> input;  // [C, H, W] or [features]; empty: the data's
+  std::vector<LayerSpec> layers;
+  std::string text;  // the file as read, kept in checkpoints
+};
+
+struct DataConfig {
+  std::string dataset;         // mnist, fashion_mnist, digits, points
+  std::filesystem::path path;  // a folder to look in first; empty: none given
+  std::string offline_fallback;
+  int64_t batch_size = 128;
+  int64_t eval_batch_size = 0;  // 0: batch_size
+  bool shuffle = true;
+  bool drop_last = true;             // of training batches
+  std::vector<double> mean, stddev;  // by channel, of pixels scaled to [0, 1]; empty: the data set's own
+  int64_t train_limit = 0;           // only the first so many samples; 0: all
+  int64_t test_limit = 0;
+  uint64_t seed = 1;            // of the synthetic sets
+  int64_t synthetic_train = 0;  // sizes of the synthetic sets; 0: the set's own
+  int64_t synthetic_test = 0;
+};
+
+struct OptimizerConfig {
+  OptimizerKind kind = OptimizerKind::sgd;
+  double learning_rate = 0.01;
+  double momentum = 0;  // sgd, rmsprop
+  bool nesterov = false;
+  double weight_decay = 0;  // on weights only: biases never decay
+  double beta1 = 0.9, beta2 = 0.999;
+  double epsilon = 1e-8;
+  double alpha = 0.99;  // rmsprop
+};
+
+struct ScheduleConfig {
+  ScheduleKind kind = ScheduleKind::constant;
+  double warmup_epochs = 0;     // linear from 0, in front of any
+  double step_epochs = 0;       // step: epochs between two drops
+  double gamma = 0.1;           // step: factor of a drop; exponential: lr0 * exp(-gamma * epoch)
+  double min_learning_rate = 0; // cosine's and one_cycle's end
+};
+
+struct EarlyStoppingConfig {
+  Metric monitor = Metric::accuracy;
+  int64_t patience = 5;  // epochs without an improvement of more than min_delta
+  double min_delta = 0;
+};
+
+struct CheckpointConfig {
+  int64_t every_epochs = 1;  // 0: none but the last
+  int64_t every_steps = 0;   // more often than epochs; 0: no
+  Metric monitor = Metric::accuracy;  // what "best" means
+};
+
+struct Experiment {
+  std::filesystem::path file;
+  std::string name;
+  std::string text;  // the file as read
+  ModelSpec model;
+  DataConfig data;
+  LossKind loss = LossKind::cross_entropy;
+  OptimizerConfig optimizer;
+  ScheduleConfig schedule;
+  int64_t epochs = 10;
+  int64_t max_steps = 0;  // stop after so many; 0: no limit
+  uint64_t seed = 1;
+  Precision precision = Precision::fp32;
+  bool deterministic = false;
+  std::string backend = "auto";
+  int64_t device = 0;
+  int64_t threads = 0;  // host threads of the backend; 0: its choice
+  std::vector<std::filesystem::path> plugins;
+  std::optional<EarlyStoppingConfig> early_stopping;
+  CheckpointConfig checkpoint;
+  int64_t log_every_steps = 0;  // 0: about ten lines an epoch
+  std::filesystem::path runs = "runs";
+};
+
+// `--set key=value` on the command line; key is dotted: "optimizer.learning_rate", "model.parameters.width".
+struct Override {
+  std::string key;
+  std::string value;
+};
+
+// Reads and checks an experiment and its model. Throws ConfigError with everything that is wrong.
+Experiment load_experiment(const std::filesystem::path& file, const std::vector<Override>& overrides = {});
+// The same from text, for a resolved experiment kept in a checkpoint; the model is inline. `origin` names it in errors.
+Experiment parse_experiment(const std::string& text, const std::string& origin,
+                            const std::vector<Override>& overrides = {});
+
+// One YAML document with every key and the model inline; parse_experiment gives the same experiment back.
+std::string resolved_yaml(const Experiment& experiment);
+
+}  // namespace gpunn

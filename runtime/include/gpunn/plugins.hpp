@@ -1,0 +1,28 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gpunn {
+
+enum class PluginStatus { ok, not_a_plugin, abi_mismatch, dependency_missing, no_device, name_clash, invalid };
+std::string_view name_of(PluginStatus status);  // "OK", "NOT_A_PLUGIN", ...
+
+// What became of one file that looked like a plugin.
+struct PluginReport {
+  std::filesystem::path path;
+  PluginStatus status = PluginStatus::ok;
+  std::string detail;  // why it is not OK, in the loader's or the plugin's own words
+  std::string name, version, build, base;
+  int abi_major = 0, abi_minor = 0;
+  int priority = 0;
+  int devices = 0;
+};
+
+// Every file seen in `extra` (files or folders), $GPUNN_PLUGIN_PATH (colon-separated), the folder of libgpunn and the
+// install folder, in that order. Loads, negotiates and probes each; never throws for a plugin's sake.
+std::vector<PluginReport> list_plugins(const std::vector<std::filesystem::path>& extra = {});
+
+}  // namespace gpunn

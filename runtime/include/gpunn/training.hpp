@@ -1,0 +1,107 @@
+#pragma once
+
+#include <gpunn/experiment.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gpunn {
+
+// What a listener is told while training; times in seconds.
+struct StepReport {
+  int64_t epoch = 0, epochs = 0;  // epoch counts from 1
+  int64_t step = 0, steps = 0;    // in this epoch
+  int64_t global_step = 0;
+  double loss = 0, accuracy = 0;  // running means of this epoch
+  double learning_rate = 0;
+  double images_per_second = 0;
+  double seconds_left = 0;
+};
+
+struct EvalReport {
+  double loss = 0;
+  double accuracy = 0;       // share of the rows, 0 to 1
+  double top5_accuracy = 0;  // likewise
+  int64_t rows = 0;
+  double seconds = 0;
+};
+
+struct EpochReport {
+  int64_t epoch = 0;
+  int64_t global_step = 0;
+  double train_loss = 0, train_accuracy = 0;
+  EvalReport test;
+  double learning_rate = 0;
+  double train_seconds = 0;
+  double images_per_second = 0;
+  bool best = false;
+};
+
+// Prints, records, draws. Called on the training thread, between steps.
+class TrainingListener {
+ public:
+  virtual ~TrainingListener() = default;
+  virtual void on_message(const std::string& /*text*/) {}  // an announcement the user must see
+  virtual void on_start(const Experiment&, const std::filesystem::path& /*run*/) {}
+  virtual void on_step(const StepReport&) {}
+  virtual void on_epoch(const EpochReport&) {}
+};
+
+struct RunResult {
+  std::filesystem::path run;
+  std::string backend;
+  std::vector<EpochReport> epochs;
+  EvalReport final_test;
+  double best_metric = 0;
+  int64_t best_epoch = 0;
+  bool stopped_early = false;
+  bool interrupted = false;
+  double train_seconds = 0;  // steps alone
+  double total_seconds = 0;
+  uint64_t arena_bytes = 0, persistent_bytes = 0, data_bytes = 0;
+};
+
+struct RunOptions {
+  TrainingListener* listener = nullptr;
+  const std::atomic<bool>* stop = nullptr;  // set by a signal handler: checkpoint and return
+  std::filesystem::path run_folder;         // empty: <runs>/<name>/<time>
+};
+
+// Trains in a new run folder.
+RunResult train(const Experiment& experiment, const RunOptions& options = {});
+
+// Goes on from last.h5 of a run folder, in the same folder.
+RunResult resume(const std::filesystem::path& run, const std::vector<Override>& overrides, const RunOptions& options = {});
+
+// Where a trained model is: a run folder (its best.h5, else last.h5) or a checkpoint file.
+struct TrainedModel {
+  std::filesystem::path path;
+  std::vector<Override> overrides;
+};
+
+EvalReport evaluate(const TrainedModel& model, TrainingListener* listener = nullptr);
+
+struct ClassProbability {
+  int64_t index = 0;
+  std::string name;
+  double probability = 0;
+};
+
+struct Prediction {
+  std::string source;  // the image file, or "mnist test row 7"
+  std::vector<ClassProbability> top;
+  std::optional<int64_t> label;  // where it is known
+};
+
+struct PredictRequest {
+  std::vector<std::filesystem::path> images;
+  std::vector<int64_t> rows;  // of the test split
+  int64_t top_k = 3;
+};
+std::vector<Prediction> predict(const TrainedModel& model, const PredictRequest& request);
+
+}  // namespace gpunn

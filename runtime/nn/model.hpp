@@ -1,0 +1,42 @@
+#pragma once
+
+#include <gpunn/experiment.hpp>
+
+#include <string>
+#include <vector>
+
+#include "graph/graph.hpp"
+
+namespace gpunn::nn {
+
+enum class InitKind { zeros, kaiming_uniform };
+
+// A trainable tensor, before it has memory.
+struct Parameter {
+  std::string name;  // "conv1.weight"
+  Shape shape;
+  InitKind init = InitKind::zeros;
+  int64_t fan_in = 0;
+  bool decayed = false;  // weights decay, biases and norms do not
+};
+
+// A model's parameters for a given input, in the order of their layers. Throws ConfigError naming the layer and both
+// shapes where they do not fit, and the layers of a cycle.
+std::vector<Parameter> model_parameters(const ModelSpec& model, const Shape& sample_shape);
+
+struct ForwardOptions {
+  bool training = true;
+  uint64_t seed = 1;
+  graph::ValueId step = graph::kNoValue;  // the i64 counter, for dropout
+};
+
+// Appends the model to the graph: x [N, sample...] to the last layer's output. `parameters` are values of
+// model_parameters' shapes, in its order.
+graph::ValueId build_forward(graph::Graph& graph, const ModelSpec& model, graph::ValueId x,
+                             const std::vector<graph::ValueId>& parameters, const ForwardOptions& options);
+
+// The first values of a parameter, a function of seed and `index` (its place among the model's parameters) alone:
+// computed on the host with random.h, so that they are the same bits on every backend.
+std::vector<float> initial_values(const Parameter& parameter, uint64_t seed, uint64_t index);
+
+}  // namespace gpunn::nn

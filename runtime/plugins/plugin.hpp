@@ -1,0 +1,53 @@
+#pragma once
+
+#include <gpunn/abi.h>
+#include <gpunn/plugins.hpp>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace gpunn::plugins {
+
+// A loaded and negotiated plugin. The library stays loaded until the process ends.
+class Plugin {
+ public:
+  // `table` is the host's own copy: members that the plugin's struct_size does not cover are zero.
+  Plugin(std::filesystem::path path, const gpunn_plugin& table);
+  const gpunn_plugin& table() const { return table_; }
+  const std::filesystem::path& path() const { return path_; }
+  const std::string& name() const { return name_; }
+  const std::string& base() const { return base_; }  // empty: none
+  bool can_capture() const;
+
+ private:
+  std::filesystem::path path_;
+  gpunn_plugin table_{};
+  std::string name_, base_;
+};
+
+// Every plugin that could be found, and what became of the rest.
+class PluginRegistry {
+ public:
+  explicit PluginRegistry(const std::vector<std::filesystem::path>& extra = {});
+  ~PluginRegistry();
+  PluginRegistry(const PluginRegistry&) = delete;
+  PluginRegistry& operator=(const PluginRegistry&) = delete;
+
+  const std::vector<PluginReport>& reports() const { return reports_; }
+
+  // The plugin of this name (or file path; "auto": the working one of the largest priority) and its bases, overlay
+  // first. Throws Error(missing) saying why one can't serve, with the candidates; a base that is absent or in a cycle
+  // is such a reason.
+  std::vector<std::shared_ptr<const Plugin>> chain(const std::string& name) const;
+
+ private:
+  std::vector<PluginReport> reports_;
+  std::vector<std::shared_ptr<const Plugin>> plugins_;
+};
+
+// Calls shutdown() of every loaded plugin, once. Devices must be closed. The CLI calls it at the end of main.
+void shutdown_plugins() noexcept;
+
+}  // namespace gpunn::plugins

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <gpunn/tensor_type.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace gpunn::storage {
+
+struct StoredTensor {
+  std::string name;  // "conv1.weight"
+  TensorType type;
+  std::vector<std::byte> values;
+};
+
+// The whole state of a training, as docs/checkpoint-format.md lays it out in HDF5.
+struct Checkpoint {
+  std::string experiment;  // resolved YAML
+  std::string backend;
+  std::string created;  // UTC, ISO 8601
+  std::map<std::string, int64_t> counters;       // "step", "epoch", "best_epoch", ...
+  std::map<std::string, double> metrics;         // "best", ...
+  std::vector<StoredTensor> parameters;          // in the order of the flat array
+  std::map<std::string, std::vector<StoredTensor>> optimizer;  // by state ("velocity", "m"), same order
+  std::vector<StoredTensor> state;               // "totals", ...
+};
+
+// Writes a temporary file beside `file`, flushes it to disk, renames it over `file` and flushes the folder. On any
+// failure (a full disk, say) throws Error and leaves `file` as it was.
+void save_checkpoint(const std::filesystem::path& file, const Checkpoint& checkpoint);
+
+// Throws Error (missing, or failed with what is wrong and where) for a file that is absent, foreign, truncated, of a
+// newer format, or that lies about sizes.
+Checkpoint load_checkpoint(const std::filesystem::path& file);
+
+}  // namespace gpunn::storage
