@@ -2,11 +2,17 @@
 find_package(Threads REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(yaml-cpp REQUIRED)
-if(NOT TARGET yaml-cpp::yaml-cpp)
+if(NOT TARGET yaml-cpp::yaml-cpp) # the name since 0.8
   add_library(yaml-cpp::yaml-cpp ALIAS yaml-cpp)
 endif()
 find_package(HDF5 REQUIRED COMPONENTS C)
-find_package(Boost REQUIRED)
+# Boost's headers alone, with or without its CMake package.
+find_package(Boost 1.74 CONFIG QUIET)
+if(NOT TARGET Boost::headers)
+  find_path(GPUNN_BOOST_INCLUDE_DIR boost/dll/shared_library.hpp REQUIRED)
+  add_library(Boost::headers INTERFACE IMPORTED)
+  set_target_properties(Boost::headers PROPERTIES INTERFACE_INCLUDE_DIRECTORIES ${GPUNN_BOOST_INCLUDE_DIR})
+endif()
 find_package(CLI11 REQUIRED)
 find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
@@ -14,8 +20,11 @@ find_package(nlohmann_json REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(PNG REQUIRED)
 find_package(JPEG REQUIRED)
-find_package(CURL REQUIRED)
+# Both are needed for `gpunn data get`; without them the program is built without downloads.
+find_package(CURL)
 find_package(OpenSSL COMPONENTS Crypto)
 if(GPUNN_BUILD_TESTS)
-  find_package(Catch2 REQUIRED)
+  find_package(Catch2 REQUIRED) # 2 or 3
 endif()
+
+message(STATUS "gpunn: backends: cpu (the CUDA ones are not part of this version)")

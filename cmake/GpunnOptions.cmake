@@ -1,5 +1,6 @@
 # What a user may choose, and what every target of the project is compiled with.
 option(GPUNN_BUILD_TESTS "Build the tests" ON)
+option(GPUNN_BUILD_BENCHMARKS "Build the comparisons with other libraries in bench/" OFF)
 option(GPUNN_WARNINGS_AS_ERRORS "Treat warnings as errors" OFF)
 set(GPUNN_SANITIZE "" CACHE STRING "Sanitizers, as in -fsanitize=: address,undefined or thread")
 
@@ -10,6 +11,7 @@ set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_C_STANDARD 11)
+set(CMAKE_C_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
@@ -24,8 +26,14 @@ if(GPUNN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
 endif()
 
 add_library(gpunn_build_flags INTERFACE)
-target_compile_options(gpunn_build_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor
-                                                   $<$<BOOL:${GPUNN_WARNINGS_AS_ERRORS}>:-Werror>)
+target_compile_options(
+  gpunn_build_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>
+                              $<$<BOOL:${GPUNN_WARNINGS_AS_ERRORS}>:-Werror>)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  # GCC 12 sees overlaps in std::string's operator+ that are not there (GCC bug 105651).
+  target_compile_options(gpunn_build_flags INTERFACE -Wno-restrict)
+endif()
+target_link_options(gpunn_build_flags INTERFACE LINKER:--as-needed) # fewer libraries to load at start-up
 if(GPUNN_SANITIZE)
   target_compile_options(gpunn_build_flags INTERFACE -fsanitize=${GPUNN_SANITIZE} -fno-omit-frame-pointer
                                                      -fno-sanitize-recover=all)

@@ -7,15 +7,16 @@
 #include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+using Catch::Approx;
 namespace catch_compat {
 inline auto Contains(const std::string& text) { return Catch::Matchers::ContainsSubstring(text); }
 }  // namespace catch_compat
 #else
 #include <catch2/catch.hpp>
+using Approx = Catch::Detail::Approx;
 namespace catch_compat {
 inline auto Contains(const std::string& text) { return Catch::Matchers::Contains(text); }
 }  // namespace catch_compat
 #endif
 
-using Catch::Approx;
 using catch_compat::Contains;

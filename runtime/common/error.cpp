@@ -4,7 +4,12 @@ namespace gpunn {
 
 std::string Diagnostic::text() const {
   std::string result = where.file;
-  if (where.line > 0) result += ":" + std::to_string(where.line) + ":" + std::to_string(where.column);
+  if (where.line > 0) {
+    result += ':';
+    result += std::to_string(where.line);
+    result += ':';
+    result += std::to_string(where.column);
+  }
   return result.empty() ? message : result + ": " + message;
 }
 

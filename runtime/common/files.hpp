@@ -3,9 +3,8 @@
 #include <cstddef>
 #include <filesystem>
 #include <functional>
-#include <span>
 #include <string>
-#include <vector>
+#include <string_view>
 
 namespace gpunn {
 
@@ -14,6 +13,7 @@ std::string read_text(const std::filesystem::path& file, std::size_t limit = std
 // Writes a temporary file beside `file`, flushes it to disk and renames it; on failure `file` is as it was.
 void write_atomically(const std::filesystem::path& file, std::string_view text);
 // The same for a writer that wants a path: `write` fills the file at the path it is given.
-void replace_atomically(const std::filesystem::path& file, const std::function<void(const std::filesystem::path&)>& write);
+void replace_atomically(const std::filesystem::path& file,
+                        const std::function<void(const std::filesystem::path&)>& write);
 
 }  // namespace gpunn

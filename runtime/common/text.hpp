@@ -12,6 +12,7 @@ std::vector<std::string> near_matches(std::string_view word, const std::vector<s
 // "; did you mean 'learning_rate'?", or "; known: a, b, c" where nothing is near.
 std::string suggestion(std::string_view word, const std::vector<std::string>& candidates);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
-std::string human_bytes(uint64_t bytes);  // "1.5 MiB"
+std::string in_quotes(std::string_view text);  // in single quotes
+std::string human_bytes(uint64_t bytes);       // "1.5 MiB"
 
 }  // namespace gpunn

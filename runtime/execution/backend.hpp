@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -15,7 +16,7 @@
 
 namespace gpunn::execution {
 
-// A table of tensors in the form that crosses the ABI: packed row-major views.
+// A tensor in the form that crosses the ABI: packed, row-major. Throws Error beyond GPUNN_MAX_RANK dimensions.
 gpunn_tensor abi_tensor(const TensorType& type, void* data);
 
 struct BackendOptions {
@@ -23,6 +24,8 @@ struct BackendOptions {
   int threads = 0;  // 0: the backend's choice
   Precision precision = Precision::fp32;
   bool deterministic = false;
+  // Told what a plugin has to say: a GPUNN_LOG_* level and a sentence. May be empty.
+  std::function<void(int level, const std::string& message)> log = {};
 };
 
 class Backend;
@@ -64,6 +67,9 @@ class Kernel {
   // Puts the op on the backend's stream. `what` names it in an error.
   void enqueue(std::span<const gpunn_tensor> inputs, std::span<const gpunn_tensor> outputs, void* workspace,
                const std::string& what);
+  // The same with arguments that were built before; allocates nothing. They must be those of this kernel's signature.
+  void enqueue(const gpunn_op_args& args, const std::string& what);
+  explicit operator bool() const { return state_ != nullptr; }
 
  private:
   friend class Backend;

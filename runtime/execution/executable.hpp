@@ -32,6 +32,9 @@ class Executable {
   // The address of a value, for reading it between nodes.
   void* address(graph::ValueId id) const;
   bool captured() const;
+  // Why run() enqueues every node instead of launching a captured graph; empty before the second run, and where it
+  // does launch one.
+  std::string eager_reason() const;
 
  private:
   struct Impl;

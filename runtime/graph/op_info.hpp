@@ -25,9 +25,9 @@ struct OpInfo {
   std::vector<TensorType> (*infer)(const Attributes& attrs, std::span<const TensorType> inputs) = nullptr;
 
   // For output i, the input whose memory it is; -1: memory of its own. Empty: all -1.
-  std::vector<int> in_place;
+  std::vector<int> in_place = {};
   // For output i, the inputs whose memory it may take over if nobody reads them later, best first.
-  std::vector<std::vector<int>> may_alias;
+  std::vector<std::vector<int>> may_alias = {};
 
   // Appends the ops of the gradient; nullptr: none (nothing flows back).
   void (*gradient)(GradientContext& context) = nullptr;

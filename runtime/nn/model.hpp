@@ -9,7 +9,9 @@
 
 namespace gpunn::nn {
 
-enum class InitKind { zeros, kaiming_uniform };
+// Both draw from U(-b, b) with b = 1/sqrt(fan_in): He et al.'s bound for a slope of sqrt(5) (2015), as is PyTorch's
+// default for convolutions and linear layers.
+enum class InitKind { zeros, kaiming_uniform, bias_uniform };
 
 // A trainable tensor, before it has memory.
 struct Parameter {

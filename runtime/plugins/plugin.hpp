@@ -14,17 +14,19 @@ namespace gpunn::plugins {
 class Plugin {
  public:
   // `table` is the host's own copy: members that the plugin's struct_size does not cover are zero.
-  Plugin(std::filesystem::path path, const gpunn_plugin& table);
+  Plugin(std::filesystem::path path, const gpunn_plugin& table, int devices = 0);
   const gpunn_plugin& table() const { return table_; }
   const std::filesystem::path& path() const { return path_; }
   const std::string& name() const { return name_; }
   const std::string& base() const { return base_; }  // empty: none
+  int devices() const { return devices_; }           // as probe reported
   bool can_capture() const;
 
  private:
   std::filesystem::path path_;
   gpunn_plugin table_{};
   std::string name_, base_;
+  int devices_ = 0;
 };
 
 // Every plugin that could be found, and what became of the rest.
@@ -43,11 +45,17 @@ class PluginRegistry {
   std::vector<std::shared_ptr<const Plugin>> chain(const std::string& name) const;
 
  private:
+  using Chain = std::vector<std::shared_ptr<const Plugin>>;
+  std::shared_ptr<const Plugin> find(const std::string& name, const std::string& needed_by) const;
+  Chain chain_of(std::shared_ptr<const Plugin> top) const;
+  Chain best_chain() const;
+
   std::vector<PluginReport> reports_;
-  std::vector<std::shared_ptr<const Plugin>> plugins_;
+  std::vector<std::shared_ptr<const Plugin>> plugins_;  // by report; null where it is not OK
 };
 
-// Calls shutdown() of every loaded plugin, once. Devices must be closed. The CLI calls it at the end of main.
+// Calls shutdown() of every loaded plugin, once, overlays before their bases. Devices must be closed. The CLI calls it
+// at the end of main.
 void shutdown_plugins() noexcept;
 
 }  // namespace gpunn::plugins

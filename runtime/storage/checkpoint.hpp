@@ -21,16 +21,18 @@ struct StoredTensor {
 struct Checkpoint {
   std::string experiment;  // resolved YAML
   std::string backend;
-  std::string created;  // UTC, ISO 8601
-  std::map<std::string, int64_t> counters;       // "step", "epoch", "best_epoch", ...
-  std::map<std::string, double> metrics;         // "best", ...
-  std::vector<StoredTensor> parameters;          // in the order of the flat array
+  std::string created;                      // UTC, ISO 8601; where empty, save_checkpoint writes the present time
+  std::string gpunn_version;                // version() of the program that wrote it
+  std::map<std::string, int64_t> counters;  // "step", "epoch", "best_epoch", ...
+  std::map<std::string, double> metrics;    // "best", ...
+  std::vector<StoredTensor> parameters;     // in the order of the flat array
   std::map<std::string, std::vector<StoredTensor>> optimizer;  // by state ("velocity", "m"), same order
-  std::vector<StoredTensor> state;               // "totals", ...
+  std::vector<StoredTensor> state;                             // "totals", ...
 };
 
 // Writes a temporary file beside `file`, flushes it to disk, renames it over `file` and flushes the folder. On any
-// failure (a full disk, say) throws Error and leaves `file` as it was.
+// failure (a full disk, say) throws Error and leaves `file` as it was. Temporary files that a killed program left
+// beside `file` are removed. Needs memory for the whole file, which is little more than its tensors.
 void save_checkpoint(const std::filesystem::path& file, const Checkpoint& checkpoint);
 
 // Throws Error (missing, or failed with what is wrong and where) for a file that is absent, foreign, truncated, of a

@@ -19,12 +19,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <memory>
 #include <new>
 #include <span>
 #include <stdexcept>
 #include <string>
-#include <unordered_map>
 #include <utility>
 
 namespace gpunn::plugin {
@@ -231,7 +231,7 @@ class Device {
   }
 
  private:
-  std::unordered_multimap<int32_t, KernelFactory> factories_;
+  std::multimap<int32_t, KernelFactory> factories_;  // keeps the order of those of one op
 };
 
 // Devices are opened by index; `probe` returns how many there are or throws Failure(GPUNN_NO_DEVICE, why).
@@ -335,9 +335,10 @@ inline Device& device(gpunn_device* handle) { return *reinterpret_cast<Device*>(
 inline Stream& stream(gpunn_stream* handle) { return *reinterpret_cast<Stream*>(handle); }
 inline Event& event(gpunn_event* handle) { return *reinterpret_cast<Event*>(handle); }
 
-// One per plugin: inline variables and templates of a hidden-visibility plugin stay its own.
+// Hidden, so that the statics of two plugins stay two where both call their backend B: the loader makes visible ones of
+// one name one per process (STB_GNU_UNIQUE), RTLD_LOCAL or not.
 template <class B>
-struct Table {
+struct [[gnu::visibility("hidden")]] Table {
   static B& backend() {
     static B instance;
     return instance;
@@ -459,7 +460,7 @@ struct Table {
 
 // The table of backend class B, or NULL where the host speaks another major version.
 template <class B>
-const gpunn_plugin* export_backend(uint16_t host_major, uint16_t /*host_minor*/) noexcept {
+[[gnu::visibility("hidden")]] const gpunn_plugin* export_backend(uint16_t host_major, uint16_t /*host_minor*/) noexcept {
   if (host_major != GPUNN_ABI_MAJOR) return nullptr;
   using T = detail::Table<B>;
   static const gpunn_plugin table = [] {

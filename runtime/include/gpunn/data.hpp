@@ -29,8 +29,16 @@ struct Dataset {
   std::vector<double> mean, stddev;  // by channel, of values scaled by 1/255 where u8
 };
 
-// Reads or makes the data set. Throws Error with ExitCode::missing, and every place looked in, where it is nowhere.
-Dataset load_dataset(const DataConfig& config);
+struct DownloadProgress {
+  std::string file;
+  uint64_t bytes = 0;
+  uint64_t total = 0;  // 0: unknown
+};
+
+// Reads or makes the data set. One in files is looked for in config.path, $GPUNN_DATA_DIR, where the distribution's
+// package installs it and the user's cache folder, then downloaded into the latter unless GPUNN_OFFLINE=1 is set.
+// Throws Error with ExitCode::missing, and every place looked in, where it is nowhere and config names no fallback.
+Dataset load_dataset(const DataConfig& config, const std::function<void(const DownloadProgress&)>& progress = {});
 
 struct DatasetInfo {
   std::string name;
@@ -41,11 +49,6 @@ struct DatasetInfo {
 };
 std::vector<DatasetInfo> list_datasets();
 
-struct DownloadProgress {
-  std::string file;
-  uint64_t bytes = 0;
-  uint64_t total = 0;  // 0: unknown
-};
 // Fetches a set into the user's cache folder, checks its digests, and returns the folder.
 std::filesystem::path download_dataset(const std::string& name,
                                        const std::function<void(const DownloadProgress&)>& progress = {});

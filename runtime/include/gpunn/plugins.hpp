@@ -25,4 +25,8 @@ struct PluginReport {
 // install folder, in that order. Loads, negotiates and probes each; never throws for a plugin's sake.
 std::vector<PluginReport> list_plugins(const std::vector<std::filesystem::path>& extra = {});
 
+// Lets every loaded plugin end what it began (threads, driver contexts), once. A program calls it at the end of main,
+// when nothing of the library is in use any more.
+void shutdown_plugins() noexcept;
+
 }  // namespace gpunn

@@ -1,0 +1,147 @@
+// BIAS_ADD, BIAS_BACKWARD and BIAS_ACTIVATION_BACKWARD.
+//
+// Sums over rows are taken in parts of a fixed number of rows, which are added in order: neither the parts nor their
+// order know of the threads.
+#include "simd/bias.hpp"
+
+#include <gpunn/plugin.hpp>
+
+#include <cstring>
+
+#include "grain.hpp"
+#include "kernels.hpp"
+#include "parallel.hpp"
+#include "requirements.hpp"
+
+namespace gpunn::cpu {
+namespace {
+
+// At most this many partial sums a channel, so that adding them stays a small share of the work.
+constexpr int64_t kMostParts = 64;
+
+struct BiasPlan {
+  BiasShape shape{};
+  int64_t rows_per_part = 0;
+  int64_t parts = 0;
+  bool relu = false;
+  const BiasKernels* kernels = nullptr;
+  uint64_t workspace_bytes = 0;
+};
+
+// Of x[N,C,...] and b[C].
+BiasPlan plan_shape(const gpunn_tensor& x, const gpunn_tensor& bias) {
+  require_packed(x, GPUNN_F32, "the data");
+  require_packed(bias, GPUNN_F32, "the bias");
+  require(x.rank >= 2, "the data must be [N,C,...]");
+  require_shape(bias, {x.dim[1]}, "the bias");
+  BiasPlan plan;
+  plan.shape = {.rows = x.dim[0], .channels = x.dim[1], .size = 1};
+  for (int32_t i = 2; i < x.rank; ++i) plan.shape.size *= x.dim[i];
+  const int64_t row = plan.shape.channels * plan.shape.size;
+  plan.rows_per_part = std::max(rows_per_task(row), (plan.shape.rows + kMostParts - 1) / kMostParts);
+  plan.parts = (plan.shape.rows + plan.rows_per_part - 1) / plan.rows_per_part;
+  plan.kernels = &GPUNN_SELECT_ISA(bias_kernels);
+  return plan;
+}
+
+BiasShape part_shape(const BiasPlan& plan, int64_t part) {
+  BiasShape shape = plan.shape;
+  shape.rows = std::min(plan.rows_per_part, plan.shape.rows - part * plan.rows_per_part);
+  return shape;
+}
+
+int64_t part_offset(const BiasPlan& plan, int64_t part) {
+  return part * plan.rows_per_part * plan.shape.channels * plan.shape.size;
+}
+
+BiasPlan plan_add(const OpDesc& desc) {
+  require_tensors(desc, 2, 2, 1);
+  require_packed(desc.output(0), GPUNN_F32, "y");
+  require_same_shape(desc.input(0), desc.output(0), "x and y");
+  return plan_shape(desc.input(0), desc.input(1));
+}
+
+void run_add(const BiasPlan& plan, const OpArgs& args) {
+  const auto *x = args.in<float>(0), *bias = args.in<float>(1);
+  auto* y = args.out<float>(0);
+  parallel_for(plan.parts, [&](int64_t part) {
+    const int64_t offset = part_offset(plan, part);
+    plan.kernels->add(x + offset, bias, y + offset, part_shape(plan, part));
+  });
+}
+
+BiasPlan with_partial_sums(BiasPlan plan) {
+  if (plan.parts > 1) {
+    plan.workspace_bytes = static_cast<uint64_t>(plan.parts * plan.shape.channels) * sizeof(float);
+  }
+  return plan;
+}
+
+BiasPlan plan_backward(const OpDesc& desc) {
+  require_tensors(desc, 1, 1, 1);
+  return with_partial_sums(plan_shape(desc.input(0), desc.output(0)));
+}
+
+BiasPlan plan_activation_backward(const OpDesc& desc) {
+  require_tensors(desc, 2, 2, 2);
+  const auto attrs = require_attrs<gpunn_bias_activation_backward_attrs>(desc);
+  require(attrs.activation == GPUNN_ACTIVATION_NONE || attrs.activation == GPUNN_ACTIVATION_RELU, "no such activation");
+  for (const gpunn_tensor* tensor : {&desc.input(1), &desc.output(0)}) {
+    require_packed(*tensor, GPUNN_F32, "y and dx");
+    require_same_shape(*tensor, desc.input(0), "dy, y and dx");
+  }
+  BiasPlan plan = with_partial_sums(plan_shape(desc.input(0), desc.output(1)));
+  plan.relu = attrs.activation == GPUNN_ACTIVATION_RELU;
+  return plan;
+}
+
+// db = the sum over the parts of body(part, sums of that part).
+template <class Body>
+void sum_parts(const BiasPlan& plan, const OpArgs& args, float* db, const Body& body) {
+  const int64_t channels = plan.shape.channels;
+  if (plan.parts == 0) {
+    std::fill(db, db + channels, 0.0F);
+    return;
+  }
+  auto* sums = plan.parts > 1 ? args.workspace<float>() : db;
+  parallel_for(plan.parts, [&](int64_t part) { body(part, sums + part * channels); });
+  if (plan.parts == 1) return;
+  std::copy(sums, sums + channels, db);
+  for (int64_t part = 1; part < plan.parts; ++part) {
+    const float* more = sums + part * channels;
+    for (int64_t c = 0; c < channels; ++c) db[c] += more[c];
+  }
+}
+
+void run_backward(const BiasPlan& plan, const OpArgs& args) {
+  const auto* dy = args.in<float>(0);
+  sum_parts(plan, args, args.out<float>(0), [&](int64_t part, float* sums) {
+    plan.kernels->sum(dy + part_offset(plan, part), sums, part_shape(plan, part));
+  });
+}
+
+void run_activation_backward(const BiasPlan& plan, const OpArgs& args) {
+  const auto *dy = args.in<float>(0), *y = args.in<float>(1);
+  auto* dx = args.out<float>(0);
+  sum_parts(plan, args, args.out<float>(1), [&](int64_t part, float* sums) {
+    const int64_t offset = part_offset(plan, part);
+    const BiasShape shape = part_shape(plan, part);
+    if (plan.relu) {
+      plan.kernels->relu_backward(dy + offset, y + offset, dx + offset, sums, shape);
+      return;
+    }
+    plan.kernels->sum(dy + offset, sums, shape);
+    const auto bytes = static_cast<std::size_t>(shape.rows * shape.channels * shape.size) * sizeof(float);
+    if (dx != dy && bytes != 0) std::memcpy(dx + offset, dy + offset, bytes);
+  });
+}
+
+}  // namespace
+
+void add_bias_kernels(plugin::Device& device) {
+  add_op(device, GPUNN_OP_BIAS_ADD, plan_add, run_add);
+  add_op(device, GPUNN_OP_BIAS_BACKWARD, plan_backward, run_backward);
+  add_op(device, GPUNN_OP_BIAS_ACTIVATION_BACKWARD, plan_activation_backward, run_activation_backward);
+}
+
+}  // namespace gpunn::cpu

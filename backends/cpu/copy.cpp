@@ -1,0 +1,161 @@
+#include "copy.hpp"
+
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <type_traits>
+
+#include "grain.hpp"
+#include "parallel.hpp"
+
+namespace gpunn::cpu {
+namespace {
+
+// C's conversion; where C leaves it undefined (a float beyond an integer type) the nearest value, 0 for NaN.
+template <class To, class From>
+To convert(From value) {
+  if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+    const From beyond = std::numeric_limits<To>::digits == 63   ? From(9223372036854775808.0)
+                        : std::numeric_limits<To>::digits == 31 ? From(2147483648.0)
+                                                                : From(256.0);
+    if (value != value) return 0;
+    if (value >= beyond) return std::numeric_limits<To>::max();
+    if (value <= From(std::numeric_limits<To>::min())) return std::numeric_limits<To>::min();
+    return static_cast<To>(value);
+  } else {
+    return static_cast<To>(value);
+  }
+}
+
+template <class From, class To>
+void copy_elements(const void* x, int64_t x_stride, void* y, int64_t y_stride, int64_t n) {
+  const auto* from = static_cast<const From*>(x);
+  auto* to = static_cast<To*>(y);
+  if (x_stride == 1 && y_stride == 1) {
+    if constexpr (std::is_same_v<From, To>) {
+      std::memcpy(to, from, static_cast<std::size_t>(n) * sizeof(To));
+    } else {
+      for (int64_t i = 0; i < n; ++i) to[i] = convert<To>(from[i]);
+    }
+    return;
+  }
+  for (int64_t i = 0; i < n; ++i) to[i * y_stride] = convert<To>(from[i * x_stride]);
+}
+
+template <class From>
+CopyRun choose_to(int32_t to) {
+  switch (to) {
+    case GPUNN_F32:
+      return copy_elements<From, float>;
+    case GPUNN_I32:
+      return copy_elements<From, int32_t>;
+    case GPUNN_I64:
+      return copy_elements<From, int64_t>;
+    case GPUNN_U8:
+      return copy_elements<From, uint8_t>;
+    default:
+      return nullptr;
+  }
+}
+
+CopyRun choose_run(int32_t from, int32_t to) {
+  switch (from) {
+    case GPUNN_F32:
+      return choose_to<float>(to);
+    case GPUNN_I32:
+      return choose_to<int32_t>(to);
+    case GPUNN_I64:
+      return choose_to<int64_t>(to);
+    case GPUNN_U8:
+      return choose_to<uint8_t>(to);
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace
+
+CopyPlan plan_copy(const OpDesc& desc) {
+  require_tensors(desc, 1, 1, 1);
+  const gpunn_tensor& x = desc.input(0);
+  const gpunn_tensor& y = desc.output(0);
+  require_same_shape(x, y, "x and y");
+  CopyPlan plan;
+  plan.run = choose_run(x.dtype, y.dtype);
+  if (plan.run == nullptr) {
+    throw Refusal(std::string("does not convert ") + dtype_name(x.dtype) + " to " + dtype_name(y.dtype));
+  }
+  plan.x_size = static_cast<int64_t>(dtype_size(x.dtype));
+  plan.y_size = static_cast<int64_t>(dtype_size(y.dtype));
+
+  int32_t order[GPUNN_MAX_RANK];
+  std::iota(order, order + y.rank, 0);
+  std::stable_sort(order, order + y.rank,
+                   [&](int32_t a, int32_t b) { return std::abs(y.stride[a]) > std::abs(y.stride[b]); });
+  for (int32_t k = 0; k < y.rank; ++k) {
+    const int32_t i = order[k];
+    if (y.dim[i] == 1) continue;
+    require(y.stride[i] != 0 || plugin::element_count(y) == 0, "elements of y overlap");
+    const int32_t last = plan.rank - 1;
+    if (plan.rank > 0 && plan.x_stride[last] == x.stride[i] * x.dim[i] &&
+        plan.y_stride[last] == y.stride[i] * y.dim[i]) {
+      plan.dim[last] *= y.dim[i];
+      plan.x_stride[last] = x.stride[i];
+      plan.y_stride[last] = y.stride[i];
+    } else {
+      plan.dim[plan.rank] = y.dim[i];
+      plan.x_stride[plan.rank] = x.stride[i];
+      plan.y_stride[plan.rank] = y.stride[i];
+      ++plan.rank;
+    }
+  }
+  if (plan.rank == 0) {
+    plan.dim[0] = plan.x_stride[0] = plan.y_stride[0] = 1;
+    plan.rank = 1;
+  }
+  return plan;
+}
+
+void run_copy(const CopyPlan& plan, const OpArgs& args) {
+  const auto* x = args.in<char>(0);
+  auto* y = args.out<char>(0);
+  const int32_t inner = plan.rank - 1;
+  const int64_t inner_size = plan.dim[inner];
+  int64_t outer_size = 1;
+  for (int32_t i = 0; i < inner; ++i) outer_size *= plan.dim[i];
+  if (outer_size == 0 || inner_size == 0) return;
+
+  if (outer_size == 1) {
+    parallel_ranges(inner_size, kGrain, [&](int64_t begin, int64_t end) {
+      plan.run(x + begin * plan.x_stride[0] * plan.x_size, plan.x_stride[0], y + begin * plan.y_stride[0] * plan.y_size,
+               plan.y_stride[0], end - begin);
+    });
+    return;
+  }
+  parallel_ranges(outer_size, rows_per_task(inner_size), [&](int64_t begin, int64_t end) {
+    int64_t position[GPUNN_MAX_RANK] = {};
+    int64_t rest = begin;
+    int64_t from = 0;
+    int64_t to = 0;
+    for (int32_t i = inner - 1; i >= 0; --i) {
+      position[i] = rest % plan.dim[i];
+      rest /= plan.dim[i];
+      from += position[i] * plan.x_stride[i];
+      to += position[i] * plan.y_stride[i];
+    }
+    for (int64_t row = begin; row < end; ++row) {
+      plan.run(x + from * plan.x_size, plan.x_stride[inner], y + to * plan.y_size, plan.y_stride[inner], inner_size);
+      for (int32_t i = inner - 1; i >= 0; --i) {
+        from += plan.x_stride[i];
+        to += plan.y_stride[i];
+        if (++position[i] < plan.dim[i]) break;
+        from -= plan.dim[i] * plan.x_stride[i];
+        to -= plan.dim[i] * plan.y_stride[i];
+        position[i] = 0;
+      }
+    }
+  });
+}
+
+}  // namespace gpunn::cpu

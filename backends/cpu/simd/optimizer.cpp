@@ -1,0 +1,73 @@
+#include "simd/optimizer.hpp"
+
+namespace gpunn::cpu {
+namespace {
+
+void sgd(const SgdStep& by, float* w, const float* g, float* velocity, int64_t n) {
+  const SgdStep step = by;  // a copy can't alias the vectors
+  if (step.momentum == 0.0F) {
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) w[i] -= step.lr * (g[i] + step.weight_decay * w[i]);
+  } else if (step.nesterov) {
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) {
+      const float gradient = g[i] + step.weight_decay * w[i];
+      const float speed = step.momentum * velocity[i] + gradient;
+      velocity[i] = speed;
+      w[i] -= step.lr * (gradient + step.momentum * speed);
+    }
+  } else {
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) {
+      const float speed = step.momentum * velocity[i] + (g[i] + step.weight_decay * w[i]);
+      velocity[i] = speed;
+      w[i] -= step.lr * speed;
+    }
+  }
+}
+
+void adam(const AdamStep& by, float* w, const float* g, float* m, float* v, int64_t n) {
+  const AdamStep step = by;
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) {
+    const float gradient = g[i] + step.gradient_decay * w[i];
+    const float first = step.beta1 * m[i] + (1.0F - step.beta1) * gradient;
+    const float second = step.beta2 * v[i] + (1.0F - step.beta2) * (gradient * gradient);
+    m[i] = first;
+    v[i] = second;
+    w[i] = step.keep * w[i] -
+           step.lr * (first * step.correction1) / (__builtin_sqrtf(second * step.correction2) + step.epsilon);
+  }
+}
+
+void rmsprop(const RmspropStep& by, float* w, const float* g, float* square, float* velocity, int64_t n) {
+  const RmspropStep step = by;
+  if (step.momentum == 0.0F) {
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) {
+      const float gradient = g[i] + step.weight_decay * w[i];
+      const float mean = step.alpha * square[i] + (1.0F - step.alpha) * (gradient * gradient);
+      square[i] = mean;
+      w[i] -= step.lr * (gradient / (__builtin_sqrtf(mean) + step.epsilon));
+    }
+  } else {
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) {
+      const float gradient = g[i] + step.weight_decay * w[i];
+      const float mean = step.alpha * square[i] + (1.0F - step.alpha) * (gradient * gradient);
+      square[i] = mean;
+      const float speed = step.momentum * velocity[i] + gradient / (__builtin_sqrtf(mean) + step.epsilon);
+      velocity[i] = speed;
+      w[i] -= step.lr * speed;
+    }
+  }
+}
+
+}  // namespace
+
+namespace GPUNN_ISA {
+extern const OptimizerKernels optimizer_kernels;
+const OptimizerKernels optimizer_kernels{sgd, adam, rmsprop};
+}  // namespace GPUNN_ISA
+
+}  // namespace gpunn::cpu

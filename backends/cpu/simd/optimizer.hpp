@@ -1,0 +1,45 @@
+// Updates of n neighbouring parameters with one weight decay. ops.h has the formulas.
+#pragma once
+
+#include <cstdint>
+
+#include "isa.hpp"
+
+namespace gpunn::cpu {
+
+struct SgdStep {
+  float lr;
+  float momentum;
+  float weight_decay;
+  bool nesterov;
+};
+
+struct AdamStep {
+  float lr;
+  float beta1;
+  float beta2;
+  float epsilon;
+  float gradient_decay;  // added to the gradient: weight_decay * w
+  float keep;            // w is first multiplied by this: 1 - lr * weight_decay where decoupled, else 1
+  float correction1;     // 1 / (1 - beta1^t)
+  float correction2;     // 1 / (1 - beta2^t)
+};
+
+struct RmspropStep {
+  float lr;
+  float alpha;
+  float epsilon;
+  float momentum;
+  float weight_decay;
+};
+
+struct OptimizerKernels {
+  // velocity is not touched where the step has no momentum.
+  void (*sgd)(const SgdStep& step, float* w, const float* g, float* velocity, int64_t n);
+  void (*adam)(const AdamStep& step, float* w, const float* g, float* m, float* v, int64_t n);
+  void (*rmsprop)(const RmspropStep& step, float* w, const float* g, float* square, float* velocity, int64_t n);
+};
+
+GPUNN_DECLARE_ISA_VARIANTS(OptimizerKernels, optimizer_kernels);
+
+}  // namespace gpunn::cpu

@@ -1,0 +1,129 @@
+// The vector of f32 of the instruction set that this file is compiled for, on the compilers' vector extensions.
+// Arithmetic is by operators; a * b + c becomes one FMA where the machine has it. Only for files of simd/.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+namespace gpunn::cpu::GPUNN_ISA {
+
+#if defined(__AVX512F__)
+constexpr int kLanes = 16;
+#elif defined(__AVX2__)
+constexpr int kLanes = 8;
+#else
+constexpr int kLanes = 4;
+#endif
+
+using Vec = float __attribute__((vector_size(kLanes * sizeof(float))));
+
+#define GPUNN_ALWAYS_INLINE inline __attribute__((always_inline))
+
+// Of any alignment.
+GPUNN_ALWAYS_INLINE Vec load(const float* p) {
+  Vec v;
+  __builtin_memcpy(&v, p, sizeof(v));
+  return v;
+}
+GPUNN_ALWAYS_INLINE void store(float* p, Vec v) { __builtin_memcpy(p, &v, sizeof(v)); }
+
+GPUNN_ALWAYS_INLINE Vec zero() { return Vec{}; }
+GPUNN_ALWAYS_INLINE Vec broadcast(float x) { return x - Vec{}; }
+
+// The larger of two by lane; where either is NaN, a: so max_or_nan(x, zero()) keeps x's NaN.
+GPUNN_ALWAYS_INLINE Vec max_or_nan(Vec a, Vec b) { return a < b ? b : a; }
+
+// The first n lanes, 0 < n <= kLanes; memory beyond them is not touched. Other lanes load as 0.
+#if defined(__AVX512F__)
+GPUNN_ALWAYS_INLINE __mmask16 first_lanes(int n) { return static_cast<__mmask16>((1U << n) - 1U); }
+GPUNN_ALWAYS_INLINE Vec load_first(const float* p, int n) { return _mm512_maskz_loadu_ps(first_lanes(n), p); }
+GPUNN_ALWAYS_INLINE void store_first(float* p, Vec v, int n) { _mm512_mask_storeu_ps(p, first_lanes(n), v); }
+#elif defined(__AVX2__)
+GPUNN_ALWAYS_INLINE __m256i first_lanes(int n) {
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+GPUNN_ALWAYS_INLINE Vec load_first(const float* p, int n) { return _mm256_maskload_ps(p, first_lanes(n)); }
+GPUNN_ALWAYS_INLINE void store_first(float* p, Vec v, int n) { _mm256_maskstore_ps(p, first_lanes(n), v); }
+#else
+GPUNN_ALWAYS_INLINE Vec load_first(const float* p, int n) {
+  Vec v = zero();
+  for (int i = 0; i < n; ++i) v[i] = p[i];
+  return v;
+}
+GPUNN_ALWAYS_INLINE void store_first(float* p, Vec v, int n) {
+  for (int i = 0; i < n; ++i) p[i] = v[i];
+}
+#endif
+
+// The sum of the lanes, halves first: an order that the width alone decides.
+GPUNN_ALWAYS_INLINE float sum_lanes(Vec v) {
+  float lane[kLanes];
+  store(lane, v);
+  for (int half = kLanes / 2; half > 0; half /= 2) {
+    for (int i = 0; i < half; ++i) lane[i] += lane[i + half];
+  }
+  return lane[0];
+}
+
+// One stage of the transpose: pairs of rows `distance` apart exchange blocks of `distance` lanes.
+template <int distance>
+GPUNN_ALWAYS_INLINE void exchange(Vec& a, Vec& b) {
+  const Vec x = a;
+  const Vec y = b;
+#if defined(__AVX512F__)
+  if constexpr (distance == 8) {
+    a = __builtin_shufflevector(x, y, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23);
+    b = __builtin_shufflevector(x, y, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
+  } else if constexpr (distance == 4) {
+    a = __builtin_shufflevector(x, y, 0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27);
+    b = __builtin_shufflevector(x, y, 4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31);
+  } else if constexpr (distance == 2) {
+    a = __builtin_shufflevector(x, y, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29);
+    b = __builtin_shufflevector(x, y, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
+  } else {
+    a = __builtin_shufflevector(x, y, 0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30);
+    b = __builtin_shufflevector(x, y, 1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31);
+  }
+#elif defined(__AVX2__)
+  if constexpr (distance == 4) {
+    a = __builtin_shufflevector(x, y, 0, 1, 2, 3, 8, 9, 10, 11);
+    b = __builtin_shufflevector(x, y, 4, 5, 6, 7, 12, 13, 14, 15);
+  } else if constexpr (distance == 2) {
+    a = __builtin_shufflevector(x, y, 0, 1, 8, 9, 4, 5, 12, 13);
+    b = __builtin_shufflevector(x, y, 2, 3, 10, 11, 6, 7, 14, 15);
+  } else {
+    a = __builtin_shufflevector(x, y, 0, 8, 2, 10, 4, 12, 6, 14);
+    b = __builtin_shufflevector(x, y, 1, 9, 3, 11, 5, 13, 7, 15);
+  }
+#else
+  if constexpr (distance == 2) {
+    a = __builtin_shufflevector(x, y, 0, 1, 4, 5);
+    b = __builtin_shufflevector(x, y, 2, 3, 6, 7);
+  } else {
+    a = __builtin_shufflevector(x, y, 0, 4, 2, 6);
+    b = __builtin_shufflevector(x, y, 1, 5, 3, 7);
+  }
+#endif
+}
+
+template <int distance>
+GPUNN_ALWAYS_INLINE void transpose_stage(Vec (&rows)[kLanes]) {
+#pragma GCC unroll 16
+  for (int i = 0; i < kLanes; ++i) {
+    if ((i & distance) == 0) exchange<distance>(rows[i], rows[i + distance]);
+  }
+}
+
+// rows[i][j] becomes rows[j][i].
+GPUNN_ALWAYS_INLINE void transpose(Vec (&rows)[kLanes]) {
+  if constexpr (kLanes >= 16) transpose_stage<8>(rows);
+  if constexpr (kLanes >= 8) transpose_stage<4>(rows);
+  transpose_stage<2>(rows);
+  transpose_stage<1>(rows);
+}
+
+}  // namespace gpunn::cpu::GPUNN_ISA

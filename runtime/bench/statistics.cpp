@@ -1,0 +1,35 @@
+#include "bench/statistics.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include "graph/op_info.hpp"
+
+namespace gpunn::bench {
+
+BenchReport measure(const std::function<void()>& sample, const BenchOptions& options, int runs) {
+  if (options.repeats < 1) throw Error("repeats must be at least 1", ExitCode::usage);
+  for (int64_t i = 0; i < options.warmup; ++i) sample();
+  std::vector<double> seconds;
+  for (int64_t i = 0; i < options.repeats; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    sample();
+    seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / runs);
+  }
+  std::ranges::sort(seconds);
+  BenchReport report;
+  report.repeats = options.repeats;
+  report.min_seconds = seconds.front();
+  report.max_seconds = seconds.back();
+  const std::size_t middle = seconds.size() / 2;
+  report.median_seconds = seconds.size() % 2 == 1 ? seconds[middle] : 0.5 * (seconds[middle - 1] + seconds[middle]);
+  return report;
+}
+
+double flops_of(const graph::OpSignature& signature) {
+  const graph::OpInfo& info = graph::op_info(signature.op);
+  if (info.flops != nullptr) return info.flops(signature);
+  return signature.outputs.empty() ? 0 : static_cast<double>(signature.outputs[0].elements());
+}
+
+}  // namespace gpunn::bench

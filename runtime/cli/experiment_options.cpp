@@ -1,0 +1,60 @@
+#include "cli/experiment_options.hpp"
+
+namespace gpunn::cli {
+
+void add_backend_option(CLI::App& verb, std::string& backend) {
+  verb.add_option("--backend", backend, "Backend plugin to use; 'gpunn plugins' lists them")->type_name("NAME");
+}
+
+void add_plugin_option(CLI::App& verb, std::vector<std::filesystem::path>& plugins) {
+  verb.add_option("--plugin", plugins, "Plugin file, or folder of them, to look at first; may be repeated")
+      ->allow_extra_args(false)
+      ->type_name("PATH");
+}
+
+void add_set_option(CLI::App& verb, std::vector<std::string>& settings) {
+  verb.add_option("--set", settings, "Change a key of the experiment, as optimizer.learning_rate=0.1; may be repeated")
+      ->allow_extra_args(false)
+      ->type_name("KEY=VALUE");
+}
+
+void add_experiment_options(CLI::App& verb, ExperimentOptions& options) {
+  verb.add_option("experiment", options.file, "The experiment's YAML file")->required()->type_name("EXPERIMENT");
+  add_backend_option(verb, options.backend);
+  add_set_option(verb, options.settings);
+  add_plugin_option(verb, options.plugins);
+  verb.add_option("--seed", options.seed, "Seed of weights, batches and dropout")->type_name("N");
+  verb.add_option("--epochs", options.epochs, "Epochs to train")->type_name("N");
+  verb.add_option("--threads", options.threads, "Host threads of the backend; 0: its choice")->type_name("N");
+}
+
+std::vector<Override> parse_settings(const std::vector<std::string>& settings) {
+  std::vector<Override> result;
+  for (const std::string& setting : settings) {
+    const std::size_t equals = setting.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      throw Error("--set wants KEY=VALUE, as in --set optimizer.learning_rate=0.1, and got '" + setting + "'",
+                  ExitCode::usage);
+    }
+    result.push_back({setting.substr(0, equals), setting.substr(equals + 1)});
+  }
+  return result;
+}
+
+Experiment ExperimentOptions::load() const {
+  std::vector<Override> overrides = parse_settings(settings);
+  if (!backend.empty()) overrides.push_back({"backend", backend});
+  if (seed) overrides.push_back({"training.seed", std::to_string(*seed)});
+  if (epochs) overrides.push_back({"training.epochs", std::to_string(*epochs)});
+  if (threads) overrides.push_back({"training.threads", std::to_string(*threads)});
+  Experiment experiment = load_experiment(file, overrides);
+  if (!runs.empty()) experiment.runs = runs;
+  // Before the file's own, so that a plugin given by hand is the one that is found.
+  for (std::size_t i = 0; i < plugins.size(); ++i) {
+    experiment.plugins.insert(experiment.plugins.begin() + static_cast<std::ptrdiff_t>(i),
+                              std::filesystem::absolute(plugins[i]));
+  }
+  return experiment;
+}
+
+}  // namespace gpunn::cli

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <gpunn/experiment.hpp>
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+namespace gpunn::cli {
+
+// The options of the verbs that read an experiment. What is given here goes before what the file says.
+struct ExperimentOptions {
+  std::filesystem::path file;
+  std::string backend;
+  std::vector<std::string> settings;  // "key=value"
+  std::vector<std::filesystem::path> plugins;
+  std::optional<int64_t> epochs, threads;
+  std::optional<uint64_t> seed;
+  std::filesystem::path runs;
+
+  // Reads the file with all of it put in. Throws ConfigError.
+  Experiment load() const;
+};
+
+void add_experiment_options(CLI::App& verb, ExperimentOptions& options);
+void add_backend_option(CLI::App& verb, std::string& backend);
+void add_plugin_option(CLI::App& verb, std::vector<std::filesystem::path>& plugins);
+void add_set_option(CLI::App& verb, std::vector<std::string>& settings);
+
+// "key=value" each. Throws Error with ExitCode::usage where there is no key or no '='.
+std::vector<Override> parse_settings(const std::vector<std::string>& settings);
+
+}  // namespace gpunn::cli

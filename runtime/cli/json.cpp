@@ -1,0 +1,158 @@
+#include "cli/json.hpp"
+
+#include <cstdio>
+
+#include <fmt/format.h>
+
+namespace gpunn::cli {
+
+namespace {
+
+void print(const Json& document, int indent) {
+  fmt::print("{}\n", document.dump(indent, ' ', false, Json::error_handler_t::replace));
+  std::fflush(stdout);
+}
+
+template <typename T>
+Json array_of(const std::vector<T>& values) {
+  Json result = Json::array();
+  for (const T& value : values) result.push_back(to_json(value));
+  return result;
+}
+
+}  // namespace
+
+Json to_json(const PlannedTensor& tensor) {
+  return {{"name", tensor.name},      {"type", to_string(tensor.type)}, {"storage", tensor.storage},
+          {"offset", tensor.offset},  {"bytes", tensor.bytes},          {"first_op", tensor.first_op},
+          {"last_op", tensor.last_op}};
+}
+
+Json to_json(const PlannedOp& op) {
+  return {{"op", op.op},
+          {"name", op.name},
+          {"backend", op.backend},
+          {"attributes", op.attributes},
+          {"inputs", op.inputs},
+          {"outputs", op.outputs},
+          {"workspace_bytes", op.workspace_bytes},
+          {"flops", op.flops}};
+}
+
+Json to_json(const PluginReport& report) {
+  return {{"path", report.path.string()}, {"status", name_of(report.status)},
+          {"detail", report.detail},      {"name", report.name},
+          {"version", report.version},    {"build", report.build},
+          {"base", report.base},          {"abi", fmt::format("{}.{}", report.abi_major, report.abi_minor)},
+          {"priority", report.priority},  {"devices", report.devices}};
+}
+
+Json to_json(const PlanReport& report) {
+  return {{"backend", report.backend},
+          {"chain", report.chain},
+          {"parameters", report.parameters},
+          {"arena_bytes", report.arena_bytes},
+          {"persistent_bytes", report.persistent_bytes},
+          {"data_bytes", report.data_bytes},
+          {"peak_bytes", report.peak_bytes},
+          {"ops", array_of(report.ops)},
+          {"tensors", array_of(report.tensors)}};
+}
+
+Json to_json(const CheckCase& result) {
+  return {{"suite", result.suite}, {"op", result.op},
+          {"name", result.name},   {"verdict", name_of(result.verdict)},
+          {"error", result.error}, {"detail", result.detail}};
+}
+
+Json to_json(const CheckReport& report) {
+  return {{"backend", report.backend}, {"ok", report.ok()},         {"passed", report.passed},
+          {"failed", report.failed},   {"skipped", report.skipped}, {"cases", array_of(report.cases)}};
+}
+
+Json to_json(const BenchReport& report) {
+  return {{"what", report.what},
+          {"backend", report.backend},
+          {"repeats", report.repeats},
+          {"median_seconds", report.median_seconds},
+          {"min_seconds", report.min_seconds},
+          {"max_seconds", report.max_seconds},
+          {"gflops", report.gflops},
+          {"gigabytes", report.gigabytes},
+          {"images_per_second", report.images_per_second},
+          {"peak_bytes", report.peak_bytes}};
+}
+
+Json to_json(const StepReport& report) {
+  return {{"epoch", report.epoch},
+          {"epochs", report.epochs},
+          {"step", report.step},
+          {"steps", report.steps},
+          {"global_step", report.global_step},
+          {"loss", report.loss},
+          {"accuracy", report.accuracy},
+          {"learning_rate", report.learning_rate},
+          {"images_per_second", report.images_per_second},
+          {"seconds_left", report.seconds_left}};
+}
+
+Json to_json(const EvalReport& report) {
+  return {{"loss", report.loss},
+          {"accuracy", report.accuracy},
+          {"top5_accuracy", report.top5_accuracy},
+          {"rows", report.rows},
+          {"seconds", report.seconds}};
+}
+
+Json to_json(const EpochReport& report) {
+  return {{"epoch", report.epoch},
+          {"global_step", report.global_step},
+          {"train_loss", report.train_loss},
+          {"train_accuracy", report.train_accuracy},
+          {"test", to_json(report.test)},
+          {"learning_rate", report.learning_rate},
+          {"train_seconds", report.train_seconds},
+          {"images_per_second", report.images_per_second},
+          {"best", report.best}};
+}
+
+Json to_json(const RunResult& result) {
+  return {{"run", result.run.string()},
+          {"backend", result.backend},
+          {"epochs", result.epochs.size()},
+          {"final_test", to_json(result.final_test)},
+          {"best_metric", result.best_metric},
+          {"best_epoch", result.best_epoch},
+          {"stopped_early", result.stopped_early},
+          {"interrupted", result.interrupted},
+          {"train_seconds", result.train_seconds},
+          {"total_seconds", result.total_seconds},
+          {"arena_bytes", result.arena_bytes},
+          {"persistent_bytes", result.persistent_bytes},
+          {"data_bytes", result.data_bytes}};
+}
+
+Json to_json(const Prediction& prediction) {
+  Json top = Json::array();
+  for (const ClassProbability& one : prediction.top) {
+    top.push_back({{"class", one.index}, {"name", one.name}, {"probability", one.probability}});
+  }
+  Json result = {{"source", prediction.source}, {"top", top}, {"label", nullptr}};
+  if (prediction.label) result["label"] = *prediction.label;
+  return result;
+}
+
+Json to_json(const DatasetInfo& info) {
+  Json searched = Json::array();
+  for (const auto& path : info.searched) searched.push_back(path.string());
+  return {{"name", info.name},
+          {"description", info.description},
+          {"synthetic", info.synthetic},
+          {"found", info.found.string()},
+          {"searched", searched}};
+}
+
+void print_json(const Json& document) { print(document, 2); }
+void print_json_line(const Json& document) { print(document, -1); }
+
+}  // namespace gpunn::cli

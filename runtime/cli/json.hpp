@@ -1,0 +1,38 @@
+#pragma once
+
+#include <gpunn/bench.hpp>
+#include <gpunn/check.hpp>
+#include <gpunn/data.hpp>
+#include <gpunn/plan.hpp>
+#include <gpunn/plugins.hpp>
+#include <gpunn/training.hpp>
+
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+// The reports of the library as JSON. Keys are the members' names in the public headers; docs/cli.md shows each.
+namespace gpunn::cli {
+
+using Json = nlohmann::ordered_json;
+
+Json to_json(const PluginReport& report);
+Json to_json(const PlannedTensor& tensor);
+Json to_json(const PlannedOp& op);
+Json to_json(const PlanReport& report);
+Json to_json(const CheckCase& result);
+Json to_json(const CheckReport& report);
+Json to_json(const BenchReport& report);
+Json to_json(const StepReport& report);
+Json to_json(const EvalReport& report);
+Json to_json(const EpochReport& report);
+Json to_json(const RunResult& result);
+Json to_json(const Prediction& prediction);
+Json to_json(const DatasetInfo& info);
+
+// On stdout; indented unless it is one of many lines. What is not UTF-8 is replaced, a number that is not finite is
+// null.
+void print_json(const Json& document);
+void print_json_line(const Json& document);
+
+}  // namespace gpunn::cli

@@ -1,0 +1,97 @@
+#include <gpunn/error.hpp>
+#include <gpunn/plugins.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <vector>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "cli/command.hpp"
+#include "cli/json.hpp"
+#include "cli/suggest.hpp"
+#include "cli/terminal.hpp"
+
+namespace gpunn::cli {
+namespace {
+
+void print_error(const std::string& message) {
+  const Terminal terminal = terminal_of(STDERR_FILENO);
+  fmt::print(stderr, "{} {}\n", coloured("gpunn:", Colour::red, terminal.colour), printable(message));
+}
+
+ExitCode report(const CommandLine& line, const std::string& message, ExitCode code,
+                const std::vector<Diagnostic>& diagnostics = {}) {
+  if (line.json) {
+    Json list = Json::array();
+    for (const Diagnostic& one : diagnostics) {
+      list.push_back(
+          {{"file", one.where.file}, {"line", one.where.line}, {"column", one.where.column}, {"message", one.message}});
+    }
+    print_json_line({{"error", {{"code", static_cast<int>(code)}, {"message", message}, {"diagnostics", list}}}});
+  }
+  if (diagnostics.empty()) {
+    print_error(message);
+  } else {
+    // As compilers print them, so that editors find the places.
+    for (const Diagnostic& one : diagnostics) fmt::print(stderr, "{}\n", printable(one.text()));
+  }
+  return code;
+}
+
+// Help and version are "errors" of the parser's, too, with exit code 0.
+ExitCode report_parse_error(CommandLine& line, const CLI::ParseError& error,
+                            const std::vector<std::string>& arguments) {
+  if (error.get_exit_code() == 0) {
+    line.app.exit(error);
+    return ExitCode::done;
+  }
+  // The flag may stand behind what stopped the parser.
+  line.json = line.json || std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
+  std::string message = explain(line.app, arguments);
+  if (message.empty()) message = error.what();
+  message += "\ntry 'gpunn --help', or 'gpunn VERB --help'";
+  return report(line, message, ExitCode::usage);
+}
+
+ExitCode run(int argc, char** argv) {
+  CommandLine line;
+  add_all(line);
+  try {
+    line.app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return report_parse_error(line, error, std::vector<std::string>(argv + 1, argv + argc));
+  }
+  try {
+    return line.action();
+  } catch (const ConfigError& error) {
+    return report(line, error.what(), error.code(), error.diagnostics());
+  } catch (const Error& error) {
+    return report(line, error.what(), error.code());
+  } catch (const std::bad_alloc&) {
+    return report(line, "not enough memory", ExitCode::failed);
+  } catch (const std::exception& error) {
+    return report(line, std::string("internal error: ") + error.what(), ExitCode::failed);
+  }
+}
+
+}  // namespace
+}  // namespace gpunn::cli
+
+int main(int argc, char** argv) {
+  gpunn::ExitCode code = gpunn::ExitCode::failed;
+  try {
+    code = gpunn::cli::run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "gpunn: internal error: %s\n", error.what());
+  }
+  gpunn::shutdown_plugins();
+  // A full disk or a closed pipe behind stdout must not pass for success.
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    std::fprintf(stderr, "gpunn: can't write to the standard output\n");
+    if (code == gpunn::ExitCode::done) code = gpunn::ExitCode::failed;
+  }
+  return static_cast<int>(code);
+}

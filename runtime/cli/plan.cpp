@@ -1,0 +1,101 @@
+#include <gpunn/plan.hpp>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "cli/arena_map.hpp"
+#include "cli/command.hpp"
+#include "cli/experiment_options.hpp"
+#include "cli/json.hpp"
+#include "cli/table.hpp"
+#include "cli/terminal.hpp"
+#include "cli/units.hpp"
+
+namespace gpunn::cli {
+
+namespace {
+
+std::string flops_text(double flops) { return flops > 0 ? fmt::format("{:.3f}", flops / 1e6) : "-"; }
+
+void print_ops(const PlanReport& report, bool colour) {
+  Table table({{"#", Align::right},
+               {"OP"},
+               {"NAME"},
+               {"BACKEND"},
+               {"MFLOP", Align::right},
+               {"WORKSPACE", Align::right},
+               {"OUTPUTS"}});
+  for (std::size_t i = 0; i < report.ops.size(); ++i) {
+    const PlannedOp& op = report.ops[i];
+    std::string outputs;
+    for (const std::string& output : op.outputs) outputs += (outputs.empty() ? "" : ", ") + output;
+    table.add({std::to_string(i), op.op, op.name, op.backend, flops_text(op.flops),
+               op.workspace_bytes == 0 ? "-" : bytes_text(op.workspace_bytes), outputs});
+  }
+  fmt::print("{}", table.text(colour));
+}
+
+void print_totals(const PlanReport& report, bool colour) {
+  std::map<std::string, std::pair<int64_t, uint64_t>> storages;
+  for (const PlannedTensor& tensor : report.tensors) {
+    auto& [count, bytes] = storages[tensor.storage];
+    ++count;
+    bytes += tensor.bytes;
+  }
+  Table table({{"STORAGE"}, {"TENSORS", Align::right}, {"BYTES", Align::right}, {"", Align::right}});
+  for (const auto& [storage, total] : storages) {
+    table.add(
+        {storage, count_text(total.first), count_text(static_cast<int64_t>(total.second)), bytes_text(total.second)});
+  }
+  fmt::print("{}\n", table.text(colour));
+
+  double flops = 0;
+  for (const PlannedOp& op : report.ops) flops += op.flops;
+  const auto line = [](const char* what, uint64_t bytes) {
+    fmt::print("{:<12}{:>14} bytes  {:>10}\n", what, count_text(static_cast<int64_t>(bytes)), bytes_text(bytes));
+  };
+  fmt::print("{:<12}{:>14}\n", "parameters", count_text(report.parameters));
+  fmt::print("{:<12}{:>14.3f} GFLOP a step\n", "work", flops / 1e9);
+  line("arena", report.arena_bytes);
+  line("persistent", report.persistent_bytes);
+  line("peak", report.peak_bytes);
+  line("data", report.data_bytes);
+}
+
+void print_report(const PlanReport& report) {
+  const bool colour = terminal_of(STDOUT_FILENO).colour;
+  std::string chain;
+  for (const std::string& name : report.chain) chain += (chain.empty() ? "" : " over ") + name;
+  fmt::print("{} ops of one training step on {}\n\n", report.ops.size(), chain.empty() ? report.backend : chain);
+  print_ops(report, colour);
+  fmt::print("\narena, {}\n{}\n", bytes_text(report.arena_bytes),
+             arena_map(report, std::min<std::size_t>(columns_of(STDOUT_FILENO), 120)));
+  print_totals(report, colour);
+}
+
+}  // namespace
+
+void add_plan(CommandLine& line) {
+  auto options = std::make_shared<ExperimentOptions>();
+  CLI::App* verb = add_verb(line.app, "plan", "Show a training step's ops, who runs each, and its memory",
+                            {"gpunn plan experiments/lenet_mnist.yaml --backend cpu"});
+  add_experiment_options(*verb, *options);
+  add_json_flag(*verb, line);
+  verb->callback([&line, options] {
+    line.action = [&line, options] {
+      const PlanReport report = plan(options->load());
+      if (line.json) {
+        print_json(to_json(report));
+      } else {
+        print_report(report);
+      }
+      return ExitCode::done;
+    };
+  });
+}
+
+}  // namespace gpunn::cli

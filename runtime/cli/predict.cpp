@@ -1,0 +1,77 @@
+#include <gpunn/training.hpp>
+
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "cli/command.hpp"
+#include "cli/experiment_options.hpp"
+#include "cli/json.hpp"
+#include "cli/terminal.hpp"
+#include "cli/units.hpp"
+
+namespace gpunn::cli {
+
+namespace {
+
+void print_prediction(const Prediction& prediction) {
+  fmt::print("{}", printable(prediction.source));
+  if (prediction.label) fmt::print(" (label {})", *prediction.label);
+  fmt::print("\n");
+  for (const ClassProbability& one : prediction.top) {
+    const std::string name = one.name.empty() || one.name == std::to_string(one.index)
+                                 ? std::to_string(one.index)
+                                 : fmt::format("{} {}", one.index, printable(one.name));
+    fmt::print("  {:>8}  {}\n", percent_text(one.probability), name);
+  }
+}
+
+}  // namespace
+
+void add_predict(CommandLine& line) {
+  struct Options {
+    std::filesystem::path model;
+    std::string backend;
+    std::vector<std::string> settings;
+    PredictRequest request;
+  };
+  auto options = std::make_shared<Options>();
+  CLI::App* verb = add_verb(line.app, "predict", "Say what a trained model sees in images or test rows",
+                            {"gpunn predict runs/lenet_mnist/20250102-030405 seven.png",
+                             "gpunn predict runs/lenet_mnist/20250102-030405 --row 0 --row 7 --top 5"});
+  verb->add_option("model", options->model, "A run folder (its best checkpoint) or a checkpoint file")
+      ->required()
+      ->type_name("RUN_OR_CHECKPOINT");
+  verb->add_option("images", options->request.images, "PNG, JPEG or binary PGM/PPM files")->type_name("IMAGE");
+  verb->add_option("--row", options->request.rows, "Row of the test data, counted from 0; may be repeated")
+      ->allow_extra_args(false)
+      ->type_name("N");
+  verb->add_option("--top", options->request.top_k, "Classes to print for each")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
+      ->type_name("K");
+  add_backend_option(*verb, options->backend);
+  add_set_option(*verb, options->settings);
+  add_json_flag(*verb, line);
+  verb->callback([&line, options] {
+    line.action = [&line, options] {
+      if (options->request.images.empty() && options->request.rows.empty()) {
+        throw Error("predict wants images or rows: gpunn predict RUN seven.png, or gpunn predict RUN --row 0",
+                    ExitCode::usage);
+      }
+      TrainedModel model{options->model, parse_settings(options->settings)};
+      if (!options->backend.empty()) model.overrides.push_back({"backend", options->backend});
+      const std::vector<Prediction> predictions = predict(model, options->request);
+      if (line.json) {
+        Json document = Json::array();
+        for (const Prediction& prediction : predictions) document.push_back(to_json(prediction));
+        print_json(document);
+      } else {
+        for (const Prediction& prediction : predictions) print_prediction(prediction);
+      }
+      return ExitCode::done;
+    };
+  });
+}
+
+}  // namespace gpunn::cli

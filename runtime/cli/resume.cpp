@@ -1,0 +1,38 @@
+#include <memory>
+
+#include "cli/command.hpp"
+#include "cli/experiment_options.hpp"
+#include "cli/training_verb.hpp"
+
+namespace gpunn::cli {
+
+void add_resume(CommandLine& line) {
+  struct Options {
+    std::filesystem::path run;
+    std::string backend;
+    std::vector<std::string> settings;
+    std::optional<int64_t> epochs;
+    bool quiet = false;
+  };
+  auto options = std::make_shared<Options>();
+  CLI::App* verb = add_verb(
+      line.app, "resume", "Go on with an interrupted run, in its folder",
+      {"gpunn resume runs/lenet_mnist/20250102-030405", "gpunn resume runs/lenet_mnist/20250102-030405 --epochs 20"});
+  verb->add_option("run", options->run, "The run folder")->required()->type_name("RUN");
+  add_backend_option(*verb, options->backend);
+  add_set_option(*verb, options->settings);
+  verb->add_option("--epochs", options->epochs, "Epochs to train, those that are done included")->type_name("N");
+  verb->add_flag("--quiet", options->quiet, "No progress");
+  add_json_flag(*verb, line);
+  verb->callback([&line, options] {
+    line.action = [&line, options] {
+      std::vector<Override> overrides = parse_settings(options->settings);
+      if (!options->backend.empty()) overrides.push_back({"backend", options->backend});
+      if (options->epochs) overrides.push_back({"training.epochs", std::to_string(*options->epochs)});
+      return show_training({options->quiet, line.json},
+                           [&](const RunOptions& training) { return resume(options->run, overrides, training); });
+    };
+  });
+}
+
+}  // namespace gpunn::cli

@@ -1,0 +1,72 @@
+#include "cli/training_verb.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "cli/interrupt.hpp"
+#include "cli/json.hpp"
+#include "cli/progress.hpp"
+#include "cli/units.hpp"
+
+namespace gpunn::cli {
+
+namespace {
+
+// A resumed run does not have the reports of the epochs before.
+std::string best_text(const RunResult& result) {
+  for (const EpochReport& epoch : result.epochs) {
+    if (epoch.epoch == result.best_epoch) return percent_text(epoch.test.accuracy);
+  }
+  return fmt::format("{:.6g}", result.best_metric);
+}
+
+void print_summary(const RunResult& result) {
+  const std::string run = result.run.string();
+  if (result.final_test.rows > 0) {
+    fmt::print("accuracy  {} of {} test rows, loss {:.4f}\n", percent_text(result.final_test.accuracy),
+               count_text(result.final_test.rows), result.final_test.loss);
+  }
+  if (result.best_epoch > 0) fmt::print("best      epoch {}, {}\n", result.best_epoch, best_text(result));
+  fmt::print("time      {} of training, {} in all, on {}\n", duration_text(result.train_seconds),
+             duration_text(result.total_seconds), result.backend);
+  fmt::print("memory    {} arena, {} parameters and states, {} data\n", bytes_text(result.arena_bytes),
+             bytes_text(result.persistent_bytes), bytes_text(result.data_bytes));
+  fmt::print("run       {}\n", run);
+  if (result.interrupted) {
+    fmt::print("\ninterrupted; to go on:\n  gpunn resume {}\n", run);
+    return;
+  }
+  if (result.stopped_early) fmt::print("\nstopped early: no improvement for as long as the experiment allows\n");
+  fmt::print("\nnext:\n  gpunn eval {}\n  gpunn predict {} --row 0\n", run, run);
+}
+
+}  // namespace
+
+ExitCode show_training(const TrainingDisplay& display, const std::function<RunResult(const RunOptions&)>& training) {
+  Progress progress(terminal_of(STDERR_FILENO));
+  Quiet quiet;
+  TrainingListener& shown = display.quiet ? static_cast<TrainingListener&>(quiet) : progress;
+  JsonLines json(shown);
+  const InterruptGuard interrupt;
+  RunOptions options;
+  options.listener = display.json ? static_cast<TrainingListener*>(&json) : &shown;
+  options.stop = interrupt.flag();
+  RunResult result;
+  try {
+    result = training(options);
+  } catch (...) {
+    progress.clear();
+    throw;
+  }
+  progress.clear();
+  if (display.json) {
+    Json line = {{"event", "result"}};
+    line.update(to_json(result));
+    print_json_line(line);
+  } else {
+    print_summary(result);
+  }
+  return result.interrupted ? ExitCode::interrupted : ExitCode::done;
+}
+
+}  // namespace gpunn::cli

@@ -1,0 +1,97 @@
+#include "config/documentation.hpp"
+
+#include <gpunn/experiment.hpp>
+
+#include "common/text.hpp"
+#include "config/layer_table.hpp"
+#include "config/schema.hpp"
+
+namespace gpunn::config {
+
+namespace {
+
+struct DefaultText {
+  std::string operator()(bool value) const { return value ? "true" : "false"; }
+  std::string operator()(int64_t value) const { return std::to_string(value); }
+  std::string operator()(double value) const { return number_text(value); }
+  std::string operator()(const std::string& value) const { return value; }
+  std::string operator()(const std::vector<double>& values) const {
+    std::vector<std::string> items;
+    for (const double value : values) items.push_back(number_text(value));
+    std::string result = "[";
+    result += join(items, ", ");
+    return result + "]";
+  }
+  std::string operator()(const std::vector<std::string>& /*values*/) const { return ""; }
+};
+
+std::string code(const std::string& text) { return text.empty() ? text : "`" + text + "`"; }
+
+std::string type_text(const Key& key) {
+  if (key.type != ValueType::choice) return expectation(key);
+  std::vector<std::string> choices;
+  for (const std::string& choice : key.choices) choices.push_back(code(choice));
+  return join(choices, ", ");
+}
+
+std::string default_of(const Key& key) {
+  if (key.required) return "required";
+  if (key.optional || key.path == "name") return "none";
+  Experiment defaults;
+  defaults.early_stopping.emplace();
+  return code(std::visit(DefaultText(), key.get(defaults)));
+}
+
+std::string type_text(const LayerKey& key) {
+  switch (key.kind) {
+    case LayerValue::integer:
+      return "integer, " + key.range.text();
+    case LayerValue::number:
+      return "number, " + key.range.text();
+    case LayerValue::boolean:
+      return "true or false";
+    case LayerValue::choice: {
+      std::vector<std::string> choices;
+      for (const std::string& choice : key.choices) choices.push_back(code(choice));
+      return join(choices, ", ");
+    }
+    case LayerValue::pair:
+      return "integer or [rows, columns], " + key.range.text();
+    case LayerValue::padding:
+      return "integer, [rows, columns] or `same`, " + key.range.text();
+  }
+  return {};
+}
+
+std::string row(const std::vector<std::string>& cells) {
+  std::string result = "| ";
+  result += join(cells, " | ");
+  return result + " |\n";
+}
+
+}  // namespace
+
+std::string keys_table() {
+  std::string result = row({"Key", "Value", "Default", "Meaning"}) + "| --- | --- | --- | --- |\n";
+  for (const Key& key : schema()) {
+    std::string meaning = key.help;
+    if (!key.kinds.empty()) meaning += " Only for " + join(key.kinds, ", ") + ".";
+    result += row({code(key.path), type_text(key), default_of(key), meaning});
+  }
+  return result;
+}
+
+std::string layers_table() {
+  std::string result = row({"Layer", "Parameter", "Value", "Default", "Meaning"}) + "| --- | --- | --- | --- | --- |\n";
+  for (const LayerType& type : layer_table()) {
+    result += row({code(type.name), "", "", "", type.help});
+    for (const LayerKey& key : type.keys) {
+      const bool other_key = type.find(key.fallback) != nullptr;
+      const std::string fallback = other_key ? "as " + code(key.fallback) : code(key.fallback);
+      result += row({"", code(key.name), type_text(key), fallback.empty() ? "required" : fallback, key.help});
+    }
+  }
+  return result;
+}
+
+}  // namespace gpunn::config

@@ -1,0 +1,122 @@
+#include "config/experiment_checks.hpp"
+
+#include <algorithm>
+
+#include "common/text.hpp"
+#include "config/schema.hpp"
+
+namespace gpunn::config {
+
+namespace {
+
+class Checker {
+ public:
+  Checker(const Experiment& experiment, const GivenKeys& given, Diagnostics& diagnostics)
+      : e_(experiment), given_(given), diagnostics_(diagnostics) {}
+
+  void run() {
+    check_kinds();
+    check_optimizer();
+    check_schedule();
+    check_data();
+    check_name();
+    if (e_.loss == LossKind::cross_entropy && !e_.model.layers.empty() && e_.model.layers.back().type == "softmax") {
+      diagnostics_.add(e_.model.layers.back().where,
+                       "the loss cross_entropy has a softmax of its own: leave out the model's last layer");
+    }
+  }
+
+ private:
+  const SourceLocation& place(const std::string& key) const {
+    const auto found = given_.places.find(key);
+    return found == given_.places.end() ? given_.origin : found->second;
+  }
+  bool sound(const std::string& key) const { return given_.bad.count(key) == 0; }
+
+  void check_kinds() {
+    for (const auto& [path, where] : given_.places) {
+      const Key* key = find_key(path);
+      if (key == nullptr || belongs(*key, e_) || !sound(key->section() + ".type")) continue;
+      std::vector<std::string> others;
+      for (const Key& other : schema()) {
+        if (other.section() == key->section() && other.name() != "type" && belongs(other, e_)) {
+          others.push_back(other.name());
+        }
+      }
+      const std::string section = key->section();
+      diagnostics_.add(
+          where, section + " " + kind_of(e_, section) + " has no '" + key->name() + "'; it has " + join(others, ", "));
+    }
+  }
+
+  void check_optimizer() {
+    if (e_.optimizer.nesterov && e_.optimizer.kind == OptimizerKind::sgd && e_.optimizer.momentum == 0 &&
+        sound("optimizer.momentum")) {
+      diagnostics_.add(place("optimizer.nesterov"), "optimizer.nesterov needs optimizer.momentum above 0");
+    }
+  }
+
+  void check_schedule() {
+    const ScheduleConfig& schedule = e_.schedule;
+    if (schedule.kind == ScheduleKind::step && schedule.step_epochs <= 0 && sound("schedule.step_epochs")) {
+      diagnostics_.add(
+          place(given_.places.count("schedule.step_epochs") != 0 ? "schedule.step_epochs" : "schedule.type"),
+          "schedule step needs 'step_epochs', the epochs between two drops: a number above 0");
+    }
+    if (sound("training.epochs") && schedule.warmup_epochs > 0 &&
+        schedule.warmup_epochs > static_cast<double>(e_.epochs)) {
+      diagnostics_.add(place("schedule.warmup_epochs"),
+                       "schedule.warmup_epochs (" + number_text(schedule.warmup_epochs) +
+                           ") must be at most training.epochs (" + std::to_string(e_.epochs) + ")");
+    }
+    if (sound("optimizer.learning_rate") && schedule.min_learning_rate > e_.optimizer.learning_rate) {
+      diagnostics_.add(place("schedule.min_learning_rate"), "schedule.min_learning_rate (" +
+                                                                number_text(schedule.min_learning_rate) +
+                                                                ") must be at most optimizer.learning_rate (" +
+                                                                number_text(e_.optimizer.learning_rate) + ")");
+    }
+  }
+
+  void check_data() {
+    const DataConfig& data = e_.data;
+    if (sound("data.mean") && sound("data.stddev") && data.mean.size() != data.stddev.size()) {
+      diagnostics_.add(place(data.mean.empty() ? "data.stddev" : "data.mean"),
+                       "data.mean and data.stddev go together, a number a channel each; found " +
+                           std::to_string(data.mean.size()) + " and " + std::to_string(data.stddev.size()));
+    }
+    if (!data.offline_fallback.empty() && data.offline_fallback == data.dataset) {
+      diagnostics_.add(place("data.offline_fallback"), "data.offline_fallback is data.dataset itself");
+    }
+    if (sound("data.batch_size") && data.train_limit > 0 && data.train_limit < data.batch_size) {
+      diagnostics_.add(place("data.train_limit"),
+                       "data.train_limit (" + std::to_string(data.train_limit) +
+                           ") is less than one batch (data.batch_size: " + std::to_string(data.batch_size) + ")");
+    }
+  }
+
+  // It becomes a folder.
+  void check_name() {
+    if (!sound("name")) return;
+    const auto allowed = [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
+             c == '.';
+    };
+    constexpr std::size_t kLongest = 100;
+    if (e_.name.empty() || e_.name.front() == '.' || e_.name.size() > kLongest ||
+        !std::all_of(e_.name.begin(), e_.name.end(), allowed)) {
+      diagnostics_.add(place("name"), "name: expected letters, digits, '_', '-' and '.', found " + in_quotes(e_.name));
+    }
+  }
+
+  const Experiment& e_;
+  const GivenKeys& given_;
+  Diagnostics& diagnostics_;
+};
+
+}  // namespace
+
+void check_experiment(const Experiment& experiment, const GivenKeys& given, Diagnostics& diagnostics) {
+  Checker(experiment, given, diagnostics).run();
+}
+
+}  // namespace gpunn::config

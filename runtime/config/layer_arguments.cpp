@@ -1,0 +1,164 @@
+// The parameters of a layer against the layer's row: checking and reading.
+#include <gpunn/error.hpp>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "common/text.hpp"
+#include "config/layer_table.hpp"
+
+namespace gpunn::config {
+
+namespace {
+
+std::string expectation(const LayerKey& key) {
+  const std::string range = key.range.text();
+  const std::string suffix = range.empty() ? range : (range.starts_with("at") ? " of " : " ") + range;
+  switch (key.kind) {
+    case LayerValue::integer:
+      return "an integer" + suffix;
+    case LayerValue::number:
+      return "a number" + suffix;
+    case LayerValue::boolean:
+      return "true or false";
+    case LayerValue::choice:
+      return "one of " + join(key.choices, ", ");
+    case LayerValue::pair:
+      return "an integer" + suffix + ", or [rows, columns]";
+    case LayerValue::padding:
+      return "an integer" + suffix + ", or [rows, columns], or same";
+  }
+  return {};
+}
+
+bool integer_fits(const std::string& text, const Range& range) {
+  const std::optional<int64_t> value = integer_of(text);
+  return value && range.contains(static_cast<double>(*value));
+}
+
+bool fits(const LayerKey& key, const std::vector<std::string>& values) {
+  if (values.empty() || values.size() > 2) return false;
+  const std::string& first = values.front();
+  const bool two_sided = key.kind == LayerValue::pair || key.kind == LayerValue::padding;
+  if (values.size() == 2 && !two_sided) return false;
+  switch (key.kind) {
+    case LayerValue::integer:
+      return integer_fits(first, key.range);
+    case LayerValue::number: {
+      const std::optional<double> value = number_of(first);
+      return value && key.range.contains(*value);
+    }
+    case LayerValue::boolean:
+      return boolean_of(first).has_value();
+    case LayerValue::choice:
+      return std::find(key.choices.begin(), key.choices.end(), first) != key.choices.end();
+    case LayerValue::padding:
+      if (values.size() == 1 && first == "same") return true;
+      break;
+    case LayerValue::pair:
+      break;
+  }
+  return std::all_of(values.begin(), values.end(),
+                     [&](const std::string& value) { return integer_fits(value, key.range); });
+}
+
+std::string shown(const std::vector<std::string>& values) {
+  if (values.size() == 1) return in_quotes(values.front());
+  std::string result = "[";
+  result += join(values, ", ");
+  return result + "]";
+}
+
+std::string title(const LayerSpec& layer) { return layer.type + " '" + layer.name + "'"; }
+
+std::vector<std::string> names_of(const LayerType& type) {
+  std::vector<std::string> names = {"name", "from"};
+  for (const LayerKey& key : type.keys) names.push_back(key.name);
+  return names;
+}
+
+}  // namespace
+
+namespace {
+
+// The text of what is wrong with a value; empty: nothing.
+std::string value_error(const LayerSpec& layer, const LayerKey& key, const std::vector<std::string>& values) {
+  if (fits(key, values)) return {};
+  std::string message =
+      key.name + " of " + title(layer) + ": expected " + expectation(key) + ", found " + shown(values);
+  if (key.kind == LayerValue::choice && values.size() == 1) {
+    const std::vector<std::string> near = near_matches(values.front(), key.choices);
+    if (!near.empty()) message += "; did you mean " + in_quotes(near.front()) + "?";
+  }
+  return message;
+}
+
+std::string input_error(const LayerSpec& layer, const LayerType& type) {
+  const std::size_t inputs = layer.from.empty() ? 1 : layer.from.size();
+  if (inputs == static_cast<std::size_t>(type.inputs)) return {};
+  return title(layer) + " takes " + std::to_string(type.inputs) +
+         (type.inputs == 1 ? " input" : " inputs, named as from: [a, b]") + ", found " + std::to_string(inputs);
+}
+
+}  // namespace
+
+void check_layer(const LayerSpec& layer, Diagnostics& diagnostics) {
+  const LayerType* type = find_layer_type(layer.type);
+  if (type == nullptr) {
+    diagnostics.add(layer.where, "unknown layer " + in_quotes(layer.type) + suggestion(layer.type, layer_type_names()));
+    return;
+  }
+  bool good = true;
+  const auto report = [&](const SourceLocation& where, const std::string& message) {
+    if (message.empty()) return;
+    good = false;
+    diagnostics.add(where, message);
+  };
+  std::set<std::string> given;
+  for (const LayerParameter& parameter : layer.parameters) {
+    given.insert(parameter.name);
+    const LayerKey* key = type->find(parameter.name);
+    if (key == nullptr) {
+      report(parameter.where, "unknown key " + in_quotes(parameter.name) + " in " + title(layer) +
+                                  suggestion(parameter.name, names_of(*type)));
+    } else if (parameter.values.empty()) {
+      good = false;  // the reader has said why
+    } else {
+      report(parameter.where, value_error(layer, *key, parameter.values));
+    }
+  }
+  for (const LayerKey& key : type->keys) {
+    if (key.fallback.empty() && given.count(key.name) == 0) {
+      report(layer.where, title(layer) + " needs '" + key.name + "': " + expectation(key));
+    }
+  }
+  report(layer.where, input_error(layer, *type));
+  if (!good || type->check == nullptr) return;
+  const std::string reason = type->check(LayerArguments(*type, layer));
+  if (!reason.empty()) report(layer.where, title(layer) + ": " + reason);
+}
+
+std::vector<std::string> LayerArguments::texts(std::string_view key) const {
+  for (const LayerParameter& parameter : layer_.parameters) {
+    if (parameter.name == key) return parameter.values;
+  }
+  const LayerKey* row = type_.find(key);
+  if (row == nullptr || row->fallback.empty()) {
+    throw Error(title(layer_) + " has no '" + std::string(key) + "'", ExitCode::usage);
+  }
+  return type_.find(row->fallback) != nullptr ? texts(row->fallback) : std::vector{row->fallback};
+}
+
+int64_t LayerArguments::integer(std::string_view key) const { return integer_of(texts(key).front()).value(); }
+double LayerArguments::number(std::string_view key) const { return number_of(texts(key).front()).value(); }
+bool LayerArguments::boolean(std::string_view key) const { return boolean_of(texts(key).front()).value(); }
+std::string LayerArguments::choice(std::string_view key) const { return texts(key).front(); }
+bool LayerArguments::is_same(std::string_view key) const { return texts(key).front() == "same"; }
+
+std::array<int64_t, 2> LayerArguments::pair(std::string_view key) const {
+  const std::vector<std::string> values = texts(key);
+  return {integer_of(values.front()).value(), integer_of(values.back()).value()};
+}
+
+}  // namespace gpunn::config

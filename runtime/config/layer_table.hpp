@@ -1,0 +1,73 @@
+#pragma once
+
+#include <gpunn/experiment.hpp>
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/diagnostics.hpp"
+#include "config/values.hpp"
+
+namespace gpunn::config {
+
+enum class LayerValue {
+  integer,
+  number,
+  boolean,
+  choice,
+  pair,     // an integer for both directions, or [rows, columns]
+  padding,  // a pair, or `same`
+};
+
+struct LayerKey {
+  std::string name;
+  LayerValue kind = LayerValue::integer;
+  std::string fallback;  // the default, as text or the name of another key; empty: has to be given
+  Range range;
+  std::vector<std::string> choices;
+  std::string help;
+};
+
+class LayerArguments;
+
+// A layer type. A new one is a row here and a function in nn/layers.cpp.
+struct LayerType {
+  std::string name;
+  std::string help;
+  int inputs = 1;
+  std::vector<LayerKey> keys;  // beside `name` and `from`, which every layer has
+  // What the rows can't say and no shape is needed for: the reason why the arguments don't go together, or "".
+  std::string (*check)(const LayerArguments& arguments) = nullptr;
+
+  const LayerKey* find(std::string_view key) const;
+};
+
+const std::vector<LayerType>& layer_table();
+const LayerType* find_layer_type(std::string_view name);
+std::vector<std::string> layer_type_names();
+
+// Checks the type, the names of its parameters and their values, each at its place.
+void check_layer(const LayerSpec& layer, Diagnostics& diagnostics);
+
+// The parameters of a checked layer, defaults filled in.
+class LayerArguments {
+ public:
+  LayerArguments(const LayerType& type, const LayerSpec& layer) : type_(type), layer_(layer) {}
+
+  int64_t integer(std::string_view key) const;
+  double number(std::string_view key) const;
+  bool boolean(std::string_view key) const;
+  std::string choice(std::string_view key) const;
+  std::array<int64_t, 2> pair(std::string_view key) const;  // rows, columns
+  bool is_same(std::string_view key) const;                 // padding: same
+
+ private:
+  std::vector<std::string> texts(std::string_view key) const;
+  const LayerType& type_;
+  const LayerSpec& layer_;
+};
+
+}  // namespace gpunn::config

@@ -1,0 +1,226 @@
+#include "config/model_reader.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "common/files.hpp"
+#include "common/text.hpp"
+#include "config/layer_list.hpp"
+#include "config/layer_table.hpp"
+#include "config/model_order.hpp"
+#include "config/substitution.hpp"
+#include "config/values.hpp"
+
+namespace gpunn::config {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using Kind = YamlNode::Kind;
+
+constexpr int64_t kLargestDimension = 65536;
+constexpr std::size_t kMostDimensions = 4;
+
+void check_keys(const YamlNode& map, const std::vector<std::string>& known, const std::string& where,
+                Diagnostics& diagnostics) {
+  for (const YamlEntry& entry : map.entries) {
+    if (std::find(known.begin(), known.end(), entry.key) == known.end()) {
+      diagnostics.add(entry.where,
+                      "unknown key " + in_quotes(entry.key) + " in " + where + suggestion(entry.key, known));
+    }
+  }
+}
+
+// A parameter that was a number stays one.
+bool same_kind(const std::string& value, const std::string& fallback) {
+  if (number_of(fallback)) return number_of(value).has_value();
+  if (boolean_of(fallback)) return boolean_of(value).has_value();
+  return true;
+}
+
+class ModelReader {
+ public:
+  ModelReader(const fs::path& folder, Diagnostics& diagnostics) : folder_(folder), diagnostics_(diagnostics) {}
+
+  ModelSpec read(const YamlNode& node) {
+    if (node.kind != Kind::map) {
+      diagnostics_.add(node.where, "model: expected the path of a model file, or a model, found " + describe(node));
+    } else if (const YamlNode* file = node.find("file")) {
+      read_file(node, *file);
+    } else if (node.find("layers") != nullptr) {
+      model_.file = node.where.file;
+      read_inline(node, nullptr);
+    } else {
+      diagnostics_.add(node.where, "model: expected 'file', the path of a model, or 'layers', the model itself");
+    }
+    return std::move(model_);
+  }
+
+ private:
+  void read_file(const YamlNode& node, const YamlNode& file) {
+    check_keys(node, {"file", "parameters"}, "model", diagnostics_);
+    if (file.kind != Kind::scalar || file.scalar.empty()) {
+      diagnostics_.add(file.where, "model: expected the path of a model file, found " + describe(file));
+      return;
+    }
+    model_.file = file.from_override ? fs::path(file.scalar) : (folder_ / file.scalar).lexically_normal();
+    try {
+      model_.text = read_text(model_.file, kLargestYamlFile);
+    } catch (const Error& error) {
+      diagnostics_.add(file.where, std::string("model: ") + error.what());
+      return;
+    }
+    try {
+      const YamlNode root = parse_yaml(model_.text, model_.file.string());
+      if (root.kind != Kind::map) fail_at(root.where, "expected a model: a map with 'layers', found " + describe(root));
+      read_inline(root, node.find("parameters"));
+    } catch (const ConfigError& error) {
+      diagnostics_.add(error);
+    }
+  }
+
+  // `given` are the experiment's parameters for a model in a file of its own.
+  void read_inline(const YamlNode& node, const YamlNode* given) {
+    check_keys(node, {"name", "parameters", "input", "layers"}, "the model", diagnostics_);
+    read_parameters(node.find("parameters"));
+    if (given != nullptr) take_given(*given);
+    model_.name = model_.file.stem().string();
+    if (const YamlNode* name = node.find("name")) {
+      if (name->kind == Kind::scalar && !name->scalar.empty()) {
+        model_.name = name->scalar;
+      } else {
+        diagnostics_.add(name->where, "name: expected a text, found " + describe(*name));
+      }
+    }
+    if (const YamlNode* input = node.find("input")) read_input(*input);
+    const YamlNode* layers = node.find("layers");
+    if (layers == nullptr || layers->kind != Kind::list || layers->items.empty()) {
+      diagnostics_.add(
+          layers == nullptr ? node.where : layers->where,
+          "layers: expected a list of layers, found " + (layers == nullptr            ? "nothing"
+                                                         : layers->kind == Kind::list ? "none"
+                                                                                      : describe(*layers)));
+      return;
+    }
+    model_.layers = read_layers(*layers, model_.parameters, diagnostics_);
+    report_unused(node);
+    for (const LayerSpec& layer : model_.layers) check_layer(layer, diagnostics_);
+    if (!model_.layers.empty()) order_layers(model_, diagnostics_);
+  }
+
+  // Setting a parameter that no layer mentions would change nothing, in silence.
+  void report_unused(const YamlNode& model) {
+    std::set<std::string> used;
+    for (const char* key : {"input", "layers"}) {
+      if (const YamlNode* node = model.find(key)) collect_mentions(*node, used);
+    }
+    for (const auto& [name, where] : overridden_) {
+      if (used.count(name) != 0) continue;
+      diagnostics_.add(where, "no layer of the model uses its parameter " + in_quotes(name) +
+                                  "; in a resolved experiment, parameters are already put in");
+    }
+  }
+
+  static void collect_mentions(const YamlNode& node, std::set<std::string>& names) {
+    collect_parameters(node.scalar, names);
+    for (const YamlNode& item : node.items) collect_mentions(item, names);
+    for (const YamlEntry& entry : node.entries) collect_mentions(entry.value, names);
+  }
+
+  // The text of a parameter, or nothing after a diagnostic.
+  const std::string* parameter_text(const YamlEntry& entry) {
+    const YamlNode& value = entry.value;
+    if (value.kind == Kind::scalar && value.scalar.find('$') == std::string::npos) return &value.scalar;
+    diagnostics_.add(value.where,
+                     "parameter " + in_quotes(entry.key) + ": expected a number or a word, found " + describe(value));
+    return nullptr;
+  }
+
+  void read_parameters(const YamlNode* node) {
+    if (node == nullptr || node->kind == Kind::null) return;
+    if (node->kind != Kind::map) {
+      diagnostics_.add(node->where, "parameters: expected a map of names and defaults, found " + describe(*node));
+      return;
+    }
+    for (const YamlEntry& entry : node->entries) {
+      if (entry.where.line == 0) {  // new from the command line, not declared by the model
+        unknown_parameter(entry);
+      } else if (const std::string* text = parameter_text(entry)) {
+        model_.parameters[entry.key] = *text;
+        if (entry.value.from_override) overridden_[entry.key] = entry.value.where;
+      }
+    }
+  }
+
+  void take_given(const YamlNode& given) {
+    if (given.kind == Kind::null) return;
+    if (given.kind != Kind::map) {
+      diagnostics_.add(given.where, "model.parameters: expected a map of names and values, found " + describe(given));
+      return;
+    }
+    for (const YamlEntry& entry : given.entries) {
+      const auto declared = model_.parameters.find(entry.key);
+      if (declared == model_.parameters.end()) {
+        unknown_parameter(entry);
+        continue;
+      }
+      const std::string* text = parameter_text(entry);
+      if (text == nullptr) continue;
+      if (!same_kind(*text, declared->second)) {
+        diagnostics_.add(entry.value.where, "model parameter " + in_quotes(entry.key) + ": expected a value like " +
+                                                in_quotes(declared->second) + ", found " + in_quotes(*text));
+        continue;
+      }
+      declared->second = *text;
+      overridden_[entry.key] = entry.value.where;
+    }
+  }
+
+  void unknown_parameter(const YamlEntry& entry) {
+    std::vector<std::string> names;
+    for (const auto& [name, value] : model_.parameters) names.push_back(name);
+    const std::string known = names.empty() ? "; it has no parameters" : suggestion(entry.key, names);
+    diagnostics_.add(entry.where, "unknown parameter " + in_quotes(entry.key) + " of the model " +
+                                      in_quotes(model_.file.stem().string()) + known);
+  }
+
+  void read_input(const YamlNode& node) {
+    const auto add = [&](const YamlNode& item) {
+      std::string text = item.scalar;
+      try {
+        text = substitute(item.scalar, model_.parameters);
+      } catch (const Error& error) {
+        diagnostics_.add(item.where, error.what());
+        return false;
+      }
+      const auto value = item.kind == Kind::scalar && !item.quoted ? integer_of(text) : std::nullopt;
+      if (!value || *value < 1 || *value > kLargestDimension) return false;
+      model_.input.push_back(*value);
+      return true;
+    };
+    bool good = node.kind == Kind::list ? !node.items.empty() && node.items.size() <= kMostDimensions : true;
+    if (node.kind != Kind::list) good = add(node);
+    for (std::size_t i = 0; good && i < node.items.size(); ++i) good = add(node.items[i]);
+    if (!good) {
+      diagnostics_.add(node.where,
+                       "input: expected [channels, rows, columns] or [features], integers of at least 1 and at most " +
+                           std::to_string(kLargestDimension));
+    }
+  }
+
+  const fs::path& folder_;
+  Diagnostics& diagnostics_;
+  ModelSpec model_;
+  std::map<std::string, SourceLocation> overridden_;
+};
+
+}  // namespace
+
+ModelSpec read_model(const YamlNode& node, const fs::path& folder, Diagnostics& diagnostics) {
+  return ModelReader(folder, diagnostics).read(node);
+}
+
+}  // namespace gpunn::config

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <gpunn/experiment.hpp>
+
+#include <filesystem>
+
+#include "config/diagnostics.hpp"
+#include "config/yaml_tree.hpp"
+
+namespace gpunn::config {
+
+inline constexpr std::size_t kMostLayers = 10'000;
+
+// An experiment's `model`: a map with `file` (and `parameters`), or a model inline. Paths are relative to `folder`, but
+// for those of the command line. Checks all that can be known without the data: names, types, parameters, values,
+// cycles.
+ModelSpec read_model(const YamlNode& node, const std::filesystem::path& folder, Diagnostics& diagnostics);
+
+}  // namespace gpunn::config

@@ -1,0 +1,311 @@
+#include "config/schema.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+#include "common/text.hpp"
+
+namespace gpunn::config {
+
+namespace {
+
+// How to reach a member of an Experiment, constant or not.
+template <class T>
+auto in(T Experiment::*member) {
+  return [member](auto& e) -> auto& { return e.*member; };
+}
+template <class S, class T>
+auto in(S Experiment::*section, T S::*member) {
+  return [ section, member ](auto& e) -> auto& { return e.*section.*member; };
+}
+template <class S, class T>
+auto in(std::optional<S> Experiment::*section, T S::*member) {
+  return [ section, member ](auto& e) -> auto& { return (e.*section).value().*member; };
+}
+
+// Ties a key to a member: V is the alternative of Value that carries it.
+template <class V, class Access>
+Key tie(std::string path, ValueType type, Access access, std::string help) {
+  Key key;
+  key.path = std::move(path);
+  key.type = type;
+  key.help = std::move(help);
+  key.set = [access](Experiment& e, const Value& value) {
+    auto& member = access(e);
+    using Member = std::remove_cvref_t<decltype(member)>;
+    member = static_cast<Member>(std::get<V>(value));
+  };
+  key.get = [access](const Experiment& e) -> Value {
+    const auto& member = access(e);
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(member)>, std::filesystem::path>) {
+      return member.string();
+    } else {
+      return static_cast<V>(member);
+    }
+  };
+  return key;
+}
+
+template <class Access>
+Key boolean(std::string path, Access access, std::string help) {
+  return tie<bool>(std::move(path), ValueType::boolean, access, std::move(help));
+}
+
+template <class Access>
+Key integer(std::string path, Access access, Range range, std::string help) {
+  Key key = tie<int64_t>(std::move(path), ValueType::integer, access, std::move(help));
+  key.range = range;
+  return key;
+}
+
+template <class Access>
+Key number(std::string path, Access access, Range range, std::string help) {
+  Key key = tie<double>(std::move(path), ValueType::number, access, std::move(help));
+  key.range = range;
+  return key;
+}
+
+template <class Access>
+Key text(std::string path, Access access, std::string help) {
+  return tie<std::string>(std::move(path), ValueType::text, access, std::move(help));
+}
+
+// One of some words kept as text.
+template <class Access>
+Key word(std::string path, Access access, std::vector<std::string> choices, std::string help) {
+  Key key = tie<std::string>(std::move(path), ValueType::choice, access, std::move(help));
+  key.choices = std::move(choices);
+  return key;
+}
+
+// One of some words kept as an enum: its names in the order of its values.
+template <class Access>
+Key choice(std::string path, Access access, std::vector<std::string> choices, std::string help) {
+  Key key;
+  key.path = std::move(path);
+  key.type = ValueType::choice;
+  key.help = std::move(help);
+  key.choices = std::move(choices);
+  key.set = [access, names = key.choices](Experiment& e, const Value& value) {
+    auto& member = access(e);
+    const auto place = std::find(names.begin(), names.end(), std::get<std::string>(value)) - names.begin();
+    member = static_cast<std::remove_cvref_t<decltype(member)>>(place);
+  };
+  key.get = [access, names = key.choices](const Experiment& e) -> Value {
+    return names.at(static_cast<std::size_t>(access(e)));
+  };
+  return key;
+}
+
+// A folder or file. `runs` alone is not resolved against the experiment's folder.
+template <class Access>
+Key path(std::string key_path, Access access, std::string help) {
+  return tie<std::string>(std::move(key_path), ValueType::path, access, std::move(help));
+}
+
+template <class Access>
+Key numbers(std::string path, Access access, Range range, std::string help) {
+  Key key = tie<std::vector<double>>(std::move(path), ValueType::numbers, access, std::move(help));
+  key.range = range;
+  return key;
+}
+
+Key optional(Key key) {
+  key.optional = true;
+  return key;
+}
+
+Key required(Key key) {
+  key.required = true;
+  return key;
+}
+
+Key only(std::vector<std::string> kinds, Key key) {
+  key.kinds = std::move(kinds);
+  return key;
+}
+
+Key betas() {
+  Key key;
+  key.path = "optimizer.betas";
+  key.type = ValueType::numbers;
+  key.help = "Decay of the running means of the gradient and of its square.";
+  key.range = from_to_below(0, 1);
+  key.count = 2;
+  key.set = [](Experiment& e, const Value& value) {
+    const auto& both = std::get<std::vector<double>>(value);
+    e.optimizer.beta1 = both.at(0);
+    e.optimizer.beta2 = both.at(1);
+  };
+  key.get = [](const Experiment& e) -> Value { return std::vector{e.optimizer.beta1, e.optimizer.beta2}; };
+  return key;
+}
+
+Key plugins() {
+  Key key;
+  key.path = "plugins";
+  key.type = ValueType::paths;
+  key.help = "Plugin files, or folders of them, to look at before the usual places.";
+  key.set = [](Experiment& e, const Value& value) {
+    const auto& files = std::get<std::vector<std::string>>(value);
+    e.plugins.assign(files.begin(), files.end());
+  };
+  key.get = [](const Experiment& e) -> Value {
+    std::vector<std::string> files;
+    for (const auto& file : e.plugins) files.push_back(file.string());
+    return files;
+  };
+  return key;
+}
+
+constexpr double kMostEpochs = 1'000'000;
+constexpr double kMostSamples = 2147483647;  // an index of a sample is an i32
+constexpr double kMostSteps = 1e12;
+constexpr double kLargestBatch = 1 << 20;
+constexpr double kLargestRate = 1000;
+
+const std::vector<std::string> kMetrics = {"loss", "accuracy"};
+
+std::vector<Key> make_schema() {
+  using E = Experiment;
+  using D = DataConfig;
+  using O = OptimizerConfig;
+  using S = ScheduleConfig;
+  using C = CheckpointConfig;
+  using Stop = EarlyStoppingConfig;
+  return {
+      text("name", in(&E::name), "Names the run's folder. Default: the file's name without its ending."),
+      required(word("data.dataset", in(&E::data, &D::dataset), {"mnist", "fashion_mnist", "digits", "points"},
+                    "The data set.")),
+      optional(path("data.path", in(&E::data, &D::path), "A folder to look for it in first.")),
+      optional(word("data.offline_fallback", in(&E::data, &D::offline_fallback), {"digits", "points"},
+                    "The synthetic set to train on, announced loudly, where the data set can't be had.")),
+      integer("data.batch_size", in(&E::data, &D::batch_size), between(1, kLargestBatch), "Samples a training step."),
+      integer("data.eval_batch_size", in(&E::data, &D::eval_batch_size), between(0, kLargestBatch),
+              "Samples a batch of the evaluation; 0: `batch_size`."),
+      boolean("data.shuffle", in(&E::data, &D::shuffle), "A new order of the training samples each epoch."),
+      boolean("data.drop_last", in(&E::data, &D::drop_last), "Skip the last training batch where it is not full."),
+      optional(numbers("data.mean", in(&E::data, &D::mean), {},
+                       "By channel, of pixels scaled to [0, 1], to be subtracted. Default: the data set's own.")),
+      optional(numbers("data.stddev", in(&E::data, &D::stddev), above(0), "By channel, to be divided by.")),
+      integer("data.train_limit", in(&E::data, &D::train_limit), between(0, kMostSamples),
+              "Train on the first so many samples only; 0: on all."),
+      integer("data.test_limit", in(&E::data, &D::test_limit), between(0, kMostSamples),
+              "Evaluate on the first so many samples only; 0: on all."),
+      integer("data.seed", in(&E::data, &D::seed), at_least(0), "Of the synthetic sets."),
+      integer("data.synthetic_train", in(&E::data, &D::synthetic_train), between(0, kMostSamples),
+              "Training samples of a synthetic set; 0: the set's own number."),
+      integer("data.synthetic_test", in(&E::data, &D::synthetic_test), between(0, kMostSamples),
+              "Test samples of a synthetic set; 0: the set's own number."),
+      choice("loss", in(&E::loss), {"cross_entropy", "mean_squared_error"},
+             "`cross_entropy` takes the model's output before any softmax."),
+      choice("optimizer.type", in(&E::optimizer, &O::kind), {"sgd", "adam", "adamw", "rmsprop"}, "The optimizer."),
+      number("optimizer.learning_rate", in(&E::optimizer, &O::learning_rate), above_up_to(0, kLargestRate),
+             "The step size that the schedule starts from."),
+      only({"sgd", "rmsprop"}, number("optimizer.momentum", in(&E::optimizer, &O::momentum), from_to_below(0, 1),
+                                      "The share of the last step that is kept.")),
+      only({"sgd"},
+           boolean("optimizer.nesterov", in(&E::optimizer, &O::nesterov), "Nesterov's look-ahead; needs a momentum.")),
+      number("optimizer.weight_decay", in(&E::optimizer, &O::weight_decay), between(0, kLargestRate),
+             "Pulls weights, never biases, towards 0."),
+      only({"adam", "adamw"}, betas()),
+      only({"adam", "adamw", "rmsprop"}, number("optimizer.epsilon", in(&E::optimizer, &O::epsilon), above_up_to(0, 1),
+                                                "Keeps the division by a root from 0.")),
+      only({"rmsprop"}, number("optimizer.alpha", in(&E::optimizer, &O::alpha), from_to_below(0, 1),
+                               "Decay of the running mean of the gradient's square.")),
+      choice("schedule.type", in(&E::schedule, &S::kind), {"constant", "step", "exponential", "cosine", "one_cycle"},
+             "How the learning rate goes on."),
+      number("schedule.warmup_epochs", in(&E::schedule, &S::warmup_epochs), between(0, kMostEpochs),
+             "The learning rate rises from 0 in a straight line for so long."),
+      only({"step"}, number("schedule.step_epochs", in(&E::schedule, &S::step_epochs), between(0, kMostEpochs),
+                            "Epochs between two drops; has to be given.")),
+      only({"step", "exponential"},
+           number("schedule.gamma", in(&E::schedule, &S::gamma), above_up_to(0, kLargestRate),
+                  "`step`: the factor of a drop. `exponential`: the rate falls as exp(-gamma * epoch).")),
+      only({"cosine", "one_cycle"}, number("schedule.min_learning_rate", in(&E::schedule, &S::min_learning_rate),
+                                           between(0, kLargestRate), "Where the curve ends.")),
+      integer("training.epochs", in(&E::epochs), between(1, kMostEpochs), "Passes over the training samples."),
+      integer("training.max_steps", in(&E::max_steps), between(0, kMostSteps), "Stop after so many; 0: no limit."),
+      integer("training.seed", in(&E::seed), at_least(0),
+              "Of the initial weights, the order of the samples and the dropout masks."),
+      choice("training.precision", in(&E::precision), {"fp32", "tf32", "bf16"},
+             "What a product of two numbers may be rounded to; sums are fp32."),
+      boolean("training.deterministic", in(&E::deterministic),
+              "Only kernels that give the same bits each time; an error where there are none."),
+      integer("training.threads", in(&E::threads), between(0, 1024), "Host threads; 0: the backend's choice."),
+      integer("training.log_every_steps", in(&E::log_every_steps), between(0, kMostSteps),
+              "Steps between two log lines; 0: about ten lines an epoch."),
+      choice("early_stopping.monitor", in(&E::early_stopping, &Stop::monitor), kMetrics,
+             "The test metric that has to improve."),
+      integer("early_stopping.patience", in(&E::early_stopping, &Stop::patience), between(1, kMostEpochs),
+              "Stop after so many epochs without an improvement."),
+      number("early_stopping.min_delta", in(&E::early_stopping, &Stop::min_delta), at_least(0),
+             "An improvement is more than this."),
+      integer("checkpoint.every_epochs", in(&E::checkpoint, &C::every_epochs), between(0, kMostEpochs),
+              "Epochs between two checkpoints; 0: only at the end."),
+      integer("checkpoint.every_steps", in(&E::checkpoint, &C::every_steps), between(0, kMostSteps),
+              "Steps between two checkpoints, more often than epochs; 0: no."),
+      choice("checkpoint.monitor", in(&E::checkpoint, &C::monitor), kMetrics,
+             "The test metric that says what is best."),
+      text("backend", in(&E::backend), "A backend plugin's name; `auto`: the fastest that works here."),
+      integer("device", in(&E::device), between(0, 1023), "Which of the backend's devices, counted from 0."),
+      optional(plugins()),
+      path("runs", in(&E::runs), "The folder of all runs, relative to the working directory."),
+  };
+}
+
+}  // namespace
+
+std::string Key::section() const {
+  const std::size_t dot = path.find('.');
+  return dot == std::string::npos ? std::string() : path.substr(0, dot);
+}
+
+std::string Key::name() const { return path.substr(path.find('.') + 1); }
+
+const std::vector<Key>& schema() {
+  static const std::vector<Key> table = make_schema();
+  return table;
+}
+
+const Key* find_key(std::string_view path) {
+  for (const Key& key : schema()) {
+    if (key.path == path) return &key;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> sections() {
+  std::vector<std::string> result;
+  for (const Key& key : schema()) {
+    const std::string section = key.section();
+    if (!section.empty() && std::find(result.begin(), result.end(), section) == result.end()) result.push_back(section);
+  }
+  return result;
+}
+
+std::vector<std::string> keys_of(std::string_view section) {
+  std::vector<std::string> result;
+  for (const Key& key : schema()) {
+    if (key.section() == section) result.push_back(key.name());
+  }
+  if (section.empty()) {
+    result.insert(result.begin() + 1, "model");
+    for (const std::string& name : sections()) result.push_back(name);
+  }
+  return result;
+}
+
+std::string kind_of(const Experiment& experiment, std::string_view section) {
+  const Key* type = find_key(std::string(section) + ".type");
+  return type == nullptr ? std::string() : std::get<std::string>(type->get(experiment));
+}
+
+bool belongs(const Key& key, const Experiment& experiment) {
+  return key.kinds.empty() ||
+         std::find(key.kinds.begin(), key.kinds.end(), kind_of(experiment, key.section())) != key.kinds.end();
+}
+
+}  // namespace gpunn::config

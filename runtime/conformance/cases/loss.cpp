@@ -1,0 +1,53 @@
+#include <gpunn/ops.h>
+
+#include "conformance/cases/case.hpp"
+
+namespace gpunn::conformance {
+
+namespace {
+
+const std::vector<Shape> kLogits = {{1, 1},    {1, 2},    {3, 10},   {128, 10}, {64, 1},
+                                    {33, 129}, {7, 1000}, {1031, 3}, {0, 10}};
+const std::vector<Shape> kRows = {{1}, {37}, {1, 1}, {5, 17}, {128, 10}, {3, 2, 5, 7}, {2, 4099}, {0, 3}};
+
+InputSpec labels(const Shape& logits) { return i32({logits[0]}, integers(0, logits[1] - 1)); }
+
+void to_log_probabilities(OracleTensor& x) { x = forward(GPUNN_OP_LOG_SOFTMAX, {}, {x}); }
+
+void add_classification(std::vector<Case>& cases, const Shape& shape, const Generator& x, const std::string& note) {
+  const Shape rows{shape[0]};
+  const auto classes =
+      graph::Attributes::of(gpunn_classes_attrs{.struct_size = 0, .classes = static_cast<int32_t>(shape[1])});
+  cases.push_back(make_case({.op = GPUNN_OP_NLL_LOSS,
+                             .inputs = {f32(shape, x), labels(shape)},
+                             .note = note,
+                             .derive = [](std::vector<OracleTensor>& in) { to_log_probabilities(in[0]); }}));
+  cases.push_back(make_case(
+      {.op = GPUNN_OP_NLL_LOSS_BACKWARD, .attrs = classes, .inputs = {f32(rows), labels(shape)}, .note = note}));
+  cases.push_back(
+      make_case({.op = GPUNN_OP_SOFTMAX_CROSS_ENTROPY, .inputs = {f32(shape, x), labels(shape)}, .note = note}));
+  cases.push_back(make_case({.op = GPUNN_OP_SOFTMAX_CROSS_ENTROPY_BACKWARD,
+                             .inputs = {f32(rows), f32(shape, x), labels(shape)},
+                             .note = note,
+                             .derive = [](std::vector<OracleTensor>& in) { to_log_probabilities(in[1]); }}));
+}
+
+}  // namespace
+
+std::vector<Case> loss_cases() {
+  std::vector<Case> cases;
+  for (const Shape& shape : kLogits) add_classification(cases, shape, uniform(-4, 4), "");
+  add_classification(cases, {19, 23}, uniform(-80, 80), "far apart");
+  add_classification(cases, {19, 23}, uniform(9000, 9010), "large");
+  add_classification(cases, {19, 23}, constant(-2), "all equal");
+  for (const Shape& shape : kRows) {
+    cases.push_back(make_case({.op = GPUNN_OP_MSE_LOSS, .inputs = {f32(shape), f32(shape)}}));
+    cases.push_back(make_case({.op = GPUNN_OP_MSE_LOSS_BACKWARD, .inputs = {f32({shape[0]}), f32(shape), f32(shape)}}));
+  }
+  cases.push_back(make_case({.op = GPUNN_OP_MSE_LOSS,
+                             .inputs = {f32({9, 31}, uniform(1000, 1001)), f32({9, 31}, uniform(1000, 1001))},
+                             .note = "large and near each other"}));
+  return cases;
+}
+
+}  // namespace gpunn::conformance

@@ -1,0 +1,75 @@
+#include "conformance/comparison.hpp"
+
+#include <gpunn/error.hpp>
+
+#include <cmath>
+#include <cstdio>
+#include <limits>
+
+namespace gpunn::conformance {
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// The reference as its type can hold it: what is too large for it is infinite.
+double representable(double value, DType type) {
+  return type == DType::f32 && std::isinf(static_cast<float>(value)) ? static_cast<float>(value) : value;
+}
+
+// The difference in units of the bound.
+double error_of(double reference, double found, double bound) {
+  if (std::isnan(reference) || std::isnan(found)) return std::isnan(reference) && std::isnan(found) ? 0 : kInfinity;
+  if (reference == found) return 0;
+  const double difference = std::abs(found - reference);
+  if (!std::isfinite(difference)) return kInfinity;
+  return bound > 0 ? difference / bound : kInfinity;
+}
+
+std::string number(double value) {
+  if (std::isnan(value)) return "NaN";  // whatever its sign
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.9g", value);
+  return text;
+}
+
+}  // namespace
+
+std::string index_text(const Shape& shape, std::size_t element) {
+  Shape index(shape.size());
+  auto rest = static_cast<int64_t>(element);
+  for (std::size_t i = shape.size(); i-- > 0;) {
+    index[i] = rest % shape[i];
+    rest /= shape[i];
+  }
+  return to_string(index);
+}
+
+Comparison compare(const OracleTensor& reference, const OracleTensor& found, const Tolerance& tolerance,
+                   const std::string& what) {
+  const std::size_t count = reference.values.size();
+  if (found.values.size() != count || tolerance.bound.size() != count) {
+    throw Error("conformance: " + what + " has " + std::to_string(count) + " reference values, " +
+                std::to_string(found.values.size()) + " found and " + std::to_string(tolerance.bound.size()) +
+                " tolerances; they must be as many");
+  }
+  Comparison result;
+  std::size_t worst = 0, wrong = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const double error =
+        error_of(representable(reference.values[i], reference.type.dtype), found.values[i], tolerance.bound[i]);
+    if (error > 1) ++wrong;
+    if (error > result.error) {
+      result.error = error;
+      worst = i;
+    }
+  }
+  if (wrong == 0) return result;
+  result.detail = what + index_text(reference.type.shape, worst) + ": expected " + number(reference.values[worst]) +
+                  ", found " + number(found.values[worst]) + ", tolerance " + number(tolerance.bound[worst]) + " (" +
+                  std::string(tolerance.reason) + "); " + std::to_string(wrong) + " of " + std::to_string(count) +
+                  " elements are off";
+  return result;
+}
+
+}  // namespace gpunn::conformance

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "conformance/oracle.hpp"
+#include "conformance/tolerances.hpp"
+
+namespace gpunn::conformance {
+
+struct Comparison {
+  double error = 0;    // the largest, in units of the tolerance; infinity where a NaN or an exact value differs
+  std::string detail;  // of a failure: index, expected, found, tolerance; empty: all is well
+  bool ok() const { return detail.empty(); }
+};
+
+// NaN must meet NaN and infinity the same infinity. `what` names the tensor in the detail.
+Comparison compare(const OracleTensor& reference, const OracleTensor& found, const Tolerance& tolerance,
+                   const std::string& what);
+
+// "[3, 17]" of element 81 of a tensor [5, 26].
+std::string index_text(const Shape& shape, std::size_t element);
+
+}  // namespace gpunn::conformance

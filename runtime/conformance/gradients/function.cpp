@@ -1,0 +1,26 @@
+#include "conformance/gradients/function.hpp"
+
+#include <utility>
+
+#include "graph/op_info.hpp"
+
+namespace gpunn::conformance {
+
+Function oracle_function(int32_t op, graph::Attributes attrs) {
+  return [op, attrs = std::move(attrs)](const std::vector<OracleTensor>& inputs) {
+    graph::OpSignature signature{op, attrs, {}, {}};
+    for (const OracleTensor& input : inputs) signature.inputs.push_back(input.type);
+    signature.outputs = graph::op_info(op).infer(attrs, signature.inputs);
+    return run_oracle(signature, inputs);
+  };
+}
+
+Generator apart(double gap) {
+  return [gap](Random&, int64_t index) {
+    constexpr int64_t kPrime = 10007;
+    const int64_t mixed = (index * 4001 + 17) % kPrime;  // all different below kPrime elements
+    return gap * (static_cast<double>(mixed - kPrime / 2) + 0.5);
+  };
+}
+
+}  // namespace gpunn::conformance

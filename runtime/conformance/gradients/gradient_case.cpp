@@ -1,0 +1,82 @@
+#include "conformance/gradients/gradient_case.hpp"
+
+#include <iterator>
+
+#include "graph/op_info.hpp"
+
+namespace gpunn::conformance {
+
+namespace {
+
+constexpr double kStep = 1e-3;
+
+double weighted_sum(const Function& forward, const std::vector<OracleTensor>& inputs, std::size_t output,
+                    const OracleTensor& weight) {
+  const OracleTensor y = forward(inputs).at(output);
+  double sum = 0;
+  for (std::size_t i = 0; i < y.values.size(); ++i) sum += weight.values.at(i) * y.values[i];
+  return sum;
+}
+
+OracleTensor stored(OracleTensor tensor) {
+  for (double& value : tensor.values) value = rounded(value, tensor.type.dtype);
+  return tensor;
+}
+
+}  // namespace
+
+OracleTensor finite_difference(const Function& forward, const std::vector<OracleTensor>& inputs, std::size_t input,
+                               std::size_t output, const OracleTensor& weight) {
+  std::vector<OracleTensor> moved = inputs;
+  OracleTensor gradient{inputs.at(input).type, {}};
+  for (std::size_t i = 0; i < inputs[input].values.size(); ++i) {
+    const double x = inputs[input].values[i];
+    const auto f = [&](double offset) {
+      moved[input].values[i] = x + offset;
+      return weighted_sum(forward, moved, output, weight);
+    };
+    gradient.values.push_back((f(-2 * kStep) - 8 * f(-kStep) + 8 * f(kStep) - f(2 * kStep)) / (12 * kStep));
+    moved[input].values[i] = x;
+  }
+  return gradient;
+}
+
+GradientProblem make_problem(const GradientCase& test, Random& random) {
+  std::vector<OracleTensor> inputs;
+  for (const InputSpec& spec : test.inputs) {
+    OracleTensor tensor{spec.type, {}};
+    for (int64_t i = 0; i < spec.type.elements(); ++i) {
+      tensor.values.push_back(rounded(spec.value(random, i), spec.type.dtype));
+    }
+    inputs.push_back(std::move(tensor));
+  }
+  const std::vector<OracleTensor> outputs = test.forward(inputs);
+  OracleTensor weight{outputs.at(test.differentiated).type, {}};
+  for (int64_t i = 0; i < weight.type.elements(); ++i) {
+    weight.values.push_back(rounded(random.uniform(-1, 1), weight.type.dtype));
+  }
+
+  GradientProblem problem{{test.op, test.attrs, {}, {}}, {}, {}};
+  for (const Wire& wire : test.wires) {
+    problem.inputs.push_back(wire.source == Source::output_gradient ? weight
+                             : wire.source == Source::input         ? inputs.at(wire.index)
+                                                                    : stored(outputs.at(wire.index)));
+    problem.signature.inputs.push_back(problem.inputs.back().type);
+  }
+  problem.signature.outputs = graph::op_info(test.op).infer(test.attrs, problem.signature.inputs);
+  for (const std::size_t input : test.with_respect) {
+    problem.expected.push_back(finite_difference(test.forward, inputs, input, test.differentiated, weight));
+  }
+  return problem;
+}
+
+std::vector<GradientCase> all_gradients() {
+  std::vector<GradientCase> result;
+  for (auto family : {linear_gradients, shape_gradients, loss_gradients}) {
+    std::vector<GradientCase> cases = family();
+    std::move(cases.begin(), cases.end(), std::back_inserter(result));
+  }
+  return result;
+}
+
+}  // namespace gpunn::conformance

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "conformance/cases/case.hpp"
+
+namespace gpunn::conformance {
+
+// A function of float64 tensors: one op of the oracle, or a few.
+using Function = std::function<std::vector<OracleTensor>(const std::vector<OracleTensor>& inputs)>;
+
+// Where an input of a backward op comes from: the gradient of a forward output, a forward input, or a forward output.
+enum class Source { output_gradient, input, output };
+struct Wire {
+  Source source;
+  std::size_t index;
+};
+
+// A backward op and the forward function whose gradient it should be.
+struct GradientCase {
+  std::string name;
+  std::vector<InputSpec> inputs;  // of the forward function
+  Function forward;
+  int32_t op = 0;                         // the backward op
+  graph::Attributes attrs;                // its attributes
+  std::vector<Wire> wires;                // its inputs
+  std::vector<std::size_t> with_respect;  // for each of its outputs, the forward input that it is the gradient of
+  std::size_t differentiated = 0;         // the forward output that has a gradient
+};
+
+std::vector<GradientCase> linear_gradients();  // matmul, bias, convolution
+std::vector<GradientCase> shape_gradients();   // pooling, reduction, element-wise, dropout
+std::vector<GradientCase> loss_gradients();    // softmax and losses
+
+std::vector<GradientCase> all_gradients();
+
+// The sum of weight * output `output` as a number, differentiated by every element of one input: differences of fourth
+// order, (f(x-2h) - 8 f(x-h) + 8 f(x+h) - f(x+2h)) / 12h, whose error is h^4 f^(5) / 30.
+OracleTensor finite_difference(const Function& forward, const std::vector<OracleTensor>& inputs, std::size_t input,
+                               std::size_t output, const OracleTensor& weight);
+
+// A backward op ready to run, with what it should give.
+struct GradientProblem {
+  graph::OpSignature signature;
+  std::vector<OracleTensor> inputs;
+  std::vector<OracleTensor> expected;
+};
+
+GradientProblem make_problem(const GradientCase& test, Random& random);
+
+}  // namespace gpunn::conformance

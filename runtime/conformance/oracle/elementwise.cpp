@@ -1,0 +1,76 @@
+#include <gpunn/ops.h>
+
+#include "conformance/oracle/call.hpp"
+
+namespace gpunn::conformance {
+
+double activate(int32_t activation, double x) {
+  if (activation != GPUNN_ACTIVATION_RELU) return x;
+  return x < 0 ? 0 : x;  // a NaN compares false and stays
+}
+
+double convert(double value, DType to) {
+  switch (to) {
+    case DType::f32:
+      return static_cast<float>(value);
+    case DType::f64:
+      return value;
+    case DType::i64:
+      return static_cast<double>(static_cast<int64_t>(value));
+    case DType::i32:
+      return static_cast<int32_t>(static_cast<int64_t>(value));
+    case DType::u8:
+      return static_cast<uint8_t>(static_cast<int64_t>(value));
+    case DType::bf16:
+    case DType::f16:
+      break;
+  }
+  throw Error("the oracle does not convert to " + std::string(name_of(to)));
+}
+
+namespace {
+
+void add(OracleCall& call) {
+  call.require(call.in(0).size() == call.in(1).size() && call.in(0).size() == call.out().size(), "three equal sizes");
+  for (std::size_t i = 0; i < call.out().size(); ++i) call.out()[i] = call.in(0)[i] + call.in(1)[i];
+}
+
+void scale(OracleCall& call) {
+  const double factor = call.attrs<gpunn_scale_attrs>().factor;
+  call.require(call.in(0).size() == call.out().size(), "y as large as x");
+  for (std::size_t i = 0; i < call.out().size(); ++i) call.out()[i] = factor * call.in(0)[i];
+}
+
+void copy(OracleCall& call) {
+  call.require(call.in(0).size() == call.out().size(), "y as large as x");
+  const DType from = call.in_type(0).dtype, to = call.out_type().dtype;
+  for (std::size_t i = 0; i < call.out().size(); ++i) {
+    call.out()[i] = from == to ? call.in(0)[i] : convert(call.in(0)[i], to);
+  }
+}
+
+void fill(OracleCall& call) {
+  const double value = convert(call.attrs<gpunn_fill_attrs>().value, call.out_type().dtype);
+  for (double& y : call.out()) y = value;
+}
+
+void relu(OracleCall& call) {
+  call.require(call.in(0).size() == call.out().size(), "y as large as x");
+  for (std::size_t i = 0; i < call.out().size(); ++i) call.out()[i] = activate(GPUNN_ACTIVATION_RELU, call.in(0)[i]);
+}
+
+void relu_backward(OracleCall& call) {
+  const Values& dy = call.in(0);
+  const Values& y = call.in(1);
+  call.require(dy.size() == y.size() && dy.size() == call.out().size(), "three equal sizes");
+  for (std::size_t i = 0; i < call.out().size(); ++i) call.out()[i] = y[i] > 0 ? dy[i] : 0;
+}
+
+}  // namespace
+
+std::vector<OracleEntry> elementwise_oracle() {
+  return {{GPUNN_OP_ADD, add},   {GPUNN_OP_SCALE, scale}, {GPUNN_OP_COPY, copy},
+          {GPUNN_OP_FILL, fill}, {GPUNN_OP_RELU, relu},   {GPUNN_OP_RELU_BACKWARD, relu_backward}};
+}
+
+}  // namespace gpunn::conformance

@@ -1,0 +1,43 @@
+#include <algorithm>
+#include <cmath>
+
+#include "conformance/case_runner.hpp"
+#include "conformance/gradients/gradient_case.hpp"
+#include "conformance/suites.hpp"
+#include "graph/op_info.hpp"
+
+namespace gpunn::conformance {
+
+namespace {
+
+// The difference quotients are off by about 1e-11 of what they differentiate, and saved outputs were rounded once more:
+// three times the table's tolerance and 1e-8 of the largest gradient leave room for both, and for nothing else.
+Expectation expect_differences(const GradientProblem& problem) {
+  Expectation expectation{problem.expected, {}};
+  const Evaluation evaluation{problem.signature, problem.inputs, problem.expected};
+  for (std::size_t i = 0; i < problem.expected.size(); ++i) {
+    Tolerance tolerance = tolerance_of(evaluation, i);
+    double largest = 1e-3;
+    for (const double value : problem.expected[i].values) largest = std::max(largest, std::abs(value));
+    for (double& bound : tolerance.bound) bound = 3 * bound + 1e-8 * largest;
+    expectation.tolerances.push_back(std::move(tolerance));
+  }
+  return expectation;
+}
+
+}  // namespace
+
+void run_gradient_suite(const SuiteContext& context) {
+  for (const GradientCase& test : all_gradients()) {
+    if (!context.wanted(test.op)) continue;
+    CheckCase result = make_check("grad", graph::op_info(test.op).name, test.name);
+    judge(result, [&] {
+      Random random(context.options.seed, result.op + test.name);
+      const GradientProblem problem = make_problem(test, random);
+      run_case(context.backend, problem.signature, problem.inputs, expect_differences(problem), result);
+    });
+    context.report(std::move(result));
+  }
+}
+
+}  // namespace gpunn::conformance

@@ -1,0 +1,123 @@
+#include "conformance/tolerances.hpp"
+
+#include <gpunn/error.hpp>
+#include <gpunn/ops.h>
+
+#include <cmath>
+#include <limits>
+
+#include "conformance/error_scales.hpp"
+#include "graph/op_info.hpp"
+
+namespace gpunn::conformance {
+
+namespace {
+
+struct Row {
+  int32_t op;
+  int output;  // -1: every output
+  ErrorScale scale;
+  std::string_view reason;
+};
+
+constexpr int kEvery = -1;
+
+// The table. An element passes if |found - reference| <= unit roundoff of its type * scale. Integer types have no
+// roundoff: they are compared exactly, whatever the row.
+constexpr Row kTable[] = {
+    {GPUNN_OP_ADD, kEvery, one_rounding_scale, "one addition, rounded once"},
+    {GPUNN_OP_SCALE, kEvery, one_rounding_scale, "one product, rounded once"},
+    {GPUNN_OP_COPY, kEvery, exact_scale, "a conversion is defined to the bit"},
+    {GPUNN_OP_FILL, kEvery, exact_scale, "a constant"},
+    {GPUNN_OP_RELU, kEvery, exact_scale, "chooses, computes nothing"},
+    {GPUNN_OP_RELU_BACKWARD, kEvery, exact_scale, "chooses, computes nothing"},
+
+    {GPUNN_OP_MATMUL, kEvery, sum_scale, "a sum of K products in any order"},
+    {GPUNN_OP_BIAS_ADD, kEvery, one_rounding_scale, "one addition, rounded once"},
+    {GPUNN_OP_BIAS_BACKWARD, kEvery, sum_scale, "a sum over images and pixels in any order"},
+    {GPUNN_OP_MATMUL_BIAS_ACTIVATION, kEvery, sum_scale, "a sum of K products and the bias; ReLU adds no error"},
+    {GPUNN_OP_BIAS_ACTIVATION_BACKWARD, 0, exact_scale, "dx is chosen, not computed"},
+    {GPUNN_OP_BIAS_ACTIVATION_BACKWARD, 1, first_input_sum_scale, "a sum over images and pixels in any order"},
+
+    {GPUNN_OP_CONV2D, kEvery, sum_scale, "a sum of C/groups R S products in any order"},
+    {GPUNN_OP_CONV2D_BACKWARD_DATA, kEvery, sum_scale, "a sum of at most K/groups R S products in any order"},
+    {GPUNN_OP_CONV2D_BACKWARD_FILTER, kEvery, sum_scale, "a sum of at most N P Q products in any order"},
+    {GPUNN_OP_CONV2D_BIAS_ACTIVATION, kEvery, sum_scale, "the products and the bias; ReLU adds no error"},
+
+    {GPUNN_OP_MAX_POOL2D, kEvery, exact_scale, "chooses, computes nothing"},
+    {GPUNN_OP_MAX_POOL2D_BACKWARD, kEvery, first_input_sum_scale, "a sum over the windows that an element wins"},
+
+    {GPUNN_OP_SOFTMAX, kEvery, softmax_scale, "the rounding of x - max is magnified by exp, then a sum and a quotient"},
+    {GPUNN_OP_SOFTMAX_BACKWARD, kEvery, softmax_backward_scale, "a sum of C products, a difference and a product"},
+    {GPUNN_OP_LOG_SOFTMAX, kEvery, log_softmax_scale, "the roundings of x - max, of the sum inside log and of log"},
+    {GPUNN_OP_LOG_SOFTMAX_BACKWARD, kEvery, log_softmax_backward_scale, "a sum of C terms, an exp and a difference"},
+
+    {GPUNN_OP_NLL_LOSS, kEvery, exact_scale, "a change of sign"},
+    {GPUNN_OP_NLL_LOSS_BACKWARD, kEvery, exact_scale, "a change of sign"},
+    {GPUNN_OP_MSE_LOSS, kEvery, squares_scale, "a sum of squares and a quotient"},
+    {GPUNN_OP_MSE_LOSS_BACKWARD, kEvery, few_roundings_scale, "a difference, two products and a quotient"},
+    {GPUNN_OP_SOFTMAX_CROSS_ENTROPY, kEvery, cross_entropy_scale, "as LOG_SOFTMAX"},
+    {GPUNN_OP_SOFTMAX_CROSS_ENTROPY_BACKWARD, kEvery, cross_entropy_backward_scale, "an exp, a difference, a product"},
+
+    {GPUNN_OP_REDUCE, kEvery, sum_scale, "a sum in any order; a maximum is exact"},
+    {GPUNN_OP_MEAN_ROWS, kEvery, sum_scale, "a sum in any order and a quotient"},
+    {GPUNN_OP_MEAN_ROWS_BACKWARD, kEvery, few_roundings_scale, "one quotient"},
+
+    {GPUNN_OP_SGD_UPDATE, kEvery, sgd_scale, "a sum of at most four products"},
+    {GPUNN_OP_ADAM_UPDATE, kEvery, adam_scale,
+     "moments of two products, two quotients and a root; the powers of beta must be formed in more than f32"},
+    {GPUNN_OP_RMSPROP_UPDATE, kEvery, rmsprop_scale, "a moment of two products, a root and a quotient"},
+
+    {GPUNN_OP_RANDOM_UNIFORM, kEvery, uniform_scale, "equal bits, then a product and an addition"},
+    {GPUNN_OP_RANDOM_NORMAL, kEvery, normal_scale, "equal bits, then the rounding of the angle 2 pi u2 < 6.3 in f32"},
+    {GPUNN_OP_RANDOM_PERMUTATION, kEvery, exact_scale, "equal bits"},
+    {GPUNN_OP_DROPOUT, kEvery, few_roundings_scale, "the same elements, then 1 / (1 - p) and a product"},
+
+    {GPUNN_OP_SAMPLE_INDICES, kEvery, exact_scale, "integers"},
+    {GPUNN_OP_GATHER_ROWS, kEvery, exact_scale, "a copy"},
+    {GPUNN_OP_GATHER_NORMALIZE, kEvery, affine_scale, "a product and an addition, fused or not"},
+
+    {GPUNN_OP_ADVANCE, kEvery, exact_scale, "integers"},
+    {GPUNN_OP_TABLE_LOAD, kEvery, exact_scale, "a copy"},
+    {GPUNN_OP_TABLE_STORE, kEvery, exact_scale, "a copy"},
+
+    {GPUNN_OP_METRICS_ACCUMULATE, kEvery, metrics_scale, "a sum in f64, since the totals are; counts are exact"},
+};
+
+}  // namespace
+
+double unit_roundoff(DType type) {
+  switch (type) {
+    case DType::f32:
+      return std::ldexp(1.0, -24);
+    case DType::bf16:
+      return std::ldexp(1.0, -8);
+    case DType::f16:
+      return std::ldexp(1.0, -11);
+    case DType::f64:
+      return std::ldexp(1.0, -53);
+    case DType::i32:
+    case DType::i64:
+    case DType::u8:
+      return 0;
+  }
+  return 0;
+}
+
+Tolerance tolerance_of(const Evaluation& evaluation, std::size_t output) {
+  const int32_t op = evaluation.signature.op;
+  for (const Row& row : kTable) {
+    if (row.op != op || (row.output != kEvery && row.output != static_cast<int>(output))) continue;
+    const DType type = evaluation.reference.at(output).type.dtype;
+    const double roundoff = unit_roundoff(type);
+    // Numbers below the smallest normal one may be flushed to zero, as GPUs and vectorised code do.
+    const double smallest = type == DType::f32 && row.scale != exact_scale ? std::numeric_limits<float>::min() : 0;
+    Tolerance tolerance{row.scale(evaluation, output), row.reason};
+    for (double& bound : tolerance.bound) bound = roundoff * bound + (bound > 0 ? smallest : 0);
+    return tolerance;
+  }
+  throw Error("there is no tolerance for output " + std::to_string(output) + " of " +
+              std::string(graph::op_info(op).name) + "; add a row to runtime/conformance/tolerances.cpp");
+}
+
+}  // namespace gpunn::conformance

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+#include <vector>
+
+#include "conformance/oracle.hpp"
+
+namespace gpunn::conformance {
+
+// A case whose result is to be judged.
+struct Evaluation {
+  const graph::OpSignature& signature;
+  const std::vector<OracleTensor>& inputs;
+  const std::vector<OracleTensor>& reference;  // the outputs in float64
+};
+
+struct Tolerance {
+  std::vector<double> bound;  // by element: the largest |found - reference| that passes
+  std::string_view reason;
+};
+
+// What a correct kernel may be off by in output `output`, from the one table of tolerances.cpp.
+Tolerance tolerance_of(const Evaluation& evaluation, std::size_t output);
+
+// Half the distance from 1 to the next number of the type; 0 for integers.
+double unit_roundoff(DType type);
+
+}  // namespace gpunn::conformance

@@ -1,0 +1,118 @@
+// The public face of the room: which set is asked for, where it comes from, how much of it.
+#include <gpunn/data.hpp>
+#include <gpunn/error.hpp>
+
+#include <cstdlib>
+#include <string_view>
+#include <utility>
+
+#include "data/download.hpp"
+#include "data/locate.hpp"
+#include "data/registry.hpp"
+
+namespace gpunn {
+
+namespace {
+
+bool offline() {
+  const char* value = std::getenv("GPUNN_OFFLINE");
+  return value != nullptr && *value != '\0' && std::string_view(value) != "0";
+}
+
+void keep_first(Split& split, int64_t limit, const char* key) {
+  if (limit < 0) {
+    throw Error(std::string("data.") + key + " is " + std::to_string(limit) + "; expected 0 (all) or more",
+                ExitCode::usage);
+  }
+  if (limit == 0 || limit >= split.rows()) return;
+  const std::size_t row_bytes = split.values.size() / static_cast<std::size_t>(split.rows());
+  const auto rows = static_cast<std::size_t>(limit);
+  split.samples.shape[0] = limit;
+  split.values.resize(rows * row_bytes);
+  split.values.shrink_to_fit();
+  split.labels.resize(rows);
+}
+
+const data::DatasetRow& find_fallback(const DataConfig& config) {
+  const data::DatasetRow& row = data::find_dataset(config.offline_fallback);
+  if (!row.synthetic) {
+    throw Error(
+        "data.offline_fallback: '" + row.name + "' is itself a set in files; expected one that is made, as 'digits'",
+        ExitCode::usage);
+  }
+  return row;
+}
+
+std::string where_it_is_not(const data::DatasetRow& row, const data::Search& search, const std::string& download) {
+  return "data set '" + row.name + "' is not on this machine. Looked in:\n" + data::list_of(search) + "\n" + download +
+         "\nDo one of these: `gpunn data get " + row.name +
+         "` where there is a network; set GPUNN_DATA_DIR to a folder " + "that holds it or a subfolder '" +
+         row.folder_names.front() +
+         "'; or put `offline_fallback: digits` under `data:` in the experiment to train on drawn digits instead";
+}
+
+Dataset load_from_files(const data::DatasetRow& row, const DataConfig& config,
+                        const std::function<void(const DownloadProgress&)>& progress) {
+  const data::Search search = data::locate(row, config.path);
+  if (!search.found.empty()) return row.read(search.found);
+  std::string download;
+  if (offline()) {
+    download = "Not downloaded: GPUNN_OFFLINE is set.";
+  } else {
+    std::filesystem::path folder;
+    try {
+      folder = download_dataset(row.name, progress);
+    } catch (const Error& error) {
+      download = std::string("The download failed: ") + error.what();
+    }
+    if (!folder.empty()) return row.read(folder);
+  }
+  if (config.offline_fallback.empty()) throw Error(where_it_is_not(row, search, download), ExitCode::missing);
+  Dataset set = find_fallback(config).make(config);
+  set.fallback_of = row.name;
+  return set;
+}
+
+}  // namespace
+
+Dataset load_dataset(const DataConfig& config, const std::function<void(const DownloadProgress&)>& progress) {
+  const data::DatasetRow& row = data::find_dataset(config.dataset);
+  if (!config.offline_fallback.empty()) find_fallback(config);  // a wrong name is told even where it isn't needed
+  Dataset set = row.synthetic ? row.make(config) : load_from_files(row, config, progress);
+  keep_first(set.train, config.train_limit, "train_limit");
+  keep_first(set.test, config.test_limit, "test_limit");
+  return set;
+}
+
+std::vector<DatasetInfo> list_datasets() {
+  std::vector<DatasetInfo> result;
+  for (const data::DatasetRow& row : data::registry()) {
+    DatasetInfo info;
+    info.name = row.name;
+    info.description = row.description;
+    info.synthetic = row.synthetic;
+    if (!row.synthetic) {
+      const data::Search search = data::locate(row, {});
+      info.found = search.found;
+      for (const data::LookedIn& place : search.places) info.searched.push_back(place.folder);
+    }
+    result.push_back(std::move(info));
+  }
+  return result;
+}
+
+std::filesystem::path download_dataset(const std::string& name,
+                                       const std::function<void(const DownloadProgress&)>& progress) {
+  const data::DatasetRow& row = data::find_dataset(name);
+  if (row.synthetic) {
+    throw Error("data set '" + name + "' is made by the program: there is nothing to download", ExitCode::usage);
+  }
+  std::filesystem::path folder = data::cache_folder(row);
+  if (folder.empty()) {
+    throw Error("no folder to download '" + name + "' into: neither XDG_CACHE_HOME nor HOME is set", ExitCode::missing);
+  }
+  data::download_files({row.files, row.mirrors, folder, {}}, progress);
+  return folder;
+}
+
+}  // namespace gpunn

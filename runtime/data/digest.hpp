@@ -1,0 +1,13 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+namespace gpunn::data {
+
+// SHA-256, in lower-case hexadecimal, of what a plain or gzip file holds unpacked. Throws Error where that is not
+// `bytes` bytes (unpacking stops there) or the packed stream is damaged.
+std::string sha256_of_unpacked(const std::filesystem::path& file, uint64_t bytes);
+
+}  // namespace gpunn::data

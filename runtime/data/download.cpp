@@ -1,0 +1,130 @@
+#include "data/download.hpp"
+
+#include <gpunn/error.hpp>
+
+#include <cerrno>
+#include <system_error>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "data/digest.hpp"
+
+namespace gpunn::data {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int kAttemptsPerMirror = 4;
+constexpr uint64_t kPackingSlack = 64 << 10;  // what a packed file may be larger than its content
+
+// Held while a folder is filled, so that two programs don't write one ".part" file.
+class FolderLock {
+ public:
+  explicit FolderLock(const fs::path& folder)
+      : fd_(::open((folder / ".lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644)) {
+    if (fd_ < 0) throw Error("can't write in " + folder.string() + ": " + std::generic_category().message(errno));
+    while (::flock(fd_, LOCK_EX) != 0 && errno == EINTR) {
+    }
+  }
+  ~FolderLock() { ::close(fd_); }
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  int fd_;
+};
+
+// Empty: the file holds what it should.
+std::string what_is_wrong(const fs::path& path, const RemoteFile& file) {
+  try {
+    const std::string found = sha256_of_unpacked(path, file.unpacked_bytes);
+    return found == file.sha256 ? "" : "wrong content: SHA-256 " + file.sha256 + " expected, " + found + " found";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+void flush_and_rename(const fs::path& from, const fs::path& to) {
+  const int fd = ::open(from.c_str(), O_RDONLY | O_CLOEXEC);
+  const bool flushed = fd >= 0 && ::fsync(fd) == 0;
+  const int code = errno;
+  if (fd >= 0) ::close(fd);
+  if (!flushed) throw Error("can't write " + from.string() + ": " + std::generic_category().message(code));
+  fs::rename(from, to);
+}
+
+// Empty: the file is in its place. Otherwise why this mirror doesn't give it.
+std::string fetch_from(const std::string& mirror, const RemoteFile& file, const DownloadJob& job,
+                       const std::function<void(const DownloadProgress&)>& progress) {
+  HttpRequest request;
+  request.url = mirror + file.name;
+  request.file = job.folder / (file.name + ".part");
+  request.most_bytes = file.unpacked_bytes + kPackingSlack;
+  request.limits = job.limits;
+  if (progress) {
+    request.progress = [&](uint64_t bytes, uint64_t total) { progress({file.name, bytes, total}); };
+  }
+  const auto have = [&request] {
+    std::error_code none;
+    const uintmax_t bytes = fs::file_size(request.file, none);
+    return none ? uintmax_t{0} : bytes;
+  };
+  std::string why;
+  for (int attempt = 0; attempt < kAttemptsPerMirror; ++attempt) {
+    const uintmax_t before = have();
+    const HttpResult result = http_fetch(request);
+    // 416: the server has nothing beyond what is already here, which may then be all of it.
+    const bool whole = result.complete || (before > 0 && result.status == 416);
+    if (whole) {
+      why = what_is_wrong(request.file, file);
+      if (why.empty()) {
+        flush_and_rename(request.file, job.folder / file.name);
+        return {};
+      }
+      fs::remove(request.file);
+      if (before == 0) return why;  // a beginning from elsewhere may have spoilt it; without one, it is the mirror
+      continue;
+    }
+    why = result.error;
+    if (result.too_large) fs::remove(request.file);
+    if (have() <= before) return why;  // a connection that broke under way is worth another attempt
+  }
+  return why;
+}
+
+void fetch(const RemoteFile& file, const DownloadJob& job,
+           const std::function<void(const DownloadProgress&)>& progress) {
+  std::string answers;
+  for (const std::string& mirror : job.mirrors) {
+    const std::string why = fetch_from(mirror, file, job, progress);
+    if (why.empty()) return;
+    answers += "\n  " + mirror + file.name + ": " + why;
+  }
+  throw Error("no mirror gives " + file.name + ":" + answers, ExitCode::missing);
+}
+
+}  // namespace
+
+void download_files(const DownloadJob& job, const std::function<void(const DownloadProgress&)>& progress) {
+  if (!http_supported()) {
+    throw Error(
+        "this program was built without libcurl or OpenSSL and can't download; install both and build again, or "
+        "fetch the files by hand into " +
+            job.folder.string(),
+        ExitCode::missing);
+  }
+  std::error_code code;
+  fs::create_directories(job.folder, code);
+  if (code) throw Error("can't make the folder " + job.folder.string() + ": " + code.message());
+  const FolderLock lock(job.folder);
+  for (const RemoteFile& file : job.files) {
+    const fs::path place = job.folder / file.name;
+    if (fs::exists(place, code) && what_is_wrong(place, file).empty()) continue;
+    fetch(file, job, progress);
+  }
+}
+
+}  // namespace gpunn::data

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace gpunn::data {
+
+// Pixels of 1 (grey) or 3 (red, green, blue) bytes, left to right, top to bottom.
+struct Image {
+  int64_t height = 0, width = 0, channels = 1;
+  std::vector<uint8_t> values;
+};
+
+inline constexpr int64_t kMostSide = 16384;
+inline constexpr int64_t kMostPixels = int64_t{256} << 20;
+
+// The decoders take a file's bytes and its name for errors. They throw Error where the bytes are damaged, truncated or
+// of a kind not supported, and where the picture is larger than the bounds above, before memory for it is taken.
+Image decode_png(std::span<const uint8_t> bytes, const std::filesystem::path& file);
+Image decode_jpeg(std::span<const uint8_t> bytes, const std::filesystem::path& file);
+Image decode_pnm(std::span<const uint8_t> bytes, const std::filesystem::path& file);
+
+// An Image of this size, zeroed. Throws Error, naming the file, where it is beyond the bounds.
+Image make_image(int64_t height, int64_t width, int64_t channels, const std::filesystem::path& file);
+
+// Grey from colour by the luminance weights of Rec. 601 (0.299, 0.587, 0.114), colour from grey by repetition.
+Image convert_channels(Image image, int64_t channels);
+
+// Bilinear; where it shrinks, the kernel widens to cover every source pixel, so that thin lines don't vanish.
+Image resize(const Image& image, int64_t height, int64_t width);
+
+// Whether the picture's border is light on average: dark ink on paper.
+bool has_light_background(const Image& image);
+
+}  // namespace gpunn::data

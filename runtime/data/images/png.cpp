@@ -1,0 +1,121 @@
+#include <gpunn/error.hpp>
+
+#include <algorithm>
+#include <array>
+#include <csetjmp>
+#include <cstring>
+
+#include <png.h>
+
+#include "data/images/image.hpp"
+
+namespace gpunn::data {
+
+namespace {
+
+// libpng reports an error by a call that must not return. It jumps back into guarded(), past C frames alone: what
+// guarded() is given must hold no object with a destructor.
+class PngDecoder {
+ public:
+  PngDecoder(std::span<const uint8_t> bytes, const std::filesystem::path& file) : file_(file), rest_(bytes) {
+    png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, this, on_error, on_warning);
+    if (png_ != nullptr) info_ = png_create_info_struct(png_);
+    if (info_ == nullptr) {
+      png_destroy_read_struct(&png_, nullptr, nullptr);
+      throw Error("libpng can't start: out of memory or another version than it was compiled with");
+    }
+  }
+  ~PngDecoder() { png_destroy_read_struct(&png_, &info_, nullptr); }
+  PngDecoder(const PngDecoder&) = delete;
+  PngDecoder& operator=(const PngDecoder&) = delete;
+
+  Image decode() {
+    guarded([this] {
+      png_set_read_fn(png_, this, on_read);
+      png_set_user_limits(png_, kMostSide, kMostSide);
+      png_read_info(png_, info_);
+    });
+    const auto height = static_cast<int64_t>(png_get_image_height(png_, info_));
+    const auto width = static_cast<int64_t>(png_get_image_width(png_, info_));
+    const bool colour = (png_get_color_type(png_, info_) & PNG_COLOR_MASK_COLOR) != 0;
+    Image image = make_image(height, width, colour ? 3 : 1, file_);
+
+    guarded([this] {
+      png_set_expand(png_);    // palettes to colours, few bits to eight, transparent colours to alpha
+      png_set_scale_16(png_);  // sixteen bits to eight
+      png_set_interlace_handling(png_);
+      png_read_update_info(png_, info_);
+    });
+    const std::size_t channels = png_get_channels(png_, info_);
+    const auto expected = static_cast<std::size_t>(image.channels);
+    if ((channels != expected && channels != expected + 1) ||
+        png_get_rowbytes(png_, info_) != static_cast<std::size_t>(width) * channels) {
+      throw Error(file_.string() + ": libpng gives " + std::to_string(channels) + " channels; expected " +
+                  std::to_string(expected) + ", or one more with transparency");
+    }
+    const bool alpha = channels > expected;
+    std::vector<uint8_t> raw;
+    if (alpha) raw.resize(static_cast<std::size_t>(height * width) * channels);
+    uint8_t* target = alpha ? raw.data() : image.values.data();
+    std::vector<png_bytep> rows(static_cast<std::size_t>(height));
+    for (std::size_t y = 0; y < rows.size(); ++y) rows[y] = target + y * static_cast<std::size_t>(width) * channels;
+    png_bytepp row_pointers = rows.data();
+    guarded([this, row_pointers] {
+      png_read_image(png_, row_pointers);
+      png_read_end(png_, nullptr);
+    });
+    if (alpha) put_on_white(raw, channels, image);
+    return image;
+  }
+
+ private:
+  template <class Calls>
+  void guarded(const Calls& calls) {
+    if (setjmp(jump_) == 0) {
+      calls();
+      return;
+    }
+    throw Error(file_.string() + ": damaged PNG: " + message_.data());
+  }
+
+  [[noreturn]] static void on_error(png_structp png, png_const_charp text) {
+    auto& self = *static_cast<PngDecoder*>(png_get_error_ptr(png));
+    std::strncpy(self.message_.data(), text, self.message_.size() - 1);
+    std::longjmp(self.jump_, 1);
+  }
+  static void on_warning(png_structp, png_const_charp) {}
+  static void on_read(png_structp png, png_bytep out, png_size_t count) {
+    auto& self = *static_cast<PngDecoder*>(png_get_io_ptr(png));
+    if (count > self.rest_.size()) png_error(png, "the file ends early");
+    std::memcpy(out, self.rest_.data(), count);
+    self.rest_ = self.rest_.subspan(count);
+  }
+
+  // As a viewer shows it on paper.
+  static void put_on_white(const std::vector<uint8_t>& raw, std::size_t channels, Image& image) {
+    const std::size_t colours = channels - 1;
+    const std::size_t pixels = raw.size() / channels;
+    for (std::size_t i = 0; i < pixels; ++i) {
+      const unsigned alpha = raw[i * channels + colours];
+      for (std::size_t c = 0; c < colours; ++c) {
+        const unsigned value = raw[i * channels + c] * alpha + 255U * (255U - alpha);
+        image.values[i * colours + c] = static_cast<uint8_t>((value + 127U) / 255U);
+      }
+    }
+  }
+
+  const std::filesystem::path& file_;
+  std::span<const uint8_t> rest_;
+  png_structp png_ = nullptr;
+  png_infop info_ = nullptr;
+  std::jmp_buf jump_ = {};
+  std::array<char, 200> message_ = {};
+};
+
+}  // namespace
+
+Image decode_png(std::span<const uint8_t> bytes, const std::filesystem::path& file) {
+  return PngDecoder(bytes, file).decode();
+}
+
+}  // namespace gpunn::data

@@ -1,0 +1,77 @@
+#include <gpunn/error.hpp>
+
+#include "data/images/image.hpp"
+
+namespace gpunn::data {
+
+namespace {
+
+// The header of a PGM or PPM file: numbers between white space, with comments from '#' to the line's end.
+class PnmReader {
+ public:
+  PnmReader(std::span<const uint8_t> bytes, const std::filesystem::path& file) : bytes_(bytes), file_(file) {}
+
+  Image read() {
+    const bool colour = bytes_[1] == '6';
+    at_ = 2;
+    const int64_t width = number("width");
+    const int64_t height = number("height");
+    const int64_t most = number("largest value");
+    if (most < 1 || most > 65535) fail("the largest value is " + std::to_string(most) + "; expected 1 to 65535");
+    if (at_ >= bytes_.size() || !is_space(bytes_[at_])) fail("expected one white space before the pixels");
+    ++at_;
+    const int64_t channels = colour ? 3 : 1;
+    const std::size_t wide = most > 255 ? 2 : 1;
+    // No picture is made that the file can't fill.
+    if (height > 0 && width > 0 && height <= kMostSide && width <= kMostSide &&
+        static_cast<std::size_t>(height * width * channels) * wide > bytes_.size() - at_) {
+      fail("the header promises " + std::to_string(width) + " by " + std::to_string(height) + " pixels, and only " +
+           std::to_string(bytes_.size() - at_) + " bytes follow");
+    }
+    Image image = make_image(height, width, channels, file_);
+    for (std::size_t i = 0; i < image.values.size(); ++i) {
+      const std::size_t byte = at_ + i * wide;
+      int64_t value = bytes_[byte];
+      if (wide == 2) value = value << 8 | bytes_[byte + 1];
+      if (value > most) fail("a pixel is " + std::to_string(value) + "; the largest value is " + std::to_string(most));
+      image.values[i] = static_cast<uint8_t>((value * 255 + most / 2) / most);
+    }
+    return image;
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const {
+    throw Error(file_.string() + ": damaged PGM or PPM: " + what);
+  }
+  static bool is_space(uint8_t c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+  int64_t number(const char* what) {
+    while (at_ < bytes_.size() && (is_space(bytes_[at_]) || bytes_[at_] == '#')) {
+      if (bytes_[at_] == '#') {
+        while (at_ < bytes_.size() && bytes_[at_] != '\n') ++at_;
+      } else {
+        ++at_;
+      }
+    }
+    const std::size_t first = at_;
+    int64_t value = 0;
+    for (; at_ < bytes_.size() && bytes_[at_] >= '0' && bytes_[at_] <= '9'; ++at_) {
+      value = value * 10 + (bytes_[at_] - '0');
+      if (value > 1'000'000'000) fail(std::string("the ") + what + " is too large");
+    }
+    if (at_ == first) fail(std::string("expected the ") + what + " at byte " + std::to_string(at_));
+    return value;
+  }
+
+  std::span<const uint8_t> bytes_;
+  const std::filesystem::path& file_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace
+
+Image decode_pnm(std::span<const uint8_t> bytes, const std::filesystem::path& file) {
+  return PnmReader(bytes, file).read();
+}
+
+}  // namespace gpunn::data

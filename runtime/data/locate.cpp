@@ -1,0 +1,69 @@
+#include "data/locate.hpp"
+
+#include <cstdlib>
+
+namespace gpunn::data {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// True where the set is found in `folder`.
+bool look_in(const DatasetRow& row, const fs::path& folder, Search& search) {
+  std::string why_not = row.why_not_in(folder);
+  const bool here = why_not.empty();
+  search.places.push_back({folder, std::move(why_not)});
+  if (here) search.found = folder;
+  return here;
+}
+
+bool look_in_and_beneath(const DatasetRow& row, const fs::path& folder, Search& search) {
+  if (look_in(row, folder, search)) return true;
+  std::error_code ignored;
+  for (const std::string& name : row.folder_names) {
+    // Of the names that aren't there, the first alone is worth telling.
+    const bool tell = name == row.folder_names.front() || fs::is_directory(folder / name, ignored);
+    if (tell && look_in(row, folder / name, search)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+fs::path cache_folder(const DatasetRow& row) {
+  // The XDG base directory specification has relative paths ignored.
+  const fs::path cache = environment("XDG_CACHE_HOME");
+  if (cache.is_absolute()) return cache / "gpunn" / row.name;
+  const fs::path home = environment("HOME");
+  if (home.is_absolute()) return home / ".cache" / "gpunn" / row.name;
+  return {};
+}
+
+Search locate(const DatasetRow& row, const fs::path& first) {
+  Search search;
+  if (!first.empty() && look_in_and_beneath(row, first, search)) return search;
+  const std::string data_dir = environment("GPUNN_DATA_DIR");
+  if (!data_dir.empty() && look_in_and_beneath(row, data_dir, search)) return search;
+  for (const fs::path& folder : row.system_folders) {
+    if (look_in(row, folder, search)) return search;
+  }
+  const fs::path cache = cache_folder(row);
+  if (!cache.empty()) look_in(row, cache, search);
+  return search;
+}
+
+std::string list_of(const Search& search) {
+  std::string text;
+  for (const LookedIn& place : search.places) {
+    if (!text.empty()) text += "\n";
+    text += "  " + place.folder.string() + ": " + (place.why_not.empty() ? "here" : place.why_not);
+  }
+  return text;
+}
+
+}  // namespace gpunn::data

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <gpunn/random.h>
+
+#include <cstdint>
+
+namespace gpunn::data {
+
+// The random words of one Philox stream from one block on, drawn one after the other. What a row of a synthetic set
+// draws begins at a block of its own, so that rows can be made in any order and by any number of threads.
+class PhiloxSource {
+ public:
+  PhiloxSource(uint64_t seed, uint64_t stream, uint64_t first_block)
+      : seed_(seed), stream_(stream), block_(first_block) {}
+
+  uint32_t word() {
+    if (used_ == 4) {
+      words_ = gpunn_philox(seed_, stream_, block_++);
+      used_ = 0;
+    }
+    return words_.word[used_++];
+  }
+  // In [low, high), on a grid of 2^-24 of the width.
+  double uniform(double low, double high) { return low + (high - low) * gpunn_random_unit(word()); }
+  // 0 to count-1.
+  uint32_t below(uint32_t count) { return static_cast<uint32_t>((uint64_t{word()} * count) >> 32); }
+
+ private:
+  uint64_t seed_, stream_, block_;
+  gpunn_random_words words_ = {};
+  int used_ = 4;
+};
+
+// The streams of the synthetic sets. They only have to differ.
+enum : uint64_t {
+  kDigitsTrainStream = 0x6469676974730000,
+  kDigitsTestStream = 0x6469676974730001,
+  kPointsTrainStream = 0x706f696e74730000,
+  kPointsTestStream = 0x706f696e74730001,
+  kPointsLineStream = 0x706f696e74730002,
+};
+
+}  // namespace gpunn::data

@@ -1,0 +1,84 @@
+#include "data/points.hpp"
+
+#include <cmath>
+#include <cstring>
+#include <string>
+
+#include "data/philox_source.hpp"
+#include "data/synthetic.hpp"
+
+namespace gpunn::data {
+
+namespace {
+
+constexpr int64_t kTrainRows = 1000;
+constexpr int64_t kTestRows = 200;
+constexpr double kMargin = 0.1;
+constexpr double kMostOffset = 0.3;                   // so that either side has room
+constexpr uint64_t kBlocksOfRow = uint64_t{1} << 20;  // no row ever draws so many
+
+struct Line {
+  double nx, ny, offset;  // of unit normal
+  double side(double x, double y) const { return nx * x + ny * y - offset; }
+};
+
+Line random_line(uint64_t seed) {
+  PhiloxSource random(seed, kPointsLineStream, 0);
+  // A direction is the direction of a point that fell into the unit disc, not too near its centre.
+  for (;;) {
+    const double x = random.uniform(-1, 1);
+    const double y = random.uniform(-1, 1);
+    const double length = std::sqrt(x * x + y * y);
+    if (length > 1 || length < 0.1) continue;
+    return {x / length, y / length, random.uniform(-kMostOffset, kMostOffset)};
+  }
+}
+
+Split make_split(const Line& line, uint64_t seed, uint64_t stream, int64_t rows) {
+  Split split;
+  split.samples = {DType::f32, {rows, 2}};
+  split.values.resize(split.samples.bytes());
+  split.labels.resize(static_cast<std::size_t>(rows));
+  for (int64_t row = 0; row < rows; ++row) {
+    PhiloxSource random(seed, stream, static_cast<uint64_t>(row) * kBlocksOfRow);
+    const int32_t label = static_cast<int32_t>(random.below(2));
+    float point[2];
+    double side = 0;
+    do {
+      for (float& coordinate : point) coordinate = static_cast<float>(random.uniform(-1, 1));
+      side = line.side(point[0], point[1]) * (label == 1 ? 1 : -1);
+    } while (side < kMargin);
+    std::memcpy(split.values.data() + row * static_cast<int64_t>(sizeof(point)), point, sizeof(point));
+    split.labels[static_cast<std::size_t>(row)] = label;
+  }
+  return split;
+}
+
+Dataset make_points(const DataConfig& config) {
+  const int64_t train = synthetic_rows(config.synthetic_train, kTrainRows, "synthetic_train");
+  const int64_t test = synthetic_rows(config.synthetic_test, kTestRows, "synthetic_test");
+  const Line line = random_line(config.seed);
+  Dataset set;
+  set.name = "points";
+  set.source = "synthetic, seed " + std::to_string(config.seed);
+  set.train = make_split(line, config.seed, kPointsTrainStream, train);
+  set.test = make_split(line, config.seed, kPointsTestStream, test);
+  set.classes = 2;
+  set.class_names = {"below", "above"};
+  set.mean = {0, 0};
+  set.stddev = {1, 1};
+  return set;
+}
+
+}  // namespace
+
+DatasetRow points_row() {
+  DatasetRow row;
+  row.name = "points";
+  row.description = "drawn: points of the plane on either side of a line, 1000 train and 200 test, 2 classes";
+  row.synthetic = true;
+  row.make = make_points;
+  return row;
+}
+
+}  // namespace gpunn::data

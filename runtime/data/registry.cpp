@@ -1,0 +1,26 @@
+#include "data/registry.hpp"
+
+#include <gpunn/error.hpp>
+
+#include "common/text.hpp"
+#include "data/digits/digits.hpp"
+#include "data/mnist.hpp"
+#include "data/points.hpp"
+
+namespace gpunn::data {
+
+const std::vector<DatasetRow>& registry() {
+  static const std::vector<DatasetRow> rows = {mnist_row(), fashion_mnist_row(), digits_row(), points_row()};
+  return rows;
+}
+
+const DatasetRow& find_dataset(std::string_view name) {
+  std::vector<std::string> names;
+  for (const DatasetRow& row : registry()) {
+    if (row.name == name) return row;
+    names.push_back(row.name);
+  }
+  throw Error("unknown data set '" + std::string(name) + "'" + suggestion(name, names), ExitCode::usage);
+}
+
+}  // namespace gpunn::data

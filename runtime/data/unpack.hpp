@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace gpunn::data {
+
+// Reads a file as it is or, where it begins with gzip's magic bytes, unpacked. Memory use is fixed: how much is
+// unpacked is the caller's decision, read by read.
+class UnpackingReader {
+ public:
+  // Throws Error(missing) where the file can't be opened.
+  explicit UnpackingReader(const std::filesystem::path& file);
+  ~UnpackingReader();
+  UnpackingReader(const UnpackingReader&) = delete;
+  UnpackingReader& operator=(const UnpackingReader&) = delete;
+
+  // Fills `out`; fewer bytes only at the end. Throws Error where the packed stream is corrupt or ends early.
+  std::size_t read(std::span<std::byte> out);
+
+  bool packed() const { return inflater_ != nullptr; }
+  uint64_t file_bytes() const { return file_bytes_; }
+  // Unpacked bytes delivered so far.
+  uint64_t position() const { return position_; }
+  // The most that the file can hold unpacked: deflate packs at most 1032 to 1.
+  uint64_t most_bytes() const;
+
+ private:
+  struct Inflater;
+  void refill();
+  std::size_t read_plain(std::span<std::byte> out);
+  std::size_t read_packed(std::span<std::byte> out);
+
+  std::filesystem::path file_;
+  std::ifstream stream_;
+  uint64_t file_bytes_ = 0;
+  uint64_t position_ = 0;
+  std::unique_ptr<Inflater> inflater_;
+};
+
+}  // namespace gpunn::data

@@ -1,0 +1,74 @@
+#include "execution/backend.hpp"
+
+#include <gpunn/error.hpp>
+
+#include <utility>
+
+#include "common/text.hpp"
+#include "execution/backend_impl.hpp"
+#include "plugins/call.hpp"
+
+namespace gpunn::execution {
+
+Backend::Backend(const plugins::PluginRegistry& registry, const std::string& name, const BackendOptions& options)
+    : impl_(std::make_unique<Impl>()) {
+  impl_->options = options;
+  impl_->open(registry.chain(name));
+}
+
+Backend::~Backend() = default;
+
+std::string Backend::name() const { return impl_->levels.front().plugin->name(); }
+
+std::vector<std::string> Backend::chain() const {
+  std::vector<std::string> names;
+  for (const Level& level : impl_->levels) names.push_back(level.plugin->name());
+  return names;
+}
+
+const gpunn_device_info& Backend::info() const { return impl_->bottom().info; }
+
+bool Backend::can_capture() const { return impl_->bottom().plugin->can_capture(); }
+
+const BackendOptions& Backend::options() const { return impl_->options; }
+
+uint64_t Backend::allocated_bytes() const { return impl_->allocated_bytes; }
+
+int64_t Backend::allocations() const { return impl_->allocations; }
+
+namespace {
+
+void copy(const Level& level, void* destination, const void* source, uint64_t bytes, int32_t direction,
+          const char* what) {
+  plugins::call(
+      *level.plugin, [&] { return "copy of " + human_bytes(bytes) + " " + what; },
+      [&](gpunn_error* error) {
+        return level.table().copy(level.stream, destination, source, bytes, direction, error);
+      });
+}
+
+}  // namespace
+
+void Backend::upload(void* device, const void* host, uint64_t bytes) {
+  if (bytes == 0) return;
+  copy(impl_->bottom(), device, host, bytes, GPUNN_HOST_TO_DEVICE, "to the device");
+  impl_->sync("a copy to the device");
+}
+
+void Backend::download(void* host, const void* device, uint64_t bytes) {
+  if (bytes == 0) return;
+  copy(impl_->bottom(), host, device, bytes, GPUNN_DEVICE_TO_HOST, "from the device");
+  impl_->sync("a copy from the device");
+}
+
+void Backend::fill(void* device, uint8_t value, uint64_t bytes) {
+  if (bytes == 0) return;
+  const Level& level = impl_->bottom();
+  plugins::call(
+      *level.plugin, [&] { return "fill of " + human_bytes(bytes); },
+      [&](gpunn_error* error) { return level.table().fill(level.stream, device, value, bytes, error); });
+}
+
+void Backend::synchronize() { impl_->sync(""); }
+
+}  // namespace gpunn::execution

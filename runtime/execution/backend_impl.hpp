@@ -1,0 +1,42 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "execution/backend.hpp"
+
+namespace gpunn::execution {
+
+// One plugin of the chain, opened.
+struct Level {
+  std::shared_ptr<const plugins::Plugin> plugin;
+  gpunn_device* device = nullptr;
+  gpunn_stream* stream = nullptr;
+  gpunn_device_info info{};
+  const gpunn_plugin& table() const { return plugin->table(); }
+};
+
+struct Backend::Impl {
+  BackendOptions options;
+  std::vector<Level> levels;  // overlay first
+  uint64_t allocated_bytes = 0;
+  int64_t allocations = 0;
+
+  Impl() = default;
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+  ~Impl();  // closes what was opened
+
+  // The plugin that owns memory and stream.
+  const Level& bottom() const { return levels.back(); }
+  void open(std::vector<std::shared_ptr<const plugins::Plugin>> chain);
+  void sync(const std::string& after) const;
+
+ private:
+  void open_device(Level& level);
+  void check_domains() const;
+  void make_streams();
+};
+
+}  // namespace gpunn::execution

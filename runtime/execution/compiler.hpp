@@ -1,0 +1,21 @@
+#pragma once
+
+#include <vector>
+
+#include "execution/backend.hpp"
+#include "graph/graph.hpp"
+#include "graph/memory_plan.hpp"
+
+namespace gpunn::execution {
+
+// A program made ready for one backend.
+struct CompiledProgram {
+  graph::Graph graph;                 // fused and decomposed to what the backend serves
+  std::vector<Placement> placements;  // by node
+  graph::MemoryPlan plan;
+};
+
+// Fuses, decomposes, places and plans. Throws Error where nobody in the chain serves an op.
+CompiledProgram compile(graph::Graph program, const Backend& backend);
+
+}  // namespace gpunn::execution

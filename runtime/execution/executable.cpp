@@ -1,0 +1,217 @@
+#include "execution/executable.hpp"
+
+#include <gpunn/error.hpp>
+
+#include <exception>
+#include <optional>
+#include <utility>
+
+#include "execution/op_text.hpp"
+#include "execution/tensor_table.hpp"
+
+namespace gpunn::execution {
+
+namespace {
+
+constexpr std::size_t kShownProblems = 8;
+
+// Where each value of a graph is.
+std::vector<void*> bind_values(Backend& backend, Variables& variables, const graph::Graph& graph,
+                               const graph::MemoryPlan& plan, void* arena) {
+  const auto count = graph.values().size();
+  if (plan.value_offset.size() != count || plan.workspace_offset.size() != graph.nodes().size()) {
+    throw Error("the memory plan belongs to another graph");
+  }
+  const uint64_t alignment = backend.info().alignment;
+  if (plan.arena_bytes > 0 && (arena == nullptr || reinterpret_cast<uintptr_t>(arena) % alignment != 0)) {
+    throw Error("the arena is not aligned to the " + std::to_string(alignment) + " bytes that the backend asks for");
+  }
+  std::vector<void*> addresses(count, nullptr);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto id = static_cast<graph::ValueId>(i);
+    const graph::Value& value = graph.value(id);
+    const graph::Value& root = graph.value(graph.root(id));
+    const int64_t offset = graph.root_offset(id);
+    if (offset < 0 || static_cast<uint64_t>(offset) + value.type.bytes() > root.type.bytes()) {
+      throw Error("value '" + value.name + "' " + to_string(value.type) + " at byte " + std::to_string(offset) +
+                  " does not fit into '" + root.name + "' " + to_string(root.type));
+    }
+    if (root.storage != graph::Storage::arena) {
+      auto* const base = static_cast<std::byte*>(variables.create(root.name, root.type, root.storage));
+      addresses[i] = base + offset;
+    } else if (const int64_t place = plan.value_offset[i]; place >= 0) {
+      if (static_cast<uint64_t>(place) + value.type.bytes() > plan.arena_bytes) {
+        throw Error("value '" + value.name + "' is planned beyond the end of the arena");
+      }
+      addresses[i] = static_cast<std::byte*>(arena) + place;
+    }
+  }
+  return addresses;
+}
+
+}  // namespace
+
+std::vector<Placement> place_nodes(const Backend& backend, const graph::Graph& graph) {
+  std::vector<Placement> placements;
+  std::string problems;
+  std::size_t unserved = 0;
+  for (const graph::Node& node : graph.nodes()) {
+    placements.push_back(backend.place(graph.signature(node)));
+    if (placements.back().level >= 0) continue;
+    if (++unserved <= kShownProblems) {
+      problems += "\n  " + text_of(node) + ", " + text_of(graph.signature(node)) + ": " + placements.back().reason;
+    }
+  }
+  if (unserved == 0) return placements;
+  if (unserved > kShownProblems) problems += "\n  and " + std::to_string(unserved - kShownProblems) + " more";
+  throw Error("backend '" + backend.name() + "' does not serve what the model needs:" + problems, ExitCode::missing);
+}
+
+struct Executable::Impl {
+  struct Step {
+    Kernel kernel;
+    OpArguments arguments;
+    std::string what;
+  };
+  enum class Mode { warm_up, try_capture, launch, eager };
+
+  Backend& backend;
+  graph::Graph graph;
+  std::vector<void*> addresses;
+  std::vector<Step> steps;
+  Mode mode = Mode::warm_up;
+  std::string not_capturable;  // known before the first run
+  std::string eager_reason;
+  std::unique_ptr<Backend::Captured> captured;
+
+  Impl(Backend& on, Variables& variables, const graph::Graph& program, const graph::MemoryPlan& plan, void* arena)
+      : backend(on), graph(program), addresses(bind_values(on, variables, program, plan, arena)) {
+    const std::vector<Placement> placements = place_nodes(backend, graph);
+    steps.reserve(graph.nodes().size());
+    for (std::size_t i = 0; i < graph.nodes().size(); ++i) bind_node(i, placements[i], plan, arena);
+    not_capturable = why_not_capturable(placements);
+  }
+
+  std::vector<gpunn_tensor> tensors(const std::vector<graph::ValueId>& ids, const std::string& what) const {
+    std::vector<gpunn_tensor> result;
+    for (const graph::ValueId id : ids) {
+      void* const address = addresses[static_cast<std::size_t>(id)];
+      if (address == nullptr) {
+        throw Error(what + " uses value '" + graph.value(id).name + "', which has no place in the memory plan");
+      }
+      result.push_back(abi_tensor(graph.value(id).type, address));
+    }
+    return result;
+  }
+
+  void bind_node(std::size_t index, const Placement& placement, const graph::MemoryPlan& plan, void* arena) {
+    const graph::Node& node = graph.nodes()[index];
+    std::string what = text_of(node);
+    void* workspace = nullptr;
+    if (placement.workspace_bytes > 0) {
+      const int64_t offset = plan.workspace_offset[index];
+      if (offset < 0 || static_cast<uint64_t>(offset) + placement.workspace_bytes > plan.arena_bytes) {
+        throw Error("the memory plan holds no workspace of " + std::to_string(placement.workspace_bytes) +
+                    " bytes for " + what);
+      }
+      workspace = static_cast<std::byte*>(arena) + offset;
+    }
+    steps.push_back(
+        {backend.create(graph.signature(node), placement.level),
+         OpArguments(tensors(node.inputs, what), tensors(node.outputs, what), workspace, placement.workspace_bytes),
+         std::move(what)});
+  }
+
+  std::string why_not_capturable(const std::vector<Placement>& placements) const {
+    const std::vector<std::string> chain = backend.chain();
+    if (!backend.can_capture()) return "backend '" + chain.back() + "' captures no graphs";
+    const bool on_host = std::string(backend.info().memory_domain) == "host";
+    for (std::size_t i = 0; i < placements.size(); ++i) {
+      const std::string& plugin = chain[static_cast<std::size_t>(placements[i].level)];
+      if ((placements[i].flags & GPUNN_OP_CAPTURABLE) == 0) {
+        return steps[i].what + " can't be captured by '" + plugin + "'";
+      }
+      // A host stream has no native handle that would let one plugin record another's work.
+      if (on_host && placements[i].level + 1 != static_cast<int>(chain.size())) {
+        return steps[i].what + " is run by '" + plugin + "', whose work on the host '" + chain.back() +
+               "' can't capture";
+      }
+    }
+    return "";
+  }
+
+  void enqueue_all() {
+    for (Step& step : steps) step.kernel.enqueue(step.arguments.get(), step.what);
+  }
+
+  // Whatever goes wrong, the stream is out of capture mode afterwards.
+  void capture() {
+    backend.begin_capture();
+    try {
+      enqueue_all();
+    } catch (...) {
+      try {
+        backend.end_capture();
+      } catch (const std::exception&) {  // the first error is the one to tell
+      }
+      throw;
+    }
+    captured = backend.end_capture();
+  }
+
+  void fall_back(std::string reason) {
+    eager_reason = std::move(reason);
+    mode = Mode::eager;
+  }
+
+  void try_capture() {
+    if (!not_capturable.empty()) return fall_back(not_capturable);
+    try {
+      capture();
+      mode = Mode::launch;
+    } catch (const std::exception& exception) {
+      fall_back(std::string("capturing failed: ") + exception.what());
+    }
+  }
+
+  void run() {
+    if (mode == Mode::try_capture) try_capture();
+    if (mode == Mode::launch) {
+      captured->launch();
+      return;
+    }
+    enqueue_all();
+    if (mode == Mode::warm_up) mode = Mode::try_capture;
+  }
+};
+
+Executable::Executable(Backend& backend, Variables& variables, const graph::Graph& graph, const graph::MemoryPlan& plan,
+                       void* arena)
+    : impl_(std::make_unique<Impl>(backend, variables, graph, plan, arena)) {}
+
+Executable::~Executable() = default;
+Executable::Executable(Executable&&) noexcept = default;
+
+void Executable::run() { impl_->run(); }
+
+void Executable::run_observed(const std::function<void(const graph::Node&)>& after) {
+  for (std::size_t i = 0; i < impl_->steps.size(); ++i) {
+    Impl::Step& step = impl_->steps[i];
+    step.kernel.enqueue(step.arguments.get(), step.what);
+    impl_->backend.synchronize();
+    after(impl_->graph.nodes()[i]);
+  }
+}
+
+void* Executable::address(graph::ValueId id) const {
+  if (id < 0 || static_cast<std::size_t>(id) >= impl_->addresses.size()) {
+    throw Error("the program has no value " + std::to_string(id));
+  }
+  return impl_->addresses[static_cast<std::size_t>(id)];
+}
+
+bool Executable::captured() const { return impl_->captured != nullptr; }
+
+std::string Executable::eager_reason() const { return impl_->eager_reason; }
+
+}  // namespace gpunn::execution

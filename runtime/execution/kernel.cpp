@@ -1,0 +1,171 @@
+// Who serves an op, and the kernel that does.
+
+#include <gpunn/error.hpp>
+
+#include <algorithm>
+#include <utility>
+
+#include "common/text.hpp"
+#include "execution/backend_impl.hpp"
+#include "execution/op_text.hpp"
+#include "execution/tensor_table.hpp"
+#include "plugins/call.hpp"
+
+namespace gpunn::execution {
+
+namespace {
+
+constexpr uint64_t kAbsurdWorkspace = uint64_t{1} << 40;
+
+int32_t abi_precision(Precision precision) {
+  switch (precision) {
+    case Precision::fp32:
+      return GPUNN_PRECISION_FP32;
+    case Precision::tf32:
+      return GPUNN_PRECISION_TF32;
+    case Precision::bf16:
+      return GPUNN_PRECISION_BF16;
+  }
+  return GPUNN_PRECISION_FP32;
+}
+
+// A signature in the form that crosses the ABI; the signature must outlive it.
+class Description {
+ public:
+  Description(const graph::OpSignature& signature, const BackendOptions& options)
+      : inputs_(signature.inputs), outputs_(signature.outputs) {
+    desc_.struct_size = sizeof(desc_);
+    desc_.op = signature.op;
+    desc_.attrs = signature.attrs.data();
+    desc_.n_inputs = inputs_.size();
+    desc_.n_outputs = outputs_.size();
+    desc_.inputs = inputs_.pointers();
+    desc_.outputs = outputs_.pointers();
+    desc_.precision = abi_precision(options.precision);
+    desc_.flags = options.deterministic ? uint32_t{GPUNN_OP_REQUIRE_DETERMINISTIC} : 0U;
+  }
+  const gpunn_op_desc* get() const { return &desc_; }
+
+ private:
+  TensorTable inputs_, outputs_;
+  gpunn_op_desc desc_{};
+};
+
+// The plugin's answer, or why it does not serve the op in `reason`.
+gpunn_op_support query(const Level& level, const graph::OpSignature& signature, const BackendOptions& options,
+                       std::string& reason) {
+  const Description description(signature, options);
+  gpunn_op_support support{};
+  support.struct_size = sizeof(support);
+  const plugins::CallResult result = plugins::guarded(
+      [&](gpunn_error* error) { return level.table().op_query(level.device, description.get(), &support, error); });
+  if (!result.ok() && result.status != GPUNN_UNSUPPORTED) {
+    plugins::throw_failure(*level.plugin, "op_query of " + text_of(signature), result);
+  }
+  support.reason[sizeof(support.reason) - 1] = '\0';
+  if (!result.ok()) {
+    support.score = 0;
+    reason = result.message;
+  } else if (support.score <= 0) {
+    reason = support.reason;
+  } else if (options.deterministic && (support.flags & GPUNN_OP_DETERMINISTIC) == 0) {
+    support.score = 0;
+    reason = "its kernel is not deterministic, which was asked for";
+  } else if (support.workspace_bytes > kAbsurdWorkspace) {
+    throw Error("plugin '" + level.plugin->name() + "': op_query of " + text_of(signature) +
+                " asks for a workspace of " + human_bytes(support.workspace_bytes) + ", which makes no sense");
+  }
+  if (support.score <= 0 && reason.empty()) reason = "it gave no reason";
+  return support;
+}
+
+}  // namespace
+
+struct Kernel::State {
+  const Level* level = nullptr;
+  gpunn_kernel* handle = nullptr;
+  uint64_t workspace_bytes = 0;
+  std::vector<const gpunn_tensor*> pointers;  // of the last enqueue of loose tensors
+
+  State() = default;
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() {
+    if (handle != nullptr) plugins::guarded_void([&] { level->table().op_free(handle); });
+  }
+};
+
+Kernel::Kernel(Kernel&& other) noexcept = default;
+Kernel& Kernel::operator=(Kernel&& other) noexcept = default;
+Kernel::~Kernel() = default;
+
+void Kernel::enqueue(const gpunn_op_args& args, const std::string& what) {
+  const State& state = *state_;
+  plugins::call(
+      *state.level->plugin, [&] { return "op_enqueue of " + what; },
+      [&](gpunn_error* error) {
+        return state.level->table().op_enqueue(state.handle, state.level->stream, &args, error);
+      });
+}
+
+void Kernel::enqueue(std::span<const gpunn_tensor> inputs, std::span<const gpunn_tensor> outputs, void* workspace,
+                     const std::string& what) {
+  State& state = *state_;
+  if (workspace == nullptr && state.workspace_bytes > 0) {
+    throw Error(what + " needs a workspace of " + human_bytes(state.workspace_bytes) + ", and was given none");
+  }
+  state.pointers.clear();
+  for (const gpunn_tensor& tensor : inputs) state.pointers.push_back(&tensor);
+  for (const gpunn_tensor& tensor : outputs) state.pointers.push_back(&tensor);
+  gpunn_op_args args{};
+  args.struct_size = sizeof(args);
+  args.n_inputs = static_cast<uint32_t>(inputs.size());
+  args.n_outputs = static_cast<uint32_t>(outputs.size());
+  args.inputs = state.pointers.data();
+  args.outputs = state.pointers.data() + inputs.size();
+  args.workspace = workspace;
+  args.workspace_bytes = state.workspace_bytes;
+  enqueue(args, what);
+}
+
+Placement Backend::place(const graph::OpSignature& signature) const {
+  Placement placement;
+  for (std::size_t i = 0; i < impl_->levels.size(); ++i) {
+    const Level& level = impl_->levels[i];
+    std::string reason;
+    const gpunn_op_support support = query(level, signature, impl_->options, reason);
+    if (support.score > 0) {
+      return {static_cast<int>(i), support.workspace_bytes, support.flags, ""};
+    }
+    placement.reason += (i == 0 ? "" : "; ") + level.plugin->name() + ": " + reason;
+  }
+  return placement;
+}
+
+Kernel Backend::create(const graph::OpSignature& signature, int level) {
+  if (level < 0 || static_cast<std::size_t>(level) >= impl_->levels.size()) {
+    throw Error("no plugin was chosen for " + text_of(signature));
+  }
+  const Level& chosen = impl_->levels[static_cast<std::size_t>(level)];
+  std::string reason;
+  const gpunn_op_support support = query(chosen, signature, impl_->options, reason);
+  if (support.score <= 0) {
+    throw Error("plugin '" + chosen.plugin->name() + "' does not serve " + text_of(signature) + ": " + reason);
+  }
+  const Description description(signature, impl_->options);
+  Kernel kernel;
+  kernel.state_ = std::make_unique<Kernel::State>();
+  kernel.state_->level = &chosen;
+  kernel.state_->workspace_bytes = support.workspace_bytes;
+  gpunn_kernel*& handle = kernel.state_->handle;
+  plugins::call(
+      *chosen.plugin, [&] { return "op_create of " + text_of(signature); },
+      [&](gpunn_error* error) { return chosen.table().op_create(chosen.device, description.get(), &handle, error); });
+  if (handle == nullptr) {
+    throw Error("plugin '" + chosen.plugin->name() + "': op_create of " + text_of(signature) +
+                " said OK but gave no kernel");
+  }
+  return kernel;
+}
+
+}  // namespace gpunn::execution

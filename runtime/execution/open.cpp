@@ -1,0 +1,135 @@
+// Opening a chain of plugins on one device, and closing it.
+
+#include <gpunn/error.hpp>
+
+#include <bit>
+#include <utility>
+
+#include "execution/backend_impl.hpp"
+#include "plugins/call.hpp"
+
+namespace gpunn::execution {
+
+namespace {
+
+constexpr uint64_t kAbsurdAlignment = uint64_t{1} << 30;
+
+void forward_log(void* context, int32_t level, const char* message) {
+  const auto& log = static_cast<const BackendOptions*>(context)->log;
+  if (log && message != nullptr) plugins::guarded_void([&] { log(level, message); });
+}
+
+template <std::size_t N>
+void terminate(char (&text)[N]) {
+  text[N - 1] = '\0';
+}
+
+std::string plugin_named(const Level& level) { return "plugin '" + level.plugin->name() + "'"; }
+
+}  // namespace
+
+void Backend::Impl::open(std::vector<std::shared_ptr<const plugins::Plugin>> chain) {
+  for (const auto& plugin : chain) {
+    if (options.device < 0 || options.device >= plugin->devices()) {
+      throw Error("backend '" + plugin->name() + "' has " + std::to_string(plugin->devices()) +
+                      (plugin->devices() == 1 ? " device" : " devices") + ", counted from 0; device " +
+                      std::to_string(options.device) + " was asked for",
+                  ExitCode::missing);
+    }
+  }
+  if (options.threads < 0) {
+    throw Error("threads must be 0 (the backend's choice) or more, not " + std::to_string(options.threads),
+                ExitCode::usage);
+  }
+  levels.reserve(chain.size());
+  for (auto& plugin : chain) {
+    levels.push_back({.plugin = std::move(plugin)});
+    open_device(levels.back());
+  }
+  check_domains();
+  make_streams();
+}
+
+void Backend::Impl::open_device(Level& level) {
+  gpunn_device_options request{};
+  request.struct_size = sizeof(request);
+  request.index = options.device;
+  request.host_threads = options.threads;
+  request.log = forward_log;
+  request.log_context = &options;
+  plugins::call(*level.plugin, "device_open",
+                [&](gpunn_error* error) { return level.table().device_open(&request, &level.device, error); });
+  if (level.device == nullptr) throw Error(plugin_named(level) + ": device_open said OK but gave no device");
+
+  level.info.struct_size = sizeof(level.info);
+  plugins::call(*level.plugin, "device_info",
+                [&](gpunn_error* error) { return level.table().device_info(level.device, &level.info, error); });
+  level.info.struct_size = sizeof(level.info);
+  terminate(level.info.name);
+  terminate(level.info.driver);
+  terminate(level.info.memory_domain);
+  if (level.info.memory_domain[0] == '\0') throw Error(plugin_named(level) + ": device_info gave no memory domain");
+  if (!std::has_single_bit(level.info.alignment) || level.info.alignment > kAbsurdAlignment) {
+    throw Error(plugin_named(level) + ": device_info gave an alignment of " + std::to_string(level.info.alignment) +
+                " bytes; expected a power of two up to " + std::to_string(kAbsurdAlignment));
+  }
+}
+
+void Backend::Impl::check_domains() const {
+  const std::string domain = bottom().info.memory_domain;
+  for (const Level& level : levels) {
+    if (domain != level.info.memory_domain) {
+      throw Error(plugin_named(level) + " works in memory domain '" + level.info.memory_domain + "', but its base '" +
+                      bottom().plugin->name() + "' in '" + domain + "'; an overlay must share the memory of its base",
+                  ExitCode::missing);
+    }
+    if (level.info.alignment > bottom().info.alignment) {
+      throw Error(plugin_named(level) + " needs memory aligned to " + std::to_string(level.info.alignment) +
+                      " bytes, but its base '" + bottom().plugin->name() + "' aligns to " +
+                      std::to_string(bottom().info.alignment),
+                  ExitCode::missing);
+    }
+  }
+}
+
+void Backend::Impl::make_streams() {
+  Level& owner = levels.back();
+  plugins::call(*owner.plugin, "stream_create",
+                [&](gpunn_error* error) { return owner.table().stream_create(owner.device, &owner.stream, error); });
+  if (owner.stream == nullptr) throw Error(plugin_named(owner) + ": stream_create said OK but gave no stream");
+  if (levels.size() == 1) return;
+
+  void* native = nullptr;
+  plugins::call(*owner.plugin, "stream_native", [&](gpunn_error*) -> gpunn_status {
+    native = owner.table().stream_native(owner.stream);
+    return GPUNN_OK;
+  });
+  for (Level& level : levels) {
+    if (&level == &owner) break;
+    plugins::call(*level.plugin, "stream_wrap", [&](gpunn_error* error) {
+      return level.table().stream_wrap(level.device, native, &level.stream, error);
+    });
+    if (level.stream == nullptr) throw Error(plugin_named(level) + ": stream_wrap said OK but gave no stream");
+  }
+}
+
+void Backend::Impl::sync(const std::string& after) const {
+  plugins::call(
+      *bottom().plugin, [&] { return after.empty() ? std::string("stream_sync") : "stream_sync after " + after; },
+      [&](gpunn_error* error) { return bottom().table().stream_sync(bottom().stream, error); });
+}
+
+Backend::Impl::~Impl() {
+  if (levels.empty()) return;
+  if (bottom().stream != nullptr) {
+    plugins::guarded([&](gpunn_error* error) { return bottom().table().stream_sync(bottom().stream, error); });
+  }
+  for (const Level& level : levels) {
+    if (level.stream != nullptr) plugins::guarded_void([&] { level.table().stream_destroy(level.stream); });
+  }
+  for (const Level& level : levels) {
+    if (level.device != nullptr) plugins::guarded_void([&] { level.table().device_close(level.device); });
+  }
+}
+
+}  // namespace gpunn::execution

@@ -1,0 +1,55 @@
+#include "execution/tensor_table.hpp"
+
+#include <gpunn/error.hpp>
+
+#include <utility>
+
+#include "execution/backend.hpp"
+
+namespace gpunn::execution {
+
+gpunn_tensor abi_tensor(const TensorType& type, void* data) {
+  if (type.shape.size() > GPUNN_MAX_RANK) {
+    throw Error("a tensor " + to_string(type) + " has " + std::to_string(type.shape.size()) +
+                " dimensions; backends know at most " + std::to_string(GPUNN_MAX_RANK));
+  }
+  gpunn_tensor tensor{};
+  tensor.struct_size = sizeof(tensor);
+  tensor.dtype = static_cast<int32_t>(type.dtype);
+  tensor.rank = static_cast<int32_t>(type.shape.size());
+  tensor.data = data;
+  int64_t stride = 1;
+  for (std::size_t i = type.shape.size(); i-- > 0;) {
+    tensor.dim[i] = type.shape[i];
+    tensor.stride[i] = stride;
+    stride *= type.shape[i];
+  }
+  return tensor;
+}
+
+TensorTable::TensorTable(std::vector<gpunn_tensor> tensors) : tensors_(std::move(tensors)) { point(); }
+
+TensorTable::TensorTable(const std::vector<TensorType>& types) {
+  tensors_.reserve(types.size());
+  for (const TensorType& type : types) tensors_.push_back(abi_tensor(type, nullptr));
+  point();
+}
+
+void TensorTable::point() {
+  pointers_.reserve(tensors_.size());
+  for (const gpunn_tensor& tensor : tensors_) pointers_.push_back(&tensor);
+}
+
+OpArguments::OpArguments(std::vector<gpunn_tensor> inputs, std::vector<gpunn_tensor> outputs, void* workspace,
+                         uint64_t workspace_bytes)
+    : inputs_(std::move(inputs)), outputs_(std::move(outputs)) {
+  args_.struct_size = sizeof(args_);
+  args_.n_inputs = inputs_.size();
+  args_.n_outputs = outputs_.size();
+  args_.inputs = inputs_.pointers();
+  args_.outputs = outputs_.pointers();
+  args_.workspace = workspace;
+  args_.workspace_bytes = workspace_bytes;
+}
+
+}  // namespace gpunn::execution

@@ -1,0 +1,70 @@
+#include "execution/variables.hpp"
+
+#include <gpunn/error.hpp>
+
+#include <utility>
+
+#include "common/text.hpp"
+
+namespace gpunn::execution {
+
+namespace {
+
+template <class Entries>
+auto& entry(Entries& entries, const std::string& name) {
+  const auto found = entries.find(name);
+  if (found != entries.end()) return found->second;
+  std::vector<std::string> names;
+  for (const auto& [known, ignored] : entries) names.push_back(known);
+  throw Error("there is no variable '" + name + "'" + (names.empty() ? "; there are none" : suggestion(name, names)));
+}
+
+}  // namespace
+
+Variables::Variables(Backend& backend) : backend_(backend) {}
+
+void* Variables::create(const std::string& name, const TensorType& type, graph::Storage storage) {
+  if (const auto found = entries_.find(name); found != entries_.end()) {
+    if (!(found->second.type == type)) {
+      throw Error("variable '" + name + "' is " + to_string(found->second.type) + ", and was asked for as " +
+                  to_string(type));
+    }
+    return found->second.buffer.data();
+  }
+  Buffer buffer = backend_.allocate(type.bytes());
+  backend_.fill(buffer.data(), 0, type.bytes());
+  return entries_.emplace(name, Entry{type, storage, std::move(buffer)}).first->second.buffer.data();
+}
+
+bool Variables::contains(const std::string& name) const { return entries_.count(name) != 0; }
+
+void* Variables::data(const std::string& name) const { return entry(entries_, name).buffer.data(); }
+
+const TensorType& Variables::type(const std::string& name) const { return entry(entries_, name).type; }
+
+uint64_t Variables::bytes(graph::Storage storage) const {
+  uint64_t sum = 0;
+  for (const auto& [name, variable] : entries_) {
+    if (variable.storage == storage) sum += variable.buffer.bytes();
+  }
+  return sum;
+}
+
+void Variables::write(const std::string& name, std::span<const std::byte> values) {
+  const Entry& variable = entry(entries_, name);
+  if (values.size() != variable.buffer.bytes()) {
+    throw Error("variable '" + name + "' is " + to_string(variable.type) + ", " +
+                std::to_string(variable.buffer.bytes()) + " bytes; " + std::to_string(values.size()) +
+                " were given to write");
+  }
+  backend_.upload(variable.buffer.data(), values.data(), values.size());
+}
+
+std::vector<std::byte> Variables::read(const std::string& name) const {
+  const Entry& variable = entry(entries_, name);
+  std::vector<std::byte> values(variable.buffer.bytes());
+  backend_.download(values.data(), variable.buffer.data(), values.size());
+  return values;
+}
+
+}  // namespace gpunn::execution

@@ -1,0 +1,99 @@
+#include "graph/gradient.hpp"
+
+#include <gpunn/error.hpp>
+#include <gpunn/ops.h>
+
+#include <set>
+
+#include "graph/op_info.hpp"
+
+namespace gpunn::graph {
+
+class Differentiation {
+ public:
+  Differentiation(Graph& graph, const std::vector<ValueId>& targets) : graph_(graph) {
+    for (const ValueId target : targets) targets_.insert(target);
+    needed_ = targets_;
+    // Whatever is computed from a target, or is a view of such a value, needs a gradient too.
+    for (const Node& node : graph.nodes()) {
+      for (const ValueId input : node.inputs) {
+        if (!needs(input)) continue;
+        needed_.insert(node.outputs.begin(), node.outputs.end());
+        break;
+      }
+    }
+  }
+
+  Graph& graph() { return graph_; }
+
+  bool needs(ValueId id) const {
+    if (needed_.contains(id)) return true;
+    const ValueId base = graph_.value(id).view_of;
+    return base != kNoValue && needs(base);
+  }
+
+  ValueId gradient(ValueId id) const {
+    const auto found = gradients_.find(id);
+    return found == gradients_.end() ? kNoValue : found->second;
+  }
+
+  void accumulate(ValueId id, ValueId gradient) {
+    const Value& value = graph_.value(id);
+    if (value.view_of != kNoValue && !targets_.contains(id)) {
+      const Value& base = graph_.value(value.view_of);
+      if (base.type.bytes() != value.type.bytes()) {
+        throw Error("the gradient of '" + value.name + "', a part of '" + base.name + "', can't be formed");
+      }
+      accumulate(value.view_of, graph_.add_view(base.name + ".gradient", gradient, base.type));
+      return;
+    }
+    const auto [entry, first] = gradients_.try_emplace(id, gradient);
+    if (!first) entry->second = graph_.add1(GPUNN_OP_ADD, value.name + ".gradient", {}, {entry->second, gradient});
+  }
+
+ private:
+  Graph& graph_;
+  std::set<ValueId> targets_, needed_;
+  std::map<ValueId, ValueId> gradients_;
+};
+
+Graph& GradientContext::graph() const { return differentiation_.graph(); }
+ValueId GradientContext::output_gradient(std::size_t i) const { return differentiation_.gradient(node_.outputs[i]); }
+bool GradientContext::wants(std::size_t i) const { return differentiation_.needs(node_.inputs[i]); }
+void GradientContext::set(std::size_t i, ValueId gradient) { differentiation_.accumulate(node_.inputs[i], gradient); }
+
+ValueId GradientContext::add(int32_t op, Attributes attrs, std::vector<ValueId> inputs) const {
+  return graph().add1(op, name(), std::move(attrs), std::move(inputs));
+}
+
+std::vector<ValueId> add_gradients(Graph& graph, ValueId loss, const std::vector<ValueId>& targets) {
+  if (!graph.value(loss).type.shape.empty()) {
+    throw Error("a loss must be a scalar, '" + graph.value(loss).name + "' is " + to_string(graph.value(loss).type));
+  }
+  Differentiation differentiation(graph, targets);
+  const std::vector<Node> forward = graph.nodes();  // a copy: the graph grows below
+
+  const gpunn_fill_attrs one{.struct_size = 0, .dtype = GPUNN_F32, .rank = 0, .reserved = 0, .dim = {}, .value = 1.0};
+  differentiation.accumulate(loss, graph.add1(GPUNN_OP_FILL, "loss.gradient", Attributes::of(one), {}));
+
+  for (auto node = forward.rbegin(); node != forward.rend(); ++node) {
+    GradientContext context(differentiation, *node);
+    if (context.output_gradient(0) == kNoValue) continue;
+    bool wanted = false;
+    for (std::size_t i = 0; i < node->inputs.size(); ++i) wanted = wanted || context.wants(i);
+    if (!wanted) continue;
+    const OpInfo& info = op_info(node->op);
+    if (info.gradient == nullptr) {
+      throw Error("'" + node->name + "': " + std::string(info.name) +
+                  " has no gradient, so nothing before it can train");
+    }
+    info.gradient(context);
+  }
+
+  std::vector<ValueId> result;
+  result.reserve(targets.size());
+  for (const ValueId target : targets) result.push_back(differentiation.gradient(target));
+  return result;
+}
+
+}  // namespace gpunn::graph

@@ -1,0 +1,51 @@
+#include "graph/op_info.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+
+#include "graph/ops/families.hpp"
+
+namespace gpunn::graph {
+
+namespace {
+
+const std::map<int32_t, OpInfo>& catalogue() {
+  static const std::map<int32_t, OpInfo> table = [] {
+    std::map<int32_t, OpInfo> result;
+    for (const auto& family :
+         {elementwise_ops(), linear_ops(), convolution_ops(), pooling_ops(), softmax_ops(), loss_ops(), reduction_ops(),
+          optimizer_ops(), random_ops(), batch_ops(), counter_ops(), metrics_ops()}) {
+      for (const OpInfo& info : family) result.emplace(info.id, info);
+    }
+    return result;
+  }();
+  return table;
+}
+
+bool same_ignoring_case(std::string_view a, std::string_view b) {
+  return std::ranges::equal(a, b, [](unsigned char x, unsigned char y) { return std::toupper(x) == std::toupper(y); });
+}
+
+}  // namespace
+
+const OpInfo& op_info(int32_t id) {
+  const auto found = catalogue().find(id);
+  if (found == catalogue().end()) throw Error("there is no op " + std::to_string(id) + " in the catalogue");
+  return found->second;
+}
+
+const OpInfo* find_op(std::string_view name) {
+  for (const auto& [id, info] : catalogue()) {
+    if (same_ignoring_case(info.name, name)) return &info;
+  }
+  return nullptr;
+}
+
+std::vector<const OpInfo*> all_ops() {
+  std::vector<const OpInfo*> result;
+  for (const auto& [id, info] : catalogue()) result.push_back(&info);
+  return result;
+}
+
+}  // namespace gpunn::graph

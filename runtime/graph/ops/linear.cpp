@@ -1,0 +1,167 @@
+// MATMUL, BIAS_ADD, their gradients and composites.
+#include <gpunn/ops.h>
+
+#include "graph/gradient.hpp"
+#include "graph/ops/activation.hpp"
+#include "graph/ops/families.hpp"
+#include "graph/ops/requirements.hpp"
+
+namespace gpunn::graph {
+
+namespace {
+
+using Types = std::vector<TensorType>;
+using Inputs = std::span<const TensorType>;
+
+TensorType product_type(const TensorType& a, const TensorType& b, bool transpose_a, bool transpose_b) {
+  require_f32(a, 2, "a");
+  require_f32(b, 2, "b");
+  const int64_t inner_a = a.shape[transpose_a ? 0 : 1];
+  const int64_t inner_b = b.shape[transpose_b ? 1 : 0];
+  require(inner_a == inner_b, "the inner dimensions of a " + to_string(a.shape) + (transpose_a ? " transposed" : "") +
+                                  " and b " + to_string(b.shape) + (transpose_b ? " transposed" : "") +
+                                  " differ: " + std::to_string(inner_a) + " and " + std::to_string(inner_b));
+  return {DType::f32, {a.shape[transpose_a ? 1 : 0], b.shape[transpose_b ? 0 : 1]}};
+}
+
+Types infer_matmul(const Attributes& attrs, Inputs in) {
+  const auto a = attrs.as<gpunn_matmul_attrs>();
+  return {product_type(in[0], in[1], a.transpose_a != 0, a.transpose_b != 0)};
+}
+
+void require_channels(const TensorType& x, const TensorType& bias) {
+  require_dtype(x, DType::f32, "x");
+  require(x.shape.size() >= 2, "x must have at least 2 dimensions [N, C, ...], is " + to_string(x));
+  require_f32(bias, 1, "bias");
+  require(bias.shape[0] == x.shape[1],
+          "bias " + to_string(bias.shape) + " must have the channels of x " + to_string(x.shape));
+}
+
+Types infer_bias_add(const Attributes&, Inputs in) {
+  require_channels(in[0], in[1]);
+  return {in[0]};
+}
+
+Types infer_bias_backward(const Attributes&, Inputs in) {
+  require_dtype(in[0], DType::f32, "dy");
+  require(in[0].shape.size() >= 2, "dy must have at least 2 dimensions [N, C, ...], is " + to_string(in[0]));
+  return {{DType::f32, {in[0].shape[1]}}};
+}
+
+Types infer_matmul_bias_activation(const Attributes& attrs, Inputs in) {
+  const auto a = attrs.as<gpunn_matmul_bias_activation_attrs>();
+  const TensorType y = product_type(in[0], in[1], a.transpose_a != 0, a.transpose_b != 0);
+  require_channels(y, in[2]);
+  return {y};
+}
+
+Types infer_bias_activation_backward(const Attributes& attrs, Inputs in) {
+  require_same(in[0], in[1], "dy", "y");
+  return {in[0], infer_bias_backward(attrs, in.first(1)).front()};
+}
+
+Attributes matmul(bool transpose_a, bool transpose_b) {
+  return Attributes::of(gpunn_matmul_attrs{.struct_size = 0, .transpose_a = transpose_a, .transpose_b = transpose_b});
+}
+
+void matmul_gradient(GradientContext& c) {
+  const auto a = c.node().attrs.as<gpunn_matmul_attrs>();
+  const bool ta = a.transpose_a != 0;
+  const bool tb = a.transpose_b != 0;
+  const ValueId dy = c.output_gradient();
+  if (c.wants(0)) {
+    c.set(0, ta ? c.add(GPUNN_OP_MATMUL, matmul(tb, true), {c.input(1), dy})
+                : c.add(GPUNN_OP_MATMUL, matmul(false, !tb), {dy, c.input(1)}));
+  }
+  if (c.wants(1)) {
+    c.set(1, tb ? c.add(GPUNN_OP_MATMUL, matmul(true, ta), {dy, c.input(0)})
+                : c.add(GPUNN_OP_MATMUL, matmul(!ta, false), {c.input(0), dy}));
+  }
+}
+
+void bias_add_gradient(GradientContext& c) {
+  if (c.wants(1)) c.set(1, c.add(GPUNN_OP_BIAS_BACKWARD, {}, {c.output_gradient()}));
+  if (c.wants(0)) c.set(0, c.output_gradient());
+}
+
+void decompose_matmul_bias_activation(Graph& graph, const Node& node) {
+  const auto a = node.attrs.as<gpunn_matmul_bias_activation_attrs>();
+  const ValueId product = graph.add1(GPUNN_OP_MATMUL, node.name, matmul(a.transpose_a != 0, a.transpose_b != 0),
+                                     {node.inputs[0], node.inputs[1]});
+  add_bias_and_activation(graph, node.name, product, node.inputs[2], a.activation, node.outputs[0]);
+}
+
+void decompose_bias_activation_backward(Graph& graph, const Node& node) {
+  const auto a = node.attrs.as<gpunn_bias_activation_backward_attrs>();
+  add_activation_backward(graph, node.name, node.inputs[0], node.inputs[1], a.activation, node.outputs[0]);
+  graph.add_into(GPUNN_OP_BIAS_BACKWARD, node.name, {}, {node.outputs[0]}, {node.outputs[1]});
+}
+
+double product_flops(const OpSignature& s) {
+  const bool transpose_a = s.attrs.as<gpunn_matmul_attrs>().transpose_a != 0;  // first in both attribute structs
+  const int64_t inner = s.inputs[0].shape[transpose_a ? 0 : 1];
+  return 2.0 * static_cast<double>(s.outputs[0].elements()) * static_cast<double>(inner);
+}
+
+std::string describe_matmul(const Attributes& attrs) {
+  const auto a = attrs.as<gpunn_matmul_attrs>();
+  std::string text;
+  if (a.transpose_a != 0) text += "a transposed";
+  if (a.transpose_b != 0) text += std::string(text.empty() ? "" : ", ") + "b transposed";
+  return text;
+}
+
+std::string describe_matmul_bias_activation(const Attributes& attrs) {
+  const auto a = attrs.as<gpunn_matmul_bias_activation_attrs>();
+  const std::string transposes = describe_matmul(matmul(a.transpose_a != 0, a.transpose_b != 0));
+  return transposes + (transposes.empty() ? "" : ", ") + activation_text(a.activation);
+}
+
+std::string describe_bias_activation_backward(const Attributes& attrs) {
+  return activation_text(attrs.as<gpunn_bias_activation_backward_attrs>().activation);
+}
+
+}  // namespace
+
+std::vector<OpInfo> linear_ops() {
+  return {
+      {.id = GPUNN_OP_MATMUL,
+       .name = "MATMUL",
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .infer = infer_matmul,
+       .gradient = matmul_gradient,
+       .flops = product_flops,
+       .describe = describe_matmul},
+      {.id = GPUNN_OP_BIAS_ADD,
+       .name = "BIAS_ADD",
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .infer = infer_bias_add,
+       .may_alias = {{0}},
+       .gradient = bias_add_gradient},
+      {.id = GPUNN_OP_BIAS_BACKWARD,
+       .name = "BIAS_BACKWARD",
+       .min_inputs = 1,
+       .max_inputs = 1,
+       .infer = infer_bias_backward},
+      {.id = GPUNN_OP_MATMUL_BIAS_ACTIVATION,
+       .name = "MATMUL_BIAS_ACTIVATION",
+       .min_inputs = 3,
+       .max_inputs = 3,
+       .infer = infer_matmul_bias_activation,
+       .decompose = decompose_matmul_bias_activation,
+       .flops = product_flops,
+       .describe = describe_matmul_bias_activation},
+      {.id = GPUNN_OP_BIAS_ACTIVATION_BACKWARD,
+       .name = "BIAS_ACTIVATION_BACKWARD",
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .infer = infer_bias_activation_backward,
+       .may_alias = {{0}},
+       .decompose = decompose_bias_activation_backward,
+       .describe = describe_bias_activation_backward},
+  };
+}
+
+}  // namespace gpunn::graph

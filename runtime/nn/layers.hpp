@@ -1,0 +1,38 @@
+#pragma once
+
+#include <gpunn/experiment.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "config/layer_table.hpp"
+#include "graph/graph.hpp"
+#include "nn/model.hpp"
+
+namespace gpunn::nn {
+
+// What a layer is built from.
+struct LayerContext {
+  graph::Graph& graph;
+  const LayerSpec& layer;
+  const config::LayerArguments& arguments;
+  const std::vector<graph::ValueId>& inputs;
+  const ForwardOptions& options;
+  uint64_t index;                                             // of the layer in the model
+  const std::function<graph::ValueId(Parameter)>& parameter;  // a trainable tensor of "<layer>.<name>"
+
+  const Shape& input_shape(std::size_t i = 0) const { return graph.value(inputs[i]).type.shape; }
+};
+
+// Appends a layer's ops, core ops only, and returns its output. Throws Error saying what shape it expected and found.
+using LayerFunction = graph::ValueId (*)(const LayerContext&);
+
+// The function of a type of config::layer_table(); throws Error where there is none.
+LayerFunction layer_function(std::string_view type);
+
+// Throws Error where a tensor is beyond any memory; products of hostile sizes must not overflow.
+void require_sane_size(const Shape& shape);
+
+}  // namespace gpunn::nn

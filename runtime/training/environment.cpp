@@ -1,0 +1,65 @@
+#include "training/environment.hpp"
+
+#include <gpunn/version.hpp>
+
+#include <chrono>
+#include <ctime>
+#include <sstream>
+#include <thread>
+
+#include <nlohmann/json.hpp>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+namespace gpunn::training {
+
+using nlohmann::json;
+
+std::string utc_now() {
+  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  char text[32];
+  std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return text;
+}
+
+std::string environment_record(Session& session) {
+  json build = json::array();
+  std::istringstream lines(build_record());
+  for (std::string line; std::getline(lines, line);) build.push_back(line);
+
+  utsname system{};
+  uname(&system);
+  const execution::Backend& backend = session.backend();
+  const gpunn_device_info& device = backend.info();
+  const Dataset& data = session.dataset();
+  json record{
+      {"time", utc_now()},
+      {"gpunn", version()},
+      {"build", build},
+      {"system", std::string(system.sysname) + " " + system.release + " " + system.machine},
+      {"processors", std::thread::hardware_concurrency()},
+      {"backend", backend.name()},
+      {"backend_chain", backend.chain()},
+      {"device",
+       {{"name", device.name},
+        {"driver", device.driver},
+        {"memory_domain", device.memory_domain},
+        {"compute_units", device.compute_units},
+        {"total_bytes", device.total_bytes}}},
+      {"data",
+       {{"name", data.name},
+        {"source", data.source},
+        {"train_samples", data.train.rows()},
+        {"test_samples", data.test.rows()},
+        {"bytes", session.data_bytes()}}},
+      {"parameters", session.layout().count()},
+      {"arena_bytes", session.arena_bytes()},
+      {"persistent_bytes", session.persistent_bytes()},
+  };
+  if (!data.fallback_of.empty()) record["data"]["instead_of"] = data.fallback_of;
+  return record.dump(2);
+}
+
+}  // namespace gpunn::training

@@ -1,0 +1,96 @@
+#include <gpunn/plan.hpp>
+
+#include <map>
+
+#include "graph/op_info.hpp"
+#include "training/session.hpp"
+
+namespace gpunn {
+
+namespace {
+
+using graph::Graph;
+using graph::Node;
+using graph::Storage;
+using graph::ValueId;
+
+std::string named(const Graph& graph, ValueId id) {
+  return graph.value(id).name + " " + to_string(graph.value(id).type);
+}
+
+PlannedOp planned_op(const execution::CompiledProgram& program, std::size_t n, const std::vector<std::string>& chain) {
+  const Node& node = program.graph.nodes()[n];
+  const graph::OpInfo& info = graph::op_info(node.op);
+  const graph::OpSignature signature = program.graph.signature(node);
+  PlannedOp op;
+  op.op = info.name;
+  op.name = node.name;
+  op.backend = chain[static_cast<std::size_t>(program.placements[n].level)];
+  op.attributes = info.describe != nullptr ? info.describe(node.attrs) : "";
+  for (const ValueId input : node.inputs) op.inputs.push_back(named(program.graph, input));
+  for (const ValueId output : node.outputs) op.outputs.push_back(named(program.graph, output));
+  op.workspace_bytes = program.placements[n].workspace_bytes;
+  op.flops = info.flops != nullptr       ? info.flops(signature)
+             : signature.outputs.empty() ? 0
+                                         : static_cast<double>(signature.outputs[0].elements());
+  return op;
+}
+
+std::vector<PlannedTensor> arena_tensors(const execution::CompiledProgram& program) {
+  std::vector<PlannedTensor> tensors;
+  for (const graph::ArenaBlock& block : program.plan.blocks) {
+    const bool workspace = block.value == graph::kNoValue;
+    PlannedTensor tensor;
+    tensor.name = workspace ? "workspace of " + program.graph.nodes()[static_cast<std::size_t>(block.first)].name
+                            : program.graph.value(block.value).name;
+    tensor.type =
+        workspace ? TensorType{DType::u8, {static_cast<int64_t>(block.bytes)}} : program.graph.value(block.value).type;
+    tensor.storage = name_of(Storage::arena);
+    tensor.offset = block.offset;
+    tensor.bytes = block.bytes;
+    tensor.first_op = block.first;
+    tensor.last_op = block.last;
+    tensors.push_back(std::move(tensor));
+  }
+  return tensors;
+}
+
+// Roots outside the arena: each is an allocation of its own, alive all the time.
+void append_persistent(const execution::CompiledProgram& program, std::vector<PlannedTensor>& tensors) {
+  std::map<std::string, PlannedTensor> by_name;
+  for (std::size_t v = 0; v < program.graph.values().size(); ++v) {
+    const graph::Value& value = program.graph.values()[v];
+    if (value.storage == Storage::arena || value.view_of != graph::kNoValue) continue;
+    PlannedTensor tensor;
+    tensor.name = value.name;
+    tensor.type = value.type;
+    tensor.storage = name_of(value.storage);
+    tensor.bytes = value.type.bytes();
+    tensor.last_op = static_cast<int64_t>(program.graph.nodes().size()) - 1;
+    by_name.emplace(value.name, std::move(tensor));
+  }
+  for (auto& [name, tensor] : by_name) tensors.push_back(std::move(tensor));
+}
+
+}  // namespace
+
+PlanReport plan(const Experiment& experiment) {
+  training::Session session(experiment);
+  const execution::CompiledProgram& program = session.training();
+  PlanReport report;
+  report.backend = session.backend().name();
+  report.chain = session.backend().chain();
+  for (std::size_t n = 0; n < program.graph.nodes().size(); ++n) {
+    report.ops.push_back(planned_op(program, n, report.chain));
+  }
+  report.tensors = arena_tensors(program);
+  append_persistent(program, report.tensors);
+  report.parameters = session.layout().count();
+  report.arena_bytes = session.arena_bytes();
+  report.persistent_bytes = session.persistent_bytes();
+  report.data_bytes = session.data_bytes();
+  report.peak_bytes = report.arena_bytes + report.persistent_bytes;
+  return report;
+}
+
+}  // namespace gpunn

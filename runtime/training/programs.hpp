@@ -1,0 +1,58 @@
+#pragma once
+
+#include <gpunn/experiment.hpp>
+#include <gpunn/tensor_type.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "graph/graph.hpp"
+#include "training/layout.hpp"
+
+namespace gpunn::training {
+
+// Names of the variables that programs share.
+namespace variable {
+inline constexpr const char* kParameters = "parameters";
+inline constexpr const char* kGradients = "gradients";
+inline constexpr const char* kStep = "step";           // i64 0-d: training steps done
+inline constexpr const char* kEvalStep = "eval.step";  // i64 0-d: evaluation batches done
+inline constexpr const char* kTotals = "totals";       // f64[4], of METRICS_ACCUMULATE
+inline constexpr const char* kEvalTotals = "eval.totals";
+inline constexpr const char* kLearningRates = "learning_rates";  // f32[steps]
+inline constexpr const char* kLossHistory = "loss_history";      // f32[kLossHistorySize], by step modulo its size
+inline constexpr const char* kScale = "data.scale";              // f32[C]
+inline constexpr const char* kShift = "data.shift";              // f32[C]
+inline constexpr const char* kOneHot = "data.one_hot";           // f32[classes, classes]
+}  // namespace variable
+
+inline constexpr int64_t kLossHistorySize = 4096;
+
+// A split of the data set as programs see it; its variables are "<name>.samples" and "<name>.labels".
+struct SplitType {
+  std::string name;
+  TensorType samples;
+  int64_t rows() const { return samples.shape[0]; }
+};
+
+struct ProgramContext {
+  const Experiment& experiment;
+  const ParameterLayout& layout;
+  int64_t classes = 0;
+  int64_t total_steps = 0;
+};
+
+// "velocity", or "m" and "v", ...: the optimizer's states, each as long as the parameters.
+std::vector<std::string> optimizer_states(const OptimizerConfig& config);
+
+// One training step: picks and normalises the batch, forward, loss, backward, optimizer, metrics, counters.
+graph::Graph training_program(const ProgramContext& context, const SplitType& split);
+
+// One batch of an evaluation, in the order of the rows.
+graph::Graph evaluation_program(const ProgramContext& context, const SplitType& split, int64_t batch);
+
+// Class probabilities of the split's rows, f32[batch, classes], in variable "probabilities".
+graph::Graph prediction_program(const ProgramContext& context, const SplitType& split, int64_t batch);
+
+}  // namespace gpunn::training

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <gpunn/training.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+namespace gpunn::training {
+
+// The folder of one run and the files that a person or a script reads:
+//
+//   experiment.yaml   as given          resolved.yaml  every key, the model inline
+//   environment.json  machine, versions, backend, data
+//   metrics.jsonl     a line a record   metrics.csv    a row an epoch
+//   log.txt           what was said     last.h5, best.h5
+class RunFolder {
+ public:
+  // <runs>/<name>/<time>, or `given`. It appears under that name only with publish(), complete with its first
+  // checkpoint, so that a run folder can always be resumed.
+  static RunFolder create(const Experiment& experiment, const std::filesystem::path& given);
+  // An existing one. Throws Error(missing) where it is none.
+  static RunFolder open(const std::filesystem::path& folder);
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path last() const { return path_ / "last.h5"; }
+  std::filesystem::path best() const { return path_ / "best.h5"; }
+
+  void write_experiment(const Experiment& experiment) const;
+  void write_environment(const std::string& json) const;
+  void publish();
+  // Forgets what was recorded after this step: a run that was killed goes on from an older checkpoint.
+  void rewind(int64_t global_step) const;
+
+  void log(const std::string& text) const;
+  void record_step(const StepReport& report) const;
+  void record_epoch(const EpochReport& report) const;
+
+ private:
+  std::filesystem::path path_;
+  std::filesystem::path published_;  // what path_ will be; empty: it is
+};
+
+}  // namespace gpunn::training

@@ -1,0 +1,274 @@
+#include "training/session.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+
+#include "training/schedule.hpp"
+
+namespace gpunn::training {
+
+using graph::Storage;
+
+// A program with its kernels. Programs never run at the same time, so they share the arena; a larger one that comes
+// later replaces it, and programs bound to the old one are bound again when they are next used.
+struct Session::Bound {
+  execution::CompiledProgram program;
+  std::unique_ptr<execution::Executable> executable;
+  const void* arena = nullptr;
+};
+
+namespace {
+
+template <class T>
+std::span<const std::byte> bytes_of(const std::vector<T>& values) {
+  return std::as_bytes(std::span(values));
+}
+
+template <class T>
+T read_scalar(const execution::Variables& variables, const char* name) {
+  const std::vector<std::byte> bytes = variables.read(name);
+  T value{};
+  std::memcpy(&value, bytes.data(), sizeof(T));
+  return value;
+}
+
+template <class T>
+void write_scalar(execution::Variables& variables, const char* name, T value) {
+  variables.write(name, std::as_bytes(std::span(&value, 1)));
+}
+
+Totals read_totals(const execution::Variables& variables, const char* name) {
+  double values[4];
+  const std::vector<std::byte> bytes = variables.read(name);
+  std::memcpy(values, bytes.data(), sizeof(values));
+  return {.loss = values[0], .correct = values[1], .correct5 = values[2], .count = values[3]};
+}
+
+void require_data(const Experiment& experiment, const Dataset& dataset) {
+  const auto fail = [&](const std::string& message) {
+    throw Error(experiment.file.string() + ": " + message, ExitCode::usage);
+  };
+  if (dataset.train.rows() == 0 || dataset.test.rows() == 0) fail("the data set '" + dataset.name + "' is empty");
+  if (experiment.data.batch_size > dataset.train.rows()) {
+    fail("data.batch_size " + std::to_string(experiment.data.batch_size) + " is larger than the " +
+         std::to_string(dataset.train.rows()) + " training samples of '" + dataset.name + "'; choose a smaller one");
+  }
+}
+
+Shape sample_shape(const Split& split) { return {split.samples.shape.begin() + 1, split.samples.shape.end()}; }
+
+}  // namespace
+
+Session::Session(Experiment experiment)
+    : experiment_(std::move(experiment)), dataset_(load_dataset(experiment_.data)), registry_(experiment_.plugins) {
+  require_data(experiment_, dataset_);
+  layout_ = lay_out(nn::model_parameters(experiment_.model, sample_shape(dataset_.train)));
+
+  const DataConfig& data = experiment_.data;
+  const int64_t rows = dataset_.train.rows();
+  steps_per_epoch_ = data.drop_last ? rows / data.batch_size : (rows + data.batch_size - 1) / data.batch_size;
+  total_steps_ = experiment_.epochs * steps_per_epoch_;
+  if (experiment_.max_steps > 0) total_steps_ = std::min(total_steps_, experiment_.max_steps);
+  rates_ = learning_rates(experiment_, steps_per_epoch_, total_steps_);
+
+  backend_ =
+      std::make_unique<execution::Backend>(registry_, experiment_.backend,
+                                           execution::BackendOptions{.device = static_cast<int>(experiment_.device),
+                                                                     .threads = static_cast<int>(experiment_.threads),
+                                                                     .precision = experiment_.precision,
+                                                                     .deterministic = experiment_.deterministic});
+  variables_ = std::make_unique<execution::Variables>(*backend_);
+
+  train_split_ = {"train", dataset_.train.samples};
+  test_split_ = {"test", dataset_.test.samples};
+  upload(train_split_, dataset_.train);
+  upload(test_split_, dataset_.test);
+  for (Split* split : {&dataset_.train, &dataset_.test}) split->values = {};
+  upload_normalisation();
+  initialise_parameters();
+}
+
+Session::~Session() = default;
+
+void Session::upload(const SplitType& type, const Split& split) {
+  variables_->create(type.name + ".samples", split.samples, Storage::data);
+  variables_->write(type.name + ".samples", split.values);
+  variables_->create(type.name + ".labels", {DType::i32, {split.rows()}}, Storage::data);
+  variables_->write(type.name + ".labels", bytes_of(split.labels));
+}
+
+// (x * unit - mean) / stddev as one multiplication and addition; unit takes u8 to [0, 1].
+void Session::upload_normalisation() {
+  const DataConfig& data = experiment_.data;
+  const std::vector<double>& mean = data.mean.empty() ? dataset_.mean : data.mean;
+  const std::vector<double>& stddev = data.stddev.empty() ? dataset_.stddev : data.stddev;
+  const auto channels = static_cast<std::size_t>(dataset_.train.samples.shape[1]);
+  if (mean.size() != channels || stddev.size() != channels) {
+    throw Error(experiment_.file.string() + ": data.mean and data.std must have one number for each of the " +
+                    std::to_string(channels) + " channels of '" + dataset_.name + "', have " +
+                    std::to_string(mean.size()) + " and " + std::to_string(stddev.size()),
+                ExitCode::usage);
+  }
+  const double unit = dataset_.train.samples.dtype == DType::u8 ? 1.0 / 255 : 1.0;
+  std::vector<float> scale, shift;
+  for (std::size_t c = 0; c < channels; ++c) {
+    scale.push_back(static_cast<float>(unit / stddev[c]));
+    shift.push_back(static_cast<float>(-mean[c] / stddev[c]));
+  }
+  const TensorType type{DType::f32, {static_cast<int64_t>(channels)}};
+  for (const auto& [name, values] : {std::pair{variable::kScale, &scale}, std::pair{variable::kShift, &shift}}) {
+    variables_->create(name, type, Storage::data);
+    variables_->write(name, bytes_of(*values));
+  }
+  if (experiment_.loss == LossKind::mean_squared_error) {
+    const auto classes = static_cast<std::size_t>(dataset_.classes);
+    std::vector<float> one_hot(classes * classes, 0.0F);
+    for (std::size_t i = 0; i < classes; ++i) one_hot[i * classes + i] = 1.0F;
+    variables_->create(variable::kOneHot, {DType::f32, {dataset_.classes, dataset_.classes}}, Storage::data);
+    variables_->write(variable::kOneHot, bytes_of(one_hot));
+  }
+}
+
+void Session::initialise_parameters() {
+  std::vector<float> flat(static_cast<std::size_t>(layout_.total), 0.0F);
+  for (std::size_t i = 0; i < layout_.parameters.size(); ++i) {
+    const std::vector<float> values = nn::initial_values(layout_.parameters[i], experiment_.seed, i);
+    std::ranges::copy(values, flat.begin() + layout_.offset[i]);
+  }
+  variables_->create(variable::kParameters, layout_.type(), Storage::parameters);
+  variables_->write(variable::kParameters, bytes_of(flat));
+}
+
+ProgramContext Session::context() const {
+  return {.experiment = experiment_, .layout = layout_, .classes = dataset_.classes, .total_steps = total_steps_};
+}
+
+void* Session::arena(uint64_t bytes) {
+  if (arena_.data() == nullptr || arena_.bytes() < bytes) {
+    arena_ = {};
+    arena_ = backend_->allocate(bytes);
+  }
+  return arena_.data();
+}
+
+std::unique_ptr<Session::Bound> Session::bind(graph::Graph program) {
+  auto bound = std::make_unique<Bound>();
+  bound->program = execution::compile(std::move(program), *backend_);
+  return bound;
+}
+
+execution::Executable& Session::ready(Bound& bound) {
+  void* memory = arena(bound.program.plan.arena_bytes);
+  if (bound.executable == nullptr || bound.arena != memory) {
+    bound.executable = nullptr;
+    bound.executable = std::make_unique<execution::Executable>(*backend_, *variables_, bound.program.graph,
+                                                               bound.program.plan, memory);
+    bound.arena = memory;
+  }
+  return *bound.executable;
+}
+
+Session::Bound& Session::training_bound() {
+  if (training_ == nullptr) {
+    variables_->create(variable::kLearningRates, {DType::f32, {static_cast<int64_t>(rates_.size())}}, Storage::state);
+    variables_->write(variable::kLearningRates, bytes_of(rates_));
+    training_ = bind(training_program(context(), train_split_));
+    ready(*training_);
+  }
+  return *training_;
+}
+
+const execution::CompiledProgram& Session::training() { return training_bound().program; }
+
+void Session::train_step() { ready(training_bound()).run(); }
+
+void Session::train_step_observed(const std::function<void(const graph::Node&)>& after) {
+  ready(training_bound()).run_observed(after);
+}
+
+std::optional<double> Session::first_non_finite(graph::ValueId id) {
+  const graph::Value& value = training().graph.value(id);
+  const std::size_t bytes = value.type.bytes();
+  std::vector<std::byte> host(bytes);
+  backend_->download(host.data(), ready(*training_).address(id), bytes);
+  const auto search = [&]<class T>(T) -> std::optional<double> {
+    for (std::size_t i = 0; i + sizeof(T) <= bytes; i += sizeof(T)) {
+      T element;
+      std::memcpy(&element, host.data() + i, sizeof(T));
+      if (!std::isfinite(element)) return static_cast<double>(element);
+    }
+    return std::nullopt;
+  };
+  if (value.type.dtype == DType::f32) return search(0.0F);
+  if (value.type.dtype == DType::f64) return search(0.0);
+  return std::nullopt;
+}
+
+EvalReport Session::evaluate() {
+  const auto start = std::chrono::steady_clock::now();
+  const int64_t batch =
+      std::min(experiment_.data.eval_batch_size > 0 ? experiment_.data.eval_batch_size : experiment_.data.batch_size,
+               test_split_.rows());
+  if (evaluation_ == nullptr) evaluation_ = bind(evaluation_program(context(), test_split_, batch));
+  execution::Executable& executable = ready(*evaluation_);
+  write_scalar<int64_t>(*variables_, variable::kEvalStep, 0);
+  variables_->write(variable::kEvalTotals, bytes_of(std::vector<double>(4, 0.0)));
+  const int64_t batches = (test_split_.rows() + batch - 1) / batch;
+  for (int64_t i = 0; i < batches; ++i) executable.run();
+  const Totals totals = read_totals(*variables_, variable::kEvalTotals);
+  return {.loss = totals.mean_loss(),
+          .accuracy = totals.accuracy(),
+          .top5_accuracy = totals.top5_accuracy(),
+          .rows = static_cast<int64_t>(totals.count),
+          .seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
+}
+
+std::vector<float> Session::probabilities(const Split& samples) {
+  const SplitType type{"predict", samples.samples};
+  const int64_t batch = std::min<int64_t>(type.rows(), 64);
+  upload(type, samples);
+  const std::unique_ptr<Bound> bound = bind(prediction_program(context(), type, batch));
+  execution::Executable& executable = ready(*bound);
+  write_scalar<int64_t>(*variables_, variable::kEvalStep, 0);
+  std::vector<float> result;
+  for (int64_t first = 0; first < type.rows(); first += batch) {
+    executable.run();
+    const std::vector<std::byte> bytes = variables_->read("probabilities");
+    const auto rows = static_cast<std::size_t>(std::min(batch, type.rows() - first));
+    const std::size_t before = result.size();
+    result.resize(before + rows * static_cast<std::size_t>(dataset_.classes));
+    std::memcpy(result.data() + before, bytes.data(), (result.size() - before) * sizeof(float));
+  }
+  return result;
+}
+
+uint64_t Session::arena_bytes() const { return arena_.bytes(); }
+uint64_t Session::data_bytes() const { return variables_->bytes(Storage::data); }
+
+uint64_t Session::persistent_bytes() const {
+  uint64_t total = 0;
+  for (const Storage s : {Storage::parameters, Storage::gradients, Storage::optimizer, Storage::state}) {
+    total += variables_->bytes(s);
+  }
+  return total;
+}
+
+int64_t Session::step() { return training_bound(), read_scalar<int64_t>(*variables_, variable::kStep); }
+Totals Session::totals() const { return read_totals(*variables_, variable::kTotals); }
+void Session::reset_totals() { variables_->write(variable::kTotals, bytes_of(std::vector<double>(4, 0.0))); }
+
+std::vector<float> Session::losses(int64_t first, int64_t last) const {
+  const std::vector<std::byte> bytes = variables_->read(variable::kLossHistory);
+  std::vector<float> result;
+  for (int64_t step = first; step < last; ++step) {
+    float value = 0;
+    std::memcpy(&value, bytes.data() + static_cast<std::size_t>(step % kLossHistorySize) * sizeof(float),
+                sizeof(float));
+    result.push_back(value);
+  }
+  return result;
+}
+
+}  // namespace gpunn::training

@@ -1,0 +1,98 @@
+#pragma once
+
+#include <gpunn/data.hpp>
+#include <gpunn/experiment.hpp>
+#include <gpunn/training.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "execution/backend.hpp"
+#include "execution/compiler.hpp"
+#include "execution/executable.hpp"
+#include "execution/variables.hpp"
+#include "plugins/plugin.hpp"
+#include "storage/checkpoint.hpp"
+#include "training/layout.hpp"
+#include "training/programs.hpp"
+
+namespace gpunn::training {
+
+// What the programs accumulate: totals of METRICS_ACCUMULATE.
+struct Totals {
+  double loss = 0, correct = 0, correct5 = 0, count = 0;
+  double mean_loss() const { return count > 0 ? loss / count : 0; }
+  double accuracy() const { return count > 0 ? correct / count : 0; }
+  double top5_accuracy() const { return count > 0 ? correct5 / count : 0; }
+};
+
+// An experiment opened on a backend: model and data resident on the device, parameters initialised, programs built on
+// demand. Everything that trains, evaluates, predicts or measures goes through it.
+class Session {
+ public:
+  explicit Session(Experiment experiment);
+  ~Session();
+
+  const Experiment& experiment() const { return experiment_; }
+  const Dataset& dataset() const { return dataset_; }  // its train and test values are on the device, not here
+  execution::Backend& backend() { return *backend_; }
+  const ParameterLayout& layout() const { return layout_; }
+  int64_t steps_per_epoch() const { return steps_per_epoch_; }
+  int64_t total_steps() const { return total_steps_; }
+  uint64_t arena_bytes() const;
+  uint64_t persistent_bytes() const;
+  uint64_t data_bytes() const;
+
+  // Builds and binds the training step; the first call to train_step does it where nobody has.
+  const execution::CompiledProgram& training();
+  void train_step();
+  // The same, with `after` told of every op when it is done.
+  void train_step_observed(const std::function<void(const graph::Node&)>& after);
+
+  EvalReport evaluate();  // the test split with the current parameters
+  // f32 [rows, classes] probabilities of given samples (u8 or f32, [rows, ...] as the data set's).
+  std::vector<float> probabilities(const Split& samples);
+  // The first NaN or infinity in a value of the training program, for use between observed ops.
+  std::optional<double> first_non_finite(graph::ValueId id);
+
+  int64_t step();  // training steps done
+  Totals totals() const;
+  void reset_totals();
+  std::vector<float> losses(int64_t first, int64_t last) const;  // of the steps [first, last), at most kLossHistorySize
+  float learning_rate_of_step(int64_t step) const { return rates_[static_cast<std::size_t>(step)]; }
+
+  // The whole state, and back. restore() throws Error listing every tensor that is missing, surplus or misshapen.
+  void save_state(storage::Checkpoint& checkpoint);
+  void restore_state(const storage::Checkpoint& checkpoint);
+  // The parameters alone.
+  void restore_parameters(const storage::Checkpoint& checkpoint);
+
+ private:
+  struct Bound;
+  ProgramContext context() const;
+  std::unique_ptr<Bound> bind(graph::Graph program);
+  execution::Executable& ready(Bound& bound);
+  Bound& training_bound();
+  void* arena(uint64_t bytes);
+  void upload(const SplitType& type, const Split& split);
+  void initialise_parameters();
+  void upload_normalisation();
+
+  Experiment experiment_;
+  Dataset dataset_;
+  plugins::PluginRegistry registry_;
+  std::unique_ptr<execution::Backend> backend_;
+  std::unique_ptr<execution::Variables> variables_;
+  ParameterLayout layout_;
+  SplitType train_split_, test_split_;
+  int64_t steps_per_epoch_ = 0, total_steps_ = 0;
+  std::vector<float> rates_;
+  execution::Buffer arena_;
+  std::unique_ptr<Bound> training_, evaluation_;
+};
+
+}  // namespace gpunn::training

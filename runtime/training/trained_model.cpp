@@ -1,0 +1,36 @@
+#include "training/trained_model.hpp"
+
+#include "storage/checkpoint.hpp"
+
+namespace gpunn::training {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+fs::path checkpoint_file(const fs::path& path) {
+  if (!fs::is_directory(path)) return path;
+  for (const char* name : {"best.h5", "last.h5"}) {
+    if (fs::exists(path / name)) return path / name;
+  }
+  throw Error(path.string() + ": holds neither best.h5 nor last.h5; give a run folder that `gpunn run` made",
+              ExitCode::missing);
+}
+
+}  // namespace
+
+std::unique_ptr<Session> open_trained(const TrainedModel& model, TrainingListener* listener) {
+  const fs::path file = checkpoint_file(model.path);
+  const storage::Checkpoint checkpoint = storage::load_checkpoint(file);
+  auto session = std::make_unique<Session>(
+      parse_experiment(checkpoint.experiment, file.string() + ":experiment", model.overrides));
+  session->restore_parameters(checkpoint);
+  const Dataset& data = session->dataset();
+  if (listener != nullptr && !data.fallback_of.empty()) {
+    listener->on_message("WARNING: data set '" + data.fallback_of + "' was not found: using '" + data.name +
+                         "' instead, as offline_fallback allows.");
+  }
+  return session;
+}
+
+}  // namespace gpunn::training

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <gpunn/training.hpp>
+
+#include <memory>
+
+#include "training/session.hpp"
+
+namespace gpunn::training {
+
+// Opens a run folder (its best.h5, else last.h5) or a checkpoint file with its parameters, ready to evaluate. Announces
+// a data set used in place of another.
+std::unique_ptr<Session> open_trained(const TrainedModel& model, TrainingListener* listener);
+
+}  // namespace gpunn::training

@@ -1,0 +1,250 @@
+#include "training/trainer.hpp"
+
+#include <gpunn/version.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+#include "training/divergence.hpp"
+#include "training/environment.hpp"
+
+namespace gpunn::training {
+
+namespace {
+
+// How often a listener is told of a step; records go by steps, not by time, so that they can be compared.
+constexpr std::chrono::milliseconds kReportInterval{100};
+
+bool improves(Metric metric, double value, double best, double min_delta) {
+  return metric == Metric::loss ? value < best - min_delta : value > best + min_delta;
+}
+
+double metric_of(Metric metric, const EvalReport& report) {
+  return metric == Metric::loss ? report.loss : report.accuracy;
+}
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+Trainer::Trainer(Session& session, RunFolder folder, const RunOptions& options)
+    : session_(session), folder_(std::move(folder)), options_(options) {
+  result_.backend = session_.backend().name();
+  session_.training();
+  const Dataset& data = session_.dataset();
+  if (!data.fallback_of.empty()) {
+    say("WARNING: data set '" + data.fallback_of + "' was not found: training on '" + data.name +
+        "' instead, as offline_fallback allows. Figures of this run are not figures of '" + data.fallback_of + "'.");
+  }
+}
+
+void Trainer::say(const std::string& text) {
+  folder_.log(text);
+  if (options_.listener != nullptr) options_.listener->on_message(text);
+}
+
+void Trainer::begin() {
+  folder_.write_experiment(session_.experiment());
+  folder_.write_environment(environment_record(session_));
+  save(folder_.last());
+  folder_.publish();
+}
+
+void Trainer::begin(const storage::Checkpoint& from) {
+  session_.restore_state(from);
+  const auto counter = [&](const char* name) {
+    const auto found = from.counters.find(name);
+    return found == from.counters.end() ? int64_t{0} : found->second;
+  };
+  const auto metric = [&](const char* name) {
+    const auto found = from.metrics.find(name);
+    return found == from.metrics.end() ? 0.0 : found->second;
+  };
+  progress_ = {.best = metric("best"),
+               .best_epoch = counter("best_epoch"),
+               .watched = metric("watched"),
+               .watched_epoch = counter("watched_epoch"),
+               .stale_epochs = counter("stale_epochs")};
+  step_ = looked_at_ = session_.step();
+  snapshot_ = from;
+  folder_.rewind(step_);
+  folder_.write_experiment(session_.experiment());
+  folder_.write_environment(environment_record(session_));
+  say("resumed at step " + std::to_string(step_) + " of " + std::to_string(session_.total_steps()));
+}
+
+bool Trainer::finished() const {
+  const auto& stopping = session_.experiment().early_stopping;
+  return step_ >= session_.total_steps() || (stopping && progress_.stale_epochs >= stopping->patience);
+}
+
+bool Trainer::stop_requested() const { return options_.stop != nullptr && options_.stop->load(); }
+
+RunResult Trainer::run() {
+  const auto start = Clock::now();
+  result_.run = folder_.path();
+  if (options_.listener != nullptr) options_.listener->on_start(session_.experiment(), folder_.path());
+  while (!finished() && !stop_requested()) train_epoch();
+
+  result_.interrupted = stop_requested() && !finished();
+  if (result_.interrupted) {
+    save(folder_.last());
+    say("interrupted after step " + std::to_string(step_) + "; `gpunn resume " + folder_.path().string() + "` goes on");
+  }
+  result_.stopped_early = !result_.interrupted && step_ < session_.total_steps();
+  result_.final_test = result_.epochs.empty() ? session_.evaluate() : result_.epochs.back().test;
+  result_.best_metric = progress_.best;
+  result_.best_epoch = progress_.best_epoch;
+  result_.arena_bytes = session_.arena_bytes();
+  result_.persistent_bytes = session_.persistent_bytes();
+  result_.data_bytes = session_.data_bytes();
+  result_.total_seconds = seconds_since(start);
+  return result_;
+}
+
+void Trainer::train_epoch() {
+  const Experiment& experiment = session_.experiment();
+  const int64_t per_epoch = session_.steps_per_epoch();
+  const int64_t end = std::min((step_ / per_epoch + 1) * per_epoch, session_.total_steps());
+  const int64_t record_every =
+      experiment.log_every_steps > 0 ? experiment.log_every_steps : std::max<int64_t>(per_epoch / 10, 1);
+  epoch_first_step_ = step_;
+  epoch_seconds_ = 0;
+  if (step_ % per_epoch == 0) session_.reset_totals();
+
+  auto start = Clock::now();
+  last_report_ = start;
+  while (step_ < end && !stop_requested()) {
+    session_.train_step();
+    ++step_;
+    const bool record = step_ % record_every == 0 && step_ < end;
+    const bool save_now =
+        experiment.checkpoint.every_steps > 0 && step_ % experiment.checkpoint.every_steps == 0 && step_ < end;
+    const bool due = options_.listener != nullptr && Clock::now() - last_report_ >= kReportInterval;
+    const bool history_full = step_ - looked_at_ >= kLossHistorySize;
+    if (record || due || save_now || history_full) {
+      look();
+      epoch_seconds_ += seconds_since(start);
+      report(record);
+      if (save_now) save(folder_.last());
+      start = Clock::now();
+    }
+  }
+  look();
+  epoch_seconds_ += seconds_since(start);
+  result_.train_seconds += epoch_seconds_;
+  if (step_ == end) finish_epoch();
+}
+
+void Trainer::look() {
+  const std::vector<float> losses = session_.losses(looked_at_, step_);
+  for (std::size_t i = 0; i < losses.size(); ++i) {
+    if (!std::isfinite(losses[i])) diverged(looked_at_ + static_cast<int64_t>(i), losses[i]);
+  }
+  looked_at_ = step_;
+}
+
+void Trainer::diverged(int64_t step, float loss) {
+  const std::string culprit = find_divergence(session_, snapshot_, step);
+  const std::string text = "the loss became " + std::to_string(loss) + " at step " + std::to_string(step + 1) +
+                           " (epoch " + std::to_string(step / session_.steps_per_epoch() + 1) + "): " + culprit +
+                           ". The last checkpoint, " + folder_.last().string() +
+                           ", is from before. Try a smaller optimizer.learning_rate.";
+  folder_.log(text);
+  throw Error(text, ExitCode::diverged);
+}
+
+void Trainer::report(bool record) {
+  const int64_t per_epoch = session_.steps_per_epoch();
+  const Totals totals = session_.totals();
+  const int64_t done_here = step_ - epoch_first_step_;
+  StepReport report;
+  report.epoch = (step_ - 1) / per_epoch + 1;
+  report.epochs = session_.experiment().epochs;
+  report.step = (step_ - 1) % per_epoch + 1;
+  report.steps = per_epoch;
+  report.global_step = step_;
+  report.loss = totals.mean_loss();
+  report.accuracy = totals.accuracy();
+  report.learning_rate = session_.learning_rate_of_step(step_ - 1);
+  if (epoch_seconds_ > 0) {
+    const double per_second = static_cast<double>(done_here) / epoch_seconds_;
+    report.images_per_second = per_second * static_cast<double>(session_.experiment().data.batch_size);
+    report.seconds_left = static_cast<double>(session_.total_steps() - step_) / per_second;
+  }
+  last_report_ = Clock::now();
+  if (record) folder_.record_step(report);
+  if (options_.listener != nullptr) options_.listener->on_step(report);
+}
+
+void Trainer::finish_epoch() {
+  const Experiment& experiment = session_.experiment();
+  const int64_t per_epoch = session_.steps_per_epoch();
+  const Totals totals = session_.totals();
+  EpochReport epoch;
+  epoch.epoch = (step_ - 1) / per_epoch + 1;
+  epoch.global_step = step_;
+  epoch.train_loss = totals.mean_loss();
+  epoch.train_accuracy = totals.accuracy();
+  epoch.learning_rate = session_.learning_rate_of_step(step_ - 1);
+  epoch.train_seconds = epoch_seconds_;
+  if (epoch_seconds_ > 0) {
+    epoch.images_per_second =
+        static_cast<double>((step_ - epoch_first_step_) * experiment.data.batch_size) / epoch_seconds_;
+  }
+  epoch.test = session_.evaluate();
+
+  const double value = metric_of(experiment.checkpoint.monitor, epoch.test);
+  epoch.best = std::isfinite(value) &&
+               (progress_.best_epoch == 0 || improves(experiment.checkpoint.monitor, value, progress_.best, 0));
+  if (experiment.early_stopping) {
+    const EarlyStoppingConfig& stopping = *experiment.early_stopping;
+    const double watched = metric_of(stopping.monitor, epoch.test);
+    if (progress_.watched_epoch == 0 || improves(stopping.monitor, watched, progress_.watched, stopping.min_delta)) {
+      progress_.watched = watched;
+      progress_.watched_epoch = epoch.epoch;
+    }
+    progress_.stale_epochs = epoch.epoch - progress_.watched_epoch;
+  }
+  if (epoch.best) {
+    progress_.best = value;
+    progress_.best_epoch = epoch.epoch;
+  }
+
+  // The record comes first: a kill between the two leaves a record too many, which resuming takes back.
+  folder_.record_epoch(epoch);
+  const bool regular = experiment.checkpoint.every_epochs > 0 && epoch.epoch % experiment.checkpoint.every_epochs == 0;
+  if (epoch.best) save(folder_.best());
+  if (regular || finished()) save(folder_.last());
+  result_.epochs.push_back(epoch);
+  if (options_.listener != nullptr) options_.listener->on_epoch(epoch);
+  if (finished() && step_ < session_.total_steps()) {
+    say("stopped early: no improvement in " + std::to_string(progress_.stale_epochs) + " epochs");
+  }
+}
+
+storage::Checkpoint Trainer::checkpoint() {
+  storage::Checkpoint state;
+  state.experiment = resolved_yaml(session_.experiment());
+  state.backend = session_.backend().name();
+  state.created = utc_now();
+  session_.save_state(state);
+  state.counters["epoch"] = step_ / session_.steps_per_epoch();
+  state.counters["best_epoch"] = progress_.best_epoch;
+  state.counters["stale_epochs"] = progress_.stale_epochs;
+  state.counters["watched_epoch"] = progress_.watched_epoch;
+  state.metrics["best"] = progress_.best;
+  state.metrics["watched"] = progress_.watched;
+  state.metrics["learning_rate"] =
+      session_.learning_rate_of_step(std::clamp<int64_t>(step_, 0, std::max<int64_t>(session_.total_steps() - 1, 0)));
+  return state;
+}
+
+void Trainer::save(const std::filesystem::path& file) {
+  snapshot_ = checkpoint();
+  storage::save_checkpoint(file, snapshot_);
+}
+
+}  // namespace gpunn::training

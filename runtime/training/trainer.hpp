@@ -1,0 +1,58 @@
+#pragma once
+
+#include <gpunn/training.hpp>
+
+#include <chrono>
+
+#include "training/run_folder.hpp"
+#include "training/session.hpp"
+
+namespace gpunn::training {
+
+// One run: epochs of steps, validation, checkpoints, records.
+class Trainer {
+ public:
+  Trainer(Session& session, RunFolder folder, const RunOptions& options);
+
+  // From the session's present state, with no checkpoint yet.
+  void begin();
+  // From a checkpoint of this run.
+  void begin(const storage::Checkpoint& checkpoint);
+  RunResult run();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  // What best.h5 and early stopping go by.
+  struct Progress {
+    double best = 0;
+    int64_t best_epoch = 0;  // 0: none yet
+    double watched = 0;      // of early stopping, at its best
+    int64_t watched_epoch = 0;
+    int64_t stale_epochs = 0;  // since then
+  };
+
+  bool finished() const;
+  bool stop_requested() const;
+  void train_epoch();
+  void finish_epoch();
+  void look();  // reads the losses since the last look; throws on NaN or infinity
+  void report(bool record);
+  storage::Checkpoint checkpoint();
+  void save(const std::filesystem::path& file);
+  void say(const std::string& text);
+  [[noreturn]] void diverged(int64_t step, float loss);
+
+  Session& session_;
+  RunFolder folder_;
+  RunOptions options_;
+  RunResult result_;
+  Progress progress_;
+  storage::Checkpoint snapshot_;  // where a diverged run is replayed from
+  int64_t step_ = 0;              // done
+  int64_t looked_at_ = 0;         // losses of the steps before this one are known to be finite
+  Clock::time_point last_report_;
+  double epoch_seconds_ = 0;  // of training in this epoch, in this process
+  int64_t epoch_first_step_ = 0;
+};
+
+}  // namespace gpunn::training

@@ -1,0 +1,131 @@
+#include <cmath>
+#include <limits>
+
+#include "kernels.hpp"
+#include "run_op.hpp"
+
+using namespace cpu_test;
+
+namespace {
+
+const float kNan = std::numeric_limits<float>::quiet_NaN();
+
+const Runner& runner() {
+  static const Runner made(gpunn::cpu::add_pooling_kernels);
+  return made;
+}
+
+struct Case {
+  Shape x;
+  int32_t window[2];
+  int32_t stride[2];
+  int32_t pad[2];
+};
+
+gpunn_pool2d_attrs attrs_of(const Case& c) {
+  return {sizeof(gpunn_pool2d_attrs), {c.window[0], c.window[1]}, {c.stride[0], c.stride[1]}, {c.pad[0], c.pad[1]}, 0};
+}
+
+Shape output_shape(const Case& c) {
+  const auto size = [&](std::size_t i) { return (c.x[2 + i] + 2 * c.pad[i] - c.window[i]) / c.stride[i] + 1; };
+  return {c.x[0], c.x[1], size(0), size(1)};
+}
+
+// Calls body(output index, input index of the window's winner) by the definition: the first NaN, else the first of the
+// largest, in row-major order.
+template <class Body>
+void for_winners(const Case& c, const Tensor<float>& x, const Body& body) {
+  const Shape y = output_shape(c);
+  int64_t output = 0;
+  for (int64_t plane = 0; plane < y[0] * y[1]; ++plane) {
+    for (int64_t p = 0; p < y[2]; ++p) {
+      for (int64_t q = 0; q < y[3]; ++q) {
+        int64_t best = -1;
+        for (int64_t r = 0; r < c.window[0]; ++r) {
+          for (int64_t s = 0; s < c.window[1]; ++s) {
+            const int64_t h = p * c.stride[0] - c.pad[0] + r;
+            const int64_t w = q * c.stride[1] - c.pad[1] + s;
+            if (h < 0 || h >= c.x[2] || w < 0 || w >= c.x[3]) continue;
+            const int64_t at = (plane * c.x[2] + h) * c.x[3] + w;
+            if (best < 0 || (!std::isnan(x[best]) && (std::isnan(x[at]) || x[at] > x[best]))) best = at;
+          }
+        }
+        body(output++, best);
+      }
+    }
+  }
+}
+
+void check(const Case& c, const Tensor<float>& x) {
+  const auto attrs = attrs_of(c);
+  Random random(5);
+  const Tensor<float> dy = random.coarse(output_shape(c));
+  Tensor<float> y(dy.shape());
+  Tensor<float> expected_dx(c.x);
+  std::fill(expected_dx.begin(), expected_dx.end(), 0.0F);
+  for_winners(c, x, [&](int64_t output, int64_t winner) { expected_dx[winner] += dy[output]; });
+
+  on_each_machine(y, [&] {
+    runner().run(GPUNN_OP_MAX_POOL2D, &attrs, {x}, {y});
+    bool right = true;
+    for_winners(c, x, [&](int64_t output, int64_t winner) {
+      right = right && (y[output] == x[winner] || (std::isnan(y[output]) && std::isnan(x[winner])));
+    });
+    CHECK(right);
+  });
+  Tensor<float> dx(c.x);
+  on_each_machine(dx, [&] {
+    runner().run(GPUNN_OP_MAX_POOL2D_BACKWARD, &attrs, {dy, x, y}, {dx});
+    // dy is of whole numbers, so that sums are exact; -0 and 0 are one.
+    CHECK(dx.values() == expected_dx.values());
+  });
+}
+
+}  // namespace
+
+TEST_CASE("max pooling and its backward, with ties") {
+  const Case c = GENERATE(Case{{128, 6, 24, 24}, {2, 2}, {2, 2}, {0, 0}}, Case{{7, 3, 8, 8}, {2, 2}, {2, 2}, {0, 0}},
+                          Case{{2, 3, 9, 11}, {2, 2}, {2, 2}, {0, 0}}, Case{{2, 2, 5, 66}, {2, 2}, {2, 2}, {0, 0}},
+                          Case{{1, 1, 2, 2}, {2, 2}, {2, 2}, {0, 0}}, Case{{3, 1, 2, 3}, {2, 2}, {2, 2}, {0, 0}},
+                          Case{{1, 2, 4, 35}, {2, 2}, {2, 2}, {0, 0}}, Case{{2, 3, 13, 17}, {3, 3}, {2, 2}, {1, 1}},
+                          Case{{2, 1, 10, 10}, {3, 2}, {1, 3}, {1, 0}}, Case{{1, 4, 7, 5}, {7, 5}, {1, 1}, {0, 0}},
+                          Case{{2, 2, 6, 6}, {1, 1}, {1, 1}, {0, 0}}, Case{{2, 2, 6, 6}, {1, 1}, {4, 5}, {0, 0}},
+                          Case{{0, 2, 6, 6}, {2, 2}, {2, 2}, {0, 0}}, Case{{1, 1, 1, 1}, {2, 2}, {2, 2}, {1, 1}},
+                          Case{{2, 3, 8, 8}, {2, 2}, {2, 2}, {1, 1}}, Case{{40, 8, 20, 20}, {5, 5}, {3, 3}, {2, 2}});
+  Random random(21);
+  SECTION("few different values") { check(c, random.coarse(c.x)); }
+  SECTION("all below any padding") { check(c, random.tensor(c.x, -9.0F, -8.0F)); }
+  SECTION("some NaN") {
+    Tensor<float> x = random.coarse(c.x);
+    for (int64_t i = 0; i < x.size(); i += 5) x[i] = kNan;
+    check(c, x);
+  }
+  SECTION("infinities") {
+    Tensor<float> x = random.coarse(c.x);
+    for (int64_t i = 0; i < x.size(); ++i) {
+      if (x[i] < 0) x[i] = -std::numeric_limits<float>::infinity();
+    }
+    check(c, x);
+  }
+}
+
+TEST_CASE("pooling refuses windows that make no sense") {
+  const Tensor<float> x({1, 1, 4, 4});
+  Tensor<float> y({1, 1, 2, 2});
+  const auto refusal = [&](const Case& c) {
+    const auto attrs = attrs_of(c);
+    return runner().refusal(GPUNN_OP_MAX_POOL2D, &attrs, {x}, {y});
+  };
+  CHECK(refusal({{}, {2, 2}, {2, 2}, {0, 0}}).empty());
+  CHECK_THAT(refusal({{}, {0, 2}, {2, 2}, {0, 0}}), Contains("window must be at least 1"));
+  CHECK_THAT(refusal({{}, {2, 2}, {2, 0}, {0, 0}}), Contains("stride"));
+  CHECK_THAT(refusal({{}, {2, 2}, {2, 2}, {2, 0}}), Contains("half the window"));
+  CHECK_THAT(refusal({{}, {2, 2}, {2, 2}, {0, -1}}), Contains("half the window"));
+  CHECK_THAT(refusal({{}, {5, 2}, {2, 2}, {0, 0}}), Contains("larger than the padded image"));
+  CHECK(refusal({{}, {INT32_MAX, 2}, {2, 2}, {INT32_MAX / 2, 0}}).empty());  // huge, but it has two places
+  CHECK_THAT(refusal({{}, {3, 2}, {2, 2}, {0, 0}}), Contains("[1,1,1,2], not [1,1,2,2]"));
+  CHECK_THAT(runner().refusal(GPUNN_OP_MAX_POOL2D, nullptr, {x}, {y}), Contains("attributes"));
+  const auto attrs = attrs_of({{}, {2, 2}, {2, 2}, {0, 0}});
+  Tensor<float> dx({1, 1, 4, 5});
+  CHECK_THAT(runner().refusal(GPUNN_OP_MAX_POOL2D_BACKWARD, &attrs, {y, x, y}, {dx}), Contains("dx and x"));
+}

@@ -1,0 +1,343 @@
+"""The program gpunn as a user meets it: `program_test.py GPUNN SOURCE_FOLDER`. Standard library only."""
+
+import fcntl
+import json
+import os
+import pty
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import unittest
+from pathlib import Path
+
+GPUNN = ""
+SOURCE = Path()
+LIMIT = 120  # seconds that no command here comes near
+
+VERBS = ["run", "resume", "eval", "predict", "plugins", "plan", "check", "bench", "data", "completion",
+         "data list", "data get", "data inspect"]
+EPOCH_LINE = re.compile(r"epoch +(\d+)/(\d+)  train loss")
+
+
+class ProgramTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = Path(tempfile.mkdtemp(prefix="gpunn-cli-"))
+        cls.environment = {**os.environ, "LC_ALL": "C.UTF-8", "TERM": "xterm"}
+        for name in ("NO_COLOR", "GPUNN_PLUGIN_PATH"):
+            cls.environment.pop(name, None)
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.folder, ignore_errors=True)
+
+    def gpunn(self, *arguments, code=0, **environment):
+        done = subprocess.run([GPUNN, *map(str, arguments)], cwd=self.folder, capture_output=True, text=True,
+                              timeout=LIMIT, env={**self.environment, **environment}, stdin=subprocess.DEVNULL)
+        self.assertEqual(done.returncode, code, f"gpunn {arguments}\n{done.stdout}\n{done.stderr}")
+        return done
+
+    def points(self, *more):
+        return ["run", SOURCE / "experiments" / "perceptron_points.yaml", "--backend", "cpu", *more]
+
+    def digits(self, *more):
+        return ["run", SOURCE / "experiments" / "lenet_digits.yaml", "--backend", "cpu", "--set",
+                "data.synthetic_train=512", "--set", "data.synthetic_test=128", *more]
+
+
+class Help(ProgramTest):
+    def test_every_verb_has_help_with_an_example(self):
+        for verb in VERBS:
+            with self.subTest(verb=verb):
+                done = self.gpunn(*verb.split(), "--help")
+                self.assertRegex(done.stdout, r"Examples?:\n  (source <\()?gpunn " + verb)
+                self.assertEqual(done.stderr, "")
+
+    def test_help_and_version_go_to_stdout(self):
+        listed = self.gpunn("--help").stdout
+        for verb in VERBS:
+            self.assertIn(verb.split()[0], listed)
+        self.assertRegex(self.gpunn("--version").stdout, r"^\d+\.\d+\.\d+\n$")
+
+    def test_completion_is_accepted_by_its_shell(self):
+        for shell in ("bash", "zsh", "fish"):
+            script = self.gpunn("completion", shell).stdout
+            self.assertIn("plugins --names", script)
+            self.assertIn("resume", script)
+            if shutil.which(shell):
+                checked = subprocess.run([shell, "-n"], input=script, text=True, capture_output=True, timeout=LIMIT)
+                self.assertEqual((checked.returncode, checked.stderr), (0, ""), shell)
+
+    @unittest.skipUnless(shutil.which("bash"), "no bash")
+    def test_bash_completes_verbs_options_and_backends(self):
+        def complete(*words):
+            listed = " ".join(f"'{word}'" for word in words)
+            script = (f"PATH={Path(GPUNN).parent}:$PATH; source <(gpunn completion bash)\n"
+                      f"COMP_WORDS=({listed}); COMP_CWORD={len(words) - 1}; _gpunn\n"
+                      'printf "%s\\n" "${COMPREPLY[@]}"')
+            return subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=LIMIT,
+                                  env=self.environment).stdout.split()
+        self.assertEqual(complete("gpunn", "re"), ["resume"])
+        self.assertEqual(complete("gpunn", "data", "in"), ["inspect"])
+        self.assertIn("--backend", complete("gpunn", "run", "x.yaml", "--b"))
+        self.assertEqual(complete("gpunn", "run", "x.yaml", "--backend", "cp"), ["cpu"])
+
+
+class ExitCodes(ProgramTest):
+    def fails(self, code, expected, *arguments):
+        done = self.gpunn(*arguments, code=code)
+        self.assertIn(expected, done.stderr)
+        self.assertEqual(done.stdout, "")
+
+    def test_usage_is_2(self):
+        self.fails(2, "subcommand is required")
+        self.fails(2, "there is no verb 'rum'; did you mean 'run'?", "rum", "x.yaml")
+        self.fails(2, "did you mean '--seed'?", "run", "x.yaml", "--seedd", "3")
+        self.fails(2, "experiment is required", "run")
+        self.fails(2, "--set wants KEY=VALUE", *self.points("--set", "epochs"))
+        self.fails(2, "predict wants images or rows", "predict", "somewhere")
+        self.fails(2, "bench wants", "bench", "op", "matmul")
+        self.fails(2, "tcsh not in", "completion", "tcsh")
+
+    def test_configuration_is_2_with_the_place(self):
+        self.fails(2, "did you mean 'learning_rate'?", *self.points("--set", "optimizer.learning_rat=1"))
+        self.fails(2, "nowhere.yaml", "run", "nowhere.yaml")
+        model = SOURCE / "models" / "perceptron.yaml"
+        bad = self.folder / "bad.yaml"
+        bad.write_text(f"model: {model}\ndata: {{dataset: points}}\noptimizer:\n  learning_rat: 1\nseeed: 1\n")
+        done = self.gpunn("run", bad, code=2)
+        self.assertRegex(done.stderr, r"bad\.yaml:4:\d+: .*learning_rat")
+        self.assertRegex(done.stderr, r"bad\.yaml:5:\d+: .*seeed")
+
+    def test_missing_is_3(self):
+        self.fails(3, "nobody", *self.points()[:-1], "nobody")
+        self.fails(3, "no such run", "resume", "no such run")
+        self.fails(3, "nothing.h5", "eval", "nothing.h5")
+
+    def test_diverged_is_4(self):
+        diverging = self.points("--set", "loss=mean_squared_error", "--set", "optimizer.learning_rate=1000", "--epochs",
+                                "20")
+        done = subprocess.run([GPUNN, *map(str, diverging)], cwd=self.folder, capture_output=True, text=True,
+                              timeout=LIMIT, env=self.environment)
+        self.assertEqual(done.returncode, 4, done.stdout + done.stderr)
+        self.assertRegex(done.stderr, r"step \d+")
+
+    def test_a_damaged_checkpoint_is_1(self):
+        broken = self.folder / "broken.h5"
+        broken.write_text("not HDF5")
+        self.fails(1, "is not an HDF5 file", "eval", broken)
+
+    def test_errors_are_json_where_json_was_asked_for(self):
+        done = self.gpunn(*self.points("--set", "optimizer.learning_rat=1", "--json"), code=2)
+        error = json.loads(done.stdout)["error"]
+        self.assertEqual(error["code"], 2)
+        self.assertIn("learning_rat", error["diagnostics"][0]["message"])
+        done = self.gpunn("plugins", "--jsn", "--json", code=2)
+        self.assertEqual(json.loads(done.stdout)["error"]["code"], 2)
+
+    @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full")
+    def test_a_full_disk_behind_stdout_is_1(self):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([GPUNN, "completion", "bash"], stdout=full, stderr=subprocess.PIPE, text=True,
+                                  timeout=LIMIT)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("can't write", done.stderr)
+
+
+class Reports(ProgramTest):
+    def json(self, *arguments):
+        return json.loads(self.gpunn(*arguments, "--json").stdout)
+
+    def test_plugins(self):
+        cpu = [one for one in self.json("plugins") if one["name"] == "cpu"]
+        self.assertEqual([one["status"] for one in cpu], ["OK"])
+        self.assertIn("cpu", self.gpunn("plugins", "--names").stdout.split())
+        self.assertRegex(self.gpunn("plugins").stdout, r"(?m)^NAME +STATUS.*\n(.*\n)*cpu +OK ")
+
+    def test_plugins_tells_why_a_file_is_none(self):
+        fake = self.folder / "libgpunn_backend_fake.so"
+        fake.write_text("not a library")
+        reports = [one for one in self.json("plugins", "--plugin", fake) if one["path"].endswith("fake.so")]
+        self.assertEqual([one["status"] for one in reports], ["NOT_A_PLUGIN"])
+        self.assertNotEqual(reports[0]["detail"], "")
+        fake.unlink()
+
+    def test_plan(self):
+        experiment = SOURCE / "experiments" / "lenet_digits.yaml"
+        small = ["plan", experiment, "--backend", "cpu", "--set", "data.synthetic_train=256"]
+        plan = self.json(*small)
+        self.assertEqual(plan["parameters"], 61706)
+        self.assertEqual(plan["peak_bytes"], plan["arena_bytes"] + plan["persistent_bytes"])
+        last = len(plan["ops"]) - 1
+        for tensor in plan["tensors"]:
+            if tensor["storage"] == "arena":
+                self.assertLessEqual(tensor["offset"] + tensor["bytes"], plan["arena_bytes"])
+                self.assertTrue(0 <= tensor["first_op"] <= tensor["last_op"] <= last)
+        text = self.gpunn(*small).stdout
+        self.assertIn("61 706", text)
+        self.assertIn("ops from left to right", text)
+
+    def test_bench(self):
+        report = self.json("bench", "op", "matmul", "64x64x64", "--backend", "cpu", "--repeats", "5")
+        self.assertEqual(report["repeats"], 5)
+        self.assertGreater(report["gflops"], 0)
+        self.assertLessEqual(report["min_seconds"], report["median_seconds"])
+        report = self.json("bench", SOURCE / "experiments" / "perceptron_points.yaml", "--backend", "cpu", "--repeats",
+                           "5")
+        self.assertGreater(report["images_per_second"], 0)
+
+    def test_check(self):
+        report = self.json("check", "cpu", "--suite", "ops", "--op", "MATMUL")
+        self.assertTrue(report["ok"])
+        self.assertGreater(report["passed"], 0)
+        self.assertEqual({one["op"] for one in report["cases"]}, {"MATMUL"})
+        self.assertRegex(self.gpunn("check", "cpu", "--suite", "ops", "--op", "MATMUL").stdout,
+                         r"cpu: \d+ passed, 0 failed")
+
+    def test_data(self):
+        names = {one["name"] for one in self.json("data", "list")}
+        self.assertLessEqual({"mnist", "fashion_mnist", "digits", "points"}, names)
+        points = self.json("data", "inspect", "points")
+        self.assertEqual(points["classes"], 2)
+        self.assertEqual(sum(points["train"]["labels"]), points["train"]["rows"])
+        self.assertIn("CLASS", self.gpunn("data", "inspect", "points").stdout)
+
+
+class Training(ProgramTest):
+    def test_run_then_eval_predict_and_resume(self):
+        done = self.gpunn(*self.points("--runs", "a", "--epochs", "3"))
+        self.assertNotIn("\x1b", done.stdout + done.stderr)
+        self.assertNotIn("\r", done.stderr)
+        self.assertEqual(EPOCH_LINE.findall(done.stderr), [("1", "3"), ("2", "3"), ("3", "3")])
+        for line in done.stderr.splitlines():
+            self.assertRegex(line, r"^\[ *\d+\.\d s\] ")
+        self.assertRegex(done.stdout, r"(?m)^accuracy +\d+\.\d\d %")
+        run = re.search(r"(?m)^run +(.+)$", done.stdout).group(1)
+        self.assertIn(f"gpunn eval {run}", done.stdout)
+
+        evaluated = json.loads(self.gpunn("eval", run, "--json").stdout)
+        self.assertEqual(evaluated["rows"], 200)
+        self.assertGreater(evaluated["accuracy"], 0.9)
+        self.assertIn("accuracy", self.gpunn("eval", Path(run) / "last.h5").stdout)
+
+        predictions = json.loads(self.gpunn("predict", run, "--row", "0", "--row", "3", "--top", "2", "--json").stdout)
+        self.assertEqual(len(predictions), 2)
+        for prediction in predictions:
+            self.assertEqual(len(prediction["top"]), 2)
+            self.assertAlmostEqual(sum(one["probability"] for one in prediction["top"]), 1, places=4)
+        self.assertIn("row 3", self.gpunn("predict", run, "--row", "3").stdout)
+
+        resumed = self.gpunn("resume", run, "--epochs", "5")
+        self.assertEqual(EPOCH_LINE.findall(resumed.stderr), [("4", "5"), ("5", "5")])
+        self.assertEqual(len(list(Path(self.folder, "a", "perceptron_points").iterdir())), 1)
+
+    def test_json_lines(self):
+        done = self.gpunn(*self.points("--runs", "b", "--epochs", "2", "--json", "--quiet"))
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual(lines[0]["event"], "start")
+        self.assertEqual([one["epoch"] for one in lines if one["event"] == "epoch"], [1, 2])
+        self.assertEqual(lines[-1]["event"], "result")
+        self.assertFalse(lines[-1]["interrupted"])
+        self.assertTrue(Path(self.folder, lines[-1]["run"], "best.h5").exists())
+        self.assertEqual(done.stderr, "")
+
+    def test_seed_set_and_epochs_reach_the_training(self):
+        def losses(*more):
+            done = self.gpunn(*self.points("--runs", "c", "--epochs", "1", "--json", "--quiet", *more))
+            lines = [json.loads(line) for line in done.stdout.splitlines()]
+            return [one["train_loss"] for one in lines if one["event"] == "epoch"]
+        first = losses("--seed", "5")
+        self.assertEqual(losses("--seed", "5"), first)
+        self.assertNotEqual(losses("--seed", "6"), first)
+        self.assertNotEqual(losses("--seed", "5", "--set", "optimizer.learning_rate=0.2"), first)
+
+    def pty_run(self, arguments, columns=100, **environment):
+        """Runs on a terminal; what is on stderr there."""
+        leader, follower = pty.openpty()
+        fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        process = subprocess.Popen([GPUNN, *map(str, arguments)], cwd=self.folder, stderr=follower,
+                                   stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
+                                   env={**self.environment, **environment})
+        os.close(follower)
+        shown = b""
+        while True:
+            try:
+                part = os.read(leader, 65536)
+            except OSError:  # Linux's end of a terminal
+                break
+            if not part:
+                break
+            shown += part
+        os.close(leader)
+        self.assertEqual(process.wait(timeout=LIMIT), 0)
+        return shown.decode()
+
+    def test_a_terminal_gets_a_bar_that_fits(self):
+        for columns in (100, 40):
+            shown = self.pty_run(self.digits("--runs", "d", "--epochs", "2"), columns)
+            bars = [part for part in re.split(r"\r\x1b\[2K|\r\n", shown) if re.match(r"epoch +\d+/2 ▕", part)]
+            self.assertGreater(len(bars), 1, shown)
+            for line in bars:
+                self.assertLess(len(line), columns)
+                self.assertIn("loss", line)
+            self.assertEqual(len(EPOCH_LINE.findall(shown)), 2)
+            self.assertIn("\x1b[1m", shown)
+
+    def test_no_color_and_plain_locale(self):
+        shown = self.pty_run(self.digits("--runs", "e", "--epochs", "1"), NO_COLOR="1", LC_ALL="C")
+        self.assertNotRegex(shown, r"\x1b\[\d+m")
+        self.assertTrue(shown.isascii())
+        self.assertRegex(shown, r"epoch 1/1 \[[#.]+\]")
+
+    def test_a_dumb_terminal_gets_plain_lines(self):
+        self.assertNotIn("\x1b", self.pty_run(self.points("--runs", "f", "--epochs", "1"), TERM="dumb"))
+
+
+class Interrupted(ProgramTest):
+    def start(self, runs):
+        process = subprocess.Popen([GPUNN, *map(str, self.digits("--runs", runs, "--epochs", "100000", "--json"))],
+                                   cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   env=self.environment, stdin=subprocess.DEVNULL)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.stderr.close)
+        self.addCleanup(process.kill)
+        started = json.loads(process.stdout.readline())
+        while json.loads(process.stdout.readline())["event"] != "step":
+            pass
+        return process, Path(self.folder, started["run"])
+
+    def test_the_first_interrupt_checkpoints_and_stops(self):
+        for sent in (signal.SIGINT, signal.SIGTERM):
+            process, run = self.start(f"stop-{sent}")
+            process.send_signal(sent)
+            out, err = process.communicate(timeout=LIMIT)
+            self.assertEqual(process.returncode, 130, err)
+            self.assertIn("press again to quit", err)
+            result = json.loads(out.splitlines()[-1])
+            self.assertEqual((result["event"], result["interrupted"]), ("result", True))
+            self.assertTrue((run / "last.h5").exists())
+            self.assertIn("accuracy", self.gpunn("eval", run / "last.h5").stdout)
+
+    def test_the_second_interrupt_quits_at_once(self):
+        process, run = self.start("quit")
+        # Stopped, it can't finish its step between the two; both signals are there when it goes on.
+        process.send_signal(signal.SIGSTOP)
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGCONT)
+        out, _ = process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, 130)
+        self.assertNotIn('"result"', out)
+        left = [path for path in run.iterdir() if ".tmp-" not in path.name and path.suffix == ".h5"]
+        for checkpoint in left:
+            self.gpunn("eval", checkpoint)
+
+
+if __name__ == "__main__":
+    GPUNN, SOURCE = os.path.abspath(sys.argv[1]), Path(sys.argv[2]).resolve()
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]], verbosity=2)

@@ -1,0 +1,185 @@
+// Each class of bad input in an experiment, with the exact text of what is said.
+#include <gpunn/error.hpp>
+
+#include "catch.hpp"
+#include "support.hpp"
+
+using namespace gpunn;
+using namespace config_test;
+
+TEST_CASE("unknown keys suggest what was meant") {
+  CHECK(errors_of(kSound + "optimizer: {learning_rat: 0.1}\n") ==
+        Texts{"e.yaml:3:13: unknown key 'learning_rat' in optimizer; did you mean 'learning_rate'?"});
+  CHECK(errors_of(kSound + "trainig: {epochs: 1}\n") ==
+        Texts{"e.yaml:3:1: unknown key 'trainig' in the experiment; did you mean 'training'?"});
+  CHECK(errors_of(kSound + "epochs: 3\n") ==
+        Texts{"e.yaml:3:1: unknown key 'epochs' in the experiment; did you mean 'training.epochs'?"});
+  CHECK(errors_of(kSound + "checkpoint: {xyzzy: 3}\n") ==
+        Texts{"e.yaml:3:14: unknown key 'xyzzy' in checkpoint; known: every_epochs, every_steps, monitor"});
+}
+
+TEST_CASE("duplicate keys") {
+  CHECK(errors_of(kSound + "training: {seed: 1, seed: 2}\n") ==
+        Texts{"e.yaml:3:21: duplicate key 'seed'; it is already given in line 3"});
+  CHECK(errors_of(kSound + "data: mnist\n") ==
+        Texts{"e.yaml:3:1: duplicate key 'data'; it is already given in line 2"});
+}
+
+TEST_CASE("wrongly typed values") {
+  const auto error = [](const std::string& line) { return errors_of(kSound + line + "\n"); };
+  CHECK(error("training: {epochs: ten}") ==
+        Texts{"e.yaml:3:20: training.epochs: expected an integer of at least 1 and at most 1000000, found 'ten'"});
+  CHECK(error("training: {epochs: 1.5}") ==
+        Texts{"e.yaml:3:20: training.epochs: expected an integer of at least 1 and at most 1000000, found '1.5'"});
+  CHECK(error("training: {epochs: \"5\"}") ==
+        Texts{"e.yaml:3:20: training.epochs: expected an integer of at least 1 and at most 1000000, found the text "
+              "\"5\""});
+  CHECK(error("training: {deterministic: yes}") ==
+        Texts{"e.yaml:3:27: training.deterministic: expected true or false, found 'yes'"});
+  CHECK(error("optimizer: {learning_rate: fast}") ==
+        Texts{"e.yaml:3:28: optimizer.learning_rate: expected a number above 0 and at most 1000, found 'fast'"});
+  CHECK(error("optimizer: {learning_rate: }") ==
+        Texts{"e.yaml:3:28: optimizer.learning_rate: expected a number above 0 and at most 1000, found nothing"});
+  CHECK(error("optimizer: {learning_rate: 2e-5}").empty());
+  CHECK(error("optimizer: {type: adam, betas: 0.9}") ==
+        Texts{"e.yaml:3:32: optimizer.betas: expected a list of 2 numbers of at least 0 and below 1, found '0.9'"});
+  CHECK(error("name: [a]") == Texts{"e.yaml:3:7: name: expected a text, found a list"});
+  CHECK(error("plugins: {a: b}") == Texts{"e.yaml:3:10: plugins: expected a list of paths, found a map"});
+  CHECK(error("training: 5") ==
+        Texts{"e.yaml:3:11: training: expected a map of epochs, max_steps, seed, precision, deterministic, threads, "
+              "log_every_steps, found '5'"});
+}
+
+TEST_CASE("numbers out of range, NaN and infinity") {
+  const std::string value = GENERATE(as<std::string>(), "0", "-1", ".nan", "nan", ".inf", "-.inf", "inf", "1e999",
+                                     "1001", "0x10", "1_000", "++1", "+-1", "1.0.0");
+  CHECK(
+      errors_of(kSound + "optimizer: {learning_rate: " + value + "}\n") ==
+      Texts{"e.yaml:3:28: optimizer.learning_rate: expected a number above 0 and at most 1000, found '" + value + "'"});
+}
+
+TEST_CASE("sizes of zero or less") {
+  const std::string value = GENERATE(as<std::string>(), "0", "-4");
+  CHECK(errors_of("model: {layers: [relu]}\ndata: {dataset: points, batch_size: " + value + "}\n") ==
+        Texts{"e.yaml:2:37: data.batch_size: expected an integer of at least 1 and at most 1048576, found '" + value +
+              "'"});
+}
+
+TEST_CASE("momentum, betas and decay stay in their ranges") {
+  CHECK(errors_of(kSound + "optimizer: {momentum: 1}\n") ==
+        Texts{"e.yaml:3:23: optimizer.momentum: expected a number of at least 0 and below 1, found '1'"});
+  CHECK(errors_of(kSound + "optimizer: {type: adam, betas: [0.9, 1]}\n").size() == 1);
+  CHECK(errors_of(kSound + "optimizer: {weight_decay: -1}\n").size() == 1);
+  CHECK(errors_of(kSound + "training: {epochs: 0}\n").size() == 1);
+  CHECK(errors_of(kSound + "training: {seed: 9223372036854775808}\n").size() == 1);
+}
+
+TEST_CASE("a choice suggests what was meant") {
+  CHECK(errors_of(kSound + "optimizer: {type: adamm}\n") ==
+        Texts{"e.yaml:3:19: optimizer.type: expected one of sgd, adam, adamw, rmsprop, found 'adamm'; did you mean "
+              "'adam'?"});
+  CHECK(errors_of("model: {layers: [relu]}\ndata: mnits\n") ==
+        Texts{"e.yaml:2:7: data.dataset: expected one of mnist, fashion_mnist, digits, points, found 'mnits'; did you "
+              "mean 'mnist'?"});
+}
+
+TEST_CASE("missing keys") {
+  CHECK(errors_of("name: x\n") ==
+        Texts{"e.yaml: missing key 'model': the path of a model file, or a model",
+              "e.yaml: missing key 'data.dataset': one of mnist, fashion_mnist, digits, points"});
+  CHECK(errors_of("model: {layers: [relu]}\ndata: {batch_size: 3}\n") ==
+        Texts{"e.yaml:2:1: missing key 'data.dataset': one of mnist, fashion_mnist, digits, points"});
+  CHECK(errors_of("- a\n") == Texts{"e.yaml:1:1: expected an experiment: a map with 'model' and 'data', found a list"});
+}
+
+TEST_CASE("keys of another optimizer or schedule") {
+  CHECK(errors_of(kSound + "optimizer: {type: adam, momentum: 0.9}\n") ==
+        Texts{"e.yaml:3:25: optimizer adam has no 'momentum'; it has learning_rate, weight_decay, betas, epsilon"});
+  CHECK(errors_of(kSound + "optimizer: {betas: [0.9, 0.99]}\n") ==
+        Texts{"e.yaml:3:13: optimizer sgd has no 'betas'; it has learning_rate, momentum, nesterov, weight_decay"});
+  CHECK(errors_of(kSound + "schedule: {type: cosine, gamma: 0.5}\n") ==
+        Texts{"e.yaml:3:26: schedule cosine has no 'gamma'; it has warmup_epochs, min_learning_rate"});
+  // No complaint about keys of a type that was mistyped.
+  CHECK(errors_of(kSound + "schedule: {type: cosin, min_learning_rate: 0}\n").size() == 1);
+}
+
+TEST_CASE("settings that don't go together") {
+  CHECK(errors_of(kSound + "optimizer: {nesterov: true}\n") ==
+        Texts{"e.yaml:3:13: optimizer.nesterov needs optimizer.momentum above 0"});
+  CHECK(errors_of(kSound + "schedule: {type: step}\n") ==
+        Texts{"e.yaml:3:12: schedule step needs 'step_epochs', the epochs between two drops: a number above 0"});
+  CHECK(errors_of(kSound + "schedule: {warmup_epochs: 11}\n") ==
+        Texts{"e.yaml:3:12: schedule.warmup_epochs (11) must be at most training.epochs (10)"});
+  CHECK(errors_of(kSound + "schedule: {type: cosine, min_learning_rate: 1}\n") ==
+        Texts{"e.yaml:3:26: schedule.min_learning_rate (1) must be at most optimizer.learning_rate (0.01)"});
+  CHECK(errors_of("model: {layers: [relu]}\ndata: {dataset: mnist, mean: [0.1]}\n") ==
+        Texts{"e.yaml:2:24: data.mean and data.stddev go together, a number a channel each; found 1 and 0"});
+  CHECK(errors_of("model: {layers: [relu]}\ndata: {dataset: digits, offline_fallback: digits}\n") ==
+        Texts{"e.yaml:2:25: data.offline_fallback is data.dataset itself"});
+  CHECK(errors_of("model: {layers: [relu]}\ndata: {dataset: digits, train_limit: 100}\n") ==
+        Texts{"e.yaml:2:25: data.train_limit (100) is less than one batch (data.batch_size: 128)"});
+  CHECK(errors_of("model: {layers: [softmax]}\ndata: digits\n") ==
+        Texts{"e.yaml:1:18: the loss cross_entropy has a softmax of its own: leave out the model's last layer"});
+}
+
+TEST_CASE("a name that can't be a folder") {
+  CHECK(errors_of(kSound + "name: ../up\n") ==
+        Texts{"e.yaml:3:1: name: expected letters, digits, '_', '-' and '.', found '../up'"});
+  CHECK(errors_of(kSound + "name: .hidden\n").size() == 1);
+}
+
+TEST_CASE("all errors come at once, in the order of the lines") {
+  CHECK(errors_of(kSound +
+                  "optimizer: {type: adam, momentum: 0.9, learning_rat: 1}\ntraining: {epochs: 0}\nmodle: x\n") ==
+        Texts{"e.yaml:3:25: optimizer adam has no 'momentum'; it has learning_rate, weight_decay, betas, epsilon",
+              "e.yaml:3:40: unknown key 'learning_rat' in optimizer; did you mean 'learning_rate'?",
+              "e.yaml:4:20: training.epochs: expected an integer of at least 1 and at most 1000000, found '0'",
+              "e.yaml:5:1: unknown key 'modle' in the experiment; did you mean 'model'?"});
+}
+
+TEST_CASE("bad overrides say which") {
+  const auto error = [](const std::string& key, const std::string& value) { return errors_of(kSound, {{key, value}}); };
+  CHECK(error("optimizer.learning_rat", "1") ==
+        Texts{"--set optimizer.learning_rat: unknown key 'learning_rat' in optimizer; did you mean 'learning_rate'?"});
+  CHECK(error("training.epochs", "zero") ==
+        Texts{"--set training.epochs: training.epochs: expected an integer of at least 1 and at most 1000000, found "
+              "'zero'"});
+  CHECK(
+      error("optimizer.momentum", "") ==
+      Texts{
+          "--set optimizer.momentum: optimizer.momentum: expected a number of at least 0 and below 1, found nothing"});
+  CHECK(error("a..b", "1") == Texts{"--set a..b: expected a key such as optimizer.learning_rate"});
+  CHECK(error("", "1") == Texts{"--set : expected a key such as optimizer.learning_rate"});
+  CHECK(error("data.batch_size.x", "1").size() == 1);
+  CHECK(error("data.dataset.x", "1") == Texts{"--set data.dataset.x: 'data.dataset' is a value: nothing is below it"});
+  CHECK(error("name", "[a").size() == 1);
+  CHECK(error("model.parameters.width", "3").front() ==
+        "--set model.parameters.width: unknown parameter 'width' of the model 'e'; it has no parameters");
+  CHECK(error("optimizer.momentum.deep.er.and.still.deeper.than.that", "1").size() == 1);
+}
+
+TEST_CASE("files that can't be read") {
+  const TemporaryFolder folder;
+  folder.write("lenet.yaml", kSound);
+  try {
+    load_experiment(folder.path() / "lenett.yaml");
+    FAIL("no error");
+  } catch (const ConfigError& error) {
+    CHECK(error.code() == ExitCode::usage);
+    CHECK_THAT(error.what(), Contains("can't read " + (folder.path() / "lenett.yaml").string() + ": No such file") &&
+                                 Contains("; did you mean 'lenet.yaml'?"));
+  }
+  const fs::path file = folder.write("e.yaml", "model: no.yaml\ndata: points\n");
+  CHECK_THROWS_WITH(load_experiment(file),
+                    Contains("e.yaml:1:8: model: can't read ") && Contains("no.yaml: No such file"));
+  CHECK_THROWS_WITH(load_experiment(folder.path()), Contains("it is a folder"));
+  CHECK_THROWS_WITH(load_experiment(folder.write("big.yaml", std::string(2000000, '#'))), Contains("larger than"));
+}
+
+TEST_CASE("a mistake in a model's file is located there, with those of the experiment") {
+  const TemporaryFolder folder;
+  folder.write("m.yaml", "layers:\n  - lineer: {units: 2}\n");
+  const fs::path file = folder.write("e.yaml", "model: m.yaml\ndata: points\ntraining: {epoch: 1}\n");
+  CHECK_THROWS_WITH(load_experiment(file), Contains("m.yaml:2:5: unknown layer 'lineer'; did you mean 'linear'?") &&
+                                               Contains("e.yaml:3:12: unknown key 'epoch' in training"));
+}

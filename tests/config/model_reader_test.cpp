@@ -1,0 +1,190 @@
+// Models: structure, parameters, repeats, branches, and what can be wrong with them.
+#include <gpunn/experiment.hpp>
+
+#include "catch.hpp"
+#include "support.hpp"
+
+using namespace gpunn;
+using namespace config_test;
+
+namespace {
+
+ModelSpec read(const std::string& layers, const std::string& head = "") {
+  const TemporaryFolder folder;
+  folder.write("m.yaml", head + "layers:\n" + layers);
+  return load_experiment(folder.write("e.yaml", "model: m.yaml\ndata: points\n")).model;
+}
+
+std::vector<std::string> names(const ModelSpec& model) {
+  std::vector<std::string> result;
+  for (const LayerSpec& layer : model.layers) result.push_back(layer.name);
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("layers with and without parameters") {
+  const ModelSpec model =
+      read("  - conv2d: {name: first, filters: 6, kernel: [5, 3]}\n  - relu\n  - flatten:\n  - relu\n");
+  CHECK(model.name == "m");
+  CHECK(names(model) == Texts{"first", "relu1", "flatten1", "relu2"});
+  const LayerSpec& conv = model.layers[0];
+  REQUIRE(conv.parameters.size() == 2);
+  CHECK(conv.parameters[1].name == "kernel");
+  CHECK(conv.parameters[1].values == Texts{"5", "3"});
+  CHECK((conv.where.line == 2 && conv.where.column == 5));
+  CHECK(model.layers[1].from.empty());
+}
+
+TEST_CASE("a name made up never takes a given one") {
+  CHECK(names(read("  - relu\n  - relu: {name: relu1}\n")) == Texts{"relu1_", "relu1"});
+}
+
+TEST_CASE("parameters are put in and worked out") {
+  const ModelSpec model =
+      read("  - linear: {units: $width*2}\n  - linear: {units: ($width+$k)/2}\n  - linear: {units: \"${k}0\"}\n",
+           "parameters: {width: 7, k: 3}\n");
+  CHECK(model.layers[0].parameters[0].values == Texts{"14"});
+  CHECK(model.layers[1].parameters[0].values == Texts{"5"});
+  CHECK(model.layers[2].parameters[0].values == Texts{"30"});
+}
+
+TEST_CASE("repeats are unrolled, their names numbered") {
+  const ModelSpec model = read(
+      "  - linear: {name: stem, units: 4}\n"
+      "  - repeat: $n\n"
+      "    layers:\n"
+      "      - linear: {name: a, units: 4}\n"
+      "      - relu: {name: r, from: stem}\n"
+      "      - add: {name: sum, from: [a, r]}\n",
+      "parameters: {n: 2}\n");
+  CHECK(names(model) == Texts{"stem", "a_1", "r_1", "sum_1", "a_2", "r_2", "sum_2"});
+  CHECK(model.layers[2].from == Texts{"stem"});
+  CHECK(model.layers[6].from == Texts{"a_2", "r_2"});
+  CHECK(names(read("  - repeat: 0\n    layers: [relu]\n  - flatten\n")) == Texts{"flatten1"});
+  CHECK(names(read("  - repeat: 2\n    layers:\n      - repeat: 2\n        layers: [{relu: {name: r}}]\n")) ==
+        Texts{"r_1_1", "r_1_2", "r_2_1", "r_2_2"});
+}
+
+TEST_CASE("a model's input") {
+  CHECK(read("  - relu\n", "input: [1, 28, $s]\nparameters: {s: 14}\n").input == std::vector<int64_t>{1, 28, 14});
+  CHECK(read("  - relu\n", "input: 784\n").input == std::vector<int64_t>{784});
+  CHECK(
+      model_errors_of("input: [1, 0]\nlayers: [relu]") ==
+      Texts{"e.yaml:2:10: input: expected [channels, rows, columns] or [features], integers of at least 1 and at most "
+            "65536"});
+}
+
+TEST_CASE("unknown layers and parameters suggest what was meant") {
+  CHECK(model_errors_of("layers:\n  - conv3d: {filters: 2}") ==
+        Texts{"e.yaml:3:7: unknown layer 'conv3d'; did you mean 'conv2d'?"});
+  CHECK(model_errors_of("layers:\n  - conv2d: {name: c, filtrs: 2, kernel: 3}") ==
+        Texts{"e.yaml:3:7: conv2d 'c' needs 'filters': an integer of at least 1 and at most 65536",
+              "e.yaml:3:25: unknown key 'filtrs' in conv2d 'c'; did you mean 'filters'?"});
+  CHECK(model_errors_of("layer:\n  - relu") ==
+        Texts{"e.yaml:2:3: model: expected 'file', the path of a model, or 'layers', the model itself"});
+  CHECK(model_errors_of("nam: x\nlayers: [relu]") ==
+        Texts{"e.yaml:2:3: unknown key 'nam' in the model; did you mean 'name'?"});
+}
+
+TEST_CASE("layer values are typed and bounded") {
+  CHECK(model_errors_of("layers:\n  - linear: {units: -3}") ==
+        Texts{"e.yaml:3:16: units of linear 'linear1': expected an integer of at least 1 and at most 16777216, found "
+              "'-3'"});
+  CHECK(model_errors_of("layers:\n  - linear: {units: many}").size() == 1);
+  CHECK(model_errors_of("layers:\n  - linear: {units: [1, 2]}").size() == 1);
+  CHECK(model_errors_of("layers:\n  - linear: {units: {a: 1}}") ==
+        Texts{"e.yaml:3:23: units: expected a value, found a map"});
+  CHECK(model_errors_of("layers:\n  - linear: {units: 2, bias: maybe}") ==
+        Texts{"e.yaml:3:26: bias of linear 'linear1': expected true or false, found 'maybe'"});
+  CHECK(model_errors_of("layers:\n  - linear: {units: 2, activation: rellu}") ==
+        Texts{"e.yaml:3:26: activation of linear 'linear1': expected one of none, relu, found 'rellu'; did you mean "
+              "'relu'?"});
+  CHECK(model_errors_of("layers:\n  - dropout: {p: 1}") ==
+        Texts{"e.yaml:3:17: p of dropout 'dropout1': expected a number of at least 0 and below 1, found '1'"});
+  CHECK(model_errors_of("layers:\n  - conv2d: {filters: 2, kernel: [1, 2, 3]}") ==
+        Texts{"e.yaml:3:28: kernel of conv2d 'conv2d1': expected an integer of at least 1 and at most 4096, or [rows, "
+              "columns], found [1, 2, 3]"});
+  CHECK(model_errors_of("layers:\n  - conv2d: {filters: 2, kernel: 0}").size() == 1);
+}
+
+TEST_CASE("parameters that don't go together") {
+  CHECK(model_errors_of("layers:\n  - conv2d: {filters: 3, kernel: 1, groups: 2}") ==
+        Texts{"e.yaml:3:7: conv2d 'conv2d1': filters (3) must be a multiple of groups (2)"});
+  CHECK(
+      model_errors_of("layers:\n  - conv2d: {filters: 3, kernel: 4, padding: same}") ==
+      Texts{"e.yaml:3:7: conv2d 'conv2d1': padding: same needs an odd kernel, found 4; give the padding as a number"});
+  CHECK(model_errors_of("layers:\n  - max_pool: {window: 2, padding: 2}") ==
+        Texts{"e.yaml:3:7: max_pool 'max_pool1': padding (2) must be at most half the window (2)"});
+}
+
+TEST_CASE("ill-shaped lists of layers") {
+  CHECK(model_errors_of("layers: []") == Texts{"e.yaml:2:11: layers: expected a list of layers, found none"});
+  CHECK(model_errors_of("layers: relu") == Texts{"e.yaml:2:11: layers: expected a list of layers, found 'relu'"});
+  CHECK(model_errors_of("layers:\n  - conv2d:\n    filters: 3") ==
+        Texts{"e.yaml:3:7: expected one layer, found the keys conv2d, filters; indent a layer's parameters below its "
+              "type"});
+  CHECK(model_errors_of("layers:\n  - [relu]") ==
+        Texts{"e.yaml:3:7: expected a layer: its type, or 'type: {parameters}', found a list"});
+  CHECK(model_errors_of("layers:\n  - linear: 5") ==
+        Texts{"e.yaml:3:7: linear 'linear1' needs 'units': an integer of at "
+              "least 1 and at most 16777216",
+              "e.yaml:3:15: linear: expected a map of parameters, found "
+              "'5'"});
+}
+
+TEST_CASE("parameters of a model that are wrong") {
+  CHECK(model_errors_of("parameters: {width: 3}\nlayers:\n  - linear: {units: $widht}") ==
+        Texts{"e.yaml:4:23: units: unknown parameter '$widht'; did you mean 'width'?"});
+  CHECK(model_errors_of("parameters: {width: [3]}\nlayers: [relu]") ==
+        Texts{"e.yaml:2:23: parameter 'width': expected a number or a word, found a list"});
+  const TemporaryFolder folder;
+  folder.write("m.yaml", "parameters: {unused: 1}\nlayers: [relu]\n");
+  CHECK_THROWS_WITH(
+      load_experiment(folder.write("e.yaml", "model: {file: m.yaml, parameters: {unused: 2}}\ndata: points\n")),
+      Contains("e.yaml:1:44: no layer of the model uses its parameter 'unused'"));
+}
+
+TEST_CASE("names of layers") {
+  CHECK(model_errors_of("layers:\n  - relu: {name: a}\n  - relu: {name: a}") ==
+        Texts{"e.yaml:4:20: two layers are called 'a'; the other is in line 3"});
+  CHECK(model_errors_of("layers:\n  - relu: {name: a/b}") ==
+        Texts{"e.yaml:3:20: name: expected letters, digits, '_' and '-', and not 'input', found 'a/b'"});
+  CHECK(model_errors_of("layers:\n  - relu: {name: input}").size() == 1);
+}
+
+TEST_CASE("branches name layers that exist") {
+  CHECK(model_errors_of("layers:\n  - relu: {name: left}\n  - relu: {from: lefd}") ==
+        Texts{"e.yaml:4:7: relu 'relu2' comes from 'lefd', which no layer is called; did you mean 'left'?"});
+  CHECK(model_errors_of("layers:\n  - relu\n  - add") ==
+        Texts{"e.yaml:4:7: add 'add1' takes 2 inputs, named as from: [a, b], found 1"});
+  CHECK(model_errors_of("layers:\n  - relu: {name: a}\n  - relu: {from: [a, input]}").front() ==
+        "e.yaml:4:7: relu 'relu2' takes 1 input, found 2");
+}
+
+TEST_CASE("a cycle is named") {
+  CHECK(model_errors_of("layers:\n"
+                        "  - relu: {name: a}\n"
+                        "  - add: {name: b, from: [a, d]}\n"
+                        "  - relu: {name: c}\n"
+                        "  - relu: {name: d}\n"
+                        "  - relu: {name: e}") == Texts{"e.yaml:4:7: the layers form a cycle: b -> c -> d -> b"});
+  CHECK(model_errors_of("layers:\n  - relu: {name: a, from: a}") ==
+        Texts{"e.yaml:3:7: the layers form a cycle: a -> a"});
+}
+
+TEST_CASE("a layer that leads nowhere is an error") {
+  CHECK(model_errors_of("layers:\n  - relu: {name: a}\n  - relu: {name: dead}\n  - relu: {name: out, from: a}") ==
+        Texts{"e.yaml:4:7: relu 'dead' leads nowhere: the output 'out' does not depend on it"});
+}
+
+TEST_CASE("a repeat that would never end is cut off") {
+  CHECK(model_errors_of("layers:\n  - repeat: 10000\n    layers:\n      - repeat: 10000\n        layers: [relu]")
+            .size() == 1);
+  CHECK(model_errors_of("layers:\n  - repeat: 10000\n    layers:\n      - repeat: 10000\n        layers: []").size() >=
+        1);
+  CHECK(model_errors_of("layers:\n  - repeat: -1\n    layers: [relu]") ==
+        Texts{"e.yaml:3:15: repeat: expected an integer of at least 0 and at most 10000, found '-1'"});
+  CHECK(model_errors_of("layers:\n  - repeat: 2").front() ==
+        "e.yaml:3:7: repeat: expected a list of layers beside it, under 'layers'");
+}

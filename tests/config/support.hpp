@@ -1,0 +1,73 @@
+// What the tests of config/ share.
+#pragma once
+
+#include <gpunn/experiment.hpp>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace config_test {
+
+namespace fs = std::filesystem;
+
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string pattern = (fs::temp_directory_path() / "gpunn-config-XXXXXX").string();
+    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp");
+    path_ = pattern;
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const fs::path& path() const { return path_; }
+  fs::path write(const fs::path& name, const std::string& text) const {
+    fs::create_directories((path_ / name).parent_path());
+    std::ofstream(path_ / name) << text;
+    return path_ / name;
+  }
+
+ private:
+  fs::path path_;
+};
+
+// A model and data that nothing is wrong with, to put in front of what is tested.
+inline const std::string kSound =
+    "model: {layers: [linear: {units: 2}]}\n"
+    "data: {dataset: points}\n";
+
+// What is said about an experiment named e.yaml; empty: nothing.
+inline std::vector<std::string> errors_of(const std::string& text, const std::vector<gpunn::Override>& overrides = {}) {
+  std::vector<std::string> texts;
+  try {
+    gpunn::parse_experiment(text, "e.yaml", overrides);
+  } catch (const gpunn::ConfigError& error) {
+    for (const auto& diagnostic : error.diagnostics()) texts.push_back(diagnostic.text());
+  }
+  return texts;
+}
+
+// The same for a model inline; its first line is line 2 of the file, its columns two more.
+inline std::vector<std::string> model_errors_of(const std::string& model) {
+  std::string text = "model:\n";
+  std::string line = "  ";
+  for (const char c : model) {
+    line += c;
+    if (c == '\n') {
+      text += line;
+      line = "  ";
+    }
+  }
+  return errors_of(text + line + "\ndata: points\n");
+}
+
+using Texts = std::vector<std::string>;
+
+}  // namespace config_test

@@ -1,0 +1,191 @@
+// check() itself: it passes what is right and finds what is wrong, no more and no less.
+#include <gpunn/check.hpp>
+#include <gpunn/error.hpp>
+#include <gpunn/ops.h>
+
+#include <map>
+#include <set>
+
+#include "catch.hpp"
+#include "graph/op_info.hpp"
+
+namespace {
+
+gpunn::CheckOptions options_for(const std::string& backend) {
+  gpunn::CheckOptions options;
+  options.backend = backend;
+  options.plugins = {GPUNN_BINARY_DIR "/lib", GPUNN_SAMPLE_DIR};
+  return options;
+}
+
+std::string summary(const gpunn::CheckReport& report) {
+  std::string text;
+  for (const gpunn::CheckCase& result : report.cases) {
+    if (result.verdict == gpunn::Verdict::failed) {
+      text += result.suite + " " + result.op + " " + result.name + ": " + result.detail + "\n";
+    }
+  }
+  return text;
+}
+
+// The detail of the first failure of each op.
+std::map<std::string, std::string> failures(const gpunn::CheckReport& report, const std::string& suite) {
+  std::map<std::string, std::string> result;
+  for (const gpunn::CheckCase& test : report.cases) {
+    if (test.suite == suite && test.verdict == gpunn::Verdict::failed) result.emplace(test.op, test.detail);
+  }
+  return result;
+}
+
+std::set<std::string> names(const std::map<std::string, std::string>& failed) {
+  std::set<std::string> result;
+  for (const auto& [op, detail] : failed) result.insert(op);
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("the cpu backend passes every suite, with nothing left out", "[cpu]") {
+  gpunn::CheckOptions options = options_for("cpu");
+  options.required = true;
+  int seen = 0;
+  options.on_case = [&seen](const gpunn::CheckCase&) { ++seen; };
+  const gpunn::CheckReport report = gpunn::check(options);
+  CHECK(summary(report).empty());
+  CHECK(report.ok());
+  CHECK(report.backend == "cpu");
+  CHECK(static_cast<std::size_t>(seen) == report.cases.size());
+  CHECK(report.passed + report.skipped == seen);
+
+  // Every op of the catalogue was run; only fused ones may be left to their decomposition.
+  std::set<std::string> run;
+  for (const gpunn::CheckCase& test : report.cases) {
+    if (test.suite == "ops" && test.verdict == gpunn::Verdict::passed) run.insert(test.op);
+  }
+  for (const gpunn::graph::OpInfo* info : gpunn::graph::all_ops()) {
+    INFO(info->name);
+    CHECK((info->composite() || run.count(std::string(info->name)) == 1));
+  }
+}
+
+TEST_CASE("every wrong kernel is found, and no right one is blamed") {
+  const gpunn::CheckReport report = gpunn::check(options_for("faulty"));
+  CHECK_FALSE(report.ok());
+  const auto failed = failures(report, "ops");
+  const std::set<std::string> wrong{"MATMUL",     "RELU",     "ADD",           "MEAN_ROWS",
+                                    "SCALE",      "BIAS_ADD", "RELU_BACKWARD", "NLL_LOSS_BACKWARD",
+                                    "TABLE_LOAD", "MSE_LOSS", "ADVANCE"};
+  CHECK(names(failed) == wrong);
+  CHECK(names(failures(report, "abi")).empty());
+
+  CHECK_THAT(failed.at("MATMUL"), Contains("expected"));
+  CHECK_THAT(failed.at("RELU"), Contains("wrote behind its end, at byte 0"));
+  CHECK_THAT(failed.at("ADD"), Contains("1 of 1 elements are off"));
+  CHECK_THAT(failed.at("MEAN_ROWS"), Contains("claims to be deterministic"));
+  CHECK_THAT(failed.at("SCALE"), Contains("input 0: the kernel changed it"));
+  CHECK_THAT(failed.at("BIAS_ADD"), Contains("output 0 in the memory of input 0"));
+  CHECK_THAT(failed.at("RELU_BACKWARD"), Contains("expected 0, found"));
+  CHECK_THAT(failed.at("NLL_LOSS_BACKWARD"), Contains("the workspace of 8 bytes"));
+  CHECK_THAT(failed.at("TABLE_LOAD"), Contains("found NaN"));
+  CHECK_THAT(failed.at("MSE_LOSS"), Contains("found NaN"));
+  CHECK_THAT(failed.at("ADVANCE"), Contains("no mood to count today"));
+
+  // Differences of the forward op find wrong gradients by themselves.
+  const auto gradients = failures(report, "grad");
+  CHECK(gradients.count("RELU_BACKWARD") == 1);
+  CHECK(gradients.count("MATMUL") == 1);
+  CHECK(gradients.count("SOFTMAX_BACKWARD") == 0);
+}
+
+TEST_CASE("a single dropped term shows at every depth of the sum") {
+  gpunn::CheckOptions options = options_for("faulty");
+  options.suites = {"ops"};
+  options.ops = {"MATMUL"};
+  for (const gpunn::CheckCase& test : gpunn::check(options).cases) {
+    // Without terms or elements there is nothing to drop.
+    const bool empty = test.name.find("[0, ") != std::string::npos || test.name.find(", 0]") != std::string::npos;
+    INFO(test.name);
+    CHECK((test.verdict == gpunn::Verdict::failed) == !empty);
+  }
+}
+
+TEST_CASE("what a plugin lacks is skipped, and fails where it is required") {
+  gpunn::CheckOptions options = options_for(GPUNN_SAMPLE_DIR "/libgpunn_backend_honest.so");
+  gpunn::CheckReport report = gpunn::check(options);
+  CHECK(summary(report).empty());
+  CHECK(report.backend == "honest");
+  CHECK(report.passed > 80);
+  CHECK(report.skipped > 800);
+  for (const gpunn::CheckCase& test : report.cases) {
+    if (test.suite == "abi") continue;
+    CHECK((test.verdict == gpunn::Verdict::passed) == (test.op == "MATMUL"));
+    if (test.op == "SOFTMAX") CHECK_THAT(test.detail, Contains("honest: this backend has no such op"));
+  }
+
+  options.required = true;
+  options.suites = {"ops"};
+  options.ops = {"MATMUL", "softmax", "SOFTMAX_CROSS_ENTROPY"};
+  report = gpunn::check(options);
+  CHECK(names(failures(report, "ops")) == std::set<std::string>{"SOFTMAX"});
+  CHECK_THAT(failures(report, "ops").at("SOFTMAX"), Contains("unsupported, but required"));
+  // The fused op stays a skip: what it is made of runs in its place.
+  CHECK(report.skipped > 0);
+}
+
+TEST_CASE("no device is a skip, and a failure where it is required") {
+  for (const std::string backend : {"deviceless", GPUNN_SAMPLE_DIR "/libgpunn_backend_deviceless.so"}) {
+    gpunn::CheckOptions options = options_for(backend);
+    gpunn::CheckReport report = gpunn::check(options);
+    REQUIRE(report.cases.size() == 1);
+    CHECK(report.ok());
+    CHECK(report.cases[0].verdict == gpunn::Verdict::no_device);
+    CHECK_THAT(report.cases[0].detail, Contains("the drawer of devices is empty"));
+    options.required = true;
+    report = gpunn::check(options);
+    CHECK_FALSE(report.ok());
+    CHECK(report.cases[0].verdict == gpunn::Verdict::failed);
+  }
+}
+
+TEST_CASE("a plugin that breaks the contract outside its kernels is found out") {
+  gpunn::CheckOptions options = options_for("crashing");
+  options.suites = {"abi"};
+  const auto failed = failures(gpunn::check(options), "abi");
+  CHECK(names(failed) == std::set<std::string>{"op_query", "device_info", "device_open"});
+  CHECK_THAT(failed.at("op_query"), Contains("crashed"));
+  CHECK_THAT(failed.at("device_info"), Contains("compute unit"));
+  CHECK_THAT(failed.at("device_open"), Contains("said OK; expected a failure"));
+}
+
+TEST_CASE("suites and ops are chosen by name") {
+  gpunn::CheckOptions options = options_for("honest");
+  options.suites = {"grad"};
+  options.ops = {"matmul"};
+  const gpunn::CheckReport report = gpunn::check(options);
+  CHECK(report.cases.size() == 8);
+  for (const gpunn::CheckCase& test : report.cases) CHECK((test.suite == "grad" && test.op == "MATMUL"));
+
+  options.suites = {"gard"};
+  CHECK_THROWS_WITH(gpunn::check(options), Contains("no suite 'gard'") && Contains("grad"));
+  options.suites = {};
+  options.ops = {"CONV3D"};
+  CHECK_THROWS_WITH(gpunn::check(options), Contains("no op 'CONV3D'") && Contains("CONV2D"));
+  options.ops = {};
+  options.backend = "nonesuch";
+  CHECK_THROWS_WITH(gpunn::check(options), Contains("nonesuch"));
+}
+
+TEST_CASE("a case can be repeated: the same seed gives the same figures") {
+  gpunn::CheckOptions options = options_for("honest");
+  options.suites = {"grad"};
+  options.ops = {"MATMUL"};
+  const auto errors = [&options] {
+    std::vector<double> result;
+    for (const gpunn::CheckCase& test : gpunn::check(options).cases) result.push_back(test.error);
+    return result;
+  };
+  const std::vector<double> first = errors();
+  CHECK(errors() == first);
+  options.seed = 2;
+  CHECK_FALSE(errors() == first);
+}

@@ -1,0 +1,151 @@
+// The oracle's backward ops, and the runtime's gradient functions on top of them, against finite differences.
+#include "graph/gradient.hpp"
+
+#include <gpunn/ops.h>
+
+#include <cmath>
+#include <set>
+
+#include "catch.hpp"
+#include "conformance/gradients/function.hpp"
+#include "conformance/gradients/gradient_case.hpp"
+#include "evaluate.hpp"
+#include "graph/op_info.hpp"
+
+using namespace gpunn;
+using namespace gpunn::conformance;
+
+namespace {
+
+// The largest difference, relative to the largest expected number.
+double distance(const OracleTensor& expected, const OracleTensor& found) {
+  REQUIRE(expected.values.size() == found.values.size());
+  double largest = 1e-3, worst = 0;
+  for (const double value : expected.values) largest = std::max(largest, std::abs(value));
+  for (std::size_t i = 0; i < expected.values.size(); ++i) {
+    const double difference = std::abs(expected.values[i] - found.values[i]);
+    worst = std::isnan(difference) ? INFINITY : std::max(worst, difference);
+  }
+  return worst / largest;
+}
+
+// A network of one op and what makes a number of it: mean over rows of (y - target)^2.
+struct Network {
+  graph::Graph graph;
+  conformance_test::ValueMap values;
+  std::vector<graph::ValueId> inputs;
+  graph::ValueId loss = graph::kNoValue;
+};
+
+graph::ValueId add_input(Network& network, const std::string& name, const InputSpec& spec, Random& random) {
+  const graph::ValueId id = network.graph.add_value(name, spec.type, graph::Storage::parameters);
+  OracleTensor tensor{spec.type, {}};
+  for (int64_t i = 0; i < spec.type.elements(); ++i) tensor.values.push_back(spec.value(random, i));
+  network.values[id] = tensor;
+  return id;
+}
+
+Network make_network(int32_t op, const graph::Attributes& attrs, const std::vector<InputSpec>& specs) {
+  Random random(3, graph::op_info(op).name);
+  Network network;
+  for (const InputSpec& spec : specs) network.inputs.push_back(add_input(network, "input", spec, random));
+  graph::ValueId y = network.graph.add(op, "op", attrs, network.inputs).front();
+  const Shape shape = network.graph.value(y).type.shape;
+  if (shape.empty()) {
+    network.loss = y;
+    return network;
+  }
+  if (shape.size() > 1) {
+    const graph::ValueId target = add_input(network, "target", f32(shape), random);
+    y = network.graph.add1(GPUNN_OP_MSE_LOSS, "loss", {}, {y, target});
+  }
+  const graph::ValueId count = add_input(network, "count", i32({}, constant(static_cast<double>(shape[0]))), random);
+  network.loss = network.graph.add1(GPUNN_OP_MEAN_ROWS, "mean", {}, {y, count});
+  return network;
+}
+
+void check_network(int32_t op, const graph::Attributes& attrs, const std::vector<InputSpec>& specs) {
+  Network network = make_network(op, attrs, specs);
+  std::vector<graph::ValueId> targets;
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    const bool target_of_mse = op == GPUNN_OP_MSE_LOSS && i == 1;
+    if (specs[i].type.dtype == DType::f32 && !target_of_mse) targets.push_back(network.inputs[i]);
+  }
+  const graph::Graph forward = network.graph;
+  const std::vector<graph::ValueId> gradients = graph::add_gradients(network.graph, network.loss, targets);
+  conformance_test::ValueMap values = network.values;
+  conformance_test::evaluate(network.graph, values);
+
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    const Function loss = [&](const std::vector<OracleTensor>& x) {
+      conformance_test::ValueMap moved = network.values;
+      moved[targets[i]] = x[0];
+      conformance_test::evaluate(forward, moved);
+      return std::vector<OracleTensor>{moved.at(network.loss)};
+    };
+    const OracleTensor one{{DType::f32, {}}, {1.0}};
+    const OracleTensor expected = finite_difference(loss, {network.values.at(targets[i])}, 0, 0, one);
+    INFO(graph::op_info(op).name << ", target " << i);
+    REQUIRE(gradients[i] != graph::kNoValue);
+    CHECK(distance(expected, values.at(gradients[i])) < 1e-7);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("the oracle's backward ops are the gradients of its forward ops") {
+  for (const GradientCase& test : all_gradients()) {
+    Random random(5, test.name);
+    const GradientProblem problem = make_problem(test, random);
+    const std::vector<OracleTensor> found = run_oracle(problem.signature, problem.inputs);
+    REQUIRE(found.size() == problem.expected.size());
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      INFO(graph::op_info(test.op).name << " " << test.name << ", output " << i);
+      // Saved outputs were rounded to f32 on their way.
+      CHECK(distance(problem.expected[i], found[i]) < 1e-6);
+    }
+  }
+}
+
+TEST_CASE("the runtime's gradient functions give the gradients of the oracle's forward ops") {
+  std::set<int32_t> done;
+  const auto check = [&done](int32_t op, const graph::Attributes& attrs, const std::vector<InputSpec>& inputs) {
+    check_network(op, attrs, inputs);
+    done.insert(op);
+  };
+  for (const int32_t ta : {0, 1}) {
+    for (const int32_t tb : {0, 1}) {
+      const gpunn_matmul_attrs attrs{.struct_size = 0, .transpose_a = ta, .transpose_b = tb};
+      check(GPUNN_OP_MATMUL, graph::Attributes::of(attrs),
+            {f32(ta != 0 ? Shape{5, 3} : Shape{3, 5}), f32(tb != 0 ? Shape{4, 5} : Shape{5, 4})});
+    }
+  }
+  gpunn_conv2d_attrs conv{};
+  conv.groups = 2;
+  conv.stride[0] = 2, conv.stride[1] = 1;
+  conv.pad[0] = 1, conv.pad[1] = 2;
+  conv.dilation[0] = 1, conv.dilation[1] = 2;
+  check(GPUNN_OP_CONV2D, graph::Attributes::of(conv), {f32({2, 4, 6, 5}), f32({6, 2, 3, 2})});
+  const gpunn_pool2d_attrs pool{.struct_size = 0, .window = {3, 2}, .stride = {2, 1}, .pad = {1, 0}, .reserved = 0};
+  check(GPUNN_OP_MAX_POOL2D, graph::Attributes::of(pool), {f32({2, 2, 5, 4}, apart(0.02))});
+  gpunn_dropout_attrs dropout{};
+  dropout.p = 0.3F;
+  check(GPUNN_OP_DROPOUT, graph::Attributes::of(dropout), {f32({5, 7}), i64({}, constant(4))});
+  check(GPUNN_OP_SCALE, graph::Attributes::of(gpunn_scale_attrs{.struct_size = 0, .factor = -2.5F}), {f32({3, 4})});
+  check(GPUNN_OP_ADD, {}, {f32({3, 4}), f32({3, 4})});
+  check(GPUNN_OP_COPY, {}, {f32({3, 4})});
+  check(GPUNN_OP_RELU, {}, {f32({5, 7}, apart(0.02))});
+  check(GPUNN_OP_BIAS_ADD, {}, {f32({2, 3, 4, 2}), f32({3})});
+  check(GPUNN_OP_SOFTMAX, {}, {f32({4, 6})});
+  check(GPUNN_OP_LOG_SOFTMAX, {}, {f32({4, 6})});
+  check(GPUNN_OP_NLL_LOSS, {}, {f32({4, 6}), i32({4}, integers(0, 5))});
+  check(GPUNN_OP_SOFTMAX_CROSS_ENTROPY, {}, {f32({4, 6}), i32({4}, integers(0, 5))});
+  check(GPUNN_OP_MSE_LOSS, {}, {f32({4, 6}), f32({4, 6})});
+  check(GPUNN_OP_MEAN_ROWS, {}, {f32({9}), i32({}, constant(6))});
+
+  for (const graph::OpInfo* info : graph::all_ops()) {
+    if (info->gradient == nullptr) continue;
+    INFO(info->name << " has a gradient that nothing here differentiates");
+    CHECK(done.count(info->id) == 1);
+  }
+}

@@ -1,0 +1,83 @@
+// PNG and JPEG files that the tests write.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include <jpeglib.h>
+#include <png.h>
+
+namespace test {
+
+struct PngOptions {
+  int color_type = PNG_COLOR_TYPE_GRAY;
+  int bit_depth = 8;
+  int interlace = PNG_INTERLACE_NONE;
+  std::vector<png_color> palette;
+  std::vector<uint8_t> palette_alpha;
+};
+
+// `rows`: the rows as libpng takes them, one after the other.
+inline std::string make_png(uint32_t width, uint32_t height, const std::string& rows, const PngOptions& options = {}) {
+  std::string result;
+  png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);
+  png_infop info = png_create_info_struct(png);
+  png_set_write_fn(
+      png, &result,
+      [](png_structp p, png_bytep data, png_size_t size) {
+        static_cast<std::string*>(png_get_io_ptr(p))->append(reinterpret_cast<char*>(data), size);
+      },
+      [](png_structp) {});
+  png_set_IHDR(png, info, width, height, options.bit_depth, options.color_type, options.interlace,
+               PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+  if (!options.palette.empty()) {
+    png_set_PLTE(png, info, options.palette.data(), static_cast<int>(options.palette.size()));
+  }
+  if (!options.palette_alpha.empty()) {
+    png_set_tRNS(png, info, options.palette_alpha.data(), static_cast<int>(options.palette_alpha.size()), nullptr);
+  }
+  png_write_info(png, info);
+  std::string pixels = rows;
+  std::vector<png_bytep> pointers(height);
+  const std::size_t row_bytes = png_get_rowbytes(png, info);
+  for (uint32_t y = 0; y < height; ++y) pointers[y] = reinterpret_cast<png_bytep>(pixels.data()) + y * row_bytes;
+  png_write_image(png, pointers.data());
+  png_write_end(png, info);
+  png_destroy_write_struct(&png, &info);
+  return result;
+}
+
+inline std::string make_jpeg(int width, int height, const std::string& pixels, J_COLOR_SPACE space, int components,
+                             bool progressive = false) {
+  jpeg_compress_struct jpeg = {};
+  jpeg_error_mgr errors = {};
+  jpeg.err = jpeg_std_error(&errors);
+  jpeg_create_compress(&jpeg);
+  unsigned char* buffer = nullptr;
+  unsigned long size = 0;
+  jpeg_mem_dest(&jpeg, &buffer, &size);
+  jpeg.image_width = static_cast<JDIMENSION>(width);
+  jpeg.image_height = static_cast<JDIMENSION>(height);
+  jpeg.input_components = components;
+  jpeg.in_color_space = space;
+  jpeg_set_defaults(&jpeg);
+  jpeg_set_quality(&jpeg, 95, TRUE);
+  if (progressive) jpeg_simple_progression(&jpeg);
+  jpeg_start_compress(&jpeg, TRUE);
+  std::string copy = pixels;
+  while (jpeg.next_scanline < jpeg.image_height) {
+    auto* row = reinterpret_cast<JSAMPROW>(copy.data()) +
+                std::size_t{jpeg.next_scanline} * jpeg.image_width * static_cast<std::size_t>(components);
+    jpeg_write_scanlines(&jpeg, &row, 1);
+  }
+  jpeg_finish_compress(&jpeg);
+  std::string result(reinterpret_cast<char*>(buffer), size);
+  jpeg_destroy_compress(&jpeg);
+  std::free(buffer);
+  return result;
+}
+
+}  // namespace test

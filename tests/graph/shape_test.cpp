@@ -1,0 +1,101 @@
+#include <gpunn/ops.h>
+
+#include "catch.hpp"
+#include "graph/op_info.hpp"
+
+using namespace gpunn;
+using namespace gpunn::graph;
+
+namespace {
+
+TensorType f32(Shape shape) { return {DType::f32, std::move(shape)}; }
+
+gpunn_conv2d_attrs conv(int32_t stride, int32_t pad, int32_t dilation = 1, int32_t groups = 1) {
+  gpunn_conv2d_attrs a{};
+  a.stride[0] = a.stride[1] = stride;
+  a.pad[0] = a.pad[1] = pad;
+  a.dilation[0] = a.dilation[1] = dilation;
+  a.groups = groups;
+  return a;
+}
+
+std::vector<TensorType> infer(int32_t op, const Attributes& attrs, const std::vector<TensorType>& inputs) {
+  return op_info(op).infer(attrs, inputs);
+}
+
+}  // namespace
+
+TEST_CASE("convolution shapes") {
+  const auto shape = [](const gpunn_conv2d_attrs& a, Shape x, Shape w) {
+    return infer(GPUNN_OP_CONV2D, Attributes::of(a), {f32(std::move(x)), f32(std::move(w))})[0].shape;
+  };
+  CHECK(shape(conv(1, 2), {128, 1, 28, 28}, {6, 1, 5, 5}) == Shape{128, 6, 28, 28});
+  CHECK(shape(conv(2, 3), {2, 3, 224, 224}, {64, 3, 7, 7}) == Shape{2, 64, 112, 112});
+  CHECK(shape(conv(1, 0, 2), {1, 1, 7, 9}, {1, 1, 3, 3}) == Shape{1, 1, 3, 5});
+  CHECK(shape(conv(1, 1, 1, 4), {1, 8, 5, 5}, {8, 2, 3, 3}) == Shape{1, 8, 5, 5});
+  CHECK_THROWS_WITH(shape(conv(1, 0), {1, 3, 8, 8}, {4, 2, 3, 3}), Contains("reads 2 channels") && Contains("has 3"));
+  CHECK_THROWS_WITH(shape(conv(1, 0), {1, 1, 2, 8}, {4, 1, 3, 3}), Contains("larger than the padded input of 2 rows"));
+  CHECK_THROWS_WITH(shape(conv(0, 0), {1, 1, 8, 8}, {4, 1, 3, 3}), Contains("stride 0x0 must be positive"));
+  CHECK_THROWS_WITH(shape(conv(1, 0, 1, 3), {1, 6, 8, 8}, {4, 2, 3, 3}), Contains("can't be split in 3 groups"));
+}
+
+TEST_CASE("convolution gradients come back to the shapes they start from") {
+  auto a = conv(2, 1);
+  const TensorType x = f32({2, 3, 9, 8}), w = f32({4, 3, 3, 2});
+  const TensorType y = infer(GPUNN_OP_CONV2D, Attributes::of(a), {x, w})[0];
+  a.input_size[0] = 9;
+  a.input_size[1] = 8;
+  a.filter_size[0] = 3;
+  a.filter_size[1] = 2;
+  CHECK(infer(GPUNN_OP_CONV2D_BACKWARD_DATA, Attributes::of(a), {y, w})[0] == x);
+  CHECK(infer(GPUNN_OP_CONV2D_BACKWARD_FILTER, Attributes::of(a), {y, x})[0] == w);
+  a.input_size[0] = 14;
+  CHECK_THROWS_WITH(infer(GPUNN_OP_CONV2D_BACKWARD_DATA, Attributes::of(a), {y, w}), Contains("dy must be"));
+}
+
+TEST_CASE("matmul shapes in all four transposes") {
+  const auto shape = [](int32_t ta, int32_t tb, Shape a, Shape b) {
+    const gpunn_matmul_attrs attrs{.struct_size = 0, .transpose_a = ta, .transpose_b = tb};
+    return infer(GPUNN_OP_MATMUL, Attributes::of(attrs), {f32(std::move(a)), f32(std::move(b))})[0].shape;
+  };
+  CHECK(shape(0, 0, {2, 3}, {3, 5}) == Shape{2, 5});
+  CHECK(shape(1, 0, {3, 2}, {3, 5}) == Shape{2, 5});
+  CHECK(shape(0, 1, {2, 3}, {5, 3}) == Shape{2, 5});
+  CHECK(shape(1, 1, {3, 2}, {5, 3}) == Shape{2, 5});
+  CHECK_THROWS_WITH(shape(0, 0, {2, 3}, {4, 5}), Contains("differ: 3 and 4"));
+}
+
+TEST_CASE("an error names the layer, the op and both shapes") {
+  Graph g;
+  const ValueId a = g.add_value("a", f32({2, 3}), Storage::data);
+  const ValueId b = g.add_value("b", f32({2, 4}), Storage::data);
+  CHECK_THROWS_WITH(g.add1(GPUNN_OP_ADD, "join", {}, {a, b}),
+                    Contains("'join': ADD") && Contains("f32[2, 3] and f32[2, 4]"));
+  CHECK_THROWS_WITH(g.add1(GPUNN_OP_ADD, "join", {}, {a}), Contains("takes 2 to 2 inputs, got 1"));
+  CHECK_THROWS_WITH(g.add1(12345, "join", {}, {a}), Contains("no op 12345"));
+}
+
+TEST_CASE("in-place ops give back the value they change") {
+  Graph g;
+  const ValueId w = g.add_value("w", f32({8}), Storage::parameters);
+  const ValueId grad = g.add_value("g", f32({8}), Storage::gradients);
+  const ValueId lr = g.add_value("lr", f32({}), Storage::state);
+  const gpunn_sgd_attrs plain{.struct_size = 0, .momentum = 0, .weight_decay = 0, .nesterov = 0, .decayed = 8};
+  CHECK(g.add(GPUNN_OP_SGD_UPDATE, "sgd", Attributes::of(plain), {w, grad, lr}) == std::vector<ValueId>{w});
+  auto momentum = plain;
+  momentum.momentum = 0.9F;
+  CHECK_THROWS_WITH(g.add(GPUNN_OP_SGD_UPDATE, "sgd", Attributes::of(momentum), {w, grad, lr}),
+                    Contains("velocity goes with a momentum"));
+}
+
+TEST_CASE("a batch larger than the data is refused where the last is dropped") {
+  Graph g;
+  const ValueId step = g.add_value("step", {DType::i64, {}}, Storage::state);
+  gpunn_sample_attrs a{};
+  a.rows = 10;
+  a.batch = 16;
+  CHECK(g.add(GPUNN_OP_SAMPLE_INDICES, "batch", Attributes::of(a), {step}).size() == 2);
+  a.drop_last = 1;
+  CHECK_THROWS_WITH(g.add(GPUNN_OP_SAMPLE_INDICES, "batch", Attributes::of(a), {step}),
+                    Contains("a batch of 16 is larger than the 10 rows"));
+}

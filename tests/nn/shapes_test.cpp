@@ -1,0 +1,129 @@
+// Ill-shaped models: the layer, its place, what it expected and what it found.
+#include <gpunn/error.hpp>
+
+#include <random>
+
+#include "catch.hpp"
+#include "common/files.hpp"
+#include "support.hpp"
+
+using namespace gpunn;
+using namespace nn_test;
+
+namespace {
+
+std::string error_of(const ModelSpec& model, const Shape& sample) {
+  try {
+    nn::model_parameters(model, sample);
+  } catch (const Error& error) {
+    CHECK(error.code() == ExitCode::usage);
+    return error.what();
+  }
+  return "";
+}
+
+std::string error_of(const std::string& layers, const Shape& sample) { return error_of(model_of(layers), sample); }
+
+}  // namespace
+
+TEST_CASE("a layer on the wrong number of dimensions") {
+  CHECK(error_of("relu,\nlinear: {name: fc, units: 3}", {16, 5, 5}) ==
+        "m:4:1: linear 'fc': expected an input of [N, features], found [1, 16, 5, 5]; put a flatten in front");
+  CHECK(error_of("conv2d: {name: c, filters: 2, kernel: 3}", {2}) ==
+        "m:3:1: conv2d 'c': expected an input of [N, channels, rows, columns], found [1, 2]");
+  CHECK(error_of("max_pool: {name: p, window: 2}", {784}) ==
+        "m:3:1: max_pool 'p': expected an input of [N, channels, rows, columns], found [1, 784]");
+  CHECK(error_of("softmax: {name: s},\nrelu", {1, 2, 2}) ==
+        "m:3:1: softmax 's': expected an input of [N, classes], found [1, 1, 2, 2]; put a flatten in front");
+}
+
+TEST_CASE("a window that does not fit") {
+  CHECK(error_of("conv2d: {name: c, filters: 2, kernel: 5}", {1, 4, 8}) ==
+        "m:3:1: conv2d 'c': a kernel of 5x5 does not fit in an input of [1, 1, 4, 8] with padding 0x0");
+  CHECK(error_of("conv2d: {name: c, filters: 2, kernel: 3, dilation: 2, padding: 1}", {1, 2, 8}) ==
+        "m:3:1: conv2d 'c': a kernel of 5x5 does not fit in an input of [1, 1, 2, 8] with padding 1x1");
+  CHECK(error_of("max_pool: {name: p, window: 3}", {1, 2, 3}) ==
+        "m:3:1: max_pool 'p': a window of 3x3 does not fit in an input of [1, 1, 2, 3] with padding 0x0");
+}
+
+TEST_CASE("channels that groups can't split") {
+  CHECK(error_of("conv2d: {name: c, filters: 4, kernel: 1, groups: 2}", {3, 2, 2}) ==
+        "m:3:1: conv2d 'c': expected channels in a multiple of groups (2), found an input of [1, 3, 2, 2]");
+}
+
+TEST_CASE("branches of two shapes") {
+  CHECK(error_of(
+            "linear: {name: a, units: 3},\nlinear: {name: b, units: 4, from: input},\nadd: {name: sum, from: [a, b]}",
+            {2}) == "m:5:1: add 'sum': expected two inputs of one shape, found [1, 3] and [1, 4]");
+}
+
+TEST_CASE("a model for other samples") {
+  CHECK(error_of(model_of("relu", "input: [1, 28, 28], "), {3, 32, 32}) ==
+        "m: the model m takes samples of [1, 28, 28], the data set has [3, 32, 32]");
+  CHECK(error_of(model_of("relu", "input: [3, 32, 32], "), {3, 32, 32}).empty());
+}
+
+TEST_CASE("a cycle in a model made without a file") {
+  ModelSpec model;
+  model.layers = {{.type = "relu", .name = "a", .from = {"b"}, .parameters = {}, .where = {}},
+                  {.type = "relu", .name = "b", .from = {"a"}, .parameters = {}, .where = {}}};
+  CHECK(error_of(model, {2}) == "the layers form a cycle: a -> b -> a");
+}
+
+TEST_CASE("sizes beyond any memory are refused, not multiplied past the end of an integer") {
+  CHECK_THAT(error_of("flatten,\nlinear: {name: big, units: 16777216}", {64, 64, 64}),
+             Contains("linear 'big': a tensor of [16777216, 262144] is larger than anything that could be trained"));
+  std::string layers;
+  for (int i = 0; i < 40; ++i) {
+    layers += "conv2d: {filters: 65536, kernel: 1, padding: 4096, groups: 1},\n";
+  }
+  CHECK_THAT(error_of(layers + "relu", {1, 60000, 60000}), Contains("is larger than anything"));
+  CHECK_THAT(error_of("relu", {int64_t{1} << 40, int64_t{1} << 40}), Contains("is larger than anything"));
+}
+
+TEST_CASE("damaged models give a shape or an Error") {
+  const std::string sound = read_text(std::string(GPUNN_SOURCE_DIR) + "/models/lenet5.yaml");
+  std::string inline_model = "data: points\nmodel:\n  layers:\n" + [&] {
+    std::string indented;
+    bool in_layers = false;
+    std::string line;
+    for (const char c : sound) {
+      line += c;
+      if (c != '\n') continue;
+      if (in_layers) indented += "  " + line;
+      in_layers = in_layers || line == "layers:\n";
+      line.clear();
+    }
+    return indented;
+  }();
+  inline_model.replace(inline_model.find("$classes"), 8, "10");
+  std::mt19937 random(9);
+  const auto below = [&](std::size_t n) { return std::uniform_int_distribution<std::size_t>(0, n - 1)(random); };
+  const std::string digits = "0123456789";
+  int good = 0;
+  for (int i = 0; i < 2000; ++i) {
+    std::string text = inline_model;
+    // Numbers are where shapes break.
+    for (std::size_t wounds = 1 + below(3); wounds > 0;) {
+      const std::size_t at = below(text.size());
+      if (digits.find(text[at]) == std::string::npos) continue;
+      if (below(2) == 0) {
+        text[at] = digits[below(10)];
+      } else {
+        text.insert(at, 1, digits[below(10)]);
+      }
+      --wounds;
+    }
+    INFO(text);
+    try {
+      const ModelSpec model = parse_experiment(text, "e").model;
+      const std::size_t parameters = nn::model_parameters(model, {1, 28, 28}).size();
+      CHECK(parameters > 0);
+      ++good;
+    } catch (const Error&) {
+      SUCCEED();
+    }
+  }
+  CHECK(good > 100);
+  CHECK(good < 2000);
+}

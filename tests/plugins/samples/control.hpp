@@ -1,0 +1,27 @@
+// How a test steers a sample plugin, and what the plugin tells back: extension("test.control") is a Control.
+#pragma once
+
+#include <cstdint>
+
+struct Control {
+  // What goes wrong. Names of table members, such as "device_open"; empty: nothing.
+  char throw_in[32] = "";  // lets a C++ exception out
+  char fail_in[32] = "";   // returns fail_status, with a message if fail_with_message
+  int32_t fail_status = 6;
+  bool fail_with_message = true;
+  char null_in[32] = "";  // says OK and hands back NULL
+  bool misaligned_memory = false;
+  bool unterminated_texts = false;
+  uint64_t alignment = 64;
+  uint64_t workspace_bytes = 0;
+  uint32_t op_flags = 3;
+  char memory_domain[96] = "host";
+
+  // What happened.
+  int32_t probes = 0, enqueues = 0, recorded = 0, launches = 0, shutdowns = 0;
+  int32_t open_devices = 0, open_streams = 0, open_events = 0, open_kernels = 0, open_graphs = 0, open_buffers = 0;
+  int32_t host_threads = -1;
+  uint32_t last_desc_flags = 0;
+  int32_t last_precision = -1;
+  int64_t shutdown_time = 0;  // steady clock
+};

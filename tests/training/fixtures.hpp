@@ -1,0 +1,84 @@
+// Small experiments for the training tests, and folders that go away with the test.
+#pragma once
+
+#include <gpunn/experiment.hpp>
+#include <gpunn/training.hpp>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <unistd.h>
+
+#include "storage/checkpoint.hpp"
+
+namespace gpunn::testing {
+
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "gpunn-test-XXXXXX").string();
+    path_ = mkdtemp(pattern.data());
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+inline std::filesystem::path experiment_file(const std::string& name) {
+  return std::filesystem::path(GPUNN_SOURCE_DIR) / "experiments" / (name + ".yaml");
+}
+
+// LeNet with dropout-free layers on a few hundred drawn digits: every kind of op in well under a second an epoch.
+inline Experiment small_lenet(const std::filesystem::path& runs, std::vector<Override> more = {}) {
+  std::vector<Override> overrides{{"data.synthetic_train", "640"},
+                                  {"data.synthetic_test", "200"},
+                                  {"data.batch_size", "64"},
+                                  {"training.epochs", "3"},
+                                  {"backend", "cpu"},
+                                  {"runs", runs.string()}};
+  overrides.insert(overrides.end(), more.begin(), more.end());
+  return load_experiment(experiment_file("lenet_digits"), overrides);
+}
+
+// An MLP with dropout, on the same digits.
+inline Experiment small_mlp(const std::filesystem::path& runs, const std::vector<Override>& more = {}) {
+  const std::string models = (std::filesystem::path(GPUNN_SOURCE_DIR) / "models").string();
+  const std::string text =
+      "name: small_mlp\n"
+      "model: {file: " +
+      models +
+      "/mlp.yaml, parameters: {dropout: 0.3}}\n"
+      "data: {dataset: digits, synthetic_train: 640, synthetic_test: 200, batch_size: 64}\n"
+      "optimizer: {type: sgd, learning_rate: 0.05, momentum: 0.9, nesterov: true}\n"
+      "training: {epochs: 3}\n"
+      "backend: cpu\n"
+      "runs: " +
+      runs.string() + "\n";
+  return parse_experiment(text, "small_mlp.yaml", more);
+}
+
+// All that a checkpoint says of the state of a training, for a comparison bit by bit.
+inline std::vector<std::vector<std::byte>> state_bytes(const storage::Checkpoint& checkpoint) {
+  std::vector<std::vector<std::byte>> result;
+  for (const auto& tensor : checkpoint.parameters) result.push_back(tensor.values);
+  for (const auto& [name, tensors] : checkpoint.optimizer) {
+    for (const auto& tensor : tensors) result.push_back(tensor.values);
+  }
+  for (const auto& tensor : checkpoint.state) result.push_back(tensor.values);
+  return result;
+}
+
+inline bool same_state(const std::filesystem::path& a, const std::filesystem::path& b) {
+  const storage::Checkpoint x = storage::load_checkpoint(a), y = storage::load_checkpoint(b);
+  return x.counters == y.counters && x.metrics == y.metrics && state_bytes(x) == state_bytes(y);
+}
+
+}  // namespace gpunn::testing

@@ -1,0 +1,152 @@
+#include <fstream>
+
+#include <nlohmann/json.hpp>
+
+#include "catch.hpp"
+#include "training/fixtures.hpp"
+#include "training/session.hpp"
+
+using namespace gpunn;
+using namespace gpunn::testing;
+
+namespace {
+
+// Remembers what it is told.
+class Recorder : public TrainingListener {
+ public:
+  void on_message(const std::string& text) override { messages.push_back(text); }
+  void on_step(const StepReport& report) override { steps.push_back(report); }
+  void on_epoch(const EpochReport& report) override { epochs.push_back(report); }
+  std::vector<std::string> messages;
+  std::vector<StepReport> steps;
+  std::vector<EpochReport> epochs;
+};
+
+}  // namespace
+
+TEST_CASE("LeNet learns drawn digits, and its run folder tells how") {
+  const TemporaryFolder folder;
+  Recorder recorder;
+  const RunResult result =
+      train(small_lenet(folder.path(), {{"data.synthetic_train", "4000"}, {"training.epochs", "4"}}),
+            {.listener = &recorder, .stop = nullptr, .run_folder = {}});
+  CHECK(result.backend == "cpu");
+  CHECK(recorder.epochs.size() == 4);
+  CHECK(result.final_test.accuracy > 0.8);
+  CHECK(result.final_test.rows == 200);
+  CHECK(recorder.epochs[3].train_loss < 0.5 * recorder.epochs[0].train_loss);
+
+  for (const char* file :
+       {"experiment.yaml", "resolved.yaml", "environment.json", "metrics.jsonl", "metrics.csv", "last.h5", "best.h5"}) {
+    CHECK(std::filesystem::exists(result.run / file));
+  }
+  std::ifstream records(result.run / "metrics.jsonl");
+  int epochs = 0, steps = 0;
+  for (std::string line; std::getline(records, line);) {
+    const auto record = nlohmann::json::parse(line);
+    (record.at("kind") == "epoch" ? epochs : steps) += 1;
+  }
+  CHECK(epochs == 4);
+  CHECK(steps > 4);
+  const auto environment = nlohmann::json::parse(std::ifstream(result.run / "environment.json"));
+  CHECK(environment.at("backend") == "cpu");
+  CHECK(environment.at("data").at("name") == "digits");
+
+  // The best checkpoint evaluates to what was recorded of it.
+  const EvalReport best = evaluate({.path = result.run, .overrides = {}});
+  CHECK(best.accuracy == result.best_metric);
+  const auto predictions =
+      predict({.path = result.run, .overrides = {}}, {.images = {}, .rows = {0, 1, 2}, .top_k = 3});
+  REQUIRE(predictions.size() == 3);
+  CHECK(predictions[0].top.size() == 3);
+  CHECK(predictions[0].top[0].probability >= predictions[0].top[1].probability);
+  CHECK(predictions[0].label.has_value());
+}
+
+TEST_CASE("the perceptron separates its points") {
+  const TemporaryFolder folder;
+  const RunResult result = train(
+      load_experiment(experiment_file("perceptron_points"), {{"backend", "cpu"}, {"runs", folder.path().string()}}));
+  CHECK(result.final_test.accuracy == 1.0);
+  CHECK(result.epochs.back().train_accuracy == 1.0);
+}
+
+TEST_CASE("a loss that becomes NaN ends the run with the step and the op, and the checkpoint stands") {
+  const TemporaryFolder folder;
+  const Experiment experiment =
+      small_lenet(folder.path(), {{"optimizer.learning_rate", "1000"}, {"schedule", "{type: constant}"}});
+  const std::filesystem::path run = folder.path() / "run";
+  try {
+    train(experiment, {.listener = nullptr, .stop = nullptr, .run_folder = run});
+    FAIL("it did not diverge");
+  } catch (const Error& error) {
+    CHECK(error.code() == ExitCode::diverged);
+    CHECK_THAT(error.what(), Contains("the first op with a non-finite result is"));
+    CHECK_THAT(error.what(), Contains("at step"));
+  }
+  CHECK_NOTHROW(storage::load_checkpoint(run / "last.h5"));
+}
+
+TEST_CASE("a checkpoint of another model is refused with every difference") {
+  const TemporaryFolder folder;
+  const RunResult mlp = train(small_mlp(folder.path(), {{"training.epochs", "1"}}));
+  training::Session session(small_lenet(folder.path()));
+  const storage::Checkpoint foreign = storage::load_checkpoint(mlp.run / "last.h5");
+  CHECK_THROWS_WITH(session.restore_parameters(foreign), Contains("of another model") && Contains("'conv1.weight'") &&
+                                                             Contains("is missing") && Contains("is not in the model"));
+  CHECK_THROWS_WITH(resume(mlp.run, {{"model.parameters.width", "99"}}), Contains("no layer of the model uses"));
+}
+
+TEST_CASE("peak memory as planned is what is allocated") {
+  const TemporaryFolder folder;
+  training::Session session(small_lenet(folder.path()));
+  session.train_step();
+  CHECK(session.arena_bytes() == session.training().plan.arena_bytes);
+  CHECK(session.backend().allocated_bytes() ==
+        session.arena_bytes() + session.persistent_bytes() + session.data_bytes());
+}
+
+TEST_CASE("a steady step allocates nothing") {
+  const TemporaryFolder folder;
+  training::Session session(small_lenet(folder.path()));
+  session.train_step();
+  const int64_t before = session.backend().allocations();
+  for (int i = 0; i < 20; ++i) session.train_step();
+  CHECK(session.backend().allocations() == before);
+  CHECK(session.step() == 21);
+}
+
+TEST_CASE("early stopping ends a run that no longer improves") {
+  const TemporaryFolder folder;
+  const RunResult result = train(small_mlp(folder.path(), {{"training.epochs", "50"},
+                                                           {"optimizer.learning_rate", "1e-12"},
+                                                           {"early_stopping", "{monitor: accuracy, patience: 2}"}}));
+  CHECK(result.stopped_early);
+  CHECK(result.epochs.size() < 10);
+  const RunResult again = resume(result.run, {});
+  CHECK(again.epochs.empty());
+}
+
+TEST_CASE("the last rows of data are used where the last batch is kept, and counted once in an evaluation") {
+  const TemporaryFolder folder;
+  training::Session session(small_mlp(
+      folder.path(), {{"data.synthetic_train", "100"}, {"data.drop_last", "false"}, {"data.eval_batch_size", "77"}}));
+  CHECK(session.steps_per_epoch() == 2);
+  for (int i = 0; i < 2; ++i) session.train_step();
+  CHECK(session.totals().count == 100);
+  CHECK(session.evaluate().rows == 200);
+}
+
+TEST_CASE("a data set smaller than a batch, and a model of other classes, are refused by name") {
+  const TemporaryFolder folder;
+  CHECK_THROWS_WITH(training::Session(small_mlp(folder.path(), {{"data.batch_size", "5000"}})),
+                    Contains("data.batch_size 5000 is larger than the 640 training samples"));
+  CHECK_THROWS_WITH(training::Session(small_mlp(folder.path(), {{"model.parameters.classes", "7"}})).train_step(),
+                    Contains("mlp.yaml:") && Contains("the data has 10 classes"));
+}
+
+TEST_CASE("a mean squared error trains too") {
+  const TemporaryFolder folder;
+  const RunResult result = train(small_mlp(folder.path(), {{"loss", "mean_squared_error"}, {"training.epochs", "5"}}));
+  CHECK(result.epochs.back().train_loss < result.epochs.front().train_loss);
+}
