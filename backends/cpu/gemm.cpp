@@ -9,7 +9,7 @@ namespace gpunn::cpu {
 namespace {
 
 // A panel of b, k_block x tile_columns, stays in L1 while the panels of a in a task's group stream from L2.
-constexpr int64_t kDepth = 320;
+constexpr int64_t kDepth = 384;
 constexpr int64_t kRowsAtOnce = 2048;
 constexpr int64_t kColumnsAtOnce = 2048;
 constexpr int64_t kPanelsInGroup = 8;

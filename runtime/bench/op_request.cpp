@@ -150,7 +150,7 @@ OpSignature bias(Request& r, const graph::OpInfo& info) {
 
 OpSignature optimizer(Request& r, const graph::OpInfo& info) {
   if (r.sizes.size() != 1) bad(r, "the number of parameters");
-  const TensorType w = f32(r.sizes);
+  const TensorType w = f32({r.sizes[0]});
   const TensorType scalar = f32({});
   OpSignature s{.op = info.id, .attrs = {}, .inputs = {w, w, scalar}, .outputs = {}};
   const int64_t decayed = r.sizes[0];

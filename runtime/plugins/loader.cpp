@@ -3,7 +3,11 @@
 // With std::filesystem Boost.DLL is header-only.
 #define BOOST_DLL_USE_STD_FS
 #include <exception>
+#include <memory>
+#include <mutex>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include <boost/dll/shared_library.hpp>
 #include <dlfcn.h>
@@ -24,6 +28,16 @@ PluginStatus status_of(const std::string& text) {
   return PluginStatus::dependency_missing;
 }
 
+// Holds a library until the process ends and gives its handle. Nothing is ever destroyed: threads, exit handlers and
+// TLS of a plugin may outlive any owner.
+void* keep(std::unique_ptr<boost::dll::shared_library> library) {
+  static auto* const mutex = new std::mutex;
+  static auto* const kept = new std::vector<std::unique_ptr<boost::dll::shared_library>>;
+  const std::lock_guard lock(*mutex);
+  kept->push_back(std::move(library));
+  return kept->back()->native();
+}
+
 }  // namespace
 
 void* Library::symbol(const char* name) const { return handle == nullptr ? nullptr : dlsym(handle, name); }
@@ -37,14 +51,12 @@ Library load_library(const std::filesystem::path& file) {
     return {PluginStatus::not_a_plugin, "this is the running program", nullptr};
   }
   try {
-    // Never destroyed: threads, exit handlers and TLS of a plugin may outlive any owner.
-    auto* library = new boost::dll::shared_library;
+    auto library = std::make_unique<boost::dll::shared_library>();
     std::error_code error;
     dlerror();
     library->load(std::filesystem::absolute(file), error,
                   boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
-    if (library->is_loaded()) return {PluginStatus::ok, "", library->native()};
-    delete library;
+    if (library->is_loaded()) return {PluginStatus::ok, "", keep(std::move(library))};
     // Boost's code is always "bad file descriptor"; the loader's text is still there.
     const char* text = dlerror();
     const std::string detail = text != nullptr ? text : error.message();

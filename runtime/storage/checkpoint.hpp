@@ -21,11 +21,11 @@ struct StoredTensor {
 struct Checkpoint {
   std::string experiment;  // resolved YAML
   std::string backend;
-  std::string created;                      // UTC, ISO 8601; where empty, save_checkpoint writes the present time
-  std::string gpunn_version;                // version() of the program that wrote it
-  std::map<std::string, int64_t> counters;  // "step", "epoch", "best_epoch", ...
-  std::map<std::string, double> metrics;    // "best", ...
-  std::vector<StoredTensor> parameters;     // in the order of the flat array
+  std::string created;        // UTC, ISO 8601; where empty, save_checkpoint writes the present time
+  std::string gpunn_version;  // of the program that wrote it; where empty, save_checkpoint writes version()
+  std::map<std::string, int64_t> counters;                     // "step", "epoch", "best_epoch", ...
+  std::map<std::string, double> metrics;                       // "best", ...
+  std::vector<StoredTensor> parameters;                        // in the order of the flat array
   std::map<std::string, std::vector<StoredTensor>> optimizer;  // by state ("velocity", "m"), same order
   std::vector<StoredTensor> state;                             // "totals", ...
 };

@@ -1,4 +1,5 @@
 #include <gpunn/error.hpp>
+#include <gpunn/version.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -134,7 +135,8 @@ void write_checkpoint(hid_t file, const Checkpoint& checkpoint) {
   const Handle root(H5Gopen2(file, "/", H5P_DEFAULT), H5Gclose, "open the root group");
   write_text_attribute(root, format::kFormat, format::kName);
   write_scalar_attribute(root, format::kFormatVersion, H5T_STD_I64LE, &format::kVersion);
-  write_text_attribute(root, format::kProgramVersion, checkpoint.gpunn_version);
+  write_text_attribute(root, format::kProgramVersion,
+                       checkpoint.gpunn_version.empty() ? version() : checkpoint.gpunn_version);
   write_text_attribute(root, format::kCreated, checkpoint.created.empty() ? now() : checkpoint.created);
   write_text_attribute(root, format::kBackend, checkpoint.backend);
   write_experiment(root, checkpoint.experiment);

@@ -70,8 +70,11 @@ void Session::save_state(storage::Checkpoint& checkpoint) {
   for (const std::string& state : optimizer_states(experiment_.optimizer)) {
     checkpoint.optimizer[state] = take_apart(layout_, variables_->read(state));
   }
-  checkpoint.state.clear();
-  checkpoint.state.push_back({kTotals, {DType::f64, {4}}, variables_->read(variable::kTotals)});
+  storage::StoredTensor totals;
+  totals.name = kTotals;
+  totals.type = {DType::f64, {4}};
+  totals.values = variables_->read(variable::kTotals);
+  checkpoint.state.assign(1, std::move(totals));
   const int64_t done = step();
   // The sampler, the schedule and all random numbers are functions of the step; they are named so that a reader of the
   // file need not know.

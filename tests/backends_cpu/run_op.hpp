@@ -111,7 +111,8 @@ struct View {
       const auto k = static_cast<std::size_t>(i);
       raw.dim[i] = shape[k];
       raw.stride[i] = stride;
-      stride *= shape[k];
+      // Wrapping, since some descriptions are too large on purpose.
+      stride = static_cast<int64_t>(static_cast<uint64_t>(stride) * static_cast<uint64_t>(shape[k]));
     }
   }
   View strided(const Shape& strides) const {

@@ -25,14 +25,33 @@ void* allocate(std::size_t bytes, std::size_t alignment) {
 
 int64_t allocation_count() { return count; }
 
+// Every form: a sanitizer brings its own of those that are left out.
 void* operator new(std::size_t bytes) { return allocate(bytes, alignof(std::max_align_t)); }
+void* operator new[](std::size_t bytes) { return allocate(bytes, alignof(std::max_align_t)); }
 void* operator new(std::size_t bytes, std::align_val_t alignment) {
   return allocate(bytes, static_cast<std::size_t>(alignment));
 }
+void* operator new[](std::size_t bytes, std::align_val_t alignment) {
+  return allocate(bytes, static_cast<std::size_t>(alignment));
+}
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  ++count;
+  return std::malloc(bytes == 0 ? 1 : bytes);
+}
+void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept {
+  ++count;
+  return std::malloc(bytes == 0 ? 1 : bytes);
+}
 void operator delete(void* data) noexcept { std::free(data); }
+void operator delete[](void* data) noexcept { std::free(data); }
 void operator delete(void* data, std::size_t) noexcept { std::free(data); }
+void operator delete[](void* data, std::size_t) noexcept { std::free(data); }
 void operator delete(void* data, std::align_val_t) noexcept { std::free(data); }
+void operator delete[](void* data, std::align_val_t) noexcept { std::free(data); }
 void operator delete(void* data, std::size_t, std::align_val_t) noexcept { std::free(data); }
+void operator delete[](void* data, std::size_t, std::align_val_t) noexcept { std::free(data); }
+void operator delete(void* data, const std::nothrow_t&) noexcept { std::free(data); }
+void operator delete[](void* data, const std::nothrow_t&) noexcept { std::free(data); }
 
 TEST_CASE("allocations are counted", "[execution]") {
   struct alignas(64) Wide {

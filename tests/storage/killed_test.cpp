@@ -44,6 +44,15 @@ Checkpoint large_checkpoint(unsigned seed) {
   return result;
 }
 
+// Until the file holds the checkpoint of another seed: a save is done.
+void wait_for_another(const fs::path& file, int64_t seed) {
+  for (int tries = 0; tries < 2000; ++tries) {
+    if (load_checkpoint(file).counters.at("seed") != seed) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  FAIL("no save was finished in ten seconds");
+}
+
 enum Outcome { saved_all = 0, failed_clearly = 1, failed_otherwise = 2, lost_the_old = 3, cannot_recover = 4 };
 
 }  // namespace
@@ -95,16 +104,21 @@ TEST_CASE("SIGKILL at any moment of a save leaves a loadable checkpoint") {
   save_checkpoint(file, large_checkpoint(0));
   std::mt19937 random(20250101);
   std::set<int64_t> seen;
+  int64_t loaded_seed = 0;
   for (int round = 0; round < 30; ++round) {
     const pid_t child = ::fork();
     if (child == 0) {
+      ::alarm(60);  // not to outlive a test that failed
       for (unsigned seed = 1;; ++seed) save_checkpoint(file, large_checkpoint(seed % 5));
     }
+    // Every other one is killed in its first save, or before it, the others in a later one.
+    if (round % 2 == 1) wait_for_another(file, loaded_seed);
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 40'000));
     ::kill(child, SIGKILL);
     ::waitpid(child, nullptr, 0);
     const Checkpoint loaded = load_checkpoint(file);
     const int64_t seed = loaded.counters.at("seed");
+    loaded_seed = seed;
     seen.insert(seed);
     INFO("round " << round << ", seed " << seed);
     REQUIRE(same(loaded, large_checkpoint(static_cast<unsigned>(seed))));

@@ -1,4 +1,5 @@
 #include <gpunn/error.hpp>
+#include <gpunn/version.hpp>
 
 #include <array>
 #include <cstdio>
@@ -34,6 +35,7 @@ TEST_CASE("a checkpoint comes back as it was saved") {
   SECTION("with nothing in it") {
     saved = {};
     saved.created = "x";
+    saved.gpunn_version = "y";
   }
   SECTION("every type, ranks 0 to 8, empty tensors") {
     for (const DType dtype : {DType::f32, DType::bf16, DType::f16, DType::f64, DType::i32, DType::i64, DType::u8}) {
@@ -67,12 +69,15 @@ TEST_CASE("a checkpoint comes back as it was saved") {
   }
 }
 
-TEST_CASE("a checkpoint without a time of creation gets the present one") {
+TEST_CASE("a checkpoint without a time of creation and a version gets the present ones") {
   const Folder folder;
   Checkpoint saved = small_checkpoint();
   saved.created.clear();
+  saved.gpunn_version.clear();
   save_checkpoint(folder / "last.h5", saved);
-  const std::string created = load_checkpoint(folder / "last.h5").created;
+  const Checkpoint loaded = load_checkpoint(folder / "last.h5");
+  CHECK(loaded.gpunn_version == gpunn::version());
+  const std::string& created = loaded.created;
   REQUIRE(created.size() == 20);
   CHECK(created[10] == 'T');
   CHECK(created.back() == 'Z');

@@ -1,6 +1,7 @@
 // Small experiments for the training tests, and folders that go away with the test.
 #pragma once
 
+#include <gpunn/data.hpp>
 #include <gpunn/experiment.hpp>
 #include <gpunn/training.hpp>
 

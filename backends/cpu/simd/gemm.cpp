@@ -50,6 +50,12 @@ static void tile(const GemmTile& t) {
 #pragma GCC unroll 4
     for (int v = 0; v < vectors; ++v) sum[i][v] = zero();
   }
+  // c comes from afar while the products are summed.
+#pragma GCC unroll 16
+  for (int i = 0; i < rows; ++i) {
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v) __builtin_prefetch(t.c + i * t.c_row + v * kLanes, 1);
+  }
   const float* a = t.a;
   const float* b = t.b;
   const int64_t a_stride = t.a_stride;

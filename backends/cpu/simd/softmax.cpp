@@ -4,6 +4,7 @@
 
 #include "simd/exp.hpp"
 #include "simd/maximum.hpp"
+#include "simd/sum.hpp"
 
 namespace gpunn::cpu {
 namespace {
@@ -17,13 +18,6 @@ inline int64_t rows_per_block(int64_t columns) { return columns >= kBlock ? 1 : 
 void exp_n(const float* x, float* y, int64_t n) {
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) y[i] = exp_f32(x[i]);
-}
-
-inline float sum_of(const float* x, int64_t n) {
-  float sum = 0.0F;
-#pragma omp simd reduction(+ : sum)
-  for (int64_t i = 0; i < n; ++i) sum += x[i];
-  return sum;
 }
 
 void softmax(const float* x, float* y, int64_t rows, int64_t columns) {

@@ -1,0 +1,63 @@
+// The accuracy that the shipped experiments must reach, on real data where it is there.
+#include <cstdlib>
+
+#include "catch.hpp"
+#include "training/fixtures.hpp"
+
+using namespace gpunn;
+using namespace gpunn::testing;
+
+namespace {
+
+bool have_mnist() {
+  const auto data = std::filesystem::path(GPUNN_SOURCE_DIR) / ".." / "shared" / "data";
+  if (std::getenv("GPUNN_DATA_DIR") == nullptr && std::filesystem::exists(data)) {
+    setenv("GPUNN_DATA_DIR", data.c_str(), 1);
+  }
+  for (const DatasetInfo& info : list_datasets()) {
+    if (info.name == "mnist") return !info.found.empty();
+  }
+  return false;
+}
+
+double best_accuracy(const std::string& name, const std::filesystem::path& runs, const char* seed) {
+  const Experiment experiment =
+      load_experiment(experiment_file(name), {{"backend", "cpu"}, {"runs", runs.string()}, {"training.seed", seed}});
+  CHECK(experiment.epochs <= 10);
+  return train(experiment).best_metric;
+}
+
+}  // namespace
+
+TEST_CASE("LeNet-5 reaches 99.0 % on MNIST within 10 epochs on each of three seeds", "[long]") {
+  if (!have_mnist()) {
+    WARN("no MNIST here: set GPUNN_DATA_DIR; nothing was tested");
+    return;
+  }
+  const TemporaryFolder folder;
+  for (const char* seed : {"1", "2", "3"}) {
+    const double accuracy = best_accuracy("lenet_mnist", folder.path(), seed);
+    WARN("LeNet-5, MNIST, seed " << seed << ": " << 100 * accuracy << " %");
+    CHECK(accuracy >= 0.990);
+  }
+}
+
+TEST_CASE("the MLP reaches 97.9 % on MNIST within 10 epochs on each of three seeds", "[long]") {
+  if (!have_mnist()) {
+    WARN("no MNIST here: set GPUNN_DATA_DIR; nothing was tested");
+    return;
+  }
+  const TemporaryFolder folder;
+  for (const char* seed : {"1", "2", "3"}) {
+    const double accuracy = best_accuracy("mlp_mnist", folder.path(), seed);
+    WARN("MLP, MNIST, seed " << seed << ": " << 100 * accuracy << " %");
+    CHECK(accuracy >= 0.979);
+  }
+}
+
+TEST_CASE("LeNet-5 reaches 97 % on the drawn digits", "[long]") {
+  const TemporaryFolder folder;
+  const double accuracy = best_accuracy("lenet_digits", folder.path(), "1");
+  WARN("LeNet-5, digits: " << 100 * accuracy << " %");
+  CHECK(accuracy >= 0.97);
+}
