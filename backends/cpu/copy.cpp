@@ -1,5 +1,6 @@
 #include "copy.hpp"
 
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -19,7 +20,7 @@ To convert(From value) {
     const From beyond = std::numeric_limits<To>::digits == 63   ? From(9223372036854775808.0)
                         : std::numeric_limits<To>::digits == 31 ? From(2147483648.0)
                                                                 : From(256.0);
-    if (value != value) return 0;
+    if (std::isnan(value)) return 0;
     if (value >= beyond) return std::numeric_limits<To>::max();
     if (value <= From(std::numeric_limits<To>::min())) return std::numeric_limits<To>::min();
     return static_cast<To>(value);

@@ -49,7 +49,7 @@ class Gemm {
   const GemmKernels* kernels_;
   int threads_;
   int64_t m_, n_, k_;  // of the product as computed: where `swapped_`, of its transpose
-  Strides a_, b_;
+  Strides a_{}, b_{};
   bool dots_;
   bool swapped_;
   bool a_in_place_;

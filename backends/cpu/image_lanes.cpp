@@ -17,7 +17,7 @@ double filled(int64_t batch, int64_t lanes, int64_t targets, int64_t strips, int
 }  // namespace
 
 ImageLanes::ImageLanes(int64_t images, int64_t width, int64_t targets, int64_t target_step, int64_t per_target)
-    : batch(images), lanes(width), strips(1) {
+    : batch(images), lanes(width) {
   const auto rows_of = [&](int64_t n) { return divide_up(divide_up(targets, n), target_step) * target_step; };
   strip_targets = rows_of(1);
   // Each strip loads its neighbours' edges as well, so that more strips must gain something.

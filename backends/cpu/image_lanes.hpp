@@ -15,7 +15,7 @@ struct ImageLanes {
 
   int64_t batch;
   int64_t lanes;
-  int64_t strips;
+  int64_t strips = 1;
   int64_t strip_targets;  // rows of a strip, a multiple of the step of its classes
   int64_t strip_sources;  // the source rows from one strip's start to the next one's
   int64_t blocks;

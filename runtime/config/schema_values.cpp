@@ -11,7 +11,7 @@ namespace {
 
 using Kind = YamlNode::Kind;
 
-std::string with_range(std::string what, const Range& range) {
+std::string with_range(const std::string& what, const Range& range) {
   const std::string text = range.text();
   return text.empty() ? what : what + (text.starts_with("at") ? " of " : " ") + text;
 }

@@ -97,7 +97,7 @@ std::vector<double> log_softmax_backward_scale(const Evaluation& e, std::size_t 
 }
 
 std::vector<double> cross_entropy_scale(const Evaluation& e, std::size_t output) {
-  const std::vector<double> of_logp = log_softmax_scale(e, 1);
+  std::vector<double> of_logp = log_softmax_scale(e, 1);
   if (output == 1) return of_logp;
   const TensorType& type = e.inputs.at(0).type;
   std::vector<double> scale;

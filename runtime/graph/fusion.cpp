@@ -26,9 +26,8 @@ class Fusion {
         if (graph.root(output) != output) readers_[index(graph.root(output))].push_back(n);
       }
     }
-    for (std::size_t v = 0; v < graph.values().size(); ++v) {
-      const ValueId base = graph.values()[v].view_of;
-      if (base != kNoValue) readers_[index(base)].push_back(kView);
+    for (const Value& value : graph.values()) {
+      if (value.view_of != kNoValue) readers_[index(value.view_of)].push_back(kView);
     }
   }
 

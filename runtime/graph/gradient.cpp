@@ -3,6 +3,7 @@
 #include <gpunn/error.hpp>
 #include <gpunn/ops.h>
 
+#include <ranges>
 #include <set>
 
 #include "graph/op_info.hpp"
@@ -76,15 +77,15 @@ std::vector<ValueId> add_gradients(Graph& graph, ValueId loss, const std::vector
   const gpunn_fill_attrs one{.struct_size = 0, .dtype = GPUNN_F32, .rank = 0, .reserved = 0, .dim = {}, .value = 1.0};
   differentiation.accumulate(loss, graph.add1(GPUNN_OP_FILL, "loss.gradient", Attributes::of(one), {}));
 
-  for (auto node = forward.rbegin(); node != forward.rend(); ++node) {
-    GradientContext context(differentiation, *node);
+  for (const Node& node : std::ranges::reverse_view(forward)) {
+    GradientContext context(differentiation, node);
     if (context.output_gradient(0) == kNoValue) continue;
     bool wanted = false;
-    for (std::size_t i = 0; i < node->inputs.size(); ++i) wanted = wanted || context.wants(i);
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) wanted = wanted || context.wants(i);
     if (!wanted) continue;
-    const OpInfo& info = op_info(node->op);
+    const OpInfo& info = op_info(node.op);
     if (info.gradient == nullptr) {
-      throw Error("'" + node->name + "': " + std::string(info.name) +
+      throw Error("'" + node.name + "': " + std::string(info.name) +
                   " has no gradient, so nothing before it can train");
     }
     info.gradient(context);

@@ -29,7 +29,7 @@ OwnFolder own_folder() {
   const fs::path library = info.dli_fname;
   // The main program's name is argv[0], which need not be a path at all.
   if (fs::equivalent(library, program, ignored) || !fs::exists(library, ignored)) return {program.parent_path(), true};
-  return {fs::absolute(library, ignored).parent_path(), false};
+  return {fs::absolute(library, ignored).lexically_normal().parent_path(), false};
 }
 
 class Collector {
@@ -107,9 +107,6 @@ std::vector<Candidate> discover(const std::vector<fs::path>& extra) {
       collector.add_folder((own.folder / "../lib/gpunn").lexically_normal(), false);
     }
   }
-#ifdef GPUNN_INSTALL_PLUGIN_DIR
-  collector.add_folder(GPUNN_INSTALL_PLUGIN_DIR, false);
-#endif
   return collector.take();
 }
 

@@ -74,7 +74,8 @@ void Session::save_state(storage::Checkpoint& checkpoint) {
   totals.name = kTotals;
   totals.type = {DType::f64, {4}};
   totals.values = variables_->read(variable::kTotals);
-  checkpoint.state.assign(1, std::move(totals));
+  checkpoint.state.clear();
+  checkpoint.state.push_back(std::move(totals));
   const int64_t done = step();
   // The sampler, the schedule and all random numbers are functions of the step; they are named so that a reader of the
   // file need not know.

@@ -29,8 +29,8 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 }  // namespace
 
-Trainer::Trainer(Session& session, RunFolder folder, const RunOptions& options)
-    : session_(session), folder_(std::move(folder)), options_(options) {
+Trainer::Trainer(Session& session, RunFolder folder, RunOptions options)
+    : session_(session), folder_(std::move(folder)), options_(std::move(options)) {
   result_.backend = session_.backend().name();
   session_.training();
   const Dataset& data = session_.dataset();

@@ -12,7 +12,7 @@ namespace gpunn::training {
 // One run: epochs of steps, validation, checkpoints, records.
 class Trainer {
  public:
-  Trainer(Session& session, RunFolder folder, const RunOptions& options);
+  Trainer(Session& session, RunFolder folder, RunOptions options);
 
   // From the session's present state, with no checkpoint yet.
   void begin();

@@ -31,10 +31,10 @@ typedef int32_t gpunn_status;
 enum {
   GPUNN_OK = 0,
   GPUNN_INVALID_ARGUMENT = 1,
-  GPUNN_UNSUPPORTED = 2,   /* a valid request that this backend does not serve */
+  GPUNN_UNSUPPORTED = 2, /* a valid request that this backend does not serve */
   GPUNN_OUT_OF_MEMORY = 3,
-  GPUNN_NO_DEVICE = 4,     /* no driver, or no usable device */
-  GPUNN_DEVICE_LOST = 5,   /* the device can't be used any more in this process */
+  GPUNN_NO_DEVICE = 4,   /* no driver, or no usable device */
+  GPUNN_DEVICE_LOST = 5, /* the device can't be used any more in this process */
   GPUNN_INTERNAL = 6
 };
 
@@ -45,15 +45,7 @@ typedef struct gpunn_error {
 } gpunn_error;
 
 /* Values of gpunn_tensor.dtype. */
-enum {
-  GPUNN_F32 = 0,
-  GPUNN_BF16 = 1,
-  GPUNN_F16 = 2,
-  GPUNN_F64 = 3,
-  GPUNN_I32 = 4,
-  GPUNN_I64 = 5,
-  GPUNN_U8 = 6
-};
+enum { GPUNN_F32 = 0, GPUNN_BF16 = 1, GPUNN_F16 = 2, GPUNN_F64 = 3, GPUNN_I32 = 4, GPUNN_I64 = 5, GPUNN_U8 = 6 };
 
 enum { GPUNN_MAX_RANK = 8 };
 
@@ -63,7 +55,7 @@ typedef struct gpunn_tensor {
   int32_t dtype;
   int32_t rank;
   uint32_t reserved;
-  void *data;
+  void* data;
   int64_t dim[8];
   int64_t stride[8]; /* in elements */
 } gpunn_tensor;
@@ -76,7 +68,7 @@ typedef struct gpunn_graph gpunn_graph;
 
 /* Values of the level of gpunn_log_fn. */
 enum { GPUNN_LOG_DEBUG = 0, GPUNN_LOG_INFO = 1, GPUNN_LOG_WARNING = 2 };
-typedef void (*gpunn_log_fn)(void *context, int32_t level, const char *message);
+typedef void (*gpunn_log_fn)(void* context, int32_t level, const char* message);
 
 typedef struct gpunn_device_options {
   uint32_t struct_size;
@@ -84,7 +76,7 @@ typedef struct gpunn_device_options {
   int32_t host_threads; /* threads for work on the host; 0: the backend's choice */
   int32_t reserved;
   gpunn_log_fn log; /* may be NULL */
-  void *log_context;
+  void* log_context;
 } gpunn_device_options;
 
 typedef struct gpunn_device_info {
@@ -116,12 +108,12 @@ enum { GPUNN_OP_REQUIRE_DETERMINISTIC = 1 };
  * attributes each op has. Arrays hold pointers, so that gpunn_tensor can grow. */
 typedef struct gpunn_op_desc {
   uint32_t struct_size;
-  int32_t op; /* an id of ops.h */
-  const void *attrs; /* the op's attribute struct, or NULL where it has none */
+  int32_t op;        /* an id of ops.h */
+  const void* attrs; /* the op's attribute struct, or NULL where it has none */
   uint32_t n_inputs;
   uint32_t n_outputs;
-  const gpunn_tensor *const *inputs;
-  const gpunn_tensor *const *outputs;
+  const gpunn_tensor* const* inputs;
+  const gpunn_tensor* const* outputs;
   int32_t precision;
   uint32_t flags;
 } gpunn_op_desc;
@@ -146,9 +138,9 @@ typedef struct gpunn_op_args {
   uint32_t n_inputs;
   uint32_t n_outputs;
   uint32_t reserved;
-  const gpunn_tensor *const *inputs;
-  const gpunn_tensor *const *outputs;
-  void *workspace; /* of the size that op_query asked for, aligned as device memory is; its content is undefined */
+  const gpunn_tensor* const* inputs;
+  const gpunn_tensor* const* outputs;
+  void* workspace; /* of the size that op_query asked for, aligned as device memory is; its content is undefined */
   uint64_t workspace_bytes;
 } gpunn_op_args;
 
@@ -157,69 +149,67 @@ typedef struct gpunn_plugin {
   uint16_t abi_major;
   uint16_t abi_minor;
 
-  const char *name;    /* [a-z0-9_]+, what the user writes after --backend */
-  const char *version; /* of the plugin */
-  const char *build;   /* compiler, libraries, architectures: free text */
+  const char* name;    /* [a-z0-9_]+, what the user writes after --backend */
+  const char* version; /* of the plugin */
+  const char* build;   /* compiler, libraries, architectures: free text */
   /* The plugin that runs what this one does not implement, on the same device, memory and streams; NULL for none. An
    * overlay gets its streams through stream_wrap and its memory from its base. */
-  const char *base;
+  const char* base;
   int32_t priority; /* `--backend auto` takes the working plugin with the largest */
   int32_t reserved;
 
   /* First contact with a driver. GPUNN_NO_DEVICE, with the reason, where there is nothing to run on. */
-  gpunn_status (*probe)(int32_t *device_count, gpunn_error *error);
+  gpunn_status (*probe)(int32_t* device_count, gpunn_error* error);
 
-  gpunn_status (*device_open)(const gpunn_device_options *options, gpunn_device **device, gpunn_error *error);
-  void (*device_close)(gpunn_device *device);
-  gpunn_status (*device_info)(gpunn_device *device, gpunn_device_info *info, gpunn_error *error);
+  gpunn_status (*device_open)(const gpunn_device_options* options, gpunn_device** device, gpunn_error* error);
+  void (*device_close)(gpunn_device* device);
+  gpunn_status (*device_info)(gpunn_device* device, gpunn_device_info* info, gpunn_error* error);
 
-  gpunn_status (*memory_alloc)(gpunn_device *device, int32_t kind, uint64_t bytes, void **data, gpunn_error *error);
-  void (*memory_free)(gpunn_device *device, int32_t kind, void *data);
+  gpunn_status (*memory_alloc)(gpunn_device* device, int32_t kind, uint64_t bytes, void** data, gpunn_error* error);
+  void (*memory_free)(gpunn_device* device, int32_t kind, void* data);
   /* Copies and fills are ordered on the stream; host memory must stay valid until they are done. */
-  gpunn_status (*copy)(gpunn_stream *stream, void *destination, const void *source, uint64_t bytes, int32_t direction,
-                       gpunn_error *error);
-  gpunn_status (*fill)(gpunn_stream *stream, void *destination, uint8_t value, uint64_t bytes, gpunn_error *error);
+  gpunn_status (*copy)(gpunn_stream* stream, void* destination, const void* source, uint64_t bytes, int32_t direction,
+                       gpunn_error* error);
+  gpunn_status (*fill)(gpunn_stream* stream, void* destination, uint8_t value, uint64_t bytes, gpunn_error* error);
 
-  gpunn_status (*stream_create)(gpunn_device *device, gpunn_stream **stream, gpunn_error *error);
+  gpunn_status (*stream_create)(gpunn_device* device, gpunn_stream** stream, gpunn_error* error);
   /* Takes a native handle (a cudaStream_t; on the host, NULL) of another plugin in the same memory domain. Destroying
    * the wrapper leaves the native stream alone. */
-  gpunn_status (*stream_wrap)(gpunn_device *device, void *native, gpunn_stream **stream, gpunn_error *error);
-  void *(*stream_native)(gpunn_stream *stream);
-  gpunn_status (*stream_sync)(gpunn_stream *stream, gpunn_error *error);
-  void (*stream_destroy)(gpunn_stream *stream);
+  gpunn_status (*stream_wrap)(gpunn_device* device, void* native, gpunn_stream** stream, gpunn_error* error);
+  void* (*stream_native)(gpunn_stream* stream);
+  gpunn_status (*stream_sync)(gpunn_stream* stream, gpunn_error* error);
+  void (*stream_destroy)(gpunn_stream* stream);
 
-  gpunn_status (*event_create)(gpunn_device *device, gpunn_event **event, gpunn_error *error);
-  gpunn_status (*event_record)(gpunn_event *event, gpunn_stream *stream, gpunn_error *error);
-  gpunn_status (*event_wait)(gpunn_stream *stream, gpunn_event *event, gpunn_error *error);
-  gpunn_status (*event_sync)(gpunn_event *event, gpunn_error *error);
+  gpunn_status (*event_create)(gpunn_device* device, gpunn_event** event, gpunn_error* error);
+  gpunn_status (*event_record)(gpunn_event* event, gpunn_stream* stream, gpunn_error* error);
+  gpunn_status (*event_wait)(gpunn_stream* stream, gpunn_event* event, gpunn_error* error);
+  gpunn_status (*event_sync)(gpunn_event* event, gpunn_error* error);
   /* Milliseconds between two recorded and reached events. */
-  gpunn_status (*event_elapsed)(gpunn_event *start, gpunn_event *stop, float *milliseconds, gpunn_error *error);
-  void (*event_destroy)(gpunn_event *event);
+  gpunn_status (*event_elapsed)(gpunn_event* start, gpunn_event* stop, float* milliseconds, gpunn_error* error);
+  void (*event_destroy)(gpunn_event* event);
 
   /* Whether an op is served at these shapes and types. Cheap, and free of side effects. */
-  gpunn_status (*op_query)(gpunn_device *device, const gpunn_op_desc *desc, gpunn_op_support *support,
-                           gpunn_error *error);
+  gpunn_status (*op_query)(gpunn_device* device, const gpunn_op_desc* desc, gpunn_op_support* support,
+                           gpunn_error* error);
   /* Plans, and may autotune on scratch memory of its own. desc is valid during the call only. */
-  gpunn_status (*op_create)(gpunn_device *device, const gpunn_op_desc *desc, gpunn_kernel **kernel,
-                            gpunn_error *error);
+  gpunn_status (*op_create)(gpunn_device* device, const gpunn_op_desc* desc, gpunn_kernel** kernel, gpunn_error* error);
   /* Puts the op on the stream and returns; never synchronises, allocates or reads device memory on the host. Tensors
    * have the types and strides of op_create. */
-  gpunn_status (*op_enqueue)(gpunn_kernel *kernel, gpunn_stream *stream, const gpunn_op_args *args,
-                             gpunn_error *error);
-  void (*op_free)(gpunn_kernel *kernel);
+  gpunn_status (*op_enqueue)(gpunn_kernel* kernel, gpunn_stream* stream, const gpunn_op_args* args, gpunn_error* error);
+  void (*op_free)(gpunn_kernel* kernel);
 
   /* Called once, after every device is closed and before main returns. The library is never unloaded. */
   void (*shutdown)(void);
 
   /* Optional from here on: NULL, or beyond struct_size, where the plugin has no such thing. */
 
-  gpunn_status (*capture_begin)(gpunn_stream *stream, gpunn_error *error);
-  gpunn_status (*capture_end)(gpunn_stream *stream, gpunn_graph **graph, gpunn_error *error);
-  gpunn_status (*graph_launch)(gpunn_graph *graph, gpunn_stream *stream, gpunn_error *error);
-  void (*graph_free)(gpunn_graph *graph);
+  gpunn_status (*capture_begin)(gpunn_stream* stream, gpunn_error* error);
+  gpunn_status (*capture_end)(gpunn_stream* stream, gpunn_graph** graph, gpunn_error* error);
+  gpunn_status (*graph_launch)(gpunn_graph* graph, gpunn_stream* stream, gpunn_error* error);
+  void (*graph_free)(gpunn_graph* graph);
 
   /* A table of a name and layout agreed on elsewhere, or NULL. */
-  const void *(*extension)(const char *name);
+  const void* (*extension)(const char* name);
 } gpunn_plugin;
 
 #if defined(_WIN32)
@@ -230,8 +220,8 @@ typedef struct gpunn_plugin {
 
 /* The one exported symbol. Pure: touches no driver, starts no thread. Returns NULL where the plugin can't serve a host
  * of this version. */
-typedef const gpunn_plugin *(*gpunn_plugin_query_v1_fn)(uint16_t host_major, uint16_t host_minor);
-GPUNN_EXPORT const gpunn_plugin *gpunn_plugin_query_v1(uint16_t host_major, uint16_t host_minor);
+typedef const gpunn_plugin* (*gpunn_plugin_query_v1_fn)(uint16_t host_major, uint16_t host_minor);
+GPUNN_EXPORT const gpunn_plugin* gpunn_plugin_query_v1(uint16_t host_major, uint16_t host_minor);
 
 #ifdef __cplusplus
 }

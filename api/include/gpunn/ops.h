@@ -116,11 +116,7 @@ typedef enum gpunn_op {
 typedef enum gpunn_activation { GPUNN_ACTIVATION_NONE = 0, GPUNN_ACTIVATION_RELU = 1 } gpunn_activation;
 
 /* Values of gpunn_reduce_attrs.kind. */
-typedef enum gpunn_reduction {
-  GPUNN_REDUCE_SUM = 0,
-  GPUNN_REDUCE_MEAN = 1,
-  GPUNN_REDUCE_MAX = 2
-} gpunn_reduction;
+typedef enum gpunn_reduction { GPUNN_REDUCE_SUM = 0, GPUNN_REDUCE_MEAN = 1, GPUNN_REDUCE_MAX = 2 } gpunn_reduction;
 
 typedef struct gpunn_scale_attrs {
   uint32_t struct_size;

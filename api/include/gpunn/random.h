@@ -58,18 +58,14 @@ GPUNN_RANDOM_FN gpunn_random_words gpunn_philox(uint64_t seed, uint64_t stream, 
 }
 
 /* The first block of a tensor of n elements at counter value c. */
-GPUNN_RANDOM_FN uint64_t gpunn_random_block(int64_t c, int64_t n) {
-  return (uint64_t)c * (((uint64_t)n + 3) / 4);
-}
+GPUNN_RANDOM_FN uint64_t gpunn_random_block(int64_t c, int64_t n) { return (uint64_t)c * (((uint64_t)n + 3) / 4); }
 
 /* A word as a float in [0, 1), on a grid of 2^-24. */
 GPUNN_RANDOM_FN float gpunn_random_unit(uint32_t word) { return (float)(word >> 8) * 5.9604644775390625e-8f; }
 
 /* A word as a float in (0, 1], for logarithms. A pair of normal numbers is sqrt(-2 ln u1) * { cos, sin }(2 pi u2) with
  * u1 = gpunn_random_positive(word 0 or 2) and u2 = gpunn_random_unit(word 1 or 3) (Box and Muller, 1958). */
-GPUNN_RANDOM_FN float gpunn_random_positive(uint32_t word) {
-  return (float)((word >> 8) + 1) * 5.9604644775390625e-8f;
-}
+GPUNN_RANDOM_FN float gpunn_random_positive(uint32_t word) { return (float)((word >> 8) + 1) * 5.9604644775390625e-8f; }
 
 /* An element is dropped with probability p if its word >> 8 is below this. */
 GPUNN_RANDOM_FN uint32_t gpunn_dropout_threshold(float p) { return (uint32_t)(p * 16777216.0f); }

@@ -34,7 +34,7 @@ inline void philox(Counters& c, uint64_t seed) {
 }
 
 void words(uint64_t seed, uint64_t stream, uint64_t block, uint32_t* out, int64_t n) {
-  Counters c;
+  Counters c{};
   uint32_t tail[4 * kLanes];
   while (n > 0) {
 #pragma omp simd
@@ -83,7 +83,7 @@ struct Feistel {
 
 // to ^= f(from) for the round function f.
 inline void feistel_round(const Feistel& net, uint32_t round, const uint32_t* from, uint32_t* to, uint32_t mask) {
-  Counters c;
+  Counters c{};
 #pragma omp simd
   for (int i = 0; i < kLanes; ++i) {
     c.word[0][i] = from[i];

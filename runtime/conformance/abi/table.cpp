@@ -139,7 +139,10 @@ void check_short_error(const RawChain& chain) {
   error.struct_size = offsetof(gpunn_error, message) + 8;
   gpunn_device* opened = nullptr;
   const gpunn_status status = device.table().device_open(&options, &opened, &error);
-  if (status == GPUNN_OK) return;  // another check's subject
+  if (status == GPUNN_OK) {  // another check's subject
+    if (opened != nullptr) device.table().device_close(opened);
+    return;
+  }
   demand(std::memchr(error.message, '\0', 8) != nullptr, "an error text without NUL at its end");
   for (std::size_t i = 8; i < sizeof(error.message); ++i) {
     demand(error.message[i] == 0x5A, "the error text went beyond the caller's struct_size");

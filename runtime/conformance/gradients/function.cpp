@@ -19,7 +19,8 @@ Generator apart(double gap) {
   return [gap](Random&, int64_t index) {
     constexpr int64_t kPrime = 10007;
     const int64_t mixed = (index * 4001 + 17) % kPrime;  // all different below kPrime elements
-    return gap * (static_cast<double>(mixed - kPrime / 2) + 0.5);
+    constexpr int64_t kMiddle = kPrime / 2;
+    return gap * (static_cast<double>(mixed - kMiddle) + 0.5);
   };
 }
 

@@ -73,10 +73,10 @@ struct OptimizerConfig {
 
 struct ScheduleConfig {
   ScheduleKind kind = ScheduleKind::constant;
-  double warmup_epochs = 0;     // linear from 0, in front of any
-  double step_epochs = 0;       // step: epochs between two drops
-  double gamma = 0.1;           // step: factor of a drop; exponential: lr0 * exp(-gamma * epoch)
-  double min_learning_rate = 0; // cosine's and one_cycle's end
+  double warmup_epochs = 0;      // linear from 0, in front of any
+  double step_epochs = 0;        // step: epochs between two drops
+  double gamma = 0.1;            // step: factor of a drop; exponential: lr0 * exp(-gamma * epoch)
+  double min_learning_rate = 0;  // cosine's and one_cycle's end
 };
 
 struct EarlyStoppingConfig {
@@ -86,8 +86,8 @@ struct EarlyStoppingConfig {
 };
 
 struct CheckpointConfig {
-  int64_t every_epochs = 1;  // 0: none but the last
-  int64_t every_steps = 0;   // more often than epochs; 0: no
+  int64_t every_epochs = 1;           // 0: none but the last
+  int64_t every_steps = 0;            // more often than epochs; 0: no
   Metric monitor = Metric::accuracy;  // what "best" means
 };
 

@@ -75,7 +75,8 @@ struct RunOptions {
 RunResult train(const Experiment& experiment, const RunOptions& options = {});
 
 // Goes on from last.h5 of a run folder, in the same folder.
-RunResult resume(const std::filesystem::path& run, const std::vector<Override>& overrides, const RunOptions& options = {});
+RunResult resume(const std::filesystem::path& run, const std::vector<Override>& overrides,
+                 const RunOptions& options = {});
 
 // Where a trained model is: a run folder (its best.h5, else last.h5) or a checkpoint file.
 struct TrainedModel {
