@@ -11,8 +11,9 @@ namespace gpunn::training {
 
 using graph::Storage;
 
-// A program with its kernels. Programs never run at the same time, so they share the arena; a larger one that comes
-// later replaces it, and programs bound to the old one are bound again when they are next used.
+// A program with its kernels. Programs never run at the same time, so they share the arena. It is sized for training
+// and evaluation at once; a prediction that needs more replaces it, and programs bound to the old one are bound again
+// when they are next used.
 struct Session::Bound {
   execution::CompiledProgram program;
   std::unique_ptr<execution::Executable> executable;
@@ -20,6 +21,9 @@ struct Session::Bound {
 };
 
 namespace {
+
+// 80 MB of learning rates.
+constexpr int64_t kMostSteps = 20'000'000;
 
 template <class T>
 std::span<const std::byte> bytes_of(const std::vector<T>& values) {
@@ -71,6 +75,12 @@ Session::Session(Experiment experiment)
   steps_per_epoch_ = data.drop_last ? rows / data.batch_size : (rows + data.batch_size - 1) / data.batch_size;
   total_steps_ = experiment_.epochs * steps_per_epoch_;
   if (experiment_.max_steps > 0) total_steps_ = std::min(total_steps_, experiment_.max_steps);
+  if (total_steps_ > kMostSteps) {
+    throw Error(experiment_.file.string() + ": " + std::to_string(experiment_.epochs) + " epochs of " +
+                    std::to_string(steps_per_epoch_) + " steps are more than the " + std::to_string(kMostSteps) +
+                    " steps that a learning-rate table holds; lower training.epochs or set training.max_steps",
+                ExitCode::usage);
+  }
   rates_ = learning_rates(experiment_, steps_per_epoch_, total_steps_);
 
   backend_ =
@@ -175,9 +185,20 @@ Session::Bound& Session::training_bound() {
     variables_->create(variable::kLearningRates, {DType::f32, {static_cast<int64_t>(rates_.size())}}, Storage::state);
     variables_->write(variable::kLearningRates, bytes_of(rates_));
     training_ = bind(training_program(context(), train_split_));
+    arena(std::max(training_->program.plan.arena_bytes, evaluation_bound().program.plan.arena_bytes));
     ready(*training_);
   }
   return *training_;
+}
+
+int64_t Session::evaluation_batch() const {
+  const DataConfig& data = experiment_.data;
+  return std::min(data.eval_batch_size > 0 ? data.eval_batch_size : data.batch_size, test_split_.rows());
+}
+
+Session::Bound& Session::evaluation_bound() {
+  if (evaluation_ == nullptr) evaluation_ = bind(evaluation_program(context(), test_split_, evaluation_batch()));
+  return *evaluation_;
 }
 
 const execution::CompiledProgram& Session::training() { return training_bound().program; }
@@ -208,11 +229,8 @@ std::optional<double> Session::first_non_finite(graph::ValueId id) {
 
 EvalReport Session::evaluate() {
   const auto start = std::chrono::steady_clock::now();
-  const int64_t batch =
-      std::min(experiment_.data.eval_batch_size > 0 ? experiment_.data.eval_batch_size : experiment_.data.batch_size,
-               test_split_.rows());
-  if (evaluation_ == nullptr) evaluation_ = bind(evaluation_program(context(), test_split_, batch));
-  execution::Executable& executable = ready(*evaluation_);
+  const int64_t batch = evaluation_batch();
+  execution::Executable& executable = ready(evaluation_bound());
   write_scalar<int64_t>(*variables_, variable::kEvalStep, 0);
   variables_->write(variable::kEvalTotals, bytes_of(std::vector<double>(4, 0.0)));
   const int64_t batches = (test_split_.rows() + batch - 1) / batch;

@@ -77,6 +77,8 @@ class Session {
   std::unique_ptr<Bound> bind(graph::Graph program);
   execution::Executable& ready(Bound& bound);
   Bound& training_bound();
+  Bound& evaluation_bound();
+  int64_t evaluation_batch() const;
   void* arena(uint64_t bytes);
   void upload(const SplitType& type, const Split& split);
   void initialise_parameters();

@@ -13,33 +13,14 @@
 #include <unistd.h>
 
 #include "catch.hpp"
+#include "temporary_folder.hpp"
 
 using namespace gpunn;
 namespace fs = std::filesystem;
 
 namespace {
 
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string pattern = (fs::temp_directory_path() / "gpunn-files-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp");
-    path_ = pattern;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  fs::path operator/(const char* name) const { return path_ / name; }
-  std::size_t count() const {
-    return static_cast<std::size_t>(std::distance(fs::directory_iterator(path_), fs::directory_iterator()));
-  }
-
- private:
-  fs::path path_;
-};
+using gpunn::testing::TemporaryFolder;
 
 // Files of this process can't grow beyond so many bytes: a disk that fills up.
 class FileSizeLimit {

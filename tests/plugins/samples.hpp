@@ -15,6 +15,7 @@
 
 #include "plugins/plugin.hpp"
 #include "samples/control.hpp"
+#include "temporary_folder.hpp"
 
 namespace samples {
 
@@ -57,25 +58,7 @@ void set(char (&to)[N], const std::string& text) {
   to[std::min(text.size(), N - 1)] = '\0';
 }
 
-// A folder that is gone afterwards.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "gpunn_plugins_XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    path_ = std::filesystem::canonical(pattern);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
+using gpunn::testing::TemporaryFolder;
 
 // An environment variable, for a while.
 class Environment {

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "storage/checkpoint.hpp"
+#include "temporary_folder.hpp"
 
 namespace storage_test {
 
@@ -19,26 +20,7 @@ using gpunn::Shape;
 using gpunn::storage::Checkpoint;
 using gpunn::storage::StoredTensor;
 
-class Folder {
- public:
-  Folder() {
-    std::string pattern = (fs::temp_directory_path() / "gpunn-storage-XXXXXX").string();
-    path_ = ::mkdtemp(pattern.data());
-  }
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  fs::path operator/(const std::string& name) const { return path_ / name; }
-  std::size_t files() const {
-    return static_cast<std::size_t>(std::distance(fs::directory_iterator(path_), fs::directory_iterator()));
-  }
-
- private:
-  fs::path path_;
-};
+using Folder = gpunn::testing::TemporaryFolder;
 
 // Bytes that differ from place to place and from seed to seed.
 inline StoredTensor tensor(const std::string& name, DType dtype, const Shape& shape, unsigned seed = 1) {

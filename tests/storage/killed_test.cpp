@@ -79,7 +79,7 @@ TEST_CASE("a full disk leaves the checkpoint before, and the next save works") {
     } catch (const gpunn::Error& error) {
       if (std::string(error.what()).find("last.h5") == std::string::npos) return failed_otherwise;
     }
-    if (folder.files() != 1 || !same(load_checkpoint(file), before)) return lost_the_old;
+    if (folder.count() != 1 || !same(load_checkpoint(file), before)) return lost_the_old;
     // In the same process, now that there is space again.
     size.rlim_cur = unlimited;
     ::setrlimit(RLIMIT_FSIZE, &size);
@@ -88,14 +88,14 @@ TEST_CASE("a full disk leaves the checkpoint before, and the next save works") {
   });
   INFO("limit " << limit);
   CHECK(outcome == failed_clearly);
-  CHECK(folder.files() == 1);
+  CHECK(folder.count() == 1);
   CHECK(same(load_checkpoint(file), large_checkpoint(3)));
 }
 
 TEST_CASE("a folder that can't be written in keeps its checkpoint") {
   const Folder folder;
   CHECK_THROWS_WITH(save_checkpoint(folder / "no such folder/last.h5", small_checkpoint()), Contains("last.h5"));
-  CHECK(folder.files() == 0);
+  CHECK(folder.count() == 0);
 }
 
 TEST_CASE("SIGKILL at any moment of a save leaves a loadable checkpoint") {
@@ -125,7 +125,7 @@ TEST_CASE("SIGKILL at any moment of a save leaves a loadable checkpoint") {
   }
   CHECK(seen.size() > 1);  // some saves did finish
   save_checkpoint(file, small_checkpoint());
-  CHECK(folder.files() == 1);  // what the killed ones left is gone
+  CHECK(folder.count() == 1);  // what the killed ones left is gone
 }
 
 TEST_CASE("temporary files of a living process are not touched") {

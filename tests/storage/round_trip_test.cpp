@@ -59,13 +59,13 @@ TEST_CASE("a checkpoint comes back as it was saved") {
   save_checkpoint(file, saved);
   const Checkpoint loaded = load_checkpoint(file);
   CHECK(same(loaded, saved));
-  CHECK(folder.files() == 1);
+  CHECK(folder.count() == 1);
 
   SECTION("and is replaced by the next one") {
     const Checkpoint next = small_checkpoint(9);
     save_checkpoint(file, next);
     CHECK(same(load_checkpoint(file), next));
-    CHECK(folder.files() == 1);
+    CHECK(folder.count() == 1);
   }
 }
 
@@ -168,5 +168,5 @@ TEST_CASE("what no checkpoint can hold is refused, and the file before it stays"
   }
   CHECK_THROWS_WITH(save_checkpoint(file, bad), Contains(expected) && Contains("last.h5"));
   CHECK(same(load_checkpoint(file), before));
-  CHECK(folder.files() == 1);
+  CHECK(folder.count() == 1);
 }

@@ -12,26 +12,9 @@
 #include <unistd.h>
 
 #include "storage/checkpoint.hpp"
+#include "temporary_folder.hpp"
 
 namespace gpunn::testing {
-
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "gpunn-test-XXXXXX").string();
-    path_ = mkdtemp(pattern.data());
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 inline std::filesystem::path experiment_file(const std::string& name) {
   return std::filesystem::path(GPUNN_SOURCE_DIR) / "experiments" / (name + ".yaml");

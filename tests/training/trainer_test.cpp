@@ -102,8 +102,28 @@ TEST_CASE("peak memory as planned is what is allocated") {
   training::Session session(small_lenet(folder.path()));
   session.train_step();
   CHECK(session.arena_bytes() == session.training().plan.arena_bytes);
+  session.evaluate();
+  CHECK(session.arena_bytes() == session.training().plan.arena_bytes);
   CHECK(session.backend().allocated_bytes() ==
         session.arena_bytes() + session.persistent_bytes() + session.data_bytes());
+}
+
+TEST_CASE("an evaluation batch larger than a training batch is planned for from the start") {
+  const TemporaryFolder folder;
+  training::Session session(small_lenet(folder.path(), {{"data.batch_size", "8"}, {"data.eval_batch_size", "200"}}));
+  session.train_step();
+  const uint64_t planned = session.arena_bytes();
+  CHECK(planned > session.training().plan.arena_bytes);
+  session.evaluate();
+  session.train_step();
+  CHECK(session.arena_bytes() == planned);
+}
+
+TEST_CASE("a training too long for a learning-rate table is refused") {
+  const TemporaryFolder folder;
+  CHECK_THROWS_WITH(
+      training::Session(small_mlp(folder.path(), {{"training.epochs", "1000000"}, {"data.batch_size", "4"}})),
+      Contains("steps that a learning-rate table holds"));
 }
 
 TEST_CASE("a steady step allocates nothing") {
