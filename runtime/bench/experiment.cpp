@@ -1,6 +1,7 @@
 #include <gpunn/bench.hpp>
 
 #include "bench/statistics.hpp"
+#include "graph/op_info.hpp"
 #include "training/session.hpp"
 
 namespace gpunn {
@@ -22,12 +23,13 @@ BenchReport bench_experiment(const Experiment& experiment, const BenchOptions& o
   };
   BenchReport report = bench::measure(sample, options, kStepsPerSample);
   report.what = measured.name;
+  report.notice = session.fallback_notice();
   report.backend = session.backend().name();
   report.images_per_second = static_cast<double>(measured.data.batch_size) / report.median_seconds;
   report.peak_bytes = session.arena_bytes() + session.persistent_bytes();
   double flops = 0;
   const graph::Graph& program = session.training().graph;
-  for (const graph::Node& node : program.nodes()) flops += bench::flops_of(program.signature(node));
+  for (const graph::Node& node : program.nodes()) flops += graph::flops_of(program.signature(node));
   report.gflops = flops / report.median_seconds * 1e-9;
   return report;
 }

@@ -1,4 +1,5 @@
 #include <gpunn/bench.hpp>
+#include <gpunn/ops.h>
 #include <gpunn/random.h>
 
 #include <algorithm>
@@ -16,19 +17,20 @@ namespace {
 using execution::Backend;
 using execution::Buffer;
 
-// Random numbers in [-1, 1): zeros would flatter a kernel.
-std::vector<float> random_values(int64_t count, uint64_t stream) {
+// Random numbers in [-1, 1), or [0, 1): zeros would flatter a kernel.
+std::vector<float> random_values(int64_t count, uint64_t stream, bool positive) {
   std::vector<float> values(static_cast<std::size_t>(count));
   for (std::size_t i = 0; i < values.size(); ++i) {
-    values[i] = 2 * gpunn_random_unit(gpunn_philox(1, stream, i / 4).word[i % 4]) - 1;
+    const float unit = gpunn_random_unit(gpunn_philox(1, stream, i / 4).word[i % 4]);
+    values[i] = positive ? unit : 2 * unit - 1;
   }
   return values;
 }
 
-Buffer filled(Backend& backend, const TensorType& type, uint64_t stream) {
+Buffer filled(Backend& backend, const TensorType& type, uint64_t stream, bool positive) {
   Buffer buffer = backend.allocate(type.bytes());
   if (type.dtype == DType::f32) {
-    const std::vector<float> values = random_values(type.elements(), stream);
+    const std::vector<float> values = random_values(type.elements(), stream, positive);
     backend.upload(buffer.data(), values.data(), type.bytes());
   } else {
     backend.fill(buffer.data(), 0, type.bytes());  // a counter
@@ -47,11 +49,13 @@ BenchReport bench_op(const std::string& op, const std::string& shape, const Benc
   execution::Kernel kernel = backend.create(signature, placement.level);
 
   const graph::OpInfo& info = graph::op_info(signature.op);
+  // An optimizer's second moments are squares.
+  const bool positive = signature.op == GPUNN_OP_ADAM_UPDATE || signature.op == GPUNN_OP_RMSPROP_UPDATE;
   std::vector<Buffer> buffers;
   std::vector<gpunn_tensor> inputs, outputs;
   double bytes = 0;
   for (const TensorType& type : signature.inputs) {
-    buffers.push_back(filled(backend, type, buffers.size()));
+    buffers.push_back(filled(backend, type, buffers.size(), positive));
     inputs.push_back(execution::abi_tensor(type, buffers.back().data()));
     bytes += static_cast<double>(type.bytes());
   }
@@ -62,14 +66,14 @@ BenchReport bench_op(const std::string& op, const std::string& shape, const Benc
     if (in_place >= 0) {
       outputs.push_back(inputs[static_cast<std::size_t>(in_place)]);
     } else {
-      buffers.push_back(filled(backend, type, buffers.size()));
+      buffers.push_back(filled(backend, type, buffers.size(), positive));
       outputs.push_back(execution::abi_tensor(type, buffers.back().data()));
     }
   }
   const Buffer workspace = placement.workspace_bytes > 0 ? backend.allocate(placement.workspace_bytes) : Buffer();
 
   // Enough runs a sample to be well above the clock's grain, however small the op.
-  const double flops = bench::flops_of(signature);
+  const double flops = graph::flops_of(signature);
   const int runs = static_cast<int>(std::clamp(2e7 / std::max(flops + bytes, 1.0), 1.0, 1000.0));
   const std::string what(info.name);
   const auto sample = [&] {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <map>
 #include <sstream>
 
@@ -32,8 +33,9 @@ struct Request {
 int64_t number(const Request& request, const std::string& text) {
   int64_t value = 0;
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (status != std::errc() || end != text.data() + text.size() || value < 0 || value > (int64_t{1} << 31)) {
-    bad(request, "numbers from 0 to 2^31 separated by 'x' or ','");
+  if (status != std::errc() || end != text.data() + text.size() || value < 0 ||
+      value > std::numeric_limits<int32_t>::max()) {
+    bad(request, "numbers from 0 to 2^31 - 1 separated by 'x' or ','");
   }
   return value;
 }

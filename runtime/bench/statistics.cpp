@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <chrono>
 
-#include "graph/op_info.hpp"
-
 namespace gpunn::bench {
 
 BenchReport measure(const std::function<void()>& sample, const BenchOptions& options, int runs) {
@@ -24,12 +22,6 @@ BenchReport measure(const std::function<void()>& sample, const BenchOptions& opt
   const std::size_t middle = seconds.size() / 2;
   report.median_seconds = seconds.size() % 2 == 1 ? seconds[middle] : 0.5 * (seconds[middle - 1] + seconds[middle]);
   return report;
-}
-
-double flops_of(const graph::OpSignature& signature) {
-  const graph::OpInfo& info = graph::op_info(signature.op);
-  if (info.flops != nullptr) return info.flops(signature);
-  return signature.outputs.empty() ? 0 : static_cast<double>(signature.outputs[0].elements());
 }
 
 }  // namespace gpunn::bench

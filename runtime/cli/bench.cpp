@@ -77,6 +77,7 @@ void add_bench(CommandLine& line) {
       const BenchReport report =
           op ? bench_op(what[1], what[2], options->bench)
              : bench_experiment(load_experiment(what[0], parse_settings(options->settings)), options->bench);
+      if (!report.notice.empty()) fmt::print(stderr, "{}\n", report.notice);
       if (line.json) {
         print_json(to_json(report));
       } else {

@@ -48,7 +48,8 @@ Json to_json(const PluginReport& report) {
 }
 
 Json to_json(const PlanReport& report) {
-  return {{"backend", report.backend},
+  return {{"notice", report.notice},
+          {"backend", report.backend},
           {"chain", report.chain},
           {"parameters", report.parameters},
           {"arena_bytes", report.arena_bytes},
@@ -73,6 +74,7 @@ Json to_json(const CheckReport& report) {
 Json to_json(const BenchReport& report) {
   return {{"what", report.what},
           {"backend", report.backend},
+          {"notice", report.notice},
           {"repeats", report.repeats},
           {"median_seconds", report.median_seconds},
           {"min_seconds", report.min_seconds},

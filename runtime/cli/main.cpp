@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <vector>
 
@@ -81,6 +82,10 @@ ExitCode run(int argc, char** argv) {
 }  // namespace gpunn::cli
 
 int main(int argc, char** argv) {
+  // A plugin's OpenMP team waits between two kernels. By default it spins for milliseconds on cores that other
+  // programs, or its own threads, need; this many spins cover the gaps of a step. libgomp reads it when a plugin brings
+  // it in.
+  setenv("GOMP_SPINCOUNT", "30000", 0);
   gpunn::ExitCode code = gpunn::ExitCode::failed;
   try {
     code = gpunn::cli::run(argc, argv);

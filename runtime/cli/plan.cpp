@@ -88,6 +88,7 @@ void add_plan(CommandLine& line) {
   verb->callback([&line, options] {
     line.action = [&line, options] {
       const PlanReport report = plan(options->load());
+      if (!report.notice.empty()) fmt::print(stderr, "{}\n", report.notice);
       if (line.json) {
         print_json(to_json(report));
       } else {

@@ -1,3 +1,4 @@
+#include <gpunn/error.hpp>
 #include <gpunn/tensor_type.hpp>
 
 namespace gpunn {
@@ -40,8 +41,14 @@ std::string_view name_of(DType type) {
 }
 
 int64_t element_count(const Shape& shape) {
+  // Far beyond any memory, and so small that a count times the size of an element can't wrap.
+  constexpr int64_t kMost = int64_t{1} << 56;
   int64_t count = 1;
-  for (const int64_t dim : shape) count *= dim;
+  for (const int64_t dim : shape) {
+    if (dim < 0 || __builtin_mul_overflow(count, dim, &count) || count > kMost) {
+      throw Error("a tensor of shape " + to_string(shape) + " is too large, or has a negative size", ExitCode::usage);
+    }
+  }
   return count;
 }
 

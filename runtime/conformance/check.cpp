@@ -169,6 +169,9 @@ CheckReport check(const CheckOptions& options) {
                              [&ops](int32_t op) { return ops.empty() || ops.contains(op); },
                              [&reporter](CheckCase result) { reporter(std::move(result)); }};
   for (const NamedSuite& suite : suites) suite.run(context);
+  if (report.cases.empty()) {
+    throw Error("no case is of the suites and ops asked for; without --suite all suites run", ExitCode::usage);
+  }
   return report;
 }
 

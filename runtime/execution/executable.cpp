@@ -189,7 +189,13 @@ Executable::Executable(Backend& backend, Variables& variables, const graph::Grap
                        void* arena)
     : impl_(std::make_unique<Impl>(backend, variables, graph, plan, arena)) {}
 
-Executable::~Executable() = default;
+Executable::~Executable() {
+  if (impl_ == nullptr) return;
+  try {
+    impl_->backend.synchronize();    // kernels are freed only when nothing uses them any more
+  } catch (const std::exception&) {  // a lost device uses nothing
+  }
+}
 Executable::Executable(Executable&&) noexcept = default;
 
 void Executable::run() { impl_->run(); }

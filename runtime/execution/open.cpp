@@ -100,10 +100,8 @@ void Backend::Impl::make_streams() {
   if (levels.size() == 1) return;
 
   void* native = nullptr;
-  plugins::call(*owner.plugin, "stream_native", [&](gpunn_error*) -> gpunn_status {
-    native = owner.table().stream_native(owner.stream);
-    return GPUNN_OK;
-  });
+  plugins::call(*owner.plugin, "stream_native",
+                [&](gpunn_error* error) { return owner.table().stream_native(owner.stream, &native, error); });
   for (Level& level : levels) {
     if (&level == &owner) break;
     plugins::call(*level.plugin, "stream_wrap", [&](gpunn_error* error) {

@@ -146,10 +146,13 @@ void decompose_unserved(Graph& graph, const Provider& provider) {
     info.decompose(graph, node);
     const int level = provider(graph.signature(node));
     int highest_part = std::numeric_limits<int>::max();
+    bool parts_served = true;
     for (std::size_t n = before; n < graph.nodes().size(); ++n) {
-      highest_part = std::min(highest_part, rank(provider(graph.signature(graph.nodes()[n]))));
+      const int part = provider(graph.signature(graph.nodes()[n]));
+      highest_part = std::min(highest_part, rank(part));
+      parts_served = parts_served && part >= 0;
     }
-    if (level < 0 || highest_part < level) continue;  // the parts stay
+    if (level < 0 || (parts_served && highest_part < level)) continue;  // the parts stay
     graph.nodes().resize(before);
     graph.nodes().push_back(std::move(node));
   }

@@ -35,6 +35,12 @@ const OpInfo& op_info(int32_t id) {
   return found->second;
 }
 
+double flops_of(const OpSignature& signature) {
+  const OpInfo& info = op_info(signature.op);
+  if (info.flops != nullptr) return info.flops(signature);
+  return signature.outputs.empty() ? 0 : static_cast<double>(signature.outputs[0].elements());
+}
+
 const OpInfo* find_op(std::string_view name) {
   for (const auto& [id, info] : catalogue()) {
     if (same_ignoring_case(info.name, name)) return &info;

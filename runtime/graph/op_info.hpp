@@ -42,6 +42,8 @@ struct OpInfo {
   bool composite() const { return decompose != nullptr; }
 };
 
+// Multiplications and additions of one run.
+double flops_of(const OpSignature& signature);
 // Throws Error for an id that the catalogue lacks.
 const OpInfo& op_info(int32_t id);
 // nullptr where there is none of this name (any case).

@@ -59,7 +59,7 @@ std::string environment_record(Session& session) {
       {"persistent_bytes", session.persistent_bytes()},
   };
   if (!data.fallback_of.empty()) record["data"]["instead_of"] = data.fallback_of;
-  return record.dump(2);
+  return record.dump(2, ' ', false, json::error_handler_t::replace);
 }
 
 }  // namespace gpunn::training

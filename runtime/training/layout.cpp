@@ -1,12 +1,8 @@
 #include "training/layout.hpp"
 
+#include <algorithm>
+
 namespace gpunn::training {
-
-namespace {
-
-constexpr int64_t kAlignment = 64 / sizeof(float);
-
-}  // namespace
 
 int64_t ParameterLayout::count() const {
   int64_t result = 0;
@@ -14,7 +10,8 @@ int64_t ParameterLayout::count() const {
   return result;
 }
 
-ParameterLayout lay_out(std::vector<nn::Parameter> parameters) {
+ParameterLayout lay_out(std::vector<nn::Parameter> parameters, uint64_t alignment) {
+  const int64_t step = std::max<int64_t>(static_cast<int64_t>(alignment / sizeof(float)), 1);
   ParameterLayout layout;
   layout.offset.resize(parameters.size());
   for (const bool decayed : {true, false}) {
@@ -22,7 +19,7 @@ ParameterLayout lay_out(std::vector<nn::Parameter> parameters) {
       if (parameters[i].decayed != decayed) continue;
       layout.offset[i] = layout.total;
       const int64_t elements = element_count(parameters[i].shape);
-      layout.total += (elements + kAlignment - 1) / kAlignment * kAlignment;
+      layout.total += (elements + step - 1) / step * step;
     }
     if (decayed) layout.decayed = layout.total;
   }

@@ -10,7 +10,7 @@
 namespace gpunn::training {
 
 // Where each parameter lies in the flat arrays of parameters, gradients and optimizer states: the decayed ones first,
-// each part in the order of the layers, every tensor on a 64-byte boundary. The gaps stay zero.
+// each part in the order of the layers, every tensor aligned as the device asks. The gaps stay zero.
 struct ParameterLayout {
   std::vector<nn::Parameter> parameters;  // in the order of the layers
   std::vector<int64_t> offset;            // elements, by parameter
@@ -21,7 +21,8 @@ struct ParameterLayout {
   int64_t count() const;  // of trainable numbers, without the gaps
 };
 
-ParameterLayout lay_out(std::vector<nn::Parameter> parameters);
+// `alignment` in bytes, a power of two.
+ParameterLayout lay_out(std::vector<nn::Parameter> parameters, uint64_t alignment);
 
 // The parameters as views of a flat value, in the order of the layers.
 std::vector<graph::ValueId> add_parameter_views(graph::Graph& graph, const ParameterLayout& layout,

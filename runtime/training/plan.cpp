@@ -21,7 +21,6 @@ std::string named(const Graph& graph, ValueId id) {
 PlannedOp planned_op(const execution::CompiledProgram& program, std::size_t n, const std::vector<std::string>& chain) {
   const Node& node = program.graph.nodes()[n];
   const graph::OpInfo& info = graph::op_info(node.op);
-  const graph::OpSignature signature = program.graph.signature(node);
   PlannedOp op;
   op.op = info.name;
   op.name = node.name;
@@ -30,9 +29,7 @@ PlannedOp planned_op(const execution::CompiledProgram& program, std::size_t n, c
   for (const ValueId input : node.inputs) op.inputs.push_back(named(program.graph, input));
   for (const ValueId output : node.outputs) op.outputs.push_back(named(program.graph, output));
   op.workspace_bytes = program.placements[n].workspace_bytes;
-  op.flops = info.flops != nullptr       ? info.flops(signature)
-             : signature.outputs.empty() ? 0
-                                         : static_cast<double>(signature.outputs[0].elements());
+  op.flops = graph::flops_of(program.graph.signature(node));
   return op;
 }
 
@@ -78,6 +75,7 @@ PlanReport plan(const Experiment& experiment) {
   training::Session session(experiment);
   const execution::CompiledProgram& program = session.training();
   PlanReport report;
+  report.notice = session.fallback_notice();
   report.backend = session.backend().name();
   report.chain = session.backend().chain();
   for (std::size_t n = 0; n < program.graph.nodes().size(); ++n) {

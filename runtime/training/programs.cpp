@@ -76,9 +76,21 @@ ValueId add_loss(Graph& g, const ProgramContext& c, ValueId output, ValueId labe
   return g.add1(GPUNN_OP_MSE_LOSS, "loss", {}, {output, target});
 }
 
-ValueId add_forward(Graph& g, const ProgramContext& c, ValueId x, ValueId parameters, bool training, ValueId step) {
-  return nn::build_forward(g, c.experiment.model, x, add_parameter_views(g, c.layout, parameters),
-                           {.training = training, .seed = c.experiment.seed, .step = step});
+ValueId add_counter(Graph& g, const char* name) { return g.add_value(name, {DType::i64, {}}, Storage::state); }
+
+// What evaluation and prediction begin with: the batch, and the model's output for it.
+struct Inference {
+  ValueId step, output;
+  Batch batch;
+};
+
+Inference add_inference(Graph& g, const ProgramContext& c, const SplitType& split, int64_t batch_size) {
+  const ValueId step = add_counter(g, variable::kEvalStep);
+  const ValueId parameters = g.add_value(variable::kParameters, c.layout.type(), Storage::parameters);
+  const Batch batch = add_batch(g, c, split, step, {.batch = batch_size, .shuffle = false, .drop_last = false});
+  const ValueId output = nn::build_forward(g, c.experiment.model, batch.x, add_parameter_views(g, c.layout, parameters),
+                                           {.training = false, .seed = c.experiment.seed, .step = step});
+  return {step, output, batch};
 }
 
 // Has the gradient of each parameter written to its place in the flat array: the value becomes a view of it, or is
@@ -158,8 +170,6 @@ void add_advance(Graph& g, ValueId counter) {
         Attributes::of(gpunn_advance_attrs{.struct_size = 0, .reserved = 0, .increment = 1}), {counter});
 }
 
-ValueId add_counter(Graph& g, const char* name) { return g.add_value(name, {DType::i64, {}}, Storage::state); }
-
 ValueId add_totals(Graph& g, const char* name) { return g.add_value(name, {DType::f64, {4}}, Storage::state); }
 
 }  // namespace
@@ -209,10 +219,7 @@ Graph training_program(const ProgramContext& c, const SplitType& split) {
 
 Graph evaluation_program(const ProgramContext& c, const SplitType& split, int64_t batch_size) {
   Graph g;
-  const ValueId step = add_counter(g, variable::kEvalStep);
-  const ValueId parameters = g.add_value(variable::kParameters, c.layout.type(), Storage::parameters);
-  const Batch batch = add_batch(g, c, split, step, {.batch = batch_size, .shuffle = false, .drop_last = false});
-  const ValueId output = add_forward(g, c, batch.x, parameters, false, step);
+  const auto [step, output, batch] = add_inference(g, c, split, batch_size);
   const ValueId losses = add_loss(g, c, output, batch.label);
   g.add(GPUNN_OP_METRICS_ACCUMULATE, "metrics", {},
         {losses, batch.count, add_totals(g, variable::kEvalTotals), output, batch.label});
@@ -222,10 +229,7 @@ Graph evaluation_program(const ProgramContext& c, const SplitType& split, int64_
 
 Graph prediction_program(const ProgramContext& c, const SplitType& split, int64_t batch_size) {
   Graph g;
-  const ValueId step = add_counter(g, variable::kEvalStep);
-  const ValueId parameters = g.add_value(variable::kParameters, c.layout.type(), Storage::parameters);
-  const Batch batch = add_batch(g, c, split, step, {.batch = batch_size, .shuffle = false, .drop_last = false});
-  const ValueId output = add_forward(g, c, batch.x, parameters, false, step);
+  const auto [step, output, batch] = add_inference(g, c, split, batch_size);
   const TensorType type = g.value(output).type;
   const ValueId probabilities = g.add_value("probabilities", type, Storage::state);
   g.add_into(ends_in_softmax(c.experiment) ? GPUNN_OP_COPY : GPUNN_OP_SOFTMAX, "probabilities", {}, {output},

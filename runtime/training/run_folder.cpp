@@ -1,11 +1,16 @@
 #include "training/run_folder.hpp"
 
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <ctime>
 #include <fstream>
 #include <sstream>
 
+#include <fcntl.h>
 #include <nlohmann/json.hpp>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include "common/files.hpp"
 
@@ -36,13 +41,42 @@ void append(const fs::path& file, const std::string& text) {
   if (!out) throw Error(file.string() + ": can't append to it; is the disk full?");
 }
 
-// A free name for a new folder: a second run in the same second gets a number.
-fs::path free_name(const fs::path& wanted) {
+// Records may be missing: a checkpoint alone is enough to go on from.
+std::string text_if_there(const fs::path& file) { return fs::exists(file) ? read_text(file) : std::string(); }
+
+fs::path unpublished(const fs::path& folder) { return folder.string() + ".new"; }
+
+// Makes the folder, and tells whether it was not there before.
+bool make_folder(const fs::path& folder) {
+  std::error_code failure;
+  fs::create_directories(folder.parent_path().empty() ? fs::path(".") : folder.parent_path(), failure);
+  const bool made = !failure && fs::create_directory(folder, failure);
+  if (failure) throw Error(folder.string() + ": can't create the run folder: " + failure.message());
+  return made;
+}
+
+// Makes the unpublished folder of a name that is free: a second run in the same second gets a number.
+fs::path claim_name(const fs::path& wanted) {
   fs::path candidate = wanted;
-  for (int i = 2; fs::exists(candidate) || fs::exists(candidate.string() + ".new"); ++i) {
+  for (int i = 2; fs::exists(candidate) || !make_folder(unpublished(candidate)); ++i) {
     candidate = wanted.string() + "-" + std::to_string(i);
   }
   return candidate;
+}
+
+// Held as long as the run goes on; the system lets go of it when the process ends, however it ends.
+std::shared_ptr<int> lock(const fs::path& folder) {
+  const int file = ::open((folder / ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (file < 0) throw Error(folder.string() + ": can't write to the run folder: " + std::strerror(errno));
+  std::shared_ptr<int> held(new int(file), [](const int* descriptor) {
+    ::close(*descriptor);
+    delete descriptor;
+  });
+  if (::flock(file, LOCK_EX | LOCK_NB) != 0) {
+    throw Error(folder.string() + ": another process is training in this run folder; wait for it, or stop it",
+                ExitCode::usage);
+  }
+  return held;
 }
 
 }  // namespace
@@ -50,12 +84,15 @@ fs::path free_name(const fs::path& wanted) {
 RunFolder RunFolder::create(const Experiment& experiment, const fs::path& given) {
   RunFolder folder;
   if (!given.empty() && fs::exists(given)) throw Error(given.string() + ": already exists", ExitCode::usage);
-  folder.published_ =
-      given.empty() ? free_name(experiment.runs / experiment.name / time_text("%Y-%m-%d_%H-%M-%S")) : given;
-  folder.path_ = folder.published_.string() + ".new";
-  std::error_code failure;
-  fs::create_directories(folder.path_, failure);
-  if (failure) throw Error(folder.path_.string() + ": can't create the run folder: " + failure.message());
+  if (given.empty()) {
+    folder.published_ = claim_name(experiment.runs / experiment.name / time_text("%Y-%m-%d_%H-%M-%S"));
+  } else {
+    folder.published_ = given;
+    fs::remove_all(unpublished(given));  // of a run that was killed before it had a checkpoint
+    make_folder(unpublished(given));
+  }
+  folder.path_ = unpublished(folder.published_);
+  folder.lock_ = lock(folder.path_);
   append(folder.path_ / "metrics.csv", kCsvHeader);
   append(folder.path_ / "metrics.jsonl", "");
   return folder;
@@ -70,16 +107,20 @@ RunFolder RunFolder::open(const fs::path& path) {
   if (!fs::exists(folder.last())) {
     throw Error(path.string() + ": holds no last.h5, so there is nothing to resume", ExitCode::missing);
   }
+  folder.lock_ = lock(path);
   return folder;
 }
 
-void RunFolder::write_experiment(const Experiment& experiment) const {
+void RunFolder::write_given(const Experiment& experiment) const {
   write_atomically(path_ / "experiment.yaml", experiment.text);
+}
+
+void RunFolder::write_resolved(const Experiment& experiment) const {
   write_atomically(path_ / "resolved.yaml", resolved_yaml(experiment));
 }
 
-void RunFolder::write_environment(const std::string& text) const {
-  write_atomically(path_ / "environment.json", text + "\n");
+void RunFolder::write_environment(const std::string& text, const std::string& name) const {
+  write_atomically(path_ / name, text + "\n");
 }
 
 void RunFolder::publish() {
@@ -91,16 +132,18 @@ void RunFolder::publish() {
 }
 
 void RunFolder::rewind(int64_t global_step) const {
-  std::istringstream records(read_text(path_ / "metrics.jsonl"));
+  std::istringstream records(text_if_there(path_ / "metrics.jsonl"));
   std::string kept;
   for (std::string line; std::getline(records, line);) {
     // A line that was cut short by a kill does not parse; it goes too.
     const json record = json::parse(line, nullptr, false);
-    if (record.is_object() && record.value("global_step", int64_t{-1}) <= global_step) kept += line + "\n";
+    const bool whole =
+        record.is_object() && record.contains("global_step") && record["global_step"].is_number_integer();
+    if (whole && record["global_step"].get<int64_t>() <= global_step) kept += line + "\n";
   }
   write_atomically(path_ / "metrics.jsonl", kept);
 
-  std::istringstream rows(read_text(path_ / "metrics.csv"));
+  std::istringstream rows(text_if_there(path_ / "metrics.csv"));
   std::string header, table = kCsvHeader;
   std::getline(rows, header);
   for (std::string row; std::getline(rows, row);) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string>
 
 namespace gpunn::training {
@@ -11,7 +12,7 @@ namespace gpunn::training {
 // The folder of one run and the files that a person or a script reads:
 //
 //   experiment.yaml   as given          resolved.yaml  every key, the model inline
-//   environment.json  machine, versions, backend, data
+//   environment.json  machine, versions, backend, data; one more with each resume
 //   metrics.jsonl     a line a record   metrics.csv    a row an epoch
 //   log.txt           what was said     last.h5, best.h5
 class RunFolder {
@@ -19,15 +20,16 @@ class RunFolder {
   // <runs>/<name>/<time>, or `given`. It appears under that name only with publish(), complete with its first
   // checkpoint, so that a run folder can always be resumed.
   static RunFolder create(const Experiment& experiment, const std::filesystem::path& given);
-  // An existing one. Throws Error(missing) where it is none.
+  // An existing one. Throws Error(missing) where it is none, Error(usage) where another process trains in it.
   static RunFolder open(const std::filesystem::path& folder);
 
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path last() const { return path_ / "last.h5"; }
   std::filesystem::path best() const { return path_ / "best.h5"; }
 
-  void write_experiment(const Experiment& experiment) const;
-  void write_environment(const std::string& json) const;
+  void write_given(const Experiment& experiment) const;
+  void write_resolved(const Experiment& experiment) const;
+  void write_environment(const std::string& json, const std::string& name) const;
   void publish();
   // Forgets what was recorded after this step: a run that was killed goes on from an older checkpoint.
   void rewind(int64_t global_step) const;
@@ -39,6 +41,7 @@ class RunFolder {
  private:
   std::filesystem::path path_;
   std::filesystem::path published_;  // what path_ will be; empty: it is
+  std::shared_ptr<int> lock_;        // of the folder: one process at a time trains in it
 };
 
 }  // namespace gpunn::training

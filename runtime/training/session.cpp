@@ -61,14 +61,31 @@ void require_data(const Experiment& experiment, const Dataset& dataset) {
   }
 }
 
+// A plugin that the user named and that can't be used is an error, whoever would run the experiment without it.
+void require_named_plugins(const std::vector<std::filesystem::path>& named, const plugins::PluginRegistry& registry) {
+  for (const std::filesystem::path& path : named) {
+    std::error_code ignored;
+    if (std::filesystem::is_directory(path, ignored)) continue;
+    for (const PluginReport& report : registry.reports()) {
+      const bool same =
+          report.path == path.lexically_normal() || std::filesystem::equivalent(report.path, path, ignored);
+      if (!same || report.status == PluginStatus::ok || report.status == PluginStatus::no_device) continue;
+      throw Error(
+          "plugin " + path.string() + " can't be used: " + std::string(name_of(report.status)) + ", " + report.detail,
+          ExitCode::missing);
+    }
+  }
+}
+
 Shape sample_shape(const Split& split) { return {split.samples.shape.begin() + 1, split.samples.shape.end()}; }
 
 }  // namespace
 
 Session::Session(Experiment experiment)
     : experiment_(std::move(experiment)), dataset_(load_dataset(experiment_.data)), registry_(experiment_.plugins) {
+  require_named_plugins(experiment_.plugins, registry_);
   require_data(experiment_, dataset_);
-  layout_ = lay_out(nn::model_parameters(experiment_.model, sample_shape(dataset_.train)));
+  std::vector<nn::Parameter> parameters = nn::model_parameters(experiment_.model, sample_shape(dataset_.train));
 
   const DataConfig& data = experiment_.data;
   const int64_t rows = dataset_.train.rows();
@@ -90,6 +107,7 @@ Session::Session(Experiment experiment)
                                                                      .precision = experiment_.precision,
                                                                      .deterministic = experiment_.deterministic});
   variables_ = std::make_unique<execution::Variables>(*backend_);
+  layout_ = lay_out(std::move(parameters), backend_->info().alignment);
 
   train_split_ = {"train", dataset_.train.samples};
   test_split_ = {"test", dataset_.test.samples};
@@ -100,7 +118,12 @@ Session::Session(Experiment experiment)
   initialise_parameters();
 }
 
-Session::~Session() = default;
+Session::~Session() {
+  try {
+    backend_->synchronize();         // nothing is freed that is still in use
+  } catch (const std::exception&) {  // a lost device uses nothing
+  }
+}
 
 void Session::upload(const SplitType& type, const Split& split) {
   variables_->create(type.name + ".samples", split.samples, Storage::data);
@@ -157,6 +180,7 @@ ProgramContext Session::context() const {
 
 void* Session::arena(uint64_t bytes) {
   if (arena_.data() == nullptr || arena_.bytes() < bytes) {
+    backend_->synchronize();
     arena_ = {};
     arena_ = backend_->allocate(bytes);
   }
@@ -260,6 +284,13 @@ std::vector<float> Session::probabilities(const Split& samples) {
     std::memcpy(result.data() + before, bytes.data(), (result.size() - before) * sizeof(float));
   }
   return result;
+}
+
+std::string Session::fallback_notice() const {
+  if (dataset_.fallback_of.empty()) return "";
+  return "WARNING: data set '" + dataset_.fallback_of + "' was not found: '" + dataset_.name +
+         "' is used instead, as offline_fallback allows. Its figures are not figures of '" + dataset_.fallback_of +
+         "'.";
 }
 
 uint64_t Session::arena_bytes() const { return arena_.bytes(); }

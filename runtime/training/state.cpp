@@ -1,4 +1,5 @@
 // Session's state to a checkpoint and back.
+#include <algorithm>
 #include <cstring>
 #include <map>
 
@@ -103,6 +104,11 @@ void Session::restore_state(const storage::Checkpoint& checkpoint) {
       differences += mismatches(layout_, found->second, "optimizer state '" + state + "' of");
     }
   }
+  for (const auto& [state, tensors] : checkpoint.optimizer) {
+    if (std::ranges::find(states, state) == states.end()) {
+      differences += "\n  optimizer state '" + state + "' is not one of this optimizer";
+    }
+  }
   const auto step = checkpoint.counters.find("step");
   if (step == checkpoint.counters.end() || step->second < 0) differences += "\n  the counter 'step' is missing";
   const bool has_totals = checkpoint.state.size() == 1 && checkpoint.state[0].name == kTotals &&
@@ -116,6 +122,8 @@ void Session::restore_state(const storage::Checkpoint& checkpoint) {
   }
   variables_->write(variable::kTotals, checkpoint.state[0].values);
   variables_->write(variable::kStep, std::as_bytes(std::span(&step->second, 1)));
+  // Losses of a future that is about to be replayed are not this state's.
+  variables_->write(variable::kLossHistory, std::vector<std::byte>(kLossHistorySize * sizeof(float)));
 }
 
 }  // namespace gpunn::training

@@ -25,11 +25,8 @@ std::unique_ptr<Session> open_trained(const TrainedModel& model, TrainingListene
   auto session = std::make_unique<Session>(
       parse_experiment(checkpoint.experiment, file.string() + ":experiment", model.overrides));
   session->restore_parameters(checkpoint);
-  const Dataset& data = session->dataset();
-  if (listener != nullptr && !data.fallback_of.empty()) {
-    listener->on_message("WARNING: data set '" + data.fallback_of + "' was not found: using '" + data.name +
-                         "' instead, as offline_fallback allows.");
-  }
+  const std::string notice = session->fallback_notice();
+  if (listener != nullptr && !notice.empty()) listener->on_message(notice);
   return session;
 }
 

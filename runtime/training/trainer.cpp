@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "training/divergence.hpp"
 #include "training/environment.hpp"
@@ -23,6 +24,15 @@ double metric_of(Metric metric, const EvalReport& report) {
   return metric == Metric::loss ? report.loss : report.accuracy;
 }
 
+bool all_finite(const storage::StoredTensor& tensor) {
+  for (std::size_t i = 0; i + sizeof(float) <= tensor.values.size(); i += sizeof(float)) {
+    float value = 0;
+    std::memcpy(&value, tensor.values.data() + i, sizeof(float));
+    if (!std::isfinite(value)) return false;
+  }
+  return true;
+}
+
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
@@ -33,11 +43,7 @@ Trainer::Trainer(Session& session, RunFolder folder, RunOptions options)
     : session_(session), folder_(std::move(folder)), options_(std::move(options)) {
   result_.backend = session_.backend().name();
   session_.training();
-  const Dataset& data = session_.dataset();
-  if (!data.fallback_of.empty()) {
-    say("WARNING: data set '" + data.fallback_of + "' was not found: training on '" + data.name +
-        "' instead, as offline_fallback allows. Figures of this run are not figures of '" + data.fallback_of + "'.");
-  }
+  if (const std::string notice = session_.fallback_notice(); !notice.empty()) say(notice);
 }
 
 void Trainer::say(const std::string& text) {
@@ -46,8 +52,9 @@ void Trainer::say(const std::string& text) {
 }
 
 void Trainer::begin() {
-  folder_.write_experiment(session_.experiment());
-  folder_.write_environment(environment_record(session_));
+  folder_.write_given(session_.experiment());
+  folder_.write_resolved(session_.experiment());
+  folder_.write_environment(environment_record(session_), "environment.json");
   save(folder_.last());
   folder_.publish();
 }
@@ -62,6 +69,17 @@ void Trainer::begin(const storage::Checkpoint& from) {
     const auto found = from.metrics.find(name);
     return found == from.metrics.end() ? 0.0 : found->second;
   };
+  if (const int64_t per_epoch = counter("steps_per_epoch"); per_epoch != session_.steps_per_epoch()) {
+    throw Error("the run has " + std::to_string(per_epoch) + " steps an epoch, with these settings it would have " +
+                    std::to_string(session_.steps_per_epoch()) +
+                    ": its place in the data would be lost. Resume with the same data and data.batch_size",
+                ExitCode::usage);
+  }
+  if (session_.step() > session_.total_steps()) {
+    throw Error("the run has done " + std::to_string(session_.step()) + " steps, more than the " +
+                    std::to_string(session_.total_steps()) + " asked for; give training.epochs a larger value",
+                ExitCode::usage);
+  }
   progress_ = {.best = metric("best"),
                .best_epoch = counter("best_epoch"),
                .watched = metric("watched"),
@@ -70,9 +88,11 @@ void Trainer::begin(const storage::Checkpoint& from) {
   step_ = looked_at_ = session_.step();
   snapshot_ = from;
   folder_.rewind(step_);
-  folder_.write_experiment(session_.experiment());
-  folder_.write_environment(environment_record(session_));
-  say("resumed at step " + std::to_string(step_) + " of " + std::to_string(session_.total_steps()));
+  folder_.write_resolved(session_.experiment());
+  folder_.write_environment(environment_record(session_), "environment-from-step-" + std::to_string(step_) + ".json");
+  say(finished()
+          ? "already finished after " + std::to_string(step_) + " steps; to go on, give training.epochs a larger value"
+          : "resumed at step " + std::to_string(step_) + " of " + std::to_string(session_.total_steps()));
 }
 
 bool Trainer::finished() const {
@@ -85,6 +105,8 @@ bool Trainer::stop_requested() const { return options_.stop != nullptr && option
 RunResult Trainer::run() {
   const auto start = Clock::now();
   result_.run = folder_.path();
+  folder_.log("training " + session_.experiment().name + " on " + result_.backend + ", " +
+              std::to_string(session_.total_steps() - step_) + " steps to go");
   if (options_.listener != nullptr) options_.listener->on_start(session_.experiment(), folder_.path());
   while (!finished() && !stop_requested()) train_epoch();
 
@@ -141,15 +163,17 @@ void Trainer::train_epoch() {
 void Trainer::look() {
   const std::vector<float> losses = session_.losses(looked_at_, step_);
   for (std::size_t i = 0; i < losses.size(); ++i) {
-    if (!std::isfinite(losses[i])) diverged(looked_at_ + static_cast<int64_t>(i), losses[i]);
+    if (!std::isfinite(losses[i])) {
+      diverged(looked_at_ + static_cast<int64_t>(i), "the loss became " + std::to_string(losses[i]));
+    }
   }
   looked_at_ = step_;
 }
 
-void Trainer::diverged(int64_t step, float loss) {
+void Trainer::diverged(int64_t step, const std::string& what) {
   const std::string culprit = find_divergence(session_, snapshot_, step);
-  const std::string text = "the loss became " + std::to_string(loss) + " at step " + std::to_string(step + 1) +
-                           " (epoch " + std::to_string(step / session_.steps_per_epoch() + 1) + "): " + culprit +
+  const std::string text = what + " at step " + std::to_string(step + 1) + " (epoch " +
+                           std::to_string(step / session_.steps_per_epoch() + 1) + "): " + culprit +
                            ". The last checkpoint, " + folder_.last().string() +
                            ", is from before. Try a smaller optimizer.learning_rate.";
   folder_.log(text);
@@ -195,6 +219,9 @@ void Trainer::finish_epoch() {
         static_cast<double>((step_ - epoch_first_step_) * experiment.data.batch_size) / epoch_seconds_;
   }
   epoch.test = session_.evaluate();
+  if (!std::isfinite(epoch.test.loss)) {
+    diverged(step_ - 1, "the test loss became " + std::to_string(epoch.test.loss));
+  }
 
   const double value = metric_of(experiment.checkpoint.monitor, epoch.test);
   epoch.best = std::isfinite(value) &&
@@ -213,6 +240,8 @@ void Trainer::finish_epoch() {
     progress_.best_epoch = epoch.epoch;
   }
 
+  folder_.log("epoch " + std::to_string(epoch.epoch) + ": test loss " + std::to_string(epoch.test.loss) +
+              ", test accuracy " + std::to_string(epoch.test.accuracy));
   // The record comes first: a kill between the two leaves a record too many, which resuming takes back.
   folder_.record_epoch(epoch);
   const bool regular = experiment.checkpoint.every_epochs > 0 && epoch.epoch % experiment.checkpoint.every_epochs == 0;
@@ -227,11 +256,16 @@ void Trainer::finish_epoch() {
 
 storage::Checkpoint Trainer::checkpoint() {
   storage::Checkpoint state;
-  state.experiment = resolved_yaml(session_.experiment());
+  // The data set in use, and no other: a resume must not go on with another one, nor an evaluation judge by it.
+  Experiment pinned = session_.experiment();
+  pinned.data.dataset = session_.dataset().name;
+  pinned.data.offline_fallback.clear();
+  state.experiment = resolved_yaml(pinned);
   state.backend = session_.backend().name();
   state.created = utc_now();
   session_.save_state(state);
   state.counters["epoch"] = step_ / session_.steps_per_epoch();
+  state.counters["steps_per_epoch"] = session_.steps_per_epoch();
   state.counters["best_epoch"] = progress_.best_epoch;
   state.counters["stale_epochs"] = progress_.stale_epochs;
   state.counters["watched_epoch"] = progress_.watched_epoch;
@@ -242,8 +276,13 @@ storage::Checkpoint Trainer::checkpoint() {
   return state;
 }
 
+// A state that can't go on never takes the place of one that can.
 void Trainer::save(const std::filesystem::path& file) {
-  snapshot_ = checkpoint();
+  storage::Checkpoint state = checkpoint();
+  for (const storage::StoredTensor& tensor : state.parameters) {
+    if (!all_finite(tensor)) diverged(step_ - 1, "parameter '" + tensor.name + "' became NaN or infinite");
+  }
+  snapshot_ = std::move(state);
   storage::save_checkpoint(file, snapshot_);
 }
 

@@ -40,7 +40,8 @@ class Trainer {
   storage::Checkpoint checkpoint();
   void save(const std::filesystem::path& file);
   void say(const std::string& text);
-  [[noreturn]] void diverged(int64_t step, float loss);
+  // `what` became NaN or infinite in a step that counts from 0.
+  [[noreturn]] void diverged(int64_t step, const std::string& what);
 
   Session& session_;
   RunFolder folder_;

@@ -111,6 +111,10 @@ TEST_CASE("a composite that nobody serves is taken apart") {
     decompose_unserved(g, provider(0));
     CHECK(ops(g) == std::vector<int32_t>{GPUNN_OP_SOFTMAX_CROSS_ENTROPY});
   }
+  SECTION("served, and a part that has an overlay needs another that nobody serves") {
+    decompose_unserved(g, provider(1, {{GPUNN_OP_LOG_SOFTMAX, 0}, {GPUNN_OP_NLL_LOSS, -1}}));
+    CHECK(ops(g) == std::vector<int32_t>{GPUNN_OP_SOFTMAX_CROSS_ENTROPY});
+  }
   SECTION("served, but a part has an overlay") {
     decompose_unserved(g, provider(1, {{GPUNN_OP_LOG_SOFTMAX, 0}}));
     CHECK(ops(g) == std::vector<int32_t>{GPUNN_OP_LOG_SOFTMAX, GPUNN_OP_NLL_LOSS});

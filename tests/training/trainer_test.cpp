@@ -1,9 +1,11 @@
+#include <cstdlib>
 #include <fstream>
 
 #include <nlohmann/json.hpp>
 
 #include "catch.hpp"
 #include "training/fixtures.hpp"
+#include "training/run_folder.hpp"
 #include "training/session.hpp"
 
 using namespace gpunn;
@@ -71,20 +73,103 @@ TEST_CASE("the perceptron separates its points") {
   CHECK(result.epochs.back().train_accuracy == 1.0);
 }
 
-TEST_CASE("a loss that becomes NaN ends the run with the step and the op, and the checkpoint stands") {
-  const TemporaryFolder folder;
-  const Experiment experiment =
-      small_lenet(folder.path(), {{"optimizer.learning_rate", "1000"}, {"schedule", "{type: constant}"}});
-  const std::filesystem::path run = folder.path() / "run";
+namespace {
+
+// The message of a run that diverges; its folder is kept.
+std::string divergence(const Experiment& experiment, const std::filesystem::path& run) {
   try {
     train(experiment, {.listener = nullptr, .stop = nullptr, .run_folder = run});
-    FAIL("it did not diverge");
   } catch (const Error& error) {
     CHECK(error.code() == ExitCode::diverged);
-    CHECK_THAT(error.what(), Contains("the first op with a non-finite result is"));
-    CHECK_THAT(error.what(), Contains("at step"));
+    return error.what();
   }
-  CHECK_NOTHROW(storage::load_checkpoint(run / "last.h5"));
+  FAIL("it did not diverge");
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("a loss that becomes NaN ends the run with the step and the op, and the checkpoint stands") {
+  const TemporaryFolder folder;
+  const std::vector<Override> wild{{"optimizer.learning_rate", "1000"}, {"schedule", "{type: constant}"}};
+  const std::string text = divergence(small_lenet(folder.path(), wild), folder / "run");
+  CHECK_THAT(text, Contains("the first op with a non-finite result is"));
+  CHECK_THAT(text, Contains("at step"));
+  CHECK_THAT(text, !Contains("TABLE_STORE"));
+  CHECK_NOTHROW(storage::load_checkpoint(folder / "run" / "last.h5"));
+
+  // Replayed from the step before, the culprit is the same.
+  std::vector<Override> saved_often = wild;
+  saved_often.push_back({"checkpoint.every_steps", "1"});
+  const std::string again = divergence(small_lenet(folder.path(), saved_often), folder / "again");
+  const auto culprit = [](const std::string& message) {
+    return message.substr(message.find("the first op"), message.find(". The last") - message.find("the first op"));
+  };
+  CHECK(culprit(again) == culprit(text));
+}
+
+TEST_CASE("parameters that are no numbers never replace a good checkpoint") {
+  // The update of the very last step overflows: its loss, taken before, does not show it.
+  const TemporaryFolder folder;
+  const std::vector<Override> last_step{{"optimizer.learning_rate", "1000"},
+                                        {"schedule", "{type: constant}"},
+                                        {"optimizer.weight_decay", "0"},
+                                        {"training.max_steps", "1"},
+                                        {"training.epochs", "1"}};
+  Experiment experiment = small_lenet(folder.path(), last_step);
+  experiment.optimizer.learning_rate = 1e38;
+  CHECK_THAT(divergence(experiment, folder / "run"), Contains("at step 1"));
+  const storage::Checkpoint kept = storage::load_checkpoint(folder / "run" / "last.h5");
+  CHECK(kept.counters.at("step") == 0);
+  CHECK_FALSE(std::filesystem::exists(folder / "run" / "best.h5"));
+}
+
+TEST_CASE("two processes do not train in one run folder") {
+  const TemporaryFolder folder;
+  const RunResult run = train(small_lenet(folder.path(), {{"training.epochs", "1"}}));
+  const auto held = training::RunFolder::open(run.run);
+  CHECK_THROWS_WITH(resume(run.run, {{"training.epochs", "2"}}), Contains("another process is training"));
+}
+
+TEST_CASE("a resume that would lose its place is refused") {
+  const TemporaryFolder folder;
+  const RunResult run = train(small_lenet(folder.path(), {{"training.epochs", "2"}}));
+  CHECK_THROWS_WITH(resume(run.run, {{"training.epochs", "1"}}), Contains("has done 20 steps"));
+  CHECK_THROWS_WITH(resume(run.run, {{"data.batch_size", "32"}, {"training.epochs", "9"}}),
+                    Contains("its place in the data would be lost"));
+  std::filesystem::remove(run.run / "metrics.jsonl");
+  std::filesystem::remove(run.run / "metrics.csv");
+  CHECK(resume(run.run, {{"training.epochs", "3"}}).epochs.size() == 1);
+}
+
+TEST_CASE("a data set used in place of another is announced, and pinned in the checkpoint") {
+  const TemporaryFolder folder;
+  Recorder recorder;
+  Experiment experiment = small_mlp(folder.path(), {{"training.epochs", "1"}});
+  experiment.data.dataset = "mnist";
+  experiment.data.offline_fallback = "digits";
+  setenv("GPUNN_OFFLINE", "1", 1);
+  const std::string place = std::getenv("GPUNN_DATA_DIR") != nullptr ? std::getenv("GPUNN_DATA_DIR") : "";
+  const std::string cache = std::getenv("XDG_CACHE_HOME") != nullptr ? std::getenv("XDG_CACHE_HOME") : "";
+  setenv("GPUNN_DATA_DIR", folder.path().c_str(), 1);
+  setenv("XDG_CACHE_HOME", folder.path().c_str(), 1);
+  const RunResult run = train(experiment, {.listener = &recorder, .stop = nullptr, .run_folder = {}});
+  REQUIRE(recorder.messages.size() == 1);
+  CHECK_THAT(recorder.messages[0], Contains("'mnist' was not found: 'digits' is used instead"));
+  const std::string pinned = storage::load_checkpoint(run.run / "last.h5").experiment;
+  CHECK(parse_experiment(pinned, "pinned").data.dataset == "digits");
+  CHECK(parse_experiment(pinned, "pinned").data.offline_fallback.empty());
+  place.empty() ? unsetenv("GPUNN_DATA_DIR") : setenv("GPUNN_DATA_DIR", place.c_str(), 1);
+  cache.empty() ? unsetenv("XDG_CACHE_HOME") : setenv("XDG_CACHE_HOME", cache.c_str(), 1);
+}
+
+TEST_CASE("a plugin that was named and can't be used is an error") {
+  const TemporaryFolder folder;
+  Experiment experiment = small_mlp(folder.path());
+  experiment.plugins = {folder / "nosuch.so"};
+  CHECK_THROWS_WITH(training::Session(experiment), Contains("nosuch.so can't be used"));
+  experiment.plugins = {folder.write("text.so", "not a plugin")};
+  CHECK_THROWS_WITH(training::Session(experiment), Contains("NOT_A_PLUGIN"));
 }
 
 TEST_CASE("a checkpoint of another model is refused with every difference") {

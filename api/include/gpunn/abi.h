@@ -11,6 +11,9 @@
  *
  * Threads. The host serialises all calls on one device; calls on different devices may run at the same time.
  *
+ * Lifetimes. Before it frees or destroys anything (memory, a kernel, a graph, an event, a stream) the host has waited
+ * for all work that uses it.
+ *
  * Errors. A function that can fail returns a gpunn_status and, where it is not GPUNN_OK, writes a sentence for the
  * user into the caller's gpunn_error. No exception may leave a plugin.
  */
@@ -89,7 +92,7 @@ typedef struct gpunn_device_info {
   char memory_domain[96];
   uint64_t total_bytes;
   uint64_t free_bytes;
-  uint64_t alignment; /* of allocations and of each tensor in the arena, a power of two */
+  uint64_t alignment; /* of allocations, and of every tensor that reaches a kernel; a power of two */
 } gpunn_device_info;
 
 /* Values of a memory kind. Pinned memory is host memory that copies to and from the device asynchronously. */
@@ -176,7 +179,7 @@ typedef struct gpunn_plugin {
   /* Takes a native handle (a cudaStream_t; on the host, NULL) of another plugin in the same memory domain. Destroying
    * the wrapper leaves the native stream alone. */
   gpunn_status (*stream_wrap)(gpunn_device* device, void* native, gpunn_stream** stream, gpunn_error* error);
-  void* (*stream_native)(gpunn_stream* stream);
+  gpunn_status (*stream_native)(gpunn_stream* stream, void** native, gpunn_error* error);
   gpunn_status (*stream_sync)(gpunn_stream* stream, gpunn_error* error);
   void (*stream_destroy)(gpunn_stream* stream);
 
@@ -188,7 +191,8 @@ typedef struct gpunn_plugin {
   gpunn_status (*event_elapsed)(gpunn_event* start, gpunn_event* stop, float* milliseconds, gpunn_error* error);
   void (*event_destroy)(gpunn_event* event);
 
-  /* Whether an op is served at these shapes and types. Cheap, and free of side effects. */
+  /* Whether an op is served at these shapes and types. Cheap, free of side effects, and the same answer to the same
+   * question as long as the device is open: the host asks more than once. */
   gpunn_status (*op_query)(gpunn_device* device, const gpunn_op_desc* desc, gpunn_op_support* support,
                            gpunn_error* error);
   /* Plans, and may autotune on scratch memory of its own. desc is valid during the call only. */

@@ -8,6 +8,9 @@
  * What changes from step to step (learning rate, step number, random counter) is an input, never an attribute, so
  * that a captured graph can be replayed.
  *
+ * What is read from device memory may be anything. A label outside [0, C) makes its row's loss NaN and its gradient 0
+ * and counts as no correct answer; an index outside [0, n) gathers zeros. Neither may be used as an address.
+ *
  * Ids only grow. Attribute structs are append-only and begin with their size.
  */
 #ifndef GPUNN_OPS_H

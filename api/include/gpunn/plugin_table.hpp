@@ -48,118 +48,125 @@ inline Event& event(gpunn_event* handle) { return *reinterpret_cast<Event*>(hand
 // Hidden, so that the statics of two plugins stay two where both call their backend B: the loader makes visible ones of
 // one name one per process (STB_GNU_UNIQUE), RTLD_LOCAL or not.
 template <class B>
-struct [[gnu::visibility("hidden")]] Table{static B & backend(){static B instance;
-return instance;
-}  // namespace detail
+struct __attribute__((visibility("hidden"))) Table {
+  static B& backend() {
+    static B instance;
+    return instance;
+  }
 
-static gpunn_status probe(int32_t* count, gpunn_error* error) noexcept {
-  return guard(error, [&] { *count = backend().probe(); });
-}
-static gpunn_status device_open(const gpunn_device_options* options, gpunn_device** out, gpunn_error* error) noexcept {
-  return guard(error, [&] {
-    *out = reinterpret_cast<gpunn_device*>(backend().open(read_struct<gpunn_device_options>(options)).release());
-  });
-}
-static void device_close(gpunn_device* handle) noexcept { delete &device(handle); }
-static gpunn_status device_info(gpunn_device* handle, gpunn_device_info* info, gpunn_error* error) noexcept {
-  return guard(error, [&] {
-    gpunn_device_info value{};
-    device(handle).info(value);
-    write_struct(value, info);
-  });
-}
-static gpunn_status memory_alloc(gpunn_device* handle, int32_t kind, uint64_t bytes, void** data,
-                                 gpunn_error* error) noexcept {
-  return guard(error, [&] { *data = device(handle).allocate(kind, bytes); });
-}
-static void memory_free(gpunn_device* handle, int32_t kind, void* data) noexcept { device(handle).release(kind, data); }
-static gpunn_status copy(gpunn_stream* handle, void* destination, const void* source, uint64_t bytes, int32_t direction,
-                         gpunn_error* error) noexcept {
-  return guard(error, [&] { stream(handle).copy(destination, source, bytes, direction); });
-}
-static gpunn_status fill(gpunn_stream* handle, void* destination, uint8_t value, uint64_t bytes,
-                         gpunn_error* error) noexcept {
-  return guard(error, [&] { stream(handle).fill(destination, value, bytes); });
-}
-static gpunn_status stream_create(gpunn_device* handle, gpunn_stream** out, gpunn_error* error) noexcept {
-  return guard(error, [&] { *out = reinterpret_cast<gpunn_stream*>(device(handle).create_stream().release()); });
-}
-static gpunn_status stream_wrap(gpunn_device* handle, void* native, gpunn_stream** out, gpunn_error* error) noexcept {
-  return guard(error, [&] { *out = reinterpret_cast<gpunn_stream*>(device(handle).wrap_stream(native).release()); });
-}
-static void* stream_native(gpunn_stream* handle) noexcept { return stream(handle).native(); }
-static gpunn_status stream_sync(gpunn_stream* handle, gpunn_error* error) noexcept {
-  return guard(error, [&] { stream(handle).synchronize(); });
-}
-static void stream_destroy(gpunn_stream* handle) noexcept { delete &stream(handle); }
-
-static gpunn_status event_create(gpunn_device* handle, gpunn_event** out, gpunn_error* error) noexcept {
-  return guard(error, [&] { *out = reinterpret_cast<gpunn_event*>(device(handle).create_event().release()); });
-}
-static gpunn_status event_record(gpunn_event* handle, gpunn_stream* on, gpunn_error* error) noexcept {
-  return guard(error, [&] { event(handle).record(stream(on)); });
-}
-static gpunn_status event_wait(gpunn_stream* on, gpunn_event* handle, gpunn_error* error) noexcept {
-  return guard(error, [&] { event(handle).wait(stream(on)); });
-}
-static gpunn_status event_sync(gpunn_event* handle, gpunn_error* error) noexcept {
-  return guard(error, [&] { event(handle).synchronize(); });
-}
-static gpunn_status event_elapsed(gpunn_event* start, gpunn_event* stop, float* milliseconds,
+  static gpunn_status probe(int32_t* count, gpunn_error* error) noexcept {
+    return guard(error, [&] { *count = backend().probe(); });
+  }
+  static gpunn_status device_open(const gpunn_device_options* options, gpunn_device** out,
                                   gpunn_error* error) noexcept {
-  return guard(error, [&] { *milliseconds = event(stop).milliseconds_since(event(start)); });
-}
-static void event_destroy(gpunn_event* handle) noexcept { delete &event(handle); }
+    return guard(error, [&] {
+      *out = reinterpret_cast<gpunn_device*>(backend().open(read_struct<gpunn_device_options>(options)).release());
+    });
+  }
+  static void device_close(gpunn_device* handle) noexcept { delete &device(handle); }
+  static gpunn_status device_info(gpunn_device* handle, gpunn_device_info* info, gpunn_error* error) noexcept {
+    return guard(error, [&] {
+      gpunn_device_info value{};
+      device(handle).info(value);
+      write_struct(value, info);
+    });
+  }
+  static gpunn_status memory_alloc(gpunn_device* handle, int32_t kind, uint64_t bytes, void** data,
+                                   gpunn_error* error) noexcept {
+    return guard(error, [&] { *data = device(handle).allocate(kind, bytes); });
+  }
+  static void memory_free(gpunn_device* handle, int32_t kind, void* data) noexcept {
+    device(handle).release(kind, data);
+  }
+  static gpunn_status copy(gpunn_stream* handle, void* destination, const void* source, uint64_t bytes,
+                           int32_t direction, gpunn_error* error) noexcept {
+    return guard(error, [&] { stream(handle).copy(destination, source, bytes, direction); });
+  }
+  static gpunn_status fill(gpunn_stream* handle, void* destination, uint8_t value, uint64_t bytes,
+                           gpunn_error* error) noexcept {
+    return guard(error, [&] { stream(handle).fill(destination, value, bytes); });
+  }
+  static gpunn_status stream_create(gpunn_device* handle, gpunn_stream** out, gpunn_error* error) noexcept {
+    return guard(error, [&] { *out = reinterpret_cast<gpunn_stream*>(device(handle).create_stream().release()); });
+  }
+  static gpunn_status stream_wrap(gpunn_device* handle, void* native, gpunn_stream** out, gpunn_error* error) noexcept {
+    return guard(error, [&] { *out = reinterpret_cast<gpunn_stream*>(device(handle).wrap_stream(native).release()); });
+  }
+  static gpunn_status stream_native(gpunn_stream* handle, void** native, gpunn_error* error) noexcept {
+    return guard(error, [&] { *native = stream(handle).native(); });
+  }
+  static gpunn_status stream_sync(gpunn_stream* handle, gpunn_error* error) noexcept {
+    return guard(error, [&] { stream(handle).synchronize(); });
+  }
+  static void stream_destroy(gpunn_stream* handle) noexcept { delete &stream(handle); }
 
-static gpunn_status op_query(gpunn_device* handle, const gpunn_op_desc* desc, gpunn_op_support* support,
-                             gpunn_error* error) noexcept {
-  return guard(error, [&] {
-    const auto known = read_struct<gpunn_op_desc>(desc);
-    const Device::Choice choice = device(handle).choose(OpDesc(known));
-    gpunn_op_support value{};
-    value.score = choice.factory != nullptr ? choice.support.score : 0;
-    value.workspace_bytes = choice.support.workspace_bytes;
-    value.flags = choice.support.flags;
-    copy_text(value.reason, sizeof(value.reason), choice.support.reason);
-    write_struct(value, support);
-  });
-}
-static gpunn_status op_create(gpunn_device* handle, const gpunn_op_desc* desc, gpunn_kernel** out,
-                              gpunn_error* error) noexcept {
-  return guard(error, [&] {
-    const auto known = read_struct<gpunn_op_desc>(desc);
-    const Device::Choice choice = device(handle).choose(OpDesc(known));
-    if (choice.factory == nullptr) throw Failure(GPUNN_UNSUPPORTED, choice.support.reason);
-    *out = reinterpret_cast<gpunn_kernel*>(choice.factory->create(OpDesc(known)).release());
-  });
-}
-static gpunn_status op_enqueue(gpunn_kernel* handle, gpunn_stream* on, const gpunn_op_args* args,
+  static gpunn_status event_create(gpunn_device* handle, gpunn_event** out, gpunn_error* error) noexcept {
+    return guard(error, [&] { *out = reinterpret_cast<gpunn_event*>(device(handle).create_event().release()); });
+  }
+  static gpunn_status event_record(gpunn_event* handle, gpunn_stream* on, gpunn_error* error) noexcept {
+    return guard(error, [&] { event(handle).record(stream(on)); });
+  }
+  static gpunn_status event_wait(gpunn_stream* on, gpunn_event* handle, gpunn_error* error) noexcept {
+    return guard(error, [&] { event(handle).wait(stream(on)); });
+  }
+  static gpunn_status event_sync(gpunn_event* handle, gpunn_error* error) noexcept {
+    return guard(error, [&] { event(handle).synchronize(); });
+  }
+  static gpunn_status event_elapsed(gpunn_event* start, gpunn_event* stop, float* milliseconds,
+                                    gpunn_error* error) noexcept {
+    return guard(error, [&] { *milliseconds = event(stop).milliseconds_since(event(start)); });
+  }
+  static void event_destroy(gpunn_event* handle) noexcept { delete &event(handle); }
+
+  static gpunn_status op_query(gpunn_device* handle, const gpunn_op_desc* desc, gpunn_op_support* support,
                                gpunn_error* error) noexcept {
-  return guard(error, [&] { reinterpret_cast<Kernel*>(handle)->enqueue(stream(on), OpArgs(*args)); });
-}
-static void op_free(gpunn_kernel* handle) noexcept { delete reinterpret_cast<Kernel*>(handle); }
+    return guard(error, [&] {
+      const auto known = read_struct<gpunn_op_desc>(desc);
+      const Device::Choice choice = device(handle).choose(OpDesc(known));
+      gpunn_op_support value{};
+      value.score = choice.factory != nullptr ? choice.support.score : 0;
+      value.workspace_bytes = choice.support.workspace_bytes;
+      value.flags = choice.support.flags;
+      copy_text(value.reason, sizeof(value.reason), choice.support.reason);
+      write_struct(value, support);
+    });
+  }
+  static gpunn_status op_create(gpunn_device* handle, const gpunn_op_desc* desc, gpunn_kernel** out,
+                                gpunn_error* error) noexcept {
+    return guard(error, [&] {
+      const auto known = read_struct<gpunn_op_desc>(desc);
+      const Device::Choice choice = device(handle).choose(OpDesc(known));
+      if (choice.factory == nullptr) throw Failure(GPUNN_UNSUPPORTED, choice.support.reason);
+      *out = reinterpret_cast<gpunn_kernel*>(choice.factory->create(OpDesc(known)).release());
+    });
+  }
+  static gpunn_status op_enqueue(gpunn_kernel* handle, gpunn_stream* on, const gpunn_op_args* args,
+                                 gpunn_error* error) noexcept {
+    return guard(error, [&] { reinterpret_cast<Kernel*>(handle)->enqueue(stream(on), OpArgs(*args)); });
+  }
+  static void op_free(gpunn_kernel* handle) noexcept { delete reinterpret_cast<Kernel*>(handle); }
 
-static void shutdown() noexcept {
-  guard(nullptr, [] { backend().shutdown(); });
-}
+  static void shutdown() noexcept {
+    guard(nullptr, [] { backend().shutdown(); });
+  }
 
-static gpunn_status capture_begin(gpunn_stream* handle, gpunn_error* error) noexcept {
-  return guard(error, [&] { stream(handle).begin_capture(); });
-}
-static gpunn_status capture_end(gpunn_stream* handle, gpunn_graph** out, gpunn_error* error) noexcept {
-  return guard(error, [&] { *out = reinterpret_cast<gpunn_graph*>(stream(handle).end_capture().release()); });
-}
-static gpunn_status graph_launch(gpunn_graph* graph, gpunn_stream* on, gpunn_error* error) noexcept {
-  return guard(error, [&] { reinterpret_cast<CapturedGraph*>(graph)->launch(stream(on)); });
-}
-static void graph_free(gpunn_graph* graph) noexcept { delete reinterpret_cast<CapturedGraph*>(graph); }
+  static gpunn_status capture_begin(gpunn_stream* handle, gpunn_error* error) noexcept {
+    return guard(error, [&] { stream(handle).begin_capture(); });
+  }
+  static gpunn_status capture_end(gpunn_stream* handle, gpunn_graph** out, gpunn_error* error) noexcept {
+    return guard(error, [&] { *out = reinterpret_cast<gpunn_graph*>(stream(handle).end_capture().release()); });
+  }
+  static gpunn_status graph_launch(gpunn_graph* graph, gpunn_stream* on, gpunn_error* error) noexcept {
+    return guard(error, [&] { reinterpret_cast<CapturedGraph*>(graph)->launch(stream(on)); });
+  }
+  static void graph_free(gpunn_graph* graph) noexcept { delete reinterpret_cast<CapturedGraph*>(graph); }
 
-static const void* extension(const char* name) noexcept {
-  const void* found = nullptr;
-  guard(nullptr, [&] { found = backend().extension(name); });
-  return found;
-}
-};  // namespace gpunn::plugin
+  static const void* extension(const char* name) noexcept {
+    const void* found = nullptr;
+    guard(nullptr, [&] { found = backend().extension(name); });
+    return found;
+  }
+};
 
 }  // namespace detail
 

@@ -26,7 +26,9 @@ RawDevice::RawDevice(PluginPointer plugin, int threads, const RawDevice* base) :
     if (base == nullptr) {
       call("stream_create", [&](gpunn_error* error) { return table().stream_create(device_, &stream_, error); });
     } else {
-      void* native = base->table().stream_native(base->stream());
+      void* native = nullptr;
+      base->call("stream_native",
+                 [&](gpunn_error* error) { return base->table().stream_native(base->stream(), &native, error); });
       call("stream_wrap", [&](gpunn_error* error) { return table().stream_wrap(device_, native, &stream_, error); });
     }
     if (device_ == nullptr || stream_ == nullptr) throw Error("a device or stream is NULL although the call said OK");

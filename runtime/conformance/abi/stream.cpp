@@ -51,13 +51,18 @@ void check_streams(const RawChain& chain) {
 void check_wrap(const RawChain& chain) {
   const RawDevice& device = chain.top();
   const RawDevice& owner = chain.bottom();
-  void* native = owner.table().stream_native(owner.stream());
+  void* native = nullptr;
+  owner.call("stream_native",
+             [&](gpunn_error* error) { return owner.table().stream_native(owner.stream(), &native, error); });
   gpunn_stream* wrapper = nullptr;
   device.call("stream_wrap",
               [&](gpunn_error* error) { return device.table().stream_wrap(device.device(), native, &wrapper, error); });
   demand(wrapper != nullptr, "stream_wrap said OK but gave no stream");
   device.call("stream_sync", [&](gpunn_error* error) { return device.table().stream_sync(wrapper, error); });
-  const bool same = device.table().stream_native(wrapper) == native;
+  void* wrapped = nullptr;
+  device.call("stream_native",
+              [&](gpunn_error* error) { return device.table().stream_native(wrapper, &wrapped, error); });
+  const bool same = wrapped == native;
   device.table().stream_destroy(wrapper);
   owner.synchronize();  // the native stream is alive
   demand(same, "stream_native of a wrapper is not the native stream that it wraps");

@@ -19,7 +19,7 @@ Shape output_shape(const gpunn_pool2d_attrs& a, const Shape& x) {
   for (std::size_t i = 0; i < 2; ++i) {
     require(a.window[i] > 0 && a.stride[i] > 0,
             "window " + pair(a.window) + " and stride " + pair(a.stride) + " must be positive");
-    require(a.pad[i] >= 0 && 2 * a.pad[i] <= a.window[i],
+    require(a.pad[i] >= 0 && 2 * int64_t{a.pad[i]} <= a.window[i],
             "padding " + pair(a.pad) + " must be between 0 and half the window " + pair(a.window));
     const int64_t padded = x[2 + i] + 2 * int64_t{a.pad[i]};
     require(x[2 + i] > 0 && padded >= a.window[i],

@@ -155,9 +155,8 @@ void set_stream_functions(gpunn_plugin& t) {
   t.stream_wrap = [](gpunn_device*, void*, gpunn_stream** stream, gpunn_error* error) {
     return body("stream_wrap", error, [&] { give("stream_wrap", stream, &control, control.open_streams); });
   };
-  t.stream_native = [](gpunn_stream*) -> void* {
-    enter("stream_native");
-    return nullptr;
+  t.stream_native = [](gpunn_stream*, void** native, gpunn_error* error) {
+    return body("stream_native", error, [&] { *native = nullptr; });
   };
   t.stream_sync = [](gpunn_stream*, gpunn_error* error) { return body("stream_sync", error, [] {}); };
   t.stream_destroy = [](gpunn_stream*) {
