@@ -21,8 +21,6 @@ function(gpunn_add_backend name)
                VISIBILITY_INLINES_HIDDEN ON)
   target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
   target_link_libraries(${target} PRIVATE gpunn::api)
-  # The loader makes such symbols one per process, across plugins; one of GCC's library would be exported too.
-  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fno-gnu-unique>)
   # The symbols of static libraries that a plugin is linked with stay its own.
   target_link_options(${target} PRIVATE LINKER:--exclude-libs,ALL)
   set_property(GLOBAL APPEND PROPERTY GPUNN_BACKENDS ${target})

@@ -12,12 +12,9 @@ namespace gpunn::cli {
 
 namespace {
 
-// A resumed run does not have the reports of the epochs before.
 std::string best_text(const RunResult& result) {
-  for (const EpochReport& epoch : result.epochs) {
-    if (epoch.epoch == result.best_epoch) return percent_text(epoch.test.accuracy);
-  }
-  return fmt::format("{:.6g}", result.best_metric);
+  return result.monitor == Metric::accuracy ? percent_text(result.best_metric)
+                                            : fmt::format("loss {:.4f}", result.best_metric);
 }
 
 void print_summary(const RunResult& result) {

@@ -3,7 +3,6 @@
 #include <gpunn/error.hpp>
 #include <gpunn/ops.h>
 
-#include <ranges>
 #include <set>
 
 #include "graph/op_info.hpp"
@@ -77,7 +76,8 @@ std::vector<ValueId> add_gradients(Graph& graph, ValueId loss, const std::vector
   const gpunn_fill_attrs one{.struct_size = 0, .dtype = GPUNN_F32, .rank = 0, .reserved = 0, .dim = {}, .value = 1.0};
   differentiation.accumulate(loss, graph.add1(GPUNN_OP_FILL, "loss.gradient", Attributes::of(one), {}));
 
-  for (const Node& node : std::ranges::reverse_view(forward)) {
+  for (std::size_t n = forward.size(); n-- > 0;) {
+    const Node& node = forward[n];
     GradientContext context(differentiation, node);
     if (context.output_gradient(0) == kNoValue) continue;
     bool wanted = false;

@@ -63,6 +63,12 @@ std::string why_not_loadable(const std::filesystem::path& file) {
              ", the file at " + std::to_string(size);
     }
   }
+  // The table of sections is a library's end. Nothing there is loaded, but a file without it was cut short.
+  const uint64_t sections = uint64_t{header.e_shnum} * header.e_shentsize;
+  if (header.e_shoff != 0 && (header.e_shoff > size || sections > size - header.e_shoff)) {
+    return "truncated: its sections end at byte " + std::to_string(header.e_shoff + sections) + ", the file at " +
+           std::to_string(size);
+  }
   return "";
 }
 

@@ -117,6 +117,7 @@ RunResult Trainer::run() {
   }
   result_.stopped_early = !result_.interrupted && step_ < session_.total_steps();
   result_.final_test = result_.epochs.empty() ? session_.evaluate() : result_.epochs.back().test;
+  result_.monitor = session_.experiment().checkpoint.monitor;
   result_.best_metric = progress_.best;
   result_.best_epoch = progress_.best_epoch;
   result_.arena_bytes = session_.arena_bytes();

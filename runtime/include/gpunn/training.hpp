@@ -56,6 +56,7 @@ struct RunResult {
   std::string backend;
   std::vector<EpochReport> epochs;
   EvalReport final_test;
+  Metric monitor = Metric::accuracy;  // what best_metric is
   double best_metric = 0;
   int64_t best_epoch = 0;
   bool stopped_early = false;
