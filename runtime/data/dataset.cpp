@@ -107,12 +107,12 @@ std::filesystem::path download_dataset(const std::string& name,
   if (row.synthetic) {
     throw Error("data set '" + name + "' is made by the program: there is nothing to download", ExitCode::usage);
   }
-  if (offline()) {
-    throw Error("data set '" + name + "' is not downloaded: GPUNN_OFFLINE is set", ExitCode::missing);
-  }
   std::filesystem::path folder = data::cache_folder(row);
   if (folder.empty()) {
     throw Error("no folder to download '" + name + "' into: neither XDG_CACHE_HOME nor HOME is set", ExitCode::missing);
+  }
+  if (offline()) {
+    throw Error("data set '" + name + "' is not downloaded: GPUNN_OFFLINE is set", ExitCode::missing);
   }
   data::download_files({row.files, row.mirrors, folder, {}}, progress);
   return folder;

@@ -118,4 +118,6 @@ TEST_CASE("every set is listed, with where it is") {
   config.dataset = "minst";
   CHECK_THROWS_WITH(load_dataset(config), Contains("unknown data set 'minst'") && Contains("mnist"));
   CHECK_THROWS_WITH(gpunn::download_dataset("points"), Contains("nothing to download"));
+  const test::Variable offline("GPUNN_OFFLINE", "1");
+  CHECK_THROWS_WITH(gpunn::download_dataset("mnist"), Contains("GPUNN_OFFLINE is set"));
 }
