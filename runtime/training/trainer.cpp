@@ -55,7 +55,7 @@ void Trainer::begin() {
   folder_.write_given(session_.experiment());
   folder_.write_resolved(session_.experiment());
   folder_.write_environment(environment_record(session_), "environment.json");
-  save(folder_.last());
+  save({folder_.last()});
   folder_.publish();
 }
 
@@ -112,7 +112,7 @@ RunResult Trainer::run() {
 
   result_.interrupted = stop_requested() && !finished();
   if (result_.interrupted) {
-    save(folder_.last());
+    save({folder_.last()});
     say("interrupted after step " + std::to_string(step_) + "; `gpunn resume " + folder_.path().string() + "` goes on");
   }
   result_.stopped_early = !result_.interrupted && step_ < session_.total_steps();
@@ -151,7 +151,7 @@ void Trainer::train_epoch() {
       look();
       epoch_seconds_ += seconds_since(start);
       report(record);
-      if (save_now) save(folder_.last());
+      if (save_now) save({folder_.last()});
       start = Clock::now();
     }
   }
@@ -246,8 +246,10 @@ void Trainer::finish_epoch() {
   // The record comes first: a kill between the two leaves a record too many, which resuming takes back.
   folder_.record_epoch(epoch);
   const bool regular = experiment.checkpoint.every_epochs > 0 && epoch.epoch % experiment.checkpoint.every_epochs == 0;
-  if (epoch.best) save(folder_.best());
-  if (regular || finished()) save(folder_.last());
+  std::vector<std::filesystem::path> files;
+  if (epoch.best) files.push_back(folder_.best());
+  if (regular || finished()) files.push_back(folder_.last());
+  save(files);
   result_.epochs.push_back(epoch);
   if (options_.listener != nullptr) options_.listener->on_epoch(epoch);
   if (finished() && step_ < session_.total_steps()) {
@@ -278,13 +280,14 @@ storage::Checkpoint Trainer::checkpoint() {
 }
 
 // A state that can't go on never takes the place of one that can.
-void Trainer::save(const std::filesystem::path& file) {
+void Trainer::save(const std::vector<std::filesystem::path>& files) {
+  if (files.empty()) return;
   storage::Checkpoint state = checkpoint();
   for (const storage::StoredTensor& tensor : state.parameters) {
     if (!all_finite(tensor)) diverged(step_ - 1, "parameter '" + tensor.name + "' became NaN or infinite");
   }
   snapshot_ = std::move(state);
-  storage::save_checkpoint(file, snapshot_);
+  for (const std::filesystem::path& file : files) storage::save_checkpoint(file, snapshot_);
 }
 
 }  // namespace gpunn::training

@@ -38,7 +38,7 @@ class Trainer {
   void look();  // reads the losses since the last look; throws on NaN or infinity
   void report(bool record);
   storage::Checkpoint checkpoint();
-  void save(const std::filesystem::path& file);
+  void save(const std::vector<std::filesystem::path>& files);  // one state, to each of them in turn
   void say(const std::string& text);
   // `what` became NaN or infinite in a step that counts from 0.
   [[noreturn]] void diverged(int64_t step, const std::string& what);

@@ -20,17 +20,22 @@ void exp_n(const float* x, float* y, int64_t n) {
   for (int64_t i = 0; i < n; ++i) y[i] = exp_f32(x[i]);
 }
 
+// out = in less the maximum of each row.
+inline void subtract_maxima(const float* in, float* out, int64_t rows, int64_t columns) {
+  for (int64_t row = 0; row < rows; ++row) {
+    const float most = maximum(in + row * columns, columns);
+#pragma omp simd
+    for (int64_t c = 0; c < columns; ++c) out[row * columns + c] = in[row * columns + c] - most;
+  }
+}
+
 void softmax(const float* x, float* y, int64_t rows, int64_t columns) {
   const int64_t step = rows_per_block(columns);
   for (int64_t first = 0; first < rows; first += step) {
     const int64_t count = smaller(step, rows - first);
     const float* in = x + first * columns;
     float* out = y + first * columns;
-    for (int64_t row = 0; row < count; ++row) {
-      const float most = maximum(in + row * columns, columns);
-#pragma omp simd
-      for (int64_t c = 0; c < columns; ++c) out[row * columns + c] = in[row * columns + c] - most;
-    }
+    subtract_maxima(in, out, count, columns);
     exp_n(out, out, count * columns);
     for (int64_t row = 0; row < count; ++row) {
       const float scale = 1.0F / sum_of(out + row * columns, columns);
@@ -72,11 +77,7 @@ void log_softmax(const float* x, float* y, int64_t rows, int64_t columns) {
     const int64_t count = smaller(step, rows - first);
     const float* in = x + first * columns;
     float* out = y + first * columns;
-    for (int64_t row = 0; row < count; ++row) {
-      const float most = maximum(in + row * columns, columns);
-#pragma omp simd
-      for (int64_t c = 0; c < columns; ++c) out[row * columns + c] = in[row * columns + c] - most;
-    }
+    subtract_maxima(in, out, count, columns);
     if (columns >= kBlock) {
       buffer[0] = exp_sum(out, 0.0F, columns, buffer);
     } else {

@@ -13,13 +13,11 @@ namespace {
 using Types = std::vector<TensorType>;
 using Inputs = std::span<const TensorType>;
 
-std::string pair(const int32_t (&values)[2]) { return std::to_string(values[0]) + "x" + std::to_string(values[1]); }
-
 void require_geometry(const gpunn_conv2d_attrs& a) {
   for (std::size_t i = 0; i < 2; ++i) {
-    require(a.stride[i] > 0, "stride " + pair(a.stride) + " must be positive");
-    require(a.dilation[i] > 0, "dilation " + pair(a.dilation) + " must be positive");
-    require(a.pad[i] >= 0, "padding " + pair(a.pad) + " must not be negative");
+    require(a.stride[i] > 0, "stride " + pair_text(a.stride) + " must be positive");
+    require(a.dilation[i] > 0, "dilation " + pair_text(a.dilation) + " must be positive");
+    require(a.pad[i] >= 0, "padding " + pair_text(a.pad) + " must not be negative");
   }
   require(a.groups > 0, "groups " + std::to_string(a.groups) + " must be positive");
 }
@@ -114,8 +112,8 @@ double filter_flops(const OpSignature& s) { return flops(s.inputs[0].shape, s.ou
 
 std::string describe_conv2d(const Attributes& attrs) {
   const auto a = attrs.as<gpunn_conv2d_attrs>();
-  std::string text = "stride " + pair(a.stride) + ", pad " + pair(a.pad);
-  if (a.dilation[0] != 1 || a.dilation[1] != 1) text += ", dilation " + pair(a.dilation);
+  std::string text = "stride " + pair_text(a.stride) + ", pad " + pair_text(a.pad);
+  if (a.dilation[0] != 1 || a.dilation[1] != 1) text += ", dilation " + pair_text(a.dilation);
   if (a.groups != 1) text += ", groups " + std::to_string(a.groups);
   if (a.activation != GPUNN_ACTIVATION_NONE) text += ", " + activation_text(a.activation);
   return text;

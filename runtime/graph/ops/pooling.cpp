@@ -12,18 +12,16 @@ namespace {
 using Types = std::vector<TensorType>;
 using Inputs = std::span<const TensorType>;
 
-std::string pair(const int32_t (&values)[2]) { return std::to_string(values[0]) + "x" + std::to_string(values[1]); }
-
 Shape output_shape(const gpunn_pool2d_attrs& a, const Shape& x) {
   Shape y{x[0], x[1], 0, 0};
   for (std::size_t i = 0; i < 2; ++i) {
     require(a.window[i] > 0 && a.stride[i] > 0,
-            "window " + pair(a.window) + " and stride " + pair(a.stride) + " must be positive");
+            "window " + pair_text(a.window) + " and stride " + pair_text(a.stride) + " must be positive");
     require(a.pad[i] >= 0 && 2 * int64_t{a.pad[i]} <= a.window[i],
-            "padding " + pair(a.pad) + " must be between 0 and half the window " + pair(a.window));
+            "padding " + pair_text(a.pad) + " must be between 0 and half the window " + pair_text(a.window));
     const int64_t padded = x[2 + i] + 2 * int64_t{a.pad[i]};
     require(x[2 + i] > 0 && padded >= a.window[i],
-            "window " + pair(a.window) + " is larger than the padded input " + to_string(x));
+            "window " + pair_text(a.window) + " is larger than the padded input " + to_string(x));
     y[2 + i] = (padded - a.window[i]) / a.stride[i] + 1;
   }
   return y;
@@ -53,8 +51,8 @@ double window_flops(const OpSignature& s) {
 
 std::string describe_pool(const Attributes& attrs) {
   const auto a = attrs.as<gpunn_pool2d_attrs>();
-  std::string text = "window " + pair(a.window) + ", stride " + pair(a.stride);
-  if (a.pad[0] != 0 || a.pad[1] != 0) text += ", pad " + pair(a.pad);
+  std::string text = "window " + pair_text(a.window) + ", stride " + pair_text(a.stride);
+  if (a.pad[0] != 0 || a.pad[1] != 0) text += ", pad " + pair_text(a.pad);
   return text;
 }
 

@@ -40,6 +40,11 @@ inline void require_same(const TensorType& a, const TensorType& b, std::string_v
                       to_string(a) + " and " + to_string(b));
 }
 
+// "5x5", of the two numbers that an attribute has for rows and columns.
+inline std::string pair_text(const int32_t (&values)[2]) {
+  return std::to_string(values[0]) + "x" + std::to_string(values[1]);
+}
+
 // Labels: i32 [N] for the rows of x.
 inline void require_labels(const TensorType& label, int64_t rows) {
   require_dtype(label, DType::i32, "label");
