@@ -36,6 +36,8 @@ uint64_t Backend::allocated_bytes() const { return impl_->allocated_bytes; }
 
 int64_t Backend::allocations() const { return impl_->allocations; }
 
+int64_t Backend::synchronizations() const { return impl_->synchronizations; }
+
 namespace {
 
 void copy(const Level& level, void* destination, const void* source, uint64_t bytes, int32_t direction,

@@ -29,6 +29,7 @@ struct BackendOptions {
 };
 
 class Backend;
+class Event;
 
 // Device or pinned memory of a backend; freed with the buffer. Must not outlive the backend.
 class Buffer {
@@ -99,12 +100,16 @@ class Backend {
   Buffer allocate(uint64_t bytes, int32_t kind = GPUNN_MEMORY_DEVICE);
   uint64_t allocated_bytes() const;  // device memory now held by buffers
   int64_t allocations() const;       // ever made
+  int64_t synchronizations() const;  // how often the host has waited for the device, blocking copies included
 
   // Blocking copies; any size, from and to ordinary host memory.
   void upload(void* device, const void* host, uint64_t bytes);
   void download(void* host, const void* device, uint64_t bytes);
   void fill(void* device, uint8_t value, uint64_t bytes);  // on the stream
   void synchronize();
+
+  // A mark on the stream (event.hpp).
+  Event make_event();
 
   // Milliseconds on the device between two marks on the stream.
   class Timer;
@@ -117,6 +122,7 @@ class Backend {
 
  private:
   friend class Buffer;
+  friend class Event;
   friend class Kernel;
   struct Impl;
   std::unique_ptr<Impl> impl_;

@@ -22,6 +22,7 @@ struct Backend::Impl {
   std::vector<Level> levels;  // overlay first
   uint64_t allocated_bytes = 0;
   int64_t allocations = 0;
+  int64_t synchronizations = 0;
 
   Impl() = default;
   Impl(const Impl&) = delete;
@@ -31,7 +32,7 @@ struct Backend::Impl {
   // The plugin that owns memory and stream.
   const Level& bottom() const { return levels.back(); }
   void open(std::vector<std::shared_ptr<const plugins::Plugin>> chain);
-  void sync(const std::string& after) const;
+  void sync(const std::string& after);
 
  private:
   void open_device(Level& level);

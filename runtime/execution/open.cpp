@@ -111,7 +111,8 @@ void Backend::Impl::make_streams() {
   }
 }
 
-void Backend::Impl::sync(const std::string& after) const {
+void Backend::Impl::sync(const std::string& after) {
+  ++synchronizations;
   plugins::call(
       *bottom().plugin, [&] { return after.empty() ? std::string("stream_sync") : "stream_sync after " + after; },
       [&](gpunn_error* error) { return bottom().table().stream_sync(bottom().stream, error); });

@@ -2,12 +2,14 @@
 #include <utility>
 
 #include "catch.hpp"
+#include "execution/event.hpp"
 #include "execution/fixture.hpp"
 
 using namespace fixture;
 using gpunn::ExitCode;
 using gpunn::execution::abi_tensor;
 using gpunn::execution::Buffer;
+using gpunn::execution::Event;
 using gpunn::execution::Kernel;
 using samples::error_of;
 
@@ -71,6 +73,38 @@ TEST_CASE("a device that is not there", "[execution]") {
   CHECK_THAT(error_of([&] { open(-1); }), Contains("device -1"));
   CHECK_THAT(error_of([] { Backend(registry(), "faulty", {.threads = -2}); }, &code), Contains("threads"));
   CHECK(code == ExitCode::usage);
+}
+
+TEST_CASE("events mark the stream, and waiting for it is counted", "[execution]") {
+  const auto control = controlled("faulty");
+  Backend backend(registry(), "faulty");
+  {
+    Event start = backend.make_event(), stop = backend.make_event();
+    CHECK(control->open_events == 2);
+    start.record();
+    CHECK_FALSE(stop.recorded());
+    CHECK_THAT(error_of([&] { stop.milliseconds_since(start); }), Contains("not recorded"));
+    stop.record();
+    const int64_t before = backend.synchronizations();
+    stop.synchronize();
+    CHECK(stop.milliseconds_since(start) >= 0);
+    CHECK(backend.synchronizations() == before + 1);
+    std::vector<Event> kept;
+    kept.push_back(std::move(stop));
+    kept.front() = backend.make_event();
+    CHECK_FALSE(kept.front().recorded());
+  }
+  CHECK(control->open_events == 0);
+
+  Buffer buffer = backend.allocate(4);
+  float value = 0;
+  const int64_t before = backend.synchronizations();
+  backend.fill(buffer.data(), 0, 4);
+  CHECK(backend.synchronizations() == before);
+  backend.upload(buffer.data(), &value, 4);
+  backend.download(&value, buffer.data(), 4);
+  backend.synchronize();
+  CHECK(backend.synchronizations() == before + 3);
 }
 
 TEST_CASE("what a plugin logs is heard", "[execution]") {
