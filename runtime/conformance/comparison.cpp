@@ -54,21 +54,20 @@ Comparison compare(const OracleTensor& reference, const OracleTensor& found, con
                 " tolerances; they must be as many");
   }
   Comparison result;
-  std::size_t worst = 0, wrong = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const double error =
         error_of(representable(reference.values[i], reference.type.dtype), found.values[i], tolerance.bound[i]);
-    if (error > 1) ++wrong;
+    if (error > 1) ++result.wrong;
     if (error > result.error) {
       result.error = error;
-      worst = i;
+      result.worst = i;
     }
   }
-  if (wrong == 0) return result;
-  result.detail = what + index_text(reference.type.shape, worst) + ": expected " + number(reference.values[worst]) +
-                  ", found " + number(found.values[worst]) + ", tolerance " + number(tolerance.bound[worst]) + " (" +
-                  std::string(tolerance.reason) + "); " + std::to_string(wrong) + " of " + std::to_string(count) +
-                  " elements are off";
+  if (result.wrong == 0) return result;
+  result.detail = what + index_text(reference.type.shape, result.worst) + ": expected " +
+                  number(reference.values[result.worst]) + ", found " + number(found.values[result.worst]) +
+                  ", tolerance " + number(tolerance.bound[result.worst]) + " (" + std::string(tolerance.reason) +
+                  "); " + std::to_string(result.wrong) + " of " + std::to_string(count) + " elements are off";
   return result;
 }
 

@@ -9,8 +9,9 @@
 namespace gpunn::conformance {
 
 struct Comparison {
-  double error = 0;    // the largest, in units of the tolerance; infinity where a NaN or an exact value differs
-  std::string detail;  // of a failure: index, expected, found, tolerance; empty: all is well
+  double error = 0;  // the largest, in units of the tolerance; infinity where a NaN or an exact value differs
+  std::size_t worst = 0, wrong = 0;  // the element with the largest error, and how many exceed the tolerance
+  std::string detail;                // of a failure: index, expected, found, tolerance; empty: all is well
   bool ok() const { return detail.empty(); }
 };
 

@@ -25,7 +25,7 @@ std::vector<OracleTensor> on_absolute_inputs(const Evaluation& e, std::size_t ho
   for (std::size_t i = 0; i < std::min(how_many, inputs.size()); ++i) {
     if (is_real(inputs[i].type.dtype)) inputs[i].values = magnitudes(inputs[i].values, 1);
   }
-  return run_oracle(e.signature, inputs);
+  return e.evaluate ? e.evaluate(inputs) : run_oracle(e.signature, inputs);
 }
 
 double product(const Shape& shape, std::size_t from) {

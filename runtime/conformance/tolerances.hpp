@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <string_view>
 #include <vector>
 
@@ -8,11 +9,16 @@
 
 namespace gpunn::conformance {
 
+// The op on other inputs of the same types.
+using Evaluator = std::function<std::vector<OracleTensor>(const std::vector<OracleTensor>& inputs)>;
+
 // A case whose result is to be judged.
 struct Evaluation {
   const graph::OpSignature& signature;
   const std::vector<OracleTensor>& inputs;
   const std::vector<OracleTensor>& reference;  // the outputs in float64
+  // Some bounds need the op on the absolute values of its inputs. Empty: the oracle, which takes its time.
+  Evaluator evaluate = {};
 };
 
 struct Tolerance {

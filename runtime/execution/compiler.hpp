@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "execution/backend.hpp"
@@ -17,5 +18,10 @@ struct CompiledProgram {
 
 // Fuses, decomposes, places and plans. Throws Error where nobody in the chain serves an op.
 CompiledProgram compile(graph::Graph program, const Backend& backend);
+
+// The two halves of compile(). What lower() leaves is fused as far as the first of the backends wants it and all of
+// them can have it, so that they may run the very same ops.
+graph::Graph lower(graph::Graph program, std::span<const Backend* const> backends);
+CompiledProgram place_and_plan(graph::Graph lowered, const Backend& backend);
 
 }  // namespace gpunn::execution

@@ -200,11 +200,15 @@ Executable::Executable(Executable&&) noexcept = default;
 
 void Executable::run() { impl_->run(); }
 
+void Executable::run_node(std::size_t index) {
+  Impl::Step& step = impl_->steps.at(index);
+  step.kernel.enqueue(step.arguments.get(), step.what);
+  impl_->backend.synchronize();
+}
+
 void Executable::run_observed(const std::function<void(const graph::Node&)>& after) {
   for (std::size_t i = 0; i < impl_->steps.size(); ++i) {
-    Impl::Step& step = impl_->steps[i];
-    step.kernel.enqueue(step.arguments.get(), step.what);
-    impl_->backend.synchronize();
+    run_node(i);
     after(impl_->graph.nodes()[i]);
   }
 }

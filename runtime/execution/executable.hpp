@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -29,6 +30,8 @@ class Executable {
   void run();
   // Enqueues every node one by one and calls `after` behind each, with the stream synchronised.
   void run_observed(const std::function<void(const graph::Node&)>& after);
+  // Enqueues one node and waits for it.
+  void run_node(std::size_t index);
   // The address of a value, for reading it between nodes.
   void* address(graph::ValueId id) const;
   bool captured() const;
