@@ -1,3 +1,9 @@
+# CMake before 3.26 does not know how nvcc is told of C++20, which is asked of it together with the C++ compiler.
+if(NOT DEFINED CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
+  set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+  set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
+endif()
+
 # gpunn_add_backend(<name> <source>...)
 #
 # The plugin libgpunn_backend_<name>.so, as target gpunn_backend_<name>: api/'s headers, hidden symbols, installed where
@@ -18,6 +24,7 @@ function(gpunn_add_backend name)
     PROPERTIES PREFIX lib
                C_VISIBILITY_PRESET hidden
                CXX_VISIBILITY_PRESET hidden
+               CUDA_VISIBILITY_PRESET hidden
                VISIBILITY_INLINES_HIDDEN ON)
   target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
   target_link_libraries(${target} PRIVATE gpunn::api)

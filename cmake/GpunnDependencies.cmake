@@ -25,5 +25,3 @@ find_package(OpenSSL COMPONENTS Crypto)
 if(GPUNN_BUILD_TESTS)
   find_package(Catch2 REQUIRED) # 2 or 3
 endif()
-
-message(STATUS "gpunn: backends: cpu (the CUDA ones are not part of this version)")

@@ -27,15 +27,24 @@ endif()
 
 add_library(gpunn_build_flags INTERFACE)
 target_compile_options(
-  gpunn_build_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>
-                              $<$<BOOL:${GPUNN_WARNINGS_AS_ERRORS}>:-Werror>)
+  gpunn_build_flags
+  INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:-Wall
+            -Wextra
+            -Wpedantic
+            -Wshadow
+            $<$<BOOL:${GPUNN_WARNINGS_AS_ERRORS}>:-Werror>>
+            $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>
+            # -Wpedantic and -Wshadow find fault with what nvcc itself writes.
+            $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra
+            $<$<BOOL:${GPUNN_WARNINGS_AS_ERRORS}>:--Werror=all-warnings>>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # GCC 12 sees overlaps in std::string's operator+ that are not there (GCC bug 105651).
-  target_compile_options(gpunn_build_flags INTERFACE -Wno-restrict)
+  target_compile_options(gpunn_build_flags INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:-Wno-restrict>)
 endif()
 target_link_options(gpunn_build_flags INTERFACE LINKER:--as-needed) # fewer libraries to load at start-up
 if(GPUNN_SANITIZE)
-  target_compile_options(gpunn_build_flags INTERFACE -fsanitize=${GPUNN_SANITIZE} -fno-omit-frame-pointer
-                                                     -fno-sanitize-recover=all)
+  target_compile_options(
+    gpunn_build_flags INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize=${GPUNN_SANITIZE} -fno-omit-frame-pointer
+                                -fno-sanitize-recover=all>)
   target_link_options(gpunn_build_flags INTERFACE -fsanitize=${GPUNN_SANITIZE})
 endif()

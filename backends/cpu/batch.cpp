@@ -8,10 +8,10 @@
 #include <cstring>
 #include <limits>
 
+#include "add_op.hpp"
 #include "grain.hpp"
 #include "kernels.hpp"
 #include "parallel.hpp"
-#include "requirements.hpp"
 #include "simd/random.hpp"
 
 namespace gpunn::cpu {

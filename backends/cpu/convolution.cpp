@@ -1,10 +1,10 @@
 #include <memory>
 
+#include "add_op.hpp"
 #include "convolution_filter.hpp"
 #include "convolution_gather.hpp"
 #include "kernels.hpp"
 #include "parallel.hpp"
-#include "requirements.hpp"
 
 namespace gpunn::cpu {
 namespace {

@@ -1,10 +1,8 @@
 #include "copy.hpp"
 
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
-#include <numeric>
 #include <type_traits>
 
 #include "grain.hpp"
@@ -78,59 +76,28 @@ CopyRun choose_run(int32_t from, int32_t to) {
 }  // namespace
 
 CopyPlan plan_copy(const OpDesc& desc) {
-  require_tensors(desc, 1, 1, 1);
-  const gpunn_tensor& x = desc.input(0);
-  const gpunn_tensor& y = desc.output(0);
-  require_same_shape(x, y, "x and y");
   CopyPlan plan;
-  plan.run = choose_run(x.dtype, y.dtype);
-  if (plan.run == nullptr) {
-    throw Refusal(std::string("does not convert ") + dtype_name(x.dtype) + " to " + dtype_name(y.dtype));
-  }
-  plan.x_size = static_cast<int64_t>(dtype_size(x.dtype));
-  plan.y_size = static_cast<int64_t>(dtype_size(y.dtype));
-
-  int32_t order[GPUNN_MAX_RANK];
-  std::iota(order, order + y.rank, 0);
-  std::stable_sort(order, order + y.rank,
-                   [&](int32_t a, int32_t b) { return std::abs(y.stride[a]) > std::abs(y.stride[b]); });
-  for (int32_t k = 0; k < y.rank; ++k) {
-    const int32_t i = order[k];
-    if (y.dim[i] == 1) continue;
-    require(y.stride[i] != 0 || plugin::element_count(y) == 0, "elements of y overlap");
-    const int32_t last = plan.rank - 1;
-    if (plan.rank > 0 && plan.x_stride[last] == x.stride[i] * x.dim[i] &&
-        plan.y_stride[last] == y.stride[i] * y.dim[i]) {
-      plan.dim[last] *= y.dim[i];
-      plan.x_stride[last] = x.stride[i];
-      plan.y_stride[last] = y.stride[i];
-    } else {
-      plan.dim[plan.rank] = y.dim[i];
-      plan.x_stride[plan.rank] = x.stride[i];
-      plan.y_stride[plan.rank] = y.stride[i];
-      ++plan.rank;
-    }
-  }
-  if (plan.rank == 0) {
-    plan.dim[0] = plan.x_stride[0] = plan.y_stride[0] = 1;
-    plan.rank = 1;
-  }
+  plan.loops = copy_of(desc);
+  plan.run = choose_run(plan.loops.from, plan.loops.to);
+  plan.x_size = static_cast<int64_t>(dtype_size(plan.loops.from));
+  plan.y_size = static_cast<int64_t>(dtype_size(plan.loops.to));
   return plan;
 }
 
 void run_copy(const CopyPlan& plan, const OpArgs& args) {
+  const Copy& loops = plan.loops;
   const auto* x = args.in<char>(0);
   auto* y = args.out<char>(0);
-  const int32_t inner = plan.rank - 1;
-  const int64_t inner_size = plan.dim[inner];
+  const int32_t inner = loops.rank - 1;
+  const int64_t inner_size = loops.dim[inner];
   int64_t outer_size = 1;
-  for (int32_t i = 0; i < inner; ++i) outer_size *= plan.dim[i];
+  for (int32_t i = 0; i < inner; ++i) outer_size *= loops.dim[i];
   if (outer_size == 0 || inner_size == 0) return;
 
   if (outer_size == 1) {
     parallel_ranges(inner_size, kGrain, [&](int64_t begin, int64_t end) {
-      plan.run(x + begin * plan.x_stride[0] * plan.x_size, plan.x_stride[0], y + begin * plan.y_stride[0] * plan.y_size,
-               plan.y_stride[0], end - begin);
+      plan.run(x + begin * loops.x_stride[0] * plan.x_size, loops.x_stride[0],
+               y + begin * loops.y_stride[0] * plan.y_size, loops.y_stride[0], end - begin);
     });
     return;
   }
@@ -140,19 +107,19 @@ void run_copy(const CopyPlan& plan, const OpArgs& args) {
     int64_t from = 0;
     int64_t to = 0;
     for (int32_t i = inner - 1; i >= 0; --i) {
-      position[i] = rest % plan.dim[i];
-      rest /= plan.dim[i];
-      from += position[i] * plan.x_stride[i];
-      to += position[i] * plan.y_stride[i];
+      position[i] = rest % loops.dim[i];
+      rest /= loops.dim[i];
+      from += position[i] * loops.x_stride[i];
+      to += position[i] * loops.y_stride[i];
     }
     for (int64_t row = begin; row < end; ++row) {
-      plan.run(x + from * plan.x_size, plan.x_stride[inner], y + to * plan.y_size, plan.y_stride[inner], inner_size);
+      plan.run(x + from * plan.x_size, loops.x_stride[inner], y + to * plan.y_size, loops.y_stride[inner], inner_size);
       for (int32_t i = inner - 1; i >= 0; --i) {
-        from += plan.x_stride[i];
-        to += plan.y_stride[i];
-        if (++position[i] < plan.dim[i]) break;
-        from -= plan.dim[i] * plan.x_stride[i];
-        to -= plan.dim[i] * plan.y_stride[i];
+        from += loops.x_stride[i];
+        to += loops.y_stride[i];
+        if (++position[i] < loops.dim[i]) break;
+        from -= loops.dim[i] * loops.x_stride[i];
+        to -= loops.dim[i] * loops.y_stride[i];
         position[i] = 0;
       }
     }

@@ -5,20 +5,16 @@
 
 #include <cstdint>
 
-#include "requirements.hpp"
+#include "add_op.hpp"
+#include "common/copy.hpp"
 
 namespace gpunn::cpu {
 
 // Copies n elements; strides in elements.
 using CopyRun = void (*)(const void* x, int64_t x_stride, void* y, int64_t y_stride, int64_t n);
 
-// A loop nest in the order of y's memory, neighbouring dimensions merged where both sides allow; dimension rank-1 is
-// the innermost.
 struct CopyPlan {
-  int32_t rank = 0;
-  int64_t dim[GPUNN_MAX_RANK] = {};
-  int64_t x_stride[GPUNN_MAX_RANK] = {};
-  int64_t y_stride[GPUNN_MAX_RANK] = {};
+  Copy loops;
   int64_t x_size = 0;  // of an element, in bytes
   int64_t y_size = 0;
   CopyRun run = nullptr;

@@ -3,8 +3,8 @@
 
 #include <cstring>
 
+#include "add_op.hpp"
 #include "kernels.hpp"
-#include "requirements.hpp"
 
 namespace gpunn::cpu {
 namespace {

@@ -8,10 +8,10 @@
 
 #include <limits>
 
+#include "add_op.hpp"
 #include "grain.hpp"
 #include "kernels.hpp"
 #include "parallel.hpp"
-#include "requirements.hpp"
 #include "simd/softmax.hpp"
 
 namespace gpunn::cpu {

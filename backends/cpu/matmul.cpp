@@ -1,7 +1,7 @@
+#include "add_op.hpp"
 #include "gemm.hpp"
 #include "kernels.hpp"
 #include "parallel.hpp"
-#include "requirements.hpp"
 
 namespace gpunn::cpu {
 namespace {

@@ -5,10 +5,10 @@
 
 #include <cmath>
 
+#include "add_op.hpp"
 #include "grain.hpp"
 #include "kernels.hpp"
 #include "parallel.hpp"
-#include "requirements.hpp"
 
 namespace gpunn::cpu {
 namespace {

@@ -10,10 +10,6 @@
 #include "kernels.hpp"
 #include "parallel.hpp"
 
-#ifndef GPUNN_PLUGIN_VERSION
-#define GPUNN_PLUGIN_VERSION "0.1.0"
-#endif
-
 namespace gpunn::cpu {
 namespace {
 

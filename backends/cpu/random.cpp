@@ -11,10 +11,10 @@
 #include <limits>
 #include <numbers>
 
+#include "add_op.hpp"
 #include "grain.hpp"
 #include "kernels.hpp"
 #include "parallel.hpp"
-#include "requirements.hpp"
 
 namespace gpunn::cpu {
 namespace {

@@ -3,10 +3,10 @@
 
 #include <gpunn/plugin.hpp>
 
+#include "add_op.hpp"
 #include "grain.hpp"
 #include "kernels.hpp"
 #include "parallel.hpp"
-#include "requirements.hpp"
 
 namespace gpunn::cpu {
 namespace {

@@ -1,8 +1,8 @@
-#include "requirements.hpp"
+#include "common/requirements.hpp"
 
 #include <limits>
 
-namespace gpunn::cpu {
+namespace gpunn::backends {
 namespace {
 
 std::string shape_text(const gpunn_tensor& tensor) {
@@ -118,4 +118,4 @@ void require_scalar(const gpunn_tensor& tensor, int32_t dtype, const char* name)
   if (tensor.rank != 0) throw Refusal(std::string(name) + " must be 0-d, not " + shape_text(tensor));
 }
 
-}  // namespace gpunn::cpu
+}  // namespace gpunn::backends

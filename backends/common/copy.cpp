@@ -1,0 +1,57 @@
+#include "common/copy.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <numeric>
+
+namespace gpunn::backends {
+namespace {
+
+bool converts(int32_t dtype) {
+  return dtype == GPUNN_F32 || dtype == GPUNN_I32 || dtype == GPUNN_I64 || dtype == GPUNN_U8;
+}
+
+}  // namespace
+
+Copy copy_of(const OpDesc& desc) {
+  require_tensors(desc, 1, 1, 1);
+  const gpunn_tensor& x = desc.input(0);
+  const gpunn_tensor& y = desc.output(0);
+  require_same_shape(x, y, "x and y");
+  if (!converts(x.dtype) || !converts(y.dtype)) {
+    throw Refusal(std::string("does not convert ") + dtype_name(x.dtype) + " to " + dtype_name(y.dtype));
+  }
+  Copy copy;
+  copy.from = x.dtype;
+  copy.to = y.dtype;
+  copy.n = plugin::element_count(y);
+
+  int32_t order[GPUNN_MAX_RANK];
+  std::iota(order, order + y.rank, 0);
+  std::stable_sort(order, order + y.rank,
+                   [&](int32_t a, int32_t b) { return std::abs(y.stride[a]) > std::abs(y.stride[b]); });
+  for (int32_t k = 0; k < y.rank; ++k) {
+    const int32_t i = order[k];
+    if (y.dim[i] == 1) continue;
+    require(y.stride[i] != 0 || copy.n == 0, "elements of y overlap");
+    const int32_t last = copy.rank - 1;
+    if (copy.rank > 0 && copy.x_stride[last] == x.stride[i] * x.dim[i] &&
+        copy.y_stride[last] == y.stride[i] * y.dim[i]) {
+      copy.dim[last] *= y.dim[i];
+      copy.x_stride[last] = x.stride[i];
+      copy.y_stride[last] = y.stride[i];
+    } else {
+      copy.dim[copy.rank] = y.dim[i];
+      copy.x_stride[copy.rank] = x.stride[i];
+      copy.y_stride[copy.rank] = y.stride[i];
+      ++copy.rank;
+    }
+  }
+  if (copy.rank == 0) {
+    copy.dim[0] = copy.x_stride[0] = copy.y_stride[0] = 1;
+    copy.rank = 1;
+  }
+  return copy;
+}
+
+}  // namespace gpunn::backends

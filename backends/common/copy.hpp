@@ -1,0 +1,24 @@
+// COPY: any strides on both sides, converting between f32, i32, i64 and u8.
+#pragma once
+
+#include <cstdint>
+
+#include "common/requirements.hpp"
+
+namespace gpunn::backends {
+
+// A loop nest in the order of y's memory, neighbouring dimensions merged where both sides allow; dimension rank-1 is
+// the innermost. rank is at least 1; strides in elements.
+struct Copy {
+  int32_t from = 0;  // dtypes
+  int32_t to = 0;
+  int32_t rank = 0;
+  int64_t dim[GPUNN_MAX_RANK] = {};
+  int64_t x_stride[GPUNN_MAX_RANK] = {};
+  int64_t y_stride[GPUNN_MAX_RANK] = {};
+  int64_t n = 0;  // elements
+};
+
+Copy copy_of(const OpDesc& desc);
+
+}  // namespace gpunn::backends

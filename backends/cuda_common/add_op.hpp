@@ -1,0 +1,58 @@
+// How a family of CUDA kernels registers an op: it writes
+//
+//   void run_relu(const int64_t& n, cudaStream_t stream, const OpArgs& args);   // launches, nothing else
+//   add_op(device, GPUNN_OP_RELU, "relu", relu_size, run_relu);
+//
+// where relu_size(desc), of backends/common/, gives what the kernel needs to know or throws Refusal. What it gives may
+// have a member workspace_bytes, and then gets that much scratch memory.
+#pragma once
+
+#include <gpunn/plugin.hpp>
+
+#include <type_traits>
+#include <utility>
+
+#include <cuda_runtime_api.h>
+#include <nvtx3/nvToolsExt.h>
+
+#include "common/requirements.hpp"
+#include "cuda_common/stream.hpp"
+
+namespace gpunn::cuda {
+
+using namespace backends;
+
+// A range in NVIDIA's profilers, costing nothing where none is attached.
+class ProfilerRange {
+ public:
+  explicit ProfilerRange(const char* name) { nvtxRangePushA(name); }
+  ~ProfilerRange() { nvtxRangePop(); }
+  ProfilerRange(const ProfilerRange&) = delete;
+  ProfilerRange& operator=(const ProfilerRange&) = delete;
+};
+
+// Serves `op` by plan(desc) at query and creation, and run(plan, stream, args) at each enqueue. `name` is what
+// profilers show.
+template <class Plan, class Run>
+void add_op(plugin::Device& device, int32_t op, const char* name, Plan (*plan)(const OpDesc&), Run run) {
+  plugin::KernelFactory factory;
+  factory.query = [plan](const OpDesc& desc) {
+    try {
+      [[maybe_unused]] const Plan made = plan(desc);
+      uint64_t workspace_bytes = 0;
+      if constexpr (requires { made.workspace_bytes; }) workspace_bytes = made.workspace_bytes;
+      return plugin::Support::yes(workspace_bytes);
+    } catch (const Refusal& refusal) {
+      return plugin::Support::no(refusal.what());
+    }
+  };
+  factory.create = [plan, run, name](const OpDesc& desc) {
+    return plugin::make_kernel([made = plan(desc), run, name](plugin::Stream& stream, const OpArgs& args) {
+      const ProfilerRange range(name);
+      run(made, native(stream), args);
+    });
+  };
+  device.add(op, std::move(factory));
+}
+
+}  // namespace gpunn::cuda

@@ -1,0 +1,47 @@
+// Launching kernels. For .cu files.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include <cuda_runtime.h>
+
+#include "cuda_common/check.hpp"
+
+namespace gpunn::cuda {
+
+// Threads of a block where nothing speaks for another number.
+inline constexpr unsigned kThreads = 256;
+
+struct Launch {
+  dim3 grid;
+  dim3 block;
+  unsigned shared_bytes = 0;
+};
+
+// A thread for each of n elements.
+inline Launch thread_each(int64_t n, unsigned threads = kThreads) {
+  return {dim3(static_cast<unsigned>((n + threads - 1) / threads)), dim3(threads)};
+}
+
+// A block for each of n elements.
+inline Launch block_each(int64_t n, unsigned threads = kThreads) {
+  return {dim3(static_cast<unsigned>(n)), dim3(threads)};
+}
+
+// The element of thread_each.
+__device__ __forceinline__ int64_t thread_index() { return int64_t{blockIdx.x} * blockDim.x + threadIdx.x; }
+
+// kernel<<<...>>>(arguments...), where an empty grid is no error but nothing to do.
+template <class... Parameters, class... Arguments>
+void launch(void (*kernel)(Parameters...), const Launch& shape, cudaStream_t stream, Arguments&&... arguments) {
+  if (shape.grid.x == 0 || shape.grid.y == 0 || shape.grid.z == 0) return;
+  cudaLaunchConfig_t config{};
+  config.gridDim = shape.grid;
+  config.blockDim = shape.block;
+  config.dynamicSmemBytes = shape.shared_bytes;
+  config.stream = stream;
+  check(cudaLaunchKernelEx(&config, kernel, Parameters(std::forward<Arguments>(arguments))...), "launching a kernel");
+}
+
+}  // namespace gpunn::cuda

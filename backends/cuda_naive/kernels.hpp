@@ -1,0 +1,22 @@
+// The op families of the naive CUDA backend, a file each.
+#pragma once
+
+#include <gpunn/plugin.hpp>
+
+namespace gpunn::cuda_naive {
+
+void add_elementwise_kernels(plugin::Device& device);
+void add_bias_kernels(plugin::Device& device);
+void add_matmul_kernels(plugin::Device& device);
+void add_convolution_kernels(plugin::Device& device);
+void add_pooling_kernels(plugin::Device& device);
+void add_softmax_kernels(plugin::Device& device);
+void add_loss_kernels(plugin::Device& device);
+void add_reduction_kernels(plugin::Device& device);
+void add_optimizer_kernels(plugin::Device& device);
+void add_random_kernels(plugin::Device& device);
+void add_batch_kernels(plugin::Device& device);
+void add_counter_kernels(plugin::Device& device);
+void add_metrics_kernels(plugin::Device& device);
+
+}  // namespace gpunn::cuda_naive

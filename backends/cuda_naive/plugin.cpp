@@ -1,0 +1,33 @@
+// The plugin "cuda_naive": every op as the plainest correct CUDA kernel, to be read and to be checked against.
+#include <gpunn/plugin.hpp>
+
+#include "cuda_common/device.hpp"
+#include "kernels.hpp"
+
+namespace gpunn::cuda_naive {
+namespace {
+
+class NaiveDevice final : public cuda::CudaDevice {
+ public:
+  explicit NaiveDevice(const gpunn_device_options& options) : CudaDevice(options) { add_elementwise_kernels(*this); }
+};
+
+class NaiveBackend final : public plugin::Backend {
+ public:
+  const char* name() const override { return "cuda_naive"; }
+  const char* version() const override { return GPUNN_PLUGIN_VERSION; }
+  const char* build() const override { return cuda::build_text(); }
+  int priority() const override { return 20; }
+  bool can_capture() const override { return true; }
+  int probe() override { return cuda::probe_devices(); }
+  std::unique_ptr<plugin::Device> open(const gpunn_device_options& options) override {
+    return std::make_unique<NaiveDevice>(options);
+  }
+};
+
+}  // namespace
+}  // namespace gpunn::cuda_naive
+
+extern "C" const gpunn_plugin* gpunn_plugin_query_v1(uint16_t host_major, uint16_t host_minor) {
+  return gpunn::plugin::export_backend<gpunn::cuda_naive::NaiveBackend>(host_major, host_minor);
+}
