@@ -29,7 +29,8 @@ class Plugin {
   int devices_ = 0;
 };
 
-// Every plugin that could be found, and what became of the rest.
+// Every plugin that could be found, and what became of the rest. A driver is asked only for what is asked about: to
+// make a registry or a chain starts no driver that the chain does not need.
 class PluginRegistry {
  public:
   explicit PluginRegistry(const std::vector<std::filesystem::path>& extra = {});
@@ -37,7 +38,10 @@ class PluginRegistry {
   PluginRegistry(const PluginRegistry&) = delete;
   PluginRegistry& operator=(const PluginRegistry&) = delete;
 
-  const std::vector<PluginReport>& reports() const { return reports_; }
+  // What became of each file, every plugin probed.
+  std::vector<PluginReport> reports() const;
+  // The same as far as it is known without asking a driver: OK says that the plugin loads.
+  const std::vector<PluginReport>& files() const { return files_; }
 
   // The plugin of this name (or file path; "auto": the working one of the largest priority) and its bases, overlay
   // first. Throws Error(missing) saying why one can't serve, with the candidates; a base that is absent or in a cycle
@@ -50,8 +54,7 @@ class PluginRegistry {
   Chain chain_of(std::shared_ptr<const Plugin> top) const;
   Chain best_chain() const;
 
-  std::vector<PluginReport> reports_;
-  std::vector<std::shared_ptr<const Plugin>> plugins_;  // by report; null where it is not OK
+  std::vector<PluginReport> files_;
 };
 
 // Calls shutdown() of every loaded plugin, once, overlays before their bases. Devices must be closed. The CLI calls it

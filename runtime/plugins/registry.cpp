@@ -1,6 +1,8 @@
 #include <gpunn/error.hpp>
 
 #include <algorithm>
+#include <functional>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -22,6 +24,13 @@ std::string describe(const PluginReport& report) {
 }
 
 [[noreturn]] void fail(const std::string& message) { throw Error(message, ExitCode::missing); }
+
+// A file that loads, asked for its devices.
+Loaded probe(const PluginReport& file) {
+  Loaded loaded = probe_plugin(file.path);
+  loaded.report.path = file.path;  // the library may be known by another link to it
+  return loaded;
+}
 
 void mark_clashes(std::vector<PluginReport>& reports) {
   for (std::size_t i = 0; i < reports.size(); ++i) {
@@ -49,36 +58,45 @@ PluginRegistry::PluginRegistry(const std::vector<std::filesystem::path>& extra) 
       loaded.report.status = PluginStatus::not_a_plugin;
       loaded.report.detail = std::move(candidate.problem);
     }
-    reports_.push_back(std::move(loaded.report));
-    plugins_.push_back(std::move(loaded.plugin));
+    files_.push_back(std::move(loaded.report));
   }
-  mark_clashes(reports_);
-  for (std::size_t i = 0; i < reports_.size(); ++i) {
-    if (reports_[i].status != PluginStatus::ok) plugins_[i] = nullptr;
-  }
+  mark_clashes(files_);
 }
 
 PluginRegistry::~PluginRegistry() = default;
 
+std::vector<PluginReport> PluginRegistry::reports() const {
+  std::vector<PluginReport> result;
+  for (const PluginReport& file : files_) {
+    result.push_back(file.status == PluginStatus::ok ? probe(file).report : file);
+  }
+  return result;
+}
+
 std::shared_ptr<const Plugin> PluginRegistry::find(const std::string& name, const std::string& needed_by) const {
   const std::string what = "backend '" + name + "'" + (needed_by.empty() ? "" : ", the base of '" + needed_by + "',");
-  const PluginReport* refused = nullptr;
-  for (std::size_t i = 0; i < reports_.size(); ++i) {
-    if (reports_[i].name != name) continue;
-    if (plugins_[i] != nullptr) return plugins_[i];
-    if (refused == nullptr) refused = &reports_[i];
+  std::optional<PluginReport> refused;
+  for (const PluginReport& file : files_) {
+    if (file.name != name) continue;
+    if (file.status != PluginStatus::ok) {
+      if (!refused) refused = file;
+      continue;
+    }
+    Loaded loaded = probe(file);
+    if (loaded.plugin != nullptr) return loaded.plugin;
+    refused = std::move(loaded.report);
   }
-  if (refused != nullptr) fail(what + " can't serve: " + describe(*refused));
+  if (refused) fail(what + " can't serve: " + describe(*refused));
 
   // A file that did not load has no name; its file name says what it would have been.
-  for (const PluginReport& report : reports_) {
-    if (report.name.empty() && report.path.filename() == "libgpunn_backend_" + name + ".so") {
-      fail(what + " can't serve: " + describe(report));
+  for (const PluginReport& file : files_) {
+    if (file.name.empty() && file.path.filename() == "libgpunn_backend_" + name + ".so") {
+      fail(what + " can't serve: " + describe(file));
     }
   }
   std::vector<std::string> working;
   std::vector<std::string> others;
-  for (const PluginReport& report : reports_) {
+  for (const PluginReport& report : reports()) {
     if (report.status == PluginStatus::ok) {
       working.push_back(report.name);
     } else {
@@ -109,21 +127,25 @@ PluginRegistry::Chain PluginRegistry::chain_of(std::shared_ptr<const Plugin> top
 }
 
 PluginRegistry::Chain PluginRegistry::best_chain() const {
-  Chain best;
+  std::vector<PluginReport> candidates = files_;
+  std::ranges::stable_sort(candidates, std::ranges::greater{}, &PluginReport::priority);
   std::vector<std::string> reasons;
-  for (std::size_t i = 0; i < plugins_.size(); ++i) {
-    if (plugins_[i] == nullptr) {
-      reasons.push_back(describe(reports_[i]));
+  for (const PluginReport& file : candidates) {
+    if (file.status != PluginStatus::ok) {
+      reasons.push_back(describe(file));
+      continue;
+    }
+    const Loaded loaded = probe(file);
+    if (loaded.plugin == nullptr) {
+      reasons.push_back(describe(loaded.report));
       continue;
     }
     try {
-      Chain chain = chain_of(plugins_[i]);
-      if (best.empty() || chain.front()->table().priority > best.front()->table().priority) best = std::move(chain);
+      return chain_of(loaded.plugin);
     } catch (const Error& error) {
       reasons.emplace_back(error.what());
     }
   }
-  if (!best.empty()) return best;
   fail("no backend works here: " + (reasons.empty() ? "no plugin was found beside libgpunn, in GPUNN_PLUGIN_PATH or in "
                                                       "the experiment's 'plugins'"
                                                     : join(reasons, "; ")));
@@ -136,7 +158,7 @@ PluginRegistry::Chain PluginRegistry::chain(const std::string& name) const {
   std::error_code error;
   const std::filesystem::path file = std::filesystem::absolute(name, error).lexically_normal();
   if (!std::filesystem::exists(file, error)) fail("backend '" + name + "': there is no file " + file.string());
-  Loaded loaded = open_plugin(file);
+  Loaded loaded = probe_plugin(file);
   if (loaded.plugin == nullptr) {
     loaded.report.path = file;
     fail("backend '" + name + "' can't serve: " + describe(loaded.report));

@@ -23,6 +23,7 @@ struct Entry {
   Loaded loaded;
   gpunn_plugin table{};     // zero where negotiation failed
   bool negotiated = false;  // shutdown is owed
+  bool probed = false;
 };
 
 struct Store {
@@ -76,22 +77,18 @@ Entry load(const std::filesystem::path& file, const Library& library) {
   report.build = bounded(negotiated.table.build);
   report.base = bounded(negotiated.table.base);
   report.priority = negotiated.table.priority;
-  probe(negotiated.table, report);
-  if (report.status == PluginStatus::ok) {
-    entry.loaded.plugin = std::make_shared<const Plugin>(file, negotiated.table, report.devices);
-  }
   return entry;
 }
 
-}  // namespace
-
-Loaded open_plugin(const std::filesystem::path& file) {
+// `action` on the file's entry, loaded first where nobody has; the store is locked.
+template <class Action>
+Loaded with_entry(const std::filesystem::path& file, const Action& action) {
   Store& known = store();
   const std::lock_guard lock(known.mutex);
   const std::optional<FileId> id = file_id(file);
   if (id) {
-    for (const Entry& entry : known.entries) {
-      if (entry.file == *id) return entry.loaded;
+    for (Entry& entry : known.entries) {
+      if (entry.file == *id) return action(entry);
     }
   }
   const Library library = load_library(file);
@@ -106,7 +103,26 @@ Loaded open_plugin(const std::filesystem::path& file) {
   Entry entry = load(file, library);
   if (id) entry.file = *id;
   known.entries.push_back(std::move(entry));
-  return known.entries.back().loaded;
+  return action(known.entries.back());
+}
+
+}  // namespace
+
+Loaded open_plugin(const std::filesystem::path& file) {
+  return with_entry(file, [](const Entry& entry) { return entry.loaded; });
+}
+
+Loaded probe_plugin(const std::filesystem::path& file) {
+  return with_entry(file, [&](Entry& entry) {
+    if (entry.negotiated && !std::exchange(entry.probed, true)) {
+      PluginReport& report = entry.loaded.report;
+      probe(entry.table, report);
+      if (report.status == PluginStatus::ok) {
+        entry.loaded.plugin = std::make_shared<const Plugin>(file, entry.table, report.devices);
+      }
+    }
+    return entry.loaded;
+  });
 }
 
 void shutdown_plugins() noexcept {

@@ -66,10 +66,10 @@ void require_named_plugins(const std::vector<std::filesystem::path>& named, cons
   for (const std::filesystem::path& path : named) {
     std::error_code ignored;
     if (std::filesystem::is_directory(path, ignored)) continue;
-    for (const PluginReport& report : registry.reports()) {
+    for (const PluginReport& report : registry.files()) {
       const bool same =
           report.path == path.lexically_normal() || std::filesystem::equivalent(report.path, path, ignored);
-      if (!same || report.status == PluginStatus::ok || report.status == PluginStatus::no_device) continue;
+      if (!same || report.status == PluginStatus::ok) continue;
       throw Error(
           "plugin " + path.string() + " can't be used: " + std::string(name_of(report.status)) + ", " + report.detail,
           ExitCode::missing);

@@ -104,3 +104,17 @@ TEST_CASE("a second registry neither loads nor probes again", "[plugins]") {
   }
   CHECK(control.probes == probes);
 }
+
+TEST_CASE("a backend that nobody asks for is not probed", "[plugins]") {
+  const gpunn::plugins::PluginRegistry registry({folder("unasked"), folder("overlays")});
+  CHECK(registry.chain("only_relu").size() == 2);
+  const auto loads = std::ranges::find(registry.files(), "unasked", &gpunn::PluginReport::name);
+  REQUIRE(loads != registry.files().end());
+  CHECK(loads->status == gpunn::PluginStatus::ok);
+  CHECK(loads->devices == 0);
+
+  const Control& control = samples::control(*registry.chain("unasked").front());
+  CHECK(control.probes == 1);
+  registry.reports();
+  CHECK(control.probes == 1);
+}
