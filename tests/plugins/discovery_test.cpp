@@ -106,9 +106,9 @@ TEST_CASE("a second registry neither loads nor probes again", "[plugins]") {
 }
 
 TEST_CASE("a backend that nobody asks for is not probed", "[plugins]") {
-  const gpunn::plugins::PluginRegistry registry({folder("unasked"), folder("overlays")});
+  const gpunn::plugins::PluginRegistry registry({samples::folder("unasked"), samples::folder("overlays")});
   CHECK(registry.chain("only_relu").size() == 2);
-  const auto loads = std::ranges::find(registry.files(), "unasked", &gpunn::PluginReport::name);
+  const auto loads = std::ranges::find(registry.files(), std::string("unasked"), &gpunn::PluginReport::name);
   REQUIRE(loads != registry.files().end());
   CHECK(loads->status == gpunn::PluginStatus::ok);
   CHECK(loads->devices == 0);
