@@ -6,9 +6,12 @@ endif()
 
 # gpunn_add_backend(<name> <source>...)
 #
-# The plugin libgpunn_backend_<name>.so, as target gpunn_backend_<name>: api/'s headers, hidden symbols, installed where
-# gpunn looks for plugins. The project's own backends and anybody else's, through find_package(gpunn), are made by this
-# one function.
+# The plugin libgpunn_backend_<name>.so, as target gpunn_backend_<name>: api/'s headers, no symbol exported but the one
+# that gpunn asks for, installed where gpunn looks for plugins. Sources are C, C++ or, where the project has enabled the
+# language, CUDA. The project's own backends and anybody else's, through find_package(gpunn), are made by this one
+# function.
+set(GPUNN_PLUGIN_SYMBOLS ${CMAKE_CURRENT_LIST_DIR}/plugin_symbols.map)
+
 function(gpunn_add_backend name)
   if(NOT name MATCHES "^[a-z0-9_]+$")
     message(FATAL_ERROR "gpunn_add_backend: '${name}' is no backend's name: use lower-case letters, digits and _")
@@ -16,20 +19,30 @@ function(gpunn_add_backend name)
   if(NOT ARGN)
     message(FATAL_ERROR "gpunn_add_backend(${name}): name at least one source file")
   endif()
+  get_property(languages GLOBAL PROPERTY ENABLED_LANGUAGES)
+  if("${ARGN}" MATCHES "\\.cu(;|$)" AND NOT "CUDA" IN_LIST languages)
+    message(FATAL_ERROR "gpunn_add_backend(${name}): for .cu sources write project(... LANGUAGES CXX CUDA)")
+  endif()
   include(GNUInstallDirs)
   set(target gpunn_backend_${name})
   add_library(${target} MODULE ${ARGN})
   set_target_properties(
     ${target}
     PROPERTIES PREFIX lib
+               CUDA_STANDARD 20
+               CUDA_STANDARD_REQUIRED ON
                C_VISIBILITY_PRESET hidden
                CXX_VISIBILITY_PRESET hidden
                CUDA_VISIBILITY_PRESET hidden
-               VISIBILITY_INLINES_HIDDEN ON)
+               VISIBILITY_INLINES_HIDDEN ON
+               # A library that the plugin found outside the system's folders is found when installed, too.
+               INSTALL_RPATH_USE_LINK_PATH ON
+               LINK_DEPENDS ${GPUNN_PLUGIN_SYMBOLS})
   target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
   target_link_libraries(${target} PRIVATE gpunn::api)
-  # The symbols of static libraries that a plugin is linked with stay its own.
-  target_link_options(${target} PRIVATE LINKER:--exclude-libs,ALL)
+  # What static libraries and the C++ library's templates bring along stays the plugin's own as well: no two plugins
+  # share a symbol by accident, whatever compilers made them.
+  target_link_options(${target} PRIVATE LINKER:--version-script=${GPUNN_PLUGIN_SYMBOLS})
   set_property(GLOBAL APPEND PROPERTY GPUNN_BACKENDS ${target})
   install(TARGETS ${target} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/gpunn)
 endfunction()

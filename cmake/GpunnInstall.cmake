@@ -30,5 +30,6 @@ configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/gpunnConfig.cmake.in ${P
                               INSTALL_DESTINATION ${package_folder})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/gpunnConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/gpunnConfig.cmake ${PROJECT_BINARY_DIR}/gpunnConfigVersion.cmake
-              ${CMAKE_CURRENT_LIST_DIR}/GpunnAddBackend.cmake DESTINATION ${package_folder})
+              ${CMAKE_CURRENT_LIST_DIR}/GpunnAddBackend.cmake ${CMAKE_CURRENT_LIST_DIR}/plugin_symbols.map
+        DESTINATION ${package_folder})
 install(EXPORT gpunnTargets NAMESPACE gpunn:: DESTINATION ${package_folder})

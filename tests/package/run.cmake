@@ -1,41 +1,24 @@
-# cmake -DBUILD=<build tree> -DWORK=<scratch folder> -DCOMPILER=<c++> -P run.cmake
+# cmake -DBUILD=<build tree> -DPREFIX=<install> -DWORK=<scratch folder> -DCOMPILER=<c++> ... -P run.cmake
 #
-# Installs the build tree, builds consumer/ against what was installed and nothing else, and asks the installed program
-# what it makes of the consumer's plugin.
-function(run)
-  execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
-  if(NOT status EQUAL 0)
-    list(JOIN ARGN " " command)
-    message(FATAL_ERROR "'${command}' failed (${status}):\n${output}")
-  endif()
-  set(output "${output}" PARENT_SCOPE)
-endfunction()
-
-function(expect pattern where)
-  if(NOT output MATCHES "${pattern}")
-    message(FATAL_ERROR "${where}: expected '${pattern}' in:\n${output}")
-  endif()
-endfunction()
+# Builds consumer/ against what was installed and nothing else, and asks the installed program what it makes of the
+# consumer's plugin.
+include(${CMAKE_CURRENT_LIST_DIR}/support.cmake)
 
 file(REMOVE_RECURSE ${WORK})
-set(prefix ${WORK}/prefix)
-run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${prefix})
-
-run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR}/consumer -B ${WORK}/build -G ${GENERATOR}
-    -DCMAKE_PREFIX_PATH=${prefix} -DCMAKE_CXX_COMPILER=${COMPILER} -DCMAKE_BUILD_TYPE=Debug
-    -DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER} "-DCMAKE_CXX_FLAGS=${FLAGS} -Wall -Wextra -Wpedantic -Werror"
-    -DCMAKE_INSTALL_PREFIX=${WORK}/elsewhere)
+configure_outside(${CMAKE_CURRENT_LIST_DIR}/consumer ${WORK}/build -DCMAKE_BUILD_TYPE=Debug
+                  -DCMAKE_INSTALL_PREFIX=${WORK}/elsewhere)
 run(${CMAKE_COMMAND} --build ${WORK}/build)
 run(${CMAKE_COMMAND} --install ${WORK}/build)
 file(GLOB_RECURSE plugin ${WORK}/elsewhere/libgpunn_backend_consumer.so)
 if(NOT plugin MATCHES "/gpunn/libgpunn_backend_consumer\\.so$")
   message(FATAL_ERROR "the consumer's plugin was not installed into a folder gpunn/: '${plugin}'")
 endif()
+expect_stands_alone(${plugin})
 
 # The build tree is out of reach: what is found was installed.
 unset(ENV{LD_LIBRARY_PATH})
 set(ENV{GPUNN_PLUGIN_PATH} ${plugin})
-set(gpunn ${prefix}/bin/gpunn)
+set(gpunn ${PREFIX}/bin/gpunn)
 run(${gpunn} plugins)
 expect("cpu[^\n]*OK|OK[^\n]*cpu" "gpunn plugins: the installed backend")
 expect("consumer[^\n]*OK|OK[^\n]*consumer" "gpunn plugins: the consumer's plugin")
@@ -50,6 +33,19 @@ expect("consumer OK" "libgpunn's list_plugins")
 # The consumer's kernel is right, and an installed experiment runs it among the base's.
 run(${gpunn} check consumer --op MATMUL)
 expect("[1-9][0-9]* passed, 0 failed" "gpunn check consumer")
-run(${gpunn} plan ${prefix}/share/gpunn/experiments/perceptron_points.yaml --backend consumer)
+run(${gpunn} plan ${PREFIX}/share/gpunn/experiments/perceptron_points.yaml --backend consumer)
 expect("MATMUL +[a-z_.]+ +consumer" "gpunn plan: the overlay's op")
 expect("SGD_UPDATE +[a-z_.]+ +cpu" "gpunn plan: the base's op")
+
+# For .cu files the project has to enable CUDA; without it, it is told so.
+file(WRITE ${WORK}/no_cuda/CMakeLists.txt
+     "cmake_minimum_required(VERSION 3.25)\nproject(no_cuda LANGUAGES CXX)\nfind_package(gpunn REQUIRED)\n"
+     "gpunn_add_backend(no_cuda kernel.cu)\n")
+file(WRITE ${WORK}/no_cuda/kernel.cu "")
+execute_process(COMMAND ${CMAKE_COMMAND} -S ${WORK}/no_cuda -B ${WORK}/no_cuda/build -G ${GENERATOR}
+                        -DCMAKE_PREFIX_PATH=${PREFIX} -DCMAKE_CXX_COMPILER=${COMPILER}
+                RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
+if(status EQUAL 0)
+  message(FATAL_ERROR "a .cu file was taken without CUDA")
+endif()
+expect("LANGUAGES[ \n]+CXX[ \n]+CUDA" "gpunn_add_backend of a .cu file without CUDA")

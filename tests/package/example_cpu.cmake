@@ -1,0 +1,41 @@
+# cmake -DPREFIX=<install> -DWORK=<scratch folder> -DEXAMPLE=<its folder> -DPLUGIN=<its name> -DCOMPILER=<c++> ...
+#       -P example_cpu.cmake
+#
+# Copies an example of an overlay on "cpu" away from the project, builds it there against what was installed, checks it
+# and trains with it: what docs/writing-a-backend.md has a stranger do.
+include(${CMAKE_CURRENT_LIST_DIR}/support.cmake)
+
+file(REMOVE_RECURSE ${WORK})
+file(COPY ${EXAMPLE}/ DESTINATION ${WORK}/project)
+configure_outside(${WORK}/project ${WORK}/build "-DCMAKE_MODULE_LINKER_FLAGS=${LINK_FLAGS}")
+run(${CMAKE_COMMAND} --build ${WORK}/build)
+set(plugin ${WORK}/build/libgpunn_backend_${PLUGIN}.so)
+expect_stands_alone(${plugin})
+if(LINK_FLAGS MATCHES "-static-libstdc")
+  run(readelf --dynamic ${plugin})
+  if(output MATCHES "libstdc")
+    message(FATAL_ERROR "${plugin} was to have a C++ library of its own:\n${output}")
+  endif()
+endif()
+
+unset(ENV{LD_LIBRARY_PATH})
+set(gpunn ${PREFIX}/bin/gpunn)
+run(${gpunn} check ${plugin})
+expect("${PLUGIN}: [1-9][0-9]* passed, 0 failed" "gpunn check")
+
+set(ENV{GPUNN_PLUGIN_PATH} ${WORK}/build)
+run(${gpunn} plugins)
+expect("${PLUGIN} +OK" "gpunn plugins")
+
+# LeNet on MNIST where it is to be had, else on digits that the program draws.
+set(experiment ${PREFIX}/share/gpunn/experiments/lenet_mnist.yaml)
+run(${gpunn} plan ${experiment} --backend ${PLUGIN})
+expect("MATMUL +[a-z0-9_.]+ +${PLUGIN}" "gpunn plan: the overlay's op")
+expect("CONV2D[A-Z_]* +[a-z0-9_.]+ +cpu" "gpunn plan: the base's op")
+run(${gpunn} run ${experiment} --backend ${PLUGIN} --epochs 1 --set data.train_limit=6400 --set data.test_limit=1000
+    --set data.batch_size=64 --set schedule.warmup_epochs=0.1 --runs ${WORK}/runs --json)
+string(REGEX MATCH "{\"event\":\"result\"[^\n]*" result "${output}")
+string(JSON accuracy GET "${result}" final_test accuracy)
+if(accuracy LESS 0.85)
+  message(FATAL_ERROR "expected a test accuracy of 85 % after an epoch of 6400 images, got ${accuracy}:\n${output}")
+endif()
