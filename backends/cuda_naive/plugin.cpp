@@ -19,6 +19,7 @@ class NaiveBackend final : public plugin::Backend {
   const char* build() const override { return cuda::build_text(); }
   int priority() const override { return 20; }
   bool can_capture() const override { return true; }
+  bool concurrent_streams() const override { return true; }
   int probe() override { return cuda::probe_devices(); }
   std::unique_ptr<plugin::Device> open(const gpunn_device_options& options) override {
     return std::make_unique<NaiveDevice>(options);

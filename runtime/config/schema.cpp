@@ -235,6 +235,8 @@ std::vector<Key> make_schema() {
       boolean("training.deterministic", in(&E::deterministic),
               "Only kernels that give the same bits each time; an error where there are none."),
       integer("training.threads", in(&E::threads), between(0, 1024), "Host threads; 0: the backend's choice."),
+      integer("training.streams", in(&E::streams), between(1, 64),
+              "Streams of the device on which ops of a step may run at the same time; the numbers stay the same."),
       integer("training.log_every_steps", in(&E::log_every_steps), between(0, kMostSteps),
               "Steps between two log lines; 0: about ten lines an epoch."),
       choice("early_stopping.monitor", in(&E::early_stopping, &Stop::monitor), kMetrics,

@@ -30,6 +30,8 @@ const gpunn_device_info& Backend::info() const { return impl_->bottom().info; }
 
 bool Backend::can_capture() const { return impl_->bottom().plugin->can_capture(); }
 
+bool Backend::concurrent(int level) const { return impl_->levels.at(static_cast<std::size_t>(level)).concurrent; }
+
 const BackendOptions& Backend::options() const { return impl_->options; }
 
 uint64_t Backend::allocated_bytes() const { return impl_->allocated_bytes; }

@@ -24,12 +24,14 @@ struct BackendOptions {
   int threads = 0;  // 0: the backend's choice
   Precision precision = Precision::fp32;
   bool deterministic = false;
+  int streams = 4;  // on which ops of a captured program may run at the same time; 1: one after another
   // Told what a plugin has to say: a GPUNN_LOG_* level and a sentence. May be empty.
   std::function<void(int level, const std::string& message)> log = {};
 };
 
 class Backend;
 class Event;
+class Lanes;
 
 // Device or pinned memory of a backend; freed with the buffer. Must not outlive the backend.
 class Buffer {
@@ -70,11 +72,14 @@ class Kernel {
                const std::string& what);
   // The same with arguments that were built before; allocates nothing. They must be those of this kernel's signature.
   void enqueue(const gpunn_op_args& args, const std::string& what);
+  // The same on one of the backend's lanes.
+  void enqueue(const gpunn_op_args& args, const std::string& what, const Lanes& lanes, std::size_t lane);
   explicit operator bool() const { return state_ != nullptr; }
 
  private:
   friend class Backend;
   struct State;
+  void enqueue_on(gpunn_stream* stream, const gpunn_op_args& args, const std::string& what);
   std::unique_ptr<State> state_;
 };
 
@@ -91,6 +96,8 @@ class Backend {
   std::vector<std::string> chain() const;  // names, overlay first
   const gpunn_device_info& info() const;   // of the base at the bottom, which owns memory and stream
   bool can_capture() const;
+  // Whether kernels of this chain level may run on several streams at the same time.
+  bool concurrent(int level) const;
   const BackendOptions& options() const;
 
   Placement place(const graph::OpSignature& signature) const;
@@ -124,6 +131,7 @@ class Backend {
   friend class Buffer;
   friend class Event;
   friend class Kernel;
+  friend class Lanes;
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

@@ -14,6 +14,7 @@ struct Level {
   gpunn_device* device = nullptr;
   gpunn_stream* stream = nullptr;
   gpunn_device_info info{};
+  bool concurrent = false;  // its kernels may run at the same time on several streams
   const gpunn_plugin& table() const { return plugin->table(); }
 };
 
@@ -34,10 +35,13 @@ struct Backend::Impl {
   void open(std::vector<std::shared_ptr<const plugins::Plugin>> chain);
   void sync(const std::string& after);
 
+  // A new stream of the bottom plugin, and what the others wrap it as, by level.
+  std::vector<gpunn_stream*> make_streams() const;
+  void destroy_streams(const std::vector<gpunn_stream*>& streams) const noexcept;
+
  private:
   void open_device(Level& level);
   void check_domains() const;
-  void make_streams();
 };
 
 }  // namespace gpunn::execution

@@ -2,10 +2,13 @@
 
 #include <gpunn/error.hpp>
 
+#include <algorithm>
 #include <exception>
 #include <optional>
 #include <utility>
 
+#include "execution/lane_plan.hpp"
+#include "execution/lanes.hpp"
 #include "execution/op_text.hpp"
 #include "execution/tensor_table.hpp"
 
@@ -14,6 +17,16 @@ namespace gpunn::execution {
 namespace {
 
 constexpr std::size_t kShownProblems = 8;
+
+// Of a graph that does several runs: enough of them that what a launch costs no longer counts, and not so many nodes
+// that making the graph takes longer than it saves.
+constexpr int64_t kMostCapturedNodes = 2048;
+constexpr int64_t kMostRuns = 32;
+
+MemoryRange range_of(const gpunn_tensor& tensor, const TensorType& type) {
+  const auto begin = reinterpret_cast<uintptr_t>(tensor.data);
+  return {begin, begin + type.bytes()};
+}
 
 // Where each value of a graph is.
 std::vector<void*> bind_values(Backend& backend, Variables& variables, const graph::Graph& graph,
@@ -82,7 +95,11 @@ struct Executable::Impl {
   Mode mode = Mode::warm_up;
   std::string not_capturable;  // known before the first run
   std::string eager_reason;
-  std::unique_ptr<Backend::Captured> captured;
+  std::unique_ptr<Backend::Captured> captured;          // one run
+  std::unique_ptr<Backend::Captured> captured_several;  // runs_per_launch
+  int64_t runs_per_launch = 1;
+  std::vector<MemoryAccess> accesses;  // by node
+  std::unique_ptr<Lanes> lanes;        // where ops may run at the same time
 
   Impl(Backend& on, Variables& variables, const graph::Graph& program, const graph::MemoryPlan& plan, void* arena)
       : backend(on), graph(program), addresses(bind_values(on, variables, program, plan, arena)) {
@@ -90,6 +107,31 @@ struct Executable::Impl {
     steps.reserve(graph.nodes().size());
     for (std::size_t i = 0; i < graph.nodes().size(); ++i) bind_node(i, placements[i], plan, arena);
     not_capturable = why_not_capturable(placements);
+    if (not_capturable.empty()) prepare_lanes(placements);
+  }
+
+  void prepare_lanes(const std::vector<Placement>& placements) {
+    const bool on_host = std::string(backend.info().memory_domain) == "host";
+    const int bottom = static_cast<int>(backend.chain().size()) - 1;
+    if (on_host || backend.options().streams <= 1 || !backend.concurrent(bottom)) return;
+    for (std::size_t i = 0; i < steps.size(); ++i) accesses.push_back(access_of(i, placements[i]));
+    lanes = std::make_unique<Lanes>(backend, static_cast<std::size_t>(backend.options().streams));
+  }
+
+  MemoryAccess access_of(std::size_t index, const Placement& placement) const {
+    const graph::Node& node = graph.nodes()[index];
+    const gpunn_op_args& args = steps[index].arguments.get();
+    MemoryAccess access;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      access.reads.push_back(range_of(*args.inputs[i], graph.value(node.inputs[i]).type));
+    }
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+      access.writes.push_back(range_of(*args.outputs[i], graph.value(node.outputs[i]).type));
+    }
+    const auto workspace = reinterpret_cast<uintptr_t>(args.workspace);
+    if (args.workspace_bytes > 0) access.writes.push_back({workspace, workspace + args.workspace_bytes});
+    access.movable = backend.concurrent(placement.level);
+    return access;
   }
 
   std::vector<gpunn_tensor> tensors(const std::vector<graph::ValueId>& ids, const std::string& what) const {
@@ -144,19 +186,54 @@ struct Executable::Impl {
     for (Step& step : steps) step.kernel.enqueue(step.arguments.get(), step.what);
   }
 
+  // Every node, `times` over, each on its lane.
+  void enqueue_on_lanes(int64_t times) {
+    std::vector<MemoryAccess> ops;
+    for (int64_t i = 0; i < times; ++i) ops.insert(ops.end(), accesses.begin(), accesses.end());
+    const std::vector<LaneStep> plan = plan_lanes(ops, lanes->count());
+
+    std::vector<bool> marked(plan.size(), false);
+    for (const LaneStep& step : plan) {
+      for (const std::size_t earlier : step.after) marked[earlier] = true;
+    }
+    std::vector<gpunn_event*> marks(plan.size(), nullptr);
+    std::vector<bool> begun(lanes->count(), false);
+    begun[0] = true;
+    gpunn_event* const beginning = lanes->mark(0);
+    for (std::size_t i = 0; i < plan.size(); ++i) {
+      const LaneStep& step = plan[i];
+      if (!begun[step.lane]) lanes->wait(step.lane, beginning);
+      begun[step.lane] = true;
+      for (const std::size_t earlier : step.after) lanes->wait(step.lane, marks[earlier]);
+      Step& node = steps[i % steps.size()];
+      node.kernel.enqueue(node.arguments.get(), node.what, *lanes, step.lane);
+      if (marked[i]) marks[i] = lanes->mark(step.lane);
+    }
+    for (std::size_t lane = 1; lane < lanes->count(); ++lane) {
+      if (begun[lane]) lanes->wait(0, lanes->mark(lane));
+    }
+  }
+
   // Whatever goes wrong, the stream is out of capture mode afterwards.
-  void capture() {
+  std::unique_ptr<Backend::Captured> capture(int64_t times) {
     backend.begin_capture();
     try {
-      enqueue_all();
+      if (lanes != nullptr) {
+        enqueue_on_lanes(times);
+      } else {
+        for (int64_t i = 0; i < times; ++i) enqueue_all();
+      }
     } catch (...) {
       try {
         backend.end_capture();
       } catch (const std::exception&) {  // the first error is the one to tell
       }
+      if (lanes != nullptr) lanes->forget_marks();
       throw;
     }
-    captured = backend.end_capture();
+    auto result = backend.end_capture();
+    if (lanes != nullptr) lanes->forget_marks();
+    return result;
   }
 
   void fall_back(std::string reason) {
@@ -167,21 +244,44 @@ struct Executable::Impl {
   void try_capture() {
     if (!not_capturable.empty()) return fall_back(not_capturable);
     try {
-      capture();
+      captured = capture(1);
       mode = Mode::launch;
+      runs_per_launch = std::clamp<int64_t>(kMostCapturedNodes / std::max<int64_t>(std::ssize(steps), 1), 1, kMostRuns);
     } catch (const std::exception& exception) {
       fall_back(std::string("capturing failed: ") + exception.what());
     }
   }
 
-  void run() {
-    if (mode == Mode::try_capture) try_capture();
-    if (mode == Mode::launch) {
-      captured->launch();
-      return;
+  void launch_several() {
+    if (captured_several == nullptr) {
+      try {
+        captured_several = capture(runs_per_launch);
+      } catch (const std::exception&) {  // one run a launch serves as well
+        runs_per_launch = 1;
+        captured->launch();
+        return;
+      }
     }
-    enqueue_all();
-    if (mode == Mode::warm_up) mode = Mode::try_capture;
+    captured_several->launch();
+  }
+
+  void run(int64_t times) {
+    while (times > 0) {
+      if (mode == Mode::try_capture) try_capture();
+      if (mode == Mode::launch && runs_per_launch > 1 && times >= runs_per_launch) {
+        const int64_t done = runs_per_launch;
+        launch_several();
+        times -= runs_per_launch > 1 ? done : 1;
+        continue;
+      }
+      if (mode == Mode::launch) {
+        captured->launch();
+      } else {
+        enqueue_all();
+        if (mode == Mode::warm_up) mode = Mode::try_capture;
+      }
+      --times;
+    }
   }
 };
 
@@ -198,7 +298,9 @@ Executable::~Executable() {
 }
 Executable::Executable(Executable&&) noexcept = default;
 
-void Executable::run() { impl_->run(); }
+void Executable::run(int64_t times) { impl_->run(times); }
+
+int64_t Executable::runs_per_launch() const { return impl_->runs_per_launch; }
 
 void Executable::run_node(std::size_t index) {
   Impl::Step& step = impl_->steps.at(index);

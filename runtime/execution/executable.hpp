@@ -26,8 +26,9 @@ class Executable {
   ~Executable();
   Executable(Executable&&) noexcept;
 
-  // Enqueues every node, or launches the captured graph where all are capturable and the backend captures.
-  void run();
+  // Runs the program so many times, one after another: enqueues every node, or launches a captured graph, of one run or
+  // of several, where all nodes are capturable and the backend captures.
+  void run(int64_t times = 1);
   // Enqueues every node one by one and calls `after` behind each, with the stream synchronised.
   void run_observed(const std::function<void(const graph::Node&)>& after);
   // Enqueues one node and waits for it.
@@ -35,6 +36,8 @@ class Executable {
   // The address of a value, for reading it between nodes.
   void* address(graph::ValueId id) const;
   bool captured() const;
+  // How many runs a launch of the larger graph does; 1 where there is none.
+  int64_t runs_per_launch() const;
   // Why run() enqueues every node instead of launching a captured graph; empty before the second run, and where it
   // does launch one.
   std::string eager_reason() const;

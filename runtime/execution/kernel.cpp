@@ -7,6 +7,7 @@
 
 #include "common/text.hpp"
 #include "execution/backend_impl.hpp"
+#include "execution/lanes.hpp"
 #include "execution/op_text.hpp"
 #include "execution/tensor_table.hpp"
 #include "plugins/call.hpp"
@@ -83,6 +84,7 @@ gpunn_op_support query(const Level& level, const graph::OpSignature& signature, 
 
 struct Kernel::State {
   const Level* level = nullptr;
+  std::size_t level_index = 0;
   gpunn_kernel* handle = nullptr;
   uint64_t workspace_bytes = 0;
   std::vector<const gpunn_tensor*> pointers;  // of the last enqueue of loose tensors
@@ -100,12 +102,18 @@ Kernel& Kernel::operator=(Kernel&& other) noexcept = default;
 Kernel::~Kernel() = default;
 
 void Kernel::enqueue(const gpunn_op_args& args, const std::string& what) {
+  enqueue_on(state_->level->stream, args, what);
+}
+
+void Kernel::enqueue(const gpunn_op_args& args, const std::string& what, const Lanes& lanes, std::size_t lane) {
+  enqueue_on(lanes.stream(lane, state_->level_index), args, what);
+}
+
+void Kernel::enqueue_on(gpunn_stream* stream, const gpunn_op_args& args, const std::string& what) {
   const State& state = *state_;
   plugins::call(
       *state.level->plugin, [&] { return "op_enqueue of " + what; },
-      [&](gpunn_error* error) {
-        return state.level->table().op_enqueue(state.handle, state.level->stream, &args, error);
-      });
+      [&](gpunn_error* error) { return state.level->table().op_enqueue(state.handle, stream, &args, error); });
 }
 
 void Kernel::enqueue(std::span<const gpunn_tensor> inputs, std::span<const gpunn_tensor> outputs, void* workspace,
@@ -156,6 +164,7 @@ Kernel Backend::create(const graph::OpSignature& signature, int level) {
   Kernel kernel;
   kernel.state_ = std::make_unique<Kernel::State>();
   kernel.state_->level = &chosen;
+  kernel.state_->level_index = static_cast<std::size_t>(level);
   kernel.state_->workspace_bytes = support.workspace_bytes;
   gpunn_kernel*& handle = kernel.state_->handle;
   plugins::call(

@@ -47,7 +47,8 @@ void Backend::Impl::open(std::vector<std::shared_ptr<const plugins::Plugin>> cha
     open_device(levels.back());
   }
   check_domains();
-  make_streams();
+  const std::vector<gpunn_stream*> streams = make_streams();
+  for (std::size_t i = 0; i < levels.size(); ++i) levels[i].stream = streams[i];
 }
 
 void Backend::Impl::open_device(Level& level) {
@@ -68,6 +69,10 @@ void Backend::Impl::open_device(Level& level) {
   terminate(level.info.name);
   terminate(level.info.driver);
   terminate(level.info.memory_domain);
+  plugins::guarded_void([&] {
+    level.concurrent =
+        level.table().extension != nullptr && level.table().extension(GPUNN_EXTENSION_CONCURRENT_STREAMS) != nullptr;
+  });
   if (level.info.memory_domain[0] == '\0') throw Error(plugin_named(level) + ": device_info gave no memory domain");
   if (!std::has_single_bit(level.info.alignment) || level.info.alignment > kAbsurdAlignment) {
     throw Error(plugin_named(level) + ": device_info gave an alignment of " + std::to_string(level.info.alignment) +
@@ -92,22 +97,36 @@ void Backend::Impl::check_domains() const {
   }
 }
 
-void Backend::Impl::make_streams() {
-  Level& owner = levels.back();
-  plugins::call(*owner.plugin, "stream_create",
-                [&](gpunn_error* error) { return owner.table().stream_create(owner.device, &owner.stream, error); });
-  if (owner.stream == nullptr) throw Error(plugin_named(owner) + ": stream_create said OK but gave no stream");
-  if (levels.size() == 1) return;
-
-  void* native = nullptr;
-  plugins::call(*owner.plugin, "stream_native",
-                [&](gpunn_error* error) { return owner.table().stream_native(owner.stream, &native, error); });
-  for (Level& level : levels) {
-    if (&level == &owner) break;
-    plugins::call(*level.plugin, "stream_wrap", [&](gpunn_error* error) {
-      return level.table().stream_wrap(level.device, native, &level.stream, error);
+std::vector<gpunn_stream*> Backend::Impl::make_streams() const {
+  const Level& owner = bottom();
+  std::vector<gpunn_stream*> streams(levels.size(), nullptr);
+  try {
+    plugins::call(*owner.plugin, "stream_create", [&](gpunn_error* error) {
+      return owner.table().stream_create(owner.device, &streams.back(), error);
     });
-    if (level.stream == nullptr) throw Error(plugin_named(level) + ": stream_wrap said OK but gave no stream");
+    if (streams.back() == nullptr) throw Error(plugin_named(owner) + ": stream_create said OK but gave no stream");
+    if (streams.size() == 1) return streams;
+
+    void* native = nullptr;
+    plugins::call(*owner.plugin, "stream_native",
+                  [&](gpunn_error* error) { return owner.table().stream_native(streams.back(), &native, error); });
+    for (std::size_t i = 0; i + 1 < streams.size(); ++i) {
+      const Level& level = levels[i];
+      plugins::call(*level.plugin, "stream_wrap", [&](gpunn_error* error) {
+        return level.table().stream_wrap(level.device, native, &streams[i], error);
+      });
+      if (streams[i] == nullptr) throw Error(plugin_named(level) + ": stream_wrap said OK but gave no stream");
+    }
+  } catch (...) {
+    destroy_streams(streams);
+    throw;
+  }
+  return streams;
+}
+
+void Backend::Impl::destroy_streams(const std::vector<gpunn_stream*>& streams) const noexcept {
+  for (std::size_t i = 0; i < streams.size(); ++i) {
+    if (streams[i] != nullptr) plugins::guarded_void([&] { levels[i].table().stream_destroy(streams[i]); });
   }
 }
 

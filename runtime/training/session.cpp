@@ -105,7 +105,8 @@ Session::Session(Experiment experiment)
                                            execution::BackendOptions{.device = static_cast<int>(experiment_.device),
                                                                      .threads = static_cast<int>(experiment_.threads),
                                                                      .precision = experiment_.precision,
-                                                                     .deterministic = experiment_.deterministic});
+                                                                     .deterministic = experiment_.deterministic,
+                                                                     .streams = static_cast<int>(experiment_.streams)});
   variables_ = std::make_unique<execution::Variables>(*backend_);
   layout_ = lay_out(std::move(parameters), backend_->info().alignment);
 
@@ -227,7 +228,7 @@ Session::Bound& Session::evaluation_bound() {
 
 const execution::CompiledProgram& Session::training() { return training_bound().program; }
 
-void Session::train_step() { ready(training_bound()).run(); }
+void Session::train_steps(int64_t count) { ready(training_bound()).run(count); }
 
 void Session::train_step_observed(const std::function<void(const graph::Node&)>& after) {
   ready(training_bound()).run_observed(after);
@@ -258,7 +259,7 @@ EvalReport Session::evaluate() {
   write_scalar<int64_t>(*variables_, variable::kEvalStep, 0);
   variables_->write(variable::kEvalTotals, bytes_of(std::vector<double>(4, 0.0)));
   const int64_t batches = (test_split_.rows() + batch - 1) / batch;
-  for (int64_t i = 0; i < batches; ++i) executable.run();
+  executable.run(batches);
   const Totals totals = read_totals(*variables_, variable::kEvalTotals);
   return {.loss = totals.mean_loss(),
           .accuracy = totals.accuracy(),

@@ -49,9 +49,11 @@ class Session {
   uint64_t persistent_bytes() const;
   uint64_t data_bytes() const;
 
-  // Builds and binds the training step; the first call to train_step does it where nobody has.
+  // Builds and binds the training step; the first step does it where nobody has.
   const execution::CompiledProgram& training();
-  void train_step();
+  // So many steps, put on the stream without waiting; several at a launch where the backend captures graphs.
+  void train_steps(int64_t count);
+  void train_step() { train_steps(1); }
   // The same, with `after` told of every op when it is done.
   void train_step_observed(const std::function<void(const graph::Node&)>& after);
 

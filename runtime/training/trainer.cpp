@@ -16,6 +16,9 @@ namespace {
 // How often a listener is told of a step; records go by steps, not by time, so that they can be compared.
 constexpr std::chrono::milliseconds kReportInterval{100};
 
+// How far it is to the next multiple.
+int64_t until_multiple(int64_t step, int64_t of) { return of - step % of; }
+
 bool improves(Metric metric, double value, double best, double min_delta) {
   return metric == Metric::loss ? value < best - min_delta : value > best + min_delta;
 }
@@ -140,8 +143,10 @@ void Trainer::train_epoch() {
   auto start = Clock::now();
   last_report_ = start;
   while (step_ < end && !stop_requested()) {
-    session_.train_step();
-    ++step_;
+    const int64_t save_every = experiment.checkpoint.every_steps;
+    run_ahead(std::min({end - step_, until_multiple(step_, record_every),
+                        save_every > 0 ? until_multiple(step_, save_every) : end - step_,
+                        kLossHistorySize - (step_ - looked_at_)}));
     const bool record = step_ % record_every == 0 && step_ < end;
     const bool save_now =
         experiment.checkpoint.every_steps > 0 && step_ % experiment.checkpoint.every_steps == 0 && step_ < end;
@@ -159,6 +164,19 @@ void Trainer::train_epoch() {
   epoch_seconds_ += seconds_since(start);
   result_.train_seconds += epoch_seconds_;
   if (step_ == end) finish_epoch();
+}
+
+// As many steps as take about the time between two reports, at most `most`, and waits for them: so that steps may share
+// a launch, and yet an interrupt is heeded and a report made in time, however long a step takes.
+void Trainer::run_ahead(int64_t most) {
+  const int64_t count = std::min(ahead_, most);
+  const auto start = Clock::now();
+  session_.train_steps(count);
+  session_.backend().synchronize();
+  step_ += count;
+  const double affordable = std::chrono::duration<double>(kReportInterval).count() * static_cast<double>(count) /
+                            std::max(seconds_since(start), 1e-9);
+  ahead_ = std::clamp(static_cast<int64_t>(std::min(affordable, 1e6)), int64_t{1}, 4 * count);
 }
 
 void Trainer::look() {

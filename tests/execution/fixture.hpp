@@ -30,7 +30,8 @@ using gpunn::plugins::PluginRegistry;
 
 inline const PluginRegistry& registry() {
   static const PluginRegistry instance({samples::folder("overlays"), samples::folder("faulty"),
-                                        samples::folder("throwing"), samples::folder("capturing")});
+                                        samples::folder("throwing"), samples::folder("capturing"),
+                                        samples::folder("forking")});
   return instance;
 }
 

@@ -246,6 +246,9 @@ class Backend {
   virtual bool can_capture() const { return false; }
   virtual int probe() = 0;
   virtual std::unique_ptr<Device> open(const gpunn_device_options& options) = 0;
+  // Whether kernels may run at the same time on several streams, and a capture follows events to other streams:
+  // GPUNN_EXTENSION_CONCURRENT_STREAMS.
+  virtual bool concurrent_streams() const { return false; }
   virtual const void* extension(const char* /*name*/) { return nullptr; }
   virtual void shutdown() {}
 };

@@ -163,7 +163,11 @@ struct __attribute__((visibility("hidden"))) Table {
 
   static const void* extension(const char* name) noexcept {
     const void* found = nullptr;
-    guard(nullptr, [&] { found = backend().extension(name); });
+    guard(nullptr, [&] {
+      const bool asks_concurrency = std::strcmp(name, GPUNN_EXTENSION_CONCURRENT_STREAMS) == 0;
+      found = asks_concurrency && backend().concurrent_streams() ? static_cast<const void*>(&backend())
+                                                                 : backend().extension(name);
+    });
     return found;
   }
 };

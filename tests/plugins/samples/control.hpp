@@ -24,4 +24,6 @@ struct Control {
   uint32_t last_desc_flags = 0;
   int32_t last_precision = -1;
   int64_t shutdown_time = 0;  // steady clock
+  int32_t streams = 0;  // the most that one capture held
+  int32_t epoch = 0;    // captures begun
 };

@@ -1,0 +1,112 @@
+#include "execution/lane_plan.hpp"
+
+#include <gpunn/random.h>
+
+#include <set>
+
+#include "catch.hpp"
+
+using gpunn::execution::LaneStep;
+using gpunn::execution::MemoryAccess;
+using gpunn::execution::MemoryRange;
+using gpunn::execution::plan_lanes;
+
+namespace {
+
+MemoryAccess op(std::vector<MemoryRange> reads, std::vector<MemoryRange> writes) {
+  return {std::move(reads), std::move(writes)};
+}
+
+// For each op the ops that are over when it begins: by its lane's order and by what it waits for.
+std::vector<std::set<std::size_t>> finished_before(const std::vector<LaneStep>& steps) {
+  std::vector<std::set<std::size_t>> before(steps.size());
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    std::vector<std::size_t> direct = steps[i].after;
+    for (std::size_t j = i; j-- > 0;) {
+      if (steps[j].lane != steps[i].lane) continue;
+      direct.push_back(j);
+      break;
+    }
+    for (const std::size_t j : direct) {
+      REQUIRE(j < i);
+      before[i].insert(j);
+      before[i].insert(before[j].begin(), before[j].end());
+    }
+  }
+  return before;
+}
+
+bool touch(const std::vector<MemoryRange>& a, const std::vector<MemoryRange>& b) {
+  for (const auto& x : a) {
+    for (const auto& y : b) {
+      for (uintptr_t byte = x.begin; byte < x.end; ++byte) {
+        if (byte >= y.begin && byte < y.end) return true;
+      }
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("ops that share no memory run beside each other", "[lanes]") {
+  // A value, two ops that read it, and one that needs what both give.
+  const std::vector<MemoryAccess> ops{op({}, {{0, 4}}), op({{0, 4}}, {{4, 8}}), op({{0, 4}}, {{8, 12}}),
+                                      op({{4, 8}, {8, 12}}, {{12, 16}})};
+  const std::vector<LaneStep> steps = plan_lanes(ops, 2);
+  CHECK(steps[0].lane == steps[1].lane);
+  CHECK(steps[2].lane != steps[1].lane);
+  CHECK(steps[2].after == std::vector<std::size_t>{0});
+  CHECK(steps[3].after.size() == 1);
+}
+
+TEST_CASE("one lane is the order that was given", "[lanes]") {
+  const std::vector<MemoryAccess> ops{op({}, {{0, 4}}), op({}, {{4, 8}}), op({{0, 8}}, {{8, 12}})};
+  for (const LaneStep& step : plan_lanes(ops, 1)) {
+    CHECK(step.lane == 0);
+    CHECK(step.after.empty());
+  }
+}
+
+TEST_CASE("an op that must not move stays on the first lane", "[lanes]") {
+  std::vector<MemoryAccess> ops(6, op({}, {}));
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    ops[i].writes = {{i * 4, i * 4 + 4}};
+    ops[i].movable = i % 2 == 0;
+  }
+  const std::vector<LaneStep> steps = plan_lanes(ops, 4);
+  for (std::size_t i = 1; i < ops.size(); i += 2) CHECK(steps[i].lane == 0);
+}
+
+TEST_CASE("whatever touches the same bytes keeps its order", "[lanes]") {
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    uint64_t drawn = 0;
+    const auto below = [&](uint32_t n) { return gpunn_philox(seed, 0, drawn++).word[0] % n; };
+    std::vector<MemoryAccess> ops;
+    const auto ranges = [&](uint32_t most) {
+      std::vector<MemoryRange> result;
+      for (uint32_t i = below(most + 1); i > 0; --i) {
+        const uintptr_t begin = below(60);
+        result.push_back({begin, begin + below(6)});
+      }
+      return result;
+    };
+    for (int i = 0; i < 50; ++i) {
+      ops.push_back({ranges(3), ranges(2)});
+      ops.back().movable = below(8) != 0;
+    }
+    const std::size_t lanes = 1 + below(5);
+    const std::vector<LaneStep> steps = plan_lanes(ops, lanes);
+    REQUIRE(steps.size() == ops.size());
+    const auto before = finished_before(steps);
+    for (std::size_t later = 0; later < ops.size(); ++later) {
+      CHECK(steps[later].lane < lanes);
+      for (std::size_t earlier = 0; earlier < later; ++earlier) {
+        const bool conflict = touch(ops[earlier].writes, ops[later].reads) ||
+                              touch(ops[earlier].writes, ops[later].writes) ||
+                              touch(ops[earlier].reads, ops[later].writes);
+        if (conflict) CHECK(before[later].contains(earlier));
+      }
+    }
+  }
+}
