@@ -84,7 +84,7 @@ class ForkingStream final : public Stream {
  public:
   void* native() override { return this; }
   void synchronize() override {
-    if (place_ != kNone) throw Failure(GPUNN_INTERNAL, "a stream can't be synchronised while it captures");
+    if (captures()) throw Failure(GPUNN_INTERNAL, "a stream can't be synchronised while it captures");
   }
   void copy(void* to, const void* from, uint64_t bytes, int32_t) override { std::memmove(to, from, bytes); }
   void fill(void* to, uint8_t value, uint64_t bytes) override { std::memset(to, value, bytes); }
