@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "add_op.hpp"
+#include "common/bias.hpp"
 #include "grain.hpp"
 #include "kernels.hpp"
 #include "parallel.hpp"
@@ -28,15 +29,10 @@ struct BiasPlan {
   uint64_t workspace_bytes = 0;
 };
 
-// Of x[N,C,...] and b[C].
-BiasPlan plan_shape(const gpunn_tensor& x, const gpunn_tensor& bias) {
-  require_packed(x, GPUNN_F32, "the data");
-  require_packed(bias, GPUNN_F32, "the bias");
-  require(x.rank >= 2, "the data must be [N,C,...]");
-  require_shape(bias, {x.dim[1]}, "the bias");
+BiasPlan make_plan(const Bias& bias) {
   BiasPlan plan;
-  plan.shape = {.rows = x.dim[0], .channels = x.dim[1], .size = 1};
-  for (int32_t i = 2; i < x.rank; ++i) plan.shape.size *= x.dim[i];
+  plan.shape = {.rows = bias.rows, .channels = bias.channels, .size = bias.size};
+  plan.relu = bias.relu;
   const int64_t row = plan.shape.channels * plan.shape.size;
   plan.rows_per_part = std::max(rows_per_task(row), (plan.shape.rows + kMostParts - 1) / kMostParts);
   plan.parts = (plan.shape.rows + plan.rows_per_part - 1) / plan.rows_per_part;
@@ -54,12 +50,7 @@ int64_t part_offset(const BiasPlan& plan, int64_t part) {
   return part * plan.rows_per_part * plan.shape.channels * plan.shape.size;
 }
 
-BiasPlan plan_add(const OpDesc& desc) {
-  require_tensors(desc, 2, 2, 1);
-  require_packed(desc.output(0), GPUNN_F32, "y");
-  require_same_shape(desc.input(0), desc.output(0), "x and y");
-  return plan_shape(desc.input(0), desc.input(1));
-}
+BiasPlan plan_add(const OpDesc& desc) { return make_plan(bias_add_of(desc)); }
 
 void run_add(const BiasPlan& plan, const OpArgs& args) {
   const auto *x = args.in<float>(0), *bias = args.in<float>(1);
@@ -77,22 +68,10 @@ BiasPlan with_partial_sums(BiasPlan plan) {
   return plan;
 }
 
-BiasPlan plan_backward(const OpDesc& desc) {
-  require_tensors(desc, 1, 1, 1);
-  return with_partial_sums(plan_shape(desc.input(0), desc.output(0)));
-}
+BiasPlan plan_backward(const OpDesc& desc) { return with_partial_sums(make_plan(bias_backward_of(desc))); }
 
 BiasPlan plan_activation_backward(const OpDesc& desc) {
-  require_tensors(desc, 2, 2, 2);
-  const auto attrs = require_attrs<gpunn_bias_activation_backward_attrs>(desc);
-  require(attrs.activation == GPUNN_ACTIVATION_NONE || attrs.activation == GPUNN_ACTIVATION_RELU, "no such activation");
-  for (const gpunn_tensor* tensor : {&desc.input(1), &desc.output(0)}) {
-    require_packed(*tensor, GPUNN_F32, "y and dx");
-    require_same_shape(*tensor, desc.input(0), "dy, y and dx");
-  }
-  BiasPlan plan = with_partial_sums(plan_shape(desc.input(0), desc.output(1)));
-  plan.relu = attrs.activation == GPUNN_ACTIVATION_RELU;
-  return plan;
+  return with_partial_sums(make_plan(bias_activation_backward_of(desc)));
 }
 
 // db = the sum over the parts of body(part, sums of that part).

@@ -1,3 +1,5 @@
+#include "common/convolution.hpp"
+
 #include <memory>
 
 #include "add_op.hpp"
@@ -13,62 +15,7 @@ using plugin::KernelFactory;
 using plugin::Stream;
 using plugin::Support;
 
-constexpr int64_t kLargestExtent = 1 << 20;
 constexpr double kLargestWorkspace = 64.0 * 1024 * 1024 * 1024;
-
-// Where x, w and y (or their gradients) stand in an op's description.
-struct Roles {
-  const gpunn_tensor& x;
-  const gpunn_tensor& w;
-  const gpunn_tensor& y;
-};
-
-void require_image_tensor(const gpunn_tensor& tensor, const char* name) {
-  require_packed(tensor, GPUNN_F32, name);
-  if (tensor.rank != 4) throw Refusal(std::string(name) + " must have rank 4");
-  for (int i = 0; i < 4; ++i) {
-    if (tensor.dim[i] < 1) throw Refusal(std::string(name) + " is empty");
-    if (i > 1 && tensor.dim[i] > kLargestExtent) {
-      throw Refusal(std::string(name) + " has more than " + std::to_string(kLargestExtent) + " rows or columns");
-    }
-  }
-}
-
-ConvolutionAxis checked_axis(const Roles& roles, const gpunn_conv2d_attrs& attrs, int axis) {
-  const ConvolutionAxis made{.inputs = roles.x.dim[2 + axis],
-                             .outputs = roles.y.dim[2 + axis],
-                             .taps = roles.w.dim[2 + axis],
-                             .stride = attrs.stride[axis],
-                             .pad = attrs.pad[axis],
-                             .dilation = attrs.dilation[axis]};
-  require(made.stride >= 1 && made.dilation >= 1 && made.pad >= 0,
-          "stride and dilation must be positive, pad not negative");
-  require(made.stride <= kLargestExtent && made.dilation <= kLargestExtent && made.pad <= kLargestExtent,
-          "stride, dilation or pad is out of range");
-  const int64_t room = made.inputs + 2 * made.pad - made.dilation * (made.taps - 1) - 1;
-  require(room >= 0, "the filter is larger than the padded image");
-  require(room / made.stride + 1 == made.outputs, "the sizes of x, w and y don't fit stride, pad and dilation");
-  return made;
-}
-
-ConvolutionShape checked_shape(const Roles& roles, const gpunn_conv2d_attrs& attrs) {
-  require_image_tensor(roles.x, "x");
-  require_image_tensor(roles.w, "w");
-  require_image_tensor(roles.y, "y");
-  const int64_t inputs = roles.x.dim[1];
-  const int64_t outputs = roles.w.dim[0];
-  require(attrs.groups >= 1 && inputs % attrs.groups == 0 && outputs % attrs.groups == 0,
-          "groups must divide the channels of x and y");
-  require(roles.w.dim[1] == inputs / attrs.groups, "w has another number of input channels than x");
-  require(roles.y.dim[0] == roles.x.dim[0], "x and y have different batches");
-  require(roles.y.dim[1] == outputs, "y has another number of channels than w");
-  return {.batch = roles.x.dim[0],
-          .groups = attrs.groups,
-          .group_inputs = inputs / attrs.groups,
-          .group_outputs = outputs / attrs.groups,
-          .rows = checked_axis(roles, attrs, 0),
-          .columns = checked_axis(roles, attrs, 1)};
-}
 
 template <class Algorithm>
 uint64_t checked_workspace(const Algorithm& algorithm) {
@@ -91,33 +38,19 @@ GatherPlan make_gather(const ConvolutionShape& shape, ConvolutionGather::Directi
 }
 
 GatherPlan plan_forward(const OpDesc& desc, int threads) {
-  require_tensors(desc, 2, 2, 1);
-  const auto attrs = require_attrs<gpunn_conv2d_attrs>(desc);
-  return make_gather(checked_shape({desc.input(0), desc.input(1), desc.output(0)}, attrs),
-                     ConvolutionGather::Direction::forward, threads);
+  return make_gather(convolution_of(desc), ConvolutionGather::Direction::forward, threads);
 }
 
 GatherPlan plan_bias_activation(const OpDesc& desc, int threads) {
-  require_tensors(desc, 3, 3, 1);
-  const auto attrs = require_attrs<gpunn_conv2d_attrs>(desc);
-  require(attrs.activation == GPUNN_ACTIVATION_NONE || attrs.activation == GPUNN_ACTIVATION_RELU,
-          "the activation is not one of none and relu");
-  const ConvolutionShape shape = checked_shape({desc.input(0), desc.input(1), desc.output(0)}, attrs);
-  require_packed(desc.input(2), GPUNN_F32, "bias");
-  require_shape(desc.input(2), {desc.input(1).dim[0]}, "bias");
+  const auto [shape, relu] = convolution_bias_activation_of(desc);
   GatherPlan plan = make_gather(shape, ConvolutionGather::Direction::forward, threads);
   plan.bias = true;
-  plan.relu = attrs.activation == GPUNN_ACTIVATION_RELU;
+  plan.relu = relu;
   return plan;
 }
 
 GatherPlan plan_backward_data(const OpDesc& desc, int threads) {
-  require_tensors(desc, 2, 2, 1);
-  const auto attrs = require_attrs<gpunn_conv2d_attrs>(desc);
-  const ConvolutionShape shape = checked_shape({desc.output(0), desc.input(1), desc.input(0)}, attrs);
-  require(attrs.input_size[0] == shape.rows.inputs && attrs.input_size[1] == shape.columns.inputs,
-          "dx has another size than input_size says");
-  return make_gather(shape, ConvolutionGather::Direction::backward, threads);
+  return make_gather(convolution_backward_data_of(desc), ConvolutionGather::Direction::backward, threads);
 }
 
 void run_gather(const GatherPlan& plan, const OpArgs& args) {
@@ -131,12 +64,7 @@ struct FilterPlan {
 };
 
 FilterPlan plan_backward_filter(const OpDesc& desc, int threads) {
-  require_tensors(desc, 2, 2, 1);
-  const auto attrs = require_attrs<gpunn_conv2d_attrs>(desc);
-  const ConvolutionShape shape = checked_shape({desc.input(1), desc.output(0), desc.input(0)}, attrs);
-  require(attrs.filter_size[0] == shape.rows.taps && attrs.filter_size[1] == shape.columns.taps,
-          "dw has another size than filter_size says");
-  auto algorithm = std::make_shared<ConvolutionFilter>(shape, threads);
+  auto algorithm = std::make_shared<ConvolutionFilter>(convolution_backward_filter_of(desc), threads);
   const uint64_t bytes = checked_workspace(*algorithm);
   algorithm->prepare();
   return {.algorithm = std::move(algorithm), .workspace_bytes = bytes};

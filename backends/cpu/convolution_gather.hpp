@@ -4,19 +4,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "common/convolution.hpp"
 #include "image_lanes.hpp"
 
 namespace gpunn::cpu {
 
-// What the op's description and attributes say.
-struct ConvolutionShape {
-  int64_t batch;
-  int64_t groups;
-  int64_t group_inputs;   // channels of x in a group
-  int64_t group_outputs;  // channels of y in a group
-  ConvolutionAxis rows;
-  ConvolutionAxis columns;
-};
+using backends::ConvolutionShape;
 
 // Direct convolution with one image in each vector lane: sources are transposed into a thread's scratch, band by band
 // of target rows, a register tile of channels x targets gathers over all taps, and finished bands are transposed back.

@@ -4,17 +4,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "common/convolution.hpp"
+
 namespace gpunn::cpu {
 
-// One axis of a convolution: output o takes input o * stride - pad + t * dilation at tap t.
-struct ConvolutionAxis {
-  int64_t inputs;
-  int64_t outputs;
-  int64_t taps;
-  int64_t stride;
-  int64_t pad;
-  int64_t dilation;
-};
+using backends::ConvolutionAxis;
 
 struct TapRange {
   int64_t begin;

@@ -4,6 +4,7 @@
 #include <gpunn/plugin.hpp>
 
 #include "add_op.hpp"
+#include "common/softmax.hpp"
 #include "grain.hpp"
 #include "kernels.hpp"
 #include "parallel.hpp"
@@ -15,60 +16,46 @@ namespace {
 constexpr int64_t kSoftmaxGrain = kGrain / 2;
 
 struct SoftmaxPlan {
-  int64_t rows = 0;
-  int64_t columns = 0;
+  SoftmaxRows shape;
   const SoftmaxKernels* kernels = nullptr;
 };
 
-SoftmaxPlan plan_rows(const OpDesc& desc, std::size_t inputs) {
-  require_tensors(desc, inputs, inputs, 1);
-  const gpunn_tensor& y = desc.output(0);
-  require_packed(y, GPUNN_F32, "the output");
-  for (std::size_t i = 0; i < inputs; ++i) {
-    require_packed(desc.input(i), GPUNN_F32, "an input");
-    require_same_shape(desc.input(i), y, "inputs and output");
-  }
-  require(y.rank >= 1, "a scalar has no last dimension");
-  SoftmaxPlan plan;
-  plan.columns = y.dim[y.rank - 1];
-  require(plan.columns >= 1, "the last dimension must not be empty");
-  plan.rows = plugin::element_count(y) / plan.columns;
-  plan.kernels = &GPUNN_SELECT_ISA(softmax_kernels);
-  return plan;
+SoftmaxPlan make_plan(const SoftmaxRows& shape) {
+  return {.shape = shape, .kernels = &GPUNN_SELECT_ISA(softmax_kernels)};
 }
 
-SoftmaxPlan plan_forward(const OpDesc& desc) { return plan_rows(desc, 1); }
-SoftmaxPlan plan_backward(const OpDesc& desc) { return plan_rows(desc, 2); }
+SoftmaxPlan plan_forward(const OpDesc& desc) { return make_plan(softmax_of(desc)); }
+SoftmaxPlan plan_backward(const OpDesc& desc) { return make_plan(softmax_backward_of(desc)); }
 
 template <class Body>
 void for_rows(const SoftmaxPlan& plan, const Body& body) {
-  parallel_ranges(plan.rows, rows_per_task(plan.columns, kSoftmaxGrain),
-                  [&](int64_t begin, int64_t end) { body(begin * plan.columns, end - begin); });
+  parallel_ranges(plan.shape.rows, rows_per_task(plan.shape.columns, kSoftmaxGrain),
+                  [&](int64_t begin, int64_t end) { body(begin * plan.shape.columns, end - begin); });
 }
 
 void run_softmax(const SoftmaxPlan& plan, const OpArgs& args) {
   for_rows(plan, [&](int64_t offset, int64_t rows) {
-    plan.kernels->softmax(args.in<float>(0) + offset, args.out<float>(0) + offset, rows, plan.columns);
+    plan.kernels->softmax(args.in<float>(0) + offset, args.out<float>(0) + offset, rows, plan.shape.columns);
   });
 }
 
 void run_softmax_backward(const SoftmaxPlan& plan, const OpArgs& args) {
   for_rows(plan, [&](int64_t offset, int64_t rows) {
     plan.kernels->softmax_backward(args.in<float>(0) + offset, args.in<float>(1) + offset, args.out<float>(0) + offset,
-                                   rows, plan.columns);
+                                   rows, plan.shape.columns);
   });
 }
 
 void run_log_softmax(const SoftmaxPlan& plan, const OpArgs& args) {
   for_rows(plan, [&](int64_t offset, int64_t rows) {
-    plan.kernels->log_softmax(args.in<float>(0) + offset, args.out<float>(0) + offset, rows, plan.columns);
+    plan.kernels->log_softmax(args.in<float>(0) + offset, args.out<float>(0) + offset, rows, plan.shape.columns);
   });
 }
 
 void run_log_softmax_backward(const SoftmaxPlan& plan, const OpArgs& args) {
   for_rows(plan, [&](int64_t offset, int64_t rows) {
     plan.kernels->log_softmax_backward(args.in<float>(0) + offset, args.in<float>(1) + offset,
-                                       args.out<float>(0) + offset, rows, plan.columns);
+                                       args.out<float>(0) + offset, rows, plan.shape.columns);
   });
 }
 

@@ -9,7 +9,16 @@ namespace {
 
 class NaiveDevice final : public cuda::CudaDevice {
  public:
-  explicit NaiveDevice(const gpunn_device_options& options) : CudaDevice(options) { add_elementwise_kernels(*this); }
+  explicit NaiveDevice(const gpunn_device_options& options) : CudaDevice(options) {
+    add_elementwise_kernels(*this);
+    add_copy_kernels(*this);
+    add_bias_kernels(*this);
+    add_matmul_kernels(*this);
+    add_convolution_kernels(*this);
+    add_pooling_kernels(*this);
+    add_softmax_kernels(*this);
+    add_loss_kernels(*this);
+  }
 };
 
 class NaiveBackend final : public plugin::Backend {

@@ -1,0 +1,24 @@
+// BIAS_ADD, BIAS_BACKWARD and BIAS_ACTIVATION_BACKWARD.
+#pragma once
+
+#include <cstdint>
+
+#include "common/requirements.hpp"
+
+namespace gpunn::backends {
+
+// x[rows, channels, size] and b[channels]: `size` is the product of the dimensions after the channel's, 1 for [N,C].
+struct Bias {
+  int64_t rows = 0;
+  int64_t channels = 0;
+  int64_t size = 1;
+  bool relu = false;  // of BIAS_ACTIVATION_BACKWARD
+
+  constexpr int64_t elements() const { return rows * channels * size; }
+};
+
+Bias bias_add_of(const OpDesc& desc);
+Bias bias_backward_of(const OpDesc& desc);
+Bias bias_activation_backward_of(const OpDesc& desc);
+
+}  // namespace gpunn::backends

@@ -1,0 +1,82 @@
+// BIAS_ADD: a thread an element. BIAS_BACKWARD: a block a channel. BIAS_ACTIVATION_BACKWARD: one after the other.
+//
+// BIAS_ADD is coalesced and bound by memory; all elements of a channel read one number, which stays in the cache.
+//
+// The sum by channel of [N,C,H,W] reads the C runs of H x W elements that lie apart, each coalesced. As many blocks
+// work as there are channels, so that LeNet's 6 leave most of the GPU idle, and the time is that of the loads which
+// each thread waits for, one after another. For [N,C], neighbours in a column lie C elements apart: each thread draws
+// 32 bytes from memory and uses 4 of them; what helps is that the blocks of the next channels find the rest in the
+// cache. The next version would split a channel over several blocks, add their sums in a second pass, and give each
+// thread of a block its own column where C is the last dimension.
+#include "block_tree.cuh"
+#include "common/bias.hpp"
+#include "cuda_common/add_op.hpp"
+#include "cuda_common/launch.hpp"
+#include "kernels.hpp"
+
+namespace gpunn::cuda_naive {
+namespace {
+
+using namespace cuda;
+
+__global__ void bias_add(const float* x, const float* bias, float* y, Bias shape) {
+  const int64_t i = thread_index();
+  if (i < shape.elements()) y[i] = x[i] + bias[i / shape.size % shape.channels];
+}
+
+__global__ void sum_by_channel(const float* dy, float* db, Bias shape) {
+  for (int64_t channel = blockIdx.x; channel < shape.channels; channel += gridDim.x) {
+    float sum = 0.0F;
+    for (int64_t i = threadIdx.x; i < shape.rows * shape.size; i += blockDim.x) {
+      const int64_t row = i / shape.size;
+      sum += dy[(row * shape.channels + channel) * shape.size + i % shape.size];
+    }
+    sum = block_sum(sum);
+    if (threadIdx.x == 0) db[channel] = sum;
+  }
+}
+
+__global__ void mask(const float* dy, const float* y, float* dx, int64_t n) {
+  const int64_t i = thread_index();
+  if (i < n) dx[i] = y[i] > 0.0F ? dy[i] : 0.0F;
+}
+
+void run_add(const Bias& shape, cudaStream_t stream, const OpArgs& args) {
+  launch(bias_add, thread_each(shape.elements()), stream, args.in<float>(0), args.in<float>(1), args.out<float>(0),
+         shape);
+}
+
+void sum(const Bias& shape, cudaStream_t stream, const float* dy, float* db) {
+  // As many threads as a block may have: the fewer elements each adds, the fewer loads it waits for.
+  launch(sum_by_channel, tree_each(shape.channels, shape.rows * shape.size, kMostTreeThreads), stream, dy, db, shape);
+}
+
+void run_backward(const Bias& shape, cudaStream_t stream, const OpArgs& args) {
+  sum(shape, stream, args.in<float>(0), args.out<float>(0));
+}
+
+// Two kernels, for the mask wants all threads of the GPU and the sum a block a channel. The next version would mask in
+// the first pass of a sum that is split over enough blocks, and read dy once.
+void run_activation_backward(const Bias& shape, cudaStream_t stream, const OpArgs& args) {
+  const auto* dy = args.in<float>(0);
+  auto* dx = args.out<float>(0);
+  const int64_t n = shape.elements();
+  if (shape.relu) {
+    launch(mask, thread_each(n), stream, dy, args.in<float>(1), dx, n);
+  } else if (dx != dy && n != 0) {
+    const auto bytes = static_cast<std::size_t>(n) * sizeof(float);
+    check(cudaMemcpyAsync(dx, dy, bytes, cudaMemcpyDeviceToDevice, stream), "copying dy to dx");
+  }
+  sum(shape, stream, dx, args.out<float>(1));
+}
+
+}  // namespace
+
+void add_bias_kernels(plugin::Device& device) {
+  add_op(device, GPUNN_OP_BIAS_ADD, "bias_add", bias_add_of, run_add);
+  add_op(device, GPUNN_OP_BIAS_BACKWARD, "bias_backward", bias_backward_of, run_backward);
+  add_op(device, GPUNN_OP_BIAS_ACTIVATION_BACKWARD, "bias_activation_backward", bias_activation_backward_of,
+         run_activation_backward);
+}
+
+}  // namespace gpunn::cuda_naive

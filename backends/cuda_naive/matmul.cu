@@ -1,0 +1,58 @@
+// MATMUL and MATMUL_BIAS_ACTIVATION: a thread an element of y, which walks along a row of a and a column of b.
+//
+// Neighbouring threads take neighbouring columns. Where b is not transposed they read neighbours of b, coalesced, and
+// one and the same element of a, which the cache hands to all of them at once. Where b is transposed each thread walks
+// along a row of its own: a warp then touches 32 places K elements apart, and only because the next 7 steps find
+// theirs in the cache does it not cost 8 times the traffic.
+//
+// Each product needs two loads and is used once by the thread that loads it, while the whole y needs each element of a
+// N times and each of b M times. The load units therefore set the pace: a few per cent of the GPU's peak in arithmetic
+// at large shapes. At small ones, M x N threads are too few to fill it, however long K is. The next version would let a
+// block load a tile of a and of b into shared memory once and use each element 16 or 32 times from there, give each
+// thread a small tile of y in registers, cut a long K over several blocks, and in the end use the tensor cores.
+#include "common/matmul.hpp"
+#include "cuda_common/add_op.hpp"
+#include "cuda_common/launch.hpp"
+#include "epilogue.cuh"
+#include "kernels.hpp"
+
+namespace gpunn::cuda_naive {
+namespace {
+
+using namespace cuda;
+
+__global__ void matmul(const float* a, const float* b, Epilogue epilogue, float* y, Matmul shape) {
+  const int64_t i = thread_index();
+  if (i >= shape.m * shape.n) return;
+  const int64_t row = i / shape.n;
+  const int64_t column = i % shape.n;
+  // A transpose is another way to walk: which stride belongs to the index of y, and which to k.
+  const float* left = a + row * (shape.transpose_a ? 1 : shape.k);
+  const float* right = b + column * (shape.transpose_b ? shape.k : 1);
+  const int64_t left_step = shape.transpose_a ? shape.m : 1;
+  const int64_t right_step = shape.transpose_b ? 1 : shape.n;
+  float sum = 0.0F;
+  for (int64_t k = 0; k < shape.k; ++k) sum += left[k * left_step] * right[k * right_step];
+  y[i] = epilogue(sum, column);
+}
+
+void run(const Matmul& shape, const Epilogue& epilogue, cudaStream_t stream, const OpArgs& args) {
+  launch(matmul, thread_each(shape.m * shape.n), stream, args.in<float>(0), args.in<float>(1), epilogue,
+         args.out<float>(0), shape);
+}
+
+void run_matmul(const Matmul& shape, cudaStream_t stream, const OpArgs& args) { run(shape, {}, stream, args); }
+
+void run_matmul_bias_activation(const Matmul& shape, cudaStream_t stream, const OpArgs& args) {
+  run(shape, {.bias = args.in<float>(2), .relu = shape.relu}, stream, args);
+}
+
+}  // namespace
+
+void add_matmul_kernels(plugin::Device& device) {
+  add_op(device, GPUNN_OP_MATMUL, "matmul", matmul_of, run_matmul);
+  add_op(device, GPUNN_OP_MATMUL_BIAS_ACTIVATION, "matmul_bias_activation", matmul_bias_activation_of,
+         run_matmul_bias_activation);
+}
+
+}  // namespace gpunn::cuda_naive

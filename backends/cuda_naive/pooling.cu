@@ -1,0 +1,114 @@
+// MAX_POOL2D: a thread an element of y. Its backward: a thread an element of dx.
+//
+// Forward, neighbouring threads take neighbouring windows: at stride 2 a warp's loads cover 256 bytes and use half of
+// them, and the window's next column the other half, from the cache. The time is near that of moving x and y once.
+//
+// Backward could let each window add its gradient to the place of its maximum, but windows overlap, and atomicAdd would
+// add in another order in each run. So each pixel asks the windows that hold it whether it is their maximum; nobody
+// writes where another does, and no zeros need be written first. Most pixels are not equal to the maximum and learn so
+// from one comparison; the others look at the window's pixels before them, since of equal ones the first wins.
+//
+// What the next version would change: forward notes in a byte where the maximum was, and backward reads neither x nor
+// y.
+#include "common/pooling.hpp"
+#include "cuda_common/add_op.hpp"
+#include "cuda_common/launch.hpp"
+#include "kernels.hpp"
+
+namespace gpunn::cuda_naive {
+namespace {
+
+using namespace cuda;
+
+// From begin to before end.
+struct Span {
+  int64_t begin;
+  int64_t end;
+};
+
+// The part of a window that is inside the image.
+__device__ Span inputs_of(const PoolAxis& axis, int64_t output) {
+  const int64_t begin = output * axis.stride - axis.pad;
+  const int64_t end = begin + axis.window;
+  return {begin > 0 ? begin : 0, end < axis.inputs ? end : axis.inputs};
+}
+
+// The windows that hold an input. There may be none, where the stride is larger than the window.
+__device__ Span outputs_of(const PoolAxis& axis, int64_t input) {
+  const int64_t last = (input + axis.pad) / axis.stride;
+  const int64_t before = input + axis.pad - axis.window;  // the last place at which a window begins too early
+  return {before < 0 ? 0 : before / axis.stride + 1, last < axis.outputs ? last + 1 : axis.outputs};
+}
+
+__global__ void max_pool(const float* x, float* y, Pool pool) {
+  const int64_t i = thread_index();
+  if (i >= pool.planes * pool.output_size()) return;
+  const Span rows = inputs_of(pool.rows, i / pool.columns.outputs % pool.rows.outputs);
+  const Span columns = inputs_of(pool.columns, i % pool.columns.outputs);
+  const float* plane = x + i / pool.output_size() * pool.input_size();
+  float most = plane[rows.begin * pool.columns.inputs + columns.begin];
+  for (int64_t row = rows.begin; row < rows.end; ++row) {
+    for (int64_t column = columns.begin; column < columns.end; ++column) {
+      const float value = plane[row * pool.columns.inputs + column];
+      if (value > most || isnan(value)) most = value;
+    }
+  }
+  y[i] = most;
+}
+
+// Whether this may be where the window's maximum y comes from. A NaN wins its window.
+__device__ bool is_maximum(float x, float y) { return x == y || isnan(x); }
+
+// Whether no pixel of the window that comes before this one, in row-major order, is its maximum.
+__device__ bool is_first(const float* plane, int64_t width, const Span& rows, const Span& columns, int64_t row,
+                         int64_t column, float y) {
+  for (int64_t r = rows.begin; r <= row; ++r) {
+    const int64_t end = r < row ? columns.end : column;
+    for (int64_t c = columns.begin; c < end; ++c) {
+      if (is_maximum(plane[r * width + c], y)) return false;
+    }
+  }
+  return true;
+}
+
+__global__ void max_pool_backward(const float* dy, const float* x, const float* y, float* dx, Pool pool) {
+  const int64_t i = thread_index();
+  if (i >= pool.planes * pool.input_size()) return;
+  const int64_t width = pool.columns.inputs;
+  const int64_t column = i % width;
+  const int64_t row = i / width % pool.rows.inputs;
+  const int64_t plane = i / pool.input_size();
+  const Span p = outputs_of(pool.rows, row);
+  const Span q = outputs_of(pool.columns, column);
+  const float* image = x + plane * pool.input_size();
+  float sum = 0.0F;
+  for (int64_t window_row = p.begin; window_row < p.end; ++window_row) {
+    for (int64_t window_column = q.begin; window_column < q.end; ++window_column) {
+      const int64_t output = plane * pool.output_size() + window_row * pool.columns.outputs + window_column;
+      const float most = y[output];
+      if (!is_maximum(x[i], most)) continue;
+      const Span rows = inputs_of(pool.rows, window_row);
+      const Span columns = inputs_of(pool.columns, window_column);
+      if (is_first(image, width, rows, columns, row, column, most)) sum += dy[output];
+    }
+  }
+  dx[i] = sum;
+}
+
+void run_forward(const Pool& pool, cudaStream_t stream, const OpArgs& args) {
+  launch(max_pool, thread_each(pool.planes * pool.output_size()), stream, args.in<float>(0), args.out<float>(0), pool);
+}
+
+void run_backward(const Pool& pool, cudaStream_t stream, const OpArgs& args) {
+  launch(max_pool_backward, thread_each(pool.planes * pool.input_size()), stream, args.in<float>(0), args.in<float>(1),
+         args.in<float>(2), args.out<float>(0), pool);
+}
+
+}  // namespace
+
+void add_pooling_kernels(plugin::Device& device) {
+  add_op(device, GPUNN_OP_MAX_POOL2D, "max_pool2d", max_pool_of, run_forward);
+  add_op(device, GPUNN_OP_MAX_POOL2D_BACKWARD, "max_pool2d_backward", max_pool_backward_of, run_backward);
+}
+
+}  // namespace gpunn::cuda_naive
