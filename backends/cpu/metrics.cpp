@@ -1,4 +1,6 @@
 // METRICS_ACCUMULATE: on the calling thread, row by row, so that the f64 sums have one order.
+#include "common/metrics.hpp"
+
 #include <gpunn/plugin.hpp>
 
 #include <cmath>
@@ -8,35 +10,6 @@
 
 namespace gpunn::cpu {
 namespace {
-
-struct MetricsPlan {
-  int64_t rows = 0;
-  int64_t classes = 0;  // 0: loss alone
-};
-
-MetricsPlan plan_metrics(const OpDesc& desc) {
-  require_tensors(desc, 3, 5, 1);
-  require(desc.inputs() != 4, "takes x and label together");
-  const gpunn_tensor& loss = desc.input(0);
-  require_packed(loss, GPUNN_F32, "loss");
-  require(loss.rank == 1, "loss must be [N]");
-  require_scalar(desc.input(1), GPUNN_I32, "count");
-  for (const gpunn_tensor* totals : {&desc.input(2), &desc.output(0)}) {
-    require_packed(*totals, GPUNN_F64, "totals");
-    require_shape(*totals, {4}, "totals");
-  }
-  MetricsPlan plan;
-  plan.rows = loss.dim[0];
-  if (desc.inputs() == 5) {
-    const gpunn_tensor& x = desc.input(3);
-    require_packed(x, GPUNN_F32, "x");
-    require(x.rank == 2 && x.dim[0] == plan.rows && x.dim[1] >= 1, "x must be [N,C]");
-    require_packed(desc.input(4), GPUNN_I32, "label");
-    require_shape(desc.input(4), {plan.rows}, "label");
-    plan.classes = x.dim[1];
-  }
-  return plan;
-}
 
 int64_t rank_of(const float* x, int64_t label, int64_t classes) {
   const float own = x[label];
@@ -49,7 +22,7 @@ int64_t rank_of(const float* x, int64_t label, int64_t classes) {
   return nan ? classes : rank;
 }
 
-void run_metrics(const MetricsPlan& plan, const OpArgs& args) {
+void run_metrics(const Metrics& plan, const OpArgs& args) {
   const auto* loss = args.in<float>(0);
   const int64_t count = std::clamp<int64_t>(*args.in<int32_t>(1), 0, plan.rows);
   auto* totals = args.out<double>(0);
@@ -77,7 +50,7 @@ void run_metrics(const MetricsPlan& plan, const OpArgs& args) {
 }  // namespace
 
 void add_metrics_kernels(plugin::Device& device) {
-  add_op(device, GPUNN_OP_METRICS_ACCUMULATE, plan_metrics, run_metrics);
+  add_op(device, GPUNN_OP_METRICS_ACCUMULATE, metrics_of, run_metrics);
 }
 
 }  // namespace gpunn::cpu

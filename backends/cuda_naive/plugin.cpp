@@ -18,6 +18,12 @@ class NaiveDevice final : public cuda::CudaDevice {
     add_pooling_kernels(*this);
     add_softmax_kernels(*this);
     add_loss_kernels(*this);
+    add_reduction_kernels(*this);
+    add_optimizer_kernels(*this);
+    add_random_kernels(*this);
+    add_batch_kernels(*this);
+    add_counter_kernels(*this);
+    add_metrics_kernels(*this);
   }
 };
 

@@ -1,0 +1,45 @@
+// REDUCE, MEAN_ROWS and MEAN_ROWS_BACKWARD.
+#pragma once
+
+#include <cstdint>
+
+#include "common/requirements.hpp"
+
+namespace gpunn::backends {
+
+// Dimensions of x of one kind, outermost first; strides in elements.
+struct Nest {
+  int32_t rank = 0;
+  int64_t dim[GPUNN_MAX_RANK] = {};
+  int64_t stride[GPUNN_MAX_RANK] = {};
+
+  void add(int64_t size, int64_t step) {
+    dim[rank] = size;
+    stride[rank] = step;
+    ++rank;
+  }
+  int64_t count() const {
+    int64_t product = 1;
+    for (int32_t i = 0; i < rank; ++i) product *= dim[i];
+    return product;
+  }
+};
+
+// x is packed, and so is y, whose elements are those of `kept` in order. Dimensions of 1 are gone and neighbours of one
+// kind merged, so that the two nests' dimensions take turns. A maximum is never of nothing.
+struct Reduce {
+  int32_t kind = GPUNN_REDUCE_SUM;
+  Nest kept;
+  Nest reduced;
+  bool innermost_is_reduced = false;  // of x's dimensions; false where none is left
+  int64_t outputs = 0;
+  int64_t terms = 0;  // of an output
+};
+
+Reduce reduce_of(const OpDesc& desc);
+
+// N of x[N]; of dx[N].
+int64_t mean_rows_of(const OpDesc& desc);
+int64_t mean_rows_backward_of(const OpDesc& desc);
+
+}  // namespace gpunn::backends

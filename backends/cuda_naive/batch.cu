@@ -1,0 +1,112 @@
+// SAMPLE_INDICES, GATHER_ROWS and GATHER_NORMALIZE: picking a batch out of the data set, on the device.
+//
+// SAMPLE_INDICES: a thread an entry of the batch. The gathers: a thread an element of y. Within a row, neighbouring
+// threads read neighbouring elements, wherever in the data set the row lies: coalesced, except where a warp's elements
+// belong to two rows, and at rows that begin within a 32-byte sector. With u8 data a warp reads 32 bytes only, a sector
+// and not a line. What the next version would change: a block a row, so that the row's index is read once and the
+// division goes; 4 or 16 elements a thread; and to have this done by the kernel that trains on the batch.
+//
+// An index comes from device memory and may be anything: one that names no row gives a row of zeros and is never used
+// as an address.
+#include <gpunn/random.h>
+
+#include "common/batch.hpp"
+#include "cuda_common/add_op.hpp"
+#include "cuda_common/launch.hpp"
+#include "kernels.hpp"
+
+namespace gpunn::cuda_naive {
+namespace {
+
+using namespace cuda;
+
+__global__ void sample_indices(Sample plan, const int64_t* step_number, int32_t* index, int32_t* count) {
+  const gpunn_sample_attrs& attrs = plan.attrs;
+  const int64_t step = max(*step_number, int64_t{0});
+  const int64_t first = step % plan.steps * attrs.batch;
+  const int64_t i = thread_index();
+  if (i == 0) *count = static_cast<int32_t>(min(int64_t{attrs.batch}, attrs.rows - first));
+  if (i >= attrs.batch) return;
+  const int64_t position = first + i;
+  if (position >= attrs.rows) {
+    index[i] = -1;
+  } else if (attrs.shuffle != 0) {
+    index[i] =
+        static_cast<int32_t>(gpunn_random_permute(attrs.seed, attrs.stream, step / plan.steps,
+                                                  static_cast<uint32_t>(attrs.rows), static_cast<uint32_t>(position)));
+  } else {
+    index[i] = static_cast<int32_t>(position);
+  }
+}
+
+__device__ bool names_row(int64_t row, const Gather& plan) { return row >= 0 && row < plan.rows; }
+
+template <class From, class To>
+__global__ void gather_rows(Gather plan, const From* data, const int32_t* index, To* y) {
+  const int64_t i = thread_index();
+  if (i >= plan.batch * plan.row_size) return;
+  const int64_t row = index[i / plan.row_size];
+  y[i] = names_row(row, plan) ? static_cast<To>(data[row * plan.row_size + i % plan.row_size]) : To{0};
+}
+
+template <class From>
+__global__ void gather_normalize(Gather plan, const From* data, const int32_t* index, const float* scale,
+                                 const float* shift, float* y) {
+  const int64_t i = thread_index();
+  if (i >= plan.batch * plan.row_size) return;
+  const int64_t row = index[i / plan.row_size];
+  const int64_t at = i % plan.row_size;
+  const int64_t channel = at / (plan.row_size / plan.channels);
+  // Not the shift where there is no row: a row that is missing is 0 after normalising, too.
+  y[i] = names_row(row, plan) ? static_cast<float>(data[row * plan.row_size + at]) * scale[channel] + shift[channel]
+                              : 0.0F;
+}
+
+void run_sample(const Sample& plan, cudaStream_t stream, const OpArgs& args) {
+  launch(sample_indices, thread_each(plan.attrs.batch), stream, plan, args.in<int64_t>(0), args.out<int32_t>(0),
+         args.out<int32_t>(1));
+}
+
+template <class From, class To>
+void gather(const Gather& plan, cudaStream_t stream, const OpArgs& args) {
+  launch(gather_rows<From, To>, thread_each(plan.batch * plan.row_size), stream, plan, args.in<From>(0),
+         args.in<int32_t>(1), args.out<To>(0));
+}
+
+void run_gather_rows(const Gather& plan, cudaStream_t stream, const OpArgs& args) {
+  const bool same = plan.to == plan.from;
+  switch (plan.from) {
+    case GPUNN_U8:
+      return same ? gather<uint8_t, uint8_t>(plan, stream, args) : gather<uint8_t, int32_t>(plan, stream, args);
+    case GPUNN_I64:
+      return same ? gather<int64_t, int64_t>(plan, stream, args) : gather<int64_t, int32_t>(plan, stream, args);
+    case GPUNN_I32:
+      return gather<int32_t, int32_t>(plan, stream, args);
+    default:
+      return gather<float, float>(plan, stream, args);
+  }
+}
+
+template <class From>
+void normalize(const Gather& plan, cudaStream_t stream, const OpArgs& args) {
+  launch(gather_normalize<From>, thread_each(plan.batch * plan.row_size), stream, plan, args.in<From>(0),
+         args.in<int32_t>(1), args.in<float>(2), args.in<float>(3), args.out<float>(0));
+}
+
+void run_gather_normalize(const Gather& plan, cudaStream_t stream, const OpArgs& args) {
+  if (plan.from == GPUNN_U8) {
+    normalize<uint8_t>(plan, stream, args);
+  } else {
+    normalize<float>(plan, stream, args);
+  }
+}
+
+}  // namespace
+
+void add_batch_kernels(plugin::Device& device) {
+  add_op(device, GPUNN_OP_SAMPLE_INDICES, "sample_indices", sample_of, run_sample);
+  add_op(device, GPUNN_OP_GATHER_ROWS, "gather_rows", gather_rows_of, run_gather_rows);
+  add_op(device, GPUNN_OP_GATHER_NORMALIZE, "gather_normalize", gather_normalize_of, run_gather_normalize);
+}
+
+}  // namespace gpunn::cuda_naive

@@ -1,0 +1,130 @@
+// REDUCE over any axes, MEAN_ROWS and its backward.
+//
+// REDUCE comes in two forms. With few terms to an output a thread does all of one; more would stand idle. With many, a
+// block does one output: thread t adds the terms t, t + 256, t + 512, ... and the tree of block_tree.cuh the 256 sums
+// (or largest numbers), so that a long sum is in 256 parts, which also rounds less than one after the other.
+//
+// Where x's innermost dimension is reduced, the block's threads read neighbouring numbers: coalesced. Where it is kept,
+// neighbouring terms lie a row apart and each thread's read fetches 32 bytes to use 4. What the next version would
+// change: there a block takes 32 neighbouring outputs and walks down their rows together; several blocks share an
+// output where outputs are fewer than the GPU has multiprocessors (a second kernel adds their parts, still in order);
+// and the divisions that turn a term's number into its place, which cost more than the addition, go.
+#include "block_tree.cuh"
+#include "common/reduction.hpp"
+#include "cuda_common/add_op.hpp"
+#include "cuda_common/launch.hpp"
+#include "kernels.hpp"
+
+namespace gpunn::cuda_naive {
+namespace {
+
+using namespace cuda;
+
+// Up to here a thread an output.
+constexpr int64_t kFewTerms = 32;
+
+// Where the element of that index lies.
+__device__ int64_t offset(const Nest& nest, int64_t index) {
+  int64_t sum = 0;
+  for (int32_t i = nest.rank - 1; i >= 0; --i) {
+    sum += index % nest.dim[i] * nest.stride[i];
+    index /= nest.dim[i];
+  }
+  return sum;
+}
+
+struct Sum {
+  static __device__ float nothing() { return 0.0F; }
+  __device__ float operator()(float a, float b) const { return a + b; }
+};
+
+// Not fmaxf, which drops a NaN.
+struct Larger {
+  static __device__ float nothing() { return -INFINITY; }
+  __device__ float operator()(float a, float b) const { return isnan(a) || a >= b ? a : b; }
+};
+
+__device__ float finish(const Reduce& plan, float total) {
+  return plan.kind == GPUNN_REDUCE_MEAN ? total / static_cast<float>(plan.terms) : total;
+}
+
+template <class Combine>
+__global__ void reduce_by_thread(const float* x, float* y, Reduce plan) {
+  const int64_t output = thread_index();
+  if (output >= plan.outputs) return;
+  const Combine combine;
+  const float* from = x + offset(plan.kept, output);
+  float total = Combine::nothing();
+  for (int64_t term = 0; term < plan.terms; ++term) total = combine(total, from[offset(plan.reduced, term)]);
+  y[output] = finish(plan, total);
+}
+
+template <class Combine>
+__global__ void reduce_by_block(const float* x, float* y, Reduce plan) {
+  const Combine combine;
+  const float* from = x + offset(plan.kept, blockIdx.x);
+  float total = Combine::nothing();
+  for (int64_t term = threadIdx.x; term < plan.terms; term += blockDim.x) {
+    total = combine(total, from[offset(plan.reduced, term)]);
+  }
+  total = block_tree(total, combine);
+  if (threadIdx.x == 0) y[blockIdx.x] = finish(plan, total);
+}
+
+template <class Combine>
+void reduce(const Reduce& plan, cudaStream_t stream, const OpArgs& args) {
+  const auto* x = args.in<float>(0);
+  auto* y = args.out<float>(0);
+  if (plan.terms <= kFewTerms) {
+    launch(reduce_by_thread<Combine>, thread_each(plan.outputs), stream, x, y, plan);
+  } else {
+    launch(reduce_by_block<Combine>, block_each(plan.outputs), stream, x, y, plan);
+  }
+}
+
+void run_reduce(const Reduce& plan, cudaStream_t stream, const OpArgs& args) {
+  if (plan.kind == GPUNN_REDUCE_MAX) {
+    reduce<Larger>(plan, stream, args);
+  } else {
+    reduce<Sum>(plan, stream, args);
+  }
+}
+
+// A count comes from device memory: beyond the rows it means all of them.
+__device__ int64_t clamped(int32_t count, int64_t rows) { return min(max(int64_t{count}, int64_t{0}), rows); }
+
+// One block, since a batch has some thousands of rows at most. In f64, as this is the number that people look at.
+__global__ void mean_rows(const float* x, const int32_t* count, float* y, int64_t rows) {
+  const int64_t n = clamped(*count, rows);
+  double sum = 0.0;
+  for (int64_t i = threadIdx.x; i < n; i += blockDim.x) sum += static_cast<double>(x[i]);
+  sum = block_sum(sum);
+  if (threadIdx.x == 0) *y = n == 0 ? 0.0F : static_cast<float>(sum / static_cast<double>(n));
+}
+
+// All threads read the same dy and count: one transaction a warp, and after the first warp from the cache.
+__global__ void mean_rows_backward(const float* dy, const int32_t* count, float* dx, int64_t rows) {
+  const int64_t i = thread_index();
+  if (i >= rows) return;
+  const int64_t n = clamped(*count, rows);
+  dx[i] = i < n ? *dy / static_cast<float>(n) : 0.0F;
+}
+
+void run_mean_rows(int64_t rows, cudaStream_t stream, const OpArgs& args) {
+  launch(mean_rows, block_each(1), stream, args.in<float>(0), args.in<int32_t>(1), args.out<float>(0), rows);
+}
+
+void run_mean_rows_backward(int64_t rows, cudaStream_t stream, const OpArgs& args) {
+  launch(mean_rows_backward, thread_each(rows), stream, args.in<float>(0), args.in<int32_t>(1), args.out<float>(0),
+         rows);
+}
+
+}  // namespace
+
+void add_reduction_kernels(plugin::Device& device) {
+  add_op(device, GPUNN_OP_REDUCE, "reduce", reduce_of, run_reduce);
+  add_op(device, GPUNN_OP_MEAN_ROWS, "mean_rows", mean_rows_of, run_mean_rows);
+  add_op(device, GPUNN_OP_MEAN_ROWS_BACKWARD, "mean_rows_backward", mean_rows_backward_of, run_mean_rows_backward);
+}
+
+}  // namespace gpunn::cuda_naive
