@@ -1,14 +1,9 @@
 // How the threads of a block combine a value of each to one: a tree in shared memory.
 //
-<<<<<<< HEAD
 // A block reduces a long axis in two stages: each thread runs over its share of the elements, every blockDim.x-th, so
 // that neighbouring threads read neighbours; then the threads' results meet in the tree. Shared memory is the block's
 // own, on the chip and some ten times nearer than the GPU's. In each round the lower half of the threads that are left
 // takes up what the upper half holds:
-=======
-// Shared memory is the block's own, on the chip and some ten times nearer than the GPU's. In each round the lower half
-// of the threads that are left takes up what the upper half holds:
->>>>>>> 176e703 (cuda_naive: reductions, optimizers, random numbers, batches, counters and metrics; their demands stated once for all backends)
 //
 //     0 1 2 3 4 5 6 7        8 values
 //     0+4 1+5 2+6 3+7        4, after one round
@@ -19,17 +14,13 @@
 // (__shfl_down_sync), without shared memory and without waiting for the block's other warps.
 #pragma once
 
-<<<<<<< HEAD
 #include <algorithm>
 #include <cstdint>
 
-=======
->>>>>>> 176e703 (cuda_naive: reductions, optimizers, random numbers, batches, counters and metrics; their demands stated once for all backends)
 #include "cuda_common/launch.hpp"
 
 namespace gpunn::cuda_naive {
 
-<<<<<<< HEAD
 inline constexpr unsigned kMostTreeThreads = 1024;  // the most that a block may have
 
 // A block for each of n results that combine `length` elements each; about a thread an element, a power of two. The
@@ -49,16 +40,6 @@ __device__ T block_tree(T mine, const Combine& combine) {
   __shared__ T slots[kMostTreeThreads];
   slots[threadIdx.x] = mine;
   for (unsigned half = blockDim.x / 2; half > 0; half /= 2) {
-=======
-// combine(a, b) over the `mine` of all kThreads threads of the block, all of which must call it; every thread gets the
-// result.
-template <class T, class Combine>
-__device__ T block_tree(T mine, const Combine& combine) {
-  static_assert((cuda::kThreads & (cuda::kThreads - 1)) == 0, "the threads are halved down to one");
-  __shared__ T slots[cuda::kThreads];
-  slots[threadIdx.x] = mine;
-  for (unsigned half = cuda::kThreads / 2; half > 0; half /= 2) {
->>>>>>> 176e703 (cuda_naive: reductions, optimizers, random numbers, batches, counters and metrics; their demands stated once for all backends)
     __syncthreads();  // what the round before wrote is there
     if (threadIdx.x < half) slots[threadIdx.x] = combine(slots[threadIdx.x], slots[threadIdx.x + half]);
   }
