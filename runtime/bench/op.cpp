@@ -53,15 +53,12 @@ BenchReport bench_op(const std::string& op, const std::string& shape, const Benc
   const bool positive = signature.op == GPUNN_OP_ADAM_UPDATE || signature.op == GPUNN_OP_RMSPROP_UPDATE;
   std::vector<Buffer> buffers;
   std::vector<gpunn_tensor> inputs, outputs;
-  double bytes = 0;
   for (const TensorType& type : signature.inputs) {
     buffers.push_back(filled(backend, type, buffers.size(), positive));
     inputs.push_back(execution::abi_tensor(type, buffers.back().data()));
-    bytes += static_cast<double>(type.bytes());
   }
   for (std::size_t i = 0; i < signature.outputs.size(); ++i) {
     const TensorType& type = signature.outputs[i];
-    bytes += static_cast<double>(type.bytes());
     const int in_place = i < info.in_place.size() ? info.in_place[i] : -1;
     if (in_place >= 0) {
       outputs.push_back(inputs[static_cast<std::size_t>(in_place)]);
@@ -74,6 +71,7 @@ BenchReport bench_op(const std::string& op, const std::string& shape, const Benc
 
   // Enough runs a sample to be well above the clock's grain, however small the op.
   const double flops = graph::flops_of(signature);
+  const double bytes = graph::bytes_of(signature);
   const int runs = static_cast<int>(std::clamp(2e7 / std::max(flops + bytes, 1.0), 1.0, 1000.0));
   const std::string what(info.name);
   const auto sample = [&] {

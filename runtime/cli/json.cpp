@@ -85,6 +85,33 @@ Json to_json(const BenchReport& report) {
           {"peak_bytes", report.peak_bytes}};
 }
 
+Json to_json(const ProfiledOp& op) {
+  return {{"op", op.op},
+          {"name", op.name},
+          {"backend", op.backend},
+          {"count", op.count},
+          {"seconds", op.seconds},
+          {"share", op.share},
+          {"flops", op.flops},
+          {"bytes", op.bytes},
+          {"gflops", op.gflops},
+          {"gigabytes", op.gigabytes},
+          {"ceiling_share", op.ceiling_share}};
+}
+
+Json to_json(const ProfileReport& report) {
+  return {{"file", report.file.string()},
+          {"backend", report.backend},
+          {"device", report.device},
+          {"steps", report.steps},
+          {"step_seconds", report.step_seconds},
+          {"whole_step_seconds", report.whole_step_seconds},
+          {"captured", report.captured},
+          {"ceiling_gflops", report.ceiling_gflops},
+          {"ceiling_gigabytes", report.ceiling_gigabytes},
+          {"ops", array_of(report.ops)}};
+}
+
 Json to_json(const StepReport& report) {
   return {{"epoch", report.epoch},
           {"epochs", report.epochs},
@@ -119,19 +146,21 @@ Json to_json(const EpochReport& report) {
 }
 
 Json to_json(const RunResult& result) {
-  return {{"run", result.run.string()},
-          {"backend", result.backend},
-          {"epochs", result.epochs.size()},
-          {"final_test", to_json(result.final_test)},
-          {"best_metric", result.best_metric},
-          {"best_epoch", result.best_epoch},
-          {"stopped_early", result.stopped_early},
-          {"interrupted", result.interrupted},
-          {"train_seconds", result.train_seconds},
-          {"total_seconds", result.total_seconds},
-          {"arena_bytes", result.arena_bytes},
-          {"persistent_bytes", result.persistent_bytes},
-          {"data_bytes", result.data_bytes}};
+  Json json = {{"run", result.run.string()},
+               {"backend", result.backend},
+               {"epochs", result.epochs.size()},
+               {"final_test", to_json(result.final_test)},
+               {"best_metric", result.best_metric},
+               {"best_epoch", result.best_epoch},
+               {"stopped_early", result.stopped_early},
+               {"interrupted", result.interrupted},
+               {"train_seconds", result.train_seconds},
+               {"total_seconds", result.total_seconds},
+               {"arena_bytes", result.arena_bytes},
+               {"persistent_bytes", result.persistent_bytes},
+               {"data_bytes", result.data_bytes}};
+  if (result.profile) json["profile"] = to_json(*result.profile);
+  return json;
 }
 
 Json to_json(const Prediction& prediction) {

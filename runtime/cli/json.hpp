@@ -5,6 +5,7 @@
 #include <gpunn/data.hpp>
 #include <gpunn/plan.hpp>
 #include <gpunn/plugins.hpp>
+#include <gpunn/profile.hpp>
 #include <gpunn/training.hpp>
 
 #include <string>
@@ -23,6 +24,8 @@ Json to_json(const PlanReport& report);
 Json to_json(const CheckCase& result);
 Json to_json(const CheckReport& report);
 Json to_json(const BenchReport& report);
+Json to_json(const ProfiledOp& op);
+Json to_json(const ProfileReport& report);
 Json to_json(const StepReport& report);
 Json to_json(const EvalReport& report);
 Json to_json(const EpochReport& report);

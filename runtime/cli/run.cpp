@@ -2,6 +2,7 @@
 
 #include "cli/command.hpp"
 #include "cli/experiment_options.hpp"
+#include "cli/profile.hpp"
 #include "cli/training_verb.hpp"
 
 namespace gpunn::cli {
@@ -10,21 +11,25 @@ void add_run(CommandLine& line) {
   struct Options {
     ExperimentOptions experiment;
     bool quiet = false;
+    ProfileArguments profile;
   };
   auto options = std::make_shared<Options>();
-  CLI::App* verb =
-      add_verb(line.app, "run", "Train an experiment in a new run folder",
-               {"gpunn run experiments/lenet_mnist.yaml",
-                "gpunn run experiments/lenet_mnist.yaml --backend cpu --set optimizer.learning_rate=0.05"});
+  CLI::App* verb = add_verb(line.app, "run", "Train an experiment in a new run folder",
+                            {"gpunn run experiments/lenet_mnist.yaml",
+                             "gpunn run experiments/lenet_mnist.yaml --backend cpu --set optimizer.learning_rate=0.05",
+                             "gpunn run experiments/lenet_mnist.yaml --profile trace.json"});
   add_experiment_options(*verb, options->experiment);
   verb->add_option("--runs", options->experiment.runs, "Folder for run folders instead of ./runs")->type_name("DIR");
   verb->add_flag("--quiet", options->quiet, "No progress");
+  add_profile_options(*verb, options->profile);
   add_json_flag(*verb, line);
   verb->callback([&line, options] {
     line.action = [&line, options] {
       const Experiment experiment = options->experiment.load();
-      return show_training({options->quiet, line.json},
-                           [&](const RunOptions& training) { return train(experiment, training); });
+      return show_training({options->quiet, line.json}, [&](RunOptions training) {
+        training.profile = options->profile.get();
+        return train(experiment, training);
+      });
     };
   });
 }

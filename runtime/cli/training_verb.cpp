@@ -5,6 +5,7 @@
 
 #include "cli/interrupt.hpp"
 #include "cli/json.hpp"
+#include "cli/profile.hpp"
 #include "cli/progress.hpp"
 #include "cli/units.hpp"
 
@@ -29,6 +30,7 @@ void print_summary(const RunResult& result) {
   fmt::print("memory    {} arena, {} parameters and states, {} data\n", bytes_text(result.arena_bytes),
              bytes_text(result.persistent_bytes), bytes_text(result.data_bytes));
   fmt::print("run       {}\n", run);
+  if (result.profile) fmt::print("\n{}", profile_text(*result.profile, terminal_of(STDOUT_FILENO).colour));
   if (result.interrupted) {
     fmt::print("\ninterrupted; to go on:\n  gpunn resume {}\n", run);
     return;

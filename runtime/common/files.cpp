@@ -114,6 +114,18 @@ std::string read_text(const fs::path& file, std::size_t limit) {
   }
 }
 
+void require_writable(const fs::path& file) {
+  const auto fail = [&](const std::string& why) {
+    throw Error("can't write " + file.string() + ": " + why, ExitCode::usage);
+  };
+  if (file.filename().empty()) fail("it is no file's name");
+  std::error_code ignored;
+  if (fs::exists(file, ignored) && !fs::is_regular_file(file, ignored)) fail("it is there, and no ordinary file");
+  const fs::path folder = folder_of(file);
+  if (!fs::is_directory(folder, ignored)) fail("there is no folder " + folder.string());
+  if (::access(folder.c_str(), W_OK | X_OK) != 0) fail(reason(errno));
+}
+
 void replace_atomically(const fs::path& file, const std::function<void(const fs::path&)>& write) {
   // Renaming over a link would replace the link and leave what it points to as it was.
   std::error_code no_link;

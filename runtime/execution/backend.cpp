@@ -42,8 +42,8 @@ int64_t Backend::synchronizations() const { return impl_->synchronizations; }
 
 namespace {
 
-void copy(const Level& level, void* destination, const void* source, uint64_t bytes, int32_t direction,
-          const char* what) {
+void enqueue_copy(const Level& level, void* destination, const void* source, uint64_t bytes, int32_t direction,
+                  const char* what) {
   plugins::call(
       *level.plugin, [&] { return "copy of " + human_bytes(bytes) + " " + what; },
       [&](gpunn_error* error) {
@@ -55,13 +55,13 @@ void copy(const Level& level, void* destination, const void* source, uint64_t by
 
 void Backend::upload(void* device, const void* host, uint64_t bytes) {
   if (bytes == 0) return;
-  copy(impl_->bottom(), device, host, bytes, GPUNN_HOST_TO_DEVICE, "to the device");
+  enqueue_copy(impl_->bottom(), device, host, bytes, GPUNN_HOST_TO_DEVICE, "to the device");
   impl_->sync("a copy to the device");
 }
 
 void Backend::download(void* host, const void* device, uint64_t bytes) {
   if (bytes == 0) return;
-  copy(impl_->bottom(), host, device, bytes, GPUNN_DEVICE_TO_HOST, "from the device");
+  enqueue_copy(impl_->bottom(), host, device, bytes, GPUNN_DEVICE_TO_HOST, "from the device");
   impl_->sync("a copy from the device");
 }
 
@@ -71,6 +71,11 @@ void Backend::fill(void* device, uint8_t value, uint64_t bytes) {
   plugins::call(
       *level.plugin, [&] { return "fill of " + human_bytes(bytes); },
       [&](gpunn_error* error) { return level.table().fill(level.stream, device, value, bytes, error); });
+}
+
+void Backend::copy(void* to, const void* from, uint64_t bytes) {
+  if (bytes == 0) return;
+  enqueue_copy(impl_->bottom(), to, from, bytes, GPUNN_DEVICE_TO_DEVICE, "within the device");
 }
 
 void Backend::synchronize() { impl_->sync(""); }

@@ -63,7 +63,7 @@ struct Placement {
 // An op bound to one plugin and shape.
 class Kernel {
  public:
-  Kernel() = default;
+  Kernel();
   Kernel(Kernel&& other) noexcept;
   Kernel& operator=(Kernel&& other) noexcept;
   ~Kernel();
@@ -112,7 +112,9 @@ class Backend {
   // Blocking copies; any size, from and to ordinary host memory.
   void upload(void* device, const void* host, uint64_t bytes);
   void download(void* host, const void* device, uint64_t bytes);
-  void fill(void* device, uint8_t value, uint64_t bytes);  // on the stream
+  // On the stream, within the device.
+  void fill(void* device, uint8_t value, uint64_t bytes);
+  void copy(void* to, const void* from, uint64_t bytes);
   void synchronize();
 
   // A mark on the stream (event.hpp).

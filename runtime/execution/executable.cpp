@@ -315,6 +315,14 @@ void Executable::run_observed(const std::function<void(const graph::Node&)>& aft
   }
 }
 
+void Executable::run_marked(const std::function<void(std::size_t)>& after) {
+  for (std::size_t i = 0; i < impl_->steps.size(); ++i) {
+    Impl::Step& step = impl_->steps[i];
+    step.kernel.enqueue(step.arguments.get(), step.what);
+    after(i);
+  }
+}
+
 void* Executable::address(graph::ValueId id) const {
   if (id < 0 || static_cast<std::size_t>(id) >= impl_->addresses.size()) {
     throw Error("the program has no value " + std::to_string(id));

@@ -33,6 +33,8 @@ class Executable {
   void run_observed(const std::function<void(const graph::Node&)>& after);
   // Enqueues one node and waits for it.
   void run_node(std::size_t index);
+  // Enqueues every node one by one and calls `after` with its index behind each, without waiting for anything.
+  void run_marked(const std::function<void(std::size_t)>& after);
   // The address of a value, for reading it between nodes.
   void* address(graph::ValueId id) const;
   bool captured() const;

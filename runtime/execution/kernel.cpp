@@ -97,6 +97,7 @@ struct Kernel::State {
   }
 };
 
+Kernel::Kernel() = default;
 Kernel::Kernel(Kernel&& other) noexcept = default;
 Kernel& Kernel::operator=(Kernel&& other) noexcept = default;
 Kernel::~Kernel() = default;

@@ -41,6 +41,16 @@ double flops_of(const OpSignature& signature) {
   return signature.outputs.empty() ? 0 : static_cast<double>(signature.outputs[0].elements());
 }
 
+double bytes_of(const OpSignature& signature) {
+  const OpInfo& info = op_info(signature.op);
+  if (info.bytes != nullptr) return info.bytes(signature);
+  double bytes = 0;
+  for (const auto* types : {&signature.inputs, &signature.outputs}) {
+    for (const TensorType& type : *types) bytes += static_cast<double>(type.bytes());
+  }
+  return bytes;
+}
+
 const OpInfo* find_op(std::string_view name) {
   for (const auto& [id, info] : catalogue()) {
     if (same_ignoring_case(info.name, name)) return &info;

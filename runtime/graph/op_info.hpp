@@ -36,6 +36,8 @@ struct OpInfo {
 
   // Multiplications and additions of one run; nullptr: one an output element.
   double (*flops)(const OpSignature& signature) = nullptr;
+  // Bytes that one run reads and writes; nullptr: every input and output once.
+  double (*bytes)(const OpSignature& signature) = nullptr;
   // "stride 2x2, pad 1x1"; nullptr: no attributes worth showing.
   std::string (*describe)(const Attributes& attrs) = nullptr;
 
@@ -44,6 +46,9 @@ struct OpInfo {
 
 // Multiplications and additions of one run.
 double flops_of(const OpSignature& signature);
+// Bytes that one run has to read and write at least: every tensor once, of a table only the rows in use. What is
+// changed in place counts twice.
+double bytes_of(const OpSignature& signature);
 // Throws Error for an id that the catalogue lacks.
 const OpInfo& op_info(int32_t id);
 // nullptr where there is none of this name (any case).

@@ -81,8 +81,11 @@ Shape sample_shape(const Split& split) { return {split.samples.shape.begin() + 1
 
 }  // namespace
 
-Session::Session(Experiment experiment)
-    : experiment_(std::move(experiment)), dataset_(load_dataset(experiment_.data)), registry_(experiment_.plugins) {
+Session::Session(Experiment experiment, execution::Profiler* profiler)
+    : experiment_(std::move(experiment)),
+      profiler_(profiler),
+      dataset_(load_dataset(experiment_.data)),
+      registry_(experiment_.plugins) {
   require_named_plugins(experiment_.plugins, registry_);
   require_data(experiment_, dataset_);
   std::vector<nn::Parameter> parameters = nn::model_parameters(experiment_.model, sample_shape(dataset_.train));
@@ -107,6 +110,7 @@ Session::Session(Experiment experiment)
                                                                      .precision = experiment_.precision,
                                                                      .deterministic = experiment_.deterministic,
                                                                      .streams = static_cast<int>(experiment_.streams)});
+  if (profiler_ != nullptr) profiler_->attach(*backend_);
   variables_ = std::make_unique<execution::Variables>(*backend_);
   layout_ = lay_out(std::move(parameters), backend_->info().alignment);
 
@@ -121,12 +125,14 @@ Session::Session(Experiment experiment)
 
 Session::~Session() {
   try {
+    if (profiler_ != nullptr) profiler_->detach();
     backend_->synchronize();         // nothing is freed that is still in use
   } catch (const std::exception&) {  // a lost device uses nothing
   }
 }
 
 void Session::upload(const SplitType& type, const Split& split) {
+  const execution::HostSpan span(profiler_, "data upload");
   variables_->create(type.name + ".samples", split.samples, Storage::data);
   variables_->write(type.name + ".samples", split.values);
   variables_->create(type.name + ".labels", {DType::i32, {split.rows()}}, Storage::data);
@@ -228,7 +234,13 @@ Session::Bound& Session::evaluation_bound() {
 
 const execution::CompiledProgram& Session::training() { return training_bound().program; }
 
-void Session::train_steps(int64_t count) { ready(training_bound()).run(count); }
+void Session::train_steps(int64_t count) {
+  Bound& bound = training_bound();
+  for (; count > 0 && profiler_ != nullptr && !profiler_->finished(); --count) {
+    profiler_->step(ready(bound), bound.program);
+  }
+  if (count > 0) ready(bound).run(count);
+}
 
 void Session::train_step_observed(const std::function<void(const graph::Node&)>& after) {
   ready(training_bound()).run_observed(after);
@@ -253,6 +265,7 @@ std::optional<double> Session::first_non_finite(graph::ValueId id) {
 }
 
 EvalReport Session::evaluate() {
+  const execution::HostSpan span(profiler_, "evaluation");
   const auto start = std::chrono::steady_clock::now();
   const int64_t batch = evaluation_batch();
   execution::Executable& executable = ready(evaluation_bound());

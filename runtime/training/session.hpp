@@ -14,6 +14,7 @@
 #include "execution/backend.hpp"
 #include "execution/compiler.hpp"
 #include "execution/executable.hpp"
+#include "execution/profiler.hpp"
 #include "execution/variables.hpp"
 #include "plugins/plugin.hpp"
 #include "storage/checkpoint.hpp"
@@ -34,12 +35,14 @@ struct Totals {
 // demand. Everything that trains, evaluates, predicts or measures goes through it.
 class Session {
  public:
-  explicit Session(Experiment experiment);
+  // A profiler measures the training steps until it has enough, and what the host does. It must outlive the session.
+  explicit Session(Experiment experiment, execution::Profiler* profiler = nullptr);
   ~Session();
 
   const Experiment& experiment() const { return experiment_; }
   const Dataset& dataset() const { return dataset_; }  // its train and test values are on the device, not here
   execution::Backend& backend() { return *backend_; }
+  execution::Profiler* profiler() const { return profiler_; }  // may be null
   const ParameterLayout& layout() const { return layout_; }
   int64_t steps_per_epoch() const { return steps_per_epoch_; }
   int64_t total_steps() const { return total_steps_; }
@@ -89,6 +92,7 @@ class Session {
   void upload_normalisation();
 
   Experiment experiment_;
+  execution::Profiler* profiler_;
   Dataset dataset_;
   plugins::PluginRegistry registry_;
   std::unique_ptr<execution::Backend> backend_;

@@ -11,11 +11,41 @@ using training::RunFolder;
 using training::Session;
 using training::Trainer;
 
+namespace {
+
+// Runs `training` with a profiler where one is asked for, and writes its trace: of a training that fails as well, where
+// it was told which file.
+template <class F>
+RunResult profiled(const RunOptions& options, F training) {
+  if (!options.profile) return training(nullptr);
+  const std::filesystem::path& file = options.profile->file;
+  if (!file.empty()) require_writable(file);
+  execution::Profiler profiler(*options.profile);
+  RunResult result;
+  try {
+    result = training(&profiler);
+  } catch (const Error&) {
+    try {
+      if (!file.empty()) profiler.write(file);
+    } catch (const Error&) {  // the first error is the one to tell
+    }
+    throw;
+  }
+  result.profile = profiler.report();
+  result.profile->file = file.empty() ? result.run / "trace.json" : file;
+  profiler.write(result.profile->file);
+  return result;
+}
+
+}  // namespace
+
 RunResult train(const Experiment& experiment, const RunOptions& options) {
-  Session session(experiment);
-  Trainer trainer(session, RunFolder::create(experiment, options.run_folder), options);
-  trainer.begin();
-  return trainer.run();
+  return profiled(options, [&](execution::Profiler* profiler) {
+    Session session(experiment, profiler);
+    Trainer trainer(session, RunFolder::create(experiment, options.run_folder), options);
+    trainer.begin();
+    return trainer.run();
+  });
 }
 
 RunResult resume(const std::filesystem::path& run, const std::vector<Override>& overrides, const RunOptions& options) {
@@ -33,10 +63,12 @@ RunResult resume(const std::filesystem::path& run, const std::vector<Override>& 
   // Not "auto", which may choose another one today.
   const bool chosen = std::ranges::any_of(overrides, [](const Override& o) { return o.key == "backend"; });
   if (!chosen) experiment.backend = checkpoint.backend;
-  Session session(std::move(experiment));
-  Trainer trainer(session, folder, options);
-  trainer.begin(checkpoint);
-  return trainer.run();
+  return profiled(options, [&](execution::Profiler* profiler) {
+    Session session(std::move(experiment), profiler);
+    Trainer trainer(session, folder, options);
+    trainer.begin(checkpoint);
+    return trainer.run();
+  });
 }
 
 }  // namespace gpunn

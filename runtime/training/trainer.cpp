@@ -180,6 +180,7 @@ void Trainer::run_ahead(int64_t most) {
 }
 
 void Trainer::look() {
+  const execution::HostSpan span(session_.profiler(), "read back");
   const std::vector<float> losses = session_.losses(looked_at_, step_);
   for (std::size_t i = 0; i < losses.size(); ++i) {
     if (!std::isfinite(losses[i])) {
@@ -300,6 +301,7 @@ storage::Checkpoint Trainer::checkpoint() {
 // A state that can't go on never takes the place of one that can.
 void Trainer::save(const std::vector<std::filesystem::path>& files) {
   if (files.empty()) return;
+  const execution::HostSpan span(session_.profiler(), "checkpoint");
   storage::Checkpoint state = checkpoint();
   for (const storage::StoredTensor& tensor : state.parameters) {
     if (!all_finite(tensor)) diverged(step_ - 1, "parameter '" + tensor.name + "' became NaN or infinite");

@@ -31,7 +31,7 @@ using gpunn::plugins::PluginRegistry;
 inline const PluginRegistry& registry() {
   static const PluginRegistry instance({samples::folder("overlays"), samples::folder("faulty"),
                                         samples::folder("throwing"), samples::folder("capturing"),
-                                        samples::folder("forking")});
+                                        samples::folder("forking"), samples::folder("asynchronous")});
   return instance;
 }
 

@@ -26,6 +26,26 @@ class Recorder : public TrainingListener {
 
 }  // namespace
 
+TEST_CASE("a profiled training reaches the same weights, bit for bit") {
+  const TemporaryFolder runs;
+  const auto trained = [&](const std::string& name, std::optional<ProfileOptions> profile) {
+    RunOptions options;
+    options.run_folder = runs.path() / name;
+    options.profile = std::move(profile);
+    return train(small_lenet(runs.path(), {{"training.epochs", "4"}}), options);
+  };
+  const RunResult plain = trained("plain", std::nullopt);
+  const RunResult profiled = trained("profiled", ProfileOptions{.file = {}, .steps = 5, .warmup = 2});
+  CHECK_FALSE(plain.profile);
+  CHECK(same_state(plain.run / "last.h5", profiled.run / "last.h5"));
+  REQUIRE(profiled.profile);
+  CHECK(profiled.profile->steps == 5);
+  CHECK(profiled.profile->file == profiled.run / "trace.json");
+  CHECK(std::filesystem::file_size(profiled.profile->file) > 10'000);
+  CHECK(profiled.profile->whole_step_seconds > 0);
+  CHECK(profiled.profile->ceiling_gflops > 0);
+}
+
 TEST_CASE("LeNet learns drawn digits, and its run folder tells how") {
   const TemporaryFolder folder;
   Recorder recorder;

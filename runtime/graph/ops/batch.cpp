@@ -54,6 +54,13 @@ Types infer_gather_normalize(const Attributes&, Inputs in) {
 double no_flops(const OpSignature&) { return 0; }
 double normalize_flops(const OpSignature& s) { return 2.0 * static_cast<double>(s.outputs[0].elements()); }
 
+// The data set is large, and only the rows of the batch are read.
+double gathered_bytes(const OpSignature& s) {
+  double bytes = static_cast<double>(s.outputs[0].elements() * static_cast<int64_t>(size_of(s.inputs[0].dtype)));
+  for (std::size_t i = 1; i < s.inputs.size(); ++i) bytes += static_cast<double>(s.inputs[i].bytes());
+  return bytes + static_cast<double>(s.outputs[0].bytes());
+}
+
 std::string describe_sample(const Attributes& attrs) {
   const auto a = attrs.as<gpunn_sample_attrs>();
   return std::to_string(a.batch) + " of " + std::to_string(a.rows) + (a.shuffle != 0 ? ", shuffled" : "") +
@@ -76,13 +83,15 @@ std::vector<OpInfo> batch_ops() {
        .min_inputs = 2,
        .max_inputs = 2,
        .infer = infer_gather,
-       .flops = no_flops},
+       .flops = no_flops,
+       .bytes = gathered_bytes},
       {.id = GPUNN_OP_GATHER_NORMALIZE,
        .name = "GATHER_NORMALIZE",
        .min_inputs = 4,
        .max_inputs = 4,
        .infer = infer_gather_normalize,
-       .flops = normalize_flops},
+       .flops = normalize_flops,
+       .bytes = gathered_bytes},
   };
 }
 

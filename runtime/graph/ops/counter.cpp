@@ -35,6 +35,11 @@ Types infer_table_store(const Attributes&, Inputs in) {
 
 double no_flops(const OpSignature&) { return 0; }
 
+// The step, and one entry of the table read and written.
+double entry_bytes(const OpSignature& s) {
+  return static_cast<double>(s.inputs[1].bytes() + 2 * size_of(s.inputs[0].dtype));
+}
+
 std::string describe_advance(const Attributes& attrs) {
   return "by " + std::to_string(attrs.as<gpunn_advance_attrs>().increment);
 }
@@ -56,14 +61,16 @@ std::vector<OpInfo> counter_ops() {
        .min_inputs = 2,
        .max_inputs = 2,
        .infer = infer_table_load,
-       .flops = no_flops},
+       .flops = no_flops,
+       .bytes = entry_bytes},
       {.id = GPUNN_OP_TABLE_STORE,
        .name = "TABLE_STORE",
        .min_inputs = 3,
        .max_inputs = 3,
        .infer = infer_table_store,
        .in_place = {0},
-       .flops = no_flops},
+       .flops = no_flops,
+       .bytes = entry_bytes},
   };
 }
 

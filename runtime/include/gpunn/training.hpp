@@ -1,6 +1,7 @@
 #pragma once
 
 #include <gpunn/experiment.hpp>
+#include <gpunn/profile.hpp>
 
 #include <atomic>
 #include <cstdint>
@@ -64,12 +65,14 @@ struct RunResult {
   double train_seconds = 0;  // steps alone
   double total_seconds = 0;
   uint64_t arena_bytes = 0, persistent_bytes = 0, data_bytes = 0;
+  std::optional<ProfileReport> profile;  // where one was asked for
 };
 
 struct RunOptions {
   TrainingListener* listener = nullptr;
   const std::atomic<bool>* stop = nullptr;  // set by a signal handler: checkpoint and return
   std::filesystem::path run_folder;         // empty: <runs>/<name>/<time>
+  std::optional<ProfileOptions> profile = {};
 };
 
 // Trains in a new run folder.

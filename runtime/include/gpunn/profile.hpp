@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace gpunn {
+
+struct ProfileOptions {
+  std::filesystem::path file;  // where the trace goes; empty: trace.json in the run folder
+  int64_t steps = 20;          // measured op by op
+  int64_t warmup = 3;          // before them
+};
+
+// One op of the training step, over all measured steps.
+struct ProfiledOp {
+  std::string op;    // "CONV2D"
+  std::string name;  // of the layer
+  std::string backend;
+  int64_t count = 0;
+  double seconds = 0;  // on the device, in all
+  double share = 0;    // of the seconds of all ops, 0 to 1
+  double flops = 0;    // of one run
+  double bytes = 0;    // of one run, read and written
+  double gflops = 0;   // a second; 0 where the clock saw no time pass
+  double gigabytes = 0;
+  double ceiling_share = 0;  // time at the device's measured best over time taken; 0: unknown
+};
+
+struct ProfileReport {
+  std::filesystem::path file;
+  std::string backend, device;
+  int64_t steps = 0;
+  double step_seconds = 0;        // of the ops of one step, on the device
+  double whole_step_seconds = 0;  // median of steps run as a training runs them; 0: none was measured
+  bool captured = false;          // whether those were a captured graph
+  double ceiling_gflops = 0;      // a large matrix product; 0: the backend has none
+  double ceiling_gigabytes = 0;   // a large copy, read and written
+  std::vector<ProfiledOp> ops;    // the largest seconds first
+};
+
+}  // namespace gpunn
