@@ -17,7 +17,29 @@ def options():
     parser.add_argument("--learning-rate", type=float, default=0.01)
     parser.add_argument("--momentum", type=float, default=0.9)
     parser.add_argument("--device", default="cpu")
+    parser.add_argument(
+        "--mode",
+        choices=["eager", "graph", "compile"],
+        default="eager",
+        help="graph: the step as one CUDA graph; compile: torch.compile(mode='max-autotune') of the model",
+    )
+    parser.add_argument("--precision", choices=["fp32", "tf32"], default="fp32")
     return parser.parse_args()
+
+
+def captured(step, warmup):
+    """The step as a CUDA graph, replayed by a call: what PyTorch's documentation calls whole-network capture."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(max(warmup, 3)):
+            step()
+    torch.cuda.current_stream().wait_stream(side)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    return graph.replay
 
 
 def measure(what, model, chosen):
@@ -30,30 +52,42 @@ def measure(what, model, chosen):
         torch.set_num_threads(chosen.threads)
     torch.manual_seed(1)
     device = torch.device(chosen.device)
+    if device.type == "cuda":
+        torch.backends.cuda.matmul.allow_tf32 = chosen.precision == "tf32"
+        torch.backends.cudnn.allow_tf32 = chosen.precision == "tf32"
+        torch.backends.cudnn.benchmark = True
     model = model.to(device)
+    run = torch.compile(model, mode="max-autotune") if chosen.mode == "compile" else model
     images = torch.rand(chosen.batch, 1, 28, 28, device=device)
     labels = torch.randint(0, 10, (chosen.batch,), device=device)
     loss_of = torch.nn.CrossEntropyLoss()
-    optimizer = torch.optim.SGD(model.parameters(), lr=chosen.learning_rate, momentum=chosen.momentum, nesterov=True)
+    optimizer = torch.optim.SGD(
+        model.parameters(), lr=chosen.learning_rate, momentum=chosen.momentum, nesterov=True, fused=device.type == "cuda"
+    )
 
     def step():
         optimizer.zero_grad(set_to_none=True)
-        loss_of(model(images), labels).backward()
+        loss_of(run(images), labels).backward()
         optimizer.step()
 
     def synchronize():
         if device.type == "cuda":
             torch.cuda.synchronize()
 
+    if chosen.mode == "graph":
+        step = captured(step, chosen.warmup)
     for _ in range(chosen.warmup):
         step()
+    # Several steps between two waits, as in a training: ten of gpunn's samples are taken like that too.
+    steps_per_sample = 10
     seconds = []
-    for _ in range(chosen.steps):
+    for _ in range(max(chosen.steps // steps_per_sample, 5)):
         synchronize()
         start = time.perf_counter()
-        step()
+        for _ in range(steps_per_sample):
+            step()
         synchronize()
-        seconds.append(time.perf_counter() - start)
+        seconds.append((time.perf_counter() - start) / steps_per_sample)
     median = statistics.median(seconds)
     print(
         json.dumps(
@@ -65,6 +99,9 @@ def measure(what, model, chosen):
                 "images_per_second": chosen.batch / median,
                 "torch": torch.__version__,
                 "device": chosen.device,
+                "mode": chosen.mode,
+                "precision": chosen.precision,
+                "peak_bytes": torch.cuda.max_memory_allocated() if device.type == "cuda" else 0,
                 "threads": torch.get_num_threads(),
             }
         )

@@ -93,8 +93,9 @@ void measure_copy(Backend& backend, Event& start, Event& stop, Ceilings& ceiling
   }
 
   // The op of that name may be better at it, as where a host backend copies with all its threads.
-  const TensorType type{DType::f32, {static_cast<int64_t>(bytes / sizeof(float))}};
-  const graph::OpSignature signature{GPUNN_OP_COPY, {}, {type}, {type}};
+  const TensorType type{DType::f32, Shape(1, static_cast<int64_t>(bytes / sizeof(float)))};
+  const std::vector<TensorType> types(1, type);  // GCC 13 warns of {type} where there is nothing to warn of
+  const graph::OpSignature signature{GPUNN_OP_COPY, {}, types, types};
   const Placement placement = backend.place(signature);
   if (placement.level < 0) return;
   Kernel kernel = backend.create(signature, placement.level);
