@@ -1,0 +1,46 @@
+// How a family registers an op whose algorithm is chosen at creation. It writes
+//
+//   struct MatmulProblem { ...; uint64_t workspace_bytes; };   // the op at its shape, validated; a value
+//   MatmulProblem matmul_problem(const OpDesc& desc);          // throws Refusal
+//   TuningTask matmul_task(CudnnDevice& device, const MatmulProblem& problem);
+//   add_tuned_op(device, GPUNN_OP_MATMUL, "matmul", matmul_problem, matmul_task);
+//
+// The query is the problem's alone: it asks no library anything. The workspace that it names is a limit, worked out
+// from the shape, that the algorithms must keep.
+#pragma once
+
+#include <gpunn/plugin.hpp>
+
+#include <memory>
+#include <utility>
+
+#include "autotune.hpp"
+#include "cuda_common/add_op.hpp"
+
+namespace gpunn::cudnn {
+
+using namespace backends;
+
+template <class Problem>
+void add_tuned_op(CudnnDevice& device, int32_t op, const char* name, Problem (*problem_of)(const OpDesc&),
+                  TuningTask (*task_of)(CudnnDevice&, const Problem&)) {
+  plugin::KernelFactory factory;
+  factory.query = [problem_of](const OpDesc& desc) {
+    try {
+      return plugin::Support::yes(problem_of(desc).workspace_bytes);
+    } catch (const Refusal& refusal) {
+      return plugin::Support::no(refusal.what());
+    }
+  };
+  factory.create = [&device, problem_of, task_of, name](const OpDesc& desc) {
+    AlgorithmPtr chosen = choose_algorithm(device, desc, task_of(device, problem_of(desc)));
+    return plugin::make_kernel(
+        [algorithm = std::move(chosen), name](plugin::Stream& stream, const plugin::OpArgs& args) {
+          const cuda::ProfilerRange range(name);
+          algorithm->run(args, cuda::native(stream));
+        });
+  };
+  device.add(op, std::move(factory));
+}
+
+}  // namespace gpunn::cudnn

@@ -1,0 +1,35 @@
+// The convolutions of the catalogue as operation graphs of cuDNN's graph API.
+#pragma once
+
+#include <vector>
+
+#include "common/convolution.hpp"
+#include "descriptor.hpp"
+
+namespace gpunn::cudnn {
+
+// What plans are made for: the GPU of a handle or, where there is no GPU, the properties of one
+// (CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR). One of the two is NULL.
+struct Target {
+  cudnnHandle_t handle = nullptr;
+  const Descriptor* properties = nullptr;
+};
+
+enum class ConvolutionPass { forward, backward_data, backward_filter };
+
+// What follows a forward convolution in the same graph.
+enum class Epilogue { none, bias, bias_relu };
+
+// The names of tensors in a graph.
+enum TensorId : int64_t { kImages = 1, kFilters = 2, kResults = 3, kBias = 4 };
+
+// x, w and y are images, filters and results in every pass; the pass says which of them is computed.
+struct OperationGraph {
+  std::vector<Descriptor> parts;  // what the graph is made of
+  Descriptor graph;
+};
+
+OperationGraph convolution_graph(const Target& target, ConvolutionPass pass, const backends::ConvolutionShape& shape,
+                                 Epilogue epilogue);
+
+}  // namespace gpunn::cudnn

@@ -1,0 +1,10 @@
+// The op families that this backend serves, a file each.
+#pragma once
+
+namespace gpunn::cudnn {
+
+class CudnnDevice;
+
+void add_matmul_kernels(CudnnDevice& device);
+
+}  // namespace gpunn::cudnn
