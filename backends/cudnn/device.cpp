@@ -8,10 +8,11 @@ namespace gpunn::cudnn {
 
 CudnnDevice::CudnnDevice(const gpunn_device_options& options)
     : CudaDevice(options),
-      tuning_cache_({properties().name, "driver " + cuda::driver_version(), "cuDNN " + version_text(cudnnGetVersion()),
+      tuning_cache_({properties().name, "driver " + driver_version(), "cuDNN " + version_text(cudnnGetVersion()),
                      "cuBLASLt " + std::to_string(cublaslt().version())},
                     [this](int32_t level, const std::string& message) { log(level, message); }) {
   add_matmul_kernels(*this);
+  add_convolution_kernels(*this);
 }
 
 CudnnDevice::~CudnnDevice() {

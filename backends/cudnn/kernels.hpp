@@ -6,5 +6,6 @@ namespace gpunn::cudnn {
 class CudnnDevice;
 
 void add_matmul_kernels(CudnnDevice& device);
+void add_convolution_kernels(CudnnDevice& device);
 
 }  // namespace gpunn::cudnn

@@ -1,0 +1,241 @@
+// CONV2D, its gradients and CONV2D_BIAS_ACTIVATION through cuDNN's graph API.
+#include "common/convolution.hpp"
+
+#include <gpunn/plugin.hpp>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <memory>
+
+#include "add_tuned_op.hpp"
+#include "convolution_graph.hpp"
+#include "cudnn_check.hpp"
+#include "engines.hpp"
+#include "kernels.hpp"
+#include "trial.hpp"
+
+namespace gpunn::cudnn {
+namespace {
+
+constexpr std::size_t kMostFusedPlans = 10;
+constexpr std::size_t kMostPlans = 10;
+
+struct ConvolutionProblem {
+  ConvolutionPass pass = ConvolutionPass::forward;
+  ConvolutionShape shape{};
+  bool bias = false;
+  bool relu = false;
+  int32_t precision = GPUNN_PRECISION_FP32;
+  uint64_t workspace_bytes = 0;
+
+  Epilogue epilogue() const { return !bias ? Epilogue::none : relu ? Epilogue::bias_relu : Epilogue::bias; }
+  EngineRules rules() const {
+    // BF16 may round products further than TF32 does, but need not.
+    return {.tensor_cores = precision != GPUNN_PRECISION_FP32, .workspace_bytes = workspace_bytes};
+  }
+};
+
+double elements_of(const gpunn_tensor& tensor) { return static_cast<double>(plugin::element_count(tensor)); }
+
+// Room for a copy of every tensor in the layout that the engine likes, and for partial sums.
+uint64_t workspace_limit(const OpDesc& desc) {
+  constexpr double kLeast = 1 << 20;
+  constexpr double kMost = 256.0 * (1 << 20);
+  const double elements = elements_of(desc.input(0)) + elements_of(desc.input(1)) + elements_of(desc.output(0));
+  return static_cast<uint64_t>(std::clamp(2 * sizeof(float) * elements, kLeast, kMost)) / 256 * 256;
+}
+
+// cuDNN counts in 32 bits, also the bytes of a tensor in some engines.
+void require_small(const gpunn_tensor& tensor) {
+  require(elements_of(tensor) <= std::numeric_limits<int32_t>::max() / 4.0,
+          "a tensor is larger than cuDNN's 2^31 bytes");
+}
+
+ConvolutionProblem make_problem(const OpDesc& desc, ConvolutionPass pass, const ConvolutionShape& shape) {
+  for (const gpunn_tensor* tensor : {&desc.input(0), &desc.input(1), &desc.output(0)}) require_small(*tensor);
+  return {.pass = pass, .shape = shape, .precision = desc.precision(), .workspace_bytes = workspace_limit(desc)};
+}
+
+ConvolutionProblem forward_problem(const OpDesc& desc) {
+  return make_problem(desc, ConvolutionPass::forward, convolution_of(desc));
+}
+
+ConvolutionProblem bias_activation_problem(const OpDesc& desc) {
+  const ConvolutionBiasActivation op = convolution_bias_activation_of(desc);
+  ConvolutionProblem problem = make_problem(desc, ConvolutionPass::forward, op.shape);
+  problem.bias = true;
+  problem.relu = op.relu;
+  return problem;
+}
+
+ConvolutionProblem backward_data_problem(const OpDesc& desc) {
+  return make_problem(desc, ConvolutionPass::backward_data, convolution_backward_data_of(desc));
+}
+
+ConvolutionProblem backward_filter_problem(const OpDesc& desc) {
+  return make_problem(desc, ConvolutionPass::backward_filter, convolution_backward_filter_of(desc));
+}
+
+// The addresses of x, w, y and bias in an op's arguments, whatever their order there.
+struct Addresses {
+  const void* x;
+  const void* w;
+  const void* y;
+  const void* bias;
+
+  bool operator==(const Addresses&) const = default;
+};
+
+Addresses addresses_of(ConvolutionPass pass, bool bias, const OpArgs& args) {
+  switch (pass) {
+    case ConvolutionPass::backward_data:  // dy, w -> dx
+      return {args.out<void>(0), args.in<void>(1), args.in<void>(0), nullptr};
+    case ConvolutionPass::backward_filter:  // dy, x -> dw
+      return {args.in<void>(1), args.out<void>(0), args.in<void>(0), nullptr};
+    case ConvolutionPass::forward:  // x, w (, bias) -> y
+      break;
+  }
+  return {args.in<void>(0), args.in<void>(1), args.out<void>(0), bias ? args.in<void>(2) : nullptr};
+}
+
+constexpr const char* kFused = "fused ";
+constexpr const char* kPlain = "plain ";
+
+// One plan of cuDNN, with bias and activation in it or in a kernel of our own after it.
+class Convolution final : public Algorithm {
+ public:
+  Convolution(cudnnHandle_t handle, const ConvolutionProblem& problem, std::shared_ptr<const OperationGraph> graph,
+              bool fused, ExecutionPlan plan)
+      : handle_(handle), problem_(problem), graph_(std::move(graph)), fused_(fused), plan_(std::move(plan)) {}
+
+  std::string name() const override { return (fused_ ? kFused : kPlain) + plan_.name; }
+  uint64_t workspace_bytes() const override { return plan_.workspace_bytes; }
+
+  void run(const OpArgs& args, cudaStream_t stream) override {
+    const Addresses addresses = addresses_of(problem_.pass, fused_, args);
+    if (!pack_ || addresses != addresses_ || args.workspace<void>() != workspace_) {
+      pack_ = std::make_unique<Descriptor>(make_pack(addresses, args.workspace<void>()));
+      addresses_ = addresses;
+      workspace_ = args.workspace<void>();
+    }
+    check(cudnnSetStream(handle_, stream), "giving cuDNN the stream");
+    check(cudnnBackendExecute(handle_, plan_.plan.get(), pack_->get()), "running cuDNN's convolution");
+    if (!problem_.bias || fused_) return;
+    const ConvolutionShape& shape = problem_.shape;
+    add_bias(args.out<float>(0), args.in<float>(2), shape.batch, shape.groups * shape.group_outputs,
+             shape.rows.outputs * shape.columns.outputs, problem_.relu, stream);
+  }
+
+ private:
+  Descriptor make_pack(const Addresses& addresses, void* workspace) const {
+    std::array<int64_t, 4> ids{kImages, kFilters, kResults, kBias};
+    std::array<const void*, 4> data{addresses.x, addresses.w, addresses.y, addresses.bias};
+    const int64_t count = fused_ ? 4 : 3;
+    Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+    pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, count, ids.data());
+    pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, count, data.data());
+    pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace);
+    pack.finalize();
+    return pack;
+  }
+
+  cudnnHandle_t handle_;
+  ConvolutionProblem problem_;
+  std::shared_ptr<const OperationGraph> graph_;
+  bool fused_;
+  ExecutionPlan plan_;
+  // Of the last run; a kernel's tensors rarely move.
+  std::unique_ptr<Descriptor> pack_;
+  Addresses addresses_{};
+  void* workspace_ = nullptr;
+};
+
+std::shared_ptr<const OperationGraph> make_graph(const Target& target, const ConvolutionProblem& problem, bool fused) {
+  return std::make_shared<const OperationGraph>(
+      convolution_graph(target, problem.pass, problem.shape, fused ? problem.epilogue() : Epilogue::none));
+}
+
+void add_algorithms(const Target& target, const ConvolutionProblem& problem, bool fused, std::size_t most,
+                    std::vector<AlgorithmPtr>& algorithms) {
+  const auto graph = make_graph(target, problem, fused);
+  for (ExecutionPlan& plan : execution_plans(target, *graph, problem.rules(), most)) {
+    algorithms.push_back(std::make_unique<Convolution>(target.handle, problem, graph, fused, std::move(plan)));
+  }
+}
+
+Candidates candidates(const Target& target, const ConvolutionProblem& problem) {
+  Candidates found;
+  if (problem.bias) {
+    try {
+      add_algorithms(target, problem, true, kMostFusedPlans, found.algorithms);
+    } catch (const plugin::Failure& failure) {
+      // What can't be fused is done in two kernels.
+      if (failure.status() != GPUNN_UNSUPPORTED) throw;
+    }
+  }
+  found.first_trusted = found.algorithms.size();
+  add_algorithms(target, problem, false, kMostPlans, found.algorithms);
+  return found;
+}
+
+AlgorithmPtr restore(const Target& target, const ConvolutionProblem& problem, const std::string& name) {
+  const bool fused = name.starts_with(kFused);
+  require(fused ? problem.bias : name.starts_with(kPlain), "not an engine of cuDNN");
+  auto graph = make_graph(target, problem, fused);
+  ExecutionPlan plan = execution_plan(target, *graph, problem.rules(), name.substr(std::string_view(kFused).size()));
+  return std::make_unique<Convolution>(target.handle, problem, std::move(graph), fused, std::move(plan));
+}
+
+std::string axis_text(const ConvolutionAxis& axis) {
+  return std::to_string(axis.inputs) + "*" + std::to_string(axis.taps) + "-" + std::to_string(axis.stride) + "p" +
+         std::to_string(axis.pad) + "d" + std::to_string(axis.dilation);
+}
+
+std::string key_of(const ConvolutionProblem& problem) {
+  std::string key = "conv2d";
+  if (problem.pass == ConvolutionPass::backward_data) key = "conv2d_backward_data";
+  if (problem.pass == ConvolutionPass::backward_filter) key = "conv2d_backward_filter";
+  if (problem.bias) key += problem.relu ? "_bias_relu" : "_bias";
+  const ConvolutionShape& shape = problem.shape;
+  key += " n=" + std::to_string(shape.batch) + " g=" + std::to_string(shape.groups);
+  key += " c=" + std::to_string(shape.group_inputs) + " k=" + std::to_string(shape.group_outputs);
+  return key + " " + axis_text(shape.rows) + " " + axis_text(shape.columns) + " " + precision_name(problem.precision);
+}
+
+// Of one output, at most.
+int64_t terms_of(const ConvolutionProblem& problem) {
+  const ConvolutionShape& shape = problem.shape;
+  const int64_t taps = shape.rows.taps * shape.columns.taps;
+  switch (problem.pass) {
+    case ConvolutionPass::backward_data:
+      return shape.group_outputs * taps;
+    case ConvolutionPass::backward_filter:
+      return shape.batch * shape.rows.outputs * shape.columns.outputs;
+    case ConvolutionPass::forward:
+      break;
+  }
+  return shape.group_inputs * taps;
+}
+
+TuningTask convolution_task(CudnnDevice& device, const ConvolutionProblem& problem) {
+  const Target target{.handle = device.cudnn_handle(), .properties = nullptr};
+  return {.key = key_of(problem),
+          .terms = terms_of(problem),
+          .nan_input = problem.bias ? 2 : -1,
+          .candidates = [=] { return candidates(target, problem); },
+          .restore = [=](const std::string& name) { return restore(target, problem, name); }};
+}
+
+}  // namespace
+
+void add_convolution_kernels(CudnnDevice& device) {
+  add_tuned_op(device, GPUNN_OP_CONV2D, "conv2d", forward_problem, convolution_task);
+  add_tuned_op(device, GPUNN_OP_CONV2D_BIAS_ACTIVATION, "conv2d_bias_activation", bias_activation_problem,
+               convolution_task);
+  add_tuned_op(device, GPUNN_OP_CONV2D_BACKWARD_DATA, "conv2d_backward_data", backward_data_problem, convolution_task);
+  add_tuned_op(device, GPUNN_OP_CONV2D_BACKWARD_FILTER, "conv2d_backward_filter", backward_filter_problem,
+               convolution_task);
+}
+
+}  // namespace gpunn::cudnn
