@@ -116,6 +116,11 @@ class ExperimentReader {
       path = (failed ? given : result).lexically_normal().string();
     };
     if (key.type == ValueType::path) absolute(std::get<std::string>(value));
+    // A backend is a name or the file of a plugin, and a name holds no '/' or '.'.
+    if (key.path == "backend") {
+      auto& backend = std::get<std::string>(value);
+      if (backend.find_first_of("/.") != std::string::npos && backend.find(':') == std::string::npos) absolute(backend);
+    }
     if (key.type == ValueType::paths) {
       for (std::string& path : std::get<std::vector<std::string>>(value)) absolute(path);
     }

@@ -251,7 +251,7 @@ std::vector<Key> make_schema() {
               "Steps between two checkpoints, more often than epochs; 0: no."),
       choice("checkpoint.monitor", in(&E::checkpoint, &C::monitor), kMetrics,
              "The test metric that says what is best."),
-      text("backend", in(&E::backend), "A backend plugin's name; `auto`: the fastest that works here."),
+      text("backend", in(&E::backend), "A backend plugin's name, or its file; `auto`: the fastest that works here."),
       integer("device", in(&E::device), between(0, 1023), "Which of the backend's devices, counted from 0."),
       optional(plugins()),
       path("runs", in(&E::runs), "The folder of all runs, relative to the working directory."),

@@ -26,6 +26,25 @@ uint16_t host_machine() {
   return machine;
 }
 
+std::string truncated(const std::string& where) { return "truncated: " + where + "; copy or build it again"; }
+
+std::string machine_name(uint16_t machine) {
+  switch (machine) {
+    case EM_X86_64:
+      return "x86_64";
+    case EM_AARCH64:
+      return "aarch64";
+    case EM_RISCV:
+      return "riscv64";
+    case EM_PPC64:
+      return "ppc64";
+    case EM_S390:
+      return "s390x";
+    default:
+      return "ELF machine " + std::to_string(machine);
+  }
+}
+
 }  // namespace
 
 std::string why_not_loadable(const std::filesystem::path& file) {
@@ -46,8 +65,8 @@ std::string why_not_loadable(const std::filesystem::path& file) {
     return "built for another machine: not 64-bit, or of the other byte order";
   }
   if (host_machine() != EM_NONE && header.e_machine != host_machine()) {
-    return "built for another machine: ELF machine " + std::to_string(header.e_machine) + ", this program is of " +
-           std::to_string(host_machine());
+    return "built for another machine: it is of " + machine_name(header.e_machine) + ", this program of " +
+           machine_name(host_machine()) + "; build it for " + machine_name(host_machine());
   }
   if (header.e_type != ET_DYN) return "not a shared object: ELF type " + std::to_string(header.e_type);
   if (header.e_phentsize != sizeof(Elf64_Phdr)) return "not an ELF shared object: nonsense in its header";
@@ -57,17 +76,17 @@ std::string why_not_loadable(const std::filesystem::path& file) {
   for (int i = 0; i < header.e_phnum; ++i) {
     Elf64_Phdr segment{};
     stream.read(reinterpret_cast<char*>(&segment), sizeof(segment));
-    if (!stream) return "truncated: the file ends within its program headers";
+    if (!stream) return truncated("the file ends within its program headers");
     if (segment.p_type == PT_LOAD && (segment.p_offset > size || segment.p_filesz > size - segment.p_offset)) {
-      return "truncated: a segment ends at byte " + std::to_string(segment.p_offset + segment.p_filesz) +
-             ", the file at " + std::to_string(size);
+      return truncated("a segment ends at byte " + std::to_string(segment.p_offset + segment.p_filesz) +
+                       ", the file at " + std::to_string(size));
     }
   }
   // The table of sections is a library's end. Nothing there is loaded, but a file without it was cut short.
   const uint64_t sections = uint64_t{header.e_shnum} * header.e_shentsize;
   if (header.e_shoff != 0 && (header.e_shoff > size || sections > size - header.e_shoff)) {
-    return "truncated: its sections end at byte " + std::to_string(header.e_shoff + sections) + ", the file at " +
-           std::to_string(size);
+    return truncated("its sections end at byte " + std::to_string(header.e_shoff + sections) + ", the file at " +
+                     std::to_string(size));
   }
   return "";
 }

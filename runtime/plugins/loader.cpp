@@ -28,6 +28,17 @@ PluginStatus status_of(const std::string& text) {
   return PluginStatus::dependency_missing;
 }
 
+// What the user can do about it, where the loader's words leave that open.
+std::string remedy(const std::string& text) {
+  if (text.find("cannot open shared object file") != std::string::npos) {
+    return "; install that library, or name its folder in LD_LIBRARY_PATH";
+  }
+  if (text.find("undefined symbol") != std::string::npos) {
+    return "; link the plugin with the library that has the symbol";
+  }
+  return "";
+}
+
 // Holds a library until the process ends and gives its handle. Nothing is ever destroyed: threads, exit handlers and
 // TLS of a plugin may outlive any owner.
 void* keep(std::unique_ptr<boost::dll::shared_library> library) {
@@ -60,7 +71,7 @@ Library load_library(const std::filesystem::path& file) {
     // Boost's code is always "bad file descriptor"; the loader's text is still there.
     const char* text = dlerror();
     const std::string detail = text != nullptr ? text : error.message();
-    return {status_of(detail), detail, nullptr};
+    return {status_of(detail), detail + remedy(detail), nullptr};
   } catch (const std::exception& exception) {
     return {PluginStatus::not_a_plugin, exception.what(), nullptr};
   }

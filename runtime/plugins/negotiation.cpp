@@ -15,6 +15,11 @@ constexpr std::size_t kAbsurdBytes = 65536;
 constexpr std::size_t kNameLimit = 64;
 constexpr int kLargestMajor = 32;
 
+std::string mismatch(const std::string& of_plugin) {
+  return "plugin speaks " + of_plugin + ", host speaks " + std::to_string(GPUNN_ABI_MAJOR) +
+         "; build it anew against the headers of this gpunn";
+}
+
 std::string version(int major, int minor) { return std::to_string(major) + "." + std::to_string(minor); }
 
 void fail(Negotiated& result, PluginStatus status, std::string detail) {
@@ -76,11 +81,12 @@ void explain_absence(const Library& library, Negotiated& result) {
   for (int major = 0; major <= kLargestMajor; ++major) {
     if (library.symbol(("gpunn_plugin_query_v" + std::to_string(major)).c_str()) == nullptr) continue;
     result.abi_major = major;
-    fail(result, PluginStatus::abi_mismatch,
-         "plugin speaks " + std::to_string(major) + ", host speaks " + std::to_string(GPUNN_ABI_MAJOR));
+    fail(result, PluginStatus::abi_mismatch, mismatch(std::to_string(major)));
     return;
   }
-  fail(result, PluginStatus::not_a_plugin, "the library does not export gpunn_plugin_query_v1");
+  fail(result, PluginStatus::not_a_plugin,
+       "the library does not export gpunn_plugin_query_v1, as every plugin does; it is something else, or was built "
+       "without 'extern \"C\"'");
 }
 
 }  // namespace
@@ -102,9 +108,7 @@ void check_table(const void* table, Negotiated& result) {
   result.abi_major = t.abi_major;
   result.abi_minor = t.abi_minor;
   if (t.abi_major != GPUNN_ABI_MAJOR) {
-    return fail(
-        result, PluginStatus::abi_mismatch,
-        "plugin speaks " + version(t.abi_major, t.abi_minor) + ", host speaks " + std::to_string(GPUNN_ABI_MAJOR));
+    return fail(result, PluginStatus::abi_mismatch, mismatch(version(t.abi_major, t.abi_minor)));
   }
   if (t.name == nullptr) return fail(result, PluginStatus::invalid, "its name is NULL");
   if (const std::string problem = problem_of_name(t.name); !problem.empty()) {

@@ -41,7 +41,8 @@ void mark_clashes(std::vector<PluginReport>& reports) {
     }
     if (others.empty()) continue;
     reports[i].status = PluginStatus::name_clash;
-    reports[i].detail = "name '" + reports[i].name + "' is also that of " + join(others, " and ");
+    reports[i].detail = "name '" + reports[i].name + "' is also that of " + join(others, " and ") +
+                        "; remove all but one of them from where plugins are looked for";
   }
 }
 
@@ -86,7 +87,10 @@ std::shared_ptr<const Plugin> PluginRegistry::find(const std::string& name, cons
     if (loaded.plugin != nullptr) return loaded.plugin;
     refused = std::move(loaded.report);
   }
-  if (refused) fail(what + " can't serve: " + describe(*refused));
+  if (refused) {
+    const bool by_path = refused->status == PluginStatus::name_clash && needed_by.empty();
+    fail(what + " can't serve: " + describe(*refused) + (by_path ? ", or name the backend by its path" : ""));
+  }
 
   // A file that did not load has no name; its file name says what it would have been.
   for (const PluginReport& file : files_) {
@@ -119,7 +123,8 @@ PluginRegistry::Chain PluginRegistry::chain_of(std::shared_ptr<const Plugin> top
     for (const auto& plugin : chain) names.push_back(plugin->name());
     if (std::find(names.begin(), names.end(), base->name()) != names.end()) {
       names.push_back(base->name());
-      fail("backend '" + chain.front()->name() + "' can't serve: its bases form a cycle, " + join(names, " -> "));
+      fail("backend '" + chain.front()->name() + "' can't serve: its bases form a cycle, " + join(names, " -> ") +
+           "; one of them has to do without a base, or to have another name");
     }
     chain.push_back(std::move(base));
   }

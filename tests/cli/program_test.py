@@ -167,6 +167,44 @@ class Reports(ProgramTest):
         self.assertNotEqual(reports[0]["detail"], "")
         fake.unlink()
 
+    def copy_of_cpu(self, folder):
+        cpu = next(one["path"] for one in self.json("plugins") if one["name"] == "cpu")
+        target = self.folder / folder
+        target.mkdir()
+        return shutil.copy(cpu, target)
+
+    def test_two_plugins_of_one_name(self):
+        self.copy_of_cpu("clash")
+        done = self.gpunn(*self.points("--plugin", "clash"), code=3)
+        self.assertIn("NAME_CLASH", done.stderr)
+        self.assertIn("or name the backend by its path", done.stderr)
+        statuses = [one["status"] for one in self.json("plugins", "--plugin", "clash") if one["name"] == "cpu"]
+        self.assertEqual(statuses, ["NAME_CLASH", "NAME_CLASH"])
+
+    def test_a_backend_by_its_path(self):
+        self.copy_of_cpu("mine")
+        done = self.gpunn("run", SOURCE / "experiments" / "perceptron_points.yaml", "--backend",
+                          "mine/libgpunn_backend_cpu.so", "--runs", "by_path", "--epochs", "2")
+        run = re.search(r"(?m)^run +(.+)$", done.stdout).group(1)
+        # From anywhere, whatever folder the path was relative to.
+        done = subprocess.run([GPUNN, "resume", self.folder / run, "--epochs", "3"], cwd="/", capture_output=True, text=True,
+                              timeout=LIMIT, env=self.environment, stdin=subprocess.DEVNULL)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_a_plugin_file_that_is_cut_short_or_of_another_machine(self):
+        whole = Path(self.copy_of_cpu("broken")).read_bytes()
+        short = self.folder / "broken" / "libgpunn_backend_short.so"
+        short.write_bytes(whole[:len(whole) // 3])
+        points = ["run", SOURCE / "experiments" / "perceptron_points.yaml", "--backend"]
+        done = self.gpunn(*points, short, code=3)
+        self.assertIn("truncated: ", done.stderr)
+        self.assertIn("copy or build it again", done.stderr)
+        foreign = self.folder / "broken" / "libgpunn_backend_foreign.so"
+        machine = b"\xb7\x00" if whole[18:20] != b"\xb7\x00" else b"\x3e\x00"  # e_machine: aarch64 or x86_64
+        foreign.write_bytes(whole[:18] + machine + whole[20:])
+        done = self.gpunn(*points, foreign, code=3)
+        self.assertRegex(done.stderr, "built for another machine: it is of (aarch64|x86_64)")
+
     def test_plan(self):
         experiment = SOURCE / "experiments" / "lenet_digits.yaml"
         small = ["plan", experiment, "--backend", "cpu", "--set", "data.synthetic_train=256"]

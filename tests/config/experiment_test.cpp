@@ -66,6 +66,19 @@ runs: out
   CHECK(e.model.text == "layers: [linear: {units: 3}]\n");
 }
 
+TEST_CASE("a backend is a name or a file") {
+  const TemporaryFolder folder;
+  const auto backend = [&](const std::string& text, const std::vector<Override>& overrides = {}) {
+    return load_experiment(folder.write("e.yaml", kSound + "backend: " + text), overrides).backend;
+  };
+  CHECK(backend("cpu") == "cpu");
+  CHECK(backend("auto") == "auto");
+  CHECK(backend("build/libmine.so") == (folder.path() / "build/libmine.so").string());
+  CHECK(backend("/usr/lib/libmine.so") == "/usr/lib/libmine.so");
+  // What is given on the command line is meant from where one stands.
+  CHECK(backend("cpu", {{"backend", "./mine.so"}}) == (fs::current_path() / "mine.so").string());
+}
+
 TEST_CASE("what is left out has its default") {
   const TemporaryFolder folder;
   const Experiment e = load_experiment(folder.write("first try.yaml", kSound));

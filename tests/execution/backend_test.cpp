@@ -107,6 +107,25 @@ TEST_CASE("events mark the stream, and waiting for it is counted", "[execution]"
   CHECK(backend.synchronizations() == before + 3);
 }
 
+TEST_CASE("a chain of which one does not open is closed", "[execution]") {
+  const auto top = controlled("only_relu");
+  const auto base = controlled("small_base");
+  const auto open = [] { Backend(registry(), "only_relu"); };
+  samples::set(base->fail_in, "device_open");
+  base->fail_status = GPUNN_NO_DEVICE;
+  ExitCode code = ExitCode::done;
+  CHECK_THAT(error_of(open, &code),
+             Contains("plugin 'small_base': device_open failed (NO_DEVICE): the sample was told"));
+  CHECK(code == ExitCode::missing);
+  check_nothing_open(*top);
+  samples::set(base->fail_in, "");
+  samples::set(top->fail_in, "device_open");
+  top->fail_status = GPUNN_OUT_OF_MEMORY;
+  CHECK_THAT(error_of(open, &code), Contains("plugin 'only_relu': device_open failed (OUT_OF_MEMORY)"));
+  CHECK(code == ExitCode::failed);
+  check_nothing_open(*base);
+}
+
 TEST_CASE("what a plugin logs is heard", "[execution]") {
   std::vector<std::string> heard;
   BackendOptions options;

@@ -66,7 +66,8 @@ TEST_CASE("a backend that can't serve says why", "[plugins]") {
 TEST_CASE("a base must be there, and no cycle", "[plugins]") {
   const PluginRegistry registry({folder("orphans"), file("tables", "no_device")});
   CHECK_THAT(refusal(registry, "orphan"), Contains("'nowhere', the base of 'orphan', was not found"));
-  CHECK_THAT(refusal(registry, "cycle_a"), Contains("cycle, cycle_a -> cycle_b -> cycle_a"));
+  CHECK_THAT(refusal(registry, "cycle_a"),
+             Contains("cycle, cycle_a -> cycle_b -> cycle_a; one of them has to do without"));
   CHECK_THAT(refusal(registry, "on_no_device"),
              Contains("'no_device', the base of 'on_no_device', can't serve") && Contains("has no driver"));
 }
@@ -82,9 +83,31 @@ TEST_CASE("a name that two files bear is an error", "[plugins]") {
   CHECK(clashes == 2);
   CHECK_THAT(refusal(registry, "clash"),
              Contains(file("clash_1", "clash").string()) && Contains(file("clash_2", "clash").string()));
+  CHECK_THAT(refusal(registry, "clash"), Contains("remove all but one") && Contains("or name the backend by its path"));
   // Each is still at hand by its path, and nobody else is harmed.
   CHECK(names(registry, file("clash_2", "clash").string()) == Names{"clash"});
   CHECK(names(registry, "only_relu").size() == 2);
+}
+
+TEST_CASE("a path says which of two of one name is meant", "[plugins]") {
+  const PluginRegistry registry({folder("clash_1")});
+  CHECK(registry.chain("clash").front()->path() == file("clash_1", "clash"));
+  CHECK(registry.chain(file("clash_2", "clash").string()).front()->path() == file("clash_2", "clash"));
+  // One and the same file is no second one, whichever way it is named.
+  CHECK(
+      registry.chain((folder("clash_1") / ".." / "clash_1" / file("", "clash").filename()).string()).front()->path() ==
+      file("clash_1", "clash"));
+  CHECK_THAT(refusal(registry, file("clash_over_clash", "clash").string()),
+             Contains("cycle, clash -> clash;") && Contains("or to have another name"));
+}
+
+TEST_CASE("a base that two files bear the name of", "[plugins]") {
+  const std::string overlay = file("on_clash", "on_clash").string();
+  CHECK(names(PluginRegistry({folder("clash_1")}), overlay) == Names{"on_clash", "clash"});
+  const std::string text = refusal(PluginRegistry({folder("clash_1"), folder("clash_2")}), overlay);
+  CHECK_THAT(text, Contains("'clash', the base of 'on_clash', can't serve") && Contains("NAME_CLASH") &&
+                       Contains(file("clash_2", "clash").string()) && Contains("remove all but one"));
+  CHECK_THAT(text, !Contains("by its path"));
 }
 
 TEST_CASE("auto takes the largest priority among those that work", "[plugins]") {

@@ -23,7 +23,8 @@ struct Expected {
 TEST_CASE("a file that can't serve says why", "[plugins]") {
   const auto expected =
       GENERATE(Expected{"foreign", "no_symbol", PluginStatus::not_a_plugin, "does not export gpunn_plugin_query_v1"},
-               Expected{"foreign", "other_major", PluginStatus::abi_mismatch, "plugin speaks 2, host speaks 1"},
+               Expected{"foreign", "other_major", PluginStatus::abi_mismatch,
+                        "plugin speaks 2, host speaks 1; build it anew against the headers"},
                Expected{"tables", "table_of_major_2", PluginStatus::abi_mismatch, "plugin speaks 2.0, host speaks 1"},
                Expected{"tables", "returns_null", PluginStatus::abi_mismatch, "returned NULL"},
                Expected{"dependency", "needs_absent", PluginStatus::dependency_missing, "libgpunn_test_absent.so"},
@@ -47,7 +48,7 @@ TEST_CASE("a file that can't serve says why", "[plugins]") {
 
 TEST_CASE("the loader's own words are kept", "[plugins]") {
   const PluginReport found = report(file("dependency", "needs_absent"));
-  CHECK_THAT(found.detail, Contains("cannot open shared object file"));
+  CHECK_THAT(found.detail, Contains("cannot open shared object file") && Contains("; install that library"));
 }
 
 TEST_CASE("plugins of an older and a newer minor version work", "[plugins]") {
@@ -96,9 +97,16 @@ TEST_CASE("files that are no shared objects", "[plugins]") {
   CHECK(report(write("empty", "")).status == PluginStatus::not_a_plugin);
 
   std::string foreign = good;
-  foreign[18] = static_cast<char>(0xf3);  // e_machine: RISC-V
+  foreign[18] = static_cast<char>(0xb7);  // e_machine: aarch64, or x86_64 where the test itself is of aarch64
   foreign[19] = 0;
-  CHECK_THAT(report(write("foreign", foreign)).detail, Contains("another machine"));
+  if (foreign == good) foreign[18] = 0x3e;
+  const std::string other = foreign[18] == 0x3e ? "x86_64" : "aarch64";
+  const auto found_foreign = report(write("foreign", foreign));
+  CHECK(found_foreign.status == PluginStatus::not_a_plugin);
+  CHECK_THAT(found_foreign.detail,
+             Contains("built for another machine: it is of " + other) && Contains("; build it for "));
+  foreign[18] = static_cast<char>(0xfe);  // nobody's
+  CHECK_THAT(report(write("unheard_of", foreign)).detail, Contains("it is of ELF machine 254"));
   std::string small_class = good;
   small_class[4] = 1;  // 32 bits
   CHECK_THAT(report(write("small_class", small_class)).detail, Contains("another machine"));
@@ -110,6 +118,7 @@ TEST_CASE("files that are no shared objects", "[plugins]") {
     INFO(length << " of " << good.size() << " bytes: " << found.detail);
     CHECK(found.status == PluginStatus::not_a_plugin);
     CHECK_FALSE(found.detail.empty());
+    if (length >= 100) CHECK_THAT(found.detail, Contains("truncated: ") && Contains("copy or build it again"));
   }
   CHECK(report(write("whole", good)).status == PluginStatus::ok);
 }
