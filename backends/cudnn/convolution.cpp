@@ -12,6 +12,7 @@
 #include "convolution_graph.hpp"
 #include "cudnn_check.hpp"
 #include "engines.hpp"
+#include "filter_gradient.hpp"
 #include "kernels.hpp"
 #include "trial.hpp"
 
@@ -151,6 +152,30 @@ class Convolution final : public Algorithm {
   void* workspace_ = nullptr;
 };
 
+constexpr const char* kOwn = "own";
+
+// The kernel for few channels.
+class OwnFilterGradient final : public Algorithm {
+ public:
+  explicit OwnFilterGradient(const FilterGradient& plan) : plan_(plan) {}
+  std::string name() const override { return kOwn; }
+  uint64_t workspace_bytes() const override { return plan_.workspace_bytes(); }
+  void run(const OpArgs& args, cudaStream_t stream) override {
+    run_filter_gradient(plan_, args.in<float>(0), args.in<float>(1), args.out<float>(0), args.workspace<float>(),
+                        stream);
+  }
+
+ private:
+  FilterGradient plan_;
+};
+
+AlgorithmPtr own_filter_gradient(const ConvolutionProblem& problem) {
+  require(problem.pass == ConvolutionPass::backward_filter, "is for filter gradients");
+  auto algorithm = std::make_unique<OwnFilterGradient>(filter_gradient_of(problem.shape));
+  require(algorithm->workspace_bytes() <= problem.workspace_bytes, "needs more memory than the limit");
+  return algorithm;
+}
+
 std::shared_ptr<const OperationGraph> make_graph(const Target& target, const ConvolutionProblem& problem, bool fused) {
   return std::make_shared<const OperationGraph>(
       convolution_graph(target, problem.pass, problem.shape, fused ? problem.epilogue() : Epilogue::none));
@@ -176,10 +201,15 @@ Candidates candidates(const Target& target, const ConvolutionProblem& problem) {
   }
   found.first_trusted = found.algorithms.size();
   add_algorithms(target, problem, false, kMostPlans, found.algorithms);
+  try {
+    found.algorithms.push_back(own_filter_gradient(problem));
+  } catch (const Refusal&) {  // NOLINT(bugprone-empty-catch): cuDNN's engines are there
+  }
   return found;
 }
 
 AlgorithmPtr restore(const Target& target, const ConvolutionProblem& problem, const std::string& name) {
+  if (name == kOwn) return own_filter_gradient(problem);
   const bool fused = name.starts_with(kFused);
   require(fused ? problem.bias : name.starts_with(kPlain), "not an engine of cuDNN");
   auto graph = make_graph(target, problem, fused);

@@ -13,6 +13,7 @@ CudnnDevice::CudnnDevice(const gpunn_device_options& options)
                     [this](int32_t level, const std::string& message) { log(level, message); }) {
   add_matmul_kernels(*this);
   add_convolution_kernels(*this);
+  add_bias_kernels(*this);
 }
 
 CudnnDevice::~CudnnDevice() {

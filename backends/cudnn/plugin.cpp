@@ -23,6 +23,7 @@ class CudnnBackend final : public plugin::Backend {
   }
   const char* base() const override { return "cuda_naive"; }
   int priority() const override { return 40; }
+  bool concurrent_streams() const override { return true; }
   int probe() override {
     const int devices = cuda::probe_devices();
     if (cudnnGetVersion() < CUDNN_VERSION) {

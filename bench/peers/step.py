@@ -23,6 +23,7 @@ def options():
         default="eager",
         help="graph: the step as one CUDA graph; compile: torch.compile(mode='max-autotune') of the model",
     )
+    parser.add_argument("--autotune", action="store_true", help="torch.backends.cudnn.benchmark")
     parser.add_argument("--precision", choices=["fp32", "tf32"], default="fp32")
     return parser.parse_args()
 
@@ -55,7 +56,7 @@ def measure(what, model, chosen):
     if device.type == "cuda":
         torch.backends.cuda.matmul.allow_tf32 = chosen.precision == "tf32"
         torch.backends.cudnn.allow_tf32 = chosen.precision == "tf32"
-        torch.backends.cudnn.benchmark = True
+        torch.backends.cudnn.benchmark = chosen.autotune
     model = model.to(device)
     run = torch.compile(model, mode="max-autotune") if chosen.mode == "compile" else model
     images = torch.rand(chosen.batch, 1, 28, 28, device=device)

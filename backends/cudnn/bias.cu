@@ -1,0 +1,200 @@
+// BIAS_BACKWARD and BIAS_ACTIVATION_BACKWARD. cuDNN has the first, without the mask, and on few channels leaves most of
+// the GPU idle. Here blocks sum a share of a channel's rows each, and the block that is done last adds the shares, in
+// their order: equal inputs give equal bits, and there is no second launch.
+#include "common/bias.hpp"
+#include "cuda_common/add_op.hpp"
+#include "cuda_common/launch.hpp"
+#include "device.hpp"
+#include "kernels.hpp"
+
+namespace gpunn::cudnn {
+namespace {
+
+using namespace cuda;
+
+constexpr unsigned kColumns = 32;          // channels of a block, where the channel is the last dimension
+constexpr unsigned kRows = 8;              // threads along the rows of such a block
+constexpr unsigned kChannelThreads = 256;  // of a block that has one channel
+constexpr int64_t kElementsOfThread = 8;
+constexpr int64_t kMostShares = 256;
+
+struct BiasGradient {
+  Bias shape;
+  bool activation = false;  // dx is wanted
+  int64_t rows_of_share = 1;
+  int64_t shares = 1;
+  uint64_t workspace_bytes = 0;
+};
+
+BiasGradient split(const Bias& shape, bool activation) {
+  BiasGradient plan{.shape = shape, .activation = activation};
+  const int64_t rows_of_block =
+      shape.size == 1 ? kRows * kElementsOfThread
+                      : std::max<int64_t>(1, kChannelThreads * kElementsOfThread / std::max<int64_t>(shape.size, 1));
+  plan.rows_of_share = std::max(rows_of_block, (shape.rows + kMostShares - 1) / kMostShares);
+  plan.shares = std::max<int64_t>(1, (shape.rows + plan.rows_of_share - 1) / plan.rows_of_share);
+  require(shape.channels <= (int64_t{1} << 22), "wants at most 2^22 channels");
+  if (plan.shares > 1) plan.workspace_bytes = static_cast<uint64_t>(plan.shares * shape.channels) * sizeof(float);
+  return plan;
+}
+
+BiasGradient backward_plan(const OpDesc& desc) { return split(bias_backward_of(desc), false); }
+BiasGradient activation_backward_plan(const OpDesc& desc) { return split(bias_activation_backward_of(desc), true); }
+
+// What of dy goes on: where the activation is a ReLU, all that lies behind a positive y.
+struct Mask {
+  const float* dy;
+  const float* y;
+  float* dx;  // may be dy; NULL: is not wanted
+  bool relu;
+
+  __device__ float operator()(int64_t i) const {
+    const float gradient = !relu || y[i] > 0.0F ? dy[i] : 0.0F;
+    if (dx != nullptr) dx[i] = gradient;
+    return gradient;
+  }
+};
+
+// Whether this block is the last of `blocks` to come here; all of its threads must. What the others wrote before is
+// visible to it. The counter is 0 again afterwards.
+__device__ bool is_last_block(unsigned* counter, unsigned blocks) {
+  __shared__ bool last;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0 && threadIdx.y == 0) last = atomicInc(counter, blocks - 1) == blocks - 1;
+  __syncthreads();
+  if (last) __threadfence();
+  return last;
+}
+
+// db[c] = the sum of sums[share][c], a warp for each channel, by one block.
+__device__ void add_shares(const float* sums, float* db, int64_t channels, int64_t shares) {
+  const unsigned thread = threadIdx.y * blockDim.x + threadIdx.x;
+  const unsigned warps = blockDim.x * blockDim.y / 32;
+  for (int64_t channel = thread / 32; channel < channels; channel += warps) {
+    float sum = 0.0F;
+    for (int64_t share = thread % 32; share < shares; share += 32) sum += __ldcg(sums + share * channels + channel);
+    for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_down_sync(0xffffffffU, sum, offset);
+    if (thread % 32 == 0) db[channel] = sum;
+  }
+}
+
+struct Target {
+  float* sums;  // [shares, channels]; db itself where there is one share
+  float* db;
+  unsigned* counter;  // 0 between launches
+  int64_t rows_of_share;
+  int64_t shares;
+};
+
+// A block for a channel and a share of the rows of [rows, channels, size].
+__global__ void sum_channel(Mask mask, Bias shape, Target to) {
+  __shared__ float slots[kChannelThreads];
+  const int64_t channel = blockIdx.x % shape.channels;
+  const int64_t share = blockIdx.x / shape.channels;
+  const int64_t first = share * to.rows_of_share;
+  const int64_t rows = min(to.rows_of_share, shape.rows - first);
+  float sum = 0.0F;
+  for (int64_t i = threadIdx.x; i < rows * shape.size; i += kChannelThreads) {
+    const int64_t row = first + i / shape.size;
+    sum += mask((row * shape.channels + channel) * shape.size + i % shape.size);
+  }
+  slots[threadIdx.x] = sum;
+  for (unsigned half = kChannelThreads / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (threadIdx.x < half) slots[threadIdx.x] += slots[threadIdx.x + half];
+  }
+  if (threadIdx.x == 0) to.sums[share * shape.channels + channel] = slots[0];
+  if (to.shares > 1 && is_last_block(to.counter, gridDim.x)) add_shares(to.sums, to.db, shape.channels, to.shares);
+}
+
+// A block for 32 columns and a share of the rows of [rows, channels].
+__global__ void sum_columns(Mask mask, Bias shape, Target to) {
+  __shared__ float slots[kRows][kColumns];
+  const int64_t blocks = (shape.channels + kColumns - 1) / kColumns;
+  const int64_t channel = blockIdx.x % blocks * kColumns + threadIdx.x;
+  const int64_t share = blockIdx.x / blocks;
+  const int64_t end = min((share + 1) * to.rows_of_share, shape.rows);
+  float sum = 0.0F;
+  if (channel < shape.channels) {
+    for (int64_t row = share * to.rows_of_share + threadIdx.y; row < end; row += kRows) {
+      sum += mask(row * shape.channels + channel);
+    }
+  }
+  slots[threadIdx.y][threadIdx.x] = sum;
+  __syncthreads();
+  if (threadIdx.y == 0 && channel < shape.channels) {
+    for (unsigned i = 1; i < kRows; ++i) sum += slots[i][threadIdx.x];
+    to.sums[share * shape.channels + channel] = sum;
+  }
+  if (to.shares > 1 && is_last_block(to.counter, gridDim.x)) add_shares(to.sums, to.db, shape.channels, to.shares);
+}
+
+// Zero at first, and whenever no kernel runs that uses it.
+class Counter {
+ public:
+  Counter() {
+    cuda::check(cudaMalloc(&data_, sizeof(unsigned)), "making a counter");
+    const cudaError_t code = cudaMemset(data_, 0, sizeof(unsigned));
+    if (code == cudaSuccess) return;
+    cudaFree(data_);
+    cuda::check(code, "clearing a counter");
+  }
+  ~Counter() { cudaFree(data_); }
+  Counter(const Counter&) = delete;
+  Counter& operator=(const Counter&) = delete;
+  unsigned* data() const { return data_; }
+
+ private:
+  unsigned* data_ = nullptr;
+};
+
+void run(const BiasGradient& plan, const Counter& counter, cudaStream_t stream, const OpArgs& args) {
+  const Bias& shape = plan.shape;
+  const Mask mask{.dy = args.in<float>(0),
+                  .y = plan.activation ? args.in<float>(1) : nullptr,
+                  .dx = plan.activation ? args.out<float>(0) : nullptr,
+                  .relu = shape.relu && plan.activation};
+  auto* const db = args.out<float>(plan.activation ? 1 : 0);
+  const Target to{.sums = plan.shares > 1 ? args.workspace<float>() : db,
+                  .db = db,
+                  .counter = counter.data(),
+                  .rows_of_share = plan.rows_of_share,
+                  .shares = plan.shares};
+  if (shape.size == 1) {
+    const int64_t blocks = (shape.channels + kColumns - 1) / kColumns * plan.shares;
+    launch(sum_columns, {dim3(static_cast<unsigned>(blocks)), dim3(kColumns, kRows)}, stream, mask, shape, to);
+  } else {
+    launch(sum_channel, block_each(shape.channels * plan.shares, kChannelThreads), stream, mask, shape, to);
+  }
+}
+
+// As cuda::add_op does, for kernels that each have a counter of their own.
+void add_gradient(CudnnDevice& device, int32_t op, const char* name, BiasGradient (*plan)(const OpDesc&)) {
+  plugin::KernelFactory factory;
+  factory.query = [plan](const OpDesc& desc) {
+    try {
+      return plugin::Support::yes(plan(desc).workspace_bytes);
+    } catch (const Refusal& refusal) {
+      return plugin::Support::no(refusal.what());
+    }
+  };
+  factory.create = [&device, plan, name](const OpDesc& desc) {
+    cuda::check(cudaSetDevice(device.index()), "choosing the device");
+    return plugin::make_kernel(
+        [made = plan(desc), counter = std::make_unique<Counter>(), name](plugin::Stream& stream, const OpArgs& args) {
+          const ProfilerRange range(name);
+          run(made, *counter, native(stream), args);
+        });
+  };
+  device.add(op, std::move(factory));
+}
+
+}  // namespace
+
+void add_bias_kernels(CudnnDevice& device) {
+  add_gradient(device, GPUNN_OP_BIAS_BACKWARD, "bias_backward", backward_plan);
+  add_gradient(device, GPUNN_OP_BIAS_ACTIVATION_BACKWARD, "bias_activation_backward", activation_backward_plan);
+}
+
+}  // namespace gpunn::cudnn
