@@ -1,5 +1,6 @@
 #include <gpunn/check.hpp>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <utility>
@@ -7,52 +8,32 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "cli/check_report.hpp"
 #include "cli/command.hpp"
 #include "cli/experiment_options.hpp"
 #include "cli/json.hpp"
-#include "cli/table.hpp"
 #include "cli/terminal.hpp"
 
 namespace gpunn::cli {
 
 namespace {
 
-struct Tally {
-  int passed = 0, failed = 0, skipped = 0;
-  double error = 0;
-};
-
-void print_case(const CheckCase& result, bool verbose) {
+void print_case(const CheckCase& result, bool verbose, bool several) {
   if (result.verdict != Verdict::failed && !verbose) return;
-  fmt::print(stderr, "{:<11} {} {} {}  error {:.3g}{}{}\n", name_of(result.verdict), result.suite, result.op,
-             result.name, result.error, result.detail.empty() ? "" : ": ", printable(result.detail));
+  fmt::print(stderr, "{:<11} {}{} {} {}  error {:.3g}{}{}\n", name_of(result.verdict),
+             several ? result.backend + " " : "", result.suite, result.op, result.name, result.error,
+             result.detail.empty() ? "" : ": ", printable(result.detail));
 }
 
-void print_report(const CheckReport& report) {
-  std::map<std::pair<std::string, std::string>, Tally> tallies;
-  for (const CheckCase& result : report.cases) {
-    Tally& tally = tallies[{result.suite, result.op}];
-    tally.passed += result.verdict == Verdict::passed ? 1 : 0;
-    tally.failed += result.verdict == Verdict::failed ? 1 : 0;
-    tally.skipped += result.verdict == Verdict::unsupported || result.verdict == Verdict::no_device ? 1 : 0;
-    tally.error = std::max(tally.error, result.error);
+Json json_of(const std::vector<CheckReport>& reports) {
+  if (reports.size() == 1) return to_json(reports.front());
+  Json list = Json::array();
+  bool ok = true;
+  for (const CheckReport& report : reports) {
+    list.push_back(to_json(report));
+    ok = ok && report.ok();
   }
-  const bool colour = terminal_of(STDOUT_FILENO).colour;
-  Table table({{"SUITE"},
-               {"OP"},
-               {"PASSED", Align::right},
-               {"FAILED", Align::right},
-               {"SKIPPED", Align::right},
-               {"WORST", Align::right}});
-  for (const auto& [key, tally] : tallies) {
-    const std::string failed = std::to_string(tally.failed);
-    table.add({key.first, key.second, std::to_string(tally.passed),
-               tally.failed > 0 ? coloured(failed, Colour::red, colour) : failed, std::to_string(tally.skipped),
-               fmt::format("{:.3f}", tally.error)});
-  }
-  fmt::print("{}", table.text(colour));
-  fmt::print("\n{}: {} passed, {} failed, {} skipped; WORST is the largest error as a share of what is allowed\n",
-             report.backend, report.passed, report.failed, report.skipped);
+  return {{"ok", ok}, {"backends", list}};
 }
 
 }  // namespace
@@ -60,15 +41,18 @@ void print_report(const CheckReport& report) {
 void add_check(CommandLine& line) {
   struct Options {
     CheckOptions check;
+    std::vector<std::string> backends;
+    ReportFormat format = ReportFormat::text;
     bool verbose = false;
   };
   auto options = std::make_shared<Options>();
-  CLI::App* verb = add_verb(line.app, "check", "Compare a backend with the float64 oracle, op by op",
-                            {"gpunn check cpu", "gpunn check build/libgpunn_backend_mine.so --op MATMUL --verbose"});
-  verb->add_option("backend", options->check.backend, "A backend's name, or a plugin file")
+  CLI::App* verb = add_verb(line.app, "check", "Find out whether backends are right: kernels, gradients, the contract",
+                            {"gpunn check cpu", "gpunn check build/libgpunn_backend_mine.so --op MATMUL --verbose",
+                             "gpunn check cpu mine --format markdown"});
+  verb->add_option("backend", options->backends, "Names of backends, or plugin files")
       ->required()
       ->type_name("BACKEND_OR_FILE");
-  add_repeated(*verb, "--suite", options->check.suites, "Only this suite (ops, grad); may be repeated")
+  add_repeated(*verb, "--suite", options->check.suites, "Only this suite (abi, ops, grad); may be repeated")
       ->type_name("NAME");
   add_repeated(*verb, "--op", options->check.ops, "Only this op, as CONV2D; may be repeated")->type_name("NAME");
   add_plugin_option(*verb, options->check.plugins);
@@ -77,18 +61,28 @@ void add_check(CommandLine& line) {
   verb->add_option("--threads", options->check.threads, "Host threads of the backend; 0: its choice")
       ->check(CLI::Range(0, 1024))
       ->type_name("N");
+  verb->add_flag("--in-process", options->check.in_process,
+                 "Open the backend in this process, for a debugger or a sanitizer; a crash is then the end");
+  const std::map<std::string, ReportFormat> formats{{"text", ReportFormat::text}, {"markdown", ReportFormat::markdown}};
+  verb->add_option("--format", options->format, "Of the table: text or markdown")
+      ->transform(CLI::CheckedTransformer(formats))
+      ->type_name("NAME");
   verb->add_flag("--verbose", options->verbose, "Print every case, not only those that fail");
   add_json_flag(*verb, line);
   verb->callback([&line, options] {
     line.action = [&line, options] {
-      options->check.on_case = [verbose = options->verbose](const CheckCase& result) { print_case(result, verbose); };
-      const CheckReport report = check(options->check);
+      const bool several = options->backends.size() > 1;
+      options->check.on_case = [verbose = options->verbose, several](const CheckCase& result) {
+        print_case(result, verbose, several);
+      };
+      const std::vector<CheckReport> reports = check(options->check, options->backends);
       if (line.json) {
-        print_json(to_json(report));
+        print_json(json_of(reports));
       } else {
-        print_report(report);
+        fmt::print("{}", check_report(reports, options->format, terminal_of(STDOUT_FILENO).colour));
       }
-      return report.ok() ? ExitCode::done : ExitCode::failed;
+      const bool ok = std::ranges::all_of(reports, &CheckReport::ok);
+      return ok ? ExitCode::done : ExitCode::failed;
     };
   });
 }

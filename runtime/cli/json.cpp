@@ -61,14 +61,23 @@ Json to_json(const PlanReport& report) {
 }
 
 Json to_json(const CheckCase& result) {
-  return {{"suite", result.suite}, {"op", result.op},
-          {"name", result.name},   {"verdict", name_of(result.verdict)},
-          {"error", result.error}, {"detail", result.detail}};
+  return {{"backend", result.backend},
+          {"suite", result.suite},
+          {"op", result.op},
+          {"name", result.name},
+          {"verdict", name_of(result.verdict)},
+          {"optional", result.optional},
+          {"error", result.error},
+          {"detail", result.detail},
+          {"seconds", result.seconds},
+          {"gflops", result.gflops},
+          {"gigabytes", result.gigabytes}};
 }
 
 Json to_json(const CheckReport& report) {
-  return {{"backend", report.backend}, {"ok", report.ok()},         {"passed", report.passed},
-          {"failed", report.failed},   {"skipped", report.skipped}, {"cases", array_of(report.cases)}};
+  return {{"backend", report.backend},      {"device", report.device}, {"ok", report.ok()},
+          {"passed", report.passed},        {"failed", report.failed}, {"skipped", report.skipped},
+          {"cases", array_of(report.cases)}};
 }
 
 Json to_json(const BenchReport& report) {

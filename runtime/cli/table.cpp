@@ -39,4 +39,33 @@ std::string Table::text(bool colour) const {
   return result;
 }
 
+namespace {
+
+// A bar would end the cell.
+std::string markdown_cell(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    if (c == '|') result += '\\';
+    result += c == '\n' ? ' ' : c;
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string Table::markdown() const {
+  std::string titles = "|", rule = "|", result;
+  for (const Column& column : columns_) {
+    titles += " " + markdown_cell(column.title) + " |";
+    rule += column.align == Align::right ? "---:|" : "---|";
+  }
+  result = titles + "\n" + rule + "\n";
+  for (const auto& row : rows_) {
+    result += "|";
+    for (const std::string& cell : row) result += " " + markdown_cell(cell) + " |";
+    result += "\n";
+  }
+  return result;
+}
+
 }  // namespace gpunn::cli

@@ -20,6 +20,8 @@ class Table {
   bool empty() const { return rows_.empty(); }
   // A line of titles, then a line a row, each ended by '\n'.
   std::string text(bool colour = false) const;
+  // The same as a table of Markdown.
+  std::string markdown() const;
 
  private:
   std::vector<Column> columns_;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <exception>
 #include <memory>
 #include <utility>
 
@@ -188,15 +187,6 @@ void run_case(execution::Backend& backend, const graph::OpSignature& signature, 
     result.verdict = Verdict::failed;
     result.detail = variant_text(aliases, variants.front()) + problem;
     return;
-  }
-}
-
-void judge(CheckCase& result, const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const std::exception& exception) {
-    result.verdict = Verdict::failed;
-    result.detail = exception.what();
   }
 }
 

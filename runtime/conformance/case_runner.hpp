@@ -2,7 +2,6 @@
 
 #include <gpunn/check.hpp>
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -31,8 +30,5 @@ void run_case(execution::Backend& backend, const graph::OpSignature& signature, 
 
 // Whether anybody in the backend's chain serves the op; if not, the verdict is `unsupported`.
 bool is_served(const execution::Backend& backend, const graph::OpSignature& signature, CheckCase& result);
-
-// Runs `body` and turns what it throws into a failure.
-void judge(CheckCase& result, const std::function<void()>& body);
 
 }  // namespace gpunn::conformance

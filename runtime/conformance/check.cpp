@@ -2,14 +2,16 @@
 #include <gpunn/error.hpp>
 
 #include <algorithm>
-#include <optional>
+#include <memory>
 #include <set>
-#include <system_error>
 #include <utility>
 
 #include "common/text.hpp"
+#include "conformance/process/work.hpp"
+#include "conformance/reporter.hpp"
 #include "conformance/suites.hpp"
 #include "graph/op_info.hpp"
+#include "plugins/plugin.hpp"
 
 namespace gpunn {
 
@@ -29,28 +31,25 @@ std::string_view name_of(Verdict verdict) {
 
 namespace conformance {
 
-CheckCase make_check(std::string_view suite, std::string_view op, std::string_view name) {
-  CheckCase result;
-  result.suite = suite;
-  result.op = op;
-  result.name = name;
-  return result;
+Check make_check(std::string_view suite, std::string_view op, std::string_view name) {
+  Check check;
+  check.labels.suite = suite;
+  check.labels.op = op;
+  check.labels.name = name;
+  return check;
 }
 
 namespace {
 
-using Suite = void (*)(const SuiteContext&);
-
 struct NamedSuite {
   const char* name;
-  Suite run;
-  bool by_op;  // whether CheckOptions.ops chooses among its cases
+  Checks (*make)(const CheckOptions& options);
 };
 
 constexpr NamedSuite kSuites[] = {
-    {"abi", run_abi_suite, false}, {"ops", run_ops_suite, true}, {"grad", run_gradient_suite, true}};
+    {"abi", abi_suite}, {"ops", ops_suite}, {"grad", gradient_suite}, {"stream", stream_suite}};
 
-std::vector<NamedSuite> chosen_suites(const CheckOptions& options) {
+std::set<std::string> chosen_suites(const CheckOptions& options) {
   std::vector<std::string> known;
   for (const NamedSuite& suite : kSuites) known.emplace_back(suite.name);
   for (const std::string& name : options.suites) {
@@ -58,13 +57,8 @@ std::vector<NamedSuite> chosen_suites(const CheckOptions& options) {
       throw Error("there is no suite '" + name + "'" + suggestion(name, known), ExitCode::usage);
     }
   }
-  std::vector<NamedSuite> result;
-  for (const NamedSuite& suite : kSuites) {
-    const bool named = std::find(options.suites.begin(), options.suites.end(), suite.name) != options.suites.end();
-    // Who asks for ops means the suites that are about ops.
-    if (options.suites.empty() ? suite.by_op || options.ops.empty() : named) result.push_back(suite);
-  }
-  return result;
+  const std::vector<std::string>& chosen = options.suites.empty() ? known : options.suites;
+  return {chosen.begin(), chosen.end()};
 }
 
 std::set<int32_t> chosen_ops(const CheckOptions& options) {
@@ -81,98 +75,109 @@ std::set<int32_t> chosen_ops(const CheckOptions& options) {
   return result;
 }
 
-// Why the backend has no device here; nothing where it has one, or where something else keeps it from serving.
-std::optional<std::string> lack_of_device(const plugins::PluginRegistry& registry, const std::string& backend) {
-  std::vector<PluginReport> reports = registry.reports();
-  if (backend.find_first_of("/.") != std::string::npos) {
-    reports = plugins::PluginRegistry({backend}).reports();
-    for (PluginReport& report : reports) {
-      std::error_code error;
-      if (std::filesystem::equivalent(report.path, backend, error)) report.name = backend;
+// What the suites and ops asked for come to. Who asks for ops means the checks that are about ops.
+Checks chosen_checks(const CheckOptions& options) {
+  const std::set<std::string> suites = chosen_suites(options);
+  const std::set<int32_t> ops = chosen_ops(options);
+  Checks checks;
+  for (const NamedSuite& suite : kSuites) {
+    if (!suites.contains(suite.name)) continue;
+    for (Check& check : suite.make(options)) {
+      if (ops.empty() || ops.contains(check.op)) checks.push_back(std::move(check));
     }
   }
-  std::string wanted = backend;
-  for (std::size_t depth = 0; depth <= reports.size(); ++depth) {
-    const auto found = std::ranges::find(reports, wanted, &PluginReport::name);
-    if (found == reports.end()) return std::nullopt;
-    if (found->status == PluginStatus::no_device) return found->name + ": " + found->detail;
-    if (found->base.empty()) return std::nullopt;
-    wanted = found->base;
+  if (checks.empty()) {
+    throw Error("no case is of the suites and ops asked for; without --suite all suites run", ExitCode::usage);
   }
-  return std::nullopt;
+  return checks;
 }
 
-// Counts cases and hands them on.
-class Reporter {
+// The checks on one backend.
+class BackendWork final : public Work {
  public:
-  Reporter(const CheckOptions& options, CheckReport& report) : options_(options), report_(report) {}
+  BackendWork(const CheckOptions& options, const Checks& checks) : options_(options), checks_(checks) {}
 
-  void operator()(CheckCase result) {
-    const bool skipped = result.verdict == Verdict::unsupported || result.verdict == Verdict::no_device;
-    if (skipped && options_.required && !has_substitute(result)) {
-      result.detail = std::string(name_of(result.verdict)) + ", but required: " + result.detail;
-      result.verdict = Verdict::failed;
-    }
-    switch (result.verdict) {
-      case Verdict::passed:
-        ++report_.passed;
-        break;
-      case Verdict::failed:
-        ++report_.failed;
-        break;
-      case Verdict::unsupported:
-      case Verdict::no_device:
-        ++report_.skipped;
-        break;
-    }
-    if (options_.on_case) options_.on_case(result);
-    report_.cases.push_back(std::move(result));
+  Opened open() override {
+    if (std::string reason = lack_of_device(options_); !reason.empty()) return {options_.backend, "", reason};
+    bench_ = std::make_unique<Workbench>(options_);
+    return {bench_->backend().name(), bench_->backend().info().name, ""};
+  }
+  std::size_t size() const override { return checks_.size(); }
+  void run(std::size_t index, CheckCase& result, const Note& note) override {
+    checks_[index].run(*bench_, result, note);
+  }
+  void close() override {
+    bench_ = nullptr;
+    // In a child this is the end; in the host's own process the plugins go on.
+    if (!options_.in_process) plugins::shutdown_plugins();
   }
 
  private:
-  // A fused op is optional even where all is required: its decomposition runs in its place.
-  static bool has_substitute(const CheckCase& result) {
-    const graph::OpInfo* info = result.verdict == Verdict::unsupported ? graph::find_op(result.op) : nullptr;
-    return info != nullptr && info->composite();
-  }
-
   const CheckOptions& options_;
-  CheckReport& report_;
+  const Checks& checks_;
+  std::unique_ptr<Workbench> bench_;
 };
+
+CheckReport check_backend(const CheckOptions& options, const Checks& checks) {
+  CheckReport report;
+  report.backend = options.backend;
+  Reporter reporter(options, report);
+  WorkListener listener;
+  listener.opened = [&](const Opened& opened) {
+    report.backend = opened.backend;
+    report.device = opened.device;
+    if (opened.no_device.empty()) return;
+    CheckCase result = make_check("abi", "probe", "finds a device").labels;
+    result.verdict = Verdict::no_device;
+    result.detail = opened.no_device;
+    reporter.add(std::move(result));
+  };
+  listener.done = [&](std::size_t index, CheckCase result) { reporter.add(checks[index].labels, std::move(result)); };
+
+  BackendWork work(options, checks);
+  const std::string trouble = options.in_process ? run_here(work, listener) : run_in_children(work, listener);
+  if (!trouble.empty()) {
+    CheckCase result = make_check("abi", "device_open", "opens and closes").labels;
+    result.verdict = Verdict::failed;
+    result.detail = trouble;
+    reporter.add(std::move(result));
+  }
+  return report;
+}
+
+// One of several backends that can't be used does not keep the others from being checked.
+CheckReport unusable(const CheckOptions& options, const std::string& why) {
+  CheckReport report;
+  report.backend = options.backend;
+  CheckCase result = make_check("abi", "device_open", "can be used").labels;
+  result.verdict = Verdict::failed;
+  result.detail = why;
+  Reporter(options, report).add(std::move(result));
+  return report;
+}
 
 }  // namespace
 
 }  // namespace conformance
 
 CheckReport check(const CheckOptions& options) {
-  using namespace conformance;
-  const std::vector<NamedSuite> suites = chosen_suites(options);
-  const std::set<int32_t> ops = chosen_ops(options);
+  return conformance::check_backend(options, conformance::chosen_checks(options));
+}
 
-  CheckReport report;
-  report.backend = options.backend;
-  Reporter reporter(options, report);
-  const plugins::PluginRegistry registry(options.plugins);
-  if (const auto reason = lack_of_device(registry, options.backend)) {
-    CheckCase result = make_check("abi", "probe", "finds a device");
-    result.verdict = Verdict::no_device;
-    result.detail = *reason;
-    reporter(std::move(result));
-    return report;
+std::vector<CheckReport> check(const CheckOptions& options, const std::vector<std::string>& backends) {
+  const conformance::Checks checks = conformance::chosen_checks(options);
+  std::vector<CheckReport> reports;
+  for (const std::string& backend : backends) {
+    CheckOptions one = options;
+    one.backend = backend;
+    try {
+      reports.push_back(conformance::check_backend(one, checks));
+    } catch (const Error& error) {
+      if (backends.size() == 1) throw;
+      reports.push_back(conformance::unusable(one, error.what()));
+    }
   }
-
-  execution::BackendOptions backend_options;
-  backend_options.threads = options.threads;
-  execution::Backend backend(registry, options.backend, backend_options);
-  report.backend = backend.name();
-  const SuiteContext context{backend, registry.chain(options.backend), options,
-                             [&ops](int32_t op) { return ops.empty() || ops.contains(op); },
-                             [&reporter](CheckCase result) { reporter(std::move(result)); }};
-  for (const NamedSuite& suite : suites) suite.run(context);
-  if (report.cases.empty()) {
-    throw Error("no case is of the suites and ops asked for; without --suite all suites run", ExitCode::usage);
-  }
-  return report;
+  return reports;
 }
 
 }  // namespace gpunn

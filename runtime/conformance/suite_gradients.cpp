@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "conformance/case_runner.hpp"
 #include "conformance/gradients/gradient_case.hpp"
@@ -27,17 +28,18 @@ Expectation expect_differences(const GradientProblem& problem) {
 
 }  // namespace
 
-void run_gradient_suite(const SuiteContext& context) {
-  for (const GradientCase& test : all_gradients()) {
-    if (!context.wanted(test.op)) continue;
-    CheckCase result = make_check("grad", graph::op_info(test.op).name, test.name);
-    judge(result, [&] {
-      Random random(context.options.seed, result.op + test.name);
+Checks gradient_suite(const CheckOptions&) {
+  Checks checks;
+  for (GradientCase& test : all_gradients()) {
+    checks.push_back(make_check("grad", graph::op_info(test.op).name, test.name));
+    checks.back().op = test.op;
+    checks.back().run = [test = std::move(test)](Workbench& bench, CheckCase& result, const Note&) {
+      Random random(bench.options().seed, std::string(graph::op_info(test.op).name) + test.name);
       const GradientProblem problem = make_problem(test, random);
-      run_case(context.backend, problem.signature, problem.inputs, expect_differences(problem), result);
-    });
-    context.report(std::move(result));
+      run_case(bench.backend(), problem.signature, problem.inputs, expect_differences(problem), result);
+    };
   }
+  return checks;
 }
 
 }  // namespace gpunn::conformance

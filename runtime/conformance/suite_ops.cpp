@@ -5,19 +5,28 @@
 
 namespace gpunn::conformance {
 
-void run_ops_suite(const SuiteContext& context) {
-  for (const Case& test : all_cases()) {
-    if (!context.wanted(test.signature.op)) continue;
-    CheckCase result = make_check("ops", graph::op_info(test.signature.op).name, test.name);
-    judge(result, [&] {
-      if (!is_served(context.backend, test.signature, result)) return;  // before the data is made
-      Random random(context.options.seed, result.op + test.name);
-      const std::vector<OracleTensor> inputs = test.inputs(random);
-      run_case(context.backend, test.signature, inputs, expect_oracle(test.signature, inputs), result);
-    });
-    context.report(std::move(result));
+namespace {
+
+void run(const Case& test, Workbench& bench, CheckCase& result) {
+  if (!is_served(bench.backend(), test.signature, result)) return;  // before the data is made
+  Random random(bench.options().seed, std::string(graph::op_info(test.signature.op).name) + test.name);
+  const std::vector<OracleTensor> inputs = test.inputs(random);
+  run_case(bench.backend(), test.signature, inputs, expect_oracle(test.signature, inputs), result);
+}
+
+}  // namespace
+
+Checks ops_suite(const CheckOptions& options) {
+  Checks checks;
+  for (Case& test : all_cases()) {
+    checks.push_back(make_check("ops", graph::op_info(test.signature.op).name, test.name));
+    checks.back().op = test.signature.op;
+    checks.back().run = [test = std::move(test)](Workbench& bench, CheckCase& result, const Note&) {
+      run(test, bench, result);
+    };
   }
-  run_strided_copies(context);
+  for (Check& check : strided_copies(options)) checks.push_back(std::move(check));
+  return checks;
 }
 
 }  // namespace gpunn::conformance

@@ -4,10 +4,9 @@
 #include <gpunn/ops.h>
 
 #include <algorithm>
-#include <optional>
 
-#include "conformance/abi/raw_device.hpp"
-#include "conformance/case_runner.hpp"
+#include "conformance/abi/raw_kernel.hpp"
+#include "conformance/comparison.hpp"
 #include "conformance/suites.hpp"
 #include "conformance/values.hpp"
 
@@ -64,51 +63,6 @@ gpunn_tensor tensor_of(DType type, const Shape& shape, const std::vector<int64_t
   return tensor;
 }
 
-// A kernel of the first plugin in the chain that serves the op.
-class RawKernel {
- public:
-  RawKernel(const RawChain& chain, const RawDescription& description, std::string& reason) {
-    for (std::size_t level = 0; level < chain.size() && device_ == nullptr; ++level) {
-      const RawDevice& device = chain.at(level);
-      support_ = {};
-      support_.struct_size = sizeof(support_);
-      device.call("op_query", [&](gpunn_error* error) {
-        const gpunn_status status = device.table().op_query(device.device(), description.get(), &support_, error);
-        return status == GPUNN_UNSUPPORTED ? GPUNN_OK : status;
-      });
-      if (support_.score > 0) {
-        device_ = &device;
-      } else {
-        support_.reason[sizeof(support_.reason) - 1] = '\0';
-        reason += (level == 0 ? "" : "; ") + device.plugin().name() + ": " + support_.reason;
-      }
-    }
-    if (device_ == nullptr) return;
-    device_->call("op_create", [&](gpunn_error* error) {
-      return device_->table().op_create(device_->device(), description.get(), &kernel_, error);
-    });
-  }
-  ~RawKernel() {
-    if (kernel_ != nullptr) plugins::guarded_void([&] { device_->table().op_free(kernel_); });
-  }
-  RawKernel(const RawKernel&) = delete;
-  RawKernel& operator=(const RawKernel&) = delete;
-
-  bool served() const { return device_ != nullptr; }
-  uint64_t workspace_bytes() const { return support_.workspace_bytes; }
-  void enqueue(const gpunn_op_args& args) const {
-    device_->call("op_enqueue", [&](gpunn_error* error) {
-      return device_->table().op_enqueue(kernel_, device_->stream(), &args, error);
-    });
-    device_->synchronize();
-  }
-
- private:
-  const RawDevice* device_ = nullptr;
-  gpunn_kernel* kernel_ = nullptr;
-  gpunn_op_support support_{};
-};
-
 constexpr double kUntouched = 113;  // in the gaps of the target
 
 void run_strided(const RawChain& chain, const StridedCase& test, uint64_t seed, CheckCase& result) {
@@ -134,9 +88,10 @@ void run_strided(const RawChain& chain, const StridedCase& test, uint64_t seed, 
   std::vector<gpunn_tensor> in{tensor_of(test.from, test.shape, test.source, nullptr)};
   std::vector<gpunn_tensor> out{tensor_of(test.to, test.shape, test.target, nullptr)};
   const RawDescription description(GPUNN_OP_COPY, nullptr, in, out);
-  const RawKernel kernel(chain, description, result.detail);
+  const RawKernel kernel(chain, description);
   if (!kernel.served()) {
     result.verdict = Verdict::unsupported;
+    result.detail = kernel.reason();
     return;
   }
   in[0].data = from.data();
@@ -150,7 +105,8 @@ void run_strided(const RawChain& chain, const StridedCase& test, uint64_t seed, 
                            .outputs = description.outputs(),
                            .workspace = workspace.data(),
                            .workspace_bytes = kernel.workspace_bytes()};
-  kernel.enqueue(args);
+  kernel.enqueue(kernel.device().stream(), args);
+  kernel.device().synchronize();
 
   std::vector<std::byte> bytes(before.size());
   to.read(bytes);
@@ -164,19 +120,18 @@ void run_strided(const RawChain& chain, const StridedCase& test, uint64_t seed, 
 
 }  // namespace
 
-void run_strided_copies(const SuiteContext& context) {
-  if (!context.wanted(GPUNN_OP_COPY)) return;
-  std::optional<RawChain> chain;
+Checks strided_copies(const CheckOptions&) {
+  Checks checks;
   for (const StridedCase& test : kCases) {
-    CheckCase result = make_check("ops", "COPY",
-                                  to_string(TensorType{test.from, test.shape}) + " -> " +
-                                      std::string(name_of(test.to)) + ", strided, " + test.name);
-    judge(result, [&] {
-      if (!chain) chain.emplace(context.chain, context.options.threads);
-      run_strided(*chain, test, context.options.seed, result);
-    });
-    context.report(std::move(result));
+    checks.push_back(make_check("ops", "COPY",
+                                to_string(TensorType{test.from, test.shape}) + " -> " + std::string(name_of(test.to)) +
+                                    ", strided, " + test.name));
+    checks.back().op = GPUNN_OP_COPY;
+    checks.back().run = [&test](Workbench& bench, CheckCase& result, const Note&) {
+      run_strided(bench.chain(), test, bench.options().seed, result);
+    };
   }
+  return checks;
 }
 
 }  // namespace gpunn::conformance

@@ -2,36 +2,36 @@
 
 #include <gpunn/check.hpp>
 
+#include <cstdint>
 #include <functional>
-#include <memory>
-#include <string>
 #include <string_view>
 #include <vector>
 
-#include "execution/backend.hpp"
-#include "plugins/plugin.hpp"
+#include "conformance/process/work.hpp"
+#include "conformance/workbench.hpp"
 
 namespace gpunn::conformance {
 
-// What a suite runs on and reports to.
-struct SuiteContext {
-  execution::Backend& backend;
-  std::vector<std::shared_ptr<const plugins::Plugin>> chain;
-  const CheckOptions& options;
-  std::function<bool(int32_t op)> wanted;  // by options.ops
-  std::function<void(CheckCase)> report;
+// One case that waits to be run. Making a list of them asks nothing of the backend.
+struct Check {
+  CheckCase labels;  // suite, op, name, dtype, optional
+  int32_t op = 0;    // of the catalogue, where the check is about one: CheckOptions.ops chooses by it
+  // Fills verdict, detail and figures. What it throws is a failure.
+  std::function<void(Workbench& bench, CheckCase& result, const Note& note)> run;
 };
+using Checks = std::vector<Check>;
 
-// A case that has passed so far.
-CheckCase make_check(std::string_view suite, std::string_view op, std::string_view name);
+Check make_check(std::string_view suite, std::string_view op, std::string_view name);
 
-// Every op against the oracle.
-void run_ops_suite(const SuiteContext& context);
-// COPY between tensors with gaps and turned dimensions; part of the suite "ops".
-void run_strided_copies(const SuiteContext& context);
-// Backward kernels against finite differences of the oracle's forward ops.
-void run_gradient_suite(const SuiteContext& context);
 // The plugin's table, memory, streams, events and queries.
-void run_abi_suite(const SuiteContext& context);
+Checks abi_suite(const CheckOptions& options);
+// Every op against the oracle.
+Checks ops_suite(const CheckOptions& options);
+// COPY between tensors with gaps and turned dimensions; part of the suite "ops".
+Checks strided_copies(const CheckOptions& options);
+// Backward kernels against finite differences of the oracle's forward ops.
+Checks gradient_suite(const CheckOptions& options);
+// Streams and events under load, and every op on a stream that is busy.
+Checks stream_suite(const CheckOptions& options);
 
 }  // namespace gpunn::conformance

@@ -1,49 +1,13 @@
 // check() itself: it passes what is right and finds what is wrong, no more and no less.
-#include <gpunn/check.hpp>
 #include <gpunn/error.hpp>
 #include <gpunn/ops.h>
 
-#include <map>
 #include <set>
 
-#include "catch.hpp"
+#include "check_support.hpp"
 #include "graph/op_info.hpp"
 
-namespace {
-
-gpunn::CheckOptions options_for(const std::string& backend) {
-  gpunn::CheckOptions options;
-  options.backend = backend;
-  options.plugins = {GPUNN_BINARY_DIR "/lib", GPUNN_SAMPLE_DIR};
-  return options;
-}
-
-std::string summary(const gpunn::CheckReport& report) {
-  std::string text;
-  for (const gpunn::CheckCase& result : report.cases) {
-    if (result.verdict == gpunn::Verdict::failed) {
-      text += result.suite + " " + result.op + " " + result.name + ": " + result.detail + "\n";
-    }
-  }
-  return text;
-}
-
-// The detail of the first failure of each op.
-std::map<std::string, std::string> failures(const gpunn::CheckReport& report, const std::string& suite) {
-  std::map<std::string, std::string> result;
-  for (const gpunn::CheckCase& test : report.cases) {
-    if (test.suite == suite && test.verdict == gpunn::Verdict::failed) result.emplace(test.op, test.detail);
-  }
-  return result;
-}
-
-std::set<std::string> names(const std::map<std::string, std::string>& failed) {
-  std::set<std::string> result;
-  for (const auto& [op, detail] : failed) result.insert(op);
-  return result;
-}
-
-}  // namespace
+using namespace gpunn::testing;
 
 TEST_CASE("the cpu backend passes every suite, with nothing left out", "[cpu]") {
   gpunn::CheckOptions options = options_for("cpu");
@@ -117,7 +81,7 @@ TEST_CASE("what a plugin lacks is skipped, and fails where it is required") {
   CHECK(report.passed > 80);
   CHECK(report.skipped > 800);
   for (const gpunn::CheckCase& test : report.cases) {
-    if (test.suite == "abi") continue;
+    if (test.suite != "ops" && test.suite != "grad") continue;
     CHECK((test.verdict == gpunn::Verdict::passed) == (test.op == "MATMUL"));
     if (test.op == "SOFTMAX") CHECK_THAT(test.detail, Contains("honest: this backend has no such op"));
   }
@@ -152,9 +116,80 @@ TEST_CASE("a plugin that breaks the contract outside its kernels is found out") 
   options.suites = {"abi"};
   const auto failed = failures(gpunn::check(options), "abi");
   CHECK(names(failed) == std::set<std::string>{"op_query", "device_info", "device_open"});
-  CHECK_THAT(failed.at("op_query"), Contains("crashed"));
+  CHECK_THAT(failed.at("op_query"), Contains("op_query with no attributes crashed (Floating point exception)"));
   CHECK_THAT(failed.at("device_info"), Contains("compute unit"));
   CHECK_THAT(failed.at("device_open"), Contains("said OK; expected a failure"));
+}
+
+TEST_CASE("a plugin that crashes is a failed case each time, and the checks go on") {
+  gpunn::CheckOptions options = options_for("crashing");
+  options.suites = {"ops"};
+  options.ops = {"SCALE", "FILL"};
+  const gpunn::CheckReport report = gpunn::check(options);
+  CHECK(report.passed + report.failed + report.skipped == static_cast<int>(report.cases.size()));
+  int scales = 0, fills = 0;
+  for (const gpunn::CheckCase& test : report.cases) {
+    INFO(test.op << " " << test.name << " " << test.detail);
+    if (test.op == "SCALE") {
+      ++scales;
+      CHECK(test.verdict == gpunn::Verdict::failed);
+      CHECK_THAT(test.detail, Contains("crashed (Aborted), and last printed: SCALE is my downfall"));
+    } else {
+      ++fills;
+      CHECK(test.verdict == gpunn::Verdict::unsupported);
+    }
+  }
+  CHECK(scales > 2);
+  CHECK(fills > 2);
+}
+
+TEST_CASE("a lost device costs the case that lost it, not those behind it") {
+  gpunn::CheckOptions options = options_for("crashing");
+  options.suites = {"ops"};
+  options.ops = {"ADD", "RELU"};
+  const gpunn::CheckReport report = gpunn::check(options);
+  for (const gpunn::CheckCase& test : report.cases) {
+    INFO(test.op << " " << test.name << " " << test.detail);
+    CHECK((test.verdict == gpunn::Verdict::failed) == (test.op == "ADD"));
+  }
+  CHECK_THAT(failures(report, "ops").at("ADD"), Contains("DEVICE_LOST"));
+}
+
+TEST_CASE("several backends are checked in one go") {
+  gpunn::CheckOptions options = options_for("");
+  options.suites = {"grad"};
+  options.ops = {"MATMUL"};
+  std::vector<std::string> told;
+  options.on_case = [&told](const gpunn::CheckCase& test) { told.push_back(test.backend); };
+  const std::vector<gpunn::CheckReport> reports = gpunn::check(options, {"honest", "faulty", "nonesuch", "deviceless"});
+  REQUIRE(reports.size() == 4);
+  CHECK(reports[0].ok());
+  CHECK(reports[0].device == "host");
+  CHECK_FALSE(reports[1].ok());
+  CHECK(reports[1].backend == "faulty");
+  CHECK(reports[1].cases.size() == reports[0].cases.size());
+  // One that can't be used is a failure of its own.
+  REQUIRE(reports[2].cases.size() == 1);
+  CHECK_THAT(reports[2].cases[0].detail, Contains("backend 'nonesuch' was not found"));
+  CHECK_FALSE(reports[2].ok());
+  CHECK(reports[3].ok());
+  CHECK(reports[3].skipped == 1);
+  CHECK(told.front() == "honest");
+  CHECK(told.back() == "deviceless");
+}
+
+TEST_CASE("the same in this process") {
+  gpunn::CheckOptions options = options_for("honest");
+  options.ops = {"MATMUL"};
+  const gpunn::CheckReport apart = gpunn::check(options);
+  options.in_process = true;
+  const gpunn::CheckReport here = gpunn::check(options);
+  REQUIRE(here.cases.size() == apart.cases.size());
+  for (std::size_t i = 0; i < here.cases.size(); ++i) {
+    CHECK(here.cases[i].name == apart.cases[i].name);
+    CHECK(here.cases[i].verdict == apart.cases[i].verdict);
+    CHECK(here.cases[i].error == apart.cases[i].error);
+  }
 }
 
 TEST_CASE("suites and ops are chosen by name") {

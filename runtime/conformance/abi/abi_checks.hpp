@@ -2,17 +2,25 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "conformance/abi/raw_device.hpp"
+#include "conformance/process/work.hpp"
 
 namespace gpunn::conformance {
 
-// One demand of abi.h on a plugin. `run` throws Error where it is not met.
+// One demand of abi.h on a plugin. `run` throws Error where it is not met, and notes what it tries where a plugin may
+// crash of it.
 struct AbiCheck {
+  AbiCheck(std::string of, std::string what, std::function<void(const RawChain&, const Note&)> check)
+      : member(std::move(of)), name(std::move(what)), run(std::move(check)) {}
+  AbiCheck(std::string of, std::string what, void (*check)(const RawChain&))
+      : AbiCheck(std::move(of), std::move(what), [check](const RawChain& chain, const Note&) { check(chain); }) {}
+
   std::string member;  // of the table
   std::string name;
-  std::function<void(const RawChain& chain)> run;
+  std::function<void(const RawChain& chain, const Note& note)> run;
 };
 
 std::vector<AbiCheck> table_checks();   // names, functions, device information

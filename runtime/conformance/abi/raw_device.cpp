@@ -58,7 +58,8 @@ RawChain::RawChain(const std::vector<PluginPointer>& chain, int threads) {
   }
 }
 
-RawMemory::RawMemory(const RawDevice& device, int32_t kind, uint64_t bytes) : device_(device), kind_(kind) {
+RawMemory::RawMemory(const RawDevice& device, int32_t kind, uint64_t bytes)
+    : device_(device), kind_(kind), bytes_(bytes) {
   device.call("memory_alloc of " + std::to_string(bytes) + " bytes", [&](gpunn_error* error) {
     return device.table().memory_alloc(device.device(), kind, bytes, &data_, error);
   });

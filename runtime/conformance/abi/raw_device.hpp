@@ -65,6 +65,7 @@ class RawMemory {
   RawMemory(const RawMemory&) = delete;
   RawMemory& operator=(const RawMemory&) = delete;
   void* data() const { return data_; }
+  uint64_t bytes() const { return bytes_; }
 
   void write(std::span<const std::byte> bytes) const;  // at its beginning; waits
   void read(std::span<std::byte> bytes) const;
@@ -72,6 +73,7 @@ class RawMemory {
  private:
   const RawDevice& device_;
   int32_t kind_;
+  uint64_t bytes_;
   void* data_ = nullptr;
 };
 

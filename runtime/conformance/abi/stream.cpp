@@ -1,51 +1,15 @@
 #include <cmath>
 
 #include "conformance/abi/abi_checks.hpp"
+#include "conformance/abi/raw_stream.hpp"
 
 namespace gpunn::conformance {
 
 namespace {
 
-// Events of the plugin on its stream (an overlay's wraps its base's).
-class RawEvent {
- public:
-  explicit RawEvent(const RawDevice& device) : device_(device) {
-    device.call("event_create",
-                [&](gpunn_error* error) { return device.table().event_create(device.device(), &event_, error); });
-    demand(event_ != nullptr, "event_create said OK but gave no event");
-  }
-  ~RawEvent() {
-    if (event_ != nullptr) plugins::guarded_void([&] { device_.table().event_destroy(event_); });
-  }
-  RawEvent(const RawEvent&) = delete;
-  RawEvent& operator=(const RawEvent&) = delete;
-  gpunn_event* get() const { return event_; }
-
-  void record() const {
-    device_.call("event_record",
-                 [&](gpunn_error* error) { return device_.table().event_record(event_, device_.stream(), error); });
-  }
-  void synchronize() const {
-    device_.call("event_sync", [&](gpunn_error* error) { return device_.table().event_sync(event_, error); });
-  }
-
- private:
-  const RawDevice& device_;
-  gpunn_event* event_ = nullptr;
-};
-
 void check_streams(const RawChain& chain) {
-  const RawDevice& device = chain.bottom();
-  gpunn_stream* streams[3] = {};
-  for (gpunn_stream*& stream : streams) {
-    device.call("stream_create",
-                [&](gpunn_error* error) { return device.table().stream_create(device.device(), &stream, error); });
-    demand(stream != nullptr, "stream_create said OK but gave no stream");
-  }
-  for (gpunn_stream* stream : streams) {
-    device.call("stream_sync", [&](gpunn_error* error) { return device.table().stream_sync(stream, error); });
-    device.table().stream_destroy(stream);
-  }
+  const RawStream first(chain.bottom()), second(chain.bottom()), third(chain.bottom());
+  for (const RawStream* stream : {&first, &second, &third}) stream->synchronize();
 }
 
 void check_wrap(const RawChain& chain) {
@@ -71,17 +35,14 @@ void check_wrap(const RawChain& chain) {
 void check_events(const RawChain& chain) {
   const RawDevice& device = chain.top();
   const RawEvent start(device), stop(device);
-  start.record();
+  start.record(device.stream());
   const RawMemory memory(chain.bottom(), GPUNN_MEMORY_DEVICE, 1 << 20);
   chain.bottom().call("fill", [&](gpunn_error* error) {
     return chain.bottom().table().fill(chain.bottom().stream(), memory.data(), 1, 1 << 20, error);
   });
-  stop.record();
+  stop.record(device.stream());
   stop.synchronize();
-  float milliseconds = -1;
-  device.call("event_elapsed", [&](gpunn_error* error) {
-    return device.table().event_elapsed(start.get(), stop.get(), &milliseconds, error);
-  });
+  const double milliseconds = stop.milliseconds_since(start);
   demand(std::isfinite(milliseconds) && milliseconds >= 0 && milliseconds < 60000,
          "expected the milliseconds of a fill of 1 MiB, found " + std::to_string(milliseconds));
   device.synchronize();
@@ -90,9 +51,8 @@ void check_events(const RawChain& chain) {
 void check_wait(const RawChain& chain) {
   const RawDevice& device = chain.top();
   const RawEvent event(device);
-  event.record();
-  device.call("event_wait",
-              [&](gpunn_error* error) { return device.table().event_wait(device.stream(), event.get(), error); });
+  event.record(device.stream());
+  event.make_wait(device.stream());
   device.synchronize();
 }
 

@@ -74,5 +74,7 @@ std::vector<Case> counter_cases();
 std::vector<Case> metrics_cases();
 
 std::vector<Case> all_cases();
+// Of each op one that is neither tiny nor large.
+std::vector<Case> one_case_each();
 
 }  // namespace gpunn::conformance

@@ -13,33 +13,43 @@ enum class Verdict { passed, failed, unsupported, no_device };
 std::string_view name_of(Verdict verdict);
 
 struct CheckCase {
-  std::string suite;  // "ops", "grad"
-  std::string op;     // "CONV2D"
+  std::string backend;
+  std::string suite;  // "ops", "grad", ...
+  std::string op;     // "CONV2D", or what else is looked at
   std::string name;   // shapes and attributes
   Verdict verdict = Verdict::passed;
-  std::string detail;  // of a failure: where, expected, found, tolerance
-  double error = 0;    // the largest, in units of the tolerance
+  bool optional = false;                          // to lack it is no failure, even where all is required
+  std::string detail;                             // of a failure: where, expected, found, tolerance
+  double error = 0;                               // the largest, in units of the tolerance
+  double seconds = 0, gflops = 0, gigabytes = 0;  // of the suite "perf": of one run, and per second
 };
 
 struct CheckOptions {
   std::string backend;  // a name, or the path of a plugin file
   std::vector<std::filesystem::path> plugins;
-  std::vector<std::string> suites;  // empty: all
+  std::vector<std::string> suites;  // empty: all but "perf"
   std::vector<std::string> ops;     // empty: all
   bool required = false;            // unsupported and no device are failures
   uint64_t seed = 1;
   int threads = 0;
+  // Run everything in this process, where a debugger or a sanitizer sees it and a crash is the end. Otherwise the
+  // backend is opened in child processes alone, which are forked before this one has had to do with a driver.
+  bool in_process = false;
   std::function<void(const CheckCase&)> on_case;
 };
 
 struct CheckReport {
   std::string backend;
+  std::string device;  // its name
   std::vector<CheckCase> cases;
   int passed = 0, failed = 0, skipped = 0;
   bool ok() const { return failed == 0; }
 };
 
-// Runs the conformance suites against the float64 oracle.
+// Runs the conformance suites.
 CheckReport check(const CheckOptions& options);
+
+// The same for several backends, in place of options.backend.
+std::vector<CheckReport> check(const CheckOptions& options, const std::vector<std::string>& backends);
 
 }  // namespace gpunn

@@ -1,6 +1,9 @@
-// A host plugin that breaks the contract outside its kernels: its queries crash on nonsense, it opens devices that it
-// does not have, and what it says of its device makes no sense.
+// A host plugin that ends more than its own work: its queries crash on nonsense, SCALE ends the process and ADD loses
+// the device, after which nothing works any more. It opens devices that it does not have, and what it says of its
+// device makes no sense.
 #include <csignal>
+#include <cstdio>
+#include <cstdlib>
 
 #include "loops.hpp"
 
@@ -17,11 +20,29 @@ class CrashingDevice final : public gpunn::plugin::HostDevice {
                             return Support::no("conv2d is for later");
                           },
                           {}});
+    add(GPUNN_OP_SCALE, serve<gpunn_scale_attrs>([](const gpunn_scale_attrs&, const OpArgs&) {
+          std::fputs("SCALE is my downfall\n", stderr);
+          std::abort();
+        }));
+    add(GPUNN_OP_ADD, serve<NoAttrs>([this](const NoAttrs&, const OpArgs&) {
+          lost_ = true;
+          throw gpunn::plugin::Failure(GPUNN_DEVICE_LOST, "an illegal address was met");
+        }));
+    add(GPUNN_OP_RELU, serve<NoAttrs>([this](const NoAttrs&, const OpArgs& args) {
+          if (lost_) throw gpunn::plugin::Failure(GPUNN_DEVICE_LOST, "an illegal address was met long ago");
+          for (int64_t i = 0; i < element_count(args.output(0)); ++i) {
+            const float x = args.in<float>(0)[i];
+            args.out<float>(0)[i] = x < 0 ? 0 : x;
+          }
+        }));
   }
   void info(gpunn_device_info& info) override {
     HostDevice::info(info);
     info.compute_units = 0;
   }
+
+ private:
+  bool lost_ = false;
 };
 
 class Crashing final : public gpunn::plugin::Backend {

@@ -1,0 +1,119 @@
+#include "cli/check_report.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "cli/table.hpp"
+#include "cli/terminal.hpp"
+
+namespace gpunn::cli {
+
+namespace {
+
+struct Tally {
+  int passed = 0, failed = 0, skipped = 0;
+  double error = 0;
+};
+
+using Key = std::pair<std::string, std::string>;  // suite, op
+using Tallies = std::map<Key, Tally>;
+
+Tallies tallies_of(const CheckReport& report) {
+  Tallies tallies;
+  for (const CheckCase& result : report.cases) {
+    Tally& tally = tallies[{result.suite, result.op}];
+    tally.passed += result.verdict == Verdict::passed ? 1 : 0;
+    tally.failed += result.verdict == Verdict::failed ? 1 : 0;
+    tally.skipped += result.verdict == Verdict::unsupported || result.verdict == Verdict::no_device ? 1 : 0;
+    tally.error = std::max(tally.error, result.error);
+  }
+  return tallies;
+}
+
+Table table_of(const CheckReport& report, bool colour) {
+  Table table({{"SUITE"},
+               {"OP"},
+               {"PASSED", Align::right},
+               {"FAILED", Align::right},
+               {"SKIPPED", Align::right},
+               {"WORST", Align::right}});
+  for (const auto& [key, tally] : tallies_of(report)) {
+    table.add({key.first, key.second, std::to_string(tally.passed),
+               coloured(std::to_string(tally.failed), Colour::red, colour && tally.failed > 0),
+               std::to_string(tally.skipped), fmt::format("{:.3f}", tally.error)});
+  }
+  return table;
+}
+
+// "82 passed, 1 skipped, worst 0.31"
+std::string cell_of(const Tally& tally, bool colour) {
+  std::string text;
+  const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
+  if (tally.passed > 0) add(fmt::format("{} passed", tally.passed));
+  if (tally.failed > 0) add(coloured(fmt::format("{} FAILED", tally.failed), Colour::red, colour));
+  if (tally.skipped > 0) add(fmt::format("{} skipped", tally.skipped));
+  if (tally.error > 0) add(fmt::format("worst {:.2f}", tally.error));
+  return text;
+}
+
+Table table_of(const std::vector<CheckReport>& reports, bool colour) {
+  std::vector<Column> columns{{"SUITE"}, {"OP"}};
+  std::vector<Tallies> tallies;
+  Tallies all;  // for its keys
+  for (const CheckReport& report : reports) {
+    columns.push_back({report.backend});
+    tallies.push_back(tallies_of(report));
+    for (const auto& [key, tally] : tallies.back()) all[key] = {};
+  }
+  Table table(columns);
+  for (const auto& [key, unused] : all) {
+    std::vector<std::string> cells{key.first, key.second};
+    for (const Tallies& one : tallies) {
+      const auto found = one.find(key);
+      cells.push_back(found == one.end() ? "-" : cell_of(found->second, colour));
+    }
+    table.add(std::move(cells));
+  }
+  return table;
+}
+
+std::string summary_of(const CheckReport& report) {
+  return fmt::format("{}{}: {} passed, {} failed, {} skipped", report.backend,
+                     report.device.empty() ? "" : " (" + printable(report.device) + ")", report.passed, report.failed,
+                     report.skipped);
+}
+
+// A table is the place of figures; what failed stands below it in words.
+std::string failures_of(const CheckReport& report) {
+  std::string text;
+  for (const CheckCase& result : report.cases) {
+    if (result.verdict != Verdict::failed) continue;
+    text += fmt::format("- {}: {} {} {}: {}\n", report.backend, result.suite, result.op, result.name,
+                        printable(result.detail));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string check_report(const std::vector<CheckReport>& reports, ReportFormat format, bool colour) {
+  const bool markdown = format == ReportFormat::markdown;
+  const bool coloured_table = colour && !markdown;
+  const Table table =
+      reports.size() == 1 ? table_of(reports.front(), coloured_table) : table_of(reports, coloured_table);
+  std::string text = (markdown ? table.markdown() : table.text(coloured_table)) + "\n";
+  for (std::size_t i = 0; i < reports.size(); ++i) {
+    text += (markdown ? "- " : "") + summary_of(reports[i]);
+    text += i + 1 == reports.size() ? "; worst is the largest error as a share of what is allowed\n" : "\n";
+  }
+  if (!markdown) return text;  // stderr has told of failures as they came
+  std::string failures;
+  for (const CheckReport& report : reports) failures += failures_of(report);
+  return failures.empty() ? text : text + "\nFailures:\n\n" + failures;
+}
+
+}  // namespace gpunn::cli

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <gpunn/check.hpp>
+
+#include <string>
+#include <vector>
+
+namespace gpunn::cli {
+
+enum class ReportFormat { text, markdown };
+
+// One backend: its cases by suite and op. Several: op by backend by verdict.
+std::string check_report(const std::vector<CheckReport>& reports, ReportFormat format, bool colour);
+
+}  // namespace gpunn::cli

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <gpunn/check.hpp>
+
+namespace gpunn::conformance {
+
+// Judges what was not run, counts cases and hands them on.
+class Reporter {
+ public:
+  Reporter(const CheckOptions& options, CheckReport& report) : options_(options), report_(report) {}
+
+  void add(CheckCase result);
+  // `result` without labels.
+  void add(const CheckCase& labels, CheckCase result);
+
+ private:
+  const CheckOptions& options_;
+  CheckReport& report_;
+};
+
+}  // namespace gpunn::conformance

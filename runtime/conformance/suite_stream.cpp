@@ -1,0 +1,30 @@
+#include "conformance/cases/case.hpp"
+#include "conformance/stream/behind_delay.hpp"
+#include "conformance/stream/ordering.hpp"
+#include "conformance/suites.hpp"
+#include "graph/op_info.hpp"
+
+namespace gpunn::conformance {
+
+Checks stream_suite(const CheckOptions&) {
+  Checks checks;
+  for (auto group : {event_checks, in_order_checks}) {
+    for (const StreamCheck& check : group()) {
+      checks.push_back(make_check("stream", check.member, check.name));
+      checks.back().run = [run = check.run](Workbench& bench, CheckCase& result, const Note&) {
+        result.detail = run(bench.chain(), bench.delay());
+      };
+    }
+  }
+  for (Case& test : one_case_each()) {
+    const graph::OpInfo& info = graph::op_info(test.signature.op);
+    checks.push_back(make_check("stream", info.name, "behind work on its stream: " + test.name));
+    checks.back().op = test.signature.op;
+    checks.back().run = [test = std::move(test)](Workbench& bench, CheckCase& result, const Note&) {
+      run_behind_delay(test, bench, result);
+    };
+  }
+  return checks;
+}
+
+}  // namespace gpunn::conformance
