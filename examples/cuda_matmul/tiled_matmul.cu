@@ -124,6 +124,7 @@ class TiledBackend final : public Backend {
   const char* version() const override { return "1.0.0"; }
   const char* build() const override { return "CUDA architectures " ARCHITECTURES; }
   const char* base() const override { return "cuda_naive"; }
+  bool concurrent_streams() const override { return true; }  // kernels keep nothing between or beside launches
   int probe() override { return probe_cuda(reinterpret_cast<const void*>(multiply<false, false>), ARCHITECTURES); }
   std::unique_ptr<Device> open(const gpunn_device_options& options) override {
     return std::make_unique<TiledDevice>(options);

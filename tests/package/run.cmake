@@ -1,7 +1,7 @@
 # cmake -DBUILD=<build tree> -DPREFIX=<install> -DWORK=<scratch folder> -DCOMPILER=<c++> ... -P run.cmake
 #
-# Builds consumer/ against what was installed and nothing else, and asks the installed program what it makes of the
-# consumer's plugin.
+# Builds consumer/ and plain_c/ against what was installed and nothing else, and asks the installed program what it makes
+# of their plugins.
 include(${CMAKE_CURRENT_LIST_DIR}/support.cmake)
 
 file(REMOVE_RECURSE ${WORK})
@@ -36,6 +36,17 @@ expect("[1-9][0-9]* passed, 0 failed" "gpunn check consumer")
 run(${gpunn} plan ${PREFIX}/share/gpunn/experiments/perceptron_points.yaml --backend consumer)
 expect("MATMUL +[a-z_.]+ +consumer" "gpunn plan: the overlay's op")
 expect("SGD_UPDATE +[a-z_.]+ +cpu" "gpunn plan: the base's op")
+
+# A plugin in C alone.
+run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR}/plain_c -B ${WORK}/plain_c -G ${GENERATOR} -DCMAKE_PREFIX_PATH=${PREFIX}
+    "-DCMAKE_C_FLAGS=-Wall -Wextra -Wpedantic -Wshadow -Werror")
+run(${CMAKE_COMMAND} --build ${WORK}/plain_c)
+set(plugin ${WORK}/plain_c/libgpunn_backend_plain_c.so)
+expect_stands_alone(${plugin})
+run(${gpunn} check ${plugin} --suite abi --suite ops)
+expect("plain_c: [1-9][0-9]* passed, 0 failed" "gpunn check of the plugin in C")
+run(${gpunn} plan ${PREFIX}/share/gpunn/experiments/lenet_digits.yaml --backend ${plugin})
+expect("RELU +[a-z0-9_.]+ +plain_c" "gpunn plan: the op of the plugin in C")
 
 # For .cu files the project has to enable CUDA; without it, it is told so.
 file(WRITE ${WORK}/no_cuda/CMakeLists.txt
