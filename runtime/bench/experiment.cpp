@@ -23,7 +23,7 @@ BenchReport bench_experiment(const Experiment& experiment, const BenchOptions& o
   };
   BenchReport report = bench::measure(sample, options, kStepsPerSample);
   report.what = measured.name;
-  report.notice = session.fallback_notice();
+  report.notice = session.notice();
   report.backend = session.backend().name();
   report.images_per_second = static_cast<double>(measured.data.batch_size) / report.median_seconds;
   report.peak_bytes = session.arena_bytes() + session.persistent_bytes();

@@ -253,6 +253,8 @@ std::vector<Key> make_schema() {
              "The test metric that says what is best."),
       text("backend", in(&E::backend), "A backend plugin's name, or its file; `auto`: the fastest that works here."),
       integer("device", in(&E::device), between(0, 1023), "Which of the backend's devices, counted from 0."),
+      boolean("host_copies", in(&E::host_copies),
+              "Let a plugin whose base works in other memory run, its tensors copied through the host. Slow."),
       optional(plugins()),
       path("runs", in(&E::runs), "The folder of all runs, relative to the working directory."),
   };

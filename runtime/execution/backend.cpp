@@ -34,6 +34,18 @@ bool Backend::concurrent(int level) const { return impl_->levels.at(static_cast<
 
 const BackendOptions& Backend::options() const { return impl_->options; }
 
+std::string Backend::notice() const {
+  std::string text;
+  for (const Level& level : impl_->levels) {
+    if (level.host_copies == nullptr) continue;
+    text += (text.empty() ? "WARNING: " : "; ") + ("'" + level.plugin->name()) + "' works in memory domain '" +
+            level.info.memory_domain + "', '" + impl_->bottom().plugin->name() + "' in '" +
+            impl_->bottom().info.memory_domain + "': the tensors of each op that '" + level.plugin->name() +
+            "' runs are copied through the host, as host_copies allows, and no step with such an op is captured";
+  }
+  return text.empty() ? text : text + ".";
+}
+
 uint64_t Backend::allocated_bytes() const { return impl_->allocated_bytes; }
 
 int64_t Backend::allocations() const { return impl_->allocations; }

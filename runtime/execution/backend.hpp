@@ -24,7 +24,8 @@ struct BackendOptions {
   int threads = 0;  // 0: the backend's choice
   Precision precision = Precision::fp32;
   bool deterministic = false;
-  int streams = 4;  // on which ops of a captured program may run at the same time; 1: one after another
+  bool host_copies = false;  // an overlay may have memory of its own, with copies through the host
+  int streams = 4;           // on which ops of a captured program may run at the same time; 1: one after another
   // Told what a plugin has to say: a GPUNN_LOG_* level and a sentence. May be empty.
   std::function<void(int level, const std::string& message)> log = {};
 };
@@ -86,7 +87,8 @@ class Kernel {
 // A plugin with its bases, opened on one device, with one stream that all of them share.
 class Backend {
  public:
-  // Throws Error where the plugin or a base can't serve, or their memory domains differ.
+  // Throws Error where the plugin or a base can't serve, or their memory domains differ and host copies are not
+  // allowed.
   Backend(const plugins::PluginRegistry& registry, const std::string& name, const BackendOptions& options = {});
   ~Backend();
   Backend(const Backend&) = delete;
@@ -99,6 +101,8 @@ class Backend {
   // Whether kernels of this chain level may run on several streams at the same time.
   bool concurrent(int level) const;
   const BackendOptions& options() const;
+  // What the user should know of how the chain works: host copies. Empty: nothing.
+  std::string notice() const;
 
   Placement place(const graph::OpSignature& signature) const;
   // By the plugin of chain level `level`, which place() gave.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "execution/backend.hpp"
+#include "execution/host_copies.hpp"
 
 namespace gpunn::execution {
 
@@ -14,7 +15,8 @@ struct Level {
   gpunn_device* device = nullptr;
   gpunn_stream* stream = nullptr;
   gpunn_device_info info{};
-  bool concurrent = false;  // its kernels may run at the same time on several streams
+  bool concurrent = false;                    // its kernels may run at the same time on several streams
+  std::unique_ptr<HostCopies> host_copies{};  // where its memory is not that of the bottom plugin
   const gpunn_plugin& table() const { return plugin->table(); }
 };
 
@@ -35,13 +37,14 @@ struct Backend::Impl {
   void open(std::vector<std::shared_ptr<const plugins::Plugin>> chain);
   void sync(const std::string& after);
 
-  // A new stream of the bottom plugin, and what the others wrap it as, by level.
+  // A new stream of the bottom plugin, and what the others wrap it as, by level. Those with memory of their own have
+  // streams of their own.
   std::vector<gpunn_stream*> make_streams() const;
   void destroy_streams(const std::vector<gpunn_stream*>& streams) const noexcept;
 
  private:
   void open_device(Level& level);
-  void check_domains() const;
+  void settle_domains();
 };
 
 }  // namespace gpunn::execution

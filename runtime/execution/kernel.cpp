@@ -87,6 +87,7 @@ struct Kernel::State {
   std::size_t level_index = 0;
   gpunn_kernel* handle = nullptr;
   uint64_t workspace_bytes = 0;
+  OpSizes sizes;                              // for host copies
   std::vector<const gpunn_tensor*> pointers;  // of the last enqueue of loose tensors
 
   State() = default;
@@ -112,6 +113,7 @@ void Kernel::enqueue(const gpunn_op_args& args, const std::string& what, const L
 
 void Kernel::enqueue_on(gpunn_stream* stream, const gpunn_op_args& args, const std::string& what) {
   const State& state = *state_;
+  if (state.level->host_copies != nullptr) return state.level->host_copies->run(state.handle, args, state.sizes, what);
   plugins::call(
       *state.level->plugin, [&] { return "op_enqueue of " + what; },
       [&](gpunn_error* error) { return state.level->table().op_enqueue(state.handle, stream, &args, error); });
@@ -143,9 +145,10 @@ Placement Backend::place(const graph::OpSignature& signature) const {
     const Level& level = impl_->levels[i];
     std::string reason;
     const gpunn_op_support support = query(level, signature, impl_->options, reason);
-    if (support.score > 0) {
-      return {static_cast<int>(i), support.workspace_bytes, support.flags, ""};
+    if (support.score > 0 && level.host_copies != nullptr) {  // its workspace lies with its copies
+      return {static_cast<int>(i), 0, support.flags & ~uint32_t{GPUNN_OP_CAPTURABLE}, ""};
     }
+    if (support.score > 0) return {static_cast<int>(i), support.workspace_bytes, support.flags, ""};
     placement.reason += (i == 0 ? "" : "; ") + level.plugin->name() + ": " + reason;
   }
   return placement;
@@ -174,6 +177,12 @@ Kernel Backend::create(const graph::OpSignature& signature, int level) {
   if (handle == nullptr) {
     throw Error("plugin '" + chosen.plugin->name() + "': op_create of " + text_of(signature) +
                 " said OK but gave no kernel");
+  }
+  if (chosen.host_copies != nullptr) {
+    for (const TensorType& type : signature.inputs) kernel.state_->sizes.inputs.push_back(type.bytes());
+    for (const TensorType& type : signature.outputs) kernel.state_->sizes.outputs.push_back(type.bytes());
+    kernel.state_->sizes.workspace = std::exchange(kernel.state_->workspace_bytes, 0);
+    chosen.host_copies->reserve(kernel.state_->sizes);
   }
   return kernel;
 }

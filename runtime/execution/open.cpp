@@ -46,7 +46,7 @@ void Backend::Impl::open(std::vector<std::shared_ptr<const plugins::Plugin>> cha
     levels.push_back({.plugin = std::move(plugin)});
     open_device(levels.back());
   }
-  check_domains();
+  settle_domains();
   const std::vector<gpunn_stream*> streams = make_streams();
   for (std::size_t i = 0; i < levels.size(); ++i) levels[i].stream = streams[i];
 }
@@ -80,13 +80,19 @@ void Backend::Impl::open_device(Level& level) {
   }
 }
 
-void Backend::Impl::check_domains() const {
+void Backend::Impl::settle_domains() {
   const std::string domain = bottom().info.memory_domain;
-  for (const Level& level : levels) {
+  for (Level& level : levels) {
     if (domain != level.info.memory_domain) {
-      throw Error(plugin_named(level) + " works in memory domain '" + level.info.memory_domain + "', but its base '" +
-                      bottom().plugin->name() + "' in '" + domain + "'; an overlay must share the memory of its base",
-                  ExitCode::missing);
+      if (!options.host_copies) {
+        throw Error(plugin_named(level) + " works in memory domain '" + level.info.memory_domain + "', but its base '" +
+                        bottom().plugin->name() + "' in '" + domain +
+                        "'; its ops can run only with their tensors copied through the host, which is slow: "
+                        "`host_copies: true` in the experiment, or --set host_copies=true, allows it",
+                    ExitCode::missing);
+      }
+      level.host_copies = std::make_unique<HostCopies>(level, bottom(), synchronizations, allocations);
+      continue;
     }
     if (level.info.alignment > bottom().info.alignment) {
       throw Error(plugin_named(level) + " needs memory aligned to " + std::to_string(level.info.alignment) +
@@ -112,10 +118,13 @@ std::vector<gpunn_stream*> Backend::Impl::make_streams() const {
                   [&](gpunn_error* error) { return owner.table().stream_native(streams.back(), &native, error); });
     for (std::size_t i = 0; i + 1 < streams.size(); ++i) {
       const Level& level = levels[i];
-      plugins::call(*level.plugin, "stream_wrap", [&](gpunn_error* error) {
-        return level.table().stream_wrap(level.device, native, &streams[i], error);
+      const bool own = level.host_copies != nullptr;
+      const char* const call = own ? "stream_create" : "stream_wrap";
+      plugins::call(*level.plugin, call, [&](gpunn_error* error) {
+        return own ? level.table().stream_create(level.device, &streams[i], error)
+                   : level.table().stream_wrap(level.device, native, &streams[i], error);
       });
-      if (streams[i] == nullptr) throw Error(plugin_named(level) + ": stream_wrap said OK but gave no stream");
+      if (streams[i] == nullptr) throw Error(plugin_named(level) + ": " + call + " said OK but gave no stream");
     }
   } catch (...) {
     destroy_streams(streams);
@@ -142,6 +151,7 @@ Backend::Impl::~Impl() {
   if (bottom().stream != nullptr) {
     plugins::guarded([&](gpunn_error* error) { return bottom().table().stream_sync(bottom().stream, error); });
   }
+  for (Level& level : levels) level.host_copies.reset();
   for (const Level& level : levels) {
     if (level.stream != nullptr) plugins::guarded_void([&] { level.table().stream_destroy(level.stream); });
   }

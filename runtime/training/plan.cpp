@@ -75,7 +75,7 @@ PlanReport plan(const Experiment& experiment) {
   training::Session session(experiment);
   const execution::CompiledProgram& program = session.training();
   PlanReport report;
-  report.notice = session.fallback_notice();
+  report.notice = session.notice();
   report.backend = session.backend().name();
   report.chain = session.backend().chain();
   for (std::size_t n = 0; n < program.graph.nodes().size(); ++n) {

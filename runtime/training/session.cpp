@@ -79,6 +79,12 @@ void require_named_plugins(const std::vector<std::filesystem::path>& named, cons
 
 Shape sample_shape(const Split& split) { return {split.samples.shape.begin() + 1, split.samples.shape.end()}; }
 
+std::string fallback_notice(const Dataset& dataset) {
+  if (dataset.fallback_of.empty()) return "";
+  return "WARNING: data set '" + dataset.fallback_of + "' was not found: '" + dataset.name +
+         "' is used instead, as offline_fallback allows. Its figures are not figures of '" + dataset.fallback_of + "'.";
+}
+
 }  // namespace
 
 Session::Session(Experiment experiment, execution::Profiler* profiler)
@@ -109,6 +115,7 @@ Session::Session(Experiment experiment, execution::Profiler* profiler)
                                                                      .threads = static_cast<int>(experiment_.threads),
                                                                      .precision = experiment_.precision,
                                                                      .deterministic = experiment_.deterministic,
+                                                                     .host_copies = experiment_.host_copies,
                                                                      .streams = static_cast<int>(experiment_.streams)});
   if (profiler_ != nullptr) profiler_->attach(*backend_);
   variables_ = std::make_unique<execution::Variables>(*backend_);
@@ -300,11 +307,10 @@ std::vector<float> Session::probabilities(const Split& samples) {
   return result;
 }
 
-std::string Session::fallback_notice() const {
-  if (dataset_.fallback_of.empty()) return "";
-  return "WARNING: data set '" + dataset_.fallback_of + "' was not found: '" + dataset_.name +
-         "' is used instead, as offline_fallback allows. Its figures are not figures of '" + dataset_.fallback_of +
-         "'.";
+std::string Session::notice() const {
+  const std::string of_data = fallback_notice(dataset_);
+  const std::string of_backend = backend_->notice();
+  return of_data + (of_data.empty() || of_backend.empty() ? "" : "\n") + of_backend;
 }
 
 uint64_t Session::arena_bytes() const { return arena_.bytes(); }

@@ -46,8 +46,9 @@ class Session {
   const ParameterLayout& layout() const { return layout_; }
   int64_t steps_per_epoch() const { return steps_per_epoch_; }
   int64_t total_steps() const { return total_steps_; }
-  // "WARNING: ..." where a data set is used in place of the one asked for; empty: it is the one.
-  std::string fallback_notice() const;
+  // "WARNING: ..." of what the user should know: a data set in place of the one asked for, copies through the host.
+  // Empty: nothing.
+  std::string notice() const;
   uint64_t arena_bytes() const;
   uint64_t persistent_bytes() const;
   uint64_t data_bytes() const;

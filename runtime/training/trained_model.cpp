@@ -25,7 +25,7 @@ std::unique_ptr<Session> open_trained(const TrainedModel& model, TrainingListene
   auto session = std::make_unique<Session>(
       parse_experiment(checkpoint.experiment, file.string() + ":experiment", model.overrides));
   session->restore_parameters(checkpoint);
-  const std::string notice = session->fallback_notice();
+  const std::string notice = session->notice();
   if (listener != nullptr && !notice.empty()) listener->on_message(notice);
   return session;
 }

@@ -31,7 +31,8 @@ using gpunn::plugins::PluginRegistry;
 inline const PluginRegistry& registry() {
   static const PluginRegistry instance({samples::folder("overlays"), samples::folder("faulty"),
                                         samples::folder("throwing"), samples::folder("capturing"),
-                                        samples::folder("forking"), samples::folder("asynchronous")});
+                                        samples::folder("forking"), samples::folder("asynchronous"),
+                                        samples::folder("on_capturing")});
   return instance;
 }
 

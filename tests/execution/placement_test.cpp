@@ -115,13 +115,14 @@ TEST_CASE("the precision is passed on", "[execution]") {
   CHECK(precision_of(gpunn::Precision::bf16) == GPUNN_PRECISION_BF16);
 }
 
-TEST_CASE("an overlay must share its base's memory", "[execution]") {
+TEST_CASE("an overlay must share its base's memory, where host copies are not allowed", "[execution]") {
   const auto top = controlled("only_relu");
   const auto open = [] { Backend(registry(), "only_relu"); };
   samples::set(top->memory_domain, "mars:0");
   gpunn::ExitCode code = gpunn::ExitCode::done;
-  CHECK_THAT(error_of(open, &code),
-             Contains("'only_relu' works in memory domain 'mars:0'") && Contains("base 'small_base' in 'host'"));
+  CHECK_THAT(error_of(open, &code), Contains("'only_relu' works in memory domain 'mars:0'") &&
+                                        Contains("base 'small_base' in 'host'") &&
+                                        Contains("`host_copies: true` in the experiment, or --set host_copies=true"));
   CHECK(code == gpunn::ExitCode::missing);
   samples::set(top->memory_domain, "host");
   top->alignment = 4096;

@@ -85,6 +85,23 @@ TEST_CASE("LeNet learns drawn digits, and its run folder tells how") {
   CHECK(predictions[0].label.has_value());
 }
 
+TEST_CASE("an overlay in other memory trains to the same weights, through host copies") {
+  const TemporaryFolder folder;
+  const std::string plugins = "[" GPUNN_SAMPLE_DIR "/on_cpu]";
+  const auto mlp = [&](const std::string& backend, const std::string& host_copies) {
+    return small_mlp(folder.path(), {{"backend", backend}, {"plugins", plugins}, {"host_copies", host_copies}});
+  };
+  Recorder near, far;
+  const RunResult result = train(mlp("relu_on_cpu", "true"), {.listener = &near, .stop = nullptr, .run_folder = {}});
+  CHECK(near.messages.empty());
+  const RunResult copied = train(mlp("far_relu_on_cpu", "true"), {.listener = &far, .stop = nullptr, .run_folder = {}});
+  REQUIRE(far.messages.size() == 1);
+  CHECK_THAT(far.messages[0], Contains("WARNING: 'far_relu_on_cpu' works in memory domain 'mars:0', 'cpu' in 'host'") &&
+                                  Contains("as host_copies allows"));
+  CHECK(same_state(result.run / "last.h5", copied.run / "last.h5"));
+  CHECK_THROWS_WITH(train(mlp("far_relu_on_cpu", "false")), Contains("--set host_copies=true"));
+}
+
 TEST_CASE("the perceptron separates its points") {
   const TemporaryFolder folder;
   const RunResult result = train(

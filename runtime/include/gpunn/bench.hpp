@@ -12,7 +12,7 @@ namespace gpunn {
 struct BenchReport {
   std::string what;  // "matmul 1024x1024x1024", or the experiment's name
   std::string backend;
-  std::string notice;  // what the user must know: a data set in place of the one asked for; empty: nothing
+  std::string notice;  // what the user must know, as of a data set in place of the one asked for; empty: nothing
   int64_t repeats = 0;
   double median_seconds = 0, min_seconds = 0, max_seconds = 0;
   double gflops = 0;             // per second at the median; 0 where not counted

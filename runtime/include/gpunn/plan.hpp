@@ -29,7 +29,7 @@ struct PlannedOp {
 };
 
 struct PlanReport {
-  std::string notice;  // what the user must know: a data set in place of the one asked for; empty: nothing
+  std::string notice;  // what the user must know, as of a data set in place of the one asked for; empty: nothing
   std::string backend;
   std::vector<std::string> chain;  // the backend and its bases
   std::vector<PlannedOp> ops;      // one training step

@@ -23,7 +23,8 @@ struct Control {
   int32_t host_threads = -1;
   uint32_t last_desc_flags = 0;
   int32_t last_precision = -1;
-  int64_t shutdown_time = 0;  // steady clock
-  int32_t streams = 0;  // the most that one capture held
-  int32_t epoch = 0;    // captures begun
+  const void *last_input = nullptr, *last_output = nullptr;  // of the last enqueue
+  int64_t shutdown_time = 0;                                 // steady clock
+  int32_t streams = 0;                                       // the most that one capture held
+  int32_t epoch = 0;                                         // captures begun
 };
