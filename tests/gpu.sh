@@ -1,0 +1,209 @@
+#!/usr/bin/env bash
+# What needs a GPU: builds, and then tests, checks, trains, measures. Prints one table; the logs are in $OUT.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+
+usage() {
+  cat <<'END'
+usage: tests/gpu.sh [PART...]     without a part: all of them, in this order
+
+  build      configure for this machine's GPU, build everything
+  tests      ctest, of which the tests labelled gpu run here alone
+  check      conformance of every CUDA backend, with nothing left out
+  train      LeNet-5 and the MLP, ten epochs, three seeds, on every backend
+  race       LeNet-5 on every backend: table and chart
+  check_run  a training on cpu, each op compared with cuda_naive and with cudnn
+  bench      training steps against PyTorch's, eager and as a CUDA graph
+  profile    where a step's time goes
+  examples   a third party's CUDA kernel: built outside, checked, trained with
+  sanitize   compute-sanitizer's memcheck, racecheck and initcheck over the conformance cases
+
+Environment: OUT, folder of the logs (build/gpu/out); GPUNN_DATA_DIR, where MNIST is; BUILD, the build tree (build/gpu);
+PYTHON, one with PyTorch (python3).
+END
+}
+
+build=${BUILD:-build/gpu}
+out=${OUT:-build/gpu/out}
+python=${PYTHON:-python3}
+gpunn=$build/bin/gpunn
+cuda_backends=(cuda_naive cudnn)
+failed=0
+mkdir -p "$build" "$out"
+build=$(cd "$build" && pwd) out=$(cd "$out" && pwd)
+gpunn=$build/bin/gpunn
+table=$out/summary.md
+export GPUNN_CACHE_DIR=${GPUNN_CACHE_DIR:-$build/tuning}
+
+# row WHAT FOUND WANTED VERDICT
+row() { printf '| %s | %s | %s | %s |\n' "$1" "$2" "$3" "$4" >>"$table"; }
+
+# judge WHAT FOUND WANTED STATUS: a row, and a failure remembered.
+judge() {
+  if [ "$4" = 0 ]; then row "$1" "$2" "$3" ok; else
+    row "$1" "$2" "$3" "**failed**"
+    failed=$((failed + 1))
+  fi
+}
+
+# seconds of the clock since $1
+since() { echo $((SECONDS - $1)) s; }
+
+part_build() {
+  local start=$SECONDS status=0
+  { cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DGPUNN_CUDA=ON -DGPUNN_WARNINGS_AS_ERRORS=ON \
+    && ninja -C "$build"; } >"$out/build.log" 2>&1 || status=1
+  [ "$status" = 0 ] || grep -E 'error|FAILED' "$out/build.log" | head -n 20
+  judge "build" "$(since "$start")" "no warning" "$status"
+}
+
+part_tests() {
+  local status=0
+  ctest --test-dir "$build" -LE long -j "$(nproc)" --output-on-failure >"$out/tests.log" 2>&1 || status=1
+  judge "tests" "$(grep -E 'tests passed|tests failed' "$out/tests.log" | tail -n 1)" "all" "$status"
+}
+
+part_check() {
+  local status=0
+  "$gpunn" check "${cuda_backends[@]}" --required --format markdown >"$out/check.md" 2>"$out/check.log" || status=1
+  judge "conformance of ${cuda_backends[*]}" "$(grep -hoE '[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped' "$out/check.md" "$out/check.log" | tr '\n' ';')" \
+    "no failure, no skip" "$status"
+}
+
+# accuracy_of EXPERIMENT BACKEND SEED: best test accuracy, percent, and seconds of training.
+accuracy_of() {
+  "$gpunn" run "experiments/$1.yaml" --backend "$2" --set "training.seed=$3" --runs "$build/runs" --quiet --json |
+    "$python" -c '
+import json, sys
+result = [json.loads(line) for line in sys.stdin][-1]
+best = max(epoch["test"]["accuracy"] for epoch in result["epochs"])
+print(f"{100 * best:.2f} {result[\"train_seconds\"]:.2f}")'
+}
+
+part_train() {
+  local experiment backend seed wanted found accuracies seconds
+  for experiment in lenet_mnist:99.0 mlp_mnist:97.9; do
+    wanted=${experiment#*:} experiment=${experiment%%:*}
+    for backend in cpu "${cuda_backends[@]}"; do
+      accuracies="" seconds=""
+      for seed in 1 2 3; do
+        found=$(accuracy_of "$experiment" "$backend" "$seed" 2>>"$out/train.log") || found="0 0"
+        accuracies+="${found% *} " seconds+="${found#* } "
+        [ "$backend" != cpu ] || break
+      done
+      "$python" -c "import sys; sys.exit(min(map(float, '$accuracies'.split())) < $wanted)"
+      judge "$experiment on $backend, best test accuracy" "$accuracies%, trained in $seconds s" "$wanted %" $?
+    done
+  done
+}
+
+part_race() {
+  local status=0
+  "$gpunn" race experiments/lenet_mnist.yaml --epochs 3 --chart "$out/race.svg" --format markdown \
+    --runs "$build/runs" >"$out/race.md" 2>"$out/race.log" || status=1
+  judge "race" "$(grep -c '^|' "$out/race.md") lines" "every backend finishes" "$status"
+}
+
+part_check_run() {
+  local backend status
+  for backend in "${cuda_backends[@]}"; do
+    status=0
+    "$gpunn" run experiments/lenet_mnist.yaml --backend "check:$backend,cpu" --steps 500 --runs "$build/runs" --quiet \
+      >"$out/check_run_$backend.log" 2>&1 || status=1
+    judge "each op of 500 LeNet steps, $backend against cpu" "$(tail -n 1 "$out/check_run_$backend.log")" "within the tolerances" "$status"
+  done
+}
+
+part_bench() {
+  local line
+  "$python" bench/compare --gpunn "$gpunn" --python "$python" --backend cudnn --device cuda --modes eager,graph \
+    --threads 8 --rounds 3 --json >"$out/bench.json" 2>"$out/bench.log"
+  judge "bench/compare" "$(wc -l <"$out/bench.json") comparisons" "4" $?
+  "$python" - "$out/bench.json" >>"$table" <<'END'
+import json, sys
+for line in open(sys.argv[1]):
+    r = json.loads(line)
+    wanted = 1.5 if r["mode"] == "graph" else 1.0
+    memory = r["gpunn_peak_bytes"] / r["torch_peak_bytes"]
+    verdict = "ok" if r["ratio"] >= wanted and memory <= 0.6 else "**short**"
+    print(
+        f"| {r['what']}, cudnn against PyTorch {r['torch']} {r['mode']} | {r['gpunn_seconds'] * 1e3:.4f} against"
+        f" {r['torch_seconds'] * 1e3:.4f} ms: {r['ratio']:.2f} times; {r['gpunn_peak_bytes'] / 1e6:.1f} against"
+        f" {r['torch_peak_bytes'] / 1e6:.1f} MB: {memory:.2f} | {wanted} times, 0.6 of the memory | {verdict} |"
+    )
+END
+  for experiment in lenet_mnist mlp_mnist; do
+    for backend in "${cuda_backends[@]}"; do
+      "$gpunn" bench "experiments/$experiment.yaml" --backend "$backend" --json >"$out/step.json" 2>>"$out/bench.log"
+      line=$("$python" -c '
+import json, sys
+r = json.load(open(sys.argv[1]))
+print(r["median_seconds"] * 1e6, r.get("allocations"), r.get("synchronizations"), r.get("captured"), sep="|")' "$out/step.json")
+      IFS='|' read -r microseconds allocations waits captured <<<"$line"
+      [ "$allocations" = 0 ] && [ "$waits" = 0 ]
+      judge "$experiment step on $backend" "$microseconds us; $allocations allocations, $waits waits, captured: $captured" "0, 0, True" $?
+    done
+  done
+}
+
+part_profile() {
+  local backend status=0
+  for backend in "${cuda_backends[@]}"; do
+    "$gpunn" run experiments/lenet_mnist.yaml --backend "$backend" --epochs 1 --runs "$build/runs" \
+      --profile "$out/trace_$backend.json" >"$out/profile_$backend.log" 2>&1 || status=1
+  done
+  judge "profile" "traces" "written" "$status"
+}
+
+part_examples() {
+  local status=0
+  ctest --test-dir "$build" -R '^example|^package' --output-on-failure >"$out/examples.log" 2>&1 || status=1
+  judge "examples, built outside the project" "$(grep -E 'tests passed' "$out/examples.log")" "all" "$status"
+}
+
+part_sanitize() {
+  local backend tool pids=() names=() i
+  for backend in "${cuda_backends[@]}"; do
+    for tool in memcheck racecheck initcheck; do
+      compute-sanitizer --tool "$tool" --error-exitcode 9 "$gpunn" check "$backend" --suite ops --in-process \
+        >"$out/sanitize_${backend}_$tool.log" 2>&1 &
+      pids+=($!) names+=("${backend}_$tool")
+    done
+  done
+  for i in "${!pids[@]}"; do
+    wait "${pids[$i]}"
+    judge "compute-sanitizer ${names[$i]}" "$(grep -hE 'passed,|SUMMARY' "$out/sanitize_${names[$i]}.log" | sed -E 's/;.*//; s/=+ //' | tr '\n' ' ')" \
+      "no error" $?
+    tail -n 40 "$out/sanitize_${names[$i]}.log" >>"$out/sanitize.log"
+    rm -f "$out/sanitize_${names[$i]}.log"
+  done
+}
+
+parts=(build tests check train race check_run bench profile examples sanitize)
+case ${1:-} in -h | --help) usage && exit 0 ;; esac
+[ $# -eq 0 ] || parts=("$@")
+for part in "${parts[@]}"; do
+  declare -F "part_$part" >/dev/null || {
+    echo "gpu.sh: no part '$part'" >&2
+    usage >&2
+    exit 2
+  }
+done
+
+{
+  echo "$(date -u +%F), commit $(git rev-parse --short HEAD 2>/dev/null || echo '?'), $(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader),"
+  echo "CUDA $(nvcc --version | sed -nE 's/.*release ([0-9.]+).*/\1/p'), $(nproc) cores. \`tests/gpu.sh ${parts[*]}\`"
+  echo
+  echo "| what | found | wanted | |"
+  echo "| --- | --- | --- | --- |"
+} >"$table"
+for part in "${parts[@]}"; do
+  echo "=== $part" >&2
+  start=$SECONDS
+  "part_$part"
+  echo "=== $part: $(since "$start")" >&2
+done
+cat "$table"
+echo
+echo "$failed failed"
+[ "$failed" = 0 ]
