@@ -53,8 +53,10 @@ part_build() {
   local start=$SECONDS status=0
   { cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DGPUNN_CUDA=ON -DGPUNN_WARNINGS_AS_ERRORS=ON \
     && ninja -C "$build"; } >"$out/build.log" 2>&1 || status=1
-  [ "$status" = 0 ] || grep -E 'error|FAILED' "$out/build.log" | head -n 20
   judge "build" "$(since "$start")" "no warning" "$status"
+  [ "$status" = 0 ] && return
+  grep -E 'error:|FAILED' "$out/build.log" | head -n 20
+  exit 1
 }
 
 part_tests() {
