@@ -79,7 +79,7 @@ accuracy_of() {
 import json, sys
 result = [json.loads(line) for line in sys.stdin][-1]
 best = max(epoch["test"]["accuracy"] for epoch in result["epochs"])
-print(f"{100 * best:.2f} {result[\"train_seconds\"]:.2f}")'
+print("{:.2f} {:.2f}".format(100 * best, result["train_seconds"]))'
 }
 
 part_train() {
