@@ -14,6 +14,8 @@ CudnnDevice::CudnnDevice(const gpunn_device_options& options)
   add_matmul_kernels(*this);
   add_convolution_kernels(*this);
   add_bias_kernels(*this);
+  add_pooling_kernels(*this);
+  add_softmax_kernels(*this);
 }
 
 CudnnDevice::~CudnnDevice() {
