@@ -39,29 +39,65 @@ class Ancestors {
   std::vector<uint64_t> bits_;
 };
 
-struct Lane {
-  std::optional<std::size_t> last;
-};
+// Which ops each op has to wait for, those that others imply left out, and how long a chain hangs on each.
+struct Dependencies {
+  std::vector<std::vector<std::size_t>> direct;  // the latest first
+  std::vector<std::size_t> heir;                 // of those that wait for the op, the one with the longest chain
+  Ancestors ancestors;
 
-// The lane that makes op wait for nothing that it need not wait for: one that ends in an op it depends on, the latest
-// of those first; one that ends in an op that is over by then; an empty one; or, where there is none, the one whose
-// last op was enqueued first.
-std::size_t choose(const std::vector<Lane>& lanes, const std::vector<std::size_t>& direct, const Ancestors& ancestors,
-                   std::size_t op) {
-  for (const std::size_t dependency : direct) {
-    for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
-      if (lanes[lane].last == dependency) return lane;
+  static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+
+  explicit Dependencies(std::span<const MemoryAccess> ops)
+      : direct(ops.size()), heir(ops.size(), kNone), ancestors(ops.size()) {
+    for (std::size_t op = 0; op < ops.size(); ++op) {
+      // From the latest back, so that a dependency which a later one implies is passed over.
+      for (std::size_t earlier = op; earlier-- > 0;) {
+        if (ancestors.contains(op, earlier) || !conflict(ops[earlier], ops[op])) continue;
+        direct[op].push_back(earlier);
+        ancestors.add(op, earlier);
+      }
+    }
+    std::vector<std::size_t> chain(ops.size(), 1);
+    for (std::size_t op = ops.size(); op-- > 0;) {
+      for (const std::size_t dependency : direct[op]) {
+        // Of equally long ones the earliest, which comes last here.
+        if (chain[op] + 1 < chain[dependency]) continue;
+        chain[dependency] = chain[op] + 1;
+        heir[dependency] = op;
+      }
     }
   }
-  for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
-    if (lanes[lane].last && ancestors.contains(op, *lanes[lane].last)) return lane;
+};
+
+// What ran last on each lane.
+using Lanes = std::vector<std::optional<std::size_t>>;
+
+// An op follows its predecessor on the lane if it is the predecessor's heir, so that the longest chain changes lanes as
+// seldom as it can: that costs more than to go on. Others take a lane that no heir waits for: one whose work is over by
+// then in any case, an empty one, or the one that has been idle longest.
+std::size_t choose(const Lanes& lanes, const Dependencies& dependencies, std::size_t op) {
+  for (const std::size_t dependency : dependencies.direct[op]) {
+    if (dependencies.heir[dependency] != op) continue;
+    for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
+      if (lanes[lane] == dependency) return lane;
+    }
   }
-  std::size_t oldest = 0;
+  const auto awaits_heir = [&](std::size_t lane) {
+    const std::size_t heir = dependencies.heir[*lanes[lane]];
+    return heir != Dependencies::kNone && heir > op;
+  };
   for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
-    if (!lanes[lane].last) return lane;
-    if (*lanes[lane].last < *lanes[oldest].last) oldest = lane;
+    if (lanes[lane] && !awaits_heir(lane) && dependencies.ancestors.contains(op, *lanes[lane])) return lane;
   }
-  return oldest;
+  for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
+    if (!lanes[lane]) return lane;
+  }
+  std::size_t chosen = 0;
+  for (std::size_t lane = 1; lane < lanes.size(); ++lane) {
+    const bool better = awaits_heir(chosen) != awaits_heir(lane) ? awaits_heir(chosen) : *lanes[lane] < *lanes[chosen];
+    if (better) chosen = lane;
+  }
+  return chosen;
 }
 
 }  // namespace
@@ -69,24 +105,15 @@ std::size_t choose(const std::vector<Lane>& lanes, const std::vector<std::size_t
 std::vector<LaneStep> plan_lanes(std::span<const MemoryAccess> ops, std::size_t lane_count) {
   std::vector<LaneStep> steps(ops.size());
   if (lane_count <= 1) return steps;
-  Ancestors ancestors(ops.size());
-  std::vector<Lane> lanes(lane_count);
+  const Dependencies dependencies(ops);
+  Lanes lanes(lane_count);
   for (std::size_t op = 0; op < ops.size(); ++op) {
-    // From the latest back, so that a dependency which a later one implies is passed over.
-    std::vector<std::size_t> direct;
-    for (std::size_t earlier = op; earlier-- > 0;) {
-      if (ancestors.contains(op, earlier) || !conflict(ops[earlier], ops[op])) continue;
-      direct.push_back(earlier);
-      ancestors.add(op, earlier);
-    }
     LaneStep& step = steps[op];
-    step.lane = ops[op].movable ? choose(lanes, direct, ancestors, op) : 0;
-    // The order of the lane itself holds too.
-    if (const auto last = lanes[step.lane].last) ancestors.add(op, *last);
-    for (const std::size_t dependency : direct) {
+    step.lane = ops[op].movable ? choose(lanes, dependencies, op) : 0;
+    for (const std::size_t dependency : dependencies.direct[op]) {
       if (steps[dependency].lane != step.lane) step.after.push_back(dependency);
     }
-    lanes[step.lane].last = op;
+    lanes[step.lane] = op;
   }
   return steps;
 }
