@@ -15,7 +15,8 @@ using namespace cuda;
 constexpr unsigned kColumns = 32;          // channels of a block, where the channel is the last dimension
 constexpr unsigned kRows = 8;              // threads along the rows of such a block
 constexpr unsigned kChannelThreads = 256;  // of a block that has one channel
-constexpr int64_t kElementsOfThread = 8;
+constexpr int kBatch = 8;                  // elements that a thread has in flight
+constexpr int64_t kElementsOfThread = kBatch;
 constexpr int64_t kMostShares = 256;
 
 struct BiasGradient {
@@ -31,9 +32,11 @@ BiasGradient split(const Bias& shape, bool activation) {
   const int64_t rows_of_block =
       shape.size == 1 ? kRows * kElementsOfThread
                       : std::max<int64_t>(1, kChannelThreads * kElementsOfThread / std::max<int64_t>(shape.size, 1));
+  require(shape.size <= (1 << 20), "wants images of at most 2^20 elements");
   plan.rows_of_share = std::max(rows_of_block, (shape.rows + kMostShares - 1) / kMostShares);
   plan.shares = std::max<int64_t>(1, (shape.rows + plan.rows_of_share - 1) / plan.rows_of_share);
   require(shape.channels <= (int64_t{1} << 22), "wants at most 2^22 channels");
+  require(plan.rows_of_share * shape.size < (int64_t{1} << 31), "wants shares below 2^31 elements");
   if (plan.shares > 1) plan.workspace_bytes = static_cast<uint64_t>(plan.shares * shape.channels) * sizeof(float);
   return plan;
 }
@@ -47,13 +50,33 @@ struct Mask {
   const float* y;
   float* dx;  // may be dy; NULL: is not wanted
   bool relu;
-
-  __device__ float operator()(int64_t i) const {
-    const float gradient = !relu || y[i] > 0.0F ? dy[i] : 0.0F;
-    if (dx != nullptr) dx[i] = gradient;
-    return gradient;
-  }
 };
+
+// The sum of what goes on at index_of(first), index_of(first + step), ... below `end`. A batch is loaded whole before
+// any of it is stored: dx may be dy, so that the compiler would have each load wait for the store before it.
+template <class IndexOf>
+__device__ float masked_sum(const Mask& mask, int64_t first, int64_t end, int64_t step, const IndexOf& index_of) {
+  float sum = 0.0F;
+  for (int64_t i = first; i < end; i += kBatch * step) {
+    int64_t index[kBatch];
+    float gradient[kBatch], y[kBatch];
+#pragma unroll
+    for (int k = 0; k < kBatch; ++k) {
+      const bool there = i + k * step < end;
+      index[k] = there ? index_of(i + k * step) : 0;
+      gradient[k] = there ? mask.dy[index[k]] : 0.0F;
+      y[k] = there && mask.relu ? mask.y[index[k]] : 1.0F;
+    }
+#pragma unroll
+    for (int k = 0; k < kBatch; ++k) {
+      if (i + k * step >= end) break;
+      const float passed = y[k] > 0.0F ? gradient[k] : 0.0F;
+      sum += passed;
+      if (mask.dx != nullptr) mask.dx[index[k]] = passed;
+    }
+  }
+  return sum;
+}
 
 // Whether this block is the last of `blocks` to come here; all of its threads must. What the others wrote before is
 // visible to it. The counter is 0 again afterwards.
@@ -94,12 +117,11 @@ __global__ void sum_channel(Mask mask, Bias shape, Target to) {
   const int64_t share = blockIdx.x / shape.channels;
   const int64_t first = share * to.rows_of_share;
   const int64_t rows = min(to.rows_of_share, shape.rows - first);
-  float sum = 0.0F;
-  for (int64_t i = threadIdx.x; i < rows * shape.size; i += kChannelThreads) {
-    const int64_t row = first + i / shape.size;
-    sum += mask((row * shape.channels + channel) * shape.size + i % shape.size);
-  }
-  slots[threadIdx.x] = sum;
+  const auto size = static_cast<unsigned>(shape.size);  // of a share, everything fits 32 bits
+  slots[threadIdx.x] = masked_sum(mask, threadIdx.x, rows * shape.size, kChannelThreads, [&](int64_t i) {
+    const auto at = static_cast<unsigned>(i);
+    return ((first + at / size) * shape.channels + channel) * shape.size + at % size;
+  });
   for (unsigned half = kChannelThreads / 2; half > 0; half /= 2) {
     __syncthreads();
     if (threadIdx.x < half) slots[threadIdx.x] += slots[threadIdx.x + half];
@@ -115,18 +137,15 @@ __global__ void sum_columns(Mask mask, Bias shape, Target to) {
   const int64_t channel = blockIdx.x % blocks * kColumns + threadIdx.x;
   const int64_t share = blockIdx.x / blocks;
   const int64_t end = min((share + 1) * to.rows_of_share, shape.rows);
-  float sum = 0.0F;
-  if (channel < shape.channels) {
-    for (int64_t row = share * to.rows_of_share + threadIdx.y; row < end; row += kRows) {
-      sum += mask(row * shape.channels + channel);
-    }
+  slots[threadIdx.y][threadIdx.x] = channel < shape.channels
+                                        ? masked_sum(mask, share * to.rows_of_share + threadIdx.y, end, kRows,
+                                                     [&](int64_t row) { return row * shape.channels + channel; })
+                                        : 0.0F;
+  for (unsigned half = kRows / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (threadIdx.y < half) slots[threadIdx.y][threadIdx.x] += slots[threadIdx.y + half][threadIdx.x];
   }
-  slots[threadIdx.y][threadIdx.x] = sum;
-  __syncthreads();
-  if (threadIdx.y == 0 && channel < shape.channels) {
-    for (unsigned i = 1; i < kRows; ++i) sum += slots[i][threadIdx.x];
-    to.sums[share * shape.channels + channel] = sum;
-  }
+  if (threadIdx.y == 0 && channel < shape.channels) to.sums[share * shape.channels + channel] = slots[0][threadIdx.x];
   if (to.shares > 1 && is_last_block(to.counter, gridDim.x)) add_shares(to.sums, to.db, shape.channels, to.shares);
 }
 

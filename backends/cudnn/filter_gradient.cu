@@ -185,16 +185,17 @@ FilterGradient filter_gradient_of(const ConvolutionShape& shape) {
   const Sizes z = sizes_of(shape);
   FilterGradient plan;
   plan.shape = shape;
-  // Fewer filters a block until x, dy and the sums fit.
+  // Fewer filters a block until x, dy and the sums fit, and there are enough blocks for the GPU.
   for (plan.filters_per_block = z.filters; plan.filters_per_block >= 1; plan.filters_per_block /= 2) {
     const int64_t items = int64_t{plan.filters_per_block} * z.channels * z.taps_r;
     plan.row_splits = static_cast<int>(std::clamp<int64_t>(kMostThreads / items, 1, z.rows));
     const int64_t floats = int64_t{z.channels} * z.height * z.width +
                            int64_t{plan.filters_per_block} * z.rows * z.pitch + items * plan.row_splits * z.taps_s;
-    if (items * z.taps_s <= kMostOutputs && floats <= int64_t{kMostSharedBytes / sizeof(float)}) {
-      plan.shared_bytes = static_cast<unsigned>(floats * static_cast<int64_t>(sizeof(float)));
-      break;
-    }
+    if (items * z.taps_s > kMostOutputs || floats > int64_t{kMostSharedBytes / sizeof(float)}) continue;
+    plan.shared_bytes = static_cast<unsigned>(floats * static_cast<int64_t>(sizeof(float)));
+    const int64_t blocks =
+        int64_t{z.images} * z.groups * ((z.filters + plan.filters_per_block - 1) / plan.filters_per_block);
+    if (blocks >= kBlocksWanted || plan.filters_per_block == 1 || items < kMostThreads / 4) break;
   }
   require(plan.filters_per_block >= 1, "wants an image and its gradient in shared memory");
   const int64_t parts = (z.filters + plan.filters_per_block - 1) / plan.filters_per_block;
