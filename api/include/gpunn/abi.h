@@ -224,8 +224,8 @@ typedef struct gpunn_plugin {
 
 /* Names that extension() may be asked for.
  *
- * concurrent_streams: anything but NULL says that kernels of this plugin may run at the same time, on several streams of
- * one device (they share no scratch memory but what op_enqueue gives them), and, of a plugin that captures, that a
+ * concurrent_streams: anything but NULL says that kernels of this plugin may run at the same time, on several streams
+ * of one device (they share no scratch memory but what op_enqueue gives them), and, of a plugin that captures, that a
  * capture takes in what is put on other streams of the device between an event_wait for an event that was recorded on
  * the captured stream and an event_wait of the captured stream for one recorded there. Where a plugin says nothing, its
  * ops run one after another. */

@@ -107,8 +107,8 @@ struct Experiment {
   bool deterministic = false;
   std::string backend = "auto";
   int64_t device = 0;
-  int64_t threads = 0;  // host threads of the backend; 0: its choice
-  int64_t streams = 4;  // of the device, on which ops of a step may run at the same time
+  int64_t threads = 0;       // host threads of the backend; 0: its choice
+  int64_t streams = 4;       // of the device, on which ops of a step may run at the same time
   bool host_copies = false;  // an overlay may work in other memory than its base
   std::vector<std::filesystem::path> plugins;
   std::optional<EarlyStoppingConfig> early_stopping;
