@@ -55,6 +55,7 @@ Json to_json(const PlanReport& report) {
           {"arena_bytes", report.arena_bytes},
           {"persistent_bytes", report.persistent_bytes},
           {"data_bytes", report.data_bytes},
+          {"residency", report.residency},
           {"peak_bytes", report.peak_bytes},
           {"ops", array_of(report.ops)},
           {"tensors", array_of(report.tensors)}};

@@ -55,15 +55,17 @@ void print_totals(const PlanReport& report, bool colour) {
 
   double flops = 0;
   for (const PlannedOp& op : report.ops) flops += op.flops;
-  const auto line = [](const char* what, uint64_t bytes) {
-    fmt::print("{:<12}{:>14} bytes  {:>10}\n", what, count_text(static_cast<int64_t>(bytes)), bytes_text(bytes));
+  const auto line = [](const char* what, uint64_t bytes, const char* note = "") {
+    fmt::print("{:<12}{:>14} bytes  {:>10}{}\n", what, count_text(static_cast<int64_t>(bytes)), bytes_text(bytes),
+               note);
   };
   fmt::print("{:<12}{:>14}\n", "parameters", count_text(report.parameters));
   fmt::print("{:<12}{:>14.3f} GFLOP a step\n", "work", flops / 1e9);
   line("arena", report.arena_bytes);
   line("persistent", report.persistent_bytes);
   line("peak", report.peak_bytes);
-  line("data", report.data_bytes);
+  line("data", report.data_bytes,
+       report.residency == "stream" ? ", rings of batches; the data set stays on the host" : "");
 }
 
 void print_report(const PlanReport& report) {

@@ -199,6 +199,9 @@ std::vector<Key> make_schema() {
               "Training samples of a synthetic set; 0: the set's own number."),
       integer("data.synthetic_test", in(&E::data, &D::synthetic_test), between(0, kMostSamples),
               "Test samples of a synthetic set; 0: the set's own number."),
+      choice("data.residency", in(&E::data, &D::residency), {"auto", "device", "stream"},
+             "Where the samples are: all on the `device`, or on the host, a `stream` of batches to the device; "
+             "`auto`: see below."),
       choice("loss", in(&E::loss), {"cross_entropy", "mean_squared_error"},
              "`cross_entropy` takes the model's output before any softmax."),
       choice("optimizer.type", in(&E::optimizer, &O::kind), {"sgd", "adam", "adamw", "rmsprop"}, "The optimizer."),

@@ -123,6 +123,8 @@ class Backend {
 
   // A mark on the stream (event.hpp).
   Event make_event();
+  // What is put on the stream from now on waits for the event; the host does not.
+  void wait_for(const Event& event);
 
   // Milliseconds on the device between two marks on the stream.
   class Timer;
@@ -135,6 +137,7 @@ class Backend {
 
  private:
   friend class Buffer;
+  friend class CopyStream;
   friend class Event;
   friend class Kernel;
   friend class Lanes;

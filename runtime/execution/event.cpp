@@ -56,6 +56,12 @@ double Event::milliseconds_since(const Event& start) const {
   return elapsed;
 }
 
+void Backend::wait_for(const Event& event) {
+  const Level& level = impl_->bottom();
+  plugins::call(*level.plugin, "event_wait",
+                [&](gpunn_error* error) { return level.table().event_wait(level.stream, event.handle_, error); });
+}
+
 Event Backend::make_event() { return Event(*this); }
 
 }  // namespace gpunn::execution

@@ -23,6 +23,7 @@ class Event {
 
  private:
   friend class Backend;
+  friend class CopyStream;
   explicit Event(Backend& backend);
   Backend* backend_ = nullptr;
   gpunn_event* handle_ = nullptr;

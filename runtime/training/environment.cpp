@@ -11,6 +11,8 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "training/residency.hpp"
+
 namespace gpunn::training {
 
 using nlohmann::json;
@@ -53,6 +55,7 @@ std::string environment_record(Session& session) {
         {"source", data.source},
         {"train_samples", data.train.rows()},
         {"test_samples", data.test.rows()},
+        {"residency", name_of(session.residency())},
         {"bytes", session.data_bytes()}}},
       {"parameters", session.layout().count()},
       {"arena_bytes", session.arena_bytes()},

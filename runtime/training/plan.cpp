@@ -3,6 +3,7 @@
 #include <map>
 
 #include "graph/op_info.hpp"
+#include "training/residency.hpp"
 #include "training/session.hpp"
 
 namespace gpunn {
@@ -87,6 +88,7 @@ PlanReport plan(const Experiment& experiment) {
   report.arena_bytes = session.arena_bytes();
   report.persistent_bytes = session.persistent_bytes();
   report.data_bytes = session.data_bytes();
+  report.residency = training::name_of(session.residency());
   report.peak_bytes = report.arena_bytes + report.persistent_bytes;
   return report;
 }

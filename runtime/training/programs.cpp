@@ -17,39 +17,6 @@ using graph::ValueId;
 
 namespace {
 
-// The sampler's own sequence of random numbers; dropout's begin at 2^32, initial weights' at 2^33.
-constexpr uint64_t kSamplerStream = 1;
-
-struct Batch {
-  ValueId x, label, count;
-};
-
-struct Sampling {
-  int64_t batch = 0;
-  bool shuffle = false;
-  bool drop_last = false;
-};
-
-Batch add_batch(Graph& g, const ProgramContext& c, const SplitType& split, ValueId step, const Sampling& sampling) {
-  const int64_t channels = split.samples.shape[1];
-  const ValueId samples = g.add_value(split.name + ".samples", split.samples, Storage::data);
-  const ValueId labels = g.add_value(split.name + ".labels", {DType::i32, {split.rows()}}, Storage::data);
-  const ValueId scale = g.add_value(variable::kScale, {DType::f32, {channels}}, Storage::data);
-  const ValueId shift = g.add_value(variable::kShift, {DType::f32, {channels}}, Storage::data);
-  const auto picked = g.add(GPUNN_OP_SAMPLE_INDICES, "batch",
-                            Attributes::of(gpunn_sample_attrs{.struct_size = 0,
-                                                              .shuffle = sampling.shuffle,
-                                                              .rows = split.rows(),
-                                                              .batch = static_cast<int32_t>(sampling.batch),
-                                                              .drop_last = sampling.drop_last,
-                                                              .seed = c.experiment.seed,
-                                                              .stream = kSamplerStream}),
-                            {step});
-  return {.x = g.add1(GPUNN_OP_GATHER_NORMALIZE, "batch.samples", {}, {samples, picked[0], scale, shift}),
-          .label = g.add1(GPUNN_OP_GATHER_ROWS, "batch.labels", {}, {labels, picked[0]}),
-          .count = picked[1]};
-}
-
 bool ends_in_softmax(const Experiment& experiment) { return experiment.model.layers.back().type == "softmax"; }
 
 // The loss of each row, f32[N].
@@ -87,7 +54,7 @@ struct Inference {
 Inference add_inference(Graph& g, const ProgramContext& c, const SplitType& split, int64_t batch_size) {
   const ValueId step = add_counter(g, variable::kEvalStep);
   const ValueId parameters = g.add_value(variable::kParameters, c.layout.type(), Storage::parameters);
-  const Batch batch = add_batch(g, c, split, step, {.batch = batch_size, .shuffle = false, .drop_last = false});
+  const Batch batch = add_batch(g, split, step, evaluation_sampling(split, batch_size));
   const ValueId output = nn::build_forward(g, c.experiment.model, batch.x, add_parameter_views(g, c.layout, parameters),
                                            {.training = false, .seed = c.experiment.seed, .step = step});
   return {step, output, batch};
@@ -187,14 +154,23 @@ std::vector<std::string> optimizer_states(const OptimizerConfig& config) {
   return {};
 }
 
+Sampling training_sampling(const Experiment& experiment, const SplitType& split) {
+  const DataConfig& data = experiment.data;
+  return {.rows = split.rows(),
+          .batch = data.batch_size,
+          .shuffle = data.shuffle,
+          .drop_last = data.drop_last,
+          .seed = experiment.seed};
+}
+
+Sampling evaluation_sampling(const SplitType& split, int64_t batch) { return {.rows = split.rows(), .batch = batch}; }
+
 Graph training_program(const ProgramContext& c, const SplitType& split) {
   Graph g;
   const ValueId step = add_counter(g, variable::kStep);
   const ValueId parameters = g.add_value(variable::kParameters, c.layout.type(), Storage::parameters);
   const ValueId gradients = g.add_value(variable::kGradients, c.layout.type(), Storage::gradients);
-  const DataConfig& data = c.experiment.data;
-  const Batch batch =
-      add_batch(g, c, split, step, {.batch = data.batch_size, .shuffle = data.shuffle, .drop_last = data.drop_last});
+  const Batch batch = add_batch(g, split, step, training_sampling(c.experiment, split));
 
   // The model's parameters are views of one array; what is differentiated are the views.
   const std::vector<ValueId> views = add_parameter_views(g, c.layout, parameters);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "graph/graph.hpp"
+#include "training/batch_ops.hpp"
 #include "training/layout.hpp"
 
 namespace gpunn::training {
@@ -29,13 +30,6 @@ inline constexpr const char* kOneHot = "data.one_hot";           // f32[classes,
 
 inline constexpr int64_t kLossHistorySize = 4096;
 
-// A split of the data set as programs see it; its variables are "<name>.samples" and "<name>.labels".
-struct SplitType {
-  std::string name;
-  TensorType samples;
-  int64_t rows() const { return samples.shape[0]; }
-};
-
 struct ProgramContext {
   const Experiment& experiment;
   const ParameterLayout& layout;
@@ -45,6 +39,10 @@ struct ProgramContext {
 
 // "velocity", or "m" and "v", ...: the optimizer's states, each as long as the parameters.
 std::vector<std::string> optimizer_states(const OptimizerConfig& config);
+
+// Which rows make up the batches: of a training, and of an evaluation or prediction.
+Sampling training_sampling(const Experiment& experiment, const SplitType& split);
+Sampling evaluation_sampling(const SplitType& split, int64_t batch);
 
 // One training step: picks and normalises the batch, forward, loss, backward, optimizer, metrics, counters.
 graph::Graph training_program(const ProgramContext& context, const SplitType& split);

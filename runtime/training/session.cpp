@@ -5,6 +5,9 @@
 #include <cmath>
 #include <cstring>
 
+#include "common/text.hpp"
+#include "training/batch_stream.hpp"
+#include "training/residency.hpp"
 #include "training/schedule.hpp"
 
 namespace gpunn::training {
@@ -18,6 +21,20 @@ struct Session::Bound {
   execution::CompiledProgram program;
   std::unique_ptr<execution::Executable> executable;
   const void* arena = nullptr;
+  std::unique_ptr<BatchStream> stream;  // of its batches, where the data is streamed
+
+  // So many steps by launch(steps), each with its batch in place.
+  template <class F>
+  void run(int64_t count, F launch) {
+    if (stream == nullptr) return launch(count);
+    while (count > 0) {
+      const int64_t steps = std::min(count, stream->steps_at_once());
+      stream->before(steps);
+      launch(steps);
+      stream->after();
+      count -= steps;
+    }
+  }
 };
 
 namespace {
@@ -96,9 +113,9 @@ Session::Session(Experiment experiment, execution::Profiler* profiler)
   require_data(experiment_, dataset_);
   std::vector<nn::Parameter> parameters = nn::model_parameters(experiment_.model, sample_shape(dataset_.train));
 
-  const DataConfig& data = experiment_.data;
-  const int64_t rows = dataset_.train.rows();
-  steps_per_epoch_ = data.drop_last ? rows / data.batch_size : (rows + data.batch_size - 1) / data.batch_size;
+  train_split_ = {"train", dataset_.train.samples};
+  test_split_ = {"test", dataset_.test.samples};
+  steps_per_epoch_ = training_sampling(experiment_, train_split_).steps_per_epoch();
   total_steps_ = experiment_.epochs * steps_per_epoch_;
   if (experiment_.max_steps > 0) total_steps_ = std::min(total_steps_, experiment_.max_steps);
   if (total_steps_ > kMostSteps) {
@@ -121,11 +138,7 @@ Session::Session(Experiment experiment, execution::Profiler* profiler)
   variables_ = std::make_unique<execution::Variables>(*backend_);
   layout_ = lay_out(std::move(parameters), backend_->info().alignment);
 
-  train_split_ = {"train", dataset_.train.samples};
-  test_split_ = {"test", dataset_.test.samples};
-  upload(train_split_, dataset_.train);
-  upload(test_split_, dataset_.test);
-  for (Split* split : {&dataset_.train, &dataset_.test}) split->values = {};
+  place_data();
   upload_normalisation();
   initialise_parameters();
 }
@@ -138,12 +151,25 @@ Session::~Session() {
   }
 }
 
+void Session::place_data() {
+  residency_ = choose_residency(experiment_.data.residency, resident_bytes(dataset_), backend_->info());
+  if (residency_ == Residency::stream) {
+    const uint64_t alignment = backend_->info().alignment;
+    train_split_.ring = lay_out_ring(train_split_.samples, experiment_.data.batch_size, alignment);
+    test_split_.ring = lay_out_ring(test_split_.samples, evaluation_batch(), alignment);
+    return;
+  }
+  upload(train_split_, dataset_.train);
+  upload(test_split_, dataset_.test);
+  for (Split* split : {&dataset_.train, &dataset_.test}) split->values = {};
+}
+
 void Session::upload(const SplitType& type, const Split& split) {
   const execution::HostSpan span(profiler_, "data upload");
-  variables_->create(type.name + ".samples", split.samples, Storage::data);
-  variables_->write(type.name + ".samples", split.values);
-  variables_->create(type.name + ".labels", {DType::i32, {split.rows()}}, Storage::data);
-  variables_->write(type.name + ".labels", bytes_of(split.labels));
+  variables_->create(type.samples_variable(), split.samples, Storage::data);
+  variables_->write(type.samples_variable(), split.values);
+  variables_->create(type.rows_variable(), {DType::i32, {split.rows()}}, Storage::data);
+  variables_->write(type.rows_variable(), bytes_of(split.labels));
 }
 
 // (x * unit - mean) / stddev as one multiplication and addition; unit takes u8 to [0, 1].
@@ -223,6 +249,10 @@ Session::Bound& Session::training_bound() {
     variables_->create(variable::kLearningRates, {DType::f32, {static_cast<int64_t>(rates_.size())}}, Storage::state);
     variables_->write(variable::kLearningRates, bytes_of(rates_));
     training_ = bind(training_program(context(), train_split_));
+    if (train_split_.ring) {
+      training_->stream = std::make_unique<BatchStream>(*backend_, *variables_, dataset_.train, train_split_,
+                                                        training_sampling(experiment_, train_split_));
+    }
     arena(std::max(training_->program.plan.arena_bytes, evaluation_bound().program.plan.arena_bytes));
     ready(*training_);
   }
@@ -235,7 +265,13 @@ int64_t Session::evaluation_batch() const {
 }
 
 Session::Bound& Session::evaluation_bound() {
-  if (evaluation_ == nullptr) evaluation_ = bind(evaluation_program(context(), test_split_, evaluation_batch()));
+  if (evaluation_ == nullptr) {
+    evaluation_ = bind(evaluation_program(context(), test_split_, evaluation_batch()));
+    if (test_split_.ring) {
+      evaluation_->stream = std::make_unique<BatchStream>(*backend_, *variables_, dataset_.test, test_split_,
+                                                          evaluation_sampling(test_split_, evaluation_batch()));
+    }
+  }
   return *evaluation_;
 }
 
@@ -244,13 +280,18 @@ const execution::CompiledProgram& Session::training() { return training_bound().
 void Session::train_steps(int64_t count) {
   Bound& bound = training_bound();
   for (; count > 0 && profiler_ != nullptr && !profiler_->finished(); --count) {
-    profiler_->step(ready(bound), bound.program);
+    bound.run(1, [&](int64_t) { profiler_->step(ready(bound), bound.program); });
   }
-  if (count > 0) ready(bound).run(count);
+  if (count > 0) bound.run(count, [&](int64_t steps) { ready(bound).run(steps); });
 }
 
 void Session::train_step_observed(const std::function<void(const graph::Node&)>& after) {
-  ready(training_bound()).run_observed(after);
+  execution::Executable& executable = ready(training_bound());
+  training_->run(1, [&](int64_t) { executable.run_observed(after); });
+}
+
+void Session::go_to(int64_t step) {
+  if (training_->stream != nullptr) training_->stream->seek(step);
 }
 
 std::optional<double> Session::first_non_finite(graph::ValueId id) {
@@ -278,8 +319,9 @@ EvalReport Session::evaluate() {
   execution::Executable& executable = ready(evaluation_bound());
   write_scalar<int64_t>(*variables_, variable::kEvalStep, 0);
   variables_->write(variable::kEvalTotals, bytes_of(std::vector<double>(4, 0.0)));
-  const int64_t batches = (test_split_.rows() + batch - 1) / batch;
-  executable.run(batches);
+  const int64_t batches = evaluation_sampling(test_split_, batch).steps_per_epoch();
+  if (evaluation_->stream != nullptr) evaluation_->stream->seek(0, batches);
+  evaluation_->run(batches, [&](int64_t steps) { executable.run(steps); });
   const Totals totals = read_totals(*variables_, variable::kEvalTotals);
   return {.loss = totals.mean_loss(),
           .accuracy = totals.accuracy(),
@@ -311,6 +353,13 @@ std::string Session::notice() const {
   const std::string of_data = fallback_notice(dataset_);
   const std::string of_backend = backend_->notice();
   return of_data + (of_data.empty() || of_backend.empty() ? "" : "\n") + of_backend;
+}
+
+std::string Session::streaming_notice() const {
+  if (residency_ == Residency::device || experiment_.data.residency != Residency::automatic) return "";
+  return "data set '" + dataset_.name + "', " + human_bytes(resident_bytes(dataset_)) +
+         ", is streamed from the host: " + "the device has " + human_bytes(backend_->info().free_bytes) +
+         " free, and at most half is given to data";
 }
 
 uint64_t Session::arena_bytes() const { return arena_.bytes(); }

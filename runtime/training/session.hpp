@@ -31,8 +31,8 @@ struct Totals {
   double top5_accuracy() const { return count > 0 ? correct5 / count : 0; }
 };
 
-// An experiment opened on a backend: model and data resident on the device, parameters initialised, programs built on
-// demand. Everything that trains, evaluates, predicts or measures goes through it.
+// An experiment opened on a backend: model and data on the device, or the data streamed to it, parameters initialised,
+// programs built on demand. Everything that trains, evaluates, predicts or measures goes through it.
 class Session {
  public:
   // A profiler measures the training steps until it has enough, and what the host does. It must outlive the session.
@@ -40,7 +40,8 @@ class Session {
   ~Session();
 
   const Experiment& experiment() const { return experiment_; }
-  const Dataset& dataset() const { return dataset_; }  // its train and test values are on the device, not here
+  const Dataset& dataset() const { return dataset_; }  // the values of its splits are here only where it is streamed
+  Residency residency() const { return residency_; }   // device or stream
   execution::Backend& backend() { return *backend_; }
   execution::Profiler* profiler() const { return profiler_; }  // may be null
   const ParameterLayout& layout() const { return layout_; }
@@ -49,6 +50,8 @@ class Session {
   // "WARNING: ..." of what the user should know: a data set in place of the one asked for, copies through the host.
   // Empty: nothing.
   std::string notice() const;
+  // Why the data set is streamed, where nobody asked for that; else empty.
+  std::string streaming_notice() const;
   uint64_t arena_bytes() const;
   uint64_t persistent_bytes() const;
   uint64_t data_bytes() const;
@@ -88,7 +91,9 @@ class Session {
   Bound& evaluation_bound();
   int64_t evaluation_batch() const;
   void* arena(uint64_t bytes);
+  void place_data();
   void upload(const SplitType& type, const Split& split);
+  void go_to(int64_t step);  // the training step that comes next, after the counter was written
   void initialise_parameters();
   void upload_normalisation();
 
@@ -99,6 +104,7 @@ class Session {
   std::unique_ptr<execution::Backend> backend_;
   std::unique_ptr<execution::Variables> variables_;
   ParameterLayout layout_;
+  Residency residency_ = Residency::device;
   SplitType train_split_, test_split_;
   int64_t steps_per_epoch_ = 0, total_steps_ = 0;
   std::vector<float> rates_;

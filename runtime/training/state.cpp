@@ -122,6 +122,7 @@ void Session::restore_state(const storage::Checkpoint& checkpoint) {
   }
   variables_->write(variable::kTotals, checkpoint.state[0].values);
   variables_->write(variable::kStep, std::as_bytes(std::span(&step->second, 1)));
+  go_to(step->second);
   // Losses of a future that is about to be replayed are not this state's.
   variables_->write(variable::kLossHistory, std::vector<std::byte>(kLossHistorySize * sizeof(float)));
 }

@@ -46,7 +46,9 @@ Trainer::Trainer(Session& session, RunFolder folder, RunOptions options)
     : session_(session), folder_(std::move(folder)), options_(std::move(options)) {
   result_.backend = session_.backend().name();
   session_.training();
-  if (const std::string notice = session_.notice(); !notice.empty()) say(notice);
+  for (const std::string& notice : {session_.notice(), session_.streaming_notice()}) {
+    if (!notice.empty()) say(notice);
+  }
 }
 
 void Trainer::say(const std::string& text) {

@@ -18,6 +18,7 @@ enum class LossKind { cross_entropy, mean_squared_error };
 enum class OptimizerKind { sgd, adam, adamw, rmsprop };
 enum class ScheduleKind { constant, step, exponential, cosine, one_cycle };
 enum class Metric { loss, accuracy };
+enum class Residency { automatic, device, stream };
 
 // A layer's parameter, parsed but not yet checked against the layer's table.
 struct LayerParameter {
@@ -58,6 +59,7 @@ struct DataConfig {
   uint64_t seed = 1;            // of the synthetic sets
   int64_t synthetic_train = 0;  // sizes of the synthetic sets; 0: the set's own
   int64_t synthetic_test = 0;
+  Residency residency = Residency::automatic;  // where the samples are while training
 };
 
 struct OptimizerConfig {

@@ -37,7 +37,8 @@ struct PlanReport {
   int64_t parameters = 0;
   uint64_t arena_bytes = 0;       // activations and workspaces
   uint64_t persistent_bytes = 0;  // parameters, gradients, optimizer states, tables
-  uint64_t data_bytes = 0;        // the resident data set
+  uint64_t data_bytes = 0;        // the resident data set, or the ring of batches that it is streamed through
+  std::string residency;          // of the data set: "device" or "stream"
   uint64_t peak_bytes = 0;        // arena and persistent
 };
 

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <gpunn/abi.h>
+
+#include <cstdint>
+
+#include "execution/backend.hpp"
+#include "execution/event.hpp"
+
+namespace gpunn::execution {
+
+// A second stream of a backend's device, for copies that run beside the work on the backend's own stream. Nothing
+// orders the two but events. Must not outlive the backend, and is used by the thread that uses the backend.
+class CopyStream {
+ public:
+  explicit CopyStream(Backend& backend);
+  CopyStream(const CopyStream&) = delete;
+  CopyStream& operator=(const CopyStream&) = delete;
+  ~CopyStream();  // waits for what is on it
+
+  // Puts a copy on the stream and returns at once. `pinned`, of GPUNN_MEMORY_PINNED, has to stay as it is until the
+  // copy is done.
+  void upload(void* device, const void* pinned, uint64_t bytes);
+  // Marks what is on this stream now; in place of what the event marked before.
+  void record(Event& event);
+  // What is put on this stream from now on waits for the event.
+  void wait_for(const Event& event);
+  void synchronize();
+
+ private:
+  Backend& backend_;
+  gpunn_stream* stream_ = nullptr;
+};
+
+}  // namespace gpunn::execution

@@ -1,0 +1,54 @@
+#include "training/batch_ops.hpp"
+
+#include <gpunn/ops.h>
+
+#include "training/programs.hpp"
+
+namespace gpunn::training {
+
+using graph::Attributes;
+using graph::Graph;
+using graph::Storage;
+using graph::ValueId;
+
+namespace {
+
+constexpr auto kWordBytes = static_cast<int64_t>(sizeof(int32_t));
+
+ValueId add_normalised(Graph& g, const SplitType& split, const TensorType& type, ValueId index) {
+  const TensorType channels{DType::f32, {type.shape[1]}};
+  const ValueId samples = g.add_value(split.samples_variable(), type, Storage::data);
+  const ValueId scale = g.add_value(variable::kScale, channels, Storage::data);
+  const ValueId shift = g.add_value(variable::kShift, channels, Storage::data);
+  return g.add1(GPUNN_OP_GATHER_NORMALIZE, "batch.samples", {}, {samples, index, scale, shift});
+}
+
+Batch add_resident_batch(Graph& g, const SplitType& split, ValueId step, const Sampling& sampling) {
+  const ValueId labels = g.add_value(split.rows_variable(), {DType::i32, {split.rows()}}, Storage::data);
+  const auto picked = g.add(GPUNN_OP_SAMPLE_INDICES, "batch", Attributes::of(sampling.attributes()), {step});
+  return {.x = add_normalised(g, split, split.samples, picked[0]),
+          .label = g.add1(GPUNN_OP_GATHER_ROWS, "batch.labels", {}, {labels, picked[0]}),
+          .count = picked[1]};
+}
+
+// Which slot it is, the step says; which rows, the slot.
+Batch add_streamed_batch(Graph& g, const SplitType& split, ValueId step) {
+  const BatchRing& ring = *split.ring;
+  const Sampling slots{.rows = ring.slots(), .batch = 1};
+  const ValueId slot = g.add(GPUNN_OP_SAMPLE_INDICES, "batch", Attributes::of(slots.attributes()), {step})[0];
+  const ValueId all = g.add_value(split.rows_variable(), ring.rows, Storage::data);
+  const ValueId rows = g.add1(GPUNN_OP_GATHER_ROWS, "batch.rows", {}, {all, slot});
+  const TensorType words{DType::i32, {ring.batch}};
+  const ValueId index = g.add_view("batch.index", rows, words, ring.index_at * kWordBytes);
+  return {.x = add_normalised(g, split, ring.samples, index),
+          .label = g.add_view("batch.labels", rows, words),
+          .count = g.add_view("batch.count", rows, {DType::i32, {}}, ring.count_at * kWordBytes)};
+}
+
+}  // namespace
+
+Batch add_batch(Graph& g, const SplitType& split, ValueId step, const Sampling& sampling) {
+  return split.ring ? add_streamed_batch(g, split, step) : add_resident_batch(g, split, step, sampling);
+}
+
+}  // namespace gpunn::training

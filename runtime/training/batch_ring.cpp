@@ -1,0 +1,31 @@
+#include "training/batch_ring.hpp"
+
+#include <algorithm>
+
+namespace gpunn::training {
+
+namespace {
+
+constexpr int64_t kMostBatches = 32;  // of a group; as many steps as one launch may have
+constexpr int64_t kGroupBytes = int64_t{32} << 20;
+
+}  // namespace
+
+BatchRing lay_out_ring(const TensorType& split, int64_t batch, uint64_t alignment) {
+  BatchRing ring;
+  ring.batch = batch;
+  ring.samples = split;
+  ring.samples.shape[0] = batch;
+  const auto batch_bytes = std::max<int64_t>(static_cast<int64_t>(ring.samples.bytes()), 1);
+  ring.group = std::clamp<int64_t>(kGroupBytes / batch_bytes, 1, kMostBatches);
+  ring.samples.shape[0] = ring.slots() * batch;
+
+  const int64_t step = std::max<int64_t>(static_cast<int64_t>(alignment / sizeof(int32_t)), 1);
+  const auto aligned = [&](int64_t words) { return (words + step - 1) / step * step; };
+  ring.index_at = aligned(batch);
+  ring.count_at = ring.index_at + aligned(batch);
+  ring.rows = {DType::i32, {ring.slots(), ring.count_at + aligned(1)}};
+  return ring;
+}
+
+}  // namespace gpunn::training

@@ -1,0 +1,137 @@
+#include "training/batch_stream.hpp"
+
+#include <gpunn/error.hpp>
+
+#include <algorithm>
+#include <cstring>
+
+namespace gpunn::training {
+
+namespace {
+
+std::size_t place(int64_t number) { return static_cast<std::size_t>(number); }
+
+std::vector<execution::Event> make_events(execution::Backend& backend, std::size_t count) {
+  std::vector<execution::Event> events;
+  for (std::size_t i = 0; i < count; ++i) events.push_back(backend.make_event());
+  return events;
+}
+
+execution::Buffer pinned(execution::Backend& backend, uint64_t bytes) {
+  execution::Buffer buffer = backend.allocate(bytes, GPUNN_MEMORY_PINNED);
+  std::memset(buffer.data(), 0, bytes);
+  return buffer;
+}
+
+}  // namespace
+
+BatchStream::BatchStream(execution::Backend& backend, execution::Variables& variables, const Split& split,
+                         const SplitType& type, const Sampling& sampling)
+    : backend_(backend),
+      split_(split),
+      sampling_(sampling),
+      ring_(type.ring.value()),
+      row_bytes_(ring_.samples.bytes() / place(ring_.slots() * ring_.batch)),
+      device_samples_(variables.create(type.samples_variable(), ring_.samples, graph::Storage::data)),
+      device_rows_(variables.create(type.rows_variable(), ring_.rows, graph::Storage::data)),
+      pinned_samples_(pinned(backend, ring_.samples.bytes())),
+      pinned_rows_(pinned(backend, ring_.rows.bytes())),
+      copied_(make_events(backend, kGroups)),
+      computed_(make_events(backend, kGroups)),
+      copies_(backend),
+      loader_(kGroups, [this](int64_t group, std::size_t buffer) { fill(group, buffer); }) {
+  backend_.synchronize();  // the ring was zeroed on a stream that the copies don't wait for
+}
+
+BatchStream::~BatchStream() {
+  try {
+    drain();
+  } catch (const std::exception&) {  // a lost device uses nothing
+  }
+}
+
+// On the loader's thread.
+void BatchStream::fill(int64_t group, std::size_t buffer) const {
+  for (int64_t i = 0; i < ring_.group; ++i) {
+    const int64_t slot = static_cast<int64_t>(buffer) * ring_.group + i;
+    auto* const words = static_cast<int32_t*>(pinned_rows_.data()) + slot * ring_.words();
+    const std::span<int32_t> index(words + ring_.index_at, place(ring_.batch));
+    const int32_t count = sampling_.rows_of_step(group * ring_.group + i, index);
+    words[ring_.count_at] = count;
+    std::fill(words + count, words + ring_.batch, 0);
+    auto* to = static_cast<std::byte*>(pinned_samples_.data()) + place(slot * ring_.batch) * row_bytes_;
+    for (int32_t k = 0; k < count; ++k, to += row_bytes_) {
+      int32_t& row = index[static_cast<std::size_t>(k)];
+      std::memcpy(to, split_.values.data() + place(row) * row_bytes_, row_bytes_);
+      words[k] = split_.labels[place(row)];
+      row = static_cast<int32_t>(slot * ring_.batch) + k;
+    }
+  }
+}
+
+void BatchStream::drain() {
+  if (!running_) return;
+  running_ = false;
+  backend_.synchronize();
+  copies_.synchronize();
+}
+
+void BatchStream::seek(int64_t first, int64_t end) {
+  drain();
+  next_ = first;
+  end_ = end;
+}
+
+void BatchStream::start() {
+  first_ = uploaded_ = awaited_ = released_ = consumed_ = next_ / ring_.group;
+  loader_.start(first_, (end_ + ring_.group - 1) / ring_.group);
+  running_ = true;
+}
+
+void BatchStream::upload_next() {
+  const std::size_t which = place(uploaded_) % kGroups;
+  const auto copy = [&](void* to, const execution::Buffer& from) {
+    const uint64_t bytes = from.bytes() / kGroups;
+    const uint64_t offset = which * bytes;
+    copies_.upload(static_cast<std::byte*>(to) + offset, static_cast<const std::byte*>(from.data()) + offset, bytes);
+  };
+  if (uploaded_ - BatchRing::kGroups >= first_) copies_.wait_for(computed_[which]);
+  copy(device_samples_, pinned_samples_);
+  copy(device_rows_, pinned_rows_);
+  copies_.record(copied_[which]);
+  ++uploaded_;
+}
+
+void BatchStream::upload_filled() {
+  while (may_upload() && loader_.filled(uploaded_)) upload_next();
+}
+
+void BatchStream::before(int64_t steps) {
+  if (steps < 1 || steps > ring_.group) {
+    throw Error("a launch of " + std::to_string(steps) + " streamed steps; expected 1 to " +
+                std::to_string(ring_.group));
+  }
+  if (!running_) start();
+  launching_ = next_ + steps;
+  upload_filled();
+  for (const int64_t last = (launching_ - 1) / ring_.group; awaited_ <= last; ++awaited_) {
+    if (uploaded_ <= awaited_) {
+      loader_.wait_for(awaited_);
+      upload_next();
+    }
+    backend_.wait_for(copied_[place(awaited_) % kGroups]);
+  }
+}
+
+void BatchStream::after() {
+  next_ = launching_;
+  for (; consumed_ < next_ / ring_.group; ++consumed_) computed_[place(consumed_) % kGroups].record();
+  // Only now, when the device has work to go on with, is the host held.
+  for (; released_ < awaited_; ++released_) {
+    copied_[place(released_) % kGroups].synchronize();
+    loader_.release();
+  }
+  upload_filled();
+}
+
+}  // namespace gpunn::training

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <gpunn/data.hpp>
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "execution/backend.hpp"
+#include "execution/copy_stream.hpp"
+#include "execution/event.hpp"
+#include "execution/variables.hpp"
+#include "training/batch_loader.hpp"
+#include "training/batch_ops.hpp"
+
+namespace gpunn::training {
+
+// Keeps the ring of a streamed split filled ahead of the program that reads it. Three things go on at the same time, a
+// group of batches each:
+//
+//   loader thread   gathers rows of the split into a pinned buffer
+//   copy stream     copies the other pinned buffer to the ring's group that is free
+//   compute stream  trains on the ring's other group
+//
+// The order is kept by events: a group is computed on when it has been copied, copied over when it has been computed
+// on, and its pinned buffer is filled anew when it has been copied. All calls into the backend are made by the caller's
+// thread.
+class BatchStream {
+ public:
+  static constexpr int64_t kNoEnd = std::numeric_limits<int64_t>::max() / 2;
+
+  // `split` has to stay where it is. Creates the ring's variables.
+  BatchStream(execution::Backend& backend, execution::Variables& variables, const Split& split, const SplitType& type,
+              const Sampling& sampling);
+  BatchStream(const BatchStream&) = delete;
+  BatchStream& operator=(const BatchStream&) = delete;
+  ~BatchStream();  // waits for both streams
+
+  // The next step is `first`; none is asked for from `end` on. Waits for both streams.
+  void seek(int64_t first, int64_t end = kNoEnd);
+
+  // Around a launch of so many steps: before(n), n steps onto the backend's stream, after(). A launch of more steps
+  // than a group has is refused. The host is held where it is more than a group ahead of the device. Both throw what
+  // went wrong in the loader.
+  void before(int64_t steps = 1);
+  void after();
+  int64_t steps_at_once() const { return ring_.group - next_ % ring_.group; }  // to the end of the group
+
+ private:
+  static constexpr auto kGroups = static_cast<std::size_t>(BatchRing::kGroups);
+
+  void fill(int64_t group, std::size_t buffer) const;
+  void start();
+  void drain();
+  void upload_next();
+  void upload_filled();
+  bool may_upload() const { return uploaded_ < consumed_ + BatchRing::kGroups; }
+
+  execution::Backend& backend_;
+  const Split& split_;
+  const Sampling sampling_;
+  const BatchRing ring_;
+  const std::size_t row_bytes_;
+  void* const device_samples_;
+  void* const device_rows_;
+  execution::Buffer pinned_samples_, pinned_rows_;   // laid out as the ring
+  std::vector<execution::Event> copied_, computed_;  // by group modulo kGroups
+  execution::CopyStream copies_;
+
+  bool running_ = false;
+  int64_t next_ = 0, end_ = kNoEnd;  // steps
+  int64_t launching_ = 0;            // steps before this one are launched when after() is called
+  // Groups, by number: those below each have been ...
+  int64_t first_ = 0;     // (the first since seek)
+  int64_t uploaded_ = 0;  // put on the copy stream
+  int64_t awaited_ = 0;   // waited for by the backend's stream
+  int64_t released_ = 0;  // handed back to the loader
+  int64_t consumed_ = 0;  // computed on, as far as the host is concerned: their event is recorded
+  BatchLoader loader_;    // last: its thread uses the others
+};
+
+}  // namespace gpunn::training

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <gpunn/abi.h>
+#include <gpunn/data.hpp>
+#include <gpunn/experiment.hpp>
+
+#include <cstdint>
+#include <string>
+
+namespace gpunn::training {
+
+// What a data set takes on the device where it is resident: both splits' samples and labels.
+uint64_t resident_bytes(const Dataset& dataset);
+
+// Residency::device or Residency::stream: what was asked for, or for `automatic` the device where the data set takes at
+// most half of its free memory, or where it does not tell how much that is.
+Residency choose_residency(Residency wanted, uint64_t resident_bytes, const gpunn_device_info& device);
+
+// "device" or "stream".
+std::string name_of(Residency residency);
+
+}  // namespace gpunn::training

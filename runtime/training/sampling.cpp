@@ -1,0 +1,41 @@
+#include "training/sampling.hpp"
+
+#include <gpunn/random.h>
+
+#include <algorithm>
+
+namespace gpunn::training {
+
+namespace {
+
+// The sampler's own sequence of random numbers; dropout's begin at 2^32, initial weights' at 2^33.
+constexpr uint64_t kSamplerStream = 1;
+
+}  // namespace
+
+int64_t Sampling::steps_per_epoch() const { return drop_last ? rows / batch : (rows + batch - 1) / batch; }
+
+gpunn_sample_attrs Sampling::attributes() const {
+  return {.struct_size = sizeof(gpunn_sample_attrs),
+          .shuffle = shuffle,
+          .rows = rows,
+          .batch = static_cast<int32_t>(batch),
+          .drop_last = drop_last,
+          .seed = seed,
+          .stream = kSamplerStream};
+}
+
+int32_t Sampling::rows_of_step(int64_t step, std::span<int32_t> index) const {
+  const int64_t epoch = step / steps_per_epoch();
+  const int64_t first = step % steps_per_epoch() * batch;
+  const int64_t count = std::min(batch, rows - first);
+  for (int64_t i = 0; i < count; ++i) {
+    const auto position = static_cast<uint32_t>(first + i);
+    index[static_cast<std::size_t>(i)] = static_cast<int32_t>(
+        shuffle ? gpunn_random_permute(seed, kSamplerStream, epoch, static_cast<uint32_t>(rows), position) : position);
+  }
+  std::fill(index.begin() + count, index.end(), -1);
+  return static_cast<int32_t>(count);
+}
+
+}  // namespace gpunn::training

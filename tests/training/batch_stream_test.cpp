@@ -1,0 +1,214 @@
+// Streaming on a backend whose streams run at the same time, each as slow as a test wants it: where a wait is missing,
+// a step trains on the wrong rows.
+#include "training/batch_stream.hpp"
+
+#include "catch.hpp"
+#include "plugins/plugin.hpp"
+#include "training/fixtures.hpp"
+#include "training/samples/asynchronous.hpp"
+#include "training/session.hpp"
+
+using namespace gpunn;
+using namespace gpunn::testing;
+
+namespace {
+
+AsynchronousControl& control() {
+  static const plugins::PluginRegistry registry({GPUNN_SAMPLE_DIR});
+  const void* const found = registry.chain("asynchronous").front()->table().extension("test.asynchronous");
+  return *static_cast<AsynchronousControl*>(const_cast<void*>(found));
+}
+
+// The sample's control in good order, before and after.
+class Controlled {
+ public:
+  Controlled() { control().reset(); }
+  Controlled(const Controlled&) = delete;
+  Controlled& operator=(const Controlled&) = delete;
+  ~Controlled() { control().reset(); }
+  AsynchronousControl* operator->() const { return &control(); }
+};
+
+// 82 steps an epoch, the last of 2 rows: a group of 32 batches holds the end of one epoch and the begin of the next.
+Experiment experiment_on(const char* backend, const char* residency) {
+  Experiment experiment = small_mlp("runs", {{"data.batch_size", "8"},
+                                             {"data.synthetic_train", "650"},
+                                             {"data.drop_last", "false"},
+                                             {"training.threads", "1"},
+                                             {"data.residency", residency},
+                                             {"backend", backend}});
+  experiment.plugins = {GPUNN_SAMPLE_DIR};
+  return experiment;
+}
+
+// The loss of each of the first steps, and of an evaluation in between and at the end.
+std::vector<float> losses_of(training::Session& session, int64_t steps = 170) {
+  std::vector<float> losses;
+  session.train_steps(3);
+  session.train_steps(steps / 3);
+  losses.push_back(static_cast<float>(session.evaluate().loss));
+  session.train_steps(steps - steps / 3 - 3);
+  const std::vector<float> steps_losses = session.losses(0, steps);
+  losses.insert(losses.end(), steps_losses.begin(), steps_losses.end());
+  losses.push_back(static_cast<float>(session.evaluate().loss));
+  return losses;
+}
+
+std::vector<float> losses_on(const char* backend, const char* residency) {
+  training::Session session(experiment_on(backend, residency));
+  return losses_of(session);
+}
+
+}  // namespace
+
+TEST_CASE("slow copies and slow computing change no bit of a streamed training") {
+  const Controlled sample;
+  const std::vector<float> expected = losses_on("cpu", "device");
+  CHECK(losses_on("asynchronous", "device") == expected);
+  struct Speed {
+    int copy, gather, fill;
+  };
+  const Speed speed =
+      GENERATE(Speed{0, 0, 0}, Speed{5000, 0, 0}, Speed{0, 500, 0}, Speed{2000, 200, 0}, Speed{0, 0, 5000});
+  sample->copy_delay = speed.copy;
+  sample->gather_delay = speed.gather;
+  sample->fill_delay = speed.fill;
+  sample->capturable = GENERATE(true, false);
+  CAPTURE(speed.copy, speed.gather, speed.fill);
+  CHECK(losses_on("asynchronous", "stream") == expected);
+  CHECK(sample->overlapping_calls == 0);
+  CHECK((sample->launches > 0) == sample->capturable);
+}
+
+// That the test above can fail: without a wait, it does.
+TEST_CASE("a wait that is left out shows") {
+  const Controlled sample;
+  const std::vector<float> expected = losses_on("cpu", "device");
+  SECTION("the computing does not wait for the copies") {
+    sample->copy_delay = 5000;
+    sample->forget_others = true;
+  }
+  SECTION("the copies do not wait for the computing") {
+    sample->gather_delay = 500;
+    sample->forget_first = true;
+  }
+  SECTION("the loader does not wait for the copies") {
+    sample->copy_delay = 5000;
+    sample->forget_host = true;
+  }
+  CHECK(losses_on("asynchronous", "stream") != expected);
+}
+
+TEST_CASE("a data set that would take more than half of what is free is streamed, and that is said") {
+  const Controlled sample;
+  const int64_t data = (650 + 200) * (28 * 28 + 4);
+  sample->free_bytes = 2 * data;
+  CHECK(training::Session(experiment_on("asynchronous", "auto")).residency() == Residency::device);
+  sample->free_bytes = 2 * data - 2;
+  training::Session streamed(experiment_on("asynchronous", "auto"));
+  CHECK(streamed.residency() == Residency::stream);
+  CHECK_THAT(streamed.streaming_notice(), Contains("'digits'") && Contains("is streamed from the host"));
+  CHECK(losses_of(streamed) == losses_on("cpu", "device"));
+  CHECK(training::Session(experiment_on("asynchronous", "stream")).streaming_notice().empty());
+}
+
+TEST_CASE("a streamed session may be left at any moment") {
+  const Controlled sample;
+  sample->copy_delay = 1000;
+  sample->gather_delay = 100;
+  for (const int steps : {0, 1, 31, 32, 33, 65}) {
+    training::Session session(experiment_on("asynchronous", "stream"));
+    session.train_steps(steps);
+  }
+  CHECK(sample->overlapping_calls == 0);
+}
+
+namespace {
+
+// A stream on its own, whose rows are looked at in the ring.
+struct Ring {
+  plugins::PluginRegistry registry{{GPUNN_SAMPLE_DIR}};
+  execution::Backend backend{registry, "asynchronous"};
+  execution::Variables variables{backend};
+  Split split;
+  training::SplitType type;
+  training::Sampling sampling;
+
+  explicit Ring(int64_t rows, const training::Sampling& how) : sampling(how) {
+    split.samples = {DType::u8, {rows, 3}};
+    for (int64_t i = 0; i < 3 * rows; ++i) split.values.push_back(static_cast<std::byte>(i));
+    for (int64_t i = 0; i < rows; ++i) split.labels.push_back(static_cast<int32_t>(i));
+    type = {"train", split.samples, training::lay_out_ring(split.samples, sampling.batch, backend.info().alignment)};
+  }
+
+  // The labels of a step's batch, -1 where none is.
+  std::vector<int32_t> labels(int64_t step) {
+    const training::BatchRing& ring = *type.ring;
+    std::vector<int32_t> words(static_cast<std::size_t>(ring.rows.elements()));
+    backend.download(words.data(), variables.data("train.ring.rows"), ring.rows.bytes());
+    std::vector<uint8_t> samples(ring.samples.bytes());
+    backend.download(samples.data(), variables.data("train.ring.samples"), samples.size());
+    const int32_t* const slot = words.data() + step % ring.slots() * ring.words();
+    std::vector<int32_t> result;
+    for (int64_t i = 0; i < ring.batch; ++i) {
+      const int32_t index = slot[ring.index_at + i];
+      CHECK((index >= 0) == (i < slot[ring.count_at]));
+      result.push_back(index < 0 ? -1 : slot[i]);
+      // The sample that the index leads to is that of the label.
+      if (index >= 0) CHECK(samples.at(static_cast<std::size_t>(3 * index)) == static_cast<uint8_t>(3 * slot[i]));
+    }
+    return result;
+  }
+
+  std::vector<int32_t> expected(int64_t step) const {
+    std::vector<int32_t> rows(static_cast<std::size_t>(sampling.batch));
+    sampling.rows_of_step(step, rows);
+    return rows;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("launches of several steps find their batches in the ring, wherever a launch begins") {
+  const Controlled sample;
+  sample->copy_delay = 300;
+  sample->fill_delay = 5000;  // of the zeros that the ring begins with
+  Ring ring(45, {.rows = 45, .batch = 10, .shuffle = true, .drop_last = false, .seed = 3});
+  training::BatchStream stream(ring.backend, ring.variables, ring.split, ring.type, ring.sampling);
+  const int64_t most = ring.type.ring->group;
+  CHECK(most == 32);
+  for (const int64_t first : {0, 5, 1000003}) {
+    stream.seek(first);
+    CHECK(stream.steps_at_once() == most - first % most);
+    int64_t step = first;
+    for (const int64_t launch : {most, int64_t{1}, int64_t{3}, most, most, int64_t{2}}) {
+      stream.before(launch);
+      for (int64_t i = 0; i < launch; ++i, ++step) CHECK(ring.labels(step) == ring.expected(step));
+      stream.after();
+    }
+  }
+  CHECK_THROWS_WITH(stream.before(most + 1), Contains("expected 1 to 32"));
+  CHECK_THROWS_WITH(stream.before(0), Contains("expected 1 to 32"));
+}
+
+TEST_CASE("a stream ends where it was told to") {
+  const Controlled sample;
+  Ring ring(45, {.rows = 45, .batch = 10});
+  training::BatchStream stream(ring.backend, ring.variables, ring.split, ring.type, ring.sampling);
+  stream.seek(0, 5);
+  for (int64_t step = 0; step < 5; ++step) {
+    stream.before();
+    CHECK(ring.labels(step) == ring.expected(step));
+    stream.after();
+  }
+  CHECK(ring.expected(4) == std::vector<int32_t>{40, 41, 42, 43, 44, -1, -1, -1, -1, -1});
+}
+
+TEST_CASE("large batches go in groups of one") {
+  const training::BatchRing ring = training::lay_out_ring({DType::u8, {1000, 3, 512, 512}}, 64, 256);
+  CHECK(ring.group == 1);
+  CHECK(ring.samples == TensorType{DType::u8, {128, 3, 512, 512}});
+  CHECK(ring.index_at * 4 % 256 == 0);
+  CHECK(ring.count_at * 4 % 256 == 0);
+  CHECK(ring.words() * 4 % 256 == 0);
+}
