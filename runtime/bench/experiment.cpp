@@ -1,6 +1,7 @@
 #include <gpunn/bench.hpp>
 
 #include "bench/statistics.hpp"
+#include "config/checked_backends.hpp"
 #include "graph/op_info.hpp"
 #include "training/session.hpp"
 
@@ -11,6 +12,7 @@ BenchReport bench_experiment(const Experiment& experiment, const BenchOptions& o
   if (options.backend != "auto") measured.backend = options.backend;
   measured.plugins.insert(measured.plugins.end(), options.plugins.begin(), options.plugins.end());
   if (options.threads > 0) measured.threads = options.threads;
+  config::require_one_backend(measured.backend, "a benchmark");
   training::Session session(measured);
   session.training();
 

@@ -155,6 +155,16 @@ Json to_json(const EpochReport& report) {
           {"best", report.best}};
 }
 
+Json to_json(const BackendComparison& comparison) {
+  return {{"trained", comparison.trained},
+          {"checked", comparison.checked},
+          {"steps", comparison.steps},
+          {"op_error", comparison.op_error},
+          {"op", comparison.op},
+          {"parameter_difference", comparison.parameter_difference},
+          {"parameter", comparison.parameter}};
+}
+
 Json to_json(const RunResult& result) {
   Json json = {{"run", result.run.string()},
                {"backend", result.backend},
@@ -170,6 +180,7 @@ Json to_json(const RunResult& result) {
                {"persistent_bytes", result.persistent_bytes},
                {"data_bytes", result.data_bytes}};
   if (result.profile) json["profile"] = to_json(*result.profile);
+  if (result.comparison) json["comparison"] = to_json(*result.comparison);
   return json;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/text.hpp"
+#include "config/checked_backends.hpp"
 #include "config/schema.hpp"
 
 namespace gpunn::config {
@@ -20,6 +21,7 @@ class Checker {
     check_schedule();
     check_data();
     check_name();
+    check_backend();
     if (e_.loss == LossKind::cross_entropy && !e_.model.layers.empty() && e_.model.layers.back().type == "softmax") {
       diagnostics_.add(e_.model.layers.back().where,
                        "the loss cross_entropy has a softmax of its own: leave out the model's last layer");
@@ -105,6 +107,15 @@ class Checker {
     if (e_.name.empty() || e_.name.front() == '.' || e_.name.size() > kLongest ||
         !std::all_of(e_.name.begin(), e_.name.end(), allowed)) {
       diagnostics_.add(place("name"), "name: expected letters, digits, '_', '-' and '.', found " + in_quotes(e_.name));
+    }
+  }
+
+  void check_backend() {
+    if (!sound("backend")) return;
+    try {
+      checked_backends(e_.backend);
+    } catch (const Error& error) {
+      diagnostics_.add(place("backend"), error.what());
     }
   }
 

@@ -26,13 +26,6 @@ double error_of(double reference, double found, double bound) {
   return bound > 0 ? difference / bound : kInfinity;
 }
 
-std::string number(double value) {
-  if (std::isnan(value)) return "NaN";  // whatever its sign
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.9g", value);
-  return text;
-}
-
 }  // namespace
 
 std::string index_text(const Shape& shape, std::size_t element) {
@@ -43,6 +36,13 @@ std::string index_text(const Shape& shape, std::size_t element) {
     rest /= shape[i];
   }
   return to_string(index);
+}
+
+std::string number_text(double value) {
+  if (std::isnan(value)) return "NaN";
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.9g", value);
+  return text;
 }
 
 Comparison compare(const OracleTensor& reference, const OracleTensor& found, const Tolerance& tolerance,
@@ -65,8 +65,8 @@ Comparison compare(const OracleTensor& reference, const OracleTensor& found, con
   }
   if (result.wrong == 0) return result;
   result.detail = what + index_text(reference.type.shape, result.worst) + ": expected " +
-                  number(reference.values[result.worst]) + ", found " + number(found.values[result.worst]) +
-                  ", tolerance " + number(tolerance.bound[result.worst]) + " (" + std::string(tolerance.reason) +
+                  number_text(reference.values[result.worst]) + ", found " + number_text(found.values[result.worst]) +
+                  ", tolerance " + number_text(tolerance.bound[result.worst]) + " (" + std::string(tolerance.reason) +
                   "); " + std::to_string(result.wrong) + " of " + std::to_string(count) + " elements are off";
   return result;
 }

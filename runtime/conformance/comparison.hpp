@@ -22,4 +22,6 @@ Comparison compare(const OracleTensor& reference, const OracleTensor& found, con
 // "[3, 17]" of element 81 of a tensor [5, 26].
 std::string index_text(const Shape& shape, std::size_t element);
 
+std::string number_text(double value);  // nine digits; "NaN" whatever its sign
+
 }  // namespace gpunn::conformance

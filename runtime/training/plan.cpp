@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "config/checked_backends.hpp"
 #include "graph/op_info.hpp"
 #include "training/residency.hpp"
 #include "training/session.hpp"
@@ -73,6 +74,7 @@ void append_persistent(const execution::CompiledProgram& program, std::vector<Pl
 }  // namespace
 
 PlanReport plan(const Experiment& experiment) {
+  config::require_one_backend(experiment.backend, "a plan");
   training::Session session(experiment);
   const execution::CompiledProgram& program = session.training();
   PlanReport report;

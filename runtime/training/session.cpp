@@ -1,12 +1,15 @@
 #include "training/session.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstring>
 
 #include "common/text.hpp"
+#include "config/checked_backends.hpp"
 #include "training/batch_stream.hpp"
+#include "training/check/step_checker.hpp"
 #include "training/residency.hpp"
 #include "training/schedule.hpp"
 
@@ -126,14 +129,9 @@ Session::Session(Experiment experiment, execution::Profiler* profiler)
   }
   rates_ = learning_rates(experiment_, steps_per_epoch_, total_steps_);
 
-  backend_ =
-      std::make_unique<execution::Backend>(registry_, experiment_.backend,
-                                           execution::BackendOptions{.device = static_cast<int>(experiment_.device),
-                                                                     .threads = static_cast<int>(experiment_.threads),
-                                                                     .precision = experiment_.precision,
-                                                                     .deterministic = experiment_.deterministic,
-                                                                     .host_copies = experiment_.host_copies,
-                                                                     .streams = static_cast<int>(experiment_.streams)});
+  if (profiler_ != nullptr) config::require_one_backend(experiment_.backend, "a profile");
+  backend_ = open_backend(config::trained_backend(experiment_.backend));
+  if (const auto two = config::checked_backends(experiment_.backend)) second_ = open_backend(two->checked);
   if (profiler_ != nullptr) profiler_->attach(*backend_);
   variables_ = std::make_unique<execution::Variables>(*backend_);
   layout_ = lay_out(std::move(parameters), backend_->info().alignment);
@@ -141,6 +139,23 @@ Session::Session(Experiment experiment, execution::Profiler* profiler)
   place_data();
   upload_normalisation();
   initialise_parameters();
+}
+
+std::unique_ptr<execution::Backend> Session::open_backend(const std::string& name) const {
+  return std::make_unique<execution::Backend>(
+      registry_, name,
+      execution::BackendOptions{.device = static_cast<int>(experiment_.device),
+                                .threads = static_cast<int>(experiment_.threads),
+                                .precision = experiment_.precision,
+                                .deterministic = experiment_.deterministic,
+                                .host_copies = experiment_.host_copies,
+                                .streams = static_cast<int>(experiment_.streams)});
+}
+
+std::string Session::backend_name() const {
+  const std::string name = backend_->name();
+  if (second_ != nullptr) return config::CheckedBackends{name, second_->name()}.text();
+  return checker_ == nullptr ? name : config::CheckedBackends{name, checker_->comparison().checked}.text();
 }
 
 Session::~Session() {
@@ -233,6 +248,15 @@ std::unique_ptr<Session::Bound> Session::bind(graph::Graph program) {
   return bound;
 }
 
+// Fused no further than both backends can have it, where there are two.
+std::unique_ptr<Session::Bound> Session::bind_training(graph::Graph program) {
+  if (second_ == nullptr) return bind(std::move(program));
+  const std::array<const execution::Backend*, 2> both = {backend_.get(), second_.get()};
+  auto bound = std::make_unique<Bound>();
+  bound->program = execution::place_and_plan(execution::lower(std::move(program), both), *backend_);
+  return bound;
+}
+
 execution::Executable& Session::ready(Bound& bound) {
   void* memory = arena(bound.program.plan.arena_bytes);
   if (bound.executable == nullptr || bound.arena != memory) {
@@ -248,13 +272,17 @@ Session::Bound& Session::training_bound() {
   if (training_ == nullptr) {
     variables_->create(variable::kLearningRates, {DType::f32, {static_cast<int64_t>(rates_.size())}}, Storage::state);
     variables_->write(variable::kLearningRates, bytes_of(rates_));
-    training_ = bind(training_program(context(), train_split_));
+    training_ = bind_training(training_program(context(), train_split_));
     if (train_split_.ring) {
       training_->stream = std::make_unique<BatchStream>(*backend_, *variables_, dataset_.train, train_split_,
                                                         training_sampling(experiment_, train_split_));
     }
     arena(std::max(training_->program.plan.arena_bytes, evaluation_bound().program.plan.arena_bytes));
     ready(*training_);
+    if (second_ != nullptr) {
+      checker_ = std::make_unique<StepChecker>(Trained{*backend_, *variables_, training_->program, layout_},
+                                               std::move(second_));
+    }
   }
   return *training_;
 }
@@ -279,10 +307,17 @@ const execution::CompiledProgram& Session::training() { return training_bound().
 
 void Session::train_steps(int64_t count) {
   Bound& bound = training_bound();
+  for (; count > 0 && checker_ != nullptr; --count) {
+    bound.run(1, [&](int64_t) { checker_->step(ready(bound)); });
+  }
   for (; count > 0 && profiler_ != nullptr && !profiler_->finished(); --count) {
     bound.run(1, [&](int64_t) { profiler_->step(ready(bound), bound.program); });
   }
   if (count > 0) bound.run(count, [&](int64_t steps) { ready(bound).run(steps); });
+}
+
+std::optional<BackendComparison> Session::comparison() const {
+  return checker_ == nullptr ? std::nullopt : std::optional(checker_->comparison());
 }
 
 void Session::train_step_observed(const std::function<void(const graph::Node&)>& after) {

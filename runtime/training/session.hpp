@@ -23,6 +23,8 @@
 
 namespace gpunn::training {
 
+class StepChecker;
+
 // What the programs accumulate: totals of METRICS_ACCUMULATE.
 struct Totals {
   double loss = 0, correct = 0, correct5 = 0, count = 0;
@@ -43,6 +45,8 @@ class Session {
   const Dataset& dataset() const { return dataset_; }  // the values of its splits are here only where it is streamed
   Residency residency() const { return residency_; }   // device or stream
   execution::Backend& backend() { return *backend_; }
+  // What a resumed run asks for: the backend's name, or "check:A,B" where the training is checked.
+  std::string backend_name() const;
   execution::Profiler* profiler() const { return profiler_; }  // may be null
   const ParameterLayout& layout() const { return layout_; }
   int64_t steps_per_epoch() const { return steps_per_epoch_; }
@@ -59,8 +63,10 @@ class Session {
   // Builds and binds the training step; the first step does it where nobody has.
   const execution::CompiledProgram& training();
   // So many steps, put on the stream without waiting; several at a launch where the backend captures graphs.
+  // Where the experiment names two backends the second is compared with the first; throws Error where it departs.
   void train_steps(int64_t count);
   void train_step() { train_steps(1); }
+  std::optional<BackendComparison> comparison() const;  // so far
   // The same, with `after` told of every op when it is done.
   void train_step_observed(const std::function<void(const graph::Node&)>& after);
 
@@ -85,7 +91,9 @@ class Session {
  private:
   struct Bound;
   ProgramContext context() const;
+  std::unique_ptr<execution::Backend> open_backend(const std::string& name) const;
   std::unique_ptr<Bound> bind(graph::Graph program);
+  std::unique_ptr<Bound> bind_training(graph::Graph program);
   execution::Executable& ready(Bound& bound);
   Bound& training_bound();
   Bound& evaluation_bound();
@@ -110,6 +118,8 @@ class Session {
   std::vector<float> rates_;
   execution::Buffer arena_;
   std::unique_ptr<Bound> training_, evaluation_;
+  std::unique_ptr<execution::Backend> second_;  // of `check:A,B`, until the checker has it
+  std::unique_ptr<StepChecker> checker_;
 };
 
 }  // namespace gpunn::training

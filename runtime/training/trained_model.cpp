@@ -1,5 +1,6 @@
 #include "training/trained_model.hpp"
 
+#include "config/checked_backends.hpp"
 #include "storage/checkpoint.hpp"
 
 namespace gpunn::training {
@@ -22,8 +23,9 @@ fs::path checkpoint_file(const fs::path& path) {
 std::unique_ptr<Session> open_trained(const TrainedModel& model, TrainingListener* listener) {
   const fs::path file = checkpoint_file(model.path);
   const storage::Checkpoint checkpoint = storage::load_checkpoint(file);
-  auto session = std::make_unique<Session>(
-      parse_experiment(checkpoint.experiment, file.string() + ":experiment", model.overrides));
+  Experiment experiment = parse_experiment(checkpoint.experiment, file.string() + ":experiment", model.overrides);
+  experiment.backend = config::trained_backend(experiment.backend);
+  auto session = std::make_unique<Session>(std::move(experiment));
   session->restore_parameters(checkpoint);
   const std::string notice = session->notice();
   if (listener != nullptr && !notice.empty()) listener->on_message(notice);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "training/check/summary.hpp"
 #include "training/divergence.hpp"
 #include "training/environment.hpp"
 
@@ -44,7 +45,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 Trainer::Trainer(Session& session, RunFolder folder, RunOptions options)
     : session_(session), folder_(std::move(folder)), options_(std::move(options)) {
-  result_.backend = session_.backend().name();
+  result_.backend = session_.backend_name();
   session_.training();
   for (const std::string& notice : {session_.notice(), session_.streaming_notice()}) {
     if (!notice.empty()) say(notice);
@@ -113,7 +114,14 @@ RunResult Trainer::run() {
   folder_.log("training " + session_.experiment().name + " on " + result_.backend + ", " +
               std::to_string(session_.total_steps() - step_) + " steps to go");
   if (options_.listener != nullptr) options_.listener->on_start(session_.experiment(), folder_.path());
-  while (!finished() && !stop_requested()) train_epoch();
+  try {
+    while (!finished() && !stop_requested()) train_epoch();
+  } catch (const Error& error) {
+    folder_.log(error.what());
+    throw;
+  }
+  result_.comparison = session_.comparison();
+  if (result_.comparison) say(summary(*result_.comparison));
 
   result_.interrupted = stop_requested() && !finished();
   if (result_.interrupted) {
@@ -198,7 +206,6 @@ void Trainer::diverged(int64_t step, const std::string& what) {
                            std::to_string(step / session_.steps_per_epoch() + 1) + "): " + culprit +
                            ". The last checkpoint, " + folder_.last().string() +
                            ", is from before. Try a smaller optimizer.learning_rate.";
-  folder_.log(text);
   throw Error(text, ExitCode::diverged);
 }
 
@@ -285,7 +292,7 @@ storage::Checkpoint Trainer::checkpoint() {
   pinned.data.dataset = session_.dataset().name;
   pinned.data.offline_fallback.clear();
   state.experiment = resolved_yaml(pinned);
-  state.backend = session_.backend().name();
+  state.backend = session_.backend_name();
   state.created = utc_now();
   session_.save_state(state);
   state.counters["epoch"] = step_ / session_.steps_per_epoch();

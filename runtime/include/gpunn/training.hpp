@@ -52,6 +52,16 @@ class TrainingListener {
   virtual void on_epoch(const EpochReport&) {}
 };
 
+// Of `backend: check:A,B`: how far B came from A, which trained.
+struct BackendComparison {
+  std::string trained, checked;  // A and B
+  int64_t steps = 0;
+  double op_error = 0;  // the largest difference of an op on equal inputs, as a share of what rounding allows
+  std::string op;       // "CONV2D 'conv2' at step 7"; empty: equal bits throughout
+  double parameter_difference = 0;  // the largest of a parameter after one step from the same state
+  std::string parameter;            // "conv1.weight[0, 0, 2, 1] at step 9"; likewise
+};
+
 struct RunResult {
   std::filesystem::path run;
   std::string backend;
@@ -65,7 +75,8 @@ struct RunResult {
   double train_seconds = 0;  // steps alone
   double total_seconds = 0;
   uint64_t arena_bytes = 0, persistent_bytes = 0, data_bytes = 0;
-  std::optional<ProfileReport> profile;  // where one was asked for
+  std::optional<ProfileReport> profile;         // where one was asked for
+  std::optional<BackendComparison> comparison;  // where two backends were asked for
 };
 
 struct RunOptions {

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace gpunn::config {
+
+// `backend: check:A,B`: train on A, and compare B with it at every step.
+struct CheckedBackends {
+  std::string trained, checked;
+  std::string text() const { return "check:" + trained + "," + checked; }
+};
+
+// Empty where `backend` names one. Throws Error(usage) where what follows "check:" are not two names.
+std::optional<CheckedBackends> checked_backends(const std::string& backend);
+
+// The one that trains: A, or `backend` itself.
+std::string trained_backend(const std::string& backend);
+
+// For what runs on one backend alone: throws Error(usage) where `backend` names two.
+void require_one_backend(const std::string& backend, const std::string& what);
+
+}  // namespace gpunn::config

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <gpunn/experiment.hpp>
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "conformance/tolerances.hpp"
+#include "graph/graph.hpp"
+
+namespace gpunn::training {
+
+using HostBytes = std::vector<std::byte>;
+
+// One op that two backends ran on the same inputs, brought to the host.
+struct ComparedOp {
+  graph::OpSignature signature;
+  std::vector<HostBytes> inputs;  // before the op ran; none of u8, which no bound depends on
+  std::vector<HostBytes> first, second;
+};
+
+// What it takes to judge a difference.
+struct Judging {
+  Precision precision = Precision::fp32;
+  // The op on other inputs, fast: on the first backend.
+  conformance::Evaluator evaluate;
+  // An input that ComparedOp left out.
+  std::function<HostBytes(std::size_t input)> fetch;
+};
+
+// The largest difference of one op's outputs.
+struct OpDifference {
+  double error = 0;  // as a share of what rounding allows between two backends; 0: equal bits
+  bool departs = false;
+  // Of a departure:
+  std::size_t output = 0, element = 0;
+  double first = 0, second = 0, allowed = 0;
+  std::size_t wrong = 0;                           // elements
+  std::string reason;                              // of what is allowed
+  std::optional<double> oracle;                    // what float64 gives, where it was asked
+  bool first_wrong = false, second_wrong = false;  // according to it
+};
+
+// Compares by the tolerances of conformance/: two backends may differ by twice what one may be off. The bounds of
+// sums need the sums of absolute values, for which the op is run once more on the first backend instead of the float64
+// oracle, which would take seconds. A difference beyond the bound is put to the oracle: it is a departure if one of the
+// two is off by more than the one-sided tolerance, and the verdict says which. An op too large for the oracle is judged
+// by the bound alone.
+OpDifference compare_op(const ComparedOp& op, const Judging& judging);
+
+}  // namespace gpunn::training

@@ -1,0 +1,194 @@
+#include "training/check/step_checker.hpp"
+
+#include <gpunn/error.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "conformance/comparison.hpp"
+#include "execution/op_text.hpp"
+#include "training/check/parameter_comparison.hpp"
+#include "training/programs.hpp"
+
+namespace gpunn::training {
+
+using execution::Executable;
+using graph::Storage;
+using graph::ValueId;
+
+namespace {
+
+// NaN, or -1.
+constexpr uint8_t kPoison = 0xFF;
+
+HostBytes read(execution::Backend& backend, const void* address, std::size_t bytes) {
+  HostBytes result(bytes);
+  backend.download(result.data(), address, bytes);
+  return result;
+}
+
+// Pixels: what stays on the device, and what no bound of rounding depends on.
+bool is_resident(const graph::Graph& graph, ValueId value) {
+  return graph.value(value).type.dtype == DType::u8 && graph.value(graph.root(value)).storage == Storage::data;
+}
+
+std::vector<float> floats(const HostBytes& bytes) {
+  std::vector<float> values(bytes.size() / sizeof(float));
+  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
+  return values;
+}
+
+}  // namespace
+
+StepChecker::StepChecker(const Trained& first, std::unique_ptr<execution::Backend> second)
+    : first_(first), second_(std::move(second)), scratch_(first.backend) {
+  variables_ = std::make_unique<execution::Variables>(*second_);
+  program_ = execution::place_and_plan(first_.program.graph, *second_);
+  arena_ = second_->allocate(program_.plan.arena_bytes);
+  executable_ = std::make_unique<Executable>(*second_, *variables_, program_.graph, program_.plan, arena_.data());
+  for (const graph::Value& value : program_.graph.values()) {
+    if (value.view_of != graph::kNoValue || value.storage != Storage::data) continue;
+    if (variables_->contains(value.name)) variables_->write(value.name, first_.variables.read(value.name));
+  }
+  comparison_.trained = first_.backend.name();
+  comparison_.checked = second_->name();
+}
+
+StepChecker::~StepChecker() = default;
+
+void StepChecker::step(Executable& executable) {
+  const State before = read_state();
+  std::memcpy(&step_, before.at(variable::kStep).data(), sizeof(step_));
+  ++step_;
+  for (std::size_t node = 0; node < program_.graph.nodes().size(); ++node) compare(executable, node);
+  compare_whole_step(before);
+  ++comparison_.steps;
+}
+
+StepChecker::State StepChecker::read_state() const {
+  State state;
+  for (const graph::Value& value : program_.graph.values()) {
+    const bool kept =
+        value.storage == Storage::parameters || value.storage == Storage::optimizer || value.storage == Storage::state;
+    if (kept && value.view_of == graph::kNoValue) state.emplace(value.name, first_.variables.read(value.name));
+  }
+  return state;
+}
+
+void StepChecker::give_inputs(std::size_t node, const std::vector<HostBytes>& values) {
+  const graph::Node& op = program_.graph.nodes()[node];
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (is_resident(program_.graph, op.inputs[i])) continue;
+    second_->upload(executable_->address(op.inputs[i]), values[i].data(), values[i].size());
+  }
+}
+
+// What the second leaves unwritten must not be right because it lies there from the step before. An output in an
+// input's memory holds the input.
+void StepChecker::poison_outputs(std::size_t node) {
+  const graph::Graph& graph = program_.graph;
+  const graph::Node& op = graph.nodes()[node];
+  const auto begin = [&](ValueId id) { return static_cast<const std::byte*>(executable_->address(id)); };
+  const auto overlap = [&](ValueId a, ValueId b) {
+    return begin(a) < begin(b) + graph.value(b).type.bytes() && begin(b) < begin(a) + graph.value(a).type.bytes();
+  };
+  for (const ValueId output : op.outputs) {
+    if (std::ranges::any_of(op.inputs, [&](ValueId input) { return overlap(input, output); })) continue;
+    second_->fill(executable_->address(output), kPoison, graph.value(output).type.bytes());
+  }
+}
+
+ComparedOp StepChecker::run_node(Executable& executable, std::size_t node) {
+  const graph::Graph& graph = program_.graph;
+  const graph::Node& op = graph.nodes()[node];
+  ComparedOp result{graph.signature(op), {}, {}, {}};
+  for (const ValueId input : op.inputs) {
+    const std::size_t bytes = is_resident(graph, input) ? 0 : graph.value(input).type.bytes();
+    result.inputs.push_back(read(first_.backend, executable.address(input), bytes));
+  }
+  executable.run_node(node);
+  give_inputs(node, result.inputs);
+  poison_outputs(node);
+  executable_->run_node(node);
+  for (const ValueId output : op.outputs) {
+    const std::size_t bytes = graph.value(output).type.bytes();
+    result.first.push_back(read(first_.backend, executable.address(output), bytes));
+    result.second.push_back(read(*second_, executable_->address(output), bytes));
+  }
+  return result;
+}
+
+void StepChecker::compare(Executable& executable, std::size_t node) {
+  const ComparedOp op = run_node(executable, node);
+  const graph::Node& at = program_.graph.nodes()[node];
+  std::vector<void*> resident;
+  for (const ValueId input : at.inputs) resident.push_back(executable.address(input));
+  const Judging judging{
+      .precision = first_.backend.options().precision,
+      .evaluate =
+          [&](const std::vector<conformance::OracleTensor>& inputs) {
+            return scratch_.run(node, op.signature, inputs, resident);
+          },
+      .fetch =
+          [&](std::size_t input) { return read(first_.backend, resident[input], op.signature.inputs[input].bytes()); }};
+  const OpDifference difference = compare_op(op, judging);
+  if (difference.departs) depart(node, op.signature, difference);
+  if (difference.error > comparison_.op_error) {
+    comparison_.op_error = difference.error;
+    comparison_.op = execution::text_of(at) + " at step " + std::to_string(step_);
+  }
+}
+
+void StepChecker::depart(std::size_t node, const graph::OpSignature& signature, const OpDifference& d) {
+  const graph::Node& op = program_.graph.nodes()[node];
+  const graph::Value& output = program_.graph.value(op.outputs[d.output]);
+  const std::string a = first_.backend.name();
+  const std::string b = second_->name();
+  const auto plugin = [node](const execution::Backend& backend, const execution::CompiledProgram& program) {
+    return "'" + backend.chain()[static_cast<std::size_t>(program.placements[node].level)] + "'";
+  };
+  const bool flat = output.view_of == graph::kNoValue && output.type == first_.layout.type();
+  const std::string parameter = flat ? " (" + parameter_element(first_.layout, d.element) + ")" : "";
+  std::string text = "backends '" + a + "' and '" + b + "' depart at step " + std::to_string(step_) + " in " +
+                     execution::text_of(op) + ", output " + std::to_string(d.output) + " '" + output.name + "' " +
+                     conformance::index_text(output.type.shape, d.element) + parameter + ": on the same inputs " + a +
+                     " gives " + conformance::number_text(d.first) + " and " + b + " " +
+                     conformance::number_text(d.second) + "; they may differ by " +
+                     conformance::number_text(d.allowed) + " (" + d.reason + "). ";
+  if (d.oracle) {
+    text += "The float64 oracle gives " + conformance::number_text(*d.oracle) + ": " +
+            (d.first_wrong && d.second_wrong ? "both are wrong. " : (d.first_wrong ? a : b) + " is wrong. ");
+  }
+  text += std::to_string(d.wrong) + " of " + std::to_string(output.type.elements()) + " elements are off. " +
+          execution::text_of(signature) + " is run by " + plugin(first_.backend, first_.program) + " for " + a +
+          " and by " + plugin(*second_, program_) + " for " + b;
+  throw Error(text);
+}
+
+void StepChecker::compare_whole_step(const State& before) {
+  for (const auto& [name, values] : before) variables_->write(name, values);
+  executable_->run();
+  const std::vector<float> start = floats(before.at(variable::kParameters));
+  const std::vector<float> first = floats(first_.variables.read(variable::kParameters));
+  const std::vector<float> second = floats(variables_->read(variable::kParameters));
+  const ParameterDifference difference = compare_parameters(start, first, second);
+  const std::string element = parameter_element(first_.layout, difference.element);
+  if (difference.departs) {
+    const std::string a = first_.backend.name();
+    const std::string b = second_->name();
+    throw Error("backends '" + a + "' and '" + b + "' depart at step " + std::to_string(step_) +
+                ": each op agrees on the inputs that " + a + " had, but the whole step in one go does not: " + element +
+                " becomes " + conformance::number_text(first[difference.element]) + " on " + a + " and " +
+                conformance::number_text(second[difference.element]) + " on " + b + ", and all parameters are " +
+                conformance::number_text(difference.apart) + " apart after a step of length " +
+                conformance::number_text(difference.moved) + ". An op of '" + b +
+                "' may not wait for the one before it, or a captured graph replay an old value");
+  }
+  if (difference.largest > comparison_.parameter_difference) {
+    comparison_.parameter_difference = difference.largest;
+    comparison_.parameter = element + " at step " + std::to_string(step_);
+  }
+}
+
+}  // namespace gpunn::training

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <gpunn/training.hpp>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "execution/backend.hpp"
+#include "execution/compiler.hpp"
+#include "execution/executable.hpp"
+#include "execution/variables.hpp"
+#include "training/check/op_comparison.hpp"
+#include "training/check/scratch_runner.hpp"
+#include "training/layout.hpp"
+
+namespace gpunn::training {
+
+// The backend that trains.
+struct Trained {
+  execution::Backend& backend;
+  execution::Variables& variables;
+  const execution::CompiledProgram& program;  // lowered for both
+  const ParameterLayout& layout;
+};
+
+// `backend: check:A,B`. Each training step is run by A, and twice by B:
+//
+//   op by op, each of B's ops on the inputs that A's had, so that an op that departs is itself to blame and not the
+//   rounding of the ones before it;
+//   as a whole, from the state that A began the step with, so that what only goes wrong in one go (an op that does not
+//   wait for another, a captured graph that replays an old value) shows too.
+class StepChecker {
+ public:
+  // Binds the same program to B and gives it A's resident data.
+  StepChecker(const Trained& first, std::unique_ptr<execution::Backend> second);
+  ~StepChecker();
+  StepChecker(const StepChecker&) = delete;
+  StepChecker& operator=(const StepChecker&) = delete;
+
+  // One training step, `executable` being A's. Throws Error where B departs, naming the op, the element and both
+  // values; A has run the step up to there.
+  void step(execution::Executable& executable);
+  const BackendComparison& comparison() const { return comparison_; }
+
+ private:
+  using State = std::map<std::string, HostBytes>;  // variables by name
+  State read_state() const;
+  ComparedOp run_node(execution::Executable& executable, std::size_t node);
+  void give_inputs(std::size_t node, const std::vector<HostBytes>& values);
+  void poison_outputs(std::size_t node);
+  void compare(execution::Executable& executable, std::size_t node);
+  void compare_whole_step(const State& before);
+  [[noreturn]] void depart(std::size_t node, const graph::OpSignature& signature, const OpDifference& difference);
+
+  Trained first_;
+  std::unique_ptr<execution::Backend> second_;
+  std::unique_ptr<execution::Variables> variables_;  // of the second, as is what follows
+  execution::CompiledProgram program_;
+  execution::Buffer arena_;
+  std::unique_ptr<execution::Executable> executable_;
+  ScratchRunner scratch_;
+  int64_t step_ = 0;  // being run, counted from 1
+  BackendComparison comparison_;
+};
+
+}  // namespace gpunn::training
