@@ -52,7 +52,7 @@ since() { echo $((SECONDS - $1)) s; }
 part_build() {
   local start=$SECONDS status=0
   { cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DGPUNN_CUDA=ON -DGPUNN_WARNINGS_AS_ERRORS=ON \
-    && ninja -C "$build"; } >"$out/build.log" 2>&1 || status=1
+    && ninja -C "$build" -k 0; } >"$out/build.log" 2>&1 || status=1
   judge "build" "$(since "$start")" "no warning" "$status"
   [ "$status" = 0 ] && return
   grep -E 'error:|FAILED' "$out/build.log" | head -n 20
