@@ -1,6 +1,6 @@
-// BIAS_BACKWARD and BIAS_ACTIVATION_BACKWARD. cuDNN has the first, without the mask, and on few channels leaves most of
-// the GPU idle. Here blocks sum a share of a channel's rows each, and the block that is done last adds the shares, in
-// their order: equal inputs give equal bits, and there is no second launch.
+// BIAS_BACKWARD and BIAS_ACTIVATION_BACKWARD of images. cuDNN has the first, without the mask, and on few channels
+// leaves most of the GPU idle. Here blocks sum a share of a channel's rows each, and the block that is done last adds
+// the shares, in their order: equal inputs give equal bits, and there is no second launch.
 #include "common/bias.hpp"
 #include "cuda_common/add_op.hpp"
 #include "cuda_common/launch.hpp"
@@ -12,8 +12,6 @@ namespace {
 
 using namespace cuda;
 
-constexpr unsigned kColumns = 32;          // channels of a block, where the channel is the last dimension
-constexpr unsigned kRows = 8;              // threads along the rows of such a block
 constexpr unsigned kChannelThreads = 256;  // of a block that has one channel
 constexpr int kBatch = 8;                  // elements that a thread has in flight
 constexpr int64_t kElementsOfThread = kBatch;
@@ -29,9 +27,8 @@ struct BiasGradient {
 
 BiasGradient split(const Bias& shape, bool activation) {
   BiasGradient plan{.shape = shape, .activation = activation};
-  const int64_t rows_of_block =
-      shape.size == 1 ? kRows * kElementsOfThread
-                      : std::max<int64_t>(1, kChannelThreads * kElementsOfThread / std::max<int64_t>(shape.size, 1));
+  require(shape.size > 1, "a matrix: a block a column, as the base has it, is faster");
+  const int64_t rows_of_block = std::max<int64_t>(1, kChannelThreads * kElementsOfThread / shape.size);
   require(shape.size <= (1 << 20), "wants images of at most 2^20 elements");
   plan.rows_of_share = std::max(rows_of_block, (shape.rows + kMostShares - 1) / kMostShares);
   plan.shares = std::max<int64_t>(1, (shape.rows + plan.rows_of_share - 1) / plan.rows_of_share);
@@ -84,7 +81,7 @@ __device__ bool is_last_block(unsigned* counter, unsigned blocks) {
   __shared__ bool last;
   __threadfence();
   __syncthreads();
-  if (threadIdx.x == 0 && threadIdx.y == 0) last = atomicInc(counter, blocks - 1) == blocks - 1;
+  if (threadIdx.x == 0) last = atomicInc(counter, blocks - 1) == blocks - 1;
   __syncthreads();
   if (last) __threadfence();
   return last;
@@ -92,8 +89,8 @@ __device__ bool is_last_block(unsigned* counter, unsigned blocks) {
 
 // db[c] = the sum of sums[share][c], a warp for each channel, by one block.
 __device__ void add_shares(const float* sums, float* db, int64_t channels, int64_t shares) {
-  const unsigned thread = threadIdx.y * blockDim.x + threadIdx.x;
-  const unsigned warps = blockDim.x * blockDim.y / 32;
+  const unsigned thread = threadIdx.x;
+  const unsigned warps = blockDim.x / 32;
   for (int64_t channel = thread / 32; channel < channels; channel += warps) {
     float sum = 0.0F;
     for (int64_t share = thread % 32; share < shares; share += 32) sum += __ldcg(sums + share * channels + channel);
@@ -130,25 +127,6 @@ __global__ void sum_channel(Mask mask, Bias shape, Target to) {
   if (to.shares > 1 && is_last_block(to.counter, gridDim.x)) add_shares(to.sums, to.db, shape.channels, to.shares);
 }
 
-// A block for 32 columns and a share of the rows of [rows, channels].
-__global__ void sum_columns(Mask mask, Bias shape, Target to) {
-  __shared__ float slots[kRows][kColumns];
-  const int64_t blocks = (shape.channels + kColumns - 1) / kColumns;
-  const int64_t channel = blockIdx.x % blocks * kColumns + threadIdx.x;
-  const int64_t share = blockIdx.x / blocks;
-  const int64_t end = min((share + 1) * to.rows_of_share, shape.rows);
-  slots[threadIdx.y][threadIdx.x] = channel < shape.channels
-                                        ? masked_sum(mask, share * to.rows_of_share + threadIdx.y, end, kRows,
-                                                     [&](int64_t row) { return row * shape.channels + channel; })
-                                        : 0.0F;
-  for (unsigned half = kRows / 2; half > 0; half /= 2) {
-    __syncthreads();
-    if (threadIdx.y < half) slots[threadIdx.y][threadIdx.x] += slots[threadIdx.y + half][threadIdx.x];
-  }
-  if (threadIdx.y == 0 && channel < shape.channels) to.sums[share * shape.channels + channel] = slots[0][threadIdx.x];
-  if (to.shares > 1 && is_last_block(to.counter, gridDim.x)) add_shares(to.sums, to.db, shape.channels, to.shares);
-}
-
 // Zero at first, and whenever no kernel runs that uses it.
 class Counter {
  public:
@@ -180,12 +158,7 @@ void run(const BiasGradient& plan, const Counter& counter, cudaStream_t stream, 
                   .counter = counter.data(),
                   .rows_of_share = plan.rows_of_share,
                   .shares = plan.shares};
-  if (shape.size == 1) {
-    const int64_t blocks = (shape.channels + kColumns - 1) / kColumns * plan.shares;
-    launch(sum_columns, {dim3(static_cast<unsigned>(blocks)), dim3(kColumns, kRows)}, stream, mask, shape, to);
-  } else {
-    launch(sum_channel, block_each(shape.channels * plan.shares, kChannelThreads), stream, mask, shape, to);
-  }
+  launch(sum_channel, block_each(shape.channels * plan.shares, kChannelThreads), stream, mask, shape, to);
 }
 
 // As cuda::add_op does, for kernels that each have a counter of their own.

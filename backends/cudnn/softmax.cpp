@@ -1,5 +1,5 @@
-// SOFTMAX, LOG_SOFTMAX and their gradients through cuDNN. The loss of a training step is another op,
-// SOFTMAX_CROSS_ENTROPY, which cuDNN lacks.
+// SOFTMAX and its gradient through cuDNN. LOG_SOFTMAX is left to the base although cuDNN has it: who serves a part of a
+// composite takes the composite from its base, and SOFTMAX_CROSS_ENTROPY, which cuDNN lacks, is one kernel there.
 #include "common/softmax.hpp"
 
 #include <gpunn/plugin.hpp>
@@ -98,8 +98,6 @@ void add(CudnnDevice& device, int32_t op, const char* name, SoftmaxRows (*rows_o
 void add_softmax_kernels(CudnnDevice& device) {
   add(device, GPUNN_OP_SOFTMAX, "softmax", forward_rows, CUDNN_SOFTMAX_ACCURATE, run_forward);
   add(device, GPUNN_OP_SOFTMAX_BACKWARD, "softmax_backward", backward_rows, CUDNN_SOFTMAX_ACCURATE, run_backward);
-  add(device, GPUNN_OP_LOG_SOFTMAX, "log_softmax", forward_rows, CUDNN_SOFTMAX_LOG, run_forward);
-  add(device, GPUNN_OP_LOG_SOFTMAX_BACKWARD, "log_softmax_backward", backward_rows, CUDNN_SOFTMAX_LOG, run_backward);
 }
 
 }  // namespace gpunn::cudnn

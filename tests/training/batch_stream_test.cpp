@@ -14,7 +14,7 @@ using namespace gpunn::testing;
 namespace {
 
 AsynchronousControl& control() {
-  static const plugins::PluginRegistry registry({GPUNN_SAMPLE_DIR});
+  static const plugins::PluginRegistry registry({GPUNN_TRAINING_SAMPLE_DIR});
   const void* const found = registry.chain("asynchronous").front()->table().extension("test.asynchronous");
   return *static_cast<AsynchronousControl*>(const_cast<void*>(found));
 }
@@ -37,7 +37,7 @@ Experiment experiment_on(const char* backend, const char* residency) {
                                              {"training.threads", "1"},
                                              {"data.residency", residency},
                                              {"backend", backend}});
-  experiment.plugins = {GPUNN_SAMPLE_DIR};
+  experiment.plugins = {GPUNN_TRAINING_SAMPLE_DIR};
   return experiment;
 }
 
@@ -127,7 +127,7 @@ namespace {
 
 // A stream on its own, whose rows are looked at in the ring.
 struct Ring {
-  plugins::PluginRegistry registry{{GPUNN_SAMPLE_DIR}};
+  plugins::PluginRegistry registry{{GPUNN_TRAINING_SAMPLE_DIR}};
   execution::Backend backend{registry, "asynchronous"};
   execution::Variables variables{backend};
   Split split;

@@ -21,7 +21,7 @@ Experiment checked_lenet(const std::filesystem::path& runs, const std::string& b
                                   {"training.epochs", "1"}};
   overrides.insert(overrides.end(), more.begin(), more.end());
   Experiment experiment = small_lenet(runs, overrides);
-  experiment.plugins = {GPUNN_SAMPLE_DIR};
+  experiment.plugins = {GPUNN_TRAINING_SAMPLE_DIR};
   return experiment;
 }
 
