@@ -66,6 +66,8 @@ class Session {
   // Where the experiment names two backends the second is compared with the first; throws Error where it departs.
   void train_steps(int64_t count);
   void train_step() { train_steps(1); }
+  // How the steps are run: whether captured, and if not, why.
+  const execution::Executable& training_executable() { return ready(training_bound()); }
   std::optional<BackendComparison> comparison() const;  // so far
   // The same, with `after` told of every op when it is done.
   void train_step_observed(const std::function<void(const graph::Node&)>& after);

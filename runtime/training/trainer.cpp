@@ -184,9 +184,19 @@ void Trainer::run_ahead(int64_t most) {
   session_.train_steps(count);
   session_.backend().synchronize();
   step_ += count;
+  tell_if_eager();
   const double affordable = std::chrono::duration<double>(kReportInterval).count() * static_cast<double>(count) /
                             std::max(seconds_since(start), 1e-9);
   ahead_ = std::clamp(static_cast<int64_t>(std::min(affordable, 1e6)), int64_t{1}, 4 * count);
+}
+
+// A backend that captures and yet runs op by op is slower than it could be: once, and why.
+void Trainer::tell_if_eager() {
+  if (eager_told_ || !session_.backend().can_capture()) return;
+  const std::string reason = session_.training_executable().eager_reason();
+  if (reason.empty()) return;
+  eager_told_ = true;
+  say("the steps run op by op, not as a captured graph: " + reason);
 }
 
 void Trainer::look() {

@@ -35,6 +35,7 @@ class Trainer {
   bool stop_requested() const;
   void train_epoch();
   void run_ahead(int64_t most);
+  void tell_if_eager();
   void finish_epoch();
   void look();  // reads the losses since the last look; throws on NaN or infinity
   void report(bool record);
@@ -52,7 +53,8 @@ class Trainer {
   storage::Checkpoint snapshot_;  // where a diverged run is replayed from
   int64_t step_ = 0;              // done
   int64_t looked_at_ = 0;         // losses of the steps before this one are known to be finite
-  int64_t ahead_ = 1;             // steps to put on the stream before waiting for them
+  bool eager_told_ = false;
+  int64_t ahead_ = 1;  // steps to put on the stream before waiting for them
   Clock::time_point last_report_;
   double epoch_seconds_ = 0;  // of training in this epoch, in this process
   int64_t epoch_first_step_ = 0;
