@@ -28,7 +28,7 @@ std::vector<float> random_values(int64_t count, uint64_t stream, bool positive) 
 }
 
 Buffer filled(Backend& backend, const TensorType& type, uint64_t stream, bool positive) {
-  Buffer buffer = backend.allocate(type.bytes());
+  Buffer buffer = backend.allocate_temporary(type.bytes());
   if (type.dtype == DType::f32) {
     const std::vector<float> values = random_values(type.elements(), stream, positive);
     backend.upload(buffer.data(), values.data(), type.bytes());
@@ -67,7 +67,8 @@ BenchReport bench_op(const std::string& op, const std::string& shape, const Benc
       outputs.push_back(execution::abi_tensor(type, buffers.back().data()));
     }
   }
-  const Buffer workspace = placement.workspace_bytes > 0 ? backend.allocate(placement.workspace_bytes) : Buffer();
+  const Buffer workspace =
+      placement.workspace_bytes > 0 ? backend.allocate_temporary(placement.workspace_bytes) : Buffer();
 
   // Enough runs a sample to be well above the clock's grain, however small the op.
   const double flops = graph::flops_of(signature);

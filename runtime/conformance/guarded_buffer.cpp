@@ -16,7 +16,7 @@ GuardedBuffer::GuardedBuffer(execution::Backend& backend, uint64_t bytes, std::b
       band_(band),
       front_(front_of(backend)),
       image_(front_ + bytes + kBack, band_),
-      buffer_(backend.allocate(image_.size())) {}
+      buffer_(backend.allocate_temporary(image_.size())) {}
 
 void GuardedBuffer::write(std::span<const std::byte> content) {
   std::fill(image_.begin(), image_.end(), band_);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <gpunn/abi.h>
+#include <gpunn/error.hpp>
 #include <gpunn/experiment.hpp>
 
 #include <cstddef>
@@ -11,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "execution/memory_pool.hpp"
 #include "graph/graph.hpp"
 #include "plugins/plugin.hpp"
 
@@ -34,7 +36,14 @@ class Backend;
 class Event;
 class Lanes;
 
-// Device or pinned memory of a backend; freed with the buffer. Must not outlive the backend.
+// The device has no memory for what was asked of it.
+class OutOfMemory : public Error {
+ public:
+  explicit OutOfMemory(const std::string& message) : Error(message, ExitCode::missing) {}
+};
+
+// Device or pinned memory of a backend; freed with the buffer, or given back to the pool that it came from. Must not
+// outlive the backend.
 class Buffer {
  public:
   Buffer() = default;
@@ -46,9 +55,10 @@ class Buffer {
 
  private:
   friend class Backend;
-  Buffer(Backend* backend, int32_t kind, void* data, uint64_t bytes);
+  Buffer(Backend* backend, int32_t kind, void* data, uint64_t bytes, bool pooled);
   Backend* backend_ = nullptr;
   int32_t kind_ = 0;
+  bool pooled_ = false;
   void* data_ = nullptr;
   uint64_t bytes_ = 0;
 };
@@ -108,9 +118,17 @@ class Backend {
   // By the plugin of chain level `level`, which place() gave.
   Kernel create(const graph::OpSignature& signature, int level);
 
+  // Memory of exactly this size, for what is planned and stays. Throws OutOfMemory.
   Buffer allocate(uint64_t bytes, int32_t kind = GPUNN_MEMORY_DEVICE);
+  // Device memory from a pool (memory_pool.hpp), for what no plan knows and is soon given back. It is used on the
+  // backend's stream alone. With GPUNN_POOL=0 in the environment it is as allocate() gives it, so that a memory checker
+  // sees each buffer's ends.
+  Buffer allocate_temporary(uint64_t bytes);
   uint64_t allocated_bytes() const;  // device memory now held by buffers
-  int64_t allocations() const;       // ever made
+  int64_t allocations() const;       // ever made of a plugin
+  const PoolStatistics& pool_statistics() const;
+  // What is free on the device now, what the pool keeps unused included; 0: the device does not tell.
+  uint64_t free_bytes();
   int64_t synchronizations() const;  // how often the host has waited for the device, blocking copies included
 
   // Blocking copies; any size, from and to ordinary host memory.

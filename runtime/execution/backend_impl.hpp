@@ -6,6 +6,8 @@
 
 #include "execution/backend.hpp"
 #include "execution/host_copies.hpp"
+#include "execution/memory_pool.hpp"
+#include "plugins/call.hpp"
 
 namespace gpunn::execution {
 
@@ -20,22 +22,34 @@ struct Level {
   const gpunn_plugin& table() const { return plugin->table(); }
 };
 
-struct Backend::Impl {
+// The pool's blocks are memory of the plugin at the bottom of the chain.
+struct Backend::Impl final : MemoryPool::Source {
   BackendOptions options;
   std::vector<Level> levels;  // overlay first
   uint64_t allocated_bytes = 0;
   int64_t allocations = 0;
   int64_t synchronizations = 0;
+  MemoryPool pool{*this};
+  bool pooling = true;
 
   Impl() = default;
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
-  ~Impl();  // closes what was opened
+  ~Impl() override;  // closes what was opened
 
   // The plugin that owns memory and stream.
   const Level& bottom() const { return levels.back(); }
   void open(std::vector<std::shared_ptr<const plugins::Plugin>> chain);
   void sync(const std::string& after);
+
+  // nullptr, with `result` telling why, where the plugin gives none.
+  void* plugin_memory(int32_t kind, uint64_t bytes, plugins::CallResult& result);
+  [[noreturn]] void no_memory(int32_t kind, uint64_t bytes, const plugins::CallResult& result);
+  uint64_t ask_free_bytes() const;
+  // Of the pool.
+  void* allocate(uint64_t bytes) override;
+  void release(void* data) noexcept override;
+  void wait() noexcept override;
 
   // A new stream of the bottom plugin, and what the others wrap it as, by level. Those with memory of their own have
   // streams of their own.

@@ -3,6 +3,8 @@
 #include <gpunn/error.hpp>
 
 #include <bit>
+#include <cstdlib>
+#include <string_view>
 #include <utility>
 
 #include "execution/backend_impl.hpp"
@@ -29,6 +31,8 @@ std::string plugin_named(const Level& level) { return "plugin '" + level.plugin-
 }  // namespace
 
 void Backend::Impl::open(std::vector<std::shared_ptr<const plugins::Plugin>> chain) {
+  const char* const given = std::getenv("GPUNN_POOL");
+  pooling = given == nullptr || std::string_view(given) != "0";
   for (const auto& plugin : chain) {
     if (options.device < 0 || options.device >= plugin->devices()) {
       throw Error("backend '" + plugin->name() + "' has " + std::to_string(plugin->devices()) +
@@ -151,6 +155,7 @@ Backend::Impl::~Impl() {
   if (bottom().stream != nullptr) {
     plugins::guarded([&](gpunn_error* error) { return bottom().table().stream_sync(bottom().stream, error); });
   }
+  pool.trim();
   for (Level& level : levels) level.host_copies.reset();
   for (const Level& level : levels) {
     if (level.stream != nullptr) plugins::guarded_void([&] { level.table().stream_destroy(level.stream); });

@@ -36,9 +36,13 @@ std::string text_of(gpunn_error& error) {
   return text;
 }
 
+std::string failure_text(const Plugin& plugin, const std::string& call, const CallResult& result) {
+  return "plugin '" + plugin.name() + "': " + call + " failed (" + name_of_status(result.status) +
+         "): " + (result.message.empty() ? "the plugin gave no reason" : result.message);
+}
+
 void throw_failure(const Plugin& plugin, const std::string& call, const CallResult& result) {
-  throw Error("plugin '" + plugin.name() + "': " + call + " failed (" + name_of_status(result.status) +
-                  "): " + (result.message.empty() ? "the plugin gave no reason" : result.message),
+  throw Error(failure_text(plugin, call, result),
               result.status == GPUNN_NO_DEVICE ? ExitCode::missing : ExitCode::failed);
 }
 

@@ -126,6 +126,63 @@ TEST_CASE("a chain of which one does not open is closed", "[execution]") {
   check_nothing_open(*base);
 }
 
+TEST_CASE("temporary buffers come from a pool and go back to it", "[execution]") {
+  const auto control = controlled("faulty");
+  {
+    Backend backend(registry(), "faulty");
+    const void* first = nullptr;
+    {
+      const Buffer buffer = backend.allocate_temporary(1000);
+      first = buffer.data();
+      CHECK(buffer.bytes() == 1000);
+      CHECK(backend.allocated_bytes() == 1000);
+    }
+    CHECK(backend.allocated_bytes() == 0);
+    CHECK(control->open_buffers == 1);
+    Buffer again = backend.allocate_temporary(800), moved = std::move(again);
+    CHECK(moved.data() == first);
+    CHECK(backend.allocations() == 1);
+    CHECK(backend.pool_statistics().hits == 1);
+    CHECK(backend.pool_statistics().peak_bytes == 1024);
+    moved = backend.allocate(10);
+    CHECK(control->open_buffers == 2);
+  }
+  check_nothing_open(*control);
+}
+
+TEST_CASE("a memory checker may have each temporary buffer by itself", "[execution]") {
+  const samples::Environment off("GPUNN_POOL", "0");
+  const auto control = controlled("faulty");
+  Backend backend(registry(), "faulty");
+  { const Buffer buffer = backend.allocate_temporary(1000); }
+  CHECK(control->open_buffers == 0);
+  CHECK(backend.pool_statistics().requests == 0);
+}
+
+TEST_CASE("where a device has no more memory, what the pool keeps is given up first", "[execution]") {
+  const auto control = controlled("faulty");
+  control->capacity = 10000;
+  Backend backend(registry(), "faulty");
+  const Buffer planned = backend.allocate(4000);
+  { const Buffer temporary = backend.allocate_temporary(5000); }
+  CHECK(backend.free_bytes() == 6000);
+  CHECK(control->open_buffers == 2);
+  {
+    const Buffer other = backend.allocate(5500);
+    CHECK(control->open_buffers == 2);
+    CHECK(backend.free_bytes() == 500);
+    ExitCode code = ExitCode::done;
+    CHECK_THAT(error_of([&] { backend.allocate(1000); }, &code),
+               Contains("plugin 'faulty': memory_alloc of 1000 B of device memory failed (OUT_OF_MEMORY): ") &&
+                   Contains("this process holds 9.3 KiB on the device, 500 B are free"));
+    CHECK(code == ExitCode::missing);
+    CHECK_THROWS_AS(backend.allocate_temporary(1000), gpunn::execution::OutOfMemory);
+  }
+  const Buffer temporary = backend.allocate_temporary(5000);
+  CHECK(backend.pool_statistics().trims == 1);
+  CHECK(backend.allocated_bytes() == 9000);
+}
+
 TEST_CASE("what a plugin logs is heard", "[execution]") {
   std::vector<std::string> heard;
   BackendOptions options;

@@ -14,12 +14,14 @@ struct Control {
   bool unterminated_texts = false;
   uint64_t alignment = 64;
   uint64_t workspace_bytes = 0;
+  uint64_t capacity = 0;  // of device memory, in bytes; 0: no limit, and device_info does not tell what is free
   uint32_t op_flags = 3;
   char memory_domain[96] = "host";
 
   // What happened.
   int32_t probes = 0, enqueues = 0, recorded = 0, launches = 0, shutdowns = 0;
   int32_t open_devices = 0, open_streams = 0, open_events = 0, open_kernels = 0, open_graphs = 0, open_buffers = 0;
+  uint64_t used_bytes = 0;
   int32_t host_threads = -1;
   uint32_t last_desc_flags = 0;
   int32_t last_precision = -1;

@@ -125,21 +125,32 @@ void set_device_functions(gpunn_plugin& t) {
       if (kVariant == "other_domain") text(info->memory_domain, "mars:0");
       info->alignment = control.alignment;
       info->total_bytes = uint64_t{1} << 30;
+      info->free_bytes = control.capacity == 0 ? 0 : control.capacity - control.used_bytes;
     });
   };
   t.memory_alloc = [](gpunn_device*, int32_t, uint64_t bytes, void** data, gpunn_error* error) {
+    if (control.capacity != 0 && control.used_bytes + bytes > control.capacity) {
+      write(error, GPUNN_OUT_OF_MEMORY, "the sample has no more memory");
+      return gpunn_status{GPUNN_OUT_OF_MEMORY};
+    }
     return body("memory_alloc", error, [&] {
       if (is(control.null_in, "memory_alloc")) return;
-      // Always an offset that memory_free can take back.
+      // Always an offset that memory_free can take back, with the size in front.
       auto* block = static_cast<char*>(std::aligned_alloc(64, (bytes + 191) / 64 * 64));
       if (block == nullptr) throw std::bad_alloc();
+      std::memcpy(block + 8, &bytes, sizeof(bytes));
+      control.used_bytes += bytes;
       *data = block + (control.misaligned_memory ? 4 : 64);
       ++control.open_buffers;
     });
   };
   t.memory_free = [](gpunn_device*, int32_t, void* data) {
     auto* place = static_cast<char*>(data);
-    std::free(reinterpret_cast<uintptr_t>(place) % 64 == 0 ? place - 64 : place - 4);
+    char* const block = reinterpret_cast<uintptr_t>(place) % 64 == 0 ? place - 64 : place - 4;
+    uint64_t bytes = 0;
+    std::memcpy(&bytes, block + 8, sizeof(bytes));
+    control.used_bytes -= bytes;
+    std::free(block);
     --control.open_buffers;
     enter("memory_free");
   };
