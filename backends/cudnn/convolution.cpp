@@ -199,12 +199,13 @@ Candidates candidates(const Target& target, const ConvolutionProblem& problem) {
       if (failure.status() != GPUNN_UNSUPPORTED) throw;
     }
   }
-  found.first_trusted = found.algorithms.size();
-  add_algorithms(target, problem, false, kMostPlans, found.algorithms);
+  // Before cuDNN's, so that it is also taken where nothing is timed; its results are compared with theirs.
   try {
     found.algorithms.push_back(own_filter_gradient(problem));
   } catch (const Refusal&) {  // NOLINT(bugprone-empty-catch): cuDNN's engines are there
   }
+  found.first_trusted = found.algorithms.size();
+  add_algorithms(target, problem, false, kMostPlans, found.algorithms);
   return found;
 }
 

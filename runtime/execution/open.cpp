@@ -3,6 +3,7 @@
 #include <gpunn/error.hpp>
 
 #include <bit>
+#include <cstdio>
 #include <cstdlib>
 #include <string_view>
 #include <utility>
@@ -16,9 +17,22 @@ namespace {
 
 constexpr uint64_t kAbsurdAlignment = uint64_t{1} << 30;
 
+// The least level that reaches standard error: what GPUNN_LOG names, by default warnings.
+int32_t least_logged() {
+  const char* given = std::getenv("GPUNN_LOG");
+  const std::string_view name = given == nullptr ? "" : given;
+  if (name == "debug") return GPUNN_LOG_DEBUG;
+  return name == "info" ? GPUNN_LOG_INFO : GPUNN_LOG_WARNING;
+}
+
 void forward_log(void* context, int32_t level, const char* message) {
+  if (message == nullptr) return;
   const auto& log = static_cast<const BackendOptions*>(context)->log;
-  if (log && message != nullptr) plugins::guarded_void([&] { log(level, message); });
+  if (log) {
+    plugins::guarded_void([&] { log(level, message); });
+  } else if (level >= least_logged()) {
+    std::fprintf(stderr, "gpunn: %s\n", message);
+  }
 }
 
 template <std::size_t N>
