@@ -24,6 +24,7 @@ void add_eval(CommandLine& line);
 void add_predict(CommandLine& line);
 void add_plugins(CommandLine& line);
 void add_plan(CommandLine& line);
+void add_diagnose(CommandLine& line);
 void add_check(CommandLine& line);
 void add_bench(CommandLine& line);
 void add_data(CommandLine& line);

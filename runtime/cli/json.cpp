@@ -184,6 +184,17 @@ Json to_json(const RunResult& result) {
   return json;
 }
 
+Json to_json(const FaultReport& report) {
+  return {{"first_step", report.first_step},
+          {"last_step", report.last_step},
+          {"found", report.found},
+          {"step", report.step},
+          {"op", report.op},
+          {"plugin", report.plugin},
+          {"error", report.error},
+          {"text", report.text()}};
+}
+
 Json to_json(const Prediction& prediction) {
   Json top = Json::array();
   for (const ClassProbability& one : prediction.top) {

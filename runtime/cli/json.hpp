@@ -31,6 +31,7 @@ Json to_json(const EvalReport& report);
 Json to_json(const EpochReport& report);
 Json to_json(const BackendComparison& comparison);
 Json to_json(const RunResult& result);
+Json to_json(const FaultReport& report);
 Json to_json(const Prediction& prediction);
 Json to_json(const DatasetInfo& info);
 

@@ -50,6 +50,7 @@ ExitCode show_training(const TrainingDisplay& display, const std::function<RunRe
   RunOptions options;
   options.listener = display.json ? static_cast<TrainingListener*>(&json) : &shown;
   options.stop = interrupt.flag();
+  options.program = "/proc/self/exe";
   RunResult result;
   try {
     result = training(options);

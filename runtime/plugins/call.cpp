@@ -42,8 +42,9 @@ std::string failure_text(const Plugin& plugin, const std::string& call, const Ca
 }
 
 void throw_failure(const Plugin& plugin, const std::string& call, const CallResult& result) {
-  throw Error(failure_text(plugin, call, result),
-              result.status == GPUNN_NO_DEVICE ? ExitCode::missing : ExitCode::failed);
+  const std::string text = failure_text(plugin, call, result);
+  if (result.status == GPUNN_DEVICE_LOST) throw DeviceLostError(text);
+  throw Error(text, result.status == GPUNN_NO_DEVICE ? ExitCode::missing : ExitCode::failed);
 }
 
 }  // namespace gpunn::plugins

@@ -50,7 +50,7 @@ void guarded_void(F&& function) noexcept {
 
 // Of a call that went wrong: "plugin 'cpu': memory_alloc of 4 MiB failed (OUT_OF_MEMORY): <text>".
 std::string failure_text(const Plugin& plugin, const std::string& call, const CallResult& result);
-// Throws the Error of that text.
+// Throws the Error, or DeviceLostError, of that text.
 [[noreturn]] void throw_failure(const Plugin& plugin, const std::string& call, const CallResult& result);
 
 // Calls `function(gpunn_error*)` of a plugin and throws where it fails. `call` is evaluated only then.

@@ -347,7 +347,9 @@ std::optional<double> Session::first_non_finite(graph::ValueId id) {
   return std::nullopt;
 }
 
-EvalReport Session::evaluate() {
+const execution::CompiledProgram& Session::evaluation() { return evaluation_bound().program; }
+
+EvalReport Session::evaluate(const std::function<void(const graph::Node&)>& after) {
   const execution::HostSpan span(profiler_, "evaluation");
   const auto start = std::chrono::steady_clock::now();
   const int64_t batch = evaluation_batch();
@@ -356,7 +358,10 @@ EvalReport Session::evaluate() {
   variables_->write(variable::kEvalTotals, bytes_of(std::vector<double>(4, 0.0)));
   const int64_t batches = evaluation_sampling(test_split_, batch).steps_per_epoch();
   if (evaluation_->stream != nullptr) evaluation_->stream->seek(0, batches);
-  evaluation_->run(batches, [&](int64_t steps) { executable.run(steps); });
+  evaluation_->run(batches, [&](int64_t steps) {
+    if (!after) return executable.run(steps);
+    for (int64_t i = 0; i < steps; ++i) executable.run_observed(after);
+  });
   const Totals totals = read_totals(*variables_, variable::kEvalTotals);
   return {.loss = totals.mean_loss(),
           .accuracy = totals.accuracy(),

@@ -72,7 +72,9 @@ class Session {
   // The same, with `after` told of every op when it is done.
   void train_step_observed(const std::function<void(const graph::Node&)>& after);
 
-  EvalReport evaluate();  // the test split with the current parameters
+  // The test split with the current parameters. With `after` op by op, as train_step_observed.
+  EvalReport evaluate(const std::function<void(const graph::Node&)>& after = {});
+  const execution::CompiledProgram& evaluation();
   // f32 [rows, classes] probabilities of given samples (u8 or f32, [rows, ...] as the data set's).
   std::vector<float> probabilities(const Split& samples);
   // The first NaN or infinity in a value of the training program, for use between observed ops.

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "training/check/summary.hpp"
+#include "training/device_loss.hpp"
 #include "training/divergence.hpp"
 #include "training/environment.hpp"
 
@@ -109,6 +110,14 @@ bool Trainer::finished() const {
 bool Trainer::stop_requested() const { return options_.stop != nullptr && options_.stop->load(); }
 
 RunResult Trainer::run() {
+  try {
+    return run_to_the_end();
+  } catch (const DeviceLostError& error) {
+    device_lost(error);
+  }
+}
+
+RunResult Trainer::run_to_the_end() {
   const auto start = Clock::now();
   result_.run = folder_.path();
   folder_.log("training " + session_.experiment().name + " on " + result_.backend + ", " +
@@ -181,9 +190,11 @@ void Trainer::train_epoch() {
 void Trainer::run_ahead(int64_t most) {
   const int64_t count = std::min(ahead_, most);
   const auto start = Clock::now();
+  in_flight_ = count;
   session_.train_steps(count);
   session_.backend().synchronize();
   step_ += count;
+  in_flight_ = 0;
   tell_if_eager();
   const double affordable = std::chrono::duration<double>(kReportInterval).count() * static_cast<double>(count) /
                             std::max(seconds_since(start), 1e-9);
@@ -217,6 +228,25 @@ void Trainer::diverged(int64_t step, const std::string& what) {
                            ". The last checkpoint, " + folder_.last().string() +
                            ", is from before. Try a smaller optimizer.learning_rate.";
   throw Error(text, ExitCode::diverged);
+}
+
+void Trainer::device_lost(const DeviceLostError& error) {
+  const int64_t first = step_ + 1;
+  const int64_t last = step_ + in_flight_;
+  const std::string which = in_flight_ == 0   ? "after step " + std::to_string(step_)
+                            : in_flight_ == 1 ? "in step " + std::to_string(first)
+                                              : "in step " + std::to_string(first) + " or one of the " +
+                                                    std::to_string(in_flight_ - 1) + " after it";
+  const int64_t epoch = std::max<int64_t>(last - 1, 0) / session_.steps_per_epoch() + 1;
+  const std::string what = "the device was lost " + which + " (epoch " + std::to_string(epoch) + "): " + error.what();
+  if (!options_.program.empty()) say("the device was lost; a new process repeats the steps to find the op");
+  const DiagnoseRequest request{
+      .run = folder_.path(), .first_step = first, .last_step = last, .backend = result_.backend};
+  const std::string text = what + ". " + fault_text(options_.program, request) + " The last checkpoint, " +
+                           folder_.last().string() + ", stands: `gpunn resume " + folder_.path().string() +
+                           "` goes on from it.";
+  folder_.log(text);
+  throw DeviceLostError(text);
 }
 
 void Trainer::report(bool record) {

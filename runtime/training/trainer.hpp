@@ -31,6 +31,7 @@ class Trainer {
     int64_t stale_epochs = 0;  // since then
   };
 
+  RunResult run_to_the_end();
   bool finished() const;
   bool stop_requested() const;
   void train_epoch();
@@ -44,6 +45,7 @@ class Trainer {
   void say(const std::string& text);
   // `what` became NaN or infinite in a step that counts from 0.
   [[noreturn]] void diverged(int64_t step, const std::string& what);
+  [[noreturn]] void device_lost(const DeviceLostError& error);
 
   Session& session_;
   RunFolder folder_;
@@ -52,6 +54,7 @@ class Trainer {
   Progress progress_;
   storage::Checkpoint snapshot_;  // where a diverged run is replayed from
   int64_t step_ = 0;              // done
+  int64_t in_flight_ = 0;         // steps after that which were begun and not waited for
   int64_t looked_at_ = 0;         // losses of the steps before this one are known to be finite
   bool eager_told_ = false;
   int64_t ahead_ = 1;  // steps to put on the stream before waiting for them

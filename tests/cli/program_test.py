@@ -19,7 +19,7 @@ GPUNN = ""
 SOURCE = Path()
 LIMIT = 120  # seconds that no command here comes near
 
-VERBS = ["run", "resume", "eval", "predict", "plugins", "plan", "check", "bench", "data", "completion",
+VERBS = ["run", "resume", "eval", "predict", "diagnose", "plugins", "plan", "check", "bench", "data", "completion",
          "data list", "data get", "data inspect"]
 EPOCH_LINE = re.compile(r"epoch +(\d+)/(\d+)  train loss")
 

@@ -28,6 +28,13 @@ class Error : public std::runtime_error {
   ExitCode code_;
 };
 
+// A device that failed in the middle of its work. Whatever was asked of it since the last wait may be what it failed
+// at, and nothing more can be done on it in this process.
+class DeviceLostError final : public Error {
+ public:
+  using Error::Error;
+};
+
 // A place in a file that a user wrote; line and column count from 1, 0 is unknown.
 struct SourceLocation {
   std::string file;

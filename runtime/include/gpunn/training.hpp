@@ -84,6 +84,9 @@ struct RunOptions {
   const std::atomic<bool>* stop = nullptr;  // set by a signal handler: checkpoint and return
   std::filesystem::path run_folder;         // empty: <runs>/<name>/<time>
   std::optional<ProfileOptions> profile = {};
+  // The program gpunn, started anew to find the op at which a device was lost (`gpunn diagnose`); empty: the error says
+  // how to look for it.
+  std::filesystem::path program = {};
 };
 
 // Trains in a new run folder.
@@ -92,6 +95,28 @@ RunResult train(const Experiment& experiment, const RunOptions& options = {});
 // Goes on from last.h5 of a run folder, in the same folder.
 RunResult resume(const std::filesystem::path& run, const std::vector<Override>& overrides,
                  const RunOptions& options = {});
+
+// Steps of a run in which a device was lost, counted from 1.
+struct DiagnoseRequest {
+  std::filesystem::path run;
+  int64_t first_step = 0;    // 0: the one after the last checkpoint
+  int64_t last_step = 0;     // 0: the last of that epoch
+  std::string backend = {};  // empty: the one that the checkpoint names
+};
+
+struct FaultReport {
+  int64_t first_step = 0, last_step = 0;  // looked at op by op; then the evaluation, where an epoch ends
+  bool found = false;                     // the device was lost again
+  int64_t step = 0;                       // in this one; 0: in the evaluation
+  std::string op = {};                    // "CONV2D 'conv1'"; empty: before first_step
+  std::string plugin = {};                // whose kernel it is
+  std::string error = {};
+  std::string text() const;  // a part of a sentence: "the device is lost in CONV2D 'conv1' of step 8, ..."
+};
+
+// Repeats the steps of a run from its last checkpoint, with a wait behind each op, to find the one at which the device
+// is lost. Changes nothing in the run folder.
+FaultReport diagnose(const DiagnoseRequest& request);
 
 // Where a trained model is: a run folder (its best.h5, else last.h5) or a checkpoint file.
 struct TrainedModel {

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <gpunn/training.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "training/session.hpp"
+
+// A device computes while the host does something else. So that it failed is noticed at the next wait, when nobody can
+// say which of the ops since the last wait it was; and in this process nothing more can be asked of it. But a step is a
+// function of the state and the step number: a new process repeats the steps since the last checkpoint, the suspected
+// ones with a wait behind each op.
+namespace gpunn::training {
+
+// In the new process: runs the session's steps up to and with `last_step` (counted from 1), from `first_step` on op by
+// op, and where `last_step` ends an epoch, its evaluation too.
+FaultReport find_fault(Session& session, int64_t first_step, int64_t last_step);
+
+// In the process that lost the device: has `program` (the gpunn program; empty: there is none) look for the fault, and
+// says in a sentence or two what came of it.
+std::string fault_text(const std::filesystem::path& program, const DiagnoseRequest& request);
+
+}  // namespace gpunn::training
