@@ -23,6 +23,17 @@ std::optional<CheckedBackends> checked_backends(const std::string& backend) {
   return CheckedBackends{names.substr(0, comma), names.substr(comma + 1)};
 }
 
+void resolve_backend(std::string& backend, const std::function<void(std::string&)>& resolve) {
+  try {
+    auto two = checked_backends(backend);
+    if (!two) return resolve(backend);
+    resolve(two->trained);
+    resolve(two->checked);
+    backend = two->text();
+  } catch (const Error&) {  // told of where the experiment is checked
+  }
+}
+
 std::string trained_backend(const std::string& backend) {
   const auto two = checked_backends(backend);
   return two ? two->trained : backend;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -13,6 +14,10 @@ struct CheckedBackends {
 
 // Empty where `backend` names one. Throws Error(usage) where what follows "check:" are not two names.
 std::optional<CheckedBackends> checked_backends(const std::string& backend);
+
+// Calls `resolve` with the one backend that `backend` names, or with both, and puts what it makes of them in its place.
+// A malformed pair stays as it is.
+void resolve_backend(std::string& backend, const std::function<void(std::string&)>& resolve);
 
 // The one that trains: A, or `backend` itself.
 std::string trained_backend(const std::string& backend);

@@ -8,6 +8,7 @@
 
 #include "common/files.hpp"
 #include "common/text.hpp"
+#include "config/checked_backends.hpp"
 #include "config/experiment_checks.hpp"
 #include "config/model_reader.hpp"
 #include "config/overrides.hpp"
@@ -117,10 +118,10 @@ class ExperimentReader {
     };
     if (key.type == ValueType::path) absolute(std::get<std::string>(value));
     // A backend is a name or the file of a plugin, and a name holds no '/' or '.'.
-    if (key.path == "backend") {
-      auto& backend = std::get<std::string>(value);
-      if (backend.find_first_of("/.") != std::string::npos && backend.find(':') == std::string::npos) absolute(backend);
-    }
+    const auto found_from_anywhere = [&](std::string& backend) {
+      if (backend.find_first_of("/.") != std::string::npos) absolute(backend);
+    };
+    if (key.path == "backend") config::resolve_backend(std::get<std::string>(value), found_from_anywhere);
     if (key.type == ValueType::paths) {
       for (std::string& path : std::get<std::vector<std::string>>(value)) absolute(path);
     }

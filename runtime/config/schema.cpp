@@ -255,7 +255,8 @@ std::vector<Key> make_schema() {
       choice("checkpoint.monitor", in(&E::checkpoint, &C::monitor), kMetrics,
              "The test metric that says what is best."),
       text("backend", in(&E::backend),
-           "A backend plugin's name, or its file; `auto`: the fastest that works here; `check:A,B`: train on A, compare B "
+           "A backend plugin's name, or its file; `auto`: the fastest that works here; `check:A,B`: train on A, "
+           "compare B "
            "at every step."),
       integer("device", in(&E::device), between(0, 1023), "Which of the backend's devices, counted from 0."),
       boolean("host_copies", in(&E::host_copies),

@@ -153,9 +153,13 @@ std::unique_ptr<execution::Backend> Session::open_backend(const std::string& nam
 }
 
 std::string Session::backend_name() const {
-  const std::string name = backend_->name();
-  if (second_ != nullptr) return config::CheckedBackends{name, second_->name()}.text();
-  return checker_ == nullptr ? name : config::CheckedBackends{name, checker_->comparison().checked}.text();
+  const auto two = config::checked_backends(experiment_.backend);
+  if (!two) return backend_->name();
+  // As they were given, a path too; but "auto" may choose another one tomorrow.
+  const std::string checked = checker_ != nullptr ? checker_->comparison().checked : second_->name();
+  return config::CheckedBackends{two->trained == "auto" ? backend_->name() : two->trained,
+                                 two->checked == "auto" ? checked : two->checked}
+      .text();
 }
 
 Session::~Session() {

@@ -31,3 +31,9 @@ TEST_CASE("two names that are not two are refused with the place") {
   }
   CHECK(parse_experiment(config_test::kSound + "backend: check:cpu,mine\n", "e.yaml").backend == "check:cpu,mine");
 }
+
+TEST_CASE("each of two backends may be a file, relative to the working directory or to the experiment's") {
+  const std::string backend =
+      parse_experiment(config_test::kSound + "backend: check:cpu,mine/libx.so\n", "/somewhere/e.yaml").backend;
+  CHECK_THAT(backend, Contains("check:cpu,/") && Contains("/mine/libx.so"));
+}
