@@ -284,8 +284,8 @@ Session::Bound& Session::training_bound() {
     arena(std::max(training_->program.plan.arena_bytes, evaluation_bound().program.plan.arena_bytes));
     ready(*training_);
     if (second_ != nullptr) {
-      checker_ = std::make_unique<StepChecker>(Trained{*backend_, *variables_, training_->program, layout_},
-                                               std::move(second_));
+      checker_ = std::make_unique<StepChecker>(
+          Trained{*backend_, *variables_, training_->program, layout_, !train_split_.ring}, std::move(second_));
     }
   }
   return *training_;

@@ -28,11 +28,6 @@ HostBytes read(execution::Backend& backend, const void* address, std::size_t byt
   return result;
 }
 
-// Pixels: what stays on the device, and what no bound of rounding depends on.
-bool is_resident(const graph::Graph& graph, ValueId value) {
-  return graph.value(value).type.dtype == DType::u8 && graph.value(graph.root(value)).storage == Storage::data;
-}
-
 std::vector<float> floats(const HostBytes& bytes) {
   std::vector<float> values(bytes.size() / sizeof(float));
   std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
@@ -76,10 +71,17 @@ StepChecker::State StepChecker::read_state() const {
   return state;
 }
 
+// Pixels: what stays on the device, and what no bound of rounding depends on.
+bool StepChecker::is_resident(ValueId value) const {
+  const graph::Graph& graph = program_.graph;
+  return first_.resident && graph.value(value).type.dtype == DType::u8 &&
+         graph.value(graph.root(value)).storage == Storage::data;
+}
+
 void StepChecker::give_inputs(std::size_t node, const std::vector<HostBytes>& values) {
   const graph::Node& op = program_.graph.nodes()[node];
   for (std::size_t i = 0; i < values.size(); ++i) {
-    if (is_resident(program_.graph, op.inputs[i])) continue;
+    if (is_resident(op.inputs[i])) continue;
     second_->upload(executable_->address(op.inputs[i]), values[i].data(), values[i].size());
   }
 }
@@ -104,7 +106,7 @@ ComparedOp StepChecker::run_node(Executable& executable, std::size_t node) {
   const graph::Node& op = graph.nodes()[node];
   ComparedOp result{graph.signature(op), {}, {}, {}};
   for (const ValueId input : op.inputs) {
-    const std::size_t bytes = is_resident(graph, input) ? 0 : graph.value(input).type.bytes();
+    const std::size_t bytes = is_resident(input) ? 0 : graph.value(input).type.bytes();
     result.inputs.push_back(read(first_.backend, executable.address(input), bytes));
   }
   executable.run_node(node);

@@ -24,6 +24,7 @@ struct Trained {
   execution::Variables& variables;
   const execution::CompiledProgram& program;  // lowered for both
   const ParameterLayout& layout;
+  bool resident = true;  // its samples: given to the second once, not with each step
 };
 
 // `backend: check:A,B`. Each training step is run by A, and twice by B:
@@ -48,6 +49,7 @@ class StepChecker {
  private:
   using State = std::map<std::string, HostBytes>;  // variables by name
   State read_state() const;
+  bool is_resident(graph::ValueId value) const;
   ComparedOp run_node(execution::Executable& executable, std::size_t node);
   void give_inputs(std::size_t node, const std::vector<HostBytes>& values);
   void poison_outputs(std::size_t node);
