@@ -61,7 +61,7 @@ class Trial {
         stop_(device.index()) {
     for (std::size_t i = 0; i < desc.inputs(); ++i) inputs_.push_back(placed(desc.input(i)));
     for (std::size_t i = 0; i < desc.outputs(); ++i) outputs_.push_back(placed(desc.output(i)));
-    output_ = scratch_.take(bytes_of(desc.output(0)));  // the reference's
+    reference_ = static_cast<float*>(scratch_.take(bytes_of(desc.output(0))));
     differences_ = static_cast<unsigned*>(scratch_.take(sizeof(unsigned)));
     for (gpunn_tensor& tensor : inputs_) input_pointers_.push_back(&tensor);
     for (gpunn_tensor& tensor : outputs_) output_pointers_.push_back(&tensor);
@@ -88,14 +88,16 @@ class Trial {
     stream_.synchronize();
   }
 
-  void keep_as_reference() { stream_.copy(output_, outputs_[0].data, bytes_of(outputs_[0]), GPUNN_DEVICE_TO_DEVICE); }
+  void keep_as_reference() {
+    stream_.copy(reference_, outputs_[0].data, bytes_of(outputs_[0]), GPUNN_DEVICE_TO_DEVICE);
+  }
 
   // Of the last run, with the reference.
   bool agrees() {
     unsigned count = 0;
     stream_.fill(differences_, 0, sizeof(count));
-    count_differences(static_cast<const float*>(output_), static_cast<const float*>(outputs_[0].data),
-                      plugin::element_count(outputs_[0]), tolerance_, differences_, stream_.handle());
+    count_differences(reference_, static_cast<const float*>(outputs_[0].data), plugin::element_count(outputs_[0]),
+                      tolerance_, differences_, stream_.handle());
     stream_.copy(&count, differences_, sizeof(count), GPUNN_DEVICE_TO_HOST);
     stream_.synchronize();
     return count == 0;
@@ -158,7 +160,7 @@ class Trial {
   std::vector<gpunn_tensor> inputs_, outputs_;
   std::vector<const gpunn_tensor*> input_pointers_, output_pointers_;
   gpunn_op_args raw_{};
-  void* output_ = nullptr;
+  float* reference_ = nullptr;  // output 0 of the trusted algorithm
   unsigned* differences_ = nullptr;
   float tolerance_ = 0.0F;
 };

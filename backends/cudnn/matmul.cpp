@@ -7,7 +7,6 @@
 #include <gpunn/plugin.hpp>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <limits>
 #include <memory>
@@ -75,7 +74,7 @@ class LtOperation {
     if (fused_) {
       set(CUBLASLT_MATMUL_DESC_EPILOGUE, shape.relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS);
       // Only its alignment counts before the first run, and that of every tensor is the ABI's.
-      set_bias(reinterpret_cast<const float*>(cuda::CudaDevice::kAlignment));
+      set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, uintptr_t{cuda::CudaDevice::kAlignment});
     }
     // Each matrix as it lies in memory: a row of ours is a column.
     make_layout(a_, shape.transpose_b ? shape.k : shape.n, shape.transpose_b ? shape.n : shape.k);
@@ -83,7 +82,7 @@ class LtOperation {
     make_layout(d_, shape.n, shape.m);
   }
   ~LtOperation() {
-    for (const cublasLtMatrixLayout_t layout : {a_, b_, d_}) {
+    for (auto* layout : {a_, b_, d_}) {
       if (layout != nullptr) lt_.destroy_layout(layout);
     }
     if (operation_ != nullptr) lt_.destroy_operation(operation_);
@@ -151,8 +150,6 @@ class LtOperation {
   cublasLtMatmulDesc_t operation_ = nullptr;
   cublasLtMatrixLayout_t a_ = nullptr, b_ = nullptr, d_ = nullptr;
 };
-
-using AlgorithmWords = std::array<uint64_t, std::size(cublasLtMatmulAlgo_t{}.data)>;
 
 std::string text_of(const cublasLtMatmulAlgo_t& algorithm) {
   std::string text;
@@ -247,7 +244,7 @@ std::string key_of(const MatmulProblem& problem) {
 }
 
 TuningTask matmul_task(CudnnDevice& device, const MatmulProblem& problem) {
-  const cublasLtHandle_t handle = device.cublaslt_handle();
+  cublasLtHandle_t handle = device.cublaslt_handle();
   return {.key = key_of(problem),
           .terms = problem.shape.k,
           .nan_input = problem.bias ? 2 : -1,
