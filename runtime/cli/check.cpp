@@ -52,11 +52,29 @@ void add_check(CommandLine& line) {
   verb->add_option("backend", options->backends, "Names of backends, or plugin files")
       ->required()
       ->type_name("BACKEND_OR_FILE");
-  add_repeated(*verb, "--suite", options->check.suites, "Only this suite (abi, ops, grad); may be repeated")
+  add_repeated(*verb, "--suite", options->check.suites,
+               "Only this suite: nodevice, abi, ops, grad, stream, graph, train, perf; may be repeated")
       ->type_name("NAME");
   add_repeated(*verb, "--op", options->check.ops, "Only this op, as CONV2D; may be repeated")->type_name("NAME");
   add_plugin_option(*verb, options->check.plugins);
-  verb->add_flag("--required", options->check.required, "Unsupported ops and a missing device are failures");
+  std::string known;
+  for (const CheckProfile& profile : check_profiles()) known += (known.empty() ? "" : ", ") + profile.name;
+  auto* profile =
+      verb->add_option("--profile", options->check.profile,
+                       "What must run: unsupported ops within it, and a missing device, are failures (" + known + ")")
+          ->type_name("NAME");
+  verb->add_flag_callback(
+          "--required", [options] { options->check.profile = "all"; }, "The same as --profile all")
+      ->excludes(profile);
+  const std::map<std::string, Precision> precisions{
+      {"fp32", Precision::fp32}, {"tf32", Precision::tf32}, {"bf16", Precision::bf16}};
+  verb->add_option("--precision", options->check.precision,
+                   "What products may be rounded to, and are judged by: fp32, tf32 or bf16")
+      ->transform(CLI::CheckedTransformer(precisions))
+      ->type_name("NAME");
+  verb->add_option("--reference", options->check.reference, "The backend that the suite train compares with")
+      ->capture_default_str()
+      ->type_name("NAME");
   verb->add_option("--seed", options->check.seed, "Of the random inputs")->capture_default_str()->type_name("N");
   verb->add_option("--threads", options->check.threads, "Host threads of the backend; 0: its choice")
       ->check(CLI::Range(0, 1024))

@@ -81,6 +81,44 @@ Table table_of(const std::vector<CheckReport>& reports, bool colour) {
   return table;
 }
 
+std::string time_text(double seconds) {
+  if (seconds < 1e-3) return fmt::format("{:.2f} us", seconds * 1e6);
+  return fmt::format("{:.2f} ms", seconds * 1e3);
+}
+
+// What the suite perf has measured, a row an op; empty where it did not run. Of several backends the times alone.
+Table perf_table(const std::vector<CheckReport>& reports) {
+  std::vector<Column> columns{{"OP"}, {"SHAPE"}};
+  for (const CheckReport& report : reports) columns.push_back({report.backend, Align::right});
+  if (reports.size() == 1) {
+    columns.back().title = "TIME";
+    columns.push_back({"GFLOP/S", Align::right});
+    columns.push_back({"GB/S", Align::right});
+  }
+  std::vector<Key> order;
+  std::map<Key, std::vector<std::string>> rows;
+  for (std::size_t i = 0; i < reports.size(); ++i) {
+    for (const CheckCase& result : reports[i].cases) {
+      if (result.suite != "perf") continue;
+      const Key key{result.op, result.name};
+      auto& cells = rows[key];
+      if (cells.empty()) {
+        order.push_back(key);
+        cells = {key.first, key.second};
+        cells.resize(columns.size(), "-");
+      }
+      if (result.seconds <= 0) continue;
+      cells[2 + i] = time_text(result.seconds);
+      if (reports.size() > 1) continue;
+      cells[3] = fmt::format("{:.1f}", result.gflops);
+      cells[4] = fmt::format("{:.1f}", result.gigabytes);
+    }
+  }
+  Table table(columns);
+  for (const Key& key : order) table.add(rows[key]);
+  return table;
+}
+
 std::string summary_of(const CheckReport& report) {
   return fmt::format("{}{}: {} passed, {} failed, {} skipped", report.backend,
                      report.device.empty() ? "" : " (" + printable(report.device) + ")", report.passed, report.failed,
@@ -105,7 +143,9 @@ std::string check_report(const std::vector<CheckReport>& reports, ReportFormat f
   const bool coloured_table = colour && !markdown;
   const Table table =
       reports.size() == 1 ? table_of(reports.front(), coloured_table) : table_of(reports, coloured_table);
+  const Table perf = perf_table(reports);
   std::string text = (markdown ? table.markdown() : table.text(coloured_table)) + "\n";
+  if (!perf.empty()) text += (markdown ? perf.markdown() : perf.text(coloured_table)) + "\n";
   for (std::size_t i = 0; i < reports.size(); ++i) {
     text += (markdown ? "- " : "") + summary_of(reports[i]);
     text += i + 1 == reports.size() ? "; worst is the largest error as a share of what is allowed\n" : "\n";

@@ -62,17 +62,10 @@ Json to_json(const PlanReport& report) {
 }
 
 Json to_json(const CheckCase& result) {
-  return {{"backend", result.backend},
-          {"suite", result.suite},
-          {"op", result.op},
-          {"name", result.name},
-          {"verdict", name_of(result.verdict)},
-          {"optional", result.optional},
-          {"error", result.error},
-          {"detail", result.detail},
-          {"seconds", result.seconds},
-          {"gflops", result.gflops},
-          {"gigabytes", result.gigabytes}};
+  return {{"backend", result.backend},   {"suite", result.suite},   {"op", result.op},
+          {"name", result.name},         {"dtype", result.dtype},   {"verdict", name_of(result.verdict)},
+          {"optional", result.optional}, {"error", result.error},   {"detail", result.detail},
+          {"seconds", result.seconds},   {"gflops", result.gflops}, {"gigabytes", result.gigabytes}};
 }
 
 Json to_json(const CheckReport& report) {

@@ -155,9 +155,10 @@ std::string run_variant(execution::Backend& backend, execution::Kernel& kernel, 
 
 }  // namespace
 
-Expectation expect_oracle(const graph::OpSignature& signature, const std::vector<OracleTensor>& inputs) {
+Expectation expect_oracle(const graph::OpSignature& signature, const std::vector<OracleTensor>& inputs,
+                          Precision precision) {
   Expectation expectation{run_oracle(signature, inputs), {}};
-  const Evaluation evaluation{signature, inputs, expectation.outputs};
+  const Evaluation evaluation{signature, inputs, expectation.outputs, {}, precision};
   for (std::size_t i = 0; i < expectation.outputs.size(); ++i) {
     expectation.tolerances.push_back(tolerance_of(evaluation, i));
   }

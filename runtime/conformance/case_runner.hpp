@@ -18,8 +18,9 @@ struct Expectation {
   std::vector<Tolerance> tolerances;
 };
 
-// The oracle's outputs with the table's tolerances.
-Expectation expect_oracle(const graph::OpSignature& signature, const std::vector<OracleTensor>& inputs);
+// The oracle's outputs with the table's tolerances, where products may be rounded to a precision.
+Expectation expect_oracle(const graph::OpSignature& signature, const std::vector<OracleTensor>& inputs,
+                          Precision precision);
 
 // Runs one op on a backend: in the memory that its op says, then with every output in the memory of each input that it
 // may alias; each twice, over different poison in outputs and workspace; with guard bands around every tensor and the

@@ -8,7 +8,9 @@
 
 #include "common/text.hpp"
 #include "conformance/process/work.hpp"
+#include "conformance/profiles.hpp"
 #include "conformance/reporter.hpp"
+#include "conformance/suite_nodevice.hpp"
 #include "conformance/suites.hpp"
 #include "graph/op_info.hpp"
 #include "plugins/plugin.hpp"
@@ -39,25 +41,40 @@ Check make_check(std::string_view suite, std::string_view op, std::string_view n
   return check;
 }
 
+Check make_check(std::string_view suite, const graph::OpSignature& signature, std::string_view name) {
+  Check check = make_check(suite, graph::op_info(signature.op).name, name);
+  check.op = signature.op;
+  const std::vector<TensorType>& types = signature.inputs.empty() ? signature.outputs : signature.inputs;
+  check.labels.dtype = name_of(types.front().dtype);
+  return check;
+}
+
 namespace {
 
 struct NamedSuite {
   const char* name;
   Checks (*make)(const CheckOptions& options);
+  bool usual;  // runs where no suite is named
 };
 
-constexpr NamedSuite kSuites[] = {
-    {"abi", abi_suite}, {"ops", ops_suite}, {"grad", gradient_suite}, {"stream", stream_suite}};
+constexpr NamedSuite kSuites[] = {{"abi", abi_suite, true},       {"ops", ops_suite, true},
+                                  {"grad", gradient_suite, true}, {"stream", stream_suite, true},
+                                  {"graph", graph_suite, true},   {"train", train_suite, true},
+                                  {"perf", perf_suite, false}};
+constexpr const char* kNoDevice = "nodevice";  // is not about an open backend
 
 std::set<std::string> chosen_suites(const CheckOptions& options) {
-  std::vector<std::string> known;
-  for (const NamedSuite& suite : kSuites) known.emplace_back(suite.name);
+  std::vector<std::string> known{kNoDevice}, usual{kNoDevice};
+  for (const NamedSuite& suite : kSuites) {
+    known.emplace_back(suite.name);
+    if (suite.usual) usual.emplace_back(suite.name);
+  }
   for (const std::string& name : options.suites) {
     if (std::find(known.begin(), known.end(), name) == known.end()) {
       throw Error("there is no suite '" + name + "'" + suggestion(name, known), ExitCode::usage);
     }
   }
-  const std::vector<std::string>& chosen = options.suites.empty() ? known : options.suites;
+  const std::vector<std::string>& chosen = options.suites.empty() ? usual : options.suites;
   return {chosen.begin(), chosen.end()};
 }
 
@@ -76,20 +93,27 @@ std::set<int32_t> chosen_ops(const CheckOptions& options) {
 }
 
 // What the suites and ops asked for come to. Who asks for ops means the checks that are about ops.
-Checks chosen_checks(const CheckOptions& options) {
+struct Plan {
+  Checks checks;
+  bool nodevice = false;
+};
+
+Plan plan_of(const CheckOptions& options) {
+  if (!options.profile.empty()) find_profile(options.profile);
   const std::set<std::string> suites = chosen_suites(options);
   const std::set<int32_t> ops = chosen_ops(options);
-  Checks checks;
+  Plan plan;
+  plan.nodevice = ops.empty() && suites.contains(kNoDevice);
   for (const NamedSuite& suite : kSuites) {
     if (!suites.contains(suite.name)) continue;
     for (Check& check : suite.make(options)) {
-      if (ops.empty() || ops.contains(check.op)) checks.push_back(std::move(check));
+      if (ops.empty() || ops.contains(check.op)) plan.checks.push_back(std::move(check));
     }
   }
-  if (checks.empty()) {
+  if (plan.checks.empty() && !plan.nodevice) {
     throw Error("no case is of the suites and ops asked for; without --suite all suites run", ExitCode::usage);
   }
-  return checks;
+  return plan;
 }
 
 // The checks on one backend.
@@ -118,66 +142,89 @@ class BackendWork final : public Work {
   std::unique_ptr<Workbench> bench_;
 };
 
-CheckReport check_backend(const CheckOptions& options, const Checks& checks) {
-  CheckReport report;
-  report.backend = options.backend;
-  Reporter reporter(options, report);
-  WorkListener listener;
-  listener.opened = [&](const Opened& opened) {
-    report.backend = opened.backend;
-    report.device = opened.device;
-    if (opened.no_device.empty()) return;
-    CheckCase result = make_check("abi", "probe", "finds a device").labels;
-    result.verdict = Verdict::no_device;
-    result.detail = opened.no_device;
-    reporter.add(std::move(result));
-  };
-  listener.done = [&](std::size_t index, CheckCase result) { reporter.add(checks[index].labels, std::move(result)); };
+// One backend's report in the making.
+struct Examination {
+  explicit Examination(CheckOptions of) : options(std::move(of)) { report.backend = options.backend; }
+  Examination(const Examination&) = delete;
+  Examination& operator=(const Examination&) = delete;
 
-  BackendWork work(options, checks);
-  const std::string trouble = options.in_process ? run_here(work, listener) : run_in_children(work, listener);
-  if (!trouble.empty()) {
-    CheckCase result = make_check("abi", "device_open", "opens and closes").labels;
-    result.verdict = Verdict::failed;
-    result.detail = trouble;
-    reporter.add(std::move(result));
-  }
-  return report;
+  CheckOptions options;
+  CheckReport report;
+  Reporter reporter{options, report};
+};
+
+void add_failure(Examination& one, const std::string& name, const std::string& detail) {
+  CheckCase result = make_check("abi", "device_open", name).labels;
+  result.verdict = Verdict::failed;
+  result.detail = detail;
+  one.reporter.add(std::move(result));
 }
 
-// One of several backends that can't be used does not keep the others from being checked.
-CheckReport unusable(const CheckOptions& options, const std::string& why) {
-  CheckReport report;
-  report.backend = options.backend;
-  CheckCase result = make_check("abi", "device_open", "can be used").labels;
-  result.verdict = Verdict::failed;
-  result.detail = why;
-  Reporter(options, report).add(std::move(result));
-  return report;
+void run_nodevice(Examination& one) {
+  const NoDeviceSuite suite = nodevice_suite(one.options);
+  const WorkListener listener{
+      [](const Opened&) {},
+      [&](std::size_t index, CheckCase result) { one.reporter.add(suite.labels[index], std::move(result)); }};
+  const std::string trouble = run_in_children(*suite.work, listener);
+  if (!trouble.empty()) add_failure(one, "a process without devices", trouble);
+}
+
+void run_checks(Examination& one, const Checks& checks) {
+  const WorkListener listener{
+      [&](const Opened& opened) {
+        one.report.backend = opened.backend;
+        one.report.device = opened.device;
+        if (opened.no_device.empty()) return;
+        CheckCase result = make_check("abi", "probe", "finds a device").labels;
+        result.verdict = Verdict::no_device;
+        result.detail = opened.no_device;
+        one.reporter.add(std::move(result));
+      },
+      [&](std::size_t index, CheckCase result) { one.reporter.add(checks[index].labels, std::move(result)); }};
+  BackendWork work(one.options, checks);
+  const std::string trouble = one.options.in_process ? run_here(work, listener) : run_in_children(work, listener);
+  if (!trouble.empty()) add_failure(one, "opens and closes", trouble);
 }
 
 }  // namespace
 
 }  // namespace conformance
 
-CheckReport check(const CheckOptions& options) {
-  return conformance::check_backend(options, conformance::chosen_checks(options));
-}
+CheckReport check(const CheckOptions& options) { return std::move(check(options, {options.backend}).front()); }
 
 std::vector<CheckReport> check(const CheckOptions& options, const std::vector<std::string>& backends) {
-  const conformance::Checks checks = conformance::chosen_checks(options);
-  std::vector<CheckReport> reports;
+  using namespace conformance;
+  const Plan plan = plan_of(options);
+  std::vector<std::unique_ptr<Examination>> all;
   for (const std::string& backend : backends) {
     CheckOptions one = options;
     one.backend = backend;
+    all.push_back(std::make_unique<Examination>(std::move(one)));
+  }
+  // First of all, while no driver was started in this process, whatever is asked of it later.
+  for (const auto& one : all) {
+    if (plan.nodevice) run_nodevice(*one);
+  }
+  std::vector<CheckReport> reports;
+  for (const auto& one : all) {
     try {
-      reports.push_back(conformance::check_backend(one, checks));
+      if (!plan.checks.empty()) run_checks(*one, plan.checks);
     } catch (const Error& error) {
-      if (backends.size() == 1) throw;
-      reports.push_back(conformance::unusable(one, error.what()));
+      // One of several backends that can't be used does not keep the others from being checked.
+      if (all.size() == 1) throw;
+      add_failure(*one, "can be used", error.what());
     }
+    reports.push_back(std::move(one->report));
   }
   return reports;
+}
+
+std::vector<CheckProfile> check_profiles() {
+  std::vector<CheckProfile> result;
+  for (const conformance::Profile& profile : conformance::profiles()) {
+    result.push_back({std::string(profile.name), std::string(profile.what)});
+  }
+  return result;
 }
 
 }  // namespace gpunn

@@ -98,6 +98,15 @@ std::vector<double> sum_scale(const Evaluation& e, std::size_t output) {
   return magnitudes(on_absolute_inputs(e, e.inputs.size()).at(output).values, accumulation(terms(e)));
 }
 
+std::vector<double> products_scale(const Evaluation& e, std::size_t output) {
+  std::vector<OracleTensor> inputs = e.inputs;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const bool factor = i < 2;
+    for (double& value : inputs[i].values) value = factor ? std::abs(value) : 0;
+  }
+  return (e.evaluate ? e.evaluate(inputs) : run_oracle(e.signature, inputs)).at(output).values;
+}
+
 // The inputs behind the first select what is summed and must keep their signs.
 std::vector<double> first_input_sum_scale(const Evaluation& e, std::size_t output) {
   return magnitudes(on_absolute_inputs(e, 1).at(output).values, accumulation(terms(e)));

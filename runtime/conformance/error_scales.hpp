@@ -15,6 +15,8 @@ std::vector<double> exact_scale(const Evaluation& evaluation, std::size_t output
 std::vector<double> one_rounding_scale(const Evaluation& evaluation, std::size_t output);
 std::vector<double> few_roundings_scale(const Evaluation& evaluation, std::size_t output);
 std::vector<double> affine_scale(const Evaluation& evaluation, std::size_t output);
+// Of an op that sums products of its first two inputs: the sums of their absolute values, without bias or activation.
+std::vector<double> products_scale(const Evaluation& evaluation, std::size_t output);
 std::vector<double> sum_scale(const Evaluation& evaluation, std::size_t output);
 std::vector<double> first_input_sum_scale(const Evaluation& evaluation, std::size_t output);
 std::vector<double> squares_scale(const Evaluation& evaluation, std::size_t output);

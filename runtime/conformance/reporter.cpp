@@ -2,34 +2,30 @@
 
 #include <utility>
 
-#include "graph/op_info.hpp"
+#include "conformance/profiles.hpp"
 
 namespace gpunn::conformance {
 
-namespace {
-
-// A fused op is optional even where all is required: its decomposition runs in its place.
-bool may_be_lacking(const CheckCase& result) {
-  if (result.optional) return true;
-  const graph::OpInfo* info = result.verdict == Verdict::unsupported ? graph::find_op(result.op) : nullptr;
-  return info != nullptr && info->composite();
+bool Reporter::must_run(const CheckCase& result) const {
+  return !options_.profile.empty() && !result.optional &&
+         demands(find_profile(options_.profile), result.op, result.dtype);
 }
-
-}  // namespace
 
 void Reporter::add(const CheckCase& labels, CheckCase result) {
   result.suite = labels.suite;
   result.op = labels.op;
   result.name = labels.name;
-  result.optional = labels.optional;
+  result.dtype = labels.dtype;
+  result.optional = result.optional || labels.optional;
   add(std::move(result));
 }
 
 void Reporter::add(CheckCase result) {
   result.backend = report_.backend;
   const bool skipped = result.verdict == Verdict::unsupported || result.verdict == Verdict::no_device;
-  if (skipped && options_.required && !may_be_lacking(result)) {
-    result.detail = std::string(name_of(result.verdict)) + ", but required: " + result.detail;
+  if (skipped && must_run(result)) {
+    result.detail =
+        std::string(name_of(result.verdict)) + ", but required by profile '" + options_.profile + "': " + result.detail;
     result.verdict = Verdict::failed;
   }
   switch (result.verdict) {

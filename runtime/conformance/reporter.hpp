@@ -14,6 +14,7 @@ class Reporter {
   void add(const CheckCase& labels, CheckCase result);
 
  private:
+  bool must_run(const CheckCase& result) const;
   const CheckOptions& options_;
   CheckReport& report_;
 };

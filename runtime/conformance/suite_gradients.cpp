@@ -13,9 +13,9 @@ namespace {
 
 // The difference quotients are off by about 1e-11 of what they differentiate, and saved outputs were rounded once more:
 // three times the table's tolerance and 1e-8 of the largest gradient leave room for both, and for nothing else.
-Expectation expect_differences(const GradientProblem& problem) {
+Expectation expect_differences(const GradientProblem& problem, Precision precision) {
   Expectation expectation{problem.expected, {}};
-  const Evaluation evaluation{problem.signature, problem.inputs, problem.expected};
+  const Evaluation evaluation{problem.signature, problem.inputs, problem.expected, {}, precision};
   for (std::size_t i = 0; i < problem.expected.size(); ++i) {
     Tolerance tolerance = tolerance_of(evaluation, i);
     double largest = 1e-3;
@@ -33,10 +33,12 @@ Checks gradient_suite(const CheckOptions&) {
   for (GradientCase& test : all_gradients()) {
     checks.push_back(make_check("grad", graph::op_info(test.op).name, test.name));
     checks.back().op = test.op;
+    checks.back().labels.dtype = name_of(DType::f32);
     checks.back().run = [test = std::move(test)](Workbench& bench, CheckCase& result, const Note&) {
       Random random(bench.options().seed, std::string(graph::op_info(test.op).name) + test.name);
       const GradientProblem problem = make_problem(test, random);
-      run_case(bench.backend(), problem.signature, problem.inputs, expect_differences(problem), result);
+      run_case(bench.backend(), problem.signature, problem.inputs,
+               expect_differences(problem, bench.options().precision), result);
     };
   }
   return checks;

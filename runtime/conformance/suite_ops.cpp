@@ -11,7 +11,8 @@ void run(const Case& test, Workbench& bench, CheckCase& result) {
   if (!is_served(bench.backend(), test.signature, result)) return;  // before the data is made
   Random random(bench.options().seed, std::string(graph::op_info(test.signature.op).name) + test.name);
   const std::vector<OracleTensor> inputs = test.inputs(random);
-  run_case(bench.backend(), test.signature, inputs, expect_oracle(test.signature, inputs), result);
+  run_case(bench.backend(), test.signature, inputs, expect_oracle(test.signature, inputs, bench.options().precision),
+           result);
 }
 
 }  // namespace
@@ -19,8 +20,7 @@ void run(const Case& test, Workbench& bench, CheckCase& result) {
 Checks ops_suite(const CheckOptions& options) {
   Checks checks;
   for (Case& test : all_cases()) {
-    checks.push_back(make_check("ops", graph::op_info(test.signature.op).name, test.name));
-    checks.back().op = test.signature.op;
+    checks.push_back(make_check("ops", test.signature, test.name));
     checks.back().run = [test = std::move(test)](Workbench& bench, CheckCase& result, const Note&) {
       run(test, bench, result);
     };

@@ -2,7 +2,6 @@
 #include "conformance/stream/behind_delay.hpp"
 #include "conformance/stream/ordering.hpp"
 #include "conformance/suites.hpp"
-#include "graph/op_info.hpp"
 
 namespace gpunn::conformance {
 
@@ -17,9 +16,7 @@ Checks stream_suite(const CheckOptions&) {
     }
   }
   for (Case& test : one_case_each()) {
-    const graph::OpInfo& info = graph::op_info(test.signature.op);
-    checks.push_back(make_check("stream", info.name, "behind work on its stream: " + test.name));
-    checks.back().op = test.signature.op;
+    checks.push_back(make_check("stream", test.signature, "behind work on its stream: " + test.name));
     checks.back().run = [test = std::move(test)](Workbench& bench, CheckCase& result, const Note&) {
       run_behind_delay(test, bench, result);
     };

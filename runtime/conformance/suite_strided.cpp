@@ -127,6 +127,7 @@ Checks strided_copies(const CheckOptions&) {
                                 to_string(TensorType{test.from, test.shape}) + " -> " + std::string(name_of(test.to)) +
                                     ", strided, " + test.name));
     checks.back().op = GPUNN_OP_COPY;
+    checks.back().labels.dtype = name_of(test.from);
     checks.back().run = [&test](Workbench& bench, CheckCase& result, const Note&) {
       run_strided(bench.chain(), test, bench.options().seed, result);
     };

@@ -22,6 +22,8 @@ struct Check {
 using Checks = std::vector<Check>;
 
 Check make_check(std::string_view suite, std::string_view op, std::string_view name);
+// About an op of the catalogue at one signature.
+Check make_check(std::string_view suite, const graph::OpSignature& signature, std::string_view name);
 
 // The plugin's table, memory, streams, events and queries.
 Checks abi_suite(const CheckOptions& options);
@@ -33,5 +35,11 @@ Checks strided_copies(const CheckOptions& options);
 Checks gradient_suite(const CheckOptions& options);
 // Streams and events under load, and every op on a stream that is busy.
 Checks stream_suite(const CheckOptions& options);
+// Captured graphs: every op by itself, and whole trainings, replayed against op by op.
+Checks graph_suite(const CheckOptions& options);
+// Loss curves against those of another backend.
+Checks train_suite(const CheckOptions& options);
+// How long each op takes; wrong only where it fails.
+Checks perf_suite(const CheckOptions& options);
 
 }  // namespace gpunn::conformance

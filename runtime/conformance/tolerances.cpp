@@ -18,6 +18,7 @@ struct Row {
   int output;  // -1: every output
   ErrorScale scale;
   std::string_view reason;
+  bool multiplies = false;  // products of this op may be rounded to the precision that the user allows
 };
 
 constexpr int kEvery = -1;
@@ -32,17 +33,17 @@ constexpr Row kTable[] = {
     {GPUNN_OP_RELU, kEvery, exact_scale, "chooses, computes nothing"},
     {GPUNN_OP_RELU_BACKWARD, kEvery, exact_scale, "chooses, computes nothing"},
 
-    {GPUNN_OP_MATMUL, kEvery, sum_scale, "a sum of K products in any order"},
+    {GPUNN_OP_MATMUL, kEvery, sum_scale, "a sum of K products in any order", true},
     {GPUNN_OP_BIAS_ADD, kEvery, one_rounding_scale, "one addition, rounded once"},
     {GPUNN_OP_BIAS_BACKWARD, kEvery, sum_scale, "a sum over images and pixels in any order"},
-    {GPUNN_OP_MATMUL_BIAS_ACTIVATION, kEvery, sum_scale, "a sum of K products and the bias; ReLU adds no error"},
+    {GPUNN_OP_MATMUL_BIAS_ACTIVATION, kEvery, sum_scale, "a sum of K products and the bias; ReLU adds no error", true},
     {GPUNN_OP_BIAS_ACTIVATION_BACKWARD, 0, exact_scale, "dx is chosen, not computed"},
     {GPUNN_OP_BIAS_ACTIVATION_BACKWARD, 1, first_input_sum_scale, "a sum over images and pixels in any order"},
 
-    {GPUNN_OP_CONV2D, kEvery, sum_scale, "a sum of C/groups R S products in any order"},
-    {GPUNN_OP_CONV2D_BACKWARD_DATA, kEvery, sum_scale, "a sum of at most K/groups R S products in any order"},
-    {GPUNN_OP_CONV2D_BACKWARD_FILTER, kEvery, sum_scale, "a sum of at most N P Q products in any order"},
-    {GPUNN_OP_CONV2D_BIAS_ACTIVATION, kEvery, sum_scale, "the products and the bias; ReLU adds no error"},
+    {GPUNN_OP_CONV2D, kEvery, sum_scale, "a sum of C/groups R S products in any order", true},
+    {GPUNN_OP_CONV2D_BACKWARD_DATA, kEvery, sum_scale, "a sum of at most K/groups R S products in any order", true},
+    {GPUNN_OP_CONV2D_BACKWARD_FILTER, kEvery, sum_scale, "a sum of at most N P Q products in any order", true},
+    {GPUNN_OP_CONV2D_BIAS_ACTIVATION, kEvery, sum_scale, "the products and the bias; ReLU adds no error", true},
 
     {GPUNN_OP_MAX_POOL2D, kEvery, exact_scale, "chooses, computes nothing"},
     {GPUNN_OP_MAX_POOL2D_BACKWARD, kEvery, first_input_sum_scale, "a sum over the windows that an element wins"},
@@ -84,6 +85,14 @@ constexpr Row kTable[] = {
     {GPUNN_OP_METRICS_ACCUMULATE, kEvery, metrics_scale, "a sum in f64, since the totals are; counts are exact"},
 };
 
+// Two factors, each rounded or cut off to the precision, are off by at most 2 units of roundoff each, and the sums stay
+// f32. (Rounding to nearest stays below half of that; tensor cores that read f32 as it is cut off.)
+void add_products(const Evaluation& evaluation, std::size_t output, std::vector<double>& bound) {
+  const double unit = product_roundoff(evaluation.precision);
+  const std::vector<double> sum = products_scale(evaluation, output);
+  for (std::size_t i = 0; i < bound.size(); ++i) bound[i] += (4 * unit + 4 * unit * unit) * sum[i];
+}
+
 }  // namespace
 
 double unit_roundoff(DType type) {
@@ -104,6 +113,18 @@ double unit_roundoff(DType type) {
   return 0;
 }
 
+double product_roundoff(Precision precision) {
+  switch (precision) {
+    case Precision::fp32:
+      return unit_roundoff(DType::f32);
+    case Precision::tf32:
+      return std::ldexp(1.0, -11);  // 10 bits behind the point
+    case Precision::bf16:
+      return unit_roundoff(DType::bf16);
+  }
+  return 0;
+}
+
 Tolerance tolerance_of(const Evaluation& evaluation, std::size_t output) {
   const int32_t op = evaluation.signature.op;
   for (const Row& row : kTable) {
@@ -114,6 +135,7 @@ Tolerance tolerance_of(const Evaluation& evaluation, std::size_t output) {
     const double smallest = type == DType::f32 && row.scale != exact_scale ? std::numeric_limits<float>::min() : 0;
     Tolerance tolerance{row.scale(evaluation, output), row.reason};
     for (double& bound : tolerance.bound) bound = roundoff * bound + (bound > 0 ? smallest : 0);
+    if (row.multiplies && evaluation.precision != Precision::fp32) add_products(evaluation, output, tolerance.bound);
     return tolerance;
   }
   throw Error("there is no tolerance for output " + std::to_string(output) + " of " +

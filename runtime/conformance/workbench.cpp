@@ -13,6 +13,7 @@ Workbench::Workbench(const CheckOptions& options)
     : options_(options), registry_(options.plugins), plugins_(registry_.chain(options.backend)) {
   execution::BackendOptions backend_options;
   backend_options.threads = options.threads;
+  backend_options.precision = options.precision;
   backend_ = std::make_unique<execution::Backend>(registry_, options.backend, backend_options);
 }
 

@@ -20,6 +20,8 @@ namespace gpunn::execution {
 
 // A tensor in the form that crosses the ABI: packed, row-major. Throws Error beyond GPUNN_MAX_RANK dimensions.
 gpunn_tensor abi_tensor(const TensorType& type, void* data);
+// GPUNN_PRECISION_...
+int32_t abi_precision(Precision precision);
 
 struct BackendOptions {
   int device = 0;

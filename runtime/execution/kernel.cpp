@@ -18,18 +18,6 @@ namespace {
 
 constexpr uint64_t kAbsurdWorkspace = uint64_t{1} << 40;
 
-int32_t abi_precision(Precision precision) {
-  switch (precision) {
-    case Precision::fp32:
-      return GPUNN_PRECISION_FP32;
-    case Precision::tf32:
-      return GPUNN_PRECISION_TF32;
-    case Precision::bf16:
-      return GPUNN_PRECISION_BF16;
-  }
-  return GPUNN_PRECISION_FP32;
-}
-
 // A signature in the form that crosses the ABI; the signature must outlive it.
 class Description {
  public:

@@ -27,6 +27,18 @@ gpunn_tensor abi_tensor(const TensorType& type, void* data) {
   return tensor;
 }
 
+int32_t abi_precision(Precision precision) {
+  switch (precision) {
+    case Precision::fp32:
+      return GPUNN_PRECISION_FP32;
+    case Precision::tf32:
+      return GPUNN_PRECISION_TF32;
+    case Precision::bf16:
+      return GPUNN_PRECISION_BF16;
+  }
+  return GPUNN_PRECISION_FP32;
+}
+
 TensorTable::TensorTable(std::vector<gpunn_tensor> tensors) : tensors_(std::move(tensors)) { point(); }
 
 TensorTable::TensorTable(const std::vector<TensorType>& types) {

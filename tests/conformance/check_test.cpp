@@ -11,7 +11,7 @@ using namespace gpunn::testing;
 
 TEST_CASE("the cpu backend passes every suite, with nothing left out", "[cpu]") {
   gpunn::CheckOptions options = options_for("cpu");
-  options.required = true;
+  options.profile = "all";
   int seen = 0;
   options.on_case = [&seen](const gpunn::CheckCase&) { ++seen; };
   const gpunn::CheckReport report = gpunn::check(options);
@@ -86,7 +86,7 @@ TEST_CASE("what a plugin lacks is skipped, and fails where it is required") {
     if (test.op == "SOFTMAX") CHECK_THAT(test.detail, Contains("honest: this backend has no such op"));
   }
 
-  options.required = true;
+  options.profile = "all";
   options.suites = {"ops"};
   options.ops = {"MATMUL", "softmax", "SOFTMAX_CROSS_ENTROPY"};
   report = gpunn::check(options);
@@ -104,7 +104,7 @@ TEST_CASE("no device is a skip, and a failure where it is required") {
     CHECK(report.ok());
     CHECK(report.cases[0].verdict == gpunn::Verdict::no_device);
     CHECK_THAT(report.cases[0].detail, Contains("the drawer of devices is empty"));
-    options.required = true;
+    options.profile = "all";
     report = gpunn::check(options);
     CHECK_FALSE(report.ok());
     CHECK(report.cases[0].verdict == gpunn::Verdict::failed);

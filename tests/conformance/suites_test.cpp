@@ -56,3 +56,122 @@ TEST_CASE("a wrapper that is a stream of its own is found out") {
   CHECK(failed.count("RELU") == 1);
   CHECK(failed.count("MATMUL") == 0);  // the base's
 }
+
+TEST_CASE("captured graphs that are right pass, op by op and in whole trainings") {
+  const gpunn::CheckReport report = run_suite("asynchronous", "graph");
+  CHECK(summary(report).empty());
+  CHECK(report.skipped == 0);
+  for (const char* name : {"perceptron", "convolution", "squares"}) {
+    CHECK_THAT(find(report, "training", name).detail, Contains("steps, up to") && !Contains("up to 1 a launch"));
+  }
+}
+
+TEST_CASE("a graph that replays yesterday's learning rate is found out") {
+  const gpunn::CheckReport report = run_suite("frozen", "graph");
+  CHECK(names(failures(report, "graph")) == std::set<std::string>{"TABLE_LOAD", "training"});
+  CHECK_THAT(failures(report, "graph").at("TABLE_LOAD"), Contains("what the inputs at the time of the capture gave"));
+  CHECK_THAT(find(report, "training", "perceptron").detail,
+             Contains("after step 3") && Contains("op by op") && Contains("by replay"));
+}
+
+TEST_CASE("where nothing is captured the suite graph says so, and is content") {
+  gpunn::CheckOptions options = options_for("cpu");
+  options.suites = {"graph"};
+  options.profile = "all";
+  const gpunn::CheckReport report = gpunn::check(options);
+  CHECK(report.ok());
+  CHECK(report.passed == 0);
+  for (const gpunn::CheckCase& test : report.cases) {
+    CHECK(test.optional);
+    CHECK_THAT(test.detail, Contains("'cpu' captures no graphs"));
+  }
+}
+
+TEST_CASE("without devices a plugin says so, and does not crash") {
+  for (const char* backend : {"cpu", "deviceless", "asynchronous", "honest"}) {
+    INFO(backend);
+    const gpunn::CheckReport report = run_suite(backend, "nodevice");
+    CHECK(summary(report).empty());
+    CHECK(report.passed == 4);
+  }
+  const gpunn::CheckReport report = run_suite("groundless", "nodevice");
+  const auto failed = failures(report, "nodevice");
+  CHECK(names(failed) == std::set<std::string>{"probe", "device_open", "shutdown"});
+  CHECK_THAT(failed.at("probe"), Contains("probe with all devices hidden crashed (Segmentation fault)"));
+  CHECK(run_suite("groundless", "abi").failed == 0);  // where there are devices, nothing is wrong
+  CHECK_FALSE(run_suite("crashing", "nodevice").ok());
+}
+
+TEST_CASE("loss curves that differ by rounding alone agree with the reference's") {
+  for (const char* backend : {"cpu", "plain"}) {
+    const gpunn::CheckReport report = run_suite(backend, "train");
+    INFO(backend << " " << summary(report));
+    CHECK(report.passed == 2);
+    for (const gpunn::CheckCase& test : report.cases) CHECK(test.error < 1);
+  }
+}
+
+TEST_CASE("a wrong gradient shows in the loss curve, and a lack is a skip") {
+  const gpunn::CheckReport report = run_suite("faulty", "train");
+  CHECK(report.failed == 2);
+  CHECK_THAT(summary(report), Contains("against 'cpu' from the same seed the"));
+  CHECK(run_suite("honest", "train").skipped == 2);
+
+  gpunn::CheckOptions options = options_for("cpu");
+  options.suites = {"train"};
+  options.reference = "nonesuch";
+  CHECK_THAT(gpunn::check(options).cases.at(0).detail, Contains("nothing to compare with"));
+}
+
+TEST_CASE("rounded products pass where the precision allows them, and only there") {
+  gpunn::CheckOptions options = options_for("rounded");
+  options.suites = {"ops", "grad"};
+  options.ops = {"MATMUL", "CONV2D", "CONV2D_BACKWARD_DATA", "CONV2D_BACKWARD_FILTER", "BIAS_ADD", "SOFTMAX"};
+  options.precision = gpunn::Precision::tf32;
+  CHECK(summary(gpunn::check(options)).empty());
+
+  options.precision = gpunn::Precision::fp32;
+  const gpunn::CheckReport strict = gpunn::check(options);
+  CHECK(names(failures(strict, "ops")) ==
+        std::set<std::string>{"MATMUL", "CONV2D", "CONV2D_BACKWARD_DATA", "CONV2D_BACKWARD_FILTER"});
+
+  // A plugin that rounds where it is told to passes both.
+  for (const gpunn::Precision precision : {gpunn::Precision::fp32, gpunn::Precision::tf32}) {
+    gpunn::CheckOptions obedient = options;
+    obedient.backend = "plain";
+    obedient.precision = precision;
+    CHECK(summary(gpunn::check(obedient)).empty());
+  }
+  // A dropped term is found even so.
+  gpunn::CheckOptions faulty = options;
+  faulty.backend = "faulty";
+  faulty.ops = {"MATMUL"};
+  faulty.precision = gpunn::Precision::tf32;
+  CHECK(gpunn::check(faulty).failed > 60);
+}
+
+TEST_CASE("a training in tf32 agrees with the reference in fp32") {
+  gpunn::CheckOptions options = options_for("plain");
+  options.suites = {"train"};
+  options.precision = gpunn::Precision::tf32;
+  const gpunn::CheckReport report = gpunn::check(options);
+  CHECK(summary(report).empty());
+  CHECK(report.passed == 2);
+}
+
+TEST_CASE("perf times every op where it is asked to, and nowhere else") {
+  gpunn::CheckOptions options = options_for("cpu");
+  options.suites = {"perf"};
+  options.ops = {"MATMUL", "TABLE_LOAD"};
+  const gpunn::CheckReport report = gpunn::check(options);
+  REQUIRE(report.cases.size() == 2);
+  for (const gpunn::CheckCase& test : report.cases) {
+    CHECK(test.verdict == gpunn::Verdict::passed);
+    CHECK(test.seconds > 0);
+    CHECK(test.gigabytes > 0);
+    CHECK_THAT(test.detail, Contains("GFLOP/s"));
+  }
+  CHECK(report.cases[0].gflops > 0.1);
+  options.suites = {};
+  for (const gpunn::CheckCase& test : gpunn::check(options).cases) CHECK(test.suite != "perf");
+}

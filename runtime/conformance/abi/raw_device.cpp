@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "execution/backend.hpp"
+
 namespace gpunn::conformance {
 
 namespace {
@@ -85,7 +87,7 @@ void RawMemory::read(std::span<std::byte> bytes) const {
 }
 
 RawDescription::RawDescription(int32_t op, const void* attrs, const std::vector<gpunn_tensor>& inputs,
-                               const std::vector<gpunn_tensor>& outputs) {
+                               const std::vector<gpunn_tensor>& outputs, Precision precision) {
   for (const gpunn_tensor& tensor : inputs) inputs_.push_back(&tensor);
   for (const gpunn_tensor& tensor : outputs) outputs_.push_back(&tensor);
   desc_.struct_size = sizeof(desc_);
@@ -95,7 +97,7 @@ RawDescription::RawDescription(int32_t op, const void* attrs, const std::vector<
   desc_.n_outputs = static_cast<uint32_t>(outputs_.size());
   desc_.inputs = inputs_.data();
   desc_.outputs = outputs_.data();
-  desc_.precision = GPUNN_PRECISION_FP32;
+  desc_.precision = execution::abi_precision(precision);
 }
 
 }  // namespace gpunn::conformance

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <gpunn/abi.h>
+#include <gpunn/experiment.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -81,7 +82,7 @@ class RawMemory {
 class RawDescription {
  public:
   RawDescription(int32_t op, const void* attrs, const std::vector<gpunn_tensor>& inputs,
-                 const std::vector<gpunn_tensor>& outputs);
+                 const std::vector<gpunn_tensor>& outputs, Precision precision = Precision::fp32);
   const gpunn_op_desc* get() const { return &desc_; }
   const gpunn_tensor* const* inputs() const { return inputs_.data(); }
   const gpunn_tensor* const* outputs() const { return outputs_.data(); }

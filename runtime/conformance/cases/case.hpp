@@ -76,5 +76,7 @@ std::vector<Case> metrics_cases();
 std::vector<Case> all_cases();
 // Of each op one that is neither tiny nor large.
 std::vector<Case> one_case_each();
+// Of each op one at a shape that is worth timing.
+std::vector<Case> typical_cases();
 
 }  // namespace gpunn::conformance

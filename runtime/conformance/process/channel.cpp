@@ -31,6 +31,7 @@ struct Header {
   Message::Kind kind;
   int code;
   Verdict verdict;
+  bool optional;
   double error, seconds, gflops, gigabytes;
   std::size_t text, detail;  // bytes that follow
 };
@@ -73,8 +74,8 @@ void close_file(int& file) {
 
 void send(int pipe, const Message& message) {
   const CheckCase& result = message.result;
-  const Header header{message.kind,  message.code,     result.verdict,      result.error,        result.seconds,
-                      result.gflops, result.gigabytes, message.text.size(), result.detail.size()};
+  const Header header{message.kind,   message.code,  result.verdict,   result.optional,     result.error,
+                      result.seconds, result.gflops, result.gigabytes, message.text.size(), result.detail.size()};
   std::string bytes(sizeof(header), '\0');
   std::memcpy(bytes.data(), &header, sizeof(header));
   bytes += message.text;
@@ -177,6 +178,7 @@ std::optional<Message> Child::take() {
   message.code = header.code;
   message.text = received_.substr(sizeof(header), header.text);
   message.result.verdict = header.verdict;
+  message.result.optional = header.optional;
   message.result.error = header.error;
   message.result.seconds = header.seconds;
   message.result.gflops = header.gflops;

@@ -34,7 +34,7 @@ void run_behind_delay(const Case& test, Workbench& bench, CheckCase& result) {
   const RawChain& chain = bench.chain();
   const graph::OpSignature& signature = test.signature;
   std::vector<gpunn_tensor> in = tensors(signature.inputs), out = tensors(signature.outputs);
-  const RawDescription description(signature.op, signature.attrs.data(), in, out);
+  const RawDescription description(signature.op, signature.attrs.data(), in, out, bench.options().precision);
   const RawKernel kernel(chain, description);
   if (!kernel.served()) {
     result.verdict = Verdict::unsupported;
@@ -45,7 +45,7 @@ void run_behind_delay(const Case& test, Workbench& bench, CheckCase& result) {
   const std::string& name = test.name;
   Random random(bench.options().seed, "stream" + name), other(bench.options().seed, "stale" + name);
   const std::vector<OracleTensor> inputs = test.inputs(random), stale = test.inputs(other);
-  const Expectation expectation = expect_oracle(signature, inputs);
+  const Expectation expectation = expect_oracle(signature, inputs, bench.options().precision);
 
   std::vector<Memory> staged, inputs_there, outputs_there, results;
   for (std::size_t i = 0; i < inputs.size(); ++i) {

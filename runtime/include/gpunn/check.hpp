@@ -1,5 +1,7 @@
 #pragma once
 
+#include <gpunn/experiment.hpp>
+
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -17,6 +19,7 @@ struct CheckCase {
   std::string suite;  // "ops", "grad", ...
   std::string op;     // "CONV2D", or what else is looked at
   std::string name;   // shapes and attributes
+  std::string dtype;  // of an op's first input, or of its output where it has none: "f32"
   Verdict verdict = Verdict::passed;
   bool optional = false;                          // to lack it is no failure, even where all is required
   std::string detail;                             // of a failure: where, expected, found, tolerance
@@ -29,7 +32,9 @@ struct CheckOptions {
   std::vector<std::filesystem::path> plugins;
   std::vector<std::string> suites;  // empty: all but "perf"
   std::vector<std::string> ops;     // empty: all
-  bool required = false;            // unsupported and no device are failures
+  std::string profile;  // what it names must run: unsupported and no device are failures; empty: nothing must
+  Precision precision = Precision::fp32;
+  std::string reference = "cpu";  // the backend that the suite "train" compares with
   uint64_t seed = 1;
   int threads = 0;
   // Run everything in this process, where a debugger or a sanitizer sees it and a crash is the end. Otherwise the
@@ -46,10 +51,16 @@ struct CheckReport {
   bool ok() const { return failed == 0; }
 };
 
-// Runs the conformance suites.
+// Runs the conformance suites. Throws Error(usage) for a suite, op or profile that there is not.
 CheckReport check(const CheckOptions& options);
 
 // The same for several backends, in place of options.backend.
 std::vector<CheckReport> check(const CheckOptions& options, const std::vector<std::string>& backends);
+
+struct CheckProfile {
+  std::string name;
+  std::string description;
+};
+std::vector<CheckProfile> check_profiles();
 
 }  // namespace gpunn

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <gpunn/check.hpp>
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "conformance/oracle.hpp"
+#include "execution/backend.hpp"
+
+namespace gpunn::conformance {
+
+using OutputBytes = std::vector<std::vector<std::byte>>;
+
+// One op with its kernel and its tensors on the device, to be enqueued as often as one likes. The backend must serve
+// it.
+class BoundOp {
+ public:
+  BoundOp(execution::Backend& backend, const graph::OpSignature& signature);
+
+  const execution::Placement& placement() const { return placement_; }
+  // Inputs as given; what is not in place is filled with poison.
+  void write(const std::vector<OracleTensor>& inputs);
+  void enqueue();
+  OutputBytes read();  // when all is done
+  // Whether the poison is still where it was.
+  bool untouched();
+
+ private:
+  execution::Backend& backend_;
+  const graph::OpSignature& signature_;
+  execution::Placement placement_;
+  execution::Kernel kernel_;
+  std::vector<execution::Buffer> inputs_, own_outputs_;
+  execution::Buffer workspace_;
+  std::vector<gpunn_tensor> in_, out_;
+};
+
+// What `enqueue` puts on the stream, as a graph. Whatever goes wrong, the stream is out of capture mode afterwards.
+std::unique_ptr<execution::Backend::Captured> capture(execution::Backend& backend,
+                                                      const std::function<void()>& enqueue);
+
+// Whether the backend can capture an op that is placed so; otherwise the verdict is `unsupported` and says why. It is
+// optional where the op has no part in it.
+bool is_capturable(const execution::Backend& backend, const execution::Placement& placement, CheckCase& result);
+
+}  // namespace gpunn::conformance

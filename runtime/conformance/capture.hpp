@@ -1,0 +1,12 @@
+#pragma once
+
+#include "conformance/cases/case.hpp"
+#include "conformance/workbench.hpp"
+
+namespace gpunn::conformance {
+
+// One op captured by itself and replayed on inputs that changed since: it must give what it gives when it is enqueued,
+// bit for bit where it claims to be deterministic.
+void run_captured(const Case& test, Workbench& bench, CheckCase& result);
+
+}  // namespace gpunn::conformance

@@ -1,0 +1,190 @@
+// Each op as a training meets it, for the suite "perf": batches of 64 and images of 28 by 28, large enough to keep a
+// device busy. Values matter little here, shapes much.
+#include <gpunn/ops.h>
+
+#include "conformance/cases/case.hpp"
+
+namespace gpunn::conformance {
+
+namespace {
+
+using graph::Attributes;
+
+const Shape kImages{64, 64, 28, 28};
+constexpr int64_t kChannels = 64;
+const Shape kLogits{1024, 1000};
+constexpr int64_t kRows = 1024, kClasses = 1000;
+constexpr int64_t kParameters = 1 << 20;
+
+CaseSpec images(int32_t op, int inputs, Attributes attrs = {}) {
+  return {.op = op,
+          .attrs = std::move(attrs),
+          .inputs = std::vector<InputSpec>(static_cast<std::size_t>(inputs), f32(kImages))};
+}
+
+CaseSpec logits(int32_t op, int inputs) {
+  return {.op = op, .inputs = std::vector<InputSpec>(static_cast<std::size_t>(inputs), f32(kLogits, uniform(-4, 4)))};
+}
+
+InputSpec scalar(double value) { return f32({}, constant(value)); }
+InputSpec step(int64_t value) { return i64({}, constant(static_cast<double>(value))); }
+InputSpec count(int64_t value) { return i32({}, constant(static_cast<double>(value))); }
+InputSpec labels() { return i32({kRows}, integers(0, kClasses - 1)); }
+InputSpec per_channel() { return f32({kChannels}); }
+
+void add_elementwise(std::vector<CaseSpec>& specs) {
+  specs.push_back(images(GPUNN_OP_ADD, 2));
+  specs.push_back(images(GPUNN_OP_SCALE, 1, Attributes::of(gpunn_scale_attrs{.struct_size = 0, .factor = 1.5F})));
+  specs.push_back(images(GPUNN_OP_COPY, 1));
+  gpunn_fill_attrs fill{};
+  fill.dtype = GPUNN_F32;
+  fill.rank = 1;
+  fill.dim[0] = element_count(kImages);
+  specs.push_back({.op = GPUNN_OP_FILL, .attrs = Attributes::of(fill)});
+  specs.push_back(images(GPUNN_OP_RELU, 1));
+  specs.push_back(images(GPUNN_OP_RELU_BACKWARD, 2));
+}
+
+void add_linear(std::vector<CaseSpec>& specs) {
+  const InputSpec square = f32({1024, 1024});
+  specs.push_back({.op = GPUNN_OP_MATMUL,
+                   .attrs = Attributes::of(gpunn_matmul_attrs{.struct_size = 0, .transpose_a = 0, .transpose_b = 0}),
+                   .inputs = {square, square}});
+  specs.push_back({.op = GPUNN_OP_MATMUL_BIAS_ACTIVATION,
+                   .attrs = Attributes::of(gpunn_matmul_bias_activation_attrs{
+                       .struct_size = 0, .transpose_a = 0, .transpose_b = 1, .activation = GPUNN_ACTIVATION_RELU}),
+                   .inputs = {square, square, f32({1024})}});
+  specs.push_back({.op = GPUNN_OP_BIAS_ADD, .inputs = {f32(kImages), per_channel()}});
+  specs.push_back(images(GPUNN_OP_BIAS_BACKWARD, 1));
+  specs.push_back(images(
+      GPUNN_OP_BIAS_ACTIVATION_BACKWARD, 2,
+      Attributes::of(gpunn_bias_activation_backward_attrs{.struct_size = 0, .activation = GPUNN_ACTIVATION_RELU})));
+}
+
+void add_convolutions(std::vector<CaseSpec>& specs) {
+  gpunn_conv2d_attrs attrs{};
+  attrs.activation = GPUNN_ACTIVATION_NONE;
+  attrs.groups = 1;
+  for (std::size_t i = 0; i < 2; ++i) {
+    attrs.stride[i] = attrs.pad[i] = attrs.dilation[i] = 1;
+    attrs.input_size[i] = 28;
+    attrs.filter_size[i] = 3;
+  }
+  const InputSpec x = f32({64, 32, 28, 28}), y = f32(kImages), w = f32({kChannels, 32, 3, 3});
+  specs.push_back({.op = GPUNN_OP_CONV2D, .attrs = Attributes::of(attrs), .inputs = {x, w}});
+  specs.push_back({.op = GPUNN_OP_CONV2D_BACKWARD_DATA, .attrs = Attributes::of(attrs), .inputs = {y, w}});
+  specs.push_back({.op = GPUNN_OP_CONV2D_BACKWARD_FILTER, .attrs = Attributes::of(attrs), .inputs = {y, x}});
+  attrs.activation = GPUNN_ACTIVATION_RELU;
+  specs.push_back(
+      {.op = GPUNN_OP_CONV2D_BIAS_ACTIVATION, .attrs = Attributes::of(attrs), .inputs = {x, w, per_channel()}});
+
+  const Attributes pool = Attributes::of(
+      gpunn_pool2d_attrs{.struct_size = 0, .window = {2, 2}, .stride = {2, 2}, .pad = {0, 0}, .reserved = 0});
+  specs.push_back(images(GPUNN_OP_MAX_POOL2D, 1, pool));
+  const InputSpec pooled = f32({64, 64, 14, 14});
+  specs.push_back({.op = GPUNN_OP_MAX_POOL2D_BACKWARD,
+                   .attrs = pool,
+                   .inputs = {pooled, f32(kImages), pooled},
+                   .derive = [pool](std::vector<OracleTensor>& inputs) {
+                     inputs[2] = forward(GPUNN_OP_MAX_POOL2D, pool, {inputs[1]});
+                   }});
+}
+
+void add_losses(std::vector<CaseSpec>& specs) {
+  specs.push_back(logits(GPUNN_OP_SOFTMAX, 1));
+  specs.push_back(logits(GPUNN_OP_SOFTMAX_BACKWARD, 2));
+  specs.push_back(logits(GPUNN_OP_LOG_SOFTMAX, 1));
+  specs.push_back(logits(GPUNN_OP_LOG_SOFTMAX_BACKWARD, 2));
+  const InputSpec x = f32(kLogits, uniform(-4, 4)), loss = f32({kRows});
+  specs.push_back({.op = GPUNN_OP_NLL_LOSS, .inputs = {x, labels()}});
+  specs.push_back({.op = GPUNN_OP_NLL_LOSS_BACKWARD,
+                   .attrs = Attributes::of(gpunn_classes_attrs{.struct_size = 0, .classes = kClasses}),
+                   .inputs = {loss, labels()}});
+  specs.push_back(logits(GPUNN_OP_MSE_LOSS, 2));
+  specs.push_back({.op = GPUNN_OP_MSE_LOSS_BACKWARD, .inputs = {loss, x, x}});
+  specs.push_back({.op = GPUNN_OP_SOFTMAX_CROSS_ENTROPY, .inputs = {x, labels()}});
+  specs.push_back({.op = GPUNN_OP_SOFTMAX_CROSS_ENTROPY_BACKWARD, .inputs = {loss, x, labels()}});
+  specs.push_back(images(GPUNN_OP_REDUCE, 1,
+                         Attributes::of(gpunn_reduce_attrs{
+                             .struct_size = 0, .kind = GPUNN_REDUCE_MEAN, .axes = 0b1101U, .keep_dims = 0})));
+  specs.push_back({.op = GPUNN_OP_MEAN_ROWS, .inputs = {loss, count(kRows)}});
+  specs.push_back({.op = GPUNN_OP_MEAN_ROWS_BACKWARD,
+                   .attrs = Attributes::of(gpunn_rows_attrs{.struct_size = 0, .reserved = 0, .rows = kRows}),
+                   .inputs = {scalar(1), count(kRows)}});
+  specs.push_back(
+      {.op = GPUNN_OP_METRICS_ACCUMULATE, .inputs = {loss, count(kRows), f64({4}, constant(0)), x, labels()}});
+}
+
+void add_optimizers(std::vector<CaseSpec>& specs) {
+  const InputSpec w = f32({kParameters}), state = f32({kParameters}, constant(0)), rate = scalar(1e-4);
+  specs.push_back(
+      {.op = GPUNN_OP_SGD_UPDATE,
+       .attrs = Attributes::of(gpunn_sgd_attrs{
+           .struct_size = 0, .momentum = 0.9F, .weight_decay = 1e-4F, .nesterov = 1, .decayed = kParameters}),
+       .inputs = {w, w, rate, state}});
+  specs.push_back({.op = GPUNN_OP_ADAM_UPDATE,
+                   .attrs = Attributes::of(gpunn_adam_attrs{.struct_size = 0,
+                                                            .beta1 = 0.9F,
+                                                            .beta2 = 0.999F,
+                                                            .epsilon = 1e-8F,
+                                                            .weight_decay = 1e-4F,
+                                                            .decoupled = 1,
+                                                            .decayed = kParameters}),
+                   .inputs = {w, w, rate, step(3), state, state}});
+  specs.push_back({.op = GPUNN_OP_RMSPROP_UPDATE,
+                   .attrs = Attributes::of(gpunn_rmsprop_attrs{.struct_size = 0,
+                                                               .alpha = 0.99F,
+                                                               .epsilon = 1e-8F,
+                                                               .momentum = 0,
+                                                               .weight_decay = 0,
+                                                               .reserved = 0,
+                                                               .decayed = 0}),
+                   .inputs = {w, w, rate, state}});
+}
+
+Attributes random(Shape shape, float low, float high) {
+  gpunn_random_attrs attrs{};
+  attrs.rank = static_cast<int32_t>(shape.size());
+  std::copy(shape.begin(), shape.end(), attrs.dim);
+  attrs.seed = 1;
+  attrs.low = low;
+  attrs.high = high;
+  return Attributes::of(attrs);
+}
+
+void add_data(std::vector<CaseSpec>& specs) {
+  specs.push_back({.op = GPUNN_OP_RANDOM_UNIFORM, .attrs = random(kImages, -1, 1), .inputs = {step(1)}});
+  specs.push_back({.op = GPUNN_OP_RANDOM_NORMAL, .attrs = random(kImages, 0, 1), .inputs = {step(1)}});
+  specs.push_back({.op = GPUNN_OP_RANDOM_PERMUTATION, .attrs = random({60'000}, 0, 0), .inputs = {step(1)}});
+  specs.push_back({.op = GPUNN_OP_DROPOUT,
+                   .attrs = Attributes::of(gpunn_dropout_attrs{.struct_size = 0, .p = 0.5F, .seed = 1, .stream = 1}),
+                   .inputs = {f32(kImages), step(1)}});
+  constexpr int64_t kSamples = 10'000;
+  constexpr int32_t kBatch = 512;
+  specs.push_back(
+      {.op = GPUNN_OP_SAMPLE_INDICES,
+       .attrs = Attributes::of(gpunn_sample_attrs{
+           .struct_size = 0, .shuffle = 1, .rows = kSamples, .batch = kBatch, .drop_last = 1, .seed = 1, .stream = 1}),
+       .inputs = {step(7)}});
+  const InputSpec index = i32({kBatch}, integers(0, kSamples - 1));
+  specs.push_back({.op = GPUNN_OP_GATHER_ROWS, .inputs = {i32({kSamples}, integers(0, 9)), index}});
+  specs.push_back({.op = GPUNN_OP_GATHER_NORMALIZE,
+                   .inputs = {u8({kSamples, 1, 28, 28}), index, f32({1}, constant(0.01)), f32({1}, constant(-1))}});
+  specs.push_back({.op = GPUNN_OP_ADVANCE,
+                   .attrs = Attributes::of(gpunn_advance_attrs{.struct_size = 0, .reserved = 0, .increment = 1}),
+                   .inputs = {step(0)}});
+  specs.push_back({.op = GPUNN_OP_TABLE_LOAD, .inputs = {f32({4096}), step(17)}});
+  specs.push_back({.op = GPUNN_OP_TABLE_STORE, .inputs = {f32({4096}), step(17), scalar(1)}});
+}
+
+}  // namespace
+
+std::vector<Case> typical_cases() {
+  std::vector<CaseSpec> specs;
+  for (auto add : {add_elementwise, add_linear, add_convolutions, add_losses, add_optimizers, add_data}) add(specs);
+  std::vector<Case> cases;
+  for (CaseSpec& spec : specs) cases.push_back(make_case(std::move(spec)));
+  return cases;
+}
+
+}  // namespace gpunn::conformance

@@ -1,0 +1,93 @@
+#include "conformance/profiles.hpp"
+
+#include <gpunn/error.hpp>
+#include <gpunn/ops.h>
+
+#include <algorithm>
+
+#include "common/text.hpp"
+
+namespace gpunn::conformance {
+
+namespace {
+
+const std::vector<DType> kF32{DType::f32};
+
+// The table.
+std::vector<Profile> make_profiles() {
+  // What models/ come to when they are evaluated and when they predict.
+  std::vector<RequiredOp> inference{
+      {GPUNN_OP_ADD, kF32},
+      {GPUNN_OP_COPY, kF32},
+      {GPUNN_OP_RELU, kF32},
+      {GPUNN_OP_MATMUL, kF32},
+      {GPUNN_OP_BIAS_ADD, kF32},
+      {GPUNN_OP_CONV2D, kF32},
+      {GPUNN_OP_MAX_POOL2D, kF32},
+      {GPUNN_OP_SOFTMAX, kF32},
+      {GPUNN_OP_LOG_SOFTMAX, kF32},
+      {GPUNN_OP_NLL_LOSS, kF32},
+      {GPUNN_OP_MSE_LOSS, kF32},
+      {GPUNN_OP_SAMPLE_INDICES, {}},
+      {GPUNN_OP_GATHER_ROWS, {DType::i32, DType::f32}},
+      {GPUNN_OP_GATHER_NORMALIZE, {DType::u8, DType::f32}},
+      {GPUNN_OP_ADVANCE, {}},
+      {GPUNN_OP_METRICS_ACCUMULATE, {}},
+  };
+  // And when they are trained, by any of the optimizers.
+  std::vector<RequiredOp> train = inference;
+  const std::vector<RequiredOp> more{
+      {GPUNN_OP_FILL, kF32},
+      {GPUNN_OP_RELU_BACKWARD, kF32},
+      {GPUNN_OP_BIAS_BACKWARD, kF32},
+      {GPUNN_OP_CONV2D_BACKWARD_DATA, kF32},
+      {GPUNN_OP_CONV2D_BACKWARD_FILTER, kF32},
+      {GPUNN_OP_MAX_POOL2D_BACKWARD, kF32},
+      {GPUNN_OP_SOFTMAX_BACKWARD, kF32},
+      {GPUNN_OP_LOG_SOFTMAX_BACKWARD, kF32},
+      {GPUNN_OP_NLL_LOSS_BACKWARD, kF32},
+      {GPUNN_OP_MSE_LOSS_BACKWARD, kF32},
+      {GPUNN_OP_MEAN_ROWS, kF32},
+      {GPUNN_OP_MEAN_ROWS_BACKWARD, kF32},
+      {GPUNN_OP_SGD_UPDATE, kF32},
+      {GPUNN_OP_ADAM_UPDATE, kF32},
+      {GPUNN_OP_RMSPROP_UPDATE, kF32},
+      {GPUNN_OP_DROPOUT, kF32},
+      {GPUNN_OP_TABLE_LOAD, kF32},
+      {GPUNN_OP_TABLE_STORE, kF32},
+  };
+  train.insert(train.end(), more.begin(), more.end());
+  return {{"all", "every op of the catalogue, at every type that it has", {}},
+          {"train-cnn", "all that training, evaluating and predicting with the shipped kinds of layers needs", train},
+          {"inference", "all that evaluating and predicting with them needs", inference}};
+}
+
+}  // namespace
+
+const std::vector<Profile>& profiles() {
+  static const std::vector<Profile> table = make_profiles();
+  return table;
+}
+
+const Profile& find_profile(const std::string& name) {
+  std::vector<std::string> known;
+  for (const Profile& profile : profiles()) {
+    if (profile.name == name) return profile;
+    known.emplace_back(profile.name);
+  }
+  throw Error("there is no profile '" + name + "'" + suggestion(name, known), ExitCode::usage);
+}
+
+bool demands(const Profile& profile, std::string_view op, std::string_view type) {
+  const graph::OpInfo* info = graph::find_op(op);
+  if (info == nullptr) return true;
+  if (info->composite()) return false;
+  if (profile.ops.empty()) return true;
+  return std::ranges::any_of(profile.ops, [&](const RequiredOp& required) {
+    return required.op == info->id && (required.types.empty() || std::ranges::any_of(required.types, [&](DType one) {
+                                         return name_of(one) == type;
+                                       }));
+  });
+}
+
+}  // namespace gpunn::conformance

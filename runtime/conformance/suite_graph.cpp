@@ -1,0 +1,25 @@
+#include "conformance/capture.hpp"
+#include "conformance/cases/case.hpp"
+#include "conformance/suites.hpp"
+#include "conformance/training/replay.hpp"
+
+namespace gpunn::conformance {
+
+Checks graph_suite(const CheckOptions&) {
+  Checks checks;
+  for (Case& test : one_case_each()) {
+    checks.push_back(make_check("graph", test.signature, "captured, then replayed on other inputs: " + test.name));
+    checks.back().run = [test = std::move(test)](Workbench& bench, CheckCase& result, const Note&) {
+      run_captured(test, bench, result);
+    };
+  }
+  for (SampleTraining& sample : graph_trainings()) {
+    checks.push_back(make_check("graph", "training", sample.name + ": " + sample.what));
+    checks.back().run = [sample = std::move(sample)](Workbench& bench, CheckCase& result, const Note&) {
+      run_replay(sample, bench, result);
+    };
+  }
+  return checks;
+}
+
+}  // namespace gpunn::conformance

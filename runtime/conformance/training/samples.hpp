@@ -1,0 +1,26 @@
+#pragma once
+
+#include <gpunn/check.hpp>
+#include <gpunn/experiment.hpp>
+
+#include <string>
+#include <vector>
+
+namespace gpunn::conformance {
+
+// Small trainings on digits that are drawn on the spot: they need no file, and take seconds.
+struct SampleTraining {
+  std::string name;  // "CNN"
+  std::string what;  // for the user
+  std::string yaml;
+};
+
+// Each optimizer, dropout, a learning rate that changes at each step: for captured graphs.
+std::vector<SampleTraining> graph_trainings();
+// A convolutional network and a multilayer perceptron that become good at it: for the loss curves.
+std::vector<SampleTraining> curve_trainings();
+
+// On the backend that the options are about, or another one.
+Experiment experiment_of(const SampleTraining& sample, const CheckOptions& options, const std::string& backend);
+
+}  // namespace gpunn::conformance
