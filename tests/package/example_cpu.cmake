@@ -27,18 +27,7 @@ set(ENV{GPUNN_PLUGIN_PATH} ${WORK}/build)
 run(${gpunn} plugins)
 expect("${PLUGIN} +OK" "gpunn plugins")
 
-# LeNet on MNIST where it is to be had, else on digits that the program draws.
-set(experiment ${PREFIX}/share/gpunn/experiments/lenet_mnist.yaml)
-run(${gpunn} plan ${experiment} --backend ${PLUGIN})
-expect("MATMUL +[a-z0-9_.]+ +${PLUGIN}" "gpunn plan: the overlay's op")
-expect("CONV2D[A-Z_]* +[a-z0-9_.]+ +cpu" "gpunn plan: the base's op")
-run(${gpunn} run ${experiment} --backend ${PLUGIN} --epochs 1 --set data.train_limit=6400 --set data.test_limit=1000
-    --set data.batch_size=64 --set schedule.warmup_epochs=0.1 --runs ${WORK}/runs --json)
-string(REGEX MATCH "{\"event\":\"result\"[^\n]*" result "${output}")
-string(JSON accuracy GET "${result}" final_test accuracy)
-if(accuracy LESS 0.85)
-  message(FATAL_ERROR "expected a test accuracy of 85 % after an epoch of 6400 images, got ${accuracy}:\n${output}")
-endif()
+expect_lenet_trains(${gpunn} ${PLUGIN} cpu)
 
 if(NOT OWN_KERNEL)
   return()

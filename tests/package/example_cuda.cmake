@@ -21,6 +21,7 @@ expect("${PLUGIN} +(OK|NO_DEVICE) +[0-9.]+ +1\\.[0-9]+ +cuda_naive" "gpunn plugi
 if(output MATCHES "${PLUGIN} +OK")
   run(${gpunn} check ${plugin})
   expect("${PLUGIN}[^:]*: [1-9][0-9]* passed, 0 failed" "gpunn check")
+  expect_lenet_trains(${gpunn} ${PLUGIN} cuda_naive)
 else()
   expect("libgpunn_backend_${PLUGIN}\\.so: NO_DEVICE\n +[a-zA-Z]" "gpunn plugins: the reason")
   run(${gpunn} check ${plugin})

@@ -35,3 +35,19 @@ function(expect_stands_alone plugin)
     message(FATAL_ERROR "${plugin} should export gpunn_plugin_query_v1 and nothing else:\n${exported}")
   endif()
 endfunction()
+
+# expect_lenet_trains(<program> <overlay> <base>): GPUNN_PLUGIN_PATH leads to the overlay, which has the matrix product. On
+# MNIST where it is to be had, else on digits that the program draws.
+function(expect_lenet_trains gpunn overlay base)
+  set(experiment ${PREFIX}/share/gpunn/experiments/lenet_mnist.yaml)
+  run(${gpunn} plan ${experiment} --backend ${overlay})
+  expect("MATMUL +[a-z0-9_.]+ +${overlay}" "gpunn plan: the overlay's op")
+  expect("CONV2D[A-Z_]* +[a-z0-9_.]+ +${base}" "gpunn plan: the base's op")
+  run(${gpunn} run ${experiment} --backend ${overlay} --epochs 1 --set data.train_limit=6400
+      --set data.test_limit=1000 --set data.batch_size=64 --set schedule.warmup_epochs=0.1 --runs ${WORK}/runs --json)
+  string(REGEX MATCH "{\"event\":\"result\"[^\n]*" result "${output}")
+  string(JSON accuracy GET "${result}" final_test accuracy)
+  if(accuracy LESS 0.85)
+    message(FATAL_ERROR "expected a test accuracy of 85 % after an epoch of 6400 images, got ${accuracy}:\n${output}")
+  endif()
+endfunction()
