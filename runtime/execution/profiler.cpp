@@ -17,8 +17,9 @@ namespace gpunn::execution {
 
 namespace {
 
-// Steps that run as in a training: the first two bind and capture and are not measured.
-constexpr int64_t kBeforeWhole = 2, kWhole = 10;
+// Steps that run as in a training: the first two bind and capture and are not measured. What other streams do shows
+// only here, beside a device that is not held, and may be once in many steps.
+constexpr int64_t kBeforeWhole = 2, kWhole = 10, kWholeBesideStreams = 100;
 // A long training reads back often; so much of it is kept.
 constexpr int64_t kMostHostSpans = 100'000;
 constexpr const char* kHow =
@@ -44,7 +45,7 @@ struct Profiler::Op {
   double seconds = 0;  // of all steps read
 };
 
-Profiler::Profiler(ProfileOptions options) : options_(std::move(options)) {
+Profiler::Profiler(ProfileOptions options) : options_(std::move(options)), whole_steps_(kWhole) {
   if (options_.steps < 1 || options_.warmup < 0) {
     throw Error("a profile takes at least one step, and no less than 0 before it", ExitCode::usage);
   }
@@ -135,7 +136,7 @@ void Profiler::describe(const CompiledProgram& program) {
 }
 
 bool Profiler::finished() const {
-  return backend_ == nullptr || steps_begun_ > options_.warmup + options_.steps + kBeforeWhole + kWhole;
+  return backend_ == nullptr || steps_begun_ > options_.warmup + options_.steps + kBeforeWhole + whole_steps_;
 }
 
 void Profiler::step(Executable& executable, const CompiledProgram& program) {
@@ -147,7 +148,7 @@ void Profiler::step(Executable& executable, const CompiledProgram& program) {
     warm_up(executable);
   } else if (whole < 0) {
     measured_step(executable);
-  } else if (whole < kBeforeWhole + kWhole) {
+  } else if (whole < kBeforeWhole + whole_steps_) {
     whole_step(executable);
   } else {
     read_pending();
@@ -235,7 +236,7 @@ void Profiler::whole_step(Executable& executable) {
     return;
   }
   if (index == 0) {
-    while (whole_marks_.size() < 2 * kWhole) whole_marks_.push_back(backend_->make_event());
+    while (std::ssize(whole_marks_) < 2 * whole_steps_) whole_marks_.push_back(backend_->make_event());
     begin_device_time();
   }
   const auto start = Clock::now();
@@ -286,7 +287,10 @@ void Profiler::detach() {
   hold_.reset();
 }
 
-int Profiler::add_stream(const std::string& name) { return trace_.add_row(device_process_, name); }
+int Profiler::add_stream(const std::string& name) {
+  whole_steps_ = kWholeBesideStreams;
+  return trace_.add_row(device_process_, name);
+}
 
 void Profiler::add_span(int stream, const std::string& name, const Event& begin, const Event& end, double bytes) {
   const double start = std::max(device_microseconds(begin), 0.0);

@@ -79,6 +79,7 @@ class Profiler {
   Trace::Arguments arguments(const Op& op, double seconds) const;
 
   ProfileOptions options_;
+  int64_t whole_steps_;  // that run as in a training
   Clock::time_point start_ = Clock::now();
   Trace trace_;
   int host_row_ = 0, device_process_ = 0, step_row_ = 0;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
+#include <utility>
 
 namespace gpunn::training {
 
@@ -26,7 +28,7 @@ execution::Buffer pinned(execution::Backend& backend, uint64_t bytes) {
 }  // namespace
 
 BatchStream::BatchStream(execution::Backend& backend, execution::Variables& variables, const Split& split,
-                         const SplitType& type, const Sampling& sampling)
+                         const SplitType& type, const Sampling& sampling, execution::Profiler* profiler)
     : backend_(backend),
       split_(split),
       sampling_(sampling),
@@ -36,11 +38,14 @@ BatchStream::BatchStream(execution::Backend& backend, execution::Variables& vari
       device_rows_(variables.create(type.rows_variable(), ring_.rows, graph::Storage::data)),
       pinned_samples_(pinned(backend, ring_.samples.bytes())),
       pinned_rows_(pinned(backend, ring_.rows.bytes())),
+      copying_(make_events(backend, kGroups)),
       copied_(make_events(backend, kGroups)),
       computed_(make_events(backend, kGroups)),
       copies_(backend),
+      profiler_(profiler),
       loader_(kGroups, [this](int64_t group, std::size_t buffer) { fill(group, buffer); }) {
   backend_.synchronize();  // the ring was zeroed on a stream that the copies don't wait for
+  if (profiler_ != nullptr) profiler_row_ = profiler_->add_stream("copies of batches to the device");
 }
 
 BatchStream::~BatchStream() {
@@ -74,6 +79,7 @@ void BatchStream::drain() {
   running_ = false;
   backend_.synchronize();
   copies_.synchronize();
+  for (; released_ < uploaded_; ++released_) tell_profiler(released_);
 }
 
 void BatchStream::seek(int64_t first, int64_t end) {
@@ -96,6 +102,8 @@ void BatchStream::upload_next() {
     copies_.upload(static_cast<std::byte*>(to) + offset, static_cast<const std::byte*>(from.data()) + offset, bytes);
   };
   if (uploaded_ - BatchRing::kGroups >= first_) copies_.wait_for(computed_[which]);
+  in_profile_[which] = profiler_ != nullptr && profiler_->recording();
+  copies_.record(copying_[which]);
   copy(device_samples_, pinned_samples_);
   copy(device_rows_, pinned_rows_);
   copies_.record(copied_[which]);
@@ -104,6 +112,16 @@ void BatchStream::upload_next() {
 
 void BatchStream::upload_filled() {
   while (may_upload() && loader_.filled(uploaded_)) upload_next();
+}
+
+// When the group's copy is done.
+void BatchStream::tell_profiler(int64_t group) {
+  const std::size_t which = place(group) % kGroups;
+  if (!std::exchange(in_profile_[which], false)) return;
+  const int64_t first = group * ring_.group;
+  profiler_->add_span(
+      profiler_row_, "batches of steps " + std::to_string(first + 1) + " to " + std::to_string(first + ring_.group),
+      copying_[which], copied_[which], static_cast<double>(pinned_samples_.bytes() + pinned_rows_.bytes()) / kGroups);
 }
 
 void BatchStream::before(int64_t steps) {
@@ -129,6 +147,7 @@ void BatchStream::after() {
   // Only now, when the device has work to go on with, is the host held.
   for (; released_ < awaited_; ++released_) {
     copied_[place(released_) % kGroups].synchronize();
+    tell_profiler(released_);
     loader_.release();
   }
   upload_filled();

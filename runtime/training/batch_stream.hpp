@@ -2,6 +2,7 @@
 
 #include <gpunn/data.hpp>
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "execution/backend.hpp"
 #include "execution/copy_stream.hpp"
 #include "execution/event.hpp"
+#include "execution/profiler.hpp"
 #include "execution/variables.hpp"
 #include "training/batch_loader.hpp"
 #include "training/batch_ops.hpp"
@@ -29,15 +31,17 @@ class BatchStream {
  public:
   static constexpr int64_t kNoEnd = std::numeric_limits<int64_t>::max() / 2;
 
-  // `split` has to stay where it is. Creates the ring's variables.
+  // `split` has to stay where it is. Creates the ring's variables. A profiler is told of the copies.
   BatchStream(execution::Backend& backend, execution::Variables& variables, const Split& split, const SplitType& type,
-              const Sampling& sampling);
+              const Sampling& sampling, execution::Profiler* profiler = nullptr);
   BatchStream(const BatchStream&) = delete;
   BatchStream& operator=(const BatchStream&) = delete;
   ~BatchStream();  // waits for both streams
 
   // The next step is `first`; none is asked for from `end` on. Waits for both streams.
   void seek(int64_t first, int64_t end = kNoEnd);
+  // Waits for both streams; the next step is where it was.
+  void drain();
 
   // Around a launch of so many steps: before(n), n steps onto the backend's stream, after(). A launch of more steps
   // than a group has is refused. The host is held where it is more than a group ahead of the device. Both throw what
@@ -51,9 +55,9 @@ class BatchStream {
 
   void fill(int64_t group, std::size_t buffer) const;
   void start();
-  void drain();
   void upload_next();
   void upload_filled();
+  void tell_profiler(int64_t group);
   bool may_upload() const { return uploaded_ < consumed_ + BatchRing::kGroups; }
 
   execution::Backend& backend_;
@@ -63,9 +67,13 @@ class BatchStream {
   const std::size_t row_bytes_;
   void* const device_samples_;
   void* const device_rows_;
-  execution::Buffer pinned_samples_, pinned_rows_;   // laid out as the ring
-  std::vector<execution::Event> copied_, computed_;  // by group modulo kGroups
+  execution::Buffer pinned_samples_, pinned_rows_;  // laid out as the ring
+  // By group modulo kGroups: when its copy begins and ends, when it has been computed on.
+  std::vector<execution::Event> copying_, copied_, computed_;
   execution::CopyStream copies_;
+  execution::Profiler* const profiler_;
+  int profiler_row_ = 0;
+  std::array<bool, kGroups> in_profile_{};  // by group modulo kGroups: whether its copy belongs into the profile
 
   bool running_ = false;
   int64_t next_ = 0, end_ = kNoEnd;  // steps

@@ -163,11 +163,19 @@ std::string Session::backend_name() const {
 }
 
 Session::~Session() {
-  try {
+  const auto where_it_can = [](const auto& action) {
+    try {
+      action();
+    } catch (const std::exception&) {  // a lost device uses nothing
+    }
+  };
+  where_it_can([&] {
+    if (training_ != nullptr && training_->stream != nullptr) training_->stream->drain();
+  });
+  where_it_can([&] {
     if (profiler_ != nullptr) profiler_->detach();
-    backend_->synchronize();         // nothing is freed that is still in use
-  } catch (const std::exception&) {  // a lost device uses nothing
-  }
+  });
+  where_it_can([&] { backend_->synchronize(); });  // nothing is freed that is still in use
 }
 
 void Session::place_data() {
@@ -279,7 +287,7 @@ Session::Bound& Session::training_bound() {
     training_ = bind_training(training_program(context(), train_split_));
     if (train_split_.ring) {
       training_->stream = std::make_unique<BatchStream>(*backend_, *variables_, dataset_.train, train_split_,
-                                                        training_sampling(experiment_, train_split_));
+                                                        training_sampling(experiment_, train_split_), profiler_);
     }
     arena(std::max(training_->program.plan.arena_bytes, evaluation_bound().program.plan.arena_bytes));
     ready(*training_);

@@ -2,10 +2,14 @@
 // a step trains on the wrong rows.
 #include "training/batch_stream.hpp"
 
+#include <algorithm>
+
 #include "catch.hpp"
+#include "common/files.hpp"
+#include "execution/trace_checks.hpp"
 #include "plugins/plugin.hpp"
 #include "training/fixtures.hpp"
-#include "training/samples/asynchronous.hpp"
+#include "training/samples/delayed.hpp"
 #include "training/session.hpp"
 
 using namespace gpunn;
@@ -13,10 +17,10 @@ using namespace gpunn::testing;
 
 namespace {
 
-AsynchronousControl& control() {
+DelayedControl& control() {
   static const plugins::PluginRegistry registry({GPUNN_TRAINING_SAMPLE_DIR});
-  const void* const found = registry.chain("asynchronous").front()->table().extension("test.asynchronous");
-  return *static_cast<AsynchronousControl*>(const_cast<void*>(found));
+  const void* const found = registry.chain("delayed").front()->table().extension("test.delayed");
+  return *static_cast<DelayedControl*>(const_cast<void*>(found));
 }
 
 // The sample's control in good order, before and after.
@@ -26,7 +30,7 @@ class Controlled {
   Controlled(const Controlled&) = delete;
   Controlled& operator=(const Controlled&) = delete;
   ~Controlled() { control().reset(); }
-  AsynchronousControl* operator->() const { return &control(); }
+  DelayedControl* operator->() const { return &control(); }
 };
 
 // 82 steps an epoch, the last of 2 rows: a group of 32 batches holds the end of one epoch and the begin of the next.
@@ -64,7 +68,7 @@ std::vector<float> losses_on(const char* backend, const char* residency) {
 TEST_CASE("slow copies and slow computing change no bit of a streamed training") {
   const Controlled sample;
   const std::vector<float> expected = losses_on("cpu", "device");
-  CHECK(losses_on("asynchronous", "device") == expected);
+  CHECK(losses_on("delayed", "device") == expected);
   struct Speed {
     int copy, gather, fill;
   };
@@ -75,7 +79,7 @@ TEST_CASE("slow copies and slow computing change no bit of a streamed training")
   sample->fill_delay = speed.fill;
   sample->capturable = GENERATE(true, false);
   CAPTURE(speed.copy, speed.gather, speed.fill);
-  CHECK(losses_on("asynchronous", "stream") == expected);
+  CHECK(losses_on("delayed", "stream") == expected);
   CHECK(sample->overlapping_calls == 0);
   CHECK((sample->launches > 0) == sample->capturable);
 }
@@ -96,20 +100,20 @@ TEST_CASE("a wait that is left out shows") {
     sample->copy_delay = 5000;
     sample->forget_host = true;
   }
-  CHECK(losses_on("asynchronous", "stream") != expected);
+  CHECK(losses_on("delayed", "stream") != expected);
 }
 
 TEST_CASE("a data set that would take more than half of what is free is streamed, and that is said") {
   const Controlled sample;
   const int64_t data = (650 + 200) * (28 * 28 + 4);
   sample->free_bytes = 2 * data;
-  CHECK(training::Session(experiment_on("asynchronous", "auto")).residency() == Residency::device);
+  CHECK(training::Session(experiment_on("delayed", "auto")).residency() == Residency::device);
   sample->free_bytes = 2 * data - 2;
-  training::Session streamed(experiment_on("asynchronous", "auto"));
+  training::Session streamed(experiment_on("delayed", "auto"));
   CHECK(streamed.residency() == Residency::stream);
   CHECK_THAT(streamed.streaming_notice(), Contains("'digits'") && Contains("is streamed from the host"));
   CHECK(losses_of(streamed) == losses_on("cpu", "device"));
-  CHECK(training::Session(experiment_on("asynchronous", "stream")).streaming_notice().empty());
+  CHECK(training::Session(experiment_on("delayed", "stream")).streaming_notice().empty());
 }
 
 TEST_CASE("a streamed session may be left at any moment") {
@@ -117,7 +121,7 @@ TEST_CASE("a streamed session may be left at any moment") {
   sample->copy_delay = 1000;
   sample->gather_delay = 100;
   for (const int steps : {0, 1, 31, 32, 33, 65}) {
-    training::Session session(experiment_on("asynchronous", "stream"));
+    training::Session session(experiment_on("delayed", "stream"));
     session.train_steps(steps);
   }
   CHECK(sample->overlapping_calls == 0);
@@ -128,7 +132,7 @@ namespace {
 // A stream on its own, whose rows are looked at in the ring.
 struct Ring {
   plugins::PluginRegistry registry{{GPUNN_TRAINING_SAMPLE_DIR}};
-  execution::Backend backend{registry, "asynchronous"};
+  execution::Backend backend{registry, "delayed"};
   execution::Variables variables{backend};
   Split split;
   training::SplitType type;
@@ -211,4 +215,37 @@ TEST_CASE("large batches go in groups of one") {
   CHECK(ring.index_at * 4 % 256 == 0);
   CHECK(ring.count_at * 4 % 256 == 0);
   CHECK(ring.words() * 4 % 256 == 0);
+}
+
+TEST_CASE("a profile of a streamed training shows copies beside the computing") {
+  const Controlled sample;
+  sample->copy_delay = 2000;
+  sample->gather_delay = 300;
+  const TemporaryFolder folder;
+  RunOptions options;
+  options.run_folder = folder / "run";
+  options.profile = ProfileOptions{.file = {}, .steps = 5, .warmup = 2};
+  const RunResult run = train(experiment_on("delayed", "stream"), options);
+  const auto trace = trace_checks::checked(read_text(run.profile->file));
+  const auto row = [&](const std::string& end) {
+    for (const auto& [name, spans] : trace.spans) {
+      if (name.ends_with(end)) return spans;
+    }
+    FAIL("no row " << end);
+    return std::vector<trace_checks::Json>{};
+  };
+  const auto copies = row("copies of batches to the device");
+  const auto steps = trace_checks::of_category(row("compute"), "step");
+  REQUIRE(copies.size() >= 2);
+  CHECK(copies[0].at("name") == "batches of steps 65 to 96");  // the first two groups came before
+  CHECK(copies[0].at("args").at("bytes").get<double>() > 32 * 8 * 28 * 28);
+  const auto begin = [](const auto& span) { return span.at("ts").template get<double>(); };
+  const auto end = [&](const auto& span) { return begin(span) + span.at("dur").template get<double>(); };
+  for (const auto& copy : copies) {
+    double beside = 0;
+    for (const auto& step : steps) {
+      beside += std::max(0.0, std::min(end(copy), end(step)) - std::max(begin(copy), begin(step)));
+    }
+    CHECK(beside > 0.25 * (end(copy) - begin(copy)));
+  }
 }

@@ -1,10 +1,10 @@
-// How a test steers the sample plugin "asynchronous": extension("test.asynchronous") is an AsynchronousControl.
+// How a test steers the sample plugin "delayed": extension("test.delayed") is an DelayedControl.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 
-struct AsynchronousControl {
+struct DelayedControl {
   // How long a copy to the device, a GATHER_NORMALIZE and a fill wait, in microseconds, before they begin.
   std::atomic<int> copy_delay{0}, gather_delay{0}, fill_delay{0};
   // Waits that are left out, to see whether they are missed: those of streams for events that were recorded on the

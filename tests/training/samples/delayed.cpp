@@ -1,6 +1,6 @@
 // The cpu backend's kernels behind streams that are really asynchronous: each has a thread of its own, which runs what
 // is put on the stream in order, as a GPU does. What is not ordered by an event or a wait goes wrong here.
-#include "asynchronous.hpp"
+#include "delayed.hpp"
 
 #include <gpunn/plugin.hpp>
 
@@ -22,7 +22,7 @@ namespace {
 using namespace gpunn::plugin;
 using Work = std::function<void()>;
 
-AsynchronousControl control;
+DelayedControl control;
 
 void wait_microseconds(int count) {
   if (count > 0) std::this_thread::sleep_for(std::chrono::microseconds(count));
@@ -42,12 +42,12 @@ class Call {
   static inline std::atomic<int> inside_{0};
 };
 
-class AsynchronousStream final : public Stream {
+class DelayedStream final : public Stream {
  public:
-  explicit AsynchronousStream(bool first) : first_(first), thread_([this] { run(); }) {}
-  AsynchronousStream(const AsynchronousStream&) = delete;
-  AsynchronousStream& operator=(const AsynchronousStream&) = delete;
-  ~AsynchronousStream() override {
+  explicit DelayedStream(bool first) : first_(first), thread_([this] { run(); }) {}
+  DelayedStream(const DelayedStream&) = delete;
+  DelayedStream& operator=(const DelayedStream&) = delete;
+  ~DelayedStream() override {
     put([this] { leaving_ = true; });
     thread_.join();
   }
@@ -127,23 +127,23 @@ class Recording final : public CapturedGraph {
   void launch(Stream& stream) override {
     const Call call;
     ++control.launches;
-    for (const Work& work : work_) static_cast<AsynchronousStream&>(stream).put(work);
+    for (const Work& work : work_) static_cast<DelayedStream&>(stream).put(work);
   }
 
  private:
   std::vector<Work> work_;
 };
 
-std::unique_ptr<CapturedGraph> AsynchronousStream::end_capture() {
+std::unique_ptr<CapturedGraph> DelayedStream::end_capture() {
   recording_ = false;
   return std::make_unique<Recording>(std::exchange(recorded_, {}));
 }
 
-class AsynchronousEvent final : public Event {
+class DelayedEvent final : public Event {
  public:
   void record(Stream& stream) override {
     const Call call;
-    auto& on = static_cast<AsynchronousStream&>(stream);
+    auto& on = static_cast<DelayedStream&>(stream);
     on_first_ = on.first();
     on.put([state = state_, number = ++recorded_] {
       const std::lock_guard lock(state->mutex);
@@ -156,14 +156,14 @@ class AsynchronousEvent final : public Event {
   void wait(Stream& stream) override {
     const Call call;
     if (on_first_ ? control.forget_first : control.forget_others) return;
-    static_cast<AsynchronousStream&>(stream).put([state = state_, number = recorded_] { state->wait_for(number); });
+    static_cast<DelayedStream&>(stream).put([state = state_, number = recorded_] { state->wait_for(number); });
   }
   void synchronize() override {
     const Call call;
     if (!control.forget_host) state_->wait_for(recorded_);
   }
   float milliseconds_since(Event& start) override {
-    const auto& other = static_cast<AsynchronousEvent&>(start);
+    const auto& other = static_cast<DelayedEvent&>(start);
     return std::chrono::duration<float, std::milli>(state_->time - other.state_->time).count();
   }
 
@@ -208,9 +208,9 @@ class KeptArgs {
   gpunn_op_args args_{};
 };
 
-class AsynchronousDevice final : public HostDevice {
+class DelayedDevice final : public HostDevice {
  public:
-  explicit AsynchronousDevice(int threads) {
+  explicit DelayedDevice(int threads) {
     using namespace gpunn::cpu;
     set_thread_count(threads);
     for (auto* add_kernels :
@@ -232,11 +232,11 @@ class AsynchronousDevice final : public HostDevice {
   }
   std::unique_ptr<Stream> create_stream() override {
     const Call call;
-    return std::make_unique<AsynchronousStream>(std::exchange(first_, false));
+    return std::make_unique<DelayedStream>(std::exchange(first_, false));
   }
   std::unique_ptr<Event> create_event() override {
     const Call call;
-    return std::make_unique<AsynchronousEvent>();
+    return std::make_unique<DelayedEvent>();
   }
 
  private:
@@ -249,7 +249,7 @@ class AsynchronousDevice final : public HostDevice {
     const std::shared_ptr<Kernel> kernel = kernels_.choose(desc).factory->create(desc);
     return make_kernel([kernel, op = desc.op()](Stream& stream, const OpArgs& args) {
       const Call call;
-      static_cast<AsynchronousStream&>(stream).put([kernel, op, &stream, kept = KeptArgs(args)] {
+      static_cast<DelayedStream&>(stream).put([kernel, op, &stream, kept = KeptArgs(args)] {
         if (op == GPUNN_OP_GATHER_NORMALIZE) wait_microseconds(control.gather_delay);
         kept.run(*kernel, stream);
       });
@@ -260,22 +260,22 @@ class AsynchronousDevice final : public HostDevice {
   bool first_ = true;
 };
 
-class Asynchronous final : public Backend {
+class Delayed final : public Backend {
  public:
-  const char* name() const override { return "asynchronous"; }
+  const char* name() const override { return "delayed"; }
   const char* version() const override { return "1"; }
   bool can_capture() const override { return true; }
   int probe() override { return 1; }
   std::unique_ptr<Device> open(const gpunn_device_options& options) override {
-    return std::make_unique<AsynchronousDevice>(options.host_threads);
+    return std::make_unique<DelayedDevice>(options.host_threads);
   }
   const void* extension(const char* name) override {
-    return std::strcmp(name, "test.asynchronous") == 0 ? &control : nullptr;
+    return std::strcmp(name, "test.delayed") == 0 ? &control : nullptr;
   }
 };
 
 }  // namespace
 
 extern "C" const gpunn_plugin* gpunn_plugin_query_v1(uint16_t major, uint16_t minor) {
-  return gpunn::plugin::export_backend<Asynchronous>(major, minor);
+  return gpunn::plugin::export_backend<Delayed>(major, minor);
 }
