@@ -30,8 +30,8 @@ struct BackendOptions {
   bool deterministic = false;
   bool host_copies = false;  // an overlay may have memory of its own, with copies through the host
   int streams = 4;           // on which ops of a captured program may run at the same time; 1: one after another
-  // Told what a plugin has to say: a GPUNN_LOG_* level and a sentence. Where it is empty, warnings go to standard error,
-  // and with GPUNN_LOG=info or debug in the environment the rest as well.
+  // Told what a plugin has to say: a GPUNN_LOG_* level and a sentence. Where it is empty, warnings go to standard
+  // error, and with GPUNN_LOG=info or debug in the environment the rest as well.
   std::function<void(int level, const std::string& message)> log = {};
 };
 
