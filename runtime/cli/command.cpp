@@ -20,6 +20,7 @@ void add_all(CommandLine& line) {
   add_plan(line);
   add_check(line);
   add_bench(line);
+  add_race(line);
   add_data(line);
   add_completion(line);
 }

@@ -27,6 +27,7 @@ void add_plan(CommandLine& line);
 void add_diagnose(CommandLine& line);
 void add_check(CommandLine& line);
 void add_bench(CommandLine& line);
+void add_race(CommandLine& line);
 void add_data(CommandLine& line);
 void add_completion(CommandLine& line);
 

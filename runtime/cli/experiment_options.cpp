@@ -19,12 +19,17 @@ void add_set_option(CLI::App& verb, std::vector<std::string>& settings) {
 }
 
 void add_experiment_options(CLI::App& verb, ExperimentOptions& options) {
-  verb.add_option("experiment", options.file, "The experiment's YAML file")->required()->type_name("EXPERIMENT");
+  add_experiment_settings(verb, options);
   add_backend_option(verb, options.backend);
+}
+
+void add_experiment_settings(CLI::App& verb, ExperimentOptions& options) {
+  verb.add_option("experiment", options.file, "The experiment's YAML file")->required()->type_name("EXPERIMENT");
   add_set_option(verb, options.settings);
   add_plugin_option(verb, options.plugins);
   verb.add_option("--seed", options.seed, "Seed of weights, batches and dropout")->type_name("N");
   verb.add_option("--epochs", options.epochs, "Epochs to train")->type_name("N");
+  verb.add_option("--steps", options.steps, "Steps to train at most; 0: no limit")->type_name("N");
   verb.add_option("--threads", options.threads, "Host threads of the backend; 0: its choice")->type_name("N");
 }
 
@@ -46,6 +51,7 @@ Experiment ExperimentOptions::load() const {
   if (!backend.empty()) overrides.push_back({"backend", backend});
   if (seed) overrides.push_back({"training.seed", std::to_string(*seed)});
   if (epochs) overrides.push_back({"training.epochs", std::to_string(*epochs)});
+  if (steps) overrides.push_back({"training.max_steps", std::to_string(*steps)});
   if (threads) overrides.push_back({"training.threads", std::to_string(*threads)});
   Experiment experiment = load_experiment(file, overrides);
   if (!runs.empty()) experiment.runs = runs;

@@ -17,7 +17,7 @@ struct ExperimentOptions {
   std::string backend;
   std::vector<std::string> settings;  // "key=value"
   std::vector<std::filesystem::path> plugins;
-  std::optional<int64_t> epochs, threads;
+  std::optional<int64_t> epochs, steps, threads;
   std::optional<uint64_t> seed;
   std::filesystem::path runs;
 
@@ -26,6 +26,8 @@ struct ExperimentOptions {
 };
 
 void add_experiment_options(CLI::App& verb, ExperimentOptions& options);
+// The same without --backend, for a verb that takes several.
+void add_experiment_settings(CLI::App& verb, ExperimentOptions& options);
 void add_backend_option(CLI::App& verb, std::string& backend);
 void add_plugin_option(CLI::App& verb, std::vector<std::filesystem::path>& plugins);
 void add_set_option(CLI::App& verb, std::vector<std::string>& settings);

@@ -188,6 +188,27 @@ Json to_json(const FaultReport& report) {
           {"text", report.text()}};
 }
 
+Json to_json(const RaceEntry& entry) {
+  return {{"backend", entry.backend},
+          {"failure", entry.failure},
+          {"finished", entry.finished()},
+          {"steps", entry.steps},
+          {"step_seconds", entry.step_seconds},
+          {"images_per_second", entry.images_per_second},
+          {"speed_up", entry.speed_up},
+          {"peak_bytes", entry.peak_bytes()},
+          {"epochs", array_of(entry.result.epochs)},
+          {"losses", entry.losses},
+          {"result", to_json(entry.result)}};
+}
+
+Json to_json(const RaceReport& report) {
+  return {{"experiment", report.experiment},      {"ok", report.ok()},
+          {"interrupted", report.interrupted},    {"folder", report.folder.string()},
+          {"chart", report.chart.string()},       {"entries", array_of(report.entries)},
+          {"left_out", array_of(report.left_out)}};
+}
+
 Json to_json(const Prediction& prediction) {
   Json top = Json::array();
   for (const ClassProbability& one : prediction.top) {

@@ -6,6 +6,7 @@
 #include <gpunn/plan.hpp>
 #include <gpunn/plugins.hpp>
 #include <gpunn/profile.hpp>
+#include <gpunn/race.hpp>
 #include <gpunn/training.hpp>
 
 #include <string>
@@ -32,6 +33,8 @@ Json to_json(const EpochReport& report);
 Json to_json(const BackendComparison& comparison);
 Json to_json(const RunResult& result);
 Json to_json(const FaultReport& report);
+Json to_json(const RaceEntry& entry);
+Json to_json(const RaceReport& report);
 Json to_json(const Prediction& prediction);
 Json to_json(const DatasetInfo& info);
 

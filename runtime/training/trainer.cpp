@@ -218,6 +218,7 @@ void Trainer::look() {
       diverged(looked_at_ + static_cast<int64_t>(i), "the loss became " + std::to_string(losses[i]));
     }
   }
+  if (options_.listener != nullptr && !losses.empty()) options_.listener->on_losses(looked_at_, losses);
   looked_at_ = step_;
 }
 

@@ -128,6 +128,17 @@ TEST_CASE("a checked run resumes as one, and is evaluated on the backend that tr
   CHECK_FALSE(resume(part.run, {{"backend", "cpu"}, {"training.max_steps", "9"}}).comparison);
 }
 
+TEST_CASE("batches that are streamed to the device reach the second backend too") {
+  const TemporaryFolder folder;
+  const RunResult resident = train(checked_lenet(folder.path(), "check:cpu,reordered"));
+  const RunResult streamed = train(checked_lenet(folder.path(), "check:cpu,reordered", {{"data.residency", "stream"}}));
+  REQUIRE(streamed.comparison);
+  CHECK(streamed.comparison->steps == 12);
+  CHECK(streamed.comparison->op_error == resident.comparison->op_error);
+  CHECK(state_bytes(storage::load_checkpoint(streamed.run / "last.h5")) ==
+        state_bytes(storage::load_checkpoint(resident.run / "last.h5")));
+}
+
 TEST_CASE("a second backend that can't serve is an error before the training") {
   const TemporaryFolder folder;
   CHECK_THROWS_WITH(training::Session(checked_lenet(folder.path(), "check:cpu,nobody")), Contains("'nobody'"));

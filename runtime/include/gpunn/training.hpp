@@ -49,6 +49,8 @@ class TrainingListener {
   virtual void on_message(const std::string& /*text*/) {}  // an announcement the user must see
   virtual void on_start(const Experiment&, const std::filesystem::path& /*run*/) {}
   virtual void on_step(const StepReport&) {}
+  // The loss of each step, in order, some steps late; `first` counts from 0.
+  virtual void on_losses(int64_t /*first*/, const std::vector<float>& /*losses*/) {}
   virtual void on_epoch(const EpochReport&) {}
 };
 

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace gpunn::chart {
+
+struct Point {
+  double x = 0, y = 0;
+};
+
+// A line. Points that are not finite interrupt it.
+struct Series {
+  std::string name;
+  std::vector<Point> points;  // by rising x
+};
+
+enum class Scale { linear, logarithmic };
+
+// One pair of axes. Series of the same place in different panels have the same colour and one entry in the legend.
+struct Panel {
+  std::string x_label, y_label;
+  Scale y_scale = Scale::linear;  // what is not above 0 is left out of a logarithmic one
+  bool whole_x = false;           // ticks at whole numbers only
+  std::vector<Series> series;
+};
+
+struct Chart {
+  std::string title, subtitle;
+  std::vector<Panel> panels;  // side by side
+};
+
+// The chart as an SVG document, on white, in colours that colour-blind people can tell apart (Okabe and Ito, 2008).
+// Lines are drawn one over the other from thick to thin, so that equal ones are all seen. Texts are escaped.
+std::string svg(const Chart& chart);
+
+}  // namespace gpunn::chart

@@ -1,0 +1,134 @@
+#include <gpunn/race.hpp>
+
+#include <map>
+#include <memory>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "cli/check_report.hpp"
+#include "cli/command.hpp"
+#include "cli/experiment_options.hpp"
+#include "cli/interrupt.hpp"
+#include "cli/json.hpp"
+#include "cli/progress.hpp"
+#include "cli/table.hpp"
+#include "cli/terminal.hpp"
+#include "cli/units.hpp"
+
+namespace gpunn::cli {
+
+namespace {
+
+struct RaceArguments {
+  ExperimentOptions experiment;
+  RaceOptions race;
+  ReportFormat format = ReportFormat::text;
+  bool quiet = false;
+};
+
+std::string outcome(const RaceEntry& entry) {
+  if (!entry.failure.empty()) return "failed";
+  return entry.result.interrupted ? "interrupted" : "done";
+}
+
+Table table_of(const RaceReport& report, bool colour) {
+  Table table({{"BACKEND"},
+               {"STEP", Align::right},
+               {"IMAGES/s", Align::right},
+               {"SPEED-UP", Align::right},
+               {"TEST LOSS", Align::right},
+               {"ACCURACY", Align::right},
+               {"TRAINING", Align::right},
+               {"PEAK MEMORY", Align::right},
+               {"OUTCOME"}});
+  for (const RaceEntry& entry : report.entries) {
+    const RunResult& result = entry.result;
+    const bool tested = result.final_test.rows > 0;
+    const auto known = [](bool is, const std::string& text) { return is ? text : "-"; };
+    table.add({printable(entry.backend), known(entry.step_seconds > 0, duration_text(entry.step_seconds)),
+               known(entry.images_per_second > 0, rate_text(entry.images_per_second)),
+               known(entry.speed_up > 0, fmt::format("{:.2f}x", entry.speed_up)),
+               known(tested, fmt::format("{:.4f}", result.final_test.loss)),
+               known(tested, percent_text(result.final_test.accuracy)),
+               known(result.train_seconds > 0, duration_text(result.train_seconds)),
+               known(entry.peak_bytes() > 0, bytes_text(entry.peak_bytes())),
+               entry.finished() ? "done" : coloured(outcome(entry), Colour::red, colour)});
+  }
+  return table;
+}
+
+// What could not take part, and what gave up, a line each.
+std::string reasons(const RaceReport& report, bool markdown) {
+  std::string text;
+  const auto add = [&](const std::string& line) {
+    text += markdown ? "- " : "";
+    text += printable(line) + "\n";
+  };
+  for (const RaceEntry& entry : report.entries) {
+    if (!entry.failure.empty()) add(entry.backend + " failed: " + entry.failure);
+  }
+  for (const PluginReport& one : report.left_out) {
+    add((one.name.empty() ? one.path.filename().string() : one.name) +
+        " did not run: " + std::string(name_of(one.status)) + (one.detail.empty() ? "" : ", " + one.detail));
+  }
+  return text;
+}
+
+void print_report(const RaceReport& report, ReportFormat format) {
+  const bool markdown = format == ReportFormat::markdown;
+  const bool colour = !markdown && terminal_of(STDOUT_FILENO).colour;
+  const Table table = table_of(report, colour);
+  fmt::print("{}\n", markdown ? table.markdown() : table.text(colour));
+  if (const std::string text = reasons(report, markdown); !text.empty()) fmt::print("{}\n", text);
+  fmt::print("{0}chart  {1}\n{0}runs   {2}\n", markdown ? "- " : "", report.chart.string(), report.folder.string());
+}
+
+ExitCode run_race(RaceArguments arguments, bool json) {
+  const Experiment experiment = arguments.experiment.load();
+  Progress progress(terminal_of(STDERR_FILENO));
+  Quiet quiet;
+  arguments.race.listener = arguments.quiet ? static_cast<TrainingListener*>(&quiet) : &progress;
+  const InterruptGuard interrupt;
+  arguments.race.stop = interrupt.flag();
+  arguments.race.on_end = [&](const RaceEntry& entry) {
+    progress.clear();
+    if (!entry.failure.empty()) {
+      fmt::print(stderr, "gpunn: {} failed: {}\n", printable(entry.backend), printable(entry.failure));
+    }
+  };
+  const RaceReport report = race(experiment, arguments.race);
+  if (json) {
+    print_json(to_json(report));
+  } else {
+    print_report(report, arguments.format);
+  }
+  if (report.interrupted) return ExitCode::interrupted;
+  return report.ok() ? ExitCode::done : ExitCode::failed;
+}
+
+}  // namespace
+
+void add_race(CommandLine& line) {
+  auto arguments = std::make_shared<RaceArguments>();
+  CLI::App* verb = add_verb(line.app, "race", "Train an experiment on several backends, and compare them",
+                            {"gpunn race experiments/lenet_mnist.yaml --epochs 3",
+                             "gpunn race experiments/lenet_mnist.yaml --backend cpu --backend mine --format markdown"});
+  add_experiment_settings(*verb, arguments->experiment);
+  add_repeated(*verb, "--backend", arguments->race.backends,
+               "A backend to race, in this order; may be repeated. Default: all that work here")
+      ->type_name("NAME");
+  verb->add_option("--chart", arguments->race.chart,
+                   "SVG file for the learning curves, instead of race.svg beside the runs")
+      ->type_name("FILE");
+  const std::map<std::string, ReportFormat> formats{{"text", ReportFormat::text}, {"markdown", ReportFormat::markdown}};
+  verb->add_option("--format", arguments->format, "Of the table: text or markdown")
+      ->transform(CLI::CheckedTransformer(formats))
+      ->type_name("FORMAT");
+  verb->add_option("--runs", arguments->experiment.runs, "Folder for run folders instead of ./runs")->type_name("DIR");
+  verb->add_flag("--quiet", arguments->quiet, "No progress");
+  add_json_flag(*verb, line);
+  verb->callback([&line, arguments] { line.action = [&line, arguments] { return run_race(*arguments, line.json); }; });
+}
+
+}  // namespace gpunn::cli

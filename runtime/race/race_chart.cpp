@@ -1,0 +1,73 @@
+#include "race/race_chart.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+
+namespace gpunn::races {
+
+namespace {
+
+// A loss that jumps from batch to batch hides the curve, and thousands of points make a large file.
+constexpr std::size_t kMostPoints = 160;
+// Above this ratio of the largest to the smallest loss the small ones can't be told apart on a linear axis.
+constexpr double kLogarithmicFrom = 10;
+
+std::size_t longest(const RaceReport& report) {
+  std::size_t steps = 0;
+  for (const RaceEntry& entry : report.entries) steps = std::max(steps, entry.losses.size());
+  return steps;
+}
+
+// Means of `block` steps, each at its last step.
+std::vector<chart::Point> smoothed(const std::vector<float>& losses, std::size_t block) {
+  std::vector<chart::Point> points;
+  for (std::size_t first = 0; first < losses.size(); first += block) {
+    const std::size_t last = std::min(first + block, losses.size());
+    double sum = 0;
+    for (std::size_t i = first; i < last; ++i) sum += losses[i];
+    points.push_back({static_cast<double>(last), sum / static_cast<double>(last - first)});
+  }
+  return points;
+}
+
+chart::Scale scale_for(const std::vector<chart::Series>& series) {
+  double low = std::numeric_limits<double>::infinity(), high = 0;
+  for (const chart::Series& one : series) {
+    for (const chart::Point& point : one.points) {
+      if (!std::isfinite(point.y)) continue;
+      low = std::min(low, point.y);
+      high = std::max(high, point.y);
+    }
+  }
+  return low > 0 && high > kLogarithmicFrom * low ? chart::Scale::logarithmic : chart::Scale::linear;
+}
+
+}  // namespace
+
+chart::Chart learning_curves(const RaceReport& report) {
+  const std::size_t block = std::max<std::size_t>((longest(report) + kMostPoints - 1) / kMostPoints, 1);
+  chart::Panel loss, accuracy;
+  for (const RaceEntry& entry : report.entries) {
+    const std::string name = entry.failure.empty() ? entry.backend : entry.backend + " (failed)";
+    loss.series.push_back({name, smoothed(entry.losses, block)});
+    chart::Series tests{name, {}};
+    for (const EpochReport& epoch : entry.result.epochs) {
+      tests.points.push_back({static_cast<double>(epoch.epoch), 100 * epoch.test.accuracy});
+    }
+    accuracy.series.push_back(std::move(tests));
+  }
+  loss.x_label = "step";
+  loss.y_label = "training loss";
+  loss.whole_x = true;
+  loss.y_scale = scale_for(loss.series);
+  accuracy.x_label = "epoch";
+  accuracy.y_label = "test accuracy, %";
+  accuracy.whole_x = true;
+  std::string subtitle = "learning curves by backend";
+  if (block > 1) subtitle += "; losses are means of " + std::to_string(block) + " steps";
+  return {report.experiment, subtitle, {std::move(loss), std::move(accuracy)}};
+}
+
+}  // namespace gpunn::races

@@ -1,0 +1,95 @@
+#include <cmath>
+#include <limits>
+
+#include "catch.hpp"
+#include "chart/chart.hpp"
+#include "chart/svg.hpp"
+
+using namespace gpunn::chart;
+
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t found = 0;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + part.size())) ++found;
+  return found;
+}
+
+// The paths' data, one string.
+std::string paths(const std::string& document) {
+  std::string data;
+  for (auto at = document.find("<path d=\""); at != std::string::npos; at = document.find("<path d=\"", at + 1)) {
+    data += document.substr(at + 9, document.find('"', at + 9) - at - 9) + ";";
+  }
+  return data;
+}
+
+Chart one_panel(std::vector<Series> series, Scale scale = Scale::linear) {
+  return {"title", "subtitle", {{"step", "loss", scale, true, std::move(series)}}};
+}
+
+}  // namespace
+
+TEST_CASE("texts are escaped, and what XML forbids is replaced") {
+  CHECK(escaped("a<b>&\"c'") == "a&lt;b&gt;&amp;&quot;c&#39;");
+  CHECK(escaped("caf\xC3\xA9 \xF0\x9F\x98\x80") == "caf\xC3\xA9 \xF0\x9F\x98\x80");
+  for (const char* bad : {"\x01", "\x1b", "\xFF", "\xC3", "\xED\xA0\x80", "\xC0\xAF", "\xEF\xBF\xBF"}) {
+    const std::string shown = escaped(bad);
+    CHECK_THAT(shown, Contains("\xEF\xBF\xBD"));
+    CHECK(shown.find(bad) == std::string::npos);
+  }
+  const std::string document = svg({"<script>", "a & b", {{"x", "y", Scale::linear, false, {{"</svg>", {{0, 1}}}}}}});
+  CHECK(count(document, "</svg>") == 1);
+  CHECK(document.find("<script>") == std::string::npos);
+}
+
+TEST_CASE("lines go from left to right and up with the value") {
+  const std::string data = paths(svg(one_panel({{"a", {{0, 0}, {10, 1}}}})));
+  double x1 = 0, y1 = 0, x2 = 0, y2 = 0;
+  REQUIRE(std::sscanf(data.c_str(), "M%lf %lfL%lf %lf;", &x1, &y1, &x2, &y2) == 4);
+  CHECK(x2 > x1);
+  CHECK(y2 < y1);
+}
+
+TEST_CASE("a point that is no number interrupts its line") {
+  const std::string document = svg(one_panel({{"a", {{0, 1}, {1, 2}, {2, kNaN}, {3, 2}, {4, INFINITY}, {5, 1}}}}));
+  CHECK(count(paths(document), "M") == 3);
+  CHECK(document.find("nan") == std::string::npos);
+  CHECK(document.find("inf") == std::string::npos);
+}
+
+TEST_CASE("a logarithmic panel leaves out what is not above 0") {
+  const std::string document = svg(one_panel({{"a", {{0, 0}, {1, 1}, {2, -1}, {3, 100}}}}, Scale::logarithmic));
+  CHECK(count(paths(document), "M") == 2);
+  CHECK(document.find("nan") == std::string::npos);
+}
+
+TEST_CASE("a panel without points says so, and a chart without panels is a document") {
+  CHECK_THAT(svg(one_panel({})), Contains("no data"));
+  CHECK_THAT(svg(one_panel({{"a", {{0, kNaN}}}})), Contains("no data"));
+  CHECK_THAT(svg({"t", "s", {}}), Contains("</svg>"));
+}
+
+TEST_CASE("each series has a colour of its own, the same in the legend and in every panel") {
+  const Series a{"first", {{0, 1}, {1, 2}}}, b{"second", {{0, 1}, {1, 2}}};
+  const std::string document =
+      svg({"t", "s", {{"x", "y", Scale::linear, false, {a, b}}, {"x", "y", Scale::linear, false, {a, b}}}});
+  CHECK(count(document, ">first</text>") == 1);
+  // A line in the legend and one in each panel.
+  CHECK(count(document, "stroke=\"#0072B2\"") == 3);
+  CHECK(count(document, "stroke=\"#E69F00\"") == 3);
+}
+
+TEST_CASE("a long legend goes on in another row, and the plots make room") {
+  std::vector<Series> series;
+  for (int i = 0; i < 12; ++i) series.push_back({"a rather long backend name " + std::to_string(i), {{0, 1}, {1, 2}}});
+  const auto height = [](const std::string& document) {
+    double width = 0, value = 0;
+    REQUIRE(std::sscanf(document.c_str() + document.find("width="), "width=\"%lf\" height=\"%lf\"", &width, &value) ==
+            2);
+    return value;
+  };
+  CHECK(height(svg(one_panel(series))) > height(svg(one_panel({series[0]}))) + 50);
+}
