@@ -1,11 +1,19 @@
 #include <gpunn/bench.hpp>
 
+#include <algorithm>
+
 #include "bench/statistics.hpp"
 #include "config/checked_backends.hpp"
 #include "graph/op_info.hpp"
 #include "training/session.hpp"
 
 namespace gpunn {
+
+namespace {
+
+constexpr int64_t kStepsPerSample = 10;
+
+}  // namespace
 
 BenchReport bench_experiment(const Experiment& experiment, const BenchOptions& options) {
   Experiment measured = experiment;
@@ -16,14 +24,32 @@ BenchReport bench_experiment(const Experiment& experiment, const BenchOptions& o
   training::Session session(measured);
   session.training();
 
-  // A sample is a run of steps long enough for the clock: several steps are enqueued before the stream is waited for,
-  // as in a training.
-  constexpr int kStepsPerSample = 10;
+  // A sample is a run of steps long enough for the clock: several steps are put on the stream before it is waited for,
+  // and share a launch where they can, as in a training. Captured graphs are there from the second step on.
+  session.train_steps(2);
+  const execution::Executable& executable = session.training_executable();
+  const int64_t a_launch = std::max<int64_t>(executable.runs_per_launch(), 1);
+  const int64_t steps = (kStepsPerSample + a_launch - 1) / a_launch * a_launch;
+  execution::Backend& backend = session.backend();
+  int64_t samples = 0, allocations = 0, synchronizations = 0;
   const auto sample = [&] {
-    for (int i = 0; i < kStepsPerSample; ++i) session.train_step();
-    session.backend().synchronize();
+    const int64_t allocated = backend.allocations(), synchronized = backend.synchronizations();
+    session.train_steps(steps);
+    if (samples++ >= options.warmup) {
+      allocations += backend.allocations() - allocated;
+      synchronizations += backend.synchronizations() - synchronized;
+    }
+    backend.synchronize();
   };
-  BenchReport report = bench::measure(sample, options, kStepsPerSample);
+  BenchReport report = bench::measure(sample, options, static_cast<int>(steps));
+  report.allocations = allocations;
+  report.synchronizations = synchronizations;
+  report.captured = executable.captured();
+  report.eager_reason = executable.eager_reason();
+  report.arena_bytes = session.arena_bytes();
+  report.persistent_bytes = session.persistent_bytes();
+  report.data_bytes = session.data_bytes();
+  bench::add_pool(backend, report);
   report.what = measured.name;
   report.notice = session.notice();
   report.backend = session.backend().name();

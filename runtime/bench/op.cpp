@@ -85,6 +85,7 @@ BenchReport bench_op(const std::string& op, const std::string& shape, const Benc
   report.gflops = flops / report.median_seconds * 1e-9;
   report.gigabytes = bytes / report.median_seconds * 1e-9;
   report.peak_bytes = backend.allocated_bytes();
+  bench::add_pool(backend, report);
   return report;
 }
 

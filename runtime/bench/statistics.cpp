@@ -24,4 +24,12 @@ BenchReport measure(const std::function<void()>& sample, const BenchOptions& opt
   return report;
 }
 
+void add_pool(const execution::Backend& backend, BenchReport& report) {
+  const execution::PoolStatistics& pool = backend.pool_statistics();
+  report.pool_requests = pool.requests;
+  report.pool_hits = pool.hits;
+  report.pool_hit_rate = pool.hit_rate();
+  report.pool_peak_bytes = pool.peak_bytes;
+}
+
 }  // namespace gpunn::bench

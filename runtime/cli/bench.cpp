@@ -28,6 +28,12 @@ void print_report(const BenchReport& report) {
              number(report.gflops), number(report.gigabytes),
              report.images_per_second > 0 ? rate_text(report.images_per_second) : "-", bytes_text(report.peak_bytes)});
   fmt::print("{}", table.text());
+  if (report.persistent_bytes == 0) return;
+  fmt::print("memory    {} arena, {} parameters and states, {} data\n", bytes_text(report.arena_bytes),
+             bytes_text(report.persistent_bytes), bytes_text(report.data_bytes));
+  fmt::print("steps     {}; {} allocations, {} waits of the host in the timed ones\n",
+             report.captured ? "launches of a captured graph" : "op by op: " + report.eager_reason, report.allocations,
+             report.synchronizations);
 }
 
 }  // namespace

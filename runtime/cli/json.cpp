@@ -85,7 +85,18 @@ Json to_json(const BenchReport& report) {
           {"gflops", report.gflops},
           {"gigabytes", report.gigabytes},
           {"images_per_second", report.images_per_second},
-          {"peak_bytes", report.peak_bytes}};
+          {"peak_bytes", report.peak_bytes},
+          {"arena_bytes", report.arena_bytes},
+          {"persistent_bytes", report.persistent_bytes},
+          {"data_bytes", report.data_bytes},
+          {"allocations", report.allocations},
+          {"synchronizations", report.synchronizations},
+          {"captured", report.captured},
+          {"eager_reason", report.eager_reason},
+          {"pool_requests", report.pool_requests},
+          {"pool_hits", report.pool_hits},
+          {"pool_hit_rate", report.pool_hit_rate},
+          {"pool_peak_bytes", report.pool_peak_bytes}};
 }
 
 Json to_json(const ProfiledOp& op) {

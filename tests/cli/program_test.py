@@ -226,9 +226,16 @@ class Reports(ProgramTest):
         self.assertEqual(report["repeats"], 5)
         self.assertGreater(report["gflops"], 0)
         self.assertLessEqual(report["min_seconds"], report["median_seconds"])
+        self.assertGreaterEqual(report["pool_requests"], 3)
+        self.assertGreaterEqual(report["pool_peak_bytes"], 3 * 64 * 64 * 4)
         report = self.json("bench", SOURCE / "experiments" / "perceptron_points.yaml", "--backend", "cpu", "--repeats",
                            "5")
         self.assertGreater(report["images_per_second"], 0)
+        self.assertEqual((report["allocations"], report["synchronizations"]), (0, 0))
+        self.assertEqual(report["peak_bytes"], report["arena_bytes"] + report["persistent_bytes"])
+        self.assertGreater(report["data_bytes"], 0)
+        self.assertFalse(report["captured"])
+        self.assertIn("captures no graphs", report["eager_reason"])
 
     def test_check(self):
         report = self.json("check", "cpu", "--suite", "ops", "--op", "MATMUL")

@@ -18,7 +18,19 @@ struct BenchReport {
   double gflops = 0;             // per second at the median; 0 where not counted
   double gigabytes = 0;          // per second, tensors read and written once
   double images_per_second = 0;  // of a training step
-  uint64_t peak_bytes = 0;
+  uint64_t peak_bytes = 0;       // of buffers on the device, a data set that lies there excluded
+
+  // Of a training step.
+  uint64_t arena_bytes = 0, persistent_bytes = 0, data_bytes = 0;
+  int64_t allocations = 0;       // of device memory, in all timed steps together
+  int64_t synchronizations = 0;  // how often a timed step had the host wait for the device
+  bool captured = false;         // whether the steps are launches of a captured graph
+  std::string eager_reason;      // why they are not
+
+  // The pool that serves buffers that no plan knows.
+  int64_t pool_requests = 0, pool_hits = 0;
+  double pool_hit_rate = 0;
+  uint64_t pool_peak_bytes = 0;
 };
 
 struct BenchOptions {
