@@ -9,7 +9,7 @@ namespace gpunn::chart {
 
 namespace {
 
-// The largest of 1, 2 and 5 times a power of ten that is not above `step`, or the next one.
+// The smallest of 1, 2 and 5 times a power of ten that is not below `step`.
 double round_step(double step) {
   const double power = std::pow(10.0, std::floor(std::log10(step)));
   for (const double factor : {1.0, 2.0, 5.0}) {
@@ -29,7 +29,7 @@ std::string label(double value, double step) {
 
 Axis linear(double low, double high, int wanted, bool whole) {
   // Nothing that a label could tell apart counts as equal.
-  if (high - low <= 1e-9 * std::max(std::abs(low), std::abs(high))) {
+  if (high - low <= std::max(1e-9 * std::max(std::abs(low), std::abs(high)), 1e-300)) {
     const double room = low == 0 ? 1 : std::abs(low) / 10;
     low -= whole ? std::max(room, 1.0) : room;
     high += whole ? std::max(room, 1.0) : room;

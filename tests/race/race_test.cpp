@@ -1,5 +1,6 @@
 #include <gpunn/race.hpp>
 
+#include <algorithm>
 #include <atomic>
 
 #include "catch.hpp"
@@ -105,9 +106,10 @@ TEST_CASE("an interrupt ends the training that runs and the race, with what ther
 TEST_CASE("without names all that work here race, the smallest priority first, and the rest is told of") {
   const TemporaryFolder folder;
   Experiment experiment = small(folder.path(), {{"training.max_steps", "2"}});
-  experiment.plugins = {GPUNN_TRAINING_SAMPLE_DIR "/libgpunn_backend_reordered.so",
-                        folder.write("libgpunn_backend_none.so", "no library")};
+  folder.write("libgpunn_backend_none.so", "no library");
+  experiment.plugins = {GPUNN_TRAINING_SAMPLE_DIR "/libgpunn_backend_reordered.so", folder.path()};
   const RaceReport report = race(experiment);
+  CHECK(report.ok());
   std::vector<std::string> names;
   for (const RaceEntry& entry : report.entries) names.push_back(entry.backend);
   CHECK(std::ranges::find(names, "cpu") != names.end());
