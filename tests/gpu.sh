@@ -36,7 +36,7 @@ table=$out/summary.md
 export GPUNN_CACHE_DIR=${GPUNN_CACHE_DIR:-$build/tuning}
 
 # row WHAT FOUND WANTED VERDICT
-row() { printf '| %s | %s | %s | %s |\n' "$1" "$2" "$3" "$4" >>"$table"; }
+row() { printf '| %s | %s | %s | %s |\n' "$1" "$2" "$3" "$4" | tee -a "$table" >&2; }
 
 # judge WHAT FOUND WANTED STATUS: a row, and a failure remembered.
 judge() {
