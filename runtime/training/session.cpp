@@ -5,11 +5,14 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <initializer_list>
+#include <map>
 
 #include "common/text.hpp"
 #include "config/checked_backends.hpp"
 #include "training/batch_stream.hpp"
 #include "training/check/step_checker.hpp"
+#include "training/memory_check.hpp"
 #include "training/residency.hpp"
 #include "training/schedule.hpp"
 
@@ -95,6 +98,22 @@ void require_named_plugins(const std::vector<std::filesystem::path>& named, cons
           ExitCode::missing);
     }
   }
+}
+
+// Of what the programs keep from step to step, each by its name once.
+uint64_t persistent_bytes_of(std::initializer_list<const graph::Graph*> programs) {
+  std::map<std::string, uint64_t> bytes;
+  for (const graph::Graph* program : programs) {
+    for (const graph::Value& value : program->values()) {
+      const bool root = value.view_of == graph::kNoValue;
+      if (root && value.storage != Storage::arena && value.storage != Storage::data) {
+        bytes[value.name] = value.type.bytes();
+      }
+    }
+  }
+  uint64_t total = 0;
+  for (const auto& [name, size] : bytes) total += size;
+  return total;
 }
 
 Shape sample_shape(const Split& split) { return {split.samples.shape.begin() + 1, split.samples.shape.end()}; }
@@ -289,6 +308,7 @@ Session::Bound& Session::training_bound() {
       training_->stream = std::make_unique<BatchStream>(*backend_, *variables_, dataset_.train, train_split_,
                                                         training_sampling(experiment_, train_split_), profiler_);
     }
+    check_memory();
     arena(std::max(training_->program.plan.arena_bytes, evaluation_bound().program.plan.arena_bytes));
     ready(*training_);
     if (second_ != nullptr) {
@@ -297,6 +317,31 @@ Session::Bound& Session::training_bound() {
     }
   }
   return *training_;
+}
+
+// Before the first byte of the arena is asked for.
+void Session::check_memory() {
+  const execution::CompiledProgram& training = training_->program;
+  const execution::CompiledProgram& evaluation = evaluation_bound().program;
+  const MemoryNeed need{.arena = std::max(training.plan.arena_bytes, evaluation.plan.arena_bytes),
+                        .persistent = persistent_bytes_of({&training.graph, &evaluation.graph}),
+                        .data = variables_->bytes(Storage::data)};
+  std::function<uint64_t(int64_t)> arena_of;
+  if (!train_split_.ring && !test_split_.ring) {  // a ring is as large as its batches
+    arena_of = [this](int64_t batch) {
+      Experiment smaller = experiment_;
+      smaller.data.batch_size = batch;
+      ProgramContext with = {
+          .experiment = smaller, .layout = layout_, .classes = dataset_.classes, .total_steps = total_steps_};
+      const int64_t evaluated = smaller.data.eval_batch_size > 0 ? smaller.data.eval_batch_size : batch;
+      const auto arena_bytes = [this](graph::Graph program) {
+        return execution::compile(std::move(program), *backend_).plan.arena_bytes;
+      };
+      return std::max(arena_bytes(training_program(with, train_split_)),
+                      arena_bytes(evaluation_program(with, test_split_, std::min(evaluated, test_split_.rows()))));
+    };
+  }
+  require_memory(experiment_.file.string(), need, backend_->info(), experiment_.data.batch_size, arena_of);
 }
 
 int64_t Session::evaluation_batch() const {

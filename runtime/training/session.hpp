@@ -102,6 +102,7 @@ class Session {
   Bound& training_bound();
   Bound& evaluation_bound();
   int64_t evaluation_batch() const;
+  void check_memory();
   void* arena(uint64_t bytes);
   void place_data();
   void upload(const SplitType& type, const Split& split);
