@@ -15,7 +15,7 @@ namespace gpunn::conformance {
 
 namespace {
 
-constexpr double kGoodAccuracy = 0.8;
+constexpr double kGoodAccuracy = 0.9;
 constexpr double kAccuracyDifference = 0.03;  // 15 of 512 test images
 constexpr double kFall = 0.3;                 // the last losses, as a share of the first
 
@@ -79,6 +79,9 @@ Worst compare(const std::vector<float>& found, const std::vector<float>& expecte
   for (std::size_t i = 0; i < std::min(early, expected.size()); ++i) {
     worst.add(found[i], expected[i], tolerance.early * std::abs(expected[i]), "the loss of step " + std::to_string(i));
   }
+  for (std::size_t i = early; i < expected.size() && tolerance.each > 0; ++i) {
+    worst.add(found[i], expected[i], tolerance.each * std::abs(expected[i]), "the loss of step " + std::to_string(i));
+  }
   const auto stretch = static_cast<std::size_t>(tolerance.stretch);
   for (std::size_t first = 0; first + stretch <= expected.size(); first += stretch) {
     const double reference = mean(expected, first, stretch);
@@ -106,9 +109,13 @@ std::string fault_of(const Curve& curve) {
 
 }  // namespace
 
-CurveTolerance curve_tolerance(Precision precision) {
-  const double roundoff = product_roundoff(precision);
-  return {.early_steps = 20, .early = std::max(1e-4, 16 * roundoff), .stretch = 20, .late = 0.1, .floor = 0.2};
+CurveTolerance curve_tolerance(const SampleTraining& sample, Precision precision) {
+  return {.early_steps = 20,
+          .early = std::max(1e-4, 16 * product_roundoff(precision)),
+          .each = sample.smooth && precision == Precision::fp32 ? 1e-3 : 0,
+          .stretch = 20,
+          .late = 0.2,
+          .floor = 0.1};
 }
 
 void run_curve(const SampleTraining& sample, Workbench& bench, CheckCase& result) {
@@ -126,7 +133,7 @@ void run_curve(const SampleTraining& sample, Workbench& bench, CheckCase& result
   const std::string reference_fault = fault_of(*expected);
   if (!reference_fault.empty()) throw Error("the reference '" + options.reference + "' fails: " + reference_fault);
 
-  Worst worst = compare(found->losses, expected->losses, curve_tolerance(options.precision));
+  Worst worst = compare(found->losses, expected->losses, curve_tolerance(sample, options.precision));
   worst.add(found->accuracy, expected->accuracy, kAccuracyDifference, "the accuracy");
   result.error = worst.error;
   if (worst.error > 1) {

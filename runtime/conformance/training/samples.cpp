@@ -50,7 +50,8 @@ schedule: {type: one_cycle, warmup_epochs: 1}
 training: {epochs: 7}
 )";
 
-// 300 steps of LeNet's shape with fewer filters.
+// 300 steps of LeNet's shape with fewer filters. At a learning rate of 0.05 the last losses are smaller, and say more
+// of chance than of the backend.
 constexpr const char* kLeNet = R"(
 model:
   layers:
@@ -62,7 +63,7 @@ model:
     - linear: {units: 64, activation: relu}
     - linear: {units: 10}
 data: {dataset: digits, synthetic_train: 3200, synthetic_test: 512, batch_size: 64}
-optimizer: {type: sgd, learning_rate: 0.05, momentum: 0.9, nesterov: true, weight_decay: 5e-4}
+optimizer: {type: sgd, learning_rate: 0.02, momentum: 0.9, nesterov: true, weight_decay: 5e-4}
 schedule: {type: cosine, warmup_epochs: 1}
 training: {epochs: 6}
 )";
@@ -73,10 +74,10 @@ model:
     - flatten
     - linear: {units: 128, activation: relu}
     - linear: {units: 10}
-data: {dataset: digits, synthetic_train: 3200, synthetic_test: 512, batch_size: 64}
-optimizer: {type: adam, learning_rate: 0.002}
+data: {dataset: digits, synthetic_train: 6400, synthetic_test: 512, batch_size: 64}
+optimizer: {type: adam, learning_rate: 0.004}
 schedule: {type: cosine, warmup_epochs: 1}
-training: {epochs: 6}
+training: {epochs: 3}
 )";
 
 }  // namespace
@@ -88,8 +89,8 @@ std::vector<SampleTraining> graph_trainings() {
 }
 
 std::vector<SampleTraining> curve_trainings() {
-  return {{"CNN", "LeNet's shape on drawn digits, 300 steps of SGD", kLeNet},
-          {"MLP", "784-128-10 on drawn digits, 300 steps of Adam", kWide}};
+  return {{"CNN", "LeNet's shape on drawn digits, 300 steps of SGD", kLeNet, false},
+          {"MLP", "784-128-10 on drawn digits, 300 steps of Adam", kWide, true}};
 }
 
 Experiment experiment_of(const SampleTraining& sample, const CheckOptions& options, const std::string& backend) {

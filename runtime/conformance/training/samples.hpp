@@ -13,6 +13,7 @@ struct SampleTraining {
   std::string name;  // "CNN"
   std::string what;  // for the user
   std::string yaml;
+  bool smooth = false;  // no maximum is chosen: what is off by rounding stays so
 };
 
 // Each optimizer, dropout, a learning rate that changes at each step: for captured graphs.

@@ -5,16 +5,16 @@
 
 #include <algorithm>
 #include <memory>
-#include <mutex>
 #include <vector>
 
-#include <dlfcn.h>
-
+#include "cpu_library.hpp"
 #include "worker.hpp"
 
 namespace {
 
 using namespace gpunn::plugin;
+using samples::CpuLibrary;
+using samples::KeptArgs;
 using samples::Mark;
 using samples::Worker;
 
@@ -26,65 +26,6 @@ using samples::Worker;
 constexpr int kFault = SAMPLE_FAULT;
 constexpr const char* kBase = SAMPLE_BASE;
 constexpr bool kOverlay = kBase[0] != '\0';
-
-void require(gpunn_status status, const gpunn_error& error) {
-  if (status != GPUNN_OK) throw Failure(status, error.message);
-}
-
-gpunn_error no_error() {
-  gpunn_error error{};
-  error.struct_size = sizeof(error);
-  return error;
-}
-
-// The cpu plugin with a device and a stream. Its calls are serialised, as the contract wants.
-class Cpu {
- public:
-  explicit Cpu(const gpunn_device_options& options) {
-    void* const library = dlopen(SAMPLE_CPU_PLUGIN, RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) throw Failure(GPUNN_INTERNAL, dlerror());
-    const auto query = reinterpret_cast<gpunn_plugin_query_v1_fn>(dlsym(library, "gpunn_plugin_query_v1"));
-    table_ = query(GPUNN_ABI_MAJOR, GPUNN_ABI_MINOR);
-    gpunn_error error = no_error();
-    require(table_->device_open(&options, &device_, &error), error);
-    require(table_->stream_create(device_, &stream_, &error), error);
-  }
-  ~Cpu() {
-    table_->stream_destroy(stream_);
-    table_->device_close(device_);
-  }
-  Cpu(const Cpu&) = delete;
-  Cpu& operator=(const Cpu&) = delete;
-
-  Support query(const OpDesc& desc) {
-    gpunn_op_support support{};
-    support.struct_size = sizeof(support);
-    gpunn_error error = no_error();
-    require(table_->op_query(device_, &desc.raw(), &support, &error), error);
-    return {.score = support.score,
-            .workspace_bytes = support.workspace_bytes,
-            .flags = support.flags,
-            .reason = support.reason};
-  }
-  gpunn_kernel* create(const OpDesc& desc) {
-    gpunn_kernel* kernel = nullptr;
-    gpunn_error error = no_error();
-    require(table_->op_create(device_, &desc.raw(), &kernel, &error), error);
-    return kernel;
-  }
-  void run(gpunn_kernel* kernel, const gpunn_op_args& args) {
-    const std::lock_guard lock(mutex_);
-    gpunn_error error = no_error();
-    require(table_->op_enqueue(kernel, stream_, &args, &error), error);
-  }
-  void release(gpunn_kernel* kernel) { table_->op_free(kernel); }
-
- private:
-  std::mutex mutex_;
-  const gpunn_plugin* table_ = nullptr;
-  gpunn_device* device_ = nullptr;
-  gpunn_stream* stream_ = nullptr;
-};
 
 class AsyncStream final : public Stream {
  public:
@@ -172,34 +113,9 @@ class AsyncEvent final : public Event {
   std::shared_ptr<Mark> mark_;
 };
 
-// The arguments of an enqueue, kept until the work is done.
-class KeptArgs {
- public:
-  explicit KeptArgs(const OpArgs& args) {
-    for (std::size_t i = 0; i < args.inputs(); ++i) tensors_.push_back(args.input(i));
-    for (std::size_t i = 0; i < args.outputs(); ++i) tensors_.push_back(args.output(i));
-    for (const gpunn_tensor& tensor : tensors_) pointers_.push_back(&tensor);
-    args_.struct_size = sizeof(args_);
-    args_.n_inputs = static_cast<uint32_t>(args.inputs());
-    args_.n_outputs = static_cast<uint32_t>(args.outputs());
-    args_.inputs = pointers_.data();
-    args_.outputs = pointers_.data() + args.inputs();
-    args_.workspace = args.workspace<void>();
-    args_.workspace_bytes = UINT64_MAX;  // as many as the kernel asked for
-  }
-  KeptArgs(const KeptArgs&) = delete;
-  KeptArgs& operator=(const KeptArgs&) = delete;
-  const gpunn_op_args& get() const { return args_; }
-
- private:
-  std::vector<gpunn_tensor> tensors_;
-  std::vector<const gpunn_tensor*> pointers_;
-  gpunn_op_args args_{};
-};
-
 class AsyncKernel final : public Kernel {
  public:
-  AsyncKernel(Cpu& cpu, Worker& astray, const OpDesc& desc)
+  AsyncKernel(CpuLibrary& cpu, Worker& astray, const OpDesc& desc)
       : cpu_(cpu), astray_(astray), op_(desc.op()), kernel_(cpu.create(desc)) {}
   ~AsyncKernel() override { cpu_.release(kernel_); }
   AsyncKernel(const AsyncKernel&) = delete;
@@ -219,7 +135,7 @@ class AsyncKernel final : public Kernel {
   }
 
  private:
-  Cpu& cpu_;
+  CpuLibrary& cpu_;
   Worker& astray_;
   int32_t op_;
   gpunn_kernel* kernel_;
@@ -247,7 +163,7 @@ class AsyncDevice final : public HostDevice {
   std::unique_ptr<Event> create_event() override { return std::make_unique<AsyncEvent>(); }
 
  private:
-  Cpu cpu_;
+  CpuLibrary cpu_;
   Worker astray_;
 };
 
