@@ -156,9 +156,9 @@ std::vector<AbiCheck> query_checks() {
     first.emplace(test.signature.op, test.signature);
   }
   for (const auto& [op, signature] : first) {
-    checks.push_back(
-        {"op_query", "survives nonsense about " + std::string(graph::op_info(op).name),
-         [signature = signature](const RawChain& chain, const Note& note) { check_nonsense(chain, signature, note); }});
+    checks.emplace_back(
+        "op_query", "survives nonsense about " + std::string(graph::op_info(op).name),
+        [signature = signature](const RawChain& chain, const Note& note) { check_nonsense(chain, signature, note); });
   }
   return checks;
 }
