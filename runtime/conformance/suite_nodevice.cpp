@@ -56,7 +56,7 @@ Fresh find_plugin(const CheckOptions& options) {
   const std::string& wanted = options.backend;
   if (wanted.find_first_of("/.") != std::string::npos) return load(fs::absolute(wanted).lexically_normal());
   std::vector<plugins::Candidate> candidates = plugins::discover(options.plugins);
-  std::ranges::stable_partition(candidates, [&](const plugins::Candidate& candidate) {
+  std::stable_partition(candidates.begin(), candidates.end(), [&](const plugins::Candidate& candidate) {
     return candidate.path.filename() == "libgpunn_backend_" + wanted + ".so";
   });
   for (const plugins::Candidate& candidate : candidates) {

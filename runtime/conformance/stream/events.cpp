@@ -100,7 +100,7 @@ std::string check_turns(const RawChain& chain, const Delay& delay) {
   }
   const auto enqueued = Clock::now();
   streams.b.synchronize();
-  const std::string lead = lead_text(enqueued, Clock::now());
+  std::string lead = lead_text(enqueued, Clock::now());
   streams.a.synchronize();
   for (int i = 0; i < kTurns; ++i) {
     std::vector<std::byte> received(kBytes);
@@ -125,7 +125,7 @@ std::string check_host_wait(const RawChain& chain, const Delay& delay) {
   written.record(streams.a_top.get());
   const auto enqueued = Clock::now();
   written.synchronize();
-  const std::string lead = lead_text(enqueued, Clock::now());
+  std::string lead = lead_text(enqueued, Clock::now());
   std::vector<std::byte> received(kBytes);
   streams.b.copy(received.data(), target.data(), kBytes, GPUNN_DEVICE_TO_HOST);
   streams.b.synchronize();
@@ -144,7 +144,7 @@ std::string check_stream_wait(const RawChain& chain, const Delay& delay) {
   streams.a.copy(target, source);
   const auto enqueued = Clock::now();
   streams.a_top.synchronize();
-  const std::string lead = lead_text(enqueued, Clock::now());
+  std::string lead = lead_text(enqueued, Clock::now());
   std::vector<std::byte> received(kBytes);
   streams.b.copy(received.data(), target.data(), kBytes, GPUNN_DEVICE_TO_HOST);
   streams.b.synchronize();
@@ -165,10 +165,10 @@ std::string check_elapsed(const RawChain& chain, const Delay& delay) {
   const double host = milliseconds(Clock::now() - start);
   const double one = second.milliseconds_since(first), two = third.milliseconds_since(second),
                both = third.milliseconds_since(first), none = second.milliseconds_since(second);
-  const std::string found = "found " + milliseconds_text(one) + " from the first event to the second, " +
-                            milliseconds_text(two) + " from there to the third, " + milliseconds_text(both) +
-                            " from the first to the third and " + milliseconds_text(none) + " from one to itself, " +
-                            milliseconds_text(host) + " on the host's clock";
+  std::string found = "found " + milliseconds_text(one) + " from the first event to the second, " +
+                      milliseconds_text(two) + " from there to the third, " + milliseconds_text(both) +
+                      " from the first to the third and " + milliseconds_text(none) + " from one to itself, " +
+                      milliseconds_text(host) + " on the host's clock";
   for (const double value : {one, two, both, none}) {
     demand(std::isfinite(value) && value >= 0, "expected times of 0 or more; " + found);
   }
