@@ -18,6 +18,12 @@ constexpr uint64_t kMiB = uint64_t{1} << 20;
 class Memory final : public MemoryPool::Source {
  public:
   explicit Memory(uint64_t capacity) : capacity_(capacity) {}
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  // What a test did not give back.
+  ~Memory() override {
+    for (const auto& block : blocks_) delete[] block.first;
+  }
   void* allocate(uint64_t bytes) override {
     ++allocations;
     if (used + bytes > capacity_) return nullptr;
