@@ -1,4 +1,5 @@
-// What events order. Each check lets a stream work for a while before it writes what another stream reads.
+// What events order. Each check lets a stream work for a while before it writes what another stream reads. Memory is
+// declared before the streams: where a check fails in the middle, they come to rest before it is freed.
 #include <gpunn/error.hpp>
 
 #include <chrono>
@@ -38,9 +39,9 @@ RawMemory device_memory(const RawChain& chain) { return RawMemory(chain.bottom()
 // Stream A works for a while and then writes; B, told to wait for the event behind it, reads. `record_early`: the event
 // was recorded once before.
 std::string run_producer_and_consumer(const RawChain& chain, const Delay& delay, bool record_early) {
+  const RawMemory source = device_memory(chain), middle = device_memory(chain), target = device_memory(chain);
   const StreamPair streams(chain);
   const RawEvent written(chain.top());
-  const RawMemory source = device_memory(chain), middle = device_memory(chain), target = device_memory(chain);
   std::string lead;
   constexpr int kRounds = 4;
   for (int round = 0; round < kRounds; ++round) {
@@ -79,8 +80,6 @@ std::string check_second_record(const RawChain& chain, const Delay& delay) {
 // A writes into one place, B carries it away, A may write again: each must wait for the other.
 std::string check_turns(const RawChain& chain, const Delay& delay) {
   constexpr int kTurns = 12;
-  const StreamPair streams(chain);
-  const RawEvent written(chain.top()), taken(chain.top());
   const RawMemory middle = device_memory(chain);
   std::vector<std::unique_ptr<RawMemory>> sources, targets;
   for (int i = 0; i < kTurns; ++i) {
@@ -88,6 +87,8 @@ std::string check_turns(const RawChain& chain, const Delay& delay) {
     targets.push_back(std::make_unique<RawMemory>(chain.bottom(), GPUNN_MEMORY_DEVICE, kBytes));
     sources.back()->write(pattern(kBytes, i));
   }
+  const StreamPair streams(chain);
+  const RawEvent written(chain.top()), taken(chain.top());
   for (int i = 0; i < kTurns; ++i) {
     if (i > 0) taken.make_wait(streams.a_top.get());
     // Now one stream is the slower, then the other.
@@ -114,9 +115,9 @@ std::string check_turns(const RawChain& chain, const Delay& delay) {
 
 // The host waits for an event; what is behind it need not be done, what is before it must.
 std::string check_host_wait(const RawChain& chain, const Delay& delay) {
+  const RawMemory source = device_memory(chain), target = device_memory(chain);
   const StreamPair streams(chain);
   const RawEvent written(chain.top());
-  const RawMemory source = device_memory(chain), target = device_memory(chain);
   const std::vector<std::byte> sent = pattern(kBytes, 3);
   source.write(sent);
   target.write(std::vector<std::byte>(kBytes, std::byte{0xEE}));
@@ -135,8 +136,8 @@ std::string check_host_wait(const RawChain& chain, const Delay& delay) {
 }
 
 std::string check_stream_wait(const RawChain& chain, const Delay& delay) {
-  const StreamPair streams(chain);
   const RawMemory source = device_memory(chain), target = device_memory(chain);
+  const StreamPair streams(chain);
   const std::vector<std::byte> sent = pattern(kBytes, 4);
   source.write(sent);
   target.write(std::vector<std::byte>(kBytes, std::byte{0xEE}));

@@ -24,8 +24,8 @@ std::vector<std::byte> bytes_of(const void* data) {
 // `input` and `output` hold two messages each.
 void send_through(const RawChain& chain, const Delay& delay, std::byte* input, std::byte* output,
                   const std::string& kind) {
-  const RawStream stream(chain.bottom());
   const RawMemory place = device_memory(chain), first = device_memory(chain), second = device_memory(chain);
+  const RawStream stream(chain.bottom());  // after the memory: it comes to rest before that is freed
   std::ranges::copy(pattern(kBytes, 1), input);
   std::ranges::copy(pattern(kBytes, 2), input + kBytes);
   std::fill_n(output, 2 * kBytes, std::byte{0xEE});
@@ -56,8 +56,8 @@ std::string check_pageable(const RawChain& chain, const Delay& delay) {
 }
 
 std::string check_fills(const RawChain& chain, const Delay& delay) {
-  const RawStream stream(chain.bottom());
   const RawMemory place = device_memory(chain), first = device_memory(chain), second = device_memory(chain);
+  const RawStream stream(chain.bottom());  // after the memory: it comes to rest before that is freed
   delay.enqueue(stream, kDelay);
   stream.fill(place, 0x11);
   stream.copy(first, place);
@@ -76,9 +76,9 @@ std::string check_fills(const RawChain& chain, const Delay& delay) {
 
 // The plugin that owns the stream and one that wraps it take turns on it.
 std::string check_wrappers(const RawChain& chain, const Delay& delay) {
-  const RawStream stream(chain.bottom());
   const RawMemory source = device_memory(chain), target = device_memory(chain);
   const RawMemory first = device_memory(chain), second = device_memory(chain);
+  const RawStream stream(chain.bottom());
   for (std::size_t level = 0; level < chain.size(); ++level) {
     const RawStream wrapper(chain.at(level), stream);
     const std::vector<std::byte> sent = pattern(kBytes, static_cast<int>(level));
