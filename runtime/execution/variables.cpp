@@ -24,6 +24,14 @@ auto& entry(Entries& entries, const std::string& name) {
 Variables::Variables(Backend& backend) : backend_(backend) {}
 
 void* Variables::create(const std::string& name, const TensorType& type, graph::Storage storage) {
+  return add(name, type, storage, false);
+}
+
+void* Variables::create_temporary(const std::string& name, const TensorType& type, graph::Storage storage) {
+  return add(name, type, storage, true);
+}
+
+void* Variables::add(const std::string& name, const TensorType& type, graph::Storage storage, bool pooled) {
   if (const auto found = entries_.find(name); found != entries_.end()) {
     if (!(found->second.type == type)) {
       throw Error("variable '" + name + "' is " + to_string(found->second.type) + ", and was asked for as " +
@@ -31,9 +39,14 @@ void* Variables::create(const std::string& name, const TensorType& type, graph::
     }
     return found->second.buffer.data();
   }
-  Buffer buffer = backend_.allocate(type.bytes());
+  Buffer buffer = pooled ? backend_.allocate_temporary(type.bytes()) : backend_.allocate(type.bytes());
   backend_.fill(buffer.data(), 0, type.bytes());
   return entries_.emplace(name, Entry{type, storage, std::move(buffer)}).first->second.buffer.data();
+}
+
+void Variables::drop(const std::string& name) {
+  entry(entries_, name);  // that it is there
+  entries_.erase(name);
 }
 
 bool Variables::contains(const std::string& name) const { return entries_.count(name) != 0; }

@@ -21,6 +21,10 @@ class Variables {
 
   // Zeroed. A second call with the same name must ask for the same type.
   void* create(const std::string& name, const TensorType& type, graph::Storage storage);
+  // The same for what is there for a while, whose size no plan knows beforehand: its memory is the backend's pool's,
+  // and drop() gives it back. Nothing that was enqueued on another stream than the backend's may use it any more.
+  void* create_temporary(const std::string& name, const TensorType& type, graph::Storage storage);
+  void drop(const std::string& name);
   bool contains(const std::string& name) const;
   void* data(const std::string& name) const;  // throws Error where there is none
   const TensorType& type(const std::string& name) const;
@@ -36,6 +40,8 @@ class Variables {
     graph::Storage storage;
     Buffer buffer;
   };
+  void* add(const std::string& name, const TensorType& type, graph::Storage storage, bool pooled);
+
   Backend& backend_;
   std::map<std::string, Entry> entries_;
 };

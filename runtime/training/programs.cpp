@@ -207,7 +207,7 @@ Graph prediction_program(const ProgramContext& c, const SplitType& split, int64_
   Graph g;
   const auto [step, output, batch] = add_inference(g, c, split, batch_size);
   const TensorType type = g.value(output).type;
-  const ValueId probabilities = g.add_value("probabilities", type, Storage::state);
+  const ValueId probabilities = g.add_value(variable::kProbabilities, type, Storage::state);
   g.add_into(ends_in_softmax(c.experiment) ? GPUNN_OP_COPY : GPUNN_OP_SOFTMAX, "probabilities", {}, {output},
              {probabilities});
   add_advance(g, step);

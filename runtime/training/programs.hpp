@@ -25,6 +25,7 @@ inline constexpr const char* kLearningRates = "learning_rates";  // f32[steps]
 inline constexpr const char* kLossHistory = "loss_history";      // f32[kLossHistorySize], by step modulo its size
 inline constexpr const char* kScale = "data.scale";              // f32[C]
 inline constexpr const char* kShift = "data.shift";              // f32[C]
+inline constexpr const char* kProbabilities = "probabilities";   // f32[batch, classes], of a prediction
 inline constexpr const char* kOneHot = "data.one_hot";           // f32[classes, classes]
 }  // namespace variable
 
@@ -50,7 +51,7 @@ graph::Graph training_program(const ProgramContext& context, const SplitType& sp
 // One batch of an evaluation, in the order of the rows.
 graph::Graph evaluation_program(const ProgramContext& context, const SplitType& split, int64_t batch);
 
-// Class probabilities of the split's rows, f32[batch, classes], in variable "probabilities".
+// Class probabilities of the split's rows, f32[batch, classes], in variable kProbabilities.
 graph::Graph prediction_program(const ProgramContext& context, const SplitType& split, int64_t batch);
 
 }  // namespace gpunn::training

@@ -15,63 +15,17 @@
 #include "training/memory_check.hpp"
 #include "training/residency.hpp"
 #include "training/schedule.hpp"
+#include "training/session_bound.hpp"
+#include "training/variable_access.hpp"
 
 namespace gpunn::training {
 
 using graph::Storage;
 
-// A program with its kernels. Programs never run at the same time, so they share the arena. It is sized for training
-// and evaluation at once; a prediction that needs more replaces it, and programs bound to the old one are bound again
-// when they are next used.
-struct Session::Bound {
-  execution::CompiledProgram program;
-  std::unique_ptr<execution::Executable> executable;
-  const void* arena = nullptr;
-  std::unique_ptr<BatchStream> stream;  // of its batches, where the data is streamed
-
-  // So many steps by launch(steps), each with its batch in place.
-  template <class F>
-  void run(int64_t count, F launch) {
-    if (stream == nullptr) return launch(count);
-    while (count > 0) {
-      const int64_t steps = std::min(count, stream->steps_at_once());
-      stream->before(steps);
-      launch(steps);
-      stream->after();
-      count -= steps;
-    }
-  }
-};
-
 namespace {
 
 // 80 MB of learning rates.
 constexpr int64_t kMostSteps = 20'000'000;
-
-template <class T>
-std::span<const std::byte> bytes_of(const std::vector<T>& values) {
-  return std::as_bytes(std::span(values));
-}
-
-template <class T>
-T read_scalar(const execution::Variables& variables, const char* name) {
-  const std::vector<std::byte> bytes = variables.read(name);
-  T value{};
-  std::memcpy(&value, bytes.data(), sizeof(T));
-  return value;
-}
-
-template <class T>
-void write_scalar(execution::Variables& variables, const char* name, T value) {
-  variables.write(name, std::as_bytes(std::span(&value, 1)));
-}
-
-Totals read_totals(const execution::Variables& variables, const char* name) {
-  double values[4];
-  const std::vector<std::byte> bytes = variables.read(name);
-  std::memcpy(values, bytes.data(), sizeof(values));
-  return {.loss = values[0], .correct = values[1], .correct5 = values[2], .count = values[3]};
-}
 
 void require_data(const Experiment& experiment, const Dataset& dataset) {
   const auto fail = [&](const std::string& message) {
@@ -405,46 +359,6 @@ std::optional<double> Session::first_non_finite(graph::ValueId id) {
 }
 
 const execution::CompiledProgram& Session::evaluation() { return evaluation_bound().program; }
-
-EvalReport Session::evaluate(const std::function<void(const graph::Node&)>& after) {
-  const execution::HostSpan span(profiler_, "evaluation");
-  const auto start = std::chrono::steady_clock::now();
-  const int64_t batch = evaluation_batch();
-  execution::Executable& executable = ready(evaluation_bound());
-  write_scalar<int64_t>(*variables_, variable::kEvalStep, 0);
-  variables_->write(variable::kEvalTotals, bytes_of(std::vector<double>(4, 0.0)));
-  const int64_t batches = evaluation_sampling(test_split_, batch).steps_per_epoch();
-  if (evaluation_->stream != nullptr) evaluation_->stream->seek(0, batches);
-  evaluation_->run(batches, [&](int64_t steps) {
-    if (!after) return executable.run(steps);
-    for (int64_t i = 0; i < steps; ++i) executable.run_observed(after);
-  });
-  const Totals totals = read_totals(*variables_, variable::kEvalTotals);
-  return {.loss = totals.mean_loss(),
-          .accuracy = totals.accuracy(),
-          .top5_accuracy = totals.top5_accuracy(),
-          .rows = static_cast<int64_t>(totals.count),
-          .seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
-}
-
-std::vector<float> Session::probabilities(const Split& samples) {
-  const SplitType type{"predict", samples.samples};
-  const int64_t batch = std::min<int64_t>(type.rows(), 64);
-  upload(type, samples);
-  const std::unique_ptr<Bound> bound = bind(prediction_program(context(), type, batch));
-  execution::Executable& executable = ready(*bound);
-  write_scalar<int64_t>(*variables_, variable::kEvalStep, 0);
-  std::vector<float> result;
-  for (int64_t first = 0; first < type.rows(); first += batch) {
-    executable.run();
-    const std::vector<std::byte> bytes = variables_->read("probabilities");
-    const auto rows = static_cast<std::size_t>(std::min(batch, type.rows() - first));
-    const std::size_t before = result.size();
-    result.resize(before + rows * static_cast<std::size_t>(dataset_.classes));
-    std::memcpy(result.data() + before, bytes.data(), (result.size() - before) * sizeof(float));
-  }
-  return result;
-}
 
 std::string Session::notice() const {
   const std::string of_data = fallback_notice(dataset_);

@@ -101,7 +101,7 @@ TEST_CASE("without devices a plugin says so, and does not crash") {
   CHECK_FALSE(run_suite("crashing", "nodevice").ok());
 }
 
-TEST_CASE("loss curves that differ by rounding alone agree with the reference's") {
+TEST_CASE("loss curves that differ by rounding alone agree with the reference's", "[long]") {
   for (const char* backend : {"cpu", "obedient"}) {
     const gpunn::CheckReport report = run_suite(backend, "train");
     INFO(backend << " " << summary(report));
@@ -110,14 +110,14 @@ TEST_CASE("loss curves that differ by rounding alone agree with the reference's"
   }
 }
 
-TEST_CASE("a gradient that lacks one image of each batch shows in the loss curve") {
+TEST_CASE("a gradient that lacks one image of each batch shows in the loss curve", "[long]") {
   const gpunn::CheckReport report = run_suite("slanted", "train");
   CHECK_THAT(find(report, "CNN", "").detail, Contains("against 'cpu' from the same seed the loss of step "));
   CHECK(find(report, "CNN", "").verdict == gpunn::Verdict::failed);
   CHECK(find(report, "MLP", "").verdict == gpunn::Verdict::passed);  // has no filters
 }
 
-TEST_CASE("a backend that can't train is skipped, one without a reference too") {
+TEST_CASE("a backend that can't train is skipped, one without a reference too", "[long]") {
   CHECK(run_suite("honest", "train").skipped == 2);
   gpunn::CheckOptions options = options_for("cpu");
   options.suites = {"train"};
@@ -127,7 +127,7 @@ TEST_CASE("a backend that can't train is skipped, one without a reference too") 
   CHECK_THAT(report.cases.at(0).detail, Contains("nothing to compare with"));
 }
 
-TEST_CASE("rounded products pass where the precision allows them, and only there") {
+TEST_CASE("rounded products pass where the precision allows them, and only there", "[long]") {
   gpunn::CheckOptions options = options_for("rounded");
   options.suites = {"ops", "grad"};
   options.ops = {"MATMUL", "CONV2D", "CONV2D_BACKWARD_DATA", "CONV2D_BACKWARD_FILTER", "BIAS_ADD", "SOFTMAX"};

@@ -1,0 +1,38 @@
+// Variables as the numbers that they hold.
+#pragma once
+
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "execution/variables.hpp"
+#include "training/session.hpp"
+
+namespace gpunn::training {
+
+template <class T>
+std::span<const std::byte> bytes_of(const std::vector<T>& values) {
+  return std::as_bytes(std::span(values));
+}
+
+template <class T>
+T read_scalar(const execution::Variables& variables, const char* name) {
+  const std::vector<std::byte> bytes = variables.read(name);
+  T value{};
+  std::memcpy(&value, bytes.data(), sizeof(T));
+  return value;
+}
+
+template <class T>
+void write_scalar(execution::Variables& variables, const char* name, T value) {
+  variables.write(name, std::as_bytes(std::span(&value, 1)));
+}
+
+inline Totals read_totals(const execution::Variables& variables, const char* name) {
+  double values[4];
+  const std::vector<std::byte> bytes = variables.read(name);
+  std::memcpy(values, bytes.data(), sizeof(values));
+  return {.loss = values[0], .correct = values[1], .correct5 = values[2], .count = values[3]};
+}
+
+}  // namespace gpunn::training
