@@ -1,13 +1,16 @@
-#include <gpunn/training.hpp>
+#include <gpunn/evaluation.hpp>
 
 #include <memory>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include "cli/class_report.hpp"
 #include "cli/command.hpp"
 #include "cli/experiment_options.hpp"
 #include "cli/json.hpp"
 #include "cli/progress.hpp"
+#include "cli/terminal.hpp"
 #include "cli/units.hpp"
 
 namespace gpunn::cli {
@@ -17,14 +20,18 @@ void add_eval(CommandLine& line) {
     std::filesystem::path model;
     std::string backend;
     std::vector<std::string> settings;
+    bool confusion = false;
   };
   auto options = std::make_shared<Options>();
-  CLI::App* verb = add_verb(line.app, "eval", "Measure a trained model on its test data",
-                            {"gpunn eval runs/lenet_mnist/20250102-030405",
-                             "gpunn eval runs/lenet_mnist/20250102-030405/last.h5 --backend cpu --json"});
+  CLI::App* verb = add_verb(
+      line.app, "eval", "Measure a trained model on its test data, class by class",
+      {"gpunn eval runs/lenet_mnist/20250102-030405", "gpunn eval runs/lenet_mnist/20250102-030405 --confusion",
+       "gpunn eval runs/lenet_mnist/20250102-030405/last.h5 --backend cpu --json"});
   verb->add_option("model", options->model, "A run folder (its best checkpoint) or a checkpoint file")
       ->required()
       ->type_name("RUN_OR_CHECKPOINT");
+  verb->add_flag("--confusion", options->confusion,
+                 "The confusion matrix too: how often each class was taken for each");
   add_backend_option(*verb, options->backend);
   add_set_option(*verb, options->settings);
   add_json_flag(*verb, line);
@@ -33,16 +40,20 @@ void add_eval(CommandLine& line) {
       TrainedModel model{options->model, parse_settings(options->settings)};
       if (!options->backend.empty()) model.overrides.push_back({"backend", options->backend});
       Quiet announcements;
-      const EvalReport report = evaluate(model, &announcements);
+      const ClassEvalReport report = evaluate_classes(model, 0, &announcements);
       if (line.json) {
-        print_json(to_json(report));
+        print_json(to_json(report, options->confusion));
         return ExitCode::done;
       }
-      fmt::print("rows      {}\n", count_text(report.rows));
-      fmt::print("loss      {:.6f}\n", report.loss);
-      fmt::print("accuracy  {}\n", percent_text(report.accuracy));
-      fmt::print("top 5     {}\n", percent_text(report.top5_accuracy));
-      fmt::print("time      {}\n", duration_text(report.seconds));
+      const EvalReport& total = report.total;
+      fmt::print("rows      {}\n", count_text(total.rows));
+      fmt::print("loss      {:.6f}\n", total.loss);
+      fmt::print("accuracy  {}\n", percent_text(total.accuracy));
+      fmt::print("top 5     {}\n", percent_text(total.top5_accuracy));
+      fmt::print("time      {}\n", duration_text(total.seconds));
+      const bool colour = terminal_of(STDOUT_FILENO).colour;
+      fmt::print("\n{}", class_table(report, colour));
+      if (options->confusion) fmt::print("\n{}", confusion_table(report, colour));
       return ExitCode::done;
     };
   });

@@ -147,6 +147,32 @@ Json to_json(const EvalReport& report) {
           {"seconds", report.seconds}};
 }
 
+Json to_json(const ClassReport& report) {
+  return {{"index", report.index},     {"name", report.name},
+          {"rows", report.rows},       {"predicted", report.predicted},
+          {"correct", report.correct}, {"precision", report.precision},
+          {"recall", report.recall},   {"f1", report.f1}};
+}
+
+// The totals are members of the document itself, as they are where there are no classes.
+Json to_json(const ClassEvalReport& report, bool with_confusion) {
+  Json json = to_json(report.total);
+  json["macro_precision"] = report.macro_precision;
+  json["macro_recall"] = report.macro_recall;
+  json["macro_f1"] = report.macro_f1;
+  json["classes"] = array_of(report.classes);
+  if (with_confusion) {
+    Json matrix = Json::array();
+    for (const ClassReport& label : report.classes) {
+      Json row = Json::array();
+      for (const ClassReport& predicted : report.classes) row.push_back(report.confused(label.index, predicted.index));
+      matrix.push_back(std::move(row));
+    }
+    json["confusion"] = std::move(matrix);
+  }
+  return json;
+}
+
 Json to_json(const EpochReport& report) {
   return {{"epoch", report.epoch},
           {"global_step", report.global_step},

@@ -3,6 +3,7 @@
 #include <gpunn/bench.hpp>
 #include <gpunn/check.hpp>
 #include <gpunn/data.hpp>
+#include <gpunn/evaluation.hpp>
 #include <gpunn/plan.hpp>
 #include <gpunn/plugins.hpp>
 #include <gpunn/profile.hpp>
@@ -29,6 +30,8 @@ Json to_json(const ProfiledOp& op);
 Json to_json(const ProfileReport& report);
 Json to_json(const StepReport& report);
 Json to_json(const EvalReport& report);
+Json to_json(const ClassReport& report);
+Json to_json(const ClassEvalReport& report, bool with_confusion);
 Json to_json(const EpochReport& report);
 Json to_json(const BackendComparison& comparison);
 Json to_json(const RunResult& result);

@@ -137,6 +137,17 @@ void add_advance(Graph& g, ValueId counter) {
         Attributes::of(gpunn_advance_attrs{.struct_size = 0, .reserved = 0, .increment = 1}), {counter});
 }
 
+// What an op makes of `x`, of the same type, in a variable that outlives the step.
+void add_kept(Graph& g, const char* name, gpunn_op op, ValueId x) {
+  const TensorType type = g.value(x).type;
+  const ValueId kept = g.add_value(name, type, Storage::state);
+  g.add_into(op, name, {}, {x}, {kept});
+}
+
+void add_probabilities(Graph& g, const ProgramContext& c, ValueId output) {
+  add_kept(g, variable::kProbabilities, ends_in_softmax(c.experiment) ? GPUNN_OP_COPY : GPUNN_OP_SOFTMAX, output);
+}
+
 ValueId add_totals(Graph& g, const char* name) { return g.add_value(name, {DType::f64, {4}}, Storage::state); }
 
 }  // namespace
@@ -203,13 +214,23 @@ Graph evaluation_program(const ProgramContext& c, const SplitType& split, int64_
   return g;
 }
 
+Graph inspection_program(const ProgramContext& c, const SplitType& split, int64_t batch_size) {
+  Graph g;
+  const auto [step, output, batch] = add_inference(g, c, split, batch_size);
+  const ValueId losses = add_loss(g, c, output, batch.label);
+  g.add(GPUNN_OP_METRICS_ACCUMULATE, "metrics", {},
+        {losses, batch.count, add_totals(g, variable::kEvalTotals), output, batch.label});
+  add_kept(g, variable::kRowOutputs, GPUNN_OP_COPY, output);
+  add_kept(g, variable::kRowLosses, GPUNN_OP_COPY, losses);
+  add_probabilities(g, c, output);
+  add_advance(g, step);
+  return g;
+}
+
 Graph prediction_program(const ProgramContext& c, const SplitType& split, int64_t batch_size) {
   Graph g;
   const auto [step, output, batch] = add_inference(g, c, split, batch_size);
-  const TensorType type = g.value(output).type;
-  const ValueId probabilities = g.add_value(variable::kProbabilities, type, Storage::state);
-  g.add_into(ends_in_softmax(c.experiment) ? GPUNN_OP_COPY : GPUNN_OP_SOFTMAX, "probabilities", {}, {output},
-             {probabilities});
+  add_probabilities(g, c, output);
   add_advance(g, step);
   return g;
 }

@@ -26,6 +26,8 @@ inline constexpr const char* kLossHistory = "loss_history";      // f32[kLossHis
 inline constexpr const char* kScale = "data.scale";              // f32[C]
 inline constexpr const char* kShift = "data.shift";              // f32[C]
 inline constexpr const char* kProbabilities = "probabilities";   // f32[batch, classes], of a prediction
+inline constexpr const char* kRowOutputs = "rows.outputs";       // f32[batch, classes]
+inline constexpr const char* kRowLosses = "rows.losses";         // f32[batch]
 inline constexpr const char* kOneHot = "data.one_hot";           // f32[classes, classes]
 }  // namespace variable
 
@@ -50,6 +52,9 @@ graph::Graph training_program(const ProgramContext& context, const SplitType& sp
 
 // One batch of an evaluation, in the order of the rows.
 graph::Graph evaluation_program(const ProgramContext& context, const SplitType& split, int64_t batch);
+
+// The same, with what each row gave in variables: the model's outputs, its loss and its class probabilities.
+graph::Graph inspection_program(const ProgramContext& context, const SplitType& split, int64_t batch);
 
 // Class probabilities of the split's rows, f32[batch, classes], in variable kProbabilities.
 graph::Graph prediction_program(const ProgramContext& context, const SplitType& split, int64_t batch);

@@ -306,10 +306,7 @@ int64_t Session::evaluation_batch() const {
 Session::Bound& Session::evaluation_bound() {
   if (evaluation_ == nullptr) {
     evaluation_ = bind(evaluation_program(context(), test_split_, evaluation_batch()));
-    if (test_split_.ring) {
-      evaluation_->stream = std::make_unique<BatchStream>(*backend_, *variables_, dataset_.test, test_split_,
-                                                          evaluation_sampling(test_split_, evaluation_batch()));
-    }
+    evaluation_->stream = evaluation_stream();
   }
   return *evaluation_;
 }

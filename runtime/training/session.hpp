@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@
 
 namespace gpunn::training {
 
+class BatchStream;
 class StepChecker;
 
 // What the programs accumulate: totals of METRICS_ACCUMULATE.
@@ -31,6 +33,14 @@ struct Totals {
   double mean_loss() const { return count > 0 ? loss / count : 0; }
   double accuracy() const { return count > 0 ? correct / count : 0; }
   double top5_accuracy() const { return count > 0 ? correct5 / count : 0; }
+};
+
+// What a program gave for a batch of the test split: host memory, valid while it is looked at.
+struct RowOutputs {
+  int64_t first = 0;                     // row of the split
+  std::span<const float> outputs;        // [rows, classes], of the model
+  std::span<const float> probabilities;  // [rows, classes]
+  std::span<const float> losses;         // [rows]
 };
 
 // An experiment opened on a backend: model and data on the device, or the data streamed to it, parameters initialised,
@@ -74,9 +84,13 @@ class Session {
 
   // The test split with the current parameters. With `after` op by op, as train_step_observed.
   EvalReport evaluate(const std::function<void(const graph::Node&)>& after = {});
+  // The same, and `look` is told of every batch.
+  EvalReport evaluate_rows(const std::function<void(const RowOutputs&)>& look);
   const execution::CompiledProgram& evaluation();
   // f32 [rows, classes] probabilities of given samples (u8 or f32, [rows, ...] as the data set's).
   std::vector<float> probabilities(const Split& samples);
+  // The samples of the test split, as the data set has them.
+  std::vector<std::byte> test_samples() const;
   // The first NaN or infinity in a value of the training program, for use between observed ops.
   std::optional<double> first_non_finite(graph::ValueId id);
 
@@ -102,6 +116,8 @@ class Session {
   Bound& training_bound();
   Bound& evaluation_bound();
   int64_t evaluation_batch() const;
+  std::unique_ptr<BatchStream> evaluation_stream();
+  EvalReport evaluate_by(Bound& bound, const std::function<void(int64_t steps)>& launch);
   void check_memory();
   void* arena(uint64_t bytes);
   void place_data();

@@ -33,27 +33,73 @@ class Temporaries {
   std::vector<std::string> names_;
 };
 
+std::vector<float> read_floats(const execution::Variables& variables, const char* name) {
+  const std::vector<std::byte> bytes = variables.read(name);
+  std::vector<float> values(bytes.size() / sizeof(float));
+  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
+  return values;
+}
+
 }  // namespace
 
-EvalReport Session::evaluate(const std::function<void(const graph::Node&)>& after) {
+std::unique_ptr<BatchStream> Session::evaluation_stream() {
+  if (!test_split_.ring) return nullptr;
+  return std::make_unique<BatchStream>(*backend_, *variables_, dataset_.test, test_split_,
+                                       evaluation_sampling(test_split_, evaluation_batch()));
+}
+
+// The whole test split by launch(steps), which runs the next so many batches.
+EvalReport Session::evaluate_by(Bound& bound, const std::function<void(int64_t steps)>& launch) {
   const execution::HostSpan span(profiler_, "evaluation");
   const auto start = std::chrono::steady_clock::now();
-  const int64_t batch = evaluation_batch();
-  execution::Executable& executable = ready(evaluation_bound());
   write_scalar<int64_t>(*variables_, variable::kEvalStep, 0);
   variables_->write(variable::kEvalTotals, bytes_of(std::vector<double>(4, 0.0)));
-  const int64_t batches = evaluation_sampling(test_split_, batch).steps_per_epoch();
-  if (evaluation_->stream != nullptr) evaluation_->stream->seek(0, batches);
-  evaluation_->run(batches, [&](int64_t steps) {
-    if (!after) return executable.run(steps);
-    for (int64_t i = 0; i < steps; ++i) executable.run_observed(after);
-  });
+  const int64_t batches = evaluation_sampling(test_split_, evaluation_batch()).steps_per_epoch();
+  if (bound.stream != nullptr) bound.stream->seek(0, batches);
+  bound.run(batches, launch);
   const Totals totals = read_totals(*variables_, variable::kEvalTotals);
   return {.loss = totals.mean_loss(),
           .accuracy = totals.accuracy(),
           .top5_accuracy = totals.top5_accuracy(),
           .rows = static_cast<int64_t>(totals.count),
           .seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
+}
+
+EvalReport Session::evaluate(const std::function<void(const graph::Node&)>& after) {
+  execution::Executable& executable = ready(evaluation_bound());
+  return evaluate_by(*evaluation_, [&](int64_t steps) {
+    if (!after) return executable.run(steps);
+    for (int64_t i = 0; i < steps; ++i) executable.run_observed(after);
+  });
+}
+
+EvalReport Session::evaluate_rows(const std::function<void(const RowOutputs&)>& look) {
+  const int64_t batch = evaluation_batch();
+  graph::Graph program = inspection_program(context(), test_split_, batch);
+  Temporaries temporaries(*variables_);
+  for (const char* name : {variable::kRowOutputs, variable::kProbabilities}) {
+    temporaries.create(name, {DType::f32, {batch, dataset_.classes}}, Storage::state);
+  }
+  temporaries.create(variable::kRowLosses, {DType::f32, {batch}}, Storage::state);
+  const std::unique_ptr<Bound> bound = bind(std::move(program));
+  bound->stream = evaluation_stream();
+  execution::Executable& executable = ready(*bound);
+  int64_t first = 0;
+  return evaluate_by(*bound, [&](int64_t steps) {
+    for (int64_t i = 0; i < steps; ++i, first += batch) {
+      executable.run();
+      const std::vector<float> outputs = read_floats(*variables_, variable::kRowOutputs);
+      const std::vector<float> probabilities = read_floats(*variables_, variable::kProbabilities);
+      const std::vector<float> losses = read_floats(*variables_, variable::kRowLosses);
+      // The last batch may have rows that do not count.
+      const auto rows = static_cast<std::size_t>(std::min(batch, test_split_.rows() - first));
+      const std::size_t values = rows * static_cast<std::size_t>(dataset_.classes);
+      look({.first = first,
+            .outputs = std::span(outputs).first(values),
+            .probabilities = std::span(probabilities).first(values),
+            .losses = std::span(losses).first(rows)});
+    }
+  });
 }
 
 std::vector<float> Session::probabilities(const Split& samples) {
@@ -71,13 +117,15 @@ std::vector<float> Session::probabilities(const Split& samples) {
   std::vector<float> result;
   for (int64_t first = 0; first < type.rows(); first += batch) {
     executable.run();
-    const std::vector<std::byte> bytes = variables_->read(variable::kProbabilities);
-    const auto rows = static_cast<std::size_t>(std::min(batch, type.rows() - first));
-    const std::size_t before = result.size();
-    result.resize(before + rows * static_cast<std::size_t>(dataset_.classes));
-    std::memcpy(result.data() + before, bytes.data(), (result.size() - before) * sizeof(float));
+    const std::vector<float> values = read_floats(*variables_, variable::kProbabilities);
+    const int64_t rows = std::min(batch, type.rows() - first);
+    result.insert(result.end(), values.begin(), values.begin() + rows * dataset_.classes);
   }
   return result;
+}
+
+std::vector<std::byte> Session::test_samples() const {
+  return test_split_.ring ? dataset_.test.values : variables_->read(test_split_.samples_variable());
 }
 
 }  // namespace gpunn::training

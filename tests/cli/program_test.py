@@ -337,6 +337,15 @@ class Training(ProgramTest):
         self.assertEqual(evaluated["rows"], 200)
         self.assertGreater(evaluated["accuracy"], 0.9)
         self.assertIn("accuracy", self.gpunn("eval", Path(run) / "last.h5").stdout)
+        self.assertNotIn("confusion", evaluated)
+        matrix = json.loads(self.gpunn("eval", run, "--json", "--confusion").stdout)["confusion"]
+        self.assertEqual(sum(map(sum, matrix)), 200)
+        for i, one in enumerate(evaluated["classes"]):
+            self.assertEqual((one["index"], one["rows"], one["correct"]), (i, sum(matrix[i]), matrix[i][i]))
+            self.assertAlmostEqual(one["precision"], matrix[i][i] / sum(row[i] for row in matrix))
+        shown = self.gpunn("eval", run, "--confusion").stdout
+        self.assertRegex(shown, r"(?m)^CLASS +ROWS +PREDICTED +PRECISION +RECALL +F1$")
+        self.assertRegex(shown, rf"(?m)^0 .*{matrix[0][0]} +{matrix[0][1] or '[.]'}$")
 
         predictions = json.loads(self.gpunn("predict", run, "--row", "0", "--row", "3", "--top", "2", "--json").stdout)
         self.assertEqual(len(predictions), 2)

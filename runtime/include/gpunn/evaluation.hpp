@@ -1,0 +1,51 @@
+#pragma once
+
+#include <gpunn/training.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace gpunn {
+
+// One class of the test data. Where the divisor is 0, so is the quotient.
+struct ClassReport {
+  int64_t index = 0;
+  std::string name;
+  int64_t rows = 0;       // of this class
+  int64_t predicted = 0;  // taken for this class, rightly or not
+  int64_t correct = 0;    // both
+  double precision = 0;   // correct / predicted
+  double recall = 0;      // correct / rows
+  double f1 = 0;          // the harmonic mean of the two, 2 correct / (predicted + rows)
+};
+
+// A row of the test data that was taken for another class than its own.
+struct Mistake {
+  int64_t row = 0;  // counts from 0
+  int64_t label = 0, predicted = 0;
+  double probability = 0;        // of the predicted class
+  double label_probability = 0;  // of its own
+  double loss = 0;
+};
+
+// A model on its test data, class by class.
+struct ClassEvalReport {
+  EvalReport total;
+  std::vector<ClassReport> classes;
+  // Means over the classes that are the label or the prediction of any row.
+  double macro_precision = 0, macro_recall = 0, macro_f1 = 0;
+  // [classes, classes]: rows by their own class, and within it by the predicted one. A row whose outputs are NaN is not
+  // counted here.
+  std::vector<int64_t> confusion;
+  std::vector<Mistake> mistakes;  // those with the largest loss, by falling loss
+
+  int64_t confused(int64_t label, int64_t predicted) const {
+    return confusion[static_cast<std::size_t>(label) * classes.size() + static_cast<std::size_t>(predicted)];
+  }
+};
+
+// `mistakes`: at most so many are told.
+ClassEvalReport evaluate_classes(const TrainedModel& model, int64_t mistakes = 0, TrainingListener* listener = nullptr);
+
+}  // namespace gpunn

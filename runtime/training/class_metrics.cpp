@@ -1,0 +1,103 @@
+#include "training/class_metrics.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "training/trained_model.hpp"
+
+namespace gpunn::training {
+
+namespace {
+
+double quotient(int64_t of, int64_t by) { return by > 0 ? static_cast<double>(of) / static_cast<double>(by) : 0; }
+
+std::vector<std::string> names_of_classes(const Dataset& dataset) {
+  std::vector<std::string> names = dataset.class_names;
+  names.resize(static_cast<std::size_t>(dataset.classes));
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names[i].empty()) names[i] = std::to_string(i);
+  }
+  return names;
+}
+
+void keep_worst(std::vector<Mistake>& mistakes, int64_t most) {
+  const auto count = std::min(static_cast<std::size_t>(std::max<int64_t>(most, 0)), mistakes.size());
+  std::ranges::partial_sort(
+      mistakes, mistakes.begin() + static_cast<std::ptrdiff_t>(count),
+      [](const Mistake& a, const Mistake& b) { return a.loss != b.loss ? a.loss > b.loss : a.row < b.row; });
+  mistakes.resize(count);
+}
+
+}  // namespace
+
+int64_t predicted_class(std::span<const float> outputs) {
+  if (std::ranges::any_of(outputs, [](float value) { return std::isnan(value); })) return -1;
+  return std::ranges::max_element(outputs) - outputs.begin();
+}
+
+ClassEvalReport class_metrics(std::vector<int64_t> confusion, const std::vector<std::string>& names) {
+  ClassEvalReport report;
+  report.confusion = std::move(confusion);
+  const std::size_t classes = names.size();
+  double occurring = 0;
+  for (std::size_t i = 0; i < classes; ++i) {
+    ClassReport one{.index = static_cast<int64_t>(i), .name = names[i]};
+    for (std::size_t other = 0; other < classes; ++other) {
+      one.rows += report.confusion[i * classes + other];
+      one.predicted += report.confusion[other * classes + i];
+    }
+    one.correct = report.confusion[i * classes + i];
+    one.precision = quotient(one.correct, one.predicted);
+    one.recall = quotient(one.correct, one.rows);
+    one.f1 = quotient(2 * one.correct, one.predicted + one.rows);
+    report.macro_precision += one.precision;
+    report.macro_recall += one.recall;
+    report.macro_f1 += one.f1;
+    occurring += one.predicted + one.rows > 0 ? 1 : 0;
+    report.classes.push_back(std::move(one));
+  }
+  for (double* mean : {&report.macro_precision, &report.macro_recall, &report.macro_f1}) {
+    *mean /= std::max(occurring, 1.0);
+  }
+  return report;
+}
+
+ClassEvalReport evaluate_classes(Session& session, int64_t mistakes) {
+  const Dataset& data = session.dataset();
+  const auto classes = static_cast<std::size_t>(data.classes);
+  std::vector<int64_t> confusion(classes * classes, 0);
+  std::vector<Mistake> wrong;
+  const EvalReport total = session.evaluate_rows([&](const RowOutputs& rows) {
+    for (std::size_t i = 0; i < rows.losses.size(); ++i) {
+      const int64_t row = rows.first + static_cast<int64_t>(i);
+      const int64_t label = data.test.labels[static_cast<std::size_t>(row)];
+      const int64_t predicted = predicted_class(rows.outputs.subspan(i * classes, classes));
+      if (label < 0 || label >= data.classes || predicted < 0) continue;
+      ++confusion[static_cast<std::size_t>(label) * classes + static_cast<std::size_t>(predicted)];
+      if (predicted == label || mistakes <= 0) continue;
+      const std::span<const float> probabilities = rows.probabilities.subspan(i * classes, classes);
+      wrong.push_back({.row = row,
+                       .label = label,
+                       .predicted = predicted,
+                       .probability = probabilities[static_cast<std::size_t>(predicted)],
+                       .label_probability = probabilities[static_cast<std::size_t>(label)],
+                       .loss = rows.losses[i]});
+    }
+  });
+  keep_worst(wrong, mistakes);
+  ClassEvalReport report = class_metrics(std::move(confusion), names_of_classes(data));
+  report.total = total;
+  report.mistakes = std::move(wrong);
+  return report;
+}
+
+}  // namespace gpunn::training
+
+namespace gpunn {
+
+ClassEvalReport evaluate_classes(const TrainedModel& model, int64_t mistakes, TrainingListener* listener) {
+  return training::evaluate_classes(*training::open_trained(model, listener), mistakes);
+}
+
+}  // namespace gpunn
