@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "common/files.hpp"
+#include "training/event_file.hpp"
 
 namespace gpunn::training {
 
@@ -39,6 +40,18 @@ void append(const fs::path& file, const std::string& text) {
   out << text;
   out.flush();
   if (!out) throw Error(file.string() + ": can't append to it; is the disk full?");
+}
+
+double seconds_since_1970() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+// A name that TensorBoard takes, and reads after those that are there.
+fs::path new_event_file(const fs::path& folder) {
+  auto seconds = static_cast<int64_t>(seconds_since_1970());
+  const auto name = [&] { return folder / ("events.out.tfevents." + std::to_string(seconds) + ".gpunn"); };
+  while (fs::exists(name())) ++seconds;
+  return name().filename();
 }
 
 // Records may be missing: a checkpoint alone is enough to go on from.
@@ -95,6 +108,7 @@ RunFolder RunFolder::create(const Experiment& experiment, const fs::path& given)
   folder.lock_ = lock(folder.path_);
   append(folder.path_ / "metrics.csv", kCsvHeader);
   append(folder.path_ / "metrics.jsonl", "");
+  folder.begin_events();
   return folder;
 }
 
@@ -131,7 +145,15 @@ void RunFolder::publish() {
   published_.clear();
 }
 
-void RunFolder::rewind(int64_t global_step) const {
+void RunFolder::begin_events() {
+  events_ = new_event_file(path_);
+  append(path_ / events_, event_file::version_record(seconds_since_1970()));
+}
+
+void RunFolder::rewind(int64_t global_step) {
+  begin_events();
+  append(path_ / events_, event_file::start_record(seconds_since_1970(), global_step + 1));
+
   std::istringstream records(text_if_there(path_ / "metrics.jsonl"));
   std::string kept;
   for (std::string line; std::getline(records, line);) {
@@ -169,6 +191,11 @@ void RunFolder::record_step(const StepReport& r) const {
                     {"learning_rate", r.learning_rate},
                     {"images_per_second", r.images_per_second}};
   append(path_ / "metrics.jsonl", record.dump() + "\n");
+  append(path_ / events_, event_file::scalar_record(seconds_since_1970(), r.global_step,
+                                                    {{"loss/train", r.loss},
+                                                     {"accuracy/train", r.accuracy},
+                                                     {"learning_rate", r.learning_rate},
+                                                     {"images_per_second", r.images_per_second}}));
 }
 
 void RunFolder::record_epoch(const EpochReport& r) const {
@@ -191,6 +218,14 @@ void RunFolder::record_epoch(const EpochReport& r) const {
       << r.test.accuracy << ',' << r.test.top5_accuracy << ',' << r.learning_rate << ',' << r.train_seconds << ','
       << r.images_per_second << ',' << (r.best ? 1 : 0) << '\n';
   append(path_ / "metrics.csv", row.str());
+  append(path_ / events_, event_file::scalar_record(seconds_since_1970(), r.global_step,
+                                                    {{"loss/train", r.train_loss},
+                                                     {"loss/test", r.test.loss},
+                                                     {"accuracy/train", r.train_accuracy},
+                                                     {"accuracy/test", r.test.accuracy},
+                                                     {"top5_accuracy/test", r.test.top5_accuracy},
+                                                     {"learning_rate", r.learning_rate},
+                                                     {"images_per_second", r.images_per_second}}));
 }
 
 }  // namespace gpunn::training

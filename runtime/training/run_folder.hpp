@@ -14,6 +14,7 @@ namespace gpunn::training {
 //   experiment.yaml   as given          resolved.yaml  every key, the model inline
 //   environment.json  machine, versions, backend, data; one more with each resume
 //   metrics.jsonl     a line a record   metrics.csv    a row an epoch
+//   events.out.tfevents.*   the same for TensorBoard; one more with each resume
 //   log.txt           what was said     last.h5, best.h5
 class RunFolder {
  public:
@@ -32,15 +33,18 @@ class RunFolder {
   void write_environment(const std::string& json, const std::string& name) const;
   void publish();
   // Forgets what was recorded after this step: a run that was killed goes on from an older checkpoint.
-  void rewind(int64_t global_step) const;
+  void rewind(int64_t global_step);
 
   void log(const std::string& text) const;
   void record_step(const StepReport& report) const;
   void record_epoch(const EpochReport& report) const;
 
  private:
+  void begin_events();
+
   std::filesystem::path path_;
   std::filesystem::path published_;  // what path_ will be; empty: it is
+  std::filesystem::path events_;     // the event file in use, within path_
   std::shared_ptr<int> lock_;        // of the folder: one process at a time trains in it
 };
 
