@@ -25,13 +25,22 @@ struct Panel {
   std::vector<Series> series;
 };
 
+// Colours that colour-blind people can tell apart (Okabe and Ito, 2008) on white, or what the page around the chart
+// says: CSS variables --grid, --frame, --ink, --quiet and --line-1 to --line-8, on no ground.
+enum class Colours { on_white, of_page };
+
 struct Chart {
   std::string title, subtitle;
-  std::vector<Panel> panels;  // side by side
+  std::vector<Panel> panels;                    // side by side
+  double panel_width = 500, plot_height = 320;  // pixels
+  Colours colours = Colours::on_white;
 };
 
-// The chart as an SVG document, on white, in colours that colour-blind people can tell apart (Okabe and Ito, 2008).
-// Lines are drawn one over the other from thick to thin, so that equal ones are all seen. Texts are escaped.
+// The chart as an SVG document. Lines are drawn one over the other from thick to thin, so that equal ones are all seen.
+// Texts are escaped.
 std::string svg(const Chart& chart);
+
+// Logarithmic where values are so far apart that the small ones can't be told apart on a linear axis.
+Scale fitting_scale(const std::vector<Series>& series);
 
 }  // namespace gpunn::chart

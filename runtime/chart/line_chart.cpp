@@ -16,15 +16,31 @@ namespace {
 
 using Anchor = SvgWriter::Anchor;
 
-constexpr double kPanelWidth = 500, kPlotHeight = 320;
 constexpr double kLeft = 76, kRight = 24, kBottom = 58;
 constexpr double kLegendRow = 20, kLegendGap = 26, kSwatch = 26;
 constexpr std::size_t kMostMarked = 40;  // points of a line that get a mark each
-constexpr std::string_view kGrid = "#e3e3e3", kFrame = "#666666", kInk = "#222222", kQuiet = "#555555";
-constexpr std::array<std::string_view, 8> kColours = {"#0072B2", "#E69F00", "#009E73", "#CC79A7",
-                                                      "#D55E00", "#56B4E9", "#000000", "#8C6D1F"};
+// Above this ratio of the largest to the smallest value.
+constexpr double kLogarithmicFrom = 10;
 
-std::string_view colour(std::size_t series) { return kColours[series % kColours.size()]; }
+struct Palette {
+  std::string_view ground, grid, frame, ink, quiet;
+  std::array<std::string_view, 8> lines;
+  std::string_view line(std::size_t series) const { return lines[series % lines.size()]; }
+};
+constexpr Palette kOnWhite = {
+    .ground = "#ffffff",
+    .grid = "#e3e3e3",
+    .frame = "#666666",
+    .ink = "#222222",
+    .quiet = "#555555",
+    .lines = {"#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000", "#8C6D1F"}};
+constexpr Palette kOfPage = {.ground = "none",
+                             .grid = "var(--grid)",
+                             .frame = "var(--frame)",
+                             .ink = "var(--ink)",
+                             .quiet = "var(--quiet)",
+                             .lines = {"var(--line-1)", "var(--line-2)", "var(--line-3)", "var(--line-4)",
+                                       "var(--line-5)", "var(--line-6)", "var(--line-7)", "var(--line-8)"}};
 
 // From thick to thin, since the later ones lie on top.
 double stroke(std::size_t series, std::size_t count) {
@@ -55,7 +71,9 @@ struct LegendEntry {
 class Drawing {
  public:
   explicit Drawing(const Chart& chart)
-      : chart_(chart), width_(kPanelWidth * static_cast<double>(std::max<std::size_t>(chart.panels.size(), 1))) {
+      : chart_(chart),
+        palette_(chart.colours == Colours::of_page ? kOfPage : kOnWhite),
+        width_(chart.panel_width * static_cast<double>(std::max<std::size_t>(chart.panels.size(), 1))) {
     for (const Panel& panel : chart.panels) count_ = std::max(count_, panel.series.size());
     lay_out_legend();
   }
@@ -63,18 +81,19 @@ class Drawing {
   std::string draw() {
     std::string names;
     for (const LegendEntry& entry : legend_) names += (names.empty() ? "" : ", ") + entry.name;
-    const double height = top_ + kPlotHeight + kBottom;
-    SvgWriter svg(width_, height, chart_.title, chart_.subtitle + (names.empty() ? "" : "; lines: " + names));
-    svg.text(kLeft, 30, chart_.title, {.size = 18, .bold = true, .fill = kInk});
-    svg.text(kLeft, 50, chart_.subtitle, {.size = 12, .fill = kQuiet});
+    const double height = top_ + chart_.plot_height + kBottom;
+    SvgWriter svg(width_, height, chart_.title, chart_.subtitle + (names.empty() ? "" : "; lines: " + names),
+                  palette_.ground);
+    svg.text(kLeft, 30, chart_.title, {.size = 18, .bold = true, .fill = palette_.ink});
+    svg.text(kLeft, 50, chart_.subtitle, {.size = 12, .fill = palette_.quiet});
     for (std::size_t i = 0; i < legend_.size(); ++i) {
       const LegendEntry& entry = legend_[i];
-      svg.line(entry.x, entry.y - 4, entry.x + kSwatch, entry.y - 4, colour(i), stroke(i, count_));
-      svg.circle(entry.x + kSwatch / 2, entry.y - 4, marker(i), colour(i));
-      svg.text(entry.x + kSwatch + 6, entry.y, entry.name, {.size = 13, .fill = kInk});
+      svg.line(entry.x, entry.y - 4, entry.x + kSwatch, entry.y - 4, palette_.line(i), stroke(i, count_));
+      svg.circle(entry.x + kSwatch / 2, entry.y - 4, marker(i), palette_.line(i));
+      svg.text(entry.x + kSwatch + 6, entry.y, entry.name, {.size = 13, .fill = palette_.ink});
     }
     for (std::size_t i = 0; i < chart_.panels.size(); ++i) {
-      draw_panel(svg, chart_.panels[i], kPanelWidth * static_cast<double>(i) + kLeft);
+      draw_panel(svg, chart_.panels[i], chart_.panel_width * static_cast<double>(i) + kLeft);
     }
     return svg.finish();
   }
@@ -102,7 +121,7 @@ class Drawing {
   }
 
   void draw_panel(SvgWriter& svg, const Panel& panel, double left) const {
-    const double right = left + kPanelWidth - kLeft - kRight, bottom = top_ + kPlotHeight;
+    const double right = left + chart_.panel_width - kLeft - kRight, bottom = top_ + chart_.plot_height;
     Range x_range, y_range;
     for (const Series& series : panel.series) {
       for (const Point& point : series.points) {
@@ -111,11 +130,12 @@ class Drawing {
         y_range.add(point.y);
       }
     }
-    svg.text((left + right) / 2, bottom + 40, panel.x_label, {.size = 13, .anchor = Anchor::middle, .fill = kInk});
+    svg.text((left + right) / 2, bottom + 40, panel.x_label,
+             {.size = 13, .anchor = Anchor::middle, .fill = palette_.ink});
     svg.text(left - 54, (top_ + bottom) / 2, panel.y_label,
-             {.size = 13, .anchor = Anchor::middle, .fill = kInk, .upwards = true});
+             {.size = 13, .anchor = Anchor::middle, .fill = palette_.ink, .upwards = true});
     if (x_range.empty()) {
-      svg.text((left + right) / 2, (top_ + bottom) / 2, "no data", {.anchor = Anchor::middle, .fill = kQuiet});
+      svg.text((left + right) / 2, (top_ + bottom) / 2, "no data", {.anchor = Anchor::middle, .fill = palette_.quiet});
       return;
     }
     const Axis x = make_axis(Scale::linear, x_range.low, x_range.high, 6, panel.whole_x);
@@ -123,15 +143,15 @@ class Drawing {
     const auto place_x = [&](double value) { return left + x.share(value) * (right - left); };
     const auto place_y = [&](double value) { return bottom - y.share(value) * (bottom - top_); };
     for (const Tick& tick : y.ticks) {
-      svg.line(left, place_y(tick.value), right, place_y(tick.value), kGrid, 1);
-      svg.text(left - 8, place_y(tick.value) + 4, tick.label, {.anchor = Anchor::end, .fill = kInk});
+      svg.line(left, place_y(tick.value), right, place_y(tick.value), palette_.grid, 1);
+      svg.text(left - 8, place_y(tick.value) + 4, tick.label, {.anchor = Anchor::end, .fill = palette_.ink});
     }
     for (const Tick& tick : x.ticks) {
-      svg.line(place_x(tick.value), bottom, place_x(tick.value), bottom + 5, kFrame, 1);
-      svg.text(place_x(tick.value), bottom + 19, tick.label, {.anchor = Anchor::middle, .fill = kInk});
+      svg.line(place_x(tick.value), bottom, place_x(tick.value), bottom + 5, palette_.frame, 1);
+      svg.text(place_x(tick.value), bottom + 19, tick.label, {.anchor = Anchor::middle, .fill = palette_.ink});
     }
-    svg.line(left, bottom, right, bottom, kFrame, 1);
-    svg.line(left, top_, left, bottom, kFrame, 1);
+    svg.line(left, bottom, right, bottom, palette_.frame, 1);
+    svg.line(left, top_, left, bottom, palette_.frame, 1);
     for (std::size_t i = 0; i < panel.series.size(); ++i) draw_series(svg, panel, i, place_x, place_y);
   }
 
@@ -148,14 +168,15 @@ class Drawing {
       data += fmt::format("{}{:.1f} {:.1f}", pen_down ? "L" : "M", place_x(point.x), place_y(point.y));
       pen_down = true;
     }
-    if (!data.empty()) svg.path(data, colour(index), stroke(index, count_));
+    if (!data.empty()) svg.path(data, palette_.line(index), stroke(index, count_));
     if (points.size() > kMostMarked) return;
     for (const Point& point : points) {
-      if (shown(panel, point)) svg.circle(place_x(point.x), place_y(point.y), marker(index), colour(index));
+      if (shown(panel, point)) svg.circle(place_x(point.x), place_y(point.y), marker(index), palette_.line(index));
     }
   }
 
   const Chart& chart_;
+  const Palette& palette_;
   double width_;
   std::size_t count_ = 0;  // of series
   std::vector<LegendEntry> legend_;
@@ -165,5 +186,17 @@ class Drawing {
 }  // namespace
 
 std::string svg(const Chart& chart) { return Drawing(chart).draw(); }
+
+Scale fitting_scale(const std::vector<Series>& series) {
+  double low = std::numeric_limits<double>::infinity(), high = 0;
+  for (const Series& one : series) {
+    for (const Point& point : one.points) {
+      if (!std::isfinite(point.y)) continue;
+      low = std::min(low, point.y);
+      high = std::max(high, point.y);
+    }
+  }
+  return low > 0 && high > kLogarithmicFrom * low ? Scale::logarithmic : Scale::linear;
+}
 
 }  // namespace gpunn::chart

@@ -67,12 +67,13 @@ std::string escaped(std::string_view text) {
   return result;
 }
 
-SvgWriter::SvgWriter(double width, double height, std::string_view title, std::string_view description) {
+SvgWriter::SvgWriter(double width, double height, std::string_view title, std::string_view description,
+                     std::string_view ground) {
   out_ = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:g}\" height=\"{1:g}\" viewBox=\"0 0 {0:g} {1:g}\" "
       "role=\"img\" font-family=\"Helvetica, Arial, sans-serif\">\n<title>{2}</title>\n<desc>{3}</desc>\n",
       width, height, escaped(title), escaped(description));
-  rectangle(0, 0, width, height, "#ffffff");
+  if (ground != "none") rectangle(0, 0, width, height, ground);
 }
 
 void SvgWriter::rectangle(double x, double y, double width, double height, std::string_view fill) {

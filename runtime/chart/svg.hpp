@@ -21,7 +21,9 @@ class SvgWriter {
     bool upwards = false;  // turned a quarter to the left
   };
 
-  SvgWriter(double width, double height, std::string_view title, std::string_view description);
+  // `ground` is the colour behind it all, or "none".
+  SvgWriter(double width, double height, std::string_view title, std::string_view description,
+            std::string_view ground = "#ffffff");
   void rectangle(double x, double y, double width, double height, std::string_view fill);
   void line(double x1, double y1, double x2, double y2, std::string_view stroke, double width);
   void circle(double x, double y, double radius, std::string_view fill);

@@ -15,6 +15,7 @@ void add_all(CommandLine& line) {
   add_resume(line);
   add_eval(line);
   add_predict(line);
+  add_report(line);
   add_diagnose(line);
   add_plugins(line);
   add_plan(line);

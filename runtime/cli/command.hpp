@@ -22,6 +22,7 @@ void add_run(CommandLine& line);
 void add_resume(CommandLine& line);
 void add_eval(CommandLine& line);
 void add_predict(CommandLine& line);
+void add_report(CommandLine& line);
 void add_plugins(CommandLine& line);
 void add_plan(CommandLine& line);
 void add_diagnose(CommandLine& line);

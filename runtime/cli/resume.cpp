@@ -12,7 +12,7 @@ void add_resume(CommandLine& line) {
     std::string backend;
     std::vector<std::string> settings;
     std::optional<int64_t> epochs;
-    bool quiet = false;
+    TrainingDisplay display;
   };
   auto options = std::make_shared<Options>();
   CLI::App* verb = add_verb(
@@ -22,14 +22,15 @@ void add_resume(CommandLine& line) {
   add_backend_option(*verb, options->backend);
   add_set_option(*verb, options->settings);
   verb->add_option("--epochs", options->epochs, "Epochs to train, those that are done included")->type_name("N");
-  verb->add_flag("--quiet", options->quiet, "No progress");
+  add_display_flags(*verb, options->display);
   add_json_flag(*verb, line);
   verb->callback([&line, options] {
     line.action = [&line, options] {
       std::vector<Override> overrides = parse_settings(options->settings);
       if (!options->backend.empty()) overrides.push_back({"backend", options->backend});
       if (options->epochs) overrides.push_back({"training.epochs", std::to_string(*options->epochs)});
-      return show_training({options->quiet, line.json},
+      options->display.json = line.json;
+      return show_training(options->display,
                            [&](const RunOptions& training) { return resume(options->run, overrides, training); });
     };
   });

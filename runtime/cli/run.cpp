@@ -10,7 +10,7 @@ namespace gpunn::cli {
 void add_run(CommandLine& line) {
   struct Options {
     ExperimentOptions experiment;
-    bool quiet = false;
+    TrainingDisplay display;
     ProfileArguments profile;
   };
   auto options = std::make_shared<Options>();
@@ -20,13 +20,14 @@ void add_run(CommandLine& line) {
                              "gpunn run experiments/lenet_mnist.yaml --profile trace.json"});
   add_experiment_options(*verb, options->experiment);
   verb->add_option("--runs", options->experiment.runs, "Folder for run folders instead of ./runs")->type_name("DIR");
-  verb->add_flag("--quiet", options->quiet, "No progress");
+  add_display_flags(*verb, options->display);
   add_profile_options(*verb, options->profile);
   add_json_flag(*verb, line);
   verb->callback([&line, options] {
     line.action = [&line, options] {
       const Experiment experiment = options->experiment.load();
-      return show_training({options->quiet, line.json}, [&](RunOptions training) {
+      options->display.json = line.json;
+      return show_training(options->display, [&](RunOptions training) {
         training.profile = options->profile.get();
         return train(experiment, training);
       });

@@ -1,5 +1,7 @@
 #include "cli/training_verb.hpp"
 
+#include <gpunn/report.hpp>
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -39,7 +41,22 @@ void print_summary(const RunResult& result) {
   fmt::print("\nnext:\n  gpunn eval {}\n  gpunn predict {} --row 0\n", run, run);
 }
 
+// After the summary, so that what goes wrong here takes nothing away from it.
+void report_on(const RunResult& result, TrainingListener& announcements, bool json) {
+  const std::filesystem::path file = write_report({.run = result.run, .file = {}}, &announcements);
+  if (json) {
+    print_json_line({{"event", "report"}, {"file", file.string()}});
+  } else {
+    fmt::print("\nreport    {}\n", file.string());
+  }
+}
+
 }  // namespace
+
+void add_display_flags(CLI::App& verb, TrainingDisplay& display) {
+  verb.add_flag("--quiet", display.quiet, "No progress");
+  verb.add_flag("--report", display.report, "Write report.html into the run folder at the end, as `gpunn report` does");
+}
 
 ExitCode show_training(const TrainingDisplay& display, const std::function<RunResult(const RunOptions&)>& training) {
   Progress progress(terminal_of(STDERR_FILENO));
@@ -66,6 +83,7 @@ ExitCode show_training(const TrainingDisplay& display, const std::function<RunRe
   } else {
     print_summary(result);
   }
+  if (display.report && !result.interrupted) report_on(result, quiet, display.json);
   return result.interrupted ? ExitCode::interrupted : ExitCode::done;
 }
 

@@ -5,14 +5,20 @@
 
 #include <functional>
 
+#include <CLI/CLI.hpp>
+
 namespace gpunn::cli {
 
 struct TrainingDisplay {
   bool quiet = false;
   bool json = false;
+  bool report = false;  // report.html in the run folder, unless the training was interrupted
 };
 
-// What `run` and `resume` share: the progress, Ctrl-C, and the summary at the end.
+// --quiet and --report.
+void add_display_flags(CLI::App& verb, TrainingDisplay& display);
+
+// What `run` and `resume` share: the progress, Ctrl-C, the summary at the end and the report.
 ExitCode show_training(const TrainingDisplay& display, const std::function<RunResult(const RunOptions&)>& training);
 
 }  // namespace gpunn::cli

@@ -1,9 +1,7 @@
 #include "race/race_chart.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
-#include <limits>
 
 namespace gpunn::races {
 
@@ -11,8 +9,6 @@ namespace {
 
 // A loss that jumps from batch to batch hides the curve, and thousands of points make a large file.
 constexpr std::size_t kMostPoints = 160;
-// Above this ratio of the largest to the smallest loss the small ones can't be told apart on a linear axis.
-constexpr double kLogarithmicFrom = 10;
 
 std::size_t longest(const RaceReport& report) {
   std::size_t steps = 0;
@@ -32,18 +28,6 @@ std::vector<chart::Point> smoothed(const std::vector<float>& losses, std::size_t
   return points;
 }
 
-chart::Scale scale_for(const std::vector<chart::Series>& series) {
-  double low = std::numeric_limits<double>::infinity(), high = 0;
-  for (const chart::Series& one : series) {
-    for (const chart::Point& point : one.points) {
-      if (!std::isfinite(point.y)) continue;
-      low = std::min(low, point.y);
-      high = std::max(high, point.y);
-    }
-  }
-  return low > 0 && high > kLogarithmicFrom * low ? chart::Scale::logarithmic : chart::Scale::linear;
-}
-
 }  // namespace
 
 chart::Chart learning_curves(const RaceReport& report) {
@@ -61,7 +45,7 @@ chart::Chart learning_curves(const RaceReport& report) {
   loss.x_label = "step";
   loss.y_label = "training loss";
   loss.whole_x = true;
-  loss.y_scale = scale_for(loss.series);
+  loss.y_scale = chart::fitting_scale(loss.series);
   accuracy.x_label = "epoch";
   accuracy.y_label = "test accuracy, %";
   accuracy.whole_x = true;

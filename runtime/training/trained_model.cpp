@@ -7,8 +7,6 @@ namespace gpunn::training {
 
 namespace fs = std::filesystem;
 
-namespace {
-
 fs::path checkpoint_file(const fs::path& path) {
   if (!fs::is_directory(path)) return path;
   for (const char* name : {"best.h5", "last.h5"}) {
@@ -17,8 +15,6 @@ fs::path checkpoint_file(const fs::path& path) {
   throw Error(path.string() + ": holds neither best.h5 nor last.h5; give a run folder that `gpunn run` made",
               ExitCode::missing);
 }
-
-}  // namespace
 
 std::unique_ptr<Session> open_trained(const TrainedModel& model, TrainingListener* listener) {
   const fs::path file = checkpoint_file(model.path);

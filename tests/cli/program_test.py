@@ -20,7 +20,7 @@ GPUNN = ""
 SOURCE = Path()
 LIMIT = 120  # seconds that no command here comes near
 
-VERBS = ["run", "resume", "eval", "predict", "diagnose", "plugins", "plan", "check", "bench", "race", "data", "completion",
+VERBS = ["run", "resume", "eval", "predict", "report", "diagnose", "plugins", "plan", "check", "bench", "race", "data", "completion",
          "data list", "data get", "data inspect"]
 EPOCH_LINE = re.compile(r"epoch +(\d+)/(\d+)  train loss")
 
@@ -83,7 +83,7 @@ class Help(ProgramTest):
                       'printf "%s\\n" "${COMPREPLY[@]}"')
             return subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=LIMIT,
                                   env=self.environment).stdout.split()
-        self.assertEqual(complete("gpunn", "re"), ["resume"])
+        self.assertEqual(complete("gpunn", "res"), ["resume"])
         self.assertEqual(complete("gpunn", "data", "in"), ["inspect"])
         self.assertIn("--backend", complete("gpunn", "run", "x.yaml", "--b"))
         self.assertEqual(complete("gpunn", "run", "x.yaml", "--backend", "cp"), ["cpu"])

@@ -1,0 +1,59 @@
+#include "report/history.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <sstream>
+
+#include <nlohmann/json.hpp>
+
+#include "common/files.hpp"
+
+namespace gpunn::reports {
+
+namespace {
+
+using nlohmann::json;
+
+double number(const json& record, const char* key) {
+  const auto found = record.find(key);
+  return found != record.end() && found->is_number() ? found->get<double>() : std::numeric_limits<double>::quiet_NaN();
+}
+
+std::optional<int64_t> count(const json& record, const char* key) {
+  const auto found = record.find(key);
+  if (found == record.end() || !found->is_number_integer()) return std::nullopt;
+  return found->get<int64_t>();
+}
+
+}  // namespace
+
+History read_history(const std::filesystem::path& metrics_jsonl) {
+  History history;
+  if (!std::filesystem::exists(metrics_jsonl)) return history;
+  std::istringstream lines(read_text(metrics_jsonl));
+  for (std::string line; std::getline(lines, line);) {
+    const json record = json::parse(line, nullptr, false);
+    if (!record.is_object()) continue;
+    const std::optional<int64_t> step = count(record, "global_step"), epoch = count(record, "epoch");
+    if (!step || !epoch) continue;
+    const bool whole_epoch = record.value("kind", json()) == "epoch";
+    const auto best = record.find("best");
+    Record one{.step = *step,
+               .epoch = *epoch,
+               .train_loss = number(record, whole_epoch ? "train_loss" : "loss"),
+               .train_accuracy = number(record, whole_epoch ? "train_accuracy" : "accuracy"),
+               .learning_rate = number(record, "learning_rate"),
+               .images_per_second = number(record, "images_per_second"),
+               .test_loss = number(record, "test_loss"),
+               .test_accuracy = number(record, "test_accuracy"),
+               .test_top5_accuracy = number(record, "test_top5_accuracy"),
+               .train_seconds = number(record, "train_seconds"),
+               .best = best != record.end() && best->is_boolean() && best->get<bool>()};
+    (whole_epoch ? history.epochs : history.steps).push_back(one);
+  }
+  std::ranges::stable_sort(history.steps, {}, &Record::step);
+  std::ranges::stable_sort(history.epochs, {}, &Record::step);
+  return history;
+}
+
+}  // namespace gpunn::reports

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+namespace gpunn::reports {
+
+// A line of metrics.jsonl. What it does not have, or not as a number, is NaN.
+struct Record {
+  int64_t step = 0;   // done
+  int64_t epoch = 0;  // counts from 1
+  double train_loss = 0, train_accuracy = 0, learning_rate = 0, images_per_second = 0;
+  // At the end of an epoch:
+  double test_loss = 0, test_accuracy = 0, test_top5_accuracy = 0, train_seconds = 0;
+  bool best = false;
+};
+
+struct History {
+  std::vector<Record> steps;   // within epochs
+  std::vector<Record> epochs;  // at their ends
+};
+
+// By rising step. Lines that are no records are passed over, as the last of a run that was killed. No file: empty.
+History read_history(const std::filesystem::path& metrics_jsonl);
+
+}  // namespace gpunn::reports

@@ -1,0 +1,32 @@
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "chart/svg.hpp"
+#include "report/sections.hpp"
+
+namespace gpunn::reports {
+
+std::string percent(double share) { return std::isfinite(share) ? fmt::format("{:.2f}\u00A0%", 100 * share) : "-"; }
+
+std::string decimal(double value) { return std::isfinite(value) ? fmt::format("{:.4f}", value) : "-"; }
+
+std::string count(int64_t value) {
+  std::string digits = std::to_string(value);
+  for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > (value < 0 ? 1 : 0); at -= 3) {
+    digits.insert(static_cast<std::size_t>(at), "\u202F");
+  }
+  return digits;
+}
+
+std::string name_of(const ClassReport& one) {
+  const std::string index = std::to_string(one.index);
+  return one.name == index ? index : index + " " + one.name;
+}
+
+std::string image(const chart::Raster& raster, const std::string& alternative) {
+  return fmt::format(R"(<img src="data:image/png;base64,{}" width="{}" height="{}" alt="{}">)",
+                     chart::base64(chart::png(raster)), raster.width, raster.height, chart::escaped(alternative));
+}
+
+}  // namespace gpunn::reports

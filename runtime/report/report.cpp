@@ -1,0 +1,127 @@
+#include <gpunn/report.hpp>
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "common/files.hpp"
+#include "report/page.hpp"
+#include "storage/checkpoint.hpp"
+#include "training/class_metrics.hpp"
+#include "training/trained_model.hpp"
+
+namespace gpunn {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using namespace reports;
+
+namespace {
+
+constexpr std::size_t kMostValues = 8;  // of a sample that is no picture
+
+// What the run's own record says of where it trained; empty where there is none.
+std::string recorded(const json& record, const char* object, const char* key) {
+  const auto found = record.find(object);
+  if (found == record.end() || !found->is_object()) return "";
+  const auto value = found->find(key);
+  return value != found->end() && value->is_string() ? value->get<std::string>() : "";
+}
+
+json environment_of(const fs::path& run) {
+  const fs::path file = run / "environment.json";
+  return fs::exists(file) ? json::parse(read_text(file), nullptr, false) : json();
+}
+
+// As many values of a sample as a reader can take in.
+std::string values_text(const TensorType& sample, std::span<const std::byte> bytes) {
+  const auto count = static_cast<std::size_t>(sample.elements());
+  std::string text;
+  for (std::size_t i = 0; i < std::min(count, kMostValues); ++i) {
+    double value = 0;
+    if (sample.dtype == DType::f32) {
+      float element = 0;
+      std::memcpy(&element, bytes.data() + i * sizeof(float), sizeof(float));
+      value = element;
+    } else {
+      value = static_cast<double>(bytes[i]);
+    }
+    text += fmt::format("{}{:.4g}", i > 0 ? ", " : "", value);
+  }
+  return text + (count > kMostValues ? ", ..." : "");
+}
+
+std::vector<ShownMistake> show(const std::vector<Mistake>& mistakes, training::Session& session) {
+  std::vector<ShownMistake> shown;
+  if (mistakes.empty()) return shown;
+  TensorType sample = session.dataset().test.samples;
+  sample.shape[0] = 1;
+  const std::vector<std::byte> values = session.test_samples();
+  for (const Mistake& mistake : mistakes) {
+    const std::span<const std::byte> own =
+        std::span(values).subspan(static_cast<std::size_t>(mistake.row) * sample.bytes(), sample.bytes());
+    ShownMistake one{.mistake = mistake, .picture = picture_of(sample, own), .values = {}};
+    if (!one.picture) one.values = values_text(sample, own);
+    shown.push_back(std::move(one));
+  }
+  return shown;
+}
+
+void add_filters(Contents& contents, const storage::Checkpoint& checkpoint) {
+  const auto first = std::ranges::find_if(checkpoint.parameters, [](const storage::StoredTensor& tensor) {
+    return tensor.type.shape.size() == 4 && tensor.type.dtype == DType::f32;
+  });
+  if (first == checkpoint.parameters.end()) return;
+  std::vector<float> weights(first->values.size() / sizeof(float));
+  std::memcpy(weights.data(), first->values.data(), weights.size() * sizeof(float));
+  contents.convolution = first->name + " " + to_string(first->type);
+  contents.filters = filter_grid(first->type.shape, weights);
+}
+
+Contents gather(const ReportRequest& request, TrainingListener* listener) {
+  const fs::path file = training::checkpoint_file(request.run);
+  const auto session = training::open_trained({.path = file, .overrides = request.overrides}, listener);
+  const Experiment& experiment = session->experiment();
+  const Dataset& data = session->dataset();
+  const json environment = environment_of(request.run);
+
+  Contents contents;
+  contents.title = experiment.name;
+  contents.notice = session->notice();
+  contents.parameters = session->layout().count();
+  contents.experiment = resolved_yaml(experiment);
+  contents.history = read_history(request.run / "metrics.jsonl");
+  contents.evaluation = training::evaluate_classes(*session, request.mistakes);
+  contents.mistakes = show(contents.evaluation.mistakes, *session);
+
+  const storage::Checkpoint checkpoint = storage::load_checkpoint(file);
+  add_filters(contents, checkpoint);
+  const auto epoch = checkpoint.counters.find("epoch");
+  const std::string of_epoch =
+      epoch == checkpoint.counters.end() ? "" : ", after epoch " + std::to_string(epoch->second);
+  const std::string device = recorded(environment, "device", "name");
+  contents.facts = {
+      {"Run", request.run.string()},
+      {"Checkpoint", file.filename().string() + of_epoch + ", written " + checkpoint.created},
+      {"Model", experiment.model.name},
+      {"Data", fmt::format("{}: {} training and {} test rows", data.name, data.train.rows(), data.test.rows())},
+      {"Trained on", checkpoint.backend + (device.empty() ? "" : ", " + device)},
+      {"gpunn", checkpoint.gpunn_version}};
+  return contents;
+}
+
+}  // namespace
+
+fs::path write_report(const ReportRequest& request, TrainingListener* listener) {
+  if (!fs::is_directory(request.run)) {
+    throw Error(request.run.string() + ": no such run folder; `gpunn run` makes one under runs/", ExitCode::missing);
+  }
+  fs::path file = request.file.empty() ? request.run / "report.html" : request.file;
+  require_writable(file);
+  write_atomically(file, page(gather(request, listener)));
+  return file;
+}
+
+}  // namespace gpunn

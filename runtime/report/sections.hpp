@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+
+#include "report/contents.hpp"
+
+// The parts of a report, each the HTML within its section; empty where there is nothing to show.
+namespace gpunn::reports {
+
+std::string headline(const Contents& contents);
+std::string curves(const History& history);
+std::string class_section(const ClassEvalReport& report);
+std::string confusion_section(const ClassEvalReport& report);
+std::string mistakes_section(const Contents& contents);
+std::string filters_section(const Contents& contents);
+
+// Numbers for people.
+std::string percent(double share);  // "98.61 %", "-" for NaN
+std::string decimal(double value);  // "0.0271", likewise
+std::string count(int64_t value);   // "60 000", with thin spaces that do not break
+std::string image(const chart::Raster& raster, const std::string& alternative);
+std::string name_of(const ClassReport& one);  // "3 cat", or "3" where that is the name
+
+}  // namespace gpunn::reports
