@@ -1,12 +1,12 @@
 #include <gpunn/data.hpp>
 
-#include <algorithm>
 #include <memory>
 
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include "cli/command.hpp"
+#include "cli/data_inspect.hpp"
 #include "cli/json.hpp"
 #include "cli/table.hpp"
 #include "cli/terminal.hpp"
@@ -29,6 +29,7 @@ ExitCode list(bool json) {
     const std::string missing = fmt::format("not here: gpunn data get {}", info.name);
     table.add({info.name,
                info.synthetic       ? "made by gpunn"
+               : info.users_own     ? "data.path"
                : info.found.empty() ? missing
                                     : info.found.string(),
                info.description});
@@ -89,57 +90,12 @@ ExitCode get(const std::vector<std::string>& names, bool json) {
   return ExitCode::done;
 }
 
-std::vector<int64_t> histogram(const Split& split, int64_t classes) {
-  std::vector<int64_t> counts(static_cast<std::size_t>(std::max<int64_t>(classes, 0)));
-  for (const int32_t label : split.labels) {
-    if (label >= 0 && label < classes) ++counts[static_cast<std::size_t>(label)];
-  }
-  return counts;
-}
-
-Json split_json(const Split& split, int64_t classes) {
-  return {{"rows", split.rows()}, {"type", to_string(split.samples)}, {"labels", histogram(split, classes)}};
-}
-
-ExitCode inspect(const DataConfig& config, bool json) {
-  const Dataset set = load_dataset(config);
-  if (json) {
-    print_json({{"name", set.name},
-                {"source", set.source},
-                {"fallback_of", set.fallback_of},
-                {"classes", set.classes},
-                {"class_names", set.class_names},
-                {"mean", set.mean},
-                {"stddev", set.stddev},
-                {"train", split_json(set.train, set.classes)},
-                {"test", split_json(set.test, set.classes)}});
-    return ExitCode::done;
-  }
-  fmt::print("{} from {}\n", set.name, printable(set.source));
-  fmt::print("train  {} rows, {}, {}\n", count_text(set.train.rows()), to_string(set.train.samples),
-             bytes_text(set.train.values.size()));
-  fmt::print("test   {} rows, {}, {}\n", count_text(set.test.rows()), to_string(set.test.samples),
-             bytes_text(set.test.values.size()));
-  for (std::size_t i = 0; i < set.mean.size() && i < set.stddev.size(); ++i) {
-    fmt::print("channel {}: mean {:.4f}, standard deviation {:.4f}\n", i, set.mean[i], set.stddev[i]);
-  }
-  const std::vector<int64_t> train = histogram(set.train, set.classes), test = histogram(set.test, set.classes);
-  const int64_t most = train.empty() ? 1 : std::max<int64_t>(1, *std::max_element(train.begin(), train.end()));
-  Table table({{"CLASS", Align::right}, {"NAME"}, {"TRAIN", Align::right}, {"TEST", Align::right}, {""}});
-  for (std::size_t i = 0; i < train.size(); ++i) {
-    table.add({std::to_string(i), i < set.class_names.size() ? printable(set.class_names[i]) : "", count_text(train[i]),
-               count_text(test[i]), std::string(static_cast<std::size_t>(30 * train[i] / most), '#')});
-  }
-  fmt::print("\n{}", table.text(terminal_of(STDOUT_FILENO).colour));
-  return ExitCode::done;
-}
-
 }  // namespace
 
 void add_data(CommandLine& line) {
   struct Options {
     std::vector<std::string> names;
-    DataConfig config;
+    InspectOptions inspect;
   };
   auto options = std::make_shared<Options>();
   CLI::App* verb = add_verb(line.app, "data", "List, fetch and look at data sets", {"gpunn data list"});
@@ -154,13 +110,14 @@ void add_data(CommandLine& line) {
   add_json_flag(*get_verb, line);
   get_verb->callback([&line, options] { line.action = [&line, options] { return get(options->names, line.json); }; });
 
-  CLI::App* inspect_verb = add_verb(*verb, "inspect", "Read a data set and show its rows, shapes and classes",
-                                    {"gpunn data inspect digits", "gpunn data inspect mnist --path ../data"});
-  inspect_verb->add_option("name", options->config.dataset, "The data set")->required()->type_name("NAME");
-  inspect_verb->add_option("--path", options->config.path, "A folder to look in first")->type_name("DIR");
+  CLI::App* inspect_verb = add_verb(*verb, "inspect", "Read a data set and show its rows, classes, ranges and images",
+                                    {"gpunn data inspect mnist --path ../data --sheet mnist.png",
+                                     "gpunn data inspect ../photos --set data.image_size=[64,64]",
+                                     "gpunn data inspect experiments/lenet_mnist.yaml"});
+  add_inspect_options(*inspect_verb, options->inspect);
   add_json_flag(*inspect_verb, line);
   inspect_verb->callback(
-      [&line, options] { line.action = [&line, options] { return inspect(options->config, line.json); }; });
+      [&line, options] { line.action = [&line, options] { return inspect(options->inspect, line.json); }; });
 }
 
 }  // namespace gpunn::cli

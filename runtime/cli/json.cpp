@@ -262,6 +262,7 @@ Json to_json(const DatasetInfo& info) {
   return {{"name", info.name},
           {"description", info.description},
           {"synthetic", info.synthetic},
+          {"users_own", info.users_own},
           {"found", info.found.string()},
           {"searched", searched}};
 }

@@ -98,20 +98,25 @@ std::string read_text(const fs::path& file, std::size_t limit) {
   const auto too_large = [&] {
     return Error("can't read " + file.string() + ": larger than the " + human_bytes(limit) + " allowed here");
   };
+  constexpr std::size_t kChunk = std::size_t{64} << 10;
+  std::size_t room = kChunk;
   if (S_ISREG(info.st_mode)) {
     if (static_cast<uint64_t>(info.st_size) > limit) throw too_large();
-    text.reserve(static_cast<std::size_t>(info.st_size));
+    room = static_cast<std::size_t>(info.st_size) + 1;  // one more, to see the end without growing
   }
-  constexpr std::size_t kChunk = std::size_t{64} << 10;
-  std::string chunk(kChunk, '\0');
+  std::size_t used = 0;
   while (true) {
-    const ssize_t got = ::read(handle.get(), chunk.data(), chunk.size());
+    if (used == text.size()) text.resize(used + room);
+    room = kChunk;
+    const ssize_t got = ::read(handle.get(), text.data() + used, text.size() - used);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) throw missing(reason(errno));
-    if (got == 0) return text;
-    if (text.size() + static_cast<std::size_t>(got) > limit) throw too_large();
-    text.append(chunk.data(), static_cast<std::size_t>(got));
+    used += static_cast<std::size_t>(got);
+    if (used > limit) throw too_large();
+    if (got == 0) break;
   }
+  text.resize(used);
+  return text;
 }
 
 void require_writable(const fs::path& file) {

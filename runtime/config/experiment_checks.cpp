@@ -10,6 +10,8 @@ namespace gpunn::config {
 
 namespace {
 
+constexpr std::size_t kMostListed = 10;  // keys in a message
+
 class Checker {
  public:
   Checker(const Experiment& experiment, const GivenKeys& given, Diagnostics& diagnostics)
@@ -38,16 +40,17 @@ class Checker {
   void check_kinds() {
     for (const auto& [path, where] : given_.places) {
       const Key* key = find_key(path);
-      if (key == nullptr || belongs(*key, e_) || !sound(key->section() + ".type")) continue;
+      if (key == nullptr || belongs(*key, e_) || !sound(kind_key_of(key->section()))) continue;
       std::vector<std::string> others;
       for (const Key& other : schema()) {
-        if (other.section() == key->section() && other.name() != "type" && belongs(other, e_)) {
+        if (other.section() == key->section() && other.path != kind_key_of(key->section()) && belongs(other, e_)) {
           others.push_back(other.name());
         }
       }
       const std::string section = key->section();
-      diagnostics_.add(
-          where, section + " " + kind_of(e_, section) + " has no '" + key->name() + "'; it has " + join(others, ", "));
+      const bool few = others.size() <= kMostListed;
+      diagnostics_.add(where, section + " " + kind_of(e_, section) + " has no '" + key->name() + "'; " +
+                                  (few ? "it has " + join(others, ", ") : "that is for " + join(key->kinds, ", ")));
     }
   }
 
@@ -85,6 +88,24 @@ class Checker {
       diagnostics_.add(place(data.mean.empty() ? "data.stddev" : "data.mean"),
                        "data.mean and data.stddev go together, a number a channel each; found " +
                            std::to_string(data.mean.size()) + " and " + std::to_string(data.stddev.size()));
+    }
+    if (sound("data.image_size") && !data.image_size.empty() &&
+        (data.image_size.size() > 2 || std::count(data.image_size.begin(), data.image_size.end(), 0) != 0)) {
+      diagnostics_.add(place("data.image_size"), "data.image_size: expected one integer or two, [rows, columns]");
+    }
+    if (sound("data.channels") && data.channels == 2) {
+      diagnostics_.add(place("data.channels"), "data.channels: expected 1 (grey), 3 (colour) or 0 (as the images)");
+    }
+    const Key* test_fraction = find_key("data.test_fraction");
+    if (sound("data.dataset") && belongs(*test_fraction, e_)) {
+      if (data.path.empty() && sound("data.path")) {
+        diagnostics_.add(place("data.dataset"),
+                         "data.dataset " + data.dataset + " needs data.path, where your data is");
+      }
+      if (!data.test_path.empty() && data.test_fraction > 0) {
+        diagnostics_.add(place("data.test_fraction"),
+                         "data.test_fraction and data.test_path are two ways to the test samples; give one");
+      }
     }
     if (!data.offline_fallback.empty() && data.offline_fallback == data.dataset) {
       diagnostics_.add(place("data.offline_fallback"), "data.offline_fallback is data.dataset itself");

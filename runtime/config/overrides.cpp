@@ -15,8 +15,8 @@ using Kind = YamlNode::Kind;
 // The key that a bare word in place of a section stands for.
 std::string short_form_of(const std::string& section) {
   if (section == "model") return "file";
-  if (section == "data") return "dataset";
-  return find_key(section + ".type") != nullptr ? "type" : "";
+  const Key* kind = find_key(kind_key_of(section));
+  return kind != nullptr ? kind->name() : "";
 }
 
 std::vector<std::string> split(const std::string& key) {

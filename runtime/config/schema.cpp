@@ -1,6 +1,7 @@
 #include "config/schema.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <type_traits>
 #include <utility>
@@ -143,6 +144,27 @@ Key betas() {
   return key;
 }
 
+Key image_size() {
+  Key key;
+  key.path = "data.image_size";
+  key.type = ValueType::numbers;
+  key.help =
+      "Rows and columns, or one number for both, that images are scaled and cropped to. Default: the size that all "
+      "have.";
+  key.range = between(1, 16384);
+  key.set = [](Experiment& e, const Value& value) {
+    e.data.image_size.clear();
+    for (const double size : std::get<std::vector<double>>(value)) {
+      e.data.image_size.push_back(size == std::floor(size) ? static_cast<int64_t>(size) : 0);  // 0: refused by a check
+    }
+    if (e.data.image_size.size() == 1) e.data.image_size.push_back(e.data.image_size.front());
+  };
+  key.get = [](const Experiment& e) -> Value {
+    return std::vector<double>(e.data.image_size.begin(), e.data.image_size.end());
+  };
+  return key;
+}
+
 Key plugins() {
   Key key;
   key.path = "plugins";
@@ -166,6 +188,9 @@ constexpr double kMostSteps = 1e12;
 constexpr double kLargestBatch = 1 << 20;
 constexpr double kLargestRate = 1000;
 
+const std::vector<std::string> kDatasets = {"mnist",  "fashion_mnist", "cifar10", "cifar100", "digits",
+                                            "points", "image_folder",  "hdf5",    "csv"};
+const std::vector<std::string> kOwnData = {"image_folder", "hdf5", "csv"};  // read from data.path
 const std::vector<std::string> kMetrics = {"loss", "accuracy"};
 
 std::vector<Key> make_schema() {
@@ -177,9 +202,38 @@ std::vector<Key> make_schema() {
   using Stop = EarlyStoppingConfig;
   return {
       text("name", in(&E::name), "Names the run's folder. Default: the file's name without its ending."),
-      required(word("data.dataset", in(&E::data, &D::dataset), {"mnist", "fashion_mnist", "digits", "points"},
-                    "The data set.")),
-      optional(path("data.path", in(&E::data, &D::path), "A folder to look for it in first.")),
+      required(word("data.dataset", in(&E::data, &D::dataset), kDatasets, "The data set.")),
+      optional(path("data.path", in(&E::data, &D::path),
+                    "A folder to look for it in first; of your own data, the folder or file itself.")),
+      only(kOwnData,
+           optional(path("data.test_path", in(&E::data, &D::test_path), "The folder or file of the test samples."))),
+      only({"cifar100"}, choice("data.label_mode", in(&E::data, &D::label_mode), {"fine", "coarse"},
+                                "100 classes, or 20 superclasses.")),
+      only({"image_folder"}, optional(image_size())),
+      only({"image_folder"}, integer("data.channels", in(&E::data, &D::channels), between(0, 3),
+                                     "1: grey, 3: colour; 0: as the images, colour where any of them is.")),
+      only({"hdf5"}, optional(text("data.train_samples", in(&E::data, &D::train_samples),
+                                   "The array of the training samples: images or [rows, features]. Has to be given."))),
+      only({"hdf5"}, optional(text("data.train_labels", in(&E::data, &D::train_labels),
+                                   "The array of their classes, numbers from 0. Has to be given."))),
+      only({"hdf5"}, optional(text("data.test_samples", in(&E::data, &D::test_samples),
+                                   "The array of the test samples. In `test_path`, default: `train_samples`."))),
+      only({"hdf5"}, optional(text("data.test_labels", in(&E::data, &D::test_labels),
+                                   "The array of their classes. In `test_path`, default: `train_labels`."))),
+      only({"hdf5"}, choice("data.layout", in(&E::data, &D::layout), {"auto", "channels_first", "channels_last"},
+                            "Of images: [rows, C, H, W] or [rows, H, W, C]; `auto`: the one with 1 or 3 channels.")),
+      only({"csv"}, optional(text("data.label_column", in(&E::data, &D::label_column),
+                                  "The column of the classes: its name, or its number from 0. Default: the last."))),
+      only({"csv"}, boolean("data.header", in(&E::data, &D::header), "The first line has the names of the columns.")),
+      only({"csv"}, choice("data.delimiter", in(&E::data, &D::delimiter), {"comma", "semicolon", "tab"},
+                           "What is between two columns.")),
+      only(kOwnData, number("data.test_fraction", in(&E::data, &D::test_fraction), from_to_below(0, 1),
+                            "The share of the samples that becomes the test part, where there is none.")),
+      number(
+          "data.validation_fraction", in(&E::data, &D::validation_fraction), from_to_below(0, 1),
+          "The share of the training samples that is put aside and evaluated while training; the test samples are then "
+          "left to `gpunn eval`."),
+      boolean("data.stratify", in(&E::data, &D::stratify), "Both fractions take the same share of each class."),
       optional(word("data.offline_fallback", in(&E::data, &D::offline_fallback), {"digits", "points"},
                     "The synthetic set to train on, announced loudly, where the data set can't be had.")),
       integer("data.batch_size", in(&E::data, &D::batch_size), between(1, kLargestBatch), "Samples a training step."),
@@ -194,7 +248,8 @@ std::vector<Key> make_schema() {
               "Train on the first so many samples only; 0: on all."),
       integer("data.test_limit", in(&E::data, &D::test_limit), between(0, kMostSamples),
               "Evaluate on the first so many samples only; 0: on all."),
-      integer("data.seed", in(&E::data, &D::seed), at_least(0), "Of the synthetic sets."),
+      integer("data.seed", in(&E::data, &D::seed), at_least(0),
+              "Of the synthetic sets, and of what the fractions take."),
       integer("data.synthetic_train", in(&E::data, &D::synthetic_train), between(0, kMostSamples),
               "Training samples of a synthetic set; 0: the set's own number."),
       integer("data.synthetic_test", in(&E::data, &D::synthetic_test), between(0, kMostSamples),
@@ -308,8 +363,12 @@ std::vector<std::string> keys_of(std::string_view section) {
   return result;
 }
 
+std::string kind_key_of(std::string_view section) {
+  return section == "data" ? "data.dataset" : std::string(section) + ".type";
+}
+
 std::string kind_of(const Experiment& experiment, std::string_view section) {
-  const Key* type = find_key(std::string(section) + ".type");
+  const Key* type = find_key(kind_key_of(section));
   return type == nullptr ? std::string() : std::get<std::string>(type->get(experiment));
 }
 

@@ -28,7 +28,7 @@ struct Key {
   Range range;                       // of a number, or of each of a list
   std::vector<std::string> choices;  // of a choice
   std::size_t count = 0;             // of a list's items; 0: any
-  std::vector<std::string> kinds;    // the `type`s of its section that have it; empty: all
+  std::vector<std::string> kinds;    // the kinds of its section that have it; empty: all
   bool required = false;
   bool optional = false;  // may be absent altogether: empty, or null in YAML
   std::function<void(Experiment&, const Value&)> set;
@@ -43,7 +43,9 @@ const std::vector<Key>& schema();
 const Key* find_key(std::string_view path);
 std::vector<std::string> sections();                         // "data", "optimizer", ...
 std::vector<std::string> keys_of(std::string_view section);  // names, sections and `model` among those at the top
-// The type chosen in a section that has one ("sgd" for optimizer); empty for others.
+// The key of a section that says of what kind it is: "optimizer.type", "data.dataset"; a section may not have it.
+std::string kind_key_of(std::string_view section);
+// The kind chosen in a section that has one ("sgd" for optimizer); empty for others.
 std::string kind_of(const Experiment& experiment, std::string_view section);
 bool belongs(const Key& key, const Experiment& experiment);
 

@@ -8,7 +8,9 @@
 
 #include "data/download.hpp"
 #include "data/locate.hpp"
+#include "data/own_data.hpp"
 #include "data/registry.hpp"
+#include "data/statistics.hpp"
 
 namespace gpunn {
 
@@ -35,7 +37,7 @@ void keep_first(Split& split, int64_t limit, const char* key) {
 
 const data::DatasetRow& find_fallback(const DataConfig& config) {
   const data::DatasetRow& row = data::find_dataset(config.offline_fallback);
-  if (!row.synthetic) {
+  if (row.origin != data::Origin::synthetic) {
     throw Error(
         "data.offline_fallback: '" + row.name + "' is itself a set in files; expected one that is made, as 'digits'",
         ExitCode::usage);
@@ -46,15 +48,17 @@ const data::DatasetRow& find_fallback(const DataConfig& config) {
 std::string where_it_is_not(const data::DatasetRow& row, const data::Search& search, const std::string& download) {
   return "data set '" + row.name + "' is not on this machine. Looked in:\n" + data::list_of(search) + "\n" + download +
          "\nDo one of these: `gpunn data get " + row.name +
-         "` where there is a network; set GPUNN_DATA_DIR to a folder " + "that holds it or a subfolder '" +
-         row.folder_names.front() +
-         "'; or put `offline_fallback: digits` under `data:` in the experiment to train on drawn digits instead";
+         "` where there is a network; set GPUNN_DATA_DIR to a folder that holds it or a subfolder '" +
+         row.folder_names.front() + "'" +
+         (row.stand_in.empty() ? ""
+                               : "; or put `offline_fallback: " + row.stand_in +
+                                     "` under `data:` in the experiment to train on a set that is drawn instead");
 }
 
 Dataset load_from_files(const data::DatasetRow& row, const DataConfig& config,
                         const std::function<void(const DownloadProgress&)>& progress) {
   const data::Search search = data::locate(row, config.path);
-  if (!search.found.empty()) return row.read(search.found);
+  if (!search.found.empty()) return row.read(search.found, config);
   std::string download;
   if (offline()) {
     download = "Not downloaded: GPUNN_OFFLINE is set.";
@@ -65,7 +69,7 @@ Dataset load_from_files(const data::DatasetRow& row, const DataConfig& config,
     } catch (const Error& error) {
       download = std::string("The download failed: ") + error.what();
     }
-    if (!folder.empty()) return row.read(folder);
+    if (!folder.empty()) return row.read(folder, config);
   }
   if (config.offline_fallback.empty()) throw Error(where_it_is_not(row, search, download), ExitCode::missing);
   Dataset set = find_fallback(config).make(config);
@@ -78,9 +82,12 @@ Dataset load_from_files(const data::DatasetRow& row, const DataConfig& config,
 Dataset load_dataset(const DataConfig& config, const std::function<void(const DownloadProgress&)>& progress) {
   const data::DatasetRow& row = data::find_dataset(config.dataset);
   if (!config.offline_fallback.empty()) find_fallback(config);  // a wrong name is told even where it isn't needed
-  Dataset set = row.synthetic ? row.make(config) : load_from_files(row, config, progress);
+  Dataset set = row.origin == data::Origin::published ? load_from_files(row, config, progress) : row.make(config);
+  data::take_validation_share(set, config);
   keep_first(set.train, config.train_limit, "train_limit");
   keep_first(set.test, config.test_limit, "test_limit");
+  keep_first(set.validation, config.test_limit, "test_limit");
+  if (set.mean.empty() && config.mean.empty()) data::normalise_by_training_samples(set);
   return set;
 }
 
@@ -90,8 +97,9 @@ std::vector<DatasetInfo> list_datasets() {
     DatasetInfo info;
     info.name = row.name;
     info.description = row.description;
-    info.synthetic = row.synthetic;
-    if (!row.synthetic) {
+    info.synthetic = row.origin == data::Origin::synthetic;
+    info.users_own = row.origin == data::Origin::user;
+    if (row.origin == data::Origin::published) {
       const data::Search search = data::locate(row, {});
       info.found = search.found;
       for (const data::LookedIn& place : search.places) info.searched.push_back(place.folder);
@@ -104,8 +112,11 @@ std::vector<DatasetInfo> list_datasets() {
 std::filesystem::path download_dataset(const std::string& name,
                                        const std::function<void(const DownloadProgress&)>& progress) {
   const data::DatasetRow& row = data::find_dataset(name);
-  if (row.synthetic) {
-    throw Error("data set '" + name + "' is made by the program: there is nothing to download", ExitCode::usage);
+  if (row.origin != data::Origin::published) {
+    throw Error("data set '" + name + "' is " +
+                    (row.origin == data::Origin::synthetic ? "made by the program" : "files of your own") +
+                    ": there is nothing to download",
+                ExitCode::usage);
   }
   std::filesystem::path folder = data::cache_folder(row);
   if (folder.empty()) {

@@ -10,4 +10,7 @@ namespace gpunn::data {
 // `bytes` bytes (unpacking stops there) or the packed stream is damaged.
 std::string sha256_of_unpacked(const std::filesystem::path& file, uint64_t bytes);
 
+// The same of the file as it is.
+std::string sha256_of_file(const std::filesystem::path& file, uint64_t bytes);
+
 }  // namespace gpunn::data

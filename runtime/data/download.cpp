@@ -40,7 +40,8 @@ class FolderLock {
 // Empty: the file holds what it should.
 std::string what_is_wrong(const fs::path& path, const RemoteFile& file) {
   try {
-    const std::string found = sha256_of_unpacked(path, file.unpacked_bytes);
+    const bool packed = file.digest == RemoteFile::Digest::of_file;
+    const std::string found = packed ? sha256_of_file(path, file.bytes) : sha256_of_unpacked(path, file.bytes);
     return found == file.sha256 ? "" : "wrong content: SHA-256 " + file.sha256 + " expected, " + found + " found";
   } catch (const Error& error) {
     return error.what();
@@ -62,7 +63,7 @@ std::string fetch_from(const std::string& mirror, const RemoteFile& file, const 
   HttpRequest request;
   request.url = mirror + file.name;
   request.file = job.folder / (file.name + ".part");
-  request.most_bytes = file.unpacked_bytes + kPackingSlack;
+  request.most_bytes = file.bytes + kPackingSlack;
   request.limits = job.limits;
   if (progress) {
     request.progress = [&](uint64_t bytes, uint64_t total) { progress({file.name, bytes, total}); };

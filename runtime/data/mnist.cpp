@@ -82,14 +82,15 @@ Dataset read_folder(const fs::path& folder, const char* name, std::vector<std::s
   set.class_names = std::move(class_names);
   set.mean = {mean};
   set.stddev = {stddev};
+  set.light_on_dark = true;
   return set;
 }
 
-Dataset read_mnist(const fs::path& folder) {
+Dataset read_mnist(const fs::path& folder, const DataConfig& /*config*/) {
   return read_folder(folder, "mnist", {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}, 0.1307, 0.3081);
 }
 
-Dataset read_fashion_mnist(const fs::path& folder) {
+Dataset read_fashion_mnist(const fs::path& folder, const DataConfig& /*config*/) {
   return read_folder(
       folder, "fashion_mnist",
       {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"},
@@ -138,6 +139,7 @@ DatasetRow mnist_row() {
       {kFiles[2] + ".gz", 7840016, "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7"},
       {kFiles[3] + ".gz", 10008, "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2"},
   };
+  row.stand_in = "digits";
   row.why_not_in = [](const fs::path& folder) { return why_not_in(folder, "fashion_mnist", kFashionLabels); };
   row.read = read_mnist;
   return row;
@@ -157,6 +159,7 @@ DatasetRow fashion_mnist_row() {
       {kFiles[2] + ".gz", 7840016, "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b"},
       {kFiles[3] + ".gz", 10008, "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34"},
   };
+  row.stand_in = "digits";
   row.why_not_in = [](const fs::path& folder) { return why_not_in(folder, "mnist", kMnistLabels); };
   row.read = read_fashion_mnist;
   return row;

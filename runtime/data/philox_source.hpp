@@ -31,13 +31,15 @@ class PhiloxSource {
   int used_ = 4;
 };
 
-// The streams of the synthetic sets. They only have to differ.
+// The streams of the synthetic sets and of the shares that are put aside. They only have to differ.
 enum : uint64_t {
   kDigitsTrainStream = 0x6469676974730000,
   kDigitsTestStream = 0x6469676974730001,
   kPointsTrainStream = 0x706f696e74730000,
   kPointsTestStream = 0x706f696e74730001,
   kPointsLineStream = 0x706f696e74730002,
+  kTestShareStream = 0x7368617265730000,
+  kValidationShareStream = 0x7368617265730001,
 };
 
 }  // namespace gpunn::data

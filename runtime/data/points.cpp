@@ -76,7 +76,7 @@ DatasetRow points_row() {
   DatasetRow row;
   row.name = "points";
   row.description = "drawn: points of the plane on either side of a line, 1000 train and 200 test, 2 classes";
-  row.synthetic = true;
+  row.origin = Origin::synthetic;
   row.make = make_points;
   return row;
 }

@@ -3,14 +3,20 @@
 #include <gpunn/error.hpp>
 
 #include "common/text.hpp"
+#include "data/cifar.hpp"
+#include "data/csv_set.hpp"
 #include "data/digits/digits.hpp"
+#include "data/hdf5_set.hpp"
+#include "data/image_folder.hpp"
 #include "data/mnist.hpp"
 #include "data/points.hpp"
 
 namespace gpunn::data {
 
 const std::vector<DatasetRow>& registry() {
-  static const std::vector<DatasetRow> rows = {mnist_row(), fashion_mnist_row(), digits_row(), points_row()};
+  static const std::vector<DatasetRow> rows = {mnist_row(),        fashion_mnist_row(), cifar10_row(),
+                                               cifar100_row(),     digits_row(),        points_row(),
+                                               image_folder_row(), hdf5_row(),          csv_row()};
   return rows;
 }
 

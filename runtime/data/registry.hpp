@@ -10,27 +10,38 @@
 
 namespace gpunn::data {
 
-// A file that a data set is downloaded as. Its digest is of the unpacked content, because mirrors pack differently.
+// A file that a data set is downloaded as. Where mirrors pack it differently, its digest is of the unpacked content.
 struct RemoteFile {
-  std::string name;             // beneath each mirror, and in the cache folder
-  uint64_t unpacked_bytes = 0;  // exact
-  std::string sha256;           // lower-case hexadecimal
+  enum class Digest { of_content, of_file };
+
+  std::string name;    // beneath each mirror, and in the cache folder
+  uint64_t bytes = 0;  // exact, of what the digest is of
+  std::string sha256;  // lower-case hexadecimal
+  Digest digest = Digest::of_content;
+};
+
+// Where a data set comes from.
+enum class Origin {
+  published,  // files that are looked for, and downloaded
+  synthetic,  // made by the program
+  user,       // files of the user's own at data.path
 };
 
 // All that the program knows about a data set. A new one is a file that fills in this row, and a line in registry().
 struct DatasetRow {
   std::string name;
   std::string description;
-  bool synthetic = false;
+  Origin origin = Origin::published;
   std::vector<std::string> folder_names;              // how its folder may be called inside a folder of data sets
   std::vector<std::filesystem::path> system_folders;  // where a distribution's package installs it
   std::vector<std::string> mirrors;                   // URLs ending in '/', the first that serves wins
   std::vector<RemoteFile> files;
+  std::string stand_in;  // a synthetic set of samples of the same shape; empty: there is none
 
-  // Sets in files. Empty: the folder holds this set; otherwise why not, in a few words.
+  // Published sets. Empty: the folder holds this set; otherwise why not, in a few words.
   std::string (*why_not_in)(const std::filesystem::path& folder) = nullptr;
-  Dataset (*read)(const std::filesystem::path& folder) = nullptr;
-  // Synthetic sets.
+  Dataset (*read)(const std::filesystem::path& folder, const DataConfig& config) = nullptr;
+  // The others.
   Dataset (*make)(const DataConfig& config) = nullptr;
 };
 

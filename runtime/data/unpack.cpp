@@ -36,7 +36,7 @@ struct UnpackingReader::Inflater {
   bool at_member_end = false;  // between two members of a gzip file
 };
 
-UnpackingReader::UnpackingReader(const std::filesystem::path& file) : file_(file) {
+UnpackingReader::UnpackingReader(const std::filesystem::path& file, Mode mode) : file_(file) {
   std::error_code code;
   if (std::filesystem::exists(file, code) && !std::filesystem::is_regular_file(file, code)) {
     throw Error(file.string() + " is no regular file", ExitCode::missing);
@@ -50,7 +50,8 @@ UnpackingReader::UnpackingReader(const std::filesystem::path& file) : file_(file
   if (code) throw Error("can't tell the size of " + file.string() + ": " + code.message(), ExitCode::missing);
   std::array<char, 2> magic = {};
   stream_.read(magic.data(), magic.size());
-  if (stream_.gcount() == 2 && magic[0] == '\x1f' && magic[1] == '\x8b') inflater_ = std::make_unique<Inflater>();
+  const bool gzip = stream_.gcount() == 2 && magic[0] == '\x1f' && magic[1] == '\x8b';
+  if (gzip && mode == Mode::unpacked) inflater_ = std::make_unique<Inflater>();
   stream_.clear();
   stream_.seekg(0);
 }

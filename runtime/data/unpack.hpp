@@ -14,8 +14,9 @@ namespace gpunn::data {
 // unpacked is the caller's decision, read by read.
 class UnpackingReader {
  public:
+  enum class Mode { unpacked, as_it_is };
   // Throws Error(missing) where the file can't be opened.
-  explicit UnpackingReader(const std::filesystem::path& file);
+  explicit UnpackingReader(const std::filesystem::path& file, Mode mode = Mode::unpacked);
   ~UnpackingReader();
   UnpackingReader(const UnpackingReader&) = delete;
   UnpackingReader& operator=(const UnpackingReader&) = delete;

@@ -22,23 +22,24 @@ void append_sample(Samples& samples, std::span<const std::byte> values, Predicti
   samples.predictions.push_back(std::move(prediction));
 }
 
-void append_images(Samples& samples, const std::vector<std::filesystem::path>& images, const TensorType& type) {
+void append_images(Samples& samples, const std::vector<std::filesystem::path>& images, const Dataset& data) {
   if (images.empty()) return;
+  const TensorType& type = data.test.samples;
   if (type.shape.size() != 4 || type.dtype != DType::u8) {
     throw Error("the model takes rows of " + to_string(type) + ", not images; use --row for a row of its test set",
                 ExitCode::usage);
   }
   for (const std::filesystem::path& image : images) {
-    // Digits and garments of the MNIST family are light on dark; a scan or a drawing is most often dark on light.
+    // Where the samples are light on dark, as MNIST is, a scan or a drawing is most often dark on light.
     const std::vector<uint8_t> pixels =
-        read_image(image, type.shape[1], type.shape[2], type.shape[3], type.shape[1] == 1);
+        read_image(image, type.shape[1], type.shape[2], type.shape[3], data.light_on_dark, data.cropped);
     append_sample(samples, std::as_bytes(std::span(pixels)), {.source = image.string(), .top = {}, .label = {}});
   }
 }
 
 void append_rows(Samples& samples, const std::vector<int64_t>& rows, const Experiment& experiment) {
   if (rows.empty()) return;
-  const Dataset data = load_dataset(experiment.data);
+  const Dataset data = training::load_for(experiment.data, training::EvaluationPart::test);
   const std::size_t bytes = data.test.values.size() / static_cast<std::size_t>(data.test.rows());
   for (const int64_t row : rows) {
     if (row < 0 || row >= data.test.rows()) {
@@ -65,7 +66,7 @@ std::vector<Prediction> predict(const TrainedModel& model, const PredictRequest&
 
   Samples samples;
   samples.split.samples = data.test.samples;
-  append_images(samples, request.images, data.test.samples);
+  append_images(samples, request.images, data);
   append_rows(samples, request.rows, session->experiment());
   samples.split.samples.shape[0] = static_cast<int64_t>(samples.predictions.size());
 

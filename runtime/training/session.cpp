@@ -31,7 +31,11 @@ void require_data(const Experiment& experiment, const Dataset& dataset) {
   const auto fail = [&](const std::string& message) {
     throw Error(experiment.file.string() + ": " + message, ExitCode::usage);
   };
-  if (dataset.train.rows() == 0 || dataset.test.rows() == 0) fail("the data set '" + dataset.name + "' is empty");
+  if (dataset.train.rows() == 0) fail("the data set '" + dataset.name + "' has no training samples");
+  if (dataset.test.rows() == 0) {
+    fail("the data set '" + dataset.name + "' has no test samples in " + dataset.source +
+         "; put data.test_fraction: 0.2 to take a fifth of the samples, or say with data.test_path where they are");
+  }
   if (experiment.data.batch_size > dataset.train.rows()) {
     fail("data.batch_size " + std::to_string(experiment.data.batch_size) + " is larger than the " +
          std::to_string(dataset.train.rows()) + " training samples of '" + dataset.name + "'; choose a smaller one");
@@ -72,6 +76,12 @@ uint64_t persistent_bytes_of(std::initializer_list<const graph::Graph*> programs
 
 Shape sample_shape(const Split& split) { return {split.samples.shape.begin() + 1, split.samples.shape.end()}; }
 
+std::string notes_of(const Dataset& dataset) {
+  std::string text;
+  for (const std::string& note : dataset.notes) text += (text.empty() ? "" : "\n") + note;
+  return text;
+}
+
 std::string fallback_notice(const Dataset& dataset) {
   if (dataset.fallback_of.empty()) return "";
   return "WARNING: data set '" + dataset.fallback_of + "' was not found: '" + dataset.name +
@@ -80,10 +90,10 @@ std::string fallback_notice(const Dataset& dataset) {
 
 }  // namespace
 
-Session::Session(Experiment experiment, execution::Profiler* profiler)
+Session::Session(Experiment experiment, execution::Profiler* profiler, EvaluationPart part)
     : experiment_(std::move(experiment)),
       profiler_(profiler),
-      dataset_(load_dataset(experiment_.data)),
+      dataset_(load_for(experiment_.data, part)),
       registry_(experiment_.plugins) {
   require_named_plugins(experiment_.plugins, registry_);
   require_data(experiment_, dataset_);
@@ -179,7 +189,7 @@ void Session::upload_normalisation() {
   const std::vector<double>& stddev = data.stddev.empty() ? dataset_.stddev : data.stddev;
   const auto channels = static_cast<std::size_t>(dataset_.train.samples.shape[1]);
   if (mean.size() != channels || stddev.size() != channels) {
-    throw Error(experiment_.file.string() + ": data.mean and data.std must have one number for each of the " +
+    throw Error(experiment_.file.string() + ": data.mean and data.stddev must have one number for each of the " +
                     std::to_string(channels) + " channels of '" + dataset_.name + "', have " +
                     std::to_string(mean.size()) + " and " + std::to_string(stddev.size()),
                 ExitCode::usage);
@@ -358,9 +368,11 @@ std::optional<double> Session::first_non_finite(graph::ValueId id) {
 const execution::CompiledProgram& Session::evaluation() { return evaluation_bound().program; }
 
 std::string Session::notice() const {
-  const std::string of_data = fallback_notice(dataset_);
-  const std::string of_backend = backend_->notice();
-  return of_data + (of_data.empty() || of_backend.empty() ? "" : "\n") + of_backend;
+  std::string text;
+  for (const std::string& part : {fallback_notice(dataset_), notes_of(dataset_), backend_->notice()}) {
+    text += (text.empty() || part.empty() ? "" : "\n") + part;
+  }
+  return text;
 }
 
 std::string Session::streaming_notice() const {

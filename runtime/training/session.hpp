@@ -19,6 +19,7 @@
 #include "execution/variables.hpp"
 #include "plugins/plugin.hpp"
 #include "storage/checkpoint.hpp"
+#include "training/evaluation_part.hpp"
 #include "training/layout.hpp"
 #include "training/programs.hpp"
 
@@ -48,10 +49,12 @@ struct RowOutputs {
 class Session {
  public:
   // A profiler measures the training steps until it has enough, and what the host does. It must outlive the session.
-  explicit Session(Experiment experiment, execution::Profiler* profiler = nullptr);
+  explicit Session(Experiment experiment, execution::Profiler* profiler = nullptr,
+                   EvaluationPart part = EvaluationPart::validation);
   ~Session();
 
   const Experiment& experiment() const { return experiment_; }
+  // Its `test` is what is evaluated, its `validation` empty.
   const Dataset& dataset() const { return dataset_; }  // the values of its splits are here only where it is streamed
   Residency residency() const { return residency_; }   // device or stream
   execution::Backend& backend() { return *backend_; }

@@ -253,6 +253,29 @@ class Reports(ProgramTest):
         self.assertEqual(sum(points["train"]["labels"]), points["train"]["rows"])
         self.assertIn("CLASS", self.gpunn("data", "inspect", "points").stdout)
 
+    def test_data_inspect_of_a_folder_of_images(self):
+        root = self.folder / "photos"
+        for name, pixels in {"night": bytes(12), "day": bytes([250] * 12)}.items():
+            (root / name).mkdir(parents=True)
+            for i in range(5):
+                (root / name / f"{i}.ppm").write_bytes(b"P6 2 2 255\n" + pixels)
+        sheet = self.folder / "sheet.png"
+        shown = self.gpunn("data", "inspect", root, "--sheet", sheet, "--set", "data.test_fraction=0.2").stdout
+        self.assertRegex(shown, r"train +8 rows, u8\[8, 3, 2, 2\]")
+        self.assertRegex(shown, r"1 +night +4 +1 ")
+        self.assertTrue(sheet.read_bytes().startswith(b"\x89PNG"))
+        found = self.json("data", "inspect", root, "--set", "data.image_size=4")
+        self.assertEqual(found["class_names"], ["day", "night"])
+        self.assertEqual(found["train"]["type"], "u8[10, 3, 4, 4]")
+        self.assertEqual(found["train"]["channels"][0], {"min": 0, "max": 250, "mean": 125, "stddev": 125})
+        experiment = self.folder / "photos.yaml"
+        experiment.write_text("model: {layers: [flatten, linear: {units: 2}]}\n"
+                              "data: {dataset: image_folder, path: photos, validation_fraction: 0.2}\n")
+        self.assertEqual(self.json("data", "inspect", experiment)["validation"]["labels"], [1, 1])
+        self.gpunn("data", "inspect", root / "nowhere", code=3)
+        self.gpunn("data", "inspect", root, "--set", "data.label_mode=coarse", code=2)
+        self.assertIn("data.test_fraction: 0.2", self.gpunn("run", experiment, "--set", "data.validation_fraction=0", code=2).stderr)
+
 
 class Profiles(ProgramTest):
     def spans(self, file):
@@ -377,6 +400,38 @@ class Training(ProgramTest):
         self.assertEqual(losses("--seed", "5"), first)
         self.assertNotEqual(losses("--seed", "6"), first)
         self.assertNotEqual(losses("--seed", "5", "--set", "optimizer.learning_rate=0.2"), first)
+
+    def test_validation_samples_are_evaluated_in_place_of_the_test_samples(self):
+        done = self.gpunn(*self.points("--runs", "v", "--epochs", "1", "--json",
+                                       "--set", "data.validation_fraction=0.1"))
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual([one["test"]["rows"] for one in lines if one["event"] == "epoch"], [100])
+        self.assertIn("100 training samples are put aside", done.stdout)
+        run = lines[-1]["run"]
+        self.assertEqual(json.loads(self.gpunn("eval", run, "--json").stdout)["rows"], 200)
+        resumed = self.gpunn("resume", run, "--epochs", "2", "--json")
+        lines = [json.loads(line) for line in resumed.stdout.splitlines()]
+        self.assertEqual([one["test"]["rows"] for one in lines if one["event"] == "epoch"], [100])
+
+    def test_a_table_is_trained_on_and_judged(self):
+        rows = [f"{x / 10},{y / 10},{'above' if x > y else 'below'}" for x in range(20) for y in range(20) if x != y]
+        (self.folder / "sides.csv").write_text("x,y,side\n" + "\n".join(rows) + "\n")
+        experiment = self.folder / "sides.yaml"
+        experiment.write_text("model: {layers: [linear: {units: 2}]}\n"
+                              "data: {dataset: csv, path: sides.csv, test_fraction: 0.25, batch_size: 19}\n"
+                              "optimizer: {learning_rate: 0.5}\ntraining: {epochs: 5}\nbackend: cpu\n")
+        done = self.gpunn("run", experiment, "--runs", "t", "--json")
+        result = json.loads(done.stdout.splitlines()[-1])
+        evaluated = json.loads(self.gpunn("eval", result["run"], "--json").stdout)
+        self.assertEqual(evaluated["rows"], 95)
+        self.assertGreater(evaluated["accuracy"], 0.9)
+        top = json.loads(self.gpunn("predict", result["run"], "--row", "0", "--json").stdout)[0]["top"]
+        self.assertIn(top[0]["name"], ("above", "below"))
+        done = self.gpunn("run", experiment, "--runs", "t", "--json", "--set", "data.test_fraction=0",
+                          "--set", "data.validation_fraction=0.1")
+        run = json.loads(done.stdout.splitlines()[-1])["run"]
+        self.assertEqual(json.loads(self.gpunn("eval", run, "--json").stdout)["rows"], 38)
+        self.gpunn("predict", run, "--row", "37")
 
     def pty_run(self, arguments, columns=100, **environment):
         """Runs on a terminal; what is on stderr there."""

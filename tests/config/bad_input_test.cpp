@@ -79,16 +79,18 @@ TEST_CASE("a choice suggests what was meant") {
         Texts{"e.yaml:3:19: optimizer.type: expected one of sgd, adam, adamw, rmsprop, found 'adamm'; did you mean "
               "'adam'?"});
   CHECK(errors_of("model: {layers: [relu]}\ndata: mnits\n") ==
-        Texts{"e.yaml:2:7: data.dataset: expected one of mnist, fashion_mnist, digits, points, found 'mnits'; did you "
+        Texts{"e.yaml:2:7: data.dataset: expected one of mnist, fashion_mnist, cifar10, cifar100, digits, points, "
+              "image_folder, hdf5, csv, found 'mnits'; did you "
               "mean 'mnist'?"});
 }
 
 TEST_CASE("missing keys") {
-  CHECK(errors_of("name: x\n") ==
-        Texts{"e.yaml: missing key 'model': the path of a model file, or a model",
-              "e.yaml: missing key 'data.dataset': one of mnist, fashion_mnist, digits, points"});
+  CHECK(errors_of("name: x\n") == Texts{"e.yaml: missing key 'model': the path of a model file, or a model",
+                                        "e.yaml: missing key 'data.dataset': one of mnist, fashion_mnist, cifar10, "
+                                        "cifar100, digits, points, image_folder, hdf5, csv"});
   CHECK(errors_of("model: {layers: [relu]}\ndata: {batch_size: 3}\n") ==
-        Texts{"e.yaml:2:1: missing key 'data.dataset': one of mnist, fashion_mnist, digits, points"});
+        Texts{"e.yaml:2:1: missing key 'data.dataset': one of mnist, fashion_mnist, cifar10, cifar100, digits, points, "
+              "image_folder, hdf5, csv"});
   CHECK(errors_of("- a\n") == Texts{"e.yaml:1:1: expected an experiment: a map with 'model' and 'data', found a list"});
 }
 

@@ -57,8 +57,12 @@ TEST_CASE("SHA-256 of what a file unpacks to") {
   CHECK(gpunn::data::sha256_of_unpacked(folder / "packed", 3) == expected);
   CHECK_THROWS_WITH(gpunn::data::sha256_of_unpacked(folder / "packed", 4),
                     Contains("expected 4 bytes unpacked, found 3"));
+  CHECK(gpunn::data::sha256_of_file(folder / "plain", 3) == expected);
+  CHECK(gpunn::data::sha256_of_file(folder / "packed", gzip("abc").size()) != expected);
+  CHECK_THROWS_WITH(gpunn::data::sha256_of_file(folder / "packed", 3), Contains("more than the 3 bytes expected"));
   write_file(folder / "bomb", gzip(std::string(std::size_t{32} << 20, '\0')));
-  CHECK_THROWS_WITH(gpunn::data::sha256_of_unpacked(folder / "bomb", 3), Contains("unpacks to more than the 3 bytes"));
+  CHECK_THROWS_WITH(gpunn::data::sha256_of_unpacked(folder / "bomb", 3),
+                    Contains("more than the 3 bytes expected unpacked"));
 }
 
 TEST_CASE("a file is fetched, checked, and not fetched again") {
@@ -232,4 +236,17 @@ TEST_CASE("a folder that can't be written is told") {
   f.job.folder = f.folder / "set2";
   f.job.mirrors = {"file://" + f.folder.path().string() + "/"};
   CHECK_THROWS_WITH(download_files(f.job), Contains("no mirror gives"));  // only http and https
+}
+
+TEST_CASE("an archive is judged by the digest of the file as it is") {
+  if (skipped()) return;
+  Fixture f;
+  write_file(f.folder / "as it is", f.packed);
+  f.job.files.front().bytes = f.packed.size();
+  f.job.files.front().sha256 = gpunn::data::sha256_of_file(f.folder / "as it is", f.packed.size());
+  f.job.files.front().digest = gpunn::data::RemoteFile::Digest::of_file;
+  const HttpServer server({{"other/x.gz", {gzip(f.content, 1)}}, {"data/x.gz", {f.packed}}});
+  f.job.mirrors = {server.url() + "other/", server.url() + "data/"};  // the first has it packed in another way
+  download_files(f.job);
+  f.check_arrived();
 }

@@ -110,14 +110,17 @@ TEST_CASE("every set is listed, with where it is") {
     names.push_back(info.name);
     CHECK(!info.description.empty());
     CHECK(info.synthetic == (info.name == "digits" || info.name == "points"));
-    CHECK(info.searched.empty() == info.synthetic);
+    CHECK(info.users_own == (info.name == "image_folder" || info.name == "hdf5" || info.name == "csv"));
+    CHECK(info.searched.empty() == (info.synthetic || info.users_own));
     if (info.name == "mnist") CHECK(info.found == bare.home / "gpunn/mnist");
   }
-  CHECK(names == std::vector<std::string>{"mnist", "fashion_mnist", "digits", "points"});
+  CHECK(names == std::vector<std::string>{"mnist", "fashion_mnist", "cifar10", "cifar100", "digits", "points",
+                                          "image_folder", "hdf5", "csv"});
   DataConfig config;
   config.dataset = "minst";
   CHECK_THROWS_WITH(load_dataset(config), Contains("unknown data set 'minst'") && Contains("mnist"));
   CHECK_THROWS_WITH(gpunn::download_dataset("points"), Contains("nothing to download"));
+  CHECK_THROWS_WITH(gpunn::download_dataset("image_folder"), Contains("files of your own"));
   const test::Variable offline("GPUNN_OFFLINE", "1");
   CHECK_THROWS_WITH(gpunn::download_dataset("mnist"), Contains("GPUNN_OFFLINE is set"));
 }

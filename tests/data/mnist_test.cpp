@@ -54,7 +54,7 @@ void check_real(const Dataset& set, double mean, double stddev) {
 void check_digests(const gpunn::data::DatasetRow& row, const test::fs::path& folder) {
   if (!gpunn::data::http_supported()) return;
   for (const gpunn::data::RemoteFile& file : row.files) {
-    CHECK(gpunn::data::sha256_of_unpacked(folder / file.name, file.unpacked_bytes) == file.sha256);
+    CHECK(gpunn::data::sha256_of_unpacked(folder / file.name, file.bytes) == file.sha256);
   }
 }
 

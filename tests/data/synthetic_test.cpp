@@ -211,16 +211,3 @@ TEST_CASE("sizes of synthetic sets are bounded") {
   CHECK_THROWS_WITH(make("points", 1, -5), Contains("data.synthetic_train is -5"));
   CHECK_THROWS_WITH(make("digits", 1, 0, int64_t{1} << 40), Contains("data.synthetic_test"));
 }
-
-TEST_CASE("stretches cover every row once, and an exception in one comes out") {
-  std::vector<std::atomic<int>> touched(1000);
-  gpunn::data::for_row_stretches(1000, [&](int64_t first, int64_t last) {
-    for (int64_t row = first; row < last; ++row) ++touched[static_cast<std::size_t>(row)];
-  });
-  CHECK(std::all_of(touched.begin(), touched.end(), [](const auto& count) { return count == 1; }));
-  CHECK_THROWS_WITH(gpunn::data::for_row_stretches(1000,
-                                                   [](int64_t first, int64_t) {
-                                                     if (first >= 256) throw gpunn::Error("stretch failed");
-                                                   }),
-                    Contains("stretch failed"));
-}

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "data/digits/distort.hpp"
+#include "data/parallel.hpp"
 #include "data/synthetic.hpp"
 
 namespace gpunn::data {
@@ -17,6 +18,7 @@ namespace {
 constexpr int64_t kTrainRows = 20000;
 constexpr int64_t kTestRows = 4000;
 constexpr int kClasses = 10;
+constexpr int64_t kRowsAtATime = 256;
 constexpr uint64_t kBlocksOfRow = 1024;  // a row draws about a quarter of these
 
 constexpr double kPixelsOfGlyph = 20;  // height of an undistorted digit, as MNIST's
@@ -96,7 +98,7 @@ Split make_split(uint64_t seed, uint64_t stream, int64_t rows) {
   split.samples = {DType::u8, {rows, 1, kDigitSize, kDigitSize}};
   split.values.resize(split.samples.bytes());
   split.labels.resize(static_cast<std::size_t>(rows));
-  for_row_stretches(rows, [&](int64_t first, int64_t last) {
+  for_row_stretches(rows, kRowsAtATime, [&](int64_t first, int64_t last) {
     for (int64_t row = first; row < last; ++row) {
       // Any ten rows in line hold each class once, so that a set cut short stays balanced.
       const int digit = static_cast<int>(gpunn_random_permute(seed, stream & 0xFFFFFFFF, row / kClasses, kClasses,
@@ -137,6 +139,7 @@ Dataset make_digits(const DataConfig& config) {
   const auto [mean, deviation] = mean_and_deviation(set.train.values);
   set.mean = {mean};
   set.stddev = {deviation};
+  set.light_on_dark = true;
   return set;
 }
 
@@ -169,7 +172,7 @@ DatasetRow digits_row() {
   row.name = "digits";
   row.description =
       "drawn by the program: digits of random strokes, 20000 train and 4000 test images of 28x28, 10 classes";
-  row.synthetic = true;
+  row.origin = Origin::synthetic;
   row.make = make_digits;
   return row;
 }

@@ -14,14 +14,17 @@ Image make_image(int64_t height, int64_t width, int64_t channels, const std::fil
                 " pixels; expected 1 to " + std::to_string(kMostSide) + " a side and at most " +
                 std::to_string(kMostPixels) + " in all");
   }
-  Image image{height, width, channels, {}};
+  Image image;
+  image.height = height;
+  image.width = width;
+  image.channels = channels;
   image.values.resize(static_cast<std::size_t>(height * width * channels));
   return image;
 }
 
 Image convert_channels(Image image, int64_t channels) {
   if (image.channels == channels) return image;
-  Image result{image.height, image.width, channels, {}};
+  Image result{image.height, image.width, channels, {}, image.from_16_bits, image.first_frame};
   const auto pixels = static_cast<std::size_t>(image.height * image.width);
   result.values.resize(pixels * static_cast<std::size_t>(channels));
   for (std::size_t i = 0; i < pixels; ++i) {
@@ -73,7 +76,7 @@ Image resize(const Image& image, int64_t height, int64_t width) {
   const std::vector<Taps> across = triangle_taps(image.width, width);
   const std::vector<Taps> down = triangle_taps(image.height, height);
   const auto row_values = static_cast<std::size_t>(width * channels);
-  Image result{height, width, channels, {}};
+  Image result{height, width, channels, {}, image.from_16_bits, image.first_frame};
   result.values.resize(static_cast<std::size_t>(height) * row_values);
 
   // Source rows are narrowed one by one and added to the target rows that use them: no intermediate picture.
@@ -109,6 +112,33 @@ Image resize(const Image& image, int64_t height, int64_t width) {
     result.values[i] = static_cast<uint8_t>(std::clamp(sums[i] + 0.5F, 0.0F, 255.0F));
   }
   return result;
+}
+
+Image crop_to_shape(Image image, int64_t height, int64_t width) {
+  // Compared as products, so that equal shapes are told exactly.
+  const bool too_wide = image.width * height > image.height * width;
+  const int64_t rows = too_wide ? image.height : std::max<int64_t>(1, image.width * height / width);
+  const int64_t columns = too_wide ? std::max<int64_t>(1, image.height * width / height) : image.width;
+  if (rows == image.height && columns == image.width) return image;
+  Image result{rows, columns, image.channels, {}, image.from_16_bits, image.first_frame};
+  const auto row_bytes = static_cast<std::size_t>(columns * image.channels);
+  result.values.resize(static_cast<std::size_t>(rows) * row_bytes);
+  const int64_t top = (image.height - rows) / 2;
+  const int64_t left = (image.width - columns) / 2;
+  for (int64_t y = 0; y < rows; ++y) {
+    const uint8_t* source = image.values.data() + ((y + top) * image.width + left) * image.channels;
+    std::copy_n(source, row_bytes, result.values.data() + static_cast<std::size_t>(y) * row_bytes);
+  }
+  return result;
+}
+
+void write_planes(const Image& image, std::byte* target) {
+  const auto pixels = static_cast<std::size_t>(image.height * image.width);
+  const auto channels = static_cast<std::size_t>(image.channels);
+  for (std::size_t c = 0; c < channels; ++c) {
+    const uint8_t* source = image.values.data() + c;
+    for (std::size_t i = 0; i < pixels; ++i) target[c * pixels + i] = std::byte{source[i * channels]};
+  }
 }
 
 bool has_light_background(const Image& image) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <span>
@@ -12,16 +13,24 @@ namespace gpunn::data {
 struct Image {
   int64_t height = 0, width = 0, channels = 1;
   std::vector<uint8_t> values;
+  bool from_16_bits = false;  // scaled down from 16 bits a channel
+  bool first_frame = false;   // of an animation
 };
 
+inline constexpr std::size_t kMostImageFileBytes = std::size_t{256} << 20;
 inline constexpr int64_t kMostSide = 16384;
 inline constexpr int64_t kMostPixels = int64_t{256} << 20;
 
 // The decoders take a file's bytes and its name for errors. They throw Error where the bytes are damaged, truncated or
 // of a kind not supported, and where the picture is larger than the bounds above, before memory for it is taken.
+Image decode_image(std::span<const uint8_t> bytes, const std::filesystem::path& file);  // of any of these kinds
+Image read_image_file(const std::filesystem::path& file);
 Image decode_png(std::span<const uint8_t> bytes, const std::filesystem::path& file);
 Image decode_jpeg(std::span<const uint8_t> bytes, const std::filesystem::path& file);
 Image decode_pnm(std::span<const uint8_t> bytes, const std::filesystem::path& file);
+
+// A PNG file's bytes.
+std::string encode_png(const Image& image);
 
 // An Image of this size, zeroed. Throws Error, naming the file, where it is beyond the bounds.
 Image make_image(int64_t height, int64_t width, int64_t channels, const std::filesystem::path& file);
@@ -31,6 +40,12 @@ Image convert_channels(Image image, int64_t channels);
 
 // Bilinear; where it shrinks, the kernel widens to cover every source pixel, so that thin lines don't vanish.
 Image resize(const Image& image, int64_t height, int64_t width);
+
+// The largest part around the middle that has the shape of height by width.
+Image crop_to_shape(Image image, int64_t height, int64_t width);
+
+// The picture's values channel by channel, as samples have them, at `target`: channels * height * width bytes.
+void write_planes(const Image& image, std::byte* target);
 
 // Whether the picture's border is light on average: dark ink on paper.
 bool has_light_background(const Image& image);

@@ -4,6 +4,7 @@
 #include <array>
 #include <csetjmp>
 #include <cstring>
+#include <string_view>
 
 #include <png.h>
 
@@ -13,11 +14,32 @@ namespace gpunn::data {
 
 namespace {
 
+uint32_t big_endian(const uint8_t* at) {
+  return static_cast<uint32_t>(at[0]) << 24 | static_cast<uint32_t>(at[1]) << 16 | static_cast<uint32_t>(at[2]) << 8 |
+         at[3];
+}
+
+// Whether an animation's control chunk (APNG: acTL) comes before the pixels. libpng passes over it and reads the image
+// that every viewer shows.
+bool is_animated(std::span<const uint8_t> bytes) {
+  constexpr std::size_t kSignature = 8, kAround = 12;  // length, type and check sum of a chunk
+  for (std::size_t at = kSignature; at + kAround <= bytes.size();) {
+    const std::string_view type(reinterpret_cast<const char*>(bytes.data()) + at + 4, 4);
+    if (type == "acTL") return true;
+    if (type == "IDAT") return false;
+    const std::size_t length = big_endian(bytes.data() + at);
+    if (length > bytes.size() - at - kAround) return false;
+    at += length + kAround;
+  }
+  return false;
+}
+
 // libpng reports an error by a call that must not return. It jumps back into guarded(), past C frames alone: what
 // guarded() is given must hold no object with a destructor.
 class PngDecoder {
  public:
-  PngDecoder(std::span<const uint8_t> bytes, const std::filesystem::path& file) : file_(file), rest_(bytes) {
+  PngDecoder(std::span<const uint8_t> bytes, const std::filesystem::path& file)
+      : file_(file), rest_(bytes), animated_(is_animated(bytes)) {
     png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, this, on_error, on_warning);
     if (png_ != nullptr) info_ = png_create_info_struct(png_);
     if (info_ == nullptr) {
@@ -39,6 +61,8 @@ class PngDecoder {
     const auto width = static_cast<int64_t>(png_get_image_width(png_, info_));
     const bool colour = (png_get_color_type(png_, info_) & PNG_COLOR_MASK_COLOR) != 0;
     Image image = make_image(height, width, colour ? 3 : 1, file_);
+    image.from_16_bits = png_get_bit_depth(png_, info_) == 16;
+    image.first_frame = animated_;
 
     guarded([this] {
       png_set_expand(png_);    // palettes to colours, few bits to eight, transparent colours to alpha
@@ -106,6 +130,7 @@ class PngDecoder {
 
   const std::filesystem::path& file_;
   std::span<const uint8_t> rest_;
+  bool animated_ = false;
   png_structp png_ = nullptr;
   png_infop info_ = nullptr;
   std::jmp_buf jump_ = {};

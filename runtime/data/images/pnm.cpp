@@ -29,6 +29,7 @@ class PnmReader {
            std::to_string(bytes_.size() - at_) + " bytes follow");
     }
     Image image = make_image(height, width, channels, file_);
+    image.from_16_bits = wide == 2;
     for (std::size_t i = 0; i < image.values.size(); ++i) {
       const std::size_t byte = at_ + i * wide;
       int64_t value = bytes_[byte];

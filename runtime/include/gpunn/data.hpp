@@ -24,9 +24,13 @@ struct Dataset {
   std::string source;       // the files, or "synthetic, seed 1"
   std::string fallback_of;  // the set that was asked for and not found; empty: this is it
   Split train, test;
+  Split validation;  // what data.validation_fraction takes from the training samples; no rows without it
   int64_t classes = 0;
   std::vector<std::string> class_names;
   std::vector<double> mean, stddev;  // by channel, of values scaled by 1/255 where u8
+  std::vector<std::string> notes;    // what was done to the files that their owner may want to know
+  bool light_on_dark = false;        // as MNIST's digits: a picture of dark on light is its negative
+  bool cropped = false;              // images were cropped to the shape of the samples, not stretched to it
 };
 
 struct DownloadProgress {
@@ -40,10 +44,27 @@ struct DownloadProgress {
 // Throws Error with ExitCode::missing, and every place looked in, where it is nowhere and config names no fallback.
 Dataset load_dataset(const DataConfig& config, const std::function<void(const DownloadProgress&)>& progress = {});
 
+// Of a channel of images, or a feature, in the units of the samples: 0 to 255 where they are u8.
+struct ChannelSummary {
+  double min = 0, max = 0, mean = 0, stddev = 0;
+};
+
+struct SplitSummary {
+  int64_t rows = 0;
+  std::vector<int64_t> labels;  // rows of each class
+  std::vector<ChannelSummary> channels;
+};
+SplitSummary summarize(const Split& split, int64_t classes);
+
+// Writes a PNG with the first training images of each class side by side, at most `columns` of them, a row a class from
+// the top. Throws Error(usage) where the samples are no images.
+void write_contact_sheet(const Dataset& set, const std::filesystem::path& file, int64_t columns = 12);
+
 struct DatasetInfo {
   std::string name;
   std::string description;
   bool synthetic = false;
+  bool users_own = false;       // read from data.path
   std::filesystem::path found;  // empty: not on this machine
   std::vector<std::filesystem::path> searched;
 };
@@ -54,9 +75,9 @@ std::filesystem::path download_dataset(const std::string& name,
                                        const std::function<void(const DownloadProgress&)>& progress = {});
 
 // Reads a PNG, JPEG or binary PGM/PPM image as u8 [C, H, W], converted to `channels` and resized to `height` by `width`
-// (bilinear). For one channel a dark-on-light image is inverted where `invert_light_background` is set, as MNIST's
-// digits are light on dark.
+// (bilinear), its middle alone where it is of another shape and `crop` is set. For one channel a dark-on-light image is
+// inverted where `invert_light_background` is set, as MNIST's digits are light on dark.
 std::vector<uint8_t> read_image(const std::filesystem::path& file, int64_t channels, int64_t height, int64_t width,
-                                bool invert_light_background);
+                                bool invert_light_background, bool crop = false);
 
 }  // namespace gpunn

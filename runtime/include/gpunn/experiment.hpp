@@ -19,6 +19,9 @@ enum class OptimizerKind { sgd, adam, adamw, rmsprop };
 enum class ScheduleKind { constant, step, exponential, cosine, one_cycle };
 enum class Metric { loss, accuracy };
 enum class Residency { automatic, device, stream };
+enum class LabelMode { fine, coarse };  // cifar100: 100 classes or 20 superclasses
+enum class ImageLayout { automatic, channels_first, channels_last };
+enum class Delimiter { comma, semicolon, tab };
 
 // A layer's parameter, parsed but not yet checked against the layer's table.
 struct LayerParameter {
@@ -46,8 +49,9 @@ struct ModelSpec {
 };
 
 struct DataConfig {
-  std::string dataset;         // mnist, fashion_mnist, digits, points
-  std::filesystem::path path;  // a folder to look in first; empty: none given
+  std::string dataset;              // mnist, cifar10, ...; or the user's own: image_folder, hdf5, csv
+  std::filesystem::path path;       // a folder to look in first, or the user's own; empty: none given
+  std::filesystem::path test_path;  // of the user's own test samples; empty: with the others
   std::string offline_fallback;
   int64_t batch_size = 128;
   int64_t eval_batch_size = 0;  // 0: batch_size
@@ -56,8 +60,20 @@ struct DataConfig {
   std::vector<double> mean, stddev;  // by channel, of pixels scaled to [0, 1]; empty: the data set's own
   int64_t train_limit = 0;           // only the first so many samples; 0: all
   int64_t test_limit = 0;
-  uint64_t seed = 1;            // of the synthetic sets
-  int64_t synthetic_train = 0;  // sizes of the synthetic sets; 0: the set's own
+  LabelMode label_mode = LabelMode::fine;
+  std::vector<int64_t> image_size;          // [H, W] that images are scaled to; empty: the one that all have
+  int64_t channels = 0;                     // 1 (grey) or 3; 0: as the images
+  std::string train_samples, train_labels;  // hdf5: names of the arrays in the file
+  std::string test_samples, test_labels;    // empty: no test part, or named as the others in test_path
+  ImageLayout layout = ImageLayout::automatic;
+  std::string label_column;                // csv: its name in the header, or its number from 0; empty: the last
+  bool header = true;                      // csv: the first line has the names of the columns
+  Delimiter delimiter = Delimiter::comma;  // csv: between two fields
+  double test_fraction = 0;                // of the user's own samples, where they have no test part
+  double validation_fraction = 0;  // of the training samples: evaluated while training instead of the test samples
+  bool stratify = true;            // the same fraction of each class
+  uint64_t seed = 1;               // of the synthetic sets and of what the fractions take
+  int64_t synthetic_train = 0;     // sizes of the synthetic sets; 0: the set's own
   int64_t synthetic_test = 0;
   Residency residency = Residency::automatic;  // where the samples are while training
 };

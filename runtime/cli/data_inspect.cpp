@@ -1,0 +1,186 @@
+#include "cli/data_inspect.hpp"
+
+#include <gpunn/data.hpp>
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "cli/experiment_options.hpp"
+#include "cli/json.hpp"
+#include "cli/table.hpp"
+#include "cli/terminal.hpp"
+#include "cli/units.hpp"
+
+namespace gpunn::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::size_t kMostChannelRows = 16;  // a table has an image's channels, or the first features
+
+std::string quoted(const std::string& text) {
+  std::string result = "'";
+  for (const char c : text) result += c == '\'' ? "''" : std::string(1, c);
+  return result + "'";
+}
+
+// An experiment around a data set, so that `--set` takes and checks every key of `data`.
+DataConfig config_of(const std::string& dataset, const fs::path& path, const InspectOptions& options) {
+  std::string text = "model: {layers: [flatten, linear: {units: 1}]}\ndata: {dataset: " + quoted(dataset);
+  if (!path.empty()) text += ", path: " + quoted(path.string());
+  if (path.extension() == ".tsv") text += ", delimiter: tab";
+  return parse_experiment(text + "}\n", options.what, parse_settings(options.settings)).data;
+}
+
+// The kind of data set that a file or folder of the user's own is read as.
+std::string kind_of(const fs::path& path) {
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) return "image_folder";
+  const std::string ending = path.extension().string();
+  if (ending == ".h5" || ending == ".hdf5") return "hdf5";
+  if (ending == ".csv" || ending == ".tsv") return "csv";
+  return {};
+}
+
+DataConfig config_of(const InspectOptions& options) {
+  const fs::path path = options.what;
+  const std::vector<DatasetInfo> sets = list_datasets();
+  const bool named =
+      std::any_of(sets.begin(), sets.end(), [&](const DatasetInfo& s) { return s.name == options.what; });
+  std::error_code ignored;
+  if (named || !fs::exists(path, ignored)) {
+    if (!named && path.has_parent_path()) throw Error(options.what + ": no such file or folder", ExitCode::missing);
+    return config_of(options.what, options.path, options);
+  }
+  if (path.extension() == ".yaml" || path.extension() == ".yml") {
+    DataConfig config = load_experiment(path, parse_settings(options.settings)).data;
+    if (!options.path.empty()) config.path = options.path;
+    return config;
+  }
+  const std::string kind = kind_of(path);
+  if (kind.empty()) {
+    throw Error(options.what +
+                    ": expected a data set's name, an experiment (.yaml), a folder of images, or a file that ends in "
+                    ".h5, .hdf5, .csv or .tsv",
+                ExitCode::usage);
+  }
+  return config_of(kind, path, options);
+}
+
+Json split_json(const Split& split, const SplitSummary& summary) {
+  Json channels = Json::array();
+  for (const ChannelSummary& channel : summary.channels) {
+    channels.push_back(
+        {{"min", channel.min}, {"max", channel.max}, {"mean", channel.mean}, {"stddev", channel.stddev}});
+  }
+  return {{"rows", split.rows()},
+          {"type", to_string(split.samples)},
+          {"labels", summary.labels},
+          {"channels", std::move(channels)}};
+}
+
+struct Part {
+  const char* name;
+  const Split& split;
+  SplitSummary summary;
+};
+
+void print_channels(const Part& part, bool colour) {
+  const bool features = part.split.samples.shape.size() == 2;
+  Table table({{features ? "FEATURE" : "CHANNEL", Align::right},
+               {"MIN", Align::right},
+               {"MAX", Align::right},
+               {"MEAN", Align::right},
+               {"STDDEV", Align::right}});
+  const auto& channels = part.summary.channels;
+  for (std::size_t i = 0; i < std::min(channels.size(), kMostChannelRows); ++i) {
+    const ChannelSummary& c = channels[i];
+    table.add({std::to_string(i), fmt::format("{:.5g}", c.min), fmt::format("{:.5g}", c.max),
+               fmt::format("{:.5g}", c.mean), fmt::format("{:.5g}", c.stddev)});
+  }
+  fmt::print("\nof the training samples as they are stored:\n{}", table.text(colour));
+  if (channels.size() > kMostChannelRows) fmt::print("and {} more\n", channels.size() - kMostChannelRows);
+}
+
+void print_classes(const Dataset& set, const std::vector<Part>& parts, bool colour) {
+  std::vector<Column> columns = {{"CLASS", Align::right}, {"NAME"}};
+  if (set.class_names.empty()) columns.pop_back();
+  for (const Part& part : parts) {
+    std::string title = part.name;
+    for (char& c : title) c = static_cast<char>(c - 'a' + 'A');
+    columns.push_back({title, Align::right});
+  }
+  columns.push_back({""});
+  Table table(columns);
+  const std::vector<int64_t>& train = parts.front().summary.labels;
+  const int64_t most = train.empty() ? 1 : std::max<int64_t>(1, *std::max_element(train.begin(), train.end()));
+  for (std::size_t i = 0; i < train.size(); ++i) {
+    std::vector<std::string> cells = {std::to_string(i)};
+    if (!set.class_names.empty()) cells.push_back(i < set.class_names.size() ? printable(set.class_names[i]) : "");
+    for (const Part& part : parts) cells.push_back(count_text(part.summary.labels[i]));
+    cells.emplace_back(static_cast<std::size_t>(30 * train[i] / most), '#');
+    table.add(std::move(cells));
+  }
+  fmt::print("\n{}", table.text(colour));
+}
+
+void print_report(const Dataset& set, const std::vector<Part>& parts) {
+  const bool colour = terminal_of(STDOUT_FILENO).colour;
+  fmt::print("{} from {}\n", set.name, printable(set.source));
+  for (const Part& part : parts) {
+    fmt::print("{:<10}  {} rows, {}, {}\n", part.name, count_text(part.split.rows()), to_string(part.split.samples),
+               bytes_text(part.split.values.size()));
+  }
+  for (std::size_t i = 0; i < std::min(kMostChannelRows, std::min(set.mean.size(), set.stddev.size())); ++i) {
+    fmt::print("normalised by channel {}: mean {:.4f}, standard deviation {:.4f}\n", i, set.mean[i], set.stddev[i]);
+  }
+  for (const std::string& note : set.notes) fmt::print("note: {}\n", printable(note));
+  print_channels(parts.front(), colour);
+  print_classes(set, parts, colour);
+}
+
+}  // namespace
+
+void add_inspect_options(CLI::App& verb, InspectOptions& options) {
+  verb.add_option("what", options.what, "A data set's name, an experiment's file, or a folder or file of your own data")
+      ->required()
+      ->type_name("NAME|FILE|EXPERIMENT");
+  verb.add_option("--path", options.path, "A folder to look in first")->type_name("DIR");
+  add_set_option(verb, options.settings);
+  verb.add_option("--sheet", options.sheet, "Write the first images of each class as one PNG")->type_name("FILE.png");
+  verb.add_option("--columns", options.columns, "Images of a class on the sheet")
+      ->check(CLI::Range(1, 100))
+      ->type_name("N");
+}
+
+ExitCode inspect(const InspectOptions& options, bool json) {
+  const Dataset set = load_dataset(config_of(options));
+  if (!options.sheet.empty()) write_contact_sheet(set, options.sheet, options.columns);
+  std::vector<Part> parts;
+  for (const auto& [name, split] :
+       {std::pair<const char*, const Split&>{"train", set.train}, {"validation", set.validation}, {"test", set.test}}) {
+    if (&split == &set.validation && split.rows() == 0) continue;
+    parts.push_back({name, split, summarize(split, set.classes)});
+  }
+  if (!json) {
+    print_report(set, parts);
+    return ExitCode::done;
+  }
+  Json document = {{"name", set.name},
+                   {"source", set.source},
+                   {"fallback_of", set.fallback_of},
+                   {"classes", set.classes},
+                   {"class_names", set.class_names},
+                   {"mean", set.mean},
+                   {"stddev", set.stddev},
+                   {"notes", set.notes}};
+  for (const Part& part : parts) document[part.name] = split_json(part.split, part.summary);
+  print_json(document);
+  return ExitCode::done;
+}
+
+}  // namespace gpunn::cli

@@ -1,0 +1,111 @@
+// write_contact_sheet(): what is in a data set, at a glance.
+#include <gpunn/data.hpp>
+#include <gpunn/error.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "common/files.hpp"
+#include "data/images/image.hpp"
+
+namespace gpunn {
+
+namespace {
+
+constexpr int64_t kSmallestTile = 48;  // smaller images are shown in larger pixels
+constexpr int64_t kLargestTile = 128;  // larger ones are scaled down
+constexpr int64_t kGap = 2;
+constexpr int64_t kMostClasses = 100;
+constexpr uint8_t kBackground = 255;
+
+// Images of one split as pictures of 8 bits.
+class Pictures {
+ public:
+  explicit Pictures(const Split& split) : split_(split), shape_(split.samples.shape) {
+    if (split.samples.dtype == DType::u8) return;
+    const auto* values = reinterpret_cast<const float*>(split.values.data());
+    const std::size_t count = split.values.size() / sizeof(float);
+    low_ = count == 0 ? 0 : *std::min_element(values, values + count);
+    high_ = count == 0 ? 0 : *std::max_element(values, values + count);
+  }
+
+  data::Image operator[](std::size_t row) const {
+    data::Image image;
+    image.channels = shape_[1] == 3 ? 3 : 1;
+    image.height = shape_[2];
+    image.width = shape_[3];
+    const auto pixels = static_cast<std::size_t>(image.height * image.width);
+    const auto channels = static_cast<std::size_t>(image.channels);
+    image.values.resize(channels * pixels);
+    const std::size_t first = row * static_cast<std::size_t>(shape_[1]) * pixels;
+    for (std::size_t c = 0; c < channels; ++c) {
+      for (std::size_t i = 0; i < pixels; ++i) image.values[i * channels + c] = value(first + c * pixels + i);
+    }
+    return image;
+  }
+
+ private:
+  // Of float samples, the smallest is black and the largest white.
+  uint8_t value(std::size_t at) const {
+    if (split_.samples.dtype == DType::u8) return std::to_integer<uint8_t>(split_.values[at]);
+    float number = 0;
+    std::memcpy(&number, split_.values.data() + at * sizeof(float), sizeof(float));
+    const float range = high_ - low_;
+    return range > 0 ? static_cast<uint8_t>(std::lround(255 * (number - low_) / range)) : uint8_t{0};
+  }
+
+  const Split& split_;
+  const Shape& shape_;
+  float low_ = 0, high_ = 0;
+};
+
+void paint(const data::Image& picture, int64_t magnified, int64_t top, int64_t left, data::Image& sheet) {
+  for (int64_t y = 0; y < picture.height * magnified; ++y) {
+    for (int64_t x = 0; x < picture.width * magnified; ++x) {
+      const int64_t from = ((y / magnified) * picture.width + x / magnified) * picture.channels;
+      const int64_t to = ((y + top) * sheet.width + x + left) * sheet.channels;
+      for (int64_t c = 0; c < sheet.channels; ++c) {
+        sheet.values[static_cast<std::size_t>(to + c)] = picture.values[static_cast<std::size_t>(from + c)];
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void write_contact_sheet(const Dataset& set, const std::filesystem::path& file, int64_t columns) {
+  const Split& split = set.train;
+  const Shape& shape = split.samples.shape;
+  if (shape.size() != 4) {
+    throw Error("a contact sheet is of images; the samples of '" + set.name + "' are " + to_string(split.samples),
+                ExitCode::usage);
+  }
+  const int64_t classes = std::min(set.classes, kMostClasses);
+  const int64_t longer = std::max(shape[2], shape[3]);
+  const int64_t magnified = longer >= kSmallestTile ? 1 : (kSmallestTile + longer - 1) / longer;
+  const double scale = longer <= kLargestTile ? 1 : static_cast<double>(kLargestTile) / static_cast<double>(longer);
+  const auto scaled = [&](int64_t side) {
+    return std::max<int64_t>(1, std::llround(scale * static_cast<double>(side)));
+  };
+  const int64_t rows_of_picture = scaled(shape[2]), columns_of_picture = scaled(shape[3]);
+  const int64_t tile_height = rows_of_picture * magnified + kGap;
+  const int64_t tile_width = columns_of_picture * magnified + kGap;
+
+  const Pictures pictures(split);
+  data::Image sheet =
+      data::make_image(classes * tile_height + kGap, columns * tile_width + kGap, shape[1] == 3 ? 3 : 1, file);
+  std::fill(sheet.values.begin(), sheet.values.end(), kBackground);
+  std::vector<int64_t> shown(static_cast<std::size_t>(classes));
+  for (std::size_t row = 0; row < split.labels.size(); ++row) {
+    const int32_t label = split.labels[row];
+    if (label < 0 || label >= classes || shown[static_cast<std::size_t>(label)] == columns) continue;
+    const int64_t column = shown[static_cast<std::size_t>(label)]++;
+    paint(data::resize(pictures[row], rows_of_picture, columns_of_picture), magnified, kGap + label * tile_height,
+          kGap + column * tile_width, sheet);
+  }
+  write_atomically(file, data::encode_png(sheet));
+}
+
+}  // namespace gpunn

@@ -1,0 +1,175 @@
+#include "data/folder_scan.hpp"
+
+#include <gpunn/error.hpp>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "common/text.hpp"
+
+namespace gpunn::data {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+const std::array<const char*, 6> kEndings = {".png", ".jpg", ".jpeg", ".pgm", ".ppm", ".pnm"};
+const std::array<const char*, 4> kTestNames = {"test", "val", "valid", "validation"};
+
+bool is_hidden(const fs::path& path) { return path.filename().string().starts_with("."); }
+
+bool is_image_name(const fs::path& file) {
+  std::string ending = file.extension().string();
+  for (char& c : ending) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return std::find(kEndings.begin(), kEndings.end(), ending) != kEndings.end();
+}
+
+[[noreturn]] void fail_to_list(const fs::path& folder, const std::error_code& code) {
+  throw Error("can't list " + folder.string() + ": " + code.message(), ExitCode::missing);
+}
+
+// The folders in a folder, sorted by name; hidden ones are left out.
+std::vector<std::string> folders_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code code, ignored;  // a link to nowhere is an error of its own, and no folder
+  for (fs::directory_iterator it(folder, code), end; !code && it != end; it.increment(code)) {
+    if (it->is_directory(ignored) && !is_hidden(it->path())) names.push_back(it->path().filename().string());
+  }
+  if (code) fail_to_list(folder, code);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// One part: its classes and their files.
+class PartScan {
+ public:
+  explicit PartScan(fs::path root) : root_(std::move(root)), classes_(folders_in(root_)) {
+    if (classes_.empty()) {
+      throw Error(root_.string() + ": expected a folder for each class, with its images inside; found no folder",
+                  ExitCode::missing);
+    }
+    for (const std::string& name : classes_) files_.push_back(images_in(root_ / name));
+  }
+
+  const std::vector<std::string>& classes() const { return classes_; }
+
+  void require_images() const {
+    for (std::size_t i = 0; i < classes_.size(); ++i) {
+      if (!files_[i].empty()) continue;
+      throw Error((root_ / classes_[i]).string() + ": the class has no images; expected files ending in " + endings() +
+                      ". Put some there or take the folder away" + first_other(),
+                  ExitCode::missing);
+    }
+  }
+
+  // The files with the labels that `classes` gives their folders: the first of each class, then the second, ...
+  std::vector<LabelledFile> labelled(const std::vector<std::string>& classes) {
+    std::size_t most = 0, all = 0;
+    for (const auto& files : files_) {
+      most = std::max(most, files.size());
+      all += files.size();
+    }
+    std::vector<LabelledFile> result;
+    result.reserve(all);
+    for (std::size_t k = 0; k < most; ++k) {
+      for (std::size_t i = 0; i < classes_.size(); ++i) {
+        if (k >= files_[i].size()) continue;
+        const auto label = std::find(classes.begin(), classes.end(), classes_[i]) - classes.begin();
+        result.push_back({std::move(files_[i][k]), static_cast<int32_t>(label)});
+      }
+    }
+    return result;
+  }
+
+  void tell_of_others(std::vector<std::string>& notes) const {
+    if (others_ == 0) return;
+    notes.push_back(root_.string() + ": " + std::to_string(others_) + " files that don't end in " + endings() +
+                    " are left out, as " + first_other_.string());
+  }
+
+ private:
+  static std::string endings() { return join({kEndings.begin(), kEndings.end()}, ", "); }
+  std::string first_other() const {
+    return others_ == 0 ? ""
+                        : "; of other files there are " + std::to_string(others_) + ", as " + first_other_.string();
+  }
+
+  std::vector<fs::path> images_in(const fs::path& folder) {
+    std::vector<fs::path> files;
+    std::error_code code, ignored;
+    for (fs::recursive_directory_iterator it(folder, code), end; !code && it != end; it.increment(code)) {
+      if (is_hidden(it->path())) {
+        it.disable_recursion_pending();
+        continue;
+      }
+      if (it->is_directory(ignored)) continue;
+      if (is_image_name(it->path())) {
+        files.push_back(it->path());
+      } else if (++others_ == 1) {
+        first_other_ = it->path();
+      }
+    }
+    if (code) fail_to_list(folder, code);
+    std::sort(files.begin(), files.end(), [](const fs::path& a, const fs::path& b) { return a.native() < b.native(); });
+    return files;
+  }
+
+  fs::path root_;
+  std::vector<std::string> classes_;
+  std::vector<std::vector<fs::path>> files_;  // of each class
+  std::size_t others_ = 0;
+  fs::path first_other_;
+};
+
+// Where the two parts are. Folders that are called train and test are parts where nothing else lies beside them: a
+// class may well be called train.
+std::pair<fs::path, fs::path> parts_of(const fs::path& root, const fs::path& test_root) {
+  std::error_code ignored;
+  if (!fs::is_directory(root, ignored)) {
+    throw Error(root.string() + (fs::exists(root, ignored) ? " is no folder" : ": no such folder") +
+                    "; data.path has to name the folder of the images",
+                ExitCode::missing);
+  }
+  if (!test_root.empty()) return {root, test_root};
+  const std::vector<std::string> names = folders_in(root);
+  const bool parts =
+      contains(names, "train") && std::all_of(names.begin(), names.end(), [](const std::string& name) {
+        return name == "train" || std::find(kTestNames.begin(), kTestNames.end(), name) != kTestNames.end();
+      });
+  if (!parts) return {root, {}};
+  for (const char* name : kTestNames) {
+    if (contains(names, name)) return {root / "train", root / name};
+  }
+  return {root / "train", {}};
+}
+
+}  // namespace
+
+FolderScan scan_image_folder(const fs::path& root, const fs::path& test_root) {
+  const auto [train_root, test_folder] = parts_of(root, test_root);
+  FolderScan scan;
+  PartScan train(train_root);
+  train.require_images();
+  train.tell_of_others(scan.notes);
+  scan.classes = train.classes();
+  if (!test_folder.empty()) {
+    PartScan test(test_folder);
+    for (const std::string& name : test.classes()) {
+      if (!contains(scan.classes, name)) {
+        throw Error((test_folder / name).string() + ": the class is not among those of the training part in " +
+                    train_root.string() + suggestion(name, scan.classes));
+      }
+    }
+    test.tell_of_others(scan.notes);
+    scan.test = test.labelled(scan.classes);
+  }
+  scan.train = train.labelled(scan.classes);
+  return scan;
+}
+
+}  // namespace gpunn::data

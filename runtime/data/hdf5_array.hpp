@@ -1,0 +1,61 @@
+#pragma once
+
+#include <gpunn/tensor_type.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <span>
+#include <string>
+
+#include "storage/hdf5.hpp"
+
+namespace gpunn::data {
+
+// A file opened for reading. HDF5 belongs to this thread as long as one lives.
+class Hdf5File {
+ public:
+  // Throws Error(missing) where there is none, and Error where it is no HDF5 file.
+  explicit Hdf5File(const std::filesystem::path& file);
+
+  const std::filesystem::path& path() const { return path_; }
+  uint64_t bytes() const { return bytes_; }
+  hid_t id() const { return file_; }
+  // "images u8[100, 28, 28], labels i64[100]": the arrays in it, for errors.
+  std::string contents() const;
+
+ private:
+  std::filesystem::path path_;
+  storage::Hdf5Session session_;
+  uint64_t bytes_ = 0;
+  storage::Handle file_;
+};
+
+// An array of numbers in a file. Throws Error where there is none of the name, where it holds something else, and where
+// it claims more elements than its bytes in the file can be unpacked to.
+class Hdf5Array {
+ public:
+  Hdf5Array(const Hdf5File& file, const std::string& name);
+
+  const Shape& shape() const { return shape_; }
+  bool bytes() const { return bytes_; }        // its elements are unsigned bytes
+  bool integers() const { return integers_; }  // of any size
+  std::string name() const;                    // "FILE: array 'images'"
+
+  // Reads the rows [first, first + count) converted to `type`, which is one of the library's native types.
+  void read_rows(int64_t first, int64_t count, hid_t type, void* out) const;
+
+ private:
+  void require_plain() const;
+  void require_content(uint64_t element_bytes) const;
+  [[noreturn]] void fail(const std::string& what) const;
+
+  const Hdf5File& file_;
+  std::string array_;
+  storage::Handle dataset_;
+  Shape shape_;
+  bool bytes_ = false, integers_ = false;
+};
+
+}  // namespace gpunn::data

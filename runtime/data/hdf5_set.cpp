@@ -1,0 +1,208 @@
+#include "data/hdf5_set.hpp"
+
+#include <gpunn/error.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <span>
+#include <utility>
+
+#include "common/text.hpp"
+#include "data/hdf5_array.hpp"
+#include "data/own_data.hpp"
+
+namespace gpunn::data {
+
+namespace {
+
+constexpr int64_t kMostClasses = 10000;
+constexpr int64_t kBytesAtATime = int64_t{16} << 20;
+
+bool is_channels(int64_t dim) { return dim == 1 || dim == 3; }
+
+// Where the channels of rank-4 images are.
+bool channels_last(const Hdf5Array& array, ImageLayout layout) {
+  if (layout != ImageLayout::automatic) return layout == ImageLayout::channels_last;
+  const Shape& shape = array.shape();
+  if (is_channels(shape[1]) == is_channels(shape[3])) {
+    throw Error(array.name() + ": images of " + to_string(shape) +
+                    " may be [rows, C, H, W] or [rows, H, W, C]; say which with data.layout: channels_first or "
+                    "channels_last",
+                ExitCode::usage);
+  }
+  return is_channels(shape[3]);
+}
+
+// An array of samples on its way to a split.
+class Samples {
+ public:
+  Samples(const Hdf5Array& array, ImageLayout layout) : array_(array) {
+    const Shape& shape = array.shape();
+    switch (shape.size()) {
+      case 2:
+        shape_ = shape;
+        break;
+      case 3:
+        shape_ = {shape[0], 1, shape[1], shape[2]};
+        break;
+      case 4:
+        last_ = channels_last(array, layout);
+        shape_ = last_ ? Shape{shape[0], shape[3], shape[1], shape[2]} : shape;
+        break;
+      default:
+        throw Error(array.name() +
+                    ": expected samples of [rows, features], [rows, H, W], [rows, C, H, W] or [rows, H, "
+                    "W, C], found " +
+                    to_string(shape));
+    }
+  }
+
+  void read(Split& split) const {
+    split.samples = {array_.bytes() ? DType::u8 : DType::f32, shape_};
+    require_memory(split.samples.bytes(), array_.name() + ": the samples", "write fewer of them, or as unsigned bytes");
+    split.values.resize(split.samples.bytes());
+    if (array_.bytes()) {
+      read_as<uint8_t>(split, H5T_NATIVE_UINT8);
+    } else {
+      read_as<float>(split, H5T_NATIVE_FLOAT);
+    }
+  }
+
+ private:
+  template <class T>
+  void read_as(Split& split, hid_t type) const {
+    const int64_t row_elements = element_count({shape_.begin() + 1, shape_.end()});
+    const int64_t row_bytes = row_elements * static_cast<int64_t>(sizeof(T));
+    const int64_t at_a_time = std::clamp<int64_t>(kBytesAtATime / row_bytes, 1, shape_[0]);
+    std::vector<T> block(static_cast<std::size_t>(at_a_time * row_elements));
+    for (int64_t first = 0; first < shape_[0]; first += at_a_time) {
+      const int64_t count = std::min(at_a_time, shape_[0] - first);
+      array_.read_rows(first, count, type, block.data());
+      const auto rows = std::span(block).first(static_cast<std::size_t>(count * row_elements));
+      if constexpr (std::is_same_v<T, float>) require_finite(rows, first, row_elements);
+      std::byte* target = split.values.data() + first * row_bytes;
+      if (last_) {
+        std::vector<T> planes(rows.size());
+        for (int64_t i = 0; i < count; ++i)
+          to_planes(block.data() + i * row_elements, planes.data() + i * row_elements);
+        std::memcpy(target, planes.data(), rows.size() * sizeof(T));
+      } else {
+        std::memcpy(target, rows.data(), rows.size() * sizeof(T));
+      }
+    }
+  }
+
+  template <class T>
+  void to_planes(const T* pixels, T* planes) const {
+    const int64_t channels = shape_[1], count = shape_[2] * shape_[3];
+    for (int64_t c = 0; c < channels; ++c) {
+      for (int64_t i = 0; i < count; ++i) planes[c * count + i] = pixels[i * channels + c];
+    }
+  }
+
+  void require_finite(std::span<const float> values, int64_t first_row, int64_t row_elements) const {
+    const auto bad = std::find_if_not(values.begin(), values.end(), [](float value) { return std::isfinite(value); });
+    if (bad == values.end()) return;
+    const int64_t row = first_row + (bad - values.begin()) / row_elements;
+    throw Error(array_.name() + ": row " + std::to_string(row) + " has " + std::to_string(*bad) +
+                "; samples must be finite. Replace or leave out what is not");
+  }
+
+  const Hdf5Array& array_;
+  Shape shape_;
+  bool last_ = false;
+};
+
+std::vector<int32_t> read_labels(const Hdf5Array& array) {
+  const Shape& shape = array.shape();
+  if (shape.size() > 2 || (shape.size() == 2 && shape[1] != 1)) {
+    throw Error(array.name() + ": expected a class a row, [rows], found " + to_string(shape) +
+                (shape.size() == 2 ? "; of one-hot rows write the number of the 1" : ""));
+  }
+  if (!array.integers()) throw Error(array.name() + ": expected classes as integers, found floating-point numbers");
+  require_memory(static_cast<uint64_t>(shape[0]) * sizeof(int64_t), array.name() + ": the classes", "write fewer");
+  // Classes are few; what does not fit 64 bits is no class.
+  std::vector<int64_t> wide(static_cast<std::size_t>(shape[0]));
+  array.read_rows(0, shape[0], H5T_NATIVE_INT64, wide.data());
+  std::vector<int32_t> labels;
+  labels.reserve(wide.size());
+  for (std::size_t row = 0; row < wide.size(); ++row) {
+    if (wide[row] < 0 || wide[row] >= kMostClasses) {
+      throw Error(array.name() + ": the class of row " + std::to_string(row) + " is " + std::to_string(wide[row]) +
+                  "; expected 0 to " + std::to_string(kMostClasses - 1));
+    }
+    labels.push_back(static_cast<int32_t>(wide[row]));
+  }
+  return labels;
+}
+
+Split read_part(const Hdf5File& file, const std::string& samples_name, const std::string& labels_name,
+                ImageLayout layout) {
+  const Hdf5Array samples(file, samples_name), labels(file, labels_name);
+  if (samples.shape()[0] != labels.shape()[0]) {
+    throw Error(file.path().string() + ": " + in_quotes(samples_name) + " has " + std::to_string(samples.shape()[0]) +
+                " rows and " + in_quotes(labels_name) + " " + std::to_string(labels.shape()[0]) + "; they must agree");
+  }
+  Split split;
+  split.labels = read_labels(labels);
+  Samples(samples, layout).read(split);
+  return split;
+}
+
+void require_names(const Hdf5File& file, const DataConfig& config) {
+  if (config.train_samples.empty() || config.train_labels.empty()) {
+    throw Error("data.train_samples and data.train_labels have to name arrays of " + file.path().string() +
+                    "; it has " + file.contents(),
+                ExitCode::usage);
+  }
+  if (config.test_samples.empty() != config.test_labels.empty()) {
+    throw Error("data.test_samples and data.test_labels go together; found only one of them", ExitCode::usage);
+  }
+}
+
+Dataset read_hdf5(const DataConfig& config) {
+  Dataset set;
+  set.name = "hdf5";
+  set.source = config.path.string();
+  {
+    const Hdf5File file(config.path);
+    require_names(file, config);
+    set.train = read_part(file, config.train_samples, config.train_labels, config.layout);
+    if (config.test_path.empty() && !config.test_samples.empty()) {
+      set.test = read_part(file, config.test_samples, config.test_labels, config.layout);
+    }
+  }
+  if (!config.test_path.empty()) {
+    const Hdf5File file(config.test_path);
+    const bool same_names = config.test_samples.empty();
+    set.test = read_part(file, same_names ? config.train_samples : config.test_samples,
+                         same_names ? config.train_labels : config.test_labels, config.layout);
+  }
+  const Shape& train = set.train.samples.shape;
+  const Shape& test = set.test.samples.shape;
+  if (set.test.rows() > 0 && (set.train.samples.dtype != set.test.samples.dtype ||
+                              !std::equal(train.begin() + 1, train.end(), test.begin() + 1, test.end()))) {
+    throw Error(set.source + ": training samples are " + to_string(set.train.samples) + " and test samples " +
+                to_string(set.test.samples) + "; they may differ in the number of rows alone");
+  }
+  for (const Split* split : {&set.train, &set.test}) {
+    for (const int32_t label : split->labels) set.classes = std::max<int64_t>(set.classes, label + 1);
+  }
+  for (int64_t i = 0; i < set.classes; ++i) set.class_names.push_back(std::to_string(i));
+  take_test_share(set, config);
+  return set;
+}
+
+}  // namespace
+
+DatasetRow hdf5_row() {
+  DatasetRow row;
+  row.name = "hdf5";
+  row.description = "your own arrays (data.path, an HDF5 file): data.train_samples and data.train_labels name them";
+  row.origin = Origin::user;
+  row.make = read_hdf5;
+  return row;
+}
+
+}  // namespace gpunn::data

@@ -1,0 +1,187 @@
+#include "data/image_folder.hpp"
+
+#include <gpunn/error.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+#include "data/folder_scan.hpp"
+#include "data/images/image.hpp"
+#include "data/own_data.hpp"
+#include "data/parallel.hpp"
+
+namespace gpunn::data {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int64_t kColours = 3;
+constexpr int64_t kFilesAtATime = 32;  // few enough for an even share of large images
+
+std::string size_text(int64_t height, int64_t width) {
+  return std::to_string(width) + " by " + std::to_string(height) + " pixels";
+}
+
+// How many of the images are something that their owner may not expect, and the first of them.
+class Oddity {
+ public:
+  void count(std::size_t row) {
+    const std::lock_guard lock(mutex_);
+    ++count_;
+    first_ = std::min(first_, row);
+  }
+  // "12 of 300 images: <what>; the first is FILE". Nothing where there is none.
+  void tell(const std::string& what, const std::vector<LabelledFile>& files, std::vector<std::string>& notes) const {
+    if (count_ == 0) return;
+    notes.push_back(std::to_string(count_) + " of " + std::to_string(files.size()) + " images: " + what +
+                    "; the first is " + files[first_].file.string());
+  }
+
+ private:
+  std::mutex mutex_;
+  std::size_t count_ = 0;
+  std::size_t first_ = SIZE_MAX;
+};
+
+// Decodes files of one part into a split. Every image gets room for three channels; where all turn out to be grey, the
+// rows are moved together.
+class Decoder {
+ public:
+  Decoder(const DataConfig& config, fs::path root) : config_(config), root_(std::move(root)) {
+    if (config.image_size.empty()) return;
+    height_ = config.image_size[0];
+    width_ = config.image_size[1];
+  }
+
+  void decode(const std::vector<LabelledFile>& files, Split& split, std::vector<std::string>& notes) {
+    if (height_ == 0) take_size_of(files.front().file);
+    const int64_t rows = static_cast<int64_t>(files.size());
+    const int64_t channels = config_.channels == 0 ? kColours : config_.channels;
+    split.samples = {DType::u8, {rows, channels, height_, width_}};
+    require_memory(split.samples.bytes(), "the images of " + root_.string(), "set data.image_size to a smaller size");
+    split.values.resize(split.samples.bytes());
+    split.labels.resize(files.size());
+    std::vector<uint8_t> grey(files.size());  // not bits, which threads would share
+    Oddity deep, animated;
+    for_row_stretches(rows, kFilesAtATime, [&](int64_t first, int64_t last) {
+      for (auto row = static_cast<std::size_t>(first); row < static_cast<std::size_t>(last); ++row) {
+        Image image = fitting(read_image_file(files[row].file), files[row].file);
+        if (image.from_16_bits) deep.count(row);
+        if (image.first_frame) animated.count(row);
+        if (config_.channels != 0) image = convert_channels(std::move(image), config_.channels);
+        grey[row] = image.channels == 1 ? 1 : 0;
+        write_planes(image, split.values.data() + row * row_bytes(split));
+        split.labels[row] = files[row].label;
+      }
+    });
+    deep.tell("16 bits a channel, scaled down to 8", files, notes);
+    animated.tell("animated, of which the first picture is taken", files, notes);
+    grey_.insert(grey_.end(), grey.begin(), grey.end());
+  }
+
+  // Once all parts are decoded: where the number of channels was left open, 1 if all images are grey, else 3.
+  void settle_channels(std::initializer_list<Split*> splits, std::vector<std::string>& notes) const {
+    if (config_.channels != 0) return;
+    const auto count = std::count(grey_.begin(), grey_.end(), uint8_t{1});
+    const bool all_grey = count == static_cast<std::ptrdiff_t>(grey_.size());
+    std::size_t before = 0;
+    for (Split* split : splits) {
+      if (all_grey) {
+        drop_colours(*split);
+      } else {
+        repeat_grey(*split, before);
+      }
+      before += split->labels.size();
+    }
+    if (count > 0 && !all_grey) {
+      notes.push_back(
+          std::to_string(count) + " of " + std::to_string(grey_.size()) +
+          " images are grey among colour ones; all are read with 3 channels (data.channels: 1 makes all grey)");
+    }
+  }
+
+ private:
+  static std::size_t row_bytes(const Split& split) {
+    const Shape& shape = split.samples.shape;
+    return static_cast<std::size_t>(shape[1] * shape[2] * shape[3]);
+  }
+
+  void take_size_of(const fs::path& file) {
+    const Image image = read_image_file(file);
+    height_ = image.height;
+    width_ = image.width;
+    first_ = file;
+  }
+
+  Image fitting(Image image, const fs::path& file) const {
+    if (image.height == height_ && image.width == width_) return image;
+    if (config_.image_size.empty()) {
+      throw Error(file.string() + ": expected an image of " + size_text(height_, width_) + " as " + first_.string() +
+                  ", found " + size_text(image.height, image.width) +
+                  "; all must have one size, or set data.image_size: [rows, columns] to have them scaled");
+    }
+    return resize(crop_to_shape(std::move(image), height_, width_), height_, width_);
+  }
+
+  static void drop_colours(Split& split) {
+    if (split.labels.empty()) return;
+    const std::size_t from = row_bytes(split);
+    split.samples.shape[1] = 1;
+    const std::size_t plane = row_bytes(split);
+    for (std::size_t row = 1; row < split.labels.size(); ++row) {
+      std::memmove(split.values.data() + row * plane, split.values.data() + row * from, plane);
+    }
+    split.values.resize(split.labels.size() * plane);
+    split.values.shrink_to_fit();
+  }
+
+  void repeat_grey(Split& split, std::size_t before) const {
+    for (std::size_t row = 0; row < split.labels.size(); ++row) {
+      if (grey_[before + row] == 0) continue;
+      const std::size_t plane = row_bytes(split) / kColours;
+      std::byte* at = split.values.data() + row * row_bytes(split);
+      for (std::size_t c = 1; c < kColours; ++c) std::memcpy(at + c * plane, at, plane);
+    }
+  }
+
+  const DataConfig& config_;
+  fs::path root_;
+  int64_t height_ = 0, width_ = 0;
+  fs::path first_;             // whose size all others must have
+  std::vector<uint8_t> grey_;  // of each row of the parts so far: the image has one channel
+};
+
+Dataset read_image_folder(const DataConfig& config) {
+  FolderScan scan = scan_image_folder(config.path, config.test_path);
+  Dataset set;
+  set.name = "image_folder";
+  set.source = config.path.string();
+  set.classes = static_cast<int64_t>(scan.classes.size());
+  set.class_names = std::move(scan.classes);
+  set.notes = std::move(scan.notes);
+  set.cropped = true;
+  Decoder decoder(config, config.path);
+  decoder.decode(scan.train, set.train, set.notes);
+  if (!scan.test.empty()) decoder.decode(scan.test, set.test, set.notes);
+  decoder.settle_channels({&set.train, &set.test}, set.notes);
+  take_test_share(set, config);
+  return set;
+}
+
+}  // namespace
+
+DatasetRow image_folder_row() {
+  DatasetRow row;
+  row.name = "image_folder";
+  row.description =
+      "your own images (PNG, JPEG, PGM, PPM): data.path/CLASS/*, or data.path/train/CLASS/* and .../test/CLASS/*";
+  row.origin = Origin::user;
+  row.make = read_image_folder;
+  return row;
+}
+
+}  // namespace gpunn::data

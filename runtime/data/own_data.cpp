@@ -1,0 +1,53 @@
+#include "data/own_data.hpp"
+
+#include <gpunn/error.hpp>
+
+#include <sstream>
+
+#include <unistd.h>
+
+#include "common/text.hpp"
+#include "data/partition.hpp"
+#include "data/philox_source.hpp"
+
+namespace gpunn::data {
+
+namespace {
+
+std::string fraction_text(double fraction) {
+  std::ostringstream text;
+  text << fraction;
+  return text.str();
+}
+
+Share share_of(const Dataset& set, const DataConfig& config, double fraction, uint64_t stream) {
+  return {
+      .fraction = fraction, .stratify = config.stratify, .classes = set.classes, .seed = config.seed, .stream = stream};
+}
+
+}  // namespace
+
+void take_test_share(Dataset& set, const DataConfig& config) {
+  if (config.test_fraction > 0 && set.test.rows() > 0) {
+    throw Error("data.test_fraction is " + fraction_text(config.test_fraction) + ", but " + set.source +
+                    " has a test part of its own (" + std::to_string(set.test.rows()) +
+                    " samples); leave data.test_fraction out",
+                ExitCode::usage);
+  }
+  if (set.test.rows() > 0) return;
+  set.test = take_share(set.train, share_of(set, config, config.test_fraction, kTestShareStream));
+}
+
+void take_validation_share(Dataset& set, const DataConfig& config) {
+  set.validation = take_share(set.train, share_of(set, config, config.validation_fraction, kValidationShareStream));
+}
+
+void require_memory(uint64_t bytes, const std::string& what, const std::string& advice) {
+  const auto memory =
+      static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(::sysconf(_SC_PAGE_SIZE));
+  if (bytes <= memory) return;
+  throw Error(what + " are " + human_bytes(bytes) + ", more than this machine's memory of " + human_bytes(memory) +
+              "; " + advice);
+}
+
+}  // namespace gpunn::data

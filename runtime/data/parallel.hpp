@@ -1,0 +1,13 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+namespace gpunn::data {
+
+// Calls work(first, last) for stretches of at most `stretch` rows that cover 0..rows, on all cores. The stretches may
+// go to threads in any order, so what is made of a row must depend on that row alone. Rethrows what work throws, of
+// several throwers what the one of the lowest rows throws; stretches above that may then be left out.
+void for_row_stretches(int64_t rows, int64_t stretch, const std::function<void(int64_t first, int64_t last)>& work);
+
+}  // namespace gpunn::data

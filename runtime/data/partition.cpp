@@ -1,0 +1,101 @@
+#include "data/partition.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "data/philox_source.hpp"
+
+namespace gpunn::data {
+
+namespace {
+
+using Rows = std::vector<int64_t>;
+
+// The rows of each class; of all together where they are not told apart.
+std::vector<Rows> groups_of(const Split& split, const Share& share) {
+  std::vector<Rows> groups(share.stratify ? static_cast<std::size_t>(share.classes) : 1);
+  for (std::size_t row = 0; row < split.labels.size(); ++row) {
+    const std::size_t group = share.stratify ? static_cast<std::size_t>(split.labels[row]) : 0;
+    groups[group].push_back(static_cast<int64_t>(row));
+  }
+  return groups;
+}
+
+// How many rows each group gives: what its fraction has in whole rows, and one more where the fractions left over are
+// largest, until the whole share is reached.
+Rows counts_of(const std::vector<Rows>& groups, double fraction, std::size_t rows) {
+  Rows counts;
+  std::vector<std::pair<double, std::size_t>> left_over;
+  int64_t missing = std::llround(fraction * static_cast<double>(rows));
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const double exact = fraction * static_cast<double>(groups[i].size());
+    counts.push_back(static_cast<int64_t>(exact));
+    missing -= counts.back();
+    left_over.emplace_back(exact - std::floor(exact), i);
+  }
+  std::stable_sort(left_over.begin(), left_over.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  for (const auto& [part, group] : left_over) {
+    const bool spare = counts[group] + 1 < static_cast<int64_t>(groups[group].size());
+    if (missing <= 0) break;
+    if (!spare) continue;
+    ++counts[group];
+    --missing;
+  }
+  return counts;
+}
+
+// The first `count` of a random order (Fisher and Yates) come first.
+void draw(Rows& rows, int64_t count, PhiloxSource& random) {
+  for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+    std::swap(rows[i], rows[i + random.below(static_cast<uint32_t>(rows.size() - i))]);
+  }
+}
+
+}  // namespace
+
+Split take_share(Split& split, const Share& share) {
+  if (share.fraction == 0) {
+    Split none;
+    none.samples = split.samples;
+    if (!none.samples.shape.empty()) none.samples.shape[0] = 0;
+    return none;
+  }
+  std::vector<Rows> groups = groups_of(split, share);
+  const Rows counts = counts_of(groups, share.fraction, split.labels.size());
+  std::vector<bool> taken(split.labels.size());
+  PhiloxSource random(share.seed, share.stream, 0);
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    draw(groups[g], counts[g], random);
+    for (int64_t i = 0; i < counts[g]; ++i)
+      taken[static_cast<std::size_t>(groups[g][static_cast<std::size_t>(i)])] = true;
+  }
+
+  Split share_of;
+  const int64_t rows = std::accumulate(counts.begin(), counts.end(), int64_t{0});
+  share_of.samples = split.samples;
+  share_of.samples.shape[0] = rows;
+  share_of.values.resize(share_of.samples.bytes());
+  const std::size_t row_bytes = split.labels.empty() ? 0 : split.values.size() / split.labels.size();
+  std::size_t kept = 0;
+  for (std::size_t row = 0; row < taken.size(); ++row) {
+    const std::byte* from = split.values.data() + row * row_bytes;
+    if (taken[row]) {
+      std::memcpy(share_of.values.data() + share_of.labels.size() * row_bytes, from, row_bytes);
+      share_of.labels.push_back(split.labels[row]);
+    } else {
+      std::memmove(split.values.data() + kept * row_bytes, from, row_bytes);
+      split.labels[kept++] = split.labels[row];
+    }
+  }
+  split.samples.shape[0] = static_cast<int64_t>(kept);
+  split.labels.resize(kept);
+  split.values.resize(kept * row_bytes);
+  split.values.shrink_to_fit();
+  return share_of;
+}
+
+}  // namespace gpunn::data
