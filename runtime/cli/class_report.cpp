@@ -47,6 +47,7 @@ std::string class_table(const ClassEvalReport& report, bool colour) {
 }
 
 std::string confusion_table(const ClassEvalReport& report, bool colour) {
+  if (report.confusion.empty()) return fmt::format("no matrix of more than {} classes\n", kMostConfusionClasses);
   std::vector<Column> columns{{"CLASS \\ PREDICTED"}};
   for (const ClassReport& one : report.classes) columns.push_back({std::to_string(one.index), Align::right});
   Table table(std::move(columns));

@@ -161,7 +161,8 @@ Json to_json(const ClassEvalReport& report, bool with_confusion) {
   json["macro_recall"] = report.macro_recall;
   json["macro_f1"] = report.macro_f1;
   json["classes"] = array_of(report.classes);
-  if (with_confusion) {
+  if (with_confusion && report.confusion.empty()) json["confusion"] = nullptr;
+  if (with_confusion && !report.confusion.empty()) {
     Json matrix = Json::array();
     for (const ClassReport& label : report.classes) {
       Json row = Json::array();

@@ -97,6 +97,7 @@ std::string class_section(const ClassEvalReport& report) {
 }
 
 std::string confusion_section(const ClassEvalReport& report) {
+  if (report.confusion.empty()) return "";
   std::string html = "<div class=\"beside\">\n";
   const auto classes = static_cast<int64_t>(report.classes.size());
   if (report.classes.size() <= kMostCells) {

@@ -36,18 +36,26 @@ int64_t predicted_class(std::span<const float> outputs) {
   return std::ranges::max_element(outputs) - outputs.begin();
 }
 
-ClassEvalReport class_metrics(std::vector<int64_t> confusion, const std::vector<std::string>& names) {
-  ClassEvalReport report;
-  report.confusion = std::move(confusion);
+ClassTally::ClassTally(const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    counts_.classes.push_back({.index = static_cast<int64_t>(counts_.classes.size()), .name = name});
+  }
   const std::size_t classes = names.size();
+  if (classes <= static_cast<std::size_t>(kMostConfusionClasses)) counts_.confusion.assign(classes * classes, 0);
+}
+
+void ClassTally::add(int64_t label, int64_t predicted, int64_t rows) {
+  const auto own = static_cast<std::size_t>(label), named = static_cast<std::size_t>(predicted);
+  counts_.classes[own].rows += rows;
+  counts_.classes[named].predicted += rows;
+  if (own == named) counts_.classes[own].correct += rows;
+  if (!counts_.confusion.empty()) counts_.confusion[own * counts_.classes.size() + named] += rows;
+}
+
+ClassEvalReport ClassTally::report() const {
+  ClassEvalReport report = counts_;
   double occurring = 0;
-  for (std::size_t i = 0; i < classes; ++i) {
-    ClassReport one{.index = static_cast<int64_t>(i), .name = names[i]};
-    for (std::size_t other = 0; other < classes; ++other) {
-      one.rows += report.confusion[i * classes + other];
-      one.predicted += report.confusion[other * classes + i];
-    }
-    one.correct = report.confusion[i * classes + i];
+  for (ClassReport& one : report.classes) {
     one.precision = quotient(one.correct, one.predicted);
     one.recall = quotient(one.correct, one.rows);
     one.f1 = quotient(2 * one.correct, one.predicted + one.rows);
@@ -55,7 +63,6 @@ ClassEvalReport class_metrics(std::vector<int64_t> confusion, const std::vector<
     report.macro_recall += one.recall;
     report.macro_f1 += one.f1;
     occurring += one.predicted + one.rows > 0 ? 1 : 0;
-    report.classes.push_back(std::move(one));
   }
   for (double* mean : {&report.macro_precision, &report.macro_recall, &report.macro_f1}) {
     *mean /= std::max(occurring, 1.0);
@@ -66,7 +73,7 @@ ClassEvalReport class_metrics(std::vector<int64_t> confusion, const std::vector<
 ClassEvalReport evaluate_classes(Session& session, int64_t mistakes) {
   const Dataset& data = session.dataset();
   const auto classes = static_cast<std::size_t>(data.classes);
-  std::vector<int64_t> confusion(classes * classes, 0);
+  ClassTally tally(names_of_classes(data));
   std::vector<Mistake> wrong;
   const EvalReport total = session.evaluate_rows([&](const RowOutputs& rows) {
     for (std::size_t i = 0; i < rows.losses.size(); ++i) {
@@ -74,7 +81,7 @@ ClassEvalReport evaluate_classes(Session& session, int64_t mistakes) {
       const int64_t label = data.test.labels[static_cast<std::size_t>(row)];
       const int64_t predicted = predicted_class(rows.outputs.subspan(i * classes, classes));
       if (label < 0 || label >= data.classes || predicted < 0) continue;
-      ++confusion[static_cast<std::size_t>(label) * classes + static_cast<std::size_t>(predicted)];
+      tally.add(label, predicted);
       if (predicted == label || mistakes <= 0) continue;
       const std::span<const float> probabilities = rows.probabilities.subspan(i * classes, classes);
       wrong.push_back({.row = row,
@@ -86,7 +93,7 @@ ClassEvalReport evaluate_classes(Session& session, int64_t mistakes) {
     }
   });
   keep_worst(wrong, mistakes);
-  ClassEvalReport report = class_metrics(std::move(confusion), names_of_classes(data));
+  ClassEvalReport report = tally.report();
   report.total = total;
   report.mistakes = std::move(wrong);
   return report;

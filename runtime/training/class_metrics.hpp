@@ -14,8 +14,17 @@ namespace gpunn::training {
 // one of them is NaN.
 int64_t predicted_class(std::span<const float> outputs);
 
-// Fills in `classes` and the macro means from a confusion matrix of names.size() squared.
-ClassEvalReport class_metrics(std::vector<int64_t> confusion, const std::vector<std::string>& names);
+// Counts rows by their class and the predicted one.
+class ClassTally {
+ public:
+  explicit ClassTally(const std::vector<std::string>& names);  // a class each
+  void add(int64_t label, int64_t predicted, int64_t rows = 1);
+  // All but `total` and `mistakes`.
+  ClassEvalReport report() const;
+
+ private:
+  ClassEvalReport counts_;
+};
 
 // The test split with the session's parameters.
 ClassEvalReport evaluate_classes(Session& session, int64_t mistakes);

@@ -83,6 +83,23 @@ TEST_CASE("each series has a colour of its own, the same in the legend and in ev
   CHECK(count(document, "stroke=\"#E69F00\"") == 3);
 }
 
+TEST_CASE("a chart within a page has the page's colours, and the size that it is given") {
+  Chart chart = one_panel({{"a", {{0, 1}, {1, 2}}}});
+  chart.colours = Colours::of_page;
+  chart.panel_width = 400;
+  const std::string document = svg(chart);
+  CHECK_THAT(document,
+             Contains("stroke=\"var(--line-1)\"") && Contains("fill=\"var(--ink)\"") && Contains("viewBox=\"0 0 400 "));
+  CHECK(document.find("=\"#") == std::string::npos);
+}
+
+TEST_CASE("an axis is logarithmic where the small values would not be seen") {
+  CHECK(fitting_scale({{"a", {{0, 1}, {1, 9}}}}) == Scale::linear);
+  CHECK(fitting_scale({{"a", {{0, 1}, {1, kNaN}}}, {"b", {{0, 11}}}}) == Scale::logarithmic);
+  CHECK(fitting_scale({{"a", {{0, 0}, {1, 100}}}}) == Scale::linear);
+  CHECK(fitting_scale({}) == Scale::linear);
+}
+
 TEST_CASE("a long legend goes on in another row, and the plots make room") {
   std::vector<Series> series;
   for (int i = 0; i < 12; ++i) series.push_back({"a rather long backend name " + std::to_string(i), {{0, 1}, {1, 2}}});

@@ -6,10 +6,11 @@
 #include <vector>
 
 #include "catch.hpp"
-#include "training/class_metrics.hpp"
+#include "training/tallies.hpp"
 
 using namespace gpunn;
 using namespace gpunn::reports;
+using namespace gpunn::testing;
 
 namespace {
 
@@ -84,7 +85,7 @@ TEST_CASE("no grid where the weights are none of a convolution") {
 }
 
 TEST_CASE("the heat map has a square for each cell") {
-  const ClassEvalReport report = training::class_metrics({3, 1, 0, 4}, {"a", "b"});
+  const ClassEvalReport report = tallied({3, 1, 0, 4}, {"a", "b"});
   const chart::Raster map = heat_map(report);
   CHECK(map.width == 480);
   CHECK(pixel(map, 0, 479)[3] > 0);  // one a taken for b

@@ -6,8 +6,8 @@
 #include "common/files.hpp"
 #include "report/history.hpp"
 #include "report/page.hpp"
-#include "training/class_metrics.hpp"
 #include "training/fixtures.hpp"
+#include "training/tallies.hpp"
 
 using namespace gpunn;
 using namespace gpunn::testing;
@@ -121,7 +121,7 @@ TEST_CASE("a matrix of many classes is a picture, what is confused most is named
   contents.title = "<b>many</b> & \"more\"";
   contents.experiment = "name: </pre><script>alert(1)</script>";
   names[3] = "<img src=x>";
-  contents.evaluation = training::class_metrics(confusion, names);
+  contents.evaluation = tallied(confusion, names);
   const std::string page = reports::page(contents);
   CHECK(count(page, "<img ") == 1);
   CHECK(count(page, "id=\"confusion\"") == 0);

@@ -6,6 +6,7 @@
 
 #include "catch.hpp"
 #include "training/fixtures.hpp"
+#include "training/tallies.hpp"
 #include "training/trained_model.hpp"
 
 using namespace gpunn;
@@ -13,10 +14,10 @@ using namespace gpunn::testing;
 
 TEST_CASE("precision, recall and F1 of a matrix") {
   // By scikit-learn 1.5's precision_recall_fscore_support: of cats 3 of 4 predictions and 3 of 5 rows are right.
-  const ClassEvalReport report = training::class_metrics({3, 2, 0,  //
-                                                          1, 4, 1,  //
-                                                          0, 0, 9},
-                                                         {"cat", "dog", "ship"});
+  const ClassEvalReport report = tallied({3, 2, 0,  //
+                                          1, 4, 1,  //
+                                          0, 0, 9},
+                                         {"cat", "dog", "ship"});
   REQUIRE(report.classes.size() == 3);
   const ClassReport& cat = report.classes[0];
   CHECK(cat.name == "cat");
@@ -39,17 +40,27 @@ TEST_CASE("precision, recall and F1 of a matrix") {
 
 TEST_CASE("a class that is never predicted counts, one that does not occur does not") {
   // The second class has rows but no prediction, the third neither.
-  const ClassEvalReport report = training::class_metrics({4, 0, 0,  //
-                                                          4, 0, 0,  //
-                                                          0, 0, 0},
-                                                         {"a", "b", "c"});
+  const ClassEvalReport report = tallied({4, 0, 0,  //
+                                          4, 0, 0,  //
+                                          0, 0, 0},
+                                         {"a", "b", "c"});
   CHECK(report.classes[1].precision == 0);
   CHECK(report.classes[1].recall == 0);
   CHECK(report.classes[1].f1 == 0);
   CHECK(report.classes[2].rows == 0);
   CHECK(report.macro_precision == Approx(0.25));
   CHECK(report.macro_recall == Approx(0.5));
-  CHECK(training::class_metrics({0}, {"a"}).macro_f1 == 0);
+  CHECK(tallied({0}, {"a"}).macro_f1 == 0);
+}
+
+TEST_CASE("of very many classes there is no matrix, and all else") {
+  training::ClassTally tally(std::vector<std::string>(kMostConfusionClasses + 1, "x"));
+  tally.add(0, kMostConfusionClasses, 3);
+  tally.add(kMostConfusionClasses, kMostConfusionClasses);
+  const ClassEvalReport report = tally.report();
+  CHECK(report.confusion.empty());
+  CHECK(report.classes.back().precision == 0.25);
+  CHECK(report.macro_recall == 0.5);
 }
 
 TEST_CASE("the predicted class is the first of the largest outputs, and none where one is NaN") {

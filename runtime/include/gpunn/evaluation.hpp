@@ -29,6 +29,9 @@ struct Mistake {
   double loss = 0;
 };
 
+// A matrix of as many takes 128 MiB.
+inline constexpr int64_t kMostConfusionClasses = 4096;
+
 // A model on its test data, class by class.
 struct ClassEvalReport {
   EvalReport total;
@@ -36,7 +39,7 @@ struct ClassEvalReport {
   // Means over the classes that are the label or the prediction of any row.
   double macro_precision = 0, macro_recall = 0, macro_f1 = 0;
   // [classes, classes]: rows by their own class, and within it by the predicted one. A row whose outputs are NaN is not
-  // counted here.
+  // counted here. Empty where there are more than kMostConfusionClasses.
   std::vector<int64_t> confusion;
   std::vector<Mistake> mistakes;  // those with the largest loss, by falling loss
 
