@@ -52,9 +52,12 @@ DataConfig config_of(const InspectOptions& options) {
   const bool named =
       std::any_of(sets.begin(), sets.end(), [&](const DatasetInfo& s) { return s.name == options.what; });
   std::error_code ignored;
-  if (named || !fs::exists(path, ignored)) {
-    if (!named && path.has_parent_path()) throw Error(options.what + ": no such file or folder", ExitCode::missing);
-    return config_of(options.what, options.path, options);
+  if (named) return config_of(options.what, options.path, options);
+  if (!fs::exists(path, ignored)) {
+    if (path.has_parent_path()) throw Error(options.what + ": no such file or folder", ExitCode::missing);
+    DataConfig unknown;  // whose loading says which names are near
+    unknown.dataset = options.what;
+    return unknown;
   }
   if (path.extension() == ".yaml" || path.extension() == ".yml") {
     DataConfig config = load_experiment(path, parse_settings(options.settings)).data;

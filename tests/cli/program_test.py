@@ -273,6 +273,7 @@ class Reports(ProgramTest):
                               "data: {dataset: image_folder, path: photos, validation_fraction: 0.2}\n")
         self.assertEqual(self.json("data", "inspect", experiment)["validation"]["labels"], [1, 1])
         self.gpunn("data", "inspect", root / "nowhere", code=3)
+        self.assertIn("did you mean 'mnist'", self.gpunn("data", "inspect", "mnits", code=2).stderr)
         self.gpunn("data", "inspect", root, "--set", "data.label_mode=coarse", code=2)
         self.assertIn("data.test_fraction: 0.2", self.gpunn("run", experiment, "--set", "data.validation_fraction=0", code=2).stderr)
 
