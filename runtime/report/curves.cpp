@@ -39,15 +39,18 @@ std::string drawn(const std::string& title, const std::string& subtitle, const T
   return chart::svg(picture);
 }
 
-std::string epoch_table(const std::vector<Record>& epochs) {
+// `held_out`: "test" or "validation".
+std::string epoch_table(const std::vector<Record>& epochs, const std::string& held_out) {
   std::string html =
       "<details><summary>The figures of each epoch</summary>\n"
       "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Figures of each epoch\">"
-      "<table id=\"epochs\"><thead><tr><th scope=\"col\">Epoch</th><th scope=\"col\">Train loss</th>"
-      "<th scope=\"col\">Train accuracy</th><th scope=\"col\">Test loss</th><th scope=\"col\">Test accuracy</th>"
-      "<th scope=\"col\">Top-5 accuracy</th><th scope=\"col\">Learning rate</th><th "
-      "scope=\"col\">Images/s</th></tr></thead>\n"
-      "<tbody>\n";
+      "<table id=\"epochs\"><thead><tr>";
+  for (const std::string& title :
+       {std::string("epoch"), std::string("training loss"), std::string("training accuracy"), held_out + " loss",
+        held_out + " accuracy", std::string("top-5 accuracy"), std::string("learning rate"), std::string("images/s")}) {
+    html += "<th scope=\"col\">" + title + "</th>";
+  }
+  html += "</tr></thead>\n<tbody>\n";
   for (const Record& one : epochs) {
     html += fmt::format(
         "<tr><th scope=\"row\">{}{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>"
@@ -62,7 +65,8 @@ std::string epoch_table(const std::vector<Record>& epochs) {
 
 }  // namespace
 
-std::string curves(const History& history) {
+std::string curves(const Contents& contents) {
+  const History& history = contents.history;
   if (history.epochs.empty() && history.steps.empty()) return "";
   const Time time{.by_epoch = history.epochs.size() > 1};
   std::vector<Record> all = history.steps;
@@ -71,18 +75,18 @@ std::string curves(const History& history) {
   const std::vector<Record>& trained = time.by_epoch ? history.epochs : all;
 
   std::vector<Series> losses{series_of("training", trained, time, &Record::train_loss),
-                             series_of("test", history.epochs, time, &Record::test_loss)};
+                             series_of(contents.held_out, history.epochs, time, &Record::test_loss)};
   const chart::Scale scale = chart::fitting_scale(losses);
   std::string html = "<div class=\"charts\">\n";
   html += drawn("Loss", scale == chart::Scale::logarithmic ? "lower is better; logarithmic" : "lower is better", time,
                 "loss", std::move(losses), scale);
   html += drawn("Accuracy", "higher is better", time, "accuracy, %",
                 {series_of("training", trained, time, &Record::train_accuracy, 100),
-                 series_of("test", history.epochs, time, &Record::test_accuracy, 100)});
+                 series_of(contents.held_out, history.epochs, time, &Record::test_accuracy, 100)});
   html += drawn("Learning rate", "of the schedule", {.by_epoch = false}, "learning rate",
                 {series_of("learning rate", all, {.by_epoch = false}, &Record::learning_rate)});
   html += "</div>\n";
-  if (!history.epochs.empty()) html += epoch_table(history.epochs);
+  if (!history.epochs.empty()) html += epoch_table(history.epochs, contents.held_out);
   return html;
 }
 

@@ -53,7 +53,7 @@ std::string headline(const Contents& contents) {
 }
 
 std::string page(const Contents& contents) {
-  std::vector<Section> sections{{"curves", "Learning curves", curves(contents.history)},
+  std::vector<Section> sections{{"curves", "Learning curves", curves(contents)},
                                 {"by-class", "Class by class", class_section(contents.evaluation)},
                                 {"matrix", "Confusion matrix", confusion_section(contents.evaluation)},
                                 {"worst", "Worst mistakes", mistakes_section(contents)},

@@ -92,6 +92,7 @@ Contents gather(const ReportRequest& request, TrainingListener* listener) {
   contents.notice = session->notice();
   contents.parameters = session->layout().count();
   contents.experiment = resolved_yaml(experiment);
+  if (experiment.data.validation_fraction > 0) contents.held_out = "validation";
   contents.history = read_history(request.run / "metrics.jsonl");
   contents.evaluation = training::evaluate_classes(*session, request.mistakes);
   contents.mistakes = show(contents.evaluation.mistakes, *session);

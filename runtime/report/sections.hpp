@@ -8,7 +8,7 @@
 namespace gpunn::reports {
 
 std::string headline(const Contents& contents);
-std::string curves(const History& history);
+std::string curves(const Contents& contents);
 std::string class_section(const ClassEvalReport& report);
 std::string confusion_section(const ClassEvalReport& report);
 std::string mistakes_section(const Contents& contents);

@@ -47,6 +47,7 @@ table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size
 caption { text-align: left; color: var(--quiet); font-size: .9rem; padding-bottom: .35rem; }
 th, td { padding: .25rem .6rem; text-align: right; border-bottom: 1px solid var(--rule); white-space: nowrap; }
 thead th { color: var(--quiet); font-weight: 600; }
+thead th::first-letter { text-transform: uppercase; }
 th[scope=row], .words td, .words th { text-align: left; }
 .words .count { text-align: right; }
 th[scope=row] { font-weight: 500; }

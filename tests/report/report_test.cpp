@@ -61,10 +61,14 @@ TEST_CASE("samples that are no images are shown as numbers, and a model without 
       train(load_experiment(experiment_file("perceptron_points"), {{"backend", "cpu"},
                                                                    {"runs", folder.path().string()},
                                                                    {"training.epochs", "1"},
+                                                                   {"data.validation_fraction", "0.2"},
                                                                    {"optimizer.learning_rate", "1e-6"}}));
   const std::string page = read_text(write_report({.run = run.run, .file = {}}));
   CHECK(count(page, "<img ") == 0);
   CHECK_THAT(page, !Contains("Filters of"));
+  // The epochs were judged by what was put aside, the report is of the test data.
+  CHECK_THAT(page, Contains(">validation</text>") && Contains(">validation loss</th>") && !Contains(">test</text>") &&
+                       Contains("<dd id=\"rows\">200</dd>"));
   const auto first = page.find("<li><figure><p>");
   REQUIRE(first != std::string::npos);
   double x = 0, y = 0;
