@@ -49,11 +49,12 @@ th, td { padding: .25rem .6rem; text-align: right; border-bottom: 1px solid var(
 thead th { color: var(--quiet); font-weight: 600; }
 thead th::first-letter { text-transform: uppercase; }
 th[scope=row], .words td, .words th { text-align: left; }
-.words .count { text-align: right; }
+.words td, .words th { white-space: normal; }
+.words .count { text-align: right; white-space: nowrap; }
 th[scope=row] { font-weight: 500; }
 tfoot th, tfoot td { font-weight: 700; border-bottom: 0; }
 .beside { display: flex; flex-wrap: wrap; gap: 1.5rem 3rem; align-items: flex-start; margin: .75rem 0; }
-.beside > * { min-width: 0; }
+.beside > * { min-width: 0; max-width: 100%; }
 .matrix { font-size: .85rem; }
 .matrix th, .matrix td { padding: .25rem .3rem; min-width: 1.9rem; border: 1px solid var(--rule); }
 .matrix .right { background: rgba(var(--right), var(--share)); }
