@@ -61,6 +61,22 @@ Json to_json(const PlanReport& report) {
           {"tensors", array_of(report.tensors)}};
 }
 
+Json to_json(const SchedulePoint& point) {
+  return {{"step", point.step}, {"epoch", point.epoch}, {"learning_rate", point.learning_rate}, {"what", point.what}};
+}
+
+Json to_json(const ScheduleReport& report) {
+  return {{"notice", report.notice},
+          {"experiment", report.experiment},
+          {"type", report.type},
+          {"steps_per_epoch", report.steps_per_epoch},
+          {"steps", report.steps},
+          {"reacts", report.reacts},
+          {"logarithmic", report.logarithmic},
+          {"points", array_of(report.points)},
+          {"learning_rates", report.learning_rates}};
+}
+
 Json to_json(const CheckCase& result) {
   return {{"backend", result.backend},   {"suite", result.suite},   {"op", result.op},
           {"name", result.name},         {"dtype", result.dtype},   {"verdict", name_of(result.verdict)},
@@ -201,6 +217,7 @@ Json to_json(const RunResult& result) {
                {"backend", result.backend},
                {"epochs", result.epochs.size()},
                {"final_test", to_json(result.final_test)},
+               {"monitor", name_of(result.monitor)},
                {"best_metric", result.best_metric},
                {"best_epoch", result.best_epoch},
                {"stopped_early", result.stopped_early},

@@ -23,6 +23,8 @@ Json to_json(const PluginReport& report);
 Json to_json(const PlannedTensor& tensor);
 Json to_json(const PlannedOp& op);
 Json to_json(const PlanReport& report);
+Json to_json(const SchedulePoint& point);
+Json to_json(const ScheduleReport& report);
 Json to_json(const CheckCase& result);
 Json to_json(const CheckReport& report);
 Json to_json(const BenchReport& report);

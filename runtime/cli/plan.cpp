@@ -11,6 +11,7 @@
 #include "cli/command.hpp"
 #include "cli/experiment_options.hpp"
 #include "cli/json.hpp"
+#include "cli/schedule_plan.hpp"
 #include "cli/table.hpp"
 #include "cli/terminal.hpp"
 #include "cli/units.hpp"
@@ -79,17 +80,51 @@ void print_report(const PlanReport& report) {
   print_totals(report, colour);
 }
 
+struct PlanArguments {
+  ExperimentOptions experiment;
+  CLI::Option* schedule = nullptr;
+  std::filesystem::path chart;  // of the schedule
+};
+
+ExitCode show_schedule(const PlanArguments& arguments, bool as_json) {
+  // Else an experiment named behind the option would be taken for it, and written over.
+  if (!arguments.chart.empty() && arguments.chart.extension() != ".svg") {
+    throw Error("--schedule: expected a file that ends in .svg, found '" + arguments.chart.string() +
+                    "'; an experiment goes in front: gpunn plan EXPERIMENT --schedule",
+                ExitCode::usage);
+  }
+  const ScheduleReport report = plan_schedule(arguments.experiment.load());
+  if (!report.notice.empty()) fmt::print(stderr, "{}\n", report.notice);
+  if (!arguments.chart.empty()) write_chart(report, arguments.chart);
+  if (as_json) {
+    print_json(to_json(report));
+  } else {
+    const Terminal terminal = terminal_of(STDOUT_FILENO);
+    fmt::print("{}", schedule_text(report, std::min<std::size_t>(columns_of(STDOUT_FILENO), 100), terminal.utf8,
+                                   terminal.colour));
+    if (!arguments.chart.empty()) fmt::print("\nchart  {}\n", arguments.chart.string());
+  }
+  return ExitCode::done;
+}
+
 }  // namespace
 
 void add_plan(CommandLine& line) {
-  auto options = std::make_shared<ExperimentOptions>();
+  auto options = std::make_shared<PlanArguments>();
   CLI::App* verb = add_verb(line.app, "plan", "Show a training step's ops, who runs each, and its memory",
-                            {"gpunn plan experiments/lenet_mnist.yaml --backend cpu"});
-  add_experiment_options(*verb, *options);
+                            {"gpunn plan experiments/lenet_mnist.yaml --backend cpu",
+                             "gpunn plan experiments/lenet_mnist.yaml --schedule curve.svg"});
+  add_experiment_options(*verb, options->experiment);
+  options->schedule =
+      verb->add_option("--schedule", options->chart,
+                       "Draw the learning rate over the training instead, in a file too where one is named")
+          ->expected(0, 1)
+          ->type_name("[FILE.svg]");
   add_json_flag(*verb, line);
   verb->callback([&line, options] {
     line.action = [&line, options] {
-      const PlanReport report = plan(options->load());
+      if (options->schedule->count() > 0) return show_schedule(*options, line.json);
+      const PlanReport report = plan(options->experiment.load());
       if (!report.notice.empty()) fmt::print(stderr, "{}\n", report.notice);
       if (line.json) {
         print_json(to_json(report));

@@ -16,8 +16,9 @@ namespace gpunn::cli {
 namespace {
 
 std::string best_text(const RunResult& result) {
-  return result.monitor == Metric::accuracy ? percent_text(result.best_metric)
-                                            : fmt::format("loss {:.4f}", result.best_metric);
+  const std::string value =
+      larger_is_better(result.monitor) ? percent_text(result.best_metric) : fmt::format("{:.4f}", result.best_metric);
+  return result.monitor == Metric::accuracy ? value : name_of(result.monitor) + " " + value;
 }
 
 void print_summary(const RunResult& result) {

@@ -20,7 +20,8 @@ class Checker {
   void run() {
     check_kinds();
     check_optimizer();
-    check_schedule();
+    check_schedule(e_, given_, diagnostics_);
+    check_early_stopping();
     check_data();
     check_name();
     check_backend();
@@ -31,11 +32,8 @@ class Checker {
   }
 
  private:
-  const SourceLocation& place(const std::string& key) const {
-    const auto found = given_.places.find(key);
-    return found == given_.places.end() ? given_.origin : found->second;
-  }
-  bool sound(const std::string& key) const { return given_.bad.count(key) == 0; }
+  const SourceLocation& place(const std::string& key) const { return given_.place(key); }
+  bool sound(const std::string& key) const { return given_.sound(key); }
 
   void check_kinds() {
     for (const auto& [path, where] : given_.places) {
@@ -61,25 +59,14 @@ class Checker {
     }
   }
 
-  void check_schedule() {
-    const ScheduleConfig& schedule = e_.schedule;
-    if (schedule.kind == ScheduleKind::step && schedule.step_epochs <= 0 && sound("schedule.step_epochs")) {
-      diagnostics_.add(
-          place(given_.places.count("schedule.step_epochs") != 0 ? "schedule.step_epochs" : "schedule.type"),
-          "schedule step needs 'step_epochs', the epochs between two drops: a number above 0");
-    }
-    if (sound("training.epochs") && schedule.warmup_epochs > 0 &&
-        schedule.warmup_epochs > static_cast<double>(e_.epochs)) {
-      diagnostics_.add(place("schedule.warmup_epochs"),
-                       "schedule.warmup_epochs (" + number_text(schedule.warmup_epochs) +
-                           ") must be at most training.epochs (" + std::to_string(e_.epochs) + ")");
-    }
-    if (sound("optimizer.learning_rate") && schedule.min_learning_rate > e_.optimizer.learning_rate) {
-      diagnostics_.add(place("schedule.min_learning_rate"), "schedule.min_learning_rate (" +
-                                                                number_text(schedule.min_learning_rate) +
-                                                                ") must be at most optimizer.learning_rate (" +
-                                                                number_text(e_.optimizer.learning_rate) + ")");
-    }
+  void check_early_stopping() {
+    if (!e_.early_stopping || !e_.early_stopping->restore_best) return;
+    const Metric watched = e_.early_stopping->monitor, best = e_.checkpoint.monitor;
+    if (watched == best || !sound("early_stopping.monitor") || !sound("checkpoint.monitor")) return;
+    diagnostics_.add(
+        place("early_stopping.restore_best"),
+        "early_stopping.restore_best ends with the weights of best.h5, and that goes by checkpoint.monitor (" +
+            name_of(best) + "), not by early_stopping.monitor (" + name_of(watched) + "); give both the same");
   }
 
   void check_data() {

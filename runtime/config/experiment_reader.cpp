@@ -98,6 +98,13 @@ class ExperimentReader {
   void report_unknown(const std::string& section, const YamlEntry& entry) {
     const std::vector<std::string> known = config::keys_of(section);
     const std::string where = section.empty() ? "the experiment" : section;
+    for (const Key& key : config::schema()) {
+      if (key.section() == section && key.formerly == entry.key) {
+        diagnostics_.add(entry.where, "unknown key " + in_quotes(entry.key) + " in " + where + "; it is called " +
+                                          in_quotes(key.name()) + " now");
+        return;
+      }
+    }
     std::string hint = suggestion(entry.key, known);
     if (near_matches(entry.key, known).empty()) {
       for (const Key& key : config::schema()) {

@@ -2,131 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <type_traits>
-#include <utility>
+#include <iterator>
 
-#include "common/text.hpp"
+#include "config/key_builders.hpp"
 
 namespace gpunn::config {
 
 namespace {
-
-// How to reach a member of an Experiment, constant or not.
-template <class T>
-auto in(T Experiment::*member) {
-  return [member](auto& e) -> auto& { return e.*member; };
-}
-template <class S, class T>
-auto in(S Experiment::*section, T S::*member) {
-  return [ section, member ](auto& e) -> auto& { return e.*section.*member; };
-}
-template <class S, class T>
-auto in(std::optional<S> Experiment::*section, T S::*member) {
-  return [ section, member ](auto& e) -> auto& { return (e.*section).value().*member; };
-}
-
-// Ties a key to a member: V is the alternative of Value that carries it.
-template <class V, class Access>
-Key tie(std::string path, ValueType type, Access access, std::string help) {
-  Key key;
-  key.path = std::move(path);
-  key.type = type;
-  key.help = std::move(help);
-  key.set = [access](Experiment& e, const Value& value) {
-    auto& member = access(e);
-    using Member = std::remove_cvref_t<decltype(member)>;
-    member = static_cast<Member>(std::get<V>(value));
-  };
-  key.get = [access](const Experiment& e) -> Value {
-    const auto& member = access(e);
-    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(member)>, std::filesystem::path>) {
-      return member.string();
-    } else {
-      return static_cast<V>(member);
-    }
-  };
-  return key;
-}
-
-template <class Access>
-Key boolean(std::string path, Access access, std::string help) {
-  return tie<bool>(std::move(path), ValueType::boolean, access, std::move(help));
-}
-
-template <class Access>
-Key integer(std::string path, Access access, Range range, std::string help) {
-  Key key = tie<int64_t>(std::move(path), ValueType::integer, access, std::move(help));
-  key.range = range;
-  return key;
-}
-
-template <class Access>
-Key number(std::string path, Access access, Range range, std::string help) {
-  Key key = tie<double>(std::move(path), ValueType::number, access, std::move(help));
-  key.range = range;
-  return key;
-}
-
-template <class Access>
-Key text(std::string path, Access access, std::string help) {
-  return tie<std::string>(std::move(path), ValueType::text, access, std::move(help));
-}
-
-// One of some words kept as text.
-template <class Access>
-Key word(std::string path, Access access, std::vector<std::string> choices, std::string help) {
-  Key key = tie<std::string>(std::move(path), ValueType::choice, access, std::move(help));
-  key.choices = std::move(choices);
-  return key;
-}
-
-// One of some words kept as an enum: its names in the order of its values.
-template <class Access>
-Key choice(std::string path, Access access, std::vector<std::string> choices, std::string help) {
-  Key key;
-  key.path = std::move(path);
-  key.type = ValueType::choice;
-  key.help = std::move(help);
-  key.choices = std::move(choices);
-  key.set = [access, names = key.choices](Experiment& e, const Value& value) {
-    auto& member = access(e);
-    const auto place = std::find(names.begin(), names.end(), std::get<std::string>(value)) - names.begin();
-    member = static_cast<std::remove_cvref_t<decltype(member)>>(place);
-  };
-  key.get = [access, names = key.choices](const Experiment& e) -> Value {
-    return names.at(static_cast<std::size_t>(access(e)));
-  };
-  return key;
-}
-
-// A folder or file. `runs` alone is not resolved against the experiment's folder.
-template <class Access>
-Key path(std::string key_path, Access access, std::string help) {
-  return tie<std::string>(std::move(key_path), ValueType::path, access, std::move(help));
-}
-
-template <class Access>
-Key numbers(std::string path, Access access, Range range, std::string help) {
-  Key key = tie<std::vector<double>>(std::move(path), ValueType::numbers, access, std::move(help));
-  key.range = range;
-  return key;
-}
-
-Key optional(Key key) {
-  key.optional = true;
-  return key;
-}
-
-Key required(Key key) {
-  key.required = true;
-  return key;
-}
-
-Key only(std::vector<std::string> kinds, Key key) {
-  key.kinds = std::move(kinds);
-  return key;
-}
 
 Key betas() {
   Key key;
@@ -182,24 +64,18 @@ Key plugins() {
   return key;
 }
 
-constexpr double kMostEpochs = 1'000'000;
 constexpr double kMostSamples = 2147483647;  // an index of a sample is an i32
-constexpr double kMostSteps = 1e12;
 constexpr double kLargestBatch = 1 << 20;
-constexpr double kLargestRate = 1000;
 
 const std::vector<std::string> kDatasets = {"mnist",  "fashion_mnist", "cifar10", "cifar100", "digits",
                                             "points", "image_folder",  "hdf5",    "csv"};
 const std::vector<std::string> kOwnData = {"image_folder", "hdf5", "csv"};  // read from data.path
-const std::vector<std::string> kMetrics = {"loss", "accuracy"};
 
-std::vector<Key> make_schema() {
+// Those above the schedule's in the documentation, and those below.
+std::vector<Key> keys_above() {
   using E = Experiment;
   using D = DataConfig;
   using O = OptimizerConfig;
-  using S = ScheduleConfig;
-  using C = CheckpointConfig;
-  using Stop = EarlyStoppingConfig;
   return {
       text("name", in(&E::name), "Names the run's folder. Default: the file's name without its ending."),
       required(word("data.dataset", in(&E::data, &D::dataset), kDatasets, "The data set.")),
@@ -273,17 +149,14 @@ std::vector<Key> make_schema() {
                                                 "Keeps the division by a root from 0.")),
       only({"rmsprop"}, number("optimizer.alpha", in(&E::optimizer, &O::alpha), from_to_below(0, 1),
                                "Decay of the running mean of the gradient's square.")),
-      choice("schedule.type", in(&E::schedule, &S::kind), {"constant", "step", "exponential", "cosine", "one_cycle"},
-             "How the learning rate goes on."),
-      number("schedule.warmup_epochs", in(&E::schedule, &S::warmup_epochs), between(0, kMostEpochs),
-             "The learning rate rises from 0 in a straight line for so long."),
-      only({"step"}, number("schedule.step_epochs", in(&E::schedule, &S::step_epochs), between(0, kMostEpochs),
-                            "Epochs between two drops; has to be given.")),
-      only({"step", "exponential"},
-           number("schedule.gamma", in(&E::schedule, &S::gamma), above_up_to(0, kLargestRate),
-                  "`step`: the factor of a drop. `exponential`: the rate falls as exp(-gamma * epoch).")),
-      only({"cosine", "one_cycle"}, number("schedule.min_learning_rate", in(&E::schedule, &S::min_learning_rate),
-                                           between(0, kLargestRate), "Where the curve ends.")),
+  };
+}
+
+std::vector<Key> keys_below() {
+  using E = Experiment;
+  using C = CheckpointConfig;
+  using Stop = EarlyStoppingConfig;
+  return {
       integer("training.epochs", in(&E::epochs), between(1, kMostEpochs), "Passes over the training samples."),
       integer("training.max_steps", in(&E::max_steps), between(0, kMostSteps), "Stop after so many; 0: no limit."),
       integer("training.seed", in(&E::seed), at_least(0),
@@ -297,18 +170,20 @@ std::vector<Key> make_schema() {
               "Streams of the device on which ops of a step may run at the same time; the numbers stay the same."),
       integer("training.log_every_steps", in(&E::log_every_steps), between(0, kMostSteps),
               "Steps between two log lines; 0: about ten lines an epoch."),
-      choice("early_stopping.monitor", in(&E::early_stopping, &Stop::monitor), kMetrics,
-             "The test metric that has to improve."),
+      choice("early_stopping.monitor", in(&E::early_stopping, &Stop::monitor), metric_names(),
+             "The metric that has to improve: of the test data, or while training."),
       integer("early_stopping.patience", in(&E::early_stopping, &Stop::patience), between(1, kMostEpochs),
               "Stop after so many epochs without an improvement."),
       number("early_stopping.min_delta", in(&E::early_stopping, &Stop::min_delta), at_least(0),
              "An improvement is more than this."),
+      boolean("early_stopping.restore_best", in(&E::early_stopping, &Stop::restore_best),
+              "End with the weights of `best.h5`; needs the same metric in `checkpoint.monitor`."),
       integer("checkpoint.every_epochs", in(&E::checkpoint, &C::every_epochs), between(0, kMostEpochs),
               "Epochs between two checkpoints; 0: only at the end."),
       integer("checkpoint.every_steps", in(&E::checkpoint, &C::every_steps), between(0, kMostSteps),
               "Steps between two checkpoints, more often than epochs; 0: no."),
-      choice("checkpoint.monitor", in(&E::checkpoint, &C::monitor), kMetrics,
-             "The test metric that says what is best."),
+      choice("checkpoint.monitor", in(&E::checkpoint, &C::monitor), metric_names(),
+             "The metric that says what is best."),
       text("backend", in(&E::backend),
            "A backend plugin's name, or its file; `auto`: the fastest that works here; `check:A,B`: train on A, "
            "compare B "
@@ -319,6 +194,14 @@ std::vector<Key> make_schema() {
       optional(plugins()),
       path("runs", in(&E::runs), "The folder of all runs, relative to the working directory."),
   };
+}
+
+std::vector<Key> make_schema() {
+  std::vector<Key> keys = keys_above();
+  for (auto part : {schedule_keys(), keys_below()}) {
+    keys.insert(keys.end(), std::make_move_iterator(part.begin()), std::make_move_iterator(part.end()));
+  }
+  return keys;
 }
 
 }  // namespace

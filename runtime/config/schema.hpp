@@ -20,7 +20,8 @@ enum class ValueType { boolean, integer, number, text, choice, path, numbers, pa
 using Value = std::variant<bool, int64_t, double, std::string, std::vector<double>, std::vector<std::string>>;
 
 // A key of an experiment, all that is known of it. Reading, defaults, suggestions, `--set`, resolved_yaml and the table
-// in docs/experiments.md come from here: a new setting is a member of Experiment and a row of schema.cpp.
+// in docs/experiments.md come from here: a new setting is a member of Experiment and a row of schema.cpp, or of
+// schedule_keys.cpp.
 struct Key {
   std::string path;  // "optimizer.learning_rate"
   ValueType type = ValueType::text;
@@ -29,6 +30,7 @@ struct Key {
   std::vector<std::string> choices;  // of a choice
   std::size_t count = 0;             // of a list's items; 0: any
   std::vector<std::string> kinds;    // the kinds of its section that have it; empty: all
+  std::string formerly;              // its name in older versions, for whoever still writes it
   bool required = false;
   bool optional = false;  // may be absent altogether: empty, or null in YAML
   std::function<void(Experiment&, const Value&)> set;

@@ -4,6 +4,7 @@
 
 #include "config/checked_backends.hpp"
 #include "graph/op_info.hpp"
+#include "training/notices.hpp"
 #include "training/residency.hpp"
 #include "training/session.hpp"
 
@@ -78,7 +79,7 @@ PlanReport plan(const Experiment& experiment) {
   training::Session session(experiment);
   const execution::CompiledProgram& program = session.training();
   PlanReport report;
-  report.notice = session.notice();
+  report.notice = training::joined(session.notice(), training::schedule_notice(session.schedule()));
   report.backend = session.backend().name();
   report.chain = session.backend().chain();
   for (std::size_t n = 0; n < program.graph.nodes().size(); ++n) {

@@ -13,9 +13,10 @@
 #include "training/batch_stream.hpp"
 #include "training/check/step_checker.hpp"
 #include "training/memory_check.hpp"
+#include "training/notices.hpp"
 #include "training/residency.hpp"
-#include "training/schedule.hpp"
 #include "training/session_bound.hpp"
+#include "training/training_length.hpp"
 #include "training/variable_access.hpp"
 
 namespace gpunn::training {
@@ -23,24 +24,6 @@ namespace gpunn::training {
 using graph::Storage;
 
 namespace {
-
-// 80 MB of learning rates.
-constexpr int64_t kMostSteps = 20'000'000;
-
-void require_data(const Experiment& experiment, const Dataset& dataset) {
-  const auto fail = [&](const std::string& message) {
-    throw Error(experiment.file.string() + ": " + message, ExitCode::usage);
-  };
-  if (dataset.train.rows() == 0) fail("the data set '" + dataset.name + "' has no training samples");
-  if (dataset.test.rows() == 0) {
-    fail("the data set '" + dataset.name + "' has no test samples in " + dataset.source +
-         "; put data.test_fraction: 0.2 to take a fifth of the samples, or say with data.test_path where they are");
-  }
-  if (experiment.data.batch_size > dataset.train.rows()) {
-    fail("data.batch_size " + std::to_string(experiment.data.batch_size) + " is larger than the " +
-         std::to_string(dataset.train.rows()) + " training samples of '" + dataset.name + "'; choose a smaller one");
-  }
-}
 
 // A plugin that the user named and that can't be used is an error, whoever would run the experiment without it.
 void require_named_plugins(const std::vector<std::filesystem::path>& named, const plugins::PluginRegistry& registry) {
@@ -78,14 +61,8 @@ Shape sample_shape(const Split& split) { return {split.samples.shape.begin() + 1
 
 std::string notes_of(const Dataset& dataset) {
   std::string text;
-  for (const std::string& note : dataset.notes) text += (text.empty() ? "" : "\n") + note;
+  for (const std::string& note : dataset.notes) text = joined(text, note);
   return text;
-}
-
-std::string fallback_notice(const Dataset& dataset) {
-  if (dataset.fallback_of.empty()) return "";
-  return "WARNING: data set '" + dataset.fallback_of + "' was not found: '" + dataset.name +
-         "' is used instead, as offline_fallback allows. Its figures are not figures of '" + dataset.fallback_of + "'.";
 }
 
 }  // namespace
@@ -96,21 +73,14 @@ Session::Session(Experiment experiment, execution::Profiler* profiler, Evaluatio
       dataset_(load_for(experiment_.data, part)),
       registry_(experiment_.plugins) {
   require_named_plugins(experiment_.plugins, registry_);
-  require_data(experiment_, dataset_);
+  const TrainingLength length = training_length(experiment_, dataset_);
   std::vector<nn::Parameter> parameters = nn::model_parameters(experiment_.model, sample_shape(dataset_.train));
 
   train_split_ = {"train", dataset_.train.samples};
   test_split_ = {"test", dataset_.test.samples};
-  steps_per_epoch_ = training_sampling(experiment_, train_split_).steps_per_epoch();
-  total_steps_ = experiment_.epochs * steps_per_epoch_;
-  if (experiment_.max_steps > 0) total_steps_ = std::min(total_steps_, experiment_.max_steps);
-  if (total_steps_ > kMostSteps) {
-    throw Error(experiment_.file.string() + ": " + std::to_string(experiment_.epochs) + " epochs of " +
-                    std::to_string(steps_per_epoch_) + " steps are more than the " + std::to_string(kMostSteps) +
-                    " steps that a learning-rate table holds; lower training.epochs or set training.max_steps",
-                ExitCode::usage);
-  }
-  rates_ = learning_rates(experiment_, steps_per_epoch_, total_steps_);
+  steps_per_epoch_ = length.steps_per_epoch;
+  total_steps_ = length.steps;
+  schedule_ = Schedule(experiment_, steps_per_epoch_, total_steps_);
 
   if (profiler_ != nullptr) config::require_one_backend(experiment_.backend, "a profile");
   backend_ = open_backend(config::trained_backend(experiment_.backend));
@@ -265,8 +235,9 @@ execution::Executable& Session::ready(Bound& bound) {
 
 Session::Bound& Session::training_bound() {
   if (training_ == nullptr) {
-    variables_->create(variable::kLearningRates, {DType::f32, {static_cast<int64_t>(rates_.size())}}, Storage::state);
-    variables_->write(variable::kLearningRates, bytes_of(rates_));
+    const auto steps = static_cast<int64_t>(schedule_.rates().size());
+    variables_->create(variable::kLearningRates, {DType::f32, {steps}}, Storage::state);
+    upload_rates();
     training_ = bind_training(training_program(context(), train_split_));
     if (train_split_.ring) {
       training_->stream = std::make_unique<BatchStream>(*backend_, *variables_, dataset_.train, train_split_,
@@ -368,11 +339,7 @@ std::optional<double> Session::first_non_finite(graph::ValueId id) {
 const execution::CompiledProgram& Session::evaluation() { return evaluation_bound().program; }
 
 std::string Session::notice() const {
-  std::string text;
-  for (const std::string& part : {fallback_notice(dataset_), notes_of(dataset_), backend_->notice()}) {
-    text += (text.empty() || part.empty() ? "" : "\n") + part;
-  }
-  return text;
+  return joined(joined(fallback_notice(dataset_), notes_of(dataset_)), backend_->notice());
 }
 
 std::string Session::streaming_notice() const {
@@ -391,6 +358,15 @@ uint64_t Session::persistent_bytes() const {
     total += variables_->bytes(s);
   }
   return total;
+}
+
+void Session::upload_rates() { variables_->write(variable::kLearningRates, bytes_of(schedule_.rates())); }
+
+bool Session::epoch_ended(const EpochReport& epoch) {
+  training_bound();
+  const bool changed = schedule_.epoch_ended(epoch);
+  if (changed) upload_rates();
+  return changed;
 }
 
 int64_t Session::step() { return training_bound(), read_scalar<int64_t>(*variables_, variable::kStep); }

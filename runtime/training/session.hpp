@@ -22,6 +22,7 @@
 #include "training/evaluation_part.hpp"
 #include "training/layout.hpp"
 #include "training/programs.hpp"
+#include "training/schedule/schedule.hpp"
 
 namespace gpunn::training {
 
@@ -101,7 +102,10 @@ class Session {
   Totals totals() const;
   void reset_totals();
   std::vector<float> losses(int64_t first, int64_t last) const;  // of the steps [first, last), at most kLossHistorySize
-  float learning_rate_of_step(int64_t step) const { return rates_[static_cast<std::size_t>(step)]; }
+  const Schedule& schedule() const { return schedule_; }
+  float learning_rate_of_step(int64_t step) const { return schedule_.rates()[static_cast<std::size_t>(step)]; }
+  // To be told of every epoch. True where the learning rates of the steps to come changed.
+  bool epoch_ended(const EpochReport& epoch);
 
   // The whole state, and back. restore() throws Error listing every tensor that is missing, surplus or misshapen.
   void save_state(storage::Checkpoint& checkpoint);
@@ -128,6 +132,7 @@ class Session {
   void go_to(int64_t step);  // the training step that comes next, after the counter was written
   void initialise_parameters();
   void upload_normalisation();
+  void upload_rates();
 
   Experiment experiment_;
   execution::Profiler* profiler_;
@@ -139,7 +144,7 @@ class Session {
   Residency residency_ = Residency::device;
   SplitType train_split_, test_split_;
   int64_t steps_per_epoch_ = 0, total_steps_ = 0;
-  std::vector<float> rates_;
+  Schedule schedule_;
   execution::Buffer arena_;
   std::unique_ptr<Bound> training_, evaluation_;
   std::unique_ptr<execution::Backend> second_;  // of `check:A,B`, until the checker has it

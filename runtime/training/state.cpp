@@ -78,8 +78,9 @@ void Session::save_state(storage::Checkpoint& checkpoint) {
   checkpoint.state.clear();
   checkpoint.state.push_back(std::move(totals));
   const int64_t done = step();
-  // The sampler, the schedule and all random numbers are functions of the step; they are named so that a reader of the
-  // file need not know.
+  schedule_.save(checkpoint);
+  // The sampler, the schedule but for what it saved itself, and all random numbers are functions of the step; they are
+  // named so that a reader of the file need not know.
   checkpoint.counters["step"] = done;
   checkpoint.counters["sampler_position"] = done % steps_per_epoch_;
   checkpoint.counters["random_counter"] = done;
@@ -123,6 +124,8 @@ void Session::restore_state(const storage::Checkpoint& checkpoint) {
   variables_->write(variable::kTotals, checkpoint.state[0].values);
   variables_->write(variable::kStep, std::as_bytes(std::span(&step->second, 1)));
   go_to(step->second);
+  schedule_.restore(checkpoint, step->second);
+  upload_rates();
   // Losses of a future that is about to be replayed are not this state's.
   variables_->write(variable::kLossHistory, std::vector<std::byte>(kLossHistorySize * sizeof(float)));
 }

@@ -6,10 +6,13 @@
 #include <cmath>
 #include <cstring>
 
+#include "config/values.hpp"
 #include "training/check/summary.hpp"
 #include "training/device_loss.hpp"
 #include "training/divergence.hpp"
 #include "training/environment.hpp"
+#include "training/metric.hpp"
+#include "training/notices.hpp"
 
 namespace gpunn::training {
 
@@ -20,14 +23,6 @@ constexpr std::chrono::milliseconds kReportInterval{100};
 
 // How far it is to the next multiple.
 int64_t until_multiple(int64_t step, int64_t of) { return of - step % of; }
-
-bool improves(Metric metric, double value, double best, double min_delta) {
-  return metric == Metric::loss ? value < best - min_delta : value > best + min_delta;
-}
-
-double metric_of(Metric metric, const EvalReport& report) {
-  return metric == Metric::loss ? report.loss : report.accuracy;
-}
 
 bool all_finite(const storage::StoredTensor& tensor) {
   for (std::size_t i = 0; i + sizeof(float) <= tensor.values.size(); i += sizeof(float)) {
@@ -48,7 +43,8 @@ Trainer::Trainer(Session& session, RunFolder folder, RunOptions options)
     : session_(session), folder_(std::move(folder)), options_(std::move(options)) {
   result_.backend = session_.backend_name();
   session_.training();
-  for (const std::string& notice : {session_.notice(), session_.streaming_notice()}) {
+  for (const std::string& notice :
+       {session_.notice(), session_.streaming_notice(), schedule_notice(session_.schedule())}) {
     if (!notice.empty()) say(notice);
   }
 }
@@ -97,14 +93,17 @@ void Trainer::begin(const storage::Checkpoint& from) {
   folder_.rewind(step_);
   folder_.write_resolved(session_.experiment());
   folder_.write_environment(environment_record(session_), "environment-from-step-" + std::to_string(step_) + ".json");
+  const std::string larger = stopped_early() ? "early_stopping.patience" : "training.epochs";
   say(finished()
-          ? "already finished after " + std::to_string(step_) + " steps; to go on, give training.epochs a larger value"
+          ? "already finished after " + std::to_string(step_) + " steps; to go on, give " + larger + " a larger value"
           : "resumed at step " + std::to_string(step_) + " of " + std::to_string(session_.total_steps()));
 }
 
-bool Trainer::finished() const {
+bool Trainer::finished() const { return step_ >= session_.total_steps() || stopped_early(); }
+
+bool Trainer::stopped_early() const {
   const auto& stopping = session_.experiment().early_stopping;
-  return step_ >= session_.total_steps() || (stopping && progress_.stale_epochs >= stopping->patience);
+  return stopping && progress_.stale_epochs >= stopping->patience && step_ < session_.total_steps();
 }
 
 bool Trainer::stop_requested() const { return options_.stop != nullptr && options_.stop->load(); }
@@ -137,8 +136,8 @@ RunResult Trainer::run_to_the_end() {
     save({folder_.last()});
     say("interrupted after step " + std::to_string(step_) + "; `gpunn resume " + folder_.path().string() + "` goes on");
   }
-  result_.stopped_early = !result_.interrupted && step_ < session_.total_steps();
-  result_.final_test = result_.epochs.empty() ? session_.evaluate() : result_.epochs.back().test;
+  result_.stopped_early = stopped_early();
+  result_.final_test = final_test();
   result_.monitor = session_.experiment().checkpoint.monitor;
   result_.best_metric = progress_.best;
   result_.best_epoch = progress_.best_epoch;
@@ -147,6 +146,19 @@ RunResult Trainer::run_to_the_end() {
   result_.data_bytes = session_.data_bytes();
   result_.total_seconds = seconds_since(start);
   return result_;
+}
+
+// Of the last epoch's weights, or where the experiment asks for it of the best's, which the session then has.
+EvalReport Trainer::final_test() {
+  const auto& stopping = session_.experiment().early_stopping;
+  const bool last_is_best = progress_.best_epoch * session_.steps_per_epoch() >= step_;
+  if (stopping && stopping->restore_best && !result_.interrupted && progress_.best_epoch > 0 && !last_is_best) {
+    session_.restore_parameters(storage::load_checkpoint(folder_.best()));
+    say("ends with the weights of epoch " + std::to_string(progress_.best_epoch) + ", the best by " +
+        name_of(stopping->monitor));
+    return session_.evaluate();
+  }
+  return result_.epochs.empty() ? session_.evaluate() : result_.epochs.back().test;
 }
 
 void Trainer::train_epoch() {
@@ -293,12 +305,12 @@ void Trainer::finish_epoch() {
     diverged(step_ - 1, "the test loss became " + std::to_string(epoch.test.loss));
   }
 
-  const double value = metric_of(experiment.checkpoint.monitor, epoch.test);
+  const double value = value_of(experiment.checkpoint.monitor, epoch);
   epoch.best = std::isfinite(value) &&
                (progress_.best_epoch == 0 || improves(experiment.checkpoint.monitor, value, progress_.best, 0));
   if (experiment.early_stopping) {
     const EarlyStoppingConfig& stopping = *experiment.early_stopping;
-    const double watched = metric_of(stopping.monitor, epoch.test);
+    const double watched = value_of(stopping.monitor, epoch);
     if (progress_.watched_epoch == 0 || improves(stopping.monitor, watched, progress_.watched, stopping.min_delta)) {
       progress_.watched = watched;
       progress_.watched_epoch = epoch.epoch;
@@ -314,15 +326,22 @@ void Trainer::finish_epoch() {
               ", test accuracy " + std::to_string(epoch.test.accuracy));
   // The record comes first: a kill between the two leaves a record too many, which resuming takes back.
   folder_.record_epoch(epoch);
+  const bool new_rates = session_.epoch_ended(epoch);
+  if (new_rates && step_ < session_.total_steps()) {
+    folder_.log("the learning rate is " + config::number_text(session_.learning_rate_of_step(step_)) +
+                " from here on: " + name_of(experiment.schedule.monitor) + " does not improve");
+  }
   const bool regular = experiment.checkpoint.every_epochs > 0 && epoch.epoch % experiment.checkpoint.every_epochs == 0;
   std::vector<std::filesystem::path> files;
   if (epoch.best) files.push_back(folder_.best());
   if (regular || finished()) files.push_back(folder_.last());
   save(files);
+  if (new_rates && files.empty()) take_snapshot();  // steps are replayed at the rates that they had
   result_.epochs.push_back(epoch);
   if (options_.listener != nullptr) options_.listener->on_epoch(epoch);
-  if (finished() && step_ < session_.total_steps()) {
-    say("stopped early: no improvement in " + std::to_string(progress_.stale_epochs) + " epochs");
+  if (stopped_early()) {
+    say("stopped early: no improvement of " + name_of(experiment.early_stopping->monitor) + " in " +
+        std::to_string(progress_.stale_epochs) + " epochs");
   }
 }
 
@@ -349,14 +368,18 @@ storage::Checkpoint Trainer::checkpoint() {
 }
 
 // A state that can't go on never takes the place of one that can.
-void Trainer::save(const std::vector<std::filesystem::path>& files) {
-  if (files.empty()) return;
-  const execution::HostSpan span(session_.profiler(), "checkpoint");
+void Trainer::take_snapshot() {
   storage::Checkpoint state = checkpoint();
   for (const storage::StoredTensor& tensor : state.parameters) {
     if (!all_finite(tensor)) diverged(step_ - 1, "parameter '" + tensor.name + "' became NaN or infinite");
   }
   snapshot_ = std::move(state);
+}
+
+void Trainer::save(const std::vector<std::filesystem::path>& files) {
+  if (files.empty()) return;
+  const execution::HostSpan span(session_.profiler(), "checkpoint");
+  take_snapshot();
   for (const std::filesystem::path& file : files) storage::save_checkpoint(file, snapshot_);
 }
 

@@ -33,7 +33,9 @@ class Trainer {
 
   RunResult run_to_the_end();
   bool finished() const;
+  bool stopped_early() const;
   bool stop_requested() const;
+  EvalReport final_test();
   void train_epoch();
   void run_ahead(int64_t most);
   void tell_if_eager();
@@ -41,6 +43,7 @@ class Trainer {
   void look();  // reads the losses since the last look; throws on NaN or infinity
   void report(bool record);
   storage::Checkpoint checkpoint();
+  void take_snapshot();
   void save(const std::vector<std::filesystem::path>& files);  // one state, to each of them in turn
   void say(const std::string& text);
   // `what` became NaN or infinite in a step that counts from 0.

@@ -221,6 +221,29 @@ class Reports(ProgramTest):
         self.assertIn("61 706", text)
         self.assertIn("ops from left to right", text)
 
+    def test_plan_of_a_schedule(self):
+        experiment = SOURCE / "experiments" / "lenet_digits.yaml"
+        settings = ["--set", "data.synthetic_train=1280", "--set", "schedule.warmup_epochs=2"]
+        # No backend is asked, so one that is not there is no obstacle.
+        plan = self.json("plan", experiment, *settings, "--backend", "nobody", "--schedule")
+        self.assertEqual((plan["type"], plan["steps"], plan["steps_per_epoch"]), ("cosine", 100, 10))
+        self.assertEqual(len(plan["learning_rates"]), 100)
+        self.assertAlmostEqual(max(plan["learning_rates"]), 0.05)
+        self.assertEqual([(point["step"], point["what"]) for point in plan["points"]],
+                         [(1, "first"), (21, "warm-up done, highest"), (100, "last")])
+        chart = self.folder / "curve.svg"
+        text = self.gpunn("plan", experiment, *settings, "--schedule", chart).stdout
+        self.assertIn("learning rate of lenet_digits: cosine, 100 steps, 10 an epoch", text)
+        self.assertRegex(text, r"\n +21 +2 +0\.05 +warm-up done, highest\n")
+        self.assertIn("</svg>", chart.read_text())
+
+        late = self.gpunn("plan", experiment, *settings, "--set", "schedule={type: multi_step, milestones: [30]}",
+                          "--schedule")
+        self.assertIn("30 is behind the end of the training, 10 epochs", late.stderr)
+        # An experiment behind the option is not written over.
+        taken = self.gpunn("plan", "--schedule", experiment, experiment, code=2)
+        self.assertIn("expected a file that ends in .svg", taken.stderr)
+
     def test_bench(self):
         report = self.json("bench", "op", "matmul", "64x64x64", "--backend", "cpu", "--repeats", "5")
         self.assertEqual(report["repeats"], 5)

@@ -100,7 +100,12 @@ TEST_CASE("keys of another optimizer or schedule") {
   CHECK(errors_of(kSound + "optimizer: {betas: [0.9, 0.99]}\n") ==
         Texts{"e.yaml:3:13: optimizer sgd has no 'betas'; it has learning_rate, momentum, nesterov, weight_decay"});
   CHECK(errors_of(kSound + "schedule: {type: cosine, gamma: 0.5}\n") ==
-        Texts{"e.yaml:3:26: schedule cosine has no 'gamma'; it has warmup_epochs, min_learning_rate"});
+        Texts{"e.yaml:3:26: schedule cosine has no 'gamma'; it has per, warmup_epochs, warmup_steps, "
+              "warmup_start_factor, t_0, t_mult, min_learning_rate"});
+  CHECK(errors_of(kSound + "schedule: {type: reduce_on_plateau, per: step}\n").size() == 1);
+  CHECK(errors_of(kSound + "schedule: {type: step, step_epochs: 2}\n") ==
+        Texts{"e.yaml:3:12: schedule step needs 'step_size', the epochs between two drops: a number above 0",
+              "e.yaml:3:24: unknown key 'step_epochs' in schedule; it is called 'step_size' now"});
   // No complaint about keys of a type that was mistyped.
   CHECK(errors_of(kSound + "schedule: {type: cosin, min_learning_rate: 0}\n").size() == 1);
 }
@@ -108,12 +113,6 @@ TEST_CASE("keys of another optimizer or schedule") {
 TEST_CASE("settings that don't go together") {
   CHECK(errors_of(kSound + "optimizer: {nesterov: true}\n") ==
         Texts{"e.yaml:3:13: optimizer.nesterov needs optimizer.momentum above 0"});
-  CHECK(errors_of(kSound + "schedule: {type: step}\n") ==
-        Texts{"e.yaml:3:12: schedule step needs 'step_epochs', the epochs between two drops: a number above 0"});
-  CHECK(errors_of(kSound + "schedule: {warmup_epochs: 11}\n") ==
-        Texts{"e.yaml:3:12: schedule.warmup_epochs (11) must be at most training.epochs (10)"});
-  CHECK(errors_of(kSound + "schedule: {type: cosine, min_learning_rate: 1}\n") ==
-        Texts{"e.yaml:3:26: schedule.min_learning_rate (1) must be at most optimizer.learning_rate (0.01)"});
   CHECK(errors_of("model: {layers: [relu]}\ndata: {dataset: mnist, mean: [0.1]}\n") ==
         Texts{"e.yaml:2:24: data.mean and data.stddev go together, a number a channel each; found 1 and 0"});
   CHECK(errors_of("model: {layers: [relu]}\ndata: {dataset: digits, offline_fallback: digits}\n") ==
@@ -122,6 +121,46 @@ TEST_CASE("settings that don't go together") {
         Texts{"e.yaml:2:25: data.train_limit (100) is less than one batch (data.batch_size: 128)"});
   CHECK(errors_of("model: {layers: [softmax]}\ndata: digits\n") ==
         Texts{"e.yaml:1:18: the loss cross_entropy has a softmax of its own: leave out the model's last layer"});
+}
+
+TEST_CASE("a schedule that can't be") {
+  const auto errors = [](const std::string& schedule) { return errors_of(kSound + "schedule: {" + schedule + "}\n"); };
+  CHECK(errors("type: step") ==
+        Texts{"e.yaml:3:12: schedule step needs 'step_size', the epochs between two drops: a number above 0"});
+  CHECK(errors("type: step, per: step, step_size: 0") ==
+        Texts{"e.yaml:3:35: schedule step needs 'step_size', the steps between two drops: a number above 0"});
+  CHECK(errors("type: multi_step") == Texts{"e.yaml:3:12: schedule multi_step needs 'milestones', the epochs of the "
+                                            "training after which the rate drops: [30, 60]"});
+  CHECK(errors("type: multi_step, milestones: [3, 2]") ==
+        Texts{"e.yaml:3:30: schedule.milestones: expected each to be larger than the one before"});
+  CHECK(errors("type: multi_step, milestones: [2, 2]").size() == 1);
+  CHECK(errors("type: multi_step, milestones: [0, 2]").size() == 1);
+  CHECK(errors("warmup_epochs: 11") ==
+        Texts{"e.yaml:3:12: schedule.warmup_epochs (11) must be at most training.epochs (10)"});
+  CHECK(errors("warmup_epochs: 1, warmup_steps: 10") ==
+        Texts{"e.yaml:3:30: schedule.warmup_epochs and schedule.warmup_steps both say how long: keep one"});
+  CHECK(errors("per: epoch, warmup_steps: 10") ==
+        Texts{"e.yaml:3:24: schedule.warmup_steps can't be followed where the rate changes with each epoch "
+              "(schedule.per: epoch); give warmup_epochs, or leave out 'per'"});
+  CHECK(errors("type: cosine, min_learning_rate: 1") ==
+        Texts{"e.yaml:3:26: schedule.min_learning_rate (1) must be at most optimizer.learning_rate (0.01)"});
+  CHECK(errors("type: cosine, per: step, t_0: 2.5") ==
+        Texts{"e.yaml:3:37: schedule.t_0: expected a whole number of steps (schedule.per: step), found 2.5"});
+  CHECK(errors("type: cosine, t_0: 2.5").empty());
+  CHECK(
+      errors("type: cosine, per: epoch, warmup_epochs: 0.5") ==
+      Texts{"e.yaml:3:38: schedule.warmup_epochs: expected a whole number of epochs (schedule.per: epoch), found 0.5"});
+  CHECK(errors("type: reduce_on_plateau, factor: 1").size() == 1);
+  CHECK(errors("type: reduce_on_plateau, monitor: acuracy") ==
+        Texts{"e.yaml:3:46: schedule.monitor: expected one of loss, accuracy, top5_accuracy, train_loss, "
+              "train_accuracy, found 'acuracy'; did you mean 'accuracy'?"});
+}
+
+TEST_CASE("weights can be brought back only by the metric that they were kept by") {
+  CHECK(errors_of(kSound + "early_stopping: {monitor: loss, restore_best: true}\n") ==
+        Texts{"e.yaml:3:33: early_stopping.restore_best ends with the weights of best.h5, and that goes by "
+              "checkpoint.monitor (accuracy), not by early_stopping.monitor (loss); give both the same"});
+  CHECK(errors_of(kSound + "early_stopping: {restore_best: true}\n").empty());
 }
 
 TEST_CASE("a name that can't be a folder") {

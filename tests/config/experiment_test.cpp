@@ -16,9 +16,9 @@ model: m.yaml
 data: {dataset: mnist, path: sets, offline_fallback: digits, batch_size: 1e2, drop_last: false, mean: [0.5], stddev: 2}
 loss: mean_squared_error
 optimizer: {type: rmsprop, learning_rate: 2e-5, momentum: .5, alpha: 0.9}
-schedule: {type: step, step_epochs: 2.5, gamma: 0.3, warmup_epochs: 1}
+schedule: {type: step, step_size: 2.5, gamma: 0.3, warmup_epochs: 1}
 training: {epochs: 7, seed: 9223372036854775807, precision: tf32, deterministic: true, threads: 3, max_steps: 50}
-early_stopping: {monitor: loss, patience: 2, min_delta: 1e-3}
+early_stopping: {monitor: loss, patience: 2, min_delta: 1e-3, restore_best: true}
 checkpoint: {every_epochs: 0, every_steps: 10, monitor: loss}
 backend: cpu
 device: 1
@@ -41,7 +41,7 @@ runs: out
   CHECK(e.optimizer.momentum == 0.5);
   CHECK(e.optimizer.alpha == 0.9);
   CHECK(e.schedule.kind == ScheduleKind::step);
-  CHECK(e.schedule.step_epochs == 2.5);
+  CHECK(e.schedule.step_size == 2.5);
   CHECK(e.schedule.gamma == 0.3);
   CHECK(e.schedule.warmup_epochs == 1);
   CHECK(e.epochs == 7);
@@ -54,6 +54,7 @@ runs: out
   CHECK(e.early_stopping->monitor == Metric::loss);
   CHECK(e.early_stopping->patience == 2);
   CHECK(e.early_stopping->min_delta == 1e-3);
+  CHECK(e.early_stopping->restore_best);
   CHECK(e.checkpoint.every_epochs == 0);
   CHECK(e.checkpoint.every_steps == 10);
   CHECK(e.checkpoint.monitor == Metric::loss);
@@ -64,6 +65,59 @@ runs: out
   REQUIRE(e.model.layers.size() == 1);
   CHECK(e.model.file == folder.path() / "m.yaml");
   CHECK(e.model.text == "layers: [linear: {units: 3}]\n");
+}
+
+TEST_CASE("every key of a schedule arrives") {
+  const auto schedule = [](const std::string& text) {
+    return parse_experiment(kSound + "schedule: " + text + "\n", "e.yaml").schedule;
+  };
+  const ScheduleConfig drops = schedule("{type: multi_step, per: step, milestones: [10, 2e1], gamma: 0.5}");
+  CHECK(drops.kind == ScheduleKind::multi_step);
+  CHECK(drops.per == SchedulePer::step);
+  CHECK(drops.milestones == std::vector<double>{10, 20});
+  CHECK(schedule("{type: multi_step, milestones: 3}").milestones == std::vector<double>{3});
+  const ScheduleConfig cosine = schedule("{type: cosine, per: epoch, t_0: 3, t_mult: 2, warmup_epochs: 2}");
+  CHECK(cosine.per == SchedulePer::epoch);
+  CHECK(cosine.t_0 == 3);
+  CHECK(cosine.t_mult == 2);
+  const ScheduleConfig cycle = schedule(
+      "{type: one_cycle, pct_start: 0.2, div_factor: 10, final_div_factor: 100, anneal: linear, warmup_steps: 7, "
+      "warmup_start_factor: 0.5}");
+  CHECK(cycle.per == SchedulePer::epoch_fraction);
+  CHECK(cycle.pct_start == 0.2);
+  CHECK(cycle.div_factor == 10);
+  CHECK(cycle.final_div_factor == 100);
+  CHECK(cycle.anneal == Anneal::linear);
+  CHECK(cycle.warmup_steps == 7);
+  CHECK(cycle.warmup_start_factor == 0.5);
+  CHECK(schedule("{type: polynomial, power: 0.9}").power == 0.9);
+  CHECK(schedule("{type: exponential, k: 0.25}").k == 0.25);
+  const ScheduleConfig plateau = schedule(
+      "{type: reduce_on_plateau, monitor: train_accuracy, factor: 0.5, patience: 0, threshold: 0.01, "
+      "threshold_mode: absolute, cooldown: 2, min_learning_rate: 1e-5}");
+  CHECK(plateau.monitor == Metric::train_accuracy);
+  CHECK(plateau.factor == 0.5);
+  CHECK(plateau.patience == 0);
+  CHECK(plateau.threshold == 0.01);
+  CHECK(plateau.threshold_mode == ThresholdMode::absolute);
+  CHECK(plateau.cooldown == 2);
+  CHECK(plateau.min_learning_rate == 1e-5);
+}
+
+TEST_CASE("the same metrics can be watched everywhere") {
+  REQUIRE(metric_names().size() == 5);
+  for (std::size_t i = 0; i < metric_names().size(); ++i) {
+    const std::string& name = metric_names()[i];
+    const auto metric = static_cast<Metric>(i);
+    CHECK(name_of(metric) == name);
+    const Experiment e =
+        parse_experiment(kSound + "early_stopping: {monitor: " + name + "}\ncheckpoint: {monitor: " + name +
+                             "}\nschedule: {type: reduce_on_plateau, monitor: " + name + "}\n",
+                         "e.yaml");
+    CHECK(e.early_stopping->monitor == metric);
+    CHECK(e.checkpoint.monitor == metric);
+    CHECK(e.schedule.monitor == metric);
+  }
 }
 
 TEST_CASE("a backend is a name or a file") {

@@ -62,7 +62,7 @@ model:
     - add: {from: [left, "1"]}
 data: {dataset: fashion_mnist, path: "a b/ü", mean: [0.1, 0.30000000000000004], stddev: [1e-3, 2], batch_size: 3}
 optimizer: {type: adamw, learning_rate: 0.1, betas: [0.8, 0.9], epsilon: 1e-7, weight_decay: 0.123456789012345678}
-schedule: {type: exponential, gamma: 0.333333333333333314829616256247}
+schedule: {type: exponential, k: 0.333333333333333314829616256247}
 training: {seed: 9223372036854775807, precision: bf16}
 early_stopping: {monitor: loss, min_delta: 1e-17}
 plugins: ["x, y", 'it''s']
@@ -76,7 +76,9 @@ TEST_CASE("each optimizer and schedule survives") {
     check_round_trip(parse_experiment(kSound + "optimizer: " + optimizer + "\n", "e"));
   }
   for (const std::string& schedule : config::find_key("schedule.type")->choices) {
-    const std::string extra = schedule == "step" ? ", step_epochs: 2" : "";
+    const std::string extra = schedule == "step"         ? ", step_size: 2"
+                              : schedule == "multi_step" ? ", milestones: [2, 3.5], warmup_steps: 3"
+                                                         : "";
     check_round_trip(parse_experiment(kSound + "schedule: {type: " + schedule + extra + "}\n", "e"));
   }
 }

@@ -40,9 +40,14 @@ std::vector<std::string> lines_of(const std::filesystem::path& file) {
 
 TEST_CASE("a run stopped in the middle of an epoch and resumed gives the straight run's bits") {
   const TemporaryFolder folder;
-  const bool lenet = GENERATE(true, false);
-  const std::vector<Override> each_step{{"training.log_every_steps", "1"}};
-  const Experiment experiment = lenet ? small_lenet(folder.path(), each_step) : small_mlp(folder.path(), each_step);
+  const std::string kind = GENERATE("lenet", "mlp", "mlp whose learning rate reacts");
+  std::vector<Override> more{{"training.log_every_steps", "1"}};
+  if (kind == "mlp whose learning rate reacts") {  // after the second epoch, to a mean that an interruption cuts in two
+    more.push_back({"schedule",
+                    "{type: reduce_on_plateau, monitor: train_loss, patience: 0, threshold: 900, "
+                    "threshold_mode: absolute}"});
+  }
+  const Experiment experiment = kind == "lenet" ? small_lenet(folder.path(), more) : small_mlp(folder.path(), more);
   const RunResult straight =
       train(experiment, {.listener = nullptr, .stop = nullptr, .run_folder = folder.path() / "a"});
 

@@ -269,6 +269,35 @@ TEST_CASE("early stopping ends a run that no longer improves") {
   CHECK(again.epochs.empty());
 }
 
+TEST_CASE("any metric stops a run, which may end with the best weights") {
+  const TemporaryFolder folder;
+  const bool restored = GENERATE(true, false);
+  const std::string watch =
+      std::string("{monitor: loss, patience: 2, restore_best: ") + (restored ? "true}" : "false}");
+  const RunResult result = train(small_mlp(folder.path(), {{"training.epochs", "60"},
+                                                           {"optimizer.learning_rate", "0.3"},
+                                                           {"checkpoint.monitor", "loss"},
+                                                           {"early_stopping", watch}}));
+  REQUIRE(result.stopped_early);
+  const EpochReport& best = result.epochs.at(static_cast<std::size_t>(result.best_epoch - 1));
+  CHECK(result.best_epoch == result.epochs.back().epoch - 2);
+  CHECK(result.best_metric == best.test.loss);
+  CHECK(result.final_test.loss == (restored ? best : result.epochs.back()).test.loss);
+  // The last state is still there to go on from.
+  CHECK(storage::load_checkpoint(result.run / "last.h5").counters.at("step") == result.epochs.back().global_step);
+  CHECK(resume(result.run, {{"early_stopping.patience", "3"}}).epochs.size() >= 1);
+}
+
+TEST_CASE("a run may stop on what it measures while training") {
+  const TemporaryFolder folder;
+  const RunResult result =
+      train(small_mlp(folder.path(), {{"training.epochs", "5"},
+                                      {"optimizer.learning_rate", "1e-12"},
+                                      {"early_stopping", "{monitor: train_loss, patience: 2, min_delta: 10}"}}));
+  CHECK(result.stopped_early);
+  CHECK(result.epochs.size() == 3);
+}
+
 TEST_CASE("the last rows of data are used where the last batch is kept, and counted once in an evaluation") {
   const TemporaryFolder folder;
   training::Session session(small_mlp(

@@ -31,7 +31,7 @@ model:
     - linear: {units: 10}
 data: {dataset: digits, synthetic_train: 320, synthetic_test: 64, batch_size: 48, drop_last: false}
 optimizer: {type: sgd, learning_rate: 0.05, momentum: 0.9, nesterov: true, weight_decay: 5e-4}
-schedule: {type: exponential, gamma: 0.05}
+schedule: {type: exponential, k: 0.05}
 training: {epochs: 17}
 )";
 

@@ -16,8 +16,12 @@ namespace gpunn {
 enum class Precision { fp32, tf32, bf16 };
 enum class LossKind { cross_entropy, mean_squared_error };
 enum class OptimizerKind { sgd, adam, adamw, rmsprop };
-enum class ScheduleKind { constant, step, exponential, cosine, one_cycle };
-enum class Metric { loss, accuracy };
+enum class ScheduleKind { constant, step, multi_step, exponential, cosine, one_cycle, polynomial, reduce_on_plateau };
+enum class SchedulePer { epoch_fraction, epoch, step };
+enum class Anneal { cosine, linear };
+enum class ThresholdMode { relative, absolute };
+// What an evaluation at the end of an epoch tells, of the test data where it is not said otherwise.
+enum class Metric { loss, accuracy, top5_accuracy, train_loss, train_accuracy };
 enum class Residency { automatic, device, stream };
 enum class LabelMode { fine, coarse };  // cifar100: 100 classes or 20 superclasses
 enum class ImageLayout { automatic, channels_first, channels_last };
@@ -89,18 +93,38 @@ struct OptimizerConfig {
   double alpha = 0.99;  // rmsprop
 };
 
+// Lengths, and the time that a decay goes by, are in epochs, or with `per: step` in steps.
 struct ScheduleConfig {
   ScheduleKind kind = ScheduleKind::constant;
-  double warmup_epochs = 0;      // linear from 0, in front of any
-  double step_epochs = 0;        // step: epochs between two drops
-  double gamma = 0.1;            // step: factor of a drop; exponential: lr0 * exp(-gamma * epoch)
-  double min_learning_rate = 0;  // cosine's and one_cycle's end
+  SchedulePer per = SchedulePer::epoch_fraction;  // how often the rate changes; epoch_fraction: with each step
+  double warmup_epochs = 0;                       // linear, in front of any; or
+  int64_t warmup_steps = 0;
+  double warmup_start_factor = 0;  // of the first rate; 0: 1 / (length + 1), the first of equal rises from 0
+  double step_size = 0;            // step: the length between two drops
+  std::vector<double> milestones;  // multi_step: places of the drops, from the start of the training
+  double gamma = 0.1;              // step, multi_step: factor of a drop
+  double k = 0.1;                  // exponential: learning_rate * exp(-k t)
+  double t_0 = 0;                  // cosine: length up to the first restart; 0: none
+  int64_t t_mult = 1;              // cosine: each length is so many times the one before
+  double pct_start = 0.3;          // one_cycle: the share of the rise
+  double div_factor = 25;          // one_cycle: starts from learning_rate / div_factor
+  double final_div_factor = 1e4;   // one_cycle: ends in the start / final_div_factor
+  Anneal anneal = Anneal::cosine;  // one_cycle
+  double power = 1;                // polynomial
+  Metric monitor = Metric::loss;   // this and what follows: reduce_on_plateau
+  double factor = 0.1;
+  int64_t patience = 10;    // epochs without an improvement that are let pass
+  double threshold = 1e-4;  // an improvement is more than this
+  ThresholdMode threshold_mode = ThresholdMode::relative;
+  int64_t cooldown = 0;          // epochs after a drop that are not counted
+  double min_learning_rate = 0;  // cosine, one_cycle, polynomial: the end; reduce_on_plateau: the least
 };
 
 struct EarlyStoppingConfig {
   Metric monitor = Metric::accuracy;
   int64_t patience = 5;  // epochs without an improvement of more than min_delta
   double min_delta = 0;
+  bool restore_best = false;  // end with the weights of best.h5
 };
 
 struct CheckpointConfig {
@@ -134,6 +158,12 @@ struct Experiment {
   int64_t log_every_steps = 0;  // 0: about ten lines an epoch
   std::filesystem::path runs = "runs";
 };
+
+// As experiments and records call it: "loss", "top5_accuracy".
+std::string name_of(Metric metric);
+const std::vector<std::string>& metric_names();  // of all, in the order of Metric
+// Of two values of a metric, which is better.
+bool larger_is_better(Metric metric);
 
 // `--set key=value` on the command line; key is dotted: "optimizer.learning_rate", "model.parameters.width".
 struct Override {

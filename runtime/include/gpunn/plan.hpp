@@ -4,6 +4,7 @@
 #include <gpunn/tensor_type.hpp>
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -44,5 +45,30 @@ struct PlanReport {
 
 // Plans a training step without running it. The data set is loaded for its shape.
 PlanReport plan(const Experiment& experiment);
+
+// A step at which a learning rate begins, turns or ends.
+struct SchedulePoint {
+  int64_t step = 0;  // counts from 1
+  double epoch = 0;  // passes over the data before it
+  double learning_rate = 0;
+  std::string what;  // "first", "warm-up done", "drop", "restart", "highest", "last", or some of them: "first, highest"
+};
+
+struct ScheduleReport {
+  std::string notice;  // as a PlanReport's
+  std::string experiment, type;
+  int64_t steps_per_epoch = 0, steps = 0;
+  bool reacts = false;                // reduce_on_plateau: this is the curve if the metric never stops improving
+  std::vector<float> learning_rates;  // of each step
+  std::vector<SchedulePoint> points;  // by rising step
+  // Whether the curve is better shown on a logarithmic axis: it drops by factors.
+  bool logarithmic = false;
+};
+
+// The learning rates that a training will have. The data set is loaded for its size; no backend is needed.
+ScheduleReport plan_schedule(const Experiment& experiment);
+
+// The curve as an SVG. Throws Error where the file can't be written.
+void write_chart(const ScheduleReport& report, const std::filesystem::path& file);
 
 }  // namespace gpunn

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <gpunn/experiment.hpp>
+
+#include <cstdint>
+#include <optional>
+
+#include "storage/checkpoint.hpp"
+
+namespace gpunn::training {
+
+// reduce_on_plateau: lowers the rate where a metric no longer improves, as PyTorch's ReduceLROnPlateau (version 2.11).
+class Plateau {
+ public:
+  // The metric's value after one more epoch. True where the rate changed.
+  bool observe(const ScheduleConfig& config, double base, double value);
+  double rate(const ScheduleConfig& config, double base) const;
+
+  void save(storage::Checkpoint& checkpoint) const;
+  static Plateau from(const storage::Checkpoint& checkpoint);
+
+ private:
+  bool improves(const ScheduleConfig& config, double value) const;
+
+  double scale_ = 1;  // of the base rate: so a run may be resumed with another
+  std::optional<double> best_;
+  int64_t stale_ = 0;     // epochs since the last improvement or drop
+  int64_t cooldown_ = 0;  // epochs that are still not counted
+};
+
+}  // namespace gpunn::training
