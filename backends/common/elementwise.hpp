@@ -1,4 +1,4 @@
-// ADD, SCALE, FILL, RELU and RELU_BACKWARD.
+// ADD, SCALE and FILL.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// ADD, SCALE, FILL, RELU and RELU_BACKWARD. COPY, which takes strides, is in copy.cpp.
+// ADD, SCALE and FILL. COPY, which takes strides, is in copy.cpp.
 #include "simd/elementwise.hpp"
 
 #include <gpunn/plugin.hpp>
@@ -19,12 +19,9 @@ struct MapPlan {
   float factor = 0.0F;
 };
 
-MapPlan plan_map(const OpDesc& desc, std::size_t inputs) {
-  return {.n = map_size(desc, inputs), .kernels = &GPUNN_SELECT_ISA(elementwise_kernels)};
+MapPlan plan_add(const OpDesc& desc) {
+  return {.n = map_size(desc, 2), .kernels = &GPUNN_SELECT_ISA(elementwise_kernels)};
 }
-
-MapPlan plan_unary(const OpDesc& desc) { return plan_map(desc, 1); }
-MapPlan plan_binary(const OpDesc& desc) { return plan_map(desc, 2); }
 
 MapPlan plan_scale(const OpDesc& desc) {
   const Scale scale = scale_of(desc);
@@ -43,21 +40,6 @@ void run_scale(const MapPlan& plan, const OpArgs& args) {
   auto* y = args.out<float>(0);
   parallel_ranges(plan.n, kGrain, [&](int64_t begin, int64_t end) {
     plan.kernels->scale(x + begin, plan.factor, y + begin, end - begin);
-  });
-}
-
-void run_relu(const MapPlan& plan, const OpArgs& args) {
-  const auto* x = args.in<float>(0);
-  auto* y = args.out<float>(0);
-  parallel_ranges(plan.n, kGrain,
-                  [&](int64_t begin, int64_t end) { plan.kernels->relu(x + begin, y + begin, end - begin); });
-}
-
-void run_relu_backward(const MapPlan& plan, const OpArgs& args) {
-  const auto *dy = args.in<float>(0), *y = args.in<float>(1);
-  auto* dx = args.out<float>(0);
-  parallel_ranges(plan.n, kGrain, [&](int64_t begin, int64_t end) {
-    plan.kernels->relu_backward(dy + begin, y + begin, dx + begin, end - begin);
   });
 }
 
@@ -86,11 +68,9 @@ void run_fill(const Fill& plan, const OpArgs& args) {
 }  // namespace
 
 void add_elementwise_kernels(plugin::Device& device) {
-  add_op(device, GPUNN_OP_ADD, plan_binary, run_add);
+  add_op(device, GPUNN_OP_ADD, plan_add, run_add);
   add_op(device, GPUNN_OP_SCALE, plan_scale, run_scale);
   add_op(device, GPUNN_OP_FILL, fill_of, run_fill);
-  add_op(device, GPUNN_OP_RELU, plan_unary, run_relu);
-  add_op(device, GPUNN_OP_RELU_BACKWARD, plan_binary, run_relu_backward);
   add_op(device, GPUNN_OP_COPY, plan_copy, run_copy);
 }
 

@@ -6,6 +6,7 @@
 namespace gpunn::cpu {
 
 void add_elementwise_kernels(plugin::Device& device);
+void add_activation_kernels(plugin::Device& device);
 void add_bias_kernels(plugin::Device& device);
 void add_matmul_kernels(plugin::Device& device);
 void add_convolution_kernels(plugin::Device& device);

@@ -36,6 +36,7 @@ class CpuDevice final : public plugin::HostDevice {
     // Before the families register, which may size their workspaces by it.
     set_thread_count(options.host_threads);
     add_elementwise_kernels(*this);
+    add_activation_kernels(*this);
     add_bias_kernels(*this);
     add_matmul_kernels(*this);
     add_convolution_kernels(*this);

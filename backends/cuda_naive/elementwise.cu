@@ -1,4 +1,4 @@
-// ADD, SCALE, FILL, RELU and RELU_BACKWARD: a thread an element.
+// ADD, SCALE and FILL: a thread an element.
 //
 // Neighbouring threads take neighbouring elements, so that the 32 threads of a warp read 128 bytes in one piece: the
 // accesses are coalesced. Nothing is used twice, so the time is that of moving the bytes. What the next version would
@@ -30,18 +30,6 @@ __global__ void fill(T value, T* y, int64_t n) {
   if (i < n) y[i] = value;
 }
 
-// Not fmaxf, which drops a NaN.
-__global__ void relu(const float* x, float* y, int64_t n) {
-  const int64_t i = thread_index();
-  if (i < n) y[i] = x[i] < 0.0F ? 0.0F : x[i];
-}
-
-__global__ void relu_backward(const float* dy, const float* y, float* dx, int64_t n) {
-  const int64_t i = thread_index();
-  if (i < n) dx[i] = y[i] > 0.0F ? dy[i] : 0.0F;
-}
-
-int64_t unary_size(const OpDesc& desc) { return map_size(desc, 1); }
 int64_t binary_size(const OpDesc& desc) { return map_size(desc, 2); }
 
 void run_add(int64_t n, cudaStream_t stream, const OpArgs& args) {
@@ -50,14 +38,6 @@ void run_add(int64_t n, cudaStream_t stream, const OpArgs& args) {
 
 void run_scale(const Scale& plan, cudaStream_t stream, const OpArgs& args) {
   launch(scale, thread_each(plan.n), stream, args.in<float>(0), plan.factor, args.out<float>(0), plan.n);
-}
-
-void run_relu(int64_t n, cudaStream_t stream, const OpArgs& args) {
-  launch(relu, thread_each(n), stream, args.in<float>(0), args.out<float>(0), n);
-}
-
-void run_relu_backward(int64_t n, cudaStream_t stream, const OpArgs& args) {
-  launch(relu_backward, thread_each(n), stream, args.in<float>(0), args.in<float>(1), args.out<float>(0), n);
 }
 
 template <class T>
@@ -86,8 +66,6 @@ void add_elementwise_kernels(plugin::Device& device) {
   add_op(device, GPUNN_OP_ADD, "add", binary_size, run_add);
   add_op(device, GPUNN_OP_SCALE, "scale", scale_of, run_scale);
   add_op(device, GPUNN_OP_FILL, "fill", fill_of, run_fill);
-  add_op(device, GPUNN_OP_RELU, "relu", unary_size, run_relu);
-  add_op(device, GPUNN_OP_RELU_BACKWARD, "relu_backward", binary_size, run_relu_backward);
 }
 
 }  // namespace gpunn::cuda_naive

@@ -11,6 +11,7 @@ class NaiveDevice final : public cuda::CudaDevice {
  public:
   explicit NaiveDevice(const gpunn_device_options& options) : CudaDevice(options) {
     add_elementwise_kernels(*this);
+    add_activation_kernels(*this);
     add_copy_kernels(*this);
     add_bias_kernels(*this);
     add_matmul_kernels(*this);

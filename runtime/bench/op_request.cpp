@@ -135,6 +135,12 @@ OpSignature same_shape(Request& r, const graph::OpInfo& info) {
   OpSignature s{.op = info.id, .attrs = {}, .inputs = {}, .outputs = {}};
   for (int i = 0; i < info.min_inputs; ++i) s.inputs.push_back(f32(r.sizes));
   if (info.id == GPUNN_OP_SCALE) s.attrs = Attributes::of(gpunn_scale_attrs{.struct_size = 0, .factor = 1.5F});
+  if (info.id == GPUNN_OP_LEAKY_RELU || info.id == GPUNN_OP_LEAKY_RELU_BACKWARD) {
+    s.attrs = Attributes::of(gpunn_leaky_relu_attrs{.struct_size = 0, .slope = 0.01F});
+  }
+  if (info.id == GPUNN_OP_GELU || info.id == GPUNN_OP_GELU_BACKWARD) {
+    s.attrs = Attributes::of(gpunn_gelu_attrs{.struct_size = 0, .tanh = 0});
+  }
   return s;
 }
 
@@ -199,6 +205,16 @@ const std::map<int32_t, Builder>& builders() {
       {GPUNN_OP_COPY, same_shape},
       {GPUNN_OP_RELU, same_shape},
       {GPUNN_OP_RELU_BACKWARD, same_shape},
+      {GPUNN_OP_LEAKY_RELU, same_shape},
+      {GPUNN_OP_LEAKY_RELU_BACKWARD, same_shape},
+      {GPUNN_OP_GELU, same_shape},
+      {GPUNN_OP_GELU_BACKWARD, same_shape},
+      {GPUNN_OP_SIGMOID, same_shape},
+      {GPUNN_OP_SIGMOID_BACKWARD, same_shape},
+      {GPUNN_OP_TANH, same_shape},
+      {GPUNN_OP_TANH_BACKWARD, same_shape},
+      {GPUNN_OP_SILU, same_shape},
+      {GPUNN_OP_SILU_BACKWARD, same_shape},
       {GPUNN_OP_SOFTMAX, same_shape},
       {GPUNN_OP_SOFTMAX_BACKWARD, same_shape},
       {GPUNN_OP_LOG_SOFTMAX, same_shape},

@@ -10,8 +10,12 @@ constexpr double kMostChannels = 65536;
 constexpr double kMostUnits = 1 << 24;
 constexpr double kLargestWindow = 4096;
 
-const LayerKey kActivation = {"activation", LayerValue::choice, "none",
-                              {},           {"none", "relu"},   "Applied to the layer's sum."};
+const LayerKey kActivation = {"activation",
+                              LayerValue::choice,
+                              "none",
+                              {},
+                              {"none", "relu", "sigmoid", "tanh", "gelu", "silu"},
+                              "Applied to the layer's sum."};
 const LayerKey kBias = {
     "bias", LayerValue::boolean, "true", {}, {}, "Whether a number is added to each output channel."};
 
@@ -62,6 +66,17 @@ std::vector<LayerType> make_table() {
        1,
        {{"units", V::integer, "", between(1, kMostUnits), {}, "Outputs."}, kBias, kActivation}},
       {"relu", "max(x, 0).", 1, {}},
+      {"leaky_relu",
+       "x where it is above 0, else slope * x.",
+       1,
+       {{"slope", V::number, "0.01", between(-1000, 1000), {}, "Factor of what is not above 0."}}},
+      {"sigmoid", "1 / (1 + exp(-x)).", 1, {}},
+      {"tanh", "The hyperbolic tangent.", 1, {}},
+      {"gelu",
+       "x times the share of a standard normal distribution below x.",
+       1,
+       {{"approximate", V::choice, "none", {}, {"none", "tanh"}, "`tanh`: by a hyperbolic tangent instead of erf."}}},
+      {"silu", "x * sigmoid(x), also called swish.", 1, {}},
       {"max_pool",
        "The largest of each window of [C, H, W].",
        1,

@@ -20,6 +20,12 @@ std::vector<double> products_scale(const Evaluation& evaluation, std::size_t out
 std::vector<double> sum_scale(const Evaluation& evaluation, std::size_t output);
 std::vector<double> first_input_sum_scale(const Evaluation& evaluation, std::size_t output);
 std::vector<double> squares_scale(const Evaluation& evaluation, std::size_t output);
+std::vector<double> sigmoid_scale(const Evaluation& evaluation, std::size_t output);
+std::vector<double> tanh_backward_scale(const Evaluation& evaluation, std::size_t output);
+std::vector<double> silu_scale(const Evaluation& evaluation, std::size_t output);
+std::vector<double> silu_backward_scale(const Evaluation& evaluation, std::size_t output);
+std::vector<double> gelu_scale(const Evaluation& evaluation, std::size_t output);
+std::vector<double> gelu_backward_scale(const Evaluation& evaluation, std::size_t output);
 std::vector<double> softmax_scale(const Evaluation& evaluation, std::size_t output);
 std::vector<double> softmax_backward_scale(const Evaluation& evaluation, std::size_t output);
 std::vector<double> log_softmax_scale(const Evaluation& evaluation, std::size_t output);

@@ -14,8 +14,8 @@ const std::map<int32_t, OpInfo>& catalogue() {
   static const std::map<int32_t, OpInfo> table = [] {
     std::map<int32_t, OpInfo> result;
     for (const auto& family :
-         {elementwise_ops(), linear_ops(), convolution_ops(), pooling_ops(), softmax_ops(), loss_ops(), reduction_ops(),
-          optimizer_ops(), random_ops(), batch_ops(), counter_ops(), metrics_ops()}) {
+         {elementwise_ops(), activation_ops(), linear_ops(), convolution_ops(), pooling_ops(), softmax_ops(),
+          loss_ops(), reduction_ops(), optimizer_ops(), random_ops(), batch_ops(), counter_ops(), metrics_ops()}) {
       for (const OpInfo& info : family) result.emplace(info.id, info);
     }
     return result;

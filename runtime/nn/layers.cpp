@@ -49,6 +49,34 @@ void copy(const Pair& from, int32_t (&to)[2]) {
   to[1] = static_cast<int32_t>(from[1]);
 }
 
+ValueId activate(const LayerContext& c, std::string_view activation, ValueId x) {
+  const auto apply = [&](int32_t op, Attributes attrs = {}) {
+    return c.graph.add1(op, c.layer.name, std::move(attrs), {x});
+  };
+  if (activation == "none") return x;
+  if (activation == "relu") return apply(GPUNN_OP_RELU);
+  if (activation == "sigmoid") return apply(GPUNN_OP_SIGMOID);
+  if (activation == "tanh") return apply(GPUNN_OP_TANH);
+  if (activation == "silu") return apply(GPUNN_OP_SILU);
+  if (activation == "gelu") {
+    return apply(GPUNN_OP_GELU, Attributes::of(gpunn_gelu_attrs{.struct_size = 0, .tanh = 0}));
+  }
+  fail("there is no activation '" + std::string(activation) + "'");
+}
+
+// A layer that is the activation of its own name.
+ValueId activation(const LayerContext& c) { return activate(c, c.layer.type, c.inputs[0]); }
+
+ValueId leaky_relu(const LayerContext& c) {
+  const gpunn_leaky_relu_attrs attrs{.struct_size = 0, .slope = static_cast<float>(c.arguments.number("slope"))};
+  return c.graph.add1(GPUNN_OP_LEAKY_RELU, c.layer.name, Attributes::of(attrs), {c.inputs[0]});
+}
+
+ValueId gelu(const LayerContext& c) {
+  const gpunn_gelu_attrs attrs{.struct_size = 0, .tanh = c.arguments.choice("approximate") == "tanh" ? 1 : 0};
+  return c.graph.add1(GPUNN_OP_GELU, c.layer.name, Attributes::of(attrs), {c.inputs[0]});
+}
+
 // What conv2d and linear end in.
 ValueId add_bias_and_activation(const LayerContext& c, ValueId y, int64_t channels, int64_t fan_in) {
   if (c.arguments.boolean("bias")) {
@@ -56,8 +84,7 @@ ValueId add_bias_and_activation(const LayerContext& c, ValueId y, int64_t channe
         {.name = "bias", .shape = {channels}, .init = InitKind::bias_uniform, .fan_in = fan_in, .decayed = false});
     y = c.graph.add1(GPUNN_OP_BIAS_ADD, c.layer.name, {}, {y, bias});
   }
-  if (c.arguments.choice("activation") == "relu") y = c.graph.add1(GPUNN_OP_RELU, c.layer.name, {}, {y});
-  return y;
+  return activate(c, c.arguments.choice("activation"), y);
 }
 
 ValueId conv2d(const LayerContext& c) {
@@ -100,8 +127,6 @@ ValueId linear(const LayerContext& c) {
   const ValueId y = c.graph.add1(GPUNN_OP_MATMUL, c.layer.name, attrs, {c.inputs[0], weight});
   return add_bias_and_activation(c, y, units, x[1]);
 }
-
-ValueId relu(const LayerContext& c) { return c.graph.add1(GPUNN_OP_RELU, c.layer.name, {}, {c.inputs[0]}); }
 
 ValueId max_pool(const LayerContext& c) {
   const Shape x = c.input_shape();
@@ -150,8 +175,19 @@ ValueId add(const LayerContext& c) {
 
 LayerFunction layer_function(std::string_view type) {
   static const std::map<std::string_view, LayerFunction> functions = {
-      {"conv2d", conv2d},   {"linear", linear},   {"relu", relu},       {"max_pool", max_pool},
-      {"flatten", flatten}, {"softmax", softmax}, {"dropout", dropout}, {"add", add},
+      {"conv2d", conv2d},
+      {"linear", linear},
+      {"relu", activation},
+      {"leaky_relu", leaky_relu},
+      {"sigmoid", activation},
+      {"tanh", activation},
+      {"gelu", gelu},
+      {"silu", activation},
+      {"max_pool", max_pool},
+      {"flatten", flatten},
+      {"softmax", softmax},
+      {"dropout", dropout},
+      {"add", add},
   };
   const auto found = functions.find(type);
   if (found == functions.end()) fail("there is no layer of type '" + std::string(type) + "'");

@@ -23,6 +23,18 @@ TEST_CASE("layout of gpunn_fill_attrs", "[api]") {
   CHECK(sizeof(gpunn_fill_attrs) == 88);
 }
 
+TEST_CASE("layout of gpunn_leaky_relu_attrs", "[api]") {
+  CHECK(offsetof(gpunn_leaky_relu_attrs, struct_size) == 0);
+  CHECK(offsetof(gpunn_leaky_relu_attrs, slope) == 4);
+  CHECK(sizeof(gpunn_leaky_relu_attrs) == 8);
+}
+
+TEST_CASE("layout of gpunn_gelu_attrs", "[api]") {
+  CHECK(offsetof(gpunn_gelu_attrs, struct_size) == 0);
+  CHECK(offsetof(gpunn_gelu_attrs, tanh) == 4);
+  CHECK(sizeof(gpunn_gelu_attrs) == 8);
+}
+
 TEST_CASE("layout of gpunn_matmul_attrs", "[api]") {
   CHECK(offsetof(gpunn_matmul_attrs, struct_size) == 0);
   CHECK(offsetof(gpunn_matmul_attrs, transpose_a) == 4);
@@ -162,6 +174,16 @@ TEST_CASE("values of ops.h", "[api]") {
   CHECK(GPUNN_OP_FILL == 103);
   CHECK(GPUNN_OP_RELU == 110);
   CHECK(GPUNN_OP_RELU_BACKWARD == 111);
+  CHECK(GPUNN_OP_LEAKY_RELU == 112);
+  CHECK(GPUNN_OP_LEAKY_RELU_BACKWARD == 113);
+  CHECK(GPUNN_OP_SIGMOID == 114);
+  CHECK(GPUNN_OP_SIGMOID_BACKWARD == 115);
+  CHECK(GPUNN_OP_TANH == 116);
+  CHECK(GPUNN_OP_TANH_BACKWARD == 117);
+  CHECK(GPUNN_OP_GELU == 118);
+  CHECK(GPUNN_OP_GELU_BACKWARD == 119);
+  CHECK(GPUNN_OP_SILU == 120);
+  CHECK(GPUNN_OP_SILU_BACKWARD == 121);
   CHECK(GPUNN_OP_MATMUL == 200);
   CHECK(GPUNN_OP_BIAS_ADD == 201);
   CHECK(GPUNN_OP_BIAS_BACKWARD == 202);

@@ -135,6 +135,12 @@ TEST_CASE("the runtime's gradient functions give the gradients of the oracle's f
   check(GPUNN_OP_ADD, {}, {f32({3, 4}), f32({3, 4})});
   check(GPUNN_OP_COPY, {}, {f32({3, 4})});
   check(GPUNN_OP_RELU, {}, {f32({5, 7}, apart(0.02))});
+  check(GPUNN_OP_LEAKY_RELU, graph::Attributes::of(gpunn_leaky_relu_attrs{.struct_size = 0, .slope = 0.2F}),
+        {f32({5, 7}, apart(0.02))});
+  for (const int32_t tanh : {0, 1}) {
+    check(GPUNN_OP_GELU, graph::Attributes::of(gpunn_gelu_attrs{.struct_size = 0, .tanh = tanh}), {f32({5, 7})});
+  }
+  for (const int32_t op : {GPUNN_OP_SIGMOID, GPUNN_OP_TANH, GPUNN_OP_SILU}) check(op, {}, {f32({5, 7})});
   check(GPUNN_OP_BIAS_ADD, {}, {f32({2, 3, 4, 2}), f32({3})});
   check(GPUNN_OP_SOFTMAX, {}, {f32({4, 6})});
   check(GPUNN_OP_LOG_SOFTMAX, {}, {f32({4, 6})});

@@ -103,6 +103,22 @@ TEST_CASE("a pool steps by its window unless told otherwise") {
   CHECK(shape("relu: {},\nsoftmax,\nrelu", {7}) == "[4, 7]");
 }
 
+TEST_CASE("activations are layers, and what conv2d and linear end in") {
+  const Built built(model_of("linear: {units: 5, bias: false, activation: tanh},\nleaky_relu: {slope: 0.2},\n"
+                             "gelu: {approximate: tanh},\ngelu,\nsigmoid,\nsilu"),
+                    {7}, true);
+  CHECK(built.ops() == Ops{GPUNN_OP_MATMUL, GPUNN_OP_TANH, GPUNN_OP_LEAKY_RELU, GPUNN_OP_GELU, GPUNN_OP_GELU,
+                           GPUNN_OP_SIGMOID, GPUNN_OP_SILU});
+  CHECK(built.graph.nodes()[2].attrs.as<gpunn_leaky_relu_attrs>().slope == 0.2F);
+  CHECK(built.graph.nodes()[3].attrs.as<gpunn_gelu_attrs>().tanh == 1);
+  CHECK(built.graph.nodes()[4].attrs.as<gpunn_gelu_attrs>().tanh == 0);
+  for (const std::string name : {"relu", "sigmoid", "tanh", "gelu", "silu"}) {
+    const Built dense(model_of("linear: {units: 3, activation: " + name + "}"), {2}, true);
+    REQUIRE(dense.ops().size() == 3);
+    CHECK(dense.ops().back() == Built(model_of(name), {2}, true).ops().front());
+  }
+}
+
 TEST_CASE("flatten is no op") {
   const Built built(model_of("flatten"), {3, 2, 2}, true);
   CHECK(built.graph.nodes().empty());

@@ -30,6 +30,18 @@ typedef enum gpunn_op {
   GPUNN_OP_FILL = 103,          /* -> y = value. gpunn_fill_attrs */
   GPUNN_OP_RELU = 110,          /* x -> y = max(x, 0), NaN stays NaN. y may alias x. */
   GPUNN_OP_RELU_BACKWARD = 111, /* dy, y -> dx = y > 0 ? dy : 0. dx may alias dy. */
+  /* What follows maps an infinity as its formula does: GELU and SILU of -inf are NaN. y may alias x, dx may alias dy.
+   */
+  GPUNN_OP_LEAKY_RELU = 112,          /* x -> y = x > 0 ? x : slope * x. gpunn_leaky_relu_attrs */
+  GPUNN_OP_LEAKY_RELU_BACKWARD = 113, /* dy, x -> dx = x > 0 ? dy : slope * dy. gpunn_leaky_relu_attrs */
+  GPUNN_OP_SIGMOID = 114,             /* x -> y = 1 / (1 + exp(-x)) */
+  GPUNN_OP_SIGMOID_BACKWARD = 115,    /* dy, y -> dx = dy * y * (1 - y) */
+  GPUNN_OP_TANH = 116,                /* x -> y = tanh(x) */
+  GPUNN_OP_TANH_BACKWARD = 117,       /* dy, y -> dx = dy * (1 - y^2) */
+  GPUNN_OP_GELU = 118,                /* x -> y, as gpunn_gelu_attrs says */
+  GPUNN_OP_GELU_BACKWARD = 119,       /* dy, x -> dx. gpunn_gelu_attrs */
+  GPUNN_OP_SILU = 120,                /* x -> y = x * sigmoid(x) */
+  GPUNN_OP_SILU_BACKWARD = 121,       /* dy, x -> dx = dy * s * (1 + x * (1 - s)), s = sigmoid(x) */
 
   /* --- Linear --- */
   /* a, b -> y = op(a) op(b), op being the transpose or nothing: [M,K] [K,N] -> [M,N]. gpunn_matmul_attrs */
@@ -134,6 +146,18 @@ typedef struct gpunn_fill_attrs {
   int64_t dim[8];
   double value;
 } gpunn_fill_attrs;
+
+typedef struct gpunn_leaky_relu_attrs {
+  uint32_t struct_size;
+  float slope;
+} gpunn_leaky_relu_attrs;
+
+/* y = x * P, with P = (1 + erf(x / sqrt 2)) / 2, the normal distribution's function, or, where tanh is set,
+ * P = (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))) / 2. (Hendrycks and Gimpel, 2016.) */
+typedef struct gpunn_gelu_attrs {
+  uint32_t struct_size;
+  int32_t tanh;
+} gpunn_gelu_attrs;
 
 typedef struct gpunn_matmul_attrs {
   uint32_t struct_size;

@@ -10,8 +10,6 @@ namespace gpunn::cpu {
 struct ElementwiseKernels {
   void (*add)(const float* a, const float* b, float* y, int64_t n);
   void (*scale)(const float* x, float factor, float* y, int64_t n);
-  void (*relu)(const float* x, float* y, int64_t n);
-  void (*relu_backward)(const float* dy, const float* y, float* dx, int64_t n);
 };
 
 GPUNN_DECLARE_ISA_VARIANTS(ElementwiseKernels, elementwise_kernels);

@@ -60,6 +60,7 @@ OracleTensor forward(int32_t op, const graph::Attributes& attrs, const std::vect
 // --- The cases of each family ---
 
 std::vector<Case> elementwise_cases();
+std::vector<Case> activation_cases();
 std::vector<Case> matmul_cases();
 std::vector<Case> bias_cases();
 std::vector<Case> convolution_cases();

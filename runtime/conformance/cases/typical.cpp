@@ -41,8 +41,16 @@ void add_elementwise(std::vector<CaseSpec>& specs) {
   fill.rank = 1;
   fill.dim[0] = element_count(kImages);
   specs.push_back({.op = GPUNN_OP_FILL, .attrs = Attributes::of(fill)});
-  specs.push_back(images(GPUNN_OP_RELU, 1));
-  specs.push_back(images(GPUNN_OP_RELU_BACKWARD, 2));
+  for (const int32_t op : {GPUNN_OP_RELU, GPUNN_OP_SIGMOID, GPUNN_OP_TANH, GPUNN_OP_SILU}) {
+    specs.push_back(images(op, 1));
+    specs.push_back(images(op + 1, 2));  // its backward
+  }
+  const auto slope = Attributes::of(gpunn_leaky_relu_attrs{.struct_size = 0, .slope = 0.01F});
+  specs.push_back(images(GPUNN_OP_LEAKY_RELU, 1, slope));
+  specs.push_back(images(GPUNN_OP_LEAKY_RELU_BACKWARD, 2, slope));
+  const auto gelu = Attributes::of(gpunn_gelu_attrs{.struct_size = 0, .tanh = 0});
+  specs.push_back(images(GPUNN_OP_GELU, 1, gelu));
+  specs.push_back(images(GPUNN_OP_GELU_BACKWARD, 2, gelu));
 }
 
 void add_linear(std::vector<CaseSpec>& specs) {

@@ -31,8 +31,9 @@ struct GradientCase {
 };
 
 std::vector<GradientCase> linear_gradients();  // matmul, bias, convolution
-std::vector<GradientCase> shape_gradients();   // pooling, reduction, element-wise, dropout
-std::vector<GradientCase> loss_gradients();    // softmax and losses
+std::vector<GradientCase> activation_gradients();
+std::vector<GradientCase> shape_gradients();  // pooling, reduction, element-wise, dropout
+std::vector<GradientCase> loss_gradients();   // softmax and losses
 
 std::vector<GradientCase> all_gradients();
 

@@ -63,6 +63,7 @@ struct OracleEntry {
 
 // The ops of each family.
 std::vector<OracleEntry> elementwise_oracle();
+std::vector<OracleEntry> activation_oracle();
 std::vector<OracleEntry> matmul_oracle();
 std::vector<OracleEntry> bias_oracle();
 std::vector<OracleEntry> convolution_oracle();

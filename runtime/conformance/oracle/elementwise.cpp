@@ -4,11 +4,6 @@
 
 namespace gpunn::conformance {
 
-double activate(int32_t activation, double x) {
-  if (activation != GPUNN_ACTIVATION_RELU) return x;
-  return x < 0 ? 0 : x;  // a NaN compares false and stays
-}
-
 double convert(double value, DType to) {
   switch (to) {
     case DType::f32:
@@ -54,23 +49,10 @@ void fill(OracleCall& call) {
   for (double& y : call.out()) y = value;
 }
 
-void relu(OracleCall& call) {
-  call.require(call.in(0).size() == call.out().size(), "y as large as x");
-  for (std::size_t i = 0; i < call.out().size(); ++i) call.out()[i] = activate(GPUNN_ACTIVATION_RELU, call.in(0)[i]);
-}
-
-void relu_backward(OracleCall& call) {
-  const Values& dy = call.in(0);
-  const Values& y = call.in(1);
-  call.require(dy.size() == y.size() && dy.size() == call.out().size(), "three equal sizes");
-  for (std::size_t i = 0; i < call.out().size(); ++i) call.out()[i] = y[i] > 0 ? dy[i] : 0;
-}
-
 }  // namespace
 
 std::vector<OracleEntry> elementwise_oracle() {
-  return {{GPUNN_OP_ADD, add},   {GPUNN_OP_SCALE, scale}, {GPUNN_OP_COPY, copy},
-          {GPUNN_OP_FILL, fill}, {GPUNN_OP_RELU, relu},   {GPUNN_OP_RELU_BACKWARD, relu_backward}};
+  return {{GPUNN_OP_ADD, add}, {GPUNN_OP_SCALE, scale}, {GPUNN_OP_COPY, copy}, {GPUNN_OP_FILL, fill}};
 }
 
 }  // namespace gpunn::conformance

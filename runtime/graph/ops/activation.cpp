@@ -1,55 +1,100 @@
-#include "graph/ops/activation.hpp"
-
-#include <gpunn/error.hpp>
+// RELU, LEAKY_RELU, SIGMOID, TANH, GELU, SILU and their backwards.
 #include <gpunn/ops.h>
+
+#include <sstream>
+
+#include "graph/gradient.hpp"
+#include "graph/ops/families.hpp"
+#include "graph/ops/requirements.hpp"
 
 namespace gpunn::graph {
 
 namespace {
 
-[[noreturn]] void unknown(int32_t activation) { throw Error("unknown activation " + std::to_string(activation)); }
+using Types = std::vector<TensorType>;
+using Inputs = std::span<const TensorType>;
+
+Types infer_forward(const Attributes&, Inputs in) {
+  require_dtype(in[0], DType::f32, "x");
+  return {in[0]};
+}
+
+Types infer_from_output(const Attributes&, Inputs in) {
+  require_dtype(in[0], DType::f32, "dy");
+  require_same(in[0], in[1], "dy", "y");
+  return {in[0]};
+}
+
+Types infer_from_input(const Attributes&, Inputs in) {
+  require_dtype(in[0], DType::f32, "dy");
+  require_same(in[0], in[1], "dy", "x");
+  return {in[0]};
+}
+
+// The backward from dy and y.
+template <int32_t backward>
+void gradient_from_output(GradientContext& c) {
+  c.set(0, c.add(backward, c.node().attrs, {c.output_gradient(), c.output(0)}));
+}
+
+// The backward from dy and x.
+template <int32_t backward>
+void gradient_from_input(GradientContext& c) {
+  c.set(0, c.add(backward, c.node().attrs, {c.output_gradient(), c.input(0)}));
+}
+
+std::string describe_slope(const Attributes& attrs) {
+  std::ostringstream text;
+  text << "slope " << attrs.as<gpunn_leaky_relu_attrs>().slope;
+  return text.str();
+}
+
+std::string describe_gelu(const Attributes& attrs) { return attrs.as<gpunn_gelu_attrs>().tanh != 0 ? "tanh" : "erf"; }
+
+// FLOPs of an element: what the formula needs, an exponential counting as one.
+template <int per_element>
+double flops(const OpSignature& op) {
+  return per_element * static_cast<double>(op.outputs.at(0).elements());
+}
+
+using Gradient = void (*)(GradientContext&);
+using Describe = std::string (*)(const Attributes&);
+using Flops = double (*)(const OpSignature&);
+
+OpInfo forward(int32_t id, const char* name, Gradient gradient, Flops flops, Describe describe = nullptr) {
+  OpInfo info{.id = id, .name = name, .min_inputs = 1, .max_inputs = 1, .infer = infer_forward, .may_alias = {{0}}};
+  info.gradient = gradient;
+  info.flops = flops;
+  if (describe != nullptr) info.describe = describe;
+  return info;
+}
+
+template <class Infer>
+OpInfo backward(int32_t id, const char* name, Infer infer, Flops flops, Describe describe = nullptr) {
+  OpInfo info{.id = id, .name = name, .min_inputs = 2, .max_inputs = 2, .infer = infer, .may_alias = {{0}}};
+  info.flops = flops;
+  if (describe != nullptr) info.describe = describe;
+  return info;
+}
 
 }  // namespace
 
-std::string activation_text(int32_t activation) {
-  switch (activation) {
-    case GPUNN_ACTIVATION_NONE:
-      return "";
-    case GPUNN_ACTIVATION_RELU:
-      return "relu";
-    default:
-      unknown(activation);
-  }
-}
-
-void add_bias_and_activation(Graph& graph, const std::string& name, ValueId x, ValueId bias, int32_t activation,
-                             ValueId output) {
-  switch (activation) {
-    case GPUNN_ACTIVATION_NONE:
-      graph.add_into(GPUNN_OP_BIAS_ADD, name, {}, {x, bias}, {output});
-      return;
-    case GPUNN_ACTIVATION_RELU: {
-      const ValueId sum = graph.add1(GPUNN_OP_BIAS_ADD, name, {}, {x, bias});
-      graph.add_into(GPUNN_OP_RELU, name, {}, {sum}, {output});
-      return;
-    }
-    default:
-      unknown(activation);
-  }
-}
-
-void add_activation_backward(Graph& graph, const std::string& name, ValueId dy, ValueId y, int32_t activation,
-                             ValueId dx) {
-  switch (activation) {
-    case GPUNN_ACTIVATION_NONE:
-      graph.add_into(GPUNN_OP_COPY, name, {}, {dy}, {dx});
-      return;
-    case GPUNN_ACTIVATION_RELU:
-      graph.add_into(GPUNN_OP_RELU_BACKWARD, name, {}, {dy, y}, {dx});
-      return;
-    default:
-      unknown(activation);
-  }
+std::vector<OpInfo> activation_ops() {
+  return {
+      forward(GPUNN_OP_RELU, "RELU", gradient_from_output<GPUNN_OP_RELU_BACKWARD>, flops<1>),
+      backward(GPUNN_OP_RELU_BACKWARD, "RELU_BACKWARD", infer_from_output, flops<1>),
+      forward(GPUNN_OP_LEAKY_RELU, "LEAKY_RELU", gradient_from_input<GPUNN_OP_LEAKY_RELU_BACKWARD>, flops<2>,
+              describe_slope),
+      backward(GPUNN_OP_LEAKY_RELU_BACKWARD, "LEAKY_RELU_BACKWARD", infer_from_input, flops<2>, describe_slope),
+      forward(GPUNN_OP_SIGMOID, "SIGMOID", gradient_from_output<GPUNN_OP_SIGMOID_BACKWARD>, flops<4>),
+      backward(GPUNN_OP_SIGMOID_BACKWARD, "SIGMOID_BACKWARD", infer_from_output, flops<3>),
+      forward(GPUNN_OP_TANH, "TANH", gradient_from_output<GPUNN_OP_TANH_BACKWARD>, flops<1>),
+      backward(GPUNN_OP_TANH_BACKWARD, "TANH_BACKWARD", infer_from_output, flops<3>),
+      forward(GPUNN_OP_GELU, "GELU", gradient_from_input<GPUNN_OP_GELU_BACKWARD>, flops<5>, describe_gelu),
+      backward(GPUNN_OP_GELU_BACKWARD, "GELU_BACKWARD", infer_from_input, flops<10>, describe_gelu),
+      forward(GPUNN_OP_SILU, "SILU", gradient_from_input<GPUNN_OP_SILU_BACKWARD>, flops<5>),
+      backward(GPUNN_OP_SILU_BACKWARD, "SILU_BACKWARD", infer_from_input, flops<8>),
+  };
 }
 
 }  // namespace gpunn::graph

@@ -1,4 +1,4 @@
-// ADD, SCALE, COPY, FILL, RELU and its backward.
+// ADD, SCALE, COPY and FILL.
 #include <gpunn/ops.h>
 
 #include <sstream>
@@ -35,12 +35,6 @@ Types infer_fill(const Attributes& attrs, Inputs) {
   return {type};
 }
 
-Types infer_relu_backward(const Attributes&, Inputs in) {
-  require_dtype(in[0], DType::f32, "dy");
-  require_same(in[0], in[1], "dy", "y");
-  return {in[0]};
-}
-
 void add_gradient(GradientContext& c) {
   for (std::size_t i = 0; i < 2; ++i) {
     if (c.wants(i)) c.set(i, c.output_gradient());
@@ -48,10 +42,6 @@ void add_gradient(GradientContext& c) {
 }
 
 void scale_gradient(GradientContext& c) { c.set(0, c.add(GPUNN_OP_SCALE, c.node().attrs, {c.output_gradient()})); }
-
-void relu_gradient(GradientContext& c) {
-  c.set(0, c.add(GPUNN_OP_RELU_BACKWARD, {}, {c.output_gradient(), c.output(0)}));
-}
 
 double no_flops(const OpSignature&) { return 0; }
 
@@ -100,19 +90,6 @@ std::vector<OpInfo> elementwise_ops() {
        .infer = infer_fill,
        .flops = no_flops,
        .describe = describe_fill},
-      {.id = GPUNN_OP_RELU,
-       .name = "RELU",
-       .min_inputs = 1,
-       .max_inputs = 1,
-       .infer = infer_unary,
-       .may_alias = {{0}},
-       .gradient = relu_gradient},
-      {.id = GPUNN_OP_RELU_BACKWARD,
-       .name = "RELU_BACKWARD",
-       .min_inputs = 2,
-       .max_inputs = 2,
-       .infer = infer_relu_backward,
-       .may_alias = {{0}}},
   };
 }
 

@@ -7,6 +7,7 @@
 namespace gpunn::graph {
 
 std::vector<OpInfo> elementwise_ops();
+std::vector<OpInfo> activation_ops();
 std::vector<OpInfo> linear_ops();
 std::vector<OpInfo> convolution_ops();
 std::vector<OpInfo> pooling_ops();

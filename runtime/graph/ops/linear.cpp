@@ -2,8 +2,8 @@
 #include <gpunn/ops.h>
 
 #include "graph/gradient.hpp"
-#include "graph/ops/activation.hpp"
 #include "graph/ops/families.hpp"
+#include "graph/ops/fused_activation.hpp"
 #include "graph/ops/requirements.hpp"
 
 namespace gpunn::graph {

@@ -16,6 +16,7 @@ class CrampedDevice final : public HostDevice {
   CrampedDevice() {
     using namespace gpunn::cpu;
     add_elementwise_kernels(*this);
+    add_activation_kernels(*this);
     add_bias_kernels(*this);
     add_matmul_kernels(*this);
     add_convolution_kernels(*this);

@@ -56,6 +56,7 @@ bool loses(const std::string& where, int64_t step) {
 void add_kernels(Device& device) {
   using namespace gpunn::cpu;
   add_elementwise_kernels(device);
+  add_activation_kernels(device);
   add_bias_kernels(device);
   add_matmul_kernels(device);
   add_convolution_kernels(device);

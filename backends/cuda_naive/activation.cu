@@ -1,0 +1,175 @@
+// RELU, LEAKY_RELU, SIGMOID, TANH, GELU, SILU and their backwards: a thread an element, as in elementwise.cu.
+//
+// A function object says what happens to an element, so that one kernel serves all of them. Even erf and tanh take less
+// time than the bytes: the next version would not compute them faster but leave the bytes where they are, in the
+// registers of the kernel before.
+#include "common/activation.hpp"
+#include "common/elementwise.hpp"
+#include "cuda_common/add_op.hpp"
+#include "cuda_common/launch.hpp"
+#include "kernels.hpp"
+
+namespace gpunn::cuda_naive {
+namespace {
+
+using namespace cuda;
+
+template <class F>
+__global__ void map(F f, const float* x, float* y, int64_t n) {
+  const int64_t i = thread_index();
+  if (i < n) y[i] = f(x[i]);
+}
+
+// dx = f(dy, v), v being x or y.
+template <class F>
+__global__ void map_backward(F f, const float* dy, const float* v, float* dx, int64_t n) {
+  const int64_t i = thread_index();
+  if (i < n) dx[i] = f(dy[i], v[i]);
+}
+
+__device__ float sigmoid_of(float x) { return 1.0F / (1.0F + expf(-x)); }
+
+// Not fmaxf, which drops a NaN.
+struct Relu {
+  __device__ float operator()(float x) const { return x < 0.0F ? 0.0F : x; }
+};
+
+struct ReluBackward {
+  __device__ float operator()(float dy, float y) const { return y > 0.0F ? dy : 0.0F; }
+};
+
+struct Leaky {
+  float slope;
+  __device__ float operator()(float x) const { return x > 0.0F ? x : slope * x; }
+};
+
+struct LeakyBackward {
+  float slope;
+  __device__ float operator()(float dy, float x) const { return x > 0.0F ? dy : slope * dy; }
+};
+
+struct Sigmoid {
+  __device__ float operator()(float x) const { return sigmoid_of(x); }
+};
+
+struct SigmoidBackward {
+  __device__ float operator()(float dy, float y) const { return dy * y * (1.0F - y); }
+};
+
+struct Tanh {
+  __device__ float operator()(float x) const { return tanhf(x); }
+};
+
+struct TanhBackward {
+  __device__ float operator()(float dy, float y) const { return dy * (1.0F - y * y); }
+};
+
+struct Silu {
+  __device__ float operator()(float x) const { return x * sigmoid_of(x); }
+};
+
+struct SiluBackward {
+  __device__ float operator()(float dy, float x) const {
+    const float s = sigmoid_of(x);
+    return dy * (s * (1.0F + x * (1.0F - s)));
+  }
+};
+
+struct GeluByErf {
+  __device__ float operator()(float x) const { return x * normcdff(x); }
+};
+
+struct GeluByErfBackward {
+  __device__ float operator()(float dy, float x) const {
+    const float density = 0.3989422804F * expf(-0.5F * x * x);
+    // Where the density has vanished x may be as large as it likes.
+    return dy * (normcdff(x) + (density > 0.0F ? x * density : 0.0F));
+  }
+};
+
+constexpr float kRootOfTwoByPi = 0.7978845608F;
+constexpr float kCubic = 0.044715F;
+
+// Beyond 16 the gate is 0 or 1, and x^3 could overflow. This way round a NaN passes.
+__device__ float within_reach(float x) {
+  const float above = x < -16.0F ? -16.0F : x;
+  return above > 16.0F ? 16.0F : above;
+}
+
+// (1 + tanh(u)) / 2 is sigmoid(2 u).
+__device__ float tanh_gate(float x) {
+  const float near = within_reach(x);
+  return sigmoid_of(2.0F * kRootOfTwoByPi * (near + kCubic * near * near * near));
+}
+
+struct GeluByTanh {
+  __device__ float operator()(float x) const { return x * tanh_gate(x); }
+};
+
+struct GeluByTanhBackward {
+  __device__ float operator()(float dy, float x) const {
+    const float gate = tanh_gate(x), near = within_reach(x);
+    const float slope = 2.0F * kRootOfTwoByPi * (1.0F + 3.0F * kCubic * near * near);
+    return dy * (gate + near * (gate * (1.0F - gate) * slope));
+  }
+};
+
+template <class F>
+void launch_map(F f, int64_t n, cudaStream_t stream, const OpArgs& args) {
+  launch(map<F>, thread_each(n), stream, f, args.in<float>(0), args.out<float>(0), n);
+}
+
+template <class F>
+void launch_backward(F f, int64_t n, cudaStream_t stream, const OpArgs& args) {
+  launch(map_backward<F>, thread_each(n), stream, f, args.in<float>(0), args.in<float>(1), args.out<float>(0), n);
+}
+
+int64_t forward_size(const OpDesc& desc) { return map_size(desc, 1); }
+int64_t backward_size(const OpDesc& desc) { return map_size(desc, 2); }
+
+template <class F>
+void run(int64_t n, cudaStream_t stream, const OpArgs& args) {
+  launch_map(F{}, n, stream, args);
+}
+
+template <class F>
+void run_backward(int64_t n, cudaStream_t stream, const OpArgs& args) {
+  launch_backward(F{}, n, stream, args);
+}
+
+void run_leaky_relu(const LeakyRelu& op, cudaStream_t stream, const OpArgs& args) {
+  launch_map(Leaky{op.slope}, op.n, stream, args);
+}
+
+void run_leaky_relu_backward(const LeakyRelu& op, cudaStream_t stream, const OpArgs& args) {
+  launch_backward(LeakyBackward{op.slope}, op.n, stream, args);
+}
+
+void run_gelu(const Gelu& op, cudaStream_t stream, const OpArgs& args) {
+  if (op.tanh) return launch_map(GeluByTanh{}, op.n, stream, args);
+  launch_map(GeluByErf{}, op.n, stream, args);
+}
+
+void run_gelu_backward(const Gelu& op, cudaStream_t stream, const OpArgs& args) {
+  if (op.tanh) return launch_backward(GeluByTanhBackward{}, op.n, stream, args);
+  launch_backward(GeluByErfBackward{}, op.n, stream, args);
+}
+
+}  // namespace
+
+void add_activation_kernels(plugin::Device& device) {
+  add_op(device, GPUNN_OP_RELU, "relu", forward_size, run<Relu>);
+  add_op(device, GPUNN_OP_RELU_BACKWARD, "relu_backward", backward_size, run_backward<ReluBackward>);
+  add_op(device, GPUNN_OP_LEAKY_RELU, "leaky_relu", leaky_relu_of, run_leaky_relu);
+  add_op(device, GPUNN_OP_LEAKY_RELU_BACKWARD, "leaky_relu_backward", leaky_relu_backward_of, run_leaky_relu_backward);
+  add_op(device, GPUNN_OP_SIGMOID, "sigmoid", forward_size, run<Sigmoid>);
+  add_op(device, GPUNN_OP_SIGMOID_BACKWARD, "sigmoid_backward", backward_size, run_backward<SigmoidBackward>);
+  add_op(device, GPUNN_OP_TANH, "tanh", forward_size, run<Tanh>);
+  add_op(device, GPUNN_OP_TANH_BACKWARD, "tanh_backward", backward_size, run_backward<TanhBackward>);
+  add_op(device, GPUNN_OP_GELU, "gelu", gelu_of, run_gelu);
+  add_op(device, GPUNN_OP_GELU_BACKWARD, "gelu_backward", gelu_backward_of, run_gelu_backward);
+  add_op(device, GPUNN_OP_SILU, "silu", forward_size, run<Silu>);
+  add_op(device, GPUNN_OP_SILU_BACKWARD, "silu_backward", backward_size, run_backward<SiluBackward>);
+}
+
+}  // namespace gpunn::cuda_naive
