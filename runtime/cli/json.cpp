@@ -277,12 +277,8 @@ Json to_json(const Prediction& prediction) {
 Json to_json(const DatasetInfo& info) {
   Json searched = Json::array();
   for (const auto& path : info.searched) searched.push_back(path.string());
-  return {{"name", info.name},
-          {"description", info.description},
-          {"synthetic", info.synthetic},
-          {"users_own", info.users_own},
-          {"found", info.found.string()},
-          {"searched", searched}};
+  return {{"name", info.name},           {"description", info.description}, {"synthetic", info.synthetic},
+          {"users_own", info.users_own}, {"found", info.found.string()},    {"searched", searched}};
 }
 
 void print_json(const Json& document) { print(document, 2); }
