@@ -1,0 +1,116 @@
+// The oracle computes what PyTorch computes in float64; tests/fixtures/ops.py and optimizers.py say what that is.
+#include "fixtures.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "catch.hpp"
+#include "conformance/oracle.hpp"
+#include "graph/op_info.hpp"
+
+using namespace gpunn;
+using namespace gpunn::testing;
+using conformance::OracleTensor;
+
+namespace {
+
+OracleTensor tensor_of(const json& j) {
+  const DType dtype = j.at("dtype") == "i32" ? DType::i32 : DType::f32;
+  return {{dtype, j.at("shape").get<Shape>()}, j.at("values").get<std::vector<double>>()};
+}
+
+// The largest difference in units of the largest value.
+double distance(const std::vector<double>& expected, const std::vector<double>& found) {
+  REQUIRE(expected.size() == found.size());
+  double largest = 0, off = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    largest = std::max(largest, std::abs(expected[i]));
+    const double difference = std::abs(expected[i] - found[i]);
+    off = std::isnan(difference) ? 1e300 : std::max(off, difference);
+  }
+  return off == 0 ? 0 : off / largest;
+}
+
+std::vector<OracleTensor> run(int32_t op, const graph::Attributes& attrs, const std::vector<OracleTensor>& inputs) {
+  graph::OpSignature signature{.op = op, .attrs = attrs, .inputs = {}, .outputs = {}};
+  for (const OracleTensor& input : inputs) signature.inputs.push_back(input.type);
+  signature.outputs = graph::op_info(op).infer(attrs, signature.inputs);
+  return run_oracle(signature, inputs);
+}
+
+// Vectors that the optimizer keeps beside the weights.
+std::size_t states_of(int32_t op, const json& attrs) {
+  if (op == GPUNN_OP_ADAM_UPDATE) return 2;
+  const std::size_t velocity = attrs.at("momentum").get<double>() == 0 ? 0 : 1;
+  return op == GPUNN_OP_RMSPROP_UPDATE ? 1 + velocity : velocity;
+}
+
+// Ops that PyTorch has no like of: they are about gpunn's own batches, counters and metrics, or random by gpunn's own
+// layout of Philox; and those that only place values. tests/conformance/oracle_test.cpp has them.
+const std::set<int32_t> kOwn{GPUNN_OP_COPY,
+                             GPUNN_OP_FILL,
+                             GPUNN_OP_RANDOM_UNIFORM,
+                             GPUNN_OP_RANDOM_NORMAL,
+                             GPUNN_OP_DROPOUT,
+                             GPUNN_OP_GATHER_ROWS,
+                             GPUNN_OP_RANDOM_PERMUTATION,
+                             GPUNN_OP_SAMPLE_INDICES,
+                             GPUNN_OP_ADVANCE,
+                             GPUNN_OP_TABLE_LOAD,
+                             GPUNN_OP_TABLE_STORE,
+                             GPUNN_OP_METRICS_ACCUMULATE,
+                             GPUNN_OP_GATHER_NORMALIZE};
+
+}  // namespace
+
+TEST_CASE("every op gives what PyTorch gives in float64") {
+  std::set<int32_t> done = kOwn;
+  for (const json& one : fixture("ops.json")) {
+    const graph::OpInfo* info = graph::find_op(one.at("op").get<std::string>());
+    REQUIRE(info != nullptr);
+    INFO(one.at("op") << " " << one.at("attrs"));
+    std::vector<OracleTensor> inputs;
+    for (const json& input : one.at("inputs")) inputs.push_back(tensor_of(input));
+    const std::vector<OracleTensor> found = run(info->id, attributes_of(info->id, one.at("attrs")), inputs);
+    REQUIRE(found.size() == one.at("outputs").size());
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      const OracleTensor expected = tensor_of(one.at("outputs").at(i));
+      CHECK(found[i].type == expected.type);
+      CHECK(distance(expected.values, found[i].values) < 1e-12);
+    }
+    done.insert(info->id);
+  }
+  for (const json& one : fixture("optimizers.json")) done.insert(graph::find_op(one.at("op").get<std::string>())->id);
+  for (const graph::OpInfo* info : graph::all_ops()) {
+    INFO(info->name << " has neither a fixture nor an exemption");
+    CHECK(done.count(info->id) == 1);
+  }
+}
+
+TEST_CASE("a hundred steps of each optimizer are PyTorch's") {
+  for (const json& one : fixture("optimizers.json")) {
+    const int32_t op = graph::find_op(one.at("op").get<std::string>())->id;
+    const graph::Attributes attrs = attributes_of(op, one.at("attrs"));
+    INFO(one.at("op") << " " << one.at("attrs"));
+    const auto start = one.at("start").get<std::vector<double>>();
+    const TensorType flat{DType::f32, {static_cast<int64_t>(start.size())}};
+    std::vector<OracleTensor> kept{{flat, start}};  // the weights, then the states
+    for (std::size_t i = 0; i < states_of(op, one.at("attrs")); ++i)
+      kept.push_back({flat, std::vector<double>(start.size(), 0.0)});
+    for (int t = 0; t < 100; ++t) {
+      OracleTensor gradient{flat, {}};
+      for (std::size_t i = 0; i < start.size(); ++i) {
+        gradient.values.push_back(std::cos(1.3 * t + 0.7 * static_cast<double>(i)) / (1 + static_cast<double>(i)));
+      }
+      std::vector<OracleTensor> inputs{kept[0], gradient, {{DType::f32, {}}, {0.05 / (1 + 0.02 * t)}}};
+      if (op == GPUNN_OP_ADAM_UPDATE) inputs.push_back({{DType::i64, {}}, {static_cast<double>(t)}});
+      inputs.insert(inputs.end(), kept.begin() + 1, kept.end());
+      kept = run(op, attrs, inputs);
+      if ((t + 1) % 10 != 0) continue;
+      const auto expected = one.at("weights").at(static_cast<std::size_t>(t / 10)).get<std::vector<double>>();
+      INFO("after step " << t + 1);
+      CHECK(distance(expected, kept[0].values) < 1e-9);
+    }
+  }
+}
