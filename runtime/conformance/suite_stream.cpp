@@ -1,6 +1,7 @@
 #include "conformance/cases/case.hpp"
 #include "conformance/stream/behind_delay.hpp"
 #include "conformance/stream/ordering.hpp"
+#include "conformance/stream/side_by_side.hpp"
 #include "conformance/suites.hpp"
 
 namespace gpunn::conformance {
@@ -15,10 +16,15 @@ Checks stream_suite(const CheckOptions&) {
       };
     }
   }
-  for (Case& test : one_case_each()) {
+  for (const Case& test : one_case_each()) {
     checks.push_back(make_check("stream", test.signature, "behind work on its stream: " + test.name));
-    checks.back().run = [test = std::move(test)](Workbench& bench, CheckCase& result, const Note&) {
+    checks.back().run = [test](Workbench& bench, CheckCase& result, const Note&) {
       run_behind_delay(test, bench, result);
+    };
+    checks.push_back(make_check("stream", test.signature, "beside another on its stream: " + test.name));
+    checks.back().labels.optional = true;  // a plugin need not allow it
+    checks.back().run = [test](Workbench& bench, CheckCase& result, const Note&) {
+      run_side_by_side(test, bench, result);
     };
   }
   return checks;

@@ -47,6 +47,22 @@ TEST_CASE("a kernel on a stream of its own is found out") {
   CHECK_THAT(failures(report, "stream").at("RELU"), Contains("another stream than the one it is given"));
 }
 
+TEST_CASE("kernels that run at the same time must share nothing") {
+  const gpunn::CheckReport fine = run_suite("concurrent", "stream");
+  CHECK(summary(fine).empty());
+  CHECK(fine.skipped == 0);
+  CHECK(find(fine, "RELU", "beside another").verdict == gpunn::Verdict::passed);
+
+  const gpunn::CheckReport report = run_suite("entangled", "stream");
+  CHECK(names(failures(report, "stream")) == std::set<std::string>{"RELU"});
+  CHECK(find(report, "RELU", "behind work").verdict == gpunn::Verdict::passed);
+  CHECK_THAT(find(report, "RELU", "beside another").detail, Contains("two of them share scratch memory"));
+
+  // Who does not say so is not asked.
+  CHECK_THAT(find(run_suite("asynchronous", "stream"), "RELU", "beside another").detail,
+             Contains("does not say that its kernels may run at the same time"));
+}
+
 TEST_CASE("a wrapper that is a stream of its own is found out") {
   const gpunn::CheckReport report = run_suite("aloof_overlay", "stream");
   const auto failed = failures(report, "stream");

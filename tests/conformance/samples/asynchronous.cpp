@@ -4,7 +4,10 @@
 #include <gpunn/plugin.hpp>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "cpu_library.hpp"
@@ -23,9 +26,11 @@ using samples::Worker;
 #define FAULT_STREAM 2       // RELU is put on a stream of its own
 #define FAULT_FROZEN_RATE 3  // a captured TABLE_LOAD gives what it gave when it was captured
 #define FAULT_WRAPPING 4     // a wrapped stream is another one
+#define FAULT_SHARED 5       // kernels of RELU share their scratch memory
 constexpr int kFault = SAMPLE_FAULT;
 constexpr const char* kBase = SAMPLE_BASE;
 constexpr bool kOverlay = kBase[0] != '\0';
+constexpr bool kConcurrent = SAMPLE_CONCURRENT;
 
 class AsyncStream final : public Stream {
  public:
@@ -113,10 +118,23 @@ class AsyncEvent final : public Event {
   std::shared_ptr<Mark> mark_;
 };
 
+using Scratch = std::vector<std::atomic<float>>;
+
+// ReLU by way of the scratch memory, in which another's numbers may have come meanwhile.
+void relu_through(Scratch& scratch, const gpunn_op_args& args) {
+  const auto n = static_cast<std::size_t>(element_count(*args.inputs[0]));
+  const auto* x = static_cast<const float*>(args.inputs[0]->data);
+  auto* y = static_cast<float*>(args.outputs[0]->data);
+  if (n > scratch.size()) throw Failure(GPUNN_INVALID_ARGUMENT, "more elements than the scratch memory holds");
+  for (std::size_t i = 0; i < n; ++i) scratch[i] = x[i];
+  std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  for (std::size_t i = 0; i < n; ++i) y[i] = scratch[i] < 0 ? 0.0F : scratch[i].load();
+}
+
 class AsyncKernel final : public Kernel {
  public:
-  AsyncKernel(CpuLibrary& cpu, Worker& astray, const OpDesc& desc)
-      : cpu_(cpu), astray_(astray), op_(desc.op()), kernel_(cpu.create(desc)) {}
+  AsyncKernel(CpuLibrary& cpu, Worker& astray, Scratch& scratch, const OpDesc& desc)
+      : cpu_(cpu), astray_(astray), scratch_(scratch), op_(desc.op()), kernel_(cpu.create(desc)) {}
   ~AsyncKernel() override { cpu_.release(kernel_); }
   AsyncKernel(const AsyncKernel&) = delete;
   AsyncKernel& operator=(const AsyncKernel&) = delete;
@@ -126,6 +144,9 @@ class AsyncKernel final : public Kernel {
     const auto kept = std::make_shared<const KeptArgs>(args);
     const Worker::Task task = [this, kept] { cpu_.run(kernel_, kept->get()); };
     if (kFault == FAULT_STREAM && op_ == GPUNN_OP_RELU) return astray_.post(task);
+    if (kFault == FAULT_SHARED && op_ == GPUNN_OP_RELU) {
+      return on.post([this, kept] { relu_through(scratch_, kept->get()); });
+    }
     if (kFault == FAULT_FROZEN_RATE && op_ == GPUNN_OP_TABLE_LOAD && on.capturing()) {
       const int64_t last = args.input(0).dim[0] - 1;
       const float today = args.in<float>(0)[std::min(*args.in<int64_t>(1), last)];
@@ -137,6 +158,7 @@ class AsyncKernel final : public Kernel {
  private:
   CpuLibrary& cpu_;
   Worker& astray_;
+  Scratch& scratch_;
   int32_t op_;
   gpunn_kernel* kernel_;
 };
@@ -146,7 +168,7 @@ class AsyncDevice final : public HostDevice {
   explicit AsyncDevice(const gpunn_device_options& options) : cpu_(options) {
     const KernelFactory factory{
         [this](const OpDesc& desc) { return cpu_.query(desc); },
-        [this](const OpDesc& desc) { return std::make_unique<AsyncKernel>(cpu_, astray_, desc); }};
+        [this](const OpDesc& desc) { return std::make_unique<AsyncKernel>(cpu_, astray_, scratch_, desc); }};
     if (kOverlay) {
       add(GPUNN_OP_RELU, factory);
     } else {
@@ -165,6 +187,7 @@ class AsyncDevice final : public HostDevice {
  private:
   CpuLibrary cpu_;
   Worker astray_;
+  Scratch scratch_ = Scratch(20'000);
 };
 
 class Asynchronous final : public Backend {
@@ -172,7 +195,9 @@ class Asynchronous final : public Backend {
   const char* name() const override { return SAMPLE_NAME; }
   const char* version() const override { return "1"; }
   const char* base() const override { return kOverlay ? kBase : nullptr; }
-  bool can_capture() const override { return true; }
+  // What captures and is concurrent has to capture several streams at once, which this does not.
+  bool can_capture() const override { return !kConcurrent; }
+  bool concurrent_streams() const override { return kConcurrent; }
   int probe() override { return 1; }
   std::unique_ptr<Device> open(const gpunn_device_options& options) override {
     if (options.index != 0) throw Failure(GPUNN_INVALID_ARGUMENT, "there is one device, of index 0");

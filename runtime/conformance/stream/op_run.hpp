@@ -1,0 +1,43 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "conformance/abi/raw_kernel.hpp"
+#include "conformance/case_runner.hpp"
+#include "conformance/cases/case.hpp"
+#include "conformance/workbench.hpp"
+
+namespace gpunn::conformance {
+
+// One case of an op with memory of its own, to be put on streams by hand: copies bring its inputs and carry its outputs
+// away, so that what comes out shows when the kernel ran.
+class OpRun {
+ public:
+  // `label`: makes the random inputs others than those of another run. Outputs are kept of so many rounds.
+  OpRun(const Case& test, Workbench& bench, const std::string& label, int rounds = 1);
+  OpRun(const OpRun&) = delete;
+  OpRun& operator=(const OpRun&) = delete;
+
+  const RawKernel& kernel() const { return kernel_; }
+  // `stream` of the bottom of the chain, `wrapper` the same for kernel().device().
+  void enqueue(const RawStream& stream, const RawStream& wrapper, int round = 0);
+  // When the streams have come to rest: what is wrong with the outputs of a round; empty: nothing. Raises `error` to
+  // the largest error as a share of what is allowed.
+  std::string fault(double& error, int round = 0) const;
+
+ private:
+  using Memory = std::unique_ptr<RawMemory>;
+
+  const graph::OpSignature& signature_;
+  std::vector<gpunn_tensor> in_, out_;
+  RawDescription description_;
+  RawKernel kernel_;
+  Expectation expectation_;
+  std::vector<Memory> staged_, inputs_, outputs_;  // an output in place has none
+  std::vector<std::vector<Memory>> results_;       // by round
+  Memory workspace_;
+};
+
+}  // namespace gpunn::conformance
