@@ -1,0 +1,153 @@
+"""`run`, `resume`, `eval`, `predict`."""
+
+import fcntl
+import json
+import os
+import pty
+import re
+import struct
+import subprocess
+import termios
+from pathlib import Path
+
+from base import EPOCH_LINE, GPUNN, LIMIT, ProgramTest, SOURCE
+
+
+class Training(ProgramTest):
+    def test_run_then_eval_predict_and_resume(self):
+        done = self.gpunn(*self.points("--runs", "a", "--epochs", "3"))
+        self.assertNotIn("\x1b", done.stdout + done.stderr)
+        self.assertNotIn("\r", done.stderr)
+        self.assertEqual(EPOCH_LINE.findall(done.stderr), [("1", "3"), ("2", "3"), ("3", "3")])
+        for line in done.stderr.splitlines():
+            self.assertRegex(line, r"^\[ *\d+\.\d s\] ")
+        self.assertRegex(done.stdout, r"(?m)^accuracy +\d+\.\d\d %")
+        run = re.search(r"(?m)^run +(.+)$", done.stdout).group(1)
+        self.assertIn(f"gpunn eval {run}", done.stdout)
+
+        evaluated = json.loads(self.gpunn("eval", run, "--json").stdout)
+        self.assertEqual(evaluated["rows"], 200)
+        self.assertGreater(evaluated["accuracy"], 0.9)
+        self.assertIn("accuracy", self.gpunn("eval", Path(run) / "last.h5").stdout)
+        self.assertNotIn("confusion", evaluated)
+        matrix = json.loads(self.gpunn("eval", run, "--json", "--confusion").stdout)["confusion"]
+        self.assertEqual(sum(map(sum, matrix)), 200)
+        for i, one in enumerate(evaluated["classes"]):
+            self.assertEqual((one["index"], one["rows"], one["correct"]), (i, sum(matrix[i]), matrix[i][i]))
+            self.assertAlmostEqual(one["precision"], matrix[i][i] / sum(row[i] for row in matrix))
+        shown = self.gpunn("eval", run, "--confusion").stdout
+        self.assertRegex(shown, r"(?m)^CLASS +ROWS +PREDICTED +PRECISION +RECALL +F1$")
+        self.assertRegex(shown, rf"(?m)^0 .*{matrix[0][0]} +{matrix[0][1] or '[.]'}$")
+
+        predictions = json.loads(self.gpunn("predict", run, "--row", "0", "--row", "3", "--top", "2", "--json").stdout)
+        self.assertEqual(len(predictions), 2)
+        for prediction in predictions:
+            self.assertEqual(len(prediction["top"]), 2)
+            self.assertAlmostEqual(sum(one["probability"] for one in prediction["top"]), 1, places=4)
+        self.assertIn("row 3", self.gpunn("predict", run, "--row", "3").stdout)
+
+        resumed = self.gpunn("resume", run, "--epochs", "5")
+        self.assertEqual(EPOCH_LINE.findall(resumed.stderr), [("4", "5"), ("5", "5")])
+        self.assertEqual(len(list(Path(self.folder, "a", "perceptron_points").iterdir())), 1)
+
+    def test_json_lines(self):
+        done = self.gpunn(*self.points("--runs", "b", "--epochs", "2", "--json", "--quiet"))
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual(lines[0]["event"], "start")
+        self.assertEqual([one["epoch"] for one in lines if one["event"] == "epoch"], [1, 2])
+        self.assertEqual(lines[-1]["event"], "result")
+        self.assertFalse(lines[-1]["interrupted"])
+        self.assertTrue(Path(self.folder, lines[-1]["run"], "best.h5").exists())
+        self.assertEqual(done.stderr, "")
+
+    def test_seed_set_and_epochs_reach_the_training(self):
+        def losses(*more):
+            done = self.gpunn(*self.points("--runs", "c", "--epochs", "1", "--json", "--quiet", *more))
+            lines = [json.loads(line) for line in done.stdout.splitlines()]
+            return [one["train_loss"] for one in lines if one["event"] == "epoch"]
+        first = losses("--seed", "5")
+        self.assertEqual(losses("--seed", "5"), first)
+        self.assertNotEqual(losses("--seed", "6"), first)
+        self.assertNotEqual(losses("--seed", "5", "--set", "optimizer.learning_rate=0.2"), first)
+
+    def test_validation_samples_are_evaluated_in_place_of_the_test_samples(self):
+        done = self.gpunn(*self.points("--runs", "v", "--epochs", "1", "--json",
+                                       "--set", "data.validation_fraction=0.1"))
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual([one["test"]["rows"] for one in lines if one["event"] == "epoch"], [100])
+        self.assertIn("100 training samples are put aside", done.stdout)
+        run = lines[-1]["run"]
+        self.assertEqual(json.loads(self.gpunn("eval", run, "--json").stdout)["rows"], 200)
+        resumed = self.gpunn("resume", run, "--epochs", "2", "--json")
+        lines = [json.loads(line) for line in resumed.stdout.splitlines()]
+        self.assertEqual([one["test"]["rows"] for one in lines if one["event"] == "epoch"], [100])
+
+    def test_a_table_is_trained_on_and_judged(self):
+        rows = [f"{x / 10},{y / 10},{'above' if x > y else 'below'}" for x in range(20) for y in range(20) if x != y]
+        (self.folder / "sides.csv").write_text("x,y,side\n" + "\n".join(rows) + "\n")
+        experiment = self.folder / "sides.yaml"
+        experiment.write_text("model: {layers: [linear: {units: 2}]}\n"
+                              "data: {dataset: csv, path: sides.csv, test_fraction: 0.25, batch_size: 19}\n"
+                              "optimizer: {learning_rate: 0.5}\ntraining: {epochs: 5}\nbackend: cpu\n")
+        done = self.gpunn("run", experiment, "--runs", "t", "--json")
+        result = json.loads(done.stdout.splitlines()[-1])
+        evaluated = json.loads(self.gpunn("eval", result["run"], "--json").stdout)
+        self.assertEqual(evaluated["rows"], 95)
+        self.assertGreater(evaluated["accuracy"], 0.9)
+        top = json.loads(self.gpunn("predict", result["run"], "--row", "0", "--json").stdout)[0]["top"]
+        self.assertIn(top[0]["name"], ("above", "below"))
+        done = self.gpunn("run", experiment, "--runs", "t", "--json", "--set", "data.test_fraction=0",
+                          "--set", "data.validation_fraction=0.1")
+        run = json.loads(done.stdout.splitlines()[-1])["run"]
+        self.assertEqual(json.loads(self.gpunn("eval", run, "--json").stdout)["rows"], 38)
+        self.gpunn("predict", run, "--row", "37")
+
+    def pty_run(self, arguments, columns=100, **environment):
+        """Runs on a terminal; what is on stderr there."""
+        leader, follower = pty.openpty()
+        fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        process = subprocess.Popen([GPUNN, *map(str, arguments)], cwd=self.folder, stderr=follower,
+                                   stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
+                                   env={**self.environment, **environment})
+        os.close(follower)
+        shown = b""
+        while True:
+            try:
+                part = os.read(leader, 65536)
+            except OSError:  # Linux's end of a terminal
+                break
+            if not part:
+                break
+            shown += part
+        os.close(leader)
+        self.assertEqual(process.wait(timeout=LIMIT), 0)
+        return shown.decode()
+
+    def test_a_terminal_gets_a_bar_that_fits(self):
+        for columns in (100, 40):
+            shown = self.pty_run(self.digits("--runs", "d", "--epochs", "2"), columns)
+            bars = [part for part in re.split(r"\r\x1b\[2K|\r\n", shown) if re.match(r"epoch +\d+/2 ▕", part)]
+            self.assertGreater(len(bars), 1, shown)
+            for line in bars:
+                self.assertLess(len(line), columns)
+                self.assertIn("loss", line)
+            self.assertEqual(len(EPOCH_LINE.findall(shown)), 2)
+            self.assertIn("\x1b[1m", shown)
+
+    def test_no_color_and_plain_locale(self):
+        shown = self.pty_run(self.digits("--runs", "e", "--epochs", "1"), NO_COLOR="1", LC_ALL="C")
+        self.assertNotRegex(shown, r"\x1b\[\d+m")
+        self.assertTrue(shown.isascii())
+        self.assertRegex(shown, r"epoch 1/1 \[[#.]+\]")
+
+    def test_a_dumb_terminal_gets_plain_lines(self):
+        self.assertNotIn("\x1b", self.pty_run(self.points("--runs", "f", "--epochs", "1"), TERM="dumb"))
+
+
+class Compared(ProgramTest):
+    def test_two_backends_step_by_step(self):
+        done = self.gpunn(*self.points()[:-1], "check:cpu,cpu", "--runs", "check", "--steps", "4")
+        self.assertIn("agreed with 'cpu' in every op of 4 steps, bit for bit", done.stderr)
+        for verb in ("plan", "bench"):
+            done = self.gpunn(verb, SOURCE / "experiments" / "perceptron_points.yaml", "--backend", "check:cpu,cpu", code=2)
+            self.assertIn("takes one backend", done.stderr)
