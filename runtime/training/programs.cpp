@@ -150,6 +150,19 @@ void add_probabilities(Graph& g, const ProgramContext& c, ValueId output) {
 
 ValueId add_totals(Graph& g, const char* name) { return g.add_value(name, {DType::f64, {4}}, Storage::state); }
 
+// What every evaluation does with a batch: the model's output, each row's loss, and the totals.
+struct Evaluation {
+  ValueId step, output, losses;
+};
+
+Evaluation add_evaluation(Graph& g, const ProgramContext& c, const SplitType& split, int64_t batch_size) {
+  const auto [step, output, batch] = add_inference(g, c, split, batch_size);
+  const ValueId losses = add_loss(g, c, output, batch.label);
+  g.add(GPUNN_OP_METRICS_ACCUMULATE, "metrics", {},
+        {losses, batch.count, add_totals(g, variable::kEvalTotals), output, batch.label});
+  return {step, output, losses};
+}
+
 }  // namespace
 
 std::vector<std::string> optimizer_states(const OptimizerConfig& config) {
@@ -206,24 +219,18 @@ Graph training_program(const ProgramContext& c, const SplitType& split) {
 
 Graph evaluation_program(const ProgramContext& c, const SplitType& split, int64_t batch_size) {
   Graph g;
-  const auto [step, output, batch] = add_inference(g, c, split, batch_size);
-  const ValueId losses = add_loss(g, c, output, batch.label);
-  g.add(GPUNN_OP_METRICS_ACCUMULATE, "metrics", {},
-        {losses, batch.count, add_totals(g, variable::kEvalTotals), output, batch.label});
-  add_advance(g, step);
+  const Evaluation evaluation = add_evaluation(g, c, split, batch_size);
+  add_advance(g, evaluation.step);
   return g;
 }
 
 Graph inspection_program(const ProgramContext& c, const SplitType& split, int64_t batch_size) {
   Graph g;
-  const auto [step, output, batch] = add_inference(g, c, split, batch_size);
-  const ValueId losses = add_loss(g, c, output, batch.label);
-  g.add(GPUNN_OP_METRICS_ACCUMULATE, "metrics", {},
-        {losses, batch.count, add_totals(g, variable::kEvalTotals), output, batch.label});
-  add_kept(g, variable::kRowOutputs, GPUNN_OP_COPY, output);
-  add_kept(g, variable::kRowLosses, GPUNN_OP_COPY, losses);
-  add_probabilities(g, c, output);
-  add_advance(g, step);
+  const Evaluation evaluation = add_evaluation(g, c, split, batch_size);
+  add_kept(g, variable::kRowOutputs, GPUNN_OP_COPY, evaluation.output);
+  add_kept(g, variable::kRowLosses, GPUNN_OP_COPY, evaluation.losses);
+  add_probabilities(g, c, evaluation.output);
+  add_advance(g, evaluation.step);
   return g;
 }
 
