@@ -45,11 +45,15 @@ inline Normal normal_of(float x) {
   return {x < 0.0F ? tail : 1.0F - tail, 0.3989422804F * falling};
 }
 
+// Beyond 16 the gate is 0 or 1, and x^3 could overflow. This way round a NaN passes.
+inline float within_reach(float x) {
+  const float above = x < -16.0F ? -16.0F : x;
+  return above > 16.0F ? 16.0F : above;
+}
+
 // (1 + tanh(u)) / 2 is sigmoid(2 u).
 inline float tanh_gate(float x) {
-  // Beyond 16 it is 0 or 1, and x^3 could overflow. This way round a NaN passes.
-  float near = x < -16.0F ? -16.0F : x;
-  near = near > 16.0F ? 16.0F : near;
+  const float near = within_reach(x);
   return sigmoid_of(2.0F * kRootOfTwoByPi * (near + kCubic * near * near * near));
 }
 
@@ -131,8 +135,7 @@ void gelu_tanh_backward(const float* dy, const float* x, float* dx, int64_t n) {
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) {
     const float gate = tanh_gate(x[i]);
-    float near = x[i] < -16.0F ? -16.0F : x[i];
-    near = near > 16.0F ? 16.0F : near;
+    const float near = within_reach(x[i]);
     const float slope = 2.0F * kRootOfTwoByPi * (1.0F + 3.0F * kCubic * near * near);
     dx[i] = dy[i] * (gate + near * (gate * (1.0F - gate) * slope));
   }
