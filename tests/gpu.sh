@@ -77,9 +77,9 @@ accuracy_of() {
   "$gpunn" run "experiments/$1.yaml" --backend "$2" --set "training.seed=$3" --runs "$build/runs" --quiet --json |
     "$python" -c '
 import json, sys
-result = [json.loads(line) for line in sys.stdin][-1]
-best = max(epoch["test"]["accuracy"] for epoch in result["epochs"])
-print("{:.2f} {:.2f}".format(100 * best, result["train_seconds"]))'
+events = [json.loads(line) for line in sys.stdin]
+best = max(event["test"]["accuracy"] for event in events if event["event"] == "epoch")
+print("{:.2f} {:.2f}".format(100 * best, events[-1]["train_seconds"]))'
 }
 
 part_train() {

@@ -1,6 +1,7 @@
 #include "common/copy.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <numeric>
 

@@ -69,7 +69,7 @@ TEST_CASE("a wrapped stream is its maker's: in order with it, and whole after th
   constexpr std::size_t kCount = 1 << 20;
   const conformance::RawMemory memory(base, GPUNN_MEMORY_DEVICE, kCount * sizeof(float));
   const TensorType type{DType::f32, {kCount}};
-  const gpunn_tensor tensor = execution::abi_tensor(type, memory.data());
+  const std::vector<gpunn_tensor> in_place{execution::abi_tensor(type, memory.data())};
   std::vector<std::byte> found(kCount * sizeof(float));
   {
     const conformance::RawDevice overlay(chain[0], 0, &base);
@@ -80,7 +80,7 @@ TEST_CASE("a wrapped stream is its maker's: in order with it, and whole after th
                  [&](gpunn_error* error) { return overlay.table().stream_native(overlay.stream(), &ours, error); });
     CHECK(ours == theirs);
 
-    const conformance::RawDescription description(GPUNN_OP_RELU, nullptr, {tensor}, {tensor});
+    const conformance::RawDescription description(GPUNN_OP_RELU, nullptr, in_place, in_place);
     gpunn_kernel* kernel = nullptr;
     overlay.call("op_create", [&](gpunn_error* error) {
       return overlay.table().op_create(overlay.device(), description.get(), &kernel, error);

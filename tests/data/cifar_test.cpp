@@ -3,6 +3,7 @@
 #include <gpunn/data.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <iostream>
 
 #include "catch.hpp"

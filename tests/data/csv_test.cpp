@@ -2,6 +2,7 @@
 
 #include <gpunn/data.hpp>
 
+#include <cmath>
 #include <cstring>
 
 #include "catch.hpp"

@@ -2,6 +2,8 @@
 
 #include <gpunn/data.hpp>
 
+#include <cmath>
+
 #include "catch.hpp"
 #include "files.hpp"
 #include "image_files.hpp"

@@ -1,5 +1,6 @@
 #include <gpunn/report.hpp>
 
+#include <cmath>
 #include <fstream>
 
 #include "catch.hpp"

@@ -1,6 +1,7 @@
 #include "training/class_metrics.hpp"
 
 #include <array>
+#include <cmath>
 #include <limits>
 #include <numeric>
 

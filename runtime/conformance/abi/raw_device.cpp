@@ -86,8 +86,8 @@ void RawMemory::read(std::span<std::byte> bytes) const {
   device_.synchronize();
 }
 
-RawDescription::RawDescription(int32_t op, const void* attrs, const std::vector<gpunn_tensor>& inputs,
-                               const std::vector<gpunn_tensor>& outputs, Precision precision) {
+RawDescription::RawDescription(int32_t op, const void* attrs, std::span<const gpunn_tensor> inputs,
+                               std::span<const gpunn_tensor> outputs, Precision precision) {
   for (const gpunn_tensor& tensor : inputs) inputs_.push_back(&tensor);
   for (const gpunn_tensor& tensor : outputs) outputs_.push_back(&tensor);
   desc_.struct_size = sizeof(desc_);

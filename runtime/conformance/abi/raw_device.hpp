@@ -81,8 +81,8 @@ class RawMemory {
 // One op as op_query and op_create take it; what it points to must outlive it.
 class RawDescription {
  public:
-  RawDescription(int32_t op, const void* attrs, const std::vector<gpunn_tensor>& inputs,
-                 const std::vector<gpunn_tensor>& outputs, Precision precision = Precision::fp32);
+  RawDescription(int32_t op, const void* attrs, std::span<const gpunn_tensor> inputs,
+                 std::span<const gpunn_tensor> outputs, Precision precision = Precision::fp32);
   const gpunn_op_desc* get() const { return &desc_; }
   const gpunn_tensor* const* inputs() const { return inputs_.data(); }
   const gpunn_tensor* const* outputs() const { return outputs_.data(); }
