@@ -22,6 +22,10 @@ Copy copy_of(const OpDesc& desc) {
   if (!converts(x.dtype) || !converts(y.dtype)) {
     throw Refusal(std::string("does not convert ") + dtype_name(x.dtype) + " to " + dtype_name(y.dtype));
   }
+  return copy_loops(x, y);
+}
+
+Copy copy_loops(const gpunn_tensor& x, const gpunn_tensor& y) {
   Copy copy;
   copy.from = x.dtype;
   copy.to = y.dtype;

@@ -20,5 +20,7 @@ struct Copy {
 };
 
 Copy copy_of(const OpDesc& desc);
+// Of two tensors of one shape, whatever their strides.
+Copy copy_loops(const gpunn_tensor& x, const gpunn_tensor& y);
 
 }  // namespace gpunn::backends

@@ -30,6 +30,19 @@ Scale scale_of(const OpDesc& desc) {
   return {.n = map_size(desc, 1), .factor = require_attrs<gpunn_scale_attrs>(desc).factor};
 }
 
+Axpby axpby_of(const OpDesc& desc) {
+  const int64_t n = map_size(desc, 2);
+  const auto attrs = require_attrs<gpunn_axpby_attrs>(desc);
+  return {.n = n, .alpha = attrs.alpha, .beta = attrs.beta};
+}
+
+Clamp clamp_of(const OpDesc& desc) {
+  const int64_t n = map_size(desc, 1);
+  const auto attrs = require_attrs<gpunn_clamp_attrs>(desc);
+  require(attrs.low <= attrs.high, "low must not be above high");
+  return {.n = n, .low = attrs.low, .high = attrs.high};
+}
+
 Fill fill_of(const OpDesc& desc) {
   require_tensors(desc, 0, 0, 1);
   const auto attrs = require_attrs<gpunn_fill_attrs>(desc);

@@ -1,4 +1,4 @@
-// ADD, SCALE and FILL.
+// ADD, SCALE, AXPBY, CLAMP and FILL.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +16,22 @@ struct Scale {
 };
 
 Scale scale_of(const OpDesc& desc);
+
+struct Axpby {
+  int64_t n = 0;
+  float alpha = 0.0F;
+  float beta = 0.0F;
+};
+
+Axpby axpby_of(const OpDesc& desc);
+
+struct Clamp {
+  int64_t n = 0;
+  float low = 0.0F;
+  float high = 0.0F;  // not below low, and neither is NaN
+};
+
+Clamp clamp_of(const OpDesc& desc);
 
 struct Fill {
   int64_t n = 0;

@@ -66,4 +66,24 @@ LossRows cross_entropy_backward_of(const OpDesc& desc) {
   return classes_of(desc.input(1), desc.input(2), desc.input(0), "dloss");
 }
 
+LossRows soft_cross_entropy_of(const OpDesc& desc) {
+  require_tensors(desc, 2, 2, 2);
+  require(desc.input(0).rank == 2, "x must be [N,C]");
+  require_packed(desc.input(1), GPUNN_F32, "target");
+  require_packed(desc.output(1), GPUNN_F32, "logp");
+  require_same_shape(desc.input(0), desc.input(1), "x and target");
+  require_same_shape(desc.input(0), desc.output(1), "x and logp");
+  return rows_of(desc.input(0), desc.output(0), "loss");
+}
+
+LossRows soft_cross_entropy_backward_of(const OpDesc& desc) {
+  require_tensors(desc, 3, 3, 1);
+  require(desc.input(1).rank == 2, "logp must be [N,C]");
+  require_packed(desc.input(2), GPUNN_F32, "target");
+  require_packed(desc.output(0), GPUNN_F32, "dx");
+  require_same_shape(desc.input(1), desc.input(2), "logp and target");
+  require_same_shape(desc.input(1), desc.output(0), "logp and dx");
+  return rows_of(desc.input(1), desc.input(0), "dloss");
+}
+
 }  // namespace gpunn::backends

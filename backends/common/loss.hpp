@@ -1,4 +1,4 @@
-// NLL_LOSS, MSE_LOSS, SOFTMAX_CROSS_ENTROPY and their backwards, one loss a row.
+// NLL_LOSS, MSE_LOSS, SOFTMAX_CROSS_ENTROPY, SOFT_CROSS_ENTROPY and their backwards, one loss a row.
 #pragma once
 
 #include <cstdint>
@@ -18,5 +18,7 @@ LossRows mse_of(const OpDesc& desc);
 LossRows mse_backward_of(const OpDesc& desc);
 LossRows cross_entropy_of(const OpDesc& desc);
 LossRows cross_entropy_backward_of(const OpDesc& desc);
+LossRows soft_cross_entropy_of(const OpDesc& desc);
+LossRows soft_cross_entropy_backward_of(const OpDesc& desc);
 
 }  // namespace gpunn::backends

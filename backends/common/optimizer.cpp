@@ -64,4 +64,31 @@ Rmsprop rmsprop_of(const OpDesc& desc) {
   return vectors_of(desc, attrs, {1, 3, 4}, {0, 3, 4});
 }
 
+Adagrad adagrad_of(const OpDesc& desc) {
+  require_tensors(desc, 4, 4, 2);
+  const auto attrs = require_attrs<gpunn_adagrad_attrs>(desc);
+  require(std::isfinite(attrs.epsilon) && attrs.epsilon >= 0.0F, "epsilon must be 0 or more");
+  return vectors_of(desc, attrs, {1, 3}, {0, 3});
+}
+
+Lion lion_of(const OpDesc& desc) {
+  require_tensors(desc, 4, 4, 2);
+  const auto attrs = require_attrs<gpunn_lion_attrs>(desc);
+  require(attrs.beta1 >= 0.0F && attrs.beta1 < 1.0F, "beta1 must be 0 to below 1");
+  require(attrs.beta2 >= 0.0F && attrs.beta2 < 1.0F, "beta2 must be 0 to below 1");
+  return vectors_of(desc, attrs, {1, 3}, {0, 3});
+}
+
+Lars lars_of(const OpDesc& desc) {
+  require_tensors(desc, 5, 5, 2);
+  const auto attrs = require_attrs<gpunn_lars_attrs>(desc);
+  require(std::isfinite(attrs.momentum) && attrs.momentum >= 0.0F, "momentum must be 0 or more");
+  require(std::isfinite(attrs.trust) && attrs.trust >= 0.0F, "trust must be 0 or more");
+  require(std::isfinite(attrs.epsilon) && attrs.epsilon >= 0.0F, "epsilon must be 0 or more");
+  const gpunn_tensor& offset = desc.input(4);
+  require_packed(offset, GPUNN_I64, "offset");
+  require(offset.rank == 1 && offset.dim[0] >= 1, "offset must be [parts + 1]");
+  return {vectors_of(desc, attrs, {1, 3}, {0, 3}), offset.dim[0] - 1};
+}
+
 }  // namespace gpunn::backends

@@ -49,4 +49,21 @@ Pool max_pool_backward_of(const OpDesc& desc) {
   return pool_of(desc, desc.input(1), desc.input(2));
 }
 
+Pool avg_pool_of(const OpDesc& desc) {
+  require_tensors(desc, 1, 1, 1);
+  Pool pool = pool_of(desc, desc.input(0), desc.output(0));
+  pool.count_padding = require_attrs<gpunn_pool2d_attrs>(desc).count_padding != 0;
+  return pool;
+}
+
+Pool avg_pool_backward_of(const OpDesc& desc) {
+  require_tensors(desc, 1, 1, 1);
+  Pool pool = pool_of(desc, desc.output(0), desc.input(0));
+  const auto attrs = require_attrs<gpunn_pool2d_attrs>(desc);
+  require(attrs.input_size[0] == pool.rows.inputs && attrs.input_size[1] == pool.columns.inputs,
+          "dx must be of the attributes' input size");
+  pool.count_padding = attrs.count_padding != 0;
+  return pool;
+}
+
 }  // namespace gpunn::backends

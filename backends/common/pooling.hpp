@@ -1,4 +1,4 @@
-// MAX_POOL2D and its backward.
+// MAX_POOL2D, AVG_POOL2D and their backwards.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +21,7 @@ struct Pool {
   int64_t planes = 0;  // images times channels
   PoolAxis rows;
   PoolAxis columns;
+  bool count_padding = false;  // of AVG_POOL2D: a mean is over the whole window, padding being 0
 
   constexpr int64_t input_size() const { return rows.inputs * columns.inputs; }
   constexpr int64_t output_size() const { return rows.outputs * columns.outputs; }
@@ -28,5 +29,7 @@ struct Pool {
 
 Pool max_pool_of(const OpDesc& desc);
 Pool max_pool_backward_of(const OpDesc& desc);
+Pool avg_pool_of(const OpDesc& desc);
+Pool avg_pool_backward_of(const OpDesc& desc);
 
 }  // namespace gpunn::backends

@@ -74,4 +74,11 @@ int64_t mean_rows_backward_of(const OpDesc& desc) {
   return attrs.rows;
 }
 
+int64_t norm_of(const OpDesc& desc) {
+  require_tensors(desc, 1, 1, 1);
+  require_packed(desc.input(0), GPUNN_F32, "x");
+  require_scalar(desc.output(0), GPUNN_F32, "y");
+  return plugin::element_count(desc.input(0));
+}
+
 }  // namespace gpunn::backends

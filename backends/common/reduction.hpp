@@ -1,4 +1,4 @@
-// REDUCE, MEAN_ROWS and MEAN_ROWS_BACKWARD.
+// REDUCE, MEAN_ROWS, MEAN_ROWS_BACKWARD and NORM.
 #pragma once
 
 #include <cstdint>
@@ -41,5 +41,8 @@ Reduce reduce_of(const OpDesc& desc);
 // N of x[N]; of dx[N].
 int64_t mean_rows_of(const OpDesc& desc);
 int64_t mean_rows_backward_of(const OpDesc& desc);
+
+// Elements of x, of any shape.
+int64_t norm_of(const OpDesc& desc);
 
 }  // namespace gpunn::backends

@@ -75,19 +75,23 @@ CopyRun choose_run(int32_t from, int32_t to) {
 
 }  // namespace
 
-CopyPlan plan_copy(const OpDesc& desc) {
+CopyPlan plan_copy(const OpDesc& desc) { return plan_loops(copy_of(desc)); }
+
+CopyPlan plan_loops(const Copy& made) {
   CopyPlan plan;
-  plan.loops = copy_of(desc);
+  plan.loops = made;
   plan.run = choose_run(plan.loops.from, plan.loops.to);
   plan.x_size = static_cast<int64_t>(dtype_size(plan.loops.from));
   plan.y_size = static_cast<int64_t>(dtype_size(plan.loops.to));
   return plan;
 }
 
-void run_copy(const CopyPlan& plan, const OpArgs& args) {
+void run_copy(const CopyPlan& plan, const OpArgs& args) { run_loops(plan, args.in<char>(0), args.out<char>(0)); }
+
+void run_loops(const CopyPlan& plan, const void* from_x, void* to_y) {
   const Copy& loops = plan.loops;
-  const auto* x = args.in<char>(0);
-  auto* y = args.out<char>(0);
+  const auto* x = static_cast<const char*>(from_x);
+  auto* y = static_cast<char*>(to_y);
   const int32_t inner = loops.rank - 1;
   const int64_t inner_size = loops.dim[inner];
   int64_t outer_size = 1;

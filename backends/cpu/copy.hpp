@@ -21,6 +21,9 @@ struct CopyPlan {
 };
 
 CopyPlan plan_copy(const OpDesc& desc);
+CopyPlan plan_loops(const Copy& loops);
 void run_copy(const CopyPlan& plan, const OpArgs& args);
+// From x on to y on, wherever in their tensors these are.
+void run_loops(const CopyPlan& plan, const void* x, void* y);
 
 }  // namespace gpunn::cpu

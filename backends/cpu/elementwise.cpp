@@ -1,4 +1,4 @@
-// ADD, SCALE and FILL. COPY, which takes strides, is in copy.cpp.
+// ADD, SCALE, AXPBY, CLAMP and FILL. COPY, which takes strides, is in copy.cpp.
 #include "simd/elementwise.hpp"
 
 #include <gpunn/plugin.hpp>
@@ -43,6 +43,24 @@ void run_scale(const MapPlan& plan, const OpArgs& args) {
   });
 }
 
+const ElementwiseKernels& kernels() { return GPUNN_SELECT_ISA(elementwise_kernels); }
+
+void run_axpby(const Axpby& plan, const OpArgs& args) {
+  const auto *a = args.in<float>(0), *b = args.in<float>(1);
+  auto* y = args.out<float>(0);
+  parallel_ranges(plan.n, kGrain, [&](int64_t begin, int64_t end) {
+    kernels().axpby(plan.alpha, a + begin, plan.beta, b + begin, y + begin, end - begin);
+  });
+}
+
+void run_clamp(const Clamp& plan, const OpArgs& args) {
+  const auto* x = args.in<float>(0);
+  auto* y = args.out<float>(0);
+  parallel_ranges(plan.n, kGrain, [&](int64_t begin, int64_t end) {
+    kernels().clamp(x + begin, plan.low, plan.high, y + begin, end - begin);
+  });
+}
+
 template <class T>
 void fill(const Fill& plan, const OpArgs& args) {
   auto* y = args.out<T>(0);
@@ -70,6 +88,8 @@ void run_fill(const Fill& plan, const OpArgs& args) {
 void add_elementwise_kernels(plugin::Device& device) {
   add_op(device, GPUNN_OP_ADD, plan_add, run_add);
   add_op(device, GPUNN_OP_SCALE, plan_scale, run_scale);
+  add_op(device, GPUNN_OP_AXPBY, axpby_of, run_axpby);
+  add_op(device, GPUNN_OP_CLAMP, clamp_of, run_clamp);
   add_op(device, GPUNN_OP_FILL, fill_of, run_fill);
   add_op(device, GPUNN_OP_COPY, plan_copy, run_copy);
 }

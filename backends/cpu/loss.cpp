@@ -1,4 +1,4 @@
-// NLL_LOSS, MSE_LOSS, SOFTMAX_CROSS_ENTROPY and their backwards, one loss a row.
+// NLL_LOSS, MSE_LOSS, SOFTMAX_CROSS_ENTROPY, SOFT_CROSS_ENTROPY and their backwards, one loss a row.
 //
 // Labels come from device memory and are checked row by row: a label that names no class makes that row's loss NaN, so
 // that training stops, and its gradient 0.
@@ -104,6 +104,30 @@ void run_cross_entropy_backward(const LossPlan& plan, const OpArgs& args) {
   });
 }
 
+void run_soft_cross_entropy(const LossPlan& plan, const OpArgs& args) {
+  const auto *x = args.in<float>(0), *target = args.in<float>(1);
+  auto *loss = args.out<float>(0), *logp = args.out<float>(1);
+  const int64_t columns = plan.shape.columns;
+  parallel_ranges(plan.shape.rows, rows_per_task(columns, kGrain / 2), [&](int64_t begin, int64_t end) {
+    plan.softmax->log_softmax(x + begin * columns, logp + begin * columns, end - begin, columns);
+    for (int64_t row = begin; row < end; ++row) {
+      loss[row] = -plan.loss->log_likelihood(target + row * columns, logp + row * columns, columns);
+    }
+  });
+}
+
+void run_soft_cross_entropy_backward(const LossPlan& plan, const OpArgs& args) {
+  const auto *dloss = args.in<float>(0), *logp = args.in<float>(1), *target = args.in<float>(2);
+  auto* dx = args.out<float>(0);
+  const int64_t columns = plan.shape.columns;
+  parallel_ranges(plan.shape.rows, rows_per_task(columns, kGrain / 2), [&](int64_t begin, int64_t end) {
+    plan.softmax->exp(logp + begin * columns, dx + begin * columns, (end - begin) * columns);
+    for (int64_t row = begin; row < end; ++row) {
+      plan.loss->soft_gradient(target + row * columns, dloss[row], dx + row * columns, columns);
+    }
+  });
+}
+
 }  // namespace
 
 void add_loss_kernels(plugin::Device& device) {
@@ -113,6 +137,9 @@ void add_loss_kernels(plugin::Device& device) {
   add_op(device, GPUNN_OP_MSE_LOSS_BACKWARD, plan<mse_backward_of>, run_mse_backward);
   add_op(device, GPUNN_OP_SOFTMAX_CROSS_ENTROPY, plan<cross_entropy_of>, run_cross_entropy);
   add_op(device, GPUNN_OP_SOFTMAX_CROSS_ENTROPY_BACKWARD, plan<cross_entropy_backward_of>, run_cross_entropy_backward);
+  add_op(device, GPUNN_OP_SOFT_CROSS_ENTROPY, plan<soft_cross_entropy_of>, run_soft_cross_entropy);
+  add_op(device, GPUNN_OP_SOFT_CROSS_ENTROPY_BACKWARD, plan<soft_cross_entropy_backward_of>,
+         run_soft_cross_entropy_backward);
 }
 
 }  // namespace gpunn::cpu

@@ -1,4 +1,5 @@
-// MAX_POOL2D and its backward: 2x2 windows at stride 2 in simd/pooling.cpp, all others here, a task some planes.
+// MAX_POOL2D, AVG_POOL2D and their backwards: maxima of 2x2 windows at stride 2 in simd/pooling.cpp, all others here, a
+// task some planes.
 #include "simd/pooling.hpp"
 
 #include <gpunn/plugin.hpp>
@@ -118,11 +119,81 @@ void run_backward(const PoolPlan& plan, const OpArgs& args) {
   });
 }
 
+// What the sum of a window is divided by.
+float divisor(const Pool& pool, Span v, Span h) {
+  const int64_t count =
+      pool.count_padding ? pool.rows.window * pool.columns.window : (v.end - v.begin) * (h.end - h.begin);
+  return static_cast<float>(count);
+}
+
+float sum_of(const float* x, int64_t n) {
+  float sum = 0.0F;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t i = 0; i < n; ++i) sum += x[i];
+  return sum;
+}
+
+void average_plane(const Pool& pool, const float* x, float* y) {
+  const int64_t width = pool.columns.inputs;
+  for (int64_t p = 0; p < pool.rows.outputs; ++p) {
+    const Span v = window_span(p, pool.rows);
+    for (int64_t q = 0; q < pool.columns.outputs; ++q) {
+      const Span h = window_span(q, pool.columns);
+      float sum = 0.0F;
+      if (h.end - h.begin == width) {  // whole rows, which lie one behind the other
+        sum = sum_of(x + v.begin * width, (v.end - v.begin) * width);
+      } else {
+        for (int64_t i = v.begin; i < v.end; ++i) {
+          for (int64_t j = h.begin; j < h.end; ++j) sum += x[i * width + j];
+        }
+      }
+      *y++ = sum / divisor(pool, v, h);
+    }
+  }
+}
+
+void average_plane_backward(const Pool& pool, const float* dy, float* dx) {
+  const int64_t width = pool.columns.inputs;
+  std::fill(dx, dx + pool.input_size(), 0.0F);
+  for (int64_t p = 0; p < pool.rows.outputs; ++p) {
+    const Span v = window_span(p, pool.rows);
+    for (int64_t q = 0; q < pool.columns.outputs; ++q) {
+      const Span h = window_span(q, pool.columns);
+      const float share = *dy++ / divisor(pool, v, h);
+      for (int64_t i = v.begin; i < v.end; ++i) {
+        for (int64_t j = h.begin; j < h.end; ++j) dx[i * width + j] += share;
+      }
+    }
+  }
+}
+
+void run_average(const Pool& pool, const OpArgs& args) {
+  parallel_ranges(pool.planes, rows_per_task(pool.input_size()), [&](int64_t begin, int64_t end) {
+    const auto* x = args.in<float>(0);
+    auto* y = args.out<float>(0);
+    for (int64_t plane = begin; plane < end; ++plane) {
+      average_plane(pool, x + plane * pool.input_size(), y + plane * pool.output_size());
+    }
+  });
+}
+
+void run_average_backward(const Pool& pool, const OpArgs& args) {
+  parallel_ranges(pool.planes, rows_per_task(pool.input_size()), [&](int64_t begin, int64_t end) {
+    const auto* dy = args.in<float>(0);
+    auto* dx = args.out<float>(0);
+    for (int64_t plane = begin; plane < end; ++plane) {
+      average_plane_backward(pool, dy + plane * pool.output_size(), dx + plane * pool.input_size());
+    }
+  });
+}
+
 }  // namespace
 
 void add_pooling_kernels(plugin::Device& device) {
   add_op(device, GPUNN_OP_MAX_POOL2D, plan_forward, run_forward);
   add_op(device, GPUNN_OP_MAX_POOL2D_BACKWARD, plan_backward, run_backward);
+  add_op(device, GPUNN_OP_AVG_POOL2D, avg_pool_of, run_average);
+  add_op(device, GPUNN_OP_AVG_POOL2D_BACKWARD, avg_pool_backward_of, run_average_backward);
 }
 
 }  // namespace gpunn::cpu

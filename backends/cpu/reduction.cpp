@@ -1,4 +1,4 @@
-// REDUCE over any axes, MEAN_ROWS and its backward.
+// REDUCE over any axes, MEAN_ROWS and its backward, NORM.
 //
 // REDUCE merges neighbouring dimensions of one kind, which leaves kept and reduced ones in turn. Where the innermost is
 // reduced, an output is the sum of runs of neighbouring numbers; where it is kept, a block of neighbouring outputs is
@@ -181,12 +181,39 @@ void run_mean_rows_backward(const int64_t& rows, const OpArgs& args) {
   std::fill(dx + count, dx + rows, 0.0F);
 }
 
+struct NormPlan {
+  int64_t n = 0;
+  const ReductionKernels* kernels = nullptr;
+  uint64_t workspace_bytes = 0;
+};
+
+int64_t norm_parts(int64_t n) { return (n + kGrain - 1) / kGrain; }
+
+NormPlan plan_norm(const OpDesc& desc) {
+  const int64_t n = norm_of(desc);
+  return {.n = n,
+          .kernels = &GPUNN_SELECT_ISA(reduction_kernels),
+          .workspace_bytes = static_cast<uint64_t>(norm_parts(n)) * sizeof(double)};
+}
+
+void run_norm(const NormPlan& plan, const OpArgs& args) {
+  const auto* x = args.in<float>(0);
+  auto* parts = args.workspace<double>();
+  parallel_ranges(plan.n, kGrain, [&](int64_t begin, int64_t end) {
+    parts[begin / kGrain] = plan.kernels->sum_of_squares(x + begin, end - begin);
+  });
+  double sum = 0.0;
+  for (int64_t i = 0; i < norm_parts(plan.n); ++i) sum += parts[i];
+  *args.out<float>(0) = static_cast<float>(std::sqrt(sum));
+}
+
 }  // namespace
 
 void add_reduction_kernels(plugin::Device& device) {
   add_op(device, GPUNN_OP_REDUCE, plan_reduce, run_reduce);
   add_op(device, GPUNN_OP_MEAN_ROWS, mean_rows_of, run_mean_rows);
   add_op(device, GPUNN_OP_MEAN_ROWS_BACKWARD, mean_rows_backward_of, run_mean_rows_backward);
+  add_op(device, GPUNN_OP_NORM, plan_norm, run_norm);
 }
 
 }  // namespace gpunn::cpu

@@ -1,4 +1,4 @@
-// ADD, SCALE and FILL: a thread an element.
+// ADD, SCALE, AXPBY, CLAMP and FILL: a thread an element.
 //
 // Neighbouring threads take neighbouring elements, so that the 32 threads of a warp read 128 bytes in one piece: the
 // accesses are coalesced. Nothing is used twice, so the time is that of moving the bytes. What the next version would
@@ -24,6 +24,19 @@ __global__ void scale(const float* x, float factor, float* y, int64_t n) {
   if (i < n) y[i] = factor * x[i];
 }
 
+__global__ void axpby(float alpha, const float* a, float beta, const float* b, float* y, int64_t n) {
+  const int64_t i = thread_index();
+  if (i < n) y[i] = alpha * a[i] + beta * b[i];
+}
+
+// Not fminf and fmaxf, which drop a NaN.
+__global__ void clamp(const float* x, float low, float high, float* y, int64_t n) {
+  const int64_t i = thread_index();
+  if (i >= n) return;
+  const float raised = x[i] < low ? low : x[i];
+  y[i] = raised > high ? high : raised;
+}
+
 template <class T>
 __global__ void fill(T value, T* y, int64_t n) {
   const int64_t i = thread_index();
@@ -38,6 +51,15 @@ void run_add(int64_t n, cudaStream_t stream, const OpArgs& args) {
 
 void run_scale(const Scale& plan, cudaStream_t stream, const OpArgs& args) {
   launch(scale, thread_each(plan.n), stream, args.in<float>(0), plan.factor, args.out<float>(0), plan.n);
+}
+
+void run_axpby(const Axpby& plan, cudaStream_t stream, const OpArgs& args) {
+  launch(axpby, thread_each(plan.n), stream, plan.alpha, args.in<float>(0), plan.beta, args.in<float>(1),
+         args.out<float>(0), plan.n);
+}
+
+void run_clamp(const Clamp& plan, cudaStream_t stream, const OpArgs& args) {
+  launch(clamp, thread_each(plan.n), stream, args.in<float>(0), plan.low, plan.high, args.out<float>(0), plan.n);
 }
 
 template <class T>
@@ -65,6 +87,8 @@ void run_fill(const Fill& plan, cudaStream_t stream, const OpArgs& args) {
 void add_elementwise_kernels(plugin::Device& device) {
   add_op(device, GPUNN_OP_ADD, "add", binary_size, run_add);
   add_op(device, GPUNN_OP_SCALE, "scale", scale_of, run_scale);
+  add_op(device, GPUNN_OP_AXPBY, "axpby", axpby_of, run_axpby);
+  add_op(device, GPUNN_OP_CLAMP, "clamp", clamp_of, run_clamp);
   add_op(device, GPUNN_OP_FILL, "fill", fill_of, run_fill);
 }
 

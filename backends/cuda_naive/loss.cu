@@ -1,5 +1,5 @@
-// NLL_LOSS, MSE_LOSS, SOFTMAX_CROSS_ENTROPY and their backwards, one loss a row. What sums over a row takes a block a
-// row, as softmax does; what does not, a thread an element, or a row where it has but one.
+// NLL_LOSS, MSE_LOSS, SOFTMAX_CROSS_ENTROPY, SOFT_CROSS_ENTROPY and their backwards, one loss a row. What sums over a
+// row takes a block a row, as softmax does; what does not, a thread an element, or a row where it has but one.
 //
 // Labels come from memory and may be anything: one that names no class makes the row's loss NaN, so that training
 // stops, and its gradient 0, and is never used as an address.
@@ -79,6 +79,39 @@ __global__ void cross_entropy_backward(const float* dloss, const float* logp, co
   dx[i] = names_class(label[row], shape.columns) ? dloss[row] * (expf(logp[i]) - one_hot) : 0.0F;
 }
 
+__global__ void soft_cross_entropy(const float* x, const float* target, float* loss, float* logp, LossRows shape) {
+  for (int64_t row = blockIdx.x; row < shape.rows; row += gridDim.x) {
+    const float* in = x + row * shape.columns;
+    const float* aim = target + row * shape.columns;
+    float* out = logp + row * shape.columns;
+    const SoftmaxRow found = softmax_row(in, shape.columns);
+    const float log_sum = logf(found.sum);
+    float sum = 0.0F;
+    for (int64_t c = threadIdx.x; c < shape.columns; c += blockDim.x) {
+      const float log_probability = in[c] - found.largest - log_sum;
+      out[c] = log_probability;
+      if (aim[c] != 0.0F) sum += aim[c] * log_probability;  // 0 * -inf would be NaN
+    }
+    sum = block_sum(sum);
+    if (threadIdx.x == 0) loss[row] = -sum;
+  }
+}
+
+// The targets are read twice, for their sum and for the difference; the second time from the cache.
+__global__ void soft_cross_entropy_backward(const float* dloss, const float* logp, const float* target, float* dx,
+                                            LossRows shape) {
+  for (int64_t row = blockIdx.x; row < shape.rows; row += gridDim.x) {
+    const int64_t begin = row * shape.columns;
+    const int64_t end = begin + shape.columns;
+    float sum = 0.0F;
+    for (int64_t i = begin + threadIdx.x; i < end; i += blockDim.x) sum += target[i];
+    sum = block_sum(sum);
+    for (int64_t i = begin + threadIdx.x; i < end; i += blockDim.x) {
+      dx[i] = dloss[row] * (expf(logp[i]) * sum - target[i]);
+    }
+  }
+}
+
 void run_nll(const LossRows& shape, cudaStream_t stream, const OpArgs& args) {
   launch(nll, thread_each(shape.rows), stream, args.in<float>(0), args.in<int32_t>(1), args.out<float>(0), shape);
 }
@@ -108,6 +141,16 @@ void run_cross_entropy_backward(const LossRows& shape, cudaStream_t stream, cons
          args.in<int32_t>(2), args.out<float>(0), shape);
 }
 
+void run_soft_cross_entropy(const LossRows& shape, cudaStream_t stream, const OpArgs& args) {
+  launch(soft_cross_entropy, tree_each(shape.rows, shape.columns), stream, args.in<float>(0), args.in<float>(1),
+         args.out<float>(0), args.out<float>(1), shape);
+}
+
+void run_soft_cross_entropy_backward(const LossRows& shape, cudaStream_t stream, const OpArgs& args) {
+  launch(soft_cross_entropy_backward, tree_each(shape.rows, shape.columns), stream, args.in<float>(0),
+         args.in<float>(1), args.in<float>(2), args.out<float>(0), shape);
+}
+
 }  // namespace
 
 void add_loss_kernels(plugin::Device& device) {
@@ -118,6 +161,9 @@ void add_loss_kernels(plugin::Device& device) {
   add_op(device, GPUNN_OP_SOFTMAX_CROSS_ENTROPY, "softmax_cross_entropy", cross_entropy_of, run_cross_entropy);
   add_op(device, GPUNN_OP_SOFTMAX_CROSS_ENTROPY_BACKWARD, "softmax_cross_entropy_backward", cross_entropy_backward_of,
          run_cross_entropy_backward);
+  add_op(device, GPUNN_OP_SOFT_CROSS_ENTROPY, "soft_cross_entropy", soft_cross_entropy_of, run_soft_cross_entropy);
+  add_op(device, GPUNN_OP_SOFT_CROSS_ENTROPY_BACKWARD, "soft_cross_entropy_backward", soft_cross_entropy_backward_of,
+         run_soft_cross_entropy_backward);
 }
 
 }  // namespace gpunn::cuda_naive

@@ -1,4 +1,5 @@
-// SGD, ADAM (and AdamW) and RMSPROP over flat vectors in place: a thread a parameter.
+// SGD, ADAM (and AdamW), RMSPROP, ADAGRAD and LION over flat vectors in place: a thread a parameter. LARS: a block a
+// part, since a part's rate needs the norms of all that is in it.
 //
 // Neighbouring threads update neighbouring parameters: coalesced. Each number is read and written once, so the time is
 // that of moving the bytes: 12 a parameter for plain SGD, 28 for Adam. What the next version would change: 16 bytes a
@@ -7,6 +8,7 @@
 //
 // The learning rate and the step are read from device memory, not passed as arguments: a captured graph would replay
 // the arguments of the step that was captured.
+#include "block_tree.cuh"
 #include "common/optimizer.hpp"
 #include "cuda_common/add_op.hpp"
 #include "cuda_common/launch.hpp"
@@ -75,6 +77,62 @@ __global__ void rmsprop(gpunn_rmsprop_attrs attrs, float* w, const float* g, con
   w[i] -= *lr * step;
 }
 
+__global__ void adagrad(gpunn_adagrad_attrs attrs, float* w, const float* g, const float* lr, float* sum, int64_t n) {
+  const int64_t i = thread_index();
+  if (i >= n) return;
+  const float weight_decay = i < attrs.decayed ? attrs.weight_decay : 0.0F;
+  const float gradient = g[i] + weight_decay * w[i];
+  const float total = sum[i] + gradient * gradient;
+  sum[i] = total;
+  w[i] -= *lr * (gradient / (sqrtf(total) + attrs.epsilon));
+}
+
+__global__ void lion(gpunn_lion_attrs attrs, float* w, const float* g, const float* lr, float* m, int64_t n) {
+  const int64_t i = thread_index();
+  if (i >= n) return;
+  const float keep = i < attrs.decayed ? 1.0F - *lr * attrs.weight_decay : 1.0F;
+  const float mixed = attrs.beta1 * m[i] + (1.0F - attrs.beta1) * g[i];
+  const float sign = mixed > 0.0F ? 1.0F : mixed < 0.0F ? -1.0F : mixed;  // of NaN, NaN
+  w[i] = keep * w[i] - *lr * sign;
+  m[i] = attrs.beta2 * m[i] + (1.0F - attrs.beta2) * g[i];
+}
+
+// The block walks over its part twice: for the norms, whose sums meet in the tree of block_tree.cuh and so have the
+// same bits in every run, then for the update. Threads read neighbours both times. A network has few parts and they
+// differ in size by thousands, so most multiprocessors wait for the block of the largest: what the next version would
+// change is to have many blocks sum a part, with a second kernel that adds their sums in order.
+//
+// The offsets are data: place_in() keeps what they say within the arrays.
+__global__ void lars(gpunn_lars_attrs attrs, float* w, const float* g, const float* lr, float* velocity,
+                     const int64_t* offset, int64_t parts, int64_t n) {
+  for (int64_t part = blockIdx.x; part < parts; part += gridDim.x) {
+    const int64_t begin = place_in(n, offset[part]);
+    const int64_t end = place_in(n, offset[part + 1]);
+    float rate = *lr;
+    if (begin < attrs.decayed) {  // the same for all threads of the block: all of them meet in block_sum
+      double w_sum = 0.0;
+      double g_sum = 0.0;
+      for (int64_t i = begin + threadIdx.x; i < end; i += blockDim.x) {
+        w_sum += static_cast<double>(w[i]) * static_cast<double>(w[i]);
+        g_sum += static_cast<double>(g[i]) * static_cast<double>(g[i]);
+      }
+      const double w_norm = sqrt(block_sum(w_sum));
+      const double g_norm = sqrt(block_sum(g_sum));
+      if (w_norm != 0.0 && g_norm != 0.0) {
+        const double decay = static_cast<double>(attrs.weight_decay) * w_norm;
+        rate = static_cast<float>(static_cast<double>(rate) * static_cast<double>(attrs.trust) * w_norm /
+                                  (g_norm + decay + static_cast<double>(attrs.epsilon)));
+      }
+    }
+    for (int64_t i = begin + threadIdx.x; i < end; i += blockDim.x) {
+      const float weight_decay = i < attrs.decayed ? attrs.weight_decay : 0.0F;
+      const float speed = attrs.momentum * velocity[i] + rate * (g[i] + weight_decay * w[i]);
+      velocity[i] = speed;
+      w[i] -= speed;
+    }
+  }
+}
+
 void run_sgd(const Sgd& plan, cudaStream_t stream, const OpArgs& args) {
   auto* velocity = plan.attrs.momentum == 0.0F ? nullptr : args.out<float>(1);
   launch(sgd, thread_each(plan.n), stream, plan.attrs, args.out<float>(0), args.in<float>(1), args.in<float>(2),
@@ -92,12 +150,30 @@ void run_rmsprop(const Rmsprop& plan, cudaStream_t stream, const OpArgs& args) {
          args.out<float>(1), velocity, plan.n);
 }
 
+void run_adagrad(const Adagrad& plan, cudaStream_t stream, const OpArgs& args) {
+  launch(adagrad, thread_each(plan.n), stream, plan.attrs, args.out<float>(0), args.in<float>(1), args.in<float>(2),
+         args.out<float>(1), plan.n);
+}
+
+void run_lion(const Lion& plan, cudaStream_t stream, const OpArgs& args) {
+  launch(lion, thread_each(plan.n), stream, plan.attrs, args.out<float>(0), args.in<float>(1), args.in<float>(2),
+         args.out<float>(1), plan.n);
+}
+
+void run_lars(const Lars& plan, cudaStream_t stream, const OpArgs& args) {
+  launch(lars, tree_each(plan.parts, plan.n), stream, plan.attrs, args.out<float>(0), args.in<float>(1),
+         args.in<float>(2), args.out<float>(1), args.in<int64_t>(4), plan.parts, plan.n);
+}
+
 }  // namespace
 
 void add_optimizer_kernels(plugin::Device& device) {
   add_op(device, GPUNN_OP_SGD_UPDATE, "sgd", sgd_of, run_sgd);
   add_op(device, GPUNN_OP_ADAM_UPDATE, "adam", adam_of, run_adam);
   add_op(device, GPUNN_OP_RMSPROP_UPDATE, "rmsprop", rmsprop_of, run_rmsprop);
+  add_op(device, GPUNN_OP_ADAGRAD_UPDATE, "adagrad", adagrad_of, run_adagrad);
+  add_op(device, GPUNN_OP_LION_UPDATE, "lion", lion_of, run_lion);
+  add_op(device, GPUNN_OP_LARS_UPDATE, "lars", lars_of, run_lars);
 }
 
 }  // namespace gpunn::cuda_naive

@@ -1,4 +1,4 @@
-// MAX_POOL2D: a thread an element of y. Its backward: a thread an element of dx.
+// MAX_POOL2D and AVG_POOL2D: a thread an element of y. Their backwards: a thread an element of dx.
 //
 // Forward, neighbouring threads take neighbouring windows: at stride 2 a warp's loads cover 256 bytes and use half of
 // them, and the window's next column the other half, from the cache. The time is near that of moving x and y once.
@@ -8,8 +8,15 @@
 // writes where another does, and no zeros need be written first. Most pixels are not equal to the maximum and learn so
 // from one comparison; the others look at the window's pixels before them, since of equal ones the first wins.
 //
+// The mean's backward asks the same windows for their share, without a comparison.
+//
+// Where the window is the whole image, as at the end of a residual network, a thread adds up H * W numbers by itself:
+// neighbouring threads read H * W floats apart, nothing is coalesced, and each line is fetched once and then used from
+// the cache for 32 additions. With some ten thousand channels in a batch the device is full all the same. Backward
+// reads one number for each image and writes as fast as the memory takes it.
+//
 // What the next version would change: forward notes in a byte where the maximum was, and backward reads neither x nor
-// y.
+// y; and a warp takes a whole image's mean, reading 32 neighbours at a time.
 #include "common/pooling.hpp"
 #include "cuda_common/add_op.hpp"
 #include "cuda_common/launch.hpp"
@@ -95,6 +102,44 @@ __global__ void max_pool_backward(const float* dy, const float* x, const float* 
   dx[i] = sum;
 }
 
+// What the sum of a window is divided by.
+__device__ float divisor(const Pool& pool, const Span& rows, const Span& columns) {
+  const int64_t count = pool.count_padding ? pool.rows.window * pool.columns.window
+                                           : (rows.end - rows.begin) * (columns.end - columns.begin);
+  return static_cast<float>(count);
+}
+
+__global__ void avg_pool(const float* x, float* y, Pool pool) {
+  const int64_t i = thread_index();
+  if (i >= pool.planes * pool.output_size()) return;
+  const Span rows = inputs_of(pool.rows, i / pool.columns.outputs % pool.rows.outputs);
+  const Span columns = inputs_of(pool.columns, i % pool.columns.outputs);
+  const float* plane = x + i / pool.output_size() * pool.input_size();
+  float sum = 0.0F;
+  for (int64_t row = rows.begin; row < rows.end; ++row) {
+    for (int64_t column = columns.begin; column < columns.end; ++column) {
+      sum += plane[row * pool.columns.inputs + column];
+    }
+  }
+  y[i] = sum / divisor(pool, rows, columns);
+}
+
+__global__ void avg_pool_backward(const float* dy, float* dx, Pool pool) {
+  const int64_t i = thread_index();
+  if (i >= pool.planes * pool.input_size()) return;
+  const Span p = outputs_of(pool.rows, i / pool.columns.inputs % pool.rows.inputs);
+  const Span q = outputs_of(pool.columns, i % pool.columns.inputs);
+  const float* plane = dy + i / pool.input_size() * pool.output_size();
+  float sum = 0.0F;
+  for (int64_t row = p.begin; row < p.end; ++row) {
+    const Span rows = inputs_of(pool.rows, row);
+    for (int64_t column = q.begin; column < q.end; ++column) {
+      sum += plane[row * pool.columns.outputs + column] / divisor(pool, rows, inputs_of(pool.columns, column));
+    }
+  }
+  dx[i] = sum;
+}
+
 void run_forward(const Pool& pool, cudaStream_t stream, const OpArgs& args) {
   launch(max_pool, thread_each(pool.planes * pool.output_size()), stream, args.in<float>(0), args.out<float>(0), pool);
 }
@@ -104,11 +149,22 @@ void run_backward(const Pool& pool, cudaStream_t stream, const OpArgs& args) {
          args.in<float>(2), args.out<float>(0), pool);
 }
 
+void run_average(const Pool& pool, cudaStream_t stream, const OpArgs& args) {
+  launch(avg_pool, thread_each(pool.planes * pool.output_size()), stream, args.in<float>(0), args.out<float>(0), pool);
+}
+
+void run_average_backward(const Pool& pool, cudaStream_t stream, const OpArgs& args) {
+  launch(avg_pool_backward, thread_each(pool.planes * pool.input_size()), stream, args.in<float>(0), args.out<float>(0),
+         pool);
+}
+
 }  // namespace
 
 void add_pooling_kernels(plugin::Device& device) {
   add_op(device, GPUNN_OP_MAX_POOL2D, "max_pool2d", max_pool_of, run_forward);
   add_op(device, GPUNN_OP_MAX_POOL2D_BACKWARD, "max_pool2d_backward", max_pool_backward_of, run_backward);
+  add_op(device, GPUNN_OP_AVG_POOL2D, "avg_pool2d", avg_pool_of, run_average);
+  add_op(device, GPUNN_OP_AVG_POOL2D_BACKWARD, "avg_pool2d_backward", avg_pool_backward_of, run_average_backward);
 }
 
 }  // namespace gpunn::cuda_naive

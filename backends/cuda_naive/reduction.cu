@@ -1,4 +1,4 @@
-// REDUCE over any axes, MEAN_ROWS and its backward.
+// REDUCE over any axes, MEAN_ROWS and its backward, NORM.
 //
 // REDUCE comes in two forms. With few terms to an output a thread does all of one; more would stand idle. With many, a
 // block does one output: thread t adds the terms t, t + 256, t + 512, ... and the tree of block_tree.cuh the 256 sums
@@ -9,6 +9,9 @@
 // change: there a block takes 32 neighbouring outputs and walks down their rows together; several blocks share an
 // output where outputs are fewer than the GPU has multiprocessors (a second kernel adds their parts, still in order);
 // and the divisions that turn a term's number into its place, which cost more than the addition, go.
+#include <algorithm>
+#include <cstdint>
+
 #include "block_tree.cuh"
 #include "common/reduction.hpp"
 #include "cuda_common/add_op.hpp"
@@ -119,12 +122,58 @@ void run_mean_rows_backward(int64_t rows, cudaStream_t stream, const OpArgs& arg
          rows);
 }
 
+// NORM is of millions of elements, all the gradients of a model, too many for a block: each of some blocks sums its
+// share, and a second kernel, which begins when the first has ended, adds the blocks' sums. Both in an order that
+// follows from the numbers of the blocks and threads, so the bits are the same in every run.
+//
+// A GPU runs some thousand blocks of 256 threads at once, so more would only make more sums. Neighbouring threads read
+// neighbours: coalesced. In f64 no square overflows or vanishes; the time stays that of reading x, but for GPUs with
+// few f64 units, where the next version would sum f32 in each thread and go to f64 in the tree.
+constexpr int64_t kMostNormBlocks = 1024;
+
+struct NormPlan {
+  int64_t n = 0;
+  int64_t blocks = 0;
+  uint64_t workspace_bytes = 0;
+};
+
+NormPlan plan_norm(const OpDesc& desc) {
+  const int64_t n = norm_of(desc);
+  const int64_t blocks = std::clamp<int64_t>((n + kThreads - 1) / kThreads, 1, kMostNormBlocks);
+  return {.n = n, .blocks = blocks, .workspace_bytes = static_cast<uint64_t>(blocks) * sizeof(double)};
+}
+
+__global__ void sum_of_squares(const float* x, double* sums, int64_t n) {
+  double sum = 0.0;
+  for (int64_t i = thread_index(); i < n; i += int64_t{gridDim.x} * blockDim.x) {
+    const auto value = static_cast<double>(x[i]);
+    sum += value * value;
+  }
+  sum = block_sum(sum);
+  if (threadIdx.x == 0) sums[blockIdx.x] = sum;
+}
+
+// One block.
+__global__ void root_of_sum(const double* sums, float* y, int64_t count) {
+  double sum = 0.0;
+  for (int64_t i = threadIdx.x; i < count; i += blockDim.x) sum += sums[i];
+  sum = block_sum(sum);
+  if (threadIdx.x == 0) *y = static_cast<float>(sqrt(sum));
+}
+
+void run_norm(const NormPlan& plan, cudaStream_t stream, const OpArgs& args) {
+  auto* sums = args.workspace<double>();
+  launch(sum_of_squares, block_each(plan.blocks), stream, args.in<float>(0), sums, plan.n);
+  launch(root_of_sum, block_each(1), stream, sums, args.out<float>(0), plan.blocks);
+}
+
 }  // namespace
 
 void add_reduction_kernels(plugin::Device& device) {
   add_op(device, GPUNN_OP_REDUCE, "reduce", reduce_of, run_reduce);
   add_op(device, GPUNN_OP_MEAN_ROWS, "mean_rows", mean_rows_of, run_mean_rows);
   add_op(device, GPUNN_OP_MEAN_ROWS_BACKWARD, "mean_rows_backward", mean_rows_backward_of, run_mean_rows_backward);
+  add_op(device, GPUNN_OP_NORM, "norm", plan_norm, run_norm);
 }
 
 }  // namespace gpunn::cuda_naive

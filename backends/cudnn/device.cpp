@@ -16,6 +16,7 @@ CudnnDevice::CudnnDevice(const gpunn_device_options& options)
   add_bias_kernels(*this);
   add_pooling_kernels(*this);
   add_softmax_kernels(*this);
+  add_normalization_kernels(*this);
 }
 
 CudnnDevice::~CudnnDevice() {

@@ -10,5 +10,6 @@ void add_convolution_kernels(CudnnDevice& device);
 void add_bias_kernels(CudnnDevice& device);
 void add_pooling_kernels(CudnnDevice& device);
 void add_softmax_kernels(CudnnDevice& device);
+void add_normalization_kernels(CudnnDevice& device);
 
 }  // namespace gpunn::cudnn

@@ -4,6 +4,11 @@
 // Not cuDNN's: its documentation leaves open which of several equal maxima gets the gradient and what a window of
 // nothing but minus infinity gives, where ops.h does not. And it has no way around reading y in the backward, which
 // windows that don't overlap make unnecessary: a thread has the whole window before it and finds the maximum again.
+//
+// AVG_POOL2D and its backward where the window is the whole image, as residual networks end in: a warp an image, whose
+// lanes read neighbours. The base has a thread an image, whose neighbours are H * W floats away. The order of additions
+// is the shape's alone. (cuDNN's pooling has not been timed against it.)
+#include <cstdint>
 #include <limits>
 
 #include "common/pooling.hpp"
@@ -26,6 +31,20 @@ Pool served(const Pool& pool) {
       "the tensor has more than 2^31 elements");
   return pool;
 }
+
+// A mean of whole images.
+Pool whole(const Pool& pool) {
+  const auto all = [](const PoolAxis& axis) { return axis.window == axis.inputs && axis.pad == 0; };
+  require(all(pool.rows) && all(pool.columns), "only means of whole images gain here");
+  require(pool.input_size() > 1, "the images are of one pixel");
+  require(
+      static_cast<double>(pool.planes) * static_cast<double>(pool.input_size()) < std::numeric_limits<int32_t>::max(),
+      "the tensor has more than 2^31 elements");
+  return pool;
+}
+
+Pool forward_mean(const OpDesc& desc) { return whole(avg_pool_of(desc)); }
+Pool backward_mean(const OpDesc& desc) { return whole(avg_pool_backward_of(desc)); }
 
 Pool forward_pool(const OpDesc& desc) { return served(max_pool_of(desc)); }
 Pool backward_pool(const OpDesc& desc) { return served(max_pool_backward_of(desc)); }
@@ -107,6 +126,53 @@ __global__ void backward(const float* dy, const float* x, float* dx, uint32_t n,
   store_pair<kEven>(dx + at + width, winner == 2 ? gradient : 0.0F, winner == 3 ? gradient : 0.0F);
 }
 
+constexpr uint32_t kLanes = 32;
+
+// A warp an image of `size` pixels.
+__global__ void mean_of_images(const float* x, float* y, uint32_t images, uint32_t size) {
+  const uint32_t image = blockIdx.x * (blockDim.x / kLanes) + threadIdx.x / kLanes;
+  if (image >= images) return;  // a warp leaves as a whole
+  const uint32_t lane = threadIdx.x % kLanes;
+  const float* at = x + image * size;
+  float sum = 0.0F;
+#pragma unroll 4
+  for (uint32_t i = lane; i < size; i += kLanes) sum += at[i];
+  for (uint32_t reach = kLanes / 2; reach > 0; reach /= 2) sum += __shfl_down_sync(0xffffffffU, sum, reach);
+  if (lane == 0) y[image] = sum / static_cast<float>(size);
+}
+
+// A thread an element.
+__global__ void mean_backward(const float* dy, float* dx, uint32_t n, uint32_t size) {
+  const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) dx[i] = dy[i / size] / static_cast<float>(size);
+}
+
+// A thread four neighbours, all of one image.
+__global__ void mean_backward_by_four(const float* dy, float4* dx, uint32_t quarters, uint32_t size) {
+  const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= quarters) return;
+  const float share = dy[4 * i / size] / static_cast<float>(size);
+  dx[i] = {share, share, share, share};
+}
+
+void run_forward_mean(const Pool& pool, cudaStream_t stream, const OpArgs& args) {
+  launch(mean_of_images, thread_each(pool.planes * kLanes), stream, args.in<float>(0), args.out<float>(0),
+         static_cast<uint32_t>(pool.planes), static_cast<uint32_t>(pool.input_size()));
+}
+
+void run_backward_mean(const Pool& pool, cudaStream_t stream, const OpArgs& args) {
+  const int64_t n = pool.planes * pool.input_size();
+  const auto size = static_cast<uint32_t>(pool.input_size());
+  auto* dx = args.out<float>(0);
+  const bool aligned = reinterpret_cast<uintptr_t>(dx) % sizeof(float4) == 0;
+  if (size % 4 == 0 && aligned) {
+    launch(mean_backward_by_four, thread_each(n / 4), stream, args.in<float>(0), reinterpret_cast<float4*>(dx),
+           static_cast<uint32_t>(n / 4), size);
+  } else {
+    launch(mean_backward, thread_each(n), stream, args.in<float>(0), dx, static_cast<uint32_t>(n), size);
+  }
+}
+
 void run_forward(const Pool& pool, cudaStream_t stream, const OpArgs& args) {
   const int64_t n = pool.planes * pool.output_size();
   launch(pool.columns.inputs % 2 == 0 ? forward<true> : forward<false>, thread_each(n), stream, args.in<float>(0),
@@ -130,6 +196,8 @@ void run_backward(const Pool& pool, cudaStream_t stream, const OpArgs& args) {
 void add_pooling_kernels(CudnnDevice& device) {
   add_op(device, GPUNN_OP_MAX_POOL2D, "max_pool2d", forward_pool, run_forward);
   add_op(device, GPUNN_OP_MAX_POOL2D_BACKWARD, "max_pool2d_backward", backward_pool, run_backward);
+  add_op(device, GPUNN_OP_AVG_POOL2D, "avg_pool2d", forward_mean, run_forward_mean);
+  add_op(device, GPUNN_OP_AVG_POOL2D_BACKWARD, "avg_pool2d_backward", backward_mean, run_backward_mean);
 }
 
 }  // namespace gpunn::cudnn

@@ -53,7 +53,7 @@ BenchReport bench_experiment(const Experiment& experiment, const BenchOptions& o
   report.what = measured.name;
   report.notice = session.notice();
   report.backend = session.backend().name();
-  report.images_per_second = static_cast<double>(measured.data.batch_size) / report.median_seconds;
+  report.images_per_second = static_cast<double>(session.samples_per_step()) / report.median_seconds;
   report.peak_bytes = session.arena_bytes() + session.persistent_bytes();
   double flops = 0;
   const graph::Graph& program = session.training().graph;

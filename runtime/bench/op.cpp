@@ -50,7 +50,8 @@ BenchReport bench_op(const std::string& op, const std::string& shape, const Benc
 
   const graph::OpInfo& info = graph::op_info(signature.op);
   // An optimizer's second moments are squares.
-  const bool positive = signature.op == GPUNN_OP_ADAM_UPDATE || signature.op == GPUNN_OP_RMSPROP_UPDATE;
+  const bool positive = signature.op == GPUNN_OP_ADAM_UPDATE || signature.op == GPUNN_OP_RMSPROP_UPDATE ||
+                        signature.op == GPUNN_OP_ADAGRAD_UPDATE;
   std::vector<Buffer> buffers;
   std::vector<gpunn_tensor> inputs, outputs;
   for (const TensorType& type : signature.inputs) {

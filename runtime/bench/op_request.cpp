@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <sstream>
+#include <utility>
 
 #include "common/text.hpp"
 #include "graph/op_info.hpp"
@@ -117,17 +118,76 @@ OpSignature pooling(Request& r, const graph::OpInfo& info) {
   const auto window = static_cast<int32_t>(take(r, "window", 2)),
              stride = static_cast<int32_t>(take(r, "stride", window));
   const auto pad = static_cast<int32_t>(take(r, "pad", 0));
+  OpSignature s{.op = info.id,
+                .attrs = Attributes::of(gpunn_pool2d_attrs{
+                    .struct_size = 0,
+                    .window = {window, window},
+                    .stride = {stride, stride},
+                    .pad = {pad, pad},
+                    .count_padding = 0,
+                    .input_size = {static_cast<int32_t>(r.sizes[2]), static_cast<int32_t>(r.sizes[3])}}),
+                .inputs = {f32(r.sizes)},
+                .outputs = {}};
+  const TensorType y = graph::op_info(GPUNN_OP_MAX_POOL2D).infer(s.attrs, s.inputs).front();
+  if (info.id == GPUNN_OP_MAX_POOL2D_BACKWARD) s.inputs = {y, s.inputs[0], y};
+  if (info.id == GPUNN_OP_AVG_POOL2D_BACKWARD) s.inputs = {y};
+  return s;
+}
+
+OpSignature upsampling(Request& r, const graph::OpInfo& info) {
+  if (r.sizes.size() != 4) bad(r, "N,C,H,W with factor= and bilinear=1 if wanted");
+  const auto factor = static_cast<int32_t>(take(r, "factor", 2));
+  const int32_t mode = take(r, "bilinear", 0) != 0 ? GPUNN_UPSAMPLE_BILINEAR : GPUNN_UPSAMPLE_NEAREST;
   OpSignature s{
       .op = info.id,
-      .attrs = Attributes::of(gpunn_pool2d_attrs{
-          .struct_size = 0, .window = {window, window}, .stride = {stride, stride}, .pad = {pad, pad}, .reserved = 0}),
+      .attrs = Attributes::of(gpunn_upsample2d_attrs{.struct_size = 0, .factor = {factor, factor}, .mode = mode}),
       .inputs = {f32(r.sizes)},
       .outputs = {}};
-  if (info.id == GPUNN_OP_MAX_POOL2D_BACKWARD) {
-    const TensorType y = graph::op_info(GPUNN_OP_MAX_POOL2D).infer(s.attrs, s.inputs).front();
-    s.inputs = {y, s.inputs[0], y};
+  if (info.id == GPUNN_OP_UPSAMPLE2D_BACKWARD) {
+    s.inputs = graph::op_info(GPUNN_OP_UPSAMPLE2D).infer(s.attrs, s.inputs);
   }
   return s;
+}
+
+// A border of pad= around the last two dimensions, added or taken away.
+OpSignature border(Request& r, const graph::OpInfo& info) {
+  const std::size_t rank = r.sizes.size();
+  if (rank < 2 || rank > GPUNN_MAX_RANK) bad(r, "2 to 8 dimensions with pad= if wanted");
+  const int64_t pad = take(r, "pad", 1);
+  gpunn_pad_attrs more{};
+  gpunn_slice_attrs less{};
+  more.rank = less.rank = static_cast<int32_t>(rank);
+  for (std::size_t i = 0; i < rank; ++i) {
+    more.before[i] = more.after[i] = less.start[i] = i + 2 < rank ? 0 : pad;
+    less.size[i] = r.sizes[i] - 2 * less.start[i];
+  }
+  return {.op = info.id,
+          .attrs = info.id == GPUNN_OP_PAD ? Attributes::of(more) : Attributes::of(less),
+          .inputs = {f32(r.sizes)},
+          .outputs = {}};
+}
+
+// Along the channels.
+OpSignature concatenation(Request& r, const graph::OpInfo& info) {
+  const int64_t parts = take(r, "parts", 2);
+  if (r.sizes.size() < 2 || parts < info.min_inputs || parts > info.max_inputs) {
+    bad(r, "N,C and further dimensions of each part, with parts= from 2 to 16 if wanted");
+  }
+  return {.op = info.id,
+          .attrs = Attributes::of(gpunn_concat_attrs{.struct_size = 0, .axis = 1}),
+          .inputs = std::vector<TensorType>(static_cast<std::size_t>(parts), f32(r.sizes)),
+          .outputs = {}};
+}
+
+// The last two dimensions change places.
+OpSignature transposition(Request& r, const graph::OpInfo& info) {
+  const std::size_t rank = r.sizes.size();
+  if (rank < 2 || rank > GPUNN_MAX_RANK) bad(r, "2 to 8 dimensions, of which the last two change places");
+  gpunn_transpose_attrs attrs{};
+  attrs.rank = static_cast<int32_t>(rank);
+  for (std::size_t i = 0; i < rank; ++i) attrs.permutation[i] = static_cast<int32_t>(i);
+  std::swap(attrs.permutation[rank - 1], attrs.permutation[rank - 2]);
+  return {.op = info.id, .attrs = Attributes::of(attrs), .inputs = {f32(r.sizes)}, .outputs = {}};
 }
 
 // Ops whose inputs all have the one given shape.
@@ -135,6 +195,12 @@ OpSignature same_shape(Request& r, const graph::OpInfo& info) {
   OpSignature s{.op = info.id, .attrs = {}, .inputs = {}, .outputs = {}};
   for (int i = 0; i < info.min_inputs; ++i) s.inputs.push_back(f32(r.sizes));
   if (info.id == GPUNN_OP_SCALE) s.attrs = Attributes::of(gpunn_scale_attrs{.struct_size = 0, .factor = 1.5F});
+  if (info.id == GPUNN_OP_AXPBY) {
+    s.attrs = Attributes::of(gpunn_axpby_attrs{.struct_size = 0, .alpha = 0.999F, .beta = 0.001F});
+  }
+  if (info.id == GPUNN_OP_CLAMP) {
+    s.attrs = Attributes::of(gpunn_clamp_attrs{.struct_size = 0, .low = -0.5F, .high = 0.5F});
+  }
   if (info.id == GPUNN_OP_LEAKY_RELU || info.id == GPUNN_OP_LEAKY_RELU_BACKWARD) {
     s.attrs = Attributes::of(gpunn_leaky_relu_attrs{.struct_size = 0, .slope = 0.01F});
   }
@@ -156,6 +222,41 @@ OpSignature bias(Request& r, const graph::OpInfo& info) {
   return s;
 }
 
+OpSignature batch_norm(Request& r, const graph::OpInfo& info) {
+  if (r.sizes.size() < 2) bad(r, "N,C and further dimensions");
+  const TensorType x = f32(r.sizes);
+  OpSignature s{.op = info.id, .attrs = {}, .inputs = {x}, .outputs = {}};
+  if (info.id == GPUNN_OP_BATCH_NORM_BACKWARD) {
+    s.inputs.push_back(x);
+  } else {
+    s.attrs = Attributes::of(gpunn_batch_norm_attrs{.struct_size = 0, .epsilon = 1e-5F, .momentum = 0.1F});
+  }
+  while (s.inputs.size() < static_cast<std::size_t>(info.min_inputs)) s.inputs.push_back(f32({r.sizes[1]}));
+  return s;
+}
+
+OpSignature layer_norm(Request& r, const graph::OpInfo& info) {
+  if (r.sizes.size() != 2) bad(r, "N,D");
+  const TensorType x = f32(r.sizes), columns = f32({r.sizes[1]}), rows = f32({r.sizes[0]});
+  OpSignature s{.op = info.id, .attrs = {}, .inputs = {x, columns, columns}, .outputs = {}};
+  if (info.id == GPUNN_OP_LAYER_NORM_BACKWARD) {
+    s.inputs = {x, x, columns, rows, rows};
+  } else {
+    s.attrs = Attributes::of(gpunn_layer_norm_attrs{.struct_size = 0, .epsilon = 1e-5F});
+  }
+  return s;
+}
+
+OpSignature local_response_norm(Request& r, const graph::OpInfo& info) {
+  if (r.sizes.size() < 2) bad(r, "N,C and further dimensions, with window= if wanted");
+  const auto size = static_cast<int32_t>(take(r, "window", 5));
+  return {.op = info.id,
+          .attrs = Attributes::of(
+              gpunn_local_response_norm_attrs{.struct_size = 0, .size = size, .alpha = 1e-4F, .beta = 0.75F, .k = 1}),
+          .inputs = std::vector<TensorType>(static_cast<std::size_t>(info.min_inputs), f32(r.sizes)),
+          .outputs = {}};
+}
+
 OpSignature optimizer(Request& r, const graph::OpInfo& info) {
   if (r.sizes.size() != 1) bad(r, "the number of parameters");
   const TensorType w = f32({r.sizes[0]});
@@ -175,6 +276,14 @@ OpSignature optimizer(Request& r, const graph::OpInfo& info) {
                                               .weight_decay = 1e-4F,
                                               .decoupled = 1,
                                               .decayed = decayed});
+  } else if (info.id == GPUNN_OP_ADAGRAD_UPDATE) {
+    s.inputs.push_back(w);
+    s.attrs = Attributes::of(gpunn_adagrad_attrs{
+        .struct_size = 0, .epsilon = 1e-8F, .weight_decay = 1e-4F, .reserved = 0, .decayed = decayed});
+  } else if (info.id == GPUNN_OP_LION_UPDATE) {
+    s.inputs.push_back(w);
+    s.attrs = Attributes::of(
+        gpunn_lion_attrs{.struct_size = 0, .beta1 = 0.9F, .beta2 = 0.99F, .weight_decay = 1e-4F, .decayed = decayed});
   } else {
     s.inputs.insert(s.inputs.end(), {w, w});
     s.attrs = Attributes::of(gpunn_rmsprop_attrs{.struct_size = 0,
@@ -200,8 +309,19 @@ const std::map<int32_t, Builder>& builders() {
       {GPUNN_OP_CONV2D_BIAS_ACTIVATION, convolution},
       {GPUNN_OP_MAX_POOL2D, pooling},
       {GPUNN_OP_MAX_POOL2D_BACKWARD, pooling},
+      {GPUNN_OP_AVG_POOL2D, pooling},
+      {GPUNN_OP_AVG_POOL2D_BACKWARD, pooling},
+      {GPUNN_OP_UPSAMPLE2D, upsampling},
+      {GPUNN_OP_UPSAMPLE2D_BACKWARD, upsampling},
+      {GPUNN_OP_PAD, border},
+      {GPUNN_OP_SLICE, border},
+      {GPUNN_OP_CONCAT, concatenation},
+      {GPUNN_OP_TRANSPOSE, transposition},
       {GPUNN_OP_ADD, same_shape},
       {GPUNN_OP_SCALE, same_shape},
+      {GPUNN_OP_AXPBY, same_shape},
+      {GPUNN_OP_CLAMP, same_shape},
+      {GPUNN_OP_NORM, same_shape},
       {GPUNN_OP_COPY, same_shape},
       {GPUNN_OP_RELU, same_shape},
       {GPUNN_OP_RELU_BACKWARD, same_shape},
@@ -220,12 +340,23 @@ const std::map<int32_t, Builder>& builders() {
       {GPUNN_OP_LOG_SOFTMAX, same_shape},
       {GPUNN_OP_LOG_SOFTMAX_BACKWARD, same_shape},
       {GPUNN_OP_MSE_LOSS, same_shape},
+      {GPUNN_OP_SOFT_CROSS_ENTROPY, same_shape},
+      {GPUNN_OP_BCE_LOGITS_LOSS, same_shape},
       {GPUNN_OP_BIAS_ADD, bias},
       {GPUNN_OP_BIAS_BACKWARD, bias},
       {GPUNN_OP_BIAS_ACTIVATION_BACKWARD, bias},
+      {GPUNN_OP_BATCH_NORM, batch_norm},
+      {GPUNN_OP_BATCH_NORM_BACKWARD, batch_norm},
+      {GPUNN_OP_BATCH_NORM_INFERENCE, batch_norm},
+      {GPUNN_OP_LAYER_NORM, layer_norm},
+      {GPUNN_OP_LAYER_NORM_BACKWARD, layer_norm},
+      {GPUNN_OP_LOCAL_RESPONSE_NORM, local_response_norm},
+      {GPUNN_OP_LOCAL_RESPONSE_NORM_BACKWARD, local_response_norm},
       {GPUNN_OP_SGD_UPDATE, optimizer},
       {GPUNN_OP_ADAM_UPDATE, optimizer},
       {GPUNN_OP_RMSPROP_UPDATE, optimizer},
+      {GPUNN_OP_ADAGRAD_UPDATE, optimizer},
+      {GPUNN_OP_LION_UPDATE, optimizer},
   };
   return table;
 }

@@ -16,6 +16,7 @@ void add_all(CommandLine& line) {
   add_eval(line);
   add_predict(line);
   add_report(line);
+  add_export(line);
   add_diagnose(line);
   add_plugins(line);
   add_plan(line);

@@ -23,6 +23,7 @@ void add_resume(CommandLine& line);
 void add_eval(CommandLine& line);
 void add_predict(CommandLine& line);
 void add_report(CommandLine& line);
+void add_export(CommandLine& line);
 void add_plugins(CommandLine& line);
 void add_plan(CommandLine& line);
 void add_diagnose(CommandLine& line);

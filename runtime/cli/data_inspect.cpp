@@ -1,5 +1,6 @@
 #include "cli/data_inspect.hpp"
 
+#include <gpunn/augmentation.hpp>
 #include <gpunn/data.hpp>
 
 #include <algorithm>
@@ -46,6 +47,8 @@ std::string kind_of(const fs::path& path) {
   return {};
 }
 
+bool is_experiment(const fs::path& path) { return path.extension() == ".yaml" || path.extension() == ".yml"; }
+
 DataConfig config_of(const InspectOptions& options) {
   const fs::path path = options.what;
   const std::vector<DatasetInfo> sets = list_datasets();
@@ -59,7 +62,7 @@ DataConfig config_of(const InspectOptions& options) {
     unknown.dataset = options.what;
     return unknown;
   }
-  if (path.extension() == ".yaml" || path.extension() == ".yml") {
+  if (is_experiment(path)) {
     DataConfig config = load_experiment(path, parse_settings(options.settings)).data;
     if (!options.path.empty()) config.path = options.path;
     return config;
@@ -72,6 +75,19 @@ DataConfig config_of(const InspectOptions& options) {
                 ExitCode::usage);
   }
   return config_of(kind, path, options);
+}
+
+void write_sheet(const Dataset& set, const InspectOptions& options) {
+  if (!options.augmented) return write_contact_sheet(set, options.sheet, options.columns);
+  if (!is_experiment(options.what)) {
+    throw Error(
+        "--augmented shows what an experiment does to its images; expected its file (.yaml), found " + options.what,
+        ExitCode::usage);
+  }
+  Experiment experiment = load_experiment(options.what, parse_settings(options.settings));
+  if (!options.path.empty()) experiment.data.path = options.path;
+  // Batches are shuffled: in four times as many rows as the sheet has there are hardly ever too few of a class.
+  write_contact_sheet(augmented_samples(experiment, 4 * options.columns * set.classes), options.sheet, options.columns);
 }
 
 Json split_json(const Split& split, const SplitSummary& summary) {
@@ -155,6 +171,8 @@ void add_inspect_options(CLI::App& verb, InspectOptions& options) {
   verb.add_option("--path", options.path, "A folder to look in first")->type_name("DIR");
   add_set_option(verb, options.settings);
   verb.add_option("--sheet", options.sheet, "Write the first images of each class as one PNG")->type_name("FILE.png");
+  verb.add_flag("--augmented", options.augmented, "Show them on the sheet as the experiment's training gets them")
+      ->needs("--sheet");
   verb.add_option("--columns", options.columns, "Images of a class on the sheet")
       ->check(CLI::Range(1, 100))
       ->type_name("N");
@@ -162,7 +180,7 @@ void add_inspect_options(CLI::App& verb, InspectOptions& options) {
 
 ExitCode inspect(const InspectOptions& options, bool json) {
   const Dataset set = load_dataset(config_of(options));
-  if (!options.sheet.empty()) write_contact_sheet(set, options.sheet, options.columns);
+  if (!options.sheet.empty()) write_sheet(set, options);
   std::vector<Part> parts;
   for (const auto& [name, split] :
        {std::pair<const char*, const Split&>{"train", set.train}, {"validation", set.validation}, {"test", set.test}}) {

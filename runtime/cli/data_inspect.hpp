@@ -18,6 +18,7 @@ struct InspectOptions {
   std::vector<std::string> settings;  // "data.key=value"
   std::filesystem::path sheet;        // a PNG to write; empty: none
   int64_t columns = 12;               // of the sheet
+  bool augmented = false;             // the sheet shows what the training makes of the images
 };
 
 void add_inspect_options(CLI::App& verb, InspectOptions& options);

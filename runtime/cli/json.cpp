@@ -52,6 +52,7 @@ Json to_json(const PlanReport& report) {
           {"backend", report.backend},
           {"chain", report.chain},
           {"parameters", report.parameters},
+          {"trainable", report.trainable},
           {"arena_bytes", report.arena_bytes},
           {"persistent_bytes", report.persistent_bytes},
           {"data_bytes", report.data_bytes},

@@ -61,6 +61,8 @@ void print_totals(const PlanReport& report, bool colour) {
                note);
   };
   fmt::print("{:<12}{:>14}\n", "parameters", count_text(report.parameters));
+  fmt::print("{:<12}{:>14}\n", "trainable", count_text(report.trainable));
+  fmt::print("{:<12}{:>14}\n", "frozen", count_text(report.parameters - report.trainable));
   fmt::print("{:<12}{:>14.3f} GFLOP a step\n", "work", flops / 1e9);
   line("arena", report.arena_bytes);
   line("persistent", report.persistent_bytes);

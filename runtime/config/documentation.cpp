@@ -23,6 +23,7 @@ struct DefaultText {
     return result + "]";
   }
   std::string operator()(const std::vector<std::string>& /*values*/) const { return ""; }
+  std::string operator()(const std::vector<ParameterGroup>& /*groups*/) const { return ""; }
 };
 
 std::string code(const std::string& text) { return text.empty() ? text : "`" + text + "`"; }
@@ -59,6 +60,10 @@ std::string type_text(const LayerKey& key) {
       return "integer or [rows, columns], " + key.range.text();
     case LayerValue::padding:
       return "integer, [rows, columns] or `same`, " + key.range.text();
+    case LayerValue::margins:
+      return "integer, [rows, columns] or [top, bottom, left, right], " + key.range.text();
+    case LayerValue::list:
+      return "list of integers, " + key.range.text();
   }
   return {};
 }

@@ -20,14 +20,26 @@ class Checker {
   void run() {
     check_kinds();
     check_optimizer();
+    check_augmentation(e_, given_, diagnostics_);
     check_schedule(e_, given_, diagnostics_);
     check_early_stopping();
     check_data();
+    if (!e_.init_from.names.empty() && e_.init_from.file.empty() && sound("init_from.file")) {
+      diagnostics_.add(place("init_from.names"), "init_from.names is for the tensors of init_from.file; give that too");
+    }
     check_name();
     check_backend();
-    if (e_.loss == LossKind::cross_entropy && !e_.model.layers.empty() && e_.model.layers.back().type == "softmax") {
+    check_loss();
+    const std::string last = e_.model.layers.empty() ? "" : e_.model.layers.back().type;
+    if (e_.loss.kind == LossKind::cross_entropy && (last == "softmax" || last == "log_softmax")) {
       diagnostics_.add(e_.model.layers.back().where,
-                       "the loss cross_entropy has a softmax of its own: leave out the model's last layer");
+                       "the loss cross_entropy has a softmax of its own: leave out the model's last layer" +
+                           e_.model.layers.back().origin);
+    }
+    if (e_.loss.kind == LossKind::binary_cross_entropy && (last == "sigmoid" || last == "softmax")) {
+      diagnostics_.add(e_.model.layers.back().where,
+                       "the loss binary_cross_entropy has a sigmoid of its own: leave out the model's last layer" +
+                           e_.model.layers.back().origin);
     }
   }
 
@@ -46,7 +58,7 @@ class Checker {
         }
       }
       const std::string section = key->section();
-      const bool few = others.size() <= kMostListed;
+      const bool few = !others.empty() && others.size() <= kMostListed;
       diagnostics_.add(where, section + " " + kind_of(e_, section) + " has no '" + key->name() + "'; " +
                                   (few ? "it has " + join(others, ", ") : "that is for " + join(key->kinds, ", ")));
     }
@@ -56,6 +68,17 @@ class Checker {
     if (e_.optimizer.nesterov && e_.optimizer.kind == OptimizerKind::sgd && e_.optimizer.momentum == 0 &&
         sound("optimizer.momentum")) {
       diagnostics_.add(place("optimizer.nesterov"), "optimizer.nesterov needs optimizer.momentum above 0");
+    }
+  }
+
+  void check_loss() {
+    if (e_.loss.kind == LossKind::hinge && e_.augmentation.mixup > 0) {
+      diagnostics_.add(place("augmentation.mixup"),
+                       "augmentation.mixup mixes targets, and the loss hinge takes one class a row; use another loss");
+    }
+    const std::vector<double>& weights = e_.loss.class_weights;
+    if (!weights.empty() && std::count(weights.begin(), weights.end(), 0.0) == std::ssize(weights)) {
+      diagnostics_.add(place("loss.class_weights"), "loss.class_weights: expected a number above 0 among them");
     }
   }
 
@@ -96,6 +119,10 @@ class Checker {
     }
     if (!data.offline_fallback.empty() && data.offline_fallback == data.dataset) {
       diagnostics_.add(place("data.offline_fallback"), "data.offline_fallback is data.dataset itself");
+    }
+    if (e_.accumulate > 1 && !data.drop_last && sound("data.drop_last")) {
+      diagnostics_.add(place("training.accumulate"),
+                       "training.accumulate takes full batches: it needs data.drop_last: true");
     }
     if (sound("data.batch_size") && data.train_limit > 0 && data.train_limit < data.batch_size) {
       diagnostics_.add(place("data.train_limit"),

@@ -27,7 +27,8 @@ struct GivenKeys {
 // Settings that are fine alone and don't go together.
 void check_experiment(const Experiment& experiment, const GivenKeys& given, Diagnostics& diagnostics);
 
-// Those of the section `schedule`, a part of them.
+// Those of one section, a part of them.
+void check_augmentation(const Experiment& experiment, const GivenKeys& given, Diagnostics& diagnostics);
 void check_schedule(const Experiment& experiment, const GivenKeys& given, Diagnostics& diagnostics);
 
 }  // namespace gpunn::config

@@ -62,12 +62,22 @@ class ExperimentReader {
                          "missing key '" + key.path + "': " + config::expectation(key));
       }
     }
+    e.loss.class_weights_place = given_.place("loss.class_weights");
+    set_kind_defaults(e.optimizer);
     config::check_experiment(e, given_, diagnostics_);
   }
 
  private:
+  // Where an optimizer's source recommends other numbers than its kin.
+  void set_kind_defaults(OptimizerConfig& o) const {
+    if (o.kind == OptimizerKind::lion && !given_.has("optimizer.betas")) o.beta2 = 0.99;
+    if (o.kind == OptimizerKind::muon && !given_.has("optimizer.momentum")) o.momentum = 0.95;
+    if (o.kind == OptimizerKind::muon && !given_.has("optimizer.nesterov")) o.nesterov = true;
+  }
+
   void read_section(const YamlEntry& section, Experiment& e) {
     section_places_.emplace(section.key, section.where);
+    if (section.key == "augmentation") e.augmentation.where = section.where;
     if (section.key == "early_stopping" && section.value.kind != Kind::null) e.early_stopping.emplace();
     if (section.value.kind == Kind::null) return;
     if (section.value.kind != Kind::map) {

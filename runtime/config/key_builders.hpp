@@ -122,6 +122,11 @@ Key numbers(std::string path, Access access, Range range, std::string help) {
   return key;
 }
 
+template <class Access>
+Key texts(std::string path, Access access, std::string help) {
+  return tie<std::vector<std::string>>(std::move(path), ValueType::texts, access, std::move(help));
+}
+
 inline Key optional(Key key) {
   key.optional = true;
   return key;
@@ -137,7 +142,8 @@ inline Key only(std::vector<std::string> kinds, Key key) {
   return key;
 }
 
-// The rows of `schedule`, in the order of the documentation.
+// The rows of `augmentation` and of `schedule`, in the order of the documentation.
+std::vector<Key> augmentation_keys();
 std::vector<Key> schedule_keys();
 
 }  // namespace gpunn::config

@@ -28,6 +28,10 @@ std::string expectation(const LayerKey& key) {
       return "an integer" + suffix + ", or [rows, columns]";
     case LayerValue::padding:
       return "an integer" + suffix + ", or [rows, columns], or same";
+    case LayerValue::margins:
+      return "an integer" + suffix + ", or [rows, columns], or [top, bottom, left, right]";
+    case LayerValue::list:
+      return "a list of integers" + (range.empty() ? range : ", each " + range);
   }
   return {};
 }
@@ -37,11 +41,24 @@ bool integer_fits(const std::string& text, const Range& range) {
   return value && range.contains(static_cast<double>(*value));
 }
 
+// Whether that many values may stand for one.
+bool takes(LayerValue kind, std::size_t values) {
+  switch (kind) {
+    case LayerValue::pair:
+    case LayerValue::padding:
+      return values <= 2;
+    case LayerValue::margins:
+      return values <= 2 || values == 4;
+    case LayerValue::list:
+      return true;
+    default:
+      return values == 1;
+  }
+}
+
 bool fits(const LayerKey& key, const std::vector<std::string>& values) {
-  if (values.empty() || values.size() > 2) return false;
+  if (values.empty() || !takes(key.kind, values.size())) return false;
   const std::string& first = values.front();
-  const bool two_sided = key.kind == LayerValue::pair || key.kind == LayerValue::padding;
-  if (values.size() == 2 && !two_sided) return false;
   switch (key.kind) {
     case LayerValue::integer:
       return integer_fits(first, key.range);
@@ -57,6 +74,8 @@ bool fits(const LayerKey& key, const std::vector<std::string>& values) {
       if (values.size() == 1 && first == "same") return true;
       break;
     case LayerValue::pair:
+    case LayerValue::margins:
+    case LayerValue::list:
       break;
   }
   return std::all_of(values.begin(), values.end(),
@@ -96,9 +115,11 @@ std::string value_error(const LayerSpec& layer, const LayerKey& key, const std::
 
 std::string input_error(const LayerSpec& layer, const LayerType& type) {
   const std::size_t inputs = layer.from.empty() ? 1 : layer.from.size();
-  if (inputs == static_cast<std::size_t>(type.inputs)) return {};
-  return title(layer) + " takes " + std::to_string(type.inputs) +
-         (type.inputs == 1 ? " input" : " inputs, named as from: [a, b]") + ", found " + std::to_string(inputs);
+  const auto least = static_cast<std::size_t>(type.inputs);
+  const auto most = static_cast<std::size_t>(std::max(type.inputs, type.most_inputs));
+  if (inputs >= least && inputs <= most) return {};
+  return title(layer) + " takes " + std::to_string(least) + (most > least ? " to " + std::to_string(most) : "") +
+         (most == 1 ? " input" : " inputs, named as from: [a, b]") + ", found " + std::to_string(inputs);
 }
 
 }  // namespace
@@ -106,14 +127,15 @@ std::string input_error(const LayerSpec& layer, const LayerType& type) {
 void check_layer(const LayerSpec& layer, Diagnostics& diagnostics) {
   const LayerType* type = find_layer_type(layer.type);
   if (type == nullptr) {
-    diagnostics.add(layer.where, "unknown layer " + in_quotes(layer.type) + suggestion(layer.type, layer_type_names()));
+    diagnostics.add(layer.where, "unknown layer " + in_quotes(layer.type) + suggestion(layer.type, layer_type_names()) +
+                                     layer.origin);
     return;
   }
   bool good = true;
   const auto report = [&](const SourceLocation& where, const std::string& message) {
     if (message.empty()) return;
     good = false;
-    diagnostics.add(where, message);
+    diagnostics.add(where, message + layer.origin);
   };
   std::set<std::string> given;
   for (const LayerParameter& parameter : layer.parameters) {
@@ -155,6 +177,18 @@ double LayerArguments::number(std::string_view key) const { return number_of(tex
 bool LayerArguments::boolean(std::string_view key) const { return boolean_of(texts(key).front()).value(); }
 std::string LayerArguments::choice(std::string_view key) const { return texts(key).front(); }
 bool LayerArguments::is_same(std::string_view key) const { return texts(key).front() == "same"; }
+
+std::vector<int64_t> LayerArguments::list(std::string_view key) const {
+  std::vector<int64_t> values;
+  for (const std::string& text : texts(key)) values.push_back(integer_of(text).value());
+  return values;
+}
+
+std::array<int64_t, 4> LayerArguments::margins(std::string_view key) const {
+  const std::vector<int64_t> given = list(key);
+  if (given.size() == 4) return {given[0], given[1], given[2], given[3]};
+  return {given.front(), given.front(), given.back(), given.back()};
+}
 
 std::array<int64_t, 2> LayerArguments::pair(std::string_view key) const {
   const std::vector<std::string> values = texts(key);

@@ -6,15 +6,16 @@
 #include <string>
 #include <vector>
 
+#include "config/blocks.hpp"
 #include "config/diagnostics.hpp"
 #include "config/yaml_tree.hpp"
 
 namespace gpunn::config {
 
-// A model's `layers`, parameters put in, repeats unrolled, each layer named. In round n of a repeat the names given
-// inside it end in "_n". Layer types and their parameters are not checked here. Adds the model parameters met to
-// `used`.
+// A model's `layers` as plain layers: parameters put in, repeats unrolled, blocks and branches taken apart, each layer
+// named and each `from` a layer's full name. In round n of a repeat the names given inside it end in "_n"; in a block
+// or branch they begin with its name: "stage2.0.conv1". Layer types and their parameters are not checked here.
 std::vector<LayerSpec> read_layers(const YamlNode& list, const std::map<std::string, std::string>& parameters,
-                                   Diagnostics& diagnostics);
+                                   const Blocks& blocks, Diagnostics& diagnostics);
 
 }  // namespace gpunn::config

@@ -20,6 +20,8 @@ enum class LayerValue {
   choice,
   pair,     // an integer for both directions, or [rows, columns]
   padding,  // a pair, or `same`
+  margins,  // an integer for all sides, [rows, columns], or [top, bottom, left, right]
+  list,     // an integer or as many as are wanted
 };
 
 struct LayerKey {
@@ -33,7 +35,7 @@ struct LayerKey {
 
 class LayerArguments;
 
-// A layer type. A new one is a row here and a function in nn/layers.cpp.
+// A layer type. A new one is a row in config/layers/ and a function in nn/layers/.
 struct LayerType {
   std::string name;
   std::string help;
@@ -41,6 +43,7 @@ struct LayerType {
   std::vector<LayerKey> keys;  // beside `name` and `from`, which every layer has
   // What the rows can't say and no shape is needed for: the reason why the arguments don't go together, or "".
   std::string (*check)(const LayerArguments& arguments) = nullptr;
+  int most_inputs = 0;  // where they need not be exactly `inputs`; 0: they do
 
   const LayerKey* find(std::string_view key) const;
 };
@@ -61,8 +64,10 @@ class LayerArguments {
   double number(std::string_view key) const;
   bool boolean(std::string_view key) const;
   std::string choice(std::string_view key) const;
-  std::array<int64_t, 2> pair(std::string_view key) const;  // rows, columns
-  bool is_same(std::string_view key) const;                 // padding: same
+  std::array<int64_t, 2> pair(std::string_view key) const;     // rows, columns
+  bool is_same(std::string_view key) const;                    // padding: same
+  std::array<int64_t, 4> margins(std::string_view key) const;  // top, bottom, left, right
+  std::vector<int64_t> list(std::string_view key) const;
 
  private:
   std::vector<std::string> texts(std::string_view key) const;

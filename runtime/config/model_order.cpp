@@ -26,7 +26,7 @@ std::vector<std::vector<int>> resolve_inputs(const ModelSpec& model, Diagnostics
       const auto found = index.find(from);
       if (found == index.end()) {
         diagnostics.add(layer.where, layer.type + " '" + layer.name + "' comes from '" + from +
-                                         "', which no layer is called" + suggestion(from, names));
+                                         "', which no layer is called" + suggestion(from, names) + layer.origin);
       } else {
         inputs[i].push_back(found->second);
       }
@@ -81,7 +81,7 @@ void report_cycle(const ModelSpec& model, const LayerOrder& found, Diagnostics& 
   std::reverse(path.begin(), path.end());  // data flows from input to user
   std::vector<std::string> names;
   for (const std::size_t i : path) names.push_back(model.layers[i].name);
-  diagnostics.add(model.layers[at].where, "the layers form a cycle: " + join(names, " -> "));
+  diagnostics.add(model.layers[at].where, "the layers form a cycle: " + join(names, " -> ") + model.layers[at].origin);
 }
 
 void report_unused(const ModelSpec& model, const LayerOrder& found, Diagnostics& diagnostics) {
@@ -101,7 +101,7 @@ void report_unused(const ModelSpec& model, const LayerOrder& found, Diagnostics&
     if (used[i]) continue;
     const LayerSpec& layer = model.layers[i];
     diagnostics.add(layer.where, layer.type + " '" + layer.name + "' leads nowhere: the output '" +
-                                     model.layers.back().name + "' does not depend on it");
+                                     model.layers.back().name + "' does not depend on it" + layer.origin);
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "common/files.hpp"
 #include "common/text.hpp"
+#include "config/blocks.hpp"
 #include "config/layer_list.hpp"
 #include "config/layer_table.hpp"
 #include "config/model_order.hpp"
@@ -32,13 +33,6 @@ void check_keys(const YamlNode& map, const std::vector<std::string>& known, cons
                       "unknown key " + in_quotes(entry.key) + " in " + where + suggestion(entry.key, known));
     }
   }
-}
-
-// A parameter that was a number stays one.
-bool same_kind(const std::string& value, const std::string& fallback) {
-  if (number_of(fallback)) return number_of(value).has_value();
-  if (boolean_of(fallback)) return boolean_of(value).has_value();
-  return true;
 }
 
 class ModelReader {
@@ -84,7 +78,7 @@ class ModelReader {
 
   // `given` are the experiment's parameters for a model in a file of its own.
   void read_inline(const YamlNode& node, const YamlNode* given) {
-    check_keys(node, {"name", "parameters", "input", "layers"}, "the model", diagnostics_);
+    check_keys(node, {"name", "parameters", "input", "blocks", "layers"}, "the model", diagnostics_);
     read_parameters(node.find("parameters"));
     if (given != nullptr) take_given(*given);
     model_.name = model_.file.stem().string();
@@ -105,16 +99,34 @@ class ModelReader {
                                                                                       : describe(*layers)));
       return;
     }
-    model_.layers = read_layers(*layers, model_.parameters, diagnostics_);
     report_unused(node);
-    for (const LayerSpec& layer : model_.layers) check_layer(layer, diagnostics_);
-    if (!model_.layers.empty()) order_layers(model_, diagnostics_);
+    const std::size_t before = diagnostics_.size();
+    const YamlNode none;
+    const YamlNode* declared = node.find("blocks");
+    const Blocks blocks = read_blocks(declared == nullptr ? none : *declared, *layers, diagnostics_);
+    if (diagnostics_.size() != before) return;
+    model_.layers = read_layers(*layers, model_.parameters, blocks, diagnostics_);
+    const bool connected = diagnostics_.size() == before;
+    check_layers();
+    if (!model_.layers.empty() && connected) order_layers(model_, diagnostics_);
+  }
+
+  // The same mistake in each use of a block is said once.
+  void check_layers() {
+    std::set<std::pair<int, int>> bad;
+    for (const LayerSpec& layer : model_.layers) {
+      const std::pair<int, int> place = {layer.where.line, layer.where.column};
+      if (!layer.origin.empty() && bad.count(place) != 0) continue;
+      const std::size_t before = diagnostics_.size();
+      check_layer(layer, diagnostics_);
+      if (diagnostics_.size() != before) bad.insert(place);
+    }
   }
 
   // Setting a parameter that no layer mentions would change nothing, in silence.
   void report_unused(const YamlNode& model) {
     std::set<std::string> used;
-    for (const char* key : {"input", "layers"}) {
+    for (const char* key : {"input", "blocks", "layers"}) {
       if (const YamlNode* node = model.find(key)) collect_mentions(*node, used);
     }
     for (const auto& [name, where] : overridden_) {
@@ -143,6 +155,10 @@ class ModelReader {
     if (node == nullptr || node->kind == Kind::null) return;
     if (node->kind != Kind::map) {
       diagnostics_.add(node->where, "parameters: expected a map of names and defaults, found " + describe(*node));
+      return;
+    }
+    if (node->entries.size() > kMostModelParameters) {
+      diagnostics_.add(node->where, "parameters: more than " + std::to_string(kMostModelParameters));
       return;
     }
     for (const YamlEntry& entry : node->entries) {

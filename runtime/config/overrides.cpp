@@ -14,7 +14,7 @@ using Kind = YamlNode::Kind;
 
 // The key that a bare word in place of a section stands for.
 std::string short_form_of(const std::string& section) {
-  if (section == "model") return "file";
+  if (section == "model" || section == "init_from") return "file";
   const Key* kind = find_key(kind_key_of(section));
   return kind != nullptr ? kind->name() : "";
 }

@@ -74,6 +74,20 @@ struct ValueWriter {
     for (const std::string& value : values) items.push_back(yaml_text(value));
     return in_brackets(items);
   }
+  std::string operator()(const std::vector<ParameterGroup>& groups) const {
+    std::vector<std::string> items;
+    for (const ParameterGroup& group : groups) items.push_back(in_braces(group));
+    return in_brackets(items);
+  }
+
+ private:
+  std::string in_braces(const ParameterGroup& group) const {
+    std::string text = "{match: " + (*this)(group.match);
+    text += ", learning_rate_factor: " + config::number_text(group.learning_rate_factor);
+    if (const bool* all = std::get_if<bool>(&group.weight_decay)) text += ", weight_decay: " + (*this)(*all);
+    if (const double* own = std::get_if<double>(&group.weight_decay)) text += ", weight_decay: " + (*this)(*own);
+    return text + "}";
+  }
 };
 
 std::string layer_text(const LayerSpec& layer) {

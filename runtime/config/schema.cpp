@@ -14,7 +14,10 @@ Key betas() {
   Key key;
   key.path = "optimizer.betas";
   key.type = ValueType::numbers;
-  key.help = "Decay of the running means of the gradient and of its square.";
+  key.help =
+      "Decay of the running means of the gradient and of its square; of lion, the share of the mean in a step and of "
+      "the old mean in the "
+      "new, by default [0.9, 0.99].";
   key.range = from_to_below(0, 1);
   key.count = 2;
   key.set = [](Experiment& e, const Value& value) {
@@ -64,6 +67,13 @@ Key plugins() {
   return key;
 }
 
+Key groups() {
+  return tie<std::vector<ParameterGroup>>("optimizer.groups", ValueType::groups,
+                                          in(&Experiment::optimizer, &OptimizerConfig::groups),
+                                          "Parameters that are updated in another way, see below.");
+}
+
+constexpr double kLargestBound = 1e6;
 constexpr double kMostSamples = 2147483647;  // an index of a sample is an i32
 constexpr double kLargestBatch = 1 << 20;
 
@@ -71,13 +81,17 @@ const std::vector<std::string> kDatasets = {"mnist",  "fashion_mnist", "cifar10"
                                             "points", "image_folder",  "hdf5",    "csv"};
 const std::vector<std::string> kOwnData = {"image_folder", "hdf5", "csv"};  // read from data.path
 
-// Those above the schedule's in the documentation, and those below.
-std::vector<Key> keys_above() {
+std::vector<Key> data_keys() {
   using E = Experiment;
+  using I = InitFromConfig;
   using D = DataConfig;
-  using O = OptimizerConfig;
   return {
       text("name", in(&E::name), "Names the run's folder. Default: the file's name without its ending."),
+      optional(path("init_from.file", in(&E::init_from, &I::file),
+                    "Weights to start from: a checkpoint, a run folder or a .safetensors file. Tensors that fit in "
+                    "name and shape are taken, the others begin as always.")),
+      optional(path("init_from.names", in(&E::init_from, &I::names),
+                    "A table of what the tensors of `init_from.file` are called in this model.")),
       required(word("data.dataset", in(&E::data, &D::dataset), kDatasets, "The data set.")),
       optional(path("data.path", in(&E::data, &D::path),
                     "A folder to look for it in first; of your own data, the folder or file itself.")),
@@ -133,25 +147,61 @@ std::vector<Key> keys_above() {
       choice("data.residency", in(&E::data, &D::residency), {"auto", "device", "stream"},
              "Where the samples are: all on the `device`, or on the host, a `stream` of batches to the device; "
              "`auto`: see below."),
-      choice("loss", in(&E::loss), {"cross_entropy", "mean_squared_error"},
-             "`cross_entropy` takes the model's output before any softmax."),
-      choice("optimizer.type", in(&E::optimizer, &O::kind), {"sgd", "adam", "adamw", "rmsprop"}, "The optimizer."),
-      number("optimizer.learning_rate", in(&E::optimizer, &O::learning_rate), above_up_to(0, kLargestRate),
-             "The step size that the schedule starts from."),
-      only({"sgd", "rmsprop"}, number("optimizer.momentum", in(&E::optimizer, &O::momentum), from_to_below(0, 1),
-                                      "The share of the last step that is kept.")),
-      only({"sgd"},
-           boolean("optimizer.nesterov", in(&E::optimizer, &O::nesterov), "Nesterov's look-ahead; needs a momentum.")),
-      number("optimizer.weight_decay", in(&E::optimizer, &O::weight_decay), between(0, kLargestRate),
-             "Pulls weights, never biases, towards 0."),
-      only({"adam", "adamw"}, betas()),
-      only({"adam", "adamw", "rmsprop"}, number("optimizer.epsilon", in(&E::optimizer, &O::epsilon), above_up_to(0, 1),
-                                                "Keeps the division by a root from 0.")),
-      only({"rmsprop"}, number("optimizer.alpha", in(&E::optimizer, &O::alpha), from_to_below(0, 1),
-                               "Decay of the running mean of the gradient's square.")),
   };
 }
 
+std::vector<Key> loss_and_optimizer_keys() {
+  using E = Experiment;
+  using L = LossConfig;
+  using O = OptimizerConfig;
+  return {
+      choice("loss.type", in(&E::loss, &L::kind),
+             {"cross_entropy", "mean_squared_error", "binary_cross_entropy", "hinge", "huber"},
+             "`cross_entropy` takes the model's output before any softmax, `binary_cross_entropy` before any sigmoid."),
+      only({"cross_entropy"}, number("loss.label_smoothing", in(&E::loss, &L::label_smoothing), between(0, 1),
+                                     "The share of each target that is spread evenly over all classes.")),
+      only({"cross_entropy"}, optional(numbers("loss.class_weights", in(&E::loss, &L::class_weights), at_least(0),
+                                               "A factor for each class, of its term of the loss. Default: 1 each."))),
+      only({"hinge"}, number("loss.margin", in(&E::loss, &L::margin), above_up_to(0, kLargestRate),
+                             "By how much the output of the row's class has to be above the others.")),
+      only({"hinge"}, integer("loss.power", in(&E::loss, &L::power), between(1, 2),
+                              "1: what is missing from the margin counts; 2: its square.")),
+      only({"huber"}, number("loss.delta", in(&E::loss, &L::delta), above_up_to(0, kLargestRate),
+                             "Up to this distance squares count, beyond it distances.")),
+      choice("optimizer.type", in(&E::optimizer, &O::kind),
+             {"sgd", "adam", "adamw", "rmsprop", "adagrad", "lion", "lars", "muon"}, "The optimizer."),
+      number("optimizer.learning_rate", in(&E::optimizer, &O::learning_rate), above_up_to(0, kLargestRate),
+             "The step size that the schedule starts from."),
+      only({"sgd", "rmsprop", "lars", "muon"},
+           number("optimizer.momentum", in(&E::optimizer, &O::momentum), from_to_below(0, 1),
+                  "The share of the last step that is kept; of muon 0.95 where it is not given.")),
+      only({"sgd", "muon"}, boolean("optimizer.nesterov", in(&E::optimizer, &O::nesterov),
+                                    "Nesterov's look-ahead; needs a momentum. Of muon true where it is not given.")),
+      number("optimizer.weight_decay", in(&E::optimizer, &O::weight_decay), between(0, kLargestRate),
+             "Pulls weights, never biases, towards 0."),
+      only({"adam", "adamw", "lion", "muon"}, betas()),
+      only({"adam", "adamw", "rmsprop", "adagrad", "lars", "muon"},
+           number("optimizer.epsilon", in(&E::optimizer, &O::epsilon), above_up_to(0, 1),
+                  "Keeps the division by a root from 0.")),
+      only({"rmsprop"}, number("optimizer.alpha", in(&E::optimizer, &O::alpha), from_to_below(0, 1),
+                               "Decay of the running mean of the gradient's square.")),
+      only({"lars"}, number("optimizer.trust", in(&E::optimizer, &O::trust), above_up_to(0, kLargestRate),
+                            "A weight's step, before the learning rate, as a share of the weight's norm.")),
+      only({"muon"},
+           choice("optimizer.scale", in(&E::optimizer, &O::scale), {"original", "match_rms_adamw"},
+                  "How the learning rate is fitted to a matrix of r rows and c columns: times sqrt(max(1, r / c)), or "
+                  "times 0.2 sqrt(max(r, c)), which makes the steps as large as AdamW's.")),
+      number("optimizer.l1", in(&E::optimizer, &O::l1), between(0, kLargestRate),
+             "A penalty on the absolute values of weights, never biases; 0: none."),
+      number("optimizer.clip_value", in(&E::optimizer, &O::clip_value), between(0, kLargestBound),
+             "Bounds each element of the gradients, from minus this to this; 0: no bound."),
+      number("optimizer.clip_norm", in(&E::optimizer, &O::clip_norm), between(0, kLargestBound),
+             "Shrinks the gradients to this norm, of all together, where theirs is larger; 0: no bound."),
+      optional(groups()),
+  };
+}
+
+// Those below the schedule's in the documentation.
 std::vector<Key> keys_below() {
   using E = Experiment;
   using C = CheckpointConfig;
@@ -160,7 +210,17 @@ std::vector<Key> keys_below() {
       integer("training.epochs", in(&E::epochs), between(1, kMostEpochs), "Passes over the training samples."),
       integer("training.max_steps", in(&E::max_steps), between(0, kMostSteps), "Stop after so many; 0: no limit."),
       integer("training.seed", in(&E::seed), at_least(0),
-              "Of the initial weights, the order of the samples and the dropout masks."),
+              "Of the initial weights, the order of the samples, the dropout masks and the augmentation."),
+      optional(texts("training.freeze", in(&E::freeze),
+                     "Patterns, as `conv1.*`, of the parameters that are not trained: they keep their values.")),
+      integer("training.accumulate", in(&E::accumulate), between(1, 4096),
+              "Batches whose gradients make up an update, as one batch that much larger would; a step is an update."),
+      number("training.ema", in(&E::ema), from_to_below(0, 1),
+             "Evaluate, predict and choose the best by a running average of the parameters that keeps this share of "
+             "itself at each step; 0: by the parameters."),
+      boolean(
+          "training.check_gradients", in(&E::check_gradients),
+          "Record the norm of the gradients at each step, as clip_norm does, and end the run where it is not finite."),
       choice("training.precision", in(&E::precision), {"fp32", "tf32", "bf16"},
              "What a product of two numbers may be rounded to; sums are fp32."),
       boolean("training.deterministic", in(&E::deterministic),
@@ -197,8 +257,8 @@ std::vector<Key> keys_below() {
 }
 
 std::vector<Key> make_schema() {
-  std::vector<Key> keys = keys_above();
-  for (auto part : {schedule_keys(), keys_below()}) {
+  std::vector<Key> keys = data_keys();
+  for (auto part : {augmentation_keys(), loss_and_optimizer_keys(), schedule_keys(), keys_below()}) {
     keys.insert(keys.end(), std::make_move_iterator(part.begin()), std::make_move_iterator(part.end()));
   }
   return keys;

@@ -15,13 +15,14 @@
 
 namespace gpunn::config {
 
-enum class ValueType { boolean, integer, number, text, choice, path, numbers, paths };
+enum class ValueType { boolean, integer, number, text, choice, path, numbers, texts, paths, groups };
 
-using Value = std::variant<bool, int64_t, double, std::string, std::vector<double>, std::vector<std::string>>;
+using Value = std::variant<bool, int64_t, double, std::string, std::vector<double>, std::vector<std::string>,
+                           std::vector<ParameterGroup>>;
 
 // A key of an experiment, all that is known of it. Reading, defaults, suggestions, `--set`, resolved_yaml and the table
-// in docs/experiments.md come from here: a new setting is a member of Experiment and a row of schema.cpp, or of
-// schedule_keys.cpp.
+// in docs/experiments.md come from here: a new setting is a member of Experiment and a row of schema.cpp,
+// schedule_keys.cpp or augmentation_keys.cpp.
 struct Key {
   std::string path;  // "optimizer.learning_rate"
   ValueType type = ValueType::text;

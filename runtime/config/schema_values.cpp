@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "common/text.hpp"
+#include "config/parameter_groups.hpp"
 #include "config/schema.hpp"
 
 namespace gpunn::config {
@@ -39,8 +40,13 @@ class Reader {
         return choice();
       case ValueType::numbers:
         return list<double>([this](const YamlNode& item) { return number(item); });
+      case ValueType::texts:
       case ValueType::paths:
         return list<std::string>([this](const YamlNode& item) { return text(item); });
+      case ValueType::groups:
+        if (node_.kind != Kind::list) return wrong(node_);
+        if (auto groups = read_groups(key_.path, node_, diagnostics_)) return Value(std::move(*groups));
+        return std::nullopt;
     }
     return std::nullopt;
   }
@@ -53,7 +59,8 @@ class Reader {
 
   Value empty() const {
     if (key_.type == ValueType::numbers) return std::vector<double>();
-    if (key_.type == ValueType::paths) return std::vector<std::string>();
+    if (key_.type == ValueType::paths || key_.type == ValueType::texts) return std::vector<std::string>();
+    if (key_.type == ValueType::groups) return std::vector<ParameterGroup>();
     return std::string();
   }
 
@@ -136,8 +143,12 @@ std::string expectation(const Key& key) {
       return (key.choices.size() > 1 ? "one of " : "") + join(key.choices, ", ");
     case ValueType::path:
       return "a path";
+    case ValueType::texts:
+      return "a list of texts";
     case ValueType::paths:
       return "a list of paths";
+    case ValueType::groups:
+      return "a list of groups";
     case ValueType::numbers:
       break;
   }

@@ -154,6 +154,7 @@ std::string substitute(std::string_view text, const std::map<std::string, std::s
       fail("unknown parameter '$" + name + "'" + suggestion(name, names));
     }
     result += found->second;
+    if (result.size() > kLongest) fail("more than " + std::to_string(kLongest) + " characters with its parameters");
     at = mention.end;
   }
   return looks_like_arithmetic(result) ? std::to_string(Arithmetic(result).evaluate()) : result;

@@ -53,6 +53,12 @@ std::optional<bool> boolean_of(std::string_view text) {
   return std::nullopt;
 }
 
+bool same_kind(std::string_view value, std::string_view fallback) {
+  if (number_of(fallback)) return number_of(value).has_value();
+  if (boolean_of(fallback)) return boolean_of(value).has_value();
+  return true;
+}
+
 std::string number_text(double value) {
   constexpr double kPlain = 1e15;  // a whole number below needs no exponent
   if (std::abs(value) < kPlain && value == std::floor(value)) return std::to_string(static_cast<int64_t>(value));

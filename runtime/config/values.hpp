@@ -31,6 +31,9 @@ std::optional<double> number_of(std::string_view text);
 std::optional<int64_t> integer_of(std::string_view text);
 std::optional<bool> boolean_of(std::string_view text);  // true or false alone
 
+// Whether a value may stand in a default's place: a number for a number, true or false for either.
+bool same_kind(std::string_view value, std::string_view fallback);
+
 // A short text that reads back as the same number.
 std::string number_text(double value);
 

@@ -54,10 +54,22 @@ double terms(const Evaluation& e) {
     case GPUNN_OP_BIAS_BACKWARD:
     case GPUNN_OP_BIAS_ACTIVATION_BACKWARD:
       return static_cast<double>(shape(0)[0]) * product(shape(0), 2);
+    case GPUNN_OP_AVG_POOL2D: {
+      const auto a = s.attrs.as<gpunn_pool2d_attrs>();
+      return static_cast<double>(std::min<int64_t>(a.window[0], shape(0)[2])) *
+             static_cast<double>(std::min<int64_t>(a.window[1], shape(0)[3]));
+    }
+    case GPUNN_OP_AVG_POOL2D_BACKWARD:
     case GPUNN_OP_MAX_POOL2D_BACKWARD: {
       const auto a = s.attrs.as<gpunn_pool2d_attrs>();
       return std::ceil(static_cast<double>(a.window[0]) / a.stride[0]) *
              std::ceil(static_cast<double>(a.window[1]) / a.stride[1]);
+    }
+    case GPUNN_OP_UPSAMPLE2D:
+      return 4;
+    case GPUNN_OP_UPSAMPLE2D_BACKWARD: {
+      const auto a = s.attrs.as<gpunn_upsample2d_attrs>();
+      return 4.0 * a.factor[0] * a.factor[1];
     }
     case GPUNN_OP_REDUCE: {
       double count = 1;
@@ -87,12 +99,30 @@ std::vector<double> few_roundings_scale(const Evaluation& e, std::size_t output)
   return magnitudes(reference(e, output), 5);
 }
 
+std::vector<double> axpby_scale(const Evaluation& e, std::size_t output) {
+  const auto a = e.signature.attrs.as<gpunn_axpby_attrs>();
+  std::vector<double> scale(reference(e, output).size());
+  for (std::size_t i = 0; i < scale.size(); ++i) {
+    const double sum = std::abs(a.alpha * e.inputs.at(0).values[i]) + std::abs(a.beta * e.inputs.at(1).values[i]);
+    scale[i] = std::isfinite(sum) ? 2.5 * sum : 0;  // infinities and NaN are exact
+  }
+  return scale;
+}
+
+std::vector<double> norm_scale(const Evaluation& e, std::size_t output) {
+  return magnitudes(reference(e, output), 2 + accumulation(terms(e)) / 2);
+}
+
 std::vector<double> affine_scale(const Evaluation& e, std::size_t output) {
   return magnitudes(on_absolute_inputs(e, e.inputs.size()).at(output).values, 2);
 }
 
 std::vector<double> sum_scale(const Evaluation& e, std::size_t output) {
   if (e.signature.op == GPUNN_OP_REDUCE && e.signature.attrs.as<gpunn_reduce_attrs>().kind == GPUNN_REDUCE_MAX) {
+    return exact_scale(e, output);
+  }
+  if (e.signature.op == GPUNN_OP_UPSAMPLE2D &&
+      e.signature.attrs.as<gpunn_upsample2d_attrs>().mode == GPUNN_UPSAMPLE_NEAREST) {
     return exact_scale(e, output);
   }
   return magnitudes(on_absolute_inputs(e, e.inputs.size()).at(output).values, accumulation(terms(e)));

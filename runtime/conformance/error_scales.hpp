@@ -14,6 +14,8 @@ using ErrorScale = std::vector<double> (*)(const Evaluation& evaluation, std::si
 std::vector<double> exact_scale(const Evaluation& evaluation, std::size_t output);
 std::vector<double> one_rounding_scale(const Evaluation& evaluation, std::size_t output);
 std::vector<double> few_roundings_scale(const Evaluation& evaluation, std::size_t output);
+std::vector<double> axpby_scale(const Evaluation& evaluation, std::size_t output);
+std::vector<double> norm_scale(const Evaluation& evaluation, std::size_t output);
 std::vector<double> affine_scale(const Evaluation& evaluation, std::size_t output);
 // Of an op that sums products of its first two inputs: the sums of their absolute values, without bias or activation.
 std::vector<double> products_scale(const Evaluation& evaluation, std::size_t output);
@@ -32,11 +34,30 @@ std::vector<double> log_softmax_scale(const Evaluation& evaluation, std::size_t 
 std::vector<double> log_softmax_backward_scale(const Evaluation& evaluation, std::size_t output);
 std::vector<double> cross_entropy_scale(const Evaluation& evaluation, std::size_t output);
 std::vector<double> cross_entropy_backward_scale(const Evaluation& evaluation, std::size_t output);
+std::vector<double> soft_cross_entropy_scale(const Evaluation& evaluation, std::size_t output);
+std::vector<double> soft_cross_entropy_backward_scale(const Evaluation& evaluation, std::size_t output);
+std::vector<double> batch_norm_scale(const Evaluation& evaluation, std::size_t output);
+std::vector<double> batch_norm_backward_scale(const Evaluation& evaluation, std::size_t output);
+std::vector<double> batch_norm_inference_scale(const Evaluation& evaluation, std::size_t output);
+std::vector<double> bce_scale(const Evaluation& evaluation, std::size_t output);
+std::vector<double> bce_backward_scale(const Evaluation& evaluation, std::size_t output);
+std::vector<double> hinge_scale(const Evaluation& evaluation, std::size_t output);
+std::vector<double> hinge_backward_scale(const Evaluation& evaluation, std::size_t output);
+std::vector<double> layer_norm_scale(const Evaluation& evaluation, std::size_t output);
+std::vector<double> layer_norm_backward_scale(const Evaluation& evaluation, std::size_t output);
+std::vector<double> local_response_norm_scale(const Evaluation& evaluation, std::size_t output);
+std::vector<double> local_response_norm_backward_scale(const Evaluation& evaluation, std::size_t output);
 std::vector<double> sgd_scale(const Evaluation& evaluation, std::size_t output);
 std::vector<double> adam_scale(const Evaluation& evaluation, std::size_t output);
 std::vector<double> rmsprop_scale(const Evaluation& evaluation, std::size_t output);
+std::vector<double> adagrad_scale(const Evaluation& evaluation, std::size_t output);
+std::vector<double> lion_scale(const Evaluation& evaluation, std::size_t output);
+std::vector<double> lars_scale(const Evaluation& evaluation, std::size_t output);
 std::vector<double> uniform_scale(const Evaluation& evaluation, std::size_t output);
 std::vector<double> normal_scale(const Evaluation& evaluation, std::size_t output);
+std::vector<double> affine_image_scale(const Evaluation& evaluation, std::size_t output);
+std::vector<double> color_scale(const Evaluation& evaluation, std::size_t output);
+std::vector<double> mix_scale(const Evaluation& evaluation, std::size_t output);
 std::vector<double> metrics_scale(const Evaluation& evaluation, std::size_t output);
 
 // Rounding errors of a sum of `terms` numbers, in units of the sum of their absolute values: they add up as a random

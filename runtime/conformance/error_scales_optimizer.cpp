@@ -1,5 +1,6 @@
 #include <gpunn/ops.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "conformance/error_scales.hpp"
@@ -24,6 +25,12 @@ Element element(const Evaluation& e, std::size_t i, float weight_decay, int64_t 
 
 double magnitude(const Evaluation& e, std::size_t input, std::size_t i) {
   return std::abs(e.inputs.at(input).values[i]);
+}
+
+double norm_of(const Evaluation& e, std::size_t input, std::size_t begin, std::size_t end) {
+  double sum = 0;
+  for (std::size_t i = begin; i < end; ++i) sum += magnitude(e, input, i) * magnitude(e, input, i);
+  return std::sqrt(sum);
 }
 
 double rate(const Evaluation& e) { return std::abs(e.inputs.at(2).values.at(0)); }
@@ -74,6 +81,62 @@ std::vector<double> rmsprop_scale(const Evaluation& e, std::size_t output) {
     if (a.momentum != 0) step += a.momentum * magnitude(e, 4, i);
     const double w = 1.5 * std::abs(e.reference[0].values[i]) + kStep * rate(e) * step;
     scale[i] = output == 0 ? w : output == 1 ? 6 * square : kStep * step;
+  }
+  return scale;
+}
+
+std::vector<double> adagrad_scale(const Evaluation& e, std::size_t output) {
+  const auto a = e.signature.attrs.as<gpunn_adagrad_attrs>();
+  std::vector<double> scale(e.reference.at(output).values.size());
+  for (std::size_t i = 0; i < scale.size(); ++i) {
+    const Element x = element(e, i, a.weight_decay, a.decayed);
+    const double sum = magnitude(e, 3, i) + x.gradient() * x.gradient();
+    const double step = x.gradient() / (std::sqrt(e.reference[1].values[i]) + a.epsilon);
+    scale[i] = output == 0 ? 1.5 * std::abs(e.reference[0].values[i]) + kStep * rate(e) * step : 6 * sum;
+  }
+  return scale;
+}
+
+// Where the two terms cancel to less than their roundings, any sign is right: as much as from -1 to 1.
+std::vector<double> lion_scale(const Evaluation& e, std::size_t output) {
+  const auto a = e.signature.attrs.as<gpunn_lion_attrs>();
+  const double roundoff = unit_roundoff(DType::f32);
+  std::vector<double> scale(e.reference.at(output).values.size());
+  for (std::size_t i = 0; i < scale.size(); ++i) {
+    const Element x = element(e, i, a.weight_decay, a.decayed);
+    if (output == 1) {
+      scale[i] = 4 * (a.beta2 * magnitude(e, 3, i) + (1 - a.beta2) * x.g);
+      continue;
+    }
+    const double m = e.inputs.at(3).values[i], g = e.inputs.at(1).values[i];
+    const double rounding = 4 * roundoff * (a.beta1 * std::abs(m) + (1 - a.beta1) * x.g);
+    const bool undecided = std::abs(a.beta1 * m + (1 - a.beta1) * g) < rounding;
+    scale[i] = 3 * x.w * (1 + rate(e) * x.decay) + 2 * rate(e) + (undecided ? 2 * rate(e) / roundoff : 0);
+  }
+  return scale;
+}
+
+// A norm may be summed in f32, in any order.
+std::vector<double> lars_scale(const Evaluation& e, std::size_t output) {
+  const auto a = e.signature.attrs.as<gpunn_lars_attrs>();
+  const std::vector<double>& offset = e.inputs.at(4).values;
+  const std::vector<double>& velocity = e.inputs.at(3).values;
+  std::vector<double> scale(e.reference.at(output).values.size(), 0.0);
+  const auto place = [&](std::size_t i) {
+    return static_cast<std::size_t>(std::clamp(offset[i], 0.0, static_cast<double>(scale.size())));
+  };
+  for (std::size_t part = 0; part + 1 < offset.size(); ++part) {
+    const std::size_t begin = place(part), end = place(part + 1);
+    const double sums = begin < end ? 2 * accumulation(static_cast<double>(end - begin)) : 0;
+    const double w_norm = norm_of(e, 0, begin, end), g_norm = norm_of(e, 1, begin, end);
+    const bool adapted = static_cast<int64_t>(begin) < a.decayed && w_norm != 0 && g_norm != 0;
+    const double part_rate =
+        rate(e) * (adapted ? a.trust * w_norm / (g_norm + a.weight_decay * w_norm + a.epsilon) : 1.0);
+    for (std::size_t i = begin; i < end; ++i) {
+      const Element x = element(e, i, a.weight_decay, a.decayed);
+      const double step = 2 * a.momentum * std::abs(velocity[i]) + (kStep + sums) * part_rate * x.gradient();
+      scale[i] = step + (output == 0 ? 1.5 * std::abs(e.reference[0].values[i]) : 0);
+    }
   }
   return scale;
 }

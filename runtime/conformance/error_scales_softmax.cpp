@@ -126,4 +126,44 @@ std::vector<double> cross_entropy_backward_scale(const Evaluation& e, std::size_
   return scale;
 }
 
+// loss = -(sum of target logp): each term is off by the error of its logp, and what the sum rounds.
+std::vector<double> soft_cross_entropy_scale(const Evaluation& e, std::size_t output) {
+  std::vector<double> of_logp = log_softmax_scale(e, 1);
+  if (output == 1) return of_logp;
+  const std::vector<double>& target = e.inputs.at(1).values;
+  const std::vector<double>& logp = e.reference.at(1).values;
+  const TensorType& type = e.inputs.at(0).type;
+  std::vector<double> scale;
+  for_each_row(type, [&](std::size_t row) {
+    double sum = 0;
+    for (std::size_t i = row; i < row + columns(type); ++i) {
+      if (target[i] == 0) continue;
+      sum += std::abs(target[i]) * (of_logp[i] + std::abs(logp[i]) * accumulation(static_cast<double>(columns(type))));
+    }
+    scale.push_back(sum);
+  });
+  return scale;
+}
+
+// dx = dloss (exp(logp) (sum of target) - target).
+std::vector<double> soft_cross_entropy_backward_scale(const Evaluation& e, std::size_t output) {
+  const std::vector<double>& dloss = e.inputs.at(0).values;
+  const std::vector<double>& logp = e.inputs.at(1).values;
+  const std::vector<double>& target = e.inputs.at(2).values;
+  const TensorType& type = e.inputs.at(1).type;
+  std::vector<double> scale(e.reference.at(output).values.size());
+  std::size_t n = 0;
+  for_each_row(type, [&](std::size_t row) {
+    double sum = 0;
+    for (std::size_t i = row; i < row + columns(type); ++i) sum += std::abs(target[i]);
+    for (std::size_t i = row; i < row + columns(type); ++i) {
+      scale[i] = std::abs(dloss[n]) *
+                 (std::exp(logp[i]) * sum * (kFunction + accumulation(static_cast<double>(columns(type)))) +
+                  4 * std::abs(target[i]));
+    }
+    ++n;
+  });
+  return scale;
+}
+
 }  // namespace gpunn::conformance

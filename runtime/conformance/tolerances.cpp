@@ -28,6 +28,8 @@ constexpr int kEvery = -1;
 constexpr Row kTable[] = {
     {GPUNN_OP_ADD, kEvery, one_rounding_scale, "one addition, rounded once"},
     {GPUNN_OP_SCALE, kEvery, one_rounding_scale, "one product, rounded once"},
+    {GPUNN_OP_AXPBY, kEvery, axpby_scale, "two products and an addition, fused or not"},
+    {GPUNN_OP_CLAMP, kEvery, exact_scale, "chooses, computes nothing"},
     {GPUNN_OP_COPY, kEvery, exact_scale, "a conversion is defined to the bit"},
     {GPUNN_OP_FILL, kEvery, exact_scale, "a constant"},
     {GPUNN_OP_RELU, kEvery, exact_scale, "chooses, computes nothing"},
@@ -57,11 +59,31 @@ constexpr Row kTable[] = {
 
     {GPUNN_OP_MAX_POOL2D, kEvery, exact_scale, "chooses, computes nothing"},
     {GPUNN_OP_MAX_POOL2D_BACKWARD, kEvery, first_input_sum_scale, "a sum over the windows that an element wins"},
+    {GPUNN_OP_AVG_POOL2D, kEvery, sum_scale, "a sum over the window in any order and a quotient"},
+    {GPUNN_OP_AVG_POOL2D_BACKWARD, kEvery, sum_scale, "a sum of quotients over the windows that hold an element"},
+
+    {GPUNN_OP_UPSAMPLE2D, kEvery, sum_scale, "a mean of at most four elements; one alone is exact"},
+    {GPUNN_OP_UPSAMPLE2D_BACKWARD, kEvery, sum_scale, "a sum over the elements made of one, in any order"},
+
+    {GPUNN_OP_PAD, kEvery, exact_scale, "a copy"},
+    {GPUNN_OP_SLICE, kEvery, exact_scale, "a copy"},
+    {GPUNN_OP_CONCAT, kEvery, exact_scale, "a copy"},
+    {GPUNN_OP_TRANSPOSE, kEvery, exact_scale, "a copy"},
 
     {GPUNN_OP_SOFTMAX, kEvery, softmax_scale, "the rounding of x - max is magnified by exp, then a sum and a quotient"},
     {GPUNN_OP_SOFTMAX_BACKWARD, kEvery, softmax_backward_scale, "a sum of C products, a difference and a product"},
     {GPUNN_OP_LOG_SOFTMAX, kEvery, log_softmax_scale, "the roundings of x - max, of the sum inside log and of log"},
     {GPUNN_OP_LOG_SOFTMAX_BACKWARD, kEvery, log_softmax_backward_scale, "a sum of C terms, an exp and a difference"},
+
+    {GPUNN_OP_BATCH_NORM, kEvery, batch_norm_scale,
+     "the mean is a sum, the variance a sum of squares of differences from it; then a root, products and a sum"},
+    {GPUNN_OP_BATCH_NORM_BACKWARD, kEvery, batch_norm_backward_scale, "two sums, of dy and of its products with x"},
+    {GPUNN_OP_BATCH_NORM_INFERENCE, kEvery, batch_norm_inference_scale, "a root, products and a sum, in any order"},
+    {GPUNN_OP_LAYER_NORM, kEvery, layer_norm_scale, "as BATCH_NORM, by row"},
+    {GPUNN_OP_LAYER_NORM_BACKWARD, kEvery, layer_norm_backward_scale, "two sums by row, and two by column"},
+    {GPUNN_OP_LOCAL_RESPONSE_NORM, kEvery, local_response_norm_scale, "a sum of squares, a power and a product"},
+    {GPUNN_OP_LOCAL_RESPONSE_NORM_BACKWARD, kEvery, local_response_norm_backward_scale,
+     "sums of squares, two powers, a sum"},
 
     {GPUNN_OP_NLL_LOSS, kEvery, exact_scale, "a change of sign"},
     {GPUNN_OP_NLL_LOSS_BACKWARD, kEvery, exact_scale, "a change of sign"},
@@ -69,15 +91,34 @@ constexpr Row kTable[] = {
     {GPUNN_OP_MSE_LOSS_BACKWARD, kEvery, few_roundings_scale, "a difference, two products and a quotient"},
     {GPUNN_OP_SOFTMAX_CROSS_ENTROPY, kEvery, cross_entropy_scale, "as LOG_SOFTMAX"},
     {GPUNN_OP_SOFTMAX_CROSS_ENTROPY_BACKWARD, kEvery, cross_entropy_backward_scale, "an exp, a difference, a product"},
+    {GPUNN_OP_SOFT_CROSS_ENTROPY, kEvery, soft_cross_entropy_scale, "as LOG_SOFTMAX, then a sum of C products"},
+    {GPUNN_OP_SOFT_CROSS_ENTROPY_BACKWARD, kEvery, soft_cross_entropy_backward_scale,
+     "a sum of C terms, an exp, a product and a difference"},
+
+    {GPUNN_OP_BCE_LOGITS_LOSS, kEvery, bce_scale,
+     "a sum of terms of a product, an exp and a logarithm, and a quotient"},
+    {GPUNN_OP_BCE_LOGITS_LOSS_BACKWARD, kEvery, bce_backward_scale, "an exp, a quotient, a difference, two products"},
+    {GPUNN_OP_HUBER_LOSS, kEvery, squares_scale, "a sum of squares or distances, and a quotient"},
+    {GPUNN_OP_HUBER_LOSS_BACKWARD, kEvery, few_roundings_scale, "a difference, a product and a quotient"},
+    {GPUNN_OP_HINGE_LOSS, kEvery, hinge_scale, "differences from the label's score, and their sum in any order"},
+    {GPUNN_OP_HINGE_LOSS_BACKWARD, kEvery, hinge_backward_scale, "differences, and for the label their sum"},
 
     {GPUNN_OP_REDUCE, kEvery, sum_scale, "a sum in any order; a maximum is exact"},
     {GPUNN_OP_MEAN_ROWS, kEvery, sum_scale, "a sum in any order and a quotient"},
     {GPUNN_OP_MEAN_ROWS_BACKWARD, kEvery, few_roundings_scale, "one quotient"},
 
+    {GPUNN_OP_NORM, kEvery, norm_scale, "half the error of a sum of squares in any order, and a root"},
+
+    {GPUNN_OP_CLIP_NORM, kEvery, few_roundings_scale, "a sum, a quotient and a product"},
+    {GPUNN_OP_L1_GRADIENT, kEvery, one_rounding_scale, "one addition, rounded once"},
+
     {GPUNN_OP_SGD_UPDATE, kEvery, sgd_scale, "a sum of at most four products"},
     {GPUNN_OP_ADAM_UPDATE, kEvery, adam_scale,
      "moments of two products, two quotients and a root; the powers of beta must be formed in more than f32"},
     {GPUNN_OP_RMSPROP_UPDATE, kEvery, rmsprop_scale, "a moment of two products, a root and a quotient"},
+    {GPUNN_OP_ADAGRAD_UPDATE, kEvery, adagrad_scale, "a sum, a root and a quotient"},
+    {GPUNN_OP_LION_UPDATE, kEvery, lion_scale, "a sum of two products, whose sign is open where they cancel"},
+    {GPUNN_OP_LARS_UPDATE, kEvery, lars_scale, "two sums of a part's squares in any order, then three products"},
 
     {GPUNN_OP_RANDOM_UNIFORM, kEvery, uniform_scale, "equal bits, then a product and an addition"},
     {GPUNN_OP_RANDOM_NORMAL, kEvery, normal_scale, "equal bits, then the rounding of the angle 2 pi u2 < 6.3 in f32"},
@@ -87,6 +128,13 @@ constexpr Row kTable[] = {
     {GPUNN_OP_SAMPLE_INDICES, kEvery, exact_scale, "integers"},
     {GPUNN_OP_GATHER_ROWS, kEvery, exact_scale, "a copy"},
     {GPUNN_OP_GATHER_NORMALIZE, kEvery, affine_scale, "a product and an addition, fused or not"},
+
+    {GPUNN_OP_RANDOM_SHIFT, kEvery, exact_scale, "equal bits choose; values are only moved"},
+    {GPUNN_OP_RANDOM_AFFINE, kEvery, affine_image_scale,
+     "a place within H + W, computed in f32 at worst, and from pixel to pixel values change by twice the largest"},
+    {GPUNN_OP_RANDOM_COLOR, kEvery, color_scale, "colours up to white, computed in f32 at worst, and normalised again"},
+    {GPUNN_OP_RANDOM_ERASE, kEvery, exact_scale, "equal bits choose; values are only moved"},
+    {GPUNN_OP_MIX_ROWS, kEvery, mix_scale, "a difference, two products and a sum"},
 
     {GPUNN_OP_ADVANCE, kEvery, exact_scale, "integers"},
     {GPUNN_OP_TABLE_LOAD, kEvery, exact_scale, "a copy"},

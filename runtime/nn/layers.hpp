@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -22,8 +23,13 @@ struct LayerContext {
   const ForwardOptions& options;
   uint64_t index;                                             // of the layer in the model
   const std::function<graph::ValueId(Parameter)>& parameter;  // a trainable tensor of "<layer>.<name>"
+  const std::function<graph::ValueId(Parameter)>& buffer;     // one that is kept from step to step, without a gradient
+
+  const std::vector<const LayerSpec*>& producers;  // of the inputs; nullptr: the model's own input
 
   const Shape& input_shape(std::size_t i = 0) const { return graph.value(inputs[i]).type.shape; }
+  // "[1, 8, 28, 28] of 'stem' in line 9", for messages.
+  std::string input_text(std::size_t i) const;
 };
 
 // Appends a layer's ops, core ops only, and returns its output. Throws Error saying what shape it expected and found.

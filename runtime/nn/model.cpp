@@ -3,8 +3,10 @@
 #include <gpunn/error.hpp>
 #include <gpunn/random.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numbers>
 #include <utility>
 
 #include "config/diagnostics.hpp"
@@ -21,8 +23,11 @@ using graph::ValueId;
 
 constexpr uint64_t kParameterStreams = uint64_t{1} << 33;  // stream of the parameter with index 0
 
-// Hands the layer with the given index the value of its next parameter.
-using ParameterSource = std::function<ValueId(std::size_t layer, Parameter parameter)>;
+// Hands the layer with the given index the value of its next parameter or buffer.
+using TensorSource = std::function<ValueId(std::size_t layer, Parameter tensor)>;
+struct Sources {
+  TensorSource parameter, buffer;
+};
 
 void check_input(const ModelSpec& model, const Shape& sample) {
   if (sample.empty()) config::fail_at({model.file.string(), 0, 0}, "the data has samples without dimensions");
@@ -32,30 +37,40 @@ void check_input(const ModelSpec& model, const Shape& sample) {
                                                    to_string(sample));
 }
 
-ValueId build_layer(Graph& graph, const LayerSpec& layer, const std::vector<ValueId>& inputs, std::size_t index,
-                    const ForwardOptions& options, const ParameterSource& source) {
+// The outputs that a layer takes, and the layers they are of.
+struct LayerInputs {
+  std::vector<ValueId> values;
+  std::vector<const LayerSpec*> producers;
+};
+
+ValueId build_layer(Graph& graph, const LayerSpec& layer, const LayerInputs& inputs, std::size_t index,
+                    const ForwardOptions& options, const Sources& sources) {
   const config::LayerType* type = config::find_layer_type(layer.type);
   try {
     const LayerFunction function = layer_function(layer.type);
     const config::LayerArguments arguments(*type, layer);
-    const std::function<ValueId(Parameter)> parameter = [&](Parameter wanted) {
-      require_sane_size(wanted.shape);
-      wanted.name = layer.name + "." + wanted.name;
-      return source(index, std::move(wanted));
+    const auto of_layer = [&](const TensorSource& source) {
+      return [&](Parameter wanted) {
+        require_sane_size(wanted.shape);
+        wanted.name = layer.name + "." + wanted.name;
+        return source(index, std::move(wanted));
+      };
     };
-    const ValueId output = function({graph, layer, arguments, inputs, options, index, parameter});
+    const std::function<ValueId(Parameter)> parameter = of_layer(sources.parameter);
+    const std::function<ValueId(Parameter)> buffer = of_layer(sources.buffer);
+    const ValueId output =
+        function({graph, layer, arguments, inputs.values, options, index, parameter, buffer, inputs.producers});
     const Shape& shape = graph.value(output).type.shape;
     require_sane_size(Shape(shape.begin() + 1, shape.end()));
     return output;
   } catch (const ConfigError&) {
     throw;
   } catch (const Error& error) {
-    config::fail_at(layer.where, layer.type + " '" + layer.name + "': " + error.what());
+    config::fail_at(layer.where, layer.type + " '" + layer.name + "': " + error.what() + layer.origin);
   }
 }
 
-ValueId build(Graph& graph, const ModelSpec& model, ValueId x, const ForwardOptions& options,
-              const ParameterSource& source) {
+ValueId build(Graph& graph, const ModelSpec& model, ValueId x, const ForwardOptions& options, const Sources& sources) {
   config::Diagnostics diagnostics;
   for (const LayerSpec& layer : model.layers) config::check_layer(layer, diagnostics);
   const config::LayerOrder order = config::order_layers(model, diagnostics);
@@ -67,73 +82,121 @@ ValueId build(Graph& graph, const ModelSpec& model, ValueId x, const ForwardOpti
 
   std::vector<ValueId> outputs(model.layers.size(), graph::kNoValue);
   for (const std::size_t i : order.order) {
-    std::vector<ValueId> inputs;
+    LayerInputs inputs;
     for (const int input : order.inputs[i]) {
-      inputs.push_back(input == config::kModelInput ? x : outputs[static_cast<std::size_t>(input)]);
+      const bool own = input == config::kModelInput;
+      inputs.values.push_back(own ? x : outputs[static_cast<std::size_t>(input)]);
+      inputs.producers.push_back(own ? nullptr : &model.layers[static_cast<std::size_t>(input)]);
     }
-    outputs[i] = build_layer(graph, model.layers[i], inputs, i, options, source);
+    outputs[i] = build_layer(graph, model.layers[i], inputs, i, options, sources);
   }
   return outputs.back();
 }
 
-// The parameters of each layer, found by building the model for a batch of one that nobody runs.
-std::vector<std::vector<Parameter>> parameters_by_layer(const ModelSpec& model, const Shape& sample_shape) {
+using ByLayer = std::vector<std::vector<Parameter>>;
+
+// The tensors of each layer, found by building the model for a batch of one that nobody runs.
+struct LayerTensors {
+  ByLayer parameters, buffers;
+};
+
+LayerTensors tensors_by_layer(const ModelSpec& model, const Shape& sample_shape) {
   Graph scratch;
   Shape batch = sample_shape;
   batch.insert(batch.begin(), 1);
   const ValueId x = scratch.add_value("x", {DType::f32, batch}, graph::Storage::arena);
-  std::vector<std::vector<Parameter>> found(model.layers.size());
-  const ParameterSource record = [&](std::size_t layer, Parameter parameter) {
-    const ValueId value = scratch.add_value(parameter.name, {DType::f32, parameter.shape}, graph::Storage::parameters);
-    found[layer].push_back(std::move(parameter));
-    return value;
+  LayerTensors found{ByLayer(model.layers.size()), ByLayer(model.layers.size())};
+  const auto record = [&scratch](ByLayer& to, graph::Storage storage) {
+    return [&scratch, &to, storage](std::size_t layer, Parameter tensor) {
+      const ValueId value = scratch.add_value(tensor.name, {DType::f32, tensor.shape}, storage);
+      to[layer].push_back(std::move(tensor));
+      return value;
+    };
   };
-  build(scratch, model, x, {.training = false}, record);
+  build(scratch, model, x, {.training = false},
+        {record(found.parameters, graph::Storage::parameters), record(found.buffers, graph::Storage::state)});
   return found;
 }
 
-}  // namespace
+// Box and Muller (1958): two uniform numbers give two normal ones. In double and rounded once, which hides what two
+// mathematical libraries may differ by.
+std::vector<float> normal_values(const Parameter& parameter, uint64_t seed, uint64_t index) {
+  std::vector<float> values(static_cast<std::size_t>(element_count(parameter.shape)), 0.0F);
+  gpunn_random_words words{};
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (i % 4 == 0) words = gpunn_philox(seed, kParameterStreams + index, i / 4);
+    const std::size_t pair = i % 4 / 2 * 2;
+    const double radius = std::sqrt(-2.0 * std::log(static_cast<double>(gpunn_random_positive(words.word[pair]))));
+    const double angle = 2.0 * std::numbers::pi * static_cast<double>(gpunn_random_unit(words.word[pair + 1]));
+    const double normal = radius * (i % 2 == 0 ? std::cos(angle) : std::sin(angle));
+    values[i] = static_cast<float>(normal * parameter.deviation);
+  }
+  return values;
+}
 
-std::vector<Parameter> model_parameters(const ModelSpec& model, const Shape& sample_shape) {
+std::vector<Parameter> flattened(ByLayer by_layer) {
   std::vector<Parameter> result;
-  for (auto& layer : parameters_by_layer(model, sample_shape)) {
-    for (Parameter& parameter : layer) result.push_back(std::move(parameter));
+  for (auto& layer : by_layer) {
+    for (Parameter& tensor : layer) result.push_back(std::move(tensor));
   }
   return result;
 }
 
-ValueId build_forward(Graph& graph, const ModelSpec& model, ValueId x, const std::vector<ValueId>& parameters,
-                      const ForwardOptions& options) {
-  const Shape shape = graph.value(x).type.shape;
-  const auto by_layer = parameters_by_layer(model, Shape(shape.begin() + (shape.empty() ? 0 : 1), shape.end()));
-  // Layers are built as data flows, parameters are in the order of the layers in the file.
+// Hands out `values`, which are in the order of the layers in the file; layers are built as data flows. `what` is what
+// they are, for messages.
+TensorSource given(const Graph& graph, const ModelSpec& model, const ByLayer& by_layer,
+                   const std::vector<ValueId>& values, const std::string& what) {
   std::vector<std::size_t> next(by_layer.size(), 0);
   std::size_t total = 0;
   for (std::size_t i = 0; i < by_layer.size(); ++i) {
     next[i] = total;
     total += by_layer[i].size();
   }
-  if (parameters.size() != total) {
-    throw Error("the model " + model.name + " has " + std::to_string(total) + " parameters, " +
-                std::to_string(parameters.size()) + " were given");
+  if (values.size() != total) {
+    throw Error("the model " + model.name + " has " + std::to_string(total) + " " + what + "s, " +
+                std::to_string(values.size()) + " were given");
   }
-  const ParameterSource given = [&](std::size_t layer, const Parameter& parameter) {
-    const ValueId value = parameters[next[layer]++];
+  return [&graph, &values, what, next](std::size_t layer, const Parameter& tensor) mutable {
+    const ValueId value = values[next[layer]++];
     const TensorType& type = graph.value(value).type;
-    if (type != TensorType{DType::f32, parameter.shape}) {
-      throw Error("the parameter " + parameter.name + " must be f32" + to_string(parameter.shape) + ", is " +
+    if (type != TensorType{DType::f32, tensor.shape}) {
+      throw Error("the " + what + " " + tensor.name + " must be f32" + to_string(tensor.shape) + ", is " +
                   to_string(type));
     }
     return value;
   };
-  return build(graph, model, x, options, given);
+}
+
+}  // namespace
+
+std::vector<Parameter> model_parameters(const ModelSpec& model, const Shape& sample_shape) {
+  return flattened(tensors_by_layer(model, sample_shape).parameters);
+}
+
+std::vector<Parameter> model_buffers(const ModelSpec& model, const Shape& sample_shape) {
+  return flattened(tensors_by_layer(model, sample_shape).buffers);
+}
+
+ValueId build_forward(Graph& graph, const ModelSpec& model, ValueId x, const std::vector<ValueId>& parameters,
+                      const ForwardOptions& options) {
+  const Shape shape = graph.value(x).type.shape;
+  const LayerTensors tensors = tensors_by_layer(model, Shape(shape.begin() + (shape.empty() ? 0 : 1), shape.end()));
+  return build(graph, model, x, options,
+               {given(graph, model, tensors.parameters, parameters, "parameter"),
+                given(graph, model, tensors.buffers, options.buffers, "buffer")});
 }
 
 std::vector<float> initial_values(const Parameter& parameter, uint64_t seed, uint64_t index) {
   std::vector<float> values(static_cast<std::size_t>(element_count(parameter.shape)), 0.0F);
   if (parameter.init == InitKind::zeros) return values;
+  if (parameter.init == InitKind::ones) {
+    std::ranges::fill(values, 1.0F);
+    return values;
+  }
+  if (parameter.init == InitKind::normal) return normal_values(parameter, seed, index);
   // In double and rounded once, so that no compiler's choice of instructions shows: 2u - 1 is exact.
-  const double bound = 1.0 / std::sqrt(static_cast<double>(parameter.fan_in));
+  const double bound = parameter.init == InitKind::uniform ? std::sqrt(3.0) * parameter.deviation
+                                                           : 1.0 / std::sqrt(static_cast<double>(parameter.fan_in));
   gpunn_random_words words{};
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (i % 4 == 0) words = gpunn_philox(seed, kParameterStreams + index, i / 4);

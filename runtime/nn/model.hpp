@@ -9,27 +9,34 @@
 
 namespace gpunn::nn {
 
-// Both draw from U(-b, b) with b = 1/sqrt(fan_in): He et al.'s bound for a slope of sqrt(5) (2015), as is PyTorch's
-// default for convolutions and linear layers.
-enum class InitKind { zeros, kaiming_uniform, bias_uniform };
+// kaiming_uniform and bias_uniform draw from U(-b, b) with b = 1/sqrt(fan_in): He et al.'s bound for a slope of sqrt(5)
+// (2015), as is PyTorch's default for convolutions and linear layers. `normal` and `uniform` draw from distributions
+// around 0 of the parameter's own deviation.
+enum class InitKind { zeros, kaiming_uniform, bias_uniform, ones, normal, uniform };
 
-// A trainable tensor, before it has memory.
+// A trainable tensor, or a buffer, which training changes without a gradient; before it has memory.
 struct Parameter {
-  std::string name;  // "conv1.weight"
+  std::string name;  // "conv1.weight", "bn1.running_mean"
   Shape shape;
   InitKind init = InitKind::zeros;
   int64_t fan_in = 0;
   bool decayed = false;  // weights decay, biases and norms do not
+  double deviation = 0;  // of InitKind::normal and uniform
 };
 
 // A model's parameters for a given input, in the order of their layers. Throws ConfigError naming the layer and both
 // shapes where they do not fit, and the layers of a cycle.
 std::vector<Parameter> model_parameters(const ModelSpec& model, const Shape& sample_shape);
 
+// And its buffers: what layers keep from step to step beside them, such as the running statistics of batch norm.
+std::vector<Parameter> model_buffers(const ModelSpec& model, const Shape& sample_shape);
+
 struct ForwardOptions {
   bool training = true;
   uint64_t seed = 1;
-  graph::ValueId step = graph::kNoValue;  // the i64 counter, for dropout
+  graph::ValueId step = graph::kNoValue;     // the i64 counter, for dropout
+  graph::ValueId count = graph::kNoValue;    // i32 0-d, how many rows of x count; none: all of them, always
+  std::vector<graph::ValueId> buffers = {};  // values of model_buffers' shapes, in its order
 };
 
 // Appends the model to the graph: x [N, sample...] to the last layer's output. `parameters` are values of
@@ -37,8 +44,8 @@ struct ForwardOptions {
 graph::ValueId build_forward(graph::Graph& graph, const ModelSpec& model, graph::ValueId x,
                              const std::vector<graph::ValueId>& parameters, const ForwardOptions& options);
 
-// The first values of a parameter, a function of seed and `index` (its place among the model's parameters) alone:
-// computed on the host with random.h, so that they are the same bits on every backend.
+// The first values of a parameter or buffer, a function of seed and `index` (its place among the model's parameters)
+// alone: computed on the host with random.h, so that they are the same bits on every backend.
 std::vector<float> initial_values(const Parameter& parameter, uint64_t seed, uint64_t index);
 
 }  // namespace gpunn::nn

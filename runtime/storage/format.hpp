@@ -18,6 +18,7 @@ inline constexpr const char* kExperiment = "experiment";
 inline constexpr const char* kCounters = "counters";
 inline constexpr const char* kMetrics = "metrics";
 inline constexpr const char* kParameters = "parameters";
+inline constexpr const char* kBuffers = "buffers";  // files of gpunn 0.1 may lack it
 inline constexpr const char* kOptimizer = "optimizer";
 inline constexpr const char* kState = "state";
 inline constexpr const char* kRank = "rank";  // 0, on the dataset of a scalar, which has the shape [1]

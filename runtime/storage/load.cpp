@@ -87,6 +87,9 @@ class Reader {
     result.counters = integer_attributes(open_group(root_, format::kCounters));
     result.metrics = double_attributes(open_group(root_, format::kMetrics));
     result.parameters = read_tensors(root_, format::kParameters);
+    if (H5Lexists(root_, format::kBuffers, H5P_DEFAULT) > 0) {
+      result.buffers = read_tensors(root_, format::kBuffers);
+    }
     const Handle optimizer = open_group(root_, format::kOptimizer);
     for (const std::string& name : names_in(optimizer, format::kOptimizer)) {
       result.optimizer[name] = read_tensors(optimizer, name);

@@ -153,6 +153,7 @@ void write_checkpoint(hid_t file, const Checkpoint& checkpoint) {
   }
 
   write_tensors(root, format::kParameters, checkpoint.parameters);
+  write_tensors(root, format::kBuffers, checkpoint.buffers);
   const Handle optimizer = make_group(root, format::kOptimizer);
   for (const auto& [name, tensors] : checkpoint.optimizer) {
     require_name(name, "an optimizer state named");
@@ -167,6 +168,7 @@ std::size_t total_bytes(const Checkpoint& checkpoint) {
     for (const StoredTensor& tensor : tensors) total += tensor.values.size();
   };
   add(checkpoint.parameters);
+  add(checkpoint.buffers);
   for (const auto& [name, tensors] : checkpoint.optimizer) add(tensors);
   add(checkpoint.state);
   return total;

@@ -15,20 +15,23 @@ namespace {
 
 constexpr auto kWordBytes = static_cast<int64_t>(sizeof(int32_t));
 
-ValueId add_normalised(Graph& g, const SplitType& split, const TensorType& type, ValueId index) {
+Batch add_normalised(Graph& g, const SplitType& split, const TensorType& type, ValueId index) {
   const TensorType channels{DType::f32, {type.shape[1]}};
   const ValueId samples = g.add_value(split.samples_variable(), type, Storage::data);
-  const ValueId scale = g.add_value(variable::kScale, channels, Storage::data);
-  const ValueId shift = g.add_value(variable::kShift, channels, Storage::data);
-  return g.add1(GPUNN_OP_GATHER_NORMALIZE, "batch.samples", {}, {samples, index, scale, shift});
+  Batch batch{};
+  batch.scale = g.add_value(variable::kScale, channels, Storage::data);
+  batch.shift = g.add_value(variable::kShift, channels, Storage::data);
+  batch.x = g.add1(GPUNN_OP_GATHER_NORMALIZE, "batch.samples", {}, {samples, index, batch.scale, batch.shift});
+  return batch;
 }
 
 Batch add_resident_batch(Graph& g, const SplitType& split, ValueId step, const Sampling& sampling) {
   const ValueId labels = g.add_value(split.rows_variable(), {DType::i32, {split.rows()}}, Storage::data);
   const auto picked = g.add(GPUNN_OP_SAMPLE_INDICES, "batch", Attributes::of(sampling.attributes()), {step});
-  return {.x = add_normalised(g, split, split.samples, picked[0]),
-          .label = g.add1(GPUNN_OP_GATHER_ROWS, "batch.labels", {}, {labels, picked[0]}),
-          .count = picked[1]};
+  Batch batch = add_normalised(g, split, split.samples, picked[0]);
+  batch.label = g.add1(GPUNN_OP_GATHER_ROWS, "batch.labels", {}, {labels, picked[0]});
+  batch.count = picked[1];
+  return batch;
 }
 
 // Which slot it is, the step says; which rows, the slot.
@@ -40,9 +43,10 @@ Batch add_streamed_batch(Graph& g, const SplitType& split, ValueId step) {
   const ValueId rows = g.add1(GPUNN_OP_GATHER_ROWS, "batch.rows", {}, {all, slot});
   const TensorType words{DType::i32, {ring.batch}};
   const ValueId index = g.add_view("batch.index", rows, words, ring.index_at * kWordBytes);
-  return {.x = add_normalised(g, split, ring.samples, index),
-          .label = g.add_view("batch.labels", rows, words),
-          .count = g.add_view("batch.count", rows, {DType::i32, {}}, ring.count_at * kWordBytes)};
+  Batch batch = add_normalised(g, split, ring.samples, index);
+  batch.label = g.add_view("batch.labels", rows, words);
+  batch.count = g.add_view("batch.count", rows, {DType::i32, {}}, ring.count_at * kWordBytes);
+  return batch;
 }
 
 }  // namespace

@@ -23,9 +23,12 @@ struct SplitType {
   std::string rows_variable() const { return name + (ring ? ".ring.rows" : ".labels"); }
 };
 
-// The batch of a step: normalised samples f32[N, ...], labels i32[N] and how many of the N rows count, i32 0-d.
+// The batch of a step: normalised samples f32[N, ...], labels i32[N] and how many of the N rows count, i32 0-d; and
+// what it was normalised with, x = raw * scale[C] + shift[C].
 struct Batch {
-  graph::ValueId x, label, count;
+  graph::ValueId x = graph::kNoValue, label = graph::kNoValue, count = graph::kNoValue;
+  graph::ValueId scale = graph::kNoValue, shift = graph::kNoValue;
+  graph::ValueId target = graph::kNoValue;  // f32[N, classes] to be learnt in place of the label's; kNoValue: none
 };
 
 // Appends the ops that pick it. A ring is taken to hold the batch of this step in its slot.

@@ -6,22 +6,42 @@
 
 #include "graph/graph.hpp"
 #include "nn/model.hpp"
+#include "training/update_rules.hpp"
 
 namespace gpunn::training {
 
-// Where each parameter lies in the flat arrays of parameters, gradients and optimizer states: the decayed ones first,
-// each part in the order of the layers, every tensor aligned as the device asks. The gaps stay zero.
+// Neighbouring elements of the flat arrays that are updated alike.
+struct UpdateRange {
+  int group = -1;  // of optimizer.groups; -1: of none
+  int64_t begin = 0, end = 0;
+  int64_t decayed = 0;    // the first so many of them decay
+  bool matrices = false;  // of Muon's, each for itself
+};
+
+// Where each parameter lies in the flat arrays of parameters, gradients and optimizer states: range by range, in each
+// the decayed ones first, each part in the order of the layers, every tensor aligned as the device asks. The gaps stay
+// zero. Frozen parameters come last, and only the array of parameters has them. A
+// model's buffers are laid out alike in an array of their own.
 struct ParameterLayout {
   std::vector<nn::Parameter> parameters;  // in the order of the layers
+  std::vector<UpdateRule> rules;          // by parameter
   std::vector<int64_t> offset;            // elements, by parameter
-  int64_t decayed = 0;                    // elements of the decayed part
+  std::vector<UpdateRange> ranges;        // from 0 to `trained` without a gap
+  int64_t trained = 0;                    // elements in front of the frozen ones
   int64_t total = 0;
 
-  TensorType type() const { return {DType::f32, {total}}; }
-  int64_t count() const;  // of trainable numbers, without the gaps
+  TensorType type() const { return {DType::f32, {total}}; }            // of the parameters
+  TensorType trained_type() const { return {DType::f32, {trained}}; }  // of gradients and states
+  int64_t count() const;                                               // of numbers, without the gaps
+  int64_t trained_count() const;                                       // of those that are not frozen
+  // Where each parameter of a range begins, rising, counted from the range's first element, and the range's end: a
+  // parameter with the gap behind it is what lies between two.
+  std::vector<int64_t> bounds(const UpdateRange& range) const;
 };
 
 // `alignment` in bytes, a power of two.
+ParameterLayout lay_out(std::vector<nn::Parameter> parameters, std::vector<UpdateRule> rules, uint64_t alignment);
+// Without groups and without anything frozen.
 ParameterLayout lay_out(std::vector<nn::Parameter> parameters, uint64_t alignment);
 
 // The parameters as views of a flat value, in the order of the layers.

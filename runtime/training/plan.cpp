@@ -88,6 +88,7 @@ PlanReport plan(const Experiment& experiment) {
   report.tensors = arena_tensors(program);
   append_persistent(program, report.tensors);
   report.parameters = session.layout().count();
+  report.trainable = session.layout().trained_count();
   report.arena_bytes = session.arena_bytes();
   report.persistent_bytes = session.persistent_bytes();
   report.data_bytes = session.data_bytes();

@@ -7,6 +7,10 @@
 
 #include "graph/gradient.hpp"
 #include "graph/op_info.hpp"
+#include "training/accumulation.hpp"
+#include "training/augmentation.hpp"
+#include "training/loss_ops.hpp"
+#include "training/optimizer_ops.hpp"
 
 namespace gpunn::training {
 
@@ -17,47 +21,60 @@ using graph::ValueId;
 
 namespace {
 
-bool ends_in_softmax(const Experiment& experiment) { return experiment.model.layers.back().type == "softmax"; }
+ValueId add_counter(Graph& g, const char* name) { return g.add_value(name, {DType::i64, {}}, Storage::state); }
 
-// The loss of each row, f32[N].
-ValueId add_loss(Graph& g, const ProgramContext& c, ValueId output, ValueId label) {
-  const TensorType& type = g.value(output).type;
-  if (type.shape.size() != 2 || type.shape[1] != c.classes) {
-    const LayerSpec& last = c.experiment.model.layers.back();
-    throw ConfigError({{last.where, "the model's last layer '" + last.name + "' gives " + to_string(type) +
-                                        ", the data has " + std::to_string(c.classes) + " classes: expected f32[" +
-                                        std::to_string(type.shape.empty() ? 0 : type.shape[0]) + ", " +
-                                        std::to_string(c.classes) + "]"}});
-  }
-  if (c.experiment.loss == LossKind::cross_entropy) {
-    if (ends_in_softmax(c.experiment)) {
-      const LayerSpec& last = c.experiment.model.layers.back();
-      throw ConfigError(
-          {{last.where, "loss cross_entropy takes logits and does its own softmax: remove the last layer '" +
-                            last.name + "', or use mean_squared_error"}});
-    }
-    return g.add(GPUNN_OP_SOFTMAX_CROSS_ENTROPY, "loss", {}, {output, label}).front();
-  }
-  const ValueId one_hot = g.add_value(variable::kOneHot, {DType::f32, {c.classes, c.classes}}, Storage::data);
-  const ValueId target = g.add1(GPUNN_OP_GATHER_ROWS, "loss.target", {}, {one_hot, label});
-  return g.add1(GPUNN_OP_MSE_LOSS, "loss", {}, {output, target});
+// Programs that share the parameters share the buffers too.
+std::vector<ValueId> add_buffers(Graph& g, const ProgramContext& c) {
+  if (c.buffers.total == 0) return {};
+  return add_parameter_views(g, c.buffers, g.add_value(variable::kBuffers, c.buffers.type(), Storage::state));
 }
 
-ValueId add_counter(Graph& g, const char* name) { return g.add_value(name, {DType::i64, {}}, Storage::state); }
+ValueId add_average_value(Graph& g, const ProgramContext& c) {
+  return g.add_value(variable::kAverage, c.layout.type(), Storage::optimizer);
+}
+
+// Those that training made, or their average.
+ValueId add_evaluated_parameters(Graph& g, const ProgramContext& c) {
+  if (c.experiment.ema > 0) return add_average_value(g, c);
+  return g.add_value(variable::kParameters, c.layout.type(), Storage::parameters);
+}
+
+// One number a step in a table that begins anew when it is full.
+void add_history(Graph& g, const char* variable, const char* name, ValueId step, ValueId number) {
+  const ValueId history = g.add_value(variable, {DType::f32, {kLossHistorySize}}, Storage::state);
+  g.add(GPUNN_OP_TABLE_STORE, name, {}, {history, step, number});
+}
 
 // What evaluation and prediction begin with: the batch, and the model's output for it.
 struct Inference {
-  ValueId step, output;
+  ValueId step = graph::kNoValue, output = graph::kNoValue;
   Batch batch;
 };
 
 Inference add_inference(Graph& g, const ProgramContext& c, const SplitType& split, int64_t batch_size) {
   const ValueId step = add_counter(g, variable::kEvalStep);
-  const ValueId parameters = g.add_value(variable::kParameters, c.layout.type(), Storage::parameters);
+  const ValueId parameters = add_evaluated_parameters(g, c);
   const Batch batch = add_batch(g, split, step, evaluation_sampling(split, batch_size));
-  const ValueId output = nn::build_forward(g, c.experiment.model, batch.x, add_parameter_views(g, c.layout, parameters),
-                                           {.training = false, .seed = c.experiment.seed, .step = step});
+  const ValueId output =
+      nn::build_forward(g, c.experiment.model, batch.x, add_parameter_views(g, c.layout, parameters),
+                        {.training = false, .seed = c.experiment.seed, .step = step, .buffers = add_buffers(g, c)});
   return {step, output, batch};
+}
+
+// The gradient of each parameter; kNoValue of the frozen ones, for which nothing is computed.
+std::vector<ValueId> add_trained_gradients(Graph& g, const ParameterLayout& layout, ValueId loss,
+                                           const std::vector<ValueId>& views) {
+  std::vector<ValueId> trained;
+  for (std::size_t i = 0; i < views.size(); ++i) {
+    if (!layout.rules[i].frozen) trained.push_back(views[i]);
+  }
+  const std::vector<ValueId> found = graph::add_gradients(g, loss, trained);
+  std::vector<ValueId> gradients(views.size(), graph::kNoValue);
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < views.size(); ++i) {
+    if (!layout.rules[i].frozen) gradients[i] = found[next++];
+  }
+  return gradients;
 }
 
 // Has the gradient of each parameter written to its place in the flat array: the value becomes a view of it, or is
@@ -81,57 +98,6 @@ void bind_gradients(Graph& g, const ParameterLayout& layout, const std::vector<V
   }
 }
 
-void add_optimizer(Graph& g, const ProgramContext& c, ValueId parameters, ValueId gradients, ValueId rate,
-                   ValueId step) {
-  const OptimizerConfig& o = c.experiment.optimizer;
-  std::vector<ValueId> inputs{parameters, gradients, rate};
-  const auto add_states = [&] {
-    for (const std::string& state : optimizer_states(o)) {
-      inputs.push_back(g.add_value(state, c.layout.type(), Storage::optimizer));
-    }
-  };
-  const auto weight_decay = static_cast<float>(o.weight_decay);
-  const auto momentum = static_cast<float>(o.momentum);
-  switch (o.kind) {
-    case OptimizerKind::sgd:
-      add_states();
-      g.add(GPUNN_OP_SGD_UPDATE, "optimizer",
-            Attributes::of(gpunn_sgd_attrs{.struct_size = 0,
-                                           .momentum = momentum,
-                                           .weight_decay = weight_decay,
-                                           .nesterov = o.nesterov,
-                                           .decayed = c.layout.decayed}),
-            inputs);
-      return;
-    case OptimizerKind::adam:
-    case OptimizerKind::adamw:
-      inputs.push_back(step);
-      add_states();
-      g.add(GPUNN_OP_ADAM_UPDATE, "optimizer",
-            Attributes::of(gpunn_adam_attrs{.struct_size = 0,
-                                            .beta1 = static_cast<float>(o.beta1),
-                                            .beta2 = static_cast<float>(o.beta2),
-                                            .epsilon = static_cast<float>(o.epsilon),
-                                            .weight_decay = weight_decay,
-                                            .decoupled = o.kind == OptimizerKind::adamw,
-                                            .decayed = c.layout.decayed}),
-            inputs);
-      return;
-    case OptimizerKind::rmsprop:
-      add_states();
-      g.add(GPUNN_OP_RMSPROP_UPDATE, "optimizer",
-            Attributes::of(gpunn_rmsprop_attrs{.struct_size = 0,
-                                               .alpha = static_cast<float>(o.alpha),
-                                               .epsilon = static_cast<float>(o.epsilon),
-                                               .momentum = momentum,
-                                               .weight_decay = weight_decay,
-                                               .reserved = 0,
-                                               .decayed = c.layout.decayed}),
-            inputs);
-      return;
-  }
-}
-
 void add_advance(Graph& g, ValueId counter) {
   g.add(GPUNN_OP_ADVANCE, "counters",
         Attributes::of(gpunn_advance_attrs{.struct_size = 0, .reserved = 0, .increment = 1}), {counter});
@@ -144,44 +110,32 @@ void add_kept(Graph& g, const char* name, gpunn_op op, ValueId x) {
   g.add_into(op, name, {}, {x}, {kept});
 }
 
-void add_probabilities(Graph& g, const ProgramContext& c, ValueId output) {
-  add_kept(g, variable::kProbabilities, ends_in_softmax(c.experiment) ? GPUNN_OP_COPY : GPUNN_OP_SOFTMAX, output);
+void add_probabilities(Graph& g, const ProgramContext& c, ValueId output, ValueId scores) {
+  add_kept(g, variable::kProbabilities, probabilities_op(c.experiment, g.value(output).type), scores);
 }
 
 ValueId add_totals(Graph& g, const char* name) { return g.add_value(name, {DType::f64, {4}}, Storage::state); }
 
 // What every evaluation does with a batch: the model's output, each row's loss, and the totals.
 struct Evaluation {
-  ValueId step, output, losses;
+  ValueId step, output, scores, losses;
 };
 
 Evaluation add_evaluation(Graph& g, const ProgramContext& c, const SplitType& split, int64_t batch_size) {
   const auto [step, output, batch] = add_inference(g, c, split, batch_size);
-  const ValueId losses = add_loss(g, c, output, batch.label);
+  const ValueId losses = add_evaluation_loss(g, c, output, batch.label);
+  const ValueId scores = add_class_scores(g, c, output);
   g.add(GPUNN_OP_METRICS_ACCUMULATE, "metrics", {},
-        {losses, batch.count, add_totals(g, variable::kEvalTotals), output, batch.label});
-  return {step, output, losses};
+        {losses, batch.count, add_totals(g, variable::kEvalTotals), scores, batch.label});
+  return {step, output, scores, losses};
 }
 
 }  // namespace
 
-std::vector<std::string> optimizer_states(const OptimizerConfig& config) {
-  switch (config.kind) {
-    case OptimizerKind::sgd:
-      return config.momentum != 0 ? std::vector<std::string>{"velocity"} : std::vector<std::string>{};
-    case OptimizerKind::adam:
-    case OptimizerKind::adamw:
-      return {"m", "v"};
-    case OptimizerKind::rmsprop:
-      return config.momentum != 0 ? std::vector<std::string>{"square", "velocity"} : std::vector<std::string>{"square"};
-  }
-  return {};
-}
-
 Sampling training_sampling(const Experiment& experiment, const SplitType& split) {
   const DataConfig& data = experiment.data;
   return {.rows = split.rows(),
-          .batch = data.batch_size,
+          .batch = data.batch_size * experiment.accumulate,
           .shuffle = data.shuffle,
           .drop_last = data.drop_last,
           .seed = experiment.seed};
@@ -193,26 +147,62 @@ Graph training_program(const ProgramContext& c, const SplitType& split) {
   Graph g;
   const ValueId step = add_counter(g, variable::kStep);
   const ValueId parameters = g.add_value(variable::kParameters, c.layout.type(), Storage::parameters);
-  const ValueId gradients = g.add_value(variable::kGradients, c.layout.type(), Storage::gradients);
-  const Batch batch = add_batch(g, split, step, training_sampling(c.experiment, split));
+  const ValueId gradients = g.add_value(variable::kGradients, c.layout.trained_type(), Storage::gradients);
+  const Sampling sampling = training_sampling(c.experiment, split);
+  Batch batch = add_batch(g, split, step, sampling);
+  add_augmentation(g, c, split, batch, step);
 
   // The model's parameters are views of one array; what is differentiated are the views.
   const std::vector<ValueId> views = add_parameter_views(g, c.layout, parameters);
-  const ValueId output = nn::build_forward(g, c.experiment.model, batch.x, views,
-                                           {.training = true, .seed = c.experiment.seed, .step = step});
-  const ValueId losses = add_loss(g, c, output, batch.label);
-  const ValueId loss = g.add1(GPUNN_OP_MEAN_ROWS, "loss.mean", {}, {losses, batch.count});
-  bind_gradients(g, c.layout, graph::add_gradients(g, loss, views), gradients);
+  const std::vector<ValueId> buffers = add_buffers(g, c);
+  const int64_t parts = c.experiment.accumulate;
+  // What dropout draws by is another number in each part.
+  const ValueId pass = parts == 1 ? step : add_counter(g, variable::kPass);
+  const ValueId totals = add_totals(g, variable::kTotals);
+  ValueId loss = graph::kNoValue, partial = graph::kNoValue;
+  for (int64_t part = 0; part < parts; ++part) {
+    const Batch rows = parts == 1 ? batch : add_part(g, batch, part, parts);
+    const ValueId count = sampling.has_partial_batch() ? rows.count : graph::kNoValue;
+    const ValueId output = nn::build_forward(
+        g, c.experiment.model, rows.x, views,
+        {.training = true, .seed = c.experiment.seed, .step = pass, .count = count, .buffers = buffers});
+    const ValueId losses = add_training_loss(g, c, output, rows);
+    const ValueId mean = g.add1(GPUNN_OP_MEAN_ROWS, "loss.mean", {}, {losses, rows.count});
+    if (part == 1) partial = g.add_value(variable::kPartialGradients, c.layout.trained_type(), Storage::gradients);
+    bind_gradients(g, c.layout, add_trained_gradients(g, c.layout, mean, views), part == 0 ? gradients : partial);
+    if (part > 0) {
+      add_to_mean(g, "gradients", gradients, partial, part, parts);
+      add_to_mean(g, "loss.mean", loss, mean, part, parts);
+    } else {
+      loss = mean;
+    }
+    g.add(GPUNN_OP_METRICS_ACCUMULATE, "metrics", {},
+          {losses, rows.count, totals, add_class_scores(g, c, output), rows.label});
+    if (parts > 1) add_advance(g, pass);
+  }
 
   const ValueId rates =
       g.add_value(variable::kLearningRates, {DType::f32, {std::max<int64_t>(c.total_steps, 1)}}, Storage::state);
   const ValueId rate = g.add1(GPUNN_OP_TABLE_LOAD, "learning_rate", {}, {rates, step});
-  add_optimizer(g, c, parameters, gradients, rate, step);
+  const UpdateValues values{.parameters = parameters, .gradients = gradients, .rate = rate, .step = step};
+  const ValueId norm = add_gradient_bounds(g, c.experiment, c.layout, values);
+  add_optimizer(g, c.experiment.optimizer, c.layout, values);
+  if (c.experiment.ema > 0) add_average(g, c.experiment.ema, c.layout, add_average_value(g, c), parameters);
 
-  g.add(GPUNN_OP_METRICS_ACCUMULATE, "metrics", {},
-        {losses, batch.count, add_totals(g, variable::kTotals), output, batch.label});
-  const ValueId history = g.add_value(variable::kLossHistory, {DType::f32, {kLossHistorySize}}, Storage::state);
-  g.add(GPUNN_OP_TABLE_STORE, "loss.history", {}, {history, step, loss});
+  add_history(g, variable::kLossHistory, "loss.history", step, loss);
+  if (norm != graph::kNoValue) add_history(g, variable::kGradientNorms, "gradient_norm.history", step, norm);
+  add_advance(g, step);
+  return g;
+}
+
+Graph batch_program(const ProgramContext& c, const SplitType& split) {
+  Graph g;
+  const ValueId step = add_counter(g, variable::kBatchStep);
+  Batch batch = add_batch(g, split, step, training_sampling(c.experiment, split));
+  add_augmentation(g, c, split, batch, step);
+  add_kept(g, variable::kBatchSamples, GPUNN_OP_COPY, batch.x);
+  add_kept(g, variable::kBatchLabels, GPUNN_OP_COPY, batch.label);
+  add_kept(g, variable::kBatchCount, GPUNN_OP_COPY, batch.count);
   add_advance(g, step);
   return g;
 }
@@ -227,9 +217,9 @@ Graph evaluation_program(const ProgramContext& c, const SplitType& split, int64_
 Graph inspection_program(const ProgramContext& c, const SplitType& split, int64_t batch_size) {
   Graph g;
   const Evaluation evaluation = add_evaluation(g, c, split, batch_size);
-  add_kept(g, variable::kRowOutputs, GPUNN_OP_COPY, evaluation.output);
+  add_kept(g, variable::kRowOutputs, GPUNN_OP_COPY, evaluation.scores);
   add_kept(g, variable::kRowLosses, GPUNN_OP_COPY, evaluation.losses);
-  add_probabilities(g, c, evaluation.output);
+  add_probabilities(g, c, evaluation.output, evaluation.scores);
   add_advance(g, evaluation.step);
   return g;
 }
@@ -237,7 +227,7 @@ Graph inspection_program(const ProgramContext& c, const SplitType& split, int64_
 Graph prediction_program(const ProgramContext& c, const SplitType& split, int64_t batch_size) {
   Graph g;
   const auto [step, output, batch] = add_inference(g, c, split, batch_size);
-  add_probabilities(g, c, output);
+  add_probabilities(g, c, output, add_class_scores(g, c, output));
   add_advance(g, step);
   return g;
 }

@@ -16,19 +16,29 @@ namespace gpunn::training {
 // Names of the variables that programs share.
 namespace variable {
 inline constexpr const char* kParameters = "parameters";
+inline constexpr const char* kBuffers = "buffers";  // of the model, where it has any
 inline constexpr const char* kGradients = "gradients";
-inline constexpr const char* kStep = "step";           // i64 0-d: training steps done
+inline constexpr const char* kPartialGradients = "gradients.part";  // of a part of the batch, where they add up
+inline constexpr const char* kPass = "pass";    // i64 0-d: passes of a part of a batch through the model, likewise
+inline constexpr const char* kAverage = "ema";  // of the parameters, where there is one
+inline constexpr const char* kStep = "step";    // i64 0-d: training steps done
 inline constexpr const char* kEvalStep = "eval.step";  // i64 0-d: evaluation batches done
 inline constexpr const char* kTotals = "totals";       // f64[4], of METRICS_ACCUMULATE
 inline constexpr const char* kEvalTotals = "eval.totals";
-inline constexpr const char* kLearningRates = "learning_rates";  // f32[steps]
-inline constexpr const char* kLossHistory = "loss_history";      // f32[kLossHistorySize], by step modulo its size
-inline constexpr const char* kScale = "data.scale";              // f32[C]
-inline constexpr const char* kShift = "data.shift";              // f32[C]
-inline constexpr const char* kProbabilities = "probabilities";   // f32[batch, classes], of a prediction
-inline constexpr const char* kRowOutputs = "rows.outputs";       // f32[batch, classes]
-inline constexpr const char* kRowLosses = "rows.losses";         // f32[batch]
-inline constexpr const char* kOneHot = "data.one_hot";           // f32[classes, classes]
+inline constexpr const char* kLearningRates = "learning_rates";   // f32[steps]
+inline constexpr const char* kBatchStep = "batch.step";           // i64 0-d, and what follows: of batch_program
+inline constexpr const char* kBatchSamples = "batch.kept";        // f32[batch, ...], normalised and augmented
+inline constexpr const char* kBatchLabels = "batch.kept_labels";  // i32[batch]
+inline constexpr const char* kBatchCount = "batch.kept_count";    // i32 0-d: rows that count
+inline constexpr const char* kMixupShares = "mixup.shares";       // f32[steps]
+inline constexpr const char* kLossHistory = "loss_history";       // f32[kLossHistorySize], by step modulo its size
+inline constexpr const char* kGradientNorms = "gradient_norms";   // likewise, where they are recorded
+inline constexpr const char* kScale = "data.scale";               // f32[C]
+inline constexpr const char* kShift = "data.shift";               // f32[C]
+inline constexpr const char* kProbabilities = "probabilities";    // f32[batch, classes], of a prediction
+inline constexpr const char* kRowOutputs = "rows.outputs";        // f32[batch, classes]
+inline constexpr const char* kRowLosses = "rows.losses";          // f32[batch]
+inline constexpr const char* kTargets = "data.targets";           // f32[classes, classes], of loss_ops.hpp
 }  // namespace variable
 
 inline constexpr int64_t kLossHistorySize = 4096;
@@ -38,10 +48,8 @@ struct ProgramContext {
   const ParameterLayout& layout;
   int64_t classes = 0;
   int64_t total_steps = 0;
+  ParameterLayout buffers = {};
 };
-
-// "velocity", or "m" and "v", ...: the optimizer's states, each as long as the parameters.
-std::vector<std::string> optimizer_states(const OptimizerConfig& config);
 
 // Which rows make up the batches: of a training, and of an evaluation or prediction.
 Sampling training_sampling(const Experiment& experiment, const SplitType& split);
@@ -49,6 +57,9 @@ Sampling evaluation_sampling(const SplitType& split, int64_t batch);
 
 // One training step: picks and normalises the batch, forward, loss, backward, optimizer, metrics, counters.
 graph::Graph training_program(const ProgramContext& context, const SplitType& split);
+
+// The batch of a training step as the model gets it, in variables, and nothing else.
+graph::Graph batch_program(const ProgramContext& context, const SplitType& split);
 
 // One batch of an evaluation, in the order of the rows.
 graph::Graph evaluation_program(const ProgramContext& context, const SplitType& split, int64_t batch);

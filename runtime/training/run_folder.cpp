@@ -183,19 +183,23 @@ void RunFolder::log(const std::string& text) const {
 }
 
 void RunFolder::record_step(const StepReport& r) const {
-  const json record{{"kind", "step"},
-                    {"epoch", r.epoch},
-                    {"global_step", r.global_step},
-                    {"loss", r.loss},
-                    {"accuracy", r.accuracy},
-                    {"learning_rate", r.learning_rate},
-                    {"images_per_second", r.images_per_second}};
+  json record{{"kind", "step"},
+              {"epoch", r.epoch},
+              {"global_step", r.global_step},
+              {"loss", r.loss},
+              {"accuracy", r.accuracy},
+              {"learning_rate", r.learning_rate},
+              {"images_per_second", r.images_per_second}};
+  std::vector<event_file::Scalar> scalars{{"loss/train", r.loss},
+                                          {"accuracy/train", r.accuracy},
+                                          {"learning_rate", r.learning_rate},
+                                          {"images_per_second", r.images_per_second}};
+  if (r.gradient_norm) {
+    record["gradient_norm"] = *r.gradient_norm;
+    scalars.push_back({"gradient_norm", *r.gradient_norm});
+  }
   append(path_ / "metrics.jsonl", record.dump() + "\n");
-  append(path_ / events_, event_file::scalar_record(seconds_since_1970(), r.global_step,
-                                                    {{"loss/train", r.loss},
-                                                     {"accuracy/train", r.accuracy},
-                                                     {"learning_rate", r.learning_rate},
-                                                     {"images_per_second", r.images_per_second}}));
+  append(path_ / events_, event_file::scalar_record(seconds_since_1970(), r.global_step, scalars));
 }
 
 void RunFolder::record_epoch(const EpochReport& r) const {

@@ -8,7 +8,8 @@ namespace gpunn::training {
 
 namespace {
 
-// The sampler's own sequence of random numbers; dropout's begin at 2^32, initial weights' at 2^33.
+// The sampler's own sequence of random numbers; dropout's begin at 2^32, initial weights' at 2^33, augmentation's at
+// 2^34.
 constexpr uint64_t kSamplerStream = 1;
 
 }  // namespace

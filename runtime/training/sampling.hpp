@@ -16,7 +16,8 @@ struct Sampling {
   uint64_t seed = 0;
 
   int64_t steps_per_epoch() const;
-  gpunn_sample_attrs attributes() const;  // of SAMPLE_INDICES
+  bool has_partial_batch() const { return !drop_last && rows % batch != 0; }  // the last of an epoch
+  gpunn_sample_attrs attributes() const;                                      // of SAMPLE_INDICES
   // What SAMPLE_INDICES gives at a step, on the host: index[batch], -1 past the last. Returns the count of the others.
   int32_t rows_of_step(int64_t step, std::span<int32_t> index) const;
 };

@@ -10,10 +10,14 @@
 
 #include "common/text.hpp"
 #include "config/checked_backends.hpp"
+#include "training/augmentation.hpp"
 #include "training/batch_stream.hpp"
 #include "training/check/step_checker.hpp"
+#include "training/loss_ops.hpp"
 #include "training/memory_check.hpp"
+#include "training/mixup.hpp"
 #include "training/notices.hpp"
+#include "training/optimizer_ops.hpp"
 #include "training/residency.hpp"
 #include "training/session_bound.hpp"
 #include "training/training_length.hpp"
@@ -74,7 +78,10 @@ Session::Session(Experiment experiment, execution::Profiler* profiler, Evaluatio
       registry_(experiment_.plugins) {
   require_named_plugins(experiment_.plugins, registry_);
   const TrainingLength length = training_length(experiment_, dataset_);
-  std::vector<nn::Parameter> parameters = nn::model_parameters(experiment_.model, sample_shape(dataset_.train));
+  require_augmentable(experiment_, dataset_);
+  const Shape sample = sample_shape(dataset_.train);
+  std::vector<nn::Parameter> parameters = nn::model_parameters(experiment_.model, sample);
+  std::vector<UpdateRule> rules = update_rules(parameters, experiment_);
 
   train_split_ = {"train", dataset_.train.samples};
   test_split_ = {"test", dataset_.test.samples};
@@ -87,11 +94,14 @@ Session::Session(Experiment experiment, execution::Profiler* profiler, Evaluatio
   if (const auto two = config::checked_backends(experiment_.backend)) second_ = open_backend(two->checked);
   if (profiler_ != nullptr) profiler_->attach(*backend_);
   variables_ = std::make_unique<execution::Variables>(*backend_);
-  layout_ = lay_out(std::move(parameters), backend_->info().alignment);
+  layout_ = lay_out(std::move(parameters), std::move(rules), backend_->info().alignment);
+  buffers_ = lay_out(nn::model_buffers(experiment_.model, sample), backend_->info().alignment);
 
   place_data();
   upload_normalisation();
+  upload_targets();
   initialise_parameters();
+  initialise_updates();
 }
 
 std::unique_ptr<execution::Backend> Session::open_backend(const std::string& name) const {
@@ -135,7 +145,8 @@ void Session::place_data() {
   residency_ = choose_residency(experiment_.data.residency, resident_bytes(dataset_), backend_->info());
   if (residency_ == Residency::stream) {
     const uint64_t alignment = backend_->info().alignment;
-    train_split_.ring = lay_out_ring(train_split_.samples, experiment_.data.batch_size, alignment);
+    train_split_.ring =
+        lay_out_ring(train_split_.samples, training_sampling(experiment_, train_split_).batch, alignment);
     test_split_.ring = lay_out_ring(test_split_.samples, evaluation_batch(), alignment);
     return;
   }
@@ -175,27 +186,55 @@ void Session::upload_normalisation() {
     variables_->create(name, type, Storage::data);
     variables_->write(name, bytes_of(*values));
   }
-  if (experiment_.loss == LossKind::mean_squared_error) {
-    const auto classes = static_cast<std::size_t>(dataset_.classes);
-    std::vector<float> one_hot(classes * classes, 0.0F);
-    for (std::size_t i = 0; i < classes; ++i) one_hot[i * classes + i] = 1.0F;
-    variables_->create(variable::kOneHot, {DType::f32, {dataset_.classes, dataset_.classes}}, Storage::data);
-    variables_->write(variable::kOneHot, bytes_of(one_hot));
-  }
+}
+
+void Session::upload_targets() {
+  if (!has_soft_targets(experiment_)) return;
+  const std::vector<float> table = target_table(experiment_.loss, dataset_.classes, dataset_.name);
+  variables_->create(variable::kTargets, {DType::f32, {dataset_.classes, dataset_.classes}}, Storage::data);
+  variables_->write(variable::kTargets, bytes_of(table));
+}
+
+void Session::upload_mixup() {
+  const double alpha = experiment_.augmentation.mixup;
+  if (alpha == 0) return;
+  const std::vector<float> shares = mixup_shares(alpha, experiment_.seed, std::max<int64_t>(total_steps_, 1));
+  variables_->create(variable::kMixupShares, {DType::f32, {static_cast<int64_t>(shares.size())}}, Storage::state);
+  variables_->write(variable::kMixupShares, bytes_of(shares));
 }
 
 void Session::initialise_parameters() {
-  std::vector<float> flat(static_cast<std::size_t>(layout_.total), 0.0F);
-  for (std::size_t i = 0; i < layout_.parameters.size(); ++i) {
-    const std::vector<float> values = nn::initial_values(layout_.parameters[i], experiment_.seed, i);
-    std::ranges::copy(values, flat.begin() + layout_.offset[i]);
+  initialise(variable::kParameters, layout_, Storage::parameters);
+  if (buffers_.total > 0) initialise(variable::kBuffers, buffers_, Storage::state);
+}
+
+void Session::initialise_updates() {
+  if (experiment_.ema > 0) initialise(variable::kAverage, layout_, Storage::optimizer);
+  if (experiment_.optimizer.kind == OptimizerKind::lars) {
+    for (std::size_t i = 0; i < layout_.ranges.size(); ++i) {
+      const std::vector<int64_t> bounds = layout_.bounds(layout_.ranges[i]);
+      variables_->create(bounds_variable(i), {DType::i64, {static_cast<int64_t>(bounds.size())}}, Storage::data);
+      variables_->write(bounds_variable(i), bytes_of(bounds));
+    }
   }
-  variables_->create(variable::kParameters, layout_.type(), Storage::parameters);
-  variables_->write(variable::kParameters, bytes_of(flat));
+}
+
+void Session::initialise(const char* variable, const ParameterLayout& layout, Storage storage) {
+  std::vector<float> flat(static_cast<std::size_t>(layout.total), 0.0F);
+  for (std::size_t i = 0; i < layout.parameters.size(); ++i) {
+    const std::vector<float> values = nn::initial_values(layout.parameters[i], experiment_.seed, i);
+    std::ranges::copy(values, flat.begin() + layout.offset[i]);
+  }
+  variables_->create(variable, layout.type(), storage);
+  variables_->write(variable, bytes_of(flat));
 }
 
 ProgramContext Session::context() const {
-  return {.experiment = experiment_, .layout = layout_, .classes = dataset_.classes, .total_steps = total_steps_};
+  return {.experiment = experiment_,
+          .layout = layout_,
+          .classes = dataset_.classes,
+          .total_steps = total_steps_,
+          .buffers = buffers_};
 }
 
 void* Session::arena(uint64_t bytes) {
@@ -238,6 +277,7 @@ Session::Bound& Session::training_bound() {
     const auto steps = static_cast<int64_t>(schedule_.rates().size());
     variables_->create(variable::kLearningRates, {DType::f32, {steps}}, Storage::state);
     upload_rates();
+    upload_mixup();
     training_ = bind_training(training_program(context(), train_split_));
     if (train_split_.ring) {
       training_->stream = std::make_unique<BatchStream>(*backend_, *variables_, dataset_.train, train_split_,
@@ -266,8 +306,11 @@ void Session::check_memory() {
     arena_of = [this](int64_t batch) {
       Experiment smaller = experiment_;
       smaller.data.batch_size = batch;
-      ProgramContext with = {
-          .experiment = smaller, .layout = layout_, .classes = dataset_.classes, .total_steps = total_steps_};
+      const ProgramContext with = {.experiment = smaller,
+                                   .layout = layout_,
+                                   .classes = dataset_.classes,
+                                   .total_steps = total_steps_,
+                                   .buffers = buffers_};
       const int64_t evaluated = smaller.data.eval_batch_size > 0 ? smaller.data.eval_batch_size : batch;
       const auto arena_bytes = [this](graph::Graph program) {
         return execution::compile(std::move(program), *backend_).plan.arena_bytes;
@@ -374,7 +417,16 @@ Totals Session::totals() const { return read_totals(*variables_, variable::kTota
 void Session::reset_totals() { variables_->write(variable::kTotals, bytes_of(std::vector<double>(4, 0.0))); }
 
 std::vector<float> Session::losses(int64_t first, int64_t last) const {
-  const std::vector<std::byte> bytes = variables_->read(variable::kLossHistory);
+  return history(variable::kLossHistory, first, last);
+}
+
+std::vector<float> Session::gradient_norms(int64_t first, int64_t last) const {
+  if (!records_gradient_norm(experiment_)) return {};
+  return history(variable::kGradientNorms, first, last);
+}
+
+std::vector<float> Session::history(const char* variable, int64_t first, int64_t last) const {
+  const std::vector<std::byte> bytes = variables_->read(variable);
   std::vector<float> result;
   for (int64_t step = first; step < last; ++step) {
     float value = 0;

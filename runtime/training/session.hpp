@@ -63,8 +63,10 @@ class Session {
   std::string backend_name() const;
   execution::Profiler* profiler() const { return profiler_; }  // may be null
   const ParameterLayout& layout() const { return layout_; }
+  const ParameterLayout& buffers() const { return buffers_; }  // of variable kBuffers; total 0: there is none
   int64_t steps_per_epoch() const { return steps_per_epoch_; }
   int64_t total_steps() const { return total_steps_; }
+  int64_t samples_per_step() const { return experiment_.data.batch_size * experiment_.accumulate; }
   // "WARNING: ..." of what the user should know: a data set in place of the one asked for, copies through the host.
   // Empty: nothing.
   std::string notice() const;
@@ -93,6 +95,8 @@ class Session {
   const execution::CompiledProgram& evaluation();
   // f32 [rows, classes] probabilities of given samples (u8 or f32, [rows, ...] as the data set's).
   std::vector<float> probabilities(const Split& samples);
+  // What the first so many training steps get: augmented samples, in the units of the data set. For resident data.
+  Split augmented_batches(int64_t steps);
   // The samples of the test split, as the data set has them.
   std::vector<std::byte> test_samples() const;
   // The first NaN or infinity in a value of the training program, for use between observed ops.
@@ -102,6 +106,8 @@ class Session {
   Totals totals() const;
   void reset_totals();
   std::vector<float> losses(int64_t first, int64_t last) const;  // of the steps [first, last), at most kLossHistorySize
+  // Of the gradients, likewise; empty where they are not recorded.
+  std::vector<float> gradient_norms(int64_t first, int64_t last) const;
   const Schedule& schedule() const { return schedule_; }
   float learning_rate_of_step(int64_t step) const { return schedule_.rates()[static_cast<std::size_t>(step)]; }
   // To be told of every epoch. True where the learning rates of the steps to come changed.
@@ -110,7 +116,10 @@ class Session {
   // The whole state, and back. restore() throws Error listing every tensor that is missing, surplus or misshapen.
   void save_state(storage::Checkpoint& checkpoint);
   void restore_state(const storage::Checkpoint& checkpoint);
-  // The parameters alone.
+  // Takes what fits from the experiment's `init_from` and says what that was; empty where it has none.
+  std::string initialise_from_file();
+  // The parameters and buffers alone, and the parameters' average where there is one: the model, without the state of
+  // its training.
   void restore_parameters(const storage::Checkpoint& checkpoint);
 
  private:
@@ -131,8 +140,16 @@ class Session {
   void upload(const SplitType& type, const Split& split);
   void go_to(int64_t step);  // the training step that comes next, after the counter was written
   void initialise_parameters();
+  void initialise(const char* variable, const ParameterLayout& layout, graph::Storage storage);
+  // A line for each tensor of the model that the checkpoint lacks, has too many of, or in another shape.
+  std::string model_mismatches(const storage::Checkpoint& checkpoint) const;
+  void write_model(const storage::Checkpoint& checkpoint);
+  void initialise_updates();  // what the optimizer and the average begin with
   void upload_normalisation();
+  void upload_targets();
   void upload_rates();
+  std::vector<float> history(const char* variable, int64_t first, int64_t last) const;
+  void upload_mixup();
 
   Experiment experiment_;
   execution::Profiler* profiler_;
@@ -140,7 +157,7 @@ class Session {
   plugins::PluginRegistry registry_;
   std::unique_ptr<execution::Backend> backend_;
   std::unique_ptr<execution::Variables> variables_;
-  ParameterLayout layout_;
+  ParameterLayout layout_, buffers_;
   Residency residency_ = Residency::device;
   SplitType train_split_, test_split_;
   int64_t steps_per_epoch_ = 0, total_steps_ = 0;

@@ -2,8 +2,13 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "training/optimizer_ops.hpp"
 #include "training/session.hpp"
+#include "training/transfer.hpp"
 
 namespace gpunn::training {
 
@@ -11,9 +16,18 @@ namespace {
 
 constexpr const char* kTotals = "totals";
 
-std::vector<storage::StoredTensor> take_apart(const ParameterLayout& layout, const std::vector<std::byte>& flat) {
+// Which parameters a flat array has: gradients and states have the trained ones alone.
+enum class Has { all, trained };
+
+bool has(const ParameterLayout& layout, Has which, std::size_t parameter) {
+  return which == Has::all || !layout.rules[parameter].frozen;
+}
+
+std::vector<storage::StoredTensor> take_apart(const ParameterLayout& layout, const std::vector<std::byte>& flat,
+                                              Has which = Has::all) {
   std::vector<storage::StoredTensor> tensors;
   for (std::size_t i = 0; i < layout.parameters.size(); ++i) {
+    if (!has(layout, which, i)) continue;
     const nn::Parameter& parameter = layout.parameters[i];
     const TensorType type{DType::f32, parameter.shape};
     const auto first = flat.begin() + layout.offset[i] * static_cast<int64_t>(sizeof(float));
@@ -24,11 +38,13 @@ std::vector<storage::StoredTensor> take_apart(const ParameterLayout& layout, con
 
 // Everything that keeps `tensors` from being this layout's, a line each.
 std::string mismatches(const ParameterLayout& layout, const std::vector<storage::StoredTensor>& tensors,
-                       const std::string& what) {
+                       const std::string& what, Has which = Has::all) {
   std::map<std::string, const storage::StoredTensor*> stored;
   for (const storage::StoredTensor& tensor : tensors) stored.emplace(tensor.name, &tensor);
   std::string text;
-  for (const nn::Parameter& parameter : layout.parameters) {
+  for (std::size_t i = 0; i < layout.parameters.size(); ++i) {
+    if (!has(layout, which, i)) continue;
+    const nn::Parameter& parameter = layout.parameters[i];
     const auto found = stored.find(parameter.name);
     const TensorType expected{DType::f32, parameter.shape};
     if (found == stored.end()) {
@@ -47,15 +63,25 @@ std::string mismatches(const ParameterLayout& layout, const std::vector<storage:
   return text;
 }
 
-std::vector<std::byte> put_together(const ParameterLayout& layout, const std::vector<storage::StoredTensor>& tensors) {
-  std::vector<std::byte> flat(layout.type().bytes());
+std::vector<std::byte> put_together(const ParameterLayout& layout, const std::vector<storage::StoredTensor>& tensors,
+                                    Has which = Has::all) {
+  std::vector<std::byte> flat((which == Has::all ? layout.type() : layout.trained_type()).bytes());
   std::map<std::string, const storage::StoredTensor*> stored;
   for (const storage::StoredTensor& tensor : tensors) stored.emplace(tensor.name, &tensor);
   for (std::size_t i = 0; i < layout.parameters.size(); ++i) {
+    if (!has(layout, which, i)) continue;
     const std::vector<std::byte>& values = stored.at(layout.parameters[i].name)->values;
     std::memcpy(flat.data() + static_cast<std::size_t>(layout.offset[i]) * sizeof(float), values.data(), values.size());
   }
   return flat;
+}
+
+// What a checkpoint has beside the parameters, each as a flat array: the optimizer's states and the average.
+std::vector<std::pair<std::string, Has>> kept_arrays(const Experiment& experiment) {
+  std::vector<std::pair<std::string, Has>> arrays;
+  for (const std::string& state : optimizer_states(experiment.optimizer)) arrays.emplace_back(state, Has::trained);
+  if (experiment.ema > 0) arrays.emplace_back(variable::kAverage, Has::all);
+  return arrays;
 }
 
 [[noreturn]] void not_this_model(const std::string& differences) {
@@ -67,9 +93,11 @@ std::vector<std::byte> put_together(const ParameterLayout& layout, const std::ve
 void Session::save_state(storage::Checkpoint& checkpoint) {
   training_bound();
   checkpoint.parameters = take_apart(layout_, variables_->read(variable::kParameters));
+  checkpoint.buffers.clear();
+  if (buffers_.total > 0) checkpoint.buffers = take_apart(buffers_, variables_->read(variable::kBuffers));
   checkpoint.optimizer.clear();
-  for (const std::string& state : optimizer_states(experiment_.optimizer)) {
-    checkpoint.optimizer[state] = take_apart(layout_, variables_->read(state));
+  for (const auto& [name, which] : kept_arrays(experiment_)) {
+    checkpoint.optimizer[name] = take_apart(layout_, variables_->read(name), which);
   }
   storage::StoredTensor totals;
   totals.name = kTotals;
@@ -88,25 +116,64 @@ void Session::save_state(storage::Checkpoint& checkpoint) {
 }
 
 void Session::restore_parameters(const storage::Checkpoint& checkpoint) {
-  const std::string differences = mismatches(layout_, checkpoint.parameters, "parameter");
+  std::string differences = model_mismatches(checkpoint);
+  const auto average = checkpoint.optimizer.find(variable::kAverage);
+  if (experiment_.ema > 0) {
+    differences += average == checkpoint.optimizer.end() ? "\n  the average of the parameters, training.ema, is missing"
+                                                         : mismatches(layout_, average->second, "average of");
+  }
   if (!differences.empty()) not_this_model(differences);
+  write_model(checkpoint);
+  if (experiment_.ema > 0) variables_->write(variable::kAverage, put_together(layout_, average->second));
+}
+
+std::string Session::model_mismatches(const storage::Checkpoint& checkpoint) const {
+  return mismatches(layout_, checkpoint.parameters, "parameter") + mismatches(buffers_, checkpoint.buffers, "buffer");
+}
+
+void Session::write_model(const storage::Checkpoint& checkpoint) {
   variables_->write(variable::kParameters, put_together(layout_, checkpoint.parameters));
+  if (buffers_.total > 0) variables_->write(variable::kBuffers, put_together(buffers_, checkpoint.buffers));
+}
+
+std::string Session::initialise_from_file() {
+  if (experiment_.init_from.file.empty()) return {};
+  const StartingTensors start = read_starting_tensors(experiment_.init_from);
+  TransferReport report;
+  const auto filled = [&](const ParameterLayout& layout, const char* variable) {
+    std::vector<std::byte> flat = variables_->read(variable);
+    for (std::size_t i = 0; i < layout.parameters.size(); ++i) {
+      const nn::Parameter& parameter = layout.parameters[i];
+      const storage::StoredTensor* tensor = match(start, parameter.name, parameter.shape, report);
+      if (tensor == nullptr) continue;
+      std::ranges::copy(tensor->values, flat.begin() + layout.offset[i] * static_cast<int64_t>(sizeof(float)));
+    }
+    return flat;
+  };
+  const std::vector<std::byte> parameters = filled(layout_, variable::kParameters);
+  std::vector<std::byte> buffers;
+  if (buffers_.total > 0) buffers = filled(buffers_, variable::kBuffers);
+  finish(start, report);
+  variables_->write(variable::kParameters, parameters);
+  if (experiment_.ema > 0) variables_->write(variable::kAverage, parameters);
+  if (buffers_.total > 0) variables_->write(variable::kBuffers, buffers);
+  return report.text();
 }
 
 void Session::restore_state(const storage::Checkpoint& checkpoint) {
   training_bound();
-  std::string differences = mismatches(layout_, checkpoint.parameters, "parameter");
-  const std::vector<std::string> states = optimizer_states(experiment_.optimizer);
-  for (const std::string& state : states) {
+  std::string differences = model_mismatches(checkpoint);
+  const std::vector<std::pair<std::string, Has>> arrays = kept_arrays(experiment_);
+  for (const auto& [state, which] : arrays) {
     const auto found = checkpoint.optimizer.find(state);
     if (found == checkpoint.optimizer.end()) {
       differences += "\n  optimizer state '" + state + "' is missing";
     } else {
-      differences += mismatches(layout_, found->second, "optimizer state '" + state + "' of");
+      differences += mismatches(layout_, found->second, "optimizer state '" + state + "' of", which);
     }
   }
   for (const auto& [state, tensors] : checkpoint.optimizer) {
-    if (std::ranges::find(states, state) == states.end()) {
+    if (std::ranges::find(arrays, state, &std::pair<std::string, Has>::first) == arrays.end()) {
       differences += "\n  optimizer state '" + state + "' is not one of this optimizer";
     }
   }
@@ -117,17 +184,23 @@ void Session::restore_state(const storage::Checkpoint& checkpoint) {
   if (!has_totals) differences += "\n  the state 'totals' f64[4] is missing";
   if (!differences.empty()) not_this_model(differences);
 
-  variables_->write(variable::kParameters, put_together(layout_, checkpoint.parameters));
-  for (const std::string& state : states) {
-    variables_->write(state, put_together(layout_, checkpoint.optimizer.at(state)));
+  write_model(checkpoint);
+  for (const auto& [name, which] : arrays) {
+    variables_->write(name, put_together(layout_, checkpoint.optimizer.at(name), which));
   }
   variables_->write(variable::kTotals, checkpoint.state[0].values);
   variables_->write(variable::kStep, std::as_bytes(std::span(&step->second, 1)));
+  if (experiment_.accumulate > 1) {
+    const int64_t passes = step->second * experiment_.accumulate;
+    variables_->write(variable::kPass, std::as_bytes(std::span(&passes, 1)));
+  }
   go_to(step->second);
   schedule_.restore(checkpoint, step->second);
   upload_rates();
   // Losses of a future that is about to be replayed are not this state's.
-  variables_->write(variable::kLossHistory, std::vector<std::byte>(kLossHistorySize * sizeof(float)));
+  const std::vector<std::byte> nothing(kLossHistorySize * sizeof(float));
+  variables_->write(variable::kLossHistory, nothing);
+  if (records_gradient_norm(experiment_)) variables_->write(variable::kGradientNorms, nothing);
 }
 
 }  // namespace gpunn::training

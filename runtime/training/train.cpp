@@ -42,6 +42,8 @@ RunResult profiled(const RunOptions& options, F training) {
 RunResult train(const Experiment& experiment, const RunOptions& options) {
   return profiled(options, [&](execution::Profiler* profiler) {
     Session session(experiment, profiler);
+    const std::string start = session.initialise_from_file();
+    if (options.listener != nullptr && !start.empty()) options.listener->on_message(start);
     Trainer trainer(session, RunFolder::create(experiment, options.run_folder), options);
     trainer.begin();
     return trainer.run();

@@ -1,7 +1,11 @@
 #include "training/trained_model.hpp"
 
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
 #include "config/checked_backends.hpp"
-#include "storage/checkpoint.hpp"
+#include "training/programs.hpp"
 
 namespace gpunn::training {
 
@@ -14,6 +18,14 @@ fs::path checkpoint_file(const fs::path& path) {
   }
   throw Error(path.string() + ": holds neither best.h5 nor last.h5; give a run folder that `gpunn run` made",
               ExitCode::missing);
+}
+
+std::vector<storage::StoredTensor> model_tensors(storage::Checkpoint checkpoint) {
+  const auto average = checkpoint.optimizer.find(variable::kAverage);
+  std::vector<storage::StoredTensor> tensors =
+      std::move(average != checkpoint.optimizer.end() ? average->second : checkpoint.parameters);
+  std::ranges::move(checkpoint.buffers, std::back_inserter(tensors));
+  return tensors;
 }
 
 std::unique_ptr<Session> open_trained(const TrainedModel& model, TrainingListener* listener) {

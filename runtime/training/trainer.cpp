@@ -225,11 +225,15 @@ void Trainer::tell_if_eager() {
 void Trainer::look() {
   const execution::HostSpan span(session_.profiler(), "read back");
   const std::vector<float> losses = session_.losses(looked_at_, step_);
+  const std::vector<float> norms = session_.gradient_norms(looked_at_, step_);
   for (std::size_t i = 0; i < losses.size(); ++i) {
-    if (!std::isfinite(losses[i])) {
-      diverged(looked_at_ + static_cast<int64_t>(i), "the loss became " + std::to_string(losses[i]));
+    const int64_t step = looked_at_ + static_cast<int64_t>(i);
+    if (!std::isfinite(losses[i])) diverged(step, "the loss became " + std::to_string(losses[i]));
+    if (!norms.empty() && !std::isfinite(norms[i])) {
+      diverged(step, "the norm of the gradients became " + std::to_string(norms[i]));
     }
   }
+  if (!norms.empty()) gradient_norm_ = norms.back();
   if (options_.listener != nullptr && !losses.empty()) options_.listener->on_losses(looked_at_, losses);
   looked_at_ = step_;
 }
@@ -277,9 +281,10 @@ void Trainer::report(bool record) {
   report.learning_rate = session_.learning_rate_of_step(step_ - 1);
   if (epoch_seconds_ > 0) {
     const double per_second = static_cast<double>(done_here) / epoch_seconds_;
-    report.images_per_second = per_second * static_cast<double>(session_.experiment().data.batch_size);
+    report.images_per_second = per_second * static_cast<double>(session_.samples_per_step());
     report.seconds_left = static_cast<double>(session_.total_steps() - step_) / per_second;
   }
+  report.gradient_norm = gradient_norm_;
   last_report_ = Clock::now();
   if (record) folder_.record_step(report);
   if (options_.listener != nullptr) options_.listener->on_step(report);
@@ -298,7 +303,7 @@ void Trainer::finish_epoch() {
   epoch.train_seconds = epoch_seconds_;
   if (epoch_seconds_ > 0) {
     epoch.images_per_second =
-        static_cast<double>((step_ - epoch_first_step_) * experiment.data.batch_size) / epoch_seconds_;
+        static_cast<double>((step_ - epoch_first_step_) * session_.samples_per_step()) / epoch_seconds_;
   }
   epoch.test = session_.evaluate();
   if (!std::isfinite(epoch.test.loss)) {

@@ -3,6 +3,7 @@
 #include <gpunn/training.hpp>
 
 #include <chrono>
+#include <optional>
 
 #include "training/run_folder.hpp"
 #include "training/session.hpp"
@@ -55,10 +56,11 @@ class Trainer {
   RunOptions options_;
   RunResult result_;
   Progress progress_;
-  storage::Checkpoint snapshot_;  // where a diverged run is replayed from
-  int64_t step_ = 0;              // done
-  int64_t in_flight_ = 0;         // steps after that which were begun and not waited for
-  int64_t looked_at_ = 0;         // losses of the steps before this one are known to be finite
+  storage::Checkpoint snapshot_;         // where a diverged run is replayed from
+  int64_t step_ = 0;                     // done
+  int64_t in_flight_ = 0;                // steps after that which were begun and not waited for
+  std::optional<double> gradient_norm_;  // of the last step looked at, where it is recorded
+  int64_t looked_at_ = 0;                // losses of the steps before this one are known to be finite
   bool eager_told_ = false;
   int64_t ahead_ = 1;  // steps to put on the stream before waiting for them
   Clock::time_point last_report_;

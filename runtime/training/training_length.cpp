@@ -22,6 +22,12 @@ TrainingLength training_length(const Experiment& experiment, const Dataset& data
     fail("the data set '" + dataset.name + "' has no test samples in " + dataset.source +
          "; put data.test_fraction: 0.2 to take a fifth of the samples, or say with data.test_path where they are");
   }
+  const int64_t rows_of_step = experiment.data.batch_size * experiment.accumulate;
+  if (experiment.data.batch_size <= dataset.train.rows() && rows_of_step > dataset.train.rows()) {
+    fail("training.accumulate " + std::to_string(experiment.accumulate) + " batches are " +
+         std::to_string(rows_of_step) + " samples, more than the " + std::to_string(dataset.train.rows()) +
+         " training samples of '" + dataset.name + "'; choose fewer or a smaller data.batch_size");
+  }
   if (experiment.data.batch_size > dataset.train.rows()) {
     fail("data.batch_size " + std::to_string(experiment.data.batch_size) + " is larger than the " +
          std::to_string(dataset.train.rows()) + " training samples of '" + dataset.name + "'; choose a smaller one");

@@ -1,5 +1,5 @@
-// Every number of ops.h that a plugin already built relies on. Only additions at the end may change this file: a plugin
-// built before must still find each member where it was, and each value must mean what it meant.
+// Every number of ops.h and op_attrs.h that a plugin already built relies on. Only additions at the end may change this
+// file: a plugin built before must still find each member where it was, and each value must mean what it meant.
 
 #include <gpunn/ops.h>
 
@@ -74,8 +74,9 @@ TEST_CASE("layout of gpunn_pool2d_attrs", "[api]") {
   CHECK(offsetof(gpunn_pool2d_attrs, window) == 4);
   CHECK(offsetof(gpunn_pool2d_attrs, stride) == 12);
   CHECK(offsetof(gpunn_pool2d_attrs, pad) == 20);
-  CHECK(offsetof(gpunn_pool2d_attrs, reserved) == 28);
-  CHECK(sizeof(gpunn_pool2d_attrs) == 32);
+  CHECK(offsetof(gpunn_pool2d_attrs, count_padding) == 28);
+  CHECK(offsetof(gpunn_pool2d_attrs, input_size) == 32);
+  CHECK(sizeof(gpunn_pool2d_attrs) == 40);
 }
 
 TEST_CASE("layout of gpunn_classes_attrs", "[api]") {
@@ -167,11 +168,182 @@ TEST_CASE("layout of gpunn_advance_attrs", "[api]") {
   CHECK(sizeof(gpunn_advance_attrs) == 16);
 }
 
+TEST_CASE("layout of gpunn_axpby_attrs", "[api]") {
+  CHECK(offsetof(gpunn_axpby_attrs, struct_size) == 0);
+  CHECK(offsetof(gpunn_axpby_attrs, alpha) == 4);
+  CHECK(offsetof(gpunn_axpby_attrs, beta) == 8);
+  CHECK(sizeof(gpunn_axpby_attrs) == 12);
+}
+
+TEST_CASE("layout of gpunn_clamp_attrs", "[api]") {
+  CHECK(offsetof(gpunn_clamp_attrs, struct_size) == 0);
+  CHECK(offsetof(gpunn_clamp_attrs, low) == 4);
+  CHECK(offsetof(gpunn_clamp_attrs, high) == 8);
+  CHECK(sizeof(gpunn_clamp_attrs) == 12);
+}
+
+TEST_CASE("layout of gpunn_upsample2d_attrs", "[api]") {
+  CHECK(offsetof(gpunn_upsample2d_attrs, struct_size) == 0);
+  CHECK(offsetof(gpunn_upsample2d_attrs, factor) == 4);
+  CHECK(offsetof(gpunn_upsample2d_attrs, mode) == 12);
+  CHECK(sizeof(gpunn_upsample2d_attrs) == 16);
+}
+
+TEST_CASE("layout of gpunn_batch_norm_attrs", "[api]") {
+  CHECK(offsetof(gpunn_batch_norm_attrs, struct_size) == 0);
+  CHECK(offsetof(gpunn_batch_norm_attrs, epsilon) == 4);
+  CHECK(offsetof(gpunn_batch_norm_attrs, momentum) == 8);
+  CHECK(sizeof(gpunn_batch_norm_attrs) == 12);
+}
+
+TEST_CASE("layout of gpunn_layer_norm_attrs", "[api]") {
+  CHECK(offsetof(gpunn_layer_norm_attrs, struct_size) == 0);
+  CHECK(offsetof(gpunn_layer_norm_attrs, epsilon) == 4);
+  CHECK(sizeof(gpunn_layer_norm_attrs) == 8);
+}
+
+TEST_CASE("layout of gpunn_local_response_norm_attrs", "[api]") {
+  CHECK(offsetof(gpunn_local_response_norm_attrs, struct_size) == 0);
+  CHECK(offsetof(gpunn_local_response_norm_attrs, size) == 4);
+  CHECK(offsetof(gpunn_local_response_norm_attrs, alpha) == 8);
+  CHECK(offsetof(gpunn_local_response_norm_attrs, beta) == 12);
+  CHECK(offsetof(gpunn_local_response_norm_attrs, k) == 16);
+  CHECK(sizeof(gpunn_local_response_norm_attrs) == 20);
+}
+
+TEST_CASE("layout of gpunn_hinge_attrs", "[api]") {
+  CHECK(offsetof(gpunn_hinge_attrs, struct_size) == 0);
+  CHECK(offsetof(gpunn_hinge_attrs, margin) == 4);
+  CHECK(offsetof(gpunn_hinge_attrs, power) == 8);
+  CHECK(sizeof(gpunn_hinge_attrs) == 12);
+}
+
+TEST_CASE("layout of gpunn_huber_attrs", "[api]") {
+  CHECK(offsetof(gpunn_huber_attrs, struct_size) == 0);
+  CHECK(offsetof(gpunn_huber_attrs, delta) == 4);
+  CHECK(sizeof(gpunn_huber_attrs) == 8);
+}
+
+TEST_CASE("layout of gpunn_pad_attrs", "[api]") {
+  CHECK(offsetof(gpunn_pad_attrs, struct_size) == 0);
+  CHECK(offsetof(gpunn_pad_attrs, rank) == 4);
+  CHECK(offsetof(gpunn_pad_attrs, before) == 8);
+  CHECK(offsetof(gpunn_pad_attrs, after) == 72);
+  CHECK(sizeof(gpunn_pad_attrs) == 136);
+}
+
+TEST_CASE("layout of gpunn_slice_attrs", "[api]") {
+  CHECK(offsetof(gpunn_slice_attrs, struct_size) == 0);
+  CHECK(offsetof(gpunn_slice_attrs, rank) == 4);
+  CHECK(offsetof(gpunn_slice_attrs, start) == 8);
+  CHECK(offsetof(gpunn_slice_attrs, size) == 72);
+  CHECK(sizeof(gpunn_slice_attrs) == 136);
+}
+
+TEST_CASE("layout of gpunn_concat_attrs", "[api]") {
+  CHECK(offsetof(gpunn_concat_attrs, struct_size) == 0);
+  CHECK(offsetof(gpunn_concat_attrs, axis) == 4);
+  CHECK(sizeof(gpunn_concat_attrs) == 8);
+}
+
+TEST_CASE("layout of gpunn_transpose_attrs", "[api]") {
+  CHECK(offsetof(gpunn_transpose_attrs, struct_size) == 0);
+  CHECK(offsetof(gpunn_transpose_attrs, rank) == 4);
+  CHECK(offsetof(gpunn_transpose_attrs, permutation) == 8);
+  CHECK(sizeof(gpunn_transpose_attrs) == 40);
+}
+
+TEST_CASE("layout of gpunn_adagrad_attrs", "[api]") {
+  CHECK(offsetof(gpunn_adagrad_attrs, struct_size) == 0);
+  CHECK(offsetof(gpunn_adagrad_attrs, epsilon) == 4);
+  CHECK(offsetof(gpunn_adagrad_attrs, weight_decay) == 8);
+  CHECK(offsetof(gpunn_adagrad_attrs, reserved) == 12);
+  CHECK(offsetof(gpunn_adagrad_attrs, decayed) == 16);
+  CHECK(sizeof(gpunn_adagrad_attrs) == 24);
+}
+
+TEST_CASE("layout of gpunn_lion_attrs", "[api]") {
+  CHECK(offsetof(gpunn_lion_attrs, struct_size) == 0);
+  CHECK(offsetof(gpunn_lion_attrs, beta1) == 4);
+  CHECK(offsetof(gpunn_lion_attrs, beta2) == 8);
+  CHECK(offsetof(gpunn_lion_attrs, weight_decay) == 12);
+  CHECK(offsetof(gpunn_lion_attrs, decayed) == 16);
+  CHECK(sizeof(gpunn_lion_attrs) == 24);
+}
+
+TEST_CASE("layout of gpunn_lars_attrs", "[api]") {
+  CHECK(offsetof(gpunn_lars_attrs, struct_size) == 0);
+  CHECK(offsetof(gpunn_lars_attrs, momentum) == 4);
+  CHECK(offsetof(gpunn_lars_attrs, weight_decay) == 8);
+  CHECK(offsetof(gpunn_lars_attrs, trust) == 12);
+  CHECK(offsetof(gpunn_lars_attrs, epsilon) == 16);
+  CHECK(offsetof(gpunn_lars_attrs, reserved) == 20);
+  CHECK(offsetof(gpunn_lars_attrs, decayed) == 24);
+  CHECK(sizeof(gpunn_lars_attrs) == 32);
+}
+
+TEST_CASE("layout of gpunn_clip_norm_attrs", "[api]") {
+  CHECK(offsetof(gpunn_clip_norm_attrs, struct_size) == 0);
+  CHECK(offsetof(gpunn_clip_norm_attrs, max_norm) == 4);
+  CHECK(offsetof(gpunn_clip_norm_attrs, epsilon) == 8);
+  CHECK(offsetof(gpunn_clip_norm_attrs, rescale) == 12);
+  CHECK(sizeof(gpunn_clip_norm_attrs) == 16);
+}
+
+TEST_CASE("layout of gpunn_l1_attrs", "[api]") {
+  CHECK(offsetof(gpunn_l1_attrs, struct_size) == 0);
+  CHECK(offsetof(gpunn_l1_attrs, weight) == 4);
+  CHECK(offsetof(gpunn_l1_attrs, decayed) == 8);
+  CHECK(sizeof(gpunn_l1_attrs) == 16);
+}
+
+TEST_CASE("layout of gpunn_random_shift_attrs", "[api]") {
+  CHECK(offsetof(gpunn_random_shift_attrs, struct_size) == 0);
+  CHECK(offsetof(gpunn_random_shift_attrs, reach) == 4);
+  CHECK(offsetof(gpunn_random_shift_attrs, flip) == 12);
+  CHECK(offsetof(gpunn_random_shift_attrs, seed) == 16);
+  CHECK(offsetof(gpunn_random_shift_attrs, stream) == 24);
+  CHECK(sizeof(gpunn_random_shift_attrs) == 32);
+}
+
+TEST_CASE("layout of gpunn_random_affine_attrs", "[api]") {
+  CHECK(offsetof(gpunn_random_affine_attrs, struct_size) == 0);
+  CHECK(offsetof(gpunn_random_affine_attrs, rotate) == 4);
+  CHECK(offsetof(gpunn_random_affine_attrs, translate) == 8);
+  CHECK(offsetof(gpunn_random_affine_attrs, scale_low) == 16);
+  CHECK(offsetof(gpunn_random_affine_attrs, scale_high) == 20);
+  CHECK(offsetof(gpunn_random_affine_attrs, seed) == 24);
+  CHECK(offsetof(gpunn_random_affine_attrs, stream) == 32);
+  CHECK(sizeof(gpunn_random_affine_attrs) == 40);
+}
+
+TEST_CASE("layout of gpunn_random_color_attrs", "[api]") {
+  CHECK(offsetof(gpunn_random_color_attrs, struct_size) == 0);
+  CHECK(offsetof(gpunn_random_color_attrs, brightness) == 4);
+  CHECK(offsetof(gpunn_random_color_attrs, contrast) == 8);
+  CHECK(offsetof(gpunn_random_color_attrs, saturation) == 12);
+  CHECK(offsetof(gpunn_random_color_attrs, white) == 16);
+  CHECK(offsetof(gpunn_random_color_attrs, seed) == 24);
+  CHECK(offsetof(gpunn_random_color_attrs, stream) == 32);
+  CHECK(sizeof(gpunn_random_color_attrs) == 40);
+}
+
+TEST_CASE("layout of gpunn_random_erase_attrs", "[api]") {
+  CHECK(offsetof(gpunn_random_erase_attrs, struct_size) == 0);
+  CHECK(offsetof(gpunn_random_erase_attrs, size) == 4);
+  CHECK(offsetof(gpunn_random_erase_attrs, p) == 12);
+  CHECK(offsetof(gpunn_random_erase_attrs, seed) == 16);
+  CHECK(offsetof(gpunn_random_erase_attrs, stream) == 24);
+  CHECK(sizeof(gpunn_random_erase_attrs) == 32);
+}
+
 TEST_CASE("values of ops.h", "[api]") {
   CHECK(GPUNN_OP_ADD == 100);
   CHECK(GPUNN_OP_SCALE == 101);
   CHECK(GPUNN_OP_COPY == 102);
   CHECK(GPUNN_OP_FILL == 103);
+  CHECK(GPUNN_OP_AXPBY == 104);
+  CHECK(GPUNN_OP_CLAMP == 105);
   CHECK(GPUNN_OP_RELU == 110);
   CHECK(GPUNN_OP_RELU_BACKWARD == 111);
   CHECK(GPUNN_OP_LEAKY_RELU == 112);
@@ -195,22 +367,51 @@ TEST_CASE("values of ops.h", "[api]") {
   CHECK(GPUNN_OP_CONV2D_BIAS_ACTIVATION == 310);
   CHECK(GPUNN_OP_MAX_POOL2D == 400);
   CHECK(GPUNN_OP_MAX_POOL2D_BACKWARD == 401);
+  CHECK(GPUNN_OP_AVG_POOL2D == 402);
+  CHECK(GPUNN_OP_AVG_POOL2D_BACKWARD == 403);
+  CHECK(GPUNN_OP_UPSAMPLE2D == 410);
+  CHECK(GPUNN_OP_UPSAMPLE2D_BACKWARD == 411);
   CHECK(GPUNN_OP_SOFTMAX == 500);
   CHECK(GPUNN_OP_SOFTMAX_BACKWARD == 501);
   CHECK(GPUNN_OP_LOG_SOFTMAX == 502);
   CHECK(GPUNN_OP_LOG_SOFTMAX_BACKWARD == 503);
+  CHECK(GPUNN_OP_BATCH_NORM == 520);
+  CHECK(GPUNN_OP_BATCH_NORM_BACKWARD == 521);
+  CHECK(GPUNN_OP_BATCH_NORM_INFERENCE == 522);
+  CHECK(GPUNN_OP_LAYER_NORM == 523);
+  CHECK(GPUNN_OP_LAYER_NORM_BACKWARD == 524);
+  CHECK(GPUNN_OP_LOCAL_RESPONSE_NORM == 525);
+  CHECK(GPUNN_OP_LOCAL_RESPONSE_NORM_BACKWARD == 526);
   CHECK(GPUNN_OP_NLL_LOSS == 550);
   CHECK(GPUNN_OP_NLL_LOSS_BACKWARD == 551);
   CHECK(GPUNN_OP_MSE_LOSS == 552);
   CHECK(GPUNN_OP_MSE_LOSS_BACKWARD == 553);
+  CHECK(GPUNN_OP_BCE_LOGITS_LOSS == 554);
+  CHECK(GPUNN_OP_BCE_LOGITS_LOSS_BACKWARD == 555);
+  CHECK(GPUNN_OP_HINGE_LOSS == 556);
+  CHECK(GPUNN_OP_HINGE_LOSS_BACKWARD == 557);
+  CHECK(GPUNN_OP_HUBER_LOSS == 558);
+  CHECK(GPUNN_OP_HUBER_LOSS_BACKWARD == 559);
   CHECK(GPUNN_OP_SOFTMAX_CROSS_ENTROPY == 560);
   CHECK(GPUNN_OP_SOFTMAX_CROSS_ENTROPY_BACKWARD == 561);
+  CHECK(GPUNN_OP_SOFT_CROSS_ENTROPY == 562);
+  CHECK(GPUNN_OP_SOFT_CROSS_ENTROPY_BACKWARD == 563);
   CHECK(GPUNN_OP_REDUCE == 600);
   CHECK(GPUNN_OP_MEAN_ROWS == 601);
   CHECK(GPUNN_OP_MEAN_ROWS_BACKWARD == 602);
+  CHECK(GPUNN_OP_NORM == 610);
+  CHECK(GPUNN_OP_PAD == 620);
+  CHECK(GPUNN_OP_SLICE == 621);
+  CHECK(GPUNN_OP_CONCAT == 622);
+  CHECK(GPUNN_OP_TRANSPOSE == 623);
   CHECK(GPUNN_OP_SGD_UPDATE == 700);
   CHECK(GPUNN_OP_ADAM_UPDATE == 701);
   CHECK(GPUNN_OP_RMSPROP_UPDATE == 702);
+  CHECK(GPUNN_OP_ADAGRAD_UPDATE == 703);
+  CHECK(GPUNN_OP_LION_UPDATE == 704);
+  CHECK(GPUNN_OP_LARS_UPDATE == 705);
+  CHECK(GPUNN_OP_CLIP_NORM == 720);
+  CHECK(GPUNN_OP_L1_GRADIENT == 721);
   CHECK(GPUNN_OP_RANDOM_UNIFORM == 800);
   CHECK(GPUNN_OP_RANDOM_NORMAL == 801);
   CHECK(GPUNN_OP_RANDOM_PERMUTATION == 802);
@@ -218,12 +419,19 @@ TEST_CASE("values of ops.h", "[api]") {
   CHECK(GPUNN_OP_SAMPLE_INDICES == 900);
   CHECK(GPUNN_OP_GATHER_ROWS == 901);
   CHECK(GPUNN_OP_GATHER_NORMALIZE == 902);
+  CHECK(GPUNN_OP_RANDOM_SHIFT == 910);
+  CHECK(GPUNN_OP_RANDOM_AFFINE == 911);
+  CHECK(GPUNN_OP_RANDOM_COLOR == 912);
+  CHECK(GPUNN_OP_RANDOM_ERASE == 913);
+  CHECK(GPUNN_OP_MIX_ROWS == 914);
   CHECK(GPUNN_OP_ADVANCE == 950);
   CHECK(GPUNN_OP_TABLE_LOAD == 951);
   CHECK(GPUNN_OP_TABLE_STORE == 952);
   CHECK(GPUNN_OP_METRICS_ACCUMULATE == 970);
   CHECK(GPUNN_ACTIVATION_NONE == 0);
   CHECK(GPUNN_ACTIVATION_RELU == 1);
+  CHECK(GPUNN_UPSAMPLE_NEAREST == 0);
+  CHECK(GPUNN_UPSAMPLE_BILINEAR == 1);
   CHECK(GPUNN_REDUCE_SUM == 0);
   CHECK(GPUNN_REDUCE_MEAN == 1);
   CHECK(GPUNN_REDUCE_MAX == 2);

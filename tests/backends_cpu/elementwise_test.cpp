@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -53,6 +54,16 @@ TEST_CASE("element-wise ops are exact at any size, instruction set and number of
     runner().run(GPUNN_OP_SCALE, &half, {b}, {y});
     for (int64_t i = 0; i < n; ++i) right = right && y[i] == 0.3F * b[i];
   });
+  const gpunn_clamp_attrs bounds{sizeof(bounds), -0.25F, 0.5F};
+  on_each_machine(y, [&] {
+    runner().run(GPUNN_OP_CLAMP, &bounds, {b}, {y});
+    for (int64_t i = 0; i < n; ++i) right = right && y[i] == std::min(std::max(b[i], -0.25F), 0.5F);
+  });
+  const gpunn_axpby_attrs powers{sizeof(powers), 0.5F, -2.0F};  // exact products: one rounding, fused or not
+  on_each_machine(y, [&] {
+    runner().run(GPUNN_OP_AXPBY, &powers, {a, b}, {y});
+    for (int64_t i = 0; i < n; ++i) right = right && y[i] == 0.5F * a[i] - 2.0F * b[i];
+  });
   CHECK(right);
 }
 
@@ -68,6 +79,19 @@ TEST_CASE("element-wise ops work in place") {
   runner().run(GPUNN_OP_ADD, nullptr, {a, second}, {second});
   CHECK(same_bits(first, apart));
   CHECK(same_bits(second, apart));
+}
+
+TEST_CASE("a clamp leaves NaN and bounds infinities") {
+  const Tensor<float> x({4}, {kNan, kInf, -kInf, -0.5F});
+  Tensor<float> y({4});
+  const gpunn_clamp_attrs bounds{sizeof(bounds), -1.0F, 2.0F};
+  runner().run(GPUNN_OP_CLAMP, &bounds, {x}, {y});
+  CHECK(std::isnan(y[0]));
+  CHECK(y[1] == 2.0F);
+  CHECK(y[2] == -1.0F);
+  CHECK(y[3] == -0.5F);
+  const gpunn_clamp_attrs crossed{sizeof(crossed), 2.0F, -1.0F};
+  CHECK_THAT(runner().refusal(GPUNN_OP_CLAMP, &crossed, {x}, {y}), Contains("low must not be above high"));
 }
 
 TEST_CASE("copy converts as C does, and never leaves the type's range") {

@@ -147,6 +147,72 @@ TEST_CASE("RMSprop with and without momentum") {
   }
 }
 
+TEST_CASE("Adagrad") {
+  for (const Shape& shape : kSizes) {
+    const Problem start(shape);
+    const int64_t decayed = start.n() / 2;
+    const gpunn_adagrad_attrs attrs{sizeof(attrs), 1e-6F, 0.1F, 0, decayed};
+    const auto expected = exact(start, decayed, [&](double& w, double g, double& sum, double&, bool decays, int) {
+      g += decays ? wide(0.1F) * w : 0.0;
+      sum += g * g;
+      w -= wide(kLr) * g / (std::sqrt(sum) + wide(1e-6F));
+    });
+    check(start, expected, [&](Problem& now, const Tensor<float>& g, int) {
+      runner().run(GPUNN_OP_ADAGRAD_UPDATE, &attrs, {now.w, g, now.lr, now.state1}, {now.w, now.state1});
+    });
+  }
+}
+
+TEST_CASE("Lion") {
+  for (const Shape& shape : kSizes) {
+    const Problem start(shape);
+    const int64_t decayed = start.n() / 2;
+    const gpunn_lion_attrs attrs{sizeof(attrs), 0.9F, 0.99F, 0.1F, decayed};
+    const auto expected = exact(start, decayed, [&](double& w, double g, double& m, double&, bool decays, int) {
+      const double mixed = wide(0.9F) * m + (1.0 - wide(0.9F)) * g;
+      w = (decays ? 1.0 - wide(kLr) * wide(0.1F) : 1.0) * w - wide(kLr) * (mixed > 0.0 ? 1.0 : -1.0);
+      m = wide(0.99F) * m + (1.0 - wide(0.99F)) * g;
+    });
+    check(start, expected, [&](Problem& now, const Tensor<float>& g, int) {
+      runner().run(GPUNN_OP_LION_UPDATE, &attrs, {now.w, g, now.lr, now.state1}, {now.w, now.state1});
+    });
+  }
+}
+
+TEST_CASE("LARS by parts, whose offsets are kept within the vectors") {
+  for (const Shape& shape : kSizes) {
+    const Problem start(shape);
+    const int64_t n = start.n(), decayed = n - n / 3;
+    const gpunn_lars_attrs attrs{sizeof(attrs), 0.9F, 0.1F, 0.05F, 1e-6F, 0, decayed};
+    const Tensor<int64_t> offset({4}, {-5, n / 3, decayed, n + 1000000});
+    const int64_t bounds[] = {0, n / 3, decayed, n};
+    std::vector<double> expected, velocity(static_cast<std::size_t>(n), 0.0);
+    for (int64_t i = 0; i < n; ++i) expected.push_back(wide(start.w[i]));
+    for (const Tensor<float>& g : start.gradients) {
+      for (int part = 0; part < 3; ++part) {
+        double w_sum = 0.0, g_sum = 0.0;
+        for (int64_t i = bounds[part]; i < bounds[part + 1]; ++i) {
+          w_sum += expected[static_cast<std::size_t>(i)] * expected[static_cast<std::size_t>(i)];
+          g_sum += wide(g[i]) * wide(g[i]);
+        }
+        const double norm = std::sqrt(w_sum);
+        const double rate = part == 2
+                                ? wide(kLr)
+                                : wide(kLr) * wide(0.05F) * norm / (std::sqrt(g_sum) + wide(0.1F) * norm + wide(1e-6F));
+        for (int64_t at = bounds[part]; at < bounds[part + 1]; ++at) {
+          const auto i = static_cast<std::size_t>(at);
+          const double decay = at < decayed ? wide(0.1F) : 0.0;
+          velocity[i] = wide(0.9F) * velocity[i] + rate * (wide(g[at]) + decay * expected[i]);
+          expected[i] -= velocity[i];
+        }
+      }
+    }
+    check(start, expected, [&](Problem& now, const Tensor<float>& g, int) {
+      runner().run(GPUNN_OP_LARS_UPDATE, &attrs, {now.w, g, now.lr, now.state1, offset}, {now.w, now.state1});
+    });
+  }
+}
+
 TEST_CASE("optimizers refuse attributes out of range") {
   Problem p({4});
   const Tensor<float>& g = p.gradients[0];
@@ -176,4 +242,17 @@ TEST_CASE("optimizers refuse attributes out of range") {
   const gpunn_rmsprop_attrs rmsprop{sizeof(rmsprop), 1.5F, 0.0F, 0.0F, 0.0F, 0, 0};
   CHECK_THAT(runner().refusal(GPUNN_OP_RMSPROP_UPDATE, &rmsprop, {p.w, g, p.lr, p.state1}, {p.w, p.state1}),
              Contains("alpha"));
+  const gpunn_adagrad_attrs adagrad{sizeof(adagrad), -1.0F, 0.0F, 0, 0};
+  CHECK_THAT(runner().refusal(GPUNN_OP_ADAGRAD_UPDATE, &adagrad, {p.w, g, p.lr, p.state1}, {p.w, p.state1}),
+             Contains("epsilon"));
+  const gpunn_lion_attrs lion{sizeof(lion), 0.9F, 1.0F, 0.0F, 0};
+  CHECK_THAT(runner().refusal(GPUNN_OP_LION_UPDATE, &lion, {p.w, g, p.lr, p.state1}, {p.w, p.state1}),
+             Contains("beta2"));
+  const gpunn_lars_attrs lars{sizeof(lars), 0.9F, 0.0F, INFINITY, 0.0F, 0, 0};
+  const Tensor<int64_t> offset({2}, {0, 4}), none({0}, {});
+  CHECK_THAT(runner().refusal(GPUNN_OP_LARS_UPDATE, &lars, {p.w, g, p.lr, p.state1, offset}, {p.w, p.state1}),
+             Contains("trust"));
+  const gpunn_lars_attrs sound{sizeof(sound), 0.9F, 0.0F, 1.0F, 0.0F, 0, 0};
+  CHECK_THAT(runner().refusal(GPUNN_OP_LARS_UPDATE, &sound, {p.w, g, p.lr, p.state1, none}, {p.w, p.state1}),
+             Contains("parts + 1"));
 }

@@ -23,7 +23,12 @@ struct Case {
 };
 
 gpunn_pool2d_attrs attrs_of(const Case& c) {
-  return {sizeof(gpunn_pool2d_attrs), {c.window[0], c.window[1]}, {c.stride[0], c.stride[1]}, {c.pad[0], c.pad[1]}, 0};
+  return {sizeof(gpunn_pool2d_attrs),
+          {c.window[0], c.window[1]},
+          {c.stride[0], c.stride[1]},
+          {c.pad[0], c.pad[1]},
+          0,
+          {0, 0}};
 }
 
 Shape output_shape(const Case& c) {
@@ -109,6 +114,55 @@ TEST_CASE("max pooling and its backward, with ties") {
   }
 }
 
+TEST_CASE("average pooling and its backward") {
+  const Case c = GENERATE(Case{{7, 3, 8, 8}, {2, 2}, {2, 2}, {0, 0}}, Case{{2, 3, 9, 11}, {2, 2}, {2, 2}, {0, 0}},
+                          Case{{2, 3, 13, 17}, {3, 3}, {2, 2}, {1, 1}}, Case{{3, 64, 7, 7}, {7, 7}, {7, 7}, {0, 0}},
+                          Case{{2, 2, 9, 6}, {3, 6}, {1, 1}, {0, 0}}, Case{{2, 2, 6, 6}, {1, 1}, {4, 5}, {0, 0}},
+                          Case{{0, 2, 6, 6}, {2, 2}, {2, 2}, {0, 0}}, Case{{1, 1, 1, 1}, {2, 2}, {2, 2}, {1, 1}},
+                          Case{{40, 8, 20, 20}, {5, 5}, {3, 3}, {2, 2}});
+  const bool counted = GENERATE(false, true);
+  gpunn_pool2d_attrs attrs = attrs_of(c);
+  attrs.count_padding = counted ? 1 : 0;
+  for (std::size_t i = 0; i < 2; ++i) attrs.input_size[i] = static_cast<int32_t>(c.x[2 + i]);
+  Random random(22);
+  const Tensor<float> x = random.tensor(c.x, -1.0F, 1.0F), dy = random.tensor(output_shape(c), -1.0F, 1.0F);
+  std::vector<double> y_expected, dx_expected(static_cast<std::size_t>(x.size()), 0.0);
+  const Shape shape = output_shape(c);
+  for (int64_t output = 0; output < dy.size(); ++output) {
+    const int64_t plane = output / (shape[2] * shape[3]);
+    const int64_t top = output / shape[3] % shape[2] * c.stride[0] - c.pad[0];
+    const int64_t left = output % shape[3] * c.stride[1] - c.pad[1];
+    std::vector<int64_t> held;
+    for (int64_t h = top; h < top + c.window[0]; ++h) {
+      for (int64_t w = left; w < left + c.window[1]; ++w) {
+        if (h >= 0 && h < c.x[2] && w >= 0 && w < c.x[3]) held.push_back((plane * c.x[2] + h) * c.x[3] + w);
+      }
+    }
+    const double divisor = counted ? static_cast<double>(c.window[0]) * c.window[1] : static_cast<double>(held.size());
+    double sum = 0;
+    for (const int64_t at : held) {
+      sum += x[at];
+      dx_expected[static_cast<std::size_t>(at)] += dy[output] / divisor;
+    }
+    y_expected.push_back(sum / divisor);
+  }
+  Tensor<float> y(shape), dx(c.x);
+  const auto close = [](const Tensor<float>& found, const std::vector<double>& expected) {
+    for (int64_t i = 0; i < found.size(); ++i) {
+      if (!(std::abs(found[i] - expected[static_cast<std::size_t>(i)]) < 1e-6)) return false;
+    }
+    return true;
+  };
+  on_each_machine(y, [&] {
+    runner().run(GPUNN_OP_AVG_POOL2D, &attrs, {x}, {y});
+    CHECK(close(y, y_expected));
+  });
+  on_each_machine(dx, [&] {
+    runner().run(GPUNN_OP_AVG_POOL2D_BACKWARD, &attrs, {dy}, {dx});
+    CHECK(close(dx, dx_expected));
+  });
+}
+
 TEST_CASE("pooling refuses windows that make no sense") {
   const Tensor<float> x({1, 1, 4, 4});
   Tensor<float> y({1, 1, 2, 2});
@@ -128,4 +182,7 @@ TEST_CASE("pooling refuses windows that make no sense") {
   const auto attrs = attrs_of({{}, {2, 2}, {2, 2}, {0, 0}});
   Tensor<float> dx({1, 1, 4, 5});
   CHECK_THAT(runner().refusal(GPUNN_OP_MAX_POOL2D_BACKWARD, &attrs, {y, x, y}, {dx}), Contains("dx and x"));
+  Tensor<float> tall({1, 1, 6, 4});
+  CHECK_THAT(runner().refusal(GPUNN_OP_AVG_POOL2D_BACKWARD, &attrs, {y}, {tall}), Contains("[1,1,3,2], not [1,1,2,2]"));
+  CHECK_THAT(runner().refusal(GPUNN_OP_AVG_POOL2D_BACKWARD, &attrs, {y}, {dx}), Contains("input size"));
 }

@@ -187,6 +187,57 @@ TEST_CASE("the losses equal their definition") {
   });
 }
 
+TEST_CASE("cross-entropy with soft targets equals its definition") {
+  const Shape shape =
+      GENERATE(Shape{1, 1}, Shape{128, 10}, Shape{301, 3}, Shape{3, 9000}, Shape{0, 5}, Shape{40, 1000});
+  Random random(71);
+  const Tensor<float> x = random.tensor(shape, -8.0F, 8.0F);
+  const Tensor<float> target = random.tensor(shape, 0.0F, 1.0F);
+  const int64_t rows = shape[0];
+  const int64_t columns = shape[1];
+  const Tensor<float> dloss = random.tensor({rows});
+  const Doubles logs = log_softmax_of(x);
+  Doubles expected_loss;
+  Doubles expected_dx;
+  for (int64_t row = 0; row < rows; ++row) {
+    double loss = 0.0;
+    double sum = 0.0;
+    for (int64_t i = row * columns; i < (row + 1) * columns; ++i) {
+      loss -= at(target, i) * logs[static_cast<std::size_t>(i)];
+      sum += at(target, i);
+    }
+    expected_loss.push_back(loss);
+    for (int64_t i = row * columns; i < (row + 1) * columns; ++i) {
+      expected_dx.push_back(at(dloss, row) * (std::exp(logs[static_cast<std::size_t>(i)]) * sum - at(target, i)));
+    }
+  }
+  Tensor<float> loss({rows});
+  Tensor<float> logp(shape);
+  on_each_machine(logp, [&] {
+    losses().run(GPUNN_OP_SOFT_CROSS_ENTROPY, nullptr, {x, target}, {loss, logp});
+    CHECK(worst_error(loss, expected_loss) < 2e-6);
+    CHECK(worst_error(logp, logs) < 1e-6);
+  });
+  Tensor<float> dx(shape);
+  on_each_machine(dx, [&] {
+    losses().run(GPUNN_OP_SOFT_CROSS_ENTROPY_BACKWARD, nullptr, {dloss, logp, target}, {dx});
+    CHECK(worst_error(dx, expected_dx) < 2e-5);
+  });
+}
+
+TEST_CASE("a class that is impossible and not aimed at costs nothing") {
+  const Tensor<float> x({1, 3}, {0.0F, -kInf, 0.0F});
+  const Tensor<float> target({1, 3}, {0.5F, 0.0F, 0.5F});
+  const Tensor<float> dloss({1}, {1});
+  Tensor<float> loss({1});
+  Tensor<float> logp({1, 3});
+  Tensor<float> dx({1, 3});
+  losses().run(GPUNN_OP_SOFT_CROSS_ENTROPY, nullptr, {x, target}, {loss, logp});
+  CHECK(std::abs(loss[0] - std::log(2.0F)) < 1e-6F);
+  losses().run(GPUNN_OP_SOFT_CROSS_ENTROPY_BACKWARD, nullptr, {dloss, logp, target}, {dx});
+  for (int i = 0; i < 3; ++i) CHECK(std::abs(dx[i]) < 1e-6F);
+}
+
 TEST_CASE("a label that names no class gives a NaN loss and no gradient") {
   Random random(51);
   const Tensor<float> x = random.tensor({4, 3});

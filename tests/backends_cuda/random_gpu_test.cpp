@@ -35,7 +35,7 @@ Attributes draw(int64_t n, float low, float high) {
   return Attributes::of(attrs);
 }
 
-// The only output of an op whose last input is the counter; before it, where there is one, f32 numbers.
+// The only output of an op one of whose inputs is the counter, i64; the others are as many numbers of x as they hold.
 template <class T>
 std::vector<T> run(Backend& backend, const OpSignature& signature, int64_t counter, const std::vector<float>& x = {}) {
   const auto placement = backend.place(signature);
@@ -46,8 +46,8 @@ std::vector<T> run(Backend& backend, const OpSignature& signature, int64_t count
   for (std::size_t i = 0; i < signature.inputs.size(); ++i) {
     const TensorType& type = signature.inputs[i];
     buffers.push_back(backend.allocate(type.bytes()));
-    const bool last = i + 1 == signature.inputs.size();
-    backend.upload(buffers.back().data(), last ? static_cast<const void*>(&counter) : x.data(), type.bytes());
+    const bool is_counter = type.dtype == DType::i64;
+    backend.upload(buffers.back().data(), is_counter ? static_cast<const void*>(&counter) : x.data(), type.bytes());
     inputs.push_back(gpunn::execution::abi_tensor(type, buffers.back().data()));
   }
   const TensorType& type = signature.outputs[0];
@@ -85,6 +85,34 @@ TEST_CASE("uniform numbers, permutations and dropout are the cpu's bits, far alo
       const OpSignature permutation = drawn(GPUNN_OP_RANDOM_PERMUTATION, DType::i32, n, 0, 0);
       CHECK(run<int32_t>(cuda, permutation, counter) == run<int32_t>(cpu, permutation, counter));
     }
+  }
+}
+
+TEST_CASE("images are moved, mirrored and blanked to the cpu's bits") {
+  Backend cpu(gpu::registry(), "cpu"), cuda(gpu::registry(), "cuda_naive");
+  const TensorType images{DType::f32, {61, 3, 33, 29}};
+  std::vector<float> x(static_cast<std::size_t>(images.elements()));
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i) * 0.1F - 7.0F;
+  gpunn_random_shift_attrs attrs{};
+  attrs.reach[0] = 3;
+  attrs.reach[1] = 5;
+  attrs.flip = 0.5F;
+  attrs.seed = kSeed;
+  attrs.stream = kStream;
+  const OpSignature shift{
+      GPUNN_OP_RANDOM_SHIFT, Attributes::of(attrs), {images, {DType::i64, {}}, {DType::f32, {3}}}, {images}};
+  gpunn_random_erase_attrs blank{};
+  blank.size[0] = 7;
+  blank.size[1] = 10;
+  blank.p = 0.5F;
+  blank.seed = kSeed;
+  blank.stream = kStream;
+  const OpSignature erase{
+      GPUNN_OP_RANDOM_ERASE, Attributes::of(blank), {images, {DType::i64, {}}, {DType::f32, {3}}}, {images}};
+  for (const int64_t counter : kCounters) {
+    INFO("counter " << counter);
+    CHECK(run<float>(cuda, shift, counter, x) == run<float>(cpu, shift, counter, x));
+    CHECK(run<float>(cuda, erase, counter, x) == run<float>(cpu, erase, counter, x));
   }
 }
 

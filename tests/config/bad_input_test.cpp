@@ -45,8 +45,8 @@ TEST_CASE("wrongly typed values") {
         Texts{"e.yaml:3:32: optimizer.betas: expected a list of 2 numbers of at least 0 and below 1, found '0.9'"});
   CHECK(error("name: [a]") == Texts{"e.yaml:3:7: name: expected a text, found a list"});
   CHECK(error("plugins: {a: b}") == Texts{"e.yaml:3:10: plugins: expected a list of paths, found a map"});
-  CHECK(error("training: 5") == Texts{"e.yaml:3:11: training: expected a map of epochs, max_steps, seed, precision, "
-                                      "deterministic, threads, streams, "
+  CHECK(error("training: 5") == Texts{"e.yaml:3:11: training: expected a map of epochs, max_steps, seed, freeze, "
+                                      "accumulate, ema, check_gradients, precision, deterministic, threads, streams, "
                                       "log_every_steps, found '5'"});
 }
 
@@ -75,13 +75,49 @@ TEST_CASE("momentum, betas and decay stay in their ranges") {
 }
 
 TEST_CASE("a choice suggests what was meant") {
-  CHECK(errors_of(kSound + "optimizer: {type: adamm}\n") ==
-        Texts{"e.yaml:3:19: optimizer.type: expected one of sgd, adam, adamw, rmsprop, found 'adamm'; did you mean "
-              "'adam'?"});
+  CHECK(
+      errors_of(kSound + "optimizer: {type: adamm}\n") ==
+      Texts{"e.yaml:3:19: optimizer.type: expected one of sgd, adam, adamw, rmsprop, adagrad, lion, lars, muon, found "
+            "'adamm'; did you mean "
+            "'adam'?"});
   CHECK(errors_of("model: {layers: [relu]}\ndata: mnits\n") ==
         Texts{"e.yaml:2:7: data.dataset: expected one of mnist, fashion_mnist, cifar10, cifar100, digits, points, "
               "image_folder, hdf5, csv, found 'mnits'; did you "
               "mean 'mnist'?"});
+}
+
+TEST_CASE("keys of a loss") {
+  const auto errors = [](const std::string& loss) { return errors_of(kSound + "loss: " + loss + "\n"); };
+  CHECK(errors("cross_entropy").empty());
+  CHECK(errors("{label_smoothing: 0.1, class_weights: [1, 0.5]}").empty());
+  CHECK(errors("cros_entropy") ==
+        Texts{"e.yaml:3:7: loss.type: expected one of cross_entropy, mean_squared_error, binary_cross_entropy, hinge, "
+              "huber, found 'cros_entropy'; did you mean 'cross_entropy'?"});
+  CHECK(errors("{type: hinge, power: 3}") ==
+        Texts{"e.yaml:3:28: loss.power: expected an integer of at least 1 and at most 2, found '3'"});
+  CHECK(errors("{type: huber, delta: 0}") ==
+        Texts{"e.yaml:3:28: loss.delta: expected a number above 0 and at most 1000, found '0'"});
+  CHECK(errors("hinge\naugmentation: {mixup: 0.2}") ==
+        Texts{"e.yaml:4:16: augmentation.mixup mixes targets, and the loss hinge takes one class a row; use another "
+              "loss"});
+  CHECK(errors("{type: huber, margin: 2}") == Texts{"e.yaml:3:21: loss huber has no 'margin'; it has delta"});
+  CHECK(errors_of("model: {layers: [linear: {units: 1}, sigmoid]}\ndata: points\nloss: binary_cross_entropy\n") ==
+        Texts{"e.yaml:1:38: the loss binary_cross_entropy has a sigmoid of its own: leave out the model's last layer"});
+  CHECK(errors("{type: cross_entropy, label_smoothing: 1.5}") ==
+        Texts{"e.yaml:3:46: loss.label_smoothing: expected a number of at least 0 and at most 1, found '1.5'"});
+  CHECK(errors("{label_smoothing: -0.1}").size() == 1);
+  CHECK(errors("{class_weights: [1, -1]}") ==
+        Texts{"e.yaml:3:27: loss.class_weights: expected a list of numbers of at least 0, found '-1'"});
+  CHECK(errors("{class_weights: [0, 0]}") ==
+        Texts{"e.yaml:3:8: loss.class_weights: expected a number above 0 among them"});
+  CHECK(
+      errors("{smoothing: 0.1}") ==
+      Texts{"e.yaml:3:8: unknown key 'smoothing' in loss; known: type, label_smoothing, class_weights, margin, power, "
+            "delta"});
+  CHECK(errors("{type: mean_squared_error, label_smoothing: 0.1}") ==
+        Texts{"e.yaml:3:34: loss mean_squared_error has no 'label_smoothing'; that is for cross_entropy"});
+  CHECK(errors("[cross_entropy]") == Texts{"e.yaml:3:7: loss: expected a map of type, label_smoothing, class_weights, "
+                                           "margin, power, delta, found a list"});
 }
 
 TEST_CASE("missing keys") {
@@ -96,9 +132,12 @@ TEST_CASE("missing keys") {
 
 TEST_CASE("keys of another optimizer or schedule") {
   CHECK(errors_of(kSound + "optimizer: {type: adam, momentum: 0.9}\n") ==
-        Texts{"e.yaml:3:25: optimizer adam has no 'momentum'; it has learning_rate, weight_decay, betas, epsilon"});
+        Texts{"e.yaml:3:25: optimizer adam has no 'momentum'; it has learning_rate, weight_decay, betas, epsilon, l1, "
+              "clip_value, "
+              "clip_norm, groups"});
   CHECK(errors_of(kSound + "optimizer: {betas: [0.9, 0.99]}\n") ==
-        Texts{"e.yaml:3:13: optimizer sgd has no 'betas'; it has learning_rate, momentum, nesterov, weight_decay"});
+        Texts{"e.yaml:3:13: optimizer sgd has no 'betas'; it has learning_rate, momentum, nesterov, weight_decay, l1, "
+              "clip_value, clip_norm, groups"});
   CHECK(errors_of(kSound + "schedule: {type: cosine, gamma: 0.5}\n") ==
         Texts{"e.yaml:3:26: schedule cosine has no 'gamma'; it has per, warmup_epochs, warmup_steps, "
               "warmup_start_factor, t_0, t_mult, min_learning_rate"});
@@ -110,6 +149,27 @@ TEST_CASE("keys of another optimizer or schedule") {
   CHECK(errors_of(kSound + "schedule: {type: cosin, min_learning_rate: 0}\n").size() == 1);
 }
 
+TEST_CASE("parameter groups and patterns") {
+  const auto errors = [](const std::string& groups) {
+    return errors_of(kSound + "optimizer: {groups: " + groups + "}\n");
+  };
+  CHECK(errors("[{match: 'a*', learning_rate_factor: 2, weight_decay: false}]").empty());
+  CHECK(errors("a") == Texts{"e.yaml:3:21: optimizer.groups: expected a list of groups, found 'a'"});
+  CHECK(errors("[a]") == Texts{"e.yaml:3:22: optimizer.groups: expected a group, {match: PATTERN, ...}, found 'a'"});
+  CHECK(errors("[{weight_decay: 1}]") ==
+        Texts{"e.yaml:3:22: optimizer.groups: missing key 'match': a pattern of the parameters' names"});
+  CHECK(errors("[{match: a, weight_decy: 1}]") ==
+        Texts{"e.yaml:3:33: unknown key 'weight_decy' in a group of optimizer.groups; did you mean 'weight_decay'?"});
+  CHECK(errors("[{match: a, learning_rate_factor: 0}]") ==
+        Texts{"e.yaml:3:55: optimizer.groups: expected a number above 0 and at most 1000, found '0'"});
+  CHECK(errors("[{match: a, weight_decay: yes}]") ==
+        Texts{"e.yaml:3:47: optimizer.groups: expected true, false or a number of at least 0 and at most 1000, found "
+              "'yes'"});
+  CHECK(errors("[{match: []}]").size() == 1);
+  CHECK(errors_of(kSound + "training: {freeze: [[a]]}\n") ==
+        Texts{"e.yaml:3:21: training.freeze: expected a list of texts, found a list"});
+}
+
 TEST_CASE("settings that don't go together") {
   CHECK(errors_of(kSound + "optimizer: {nesterov: true}\n") ==
         Texts{"e.yaml:3:13: optimizer.nesterov needs optimizer.momentum above 0"});
@@ -119,8 +179,10 @@ TEST_CASE("settings that don't go together") {
         Texts{"e.yaml:2:25: data.offline_fallback is data.dataset itself"});
   CHECK(errors_of("model: {layers: [relu]}\ndata: {dataset: digits, train_limit: 100}\n") ==
         Texts{"e.yaml:2:25: data.train_limit (100) is less than one batch (data.batch_size: 128)"});
-  CHECK(errors_of("model: {layers: [softmax]}\ndata: digits\n") ==
-        Texts{"e.yaml:1:18: the loss cross_entropy has a softmax of its own: leave out the model's last layer"});
+  for (const std::string last : {"softmax", "log_softmax"}) {
+    CHECK(errors_of("model: {layers: [" + last + "]}\ndata: digits\n") ==
+          Texts{"e.yaml:1:18: the loss cross_entropy has a softmax of its own: leave out the model's last layer"});
+  }
 }
 
 TEST_CASE("a schedule that can't be") {
@@ -172,7 +234,8 @@ TEST_CASE("a name that can't be a folder") {
 TEST_CASE("all errors come at once, in the order of the lines") {
   CHECK(errors_of(kSound +
                   "optimizer: {type: adam, momentum: 0.9, learning_rat: 1}\ntraining: {epochs: 0}\nmodle: x\n") ==
-        Texts{"e.yaml:3:25: optimizer adam has no 'momentum'; it has learning_rate, weight_decay, betas, epsilon",
+        Texts{"e.yaml:3:25: optimizer adam has no 'momentum'; it has learning_rate, weight_decay, betas, epsilon, l1, "
+              "clip_value, clip_norm, groups",
               "e.yaml:3:40: unknown key 'learning_rat' in optimizer; did you mean 'learning_rate'?",
               "e.yaml:4:20: training.epochs: expected an integer of at least 1 and at most 1000000, found '0'",
               "e.yaml:5:1: unknown key 'modle' in the experiment; did you mean 'model'?"});

@@ -35,7 +35,7 @@ runs: out
   CHECK(e.data.shuffle);
   CHECK(e.data.mean == std::vector<double>{0.5});
   CHECK(e.data.stddev == std::vector<double>{2});
-  CHECK(e.loss == LossKind::mean_squared_error);
+  CHECK(e.loss.kind == LossKind::mean_squared_error);
   CHECK(e.optimizer.kind == OptimizerKind::rmsprop);
   CHECK(e.optimizer.learning_rate == 2e-5);
   CHECK(e.optimizer.momentum == 0.5);
@@ -65,6 +65,29 @@ runs: out
   REQUIRE(e.model.layers.size() == 1);
   CHECK(e.model.file == folder.path() / "m.yaml");
   CHECK(e.model.text == "layers: [linear: {units: 3}]\n");
+}
+
+TEST_CASE("a loss is a word or a map") {
+  const auto loss = [](const std::string& text, const std::vector<Override>& overrides = {}) {
+    return parse_experiment(kSound + "loss: " + text + "\n", "e.yaml", overrides).loss;
+  };
+  CHECK(loss("cross_entropy").kind == LossKind::cross_entropy);
+  CHECK(loss("cross_entropy").label_smoothing == 0);
+  CHECK(loss("cross_entropy").class_weights.empty());
+  const LossConfig soft = loss("{type: cross_entropy, label_smoothing: 0.1, class_weights: [1, 2, 0.5]}");
+  CHECK(soft.kind == LossKind::cross_entropy);
+  CHECK(soft.label_smoothing == 0.1);
+  CHECK(soft.class_weights == std::vector<double>{1, 2, 0.5});
+  CHECK(soft.class_weights_place.line == 3);
+  const LossConfig hinge = loss("{type: hinge, margin: 0.5, power: 2}");
+  CHECK(hinge.kind == LossKind::hinge);
+  CHECK(hinge.margin == 0.5);
+  CHECK(hinge.power == 2);
+  CHECK(loss("{type: huber, delta: 2.5}").delta == 2.5);
+  CHECK(loss("binary_cross_entropy").kind == LossKind::binary_cross_entropy);
+  // A word on the command line changes the type and leaves the rest.
+  CHECK(loss("{label_smoothing: 0.1}", {{"loss", "cross_entropy"}}).label_smoothing == 0.1);
+  CHECK(loss("cross_entropy", {{"loss", "mean_squared_error"}}).kind == LossKind::mean_squared_error);
 }
 
 TEST_CASE("every key of a schedule arrives") {

@@ -114,6 +114,20 @@ TEST_CASE("parameters that don't go together") {
   CHECK(
       model_errors_of("layers:\n  - conv2d: {filters: 3, kernel: 4, padding: same}") ==
       Texts{"e.yaml:3:7: conv2d 'conv2d1': padding: same needs an odd kernel, found 4; give the padding as a number"});
+  CHECK(model_errors_of("layers:\n  - conv2d_transpose: {filters: 2, kernel: 3, stride: 2, output_padding: 2}") ==
+        Texts{"e.yaml:3:7: conv2d_transpose 'conv2d_transpose1': output_padding (2) must be below the stride (2)"});
+  CHECK(model_errors_of("layers:\n  - pad: {padding: [1, 2, 3]}") ==
+        Texts{"e.yaml:3:13: padding of pad 'pad1': expected an integer of at least 0 and at most 4096, or [rows, "
+              "columns], or [top, bottom, left, right], found [1, 2, 3]"});
+  CHECK(model_errors_of("layers:\n  - reshape: {shape: [3, x]}") ==
+        Texts{"e.yaml:3:17: shape of reshape 'reshape1': expected a list of integers, each at least -1 and at most "
+              "16777216, found [3, x]"});
+  CHECK(model_errors_of("layers:\n  - reshape: {shape: [-1, 2, -1]}") ==
+        Texts{"e.yaml:3:7: reshape 'reshape1': shape: only one size can be what is left, -1"});
+  CHECK(model_errors_of("layers:\n  - transpose: {permutation: [0, 2]}") ==
+        Texts{"e.yaml:3:7: transpose 'transpose1': permutation: expected each of 0 to 1 once"});
+  CHECK(model_errors_of("layers:\n  - relu: {name: a}\n  - concat: {from: [a]}") ==
+        Texts{"e.yaml:4:7: concat 'concat1' takes 2 to 16 inputs, named as from: [a, b], found 1"});
   CHECK(model_errors_of("layers:\n  - max_pool: {window: 2, padding: 2}") ==
         Texts{"e.yaml:3:7: max_pool 'max_pool1': padding (2) must be at most half the window (2)"});
 }

@@ -61,9 +61,11 @@ model:
     - relu: {name: left, from: "1"}
     - add: {from: [left, "1"]}
 data: {dataset: fashion_mnist, path: "a b/ü", mean: [0.1, 0.30000000000000004], stddev: [1e-3, 2], batch_size: 3}
-optimizer: {type: adamw, learning_rate: 0.1, betas: [0.8, 0.9], epsilon: 1e-7, weight_decay: 0.123456789012345678}
+optimizer:
+  {type: adamw, learning_rate: 0.1, betas: [0.8, 0.9], epsilon: 1e-7, weight_decay: 0.123456789012345678,
+   groups: [{match: "1.*", weight_decay: 0.1}, {match: ["a", 'b*'], learning_rate_factor: 0.3, weight_decay: true}]}
 schedule: {type: exponential, k: 0.333333333333333314829616256247}
-training: {seed: 9223372036854775807, precision: bf16}
+training: {seed: 9223372036854775807, precision: bf16, freeze: ['conv*', "2.?"]}
 early_stopping: {monitor: loss, min_delta: 1e-17}
 plugins: ["x, y", 'it''s']
 backend: "check:cpu,other"

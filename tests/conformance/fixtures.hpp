@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -34,6 +35,13 @@ inline void take(const json& attrs, const char* name, int32_t (&pair)[2]) {
   for (std::size_t i = 0; i < 2; ++i) pair[i] = attrs.at(name).at(i).get<int32_t>();
 }
 
+// As many entries as the list has; the struct's rank says how many those are.
+template <class T>
+void take_list(const json& attrs, const char* name, T (&list)[8]) {
+  const auto values = attrs.at(name).get<std::vector<T>>();
+  for (std::size_t i = 0; i < values.size() && i < 8; ++i) list[i] = values[i];
+}
+
 template <class Struct, class Fill>
 graph::Attributes attributes(Fill fill) {
   Struct attrs{};
@@ -47,10 +55,41 @@ graph::Attributes attributes(Fill fill) {
 inline graph::Attributes attributes_of(int32_t op, const json& j) {
   using detail::attributes;
   using detail::take;
+  using detail::take_list;
   if (j.empty()) return {};
   switch (op) {
     case GPUNN_OP_SCALE:
       return attributes<gpunn_scale_attrs>([&](auto& a) { take(j, "factor", a.factor); });
+    case GPUNN_OP_AXPBY:
+      return attributes<gpunn_axpby_attrs>([&](auto& a) {
+        take(j, "alpha", a.alpha);
+        take(j, "beta", a.beta);
+      });
+    case GPUNN_OP_CLAMP:
+      return attributes<gpunn_clamp_attrs>([&](auto& a) {
+        take(j, "low", a.low);
+        take(j, "high", a.high);
+      });
+    case GPUNN_OP_CLIP_NORM:
+      return attributes<gpunn_clip_norm_attrs>([&](auto& a) {
+        take(j, "max_norm", a.max_norm);
+        take(j, "epsilon", a.epsilon);
+        take(j, "rescale", a.rescale);
+      });
+    case GPUNN_OP_L1_GRADIENT:
+      return attributes<gpunn_l1_attrs>([&](auto& a) {
+        take(j, "weight", a.weight);
+        take(j, "decayed", a.decayed);
+      });
+    case GPUNN_OP_HINGE_LOSS:
+    case GPUNN_OP_HINGE_LOSS_BACKWARD:
+      return attributes<gpunn_hinge_attrs>([&](auto& a) {
+        take(j, "margin", a.margin);
+        take(j, "power", a.power);
+      });
+    case GPUNN_OP_HUBER_LOSS:
+    case GPUNN_OP_HUBER_LOSS_BACKWARD:
+      return attributes<gpunn_huber_attrs>([&](auto& a) { take(j, "delta", a.delta); });
     case GPUNN_OP_LEAKY_RELU:
     case GPUNN_OP_LEAKY_RELU_BACKWARD:
       return attributes<gpunn_leaky_relu_attrs>([&](auto& a) { take(j, "slope", a.slope); });
@@ -85,10 +124,55 @@ inline graph::Attributes attributes_of(int32_t op, const json& j) {
       });
     case GPUNN_OP_MAX_POOL2D:
     case GPUNN_OP_MAX_POOL2D_BACKWARD:
+    case GPUNN_OP_AVG_POOL2D:
+    case GPUNN_OP_AVG_POOL2D_BACKWARD:
       return attributes<gpunn_pool2d_attrs>([&](auto& a) {
         take(j, "window", a.window);
         take(j, "stride", a.stride);
         take(j, "pad", a.pad);
+        take(j, "count_padding", a.count_padding);
+        take(j, "input_size", a.input_size);
+      });
+    case GPUNN_OP_UPSAMPLE2D:
+    case GPUNN_OP_UPSAMPLE2D_BACKWARD:
+      return attributes<gpunn_upsample2d_attrs>([&](auto& a) {
+        take(j, "factor", a.factor);
+        take(j, "mode", a.mode);
+      });
+    case GPUNN_OP_PAD:
+      return attributes<gpunn_pad_attrs>([&](auto& a) {
+        take(j, "rank", a.rank);
+        take_list(j, "before", a.before);
+        take_list(j, "after", a.after);
+      });
+    case GPUNN_OP_SLICE:
+      return attributes<gpunn_slice_attrs>([&](auto& a) {
+        take(j, "rank", a.rank);
+        take_list(j, "start", a.start);
+        take_list(j, "size", a.size);
+      });
+    case GPUNN_OP_CONCAT:
+      return attributes<gpunn_concat_attrs>([&](auto& a) { take(j, "axis", a.axis); });
+    case GPUNN_OP_TRANSPOSE:
+      return attributes<gpunn_transpose_attrs>([&](auto& a) {
+        take(j, "rank", a.rank);
+        take_list(j, "permutation", a.permutation);
+      });
+    case GPUNN_OP_BATCH_NORM:
+    case GPUNN_OP_BATCH_NORM_INFERENCE:
+      return attributes<gpunn_batch_norm_attrs>([&](auto& a) {
+        take(j, "epsilon", a.epsilon);
+        take(j, "momentum", a.momentum);
+      });
+    case GPUNN_OP_LAYER_NORM:
+      return attributes<gpunn_layer_norm_attrs>([&](auto& a) { take(j, "epsilon", a.epsilon); });
+    case GPUNN_OP_LOCAL_RESPONSE_NORM:
+    case GPUNN_OP_LOCAL_RESPONSE_NORM_BACKWARD:
+      return attributes<gpunn_local_response_norm_attrs>([&](auto& a) {
+        take(j, "size", a.size);
+        take(j, "alpha", a.alpha);
+        take(j, "beta", a.beta);
+        take(j, "k", a.k);
       });
     case GPUNN_OP_NLL_LOSS_BACKWARD:
       return attributes<gpunn_classes_attrs>([&](auto& a) { take(j, "classes", a.classes); });
@@ -122,6 +206,27 @@ inline graph::Attributes attributes_of(int32_t op, const json& j) {
         take(j, "epsilon", a.epsilon);
         take(j, "momentum", a.momentum);
         take(j, "weight_decay", a.weight_decay);
+        take(j, "decayed", a.decayed);
+      });
+    case GPUNN_OP_ADAGRAD_UPDATE:
+      return attributes<gpunn_adagrad_attrs>([&](auto& a) {
+        take(j, "epsilon", a.epsilon);
+        take(j, "weight_decay", a.weight_decay);
+        take(j, "decayed", a.decayed);
+      });
+    case GPUNN_OP_LION_UPDATE:
+      return attributes<gpunn_lion_attrs>([&](auto& a) {
+        take(j, "beta1", a.beta1);
+        take(j, "beta2", a.beta2);
+        take(j, "weight_decay", a.weight_decay);
+        take(j, "decayed", a.decayed);
+      });
+    case GPUNN_OP_LARS_UPDATE:
+      return attributes<gpunn_lars_attrs>([&](auto& a) {
+        take(j, "momentum", a.momentum);
+        take(j, "weight_decay", a.weight_decay);
+        take(j, "trust", a.trust);
+        take(j, "epsilon", a.epsilon);
         take(j, "decayed", a.decayed);
       });
     default:

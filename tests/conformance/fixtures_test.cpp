@@ -42,6 +42,7 @@ std::vector<OracleTensor> run(int32_t op, const graph::Attributes& attrs, const 
 // Vectors that the optimizer keeps beside the weights.
 std::size_t states_of(int32_t op, const json& attrs) {
   if (op == GPUNN_OP_ADAM_UPDATE) return 2;
+  if (op == GPUNN_OP_ADAGRAD_UPDATE || op == GPUNN_OP_LION_UPDATE || op == GPUNN_OP_LARS_UPDATE) return 1;
   const std::size_t velocity = attrs.at("momentum").get<double>() == 0 ? 0 : 1;
   return op == GPUNN_OP_RMSPROP_UPDATE ? 1 + velocity : velocity;
 }
@@ -53,6 +54,11 @@ const std::set<int32_t> kOwn{GPUNN_OP_COPY,
                              GPUNN_OP_RANDOM_UNIFORM,
                              GPUNN_OP_RANDOM_NORMAL,
                              GPUNN_OP_DROPOUT,
+                             GPUNN_OP_RANDOM_SHIFT,
+                             GPUNN_OP_RANDOM_AFFINE,
+                             GPUNN_OP_RANDOM_COLOR,
+                             GPUNN_OP_RANDOM_ERASE,
+                             GPUNN_OP_MIX_ROWS,
                              GPUNN_OP_GATHER_ROWS,
                              GPUNN_OP_RANDOM_PERMUTATION,
                              GPUNN_OP_SAMPLE_INDICES,
@@ -88,7 +94,7 @@ TEST_CASE("every op gives what PyTorch gives in float64") {
   }
 }
 
-TEST_CASE("a hundred steps of each optimizer are PyTorch's") {
+TEST_CASE("a hundred steps of each optimizer are PyTorch's, or its paper's") {
   for (const json& one : fixture("optimizers.json")) {
     const int32_t op = graph::find_op(one.at("op").get<std::string>())->id;
     const graph::Attributes attrs = attributes_of(op, one.at("attrs"));
@@ -106,6 +112,10 @@ TEST_CASE("a hundred steps of each optimizer are PyTorch's") {
       std::vector<OracleTensor> inputs{kept[0], gradient, {{DType::f32, {}}, {0.05 / (1 + 0.02 * t)}}};
       if (op == GPUNN_OP_ADAM_UPDATE) inputs.push_back({{DType::i64, {}}, {static_cast<double>(t)}});
       inputs.insert(inputs.end(), kept.begin() + 1, kept.end());
+      if (op == GPUNN_OP_LARS_UPDATE) {
+        const auto offset = one.at("offset").get<std::vector<double>>();
+        inputs.push_back({{DType::i64, {static_cast<int64_t>(offset.size())}}, offset});
+      }
       kept = run(op, attrs, inputs);
       if ((t + 1) % 10 != 0) continue;
       const auto expected = one.at("weights").at(static_cast<std::size_t>(t / 10)).get<std::vector<double>>();

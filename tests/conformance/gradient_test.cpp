@@ -3,6 +3,7 @@
 
 #include <gpunn/ops.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -64,12 +65,20 @@ Network make_network(int32_t op, const graph::Attributes& attrs, const std::vect
   return network;
 }
 
+// Losses whose second input is what x should be; nothing flows back to it.
+bool has_target(int32_t op) {
+  return op == GPUNN_OP_MSE_LOSS || op == GPUNN_OP_SOFT_CROSS_ENTROPY || op == GPUNN_OP_BCE_LOGITS_LOSS ||
+         op == GPUNN_OP_HUBER_LOSS;
+}
+
 void check_network(int32_t op, const graph::Attributes& attrs, const std::vector<InputSpec>& specs) {
   Network network = make_network(op, attrs, specs);
   std::vector<graph::ValueId> targets;
   for (std::size_t i = 0; i < specs.size(); ++i) {
-    const bool target_of_mse = op == GPUNN_OP_MSE_LOSS && i == 1;
-    if (specs[i].type.dtype == DType::f32 && !target_of_mse) targets.push_back(network.inputs[i]);
+    const bool target_of_loss = has_target(op) && i == 1;
+    // What is changed in place, as running statistics are, has no gradient.
+    const bool changed = std::ranges::count(graph::op_info(op).in_place, static_cast<int>(i)) != 0;
+    if (specs[i].type.dtype == DType::f32 && !target_of_loss && !changed) targets.push_back(network.inputs[i]);
   }
   const graph::Graph forward = network.graph;
   const std::vector<graph::ValueId> gradients = graph::add_gradients(network.graph, network.loss, targets);
@@ -126,13 +135,44 @@ TEST_CASE("the runtime's gradient functions give the gradients of the oracle's f
   conv.pad[0] = 1, conv.pad[1] = 2;
   conv.dilation[0] = 1, conv.dilation[1] = 2;
   check(GPUNN_OP_CONV2D, graph::Attributes::of(conv), {f32({2, 4, 6, 5}), f32({6, 2, 3, 2})});
-  const gpunn_pool2d_attrs pool{.struct_size = 0, .window = {3, 2}, .stride = {2, 1}, .pad = {1, 0}, .reserved = 0};
+  conv.input_size[0] = 6, conv.input_size[1] = 5;
+  conv.filter_size[0] = 3, conv.filter_size[1] = 2;
+  check(GPUNN_OP_CONV2D_BACKWARD_DATA, graph::Attributes::of(conv), {f32({2, 6, 3, 7}), f32({6, 2, 3, 2})});
+  check(GPUNN_OP_CONV2D_BACKWARD_FILTER, graph::Attributes::of(conv), {f32({2, 6, 3, 7}), f32({2, 4, 6, 5})});
+  const gpunn_pool2d_attrs pool{
+      .struct_size = 0, .window = {3, 2}, .stride = {2, 1}, .pad = {1, 0}, .count_padding = 0, .input_size = {0, 0}};
   check(GPUNN_OP_MAX_POOL2D, graph::Attributes::of(pool), {f32({2, 2, 5, 4}, apart(0.02))});
+  for (const int32_t counted : {0, 1}) {
+    gpunn_pool2d_attrs average = pool;
+    average.count_padding = counted;
+    check(GPUNN_OP_AVG_POOL2D, graph::Attributes::of(average), {f32({2, 2, 5, 4})});
+  }
+  for (const int32_t mode : {GPUNN_UPSAMPLE_NEAREST, GPUNN_UPSAMPLE_BILINEAR}) {
+    const gpunn_upsample2d_attrs upsample{.struct_size = 0, .factor = {2, 3}, .mode = mode};
+    check(GPUNN_OP_UPSAMPLE2D, graph::Attributes::of(upsample), {f32({2, 2, 3, 4})});
+  }
+  gpunn_pad_attrs pad{};
+  pad.rank = 3;
+  pad.before[1] = 2, pad.after[1] = 1, pad.after[2] = 3;
+  check(GPUNN_OP_PAD, graph::Attributes::of(pad), {f32({2, 3, 4})});
+  gpunn_slice_attrs slice{};
+  slice.rank = 3;
+  slice.start[1] = 1;
+  slice.size[0] = 2, slice.size[1] = 3, slice.size[2] = 4;
+  check(GPUNN_OP_SLICE, graph::Attributes::of(slice), {f32({2, 6, 5})});
+  gpunn_transpose_attrs transpose{};
+  transpose.rank = 3;
+  transpose.permutation[0] = 1, transpose.permutation[1] = 2;
+  check(GPUNN_OP_TRANSPOSE, graph::Attributes::of(transpose), {f32({2, 3, 4})});
+  check(GPUNN_OP_CONCAT, graph::Attributes::of(gpunn_concat_attrs{.struct_size = 0, .axis = 1}),
+        {f32({3, 2, 2}), f32({3, 4, 2}), f32({3, 1, 2})});
   gpunn_dropout_attrs dropout{};
   dropout.p = 0.3F;
   check(GPUNN_OP_DROPOUT, graph::Attributes::of(dropout), {f32({5, 7}), i64({}, constant(4))});
   check(GPUNN_OP_SCALE, graph::Attributes::of(gpunn_scale_attrs{.struct_size = 0, .factor = -2.5F}), {f32({3, 4})});
   check(GPUNN_OP_ADD, {}, {f32({3, 4}), f32({3, 4})});
+  check(GPUNN_OP_AXPBY, graph::Attributes::of(gpunn_axpby_attrs{.struct_size = 0, .alpha = 1.5F, .beta = -0.25F}),
+        {f32({3, 4}), f32({3, 4})});
   check(GPUNN_OP_COPY, {}, {f32({3, 4})});
   check(GPUNN_OP_RELU, {}, {f32({5, 7}, apart(0.02))});
   check(GPUNN_OP_LEAKY_RELU, graph::Attributes::of(gpunn_leaky_relu_attrs{.struct_size = 0, .slope = 0.2F}),
@@ -142,11 +182,26 @@ TEST_CASE("the runtime's gradient functions give the gradients of the oracle's f
   }
   for (const int32_t op : {GPUNN_OP_SIGMOID, GPUNN_OP_TANH, GPUNN_OP_SILU}) check(op, {}, {f32({5, 7})});
   check(GPUNN_OP_BIAS_ADD, {}, {f32({2, 3, 4, 2}), f32({3})});
+  const auto norm = graph::Attributes::of(gpunn_batch_norm_attrs{.struct_size = 0, .epsilon = 0.01F, .momentum = 0.1F});
+  std::vector<InputSpec> batch{f32({5, 3, 2, 2}, uniform(-1, 3)), f32({3}), f32({3}), f32({3}), f32({3})};
+  check(GPUNN_OP_BATCH_NORM, norm, batch);
+  batch.push_back(i32({}, constant(5)));
+  check(GPUNN_OP_BATCH_NORM, norm, batch);
+  check(GPUNN_OP_LAYER_NORM, graph::Attributes::of(gpunn_layer_norm_attrs{.struct_size = 0, .epsilon = 0.01F}),
+        {f32({4, 6}, uniform(-1, 3)), f32({6}), f32({6})});
+  const gpunn_local_response_norm_attrs response{.struct_size = 0, .size = 4, .alpha = 0.9F, .beta = 0.75F, .k = 1.5F};
+  check(GPUNN_OP_LOCAL_RESPONSE_NORM, graph::Attributes::of(response), {f32({2, 6, 2, 2}, uniform(-2, 2))});
   check(GPUNN_OP_SOFTMAX, {}, {f32({4, 6})});
   check(GPUNN_OP_LOG_SOFTMAX, {}, {f32({4, 6})});
   check(GPUNN_OP_NLL_LOSS, {}, {f32({4, 6}), i32({4}, integers(0, 5))});
   check(GPUNN_OP_SOFTMAX_CROSS_ENTROPY, {}, {f32({4, 6}), i32({4}, integers(0, 5))});
+  check(GPUNN_OP_SOFT_CROSS_ENTROPY, {}, {f32({4, 6}), f32({4, 6})});
   check(GPUNN_OP_MSE_LOSS, {}, {f32({4, 6}), f32({4, 6})});
+  check(GPUNN_OP_BCE_LOGITS_LOSS, {}, {f32({4, 6}), f32({4, 6}, uniform(0, 1))});
+  check(GPUNN_OP_HUBER_LOSS, graph::Attributes::of(gpunn_huber_attrs{.struct_size = 0, .delta = 30}),
+        {f32({4, 6}, apart(0.02)), f32({4, 6}, constant(0))});
+  check(GPUNN_OP_HINGE_LOSS, graph::Attributes::of(gpunn_hinge_attrs{.struct_size = 0, .margin = 20.01F, .power = 2}),
+        {f32({4, 6}, apart(0.02)), i32({4}, integers(0, 5))});
   check(GPUNN_OP_MEAN_ROWS, {}, {f32({9}), i32({}, constant(6))});
 
   for (const graph::OpInfo* info : graph::all_ops()) {

@@ -5,7 +5,8 @@
 namespace conformance_test {
 
 inline bool near(double a, double b, double tolerance = 1e-9) {
-  return std::isnan(a) || std::isnan(b) ? std::isnan(a) && std::isnan(b) : std::abs(a - b) <= tolerance;
+  if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
+  return a == b || std::abs(a - b) <= tolerance;  // equal infinities have no difference
 }
 
 }  // namespace conformance_test

@@ -91,7 +91,8 @@ TEST_CASE("convolution with padding, stride and groups") {
 }
 
 TEST_CASE("max pooling: NaN wins, padding never, the first of equals gets the gradient") {
-  const gpunn_pool2d_attrs two{.struct_size = 0, .window = {2, 2}, .stride = {2, 2}, .pad = {0, 0}, .reserved = 0};
+  const gpunn_pool2d_attrs two{
+      .struct_size = 0, .window = {2, 2}, .stride = {2, 2}, .pad = {0, 0}, .count_padding = 0, .input_size = {0, 0}};
   const auto attrs = graph::Attributes::of(two);
   const OracleTensor x = f32s({1, 1, 2, 4}, {5, 5, 1, kNan, 5, 4, 2, 9});
   check_values(run(GPUNN_OP_MAX_POOL2D, {x}, attrs)[0], {5, kNan});
@@ -100,9 +101,21 @@ TEST_CASE("max pooling: NaN wins, padding never, the first of equals gets the gr
   check_values(run(GPUNN_OP_MAX_POOL2D_BACKWARD, {f32s({1, 1, 1, 1}, {7}), ties, f32s({1, 1, 1, 1}, {3})}, attrs)[0],
                {7, 0, 0, 0});
 
-  const gpunn_pool2d_attrs padded{.struct_size = 0, .window = {2, 2}, .stride = {2, 2}, .pad = {1, 1}, .reserved = 0};
+  const gpunn_pool2d_attrs padded{
+      .struct_size = 0, .window = {2, 2}, .stride = {2, 2}, .pad = {1, 1}, .count_padding = 0, .input_size = {0, 0}};
   check_values(run(GPUNN_OP_MAX_POOL2D, {f32s({1, 1, 2, 2}, {-1, -2, -3, -4})}, graph::Attributes::of(padded))[0],
                {-1, -2, -3, -4});
+}
+
+TEST_CASE("average pooling: padding is counted where it is asked for") {
+  gpunn_pool2d_attrs pool{
+      .struct_size = 0, .window = {2, 2}, .stride = {2, 2}, .pad = {1, 0}, .count_padding = 0, .input_size = {2, 2}};
+  const OracleTensor x = f32s({1, 1, 2, 2}, {1, 3, 5, 11}), dy = f32s({1, 1, 2, 1}, {8, 16});
+  check_values(run(GPUNN_OP_AVG_POOL2D, {x}, graph::Attributes::of(pool))[0], {2, 8});
+  check_values(run(GPUNN_OP_AVG_POOL2D_BACKWARD, {dy}, graph::Attributes::of(pool))[0], {4, 4, 8, 8});
+  pool.count_padding = 1;
+  check_values(run(GPUNN_OP_AVG_POOL2D, {x}, graph::Attributes::of(pool))[0], {1, 4});
+  check_values(run(GPUNN_OP_AVG_POOL2D_BACKWARD, {dy}, graph::Attributes::of(pool))[0], {2, 2, 4, 4});
 }
 
 TEST_CASE("element-wise ops keep NaN and convert as C does") {
@@ -126,6 +139,22 @@ TEST_CASE("softmax and its loss stay right far from 0") {
   CHECK_THROWS_WITH(run(GPUNN_OP_NLL_LOSS, {f32s({1, 2}, {0, 0}), i32s({1}, {2})}), Contains("a label in 0..1"));
 }
 
+TEST_CASE("cross-entropy with soft targets") {
+  const double far = std::numeric_limits<double>::infinity();
+  const OracleTensor x = f32s({2, 2}, {std::log(0.25), std::log(0.75), 5, 5});
+  const auto out = run(GPUNN_OP_SOFT_CROSS_ENTROPY, {x, f32s({2, 2}, {0.5, 0.5, 2, 0})});
+  check_values(out[0], {-0.5 * std::log(0.25) - 0.5 * std::log(0.75), 2 * std::log(2.0)});
+  check_values(out[1], {std::log(0.25), std::log(0.75), -std::log(2.0), -std::log(2.0)});
+  // What is impossible costs nothing where nobody aims at it.
+  check_values(run(GPUNN_OP_SOFT_CROSS_ENTROPY, {f32s({1, 3}, {0, -far, 0}), f32s({1, 3}, {1, 0, 1})})[0],
+               {2 * std::log(2.0)});
+  check_values(run(GPUNN_OP_SOFT_CROSS_ENTROPY_BACKWARD,
+                   {f32s({1}, {2}), f32s({1, 2}, {std::log(0.25), std::log(0.75)}), f32s({1, 2}, {0.5, 1.5})})[0],
+               {2 * (0.25 * 2 - 0.5), 2 * (0.75 * 2 - 1.5)});
+  CHECK_THROWS_WITH(run(GPUNN_OP_SOFT_CROSS_ENTROPY, {f32s({1, 2}, {0, 0}), f32s({1, 3}, {0, 0, 0})}),
+                    Contains("f32[1, 2]") && Contains("f32[1, 3]"));
+}
+
 TEST_CASE("losses and means by row") {
   check_values(run(GPUNN_OP_MSE_LOSS, {f32s({2, 2}, {1, 2, 3, 4}), f32s({2, 2}, {0, 0, 3, 6})})[0], {2.5, 2});
   check_values(run(GPUNN_OP_MEAN_ROWS, {f32s({3}, {1, 2, kNan}), i32s({}, {2})})[0], {1.5});
@@ -135,6 +164,37 @@ TEST_CASE("losses and means by row") {
   const auto columns =
       graph::Attributes::of(gpunn_reduce_attrs{.struct_size = 0, .kind = GPUNN_REDUCE_MAX, .axes = 1, .keep_dims = 0});
   check_values(run(GPUNN_OP_REDUCE, {f32s({2, 3}, {1, 5, -3, 4, 2, -1})}, columns)[0], {4, 5, -1});
+}
+
+TEST_CASE("sums with factors, bounds and norms") {
+  const double far = std::numeric_limits<double>::infinity();
+  const gpunn_axpby_attrs axpby{.struct_size = 0, .alpha = 0.5F, .beta = -2};
+  check_values(run(GPUNN_OP_AXPBY, {f32s({2}, {4, 1}), f32s({2}, {3, 0})}, graph::Attributes::of(axpby))[0], {-4, 0.5});
+  const gpunn_clamp_attrs clamp{.struct_size = 0, .low = -1, .high = 2};
+  check_values(run(GPUNN_OP_CLAMP, {f32s({5}, {-far, 0.5, 3, kNan, -1})}, graph::Attributes::of(clamp))[0],
+               {-1, 0.5, 2, kNan, -1});
+  const gpunn_clamp_attrs crossed{.struct_size = 0, .low = 2, .high = 1};
+  CHECK_THROWS_WITH(run(GPUNN_OP_CLAMP, {f32s({1}, {0})}, graph::Attributes::of(crossed)),
+                    Contains("must not be above high"));
+  check_values(run(GPUNN_OP_NORM, {f32s({2, 2}, {1, -2, 4, 10})})[0], {11});
+  check_values(run(GPUNN_OP_NORM, {f32s({0}, {})})[0], {0});
+  check_values(run(GPUNN_OP_NORM, {f32s({2}, {-far, 1})})[0], {far});
+
+  gpunn_clip_norm_attrs clip{.struct_size = 0, .max_norm = 3, .epsilon = 1, .rescale = 0};
+  const auto clipped = [&clip](double norm) {
+    return run(GPUNN_OP_CLIP_NORM, {f32s({2}, {6, -8}), f32s({}, {norm})}, graph::Attributes::of(clip))[0];
+  };
+  check_values(clipped(5), {3, -4});
+  check_values(clipped(1), {6, -8});
+  check_values(clipped(far), {6, -8});
+  check_values(clipped(kNan), {6, -8});
+  clip.rescale = 1;
+  check_values(clipped(1), {9, -12});
+
+  const gpunn_l1_attrs l1{.struct_size = 0, .weight = 0.5F, .decayed = 3};
+  check_values(
+      run(GPUNN_OP_L1_GRADIENT, {f32s({4}, {1, 1, 1, 1}), f32s({4}, {-7, 0, 2, 3})}, graph::Attributes::of(l1))[0],
+      {0.5, 1, 1.5, 1});
 }
 
 TEST_CASE("optimizers, one step by hand") {
@@ -173,6 +233,35 @@ TEST_CASE("optimizers, one step by hand") {
   check_values(out[1], {1});
   check_values(out[2], {0.5 * 2 + 1 / 1.5});
   check_values(out[0], {1 - 0.1 * (1 + 1 / 1.5)});
+
+  const gpunn_adagrad_attrs adagrad{
+      .struct_size = 0, .epsilon = 0.5F, .weight_decay = 0.5F, .reserved = 0, .decayed = 1};
+  out = run(GPUNN_OP_ADAGRAD_UPDATE, {w, g, lr, f32s({2}, {3, 0})}, graph::Attributes::of(adagrad));
+  check_values(out[1], {4, 0.0625});
+  check_values(out[0], {1 - 0.1 / 2.5, 2 - 0.1 * 0.25 / 0.75});
+
+  // The moment outweighs the second gradient, so that w grows; nothing moves the third but its decay.
+  const gpunn_lion_attrs lion{.struct_size = 0, .beta1 = 0.5F, .beta2 = 0.75F, .weight_decay = 0.5F, .decayed = 3};
+  out = run(GPUNN_OP_LION_UPDATE, {f32s({3}, {1, 2, 4}), f32s({3}, {0.5, 0.25, 0}), lr, f32s({3}, {0, -1, 0})},
+            graph::Attributes::of(lion));
+  check_values(out[0], {0.95 - 0.1, 1.9 + 0.1, 3.8});
+  check_values(out[1], {0.125, -0.6875, 0});
+
+  // One part whose norms are 5 and 2.5, and one that does not decay.
+  const gpunn_lars_attrs lars{.struct_size = 0,
+                              .momentum = 0.5F,
+                              .weight_decay = 0.25F,
+                              .trust = 0.5F,
+                              .epsilon = 0.25F,
+                              .reserved = 0,
+                              .decayed = 2};
+  out = run(
+      GPUNN_OP_LARS_UPDATE,
+      {f32s({3}, {3, 4, 1}), f32s({3}, {1.5, 2, 1}), lr, f32s({3}, {0, 1, 2}), tensor_of(DType::i64, {3}, {0, 2, 3})},
+      graph::Attributes::of(lars));
+  const double by = 0.1 * 0.5 * 5 / (2.5 + 0.25 * 5 + 0.25);
+  check_values(out[1], {by * 2.25, 0.5 + by * 3, 1.1});
+  check_values(out[0], {3 - by * 2.25, 3.5 - by * 3, -0.1});
 }
 
 TEST_CASE("random numbers are the words of random.h") {

@@ -41,27 +41,42 @@ struct Setting {
 }  // namespace
 
 TEST_CASE("profiles hold what the shipped models come to") {
-  const Setting settings[] = {{"cross_entropy", "{type: sgd, learning_rate: 0.1, momentum: 0.9}"},
-                              {"cross_entropy", "{type: adamw, learning_rate: 0.1}"},
-                              {"mean_squared_error", "{type: rmsprop, learning_rate: 0.1}"}};
-  const std::string end[] = {"", "", "    - softmax\n"};
-  for (std::size_t i = 0; i < 3; ++i) {
+  const Setting settings[] = {
+      {"cross_entropy", "{type: sgd, learning_rate: 0.1, momentum: 0.9}"},
+      {"cross_entropy", "{type: adamw, learning_rate: 0.1}"},
+      {"mean_squared_error", "{type: rmsprop, learning_rate: 0.1}"},
+      {"cross_entropy", "adagrad"},
+      {"cross_entropy", "lion"},
+      {"cross_entropy", "lars"},
+      {"cross_entropy", "{type: muon, clip_value: 1, clip_norm: 1, l1: 0.1}\ntraining: {ema: 0.9, accumulate: 2}"}};
+  for (const Setting& setting : settings) {
     for (const DType data : {DType::u8, DType::f32}) {
       const std::string text = std::string("model:\n  layers:\n") +
                                "    - conv2d: {name: a, filters: 4, kernel: 3, padding: same, activation: relu}\n"
                                "    - conv2d: {name: b, filters: 4, kernel: 3, padding: same}\n"
-                               "    - add: {from: [a, b]}\n    - relu\n    - max_pool: {window: 2}\n    - flatten\n"
+                               "    - batch_norm\n    - layer_norm\n    - local_response_norm: {name: n}\n"
+                               "    - add: {from: [a, n]}\n    - relu\n"
+                               "    - max_pool: {name: m, window: 2}\n"
+                               "    - conv2d_transpose: {name: t, filters: 4, kernel: 2, stride: 2}\n"
+                               "    - upsample: {name: u, factor: 2, from: m}\n    - concat: {from: [t, u]}\n"
+                               "    - pad: {padding: 1}\n    - pixel_shuffle: {factor: 2}\n"
+                               "    - avg_pool: {window: 4}\n    - flatten\n"
                                "    - dropout: {p: 0.2}\n    - linear: {units: 10}\n" +
-                               end[i] + "data: {dataset: digits, batch_size: 8}\nloss: " + settings[i].loss +
-                               "\noptimizer: " + settings[i].optimizer + "\n";
+                               (std::string(setting.loss) == "cross_entropy" ? "" : "    - softmax\n") +
+                               "data: {dataset: digits, batch_size: 8}\naugmentation: {crop: 2, flip: 0.5, rotate: 5, "
+                               "contrast: 0.1, erase: 3, mixup: 0.2}\nloss: " +
+                               setting.loss + "\noptimizer: " + setting.optimizer + "\n";
       const Experiment experiment = parse_experiment(text, "profile_test");
       const TensorType samples{data, {64, 1, 28, 28}};
+      const std::vector<nn::Parameter> parameters = nn::model_parameters(experiment.model, {1, 28, 28});
       const training::ParameterLayout layout =
-          training::lay_out(nn::model_parameters(experiment.model, {1, 28, 28}), 256);
+          training::lay_out(parameters, training::update_rules(parameters, experiment), 256);
       training::SplitType split;
       split.name = "train";
       split.samples = samples;
-      const training::ProgramContext context{experiment, layout, 10, 100};
+      const training::ParameterLayout buffers =
+          training::lay_out(nn::model_buffers(experiment.model, {1, 28, 28}), 256);
+      const training::ProgramContext context{experiment, layout, 10, 100, buffers};
       require_all("train-cnn", training::training_program(context, split));
       require_all("inference", training::evaluation_program(context, split, 8));
       require_all("inference", training::prediction_program(context, split, 8));

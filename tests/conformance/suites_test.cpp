@@ -76,7 +76,7 @@ TEST_CASE("captured graphs that are right pass, op by op and in whole trainings"
   const gpunn::CheckReport report = run_suite("asynchronous", "graph");
   CHECK(summary(report).empty());
   CHECK(report.skipped == 0);
-  for (const char* name : {"perceptron", "convolution", "squares"}) {
+  for (const char* name : {"perceptron", "convolution", "squares", "treated"}) {
     CHECK_THAT(find(report, "training", name).detail, Contains("steps, up to") && !Contains("up to 1 a launch"));
   }
 }

@@ -53,6 +53,22 @@ TEST_CASE("convolution gradients come back to the shapes they start from") {
   CHECK_THROWS_WITH(infer(GPUNN_OP_CONV2D_BACKWARD_DATA, Attributes::of(a), {y, w}), Contains("dy must be"));
 }
 
+TEST_CASE("an average pool's gradient needs the size that the pool came from") {
+  gpunn_pool2d_attrs a{};
+  a.window[0] = a.window[1] = 3;
+  a.stride[0] = a.stride[1] = 2;
+  a.pad[0] = a.pad[1] = 1;
+  const TensorType x = f32({2, 3, 9, 8});
+  const TensorType y = infer(GPUNN_OP_AVG_POOL2D, Attributes::of(a), {x})[0];
+  CHECK(y == f32({2, 3, 5, 4}));
+  CHECK_THROWS_WITH(infer(GPUNN_OP_AVG_POOL2D_BACKWARD, Attributes::of(a), {y}), Contains("larger than the padded"));
+  a.input_size[0] = 9;
+  a.input_size[1] = 8;
+  CHECK(infer(GPUNN_OP_AVG_POOL2D_BACKWARD, Attributes::of(a), {y})[0] == x);
+  a.input_size[1] = 9;
+  CHECK_THROWS_WITH(infer(GPUNN_OP_AVG_POOL2D_BACKWARD, Attributes::of(a), {y}), Contains("dy must be [2, 3, 5, 5]"));
+}
+
 TEST_CASE("matmul shapes in all four transposes") {
   const auto shape = [](int32_t ta, int32_t tb, Shape a, Shape b) {
     const gpunn_matmul_attrs attrs{.struct_size = 0, .transpose_a = ta, .transpose_b = tb};
@@ -115,4 +131,39 @@ TEST_CASE("bytes moved: every tensor once, but of a table only what is in use") 
   CHECK(bytes(GPUNN_OP_GATHER_ROWS, {{DType::i32, {60000}}, index}, {{DType::i32, {32}}}) == 3 * 32 * 4);
   CHECK(bytes(GPUNN_OP_TABLE_LOAD, {f32({9000}), step}, {scalar}) == 16);
   CHECK(bytes(GPUNN_OP_TABLE_STORE, {f32({4096}), step, scalar}, {f32({4096})}) == 16);
+}
+
+TEST_CASE("augmentation keeps the shape of images, and says what it can't be done to") {
+  const TensorType images = f32({8, 3, 32, 32}), counter{DType::i64, {}}, channels = f32({3});
+  const auto shift = [&](const gpunn_random_shift_attrs& a, const std::vector<TensorType>& in) {
+    return infer(GPUNN_OP_RANDOM_SHIFT, Attributes::of(a), in).at(0);
+  };
+  gpunn_random_shift_attrs moved{};
+  moved.reach[0] = 4;
+  CHECK(shift(moved, {images, counter, channels}) == images);
+  CHECK_THROWS_WITH(shift(moved, {f32({8, 3}), counter, channels}), Contains("x must have 4 dimensions"));
+  CHECK_THROWS_WITH(shift(moved, {images, counter, f32({4})}), Contains("one entry a channel"));
+  CHECK_THROWS_WITH(shift(moved, {images, f32({}), channels}), Contains("counter must be i64"));
+  moved.flip = 1.5F;
+  CHECK_THROWS_WITH(shift(moved, {images, counter, channels}), Contains("flip 1.5") && Contains("not in [0, 1]"));
+  moved.flip = 0;
+  moved.reach[1] = -1;
+  CHECK_THROWS_WITH(shift(moved, {images, counter, channels}), Contains("reach 4x-1 must not be negative"));
+
+  gpunn_random_affine_attrs turned{};
+  turned.scale_low = 2;
+  turned.scale_high = 1;
+  CHECK_THROWS_WITH(infer(GPUNN_OP_RANDOM_AFFINE, Attributes::of(turned), {images, counter, channels}),
+                    Contains("in this order"));
+  gpunn_random_color_attrs coloured{};
+  CHECK_THROWS_WITH(infer(GPUNN_OP_RANDOM_COLOR, Attributes::of(coloured), {images, counter, channels, channels}),
+                    Contains("white 0"));
+  gpunn_random_erase_attrs erased{};
+  erased.p = -1;
+  CHECK_THROWS_WITH(infer(GPUNN_OP_RANDOM_ERASE, Attributes::of(erased), {images, counter, channels}),
+                    Contains("p -1"));
+  const TensorType count{DType::i32, {}};
+  CHECK(infer(GPUNN_OP_MIX_ROWS, {}, {f32({8, 10}), f32({}), count}).at(0) == f32({8, 10}));
+  CHECK_THROWS_WITH(infer(GPUNN_OP_MIX_ROWS, {}, {f32({}), f32({}), count}), Contains("x must have rows"));
+  CHECK_THROWS_WITH(infer(GPUNN_OP_MIX_ROWS, {}, {f32({8}), f32({8}), count}), Contains("share must have 0"));
 }

@@ -1,5 +1,6 @@
 #include <gpunn/random.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "catch.hpp"
@@ -53,6 +54,42 @@ TEST_CASE("seed and place decide, nothing else") {
   CHECK(one != initial_values(weight({4, 4}, 4), 1, 1));
 }
 
-TEST_CASE("zeros are zeros") {
+TEST_CASE("zeros are zeros, ones ones") {
   CHECK(initial_values(weight({3}, 1, InitKind::zeros), 1, 0) == std::vector<float>{0, 0, 0});
+  CHECK(initial_values(weight({3}, 1, InitKind::ones), 1, 0) == std::vector<float>{1, 1, 1});
+}
+
+TEST_CASE("normal and uniform values have the deviation asked for") {
+  const bool normal = GENERATE(true, false);
+  nn::Parameter parameter = weight({300, 401}, 0, normal ? InitKind::normal : InitKind::uniform);
+  parameter.deviation = 0.02;
+  const auto values = initial_values(parameter, 3, 5);
+  REQUIRE(values.size() == 120300);
+  const auto n = static_cast<double>(values.size());
+  double sum = 0, squares = 0, fourth = 0, far = 0;
+  for (const float value : values) {
+    const double z = value / 0.02;
+    sum += z;
+    squares += z * z;
+    fourth += z * z * z * z;
+    far += std::abs(z) > 2 ? 1 : 0;
+  }
+  // Four standard errors of a mean, of a variance and of a share; a kurtosis of 3 or of 9/5.
+  CHECK(std::abs(sum / n) < 4 / std::sqrt(n));
+  CHECK(std::abs(squares / n - 1) < 4 * std::sqrt(2 / n));
+  CHECK(std::abs(fourth / n - (normal ? 3.0 : 1.8)) < 0.12);
+  CHECK(std::abs(far / n - (normal ? 0.0455 : 0.0)) < 0.0025);
+  if (!normal) CHECK(*std::max_element(values.begin(), values.end()) <= 0.02 * std::sqrt(3.0));
+  CHECK(values == initial_values(parameter, 3, 5));
+}
+
+TEST_CASE("neighbouring normal values, of one pair of random numbers too, have nothing to do with each other") {
+  nn::Parameter parameter = weight({100000}, 0, InitKind::normal);
+  parameter.deviation = 1;
+  const auto values = initial_values(parameter, 1, 0);
+  for (const std::size_t distance : {1, 2, 4}) {
+    double product = 0;
+    for (std::size_t i = distance; i < values.size(); ++i) product += double{values[i]} * values[i - distance];
+    CHECK(std::abs(product) < 4 * std::sqrt(100000.0));
+  }
 }

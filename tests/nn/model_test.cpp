@@ -2,6 +2,8 @@
 
 #include <gpunn/ops.h>
 
+#include <cmath>
+
 #include "catch.hpp"
 #include "config/layer_table.hpp"
 #include "nn/layers.hpp"
@@ -92,6 +94,44 @@ TEST_CASE("convolution options reach the op") {
   CHECK(built.parameters[0].fan_in == 15);
 }
 
+TEST_CASE("a transposed convolution is a convolution's gradient") {
+  const Built built(
+      model_of("conv2d_transpose: {filters: 4, kernel: [3, 4], stride: 2, padding: 1, output_padding: [1, "
+               "0], groups: 2, dilation: [2, 1]}"),
+      {6, 5, 7}, true);
+  CHECK(built.ops() == Ops{GPUNN_OP_CONV2D_BACKWARD_DATA, GPUNN_OP_BIAS_ADD});
+  // (5 - 1) * 2 - 2 + 2 * 2 + 1 + 1, (7 - 1) * 2 - 2 + 3 + 1
+  CHECK(to_string(built.graph.value(built.y).type) == "f32[4, 4, 12, 14]");
+  REQUIRE(built.parameters.size() == 2);
+  CHECK(built.parameters[0].shape == Shape{6, 2, 3, 4});
+  CHECK(built.parameters[0].fan_in == 24);
+  CHECK(built.parameters[1].shape == Shape{4});
+  const Built drawn(model_of("conv2d_transpose: {filters: 4, kernel: 3, init: kaiming_normal}"), {6, 5, 7}, true);
+  CHECK(drawn.parameters[0].init == nn::InitKind::normal);
+  CHECK(drawn.parameters[0].deviation == Approx(std::sqrt(2.0 / 54)));
+}
+
+TEST_CASE("weights are drawn from what init says") {
+  const auto drawn = [](const std::string& init) {
+    const Built built(model_of("conv2d: {filters: 6, kernel: [3, 5], init: " + init +
+                               "},\nflatten,\nlinear: {units: 7, init: " + init + "}"),
+                      {4, 3, 5}, true);
+    return built.parameters;
+  };
+  const auto usual = drawn("default");
+  CHECK(usual[0].init == nn::InitKind::kaiming_uniform);
+  CHECK(usual[1].init == nn::InitKind::bias_uniform);
+  const auto he = drawn("kaiming_normal");
+  CHECK(he[0].init == nn::InitKind::normal);
+  CHECK(he[0].deviation == Approx(std::sqrt(2.0 / (6 * 15))));
+  CHECK(he[1].init == nn::InitKind::zeros);
+  CHECK(he[2].deviation == Approx(std::sqrt(2.0 / 7)));
+  const auto glorot = drawn("xavier_uniform");
+  CHECK(glorot[0].init == nn::InitKind::uniform);
+  CHECK(glorot[0].deviation == Approx(std::sqrt(2.0 / (4 * 15 + 6 * 15))));
+  CHECK(glorot[2].deviation == Approx(std::sqrt(2.0 / (6 + 7))));
+}
+
 TEST_CASE("a pool steps by its window unless told otherwise") {
   const auto shape = [](const std::string& layers, const Shape& sample) {
     const Built built(model_of(layers), sample, true);
@@ -99,8 +139,60 @@ TEST_CASE("a pool steps by its window unless told otherwise") {
   };
   CHECK(shape("max_pool: {window: [3, 2]}", {1, 9, 8}) == "[4, 1, 3, 4]");
   CHECK(shape("max_pool: {window: 3, stride: 2, padding: 1}", {1, 9, 8}) == "[4, 1, 5, 4]");
+  CHECK(shape("avg_pool: {window: [3, 2]}", {1, 9, 8}) == "[4, 1, 3, 4]");
+  CHECK(shape("adaptive_avg_pool: {size: [3, 2]}", {2, 9, 8}) == "[4, 2, 3, 2]");
+  CHECK(shape("global_avg_pool", {5, 9, 8}) == "[4, 5]");
+  CHECK(shape("global_max_pool", {5, 9, 8}) == "[4, 5]");
   CHECK(shape("flatten", {3, 2, 2}) == "[4, 12]");
   CHECK(shape("relu: {},\nsoftmax,\nrelu", {7}) == "[4, 7]");
+}
+
+TEST_CASE("means of windows, of parts of an image and of the whole") {
+  const auto attrs = [](const std::string& layer) {
+    const Built built(model_of(layer), {2, 6, 8}, true);
+    REQUIRE(built.ops() == Ops{GPUNN_OP_AVG_POOL2D});
+    return built.graph.nodes()[0].attrs.as<gpunn_pool2d_attrs>();
+  };
+  const auto padded = attrs("avg_pool: {window: 3, stride: [2, 1], padding: [1, 0]}");
+  CHECK((padded.stride[0] == 2 && padded.stride[1] == 1 && padded.pad[0] == 1 && padded.pad[1] == 0));
+  CHECK(padded.count_padding == 1);
+  CHECK(attrs("avg_pool: {window: 3, padding: 1, count_padding: false}").count_padding == 0);
+  const auto part = attrs("adaptive_avg_pool: {size: [3, 2]}");
+  CHECK((part.window[0] == 2 && part.window[1] == 4 && part.stride[0] == 2 && part.stride[1] == 4));
+  const auto whole = attrs("global_avg_pool");
+  CHECK((whole.window[0] == 6 && whole.window[1] == 8));
+  CHECK(Built(model_of("global_max_pool"), {2, 6, 8}, true).ops() == Ops{GPUNN_OP_MAX_POOL2D});
+  const Built repeated(model_of("adaptive_avg_pool: {size: [3, 16]}"), {2, 6, 8}, true);
+  REQUIRE(repeated.ops() == Ops{GPUNN_OP_AVG_POOL2D, GPUNN_OP_UPSAMPLE2D});
+  const auto twice = repeated.graph.nodes()[1].attrs.as<gpunn_upsample2d_attrs>();
+  CHECK((twice.factor[0] == 1 && twice.factor[1] == 2 && twice.mode == GPUNN_UPSAMPLE_NEAREST));
+  CHECK(to_string(repeated.graph.value(repeated.y).type.shape) == "[4, 2, 3, 16]");
+  const Built upsampled(model_of("upsample: {factor: [1, 3], mode: bilinear}"), {2, 6, 8}, true);
+  CHECK(to_string(upsampled.graph.value(upsampled.y).type.shape) == "[4, 2, 6, 24]");
+  CHECK(upsampled.graph.nodes()[0].attrs.as<gpunn_upsample2d_attrs>().mode == GPUNN_UPSAMPLE_BILINEAR);
+  CHECK(Built(model_of("adaptive_avg_pool: {size: [6, 8]}"), {2, 6, 8}, true).ops().empty());
+}
+
+TEST_CASE("layers that only move numbers") {
+  const auto built = [](const std::string& layers, const Shape& sample, const Ops& ops) {
+    const Built made(model_of(layers), sample, true);
+    CHECK(made.ops() == ops);
+    return to_string(made.graph.value(made.y).type.shape);
+  };
+  CHECK(built("reshape: {shape: [-1, 4]}", {3, 2, 2}, {}) == "[4, 3, 4]");
+  CHECK(built("reshape: {shape: -1}", {3, 2, 2}, {}) == "[4, 12]");
+  CHECK(built("reshape: {shape: [2, 3, 2]}", {12}, {}) == "[4, 2, 3, 2]");
+  CHECK(built("transpose: {permutation: [1, 2, 0]}", {3, 5, 7}, {GPUNN_OP_TRANSPOSE}) == "[4, 5, 7, 3]");
+  CHECK(built("pad: {padding: 2}", {3, 5, 7}, {GPUNN_OP_PAD}) == "[4, 3, 9, 11]");
+  CHECK(built("pad: {padding: [1, 2]}", {3, 5, 7}, {GPUNN_OP_PAD}) == "[4, 3, 7, 11]");
+  CHECK(built("pad: {padding: [0, 1, 2, 3]}", {3, 5, 7}, {GPUNN_OP_PAD}) == "[4, 3, 6, 12]");
+  CHECK(built("pixel_shuffle: {factor: 2}", {12, 5, 7}, {GPUNN_OP_TRANSPOSE}) == "[4, 3, 10, 14]");
+  CHECK(built("relu: {name: a},\nsigmoid: {name: b, from: input},\nconcat: {from: [a, b, a]}", {3, 5, 7},
+              {GPUNN_OP_RELU, GPUNN_OP_SIGMOID, GPUNN_OP_CONCAT}) == "[4, 9, 5, 7]");
+  CHECK(built("log_softmax,\nrelu", {3}, {GPUNN_OP_LOG_SOFTMAX, GPUNN_OP_RELU}) == "[4, 3]");
+  const Built padded(model_of("pad: {padding: [0, 1, 2, 3]}"), {3, 5, 7}, true);
+  const auto attrs = padded.graph.nodes()[0].attrs.as<gpunn_pad_attrs>();
+  CHECK((attrs.before[2] == 0 && attrs.after[2] == 1 && attrs.before[3] == 2 && attrs.after[3] == 3));
 }
 
 TEST_CASE("activations are layers, and what conv2d and linear end in") {
@@ -117,6 +209,53 @@ TEST_CASE("activations are layers, and what conv2d and linear end in") {
     REQUIRE(dense.ops().size() == 3);
     CHECK(dense.ops().back() == Built(model_of(name), {2}, true).ops().front());
   }
+}
+
+TEST_CASE("batch norm goes by the batch in training and by its buffers otherwise") {
+  const ModelSpec model = model_of("batch_norm: {name: bn, epsilon: 0.5, momentum: 0.25}");
+  for (const bool training : {true, false}) {
+    const Built built(model, {3, 2, 2}, training);
+    CHECK(built.ops() == Ops{training ? GPUNN_OP_BATCH_NORM : GPUNN_OP_BATCH_NORM_INFERENCE});
+    const auto attrs = built.graph.nodes()[0].attrs.as<gpunn_batch_norm_attrs>();
+    CHECK((attrs.epsilon == 0.5F && attrs.momentum == 0.25F));
+    REQUIRE((built.parameters.size() == 2 && built.buffers.size() == 2));
+    CHECK(built.parameters[0].name == "bn.weight");
+    CHECK(built.parameters[0].init == nn::InitKind::ones);
+    CHECK(built.parameters[1].name == "bn.bias");
+    CHECK(built.parameters[1].init == nn::InitKind::zeros);
+    CHECK_FALSE((built.parameters[0].decayed || built.parameters[1].decayed));
+    CHECK(built.buffers[0].name == "bn.running_mean");
+    CHECK(built.buffers[1].name == "bn.running_var");
+    CHECK(built.buffers[1].shape == Shape{3});
+    CHECK(built.buffers[1].init == nn::InitKind::ones);
+    CHECK(to_string(built.graph.value(built.y).type) == "f32[4, 3, 2, 2]");
+  }
+}
+
+TEST_CASE("layer norm is over whole samples, and what follows sees their shape") {
+  const Built built(model_of("layer_norm: {name: ln, epsilon: 0.5}"), {3, 2, 2}, true);
+  REQUIRE(built.ops() == Ops{GPUNN_OP_LAYER_NORM});
+  CHECK(built.graph.nodes()[0].attrs.as<gpunn_layer_norm_attrs>().epsilon == 0.5F);
+  CHECK(to_string(built.graph.value(built.graph.nodes()[0].inputs[0]).type) == "f32[4, 12]");
+  CHECK(to_string(built.graph.value(built.y).type) == "f32[4, 3, 2, 2]");
+  REQUIRE(built.parameters.size() == 2);
+  CHECK(built.parameters[0].name == "ln.weight");
+  CHECK(built.parameters[0].shape == Shape{3, 2, 2});
+  CHECK(built.parameters[0].init == nn::InitKind::ones);
+  CHECK(built.parameters[1].name == "ln.bias");
+  CHECK_FALSE((built.parameters[0].decayed || built.parameters[1].decayed));
+  CHECK(built.buffers.empty());
+  CHECK(Built(model_of("layer_norm"), {7}, true).graph.nodes()[0].inputs[0] == Built(model_of("relu"), {7}, true).x);
+}
+
+TEST_CASE("local response norm has PyTorch's defaults") {
+  const Built built(model_of("local_response_norm,\nlocal_response_norm: {size: 3, alpha: 2, beta: 0.5, k: 4}"),
+                    {3, 2, 2}, true);
+  REQUIRE(built.ops() == Ops{GPUNN_OP_LOCAL_RESPONSE_NORM, GPUNN_OP_LOCAL_RESPONSE_NORM});
+  const auto usual = built.graph.nodes()[0].attrs.as<gpunn_local_response_norm_attrs>();
+  CHECK((usual.size == 5 && usual.alpha == 1e-4F && usual.beta == 0.75F && usual.k == 1));
+  const auto given = built.graph.nodes()[1].attrs.as<gpunn_local_response_norm_attrs>();
+  CHECK((given.size == 3 && given.alpha == 2 && given.beta == 0.5F && given.k == 4));
 }
 
 TEST_CASE("flatten is no op") {

@@ -46,15 +46,48 @@ TEST_CASE("a window that does not fit") {
         "m:3:1: max_pool 'p': a window of 3x3 does not fit in an input of [1, 1, 2, 3] with padding 0x0");
 }
 
+TEST_CASE("a transposed convolution that leaves nothing") {
+  CHECK(error_of("conv2d_transpose: {name: c, filters: 2, kernel: 3, padding: 2}", {1, 2, 8}) ==
+        "m:3:1: conv2d_transpose 'c': padding of 2x2 leaves nothing of an input of [1, 1, 2, 8]");
+  CHECK(error_of("conv2d_transpose: {name: c, filters: 4, kernel: 1, groups: 2}", {3, 2, 2}) ==
+        "m:3:1: conv2d_transpose 'c': expected channels in a multiple of groups (2), found an input of [1, 3, 2, 2]");
+}
+
+TEST_CASE("an image that does not fall into so many equal windows") {
+  CHECK(error_of("adaptive_avg_pool: {name: p, size: 7}", {3, 14, 15}) ==
+        "m:3:1: adaptive_avg_pool 'p': expected rows and columns that are multiples of the size 7x7 or that it is a "
+        "multiple of, found an input of [1, 3, 14, 15]");
+  CHECK(error_of("global_avg_pool: {name: p}", {3}) ==
+        "m:3:1: global_avg_pool 'p': expected an input of [N, channels, rows, columns], found [1, 3]");
+}
+
 TEST_CASE("channels that groups can't split") {
   CHECK(error_of("conv2d: {name: c, filters: 4, kernel: 1, groups: 2}", {3, 2, 2}) ==
         "m:3:1: conv2d 'c': expected channels in a multiple of groups (2), found an input of [1, 3, 2, 2]");
 }
 
 TEST_CASE("branches of two shapes") {
-  CHECK(error_of(
-            "linear: {name: a, units: 3},\nlinear: {name: b, units: 4, from: input},\nadd: {name: sum, from: [a, b]}",
-            {2}) == "m:5:1: add 'sum': expected two inputs of one shape, found [1, 3] and [1, 4]");
+  CHECK(
+      error_of(
+          "linear: {name: a, units: 3},\nlinear: {name: b, units: 4, from: input},\nadd: {name: sum, from: [a, b]}",
+          {2}) ==
+      "m:5:1: add 'sum': expected two inputs of one shape, found [1, 3] of 'a' in line 3 and [1, 4] of 'b' in line 4");
+}
+
+TEST_CASE("numbers that don't fit another shape") {
+  CHECK(error_of("reshape: {name: r, shape: [5, -1]}", {3, 4}) ==
+        "m:3:1: reshape 'r': a sample of [3, 4] has 12 numbers, which can't be [5, -1]");
+  CHECK(error_of("reshape: {name: r, shape: [16777216, 16777216, 16777216]}", {3, 4}) ==
+        "m:3:1: reshape 'r': a sample of [3, 4] has 12 numbers, which can't be [16777216, 16777216, 16777216]");
+  CHECK(error_of("transpose: {name: t, permutation: [1, 0]}", {3, 4, 5}) ==
+        "m:3:1: transpose 't': the permutation is of 2 dimensions, a sample has 3: [3, 4, 5]");
+  CHECK(error_of("pixel_shuffle: {name: s, factor: 3}", {12, 4, 4}) ==
+        "m:3:1: pixel_shuffle 's': expected channels in a multiple of factor^2 (9), found an input of [1, 12, 4, 4]");
+  CHECK(error_of("pad: {name: p, padding: 1}", {12}) ==
+        "m:3:1: pad 'p': expected an input of [N, channels, rows, columns], found [1, 12]");
+  CHECK(error_of("max_pool: {name: half, window: 2},\nconcat: {name: c, from: [half, input]}", {3, 4, 4}) ==
+        "m:4:1: concat 'c': expected inputs that differ in their channels alone, found [1, 3, 2, 2] of 'half' in "
+        "line 3 and [1, 3, 4, 4] of the model's input");
 }
 
 TEST_CASE("a model for other samples") {

@@ -22,7 +22,7 @@ inline gpunn::ModelSpec shipped(const std::string& name, const std::vector<gpunn
 struct Built {
   gpunn::graph::Graph graph;
   gpunn::graph::ValueId x = 0, y = 0, step = 0;
-  std::vector<gpunn::nn::Parameter> parameters;
+  std::vector<gpunn::nn::Parameter> parameters, buffers;
 
   Built(const gpunn::ModelSpec& model, const gpunn::Shape& sample, bool training, int64_t batch = 4) {
     using namespace gpunn;
@@ -35,7 +35,12 @@ struct Built {
     for (const nn::Parameter& parameter : parameters) {
       values.push_back(graph.add_value(parameter.name, {DType::f32, parameter.shape}, graph::Storage::parameters));
     }
-    y = nn::build_forward(graph, model, x, values, {.training = training, .seed = 5, .step = step});
+    buffers = nn::model_buffers(model, sample);
+    nn::ForwardOptions options{.training = training, .seed = 5, .step = step};
+    for (const nn::Parameter& buffer : buffers) {
+      options.buffers.push_back(graph.add_value(buffer.name, {DType::f32, buffer.shape}, graph::Storage::state));
+    }
+    y = nn::build_forward(graph, model, x, values, options);
   }
 
   std::vector<int32_t> ops() const {

@@ -44,6 +44,7 @@ inline Checkpoint small_checkpoint(unsigned seed = 1) {
   result.metrics = {{"best", 0.9876543210123456}, {"loss", 1e-300}};
   result.parameters = {tensor("conv1.weight", DType::f32, {6, 1, 5, 5}, seed),
                        tensor("conv1.bias", DType::f32, {6}, seed), tensor("a.before.z", DType::f32, {3, 2}, seed)};
+  result.buffers = {tensor("bn1.running_mean", DType::f32, {6}, seed)};
   result.optimizer["velocity"] = {tensor("conv1.weight", DType::f32, {6, 1, 5, 5}, seed + 1)};
   result.optimizer["m"] = {tensor("conv1.weight", DType::f32, {6, 1, 5, 5}, seed + 2)};
   result.state = {tensor("totals", DType::f64, {3}, seed)};
@@ -65,7 +66,7 @@ inline bool same(const Checkpoint& a, const Checkpoint& b) {
   }
   return a.experiment == b.experiment && a.backend == b.backend && a.created == b.created &&
          a.gpunn_version == b.gpunn_version && a.counters == b.counters && a.metrics == b.metrics &&
-         same(a.parameters, b.parameters) && same(a.state, b.state);
+         same(a.parameters, b.parameters) && same(a.buffers, b.buffers) && same(a.state, b.state);
 }
 
 inline std::string bytes_of(const fs::path& file) {

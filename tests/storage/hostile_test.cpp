@@ -53,6 +53,16 @@ void add_dataset(hid_t file, const std::string& path, hid_t type, const std::vec
 
 }  // namespace
 
+TEST_CASE("a checkpoint from before there were buffers has none") {
+  const Folder folder;
+  const fs::path file = folder / "last.h5";
+  save_checkpoint(file, small_checkpoint());
+  edit(file, [](hid_t opened) { REQUIRE(H5Ldelete(opened, "/buffers", kDefault) >= 0); });
+  const Checkpoint loaded = load_checkpoint(file);
+  CHECK(loaded.buffers.empty());
+  CHECK(loaded.parameters.size() == small_checkpoint().parameters.size());
+}
+
 TEST_CASE("no file, a folder and a file of something else") {
   const Folder folder;
   const fs::path file = folder / "last.h5";

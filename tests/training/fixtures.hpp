@@ -53,6 +53,7 @@ inline Experiment small_mlp(const std::filesystem::path& runs, const std::vector
 inline std::vector<std::vector<std::byte>> state_bytes(const storage::Checkpoint& checkpoint) {
   std::vector<std::vector<std::byte>> result;
   for (const auto& tensor : checkpoint.parameters) result.push_back(tensor.values);
+  for (const auto& tensor : checkpoint.buffers) result.push_back(tensor.values);
   for (const auto& [name, tensors] : checkpoint.optimizer) {
     for (const auto& tensor : tensors) result.push_back(tensor.values);
   }

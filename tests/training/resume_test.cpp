@@ -10,24 +10,12 @@
 
 #include "catch.hpp"
 #include "training/fixtures.hpp"
+#include "training/stop_after.hpp"
 
 using namespace gpunn;
 using namespace gpunn::testing;
 
 namespace {
-
-// Asks for a stop after so many reports of a step.
-class StopAfter : public TrainingListener {
- public:
-  explicit StopAfter(int reports) : left_(reports) {}
-  void on_step(const StepReport&) override {
-    if (--left_ <= 0) stop = true;
-  }
-  std::atomic<bool> stop{false};
-
- private:
-  int left_;
-};
 
 std::vector<std::string> lines_of(const std::filesystem::path& file) {
   std::ifstream in(file);
@@ -129,7 +117,7 @@ TEST_CASE("a finished run can be resumed for more epochs, and for none") {
 
 TEST_CASE("every optimizer's state survives a resume") {
   const TemporaryFolder folder;
-  const std::string kind = GENERATE("sgd", "adam", "adamw", "rmsprop");
+  const std::string kind = GENERATE("sgd", "adam", "adamw", "rmsprop", "adagrad", "lion", "lars");
   std::vector<Override> overrides{{"training.log_every_steps", "1"},
                                   {"training.epochs", "2"},
                                   {"optimizer", "{type: " + kind + ", learning_rate: 0.002}"}};

@@ -5,6 +5,7 @@
 #include "training/fixtures.hpp"
 #include "training/residency.hpp"
 #include "training/session.hpp"
+#include "training/stop_after.hpp"
 
 using namespace gpunn;
 using namespace gpunn::testing;
@@ -35,19 +36,6 @@ Outcome outcome_of(const RunResult& run) {
   }
   return outcome;
 }
-
-// Asks for a stop after so many reports of a step.
-class StopAfter : public TrainingListener {
- public:
-  explicit StopAfter(int reports) : left_(reports) {}
-  void on_step(const StepReport&) override {
-    if (--left_ <= 0) stop = true;
-  }
-  std::atomic<bool> stop{false};
-
- private:
-  int left_;
-};
 
 }  // namespace
 

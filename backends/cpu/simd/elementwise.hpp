@@ -10,6 +10,10 @@ namespace gpunn::cpu {
 struct ElementwiseKernels {
   void (*add)(const float* a, const float* b, float* y, int64_t n);
   void (*scale)(const float* x, float factor, float* y, int64_t n);
+  void (*axpby)(float alpha, const float* a, float beta, const float* b, float* y, int64_t n);
+  void (*clamp)(const float* x, float low, float high, float* y, int64_t n);
+  // y += factor * sign(x), the sign of 0 (and NaN) being 0.
+  void (*add_sign)(float factor, const float* x, float* y, int64_t n);
 };
 
 GPUNN_DECLARE_ISA_VARIANTS(ElementwiseKernels, elementwise_kernels);

@@ -63,11 +63,50 @@ void rmsprop(const RmspropStep& by, float* w, const float* g, float* square, flo
   }
 }
 
+void adagrad(const AdagradStep& by, float* w, const float* g, float* sum, int64_t n) {
+  const AdagradStep step = by;
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) {
+    const float gradient = g[i] + step.weight_decay * w[i];
+    const float total = sum[i] + gradient * gradient;
+    sum[i] = total;
+    w[i] -= step.lr * (gradient / (__builtin_sqrtf(total) + step.epsilon));
+  }
+}
+
+void lion(const LionStep& by, float* w, const float* g, float* m, int64_t n) {
+  const LionStep step = by;
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) {
+    const float mixed = step.beta1 * m[i] + (1.0F - step.beta1) * g[i];
+    const float sign = mixed > 0.0F ? 1.0F : mixed < 0.0F ? -1.0F : mixed;  // of NaN, NaN
+    w[i] = step.keep * w[i] - step.lr * sign;
+    m[i] = step.beta2 * m[i] + (1.0F - step.beta2) * g[i];
+  }
+}
+
+void lars(const SgdStep& by, float* w, const float* g, float* velocity, int64_t n) {
+  const SgdStep step = by;
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) {
+    const float speed = step.momentum * velocity[i] + step.lr * (g[i] + step.weight_decay * w[i]);
+    velocity[i] = speed;
+    w[i] -= speed;
+  }
+}
+
+double sum_of_squares(const float* x, int64_t n) {
+  double sum = 0.0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t i = 0; i < n; ++i) sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+  return sum;
+}
+
 }  // namespace
 
 namespace GPUNN_ISA {
 extern const OptimizerKernels optimizer_kernels;
-const OptimizerKernels optimizer_kernels{sgd, adam, rmsprop};
+const OptimizerKernels optimizer_kernels{sgd, adam, rmsprop, adagrad, lion, lars, sum_of_squares};
 }  // namespace GPUNN_ISA
 
 }  // namespace gpunn::cpu

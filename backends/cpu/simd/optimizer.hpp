@@ -33,11 +33,29 @@ struct RmspropStep {
   float weight_decay;
 };
 
+struct AdagradStep {
+  float lr;
+  float epsilon;
+  float weight_decay;
+};
+
+struct LionStep {
+  float lr;
+  float beta1;
+  float beta2;
+  float keep;  // w is first multiplied by this: 1 - lr * weight_decay
+};
+
 struct OptimizerKernels {
   // velocity is not touched where the step has no momentum.
   void (*sgd)(const SgdStep& step, float* w, const float* g, float* velocity, int64_t n);
   void (*adam)(const AdamStep& step, float* w, const float* g, float* m, float* v, int64_t n);
   void (*rmsprop)(const RmspropStep& step, float* w, const float* g, float* square, float* velocity, int64_t n);
+  void (*adagrad)(const AdagradStep& step, float* w, const float* g, float* sum, int64_t n);
+  void (*lion)(const LionStep& step, float* w, const float* g, float* m, int64_t n);
+  // velocity = momentum * velocity + lr * (g + weight_decay * w); w -= velocity.
+  void (*lars)(const SgdStep& step, float* w, const float* g, float* velocity, int64_t n);
+  double (*sum_of_squares)(const float* x, int64_t n);
 };
 
 GPUNN_DECLARE_ISA_VARIANTS(OptimizerKernels, optimizer_kernels);

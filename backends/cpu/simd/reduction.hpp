@@ -14,6 +14,8 @@ struct ReductionKernels {
   // totals[width] = totals + (or the larger of totals and) each of `rows` rows, `stride` apart.
   void (*add_rows)(const float* x, int64_t stride, int64_t rows, float* totals, int64_t width);
   void (*max_rows)(const float* x, int64_t stride, int64_t rows, float* totals, int64_t width);
+  // The sum of squares in f64, where no square of an f32 overflows or vanishes.
+  double (*sum_of_squares)(const float* x, int64_t n);
 };
 
 GPUNN_DECLARE_ISA_VARIANTS(ReductionKernels, reduction_kernels);

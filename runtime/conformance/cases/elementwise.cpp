@@ -15,6 +15,14 @@ graph::Attributes scale(float factor) {
   return graph::Attributes::of(gpunn_scale_attrs{.struct_size = 0, .factor = factor});
 }
 
+graph::Attributes axpby(float alpha, float beta) {
+  return graph::Attributes::of(gpunn_axpby_attrs{.struct_size = 0, .alpha = alpha, .beta = beta});
+}
+
+graph::Attributes clamp(float low, float high) {
+  return graph::Attributes::of(gpunn_clamp_attrs{.struct_size = 0, .low = low, .high = high});
+}
+
 graph::Attributes fill(DType type, const Shape& shape, double value) {
   gpunn_fill_attrs attrs{};
   attrs.dtype = static_cast<int32_t>(type);
@@ -53,12 +61,31 @@ std::vector<Case> elementwise_cases() {
     cases.push_back(make_case({.op = GPUNN_OP_SCALE, .attrs = scale(-0.37F), .inputs = {f32(shape)}}));
     cases.push_back(make_case({.op = GPUNN_OP_FILL, .attrs = fill(DType::f32, shape, 0.1)}));
   }
+  for (const Shape& shape : kShapes) {
+    cases.push_back(
+        make_case({.op = GPUNN_OP_AXPBY, .attrs = axpby(0.999F, -1.7F), .inputs = {f32(shape), f32(shape)}}));
+    cases.push_back(make_case({.op = GPUNN_OP_CLAMP, .attrs = clamp(-0.25F, 0.5F), .inputs = {f32(shape)}}));
+  }
   const Shape special{5, 31};
   const Generator extremes = listed({0.0, -0.0, kNan, kInf, -kInf, 1.5, -1.5, 3e38, -3e38, 1e-30, -1e-30});
   cases.push_back(make_case({.op = GPUNN_OP_ADD,
                              .inputs = {f32(special, extremes), f32(special, constant(1))},
                              .note = "NaN and infinities"}));
   cases.push_back(make_case({.op = GPUNN_OP_SCALE, .attrs = scale(0), .inputs = {f32(special)}, .note = "by 0"}));
+  cases.push_back(make_case({.op = GPUNN_OP_AXPBY,
+                             .attrs = axpby(0.5F, 2),
+                             .inputs = {f32(special, extremes), f32(special, constant(1))},
+                             .note = "NaN and infinities"}));
+  cases.push_back(make_case({.op = GPUNN_OP_AXPBY,
+                             .attrs = axpby(1, -1),
+                             .inputs = {f32(special, uniform(1, 2)), f32(special, uniform(1, 2))},
+                             .note = "nearly cancelling"}));
+  cases.push_back(make_case({.op = GPUNN_OP_CLAMP,
+                             .attrs = clamp(-1, 3e38F),
+                             .inputs = {f32(special, extremes)},
+                             .note = "NaN and infinities"}));
+  cases.push_back(
+      make_case({.op = GPUNN_OP_CLAMP, .attrs = clamp(0.5F, 0.5F), .inputs = {f32(special)}, .note = "to one value"}));
   for (const DType type : {DType::i32, DType::i64, DType::u8, DType::f64}) {
     cases.push_back(make_case({.op = GPUNN_OP_FILL, .attrs = fill(type, {3, 17}, 113)}));
   }

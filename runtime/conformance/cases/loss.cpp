@@ -1,5 +1,7 @@
 #include <gpunn/ops.h>
 
+#include <limits>
+
 #include "conformance/cases/case.hpp"
 
 namespace gpunn::conformance {
@@ -32,10 +34,36 @@ void add_classification(std::vector<Case>& cases, const Shape& shape, const Gene
                              .derive = [](std::vector<OracleTensor>& in) { to_log_probabilities(in[1]); }}));
 }
 
+void add_soft(std::vector<Case>& cases, const Shape& shape, const Generator& x, const Generator& target,
+              const std::string& note) {
+  cases.push_back(
+      make_case({.op = GPUNN_OP_SOFT_CROSS_ENTROPY, .inputs = {f32(shape, x), f32(shape, target)}, .note = note}));
+  cases.push_back(make_case({.op = GPUNN_OP_SOFT_CROSS_ENTROPY_BACKWARD,
+                             .inputs = {f32({shape[0]}), f32(shape, x), f32(shape, target)},
+                             .note = note,
+                             .derive = [](std::vector<OracleTensor>& in) { to_log_probabilities(in[1]); }}));
+}
+
+// Targets are shares of a row; that they sum to 1 is not asked for.
+void add_soft_targets(std::vector<Case>& cases) {
+  constexpr double kInf = std::numeric_limits<double>::infinity(), kNan = std::numeric_limits<double>::quiet_NaN();
+  for (const Shape& shape : kLogits) add_soft(cases, shape, uniform(-4, 4), uniform(0, 1), "");
+  const Shape shape{19, 23};
+  add_soft(cases, shape, uniform(-80, 80), sometimes(0, 2, uniform(0, 1)), "far apart");
+  add_soft(cases, shape, uniform(9000, 9010), uniform(0, 1), "large");
+  add_soft(cases, shape, constant(-2), uniform(0, 1), "all equal");
+  add_soft(cases, shape, uniform(-4, 4), uniform(-3, 3), "targets below 0");
+  add_soft(cases, shape, uniform(-4, 4), constant(0), "no target");
+  // Every fourth class is impossible and not aimed at.
+  add_soft(cases, {5, 8}, listed({1.0, 2.0, -kInf, 0.5}), listed({0.25, 0.5, 0.0, 0.125}), "minus infinity");
+  add_soft(cases, {5, 8}, listed({1.0, 2.0, 0.5}), listed({0.0, kNan, 0.5}), "NaN targets");
+}
+
 }  // namespace
 
 std::vector<Case> loss_cases() {
   std::vector<Case> cases;
+  add_soft_targets(cases);
   for (const Shape& shape : kLogits) add_classification(cases, shape, uniform(-4, 4), "");
   add_classification(cases, {19, 23}, uniform(-80, 80), "far apart");
   add_classification(cases, {19, 23}, uniform(9000, 9010), "large");

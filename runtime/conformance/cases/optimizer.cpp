@@ -1,5 +1,7 @@
 #include <gpunn/ops.h>
 
+#include <cmath>
+
 #include "conformance/cases/case.hpp"
 
 namespace gpunn::conformance {
@@ -59,6 +61,57 @@ Case rmsprop(int64_t n, float momentum, float decay, int64_t first) {
                     .note = note(first)});
 }
 
+Case adagrad(int64_t n, float decay, int64_t first) {
+  const gpunn_adagrad_attrs attrs{
+      .struct_size = 0, .epsilon = 1e-6F, .weight_decay = decay, .reserved = 0, .decayed = first};
+  return make_case({.op = GPUNN_OP_ADAGRAD_UPDATE,
+                    .attrs = graph::Attributes::of(attrs),
+                    .inputs = {weights(n), f32({n}), rate(0.05), f32({n}, uniform(0, 0.5))},
+                    .note = note(first)});
+}
+
+// Where neither moment nor gradient is there the weight stays; a NaN shows in the weight at once.
+Case lion(int64_t n, float decay, int64_t first, bool with_nan = false) {
+  const gpunn_lion_attrs attrs{
+      .struct_size = 0, .beta1 = 0.9F, .beta2 = 0.99F, .weight_decay = decay, .decayed = first};
+  const Generator g = with_nan ? sometimes(std::nan(""), 5, uniform()) : sometimes(0, 2, uniform());
+  return make_case({.op = GPUNN_OP_LION_UPDATE,
+                    .attrs = graph::Attributes::of(attrs),
+                    .inputs = {weights(n), f32({n}, g), rate(0.05), f32({n}, sometimes(0, 2, uniform(-0.1, 0.1)))},
+                    .note = note(first) + (with_nan ? ", NaN" : "")});
+}
+
+enum class Lacking { nothing, weights, gradients };
+
+// `offset` as it is in device memory, the last beyond the elements where they are not all to be in a part.
+Case lars(int64_t n, float momentum, float decay, int64_t first, std::vector<double> offset, const std::string& what,
+          Lacking lacking = Lacking::nothing) {
+  const gpunn_lars_attrs attrs{.struct_size = 0,
+                               .momentum = momentum,
+                               .weight_decay = decay,
+                               .trust = 0.02F,
+                               .epsilon = 1e-6F,
+                               .reserved = 0,
+                               .decayed = first};
+  const auto parts = static_cast<int64_t>(offset.size());
+  return make_case({.op = GPUNN_OP_LARS_UPDATE,
+                    .attrs = graph::Attributes::of(attrs),
+                    .inputs = {f32({n}, lacking == Lacking::weights ? constant(0) : uniform()),
+                               f32({n}, lacking == Lacking::gradients ? constant(0) : uniform()), rate(0.3), f32({n}),
+                               i64({parts}, listed(std::move(offset)))},
+                    .note = note(first) + ", " + what});
+}
+
+void add_lars(std::vector<Case>& cases, int64_t n) {
+  const auto all = static_cast<double>(n), first = static_cast<double>(decayed(n));
+  cases.push_back(lars(n, 0.9F, 0.1F, decayed(n), {0, std::floor(first / 2), first, all}, "three parts"));
+  cases.push_back(lars(n, 0, 0, n, {0, all}, "one part"));
+  cases.push_back(lars(n, 0.9F, 0.1F, 0, {0, 0, all, all}, "empty parts"));
+  cases.push_back(lars(n, 0.9F, 0.1F, n, {-7, std::floor(first / 2), all + 9}, "offsets outside"));
+  cases.push_back(lars(n, 0.9F, 0.1F, n, {0, all}, "weights of 0", Lacking::weights));
+  cases.push_back(lars(n, 0.9F, 0.1F, n, {0, all}, "gradients of 0", Lacking::gradients));
+}
+
 }  // namespace
 
 std::vector<Case> optimizer_cases() {
@@ -75,8 +128,18 @@ std::vector<Case> optimizer_cases() {
     cases.push_back(rmsprop(n, 0, 0, 0));
     cases.push_back(rmsprop(n, 0, 0.1F, decayed(n)));
     cases.push_back(rmsprop(n, 0.8F, 0.1F, decayed(n)));
+    cases.push_back(adagrad(n, 0, 0));
+    cases.push_back(adagrad(n, 0.1F, decayed(n)));
+    cases.push_back(lion(n, 0, 0));
+    cases.push_back(lion(n, 0.1F, decayed(n)));
+    add_lars(cases, n);
   }
   cases.push_back(sgd(0, 0.9F, false, 0.1F, 0));
+  cases.push_back(lion(100, 0.1F, 50, true));
+  cases.push_back(adagrad(0, 0.1F, 0));
+  cases.push_back(lion(0, 0.1F, 0));
+  cases.push_back(lars(0, 0.9F, 0.1F, 0, {0, 0}, "no element"));
+  cases.push_back(lars(7, 0.9F, 0.1F, 7, {0}, "no part"));
   return cases;
 }
 

@@ -29,6 +29,24 @@ const std::vector<Reduction> kReductions = {{{1}, 0b1},
                                             {{65537}, 0b1},
                                             {{2, 2, 2, 2, 3, 3}, 0b010110}};
 
+Case norm(const Shape& shape, const Generator& x = uniform(), const std::string& note = {}) {
+  return make_case({.op = GPUNN_OP_NORM, .inputs = {f32(shape, x)}, .note = note});
+}
+
+void add_norms(std::vector<Case>& cases) {
+  constexpr double kInf = std::numeric_limits<double>::infinity(), kNan = std::numeric_limits<double>::quiet_NaN();
+  for (const Shape& shape : std::vector<Shape>{{}, {1}, {0}, {7}, {255}, {256}, {257}, {1031}, {3, 5, 7}, {70001}}) {
+    cases.push_back(norm(shape));
+  }
+  cases.push_back(norm({1048583}));
+  cases.push_back(norm({1031}, constant(0), "zeros"));
+  cases.push_back(norm({1031}, uniform(1e15, 1e16), "large"));
+  cases.push_back(norm({1031}, uniform(-1e-14, 1e-14), "small"));
+  cases.push_back(norm({70001}, sometimes(1e6, 9973, uniform()), "a few that outweigh the others"));
+  cases.push_back(norm({1031}, sometimes(-kInf, 100, uniform()), "infinite"));
+  cases.push_back(norm({1031}, sometimes(kNan, 100, uniform()), "NaN"));
+}
+
 Case reduce(const Reduction& r, int32_t kind, bool keep_dims, const Generator& x = uniform()) {
   const gpunn_reduce_attrs attrs{.struct_size = 0, .kind = kind, .axes = r.axes, .keep_dims = keep_dims};
   return make_case({.op = GPUNN_OP_REDUCE, .attrs = graph::Attributes::of(attrs), .inputs = {f32(r.x, x)}});
@@ -39,6 +57,7 @@ Case reduce(const Reduction& r, int32_t kind, bool keep_dims, const Generator& x
 std::vector<Case> reduction_cases() {
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   std::vector<Case> cases;
+  add_norms(cases);
   for (const Reduction& r : kReductions) {
     cases.push_back(reduce(r, GPUNN_REDUCE_SUM, false));
     cases.push_back(reduce(r, GPUNN_REDUCE_MEAN, true));

@@ -2,6 +2,9 @@
 // device busy. Values matter little here, shapes much.
 #include <gpunn/ops.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "conformance/cases/case.hpp"
 
 namespace gpunn::conformance {
@@ -35,6 +38,10 @@ InputSpec per_channel() { return f32({kChannels}); }
 void add_elementwise(std::vector<CaseSpec>& specs) {
   specs.push_back(images(GPUNN_OP_ADD, 2));
   specs.push_back(images(GPUNN_OP_SCALE, 1, Attributes::of(gpunn_scale_attrs{.struct_size = 0, .factor = 1.5F})));
+  specs.push_back(
+      images(GPUNN_OP_AXPBY, 2, Attributes::of(gpunn_axpby_attrs{.struct_size = 0, .alpha = 0.999F, .beta = 0.001F})));
+  specs.push_back(
+      images(GPUNN_OP_CLAMP, 1, Attributes::of(gpunn_clamp_attrs{.struct_size = 0, .low = -0.5F, .high = 0.5F})));
   specs.push_back(images(GPUNN_OP_COPY, 1));
   gpunn_fill_attrs fill{};
   fill.dtype = GPUNN_F32;
@@ -86,8 +93,8 @@ void add_convolutions(std::vector<CaseSpec>& specs) {
   specs.push_back(
       {.op = GPUNN_OP_CONV2D_BIAS_ACTIVATION, .attrs = Attributes::of(attrs), .inputs = {x, w, per_channel()}});
 
-  const Attributes pool = Attributes::of(
-      gpunn_pool2d_attrs{.struct_size = 0, .window = {2, 2}, .stride = {2, 2}, .pad = {0, 0}, .reserved = 0});
+  const Attributes pool = Attributes::of(gpunn_pool2d_attrs{
+      .struct_size = 0, .window = {2, 2}, .stride = {2, 2}, .pad = {0, 0}, .count_padding = 0, .input_size = {0, 0}});
   specs.push_back(images(GPUNN_OP_MAX_POOL2D, 1, pool));
   const InputSpec pooled = f32({64, 64, 14, 14});
   specs.push_back({.op = GPUNN_OP_MAX_POOL2D_BACKWARD,
@@ -96,6 +103,58 @@ void add_convolutions(std::vector<CaseSpec>& specs) {
                    .derive = [pool](std::vector<OracleTensor>& inputs) {
                      inputs[2] = forward(GPUNN_OP_MAX_POOL2D, pool, {inputs[1]});
                    }});
+  // The mean of each image, which is what ends a residual network.
+  const Attributes whole = Attributes::of(gpunn_pool2d_attrs{.struct_size = 0,
+                                                             .window = {28, 28},
+                                                             .stride = {28, 28},
+                                                             .pad = {0, 0},
+                                                             .count_padding = 0,
+                                                             .input_size = {28, 28}});
+  specs.push_back(images(GPUNN_OP_AVG_POOL2D, 1, whole));
+  specs.push_back({.op = GPUNN_OP_AVG_POOL2D_BACKWARD, .attrs = whole, .inputs = {f32({64, 64, 1, 1})}});
+}
+
+void add_shapes(std::vector<CaseSpec>& specs) {
+  const Attributes twice =
+      Attributes::of(gpunn_upsample2d_attrs{.struct_size = 0, .factor = {2, 2}, .mode = GPUNN_UPSAMPLE_BILINEAR});
+  specs.push_back({.op = GPUNN_OP_UPSAMPLE2D, .attrs = twice, .inputs = {f32({64, 64, 14, 14})}});
+  specs.push_back(images(GPUNN_OP_UPSAMPLE2D_BACKWARD, 1, twice));
+  gpunn_pad_attrs pad{};
+  gpunn_slice_attrs slice{};
+  gpunn_transpose_attrs transpose{};
+  pad.rank = slice.rank = transpose.rank = 4;
+  for (std::size_t i = 0; i < 4; ++i) {
+    pad.before[i] = pad.after[i] = i < 2 ? 0 : 2;
+    slice.size[i] = kImages[i];
+  }
+  slice.start[1] = slice.size[1] = kChannels / 2;
+  const int32_t channels_last[] = {0, 2, 3, 1};
+  std::copy(std::begin(channels_last), std::end(channels_last), transpose.permutation);
+  specs.push_back(images(GPUNN_OP_PAD, 1, Attributes::of(pad)));
+  specs.push_back(images(GPUNN_OP_SLICE, 1, Attributes::of(slice)));
+  specs.push_back(images(GPUNN_OP_CONCAT, 2, Attributes::of(gpunn_concat_attrs{.struct_size = 0, .axis = 1})));
+  specs.push_back(images(GPUNN_OP_TRANSPOSE, 1, Attributes::of(transpose)));
+}
+
+void add_normalizations(std::vector<CaseSpec>& specs) {
+  const Attributes attrs = Attributes::of(gpunn_batch_norm_attrs{.struct_size = 0, .epsilon = 1e-5F, .momentum = 0.1F});
+  const InputSpec x = f32(kImages), positive = f32({kChannels}, uniform(0.5, 2));
+  specs.push_back({.op = GPUNN_OP_BATCH_NORM,
+                   .attrs = attrs,
+                   .inputs = {x, per_channel(), per_channel(), per_channel(), positive}});
+  specs.push_back({.op = GPUNN_OP_BATCH_NORM_BACKWARD, .inputs = {x, x, per_channel(), per_channel(), positive}});
+  specs.push_back({.op = GPUNN_OP_BATCH_NORM_INFERENCE,
+                   .attrs = attrs,
+                   .inputs = {x, per_channel(), per_channel(), per_channel(), positive}});
+  const InputSpec rows = f32(kLogits), columns = f32({kClasses}), by_row = f32({kRows}, uniform(0.5, 2));
+  specs.push_back({.op = GPUNN_OP_LAYER_NORM,
+                   .attrs = Attributes::of(gpunn_layer_norm_attrs{.struct_size = 0, .epsilon = 1e-5F}),
+                   .inputs = {rows, columns, columns}});
+  specs.push_back({.op = GPUNN_OP_LAYER_NORM_BACKWARD, .inputs = {rows, rows, columns, by_row, by_row}});
+  const Attributes response = Attributes::of(
+      gpunn_local_response_norm_attrs{.struct_size = 0, .size = 5, .alpha = 1e-4F, .beta = 0.75F, .k = 1});
+  specs.push_back(images(GPUNN_OP_LOCAL_RESPONSE_NORM, 1, response));
+  specs.push_back(images(GPUNN_OP_LOCAL_RESPONSE_NORM_BACKWARD, 2, response));
 }
 
 void add_losses(std::vector<CaseSpec>& specs) {
@@ -112,6 +171,17 @@ void add_losses(std::vector<CaseSpec>& specs) {
   specs.push_back({.op = GPUNN_OP_MSE_LOSS_BACKWARD, .inputs = {loss, x, x}});
   specs.push_back({.op = GPUNN_OP_SOFTMAX_CROSS_ENTROPY, .inputs = {x, labels()}});
   specs.push_back({.op = GPUNN_OP_SOFTMAX_CROSS_ENTROPY_BACKWARD, .inputs = {loss, x, labels()}});
+  const InputSpec target = f32(kLogits, constant(1.0 / static_cast<double>(kClasses)));
+  specs.push_back({.op = GPUNN_OP_SOFT_CROSS_ENTROPY, .inputs = {x, target}});
+  specs.push_back({.op = GPUNN_OP_SOFT_CROSS_ENTROPY_BACKWARD, .inputs = {loss, x, target}});
+  specs.push_back({.op = GPUNN_OP_BCE_LOGITS_LOSS, .inputs = {x, target}});
+  specs.push_back({.op = GPUNN_OP_BCE_LOGITS_LOSS_BACKWARD, .inputs = {loss, x, target}});
+  const auto huber = Attributes::of(gpunn_huber_attrs{.struct_size = 0, .delta = 1});
+  specs.push_back({.op = GPUNN_OP_HUBER_LOSS, .attrs = huber, .inputs = {x, target}});
+  specs.push_back({.op = GPUNN_OP_HUBER_LOSS_BACKWARD, .attrs = huber, .inputs = {loss, x, target}});
+  const auto hinge = Attributes::of(gpunn_hinge_attrs{.struct_size = 0, .margin = 1, .power = 2});
+  specs.push_back({.op = GPUNN_OP_HINGE_LOSS, .attrs = hinge, .inputs = {x, labels()}});
+  specs.push_back({.op = GPUNN_OP_HINGE_LOSS_BACKWARD, .attrs = hinge, .inputs = {loss, x, labels()}});
   specs.push_back(images(GPUNN_OP_REDUCE, 1,
                          Attributes::of(gpunn_reduce_attrs{
                              .struct_size = 0, .kind = GPUNN_REDUCE_MEAN, .axes = 0b1101U, .keep_dims = 0})));
@@ -124,6 +194,14 @@ void add_losses(std::vector<CaseSpec>& specs) {
 }
 
 void add_optimizers(std::vector<CaseSpec>& specs) {
+  specs.push_back({.op = GPUNN_OP_NORM, .inputs = {f32({kParameters})}});
+  specs.push_back(
+      {.op = GPUNN_OP_CLIP_NORM,
+       .attrs = Attributes::of(gpunn_clip_norm_attrs{.struct_size = 0, .max_norm = 1, .epsilon = 1e-6F, .rescale = 0}),
+       .inputs = {f32({kParameters}), scalar(2)}});
+  specs.push_back({.op = GPUNN_OP_L1_GRADIENT,
+                   .attrs = Attributes::of(gpunn_l1_attrs{.struct_size = 0, .weight = 1e-4F, .decayed = kParameters}),
+                   .inputs = {f32({kParameters}), f32({kParameters})}});
   const InputSpec w = f32({kParameters}), state = f32({kParameters}, constant(0)), rate = scalar(1e-4);
   specs.push_back(
       {.op = GPUNN_OP_SGD_UPDATE,
@@ -148,6 +226,26 @@ void add_optimizers(std::vector<CaseSpec>& specs) {
                                                                .reserved = 0,
                                                                .decayed = 0}),
                    .inputs = {w, w, rate, state}});
+  specs.push_back({.op = GPUNN_OP_ADAGRAD_UPDATE,
+                   .attrs = Attributes::of(gpunn_adagrad_attrs{
+                       .struct_size = 0, .epsilon = 1e-8F, .weight_decay = 0, .reserved = 0, .decayed = 0}),
+                   .inputs = {w, w, rate, state}});
+  specs.push_back({.op = GPUNN_OP_LION_UPDATE,
+                   .attrs = Attributes::of(gpunn_lion_attrs{
+                       .struct_size = 0, .beta1 = 0.9F, .beta2 = 0.99F, .weight_decay = 1e-2F, .decayed = kParameters}),
+                   .inputs = {w, w, rate, state}});
+  constexpr int64_t kParts = 64, kPart = kParameters / kParts;
+  std::vector<double> offset;
+  for (int64_t i = 0; i <= kParts; ++i) offset.push_back(static_cast<double>(i * kPart));
+  specs.push_back({.op = GPUNN_OP_LARS_UPDATE,
+                   .attrs = Attributes::of(gpunn_lars_attrs{.struct_size = 0,
+                                                            .momentum = 0.9F,
+                                                            .weight_decay = 1e-4F,
+                                                            .trust = 1e-3F,
+                                                            .epsilon = 1e-8F,
+                                                            .reserved = 0,
+                                                            .decayed = kParameters}),
+                   .inputs = {w, w, rate, state, i64({65}, listed(offset))}});
 }
 
 Attributes random(Shape shape, float low, float high) {
@@ -167,6 +265,31 @@ void add_data(std::vector<CaseSpec>& specs) {
   specs.push_back({.op = GPUNN_OP_DROPOUT,
                    .attrs = Attributes::of(gpunn_dropout_attrs{.struct_size = 0, .p = 0.5F, .seed = 1, .stream = 1}),
                    .inputs = {f32(kImages), step(1)}});
+  gpunn_random_shift_attrs shift{};
+  shift.reach[0] = shift.reach[1] = 4;
+  shift.flip = 0.5F;
+  specs.push_back(
+      {.op = GPUNN_OP_RANDOM_SHIFT, .attrs = Attributes::of(shift), .inputs = {f32(kImages), step(1), per_channel()}});
+  gpunn_random_affine_attrs affine{};
+  affine.rotate = 15;
+  affine.scale_low = 0.9F;
+  affine.scale_high = 1.1F;
+  specs.push_back({.op = GPUNN_OP_RANDOM_AFFINE,
+                   .attrs = Attributes::of(affine),
+                   .inputs = {f32(kImages), step(1), per_channel()}});
+  const Shape pictures{128, 3, 64, 64};
+  gpunn_random_color_attrs color{};
+  color.brightness = color.contrast = color.saturation = 0.4F;
+  color.white = 255;
+  specs.push_back({.op = GPUNN_OP_RANDOM_COLOR,
+                   .attrs = Attributes::of(color),
+                   .inputs = {f32(pictures), step(1), f32({3}, constant(0.016)), f32({3}, constant(-2))}});
+  gpunn_random_erase_attrs erase{};
+  erase.size[0] = erase.size[1] = 8;
+  erase.p = 1;
+  specs.push_back(
+      {.op = GPUNN_OP_RANDOM_ERASE, .attrs = Attributes::of(erase), .inputs = {f32(kImages), step(1), per_channel()}});
+  specs.push_back({.op = GPUNN_OP_MIX_ROWS, .inputs = {f32(kImages), scalar(0.3), count(kImages[0])}});
   constexpr int64_t kSamples = 10'000;
   constexpr int32_t kBatch = 512;
   specs.push_back(
@@ -189,7 +312,9 @@ void add_data(std::vector<CaseSpec>& specs) {
 
 std::vector<Case> typical_cases() {
   std::vector<CaseSpec> specs;
-  for (auto add : {add_elementwise, add_linear, add_convolutions, add_losses, add_optimizers, add_data}) add(specs);
+  for (auto add : {add_elementwise, add_linear, add_convolutions, add_shapes, add_normalizations, add_losses,
+                   add_optimizers, add_data})
+    add(specs);
   std::vector<Case> cases;
   for (CaseSpec& spec : specs) cases.push_back(make_case(std::move(spec)));
   return cases;

@@ -72,7 +72,8 @@ GradientProblem make_problem(const GradientCase& test, Random& random) {
 
 std::vector<GradientCase> all_gradients() {
   std::vector<GradientCase> result;
-  for (auto family : {linear_gradients, activation_gradients, shape_gradients, loss_gradients}) {
+  for (auto family :
+       {linear_gradients, activation_gradients, shape_gradients, normalization_gradients, loss_gradients}) {
     std::vector<GradientCase> cases = family();
     std::move(cases.begin(), cases.end(), std::back_inserter(result));
   }

@@ -33,7 +33,8 @@ struct GradientCase {
 std::vector<GradientCase> linear_gradients();  // matmul, bias, convolution
 std::vector<GradientCase> activation_gradients();
 std::vector<GradientCase> shape_gradients();  // pooling, reduction, element-wise, dropout
-std::vector<GradientCase> loss_gradients();   // softmax and losses
+std::vector<GradientCase> normalization_gradients();
+std::vector<GradientCase> loss_gradients();  // softmax and losses
 
 std::vector<GradientCase> all_gradients();
 

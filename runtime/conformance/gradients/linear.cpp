@@ -1,6 +1,7 @@
 #include <gpunn/ops.h>
 
 #include "conformance/gradients/function.hpp"
+#include "graph/op_info.hpp"
 
 namespace gpunn::conformance {
 
@@ -65,6 +66,30 @@ struct Convolution {
   int32_t stride[2], pad[2], dilation[2], groups;
 };
 
+// The gradients of BACKWARD_DATA, which is what a transposed convolution computes.
+void add_transposed(std::vector<GradientCase>& cases, const Convolution& c, const graph::Attributes& attributes) {
+  const std::vector<TensorType> types{{DType::f32, c.x}, {DType::f32, c.w}};
+  const Shape y = graph::op_info(GPUNN_OP_CONV2D).infer(attributes, types).front().shape;
+  const GradientCase base{"of CONV2D_BACKWARD_DATA, dy " + to_string(y) + ", w " + to_string(c.w),
+                          {f32(y), f32(c.w)},
+                          oracle_function(GPUNN_OP_CONV2D_BACKWARD_DATA, attributes),
+                          0,
+                          attributes,
+                          {},
+                          {},
+                          0};
+  GradientCase data = base;
+  data.op = GPUNN_OP_CONV2D;
+  data.wires = {{Source::output_gradient, 0}, {Source::input, 1}};
+  data.with_respect = {0};
+  GradientCase filter = base;
+  filter.op = GPUNN_OP_CONV2D_BACKWARD_FILTER;
+  filter.wires = {{Source::input, 0}, {Source::output_gradient, 0}};
+  filter.with_respect = {1};
+  cases.push_back(std::move(data));
+  cases.push_back(std::move(filter));
+}
+
 void add_convolution(std::vector<GradientCase>& cases, const Convolution& c) {
   gpunn_conv2d_attrs attrs{};
   attrs.groups = c.groups;
@@ -94,6 +119,7 @@ void add_convolution(std::vector<GradientCase>& cases, const Convolution& c) {
   filter.with_respect = {1};
   cases.push_back(std::move(data));
   cases.push_back(std::move(filter));
+  add_transposed(cases, c, attributes);
 }
 
 }  // namespace

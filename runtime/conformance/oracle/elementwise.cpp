@@ -1,5 +1,8 @@
 #include <gpunn/ops.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "conformance/oracle/call.hpp"
 
 namespace gpunn::conformance {
@@ -36,6 +39,23 @@ void scale(OracleCall& call) {
   for (std::size_t i = 0; i < call.out().size(); ++i) call.out()[i] = factor * call.in(0)[i];
 }
 
+void axpby(OracleCall& call) {
+  const auto attrs = call.attrs<gpunn_axpby_attrs>();
+  const double alpha = attrs.alpha, beta = attrs.beta;
+  call.require(call.in(0).size() == call.in(1).size() && call.in(0).size() == call.out().size(), "three equal sizes");
+  for (std::size_t i = 0; i < call.out().size(); ++i) call.out()[i] = alpha * call.in(0)[i] + beta * call.in(1)[i];
+}
+
+void clamp(OracleCall& call) {
+  const auto attrs = call.attrs<gpunn_clamp_attrs>();
+  const double low = attrs.low, high = attrs.high;
+  call.require(call.in(0).size() == call.out().size(), "y as large as x");
+  for (std::size_t i = 0; i < call.out().size(); ++i) {
+    const double x = call.in(0)[i];
+    call.out()[i] = std::isnan(x) ? x : std::min(std::max(x, low), high);
+  }
+}
+
 void copy(OracleCall& call) {
   call.require(call.in(0).size() == call.out().size(), "y as large as x");
   const DType from = call.in_type(0).dtype, to = call.out_type().dtype;
@@ -52,7 +72,8 @@ void fill(OracleCall& call) {
 }  // namespace
 
 std::vector<OracleEntry> elementwise_oracle() {
-  return {{GPUNN_OP_ADD, add}, {GPUNN_OP_SCALE, scale}, {GPUNN_OP_COPY, copy}, {GPUNN_OP_FILL, fill}};
+  return {{GPUNN_OP_ADD, add},     {GPUNN_OP_SCALE, scale}, {GPUNN_OP_AXPBY, axpby},
+          {GPUNN_OP_CLAMP, clamp}, {GPUNN_OP_COPY, copy},   {GPUNN_OP_FILL, fill}};
 }
 
 }  // namespace gpunn::conformance

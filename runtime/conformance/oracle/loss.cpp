@@ -83,6 +83,34 @@ void softmax_cross_entropy_backward(OracleCall& call) {
   }
 }
 
+void soft_cross_entropy(OracleCall& call) {
+  const int64_t rows = call.in_dim(0, 0), classes = call.in_dim(0, 1);
+  const Values& target = call.in(1);
+  Values& logp = call.out(1);
+  for (int64_t n = 0; n < rows; ++n) {
+    log_softmax_row(call.in(0), logp, n, classes);
+    double sum = 0;
+    for (int64_t i = n * classes; i < (n + 1) * classes; ++i) {
+      if (target[at(i)] != 0) sum += target[at(i)] * logp[at(i)];  // 0 * -inf would be NaN
+    }
+    call.out(0)[at(n)] = -sum;
+  }
+}
+
+void soft_cross_entropy_backward(OracleCall& call) {
+  const int64_t rows = call.in_dim(1, 0), classes = call.in_dim(1, 1);
+  const Values& dloss = call.in(0);
+  const Values& logp = call.in(1);
+  const Values& target = call.in(2);
+  for (int64_t n = 0; n < rows; ++n) {
+    double sum = 0;
+    for (int64_t i = n * classes; i < (n + 1) * classes; ++i) sum += target[at(i)];
+    for (int64_t i = n * classes; i < (n + 1) * classes; ++i) {
+      call.out()[at(i)] = dloss[at(n)] * (std::exp(logp[at(i)]) * sum - target[at(i)]);
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<OracleEntry> loss_oracle() {
@@ -91,7 +119,9 @@ std::vector<OracleEntry> loss_oracle() {
           {GPUNN_OP_MSE_LOSS, mse_loss},
           {GPUNN_OP_MSE_LOSS_BACKWARD, mse_loss_backward},
           {GPUNN_OP_SOFTMAX_CROSS_ENTROPY, softmax_cross_entropy},
-          {GPUNN_OP_SOFTMAX_CROSS_ENTROPY_BACKWARD, softmax_cross_entropy_backward}};
+          {GPUNN_OP_SOFTMAX_CROSS_ENTROPY_BACKWARD, softmax_cross_entropy_backward},
+          {GPUNN_OP_SOFT_CROSS_ENTROPY, soft_cross_entropy},
+          {GPUNN_OP_SOFT_CROSS_ENTROPY_BACKWARD, soft_cross_entropy_backward}};
 }
 
 }  // namespace gpunn::conformance

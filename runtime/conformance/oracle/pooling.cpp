@@ -1,5 +1,6 @@
 #include <gpunn/ops.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "conformance/oracle/call.hpp"
@@ -58,10 +59,58 @@ void max_pool2d_backward(OracleCall& call) {
   for_each_window(call, x, call.in_type(0).shape, [&](std::size_t from, std::size_t to) { dx[from] += dy[to]; });
 }
 
+// Calls visit(index in y, elements, divisor) for every window, elements being the indices in x of what it holds and
+// divisor what their sum is divided by.
+template <class Visit>
+void for_each_mean(const OracleCall& call, const Shape& x, const Shape& y, Visit visit) {
+  const auto attrs = call.attrs<gpunn_pool2d_attrs>();
+  call.require(x.size() == 4 && y.size() == 4 && y[0] == x[0] && y[1] == x[1], "x[N,C,H,W], y[N,C,P,Q]");
+  int64_t output = 0;
+  for (int64_t image_channel = 0; image_channel < x[0] * x[1]; ++image_channel) {
+    for (int64_t p = 0; p < y[2]; ++p) {
+      for (int64_t q = 0; q < y[3]; ++q) {
+        const int64_t top = p * attrs.stride[0] - attrs.pad[0], left = q * attrs.stride[1] - attrs.pad[1];
+        std::vector<std::size_t> elements;
+        for (int64_t h = std::max<int64_t>(top, 0); h < std::min(top + attrs.window[0], x[2]); ++h) {
+          for (int64_t w = std::max<int64_t>(left, 0); w < std::min(left + attrs.window[1], x[3]); ++w) {
+            elements.push_back(at((image_channel * x[2] + h) * x[3] + w));
+          }
+        }
+        call.require(!elements.empty(), "at least one element in every window");
+        const double whole = static_cast<double>(attrs.window[0]) * attrs.window[1];
+        visit(at(output++), elements, attrs.count_padding != 0 ? whole : static_cast<double>(elements.size()));
+      }
+    }
+  }
+}
+
+void avg_pool2d(OracleCall& call) {
+  const Values& x = call.in(0);
+  for_each_mean(call, call.in_type(0).shape, call.out_type().shape,
+                [&](std::size_t to, const std::vector<std::size_t>& elements, double divisor) {
+                  double sum = 0;
+                  for (const std::size_t from : elements) sum += x[from];
+                  call.out()[to] = sum / divisor;
+                });
+}
+
+void avg_pool2d_backward(OracleCall& call) {
+  const Values& dy = call.in(0);
+  Values& dx = call.out();
+  dx.assign(dx.size(), 0);
+  for_each_mean(call, call.out_type().shape, call.in_type(0).shape,
+                [&](std::size_t from, const std::vector<std::size_t>& elements, double divisor) {
+                  for (const std::size_t to : elements) dx[to] += dy[from] / divisor;
+                });
+}
+
 }  // namespace
 
 std::vector<OracleEntry> pooling_oracle() {
-  return {{GPUNN_OP_MAX_POOL2D, max_pool2d}, {GPUNN_OP_MAX_POOL2D_BACKWARD, max_pool2d_backward}};
+  return {{GPUNN_OP_MAX_POOL2D, max_pool2d},
+          {GPUNN_OP_MAX_POOL2D_BACKWARD, max_pool2d_backward},
+          {GPUNN_OP_AVG_POOL2D, avg_pool2d},
+          {GPUNN_OP_AVG_POOL2D_BACKWARD, avg_pool2d_backward}};
 }
 
 }  // namespace gpunn::conformance

@@ -1,6 +1,7 @@
 #include <gpunn/ops.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "conformance/oracle/call.hpp"
 
@@ -53,11 +54,19 @@ void mean_rows_backward(OracleCall& call) {
   }
 }
 
+void norm(OracleCall& call) {
+  double sum = 0;
+  for (const double x : call.in(0)) sum += x * x;
+  call.out().at(0) = std::sqrt(sum);
+}
+
 }  // namespace
 
 std::vector<OracleEntry> reduction_oracle() {
-  return {
-      {GPUNN_OP_REDUCE, reduce}, {GPUNN_OP_MEAN_ROWS, mean_rows}, {GPUNN_OP_MEAN_ROWS_BACKWARD, mean_rows_backward}};
+  return {{GPUNN_OP_REDUCE, reduce},
+          {GPUNN_OP_MEAN_ROWS, mean_rows},
+          {GPUNN_OP_MEAN_ROWS_BACKWARD, mean_rows_backward},
+          {GPUNN_OP_NORM, norm}};
 }
 
 }  // namespace gpunn::conformance

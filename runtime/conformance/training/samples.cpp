@@ -50,6 +50,19 @@ schedule: {type: one_cycle, warmup_epochs: 1}
 training: {epochs: 7}
 )";
 
+constexpr const char* kTreated = R"(
+model:
+  layers:
+    - flatten
+    - linear: {name: hidden, units: 24, activation: relu}
+    - linear: {name: output, units: 10}
+data: {dataset: digits, synthetic_train: 256, synthetic_test: 64, batch_size: 32}
+optimizer:
+  {type: muon, learning_rate: 0.02, weight_decay: 0.01, l1: 1e-5, clip_value: 0.5, clip_norm: 1,
+   groups: [{match: "*.bias", learning_rate_factor: 0.1}]}
+training: {epochs: 14, ema: 0.9}
+)";
+
 // 300 steps of LeNet's shape with fewer filters. At a learning rate of 0.05 the last losses are smaller, and say more
 // of chance than of the backend.
 constexpr const char* kLeNet = R"(
@@ -85,7 +98,8 @@ training: {epochs: 3}
 std::vector<SampleTraining> graph_trainings() {
   return {{"perceptron", "dropout, AdamW, warm-up and cosine", kPerceptron},
           {"convolution", "a skip connection, SGD with momentum, an epoch's last batch not full", kConvolution},
-          {"squares", "softmax, mean squared error, RMSprop, one cycle", kSquares}};
+          {"squares", "softmax, mean squared error, RMSprop, one cycle", kSquares},
+          {"treated", "Muon, L1, gradients clipped, a group of its own rate, an average", kTreated}};
 }
 
 std::vector<SampleTraining> curve_trainings() {

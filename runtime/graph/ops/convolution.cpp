@@ -81,17 +81,39 @@ Types infer_conv2d_bias_activation(const Attributes& attrs, Inputs in) {
   return {y};
 }
 
-void conv2d_gradient(GradientContext& c) {
+// The node's attributes with the sizes of x and w put in, which each of the three ops may need of the others.
+Attributes with_sizes(const GradientContext& c, ValueId x, ValueId w) {
   auto a = c.node().attrs.as<gpunn_conv2d_attrs>();
-  const ValueId dy = c.output_gradient();
-  const Shape x = c.graph().value(c.input(0)).type.shape;
-  const Shape w = c.graph().value(c.input(1)).type.shape;
+  const Shape& image = c.graph().value(x).type.shape;
+  const Shape& filter = c.graph().value(w).type.shape;
   for (std::size_t i = 0; i < 2; ++i) {
-    a.input_size[i] = static_cast<int32_t>(x[2 + i]);
-    a.filter_size[i] = static_cast<int32_t>(w[2 + i]);
+    a.input_size[i] = static_cast<int32_t>(image[2 + i]);
+    a.filter_size[i] = static_cast<int32_t>(filter[2 + i]);
   }
-  if (c.wants(1)) c.set(1, c.add(GPUNN_OP_CONV2D_BACKWARD_FILTER, Attributes::of(a), {dy, c.input(0)}));
-  if (c.wants(0)) c.set(0, c.add(GPUNN_OP_CONV2D_BACKWARD_DATA, Attributes::of(a), {dy, c.input(1)}));
+  return Attributes::of(a);
+}
+
+// y, x and w enter the sum of y * (x convolved by w) alike: the gradient of each op by one of them is that of the three
+// ops which computes it of the other two.
+void conv2d_gradient(GradientContext& c) {
+  const Attributes a = with_sizes(c, c.input(0), c.input(1));
+  const ValueId dy = c.output_gradient();
+  if (c.wants(1)) c.set(1, c.add(GPUNN_OP_CONV2D_BACKWARD_FILTER, a, {dy, c.input(0)}));
+  if (c.wants(0)) c.set(0, c.add(GPUNN_OP_CONV2D_BACKWARD_DATA, a, {dy, c.input(1)}));
+}
+
+void backward_data_gradient(GradientContext& c) {
+  const ValueId x = c.output_gradient();
+  const Attributes a = with_sizes(c, x, c.input(1));
+  if (c.wants(1)) c.set(1, c.add(GPUNN_OP_CONV2D_BACKWARD_FILTER, a, {c.input(0), x}));
+  if (c.wants(0)) c.set(0, c.add(GPUNN_OP_CONV2D, a, {x, c.input(1)}));
+}
+
+void backward_filter_gradient(GradientContext& c) {
+  const ValueId w = c.output_gradient();
+  const Attributes a = with_sizes(c, c.input(1), w);
+  if (c.wants(1)) c.set(1, c.add(GPUNN_OP_CONV2D_BACKWARD_DATA, a, {c.input(0), w}));
+  if (c.wants(0)) c.set(0, c.add(GPUNN_OP_CONV2D, a, {c.input(1), w}));
 }
 
 void decompose_conv2d_bias_activation(Graph& graph, const Node& node) {
@@ -136,6 +158,7 @@ std::vector<OpInfo> convolution_ops() {
        .min_inputs = 2,
        .max_inputs = 2,
        .infer = infer_backward_data,
+       .gradient = backward_data_gradient,
        .flops = data_flops,
        .describe = describe_conv2d},
       {.id = GPUNN_OP_CONV2D_BACKWARD_FILTER,
@@ -143,6 +166,7 @@ std::vector<OpInfo> convolution_ops() {
        .min_inputs = 2,
        .max_inputs = 2,
        .infer = infer_backward_filter,
+       .gradient = backward_filter_gradient,
        .flops = filter_flops,
        .describe = describe_conv2d},
       {.id = GPUNN_OP_CONV2D_BIAS_ACTIVATION,

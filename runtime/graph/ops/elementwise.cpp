@@ -1,4 +1,4 @@
-// ADD, SCALE, COPY and FILL.
+// ADD, SCALE, AXPBY, CLAMP, COPY and FILL.
 #include <gpunn/ops.h>
 
 #include <sstream>
@@ -25,6 +25,14 @@ Types infer_unary(const Attributes&, Inputs in) {
   return {in[0]};
 }
 
+Types infer_clamp(const Attributes& attrs, Inputs in) {
+  require_dtype(in[0], DType::f32, "x");
+  const auto a = attrs.as<gpunn_clamp_attrs>();
+  // Neither may be NaN.
+  require(a.low <= a.high, "low " + std::to_string(a.low) + " must not be above high " + std::to_string(a.high));
+  return {in[0]};
+}
+
 Types infer_copy(const Attributes&, Inputs in) { return {in[0]}; }
 
 Types infer_fill(const Attributes& attrs, Inputs) {
@@ -43,11 +51,35 @@ void add_gradient(GradientContext& c) {
 
 void scale_gradient(GradientContext& c) { c.set(0, c.add(GPUNN_OP_SCALE, c.node().attrs, {c.output_gradient()})); }
 
+void axpby_gradient(GradientContext& c) {
+  const auto a = c.node().attrs.as<gpunn_axpby_attrs>();
+  for (std::size_t i = 0; i < 2; ++i) {
+    if (!c.wants(i)) continue;
+    const gpunn_scale_attrs factor{.struct_size = 0, .factor = i == 0 ? a.alpha : a.beta};
+    c.set(i, c.add(GPUNN_OP_SCALE, Attributes::of(factor), {c.output_gradient()}));
+  }
+}
+
+double axpby_flops(const OpSignature& s) { return 3.0 * static_cast<double>(s.outputs[0].elements()); }
 double no_flops(const OpSignature&) { return 0; }
 
 std::string describe_scale(const Attributes& attrs) {
   std::ostringstream text;
   text << "factor " << attrs.as<gpunn_scale_attrs>().factor;
+  return text.str();
+}
+
+std::string describe_axpby(const Attributes& attrs) {
+  const auto a = attrs.as<gpunn_axpby_attrs>();
+  std::ostringstream text;
+  text << a.alpha << " a + " << a.beta << " b";
+  return text.str();
+}
+
+std::string describe_clamp(const Attributes& attrs) {
+  const auto a = attrs.as<gpunn_clamp_attrs>();
+  std::ostringstream text;
+  text << a.low << " to " << a.high;
   return text.str();
 }
 
@@ -76,6 +108,22 @@ std::vector<OpInfo> elementwise_ops() {
        .may_alias = {{0}},
        .gradient = scale_gradient,
        .describe = describe_scale},
+      {.id = GPUNN_OP_AXPBY,
+       .name = "AXPBY",
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .infer = infer_add,
+       .may_alias = {{0, 1}},
+       .gradient = axpby_gradient,
+       .flops = axpby_flops,
+       .describe = describe_axpby},
+      {.id = GPUNN_OP_CLAMP,
+       .name = "CLAMP",
+       .min_inputs = 1,
+       .max_inputs = 1,
+       .infer = infer_clamp,
+       .may_alias = {{0}},
+       .describe = describe_clamp},
       {.id = GPUNN_OP_COPY,
        .name = "COPY",
        .min_inputs = 1,

@@ -1,4 +1,4 @@
-// NLL_LOSS, MSE_LOSS, SOFTMAX_CROSS_ENTROPY and their backwards.
+// NLL_LOSS, MSE_LOSS, SOFTMAX_CROSS_ENTROPY, SOFT_CROSS_ENTROPY and their backwards.
 #include <gpunn/ops.h>
 
 #include "graph/gradient.hpp"
@@ -57,6 +57,19 @@ Types infer_cross_entropy_backward(const Attributes&, Inputs in) {
   return {in[1]};
 }
 
+Types infer_soft_cross_entropy(const Attributes&, Inputs in) {
+  require_f32(in[0], 2, "x");
+  require(in[0].shape[1] > 0, "x must have at least one class, is " + to_string(in[0]));
+  require_same(in[0], in[1], "x", "target");
+  return {row_losses(in[0].shape[0]), in[0]};
+}
+
+Types infer_soft_cross_entropy_backward(const Attributes& attrs, Inputs in) {
+  const TensorType loss = infer_soft_cross_entropy(attrs, in.subspan(1)).front();
+  require_same(in[0], loss, "dloss", "the loss");
+  return {in[1]};
+}
+
 Attributes classes(int64_t count) {
   return Attributes::of(gpunn_classes_attrs{.struct_size = 0, .classes = static_cast<int32_t>(count)});
 }
@@ -75,6 +88,11 @@ void cross_entropy_gradient(GradientContext& c) {
   c.set(0, c.add(GPUNN_OP_SOFTMAX_CROSS_ENTROPY_BACKWARD, {}, {c.output_gradient(), c.output(1), c.input(1)}));
 }
 
+void soft_cross_entropy_gradient(GradientContext& c) {
+  if (c.wants(1)) throw Error("'" + c.node().name + "': SOFT_CROSS_ENTROPY has no gradient for its target");
+  c.set(0, c.add(GPUNN_OP_SOFT_CROSS_ENTROPY_BACKWARD, {}, {c.output_gradient(), c.output(1), c.input(1)}));
+}
+
 void decompose_cross_entropy(Graph& graph, const Node& node) {
   graph.add_into(GPUNN_OP_LOG_SOFTMAX, node.name, {}, {node.inputs[0]}, {node.outputs[1]});
   graph.add_into(GPUNN_OP_NLL_LOSS, node.name, {}, {node.outputs[1], node.inputs[1]}, {node.outputs[0]});
@@ -88,6 +106,7 @@ void decompose_cross_entropy_backward(Graph& graph, const Node& node) {
 }
 
 double cross_entropy_flops(const OpSignature& s) { return 5.0 * static_cast<double>(s.outputs.back().elements()); }
+double soft_cross_entropy_flops(const OpSignature& s) { return 7.0 * static_cast<double>(s.outputs.back().elements()); }
 double mse_flops(const OpSignature& s) { return 3.0 * static_cast<double>(s.inputs[0].elements()); }
 
 }  // namespace
@@ -132,6 +151,19 @@ std::vector<OpInfo> loss_ops() {
        .infer = infer_cross_entropy_backward,
        .decompose = decompose_cross_entropy_backward,
        .flops = cross_entropy_flops},
+      {.id = GPUNN_OP_SOFT_CROSS_ENTROPY,
+       .name = "SOFT_CROSS_ENTROPY",
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .infer = infer_soft_cross_entropy,
+       .gradient = soft_cross_entropy_gradient,
+       .flops = soft_cross_entropy_flops},
+      {.id = GPUNN_OP_SOFT_CROSS_ENTROPY_BACKWARD,
+       .name = "SOFT_CROSS_ENTROPY_BACKWARD",
+       .min_inputs = 3,
+       .max_inputs = 3,
+       .infer = infer_soft_cross_entropy_backward,
+       .flops = soft_cross_entropy_flops},
   };
 }
 

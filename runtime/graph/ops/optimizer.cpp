@@ -1,4 +1,4 @@
-// SGD_UPDATE, ADAM_UPDATE and RMSPROP_UPDATE.
+// SGD_UPDATE, ADAM_UPDATE, RMSPROP_UPDATE, ADAGRAD_UPDATE, LION_UPDATE and LARS_UPDATE.
 #include <gpunn/ops.h>
 
 #include <sstream>
@@ -48,9 +48,30 @@ Types infer_rmsprop(const Attributes& attrs, Inputs in) {
   return out;
 }
 
+Types infer_adagrad(const Attributes& attrs, Inputs in) {
+  require_update(in, 3, attrs.as<gpunn_adagrad_attrs>().decayed);
+  return {in[0], in[3]};
+}
+
+Types infer_lion(const Attributes& attrs, Inputs in) {
+  require_update(in, 3, attrs.as<gpunn_lion_attrs>().decayed);
+  return {in[0], in[3]};
+}
+
+Types infer_lars(const Attributes& attrs, Inputs in) {
+  require_update(in.first(4), 3, attrs.as<gpunn_lars_attrs>().decayed);
+  require_dtype(in[4], DType::i64, "offset");
+  require_rank(in[4], 1, "offset");
+  require(in[4].shape[0] >= 1, "offset must have one entry more than there are parts, is " + to_string(in[4]));
+  return {in[0], in[3]};
+}
+
 double sgd_flops(const OpSignature& s) { return 6.0 * static_cast<double>(s.inputs[0].elements()); }
 double adam_flops(const OpSignature& s) { return 14.0 * static_cast<double>(s.inputs[0].elements()); }
 double rmsprop_flops(const OpSignature& s) { return 10.0 * static_cast<double>(s.inputs[0].elements()); }
+double adagrad_flops(const OpSignature& s) { return 8.0 * static_cast<double>(s.inputs[0].elements()); }
+double lion_flops(const OpSignature& s) { return 10.0 * static_cast<double>(s.inputs[0].elements()); }
+double lars_flops(const OpSignature& s) { return 10.0 * static_cast<double>(s.inputs[0].elements()); }
 
 std::string describe_sgd(const Attributes& attrs) {
   const auto a = attrs.as<gpunn_sgd_attrs>();
@@ -71,6 +92,26 @@ std::string describe_rmsprop(const Attributes& attrs) {
   const auto a = attrs.as<gpunn_rmsprop_attrs>();
   std::ostringstream text;
   text << "alpha " << a.alpha << ", momentum " << a.momentum << ", weight decay " << a.weight_decay;
+  return text.str();
+}
+
+std::string describe_adagrad(const Attributes& attrs) {
+  std::ostringstream text;
+  text << "weight decay " << attrs.as<gpunn_adagrad_attrs>().weight_decay;
+  return text.str();
+}
+
+std::string describe_lion(const Attributes& attrs) {
+  const auto a = attrs.as<gpunn_lion_attrs>();
+  std::ostringstream text;
+  text << "betas " << a.beta1 << " " << a.beta2 << ", weight decay " << a.weight_decay;
+  return text.str();
+}
+
+std::string describe_lars(const Attributes& attrs) {
+  const auto a = attrs.as<gpunn_lars_attrs>();
+  std::ostringstream text;
+  text << "trust " << a.trust << ", momentum " << a.momentum << ", weight decay " << a.weight_decay;
   return text.str();
 }
 
@@ -102,6 +143,30 @@ std::vector<OpInfo> optimizer_ops() {
        .in_place = {0, 3, 4},
        .flops = rmsprop_flops,
        .describe = describe_rmsprop},
+      {.id = GPUNN_OP_ADAGRAD_UPDATE,
+       .name = "ADAGRAD_UPDATE",
+       .min_inputs = 4,
+       .max_inputs = 4,
+       .infer = infer_adagrad,
+       .in_place = {0, 3},
+       .flops = adagrad_flops,
+       .describe = describe_adagrad},
+      {.id = GPUNN_OP_LION_UPDATE,
+       .name = "LION_UPDATE",
+       .min_inputs = 4,
+       .max_inputs = 4,
+       .infer = infer_lion,
+       .in_place = {0, 3},
+       .flops = lion_flops,
+       .describe = describe_lion},
+      {.id = GPUNN_OP_LARS_UPDATE,
+       .name = "LARS_UPDATE",
+       .min_inputs = 5,
+       .max_inputs = 5,
+       .infer = infer_lars,
+       .in_place = {0, 3},
+       .flops = lars_flops,
+       .describe = describe_lars},
   };
 }
 

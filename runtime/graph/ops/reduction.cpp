@@ -1,4 +1,4 @@
-// REDUCE, MEAN_ROWS and its backward.
+// REDUCE, MEAN_ROWS and its backward, NORM.
 #include <gpunn/ops.h>
 
 #include "graph/gradient.hpp"
@@ -43,6 +43,11 @@ Types infer_mean_rows_backward(const Attributes& attrs, Inputs in) {
   return {{DType::f32, {rows}}};
 }
 
+Types infer_norm(const Attributes&, Inputs in) {
+  require_dtype(in[0], DType::f32, "x");
+  return {{DType::f32, {}}};
+}
+
 void mean_rows_gradient(GradientContext& c) {
   const int64_t rows = c.graph().value(c.input(0)).type.shape[0];
   c.set(0, c.add(GPUNN_OP_MEAN_ROWS_BACKWARD,
@@ -51,6 +56,8 @@ void mean_rows_gradient(GradientContext& c) {
 }
 
 double input_flops(const OpSignature& s) { return static_cast<double>(s.inputs[0].elements()); }
+
+double norm_flops(const OpSignature& s) { return 2.0 * static_cast<double>(s.inputs[0].elements()); }
 
 std::string describe_reduce(const Attributes& attrs) {
   const auto a = attrs.as<gpunn_reduce_attrs>();
@@ -85,6 +92,7 @@ std::vector<OpInfo> reduction_ops() {
        .min_inputs = 2,
        .max_inputs = 2,
        .infer = infer_mean_rows_backward},
+      {.id = GPUNN_OP_NORM, .name = "NORM", .min_inputs = 1, .max_inputs = 1, .infer = infer_norm, .flops = norm_flops},
   };
 }
 

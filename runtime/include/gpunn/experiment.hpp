@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 namespace gpunn {
@@ -14,8 +15,9 @@ namespace gpunn {
 // An experiment as its YAML file gives it, defaults filled in. docs/experiments.md lists every key.
 
 enum class Precision { fp32, tf32, bf16 };
-enum class LossKind { cross_entropy, mean_squared_error };
-enum class OptimizerKind { sgd, adam, adamw, rmsprop };
+enum class LossKind { cross_entropy, mean_squared_error, binary_cross_entropy, hinge, huber };
+enum class OptimizerKind { sgd, adam, adamw, rmsprop, adagrad, lion, lars, muon };
+enum class MuonScale { original, match_rms_adamw };
 enum class ScheduleKind { constant, step, multi_step, exponential, cosine, one_cycle, polynomial, reduce_on_plateau };
 enum class SchedulePer { epoch_fraction, epoch, step };
 enum class Anneal { cosine, linear };
@@ -40,9 +42,10 @@ struct LayerSpec {
   std::vector<std::string> from;  // names of the inputs; empty: the layer before
   std::vector<LayerParameter> parameters;
   SourceLocation where;
+  std::string origin = {};  // the end of a message about a layer of a block: where the block is used
 };
 
-// A model file with its parameters put in and its repeats unrolled.
+// A model file with its parameters put in, its repeats unrolled and its blocks taken apart.
 struct ModelSpec {
   std::filesystem::path file;
   std::string name;
@@ -82,15 +85,58 @@ struct DataConfig {
   Residency residency = Residency::automatic;  // where the samples are while training
 };
 
+// What is done to the images of a training batch, drawn anew for each image and step. Nothing is done where all is as
+// it begins.
+struct AugmentationConfig {
+  std::vector<int64_t> crop;       // [rows, columns] of padding that an image is cut out of; empty: none
+  std::vector<int64_t> translate;  // [rows, columns] that an image is moved by at most: the same, said otherwise
+  double flip = 0;                 // the share that is mirrored left to right
+  double rotate = 0;               // degrees at most, either way
+  double translate_share = 0;      // of the rows and columns, by parts of a pixel
+  std::vector<double> scale;       // [least, most] size; empty: as they are
+  double brightness = 0, contrast = 0, saturation = 0;
+  std::vector<int64_t> erase;  // [rows, columns] of a rectangle that is blanked; empty: none
+  double erase_share = 1;      // of the images that have one blanked
+  double mixup = 0;            // alpha of the Beta distribution; 0: none
+  SourceLocation where;
+};
+
+struct LossConfig {
+  LossKind kind = LossKind::cross_entropy;
+  double label_smoothing = 0;          // cross_entropy: the share of a target that is spread over all classes
+  std::vector<double> class_weights;   // cross_entropy: by class, of its term of the loss; empty: 1 each
+  SourceLocation class_weights_place;  // the data says how many there have to be
+  double margin = 1;                   // hinge: by how much the label's output has to lead
+  int64_t power = 1;                   // hinge: 1 or 2, of what is missing
+  double delta = 1;                    // huber: squares up to here, distances beyond
+};
+
+// Parameters that are updated in another way than the rest.
+struct ParameterGroup {
+  std::vector<std::string> match;  // names of parameters; '*' stands for any characters, '?' for one
+  double learning_rate_factor = 1;
+  // Of all that match: the optimizer's or none (true, false), or their own. Else the optimizer's, of weights alone.
+  std::variant<std::monostate, bool, double> weight_decay;
+
+  bool operator==(const ParameterGroup&) const = default;
+};
+
 struct OptimizerConfig {
   OptimizerKind kind = OptimizerKind::sgd;
   double learning_rate = 0.01;
-  double momentum = 0;  // sgd, rmsprop
+  double momentum = 0;  // sgd, rmsprop, lars, muon
   bool nesterov = false;
-  double weight_decay = 0;  // on weights only: biases never decay
-  double beta1 = 0.9, beta2 = 0.999;
+  double weight_decay = 0;            // on weights only: biases never decay
+  double beta1 = 0.9, beta2 = 0.999;  // adam, adamw, lion; of muon, where it is AdamW
   double epsilon = 1e-8;
-  double alpha = 0.99;  // rmsprop
+  double alpha = 0.99;   // rmsprop
+  double trust = 0.001;  // lars
+  MuonScale scale = MuonScale::original;
+  // What is done to the gradients before the update, in this order; 0: nothing.
+  double l1 = 0;          // penalty on the absolute values of what decays
+  double clip_value = 0;  // bound of each element
+  double clip_norm = 0;   // bound of the norm of all
+  std::vector<ParameterGroup> groups;
 };
 
 // Lengths, and the time that a decay goes by, are in epochs, or with `per: step` in steps.
@@ -133,18 +179,30 @@ struct CheckpointConfig {
   Metric monitor = Metric::accuracy;  // what "best" means
 };
 
+// Weights that a new training starts from in place of random ones.
+struct InitFromConfig {
+  std::filesystem::path file;   // a checkpoint, a run folder or a .safetensors file; empty: none
+  std::filesystem::path names;  // a table of what its tensors are called here; empty: they are called the same
+};
+
 struct Experiment {
   std::filesystem::path file;
   std::string name;
   std::string text;  // the file as read
   ModelSpec model;
+  InitFromConfig init_from;
   DataConfig data;
-  LossKind loss = LossKind::cross_entropy;
+  AugmentationConfig augmentation;
+  LossConfig loss;
   OptimizerConfig optimizer;
   ScheduleConfig schedule;
   int64_t epochs = 10;
   int64_t max_steps = 0;  // stop after so many; 0: no limit
   uint64_t seed = 1;
+  int64_t accumulate = 1;           // batches whose gradients make up an update
+  double ema = 0;                   // what is kept of the parameters' running average at each step; 0: there is none
+  bool check_gradients = false;     // record the norm of the gradients, and end where it is not finite
+  std::vector<std::string> freeze;  // names of parameters that are not trained, as ParameterGroup::match
   Precision precision = Precision::fp32;
   bool deterministic = false;
   std::string backend = "auto";

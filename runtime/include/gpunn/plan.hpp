@@ -36,6 +36,7 @@ struct PlanReport {
   std::vector<PlannedOp> ops;      // one training step
   std::vector<PlannedTensor> tensors;
   int64_t parameters = 0;
+  int64_t trainable = 0;          // of the parameters; the others are frozen
   uint64_t arena_bytes = 0;       // activations and workspaces
   uint64_t persistent_bytes = 0;  // parameters, gradients, optimizer states, tables
   uint64_t data_bytes = 0;        // the resident data set, or the ring of batches that it is streamed through

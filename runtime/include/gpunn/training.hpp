@@ -21,6 +21,7 @@ struct StepReport {
   double learning_rate = 0;
   double images_per_second = 0;
   double seconds_left = 0;
+  std::optional<double> gradient_norm = {};  // of this step, before clip_norm; where it is recorded
 };
 
 struct EvalReport {
@@ -139,6 +140,15 @@ struct Prediction {
   std::vector<ClassProbability> top;
   std::optional<int64_t> label;  // where it is known
 };
+
+struct ExportReport {
+  std::filesystem::path file;
+  int64_t tensors = 0, numbers = 0;
+};
+
+// Writes the weights of a run folder (its best.h5, else last.h5) or a checkpoint file as a .safetensors file, under
+// the names that they have in the model. Throws Error(usage) for another ending.
+ExportReport export_weights(const std::filesystem::path& model, const std::filesystem::path& file);
 
 struct PredictRequest {
   std::vector<std::filesystem::path> images;

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from base import GPUNN, LIMIT, ProgramTest
 
-VERBS = ["run", "resume", "eval", "predict", "report", "diagnose", "plugins", "plan", "check", "bench", "race",
-         "data", "completion", "data list", "data get", "data inspect"]
+VERBS = ["run", "resume", "eval", "predict", "report", "export", "diagnose", "plugins", "plan", "check", "bench",
+         "race", "data", "completion", "data list", "data get", "data inspect"]
 
 
 class Help(ProgramTest):

@@ -70,6 +70,7 @@ class Reports(ProgramTest):
         small = ["plan", experiment, "--backend", "cpu", "--set", "data.synthetic_train=256"]
         plan = self.json(*small)
         self.assertEqual(plan["parameters"], 61706)
+        self.assertEqual(plan["trainable"], 61706)
         self.assertEqual(plan["peak_bytes"], plan["arena_bytes"] + plan["persistent_bytes"])
         last = len(plan["ops"]) - 1
         for tensor in plan["tensors"]:
@@ -154,6 +155,13 @@ class Reports(ProgramTest):
         experiment.write_text("model: {layers: [flatten, linear: {units: 2}]}\n"
                               "data: {dataset: image_folder, path: photos, validation_fraction: 0.2}\n")
         self.assertEqual(self.json("data", "inspect", experiment)["validation"]["labels"], [1, 1])
+        changed = self.folder / "changed.png"
+        self.gpunn("data", "inspect", experiment, "--sheet", changed, "--augmented", "--set", "backend=cpu",
+                   "--set", "data.batch_size=4", "--set", "augmentation.crop=1")
+        self.assertTrue(changed.read_bytes().startswith(b"\x89PNG"))
+        self.assertNotEqual(changed.read_bytes(), sheet.read_bytes())
+        self.gpunn("data", "inspect", experiment, "--augmented", code=2)  # without a sheet
+        self.gpunn("data", "inspect", root, "--sheet", changed, "--augmented", code=2)
         self.gpunn("data", "inspect", root / "nowhere", code=3)
         self.assertIn("did you mean 'mnist'", self.gpunn("data", "inspect", "mnits", code=2).stderr)
         self.gpunn("data", "inspect", root, "--set", "data.label_mode=coarse", code=2)

@@ -1,4 +1,4 @@
-"""`run`, `resume`, `eval`, `predict`."""
+"""`run`, `resume`, `eval`, `predict`, `export`."""
 
 import fcntl
 import json
@@ -45,6 +45,18 @@ class Training(ProgramTest):
             self.assertEqual(len(prediction["top"]), 2)
             self.assertAlmostEqual(sum(one["probability"] for one in prediction["top"]), 1, places=4)
         self.assertIn("row 3", self.gpunn("predict", run, "--row", "3").stdout)
+
+        weights = Path(self.folder, "points.safetensors")
+        self.assertIn("2 tensors, 6 numbers", self.gpunn("export", run, "--to", weights).stdout)
+        content = weights.read_bytes()
+        length = int.from_bytes(content[:8], "little")
+        header = json.loads(content[8:8 + length])
+        self.assertEqual(header["output.weight"], {"dtype": "F32", "shape": [2, 2], "data_offsets": [0, 16]})
+        self.assertEqual(len(content), 8 + length + 24)
+        begun = self.gpunn(*self.points("--runs", "a2", "--epochs", "1", "--set", f"init_from={weights}"))
+        self.assertIn("2 of 2 tensors", begun.stderr)
+        refused = self.gpunn("export", run, "--to", "weights.pt", code=2)
+        self.assertIn("weights are written as NAME.safetensors", refused.stderr)
 
         resumed = self.gpunn("resume", run, "--epochs", "5")
         self.assertEqual(EPOCH_LINE.findall(resumed.stderr), [("4", "5"), ("5", "5")])

@@ -1,0 +1,242 @@
+// RANDOM_SHIFT, RANDOM_AFFINE, RANDOM_COLOR, RANDOM_ERASE and MIX_ROWS.
+//
+// What happens to an image, and to a pixel of it, is said here once, in f64 where it rounds, so that backends differ at
+// most in the last rounding to f32.
+#pragma once
+
+#include <gpunn/random.h>
+
+#include <cstdint>
+
+#include "common/requirements.hpp"
+
+namespace gpunn::backends {
+
+struct ImageBatch {
+  int64_t images = 0;
+  int64_t channels = 0;
+  int64_t rows = 0;
+  int64_t columns = 0;
+
+  constexpr int64_t plane() const { return rows * columns; }
+  constexpr int64_t image() const { return channels * plane(); }
+  constexpr int64_t elements() const { return images * image(); }
+};
+
+// floor(u * n) for the u in [0, 1) that a word stands for, 0 <= n < 2^40. In integers: the product of two floats might
+// be rounded up to n.
+constexpr int64_t floor_of_share(uint32_t word, int64_t n) {
+  return static_cast<int64_t>((static_cast<uint64_t>(word >> 8) * static_cast<uint64_t>(n)) >> 24);
+}
+
+// The block of Philox that image i of the batch at `counter` draws.
+constexpr uint64_t block_of_image(const ImageBatch& batch, int64_t counter, int64_t i) {
+  return static_cast<uint64_t>(counter) * static_cast<uint64_t>(batch.images) + static_cast<uint64_t>(i);
+}
+
+struct Shift {
+  ImageBatch batch;
+  int64_t reach[2] = {0, 0};
+  float flip = 0.0F;
+  uint64_t seed = 0;
+  uint64_t stream = 0;
+};
+
+Shift shift_of(const OpDesc& desc);
+
+// What happens to one image: y[h,w] = x[h + rows, w' + columns].
+struct Shifted {
+  int64_t rows = 0;
+  int64_t columns = 0;
+  bool flipped = false;
+};
+
+constexpr Shifted shifted_by(const Shift& plan, const gpunn_random_words& words) {
+  return {floor_of_share(words.word[0], 2 * plan.reach[0] + 1) - plan.reach[0],
+          floor_of_share(words.word[1], 2 * plan.reach[1] + 1) - plan.reach[1],
+          static_cast<float>(words.word[2] >> 8) * 0x1p-24F < plan.flip};
+}
+
+// u of a word.
+constexpr double share_of(uint32_t word) { return static_cast<double>(word >> 8) * 0x1p-24; }
+
+struct Affine {
+  ImageBatch batch;
+  double rotate = 0.0;  // radians
+  double translate[2] = {0.0, 0.0};
+  double scale_low = 1.0;
+  double scale_high = 1.0;
+  uint64_t seed = 0;
+  uint64_t stream = 0;
+};
+
+Affine affine_of(const OpDesc& desc);
+
+// How far an image turns, in radians counter-clockwise.
+constexpr double turned_by(const Affine& plan, const gpunn_random_words& words) {
+  return (2.0 * share_of(words.word[0]) - 1.0) * plan.rotate;
+}
+
+// The way back from y to x: { cos, sin } over the factor by which the image grows, and how far it moves.
+struct WayBack {
+  double cosine = 1.0;
+  double sine = 0.0;
+  double rows = 0.0;
+  double columns = 0.0;
+};
+
+// With cosine and sine of turned_by().
+constexpr WayBack way_back(const Affine& plan, const gpunn_random_words& words, double cosine, double sine) {
+  const double factor = plan.scale_low + share_of(words.word[1]) * (plan.scale_high - plan.scale_low);
+  return {cosine / factor, sine / factor,
+          (2.0 * share_of(words.word[2]) - 1.0) * plan.translate[0] * static_cast<double>(plan.batch.rows),
+          (2.0 * share_of(words.word[3]) - 1.0) * plan.translate[1] * static_cast<double>(plan.batch.columns)};
+}
+
+// x at a place between pixels, of one channel's plane.
+constexpr float between_pixels(const ImageBatch& batch, const float* plane, double row, double column, float border) {
+  // First of all: what is far outside may be beyond any integer.
+  const bool near = row > -1.0 && row < static_cast<double>(batch.rows) && column > -1.0 &&
+                    column < static_cast<double>(batch.columns);
+  if (!near) return border;
+  const int64_t top = static_cast<int64_t>(row + 1.0) - 1;  // rounds down, since row + 1 is above 0
+  const int64_t left = static_cast<int64_t>(column + 1.0) - 1;
+  const double down = row - static_cast<double>(top);
+  const double right = column - static_cast<double>(left);
+  double corner[2][2] = {};
+  for (int64_t r = 0; r < 2; ++r) {
+    for (int64_t c = 0; c < 2; ++c) {
+      const int64_t h = top + r;
+      const int64_t w = left + c;
+      const bool inside = h >= 0 && h < batch.rows && w >= 0 && w < batch.columns;
+      corner[r][c] = static_cast<double>(inside ? plane[h * batch.columns + w] : border);
+    }
+  }
+  const double above = corner[0][0] * (1.0 - right) + corner[0][1] * right;
+  const double below = corner[1][0] * (1.0 - right) + corner[1][1] * right;
+  return static_cast<float>(above * (1.0 - down) + below * down);
+}
+
+// y[h,w] of one channel's plane.
+constexpr float affine_pixel(const ImageBatch& batch, const WayBack& back, const float* plane, int64_t h, int64_t w,
+                             float border) {
+  const double row_middle = static_cast<double>(batch.rows - 1) / 2.0;
+  const double column_middle = static_cast<double>(batch.columns - 1) / 2.0;
+  const double down = static_cast<double>(h) - row_middle - back.rows;
+  const double right = static_cast<double>(w) - column_middle - back.columns;
+  return between_pixels(batch, plane, row_middle + down * back.cosine + right * back.sine,
+                        column_middle + right * back.cosine - down * back.sine, border);
+}
+
+struct Color {
+  ImageBatch batch;
+  double brightness = 0.0;  // reaches; 0 leaves a part out
+  double contrast = 0.0;
+  double saturation = 0.0;
+  double white = 1.0;
+  uint64_t seed = 0;
+  uint64_t stream = 0;
+};
+
+Color color_of(const OpDesc& desc);
+
+// What happens to the colours of one image.
+struct Tones {
+  double brightness = 1.0;
+  double contrast = 1.0;
+  double saturation = 1.0;
+  double mean = 0.0;  // grey of the image when its brightness has changed; of the contrast alone
+};
+
+constexpr Tones tones_of(const Color& plan, const gpunn_random_words& words) {
+  return {1.0 + (2.0 * share_of(words.word[0]) - 1.0) * plan.brightness,
+          1.0 + (2.0 * share_of(words.word[1]) - 1.0) * plan.contrast,
+          1.0 + (2.0 * share_of(words.word[2]) - 1.0) * plan.saturation, 0.0};
+}
+
+constexpr double held(const Color& plan, double v) { return v < 0.0 ? 0.0 : v > plan.white ? plan.white : v; }
+
+// The brightness of x changed, x being one normalised number.
+constexpr double lit(const Color& plan, const Tones& tones, float x, float scale, float shift) {
+  const double v = (static_cast<double>(x) - static_cast<double>(shift)) / static_cast<double>(scale);
+  return plan.brightness > 0.0 ? held(plan, v * tones.brightness) : v;
+}
+
+// Brightness and contrast.
+constexpr double toned(const Color& plan, const Tones& tones, float x, float scale, float shift) {
+  const double v = lit(plan, tones, x, scale, shift);
+  return plan.contrast > 0.0 ? held(plan, tones.mean + tones.contrast * (v - tones.mean)) : v;
+}
+
+constexpr double share_of_grey(const Color& plan, int64_t channel) {
+  if (plan.batch.channels != 3) return 1.0 / static_cast<double>(plan.batch.channels);
+  return channel == 0 ? 0.299 : channel == 1 ? 0.587 : 0.114;
+}
+
+// Grey of the pixel whose first channel is at x, with its brightness changed: what the mean is of.
+constexpr double lit_grey(const Color& plan, const Tones& tones, const float* x, const float* scale,
+                          const float* shift) {
+  double grey = 0.0;
+  for (int64_t c = 0; c < plan.batch.channels; ++c) {
+    grey += share_of_grey(plan, c) * lit(plan, tones, x[c * plan.batch.plane()], scale[c], shift[c]);
+  }
+  return grey;
+}
+
+// One channel of y, normalised again, for the pixel whose first channel is at x.
+constexpr float color_pixel(const Color& plan, const Tones& tones, const float* x, int64_t channel, const float* scale,
+                            const float* shift) {
+  const int64_t plane = plan.batch.plane();
+  double v = toned(plan, tones, x[channel * plane], scale[channel], shift[channel]);
+  if (plan.saturation > 0.0) {
+    double grey = 0.0;
+    for (int64_t c = 0; c < plan.batch.channels; ++c) {
+      grey += share_of_grey(plan, c) * toned(plan, tones, x[c * plane], scale[c], shift[c]);
+    }
+    v = held(plan, grey + tones.saturation * (v - grey));
+  }
+  return static_cast<float>(v * static_cast<double>(scale[channel]) + static_cast<double>(shift[channel]));
+}
+
+struct Erase {
+  ImageBatch batch;
+  int64_t size[2] = {0, 0};
+  float p = 0.0F;
+  uint64_t seed = 0;
+  uint64_t stream = 0;
+};
+
+Erase erase_of(const OpDesc& desc);
+
+// The pixels that are blanked: rows [top, bottom), columns [left, right), which may lie partly outside.
+struct Rectangle {
+  int64_t top = 0, bottom = 0;
+  int64_t left = 0, right = 0;
+
+  constexpr bool holds(int64_t row, int64_t column) const {
+    return row >= top && row < bottom && column >= left && column < right;
+  }
+};
+
+constexpr Rectangle erased_from(const Erase& plan, const gpunn_random_words& words) {
+  if (!(static_cast<float>(words.word[2] >> 8) * 0x1p-24F < plan.p)) return {};
+  const int64_t top = floor_of_share(words.word[0], plan.batch.rows) - plan.size[0] / 2;
+  const int64_t left = floor_of_share(words.word[1], plan.batch.columns) - plan.size[1] / 2;
+  return {top, top + plan.size[0], left, left + plan.size[1]};
+}
+
+// MIX_ROWS: x[rows,...], row_size elements a row.
+struct MixRows {
+  int64_t rows = 0;
+  int64_t row_size = 0;
+};
+
+MixRows mix_rows_of(const OpDesc& desc);
+
+// The row that row i is mixed with; -1 where it does not count. count comes from device memory.
+constexpr int64_t partner_of(const MixRows& plan, int64_t i, int32_t count) {
+  const int64_t counted = count < plan.rows ? int64_t{count} : plan.rows;
+  return i < counted ? counted - 1 - i : -1;
+}
+
+}  // namespace gpunn::backends

@@ -1,0 +1,67 @@
+// UPSAMPLE2D and its backward.
+#pragma once
+
+#include <cstdint>
+
+#include "common/requirements.hpp"
+
+namespace gpunn::backends {
+
+// What an element of y is made of along one axis: (1 - second) of element `first` of x, and `second` of the one behind
+// it, which is there where second is not 0.
+struct Taps {
+  int64_t first = 0;
+  float second = 0.0F;
+};
+
+// From begin to before end.
+struct OutputSpan {
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+
+struct UpsampleAxis {
+  int64_t inputs = 0;
+  int64_t factor = 1;
+  bool bilinear = false;
+
+  constexpr int64_t outputs() const { return inputs * factor; }
+
+  // In whole numbers up to the one division, so that a place far from the start is as exact as the first: the place of
+  // output o is (2 o + 1 - factor) / (2 factor).
+  constexpr Taps taps(int64_t output) const {
+    if (!bilinear) return {output / factor, 0.0F};
+    const int64_t place = 2 * output + 1 - factor;
+    if (place <= 0) return {0, 0.0F};
+    const int64_t first = place / (2 * factor);
+    if (first >= inputs - 1) return {inputs - 1, 0.0F};
+    return {first, static_cast<float>(place - first * 2 * factor) / static_cast<float>(2 * factor)};
+  }
+
+  // Outputs among which all are that input i has a share in.
+  constexpr OutputSpan outputs_of(int64_t i) const {
+    if (!bilinear) return {i * factor, (i + 1) * factor};
+    return {i == 0 ? 0 : (i - 1) * factor, i >= inputs - 2 ? outputs() : (i + 2) * factor};
+  }
+
+  // The share of input i in an output.
+  constexpr float share(int64_t i, int64_t output) const {
+    const Taps made = taps(output);
+    if (made.first == i) return 1.0F - made.second;
+    return made.first == i - 1 ? made.second : 0.0F;
+  }
+};
+
+struct Upsample {
+  int64_t planes = 0;  // images times channels
+  UpsampleAxis rows;
+  UpsampleAxis columns;
+
+  constexpr int64_t input_size() const { return rows.inputs * columns.inputs; }
+  constexpr int64_t output_size() const { return rows.outputs() * columns.outputs(); }
+};
+
+Upsample upsample_of(const OpDesc& desc);
+Upsample upsample_backward_of(const OpDesc& desc);
+
+}  // namespace gpunn::backends

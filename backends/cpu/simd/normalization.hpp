@@ -1,0 +1,35 @@
+// Loops over x[rows, channels, size]: `size` is the product of the dimensions after the channel's, 1 for [N,C]. Numbers
+// by channel are arrays of `channels`.
+#pragma once
+
+#include <cstdint>
+
+#include "isa.hpp"
+
+namespace gpunn::cpu {
+
+struct ChannelShape {
+  int64_t rows;
+  int64_t channels;
+  int64_t size;
+};
+
+struct NormalizationKernels {
+  // sums += x, by channel.
+  void (*sum)(const float* x, double* sums, ChannelShape shape);
+  // squares += (x - mean)^2, by channel.
+  void (*squares)(const float* x, const float* mean, double* squares, ChannelShape shape);
+  // sums += dy and products += dy * (x - mean), by channel.
+  void (*products)(const float* dy, const float* x, const float* mean, double* sums, double* products,
+                   ChannelShape shape);
+  // y = (x - mean) * factor + beta; y may be x.
+  void (*apply)(const float* x, const float* mean, const float* factor, const float* beta, float* y,
+                ChannelShape shape);
+  // dx = factor * (dy - offset - (x - mean) * slope).
+  void (*backward)(const float* dy, const float* x, const float* mean, const float* factor, const float* offset,
+                   const float* slope, float* dx, ChannelShape shape);
+};
+
+GPUNN_DECLARE_ISA_VARIANTS(NormalizationKernels, normalization_kernels);
+
+}  // namespace gpunn::cpu

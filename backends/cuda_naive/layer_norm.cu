@@ -1,0 +1,118 @@
+// LAYER_NORM: a block a row. Its backward: a block a row for dx, then a thread a column for dgamma and dbeta.
+//
+// The threads of a block stride through the row together, so the reads are coalesced. The row is read for its mean, for
+// the squares of the differences from it, and for the result; of rows that fit it the cache serves all but the first. A
+// thread of the second kernel goes down its column, and its neighbours down theirs: each step is coalesced, but with a
+// thousand columns only four blocks work, and each waits for every one of its rows. The next version would give a row
+// to a warp that keeps it in registers, and cut the columns' sums by rows over many blocks, to be added in a second
+// pass.
+#include <algorithm>
+#include <cstdint>
+
+#include "block_tree.cuh"
+#include "common/layer_norm.hpp"
+#include "cuda_common/add_op.hpp"
+#include "cuda_common/launch.hpp"
+#include "kernels.hpp"
+
+namespace gpunn::cuda_naive {
+namespace {
+
+using namespace cuda;
+
+struct Affine {
+  const float* gamma;
+  const float* beta;
+};
+
+struct Statistics {
+  float* mean;
+  float* inv_dev;
+};
+
+__global__ void layer_norm(const float* x, Affine by, float* y, Statistics to, LayerNorm shape) {
+  const auto columns = static_cast<float>(shape.columns);
+  for (int64_t row = blockIdx.x; row < shape.rows; row += gridDim.x) {
+    const float* in = x + row * shape.columns;
+    float* out = y + row * shape.columns;
+    float sum = 0.0F;
+    for (int64_t i = threadIdx.x; i < shape.columns; i += blockDim.x) sum += in[i];
+    const float mean = block_sum(sum) / columns;
+    float squares = 0.0F;
+    for (int64_t i = threadIdx.x; i < shape.columns; i += blockDim.x) squares += (in[i] - mean) * (in[i] - mean);
+    const float inv_dev = 1.0F / sqrtf(block_sum(squares) / columns + shape.epsilon);
+    for (int64_t i = threadIdx.x; i < shape.columns; i += blockDim.x) {
+      out[i] = (in[i] - mean) * inv_dev * by.gamma[i] + by.beta[i];
+    }
+    if (threadIdx.x == 0) {
+      to.mean[row] = mean;
+      to.inv_dev[row] = inv_dev;
+    }
+  }
+}
+
+struct Saved {
+  const float* gamma;
+  const float* mean;
+  const float* inv_dev;
+};
+
+__global__ void layer_norm_backward(const float* dy, const float* x, Saved saved, float* dx, LayerNorm shape) {
+  const auto columns = static_cast<float>(shape.columns);
+  for (int64_t row = blockIdx.x; row < shape.rows; row += gridDim.x) {
+    const int64_t begin = row * shape.columns;
+    const float mean = saved.mean[row];
+    const float inv_dev = saved.inv_dev[row];
+    float sum = 0.0F;
+    float product = 0.0F;
+    for (int64_t i = threadIdx.x; i < shape.columns; i += blockDim.x) {
+      const float gradient = dy[begin + i] * saved.gamma[i];
+      sum += gradient;
+      product += gradient * (x[begin + i] - mean);
+    }
+    const float offset = block_sum(sum) / columns;
+    const float slope = block_sum(product) / columns * inv_dev * inv_dev;
+    for (int64_t i = threadIdx.x; i < shape.columns; i += blockDim.x) {
+      dx[begin + i] = inv_dev * (dy[begin + i] * saved.gamma[i] - offset - (x[begin + i] - mean) * slope);
+    }
+  }
+}
+
+__global__ void sum_columns(const float* dy, const float* x, Saved saved, float* dgamma, float* dbeta,
+                            LayerNorm shape) {
+  const int64_t column = thread_index();
+  if (column >= shape.columns) return;
+  float products = 0.0F;
+  float sum = 0.0F;
+  for (int64_t row = 0; row < shape.rows; ++row) {
+    const int64_t i = row * shape.columns + column;
+    products += dy[i] * ((x[i] - saved.mean[row]) * saved.inv_dev[row]);
+    sum += dy[i];
+  }
+  dgamma[column] = products;
+  dbeta[column] = sum;
+}
+
+void run_forward(const LayerNorm& shape, cudaStream_t stream, const OpArgs& args) {
+  const Affine by{.gamma = args.in<float>(1), .beta = args.in<float>(2)};
+  const Statistics to{.mean = args.out<float>(1), .inv_dev = args.out<float>(2)};
+  launch(layer_norm, tree_each(shape.rows, shape.columns), stream, args.in<float>(0), by, args.out<float>(0), to,
+         shape);
+}
+
+void run_backward(const LayerNorm& shape, cudaStream_t stream, const OpArgs& args) {
+  const auto* dy = args.in<float>(0);
+  const auto* x = args.in<float>(1);
+  const Saved saved{.gamma = args.in<float>(2), .mean = args.in<float>(3), .inv_dev = args.in<float>(4)};
+  launch(layer_norm_backward, tree_each(shape.rows, shape.columns), stream, dy, x, saved, args.out<float>(0), shape);
+  launch(sum_columns, thread_each(shape.columns), stream, dy, x, saved, args.out<float>(1), args.out<float>(2), shape);
+}
+
+}  // namespace
+
+void add_layer_norm_kernels(plugin::Device& device) {
+  add_op(device, GPUNN_OP_LAYER_NORM, "layer_norm", layer_norm_of, run_forward);
+  add_op(device, GPUNN_OP_LAYER_NORM_BACKWARD, "layer_norm_backward", layer_norm_backward_of, run_backward);
+}
+
+}  // namespace gpunn::cuda_naive

@@ -1,0 +1,169 @@
+// BATCH_NORM and its backward: a block a channel. BATCH_NORM_INFERENCE: a thread an element.
+//
+// The block of a channel goes through it three times: for the mean, for the squares of the differences from it, and to
+// write y. (The mean square minus the squared mean would take one pass less and lose every digit that the two have in
+// common; where the mean is a thousand deviations, all.) The backward goes through it twice: for the sums of dy and of
+// dy (x - mean), and to write dx. Reads of [N,C,H,W] are coalesced, since a channel is N runs of H x W elements; of
+// [N,C] neighbours lie C elements apart, so that each thread draws 32 bytes from memory and uses 4. What is worse: as
+// many blocks work as there are channels, 64 in a wide layer where the GPU would want a thousand, and each waits for
+// its loads again and again. The next version would split a channel over several blocks, whose means and sums of
+// squares are put together in a second pass (Chan, Golub and LeVeque, 1983), and write y by all threads of the GPU; and
+// it would load four elements at a time.
+#include <algorithm>
+#include <cstdint>
+
+#include "block_tree.cuh"
+#include "common/normalization.hpp"
+#include "cuda_common/add_op.hpp"
+#include "cuda_common/launch.hpp"
+#include "kernels.hpp"
+
+namespace gpunn::cuda_naive {
+namespace {
+
+using namespace cuda;
+
+// How many rows enter the statistics. What the device holds may be anything.
+__device__ int64_t counted_rows(const int32_t* count, const BatchNorm& shape) {
+  if (count == nullptr) return shape.rows;
+  return min(max(int64_t{*count}, int64_t{0}), shape.rows);
+}
+
+// Where element i of a channel, counted through its rows, lies in x.
+__device__ int64_t element_of(const BatchNorm& shape, int64_t channel, int64_t i) {
+  return (i / shape.size * shape.channels + channel) * shape.size + i % shape.size;
+}
+
+struct Statistics {
+  float* mean;
+  float* inv_dev;
+  float* running_mean;
+  float* running_var;
+};
+
+__global__ void batch_norm(const float* x, const float* gamma, const float* beta, const int32_t* count, float* y,
+                           Statistics to, BatchNorm shape) {
+  const int64_t n = counted_rows(count, shape) * shape.size;
+  const int64_t all = shape.rows * shape.size;
+  for (int64_t channel = blockIdx.x; channel < shape.channels; channel += gridDim.x) {
+    if (n == 0) {  // nothing is known of the channel
+      for (int64_t i = threadIdx.x; i < all; i += blockDim.x) y[element_of(shape, channel, i)] = 0.0F;
+      if (threadIdx.x == 0) to.mean[channel] = to.inv_dev[channel] = 0.0F;
+      continue;
+    }
+    float sum = 0.0F;
+    for (int64_t i = threadIdx.x; i < n; i += blockDim.x) sum += x[element_of(shape, channel, i)];
+    const float mean = block_sum(sum) / static_cast<float>(n);
+    float squares = 0.0F;
+    for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
+      const float from_mean = x[element_of(shape, channel, i)] - mean;
+      squares += from_mean * from_mean;
+    }
+    squares = block_sum(squares);
+    const float inv_dev = 1.0F / sqrtf(squares / static_cast<float>(n) + shape.epsilon);
+    const float factor = inv_dev * gamma[channel];
+    for (int64_t i = threadIdx.x; i < all; i += blockDim.x) {
+      const int64_t element = element_of(shape, channel, i);
+      y[element] = (x[element] - mean) * factor + beta[channel];
+    }
+    if (threadIdx.x == 0) {
+      const float variance = squares / static_cast<float>(n > 1 ? n - 1 : 1);
+      to.mean[channel] = mean;
+      to.inv_dev[channel] = inv_dev;
+      to.running_mean[channel] = (1.0F - shape.momentum) * to.running_mean[channel] + shape.momentum * mean;
+      to.running_var[channel] = (1.0F - shape.momentum) * to.running_var[channel] + shape.momentum * variance;
+    }
+  }
+}
+
+struct Saved {
+  const float* gamma;
+  const float* mean;
+  const float* inv_dev;
+};
+
+__global__ void batch_norm_backward(const float* dy, const float* x, Saved saved, const int32_t* count, float* dx,
+                                    float* dgamma, float* dbeta, BatchNorm shape) {
+  const int64_t n = counted_rows(count, shape) * shape.size;
+  for (int64_t channel = blockIdx.x; channel < shape.channels; channel += gridDim.x) {
+    const float mean = saved.mean[channel];
+    const float inv_dev = saved.inv_dev[channel];
+    float sum = 0.0F;
+    float product = 0.0F;
+    for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
+      const int64_t element = element_of(shape, channel, i);
+      sum += dy[element];
+      product += dy[element] * (x[element] - mean);
+    }
+    sum = block_sum(sum);
+    product = block_sum(product) * inv_dev;
+    const float factor = saved.gamma[channel] * inv_dev;
+    const float offset = n > 0 ? sum / static_cast<float>(n) : 0.0F;
+    const float slope = n > 0 ? product * inv_dev / static_cast<float>(n) : 0.0F;
+    for (int64_t i = threadIdx.x; i < shape.rows * shape.size; i += blockDim.x) {
+      const int64_t element = element_of(shape, channel, i);
+      dx[element] = i < n ? factor * (dy[element] - offset - (x[element] - mean) * slope) : 0.0F;
+    }
+    if (threadIdx.x == 0) {
+      dgamma[channel] = product;
+      dbeta[channel] = sum;
+    }
+  }
+}
+
+struct Affine {
+  const float* gamma;
+  const float* beta;
+  const float* mean;
+  const float* variance;
+};
+
+// The root of a channel's variance is taken once an element: the kernel is bound by memory, and the numbers of the
+// channels stay in the cache. y may be x.
+__global__ void batch_norm_inference(const float* x, Affine by, float* y, BatchNorm shape) {
+  const int64_t i = thread_index();
+  if (i >= shape.elements()) return;
+  const int64_t channel = i / shape.size % shape.channels;
+  const float inv_dev = 1.0F / sqrtf(by.variance[channel] + shape.epsilon);
+  y[i] = (x[i] - by.mean[channel]) * inv_dev * by.gamma[channel] + by.beta[channel];
+}
+
+const int32_t* count_of(const BatchNorm& shape, const OpArgs& args) {
+  return shape.counted ? args.in<int32_t>(5) : nullptr;
+}
+
+// As many threads as a block may have: the fewer elements each adds, the fewer loads it waits for.
+Launch block_each_channel(const BatchNorm& shape) {
+  return tree_each(shape.channels, shape.rows * shape.size, kMostTreeThreads);
+}
+
+void run_forward(const BatchNorm& shape, cudaStream_t stream, const OpArgs& args) {
+  const Statistics to{.mean = args.out<float>(1),
+                      .inv_dev = args.out<float>(2),
+                      .running_mean = args.out<float>(3),
+                      .running_var = args.out<float>(4)};
+  launch(batch_norm, block_each_channel(shape), stream, args.in<float>(0), args.in<float>(1), args.in<float>(2),
+         count_of(shape, args), args.out<float>(0), to, shape);
+}
+
+void run_backward(const BatchNorm& shape, cudaStream_t stream, const OpArgs& args) {
+  const Saved saved{.gamma = args.in<float>(2), .mean = args.in<float>(3), .inv_dev = args.in<float>(4)};
+  launch(batch_norm_backward, block_each_channel(shape), stream, args.in<float>(0), args.in<float>(1), saved,
+         count_of(shape, args), args.out<float>(0), args.out<float>(1), args.out<float>(2), shape);
+}
+
+void run_inference(const BatchNorm& shape, cudaStream_t stream, const OpArgs& args) {
+  const Affine by{
+      .gamma = args.in<float>(1), .beta = args.in<float>(2), .mean = args.in<float>(3), .variance = args.in<float>(4)};
+  launch(batch_norm_inference, thread_each(shape.elements()), stream, args.in<float>(0), by, args.out<float>(0), shape);
+}
+
+}  // namespace
+
+void add_normalization_kernels(plugin::Device& device) {
+  add_op(device, GPUNN_OP_BATCH_NORM, "batch_norm", batch_norm_of, run_forward);
+  add_op(device, GPUNN_OP_BATCH_NORM_BACKWARD, "batch_norm_backward", batch_norm_backward_of, run_backward);
+  add_op(device, GPUNN_OP_BATCH_NORM_INFERENCE, "batch_norm_inference", batch_norm_inference_of, run_inference);
+}
+
+}  // namespace gpunn::cuda_naive

@@ -1,0 +1,72 @@
+// UPSAMPLE2D: a thread an element of y. Its backward: a thread an element of dx.
+//
+// Forward, neighbouring threads read the same elements or neighbours and write neighbours: it takes the time of writing
+// y. Backward could let each element of dy add to the four that it came from, but several meet in one, and atomicAdd
+// would add in another order in each run. So each element of dx collects: nearest, the factor^2 elements that were
+// copied from it; bilinear, those of up to 3 factors in each direction, of which some turn out to have nothing of it.
+//
+// What the next version would change: backward goes over the columns first and the rows then, 3 factor steps each
+// instead of 9 factor^2 in all.
+#include "common/upsampling.hpp"
+#include "cuda_common/add_op.hpp"
+#include "cuda_common/launch.hpp"
+#include "kernels.hpp"
+
+namespace gpunn::cuda_naive {
+namespace {
+
+using namespace cuda;
+
+__device__ float along(const float* row, const Taps& taps) {
+  const float first = row[taps.first];
+  return taps.second == 0.0F ? first : (1.0F - taps.second) * first + taps.second * row[taps.first + 1];
+}
+
+__global__ void upsample(const float* x, float* y, Upsample up) {
+  const int64_t i = thread_index();
+  if (i >= up.planes * up.output_size()) return;
+  const Taps column = up.columns.taps(i % up.columns.outputs());
+  const Taps row = up.rows.taps(i / up.columns.outputs() % up.rows.outputs());
+  const float* above = x + i / up.output_size() * up.input_size() + row.first * up.columns.inputs;
+  const float first = along(above, column);
+  y[i] =
+      row.second == 0.0F ? first : (1.0F - row.second) * first + row.second * along(above + up.columns.inputs, column);
+}
+
+__global__ void upsample_backward(const float* dy, float* dx, Upsample up) {
+  const int64_t i = thread_index();
+  if (i >= up.planes * up.input_size()) return;
+  const int64_t column = i % up.columns.inputs;
+  const int64_t row = i / up.columns.inputs % up.rows.inputs;
+  const float* plane = dy + i / up.input_size() * up.output_size();
+  const OutputSpan rows = up.rows.outputs_of(row);
+  const OutputSpan columns = up.columns.outputs_of(column);
+  float sum = 0.0F;
+  for (int64_t p = rows.begin; p < rows.end; ++p) {
+    const float of_row = up.rows.share(row, p);
+    if (of_row == 0.0F) continue;
+    for (int64_t q = columns.begin; q < columns.end; ++q) {
+      const float of_column = up.columns.share(column, q);
+      if (of_column != 0.0F) sum += of_row * of_column * plane[p * up.columns.outputs() + q];
+    }
+  }
+  dx[i] = sum;
+}
+
+void run_forward(const Upsample& up, cudaStream_t stream, const OpArgs& args) {
+  launch(upsample, thread_each(up.planes * up.output_size()), stream, args.in<float>(0), args.out<float>(0), up);
+}
+
+void run_backward(const Upsample& up, cudaStream_t stream, const OpArgs& args) {
+  launch(upsample_backward, thread_each(up.planes * up.input_size()), stream, args.in<float>(0), args.out<float>(0),
+         up);
+}
+
+}  // namespace
+
+void add_upsampling_kernels(plugin::Device& device) {
+  add_op(device, GPUNN_OP_UPSAMPLE2D, "upsample2d", upsample_of, run_forward);
+  add_op(device, GPUNN_OP_UPSAMPLE2D_BACKWARD, "upsample2d_backward", upsample_backward_of, run_backward);
+}
+
+}  // namespace gpunn::cuda_naive

@@ -1,0 +1,25 @@
+#include "config/layers/families.hpp"
+
+namespace gpunn::config {
+
+std::vector<LayerType> activation_layers() {
+  using V = LayerValue;
+  return {
+      {"relu", "max(x, 0).", 1, {}},
+      {"leaky_relu",
+       "x where it is above 0, else slope * x.",
+       1,
+       {{"slope", V::number, "0.01", between(-1000, 1000), {}, "Factor of what is not above 0."}}},
+      {"sigmoid", "1 / (1 + exp(-x)).", 1, {}},
+      {"tanh", "The hyperbolic tangent.", 1, {}},
+      {"gelu",
+       "x times the share of a standard normal distribution below x.",
+       1,
+       {{"approximate", V::choice, "none", {}, {"none", "tanh"}, "`tanh`: by a hyperbolic tangent instead of erf."}}},
+      {"silu", "x * sigmoid(x), also called swish.", 1, {}},
+      {"softmax", "Probabilities of [classes]. Not in front of the loss `cross_entropy`, which has its own.", 1, {}},
+      {"log_softmax", "Their logarithms. Not in front of the loss `cross_entropy` either.", 1, {}},
+  };
+}
+
+}  // namespace gpunn::config

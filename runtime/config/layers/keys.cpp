@@ -1,0 +1,27 @@
+#include "config/layers/keys.hpp"
+
+namespace gpunn::config {
+
+LayerKey activation_key() {
+  return {"activation",
+          LayerValue::choice,
+          "none",
+          {},
+          {"none", "relu", "sigmoid", "tanh", "gelu", "silu"},
+          "Applied to the layer's sum."};
+}
+
+LayerKey bias_key() {
+  return {"bias", LayerValue::boolean, "true", {}, {}, "Whether a number is added to each output channel."};
+}
+
+LayerKey init_key() {
+  return {"init",
+          LayerValue::choice,
+          "default",
+          {},
+          {"default", "kaiming_normal", "kaiming_uniform", "xavier_normal", "xavier_uniform"},
+          "What the first weights are drawn from: see above. Biases are 0, but for `default`."};
+}
+
+}  // namespace gpunn::config

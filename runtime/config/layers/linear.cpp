@@ -1,0 +1,16 @@
+#include "config/layers/families.hpp"
+#include "config/layers/keys.hpp"
+
+namespace gpunn::config {
+
+std::vector<LayerType> linear_layers() {
+  using V = LayerValue;
+  return {
+      {"linear",
+       "Weighted sums of all the inputs, of [features].",
+       1,
+       {{"units", V::integer, "", between(1, kMostUnits), {}, "Outputs."}, bias_key(), init_key(), activation_key()}},
+  };
+}
+
+}  // namespace gpunn::config

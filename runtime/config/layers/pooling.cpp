@@ -1,0 +1,49 @@
+#include "config/layers/families.hpp"
+#include "config/layers/keys.hpp"
+
+namespace gpunn::config {
+
+namespace {
+
+std::string check_pool(const LayerArguments& arguments) {
+  const auto window = arguments.pair("window"), padding = arguments.pair("padding");
+  for (std::size_t i = 0; i < 2; ++i) {
+    if (padding[i] * 2 > window[i]) {
+      return "padding (" + std::to_string(padding[i]) + ") must be at most half the window (" +
+             std::to_string(window[i]) + ")";
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<LayerType> pooling_layers() {
+  using V = LayerValue;
+  return {
+      {"max_pool",
+       "The largest of each window of [C, H, W].",
+       1,
+       {{"window", V::pair, "", kWindow, {}, "Size of the window."},
+        {"stride", V::pair, "window", kWindow, {}, "Step of the window."},
+        {"padding", V::pair, "0", kMargin, {}, "Border on each side that never wins; at most half the window."}},
+       check_pool},
+      {"avg_pool",
+       "The mean of each window of [C, H, W].",
+       1,
+       {{"window", V::pair, "", kWindow, {}, "Size of the window."},
+        {"stride", V::pair, "window", kWindow, {}, "Step of the window."},
+        {"padding", V::pair, "0", kMargin, {}, "Zeros on each side; at most half the window."},
+        {"count_padding", V::boolean, "true", {}, {}, "Whether a mean is over the zeros too."}},
+       check_pool},
+      {"adaptive_avg_pool",
+       "Means of as many equal windows as give [C, rows, columns] of that size; a smaller input is repeated. One size "
+       "has to be a multiple of the other.",
+       1,
+       {{"size", V::pair, "", kWindow, {}, "Rows and columns of the output."}}},
+      {"global_avg_pool", "The mean of each channel: [C, H, W] to [C].", 1, {}},
+      {"global_max_pool", "The largest of each channel: [C, H, W] to [C].", 1, {}},
+  };
+}
+
+}  // namespace gpunn::config

@@ -1,0 +1,63 @@
+#include <algorithm>
+
+#include "config/layers/families.hpp"
+#include "config/layers/keys.hpp"
+
+namespace gpunn::config {
+
+namespace {
+
+std::string check_reshape(const LayerArguments& arguments) {
+  const std::vector<int64_t> shape = arguments.list("shape");
+  if (std::count(shape.begin(), shape.end(), 0) != 0) return "shape: a size must be above 0, or -1 for what is left";
+  if (std::count(shape.begin(), shape.end(), -1) > 1) return "shape: only one size can be what is left, -1";
+  return {};
+}
+
+std::string check_transpose(const LayerArguments& arguments) {
+  std::vector<int64_t> sorted = arguments.list("permutation");
+  std::sort(sorted.begin(), sorted.end());
+  for (std::size_t i = 0; i < sorted.size(); ++i) {
+    if (sorted[i] != static_cast<int64_t>(i)) {
+      return "permutation: expected each of 0 to " + std::to_string(sorted.size() - 1) + " once";
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<LayerType> shape_layers() {
+  using V = LayerValue;
+  constexpr double kMostDimensions = 7;  // of a sample
+  return {
+      {"flatten", "All dimensions as one, in front of `linear`.", 1, {}},
+      {"reshape",
+       "The same numbers, in their order, as a sample of another shape.",
+       1,
+       {{"shape",
+         V::list,
+         "",
+         between(-1, kMostUnits),
+         {},
+         "Sizes of the sample's dimensions; one may be -1: the rest."}},
+       check_reshape},
+      {"transpose",
+       "A sample's dimensions in another order.",
+       1,
+       {{"permutation",
+         V::list,
+         "",
+         between(0, kMostDimensions - 1),
+         {},
+         "For each dimension of the output its number in the input, from 0."}},
+       check_transpose},
+      {"pad", "[C, H, W] with zeros around it.", 1, {{"padding", V::margins, "", kMargin, {}, "Zeros on each side."}}},
+      {"pixel_shuffle",
+       "[C * factor^2, H, W] as an image of [C, H * factor, W * factor]. (Shi et al., 2016.)",
+       1,
+       {{"factor", V::integer, "", between(1, 64), {}, "How much larger rows and columns become."}}},
+  };
+}
+
+}  // namespace gpunn::config

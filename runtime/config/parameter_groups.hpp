@@ -1,0 +1,19 @@
+#pragma once
+
+#include <gpunn/experiment.hpp>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/diagnostics.hpp"
+#include "config/yaml_tree.hpp"
+
+namespace gpunn::config {
+
+// A list of maps with `match` and what is other for the parameters that match. Adds a diagnostic for each mistake, and
+// returns nothing where there is any. `path` names the key in messages.
+std::optional<std::vector<ParameterGroup>> read_groups(const std::string& path, const YamlNode& list,
+                                                       Diagnostics& diagnostics);
+
+}  // namespace gpunn::config

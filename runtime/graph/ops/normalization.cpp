@@ -1,0 +1,118 @@
+// BATCH_NORM, its backward and BATCH_NORM_INFERENCE.
+#include <gpunn/ops.h>
+
+#include <sstream>
+
+#include "graph/gradient.hpp"
+#include "graph/ops/families.hpp"
+#include "graph/ops/requirements.hpp"
+
+namespace gpunn::graph {
+
+namespace {
+
+using Types = std::vector<TensorType>;
+using Inputs = std::span<const TensorType>;
+
+// x[N,C,...]: f32[C].
+TensorType channels_of(const TensorType& x) {
+  require_dtype(x, DType::f32, "x");
+  require(x.shape.size() >= 2, "x must have the dimensions [N,C,...], is " + to_string(x));
+  return {DType::f32, {x.shape[1]}};
+}
+
+void require_channels(Inputs in, std::initializer_list<const char*> names, const TensorType& channels) {
+  std::size_t i = 0;
+  for (const char* name : names) {
+    require(in[i] == channels, std::string(name) + " must have a number for each channel of x, " + to_string(channels) +
+                                   ", is " + to_string(in[i]));
+    ++i;
+  }
+}
+
+void require_positive_epsilon(float epsilon) {
+  require(epsilon > 0, "epsilon " + std::to_string(epsilon) + " must be positive");
+}
+
+Types infer_batch_norm(const Attributes& attrs, Inputs in) {
+  const TensorType channels = channels_of(in[0]);
+  require_channels(in.subspan(1), {"gamma", "beta", "running_mean", "running_var"}, channels);
+  if (in.size() == 6) require_scalar(in[5], DType::i32, "count");
+  const auto a = attrs.as<gpunn_batch_norm_attrs>();
+  require_positive_epsilon(a.epsilon);
+  require(a.momentum >= 0 && a.momentum <= 1, "momentum " + std::to_string(a.momentum) + " must be from 0 to 1");
+  return {in[0], channels, channels, channels, channels};
+}
+
+Types infer_batch_norm_backward(const Attributes&, Inputs in) {
+  require_same(in[0], in[1], "dy", "x");
+  const TensorType channels = channels_of(in[1]);
+  require_channels(in.subspan(2), {"gamma", "mean", "inv_dev"}, channels);
+  if (in.size() == 6) require_scalar(in[5], DType::i32, "count");
+  return {in[1], channels, channels};
+}
+
+Types infer_batch_norm_inference(const Attributes& attrs, Inputs in) {
+  require_channels(in.subspan(1), {"gamma", "beta", "mean", "var"}, channels_of(in[0]));
+  require_positive_epsilon(attrs.as<gpunn_batch_norm_attrs>().epsilon);
+  return {in[0]};
+}
+
+// Nothing flows to the running statistics, which do not enter y.
+void batch_norm_gradient(GradientContext& c) {
+  std::vector<ValueId> inputs{c.output_gradient(), c.input(0), c.input(1), c.output(1), c.output(2)};
+  if (c.node().inputs.size() == 6) inputs.push_back(c.input(5));
+  const std::vector<ValueId> gradients = c.graph().add(GPUNN_OP_BATCH_NORM_BACKWARD, c.name(), {}, std::move(inputs));
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    if (c.wants(i)) c.set(i, gradients[i]);
+  }
+}
+
+double batch_norm_flops(const OpSignature& s) { return 8.0 * static_cast<double>(s.inputs[0].elements()); }
+double batch_norm_backward_flops(const OpSignature& s) { return 10.0 * static_cast<double>(s.inputs[0].elements()); }
+double affine_flops(const OpSignature& s) { return 2.0 * static_cast<double>(s.inputs[0].elements()); }
+
+std::string describe_batch_norm(const Attributes& attrs) {
+  const auto a = attrs.as<gpunn_batch_norm_attrs>();
+  std::ostringstream text;
+  text << "epsilon " << a.epsilon << ", momentum " << a.momentum;
+  return text.str();
+}
+
+std::string describe_inference(const Attributes& attrs) {
+  std::ostringstream text;
+  text << "epsilon " << attrs.as<gpunn_batch_norm_attrs>().epsilon;
+  return text.str();
+}
+
+}  // namespace
+
+std::vector<OpInfo> normalization_ops() {
+  return {
+      {.id = GPUNN_OP_BATCH_NORM,
+       .name = "BATCH_NORM",
+       .min_inputs = 5,
+       .max_inputs = 6,
+       .infer = infer_batch_norm,
+       .in_place = {-1, -1, -1, 3, 4},
+       .gradient = batch_norm_gradient,
+       .flops = batch_norm_flops,
+       .describe = describe_batch_norm},
+      {.id = GPUNN_OP_BATCH_NORM_BACKWARD,
+       .name = "BATCH_NORM_BACKWARD",
+       .min_inputs = 5,
+       .max_inputs = 6,
+       .infer = infer_batch_norm_backward,
+       .flops = batch_norm_backward_flops},
+      {.id = GPUNN_OP_BATCH_NORM_INFERENCE,
+       .name = "BATCH_NORM_INFERENCE",
+       .min_inputs = 5,
+       .max_inputs = 5,
+       .infer = infer_batch_norm_inference,
+       .may_alias = {{0}},
+       .flops = affine_flops,
+       .describe = describe_inference},
+  };
+}
+
+}  // namespace gpunn::graph

@@ -1,0 +1,96 @@
+// BCE_LOGITS_LOSS, HUBER_LOSS and their backwards: means over a row of a function of each element and its target.
+#include <gpunn/ops.h>
+
+#include <cmath>
+#include <sstream>
+
+#include "graph/gradient.hpp"
+#include "graph/ops/families.hpp"
+#include "graph/ops/requirements.hpp"
+
+namespace gpunn::graph {
+
+namespace {
+
+using Types = std::vector<TensorType>;
+using Inputs = std::span<const TensorType>;
+
+Types infer_forward(const Attributes&, Inputs in) {
+  require_dtype(in[0], DType::f32, "x");
+  require(!in[0].shape.empty(), "x must have rows, is a scalar");
+  require_same(in[0], in[1], "x", "target");
+  return {{DType::f32, {in[0].shape[0]}}};
+}
+
+Types infer_backward(const Attributes& attrs, Inputs in) {
+  const TensorType loss = infer_forward(attrs, in.subspan(1)).front();
+  require_same(in[0], loss, "dloss", "the loss");
+  return {in[1]};
+}
+
+void require_delta(const Attributes& attrs) {
+  const float delta = attrs.as<gpunn_huber_attrs>().delta;
+  require(std::isfinite(delta) && delta > 0, "delta " + std::to_string(delta) + " must be above 0");
+}
+
+Types infer_huber(const Attributes& attrs, Inputs in) {
+  require_delta(attrs);
+  return infer_forward(attrs, in);
+}
+
+Types infer_huber_backward(const Attributes& attrs, Inputs in) {
+  require_delta(attrs);
+  return infer_backward(attrs, in);
+}
+
+template <int32_t backward>
+void gradient(GradientContext& c) {
+  if (c.wants(1)) throw Error("'" + c.node().name + "': a loss has no gradient for its target");
+  c.set(0, c.add(backward, c.node().attrs, {c.output_gradient(), c.input(0), c.input(1)}));
+}
+
+double bce_flops(const OpSignature& s) { return 6.0 * static_cast<double>(s.inputs.back().elements()); }
+double huber_flops(const OpSignature& s) { return 4.0 * static_cast<double>(s.inputs.back().elements()); }
+
+std::string describe_huber(const Attributes& attrs) {
+  std::ostringstream text;
+  text << "delta " << attrs.as<gpunn_huber_attrs>().delta;
+  return text.str();
+}
+
+}  // namespace
+
+std::vector<OpInfo> pointwise_loss_ops() {
+  return {
+      {.id = GPUNN_OP_BCE_LOGITS_LOSS,
+       .name = "BCE_LOGITS_LOSS",
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .infer = infer_forward,
+       .gradient = gradient<GPUNN_OP_BCE_LOGITS_LOSS_BACKWARD>,
+       .flops = bce_flops},
+      {.id = GPUNN_OP_BCE_LOGITS_LOSS_BACKWARD,
+       .name = "BCE_LOGITS_LOSS_BACKWARD",
+       .min_inputs = 3,
+       .max_inputs = 3,
+       .infer = infer_backward,
+       .flops = bce_flops},
+      {.id = GPUNN_OP_HUBER_LOSS,
+       .name = "HUBER_LOSS",
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .infer = infer_huber,
+       .gradient = gradient<GPUNN_OP_HUBER_LOSS_BACKWARD>,
+       .flops = huber_flops,
+       .describe = describe_huber},
+      {.id = GPUNN_OP_HUBER_LOSS_BACKWARD,
+       .name = "HUBER_LOSS_BACKWARD",
+       .min_inputs = 3,
+       .max_inputs = 3,
+       .infer = infer_huber_backward,
+       .flops = huber_flops,
+       .describe = describe_huber},
+  };
+}
+
+}  // namespace gpunn::graph

@@ -1,0 +1,97 @@
+#include "nn/layers/parts.hpp"
+
+#include <gpunn/error.hpp>
+#include <gpunn/ops.h>
+
+#include <cmath>
+#include <string>
+#include <utility>
+
+namespace gpunn::nn {
+
+using graph::Attributes;
+using graph::ValueId;
+
+void fail(const std::string& message) { throw Error(message, ExitCode::usage); }
+
+void require_rank(const Shape& shape, std::size_t rank, const char* expected, const char* hint) {
+  if (shape.size() != rank)
+    fail(std::string("expected an input of ") + expected + ", found " + to_string(shape) + hint);
+}
+
+void require_image(const Shape& shape) { require_rank(shape, 4, "[N, channels, rows, columns]", ""); }
+
+std::string by(const Pair& pair) { return std::to_string(pair[0]) + "x" + std::to_string(pair[1]); }
+
+Pair slide(const Shape& x, const Pair& reach, const Pair& stride, const Pair& pad, const char* what) {
+  Pair size{};
+  for (std::size_t i = 0; i < 2; ++i) {
+    const int64_t room = x[i + 2] + 2 * pad[i];
+    if (reach[i] > room) {
+      fail(std::string(what) + " of " + by(reach) + " does not fit in an input of " + to_string(x) + " with padding " +
+           by(pad));
+    }
+    size[i] = (room - reach[i]) / stride[i] + 1;
+  }
+  return size;
+}
+
+void copy(const Pair& from, int32_t (&to)[2]) {
+  to[0] = static_cast<int32_t>(from[0]);
+  to[1] = static_cast<int32_t>(from[1]);
+}
+
+ValueId enlarge(const LayerContext& c, ValueId x, const Pair& factor, int32_t mode) {
+  const Shape shape = c.graph.value(x).type.shape;
+  require_sane_size({shape[0], shape[1], shape[2] * factor[0], shape[3] * factor[1]});
+  gpunn_upsample2d_attrs attrs{};
+  copy(factor, attrs.factor);
+  attrs.mode = mode;
+  return c.graph.add1(GPUNN_OP_UPSAMPLE2D, c.layer.name, Attributes::of(attrs), {x});
+}
+
+ValueId activate(const LayerContext& c, std::string_view activation, ValueId x) {
+  const auto apply = [&](int32_t op, Attributes attrs = {}) {
+    return c.graph.add1(op, c.layer.name, std::move(attrs), {x});
+  };
+  if (activation == "none") return x;
+  if (activation == "relu") return apply(GPUNN_OP_RELU);
+  if (activation == "sigmoid") return apply(GPUNN_OP_SIGMOID);
+  if (activation == "tanh") return apply(GPUNN_OP_TANH);
+  if (activation == "silu") return apply(GPUNN_OP_SILU);
+  if (activation == "gelu") {
+    return apply(GPUNN_OP_GELU, Attributes::of(gpunn_gelu_attrs{.struct_size = 0, .tanh = 0}));
+  }
+  fail("there is no activation '" + std::string(activation) + "'");
+}
+
+Parameter weight(const LayerContext& c, Shape shape, int64_t fan_in, int64_t fan_out) {
+  Parameter parameter{.name = "weight",
+                      .shape = std::move(shape),
+                      .init = InitKind::kaiming_uniform,
+                      .fan_in = fan_in,
+                      .decayed = true};
+  const std::string init = c.arguments.choice("init");
+  if (init == "default") return parameter;
+  // He et al. (2015) for what a ReLU follows, in their backward form; Glorot and Bengio (2010).
+  const double variance =
+      init.starts_with("kaiming") ? 2.0 / static_cast<double>(fan_out) : 2.0 / static_cast<double>(fan_in + fan_out);
+  parameter.init = init.ends_with("normal") ? InitKind::normal : InitKind::uniform;
+  parameter.deviation = std::sqrt(variance);
+  return parameter;
+}
+
+ValueId add_bias_and_activation(const LayerContext& c, ValueId y, int64_t channels, int64_t fan_in) {
+  if (c.arguments.boolean("bias")) {
+    const bool usual = c.arguments.choice("init") == "default";
+    const ValueId bias = c.parameter({.name = "bias",
+                                      .shape = {channels},
+                                      .init = usual ? InitKind::bias_uniform : InitKind::zeros,
+                                      .fan_in = fan_in,
+                                      .decayed = false});
+    y = c.graph.add1(GPUNN_OP_BIAS_ADD, c.layer.name, {}, {y, bias});
+  }
+  return activate(c, c.arguments.choice("activation"), y);
+}
+
+}  // namespace gpunn::nn

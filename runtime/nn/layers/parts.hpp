@@ -1,0 +1,41 @@
+// What several layers are built of.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "nn/layers.hpp"
+
+namespace gpunn::nn {
+
+using Pair = std::array<int64_t, 2>;  // rows, columns
+
+// Throws Error of a model that can't be built; the caller adds the layer and its place.
+[[noreturn]] void fail(const std::string& message);
+
+// Both fail unless the shape has so many dimensions: "expected an input of [N, features], found [1, 2, 3]; hint".
+void require_rank(const Shape& shape, std::size_t rank, const char* expected, const char* hint);
+void require_image(const Shape& shape);
+
+std::string by(const Pair& pair);  // "3x5"
+void copy(const Pair& from, int32_t (&to)[2]);
+
+// Rows and columns of what a window of `reach` gives that slides over x[N,C,H,W]; fails where it does not fit.
+Pair slide(const Shape& x, const Pair& reach, const Pair& stride, const Pair& pad, const char* what);
+
+// Images of x with their rows and columns multiplied; `mode` is a gpunn_upsampling.
+graph::ValueId enlarge(const LayerContext& c, graph::ValueId x, const Pair& factor, int32_t mode);
+
+// Appends the activation of a name, "none" included.
+graph::ValueId activate(const LayerContext& c, std::string_view activation, graph::ValueId x);
+
+// A layer's weight, by its key `init`. fan_in and fan_out: the inputs of one output, and the outputs of one input.
+Parameter weight(const LayerContext& c, Shape shape, int64_t fan_in, int64_t fan_out);
+
+// What layers of weighted sums end in: their keys `bias` and `activation`.
+graph::ValueId add_bias_and_activation(const LayerContext& c, graph::ValueId y, int64_t channels, int64_t fan_in);
+
+}  // namespace gpunn::nn

@@ -1,0 +1,109 @@
+// Layers that compute nothing: the same numbers in another shape or order.
+#include <gpunn/ops.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "nn/layers/families.hpp"
+#include "nn/layers/parts.hpp"
+
+namespace gpunn::nn {
+
+namespace {
+
+using graph::Attributes;
+using graph::ValueId;
+
+ValueId view(const LayerContext& c, ValueId x, Shape shape) {
+  if (c.graph.value(x).type.shape == shape) return x;
+  return c.graph.add_view(c.layer.name, x, {c.graph.value(x).type.dtype, std::move(shape)});
+}
+
+// Dimension 0, the batch's, included.
+ValueId permute(const LayerContext& c, ValueId x, const std::vector<int32_t>& order) {
+  gpunn_transpose_attrs attrs{};
+  attrs.rank = static_cast<int32_t>(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i) attrs.permutation[i] = order[i];
+  return c.graph.add1(GPUNN_OP_TRANSPOSE, c.layer.name, Attributes::of(attrs), {x});
+}
+
+ValueId flatten(const LayerContext& c) {
+  const Shape x = c.input_shape();
+  return view(c, c.inputs[0], {x[0], element_count(Shape(x.begin() + 1, x.end()))});
+}
+
+ValueId reshape(const LayerContext& c) {
+  const Shape x = c.input_shape();
+  const int64_t elements = element_count(Shape(x.begin() + 1, x.end()));
+  Shape y = c.arguments.list("shape");
+  if (y.size() + 1 > GPUNN_MAX_RANK) fail("a sample has at most 7 dimensions, shape has " + std::to_string(y.size()));
+  int64_t known = 1;
+  for (const int64_t size : y) {
+    if (size != -1 && (__builtin_mul_overflow(known, size, &known) || known > elements)) known = 0;
+  }
+  const bool open = std::find(y.begin(), y.end(), -1) != y.end();
+  if (known == 0 || (open ? elements % known != 0 : elements != known)) {
+    fail("a sample of " + to_string(Shape(x.begin() + 1, x.end())) + " has " + std::to_string(elements) +
+         " numbers, which can't be " + to_string(y));
+  }
+  for (int64_t& size : y) {
+    if (size == -1) size = elements / known;
+  }
+  y.insert(y.begin(), x[0]);
+  return view(c, c.inputs[0], y);
+}
+
+ValueId transpose(const LayerContext& c) {
+  const Shape x = c.input_shape();
+  const std::vector<int64_t> permutation = c.arguments.list("permutation");
+  if (permutation.size() + 1 != x.size()) {
+    fail("the permutation is of " + std::to_string(permutation.size()) + " dimensions, a sample has " +
+         std::to_string(x.size() - 1) + ": " + to_string(Shape(x.begin() + 1, x.end())));
+  }
+  std::vector<int32_t> order{0};
+  for (const int64_t from : permutation) order.push_back(static_cast<int32_t>(from) + 1);
+  return permute(c, c.inputs[0], order);
+}
+
+ValueId pad(const LayerContext& c) {
+  const Shape x = c.input_shape();
+  require_image(x);
+  const auto [top, bottom, left, right] = c.arguments.margins("padding");
+  require_sane_size({x[0], x[1], x[2] + top + bottom, x[3] + left + right});
+  gpunn_pad_attrs attrs{};
+  attrs.rank = 4;
+  attrs.before[2] = top;
+  attrs.after[2] = bottom;
+  attrs.before[3] = left;
+  attrs.after[3] = right;
+  return c.graph.add1(GPUNN_OP_PAD, c.layer.name, Attributes::of(attrs), {c.inputs[0]});
+}
+
+// Channel c * f^2 + i * f + j holds row i and column j of each block of f by f pixels of channel c.
+ValueId pixel_shuffle(const LayerContext& c) {
+  const Shape x = c.input_shape();
+  require_image(x);
+  const int64_t f = c.arguments.integer("factor");
+  if (x[1] % (f * f) != 0) {
+    fail("expected channels in a multiple of factor^2 (" + std::to_string(f * f) + "), found an input of " +
+         to_string(x));
+  }
+  const int64_t channels = x[1] / (f * f);
+  const ValueId blocks = view(c, c.inputs[0], {x[0], channels, f, f, x[2], x[3]});
+  const ValueId y = permute(c, blocks, {0, 1, 4, 2, 5, 3});
+  return view(c, y, {x[0], channels, x[2] * f, x[3] * f});
+}
+
+}  // namespace
+
+LayerFunctions shape_layers() {
+  return {
+      {"flatten", flatten},
+      {"reshape", reshape},
+      {"transpose", transpose},
+      {"pad", pad},
+      {"pixel_shuffle", pixel_shuffle},
+  };
+}
+
+}  // namespace gpunn::nn

@@ -1,0 +1,126 @@
+#include "training/augmentation.hpp"
+
+#include <gpunn/ops.h>
+
+#include <algorithm>
+
+#include "training/loss_ops.hpp"
+
+namespace gpunn::training {
+
+using graph::Attributes;
+using graph::Graph;
+using graph::ValueId;
+
+namespace {
+
+// Each kind has a sequence of random numbers of its own, so that one more leaves the others' as they were.
+constexpr uint64_t kShiftStream = uint64_t{1} << 34;
+constexpr uint64_t kAffineStream = kShiftStream + 1;
+constexpr uint64_t kColorStream = kShiftStream + 2;
+constexpr uint64_t kEraseStream = kShiftStream + 3;
+
+// A crop out of a padded image and a shift are one thing.
+const std::vector<int64_t>& reach_of(const AugmentationConfig& a) { return a.crop.empty() ? a.translate : a.crop; }
+
+bool shifts(const AugmentationConfig& a) {
+  const std::vector<int64_t>& reach = reach_of(a);
+  return a.flip > 0 || std::ranges::any_of(reach, [](int64_t pixels) { return pixels > 0; });
+}
+
+bool places(const AugmentationConfig& a) {
+  const bool scales = !a.scale.empty() && (a.scale[0] != 1 || a.scale[1] != 1);
+  return a.rotate > 0 || a.translate_share > 0 || scales;
+}
+
+bool colours(const AugmentationConfig& a) { return a.brightness > 0 || a.contrast > 0 || a.saturation > 0; }
+
+bool erases(const AugmentationConfig& a) { return !a.erase.empty() && a.erase_share > 0; }
+
+ValueId add_shift(Graph& g, const Experiment& experiment, const Batch& batch, ValueId step) {
+  gpunn_random_shift_attrs attrs{};
+  const std::vector<int64_t>& reach = reach_of(experiment.augmentation);
+  for (std::size_t i = 0; i < reach.size(); ++i) attrs.reach[i] = static_cast<int32_t>(reach[i]);
+  attrs.flip = static_cast<float>(experiment.augmentation.flip);
+  attrs.seed = experiment.seed;
+  attrs.stream = kShiftStream;
+  return g.add1(GPUNN_OP_RANDOM_SHIFT, "augment.shift", Attributes::of(attrs), {batch.x, step, batch.shift});
+}
+
+ValueId add_affine(Graph& g, const Experiment& experiment, const Batch& batch, ValueId step) {
+  const AugmentationConfig& a = experiment.augmentation;
+  gpunn_random_affine_attrs attrs{};
+  attrs.rotate = static_cast<float>(a.rotate);
+  attrs.translate[0] = attrs.translate[1] = static_cast<float>(a.translate_share);
+  attrs.scale_low = a.scale.empty() ? 1.0F : static_cast<float>(a.scale[0]);
+  attrs.scale_high = a.scale.empty() ? 1.0F : static_cast<float>(a.scale[1]);
+  attrs.seed = experiment.seed;
+  attrs.stream = kAffineStream;
+  return g.add1(GPUNN_OP_RANDOM_AFFINE, "augment.affine", Attributes::of(attrs), {batch.x, step, batch.shift});
+}
+
+ValueId add_color(Graph& g, const Experiment& experiment, const SplitType& split, const Batch& batch, ValueId step) {
+  const AugmentationConfig& a = experiment.augmentation;
+  gpunn_random_color_attrs attrs{};
+  attrs.brightness = static_cast<float>(a.brightness);
+  attrs.contrast = static_cast<float>(a.contrast);
+  attrs.saturation = static_cast<float>(a.saturation);
+  attrs.white = split.samples.dtype == DType::u8 ? 255.0F : 1.0F;
+  attrs.seed = experiment.seed;
+  attrs.stream = kColorStream;
+  return g.add1(GPUNN_OP_RANDOM_COLOR, "augment.color", Attributes::of(attrs),
+                {batch.x, step, batch.scale, batch.shift});
+}
+
+ValueId add_erase(Graph& g, const Experiment& experiment, const Batch& batch, ValueId step) {
+  const AugmentationConfig& a = experiment.augmentation;
+  gpunn_random_erase_attrs attrs{};
+  for (std::size_t i = 0; i < a.erase.size(); ++i) attrs.size[i] = static_cast<int32_t>(a.erase[i]);
+  attrs.p = static_cast<float>(a.erase_share);
+  attrs.seed = experiment.seed;
+  attrs.stream = kEraseStream;
+  return g.add1(GPUNN_OP_RANDOM_ERASE, "augment.erase", Attributes::of(attrs), {batch.x, step, batch.shift});
+}
+
+// The share of the step comes from a table, as the learning rate does. Rows are mixed with those from the other end of
+// the batch: in a shuffled batch as good as any.
+void add_mixup(Graph& g, const ProgramContext& c, Batch& batch, ValueId step) {
+  const TensorType table{DType::f32, {std::max<int64_t>(c.total_steps, 1)}};
+  const ValueId shares = g.add_value(variable::kMixupShares, table, graph::Storage::state);
+  const ValueId share = g.add1(GPUNN_OP_TABLE_LOAD, "augment.share", {}, {shares, step});
+  const ValueId targets = add_targets(g, c, batch.label);
+  batch.x = g.add1(GPUNN_OP_MIX_ROWS, "augment.mixup", {}, {batch.x, share, batch.count});
+  batch.target = g.add1(GPUNN_OP_MIX_ROWS, "augment.targets", {}, {targets, share, batch.count});
+}
+
+std::string size_text(int64_t rows, int64_t columns) { return std::to_string(rows) + " x " + std::to_string(columns); }
+
+}  // namespace
+
+void require_augmentable(const Experiment& experiment, const Dataset& dataset) {
+  const AugmentationConfig& a = experiment.augmentation;
+  const Shape& shape = dataset.train.samples.shape;
+  const auto fail = [&](const std::string& message) { throw ConfigError({{a.where, message}}); };
+  if (!shifts(a) && !places(a) && !colours(a) && !erases(a)) return;
+  if (shape.size() != 4) {
+    fail("augmentation is for images, [rows, C, H, W]; the samples of '" + dataset.name + "' are " +
+         to_string(dataset.train.samples) + ": leave the section out");
+  }
+  const std::vector<int64_t>& reach = reach_of(a);
+  if (!reach.empty() && (reach[0] >= shape[2] || reach[1] >= shape[3])) {
+    fail("augmentation." + std::string(a.crop.empty() ? "translate" : "crop") + ": " + size_text(reach[0], reach[1]) +
+         " pixels would leave nothing of the images of '" + dataset.name + "', which have " +
+         size_text(shape[2], shape[3]) + "; give less");
+  }
+}
+
+void add_augmentation(Graph& g, const ProgramContext& c, const SplitType& split, Batch& batch, ValueId step) {
+  const AugmentationConfig& a = c.experiment.augmentation;
+  if (shifts(a)) batch.x = add_shift(g, c.experiment, batch, step);
+  if (places(a)) batch.x = add_affine(g, c.experiment, batch, step);
+  if (colours(a)) batch.x = add_color(g, c.experiment, split, batch, step);
+  if (erases(a)) batch.x = add_erase(g, c.experiment, batch, step);
+  if (a.mixup > 0) add_mixup(g, c, batch, step);
+}
+
+}  // namespace gpunn::training

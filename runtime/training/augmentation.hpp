@@ -1,0 +1,22 @@
+#pragma once
+
+#include <gpunn/data.hpp>
+#include <gpunn/experiment.hpp>
+
+#include "graph/graph.hpp"
+#include "training/batch_ops.hpp"
+#include "training/programs.hpp"
+
+namespace gpunn::training {
+
+// Throws ConfigError where the experiment asks for what the data can't have done to it: what are no images, or a crop
+// of which nothing would be left.
+void require_augmentable(const Experiment& experiment, const Dataset& dataset);
+
+// Appends the ops that augment a step's batch as the context's experiment asks: other samples, f32[N,C,H,W] as before,
+// and with mixup targets to be learnt. Nothing is added where it asks for nothing. What lies outside an image is what a
+// raw 0 is normalised to.
+void add_augmentation(graph::Graph& g, const ProgramContext& context, const SplitType& split, Batch& batch,
+                      graph::ValueId step);
+
+}  // namespace gpunn::training

@@ -1,0 +1,75 @@
+#include <gpunn/augmentation.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "training/session_bound.hpp"
+#include "training/variable_access.hpp"
+
+namespace gpunn {
+
+namespace {
+
+template <class T>
+std::vector<T> read_values(const execution::Variables& variables, const char* name) {
+  const std::vector<std::byte> bytes = variables.read(name);
+  std::vector<T> values(bytes.size() / sizeof(T));
+  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(T));
+  return values;
+}
+
+void append(std::vector<std::byte>& bytes, DType type, float value) {
+  if (type == DType::u8) {
+    bytes.push_back(static_cast<std::byte>(std::lround(std::clamp(value, 0.0F, 255.0F))));
+    return;
+  }
+  const std::span<const std::byte> four = std::as_bytes(std::span(&value, 1));
+  bytes.insert(bytes.end(), four.begin(), four.end());
+}
+
+}  // namespace
+
+namespace training {
+
+Split Session::augmented_batches(int64_t steps) {
+  upload_mixup();
+  const std::unique_ptr<Bound> bound = bind(batch_program(context(), train_split_));
+  const std::vector<float> scale = read_values<float>(*variables_, variable::kScale);
+  const std::vector<float> shift = read_values<float>(*variables_, variable::kShift);
+  Split result;
+  result.samples = train_split_.samples;
+  const Shape& shape = result.samples.shape;
+  std::size_t plane = 1;
+  for (std::size_t i = 2; i < shape.size(); ++i) plane *= static_cast<std::size_t>(shape[i]);
+  for (int64_t step = 0; step < steps; ++step) {
+    ready(*bound).run(1);
+    const auto count = static_cast<std::size_t>(read_scalar<int32_t>(*variables_, variable::kBatchCount));
+    const std::vector<int32_t> labels = read_values<int32_t>(*variables_, variable::kBatchLabels);
+    const std::vector<float> x = read_values<float>(*variables_, variable::kBatchSamples);
+    result.labels.insert(result.labels.end(), labels.begin(), labels.begin() + static_cast<std::ptrdiff_t>(count));
+    for (std::size_t i = 0; i < count * scale.size() * plane; ++i) {
+      const std::size_t c = i / plane % scale.size();
+      append(result.values, result.samples.dtype, (x[i] - shift[c]) / scale[c]);
+    }
+  }
+  result.samples.shape[0] = static_cast<int64_t>(result.labels.size());
+  return result;
+}
+
+}  // namespace training
+
+Dataset augmented_samples(const Experiment& experiment, int64_t rows) {
+  Experiment resident = experiment;
+  resident.data.residency = Residency::device;
+  training::Session session(resident);
+  const int64_t batch = session.samples_per_step();
+  const int64_t steps = std::clamp<int64_t>((rows + batch - 1) / batch, 1, session.steps_per_epoch());
+  Dataset result = session.dataset();
+  result.train = session.augmented_batches(steps);
+  result.test = {};
+  result.validation = {};
+  return result;
+}
+
+}  // namespace gpunn

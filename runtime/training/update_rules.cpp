@@ -1,0 +1,108 @@
+#include "training/update_rules.hpp"
+
+#include <gpunn/error.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <variant>
+
+#include "common/text.hpp"
+
+namespace gpunn::training {
+
+namespace {
+
+constexpr std::size_t kMostListed = 12;  // names in a message
+
+bool any_matches(const std::vector<std::string>& patterns, const std::string& name) {
+  return std::ranges::any_of(patterns, [&](const std::string& pattern) { return matches(pattern, name); });
+}
+
+// A line for each pattern that no parameter's name matches.
+void check_patterns(const std::string& key, const std::vector<std::string>& patterns,
+                    const std::vector<std::string>& names, std::string& errors) {
+  for (const std::string& pattern : patterns) {
+    const auto fits = [&](const std::string& name) { return matches(pattern, name); };
+    if (std::ranges::any_of(names, fits)) continue;
+    const std::vector<std::string> near = near_matches(pattern, names);
+    std::vector<std::string> listed(names.begin(),
+                                    names.begin() + static_cast<std::ptrdiff_t>(std::min(names.size(), kMostListed)));
+    if (listed.size() < names.size()) listed.emplace_back("...");
+    errors += "\n  " + key + ": '" + pattern + "' matches no parameter" +
+              (near.empty() ? "; there are " + join(listed, ", ") : "; did you mean '" + near.front() + "'?");
+  }
+}
+
+bool decays(const nn::Parameter& parameter, const std::vector<ParameterGroup>& groups, int group) {
+  if (group < 0) return parameter.decayed;
+  const auto& given = groups[static_cast<std::size_t>(group)].weight_decay;
+  if (const bool* all = std::get_if<bool>(&given)) return *all;
+  if (const double* number = std::get_if<double>(&given)) return *number > 0;
+  return parameter.decayed;
+}
+
+}  // namespace
+
+// A '*' takes as little as possible, and one more character each time that what is behind it does not fit.
+bool matches(std::string_view pattern, std::string_view text) {
+  std::size_t p = 0, t = 0, star = std::string_view::npos, taken = 0;
+  while (t < text.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      taken = t;
+    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t])) {
+      ++p;
+      ++t;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      t = ++taken;
+    } else {
+      return false;
+    }
+  }
+  return pattern.find_first_not_of('*', p) == std::string_view::npos;
+}
+
+std::vector<UpdateRule> update_rules(const std::vector<nn::Parameter>& parameters, const Experiment& experiment) {
+  const std::vector<ParameterGroup>& groups = experiment.optimizer.groups;
+  std::vector<std::string> names;
+  for (const nn::Parameter& parameter : parameters) names.push_back(parameter.name);
+  std::string errors;
+  check_patterns("training.freeze", experiment.freeze, names, errors);
+  for (const ParameterGroup& group : groups) check_patterns("optimizer.groups", group.match, names, errors);
+
+  std::vector<UpdateRule> rules;
+  std::vector<bool> used(groups.size(), false);
+  for (const nn::Parameter& parameter : parameters) {
+    UpdateRule rule;
+    rule.frozen = any_matches(experiment.freeze, parameter.name);
+    for (std::size_t i = 0; i < groups.size() && rule.group < 0 && !rule.frozen; ++i) {
+      if (any_matches(groups[i].match, parameter.name)) rule.group = static_cast<int>(i);
+    }
+    if (rule.group >= 0) used[static_cast<std::size_t>(rule.group)] = true;
+    rule.decays = decays(parameter, groups, rule.group);
+    rule.matrix = experiment.optimizer.kind == OptimizerKind::muon && !rule.frozen && parameter.shape.size() >= 2;
+    rules.push_back(rule);
+  }
+  if (errors.empty()) {
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      if (used[i]) continue;
+      errors += "\n  optimizer.groups: what '" + join(groups[i].match, "', '") +
+                "' matches is frozen, or in a group further up";
+    }
+    if (!rules.empty() && std::ranges::all_of(rules, &UpdateRule::frozen)) {
+      errors += "\n  training.freeze: nothing is left to train";
+    }
+  }
+  if (!errors.empty()) throw Error(experiment.file.string() + ":" + errors, ExitCode::usage);
+  return rules;
+}
+
+GroupUpdate group_update(const OptimizerConfig& optimizer, int group) {
+  if (group < 0) return {.rate_factor = 1, .weight_decay = optimizer.weight_decay};
+  const ParameterGroup& given = optimizer.groups[static_cast<std::size_t>(group)];
+  const double* own = std::get_if<double>(&given.weight_decay);
+  return {.rate_factor = given.learning_rate_factor, .weight_decay = own != nullptr ? *own : optimizer.weight_decay};
+}
+
+}  // namespace gpunn::training

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <gpunn/experiment.hpp>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "nn/model.hpp"
+
+namespace gpunn::training {
+
+// How one parameter is trained.
+struct UpdateRule {
+  bool frozen = false;
+  bool decays = false;
+  int group = -1;       // of optimizer.groups; -1: of none
+  bool matrix = false;  // what Muon makes its steps for; not frozen
+};
+
+// What a group's parameters have in common; of those in no group too.
+struct GroupUpdate {
+  double rate_factor = 1;
+  double weight_decay = 0;  // of those that decay
+};
+
+// Whether `text` is `pattern`, in which '*' stands for any characters and '?' for one.
+bool matches(std::string_view pattern, std::string_view text);
+
+// The rule of each parameter: the first group with a matching pattern has it, and what is frozen is in none. Throws
+// Error, an ExitCode::usage, with every pattern that matches nothing, and where nothing is left to train.
+std::vector<UpdateRule> update_rules(const std::vector<nn::Parameter>& parameters, const Experiment& experiment);
+
+GroupUpdate group_update(const OptimizerConfig& optimizer, int group);
+
+}  // namespace gpunn::training

@@ -1,0 +1,84 @@
+// The models that come with the program have as many parameters as torchvision's of the same name.
+#include <gpunn/error.hpp>
+
+#include <set>
+
+#include "catch.hpp"
+#include "support.hpp"
+
+using namespace gpunn;
+using namespace nn_test;
+
+namespace {
+
+struct Row {
+  std::string model, settings;
+  Shape sample;
+  int64_t parameters;
+};
+
+ModelSpec model_of(const Row& row) {
+  return parse_experiment("data: points\nmodel: {file: " + std::string(GPUNN_SOURCE_DIR) + "/models/" + row.model +
+                              ".yaml, parameters: {" + row.settings + "}}\n",
+                          "e")
+      .model;
+}
+
+const Shape kImagenet = {3, 224, 224};
+
+// torchvision 0.26: sum(p.numel() for p in torchvision.models.vgg16().parameters()).
+const std::vector<Row> kTorchvision = {
+    {"alexnet", "", kImagenet, 61'100'840},
+    {"vgg11", "", kImagenet, 132'863'336},
+    {"vgg13", "", kImagenet, 133'047'848},
+    {"vgg16", "", kImagenet, 138'357'544},
+    {"vgg19", "", kImagenet, 143'667'240},
+    {"vgg11", "batch_norm: true", kImagenet, 132'868'840},
+    {"vgg13", "batch_norm: true", kImagenet, 133'053'736},
+    {"vgg16", "batch_norm: true", kImagenet, 138'365'992},
+    {"vgg19", "batch_norm: true", kImagenet, 143'678'248},
+    {"resnet18", "", kImagenet, 11'689'512},
+    {"resnet34", "", kImagenet, 21'797'672},
+    {"resnet50", "", kImagenet, 25'557'032},
+    {"resnet101", "", kImagenet, 44'549'160},
+};
+
+}  // namespace
+
+TEST_CASE("models have as many parameters as torchvision's, each under a name of its own") {
+  for (const Row& row : kTorchvision) {
+    INFO(row.model << " " << row.settings);
+    int64_t count = 0;
+    std::set<std::string> names;
+    for (const nn::Parameter& parameter : nn::model_parameters(model_of(row), row.sample)) {
+      count += element_count(parameter.shape);
+      CHECK(names.insert(parameter.name).second);
+    }
+    CHECK(count == row.parameters);
+  }
+}
+
+TEST_CASE("a residual network's stems keep of its images what they are for") {
+  const auto stem = [](const std::string& name, const Shape& sample) {
+    const Row row{"resnet18", "classes: 10, stem: " + name, sample, 0};
+    const Built built(model_of(row), sample, true);
+    for (const auto& node : built.graph.nodes()) {  // what the last stage gives
+      if (node.name == "stage4.1.add1") return to_string(built.graph.value(node.outputs[0]).type.shape);
+    }
+    return std::string();
+  };
+  CHECK(stem("imagenet", {3, 224, 224}) == "[4, 512, 7, 7]");
+  CHECK(stem("cifar", {3, 32, 32}) == "[4, 512, 4, 4]");
+  CHECK(stem("mnist", {1, 28, 28}) == "[4, 512, 2, 2]");
+  CHECK_THROWS_WITH(stem("cfar", {3, 32, 32}), Contains("there is no 'cfar' here; did you mean 'cifar'?"));
+}
+
+TEST_CASE("names of parameters are those of the blocks that they are in") {
+  const auto parameters = nn::model_parameters(model_of({"vgg11", "classes: 10, hidden: 16", {}, 0}), {3, 32, 32});
+  std::vector<std::string> names;
+  for (const nn::Parameter& parameter : parameters) names.push_back(parameter.name);
+  CHECK(names.front() == "stage1.0.conv.weight");
+  CHECK(names[14] == "stage5.1.conv.weight");
+  CHECK(names.back() == "output.bias");
+  CHECK(parameters[16].shape == Shape{16, 512});
+}

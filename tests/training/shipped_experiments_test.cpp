@@ -1,0 +1,58 @@
+// Every experiment that comes with the program: read, taken apart into a training step, and its memory planned. No data
+// and no device are needed for that.
+#include <gpunn/experiment.hpp>
+
+#include <map>
+
+#include "catch.hpp"
+#include "graph/memory_plan.hpp"
+#include "training/layout.hpp"
+#include "training/programs.hpp"
+
+using namespace gpunn;
+
+namespace {
+
+struct Kind {
+  TensorType samples;
+  int64_t classes = 0;
+};
+
+// What data/registry.cpp would load.
+const std::map<std::string, Kind> kData = {
+    {"mnist", {{DType::u8, {60000, 1, 28, 28}}, 10}},     {"fashion_mnist", {{DType::u8, {60000, 1, 28, 28}}, 10}},
+    {"digits", {{DType::u8, {60000, 1, 28, 28}}, 10}},    {"cifar10", {{DType::u8, {50000, 3, 32, 32}}, 10}},
+    {"cifar100", {{DType::u8, {50000, 3, 32, 32}}, 100}}, {"points", {{DType::f32, {2000, 2}}, 2}},
+};
+
+uint64_t planned_bytes(const graph::Graph& program) {
+  const std::vector<uint64_t> no_workspace(program.nodes().size(), 0);
+  return graph::plan_memory(program, no_workspace, 256).arena_bytes;
+}
+
+}  // namespace
+
+TEST_CASE("each experiment of the project can be planned") {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(std::string(GPUNN_SOURCE_DIR) + "/experiments")) {
+    if (entry.path().extension() != ".yaml") continue;
+    INFO(entry.path().filename());
+    const Experiment experiment = load_experiment(entry.path());
+    REQUIRE(kData.count(experiment.data.dataset) == 1);
+    const Kind& kind = kData.at(experiment.data.dataset);
+    const Shape sample(kind.samples.shape.begin() + 1, kind.samples.shape.end());
+    const auto layout = training::lay_out(nn::model_parameters(experiment.model, sample), 256);
+    const training::ProgramContext context{
+        .experiment = experiment,
+        .layout = layout,
+        .classes = kind.classes,
+        .total_steps = 10,
+        .buffers = training::lay_out(nn::model_buffers(experiment.model, sample), 256)};
+    const graph::Graph step = training::training_program(context, {"train", kind.samples});
+    CHECK(step.nodes().size() > 10);
+    CHECK(planned_bytes(step) > 0);
+    CHECK(planned_bytes(training::evaluation_program(context, {"test", kind.samples}, 100)) > 0);
+    ++count;
+  }
+  CHECK(count >= 13);
+}

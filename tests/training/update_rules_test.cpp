@@ -1,0 +1,179 @@
+// Parameter groups and frozen parameters: who is updated, how, and what a step computes for it.
+#include "training/update_rules.hpp"
+
+#include <gpunn/ops.h>
+
+#include <cmath>
+#include <cstring>
+#include <map>
+
+#include "catch.hpp"
+#include "training/fixtures.hpp"
+#include "training/layout.hpp"
+#include "training/programs.hpp"
+
+using namespace gpunn;
+using namespace gpunn::testing;
+using namespace gpunn::training;
+
+namespace {
+
+// A model of hidden.weight, hidden.bias, output.weight and output.bias.
+Experiment experiment_with(const std::string& more, const std::filesystem::path& runs = "runs") {
+  return parse_experiment(
+      "model: {layers: [flatten, linear: {name: hidden, units: 16, activation: tanh}, linear: {name: output, units: "
+      "10}]}\n"
+      "data: {dataset: digits, synthetic_train: 128, synthetic_test: 32, batch_size: 32}\n"
+      "backend: cpu\nruns: " +
+          runs.string() + "\n" + more,
+      "groups.yaml");
+}
+
+ParameterLayout layout_of(const Experiment& experiment) {
+  std::vector<nn::Parameter> parameters = nn::model_parameters(experiment.model, {1, 28, 28});
+  std::vector<UpdateRule> rules = update_rules(parameters, experiment);
+  return lay_out(std::move(parameters), std::move(rules), 64);
+}
+
+std::size_t count_ops(const graph::Graph& graph, int32_t op) {
+  std::size_t count = 0;
+  for (const graph::Node& node : graph.nodes()) count += node.op == op ? 1 : 0;
+  return count;
+}
+
+graph::Graph step_of(const Experiment& experiment) {
+  const ParameterLayout layout = layout_of(experiment);
+  SplitType split;
+  split.name = "train";
+  split.samples = {DType::u8, {128, 1, 28, 28}};
+  return training_program({experiment, layout, 10, 4}, split);
+}
+
+std::map<std::string, std::vector<float>> parameters_after(const Experiment& experiment) {
+  const RunResult result = train(experiment);
+  std::map<std::string, std::vector<float>> found;
+  for (const storage::StoredTensor& tensor : storage::load_checkpoint(result.run / "last.h5").parameters) {
+    std::vector<float>& values = found[tensor.name];
+    values.resize(tensor.values.size() / sizeof(float));
+    std::memcpy(values.data(), tensor.values.data(), tensor.values.size());
+  }
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("a pattern is of characters, '*' and '?'") {
+  CHECK(matches("conv1.*", "conv1.weight"));
+  CHECK_FALSE(matches("conv1.*", "conv10.weight"));
+  CHECK(matches("*.bias", "conv1.bias"));
+  CHECK(matches("c*1*t", "conv1.weight"));
+  CHECK_FALSE(matches("c*1*b", "conv1.weight"));
+  CHECK(matches("conv?.bias", "conv2.bias"));
+  CHECK_FALSE(matches("conv?.bias", "conv.bias"));
+  CHECK(matches("*", ""));
+  CHECK(matches("a**", "a"));
+  CHECK_FALSE(matches("", "a"));
+  CHECK_FALSE(matches("a", "ab"));
+}
+
+TEST_CASE("without groups the layout is one range, what decays in front") {
+  const ParameterLayout layout = layout_of(experiment_with(""));
+  REQUIRE(layout.ranges.size() == 1);
+  CHECK(layout.ranges[0].decayed == 16 * 784 + 160);
+  CHECK(layout.trained == layout.total);
+  CHECK(layout.offset == std::vector<int64_t>{0, 16 * 784 + 160, 16 * 784, 16 * 784 + 160 + 16});
+  CHECK(layout.bounds(layout.ranges[0]) ==
+        std::vector<int64_t>{0, 16 * 784, 16 * 784 + 160, 16 * 784 + 176, layout.total});
+}
+
+TEST_CASE("each group is a range of its own, what is frozen comes last") {
+  const ParameterLayout layout =
+      layout_of(experiment_with("optimizer:\n  groups:\n    - {match: '*.bias', weight_decay: true}\n"
+                                "    - {match: 'out*', weight_decay: 0.5, learning_rate_factor: 2}\n"
+                                "training: {freeze: hidden.weight}\n"));
+  REQUIRE(layout.ranges.size() == 2);  // nothing is in no group
+  CHECK(layout.ranges[0].group == 0);
+  CHECK(layout.ranges[0].decayed == 32);  // both biases decay
+  CHECK(layout.ranges[1].begin == 32);
+  CHECK(layout.ranges[1].end == 192);
+  CHECK(layout.trained == 192);
+  CHECK(layout.offset[0] == 192);
+  CHECK(layout.trained_count() == 10 + 16 + 160);
+  CHECK(layout.count() == layout.trained_count() + 16 * 784);
+}
+
+TEST_CASE("patterns that lead nowhere are all named") {
+  const auto rules = [](const std::string& more) { return layout_of(experiment_with(more)); };
+  CHECK_THROWS_WITH(rules("training: {freeze: [hiden.weight, 'x*']}\n"),
+                    Contains("groups.yaml:") &&
+                        Contains("'hiden.weight' matches no parameter; did you mean 'hidden.weight'?") &&
+                        Contains("'x*' matches no parameter; there are hidden.weight, hidden.bias"));
+  CHECK_THROWS_WITH(rules("optimizer: {groups: [{match: 'conv*'}]}\n"),
+                    Contains("optimizer.groups: 'conv*' matches no parameter"));
+  CHECK_THROWS_WITH(rules("optimizer: {groups: [{match: '*'}, {match: hidden.bias}]}\n"),
+                    Contains("in a group further up"));
+  CHECK_THROWS_WITH(rules("training: {freeze: '*'}\n"), Contains("nothing is left to train"));
+}
+
+TEST_CASE("a step computes no gradient of what is frozen, nor what only that needs") {
+  const graph::Graph all = step_of(experiment_with(""));
+  CHECK(count_ops(all, GPUNN_OP_TANH_BACKWARD) == 1);
+  CHECK(count_ops(all, GPUNN_OP_BIAS_BACKWARD) == 2);
+  const graph::Graph head = step_of(experiment_with("training: {freeze: 'hidden.*'}\n"));
+  CHECK(count_ops(head, GPUNN_OP_TANH_BACKWARD) == 0);
+  CHECK(count_ops(head, GPUNN_OP_BIAS_BACKWARD) == 1);
+  CHECK(count_ops(head, GPUNN_OP_MATMUL) == count_ops(all, GPUNN_OP_MATMUL) - 2);
+  // The head alone, with something in front of it that still has to be passed through.
+  const graph::Graph front = step_of(experiment_with("training: {freeze: 'output.*'}\n"));
+  CHECK(count_ops(front, GPUNN_OP_TANH_BACKWARD) == 1);
+  CHECK(count_ops(front, GPUNN_OP_BIAS_BACKWARD) == 1);
+}
+
+TEST_CASE("frozen parameters keep their bits, the others train") {
+  const TemporaryFolder folder;
+  const std::string kind = GENERATE("sgd", "adamw", "lars");
+  const std::string optimizer = "optimizer: {type: " + kind + ", learning_rate: 0.01, weight_decay: 0.1}\n";
+  const auto before =
+      parameters_after(experiment_with(optimizer + "training: {epochs: 1, freeze: ['hidden.*']}\n", folder.path()));
+  const auto after =
+      parameters_after(experiment_with(optimizer + "training: {epochs: 3, freeze: ['hidden.*']}\n", folder.path()));
+  CHECK(before.at("hidden.weight") == after.at("hidden.weight"));
+  CHECK(before.at("hidden.bias") == after.at("hidden.bias"));
+  CHECK(before.at("output.weight") != after.at("output.weight"));
+}
+
+TEST_CASE("a group's factor and decay are those of an optimizer that has them for all") {
+  const TemporaryFolder folder;
+  const std::string kind = GENERATE("sgd", "adam", "adamw", "rmsprop", "adagrad", "lion", "lars");
+  const std::string training = "training: {epochs: 1, max_steps: 2}\n";
+  // All in one group: half the rate twice over, and a decay for all instead of the optimizer's.
+  const auto grouped = parameters_after(experiment_with(
+      "optimizer: {type: " + kind +
+          ", learning_rate: 0.02, weight_decay: 0.5, groups: [{match: '*.weight', "
+          "learning_rate_factor: 0.5, weight_decay: 0.25}, {match: '*', learning_rate_factor: 0.5}]}\n" +
+          training,
+      folder.path()));
+  const auto plain = parameters_after(experiment_with(
+      "optimizer: {type: " + kind + ", learning_rate: 0.01, weight_decay: 0.25}\n" + training, folder.path()));
+  REQUIRE(grouped.size() == plain.size());
+  for (const auto& [name, values] : plain) {
+    INFO(kind << " " << name);
+    const std::vector<float>& others = grouped.at(name);
+    float largest = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) largest = std::max(largest, std::abs(values[i] - others[i]));
+    CHECK(largest < 1e-6F);
+  }
+}
+
+TEST_CASE("a training with groups and frozen parameters resumes to the straight run's bits") {
+  const TemporaryFolder folder;
+  const std::string settings =
+      "optimizer: {type: adamw, weight_decay: 0.1, groups: [{match: output.*, learning_rate_factor: 0.5}]}\n";
+  const auto with = [&](const std::string& training) {
+    return experiment_with(settings + "training: {" + training + "freeze: hidden.weight}\n", folder.path());
+  };
+  const RunResult straight = train(with("epochs: 2, "));
+  const RunResult first = train(with("epochs: 1, "));
+  resume(first.run, {{"training.epochs", "2"}});
+  CHECK(same_state(straight.run / "last.h5", first.run / "last.h5"));
+}
