@@ -43,8 +43,8 @@ def captured(step, warmup):
     return graph.replay
 
 
-def measure(what, model, chosen):
-    """Times whole training steps on 28x28 images: forward, loss, backward, SGD with Nesterov momentum.
+def measure(what, model, chosen, image=(1, 28, 28)):
+    """Times whole training steps on images of that shape: forward, loss, backward, SGD with Nesterov momentum.
 
     The batch is already on the device and in its final form, so that the peer does less than gpunn's own step, which
     also picks the batch out of the data set, normalises it and keeps the metrics.
@@ -59,7 +59,7 @@ def measure(what, model, chosen):
         torch.backends.cudnn.benchmark = chosen.autotune
     model = model.to(device)
     run = torch.compile(model, mode="max-autotune") if chosen.mode == "compile" else model
-    images = torch.rand(chosen.batch, 1, 28, 28, device=device)
+    images = torch.rand(chosen.batch, *image, device=device)
     labels = torch.randint(0, 10, (chosen.batch,), device=device)
     loss_of = torch.nn.CrossEntropyLoss()
     optimizer = torch.optim.SGD(
@@ -103,6 +103,7 @@ def measure(what, model, chosen):
                 "mode": chosen.mode,
                 "precision": chosen.precision,
                 "peak_bytes": torch.cuda.max_memory_allocated() if device.type == "cuda" else 0,
+                "reserved_bytes": torch.cuda.max_memory_reserved() if device.type == "cuda" else 0,
                 "threads": torch.get_num_threads(),
             }
         )
