@@ -44,7 +44,8 @@ class Differentiation {
       if (base.type.bytes() != value.type.bytes()) {
         throw Error("the gradient of '" + value.name + "', a part of '" + base.name + "', can't be formed");
       }
-      accumulate(value.view_of, graph_.add_view(base.name + ".gradient", gradient, base.type));
+      const ValueId whole = value.view_of;  // no reference outlives a value that is added
+      accumulate(whole, graph_.add_view(base.name + ".gradient", gradient, base.type));
       return;
     }
     const auto [entry, first] = gradients_.try_emplace(id, gradient);
