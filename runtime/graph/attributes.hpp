@@ -25,10 +25,11 @@ class Attributes {
     return result;
   }
 
+  // Members that are not there are 0.
   template <class T>
   T as() const {
     T attrs{};
-    std::memcpy(&attrs, bytes_.data(), std::min(sizeof(T), bytes_.size()));
+    if (!bytes_.empty()) std::memcpy(&attrs, bytes_.data(), std::min(sizeof(T), bytes_.size()));
     attrs.struct_size = sizeof(T);
     return attrs;
   }

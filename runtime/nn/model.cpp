@@ -4,11 +4,12 @@
 #include <gpunn/random.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
-#include <numbers>
 #include <utility>
 
+#include "common/normal_pair.hpp"
 #include "config/diagnostics.hpp"
 #include "config/layer_table.hpp"
 #include "config/model_order.hpp"
@@ -118,18 +119,14 @@ LayerTensors tensors_by_layer(const ModelSpec& model, const Shape& sample_shape)
   return found;
 }
 
-// Box and Muller (1958): two uniform numbers give two normal ones. In double and rounded once, which hides what two
-// mathematical libraries may differ by.
 std::vector<float> normal_values(const Parameter& parameter, uint64_t seed, uint64_t index) {
   std::vector<float> values(static_cast<std::size_t>(element_count(parameter.shape)), 0.0F);
   gpunn_random_words words{};
+  std::array<double, 2> normal{};
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (i % 4 == 0) words = gpunn_philox(seed, kParameterStreams + index, i / 4);
-    const std::size_t pair = i % 4 / 2 * 2;
-    const double radius = std::sqrt(-2.0 * std::log(static_cast<double>(gpunn_random_positive(words.word[pair]))));
-    const double angle = 2.0 * std::numbers::pi * static_cast<double>(gpunn_random_unit(words.word[pair + 1]));
-    const double normal = radius * (i % 2 == 0 ? std::cos(angle) : std::sin(angle));
-    values[i] = static_cast<float>(normal * parameter.deviation);
+    if (i % 2 == 0) normal = normal_pair(words.word[i % 4], words.word[i % 4 + 1]);
+    values[i] = static_cast<float>(normal[i % 2] * parameter.deviation);
   }
   return values;
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "training/session_bound.hpp"
 #include "training/variable_access.hpp"
@@ -10,14 +9,6 @@
 namespace gpunn {
 
 namespace {
-
-template <class T>
-std::vector<T> read_values(const execution::Variables& variables, const char* name) {
-  const std::vector<std::byte> bytes = variables.read(name);
-  std::vector<T> values(bytes.size() / sizeof(T));
-  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(T));
-  return values;
-}
 
 void append(std::vector<std::byte>& bytes, DType type, float value) {
   if (type == DType::u8) {
@@ -35,8 +26,8 @@ namespace training {
 Split Session::augmented_batches(int64_t steps) {
   upload_mixup();
   const std::unique_ptr<Bound> bound = bind(batch_program(context(), train_split_));
-  const std::vector<float> scale = read_values<float>(*variables_, variable::kScale);
-  const std::vector<float> shift = read_values<float>(*variables_, variable::kShift);
+  const std::vector<float> scale = values_of<float>(variables_->read(variable::kScale));
+  const std::vector<float> shift = values_of<float>(variables_->read(variable::kShift));
   Split result;
   result.samples = train_split_.samples;
   const Shape& shape = result.samples.shape;
@@ -45,8 +36,8 @@ Split Session::augmented_batches(int64_t steps) {
   for (int64_t step = 0; step < steps; ++step) {
     ready(*bound).run(1);
     const auto count = static_cast<std::size_t>(read_scalar<int32_t>(*variables_, variable::kBatchCount));
-    const std::vector<int32_t> labels = read_values<int32_t>(*variables_, variable::kBatchLabels);
-    const std::vector<float> x = read_values<float>(*variables_, variable::kBatchSamples);
+    const std::vector<int32_t> labels = values_of<int32_t>(variables_->read(variable::kBatchLabels));
+    const std::vector<float> x = values_of<float>(variables_->read(variable::kBatchSamples));
     result.labels.insert(result.labels.end(), labels.begin(), labels.begin() + static_cast<std::ptrdiff_t>(count));
     for (std::size_t i = 0; i < count * scale.size() * plane; ++i) {
       const std::size_t c = i / plane % scale.size();

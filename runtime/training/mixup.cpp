@@ -4,7 +4,8 @@
 
 #include <cmath>
 #include <cstddef>
-#include <numbers>
+
+#include "common/normal_pair.hpp"
 
 namespace gpunn::training {
 
@@ -21,10 +22,9 @@ class StepDraws {
 
   double positive() { return static_cast<double>(gpunn_random_positive(word())); }  // in (0, 1]
 
-  // Box and Muller, 1958.
   double normal() {
-    const double radius = std::sqrt(-2.0 * std::log(positive()));
-    return radius * std::cos(2.0 * std::numbers::pi * static_cast<double>(gpunn_random_unit(word())));
+    const uint32_t first = word(), second = word();
+    return normal_pair(first, second)[0];
   }
 
  private:

@@ -209,7 +209,10 @@ void Session::initialise_parameters() {
 }
 
 void Session::initialise_updates() {
-  if (experiment_.ema > 0) initialise(variable::kAverage, layout_, Storage::optimizer);
+  if (experiment_.ema > 0) {
+    variables_->create(variable::kAverage, layout_.type(), Storage::optimizer);
+    variables_->write(variable::kAverage, variables_->read(variable::kParameters));
+  }
   if (experiment_.optimizer.kind == OptimizerKind::lars) {
     for (std::size_t i = 0; i < layout_.ranges.size(); ++i) {
       const std::vector<int64_t> bounds = layout_.bounds(layout_.ranges[i]);

@@ -1,7 +1,6 @@
 // Session's evaluations and predictions.
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -32,13 +31,6 @@ class Temporaries {
   execution::Variables& variables_;
   std::vector<std::string> names_;
 };
-
-std::vector<float> read_floats(const execution::Variables& variables, const char* name) {
-  const std::vector<std::byte> bytes = variables.read(name);
-  std::vector<float> values(bytes.size() / sizeof(float));
-  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
-  return values;
-}
 
 }  // namespace
 
@@ -88,9 +80,9 @@ EvalReport Session::evaluate_rows(const std::function<void(const RowOutputs&)>& 
   return evaluate_by(*bound, [&](int64_t steps) {
     for (int64_t i = 0; i < steps; ++i, first += batch) {
       executable.run();
-      const std::vector<float> outputs = read_floats(*variables_, variable::kRowOutputs);
-      const std::vector<float> probabilities = read_floats(*variables_, variable::kProbabilities);
-      const std::vector<float> losses = read_floats(*variables_, variable::kRowLosses);
+      const std::vector<float> outputs = values_of<float>(variables_->read(variable::kRowOutputs));
+      const std::vector<float> probabilities = values_of<float>(variables_->read(variable::kProbabilities));
+      const std::vector<float> losses = values_of<float>(variables_->read(variable::kRowLosses));
       // The last batch may have rows that do not count.
       const auto rows = static_cast<std::size_t>(std::min(batch, test_split_.rows() - first));
       const std::size_t values = rows * static_cast<std::size_t>(dataset_.classes);
@@ -117,7 +109,7 @@ std::vector<float> Session::probabilities(const Split& samples) {
   std::vector<float> result;
   for (int64_t first = 0; first < type.rows(); first += batch) {
     executable.run();
-    const std::vector<float> values = read_floats(*variables_, variable::kProbabilities);
+    const std::vector<float> values = values_of<float>(variables_->read(variable::kProbabilities));
     const int64_t rows = std::min(batch, type.rows() - first);
     result.insert(result.end(), values.begin(), values.begin() + rows * dataset_.classes);
   }

@@ -15,6 +15,14 @@ std::span<const std::byte> bytes_of(const std::vector<T>& values) {
   return std::as_bytes(std::span(values));
 }
 
+// A tensor's bytes as numbers.
+template <class T>
+std::vector<T> values_of(std::span<const std::byte> bytes) {
+  std::vector<T> values(bytes.size() / sizeof(T));
+  if (!values.empty()) std::memcpy(values.data(), bytes.data(), values.size() * sizeof(T));
+  return values;
+}
+
 template <class T>
 T read_scalar(const execution::Variables& variables, const char* name) {
   const std::vector<std::byte> bytes = variables.read(name);

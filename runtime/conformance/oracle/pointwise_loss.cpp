@@ -24,16 +24,11 @@ double huber_slope(double x, double target, double delta) { return std::clamp(x 
 
 using Term = double (*)(double x, double target, double delta);
 
-// Binary cross-entropy has no attributes.
-double delta_of(const OracleCall& call, bool has_delta) {
-  return has_delta ? static_cast<double>(call.attrs<gpunn_huber_attrs>().delta) : 0;
-}
-
 template <Term term>
 void forward(OracleCall& call) {
   const int64_t rows = call.in_dim(0, 0);
   const int64_t size = rows == 0 ? 0 : static_cast<int64_t>(call.in(0).size()) / rows;
-  const double delta = delta_of(call, term == huber);
+  const double delta = call.attrs<gpunn_huber_attrs>().delta;
   for (int64_t n = 0; n < rows; ++n) {
     double sum = 0;
     for (int64_t i = n * size; i < (n + 1) * size; ++i) sum += term(call.in(0)[at(i)], call.in(1)[at(i)], delta);
@@ -45,7 +40,7 @@ template <Term slope>
 void backward(OracleCall& call) {
   const int64_t rows = call.in_dim(1, 0);
   const int64_t size = rows == 0 ? 0 : static_cast<int64_t>(call.in(1).size()) / rows;
-  const double delta = delta_of(call, slope == huber_slope);
+  const double delta = call.attrs<gpunn_huber_attrs>().delta;
   for (int64_t n = 0; n < rows; ++n) {
     for (int64_t i = n * size; i < (n + 1) * size; ++i) {
       call.out()[at(i)] =

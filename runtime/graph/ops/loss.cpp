@@ -4,6 +4,7 @@
 #include "graph/gradient.hpp"
 #include "graph/ops/families.hpp"
 #include "graph/ops/requirements.hpp"
+#include "graph/ops/row_loss.hpp"
 
 namespace gpunn::graph {
 
@@ -26,19 +27,6 @@ Types infer_nll_backward(const Attributes& attrs, Inputs in) {
   const int32_t classes = attrs.as<gpunn_classes_attrs>().classes;
   require(classes > 0, "classes " + std::to_string(classes) + " must be positive");
   return {{DType::f32, {in[0].shape[0], classes}}};
-}
-
-Types infer_mse(const Attributes&, Inputs in) {
-  require_dtype(in[0], DType::f32, "x");
-  require(!in[0].shape.empty(), "x must have rows, is a scalar");
-  require_same(in[0], in[1], "x", "target");
-  return {row_losses(in[0].shape[0])};
-}
-
-Types infer_mse_backward(const Attributes& attrs, Inputs in) {
-  const TensorType loss = infer_mse(attrs, in.subspan(1)).front();
-  require_same(in[0], loss, "dloss", "the loss");
-  return {in[1]};
 }
 
 Types infer_cross_entropy(const Attributes&, Inputs in) {
@@ -128,14 +116,14 @@ std::vector<OpInfo> loss_ops() {
        .name = "MSE_LOSS",
        .min_inputs = 2,
        .max_inputs = 2,
-       .infer = infer_mse,
+       .infer = infer_row_loss,
        .gradient = mse_gradient,
        .flops = mse_flops},
       {.id = GPUNN_OP_MSE_LOSS_BACKWARD,
        .name = "MSE_LOSS_BACKWARD",
        .min_inputs = 3,
        .max_inputs = 3,
-       .infer = infer_mse_backward},
+       .infer = infer_row_loss_backward},
       {.id = GPUNN_OP_SOFTMAX_CROSS_ENTROPY,
        .name = "SOFTMAX_CROSS_ENTROPY",
        .min_inputs = 2,

@@ -7,6 +7,7 @@
 #include "graph/gradient.hpp"
 #include "graph/ops/families.hpp"
 #include "graph/ops/requirements.hpp"
+#include "graph/ops/row_loss.hpp"
 
 namespace gpunn::graph {
 
@@ -15,19 +16,6 @@ namespace {
 using Types = std::vector<TensorType>;
 using Inputs = std::span<const TensorType>;
 
-Types infer_forward(const Attributes&, Inputs in) {
-  require_dtype(in[0], DType::f32, "x");
-  require(!in[0].shape.empty(), "x must have rows, is a scalar");
-  require_same(in[0], in[1], "x", "target");
-  return {{DType::f32, {in[0].shape[0]}}};
-}
-
-Types infer_backward(const Attributes& attrs, Inputs in) {
-  const TensorType loss = infer_forward(attrs, in.subspan(1)).front();
-  require_same(in[0], loss, "dloss", "the loss");
-  return {in[1]};
-}
-
 void require_delta(const Attributes& attrs) {
   const float delta = attrs.as<gpunn_huber_attrs>().delta;
   require(std::isfinite(delta) && delta > 0, "delta " + std::to_string(delta) + " must be above 0");
@@ -35,12 +23,12 @@ void require_delta(const Attributes& attrs) {
 
 Types infer_huber(const Attributes& attrs, Inputs in) {
   require_delta(attrs);
-  return infer_forward(attrs, in);
+  return infer_row_loss(attrs, in);
 }
 
 Types infer_huber_backward(const Attributes& attrs, Inputs in) {
   require_delta(attrs);
-  return infer_backward(attrs, in);
+  return infer_row_loss_backward(attrs, in);
 }
 
 template <int32_t backward>
@@ -66,14 +54,14 @@ std::vector<OpInfo> pointwise_loss_ops() {
        .name = "BCE_LOGITS_LOSS",
        .min_inputs = 2,
        .max_inputs = 2,
-       .infer = infer_forward,
+       .infer = infer_row_loss,
        .gradient = gradient<GPUNN_OP_BCE_LOGITS_LOSS_BACKWARD>,
        .flops = bce_flops},
       {.id = GPUNN_OP_BCE_LOGITS_LOSS_BACKWARD,
        .name = "BCE_LOGITS_LOSS_BACKWARD",
        .min_inputs = 3,
        .max_inputs = 3,
-       .infer = infer_backward,
+       .infer = infer_row_loss_backward,
        .flops = bce_flops},
       {.id = GPUNN_OP_HUBER_LOSS,
        .name = "HUBER_LOSS",

@@ -23,15 +23,13 @@ ValueId gelu(const LayerContext& c) {
   return c.graph.add1(GPUNN_OP_GELU, c.layer.name, Attributes::of(attrs), {c.inputs[0]});
 }
 
-ValueId softmax(const LayerContext& c) {
+ValueId over_classes(const LayerContext& c, int32_t op) {
   require_rank(c.input_shape(), 2, "[N, classes]", "; put a flatten in front");
-  return c.graph.add1(GPUNN_OP_SOFTMAX, c.layer.name, {}, {c.inputs[0]});
+  return c.graph.add1(op, c.layer.name, {}, {c.inputs[0]});
 }
 
-ValueId log_softmax(const LayerContext& c) {
-  require_rank(c.input_shape(), 2, "[N, classes]", "; put a flatten in front");
-  return c.graph.add1(GPUNN_OP_LOG_SOFTMAX, c.layer.name, {}, {c.inputs[0]});
-}
+ValueId softmax(const LayerContext& c) { return over_classes(c, GPUNN_OP_SOFTMAX); }
+ValueId log_softmax(const LayerContext& c) { return over_classes(c, GPUNN_OP_LOG_SOFTMAX); }
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "nn/layers/families.hpp"
+#include "nn/layers/parts.hpp"
 
 namespace gpunn::nn {
 
@@ -31,12 +32,6 @@ ValueId batch_norm(const LayerContext& c) {
   return c.graph.add(GPUNN_OP_BATCH_NORM, c.layer.name, attrs, std::move(inputs)).front();
 }
 
-// Of `id` as another shape; itself where it has that one.
-ValueId reshaped(const LayerContext& c, ValueId id, const Shape& shape) {
-  const TensorType type = c.graph.value(id).type;
-  return type.shape == shape ? id : c.graph.add_view(c.layer.name, id, {type.dtype, shape});
-}
-
 // Over all of a sample's dimensions, which the op sees as one.
 ValueId layer_norm(const LayerContext& c) {
   const Shape x = c.input_shape();
@@ -45,12 +40,12 @@ ValueId layer_norm(const LayerContext& c) {
   const ValueId gamma = c.parameter({.name = "weight", .shape = sample, .init = InitKind::ones});
   const ValueId beta = c.parameter({.name = "bias", .shape = sample, .init = InitKind::zeros});
   const gpunn_layer_norm_attrs attrs{.struct_size = 0, .epsilon = static_cast<float>(c.arguments.number("epsilon"))};
-  const ValueId y = c.graph
-                        .add(GPUNN_OP_LAYER_NORM, c.layer.name, Attributes::of(attrs),
-                             {reshaped(c, c.inputs[0], {x[0], elements}), reshaped(c, gamma, {elements}),
-                              reshaped(c, beta, {elements})})
-                        .front();
-  return reshaped(c, y, x);
+  const ValueId y =
+      c.graph
+          .add(GPUNN_OP_LAYER_NORM, c.layer.name, Attributes::of(attrs),
+               {view(c, c.inputs[0], {x[0], elements}), view(c, gamma, {elements}), view(c, beta, {elements})})
+          .front();
+  return view(c, y, x);
 }
 
 ValueId local_response_norm(const LayerContext& c) {

@@ -21,6 +21,13 @@ void require_rank(const Shape& shape, std::size_t rank, const char* expected, co
 
 void require_image(const Shape& shape) { require_rank(shape, 4, "[N, channels, rows, columns]", ""); }
 
+void require_channels_in_multiple(const Shape& x, int64_t of, const char* what) {
+  if (x[1] % of != 0) {
+    fail(std::string("expected channels in a multiple of ") + what + " (" + std::to_string(of) +
+         "), found an input of " + to_string(x));
+  }
+}
+
 std::string by(const Pair& pair) { return std::to_string(pair[0]) + "x" + std::to_string(pair[1]); }
 
 Pair slide(const Shape& x, const Pair& reach, const Pair& stride, const Pair& pad, const char* what) {
@@ -39,6 +46,11 @@ Pair slide(const Shape& x, const Pair& reach, const Pair& stride, const Pair& pa
 void copy(const Pair& from, int32_t (&to)[2]) {
   to[0] = static_cast<int32_t>(from[0]);
   to[1] = static_cast<int32_t>(from[1]);
+}
+
+ValueId view(const LayerContext& c, ValueId x, Shape shape) {
+  const TensorType type = c.graph.value(x).type;
+  return type.shape == shape ? x : c.graph.add_view(c.layer.name, x, {type.dtype, std::move(shape)});
 }
 
 ValueId enlarge(const LayerContext& c, ValueId x, const Pair& factor, int32_t mode) {

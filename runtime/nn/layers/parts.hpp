@@ -20,11 +20,17 @@ using Pair = std::array<int64_t, 2>;  // rows, columns
 void require_rank(const Shape& shape, std::size_t rank, const char* expected, const char* hint);
 void require_image(const Shape& shape);
 
+// Fails unless the channels of x[N,C,H,W] can be split so; `what` is where the number is from: "groups".
+void require_channels_in_multiple(const Shape& x, int64_t of, const char* what);
+
 std::string by(const Pair& pair);  // "3x5"
 void copy(const Pair& from, int32_t (&to)[2]);
 
 // Rows and columns of what a window of `reach` gives that slides over x[N,C,H,W]; fails where it does not fit.
 Pair slide(const Shape& x, const Pair& reach, const Pair& stride, const Pair& pad, const char* what);
+
+// The same numbers as another shape; x itself where it has that one.
+graph::ValueId view(const LayerContext& c, graph::ValueId x, Shape shape);
 
 // Images of x with their rows and columns multiplied; `mode` is a gpunn_upsampling.
 graph::ValueId enlarge(const LayerContext& c, graph::ValueId x, const Pair& factor, int32_t mode);

@@ -66,8 +66,7 @@ ValueId global_pool(const LayerContext& c, int32_t op) {
   const Shape x = c.input_shape();
   require_image(x);
   const Pair whole{x[2], x[3]};
-  const ValueId y = pool(c, op, attributes(whole, whole, {0, 0}));
-  return c.graph.add_view(c.layer.name, y, {DType::f32, {x[0], x[1]}});
+  return view(c, pool(c, op, attributes(whole, whole, {0, 0})), {x[0], x[1]});
 }
 
 ValueId global_avg_pool(const LayerContext& c) { return global_pool(c, GPUNN_OP_AVG_POOL2D); }

@@ -2,7 +2,6 @@
 #include <gpunn/ops.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "nn/layers/families.hpp"
 #include "nn/layers/parts.hpp"
@@ -13,11 +12,6 @@ namespace {
 
 using graph::Attributes;
 using graph::ValueId;
-
-ValueId view(const LayerContext& c, ValueId x, Shape shape) {
-  if (c.graph.value(x).type.shape == shape) return x;
-  return c.graph.add_view(c.layer.name, x, {c.graph.value(x).type.dtype, std::move(shape)});
-}
 
 // Dimension 0, the batch's, included.
 ValueId permute(const LayerContext& c, ValueId x, const std::vector<int32_t>& order) {
@@ -84,10 +78,7 @@ ValueId pixel_shuffle(const LayerContext& c) {
   const Shape x = c.input_shape();
   require_image(x);
   const int64_t f = c.arguments.integer("factor");
-  if (x[1] % (f * f) != 0) {
-    fail("expected channels in a multiple of factor^2 (" + std::to_string(f * f) + "), found an input of " +
-         to_string(x));
-  }
+  require_channels_in_multiple(x, f * f, "factor^2");
   const int64_t channels = x[1] / (f * f);
   const ValueId blocks = view(c, c.inputs[0], {x[0], channels, f, f, x[2], x[3]});
   const ValueId y = permute(c, blocks, {0, 1, 4, 2, 5, 3});

@@ -10,6 +10,7 @@
 #include "execution/op_text.hpp"
 #include "training/check/parameter_comparison.hpp"
 #include "training/programs.hpp"
+#include "training/variable_access.hpp"
 
 namespace gpunn::training {
 
@@ -26,12 +27,6 @@ HostBytes read(execution::Backend& backend, const void* address, std::size_t byt
   HostBytes result(bytes);
   backend.download(result.data(), address, bytes);
   return result;
-}
-
-std::vector<float> floats(const HostBytes& bytes) {
-  std::vector<float> values(bytes.size() / sizeof(float));
-  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
-  return values;
 }
 
 }  // namespace
@@ -171,9 +166,9 @@ void StepChecker::depart(std::size_t node, const graph::OpSignature& signature, 
 void StepChecker::compare_whole_step(const State& before) {
   for (const auto& [name, values] : before) variables_->write(name, values);
   executable_->run();
-  const std::vector<float> start = floats(before.at(variable::kParameters));
-  const std::vector<float> first = floats(first_.variables.read(variable::kParameters));
-  const std::vector<float> second = floats(variables_->read(variable::kParameters));
+  const std::vector<float> start = values_of<float>(before.at(variable::kParameters));
+  const std::vector<float> first = values_of<float>(first_.variables.read(variable::kParameters));
+  const std::vector<float> second = values_of<float>(variables_->read(variable::kParameters));
   const ParameterDifference difference = compare_parameters(start, first, second);
   const std::string element = parameter_element(first_.layout, difference.element);
   if (difference.departs) {
