@@ -84,7 +84,7 @@ if(NOT GPUNN_CUDA STREQUAL "OFF")
 endif()
 
 if(NOT GPUNN_WITH_CUDA)
-  message(STATUS "gpunn: no CUDA toolkit: built without the backends cuda_naive and cudnn")
+  message(STATUS "gpunn: no CUDA toolkit: built without the backends cuda_naive, cuda_tiled and cudnn")
 elseif(NOT GPUNN_WITH_CUDNN)
   message(STATUS "gpunn: no cuDNN 9: built without the backend cudnn; "
                  "-DCUDNN_INCLUDE_DIR= and -DCUDNN_LIBRARY= say where it is")

@@ -8,16 +8,25 @@
 #include <limits>
 #include <memory>
 
-#include "add_tuned_op.hpp"
+#include "add_bias.hpp"
 #include "convolution_graph.hpp"
+#include "cuda_common/add_tuned_op.hpp"
 #include "cudnn_check.hpp"
+#include "device.hpp"
 #include "engines.hpp"
 #include "filter_gradient.hpp"
 #include "kernels.hpp"
-#include "trial.hpp"
 
 namespace gpunn::cudnn {
 namespace {
+
+using namespace backends;
+using cuda::add_tuned_op;
+using cuda::Algorithm;
+using cuda::AlgorithmPtr;
+using cuda::Candidates;
+using cuda::precision_name;
+using cuda::TuningTask;
 
 constexpr std::size_t kMostFusedPlans = 10;
 constexpr std::size_t kMostPlans = 10;

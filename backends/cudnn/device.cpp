@@ -7,10 +7,8 @@
 namespace gpunn::cudnn {
 
 CudnnDevice::CudnnDevice(const gpunn_device_options& options)
-    : CudaDevice(options),
-      tuning_cache_({properties().name, "driver " + driver_version(), "cuDNN " + version_text(cudnnGetVersion()),
-                     "cuBLASLt " + std::to_string(cublaslt().version())},
-                    [this](int32_t level, const std::string& message) { log(level, message); }) {
+    : TunedDevice(options, "cudnn",
+                  {"cuDNN " + version_text(cudnnGetVersion()), "cuBLASLt " + std::to_string(cublaslt().version())}) {
   add_matmul_kernels(*this);
   add_convolution_kernels(*this);
   add_bias_kernels(*this);

@@ -1,4 +1,4 @@
-// The GPU with the libraries' handles, made when first needed, and what has been learnt of their algorithms.
+// The GPU with the libraries' handles, made when first needed.
 #pragma once
 
 #include <string>
@@ -6,12 +6,11 @@
 #include <cudnn.h>
 
 #include "cublaslt.hpp"
-#include "cuda_common/device.hpp"
-#include "tuning_cache.hpp"
+#include "cuda_common/tuned_device.hpp"
 
 namespace gpunn::cudnn {
 
-class CudnnDevice final : public cuda::CudaDevice {
+class CudnnDevice final : public cuda::TunedDevice {
  public:
   explicit CudnnDevice(const gpunn_device_options& options);
   ~CudnnDevice() override;
@@ -22,12 +21,9 @@ class CudnnDevice final : public cuda::CudaDevice {
   cudnnHandle_t cudnn_handle();
   cublasLtHandle_t cublaslt_handle();
 
-  TuningCache& tuning_cache() { return tuning_cache_; }
-
  private:
   cudnnHandle_t cudnn_ = nullptr;
   cublasLtHandle_t cublaslt_ = nullptr;
-  TuningCache tuning_cache_;
 };
 
 }  // namespace gpunn::cudnn

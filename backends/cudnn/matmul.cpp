@@ -11,13 +11,22 @@
 #include <limits>
 #include <memory>
 
-#include "add_tuned_op.hpp"
+#include "add_bias.hpp"
 #include "cublaslt.hpp"
+#include "cuda_common/add_tuned_op.hpp"
+#include "device.hpp"
 #include "kernels.hpp"
-#include "trial.hpp"
 
 namespace gpunn::cudnn {
 namespace {
+
+using namespace backends;
+using cuda::add_tuned_op;
+using cuda::Algorithm;
+using cuda::AlgorithmPtr;
+using cuda::Candidates;
+using cuda::precision_name;
+using cuda::TuningTask;
 
 constexpr int64_t kLargestSize = std::numeric_limits<int32_t>::max();
 constexpr int kMostAlgorithms = 16;

@@ -1,4 +1,4 @@
-// The plugin "cudnn": convolution through cuDNN 9 and products through cuBLASLt, over cuda_naive, which has the rest.
+// The plugin "cudnn": convolution through cuDNN 9 and products through cuBLASLt, over cuda_tiled, which has the rest.
 #include <gpunn/plugin.hpp>
 
 #include <string>
@@ -21,7 +21,7 @@ class CudnnBackend final : public plugin::Backend {
                                     std::to_string(CUBLAS_VER_MINOR) + "." + std::to_string(CUBLAS_VER_PATCH);
     return text.c_str();
   }
-  const char* base() const override { return "cuda_naive"; }
+  const char* base() const override { return "cuda_tiled"; }
   int priority() const override { return 40; }
   bool concurrent_streams() const override { return true; }
   int probe() override {

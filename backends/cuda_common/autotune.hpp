@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "algorithm.hpp"
-#include "device.hpp"
+#include "cuda_common/algorithm.hpp"
+#include "cuda_common/tuned_device.hpp"
 
-namespace gpunn::cudnn {
+namespace gpunn::cuda {
 
 // What there is to choose from.
 struct Candidates {
@@ -29,9 +29,9 @@ struct TuningTask {
 // The algorithm that the cache names; else the fastest of the candidates, timed on random data in memory of its own.
 // Where the op must be deterministic nothing is timed: the first candidate that works is taken, so that two runs take
 // the same one whatever the clock says. Where there is no memory for trying the first trusted candidate is.
-AlgorithmPtr choose_algorithm(CudnnDevice& device, const plugin::OpDesc& desc, const TuningTask& task);
+AlgorithmPtr choose_algorithm(TunedDevice& device, const plugin::OpDesc& desc, const TuningTask& task);
 
 // "fp32", as experiments write it.
 const char* precision_name(int32_t precision);
 
-}  // namespace gpunn::cudnn
+}  // namespace gpunn::cuda

@@ -17,13 +17,14 @@
 #include <string>
 #include <vector>
 
-namespace gpunn::cudnn {
+namespace gpunn::cuda {
 
 class TuningCache {
  public:
   using Log = std::function<void(int32_t level, const std::string& message)>;
 
-  // `platform`: GPU, driver and library versions. Nothing is read before the first question.
+  // `platform`: the backend, the GPU, the driver and the versions of libraries. Nothing is read before the first
+  // question.
   TuningCache(const std::vector<std::string>& platform, Log log);
 
   std::optional<std::string> find(const std::string& key);
@@ -45,4 +46,4 @@ class TuningCache {
   std::map<std::string, std::string> algorithms_;
 };
 
-}  // namespace gpunn::cudnn
+}  // namespace gpunn::cuda

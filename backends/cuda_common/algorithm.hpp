@@ -8,7 +8,7 @@
 
 #include <cuda_runtime_api.h>
 
-namespace gpunn::cudnn {
+namespace gpunn::cuda {
 
 class Algorithm {
  public:
@@ -23,4 +23,4 @@ class Algorithm {
 
 using AlgorithmPtr = std::unique_ptr<Algorithm>;
 
-}  // namespace gpunn::cudnn
+}  // namespace gpunn::cuda

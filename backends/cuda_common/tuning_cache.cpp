@@ -1,4 +1,4 @@
-#include "tuning_cache.hpp"
+#include "cuda_common/tuning_cache.hpp"
 
 #include <gpunn/abi.h>
 
@@ -11,7 +11,7 @@
 
 #include <unistd.h>
 
-namespace gpunn::cudnn {
+namespace gpunn::cuda {
 namespace {
 
 namespace fs = std::filesystem;
@@ -32,11 +32,11 @@ fs::path folder() {
   return {};
 }
 
-// "NVIDIA H200, driver 580.1" as "nvidia_h200-driver_580.1".
+// "cudnn", "NVIDIA H200" and "driver 580.1" as "cudnn-nvidia_h200-driver_580.1.tuning".
 std::string file_name(const std::vector<std::string>& platform) {
-  std::string name = "cudnn";
+  std::string name;
   for (const std::string& part : platform) {
-    name += '-';
+    if (!name.empty()) name += '-';
     for (const char c : part) {
       const bool upper = c >= 'A' && c <= 'Z';
       const bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.';
@@ -128,4 +128,4 @@ void TuningCache::save() const {
   }
 }
 
-}  // namespace gpunn::cudnn
+}  // namespace gpunn::cuda

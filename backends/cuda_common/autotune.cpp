@@ -1,4 +1,4 @@
-#include "autotune.hpp"
+#include "cuda_common/autotune.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -9,13 +9,11 @@
 
 #include "cuda_common/check.hpp"
 #include "cuda_common/stream.hpp"
-#include "trial.hpp"
+#include "cuda_common/trial.hpp"
 
-namespace gpunn::cudnn {
+namespace gpunn::cuda {
 namespace {
 
-using cuda::CudaEvent;
-using cuda::CudaStream;
 using plugin::OpArgs;
 using plugin::OpDesc;
 
@@ -25,7 +23,7 @@ constexpr int kMeasurements = 3;
 constexpr double kPatienceSeconds = 4.0;  // for all candidates of one op
 
 uint64_t padded(uint64_t bytes) {
-  return (bytes + cuda::CudaDevice::kAlignment - 1) / cuda::CudaDevice::kAlignment * cuda::CudaDevice::kAlignment;
+  return (bytes + CudaDevice::kAlignment - 1) / CudaDevice::kAlignment * CudaDevice::kAlignment;
 }
 
 uint64_t bytes_of(const gpunn_tensor& tensor) {
@@ -35,7 +33,7 @@ uint64_t bytes_of(const gpunn_tensor& tensor) {
 // Device memory of one piece, dealt out in parts.
 class Scratch {
  public:
-  explicit Scratch(uint64_t bytes) { cuda::check(cudaMalloc(&data_, bytes), "getting memory to try algorithms on"); }
+  explicit Scratch(uint64_t bytes) { check(cudaMalloc(&data_, bytes), "getting memory to try algorithms on"); }
   ~Scratch() { cudaFree(data_); }
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
@@ -54,7 +52,7 @@ class Scratch {
 // The op's tensors in scratch memory, the inputs random, and a stream to run candidates on.
 class Trial {
  public:
-  Trial(CudnnDevice& device, const OpDesc& desc, const TuningTask& task, uint64_t workspace_bytes)
+  Trial(TunedDevice& device, const OpDesc& desc, const TuningTask& task, uint64_t workspace_bytes)
       : scratch_(size_of(desc, workspace_bytes)),
         stream_(device.index()),
         start_(device.index()),
@@ -166,7 +164,7 @@ class Trial {
 };
 
 // Runs the first trusted candidate that works, for the others to be compared with; throws where none does.
-void make_reference(CudnnDevice& device, Trial& trial, const TuningTask& task, Candidates& candidates) {
+void make_reference(TunedDevice& device, Trial& trial, const TuningTask& task, Candidates& candidates) {
   std::string problems;
   for (std::size_t i = candidates.first_trusted; i < candidates.algorithms.size(); ++i) {
     Algorithm& algorithm = *candidates.algorithms[i];
@@ -184,7 +182,7 @@ void make_reference(CudnnDevice& device, Trial& trial, const TuningTask& task, C
 }
 
 // Whether the candidate runs and agrees with the reference; if not, the log says why.
-bool is_right(CudnnDevice& device, Trial& trial, const TuningTask& task, Algorithm& algorithm) {
+bool is_right(TunedDevice& device, Trial& trial, const TuningTask& task, Algorithm& algorithm) {
   try {
     trial.spoil_output();
     trial.run(algorithm);
@@ -197,7 +195,7 @@ bool is_right(CudnnDevice& device, Trial& trial, const TuningTask& task, Algorit
   return false;
 }
 
-std::size_t fastest(CudnnDevice& device, Trial& trial, const TuningTask& task, const Candidates& candidates) {
+std::size_t fastest(TunedDevice& device, Trial& trial, const TuningTask& task, const Candidates& candidates) {
   const auto begin = std::chrono::steady_clock::now();
   double best = std::numeric_limits<double>::infinity();
   std::size_t chosen = candidates.algorithms.size();
@@ -221,13 +219,13 @@ std::size_t fastest(CudnnDevice& device, Trial& trial, const TuningTask& task, c
   return chosen;
 }
 
-std::size_t first_right(CudnnDevice& device, Trial& trial, const TuningTask& task, const Candidates& candidates) {
+std::size_t first_right(TunedDevice& device, Trial& trial, const TuningTask& task, const Candidates& candidates) {
   std::size_t i = 0;
   while (i < candidates.algorithms.size() && !is_right(device, trial, task, *candidates.algorithms[i])) ++i;
   return i;
 }
 
-AlgorithmPtr restored(CudnnDevice& device, const TuningTask& task) {
+AlgorithmPtr restored(TunedDevice& device, const TuningTask& task) {
   const std::optional<std::string> name = device.tuning_cache().find(task.key);
   if (!name) return nullptr;
   try {
@@ -240,8 +238,8 @@ AlgorithmPtr restored(CudnnDevice& device, const TuningTask& task) {
 
 }  // namespace
 
-AlgorithmPtr choose_algorithm(CudnnDevice& device, const OpDesc& desc, const TuningTask& task) {
-  cuda::check(cudaSetDevice(device.index()), "choosing the device");
+AlgorithmPtr choose_algorithm(TunedDevice& device, const OpDesc& desc, const TuningTask& task) {
+  check(cudaSetDevice(device.index()), "choosing the device");
   if (!desc.require_deterministic()) {
     if (AlgorithmPtr known = restored(device, task)) return known;
   }
@@ -283,4 +281,4 @@ const char* precision_name(int32_t precision) {
   }
 }
 
-}  // namespace gpunn::cudnn
+}  // namespace gpunn::cuda

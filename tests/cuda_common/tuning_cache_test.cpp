@@ -1,4 +1,4 @@
-#include "tuning_cache.hpp"
+#include "cuda_common/tuning_cache.hpp"
 
 #include <cstdlib>
 #include <iterator>
@@ -12,7 +12,7 @@
 namespace {
 
 namespace fs = std::filesystem;
-using gpunn::cudnn::TuningCache;
+using gpunn::cuda::TuningCache;
 using gpunn::testing::TemporaryFolder;
 
 // GPUNN_CACHE_DIR for the length of a test.
@@ -24,7 +24,7 @@ class CacheFolder {
   CacheFolder& operator=(const CacheFolder&) = delete;
 };
 
-const std::vector<std::string> kPlatform = {"NVIDIA H200", "driver 580.1"};
+const std::vector<std::string> kPlatform = {"cudnn", "NVIDIA H200", "driver 580.1"};
 
 TuningCache quiet() {
   return TuningCache(kPlatform, [](int32_t, const std::string&) {});
@@ -45,7 +45,7 @@ TEST_CASE("what one cache stores the next one finds, and another platform does n
   CHECK(next.find("matmul m=1") == "fused 1 2 3");
   CHECK(next.find("matmul m=2") == std::nullopt);
   CHECK(next.file().filename() == "cudnn-nvidia_h200-driver_580.1.tuning");
-  TuningCache other({"NVIDIA H200", "driver 590.1"}, [](int32_t, const std::string&) {});
+  TuningCache other({"cudnn", "NVIDIA H200", "driver 590.1"}, [](int32_t, const std::string&) {});
   CHECK(other.find("matmul m=1") == std::nullopt);
 }
 

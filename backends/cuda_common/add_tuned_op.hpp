@@ -2,7 +2,7 @@
 //
 //   struct MatmulProblem { ...; uint64_t workspace_bytes; };   // the op at its shape, validated; a value
 //   MatmulProblem matmul_problem(const OpDesc& desc);          // throws Refusal
-//   TuningTask matmul_task(CudnnDevice& device, const MatmulProblem& problem);
+//   TuningTask matmul_task(TunedDevice& device, const MatmulProblem& problem);
 //   add_tuned_op(device, GPUNN_OP_MATMUL, "matmul", matmul_problem, matmul_task);
 //
 // The query is the problem's alone: it asks no library anything. The workspace that it names is a limit, worked out
@@ -14,16 +14,16 @@
 #include <memory>
 #include <utility>
 
-#include "autotune.hpp"
 #include "cuda_common/add_op.hpp"
+#include "cuda_common/autotune.hpp"
 
-namespace gpunn::cudnn {
+namespace gpunn::cuda {
 
 using namespace backends;
 
-template <class Problem>
-void add_tuned_op(CudnnDevice& device, int32_t op, const char* name, Problem (*problem_of)(const OpDesc&),
-                  TuningTask (*task_of)(CudnnDevice&, const Problem&)) {
+template <class Problem, class OwnDevice>
+void add_tuned_op(OwnDevice& device, int32_t op, const char* name, Problem (*problem_of)(const OpDesc&),
+                  TuningTask (*task_of)(OwnDevice&, const Problem&)) {
   plugin::KernelFactory factory;
   factory.query = [problem_of](const OpDesc& desc) {
     try {
@@ -36,11 +36,11 @@ void add_tuned_op(CudnnDevice& device, int32_t op, const char* name, Problem (*p
     AlgorithmPtr chosen = choose_algorithm(device, desc, task_of(device, problem_of(desc)));
     return plugin::make_kernel(
         [algorithm = std::move(chosen), name](plugin::Stream& stream, const plugin::OpArgs& args) {
-          const cuda::ProfilerRange range(name);
-          algorithm->run(args, cuda::native(stream));
+          const ProfilerRange range(name);
+          algorithm->run(args, native(stream));
         });
   };
   device.add(op, std::move(factory));
 }
 
-}  // namespace gpunn::cudnn
+}  // namespace gpunn::cuda

@@ -1,0 +1,10 @@
+// What a kernel needs to know of the GPU before it says whether it serves a shape.
+#pragma once
+
+namespace gpunn::cuda_tiled {
+
+// Of the current device: 90 of compute capability 9.0. 0 where there is none.
+int compute_capability();
+int multiprocessors();
+
+}  // namespace gpunn::cuda_tiled

@@ -1,0 +1,18 @@
+// The GPU with the kernels of this backend and what has been learnt of them.
+#pragma once
+
+#include <gpunn/plugin.hpp>
+
+#include "cuda_common/tuned_device.hpp"
+
+namespace gpunn::cuda_tiled {
+
+class TiledDevice final : public cuda::TunedDevice {
+ public:
+  explicit TiledDevice(const gpunn_device_options& options);
+
+  // 90 of a GPU of compute capability 9.0.
+  int compute_capability() const { return 10 * properties().major + properties().minor; }
+};
+
+}  // namespace gpunn::cuda_tiled

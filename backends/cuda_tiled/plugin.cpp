@@ -1,0 +1,31 @@
+// The plugin "cuda_tiled": optimised kernels over cuda_naive, which has the rest. Each family is a ladder of numbered
+// kernels, from the one that follows cuda_naive's to the fastest.
+#include <gpunn/plugin.hpp>
+
+#include <memory>
+
+#include "device.hpp"
+
+namespace gpunn::cuda_tiled {
+namespace {
+
+class TiledBackend final : public plugin::Backend {
+ public:
+  const char* name() const override { return "cuda_tiled"; }
+  const char* version() const override { return GPUNN_PLUGIN_VERSION; }
+  const char* build() const override { return cuda::build_text(); }
+  const char* base() const override { return "cuda_naive"; }
+  int priority() const override { return 30; }
+  bool concurrent_streams() const override { return true; }
+  int probe() override { return cuda::probe_devices(); }
+  std::unique_ptr<plugin::Device> open(const gpunn_device_options& options) override {
+    return std::make_unique<TiledDevice>(options);
+  }
+};
+
+}  // namespace
+}  // namespace gpunn::cuda_tiled
+
+extern "C" const gpunn_plugin* gpunn_plugin_query_v1(uint16_t host_major, uint16_t host_minor) {
+  return gpunn::plugin::export_backend<gpunn::cuda_tiled::TiledBackend>(host_major, host_minor);
+}

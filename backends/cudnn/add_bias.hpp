@@ -1,0 +1,14 @@
+// The epilogue of algorithms that a library gives without one.
+#pragma once
+
+#include <cstdint>
+
+#include <cuda_runtime_api.h>
+
+namespace gpunn::cudnn {
+
+// y[rows, channels, size] += bias[channels], then the activation, which lets a NaN stay a NaN.
+void add_bias(float* y, const float* bias, int64_t rows, int64_t channels, int64_t size, bool relu,
+              cudaStream_t stream);
+
+}  // namespace gpunn::cudnn
