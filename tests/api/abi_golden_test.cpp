@@ -57,7 +57,8 @@ TEST_CASE("layout of gpunn_op_desc", "[api]") {
   CHECK(offsetof(gpunn_op_desc, outputs) == 32);
   CHECK(offsetof(gpunn_op_desc, precision) == 40);
   CHECK(offsetof(gpunn_op_desc, flags) == 44);
-  CHECK(sizeof(gpunn_op_desc) == 48);
+  CHECK(offsetof(gpunn_op_desc, kernel) == 48);
+  CHECK(sizeof(gpunn_op_desc) == 56);
 }
 
 TEST_CASE("layout of gpunn_op_support", "[api]") {
@@ -67,7 +68,8 @@ TEST_CASE("layout of gpunn_op_support", "[api]") {
   CHECK(offsetof(gpunn_op_support, flags) == 16);
   CHECK(offsetof(gpunn_op_support, reserved) == 20);
   CHECK(offsetof(gpunn_op_support, reason) == 24);
-  CHECK(sizeof(gpunn_op_support) == 280);
+  CHECK(offsetof(gpunn_op_support, kernels) == 280);
+  CHECK(sizeof(gpunn_op_support) == 1024);
 }
 
 TEST_CASE("layout of gpunn_op_args", "[api]") {
@@ -126,7 +128,7 @@ TEST_CASE("layout of gpunn_plugin", "[api]") {
 
 TEST_CASE("values of abi.h", "[api]") {
   CHECK(GPUNN_ABI_MAJOR == 1);
-  CHECK(GPUNN_ABI_MINOR == 0);
+  CHECK(GPUNN_ABI_MINOR == 1);
   CHECK(GPUNN_OK == 0);
   CHECK(GPUNN_INVALID_ARGUMENT == 1);
   CHECK(GPUNN_UNSUPPORTED == 2);

@@ -27,7 +27,7 @@
 extern "C" {
 #endif
 
-enum { GPUNN_ABI_MAJOR = 1, GPUNN_ABI_MINOR = 0 };
+enum { GPUNN_ABI_MAJOR = 1, GPUNN_ABI_MINOR = 1 };
 
 /* Values of gpunn_status. */
 typedef int32_t gpunn_status;
@@ -108,7 +108,10 @@ enum { GPUNN_PRECISION_FP32 = 0, GPUNN_PRECISION_TF32 = 1, GPUNN_PRECISION_BF16 
 enum { GPUNN_OP_REQUIRE_DETERMINISTIC = 1 };
 
 /* One op at one shape. The tensors' data are NULL, their types and strides final. ops.h says which inputs, outputs and
- * attributes each op has. Arrays hold pointers, so that gpunn_tensor can grow. */
+ * attributes each op has. Arrays hold pointers, so that gpunn_tensor can grow.
+ *
+ * A plugin may have several kernels for an op and give them names, as "gemm:3". With one wanted, op_query and op_create
+ * are about that one alone: another never takes its place. The host names none to a plugin of abi_minor 0. */
 typedef struct gpunn_op_desc {
   uint32_t struct_size;
   int32_t op;        /* an id of ops.h */
@@ -119,6 +122,7 @@ typedef struct gpunn_op_desc {
   const gpunn_tensor* const* outputs;
   int32_t precision;
   uint32_t flags;
+  const char* kernel; /* since minor 1: the name of the kernel wanted; NULL: the plugin's own choice */
 } gpunn_op_desc;
 
 /* Flags of gpunn_op_support. */
@@ -134,6 +138,9 @@ typedef struct gpunn_op_support {
   uint32_t flags;
   uint32_t reserved;
   char reason[256]; /* where not served: why, for the user */
+  /* Since minor 1: the names of the kernels that serve this op at this shape, whichever is wanted, with commas between
+   * them, from the simplest to the most elaborate. Empty: there is one way only, without a name. */
+  char kernels[744];
 } gpunn_op_support;
 
 typedef struct gpunn_op_args {

@@ -22,6 +22,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace gpunn::plugin {
@@ -89,6 +90,8 @@ class OpDesc {
   const gpunn_tensor& output(std::size_t i) const { return *desc_.outputs[i]; }
   int32_t precision() const { return desc_.precision; }
   bool require_deterministic() const { return (desc_.flags & GPUNN_OP_REQUIRE_DETERMINISTIC) != 0; }
+  // The name of the kernel wanted; empty: whichever is best.
+  std::string_view kernel() const { return desc_.kernel != nullptr ? desc_.kernel : std::string_view(); }
   const gpunn_op_desc& raw() const { return desc_; }
 
   template <class Attrs>
@@ -182,6 +185,10 @@ class Kernel {
 struct KernelFactory {
   std::function<Support(const OpDesc&)> query;
   std::function<std::unique_ptr<Kernel>(const OpDesc&)> create;
+  // What the user writes after --kernel, as "gemm:3"; no comma in it. Empty: it has none.
+  std::string name = {};
+  // Never the plugin's own choice, whatever its score: a kernel to learn from, or to compare with.
+  bool only_by_name = false;
 };
 
 // A kernel from a callable (Stream&, const OpArgs&).
@@ -215,14 +222,15 @@ class Device {
     const KernelFactory* factory;
     Support support;
   };
+  // Of the factories with the wanted name where there is one, else of all that may be taken without.
   Choice choose(const OpDesc& desc) const {
-    Choice best{nullptr, Support::no("this backend has no such op")};
+    const std::string_view wanted = desc.kernel();
+    Choice best{nullptr, none(desc)};
     const auto [first, last] = factories_.equal_range(desc.op());
     for (auto i = first; i != last; ++i) {
-      Support support = i->second.query(desc);
-      const bool usable =
-          support.score > 0 && (!desc.require_deterministic() || (support.flags & GPUNN_OP_DETERMINISTIC));
-      if (support.score > 0 && !usable) support = Support::no("no deterministic kernel at this shape");
+      if (wanted.empty() ? i->second.only_by_name : i->second.name != wanted) continue;
+      Support support = answer(i->second, desc);
+      const bool usable = support.score > 0;
       if (best.factory == nullptr ? usable || !support.reason.empty() : support.score > best.support.score) {
         best = {usable ? &i->second : nullptr, std::move(support)};
       }
@@ -230,7 +238,37 @@ class Device {
     return best;
   }
 
+  // The names of the kernels that serve the op at this shape, as gpunn_op_support has them: in the order in which they
+  // were added.
+  std::string kernels(const OpDesc& desc) const {
+    std::string names;
+    const auto [first, last] = factories_.equal_range(desc.op());
+    for (auto i = first; i != last; ++i) {
+      const std::string& name = i->second.name;
+      if (name.empty() || answer(i->second, desc).score <= 0) continue;
+      if (("," + names + ",").find("," + name + ",") != std::string::npos) continue;
+      if (names.size() + name.size() + 2 > sizeof(gpunn_op_support::kernels)) break;  // whole names only
+      names += (names.empty() ? "" : ",") + name;
+    }
+    return names;
+  }
+
  private:
+  // Of one factory, with a kernel that may not be used as one that does not serve.
+  static Support answer(const KernelFactory& factory, const OpDesc& desc) {
+    Support support = factory.query(desc);
+    const bool unfit = desc.require_deterministic() && (support.flags & GPUNN_OP_DETERMINISTIC) == 0;
+    if (support.score > 0 && unfit) return Support::no("no deterministic kernel at this shape");
+    return support;
+  }
+  // Where no factory is asked.
+  Support none(const OpDesc& desc) const {
+    const std::string wanted(desc.kernel());
+    if (!wanted.empty()) return Support::no("this backend has no kernel '" + wanted + "' for this op");
+    return Support::no(factories_.contains(desc.op()) ? "this backend's kernels for this op are taken by name only"
+                                                      : "this backend has no such op");
+  }
+
   std::multimap<int32_t, KernelFactory> factories_;  // keeps the order of those of one op
 };
 

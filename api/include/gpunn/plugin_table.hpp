@@ -128,6 +128,9 @@ struct __attribute__((visibility("hidden"))) Table {
       value.workspace_bytes = choice.support.workspace_bytes;
       value.flags = choice.support.flags;
       copy_text(value.reason, sizeof(value.reason), choice.support.reason);
+      if (support->struct_size > offsetof(gpunn_op_support, kernels)) {
+        copy_text(value.kernels, sizeof(value.kernels), device(handle).kernels(OpDesc(known)));
+      }
       write_struct(value, support);
     });
   }
