@@ -100,6 +100,24 @@ AlgorithmPtr rung_of(const Ladder<Problem>& ladder, const Problem& problem, cons
   throw Refusal("there is no kernel " + name + " for this shape");
 }
 
+// What `answer` gives, with a Refusal as the reason for a no.
+template <class Answer>
+plugin::Support support_of(const Answer& answer) {
+  try {
+    return answer();
+  } catch (const Refusal& refusal) {
+    return plugin::Support::no(refusal.what());
+  }
+}
+
+inline std::unique_ptr<plugin::Kernel> kernel_of(AlgorithmPtr chosen) {
+  const std::string name = chosen->name();
+  return plugin::make_kernel([algorithm = std::move(chosen), name](plugin::Stream& stream, const OpArgs& args) {
+    const ProfilerRange range(name.c_str());
+    algorithm->run(args, native(stream));
+  });
+}
+
 // Registers the rungs of `op`. Of a problem the autotuner needs `terms`, how many products a sum of it has, as a
 // member.
 template <class Problem>
@@ -108,7 +126,7 @@ void add_ladder(TiledDevice& device, int32_t op, Problem (*problem_of)(const OpD
   const auto ladder = std::make_shared<const Ladder<Problem>>(Ladder<Problem>{std::move(rungs)});
   plugin::KernelFactory tuned;
   tuned.query = [ladder, problem_of](const OpDesc& desc) {
-    try {
+    return support_of([&] {
       const Problem problem = problem_of(desc);
       const std::vector<Rung<Problem>> serving = ladder->candidates(problem);
       if (serving.empty()) return plugin::Support::no(ladder->refusals(problem));
@@ -117,9 +135,7 @@ void add_ladder(TiledDevice& device, int32_t op, Problem (*problem_of)(const OpD
         workspace_bytes = std::max(workspace_bytes, rung.workspace_of(problem));
       }
       return plugin::Support::yes(workspace_bytes);
-    } catch (const Refusal& refusal) {
-      return plugin::Support::no(refusal.what());
-    }
+    });
   };
   tuned.create = [&device, ladder, problem_of, key_of](const OpDesc& desc) {
     const Problem problem = problem_of(desc);
@@ -130,13 +146,26 @@ void add_ladder(TiledDevice& device, int32_t op, Problem (*problem_of)(const OpD
         .candidates = [&] { return candidates_of(*ladder, problem); },
         .restore = [&](const std::string& name) { return rung_of(*ladder, problem, name); },
     };
-    AlgorithmPtr chosen = choose_algorithm(device, desc, task);
-    return plugin::make_kernel([algorithm = std::move(chosen)](plugin::Stream& stream, const OpArgs& args) {
-      const ProfilerRange range(algorithm->name().c_str());
-      algorithm->run(args, native(stream));
-    });
+    return kernel_of(choose_algorithm(device, desc, task));
   };
   device.add(op, std::move(tuned));
+
+  for (const Rung<Problem>& rung : ladder->rungs) {
+    plugin::KernelFactory named;
+    named.name = rung.name;
+    named.only_by_name = true;
+    named.query = [rung, problem_of](const OpDesc& desc) {
+      return support_of([&] {
+        const Problem problem = problem_of(desc);
+        const std::string reason = rung.refuses(problem);
+        return reason.empty() ? plugin::Support::yes(rung.workspace_of(problem)) : plugin::Support::no(reason);
+      });
+    };
+    named.create = [rung, problem_of](const OpDesc& desc) {
+      return kernel_of(std::make_unique<RungAlgorithm<Problem>>(rung, problem_of(desc)));
+    };
+    device.add(op, std::move(named));
+  }
 }
 
 }  // namespace gpunn::cuda_tiled
