@@ -14,6 +14,7 @@ usage: tests/gpu.sh [PART...]     without a part: all of them, in this order
   race       LeNet-5 on every backend: table and chart
   check_run  a training on cpu, each op compared with cuda_naive and with cudnn
   bench      training steps against PyTorch's, eager and as a CUDA graph
+  kernels    products, convolutions and steps of cuda_tiled against PyTorch's, each with what it must reach; a roofline
   profile    where a step's time goes
   examples   a third party's CUDA kernel: built outside, checked, trained with
   sanitize   compute-sanitizer's memcheck, racecheck and initcheck over the conformance cases
@@ -27,7 +28,7 @@ build=${BUILD:-build/gpu}
 out=${OUT:-build/gpu/out}
 python=${PYTHON:-python3}
 gpunn=$build/bin/gpunn
-cuda_backends=(cuda_naive cudnn)
+cuda_backends=(cuda_naive cuda_tiled cudnn)
 failed=0
 mkdir -p "$build" "$out"
 build=$(cd "$build" && pwd) out=$(cd "$out" && pwd)
@@ -148,6 +149,21 @@ print(r["median_seconds"] * 1e6, r.get("allocations"), r.get("synchronizations")
   done
 }
 
+part_kernels() {
+  local short
+  "$python" bench/compare kernels --gpunn "$gpunn" --python "$python" --backend cuda_tiled --library cudnn --device cuda \
+    --modes eager,graph,compile --threads 8 --markdown >"$out/kernels.md" 2>"$out/kernels.log"
+  # 1: measured, and short somewhere, which the rows tell.
+  [ $? -le 1 ] && [ "$(grep -c '^|' "$out/kernels.md")" = 34 ]
+  judge "bench/compare kernels" "$(grep -c '^|' "$out/kernels.md") rows" "34" $?
+  cat "$out/kernels.md" >>"$table"
+  short=$(grep -c '\*\*short\*\*' "$out/kernels.md")
+  "$gpunn" bench kernels --backend cuda_naive,cuda_tiled,cudnn --kernel all --format markdown --chart "$out/roofline.svg" \
+    --repeats 15 >"$out/ladder.md" 2>>"$out/kernels.log"
+  judge "gpunn bench kernels, every kernel of the ladder" "$(grep -c '^|' "$out/ladder.md") lines, $(grep -c WRONG "$out/ladder.md") wrong; $short rows short above" \
+    "none wrong" $?
+}
+
 part_profile() {
   local backend status=0
   for backend in "${cuda_backends[@]}"; do
@@ -182,7 +198,7 @@ part_sanitize() {
   done
 }
 
-parts=(build tests check train race check_run bench profile examples sanitize)
+parts=(build tests check train race check_run bench kernels profile examples sanitize)
 case ${1:-} in -h | --help) usage && exit 0 ;; esac
 [ $# -eq 0 ] || parts=("$@")
 for part in "${parts[@]}"; do

@@ -24,7 +24,7 @@ def options():
         help="graph: the step as one CUDA graph; compile: torch.compile(mode='max-autotune') of the model",
     )
     parser.add_argument("--autotune", action="store_true", help="torch.backends.cudnn.benchmark")
-    parser.add_argument("--precision", choices=["fp32", "tf32"], default="fp32")
+    parser.add_argument("--precision", choices=["fp32", "tf32", "bf16"], default="fp32", help="bf16: autocast")
     return parser.parse_args()
 
 
@@ -43,7 +43,18 @@ def captured(step, warmup):
     return graph.replay
 
 
+def allow(precision, autotune):
+    """What products may be rounded to, said outright: PyTorch's own choice differs between matmul and cuDNN."""
+    torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
+    torch.backends.cudnn.allow_tf32 = precision == "tf32"
+    torch.backends.cudnn.benchmark = autotune
+
+
 def measure(what, model, chosen, image=(1, 28, 28)):
+    print(json.dumps(timed(what, model, chosen, image)))
+
+
+def timed(what, model, chosen, image=(1, 28, 28)):
     """Times whole training steps on images of that shape: forward, loss, backward, SGD with Nesterov momentum.
 
     The batch is already on the device and in its final form, so that the peer does less than gpunn's own step, which
@@ -54,9 +65,8 @@ def measure(what, model, chosen, image=(1, 28, 28)):
     torch.manual_seed(1)
     device = torch.device(chosen.device)
     if device.type == "cuda":
-        torch.backends.cuda.matmul.allow_tf32 = chosen.precision == "tf32"
-        torch.backends.cudnn.allow_tf32 = chosen.precision == "tf32"
-        torch.backends.cudnn.benchmark = chosen.autotune
+        allow(chosen.precision, chosen.autotune)
+        torch.cuda.reset_peak_memory_stats()
     model = model.to(device)
     run = torch.compile(model, mode="max-autotune") if chosen.mode == "compile" else model
     images = torch.rand(chosen.batch, *image, device=device)
@@ -68,7 +78,9 @@ def measure(what, model, chosen, image=(1, 28, 28)):
 
     def step():
         optimizer.zero_grad(set_to_none=True)
-        loss_of(run(images), labels).backward()
+        with torch.autocast(device.type, torch.bfloat16, enabled=chosen.precision == "bf16"):
+            loss = loss_of(run(images), labels)
+        loss.backward()
         optimizer.step()
 
     def synchronize():
@@ -90,21 +102,17 @@ def measure(what, model, chosen, image=(1, 28, 28)):
         synchronize()
         seconds.append((time.perf_counter() - start) / steps_per_sample)
     median = statistics.median(seconds)
-    print(
-        json.dumps(
-            {
-                "what": what,
-                "batch": chosen.batch,
-                "median_seconds": median,
-                "min_seconds": min(seconds),
-                "images_per_second": chosen.batch / median,
-                "torch": torch.__version__,
-                "device": chosen.device,
-                "mode": chosen.mode,
-                "precision": chosen.precision,
-                "peak_bytes": torch.cuda.max_memory_allocated() if device.type == "cuda" else 0,
-                "reserved_bytes": torch.cuda.max_memory_reserved() if device.type == "cuda" else 0,
-                "threads": torch.get_num_threads(),
-            }
-        )
-    )
+    return {
+        "what": what,
+        "batch": chosen.batch,
+        "median_seconds": median,
+        "min_seconds": min(seconds),
+        "images_per_second": chosen.batch / median,
+        "torch": torch.__version__,
+        "device": chosen.device,
+        "mode": chosen.mode,
+        "precision": chosen.precision,
+        "peak_bytes": torch.cuda.max_memory_allocated() if device.type == "cuda" else 0,
+        "reserved_bytes": torch.cuda.max_memory_reserved() if device.type == "cuda" else 0,
+        "threads": torch.get_num_threads(),
+    }

@@ -20,6 +20,7 @@ BenchReport bench_experiment(const Experiment& experiment, const BenchOptions& o
   if (options.backend != "auto") measured.backend = options.backend;
   measured.plugins.insert(measured.plugins.end(), options.plugins.begin(), options.plugins.end());
   if (options.threads > 0) measured.threads = options.threads;
+  if (!options.kernels.empty()) measured.kernels = options.kernels;
   config::require_one_backend(measured.backend, "a benchmark");
   training::Session session(measured);
   session.training();

@@ -1,13 +1,23 @@
 #include <gpunn/bench.hpp>
 
+#include <filesystem>
+#include <map>
 #include <memory>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
 
+#include "cli/bench_report.hpp"
 #include "cli/command.hpp"
 #include "cli/experiment_options.hpp"
 #include "cli/json.hpp"
 #include "cli/table.hpp"
+#include "cli/terminal.hpp"
 #include "cli/units.hpp"
 
 namespace gpunn::cli {
@@ -20,15 +30,11 @@ void print_report(const BenchReport& report) {
                {"MIN", Align::right},
                {"MAX", Align::right},
                {"GFLOP/s", Align::right},
-               {"GB/s", Align::right},
                {"IMAGES/s", Align::right},
                {"PEAK", Align::right}});
-  const auto number = [](double value) { return value > 0 ? fmt::format("{:.1f}", value) : "-"; };
   table.add({duration_text(report.median_seconds), duration_text(report.min_seconds), duration_text(report.max_seconds),
-             number(report.gflops), number(report.gigabytes),
-             report.images_per_second > 0 ? rate_text(report.images_per_second) : "-", bytes_text(report.peak_bytes)});
+             fmt::format("{:.1f}", report.gflops), rate_text(report.images_per_second), bytes_text(report.peak_bytes)});
   fmt::print("{}", table.text());
-  if (report.persistent_bytes == 0) return;
   fmt::print("memory    {} arena, {} parameters and states, {} data\n", bytes_text(report.arena_bytes),
              bytes_text(report.persistent_bytes), bytes_text(report.data_bytes));
   fmt::print("steps     {}; {} allocations, {} waits of the host in the timed ones\n",
@@ -36,60 +42,154 @@ void print_report(const BenchReport& report) {
              report.synchronizations);
 }
 
+struct BenchArguments {
+  std::vector<std::string> what;
+  std::vector<std::string> settings;
+  BenchOptions step;
+  OpBenchOptions ops;
+  std::string backends = "auto", precisions, preset;
+  bool no_ceilings = false, verbose = false;
+  ReportFormat format = ReportFormat::text;
+  std::filesystem::path chart;
+};
+
+std::vector<std::string> parted(const std::string& text) {
+  std::vector<std::string> parts;
+  std::istringstream in(text);
+  for (std::string part; std::getline(in, part, ',');) parts.push_back(part);
+  return parts;
+}
+
+const std::map<std::string, Precision>& precision_names() {
+  static const std::map<std::string, Precision> names{
+      {"fp32", Precision::fp32}, {"tf32", Precision::tf32}, {"bf16", Precision::bf16}};
+  return names;
+}
+
+// What `op NAME SHAPE...`, `op --preset NAME` or `kernels` ask for.
+std::vector<OpShape> wanted_ops(const BenchArguments& arguments) {
+  const std::vector<std::string>& what = arguments.what;
+  if (what[0] == "kernels") return bench_preset(arguments.preset.empty() ? "all" : arguments.preset);
+  if (what.size() == 1 && !arguments.preset.empty()) return bench_preset(arguments.preset);
+  if (what.size() < 3 || !arguments.preset.empty()) {
+    throw Error(
+        "bench wants 'op NAME SHAPE...', as in gpunn bench op matmul 512x512x512, 'op --preset NAME' or "
+        "'kernels', or one experiment's file",
+        ExitCode::usage);
+  }
+  std::vector<OpShape> ops;
+  for (std::size_t i = 2; i < what.size(); ++i) ops.push_back({what[1], what[i]});
+  return ops;
+}
+
+ExitCode run_ops(BenchArguments& arguments, bool as_json) {
+  if (!arguments.settings.empty()) throw Error("--set changes an experiment, and an op has none", ExitCode::usage);
+  OpBenchOptions& options = arguments.ops;
+  options.what = wanted_ops(arguments);
+  options.backends = parted(arguments.backends);
+  if (!arguments.precisions.empty()) options.precisions.clear();
+  for (const std::string& name : parted(arguments.precisions)) {
+    const auto found = precision_names().find(name);
+    if (found == precision_names().end()) {
+      throw Error("--precision: expected fp32, tf32 or bf16, got '" + name + "'", ExitCode::usage);
+    }
+    options.precisions.push_back(found->second);
+  }
+  options.plugins = arguments.step.plugins;
+  options.kernels = arguments.step.kernels;
+  options.repeats = arguments.step.repeats;
+  options.warmup = arguments.step.warmup;
+  options.threads = arguments.step.threads;
+  options.ceilings = !arguments.no_ceilings;
+  options.chart = arguments.chart;
+  if (arguments.verbose) {
+    options.on_row = [](const OpBenchRow& row) {
+      fmt::print(stderr, "{} {} {} {} {}: {}\n", row.op, row.shape, name_of(row.precision), row.backend, row.kernel,
+                 row.failure.empty() ? duration_text(row.median_seconds) : printable(row.failure));
+    };
+  }
+  const OpBenchReport report = bench_ops(options);
+  if (as_json) {
+    print_json(to_json(report));
+  } else {
+    fmt::print("{}", bench_report(report, arguments.format, terminal_of(STDOUT_FILENO).colour));
+    if (!arguments.chart.empty()) fmt::print("chart  {}\n", arguments.chart.string());
+  }
+  return report.ok() ? ExitCode::done : ExitCode::failed;
+}
+
+ExitCode run_step(BenchArguments& arguments, bool as_json) {
+  if (arguments.what.size() != 1) {
+    throw Error("bench wants 'op NAME SHAPE...', 'kernels', or one experiment's file", ExitCode::usage);
+  }
+  for (const auto& [given, option] :
+       {std::pair{!arguments.chart.empty(), "--chart"}, std::pair{!arguments.preset.empty(), "--preset"},
+        std::pair{arguments.ops.cold, "--cold"}}) {
+    if (given) throw Error(std::string(option) + " is for 'bench op'", ExitCode::usage);
+  }
+  std::vector<Override> settings = parse_settings(arguments.settings);
+  if (!arguments.precisions.empty()) settings.push_back({"training.precision", arguments.precisions});
+  arguments.step.backend = arguments.backends;
+  const BenchReport report = bench_experiment(load_experiment(arguments.what[0], settings), arguments.step);
+  if (!report.notice.empty()) fmt::print(stderr, "{}\n", report.notice);
+  if (as_json) {
+    print_json(to_json(report));
+  } else {
+    print_report(report);
+  }
+  return ExitCode::done;
+}
+
 }  // namespace
 
 void add_bench(CommandLine& line) {
-  struct Options {
-    std::vector<std::string> what;
-    std::vector<std::string> settings;
-    BenchOptions bench;
-  };
-  auto options = std::make_shared<Options>();
-  CLI::App* verb =
-      add_verb(line.app, "bench", "Time an op at a shape, or an experiment's training step",
-               {"gpunn bench op matmul 1024x1024x1024 --backend cpu", "gpunn bench op conv2d 128,6,14,14,16,5,5",
-                "gpunn bench experiments/lenet_mnist.yaml --repeats 100"});
-  verb->add_option("what", options->what, "'op NAME SHAPE', or the experiment's YAML file")
+  auto options = std::make_shared<BenchArguments>();
+  CLI::App* verb = add_verb(line.app, "bench",
+                            "Time ops at shapes by several backends and kernels, or an experiment's training step",
+                            {"gpunn bench op matmul 1024x1024x1024 --backend cpu",
+                             "gpunn bench op matmul 512..8192 --backend cpu,mine --kernel all --chart roof.svg",
+                             "gpunn bench op conv2d 128,6,14,14,16,5,5", "gpunn bench kernels --backend cpu,mine",
+                             "gpunn bench experiments/lenet_mnist.yaml --repeats 100"});
+  verb->add_option("what", options->what, "'op NAME SHAPE...', 'op --preset NAME', 'kernels', or an experiment's file")
       ->required()
-      ->expected(1, 3)
-      ->type_name("(op NAME SHAPE | EXPERIMENT)");
-  verb->add_option("--backend", options->bench.backend, "Backend plugin to use")
+      ->expected(1, 1000)
+      ->type_name("(op NAME SHAPE... | kernels | EXPERIMENT)");
+  verb->add_option("--backend", options->backends, "Backend plugin to use; of an op several, as cpu,mine")
       ->capture_default_str()
+      ->type_name("NAMES");
+  add_kernel_option(*verb, options->step.kernels);
+  verb->add_option("--precision", options->precisions,
+                   "What products may be rounded to: fp32, tf32 or bf16; of an op several, as fp32,tf32")
+      ->type_name("NAMES");
+  verb->add_option("--preset", options->preset, fmt::format("Shapes that matter: {}", fmt::join(bench_presets(), ", ")))
+      ->check(CLI::IsMember(bench_presets()))
       ->type_name("NAME");
-  verb->add_option("--repeats", options->bench.repeats, "Timed repeats, of which the median counts")
+  verb->add_option("--repeats", options->step.repeats, "Timed repeats, of which the median counts; slow ops get fewer")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}))
       ->type_name("N");
-  verb->add_option("--warmup", options->bench.warmup, "Repeats before the first timed one")
+  verb->add_option("--warmup", options->step.warmup, "Repeats before the first timed one")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{0}, int64_t{1'000'000}))
       ->type_name("N");
-  verb->add_option("--threads", options->bench.threads, "Host threads of the backend; 0: its choice")
+  verb->add_option("--threads", options->step.threads, "Host threads of the backend; 0: its choice")
       ->check(CLI::Range(0, 1024))
       ->type_name("N");
+  verb->add_flag("--cold", options->ops.cold, "Run an op on data that no cache holds, each time on others");
+  verb->add_flag("--no-ceilings", options->no_ceilings, "Don't measure what the device can do at best");
+  verb->add_option("--chart", options->chart, "Draw the roofline of the ops into this file")->type_name("FILE.svg");
+  const std::map<std::string, ReportFormat> formats{{"text", ReportFormat::text}, {"markdown", ReportFormat::markdown}};
+  verb->add_option("--format", options->format, "Of the table of ops: text or markdown")
+      ->transform(CLI::CheckedTransformer(formats))
+      ->type_name("NAME");
+  verb->add_flag("--verbose", options->verbose, "Tell of each op as it is measured");
   add_set_option(*verb, options->settings);
-  add_plugin_option(*verb, options->bench.plugins);
+  add_plugin_option(*verb, options->step.plugins);
   add_json_flag(*verb, line);
   verb->callback([&line, options] {
     line.action = [&line, options] {
-      const std::vector<std::string>& what = options->what;
-      const bool op = what.size() == 3 && what[0] == "op";
-      if (!op && what.size() != 1) {
-        throw Error("bench wants 'op NAME SHAPE', as in gpunn bench op matmul 512x512x512, or one experiment's file",
-                    ExitCode::usage);
-      }
-      if (op && !options->settings.empty())
-        throw Error("--set changes an experiment, and an op has none", ExitCode::usage);
-      const BenchReport report =
-          op ? bench_op(what[1], what[2], options->bench)
-             : bench_experiment(load_experiment(what[0], parse_settings(options->settings)), options->bench);
-      if (!report.notice.empty()) fmt::print(stderr, "{}\n", report.notice);
-      if (line.json) {
-        print_json(to_json(report));
-      } else {
-        print_report(report);
-      }
-      return ExitCode::done;
+      const std::string& first = options->what.front();
+      return first == "op" || first == "kernels" ? run_ops(*options, line.json) : run_step(*options, line.json);
     };
   });
 }

@@ -56,6 +56,9 @@ void add_check(CommandLine& line) {
                "Only this suite: nodevice, abi, ops, grad, stream, graph, train, perf; may be repeated")
       ->type_name("NAME");
   add_repeated(*verb, "--op", options->check.ops, "Only this op, as CONV2D; may be repeated")->type_name("NAME");
+  add_repeated(*verb, "--kernel", options->check.kernels,
+               "Only with the kernel of this name, as gemm:3; may be repeated; without, each kernel has its cases")
+      ->type_name("NAME");
   add_plugin_option(*verb, options->check.plugins);
   std::string known;
   for (const CheckProfile& profile : check_profiles()) known += (known.empty() ? "" : ", ") + profile.name;

@@ -12,6 +12,12 @@ void add_plugin_option(CLI::App& verb, std::vector<std::filesystem::path>& plugi
       ->type_name("PATH");
 }
 
+void add_kernel_option(CLI::App& verb, std::vector<std::string>& kernels) {
+  verb.add_option("--kernel", kernels, "Kernel to use where the backend has it for an op, as gemm:3; may be repeated")
+      ->allow_extra_args(false)
+      ->type_name("NAME");
+}
+
 void add_set_option(CLI::App& verb, std::vector<std::string>& settings) {
   verb.add_option("--set", settings, "Change a key of the experiment, as optimizer.learning_rate=0.1; may be repeated")
       ->allow_extra_args(false)
@@ -27,6 +33,7 @@ void add_experiment_settings(CLI::App& verb, ExperimentOptions& options) {
   verb.add_option("experiment", options.file, "The experiment's YAML file")->required()->type_name("EXPERIMENT");
   add_set_option(verb, options.settings);
   add_plugin_option(verb, options.plugins);
+  add_kernel_option(verb, options.kernels);
   verb.add_option("--seed", options.seed, "Seed of weights, batches and dropout")->type_name("N");
   verb.add_option("--epochs", options.epochs, "Epochs to train")->type_name("N");
   verb.add_option("--steps", options.steps, "Steps to train at most; 0: no limit")->type_name("N");
@@ -55,6 +62,7 @@ Experiment ExperimentOptions::load() const {
   if (threads) overrides.push_back({"training.threads", std::to_string(*threads)});
   Experiment experiment = load_experiment(file, overrides);
   if (!runs.empty()) experiment.runs = runs;
+  if (!kernels.empty()) experiment.kernels = kernels;
   // Before the file's own, so that a plugin given by hand is the one that is found.
   for (std::size_t i = 0; i < plugins.size(); ++i) {
     experiment.plugins.insert(experiment.plugins.begin() + static_cast<std::ptrdiff_t>(i),

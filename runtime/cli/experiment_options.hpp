@@ -17,6 +17,7 @@ struct ExperimentOptions {
   std::string backend;
   std::vector<std::string> settings;  // "key=value"
   std::vector<std::filesystem::path> plugins;
+  std::vector<std::string> kernels;
   std::optional<int64_t> epochs, steps, threads;
   std::optional<uint64_t> seed;
   std::filesystem::path runs;
@@ -30,6 +31,7 @@ void add_experiment_options(CLI::App& verb, ExperimentOptions& options);
 void add_experiment_settings(CLI::App& verb, ExperimentOptions& options);
 void add_backend_option(CLI::App& verb, std::string& backend);
 void add_plugin_option(CLI::App& verb, std::vector<std::filesystem::path>& plugins);
+void add_kernel_option(CLI::App& verb, std::vector<std::string>& kernels);
 void add_set_option(CLI::App& verb, std::vector<std::string>& settings);
 
 // "key=value" each. Throws Error with ExitCode::usage where there is no key or no '='.

@@ -32,11 +32,21 @@ Json to_json(const PlannedOp& op) {
   return {{"op", op.op},
           {"name", op.name},
           {"backend", op.backend},
+          {"kernel", op.kernel},
           {"attributes", op.attributes},
           {"inputs", op.inputs},
           {"outputs", op.outputs},
           {"workspace_bytes", op.workspace_bytes},
-          {"flops", op.flops}};
+          {"flops", op.flops},
+          {"claim", op.claim < 0 ? Json() : Json(op.claim)}};
+}
+
+Json to_json(const PlannedClaim& claim) {
+  return {{"name", claim.name},
+          {"backend", claim.backend},
+          {"first_op", claim.first_op},
+          {"last_op", claim.last_op},
+          {"workspace_bytes", claim.workspace_bytes}};
 }
 
 Json to_json(const PluginReport& report) {
@@ -59,6 +69,8 @@ Json to_json(const PlanReport& report) {
           {"residency", report.residency},
           {"peak_bytes", report.peak_bytes},
           {"ops", array_of(report.ops)},
+          {"claims", array_of(report.claims)},
+          {"unclaimed", report.unclaimed},
           {"tensors", array_of(report.tensors)}};
 }
 
@@ -79,10 +91,19 @@ Json to_json(const ScheduleReport& report) {
 }
 
 Json to_json(const CheckCase& result) {
-  return {{"backend", result.backend},   {"suite", result.suite},   {"op", result.op},
-          {"name", result.name},         {"dtype", result.dtype},   {"verdict", name_of(result.verdict)},
-          {"optional", result.optional}, {"error", result.error},   {"detail", result.detail},
-          {"seconds", result.seconds},   {"gflops", result.gflops}, {"gigabytes", result.gigabytes}};
+  return {{"backend", result.backend},
+          {"suite", result.suite},
+          {"op", result.op},
+          {"name", result.name},
+          {"kernel", result.kernel},
+          {"dtype", result.dtype},
+          {"verdict", name_of(result.verdict)},
+          {"optional", result.optional},
+          {"error", result.error},
+          {"detail", result.detail},
+          {"seconds", result.seconds},
+          {"gflops", result.gflops},
+          {"gigabytes", result.gigabytes}};
 }
 
 Json to_json(const CheckReport& report) {
@@ -100,7 +121,6 @@ Json to_json(const BenchReport& report) {
           {"min_seconds", report.min_seconds},
           {"max_seconds", report.max_seconds},
           {"gflops", report.gflops},
-          {"gigabytes", report.gigabytes},
           {"images_per_second", report.images_per_second},
           {"peak_bytes", report.peak_bytes},
           {"arena_bytes", report.arena_bytes},
@@ -114,6 +134,49 @@ Json to_json(const BenchReport& report) {
           {"pool_hits", report.pool_hits},
           {"pool_hit_rate", report.pool_hit_rate},
           {"pool_peak_bytes", report.pool_peak_bytes}};
+}
+
+Json to_json(const OpBenchRow& row) {
+  const auto known = [](double value) { return value < 0 ? Json(nullptr) : Json(value); };
+  return {{"op", row.op},
+          {"shape", row.shape},
+          {"precision", name_of(row.precision)},
+          {"backend", row.backend},
+          {"served_by", row.served_by},
+          {"kernel", row.kernel},
+          {"failure", row.failure},
+          {"repeats", row.repeats},
+          {"runs", row.runs},
+          {"captured", row.captured},
+          {"buffer_sets", row.buffer_sets},
+          {"median_seconds", row.median_seconds},
+          {"min_seconds", row.min_seconds},
+          {"max_seconds", row.max_seconds},
+          {"flops", row.flops},
+          {"bytes", row.bytes},
+          {"teraflops", row.teraflops},
+          {"gigabytes", row.gigabytes},
+          {"speed_up", row.speed_up},
+          {"ceiling_share", row.ceiling_share},
+          {"workspace_bytes", row.workspace_bytes},
+          {"error", known(row.error)},
+          {"error_allowed", known(row.error_allowed)},
+          {"checked", row.checked},
+          {"wrong", row.wrong}};
+}
+
+Json to_json(const OpBenchReport& report) {
+  Json rows = Json::array(), ceilings = Json::array();
+  for (const OpBenchRow& row : report.rows) rows.push_back(to_json(row));
+  for (const OpCeiling& ceiling : report.ceilings) {
+    ceilings.push_back({{"memory_domain", ceiling.memory_domain},
+                        {"precision", name_of(ceiling.precision)},
+                        {"bytes_per_second", ceiling.bytes_per_second},
+                        {"flops_per_second", ceiling.flops_per_second},
+                        {"copy_by", ceiling.copy_by},
+                        {"matmul_by", ceiling.matmul_by}});
+  }
+  return {{"ok", report.ok()}, {"ceilings", ceilings}, {"rows", rows}};
 }
 
 Json to_json(const ProfiledOp& op) {
@@ -138,6 +201,7 @@ Json to_json(const ProfileReport& report) {
           {"step_seconds", report.step_seconds},
           {"whole_step_seconds", report.whole_step_seconds},
           {"captured", report.captured},
+          {"claims", report.claims},
           {"ceiling_gflops", report.ceiling_gflops},
           {"ceiling_gigabytes", report.ceiling_gigabytes},
           {"ops", array_of(report.ops)}};

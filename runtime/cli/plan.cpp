@@ -34,10 +34,28 @@ void print_ops(const PlanReport& report, bool colour) {
     const PlannedOp& op = report.ops[i];
     std::string outputs;
     for (const std::string& output : op.outputs) outputs += (outputs.empty() ? "" : ", ") + output;
-    table.add({std::to_string(i), op.op, op.name, op.backend, flops_text(op.flops),
+    const std::string runner = op.kernel.empty() ? op.backend : op.backend + " " + op.kernel;
+    table.add({std::to_string(i), op.op, op.name, runner, flops_text(op.flops),
                op.workspace_bytes == 0 ? "-" : bytes_text(op.workspace_bytes), outputs});
   }
   fmt::print("{}", table.text(colour));
+}
+
+// What is run as one, or why nothing is, where a plugin of the chain could.
+void print_claims(const PlanReport& report, bool colour) {
+  if (!report.claims.empty()) {
+    Table table({{"AS ONE"}, {"OPS"}, {"BACKEND"}, {"WORKSPACE", Align::right}});
+    for (const PlannedClaim& claim : report.claims) {
+      table.add({claim.name, fmt::format("{}-{}", claim.first_op, claim.last_op), claim.backend,
+                 claim.workspace_bytes == 0 ? "-" : bytes_text(claim.workspace_bytes)});
+    }
+    fmt::print("\n{}", table.text(colour));
+  }
+  constexpr std::size_t kShown = 5;
+  for (std::size_t i = 0; i < std::min(kShown, report.unclaimed.size()); ++i) {
+    fmt::print("{}not run as one: {}\n", i == 0 ? "\n" : "", report.unclaimed[i]);
+  }
+  if (report.unclaimed.size() > kShown) fmt::print("and {} more\n", report.unclaimed.size() - kShown);
 }
 
 void print_totals(const PlanReport& report, bool colour) {
@@ -77,6 +95,7 @@ void print_report(const PlanReport& report) {
   for (const std::string& name : report.chain) chain += (chain.empty() ? "" : " over ") + name;
   fmt::print("{} ops of one training step on {}\n\n", report.ops.size(), chain.empty() ? report.backend : chain);
   print_ops(report, colour);
+  print_claims(report, colour);
   fmt::print("\narena, {}\n{}\n", bytes_text(report.arena_bytes),
              arena_map(report, std::min<std::size_t>(columns_of(STDOUT_FILENO), 120)));
   print_totals(report, colour);

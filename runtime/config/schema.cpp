@@ -228,6 +228,8 @@ std::vector<Key> keys_below() {
       integer("training.threads", in(&E::threads), between(0, 1024), "Host threads; 0: the backend's choice."),
       integer("training.streams", in(&E::streams), between(1, 64),
               "Streams of the device on which ops of a step may run at the same time; the numbers stay the same."),
+      boolean("training.programs", in(&E::programs),
+              "A backend that has fused kernels for several ops in a row, as for a whole small network, may use them."),
       integer("training.log_every_steps", in(&E::log_every_steps), between(0, kMostSteps),
               "Steps between two log lines; 0: about ten lines an epoch."),
       choice("early_stopping.monitor", in(&E::early_stopping, &Stop::monitor), metric_names(),
@@ -252,6 +254,10 @@ std::vector<Key> keys_below() {
       boolean("host_copies", in(&E::host_copies),
               "Let a plugin whose base works in other memory run, its tensors copied through the host. Slow."),
       optional(plugins()),
+      optional(
+          texts("kernels", in(&E::kernels),
+                "Kernels wanted by name, as `gemm:3`, by each op that its backend has them for; `gpunn plan` shows "
+                "who runs with which.")),
       path("runs", in(&E::runs), "The folder of all runs, relative to the working directory."),
   };
 }

@@ -23,7 +23,7 @@ BoundOp::BoundOp(Backend& backend, const graph::OpSignature& signature)
     : backend_(backend),
       signature_(signature),
       placement_(backend.place(signature)),
-      kernel_(backend.create(signature, placement_.level)),
+      kernel_(backend.create(signature, placement_)),
       workspace_(backend.allocate(placement_.workspace_bytes)) {
   for (const TensorType& type : signature.inputs) {
     inputs_.push_back(backend.allocate(type.bytes()));

@@ -177,7 +177,7 @@ void run_case(execution::Backend& backend, const graph::OpSignature& signature, 
               const Expectation& expectation, CheckCase& result) {
   if (!is_served(backend, signature, result)) return;
   const execution::Placement placement = backend.place(signature);
-  execution::Kernel kernel = backend.create(signature, placement.level);
+  execution::Kernel kernel = backend.create(signature, placement);
   const bool deterministic = (placement.flags & GPUNN_OP_DETERMINISTIC) != 0;
   const std::vector<Aliases> variants = variants_of(signature);
   for (const Aliases& aliases : variants) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "common/text.hpp"
+#include "conformance/kernel_checks.hpp"
 #include "conformance/process/work.hpp"
 #include "conformance/profiles.hpp"
 #include "conformance/reporter.hpp"
@@ -44,6 +45,7 @@ Check make_check(std::string_view suite, std::string_view op, std::string_view n
 Check make_check(std::string_view suite, const graph::OpSignature& signature, std::string_view name) {
   Check check = make_check(suite, graph::op_info(signature.op).name, name);
   check.op = signature.op;
+  check.signature = signature;
   const std::vector<TensorType>& types = signature.inputs.empty() ? signature.outputs : signature.inputs;
   check.labels.dtype = name_of(types.front().dtype);
   return check;
@@ -59,8 +61,8 @@ struct NamedSuite {
 
 constexpr NamedSuite kSuites[] = {{"abi", abi_suite, true},       {"ops", ops_suite, true},
                                   {"grad", gradient_suite, true}, {"stream", stream_suite, true},
-                                  {"graph", graph_suite, true},   {"train", train_suite, true},
-                                  {"perf", perf_suite, false}};
+                                  {"graph", graph_suite, true},   {"programs", programs_suite, true},
+                                  {"train", train_suite, true},   {"perf", perf_suite, false}};
 constexpr const char* kNoDevice = "nodevice";  // is not about an open backend
 
 std::set<std::string> chosen_suites(const CheckOptions& options) {
@@ -128,6 +130,7 @@ class BackendWork final : public Work {
   }
   std::size_t size() const override { return checks_.size(); }
   void run(std::size_t index, CheckCase& result, const Note& note) override {
+    bench_->want(checks_[index].kernel);
     checks_[index].run(*bench_, result, note);
   }
   void close() override {
@@ -169,7 +172,8 @@ void run_nodevice(Examination& one) {
   if (!trouble.empty()) add_failure(one, "a process without devices", trouble);
 }
 
-void run_checks(Examination& one, const Checks& checks) {
+void run_checks(Examination& one, const Checks& listed) {
+  const Checks checks = with_kernels(listed, one.options);
   const WorkListener listener{
       [&](const Opened& opened) {
         one.report.backend = opened.backend;

@@ -15,6 +15,7 @@ void Reporter::add(const CheckCase& labels, CheckCase result) {
   result.suite = labels.suite;
   result.op = labels.op;
   result.name = labels.name;
+  result.kernel = labels.kernel;
   result.dtype = labels.dtype;
   result.optional = result.optional || labels.optional;
   add(std::move(result));

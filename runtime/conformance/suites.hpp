@@ -4,11 +4,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "conformance/process/work.hpp"
 #include "conformance/workbench.hpp"
+#include "graph/graph.hpp"
 
 namespace gpunn::conformance {
 
@@ -16,6 +19,9 @@ namespace gpunn::conformance {
 struct Check {
   CheckCase labels;  // suite, op, name, dtype, optional
   int32_t op = 0;    // of the catalogue, where the check is about one: CheckOptions.ops chooses by it
+  // Of the op that it runs by Workbench::backend() or an OpRun, so that it can be run with each kernel that has a name.
+  std::optional<graph::OpSignature> signature = {};
+  std::string kernel = {};  // the one that must run it; empty: the plugin's own choice
   // Fills verdict, detail and figures. What it throws is a failure.
   std::function<void(Workbench& bench, CheckCase& result, const Note& note)> run;
 };
@@ -37,6 +43,8 @@ Checks gradient_suite(const CheckOptions& options);
 Checks stream_suite(const CheckOptions& options);
 // Captured graphs: every op by itself, and whole trainings, replayed against op by op.
 Checks graph_suite(const CheckOptions& options);
+// Runs of ops that the backend claims, in small trainings, against op by op.
+Checks programs_suite(const CheckOptions& options);
 // Loss curves against those of another backend.
 Checks train_suite(const CheckOptions& options);
 // How long each op takes; wrong only where it fails.

@@ -17,6 +17,11 @@ Workbench::Workbench(const CheckOptions& options)
   backend_ = std::make_unique<execution::Backend>(registry_, options.backend, backend_options);
 }
 
+void Workbench::want(const std::string& kernel) {
+  wanted_kernel_ = kernel;
+  backend_->want_kernels(kernel.empty() ? std::vector<std::string>() : std::vector<std::string>(1, kernel));
+}
+
 const RawChain& Workbench::chain() {
   if (!chain_) chain_.emplace(plugins_, options_.threads);
   return *chain_;

@@ -22,6 +22,9 @@ class Workbench {
 
   const CheckOptions& options() const { return options_; }
   execution::Backend& backend() { return *backend_; }
+  // What runs from now on takes the kernel of that name; empty: the plugins' own choice.
+  void want(const std::string& kernel);
+  const std::string& wanted_kernel() const { return wanted_kernel_; }
   const RawChain& chain();  // the same plugins through their bare tables, opened at first use
   const Delay& delay();     // for its streams, likewise
 
@@ -30,6 +33,7 @@ class Workbench {
   plugins::PluginRegistry registry_;
   std::vector<PluginPointer> plugins_;
   std::unique_ptr<execution::Backend> backend_;
+  std::string wanted_kernel_;
   std::optional<RawChain> chain_;
   std::unique_ptr<Delay> delay_;
 };

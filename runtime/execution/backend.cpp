@@ -14,6 +14,7 @@ Backend::Backend(const plugins::PluginRegistry& registry, const std::string& nam
     : impl_(std::make_unique<Impl>()) {
   impl_->options = options;
   impl_->open(registry.chain(name));
+  want_kernels(options.kernels);
 }
 
 Backend::~Backend() = default;

@@ -30,14 +30,20 @@ struct BackendOptions {
   bool deterministic = false;
   bool host_copies = false;  // an overlay may have memory of its own, with copies through the host
   int streams = 4;           // on which ops of a captured program may run at the same time; 1: one after another
+  bool programs = true;      // a plugin may run several ops as one (claim.hpp)
+  // Kernels wanted by their names, as "gemm:3": each op takes the first of them that a plugin of the chain has for it.
+  std::vector<std::string> kernels = {};
   // Told what a plugin has to say: a GPUNN_LOG_* level and a sentence. Where it is empty, warnings go to standard
   // error, and with GPUNN_LOG=info or debug in the environment the rest as well.
   std::function<void(int level, const std::string& message)> log = {};
 };
 
 class Backend;
+class ClaimedRun;
 class Event;
 class Lanes;
+struct Claim;
+struct Claims;
 
 // The device has no memory for what was asked of it.
 class OutOfMemory : public Error {
@@ -71,7 +77,14 @@ struct Placement {
   int level = -1;  // index into the chain: 0 is the overlay on top; -1: nobody
   uint64_t workspace_bytes = 0;
   uint32_t flags = 0;
-  std::string reason;  // of each plugin in the chain, where nobody
+  std::string reason;       // of each plugin in the chain, where nobody
+  std::string kernel = {};  // the one of BackendOptions.kernels that serves; empty: the plugin's own choice
+};
+
+// A kernel that a plugin of the chain gives a name to.
+struct NamedKernel {
+  int level = 0;
+  std::string name;
 };
 
 // An op bound to one plugin and shape.
@@ -118,8 +131,24 @@ class Backend {
   std::string notice() const;
 
   Placement place(const graph::OpSignature& signature) const;
-  // By the plugin of chain level `level`, which place() gave.
-  Kernel create(const graph::OpSignature& signature, int level);
+  // By the plugin of chain level `level`, and with the kernel of that name where there is one.
+  Kernel create(const graph::OpSignature& signature, int level, const std::string& kernel = {});
+  Kernel create(const graph::OpSignature& signature, const Placement& placement) {
+    return create(signature, placement.level, placement.kernel);
+  }
+  // The named kernels that serve it, whatever is wanted: overlay first, each plugin's in its own order.
+  std::vector<NamedKernel> kernels(const graph::OpSignature& signature) const;
+  // In place of BackendOptions.kernels. Throws Error where a name is wanted and no plugin of the chain knows of names.
+  void want_kernels(std::vector<std::string> names);
+  // Throws Error with the names known where one that is wanted serves no op that was placed so far; with
+  // `where_named`, only if there are names.
+  void require_wanted_kernels(bool where_named = false) const;
+
+  // The plugins, highest first, whose extension claims runs of ops. Those with memory of their own have none here.
+  std::vector<std::string> claimants() const;
+  // Offers the ops of a program to them; `placements` are those of its nodes, all served.
+  Claims claim_runs(const graph::Graph& graph, std::span<const Placement> placements) const;
+  ClaimedRun create(const graph::Graph& graph, const Claim& claim);
 
   // Memory of exactly this size, for what is planned and stays. Throws OutOfMemory.
   Buffer allocate(uint64_t bytes, int32_t kind = GPUNN_MEMORY_DEVICE);

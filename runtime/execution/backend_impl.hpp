@@ -1,6 +1,9 @@
 #pragma once
 
+#include <gpunn/program.h>
+
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,8 +20,9 @@ struct Level {
   gpunn_device* device = nullptr;
   gpunn_stream* stream = nullptr;
   gpunn_device_info info{};
-  bool concurrent = false;                    // its kernels may run at the same time on several streams
-  std::unique_ptr<HostCopies> host_copies{};  // where its memory is not that of the bottom plugin
+  bool concurrent = false;                            // its kernels may run at the same time on several streams
+  const gpunn_program_extension* programs = nullptr;  // where it claims runs of ops
+  std::unique_ptr<HostCopies> host_copies{};          // where its memory is not that of the bottom plugin
   const gpunn_plugin& table() const { return plugin->table(); }
 };
 
@@ -29,6 +33,8 @@ struct Backend::Impl final : MemoryPool::Source {
   uint64_t allocated_bytes = 0;
   int64_t allocations = 0;
   int64_t synchronizations = 0;
+  // Of what place() was asked about while kernels were wanted: those named, and those taken.
+  std::set<std::string> named_kernels, taken_kernels;
   MemoryPool pool{*this};
   bool pooling = true;
 
@@ -41,6 +47,7 @@ struct Backend::Impl final : MemoryPool::Source {
   const Level& bottom() const { return levels.back(); }
   void open(std::vector<std::shared_ptr<const plugins::Plugin>> chain);
   void sync(const std::string& after);
+  Placement place_wanted(const graph::OpSignature& signature, const std::vector<NamedKernel>& there);
 
   // nullptr, with `result` telling why, where the plugin gives none.
   void* plugin_memory(int32_t kind, uint64_t bytes, plugins::CallResult& result);
@@ -58,6 +65,7 @@ struct Backend::Impl final : MemoryPool::Source {
 
  private:
   void open_device(Level& level);
+  void open_programs(Level& level);
   void settle_domains();
 };
 

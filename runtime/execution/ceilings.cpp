@@ -98,7 +98,7 @@ void measure_copy(Backend& backend, Event& start, Event& stop, Ceilings& ceiling
   const graph::OpSignature signature{GPUNN_OP_COPY, {}, types, types};
   const Placement placement = backend.place(signature);
   if (placement.level < 0) return;
-  Kernel kernel = backend.create(signature, placement.level);
+  Kernel kernel = backend.create(signature, placement);
   const Buffer workspace = backend.allocate(placement.workspace_bytes);
   const gpunn_tensor x = abi_tensor(type, from.data()), y = abi_tensor(type, to.data());
   const auto run = [&] { kernel.enqueue({&x, 1}, {&y, 1}, workspace.data(), "COPY"); };
@@ -114,7 +114,7 @@ void measure_matmul(Backend& backend, Event& start, Event& stop, Ceilings& ceili
         GPUNN_OP_MATMUL, graph::Attributes::of(gpunn_matmul_attrs{}), {type, type}, {type}};
     const Placement placement = backend.place(signature);
     if (placement.level < 0) return;
-    Kernel kernel = backend.create(signature, placement.level);
+    Kernel kernel = backend.create(signature, placement);
     const Buffer a = backend.allocate(type.bytes()), b = backend.allocate(type.bytes()),
                  y = backend.allocate(type.bytes()), workspace = backend.allocate(placement.workspace_bytes);
     for (const Buffer* buffer : {&a, &b}) fill_random(backend, *buffer);

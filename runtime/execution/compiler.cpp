@@ -1,5 +1,6 @@
 #include "execution/compiler.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "execution/executable.hpp"
@@ -16,20 +17,40 @@ graph::Graph lower(graph::Graph program, std::span<const Backend* const> backend
   return program;
 }
 
-CompiledProgram place_and_plan(graph::Graph lowered, const Backend& backend) {
-  CompiledProgram result;
-  result.placements = place_nodes(backend, lowered);
+namespace {
+
+graph::MemoryPlan plan(const CompiledProgram& program, const std::vector<Claim>& claims, const Backend& backend) {
   std::vector<uint64_t> workspaces;
-  workspaces.reserve(result.placements.size());
-  for (const Placement& placement : result.placements) workspaces.push_back(placement.workspace_bytes);
-  result.plan = graph::plan_memory(lowered, workspaces, backend.info().alignment);
+  workspaces.reserve(program.placements.size());
+  for (const Placement& placement : program.placements) workspaces.push_back(placement.workspace_bytes);
+  for (const Claim& claim : claims) {
+    const auto first = workspaces.begin() + static_cast<std::ptrdiff_t>(claim.nodes.first);
+    std::fill_n(first, claim.nodes.count, uint64_t{0});
+    *first = claim.workspace_bytes;
+  }
+  return graph::plan_memory(program.graph, workspaces, backend.info().alignment, runs_of(claims));
+}
+
+}  // namespace
+
+CompiledProgram place_and_plan(graph::Graph lowered, const Backend& backend, Claiming claiming) {
+  CompiledProgram result;
   result.graph = std::move(lowered);
+  result.placements = place_nodes(backend, result.graph);
+  if (claiming == Claiming::allowed && backend.options().programs) {
+    result.claims = backend.claim_runs(result.graph, result.placements);
+  }
+  result.plan = plan(result, result.claims.taken, backend);
   return result;
+}
+
+graph::MemoryPlan plan_op_by_op(const CompiledProgram& program, const Backend& backend) {
+  return plan(program, {}, backend);
 }
 
 CompiledProgram compile(graph::Graph program, const Backend& backend) {
   const Backend* const only = &backend;
-  return place_and_plan(lower(std::move(program), {&only, 1}), backend);
+  return place_and_plan(lower(std::move(program), {&only, 1}), backend, Claiming::allowed);
 }
 
 }  // namespace gpunn::execution

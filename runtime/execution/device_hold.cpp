@@ -23,7 +23,7 @@ DeviceHold::DeviceHold(Backend& backend) : backend_(backend) {
   const graph::OpSignature signature{
       GPUNN_OP_MATMUL, graph::Attributes::of(gpunn_matmul_attrs{}), {type, type}, {type}};
   if (const Placement placement = backend.place(signature); placement.level >= 0) {
-    kernel_ = backend.create(signature, placement.level);
+    kernel_ = backend.create(signature, placement);
     for (int i = 0; i < 3; ++i) {
       buffers_.push_back(backend.allocate(type.bytes()));
       backend.fill(buffers_.back().data(), 0, type.bytes());

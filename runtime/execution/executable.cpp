@@ -10,7 +10,7 @@
 #include "execution/lane_plan.hpp"
 #include "execution/lanes.hpp"
 #include "execution/op_text.hpp"
-#include "execution/tensor_table.hpp"
+#include "execution/step.hpp"
 
 namespace gpunn::execution {
 
@@ -22,11 +22,6 @@ constexpr std::size_t kShownProblems = 8;
 // that making the graph takes longer than it saves.
 constexpr int64_t kMostCapturedNodes = 2048;
 constexpr int64_t kMostRuns = 32;
-
-MemoryRange range_of(const gpunn_tensor& tensor, const TensorType& type) {
-  const auto begin = reinterpret_cast<uintptr_t>(tensor.data);
-  return {begin, begin + type.bytes()};
-}
 
 // Where each value of a graph is.
 std::vector<void*> bind_values(Backend& backend, Variables& variables, const graph::Graph& graph,
@@ -81,112 +76,83 @@ std::vector<Placement> place_nodes(const Backend& backend, const graph::Graph& g
 }
 
 struct Executable::Impl {
-  struct Step {
-    Kernel kernel;
-    OpArguments arguments;
-    std::string what;
-  };
   enum class Mode { warm_up, try_capture, launch, eager };
 
   Backend& backend;
   graph::Graph graph;
   std::vector<void*> addresses;
   std::vector<Step> steps;
+  bool claimed = false;  // some steps are several nodes
   Mode mode = Mode::warm_up;
   std::string not_capturable;  // known before the first run
   std::string eager_reason;
   std::unique_ptr<Backend::Captured> captured;          // one run
   std::unique_ptr<Backend::Captured> captured_several;  // runs_per_launch
   int64_t runs_per_launch = 1;
-  std::vector<MemoryAccess> accesses;  // by node
-  std::unique_ptr<Lanes> lanes;        // where ops may run at the same time
+  std::vector<MemoryAccess> accesses;  // by step
+  std::unique_ptr<Lanes> lanes;        // where steps may run at the same time
 
-  Impl(Backend& on, Variables& variables, const graph::Graph& program, const graph::MemoryPlan& plan, void* arena)
+  Impl(Backend& on, Variables& variables, const graph::Graph& program, const graph::MemoryPlan& plan, void* arena,
+       const std::vector<Claim>& claims)
       : backend(on), graph(program), addresses(bind_values(on, variables, program, plan, arena)) {
-    const std::vector<Placement> placements = place_nodes(backend, graph);
-    steps.reserve(graph.nodes().size());
-    for (std::size_t i = 0; i < graph.nodes().size(); ++i) bind_node(i, placements[i], plan, arena);
-    not_capturable = why_not_capturable(placements);
-    if (not_capturable.empty()) prepare_lanes(placements);
+    bind_steps({addresses, plan, arena}, claims);
+    not_capturable = why_not_capturable();
+    if (not_capturable.empty()) prepare_lanes();
   }
 
-  void prepare_lanes(const std::vector<Placement>& placements) {
+  void bind_steps(const BoundMemory& memory, const std::vector<Claim>& claims) {
+    const std::vector<Placement> placements = place_nodes(backend, graph);
+    steps.reserve(placements.size());
+    auto claim = claims.begin();
+    for (std::size_t node = 0; node < placements.size(); node = steps.back().nodes().end()) {
+      if (claim != claims.end() && claim->nodes.first == node) {
+        steps.emplace_back(backend, graph, *claim, memory);
+        claimed = true;
+        ++claim;
+      } else {
+        steps.emplace_back(backend, graph, node, placements[node], memory);
+      }
+    }
+    if (claim != claims.end()) throw Error("the claims belong to another graph");
+  }
+
+  void prepare_lanes() {
     const bool on_host = std::string(backend.info().memory_domain) == "host";
     const int bottom = static_cast<int>(backend.chain().size()) - 1;
     if (on_host || backend.options().streams <= 1 || !backend.concurrent(bottom)) return;
-    for (std::size_t i = 0; i < steps.size(); ++i) accesses.push_back(access_of(i, placements[i]));
+    for (const Step& step : steps) {
+      accesses.push_back(step.access(graph, addresses));
+      accesses.back().movable = backend.concurrent(step.level());
+    }
     lanes = std::make_unique<Lanes>(backend, static_cast<std::size_t>(backend.options().streams));
   }
 
-  MemoryAccess access_of(std::size_t index, const Placement& placement) const {
-    const graph::Node& node = graph.nodes()[index];
-    const gpunn_op_args& args = steps[index].arguments.get();
-    MemoryAccess access;
-    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      access.reads.push_back(range_of(*args.inputs[i], graph.value(node.inputs[i]).type));
-    }
-    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
-      access.writes.push_back(range_of(*args.outputs[i], graph.value(node.outputs[i]).type));
-    }
-    const auto workspace = reinterpret_cast<uintptr_t>(args.workspace);
-    if (args.workspace_bytes > 0) access.writes.push_back({workspace, workspace + args.workspace_bytes});
-    access.movable = backend.concurrent(placement.level);
-    return access;
+  void require_op_by_op() const {
+    if (claimed) throw Error("a program that was bound with claimed runs of ops can't be run op by op");
   }
 
-  std::vector<gpunn_tensor> tensors(const std::vector<graph::ValueId>& ids, const std::string& what) const {
-    std::vector<gpunn_tensor> result;
-    for (const graph::ValueId id : ids) {
-      void* const address = addresses[static_cast<std::size_t>(id)];
-      if (address == nullptr) {
-        throw Error(what + " uses value '" + graph.value(id).name + "', which has no place in the memory plan");
-      }
-      result.push_back(abi_tensor(graph.value(id).type, address));
-    }
-    return result;
-  }
-
-  void bind_node(std::size_t index, const Placement& placement, const graph::MemoryPlan& plan, void* arena) {
-    const graph::Node& node = graph.nodes()[index];
-    std::string what = text_of(node);
-    void* workspace = nullptr;
-    if (placement.workspace_bytes > 0) {
-      const int64_t offset = plan.workspace_offset[index];
-      if (offset < 0 || static_cast<uint64_t>(offset) + placement.workspace_bytes > plan.arena_bytes) {
-        throw Error("the memory plan holds no workspace of " + std::to_string(placement.workspace_bytes) +
-                    " bytes for " + what);
-      }
-      workspace = static_cast<std::byte*>(arena) + offset;
-    }
-    steps.push_back(
-        {backend.create(graph.signature(node), placement.level),
-         OpArguments(tensors(node.inputs, what), tensors(node.outputs, what), workspace, placement.workspace_bytes),
-         std::move(what)});
-  }
-
-  std::string why_not_capturable(const std::vector<Placement>& placements) const {
+  std::string why_not_capturable() const {
     const std::vector<std::string> chain = backend.chain();
     if (!backend.can_capture()) return "backend '" + chain.back() + "' captures no graphs";
     const bool on_host = std::string(backend.info().memory_domain) == "host";
-    for (std::size_t i = 0; i < placements.size(); ++i) {
-      const std::string& plugin = chain[static_cast<std::size_t>(placements[i].level)];
-      if ((placements[i].flags & GPUNN_OP_CAPTURABLE) == 0) {
-        return steps[i].what + " can't be captured by '" + plugin + "'";
+    for (const Step& step : steps) {
+      const std::string& plugin = chain[static_cast<std::size_t>(step.level())];
+      if ((step.flags() & GPUNN_OP_CAPTURABLE) == 0) {
+        return step.what() + " can't be captured by '" + plugin + "'";
       }
       // A host stream has no native handle that would let one plugin record another's work.
-      if (on_host && placements[i].level + 1 != static_cast<int>(chain.size())) {
-        return steps[i].what + " is run by '" + plugin + "', whose work on the host '" + chain.back() +
-               "' can't capture";
+      if (on_host && step.level() + 1 != static_cast<int>(chain.size())) {
+        return step.what() + " is run by '" + plugin + "', whose work on the host '" + chain.back() + "' can't capture";
       }
     }
     return "";
   }
 
   void enqueue_all() {
-    for (Step& step : steps) step.kernel.enqueue(step.arguments.get(), step.what);
+    for (Step& step : steps) step.enqueue();
   }
 
-  // Every node, `times` over, each on its lane.
+  // Every step, `times` over, each on its lane.
   void enqueue_on_lanes(int64_t times) {
     std::vector<MemoryAccess> ops;
     for (int64_t i = 0; i < times; ++i) ops.insert(ops.end(), accesses.begin(), accesses.end());
@@ -205,8 +171,7 @@ struct Executable::Impl {
       if (!begun[step.lane]) lanes->wait(step.lane, beginning);
       begun[step.lane] = true;
       for (const std::size_t earlier : step.after) lanes->wait(step.lane, marks[earlier]);
-      Step& node = steps[i % steps.size()];
-      node.kernel.enqueue(node.arguments.get(), node.what, *lanes, step.lane);
+      steps[i % steps.size()].enqueue(*lanes, step.lane);
       if (marked[i]) marks[i] = lanes->mark(step.lane);
     }
     for (std::size_t lane = 1; lane < lanes->count(); ++lane) {
@@ -286,8 +251,8 @@ struct Executable::Impl {
 };
 
 Executable::Executable(Backend& backend, Variables& variables, const graph::Graph& graph, const graph::MemoryPlan& plan,
-                       void* arena)
-    : impl_(std::make_unique<Impl>(backend, variables, graph, plan, arena)) {}
+                       void* arena, const std::vector<Claim>& claims)
+    : impl_(std::make_unique<Impl>(backend, variables, graph, plan, arena, claims)) {}
 
 Executable::~Executable() {
   if (impl_ == nullptr) return;
@@ -303,12 +268,13 @@ void Executable::run(int64_t times) { impl_->run(times); }
 int64_t Executable::runs_per_launch() const { return impl_->runs_per_launch; }
 
 void Executable::run_node(std::size_t index) {
-  Impl::Step& step = impl_->steps.at(index);
-  step.kernel.enqueue(step.arguments.get(), step.what);
+  impl_->require_op_by_op();
+  impl_->steps.at(index).enqueue();
   impl_->backend.synchronize();
 }
 
 void Executable::run_observed(const std::function<void(const graph::Node&)>& after) {
+  impl_->require_op_by_op();
   for (std::size_t i = 0; i < impl_->steps.size(); ++i) {
     run_node(i);
     after(impl_->graph.nodes()[i]);
@@ -317,8 +283,7 @@ void Executable::run_observed(const std::function<void(const graph::Node&)>& aft
 
 void Executable::run_marked(const std::function<void(std::size_t)>& after) {
   for (std::size_t i = 0; i < impl_->steps.size(); ++i) {
-    Impl::Step& step = impl_->steps[i];
-    step.kernel.enqueue(step.arguments.get(), step.what);
+    impl_->steps[i].enqueue();
     after(i);
   }
 }

@@ -3,6 +3,7 @@
 #include <gpunn/error.hpp>
 
 #include <algorithm>
+#include <sstream>
 #include <utility>
 
 #include "common/text.hpp"
@@ -21,7 +22,7 @@ constexpr uint64_t kAbsurdWorkspace = uint64_t{1} << 40;
 // A signature in the form that crosses the ABI; the signature must outlive it.
 class Description {
  public:
-  Description(const graph::OpSignature& signature, const BackendOptions& options)
+  Description(const graph::OpSignature& signature, const BackendOptions& options, const std::string& kernel)
       : inputs_(signature.inputs), outputs_(signature.outputs) {
     desc_.struct_size = sizeof(desc_);
     desc_.op = signature.op;
@@ -32,6 +33,7 @@ class Description {
     desc_.outputs = outputs_.pointers();
     desc_.precision = abi_precision(options.precision);
     desc_.flags = options.deterministic ? uint32_t{GPUNN_OP_REQUIRE_DETERMINISTIC} : 0U;
+    desc_.kernel = kernel.empty() ? nullptr : kernel.c_str();
   }
   const gpunn_op_desc* get() const { return &desc_; }
 
@@ -40,10 +42,17 @@ class Description {
   gpunn_op_desc desc_{};
 };
 
-// The plugin's answer, or why it does not serve the op in `reason`.
+// Whether the plugin reads gpunn_op_desc.kernel; one that does not would serve with any kernel.
+bool knows_kernels(const Level& level) { return level.table().abi_minor >= 1; }
+
+// The plugin's answer, about the kernel of that name where there is one, or why it does not serve the op in `reason`.
 gpunn_op_support query(const Level& level, const graph::OpSignature& signature, const BackendOptions& options,
-                       std::string& reason) {
-  const Description description(signature, options);
+                       const std::string& kernel, std::string& reason) {
+  if (!kernel.empty() && !knows_kernels(level)) {
+    throw Error("plugin '" + level.plugin->name() + "' can't be asked for kernel '" + kernel +
+                "': it was built for minor version 0 of the contract, which has no names for kernels");
+  }
+  const Description description(signature, options, kernel);
   gpunn_op_support support{};
   support.struct_size = sizeof(support);
   const plugins::CallResult result = plugins::guarded(
@@ -52,6 +61,7 @@ gpunn_op_support query(const Level& level, const graph::OpSignature& signature, 
     plugins::throw_failure(*level.plugin, "op_query of " + text_of(signature), result);
   }
   support.reason[sizeof(support.reason) - 1] = '\0';
+  support.kernels[knows_kernels(level) ? sizeof(support.kernels) - 1 : 0] = '\0';
   if (!result.ok()) {
     support.score = 0;
     reason = result.message;
@@ -66,6 +76,20 @@ gpunn_op_support query(const Level& level, const graph::OpSignature& signature, 
   }
   if (support.score <= 0 && reason.empty()) reason = "it gave no reason";
   return support;
+}
+
+std::vector<std::string> names_of(const gpunn_op_support& support) {
+  std::vector<std::string> names;
+  std::istringstream text(support.kernels);
+  for (std::string name; std::getline(text, name, ',');) {
+    if (!name.empty()) names.push_back(name);
+  }
+  return names;
+}
+
+Placement placed(const Level& level, int index, const gpunn_op_support& support, const std::string& kernel) {
+  if (level.host_copies == nullptr) return {index, support.workspace_bytes, support.flags, "", kernel};
+  return {index, 0, support.flags & ~uint32_t{GPUNN_OP_CAPTURABLE}, "", kernel};  // its workspace lies with its copies
 }
 
 }  // namespace
@@ -128,31 +152,85 @@ void Kernel::enqueue(std::span<const gpunn_tensor> inputs, std::span<const gpunn
 }
 
 Placement Backend::place(const graph::OpSignature& signature) const {
+  if (!impl_->options.kernels.empty()) {
+    if (Placement wanted = impl_->place_wanted(signature, kernels(signature)); wanted.level >= 0) return wanted;
+  }
   Placement placement;
   for (std::size_t i = 0; i < impl_->levels.size(); ++i) {
     const Level& level = impl_->levels[i];
     std::string reason;
-    const gpunn_op_support support = query(level, signature, impl_->options, reason);
-    if (support.score > 0 && level.host_copies != nullptr) {  // its workspace lies with its copies
-      return {static_cast<int>(i), 0, support.flags & ~uint32_t{GPUNN_OP_CAPTURABLE}, ""};
-    }
-    if (support.score > 0) return {static_cast<int>(i), support.workspace_bytes, support.flags, ""};
+    const gpunn_op_support support = query(level, signature, impl_->options, "", reason);
+    if (support.score > 0) return placed(level, static_cast<int>(i), support, "");
     placement.reason += (i == 0 ? "" : "; ") + level.plugin->name() + ": " + reason;
   }
   return placement;
 }
 
-Kernel Backend::create(const graph::OpSignature& signature, int level) {
+std::vector<NamedKernel> Backend::kernels(const graph::OpSignature& signature) const {
+  std::vector<NamedKernel> result;
+  for (std::size_t i = 0; i < impl_->levels.size(); ++i) {
+    if (!knows_kernels(impl_->levels[i])) continue;
+    std::string reason;
+    for (std::string& name : names_of(query(impl_->levels[i], signature, impl_->options, "", reason))) {
+      result.push_back({static_cast<int>(i), std::move(name)});
+    }
+  }
+  return result;
+}
+
+// By the first wanted kernel that there is; level -1: none of them is.
+Placement Backend::Impl::place_wanted(const graph::OpSignature& signature, const std::vector<NamedKernel>& there) {
+  for (const NamedKernel& kernel : there) named_kernels.insert(kernel.name);
+  for (const std::string& name : options.kernels) {
+    const auto found = std::ranges::find(there, name, &NamedKernel::name);
+    if (found == there.end()) continue;
+    const Level& level = levels[static_cast<std::size_t>(found->level)];
+    std::string reason;
+    const gpunn_op_support support = query(level, signature, options, name, reason);
+    if (support.score <= 0) {
+      throw Error("plugin '" + level.plugin->name() + "' names kernel '" + name + "' for " + text_of(signature) +
+                  ", but does not serve it: " + reason);
+    }
+    taken_kernels.insert(name);
+    return placed(level, found->level, support, name);
+  }
+  return {};
+}
+
+void Backend::want_kernels(std::vector<std::string> names) {
+  if (!names.empty() && std::ranges::none_of(impl_->levels, knows_kernels)) {
+    throw Error("kernel '" + names.front() + "' can't be had of '" + name() +
+                    "': it was built for minor version 0 of the contract, which has no names for kernels",
+                ExitCode::missing);
+  }
+  impl_->options.kernels = std::move(names);
+}
+
+void Backend::require_wanted_kernels(bool where_named) const {
+  if (where_named && impl_->named_kernels.empty()) return;
+  for (const std::string& wanted : impl_->options.kernels) {
+    if (impl_->taken_kernels.contains(wanted)) continue;
+    const std::vector<std::string> known(impl_->named_kernels.begin(), impl_->named_kernels.end());
+    const bool elsewhere = impl_->named_kernels.contains(wanted);  // behind another one that is wanted
+    throw Error("no op takes kernel '" + wanted + "' of '" + name() + "'" +
+                    (elsewhere       ? "; another that is wanted is named before it"
+                     : known.empty() ? "; its kernels for these ops have no names"
+                                     : suggestion(wanted, known)),
+                ExitCode::usage);
+  }
+}
+
+Kernel Backend::create(const graph::OpSignature& signature, int level, const std::string& name) {
   if (level < 0 || static_cast<std::size_t>(level) >= impl_->levels.size()) {
     throw Error("no plugin was chosen for " + text_of(signature));
   }
   const Level& chosen = impl_->levels[static_cast<std::size_t>(level)];
   std::string reason;
-  const gpunn_op_support support = query(chosen, signature, impl_->options, reason);
+  const gpunn_op_support support = query(chosen, signature, impl_->options, name, reason);
   if (support.score <= 0) {
     throw Error("plugin '" + chosen.plugin->name() + "' does not serve " + text_of(signature) + ": " + reason);
   }
-  const Description description(signature, impl_->options);
+  const Description description(signature, impl_->options, name);
   Kernel kernel;
   kernel.state_ = std::make_unique<Kernel::State>();
   kernel.state_->level = &chosen;

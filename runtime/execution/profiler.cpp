@@ -133,21 +133,28 @@ void Profiler::describe(const CompiledProgram& program) {
     ops_.push_back(std::move(op));
   }
   for (std::size_t i = 0; i <= ops_.size(); ++i) marks_.push_back(backend_->make_event());
+  std::string claimed;
+  for (const Claim& claim : program.claims.taken) {
+    claims_.push_back(chain_[static_cast<std::size_t>(claim.level)] + ": " + claim.name + ", " +
+                      text_of(program.graph, claim.nodes));
+    claimed += (claimed.empty() ? "" : "; ") + claims_.back();
+  }
+  if (!claimed.empty()) trace_.note("run as one in whole steps", claimed);
 }
 
 bool Profiler::finished() const {
   return backend_ == nullptr || steps_begun_ > options_.warmup + options_.steps + kBeforeWhole + whole_steps_;
 }
 
-void Profiler::step(Executable& executable, const CompiledProgram& program) {
+void Profiler::step(Executable& executable, Executable& op_by_op, const CompiledProgram& program) {
   if (backend_ == nullptr) throw Error("a profiler was given a step before a backend");
   if (ops_.empty()) describe(program);
   const int64_t whole = steps_begun_ - options_.warmup - options_.steps;
   if (step_pending_) read_step();
   if (steps_begun_ < options_.warmup) {
-    warm_up(executable);
+    warm_up(op_by_op);
   } else if (whole < 0) {
-    measured_step(executable);
+    measured_step(op_by_op);
   } else if (whole < kBeforeWhole + whole_steps_) {
     whole_step(executable);
   } else {
@@ -314,6 +321,7 @@ ProfileReport Profiler::report() const {
   report.ceiling_gflops = ceilings_.flops_per_second * 1e-9;
   report.ceiling_gigabytes = ceilings_.bytes_per_second * 1e-9;
   report.captured = captured_;
+  report.claims = claims_;
   if (!whole_seconds_.empty()) {
     std::vector<double> sorted = whole_seconds_;
     std::ranges::sort(sorted);

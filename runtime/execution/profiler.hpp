@@ -39,8 +39,9 @@ class Profiler {
   // Waits for what was enqueued, reads it and lets go of the backend. Nothing where that is done.
   void detach();
 
-  // Runs one training step, measured or not. `program` is what the executable was made of.
-  void step(Executable& executable, const CompiledProgram& program);
+  // Runs one training step, measured or not. `program` is what the executables were made of: one as a training runs it,
+  // and one without claims, which may be the same where there are none.
+  void step(Executable& executable, Executable& op_by_op, const CompiledProgram& program);
 
   // Rows for other streams of the device. While recording() their owner may give spans between two events of its own,
   // both of them reached. `bytes` are those that were moved; 0: not said.
@@ -91,9 +92,10 @@ class Profiler {
   std::unique_ptr<DeviceHold> hold_;
 
   std::vector<Op> ops_;
-  double enqueue_seconds_ = 0;  // what the host takes for a step
-  int64_t steps_begun_ = 0;     // of every kind
-  int64_t steps_read_ = 0;      // op by op
+  std::vector<std::string> claims_;  // of the steps that run as a training runs them
+  double enqueue_seconds_ = 0;       // what the host takes for a step
+  int64_t steps_begun_ = 0;          // of every kind
+  int64_t steps_read_ = 0;           // op by op
   bool recording_ = false;
 
   // Device time is counted from an event that was recorded on an idle stream at a known host time.

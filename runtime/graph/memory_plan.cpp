@@ -21,25 +21,52 @@ struct Lifetime {
 
 bool in_arena(const Graph& graph, ValueId root) { return graph.value(root).storage == Storage::arena; }
 
-std::map<ValueId, Lifetime> lifetimes(const Graph& graph) {
+// The nodes that are one with each node: itself, or those of its run.
+class Units {
+ public:
+  Units(const Graph& graph, const std::vector<NodeRun>& runs)
+      : spans_(graph.nodes().size()), in_run_(graph.nodes().size(), false) {
+    for (std::size_t n = 0; n < spans_.size(); ++n) spans_[n] = {static_cast<int32_t>(n), static_cast<int32_t>(n)};
+    std::size_t free = 0;
+    for (const NodeRun& run : runs) {
+      if (run.count == 0 || run.first < free || run.end() > spans_.size()) {
+        throw Error("runs of nodes must not be empty, overlap or go beyond the program");
+      }
+      free = run.end();
+      const Lifetime span{static_cast<int32_t>(run.first), static_cast<int32_t>(run.end()) - 1};
+      for (std::size_t n = run.first; n < run.end(); ++n) {
+        spans_[n] = span;
+        in_run_[n] = true;
+      }
+    }
+  }
+  const Lifetime& of(std::size_t node) const { return spans_[node]; }
+  bool in_run(std::size_t node) const { return in_run_[node]; }
+
+ private:
+  std::vector<Lifetime> spans_;
+  std::vector<bool> in_run_;
+};
+
+std::map<ValueId, Lifetime> lifetimes(const Graph& graph, const Units& units) {
   std::map<ValueId, Lifetime> result;
   for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
     const Node& node = graph.nodes()[n];
-    const auto index = static_cast<int32_t>(n);
+    const Lifetime& unit = units.of(n);
     for (const ValueId input : node.inputs) {
       const ValueId root = graph.root(input);
       if (!in_arena(graph, root)) continue;
       if (!result.contains(root)) {
         throw Error("'" + node.name + "' reads '" + graph.value(input).name + "' before any op writes it");
       }
-      result[root].last = index;
+      result[root].last = std::max(result[root].last, unit.last);
     }
     for (const ValueId output : node.outputs) {
       const ValueId root = graph.root(output);
       if (!in_arena(graph, root)) continue;
       Lifetime& lifetime = result[root];
-      lifetime.first = std::min(lifetime.first, index);
-      lifetime.last = std::max(lifetime.last, index);
+      lifetime.first = std::min(lifetime.first, unit.first);
+      lifetime.last = std::max(lifetime.last, unit.last);
     }
   }
   return result;
@@ -69,8 +96,8 @@ const std::size_t* inherited(const Graph& graph, const Blocks& blocks, const Nod
   return nullptr;
 }
 
-Blocks form_blocks(const Graph& graph) {
-  const std::map<ValueId, Lifetime> alive = lifetimes(graph);
+Blocks form_blocks(const Graph& graph, const Units& units, const std::vector<bool>& internal) {
+  const std::map<ValueId, Lifetime> alive = lifetimes(graph, units);
   Blocks result;
   for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
     const Node& node = graph.nodes()[n];
@@ -78,9 +105,11 @@ Blocks form_blocks(const Graph& graph) {
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
       const ValueId root = graph.root(node.outputs[i]);
       if (!in_arena(graph, root) || result.of_root.contains(root)) continue;
+      if (internal[static_cast<std::size_t>(root)]) continue;
       const uint64_t bytes = graph.value(root).type.bytes();
       const Lifetime& lifetime = alive.at(root);
-      if (const std::size_t* block = inherited(graph, result, node, index, i, bytes)) {
+      const std::size_t* const block = units.in_run(n) ? nullptr : inherited(graph, result, node, index, i, bytes);
+      if (block != nullptr) {
         result.blocks[*block].last = lifetime.last;
         result.of_root.emplace(root, *block);
       } else {
@@ -122,15 +151,17 @@ uint64_t assign_offsets(std::vector<ArenaBlock>& blocks, uint64_t alignment) {
 
 }  // namespace
 
-MemoryPlan plan_memory(const Graph& graph, std::span<const uint64_t> workspace_bytes, uint64_t alignment) {
-  Blocks formed = form_blocks(graph);
+MemoryPlan plan_memory(const Graph& graph, std::span<const uint64_t> workspace_bytes, uint64_t alignment,
+                       const std::vector<NodeRun>& runs) {
+  const Units units(graph, runs);
+  Blocks formed = form_blocks(graph, units, internal_values(graph, runs));
   std::vector<std::size_t> workspace_block(graph.nodes().size());
   for (std::size_t n = 0; n < workspace_bytes.size(); ++n) {
     if (workspace_bytes[n] == 0) continue;
     workspace_block[n] = formed.blocks.size();
-    const auto index = static_cast<int32_t>(n);
+    const Lifetime& unit = units.of(n);
     formed.blocks.push_back(
-        {.value = kNoValue, .offset = 0, .bytes = workspace_bytes[n], .first = index, .last = index});
+        {.value = kNoValue, .offset = 0, .bytes = workspace_bytes[n], .first = unit.first, .last = unit.last});
   }
 
   MemoryPlan plan;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "graph/graph.hpp"
+#include "graph/value_use.hpp"
 
 namespace gpunn::graph {
 
@@ -19,12 +20,17 @@ struct ArenaBlock {
 struct MemoryPlan {
   uint64_t arena_bytes = 0;
   std::vector<ArenaBlock> blocks;
-  std::vector<int64_t> value_offset;      // by value id, in the arena (views too); -1: not in the arena
+  std::vector<int64_t> value_offset;      // by value id, in the arena (views too); -1: not in the arena, or no memory
   std::vector<int64_t> workspace_offset;  // by node; -1: none
 };
 
 // Offsets for every arena value and workspace such that no two that are alive together overlap, but for outputs that
 // take over a dying input's memory where the op allows it.
-MemoryPlan plan_memory(const Graph& graph, std::span<const uint64_t> workspace_bytes, uint64_t alignment);
+//
+// Each of `runs` (they don't overlap, and are in order) counts as one node: what it touches, and its workspace, which
+// is given for its first node, lives through all of it and takes over nothing; values that nobody outside it touches
+// have no memory.
+MemoryPlan plan_memory(const Graph& graph, std::span<const uint64_t> workspace_bytes, uint64_t alignment,
+                       const std::vector<NodeRun>& runs = {});
 
 }  // namespace gpunn::graph

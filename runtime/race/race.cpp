@@ -126,6 +126,7 @@ RaceEntry run(Experiment experiment, const std::string& backend, const fs::path&
   RaceEntry entry;
   entry.backend = backend;
   experiment.backend = backend;
+  experiment.kernels_where_named = true;  // a race of a plugin with names and one without
   Recorder recorder(entry, options.listener);
   // A file's path would be folders.
   std::string name = backend;

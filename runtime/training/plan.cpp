@@ -28,6 +28,7 @@ PlannedOp planned_op(const execution::CompiledProgram& program, std::size_t n, c
   op.op = info.name;
   op.name = node.name;
   op.backend = chain[static_cast<std::size_t>(program.placements[n].level)];
+  op.kernel = program.placements[n].kernel;
   op.attributes = info.describe != nullptr ? info.describe(node.attrs) : "";
   for (const ValueId input : node.inputs) op.inputs.push_back(named(program.graph, input));
   for (const ValueId output : node.outputs) op.outputs.push_back(named(program.graph, output));
@@ -36,12 +37,37 @@ PlannedOp planned_op(const execution::CompiledProgram& program, std::size_t n, c
   return op;
 }
 
+// The ops of a claim are run by its plugin, in its scratch memory.
+void append_claims(const execution::CompiledProgram& program, PlanReport& report) {
+  for (const execution::Claim& claim : program.claims.taken) {
+    const std::string& backend = report.chain[static_cast<std::size_t>(claim.level)];
+    for (std::size_t n = claim.nodes.first; n < claim.nodes.end(); ++n) {
+      report.ops[n].backend = backend;
+      report.ops[n].workspace_bytes = 0;
+      report.ops[n].claim = static_cast<int64_t>(report.claims.size());
+    }
+    report.claims.push_back({.name = claim.name,
+                             .backend = backend,
+                             .first_op = static_cast<int64_t>(claim.nodes.first),
+                             .last_op = static_cast<int64_t>(claim.nodes.end()) - 1,
+                             .workspace_bytes = claim.workspace_bytes});
+  }
+  report.unclaimed = program.claims.reasons;
+}
+
+std::string workspace_name(const execution::CompiledProgram& program, std::size_t node) {
+  for (const execution::Claim& claim : program.claims.taken) {
+    if (claim.nodes.first == node) return "workspace of " + claim.name;
+  }
+  return "workspace of " + program.graph.nodes()[node].name;
+}
+
 std::vector<PlannedTensor> arena_tensors(const execution::CompiledProgram& program) {
   std::vector<PlannedTensor> tensors;
   for (const graph::ArenaBlock& block : program.plan.blocks) {
     const bool workspace = block.value == graph::kNoValue;
     PlannedTensor tensor;
-    tensor.name = workspace ? "workspace of " + program.graph.nodes()[static_cast<std::size_t>(block.first)].name
+    tensor.name = workspace ? workspace_name(program, static_cast<std::size_t>(block.first))
                             : program.graph.value(block.value).name;
     tensor.type =
         workspace ? TensorType{DType::u8, {static_cast<int64_t>(block.bytes)}} : program.graph.value(block.value).type;
@@ -85,6 +111,7 @@ PlanReport plan(const Experiment& experiment) {
   for (std::size_t n = 0; n < program.graph.nodes().size(); ++n) {
     report.ops.push_back(planned_op(program, n, report.chain));
   }
+  append_claims(program, report);
   report.tensors = arena_tensors(program);
   append_persistent(program, report.tensors);
   report.parameters = session.layout().count();

@@ -112,7 +112,9 @@ std::unique_ptr<execution::Backend> Session::open_backend(const std::string& nam
                                 .precision = experiment_.precision,
                                 .deterministic = experiment_.deterministic,
                                 .host_copies = experiment_.host_copies,
-                                .streams = static_cast<int>(experiment_.streams)});
+                                .streams = static_cast<int>(experiment_.streams),
+                                .programs = experiment_.programs,
+                                .kernels = experiment_.kernels});
 }
 
 std::string Session::backend_name() const {
@@ -260,7 +262,8 @@ std::unique_ptr<Session::Bound> Session::bind_training(graph::Graph program) {
   if (second_ == nullptr) return bind(std::move(program));
   const std::array<const execution::Backend*, 2> both = {backend_.get(), second_.get()};
   auto bound = std::make_unique<Bound>();
-  bound->program = execution::place_and_plan(execution::lower(std::move(program), both), *backend_);
+  bound->program =
+      execution::place_and_plan(execution::lower(std::move(program), both), *backend_, execution::Claiming::none);
   return bound;
 }
 
@@ -269,10 +272,23 @@ execution::Executable& Session::ready(Bound& bound) {
   if (bound.executable == nullptr || bound.arena != memory) {
     bound.executable = nullptr;
     bound.executable = std::make_unique<execution::Executable>(*backend_, *variables_, bound.program.graph,
-                                                               bound.program.plan, memory);
+                                                               bound.program.plan, memory, bound.program.claims.taken);
     bound.arena = memory;
   }
   return *bound.executable;
+}
+
+execution::Executable& Session::ready_op_by_op(Bound& bound) {
+  if (bound.program.claims.taken.empty()) return ready(bound);
+  if (!bound.op_by_op_plan) bound.op_by_op_plan = execution::plan_op_by_op(bound.program, *backend_);
+  void* memory = arena(bound.op_by_op_plan->arena_bytes);
+  if (bound.op_by_op == nullptr || bound.op_by_op_arena != memory) {
+    bound.op_by_op = nullptr;
+    bound.op_by_op = std::make_unique<execution::Executable>(*backend_, *variables_, bound.program.graph,
+                                                             *bound.op_by_op_plan, memory);
+    bound.op_by_op_arena = memory;
+  }
+  return *bound.op_by_op;
 }
 
 Session::Bound& Session::training_bound() {
@@ -282,6 +298,8 @@ Session::Bound& Session::training_bound() {
     upload_rates();
     upload_mixup();
     training_ = bind_training(training_program(context(), train_split_));
+    // Of two backends it may be the second that has them.
+    backend_->require_wanted_kernels(experiment_.kernels_where_named || second_ != nullptr);
     if (train_split_.ring) {
       training_->stream = std::make_unique<BatchStream>(*backend_, *variables_, dataset_.train, train_split_,
                                                         training_sampling(experiment_, train_split_), profiler_);
@@ -346,7 +364,10 @@ void Session::train_steps(int64_t count) {
     bound.run(1, [&](int64_t) { checker_->step(ready(bound)); });
   }
   for (; count > 0 && profiler_ != nullptr && !profiler_->finished(); --count) {
-    bound.run(1, [&](int64_t) { profiler_->step(ready(bound), bound.program); });
+    bound.run(1, [&](int64_t) {
+      execution::Executable& op_by_op = ready_op_by_op(bound);  // first: it may need a larger arena
+      profiler_->step(ready(bound), op_by_op, bound.program);
+    });
   }
   if (count > 0) bound.run(count, [&](int64_t steps) { ready(bound).run(steps); });
 }
@@ -356,7 +377,7 @@ std::optional<BackendComparison> Session::comparison() const {
 }
 
 void Session::train_step_observed(const std::function<void(const graph::Node&)>& after) {
-  execution::Executable& executable = ready(training_bound());
+  execution::Executable& executable = ready_op_by_op(training_bound());
   training_->run(1, [&](int64_t) { executable.run_observed(after); });
 }
 
@@ -368,7 +389,7 @@ std::optional<double> Session::first_non_finite(graph::ValueId id) {
   const graph::Value& value = training().graph.value(id);
   const std::size_t bytes = value.type.bytes();
   std::vector<std::byte> host(bytes);
-  backend_->download(host.data(), ready(*training_).address(id), bytes);
+  backend_->download(host.data(), ready_op_by_op(*training_).address(id), bytes);
   const auto search = [&]<class T>(T) -> std::optional<double> {
     for (std::size_t i = 0; i + sizeof(T) <= bytes; i += sizeof(T)) {
       T element;

@@ -129,6 +129,8 @@ class Session {
   std::unique_ptr<Bound> bind(graph::Graph program);
   std::unique_ptr<Bound> bind_training(graph::Graph program);
   execution::Executable& ready(Bound& bound);
+  // To be run node by node, which claimed runs of nodes are not; the same where there are none.
+  execution::Executable& ready_op_by_op(Bound& bound);
   Bound& training_bound();
   Bound& evaluation_bound();
   int64_t evaluation_batch() const;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "training/batch_stream.hpp"
 #include "training/session.hpp"
@@ -16,6 +17,10 @@ struct Session::Bound {
   execution::CompiledProgram program;
   std::unique_ptr<execution::Executable> executable;
   const void* arena = nullptr;
+  // Where the program has claims, and was run node by node all the same.
+  std::optional<graph::MemoryPlan> op_by_op_plan;
+  std::unique_ptr<execution::Executable> op_by_op;
+  const void* op_by_op_arena = nullptr;
   std::unique_ptr<BatchStream> stream;  // of its batches, where the data is streamed
 
   // So many steps by launch(steps), each with its batch in place.

@@ -58,8 +58,9 @@ EvalReport Session::evaluate_by(Bound& bound, const std::function<void(int64_t s
 }
 
 EvalReport Session::evaluate(const std::function<void(const graph::Node&)>& after) {
-  execution::Executable& executable = ready(evaluation_bound());
-  return evaluate_by(*evaluation_, [&](int64_t steps) {
+  Bound& bound = evaluation_bound();
+  execution::Executable& executable = after ? ready_op_by_op(bound) : ready(bound);
+  return evaluate_by(bound, [&](int64_t steps) {
     if (!after) return executable.run(steps);
     for (int64_t i = 0; i < steps; ++i) executable.run_observed(after);
   });

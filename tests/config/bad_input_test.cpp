@@ -47,7 +47,7 @@ TEST_CASE("wrongly typed values") {
   CHECK(error("plugins: {a: b}") == Texts{"e.yaml:3:10: plugins: expected a list of paths, found a map"});
   CHECK(error("training: 5") == Texts{"e.yaml:3:11: training: expected a map of epochs, max_steps, seed, freeze, "
                                       "accumulate, ema, check_gradients, precision, deterministic, threads, streams, "
-                                      "log_every_steps, found '5'"});
+                                      "programs, log_every_steps, found '5'"});
 }
 
 TEST_CASE("numbers out of range, NaN and infinity") {

@@ -59,7 +59,7 @@ struct Profiled {
   Profiled& operator=(const Profiled&) = delete;
 
   void steps(int count) {
-    for (int i = 0; i < count; ++i) profiler.step(*executable, compiled);
+    for (int i = 0; i < count; ++i) profiler.step(*executable, *executable, compiled);
   }
   trace_checks::Rows trace() {
     const gpunn::testing::TemporaryFolder folder;

@@ -25,7 +25,7 @@ TEST_CASE("a file that can't serve says why", "[plugins]") {
       GENERATE(Expected{"foreign", "no_symbol", PluginStatus::not_a_plugin, "does not export gpunn_plugin_query_v1"},
                Expected{"foreign", "other_major", PluginStatus::abi_mismatch,
                         "plugin speaks 2, host speaks 1; build it anew against the headers"},
-               Expected{"tables", "table_of_major_2", PluginStatus::abi_mismatch, "plugin speaks 2.0, host speaks 1"},
+               Expected{"tables", "table_of_major_2", PluginStatus::abi_mismatch, "plugin speaks 2.1, host speaks 1"},
                Expected{"tables", "returns_null", PluginStatus::abi_mismatch, "returned NULL"},
                Expected{"dependency", "needs_absent", PluginStatus::dependency_missing, "libgpunn_test_absent.so"},
                Expected{"tables", "null_name", PluginStatus::invalid, "its name is NULL"},
@@ -75,7 +75,7 @@ TEST_CASE("a report holds what the plugin says of itself", "[plugins]") {
   CHECK(found.build == "a sample of the tests");
   CHECK(found.base == "small_base");
   CHECK(found.abi_major == 1);
-  CHECK(found.abi_minor == 0);
+  CHECK(found.abi_minor == 1);
   CHECK(found.priority == 5);
   CHECK(found.devices == 2);
 }

@@ -87,7 +87,7 @@ void RawMemory::read(std::span<std::byte> bytes) const {
 }
 
 RawDescription::RawDescription(int32_t op, const void* attrs, std::span<const gpunn_tensor> inputs,
-                               std::span<const gpunn_tensor> outputs, Precision precision) {
+                               std::span<const gpunn_tensor> outputs, Precision precision, const std::string& kernel) {
   for (const gpunn_tensor& tensor : inputs) inputs_.push_back(&tensor);
   for (const gpunn_tensor& tensor : outputs) outputs_.push_back(&tensor);
   desc_.struct_size = sizeof(desc_);
@@ -98,6 +98,7 @@ RawDescription::RawDescription(int32_t op, const void* attrs, std::span<const gp
   desc_.inputs = inputs_.data();
   desc_.outputs = outputs_.data();
   desc_.precision = execution::abi_precision(precision);
+  desc_.kernel = kernel.empty() ? nullptr : kernel.c_str();
 }
 
 }  // namespace gpunn::conformance

@@ -81,8 +81,10 @@ class RawMemory {
 // One op as op_query and op_create take it; what it points to must outlive it.
 class RawDescription {
  public:
+  // `kernel`: the name of the one that is wanted; empty: the plugin's own choice.
   RawDescription(int32_t op, const void* attrs, std::span<const gpunn_tensor> inputs,
-                 std::span<const gpunn_tensor> outputs, Precision precision = Precision::fp32);
+                 std::span<const gpunn_tensor> outputs, Precision precision = Precision::fp32,
+                 const std::string& kernel = {});
   const gpunn_op_desc* get() const { return &desc_; }
   const gpunn_tensor* const* inputs() const { return inputs_.data(); }
   const gpunn_tensor* const* outputs() const { return outputs_.data(); }

@@ -5,6 +5,7 @@ namespace gpunn::conformance {
 RawKernel::RawKernel(const RawChain& chain, const RawDescription& description) {
   for (; level_ < chain.size() && device_ == nullptr; ++level_) {
     const RawDevice& device = chain.at(level_);
+    if (description.get()->kernel != nullptr && device.table().abi_minor < 1) continue;  // reads no such wish
     support_ = {};
     support_.struct_size = sizeof(support_);
     device.call("op_query", [&](gpunn_error* error) {

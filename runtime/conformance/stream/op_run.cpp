@@ -23,7 +23,7 @@ OpRun::OpRun(const Case& test, Workbench& bench, const std::string& label, int r
     : signature_(test.signature),
       in_(tensors(signature_.inputs)),
       out_(tensors(signature_.outputs)),
-      description_(signature_.op, signature_.attrs.data(), in_, out_, bench.options().precision),
+      description_(signature_.op, signature_.attrs.data(), in_, out_, bench.options().precision, bench.wanted_kernel()),
       kernel_(bench.chain(), description_) {
   if (!kernel_.served()) return;
   const auto allocate = [&](uint64_t bytes) {

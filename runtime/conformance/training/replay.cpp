@@ -5,11 +5,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
-#include <utility>
 
 #include "conformance/comparison.hpp"
+#include "conformance/training/kept_state.hpp"
 #include "conformance/values.hpp"
-#include "training/session.hpp"
 
 namespace gpunn::conformance {
 
@@ -18,24 +17,6 @@ namespace {
 using training::Session;
 
 constexpr int64_t kSingleSteps = 55;  // one at a launch; the rest several at a launch, where the backend does that
-
-// All that a training keeps, in one order.
-std::vector<storage::StoredTensor> state_of(Session& session) {
-  storage::Checkpoint checkpoint;
-  session.save_state(checkpoint);
-  std::vector<storage::StoredTensor> tensors = std::move(checkpoint.parameters);
-  for (auto& [name, states] : checkpoint.optimizer) {
-    for (storage::StoredTensor& tensor : states) {
-      tensor.name = name + " of " + tensor.name;
-      tensors.push_back(std::move(tensor));
-    }
-  }
-  for (storage::StoredTensor& tensor : checkpoint.state) tensors.push_back(std::move(tensor));
-  const float loss = session.losses(session.step() - 1, session.step()).front();
-  const auto* bytes = reinterpret_cast<const std::byte*>(&loss);
-  tensors.push_back({"loss", {DType::f32, {}}, {bytes, bytes + sizeof(loss)}});
-  return tensors;
-}
 
 // Empty: the two trainings are in the same state.
 std::string departure(Session& eager, Session& replayed) {
@@ -62,20 +43,6 @@ std::string departure(Session& eager, Session& replayed) {
          " tensors of the training's state differ";
 }
 
-// A session, or why the backend can't train this.
-std::unique_ptr<Session> open(const Experiment& experiment, CheckCase& result) {
-  try {
-    auto session = std::make_unique<Session>(experiment);
-    session->training();
-    return session;
-  } catch (const Error& error) {
-    if (error.code() != ExitCode::missing) throw;
-    result.verdict = Verdict::unsupported;
-    result.detail = error.what();
-    return nullptr;
-  }
-}
-
 }  // namespace
 
 void run_replay(const SampleTraining& sample, Workbench& bench, CheckCase& result) {
@@ -87,9 +54,10 @@ void run_replay(const SampleTraining& sample, Workbench& bench, CheckCase& resul
   }
   Experiment experiment = experiment_of(sample, bench.options(), bench.options().backend);
   experiment.deterministic = true;  // or equal bits could not be asked for
-  const std::unique_ptr<Session> eager = open(experiment, result);
+  experiment.programs = false;      // likewise: the suite "programs" replays claimed runs
+  const std::unique_ptr<Session> eager = open_training(experiment, result);
   if (eager == nullptr) return;
-  const std::unique_ptr<Session> replayed = open(experiment, result);
+  const std::unique_ptr<Session> replayed = open_training(experiment, result);
   const auto compare_after = [&](int64_t steps) {
     for (int64_t i = 0; i < steps; ++i) eager->train_step_observed([](const graph::Node&) {});
     replayed->train_steps(steps);

@@ -93,6 +93,53 @@ schedule: {type: cosine, warmup_epochs: 1}
 training: {epochs: 3}
 )";
 
+// Of linear layers or LeNet's: the layers of a model on digits of 28x28.
+std::string perceptron(const std::vector<int>& units) {
+  std::string layers = "model:\n  layers:\n    - flatten\n";
+  for (const int width : units) layers += "    - linear: {units: " + std::to_string(width) + ", activation: relu}\n";
+  return layers + "    - linear: {units: 10}\n";
+}
+
+std::string lenet(int filters, int more_filters, int kernel, int units) {
+  const std::string size = std::to_string(kernel);
+  return "model:\n  layers:\n    - conv2d: {filters: " + std::to_string(filters) + ", kernel: " + size +
+         ", padding: " + std::to_string(kernel / 2) +
+         ", activation: relu}\n    - max_pool: {window: 2}\n    - conv2d: {filters: " + std::to_string(more_filters) +
+         ", kernel: " + size +
+         ", activation: relu}\n    - max_pool: {window: 2}\n    - flatten\n    - linear: {units: " +
+         std::to_string(units) + ", activation: relu}\n    - linear: {units: 10}\n";
+}
+
+std::string digits(int rows, int batch, bool drop_last = true) {
+  return "data: {dataset: digits, synthetic_train: " + std::to_string(rows) +
+         ", synthetic_test: 100, batch_size: " + std::to_string(batch) + (drop_last ? "" : ", drop_last: false") +
+         "}\ntraining: {epochs: 20}\n";
+}
+
+constexpr const char* kPlain = "optimizer: {type: sgd, learning_rate: 0.05}\n";
+constexpr const char* kNesterov =
+    "optimizer: {type: sgd, learning_rate: 0.02, momentum: 0.9, nesterov: true, weight_decay: 5e-4}\n"
+    "schedule: {type: cosine, warmup_epochs: 1}\n";
+constexpr const char* kAdam = "optimizer: {type: adam, learning_rate: 0.002}\n";
+constexpr const char* kAdamW =
+    "optimizer: {type: adamw, learning_rate: 0.002, weight_decay: 0.01}\nschedule: {type: cosine, warmup_epochs: 1}\n";
+
+// No bias in front of batch norm: its gradient is nothing but rounding.
+constexpr const char* kOddities = R"(
+model:
+  layers:
+    - flatten
+    - linear: {units: 32, activation: tanh}
+    - dropout: {p: 0.2}
+    - linear: {units: 24, bias: false}
+    - batch_norm
+    - relu
+    - linear: {units: 10}
+data: {dataset: digits, synthetic_train: 200, synthetic_test: 100, batch_size: 40}
+optimizer: {type: sgd, learning_rate: 0.02, momentum: 0.9, clip_norm: 1}
+training: {epochs: 30, accumulate: 2, ema: 0.9}
+)";
+
 }  // namespace
 
 std::vector<SampleTraining> graph_trainings() {
@@ -105,6 +152,35 @@ std::vector<SampleTraining> graph_trainings() {
 std::vector<SampleTraining> curve_trainings() {
   return {{"CNN", "LeNet's shape on drawn digits, 300 steps of SGD", kLeNet, false},
           {"MLP", "784-128-10 on drawn digits, 300 steps of Adam", kWide, true}};
+}
+
+std::vector<ClaimedTraining> claimed_trainings() {
+  const auto sample = [](std::string what, std::string yaml) {
+    return SampleTraining{"training", std::move(what), std::move(yaml)};
+  };
+  const auto rare = [&](std::string what, std::string yaml, bool adaptive = false) {
+    return ClaimedTraining{sample(std::move(what), std::move(yaml)), adaptive, true};
+  };
+  return {
+      {sample("MLP 784-128-10, batch 128, SGD", perceptron({128}) + digits(512, 128) + kPlain)},
+      {sample("MLP 784-128-10, batch 128, momentum, weight decay, schedule",
+              perceptron({128}) + digits(512, 128) + kNesterov)},
+      {sample("MLP 784-128-10, batch 64, Adam", perceptron({128}) + digits(512, 64) + kAdam), true},
+      {sample("MLP 784-96-48-10, batch 48 of 200, the last one not full, AdamW",
+              perceptron({96, 48}) + digits(200, 48, false) + kAdamW),
+       true},
+      {sample("LeNet 6-16-120, batch 128, momentum, weight decay, schedule",
+              lenet(6, 16, 5, 120) + digits(512, 128) + kNesterov)},
+      {sample("LeNet 6-16-84, batch 32, Adam", lenet(6, 16, 5, 84) + digits(320, 32) + kAdam), true},
+      {sample("LeNet 8-12-64, batch 40 of 200, the last one not full, SGD",
+              lenet(8, 12, 5, 64) + digits(210, 40, false) + kPlain)},
+      rare("MLP 784-37-10, batch 13 of 100, the last one not full, SGD",
+           perceptron({37}) + digits(100, 13, false) + kPlain),
+      rare("MLP 784-1-10, batch 1, SGD", perceptron({1}) + digits(40, 1) + kPlain),
+      rare("LeNet 3-5-17, kernel 3, batch 7, SGD", lenet(3, 5, 3, 17) + digits(70, 7) + kPlain),
+      rare("LeNet 6-16-120, batch 200, AdamW", lenet(6, 16, 5, 120) + digits(600, 200) + kAdamW, true),
+      rare("dropout, batch norm, tanh, clipping, two passes a step, an average of the parameters", kOddities),
+  };
 }
 
 Experiment experiment_of(const SampleTraining& sample, const CheckOptions& options, const std::string& backend) {

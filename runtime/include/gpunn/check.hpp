@@ -16,10 +16,11 @@ std::string_view name_of(Verdict verdict);
 
 struct CheckCase {
   std::string backend;
-  std::string suite;  // "ops", "grad", ...
-  std::string op;     // "CONV2D", or what else is looked at
-  std::string name;   // shapes and attributes
-  std::string dtype;  // of an op's first input, or of its output where it has none: "f32"
+  std::string suite;   // "ops", "grad", ...
+  std::string op;      // "CONV2D", or what else is looked at
+  std::string name;    // shapes and attributes
+  std::string kernel;  // the named one that ran; empty: the plugin's own choice
+  std::string dtype;   // of an op's first input, or of its output where it has none: "f32"
   Verdict verdict = Verdict::passed;
   bool optional = false;                          // to lack it is no failure, even where all is required
   std::string detail;                             // of a failure: where, expected, found, tolerance
@@ -32,6 +33,9 @@ struct CheckOptions {
   std::vector<std::filesystem::path> plugins;
   std::vector<std::string> suites;  // empty: all but "perf"
   std::vector<std::string> ops;     // empty: all
+  // Only the cases that run with a kernel of one of these names. Empty: all, and again with each kernel to which the
+  // backend gives a name.
+  std::vector<std::string> kernels;
   std::string profile;  // what it names must run: unsupported and no device are failures; empty: nothing must
   Precision precision = Precision::fp32;
   std::string reference = "cpu";  // the backend that the suite "train" compares with

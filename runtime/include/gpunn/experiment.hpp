@@ -209,8 +209,12 @@ struct Experiment {
   int64_t device = 0;
   int64_t threads = 0;       // host threads of the backend; 0: its choice
   int64_t streams = 4;       // of the device, on which ops of a step may run at the same time
+  bool programs = true;      // a plugin may run several ops of a step as one
   bool host_copies = false;  // an overlay may work in other memory than its base
   std::vector<std::filesystem::path> plugins;
+  std::vector<std::string> kernels;  // wanted by name, as "gemm:3"
+  // No key: a backend that has no names for its kernels runs with its own choice, in place of an error.
+  bool kernels_where_named = false;
   std::optional<EarlyStoppingConfig> early_stopping;
   CheckpointConfig checkpoint;
   int64_t log_every_steps = 0;  // 0: about ten lines an epoch

@@ -23,10 +23,20 @@ struct PlannedOp {
   std::string op;    // "CONV2D_BIAS_ACTIVATION"
   std::string name;  // "conv1"
   std::string backend;
+  std::string kernel;  // the wanted one that runs it; empty: the backend's own choice
   std::string attributes;
   std::vector<std::string> inputs, outputs;  // "name f32[128, 10]"
   uint64_t workspace_bytes = 0;
   double flops = 0;
+  int64_t claim = -1;  // index into PlanReport.claims of the one that it is run in; -1: by itself
+};
+
+// Consecutive ops that a plugin runs as one.
+struct PlannedClaim {
+  std::string name;  // of the plugin's choice: "fused training step"
+  std::string backend;
+  int64_t first_op = 0, last_op = 0;  // indices into ops
+  uint64_t workspace_bytes = 0;
 };
 
 struct PlanReport {
@@ -34,6 +44,8 @@ struct PlanReport {
   std::string backend;
   std::vector<std::string> chain;  // the backend and its bases
   std::vector<PlannedOp> ops;      // one training step
+  std::vector<PlannedClaim> claims;
+  std::vector<std::string> unclaimed;  // why ops are not run as one, by plugins that could
   std::vector<PlannedTensor> tensors;
   int64_t parameters = 0;
   int64_t trainable = 0;          // of the parameters; the others are frozen

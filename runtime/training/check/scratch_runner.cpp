@@ -10,8 +10,7 @@ using conformance::OracleTensor;
 ScratchRunner::Ready& ScratchRunner::kernel(std::size_t key, const graph::OpSignature& signature) {
   if (const auto found = kernels_.find(key); found != kernels_.end()) return found->second;
   const execution::Placement placement = backend_.place(signature);
-  return kernels_.emplace(key, Ready{backend_.create(signature, placement.level), placement.workspace_bytes})
-      .first->second;
+  return kernels_.emplace(key, Ready{backend_.create(signature, placement), placement.workspace_bytes}).first->second;
 }
 
 std::byte* ScratchRunner::memory(uint64_t bytes) {

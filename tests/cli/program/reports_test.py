@@ -105,12 +105,6 @@ class Reports(ProgramTest):
         self.assertIn("expected a file that ends in .svg", taken.stderr)
 
     def test_bench(self):
-        report = self.json("bench", "op", "matmul", "64x64x64", "--backend", "cpu", "--repeats", "5")
-        self.assertEqual(report["repeats"], 5)
-        self.assertGreater(report["gflops"], 0)
-        self.assertLessEqual(report["min_seconds"], report["median_seconds"])
-        self.assertGreaterEqual(report["pool_requests"], 3)
-        self.assertGreaterEqual(report["pool_peak_bytes"], 3 * 64 * 64 * 4)
         report = self.json("bench", SOURCE / "experiments" / "perceptron_points.yaml", "--backend", "cpu", "--repeats",
                            "5")
         self.assertGreater(report["images_per_second"], 0)

@@ -1,5 +1,10 @@
-// A plugin without a base and with one right kernel: plain loops that sum in f32.
+// A plugin with one right kernel, plain loops that sum in f32: without a base, or over SAMPLE_BASE as SAMPLE_NAME.
 #include "loops.hpp"
+
+#ifndef SAMPLE_NAME
+#define SAMPLE_NAME "honest"
+#define SAMPLE_BASE nullptr
+#endif
 
 namespace {
 
@@ -15,8 +20,9 @@ class HonestDevice final : public gpunn::plugin::HostDevice {
 
 class Honest final : public gpunn::plugin::Backend {
  public:
-  const char* name() const override { return "honest"; }
+  const char* name() const override { return SAMPLE_NAME; }
   const char* version() const override { return "1"; }
+  const char* base() const override { return SAMPLE_BASE; }
   int probe() override { return 1; }
   std::unique_ptr<gpunn::plugin::Device> open(const gpunn_device_options& options) override {
     if (options.index != 0) throw gpunn::plugin::Failure(GPUNN_INVALID_ARGUMENT, "there is one device");

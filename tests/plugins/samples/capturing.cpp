@@ -1,7 +1,9 @@
 // A host backend that captures: between begin and end its kernels are only noted, a launch runs the notes. ADD, RELU
-// and SCALE of f32; RELU says that it can't be captured where control.op_flags lacks GPUNN_OP_CAPTURABLE.
-#include <gpunn/plugin.hpp>
+// and SCALE of f32; RELU says that it can't be captured where control.op_flags lacks GPUNN_OP_CAPTURABLE. Where control
+// says so it claims runs of ops, what has no memory lies in its workspace then.
+#include <gpunn/program.hpp>
 
+#include <map>
 #include <vector>
 
 #include "control.hpp"
@@ -84,8 +86,71 @@ class RecordingStream final : public Stream {
   std::vector<Work> notes_;
 };
 
+float factor_of(const OpDesc& desc) {
+  return desc.op() == GPUNN_OP_SCALE ? desc.attrs<gpunn_scale_attrs>().factor : 1.0F;
+}
+
+class ClaimedOps final : public Program {
+ public:
+  ClaimedOps(const ProgramDesc& desc, std::size_t first, std::size_t count) {
+    ++control.open_programs;
+    for (std::size_t i = first; i < first + count; ++i) {
+      const auto in = desc.inputs(i);
+      const int32_t out = desc.outputs(i)[0];
+      ops_.push_back({desc.op(i).op(), factor_of(desc.op(i)), in[0], in.size() > 1 ? in[1] : -1, out,
+                      element_count(desc.tensor(out))});
+      if (slots_.try_emplace(out, used_).second) used_ += element_count(desc.tensor(out));
+    }
+  }
+  ClaimedOps(const ClaimedOps&) = delete;
+  ClaimedOps& operator=(const ClaimedOps&) = delete;
+  ~ClaimedOps() override { --control.open_programs; }
+
+  void enqueue(Stream& stream, const ProgramArgs& args) override {
+    fail_if_told("program_enqueue");
+    ++control.claimed_enqueues;
+    const auto at = [&](int32_t id) {
+      if (id < 0) return static_cast<float*>(nullptr);
+      return args.has(id) ? args.data<float>(id) : args.workspace<float>() + slots_.at(id);
+    };
+    for (const Op& op : ops_) {
+      static_cast<RecordingStream&>(stream).take({op.id, op.factor, at(op.a), at(op.b), at(op.y), op.count});
+    }
+  }
+
+ private:
+  struct Op {
+    int32_t id;
+    float factor;
+    int32_t a, b, y;  // values
+    int64_t count;
+  };
+  std::vector<Op> ops_;
+  std::map<int32_t, int64_t> slots_;  // by value, floats into the workspace
+  int64_t used_ = 0;
+};
+
 class CapturingDevice final : public HostDevice {
  public:
+  ProgramClaim claim(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
+    ++control.claim_queries;
+    fail_if_told("program_query");
+    if (control.claims == 0) return ProgramClaim::no("it was told to claim nothing");
+    const std::size_t count =
+        std::min(limit, static_cast<std::size_t>(control.claims)) + static_cast<std::size_t>(control.claims_beyond);
+    uint64_t bytes = control.claim_workspace;
+    for (std::size_t i = first; i < std::min(first + count, desc.ops()); ++i) {
+      bytes += static_cast<uint64_t>(element_count(desc.tensor(desc.outputs(i)[0]))) * sizeof(float);
+    }
+    ProgramClaim claim = ProgramClaim::yes(count, "ops in a row", bytes);
+    claim.flags = control.claim_flags;
+    return claim;
+  }
+  std::unique_ptr<Program> create_program(const ProgramDesc& desc, std::size_t first, std::size_t count) {
+    fail_if_told("program_create");
+    if (std::strcmp(control.null_in, "program_create") == 0) return nullptr;
+    return std::make_unique<ClaimedOps>(desc, first, count);
+  }
   CapturingDevice() {
     for (const int32_t op : {GPUNN_OP_ADD, GPUNN_OP_SCALE, GPUNN_OP_RELU}) {
       add(op, {.query =
@@ -96,7 +161,7 @@ class CapturingDevice final : public HostDevice {
                    },
                .create =
                    [op](const OpDesc& desc) {
-                     const float factor = op == GPUNN_OP_SCALE ? desc.attrs<gpunn_scale_attrs>().factor : 1.0F;
+                     const float factor = factor_of(desc);
                      return make_kernel([op, factor](Stream& stream, const OpArgs& args) {
                        const float* b = args.inputs() > 1 ? args.in<float>(1) : nullptr;
                        static_cast<RecordingStream&>(stream).take(
@@ -108,6 +173,13 @@ class CapturingDevice final : public HostDevice {
   std::unique_ptr<Stream> create_stream() override { return std::make_unique<RecordingStream>(); }
 };
 
+// Not whole where it is told so.
+const void* extension_table() {
+  static gpunn_program_extension incomplete = *program_extension<CapturingDevice>();
+  incomplete.enqueue = nullptr;
+  return std::strcmp(control.null_in, "program_enqueue") == 0 ? &incomplete : program_extension<CapturingDevice>();
+}
+
 class Capturing final : public Backend {
  public:
   const char* name() const override { return "capturing"; }
@@ -116,6 +188,7 @@ class Capturing final : public Backend {
   int probe() override { return 1; }
   std::unique_ptr<Device> open(const gpunn_device_options&) override { return std::make_unique<CapturingDevice>(); }
   const void* extension(const char* name) override {
+    if (std::strcmp(name, GPUNN_EXTENSION_PROGRAM) == 0) return extension_table();
     return std::strcmp(name, "test.control") == 0 ? &control : nullptr;
   }
 };

@@ -208,6 +208,7 @@ void set_op_functions(gpunn_plugin& t) {
     return body("op_query", error, [&] {
       control.last_desc_flags = desc->flags;
       control.last_precision = desc->precision;
+      if (desc->kernel != nullptr) ++control.wanted_kernels;
       support->score = served(desc->op) ? 1 : 0;
       support->workspace_bytes = control.workspace_bytes;
       support->flags = control.op_flags;
@@ -216,6 +217,7 @@ void set_op_functions(gpunn_plugin& t) {
   };
   t.op_create = [](gpunn_device*, const gpunn_op_desc* desc, gpunn_kernel** kernel, gpunn_error* error) {
     return body("op_create", error, [&] {
+      if (desc->kernel != nullptr) ++control.wanted_kernels;
       if (is(control.null_in, "op_create")) return;
       auto* made = new Kernel{desc->op, 1};
       if (desc->op == GPUNN_OP_SCALE) made->factor = static_cast<const gpunn_scale_attrs*>(desc->attrs)->factor;
@@ -265,6 +267,7 @@ gpunn_plugin make_table() {
   if (kVariant == "tiny_table") t.struct_size = 16;
   if (kVariant == "huge_table") t.struct_size = 0xfffffff0U;
   if (kVariant == "table_of_major_2") t.abi_major = 2;
+  if (kVariant == "minor_0") t.abi_minor = 0;
   if (kVariant == "older_minor") {
     // What lies beyond its size is another's memory: no function to be called.
     t.struct_size = offsetof(gpunn_plugin, capture_begin) + 4;

@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""Training steps of several networks in one PyTorch process.
+
+    bench/peers/steps.py --device cuda lenet:128:fp32:graph resnet18:512:tf32:eager
+
+Each is NETWORK:BATCH:PRECISION:MODE, the modes being eager, graph (the whole step as one CUDA graph) and compile
+(torch.compile of the model, max-autotune). cuDNN tries its algorithms (torch.backends.cudnn.benchmark). Prints a JSON
+object a line; what can't be had on this device has an "error" in place of its times.
+"""
+
+import argparse
+import json
+
+import torch
+
+from models import lenet5, mlp, resnet
+from step import timed
+
+# name: (what it is, how it is made, the shape of an image)
+NETWORKS = {
+    "lenet": ("LeNet-5 training step", lenet5, (1, 28, 28)),
+    "mlp": ("MLP 784-128-10 training step", mlp, (1, 28, 28)),
+    "resnet18": ("ResNet-18 training step", lambda: resnet(18), (3, 32, 32)),
+    "resnet50": ("ResNet-50 training step", lambda: resnet(50, "mnist"), (1, 28, 28)),
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("steps", nargs="+", metavar="NETWORK:BATCH:PRECISION:MODE")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--threads", type=int, default=0)
+    parser.add_argument("--warmup", type=int, default=20)
+    parser.add_argument("--steps-timed", type=int, default=200)
+    chosen = parser.parse_args()
+    for text in chosen.steps:
+        network, batch, precision, mode = text.split(":")
+        what, make, image = NETWORKS[network]
+        options = argparse.Namespace(
+            batch=int(batch),
+            precision=precision,
+            mode=mode,
+            device=chosen.device,
+            threads=chosen.threads,
+            warmup=chosen.warmup,
+            steps=chosen.steps_timed,
+            learning_rate=0.01,
+            momentum=0.9,
+            autotune=True,
+        )
+        try:
+            result = timed(what, make(), options, image)
+        except (RuntimeError, AssertionError) as error:
+            result = {"what": what, "error": str(error).splitlines()[0], "torch": torch.__version__}
+        result["step"] = text
+        print(json.dumps(result), flush=True)
+        if chosen.device == "cuda":
+            torch.cuda.empty_cache()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <gpunn/experiment.hpp>
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "conformance/oracle.hpp"
+#include "conformance/tolerances.hpp"
+#include "graph/graph.hpp"
+
+namespace gpunn::bench {
+
+// The indices of a dimension that are looked at, by dimension; no list: all of them.
+using Slice = std::vector<std::optional<std::vector<int64_t>>>;
+
+// An op in float64: the whole of it where that is soon done, otherwise a part in which each output element has all its
+// terms, such as some rows and columns of a matrix product.
+class Reference {
+ public:
+  using Bytes = std::vector<std::byte>;
+  // nullopt where the op is large and can't be taken in part.
+  static std::optional<Reference> of(const graph::OpSignature& signature, const std::vector<Bytes>& inputs);
+
+  struct Deviation {
+    double error = 0;    // the largest over the largest value of its output
+    double allowed = 0;  // the largest in units of the tolerance
+    int64_t checked = 0;
+    std::string detail;  // of what is beyond it; empty: all is well
+  };
+  // `outputs` of the whole op.
+  Deviation judge(const std::vector<Bytes>& outputs, Precision precision);
+
+ private:
+  graph::OpSignature whole_, part_;
+  std::vector<Slice> output_slices_;
+  std::vector<conformance::OracleTensor> inputs_, expected_;
+  std::map<Precision, std::vector<conformance::Tolerance>> tolerances_;
+};
+
+}  // namespace gpunn::bench

@@ -1,0 +1,210 @@
+#include "conformance/training/programs.hpp"
+
+#include <gpunn/error.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+
+#include "conformance/tolerances.hpp"
+#include "conformance/training/kept_state.hpp"
+#include "conformance/values.hpp"
+#include "training/session.hpp"
+
+namespace gpunn::conformance {
+
+namespace {
+
+using training::Session;
+using Tensors = std::vector<storage::StoredTensor>;
+
+constexpr int64_t kRounds = 5;
+// Of a round: the first rounds see single steps, by hand and captured; later ones an epoch's end, and several at a
+// launch.
+int64_t steps_of(int64_t round) { return round < 2 ? 1 : round + 1; }
+
+template <class... Values>
+std::string text(const char* format, Values... values) {
+  char buffer[256];
+  std::snprintf(buffer, sizeof(buffer), format, values...);
+  return buffer;
+}
+
+double norm(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) sum += value * value;
+  return std::sqrt(sum);
+}
+
+std::vector<double> difference(const std::vector<double>& a, const std::vector<double>& b) {
+  std::vector<double> result(a.size());
+  std::ranges::transform(a, b, result.begin(), [](double x, double y) { return x - y; });
+  return result;
+}
+
+// The largest error in units of what is allowed, and in words where it is.
+struct Worst {
+  double error = 0;
+  std::string where;
+  void add(double off, double allowed, const std::string& what) {
+    const double units = off == 0 ? 0 : std::isfinite(off) ? off / allowed : HUGE_VAL;
+    if (units < error || (units == 0 && !where.empty())) return;
+    error = units;
+    where = what + text(" is off by %.3g, allowed is %.3g", off, allowed);
+  }
+};
+
+// Counts of rows: what nearly ties may be taken for right or wrong.
+void compare_totals(const std::vector<double>& expected, const std::vector<double>& found, double loss, Worst& worst) {
+  worst.add(std::abs(found[0] - expected[0]), loss * std::abs(expected[0]), "the sum of losses");
+  worst.add(std::abs(found[1] - expected[1]), 1 + 0.005 * expected[3], "the number of rows that are right");
+  worst.add(std::abs(found[2] - expected[2]), 1 + 0.005 * expected[3], "the number of rows right in five");
+  worst.add(std::abs(found[3] - expected[3]), 0, "the number of rows");
+}
+
+// `before` is what both began with; without the loss, which none had.
+void compare(const Tensors& before, const Tensors& expected, const Tensors& found, const ClaimTolerance& tolerance,
+             Worst& worst) {
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const TensorType& type = expected[i].type;
+    const std::vector<double> right = decode(type, expected[i].values).values;
+    const std::vector<double> here = decode(type, found[i].values).values;
+    if (expected[i].name == "loss") {
+      worst.add(std::abs(here[0] - right[0]), tolerance.loss * std::abs(right[0]), "the loss");
+    } else if (type == TensorType{DType::f64, {4}}) {
+      compare_totals(right, here, tolerance.loss, worst);
+    } else {
+      const double change = norm(difference(right, decode(type, before[i].values).values));
+      // Of what barely moves, its own rounding is seen.
+      const double rounding = 4 * unit_roundoff(type.dtype) * norm(right);
+      worst.add(norm(difference(here, right)), tolerance.change * change + rounding, "'" + expected[i].name + "'");
+    }
+  }
+}
+
+Tensors state_without_loss(const storage::Checkpoint& checkpoint) {
+  Tensors tensors = checkpoint.parameters;
+  tensors.insert(tensors.end(), checkpoint.buffers.begin(), checkpoint.buffers.end());
+  for (const auto& [name, states] : checkpoint.optimizer) tensors.insert(tensors.end(), states.begin(), states.end());
+  tensors.insert(tensors.end(), checkpoint.state.begin(), checkpoint.state.end());
+  return tensors;
+}
+
+bool all_deterministic(const std::vector<execution::Claim>& claims) {
+  return std::ranges::all_of(claims, [](const auto& claim) { return (claim.flags & GPUNN_OP_DETERMINISTIC) != 0; });
+}
+
+std::string claims_text(const execution::CompiledProgram& program) {
+  std::string result;
+  std::size_t ops = 0;
+  for (const execution::Claim& claim : program.claims.taken) {
+    result += (result.empty() ? "" : ", ") + claim.name;
+    ops += claim.nodes.count;
+  }
+  return std::to_string(ops) + " of " + std::to_string(program.graph.nodes().size()) + " ops claimed (" + result + ")";
+}
+
+bool same(const std::vector<execution::Claim>& a, const std::vector<execution::Claim>& b) {
+  return std::ranges::equal(a, b, [](const execution::Claim& x, const execution::Claim& y) {
+    return x.nodes.first == y.nodes.first && x.nodes.count == y.nodes.count && x.workspace_bytes == y.workspace_bytes &&
+           x.flags == y.flags && x.level == y.level;
+  });
+}
+
+// Whichever op is not to be had, what is claimed ends before it (the host throws where it does not); and asking leaves
+// no trace.
+void check_offers(const execution::Backend& backend, const execution::CompiledProgram& program) {
+  const std::size_t ops = program.placements.size();
+  for (std::size_t hidden = 0; hidden < ops; ++hidden) {
+    std::vector<execution::Placement> placements = program.placements;
+    placements[hidden].level = -1;
+    backend.claim_runs(program.graph, placements);
+  }
+  if (!same(backend.claim_runs(program.graph, program.placements).taken, program.claims.taken)) {
+    throw Error("a program that was offered a second time is claimed otherwise");
+  }
+}
+
+void nothing_claimed(const execution::CompiledProgram& program, const std::vector<std::string>& claimants, bool rare,
+                     CheckCase& result) {
+  result.verdict = Verdict::unsupported;
+  result.optional = rare || claimants.empty();
+  result.detail = claimants.empty() ? "no plugin of the chain claims runs of ops" : "no op is claimed";
+  for (const std::string& reason : program.claims.reasons) result.detail += "; " + reason;
+}
+
+// The same steps from the same beginning, several at a launch where the backend captures: equal bits.
+void require_same_bits(const Experiment& experiment, const Tensors& expected, int64_t steps) {
+  Session again(experiment);
+  again.train_steps(1);
+  again.train_steps(1);
+  if (steps > 2) again.train_steps(steps - 2);
+  const Tensors found = state_of(again);
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    if (expected[i].values == found[i].values) continue;
+    throw Error("the claims are said to be deterministic, but '" + expected[i].name +
+                "' has other bits when the same training of " + std::to_string(steps) +
+                " steps runs again, several at a launch");
+  }
+}
+
+}  // namespace
+
+ClaimTolerance claim_tolerance(const ClaimedTraining& training, Precision precision) {
+  const double rounding = precision == Precision::fp32 ? 0 : 32 * product_roundoff(precision);
+  return {.change = std::max(training.adaptive ? 2e-2 : 1e-3, rounding), .loss = std::max(1e-4, rounding)};
+}
+
+void run_claimed(const ClaimedTraining& training, Workbench& bench, CheckCase& result) {
+  Experiment experiment = experiment_of(training.sample, bench.options(), bench.options().backend);
+  experiment.precision = bench.options().precision;
+  const std::unique_ptr<Session> claimed = open_training(experiment, result);
+  if (claimed == nullptr) return;
+  if (claimed->training().claims.taken.empty()) {
+    return nothing_claimed(claimed->training(), claimed->backend().claimants(), training.rare, result);
+  }
+  check_offers(claimed->backend(), claimed->training());
+  Experiment plain = experiment;
+  plain.programs = false;
+  Session op_by_op(plain);
+
+  const ClaimTolerance tolerance = claim_tolerance(training, experiment.precision);
+  Worst worst;
+  for (int64_t round = 0; round < kRounds; ++round) {
+    storage::Checkpoint beginning;
+    op_by_op.save_state(beginning);
+    // Behind a step of another kind: gradients and scratch memory hold what is none of its business.
+    claimed->train_step_observed([](const graph::Node&) {});
+    claimed->restore_state(beginning);
+    op_by_op.restore_state(beginning);
+    claimed->train_steps(steps_of(round));
+    op_by_op.train_steps(steps_of(round));
+    if (claimed->step() != op_by_op.step()) {
+      throw Error("the step counter is " + std::to_string(claimed->step()) + " after claimed runs and " +
+                  std::to_string(op_by_op.step()) + " op by op");
+    }
+    compare(state_without_loss(beginning), state_of(op_by_op), state_of(*claimed), tolerance, worst);
+    if (worst.error > 1) {
+      throw Error("after " + std::to_string(steps_of(round)) + " steps from the state of step " +
+                  std::to_string(beginning.counters.at("step")) + " " + worst.where + "; " +
+                  claims_text(claimed->training()));
+    }
+  }
+  const EvalReport expected = op_by_op.evaluate();
+  const EvalReport found = claimed->evaluate();
+  worst.add(std::abs(found.loss - expected.loss), 20 * tolerance.change * expected.loss, "the loss of an evaluation");
+  worst.add(std::abs(found.accuracy - expected.accuracy), 0.03, "the accuracy of an evaluation");
+  result.error = worst.error;
+  if (worst.error > 1) throw Error(worst.where + "; " + claims_text(claimed->training()));
+
+  if (all_deterministic(claimed->training().claims.taken)) {
+    Session first(experiment);
+    constexpr int64_t kSteps = 40;
+    for (int64_t i = 0; i < kSteps; ++i) first.train_steps(1);
+    require_same_bits(experiment, state_of(first), kSteps);
+  }
+  result.detail = claims_text(claimed->training()) + "; nearest to its bound: " + worst.where;
+}
+
+}  // namespace gpunn::conformance

@@ -1,0 +1,213 @@
+// Runs of ops that a plugin claims.
+#include "execution/claim.hpp"
+
+#include <gpunn/error.hpp>
+
+#include <algorithm>
+#include <utility>
+
+#include "common/text.hpp"
+#include "execution/backend_impl.hpp"
+#include "execution/lanes.hpp"
+#include "execution/op_text.hpp"
+#include "execution/program_desc.hpp"
+#include "plugins/call.hpp"
+
+namespace gpunn::execution {
+
+namespace {
+
+constexpr uint64_t kAbsurdWorkspace = uint64_t{1} << 40;
+
+// Offers the ops of one program.
+class Offer {
+ public:
+  Offer(const graph::Graph& graph, std::span<const Placement> placements, const BackendOptions& options)
+      : graph_(graph), placements_(placements), options_(options), description_(graph, options) {}
+
+  // A claim that begins with this node; of no nodes where the plugin claims none.
+  Claim ask(const Level& level, int index, std::size_t first) {
+    Claim claim{.nodes = {first, 0}, .level = index, .name = {}};
+    const std::size_t limit = limit_at(index, first);
+    if (limit == 0) return claim;
+    gpunn_program_claim answer{};
+    answer.struct_size = sizeof(answer);
+    const plugins::CallResult result = plugins::guarded([&](gpunn_error* error) {
+      return level.programs->query(level.device, description_.get(), static_cast<uint32_t>(first),
+                                   static_cast<uint32_t>(limit), &answer, error);
+    });
+    if (!result.ok() && result.status != GPUNN_UNSUPPORTED) {
+      plugins::throw_failure(*level.plugin, "query of a program at " + text_of(graph_.nodes()[first]), result);
+    }
+    answer.name[sizeof(answer.name) - 1] = '\0';
+    answer.reason[sizeof(answer.reason) - 1] = '\0';
+    if (!result.ok() || answer.n_ops == 0) {
+      note(level, first, result.ok() ? answer.reason : result.message);
+      return claim;
+    }
+    require_sane(level, first, limit, answer);
+    if (options_.deterministic && (answer.flags & GPUNN_OP_DETERMINISTIC) == 0) {
+      note(level, first, "what it claims is not deterministic, which was asked for");
+      return claim;
+    }
+    claim.nodes.count = answer.n_ops;
+    claim.workspace_bytes = answer.workspace_bytes;
+    claim.flags = answer.flags;
+    claim.name = answer.name[0] == '\0' ? "fused ops" : answer.name;
+    return claim;
+  }
+
+  std::vector<std::string> take_reasons() { return std::move(reasons_); }
+
+ private:
+  // Ops up to the first that somebody higher in the chain runs, or a kernel that was wanted by its name.
+  std::size_t limit_at(int level, std::size_t first) const {
+    const auto rest = placements_.subspan(first);
+    const auto hidden =
+        std::ranges::find_if(rest, [level](const Placement& p) { return p.level < level || !p.kernel.empty(); });
+    return static_cast<std::size_t>(hidden - rest.begin());
+  }
+
+  void require_sane(const Level& level, std::size_t first, std::size_t limit, const gpunn_program_claim& answer) const {
+    const std::string where =
+        "plugin '" + level.plugin->name() + "': query of a program at " + text_of(graph_.nodes()[first]);
+    if (answer.n_ops > limit) {
+      throw Error(where + " claims " + std::to_string(answer.n_ops) + " ops where " + std::to_string(limit) +
+                  " were offered");
+    }
+    if (answer.workspace_bytes > kAbsurdWorkspace) {
+      throw Error(where + " asks for a workspace of " + human_bytes(answer.workspace_bytes) + ", which makes no sense");
+    }
+  }
+
+  void note(const Level& level, std::size_t first, const std::string& reason) {
+    if (reason.empty()) return;
+    std::string text = level.plugin->name() + ", at " + text_of(graph_.nodes()[first]) + ": " + reason;
+    if (std::ranges::find(reasons_, text) == reasons_.end()) reasons_.push_back(std::move(text));
+  }
+
+  const graph::Graph& graph_;
+  std::span<const Placement> placements_;
+  const BackendOptions& options_;
+  ProgramDescription description_;
+  std::vector<std::string> reasons_;
+};
+
+}  // namespace
+
+std::string text_of(const graph::Graph& graph, const graph::NodeRun& nodes) {
+  const std::string first = text_of(graph.nodes().at(nodes.first));
+  if (nodes.count == 1) return first;
+  return std::to_string(nodes.count) + " ops from " + first + " to " + text_of(graph.nodes().at(nodes.end() - 1));
+}
+
+std::vector<graph::NodeRun> runs_of(const std::vector<Claim>& claims) {
+  std::vector<graph::NodeRun> runs;
+  runs.reserve(claims.size());
+  for (const Claim& claim : claims) runs.push_back(claim.nodes);
+  return runs;
+}
+
+std::vector<std::string> Backend::claimants() const {
+  std::vector<std::string> names;
+  for (const Level& level : impl_->levels) {
+    if (level.programs != nullptr) names.push_back(level.plugin->name());
+  }
+  return names;
+}
+
+Claims Backend::claim_runs(const graph::Graph& graph, std::span<const Placement> placements) const {
+  Claims result;
+  if (claimants().empty()) return result;
+  Offer offer(graph, placements, impl_->options);
+  for (std::size_t node = 0; node < graph.nodes().size();) {
+    std::size_t next = node + 1;
+    for (std::size_t i = 0; i < impl_->levels.size(); ++i) {
+      if (impl_->levels[i].programs == nullptr) continue;
+      Claim claim = offer.ask(impl_->levels[i], static_cast<int>(i), node);
+      if (claim.nodes.count == 0) continue;
+      next = claim.nodes.end();
+      result.taken.push_back(std::move(claim));
+      break;
+    }
+    node = next;
+  }
+  result.reasons = offer.take_reasons();
+  return result;
+}
+
+struct ClaimedRun::State {
+  const Level* level = nullptr;
+  std::size_t level_index = 0;
+  gpunn_program* handle = nullptr;
+
+  State() = default;
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() {
+    if (handle != nullptr) plugins::guarded_void([&] { level->programs->destroy(handle); });
+  }
+};
+
+ClaimedRun::ClaimedRun() = default;
+ClaimedRun::ClaimedRun(ClaimedRun&& other) noexcept = default;
+ClaimedRun& ClaimedRun::operator=(ClaimedRun&& other) noexcept = default;
+ClaimedRun::~ClaimedRun() = default;
+
+void ClaimedRun::enqueue(const gpunn_program_args& args, const std::string& what) {
+  enqueue_on(state_->level->stream, args, what);
+}
+
+void ClaimedRun::enqueue(const gpunn_program_args& args, const std::string& what, const Lanes& lanes,
+                         std::size_t lane) {
+  enqueue_on(lanes.stream(lane, state_->level_index), args, what);
+}
+
+void ClaimedRun::enqueue_on(gpunn_stream* stream, const gpunn_program_args& args, const std::string& what) {
+  const State& state = *state_;
+  plugins::call(
+      *state.level->plugin, [&] { return "enqueue of " + what; },
+      [&](gpunn_error* error) { return state.level->programs->enqueue(state.handle, stream, &args, error); });
+}
+
+ClaimedRun Backend::create(const graph::Graph& graph, const Claim& claim) {
+  const Level& level = impl_->levels.at(static_cast<std::size_t>(claim.level));
+  if (level.programs == nullptr) throw Error("plugin '" + level.plugin->name() + "' claims no runs of ops");
+  const ProgramDescription description(graph, impl_->options);
+  ClaimedRun run;
+  run.state_ = std::make_unique<ClaimedRun::State>();
+  run.state_->level = &level;
+  run.state_->level_index = static_cast<std::size_t>(claim.level);
+  gpunn_program*& handle = run.state_->handle;
+  const auto what = [&] { return "create of " + text_of(graph, claim.nodes); };
+  plugins::call(*level.plugin, what, [&](gpunn_error* error) {
+    return level.programs->create(level.device, description.get(), static_cast<uint32_t>(claim.nodes.first),
+                                  static_cast<uint32_t>(claim.nodes.count), &handle, error);
+  });
+  if (handle == nullptr) {
+    throw Error("plugin '" + level.plugin->name() + "': " + what() + " said OK but gave no program");
+  }
+  return run;
+}
+
+ProgramArguments::ProgramArguments(const graph::Graph& graph, const graph::NodeRun& nodes,
+                                   const std::vector<void*>& addresses, void* workspace, uint64_t workspace_bytes)
+    : tensors_(graph.values().size()), pointers_(graph.values().size(), nullptr) {
+  const auto give = [&](graph::ValueId id) {
+    const auto v = static_cast<std::size_t>(id);
+    if (addresses[v] == nullptr || pointers_[v] != nullptr) return;
+    tensors_[v] = abi_tensor(graph.value(id).type, addresses[v]);
+    pointers_[v] = &tensors_[v];
+  };
+  for (std::size_t n = nodes.first; n < nodes.end(); ++n) {
+    std::ranges::for_each(graph.nodes()[n].inputs, give);
+    std::ranges::for_each(graph.nodes()[n].outputs, give);
+  }
+  args_.struct_size = sizeof(args_);
+  args_.n_values = static_cast<uint32_t>(pointers_.size());
+  args_.values = pointers_.data();
+  args_.workspace = workspace;
+  args_.workspace_bytes = workspace_bytes;
+}
+
+}  // namespace gpunn::execution

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <gpunn/program.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "execution/backend.hpp"
+#include "graph/graph.hpp"
+#include "graph/value_use.hpp"
+
+namespace gpunn::execution {
+
+// Consecutive ops of a program that a plugin runs as one.
+struct Claim {
+  graph::NodeRun nodes;
+  int level = 0;  // index into the chain
+  uint64_t workspace_bytes = 0;
+  uint32_t flags = 0;  // GPUNN_OP_DETERMINISTIC, GPUNN_OP_CAPTURABLE
+  std::string name;    // of the plugin's choice, for the user
+};
+
+// What became of a program that was offered.
+struct Claims {
+  std::vector<Claim> taken;
+  std::vector<std::string> reasons;  // why ops were not claimed, each once: "cuda_tiled, at CONV2D 'conv1': ..."
+};
+
+// "12 ops from CONV2D 'conv1' to ADVANCE 'counters'"
+std::string text_of(const graph::Graph& graph, const graph::NodeRun& nodes);
+
+std::vector<graph::NodeRun> runs_of(const std::vector<Claim>& claims);
+
+// A claim bound to its plugin.
+class ClaimedRun {
+ public:
+  ClaimedRun();
+  ClaimedRun(ClaimedRun&& other) noexcept;
+  ClaimedRun& operator=(ClaimedRun&& other) noexcept;
+  ~ClaimedRun();
+  // Puts the run on the backend's stream, or on one of its lanes. `what` names it in an error.
+  void enqueue(const gpunn_program_args& args, const std::string& what);
+  void enqueue(const gpunn_program_args& args, const std::string& what, const Lanes& lanes, std::size_t lane);
+
+ private:
+  friend class Backend;
+  struct State;
+  void enqueue_on(gpunn_stream* stream, const gpunn_program_args& args, const std::string& what);
+  std::unique_ptr<State> state_;
+};
+
+// The arguments of one enqueue of a claim, built once and used at each step. Moving keeps the pointers valid.
+class ProgramArguments {
+ public:
+  // `addresses` by value id, nullptr where a value has no memory. Of them those that the run uses are given.
+  ProgramArguments(const graph::Graph& graph, const graph::NodeRun& nodes, const std::vector<void*>& addresses,
+                   void* workspace, uint64_t workspace_bytes);
+  const gpunn_program_args& get() const { return args_; }
+
+ private:
+  std::vector<gpunn_tensor> tensors_;
+  std::vector<const gpunn_tensor*> pointers_;
+  gpunn_program_args args_{};
+};
+
+}  // namespace gpunn::execution

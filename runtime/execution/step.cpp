@@ -1,0 +1,115 @@
+#include "execution/step.hpp"
+
+#include <gpunn/error.hpp>
+
+#include <utility>
+
+#include "execution/op_text.hpp"
+
+namespace gpunn::execution {
+
+namespace {
+
+MemoryRange range_at(const void* address, uint64_t bytes) {
+  const auto begin = reinterpret_cast<uintptr_t>(address);
+  return {begin, begin + bytes};
+}
+
+std::vector<gpunn_tensor> tensors(const graph::Graph& graph, const std::vector<graph::ValueId>& ids,
+                                  const BoundMemory& memory, const std::string& what) {
+  std::vector<gpunn_tensor> result;
+  for (const graph::ValueId id : ids) {
+    void* const address = memory.addresses[static_cast<std::size_t>(id)];
+    if (address == nullptr) {
+      throw Error(what + " uses value '" + graph.value(id).name + "', which has no place in the memory plan");
+    }
+    result.push_back(abi_tensor(graph.value(id).type, address));
+  }
+  return result;
+}
+
+// Scratch memory of what begins with this node.
+void* workspace_at(std::size_t node, uint64_t bytes, const BoundMemory& memory, const std::string& what) {
+  if (bytes == 0) return nullptr;
+  const int64_t offset = memory.plan.workspace_offset[node];
+  if (offset < 0 || static_cast<uint64_t>(offset) + bytes > memory.plan.arena_bytes) {
+    throw Error("the memory plan holds no workspace of " + std::to_string(bytes) + " bytes for " + what);
+  }
+  return static_cast<std::byte*>(memory.arena) + offset;
+}
+
+// What others use too must have memory.
+void require_outer_values(const graph::Graph& graph, const graph::NodeRun& nodes, const BoundMemory& memory,
+                          const std::string& what) {
+  const std::vector<bool> internal = graph::internal_values(graph, {nodes});
+  const auto require = [&](graph::ValueId id) {
+    const auto v = static_cast<std::size_t>(id);
+    if (internal[v] || memory.addresses[v] != nullptr) return;
+    throw Error(what + " use value '" + graph.value(id).name + "', which has no place in the memory plan");
+  };
+  for (std::size_t n = nodes.first; n < nodes.end(); ++n) {
+    for (const graph::ValueId id : graph.nodes()[n].inputs) require(id);
+    for (const graph::ValueId id : graph.nodes()[n].outputs) require(id);
+  }
+}
+
+}  // namespace
+
+Step::Step(Backend& backend, const graph::Graph& graph, std::size_t node, const Placement& placement,
+           const BoundMemory& memory)
+    : nodes_{node, 1},
+      level_(placement.level),
+      flags_(placement.flags),
+      what_(text_of(graph.nodes()[node])),
+      workspace_(range_at(workspace_at(node, placement.workspace_bytes, memory, what_), placement.workspace_bytes)),
+      work_(OpWork{
+          backend.create(graph.signature(graph.nodes()[node]), placement),
+          OpArguments(tensors(graph, graph.nodes()[node].inputs, memory, what_),
+                      tensors(graph, graph.nodes()[node].outputs, memory, what_),
+                      workspace_at(node, placement.workspace_bytes, memory, what_), placement.workspace_bytes)}) {}
+
+Step::Step(Backend& backend, const graph::Graph& graph, const Claim& claim, const BoundMemory& memory)
+    : nodes_(claim.nodes),
+      level_(claim.level),
+      flags_(claim.flags),
+      what_(text_of(graph, claim.nodes)),
+      workspace_(
+          range_at(workspace_at(claim.nodes.first, claim.workspace_bytes, memory, what_), claim.workspace_bytes)),
+      work_(ClaimedWork{(require_outer_values(graph, claim.nodes, memory, what_), backend.create(graph, claim)),
+                        ProgramArguments(graph, claim.nodes, memory.addresses,
+                                         workspace_at(claim.nodes.first, claim.workspace_bytes, memory, what_),
+                                         claim.workspace_bytes)}) {}
+
+void Step::enqueue() {
+  if (auto* const op = std::get_if<OpWork>(&work_)) {
+    op->kernel.enqueue(op->arguments.get(), what_);
+  } else {
+    auto& claimed = std::get<ClaimedWork>(work_);
+    claimed.run.enqueue(claimed.arguments.get(), what_);
+  }
+}
+
+void Step::enqueue(const Lanes& lanes, std::size_t lane) {
+  if (auto* const op = std::get_if<OpWork>(&work_)) {
+    op->kernel.enqueue(op->arguments.get(), what_, lanes, lane);
+  } else {
+    auto& claimed = std::get<ClaimedWork>(work_);
+    claimed.run.enqueue(claimed.arguments.get(), what_, lanes, lane);
+  }
+}
+
+MemoryAccess Step::access(const graph::Graph& graph, const std::vector<void*>& addresses) const {
+  MemoryAccess access;
+  const auto add = [&](std::vector<MemoryRange>& ranges, graph::ValueId id) {
+    const void* const address = addresses[static_cast<std::size_t>(id)];
+    if (address != nullptr) ranges.push_back(range_at(address, graph.value(id).type.bytes()));
+  };
+  for (std::size_t n = nodes_.first; n < nodes_.end(); ++n) {
+    for (const graph::ValueId id : graph.nodes()[n].inputs) add(access.reads, id);
+    for (const graph::ValueId id : graph.nodes()[n].outputs) add(access.writes, id);
+  }
+  if (workspace_.begin < workspace_.end) access.writes.push_back(workspace_);
+  return access;
+}
+
+}  // namespace gpunn::execution

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "execution/claim.hpp"
+#include "execution/lane_plan.hpp"
+#include "execution/tensor_table.hpp"
+#include "graph/memory_plan.hpp"
+
+namespace gpunn::execution {
+
+// Where the values of a program are, and its scratch memory.
+struct BoundMemory {
+  std::vector<void*> addresses;  // by value; nullptr: it has no memory
+  const graph::MemoryPlan& plan;
+  void* arena;
+};
+
+// What is enqueued as one, an op or a run of ops that a plugin claimed, with its arguments.
+class Step {
+ public:
+  Step(Backend& backend, const graph::Graph& graph, std::size_t node, const Placement& placement,
+       const BoundMemory& memory);
+  Step(Backend& backend, const graph::Graph& graph, const Claim& claim, const BoundMemory& memory);
+
+  void enqueue();
+  void enqueue(const Lanes& lanes, std::size_t lane);
+  const std::string& what() const { return what_; }
+  const graph::NodeRun& nodes() const { return nodes_; }
+  int level() const { return level_; }
+  uint32_t flags() const { return flags_; }
+  bool claimed() const { return std::holds_alternative<ClaimedWork>(work_); }
+  // The bytes that it touches. Whether it is movable is left to the caller.
+  MemoryAccess access(const graph::Graph& graph, const std::vector<void*>& addresses) const;
+
+ private:
+  struct OpWork {
+    Kernel kernel;
+    OpArguments arguments;
+  };
+  struct ClaimedWork {
+    ClaimedRun run;
+    ProgramArguments arguments;
+  };
+
+  graph::NodeRun nodes_;
+  int level_;
+  uint32_t flags_;
+  std::string what_;
+  MemoryRange workspace_;
+  std::variant<OpWork, ClaimedWork> work_;
+};
+
+}  // namespace gpunn::execution

@@ -1,0 +1,190 @@
+// An overlay on cpu that runs no op by itself, but claims runs of ops and runs them with the cpu's own kernels: what
+// nobody outside a run needs lies in its workspace, gradients as well. The build says how:
+// - KIND_WHOLE: the whole program at once.
+// - KIND_PIECES: at most five ops at once, and none that begins with a product.
+// - KIND_FORGETFUL: the whole, but the gradients of biases are those of the step before.
+// - KIND_MISCOUNTING: the whole, but the metrics are added up twice.
+// - KIND_WAVERING: the whole, said to be deterministic, but each run is off by other roundings.
+// - KIND_IDLE: none, and it says why.
+#include <gpunn/program.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "cpu_library.hpp"
+
+namespace {
+
+using namespace gpunn::plugin;
+using samples::CpuLibrary;
+
+enum Kind { KIND_WHOLE, KIND_PIECES, KIND_FORGETFUL, KIND_MISCOUNTING, KIND_WAVERING, KIND_IDLE };
+constexpr Kind kKind = SAMPLE_KIND;
+
+uint64_t bytes_of(const gpunn_tensor& tensor) {
+  const bool wide = tensor.dtype == GPUNN_F64 || tensor.dtype == GPUNN_I64;
+  const uint64_t size = wide ? 8 : tensor.dtype == GPUNN_U8 ? 1 : 4;
+  return static_cast<uint64_t>(element_count(tensor)) * size;
+}
+
+uint64_t align_up(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+// Where the roots that a run need not write out lie in its workspace.
+class Layout {
+ public:
+  Layout(const ProgramDesc& desc, std::size_t first, std::size_t end) {
+    for (std::size_t i = first; i < end; ++i) {
+      for (const auto ids : {desc.inputs(i), desc.outputs(i)}) {
+        for (const int32_t id : ids) add(desc, id, first, end);
+      }
+    }
+  }
+  bool holds(int32_t root) const { return offsets_.contains(root); }
+  uint64_t offset(int32_t root) const { return offsets_.at(root); }
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  void add(const ProgramDesc& desc, int32_t id, std::size_t first, std::size_t end) {
+    const int32_t root = desc.value(id).root;
+    const int32_t storage = desc.value(root).storage;
+    if (storage != GPUNN_STORAGE_ARENA && storage != GPUNN_STORAGE_GRADIENTS) return;
+    // Of a root all or nothing: a view may be done with while another is not.
+    if (desc.comes_in(root, first) || desc.needed_after(root, end) || holds(root)) return;
+    offsets_.emplace(root, bytes_);
+    bytes_ += align_up(bytes_of(desc.tensor(root)));
+  }
+  std::map<int32_t, uint64_t> offsets_;
+  uint64_t bytes_ = 0;
+};
+
+class Replay final : public Program {
+ public:
+  Replay(CpuLibrary& cpu, const ProgramDesc& desc, std::size_t first, std::size_t end)
+      : cpu_(cpu), layout_(desc, first, end) {
+    for (std::size_t i = first; i < end; ++i) {
+      Op op{desc.op(i).op(), cpu.create(desc.op(i)), {}, {}, cpu.query(desc.op(i)).workspace_bytes};
+      for (const int32_t id : desc.inputs(i)) op.inputs.push_back(place(desc, id));
+      for (const int32_t id : desc.outputs(i)) op.outputs.push_back(place(desc, id));
+      ops_.push_back(std::move(op));
+    }
+  }
+  ~Replay() override {
+    for (const Op& op : ops_) cpu_.release(op.kernel);
+  }
+  Replay(const Replay&) = delete;
+  Replay& operator=(const Replay&) = delete;
+
+  void enqueue(Stream&, const ProgramArgs& args) override {
+    auto* const scratch = args.workspace<std::byte>();
+    if (runs_++ == 0 || kKind != KIND_FORGETFUL) std::memset(scratch, 0, layout_.bytes());
+    for (const Op& op : ops_) {
+      if (kKind == KIND_FORGETFUL && runs_ > 1 && op.id == GPUNN_OP_BIAS_BACKWARD) continue;
+      run(op, args, scratch);
+      if (kKind == KIND_MISCOUNTING && op.id == GPUNN_OP_METRICS_ACCUMULATE) run(op, args, scratch);
+      if (kKind == KIND_WAVERING && op.id == GPUNN_OP_TABLE_LOAD) waver(op, args, scratch);
+    }
+  }
+
+ private:
+  struct Place {
+    int32_t id, root;
+    uint64_t offset;
+    gpunn_tensor tensor;  // without data
+  };
+  struct Op {
+    int32_t id;
+    gpunn_kernel* kernel;
+    std::vector<Place> inputs, outputs;
+    uint64_t workspace_bytes;
+  };
+
+  static Place place(const ProgramDesc& desc, int32_t id) {
+    return {id, desc.value(id).root, static_cast<uint64_t>(desc.value(id).offset), desc.tensor(id)};
+  }
+  gpunn_tensor at(const Place& place, const ProgramArgs& args, std::byte* scratch) const {
+    gpunn_tensor tensor = place.tensor;
+    if (layout_.holds(place.root)) {
+      tensor.data = scratch + layout_.offset(place.root) + place.offset;
+    } else {
+      tensor = args.tensor(place.id);
+    }
+    return tensor;
+  }
+  void run(const Op& op, const ProgramArgs& args, std::byte* scratch) {
+    std::vector<gpunn_tensor> tensors;
+    for (const Place& input : op.inputs) tensors.push_back(at(input, args, scratch));
+    for (const Place& output : op.outputs) tensors.push_back(at(output, args, scratch));
+    std::vector<const gpunn_tensor*> pointers;
+    for (const gpunn_tensor& tensor : tensors) pointers.push_back(&tensor);
+    gpunn_op_args of{};
+    of.struct_size = sizeof(of);
+    of.n_inputs = static_cast<uint32_t>(op.inputs.size());
+    of.n_outputs = static_cast<uint32_t>(op.outputs.size());
+    of.inputs = pointers.data();
+    of.outputs = pointers.data() + op.inputs.size();
+    of.workspace = scratch + layout_.bytes();
+    of.workspace_bytes = op.workspace_bytes;
+    cpu_.run(op.kernel, of);
+  }
+  // The learning rate, by a unit in the last place.
+  void waver(const Op& op, const ProgramArgs& args, std::byte* scratch) const {
+    static int count = 0;
+    auto* const rate = static_cast<float*>(at(op.outputs[0], args, scratch).data);
+    if (++count % 3 == 0) *rate = std::nextafter(*rate, 1.0F);
+  }
+
+  CpuLibrary& cpu_;
+  Layout layout_;
+  std::vector<Op> ops_;
+  int64_t runs_ = 0;
+};
+
+class ClaimingDevice final : public HostDevice {
+ public:
+  explicit ClaimingDevice(const gpunn_device_options& options) : cpu_(options) {}
+
+  ProgramClaim claim(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
+    if (kKind == KIND_IDLE) return first == 0 ? ProgramClaim::no("it is idle") : ProgramClaim::no();
+    std::size_t count = limit;
+    if (kKind == KIND_PIECES) {
+      const int32_t op = desc.op(first).op();
+      if (op == GPUNN_OP_MATMUL || op == GPUNN_OP_CONV2D) return ProgramClaim::no();
+      count = std::min<std::size_t>(limit, 5);
+    }
+    uint64_t scratch = 0;
+    for (std::size_t i = first; i < first + count; ++i) {
+      scratch = std::max(scratch, cpu_.query(desc.op(i)).workspace_bytes);
+    }
+    return ProgramClaim::yes(count, "replay", Layout(desc, first, first + count).bytes() + scratch);
+  }
+  std::unique_ptr<Program> create_program(const ProgramDesc& desc, std::size_t first, std::size_t count) {
+    return std::make_unique<Replay>(cpu_, desc, first, first + count);
+  }
+
+ private:
+  CpuLibrary cpu_;
+};
+
+class Claiming final : public Backend {
+ public:
+  const char* name() const override { return SAMPLE_NAME; }
+  const char* version() const override { return "1"; }
+  const char* base() const override { return "cpu"; }
+  int probe() override { return 1; }
+  std::unique_ptr<Device> open(const gpunn_device_options& options) override {
+    return std::make_unique<ClaimingDevice>(options);
+  }
+  const void* extension(const char* name) override {
+    return std::strcmp(name, GPUNN_EXTENSION_PROGRAM) == 0 ? program_extension<ClaimingDevice>() : nullptr;
+  }
+};
+
+}  // namespace
+
+extern "C" const gpunn_plugin* gpunn_plugin_query_v1(uint16_t major, uint16_t minor) {
+  return gpunn::plugin::export_backend<Claiming>(major, minor);
+}
