@@ -5,4 +5,6 @@ namespace gpunn::cuda_tiled {
 
 class TiledDevice;
 
+void add_gemm_kernels(TiledDevice& device);
+
 }  // namespace gpunn::cuda_tiled

@@ -1,0 +1,32 @@
+// MATMUL and MATMUL_BIAS_ACTIVATION: the ladder of matrix products, in its order.
+#include "gemm/gemm.hpp"
+
+#include <vector>
+
+#include "gemm/rungs.hpp"
+#include "gemm/tensor_core.hpp"
+#include "kernels.hpp"
+
+namespace gpunn::cuda_tiled {
+namespace {
+
+std::vector<Rung<Gemm>> gemm_rungs() {
+  // Where the precision allows tensor cores they come first, as the first that serves is what runs untuned.
+  std::vector<Rung<Gemm>> rungs = tensor_core_rungs();
+  for (const Rung<Gemm>& rung :
+       {shared_tiles_rung(), register_tiles_rung(), vector_loads_rung(), async_copies_rung()}) {
+    rungs.push_back(rung);
+  }
+  for (const Rung<Gemm>& rung : warp_tiles_rungs()) rungs.push_back(rung);
+  for (const Rung<Gemm>& rung : small_tiles_rungs()) rungs.push_back(rung);
+  return rungs;
+}
+
+}  // namespace
+
+void add_gemm_kernels(TiledDevice& device) {
+  add_ladder(device, GPUNN_OP_MATMUL, gemm_of, key_of, gemm_rungs());
+  add_ladder(device, GPUNN_OP_MATMUL_BIAS_ACTIVATION, gemm_bias_activation_of, key_of, gemm_rungs());
+}
+
+}  // namespace gpunn::cuda_tiled

@@ -1,0 +1,80 @@
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "cuda_common/check.hpp"
+#include "launch_gemm.hpp"
+
+namespace gpunn::cuda_tiled {
+
+using namespace cuda;
+
+namespace {
+
+Gemm with_terms(Gemm problem) {
+  problem.terms = problem.shape.k;
+  return problem;
+}
+
+}  // namespace
+
+Gemm gemm_of(const OpDesc& desc) {
+  return with_terms({.shape = matmul_of(desc), .bias = false, .precision = desc.precision()});
+}
+
+Gemm gemm_bias_activation_of(const OpDesc& desc) {
+  return with_terms({.shape = matmul_bias_activation_of(desc), .bias = true, .precision = desc.precision()});
+}
+
+std::string key_of(const Gemm& problem) {
+  const Matmul& shape = problem.shape;
+  std::string key = "gemm m " + std::to_string(shape.m) + " n " + std::to_string(shape.n) + " k " +
+                    std::to_string(shape.k) + " " + (shape.transpose_a ? "t" : "n") + (shape.transpose_b ? "t" : "n");
+  if (problem.bias) key += shape.relu ? " bias relu" : " bias";
+  return key + " precision " + std::to_string(problem.precision);
+}
+
+GemmArguments arguments_of(const Gemm& problem, const OpArgs& args) {
+  GemmArguments g;
+  g.a = args.in<float>(0);
+  g.b = args.in<float>(1);
+  g.y = args.out<float>(0);
+  if (problem.bias) g.epilogue = {.bias = args.in<float>(2), .relu = problem.shape.relu};
+  g.m = static_cast<int>(problem.shape.m);
+  g.n = static_cast<int>(problem.shape.n);
+  g.k = static_cast<int>(problem.shape.k);
+  g.k_of_split = g.k;
+  return g;
+}
+
+std::string refusal_of_size(const Gemm& problem) {
+  const Matmul& shape = problem.shape;
+  // Rows and columns of the smallest tiles still count in 16 bits, as a grid's y does.
+  constexpr int64_t kMost = int64_t{1} << 20;
+  if (std::min({shape.m, shape.n, shape.k}) < 1) return "it is empty";
+  if (std::max({shape.m, shape.n}) > kMost || shape.k > int64_t{1} << 30) return "it is too large";
+  return {};
+}
+
+std::string refusal_of_quads(const Gemm& problem) {
+  const Matmul& shape = problem.shape;
+  const int64_t row_of_a = shape.transpose_a ? shape.m : shape.k;
+  const int64_t row_of_b = shape.transpose_b ? shape.k : shape.n;
+  return row_of_a % 4 != 0 || row_of_b % 4 != 0 ? "a row is not a multiple of 4" : std::string();
+}
+
+void allow_shared_memory(const void* kernel, int bytes) {
+  static std::mutex mutex;
+  static std::map<std::pair<const void*, int>, int> allowed;
+  int device = 0;
+  check(cudaGetDevice(&device), "asking for the current GPU");
+  const std::lock_guard lock(mutex);
+  int& known = allowed[{kernel, device}];
+  if (known >= bytes) return;
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+        "asking for shared memory for a kernel");
+  known = bytes;
+}
+
+}  // namespace gpunn::cuda_tiled

@@ -1,0 +1,39 @@
+// What the rungs of the ladder share on the host.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <cuda_runtime_api.h>
+
+#include "cuda_common/add_op.hpp"
+#include "gemm.hpp"
+#include "gemm_arguments.cuh"
+
+namespace gpunn::cuda_tiled {
+
+// Of a problem that refusal_of_size lets pass.
+GemmArguments arguments_of(const Gemm& problem, const backends::OpArgs& args);
+
+// Why no kernel of the ladder serves it: they count rows, columns and tiles in 32 bits.
+std::string refusal_of_size(const Gemm& problem);
+
+// Why copies of 16 bytes can't serve it: rows that are not whole quads.
+std::string refusal_of_quads(const Gemm& problem);
+
+// Lets `kernel` have that much shared memory, which above 48 KiB must be asked for once on each GPU.
+void allow_shared_memory(const void* kernel, int bytes);
+
+// Calls run.operator()<transpose_a, transpose_b>().
+template <class Run>
+void with_transposes(const Gemm& problem, Run&& run) {
+  if (problem.shape.transpose_a) {
+    problem.shape.transpose_b ? run.template operator()<true, true>() : run.template operator()<true, false>();
+  } else {
+    problem.shape.transpose_b ? run.template operator()<false, true>() : run.template operator()<false, false>();
+  }
+}
+
+inline unsigned tiles_of(int64_t size, int tile) { return static_cast<unsigned>((size + tile - 1) / tile); }
+
+}  // namespace gpunn::cuda_tiled

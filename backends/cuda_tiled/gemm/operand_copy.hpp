@@ -1,0 +1,28 @@
+// Operands as the tensor-core kernels want them, in the workspace.
+#pragma once
+
+#include <cstdint>
+
+#include <cuda_runtime_api.h>
+
+namespace gpunn::cuda_tiled {
+
+// to[j][i], lines `pitch` apart, = from[i][j], a packed [rows, columns].
+void copy_transposed(const float* from, int64_t rows, int64_t columns, float* to, int64_t pitch, cudaStream_t stream);
+
+// to[i][j] = from[i][j] with another pitch.
+void copy_pitched(const float* from, int64_t rows, int64_t columns, float* to, int64_t pitch, cudaStream_t stream);
+
+// A packed float32 matrix that is wanted as bfloat16, with lines `pitch` (a multiple of 8) apart.
+struct Bf16Copy {
+  const float* from;
+  int64_t rows;
+  int64_t columns;
+  uint16_t* to;
+  int64_t pitch;
+};
+
+// Both in one kernel, rounded to nearest, ties to even.
+void copy_bf16(const Bf16Copy& first, const Bf16Copy& second, cudaStream_t stream);
+
+}  // namespace gpunn::cuda_tiled

@@ -1,0 +1,18 @@
+// The rungs of the fp32 GEMM ladder, a file each; gemm.cpp puts them in order.
+#pragma once
+
+#include <vector>
+
+#include "gemm.hpp"
+#include "ladder.hpp"
+
+namespace gpunn::cuda_tiled {
+
+Rung<Gemm> shared_tiles_rung();
+Rung<Gemm> register_tiles_rung();
+Rung<Gemm> vector_loads_rung();
+Rung<Gemm> async_copies_rung();
+std::vector<Rung<Gemm>> warp_tiles_rungs();
+std::vector<Rung<Gemm>> small_tiles_rungs();
+
+}  // namespace gpunn::cuda_tiled

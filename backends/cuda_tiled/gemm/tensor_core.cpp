@@ -1,0 +1,66 @@
+#include "tensor_core.hpp"
+
+#include "architecture.hpp"
+#include "mma_sync.hpp"
+#include "wgmma.hpp"
+
+namespace gpunn::cuda_tiled {
+namespace {
+
+template <WgmmaKernel kKernel>
+std::string refuses(const Gemm& problem) {
+  return wgmma_refuses(kKernel, problem);
+}
+
+template <WgmmaKernel kKernel>
+void run(const Gemm& problem, cudaStream_t stream, const OpArgs& args) {
+  (problem.precision == GPUNN_PRECISION_BF16 ? wgmma_bf16 : wgmma_tf32)(kKernel, problem, stream, args);
+}
+
+uint64_t workspace(const Gemm& problem) {
+  return (problem.precision == GPUNN_PRECISION_BF16 ? wgmma_bf16_workspace : wgmma_tf32_workspace)(problem);
+}
+
+template <WgmmaKernel kKernel>
+Rung<Gemm> wgmma_rung(const char* name) {
+  return {.name = name, .refuses = refuses<kKernel>, .workspace_bytes = workspace, .run = run<kKernel>};
+}
+
+}  // namespace
+
+std::string wgmma_refuses(WgmmaKernel kernel, const Gemm& problem) {
+  constexpr int kHopper = 90;
+  constexpr int64_t kMost = int64_t{1} << 30U;
+  const backends::Matmul& shape = problem.shape;
+  if (problem.precision != GPUNN_PRECISION_TF32 && problem.precision != GPUNN_PRECISION_BF16) {
+    return "the precision is neither TF32 nor BF16";
+  }
+  if (shape.m <= 0 || shape.n <= 0 || shape.k <= 0) return "a matrix is empty";
+  if (shape.m > kMost || shape.n > kMost || shape.k > kMost) return "a size is too large";
+  if (compute_capability() != kHopper) return "the GPU is not of compute capability 9.0";
+  if (!wgmma_compiled()) return "not compiled for sm_90a";
+  const auto tiles = [&](int64_t rows, int64_t columns) {
+    return ((shape.m + rows - 1) / rows) * ((shape.n + columns - 1) / columns);
+  };
+  if (kernel == WgmmaKernel::kSplit && tiles(128, 128) > 2 * multiprocessors()) return "tiles fill the GPU anyway";
+  if (kernel == WgmmaKernel::kSplitLow && tiles(128, 128) > multiprocessors())
+    return "larger tiles fill the GPU anyway";
+  if (kernel == WgmmaKernel::kMulticast && tiles(128, 128) <= 2) return "there is one tile";
+  return {};
+}
+
+std::vector<Rung<Gemm>> tensor_core_rungs() {
+  return {
+      wgmma_rung<WgmmaKernel::kSplit>("gemm:wgmma_split"),
+      wgmma_rung<WgmmaKernel::kSplitLow>("gemm:wgmma_split_low"),
+      wgmma_rung<WgmmaKernel::kMulticast>("gemm:wgmma_multicast"),
+      wgmma_rung<WgmmaKernel::kPersistent>("gemm:wgmma_persistent"),
+      {.name = "gemm:mma_sync", .refuses = mma_sync_refuses, .workspace_bytes = nullptr, .run = mma_sync_big},
+      {.name = "gemm:mma_sync_split",
+       .refuses = mma_sync_refuses,
+       .workspace_bytes = mma_sync_small_workspace,
+       .run = mma_sync_small},
+  };
+}
+
+}  // namespace gpunn::cuda_tiled

@@ -1,0 +1,14 @@
+// The rungs of the GEMM ladder that multiply on tensor cores, in TF32 or BF16 where the op's precision allows it.
+#pragma once
+
+#include <vector>
+
+#include "gemm.hpp"
+#include "ladder.hpp"
+
+namespace gpunn::cuda_tiled {
+
+// The best first, which is the one that serves where nothing is tuned.
+std::vector<Rung<Gemm>> tensor_core_rungs();
+
+}  // namespace gpunn::cuda_tiled

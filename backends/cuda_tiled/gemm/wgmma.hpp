@@ -1,0 +1,39 @@
+// The Hopper kernels of the GEMM ladder as rungs see them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <cuda_runtime_api.h>
+
+#include "cuda_common/add_op.hpp"
+#include "gemm.hpp"
+#include "tensor_core_epilogue.hpp"
+
+namespace gpunn::cuda_tiled {
+
+enum class WgmmaKernel : uint8_t {
+  kPersistent,  // tiles of 128 x 256
+  kMulticast,   // the same, two blocks share a tile of b
+  kSplit,       // tiles of 128 x 128, K cut among the blocks of a cluster
+  kSplitLow,    // the same with tiles of 64 x 128
+};
+
+// Whether the kernels are in this build: without sm_90a they are empty.
+bool wgmma_compiled();
+
+// Of either precision: why `kernel` can't serve the problem, or nothing.
+std::string wgmma_refuses(WgmmaKernel kernel, const Gemm& problem);
+
+uint64_t wgmma_tf32_workspace(const Gemm& problem);
+void wgmma_tf32(WgmmaKernel kernel, const Gemm& problem, cudaStream_t stream, const cuda::OpArgs& args);
+
+uint64_t wgmma_bf16_workspace(const Gemm& problem);
+void wgmma_bf16(WgmmaKernel kernel, const Gemm& problem, cudaStream_t stream, const cuda::OpArgs& args);
+
+// The product alone, of a and b that are bfloat16 already, with lines `pitch_a` and `pitch_b` apart (multiples of 8).
+void wgmma_bf16_product(WgmmaKernel kernel, const backends::Matmul& shape, const TensorCoreEpilogue& epilogue,
+                        const uint16_t* a, int64_t pitch_a, const uint16_t* b, int64_t pitch_b, float* y,
+                        cudaStream_t stream);
+
+}  // namespace gpunn::cuda_tiled

@@ -1,0 +1,69 @@
+// BF16 on Hopper: tensors are float32, so both operands are rounded into the workspace first, as they lie; wgmma takes
+// bfloat16 whichever index runs along memory.
+#include "operand_copy.hpp"
+#include "wgmma_launch.cuh"
+
+namespace gpunn::cuda_tiled {
+namespace {
+
+using backends::Matmul;
+
+constexpr int64_t kAlignedNumbers = kTensorMapAlignment / int64_t{sizeof(uint16_t)};
+
+int64_t pitch_of(int64_t line) { return divide_up(line, kAlignedNumbers) * kAlignedNumbers; }
+
+// Of an operand [k, outer] or, with K along its lines, [outer, k].
+struct Rounded {
+  int64_t lines, line;
+  int64_t pitch() const { return pitch_of(line); }
+  uint64_t bytes() const {
+    const uint64_t bytes = sizeof(uint16_t) * static_cast<uint64_t>(lines) * static_cast<uint64_t>(pitch());
+    return (bytes + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;
+  }
+};
+
+Rounded rounded(int64_t outer, int64_t k, bool along_k) {
+  return {.lines = along_k ? outer : k, .line = along_k ? k : outer};
+}
+
+template <Along kAlongA, Along kAlongB>
+void product(WgmmaKernel kernel, const MatrixInMemory& a, const MatrixInMemory& b, const WgmmaOutput& out, int64_t k,
+             cudaStream_t stream) {
+  launch_wgmma_kernel<Bf16, kAlongA, kAlongB, false>(kernel, a, b, out, k, stream);
+}
+
+}  // namespace
+
+uint64_t wgmma_bf16_workspace(const Gemm& problem) {
+  const Matmul& shape = problem.shape;
+  return rounded(shape.m, shape.k, !shape.transpose_a).bytes() + rounded(shape.n, shape.k, shape.transpose_b).bytes();
+}
+
+void wgmma_bf16_product(WgmmaKernel kernel, const Matmul& shape, const TensorCoreEpilogue& epilogue, const uint16_t* a,
+                        int64_t pitch_a, const uint16_t* b, int64_t pitch_b, float* y, cudaStream_t stream) {
+  const Rounded of_a = rounded(shape.m, shape.k, !shape.transpose_a);
+  const Rounded of_b = rounded(shape.n, shape.k, shape.transpose_b);
+  const MatrixInMemory left{.data = a, .inner = of_a.line, .outer = of_a.lines, .pitch = pitch_a};
+  const MatrixInMemory right{.data = b, .inner = of_b.line, .outer = of_b.lines, .pitch = pitch_b};
+  const WgmmaOutput out{
+      .y = y, .rows = static_cast<int>(shape.m), .columns = static_cast<int>(shape.n), .epilogue = epilogue};
+  constexpr Along kK = Along::kK, kOuter = Along::kOuter;
+  const auto run = shape.transpose_a ? (shape.transpose_b ? product<kOuter, kK> : product<kOuter, kOuter>)
+                                     : (shape.transpose_b ? product<kK, kK> : product<kK, kOuter>);
+  run(kernel, left, right, out, shape.k, stream);
+}
+
+void wgmma_bf16(WgmmaKernel kernel, const Gemm& problem, cudaStream_t stream, const cuda::OpArgs& args) {
+  const Matmul& shape = problem.shape;
+  const Rounded a = rounded(shape.m, shape.k, !shape.transpose_a);
+  const Rounded b = rounded(shape.n, shape.k, shape.transpose_b);
+  auto* const room = args.workspace<uint8_t>();
+  auto* const room_a = reinterpret_cast<uint16_t*>(room);
+  auto* const room_b = reinterpret_cast<uint16_t*>(room + a.bytes());
+  copy_bf16({.from = args.in<float>(0), .rows = a.lines, .columns = a.line, .to = room_a, .pitch = a.pitch()},
+            {.from = args.in<float>(1), .rows = b.lines, .columns = b.line, .to = room_b, .pitch = b.pitch()}, stream);
+  const TensorCoreEpilogue epilogue{.bias = problem.bias ? args.in<float>(2) : nullptr, .relu = shape.relu};
+  wgmma_bf16_product(kernel, shape, epilogue, room_a, a.pitch(), room_b, b.pitch(), args.out<float>(0), stream);
+}
+
+}  // namespace gpunn::cuda_tiled

@@ -1,0 +1,147 @@
+// Launching the Hopper kernels of the GEMM ladder.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "architecture.hpp"
+#include "cuda_common/check.hpp"
+#include "tensor_map.hpp"
+#include "wgmma.hpp"
+#include "wgmma_persistent.cuh"
+#include "wgmma_split.cuh"
+
+namespace gpunn::cuda_tiled {
+
+// Parts of the workspace begin at multiples of this.
+inline constexpr uint64_t kWorkspaceAlignment = 256;
+
+inline constexpr int kBandRows = 2048;
+
+// Of kSplit (two consumers) and kSplitLow (one): as many stages as shared memory has room for. With so few that two
+// blocks fit, the next product's beside this one's, kSplitLow was slower at 1024^3, 11.0 us instead of 10.0 in TF32.
+template <class Element, Along kAlongA, Along kAlongB, int kConsumers>
+using SplitTiling = Tiling<Element, kAlongA, kAlongB, kConsumers, 128, kConsumers == 2 ? 6 : 8>;
+
+constexpr int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// How a kernel of this ladder is launched; refers to `attributes`, and may not move.
+struct WgmmaLaunch {
+  cudaLaunchConfig_t config{};
+  cudaLaunchAttribute attributes[2]{};
+
+  WgmmaLaunch(dim3 grid, dim3 cluster, int threads, int shared_bytes, cudaStream_t stream) {
+    attributes[0].id = cudaLaunchAttributeClusterDimension;
+    attributes[0].val.clusterDim = {cluster.x, cluster.y, cluster.z};
+    attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[1].val.programmaticStreamSerializationAllowed = 1;
+    config.gridDim = grid;
+    config.blockDim = dim3(static_cast<unsigned>(threads));
+    config.dynamicSmemBytes = static_cast<std::size_t>(shared_bytes);
+    config.stream = stream;
+    config.attrs = attributes;
+    config.numAttrs = 2;
+  }
+  WgmmaLaunch(const WgmmaLaunch&) = delete;
+  WgmmaLaunch& operator=(const WgmmaLaunch&) = delete;
+};
+
+template <class... Parameters>
+void allow_shared_memory(void (*kernel)(Parameters...), int bytes) {
+  cuda::check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+              "asking for shared memory");
+}
+
+template <class... Parameters>
+void launch_wgmma(void (*kernel)(Parameters...), dim3 grid, dim3 cluster, int threads, int shared_bytes,
+                  cudaStream_t stream, Parameters... parameters) {
+  allow_shared_memory(kernel, shared_bytes);
+  const WgmmaLaunch launch(grid, cluster, threads, shared_bytes, stream);
+  cuda::check(cudaLaunchKernelEx(&launch.config, kernel, parameters...), "launching a product");
+}
+
+// How many clusters of `parts` blocks the GPU runs at a time: fewer than its multiprocessors have room for, as a
+// cluster can't span two groups of them.
+template <class T, bool kTransposed>
+int clusters_at_a_time(int parts) {
+  static const std::array<int, kMostParts + 1> counts = [] {
+    std::array<int, kMostParts + 1> found{};
+    allow_shared_memory(wgmma_split<T, kTransposed>, T::kSharedBytes);
+    for (int size = 1; size <= kMostParts; size *= 2) {
+      const auto blocks = static_cast<unsigned>(size);
+      const WgmmaLaunch launch(dim3(blocks), dim3(blocks), T::kThreads, T::kSharedBytes, nullptr);
+      int& count = found[static_cast<std::size_t>(size)];
+      cuda::check(cudaOccupancyMaxActiveClusters(&count, wgmma_split<T, kTransposed>, &launch.config),
+                  "asking how many clusters fit");
+    }
+    return found;
+  }();
+  return counts[static_cast<std::size_t>(parts)];
+}
+
+// Blocks a tile: as many as the GPU runs at a time, with work for the ring of each.
+template <class T, bool kTransposed>
+int split_parts(int64_t tiles, int k_blocks) {
+  constexpr int kLeastBlocks = 4;
+  int parts = 1;
+  for (int more = 2; more <= kMostParts; more *= 2) {
+    if (k_blocks / more >= kLeastBlocks && tiles <= clusters_at_a_time<T, kTransposed>(more)) parts = more;
+  }
+  return parts;
+}
+
+// The tensor map of an operand of which a box has `lines` lines where K runs along them.
+template <class T>
+CUtensorMap operand_map(const MatrixInMemory& matrix, Along along, int lines) {
+  const int box = along == Along::kK ? lines : T::kBlockK;
+  return T::kTf32 ? tf32_tensor_map(matrix, box) : bf16_tensor_map(matrix, box);
+}
+
+template <class Element, Along kAlongA, Along kAlongB, bool kTransposed>
+void launch_persistent(int share, const MatrixInMemory& a, const MatrixInMemory& b, const WgmmaOutput& out, int64_t k,
+                       cudaStream_t stream) {
+  using T = Tiling<Element, kAlongA, kAlongB, 2, 256, 4>;
+  const TileOrder order{.row_tiles = static_cast<int>(divide_up(out.rows, int64_t{T::kRows} * share)),
+                        .column_tiles = static_cast<int>(divide_up(out.columns, T::kColumns)),
+                        .band = kBandRows / (T::kRows * share)};
+  const int64_t tiles = int64_t{order.row_tiles} * order.column_tiles;
+  const auto clusters = static_cast<unsigned>(std::min<int64_t>(tiles, multiprocessors() / share));
+  launch_wgmma(wgmma_persistent<T, kTransposed>, dim3(clusters * static_cast<unsigned>(share)),
+               dim3(static_cast<unsigned>(share)), T::kThreads, T::kSharedBytes, stream,
+               operand_map<T>(a, kAlongA, T::kRows), operand_map<T>(b, kAlongB, T::kColumns / share), out, order, share,
+               static_cast<int>(divide_up(k, T::kBlockK)));
+}
+
+template <class Element, Along kAlongA, Along kAlongB, bool kTransposed, int kConsumers>
+void launch_split(const MatrixInMemory& a, const MatrixInMemory& b, const WgmmaOutput& out, int64_t k,
+                  cudaStream_t stream) {
+  using T = SplitTiling<Element, kAlongA, kAlongB, kConsumers>;
+  const int blocks = static_cast<int>(divide_up(k, T::kBlockK));
+  const int row_tiles = static_cast<int>(divide_up(out.rows, T::kRows));
+  const int64_t tiles = row_tiles * divide_up(out.columns, T::kColumns);
+  const int parts = split_parts<T, kTransposed>(tiles, blocks);
+  const int share = parts == 1 && row_tiles % 2 == 0 ? 2 : 1;
+  launch_wgmma(wgmma_split<T, kTransposed>, dim3(static_cast<unsigned>(parts), static_cast<unsigned>(tiles)),
+               dim3(static_cast<unsigned>(parts), static_cast<unsigned>(share)), T::kThreads, T::kSharedBytes, stream,
+               operand_map<T>(a, kAlongA, T::kRows), operand_map<T>(b, kAlongB, T::kColumns / share), out, row_tiles,
+               share, blocks);
+}
+
+// y' = a' b'^T by the kernel that is asked for.
+template <class Element, Along kAlongA, Along kAlongB, bool kTransposed>
+void launch_wgmma_kernel(WgmmaKernel kernel, const MatrixInMemory& a, const MatrixInMemory& b, const WgmmaOutput& out,
+                         int64_t k, cudaStream_t stream) {
+  switch (kernel) {
+    case WgmmaKernel::kPersistent:
+      return launch_persistent<Element, kAlongA, kAlongB, kTransposed>(1, a, b, out, k, stream);
+    case WgmmaKernel::kMulticast:
+      return launch_persistent<Element, kAlongA, kAlongB, kTransposed>(2, a, b, out, k, stream);
+    case WgmmaKernel::kSplit:
+      return launch_split<Element, kAlongA, kAlongB, kTransposed, 2>(a, b, out, k, stream);
+    case WgmmaKernel::kSplitLow:
+      return launch_split<Element, kAlongA, kAlongB, kTransposed, 1>(a, b, out, k, stream);
+  }
+}
+
+}  // namespace gpunn::cuda_tiled

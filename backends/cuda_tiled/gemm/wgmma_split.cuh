@@ -1,0 +1,138 @@
+// GEMM ladder, rungs with tensor cores, 4: few tiles, so K is cut among the blocks of a cluster (split-K). Each block
+// multiplies its part of K for one tile, leaves the sums in its own shared memory, and after a barrier of the cluster
+// each adds up a share of the tile over distributed shared memory, in the order of K: no workspace, no second kernel,
+// the same result each time. With one part the sums are stored as they are, and two blocks share their tiles of b.
+// Tiles are 128 x 128, or, in rung 5, 64 x 128.
+// H200: 1024^3, NT, in 10.5 us in TF32, 204 TFLOP/s, 2.1 times rung 2; BF16 7.7 us, 278 TFLOP/s, 1.7 times. Rung 5
+// there 10.0 us and 6.6 us; 256 x 256 x 4096 8.8 us instead of 11.1. What was
+// slower: blocks that store their sums into the shared memory of the one that adds them, 12.3 and 9.8 us.
+#pragma once
+
+#include "wgmma.cuh"
+
+namespace gpunn::cuda_tiled {
+
+inline constexpr int kMostParts = 8;
+
+// The sums of a block in shared memory, as y has them. The padding keeps a half-warp's pairs in different banks.
+template <class T, bool kTransposed>
+struct Sums {
+  static constexpr int kHeight = kTransposed ? T::kColumns : T::kRows;
+  static constexpr int kWidth = kTransposed ? T::kRows : T::kColumns;
+  static constexpr int kPitch = kWidth + 8;
+  static constexpr int kBytes = kHeight * kPitch * static_cast<int>(sizeof(float));
+};
+
+template <class T, bool kTransposed>
+__device__ __forceinline__ void leave_sums(const float (&d)[T::kColumns / 2], float* sums, int row, int column) {
+  constexpr int kPitch = Sums<T, kTransposed>::kPitch;
+#pragma unroll
+  for (int j = 0; j < T::kColumns / 8; ++j) {
+    const float* const s = d + j * 4;
+    if constexpr (kTransposed) {
+      float* const at = sums + (column + j * 8) * kPitch + row;
+      *reinterpret_cast<float2*>(at) = make_float2(s[0], s[2]);
+      *reinterpret_cast<float2*>(at + kPitch) = make_float2(s[1], s[3]);
+    } else {
+      float* const at = sums + row * kPitch + column + j * 8;
+      *reinterpret_cast<float2*>(at) = make_float2(s[0], s[1]);
+      *reinterpret_cast<float2*>(at + kRowStep<T> * kPitch) = make_float2(s[2], s[3]);
+    }
+  }
+}
+
+// Adds and stores this block's share, which is rows of y's tile; (row, column) is the tile in y', `first_rank` the
+// cluster's first block that has a part of it.
+template <class T, bool kTransposed>
+__device__ __forceinline__ void store_share(const WgmmaOutput& out, const float* sums, int row, int column, int part,
+                                            int parts, uint32_t first_rank) {
+  const int height = kTransposed ? out.columns : out.rows, width = kTransposed ? out.rows : out.columns;
+  const int top = kTransposed ? column : row, left = kTransposed ? row : column;
+  constexpr int kPitch = Sums<T, kTransposed>::kPitch, kHeight = Sums<T, kTransposed>::kHeight;
+  constexpr int kQuads = Sums<T, kTransposed>::kWidth / 4;  // of a row
+  const int end = kHeight * (part + 1) / parts * kQuads;
+#pragma unroll 2
+  for (int i = kHeight * part / parts * kQuads + static_cast<int>(threadIdx.x); i < end; i += T::kThreads) {
+    const int y_row = top + i / kQuads, y_column = left + i % kQuads * 4;
+    if (y_row >= height || y_column >= width) continue;
+    const float* const here = sums + i / kQuads * kPitch + i % kQuads * 4;
+    float4 sum = load_shared_of(here, first_rank);
+    for (int other = 1; other < parts; ++other) {
+      const float4 more = load_shared_of(here, first_rank + static_cast<uint32_t>(other));
+      sum = make_float4(sum.x + more.x, sum.y + more.y, sum.z + more.z, sum.w + more.w);
+    }
+    const float values[4] = {sum.x, sum.y, sum.z, sum.w};
+    float results[4];
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const bool biased = out.epilogue.bias != nullptr && y_column + j < width;
+      results[j] = finish(out.epilogue, values[j], biased ? out.epilogue.bias[y_column + j] : 0.0F);
+    }
+    float* const y = out.y + int64_t{y_row} * width + y_column;
+    if (width % 4 == 0) {
+      *reinterpret_cast<float4*>(y) = make_float4(results[0], results[1], results[2], results[3]);
+    } else {
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        if (y_column + j < width) y[j] = results[j];
+      }
+    }
+  }
+}
+
+// A cluster is `parts` blocks, side by side in the grid, for each of one or two tiles, one below the other.
+template <class T, bool kTransposed>
+__global__ __launch_bounds__(T::kThreads,
+                             T::kConsumers == 1 ? 2 : 1) void wgmma_split(const __grid_constant__ CUtensorMap a,
+                                                                          const __grid_constant__ CUtensorMap b,
+                                                                          WgmmaOutput out, int row_tiles, int share,
+                                                                          int blocks) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  static_assert(Sums<T, kTransposed>::kBytes <= T::kStages * T::kStageBytes);
+  extern __shared__ uint8_t shared[];
+  __shared__ RingBarriers<T> barriers;
+  const int parts = static_cast<int>(gridDim.x);
+  const int part = static_cast<int>(blockIdx.x);
+  const int tile = static_cast<int>(blockIdx.y);
+  const int in_cluster = tile % share;
+  Ring<T> ring = make_ring<T>(shared, barriers, a, b,
+                              {.count = share, .index = in_cluster, .first_rank = part, .rank_step = parts});
+  float* const sums = reinterpret_cast<float*>(ring.stages);
+  if (share == 1)
+    __syncthreads();
+  else
+    cluster_sync();
+  let_next_kernel_begin();
+  wait_for_kernels_before();
+
+  const int row = tile % row_tiles * T::kRows, column = tile / row_tiles * T::kColumns;
+  const int first = blocks * part / parts;
+  const int last = blocks * (part + 1) / parts;
+
+  const int warpgroup = warpgroup_index();
+  if (warpgroup == 0) {
+    if (threadIdx.x == 0) produce(ring, a, b, row, column, first, last);
+    __syncwarp();
+    __syncthreads();
+  } else {
+    const int consumer = warpgroup - 1;
+    const int thread = static_cast<int>(threadIdx.x) % kWarpgroup;
+    const int thread_row = consumer * 64 + row_of_thread<T>(thread), thread_column = thread % 4 * 2;
+    float d[T::kColumns / 2];
+    consume(ring, d, consumer, thread, last - first);
+    __syncthreads();  // the ring is read to its end, and nobody's copies are still to come
+    if (parts == 1)
+      store<T, kTransposed>(d, out, row, column, thread_row, thread_column);
+    else
+      leave_sums<T, kTransposed>(d, sums, thread_row, thread_column);
+  }
+  if (parts > 1) {
+    cluster_sync();
+    store_share<T, kTransposed>(out, sums, row, column, part, parts, static_cast<uint32_t>(in_cluster * parts));
+  }
+  // None ends while another reads its sums, or multicasts to it and arrives here.
+  if (parts > 1 || share > 1) cluster_sync();
+#endif
+}
+
+}  // namespace gpunn::cuda_tiled

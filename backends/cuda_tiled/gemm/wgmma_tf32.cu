@@ -1,0 +1,110 @@
+// TF32 on Hopper: which operand is which, and what must be copied first.
+//
+// The copy engine takes lines at multiples of 16 bytes only: an operand with others is copied to the workspace, where
+// K runs along padded lines. And only one operand can come from registers, so where neither has K along its lines the
+// smaller one is transposed there. The copy engine rounds to TF32's ten bits of mantissa (to nearest).
+#include <utility>
+
+#include "operand_copy.hpp"
+#include "wgmma_launch.cuh"
+
+namespace gpunn::cuda_tiled {
+namespace {
+
+using backends::Matmul;
+
+constexpr int64_t kAlignedFloats = kTensorMapAlignment / int64_t{sizeof(float)};
+
+struct Operand {
+  int64_t outer;  // m or n
+  Along along;
+  bool copied;
+};
+
+struct Tf32Plan {
+  Operand a, b;
+};
+
+int64_t pitch_of_copy(int64_t k) { return divide_up(k, kAlignedFloats) * kAlignedFloats; }
+
+uint64_t bytes_of_copy(const Operand& operand, int64_t k) {
+  if (!operand.copied) return 0;
+  const uint64_t bytes = sizeof(float) * static_cast<uint64_t>(operand.outer) * static_cast<uint64_t>(pitch_of_copy(k));
+  return (bytes + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;
+}
+
+Operand operand_of(int64_t outer, int64_t k, bool along_k) {
+  return {.outer = outer,
+          .along = along_k ? Along::kK : Along::kOuter,
+          .copied = (along_k ? k : outer) % kAlignedFloats != 0};
+}
+
+Tf32Plan plan_of(const Matmul& shape) {
+  Tf32Plan plan{.a = operand_of(shape.m, shape.k, !shape.transpose_a),
+                .b = operand_of(shape.n, shape.k, shape.transpose_b)};
+  const auto in_registers = [](const Operand& operand) { return operand.along == Along::kOuter && !operand.copied; };
+  if (in_registers(plan.a) && in_registers(plan.b)) (shape.m <= shape.n ? plan.a : plan.b).copied = true;
+  return plan;
+}
+
+// As the kernel finds it.
+struct Placed {
+  MatrixInMemory matrix;
+  Along along;
+};
+
+Placed place(const Operand& operand, int64_t k, const float* data, float* room, cudaStream_t stream) {
+  const bool along_k = operand.along == Along::kK;
+  if (!operand.copied) {
+    const int64_t line = along_k ? k : operand.outer;
+    return {{.data = data, .inner = line, .outer = along_k ? operand.outer : k, .pitch = line}, operand.along};
+  }
+  const int64_t pitch = pitch_of_copy(k);
+  if (along_k)
+    copy_pitched(data, operand.outer, k, room, pitch, stream);
+  else
+    copy_transposed(data, k, operand.outer, room, pitch, stream);
+  return {{.data = room, .inner = k, .outer = operand.outer, .pitch = pitch}, Along::kK};
+}
+
+}  // namespace
+
+bool wgmma_compiled() {
+  // An empty kernel has no barriers.
+  static const bool compiled = [] {
+    cudaFuncAttributes attributes{};
+    const bool found = cudaFuncGetAttributes(
+                           &attributes, wgmma_split<SplitTiling<Tf32, Along::kK, Along::kK, 2>, false>) == cudaSuccess;
+    cudaGetLastError();  // must not be told by the next launch
+    return found && attributes.sharedSizeBytes > 0;
+  }();
+  return compiled;
+}
+
+uint64_t wgmma_tf32_workspace(const Gemm& problem) {
+  const Tf32Plan plan = plan_of(problem.shape);
+  return bytes_of_copy(plan.a, problem.shape.k) + bytes_of_copy(plan.b, problem.shape.k);
+}
+
+void wgmma_tf32(WgmmaKernel kernel, const Gemm& problem, cudaStream_t stream, const cuda::OpArgs& args) {
+  const Matmul& shape = problem.shape;
+  const Tf32Plan plan = plan_of(shape);
+  auto* const room = args.workspace<uint8_t>();
+  const Placed a = place(plan.a, shape.k, args.in<float>(0), reinterpret_cast<float*>(room), stream);
+  const Placed b = place(plan.b, shape.k, args.in<float>(1),
+                         reinterpret_cast<float*>(room + bytes_of_copy(plan.a, shape.k)), stream);
+  WgmmaOutput out{.y = args.out<float>(0),
+                  .rows = static_cast<int>(shape.m),
+                  .columns = static_cast<int>(shape.n),
+                  .epilogue = {.bias = problem.bias ? args.in<float>(2) : nullptr, .relu = shape.relu}};
+  if (b.along == Along::kOuter) {
+    std::swap(out.rows, out.columns);
+    launch_wgmma_kernel<Tf32, Along::kOuter, Along::kK, true>(kernel, b.matrix, a.matrix, out, shape.k, stream);
+  } else if (a.along == Along::kOuter) {
+    launch_wgmma_kernel<Tf32, Along::kOuter, Along::kK, false>(kernel, a.matrix, b.matrix, out, shape.k, stream);
+  } else {
+    launch_wgmma_kernel<Tf32, Along::kK, Along::kK, false>(kernel, a.matrix, b.matrix, out, shape.k, stream);
+  }
+}
+
+}  // namespace gpunn::cuda_tiled

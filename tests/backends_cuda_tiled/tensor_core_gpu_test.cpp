@@ -1,0 +1,241 @@
+// Each rung on tensor cores against float64, at sizes that fill no tile, at every transpose, with bias and ReLU.
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <cuda_runtime_api.h>
+
+#include "catch.hpp"
+#include "gemm/tensor_core.hpp"
+
+using gpunn::cuda_tiled::Gemm;
+using gpunn::cuda_tiled::Rung;
+using gpunn::cuda_tiled::tensor_core_rungs;
+using gpunn::plugin::OpArgs;
+
+namespace {
+
+struct Free {
+  void operator()(void* data) const { cudaFree(data); }
+};
+
+// Device memory that begins as NaNs.
+class Memory {
+ public:
+  explicit Memory(std::size_t bytes) {
+    void* data = nullptr;
+    REQUIRE(cudaMalloc(&data, bytes + 1) == cudaSuccess);
+    data_.reset(data);
+    REQUIRE(cudaMemset(data, 0xFF, bytes) == cudaSuccess);
+  }
+  explicit Memory(const std::vector<float>& values) : Memory(values.size() * sizeof(float)) {
+    REQUIRE(cudaMemcpy(data_.get(), values.data(), values.size() * sizeof(float), cudaMemcpyHostToDevice) ==
+            cudaSuccess);
+  }
+  void* data() const { return data_.get(); }
+  std::vector<float> read(std::size_t count) const {
+    std::vector<float> values(count);
+    REQUIRE(cudaMemcpy(values.data(), data_.get(), count * sizeof(float), cudaMemcpyDeviceToHost) == cudaSuccess);
+    return values;
+  }
+
+ private:
+  std::unique_ptr<void, Free> data_;
+};
+
+std::vector<float> random_values(int64_t count, unsigned seed) {
+  std::mt19937 generator(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> values(static_cast<std::size_t>(count));
+  for (float& value : values) value = normal(generator);
+  return values;
+}
+
+struct Case {
+  Gemm problem;
+  std::vector<float> a, b, bias;
+
+  Case(int64_t m, int64_t n, int64_t k, int transposes, int32_t precision) {
+    problem.shape = {.m = m,
+                     .n = n,
+                     .k = k,
+                     .transpose_a = (transposes & 1) != 0,
+                     .transpose_b = (transposes & 2) != 0,
+                     .relu = transposes % 3 == 0};
+    problem.bias = transposes != 1;
+    problem.precision = precision;
+    a = random_values(m * k, 1);
+    b = random_values(k * n, 2);
+    bias = random_values(n, 3);
+  }
+
+  std::vector<double> expected() const {
+    const auto& shape = problem.shape;
+    std::vector<double> y;
+    for (int64_t i = 0; i < shape.m; ++i) {
+      for (int64_t j = 0; j < shape.n; ++j) {
+        double sum = problem.bias ? bias[static_cast<std::size_t>(j)] : 0.0;
+        for (int64_t k = 0; k < shape.k; ++k) {
+          const int64_t at_a = shape.transpose_a ? k * shape.m + i : i * shape.k + k;
+          const int64_t at_b = shape.transpose_b ? j * shape.k + k : k * shape.n + j;
+          sum += double{a[static_cast<std::size_t>(at_a)]} * double{b[static_cast<std::size_t>(at_b)]};
+        }
+        y.push_back(shape.relu && sum < 0 ? 0.0 : sum);
+      }
+    }
+    return y;
+  }
+
+  // With `beyond` numbers that lie behind y.
+  std::vector<float> run(const Rung<Gemm>& rung, std::size_t beyond) const {
+    return on_device(rung, beyond, [&](const OpArgs& args) { rung.run(problem, nullptr, args); });
+  }
+
+  // Captured between what fills its operands and its next use, on two streams.
+  std::vector<float> run_captured(const Rung<Gemm>& rung) const {
+    return on_device(rung, 0, [&](const OpArgs& args) {
+      cudaStream_t first = nullptr, second = nullptr;
+      cudaEvent_t event = nullptr;
+      cudaGraph_t graph = nullptr;
+      cudaGraphExec_t executable = nullptr;
+      const Memory elsewhere(a);
+      const std::size_t bytes = a.size() * sizeof(float);
+      REQUIRE(cudaStreamCreateWithFlags(&first, cudaStreamNonBlocking) == cudaSuccess);
+      REQUIRE(cudaStreamCreateWithFlags(&second, cudaStreamNonBlocking) == cudaSuccess);
+      REQUIRE(cudaEventCreate(&event) == cudaSuccess);
+      REQUIRE(cudaMemset(const_cast<float*>(args.in<float>(0)), 0, bytes) == cudaSuccess);
+      REQUIRE(cudaStreamBeginCapture(first, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+      rung.run(problem, first, args);
+      CHECK(cudaEventRecord(event, first) == cudaSuccess);
+      CHECK(cudaStreamWaitEvent(second, event, 0) == cudaSuccess);
+      CHECK(cudaMemcpyAsync(const_cast<float*>(args.in<float>(0)), elsewhere.data(), bytes, cudaMemcpyDeviceToDevice,
+                            second) == cudaSuccess);
+      rung.run(problem, second, args);
+      CHECK(cudaEventRecord(event, second) == cudaSuccess);
+      CHECK(cudaStreamWaitEvent(first, event, 0) == cudaSuccess);
+      rung.run(problem, first, args);
+      rung.run(problem, first, args);
+      REQUIRE(cudaStreamEndCapture(first, &graph) == cudaSuccess);
+      REQUIRE(cudaGraphInstantiate(&executable, graph, 0) == cudaSuccess);
+      CHECK(cudaGraphLaunch(executable, first) == cudaSuccess);
+      CHECK(cudaStreamSynchronize(first) == cudaSuccess);
+      cudaGraphExecDestroy(executable);
+      cudaGraphDestroy(graph);
+      cudaEventDestroy(event);
+      cudaStreamDestroy(first);
+      cudaStreamDestroy(second);
+    });
+  }
+
+ private:
+  template <class Run>
+  std::vector<float> on_device(const Rung<Gemm>& rung, std::size_t beyond, const Run& run) const {
+    const Memory on_a(a), on_b(b), on_bias(bias);
+    const auto count = static_cast<std::size_t>(problem.shape.m * problem.shape.n) + beyond;
+    const Memory y(count * sizeof(float)), workspace(rung.workspace_of(problem));
+    gpunn_tensor tensors[4]{};
+    const Memory* const memories[] = {&on_a, &on_b, &on_bias, &y};
+    for (int i = 0; i < 4; ++i) tensors[i].data = memories[i]->data();
+    const gpunn_tensor* const inputs[] = {&tensors[0], &tensors[1], &tensors[2]};
+    const gpunn_tensor* const outputs[] = {&tensors[3]};
+    gpunn_op_args args{};
+    args.n_inputs = problem.bias ? 3 : 2;
+    args.n_outputs = 1;
+    args.inputs = inputs;
+    args.outputs = outputs;
+    args.workspace = workspace.data();
+    run(OpArgs(args));
+    REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
+    return y.read(count);
+  }
+};
+
+// ||y - expected|| / ||expected||, the numerator where that is zero; NaN where y has one.
+double error(const std::vector<float>& y, const std::vector<double>& expected) {
+  double difference = 0, size = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    difference += (y[i] - expected[i]) * (y[i] - expected[i]);
+    size += expected[i] * expected[i];
+  }
+  return std::sqrt(size > 0 ? difference / size : difference);
+}
+
+constexpr double kTf32Error = 6e-4;
+constexpr double kBf16Error = 5e-3;
+
+}  // namespace
+
+TEST_CASE("products on tensor cores agree with float64, write all of y and nothing else, and are the same each time") {
+  const int64_t sizes[][3] = {{128, 256, 128}, {129, 257, 131}, {300, 260, 100}, {512, 10, 512}, {10, 64, 515},
+                              {7, 5, 3},       {1, 1, 1},       {64, 72, 2048},  {36, 520, 37}};
+  int runs = 0;
+  for (const auto& size : sizes) {
+    for (int transposes = 0; transposes < 4; ++transposes) {
+      Case product(size[0], size[1], size[2], transposes, GPUNN_PRECISION_TF32);
+      const std::vector<double> expected = product.expected();
+      for (const int32_t precision : {GPUNN_PRECISION_TF32, GPUNN_PRECISION_BF16}) {
+        product.problem.precision = precision;
+        for (const Rung<Gemm>& rung : tensor_core_rungs()) {
+          if (!rung.refuses(product.problem).empty()) continue;
+          INFO(rung.name << " " << size[0] << "x" << size[1] << "x" << size[2] << " transposes " << transposes
+                         << (precision == GPUNN_PRECISION_TF32 ? " tf32" : " bf16"));
+          constexpr std::size_t kBeyond = 64;
+          const std::vector<float> y = product.run(rung, kBeyond);
+          CHECK(error(y, expected) < (precision == GPUNN_PRECISION_TF32 ? kTf32Error : kBf16Error));
+          bool untouched = true;
+          for (std::size_t i = y.size() - kBeyond; i < y.size(); ++i) untouched = untouched && std::isnan(y[i]);
+          CHECK(untouched);
+          const std::vector<float> again = product.run(rung, kBeyond);
+          CHECK(std::memcmp(y.data(), again.data(), y.size() * sizeof(float)) == 0);
+          ++runs;
+        }
+      }
+    }
+  }
+  if (gpunn::cuda_tiled::tensor_core_rungs().back().refuses(Case(8, 8, 8, 0, GPUNN_PRECISION_TF32).problem).empty()) {
+    CHECK(runs > 0);
+  }
+}
+
+TEST_CASE("rungs on tensor cores refuse strict float32 and empty matrices") {
+  for (const Rung<Gemm>& rung : tensor_core_rungs()) {
+    INFO(rung.name);
+    CHECK_FALSE(rung.refuses(Case(256, 256, 256, 0, GPUNN_PRECISION_FP32).problem).empty());
+    CHECK_FALSE(rung.refuses(Case(256, 0, 256, 0, GPUNN_PRECISION_TF32).problem).empty());
+  }
+}
+
+TEST_CASE("a NaN in an operand reaches its row of y on tensor cores, through ReLU too") {
+  for (const Rung<Gemm>& rung : tensor_core_rungs()) {
+    for (const int32_t precision : {GPUNN_PRECISION_TF32, GPUNN_PRECISION_BF16}) {
+      Case product(200, 136, 72, 0, precision);  // transposes 0: with ReLU
+      if (!rung.refuses(product.problem).empty()) continue;
+      INFO(rung.name);
+      product.a[72 * 130 + 5] = std::numeric_limits<float>::quiet_NaN();
+      const std::vector<float> y = product.run(rung, 0);
+      int nans_in_row = 0, nans = 0;
+      for (std::size_t i = 0; i < y.size(); ++i) {
+        nans += std::isnan(y[i]) ? 1 : 0;
+        nans_in_row += std::isnan(y[i]) && i / 136 == 130 ? 1 : 0;
+      }
+      CHECK(nans_in_row == 136);
+      CHECK(nans == 136);
+    }
+  }
+}
+
+TEST_CASE("products on tensor cores are captured, and wait there for what comes before them") {
+  for (const Rung<Gemm>& rung : tensor_core_rungs()) {
+    for (const int32_t precision : {GPUNN_PRECISION_TF32, GPUNN_PRECISION_BF16}) {
+      const Case product(260, 132, 520, 2, precision);
+      if (!rung.refuses(product.problem).empty()) continue;
+      INFO(rung.name);
+      CHECK(error(product.run_captured(rung), product.expected()) <
+            (precision == GPUNN_PRECISION_TF32 ? kTf32Error : kBf16Error));
+    }
+  }
+}
