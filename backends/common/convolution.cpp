@@ -1,5 +1,7 @@
 #include "common/convolution.hpp"
 
+#include <algorithm>
+
 #include "common/activation.hpp"
 
 namespace gpunn::backends {
@@ -62,6 +64,19 @@ ConvolutionShape shape_of(const Roles& roles, const gpunn_conv2d_attrs& attrs) {
 }
 
 }  // namespace
+
+bool has_few_channels(const ConvolutionShape& shape) {
+  constexpr int64_t kMostChannels = 16;
+  constexpr int64_t kMostTaps = 7;
+  constexpr int64_t kMostPixels = 12 * 1024;  // of an image with its border, in all channels of a group
+  const auto plain = [](const ConvolutionAxis& axis) {
+    return axis.stride == 1 && axis.dilation == 1 && axis.taps <= kMostTaps;
+  };
+  const auto padded = [](const ConvolutionAxis& axis) { return axis.outputs + axis.taps; };
+  return plain(shape.rows) && plain(shape.columns) && shape.group_inputs <= kMostChannels &&
+         shape.group_outputs <= kMostChannels && shape.groups <= 1024 && shape.batch <= (1 << 20) &&
+         std::max(shape.group_inputs, shape.group_outputs) * padded(shape.rows) * padded(shape.columns) <= kMostPixels;
+}
 
 ConvolutionShape convolution_of(const OpDesc& desc) {
   require_tensors(desc, 2, 2, 1);

@@ -29,6 +29,10 @@ struct ConvolutionShape {
   ConvolutionAxis columns;
 };
 
+// Whether images and gradients are so small, and channels so few, that a block of a GPU can hold an image with all its
+// channels on chip, at stride and dilation 1: what kernels for few channels serve, and libraries do badly.
+bool has_few_channels(const ConvolutionShape& shape);
+
 ConvolutionShape convolution_of(const OpDesc& desc);
 ConvolutionShape convolution_backward_data_of(const OpDesc& desc);
 ConvolutionShape convolution_backward_filter_of(const OpDesc& desc);

@@ -11,10 +11,7 @@ CudnnDevice::CudnnDevice(const gpunn_device_options& options)
                   {"cuDNN " + version_text(cudnnGetVersion()), "cuBLASLt " + std::to_string(cublaslt().version())}) {
   add_matmul_kernels(*this);
   add_convolution_kernels(*this);
-  add_bias_kernels(*this);
-  add_pooling_kernels(*this);
   add_softmax_kernels(*this);
-  add_normalization_kernels(*this);
 }
 
 CudnnDevice::~CudnnDevice() {

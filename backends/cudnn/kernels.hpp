@@ -7,9 +7,6 @@ class CudnnDevice;
 
 void add_matmul_kernels(CudnnDevice& device);
 void add_convolution_kernels(CudnnDevice& device);
-void add_bias_kernels(CudnnDevice& device);
-void add_pooling_kernels(CudnnDevice& device);
 void add_softmax_kernels(CudnnDevice& device);
-void add_normalization_kernels(CudnnDevice& device);
 
 }  // namespace gpunn::cudnn

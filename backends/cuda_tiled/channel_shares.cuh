@@ -9,7 +9,7 @@
 
 #include "common/requirements.hpp"
 
-namespace gpunn::cudnn {
+namespace gpunn::cuda_tiled {
 
 inline constexpr unsigned kBlock = 256;  // threads
 inline constexpr unsigned kWarps = kBlock / 32;
@@ -101,4 +101,4 @@ __device__ __forceinline__ void for_steps(unsigned begin, unsigned end, const Vi
   for (unsigned first = begin + threadIdx.x * width; first < end; first += kStride) visit(first);
 }
 
-}  // namespace gpunn::cudnn
+}  // namespace gpunn::cuda_tiled

@@ -21,31 +21,22 @@
 #include "cuda_common/launch.hpp"
 #include "device.hpp"
 #include "kernels.hpp"
+#include "normalization_resident.hpp"
 
-namespace gpunn::cudnn {
+namespace gpunn::cuda_tiled {
 namespace {
 
 using namespace cuda;
 
-struct Plan {
-  BatchNorm shape;
-  Split split;
-  uint64_t workspace_bytes = 0;
-};
+using Plan = BatchNormPlan;
 
 Plan plan_of(const BatchNorm& shape) {
   require(shape.size > 1, "a matrix: the base reads it as well");
   return {.shape = shape, .split = split_of(shape.rows, shape.channels, shape.size)};
 }
 
-// With two numbers a share.
-Plan with_workspace(Plan plan) {
-  plan.workspace_bytes = static_cast<uint64_t>(plan.split.channels) * plan.split.shares * sizeof(float2);
-  return plan;
-}
-
-Plan forward_plan(const OpDesc& desc) { return with_workspace(plan_of(batch_norm_of(desc))); }
-Plan backward_plan(const OpDesc& desc) { return with_workspace(plan_of(batch_norm_backward_of(desc))); }
+Plan forward_plan(const OpDesc& desc) { return batch_norm_plan(batch_norm_of(desc)); }
+Plan backward_plan(const OpDesc& desc) { return batch_norm_plan(batch_norm_backward_of(desc)); }
 Plan inference_plan(const OpDesc& desc) { return plan_of(batch_norm_inference_of(desc)); }
 
 struct Moments {
@@ -133,6 +124,12 @@ __device__ Moments channel_statistics(const float2* parts, const Split& split, i
   return merge_warp(mine);
 }
 
+// What is done with y at the end.
+struct Ending {
+  const float* residual = nullptr;
+  bool relu = false;
+};
+
 // What a channel's elements are normalised by: y = (x - mean) * factor + beta.
 struct Affine {
   float mean;
@@ -142,49 +139,43 @@ struct Affine {
 
 // y of a share; y may be x.
 template <unsigned width>
-__device__ __forceinline__ void apply(const float* x, float* y, const Affine& by, const Share& at, const Split& split) {
+__device__ __forceinline__ void apply(const float* x, float* y, const Affine& by, const Ending& ending, const Share& at,
+                                      const Split& split) {
   for_steps<width>(at.begin, at.end, [&](unsigned first) {
     int64_t address[kInFlight / width];
     float values[kInFlight];
+    float residual[kInFlight] = {};
 #pragma unroll
     for (unsigned j = 0; j < kInFlight / width; ++j) {
       const unsigned i = first + j * kBlock * width;
       if (i >= at.end) break;
       address[j] = address_of(split, at.channel, i);
       load<width>(x + address[j], values + j * width);
+      if (ending.residual != nullptr) load<width>(ending.residual + address[j], residual + j * width);
     }
 #pragma unroll
     for (unsigned j = 0; j < kInFlight / width; ++j) {
       if (first + j * kBlock * width >= at.end) break;
 #pragma unroll
-      for (unsigned k = j * width; k < (j + 1) * width; ++k) values[k] = (values[k] - by.mean) * by.factor + by.beta;
+      for (unsigned k = j * width; k < (j + 1) * width; ++k) {
+        values[k] = finish((values[k] - by.mean) * by.factor + by.beta, residual[k], ending.relu);
+      }
       store<width>(y + address[j], values + j * width);
     }
   });
 }
 
 template <unsigned width>
-__device__ void clear(float* y, unsigned begin, const Share& at, const Split& split) {
-  const float zeros[4] = {};
+__device__ void clear(float* y, const Ending& ending, unsigned begin, const Share& at, const Split& split) {
   for (unsigned i = begin + threadIdx.x * width; i < at.end; i += kBlock * width) {
-    store<width>(y + address_of(split, at.channel, i), zeros);
+    const int64_t address = address_of(split, at.channel, i);
+    float zeros[width] = {};
+    if (ending.residual != nullptr) load<width>(ending.residual + address, zeros);
+#pragma unroll
+    for (unsigned k = 0; k < width; ++k) zeros[k] = finish(0.0F, zeros[k], ending.relu);
+    store<width>(y + address, zeros);
   }
 }
-
-struct Forward {
-  const float* x;
-  const float* gamma;
-  const float* beta;
-  const int32_t* count;  // NULL: all rows
-  const float2* parts;
-  float* y;
-  float* mean;
-  float* inv_dev;
-  float* running_mean;
-  float* running_var;
-  float epsilon;
-  float momentum;
-};
 
 template <unsigned width>
 __global__ void __launch_bounds__(kBlock) normalise(Forward f, Split split) {
@@ -211,10 +202,10 @@ __global__ void __launch_bounds__(kBlock) normalise(Forward f, Split split) {
   }
   __syncthreads();
   if (counted == 0) {
-    clear<width>(f.y, at.begin, at, split);
+    clear<width>(f.y, {f.residual, f.relu}, at.begin, at, split);
   } else {
     const Affine affine = by;  // in registers
-    apply<width>(f.x, f.y, affine, at, split);
+    apply<width>(f.x, f.y, affine, {f.residual, f.relu}, at, split);
   }
 }
 
@@ -232,32 +223,24 @@ template <unsigned width>
 __global__ void __launch_bounds__(kBlock) normalise_by_given(Inference f, Split split) {
   const Share at = share_of(split, blockIdx.x);
   const float inv_dev = 1.0F / sqrtf(f.variance[at.channel] + f.epsilon);
-  apply<width>(f.x, f.y, {f.mean[at.channel], inv_dev * f.gamma[at.channel], f.beta[at.channel]}, at, split);
+  apply<width>(f.x, f.y, {f.mean[at.channel], inv_dev * f.gamma[at.channel], f.beta[at.channel]}, {}, at, split);
 }
 
-struct Backward {
-  const float* dy;
-  const float* x;
-  const float* gamma;
-  const float* mean;
-  const float* inv_dev;
-  const int32_t* count;  // NULL: all rows
-  float2* parts;         // by share, the sums of dy and of dy (x - mean)
-  float* dx;
-  float* dgamma;
-  float* dbeta;
-};
-
-// dy and x of a step, of which the elements before `end` are there; the others are left.
+// dy and x of a step, of which the elements before `end` are there; the others are left. `again`: what goes on through
+// the ReLU is there already, where it is wanted.
 template <unsigned width>
 __device__ __forceinline__ void load_step(const Backward& b, const Split& split, int64_t channel, unsigned first,
-                                          unsigned end, float* dy, float* x, int64_t* address) {
+                                          unsigned end, bool again, float* dy, float* x, int64_t* address) {
 #pragma unroll
   for (unsigned j = 0; j < kInFlight / width; ++j) {
     const unsigned i = first + j * kBlock * width;
     if (i >= end) break;
     address[j] = address_of(split, channel, i);
-    load<width>(b.dy + address[j], dy + j * width);
+    if (again && b.masked != nullptr) {
+      load<width>(b.masked + address[j], dy + j * width);
+    } else {
+      load_gradient<width>(b, address[j], dy + j * width);
+    }
     load<width>(b.x + address[j], x + j * width);
   }
 }
@@ -265,16 +248,19 @@ __device__ __forceinline__ void load_step(const Backward& b, const Split& split,
 template <unsigned width>
 __global__ void __launch_bounds__(kBlock) reduce_gradients(Backward b, Split split) {
   const Share at = share_of(split, blockIdx.x);
-  const unsigned end = min(at.end, counted_elements(b.count, split));
+  const unsigned counted = counted_elements(b.count, split);
+  const unsigned end = b.masked != nullptr ? at.end : min(at.end, counted);
   const float mean = b.mean[at.channel];
   float2 mine = make_float2(0.0F, 0.0F);
   for_steps<width>(at.begin, end, [&](unsigned first) {
     int64_t address[kInFlight / width];
     float dy[kInFlight], x[kInFlight];
-    load_step<width>(b, split, at.channel, first, end, dy, x, address);
+    load_step<width>(b, split, at.channel, first, end, false, dy, x, address);
 #pragma unroll
     for (unsigned j = 0; j < kInFlight / width; ++j) {
       if (first + j * kBlock * width >= end) break;
+      if (b.masked != nullptr) store<width>(b.masked + address[j], dy + j * width);
+      if (first + j * kBlock * width >= counted) continue;
 #pragma unroll
       for (unsigned k = j * width; k < (j + 1) * width; ++k) {
         mine.x += dy[k];
@@ -330,7 +316,7 @@ __global__ void __launch_bounds__(kBlock) flow_back(Backward b, Split split) {
   for_steps<width>(at.begin, end, [&](unsigned first) {
     int64_t address[kInFlight / width];
     float dy[kInFlight], x[kInFlight];
-    load_step<width>(b, split, at.channel, first, end, dy, x, address);
+    load_step<width>(b, split, at.channel, first, end, true, dy, x, address);
 #pragma unroll
     for (unsigned j = 0; j < kInFlight / width; ++j) {
       if (first + j * kBlock * width >= end) break;
@@ -341,7 +327,7 @@ __global__ void __launch_bounds__(kBlock) flow_back(Backward b, Split split) {
       store<width>(b.dx + address[j], dy + j * width);
     }
   });
-  clear<width>(b.dx, max(at.begin, counted), at, split);  // the rows that do not count
+  clear<width>(b.dx, {}, max(at.begin, counted), at, split);  // the rows that do not count
 }
 
 // Calls run(a constant), 4 where the elements of a row can be had four at a time from all these tensors, else 1.
@@ -370,6 +356,8 @@ void run_forward(const Plan& plan, cudaStream_t stream, const OpArgs& args) {
                   .beta = args.in<float>(2),
                   .count = count_of(plan, args),
                   .parts = parts,
+                  .residual = nullptr,
+                  .relu = false,
                   .y = args.out<float>(0),
                   .mean = args.out<float>(1),
                   .inv_dev = args.out<float>(2),
@@ -377,14 +365,14 @@ void run_forward(const Plan& plan, cudaStream_t stream, const OpArgs& args) {
                   .running_var = args.out<float>(4),
                   .epsilon = plan.shape.epsilon,
                   .momentum = plan.shape.momentum};
-  by_width(plan.split, {f.x, f.y}, [&](auto width) {
-    launch(reduce_statistics<width()>, blocks_of(plan.split), stream, f.x, f.count, parts, plan.split);
-    launch(normalise<width()>, blocks_of(plan.split), stream, f, plan.split);
-  });
+  run_batch_norm(plan, f, parts, stream);
 }
 
 void run_backward(const Plan& plan, cudaStream_t stream, const OpArgs& args) {
   const Backward b{.dy = args.in<float>(0),
+                   .more_dy = nullptr,
+                   .relu_y = nullptr,
+                   .masked = nullptr,
                    .x = args.in<float>(1),
                    .gamma = args.in<float>(2),
                    .mean = args.in<float>(3),
@@ -394,10 +382,7 @@ void run_backward(const Plan& plan, cudaStream_t stream, const OpArgs& args) {
                    .dx = args.out<float>(0),
                    .dgamma = args.out<float>(1),
                    .dbeta = args.out<float>(2)};
-  by_width(plan.split, {b.dy, b.x, b.dx}, [&](auto width) {
-    launch(reduce_gradients<width()>, blocks_of(plan.split), stream, b, plan.split);
-    launch(flow_back<width()>, blocks_of(plan.split), stream, b, plan.split);
-  });
+  run_batch_norm_backward(plan, b, stream);
 }
 
 void run_inference(const Plan& plan, cudaStream_t stream, const OpArgs& args) {
@@ -414,10 +399,32 @@ void run_inference(const Plan& plan, cudaStream_t stream, const OpArgs& args) {
 
 }  // namespace
 
-void add_normalization_kernels(CudnnDevice& device) {
+BatchNormPlan batch_norm_plan(const BatchNorm& shape) {
+  BatchNormPlan plan = plan_of(shape);
+  plan.workspace_bytes = static_cast<uint64_t>(plan.split.channels) * plan.split.shares * sizeof(float2);
+  return plan;
+}
+
+void run_batch_norm(const BatchNormPlan& plan, const Forward& f, float2* parts, cudaStream_t stream) {
+  if (resident::forward(f, plan.split, stream)) return;
+  by_width(plan.split, {f.x, f.y, f.residual}, [&](auto width) {
+    launch(reduce_statistics<width()>, blocks_of(plan.split), stream, f.x, f.count, parts, plan.split);
+    launch(normalise<width()>, blocks_of(plan.split), stream, f, plan.split);
+  });
+}
+
+void run_batch_norm_backward(const BatchNormPlan& plan, const Backward& b, cudaStream_t stream) {
+  if (resident::backward(b, plan.split, stream)) return;
+  by_width(plan.split, {b.dy, b.more_dy, b.relu_y, b.masked, b.x, b.dx}, [&](auto width) {
+    launch(reduce_gradients<width()>, blocks_of(plan.split), stream, b, plan.split);
+    launch(flow_back<width()>, blocks_of(plan.split), stream, b, plan.split);
+  });
+}
+
+void add_normalization_kernels(TiledDevice& device) {
   add_op(device, GPUNN_OP_BATCH_NORM, "batch_norm", forward_plan, run_forward);
   add_op(device, GPUNN_OP_BATCH_NORM_BACKWARD, "batch_norm_backward", backward_plan, run_backward);
   add_op(device, GPUNN_OP_BATCH_NORM_INFERENCE, "batch_norm_inference", inference_plan, run_inference);
 }
 
-}  // namespace gpunn::cudnn
+}  // namespace gpunn::cuda_tiled

@@ -11,10 +11,10 @@
 
 #include <algorithm>
 
+#include "conv/filter_gradient.hpp"
 #include "cuda_common/launch.hpp"
-#include "filter_gradient.hpp"
 
-namespace gpunn::cudnn {
+namespace gpunn::cuda_tiled {
 namespace {
 
 using backends::ConvolutionShape;
@@ -23,7 +23,7 @@ using backends::require;
 constexpr int kMostTaps = 7;
 constexpr int kMostThreads = 512;
 constexpr unsigned kMostSharedBytes = 96 * 1024;  // two blocks to a multiprocessor of sm_80 and later
-constexpr int64_t kMostOutputs = 16384;           // of a block; beyond, cuDNN has enough to do
+constexpr int64_t kMostOutputs = 16384;           // of a block; beyond, a matrix product serves better
 constexpr int kBlocksWanted = 256;
 
 __host__ __device__ constexpr int odd(int n) { return n | 1; }
@@ -225,4 +225,4 @@ void run_filter_gradient(const FilterGradient& plan, const float* dy, const floa
                plan.chunks);
 }
 
-}  // namespace gpunn::cudnn
+}  // namespace gpunn::cuda_tiled

@@ -17,7 +17,7 @@
 #include "device.hpp"
 #include "kernels.hpp"
 
-namespace gpunn::cudnn {
+namespace gpunn::cuda_tiled {
 namespace {
 
 using namespace cuda;
@@ -193,11 +193,11 @@ void run_backward(const Pool& pool, cudaStream_t stream, const OpArgs& args) {
 
 }  // namespace
 
-void add_pooling_kernels(CudnnDevice& device) {
+void add_pooling_kernels(TiledDevice& device) {
   add_op(device, GPUNN_OP_MAX_POOL2D, "max_pool2d", forward_pool, run_forward);
   add_op(device, GPUNN_OP_MAX_POOL2D_BACKWARD, "max_pool2d_backward", backward_pool, run_backward);
   add_op(device, GPUNN_OP_AVG_POOL2D, "avg_pool2d", forward_mean, run_forward_mean);
   add_op(device, GPUNN_OP_AVG_POOL2D_BACKWARD, "avg_pool2d_backward", backward_mean, run_backward_mean);
 }
 
-}  // namespace gpunn::cudnn
+}  // namespace gpunn::cuda_tiled

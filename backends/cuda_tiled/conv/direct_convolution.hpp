@@ -1,0 +1,45 @@
+// Direct convolutions for few channels.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <cuda_runtime_api.h>
+
+#include "common/convolution.hpp"
+
+namespace gpunn::cuda_tiled::direct {
+
+struct GatherPlan {
+  struct Data;
+  std::shared_ptr<const Data> data;  // empty: there is none
+};
+GatherPlan gather_of(const backends::ConvolutionShape& shape, bool backward_data, int tk = 0, int tq = 0,
+                     int splits = 0, int tp = 0);
+void run_gather(const GatherPlan& plan, const float* x, const float* w, const float* bias, bool relu, float* y,
+                cudaStream_t stream);
+uint64_t shared_bytes(const GatherPlan& plan);  // 0 where there is no plan
+std::string describe(const GatherPlan& plan);
+
+struct ScatterPlan {
+  struct Data;
+  std::shared_ptr<const Data> data;  // empty: there is none
+};
+ScatterPlan scatter_of(const backends::ConvolutionShape& shape, int tk = 0, int splits = 0);
+void run_scatter(const ScatterPlan& plan, const float* dy, const float* w, float* dx, cudaStream_t stream);
+uint64_t shared_bytes(const ScatterPlan& plan);  // 0 where there is no plan
+std::string describe(const ScatterPlan& plan);
+
+struct FilterPlan {
+  struct Data;
+  std::shared_ptr<const Data> data;  // empty: there is none
+};
+FilterPlan filter_of(const backends::ConvolutionShape& shape, int tk = 0);
+uint64_t workspace_bytes(const FilterPlan& plan);
+void run_filter(const FilterPlan& plan, const float* dy, const float* x, float* dw, float* workspace,
+                cudaStream_t stream);
+uint64_t shared_bytes(const FilterPlan& plan);  // 0 where there is no plan
+std::string describe(const FilterPlan& plan);
+
+}  // namespace gpunn::cuda_tiled::direct

@@ -1,0 +1,442 @@
+// direct:1, of CONV2D with bias and ReLU, and of the data gradient, which is the same with the filter turned round and
+// its channels exchanged.
+//
+// cuda_naive loads two numbers for each product. Here a block brings some images with their border of zeros, and the
+// filters, into shared memory, and a thread keeps a tile of 4 filters x 4 or 8 neighbouring pixels (or 8 x 2) in
+// registers: of a row of pixels and a row of the filters, seven loads of 16 bytes, it makes 80 products, or of eight
+// 160. The lanes of a warp have neighbouring tiles of one group of filters, so that what they load of the filters is
+// the same address; the rows of the images are apart so that what they load of the pixels are different banks. Where
+// there are few images, the channels are split over threads, whose sums meet in shared memory, in their order.
+//
+// The loads of shared memory bound it: 16 bytes a lane take four cycles, in which 16 warps' products could be done.
+// What was tried and lost where images are few: tiles of two rows, which load less and leave too few threads.
+//
+// H200, 5x5, 6 to 16 channels, batch 512: 12x12 without padding 8.0 us, 19.7 TFLOP/s, 2.4 times cuDNN's best (18.9 us);
+// 14x14 12.7 us, 19.3 TFLOP/s, 2.4 times; 14x14 with padding 19.4 us, 24.8 TFLOP/s. 1 to 6 channels, 28x28, batch 128:
+// 3.9 us. 3x3, 3 to 64 channels, 32x32, batch 512: 84 us, 21.5 TFLOP/s; cuDNN 109 us.
+#include <gpunn/plugin.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "conv/direct_convolution.hpp"
+#include "conv/direct_stage.cuh"
+#include "cuda_common/launch.hpp"
+
+namespace gpunn::cuda_tiled::direct {
+namespace {
+
+using backends::ConvolutionShape;
+
+constexpr unsigned kMostThreads = 512;
+constexpr unsigned kThreadsOfTall = 256;  // of tiles of two rows, which take more registers
+constexpr int kBlocksWanted = 128;
+constexpr int64_t kMostSharedBytes = 96 * 1024;
+
+struct Gather {
+  Stage stage;
+  int images = 0;
+  int filters = 0;  // of a group
+  int rows = 0, columns = 0;
+  int taps_r = 0;
+  bool flipped = false;  // the data gradient: the filter is turned round, and its channels are the filters
+  // A block's share.
+  int images_per_block = 1;
+  int band = 1;      // rows
+  int bands = 1;     // of an image
+  int tiles = 1;     // of a row
+  int k_groups = 1;  // of TK filters
+  int splits = 1;    // of the channels
+  int channels_per_split = 1;
+  int positions = 1;  // images, rows and tiles
+  int parts = 1;      // of the filters, over blocks
+  int tk = 4, tp = 1, tq = 4;
+  unsigned threads = 0;
+  unsigned shared_bytes = 0;
+  Divider by_positions, by_band_tiles, by_tiles, by_block_taps, by_block_filters, by_channels, by_k_groups;
+};
+
+// Which accesses may be of several floats.
+struct Widths {
+  bool in_fours;
+  bool out_fours;
+  bool out_twos;
+};
+
+struct Epilogue {
+  const float* bias;  // nullptr: none
+  bool relu;
+};
+
+// Stores n floats of a row that has `left` of them.
+template <int n>
+__device__ __forceinline__ void store_row(float* to, const float (&from)[n], int left, bool fours, bool twos) {
+  if (fours && n % 4 == 0) {
+#pragma unroll
+    for (int i = 0; i + 3 < n; i += 4) {
+      if (i < left) *reinterpret_cast<float4*>(to + i) = make_float4(from[i], from[i + 1], from[i + 2], from[i + 3]);
+    }
+  } else if (twos && n % 2 == 0) {
+#pragma unroll
+    for (int i = 0; i + 1 < n; i += 2) {
+      if (i < left) *reinterpret_cast<float2*>(to + i) = make_float2(from[i], from[i + 1]);
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < n; ++i) {
+      if (i < left) to[i] = from[i];
+    }
+  }
+}
+
+// R is the filter's rows, 0: any number.
+template <int R, int S, int TK, int TP, int TQ>
+__global__ void __launch_bounds__(TP > 1 ? kThreadsOfTall : kMostThreads)
+    gather(const float* x, const float* w, Epilogue epilogue, float* y, Gather z, Widths widths) {
+  constexpr int kX = four_fold(TQ + S - 1);
+  constexpr int kW = four_fold(TK * S);
+  extern __shared__ float4 shared_fours[];
+  float* const shared = reinterpret_cast<float*>(shared_fours);
+  const int thread = static_cast<int>(threadIdx.x);
+  const int threads = static_cast<int>(blockDim.x);
+  const int first_image = static_cast<int>(blockIdx.x) / z.bands * z.images_per_block;
+  const int first_row = static_cast<int>(blockIdx.x) % z.bands * z.band;
+  const int first_filter = static_cast<int>(blockIdx.y) * z.k_groups * TK;
+  const int group = static_cast<int>(blockIdx.z);
+  const int images = min(z.images_per_block, z.images - first_image);
+  const int filters = min(z.k_groups * TK, z.filters - first_filter);
+  const int channels = z.stage.channels;
+  const int taps_r = R != 0 ? R : z.taps_r;
+
+  // [channel][r][k group][s][k]
+  float* const weights = shared + z.stage.floats(z.images_per_block);
+  const float* const of_group = w + static_cast<int64_t>(group) * z.filters * channels * taps_r * S;
+  const int count = (z.flipped ? z.filters : filters) * channels * taps_r * S;
+  for (int i = thread; i < count; i += threads) {
+    // Neighbours read neighbours, but where the filters are turned round for only some of them.
+    const auto [outer, tap] = z.by_block_taps(i);
+    const int r = tap / S;
+    const int s = tap % S;
+    int k, c, at_r = r, at_s = s;
+    int64_t from;
+    if (z.flipped) {
+      const auto [channel, filter] = z.by_block_filters(outer);
+      c = channel, k = filter - first_filter;
+      if (k < 0 || k >= filters) continue;
+      from = i;
+      at_r = taps_r - 1 - r, at_s = S - 1 - s;
+    } else {
+      const auto [filter, channel] = z.by_channels(outer);
+      k = filter, c = channel;
+      from = (static_cast<int64_t>(first_filter + k) * channels + c) * taps_r * S + tap;
+    }
+    __pipeline_memcpy_async(weights + ((c * taps_r + at_r) * z.k_groups + k / TK) * kW + at_s * TK + k % TK,
+                            of_group + from, 4);
+  }
+  stage_images(shared, x, z.stage, first_image, images, group, first_row, widths.in_fours);
+  __pipeline_commit();
+
+  const auto [item, position] = z.by_positions(thread);
+  const auto [split, k_group] = z.by_k_groups(item);
+  const auto [image, in_band] = z.by_band_tiles(position);
+  const auto [row, tile] = z.by_tiles(in_band);
+  const bool works = split < z.splits;
+  float sums[TP][TK][TQ];
+#pragma unroll
+  for (int p = 0; p < TP; ++p) {
+#pragma unroll
+    for (int k = 0; k < TK; ++k) {
+#pragma unroll
+      for (int q = 0; q < TQ; ++q) sums[p][k][q] = 0.0F;
+    }
+  }
+  __pipeline_wait_prior(0);
+  __syncthreads();
+  if (works) {
+    const int first = split * z.channels_per_split;
+    const int last = min(first + z.channels_per_split, channels);
+    const float* at = shared + (image * channels + first) * z.stage.plane + row * TP * z.stage.pitch + tile * TQ;
+    const float* weight = weights + (first * taps_r * z.k_groups + k_group) * kW;
+    const auto multiply = [&](const float(&pixel)[kX], const float(&factor)[kW], int p) {
+#pragma unroll
+      for (int s = 0; s < S; ++s) {
+#pragma unroll
+        for (int k = 0; k < TK; ++k) {
+#pragma unroll
+          for (int q = 0; q < TQ; ++q) sums[p][k][q] = fmaf(pixel[q + s], factor[s * TK + k], sums[p][k][q]);
+        }
+      }
+    };
+    for (int c = first; c < last; ++c) {
+      if constexpr (R != 0) {
+        // A row of x meets as many rows of the filter as the tile has rows.
+        float factor[R][kW];
+#pragma unroll
+        for (int i = 0; i < R + TP - 1; ++i) {
+          float pixel[kX];
+          load_fours(pixel, at + i * z.stage.pitch);
+          if (i < R) load_fours(factor[i], weight + i * z.k_groups * kW);
+#pragma unroll
+          for (int p = 0; p < TP; ++p) {
+            if (i >= p && i - p < R) multiply(pixel, factor[i - p], p);
+          }
+        }
+      } else {
+#pragma unroll 1
+        for (int r = 0; r < taps_r; ++r) {
+          float pixel[kX], factor[kW];
+          load_fours(pixel, at + r * z.stage.pitch);
+          load_fours(factor, weight + r * z.k_groups * kW);
+          multiply(pixel, factor, 0);
+        }
+      }
+      at += z.stage.plane;
+      weight += taps_r * z.k_groups * kW;
+    }
+  }
+
+  if (z.splits > 1) {
+    const int slots = z.positions * z.k_groups;
+    const int slot = thread - split * slots;
+    __syncthreads();  // the images are done with
+    if (works && split > 0) {
+      float* const to = shared + (split - 1) * TP * TK * TQ * slots + slot;
+#pragma unroll
+      for (int j = 0; j < TP * TK * TQ; ++j) to[j * slots] = sums[j / (TK * TQ)][j / TQ % TK][j % TQ];
+    }
+    __syncthreads();
+    if (split > 0) return;
+    for (int i = 0; i < z.splits - 1; ++i) {
+      const float* const from = shared + i * TP * TK * TQ * slots + slot;
+#pragma unroll
+      for (int j = 0; j < TP * TK * TQ; ++j) sums[j / (TK * TQ)][j / TQ % TK][j % TQ] += from[j * slots];
+    }
+  }
+  if (!works || image >= images) return;
+  const int64_t out_plane = static_cast<int64_t>(z.rows) * z.columns;
+  const int first_of_group = first_filter + k_group * TK;
+  float* to =
+      y +
+      (static_cast<int64_t>(first_image + image) * z.stage.groups * z.filters + group * z.filters + first_of_group) *
+          out_plane +
+      static_cast<int64_t>(first_row + row * TP) * z.columns + tile * TQ;
+#pragma unroll
+  for (int k = 0; k < TK; ++k) {
+    if (first_of_group + k >= z.filters) break;
+    const float bias = epilogue.bias != nullptr ? epilogue.bias[group * z.filters + first_of_group + k] : 0.0F;
+#pragma unroll
+    for (int p = 0; p < TP; ++p) {
+      if (row * TP + p >= z.band || first_row + row * TP + p >= z.rows) break;
+#pragma unroll
+      for (int q = 0; q < TQ; ++q) {
+        sums[p][k][q] += bias;
+        if (epilogue.relu && sums[p][k][q] < 0.0F) sums[p][k][q] = 0.0F;
+      }
+      store_row<TQ>(to + p * z.columns, sums[p][k], z.columns - tile * TQ, widths.out_fours, widths.out_twos);
+    }
+    to += out_plane;
+  }
+}
+
+using Kernel = void (*)(const float*, const float*, Epilogue, float*, Gather, Widths);
+
+struct Variant {
+  int r, s, tk, tp, tq;  // r is 0: any
+  Kernel kernel;
+};
+
+template <int R, int S, int TK, int TP, int TQ>
+constexpr Variant variant() {
+  return {R, S, TK, TP, TQ, gather<R, S, TK, TP, TQ>};
+}
+
+constexpr std::array kVariants = {
+    variant<5, 5, 4, 1, 8>(), variant<5, 5, 4, 1, 4>(), variant<5, 5, 3, 1, 8>(), variant<5, 5, 3, 1, 4>(),
+    variant<3, 3, 4, 2, 8>(), variant<3, 3, 4, 1, 8>(), variant<3, 3, 4, 1, 4>(), variant<3, 3, 3, 1, 4>(),
+    variant<0, 7, 4, 1, 4>(), variant<0, 5, 4, 1, 4>(), variant<0, 3, 4, 1, 4>(), variant<0, 1, 4, 1, 4>(),
+};
+
+Stage stage_of(const ConvolutionShape& shape, bool backward_data) {
+  const auto narrow = [](int64_t value) { return static_cast<int>(value); };
+  Stage z;
+  z.groups = narrow(shape.groups);
+  if (backward_data) {
+    z.channels = narrow(shape.group_outputs);
+    z.in_rows = narrow(shape.rows.outputs);
+    z.in_columns = narrow(shape.columns.outputs);
+    z.pad_r = narrow(shape.rows.taps - 1 - shape.rows.pad);
+    z.pad_s = narrow(shape.columns.taps - 1 - shape.columns.pad);
+  } else {
+    z.channels = narrow(shape.group_inputs);
+    z.in_rows = narrow(shape.rows.inputs);
+    z.in_columns = narrow(shape.columns.inputs);
+    z.pad_r = narrow(shape.rows.pad);
+    z.pad_s = narrow(shape.columns.pad);
+  }
+  return z;
+}
+
+// How many times a warp's loads of a row's pixels go to shared memory, at that pitch: eight lanes at once, if they meet
+// eight different fours of banks or the same address.
+int passes(const Gather& z, int pitch) {
+  int total = 0;
+  for (int first = 0; first < std::min(32, z.positions); first += 8) {
+    std::array<int, 8> of_bank{};
+    std::array<int, 8> addresses{};
+    for (int lane = 0; lane < 8; ++lane) {
+      const int position = std::min(first + lane, z.positions - 1);
+      const int of_image = ceil_div(z.band, z.tp) * z.tiles;
+      const int address = position / of_image * z.stage.channels * z.stage.rows * pitch +
+                          position % of_image / z.tiles * z.tp * pitch + position % z.tiles * z.tq;
+      const bool seen = std::find(addresses.begin(), addresses.begin() + lane, address) != addresses.begin() + lane;
+      addresses[static_cast<std::size_t>(lane)] = address;
+      if (!seen) ++of_bank[static_cast<std::size_t>(address / 4 % 8)];
+    }
+    total += *std::max_element(of_bank.begin(), of_bank.end());
+  }
+  return total;
+}
+
+// Fits the images of a block, `wanted` of them or fewer, where its rows are chosen.
+bool fit_band(Gather& z, int s, int splits, int blocks, int wanted) {
+  const int columns = (z.tiles - 1) * z.tq + four_fold(z.tq + s - 1);
+  const int floats_of_weight = four_fold(z.tk * s);
+  const int row_tiles = ceil_div(z.band, z.tp);
+  const int of_image = row_tiles * z.tiles;
+  const int most_threads = static_cast<int>(z.tp > 1 ? kThreadsOfTall : kMostThreads);
+  z.images_per_block = wanted;
+  z.stage.rows = row_tiles * z.tp + z.taps_r - 1;
+  z.positions = z.images_per_block * of_image;
+  z.stage.pitch = four_fold(columns);
+  for (int pitch = z.stage.pitch; pitch < four_fold(columns) + 32; pitch += 4) {
+    if (passes(z, pitch) < passes(z, z.stage.pitch)) z.stage.pitch = pitch;
+  }
+  z.stage.plane = z.stage.rows * z.stage.pitch;
+  // About 512 threads to a multiprocessor.
+  const int blocks_at_once = std::clamp(ceil_div(ceil_div(blocks, z.images_per_block), kBlocksWanted + 4), 1, 4);
+  z.splits = std::clamp(most_threads / blocks_at_once / (z.positions * z.k_groups), 1, z.stage.channels);
+  if (splits != 0) {
+    z.splits = std::min({splits, z.stage.channels, most_threads / (z.positions * z.k_groups)});
+  }
+  z.channels_per_split = ceil_div(z.stage.channels, z.splits);
+  z.splits = ceil_div(z.stage.channels, z.channels_per_split);
+  const int64_t inputs =
+      z.stage.floats(z.images_per_block) + int64_t{z.stage.channels} * z.taps_r * z.k_groups * floats_of_weight;
+  const int64_t results = int64_t{z.splits - 1} * z.positions * z.k_groups * z.tk * z.tp * z.tq;
+  const int64_t bytes = std::max(inputs, results) * static_cast<int64_t>(sizeof(float));
+  if (bytes > kMostSharedBytes) {
+    if (z.images_per_block > 1) return fit_band(z, s, splits, blocks, z.images_per_block / 2);
+    return false;
+  }
+  z.shared_bytes = static_cast<unsigned>(bytes);
+  z.threads = static_cast<unsigned>(ceil_div(z.positions * z.k_groups * z.splits, 32) * 32);
+  return true;
+}
+
+// Fits the block's share to a variant; false where shared memory does not hold it.
+bool fit(Gather& z, int s, int splits) {
+  z.tiles = ceil_div(z.columns, z.tq);
+  const int all_groups = ceil_div(z.filters, z.tk);
+  const int columns = (z.tiles - 1) * z.tq + four_fold(z.tq + s - 1);
+  z.stage.quads = ceil_div(columns, 4);
+  for (z.band = z.rows; z.band >= 1; z.band = z.band == 1 ? 0 : ceil_div(z.band, 2)) {
+    z.bands = ceil_div(z.rows, z.band);
+    const int row_tiles = ceil_div(z.band, z.tp);
+    const int of_image = row_tiles * z.tiles;
+    const int most_threads = static_cast<int>(z.tp > 1 ? kThreadsOfTall : kMostThreads);
+    z.parts = 1;
+    while (ceil_div(all_groups, z.parts) * of_image > most_threads && z.parts < all_groups) ++z.parts;
+    z.k_groups = ceil_div(all_groups, z.parts);
+    if (z.k_groups * of_image > most_threads) continue;
+    const int blocks = z.images * z.bands * z.parts * z.stage.groups;
+    z.images_per_block = std::clamp(ceil_div(blocks, kBlocksWanted + 4), 1, 8);
+    // By halves: the blocks must come out even over the multiprocessors.
+    while (z.images_per_block > 1 && z.images_per_block * of_image * z.k_groups > 256) z.images_per_block /= 2;
+    if (fit_band(z, s, splits, blocks, z.images_per_block)) return true;
+  }
+  return false;
+}
+
+// Products, those that a tile does beyond the image's edge included; large tiles do them faster, where there are enough
+// of them to hide each other's latency. Which is enough, and how much faster: as measured on an H200.
+double cost(const Gather& z) {
+  const double tiles =
+      static_cast<double>(ceil_div(z.columns, z.tq)) * ceil_div(z.rows, z.tp) * ceil_div(z.filters, z.tk);
+  const double products = tiles * z.tq * z.tp * z.tk;
+  const double at_once = tiles * z.images * z.stage.groups / kBlocksWanted;
+  const int size = z.tp * z.tq;
+  if (size <= 4) return products;
+  if (5 * ceil_div(z.columns, z.tq) * z.tq > 7 * z.columns) return 2 * products;  // too much of it lies beyond the edge
+  if (size <= 8) return products / (at_once >= 256 ? 1.4 : 0.9);
+  return products / (at_once >= 2048 ? 1.6 : 0.7);
+}
+
+}  // namespace
+
+struct GatherPlan::Data {
+  Gather z;
+  Kernel kernel = nullptr;
+};
+
+GatherPlan gather_of(const ConvolutionShape& shape, bool backward_data, int tk, int tq, int splits, int tp) {
+  GatherPlan plan;
+  const int taps = static_cast<int>(shape.columns.taps);
+  double least = 0.0;
+  for (const Variant& variant : kVariants) {
+    if (variant.s != taps || (variant.r != 0 && variant.r != shape.rows.taps)) continue;
+    if (tp != 0 && variant.tp != tp) continue;
+    if ((tk != 0 && variant.tk != tk) || (tq != 0 && variant.tq != tq)) continue;
+    Gather z;
+    z.stage = stage_of(shape, backward_data);
+    z.flipped = backward_data;
+    z.images = static_cast<int>(shape.batch);
+    z.filters = static_cast<int>(backward_data ? shape.group_inputs : shape.group_outputs);
+    z.rows = static_cast<int>(backward_data ? shape.rows.inputs : shape.rows.outputs);
+    z.columns = static_cast<int>(backward_data ? shape.columns.inputs : shape.columns.outputs);
+    z.taps_r = static_cast<int>(shape.rows.taps);
+    z.tk = variant.tk, z.tp = variant.tp, z.tq = variant.tq;
+    if (variant.tq % 4 != 0 && z.columns > variant.tq) continue;  // the second tile would lie askew
+    const double costs = cost(z);
+    if (plan.data && costs >= least) continue;
+    if (!fit(z, taps, splits)) continue;
+    z.stage.finish();
+    z.by_positions = Divider(z.positions);
+    z.by_band_tiles = Divider(ceil_div(z.band, z.tp) * z.tiles);
+    z.by_tiles = Divider(z.tiles);
+    z.by_block_taps = Divider(z.taps_r * taps);
+    z.by_channels = Divider(z.stage.channels);
+    z.by_k_groups = Divider(z.k_groups);
+    z.by_block_filters = Divider(z.filters);
+    least = costs;
+    plan.data = std::make_shared<GatherPlan::Data>(GatherPlan::Data{z, variant.kernel});
+  }
+  return plan;
+}
+
+void run_gather(const GatherPlan& plan, const float* x, const float* w, const float* bias, bool relu, float* y,
+                cudaStream_t stream) {
+  const Gather& z = plan.data->z;
+  cuda::check(cudaFuncSetAttribute(plan.data->kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                   static_cast<int>(z.shared_bytes)),
+              "asking for shared memory");
+  const auto chunks = static_cast<unsigned>(ceil_div(z.images, z.images_per_block) * z.bands);
+  cuda::launch(plan.data->kernel,
+               {dim3(chunks, static_cast<unsigned>(z.parts), static_cast<unsigned>(z.stage.groups)), dim3(z.threads),
+                z.shared_bytes},
+               stream, x, w, Epilogue{bias, relu}, y, z,
+               Widths{in_fours(x, z.stage), z.columns % 4 == 0 && reinterpret_cast<uintptr_t>(y) % 16 == 0,
+                      z.columns % 2 == 0 && reinterpret_cast<uintptr_t>(y) % 8 == 0});
+}
+
+uint64_t shared_bytes(const GatherPlan& plan) { return plan.data ? plan.data->z.shared_bytes : 0; }
+
+std::string describe(const GatherPlan& plan) {
+  const Gather& z = plan.data->z;
+  return "tk" + std::to_string(z.tk) + " tp" + std::to_string(z.tp) + " tq" + std::to_string(z.tq) + " img" +
+         std::to_string(z.images_per_block) + " band" + std::to_string(z.band) + " kg" + std::to_string(z.k_groups) +
+         " split" + std::to_string(z.splits) + " thr" + std::to_string(z.threads) + " sm" +
+         std::to_string(z.shared_bytes);
+}
+
+}  // namespace gpunn::cuda_tiled::direct

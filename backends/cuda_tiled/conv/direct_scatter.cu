@@ -1,0 +1,291 @@
+// direct:2 of the data gradient, of narrow images.
+//
+// direct:1 gathers: each pixel of dx asks all taps, also those that fall on the border, which for 8x8 pixels under 5x5
+// taps is more than half of them. Here a thread has a row of dy and spreads it: a pixel of dy times the taps of a row
+// of the filter is added to as many neighbours, so that no product is of a zero. The sums of a row of dx, with all that
+// hangs over its edges, stay in registers. Row h of dx gets from rows h - 0, h - 1, ... of dy; the thread of row v
+// takes v, v - 1, ..., and having come to the first goes on at the last row of dy, for row v + P of dx: every thread
+// does equal work. dy's channels are split over threads, whose sums meet in shared memory, in their order.
+//
+// H200, 5x5, 6 to 16 channels, batch 512: 12x12 without padding 9.6 us, 16.4 TFLOP/s, 2.0 times direct:1 and 4 times
+// cuDNN's best (38 us); 14x14 14.6 us, 16.8 TFLOP/s, 2.2 times direct:1 and 4 times cuDNN (58 us).
+#include <gpunn/plugin.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "conv/direct_convolution.hpp"
+#include "conv/direct_stage.cuh"
+#include "cuda_common/launch.hpp"
+
+namespace gpunn::cuda_tiled::direct {
+namespace {
+
+using backends::ConvolutionShape;
+
+constexpr unsigned kMostThreads = 512;
+constexpr int kBlocksWanted = 132;
+constexpr int kWantedThreads = 480;
+constexpr int64_t kMostSharedBytes = 200 * 1024;
+
+struct Scatter {
+  Stage stage;  // of dy
+  int images = 0;
+  int filters = 0;            // channels of dx in a group
+  int rows = 0, columns = 0;  // of dx
+  int taps_r = 0;
+  int pad_r = 0, pad_s = 0;
+  int images_per_block = 1;
+  int k_groups = 1;
+  int splits = 1;
+  int channels_per_split = 1;
+  int positions = 1;
+  int tk = 3, tq = 8;
+  unsigned threads = 0;
+  unsigned shared_bytes = 0;
+  Divider by_positions, by_rows, by_block_taps, by_filters, by_columns, by_out_rows, by_k_groups;
+};
+
+template <int S, int TK, int TQ>
+__global__ void __launch_bounds__(kMostThreads)
+    scatter(const float* dy, const float* w, float* dx, Scatter z, bool fours, bool out_fours) {
+  constexpr int kX = four_fold(TQ);
+  constexpr int kW = four_fold(TK * S);
+  constexpr int kOut = four_fold(TQ + S - 1);
+  extern __shared__ float4 shared_fours[];
+  float* const shared = reinterpret_cast<float*>(shared_fours);
+  const int thread = static_cast<int>(threadIdx.x);
+  const int threads = static_cast<int>(blockDim.x);
+  const int first_image = static_cast<int>(blockIdx.x) * z.images_per_block;
+  const int group = static_cast<int>(blockIdx.y);
+  const int images = min(z.images_per_block, z.images - first_image);
+  const int channels = z.stage.channels;
+
+  // [channel of dy][r][k group][s][k]
+  float* const weights = shared + z.stage.floats(z.images_per_block);
+  float* const results = weights + channels * z.taps_r * z.k_groups * kW;
+  const int count = z.filters * channels * z.taps_r * S;
+  const float* const of_group = w + static_cast<int64_t>(group) * count;
+  for (int i = thread; i < count; i += threads) {
+    const auto [outer, tap] = z.by_block_taps(i);
+    const auto [c, k] = z.by_filters(outer);
+    __pipeline_memcpy_async(weights + ((c * z.taps_r + tap / S) * z.k_groups + k / TK) * kW + tap % S * TK + k % TK,
+                            of_group + i, 4);
+  }
+  stage_images(shared, dy, z.stage, first_image, images, group, 0, fours);
+  __pipeline_commit();
+
+  const auto [item, position] = z.by_positions(thread);
+  const auto [split, k_group] = z.by_k_groups(item);
+  const auto [image, v] = z.by_rows(position);
+  const int out_plane = z.rows * z.columns;
+  // [split][image][filter][row][a row's columns, pad_s of them before the first]
+  constexpr int kPitch = odd_pitch(kOut);
+  const int result_plane = z.rows * kPitch;
+  const int all = z.images_per_block * z.k_groups * TK * result_plane;
+  __pipeline_wait_prior(0);
+  __syncthreads();
+  if (split < z.splits) {
+    float sums[TK][kOut];
+    const auto clear = [&] {
+#pragma unroll
+      for (int k = 0; k < TK; ++k) {
+#pragma unroll
+        for (int q = 0; q < kOut; ++q) sums[k][q] = 0.0F;
+      }
+    };
+    float* const to = results + split * all + (image * z.k_groups + k_group) * TK * result_plane;
+    const auto flush = [&](int row) {
+      if (row < 0 || row >= z.rows) return;
+#pragma unroll
+      for (int k = 0; k < TK; ++k) {
+#pragma unroll
+        for (int q = 0; q < kOut; q += 4) {
+          *reinterpret_cast<float4*>(to + k * result_plane + row * kPitch + q) =
+              make_float4(sums[k][q], sums[k][q + 1], sums[k][q + 2], sums[k][q + 3]);
+        }
+      }
+    };
+    clear();
+    const int first = split * z.channels_per_split;
+    const int last = min(first + z.channels_per_split, channels);
+    const float* const of_image = shared + (image * channels + first) * z.stage.plane;
+    const int weight_step = z.taps_r * z.k_groups * kW;
+#pragma unroll 1
+    for (int r = 0; r < z.taps_r; ++r) {
+      if (r == v + 1) {
+        flush(v - z.pad_r);
+        clear();
+      }
+      const int j = v >= r ? v - r : v - r + z.stage.in_rows;
+      const float* at = of_image + j * z.stage.pitch;
+      const float* weight = weights + ((first * z.taps_r + r) * z.k_groups + k_group) * kW;
+#pragma unroll 2
+      for (int c = first; c < last; ++c) {
+        float pixel[kX], factor[kW];
+        load_fours(pixel, at);
+        load_fours(factor, weight);
+        at += z.stage.plane;
+        weight += weight_step;
+#pragma unroll
+        for (int s = 0; s < S; ++s) {
+#pragma unroll
+          for (int k = 0; k < TK; ++k) {
+#pragma unroll
+            for (int q = 0; q < TQ; ++q) sums[k][q + s] = fmaf(pixel[q], factor[s * TK + k], sums[k][q + s]);
+          }
+        }
+      }
+    }
+    flush(v + 1 >= z.taps_r ? v - z.pad_r : v + z.stage.in_rows - z.pad_r);
+  }
+  __syncthreads();
+  const int64_t image_step = static_cast<int64_t>(z.stage.groups) * z.filters * out_plane;
+  float* const out = dx + first_image * image_step + static_cast<int64_t>(group) * z.filters * out_plane;
+  const int width = out_fours ? 4 : 1;
+  const int n = images * z.filters * out_plane / width;
+#pragma unroll 2
+  for (int i = thread; i < n; i += threads) {
+    const auto [line, column] = z.by_columns(i * width);
+    const auto [plane_index, row] = z.by_out_rows(line);
+    const auto [of_image, filter] = z.by_filters(plane_index);
+    const float* const from =
+        results + (of_image * z.k_groups * TK + filter) * result_plane + row * kPitch + column + z.pad_s;
+    float* const target = out + of_image * image_step + filter * out_plane + row * z.columns + column;
+    if (out_fours) {
+      float4 sum = *reinterpret_cast<const float4*>(from);
+      for (int j = 1; j < z.splits; ++j) {
+        const float4 more = *reinterpret_cast<const float4*>(from + j * all);
+        sum.x += more.x, sum.y += more.y, sum.z += more.z, sum.w += more.w;
+      }
+      *reinterpret_cast<float4*>(target) = sum;
+    } else {
+      float sum = from[0];
+      for (int j = 1; j < z.splits; ++j) sum += from[j * all];
+      *target = sum;
+    }
+  }
+}
+
+using Kernel = void (*)(const float*, const float*, float*, Scatter, bool, bool);
+
+struct Variant {
+  int s, tk, tq;
+  Kernel kernel;
+};
+
+template <int S, int TK, int TQ>
+constexpr Variant variant() {
+  return {S, TK, TQ, scatter<S, TK, TQ>};
+}
+
+constexpr std::array kVariants = {
+    variant<5, 2, 8>(),  variant<5, 3, 8>(), variant<5, 2, 10>(), variant<5, 2, 12>(), variant<5, 3, 12>(),
+    variant<5, 3, 14>(), variant<3, 2, 8>(), variant<3, 3, 8>(),  variant<3, 2, 16>(), variant<3, 3, 16>(),
+};
+
+bool fit(Scatter& z, int s, int splits) {
+  z.k_groups = ceil_div(z.filters, z.tk);
+  z.stage.rows = z.stage.in_rows;
+  z.stage.quads = ceil_div(z.tq, 4);
+  z.stage.pitch = odd_pitch(z.tq);
+  z.stage.plane = z.stage.rows * z.stage.pitch;
+  z.images_per_block = std::clamp(ceil_div(z.images * z.stage.groups, kBlocksWanted), 1, 8);
+  while (z.images_per_block > 1 && z.images_per_block * z.stage.in_rows * z.k_groups > 256) --z.images_per_block;
+  for (;; --z.images_per_block) {
+    z.positions = z.images_per_block * z.stage.in_rows;
+    if (z.positions * z.k_groups > static_cast<int>(kMostThreads)) return false;
+    // A power of two, with two channels or more for each.
+    z.splits = 1;
+    while (2 * z.splits * z.positions * z.k_groups <= kWantedThreads && 4 * z.splits <= z.stage.channels) z.splits *= 2;
+    if (splits != 0) {
+      z.splits = std::min({splits, z.stage.channels, static_cast<int>(kMostThreads) / (z.positions * z.k_groups)});
+    }
+    z.channels_per_split = ceil_div(z.stage.channels, z.splits);
+    z.splits = ceil_div(z.stage.channels, z.channels_per_split);
+    const int64_t floats =
+        z.stage.floats(z.images_per_block) + int64_t{z.stage.channels} * z.taps_r * z.k_groups * four_fold(z.tk * s) +
+        int64_t{z.splits} * z.images_per_block * z.k_groups * z.tk * z.rows * odd_pitch(z.tq + s - 1);
+    const int64_t bytes = floats * static_cast<int64_t>(sizeof(float));
+    if (bytes > kMostSharedBytes) {
+      if (z.images_per_block == 1) return false;
+      continue;
+    }
+    z.shared_bytes = static_cast<unsigned>(bytes);
+    z.threads = static_cast<unsigned>(ceil_div(z.positions * z.k_groups * z.splits, 32) * 32);
+    return true;
+  }
+}
+
+// Products, those of a tile's padding included; of equals the larger tile.
+double cost(const Scatter& z, int s) { return ceil_div(z.filters, z.tk) * z.tk * (z.tq * s + 1.0) - 0.01 * z.tk; }
+
+}  // namespace
+
+struct ScatterPlan::Data {
+  Scatter z;
+  Kernel kernel = nullptr;
+};
+
+ScatterPlan scatter_of(const ConvolutionShape& shape, int tk, int splits) {
+  ScatterPlan plan;
+  const int taps = static_cast<int>(shape.columns.taps);
+  if (shape.rows.outputs < shape.rows.taps) return plan;
+  double least = 0.0;
+  for (const Variant& variant : kVariants) {
+    if (variant.s != taps || (tk != 0 && variant.tk != tk)) continue;
+    Scatter z;
+    z.images = static_cast<int>(shape.batch);
+    z.filters = static_cast<int>(shape.group_inputs);
+    z.rows = static_cast<int>(shape.rows.inputs);
+    z.columns = static_cast<int>(shape.columns.inputs);
+    z.taps_r = static_cast<int>(shape.rows.taps);
+    z.pad_r = static_cast<int>(shape.rows.pad);
+    z.pad_s = static_cast<int>(shape.columns.pad);
+    z.stage.channels = static_cast<int>(shape.group_outputs);
+    z.stage.groups = static_cast<int>(shape.groups);
+    z.stage.in_rows = static_cast<int>(shape.rows.outputs);
+    z.stage.in_columns = static_cast<int>(shape.columns.outputs);
+    z.tk = variant.tk, z.tq = variant.tq;
+    if (z.stage.in_columns > variant.tq) continue;
+    const double costs = cost(z, taps);
+    if (plan.data && costs >= least) continue;
+    if (!fit(z, taps, splits)) continue;
+    z.stage.finish();
+    z.by_positions = Divider(z.positions);
+    z.by_rows = Divider(z.stage.in_rows);
+    z.by_block_taps = Divider(z.taps_r * taps);
+    z.by_filters = Divider(z.filters);
+    z.by_columns = Divider(z.columns);
+    z.by_out_rows = Divider(z.rows);
+    z.by_k_groups = Divider(z.k_groups);
+    least = costs;
+    plan.data = std::make_shared<ScatterPlan::Data>(ScatterPlan::Data{z, variant.kernel});
+  }
+  return plan;
+}
+
+void run_scatter(const ScatterPlan& plan, const float* dy, const float* w, float* dx, cudaStream_t stream) {
+  const Scatter& z = plan.data->z;
+  cuda::check(cudaFuncSetAttribute(plan.data->kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                   static_cast<int>(z.shared_bytes)),
+              "asking for shared memory");
+  const bool out_fours = reinterpret_cast<uintptr_t>(dx) % 16 == 0 && z.columns % 4 == 0 && z.pad_s % 4 == 0;
+  cuda::launch(
+      plan.data->kernel,
+      {dim3(static_cast<unsigned>(ceil_div(z.images, z.images_per_block)), static_cast<unsigned>(z.stage.groups)),
+       dim3(z.threads), z.shared_bytes},
+      stream, dy, w, dx, z, in_fours(dy, z.stage), out_fours);
+}
+
+uint64_t shared_bytes(const ScatterPlan& plan) { return plan.data ? plan.data->z.shared_bytes : 0; }
+
+std::string describe(const ScatterPlan& plan) {
+  const Scatter& z = plan.data->z;
+  return "tk" + std::to_string(z.tk) + " tq" + std::to_string(z.tq) + " img" + std::to_string(z.images_per_block) +
+         " kg" + std::to_string(z.k_groups) + " split" + std::to_string(z.splits) + " thr" + std::to_string(z.threads) +
+         " sm" + std::to_string(z.shared_bytes);
+}
+
+}  // namespace gpunn::cuda_tiled::direct

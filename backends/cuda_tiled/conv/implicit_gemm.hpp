@@ -1,0 +1,33 @@
+// Implicit GEMM of fp32: CONV2D, with bias and ReLU or without, and its gradients, any stride, padding, dilation and
+// groups, without the matrix that im2col would write.
+#pragma once
+
+#include <string>
+
+#include <cuda_runtime_api.h>
+
+#include "common/convolution.hpp"
+
+namespace gpunn::cuda_tiled::conv {
+
+struct Epilogue {
+  const float* bias = nullptr;  // a number a channel of y; null for none
+  bool relu = false;
+};
+
+// What the kernels can't count; empty where they serve.
+std::string implicit_gemm_refuses(const backends::ConvolutionShape& shape, bool gradient_of_data);
+
+uint64_t forward_workspace_bytes(const backends::ConvolutionShape& shape, int multiprocessors);
+void forward(const backends::ConvolutionShape& shape, const float* x, const float* w, const Epilogue& epilogue,
+             float* y, void* workspace, int multiprocessors, cudaStream_t stream);
+
+uint64_t backward_data_workspace_bytes(const backends::ConvolutionShape& shape, int multiprocessors);
+void backward_data(const backends::ConvolutionShape& shape, const float* dy, const float* w, float* dx, void* workspace,
+                   int multiprocessors, cudaStream_t stream);
+
+uint64_t backward_filter_workspace_bytes(const backends::ConvolutionShape& shape, int multiprocessors);
+void backward_filter(const backends::ConvolutionShape& shape, const float* dy, const float* x, float* dw,
+                     void* workspace, int multiprocessors, cudaStream_t stream);
+
+}  // namespace gpunn::cuda_tiled::conv

@@ -1,0 +1,89 @@
+// CONV2D, its gradients and CONV2D_BIAS_ACTIVATION: the ladder. Of rungs that are as good without timing, where results
+// must not depend on the clock, the earlier is taken.
+#include <algorithm>
+
+#include "architecture.hpp"
+#include "convolution.hpp"
+#include "kernels.hpp"
+
+namespace gpunn::cuda_tiled {
+namespace {
+
+int64_t terms_of(ConvolutionPass pass, const ConvolutionShape& shape) {
+  const int64_t taps = shape.rows.taps * shape.columns.taps;
+  switch (pass) {
+    case ConvolutionPass::backward_data:
+      return shape.group_outputs * taps;
+    case ConvolutionPass::backward_filter:
+      return shape.batch * shape.rows.outputs * shape.columns.outputs;
+    case ConvolutionPass::forward:
+      break;
+  }
+  return shape.group_inputs * taps;
+}
+
+ConvolutionProblem problem_of(const OpDesc& desc, ConvolutionPass pass, const ConvolutionShape& shape) {
+  return {.pass = pass,
+          .shape = shape,
+          .bias = false,
+          .relu = false,
+          .precision = desc.precision(),
+          .capability = compute_capability(),
+          .multiprocessors = std::max(multiprocessors(), 1),
+          .terms = terms_of(pass, shape)};
+}
+
+ConvolutionProblem forward_problem(const OpDesc& desc) {
+  return problem_of(desc, ConvolutionPass::forward, convolution_of(desc));
+}
+
+ConvolutionProblem bias_activation_problem(const OpDesc& desc) {
+  const ConvolutionBiasActivation op = convolution_bias_activation_of(desc);
+  ConvolutionProblem problem = problem_of(desc, ConvolutionPass::forward, op.shape);
+  problem.bias = true;
+  problem.relu = op.relu;
+  return problem;
+}
+
+ConvolutionProblem backward_data_problem(const OpDesc& desc) {
+  return problem_of(desc, ConvolutionPass::backward_data, convolution_backward_data_of(desc));
+}
+
+ConvolutionProblem backward_filter_problem(const OpDesc& desc) {
+  return problem_of(desc, ConvolutionPass::backward_filter, convolution_backward_filter_of(desc));
+}
+
+std::string axis_text(const ConvolutionAxis& axis) {
+  return std::to_string(axis.inputs) + "/" + std::to_string(axis.taps) + "s" + std::to_string(axis.stride) + "p" +
+         std::to_string(axis.pad) + "d" + std::to_string(axis.dilation);
+}
+
+std::string key_of(const ConvolutionProblem& problem) {
+  std::string key = "conv2d";
+  if (problem.pass == ConvolutionPass::backward_data) key = "conv2d_backward_data";
+  if (problem.pass == ConvolutionPass::backward_filter) key = "conv2d_backward_filter";
+  if (problem.bias) key += problem.relu ? "_bias_relu" : "_bias";
+  const ConvolutionShape& shape = problem.shape;
+  key += " n=" + std::to_string(shape.batch) + " g=" + std::to_string(shape.groups);
+  key += " c=" + std::to_string(shape.group_inputs) + " k=" + std::to_string(shape.group_outputs);
+  return key + " " + axis_text(shape.rows) + " " + axis_text(shape.columns) + " " + precision_name(problem.precision);
+}
+
+// Those of tensor cores refuse fp32, and come first where they serve. What the direct ones take they do best.
+std::vector<ConvolutionRung> rungs() {
+  std::vector<ConvolutionRung> all = tensor_convolution_rungs();
+  for (const ConvolutionRung& rung : direct_convolution_rungs()) all.push_back(rung);
+  for (const ConvolutionRung& rung : fp32_convolution_rungs()) all.push_back(rung);
+  return all;
+}
+
+}  // namespace
+
+void add_convolution_kernels(TiledDevice& device) {
+  add_ladder(device, GPUNN_OP_CONV2D, forward_problem, key_of, rungs());
+  add_ladder(device, GPUNN_OP_CONV2D_BIAS_ACTIVATION, bias_activation_problem, key_of, rungs());
+  add_ladder(device, GPUNN_OP_CONV2D_BACKWARD_DATA, backward_data_problem, key_of, rungs());
+  add_ladder(device, GPUNN_OP_CONV2D_BACKWARD_FILTER, backward_filter_problem, key_of, rungs());
+}
+
+}  // namespace gpunn::cuda_tiled

@@ -1,0 +1,309 @@
+// Every rung of convolution against the sum in f64, at sizes that don't fit its tiles: within the bound of the
+// conformance tests, inside its memory, and twice the same. Those of TF32 within the bound of its operands, one of
+// which is cut and the other rounded to 10 bits.
+#include <gpunn/ops.h>
+
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "architecture.hpp"
+#include "catch.hpp"
+#include "convolution.hpp"
+
+namespace {
+
+using gpunn::backends::ConvolutionAxis;
+using gpunn::backends::ConvolutionShape;
+using gpunn::cuda_tiled::ConvolutionPass;
+using gpunn::cuda_tiled::ConvolutionProblem;
+using gpunn::cuda_tiled::ConvolutionRung;
+
+void check(cudaError_t code) { REQUIRE(code == cudaSuccess); }
+
+// Numbers on the GPU with a border behind them that nobody may write.
+class Memory {
+ public:
+  explicit Memory(std::size_t bytes) : bytes_(bytes) {
+    check(cudaMalloc(&data_, bytes + kBorder));
+    check(cudaMemset(data_, 0xff, bytes + kBorder));
+  }
+  explicit Memory(const std::vector<float>& values) : Memory(values.size() * sizeof(float)) {
+    check(cudaMemcpy(data_, values.data(), bytes_, cudaMemcpyHostToDevice));
+  }
+  ~Memory() { cudaFree(data_); }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+
+  void* data() const { return data_; }
+  std::vector<float> values() const {
+    std::vector<float> found(bytes_ / sizeof(float));
+    check(cudaMemcpy(found.data(), data_, bytes_, cudaMemcpyDeviceToHost));
+    return found;
+  }
+  bool border_is_whole() const {
+    std::array<unsigned char, kBorder> border{};
+    check(cudaMemcpy(border.data(), static_cast<char*>(data_) + bytes_, kBorder, cudaMemcpyDeviceToHost));
+    for (const unsigned char byte : border) {
+      if (byte != 0xff) return false;
+    }
+    return true;
+  }
+
+ private:
+  static constexpr std::size_t kBorder = 4096;
+  void* data_ = nullptr;
+  std::size_t bytes_;
+};
+
+struct Sizes {
+  std::size_t x, w, y;
+  explicit Sizes(const ConvolutionShape& s)
+      : x(static_cast<std::size_t>(s.batch * s.groups * s.group_inputs * s.rows.inputs * s.columns.inputs)),
+        w(static_cast<std::size_t>(s.groups * s.group_outputs * s.group_inputs * s.rows.taps * s.columns.taps)),
+        y(static_cast<std::size_t>(s.batch * s.groups * s.group_outputs * s.rows.outputs * s.columns.outputs)) {}
+};
+
+// visit(index into x, index into w, index into y) for every product.
+template <class Visit>
+void each_product(const ConvolutionShape& s, Visit visit) {
+  const int64_t taps = s.rows.taps * s.columns.taps;
+  for (int64_t plane = 0; plane < s.batch * s.groups * s.group_outputs; ++plane) {
+    const int64_t filter = plane % (s.groups * s.group_outputs);
+    const int64_t first = plane / s.group_outputs * s.group_inputs;  // channel of x, of all images
+    for (int64_t p = 0; p < s.rows.outputs; ++p) {
+      for (int64_t q = 0; q < s.columns.outputs; ++q) {
+        for (int64_t tap = 0; tap < taps; ++tap) {
+          const int64_t row = p * s.rows.stride - s.rows.pad + tap / s.columns.taps * s.rows.dilation;
+          const int64_t column = q * s.columns.stride - s.columns.pad + tap % s.columns.taps * s.columns.dilation;
+          if (row < 0 || row >= s.rows.inputs || column < 0 || column >= s.columns.inputs) continue;
+          for (int64_t c = 0; c < s.group_inputs; ++c) {
+            visit(((first + c) * s.rows.inputs + row) * s.columns.inputs + column,
+                  (filter * s.group_inputs + c) * taps + tap, (plane * s.rows.outputs + p) * s.columns.outputs + q);
+          }
+        }
+      }
+    }
+  }
+}
+
+std::vector<float> random_values(std::size_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  std::vector<float> values(count);
+  for (float& value : values) value = uniform(random);
+  return values;
+}
+
+struct Trial {
+  ConvolutionProblem problem;
+  std::vector<float> first, second;    // the op's inputs
+  std::vector<double> sums, absolute;  // of each output, and of its products' absolute values
+};
+
+Trial trial_of(const ConvolutionShape& shape, ConvolutionPass pass) {
+  const Sizes sizes(shape);
+  Trial trial{};
+  trial.problem = {.pass = pass,
+                   .shape = shape,
+                   .bias = false,
+                   .relu = false,
+                   .precision = GPUNN_PRECISION_FP32,
+                   .capability = gpunn::cuda_tiled::compute_capability(),
+                   .multiprocessors = gpunn::cuda_tiled::multiprocessors(),
+                   .terms = shape.group_inputs * shape.rows.taps * shape.columns.taps};
+  const bool forward = pass == ConvolutionPass::forward;
+  const bool filter = pass == ConvolutionPass::backward_filter;
+  if (filter) trial.problem.terms = shape.batch * shape.rows.outputs * shape.columns.outputs;
+  if (pass == ConvolutionPass::backward_data) {
+    trial.problem.terms = shape.group_outputs * shape.rows.taps * shape.columns.taps;
+  }
+  trial.first = random_values(forward ? sizes.x : sizes.y, 1);
+  trial.second = random_values(filter ? sizes.x : sizes.w, 2);
+  trial.sums.resize(forward ? sizes.y : filter ? sizes.w : sizes.x);
+  trial.absolute.resize(trial.sums.size());
+  each_product(shape, [&](int64_t x, int64_t w, int64_t y) {
+    const double product = double{trial.first[static_cast<std::size_t>(forward ? x : y)]} *
+                           trial.second[static_cast<std::size_t>(filter ? x : w)];
+    const auto to = static_cast<std::size_t>(forward ? y : filter ? w : x);
+    trial.sums[to] += product;
+    trial.absolute[to] += std::abs(product);
+  });
+  return trial;
+}
+
+std::vector<float> run(const ConvolutionRung& rung, const ConvolutionProblem& problem,
+                       const std::vector<const Memory*>& inputs, std::size_t size) {
+  const uint64_t bytes = rung.workspace_of(problem);
+  const Memory workspace(bytes);
+  const Memory output(size * sizeof(float));
+  std::array<gpunn_tensor, 4> tensors{};
+  std::array<const gpunn_tensor*, 3> given{};
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    tensors[i].data = inputs[i]->data();
+    given[i] = &tensors[i];
+  }
+  tensors[3].data = output.data();
+  const gpunn_tensor* made = &tensors[3];
+  gpunn_op_args args{};
+  args.struct_size = sizeof(args);
+  args.n_inputs = static_cast<uint32_t>(inputs.size());
+  args.n_outputs = 1;
+  args.inputs = given.data();
+  args.outputs = &made;
+  args.workspace = workspace.data();
+  args.workspace_bytes = bytes;
+  rung.run(problem, nullptr, gpunn::plugin::OpArgs(args));
+  check(cudaDeviceSynchronize());
+  CHECK(workspace.border_is_whole());
+  CHECK(output.border_is_whole());
+  return output.values();
+}
+
+// The largest part of the bound that an output's error takes.
+double worst_part(const Trial& trial, const std::vector<float>& found) {
+  const bool tf32 = trial.problem.precision == GPUNN_PRECISION_TF32;
+  const double sums = 4 + 2 * std::sqrt(static_cast<double>(trial.problem.terms));
+  const double units = tf32 ? std::ldexp(1.6, -10) + std::ldexp(sums, -22) : std::ldexp(sums, -24);
+  double worst = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const double error = std::abs(found[i] - trial.sums[i]);
+    const double part = error == 0 ? 0 : error / (units * trial.absolute[i]);
+    if (!(part <= worst)) worst = part;  // a NaN too
+  }
+  return worst;
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+ConvolutionShape shape_of(std::array<int64_t, 4> x, int64_t filters, std::array<int64_t, 2> taps,
+                          std::array<int64_t, 2> stride, std::array<int64_t, 2> pad, std::array<int64_t, 2> dilation,
+                          int64_t groups) {
+  const auto axis = [&](std::size_t i) {
+    const int64_t room = x[2 + i] + 2 * pad[i] - dilation[i] * (taps[i] - 1) - 1;
+    return ConvolutionAxis{x[2 + i], room / stride[i] + 1, taps[i], stride[i], pad[i], dilation[i]};
+  };
+  return {x[0], groups, x[1] / groups, filters / groups, axis(0), axis(1)};
+}
+
+const std::vector<ConvolutionShape>& shapes() {
+  static const std::vector<ConvolutionShape> all{
+      shape_of({1, 1, 1, 1}, 1, {1, 1}, {1, 1}, {0, 0}, {1, 1}, 1),
+      shape_of({2, 5, 9, 11}, 7, {3, 2}, {2, 1}, {1, 0}, {1, 1}, 1),
+      shape_of({2, 2, 15, 12}, 3, {3, 2}, {2, 3}, {1, 2}, {3, 2}, 1),
+      shape_of({2, 34, 5, 7}, 38, {2, 3}, {1, 1}, {1, 1}, {1, 1}, 2),
+      shape_of({1, 3, 6, 6}, 4, {3, 3}, {1, 1}, {4, 4}, {1, 1}, 1),
+      shape_of({5, 20, 9, 7}, 70, {1, 1}, {3, 2}, {0, 0}, {1, 1}, 2),
+      shape_of({3, 70, 9, 8}, 33, {1, 1}, {2, 2}, {0, 0}, {1, 1}, 1),
+      shape_of({2, 17, 19, 23}, 37, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1),
+      shape_of({9, 64, 8, 9}, 64, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1),
+      shape_of({11, 67, 7, 7}, 70, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1),
+      shape_of({7, 128, 10, 9}, 128, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 2),
+      shape_of({5, 16, 33, 5}, 16, {3, 3}, {1, 1}, {1, 0}, {1, 1}, 1),
+      shape_of({40, 32, 4, 4}, 48, {3, 3}, {1, 1}, {0, 1}, {1, 1}, 1),
+      shape_of({5, 70, 8, 12}, 72, {3, 3}, {2, 2}, {1, 1}, {1, 1}, 1),
+      shape_of({33, 40, 4, 4}, 65, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1),
+      shape_of({3, 70, 10, 12}, 130, {1, 1}, {1, 1}, {0, 0}, {1, 1}, 1),
+  };
+  return all;
+}
+
+struct Rungs {
+  int32_t precision;
+  std::vector<ConvolutionRung> all;
+};
+
+Rungs fp32_rungs() { return {GPUNN_PRECISION_FP32, gpunn::cuda_tiled::fp32_convolution_rungs()}; }
+Rungs tf32_rungs() { return {GPUNN_PRECISION_TF32, gpunn::cuda_tiled::tensor_convolution_rungs()}; }
+
+Trial trial_of(const ConvolutionShape& shape, ConvolutionPass pass, int32_t precision) {
+  Trial trial = trial_of(shape, pass);
+  trial.problem.precision = precision;
+  return trial;
+}
+
+void try_rungs(const Rungs& rungs, ConvolutionPass pass, const std::vector<std::string>& expected) {
+  std::vector<std::string> served;
+  for (const ConvolutionRung& rung : rungs.all) {
+    for (const ConvolutionShape& shape : shapes()) {
+      const Trial trial = trial_of(shape, pass, rungs.precision);
+      if (!rung.refuses(trial.problem).empty()) continue;
+      INFO(rung.name << " " << shape.batch << "x" << shape.groups << "x" << shape.group_inputs << "x"
+                     << shape.rows.inputs << "x" << shape.columns.inputs << " to " << shape.group_outputs);
+      const Memory first(trial.first);
+      const Memory second(trial.second);
+      const std::vector<float> found = run(rung, trial.problem, {&first, &second}, trial.sums.size());
+      CHECK(worst_part(trial, found) < 1);
+      CHECK(same_bits(run(rung, trial.problem, {&first, &second}, trial.sums.size()), found));
+      if (served.empty() || served.back() != rung.name) served.emplace_back(rung.name);
+    }
+  }
+  CHECK(served == expected);
+}
+
+const std::vector<std::string> kAll{"conv:3", "conv:4", "conv:2", "conv:1"};
+
+void try_bias_and_relu(const Rungs& rungs) {
+  for (const ConvolutionRung& rung : rungs.all) {
+    for (const ConvolutionShape& shape : shapes()) {
+      const Trial trial = trial_of(shape, ConvolutionPass::forward, rungs.precision);
+      if (!rung.refuses(trial.problem).empty()) continue;
+      const auto channels = static_cast<std::size_t>(shape.groups * shape.group_outputs);
+      const std::vector<float> bias = random_values(channels, 3);
+      const Memory first(trial.first);
+      const Memory second(trial.second);
+      const Memory third(bias);
+      std::vector<float> expected = run(rung, trial.problem, {&first, &second}, trial.sums.size());
+      const auto plane = static_cast<std::size_t>(shape.rows.outputs * shape.columns.outputs);
+      for (std::size_t i = 0; i < expected.size(); ++i) {
+        expected[i] += bias[i / plane % channels];
+        if (expected[i] < 0) expected[i] = 0;
+      }
+      ConvolutionProblem fused = trial.problem;
+      fused.bias = true;
+      fused.relu = true;
+      INFO(rung.name << " of " << shape.group_inputs << " channels");
+      CHECK(run(rung, fused, {&first, &second, &third}, expected.size()) == expected);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("fp32 rungs of the forward convolution stay within the bound") {
+  try_rungs(fp32_rungs(), ConvolutionPass::forward, kAll);
+}
+
+TEST_CASE("fp32 rungs of the data's gradient stay within the bound") {
+  try_rungs(fp32_rungs(), ConvolutionPass::backward_data, kAll);
+}
+
+TEST_CASE("fp32 rungs of the filters' gradient stay within the bound") {
+  try_rungs(fp32_rungs(), ConvolutionPass::backward_filter, kAll);
+}
+
+TEST_CASE("TF32 rungs of convolution and its gradients stay within the bound") {
+  std::vector<std::string> expected;
+  if (gpunn::cuda_tiled::compute_capability() == 90) {
+    expected = {"conv:tf32:1", "conv:tf32:2", "conv:tf32:3", "conv:tf32:4"};
+  }
+  try_rungs(tf32_rungs(), ConvolutionPass::forward, expected);
+  try_rungs(tf32_rungs(), ConvolutionPass::backward_data, expected);
+  try_rungs(tf32_rungs(), ConvolutionPass::backward_filter, expected);
+}
+
+TEST_CASE("TF32 rungs refuse fp32") {
+  for (const ConvolutionRung& rung : gpunn::cuda_tiled::tensor_convolution_rungs()) {
+    CHECK_FALSE(rung.refuses(trial_of(shapes()[0], ConvolutionPass::forward).problem).empty());
+  }
+}
+
+TEST_CASE("bias and ReLU in a rung are those after it") {
+  try_bias_and_relu(fp32_rungs());
+  try_bias_and_relu(tf32_rungs());
+}
