@@ -1,6 +1,8 @@
 #include "device.hpp"
 
 #include "kernels.hpp"
+#include "program/norm_runs.hpp"
+#include "program/step_program.hpp"
 
 namespace gpunn::cuda_tiled {
 
@@ -15,6 +17,19 @@ TiledDevice::TiledDevice(const gpunn_device_options& options)
   add_softmax_kernels(*this);
   add_normalization_kernels(*this);
   add_optimizer_kernels(*this);
+}
+
+plugin::ProgramClaim TiledDevice::claim(const plugin::ProgramDesc& desc, std::size_t first, std::size_t limit) {
+  plugin::ProgramClaim step = claim_step(desc, first, limit);
+  if (step.ops > 0) return step;
+  plugin::ProgramClaim norm = claim_norm(desc, first, limit);
+  return norm.ops > 0 ? norm : step;
+}
+
+std::unique_ptr<plugin::Program> TiledDevice::create_program(const plugin::ProgramDesc& desc, std::size_t first,
+                                                             std::size_t count) {
+  if (claim_step(desc, first, count).ops == count) return create_step(desc, first, count);
+  return create_norm(desc, first, count);
 }
 
 }  // namespace gpunn::cuda_tiled

@@ -1,7 +1,10 @@
 // The GPU with the kernels of this backend and what has been learnt of them.
 #pragma once
 
-#include <gpunn/plugin.hpp>
+#include <gpunn/program.hpp>
+
+#include <cstddef>
+#include <memory>
 
 #include "cuda_common/tuned_device.hpp"
 
@@ -13,6 +16,11 @@ class TiledDevice final : public cuda::TunedDevice {
 
   // 90 of a GPU of compute capability 9.0.
   int compute_capability() const { return 10 * properties().major + properties().minor; }
+
+  // Runs of ops that are one thing here: program/.
+  plugin::ProgramClaim claim(const plugin::ProgramDesc& desc, std::size_t first, std::size_t limit);
+  std::unique_ptr<plugin::Program> create_program(const plugin::ProgramDesc& desc, std::size_t first,
+                                                  std::size_t count);
 };
 
 }  // namespace gpunn::cuda_tiled

@@ -1,7 +1,9 @@
 // The plugin "cuda_tiled": optimised kernels over cuda_naive, which has the rest. Each family is a ladder of numbered
 // kernels, from the one that follows cuda_naive's to the fastest.
 #include <gpunn/plugin.hpp>
+#include <gpunn/program.hpp>
 
+#include <cstring>
 #include <memory>
 
 #include "device.hpp"
@@ -15,8 +17,11 @@ class TiledBackend final : public plugin::Backend {
   const char* version() const override { return GPUNN_PLUGIN_VERSION; }
   const char* build() const override { return cuda::build_text(); }
   const char* base() const override { return "cuda_naive"; }
-  int priority() const override { return 30; }
+  int priority() const override { return 50; }
   bool concurrent_streams() const override { return true; }
+  const void* extension(const char* name) override {
+    return std::strcmp(name, GPUNN_EXTENSION_PROGRAM) == 0 ? plugin::program_extension<TiledDevice>() : nullptr;
+  }
   int probe() override { return cuda::probe_devices(); }
   std::unique_ptr<plugin::Device> open(const gpunn_device_options& options) override {
     return std::make_unique<TiledDevice>(options);

@@ -1,0 +1,251 @@
+// The convolutions of one image in shared memory, by the threads of a block.
+//
+// A thread keeps a row's TILE neighbouring outputs of 3 or 4 filters in registers. For each row of the filter it reads
+// TILE + S - 1 numbers of x once and slides over them, S * TILE multiplications a filter: 105 to 140 for some 16 reads
+// from shared memory, where a thread an output would read two numbers for each. Neighbouring threads have neighbouring
+// strips and rows and the same filters, so that the weights are one broadcast; the pitch of a row is chosen for the
+// banks (step_plan.cpp). Rows of padding are never multiplied; columns of padding are zeros in memory.
+//
+// The gradient towards x is the same pass over dy with the filters turned round. The gradient towards the weights
+// slides over x likewise: a thread has S * FILTERS sums of one row of the filter.
+//
+// Each instance is a function of its own, and forward and backward call the same ones: a kernel that lives ten
+// microseconds waits for its instructions, which it fetches anew, so that code is time.
+#pragma once
+
+#include "step_shared.cuh"
+
+namespace gpunn::cuda_tiled {
+
+// S: columns of the filter; 0: any number.
+template <class B, int S, int TILE, int FILTERS>
+__device__ __noinline__ void row_pass(int layer, bool backward) {
+  float* shared = shared_floats();
+  const RowPass& pass = backward ? shared_plan().conv[layer].backward : shared_plan().conv[layer].forward;
+  const int columns = S != 0 ? S : pass.columns;
+  const int tap = pass.filter_tiles * 4;
+  const int x_pitch = pass.x_pitch;
+  const int rows = pass.rows;
+  const int items = pass.strips * pass.out_rows * pass.filter_tiles * pass.splits;
+#pragma unroll 1
+  for (int item = static_cast<int>(threadIdx.x); item < items; item += B::kThreads) {
+    const int split = divide(item, pass.by_split);
+    const int in_split = item - split * (pass.strips * pass.out_rows * pass.filter_tiles);
+    const int filter_tile = divide(in_split, pass.by_filter_tile);
+    const int place = in_split - filter_tile * (pass.strips * pass.out_rows);
+    const int row = divide(place, pass.by_strip);
+    const int from = (place - row * pass.strips) * TILE;
+    const int first = max(0, pass.pad_rows - row);
+    const int last = min(rows, pass.x_rows + pass.pad_rows - row);
+    const int begin = pass.channels * split / pass.splits;
+    const int end = pass.channels * (split + 1) / pass.splits;
+    const float* plane = shared + pass.x + begin * pass.x_plane + (row + first - pass.pad_rows) * x_pitch + from;
+    const float* filter = shared + pass.w + (begin * rows + first) * columns * tap + filter_tile * 4;
+    float sum[FILTERS][TILE] = {};
+#pragma unroll 1
+    for (int channel = begin; channel < end; ++channel) {
+      const float* x = plane;
+      const float* w = filter;
+#pragma unroll 1
+      for (int r = first; r < last; ++r) {
+        if constexpr (S != 0) {
+          float v[TILE + S - 1];
+          float4 fours[S];
+#pragma unroll
+          for (int i = 0; i < TILE + S - 1; ++i) v[i] = x[i];
+#pragma unroll
+          for (int s = 0; s < S; ++s) fours[s] = *reinterpret_cast<const float4*>(w + s * tap);
+#pragma unroll
+          for (int s = 0; s < S; ++s) {
+            const float4 four = fours[s];
+            const float weight[4] = {four.x, four.y, four.z, four.w};
+#pragma unroll
+            for (int f = 0; f < FILTERS; ++f) {
+#pragma unroll
+              for (int i = 0; i < TILE; ++i) sum[f][i] = fmaf(weight[f], v[i + s], sum[f][i]);
+            }
+          }
+        } else {
+#pragma unroll 1
+          for (int s = 0; s < columns; ++s) {
+            const float4 four = *reinterpret_cast<const float4*>(w + s * tap);
+            const float weight[4] = {four.x, four.y, four.z, four.w};
+#pragma unroll
+            for (int i = 0; i < TILE; ++i) {
+              const float value = x[i + s];
+#pragma unroll
+              for (int f = 0; f < FILTERS; ++f) sum[f][i] = fmaf(weight[f], value, sum[f][i]);
+            }
+          }
+        }
+        x += x_pitch;
+        w += columns * tap;
+      }
+      plane += pass.x_plane;
+      filter += rows * columns * tap;
+    }
+    const int filters = pass.filters;
+    const int a_filter = pass.out_rows * pass.pitch;
+    float* out = shared + pass.sums + (split * filters + filter_tile * FILTERS) * a_filter + row * pass.pitch + from;
+#pragma unroll
+    for (int f = 0; f < FILTERS; ++f) {
+      if (filter_tile * FILTERS + f < filters) {
+#pragma unroll
+        for (int i = 0; i < TILE; ++i) out[f * a_filter + i] = sum[f][i];
+      }
+    }
+  }
+}
+
+// Sums of dy times x over a share of dy's rows, at sums[split][filter][channel][row][column]. Threads are numbered from
+// `thread`, so that those that had least to do in the pass before can begin.
+template <class B, int S, int TILE, int FILTERS>
+__device__ __noinline__ void filter_gradient(int layer, int thread) {
+  float* shared = shared_floats();
+  const ConvPlan& conv = shared_plan().conv[layer];
+  const RowPass& pass = conv.gradient;
+  constexpr int kColumns = S != 0 ? S : 7;
+  const int columns = S != 0 ? S : pass.columns;
+  const int a_split = pass.rows * pass.channels * pass.filter_tiles;
+#pragma unroll 1
+  for (int item = thread; item < a_split * pass.splits; item += B::kThreads) {
+    const int split = divide(item, pass.by_split);
+    const int place = item - split * a_split;
+    const int filter_tile = divide(place, conv.by_group);
+    const int in_tile = place - filter_tile * (pass.rows * pass.channels);
+    const int channel = divide(in_tile, conv.by_group_row);
+    const int r = in_tile - channel * pass.rows;
+    const int filter = filter_tile * FILTERS;
+    // Rows of dy whose row of x is within the image.
+    const int first = max(pass.out_rows * split / pass.splits, pass.pad_rows - r);
+    const int last = min(pass.out_rows * (split + 1) / pass.splits, pass.x_rows + pass.pad_rows - r);
+    const float* dy = shared + pass.w + first * conv.dy_pitch + conv.dy_left;
+    const float* x = shared + pass.x + channel * pass.x_plane + (first + r - pass.pad_rows) * pass.x_pitch;
+    int plane[FILTERS];
+#pragma unroll
+    for (int f = 0; f < FILTERS; ++f) plane[f] = min(filter + f, pass.filters - 1) * conv.dy_plane;
+    float sum[FILTERS][kColumns] = {};
+#pragma unroll 1
+    for (int row = first; row < last; ++row) {
+#pragma unroll 1
+      for (int from = 0; from < pass.strips * TILE; from += TILE) {
+        float value[TILE + kColumns - 1];
+#pragma unroll
+        for (int i = 0; i < TILE + kColumns - 1; ++i) {
+          value[i] = S != 0 || i < TILE + columns - 1 ? x[from + i] : 0.0F;
+        }
+#pragma unroll
+        for (int f = 0; f < FILTERS; ++f) {
+          const float* d = dy + plane[f] + from;
+#pragma unroll
+          for (int i = 0; i < TILE; ++i) {
+            const float factor = d[i];
+#pragma unroll
+            for (int s = 0; s < kColumns; ++s) sum[f][s] = fmaf(factor, value[i + s], sum[f][s]);
+          }
+        }
+      }
+      dy += conv.dy_pitch;
+      x += pass.x_pitch;
+    }
+    const int a_filter = pass.channels * pass.rows * columns;
+    float* out = shared + pass.sums + split * pass.pitch + filter * a_filter + (channel * pass.rows + r) * columns;
+#pragma unroll
+    for (int f = 0; f < FILTERS; ++f) {
+      if (filter + f < pass.filters) {
+#pragma unroll
+        for (int s = 0; s < kColumns; ++s) {
+          if (S != 0 || s < columns) out[f * a_filter + s] = sum[f][s];
+        }
+      }
+    }
+  }
+}
+
+// The instances, numbered as RowPass::variant.
+template <class B>
+__device__ __forceinline__ void run_row_pass(int layer, bool backward) {
+  const int variant = (backward ? shared_plan().conv[layer].backward : shared_plan().conv[layer].forward).variant;
+  switch (variant) {
+    case 0:
+      return row_pass<B, 5, 5, 3>(layer, backward);
+    case 1:
+      return row_pass<B, 5, 5, 4>(layer, backward);
+    case 2:
+      return row_pass<B, 5, 7, 3>(layer, backward);
+    case 3:
+      return row_pass<B, 5, 7, 4>(layer, backward);
+    case 4:
+      return row_pass<B, 5, 8, 3>(layer, backward);
+    case 5:
+      return row_pass<B, 5, 8, 4>(layer, backward);
+    case 6:
+      return row_pass<B, 3, 5, 3>(layer, backward);
+    case 7:
+      return row_pass<B, 3, 5, 4>(layer, backward);
+    case 8:
+      return row_pass<B, 3, 7, 3>(layer, backward);
+    case 9:
+      return row_pass<B, 3, 7, 4>(layer, backward);
+    case 10:
+      return row_pass<B, 3, 8, 3>(layer, backward);
+    case 11:
+      return row_pass<B, 3, 8, 4>(layer, backward);
+    case 12:
+      return row_pass<B, 0, 5, 3>(layer, backward);
+    case 13:
+      return row_pass<B, 0, 5, 4>(layer, backward);
+    case 14:
+      return row_pass<B, 0, 7, 3>(layer, backward);
+    case 15:
+      return row_pass<B, 0, 7, 4>(layer, backward);
+    case 16:
+      return row_pass<B, 0, 8, 3>(layer, backward);
+    default:
+      return row_pass<B, 0, 8, 4>(layer, backward);
+  }
+}
+
+template <class B>
+__device__ __forceinline__ void run_filter_gradient(int layer, int thread) {
+  switch (shared_plan().conv[layer].gradient.variant) {
+    case 0:
+      return filter_gradient<B, 5, 5, 3>(layer, thread);
+    case 1:
+      return filter_gradient<B, 5, 5, 4>(layer, thread);
+    case 2:
+      return filter_gradient<B, 5, 7, 3>(layer, thread);
+    case 3:
+      return filter_gradient<B, 5, 7, 4>(layer, thread);
+    case 4:
+      return filter_gradient<B, 5, 8, 3>(layer, thread);
+    case 5:
+      return filter_gradient<B, 5, 8, 4>(layer, thread);
+    case 6:
+      return filter_gradient<B, 3, 5, 3>(layer, thread);
+    case 7:
+      return filter_gradient<B, 3, 5, 4>(layer, thread);
+    case 8:
+      return filter_gradient<B, 3, 7, 3>(layer, thread);
+    case 9:
+      return filter_gradient<B, 3, 7, 4>(layer, thread);
+    case 10:
+      return filter_gradient<B, 3, 8, 3>(layer, thread);
+    case 11:
+      return filter_gradient<B, 3, 8, 4>(layer, thread);
+    case 12:
+      return filter_gradient<B, 0, 5, 3>(layer, thread);
+    case 13:
+      return filter_gradient<B, 0, 5, 4>(layer, thread);
+    case 14:
+      return filter_gradient<B, 0, 7, 3>(layer, thread);
+    case 15:
+      return filter_gradient<B, 0, 7, 4>(layer, thread);
+    case 16:
+      return filter_gradient<B, 0, 8, 3>(layer, thread);
+    default:
+      return filter_gradient<B, 0, 8, 4>(layer, thread);
+  }
+}
+
+}  // namespace gpunn::cuda_tiled

@@ -1,0 +1,424 @@
+#include "step_plan.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace gpunn::cuda_tiled {
+namespace {
+
+// Half of a multiprocessor's 228 KiB, less what the system and the static part take of each.
+constexpr int kTwoBlocks = 114 * 1024 - 1024 - 256;
+
+int up(int n, int step) { return (n + step - 1) / step * step; }
+
+// Rows of a matrix that 8 threads read at once by 16 bytes: an odd number of 16 bytes apart they meet no bank twice.
+int dense_pitch(int n) {
+  const int pitch = up(n, 4);
+  return pitch / 4 % 2 == 0 ? pitch + 4 : pitch;
+}
+
+// How often the fullest bank is asked when a warp's threads are (strip, row) pairs, strips first.
+int bank_conflicts(int pitch, int tile, int strips, int rows) {
+  int asked[32] = {};
+  int most = 0;
+  for (int lane = 0; lane < 32 && lane < strips * rows; ++lane) {
+    most = std::max(most, ++asked[(lane / strips * pitch + lane % strips * tile) % 32]);
+  }
+  return most;
+}
+
+int best_pitch(int least, int tile, int strips, int rows) {
+  int best = least;
+  for (int pitch = least; pitch < least + 12; ++pitch) {
+    if (bank_conflicts(pitch, tile, strips, rows) < bank_conflicts(best, tile, strips, rows)) best = pitch;
+  }
+  return best;
+}
+
+// Time of a pass whose threads take `units` steps each, in cycles. Its warps are dealt to four schedulers; a step has
+// `instructions` and, for a warp alone, waits of half as much again.
+int64_t pass_cost(int64_t threads, int64_t units, int64_t instructions) {
+  const int64_t warps = (threads + 127) / 128;
+  return units * std::max(warps * instructions, instructions * 3 / 2);
+}
+
+constexpr int kVariantTiles[] = {5, 7, 8};
+
+int best_tile(int width) {
+  int best = 0;
+  for (const int tile : {8, 7, 5}) {
+    if (best == 0 || up(width, tile) < up(width, best)) best = tile;
+  }
+  return best;
+}
+
+// The template's instance: see step_conv.cuh.
+int variant_of(int columns, int tile, int filters) {
+  const int by_columns = columns == 5 ? 0 : columns == 3 ? 1 : 2;
+  const auto by_tile = static_cast<int>(std::find(kVariantTiles, kVariantTiles + 3, tile) - kVariantTiles);
+  return (by_columns * 3 + by_tile) * 2 + filters - 3;
+}
+
+void set_tiles(RowPass& pass, int width) {
+  pass.tile = best_tile(width);
+  pass.strips = up(width, pass.tile) / pass.tile;
+  pass.filters_a_thread = up(pass.filters, 3) < up(pass.filters, 4) ? 3 : 4;
+  pass.filter_tiles = up(pass.filters, pass.filters_a_thread) / pass.filters_a_thread;
+  pass.variant = variant_of(pass.columns, pass.tile, pass.filters_a_thread);
+}
+
+// A pass that makes [filters][rows][width] from `channels` planes.
+void tile_pass(RowPass& pass, int width, int budget) {
+  set_tiles(pass, width);
+  pass.pitch = best_pitch(pass.strips * pass.tile, pass.tile, pass.strips, pass.out_rows);
+  const int64_t threads = int64_t{pass.strips} * pass.out_rows * pass.filter_tiles;
+  int64_t best = std::numeric_limits<int64_t>::max();
+  for (int splits = 1; splits <= pass.channels; ++splits) {
+    const int64_t sums = int64_t{splits} * pass.filters * pass.out_rows * pass.pitch;
+    if (splits > 1 && sums > budget) break;
+    // Adding up a sum takes about three instructions for each split.
+    const int64_t adding = sums * 3 / 128;
+    const int64_t cost = pass_cost(threads * splits, (pass.channels + splits - 1) / splits, 500) + adding;
+    if (cost < best) {
+      best = cost;
+      pass.splits = splits;
+    }
+  }
+  pass.by_strip = Divisor(pass.strips);
+  pass.by_filter_tile = Divisor(pass.strips * pass.out_rows);
+  pass.by_split = Divisor(static_cast<int>(threads));
+}
+
+// The weight gradient: threads are (row of the filter, channel, filter tile), the sum over dy's rows is split.
+void tile_gradient(RowPass& pass, const ConvShape& conv, int budget) {
+  set_tiles(pass, conv.out_width());
+  pass.pitch = conv.filters * conv.channels * conv.rows * conv.columns;
+  const int64_t threads = int64_t{conv.rows} * conv.channels * pass.filter_tiles;
+  int64_t best = std::numeric_limits<int64_t>::max();
+  for (int splits = 1; splits <= conv.out_height(); ++splits) {
+    const int64_t sums = int64_t{splits} * pass.pitch;
+    if (splits > 1 && sums > budget) break;
+    const int64_t units = int64_t{(conv.out_height() + splits - 1) / splits} * pass.strips;
+    const int64_t cost = pass_cost(threads * splits, units, 150) + sums * 3 / 128;
+    if (cost < best) {
+      best = cost;
+      pass.splits = splits;
+    }
+  }
+  pass.by_split = Divisor(static_cast<int>(threads));
+}
+
+std::string refuse(const StepNetwork& network) {
+  if (network.convs.size() > kMostStepConvs || network.dense.size() > kMostStepDense) return "too many layers";
+  if (network.dense.empty()) return "no dense layer";
+  for (const ConvShape& conv : network.convs) {
+    if (conv.pad[0] >= conv.rows || conv.pad[1] >= conv.columns) return "padding as wide as the filter";
+    if (conv.stride[0] < conv.window[0] || conv.stride[1] < conv.window[1]) return "windows that overlap";
+    if (conv.window[0] * conv.window[1] > 254) return "windows of more than 254 elements";
+    if (conv.out_height() < conv.window[0] || conv.out_width() < conv.window[1]) return "a window beyond the image";
+    if (conv.columns > 7 || conv.rows > 7) return "filters of more than 7 rows or columns";
+  }
+  if (network.dense.back().relu) return "logits behind an activation";
+  return {};
+}
+
+class Layout {
+ public:
+  // Floats, from a multiple of 16 bytes.
+  int take(int64_t floats) {
+    const int64_t at = used_;
+    used_ += (floats + 3) / 4 * 4;
+    return static_cast<int>(at);
+  }
+  void skip_to(int at) { used_ = std::max<int64_t>(used_, at); }
+  int64_t used() const { return used_; }
+
+ private:
+  int64_t used_ = 0;
+};
+
+// Slots of a dense product's sums: see step_dense.cuh.
+int dense_splits(int rows, int length, int images, int warps) {
+  const int tile = dense_tile(images);
+  return std::max(1, std::min(warps / (up(rows, tile) / tile), up(length, 4) / 4));
+}
+
+// All of a convolution but places in shared memory.
+ConvPlan plan_conv(const ConvShape& shape, bool backward_data, int budget) {
+  ConvPlan plan{};
+  plan.channels = shape.channels;
+  plan.height = shape.height;
+  plan.width = shape.width;
+  plan.filters = shape.filters;
+  plan.rows = shape.rows;
+  plan.columns = shape.columns;
+  plan.pooled_height = shape.pooled_height();
+  plan.pooled_width = shape.pooled_width();
+  plan.window_rows = shape.window[0];
+  plan.window_columns = shape.window[1];
+  plan.stride_rows = shape.stride[0];
+  plan.stride_columns = shape.stride[1];
+  plan.relu = shape.relu ? 1 : 0;
+  plan.backward_data = backward_data ? 1 : 0;
+  plan.weight_at = shape.weight;
+  plan.bias_at = shape.bias;
+
+  RowPass& forward = plan.forward;
+  forward.channels = shape.channels;
+  forward.filters = shape.filters;
+  forward.rows = shape.rows;
+  forward.columns = shape.columns;
+  forward.x_rows = shape.height;
+  forward.out_rows = shape.out_height();
+  forward.pad_rows = shape.pad[0];
+  RowPass& gradient = plan.gradient;
+  gradient = forward;
+  tile_pass(forward, shape.out_width(), budget);
+  tile_gradient(gradient, shape, budget);
+
+  const int x_width = std::max({forward.strips * forward.tile + shape.columns - 1,
+                                gradient.strips * gradient.tile + shape.columns - 1, shape.width + shape.pad[1]});
+  plan.x_left = shape.pad[1];
+  plan.x_pitch = best_pitch(x_width, forward.tile, forward.strips, forward.out_rows);
+  plan.x_plane = plan.x_pitch * shape.height;
+  forward.x_pitch = gradient.x_pitch = plan.x_pitch;
+  forward.x_plane = gradient.x_plane = plan.x_plane;
+
+  plan.dy_left = backward_data ? shape.columns - 1 - shape.pad[1] : 0;
+  plan.dy_pitch = plan.dy_left + gradient.strips * gradient.tile;
+  if (backward_data) {
+    RowPass& backward = plan.backward;
+    backward.channels = shape.filters;
+    backward.filters = shape.channels;
+    backward.rows = shape.rows;
+    backward.columns = shape.columns;
+    backward.x_rows = shape.out_height();
+    backward.out_rows = shape.height;
+    backward.pad_rows = shape.rows - 1 - shape.pad[0];
+    tile_pass(backward, shape.width, budget);
+    const int width = std::max(plan.dy_pitch, backward.strips * backward.tile + shape.columns - 1);
+    plan.dy_pitch = best_pitch(width, backward.tile, backward.strips, shape.height);
+  }
+  plan.dy_plane = plan.dy_pitch * shape.out_height();
+  plan.backward.x_pitch = plan.dy_pitch;
+  plan.backward.x_plane = plan.dy_plane;
+
+  plan.by_plane = Divisor(plan.pooled_height * plan.pooled_width);
+  plan.by_row = Divisor(plan.pooled_width);
+  plan.by_taps = Divisor(shape.rows * shape.columns);
+  plan.by_channels = Divisor(shape.channels);
+  plan.by_width = Divisor(shape.width);
+  plan.by_window = Divisor(shape.window[1]);
+  plan.by_group = Divisor(shape.rows * shape.channels);
+  plan.by_group_row = Divisor(shape.rows);
+  return plan;
+}
+
+// The places in shared memory. A block's life has three parts, and what only one of them needs lies where another had
+// what only it needed:
+//
+//   forward convolutions   x of all convolutions | dense weights, x of the first dense layer | filters, sums
+//   dense layers           x of all convolutions | dense weights, x of the first dense layer | other activations, sums
+//   backward convolutions  x of all convolutions | dy                                        | sums
+void lay_out_shared(StepPlan& plan) {
+  Layout always;
+  always.take(sizeof(StepPlan) / 4 + 1);
+  plan.zeros[0][0] = always.take(0);
+  for (int i = 0; i < plan.n_convs; ++i) {
+    ConvPlan& conv = plan.conv[i];
+    conv.x = conv.forward.x = conv.gradient.x = always.take(int64_t{conv.channels} * conv.x_plane);
+  }
+  // The first dense layer's x is cleared with them.
+  DensePlan& bottom = plan.dense[0];
+  bottom.x = always.take(int64_t{plan.images} * bottom.x_pitch);
+  plan.zeros[0][1] = always.take(0);
+  for (int i = 0; i < plan.n_convs; ++i) {
+    ConvPlan& conv = plan.conv[i];
+    conv.chosen = always.take((int64_t{conv.filters} * conv.pooled_height * conv.pooled_width + 3) / 4) * 4;
+    if (conv.backward_data != 0) {
+      conv.backward.w = always.take(int64_t{conv.filters} * conv.rows * conv.columns * conv.backward.filter_tiles * 4);
+    }
+  }
+
+  Layout dense = always;
+  for (int i = 0; i < plan.n_dense; ++i) {
+    plan.dense[i].w = dense.take(int64_t{plan.dense[i].slice} * plan.dense[i].x_pitch);
+    plan.dense[i].bias = dense.take(plan.dense[i].slice);
+  }
+
+  Layout forward = dense;
+  int64_t sums = 0;
+  for (int i = 0; i < plan.n_convs; ++i) {
+    ConvPlan& conv = plan.conv[i];
+    conv.forward.w = forward.take(int64_t{conv.channels} * conv.rows * conv.columns * conv.forward.filter_tiles * 4);
+    conv.bias = forward.take(conv.filters);
+    sums = std::max(sums, int64_t{conv.forward.splits} * conv.filters * conv.forward.out_rows * conv.forward.pitch);
+  }
+  const int forward_sums = forward.take(sums);
+
+  Layout backward = always;
+  plan.zeros[2][0] = backward.take(0);
+  for (int i = 0; i < plan.n_convs; ++i) {
+    ConvPlan& conv = plan.conv[i];
+    conv.dy = conv.backward.x = conv.gradient.w = backward.take(int64_t{conv.filters} * conv.dy_plane);
+  }
+  plan.zeros[2][1] = backward.take(0);
+  const int backward_sums = plan.zeros[2][1];
+  int64_t most_sums = 0;
+  for (int i = 0; i < plan.n_convs; ++i) {
+    ConvPlan& conv = plan.conv[i];
+    conv.forward.sums = forward_sums;
+    conv.backward.sums = backward_sums;
+    int64_t dx = 0;
+    if (conv.backward_data != 0) {
+      dx = int64_t{conv.backward.splits} * conv.channels * conv.height * conv.backward.pitch;
+      dx = (dx + 3) / 4 * 4;
+    }
+    conv.gradient.sums = static_cast<int>(std::min<int64_t>(backward_sums + dx, std::numeric_limits<int>::max()));
+    most_sums = std::max(most_sums, dx + int64_t{conv.gradient.splits} * conv.gradient.pitch);
+  }
+  backward.take(most_sums);
+
+  Layout middle = dense;
+  plan.zeros[1][0] = middle.take(0);
+  for (int i = 1; i < plan.n_dense; ++i) plan.dense[i].x = middle.take(int64_t{plan.images} * plan.dense[i].x_pitch);
+  plan.logits = middle.take(int64_t{plan.images} * plan.logits_pitch);
+  plan.zeros[1][1] = middle.take(0);
+  sums = 0;
+  for (int i = 0; i < plan.n_dense; ++i) {
+    DensePlan& layer = plan.dense[i];
+    layer.dy = middle.take(int64_t{layer.slice} * plan.images);
+    sums = std::max(sums, int64_t{layer.splits} * layer.slice * plan.images);
+    if (i > 0 && layer.sliced != 0) {
+      layer.received = middle.take(int64_t{kStepShares} * plan.dense[i - 1].slice * plan.images);
+    }
+  }
+  plan.scratch = middle.take(sums);
+  // What the dense layers leave to the convolutions must not lie where dy is.
+  if (plan.n_convs > 0) {
+    middle.skip_to(plan.zeros[2][1]);
+    bottom.received = middle.take(int64_t{bottom.sliced != 0 ? kStepShares : 1} * bottom.x_pitch);
+  }
+  const int64_t used = std::max({forward.used(), middle.used(), backward.used()});
+  plan.shared_bytes = static_cast<int>(std::min<int64_t>(used * 4, std::numeric_limits<int>::max()));
+}
+
+void lay_out_workspace(StepPlan& plan) {
+  Layout memory;
+  plan.head = memory.take(16);
+  plan.losses = memory.take(plan.batch);
+  plan.ranks = memory.take(plan.batch);
+  for (int i = 0; i < plan.n_dense; ++i) {
+    DensePlan& dense = plan.dense[i];
+    dense.dy_pitch = up(dense.outputs, 4);
+    dense.x_rows = memory.take(int64_t{plan.batch} * dense.x_pitch);
+    dense.dy_rows = memory.take(int64_t{plan.batch} * dense.dy_pitch);
+    dense.first_tile = plan.dense_blocks;
+    dense.tile_columns = up(dense.inputs, kUpdateColumns) / kUpdateColumns;
+    plan.dense_blocks += up(dense.outputs, kUpdateRows) / kUpdateRows * dense.tile_columns;
+  }
+  for (int i = 0; i < plan.n_convs; ++i) {
+    ConvPlan& conv = plan.conv[i];
+    conv.weight_from = plan.partials;
+    conv.bias_from = conv.weight_from + conv.gradient.pitch;
+    plan.partials = conv.bias_from + conv.filters;
+  }
+  plan.partial_rows = memory.take(int64_t{plan.batch} * plan.partials);
+  plan.partial_blocks = (plan.partials + 31) / 32;
+  plan.workspace_bytes = static_cast<uint64_t>(memory.used()) * 4;
+}
+
+// Everything for one budget of sums, in floats.
+template <class B>
+StepPlan lay_out(const StepNetwork& network, int budget) {
+  StepPlan plan{};
+  plan.sample = network.sample;
+  const gpunn_sample_attrs& sample = network.sample;
+  plan.steps = sample.drop_last != 0 ? sample.rows / sample.batch : (sample.rows + sample.batch - 1) / sample.batch;
+  plan.data_rows = network.data_rows;
+  plan.label_rows = network.label_rows;
+  plan.sample_size = network.channels * network.height * network.width;
+  plan.by_channel = Divisor(network.height * network.width);
+  plan.data_type = network.data_type;
+  plan.label_type = network.label_type;
+  plan.batch = sample.batch;
+  plan.images = B::kImages;
+  plan.n_convs = static_cast<int>(network.convs.size());
+  plan.n_dense = static_cast<int>(network.dense.size());
+  for (int i = 0; i < plan.n_convs; ++i) plan.conv[i] = plan_conv(network.convs[i], i > 0, budget);
+  bool sliced = false;
+  for (int i = plan.n_dense - 1; i >= 0; --i) {
+    const DenseShape& shape = network.dense[i];
+    DensePlan& dense = plan.dense[i];
+    dense.inputs = shape.inputs;
+    dense.outputs = shape.outputs;
+    dense.relu = shape.relu ? 1 : 0;
+    dense.weight_at = shape.weight;
+    dense.bias_at = shape.bias;
+    // To make a small layer in each block costs less than a barrier of the cluster. Below a sliced layer all are.
+    sliced = sliced || (int64_t{shape.inputs} * shape.outputs > 4096 && i + 1 < plan.n_dense);
+    dense.sliced = sliced ? 1 : 0;
+    dense.slice = sliced ? (shape.outputs + plan.images - 1) / plan.images : shape.outputs;
+    dense.x_pitch = dense_pitch(shape.inputs);
+    dense.backward_data = i > 0 || plan.n_convs > 0 ? 1 : 0;
+    dense.splits = dense_splits(dense.slice, dense.inputs, plan.images, B::kThreads / 32);
+    dense.by_slice = Divisor(dense.slice);
+    dense.by_fours = Divisor((dense.inputs + 3) / 4);
+  }
+  plan.logits_pitch = dense_pitch(plan.dense[plan.n_dense - 1].outputs);
+  lay_out_shared(plan);
+  lay_out_workspace(plan);
+
+  plan.loss_gradient = network.loss_gradient;
+  plan.optimizer = network.optimizer;
+  plan.sgd = network.sgd;
+  plan.adam = network.adam;
+  plan.rates = network.rates;
+  plan.history = network.history;
+  plan.metrics = network.metrics ? 1 : 0;
+  plan.advance = network.advance;
+  return plan;
+}
+
+// Sizes that could not fit are refused before anything is multiplied.
+bool is_small(const StepNetwork& network) {
+  constexpr int64_t kMost = (1 << 16) - 1;  // Divisor
+  bool small = int64_t{network.channels} * network.height * network.width <= kMost && network.sample.batch <= 8192;
+  for (const ConvShape& conv : network.convs) {
+    small = small && int64_t{conv.channels} * conv.height * conv.width <= kMost &&
+            int64_t{conv.filters} * conv.out_height() * conv.out_width() <= kMost &&
+            int64_t{conv.filters} * conv.channels * conv.rows * conv.columns <= kMost;
+  }
+  for (const DenseShape& dense : network.dense) {
+    small =
+        small && dense.inputs <= kMost && dense.outputs <= kMost && int64_t{dense.inputs} * dense.outputs <= 1 << 20;
+  }
+  return small;
+}
+
+// Sums in more parts keep more threads busy, as long as there is room.
+template <class B>
+std::optional<StepPlan> largest_that_fits(const StepNetwork& network, int shared_limit) {
+  for (int budget = 16384; budget >= 512; budget /= 2) {
+    const StepPlan plan = lay_out<B>(network, budget);
+    if (plan.shared_bytes <= shared_limit) return plan;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+StepPlanned make_step_plan(const StepNetwork& network, int shared_limit) {
+  std::string refusal = refuse(network);
+  if (refusal.empty() && !is_small(network)) refusal = "too large for shared memory";
+  if (!refusal.empty()) return {std::nullopt, refusal};
+  // Where convolutions run first, more weights a block are fetched for nothing.
+  if (!network.convs.empty()) {
+    if (const auto plan = largest_that_fits<PairBlock>(network, shared_limit)) return {plan, {}};
+  }
+  if (const auto plan = largest_that_fits<OctetBlock>(network, std::min(shared_limit, kTwoBlocks))) return {plan, {}};
+  if (const auto plan = largest_that_fits<OctetBlock>(network, shared_limit)) return {plan, {}};
+  return {std::nullopt, "too large for shared memory"};
+}
+
+}  // namespace gpunn::cuda_tiled

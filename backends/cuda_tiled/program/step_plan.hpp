@@ -1,0 +1,227 @@
+// A training step of a small network in two kernels: what they need to know, as plain values.
+//
+// StepNetwork says what the network is, with no word of how it is computed. make_step_plan() lays it out: which slice
+// of which layer a block holds, where in shared memory each buffer lies, how the convolutions are tiled. Both kernels
+// take the plan by value.
+#pragma once
+
+#include <gpunn/op_attrs.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gpunn::cuda_tiled {
+
+// The first kernel's blocks: how many are a cluster, which is also the images of a cluster, one a block; their threads;
+// and how many should fit a multiprocessor. GPUs have multiprocessors in groups that a cluster can't leave, and 16
+// clusters of 8 blocks don't fit the 132 of an H200 unless two blocks share some; but most dense layers don't fit 2.
+template <int IMAGES, int THREADS, int BLOCKS>
+struct StepBlock {
+  static constexpr int kImages = IMAGES;
+  static constexpr int kThreads = THREADS;
+  static constexpr int kBlocks = BLOCKS;
+};
+using PairBlock = StepBlock<2, 512, 1>;
+using OctetBlock = StepBlock<8, 384, 2>;
+inline constexpr int kMostStepImages = 8;
+// Sums that a cluster makes of each gradient that it exchanges.
+inline constexpr int kStepShares = 8;
+
+// Rows of a dense layer's w that a warp takes at once.
+constexpr int dense_tile(int images) { return 4 * (32 / images); }
+
+inline constexpr int kUpdateThreads = 256;
+inline constexpr int kMostStepConvs = 4;
+inline constexpr int kMostStepDense = 6;
+// The tile of a dense layer's weight gradient: outputs x inputs.
+inline constexpr int kUpdateRows = 16;
+inline constexpr int kUpdateColumns = 32;
+
+// ReLU(x * w + bias), then the largest of each window. A window of 1 x 1 is no pooling.
+struct ConvShape {
+  int channels = 0, height = 0, width = 0;  // of x
+  int filters = 0, rows = 0, columns = 0;   // of w
+  int pad[2] = {0, 0};
+  bool relu = false;
+  int window[2] = {1, 1};
+  int stride[2] = {1, 1};  // of the windows, which don't overlap
+  int64_t weight = 0;      // where w and the bias begin in the parameters, in elements
+  int64_t bias = 0;
+
+  int out_height() const { return height + 2 * pad[0] - rows + 1; }
+  int out_width() const { return width + 2 * pad[1] - columns + 1; }
+  int pooled_height() const { return (out_height() - window[0]) / stride[0] + 1; }
+  int pooled_width() const { return (out_width() - window[1]) / stride[1] + 1; }
+  int pooled_size() const { return filters * pooled_height() * pooled_width(); }
+};
+
+// ReLU(x w^T + bias), w[outputs, inputs].
+struct DenseShape {
+  int inputs = 0;
+  int outputs = 0;
+  bool relu = false;
+  int64_t weight = 0;
+  int64_t bias = 0;
+};
+
+enum class StepOptimizer : int32_t { sgd, adam };
+
+struct StepNetwork {
+  gpunn_sample_attrs sample{};
+  int64_t data_rows = 0;
+  int channels = 0, height = 0, width = 0;  // of a sample; 1 x n x 1 where it is no image
+  int32_t data_type = 0;                    // GPUNN_U8 or GPUNN_F32
+  int32_t label_type = 0;                   // GPUNN_U8, GPUNN_I32 or GPUNN_I64
+  int64_t label_rows = 0;
+  std::vector<ConvShape> convs;
+  std::vector<DenseShape> dense;  // at least one; the last one's outputs are the classes
+  float loss_gradient = 1.0F;
+  StepOptimizer optimizer = StepOptimizer::sgd;
+  gpunn_sgd_attrs sgd{};
+  gpunn_adam_attrs adam{};
+  int64_t rates = 0;     // entries of the learning rate's table
+  int64_t history = 0;   // entries of the losses' table; 0: none is kept
+  bool metrics = false;  // whether totals are kept
+  int64_t advance = 1;
+};
+
+// n / d for n and d below 2^16, by a multiplication.
+struct Divisor {
+  uint32_t magic = 0;
+  uint32_t whole = 0;  // all bits where d is 1
+
+  Divisor() = default;
+  explicit Divisor(int d)
+      : magic(d == 1 ? 0
+                     : static_cast<uint32_t>(((uint64_t{1} << 32) + static_cast<uint64_t>(d) - 1) /
+                                             static_cast<uint64_t>(d))),
+        whole(d == 1 ? ~uint32_t{0} : 0) {}
+};
+
+// A pass over rows of planes in shared memory: a thread makes `tile` neighbouring outputs of `filters_a_thread`
+// channels; the sum over the input channels is split over `splits` threads, whose sums are added in order afterwards.
+// Places are in floats from the beginning of shared memory.
+struct RowPass {
+  int variant = 0;  // which instance of the kernel's template: see step_conv.cuh
+  int tile = 0;
+  int strips = 0;  // tiles in a row
+  int filters_a_thread = 0;
+  int filter_tiles = 0;
+  int splits = 0;
+  int sums = 0;   // [split][filter][row][pitch]
+  int pitch = 0;  // of the gradient of filters: elements of a split
+  int x = 0, x_pitch = 0, x_plane = 0, x_rows = 0;
+  int w = 0;  // [channel][row][column][filter tile][4]
+  int channels = 0, filters = 0, rows = 0, columns = 0;
+  int pad_rows = 0;
+  int out_rows = 0;
+  Divisor by_split, by_filter_tile, by_strip;  // threads of a split, of a filter tile, of a row
+};
+
+struct ConvPlan {
+  int channels, height, width, filters, rows, columns;
+  int pooled_height, pooled_width, window_rows, window_columns, stride_rows, stride_columns;
+  int relu;
+  int backward_data;                // 0 of the first layer
+  int x, x_pitch, x_plane, x_left;  // a row begins with x_left zeros, the padding
+  int dy, dy_pitch, dy_plane, dy_left;
+  int chosen;                  // in bytes: which element of a window was the largest
+  int bias;                    // in shared memory
+  int weight_from, bias_from;  // columns of the partial gradients
+  int64_t weight_at, bias_at;  // in the parameters
+  RowPass forward;
+  RowPass backward;          // x is dy
+  RowPass gradient;          // w is dy
+  Divisor by_plane, by_row;  // elements of a pooled plane and row
+  Divisor by_taps, by_channels, by_width, by_window;
+  Divisor by_group, by_group_row;  // of the gradient: threads of a filter tile, and of a channel
+};
+
+struct DensePlan {
+  int inputs, outputs, relu;
+  int sliced;      // 1: a block of the cluster has a share of the rows of w; 0: each has all
+  int slice;       // rows of w in a block
+  int x_pitch;     // also of w; an odd number of 16 bytes
+  int x, w, bias;  // in shared memory: [images][x_pitch], [slice][x_pitch], [slice]
+  int dy;          // [slice][images]
+  int received;    // of a sliced layer: sums of the other blocks for the layer below
+  int splits;
+  int backward_data;
+  int first_tile, tile_columns;  // of the weight gradient
+  int dy_pitch;                  // of a row in the workspace
+  int64_t x_rows, dy_rows;       // in the workspace, in floats: [batch][pitch]
+  int64_t weight_at, bias_at;
+  Divisor by_slice, by_fours;
+};
+
+struct alignas(16) StepPlan {
+  gpunn_sample_attrs sample;
+  int64_t steps;  // of an epoch
+  int64_t data_rows, label_rows;
+  int sample_size;
+  int data_type, label_type;
+  int batch;
+  int images;  // of a cluster: which kernel it is
+  int n_convs, n_dense;
+  int logits, logits_pitch;
+  int scratch;      // of dense layers
+  int zeros[3][2];  // stretches to clear: at the start, before the dense layers, and before dy
+  int shared_bytes;
+  float loss_gradient;
+  // Kernel 2.
+  int dense_blocks, partial_blocks;
+  int partials;                               // columns of the convolutions' partial gradients
+  int64_t partial_rows, losses, ranks, head;  // in the workspace, in floats
+  uint64_t workspace_bytes;
+  StepOptimizer optimizer;
+  gpunn_sgd_attrs sgd;
+  gpunn_adam_attrs adam;
+  int64_t rates, history, advance;
+  int metrics;
+  Divisor by_channel;  // elements of a sample's channel
+  ConvPlan conv[kMostStepConvs];
+  DensePlan dense[kMostStepDense];
+};
+
+// The samples of the step to come, which the second kernel draws while it waits for others. Whoever reads it checks the
+// step: a counter may be set from outside.
+struct NextBatch {
+  int64_t step;
+  int64_t count;  // rows that are samples
+  // int32_t index[batch] follows.
+};
+
+constexpr std::size_t next_batch_bytes(const StepPlan& plan) {
+  return sizeof(NextBatch) + static_cast<std::size_t>(plan.batch) * sizeof(int32_t);
+}
+
+// What the step reads and writes. Where nothing is kept the pointer is null.
+struct StepTensors {
+  const void* data;
+  const void* labels;
+  const float* scale;
+  const float* shift;
+  int64_t* step;
+  const float* rate_table;
+  float* parameters;
+  float* state1;  // velocity, or Adam's m
+  float* state2;  // Adam's v
+  double* totals;
+  float* history;
+  float* workspace;
+  const StepPlan* plan;
+  NextBatch* next;
+};
+
+// Either a plan, or why there is none.
+struct StepPlanned {
+  std::optional<StepPlan> plan;
+  std::string refusal;
+};
+
+StepPlanned make_step_plan(const StepNetwork& network, int shared_limit);
+
+}  // namespace gpunn::cuda_tiled

@@ -1,0 +1,53 @@
+// An overlay on the CPU for tests: claims what cuda_tiled would run as one on a GPU with an H200's shared memory, so
+// that `gpunn plan` shows it where there is no GPU. It runs nothing.
+#include "program/step_match.hpp"
+
+#include <gpunn/program.hpp>
+
+#include <cstring>
+#include <memory>
+
+#include "program/step_plan.hpp"
+
+namespace {
+
+using namespace gpunn::plugin;
+using namespace gpunn::cuda_tiled;
+
+constexpr int kSharedLimit = 227 * 1024 - 80;
+
+class TestDevice final : public HostDevice {
+ public:
+  ProgramClaim claim(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
+    const StepMatch match = match_step(desc, first, limit);
+    if (match.ops == 0) return ProgramClaim::no(match.reason);
+    const StepPlanned planned = make_step_plan(match.network, kSharedLimit);
+    if (!planned.plan) return ProgramClaim::no(planned.refusal);
+    return ProgramClaim::yes(match.ops, "fused training step", planned.plan->workspace_bytes);
+  }
+  std::unique_ptr<Program> create_program(const ProgramDesc& /*desc*/, std::size_t /*first*/, std::size_t /*count*/) {
+    return make_program([](Stream& /*stream*/, const ProgramArgs& /*args*/) {
+      throw Failure(GPUNN_UNSUPPORTED, "the sample runs nothing");
+    });
+  }
+};
+
+class TestBackend final : public Backend {
+ public:
+  const char* name() const override { return "step_match"; }
+  const char* version() const override { return "1"; }
+  const char* base() const override { return "cpu"; }
+  int probe() override { return 1; }
+  std::unique_ptr<Device> open(const gpunn_device_options& /*options*/) override {
+    return std::make_unique<TestDevice>();
+  }
+  const void* extension(const char* name) override {
+    return std::strcmp(name, GPUNN_EXTENSION_PROGRAM) == 0 ? program_extension<TestDevice>() : nullptr;
+  }
+};
+
+}  // namespace
+
+extern "C" const gpunn_plugin* gpunn_plugin_query_v1(uint16_t major, uint16_t minor) {
+  return export_backend<TestBackend>(major, minor);
+}
