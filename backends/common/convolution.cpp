@@ -1,6 +1,7 @@
 #include "common/convolution.hpp"
 
 #include <algorithm>
+#include <string>
 
 #include "common/activation.hpp"
 
@@ -109,6 +110,16 @@ ConvolutionShape convolution_backward_filter_of(const OpDesc& desc) {
   require(attrs.filter_size[0] == shape.rows.taps && attrs.filter_size[1] == shape.columns.taps,
           "dw has another size than filter_size says");
   return shape;
+}
+
+std::string text_of(const ConvolutionShape& shape) {
+  const auto axis_text = [](const ConvolutionAxis& axis) {
+    return std::to_string(axis.inputs) + "/" + std::to_string(axis.taps) + "s" + std::to_string(axis.stride) + "p" +
+           std::to_string(axis.pad) + "d" + std::to_string(axis.dilation);
+  };
+  return "n=" + std::to_string(shape.batch) + " g=" + std::to_string(shape.groups) +
+         " c=" + std::to_string(shape.group_inputs) + " k=" + std::to_string(shape.group_outputs) + " " +
+         axis_text(shape.rows) + " " + axis_text(shape.columns);
 }
 
 }  // namespace gpunn::backends

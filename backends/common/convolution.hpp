@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "common/requirements.hpp"
 
@@ -43,5 +44,8 @@ struct ConvolutionBiasActivation {
 };
 
 ConvolutionBiasActivation convolution_bias_activation_of(const OpDesc& desc);
+
+// "n=128 g=1 c=6 k=16 14/5s1p0d1 14/5s1p0d1": the shape as a tuning cache names it.
+std::string text_of(const ConvolutionShape& shape);
 
 }  // namespace gpunn::backends

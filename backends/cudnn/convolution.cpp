@@ -210,20 +210,12 @@ AlgorithmPtr restore(const Target& target, const ConvolutionProblem& problem, co
   return std::make_unique<Convolution>(target.handle, problem, std::move(graph), fused, std::move(plan));
 }
 
-std::string axis_text(const ConvolutionAxis& axis) {
-  return std::to_string(axis.inputs) + "*" + std::to_string(axis.taps) + "-" + std::to_string(axis.stride) + "p" +
-         std::to_string(axis.pad) + "d" + std::to_string(axis.dilation);
-}
-
 std::string key_of(const ConvolutionProblem& problem) {
   std::string key = "conv2d";
   if (problem.pass == ConvolutionPass::backward_data) key = "conv2d_backward_data";
   if (problem.pass == ConvolutionPass::backward_filter) key = "conv2d_backward_filter";
   if (problem.bias) key += problem.relu ? "_bias_relu" : "_bias";
-  const ConvolutionShape& shape = problem.shape;
-  key += " n=" + std::to_string(shape.batch) + " g=" + std::to_string(shape.groups);
-  key += " c=" + std::to_string(shape.group_inputs) + " k=" + std::to_string(shape.group_outputs);
-  return key + " " + axis_text(shape.rows) + " " + axis_text(shape.columns) + " " + precision_name(problem.precision);
+  return key + " " + text_of(problem.shape) + " " + precision_name(problem.precision);
 }
 
 // Of one output, at most.

@@ -36,7 +36,7 @@ TEST_CASE("a named kernel that is wrong is found, though the plugin never choose
   CHECK(failed.contains("gemm:2"));
   CHECK(failed.contains("gemm:3"));
   CHECK(failed.size() == 2);
-  CHECK(passed.contains("gemm:2"));  // at even sizes
+  CHECK(passed.contains("gemm:2"));                  // at even sizes
   CHECK(failed.at("gemm:3") > passed.at("gemm:3"));  // right where a sum has no terms
   // One case a kernel that serves, beside the plugin's own choice.
   CHECK(passed.at("gemm:1") == passed.at(""));
