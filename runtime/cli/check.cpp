@@ -53,7 +53,7 @@ void add_check(CommandLine& line) {
       ->required()
       ->type_name("BACKEND_OR_FILE");
   add_repeated(*verb, "--suite", options->check.suites,
-               "Only this suite: nodevice, abi, ops, grad, stream, graph, train, perf; may be repeated")
+               "Only this suite: nodevice, abi, ops, grad, stream, graph, programs, train, perf; may be repeated")
       ->type_name("NAME");
   add_repeated(*verb, "--op", options->check.ops, "Only this op, as CONV2D; may be repeated")->type_name("NAME");
   add_repeated(*verb, "--kernel", options->check.kernels,

@@ -1,5 +1,7 @@
 #include "bench/requests/request.hpp"
 
+#include <utility>
+
 namespace gpunn::bench {
 
 namespace {
@@ -44,9 +46,12 @@ OpRequest advance(Written& r, const graph::OpInfo& info) {
 
 OpRequest table(Written& r, const graph::OpInfo& info) {
   if (r.sizes.size() != 1 || r.sizes[0] < 1) bad(r, "the length of the table");
-  OpSignature s{.op = info.id, .attrs = {}, .inputs = {f32(r.sizes), step_type()}, .outputs = {}};
+  const double middle = static_cast<double>(r.sizes[0] / 2);
+  OpSignature s{.op = info.id, .attrs = {}, .inputs = {}, .outputs = {}};
+  s.inputs.push_back(f32(std::move(r.sizes)));
+  s.inputs.push_back(step_type());
   if (info.id == GPUNN_OP_TABLE_STORE) s.inputs.push_back(f32({}));
-  return {s, {{1, constant(static_cast<double>(r.sizes[0] / 2))}}};
+  return {std::move(s), {{1, constant(middle)}}};
 }
 
 }  // namespace
