@@ -367,6 +367,7 @@ __global__ void __launch_bounds__(B::kThreads, B::kBlocks) step_pass(const StepT
   cluster_arrive();  // waited for before the first store to another block
   wait_for_kernel_before();
   let_next_kernel_start();
+  __syncthreads();  // what is cleared is cleared before somebody's pixels or weights come there
 
   // The sample that this thread helps to fetch, as the step before noted it.
   const int first_row = row - rank;
