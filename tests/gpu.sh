@@ -17,7 +17,7 @@ usage: tests/gpu.sh [PART...]     without a part: all of them, in this order
   kernels    products, convolutions and steps of cuda_tiled against PyTorch's, each with what it must reach; a roofline
   profile    where a step's time goes
   examples   a third party's CUDA kernel: built outside, checked, trained with
-  sanitize   compute-sanitizer's memcheck, racecheck and initcheck over the conformance cases
+  sanitize   compute-sanitizer's memcheck, racecheck and initcheck over the conformance cases; takes many minutes
 
 Environment: OUT, folder of the logs (build/gpu/out); GPUNN_DATA_DIR, where MNIST is; BUILD, the build tree (build/gpu);
 PYTHON, one with PyTorch (python3).
@@ -179,14 +179,26 @@ part_examples() {
   judge "examples, built outside the project" "$(grep -E 'tests passed' "$out/examples.log")" "all" "$status"
 }
 
+# sanitize NAME BACKEND TOOL ARGUMENT...: one run of compute-sanitizer, its words in a log of that name.
+sanitize() {
+  # Without the pool the tools see every block's true end.
+  GPUNN_POOL=0 compute-sanitizer --tool "$3" --error-exitcode 9 "$gpunn" check "$2" --in-process "${@:4}" \
+    >"$out/sanitize_$1.log" 2>&1
+}
+
 part_sanitize() {
-  local backend tool pids=() names=() i
+  local backend tool name pids=() names=() i
+  local products=(--op MATMUL --op MATMUL_BIAS_ACTIVATION)
+  local convolutions=(--op CONV2D --op CONV2D_BACKWARD_DATA --op CONV2D_BACKWARD_FILTER --op CONV2D_BIAS_ACTIVATION)
+  # run NAME ARGUMENT...: at the same time as the others.
+  run() { sanitize "$@" & pids+=($!) names+=("$1"); }
   for backend in "${cuda_backends[@]}"; do
     for tool in memcheck racecheck initcheck; do
-      # Without the pool the tools see every block's true end.
-      GPUNN_POOL=0 compute-sanitizer --tool "$tool" --error-exitcode 9 "$gpunn" check "$backend" --suite ops --in-process \
-        >"$out/sanitize_${backend}_$tool.log" 2>&1 &
-      pids+=($!) names+=("${backend}_$tool")
+      name=${backend}_$tool
+      run "$name" "$backend" "$tool" --suite ops
+      [ "$backend" = cuda_tiled ] || continue
+      run "${name}_programs" "$backend" "$tool" --suite programs
+      run "${name}_tf32" "$backend" "$tool" --suite ops --precision tf32 "${products[@]}" "${convolutions[@]}"
     done
   done
   for i in "${!pids[@]}"; do
