@@ -118,10 +118,11 @@ part_check_run() {
 }
 
 part_bench() {
-  local line
+  local line status
   "$python" bench/compare --gpunn "$gpunn" --python "$python" --backend cudnn --device cuda --modes eager,graph \
     --threads 8 --rounds 3 --json >"$out/bench.json" 2>"$out/bench.log"
-  judge "bench/compare" "$(wc -l <"$out/bench.json") comparisons" "4" $?
+  status=$?
+  judge "bench/compare" "$(wc -l <"$out/bench.json") comparisons" "4" "$status"
   "$python" - "$out/bench.json" >>"$table" <<'END'
 import json, sys
 for line in open(sys.argv[1]):
@@ -150,18 +151,20 @@ print(r["median_seconds"] * 1e6, r.get("allocations"), r.get("synchronizations")
 }
 
 part_kernels() {
-  local short
+  local short status
   "$python" bench/compare kernels --gpunn "$gpunn" --python "$python" --backend cuda_tiled --library cudnn --device cuda \
     --modes eager,graph,compile --threads 8 --markdown >"$out/kernels.md" 2>"$out/kernels.log"
   # 1: measured, and short somewhere, which the rows tell.
   [ $? -le 1 ] && [ "$(grep -c '^|' "$out/kernels.md")" = 34 ]
-  judge "bench/compare kernels" "$(grep -c '^|' "$out/kernels.md") rows" "34" $?
+  status=$?
+  judge "bench/compare kernels" "$(grep -c '^|' "$out/kernels.md") rows" "34" "$status"
   cat "$out/kernels.md" >>"$table"
   short=$(grep -c '\*\*short\*\*' "$out/kernels.md")
   "$gpunn" bench kernels --backend cuda_naive,cuda_tiled,cudnn --kernel all --format markdown --chart "$out/roofline.svg" \
     --repeats 15 >"$out/ladder.md" 2>>"$out/kernels.log"
+  status=$?
   judge "gpunn bench kernels, every kernel of the ladder" "$(grep -c '^|' "$out/ladder.md") lines, $(grep -c WRONG "$out/ladder.md") wrong; $short rows short above" \
-    "none wrong" $?
+    "none wrong" "$status"
 }
 
 part_profile() {
@@ -187,7 +190,7 @@ sanitize() {
 }
 
 part_sanitize() {
-  local backend tool name pids=() names=() i
+  local backend tool name pids=() names=() i status
   local products=(--op MATMUL --op MATMUL_BIAS_ACTIVATION)
   local convolutions=(--op CONV2D --op CONV2D_BACKWARD_DATA --op CONV2D_BACKWARD_FILTER --op CONV2D_BIAS_ACTIVATION)
   # run NAME ARGUMENT...: at the same time as the others.
@@ -203,8 +206,9 @@ part_sanitize() {
   done
   for i in "${!pids[@]}"; do
     wait "${pids[$i]}"
+    status=$?
     judge "compute-sanitizer ${names[$i]}" "$(grep -hE 'passed,|SUMMARY' "$out/sanitize_${names[$i]}.log" | sed -E 's/;.*//; s/=+ //' | tr '\n' ' ')" \
-      "no error" $?
+      "no error" "$status"
     tail -n 40 "$out/sanitize_${names[$i]}.log" >>"$out/sanitize.log"
     rm -f "$out/sanitize_${names[$i]}.log"
   done

@@ -172,7 +172,9 @@ class Counter {
  public:
   Counter() {
     cuda::check(cudaMalloc(&data_, sizeof(unsigned)), "making a counter");
-    const cudaError_t code = cudaMemset(data_, 0, sizeof(unsigned));
+    cudaError_t code = cudaMemset(data_, 0, sizeof(unsigned));
+    // The streams of a training don't wait for the one on which that was put.
+    if (code == cudaSuccess) code = cudaStreamSynchronize(cudaStreamLegacy);
     if (code == cudaSuccess) return;
     cudaFree(data_);
     cuda::check(code, "clearing a counter");

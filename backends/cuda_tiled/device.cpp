@@ -1,5 +1,6 @@
 #include "device.hpp"
 
+#include "cuda_common/check.hpp"
 #include "kernels.hpp"
 #include "program/norm_runs.hpp"
 #include "program/step_program.hpp"
@@ -20,14 +21,16 @@ TiledDevice::TiledDevice(const gpunn_device_options& options)
 }
 
 plugin::ProgramClaim TiledDevice::claim(const plugin::ProgramDesc& desc, std::size_t first, std::size_t limit) {
+  cuda::check(cudaSetDevice(index()), "choosing the device");
   plugin::ProgramClaim step = claim_step(desc, first, limit);
   if (step.ops > 0) return step;
   plugin::ProgramClaim norm = claim_norm(desc, first, limit);
-  return norm.ops > 0 ? norm : step;
+  return norm.ops > 0 || step.reason.empty() ? norm : step;
 }
 
 std::unique_ptr<plugin::Program> TiledDevice::create_program(const plugin::ProgramDesc& desc, std::size_t first,
                                                              std::size_t count) {
+  cuda::check(cudaSetDevice(index()), "choosing the device");
   if (claim_step(desc, first, count).ops == count) return create_step(desc, first, count);
   return create_norm(desc, first, count);
 }

@@ -31,10 +31,10 @@ using namespace cuda;
 
 template <class Problem>
 struct Rung {
-  const char* name;                             // "gemm:3"
-  std::string (*refuses)(const Problem&);       // why it can't serve the problem; empty: it does
-  uint64_t (*workspace_bytes)(const Problem&);  // nullptr: none
-  void (*run)(const Problem&, cudaStream_t, const OpArgs&);
+  const char* name = nullptr;                             // "gemm:3"
+  std::string (*refuses)(const Problem&) = nullptr;       // why it can't serve the problem; empty: it does
+  uint64_t (*workspace_bytes)(const Problem&) = nullptr;  // none
+  void (*run)(const Problem&, cudaStream_t, const OpArgs&) = nullptr;
   bool candidate = true;  // false: run only by its name
   // False: taken only where it agrees with the first candidate that is trusted (autotune.hpp), as one that rounds more.
   bool trusted = true;

@@ -123,7 +123,7 @@ class OpBench {
           if (first == 0 && name == options_.backends.front()) first = row.median_seconds;
           if (first > 0 && row.median_seconds > 0) row.speed_up = first / row.median_seconds;
           if (options_.on_row) options_.on_row(row);
-          domains_.push_back(backend.info().memory_domain);
+          domains_.emplace_back(backend.info().memory_domain);
           report_.rows.push_back(std::move(row));
         }
       }

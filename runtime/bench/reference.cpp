@@ -156,8 +156,9 @@ std::optional<Reference> Reference::of(const OpSignature& signature, const std::
     // Evenly, until it is little enough.
     while (work > kPartWork && std::max(count[0], count[1]) > 1) {
       int64_t& larger = count[0] >= count[1] ? count[0] : count[1];
-      work *= static_cast<double>((larger + 1) / 2) / static_cast<double>(larger);
-      larger = (larger + 1) / 2;
+      const int64_t half = (larger + 1) / 2;
+      work *= static_cast<double>(half) / static_cast<double>(larger);
+      larger = half;
     }
     if (work > 10 * kPartWork) return std::nullopt;
     for (std::size_t i = 0; i < 2; ++i) kept[i] = spread(count[i], cut.size[i]);

@@ -164,7 +164,8 @@ class Drawing {
   void draw_list(SvgWriter& svg) const {
     const auto rows = static_cast<std::size_t>(std::ceil(static_cast<double>(names_.size()) / kListColumns));
     for (std::size_t i = 0; i < names_.size(); ++i) {
-      const double x = kLeft + static_cast<double>(i / rows) * (kPlotRight - kLeft) / kListColumns;
+      const std::size_t column = i / rows;
+      const double x = kLeft + static_cast<double>(column) * (kPlotRight - kLeft) / kListColumns;
       const double y = kHeight + 20 + static_cast<double>(i % rows) * kListRow;
       svg.text(x, y, fmt::format("{}  {}", i + 1, names_[i]), {.size = 11, .fill = kInk});
     }

@@ -1,5 +1,6 @@
 #include <gpunn/bench.hpp>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -69,7 +70,8 @@ const std::map<std::string, Precision>& precision_names() {
 // What `op NAME SHAPE...`, `op --preset NAME` or `kernels` ask for.
 std::vector<OpShape> wanted_ops(const BenchArguments& arguments) {
   const std::vector<std::string>& what = arguments.what;
-  if (what[0] == "kernels") return bench_preset(arguments.preset.empty() ? "all" : arguments.preset);
+  if (what[0] == "kernels" && what.size() == 1)
+    return bench_preset(arguments.preset.empty() ? "all" : arguments.preset);
   if (what.size() == 1 && !arguments.preset.empty()) return bench_preset(arguments.preset);
   if (what.size() < 3 || !arguments.preset.empty()) {
     throw Error(
@@ -92,6 +94,9 @@ ExitCode run_ops(BenchArguments& arguments, bool as_json) {
     const auto found = precision_names().find(name);
     if (found == precision_names().end()) {
       throw Error("--precision: expected fp32, tf32 or bf16, got '" + name + "'", ExitCode::usage);
+    }
+    if (std::ranges::find(options.precisions, found->second) != options.precisions.end()) {
+      throw Error("--precision: '" + name + "' is named twice", ExitCode::usage);
     }
     options.precisions.push_back(found->second);
   }
@@ -124,7 +129,8 @@ ExitCode run_step(BenchArguments& arguments, bool as_json) {
   }
   for (const auto& [given, option] :
        {std::pair{!arguments.chart.empty(), "--chart"}, std::pair{!arguments.preset.empty(), "--preset"},
-        std::pair{arguments.ops.cold, "--cold"}}) {
+        std::pair{arguments.ops.cold, "--cold"}, std::pair{arguments.no_ceilings, "--no-ceilings"},
+        std::pair{arguments.verbose, "--verbose"}, std::pair{arguments.format != ReportFormat::text, "--format"}}) {
     if (given) throw Error(std::string(option) + " is for 'bench op'", ExitCode::usage);
   }
   std::vector<Override> settings = parse_settings(arguments.settings);

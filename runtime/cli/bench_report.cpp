@@ -35,7 +35,7 @@ std::string error_text(const OpBenchRow& row) {
 
 std::string by(const OpBenchRow& row) {
   std::string text = row.backend;
-  if (!row.kernel.empty()) text += " " + row.kernel;
+  if (!row.kernel.empty()) text += " " + printable(row.kernel);
   // An overlay that leaves the op to its base is no kernel of its own.
   if (!row.served_by.empty() && row.served_by != row.backend) text += " (" + row.served_by + ")";
   return text;

@@ -46,14 +46,14 @@ void print_claims(const PlanReport& report, bool colour) {
   if (!report.claims.empty()) {
     Table table({{"AS ONE"}, {"OPS"}, {"BACKEND"}, {"WORKSPACE", Align::right}});
     for (const PlannedClaim& claim : report.claims) {
-      table.add({claim.name, fmt::format("{}-{}", claim.first_op, claim.last_op), claim.backend,
+      table.add({printable(claim.name), fmt::format("{}-{}", claim.first_op, claim.last_op), claim.backend,
                  claim.workspace_bytes == 0 ? "-" : bytes_text(claim.workspace_bytes)});
     }
     fmt::print("\n{}", table.text(colour));
   }
   constexpr std::size_t kShown = 5;
   for (std::size_t i = 0; i < std::min(kShown, report.unclaimed.size()); ++i) {
-    fmt::print("{}not run as one: {}\n", i == 0 ? "\n" : "", report.unclaimed[i]);
+    fmt::print("{}not run as one: {}\n", i == 0 ? "\n" : "", printable(report.unclaimed[i]));
   }
   if (report.unclaimed.size() > kShown) fmt::print("and {} more\n", report.unclaimed.size() - kShown);
 }

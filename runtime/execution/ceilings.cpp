@@ -8,6 +8,8 @@
 #include <chrono>
 #include <functional>
 #include <limits>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "execution/event.hpp"
@@ -136,6 +138,22 @@ void measure_matmul(Backend& backend, Event& start, Event& stop, Ceilings& ceili
   }
 }
 
+// While there is one the backend takes its own kernels: what somebody wants to look at is no measure of what can be
+// done.
+class OwnChoice {
+ public:
+  explicit OwnChoice(Backend& backend) : backend_(backend), wanted_(backend.options().kernels) {
+    backend_.want_kernels({});
+  }
+  ~OwnChoice() { backend_.want_kernels(std::move(wanted_)); }
+  OwnChoice(const OwnChoice&) = delete;
+  OwnChoice& operator=(const OwnChoice&) = delete;
+
+ private:
+  Backend& backend_;
+  std::vector<std::string> wanted_;
+};
+
 }  // namespace
 
 double Ceilings::seconds_at_best(double flops, double bytes) const {
@@ -151,6 +169,7 @@ bool Ceilings::bound_by_flops(double flops, double bytes) const {
 Ceilings measure_ceilings(Backend& backend) {
   Ceilings ceilings;
   Event start = backend.make_event(), stop = backend.make_event();
+  const OwnChoice choice(backend);
   measure_copy(backend, start, stop, ceilings);
   measure_matmul(backend, start, stop, ceilings);
   return ceilings;

@@ -96,7 +96,7 @@ class Offer {
 }  // namespace
 
 std::string text_of(const graph::Graph& graph, const graph::NodeRun& nodes) {
-  const std::string first = text_of(graph.nodes().at(nodes.first));
+  std::string first = text_of(graph.nodes().at(nodes.first));
   if (nodes.count == 1) return first;
   return std::to_string(nodes.count) + " ops from " + first + " to " + text_of(graph.nodes().at(nodes.end() - 1));
 }

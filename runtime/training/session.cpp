@@ -281,7 +281,8 @@ execution::Executable& Session::ready(Bound& bound) {
 execution::Executable& Session::ready_op_by_op(Bound& bound) {
   if (bound.program.claims.taken.empty()) return ready(bound);
   if (!bound.op_by_op_plan) bound.op_by_op_plan = execution::plan_op_by_op(bound.program, *backend_);
-  void* memory = arena(bound.op_by_op_plan->arena_bytes);
+  // Of either plan: the program with its claims is run beside this one, and must not have the arena moved.
+  void* memory = arena(std::max(bound.op_by_op_plan->arena_bytes, bound.program.plan.arena_bytes));
   if (bound.op_by_op == nullptr || bound.op_by_op_arena != memory) {
     bound.op_by_op = nullptr;
     bound.op_by_op = std::make_unique<execution::Executable>(*backend_, *variables_, bound.program.graph,
@@ -365,7 +366,7 @@ void Session::train_steps(int64_t count) {
   }
   for (; count > 0 && profiler_ != nullptr && !profiler_->finished(); --count) {
     bound.run(1, [&](int64_t) {
-      execution::Executable& op_by_op = ready_op_by_op(bound);  // first: it may need a larger arena
+      execution::Executable& op_by_op = ready_op_by_op(bound);  // first: it sees to the arena
       profiler_->step(ready(bound), op_by_op, bound.program);
     });
   }

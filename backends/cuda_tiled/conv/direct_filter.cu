@@ -19,6 +19,7 @@
 #include "conv/direct_convolution.hpp"
 #include "conv/direct_stage.cuh"
 #include "cuda_common/launch.hpp"
+#include "shared_memory.hpp"
 
 namespace gpunn::cuda_tiled::direct {
 namespace {
@@ -285,9 +286,7 @@ uint64_t workspace_bytes(const FilterPlan& plan) {
 void run_filter(const FilterPlan& plan, const float* dy, const float* x, float* dw, float* workspace,
                 cudaStream_t stream) {
   const Filter& z = plan.data->z;
-  cuda::check(cudaFuncSetAttribute(plan.data->kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                   static_cast<int>(z.shared_bytes)),
-              "asking for shared memory");
+  allow_shared_memory(plan.data->kernel, z.shared_bytes);
   cuda::launch(
       plan.data->kernel,
       {dim3(static_cast<unsigned>(z.chunks), static_cast<unsigned>(z.parts), static_cast<unsigned>(z.x.groups)),

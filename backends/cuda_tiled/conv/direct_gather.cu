@@ -23,6 +23,7 @@
 #include "conv/direct_convolution.hpp"
 #include "conv/direct_stage.cuh"
 #include "cuda_common/launch.hpp"
+#include "shared_memory.hpp"
 
 namespace gpunn::cuda_tiled::direct {
 namespace {
@@ -417,9 +418,7 @@ GatherPlan gather_of(const ConvolutionShape& shape, bool backward_data, int tk, 
 void run_gather(const GatherPlan& plan, const float* x, const float* w, const float* bias, bool relu, float* y,
                 cudaStream_t stream) {
   const Gather& z = plan.data->z;
-  cuda::check(cudaFuncSetAttribute(plan.data->kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                   static_cast<int>(z.shared_bytes)),
-              "asking for shared memory");
+  allow_shared_memory(plan.data->kernel, z.shared_bytes);
   const auto chunks = static_cast<unsigned>(ceil_div(z.images, z.images_per_block) * z.bands);
   cuda::launch(plan.data->kernel,
                {dim3(chunks, static_cast<unsigned>(z.parts), static_cast<unsigned>(z.stage.groups)), dim3(z.threads),

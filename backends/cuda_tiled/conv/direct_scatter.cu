@@ -18,6 +18,7 @@
 #include "conv/direct_convolution.hpp"
 #include "conv/direct_stage.cuh"
 #include "cuda_common/launch.hpp"
+#include "shared_memory.hpp"
 
 namespace gpunn::cuda_tiled::direct {
 namespace {
@@ -268,9 +269,7 @@ ScatterPlan scatter_of(const ConvolutionShape& shape, int tk, int splits) {
 
 void run_scatter(const ScatterPlan& plan, const float* dy, const float* w, float* dx, cudaStream_t stream) {
   const Scatter& z = plan.data->z;
-  cuda::check(cudaFuncSetAttribute(plan.data->kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                   static_cast<int>(z.shared_bytes)),
-              "asking for shared memory");
+  allow_shared_memory(plan.data->kernel, z.shared_bytes);
   const bool out_fours = reinterpret_cast<uintptr_t>(dx) % 16 == 0 && z.columns % 4 == 0 && z.pad_s % 4 == 0;
   cuda::launch(
       plan.data->kernel,

@@ -13,6 +13,7 @@
 
 #include "conv/filter_gradient.hpp"
 #include "cuda_common/launch.hpp"
+#include "shared_memory.hpp"
 
 namespace gpunn::cuda_tiled {
 namespace {
@@ -210,9 +211,7 @@ void run_filter_gradient(const FilterGradient& plan, const float* dy, const floa
                          cudaStream_t stream) {
   const Sizes z = sizes_of(plan.shape);
   const PartialKernel kernel = kernel_of(z.taps_s);
-  cuda::check(
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(plan.shared_bytes)),
-      "asking for shared memory");
+  allow_shared_memory(kernel, plan.shared_bytes);
   const auto parts = static_cast<unsigned>((z.filters + plan.filters_per_block - 1) / plan.filters_per_block);
   const int64_t work = int64_t{plan.filters_per_block} * z.channels * z.taps_r * plan.row_splits;
   const auto threads = static_cast<unsigned>(std::clamp<int64_t>((work + 31) / 32 * 32, 64, kMostThreads));

@@ -21,6 +21,7 @@
 #include "conv/tile_choice.hpp"
 #include "conv/tile_product.cuh"
 #include "cuda_common/launch.hpp"
+#include "shared_memory.hpp"
 
 namespace gpunn::cuda_tiled::conv {
 namespace {
@@ -212,8 +213,7 @@ void launch_product(const dim3& grid, cudaStream_t stream, const float* dy, cons
                     const Plan& plan) {
   constexpr unsigned kBytes = sizeof(Stages<tile_rows, tile_columns>);
   const auto kernel = gradient_product<tile_rows, tile_columns>;
-  cuda::check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes),
-              "asking for shared memory");
+  allow_shared_memory(kernel, kBytes);
   launch(kernel, {grid, dim3(TileShape<tile_rows, tile_columns>::kThreads), kBytes}, stream, dy, x, dw, plan);
 }
 

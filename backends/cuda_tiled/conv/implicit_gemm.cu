@@ -24,6 +24,7 @@
 #include "conv/tile_choice.hpp"
 #include "conv/tile_product.cuh"
 #include "cuda_common/launch.hpp"
+#include "shared_memory.hpp"
 
 namespace gpunn::cuda_tiled::conv {
 namespace {
@@ -321,8 +322,7 @@ void launch_product(const dim3& grid, cudaStream_t stream, const float* x, const
                     const SharesEnd& end, float* y, const Plan& plan) {
   constexpr unsigned kBytes = sizeof(Stages<tile_rows, tile_columns>);
   const auto kernel = gather_product<tile_rows, tile_columns>;
-  cuda::check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes),
-              "asking for shared memory");
+  allow_shared_memory(kernel, kBytes);
   launch(kernel, {grid, dim3(TileShape<tile_rows, tile_columns>::kThreads), kBytes}, stream, x, filters, table, end, y,
          plan);
 }

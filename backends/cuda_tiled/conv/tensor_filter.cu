@@ -1,6 +1,7 @@
 #include "conv/tensor_convolution.hpp"
 #include "conv/tensor_filter_kernel.cuh"
 #include "conv/tensor_launch.hpp"
+#include "shared_memory.hpp"
 
 namespace gpunn::cuda_tiled::tensor {
 namespace {
@@ -48,9 +49,7 @@ void launch_filter(const FilterPlan& plan, const FilterArguments& arguments, cud
   constexpr int kWarpgroups = warpgroups_of(kShape);
   constexpr auto kKernel =
       filter_gradient_kernel<kWarpgroups, kShape.slots / kWarpgroups, kShape.filters, kShape.pixels, kVector>;
-  static const cudaError_t allowed =
-      cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedLimit);
-  cuda::check(allowed, "asking for shared memory");
+  allow_shared_memory(kKernel, kSharedLimit);
   cuda::launch(kKernel,
                {dim3(static_cast<unsigned>(plan.row_tiles * plan.filter_tiles), static_cast<unsigned>(plan.splits)),
                 dim3((kWarpgroups + 1) * 128), static_cast<unsigned>(shared_bytes(plan, kShape))},

@@ -3,6 +3,7 @@
 #include "conv/tensor_convolution.hpp"
 #include "conv/tensor_gather_kernel.cuh"
 #include "conv/tensor_launch.hpp"
+#include "shared_memory.hpp"
 
 namespace gpunn::cuda_tiled::tensor {
 namespace {
@@ -44,9 +45,7 @@ void launch_gather(const GatherPlan& plan, const GatherOperands& operands, float
   constexpr GatherTile kShape = kGatherTiles[kTile];
   constexpr int kBlocks = blocks_of(kShape);
   constexpr auto kKernel = gather_kernel<kShape.pixels / 128, kShape.filters, kSteps, kBlocks>;
-  static const cudaError_t allowed =
-      cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedLimit);
-  cuda::check(allowed, "asking for shared memory");
+  allow_shared_memory(kKernel, kSharedLimit);
 
   int64_t packed = 0;
   for (int i = 0; i < plan.phases; ++i) {

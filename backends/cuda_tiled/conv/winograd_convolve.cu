@@ -18,6 +18,7 @@
 #include "conv/winograd_filters.cuh"
 #include "conv/winograd_multiply.cuh"
 #include "cuda_common/launch.hpp"
+#include "shared_memory.hpp"
 
 namespace gpunn::cuda_tiled::winograd {
 namespace {
@@ -249,8 +250,7 @@ void convolve(const Convolution& convolution, const float* x, const float* w, co
   launch(convolution.turned ? transform_filters<true> : transform_filters<false>, {grid, dim3(kFilterThreads)}, stream,
          w, workspace, convolution, layout);
   constexpr unsigned kBytes = kShared * sizeof(float);
-  check(cudaFuncSetAttribute(convolve_tiles, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes),
-        "asking for shared memory");
+  allow_shared_memory(convolve_tiles, kBytes);
   launch(convolve_tiles,
          {dim3(static_cast<unsigned>(plan.filter_blocks * blocks_of(plan.tiles, kColumns)),
                static_cast<unsigned>(convolution.groups)),

@@ -13,6 +13,7 @@
 #include "conv/winograd.hpp"
 #include "conv/winograd_multiply.cuh"
 #include "cuda_common/launch.hpp"
+#include "shared_memory.hpp"
 
 namespace gpunn::cuda_tiled::winograd {
 namespace {
@@ -275,8 +276,7 @@ void filter_gradient(const Convolution& convolution, const float* dy, const floa
                      int multiprocessors, cudaStream_t stream) {
   const Plan plan(convolution, multiprocessors);
   constexpr unsigned kBytes = kShared * sizeof(float);
-  check(cudaFuncSetAttribute(gradient_of_share, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes),
-        "asking for shared memory");
+  allow_shared_memory(gradient_of_share, kBytes);
   const dim3 grid(static_cast<unsigned>(plan.row_blocks * plan.column_blocks), static_cast<unsigned>(plan.shares),
                   static_cast<unsigned>(convolution.groups));
   launch(gradient_of_share, {grid, dim3(kThreads), kBytes}, stream, dy, x, plan.shares == 1 ? dw : workspace, plan);

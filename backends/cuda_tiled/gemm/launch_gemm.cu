@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <map>
-#include <mutex>
 #include <utility>
 
 #include "cuda_common/check.hpp"
@@ -62,19 +60,6 @@ std::string refusal_of_quads(const Gemm& problem) {
   const int64_t row_of_a = shape.transpose_a ? shape.m : shape.k;
   const int64_t row_of_b = shape.transpose_b ? shape.k : shape.n;
   return row_of_a % 4 != 0 || row_of_b % 4 != 0 ? "a row is not a multiple of 4" : std::string();
-}
-
-void allow_shared_memory(const void* kernel, int bytes) {
-  static std::mutex mutex;
-  static std::map<std::pair<const void*, int>, int> allowed;
-  int device = 0;
-  check(cudaGetDevice(&device), "asking for the current GPU");
-  const std::lock_guard lock(mutex);
-  int& known = allowed[{kernel, device}];
-  if (known >= bytes) return;
-  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
-        "asking for shared memory for a kernel");
-  known = bytes;
 }
 
 }  // namespace gpunn::cuda_tiled

@@ -9,6 +9,7 @@
 #include "cuda_common/add_op.hpp"
 #include "gemm.hpp"
 #include "gemm_arguments.cuh"
+#include "shared_memory.hpp"
 
 namespace gpunn::cuda_tiled {
 
@@ -20,9 +21,6 @@ std::string refusal_of_size(const Gemm& problem);
 
 // Why copies of 16 bytes can't serve it: rows that are not whole quads.
 std::string refusal_of_quads(const Gemm& problem);
-
-// Lets `kernel` have that much shared memory, which above 48 KiB must be asked for once on each GPU.
-void allow_shared_memory(const void* kernel, int bytes);
 
 // Calls run.operator()<transpose_a, transpose_b>().
 template <class Run>

@@ -4,6 +4,7 @@
 #include "cuda_common/launch.hpp"
 #include "mma_sync.cuh"
 #include "mma_sync.hpp"
+#include "shared_memory.hpp"
 
 namespace gpunn::cuda_tiled {
 namespace {
@@ -37,9 +38,7 @@ int parts_of(const Matmul& shape) { return divide_up(shape.k, k_of_part(shape));
 template <class T, bool kTransposeA, bool kTransposeB>
 void launch_mma(const MmaArguments& g, int parts, cudaStream_t stream) {
   constexpr int kBytes = MmaShared<T, kTransposeA, kTransposeB>::kBytes;
-  check(
-      cudaFuncSetAttribute(mma_sync<T, kTransposeA, kTransposeB>, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes),
-      "asking for shared memory");
+  allow_shared_memory(mma_sync<T, kTransposeA, kTransposeB>, kBytes);
   launch(mma_sync<T, kTransposeA, kTransposeB>,
          {dim3(static_cast<unsigned>(divide_up(g.m, T::kTileM)), static_cast<unsigned>(divide_up(g.n, T::kTileN)),
                static_cast<unsigned>(parts)),

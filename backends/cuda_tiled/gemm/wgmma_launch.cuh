@@ -7,6 +7,7 @@
 
 #include "architecture.hpp"
 #include "cuda_common/check.hpp"
+#include "shared_memory.hpp"
 #include "tensor_map.hpp"
 #include "wgmma.hpp"
 #include "wgmma_persistent.cuh"
@@ -46,12 +47,6 @@ struct WgmmaLaunch {
   WgmmaLaunch(const WgmmaLaunch&) = delete;
   WgmmaLaunch& operator=(const WgmmaLaunch&) = delete;
 };
-
-template <class... Parameters>
-void allow_shared_memory(void (*kernel)(Parameters...), int bytes) {
-  cuda::check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
-              "asking for shared memory");
-}
 
 template <class... Parameters>
 void launch_wgmma(void (*kernel)(Parameters...), dim3 grid, dim3 cluster, int threads, int shared_bytes,

@@ -1,4 +1,5 @@
 #include "cuda_common/check.hpp"
+#include "shared_memory.hpp"
 #include "step_kernels.hpp"
 #include "step_pass.cuh"
 #include "step_update.cuh"
@@ -28,8 +29,7 @@ void launch_overlapped(Kernel kernel, dim3 grid, dim3 block, unsigned shared_byt
 
 template <class B>
 void launch_pass(const StepPlan& plan, const StepTensors& tensors, cudaStream_t stream) {
-  check(cudaFuncSetAttribute(step_pass<B>, cudaFuncAttributeMaxDynamicSharedMemorySize, plan.shared_bytes),
-        "asking for shared memory");
+  allow_shared_memory(step_pass<B>, plan.shared_bytes);
   const int blocks = (plan.batch + B::kImages - 1) / B::kImages * B::kImages;
   launch_overlapped(step_pass<B>, dim3(static_cast<unsigned>(blocks)), dim3(B::kThreads),
                     static_cast<unsigned>(plan.shared_bytes), B::kImages, stream, tensors);

@@ -41,6 +41,8 @@ class StepProgram final : public Program {
                 "copying a step's plan");
     // No step has this number.
     cuda::check(cudaMemset(next_memory_.get<void>(), 0xFF, next_batch_bytes(plan)), "clearing the next batch");
+    // The streams of a training don't wait for the one on which that was put.
+    cuda::check(cudaStreamSynchronize(cudaStreamLegacy), "waiting for a step's plan");
   }
 
   void enqueue(Stream& stream, const ProgramArgs& args) override {

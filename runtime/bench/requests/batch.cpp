@@ -46,12 +46,12 @@ OpRequest advance(Written& r, const graph::OpInfo& info) {
 
 OpRequest table(Written& r, const graph::OpInfo& info) {
   if (r.sizes.size() != 1 || r.sizes[0] < 1) bad(r, "the length of the table");
-  const double middle = static_cast<double>(r.sizes[0] / 2);
+  const int64_t middle = r.sizes[0] / 2;
   OpSignature s{.op = info.id, .attrs = {}, .inputs = {}, .outputs = {}};
   s.inputs.push_back(f32(std::move(r.sizes)));
   s.inputs.push_back(step_type());
   if (info.id == GPUNN_OP_TABLE_STORE) s.inputs.push_back(f32({}));
-  return {std::move(s), {{1, constant(middle)}}};
+  return {std::move(s), {{1, constant(static_cast<double>(middle))}}};
 }
 
 }  // namespace

@@ -63,10 +63,11 @@ ValueId adaptive_avg_pool(const LayerContext& c) {
 
 // One window of the whole image, whose rows and columns are then left out.
 ValueId global_pool(const LayerContext& c, int32_t op) {
-  const Shape x = c.input_shape();
+  const Shape& x = c.input_shape();
   require_image(x);
   const Pair whole{x[2], x[3]};
-  return view(c, pool(c, op, attributes(whole, whole, {0, 0})), {x[0], x[1]});
+  const Shape left{x[0], x[1]};  // taken now: x is gone when the graph grows
+  return view(c, pool(c, op, attributes(whole, whole, {0, 0})), left);
 }
 
 ValueId global_avg_pool(const LayerContext& c) { return global_pool(c, GPUNN_OP_AVG_POOL2D); }
