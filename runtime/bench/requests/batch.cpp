@@ -1,6 +1,6 @@
-#include "bench/requests/request.hpp"
-
 #include <utility>
+
+#include "bench/requests/request.hpp"
 
 namespace gpunn::bench {
 
