@@ -14,9 +14,6 @@ class TiledDevice final : public cuda::TunedDevice {
  public:
   explicit TiledDevice(const gpunn_device_options& options);
 
-  // 90 of a GPU of compute capability 9.0.
-  int compute_capability() const { return 10 * properties().major + properties().minor; }
-
   // Runs of ops that are one thing here: program/.
   plugin::ProgramClaim claim(const plugin::ProgramDesc& desc, std::size_t first, std::size_t limit);
   std::unique_ptr<plugin::Program> create_program(const plugin::ProgramDesc& desc, std::size_t first,

@@ -42,6 +42,7 @@ class Backend;
 class ClaimedRun;
 class Event;
 class Lanes;
+class ProgramDescription;
 struct Claim;
 struct Claims;
 
@@ -148,7 +149,8 @@ class Backend {
   std::vector<std::string> claimants() const;
   // Offers the ops of a program to them; `placements` are those of its nodes, all served.
   Claims claim_runs(const graph::Graph& graph, std::span<const Placement> placements) const;
-  ClaimedRun create(const graph::Graph& graph, const Claim& claim);
+  // `description` is of the graph.
+  ClaimedRun create(const graph::Graph& graph, const Claim& claim, const ProgramDescription& description);
 
   // Memory of exactly this size, for what is planned and stays. Throws OutOfMemory.
   Buffer allocate(uint64_t bytes, int32_t kind = GPUNN_MEMORY_DEVICE);

@@ -170,10 +170,9 @@ void ClaimedRun::enqueue_on(gpunn_stream* stream, const gpunn_program_args& args
       [&](gpunn_error* error) { return state.level->programs->enqueue(state.handle, stream, &args, error); });
 }
 
-ClaimedRun Backend::create(const graph::Graph& graph, const Claim& claim) {
+ClaimedRun Backend::create(const graph::Graph& graph, const Claim& claim, const ProgramDescription& description) {
   const Level& level = impl_->levels.at(static_cast<std::size_t>(claim.level));
   if (level.programs == nullptr) throw Error("plugin '" + level.plugin->name() + "' claims no runs of ops");
-  const ProgramDescription description(graph, impl_->options);
   ClaimedRun run;
   run.state_ = std::make_unique<ClaimedRun::State>();
   run.state_->level = &level;
@@ -192,12 +191,11 @@ ClaimedRun Backend::create(const graph::Graph& graph, const Claim& claim) {
 
 ProgramArguments::ProgramArguments(const graph::Graph& graph, const graph::NodeRun& nodes,
                                    const std::vector<void*>& addresses, void* workspace, uint64_t workspace_bytes)
-    : tensors_(graph.values().size()), pointers_(graph.values().size(), nullptr) {
+    : pointers_(graph.values().size(), nullptr) {
   const auto give = [&](graph::ValueId id) {
     const auto v = static_cast<std::size_t>(id);
     if (addresses[v] == nullptr || pointers_[v] != nullptr) return;
-    tensors_[v] = abi_tensor(graph.value(id).type, addresses[v]);
-    pointers_[v] = &tensors_[v];
+    pointers_[v] = &tensors_.emplace_back(abi_tensor(graph.value(id).type, addresses[v]));
   };
   for (std::size_t n = nodes.first; n < nodes.end(); ++n) {
     std::ranges::for_each(graph.nodes()[n].inputs, give);

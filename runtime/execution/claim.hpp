@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -61,8 +62,8 @@ class ProgramArguments {
   const gpunn_program_args& get() const { return args_; }
 
  private:
-  std::vector<gpunn_tensor> tensors_;
-  std::vector<const gpunn_tensor*> pointers_;
+  std::deque<gpunn_tensor> tensors_;           // of the values that are used; stay where they are
+  std::vector<const gpunn_tensor*> pointers_;  // by value
   gpunn_program_args args_{};
 };
 

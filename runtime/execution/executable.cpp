@@ -10,7 +10,9 @@
 #include "execution/lane_plan.hpp"
 #include "execution/lanes.hpp"
 #include "execution/op_text.hpp"
+#include "execution/program_desc.hpp"
 #include "execution/step.hpp"
+#include "graph/value_use.hpp"
 
 namespace gpunn::execution {
 
@@ -56,6 +58,8 @@ std::vector<void*> bind_values(Backend& backend, Variables& variables, const gra
   }
   return addresses;
 }
+
+[[noreturn]] void throw_claims_of_another_graph() { throw Error("the claims belong to another graph"); }
 
 }  // namespace
 
@@ -103,17 +107,24 @@ struct Executable::Impl {
   void bind_steps(const BoundMemory& memory, const std::vector<Claim>& claims) {
     const std::vector<Placement> placements = place_nodes(backend, graph);
     steps.reserve(placements.size());
+    if (!claims.empty() && claims.back().nodes.end() > placements.size()) throw_claims_of_another_graph();
+    std::optional<ProgramDescription> description;
+    std::optional<ClaimedProgram> program;
+    if (!claims.empty()) {
+      description.emplace(graph, backend.options());
+      program.emplace(ClaimedProgram{*description, graph::internal_values(graph, runs_of(claims))});
+    }
     auto claim = claims.begin();
     for (std::size_t node = 0; node < placements.size(); node = steps.back().nodes().end()) {
       if (claim != claims.end() && claim->nodes.first == node) {
-        steps.emplace_back(backend, graph, *claim, memory);
+        steps.emplace_back(backend, graph, *claim, *program, memory);
         claimed = true;
         ++claim;
       } else {
         steps.emplace_back(backend, graph, node, placements[node], memory);
       }
     }
-    if (claim != claims.end()) throw Error("the claims belong to another graph");
+    if (claim != claims.end()) throw_claims_of_another_graph();
   }
 
   void prepare_lanes() {

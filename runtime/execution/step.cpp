@@ -39,9 +39,8 @@ void* workspace_at(std::size_t node, uint64_t bytes, const BoundMemory& memory, 
 }
 
 // What others use too must have memory.
-void require_outer_values(const graph::Graph& graph, const graph::NodeRun& nodes, const BoundMemory& memory,
-                          const std::string& what) {
-  const std::vector<bool> internal = graph::internal_values(graph, {nodes});
+void require_outer_values(const graph::Graph& graph, const graph::NodeRun& nodes, const std::vector<bool>& internal,
+                          const BoundMemory& memory, const std::string& what) {
   const auto require = [&](graph::ValueId id) {
     const auto v = static_cast<std::size_t>(id);
     if (internal[v] || memory.addresses[v] != nullptr) return;
@@ -68,14 +67,16 @@ Step::Step(Backend& backend, const graph::Graph& graph, std::size_t node, const 
                       tensors(graph, graph.nodes()[node].outputs, memory, what_),
                       workspace_at(node, placement.workspace_bytes, memory, what_), placement.workspace_bytes)}) {}
 
-Step::Step(Backend& backend, const graph::Graph& graph, const Claim& claim, const BoundMemory& memory)
+Step::Step(Backend& backend, const graph::Graph& graph, const Claim& claim, const ClaimedProgram& program,
+           const BoundMemory& memory)
     : nodes_(claim.nodes),
       level_(claim.level),
       flags_(claim.flags),
       what_(text_of(graph, claim.nodes)),
       workspace_(
           range_at(workspace_at(claim.nodes.first, claim.workspace_bytes, memory, what_), claim.workspace_bytes)),
-      work_(ClaimedWork{(require_outer_values(graph, claim.nodes, memory, what_), backend.create(graph, claim)),
+      work_(ClaimedWork{(require_outer_values(graph, claim.nodes, program.internal, memory, what_),
+                         backend.create(graph, claim, program.description)),
                         ProgramArguments(graph, claim.nodes, memory.addresses,
                                          workspace_at(claim.nodes.first, claim.workspace_bytes, memory, what_),
                                          claim.workspace_bytes)}) {}

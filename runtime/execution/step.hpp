@@ -7,6 +7,7 @@
 
 #include "execution/claim.hpp"
 #include "execution/lane_plan.hpp"
+#include "execution/program_desc.hpp"
 #include "execution/tensor_table.hpp"
 #include "graph/memory_plan.hpp"
 
@@ -19,12 +20,19 @@ struct BoundMemory {
   void* arena;
 };
 
+// What all claims of a program are bound with.
+struct ClaimedProgram {
+  const ProgramDescription& description;
+  std::vector<bool> internal;  // by value: graph::internal_values of all claims
+};
+
 // What is enqueued as one, an op or a run of ops that a plugin claimed, with its arguments.
 class Step {
  public:
   Step(Backend& backend, const graph::Graph& graph, std::size_t node, const Placement& placement,
        const BoundMemory& memory);
-  Step(Backend& backend, const graph::Graph& graph, const Claim& claim, const BoundMemory& memory);
+  Step(Backend& backend, const graph::Graph& graph, const Claim& claim, const ClaimedProgram& program,
+       const BoundMemory& memory);
 
   void enqueue();
   void enqueue(const Lanes& lanes, std::size_t lane);

@@ -48,15 +48,6 @@ __device__ __forceinline__ void barrier_wait(uint32_t barrier, uint32_t parity) 
       : "memory");
 }
 
-// --- Kernels one after the other (programmatic dependent launch) ---
-
-// Waits until the kernel before is done, where this one was launched before that.
-__device__ __forceinline__ void wait_for_kernel_before() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
-
-__device__ __forceinline__ void let_next_kernel_start() {
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-}
-
 // --- Copies to shared memory ---
 
 // A float, or a vector of four; zeros where `valid` is not set.

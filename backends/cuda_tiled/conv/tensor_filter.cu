@@ -1,6 +1,7 @@
 #include "conv/tensor_convolution.hpp"
 #include "conv/tensor_filter_kernel.cuh"
 #include "conv/tensor_launch.hpp"
+#include "dependent_launch.cuh"
 #include "shared_memory.hpp"
 
 namespace gpunn::cuda_tiled::tensor {

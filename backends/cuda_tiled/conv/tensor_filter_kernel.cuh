@@ -16,6 +16,7 @@
 #include "conv/tensor_core.cuh"
 #include "conv/tensor_filter.hpp"
 #include "conv/tensor_gather_kernel.cuh"
+#include "dependent_launch.cuh"
 
 namespace gpunn::cuda_tiled::tensor {
 

@@ -3,6 +3,7 @@
 #include "conv/tensor_convolution.hpp"
 #include "conv/tensor_gather_kernel.cuh"
 #include "conv/tensor_launch.hpp"
+#include "dependent_launch.cuh"
 #include "shared_memory.hpp"
 
 namespace gpunn::cuda_tiled::tensor {

@@ -17,6 +17,7 @@
 
 #include "conv/tensor_core.cuh"
 #include "conv/tensor_gather.hpp"
+#include "dependent_launch.cuh"
 
 namespace gpunn::cuda_tiled::tensor {
 

@@ -104,13 +104,6 @@ __device__ __forceinline__ void copy_box_to(uint16_t blocks, void* to, const CUt
       : "memory");
 }
 
-// Programmatic dependent launch: the first lets the next kernel of the stream begin, as far as its second, which waits
-// until the kernels before are done and what they wrote can be seen. Nothing where the launch doesn't ask for it.
-__device__ __forceinline__ void let_next_kernel_begin() {
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-}
-__device__ __forceinline__ void wait_for_kernels_before() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
-
 // Registers of a thread from here on, for a whole warpgroup.
 template <uint32_t kCount>
 __device__ __forceinline__ void give_up_registers() {

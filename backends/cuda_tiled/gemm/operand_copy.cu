@@ -5,6 +5,7 @@
 #include <cuda_bf16.h>
 
 #include "cuda_common/launch.hpp"
+#include "dependent_launch.cuh"
 #include "operand_copy.hpp"
 
 namespace gpunn::cuda_tiled {
@@ -52,10 +53,7 @@ __host__ __device__ int64_t chunks_of(const Bf16Copy& copy) { return copy.rows *
 
 // A thread eight numbers of one of the two.
 __global__ void to_bf16(Bf16Copy copy, Bf16Copy second) {
-#if __CUDA_ARCH__ >= 900
-  // The product may begin, up to where it waits for this kernel's end.
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-#endif
+  let_next_kernel_start();  // the product
   int64_t i = thread_index();
   if (i >= chunks_of(copy)) {
     i -= chunks_of(copy);

@@ -8,6 +8,7 @@
 // 0.94 to 1.02 times rung 2 at 4096^3; L2 was not what it waited for.
 #pragma once
 
+#include "dependent_launch.cuh"
 #include "wgmma.cuh"
 
 namespace gpunn::cuda_tiled {
@@ -42,8 +43,8 @@ __global__ __launch_bounds__(T::kThreads, 1) void wgmma_persistent(const __grid_
     __syncthreads();
   else
     cluster_sync();
-  let_next_kernel_begin();
-  wait_for_kernels_before();
+  let_next_kernel_start();
+  wait_for_kernel_before();
 
   static_assert(T::kConsumers == 2);  // for the registers that it divides
   const int warpgroup = warpgroup_index();

@@ -8,6 +8,7 @@
 // slower: blocks that store their sums into the shared memory of the one that adds them, 12.3 and 9.8 us.
 #pragma once
 
+#include "dependent_launch.cuh"
 #include "wgmma.cuh"
 
 namespace gpunn::cuda_tiled {
@@ -102,8 +103,8 @@ __global__ __launch_bounds__(T::kThreads,
     __syncthreads();
   else
     cluster_sync();
-  let_next_kernel_begin();
-  wait_for_kernels_before();
+  let_next_kernel_start();
+  wait_for_kernel_before();
 
   const int row = tile % row_tiles * T::kRows, column = tile / row_tiles * T::kColumns;
   const int first = blocks * part / parts;

@@ -21,6 +21,7 @@
 
 #include <climits>
 
+#include "dependent_launch.cuh"
 #include "step_batch.cuh"
 #include "step_conv.cuh"
 #include "step_dense.cuh"

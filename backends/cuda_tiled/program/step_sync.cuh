@@ -1,5 +1,5 @@
-// Barriers of a cluster, memory of its other blocks, and the order of kernels that overlap (programmatic dependent
-// launch), in PTX of sm_90. Older GPUs compile to nothing: the plan is refused there.
+// Barriers of a cluster and memory of its other blocks, in PTX of sm_90. Older GPUs compile to nothing: the plan is
+// refused there.
 #pragma once
 
 #include <cstdint>
@@ -58,20 +58,6 @@ __device__ __forceinline__ void store_remote(float* local, int rank, float4 valu
 #else
   static_cast<void>(rank);
   *reinterpret_cast<float4*>(local) = value;
-#endif
-}
-
-// Waits until the kernel before has ended and its memory can be seen.
-__device__ __forceinline__ void wait_for_kernel_before() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
-
-// From here on the next kernel may be put on free multiprocessors.
-__device__ __forceinline__ void let_next_kernel_start() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
 

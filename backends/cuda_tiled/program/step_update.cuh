@@ -7,6 +7,7 @@
 // before still runs.
 #pragma once
 
+#include "dependent_launch.cuh"
 #include "step_batch.cuh"
 #include "step_plan.hpp"
 #include "step_sync.cuh"
