@@ -94,7 +94,15 @@ std::set<int32_t> chosen_ops(const CheckOptions& options) {
   return result;
 }
 
-// What the suites and ops asked for come to. Who asks for ops means the checks that are about ops.
+bool holds_one_of(const std::string& name, const std::vector<std::string>& texts) {
+  return std::ranges::any_of(texts, [&](const std::string& text) { return name.find(text) != std::string::npos; });
+}
+
+bool chosen_by_name(const std::string& name, const CheckOptions& options) {
+  return (options.cases.empty() || holds_one_of(name, options.cases)) && !holds_one_of(name, options.without);
+}
+
+// What the suites, ops and names asked for come to. Who asks for ops or names means the checks that have them.
 struct Plan {
   Checks checks;
   bool nodevice = false;
@@ -105,15 +113,16 @@ Plan plan_of(const CheckOptions& options) {
   const std::set<std::string> suites = chosen_suites(options);
   const std::set<int32_t> ops = chosen_ops(options);
   Plan plan;
-  plan.nodevice = ops.empty() && suites.contains(kNoDevice);
+  plan.nodevice = ops.empty() && options.cases.empty() && suites.contains(kNoDevice);
   for (const NamedSuite& suite : kSuites) {
     if (!suites.contains(suite.name)) continue;
     for (Check& check : suite.make(options)) {
-      if (ops.empty() || ops.contains(check.op)) plan.checks.push_back(std::move(check));
+      if (!ops.empty() && !ops.contains(check.op)) continue;
+      if (chosen_by_name(check.labels.name, options)) plan.checks.push_back(std::move(check));
     }
   }
   if (plan.checks.empty() && !plan.nodevice) {
-    throw Error("no case is of the suites and ops asked for; without --suite all suites run", ExitCode::usage);
+    throw Error("no case is of the suites, ops and names asked for; without --suite all suites run", ExitCode::usage);
   }
   return plan;
 }

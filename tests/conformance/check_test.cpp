@@ -213,6 +213,26 @@ TEST_CASE("suites and ops are chosen by name") {
   CHECK_THROWS_WITH(gpunn::check(options), Contains("nonesuch"));
 }
 
+TEST_CASE("cases are chosen by what their names hold, and give the figures that they have among all") {
+  gpunn::CheckOptions options = options_for("honest");
+  options.suites = {"ops"};
+  options.ops = {"MATMUL"};
+  const std::vector<gpunn::CheckCase> all = gpunn::check(options).cases;
+  options.cases = {"[7, 13]", "[16, 16]"};
+  options.without = {"b transposed"};
+  const std::vector<gpunn::CheckCase> chosen = gpunn::check(options).cases;
+  CHECK(chosen.size() == 3);
+  for (const gpunn::CheckCase& test : chosen) {
+    CHECK_THAT(test.name, Contains("[7, 13]") || Contains("[16, 16]"));
+    CHECK_THAT(test.name, !Contains("b transposed"));
+    const auto same = std::ranges::find(all, test.name, &gpunn::CheckCase::name);
+    REQUIRE(same != all.end());
+    CHECK(test.error == same->error);
+  }
+  options.cases = {"no shape"};
+  CHECK_THROWS_WITH(gpunn::check(options), Contains("no case is of the suites, ops and names asked for"));
+}
+
 TEST_CASE("a case can be repeated: the same seed gives the same figures") {
   gpunn::CheckOptions options = options_for("honest");
   options.suites = {"grad"};

@@ -33,6 +33,8 @@ struct CheckOptions {
   std::vector<std::filesystem::path> plugins;
   std::vector<std::string> suites;  // empty: all but "perf"
   std::vector<std::string> ops;     // empty: all
+  // Texts of which a case's name must hold one (empty: any name will do), and texts of which it may hold none.
+  std::vector<std::string> cases, without;
   // Only the cases that run with a kernel of one of these names. Empty: all, and again with each kernel to which the
   // backend gives a name.
   std::vector<std::string> kernels;
