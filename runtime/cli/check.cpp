@@ -57,10 +57,10 @@ void add_check(CommandLine& line) {
       ->type_name("NAME");
   add_repeated(*verb, "--op", options->check.ops, "Only this op, as CONV2D; may be repeated")->type_name("NAME");
   add_repeated(*verb, "--case", options->check.cases,
-               "Only cases with this text in their name, as --verbose prints it: 'f32[65, 66]'; may be repeated")
+               "Only cases with this text in op or name, as --verbose prints them: 'f32[65, 66]'; may be repeated")
       ->type_name("TEXT");
   add_repeated(*verb, "--without", options->check.without,
-               "No case with this text in its name, as 20011, a sum too long for a sanitizer; may be repeated")
+               "No case with this text in op or name, as 20011, a sum too long for a sanitizer; may be repeated")
       ->type_name("TEXT");
   add_repeated(*verb, "--kernel", options->check.kernels,
                "Only with the kernel of this name, as gemm:3; may be repeated; without, each kernel has its cases")

@@ -94,12 +94,11 @@ std::set<int32_t> chosen_ops(const CheckOptions& options) {
   return result;
 }
 
-bool holds_one_of(const std::string& name, const std::vector<std::string>& texts) {
-  return std::ranges::any_of(texts, [&](const std::string& text) { return name.find(text) != std::string::npos; });
-}
-
-bool chosen_by_name(const std::string& name, const CheckOptions& options) {
-  return (options.cases.empty() || holds_one_of(name, options.cases)) && !holds_one_of(name, options.without);
+bool chosen_by_name(const CheckCase& labels, const CheckOptions& options) {
+  const std::string name = labels.op + " " + labels.name;
+  const auto held = [&name](const std::string& text) { return name.find(text) != std::string::npos; };
+  return (options.cases.empty() || std::ranges::any_of(options.cases, held)) &&
+         std::ranges::none_of(options.without, held);
 }
 
 // What the suites, ops and names asked for come to. Who asks for ops or names means the checks that have them.
@@ -118,7 +117,7 @@ Plan plan_of(const CheckOptions& options) {
     if (!suites.contains(suite.name)) continue;
     for (Check& check : suite.make(options)) {
       if (!ops.empty() && !ops.contains(check.op)) continue;
-      if (chosen_by_name(check.labels.name, options)) plan.checks.push_back(std::move(check));
+      if (chosen_by_name(check.labels, options)) plan.checks.push_back(std::move(check));
     }
   }
   if (plan.checks.empty() && !plan.nodevice) {

@@ -229,6 +229,12 @@ TEST_CASE("cases are chosen by what their names hold, and give the figures that 
     REQUIRE(same != all.end());
     CHECK(test.error == same->error);
   }
+  options.ops = {};
+  options.cases = {"MATMUL f32[7, 13]"};
+  options.without = {};
+  const std::vector<gpunn::CheckCase> of_op = gpunn::check(options).cases;
+  CHECK(of_op.size() == 2);
+  for (const gpunn::CheckCase& test : of_op) CHECK(test.op == "MATMUL");
   options.cases = {"no shape"};
   CHECK_THROWS_WITH(gpunn::check(options), Contains("no case is of the suites, ops and names asked for"));
 }
