@@ -183,7 +183,9 @@ void add_bench(CommandLine& line) {
       ->type_name("N");
   verb->add_flag("--cold", options->ops.cold, "Run an op on data that no cache holds, each time on others");
   verb->add_flag("--no-ceilings", options->no_ceilings, "Don't measure what the device can do at best");
-  verb->add_option("--chart", options->chart, "Draw the roofline of the ops into this file")->type_name("FILE.svg");
+  verb->add_option("--chart", options->chart, "Draw the roofline of the ops into this file")
+      ->check(svg_file())
+      ->type_name("FILE.svg");
   const std::map<std::string, ReportFormat> formats{{"text", ReportFormat::text}, {"markdown", ReportFormat::markdown}};
   verb->add_option("--format", options->format, "Of the table of ops: text or markdown")
       ->transform(CLI::CheckedTransformer(formats))

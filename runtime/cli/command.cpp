@@ -36,6 +36,13 @@ CLI::App* add_verb(CLI::App& parent, const std::string& name, const std::string&
   return verb;
 }
 
+CLI::Validator svg_file() {
+  const auto complaint = [](const std::string& name) {
+    return name.ends_with(".svg") ? std::string() : "expected a file that ends in .svg, found '" + name + "'";
+  };
+  return {complaint, "", "SVG"};
+}
+
 void add_json_flag(CLI::App& verb, CommandLine& line) {
   verb.add_flag("--json", line.json, "Print JSON instead of text");
 }

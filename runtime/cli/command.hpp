@@ -42,6 +42,9 @@ CLI::App* add_verb(CLI::App& parent, const std::string& name, const std::string&
 
 void add_json_flag(CLI::App& verb, CommandLine& line);
 
+// For the name of a chart's file.
+CLI::Validator svg_file();
+
 // An option that may be given several times, with one value each.
 template <typename T>
 CLI::Option* add_repeated(CLI::App& verb, const std::string& name, std::vector<T>& values, const std::string& help) {

@@ -120,7 +120,8 @@ void add_race(CommandLine& line) {
       ->type_name("NAME");
   verb->add_option("--chart", arguments->race.chart,
                    "SVG file for the learning curves, instead of race.svg beside the runs")
-      ->type_name("FILE");
+      ->check(svg_file())
+      ->type_name("FILE.svg");
   const std::map<std::string, ReportFormat> formats{{"text", ReportFormat::text}, {"markdown", ReportFormat::markdown}};
   verb->add_option("--format", arguments->format, "Of the table: text or markdown")
       ->transform(CLI::CheckedTransformer(formats))

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -33,6 +34,7 @@ struct BackendOptions {
   bool programs = true;      // a plugin may run several ops as one (claim.hpp)
   // Kernels wanted by their names, as "gemm:3": each op takes the first of them that a plugin of the chain has for it.
   std::vector<std::string> kernels = {};
+  bool kernels_where_named = false;  // a chain of plugins that know of no names runs with its own choice
   // Told what a plugin has to say: a GPUNN_LOG_* level and a sentence. Where it is empty, warnings go to standard
   // error, and with GPUNN_LOG=info or debug in the environment the rest as well.
   std::function<void(int level, const std::string& message)> log = {};
@@ -141,9 +143,11 @@ class Backend {
   std::vector<NamedKernel> kernels(const graph::OpSignature& signature) const;
   // In place of BackendOptions.kernels. Throws Error where a name is wanted and no plugin of the chain knows of names.
   void want_kernels(std::vector<std::string> names);
-  // Throws Error with the names known where one that is wanted serves no op that was placed so far; with
-  // `where_named`, only if there are names.
-  void require_wanted_kernels(bool where_named = false) const;
+  // Of the ops that were placed so far, where kernels are wanted: the names that there are, and those taken.
+  struct KernelNames {
+    std::set<std::string> known, taken;
+  };
+  const KernelNames& kernel_names() const;
 
   // The plugins, highest first, whose extension claims runs of ops. Those with memory of their own have none here.
   std::vector<std::string> claimants() const;
@@ -196,6 +200,11 @@ class Backend {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+// Throws Error with the names known where one of `wanted` is taken by no op that one of the backends has placed so far;
+// with `where_named`, only if there are names.
+void require_wanted_kernels(std::span<const Backend* const> backends, const std::vector<std::string>& wanted,
+                            bool where_named = false);
 
 class Backend::Timer {
  public:

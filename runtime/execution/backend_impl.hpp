@@ -34,7 +34,7 @@ struct Backend::Impl final : MemoryPool::Source {
   int64_t allocations = 0;
   int64_t synchronizations = 0;
   // Of what place() was asked about while kernels were wanted: those named, and those taken.
-  std::set<std::string> named_kernels, taken_kernels;
+  KernelNames kernel_names;
   MemoryPool pool{*this};
   bool pooling = true;
 

@@ -180,7 +180,7 @@ std::vector<NamedKernel> Backend::kernels(const graph::OpSignature& signature) c
 
 // By the first wanted kernel that there is; level -1: none of them is.
 Placement Backend::Impl::place_wanted(const graph::OpSignature& signature, const std::vector<NamedKernel>& there) {
-  for (const NamedKernel& kernel : there) named_kernels.insert(kernel.name);
+  for (const NamedKernel& kernel : there) kernel_names.known.insert(kernel.name);
   for (const std::string& name : options.kernels) {
     const auto found = std::ranges::find(there, name, &NamedKernel::name);
     if (found == there.end()) continue;
@@ -191,7 +191,7 @@ Placement Backend::Impl::place_wanted(const graph::OpSignature& signature, const
       throw Error("plugin '" + level.plugin->name() + "' names kernel '" + name + "' for " + text_of(signature) +
                   ", but does not serve it: " + reason);
     }
-    taken_kernels.insert(name);
+    kernel_names.taken.insert(name);
     return placed(level, found->level, support, name);
   }
   return {};
@@ -199,23 +199,36 @@ Placement Backend::Impl::place_wanted(const graph::OpSignature& signature, const
 
 void Backend::want_kernels(std::vector<std::string> names) {
   if (!names.empty() && std::ranges::none_of(impl_->levels, knows_kernels)) {
-    throw Error("kernel '" + names.front() + "' can't be had of '" + name() +
-                    "': it was built for minor version 0 of the contract, which has no names for kernels",
-                ExitCode::missing);
+    if (!impl_->options.kernels_where_named) {
+      throw Error("kernel '" + names.front() + "' can't be had of '" + name() +
+                      "': it was built for minor version 0 of the contract, which has no names for kernels",
+                  ExitCode::missing);
+    }
+    names.clear();
   }
   impl_->options.kernels = std::move(names);
 }
 
-void Backend::require_wanted_kernels(bool where_named) const {
-  if (where_named && impl_->named_kernels.empty()) return;
-  for (const std::string& wanted : impl_->options.kernels) {
-    if (impl_->taken_kernels.contains(wanted)) continue;
-    const std::vector<std::string> known(impl_->named_kernels.begin(), impl_->named_kernels.end());
-    const bool elsewhere = impl_->named_kernels.contains(wanted);  // behind another one that is wanted
-    throw Error("no op takes kernel '" + wanted + "' of '" + name() + "'" +
+const Backend::KernelNames& Backend::kernel_names() const { return impl_->kernel_names; }
+
+void require_wanted_kernels(std::span<const Backend* const> backends, const std::vector<std::string>& wanted,
+                            bool where_named) {
+  Backend::KernelNames names;
+  std::string who;
+  for (const Backend* backend : backends) {
+    names.known.insert(backend->kernel_names().known.begin(), backend->kernel_names().known.end());
+    names.taken.insert(backend->kernel_names().taken.begin(), backend->kernel_names().taken.end());
+    who += (who.empty() ? "'" : " or '") + backend->name() + "'";
+  }
+  if (where_named && names.known.empty()) return;
+  for (const std::string& name : wanted) {
+    if (names.taken.contains(name)) continue;
+    const std::vector<std::string> known(names.known.begin(), names.known.end());
+    const bool elsewhere = names.known.contains(name);  // behind another one that is wanted
+    throw Error("no op takes kernel '" + name + "' of " + who +
                     (elsewhere       ? "; another that is wanted is named before it"
                      : known.empty() ? "; its kernels for these ops have no names"
-                                     : suggestion(wanted, known)),
+                                     : suggestion(name, known)),
                 ExitCode::usage);
   }
 }

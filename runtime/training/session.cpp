@@ -114,7 +114,10 @@ std::unique_ptr<execution::Backend> Session::open_backend(const std::string& nam
                                 .host_copies = experiment_.host_copies,
                                 .streams = static_cast<int>(experiment_.streams),
                                 .programs = experiment_.programs,
-                                .kernels = experiment_.kernels});
+                                .kernels = experiment_.kernels,
+                                // Of two backends it may be the other that has them.
+                                .kernels_where_named = experiment_.kernels_where_named ||
+                                                       config::checked_backends(experiment_.backend).has_value()});
 }
 
 std::string Session::backend_name() const {
@@ -299,8 +302,6 @@ Session::Bound& Session::training_bound() {
     upload_rates();
     upload_mixup();
     training_ = bind_training(training_program(context(), train_split_));
-    // Of two backends it may be the second that has them.
-    backend_->require_wanted_kernels(experiment_.kernels_where_named || second_ != nullptr);
     if (train_split_.ring) {
       training_->stream = std::make_unique<BatchStream>(*backend_, *variables_, dataset_.train, train_split_,
                                                         training_sampling(experiment_, train_split_), profiler_);
@@ -312,6 +313,9 @@ Session::Bound& Session::training_bound() {
       checker_ = std::make_unique<StepChecker>(
           Trained{*backend_, *variables_, training_->program, layout_, !train_split_.ring}, std::move(second_));
     }
+    std::vector<const execution::Backend*> backends = {backend_.get()};
+    if (checker_ != nullptr) backends.push_back(&checker_->checked());
+    execution::require_wanted_kernels(backends, experiment_.kernels, experiment_.kernels_where_named);
   }
   return *training_;
 }

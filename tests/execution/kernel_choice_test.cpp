@@ -1,4 +1,6 @@
 // Kernels that are wanted by their names.
+#include <array>
+
 #include "catch.hpp"
 #include "execution/fixture.hpp"
 
@@ -41,7 +43,7 @@ TEST_CASE("a wanted kernel runs what it serves, the plugin's own choice the rest
   CHECK(run(backend, 4, *control) == 2);
   CHECK(backend.place(relu(floats({5}))).kernel.empty());
   CHECK(run(backend, 5, *control) == 0);
-  backend.require_wanted_kernels();
+  require_wanted_kernels(std::array<const Backend*, 1>{&backend}, {"relu:2"});
 
   backend.want_kernels({});
   CHECK(run(backend, 4, *control) == 0);
@@ -54,7 +56,10 @@ TEST_CASE("of several wanted kernels the first that serves is taken", "[executio
   CHECK(run(backend, 5, *control) == 1);
   Backend other(registry(), "named", {.kernels = {"relu:1", "relu:2"}});
   CHECK(run(other, 4, *control) == 1);
-  CHECK_THAT(error_of([&] { other.require_wanted_kernels(); }), Contains("another that is wanted is named before it"));
+  CHECK_THAT(error_of([&] {
+               require_wanted_kernels(std::array<const Backend*, 1>{&other}, {"relu:1", "relu:2"});
+             }),
+             Contains("another that is wanted is named before it"));
 }
 
 TEST_CASE("the names are told by plugin, whatever is wanted", "[execution]") {
@@ -79,15 +84,31 @@ TEST_CASE("a wanted kernel that no op takes is an error with the names known", "
   const Backend backend(registry(), "named", {.kernels = {"relu:9"}});
   CHECK(backend.place(relu(floats({4}))).kernel.empty());
   gpunn::ExitCode code = gpunn::ExitCode::done;
-  CHECK_THAT(error_of([&] { backend.require_wanted_kernels(); }, &code),
+  CHECK_THAT(error_of([&] { require_wanted_kernels(std::array<const Backend*, 1>{&backend}, {"relu:9"}); }, &code),
              Contains("no op takes kernel 'relu:9' of 'named'") && Contains("'relu:1'"));
   CHECK(code == gpunn::ExitCode::usage);
 
   const auto unnamed = controlled("small_base");
   const Backend plain(registry(), "small_base", {.kernels = {"relu:1"}});
   CHECK(plain.place(relu(floats({4}))).level == 0);
-  CHECK_THAT(error_of([&] { plain.require_wanted_kernels(); }), Contains("its kernels for these ops have no names"));
-  plain.require_wanted_kernels(true);
+  CHECK_THAT(error_of([&] { require_wanted_kernels(std::array<const Backend*, 1>{&plain}, {"relu:1"}); }),
+             Contains("its kernels for these ops have no names"));
+  require_wanted_kernels(std::array<const Backend*, 1>{&plain}, {"relu:1"}, true);
+}
+
+TEST_CASE("of two backends it may be either that has a wanted kernel", "[execution]") {
+  const auto control = controlled("named");
+  const auto unnamed = controlled("small_base");
+  const Backend plain(registry(), "small_base", {.kernels = {"relu:1", "relu:9"}});
+  const Backend named(registry(), "named", {.kernels = {"relu:1", "relu:9"}});
+  const std::array<const Backend*, 2> both{&plain, &named};
+  plain.place(relu(floats({4})));
+  named.place(relu(floats({4})));
+  require_wanted_kernels(both, {"relu:1"});
+  CHECK_THAT(error_of([&] {
+               require_wanted_kernels(both, {"relu:1", "relu:9"});
+             }),
+             Contains("no op takes kernel 'relu:9' of 'small_base' or 'named'") && Contains("'relu:1'"));
 }
 
 TEST_CASE("a plugin that names a kernel and then refuses it is at fault", "[execution]") {
@@ -106,6 +127,8 @@ TEST_CASE("a plugin of minor version 0 is never asked for a kernel by name", "[e
   CHECK_THAT(error_of([] { Backend(registry(), "minor_0", {.kernels = {"relu:1"}}); }, &code),
              Contains("kernel 'relu:1' can't be had of 'minor_0'") && Contains("minor version 0"));
   CHECK(code == gpunn::ExitCode::missing);
+  const Backend lenient(registry(), "minor_0", {.kernels = {"relu:1"}, .kernels_where_named = true});
+  CHECK(lenient.options().kernels.empty());
   Backend backend(registry(), "minor_0");
   CHECK(backend.kernels(relu(floats({4}))).empty());
   CHECK_THAT(error_of([&] { backend.create(relu(floats({4})), 0, "relu:1"); }), Contains("minor version 0"));

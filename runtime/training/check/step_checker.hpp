@@ -45,6 +45,7 @@ class StepChecker {
   // values; A has run the step up to there.
   void step(execution::Executable& executable);
   const BackendComparison& comparison() const { return comparison_; }
+  const execution::Backend& checked() const { return *second_; }
 
  private:
   using State = std::map<std::string, HostBytes>;  // variables by name

@@ -37,6 +37,13 @@ class Kernels(ProgramTest):
     def test_a_race_leaves_out_the_kernel_where_there_are_no_names(self):
         self.perceptron("race", "--backend", "cpu", "--backend", "ladder", "--kernel", "gemm:1", "--steps", "2", "--runs", "raced")
 
+    def test_of_two_backends_either_may_have_the_kernel(self):
+        for checked in ("check:ladder,cpu", "check:cpu,ladder"):
+            arguments = ["--backend", checked, "--steps", "2", "--runs", "checked", "--quiet"]
+            self.perceptron("run", *arguments, "--kernel", "gemm:1")
+            done = self.perceptron("run", *arguments, "--kernel", "gem:1", code=2)
+            self.assertIn("did you mean 'gemm:1'", done.stderr)
+
     def test_check_tests_each_kernel(self):
         arguments = ["check", LADDER, "--suite", "ops", "--op", "MATMUL", "--json"]
         cases = self.gpunn(*arguments, code=1).stdout
@@ -94,6 +101,7 @@ class BenchOps(ProgramTest):
             "--set changes an experiment": ["op", "relu", "8", "--set", "a=b"],
             "no op 'rel' to measure": ["op", "rel", "8"],
             "no kernel 'x' serves these ops": ["op", "relu", "8", "--kernel", "x"],
+            "expected a file that ends in .svg, found 'roof.png'": ["op", "relu", "8", "--chart", "roof.png"],
             "--chart is for 'bench op'": [SOURCE / "experiments" / "mlp_mnist.yaml", "--chart", "a.svg"],
         }.items():
             done = self.gpunn("bench", *arguments, "--backend", "cpu", code=2)
