@@ -112,6 +112,19 @@ ConvolutionShape convolution_backward_filter_of(const OpDesc& desc) {
   return shape;
 }
 
+int64_t terms_of(ConvolutionPass pass, const ConvolutionShape& shape) {
+  const int64_t taps = shape.rows.taps * shape.columns.taps;
+  switch (pass) {
+    case ConvolutionPass::backward_data:
+      return shape.group_outputs * taps;
+    case ConvolutionPass::backward_filter:
+      return shape.batch * shape.rows.outputs * shape.columns.outputs;
+    case ConvolutionPass::forward:
+      break;
+  }
+  return shape.group_inputs * taps;
+}
+
 std::string text_of(const ConvolutionShape& shape) {
   const auto axis_text = [](const ConvolutionAxis& axis) {
     return std::to_string(axis.inputs) + "/" + std::to_string(axis.taps) + "s" + std::to_string(axis.stride) + "p" +

@@ -45,6 +45,11 @@ struct ConvolutionBiasActivation {
 
 ConvolutionBiasActivation convolution_bias_activation_of(const OpDesc& desc);
 
+enum class ConvolutionPass { forward, backward_data, backward_filter };
+
+// Of the sum that is one element of the pass's output; fewer at the edges.
+int64_t terms_of(ConvolutionPass pass, const ConvolutionShape& shape);
+
 // "n=128 g=1 c=6 k=16 14/5s1p0d1 14/5s1p0d1": the shape as a tuning cache names it.
 std::string text_of(const ConvolutionShape& shape);
 

@@ -9,19 +9,6 @@
 namespace gpunn::cuda_tiled {
 namespace {
 
-int64_t terms_of(ConvolutionPass pass, const ConvolutionShape& shape) {
-  const int64_t taps = shape.rows.taps * shape.columns.taps;
-  switch (pass) {
-    case ConvolutionPass::backward_data:
-      return shape.group_outputs * taps;
-    case ConvolutionPass::backward_filter:
-      return shape.batch * shape.rows.outputs * shape.columns.outputs;
-    case ConvolutionPass::forward:
-      break;
-  }
-  return shape.group_inputs * taps;
-}
-
 ConvolutionProblem problem_of(const OpDesc& desc, ConvolutionPass pass, const ConvolutionShape& shape) {
   return {.pass = pass,
           .shape = shape,

@@ -10,8 +10,6 @@
 
 namespace gpunn::cuda_tiled {
 
-enum class ConvolutionPass { forward, backward_data, backward_filter };
-
 struct ConvolutionProblem {
   ConvolutionPass pass;
   ConvolutionShape shape;

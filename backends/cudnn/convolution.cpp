@@ -218,25 +218,10 @@ std::string key_of(const ConvolutionProblem& problem) {
   return key + " " + text_of(problem.shape) + " " + precision_name(problem.precision);
 }
 
-// Of one output, at most.
-int64_t terms_of(const ConvolutionProblem& problem) {
-  const ConvolutionShape& shape = problem.shape;
-  const int64_t taps = shape.rows.taps * shape.columns.taps;
-  switch (problem.pass) {
-    case ConvolutionPass::backward_data:
-      return shape.group_outputs * taps;
-    case ConvolutionPass::backward_filter:
-      return shape.batch * shape.rows.outputs * shape.columns.outputs;
-    case ConvolutionPass::forward:
-      break;
-  }
-  return shape.group_inputs * taps;
-}
-
 TuningTask convolution_task(CudnnDevice& device, const ConvolutionProblem& problem) {
   const Target target{.handle = device.cudnn_handle(), .properties = nullptr};
   return {.key = key_of(problem),
-          .terms = terms_of(problem),
+          .terms = terms_of(problem.pass, problem.shape),
           .nan_input = problem.bias ? 2 : -1,
           .candidates = [=] { return candidates(target, problem); },
           .restore = [=](const std::string& name) { return restore(target, problem, name); }};

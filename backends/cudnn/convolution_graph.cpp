@@ -5,6 +5,7 @@
 namespace gpunn::cudnn {
 namespace {
 
+using backends::ConvolutionPass;
 using backends::ConvolutionShape;
 using Extents = std::array<int64_t, 4>;
 

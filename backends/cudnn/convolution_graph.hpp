@@ -15,8 +15,6 @@ struct Target {
   const Descriptor* properties = nullptr;
 };
 
-enum class ConvolutionPass { forward, backward_data, backward_filter };
-
 // What follows a forward convolution in the same graph.
 enum class Epilogue { none, bias, bias_relu };
 
@@ -29,7 +27,7 @@ struct OperationGraph {
   Descriptor graph;
 };
 
-OperationGraph convolution_graph(const Target& target, ConvolutionPass pass, const backends::ConvolutionShape& shape,
-                                 Epilogue epilogue);
+OperationGraph convolution_graph(const Target& target, backends::ConvolutionPass pass,
+                                 const backends::ConvolutionShape& shape, Epilogue epilogue);
 
 }  // namespace gpunn::cudnn

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "common/text.hpp"
+#include "conformance/checks_work.hpp"
 #include "conformance/kernel_checks.hpp"
 #include "conformance/process/work.hpp"
 #include "conformance/profiles.hpp"
@@ -14,7 +15,6 @@
 #include "conformance/suite_nodevice.hpp"
 #include "conformance/suites.hpp"
 #include "graph/op_info.hpp"
-#include "plugins/plugin.hpp"
 
 namespace gpunn {
 
@@ -127,30 +127,14 @@ Plan plan_of(const CheckOptions& options) {
 }
 
 // The checks on one backend.
-class BackendWork final : public Work {
+class BackendWork final : public ChecksWork {
  public:
-  BackendWork(const CheckOptions& options, const Checks& checks) : options_(options), checks_(checks) {}
+  using ChecksWork::ChecksWork;
 
-  Opened open() override {
-    if (std::string reason = lack_of_device(options_); !reason.empty()) return {options_.backend, "", reason};
-    bench_ = std::make_unique<Workbench>(options_);
-    return {bench_->backend().name(), bench_->backend().info().name, ""};
-  }
-  std::size_t size() const override { return checks_.size(); }
   void run(std::size_t index, CheckCase& result, const Note& note) override {
-    bench_->want(checks_[index].kernel);
-    checks_[index].run(*bench_, result, note);
+    bench().want(check(index).kernel);
+    check(index).run(bench(), result, note);
   }
-  void close() override {
-    bench_ = nullptr;
-    // In a child this is the end; in the host's own process the plugins go on.
-    if (!options_.in_process) plugins::shutdown_plugins();
-  }
-
- private:
-  const CheckOptions& options_;
-  const Checks& checks_;
-  std::unique_ptr<Workbench> bench_;
 };
 
 // One backend's report in the making.

@@ -3,12 +3,11 @@
 #include <gpunn/error.hpp>
 
 #include <algorithm>
-#include <memory>
 #include <set>
 #include <sstream>
 
 #include "common/text.hpp"
-#include "plugins/plugin.hpp"
+#include "conformance/checks_work.hpp"
 
 namespace gpunn::conformance {
 
@@ -16,33 +15,18 @@ namespace {
 
 // Asks the backend for the names of the kernels that serve each check, in a child process as the checks themselves:
 // they come back as the details of its results, with commas between them.
-class NamingWork final : public Work {
+class NamingWork final : public ChecksWork {
  public:
-  NamingWork(const CheckOptions& options, const Checks& checks) : options_(options), checks_(checks) {}
+  using ChecksWork::ChecksWork;
 
-  Opened open() override {
-    if (std::string reason = lack_of_device(options_); !reason.empty()) return {options_.backend, "", reason};
-    bench_ = std::make_unique<Workbench>(options_);
-    return {bench_->backend().name(), "", ""};
-  }
-  std::size_t size() const override { return checks_.size(); }
   void run(std::size_t index, CheckCase& result, const Note&) override {
-    if (!checks_[index].signature) return;
+    if (!check(index).signature) return;
     // Without a wish, each plugin answers for its own kernels; what a base has is tested with the base.
-    for (const execution::NamedKernel& kernel : bench_->backend().kernels(*checks_[index].signature)) {
-      if (kernel.level > 0 && options_.kernels.empty()) continue;
+    for (const execution::NamedKernel& kernel : bench().backend().kernels(*check(index).signature)) {
+      if (kernel.level > 0 && options().kernels.empty()) continue;
       result.detail += (result.detail.empty() ? "" : ",") + kernel.name;
     }
   }
-  void close() override {
-    bench_ = nullptr;
-    if (!options_.in_process) plugins::shutdown_plugins();
-  }
-
- private:
-  const CheckOptions& options_;
-  const Checks& checks_;
-  std::unique_ptr<Workbench> bench_;
 };
 
 std::vector<std::string> parted(const std::string& names) {

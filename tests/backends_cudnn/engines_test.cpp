@@ -10,9 +10,9 @@
 namespace {
 
 using gpunn::backends::ConvolutionAxis;
+using gpunn::backends::ConvolutionPass;
 using gpunn::backends::ConvolutionShape;
 using gpunn::cudnn::convolution_graph;
-using gpunn::cudnn::ConvolutionPass;
 using gpunn::cudnn::Descriptor;
 using gpunn::cudnn::EngineRules;
 using gpunn::cudnn::Epilogue;
