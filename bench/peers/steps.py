@@ -4,7 +4,7 @@
     bench/peers/steps.py --device cuda lenet:128:fp32:graph resnet18:512:tf32:eager
 
 Each is NETWORK:BATCH:PRECISION:MODE, the modes being eager, graph (the whole step as one CUDA graph) and compile
-(torch.compile of the model, max-autotune). cuDNN tries its algorithms (torch.backends.cudnn.benchmark). Prints a JSON
+(torch.compile of the model, reduce-overhead: with CUDA graphs). cuDNN tries its algorithms (torch.backends.cudnn.benchmark). Prints a JSON
 object a line; what can't be had on this device has an "error" in place of its times.
 """
 
