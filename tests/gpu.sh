@@ -20,13 +20,14 @@ usage: tests/gpu.sh [PART...]     without a part: all of them, in this order
   sanitize   compute-sanitizer's memcheck, racecheck and initcheck over the conformance cases; takes many minutes
 
 Environment: OUT, folder of the logs (build/gpu/out); GPUNN_DATA_DIR, where MNIST is; BUILD, the build tree (build/gpu);
-PYTHON, one with PyTorch (python3).
+PYTHON, one with PyTorch (python3); MODES of PyTorch beside kernels' steps (eager,graph,compile; compiling takes minutes).
 END
 }
 
 build=${BUILD:-build/gpu}
 out=${OUT:-build/gpu/out}
 python=${PYTHON:-python3}
+modes=${MODES:-eager,graph,compile}
 gpunn=$build/bin/gpunn
 cuda_backends=(cuda_naive cuda_tiled cudnn)
 failed=0
@@ -153,7 +154,7 @@ print(r["median_seconds"] * 1e6, r.get("allocations"), r.get("synchronizations")
 part_kernels() {
   local short status
   "$python" bench/compare kernels --gpunn "$gpunn" --python "$python" --backend cuda_tiled --library cudnn --device cuda \
-    --modes eager,graph,compile --threads 8 --markdown >"$out/kernels.md" 2>"$out/kernels.log"
+    --modes "$modes" --threads 8 --markdown >"$out/kernels.md" 2>"$out/kernels.log"
   # 1: measured, and short somewhere, which the rows tell.
   [ $? -le 1 ] && [ "$(grep -c '^|' "$out/kernels.md")" = 34 ]
   status=$?

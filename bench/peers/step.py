@@ -68,8 +68,11 @@ def timed(what, model, chosen, image=(1, 28, 28)):
         allow(chosen.precision, chosen.autotune)
         torch.cuda.reset_peak_memory_stats()
     model = model.to(device)
-    # With CUDA graphs; max-autotune tries its products for a minute a network besides.
-    run = torch.compile(model, mode="reduce-overhead") if chosen.mode == "compile" else model
+    run = model
+    if chosen.mode == "compile":
+        torch._dynamo.reset()  # each network for its own shapes, whatever was compiled before it
+        # With CUDA graphs; max-autotune tries its products for a minute a network besides.
+        run = torch.compile(model, mode="reduce-overhead", dynamic=False)
     images = torch.rand(chosen.batch, *image, device=device)
     labels = torch.randint(0, 10, (chosen.batch,), device=device)
     loss_of = torch.nn.CrossEntropyLoss()
