@@ -73,19 +73,21 @@ struct Case {
     bias = random_values(n, 3);
   }
 
-  std::vector<double> expected() const {
+  double expected(int64_t i, int64_t j) const {
     const auto& shape = problem.shape;
+    double sum = problem.bias ? bias[static_cast<std::size_t>(j)] : 0.0;
+    for (int64_t k = 0; k < shape.k; ++k) {
+      const int64_t at_a = shape.transpose_a ? k * shape.m + i : i * shape.k + k;
+      const int64_t at_b = shape.transpose_b ? j * shape.k + k : k * shape.n + j;
+      sum += double{a[static_cast<std::size_t>(at_a)]} * double{b[static_cast<std::size_t>(at_b)]};
+    }
+    return shape.relu && sum < 0 ? 0.0 : sum;
+  }
+
+  std::vector<double> expected() const {
     std::vector<double> y;
-    for (int64_t i = 0; i < shape.m; ++i) {
-      for (int64_t j = 0; j < shape.n; ++j) {
-        double sum = problem.bias ? bias[static_cast<std::size_t>(j)] : 0.0;
-        for (int64_t k = 0; k < shape.k; ++k) {
-          const int64_t at_a = shape.transpose_a ? k * shape.m + i : i * shape.k + k;
-          const int64_t at_b = shape.transpose_b ? j * shape.k + k : k * shape.n + j;
-          sum += double{a[static_cast<std::size_t>(at_a)]} * double{b[static_cast<std::size_t>(at_b)]};
-        }
-        y.push_back(shape.relu && sum < 0 ? 0.0 : sum);
-      }
+    for (int64_t i = 0; i < problem.shape.m; ++i) {
+      for (int64_t j = 0; j < problem.shape.n; ++j) y.push_back(expected(i, j));
     }
     return y;
   }
@@ -206,6 +208,33 @@ TEST_CASE("rungs on tensor cores refuse strict float32 and empty matrices") {
     INFO(rung.name);
     CHECK_FALSE(rung.refuses(Case(256, 256, 256, 0, GPUNN_PRECISION_FP32).problem).empty());
     CHECK_FALSE(rung.refuses(Case(256, 0, 256, 0, GPUNN_PRECISION_TF32).problem).empty());
+  }
+}
+
+TEST_CASE("products whose blocks share tiles, or round for each other, agree with float64 wherever it is looked at") {
+  const int64_t sizes[][3] = {{1000, 1012, 4200}, {2100, 1130, 1300}};
+  for (const auto& size : sizes) {
+    for (const int transposes : {0, 2, 3}) {
+      Case product(size[0], size[1], size[2], transposes, GPUNN_PRECISION_TF32);
+      for (const int32_t precision : {GPUNN_PRECISION_TF32, GPUNN_PRECISION_BF16}) {
+        product.problem.precision = precision;
+        for (const Rung<Gemm>& rung : tensor_core_rungs()) {
+          if (!rung.refuses(product.problem).empty()) continue;
+          INFO(rung.name << " " << size[0] << "x" << size[1] << "x" << size[2] << " transposes " << transposes
+                         << (precision == GPUNN_PRECISION_TF32 ? " tf32" : " bf16"));
+          const std::vector<float> y = product.run(rung, 0);
+          double difference = 0, total = 0;
+          constexpr std::size_t kStep = 997;
+          for (std::size_t at = 0; at < y.size(); at += kStep) {
+            const auto index = static_cast<int64_t>(at);
+            const double expected = product.expected(index / size[1], index % size[1]);
+            difference += (y[at] - expected) * (y[at] - expected);
+            total += expected * expected;
+          }
+          CHECK(std::sqrt(difference / total) < (precision == GPUNN_PRECISION_TF32 ? kTf32Error : kBf16Error));
+        }
+      }
+    }
   }
 }
 

@@ -45,12 +45,25 @@ std::string wgmma_refuses(WgmmaKernel kernel, const Gemm& problem) {
   if (kernel == WgmmaKernel::kSplit && tiles(128, 128) > 2 * multiprocessors()) return "tiles fill the GPU anyway";
   if (kernel == WgmmaKernel::kSplitLow && tiles(128, 128) > multiprocessors())
     return "larger tiles fill the GPU anyway";
+  if (kernel == WgmmaKernel::kSmall) {
+    if (tiles(64, 128) > multiprocessors()) return "larger tiles fill the GPU anyway";
+    if (shape.k > 2048 && 2 * tiles(64, 32) <= multiprocessors()) return "only parts of K fill the GPU";
+    // Where a comes from registers rung 4 is as fast.
+    if (problem.precision == GPUNN_PRECISION_TF32 && (shape.transpose_a || !shape.transpose_b)) {
+      return "in TF32 only where K runs along both operands";
+    }
+  }
   if (kernel == WgmmaKernel::kMulticast && tiles(128, 128) <= 2) return "there is one tile";
   return {};
 }
 
 std::vector<Rung<Gemm>> tensor_core_rungs() {
   return {
+      wgmma_rung<WgmmaKernel::kSmall>("gemm:wgmma_small"),
+      {.name = "gemm:wgmma_rounding",
+       .refuses = wgmma_rounding_refuses,
+       .workspace_bytes = wgmma_rounding_workspace,
+       .run = wgmma_rounding},
       wgmma_rung<WgmmaKernel::kSplit>("gemm:wgmma_split"),
       wgmma_rung<WgmmaKernel::kSplitLow>("gemm:wgmma_split_low"),
       wgmma_rung<WgmmaKernel::kMulticast>("gemm:wgmma_multicast"),

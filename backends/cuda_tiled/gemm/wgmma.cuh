@@ -56,12 +56,32 @@ struct Tiling {
   static constexpr int kSharedBytes = kStages * kStageBytes + 1024;
 };
 
-// The blocks of a cluster that work on the same columns and the same K: each brings its share of b's tile to all.
+// The blocks of a cluster that need the same tile of an operand: each brings its share of it to all.
 struct Sharing {
   int count = 1;
   int index = 0;       // of this block among them
   int first_rank = 0;  // in the cluster
   int rank_step = 1;
+
+  __device__ __forceinline__ int rank(int i) const { return first_rank + i * rank_step; }
+  // As a multicast names them; 0: this block alone.
+  __device__ __forceinline__ uint16_t blocks() const {
+    uint16_t mask = 0;
+    for (int i = 0; count > 1 && i < count; ++i) mask |= static_cast<uint16_t>(1U << rank(i));
+    return mask;
+  }
+};
+
+// Of a: blocks with the same rows; of b: with the same columns; all with the same K.
+struct TileSharing {
+  Sharing a, b;
+  __device__ __forceinline__ int count() const { return a.count + b.count - 1; }
+  // The ranks of the blocks that this one brings something, itself included.
+  __device__ __forceinline__ int rank(int i) const {
+    if (i < b.count) return b.rank(i);
+    i -= b.count;
+    return a.rank(i < a.index ? i : i + 1);
+  }
 };
 
 // The ring of stages. `full` ends a phase when a stage's bytes are there, `empty` when all who read it have done so.
@@ -70,7 +90,7 @@ struct Ring {
   uint8_t* stages;
   uint64_t* full;
   uint64_t* empty;
-  Sharing sharing;
+  TileSharing sharing;
   int stage = 0;
   uint32_t phase = 0;
 
@@ -92,13 +112,13 @@ struct RingBarriers {
 
 template <class T>
 __device__ __forceinline__ Ring<T> make_ring(uint8_t* shared, RingBarriers<T>& barriers, const CUtensorMap& a,
-                                             const CUtensorMap& b, const Sharing& sharing) {
+                                             const CUtensorMap& b, const TileSharing& sharing) {
   if (threadIdx.x == 0) {
     prefetch_tensor_map(&a);
     prefetch_tensor_map(&b);
     for (int i = 0; i < T::kStages; ++i) {
       barrier_init(&barriers.full[i], 1);
-      barrier_init(&barriers.empty[i], T::kConsumers * kWarpgroup / 32 * sharing.count);
+      barrier_init(&barriers.empty[i], T::kConsumers * kWarpgroup / 32 * sharing.count());
     }
     fence_barrier_init();
   }
@@ -136,20 +156,18 @@ __device__ __forceinline__ void copy_operand(uint8_t* to, const CUtensorMap& map
 template <class T>
 __device__ __forceinline__ void produce(Ring<T>& ring, const CUtensorMap& a, const CUtensorMap& b, int row, int column,
                                         int first, int last) {
-  const Sharing& sharing = ring.sharing;
-  const int lines = T::kColumns / sharing.count;
-  const int line = lines * sharing.index;
-  uint16_t blocks = 0;
-  for (int i = 0; sharing.count > 1 && i < sharing.count; ++i) {
-    blocks |= static_cast<uint16_t>(1U << (sharing.first_rank + i * sharing.rank_step));
-  }
+  const TileSharing& sharing = ring.sharing;
+  const int lines_a = T::kRows / sharing.a.count, lines_b = T::kColumns / sharing.b.count;
+  const int line_a = lines_a * sharing.a.index, line_b = lines_b * sharing.b.index;
+  const uint16_t with_a = sharing.a.blocks(), with_b = sharing.b.blocks();
   for (int block = first; block < last; ++block) {
     barrier_wait(&ring.empty[ring.stage], ring.phase ^ 1U);
     uint64_t* full = &ring.full[ring.stage];
     barrier_expect(full, T::kStageBytes);
-    copy_operand<T, T::kAlongA>(ring.a(), a, full, block * T::kBlockK, row, T::kRows, 0);
-    copy_operand<T, T::kAlongB>(ring.b() + line * kLineBytes, b, full, block * T::kBlockK, column + line, lines,
-                                blocks);
+    copy_operand<T, T::kAlongA>(ring.a() + line_a * kLineBytes, a, full, block * T::kBlockK, row + line_a, lines_a,
+                                with_a);
+    copy_operand<T, T::kAlongB>(ring.b() + line_b * kLineBytes, b, full, block * T::kBlockK, column + line_b, lines_b,
+                                with_b);
     ring.advance();
   }
 }
@@ -208,19 +226,19 @@ __device__ __forceinline__ void multiply_stage(float (&d)[T::kColumns / 2], cons
 // Says to all who fill the stage that this warp has read it.
 template <class T>
 __device__ __forceinline__ void release(const Ring<T>& ring, int stage, int thread) {
-  const Sharing& sharing = ring.sharing;
+  const TileSharing& sharing = ring.sharing;
   const int lane = thread % 32;
-  if (sharing.count == 1) {
+  if (sharing.count() == 1) {
     if (lane == 0) barrier_arrive(&ring.empty[stage]);
-  } else if (lane < sharing.count) {
-    barrier_arrive(&ring.empty[stage], static_cast<uint32_t>(sharing.first_rank + lane * sharing.rank_step));
+  } else if (lane < sharing.count()) {
+    barrier_arrive(&ring.empty[stage], static_cast<uint32_t>(sharing.rank(lane)));
   }
 }
 
-// d = the sum over `blocks` stages. One warpgroup; `thread` is of it.
+// d = the sum over `blocks` stages, of which the first `released` are filled again. One warpgroup; `thread` is of it.
 template <class T>
 __device__ __forceinline__ void consume(Ring<T>& ring, float (&d)[T::kColumns / 2], int consumer, int thread,
-                                        int blocks) {
+                                        int blocks, int released) {
   if constexpr (T::kRegisterA) {
     // The other warpgroup's products run while this one loads.
     uint32_t a[4][4];
@@ -236,7 +254,7 @@ __device__ __forceinline__ void consume(Ring<T>& ring, float (&d)[T::kColumns / 
       }
       warpgroup_commit();
       warpgroup_wait<0>();
-      release(ring, ring.stage, thread);
+      if (block < released) release(ring, ring.stage, thread);
       ring.advance();
     }
   } else {
@@ -247,12 +265,12 @@ __device__ __forceinline__ void consume(Ring<T>& ring, float (&d)[T::kColumns / 
       multiply_stage<T>(d, ring.a() + consumer * 64 * kLineBytes, ring.b(), block > 0);
       warpgroup_commit();
       warpgroup_wait<1>();  // the previous stage has been read
-      if (block > 0) release(ring, previous, thread);
+      if (block > 0 && block <= released) release(ring, previous, thread);
       previous = ring.stage;
       ring.advance();
     }
     warpgroup_wait<0>();
-    release(ring, previous, thread);
+    if (blocks <= released) release(ring, previous, thread);
   }
 }
 

@@ -17,6 +17,7 @@ enum class WgmmaKernel : uint8_t {
   kMulticast,   // the same, two blocks share a tile of b
   kSplit,       // tiles of 128 x 128, K cut among the blocks of a cluster
   kSplitLow,    // the same with tiles of 64 x 128
+  kSmall,       // tiles of 128 x 64 to 64 x 32, about one a multiprocessor
 };
 
 // Whether the kernels are in this build: without sm_90a they are empty.
@@ -30,6 +31,11 @@ void wgmma_tf32(WgmmaKernel kernel, const Gemm& problem, cudaStream_t stream, co
 
 uint64_t wgmma_bf16_workspace(const Gemm& problem);
 void wgmma_bf16(WgmmaKernel kernel, const Gemm& problem, cudaStream_t stream, const cuda::OpArgs& args);
+
+// BF16 only: the product of tiles of 128 x 256 that rounds its operands while it runs.
+std::string wgmma_rounding_refuses(const Gemm& problem);
+uint64_t wgmma_rounding_workspace(const Gemm& problem);
+void wgmma_rounding(const Gemm& problem, cudaStream_t stream, const cuda::OpArgs& args);
 
 // The product alone, of a and b that are bfloat16 already, with lines `pitch_a` and `pitch_b` apart (multiples of 8).
 void wgmma_bf16_product(WgmmaKernel kernel, const backends::Matmul& shape, const TensorCoreEpilogue& epilogue,

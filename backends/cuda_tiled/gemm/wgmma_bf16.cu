@@ -1,5 +1,6 @@
 // BF16 on Hopper: tensors are float32, so both operands are rounded into the workspace first, as they lie; wgmma takes
 // bfloat16 whichever index runs along memory.
+#include "bf16_operand.hpp"
 #include "operand_copy.hpp"
 #include "wgmma_launch.cuh"
 
@@ -7,24 +8,6 @@ namespace gpunn::cuda_tiled {
 namespace {
 
 using backends::Matmul;
-
-constexpr int64_t kAlignedNumbers = kTensorMapAlignment / int64_t{sizeof(uint16_t)};
-
-int64_t pitch_of(int64_t line) { return divide_up(line, kAlignedNumbers) * kAlignedNumbers; }
-
-// Of an operand [k, outer] or, with K along its lines, [outer, k].
-struct Rounded {
-  int64_t lines, line;
-  int64_t pitch() const { return pitch_of(line); }
-  uint64_t bytes() const {
-    const uint64_t bytes = sizeof(uint16_t) * static_cast<uint64_t>(lines) * static_cast<uint64_t>(pitch());
-    return (bytes + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;
-  }
-};
-
-Rounded rounded(int64_t outer, int64_t k, bool along_k) {
-  return {.lines = along_k ? outer : k, .line = along_k ? k : outer};
-}
 
 template <Along kAlongA, Along kAlongB>
 void product(WgmmaKernel kernel, const MatrixInMemory& a, const MatrixInMemory& b, const WgmmaOutput& out, int64_t k,
@@ -36,13 +19,14 @@ void product(WgmmaKernel kernel, const MatrixInMemory& a, const MatrixInMemory& 
 
 uint64_t wgmma_bf16_workspace(const Gemm& problem) {
   const Matmul& shape = problem.shape;
-  return rounded(shape.m, shape.k, !shape.transpose_a).bytes() + rounded(shape.n, shape.k, shape.transpose_b).bytes();
+  return bf16_operand(shape.m, shape.k, !shape.transpose_a).bytes() +
+         bf16_operand(shape.n, shape.k, shape.transpose_b).bytes();
 }
 
 void wgmma_bf16_product(WgmmaKernel kernel, const Matmul& shape, const TensorCoreEpilogue& epilogue, const uint16_t* a,
                         int64_t pitch_a, const uint16_t* b, int64_t pitch_b, float* y, cudaStream_t stream) {
-  const Rounded of_a = rounded(shape.m, shape.k, !shape.transpose_a);
-  const Rounded of_b = rounded(shape.n, shape.k, shape.transpose_b);
+  const Bf16Operand of_a = bf16_operand(shape.m, shape.k, !shape.transpose_a);
+  const Bf16Operand of_b = bf16_operand(shape.n, shape.k, shape.transpose_b);
   const MatrixInMemory left{.data = a, .inner = of_a.line, .outer = of_a.lines, .pitch = pitch_a};
   const MatrixInMemory right{.data = b, .inner = of_b.line, .outer = of_b.lines, .pitch = pitch_b};
   const WgmmaOutput out{
@@ -55,8 +39,8 @@ void wgmma_bf16_product(WgmmaKernel kernel, const Matmul& shape, const TensorCor
 
 void wgmma_bf16(WgmmaKernel kernel, const Gemm& problem, cudaStream_t stream, const cuda::OpArgs& args) {
   const Matmul& shape = problem.shape;
-  const Rounded a = rounded(shape.m, shape.k, !shape.transpose_a);
-  const Rounded b = rounded(shape.n, shape.k, shape.transpose_b);
+  const Bf16Operand a = bf16_operand(shape.m, shape.k, !shape.transpose_a);
+  const Bf16Operand b = bf16_operand(shape.n, shape.k, shape.transpose_b);
   auto* const room = args.workspace<uint8_t>();
   auto* const room_a = reinterpret_cast<uint16_t*>(room);
   auto* const room_b = reinterpret_cast<uint16_t*>(room + a.bytes());

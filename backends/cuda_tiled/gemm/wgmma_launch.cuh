@@ -6,17 +6,16 @@
 #include <cstdint>
 
 #include "architecture.hpp"
+#include "bf16_operand.hpp"
 #include "cuda_common/check.hpp"
 #include "shared_memory.hpp"
 #include "tensor_map.hpp"
 #include "wgmma.hpp"
 #include "wgmma_persistent.cuh"
+#include "wgmma_small.cuh"
 #include "wgmma_split.cuh"
 
 namespace gpunn::cuda_tiled {
-
-// Parts of the workspace begin at multiples of this.
-inline constexpr uint64_t kWorkspaceAlignment = 256;
 
 inline constexpr int kBandRows = 2048;
 
@@ -123,6 +122,41 @@ void launch_split(const MatrixInMemory& a, const MatrixInMemory& b, const WgmmaO
                share, blocks);
 }
 
+template <class Element, Along kAlongA, Along kAlongB, int kConsumers, int kColumns>
+void launch_small_tiles(int share, const MatrixInMemory& a, const MatrixInMemory& b, const WgmmaOutput& out, int64_t k,
+                        cudaStream_t stream) {
+  using T = SmallTiling<Element, kAlongA, kAlongB, kConsumers, kColumns>;
+  const auto rows = static_cast<unsigned>(divide_up(out.rows, T::kRows));
+  const auto columns = static_cast<unsigned>(divide_up(out.columns, T::kColumns));
+  launch_wgmma(wgmma_small<T>, dim3(rows, columns), dim3(1, static_cast<unsigned>(share)), T::kThreads, T::kSharedBytes,
+               stream, operand_map<T>(a, kAlongA, T::kRows / share), operand_map<T>(b, kAlongB, T::kColumns), out,
+               share, static_cast<int>(divide_up(k, T::kBlockK)));
+}
+
+// The tiles with which the multiprocessor that has the most of them reads the fewest lines.
+template <class Element, Along kAlongA, Along kAlongB>
+void launch_small(const MatrixInMemory& a, const MatrixInMemory& b, const WgmmaOutput& out, int64_t k,
+                  cudaStream_t stream) {
+  constexpr int kLong = 64;  // blocks of K from which on sharing a is worth a cluster
+  const auto lines = [&](int rows, int columns) {
+    const int64_t tiles = divide_up(out.rows, rows) * divide_up(out.columns, columns);
+    return divide_up(tiles, multiprocessors()) * (rows + columns);
+  };
+  const int64_t high = lines(128, 64), wide = lines(64, 128), square = lines(64, 64), narrow = lines(64, 32);
+  // A box of bfloat16 that has K as its rows is 64 wide.
+  constexpr bool kNarrow = Element::kBlockK <= 32 || kAlongB == Along::kK;
+  if (kNarrow && narrow < std::min({high, wide, square})) {
+    if constexpr (kNarrow) launch_small_tiles<Element, kAlongA, kAlongB, 1, 32>(1, a, b, out, k, stream);
+  } else if (square < std::min(high, wide)) {
+    launch_small_tiles<Element, kAlongA, kAlongB, 1, 64>(1, a, b, out, k, stream);
+  } else if (wide < high || (wide == high && k >= int64_t{kLong} * Element::kBlockK)) {
+    const bool pairs = kAlongA == Along::kK && divide_up(out.columns, 128) % 2 == 0;
+    launch_small_tiles<Element, kAlongA, kAlongB, 1, 128>(pairs ? 2 : 1, a, b, out, k, stream);
+  } else {
+    launch_small_tiles<Element, kAlongA, kAlongB, 2, 64>(1, a, b, out, k, stream);
+  }
+}
+
 // y' = a' b'^T by the kernel that is asked for.
 template <class Element, Along kAlongA, Along kAlongB, bool kTransposed>
 void launch_wgmma_kernel(WgmmaKernel kernel, const MatrixInMemory& a, const MatrixInMemory& b, const WgmmaOutput& out,
@@ -136,6 +170,11 @@ void launch_wgmma_kernel(WgmmaKernel kernel, const MatrixInMemory& a, const Matr
       return launch_split<Element, kAlongA, kAlongB, kTransposed, 2>(a, b, out, k, stream);
     case WgmmaKernel::kSplitLow:
       return launch_split<Element, kAlongA, kAlongB, kTransposed, 1>(a, b, out, k, stream);
+    case WgmmaKernel::kSmall:
+      if constexpr (Element::kBlockK > 32 || (kAlongA == Along::kK && kAlongB == Along::kK)) {
+        launch_small<Element, kAlongA, kAlongB>(a, b, out, k, stream);
+      }
+      return;
   }
 }
 

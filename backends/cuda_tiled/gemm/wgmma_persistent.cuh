@@ -38,7 +38,7 @@ __global__ __launch_bounds__(T::kThreads, 1) void wgmma_persistent(const __grid_
   extern __shared__ uint8_t shared[];
   __shared__ RingBarriers<T> barriers;
   const int rank = static_cast<int>(cluster_rank());
-  Ring<T> ring = make_ring<T>(shared, barriers, a, b, {.count = share, .index = rank});
+  Ring<T> ring = make_ring<T>(shared, barriers, a, b, {.a = {}, .b = {.count = share, .index = rank}});
   if (share == 1)
     __syncthreads();
   else
@@ -66,7 +66,7 @@ __global__ __launch_bounds__(T::kThreads, 1) void wgmma_persistent(const __grid_
     float d[T::kColumns / 2];
     for (int tile = static_cast<int>(blockIdx.x) / share; tile < tiles; tile += clusters) {
       const int2 at = order(tile);
-      consume(ring, d, consumer, thread, blocks);
+      consume(ring, d, consumer, thread, blocks, blocks);
       store<T, kTransposed>(d, out, (at.x * share + rank) * T::kRows, at.y * T::kColumns, thread_row, thread % 4 * 2);
     }
   }

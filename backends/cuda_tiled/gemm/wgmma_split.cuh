@@ -96,8 +96,9 @@ __global__ __launch_bounds__(T::kThreads,
   const int part = static_cast<int>(blockIdx.x);
   const int tile = static_cast<int>(blockIdx.y);
   const int in_cluster = tile % share;
-  Ring<T> ring = make_ring<T>(shared, barriers, a, b,
-                              {.count = share, .index = in_cluster, .first_rank = part, .rank_step = parts});
+  Ring<T> ring =
+      make_ring<T>(shared, barriers, a, b,
+                   {.a = {}, .b = {.count = share, .index = in_cluster, .first_rank = part, .rank_step = parts}});
   float* const sums = reinterpret_cast<float*>(ring.stages);
   if (share == 1)
     __syncthreads();
@@ -120,7 +121,7 @@ __global__ __launch_bounds__(T::kThreads,
     const int thread = static_cast<int>(threadIdx.x) % kWarpgroup;
     const int thread_row = consumer * 64 + row_of_thread<T>(thread), thread_column = thread % 4 * 2;
     float d[T::kColumns / 2];
-    consume(ring, d, consumer, thread, last - first);
+    consume(ring, d, consumer, thread, last - first, last - first);
     __syncthreads();  // the ring is read to its end, and nobody's copies are still to come
     if (parts == 1)
       store<T, kTransposed>(d, out, row, column, thread_row, thread_column);
