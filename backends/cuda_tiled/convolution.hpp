@@ -29,7 +29,8 @@ std::vector<ConvolutionRung> fp32_convolution_rungs();
 // For few channels, at stride and dilation 1.
 std::vector<ConvolutionRung> direct_convolution_rungs();
 
-// Of Hopper's tensor cores, in TF32.
+// Of Hopper's tensor cores, in TF32: all of them, and those for few tiles.
 std::vector<ConvolutionRung> tensor_convolution_rungs();
+std::vector<ConvolutionRung> small_convolution_rungs();
 
 }  // namespace gpunn::cuda_tiled

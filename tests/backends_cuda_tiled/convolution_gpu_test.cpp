@@ -290,7 +290,8 @@ TEST_CASE("fp32 rungs of the filters' gradient stay within the bound") {
 TEST_CASE("TF32 rungs of convolution and its gradients stay within the bound") {
   std::vector<std::string> expected;
   if (gpunn::cuda_tiled::compute_capability() == 90) {
-    expected = {"conv:tf32:1", "conv:tf32:2", "conv:tf32:3", "conv:tf32:4"};
+    expected = {"conv:tf32:1", "conv:tf32:2", "conv:tf32:3", "conv:tf32:4",
+                "conv:tf32:5", "conv:tf32:6", "conv:tf32:7", "conv:tf32:8"};
   }
   try_rungs(tf32_rungs(), ConvolutionPass::forward, expected);
   try_rungs(tf32_rungs(), ConvolutionPass::backward_data, expected);

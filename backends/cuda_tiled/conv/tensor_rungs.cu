@@ -74,7 +74,10 @@ constexpr ConvolutionRung rung(const char* name) {
 }  // namespace
 
 std::vector<ConvolutionRung> tensor_convolution_rungs() {
-  return {rung<0>("conv:tf32:1"), rung<1>("conv:tf32:2"), rung<2>("conv:tf32:3"), rung<3>("conv:tf32:4")};
+  std::vector<ConvolutionRung> all = {rung<0>("conv:tf32:1"), rung<1>("conv:tf32:2"), rung<2>("conv:tf32:3"),
+                                      rung<3>("conv:tf32:4")};
+  for (const ConvolutionRung& small : small_convolution_rungs()) all.push_back(small);
+  return all;
 }
 
 }  // namespace gpunn::cuda_tiled
