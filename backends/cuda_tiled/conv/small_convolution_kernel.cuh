@@ -320,6 +320,12 @@ __global__ void __launch_bounds__(threads_of(kRows, kColumns, kGroups), kBlocks<
         if (chunk + kStages < chunks) copy_stage(first_chunk + chunk + kStages, free);
         commit_copies();
       }
+      // What the tensor cores cut off by themselves would make every sum too small.
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+#pragma unroll
+        for (uint32_t& word : b[step % 2][j]) word = tensor::round_tf32(__uint_as_float(word));
+      }
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
         uint32_t rounded[4];
