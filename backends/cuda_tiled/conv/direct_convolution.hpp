@@ -17,8 +17,9 @@ struct GatherPlan {
 };
 GatherPlan gather_of(const backends::ConvolutionShape& shape, bool backward_data, int tk = 0, int tq = 0,
                      int splits = 0, int tp = 0);
+// early_blocks, here and below: a kernel of so many blocks or fewer may begin before the one before it has ended.
 void run_gather(const GatherPlan& plan, const float* x, const float* w, const float* bias, bool relu, float* y,
-                cudaStream_t stream);
+                int early_blocks, cudaStream_t stream);
 uint64_t shared_bytes(const GatherPlan& plan);  // 0 where there is no plan
 std::string describe(const GatherPlan& plan);
 
@@ -27,7 +28,8 @@ struct ScatterPlan {
   std::shared_ptr<const Data> data;  // empty: there is none
 };
 ScatterPlan scatter_of(const backends::ConvolutionShape& shape, int tk = 0, int splits = 0);
-void run_scatter(const ScatterPlan& plan, const float* dy, const float* w, float* dx, cudaStream_t stream);
+void run_scatter(const ScatterPlan& plan, const float* dy, const float* w, float* dx, int early_blocks,
+                 cudaStream_t stream);
 uint64_t shared_bytes(const ScatterPlan& plan);  // 0 where there is no plan
 std::string describe(const ScatterPlan& plan);
 
@@ -37,7 +39,7 @@ struct FilterPlan {
 };
 FilterPlan filter_of(const backends::ConvolutionShape& shape, int tk = 0);
 uint64_t workspace_bytes(const FilterPlan& plan);
-void run_filter(const FilterPlan& plan, const float* dy, const float* x, float* dw, float* workspace,
+void run_filter(const FilterPlan& plan, const float* dy, const float* x, float* dw, float* workspace, int early_blocks,
                 cudaStream_t stream);
 uint64_t shared_bytes(const FilterPlan& plan);  // 0 where there is no plan
 std::string describe(const FilterPlan& plan);

@@ -7,9 +7,10 @@
 // sums meet in shared memory; the blocks' sums are added by a second kernel. Both in a fixed order: equal inputs give
 // equal bits.
 //
-// H200, 5x5, 6 to 16 channels, batch 512: 12x12 without padding 10.9 us, 14.4 TFLOP/s, 1.9 times direct:1 and 3.9 times
-// cuDNN's best (42.9 us, not deterministic); 14x14 15.2 us, 16.2 TFLOP/s, 1.7 times direct:1 and 2.8 times cuDNN; 12x12
-// with padding 17.0 us, 20.8 TFLOP/s, 2.0 times direct:1.
+// H200, 5x5, 6 to 16 channels, batch 512: 12x12 without padding 8.2 us, 19.3 TFLOP/s (10.8 us before rows of 8, 28 and
+// 32 columns were unrolled, sums were added by fours and blocks began early, direct_stage.cuh); 14x14 with padding 19.6
+// us, 24.6 TFLOP/s (22.8). 14x14 without, batch 128: 6.5 us (8.3). 1 to 6 channels, 28x28, batch 128: 4.2 us (6.4).
+// 3x3, 3 to 16 channels, 32x32, batch 128: 10.0 us (13.3); 16 to 16, 28x28, batch 64: 17.6 us (23.4).
 #include <gpunn/plugin.hpp>
 
 #include <algorithm>
@@ -49,10 +50,16 @@ struct Filter {
   Divider by_items, by_taps_r, by_channels, by_rows;
 };
 
+__device__ __forceinline__ float plus(float a, float b) { return a + b; }
+__device__ __forceinline__ float4 plus(float4 a, float4 b) {
+  return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
+}
+
 // Grid: chunks of images, parts of the filters, groups. partial[chunk][part][group][k][s][item].
-template <int S, int TK>
+// WHOLE: rows of so many fours of columns; 0: of any.
+template <int S, int TK, int WHOLE>
 __global__ void __launch_bounds__(kMostThreads)
-    filter_shares(const float* dy, const float* x, float* partial, Filter z, bool x_fours, bool dy_fours) {
+    filter_shares(const float* dy, const float* x, float* partial, Filter z, int x_width, int dy_width) {
   constexpr int kQuads = ceil_div(S + 3, 4);
   extern __shared__ float4 shared_fours[];
   float* const shared = reinterpret_cast<float*>(shared_fours);
@@ -62,6 +69,11 @@ __global__ void __launch_bounds__(kMostThreads)
   const int first_filter = static_cast<int>(blockIdx.y) * z.k_groups * TK;
   const int first_image = static_cast<int>(blockIdx.x) * z.images_per_block;
   const int last_image = min(first_image + z.images_per_block, z.images);
+  __shared__ uint64_t barrier;
+  if (dy_width == kBulk) begin_barrier(barrier);
+  uint32_t parity = 0;
+  let_next_kernel_start();
+  wait_for_kernel_before();
   float* const xs = shared;
   float* const ys = xs + z.x.floats(z.images_at_once);
 
@@ -69,29 +81,34 @@ __global__ void __launch_bounds__(kMostThreads)
   const auto [outer, r] = z.by_taps_r(item);
   const auto [k_group, c] = z.by_channels(outer);
   const bool works = split < z.splits;
-  int filter[TK];
-#pragma unroll
-  for (int k = 0; k < TK; ++k) filter[k] = min(first_filter + k_group * TK + k, z.filters - 1) * z.dy.plane;
+  // Beyond the last filter lies what is multiplied with the rest and never stored.
+  const int of_filters = min(first_filter + k_group * TK, (z.all_k_groups - 1) * TK) * z.dy.plane;
   float sums[TK][S];
 #pragma unroll
   for (int k = 0; k < TK; ++k) {
 #pragma unroll
     for (int s = 0; s < S; ++s) sums[k][s] = 0.0F;
   }
-  const int whole = z.columns / 4;
-  const int rest = z.columns % 4;
+  const int whole = WHOLE != 0 ? WHOLE : z.columns / 4;
+  const int rest = WHOLE != 0 ? 0 : z.columns % 4;
   for (int image = first_image; image < last_image; image += z.images_at_once) {
     const int images = min(z.images_at_once, last_image - image);
     if (image != first_image) __syncthreads();  // the images before are done with
-    stage_images(xs, x, z.x, image, images, group, 0, x_fours);
-    stage_images(ys, dy, z.dy, image, images, group, 0, dy_fours);
+    if (dy_width == kBulk && thread == 0) {
+      expect_bytes(barrier, images * z.filters * z.dy.plane * 4);
+      stage_whole_images(ys, dy, z.dy, image, images, group, barrier);
+    }
+    stage_images(xs, x, z.x, image, images, group, 0, x_width);
+    if (dy_width != kBulk) stage_images(ys, dy, z.dy, image, images, group, 0, dy_width);
     __pipeline_commit();
     __pipeline_wait_prior(0);
+    if (dy_width == kBulk) wait_for_barrier(barrier, parity);
+    parity ^= 1;
     __syncthreads();
     for (int position = split; works && position < images * z.rows; position += z.splits) {
       const auto [at_image, p] = z.by_rows(position);
       const float* from_x = xs + (at_image * z.x.channels + c) * z.x.plane + (p + r) * z.x.pitch;
-      const float* from_y = ys + at_image * z.filters * z.dy.plane + p * z.dy.pitch;
+      const float* from_y = ys + at_image * z.dy.image() + of_filters + p * z.dy.pitch;
       float window[4 * kQuads];
 #pragma unroll
       for (int i = 0; i < kQuads - 1; ++i) {
@@ -104,7 +121,8 @@ __global__ void __launch_bounds__(kMostThreads)
         window[kLast] = next.x, window[kLast + 1] = next.y, window[kLast + 2] = next.z, window[kLast + 3] = next.w;
         float4 gradient[TK];
 #pragma unroll
-        for (int k = 0; k < TK; ++k) gradient[k] = *reinterpret_cast<const float4*>(from_y + filter[k] + 4 * chunk);
+        for (int k = 0; k < TK; ++k)
+          gradient[k] = *reinterpret_cast<const float4*>(from_y + k * z.dy.plane + 4 * chunk);
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
           if (j >= count) break;
@@ -121,7 +139,7 @@ __global__ void __launch_bounds__(kMostThreads)
 #pragma unroll
         for (int i = 0; i < kLast; ++i) window[i] = window[i + 4];
       };
-#pragma unroll 2
+#pragma unroll(WHOLE != 0 ? WHOLE : 2)
       for (int chunk = 0; chunk < whole; ++chunk) step(chunk, 4);
       if (rest != 0) step(whole, rest);
     }
@@ -138,12 +156,19 @@ __global__ void __launch_bounds__(kMostThreads)
   const int outputs = z.items * TK * S;
   float* const to =
       partial + ((static_cast<int64_t>(blockIdx.x) * z.parts + blockIdx.y) * z.x.groups + group) * outputs;
-  for (int i = thread; i < outputs; i += threads) {
+  const auto sum_of = [&](auto number, int i) {
     const auto [tap, at] = z.by_items(i);
     const float* const from = shared + tap * z.items * z.splits + at;
-    float sum = from[0];
-    for (int j = 1; j < z.splits; ++j) sum += from[j * z.items];
-    to[i] = sum;
+    using Number = decltype(number);
+    number = *reinterpret_cast<const Number*>(from);
+#pragma unroll 4
+    for (int j = 1; j < z.splits; ++j) number = plus(number, *reinterpret_cast<const Number*>(from + j * z.items));
+    *reinterpret_cast<Number*>(to + i) = number;
+  };
+  if (z.items % 4 == 0) {
+    for (int i = 4 * thread; i < outputs; i += 4 * threads) sum_of(float4{}, i);
+  } else {
+    for (int i = thread; i < outputs; i += threads) sum_of(0.0F, i);
   }
 }
 
@@ -154,6 +179,8 @@ template <int S, int TK>
 __global__ void __launch_bounds__(32 * kShares) add_filter_shares(const float* partial, float* dw, Filter z, int n) {
   __shared__ float sums[kShares][33];
   const int i = static_cast<int>(blockIdx.x * 32 + threadIdx.x);
+  let_next_kernel_start();
+  wait_for_kernel_before();
   float sum = 0.0F;
   if (i < n) {
 #pragma unroll 8
@@ -178,22 +205,25 @@ __global__ void __launch_bounds__(32 * kShares) add_filter_shares(const float* p
   dw[(((static_cast<int64_t>(group) * z.filters + filter) * z.x.channels + c) * z.taps_r + r) * S + s] = sum;
 }
 
-using Kernel = void (*)(const float*, const float*, float*, Filter, bool, bool);
+using Kernel = void (*)(const float*, const float*, float*, Filter, int, int);
 using Adder = void (*)(const float*, float*, Filter, int);
 
 struct Variant {
   int s, tk;
+  int columns;  // 0: any
   Kernel kernel;
   Adder adder;
 };
 
-template <int S, int TK>
+template <int S, int TK, int WHOLE = 0>
 constexpr Variant variant() {
-  return {S, TK, filter_shares<S, TK>, add_filter_shares<S, TK>};
+  return {S, TK, 4 * WHOLE, filter_shares<S, TK, WHOLE>, add_filter_shares<S, TK>};
 }
 
-constexpr std::array kVariants = {variant<5, 4>(), variant<5, 3>(), variant<5, 8>(), variant<3, 4>(), variant<3, 3>(),
-                                  variant<3, 8>(), variant<7, 4>(), variant<1, 4>(), variant<5, 2>()};
+constexpr std::array kVariants = {variant<5, 8, 2>(), variant<5, 3, 7>(), variant<5, 2, 7>(), variant<3, 8, 7>(),
+                                  variant<3, 8, 8>(), variant<5, 4>(),    variant<5, 3>(),    variant<5, 8>(),
+                                  variant<3, 4>(),    variant<3, 3>(),    variant<3, 8>(),    variant<7, 4>(),
+                                  variant<1, 4>(),    variant<5, 2>()};
 
 bool fit(Filter& z, int s) {
   z.all_k_groups = ceil_div(z.filters, z.tk);
@@ -219,7 +249,8 @@ bool fit(Filter& z, int s) {
   z.chunks = ceil_div(z.images, z.images_per_block);
   for (z.images_at_once = std::min(z.images_per_block, 8); z.images_at_once >= 1; --z.images_at_once) {
     z.splits = std::clamp(kMostThreads / z.items, 1, z.images_at_once * z.rows);
-    const int64_t inputs = z.x.floats(z.images_at_once) + z.dy.floats(z.images_at_once);
+    const int64_t inputs = z.x.floats(z.images_at_once) + z.dy.floats(z.images_at_once) +
+                           int64_t{z.all_k_groups * z.tk - z.filters} * z.dy.plane;
     const int64_t results = int64_t{z.items} * z.splits * z.tk * s;
     const int64_t bytes = std::max(inputs, results) * static_cast<int64_t>(sizeof(float));
     if (bytes > kMostSharedBytes) continue;
@@ -246,6 +277,7 @@ FilterPlan filter_of(const ConvolutionShape& shape, int tk) {
   double least = 0.0;
   for (const Variant& variant : kVariants) {
     if (variant.s != taps || (tk != 0 && variant.tk != tk)) continue;
+    if (variant.columns != 0 && variant.columns != shape.columns.outputs) continue;
     Filter z;
     z.images = static_cast<int>(shape.batch);
     z.filters = filters;
@@ -283,17 +315,19 @@ uint64_t workspace_bytes(const FilterPlan& plan) {
   return static_cast<uint64_t>(plan.data->z.chunks) * static_cast<uint64_t>(plan.data->numbers) * sizeof(float);
 }
 
-void run_filter(const FilterPlan& plan, const float* dy, const float* x, float* dw, float* workspace,
+void run_filter(const FilterPlan& plan, const float* dy, const float* x, float* dw, float* workspace, int early_blocks,
                 cudaStream_t stream) {
   const Filter& z = plan.data->z;
-  allow_shared_memory(plan.data->kernel, z.shared_bytes);
-  cuda::launch(
-      plan.data->kernel,
-      {dim3(static_cast<unsigned>(z.chunks), static_cast<unsigned>(z.parts), static_cast<unsigned>(z.x.groups)),
-       dim3(z.threads), z.shared_bytes},
-      stream, dy, x, workspace, z, in_fours(x, z.x), in_fours(dy, z.dy));
-  cuda::launch(plan.data->adder, {dim3(static_cast<unsigned>(ceil_div(plan.data->numbers, 32))), dim3(32, kShares)},
-               stream, workspace, dw, z, plan.data->numbers);
+  launch(plan.data->kernel,
+         {dim3(static_cast<unsigned>(z.chunks), static_cast<unsigned>(z.parts), static_cast<unsigned>(z.x.groups)),
+          dim3(z.threads), z.shared_bytes},
+         early_blocks, stream, dy, x, workspace, z, piece_of(x, z.x, false), piece_of(dy, z.dy, early_blocks > 0));
+  const cuda::Launch adding{dim3(static_cast<unsigned>(ceil_div(plan.data->numbers, 32))), dim3(32, kShares)};
+  if (early_blocks > 0) {
+    tensor::launch_early(plan.data->adder, adding, stream, workspace, dw, z, plan.data->numbers);
+  } else {
+    cuda::launch(plan.data->adder, adding, stream, workspace, dw, z, plan.data->numbers);
+  }
 }
 
 uint64_t shared_bytes(const FilterPlan& plan) { return plan.data ? plan.data->z.shared_bytes : 0; }

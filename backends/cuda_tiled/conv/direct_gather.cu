@@ -8,12 +8,16 @@
 // the same address; the rows of the images are apart so that what they load of the pixels are different banks. Where
 // there are few images, the channels are split over threads, whose sums meet in shared memory, in their order.
 //
-// The loads of shared memory bound it: 16 bytes a lane take four cycles, in which 16 warps' products could be done.
-// What was tried and lost where images are few: tiles of two rows, which load less and leave too few threads.
+// Of 11,000 cycles of a block of 4 images (5x5, 6 to 16 channels, 12x12) 1900 go to asking for filters and pixels, 700
+// to waiting for them, 6300 to the products, which could take 4800, 800 to adding the splits and 1100 to storing. What
+// helped: images that need no border come as a whole (cp.async.bulk), threads bring neighbours of one filter, loops
+// that run once are not unrolled (their instructions come from far), blocks begin before the kernel before them has
+// ended (direct_stage.cuh), and tiles of 4 filters x 2 rows x 4 pixels, which load half as much as those of one row.
 //
-// H200, 5x5, 6 to 16 channels, batch 512: 12x12 without padding 8.0 us, 19.7 TFLOP/s, 2.4 times cuDNN's best (18.9 us);
-// 14x14 12.7 us, 19.3 TFLOP/s, 2.4 times; 14x14 with padding 19.4 us, 24.8 TFLOP/s. 1 to 6 channels, 28x28, batch 128:
-// 3.9 us. 3x3, 3 to 64 channels, 32x32, batch 512: 84 us, 21.5 TFLOP/s; cuDNN 109 us.
+// H200, 5x5, 6 to 16 channels, batch 512: 12x12 without padding 6.2 us, 25.2 TFLOP/s, 3.0 times cuDNN's best (18.8 us);
+// 7.9 us before. 14x14, batch 128: 4.6 us (6.3 before); cuDNN 12.0. 1 to 6 channels, 28x28, batch 128: 3.0 us (3.8);
+// cuDNN 17.8. 3x3, 3 to 16 channels, 32x32, batch 128: 7.3 us (11.4); cuDNN 18.4. 3x3, 16 to 16 channels, 28x28, batch
+// 64: 10.2 us (12.0). 3x3, 3 to 64 channels, 32x32, batch 512: 81 us (84).
 #include <gpunn/plugin.hpp>
 
 #include <algorithm>
@@ -55,12 +59,13 @@ struct Gather {
   int tk = 4, tp = 1, tq = 4;
   unsigned threads = 0;
   unsigned shared_bytes = 0;
-  Divider by_positions, by_band_tiles, by_tiles, by_block_taps, by_block_filters, by_channels, by_k_groups;
+  int lanes = 1, filters_at_once = 1;  // how threads bring the filters
+  Divider by_positions, by_band_tiles, by_tiles, by_taps, by_lanes, by_k_groups;
 };
 
 // Which accesses may be of several floats.
 struct Widths {
-  bool in_fours;
+  int in;  // floats
   bool out_fours;
   bool out_twos;
 };
@@ -100,7 +105,6 @@ __global__ void __launch_bounds__(TP > 1 ? kThreadsOfTall : kMostThreads)
   extern __shared__ float4 shared_fours[];
   float* const shared = reinterpret_cast<float*>(shared_fours);
   const int thread = static_cast<int>(threadIdx.x);
-  const int threads = static_cast<int>(blockDim.x);
   const int first_image = static_cast<int>(blockIdx.x) / z.bands * z.images_per_block;
   const int first_row = static_cast<int>(blockIdx.x) % z.bands * z.band;
   const int first_filter = static_cast<int>(blockIdx.y) * z.k_groups * TK;
@@ -110,32 +114,37 @@ __global__ void __launch_bounds__(TP > 1 ? kThreadsOfTall : kMostThreads)
   const int channels = z.stage.channels;
   const int taps_r = R != 0 ? R : z.taps_r;
 
-  // [channel][r][k group][s][k]
-  float* const weights = shared + z.stage.floats(z.images_per_block);
-  const float* const of_group = w + static_cast<int64_t>(group) * z.filters * channels * taps_r * S;
-  const int count = (z.flipped ? z.filters : filters) * channels * taps_r * S;
-  for (int i = thread; i < count; i += threads) {
-    // Neighbours read neighbours, but where the filters are turned round for only some of them.
-    const auto [outer, tap] = z.by_block_taps(i);
-    const int r = tap / S;
-    const int s = tap % S;
-    int k, c, at_r = r, at_s = s;
-    int64_t from;
-    if (z.flipped) {
-      const auto [channel, filter] = z.by_block_filters(outer);
-      c = channel, k = filter - first_filter;
-      if (k < 0 || k >= filters) continue;
-      from = i;
-      at_r = taps_r - 1 - r, at_s = S - 1 - s;
-    } else {
-      const auto [filter, channel] = z.by_channels(outer);
-      k = filter, c = channel;
-      from = (static_cast<int64_t>(first_filter + k) * channels + c) * taps_r * S + tap;
-    }
-    __pipeline_memcpy_async(weights + ((c * taps_r + at_r) * z.k_groups + k / TK) * kW + at_s * TK + k % TK,
-                            of_group + from, 4);
+  __shared__ uint64_t barrier;
+  if (widths.in == kBulk) begin_barrier(barrier);
+  let_next_kernel_start();
+  wait_for_kernel_before();
+  if (widths.in == kBulk && thread == 0) {
+    expect_bytes(barrier, images * channels * z.stage.plane * 4);
+    stage_whole_images(shared, x, z.stage, first_image, images, group, barrier);
   }
-  stage_images(shared, x, z.stage, first_image, images, group, first_row, widths.in_fours);
+  // [channel][r][k group][s][k]; some neighbouring threads for each filter.
+  float* const weights = shared + z.stage.floats(z.images_per_block);
+  const int taps = taps_r * S;
+  const float* const of_group = w + static_cast<int64_t>(group) * z.filters * channels * taps;
+  const auto [filter_of_thread, lane] = z.by_lanes(thread);
+  for (int k = filter_of_thread; k < filters && filter_of_thread < z.filters_at_once; k += z.filters_at_once) {
+    float* const to = weights + k / TK * kW + k % TK;
+    const float* const from = of_group + static_cast<int64_t>(first_filter + k) * (z.flipped ? 1 : channels) * taps;
+#pragma unroll 1
+    for (int i = lane; i < channels * taps; i += z.lanes) {
+      int row = i / S;
+      int s = i % S;
+      int at = i;
+      if (z.flipped) {  // [channel][filter][r][s]
+        const int channel = z.by_taps(i).quotient;
+        row = (2 * channel + 1) * taps_r - 1 - row;
+        s = S - 1 - s;
+        at += channel * (z.filters - 1) * taps;
+      }
+      __pipeline_memcpy_async(to + row * z.k_groups * kW + s * TK, from + at, 4);
+    }
+  }
+  if (widths.in != kBulk) stage_images(shared, x, z.stage, first_image, images, group, first_row, widths.in);
   __pipeline_commit();
 
   const auto [item, position] = z.by_positions(thread);
@@ -143,6 +152,14 @@ __global__ void __launch_bounds__(TP > 1 ? kThreadsOfTall : kMostThreads)
   const auto [image, in_band] = z.by_band_tiles(position);
   const auto [row, tile] = z.by_tiles(in_band);
   const bool works = split < z.splits;
+  const int first_of_group = first_filter + k_group * TK;
+  float bias[TK];
+#pragma unroll
+  for (int k = 0; k < TK; ++k) {
+    bias[k] = epilogue.bias != nullptr && first_of_group + k < z.filters
+                  ? epilogue.bias[group * z.filters + first_of_group + k]
+                  : 0.0F;
+  }
   float sums[TP][TK][TQ];
 #pragma unroll
   for (int p = 0; p < TP; ++p) {
@@ -153,11 +170,12 @@ __global__ void __launch_bounds__(TP > 1 ? kThreadsOfTall : kMostThreads)
     }
   }
   __pipeline_wait_prior(0);
+  if (widths.in == kBulk) wait_for_barrier(barrier, 0);
   __syncthreads();
   if (works) {
     const int first = split * z.channels_per_split;
     const int last = min(first + z.channels_per_split, channels);
-    const float* at = shared + (image * channels + first) * z.stage.plane + row * TP * z.stage.pitch + tile * TQ;
+    const float* at = shared + image * z.stage.image() + first * z.stage.plane + row * TP * z.stage.pitch + tile * TQ;
     const float* weight = weights + (first * taps_r * z.k_groups + k_group) * kW;
     const auto multiply = [&](const float(&pixel)[kX], const float(&factor)[kW], int p) {
 #pragma unroll
@@ -216,7 +234,6 @@ __global__ void __launch_bounds__(TP > 1 ? kThreadsOfTall : kMostThreads)
   }
   if (!works || image >= images) return;
   const int64_t out_plane = static_cast<int64_t>(z.rows) * z.columns;
-  const int first_of_group = first_filter + k_group * TK;
   float* to =
       y +
       (static_cast<int64_t>(first_image + image) * z.stage.groups * z.filters + group * z.filters + first_of_group) *
@@ -225,13 +242,12 @@ __global__ void __launch_bounds__(TP > 1 ? kThreadsOfTall : kMostThreads)
 #pragma unroll
   for (int k = 0; k < TK; ++k) {
     if (first_of_group + k >= z.filters) break;
-    const float bias = epilogue.bias != nullptr ? epilogue.bias[group * z.filters + first_of_group + k] : 0.0F;
 #pragma unroll
     for (int p = 0; p < TP; ++p) {
       if (row * TP + p >= z.band || first_row + row * TP + p >= z.rows) break;
 #pragma unroll
       for (int q = 0; q < TQ; ++q) {
-        sums[p][k][q] += bias;
+        sums[p][k][q] += bias[k];
         if (epilogue.relu && sums[p][k][q] < 0.0F) sums[p][k][q] = 0.0F;
       }
       store_row<TQ>(to + p * z.columns, sums[p][k], z.columns - tile * TQ, widths.out_fours, widths.out_twos);
@@ -253,9 +269,10 @@ constexpr Variant variant() {
 }
 
 constexpr std::array kVariants = {
-    variant<5, 5, 4, 1, 8>(), variant<5, 5, 4, 1, 4>(), variant<5, 5, 3, 1, 8>(), variant<5, 5, 3, 1, 4>(),
-    variant<3, 3, 4, 2, 8>(), variant<3, 3, 4, 1, 8>(), variant<3, 3, 4, 1, 4>(), variant<3, 3, 3, 1, 4>(),
-    variant<0, 7, 4, 1, 4>(), variant<0, 5, 4, 1, 4>(), variant<0, 3, 4, 1, 4>(), variant<0, 1, 4, 1, 4>(),
+    variant<5, 5, 4, 1, 8>(), variant<5, 5, 4, 2, 4>(), variant<5, 5, 4, 1, 4>(), variant<5, 5, 3, 1, 8>(),
+    variant<5, 5, 3, 1, 4>(), variant<3, 3, 2, 4, 4>(), variant<3, 3, 4, 2, 8>(), variant<3, 3, 4, 1, 8>(),
+    variant<3, 3, 4, 1, 4>(), variant<3, 3, 3, 1, 4>(), variant<0, 7, 4, 1, 4>(), variant<0, 5, 4, 1, 4>(),
+    variant<0, 3, 4, 1, 4>(), variant<0, 1, 4, 1, 4>(),
 };
 
 Stage stage_of(const ConvolutionShape& shape, bool backward_data) {
@@ -367,8 +384,11 @@ double cost(const Gather& z) {
   const double products = tiles * z.tq * z.tp * z.tk;
   const double at_once = tiles * z.images * z.stage.groups / kBlocksWanted;
   const int size = z.tp * z.tq;
+  if (z.tp == 4 && z.flipped) return 4 * products;
   if (size <= 4) return products;
   if (5 * ceil_div(z.columns, z.tq) * z.tq > 7 * z.columns) return 2 * products;  // too much of it lies beyond the edge
+  if (z.tp == 2 && z.tq == 4 && at_once >= 100 && at_once < 256) return products / 1.2;
+  if (z.tp == 4 && at_once >= 512) return products / 1.6;
   if (size <= 8) return products / (at_once >= 256 ? 1.4 : 0.9);
   return products / (at_once >= 2048 ? 1.6 : 0.7);
 }
@@ -405,10 +425,12 @@ GatherPlan gather_of(const ConvolutionShape& shape, bool backward_data, int tk, 
     z.by_positions = Divider(z.positions);
     z.by_band_tiles = Divider(ceil_div(z.band, z.tp) * z.tiles);
     z.by_tiles = Divider(z.tiles);
-    z.by_block_taps = Divider(z.taps_r * taps);
-    z.by_channels = Divider(z.stage.channels);
+    z.by_taps = Divider(z.taps_r * taps);
     z.by_k_groups = Divider(z.k_groups);
-    z.by_block_filters = Divider(z.filters);
+    const int threads = static_cast<int>(z.threads);
+    z.lanes = std::max(1, threads / std::min(z.filters, z.k_groups * z.tk));
+    z.filters_at_once = threads / z.lanes;
+    z.by_lanes = Divider(z.lanes);
     least = costs;
     plan.data = std::make_shared<GatherPlan::Data>(GatherPlan::Data{z, variant.kernel});
   }
@@ -416,16 +438,16 @@ GatherPlan gather_of(const ConvolutionShape& shape, bool backward_data, int tk, 
 }
 
 void run_gather(const GatherPlan& plan, const float* x, const float* w, const float* bias, bool relu, float* y,
-                cudaStream_t stream) {
+                int early_blocks, cudaStream_t stream) {
   const Gather& z = plan.data->z;
-  allow_shared_memory(plan.data->kernel, z.shared_bytes);
   const auto chunks = static_cast<unsigned>(ceil_div(z.images, z.images_per_block) * z.bands);
-  cuda::launch(plan.data->kernel,
-               {dim3(chunks, static_cast<unsigned>(z.parts), static_cast<unsigned>(z.stage.groups)), dim3(z.threads),
-                z.shared_bytes},
-               stream, x, w, Epilogue{bias, relu}, y, z,
-               Widths{in_fours(x, z.stage), z.columns % 4 == 0 && reinterpret_cast<uintptr_t>(y) % 16 == 0,
-                      z.columns % 2 == 0 && reinterpret_cast<uintptr_t>(y) % 8 == 0});
+  launch(plan.data->kernel,
+         {dim3(chunks, static_cast<unsigned>(z.parts), static_cast<unsigned>(z.stage.groups)), dim3(z.threads),
+          z.shared_bytes},
+         early_blocks, stream, x, w, Epilogue{bias, relu}, y, z,
+         Widths{piece_of(x, z.stage, early_blocks > 0 && z.bands == 1),
+                z.columns % 4 == 0 && reinterpret_cast<uintptr_t>(y) % 16 == 0,
+                z.columns % 2 == 0 && reinterpret_cast<uintptr_t>(y) % 8 == 0});
 }
 
 uint64_t shared_bytes(const GatherPlan& plan) { return plan.data ? plan.data->z.shared_bytes : 0; }

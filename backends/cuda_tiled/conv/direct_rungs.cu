@@ -77,6 +77,12 @@ Plan kept(const Problem& problem, const Make& make) {
   return plans.emplace(key, make()).first->second;
 }
 
+// How many blocks may begin before the kernel before them has ended; of GPUs whose multiprocessors then have the shared
+// memory for it.
+int early_blocks(const Problem& problem) {
+  return problem.capability >= 90 && problem.capability < 120 ? problem.multiprocessors : 0;
+}
+
 direct::GatherPlan gather_plan(const Problem& problem) {
   return kept<direct::GatherPlan>(
       problem, [&] { return direct::gather_of(problem.shape, problem.pass == ConvolutionPass::backward_data); });
@@ -115,7 +121,8 @@ void run_first(const Problem& problem, cudaStream_t stream, const OpArgs& args) 
                                args.out<float>(0), args.workspace<float>(), stream);
   }
   direct::run_gather(gather_plan(problem), args.in<float>(0), args.in<float>(1),
-                     problem.bias ? args.in<float>(2) : nullptr, problem.relu, args.out<float>(0), stream);
+                     problem.bias ? args.in<float>(2) : nullptr, problem.relu, args.out<float>(0),
+                     early_blocks(problem), stream);
 }
 
 std::string second_refuses(const Problem& problem) {
@@ -144,9 +151,10 @@ uint64_t second_workspace(const Problem& problem) {
 void run_second(const Problem& problem, cudaStream_t stream, const OpArgs& args) {
   if (problem.pass == ConvolutionPass::backward_filter) {
     return direct::run_filter(filter_plan(problem), args.in<float>(0), args.in<float>(1), args.out<float>(0),
-                              args.workspace<float>(), stream);
+                              args.workspace<float>(), early_blocks(problem), stream);
   }
-  direct::run_scatter(scatter_plan(problem), args.in<float>(0), args.in<float>(1), args.out<float>(0), stream);
+  direct::run_scatter(scatter_plan(problem), args.in<float>(0), args.in<float>(1), args.out<float>(0),
+                      early_blocks(problem), stream);
 }
 
 }  // namespace
