@@ -22,4 +22,6 @@ int compute_capability() {
 
 int multiprocessors() { return attribute(cudaDevAttrMultiProcessorCount); }
 
+int shared_memory_of_block() { return attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin); }
+
 }  // namespace gpunn::cuda_tiled

@@ -6,5 +6,6 @@ namespace gpunn::cuda_tiled {
 // Of the current device: 90 of compute capability 9.0. 0 where there is none.
 int compute_capability();
 int multiprocessors();
+int shared_memory_of_block();  // the most that a block may ask for, in bytes
 
 }  // namespace gpunn::cuda_tiled

@@ -2,14 +2,13 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <memory>
-#include <random>
 #include <string>
 #include <vector>
 
 #include <cuda_runtime_api.h>
 
 #include "catch.hpp"
+#include "device_memory.hpp"
 #include "gemm/tensor_core.hpp"
 
 using gpunn::cuda_tiled::Gemm;
@@ -18,42 +17,6 @@ using gpunn::cuda_tiled::tensor_core_rungs;
 using gpunn::plugin::OpArgs;
 
 namespace {
-
-struct Free {
-  void operator()(void* data) const { cudaFree(data); }
-};
-
-// Device memory that begins as NaNs.
-class Memory {
- public:
-  explicit Memory(std::size_t bytes) {
-    void* data = nullptr;
-    REQUIRE(cudaMalloc(&data, bytes + 1) == cudaSuccess);
-    data_.reset(data);
-    REQUIRE(cudaMemset(data, 0xFF, bytes) == cudaSuccess);
-  }
-  explicit Memory(const std::vector<float>& values) : Memory(values.size() * sizeof(float)) {
-    REQUIRE(cudaMemcpy(data_.get(), values.data(), values.size() * sizeof(float), cudaMemcpyHostToDevice) ==
-            cudaSuccess);
-  }
-  void* data() const { return data_.get(); }
-  std::vector<float> read(std::size_t count) const {
-    std::vector<float> values(count);
-    REQUIRE(cudaMemcpy(values.data(), data_.get(), count * sizeof(float), cudaMemcpyDeviceToHost) == cudaSuccess);
-    return values;
-  }
-
- private:
-  std::unique_ptr<void, Free> data_;
-};
-
-std::vector<float> random_values(int64_t count, unsigned seed) {
-  std::mt19937 generator(seed);
-  std::normal_distribution<float> normal;
-  std::vector<float> values(static_cast<std::size_t>(count));
-  for (float& value : values) value = normal(generator);
-  return values;
-}
 
 struct Case {
   Gemm problem;

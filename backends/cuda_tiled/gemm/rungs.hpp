@@ -14,5 +14,7 @@ Rung<Gemm> vector_loads_rung();
 Rung<Gemm> async_copies_rung();
 std::vector<Rung<Gemm>> warp_tiles_rungs();
 std::vector<Rung<Gemm>> small_tiles_rungs();
+Rung<Gemm> k_major_copies_rung();
+std::vector<Rung<Gemm>> strassen_rungs();
 
 }  // namespace gpunn::cuda_tiled

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "architecture.hpp"
 #include "cuda_common/launch.hpp"
 #include "launch_gemm.hpp"
 #include "tile_gemm.cuh"
@@ -16,6 +17,12 @@ unsigned tiles_of(const Gemm& problem) {
   return tiles_of(problem.shape.m, Shape::kBlockM) * tiles_of(problem.shape.n, Shape::kBlockN);
 }
 
+// A quarter of the GPU without work is too much: smaller tiles serve better.
+template <class Shape>
+std::string refusal_of_tiles(const Gemm& problem) {
+  return 4 * tiles_of<Shape>(problem) < 3U * static_cast<unsigned>(multiprocessors()) ? "it has too few tiles" : "";
+}
+
 template <class Shape, int Bytes>
 void run_tiles(const Gemm& problem, cudaStream_t stream, const OpArgs& args) {
   const GemmArguments g = arguments_of(problem, args);
@@ -24,6 +31,20 @@ void run_tiles(const Gemm& problem, cudaStream_t stream, const OpArgs& args) {
     allow_shared_memory(reinterpret_cast<const void*>(kKernel), Shape::kSharedBytes);
     launch(kKernel, {dim3(tiles_of<Shape>(problem)), dim3(Shape::kThreads), Shape::kSharedBytes}, stream, g);
   });
+}
+
+// Of gemm:7 where both operands are k-major, and of gemm:11, which makes them so.
+using KMajorTiles64 = TileShape<128, 64, 16, 32, 64, 8, 8, 4, 2, 1, 1, true>;
+
+inline bool k_major(const Gemm& problem) { return problem.shape.transpose_a && !problem.shape.transpose_b; }
+
+// Of an a [k, m] and a b [k, n], whose rows are whole quads.
+template <class Shape>
+void run_k_major(const GemmArguments& g, cudaStream_t stream) {
+  constexpr auto kKernel = tile_gemm<Shape, true, false, 16>;
+  allow_shared_memory(reinterpret_cast<const void*>(kKernel), Shape::kSharedBytes);
+  const unsigned tiles = tiles_of(g.m, Shape::kBlockM) * tiles_of(g.n, Shape::kBlockN);
+  launch(kKernel, {dim3(tiles), dim3(Shape::kThreads), Shape::kSharedBytes}, stream, g);
 }
 
 }  // namespace gpunn::cuda_tiled
