@@ -20,9 +20,9 @@
 //    barrier of the cluster costs a fence of all memory. The second kernel's dense tiles don't wait for the
 //    convolutions' backward part. 39 and 17.5 us.
 //
-// Of LeNet's 39 us some 34 are this kernel's: 7 until the first convolution is done, because to ask for 112 copies in
-// bulk takes one warp that long, 4 in the second, 10 in dense layers, which is latency, not work, 12 in the
-// convolutions' backward part.
+// Of LeNet's 39 us some 34 are this kernel's: 9 until the first convolution is done, 4 in the second, 9 in dense
+// layers, which is latency, not work, 12 in the convolutions' backward part. The first convolution alone would take 2:
+// the warp that asks for 112 rows of dense weights, each a copy in bulk, seems to be what all wait for.
 #pragma once
 
 #include "dependent_launch.cuh"
