@@ -9,19 +9,23 @@
 
 namespace gpunn::cuda_tiled {
 
-// What the cluster's images are, where the step before has not noted it.
+// What the cluster's images are.
 struct StepBatch {
-  int index[kMostStepImages];  // of the sample; -1: none
+  int64_t counter;             // of steps
   int count;                   // rows of the batch that are samples
+  int again;                   // whether some guess was wrong
+  int guess[kMostStepImages];  // samples, as they were noted two steps ago
+  int index[kMostStepImages];  // samples; -1: none
+  int labels[kMostStepImages];
 };
 
 // What a step hands from its first kernel to its second.
 struct StepHead {
-  int64_t step;
   float rate;
   float correction1;  // of Adam
   float correction2;
   int count;
+  int64_t step;
 };
 
 // As SAMPLE_INDICES: the sample at `row` of the batch, or -1.
@@ -46,29 +50,65 @@ __device__ __forceinline__ int sample_count(const StepPlan& plan, int64_t step) 
   return static_cast<int>(min(int64_t{plan.sample.batch}, plan.sample.rows - step % plan.steps * plan.sample.batch));
 }
 
-// Draws the samples of a cluster's images.
-__device__ __noinline__ void find_batch(const StepTensors& tensors, int64_t step, int first_row, int images,
-                                        StepBatch& batch) {
-  const StepPlan& plan = shared_plan();
-  const int thread = static_cast<int>(threadIdx.x);
-  if (thread < images) batch.index[thread] = sample_index(plan, step, first_row + thread);
-  if (thread == 0) batch.count = sample_count(plan, step);
+// The samples of the step after `step`.
+__device__ __forceinline__ int64_t step_after(const StepPlan& plan, int64_t step) {
+  return max(static_cast<int64_t>(static_cast<uint64_t>(step) + static_cast<uint64_t>(plan.advance)), int64_t{0});
 }
 
-// What the step to come would have to draw, by `threads` threads.
-__device__ __forceinline__ void note_next_batch(const StepPlan& plan, const StepTensors& tensors, int64_t next_step,
-                                                int thread, int threads) {
-  const int64_t step = max(next_step, int64_t{0});
-  for (int row = thread; row < plan.batch; row += threads) {
-    reinterpret_cast<int32_t*>(tensors.next + 1)[row] = sample_index(plan, step, row);
+// What is noted of a row of a step's batch: the sample, -1 for none, kNotNoted where no slot has that step.
+inline constexpr int kNotNoted = -2;
+
+__device__ __forceinline__ int noted_sample(const StepPlan& plan, const StepTensors& tensors, int64_t step, int row) {
+  const NextBatch& first = noted_batch(plan, tensors.noted, 0);
+  const NextBatch& second = noted_batch(plan, tensors.noted, 1);
+  if (row >= plan.batch) row = -1;
+  // All loads at once. Past the caches of a multiprocessor: they may be done while other kernels run.
+  const int64_t step0 = __ldcg(reinterpret_cast<const long long*>(&first.step));
+  const int64_t step1 = __ldcg(reinterpret_cast<const long long*>(&second.step));
+  const int index0 = row < 0 ? -1 : __ldcg(reinterpret_cast<const int*>(&first + 1) + row);
+  const int index1 = row < 0 ? -1 : __ldcg(reinterpret_cast<const int*>(&second + 1) + row);
+  return step0 == step ? index0 : step1 == step ? index1 : kNotNoted;
+}
+
+__device__ __noinline__ int drawn_sample(int64_t step, int row) { return sample_index(shared_plan(), step, row); }
+
+// What this step's samples will probably be. By one warp, as what all blocks read at once comes from one place.
+__device__ __forceinline__ void guess_batch(const StepPlan& plan, const StepTensors& tensors, int first_row, int images,
+                                            StepBatch& batch) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  if (lane >= images) return;
+  const int64_t expected = __ldcg(reinterpret_cast<const long long*>(&tensors.noted->expected));
+  const int guess = noted_sample(plan, tensors, expected, first_row + lane);
+  batch.guess[lane] = guess;
+  batch.labels[lane] = label_of(plan, tensors.labels, guess);
+}
+
+// What they are, once the step before has ended. By one warp.
+__device__ __forceinline__ void find_batch(const StepPlan& plan, const StepTensors& tensors, int first_row, int images,
+                                           StepBatch& batch) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  const int64_t counter = __ldcg(reinterpret_cast<const long long*>(tensors.step));
+  const int64_t step = max(counter, int64_t{0});
+  bool wrong = false;
+  if (lane < images) {
+    int index = noted_sample(plan, tensors, step, first_row + lane);
+    if (index == kNotNoted) index = drawn_sample(step, first_row + lane);
+    batch.index[lane] = index;
+    wrong = index != batch.guess[lane];
+    if (wrong) batch.labels[lane] = label_of(plan, tensors.labels, index);
   }
-  if (thread == 0) *tensors.next = {.step = step, .count = sample_count(plan, step)};
+  wrong = __any_sync(0xFFFFFFFFU, wrong ? 1 : 0) != 0;
+  if (lane == 0) {
+    batch.again = wrong ? 1 : 0;
+    batch.counter = counter;
+    batch.count = sample_count(plan, step);
+  }
 }
 
 // The learning rate and what else grows with the step, for the second kernel. By one thread of the grid.
-__device__ __forceinline__ void write_head(const StepPlan& plan, const StepTensors& tensors, int count) {
+__device__ __forceinline__ void write_head(const StepPlan& plan, const StepTensors& tensors, int64_t step, int count) {
   StepHead head{};
-  head.step = *tensors.step;
+  head.step = step;
   head.rate = tensors.rate_table[min(max(head.step, int64_t{0}), plan.rates - 1)];
   head.count = count;
   if (plan.optimizer == StepOptimizer::adam) {
@@ -79,11 +119,10 @@ __device__ __forceinline__ void write_head(const StepPlan& plan, const StepTenso
   *reinterpret_cast<StepHead*>(tensors.workspace + plan.head) = head;
 }
 
-// Calls put(at, value) for elements `thread`, `thread` + threads, ... of a sample, normalised.
-template <class Put>
+// Calls put(at, value) for elements `thread`, `thread` + threads, ... of a sample, normalised; kAhead loads at once.
+template <int kAhead, class Put>
 __device__ __forceinline__ void gather_sample(const StepPlan& plan, const StepTensors& tensors, int index, int thread,
                                               int threads, Put put) {
-  if (index < 0 || index >= plan.data_rows) return;  // zeros stand there already
   const int64_t begin = int64_t{index} * plan.sample_size;
   const auto normalised = [&](int at, float value) {
     const int channel = divide(at, plan.by_channel);
@@ -94,12 +133,20 @@ __device__ __forceinline__ void gather_sample(const StepPlan& plan, const StepTe
     for (int at = thread; at < plan.sample_size; at += threads) normalised(at, data[at]);
   } else if (plan.sample_size % 4 == 0) {
     const auto* data = reinterpret_cast<const uchar4*>(static_cast<const uint8_t*>(tensors.data) + begin);
-    for (int at = thread; at < plan.sample_size / 4; at += threads) {
-      const uchar4 four = data[at];
-      normalised(4 * at, static_cast<float>(four.x));
-      normalised(4 * at + 1, static_cast<float>(four.y));
-      normalised(4 * at + 2, static_cast<float>(four.z));
-      normalised(4 * at + 3, static_cast<float>(four.w));
+    const int n = plan.sample_size / 4;
+    for (int from = thread; from < n; from += kAhead * threads) {
+      uchar4 fours[kAhead];
+#pragma unroll
+      for (int i = 0; i < kAhead; ++i) fours[i] = data[min(from + i * threads, n - 1)];
+#pragma unroll
+      for (int i = 0; i < kAhead; ++i) {
+        const int at = 4 * (from + i * threads);
+        if (at >= 4 * n) break;
+        normalised(at, static_cast<float>(fours[i].x));
+        normalised(at + 1, static_cast<float>(fours[i].y));
+        normalised(at + 2, static_cast<float>(fours[i].z));
+        normalised(at + 3, static_cast<float>(fours[i].w));
+      }
     }
   } else {
     const uint8_t* data = static_cast<const uint8_t*>(tensors.data) + begin;
@@ -107,55 +154,130 @@ __device__ __forceinline__ void gather_sample(const StepPlan& plan, const StepTe
   }
 }
 
-// w[filter][channel][row][column] as row_pass() reads it, once for x and once, turned round, for dy.
-__device__ __noinline__ void stage_conv(int layer, const float* parameters, int thread, int threads) {
-  const ConvPlan& conv = shared_plan().conv[layer];
+// All filters as row_pass() reads them: [filter tile][channel][row][column][4]. Each block begins elsewhere: what all
+// read at the same time, one part of the L2 cache has to serve. All loads at once, since each takes as long as all.
+__device__ __forceinline__ void stage_filters(const float* parameters, int thread, int threads, int block) {
+  constexpr int kAhead = 6;
+  const StepPlan& plan = shared_plan();
   float* shared = shared_floats();
-  const int taps = conv.rows * conv.columns;
-  const auto slot = [](int filter, int filters) { return filters == 3 ? filter / 3 * 4 + filter % 3 : filter; };
+  const int total = plan.filter_floats;
+  const int first = block * 160 % total;
 #pragma unroll 1
-  for (int i = thread; i < conv.gradient.pitch; i += threads) {
-    const float* w = parameters + conv.weight_at + i;
-    const int plane = divide(i, conv.by_taps);
-    const int tap = i - plane * taps;
-    const int filter = divide(plane, conv.by_channels);
-    const int channel = plane - filter * conv.channels;
-    copy_async<4>(shared + conv.forward.w + (channel * taps + tap) * (conv.forward.filter_tiles * 4) +
-                      slot(filter, conv.forward.filters_a_thread),
-                  w);
-    if (conv.backward_data != 0) {
-      copy_async<4>(shared + conv.backward.w + (filter * taps + taps - 1 - tap) * (conv.backward.filter_tiles * 4) +
-                        slot(channel, conv.backward.filters_a_thread),
-                    w);
+  for (int from = thread; from < total; from += kAhead * threads) {
+    float value[kAhead];
+    int to[kAhead];
+#pragma unroll
+    for (int j = 0; j < kAhead; ++j) {
+      int i = from + j * threads;
+      to[j] = -1;
+      if (i >= total) continue;
+      i += first;
+      if (i >= total) i -= total;
+      int layer = 0;
+      while (i >= plan.conv[layer].gradient.pitch) i -= plan.conv[layer++].gradient.pitch;
+      const ConvPlan& conv = plan.conv[layer];
+      value[j] = __ldcg(parameters + conv.weight_at + i);
+      const int filter = divide(i, conv.by_filter);
+      const int tile = conv.forward.filters_a_thread == 3 ? filter / 3 : filter / 4;
+      to[j] = conv.forward.w + 4 * (i - (filter - tile) * conv.filter_floats) + filter -
+              tile * conv.forward.filters_a_thread;
+    }
+#pragma unroll
+    for (int j = 0; j < kAhead; ++j) {
+      if (to[j] >= 0) shared[to[j]] = value[j];
     }
   }
-  for (int i = thread; i < conv.filters; i += threads) {
-    copy_async<4>(shared + conv.bias + i, parameters + conv.bias_at + i);
+#pragma unroll 1
+  for (int layer = 0; layer < plan.n_convs; ++layer) {
+    const ConvPlan& conv = plan.conv[layer];
+    for (int i = thread; i < conv.filters; i += threads) {
+      copy_async<4>(shared + conv.bias + i, parameters + conv.bias_at + i);
+    }
   }
 }
 
-// This block's rows of w, asynchronously, a warp a row.
+// Those of one layer turned round, with filters and channels in each other's places, out of the others.
+__device__ __noinline__ void turn_filters(int layer, int thread, int threads) {
+  const ConvPlan& conv = shared_plan().conv[layer];
+  const int taps = conv.rows * conv.columns;
+  const int a_tile = conv.filters * taps;
+  const int a_thread = conv.backward.filters_a_thread;
+  const int others = conv.forward.filters_a_thread;
+  const int filter_floats = conv.filter_floats;
+  const int channels = conv.channels;
+  const float* from = shared_floats() + conv.forward.w;
+  float* to = shared_floats() + conv.backward.w;
+  const int slot = thread % 4;
+#pragma unroll 2
+  for (int i = thread; i < conv.backward.filter_tiles * a_tile * 4; i += threads) {
+    const int tile = divide(i / 4, conv.by_tile);
+    const int place = i / 4 - tile * a_tile;  // filter and tap
+    const int channel = tile * a_thread + slot;
+    const int filter = divide(place, conv.by_taps);
+    const int tap = taps - 1 - (place - filter * taps);
+    const int other = others == 3 ? filter / 3 : filter / 4;
+    if (slot >= a_thread || channel >= channels) continue;
+    to[i] = from[4 * (other * filter_floats + channel * taps + tap) + filter - other * others];
+  }
+}
+
+// Whether the rows of w may be copied in bulk.
+__device__ __forceinline__ bool copied_in_bulk(const DensePlan& dense) {
+  return dense.inputs % 4 == 0 && dense.weight_at % 4 == 0;
+}
+
+// This block's rows of all dense layers' w, by one warp: `arrived` counts their bytes. Each cluster begins at another
+// row.
+__device__ __forceinline__ void stage_dense_in_bulk(const float* parameters, int rank, int cluster, uint64_t& arrived) {
+  const StepPlan& plan = shared_plan();
+  float* shared = shared_floats();
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  int bytes = 0;
+#pragma unroll 1
+  for (int layer = 0; layer < plan.n_dense; ++layer) {
+    const DensePlan& dense = plan.dense[layer];
+    const int from = dense.sliced != 0 ? rank * dense.slice : 0;
+    if (copied_in_bulk(dense)) bytes += max(min(dense.slice, dense.outputs - from), 0) * dense.inputs * 4;
+  }
+  if (lane == 0) expect_bytes(arrived, bytes);
+  __syncwarp();
+#pragma unroll 1
+  for (int layer = 0; layer < plan.n_dense; ++layer) {
+    const DensePlan& dense = plan.dense[layer];
+    if (!copied_in_bulk(dense)) continue;
+    const int from = dense.sliced != 0 ? rank * dense.slice : 0;
+    const int rows = min(dense.slice, dense.outputs - from);
+    const float* w = parameters + dense.weight_at + int64_t{from} * dense.inputs;
+    if (rows <= 0) continue;
+    const int first = cluster % rows;
+    for (int i = lane; i < rows; i += 32) {
+      const int row = i + first < rows ? i + first : i + first - rows;
+      copy_bulk(shared + dense.w + row * dense.x_pitch, w + int64_t{row} * dense.inputs, dense.inputs * 4, arrived);
+    }
+  }
+}
+
+// Biases, and w where its rows can't be copied in bulk: a warp a row.
 __device__ __noinline__ void stage_dense(int layer, const float* parameters, int rank, int warp, int warps) {
   const DensePlan& dense = shared_plan().dense[layer];
   float* shared = shared_floats();
   const int lane = static_cast<int>(threadIdx.x % 32);
   const int from = dense.sliced != 0 ? rank * dense.slice : 0;
   const int rows = min(dense.slice, dense.outputs - from);
-  const float* w = parameters + dense.weight_at + int64_t{from} * dense.inputs;
-  const bool wide = dense.inputs % 4 == 0 && dense.weight_at % 4 == 0;
+  const int inputs = dense.inputs;
+  const float* bias = parameters + dense.bias_at + from;
+  for (int row = warp * 32 + lane; row < rows; row += warps * 32) {
+    copy_async<4>(shared + dense.bias + row, bias + row);
+  }
+  if (copied_in_bulk(dense)) return;
+  const float* w = parameters + dense.weight_at + int64_t{from} * inputs;
 #pragma unroll 1
   for (int row = warp; row < rows; row += warps) {
-    const float* source = w + int64_t{row} * dense.inputs;
+    const float* source = w + int64_t{row} * inputs;
     float* to = shared + dense.w + row * dense.x_pitch;
-    if (wide) {
-      for (int i = lane * 4; i < dense.inputs; i += 128) copy_async<16>(to + i, source + i);
-    } else {
-      for (int i = lane; i < dense.inputs; i += 32) copy_async<4>(to + i, source + i);
-      if (lane < (4 - dense.inputs % 4) % 4) to[dense.inputs + lane] = 0.0F;
-    }
-  }
-  for (int row = warp * 32 + lane; row < rows; row += warps * 32) {
-    copy_async<4>(shared + dense.bias + row, parameters + dense.bias_at + from + row);
+#pragma unroll 4
+    for (int i = lane; i < inputs; i += 32) copy_async<4>(to + i, source + i);
+    if (lane < (4 - inputs % 4) % 4) to[inputs + lane] = 0.0F;
   }
 }
 

@@ -13,6 +13,8 @@
 // microseconds waits for its instructions, which it fetches anew, so that code is time.
 #pragma once
 
+#include <type_traits>
+
 #include "step_shared.cuh"
 
 namespace gpunn::cuda_tiled {
@@ -23,7 +25,6 @@ __device__ __noinline__ void row_pass(int layer, bool backward) {
   float* shared = shared_floats();
   const RowPass& pass = backward ? shared_plan().conv[layer].backward : shared_plan().conv[layer].forward;
   const int columns = S != 0 ? S : pass.columns;
-  const int tap = pass.filter_tiles * 4;
   const int x_pitch = pass.x_pitch;
   const int rows = pass.rows;
   const int items = pass.strips * pass.out_rows * pass.filter_tiles * pass.splits;
@@ -37,10 +38,10 @@ __device__ __noinline__ void row_pass(int layer, bool backward) {
     const int from = (place - row * pass.strips) * TILE;
     const int first = max(0, pass.pad_rows - row);
     const int last = min(rows, pass.x_rows + pass.pad_rows - row);
-    const int begin = pass.channels * split / pass.splits;
-    const int end = pass.channels * (split + 1) / pass.splits;
+    const int begin = divide(pass.channels * split, pass.by_splits);
+    const int end = divide(pass.channels * (split + 1), pass.by_splits);
     const float* plane = shared + pass.x + begin * pass.x_plane + (row + first - pass.pad_rows) * x_pitch + from;
-    const float* filter = shared + pass.w + (begin * rows + first) * columns * tap + filter_tile * 4;
+    const float* filter = shared + pass.w + ((filter_tile * pass.channels + begin) * rows + first) * columns * 4;
     float sum[FILTERS][TILE] = {};
 #pragma unroll 1
     for (int channel = begin; channel < end; ++channel) {
@@ -54,7 +55,7 @@ __device__ __noinline__ void row_pass(int layer, bool backward) {
 #pragma unroll
           for (int i = 0; i < TILE + S - 1; ++i) v[i] = x[i];
 #pragma unroll
-          for (int s = 0; s < S; ++s) fours[s] = *reinterpret_cast<const float4*>(w + s * tap);
+          for (int s = 0; s < S; ++s) fours[s] = *reinterpret_cast<const float4*>(w + s * 4);
 #pragma unroll
           for (int s = 0; s < S; ++s) {
             const float4 four = fours[s];
@@ -68,7 +69,7 @@ __device__ __noinline__ void row_pass(int layer, bool backward) {
         } else {
 #pragma unroll 1
           for (int s = 0; s < columns; ++s) {
-            const float4 four = *reinterpret_cast<const float4*>(w + s * tap);
+            const float4 four = *reinterpret_cast<const float4*>(w + s * 4);
             const float weight[4] = {four.x, four.y, four.z, four.w};
 #pragma unroll
             for (int i = 0; i < TILE; ++i) {
@@ -79,10 +80,10 @@ __device__ __noinline__ void row_pass(int layer, bool backward) {
           }
         }
         x += x_pitch;
-        w += columns * tap;
+        w += columns * 4;
       }
       plane += pass.x_plane;
-      filter += rows * columns * tap;
+      filter += rows * columns * 4;
     }
     const int filters = pass.filters;
     const int a_filter = pass.out_rows * pass.pitch;
@@ -97,15 +98,20 @@ __device__ __noinline__ void row_pass(int layer, bool backward) {
   }
 }
 
-// Sums of dy times x over a share of dy's rows, at sums[split][filter][channel][row][column]. Threads are numbered from
-// `thread`, so that those that had least to do in the pass before can begin.
-template <class B, int S, int TILE, int FILTERS>
+// Sums of dy times x over a share of dy's rows, at sums[split][filter][channel][row][column]. A thread slides along a
+// row: of x it reads each number once, 8 bytes at a time, as of dy, whose reads are broadcasts. Threads are numbered
+// from `thread`, so that those that had least to do in the pass before can begin.
+template <class B, int S, int FILTERS>
 __device__ __noinline__ void filter_gradient(int layer, int thread) {
   float* shared = shared_floats();
   const ConvPlan& conv = shared_plan().conv[layer];
   const RowPass& pass = conv.gradient;
   constexpr int kColumns = S != 0 ? S : 7;
+  constexpr int kKept = kColumns / 2 * 2;  // what the next outputs need again, and no odd number
   const int columns = S != 0 ? S : pass.columns;
+  const int width = pass.strips;
+  const int dy_pitch = conv.dy_pitch;
+  const int x_pitch = pass.x_pitch;
   const int a_split = pass.rows * pass.channels * pass.filter_tiles;
 #pragma unroll 1
   for (int item = thread; item < a_split * pass.splits; item += B::kThreads) {
@@ -117,36 +123,52 @@ __device__ __noinline__ void filter_gradient(int layer, int thread) {
     const int r = in_tile - channel * pass.rows;
     const int filter = filter_tile * FILTERS;
     // Rows of dy whose row of x is within the image.
-    const int first = max(pass.out_rows * split / pass.splits, pass.pad_rows - r);
-    const int last = min(pass.out_rows * (split + 1) / pass.splits, pass.x_rows + pass.pad_rows - r);
-    const float* dy = shared + pass.w + first * conv.dy_pitch + conv.dy_left;
-    const float* x = shared + pass.x + channel * pass.x_plane + (first + r - pass.pad_rows) * pass.x_pitch;
-    int plane[FILTERS];
+    const int first = max(divide(pass.out_rows * split, pass.by_splits), pass.pad_rows - r);
+    const int last = min(divide(pass.out_rows * (split + 1), pass.by_splits), pass.x_rows + pass.pad_rows - r);
+    const float* x = shared + pass.x + channel * pass.x_plane + (first + r - pass.pad_rows) * x_pitch;
+    const float* dy[FILTERS];
 #pragma unroll
-    for (int f = 0; f < FILTERS; ++f) plane[f] = min(filter + f, pass.filters - 1) * conv.dy_plane;
+    for (int f = 0; f < FILTERS; ++f) {
+      dy[f] = shared + pass.w + first * dy_pitch + conv.dy_left + min(filter + f, pass.filters - 1) * conv.dy_plane;
+    }
     float sum[FILTERS][kColumns] = {};
 #pragma unroll 1
     for (int row = first; row < last; ++row) {
-#pragma unroll 1
-      for (int from = 0; from < pass.strips * TILE; from += TILE) {
-        float value[TILE + kColumns - 1];
+      float v[kKept + 4];
+      const auto slide = [&]<int OUTPUTS>(int from, std::integral_constant<int, OUTPUTS>) {
 #pragma unroll
-        for (int i = 0; i < TILE + kColumns - 1; ++i) {
-          value[i] = S != 0 || i < TILE + columns - 1 ? x[from + i] : 0.0F;
+        for (int i = 0; i < OUTPUTS; i += 2) {
+          const float2 two = *reinterpret_cast<const float2*>(x + from + kKept + i);
+          v[kKept + i] = two.x;
+          v[kKept + i + 1] = two.y;
         }
 #pragma unroll
         for (int f = 0; f < FILTERS; ++f) {
-          const float* d = dy + plane[f] + from;
 #pragma unroll
-          for (int i = 0; i < TILE; ++i) {
-            const float factor = d[i];
+          for (int i = 0; i < OUTPUTS; i += 2) {
+            const float2 two = *reinterpret_cast<const float2*>(dy[f] + from + i);
 #pragma unroll
-            for (int s = 0; s < kColumns; ++s) sum[f][s] = fmaf(factor, value[i + s], sum[f][s]);
+            for (int s = 0; s < kColumns; ++s) sum[f][s] = fmaf(two.x, v[i + s], sum[f][s]);
+#pragma unroll
+            for (int s = 0; s < kColumns; ++s) sum[f][s] = fmaf(two.y, v[i + 1 + s], sum[f][s]);
           }
         }
+#pragma unroll
+        for (int i = 0; i < kKept; ++i) v[i] = v[i + OUTPUTS];
+      };
+#pragma unroll
+      for (int i = 0; i < kKept; i += 2) {
+        const float2 two = *reinterpret_cast<const float2*>(x + i);
+        v[i] = two.x;
+        v[i + 1] = two.y;
       }
-      dy += conv.dy_pitch;
-      x += pass.x_pitch;
+      int from = 0;
+#pragma unroll 1
+      for (; from + 4 <= width; from += 4) slide(from, std::integral_constant<int, 4>{});
+      if (from < width) slide(from, std::integral_constant<int, 2>{});
+#pragma unroll
+      for (int f = 0; f < FILTERS; ++f) dy[f] += dy_pitch;
+      x += x_pitch;
     }
     const int a_filter = pass.channels * pass.rows * columns;
     float* out = shared + pass.sums + split * pass.pitch + filter * a_filter + (channel * pass.rows + r) * columns;
@@ -210,41 +232,17 @@ template <class B>
 __device__ __forceinline__ void run_filter_gradient(int layer, int thread) {
   switch (shared_plan().conv[layer].gradient.variant) {
     case 0:
-      return filter_gradient<B, 5, 5, 3>(layer, thread);
+      return filter_gradient<B, 5, 3>(layer, thread);
     case 1:
-      return filter_gradient<B, 5, 5, 4>(layer, thread);
+      return filter_gradient<B, 5, 4>(layer, thread);
     case 2:
-      return filter_gradient<B, 5, 7, 3>(layer, thread);
+      return filter_gradient<B, 3, 3>(layer, thread);
     case 3:
-      return filter_gradient<B, 5, 7, 4>(layer, thread);
+      return filter_gradient<B, 3, 4>(layer, thread);
     case 4:
-      return filter_gradient<B, 5, 8, 3>(layer, thread);
-    case 5:
-      return filter_gradient<B, 5, 8, 4>(layer, thread);
-    case 6:
-      return filter_gradient<B, 3, 5, 3>(layer, thread);
-    case 7:
-      return filter_gradient<B, 3, 5, 4>(layer, thread);
-    case 8:
-      return filter_gradient<B, 3, 7, 3>(layer, thread);
-    case 9:
-      return filter_gradient<B, 3, 7, 4>(layer, thread);
-    case 10:
-      return filter_gradient<B, 3, 8, 3>(layer, thread);
-    case 11:
-      return filter_gradient<B, 3, 8, 4>(layer, thread);
-    case 12:
-      return filter_gradient<B, 0, 5, 3>(layer, thread);
-    case 13:
-      return filter_gradient<B, 0, 5, 4>(layer, thread);
-    case 14:
-      return filter_gradient<B, 0, 7, 3>(layer, thread);
-    case 15:
-      return filter_gradient<B, 0, 7, 4>(layer, thread);
-    case 16:
-      return filter_gradient<B, 0, 8, 3>(layer, thread);
+      return filter_gradient<B, 0, 3>(layer, thread);
     default:
-      return filter_gradient<B, 0, 8, 4>(layer, thread);
+      return filter_gradient<B, 0, 4>(layer, thread);
   }
 }
 

@@ -32,10 +32,10 @@ __device__ __noinline__ void dense_product(int layer, int rows) {
   const float4* x4 = reinterpret_cast<const float4*>(shared + dense.x + image * pitch);
 #pragma unroll 1
   for (int item = static_cast<int>(threadIdx.x / 32); item < tiles * splits; item += B::kThreads / 32) {
-    const int tile = item / splits;
+    const int tile = divide(item, dense.by_splits);
     const int split = item - tile * splits;
     const int from = tile * kTile + group;
-    const int end = fours * (split + 1) / splits;
+    const int end = min(fours, (split + 1) * dense.share);
     const float4* w4[4];
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
@@ -43,7 +43,7 @@ __device__ __noinline__ void dense_product(int layer, int rows) {
     }
     float sum[4] = {};
 #pragma unroll 2
-    for (int i = fours * split / splits; i < end; ++i) {
+    for (int i = split * dense.share; i < end; ++i) {
       const float4 a = x4[i];
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
@@ -62,25 +62,44 @@ __device__ __noinline__ void dense_product(int layer, int rows) {
   }
 }
 
-// Adds up the splits, bias, ReLU; a sliced layer's outputs go to every block of the cluster. y[image][pitch].
+// Adds up the splits, bias, ReLU; a sliced layer's outputs go to every block of the cluster. y[image][pitch]. Four
+// neighbouring threads have neighbouring rows of an image: what they send they send as one, zeros behind the last row.
 template <class B>
 __device__ __forceinline__ void dense_finish(int layer, int rows, int from, float* y, int pitch) {
   const DensePlan& dense = shared_plan().dense[layer];
   const float* shared = shared_floats();
   const float* sums = shared + shared_plan().scratch;
+  const float* bias = shared + dense.bias;
   const int splits = dense.splits;
-  for (int i = static_cast<int>(threadIdx.x); i < rows * B::kImages; i += B::kThreads) {
+  const bool relu = dense.relu != 0;
+  const bool sliced = dense.sliced != 0;
+  uint64_t& arrived = shared_arrivals().forward[layer];
+  const int thread = static_cast<int>(threadIdx.x);
+  const int items = (rows + 3) / 4 * 4 * B::kImages;
+  // Whole warps, for the shuffles.
+  for (int i = thread; i - thread % 32 < items; i += B::kThreads) {
+    const int row = i / (4 * B::kImages) * 4 + i % 4;
+    const int image = i / 4 % B::kImages;
     float value = 0.0F;
-#pragma unroll 4
-    for (int split = 0; split < splits; ++split) value += sums[split * rows * B::kImages + i];
-    const int row = i / B::kImages;
-    value += shared[dense.bias + row];
-    if (dense.relu != 0 && value < 0.0F) value = 0.0F;
-    float* to = y + i % B::kImages * pitch + from + row;
-    if (dense.sliced != 0) {
+    if (row < rows) {
+      const float* sum = sums + row * B::kImages + image;
+#pragma unroll 8
+      for (int split = 0; split < splits; ++split) value += sum[split * rows * B::kImages];
+      value += bias[row];
+      if (relu && value < 0.0F) value = 0.0F;
+    }
+    float* to = y + image * pitch + from + row;
+    if (sliced) {
+      float4 four;
+      four.x = __shfl_sync(0xFFFFFFFFU, value, 0, 4);
+      four.y = __shfl_sync(0xFFFFFFFFU, value, 1, 4);
+      four.z = __shfl_sync(0xFFFFFFFFU, value, 2, 4);
+      four.w = __shfl_sync(0xFFFFFFFFU, value, 3, 4);
+      if (i < items) {
 #pragma unroll
-      for (int rank = 0; rank < B::kImages; ++rank) store_remote(to, rank, value);
-    } else {
+        for (int rank = i % 4; rank < B::kImages; rank += 4) store_remote(to - i % 4, rank, four, arrived);
+      }
+    } else if (row < rows) {
       *to = value;
     }
   }
@@ -92,9 +111,11 @@ template <class B>
 __device__ __forceinline__ void dense_scatter(int layer, int rows, int rank) {
   constexpr int kShares = kStepShares / B::kImages;       // of this block
   constexpr int kSome = B::kImages < 4 ? B::kImages : 4;  // images of a thread
+  static_assert(kSome == 2 || kSome == 4);
   const DensePlan& dense = shared_plan().dense[layer];
   float* shared = shared_floats();
   const int fours = (dense.inputs + 3) / 4;
+  uint64_t& arrived = shared_arrivals().backward[layer];
   for (int item = static_cast<int>(threadIdx.x); item < fours * kShares * (B::kImages / kSome); item += B::kThreads) {
     const int part = divide(item, dense.by_fours);
     const int i = item - part * fours;
@@ -122,7 +143,7 @@ __device__ __forceinline__ void dense_scatter(int layer, int rows, int rank) {
       float* to = shared + dense.received + source * dense.x_pitch + 4 * i;
 #pragma unroll
       for (int m = 0; m < kSome; ++m) {
-        store_remote(to, first_image + m, make_float4(sum[0][m], sum[1][m], sum[2][m], sum[3][m]));
+        store_remote(to, first_image + m, make_float4(sum[0][m], sum[1][m], sum[2][m], sum[3][m]), arrived);
       }
       continue;
     }
@@ -134,8 +155,11 @@ __device__ __forceinline__ void dense_scatter(int layer, int rows, int rank) {
       const int owner = divide(input, below.by_slice);
       float* to =
           shared + dense.received + (source * below.slice + input - owner * below.slice) * B::kImages + first_image;
-#pragma unroll
-      for (int m = 0; m < kSome; ++m) store_remote(to + m, owner, sum[k][m]);
+      if constexpr (kSome == 4) {
+        store_remote(to, owner, make_float4(sum[k][0], sum[k][1], sum[k][2], sum[k][3]), arrived);
+      } else {
+        store_remote(to, owner, make_float2(sum[k][0], sum[k][1]), arrived);
+      }
     }
   }
 }

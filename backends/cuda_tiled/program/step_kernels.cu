@@ -27,9 +27,18 @@ void launch_overlapped(Kernel kernel, dim3 grid, dim3 block, unsigned shared_byt
   check(cudaLaunchKernelEx(&config, kernel, arguments...), "launching a step");
 }
 
+// A block of the second kernel should find room beside one of the first.
+template <class Kernel>
+void prefer_shared_memory(Kernel kernel) {
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared),
+        "asking for shared memory");
+}
+
 template <class B>
 void launch_pass(const StepPlan& plan, const StepTensors& tensors, cudaStream_t stream) {
   allow_shared_memory(step_pass<B>, plan.shared_bytes);
+  prefer_shared_memory(step_pass<B>);
+  prefer_shared_memory(step_update);
   const int blocks = (plan.batch + B::kImages - 1) / B::kImages * B::kImages;
   launch_overlapped(step_pass<B>, dim3(static_cast<unsigned>(blocks)), dim3(B::kThreads),
                     static_cast<unsigned>(plan.shared_bytes), B::kImages, stream, tensors);
@@ -56,7 +65,8 @@ void launch_step(const StepPlan& plan, const StepTensors& tensors, cudaStream_t 
   } else {
     launch_pass<OctetBlock>(plan, tensors, stream);
   }
-  launch_overlapped(step_update, dim3(static_cast<unsigned>(plan.dense_blocks + plan.partial_blocks + 2)),
+  launch_overlapped(step_update,
+                    dim3(static_cast<unsigned>(plan.dense_blocks + plan.partial_blocks + plan.bias_blocks + 2)),
                     dim3(kUpdateThreads), 0, 1, stream, tensors);
 }
 

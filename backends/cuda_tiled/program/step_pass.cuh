@@ -13,101 +13,28 @@
 // 3. Clusters of 2 where convolutions run first: the weights, four times as many a block, come meanwhile. The second
 //    kernel draws the samples of the next step, 120 dependent multiplications each, while others wait. 42 and 20 us.
 //
-// Of LeNet's 42 us some 35 are this kernel's: 7 until the pixels are there, 15 in convolutions, 10 in dense layers,
-// which is latency, not work. What the next version would change: 4-byte copies of the filters meet few banks; the
-// second kernel's blocks find no room before this one has ended; the filter gradients and dx of a layer leave threads
-// idle.
+// 4. Nothing after the end of the step before that could be done earlier: samples are drawn two steps ahead, pixels
+//    fetched before it. What all blocks read at once is read by one warp of each, and each block begins elsewhere: one
+//    part of the L2 cache serves all of them. Filters are loaded all at once and turned round within the block; dense
+//    weights come in bulk. What blocks of a cluster send each other is counted where it arrives (step_sync.cuh); a
+//    barrier of the cluster costs a fence of all memory. The second kernel's dense tiles don't wait for the
+//    convolutions' backward part. 39 and 17.5 us.
+//
+// Of LeNet's 39 us some 34 are this kernel's: 9 until the first convolution is done, 4 in the second, 9 in dense
+// layers, which is latency, not work, 12 in the convolutions' backward part. The first convolution alone would take 2:
+// the warp that asks for 112 rows of dense weights, each a copy in bulk, seems to be what all wait for.
 #pragma once
-
-#include <climits>
 
 #include "dependent_launch.cuh"
 #include "step_batch.cuh"
 #include "step_conv.cuh"
 #include "step_dense.cuh"
+#include "step_loss.cuh"
 #include "step_plan.hpp"
+#include "step_pool.cuh"
 #include "step_sync.cuh"
 
 namespace gpunn::cuda_tiled {
-
-// The sums of row_pass(), bias, ReLU and the largest of each window, to put(filter, row, column, i, value); notes which
-// was the largest.
-template <class B, class Put>
-__device__ __forceinline__ void finish_conv(const ConvPlan& conv, Put put) {
-  const float* shared = shared_floats();
-  const int size = conv.pooled_height * conv.pooled_width;
-  const int pitch = conv.forward.pitch;
-  const int splits = conv.forward.splits;
-  const int a_filter = conv.forward.out_rows * pitch;
-  const int a_split = conv.filters * a_filter;
-  const bool two_by_two = conv.window_rows == 2 && conv.window_columns == 2;
-  for (int i = static_cast<int>(threadIdx.x); i < conv.filters * size; i += B::kThreads) {
-    const int filter = divide(i, conv.by_plane);
-    const int place = i - filter * size;
-    const int row = divide(place, conv.by_row);
-    const int column = place - row * conv.pooled_width;
-    const float* window =
-        shared + conv.forward.sums + filter * a_filter + row * conv.stride_rows * pitch + column * conv.stride_columns;
-    const float b = shared[conv.bias + filter];
-    float most = 0.0F;
-    int which = 0;
-    const auto look = [&](int at, float value) {
-      value += b;
-      if (conv.relu != 0 && value < 0.0F) value = 0.0F;
-      if (at == 0 || value > most || (isnan(value) && !isnan(most))) {
-        most = value;
-        which = at;
-      }
-    };
-    if (two_by_two) {
-      float value[4] = {};
-      for (int split = 0; split < splits; ++split) {
-        value[0] += window[0];
-        value[1] += window[1];
-        value[2] += window[pitch];
-        value[3] += window[pitch + 1];
-        window += a_split;
-      }
-#pragma unroll
-      for (int at = 0; at < 4; ++at) look(at, value[at]);
-    } else {
-      int at = 0;
-      for (int r = 0; r < conv.window_rows; ++r) {
-        for (int c = 0; c < conv.window_columns; ++c) {
-          float value = 0.0F;
-          for (int split = 0; split < splits; ++split) value += window[split * a_split + r * pitch + c];
-          look(at++, value);
-        }
-      }
-    }
-    shared_bytes()[conv.chosen + i] = static_cast<uint8_t>(conv.relu != 0 && !(most > 0.0F) ? 255 : which);
-    put(filter, row, column, i, most);
-  }
-}
-
-// Puts the gradient of each window where its largest element was: the sum of `terms` numbers that lie `apart`, the
-// first at get(filter, row, column, i).
-template <class B, class Get>
-__device__ __forceinline__ void unpool(const ConvPlan& conv, int terms, int apart, Get get) {
-  float* shared = shared_floats();
-  const int size = conv.pooled_height * conv.pooled_width;
-  for (int i = static_cast<int>(threadIdx.x); i < conv.filters * size; i += B::kThreads) {
-    const int which = shared_bytes()[conv.chosen + i];
-    if (which == 255) continue;
-    const int filter = divide(i, conv.by_plane);
-    const int place = i - filter * size;
-    const int row = divide(place, conv.by_row);
-    const int column = place - row * conv.pooled_width;
-    const int r = divide(which, conv.by_window);
-    const int c = which - r * conv.window_columns;
-    const float* from = shared + get(filter, row, column, i);
-    float sum = 0.0F;
-#pragma unroll 4
-    for (int term = 0; term < terms; ++term) sum += from[term * apart];
-    shared[conv.dy + filter * conv.dy_plane + (row * conv.stride_rows + r) * conv.dy_pitch + conv.dy_left +
-           column * conv.stride_columns + c] = sum;
-  }
-}
 
 template <class B>
 __device__ __forceinline__ void clear(const int (&stretch)[2]) {
@@ -116,58 +43,37 @@ __device__ __forceinline__ void clear(const int (&stretch)[2]) {
   }
 }
 
+// How much comes from the other blocks and from this one. That of the weights is known to who asks for them.
+template <class B>
+__device__ __forceinline__ void begin_arrivals(int rank) {
+  const StepPlan& plan = shared_plan();
+  StepArrivals& arrivals = shared_arrivals();
+  begin_bytes(arrivals.weights);
+  if (plan.n_convs > 0) {
+    begin_bytes(arrivals.pooled);
+    expect_bytes(arrivals.pooled, B::kImages * plan.dense[0].inputs * 4);
+  }
+#pragma unroll 1
+  for (int layer = 0; layer < plan.n_dense; ++layer) {
+    const DensePlan& dense = plan.dense[layer];
+    if (dense.sliced == 0) continue;
+    begin_bytes(arrivals.forward[layer]);
+    expect_bytes(arrivals.forward[layer], B::kImages * ((dense.outputs + 3) / 4 * 4) * 4);
+    if (dense.backward_data == 0) continue;
+    int floats = (dense.inputs + 3) / 4 * 4;  // of its image
+    if (layer > 0) {
+      const DensePlan& below = plan.dense[layer - 1];
+      floats = B::kImages * max(min(below.slice, below.outputs - rank * below.slice), 0);
+    }
+    begin_bytes(arrivals.backward[layer]);
+    expect_bytes(arrivals.backward[layer], kStepShares * floats * 4);
+  }
+}
+
 template <class B>
 __device__ __forceinline__ void copy_row(float* to, const float* from, int floats) {
   for (int i = static_cast<int>(threadIdx.x); i < floats / 4; i += B::kThreads) {
     reinterpret_cast<float4*>(to)[i] = reinterpret_cast<const float4*>(from)[i];
-  }
-}
-
-__device__ __forceinline__ float warp_max(float value) {
-  for (int step = 16; step > 0; step /= 2) value = fmaxf(value, __shfl_xor_sync(0xFFFFFFFFU, value, step));
-  return value;
-}
-
-template <class T>
-__device__ __forceinline__ T warp_sum(T value) {
-  for (int step = 16; step > 0; step /= 2) value += __shfl_xor_sync(0xFFFFFFFFU, value, step);
-  return value;
-}
-
-// Softmax with cross-entropy of one row of logits, by a warp: the gradient, and for the image's own block the loss and
-// the label's rank. All orders are fixed.
-__device__ __noinline__ void loss_row(const StepPlan& plan, const StepTensors& tensors, const float* logits,
-                                      int classes, int row, int label, int count, bool own, float* d, int apart) {
-  const int lane = static_cast<int>(threadIdx.x % 32);
-  float most = -INFINITY;
-  bool nan = false;
-  for (int c = lane; c < classes; c += 32) {
-    most = fmaxf(most, logits[c]);
-    nan = nan || isnan(logits[c]);
-  }
-  most = warp_max(most);
-  nan = __any_sync(0xFFFFFFFFU, nan ? 1 : 0) != 0;
-  float sum = 0.0F;
-  for (int c = lane; c < classes; c += 32) sum += expf(logits[c] - most);
-  const float log_sum = logf(warp_sum(sum));
-  const bool known = label >= 0 && label < classes;
-  const float share = row < count ? plan.loss_gradient / static_cast<float>(count) : 0.0F;
-  for (int c = lane; c < classes; c += 32) {
-    const float probability = expf(logits[c] - most - log_sum);
-    d[c * apart] = known ? share * (probability - (c == label ? 1.0F : 0.0F)) : 0.0F;
-  }
-  if (!own) return;
-  int before = 0;
-  if (known) {
-    const float mine = logits[label];
-    for (int c = lane; c < classes; c += 32) {
-      before += logits[c] > mine || (logits[c] == mine && c < label) ? 1 : 0;
-    }
-  }
-  before = warp_sum(before);
-  if (lane == 0) {
-    tensors.workspace[plan.losses + row] = known ? -(logits[label] - most - log_sum) : NAN;
-    reinterpret_cast<int*>(tensors.workspace + plan.ranks)[row] = !known ? INT_MAX : nan ? classes : before;
   }
 }
 
@@ -191,16 +97,20 @@ __device__ __forceinline__ void dense_forward(const StepTensors& tensors, int ra
     const bool last = layer + 1 == plan.n_dense;
     const int from = dense.sliced != 0 ? rank * dense.slice : 0;
     const int rows = min(dense.slice, dense.outputs - from);
-    if (row < plan.batch) {
-      copy_row<B>(tensors.workspace + dense.x_rows + int64_t{row} * dense.x_pitch,
-                  shared + dense.x + rank * dense.x_pitch, dense.x_pitch);
-    }
     dense_product<B>(layer, rows);
     __syncthreads();
     dense_finish<B>(layer, rows, from, shared + (last ? plan.logits : plan.dense[layer + 1].x),
                     last ? plan.logits_pitch : plan.dense[layer + 1].x_pitch);
-    if (dense.sliced != 0) cluster_sync();
-    __syncthreads();
+    if (row < plan.batch) {
+      copy_row<B>(tensors.workspace + dense.x_rows + int64_t{row} * dense.x_pitch,
+                  shared + dense.x + rank * dense.x_pitch, dense.x_pitch);
+    }
+    // What this block sends arrives here as well, so that all of its threads are done once all is here.
+    if (dense.sliced != 0) {
+      wait_for_bytes(shared_arrivals().forward[layer]);
+    } else {
+      __syncthreads();
+    }
   }
 }
 
@@ -213,27 +123,30 @@ __device__ __forceinline__ void dense_backward(const StepTensors& tensors, int r
     const DensePlan& dense = plan.dense[layer];
     const int rows = min(dense.slice, dense.outputs - (dense.sliced != 0 ? rank * dense.slice : 0));
     // The factors of the weight gradient: of a sliced layer this block's columns for all images, else its own image's.
-    float* dy_rows = tensors.workspace + dense.dy_rows;
-    if (dense.sliced != 0) {
-      for (int i = static_cast<int>(threadIdx.x); i < rows * B::kImages; i += B::kThreads) {
-        const int image_row = row - rank + i % B::kImages;
-        if (image_row < plan.batch) {
-          dy_rows[int64_t{image_row} * dense.dy_pitch + rank * dense.slice + i / B::kImages] = shared[dense.dy + i];
+    const auto write_factors = [&] {
+      float* dy_rows = tensors.workspace + dense.dy_rows;
+      if (dense.sliced != 0) {
+        for (int i = static_cast<int>(threadIdx.x); i < rows * B::kImages; i += B::kThreads) {
+          const int image_row = row - rank + i % B::kImages;
+          if (image_row < plan.batch) {
+            dy_rows[int64_t{image_row} * dense.dy_pitch + rank * dense.slice + i / B::kImages] = shared[dense.dy + i];
+          }
+        }
+      } else if (row < plan.batch) {
+        for (int i = static_cast<int>(threadIdx.x); i < rows; i += B::kThreads) {
+          dy_rows[int64_t{row} * dense.dy_pitch + i] = shared[dense.dy + i * B::kImages + rank];
         }
       }
-    } else if (row < plan.batch) {
-      for (int i = static_cast<int>(threadIdx.x); i < rows; i += B::kThreads) {
-        dy_rows[int64_t{row} * dense.dy_pitch + i] = shared[dense.dy + i * B::kImages + rank];
-      }
-    }
+    };
+    if (dense.backward_data != 0 && dense.sliced != 0) dense_scatter<B>(layer, rows, rank);
+    write_factors();
     if (dense.backward_data == 0) break;
     if (layer > 0) {
       const DensePlan& below = plan.dense[layer - 1];
       const int from = below.sliced != 0 ? rank * below.slice : 0;
       const int count = min(below.slice, below.outputs - from);
       if (dense.sliced != 0) {
-        dense_scatter<B>(layer, rows, rank);
-        cluster_sync();
+        wait_for_bytes(shared_arrivals().backward[layer]);
         for (int i = static_cast<int>(threadIdx.x); i < count * B::kImages; i += B::kThreads) {
           float sum = 0.0F;
 #pragma unroll
@@ -248,19 +161,26 @@ __device__ __forceinline__ void dense_backward(const StepTensors& tensors, int r
       }
       __syncthreads();
     } else {
-      if (dense.sliced != 0) {
-        dense_scatter<B>(layer, rows, rank);
-      } else {
+      if (dense.sliced == 0) {
         dense_back<B>(layer, 0, dense.inputs, [&](int input, int image, float value) {
           if (image == rank) shared[dense.received + input] = value;
         });
       }
       __syncthreads();
-      clear<B>(plan.zeros[2]);  // where w was
-      if (dense.sliced != 0) cluster_sync();
+      clear<B>(plan.zeros[1]);  // where w was
       __syncthreads();
+      if (dense.sliced != 0) wait_for_bytes(shared_arrivals().backward[layer]);
     }
   }
+}
+
+// Tells the second kernel that this block has written its factors of the dense layers' weight gradients, all of it
+// before a barrier of the block. By the last thread, whose warp has least to do.
+template <class B>
+__device__ __forceinline__ void announce_factors(const StepTensors& tensors) {
+  if (threadIdx.x != B::kThreads - 1) return;
+  __threadfence();
+  atomicAdd(&tensors.noted->written, 1U);
 }
 
 template <class B>
@@ -284,14 +204,9 @@ __device__ __forceinline__ void conv_forward(int rank) {
         return;
       }
 #pragma unroll
-      for (int other = 0; other < B::kImages; ++other) store_remote(y + i, other, value);
+      for (int other = 0; other < B::kImages; ++other) store_remote(y + i, other, value, shared_arrivals().pooled);
     });
-    if (last) {
-      wait_for_copies<0>();
-      __syncthreads();
-      clear<B>(plan.zeros[1]);  // where the sums were
-      cluster_sync();
-    }
+    if (last) wait_for_copies();
     __syncthreads();
   }
 }
@@ -331,6 +246,7 @@ __device__ __forceinline__ void conv_backward(const StepTensors& tensors, int ro
                 [&](int filter, int r, int c, int) { return dx.sums + (filter * dx.out_rows + r) * dx.pitch + c; });
     }
     __syncthreads();
+    if (layer == plan.n_convs) announce_factors<B>(tensors);
     int busy = 0;
     if (conv.backward_data != 0) {
       run_row_pass<B>(layer - 1, true);
@@ -351,9 +267,8 @@ __device__ __forceinline__ void conv_backward(const StepTensors& tensors, int ro
 }
 
 template <class B>
-__global__ void __launch_bounds__(B::kThreads, B::kBlocks) step_pass(const StepTensors tensors) {
-  __shared__ StepBatch drawn;
-  __shared__ int labels[B::kImages];
+__global__ void __launch_bounds__(B::kBound, B::kBlocks) step_pass(const StepTensors tensors) {
+  __shared__ StepBatch batch;
   const int thread = static_cast<int>(threadIdx.x);
   const int warp = thread / 32;
   const int rank = B::kImages > 1 ? cluster_rank() : 0;
@@ -364,63 +279,105 @@ __global__ void __launch_bounds__(B::kThreads, B::kBlocks) step_pass(const StepT
   copy_plan(tensors.plan, step_shared, B::kThreads);
   __syncthreads();
   clear<B>(plan.zeros[0]);
-  if (plan.n_convs == 0) clear<B>(plan.zeros[1]);
-  cluster_arrive();  // waited for before the first store to another block
-  wait_for_kernel_before();
-  let_next_kernel_start();
-  __syncthreads();  // what is cleared is cleared before somebody's pixels or weights come there
-
-  // The sample that this thread helps to fetch, as the step before noted it.
+  if (thread == 0) begin_arrivals<B>(rank);
   const int first_row = row - rank;
+  constexpr int kWarps = B::kThreads / 32;
+  if (warp == kWarps - 2) guess_batch(plan, tensors, first_row, B::kImages, batch);
+  cluster_arrive();  // waited for before the first store to another block
+  __syncthreads();   // what is cleared is cleared before somebody's pixels or weights come there
+
+  // The sample that this thread helps to fetch: while the kernel before still runs, and again should it turn out to be
+  // another.
   const int image = plan.n_convs > 0 ? rank : thread / (B::kThreads / B::kImages);
-  const auto* noted = reinterpret_cast<const int32_t*>(tensors.next + 1);
-  const int64_t step = max(*tensors.step, int64_t{0});
-  const int64_t noted_step = tensors.next->step;
-  int count = static_cast<int>(tensors.next->count);
-  int index = first_row + image < plan.batch ? noted[first_row + image] : -1;
-  int label = thread < B::kImages && first_row + thread < plan.batch ? noted[first_row + thread] : -1;
-#pragma unroll 1
-  for (int i = 0; i < plan.n_convs; ++i) stage_conv(i, tensors.parameters, thread, B::kThreads);
-  commit_copies();
-#pragma unroll 1
-  for (int i = 0; i < plan.n_dense; ++i) stage_dense(i, tensors.parameters, rank, warp, B::kThreads / 32);
-  commit_copies();
-  if (noted_step != step) {  // the same for all threads
-    find_batch(tensors, step, first_row, B::kImages, drawn);
-    __syncthreads();
-    index = drawn.index[image];
-    if (thread < B::kImages) label = drawn.index[thread];
-    count = drawn.count;
+  const auto fetch = [&](int index, int instead) {
+    const bool known = index >= 0 && index < plan.data_rows;
+    if (plan.n_convs > 0) {
+      const ConvPlan& conv = plan.conv[0];
+      float* x = shared + conv.x + conv.x_left;
+      const auto put = [&](int at, float value) {
+        const int line = divide(at, conv.by_width);  // of all channels: planes are `height` lines
+        x[line * conv.x_pitch + at - line * conv.width] = value;
+      };
+      if (known) gather_sample<1>(plan, tensors, index, thread, B::kThreads, put);
+      for (int at = thread; !known && instead >= 0 && at < plan.sample_size; at += B::kThreads) put(at, 0.0F);
+    } else {
+      constexpr int kFetchers = B::kThreads / B::kImages;
+      float* x = shared + plan.dense[0].x + image * plan.dense[0].x_pitch;
+      const int fetcher = thread % kFetchers;
+      const auto put = [&](int at, float value) { x[at] = value; };
+      if (known) gather_sample<5>(plan, tensors, index, fetcher, kFetchers, put);
+      for (int at = fetcher; !known && instead >= 0 && at < plan.sample_size; at += kFetchers) put(at, 0.0F);
+    }
+  };
+  fetch(batch.guess[image], -1);
+  wait_for_kernel_before();
+  // The second kernel must not start before it can see that this one has: so of the first block only this thread lets
+  // it. It is one that has nothing to fetch.
+  if (row == 0 && thread == (plan.n_convs > 0 ? B::kThreads - 1 : 32)) {
+    atomicAdd(&tensors.noted->started, 1U);
+    __threadfence();
+    let_next_kernel_start();
   }
-  if (thread < B::kImages) label = label_of(plan, tensors.labels, label);
-  if (plan.n_convs > 0) {
-    const ConvPlan& conv = plan.conv[0];
-    float* x = shared + conv.x + conv.x_left;
-    gather_sample(plan, tensors, index, thread, B::kThreads, [&](int at, float value) {
-      const int line = divide(at, conv.by_width);  // of all channels: planes are `height` lines
-      x[line * conv.x_pitch + at - line * conv.width] = value;
-    });
-    wait_for_copies<1>();  // the filters
+  if (row > 0) let_next_kernel_start();
+  const auto stage_weights = [&] {
+    stage_dense_in_bulk(tensors.parameters, rank, row / B::kImages, shared_arrivals().weights);
+  };
+  const auto stage_biases = [&](int first_warp) {
+#pragma unroll 1
+    for (int i = 0; i < plan.n_dense; ++i) {
+      stage_dense(i, tensors.parameters, rank, warp - first_warp, kWarps - first_warp);
+    }
+  };
+  if (warp == kWarps - 2) find_batch(plan, tensors, first_row, B::kImages, batch);
+  if (plan.n_convs == 0) {
+    if (warp == kWarps - 1) stage_weights();
+    stage_biases(0);
+    wait_for_copies();
+    wait_for_bytes(shared_arrivals().weights);
   } else {
-    constexpr int kFetchers = B::kThreads / B::kImages;
-    float* x = shared + plan.dense[0].x + image * plan.dense[0].x_pitch;
-    gather_sample(plan, tensors, index, thread % kFetchers, kFetchers, [&](int at, float value) { x[at] = value; });
-    wait_for_copies<0>();
+    if (warp < kWarps - 2) stage_filters(tensors.parameters, thread, B::kThreads - 64, row);
+    wait_for_copies();
   }
-  if (thread < B::kImages) labels[thread] = label;
-  if (row == 0 && thread == B::kThreads - 1) write_head(plan, tensors, count);
   __syncthreads();
+  if (batch.again != 0) {
+    if (batch.index[image] != batch.guess[image]) fetch(batch.index[image], batch.guess[image]);
+    __syncthreads();
+  }
+  // The first convolution seldom has work for all warps, and would have to wait for dense weights.
+  if (plan.n_convs > 0) {
+    if (warp == kWarps - 1) stage_weights();
+    if (warp >= kWarps / 2) {
+      stage_biases(kWarps / 2);
+#pragma unroll 1
+      for (int i = 1; i < plan.n_convs; ++i) turn_filters(i, thread - B::kThreads / 2, B::kThreads / 2);
+    }
+  }
 
   conv_forward<B>(rank);
-  if (plan.n_convs == 0) cluster_wait();
+  if (plan.n_convs == 0) {
+    cluster_wait();
+  } else {
+    wait_for_bytes(shared_arrivals().weights);
+    wait_for_bytes(shared_arrivals().pooled);
+  }
   dense_forward<B>(tensors, rank, row);
+  const int classes = plan.dense[plan.n_dense - 1].outputs;
   if (warp < B::kImages) {
-    const DensePlan& dense = plan.dense[plan.n_dense - 1];
-    loss_row(plan, tensors, shared + plan.logits + warp * plan.logits_pitch, dense.outputs, row - rank + warp,
-             labels[warp], count, row < plan.batch && warp == rank, shared + dense.dy + warp, B::kImages);
+    loss_gradient(plan, shared + plan.logits + warp * plan.logits_pitch, classes, row - rank + warp, batch.labels[warp],
+                  batch.count, shared + plan.dense[plan.n_dense - 1].dy + warp, B::kImages);
+  } else if (warp == B::kImages && row < plan.batch) {
+    loss_of(plan, tensors, shared + plan.logits + rank * plan.logits_pitch, classes, row, batch.labels[rank]);
+  }
+  if (row == 0 && thread == B::kThreads - 1) {
+    write_head(plan, tensors, batch.counter, batch.count);
+    tensors.noted->expected = step_after(plan, batch.counter);
   }
   __syncthreads();
   dense_backward<B>(tensors, rank, row);
+  if (plan.n_convs == 0) {
+    __syncthreads();
+    announce_factors<B>(tensors);
+  }
   conv_backward<B>(tensors, row);
 }
 

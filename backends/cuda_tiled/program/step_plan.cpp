@@ -27,9 +27,10 @@ int bank_conflicts(int pitch, int tile, int strips, int rows) {
   return most;
 }
 
+// An even number: the gradient of the filters reads 8 bytes at a time.
 int best_pitch(int least, int tile, int strips, int rows) {
-  int best = least;
-  for (int pitch = least; pitch < least + 12; ++pitch) {
+  int best = up(least, 2);
+  for (int pitch = best; pitch < least + 12; pitch += 2) {
     if (bank_conflicts(pitch, tile, strips, rows) < bank_conflicts(best, tile, strips, rows)) best = pitch;
   }
   return best;
@@ -52,28 +53,28 @@ int best_tile(int width) {
   return best;
 }
 
-// The template's instance: see step_conv.cuh.
-int variant_of(int columns, int tile, int filters) {
-  const int by_columns = columns == 5 ? 0 : columns == 3 ? 1 : 2;
-  const auto by_tile = static_cast<int>(std::find(kVariantTiles, kVariantTiles + 3, tile) - kVariantTiles);
-  return (by_columns * 3 + by_tile) * 2 + filters - 3;
+// The templates' instances: see step_conv.cuh.
+int variant_of(int columns) { return columns == 5 ? 0 : columns == 3 ? 1 : 2; }
+
+int variant_of(int columns, int tile) {
+  return variant_of(columns) * 3 + static_cast<int>(std::find(kVariantTiles, kVariantTiles + 3, tile) - kVariantTiles);
 }
 
-void set_tiles(RowPass& pass, int width) {
-  pass.tile = best_tile(width);
-  pass.strips = up(width, pass.tile) / pass.tile;
+void set_filter_tiles(RowPass& pass) {
   pass.filters_a_thread = up(pass.filters, 3) < up(pass.filters, 4) ? 3 : 4;
   pass.filter_tiles = up(pass.filters, pass.filters_a_thread) / pass.filters_a_thread;
-  pass.variant = variant_of(pass.columns, pass.tile, pass.filters_a_thread);
 }
 
 // A pass that makes [filters][rows][width] from `channels` planes.
 void tile_pass(RowPass& pass, int width, int budget) {
-  set_tiles(pass, width);
+  set_filter_tiles(pass);
+  pass.tile = best_tile(width);
+  pass.strips = up(width, pass.tile) / pass.tile;
+  pass.variant = variant_of(pass.columns, pass.tile) * 2 + pass.filters_a_thread - 3;
   pass.pitch = best_pitch(pass.strips * pass.tile, pass.tile, pass.strips, pass.out_rows);
   const int64_t threads = int64_t{pass.strips} * pass.out_rows * pass.filter_tiles;
   int64_t best = std::numeric_limits<int64_t>::max();
-  for (int splits = 1; splits <= pass.channels; ++splits) {
+  for (int splits = 1; splits <= pass.channels && pass.channels * splits < 1 << 16; ++splits) {
     const int64_t sums = int64_t{splits} * pass.filters * pass.out_rows * pass.pitch;
     if (splits > 1 && sums > budget) break;
     // Adding up a sum takes about three instructions for each split.
@@ -87,25 +88,29 @@ void tile_pass(RowPass& pass, int width, int budget) {
   pass.by_strip = Divisor(pass.strips);
   pass.by_filter_tile = Divisor(pass.strips * pass.out_rows);
   pass.by_split = Divisor(static_cast<int>(threads));
+  pass.by_splits = Divisor(pass.splits);
 }
 
 // The weight gradient: threads are (row of the filter, channel, filter tile), the sum over dy's rows is split.
 void tile_gradient(RowPass& pass, const ConvShape& conv, int budget) {
-  set_tiles(pass, conv.out_width());
+  set_filter_tiles(pass);
+  pass.strips = up(conv.out_width(), 2);
+  pass.variant = variant_of(pass.columns) * 2 + pass.filters_a_thread - 3;
   pass.pitch = conv.filters * conv.channels * conv.rows * conv.columns;
   const int64_t threads = int64_t{conv.rows} * conv.channels * pass.filter_tiles;
   int64_t best = std::numeric_limits<int64_t>::max();
-  for (int splits = 1; splits <= conv.out_height(); ++splits) {
+  for (int splits = 1; splits <= conv.out_height() && conv.out_height() * splits < 1 << 16; ++splits) {
     const int64_t sums = int64_t{splits} * pass.pitch;
     if (splits > 1 && sums > budget) break;
-    const int64_t units = int64_t{(conv.out_height() + splits - 1) / splits} * pass.strips;
-    const int64_t cost = pass_cost(threads * splits, units, 150) + sums * 3 / 128;
+    const int64_t units = (conv.out_height() + splits - 1) / splits;
+    const int64_t cost = pass_cost(threads * splits, units, int64_t{pass.strips} * 25) + sums * 3 / 128;
     if (cost < best) {
       best = cost;
       pass.splits = splits;
     }
   }
   pass.by_split = Divisor(static_cast<int>(threads));
+  pass.by_splits = Divisor(pass.splits);
 }
 
 std::string refuse(const StepNetwork& network) {
@@ -144,7 +149,7 @@ int dense_splits(int rows, int length, int images, int warps) {
 }
 
 // All of a convolution but places in shared memory.
-ConvPlan plan_conv(const ConvShape& shape, bool backward_data, int budget) {
+ConvPlan plan_conv(const ConvShape& shape, bool backward_data, int budget, int threads) {
   ConvPlan plan{};
   plan.channels = shape.channels;
   plan.height = shape.height;
@@ -176,16 +181,23 @@ ConvPlan plan_conv(const ConvShape& shape, bool backward_data, int budget) {
   tile_pass(forward, shape.out_width(), budget);
   tile_gradient(gradient, shape, budget);
 
-  const int x_width = std::max({forward.strips * forward.tile + shape.columns - 1,
-                                gradient.strips * gradient.tile + shape.columns - 1, shape.width + shape.pad[1]});
+  const int x_width = std::max({forward.strips * forward.tile + shape.columns - 1, gradient.strips + shape.columns - 1,
+                                shape.width + shape.pad[1]});
   plan.x_left = shape.pad[1];
   plan.x_pitch = best_pitch(x_width, forward.tile, forward.strips, forward.out_rows);
   plan.x_plane = plan.x_pitch * shape.height;
+  if (backward_data) {
+    // Neighbours among the gradient's threads have neighbouring rows, then the next channel: as if it were the next
+    // row.
+    const int apart = shape.rows * plan.x_pitch;
+    plan.x_plane += ((apart - plan.x_plane) % 32 + 32) % 32;
+  }
   forward.x_pitch = gradient.x_pitch = plan.x_pitch;
   forward.x_plane = gradient.x_plane = plan.x_plane;
 
-  plan.dy_left = backward_data ? shape.columns - 1 - shape.pad[1] : 0;
-  plan.dy_pitch = plan.dy_left + gradient.strips * gradient.tile;
+  const int padding = backward_data ? shape.columns - 1 - shape.pad[1] : 0;
+  plan.dy_left = up(padding, 2);
+  plan.dy_pitch = plan.dy_left + gradient.strips;
   if (backward_data) {
     RowPass& backward = plan.backward;
     backward.channels = shape.filters;
@@ -196,7 +208,8 @@ ConvPlan plan_conv(const ConvShape& shape, bool backward_data, int budget) {
     backward.out_rows = shape.height;
     backward.pad_rows = shape.rows - 1 - shape.pad[0];
     tile_pass(backward, shape.width, budget);
-    const int width = std::max(plan.dy_pitch, backward.strips * backward.tile + shape.columns - 1);
+    backward.x = plan.dy_left - padding;  // within a row
+    const int width = std::max(plan.dy_pitch, backward.x + backward.strips * backward.tile + shape.columns - 1);
     plan.dy_pitch = best_pitch(width, backward.tile, backward.strips, shape.height);
   }
   plan.dy_plane = plan.dy_pitch * shape.out_height();
@@ -205,8 +218,11 @@ ConvPlan plan_conv(const ConvShape& shape, bool backward_data, int budget) {
 
   plan.by_plane = Divisor(plan.pooled_height * plan.pooled_width);
   plan.by_row = Divisor(plan.pooled_width);
+  plan.pool_groups = std::max(1, threads / (plan.pooled_height * plan.pooled_width));
   plan.by_taps = Divisor(shape.rows * shape.columns);
-  plan.by_channels = Divisor(shape.channels);
+  plan.filter_floats = shape.channels * shape.rows * shape.columns;
+  plan.by_filter = Divisor(plan.filter_floats);
+  plan.by_tile = Divisor(shape.filters * shape.rows * shape.columns);
   plan.by_width = Divisor(shape.width);
   plan.by_window = Divisor(shape.window[1]);
   plan.by_group = Divisor(shape.rows * shape.channels);
@@ -217,9 +233,9 @@ ConvPlan plan_conv(const ConvShape& shape, bool backward_data, int budget) {
 // The places in shared memory. A block's life has three parts, and what only one of them needs lies where another had
 // what only it needed:
 //
-//   forward convolutions   x of all convolutions | dense weights, x of the first dense layer | filters, sums
-//   dense layers           x of all convolutions | dense weights, x of the first dense layer | other activations, sums
-//   backward convolutions  x of all convolutions | dy                                        | sums
+//   forward convolutions   x of all layers | dense weights | filters, sums
+//   dense layers           x of all layers | dense weights | logits, dy, what other blocks send, sums
+//   backward convolutions  x of all layers | dy            | sums
 void lay_out_shared(StepPlan& plan) {
   Layout always;
   always.take(sizeof(StepPlan) / 4 + 1);
@@ -228,9 +244,9 @@ void lay_out_shared(StepPlan& plan) {
     ConvPlan& conv = plan.conv[i];
     conv.x = conv.forward.x = conv.gradient.x = always.take(int64_t{conv.channels} * conv.x_plane);
   }
-  // The first dense layer's x is cleared with them.
+  // The dense layers' x are cleared with them; other blocks store there when they are ready.
   DensePlan& bottom = plan.dense[0];
-  bottom.x = always.take(int64_t{plan.images} * bottom.x_pitch);
+  for (int i = 0; i < plan.n_dense; ++i) plan.dense[i].x = always.take(int64_t{plan.images} * plan.dense[i].x_pitch);
   plan.zeros[0][1] = always.take(0);
   for (int i = 0; i < plan.n_convs; ++i) {
     ConvPlan& conv = plan.conv[i];
@@ -257,13 +273,14 @@ void lay_out_shared(StepPlan& plan) {
   const int forward_sums = forward.take(sums);
 
   Layout backward = always;
-  plan.zeros[2][0] = backward.take(0);
+  plan.zeros[1][0] = backward.take(0);
   for (int i = 0; i < plan.n_convs; ++i) {
     ConvPlan& conv = plan.conv[i];
-    conv.dy = conv.backward.x = conv.gradient.w = backward.take(int64_t{conv.filters} * conv.dy_plane);
+    conv.dy = conv.gradient.w = backward.take(int64_t{conv.filters} * conv.dy_plane);
+    conv.backward.x += conv.dy;
   }
-  plan.zeros[2][1] = backward.take(0);
-  const int backward_sums = plan.zeros[2][1];
+  plan.zeros[1][1] = backward.take(0);
+  const int backward_sums = plan.zeros[1][1];
   int64_t most_sums = 0;
   for (int i = 0; i < plan.n_convs; ++i) {
     ConvPlan& conv = plan.conv[i];
@@ -280,10 +297,7 @@ void lay_out_shared(StepPlan& plan) {
   backward.take(most_sums);
 
   Layout middle = dense;
-  plan.zeros[1][0] = middle.take(0);
-  for (int i = 1; i < plan.n_dense; ++i) plan.dense[i].x = middle.take(int64_t{plan.images} * plan.dense[i].x_pitch);
   plan.logits = middle.take(int64_t{plan.images} * plan.logits_pitch);
-  plan.zeros[1][1] = middle.take(0);
   sums = 0;
   for (int i = 0; i < plan.n_dense; ++i) {
     DensePlan& layer = plan.dense[i];
@@ -296,7 +310,7 @@ void lay_out_shared(StepPlan& plan) {
   plan.scratch = middle.take(sums);
   // What the dense layers leave to the convolutions must not lie where dy is.
   if (plan.n_convs > 0) {
-    middle.skip_to(plan.zeros[2][1]);
+    middle.skip_to(plan.zeros[1][1]);
     bottom.received = middle.take(int64_t{bottom.sliced != 0 ? kStepShares : 1} * bottom.x_pitch);
   }
   const int64_t used = std::max({forward.used(), middle.used(), backward.used()});
@@ -316,6 +330,8 @@ void lay_out_workspace(StepPlan& plan) {
     dense.first_tile = plan.dense_blocks;
     dense.tile_columns = up(dense.inputs, kUpdateColumns) / kUpdateColumns;
     plan.dense_blocks += up(dense.outputs, kUpdateRows) / kUpdateRows * dense.tile_columns;
+    dense.first_bias = plan.bias_blocks;
+    plan.bias_blocks += up(dense.outputs, kUpdateSums) / kUpdateSums;
   }
   for (int i = 0; i < plan.n_convs; ++i) {
     ConvPlan& conv = plan.conv[i];
@@ -324,7 +340,7 @@ void lay_out_workspace(StepPlan& plan) {
     plan.partials = conv.bias_from + conv.filters;
   }
   plan.partial_rows = memory.take(int64_t{plan.batch} * plan.partials);
-  plan.partial_blocks = (plan.partials + 31) / 32;
+  plan.partial_blocks = up(plan.partials, kUpdateSums) / kUpdateSums;
   plan.workspace_bytes = static_cast<uint64_t>(memory.used()) * 4;
 }
 
@@ -345,7 +361,10 @@ StepPlan lay_out(const StepNetwork& network, int budget) {
   plan.images = B::kImages;
   plan.n_convs = static_cast<int>(network.convs.size());
   plan.n_dense = static_cast<int>(network.dense.size());
-  for (int i = 0; i < plan.n_convs; ++i) plan.conv[i] = plan_conv(network.convs[i], i > 0, budget);
+  for (int i = 0; i < plan.n_convs; ++i) {
+    plan.conv[i] = plan_conv(network.convs[i], i > 0, budget, B::kThreads);
+    plan.filter_floats += plan.conv[i].gradient.pitch;
+  }
   bool sliced = false;
   for (int i = plan.n_dense - 1; i >= 0; --i) {
     const DenseShape& shape = network.dense[i];
@@ -358,10 +377,13 @@ StepPlan lay_out(const StepNetwork& network, int budget) {
     // To make a small layer in each block costs less than a barrier of the cluster. Below a sliced layer all are.
     sliced = sliced || (int64_t{shape.inputs} * shape.outputs > 4096 && i + 1 < plan.n_dense);
     dense.sliced = sliced ? 1 : 0;
-    dense.slice = sliced ? (shape.outputs + plan.images - 1) / plan.images : shape.outputs;
+    // Outputs are sent to other blocks by four.
+    dense.slice = sliced ? up((shape.outputs + plan.images - 1) / plan.images, 4) : shape.outputs;
     dense.x_pitch = dense_pitch(shape.inputs);
     dense.backward_data = i > 0 || plan.n_convs > 0 ? 1 : 0;
     dense.splits = dense_splits(dense.slice, dense.inputs, plan.images, B::kThreads / 32);
+    dense.share = (up(dense.inputs, 4) / 4 + dense.splits - 1) / dense.splits;
+    dense.by_splits = Divisor(dense.splits);
     dense.by_slice = Divisor(dense.slice);
     dense.by_fours = Divisor((dense.inputs + 3) / 4);
   }
@@ -387,11 +409,12 @@ bool is_small(const StepNetwork& network) {
   for (const ConvShape& conv : network.convs) {
     small = small && int64_t{conv.channels} * conv.height * conv.width <= kMost &&
             int64_t{conv.filters} * conv.out_height() * conv.out_width() <= kMost &&
-            int64_t{conv.filters} * conv.channels * conv.rows * conv.columns <= kMost;
+            int64_t{conv.filters} * conv.channels * conv.rows * conv.columns <= kMost && conv.weight <= 1 << 30 &&
+            conv.bias <= 1 << 30;
   }
   for (const DenseShape& dense : network.dense) {
-    small =
-        small && dense.inputs <= kMost && dense.outputs <= kMost && int64_t{dense.inputs} * dense.outputs <= 1 << 20;
+    small = small && dense.inputs <= kMost && dense.outputs <= kMost &&
+            int64_t{dense.inputs} * dense.outputs <= 1 << 20 && dense.weight <= 1 << 30 && dense.bias <= 1 << 30;
   }
   return small;
 }

@@ -18,14 +18,16 @@ namespace gpunn::cuda_tiled {
 // The first kernel's blocks: how many are a cluster, which is also the images of a cluster, one a block; their threads;
 // and how many should fit a multiprocessor. GPUs have multiprocessors in groups that a cluster can't leave, and 16
 // clusters of 8 blocks don't fit the 132 of an H200 unless two blocks share some; but most dense layers don't fit 2.
-template <int IMAGES, int THREADS, int BLOCKS>
+template <int IMAGES, int THREADS, int BLOCKS, int BOUND>
 struct StepBlock {
   static constexpr int kImages = IMAGES;
   static constexpr int kThreads = THREADS;
   static constexpr int kBlocks = BLOCKS;
+  // What its registers are bounded by: more threads than it has, so that a block of the second kernel fits beside it.
+  static constexpr int kBound = BOUND;
 };
-using PairBlock = StepBlock<2, 512, 1>;
-using OctetBlock = StepBlock<8, 384, 2>;
+using PairBlock = StepBlock<2, 512, 1, 768>;
+using OctetBlock = StepBlock<8, 384, 2, 384>;
 inline constexpr int kMostStepImages = 8;
 // Sums that a cluster makes of each gradient that it exchanges.
 inline constexpr int kStepShares = 8;
@@ -38,7 +40,9 @@ inline constexpr int kMostStepConvs = 4;
 inline constexpr int kMostStepDense = 6;
 // The tile of a dense layer's weight gradient: outputs x inputs.
 inline constexpr int kUpdateRows = 16;
-inline constexpr int kUpdateColumns = 32;
+inline constexpr int kUpdateColumns = 64;
+// Columns of the convolutions' sums an image that a block adds.
+inline constexpr int kUpdateSums = 64;
 
 // ReLU(x * w + bias), then the largest of each window. A window of 1 x 1 is no pooling.
 struct ConvShape {
@@ -107,24 +111,26 @@ struct Divisor {
 struct RowPass {
   int variant = 0;  // which instance of the kernel's template: see step_conv.cuh
   int tile = 0;
-  int strips = 0;  // tiles in a row
+  int strips = 0;  // tiles in a row; of the gradient of filters: outputs in a row, an even number
   int filters_a_thread = 0;
   int filter_tiles = 0;
   int splits = 0;
   int sums = 0;   // [split][filter][row][pitch]
   int pitch = 0;  // of the gradient of filters: elements of a split
   int x = 0, x_pitch = 0, x_plane = 0, x_rows = 0;
-  int w = 0;  // [channel][row][column][filter tile][4]
+  int w = 0;  // [filter tile][channel][row][column][4]
   int channels = 0, filters = 0, rows = 0, columns = 0;
   int pad_rows = 0;
   int out_rows = 0;
   Divisor by_split, by_filter_tile, by_strip;  // threads of a split, of a filter tile, of a row
+  Divisor by_splits;
 };
 
 struct ConvPlan {
   int channels, height, width, filters, rows, columns;
   int pooled_height, pooled_width, window_rows, window_columns, stride_rows, stride_columns;
   int relu;
+  int pool_groups;                  // of threads that share the filters, each one with all places of a pooled plane
   int backward_data;                // 0 of the first layer
   int x, x_pitch, x_plane, x_left;  // a row begins with x_left zeros, the padding
   int dy, dy_pitch, dy_plane, dy_left;
@@ -136,25 +142,29 @@ struct ConvPlan {
   RowPass backward;          // x is dy
   RowPass gradient;          // w is dy
   Divisor by_plane, by_row;  // elements of a pooled plane and row
-  Divisor by_taps, by_channels, by_width, by_window;
+  Divisor by_taps, by_width, by_window;
+  int filter_floats;               // of one
+  Divisor by_filter;               // elements of a filter
+  Divisor by_tile;                 // backward: taps of a filter tile
   Divisor by_group, by_group_row;  // of the gradient: threads of a filter tile, and of a channel
 };
 
 struct DensePlan {
   int inputs, outputs, relu;
-  int sliced;      // 1: a block of the cluster has a share of the rows of w; 0: each has all
-  int slice;       // rows of w in a block
-  int x_pitch;     // also of w; an odd number of 16 bytes
-  int x, w, bias;  // in shared memory: [images][x_pitch], [slice][x_pitch], [slice]
-  int dy;          // [slice][images]
-  int received;    // of a sliced layer: sums of the other blocks for the layer below
-  int splits;
+  int sliced;         // 1: a block of the cluster has a share of the rows of w; 0: each has all
+  int slice;          // rows of w in a block
+  int x_pitch;        // also of w; an odd number of 16 bytes
+  int x, w, bias;     // in shared memory: [images][x_pitch], [slice][x_pitch], [slice]
+  int dy;             // [slice][images]
+  int received;       // of a sliced layer: sums of the other blocks for the layer below
+  int splits, share;  // of the length, in fours
   int backward_data;
   int first_tile, tile_columns;  // of the weight gradient
+  int first_bias;                // block of the bias gradient
   int dy_pitch;                  // of a row in the workspace
   int64_t x_rows, dy_rows;       // in the workspace, in floats: [batch][pitch]
   int64_t weight_at, bias_at;
-  Divisor by_slice, by_fours;
+  Divisor by_slice, by_fours, by_splits;
 };
 
 struct alignas(16) StepPlan {
@@ -166,15 +176,16 @@ struct alignas(16) StepPlan {
   int batch;
   int images;  // of a cluster: which kernel it is
   int n_convs, n_dense;
+  int filter_floats;  // of all convolutions
   int logits, logits_pitch;
   int scratch;      // of dense layers
-  int zeros[3][2];  // stretches to clear: at the start, before the dense layers, and before dy
+  int zeros[2][2];  // stretches to clear: at the start, and before dy
   int shared_bytes;
   float loss_gradient;
   // Kernel 2.
-  int dense_blocks, partial_blocks;
-  int partials;                               // columns of the convolutions' partial gradients
-  int64_t partial_rows, losses, ranks, head;  // in the workspace, in floats
+  int dense_blocks, partial_blocks, bias_blocks;  // the last ones of dense layers
+  int partials;                                   // columns of the convolutions' partial gradients
+  int64_t partial_rows, losses, ranks, head;      // in the workspace, in floats
   uint64_t workspace_bytes;
   StepOptimizer optimizer;
   gpunn_sgd_attrs sgd;
@@ -186,17 +197,27 @@ struct alignas(16) StepPlan {
   DensePlan dense[kMostStepDense];
 };
 
-// The samples of the step to come, which the second kernel draws while it waits for others. Whoever reads it checks the
-// step: a counter may be set from outside.
+// The samples of a step to come. The second kernel draws them two steps ahead, while it waits for others: so they can
+// be fetched before the step before has ended. Whoever reads them checks the step: a counter may be set from outside.
 struct NextBatch {
   int64_t step;
-  int64_t count;  // rows that are samples
+  int64_t unused;
   // int32_t index[batch] follows.
 };
 
+// Two of them, behind what the first kernel expects its next step to be and what its blocks tell the second kernel. All
+// numbers begin at -1, and wrap around.
+struct NotedBatches {
+  int64_t expected;
+  uint32_t started;  // how often the first kernel has started
+  uint32_t written;  // how many of its blocks have written the factors of the dense layers' weight gradients
+};
+
 constexpr std::size_t next_batch_bytes(const StepPlan& plan) {
-  return sizeof(NextBatch) + static_cast<std::size_t>(plan.batch) * sizeof(int32_t);
+  return sizeof(NextBatch) + (static_cast<std::size_t>(plan.batch) * sizeof(int32_t) + 15) / 16 * 16;
 }
+
+constexpr std::size_t noted_bytes(const StepPlan& plan) { return sizeof(NotedBatches) + 2 * next_batch_bytes(plan); }
 
 // What the step reads and writes. Where nothing is kept the pointer is null.
 struct StepTensors {
@@ -213,7 +234,7 @@ struct StepTensors {
   float* history;
   float* workspace;
   const StepPlan* plan;
-  NextBatch* next;
+  NotedBatches* noted;
 };
 
 // Either a plan, or why there is none.

@@ -36,11 +36,11 @@ class Memory {
 class StepProgram final : public Program {
  public:
   StepProgram(const StepPlan& plan, const StepValues& values)
-      : plan_(plan), values_(values), plan_memory_(sizeof(plan)), next_memory_(next_batch_bytes(plan)) {
+      : plan_(plan), values_(values), plan_memory_(sizeof(plan)), noted_memory_(noted_bytes(plan)) {
     cuda::check(cudaMemcpy(plan_memory_.get<void>(), &plan_, sizeof(plan_), cudaMemcpyHostToDevice),
                 "copying a step's plan");
     // No step has this number.
-    cuda::check(cudaMemset(next_memory_.get<void>(), 0xFF, next_batch_bytes(plan)), "clearing the next batch");
+    cuda::check(cudaMemset(noted_memory_.get<void>(), 0xFF, noted_bytes(plan)), "clearing the batches to come");
     // The streams of a training don't wait for the one on which that was put.
     cuda::check(cudaStreamSynchronize(cudaStreamLegacy), "waiting for a step's plan");
   }
@@ -61,7 +61,7 @@ class StepProgram final : public Program {
     tensors.history = at(values_.history, static_cast<float*>(nullptr));
     tensors.workspace = args.workspace<float>();
     tensors.plan = plan_memory_.get<StepPlan>();
-    tensors.next = next_memory_.get<NextBatch>();
+    tensors.noted = noted_memory_.get<NotedBatches>();
     launch_step(plan_, tensors, cuda::native(stream));
   }
 
@@ -69,7 +69,7 @@ class StepProgram final : public Program {
   StepPlan plan_;
   StepValues values_;
   Memory plan_memory_;
-  Memory next_memory_;
+  Memory noted_memory_;
 };
 
 }  // namespace

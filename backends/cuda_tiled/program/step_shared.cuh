@@ -12,8 +12,32 @@ __device__ __forceinline__ const StepPlan& shared_plan() { return *reinterpret_c
 __device__ __forceinline__ float* shared_floats() { return reinterpret_cast<float*>(step_shared); }
 __device__ __forceinline__ uint8_t* shared_bytes() { return reinterpret_cast<uint8_t*>(step_shared); }
 
+// The barriers of what arrives: the dense layers' weights, and what the blocks of the cluster send each other.
+struct StepArrivals {
+  uint64_t weights;
+  uint64_t pooled;                    // the first dense layer's x
+  uint64_t forward[kMostStepDense];   // a dense layer's outputs
+  uint64_t backward[kMostStepDense];  // shares of the gradient towards its x
+};
+
+__device__ __forceinline__ StepArrivals& shared_arrivals() {
+  __shared__ StepArrivals arrivals;
+  return arrivals;
+}
+
 __device__ __forceinline__ int divide(int n, const Divisor& by) {
   return static_cast<int>(__umulhi(static_cast<unsigned>(n), by.magic) + (static_cast<unsigned>(n) & by.whole));
+}
+
+// One of the two.
+__device__ __forceinline__ NextBatch& noted_batch(const StepPlan& plan, NotedBatches* noted, int which) {
+  const auto bytes = static_cast<int>(next_batch_bytes(plan));
+  return *reinterpret_cast<NextBatch*>(reinterpret_cast<char*>(noted + 1) + which * bytes);
+}
+
+// Blocks of the first kernel.
+__device__ __forceinline__ int pass_blocks(const StepPlan& plan) {
+  return (plan.batch + plan.images - 1) / plan.images * plan.images;
 }
 
 // Copies `n` 16-byte pieces by the whole block.

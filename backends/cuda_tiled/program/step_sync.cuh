@@ -20,11 +20,6 @@ __device__ __forceinline__ void cluster_wait() {
 #endif
 }
 
-__device__ __forceinline__ void cluster_sync() {
-  cluster_arrive();
-  cluster_wait();
-}
-
 __device__ __forceinline__ int cluster_rank() {
   uint32_t rank = 0;
 #if __CUDA_ARCH__ >= 900
@@ -33,34 +28,57 @@ __device__ __forceinline__ int cluster_rank() {
   return static_cast<int>(rank);
 }
 
-// Stores to where `local` points in this block, but in block `rank` of the cluster.
-__device__ __forceinline__ void store_remote(float* local, int rank, float value) {
+// What blocks of a cluster send each other is counted by a barrier in the receiver's shared memory, which costs neither
+// a fence nor a wait for other blocks: each exchange has a barrier of its own, used once, at the same place in all
+// blocks.
+//
+// Stores to where `local` points in this block, but in block `rank` of the cluster, and counts it there.
+__device__ __forceinline__ void store_remote(float* local, int rank, float value, uint64_t& counted) {
 #if __CUDA_ARCH__ >= 900
   const auto own = static_cast<uint32_t>(__cvta_generic_to_shared(local));
+  const auto own_barrier = static_cast<uint32_t>(__cvta_generic_to_shared(&counted));
   uint32_t other = 0;
+  uint32_t barrier = 0;
   asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(other) : "r"(own), "r"(rank));
-  asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(other), "f"(value) : "memory");
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(barrier) : "r"(own_barrier), "r"(rank));
+  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.f32 [%0], %1, [%2];" ::"r"(other),
+               "f"(value), "r"(barrier));
 #else
   static_cast<void>(rank);
+  static_cast<void>(counted);
   *local = value;
 #endif
 }
 
-// Four floats at once, both sides at a multiple of 16 bytes.
-__device__ __forceinline__ void store_remote(float* local, int rank, float4 value) {
+// Two or four floats at once, both sides at a multiple of their size.
+template <class T>
+requires(sizeof(T) > sizeof(float)) __device__ __forceinline__
+    void store_remote(float* local, int rank, T value, uint64_t& counted) {
 #if __CUDA_ARCH__ >= 900
   const auto own = static_cast<uint32_t>(__cvta_generic_to_shared(local));
+  const auto own_barrier = static_cast<uint32_t>(__cvta_generic_to_shared(&counted));
   uint32_t other = 0;
+  uint32_t barrier = 0;
   asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(other) : "r"(own), "r"(rank));
-  asm volatile("st.shared::cluster.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(other), "f"(value.x), "f"(value.y),
-               "f"(value.z), "f"(value.w)
-               : "memory");
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(barrier) : "r"(own_barrier), "r"(rank));
+  if constexpr (sizeof(T) == sizeof(float4)) {
+    asm volatile(
+        "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(other),
+        "f"(value.x), "f"(value.y), "f"(value.z), "f"(value.w), "r"(barrier));
+  } else {
+    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, %2}, [%3];" ::"r"(other),
+                 "f"(value.x), "f"(value.y), "r"(barrier));
+  }
 #else
   static_cast<void>(rank);
-  *reinterpret_cast<float4*>(local) = value;
+  static_cast<void>(counted);
+  *reinterpret_cast<T*>(local) = value;
 #endif
 }
 
+// What copies and remote stores write is read behind a barrier, which the compiler moves nothing across; so they
+// themselves don't keep it from holding values in registers.
+//
 // Copies to shared memory without waiting; zeros where `there` is false.
 template <int BYTES>
 __device__ __forceinline__ void copy_async(float* to, const float* from, bool there = true) {
@@ -68,27 +86,76 @@ __device__ __forceinline__ void copy_async(float* to, const float* from, bool th
   const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(to));
   const int bytes = there ? BYTES : 0;
   if constexpr (BYTES == 16) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(bytes) : "memory");
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(bytes));
   } else {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(at), "l"(from), "r"(bytes) : "memory");
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(at), "l"(from), "r"(bytes));
   }
 #else
   for (int i = 0; i < BYTES / 4; ++i) to[i] = there ? from[i] : 0.0F;
 #endif
 }
 
-// Copies since the last commit are a group.
-__device__ __forceinline__ void commit_copies() {
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.commit_group;" ::: "memory");
+// A barrier in shared memory that counts bytes of bulk copies and of remote stores (sm_90). By one thread, which then
+// says how many are to be expected; some may come before.
+__device__ __forceinline__ void begin_bytes(uint64_t& barrier) {
+#if __CUDA_ARCH__ >= 900
+  const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(&barrier));
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;\n\tfence.mbarrier_init.release.cluster;" ::"r"(at) : "memory");
 #endif
 }
 
-// Waits for all of this thread's groups but the last PENDING.
-template <int PENDING>
+__device__ __forceinline__ void expect_bytes(uint64_t& barrier, int bytes) {
+#if __CUDA_ARCH__ >= 900
+  const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(&barrier));
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(at), "r"(bytes) : "memory");
+#endif
+}
+
+// Waits for the barrier's first phase.
+__device__ __forceinline__ void wait_for_bytes(uint64_t& barrier) {
+#if __CUDA_ARCH__ >= 900
+  const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(&barrier));
+  uint32_t done = 0;
+  while (done == 0) {
+    asm volatile(
+        "{\n\t.reg .pred p;\n\tmbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], 0;\n\tselp.u32 %0, 1, "
+        "0, p;\n\t}"
+        : "=r"(done)
+        : "r"(at)
+        : "memory");
+  }
+#endif
+}
+
+// Copies `bytes`, a multiple of 16, between multiples of 16 bytes, without threads.
+__device__ __forceinline__ void copy_bulk(float* to, const float* from, int bytes, uint64_t& barrier) {
+#if __CUDA_ARCH__ >= 900
+  const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(to));
+  const auto counted = static_cast<uint32_t>(__cvta_generic_to_shared(&barrier));
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(at),
+               "l"(from), "r"(bytes), "r"(counted)
+               : "memory");
+#else
+  for (int i = 0; i < bytes / 4; ++i) to[i] = from[i];
+#endif
+}
+
+// Waits until a counter that other kernels advance is at `value`; what they wrote before can be seen then.
+__device__ __forceinline__ void wait_for_count(const uint32_t* counter, uint32_t value) {
+#if __CUDA_ARCH__ >= 700
+  uint32_t now = 0;
+  while (true) {
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(now) : "l"(counter) : "memory");
+    if (now == value) return;
+    __nanosleep(64);
+  }
+#endif
+}
+
+// Waits for all of this thread's copies.
 __device__ __forceinline__ void wait_for_copies() {
 #if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
+  asm volatile("cp.async.wait_all;" ::: "memory");
 #endif
 }
 

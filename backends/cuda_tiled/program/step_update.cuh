@@ -1,10 +1,12 @@
 // Kernel 2 of a step: weight gradients, the optimizer, and the counters.
 //
-// Blocks are of three kinds. A tile of 16 x 32 weights of a dense layer: dw = dy^T x over the batch, each of 8 warps a
-// share of the rows, their sums added in order. 32 columns of the convolutions' sums an image, added over the images.
+// Blocks are of three kinds. A tile of 16 x 64 weights of a dense layer: dw = dy^T x over the batch, each of 8 warps a
+// share of the rows, their sums added in order. 64 columns of the convolutions' sums an image or of a dense layer's dy,
+// which is its bias' gradient, added over the images.
 // One block for loss, metrics and counters, one that draws the samples of the step to come. Whoever has a gradient
 // updates its parameter at once: gradients are never written. Weights and optimizer state are fetched while the kernel
-// before still runs.
+// before still runs. Nor do the tiles of dense layers wait for its end: a counter tells when their factors are there,
+// and where there are convolutions, they are done while the first kernel still has their backward part before it.
 #pragma once
 
 #include "dependent_launch.cuh"
@@ -16,180 +18,273 @@ namespace gpunn::cuda_tiled {
 
 inline constexpr int kUpdateBatch = 128;  // rows of the batch at once
 inline constexpr int kUpdateWarps = kUpdateThreads / 32;
+// Bounds the registers, so that a block fits beside one of the first kernel.
+inline constexpr int kUpdateBound = 320;
 
 // A parameter and what the optimizer keeps for it.
 struct Parameter {
-  int64_t at = -1;
   float w = 0.0F;
   float state1 = 0.0F;
   float state2 = 0.0F;
 };
 
-__device__ __forceinline__ Parameter load_parameter(const StepTensors& tensors, int64_t at) {
-  Parameter parameter{.at = at};
+// Before the kernel before has ended, which reads them only; past the caches of a multiprocessor, which may hold what
+// they were before that.
+__device__ __forceinline__ Parameter load_parameter(const StepTensors& tensors, int at) {
+  Parameter parameter;
   if (at < 0) return parameter;
-  parameter.w = tensors.parameters[at];
-  if (tensors.state1 != nullptr) parameter.state1 = tensors.state1[at];
-  if (tensors.state2 != nullptr) parameter.state2 = tensors.state2[at];
+  parameter.w = __ldcg(tensors.parameters + at);
+  if (tensors.state1 != nullptr) parameter.state1 = __ldcg(tensors.state1 + at);
+  if (tensors.state2 != nullptr) parameter.state2 = __ldcg(tensors.state2 + at);
   return parameter;
 }
 
-// SGD_UPDATE and ADAM_UPDATE of one parameter.
-__device__ __forceinline__ void update(const StepPlan& plan, const StepTensors& tensors, const StepHead& head,
-                                       const Parameter& parameter, float g) {
-  const int64_t at = parameter.at;
-  if (at < 0) return;
-  if (plan.optimizer == StepOptimizer::sgd) {
-    const float decay = at < plan.sgd.decayed ? plan.sgd.weight_decay : 0.0F;
-    const float gradient = g + decay * parameter.w;
-    float step = gradient;
-    if (tensors.state1 != nullptr) {
-      const float speed = plan.sgd.momentum * parameter.state1 + gradient;
-      tensors.state1[at] = speed;
-      step = plan.sgd.nesterov != 0 ? gradient + plan.sgd.momentum * speed : speed;
-    }
-    tensors.parameters[at] = parameter.w - head.rate * step;
-    return;
-  }
-  const gpunn_adam_attrs& adam = plan.adam;
-  const float decay = at < adam.decayed ? adam.weight_decay : 0.0F;
-  const bool decoupled = adam.decoupled != 0;
-  const float gradient = decoupled ? g : g + decay * parameter.w;
-  const float keep = decoupled ? 1.0F - head.rate * decay : 1.0F;
-  const float first = adam.beta1 * parameter.state1 + (1.0F - adam.beta1) * gradient;
-  const float second = adam.beta2 * parameter.state2 + (1.0F - adam.beta2) * (gradient * gradient);
-  tensors.state1[at] = first;
-  tensors.state2[at] = second;
-  tensors.parameters[at] =
-      keep * parameter.w - head.rate * (first * head.correction1) / (sqrtf(second * head.correction2) + adam.epsilon);
+// The beginning of StepHead: what the optimizer needs.
+struct alignas(16) Rates {
+  float rate;
+  float correction1;
+  float correction2;
+  int count;
+};
+
+__device__ __forceinline__ Rates& shared_rates() {
+  __shared__ Rates rates;
+  return rates;
 }
 
-struct UpdateShared {
-  float x[kUpdateBatch][kUpdateColumns];
-  float dy[kUpdateBatch][kUpdateRows];
-  float bias[kUpdateThreads];
+// Asynchronously, by one thread of a block: what many threads read at the same time one part of the L2 cache has to
+// serve.
+__device__ __forceinline__ void fetch_rates(const StepPlan& plan, const StepTensors& tensors) {
+  if (threadIdx.x == 0) copy_async<16>(&shared_rates().rate, tensors.workspace + plan.head);
+}
+
+// SGD_UPDATE and ADAM_UPDATE of a thread's parameters at place(j), none where that is negative, whose gradients are
+// gradient(j). Places are below 2^31: the plan sees to it.
+template <int COUNT, class Place, class Gradient>
+__device__ __forceinline__ void update(const StepPlan& plan, const StepTensors& tensors, Rates rates,
+                                       const Parameter (&parameters)[COUNT], Place place, Gradient gradient) {
+  if (plan.optimizer == StepOptimizer::sgd) {
+    const gpunn_sgd_attrs sgd = plan.sgd;
+    const bool has_speed = tensors.state1 != nullptr;
+#pragma unroll
+    for (int j = 0; j < COUNT; ++j) {
+      const Parameter& parameter = parameters[j];
+      const int at = place(j);
+      const float decay = at < sgd.decayed ? sgd.weight_decay : 0.0F;
+      const float g = gradient(j) + decay * parameter.w;
+      const float speed = has_speed ? sgd.momentum * parameter.state1 + g : g;
+      const float step = has_speed && sgd.nesterov != 0 ? g + sgd.momentum * speed : speed;
+      if (at < 0) continue;
+      if (has_speed) tensors.state1[at] = speed;
+      tensors.parameters[at] = parameter.w - rates.rate * step;
+    }
+    return;
+  }
+  const gpunn_adam_attrs adam = plan.adam;
+  const bool decoupled = adam.decoupled != 0;
+#pragma unroll
+  for (int j = 0; j < COUNT; ++j) {
+    const Parameter& parameter = parameters[j];
+    const int at = place(j);
+    const float decay = at < adam.decayed ? adam.weight_decay : 0.0F;
+    const float own = gradient(j);
+    const float g = decoupled ? own : own + decay * parameter.w;
+    const float keep = decoupled ? 1.0F - rates.rate * decay : 1.0F;
+    const float first = adam.beta1 * parameter.state1 + (1.0F - adam.beta1) * g;
+    const float second = adam.beta2 * parameter.state2 + (1.0F - adam.beta2) * (g * g);
+    if (at < 0) continue;
+    tensors.state1[at] = first;
+    tensors.state2[at] = second;
+    tensors.parameters[at] = keep * parameter.w - rates.rate * (first * rates.correction1) /
+                                                      (sqrtf(second * rates.correction2) + adam.epsilon);
+  }
+}
+
+union UpdateShared {
+  struct {
+    float x[kUpdateBatch][kUpdateColumns];
+    float dy[kUpdateBatch][kUpdateRows];
+  } factors;
   float sums[kUpdateWarps][kUpdateRows * kUpdateColumns];
+  float bias[kUpdateThreads];
 };
+
+// Columns [from, from + COLUMNS) of kUpdateBatch rows, zeros where there is nothing.
+template <int COLUMNS>
+__device__ __forceinline__ void fetch_rows(float (*to)[COLUMNS], const float* rows, int n, int pitch, int from) {
+  constexpr int kPieces = COLUMNS / 4;
+#pragma unroll
+  for (int j = 0; j < kUpdateBatch * kPieces / kUpdateThreads; ++j) {
+    const int i = static_cast<int>(threadIdx.x) + j * kUpdateThreads;
+    const int r = i / kPieces;
+    const int c = i % kPieces * 4;
+    const bool there = r < n && from + c < pitch;
+    copy_async<16>(&to[r][c], rows + (there ? r * pitch + from + c : 0), there);
+  }
+}
 
 __device__ __forceinline__ void update_dense(const StepPlan& plan, const StepTensors& tensors, int block,
                                              UpdateShared& shared) {
+  constexpr int kParameters = kUpdateRows * kUpdateColumns / kUpdateThreads;  // of a thread
   int layer = 0;
   while (layer + 1 < plan.n_dense && block >= plan.dense[layer + 1].first_tile) ++layer;
   const DensePlan& dense = plan.dense[layer];
   const int tile = block - dense.first_tile;
   const int output0 = tile / dense.tile_columns * kUpdateRows;
   const int input0 = tile % dense.tile_columns * kUpdateColumns;
+  const int inputs = dense.inputs;
+  const auto weight_at = static_cast<int>(dense.weight_at);
+  const int batch = plan.batch;
+  const int x_pitch = dense.x_pitch;
+  const int dy_pitch = dense.dy_pitch;
+  const float* x_rows = tensors.workspace + dense.x_rows;
+  const float* dy_rows = tensors.workspace + dense.dy_rows;
   const int thread = static_cast<int>(threadIdx.x);
   const int warp = thread / 32;
   const int lane = thread % 32;
 
-  // Two weights a thread, and a bias for 16 threads of the tiles of the first column.
-  Parameter weight[2];
+  static_assert(kUpdateThreads % kUpdateColumns == 0);
+  constexpr int kApart = kUpdateThreads / kUpdateColumns;  // rows between two parameters of a thread
+  const int output = output0 + thread / kUpdateColumns;
+  const int input = input0 + thread % kUpdateColumns;
+  const int outputs = input < inputs ? dense.outputs : 0;
+  const int first_at = weight_at + output * inputs + input;
+  const auto place = [&](int j) { return output + j * kApart < outputs ? first_at + j * kApart * inputs : -1; };
+  Parameter weight[kParameters];
 #pragma unroll
-  for (int j = 0; j < 2; ++j) {
-    const int e = thread + j * kUpdateThreads;
-    const int output = output0 + e / kUpdateColumns;
-    const int input = input0 + e % kUpdateColumns;
-    const bool inside = output < dense.outputs && input < dense.inputs;
-    weight[j] = load_parameter(tensors, inside ? dense.weight_at + int64_t{output} * dense.inputs + input : -1);
+  for (int j = 0; j < kParameters; ++j) {
+    weight[j] = load_parameter(tensors, place(j));
   }
-  const bool has_bias = input0 == 0 && thread < kUpdateRows && output0 + thread < dense.outputs;
-  const Parameter bias = load_parameter(tensors, has_bias ? dense.bias_at + output0 + thread : -1);
-  wait_for_kernel_before();
+  // The first kernel's blocks have all started, and go on with the convolutions when they have written what this block
+  // reads. It waits for no other block of this kernel.
   let_next_kernel_start();
-  const StepHead head = *reinterpret_cast<const StepHead*>(tensors.workspace + plan.head);
+  if (thread == 0) {
+    const auto runs = *static_cast<volatile const uint32_t*>(&tensors.noted->started) + 1;
+    wait_for_count(&tensors.noted->written, runs * static_cast<uint32_t>(pass_blocks(plan)) - 1);
+  }
+  __syncthreads();
 
-  const float* x_rows = tensors.workspace + dense.x_rows;
-  const float* dy_rows = tensors.workspace + dense.dy_rows;
+  fetch_rates(plan, tensors);
   const int from_output = lane / 8 * 4;
   const int from_input = lane % 8 * 4;
-  float sum[4][4] = {};
-  float bias_sum = 0.0F;
-  for (int first = 0; first < plan.batch; first += kUpdateBatch) {
+  float sum[4][8] = {};
+  for (int first = 0; first < batch; first += kUpdateBatch) {
     if (first > 0) __syncthreads();
-    for (int i = thread; i < kUpdateBatch * kUpdateColumns / 4; i += kUpdateThreads) {
-      const int r = i / (kUpdateColumns / 4);
-      const int c = i % (kUpdateColumns / 4) * 4;
-      const bool there = first + r < plan.batch && input0 + c < dense.x_pitch;
-      copy_async<16>(&shared.x[r][c], x_rows + (there ? int64_t{first + r} * dense.x_pitch + input0 + c : 0), there);
-    }
-    for (int i = thread; i < kUpdateBatch * kUpdateRows / 4; i += kUpdateThreads) {
-      const int r = i / (kUpdateRows / 4);
-      const int c = i % (kUpdateRows / 4) * 4;
-      const bool there = first + r < plan.batch && output0 + c < dense.dy_pitch;
-      copy_async<16>(&shared.dy[r][c], dy_rows + (there ? int64_t{first + r} * dense.dy_pitch + output0 + c : 0),
-                     there);
-    }
-    commit_copies();
-    wait_for_copies<0>();
+    fetch_rows<kUpdateColumns>(shared.factors.x, x_rows + int64_t{first} * x_pitch, batch - first, x_pitch, input0);
+    fetch_rows<kUpdateRows>(shared.factors.dy, dy_rows + int64_t{first} * dy_pitch, batch - first, dy_pitch, output0);
+    wait_for_copies();
     __syncthreads();
-#pragma unroll 8
+#pragma unroll 2
     for (int i = 0; i < kUpdateBatch / kUpdateWarps; ++i) {
       const int r = warp * (kUpdateBatch / kUpdateWarps) + i;
-      const float4 a = *reinterpret_cast<const float4*>(&shared.dy[r][from_output]);
-      const float4 b = *reinterpret_cast<const float4*>(&shared.x[r][from_input]);
+      const float4 a = *reinterpret_cast<const float4*>(&shared.factors.dy[r][from_output]);
+      const float4 b = *reinterpret_cast<const float4*>(&shared.factors.x[r][from_input]);
+      const float4 c = *reinterpret_cast<const float4*>(&shared.factors.x[r][from_input + 32]);
       const float d[4] = {a.x, a.y, a.z, a.w};
-      const float x[4] = {b.x, b.y, b.z, b.w};
+      const float x[8] = {b.x, b.y, b.z, b.w, c.x, c.y, c.z, c.w};
 #pragma unroll
       for (int o = 0; o < 4; ++o) {
 #pragma unroll
-        for (int k = 0; k < 4; ++k) sum[o][k] = fmaf(d[o], x[k], sum[o][k]);
+        for (int k = 0; k < 8; ++k) sum[o][k] = fmaf(d[o], x[k], sum[o][k]);
       }
     }
-    if (input0 == 0) {
-      constexpr int kRows = kUpdateBatch / (kUpdateThreads / kUpdateRows);
-#pragma unroll
-      for (int i = 0; i < kRows; ++i) bias_sum += shared.dy[thread / kUpdateRows * kRows + i][thread % kUpdateRows];
-    }
   }
+  __syncthreads();  // the factors have been read
 #pragma unroll
   for (int o = 0; o < 4; ++o) {
-    *reinterpret_cast<float4*>(&shared.sums[warp][(from_output + o) * kUpdateColumns + from_input]) =
-        make_float4(sum[o][0], sum[o][1], sum[o][2], sum[o][3]);
+    float* to = &shared.sums[warp][(from_output + o) * kUpdateColumns + from_input];
+    *reinterpret_cast<float4*>(to) = make_float4(sum[o][0], sum[o][1], sum[o][2], sum[o][3]);
+    *reinterpret_cast<float4*>(to + 32) = make_float4(sum[o][4], sum[o][5], sum[o][6], sum[o][7]);
   }
-  shared.bias[thread] = bias_sum;
   __syncthreads();
-#pragma unroll
-  for (int j = 0; j < 2; ++j) {
+  update(plan, tensors, shared_rates(), weight, place, [&](int j) {
     float g = 0.0F;
 #pragma unroll
     for (int w = 0; w < kUpdateWarps; ++w) g += shared.sums[w][thread + j * kUpdateThreads];
-    update(plan, tensors, head, weight[j], g);
+    return g;
+  });
+}
+
+// The parameter `at`, whose gradient is the sum of a column of `rows`, kUpdateSums of them a block.
+__device__ __forceinline__ void update_column(const StepPlan& plan, const StepTensors& tensors, const float* rows,
+                                              int pitch, int at, UpdateShared& shared) {
+  constexpr int kGroups = kUpdateThreads / kUpdateSums;
+  const int thread = static_cast<int>(threadIdx.x);
+  const int group = thread / kUpdateSums;
+  const Parameter parameter[1] = {load_parameter(tensors, group == 0 ? at : -1)};
+  const int batch = plan.batch;
+  wait_for_kernel_before();
+  let_next_kernel_start();
+  fetch_rates(plan, tensors);
+  float sum = 0.0F;
+  if (at >= 0) {
+#pragma unroll 16
+    for (int row = group; row < batch; row += kGroups) sum += rows[row * pitch];
   }
-  if (has_bias) {
-    float g = 0.0F;
-    for (int i = 0; i < kUpdateThreads / kUpdateRows; ++i) g += shared.bias[i * kUpdateRows + thread];
-    update(plan, tensors, head, bias, g);
-  }
+  shared.bias[thread] = sum;
+  wait_for_copies();
+  __syncthreads();
+  if (group != 0) return;
+  update(
+      plan, tensors, shared_rates(), parameter, [&](int) { return group == 0 ? at : -1; },
+      [&](int) {
+        float g = 0.0F;
+#pragma unroll
+        for (int i = 0; i < kGroups; ++i) g += shared.bias[i * kUpdateSums + thread];
+        return g;
+      });
 }
 
 __device__ __forceinline__ void update_convs(const StepPlan& plan, const StepTensors& tensors, int block,
                                              UpdateShared& shared) {
-  const int thread = static_cast<int>(threadIdx.x);
-  const int warp = thread / 32;
-  const int column = block * 32 + thread % 32;
-  int64_t at = -1;
+  const int column = block * kUpdateSums + static_cast<int>(threadIdx.x) % kUpdateSums;
+  int at = -1;
   for (int layer = 0; layer < plan.n_convs; ++layer) {
     const ConvPlan& conv = plan.conv[layer];
-    if (column >= conv.weight_from && column < conv.bias_from) at = conv.weight_at + column - conv.weight_from;
-    if (column >= conv.bias_from && column < conv.bias_from + conv.filters) at = conv.bias_at + column - conv.bias_from;
+    if (column >= conv.weight_from && column < conv.bias_from)
+      at = static_cast<int>(conv.weight_at) + column - conv.weight_from;
+    if (column >= conv.bias_from && column < conv.bias_from + conv.filters)
+      at = static_cast<int>(conv.bias_at) + column - conv.bias_from;
   }
-  const Parameter parameter = load_parameter(tensors, warp == 0 ? at : -1);
+  update_column(plan, tensors, tensors.workspace + plan.partial_rows + column, plan.partials, at, shared);
+}
+
+__device__ __forceinline__ void update_biases(const StepPlan& plan, const StepTensors& tensors, int block,
+                                              UpdateShared& shared) {
+  int layer = 0;
+  while (layer + 1 < plan.n_dense && block >= plan.dense[layer + 1].first_bias) ++layer;
+  const DensePlan& dense = plan.dense[layer];
+  const int column = (block - dense.first_bias) * kUpdateSums + static_cast<int>(threadIdx.x) % kUpdateSums;
+  const int at = column < dense.outputs ? static_cast<int>(dense.bias_at) + column : -1;
+  update_column(plan, tensors, tensors.workspace + dense.dy_rows + column, dense.dy_pitch, at, shared);
+}
+
+// The samples of the step after the next. To draw a number takes longer than the rest of this kernel, so that is begun
+// before the kernel before has ended: the counter advances only after that. A block that began too late finds it
+// advanced, and draws again.
+__device__ __forceinline__ void draw_batch(const StepPlan& plan, const StepTensors& tensors) {
+  const int thread = static_cast<int>(threadIdx.x);
+  const int64_t early = step_after(plan, step_after(plan, *reinterpret_cast<volatile const long long*>(tensors.step)));
+  const int64_t noted[2] = {*static_cast<volatile const int64_t*>(&noted_batch(plan, tensors.noted, 0).step),
+                            *static_cast<volatile const int64_t*>(&noted_batch(plan, tensors.noted, 1).step)};
+  int drawn = sample_index(plan, early, thread);
+  __syncthreads();  // all have read what is noted
   wait_for_kernel_before();
   let_next_kernel_start();
-  const StepHead head = *reinterpret_cast<const StepHead*>(tensors.workspace + plan.head);
-  const float* rows = tensors.workspace + plan.partial_rows;
-  float sum = 0.0F;
-  if (at >= 0) {
-#pragma unroll 16
-    for (int row = warp; row < plan.batch; row += kUpdateWarps) sum += rows[int64_t{row} * plan.partials + column];
-  }
-  shared.bias[thread] = sum;
-  __syncthreads();
-  if (warp != 0) return;
-  float g = 0.0F;
-  for (int w = 0; w < kUpdateWarps; ++w) g += shared.bias[w * 32 + thread];
-  update(plan, tensors, head, parameter, g);
+  const auto* head = reinterpret_cast<const StepHead*>(tensors.workspace + plan.head);
+  const int64_t next = step_after(plan, __ldcg(reinterpret_cast<const long long*>(&head->step)));
+  const auto note = [&](int which, int64_t step) {
+    NextBatch& batch = noted_batch(plan, tensors.noted, which);
+    auto* index = reinterpret_cast<int32_t*>(&batch + 1);
+    for (int row = thread; row < plan.batch; row += kUpdateThreads) {
+      if (row != thread || step != early) drawn = sample_index(plan, step, row);
+      index[row] = drawn;
+    }
+    if (thread == 0) batch.step = step;
+  };
+  const int kept = noted[0] == next ? 0 : 1;
+  note(1 - kept, step_after(plan, next));
+  if (noted[kept] != next) note(kept, next);
 }
 
 // Adds over the block, in an order that is always the same.
@@ -238,24 +333,24 @@ __device__ __forceinline__ void finish_step(const StepPlan& plan, const StepTens
   *tensors.step = static_cast<int64_t>(static_cast<uint64_t>(head.step) + static_cast<uint64_t>(plan.advance));
 }
 
-__global__ void __launch_bounds__(kUpdateThreads, 3) step_update(const StepTensors tensors) {
+__global__ void __launch_bounds__(kUpdateBound, 2) step_update(const StepTensors tensors) {
   __shared__ __align__(16) UpdateShared shared;
   __shared__ StepPlan plan;
   copy_plan(tensors.plan, reinterpret_cast<float4*>(&plan), kUpdateThreads);
   __syncthreads();
   const int block = static_cast<int>(blockIdx.x);
-  if (block < plan.dense_blocks) {
+  const int partial = block - plan.dense_blocks;
+  const int bias = partial - plan.partial_blocks;
+  if (partial < 0) {
     update_dense(plan, tensors, block, shared);
-  } else if (block < plan.dense_blocks + plan.partial_blocks) {
-    update_convs(plan, tensors, block - plan.dense_blocks, shared);
-  } else if (block == plan.dense_blocks + plan.partial_blocks) {
+  } else if (bias < 0) {
+    update_convs(plan, tensors, partial, shared);
+  } else if (bias < plan.bias_blocks) {
+    update_biases(plan, tensors, bias, shared);
+  } else if (bias == plan.bias_blocks) {
     finish_step(plan, tensors, shared);
   } else {
-    wait_for_kernel_before();
-    let_next_kernel_start();
-    const StepHead head = *reinterpret_cast<const StepHead*>(tensors.workspace + plan.head);
-    const auto next = static_cast<int64_t>(static_cast<uint64_t>(head.step) + static_cast<uint64_t>(plan.advance));
-    note_next_batch(plan, tensors, next, static_cast<int>(threadIdx.x), kUpdateThreads);
+    draw_batch(plan, tensors);
   }
 }
 
