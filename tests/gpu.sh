@@ -188,8 +188,8 @@ sanitize() {
   local filter=()
   # Of hundreds of steps a few show what there is to be seen, and racecheck takes a second for each.
   [[ $1 != *racecheck_programs ]] || filter=(--kernel-regex kns=step_ --launch-count 12)
-  # Without the pool the tools see every block's true end.
-  GPUNN_POOL=0 compute-sanitizer --tool "$3" ${filter[@]+"${filter[@]}"} --error-exitcode 9 \
+  # Without the pool the tools see every block's true end; racecheck and synccheck mistake two kernels for one.
+  GPUNN_POOL=0 GPUNN_EARLY_LAUNCH=0 compute-sanitizer --tool "$3" ${filter[@]+"${filter[@]}"} --error-exitcode 9 \
     "$gpunn" check "$2" --in-process "${@:4}" >"$out/sanitize_$1.log" 2>&1
   echo $? >"$out/sanitize_$1.end"
 }

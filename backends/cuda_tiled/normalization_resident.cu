@@ -16,6 +16,7 @@
 #include "architecture.hpp"
 #include "cuda_common/launch.hpp"
 #include "divider.cuh"
+#include "launch.hpp"
 #include "normalization_resident.hpp"
 
 namespace gpunn::cuda_tiled::resident {
@@ -232,17 +233,11 @@ __global__ void __launch_bounds__(threads, values >= 16 ? 2 : 1) backward_kernel
 template <class Argument>
 void launch_cluster(void (*kernel)(Argument, Layout), const Argument& argument, const Layout& layout,
                     cudaStream_t stream) {
-  cudaLaunchAttribute attribute{};
-  attribute.id = cudaLaunchAttributeClusterDimension;
-  attribute.val.clusterDim.x = static_cast<unsigned>(layout.cluster);
-  attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(static_cast<unsigned>(layout.channels * layout.cluster));
-  config.blockDim = dim3(static_cast<unsigned>(layout.threads));
-  config.stream = stream;
-  config.attrs = &attribute;
-  config.numAttrs = layout.cluster > 1 ? 1 : 0;
-  cuda::check(cudaLaunchKernelEx(&config, kernel, Argument(argument), Layout(layout)), "launching a kernel");
+  const cuda::Launch shape{dim3(static_cast<unsigned>(layout.channels * layout.cluster)),
+                           dim3(static_cast<unsigned>(layout.threads))};
+  launch_with(kernel, shape,
+              {.cluster = layout.cluster > 1 ? dim3(static_cast<unsigned>(layout.cluster)) : dim3(0, 0, 0)}, stream,
+              argument, layout);
 }
 
 // Values of a thread; 0: a channel does not fit. `most` values is all that a thread may have.

@@ -324,7 +324,7 @@ void run_filter(const FilterPlan& plan, const float* dy, const float* x, float* 
          early_blocks, stream, dy, x, workspace, z, piece_of(x, z.x, false), piece_of(dy, z.dy, early_blocks > 0));
   const cuda::Launch adding{dim3(static_cast<unsigned>(ceil_div(plan.data->numbers, 32))), dim3(32, kShares)};
   if (early_blocks > 0) {
-    tensor::launch_early(plan.data->adder, adding, stream, workspace, dw, z, plan.data->numbers);
+    launch_with(plan.data->adder, adding, {.early = true}, stream, workspace, dw, z, plan.data->numbers);
   } else {
     cuda::launch(plan.data->adder, adding, stream, workspace, dw, z, plan.data->numbers);
   }

@@ -8,10 +8,10 @@
 #include <cuda_pipeline.h>
 #include <cuda_runtime.h>
 
-#include "conv/tensor_launch.hpp"
 #include "cuda_common/launch.hpp"
 #include "dependent_launch.cuh"
 #include "divider.cuh"
+#include "launch.hpp"
 #include "shared_memory.hpp"
 
 namespace gpunn::cuda_tiled::direct {
@@ -174,11 +174,7 @@ void launch(void (*kernel)(Parameters...), cuda::Launch shape, int early_blocks,
   const bool early = blocks <= early_blocks;
   if (early) shape.shared_bytes = std::max(shape.shared_bytes, kSharedBytesForOne);
   allow_shared_memory(kernel, shape.shared_bytes);
-  if (early) {
-    tensor::launch_early(kernel, shape, stream, std::forward<Arguments>(arguments)...);
-  } else {
-    cuda::launch(kernel, shape, stream, std::forward<Arguments>(arguments)...);
-  }
+  launch_with(kernel, shape, {.early = early}, stream, std::forward<Arguments>(arguments)...);
 }
 
 template <int n>

@@ -2,7 +2,7 @@
 
 #include "conv/small_convolution.hpp"
 #include "conv/small_convolution_kernel.cuh"
-#include "cuda_common/check.hpp"
+#include "launch.hpp"
 #include "shared_memory.hpp"
 
 namespace gpunn::cuda_tiled::small {
@@ -17,19 +17,9 @@ void launch(const Plan& plan, const Arguments& arguments, cudaStream_t stream) {
       small_convolution_kernel<kPass, kSource, kShape.rows, kShape.columns, kShape.terms, kShape.groups>;
   constexpr int kShared = shared_bytes(kPass, kShape);
   allow_shared_memory(kKernel, kShared);
-  cudaLaunchAttribute cluster{};
-  cluster.id = cudaLaunchAttributeClusterDimension;
-  cluster.val.clusterDim.x = static_cast<unsigned>(plan.splits);
-  cluster.val.clusterDim.y = 1;
-  cluster.val.clusterDim.z = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(static_cast<unsigned>(plan.row_tiles * plan.column_tiles * plan.splits));
-  config.blockDim = dim3(threads_of(kShape.rows, kShape.columns, kShape.groups));
-  config.dynamicSmemBytes = kShared;
-  config.stream = stream;
-  config.attrs = &cluster;
-  config.numAttrs = 1;
-  cuda::check(cudaLaunchKernelEx(&config, kKernel, plan, arguments), "launching a kernel");
+  const cuda::Launch shape{dim3(static_cast<unsigned>(plan.row_tiles * plan.column_tiles * plan.splits)),
+                           dim3(threads_of(kShape.rows, kShape.columns, kShape.groups)), kShared};
+  launch_with(kKernel, shape, {.cluster = dim3(static_cast<unsigned>(plan.splits))}, stream, plan, arguments);
 }
 
 template <Pass kPass, int kTile>

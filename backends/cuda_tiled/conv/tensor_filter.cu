@@ -1,7 +1,7 @@
 #include "conv/tensor_convolution.hpp"
 #include "conv/tensor_filter_kernel.cuh"
-#include "conv/tensor_launch.hpp"
 #include "dependent_launch.cuh"
+#include "launch.hpp"
 #include "shared_memory.hpp"
 
 namespace gpunn::cuda_tiled::tensor {
@@ -81,8 +81,8 @@ void run_filter_gradient(const FilterPlan& plan, int tile, const float* dy, cons
   kLaunches[tile][vector ? 1 : 0](plan, {.dy = dy, .x = x, .parts = workspace}, stream);
   const int rows = plan.geometry.inputs * plan.taps;
   const dim3 grid(ceil_div(rows, 32), ceil_div(plan.geometry.outputs, 32));
-  launch_early(add_filter_parts_kernel, {grid, dim3(kAddThreads)}, stream, workspace, dw, rows, plan.geometry.outputs,
-               plan.filter_pitch, plan.splits);
+  launch_with(add_filter_parts_kernel, {grid, dim3(kAddThreads)}, {.early = true}, stream, workspace, dw, rows,
+              plan.geometry.outputs, plan.filter_pitch, plan.splits);
 }
 
 }  // namespace gpunn::cuda_tiled::tensor

@@ -2,8 +2,8 @@
 
 #include "conv/tensor_convolution.hpp"
 #include "conv/tensor_gather_kernel.cuh"
-#include "conv/tensor_launch.hpp"
 #include "dependent_launch.cuh"
+#include "launch.hpp"
 #include "shared_memory.hpp"
 
 namespace gpunn::cuda_tiled::tensor {
@@ -67,14 +67,14 @@ void launch_gather(const GatherPlan& plan, const GatherOperands& operands, float
                                   .bias = operands.bias,
                                   .y = plan.splits == 1 ? operands.y : parts,
                                   .relu = operands.relu};
-  launch_early(kKernel,
-               {dim3(static_cast<unsigned>(tiles_of(plan, kShape) * plan.phases), static_cast<unsigned>(plan.splits)),
-                dim3(gather_threads(kBlocks)), static_cast<unsigned>(shared_bytes(plan, kShape))},
-               stream, plan, arguments);
+  launch_with(kKernel,
+              {dim3(static_cast<unsigned>(tiles_of(plan, kShape) * plan.phases), static_cast<unsigned>(plan.splits)),
+               dim3(gather_threads(kBlocks)), static_cast<unsigned>(shared_bytes(plan, kShape))},
+              {.early = true}, stream, plan, arguments);
   if (plan.splits > 1) {
-    launch_early(add_gather_parts_kernel, cuda::thread_each(plan.output_size()), stream, parts, operands.bias,
-                 operands.y, plan.output_size(), plan.splits, plan.outputs, plan.output_rows * plan.output_columns,
-                 operands.relu ? 1 : 0);
+    launch_with(add_gather_parts_kernel, cuda::thread_each(plan.output_size()), {.early = true}, stream, parts,
+                operands.bias, operands.y, plan.output_size(), plan.splits, plan.outputs,
+                plan.output_rows * plan.output_columns, operands.relu ? 1 : 0);
   }
 }
 

@@ -14,7 +14,7 @@
 #include <cstdint>
 
 #include "architecture.hpp"
-#include "cuda_common/check.hpp"
+#include "launch.hpp"
 #include "rungs.hpp"
 #include "tile_rung.cuh"
 
@@ -64,21 +64,6 @@ uint64_t workspace_bytes(const Gemm& problem) {
   return sizeof(float) * static_cast<uint64_t>(splits) * static_cast<uint64_t>(problem.shape.m * problem.shape.n);
 }
 
-template <class... Parameters>
-void launch_cluster(void (*kernel)(Parameters...), const Launch& shape, cudaStream_t stream, Parameters... arguments) {
-  cudaLaunchAttribute cluster{};
-  cluster.id = cudaLaunchAttributeClusterDimension;
-  cluster.val.clusterDim = {1, 1, shape.grid.z};
-  cudaLaunchConfig_t config{};
-  config.gridDim = shape.grid;
-  config.blockDim = shape.block;
-  config.dynamicSmemBytes = shape.shared_bytes;
-  config.stream = stream;
-  config.attrs = &cluster;
-  config.numAttrs = 1;
-  check(cudaLaunchKernelEx(&config, kernel, arguments...), "launching clusters");
-}
-
 template <class Shape, int Bytes>
 void run_splits(const Gemm& problem, int splits, cudaStream_t stream, const OpArgs& args) {
   GemmArguments g = arguments_of(problem, args);
@@ -89,7 +74,7 @@ void run_splits(const Gemm& problem, int splits, cudaStream_t stream, const OpAr
     if (compute_capability() >= 90) {
       constexpr auto kKernel = cluster_gemm<Shape, TransposeA, TransposeB, Bytes>;
       allow_shared_memory(reinterpret_cast<const void*>(kKernel), Shape::kSharedBytes);
-      launch_cluster(kKernel, shape, stream, g);
+      launch_with(kKernel, shape, {.cluster = dim3(1, 1, shape.grid.z)}, stream, g);
       return;
     }
     GemmArguments partial = g;

@@ -8,6 +8,7 @@
 #include "architecture.hpp"
 #include "bf16_operand.hpp"
 #include "cuda_common/check.hpp"
+#include "launch.hpp"
 #include "shared_memory.hpp"
 #include "tensor_map.hpp"
 #include "wgmma.hpp"
@@ -26,33 +27,12 @@ using SplitTiling = Tiling<Element, kAlongA, kAlongB, kConsumers, 128, kConsumer
 
 constexpr int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// How a kernel of this ladder is launched; refers to `attributes`, and may not move.
-struct WgmmaLaunch {
-  cudaLaunchConfig_t config{};
-  cudaLaunchAttribute attributes[2]{};
-
-  WgmmaLaunch(dim3 grid, dim3 cluster, int threads, int shared_bytes, cudaStream_t stream) {
-    attributes[0].id = cudaLaunchAttributeClusterDimension;
-    attributes[0].val.clusterDim = {cluster.x, cluster.y, cluster.z};
-    attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attributes[1].val.programmaticStreamSerializationAllowed = 1;
-    config.gridDim = grid;
-    config.blockDim = dim3(static_cast<unsigned>(threads));
-    config.dynamicSmemBytes = static_cast<std::size_t>(shared_bytes);
-    config.stream = stream;
-    config.attrs = attributes;
-    config.numAttrs = 2;
-  }
-  WgmmaLaunch(const WgmmaLaunch&) = delete;
-  WgmmaLaunch& operator=(const WgmmaLaunch&) = delete;
-};
-
 template <class... Parameters>
 void launch_wgmma(void (*kernel)(Parameters...), dim3 grid, dim3 cluster, int threads, int shared_bytes,
                   cudaStream_t stream, Parameters... parameters) {
   allow_shared_memory(kernel, shared_bytes);
-  const WgmmaLaunch launch(grid, cluster, threads, shared_bytes, stream);
-  cuda::check(cudaLaunchKernelEx(&launch.config, kernel, parameters...), "launching a product");
+  launch_with(kernel, {grid, dim3(static_cast<unsigned>(threads)), static_cast<unsigned>(shared_bytes)},
+              {.cluster = cluster, .early = true}, stream, parameters...);
 }
 
 // How many clusters of `parts` blocks the GPU runs at a time: fewer than its multiprocessors have room for, as a
@@ -64,9 +44,9 @@ int clusters_at_a_time(int parts) {
     allow_shared_memory(wgmma_split<T, kTransposed>, T::kSharedBytes);
     for (int size = 1; size <= kMostParts; size *= 2) {
       const auto blocks = static_cast<unsigned>(size);
-      const WgmmaLaunch launch(dim3(blocks), dim3(blocks), T::kThreads, T::kSharedBytes, nullptr);
+      const LaunchConfig config({dim3(blocks), dim3(T::kThreads), T::kSharedBytes}, {.cluster = dim3(blocks)}, nullptr);
       int& count = found[static_cast<std::size_t>(size)];
-      cuda::check(cudaOccupancyMaxActiveClusters(&count, wgmma_split<T, kTransposed>, &launch.config),
+      cuda::check(cudaOccupancyMaxActiveClusters(&count, wgmma_split<T, kTransposed>, &config.get()),
                   "asking how many clusters fit");
     }
     return found;

@@ -1,4 +1,5 @@
 #include "cuda_common/check.hpp"
+#include "launch.hpp"
 #include "shared_memory.hpp"
 #include "step_kernels.hpp"
 #include "step_pass.cuh"
@@ -8,24 +9,6 @@ namespace gpunn::cuda_tiled {
 namespace {
 
 using cuda::check;
-
-template <class Kernel, class... Arguments>
-void launch_overlapped(Kernel kernel, dim3 grid, dim3 block, unsigned shared_bytes, unsigned cluster,
-                       cudaStream_t stream, const Arguments&... arguments) {
-  cudaLaunchAttribute attributes[2]{};
-  attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attributes[0].val.programmaticStreamSerializationAllowed = 1;
-  attributes[1].id = cudaLaunchAttributeClusterDimension;
-  attributes[1].val.clusterDim = {cluster, 1, 1};
-  cudaLaunchConfig_t config{};
-  config.gridDim = grid;
-  config.blockDim = block;
-  config.dynamicSmemBytes = shared_bytes;
-  config.stream = stream;
-  config.attrs = attributes;
-  config.numAttrs = cluster > 1 ? 2 : 1;
-  check(cudaLaunchKernelEx(&config, kernel, arguments...), "launching a step");
-}
 
 // A block of the second kernel should find room beside one of the first.
 template <class Kernel>
@@ -40,8 +23,9 @@ void launch_pass(const StepPlan& plan, const StepTensors& tensors, cudaStream_t 
   prefer_shared_memory(step_pass<B>);
   prefer_shared_memory(step_update);
   const int blocks = (plan.batch + B::kImages - 1) / B::kImages * B::kImages;
-  launch_overlapped(step_pass<B>, dim3(static_cast<unsigned>(blocks)), dim3(B::kThreads),
-                    static_cast<unsigned>(plan.shared_bytes), B::kImages, stream, tensors);
+  launch_with(step_pass<B>,
+              {dim3(static_cast<unsigned>(blocks)), dim3(B::kThreads), static_cast<unsigned>(plan.shared_bytes)},
+              {.cluster = dim3(B::kImages), .early = true}, stream, tensors);
 }
 
 }  // namespace
@@ -65,9 +49,9 @@ void launch_step(const StepPlan& plan, const StepTensors& tensors, cudaStream_t 
   } else {
     launch_pass<OctetBlock>(plan, tensors, stream);
   }
-  launch_overlapped(step_update,
-                    dim3(static_cast<unsigned>(plan.dense_blocks + plan.partial_blocks + plan.bias_blocks + 2)),
-                    dim3(kUpdateThreads), 0, 1, stream, tensors);
+  const int blocks = plan.dense_blocks + plan.partial_blocks + plan.bias_blocks + 2;
+  launch_with(step_update, {dim3(static_cast<unsigned>(blocks)), dim3(kUpdateThreads)}, {.early = true}, stream,
+              tensors);
 }
 
 }  // namespace gpunn::cuda_tiled
