@@ -95,14 +95,14 @@ __global__ void __launch_bounds__(kMostThreads)
     const int images = min(z.images_at_once, last_image - image);
     if (image != first_image) __syncthreads();  // the images before are done with
     if (dy_width == kBulk && thread == 0) {
-      expect_bytes(barrier, images * z.filters * z.dy.plane * 4);
+      barrier_expect(&barrier, images * z.filters * z.dy.plane * 4);
       stage_whole_images(ys, dy, z.dy, image, images, group, barrier);
     }
     stage_images(xs, x, z.x, image, images, group, 0, x_width);
     if (dy_width != kBulk) stage_images(ys, dy, z.dy, image, images, group, 0, dy_width);
     __pipeline_commit();
     __pipeline_wait_prior(0);
-    if (dy_width == kBulk) wait_for_barrier(barrier, parity);
+    if (dy_width == kBulk) barrier_wait(&barrier, parity);
     parity ^= 1;
     __syncthreads();
     for (int position = split; works && position < images * z.rows; position += z.splits) {

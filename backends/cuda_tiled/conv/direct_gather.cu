@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(TP > 1 ? kThreadsOfTall : kMostThreads)
   let_next_kernel_start();
   wait_for_kernel_before();
   if (widths.in == kBulk && thread == 0) {
-    expect_bytes(barrier, images * channels * z.stage.plane * 4);
+    barrier_expect(&barrier, images * channels * z.stage.plane * 4);
     stage_whole_images(shared, x, z.stage, first_image, images, group, barrier);
   }
   // [channel][r][k group][s][k]; some neighbouring threads for each filter.
@@ -170,7 +170,7 @@ __global__ void __launch_bounds__(TP > 1 ? kThreadsOfTall : kMostThreads)
     }
   }
   __pipeline_wait_prior(0);
-  if (widths.in == kBulk) wait_for_barrier(barrier, 0);
+  if (widths.in == kBulk) barrier_wait(&barrier, 0);
   __syncthreads();
   if (works) {
     const int first = split * z.channels_per_split;

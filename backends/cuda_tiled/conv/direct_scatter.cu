@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(kMostThreads)
   let_next_kernel_start();
   wait_for_kernel_before();
   if (in_width == kBulk && thread == 0) {
-    expect_bytes(barrier, images * channels * z.stage.plane * 4);
+    barrier_expect(&barrier, images * channels * z.stage.plane * 4);
     stage_whole_images(shared, dy, z.stage, first_image, images, group, barrier);
   }
   // [channel of dy][r][k group][s][k]; some neighbouring threads for each filter.
@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(kMostThreads)
   const int result_plane = z.result_plane;
   const int all = z.images_per_block * z.k_groups * TK * result_plane;
   __pipeline_wait_prior(0);
-  if (in_width == kBulk) wait_for_barrier(barrier, 0);
+  if (in_width == kBulk) barrier_wait(&barrier, 0);
   __syncthreads();
   if (v < z.stage.in_rows) {
     float sums[TK][kOut];

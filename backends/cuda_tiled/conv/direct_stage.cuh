@@ -12,6 +12,7 @@
 #include "dependent_launch.cuh"
 #include "divider.cuh"
 #include "launch.hpp"
+#include "shared_barrier.cuh"
 #include "shared_memory.hpp"
 
 namespace gpunn::cuda_tiled::direct {
@@ -96,57 +97,26 @@ __device__ __forceinline__ void stage_images(float* to, const float* from, const
 // and a barrier counts its bytes.
 constexpr int kBulk = 16;  // as width
 
-__device__ __forceinline__ uint32_t shared_address(const void* at) {
-  return static_cast<uint32_t>(__cvta_generic_to_shared(at));
-}
-
 // By all threads of the block, before stage_whole_images().
 __device__ __forceinline__ void begin_barrier(uint64_t& barrier) {
 #if __CUDA_ARCH__ >= 900
   if (threadIdx.x == 0) {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(&barrier)) : "memory");
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    barrier_init(&barrier, 1);
+    fence_barrier_init();
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
   }
   __syncthreads();
 #endif
 }
 
-// Says how many bytes will come; by one thread.
-__device__ __forceinline__ void expect_bytes(uint64_t& barrier, uint32_t bytes) {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(&barrier)), "r"(bytes)
-               : "memory");
-#endif
-}
-
-// By one thread.
+// By one thread, after barrier_expect().
 __device__ __forceinline__ void stage_whole_images(float* to, const float* from, const Stage& z, int first, int images,
                                                    int group, uint64_t& barrier) {
-#if __CUDA_ARCH__ >= 900
   const int64_t of_group = static_cast<int64_t>(z.channels) * z.plane;
   const float* source = from + (static_cast<int64_t>(first) * z.groups + group) * of_group;
   for (int image = 0; image < images; ++image) {
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
-                     shared_address(to + image * z.image())),
-                 "l"(source + image * of_group * z.groups), "r"(z.channels * z.plane * 4), "r"(shared_address(&barrier))
-                 : "memory");
+    copy_bulk(to + image * z.image(), source + image * of_group * z.groups, z.channels * z.plane * 4, &barrier);
   }
-#endif
-}
-
-__device__ __forceinline__ void wait_for_barrier(uint64_t& barrier, uint32_t parity) {
-#if __CUDA_ARCH__ >= 900
-  asm volatile(
-      "{\n"
-      ".reg .pred done;\n"
-      "again%=:\n"
-      "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
-      "@!done bra again%=;\n"
-      "}\n" ::"r"(shared_address(&barrier)),
-      "r"(parity)
-      : "memory");
-#endif
 }
 
 // Floats of the longest copies that begin at multiples of their length on both sides.

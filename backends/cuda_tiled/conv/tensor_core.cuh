@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "shared_barrier.cuh"
+
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #define GPUNN_CONV_TENSOR_CORES 1
 #endif
@@ -13,9 +15,7 @@ namespace gpunn::cuda_tiled::tensor {
 
 #ifdef GPUNN_CONV_TENSOR_CORES
 
-__device__ __forceinline__ uint32_t shared_address(const void* pointer) {
-  return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
-}
+using cuda_tiled::shared_address;
 
 // --- Barriers ---
 

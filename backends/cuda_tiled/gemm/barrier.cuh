@@ -1,36 +1,14 @@
-// Hopper's shared-memory barriers, clusters and bulk tensor copies (TMA), each a PTX instruction or two. What they mean
-// stands in the PTX ISA, "Asynchronous Barrier" and "cp.async.bulk.tensor".
+// Hopper's clusters and bulk tensor copies (TMA), each a PTX instruction or two. What they mean stands in the PTX ISA,
+// "cp.async.bulk.tensor".
 #pragma once
 
 #include <cstdint>
 
 #include <cuda.h>
 
+#include "shared_barrier.cuh"
+
 namespace gpunn::cuda_tiled {
-
-// How shared memory is named in PTX.
-__device__ __forceinline__ uint32_t shared_address(const void* pointer) {
-  return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
-}
-
-__device__ __forceinline__ void barrier_init(uint64_t* barrier, uint32_t arrivals) {
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals) : "memory");
-}
-
-// Makes the initialised barriers known to the copy engine and to the other blocks of the cluster.
-__device__ __forceinline__ void fence_barrier_init() {
-  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-}
-
-// One arrival, and `bytes` more that copies will bring before the phase ends.
-__device__ __forceinline__ void barrier_expect(uint64_t* barrier, uint32_t bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
-               : "memory");
-}
-
-__device__ __forceinline__ void barrier_arrive(uint64_t* barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
-}
 
 // One arrival at the same barrier of block `rank` of the cluster. Neither this nor the wait names the scope of the
 // cluster: that would flush and invalidate caches each time (H200: 4096^3 in BF16 at 449 TFLOP/s instead of 698), for
@@ -41,17 +19,6 @@ __device__ __forceinline__ void barrier_arrive(uint64_t* barrier, uint32_t rank)
       "mapa.shared::cluster.u32 there, %0, %1;\n"
       "mbarrier.arrive.shared::cluster.b64 _, [there];\n}" ::"r"(shared_address(barrier)),
       "r"(rank)
-      : "memory");
-}
-
-// Waits until the phase of this parity has ended. A barrier that has not been used counts as having ended parity 1.
-__device__ __forceinline__ void barrier_wait(uint64_t* barrier, uint32_t parity) {
-  asm volatile(
-      "{\n.reg .pred done;\n"
-      "again:\n"
-      "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
-      "@!done bra again;\n}" ::"r"(shared_address(barrier)),
-      "r"(parity)
       : "memory");
 }
 

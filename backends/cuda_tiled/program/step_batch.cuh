@@ -239,7 +239,7 @@ __device__ __forceinline__ void stage_dense_in_bulk(const float* parameters, int
     const int from = dense.sliced != 0 ? rank * dense.slice : 0;
     if (copied_in_bulk(dense)) bytes += max(min(dense.slice, dense.outputs - from), 0) * dense.inputs * 4;
   }
-  if (lane == 0) expect_bytes(arrived, bytes);
+  if (lane == 0) barrier_expect(&arrived, bytes);
   __syncwarp();
 #pragma unroll 1
   for (int layer = 0; layer < plan.n_dense; ++layer) {
@@ -252,7 +252,7 @@ __device__ __forceinline__ void stage_dense_in_bulk(const float* parameters, int
     const int first = cluster % rows;
     for (int i = lane; i < rows; i += 32) {
       const int row = i + first < rows ? i + first : i + first - rows;
-      copy_bulk(shared + dense.w + row * dense.x_pitch, w + int64_t{row} * dense.inputs, dense.inputs * 4, arrived);
+      copy_bulk(shared + dense.w + row * dense.x_pitch, w + int64_t{row} * dense.inputs, dense.inputs * 4, &arrived);
     }
   }
 }

@@ -51,14 +51,14 @@ __device__ __forceinline__ void begin_arrivals(int rank) {
   begin_bytes(arrivals.weights);
   if (plan.n_convs > 0) {
     begin_bytes(arrivals.pooled);
-    expect_bytes(arrivals.pooled, B::kImages * plan.dense[0].inputs * 4);
+    barrier_expect(&arrivals.pooled, B::kImages * plan.dense[0].inputs * 4);
   }
 #pragma unroll 1
   for (int layer = 0; layer < plan.n_dense; ++layer) {
     const DensePlan& dense = plan.dense[layer];
     if (dense.sliced == 0) continue;
     begin_bytes(arrivals.forward[layer]);
-    expect_bytes(arrivals.forward[layer], B::kImages * ((dense.outputs + 3) / 4 * 4) * 4);
+    barrier_expect(&arrivals.forward[layer], B::kImages * ((dense.outputs + 3) / 4 * 4) * 4);
     if (dense.backward_data == 0) continue;
     int floats = (dense.inputs + 3) / 4 * 4;  // of its image
     if (layer > 0) {
@@ -66,7 +66,7 @@ __device__ __forceinline__ void begin_arrivals(int rank) {
       floats = B::kImages * max(min(below.slice, below.outputs - rank * below.slice), 0);
     }
     begin_bytes(arrivals.backward[layer]);
-    expect_bytes(arrivals.backward[layer], kStepShares * floats * 4);
+    barrier_expect(&arrivals.backward[layer], kStepShares * floats * 4);
   }
 }
 

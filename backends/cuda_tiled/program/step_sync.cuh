@@ -6,6 +6,8 @@
 
 #include <cuda_runtime.h>
 
+#include "shared_barrier.cuh"
+
 namespace gpunn::cuda_tiled {
 
 __device__ __forceinline__ void cluster_arrive() {
@@ -35,8 +37,8 @@ __device__ __forceinline__ int cluster_rank() {
 // Stores to where `local` points in this block, but in block `rank` of the cluster, and counts it there.
 __device__ __forceinline__ void store_remote(float* local, int rank, float value, uint64_t& counted) {
 #if __CUDA_ARCH__ >= 900
-  const auto own = static_cast<uint32_t>(__cvta_generic_to_shared(local));
-  const auto own_barrier = static_cast<uint32_t>(__cvta_generic_to_shared(&counted));
+  const uint32_t own = shared_address(local);
+  const uint32_t own_barrier = shared_address(&counted);
   uint32_t other = 0;
   uint32_t barrier = 0;
   asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(other) : "r"(own), "r"(rank));
@@ -55,8 +57,8 @@ template <class T>
 requires(sizeof(T) > sizeof(float)) __device__ __forceinline__
     void store_remote(float* local, int rank, T value, uint64_t& counted) {
 #if __CUDA_ARCH__ >= 900
-  const auto own = static_cast<uint32_t>(__cvta_generic_to_shared(local));
-  const auto own_barrier = static_cast<uint32_t>(__cvta_generic_to_shared(&counted));
+  const uint32_t own = shared_address(local);
+  const uint32_t own_barrier = shared_address(&counted);
   uint32_t other = 0;
   uint32_t barrier = 0;
   asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(other) : "r"(own), "r"(rank));
@@ -83,7 +85,7 @@ requires(sizeof(T) > sizeof(float)) __device__ __forceinline__
 template <int BYTES>
 __device__ __forceinline__ void copy_async(float* to, const float* from, bool there = true) {
 #if __CUDA_ARCH__ >= 800
-  const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(to));
+  const uint32_t at = shared_address(to);
   const int bytes = there ? BYTES : 0;
   if constexpr (BYTES == 16) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(bytes));
@@ -98,23 +100,14 @@ __device__ __forceinline__ void copy_async(float* to, const float* from, bool th
 // A barrier in shared memory that counts bytes of bulk copies and of remote stores (sm_90). By one thread, which then
 // says how many are to be expected; some may come before.
 __device__ __forceinline__ void begin_bytes(uint64_t& barrier) {
-#if __CUDA_ARCH__ >= 900
-  const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(&barrier));
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;\n\tfence.mbarrier_init.release.cluster;" ::"r"(at) : "memory");
-#endif
+  barrier_init(&barrier, 1);
+  fence_barrier_init();
 }
 
-__device__ __forceinline__ void expect_bytes(uint64_t& barrier, int bytes) {
-#if __CUDA_ARCH__ >= 900
-  const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(&barrier));
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(at), "r"(bytes) : "memory");
-#endif
-}
-
-// Waits for the barrier's first phase.
+// Waits for the barrier's first phase, and sees what other blocks of the cluster have sent.
 __device__ __forceinline__ void wait_for_bytes(uint64_t& barrier) {
 #if __CUDA_ARCH__ >= 900
-  const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(&barrier));
+  const uint32_t at = shared_address(&barrier);
   uint32_t done = 0;
   while (done == 0) {
     asm volatile(
@@ -124,19 +117,6 @@ __device__ __forceinline__ void wait_for_bytes(uint64_t& barrier) {
         : "r"(at)
         : "memory");
   }
-#endif
-}
-
-// Copies `bytes`, a multiple of 16, between multiples of 16 bytes, without threads.
-__device__ __forceinline__ void copy_bulk(float* to, const float* from, int bytes, uint64_t& barrier) {
-#if __CUDA_ARCH__ >= 900
-  const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(to));
-  const auto counted = static_cast<uint32_t>(__cvta_generic_to_shared(&barrier));
-  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(at),
-               "l"(from), "r"(bytes), "r"(counted)
-               : "memory");
-#else
-  for (int i = 0; i < bytes / 4; ++i) to[i] = from[i];
 #endif
 }
 

@@ -1,0 +1,67 @@
+// Barriers in shared memory that count arrivals and the bytes that copies bring (sm_90; nothing on older GPUs), each a
+// PTX instruction or two. What they mean stands in the PTX ISA, "Asynchronous Barrier" and "cp.async.bulk".
+#pragma once
+
+#include <cstdint>
+
+#include <cuda_runtime.h>
+
+namespace gpunn::cuda_tiled {
+
+// How shared memory is named in PTX.
+__device__ __forceinline__ uint32_t shared_address(const void* pointer) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
+}
+
+__device__ __forceinline__ void barrier_init(uint64_t* barrier, uint32_t arrivals) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals) : "memory");
+#endif
+}
+
+// Makes the initialised barriers known to the copy engine and to the other blocks of the cluster.
+__device__ __forceinline__ void fence_barrier_init() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+#endif
+}
+
+// One arrival, and `bytes` more that copies will bring before the phase ends.
+__device__ __forceinline__ void barrier_expect(uint64_t* barrier, uint32_t bytes) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
+               : "memory");
+#endif
+}
+
+__device__ __forceinline__ void barrier_arrive(uint64_t* barrier) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
+#endif
+}
+
+// Waits until the phase of this parity has ended. A barrier that has not been used counts as having ended parity 1.
+__device__ __forceinline__ void barrier_wait(uint64_t* barrier, uint32_t parity) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile(
+      "{\n.reg .pred done;\n"
+      "again:\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+      "@!done bra again;\n}" ::"r"(shared_address(barrier)),
+      "r"(parity)
+      : "memory");
+#endif
+}
+
+// Copies `bytes`, a multiple of 16, between multiples of 16 bytes, without threads; `barrier` gets its bytes. By one
+// thread.
+__device__ __forceinline__ void copy_bulk(float* to, const float* from, int bytes, uint64_t* barrier) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                   shared_address(to)),
+               "l"(from), "r"(bytes), "r"(shared_address(barrier))
+               : "memory");
+#endif
+}
+
+}  // namespace gpunn::cuda_tiled
