@@ -1,7 +1,7 @@
-#include "launch.hpp"
-
 #include <cstdlib>
 #include <string_view>
+
+#include "launch.hpp"
 
 namespace gpunn::cuda_tiled {
 
