@@ -198,14 +198,13 @@ Placement Backend::Impl::place_wanted(const graph::OpSignature& signature, const
 }
 
 void Backend::want_kernels(std::vector<std::string> names) {
-  if (!names.empty() && std::ranges::none_of(impl_->levels, knows_kernels)) {
-    if (!impl_->options.kernels_where_named) {
-      throw Error("kernel '" + names.front() + "' can't be had of '" + name() +
-                      "': it was built for minor version 0 of the contract, which has no names for kernels",
-                  ExitCode::missing);
-    }
-    names.clear();
+  const bool nameless = !names.empty() && std::ranges::none_of(impl_->levels, knows_kernels);
+  if (nameless && !impl_->options.kernels_where_named) {
+    throw Error("kernel '" + names.front() + "' can't be had of '" + name() +
+                    "': it was built for minor version 0 of the contract, which has no names for kernels",
+                ExitCode::missing);
   }
+  if (nameless) names.clear();
   impl_->options.kernels = std::move(names);
 }
 

@@ -132,6 +132,22 @@ double error(const std::vector<float>& y, const std::vector<double>& expected) {
 constexpr double kTf32Error = 6e-4;
 constexpr double kBf16Error = 5e-3;
 
+// Calls check(rung, the largest error) for each rung that serves the product, in TF32 and in BF16.
+template <class Check>
+void for_each_rung(Case& product, const Check& check) {
+  for (const int32_t precision : {GPUNN_PRECISION_TF32, GPUNN_PRECISION_BF16}) {
+    product.problem.precision = precision;
+    const bool tf32 = precision == GPUNN_PRECISION_TF32;
+    for (const Rung<Gemm>& rung : tensor_core_rungs()) {
+      if (!rung.refuses(product.problem).empty()) continue;
+      const auto& shape = product.problem.shape;
+      INFO(rung.name << " " << shape.m << "x" << shape.n << "x" << shape.k << " transposes " << shape.transpose_a
+                     << shape.transpose_b << (tf32 ? " tf32" : " bf16"));
+      check(rung, tf32 ? kTf32Error : kBf16Error);
+    }
+  }
+}
+
 }  // namespace
 
 TEST_CASE("products on tensor cores agree with float64, write all of y and nothing else, and are the same each time") {
@@ -142,23 +158,17 @@ TEST_CASE("products on tensor cores agree with float64, write all of y and nothi
     for (int transposes = 0; transposes < 4; ++transposes) {
       Case product(size[0], size[1], size[2], transposes, GPUNN_PRECISION_TF32);
       const std::vector<double> expected = product.expected();
-      for (const int32_t precision : {GPUNN_PRECISION_TF32, GPUNN_PRECISION_BF16}) {
-        product.problem.precision = precision;
-        for (const Rung<Gemm>& rung : tensor_core_rungs()) {
-          if (!rung.refuses(product.problem).empty()) continue;
-          INFO(rung.name << " " << size[0] << "x" << size[1] << "x" << size[2] << " transposes " << transposes
-                         << (precision == GPUNN_PRECISION_TF32 ? " tf32" : " bf16"));
-          constexpr std::size_t kBeyond = 64;
-          const std::vector<float> y = product.run(rung, kBeyond);
-          CHECK(error(y, expected) < (precision == GPUNN_PRECISION_TF32 ? kTf32Error : kBf16Error));
-          bool untouched = true;
-          for (std::size_t i = y.size() - kBeyond; i < y.size(); ++i) untouched = untouched && std::isnan(y[i]);
-          CHECK(untouched);
-          const std::vector<float> again = product.run(rung, kBeyond);
-          CHECK(std::memcmp(y.data(), again.data(), y.size() * sizeof(float)) == 0);
-          ++runs;
-        }
-      }
+      for_each_rung(product, [&](const Rung<Gemm>& rung, double most) {
+        constexpr std::size_t kBeyond = 64;
+        const std::vector<float> y = product.run(rung, kBeyond);
+        CHECK(error(y, expected) < most);
+        bool untouched = true;
+        for (std::size_t i = y.size() - kBeyond; i < y.size(); ++i) untouched = untouched && std::isnan(y[i]);
+        CHECK(untouched);
+        const std::vector<float> again = product.run(rung, kBeyond);
+        CHECK(std::memcmp(y.data(), again.data(), y.size() * sizeof(float)) == 0);
+        ++runs;
+      });
     }
   }
   if (gpunn::cuda_tiled::tensor_core_rungs().back().refuses(Case(8, 8, 8, 0, GPUNN_PRECISION_TF32).problem).empty()) {
@@ -179,24 +189,18 @@ TEST_CASE("products whose blocks share tiles, or round for each other, agree wit
   for (const auto& size : sizes) {
     for (const int transposes : {0, 2, 3}) {
       Case product(size[0], size[1], size[2], transposes, GPUNN_PRECISION_TF32);
-      for (const int32_t precision : {GPUNN_PRECISION_TF32, GPUNN_PRECISION_BF16}) {
-        product.problem.precision = precision;
-        for (const Rung<Gemm>& rung : tensor_core_rungs()) {
-          if (!rung.refuses(product.problem).empty()) continue;
-          INFO(rung.name << " " << size[0] << "x" << size[1] << "x" << size[2] << " transposes " << transposes
-                         << (precision == GPUNN_PRECISION_TF32 ? " tf32" : " bf16"));
-          const std::vector<float> y = product.run(rung, 0);
-          double difference = 0, total = 0;
-          constexpr std::size_t kStep = 997;
-          for (std::size_t at = 0; at < y.size(); at += kStep) {
-            const auto index = static_cast<int64_t>(at);
-            const double expected = product.expected(index / size[1], index % size[1]);
-            difference += (y[at] - expected) * (y[at] - expected);
-            total += expected * expected;
-          }
-          CHECK(std::sqrt(difference / total) < (precision == GPUNN_PRECISION_TF32 ? kTf32Error : kBf16Error));
+      for_each_rung(product, [&](const Rung<Gemm>& rung, double most) {
+        const std::vector<float> y = product.run(rung, 0);
+        double difference = 0, total = 0;
+        constexpr std::size_t kStep = 997;
+        for (std::size_t at = 0; at < y.size(); at += kStep) {
+          const auto index = static_cast<int64_t>(at);
+          const double expected = product.expected(index / size[1], index % size[1]);
+          difference += (y[at] - expected) * (y[at] - expected);
+          total += expected * expected;
         }
-      }
+        CHECK(std::sqrt(difference / total) < most);
+      });
     }
   }
 }

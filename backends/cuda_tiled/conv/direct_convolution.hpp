@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
 
 #include <cuda_runtime_api.h>
 
@@ -21,7 +20,6 @@ GatherPlan gather_of(const backends::ConvolutionShape& shape, bool backward_data
 void run_gather(const GatherPlan& plan, const float* x, const float* w, const float* bias, bool relu, float* y,
                 int early_blocks, cudaStream_t stream);
 uint64_t shared_bytes(const GatherPlan& plan);  // 0 where there is no plan
-std::string describe(const GatherPlan& plan);
 
 struct ScatterPlan {
   struct Data;
@@ -31,7 +29,6 @@ ScatterPlan scatter_of(const backends::ConvolutionShape& shape, int tk = 0, int 
 void run_scatter(const ScatterPlan& plan, const float* dy, const float* w, float* dx, int early_blocks,
                  cudaStream_t stream);
 uint64_t shared_bytes(const ScatterPlan& plan);  // 0 where there is no plan
-std::string describe(const ScatterPlan& plan);
 
 struct FilterPlan {
   struct Data;
@@ -42,6 +39,5 @@ uint64_t workspace_bytes(const FilterPlan& plan);
 void run_filter(const FilterPlan& plan, const float* dy, const float* x, float* dw, float* workspace, int early_blocks,
                 cudaStream_t stream);
 uint64_t shared_bytes(const FilterPlan& plan);  // 0 where there is no plan
-std::string describe(const FilterPlan& plan);
 
 }  // namespace gpunn::cuda_tiled::direct

@@ -332,11 +332,4 @@ void run_filter(const FilterPlan& plan, const float* dy, const float* x, float* 
 
 uint64_t shared_bytes(const FilterPlan& plan) { return plan.data ? plan.data->z.shared_bytes : 0; }
 
-std::string describe(const FilterPlan& plan) {
-  const Filter& z = plan.data->z;
-  return "tk" + std::to_string(z.tk) + " items" + std::to_string(z.items) + " splits" + std::to_string(z.splits) +
-         " img" + std::to_string(z.images_per_block) + "/" + std::to_string(z.images_at_once) + " thr" +
-         std::to_string(z.threads) + " sm" + std::to_string(z.shared_bytes);
-}
-
 }  // namespace gpunn::cuda_tiled::direct

@@ -452,12 +452,4 @@ void run_gather(const GatherPlan& plan, const float* x, const float* w, const fl
 
 uint64_t shared_bytes(const GatherPlan& plan) { return plan.data ? plan.data->z.shared_bytes : 0; }
 
-std::string describe(const GatherPlan& plan) {
-  const Gather& z = plan.data->z;
-  return "tk" + std::to_string(z.tk) + " tp" + std::to_string(z.tp) + " tq" + std::to_string(z.tq) + " img" +
-         std::to_string(z.images_per_block) + " band" + std::to_string(z.band) + " kg" + std::to_string(z.k_groups) +
-         " split" + std::to_string(z.splits) + " thr" + std::to_string(z.threads) + " sm" +
-         std::to_string(z.shared_bytes);
-}
-
 }  // namespace gpunn::cuda_tiled::direct

@@ -308,11 +308,4 @@ void run_scatter(const ScatterPlan& plan, const float* dy, const float* w, float
 
 uint64_t shared_bytes(const ScatterPlan& plan) { return plan.data ? plan.data->z.shared_bytes : 0; }
 
-std::string describe(const ScatterPlan& plan) {
-  const Scatter& z = plan.data->z;
-  return "tk" + std::to_string(z.tk) + " tq" + std::to_string(z.tq) + " img" + std::to_string(z.images_per_block) +
-         " kg" + std::to_string(z.k_groups) + " split" + std::to_string(z.splits) + " thr" + std::to_string(z.threads) +
-         " sm" + std::to_string(z.shared_bytes);
-}
-
 }  // namespace gpunn::cuda_tiled::direct

@@ -48,9 +48,9 @@ struct Plan {
   Divider by_pixel_plane, by_pixel_columns;  // of the images whose pixels are columns
 };
 
-// Nothing where the kernel does not serve the shape. `splits`: 0 for as many as fill the GPU.
+// Nothing where the kernel does not serve the shape.
 std::optional<Plan> plan_of(ConvolutionPass pass, const backends::ConvolutionShape& shape, const Tile& tile,
-                            int multiprocessors, int splits = 0);
+                            int multiprocessors);
 
 struct Operands {
   const float* first;   // x; of the gradients dy

@@ -14,7 +14,7 @@ int ceil_div(int64_t a, int64_t b) { return static_cast<int>((a + b - 1) / b); }
 }  // namespace
 
 std::optional<Plan> plan_of(ConvolutionPass pass, const backends::ConvolutionShape& shape, const Tile& tile,
-                            int multiprocessors, int splits) {
+                            int multiprocessors) {
   const int64_t taps = shape.rows.taps * shape.columns.taps;
   const int64_t input_plane = shape.rows.inputs * shape.columns.inputs;
   const int64_t output_plane = shape.rows.outputs * shape.columns.outputs;
@@ -89,15 +89,13 @@ std::optional<Plan> plan_of(ConvolutionPass pass, const backends::ConvolutionSha
   plan.row_tiles = ceil_div(plan.rows, tile.rows);
   plan.column_tiles = ceil_div(plan.columns, tile.columns);
   plan.chunks = ceil_div(plan.terms, tile.terms);
-  if (splits == 0) {
-    // Blocks that copy number by number are slow alone: two on a multiprocessor hide each other's waits.
-    const bool slow =
-        plan.source == Source::kTaps || (pass == ConvolutionPass::backward_filter && plan.source == Source::kPixels);
-    const int64_t blocks = slow ? int64_t{multiprocessors} * 9 / 4 : multiprocessors;
-    const int64_t wanted = blocks / (int64_t{plan.row_tiles} * plan.column_tiles);
-    for (splits = 1; splits < kMostSplits && splits * 2 <= wanted && splits * 2 <= plan.chunks;) splits *= 2;
-  }
-  plan.splits = splits;
+  // Blocks that copy number by number are slow alone: two on a multiprocessor hide each other's waits.
+  const bool slow =
+      plan.source == Source::kTaps || (pass == ConvolutionPass::backward_filter && plan.source == Source::kPixels);
+  const int64_t blocks = slow ? int64_t{multiprocessors} * 9 / 4 : multiprocessors;
+  const int64_t wanted = blocks / (int64_t{plan.row_tiles} * plan.column_tiles);
+  plan.splits = 1;
+  while (plan.splits < kMostSplits && plan.splits * 2 <= wanted && plan.splits * 2 <= plan.chunks) plan.splits *= 2;
   return plan;
 }
 

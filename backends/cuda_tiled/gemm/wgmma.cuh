@@ -18,6 +18,7 @@
 
 #include <cstdint>
 
+#include "dependent_launch.cuh"
 #include "tensor_core_epilogue.hpp"
 #include "wgmma_instructions.cuh"
 
@@ -127,6 +128,16 @@ __device__ __forceinline__ Ring<T> make_ring(uint8_t* shared, RingBarriers<T>& b
           .full = barriers.full,
           .empty = barriers.empty,
           .sharing = sharing};
+}
+
+// Waits until the ring is ready in the `share` blocks that copy into it, and then for the kernel before.
+__device__ __forceinline__ void begin_ring(int share) {
+  if (share == 1)
+    __syncthreads();
+  else
+    cluster_sync();
+  let_next_kernel_start();
+  wait_for_kernel_before();
 }
 
 // So that the compiler sees that it is the same for all threads of a warp.

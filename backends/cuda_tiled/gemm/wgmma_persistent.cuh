@@ -8,7 +8,6 @@
 // 0.94 to 1.02 times rung 2 at 4096^3; L2 was not what it waited for.
 #pragma once
 
-#include "dependent_launch.cuh"
 #include "wgmma.cuh"
 
 namespace gpunn::cuda_tiled {
@@ -39,12 +38,7 @@ __global__ __launch_bounds__(T::kThreads, 1) void wgmma_persistent(const __grid_
   __shared__ RingBarriers<T> barriers;
   const int rank = static_cast<int>(cluster_rank());
   Ring<T> ring = make_ring<T>(shared, barriers, a, b, {.a = {}, .b = {.count = share, .index = rank}});
-  if (share == 1)
-    __syncthreads();
-  else
-    cluster_sync();
-  let_next_kernel_start();
-  wait_for_kernel_before();
+  begin_ring(share);
 
   static_assert(T::kConsumers == 2);  // for the registers that it divides
   const int warpgroup = warpgroup_index();

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 
-#include "dependent_launch.cuh"
 #include "wgmma.cuh"
 
 namespace gpunn::cuda_tiled {
@@ -50,12 +49,7 @@ __global__ __launch_bounds__(T::kThreads, 1) void wgmma_small(const __grid_const
   const int rank = static_cast<int>(blockIdx.y) % share;
   Ring<T> ring = make_ring<T>(shared, barriers, a, b,
                               {.a = {.count = share, .index = rank}, .b = {.count = 1, .first_rank = rank}});
-  if (share == 1)
-    __syncthreads();
-  else
-    cluster_sync();
-  let_next_kernel_start();
-  wait_for_kernel_before();
+  begin_ring(share);
 
   const int row = static_cast<int>(blockIdx.x) * T::kRows, column = static_cast<int>(blockIdx.y) * T::kColumns;
   const int warpgroup = warpgroup_index();

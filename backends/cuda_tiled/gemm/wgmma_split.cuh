@@ -8,7 +8,6 @@
 // slower: blocks that store their sums into the shared memory of the one that adds them, 12.3 and 9.8 us.
 #pragma once
 
-#include "dependent_launch.cuh"
 #include "wgmma.cuh"
 
 namespace gpunn::cuda_tiled {
@@ -100,12 +99,7 @@ __global__ __launch_bounds__(T::kThreads,
       make_ring<T>(shared, barriers, a, b,
                    {.a = {}, .b = {.count = share, .index = in_cluster, .first_rank = part, .rank_step = parts}});
   float* const sums = reinterpret_cast<float*>(ring.stages);
-  if (share == 1)
-    __syncthreads();
-  else
-    cluster_sync();
-  let_next_kernel_start();
-  wait_for_kernel_before();
+  begin_ring(share);
 
   const int row = tile % row_tiles * T::kRows, column = tile / row_tiles * T::kColumns;
   const int first = blocks * part / parts;
