@@ -8,10 +8,12 @@
 #include <memory>
 
 #include "common/bias.hpp"
+#include "counters.hpp"
 #include "cuda_common/add_op.hpp"
 #include "cuda_common/launch.hpp"
 #include "device.hpp"
 #include "kernels.hpp"
+#include "last_block.cuh"
 
 namespace gpunn::cuda_tiled {
 namespace {
@@ -95,18 +97,6 @@ __device__ float masked_sum(const Mask& mask, int64_t first, int64_t end, int64_
   return sum;
 }
 
-// Whether this block is the last of `blocks` to come here; all of its threads must. What the others wrote before is
-// visible to it. The counter is 0 again afterwards.
-__device__ bool is_last_block(unsigned* counter, unsigned blocks) {
-  __shared__ bool last;
-  __threadfence();
-  __syncthreads();
-  if (threadIdx.x == 0) last = atomicInc(counter, blocks - 1) == blocks - 1;
-  __syncthreads();
-  if (last) __threadfence();
-  return last;
-}
-
 // db[c] = the sum of sums[share][c], a warp for each channel, by one block.
 __device__ void add_shares(const float* sums, float* db, int64_t channels, int64_t shares) {
   const unsigned thread = threadIdx.x;
@@ -144,7 +134,8 @@ __global__ void sum_channel(Mask mask, Bias shape, Target to) {
     if (threadIdx.x < half) slots[threadIdx.x] += slots[threadIdx.x + half];
   }
   if (threadIdx.x == 0) to.sums[share * shape.channels + channel] = slots[0];
-  if (to.shares > 1 && is_last_block(to.counter, gridDim.x)) add_shares(to.sums, to.db, shape.channels, to.shares);
+  if (to.shares > 1 && BlockTurn(to.counter, gridDim.x).is_last())
+    add_shares(to.sums, to.db, shape.channels, to.shares);
 }
 
 // A block for 32 columns and a share of the rows of a matrix.
@@ -164,31 +155,11 @@ __global__ void __launch_bounds__(kColumnThreads) sum_columns(Mask mask, Bias sh
     if (row < half) slots[row][column] += slots[row + half][column];
   }
   if (row == 0 && channel < shape.channels) to.sums[share * shape.channels + channel] = slots[0][column];
-  if (to.shares > 1 && is_last_block(to.counter, gridDim.x)) add_shares(to.sums, to.db, shape.channels, to.shares);
+  if (to.shares > 1 && BlockTurn(to.counter, gridDim.x).is_last())
+    add_shares(to.sums, to.db, shape.channels, to.shares);
 }
 
-// Zero at first, and whenever no kernel runs that uses it.
-class Counter {
- public:
-  Counter() {
-    cuda::check(cudaMalloc(&data_, sizeof(unsigned)), "making a counter");
-    cudaError_t code = cudaMemset(data_, 0, sizeof(unsigned));
-    // The streams of a training don't wait for the one on which that was put.
-    if (code == cudaSuccess) code = cudaStreamSynchronize(cudaStreamLegacy);
-    if (code == cudaSuccess) return;
-    cudaFree(data_);
-    cuda::check(code, "clearing a counter");
-  }
-  ~Counter() { cudaFree(data_); }
-  Counter(const Counter&) = delete;
-  Counter& operator=(const Counter&) = delete;
-  unsigned* data() const { return data_; }
-
- private:
-  unsigned* data_ = nullptr;
-};
-
-void run(const BiasGradient& plan, const Counter& counter, cudaStream_t stream, const OpArgs& args) {
+void run(const BiasGradient& plan, const Counters& counter, cudaStream_t stream, const OpArgs& args) {
   const Bias& shape = plan.shape;
   const Mask mask{.dy = args.in<float>(0),
                   .y = plan.activation ? args.in<float>(1) : nullptr,
@@ -220,7 +191,7 @@ void add_gradient(TiledDevice& device, int32_t op, const char* name, BiasGradien
   factory.create = [&device, plan, name](const OpDesc& desc) {
     cuda::check(cudaSetDevice(device.index()), "choosing the device");
     return plugin::make_kernel(
-        [made = plan(desc), counter = std::make_unique<Counter>(), name](plugin::Stream& stream, const OpArgs& args) {
+        [made = plan(desc), counter = std::make_unique<Counters>(1), name](plugin::Stream& stream, const OpArgs& args) {
           const ProfilerRange range(name);
           run(made, *counter, native(stream), args);
         });

@@ -2,6 +2,7 @@
 
 #include "cuda_common/check.hpp"
 #include "kernels.hpp"
+#include "program/dense_runs.hpp"
 #include "program/norm_runs.hpp"
 #include "program/step_program.hpp"
 
@@ -25,14 +26,17 @@ plugin::ProgramClaim TiledDevice::claim(const plugin::ProgramDesc& desc, std::si
   plugin::ProgramClaim step = claim_step(desc, first, limit);
   if (step.ops > 0) return step;
   plugin::ProgramClaim norm = claim_norm(desc, first, limit);
-  return norm.ops > 0 || step.reason.empty() ? norm : step;
+  if (norm.ops > 0) return norm;
+  plugin::ProgramClaim dense = claim_dense(*this, desc, first, limit);
+  return dense.ops > 0 || step.reason.empty() ? dense : step;
 }
 
 std::unique_ptr<plugin::Program> TiledDevice::create_program(const plugin::ProgramDesc& desc, std::size_t first,
                                                              std::size_t count) {
   cuda::check(cudaSetDevice(index()), "choosing the device");
   if (claim_step(desc, first, count).ops == count) return create_step(desc, first, count);
-  return create_norm(desc, first, count);
+  if (claim_norm(desc, first, count).ops == count) return create_norm(desc, first, count);
+  return create_dense(*this, desc, first, count);
 }
 
 }  // namespace gpunn::cuda_tiled

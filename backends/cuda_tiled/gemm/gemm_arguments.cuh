@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "mask_epilogue.cuh"
+
 namespace gpunn::cuda_tiled {
 
 // The last step, on a finished sum, of the thread that stores it.
@@ -20,6 +22,7 @@ struct GemmArguments {
   int n = 0;
   int k = 0;
   int k_of_split = 0;  // how much of k a block takes
+  MaskEpilogue mask;   // of kernels that have it (masked.hpp), in place of the other
 };
 
 __device__ __forceinline__ float finish(const GemmEpilogue& epilogue, float sum, int column) {

@@ -46,6 +46,12 @@ GemmArguments arguments_of(const Gemm& problem, const OpArgs& args) {
   return g;
 }
 
+GemmArguments masked_arguments_of(const Gemm& problem, const OpArgs& args, unsigned* counters) {
+  GemmArguments g = arguments_of(problem, args);
+  g.mask = {.y = args.in<float>(2), .parts = args.workspace<float>(), .sums = args.out<float>(1), .counters = counters};
+  return g;
+}
+
 std::string refusal_of_size(const Gemm& problem) {
   const Matmul& shape = problem.shape;
   // Rows and columns of the smallest tiles still count in 16 bits, as a grid's y does.

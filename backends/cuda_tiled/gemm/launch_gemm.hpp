@@ -16,6 +16,9 @@ namespace gpunn::cuda_tiled {
 // Of a problem that refusal_of_size lets pass.
 GemmArguments arguments_of(const Gemm& problem, const backends::OpArgs& args);
 
+// The same for the epilogue of masked.hpp.
+GemmArguments masked_arguments_of(const Gemm& problem, const backends::OpArgs& args, unsigned* counters);
+
 // Why no kernel of the ladder serves it: they count rows, columns and tiles in 32 bits.
 std::string refusal_of_size(const Gemm& problem);
 

@@ -106,10 +106,58 @@ Rung<Gemm> rung(const char* name, std::string (*refuses)(const Gemm&)) {
   return {.name = name, .refuses = refuses, .workspace_bytes = workspace_bytes<Shape>, .run = run<Shape>};
 }
 
+// Blocks of a cluster have a part of each column of a tile.
+template <class Shape>
+int64_t parts_of_columns(const Gemm& problem) {
+  return int64_t{tiles_of(problem.shape.m, Shape::kBlockM)} * splits_of<Shape>(problem);
+}
+
+template <class Shape, std::string (*Refuses)(const Gemm&)>
+std::string refuses_masked(const Gemm& problem) {
+  std::string refusal = Refuses(problem);
+  if (refusal.empty()) refusal = refusal_of_mask(problem, parts_of_columns<Shape>(problem));
+  if (refusal.empty() && splits_of<Shape>(problem) > 1 && compute_capability() < 90) refusal = "it takes clusters";
+  return refusal;
+}
+
+template <class Shape>
+uint64_t masked_workspace_bytes(const Gemm& problem) {
+  return bytes_of_parts(problem, parts_of_columns<Shape>(problem));
+}
+
+template <class Shape, int Bytes>
+void run_masked(const Gemm& problem, cudaStream_t stream, const OpArgs& args, unsigned* counters) {
+  const int splits = splits_of<Shape>(problem);
+  if (splits == 1) return run_masked_tiles<Shape, Bytes>(problem, stream, args, counters);
+  GemmArguments g = masked_arguments_of(problem, args, counters);
+  g.k_of_split = k_of_split<Shape>(problem);
+  const auto ranks = static_cast<unsigned>(splits);
+  constexpr auto kKernel = cluster_gemm<Shape, false, false, Bytes, true>;
+  allow_shared_memory(reinterpret_cast<const void*>(kKernel), Shape::kSharedBytes);
+  launch_with(kKernel, {dim3(tiles_of<Shape>(problem), 1, ranks), dim3(Shape::kThreads), Shape::kSharedBytes},
+              {.cluster = dim3(1, 1, ranks)}, stream, g);
+}
+
+template <class Shape, std::string (*Refuses)(const Gemm&)>
+MaskedRung masked_rung(const char* name) {
+  return {.name = name,
+          .refuses = refuses_masked<Shape, Refuses>,
+          .workspace_bytes = masked_workspace_bytes<Shape>,
+          .run = [](const Gemm& problem, cudaStream_t stream, const OpArgs& args, unsigned* counters) {
+            const auto run = refusal_of_quads(problem).empty() ? run_masked<Shape, 16> : run_masked<Shape, 4>;
+            run(problem, stream, args, counters);
+          }};
+}
+
 }  // namespace
 
 std::vector<Rung<Gemm>> small_tiles_rungs() {
   return {rung<Tiles16>("gemm:9", refuses<Tiles16, 256>), rung<Tiles32>("gemm:10", refuses<Tiles32, 2048>)};
+}
+
+std::vector<MaskedRung> masked_small_tiles_rungs() {
+  return {masked_rung<Tiles16, refuses<Tiles16, 256>>("gemm:9"),
+          masked_rung<Tiles32, refuses<Tiles32, 2048>>("gemm:10")};
 }
 
 }  // namespace gpunn::cuda_tiled

@@ -6,6 +6,7 @@
 #include <cooperative_groups.h>
 
 #include "gemm_arguments.cuh"
+#include "masked_tile.cuh"
 #include "matrix_loader.cuh"
 #include "register_tile.cuh"
 
@@ -78,8 +79,8 @@ __device__ __forceinline__ void store_sums(const GemmArguments& g, float* y, con
   }
 }
 
-// grid: (tiles, 1, splits)
-template <class Shape, bool TransposeA, bool TransposeB, int Bytes>
+// grid: (tiles, 1, splits). Masked: with the epilogue of masked.hpp; one split.
+template <class Shape, bool TransposeA, bool TransposeB, int Bytes, bool Masked = false>
 __global__ void __launch_bounds__(Shape::kThreads, Shape::kMinBlocks) tile_gemm(GemmArguments g) {
   extern __shared__ __align__(16) float shared[];
   const int rows = (g.m + Shape::kBlockM - 1) / Shape::kBlockM;
@@ -94,12 +95,16 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kMinBlocks) tile_gemm(
   const ThreadPlace<Shape> place(static_cast<int>(threadIdx.x));
   float sums[Shape::kThreadM][Shape::kThreadN];
   register_tile<Shape>(place, shared, (end_k - first_k + Shape::kBlockK - 1) / Shape::kBlockK, load_a, load_b, sums);
-  store_sums<Shape>(g, g.y + int64_t{blockIdx.z} * g.m * g.n, place, first_row, first_column, sums);
+  if constexpr (Masked) {
+    store_masked<Shape>(g, place, shared, tile.row, tile.column, rows, sums);
+  } else {
+    store_sums<Shape>(g, g.y + int64_t{blockIdx.z} * g.m * g.n, place, first_row, first_column, sums);
+  }
 }
 
 // The same for a cluster of blocks along z, each with its share of k. The partial sums never leave the cluster: each
 // block adds a share of the rows of the tile out of the shared memory of all, in the order of their rank.
-template <class Shape, bool TransposeA, bool TransposeB, int Bytes>
+template <class Shape, bool TransposeA, bool TransposeB, int Bytes, bool Masked = false>
 __global__ void __launch_bounds__(Shape::kThreads, Shape::kMinBlocks) cluster_gemm(GemmArguments g) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(16) float shared[];
@@ -132,6 +137,11 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kMinBlocks) cluster_ge
     }
   }
   cluster.sync();
+  if constexpr (Masked) {
+    store_cluster_masked<Shape>(g, shared, kStride, tile.row, tile.column, rows);
+    cluster.sync();
+    return;
+  }
   const int ranks = static_cast<int>(gridDim.z);
   const int share = (Shape::kBlockM * Shape::kBlockN + ranks - 1) / ranks;
   const int begin = static_cast<int>(blockIdx.z) * share;

@@ -8,6 +8,7 @@
 #include "architecture.hpp"
 #include "cuda_common/launch.hpp"
 #include "launch_gemm.hpp"
+#include "masked.hpp"
 #include "tile_gemm.cuh"
 
 namespace gpunn::cuda_tiled {
@@ -31,6 +32,30 @@ void run_tiles(const Gemm& problem, cudaStream_t stream, const OpArgs& args) {
     allow_shared_memory(reinterpret_cast<const void*>(kKernel), Shape::kSharedBytes);
     launch(kKernel, {dim3(tiles_of<Shape>(problem)), dim3(Shape::kThreads), Shape::kSharedBytes}, stream, g);
   });
+}
+
+// With the epilogue of masked.hpp, by a kernel that has it.
+template <class Shape>
+void launch_masked(void (*kernel)(GemmArguments), const GemmArguments& g, cudaStream_t stream) {
+  allow_shared_memory(reinterpret_cast<const void*>(kernel), Shape::kSharedBytes);
+  const unsigned tiles = tiles_of(g.m, Shape::kBlockM) * tiles_of(g.n, Shape::kBlockN);
+  launch(kernel, {dim3(tiles), dim3(Shape::kThreads), Shape::kSharedBytes}, stream, g);
+}
+
+template <class Shape, int Bytes>
+void run_masked_tiles(const Gemm& problem, cudaStream_t stream, const OpArgs& args, unsigned* counters) {
+  launch_masked<Shape>(tile_gemm<Shape, false, false, Bytes, true>, masked_arguments_of(problem, args, counters),
+                       stream);
+}
+
+template <class Shape>
+std::string refusal_of_masked_tiles(const Gemm& problem) {
+  return refusal_of_mask(problem, tiles_of(problem.shape.m, Shape::kBlockM));
+}
+
+template <class Shape>
+uint64_t bytes_of_masked_tiles(const Gemm& problem) {
+  return bytes_of_parts(problem, tiles_of(problem.shape.m, Shape::kBlockM));
 }
 
 // Of gemm:7 where both operands are k-major, and of gemm:11, which makes them so.

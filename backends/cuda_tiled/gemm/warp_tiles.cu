@@ -61,6 +61,18 @@ Rung<Gemm> rung(const char* name, std::string (*refuses)(const Gemm&)) {
   return {.name = name, .refuses = refuses, .workspace_bytes = nullptr, .run = run_tiles<Shape, 16>};
 }
 
+template <class Shape, int Bytes, std::string (*Refuses)(const Gemm&)>
+MaskedRung masked_rung(const char* name) {
+  const auto refuses_masked = [](const Gemm& problem) {
+    const std::string refusal = Refuses(problem);
+    return refusal.empty() ? refusal_of_masked_tiles<Shape>(problem) : refusal;
+  };
+  return {.name = name,
+          .refuses = refuses_masked,
+          .workspace_bytes = bytes_of_masked_tiles<Shape>,
+          .run = run_masked_tiles<Shape, Bytes>};
+}
+
 }  // namespace
 
 std::vector<Rung<Gemm>> warp_tiles_rungs() {
@@ -68,6 +80,11 @@ std::vector<Rung<Gemm>> warp_tiles_rungs() {
           rung<Tiles128>("gemm:6", refuses<Tiles128>),
           {.name = "gemm:7", .refuses = refuses<Tiles64>, .workspace_bytes = nullptr, .run = run_64},
           {.name = "gemm:8", .refuses = refuses_quads, .workspace_bytes = nullptr, .run = run_tiles<Tiles128, 4>}};
+}
+
+std::vector<MaskedRung> masked_warp_tiles_rungs() {
+  return {masked_rung<Tiles256, 16, refuses_256>("gemm:5"), masked_rung<Tiles128, 16, refuses<Tiles128>>("gemm:6"),
+          masked_rung<Tiles64, 16, refuses<Tiles64>>("gemm:7"), masked_rung<Tiles128, 4, refuses_quads>("gemm:8")};
 }
 
 }  // namespace gpunn::cuda_tiled

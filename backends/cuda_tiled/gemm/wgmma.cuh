@@ -19,6 +19,7 @@
 #include <cstdint>
 
 #include "dependent_launch.cuh"
+#include "mask_epilogue.cuh"
 #include "tensor_core_epilogue.hpp"
 #include "wgmma_instructions.cuh"
 
@@ -291,6 +292,7 @@ struct WgmmaOutput {
   int rows;     // of y'
   int columns;  // of y'
   TensorCoreEpilogue epilogue;
+  MaskEpilogue mask = {};  // of kernels that have it (masked.hpp), in place of the other
 };
 
 __device__ __forceinline__ float finish(const TensorCoreEpilogue& epilogue, float sum, float bias) {

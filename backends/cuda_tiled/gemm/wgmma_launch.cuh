@@ -37,16 +37,16 @@ void launch_wgmma(void (*kernel)(Parameters...), dim3 grid, dim3 cluster, int th
 
 // How many clusters of `parts` blocks the GPU runs at a time: fewer than its multiprocessors have room for, as a
 // cluster can't span two groups of them.
-template <class T, bool kTransposed>
+template <class T, bool kTransposed, bool kMasked>
 int clusters_at_a_time(int parts) {
   static const std::array<int, kMostParts + 1> counts = [] {
     std::array<int, kMostParts + 1> found{};
-    allow_shared_memory(wgmma_split<T, kTransposed>, T::kSharedBytes);
+    allow_shared_memory(wgmma_split<T, kTransposed, kMasked>, T::kSharedBytes);
     for (int size = 1; size <= kMostParts; size *= 2) {
       const auto blocks = static_cast<unsigned>(size);
       const LaunchConfig config({dim3(blocks), dim3(T::kThreads), T::kSharedBytes}, {.cluster = dim3(blocks)}, nullptr);
       int& count = found[static_cast<std::size_t>(size)];
-      cuda::check(cudaOccupancyMaxActiveClusters(&count, wgmma_split<T, kTransposed>, &config.get()),
+      cuda::check(cudaOccupancyMaxActiveClusters(&count, wgmma_split<T, kTransposed, kMasked>, &config.get()),
                   "asking how many clusters fit");
     }
     return found;
@@ -55,12 +55,12 @@ int clusters_at_a_time(int parts) {
 }
 
 // Blocks a tile: as many as the GPU runs at a time, with work for the ring of each.
-template <class T, bool kTransposed>
+template <class T, bool kTransposed, bool kMasked>
 int split_parts(int64_t tiles, int k_blocks) {
   constexpr int kLeastBlocks = 4;
   int parts = 1;
   for (int more = 2; more <= kMostParts; more *= 2) {
-    if (k_blocks / more >= kLeastBlocks && tiles <= clusters_at_a_time<T, kTransposed>(more)) parts = more;
+    if (k_blocks / more >= kLeastBlocks && tiles <= clusters_at_a_time<T, kTransposed, kMasked>(more)) parts = more;
   }
   return parts;
 }
@@ -72,7 +72,7 @@ CUtensorMap operand_map(const MatrixInMemory& matrix, Along along, int lines) {
   return T::kTf32 ? tf32_tensor_map(matrix, box) : bf16_tensor_map(matrix, box);
 }
 
-template <class Element, Along kAlongA, Along kAlongB, bool kTransposed>
+template <class Element, Along kAlongA, Along kAlongB, bool kTransposed, bool kMasked = false>
 void launch_persistent(int share, const MatrixInMemory& a, const MatrixInMemory& b, const WgmmaOutput& out, int64_t k,
                        cudaStream_t stream) {
   using T = Tiling<Element, kAlongA, kAlongB, 2, 256, 4>;
@@ -81,22 +81,22 @@ void launch_persistent(int share, const MatrixInMemory& a, const MatrixInMemory&
                         .band = kBandRows / (T::kRows * share)};
   const int64_t tiles = int64_t{order.row_tiles} * order.column_tiles;
   const auto clusters = static_cast<unsigned>(std::min<int64_t>(tiles, multiprocessors() / share));
-  launch_wgmma(wgmma_persistent<T, kTransposed>, dim3(clusters * static_cast<unsigned>(share)),
+  launch_wgmma(wgmma_persistent<T, kTransposed, kMasked>, dim3(clusters * static_cast<unsigned>(share)),
                dim3(static_cast<unsigned>(share)), T::kThreads, T::kSharedBytes, stream,
                operand_map<T>(a, kAlongA, T::kRows), operand_map<T>(b, kAlongB, T::kColumns / share), out, order, share,
                static_cast<int>(divide_up(k, T::kBlockK)));
 }
 
-template <class Element, Along kAlongA, Along kAlongB, bool kTransposed, int kConsumers>
+template <class Element, Along kAlongA, Along kAlongB, bool kTransposed, int kConsumers, bool kMasked = false>
 void launch_split(const MatrixInMemory& a, const MatrixInMemory& b, const WgmmaOutput& out, int64_t k,
                   cudaStream_t stream) {
   using T = SplitTiling<Element, kAlongA, kAlongB, kConsumers>;
   const int blocks = static_cast<int>(divide_up(k, T::kBlockK));
   const int row_tiles = static_cast<int>(divide_up(out.rows, T::kRows));
   const int64_t tiles = row_tiles * divide_up(out.columns, T::kColumns);
-  const int parts = split_parts<T, kTransposed>(tiles, blocks);
+  const int parts = split_parts<T, kTransposed, kMasked>(tiles, blocks);
   const int share = parts == 1 && row_tiles % 2 == 0 ? 2 : 1;
-  launch_wgmma(wgmma_split<T, kTransposed>, dim3(static_cast<unsigned>(parts), static_cast<unsigned>(tiles)),
+  launch_wgmma(wgmma_split<T, kTransposed, kMasked>, dim3(static_cast<unsigned>(parts), static_cast<unsigned>(tiles)),
                dim3(static_cast<unsigned>(parts), static_cast<unsigned>(share)), T::kThreads, T::kSharedBytes, stream,
                operand_map<T>(a, kAlongA, T::kRows), operand_map<T>(b, kAlongB, T::kColumns / share), out, row_tiles,
                share, blocks);

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "wgmma.cuh"
+#include "wgmma_masked.cuh"
 
 namespace gpunn::cuda_tiled {
 
@@ -80,8 +81,53 @@ __device__ __forceinline__ void store_share(const WgmmaOutput& out, const float*
   }
 }
 
+// The same with the epilogue of masked.hpp, for a y' that is y's transpose; rows of y are whole quads. `tiles` lie
+// above each other in y, of which this is `tile`.
+template <class T>
+__device__ __forceinline__ void store_share_masked(const WgmmaOutput& out, const float* sums, int row, int tile,
+                                                   int tiles, int part, int parts, uint32_t first_rank) {
+  constexpr int kPitch = Sums<T, true>::kPitch, kHeight = Sums<T, true>::kHeight;
+  constexpr int kQuads = Sums<T, true>::kWidth / 4;  // of a row
+  constexpr int kGroups = T::kThreads / kQuads;      // of threads, with a row each
+  static_assert(kGroups * kQuads == T::kThreads);
+  __shared__ float4 group_sums[kGroups][kQuads];
+  const int height = out.columns, width = out.rows;
+  const int group = static_cast<int>(threadIdx.x) / kQuads, quad = static_cast<int>(threadIdx.x) % kQuads;
+  const int y_column = row + quad * 4;
+  const int end = min(kHeight * (part + 1) / parts, height - tile * T::kColumns);
+  float4 total = make_float4(0.0F, 0.0F, 0.0F, 0.0F);
+#pragma unroll 2
+  for (int i = kHeight * part / parts + group; i < end && y_column < width; i += kGroups) {
+    const int64_t at = int64_t{tile * T::kColumns + i} * width + y_column;
+    const float4 mask = __ldg(reinterpret_cast<const float4*>(out.mask.y + at));
+    const float* const here = sums + i * kPitch + quad * 4;
+    float4 sum = load_shared_of(here, first_rank);
+    for (int other = 1; other < parts; ++other) {
+      const float4 more = load_shared_of(here, first_rank + static_cast<uint32_t>(other));
+      sum = make_float4(sum.x + more.x, sum.y + more.y, sum.z + more.z, sum.w + more.w);
+    }
+    sum = masked(sum, mask);
+    total = make_float4(total.x + sum.x, total.y + sum.y, total.z + sum.z, total.w + sum.w);
+    *reinterpret_cast<float4*>(out.y + at) = sum;
+  }
+  group_sums[group][quad] = total;
+  __syncthreads();
+  const int in_tile = static_cast<int>(threadIdx.x), column = row + in_tile;
+  const bool adds = in_tile < Sums<T, true>::kWidth && column < width;
+  if (adds) {
+    float sum = 0.0F;
+#pragma unroll
+    for (int other = 0; other < kGroups; ++other) {
+      sum += reinterpret_cast<const float*>(&group_sums[other][0])[in_tile];
+    }
+    out.mask.parts[int64_t{tile * parts + part} * width + column] = sum;
+  }
+  const BlockTurn turn(out.mask.counters + row / T::kRows, static_cast<unsigned>(tiles * parts));
+  if (turn.is_last() && adds) out.mask.sums[column] = sum_of_parts(out.mask.parts, tiles * parts, width, column);
+}
+
 // A cluster is `parts` blocks, side by side in the grid, for each of one or two tiles, one below the other.
-template <class T, bool kTransposed>
+template <class T, bool kTransposed, bool kMasked = false>
 __global__ __launch_bounds__(T::kThreads,
                              T::kConsumers == 1 ? 2 : 1) void wgmma_split(const __grid_constant__ CUtensorMap a,
                                                                           const __grid_constant__ CUtensorMap b,
@@ -117,14 +163,23 @@ __global__ __launch_bounds__(T::kThreads,
     float d[T::kColumns / 2];
     consume(ring, d, consumer, thread, last - first, last - first);
     __syncthreads();  // the ring is read to its end, and nobody's copies are still to come
-    if (parts == 1)
-      store<T, kTransposed>(d, out, row, column, thread_row, thread_column);
-    else
+    if (parts > 1)
       leave_sums<T, kTransposed>(d, sums, thread_row, thread_column);
+    else if constexpr (kMasked)
+      store_masked<T>(d, out, row, tile / row_tiles, static_cast<int>(gridDim.y) / row_tiles, thread_row,
+                      thread_column);
+    else
+      store<T, kTransposed>(d, out, row, column, thread_row, thread_column);
   }
   if (parts > 1) {
     cluster_sync();
-    store_share<T, kTransposed>(out, sums, row, column, part, parts, static_cast<uint32_t>(in_cluster * parts));
+    const auto first_rank = static_cast<uint32_t>(in_cluster * parts);
+    if constexpr (kMasked) {
+      store_share_masked<T>(out, sums, row, tile / row_tiles, static_cast<int>(gridDim.y) / row_tiles, part, parts,
+                            first_rank);
+    } else {
+      store_share<T, kTransposed>(out, sums, row, column, part, parts, first_rank);
+    }
   }
   // None ends while another reads its sums, or multicasts to it and arrives here.
   if (parts > 1 || share > 1) cluster_sync();

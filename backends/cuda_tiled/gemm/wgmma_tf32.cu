@@ -3,8 +3,11 @@
 // The copy engine takes lines at multiples of 16 bytes only: an operand with others is copied to the workspace, where
 // K runs along padded lines. And only one operand can come from registers, so where neither has K along its lines the
 // smaller one is transposed there. The copy engine rounds to TF32's ten bits of mantissa (to nearest).
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "masked.hpp"
 #include "operand_copy.hpp"
 #include "wgmma_launch.cuh"
 
@@ -67,7 +70,73 @@ Placed place(const Operand& operand, int64_t k, const float* data, float* room, 
   return {{.data = room, .inner = k, .outer = operand.outer, .pitch = pitch}, Along::kK};
 }
 
+template <WgmmaKernel kKernel>
+constexpr int kTileRows = kKernel == WgmmaKernel::kPersistent || kKernel == WgmmaKernel::kMulticast ? 256 : 128;
+
+// Sums of a column of y in so many parts at most: from each tile, of each block that has a part of K.
+template <WgmmaKernel kKernel>
+int64_t most_parts(const Gemm& problem) {
+  const bool split = kKernel == WgmmaKernel::kSplit || kKernel == WgmmaKernel::kSplitLow;
+  return divide_up(problem.shape.m, kTileRows<kKernel>) * (split ? kMostParts : 1);
+}
+
+template <WgmmaKernel kKernel>
+std::string refuses_masked(const Gemm& problem) {
+  if (problem.precision != GPUNN_PRECISION_TF32) return "the precision is not TF32";
+  std::string refusal = wgmma_refuses(kKernel, problem);
+  if (refusal.empty()) refusal = refusal_of_mask(problem, most_parts<kKernel>(problem));
+  if (refusal.empty() && problem.shape.n % kAlignedFloats != 0) refusal = "a row is not a multiple of 4";
+  return refusal;
+}
+
+// The copy of an operand lies in front of the parts.
+template <WgmmaKernel kKernel>
+uint64_t masked_workspace(const Gemm& problem) {
+  return wgmma_tf32_workspace(problem) + bytes_of_parts(problem, most_parts<kKernel>(problem));
+}
+
+// Of an a where K runs along lines and a b where n does: y^T is computed, with b^T from registers.
+template <WgmmaKernel kKernel>
+void run_masked(const Gemm& problem, cudaStream_t stream, const cuda::OpArgs& args, unsigned* counters) {
+  const Matmul& shape = problem.shape;
+  const Tf32Plan plan = plan_of(shape);
+  auto* const room = args.workspace<uint8_t>();
+  const MatrixInMemory a = place(plan.a, shape.k, args.in<float>(0), reinterpret_cast<float*>(room), stream).matrix;
+  const MatrixInMemory b = place(plan.b, shape.k, args.in<float>(1), nullptr, stream).matrix;
+  const WgmmaOutput out{.y = args.out<float>(0),
+                        .rows = static_cast<int>(shape.n),
+                        .columns = static_cast<int>(shape.m),
+                        .epilogue = {},
+                        .mask = {.y = args.in<float>(2),
+                                 .parts = reinterpret_cast<float*>(room + wgmma_tf32_workspace(problem)),
+                                 .sums = args.out<float>(1),
+                                 .counters = counters}};
+  constexpr Along kOuter = Along::kOuter, kK = Along::kK;
+  if constexpr (kKernel == WgmmaKernel::kPersistent || kKernel == WgmmaKernel::kMulticast) {
+    constexpr int kShare = kKernel == WgmmaKernel::kMulticast ? 2 : 1;
+    launch_persistent<Tf32, kOuter, kK, true, true>(kShare, b, a, out, shape.k, stream);
+  } else {
+    constexpr int kConsumers = kKernel == WgmmaKernel::kSplit ? 2 : 1;
+    launch_split<Tf32, kOuter, kK, true, kConsumers, true>(b, a, out, shape.k, stream);
+  }
+}
+
+template <WgmmaKernel kKernel>
+MaskedRung masked_rung(const char* name) {
+  return {.name = name,
+          .refuses = refuses_masked<kKernel>,
+          .workspace_bytes = masked_workspace<kKernel>,
+          .run = run_masked<kKernel>};
+}
+
 }  // namespace
+
+std::vector<MaskedRung> masked_wgmma_rungs() {
+  return {masked_rung<WgmmaKernel::kSplit>("gemm:wgmma_split"),
+          masked_rung<WgmmaKernel::kSplitLow>("gemm:wgmma_split_low"),
+          masked_rung<WgmmaKernel::kMulticast>("gemm:wgmma_multicast"),
+          masked_rung<WgmmaKernel::kPersistent>("gemm:wgmma_persistent")};
+}
 
 bool wgmma_compiled() {
   // An empty kernel has no barriers.

@@ -179,6 +179,8 @@ std::vector<ClaimedTraining> claimed_trainings() {
       rare("MLP 784-1-10, batch 1, SGD", perceptron({1}) + digits(40, 1) + kPlain),
       rare("LeNet 3-5-17, kernel 3, batch 7, SGD", lenet(3, 5, 3, 17) + digits(70, 7) + kPlain),
       rare("LeNet 6-16-120, batch 200, AdamW", lenet(6, 16, 5, 120) + digits(600, 200) + kAdamW, true),
+      rare("MLP of seven layers, batch 100 of 250, the last one not full, momentum, weight decay, schedule",
+           perceptron({140, 96, 80, 132, 64, 37}) + digits(250, 100, false) + kNesterov),
       rare("dropout, batch norm, tanh, clipping, two passes a step, an average of the parameters", kOddities),
   };
 }

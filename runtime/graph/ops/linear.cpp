@@ -69,13 +69,14 @@ void matmul_gradient(GradientContext& c) {
   const bool ta = a.transpose_a != 0;
   const bool tb = a.transpose_b != 0;
   const ValueId dy = c.output_gradient();
-  if (c.wants(0)) {
-    c.set(0, ta ? c.add(GPUNN_OP_MATMUL, matmul(tb, true), {c.input(1), dy})
-                : c.add(GPUNN_OP_MATMUL, matmul(false, !tb), {dy, c.input(1)}));
-  }
   if (c.wants(1)) {
     c.set(1, tb ? c.add(GPUNN_OP_MATMUL, matmul(true, ta), {dy, c.input(0)})
                 : c.add(GPUNN_OP_MATMUL, matmul(!ta, false), {c.input(0), dy}));
+  }
+  // Last, so that what comes before the op in the graph follows at once: a plugin may run both as one.
+  if (c.wants(0)) {
+    c.set(0, ta ? c.add(GPUNN_OP_MATMUL, matmul(tb, true), {c.input(1), dy})
+                : c.add(GPUNN_OP_MATMUL, matmul(false, !tb), {dy, c.input(1)}));
   }
 }
 

@@ -1,0 +1,156 @@
+// The ends of tile_gemm and cluster_gemm with the epilogue of masked.hpp.
+#pragma once
+
+#include <cstdint>
+
+#include <cooperative_groups.h>
+
+#include "gemm_arguments.cuh"
+#include "last_block.cuh"
+#include "register_tile.cuh"
+
+namespace gpunn::cuda_tiled {
+
+// Four neighbours of a row of y, zeros outside; they are written by no kernel that runs.
+__device__ __forceinline__ float4 quad_of_mask(const GemmArguments& g, int row, int column) {
+  float4 quad = make_float4(0.0F, 0.0F, 0.0F, 0.0F);
+  if (row >= g.m || column >= g.n) return quad;
+  const float* const from = g.mask.y + int64_t{row} * g.n + column;
+  if (g.n % 4 == 0) return __ldg(reinterpret_cast<const float4*>(from));
+  quad.x = __ldg(from);
+  if (column + 1 < g.n) quad.y = __ldg(from + 1);
+  if (column + 2 < g.n) quad.z = __ldg(from + 2);
+  if (column + 3 < g.n) quad.w = __ldg(from + 3);
+  return quad;
+}
+
+// Masks a thread's sums; in[j] is the sum of those of its column j.
+template <class Shape>
+__device__ __forceinline__ void mask_sums(const GemmArguments& g, const ThreadPlace<Shape>& place, int first_row,
+                                          int first_column, float (&sums)[Shape::kThreadM][Shape::kThreadN],
+                                          float (&in)[Shape::kThreadN]) {
+#pragma unroll
+  for (int j = 0; j < Shape::kThreadN; j += 4) {
+    in[j] = in[j + 1] = in[j + 2] = in[j + 3] = 0.0F;
+    const int column = first_column + place.column(j);
+#pragma unroll
+    for (int first = 0; first < Shape::kThreadM; first += 4) {
+      float4 y[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) y[i] = quad_of_mask(g, first_row + place.row(first + i), column);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        float* const sum = &sums[first + i][j];
+        in[j] += sum[0] = masked(sum[0], y[i].x);
+        in[j + 1] += sum[1] = masked(sum[1], y[i].y);
+        in[j + 2] += sum[2] = masked(sum[2], y[i].z);
+        in[j + 3] += sum[3] = masked(sum[3], y[i].w);
+      }
+    }
+  }
+}
+
+// In place of store_sums. `rows` tiles lie above each other, of which this is `tile_row`.
+template <class Shape>
+__device__ __forceinline__ void store_masked(const GemmArguments& g, const ThreadPlace<Shape>& place, float* shared,
+                                             int tile_row, int tile_column, int rows,
+                                             float (&sums)[Shape::kThreadM][Shape::kThreadN]) {
+  constexpr int kGroups = Shape::kBlockM / Shape::kThreadM;  // of threads that have the same columns
+  static_assert(kGroups * Shape::kBlockN * 4 <= Shape::kSharedBytes);
+  const int first_row = tile_row * Shape::kBlockM;
+  const int first_column = tile_column * Shape::kBlockN;
+  const bool stores = Shape::kSlices == 1 || place.slice == 0;
+  __syncthreads();  // nobody reads a tile any more
+  if (stores) {
+    float in[Shape::kThreadN];
+    mask_sums<Shape>(g, place, first_row, first_column, sums, in);
+    const int group = place.warp_row / Shape::kWarpM * Shape::kLanesM + place.lane_row;
+#pragma unroll
+    for (int j = 0; j < Shape::kThreadN; j += 4) {
+      *reinterpret_cast<float4*>(shared + group * Shape::kBlockN + place.column(j)) =
+          make_float4(in[j], in[j + 1], in[j + 2], in[j + 3]);
+    }
+  }
+  __syncthreads();
+  const auto each_column = [&](const auto& with) {
+    for (int i = static_cast<int>(threadIdx.x); i < Shape::kBlockN; i += Shape::kThreads) {
+      if (first_column + i < g.n) with(i, first_column + i);
+    }
+  };
+  float* const parts = rows == 1 ? g.mask.sums : g.mask.parts + int64_t{tile_row} * g.n;
+  each_column([&](int i, int column) {
+    float sum = 0.0F;
+#pragma unroll
+    for (int group = 0; group < kGroups; ++group) sum += shared[group * Shape::kBlockN + i];
+    parts[column] = sum;
+  });
+  const auto store = [&] {
+    if (!stores) return;
+#pragma unroll
+    for (int j = 0; j < Shape::kThreadN; j += 4) {
+      const int column = first_column + place.column(j);
+#pragma unroll
+      for (int i = 0; i < Shape::kThreadM; ++i) {
+        const int row = first_row + place.row(i);
+        const float* const sum = &sums[i][j];
+        if (row < g.m) store_quad(g.y, g, row, column, make_float4(sum[0], sum[1], sum[2], sum[3]));
+      }
+    }
+  };
+  if (rows == 1) return store();
+  const BlockTurn turn(g.mask.counters + tile_column, static_cast<unsigned>(rows));
+  store();
+  if (!turn.is_last()) return;
+  each_column([&](int, int column) { g.mask.sums[column] = sum_of_parts(g.mask.parts, rows, g.n, column); });
+}
+
+// How many parts the cluster's sums of a column come in: each block has whole rows of the tile.
+template <class Shape>
+__device__ __forceinline__ void store_cluster_masked(const GemmArguments& g, const float* shared, int stride,
+                                                     int tile_row, int tile_column, int rows) {
+#if __CUDA_ARCH__ >= 900
+  namespace groups = cooperative_groups;
+  const groups::cluster_group cluster = groups::this_cluster();
+  constexpr int kRows = Shape::kThreads / Shape::kBlockN;  // at a time
+  static_assert(kRows * Shape::kBlockN == Shape::kThreads);
+  __shared__ float in[kRows][Shape::kBlockN];
+  const int first_row = tile_row * Shape::kBlockM;
+  const int ranks = static_cast<int>(gridDim.z);
+  const int rank_here = static_cast<int>(blockIdx.z);
+  const int share = (Shape::kBlockM + ranks - 1) / ranks;
+  const int thread_row = static_cast<int>(threadIdx.x) / Shape::kBlockN;
+  const int in_tile = static_cast<int>(threadIdx.x) % Shape::kBlockN;
+  const int column = tile_column * Shape::kBlockN + in_tile;
+  const int end = min(min(rank_here * share + share, Shape::kBlockM), g.m - first_row);
+  float column_sum = 0.0F;
+  for (int row = rank_here * share + thread_row; row < end && column < g.n; row += kRows) {
+    const int64_t at = int64_t{first_row + row} * g.n + column;
+    const float y = __ldg(g.mask.y + at);
+    float part[8];
+#pragma unroll
+    for (int rank = 0; rank < 8; ++rank) {
+      part[rank] = rank < ranks ? cluster.map_shared_rank(shared, rank)[row * stride + in_tile] : 0.0F;
+    }
+    float sum = part[0];
+#pragma unroll
+    for (int rank = 1; rank < 8; ++rank) sum += part[rank];
+    sum = masked(sum, y);
+    g.y[at] = sum;
+    column_sum += sum;
+  }
+  in[thread_row][in_tile] = column_sum;
+  __syncthreads();
+  const int parts = rows * ranks;
+  const bool adds = thread_row == 0 && column < g.n;
+  if (adds) {
+    float sum = 0.0F;
+#pragma unroll
+    for (int row = 0; row < kRows; ++row) sum += in[row][in_tile];
+    g.mask.parts[int64_t{tile_row * ranks + rank_here} * g.n + column] = sum;
+  }
+  const BlockTurn turn(g.mask.counters + tile_column, static_cast<unsigned>(parts));
+  if (turn.is_last() && adds) g.mask.sums[column] = sum_of_parts(g.mask.parts, parts, g.n, column);
+#endif
+}
+
+}  // namespace gpunn::cuda_tiled

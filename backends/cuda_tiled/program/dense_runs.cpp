@@ -1,0 +1,205 @@
+#include "program/dense_runs.hpp"
+
+#include <gpunn/ops.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/bias.hpp"
+#include "counters.hpp"
+#include "cuda_common/autotune.hpp"
+#include "cuda_common/stream.hpp"
+#include "device.hpp"
+#include "gemm/masked.hpp"
+
+namespace gpunn::cuda_tiled {
+namespace {
+
+using namespace plugin;
+using backends::Refusal;
+
+constexpr const char* kSeparate = "separate";
+
+// The ids of what a run reads and writes; none where there is no run.
+struct DenseRun {
+  bool found = false;
+  Gemm product;
+  std::array<int32_t, 3> inputs{};   // dy, w, y
+  std::array<int32_t, 2> outputs{};  // dx, the bias's gradient
+};
+
+// Throws Refusal.
+DenseRun find_run(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
+  if (limit < first + 2 || desc.op(first).op() != GPUNN_OP_MATMUL) return {};
+  const OpDesc mask = desc.op(first + 1);
+  if (mask.op() != GPUNN_OP_BIAS_ACTIVATION_BACKWARD) return {};
+  const auto factors = desc.inputs(first);
+  const int32_t product = desc.outputs(first)[0];
+  const int32_t y = desc.inputs(first + 1)[1];
+  const auto outputs = desc.outputs(first + 1);
+  const bool inside = desc.inputs(first + 1)[0] == product && y != product && desc.value(product).root == product &&
+                      (outputs[0] == product || !desc.needed_after(product, first + 2));
+  if (!inside || !desc.needed_after(outputs[0], first + 2) || !desc.needed_after(outputs[1], first + 2)) return {};
+  if (!backends::bias_activation_backward_of(mask).relu || mask.input(0).rank != 2) return {};
+  return {.found = true,
+          .product = gemm_of(desc.op(first)),
+          .inputs = {factors[0], factors[1], y},
+          .outputs = {outputs[0], outputs[1]}};
+}
+
+DenseRun match(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
+  try {
+    return find_run(desc, first, limit);
+  } catch (const Refusal&) {
+    return {};
+  }
+}
+
+std::vector<MaskedRung> serving(const Gemm& problem) {
+  std::vector<MaskedRung> rungs = masked_rungs();
+  // Rounded to BF16 a product is so much faster that none of these would be chosen.
+  if (problem.precision == GPUNN_PRECISION_BF16) return {};
+  std::erase_if(rungs, [&](const MaskedRung& rung) { return !rung.refuses(problem).empty(); });
+  return rungs;
+}
+
+class MaskedAlgorithm final : public cuda::Algorithm {
+ public:
+  MaskedAlgorithm(MaskedRung rung, const Gemm& problem)
+      : rung_(std::move(rung)), problem_(problem), counters_(static_cast<std::size_t>(counters_of_mask(problem))) {}
+  std::string name() const override { return rung_.name; }
+  uint64_t workspace_bytes() const override { return rung_.workspace_bytes(problem_); }
+  void run(const OpArgs& args, cudaStream_t stream) override { rung_.run(problem_, stream, args, counters_.data()); }
+
+ private:
+  MaskedRung rung_;
+  Gemm problem_;
+  Counters counters_;
+};
+
+// The arguments of an op, put together anew.
+template <std::size_t kInputs, std::size_t kOutputs>
+class Args {
+ public:
+  Args(const std::array<const gpunn_tensor*, kInputs>& inputs, const std::array<const gpunn_tensor*, kOutputs>& outputs,
+       void* workspace, uint64_t workspace_bytes)
+      : inputs_(inputs), outputs_(outputs) {
+    raw_.struct_size = sizeof(raw_);
+    raw_.n_inputs = kInputs;
+    raw_.n_outputs = kOutputs;
+    raw_.inputs = inputs_.data();
+    raw_.outputs = outputs_.data();
+    raw_.workspace = workspace;
+    raw_.workspace_bytes = workspace_bytes;
+  }
+  Args(const Args&) = delete;
+  Args& operator=(const Args&) = delete;
+  OpArgs get() const { return OpArgs(raw_); }
+
+ private:
+  std::array<const gpunn_tensor*, kInputs> inputs_;
+  std::array<const gpunn_tensor*, kOutputs> outputs_;
+  gpunn_op_args raw_{};
+};
+
+// The two ops, each by the kernel that runs it alone.
+class Separate final : public cuda::Algorithm {
+ public:
+  Separate(const TiledDevice& device, const OpDesc& product, const OpDesc& mask)
+      : index_(device.index()),
+        workspace_bytes_(workspace_of(device, product, mask)),
+        product_(device.choose(product).factory->create(product)),
+        mask_(device.choose(mask).factory->create(mask)) {}
+
+  // Throws Refusal.
+  static uint64_t workspace_of(const TiledDevice& device, const OpDesc& product, const OpDesc& mask) {
+    uint64_t bytes = 0;
+    for (const OpDesc& op : {product, mask}) {
+      const Device::Choice choice = device.choose(op);
+      if (choice.factory == nullptr) throw Refusal("an op is not served: " + choice.support.reason);
+      bytes = std::max(bytes, choice.support.workspace_bytes);
+    }
+    return bytes;
+  }
+
+  std::string name() const override { return kSeparate; }
+  uint64_t workspace_bytes() const override { return workspace_bytes_; }
+  void run(const OpArgs& args, cudaStream_t native) override {
+    CudaStream stream(index_, native);
+    void* const workspace = args.workspace<void>();
+    const Args<2, 1> product({&args.input(0), &args.input(1)}, {&args.output(0)}, workspace, workspace_bytes_);
+    product_->enqueue(stream, product.get());
+    const Args<2, 2> mask({&args.output(0), &args.input(2)}, {&args.output(0), &args.output(1)}, workspace,
+                          workspace_bytes_);
+    mask_->enqueue(stream, mask.get());
+  }
+
+ private:
+  int index_;
+  uint64_t workspace_bytes_;
+  std::unique_ptr<Kernel> product_, mask_;
+};
+
+}  // namespace
+
+ProgramClaim claim_dense(const TiledDevice& device, const ProgramDesc& desc, std::size_t first, std::size_t limit) {
+  const DenseRun run = match(desc, first, std::min(desc.ops(), first + limit));
+  if (!run.found) return ProgramClaim::no();
+  const std::vector<MaskedRung> rungs = serving(run.product);
+  if (rungs.empty()) return ProgramClaim::no();
+  try {
+    uint64_t bytes = Separate::workspace_of(device, desc.op(first), desc.op(first + 1));
+    for (const MaskedRung& rung : rungs) bytes = std::max(bytes, rung.workspace_bytes(run.product));
+    return ProgramClaim::yes(2, "fused dense gradient", bytes);
+  } catch (const Refusal& refusal) {
+    return ProgramClaim::no(refusal.what());
+  }
+}
+
+std::unique_ptr<Program> create_dense(TiledDevice& device, const ProgramDesc& desc, std::size_t first,
+                                      std::size_t count) {
+  const DenseRun run = match(desc, first, first + count);
+  if (!run.found || count != 2) throw Failure(GPUNN_INVALID_ARGUMENT, "not a gradient that was claimed");
+  const auto made = [&](const std::string& name) -> cuda::AlgorithmPtr {
+    if (name == kSeparate) return std::make_unique<Separate>(device, desc.op(first), desc.op(first + 1));
+    for (MaskedRung& rung : serving(run.product)) {
+      if (rung.name == name) return std::make_unique<MaskedAlgorithm>(std::move(rung), run.product);
+    }
+    throw Refusal("there is no kernel " + name + " for this shape");
+  };
+  const cuda::TuningTask task{.key = "masked " + key_of(run.product),
+                              .terms = run.product.terms,
+                              .nan_input = -1,
+                              .candidates =
+                                  [&] {
+                                    cuda::Candidates candidates;
+                                    for (const MaskedRung& rung : serving(run.product)) {
+                                      candidates.algorithms.push_back(made(rung.name));
+                                    }
+                                    candidates.algorithms.push_back(made(kSeparate));
+                                    return candidates;
+                                  },
+                              .restore = made};
+  const std::vector<const gpunn_tensor*> inputs = {&desc.tensor(run.inputs[0]), &desc.tensor(run.inputs[1]),
+                                                   &desc.tensor(run.inputs[2])};
+  const std::vector<const gpunn_tensor*> outputs = {&desc.tensor(run.outputs[0]), &desc.tensor(run.outputs[1])};
+  gpunn_op_desc op = desc.op(first).raw();
+  op.n_inputs = static_cast<uint32_t>(inputs.size());
+  op.n_outputs = static_cast<uint32_t>(outputs.size());
+  op.inputs = inputs.data();
+  op.outputs = outputs.data();
+  return make_program(
+      [run, algorithm = cuda::choose_algorithm(device, OpDesc(op), task)](Stream& stream, const ProgramArgs& args) {
+        const auto of = [&](int32_t id) { return &args.tensor(id); };
+        const Args<3, 2> of_run({of(run.inputs[0]), of(run.inputs[1]), of(run.inputs[2])},
+                                {of(run.outputs[0]), of(run.outputs[1])}, args.workspace<void>(),
+                                algorithm->workspace_bytes());
+        algorithm->run(of_run.get(), cuda::native(stream));
+      });
+}
+
+}  // namespace gpunn::cuda_tiled
