@@ -63,6 +63,11 @@ BiasGradient split(const Bias& shape, bool activation) {
 BiasGradient backward_plan(const OpDesc& desc) { return split(bias_backward_of(desc), false); }
 BiasGradient activation_backward_plan(const OpDesc& desc) { return split(bias_activation_backward_of(desc), true); }
 
+// Of blocks that have the same channels, those of a matrix 32.
+std::size_t counters_of(const BiasGradient& plan) {
+  return static_cast<std::size_t>(std::max<int64_t>(plan.shape.channels, 1));
+}
+
 // What of dy goes on: where the activation is a ReLU, all that lies behind a positive y.
 struct Mask {
   const float* dy;
@@ -97,22 +102,25 @@ __device__ float masked_sum(const Mask& mask, int64_t first, int64_t end, int64_
   return sum;
 }
 
-// db[c] = the sum of sums[share][c], a warp for each channel, by one block.
-__device__ void add_shares(const float* sums, float* db, int64_t channels, int64_t shares) {
+// db[c] = the sum of sums[share][c], a warp for each of `count` channels from `first`, by one block.
+__device__ void add_shares(const float* sums, float* db, int64_t channels, int64_t shares, int64_t first,
+                           int64_t count) {
   const unsigned thread = threadIdx.x;
   const unsigned warps = blockDim.x / 32;
-  for (int64_t channel = thread / 32; channel < channels; channel += warps) {
+  for (int64_t i = thread / 32; i < count; i += warps) {
     float sum = 0.0F;
-    for (int64_t share = thread % 32; share < shares; share += 32) sum += __ldcg(sums + share * channels + channel);
+    for (int64_t share = thread % 32; share < shares; share += 32) {
+      sum += __ldcg(sums + share * channels + first + i);
+    }
     for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_down_sync(0xffffffffU, sum, offset);
-    if (thread % 32 == 0) db[channel] = sum;
+    if (thread % 32 == 0) db[first + i] = sum;
   }
 }
 
 struct Target {
   float* sums;  // [shares, channels]; db itself where there is one share
   float* db;
-  unsigned* counter;  // 0 between launches
+  unsigned* counters;  // of the blocks that have the same channels; 0 between launches
   int64_t rows_of_share;
   int64_t shares;
 };
@@ -134,8 +142,9 @@ __global__ void sum_channel(Mask mask, Bias shape, Target to) {
     if (threadIdx.x < half) slots[threadIdx.x] += slots[threadIdx.x + half];
   }
   if (threadIdx.x == 0) to.sums[share * shape.channels + channel] = slots[0];
-  if (to.shares > 1 && BlockTurn(to.counter, gridDim.x).is_last())
-    add_shares(to.sums, to.db, shape.channels, to.shares);
+  if (to.shares > 1 && BlockTurn(to.counters + channel, static_cast<unsigned>(to.shares)).is_last()) {
+    add_shares(to.sums, to.db, shape.channels, to.shares, channel, 1);
+  }
 }
 
 // A block for 32 columns and a share of the rows of a matrix.
@@ -145,7 +154,8 @@ __global__ void __launch_bounds__(kColumnThreads) sum_columns(Mask mask, Bias sh
   const int64_t share = blockIdx.x / groups;
   const unsigned column = threadIdx.x % kColumns;
   const unsigned row = threadIdx.x / kColumns;
-  const int64_t channel = blockIdx.x % groups * kColumns + column;
+  const int64_t group = blockIdx.x % groups;
+  const int64_t channel = group * kColumns + column;
   const int64_t first = share * to.rows_of_share;
   const int64_t end = channel < shape.channels ? min(first + to.rows_of_share, shape.rows) : 0;
   slots[row][column] =
@@ -155,11 +165,13 @@ __global__ void __launch_bounds__(kColumnThreads) sum_columns(Mask mask, Bias sh
     if (row < half) slots[row][column] += slots[row + half][column];
   }
   if (row == 0 && channel < shape.channels) to.sums[share * shape.channels + channel] = slots[0][column];
-  if (to.shares > 1 && BlockTurn(to.counter, gridDim.x).is_last())
-    add_shares(to.sums, to.db, shape.channels, to.shares);
+  if (to.shares > 1 && BlockTurn(to.counters + group, static_cast<unsigned>(to.shares)).is_last()) {
+    const int64_t left = shape.channels - group * kColumns;
+    add_shares(to.sums, to.db, shape.channels, to.shares, group * kColumns, left < kColumns ? left : kColumns);
+  }
 }
 
-void run(const BiasGradient& plan, const Counters& counter, cudaStream_t stream, const OpArgs& args) {
+void run(const BiasGradient& plan, const Counters& counters, cudaStream_t stream, const OpArgs& args) {
   const Bias& shape = plan.shape;
   const Mask mask{.dy = args.in<float>(0),
                   .y = plan.activation ? args.in<float>(1) : nullptr,
@@ -168,7 +180,7 @@ void run(const BiasGradient& plan, const Counters& counter, cudaStream_t stream,
   auto* const db = args.out<float>(plan.activation ? 1 : 0);
   const Target to{.sums = plan.shares > 1 ? args.workspace<float>() : db,
                   .db = db,
-                  .counter = counter.data(),
+                  .counters = counters.data(),
                   .rows_of_share = plan.rows_of_share,
                   .shares = plan.shares};
   if (shape.size == 1) {
@@ -178,7 +190,7 @@ void run(const BiasGradient& plan, const Counters& counter, cudaStream_t stream,
   launch(sum_channel, block_each(shape.channels * plan.shares, kChannelThreads), stream, mask, shape, to);
 }
 
-// As cuda::add_op does, for kernels that each have a counter of their own.
+// As cuda::add_op does, for kernels that each have counters of their own.
 void add_gradient(TiledDevice& device, int32_t op, const char* name, BiasGradient (*plan)(const OpDesc&)) {
   plugin::KernelFactory factory;
   factory.query = [plan](const OpDesc& desc) {
@@ -190,11 +202,12 @@ void add_gradient(TiledDevice& device, int32_t op, const char* name, BiasGradien
   };
   factory.create = [&device, plan, name](const OpDesc& desc) {
     cuda::check(cudaSetDevice(device.index()), "choosing the device");
-    return plugin::make_kernel(
-        [made = plan(desc), counter = std::make_unique<Counters>(1), name](plugin::Stream& stream, const OpArgs& args) {
-          const ProfilerRange range(name);
-          run(made, *counter, native(stream), args);
-        });
+    const BiasGradient made = plan(desc);
+    return plugin::make_kernel([made, counters = std::make_unique<Counters>(counters_of(made)), name](
+                                   plugin::Stream& stream, const OpArgs& args) {
+      const ProfilerRange range(name);
+      run(made, *counters, native(stream), args);
+    });
   };
   device.add(op, std::move(factory));
 }

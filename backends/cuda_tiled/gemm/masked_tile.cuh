@@ -24,28 +24,32 @@ __device__ __forceinline__ float4 quad_of_mask(const GemmArguments& g, int row, 
   return quad;
 }
 
-// Masks a thread's sums; in[j] is the sum of those of its column j.
+// Masks a thread's sums; in[j] is the sum of those of its column j. Of the mask so many quads are asked for at a time
+// as there are registers for.
 template <class Shape>
 __device__ __forceinline__ void mask_sums(const GemmArguments& g, const ThreadPlace<Shape>& place, int first_row,
                                           int first_column, float (&sums)[Shape::kThreadM][Shape::kThreadN],
                                           float (&in)[Shape::kThreadN]) {
+  constexpr int kQuads = Shape::kThreadM * Shape::kThreadN / 4;
+  constexpr int kAhead = kQuads > 16 ? 16 : kQuads > 8 ? 8 : kQuads;
 #pragma unroll
-  for (int j = 0; j < Shape::kThreadN; j += 4) {
-    in[j] = in[j + 1] = in[j + 2] = in[j + 3] = 0.0F;
-    const int column = first_column + place.column(j);
+  for (int j = 0; j < Shape::kThreadN; ++j) in[j] = 0.0F;
 #pragma unroll
-    for (int first = 0; first < Shape::kThreadM; first += 4) {
-      float4 y[4];
+  for (int first = 0; first < kQuads; first += kAhead) {
+    float4 y[kAhead];
 #pragma unroll
-      for (int i = 0; i < 4; ++i) y[i] = quad_of_mask(g, first_row + place.row(first + i), column);
+    for (int quad = 0; quad < kAhead; ++quad) {
+      const int i = (first + quad) % Shape::kThreadM, j = (first + quad) / Shape::kThreadM * 4;
+      y[quad] = quad_of_mask(g, first_row + place.row(i), first_column + place.column(j));
+    }
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        float* const sum = &sums[first + i][j];
-        in[j] += sum[0] = masked(sum[0], y[i].x);
-        in[j + 1] += sum[1] = masked(sum[1], y[i].y);
-        in[j + 2] += sum[2] = masked(sum[2], y[i].z);
-        in[j + 3] += sum[3] = masked(sum[3], y[i].w);
-      }
+    for (int quad = 0; quad < kAhead; ++quad) {
+      const int i = (first + quad) % Shape::kThreadM, j = (first + quad) / Shape::kThreadM * 4;
+      float* const sum = &sums[i][j];
+      in[j] += sum[0] = masked(sum[0], y[quad].x);
+      in[j + 1] += sum[1] = masked(sum[1], y[quad].y);
+      in[j + 2] += sum[2] = masked(sum[2], y[quad].z);
+      in[j + 3] += sum[3] = masked(sum[3], y[quad].w);
     }
   }
 }
@@ -123,6 +127,7 @@ __device__ __forceinline__ void store_cluster_masked(const GemmArguments& g, con
   const int column = tile_column * Shape::kBlockN + in_tile;
   const int end = min(min(rank_here * share + share, Shape::kBlockM), g.m - first_row);
   float column_sum = 0.0F;
+#pragma unroll 2
   for (int row = rank_here * share + thread_row; row < end && column < g.n; row += kRows) {
     const int64_t at = int64_t{first_row + row} * g.n + column;
     const float y = __ldg(g.mask.y + at);

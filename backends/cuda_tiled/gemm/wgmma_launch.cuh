@@ -72,7 +72,7 @@ CUtensorMap operand_map(const MatrixInMemory& matrix, Along along, int lines) {
   return T::kTf32 ? tf32_tensor_map(matrix, box) : bf16_tensor_map(matrix, box);
 }
 
-template <class Element, Along kAlongA, Along kAlongB, bool kTransposed, bool kMasked = false>
+template <class Element, Along kAlongA, Along kAlongB, bool kTransposed>
 void launch_persistent(int share, const MatrixInMemory& a, const MatrixInMemory& b, const WgmmaOutput& out, int64_t k,
                        cudaStream_t stream) {
   using T = Tiling<Element, kAlongA, kAlongB, 2, 256, 4>;
@@ -81,7 +81,7 @@ void launch_persistent(int share, const MatrixInMemory& a, const MatrixInMemory&
                         .band = kBandRows / (T::kRows * share)};
   const int64_t tiles = int64_t{order.row_tiles} * order.column_tiles;
   const auto clusters = static_cast<unsigned>(std::min<int64_t>(tiles, multiprocessors() / share));
-  launch_wgmma(wgmma_persistent<T, kTransposed, kMasked>, dim3(clusters * static_cast<unsigned>(share)),
+  launch_wgmma(wgmma_persistent<T, kTransposed>, dim3(clusters * static_cast<unsigned>(share)),
                dim3(static_cast<unsigned>(share)), T::kThreads, T::kSharedBytes, stream,
                operand_map<T>(a, kAlongA, T::kRows), operand_map<T>(b, kAlongB, T::kColumns / share), out, order, share,
                static_cast<int>(divide_up(k, T::kBlockK)));

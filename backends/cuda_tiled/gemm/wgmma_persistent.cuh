@@ -9,7 +9,6 @@
 #pragma once
 
 #include "wgmma.cuh"
-#include "wgmma_masked.cuh"
 
 namespace gpunn::cuda_tiled {
 
@@ -29,7 +28,7 @@ struct TileOrder {
   }
 };
 
-template <class T, bool kTransposed, bool kMasked = false>
+template <class T, bool kTransposed>
 __global__ __launch_bounds__(T::kThreads, 1) void wgmma_persistent(const __grid_constant__ CUtensorMap a,
                                                                    const __grid_constant__ CUtensorMap b,
                                                                    WgmmaOutput out, TileOrder order, int share,
@@ -62,12 +61,7 @@ __global__ __launch_bounds__(T::kThreads, 1) void wgmma_persistent(const __grid_
     for (int tile = static_cast<int>(blockIdx.x) / share; tile < tiles; tile += clusters) {
       const int2 at = order(tile);
       consume(ring, d, consumer, thread, blocks, blocks);
-      const int row = (at.x * share + rank) * T::kRows;
-      if constexpr (kMasked) {
-        store_masked<T>(d, out, row, at.y, order.column_tiles, thread_row, thread % 4 * 2);
-      } else {
-        store<T, kTransposed>(d, out, row, at.y * T::kColumns, thread_row, thread % 4 * 2);
-      }
+      store<T, kTransposed>(d, out, (at.x * share + rank) * T::kRows, at.y * T::kColumns, thread_row, thread % 4 * 2);
     }
   }
   // A block that ends takes its shared memory with it, into which others may still write or arrive.

@@ -8,8 +8,10 @@
 // slower: blocks that store their sums into the shared memory of the one that adds them, 12.3 and 9.8 us.
 #pragma once
 
+#include <type_traits>
+
+#include "last_block.cuh"
 #include "wgmma.cuh"
-#include "wgmma_masked.cuh"
 
 namespace gpunn::cuda_tiled {
 
@@ -81,58 +83,89 @@ __device__ __forceinline__ void store_share(const WgmmaOutput& out, const float*
   }
 }
 
-// The same with the epilogue of masked.hpp, for a y' that is y's transpose; rows of y are whole quads. `tiles` lie
-// above each other in y, of which this is `tile`.
+// The epilogue of masked.hpp for a y' that is y's transpose, of y whose rows are whole quads. Of the tile that begins
+// at (tile * kColumns, column) of y, `tiles` of which lie above each other, this block has the rows begin...end - 1.
 template <class T>
-__device__ __forceinline__ void store_share_masked(const WgmmaOutput& out, const float* sums, int row, int tile,
-                                                   int tiles, int part, int parts, uint32_t first_rank) {
-  constexpr int kPitch = Sums<T, true>::kPitch, kHeight = Sums<T, true>::kHeight;
-  constexpr int kQuads = Sums<T, true>::kWidth / 4;  // of a row
-  constexpr int kGroups = T::kThreads / kQuads;      // of threads, with a row each
+class MaskedShare {
+  static constexpr int kPitch = Sums<T, true>::kPitch, kHeight = Sums<T, true>::kHeight;
+  static constexpr int kQuads = Sums<T, true>::kWidth / 4;  // of a row
+  static constexpr int kGroups = T::kThreads / kQuads;      // of threads, with a row each at a time
+  static constexpr int kMost = (kHeight + kGroups - 1) / kGroups;
   static_assert(kGroups * kQuads == T::kThreads);
-  __shared__ float4 group_sums[kGroups][kQuads];
-  const int height = out.columns, width = out.rows;
-  const int group = static_cast<int>(threadIdx.x) / kQuads, quad = static_cast<int>(threadIdx.x) % kQuads;
-  const int y_column = row + quad * 4;
-  const int end = min(kHeight * (part + 1) / parts, height - tile * T::kColumns);
-  float4 total = make_float4(0.0F, 0.0F, 0.0F, 0.0F);
-#pragma unroll 2
-  for (int i = kHeight * part / parts + group; i < end && y_column < width; i += kGroups) {
-    const int64_t at = int64_t{tile * T::kColumns + i} * width + y_column;
-    const float4 mask = __ldg(reinterpret_cast<const float4*>(out.mask.y + at));
-    const float* const here = sums + i * kPitch + quad * 4;
-    float4 sum = load_shared_of(here, first_rank);
-    for (int other = 1; other < parts; ++other) {
-      const float4 more = load_shared_of(here, first_rank + static_cast<uint32_t>(other));
-      sum = make_float4(sum.x + more.x, sum.y + more.y, sum.z + more.z, sum.w + more.w);
-    }
-    sum = masked(sum, mask);
-    total = make_float4(total.x + sum.x, total.y + sum.y, total.z + sum.z, total.w + sum.w);
-    *reinterpret_cast<float4*>(out.y + at) = sum;
-  }
-  group_sums[group][quad] = total;
-  __syncthreads();
-  const int in_tile = static_cast<int>(threadIdx.x), column = row + in_tile;
-  const bool adds = in_tile < Sums<T, true>::kWidth && column < width;
-  if (adds) {
-    float sum = 0.0F;
+
+ public:
+  // Asks for the mask before there is anything to mask, so that nobody waits for it.
+  __device__ __forceinline__ MaskedShare(const WgmmaOutput& out, int column, int tile, int part, int parts)
+      : group_(static_cast<int>(threadIdx.x) / kQuads),
+        quad_(static_cast<int>(threadIdx.x) % kQuads),
+        begin_(kHeight * part / parts + group_) {
+    const bool inside = column + quad_ * 4 < out.rows;
+    end_ = inside ? min(kHeight * (part + 1) / parts, out.columns - tile * T::kColumns) : 0;
+    at_ = int64_t{tile * T::kColumns + begin_} * out.rows + column + quad_ * 4;
 #pragma unroll
-    for (int other = 0; other < kGroups; ++other) {
-      sum += reinterpret_cast<const float*>(&group_sums[other][0])[in_tile];
+    for (int i = 0; i < kMost; ++i) {
+      mask_[i] = make_float4(0.0F, 0.0F, 0.0F, 0.0F);
+      if (begin_ + i * kGroups < end_) {
+        // Volatile, or the compiler would load where the numbers are used.
+        asm volatile("ld.global.nc.v4.f32 {%0, %1, %2, %3}, [%4];"
+                     : "=f"(mask_[i].x), "=f"(mask_[i].y), "=f"(mask_[i].z), "=f"(mask_[i].w)
+                     : "l"(out.mask.y + at_ + int64_t{i} * kGroups * out.rows));
+      }
     }
-    out.mask.parts[int64_t{tile * parts + part} * width + column] = sum;
   }
-  const BlockTurn turn(out.mask.counters + row / T::kRows, static_cast<unsigned>(tiles * parts));
-  if (turn.is_last() && adds) out.mask.sums[column] = sum_of_parts(out.mask.parts, tiles * parts, width, column);
-}
+
+  // As store_share. The sums of this thread's columns go to the parts.
+  __device__ __forceinline__ void store(const WgmmaOutput& out, const float* sums, int column, int tile, int tiles,
+                                        int part, int parts, uint32_t first_rank) const {
+    __shared__ float4 group_sums[kGroups][kQuads];
+    float4 total = make_float4(0.0F, 0.0F, 0.0F, 0.0F);
+#pragma unroll
+    for (int i = 0; i < kMost; ++i) {
+      const int row = begin_ + i * kGroups;
+      if (row >= end_) break;
+      const float* const here = sums + row * kPitch + quad_ * 4;
+      float4 sum = load_shared_of(here, first_rank);
+      for (int other = 1; other < parts; ++other) {
+        const float4 more = load_shared_of(here, first_rank + static_cast<uint32_t>(other));
+        sum = make_float4(sum.x + more.x, sum.y + more.y, sum.z + more.z, sum.w + more.w);
+      }
+      sum = masked(sum, mask_[i]);
+      total = make_float4(total.x + sum.x, total.y + sum.y, total.z + sum.z, total.w + sum.w);
+      *reinterpret_cast<float4*>(out.y + at_ + int64_t{i} * kGroups * out.rows) = sum;
+    }
+    group_sums[group_][quad_] = total;
+    __syncthreads();
+    const int in_tile = static_cast<int>(threadIdx.x), thread_column = column + in_tile;
+    const bool adds = in_tile < kQuads * 4 && thread_column < out.rows;
+    if (adds) {
+      float sum = 0.0F;
+#pragma unroll
+      for (int other = 0; other < kGroups; ++other) {
+        sum += reinterpret_cast<const float*>(&group_sums[other][0])[in_tile];
+      }
+      out.mask.parts[int64_t{tile * parts + part} * out.rows + thread_column] = sum;
+    }
+    const BlockTurn turn(out.mask.counters + column / T::kRows, static_cast<unsigned>(tiles * parts));
+    if (!turn.is_last() || !adds) return;
+    out.mask.sums[thread_column] = sum_of_parts(out.mask.parts, tiles * parts, out.rows, thread_column);
+  }
+
+ private:
+  int group_, quad_;
+  int begin_, end_;  // rows of the tile
+  int64_t at_;
+  float4 mask_[kMost];
+};
+
+struct NoMaskedShare {
+  __device__ __forceinline__ NoMaskedShare(const WgmmaOutput&, int, int, int, int) {}
+};
 
 // A cluster is `parts` blocks, side by side in the grid, for each of one or two tiles, one below the other.
 template <class T, bool kTransposed, bool kMasked = false>
-__global__ __launch_bounds__(T::kThreads,
-                             T::kConsumers == 1 ? 2 : 1) void wgmma_split(const __grid_constant__ CUtensorMap a,
-                                                                          const __grid_constant__ CUtensorMap b,
-                                                                          WgmmaOutput out, int row_tiles, int share,
-                                                                          int blocks) {
+__global__ __launch_bounds__(T::kThreads, T::kConsumers == 1 && !kMasked ? 2 : 1) void wgmma_split(
+    const __grid_constant__ CUtensorMap a, const __grid_constant__ CUtensorMap b, WgmmaOutput out, int row_tiles,
+    int share, int blocks) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   static_assert(Sums<T, kTransposed>::kBytes <= T::kStages * T::kStageBytes);
   extern __shared__ uint8_t shared[];
@@ -151,6 +184,8 @@ __global__ __launch_bounds__(T::kThreads,
   const int first = blocks * part / parts;
   const int last = blocks * (part + 1) / parts;
 
+  using Masked = std::conditional_t<kMasked, MaskedShare<T>, NoMaskedShare>;
+  const Masked masked_share(out, row, tile / row_tiles, part, parts);
   const int warpgroup = warpgroup_index();
   if (warpgroup == 0) {
     if (threadIdx.x == 0) produce(ring, a, b, row, column, first, last);
@@ -163,23 +198,21 @@ __global__ __launch_bounds__(T::kThreads,
     float d[T::kColumns / 2];
     consume(ring, d, consumer, thread, last - first, last - first);
     __syncthreads();  // the ring is read to its end, and nobody's copies are still to come
-    if (parts > 1)
-      leave_sums<T, kTransposed>(d, sums, thread_row, thread_column);
-    else if constexpr (kMasked)
-      store_masked<T>(d, out, row, tile / row_tiles, static_cast<int>(gridDim.y) / row_tiles, thread_row,
-                      thread_column);
-    else
-      store<T, kTransposed>(d, out, row, column, thread_row, thread_column);
-  }
-  if (parts > 1) {
-    cluster_sync();
-    const auto first_rank = static_cast<uint32_t>(in_cluster * parts);
     if constexpr (kMasked) {
-      store_share_masked<T>(out, sums, row, tile / row_tiles, static_cast<int>(gridDim.y) / row_tiles, part, parts,
-                            first_rank);
+      leave_sums<T, kTransposed>(d, sums, thread_row, thread_column);
+    } else if (parts == 1) {
+      store<T, kTransposed>(d, out, row, column, thread_row, thread_column);
     } else {
-      store_share<T, kTransposed>(out, sums, row, column, part, parts, first_rank);
+      leave_sums<T, kTransposed>(d, sums, thread_row, thread_column);
     }
+  }
+  if constexpr (kMasked) {
+    cluster_sync();
+    masked_share.store(out, sums, row, tile / row_tiles, static_cast<int>(gridDim.y) / row_tiles, part, parts,
+                       static_cast<uint32_t>(in_cluster * parts));
+  } else if (parts > 1) {
+    cluster_sync();
+    store_share<T, kTransposed>(out, sums, row, column, part, parts, static_cast<uint32_t>(in_cluster * parts));
   }
   // None ends while another reads its sums, or multicasts to it and arrives here.
   if (parts > 1 || share > 1) cluster_sync();
