@@ -102,21 +102,6 @@ __device__ float masked_sum(const Mask& mask, int64_t first, int64_t end, int64_
   return sum;
 }
 
-// db[c] = the sum of sums[share][c], a warp for each of `count` channels from `first`, by one block.
-__device__ void add_shares(const float* sums, float* db, int64_t channels, int64_t shares, int64_t first,
-                           int64_t count) {
-  const unsigned thread = threadIdx.x;
-  const unsigned warps = blockDim.x / 32;
-  for (int64_t i = thread / 32; i < count; i += warps) {
-    float sum = 0.0F;
-    for (int64_t share = thread % 32; share < shares; share += 32) {
-      sum += __ldcg(sums + share * channels + first + i);
-    }
-    for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_down_sync(0xffffffffU, sum, offset);
-    if (thread % 32 == 0) db[first + i] = sum;
-  }
-}
-
 struct Target {
   float* sums;  // [shares, channels]; db itself where there is one share
   float* db;
@@ -124,6 +109,21 @@ struct Target {
   int64_t rows_of_share;
   int64_t shares;
 };
+
+// The last block that has its share of the `width` channels of group blockIdx.x % `groups` adds what all have, a warp a
+// channel. Not inline: the loops before have no registers to spare for this.
+__device__ __noinline__ void add_shares(const float* sums, float* db, unsigned* counters, int64_t channels,
+                                        int64_t shares, unsigned groups, int width) {
+  const unsigned group = blockIdx.x % groups;
+  if (!BlockTurn(counters + group, static_cast<unsigned>(shares)).is_last()) return;
+  const int64_t first = int64_t{group} * width;
+  for (int64_t i = first + threadIdx.x / 32; i < min(first + width, channels); i += blockDim.x / 32) {
+    float sum = 0.0F;
+    for (int64_t share = threadIdx.x % 32; share < shares; share += 32) sum += __ldcg(sums + share * channels + i);
+    for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_down_sync(0xffffffffU, sum, offset);
+    if (threadIdx.x % 32 == 0) db[i] = sum;
+  }
+}
 
 // A block for a channel and a share of the rows of [rows, channels, size].
 __global__ void sum_channel(Mask mask, Bias shape, Target to) {
@@ -142,8 +142,9 @@ __global__ void sum_channel(Mask mask, Bias shape, Target to) {
     if (threadIdx.x < half) slots[threadIdx.x] += slots[threadIdx.x + half];
   }
   if (threadIdx.x == 0) to.sums[share * shape.channels + channel] = slots[0];
-  if (to.shares > 1 && BlockTurn(to.counters + channel, static_cast<unsigned>(to.shares)).is_last()) {
-    add_shares(to.sums, to.db, shape.channels, to.shares, channel, 1);
+  if (to.shares > 1) {
+    const auto groups = static_cast<unsigned>(shape.channels);
+    add_shares(to.sums, to.db, to.counters, shape.channels, to.shares, groups, 1);
   }
 }
 
@@ -154,8 +155,7 @@ __global__ void __launch_bounds__(kColumnThreads) sum_columns(Mask mask, Bias sh
   const int64_t share = blockIdx.x / groups;
   const unsigned column = threadIdx.x % kColumns;
   const unsigned row = threadIdx.x / kColumns;
-  const int64_t group = blockIdx.x % groups;
-  const int64_t channel = group * kColumns + column;
+  const int64_t channel = blockIdx.x % groups * kColumns + column;
   const int64_t first = share * to.rows_of_share;
   const int64_t end = channel < shape.channels ? min(first + to.rows_of_share, shape.rows) : 0;
   slots[row][column] =
@@ -165,9 +165,8 @@ __global__ void __launch_bounds__(kColumnThreads) sum_columns(Mask mask, Bias sh
     if (row < half) slots[row][column] += slots[row + half][column];
   }
   if (row == 0 && channel < shape.channels) to.sums[share * shape.channels + channel] = slots[0][column];
-  if (to.shares > 1 && BlockTurn(to.counters + group, static_cast<unsigned>(to.shares)).is_last()) {
-    const int64_t left = shape.channels - group * kColumns;
-    add_shares(to.sums, to.db, shape.channels, to.shares, group * kColumns, left < kColumns ? left : kColumns);
+  if (to.shares > 1) {
+    add_shares(to.sums, to.db, to.counters, shape.channels, to.shares, static_cast<unsigned>(groups), kColumns);
   }
 }
 

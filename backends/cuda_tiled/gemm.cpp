@@ -1,8 +1,10 @@
 // MATMUL and MATMUL_BIAS_ACTIVATION: the ladder of matrix products, in its order.
 #include "gemm/gemm.hpp"
 
+#include <string>
 #include <vector>
 
+#include "gemm/choose_gemm.hpp"
 #include "gemm/rungs.hpp"
 #include "gemm/tensor_core.hpp"
 #include "kernels.hpp"
@@ -25,6 +27,17 @@ std::vector<Rung<Gemm>> gemm_rungs() {
 }
 
 }  // namespace
+
+cuda::AlgorithmPtr choose_gemm(TiledDevice& device, const OpDesc& desc) {
+  const Gemm problem = gemm_of(desc);
+  const Ladder<Gemm> ladder{gemm_rungs()};
+  return choose_algorithm(device, desc,
+                          {.key = key_of(problem),
+                           .terms = problem.terms,
+                           .nan_input = -1,
+                           .candidates = [&] { return candidates_of(ladder, problem); },
+                           .restore = [&](const std::string& name) { return rung_of(ladder, problem, name); }});
+}
 
 void add_gemm_kernels(TiledDevice& device) {
   add_ladder(device, GPUNN_OP_MATMUL, gemm_of, key_of, gemm_rungs());

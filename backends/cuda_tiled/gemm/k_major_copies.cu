@@ -74,8 +74,9 @@ uint64_t workspace_bytes(const Gemm& problem) {
   return sizeof(float) * static_cast<uint64_t>(outer * shape.k);
 }
 
-// Makes them in `to`, and has the product take them.
-void make_copies(const Gemm& problem, GemmArguments& g, float* to, cudaStream_t stream) {
+void run(const Gemm& problem, cudaStream_t stream, const OpArgs& args) {
+  GemmArguments g = arguments_of(problem, args);
+  auto* to = args.workspace<float>();
   Copies copies;
   unsigned count = 0;
   int outer = 0;
@@ -90,43 +91,13 @@ void make_copies(const Gemm& problem, GemmArguments& g, float* to, cudaStream_t 
   if (problem.shape.transpose_b) copy(g.b, g.n);
   launch(copy_k_major, {dim3(tiles_of(g.k, kCopied), tiles_of(outer, kCopied), count), dim3(kCopyThreads)}, stream,
          copies);
-}
-
-void run(const Gemm& problem, cudaStream_t stream, const OpArgs& args) {
-  GemmArguments g = arguments_of(problem, args);
-  make_copies(problem, g, args.workspace<float>(), stream);
   run_k_major<KMajorTiles64>(g, stream);
-}
-
-// As KMajorTiles64, but for the order of a thread's products: at the other's 330 of 512 products, with this end of the
-// kernel, would wait for a bank of the register file.
-using MaskedTiles64 = TileShape<128, 64, 16, 32, 64, 8, 8, 4, 2, 1, 4, true>;
-
-// The copies lie in front of the parts.
-void run_masked(const Gemm& problem, cudaStream_t stream, const OpArgs& args, unsigned* counters) {
-  GemmArguments g = masked_arguments_of(problem, args, counters);
-  make_copies(problem, g, args.workspace<float>(), stream);
-  g.mask.parts = args.workspace<float>() + workspace_bytes(problem) / sizeof(float);
-  launch_masked<MaskedTiles64>(tile_gemm<MaskedTiles64, true, false, 16, true>, g, stream);
-}
-
-std::string refuses_masked(const Gemm& problem) {
-  const std::string refusal = refuses(problem);
-  return refusal.empty() ? refusal_of_masked_tiles<MaskedTiles64>(problem) : refusal;
-}
-
-uint64_t masked_workspace_bytes(const Gemm& problem) {
-  return workspace_bytes(problem) + bytes_of_masked_tiles<MaskedTiles64>(problem);
 }
 
 }  // namespace
 
 Rung<Gemm> k_major_copies_rung() {
   return {.name = "gemm:11", .refuses = refuses, .workspace_bytes = workspace_bytes, .run = run};
-}
-
-MaskedRung masked_k_major_copies_rung() {
-  return {.name = "gemm:11", .refuses = refuses_masked, .workspace_bytes = masked_workspace_bytes, .run = run_masked};
 }
 
 }  // namespace gpunn::cuda_tiled

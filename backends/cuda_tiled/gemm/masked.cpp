@@ -12,7 +12,6 @@ std::vector<MaskedRung> masked_rungs() {
   std::vector<MaskedRung> rungs = masked_wgmma_rungs();
   for (const MaskedRung& rung : masked_warp_tiles_rungs()) rungs.push_back(rung);
   for (const MaskedRung& rung : masked_small_tiles_rungs()) rungs.push_back(rung);
-  rungs.push_back(masked_k_major_copies_rung());
   return rungs;
 }
 

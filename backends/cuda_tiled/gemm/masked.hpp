@@ -33,7 +33,6 @@ struct MaskedRung {
 std::vector<MaskedRung> masked_wgmma_rungs();
 std::vector<MaskedRung> masked_warp_tiles_rungs();
 std::vector<MaskedRung> masked_small_tiles_rungs();
-MaskedRung masked_k_major_copies_rung();
 std::vector<MaskedRung> masked_rungs();  // all
 
 // A counter for every 16 columns, in whole tiles.

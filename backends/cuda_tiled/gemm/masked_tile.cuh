@@ -108,54 +108,83 @@ __device__ __forceinline__ void store_masked(const GemmArguments& g, const Threa
   each_column([&](int, int column) { g.mask.sums[column] = sum_of_parts(g.mask.parts, rows, g.n, column); });
 }
 
-// How many parts the cluster's sums of a column come in: each block has whole rows of the tile.
+// The epilogue of a cluster's block, of which there are at least two: each has whole rows of the tile. The mask is
+// asked for before the product is made.
 template <class Shape>
-__device__ __forceinline__ void store_cluster_masked(const GemmArguments& g, const float* shared, int stride,
-                                                     int tile_row, int tile_column, int rows) {
-#if __CUDA_ARCH__ >= 900
-  namespace groups = cooperative_groups;
-  const groups::cluster_group cluster = groups::this_cluster();
-  constexpr int kRows = Shape::kThreads / Shape::kBlockN;  // at a time
-  static_assert(kRows * Shape::kBlockN == Shape::kThreads);
-  __shared__ float in[kRows][Shape::kBlockN];
-  const int first_row = tile_row * Shape::kBlockM;
-  const int ranks = static_cast<int>(gridDim.z);
-  const int rank_here = static_cast<int>(blockIdx.z);
-  const int share = (Shape::kBlockM + ranks - 1) / ranks;
-  const int thread_row = static_cast<int>(threadIdx.x) / Shape::kBlockN;
-  const int in_tile = static_cast<int>(threadIdx.x) % Shape::kBlockN;
-  const int column = tile_column * Shape::kBlockN + in_tile;
-  const int end = min(min(rank_here * share + share, Shape::kBlockM), g.m - first_row);
-  float column_sum = 0.0F;
-#pragma unroll 2
-  for (int row = rank_here * share + thread_row; row < end && column < g.n; row += kRows) {
-    const int64_t at = int64_t{first_row + row} * g.n + column;
-    const float y = __ldg(g.mask.y + at);
-    float part[8];
+class ClusterMask {
+  static constexpr int kRows = Shape::kThreads / Shape::kBlockN;  // at a time
+  static constexpr int kMost = (Shape::kBlockM / 2 + kRows - 1) / kRows;
+  static_assert(kRows * Shape::kBlockN == Shape::kThreads && Shape::kBlockM % 2 == 0);
+
+ public:
+  __device__ __forceinline__ ClusterMask(const GemmArguments& g, int tile_row, int tile_column)
+      : in_tile_(static_cast<int>(threadIdx.x) % Shape::kBlockN), column_(tile_column * Shape::kBlockN + in_tile_) {
+    const int share = (Shape::kBlockM + static_cast<int>(gridDim.z) - 1) / static_cast<int>(gridDim.z);
+    const int begin = static_cast<int>(blockIdx.z) * share;
+    row_ = begin + static_cast<int>(threadIdx.x) / Shape::kBlockN;
+    const int first_row = tile_row * Shape::kBlockM;
+    end_ = column_ < g.n ? min(min(begin + share, Shape::kBlockM), g.m - first_row) : 0;
+    at_ = int64_t{first_row + row_} * g.n + column_;
 #pragma unroll
-    for (int rank = 0; rank < 8; ++rank) {
-      part[rank] = rank < ranks ? cluster.map_shared_rank(shared, rank)[row * stride + in_tile] : 0.0F;
+    for (int i = 0; i < kMost; ++i) {
+      y_[i] = 0.0F;
+      if (row_ + i * kRows >= end_) continue;
+      // Volatile: the compiler may not put it off until the number is used.
+      asm volatile("ld.global.nc.f32 %0, [%1];" : "=f"(y_[i]) : "l"(g.mask.y + at_ + int64_t{i} * kRows * g.n));
     }
-    float sum = part[0];
-#pragma unroll
-    for (int rank = 1; rank < 8; ++rank) sum += part[rank];
-    sum = masked(sum, y);
-    g.y[at] = sum;
-    column_sum += sum;
   }
-  in[thread_row][in_tile] = column_sum;
-  __syncthreads();
-  const int parts = rows * ranks;
-  const bool adds = thread_row == 0 && column < g.n;
-  if (adds) {
-    float sum = 0.0F;
+
+  // In place of the end of cluster_gemm, out of the shared memory of all.
+  __device__ __forceinline__ void store(const GemmArguments& g, const float* shared, int stride, int tile_row,
+                                        int tile_column, int rows) const {
+#if __CUDA_ARCH__ >= 900
+    namespace groups = cooperative_groups;
+    const groups::cluster_group cluster = groups::this_cluster();
+    __shared__ float in[kRows][Shape::kBlockN];
+    const int ranks = static_cast<int>(gridDim.z);
+    float column_sum = 0.0F;
 #pragma unroll
-    for (int row = 0; row < kRows; ++row) sum += in[row][in_tile];
-    g.mask.parts[int64_t{tile_row * ranks + rank_here} * g.n + column] = sum;
-  }
-  const BlockTurn turn(g.mask.counters + tile_column, static_cast<unsigned>(parts));
-  if (turn.is_last() && adds) g.mask.sums[column] = sum_of_parts(g.mask.parts, parts, g.n, column);
+    for (int i = 0; i < kMost; ++i) {
+      const int row = row_ + i * kRows;
+      if (row >= end_) break;
+      float part[8];
+#pragma unroll
+      for (int rank = 0; rank < 8; ++rank) {
+        part[rank] = rank < ranks ? cluster.map_shared_rank(shared, rank)[row * stride + in_tile_] : 0.0F;
+      }
+      float sum = part[0];
+#pragma unroll
+      for (int rank = 1; rank < 8; ++rank) sum += part[rank];
+      sum = masked(sum, y_[i]);
+      g.y[at_ + int64_t{i} * kRows * g.n] = sum;
+      column_sum += sum;
+    }
+    const int thread_row = static_cast<int>(threadIdx.x) / Shape::kBlockN;
+    in[thread_row][in_tile_] = column_sum;
+    __syncthreads();
+    const int parts = rows * ranks;
+    const bool adds = thread_row == 0 && column_ < g.n;
+    if (adds) {
+      float sum = 0.0F;
+#pragma unroll
+      for (int row = 0; row < kRows; ++row) sum += in[row][in_tile_];
+      g.mask.parts[int64_t{tile_row * ranks + static_cast<int>(blockIdx.z)} * g.n + column_] = sum;
+    }
+    const BlockTurn turn(g.mask.counters + tile_column, static_cast<unsigned>(parts));
+    if (turn.is_last() && adds) g.mask.sums[column_] = sum_of_parts(g.mask.parts, parts, g.n, column_);
 #endif
-}
+  }
+
+ private:
+  int in_tile_, column_;
+  int row_, end_;  // of the tile
+  int64_t at_;
+  float y_[kMost];
+};
+
+struct NoMask {
+  template <class... Ignored>
+  __device__ __forceinline__ explicit NoMask(const Ignored&...) {}
+};
 
 }  // namespace gpunn::cuda_tiled

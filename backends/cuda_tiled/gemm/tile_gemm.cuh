@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include <cooperative_groups.h>
 
@@ -120,6 +121,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kMinBlocks) cluster_ge
   auto load_a = loader_of_a<Shape, TransposeA, Bytes>(g, first_row, first_k, end_k);
   auto load_b = loader_of_b<Shape, TransposeB, Bytes>(g, first_column, first_k, end_k);
   const ThreadPlace<Shape> place(static_cast<int>(threadIdx.x));
+  const std::conditional_t<Masked, ClusterMask<Shape>, NoMask> mask(g, tile.row, tile.column);
   float sums[Shape::kThreadM][Shape::kThreadN];
   register_tile<Shape>(place, shared, (end_k - first_k + Shape::kBlockK - 1) / Shape::kBlockK, load_a, load_b, sums);
 
@@ -138,7 +140,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kMinBlocks) cluster_ge
   }
   cluster.sync();
   if constexpr (Masked) {
-    store_cluster_masked<Shape>(g, shared, kStride, tile.row, tile.column, rows);
+    mask.store(g, shared, kStride, tile.row, tile.column, rows);
     cluster.sync();
     return;
   }

@@ -83,8 +83,8 @@ std::vector<Rung<Gemm>> warp_tiles_rungs() {
 }
 
 std::vector<MaskedRung> masked_warp_tiles_rungs() {
-  return {masked_rung<Tiles256, 16, refuses_256>("gemm:5"), masked_rung<Tiles128, 16, refuses<Tiles128>>("gemm:6"),
-          masked_rung<Tiles64, 16, refuses<Tiles64>>("gemm:7"), masked_rung<Tiles128, 4, refuses_quads>("gemm:8")};
+  return {masked_rung<Tiles128, 16, refuses<Tiles128>>("gemm:6"), masked_rung<Tiles64, 16, refuses<Tiles64>>("gemm:7"),
+          masked_rung<Tiles128, 4, refuses_quads>("gemm:8")};
 }
 
 }  // namespace gpunn::cuda_tiled

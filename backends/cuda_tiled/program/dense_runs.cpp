@@ -14,6 +14,7 @@
 #include "cuda_common/autotune.hpp"
 #include "cuda_common/stream.hpp"
 #include "device.hpp"
+#include "gemm/choose_gemm.hpp"
 #include "gemm/masked.hpp"
 
 namespace gpunn::cuda_tiled {
@@ -106,33 +107,29 @@ class Args {
   gpunn_op_args raw_{};
 };
 
-// The two ops, each by the kernel that runs it alone.
+// What masks the product where it is a kernel of its own. Throws Refusal.
+Device::Choice mask_of(const TiledDevice& device, const OpDesc& mask) {
+  Device::Choice choice = device.choose(mask);
+  if (choice.factory == nullptr) throw Refusal(choice.support.reason);
+  return choice;
+}
+
+// The two ops, one after the other.
 class Separate final : public cuda::Algorithm {
  public:
-  Separate(const TiledDevice& device, const OpDesc& product, const OpDesc& mask)
-      : index_(device.index()),
-        workspace_bytes_(workspace_of(device, product, mask)),
-        product_(device.choose(product).factory->create(product)),
-        mask_(device.choose(mask).factory->create(mask)) {}
-
-  // Throws Refusal.
-  static uint64_t workspace_of(const TiledDevice& device, const OpDesc& product, const OpDesc& mask) {
-    uint64_t bytes = 0;
-    for (const OpDesc& op : {product, mask}) {
-      const Device::Choice choice = device.choose(op);
-      if (choice.factory == nullptr) throw Refusal("an op is not served: " + choice.support.reason);
-      bytes = std::max(bytes, choice.support.workspace_bytes);
-    }
-    return bytes;
+  Separate(const TiledDevice& device, cuda::AlgorithmPtr product, const OpDesc& mask)
+      : index_(device.index()), product_(std::move(product)) {
+    const Device::Choice choice = mask_of(device, mask);
+    workspace_bytes_ = std::max(product_->workspace_bytes(), choice.support.workspace_bytes);
+    mask_ = choice.factory->create(mask);
   }
-
   std::string name() const override { return kSeparate; }
   uint64_t workspace_bytes() const override { return workspace_bytes_; }
   void run(const OpArgs& args, cudaStream_t native) override {
     CudaStream stream(index_, native);
     void* const workspace = args.workspace<void>();
     const Args<2, 1> product({&args.input(0), &args.input(1)}, {&args.output(0)}, workspace, workspace_bytes_);
-    product_->enqueue(stream, product.get());
+    product_->run(product.get(), native);
     const Args<2, 2> mask({&args.output(0), &args.input(2)}, {&args.output(0), &args.output(1)}, workspace,
                           workspace_bytes_);
     mask_->enqueue(stream, mask.get());
@@ -141,8 +138,44 @@ class Separate final : public cuda::Algorithm {
  private:
   int index_;
   uint64_t workspace_bytes_;
-  std::unique_ptr<Kernel> product_, mask_;
+  cuda::AlgorithmPtr product_;
+  std::unique_ptr<Kernel> mask_;
 };
+
+// The rung that the product alone is run by, with its epilogue, or without where it has none or is faster so.
+cuda::AlgorithmPtr choose(TiledDevice& device, const ProgramDesc& desc, std::size_t first, const DenseRun& run) {
+  const std::vector<MaskedRung> rungs = serving(run.product);
+  const std::string product = choose_gemm(device, desc.op(first))->name();
+  const auto rung = std::find_if(rungs.begin(), rungs.end(), [&](const MaskedRung& r) { return r.name == product; });
+  const auto made = [&](const std::string& name) -> cuda::AlgorithmPtr {
+    if (name == kSeparate) {
+      return std::make_unique<Separate>(device, choose_gemm(device, desc.op(first)), desc.op(first + 1));
+    }
+    if (name != product) throw Refusal("the product is no longer run by " + name);
+    return std::make_unique<MaskedAlgorithm>(*rung, run.product);
+  };
+  if (rung == rungs.end()) return made(kSeparate);
+  const auto both = [&] {
+    cuda::Candidates candidates;
+    candidates.algorithms.push_back(made(product));
+    candidates.algorithms.push_back(made(kSeparate));
+    return candidates;
+  };
+  const std::array<const gpunn_tensor*, 3> inputs = {&desc.tensor(run.inputs[0]), &desc.tensor(run.inputs[1]),
+                                                     &desc.tensor(run.inputs[2])};
+  const std::array<const gpunn_tensor*, 2> outputs = {&desc.tensor(run.outputs[0]), &desc.tensor(run.outputs[1])};
+  gpunn_op_desc op = desc.op(first).raw();
+  op.n_inputs = inputs.size();
+  op.n_outputs = outputs.size();
+  op.inputs = inputs.data();
+  op.outputs = outputs.data();
+  return cuda::choose_algorithm(device, OpDesc(op),
+                                {.key = "masked " + key_of(run.product),
+                                 .terms = run.product.terms,
+                                 .nan_input = -1,
+                                 .candidates = both,
+                                 .restore = made});
+}
 
 }  // namespace
 
@@ -152,7 +185,8 @@ ProgramClaim claim_dense(const TiledDevice& device, const ProgramDesc& desc, std
   const std::vector<MaskedRung> rungs = serving(run.product);
   if (rungs.empty()) return ProgramClaim::no();
   try {
-    uint64_t bytes = Separate::workspace_of(device, desc.op(first), desc.op(first + 1));
+    uint64_t bytes = mask_of(device, desc.op(first + 1)).support.workspace_bytes;
+    bytes = std::max(bytes, device.choose(desc.op(first)).support.workspace_bytes);
     for (const MaskedRung& rung : rungs) bytes = std::max(bytes, rung.workspace_bytes(run.product));
     return ProgramClaim::yes(2, "fused dense gradient", bytes);
   } catch (const Refusal& refusal) {
@@ -164,42 +198,13 @@ std::unique_ptr<Program> create_dense(TiledDevice& device, const ProgramDesc& de
                                       std::size_t count) {
   const DenseRun run = match(desc, first, first + count);
   if (!run.found || count != 2) throw Failure(GPUNN_INVALID_ARGUMENT, "not a gradient that was claimed");
-  const auto made = [&](const std::string& name) -> cuda::AlgorithmPtr {
-    if (name == kSeparate) return std::make_unique<Separate>(device, desc.op(first), desc.op(first + 1));
-    for (MaskedRung& rung : serving(run.product)) {
-      if (rung.name == name) return std::make_unique<MaskedAlgorithm>(std::move(rung), run.product);
-    }
-    throw Refusal("there is no kernel " + name + " for this shape");
-  };
-  const cuda::TuningTask task{.key = "masked " + key_of(run.product),
-                              .terms = run.product.terms,
-                              .nan_input = -1,
-                              .candidates =
-                                  [&] {
-                                    cuda::Candidates candidates;
-                                    for (const MaskedRung& rung : serving(run.product)) {
-                                      candidates.algorithms.push_back(made(rung.name));
-                                    }
-                                    candidates.algorithms.push_back(made(kSeparate));
-                                    return candidates;
-                                  },
-                              .restore = made};
-  const std::vector<const gpunn_tensor*> inputs = {&desc.tensor(run.inputs[0]), &desc.tensor(run.inputs[1]),
-                                                   &desc.tensor(run.inputs[2])};
-  const std::vector<const gpunn_tensor*> outputs = {&desc.tensor(run.outputs[0]), &desc.tensor(run.outputs[1])};
-  gpunn_op_desc op = desc.op(first).raw();
-  op.n_inputs = static_cast<uint32_t>(inputs.size());
-  op.n_outputs = static_cast<uint32_t>(outputs.size());
-  op.inputs = inputs.data();
-  op.outputs = outputs.data();
-  return make_program(
-      [run, algorithm = cuda::choose_algorithm(device, OpDesc(op), task)](Stream& stream, const ProgramArgs& args) {
-        const auto of = [&](int32_t id) { return &args.tensor(id); };
-        const Args<3, 2> of_run({of(run.inputs[0]), of(run.inputs[1]), of(run.inputs[2])},
-                                {of(run.outputs[0]), of(run.outputs[1])}, args.workspace<void>(),
-                                algorithm->workspace_bytes());
-        algorithm->run(of_run.get(), cuda::native(stream));
-      });
+  return make_program([run, algorithm = choose(device, desc, first, run)](Stream& stream, const ProgramArgs& args) {
+    const auto of = [&](int32_t id) { return &args.tensor(id); };
+    const Args<3, 2> of_run({of(run.inputs[0]), of(run.inputs[1]), of(run.inputs[2])},
+                            {of(run.outputs[0]), of(run.outputs[1])}, args.workspace<void>(),
+                            algorithm->workspace_bytes());
+    algorithm->run(of_run.get(), cuda::native(stream));
+  });
 }
 
 }  // namespace gpunn::cuda_tiled

@@ -2,8 +2,9 @@
 //
 //   MATMUL, BIAS_ACTIVATION_BACKWARD     the mask and the bias's gradient in the epilogue of the product
 //
-// What the product makes is then neither written nor read before it is masked (gemm/masked.hpp). The autotuner chooses
-// among the rungs that have the epilogue and the two ops by themselves.
+// What the product makes is then neither written nor read before it is masked (gemm/masked.hpp). It is run by the rung
+// that runs the product alone; where that has no such epilogue, or is faster without, the two ops are run one after the
+// other.
 //
 // H200: MEASURED
 #pragma once
