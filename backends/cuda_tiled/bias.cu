@@ -2,7 +2,10 @@
 // leaves most of the GPU idle. Here blocks sum a share of a channel's rows each, and the block that is done last adds
 // the shares, in their order: equal inputs give equal bits, and there is no second launch. Of a matrix a block has 32
 // neighbouring columns, so that a warp reads a row's piece at once; cuda_naive's has one column, and uses 4 of the 32
-// bytes that each of its loads fetches.
+// bytes that each of its loads fetches. The last block of those columns adds their shares.
+//
+// H200, with the mask: 2048 x 4096 in 30.8 us, 81.2 where one block added the shares of all columns; 4096 x 512 9.7 and
+// 16.5; 16384 x 256 10.3 and 13.6.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -63,9 +66,9 @@ BiasGradient split(const Bias& shape, bool activation) {
 BiasGradient backward_plan(const OpDesc& desc) { return split(bias_backward_of(desc), false); }
 BiasGradient activation_backward_plan(const OpDesc& desc) { return split(bias_activation_backward_of(desc), true); }
 
-// Of blocks that have the same channels, those of a matrix 32.
+// One of all blocks, or, of a matrix, one of those that have the same columns.
 std::size_t counters_of(const BiasGradient& plan) {
-  return static_cast<std::size_t>(std::max<int64_t>(plan.shape.channels, 1));
+  return plan.shape.size == 1 ? static_cast<std::size_t>(plan.shape.channels / kColumns + 1) : 1;
 }
 
 // What of dy goes on: where the activation is a ReLU, all that lies behind a positive y.
@@ -105,24 +108,32 @@ __device__ float masked_sum(const Mask& mask, int64_t first, int64_t end, int64_
 struct Target {
   float* sums;  // [shares, channels]; db itself where there is one share
   float* db;
-  unsigned* counters;  // of the blocks that have the same channels; 0 between launches
+  unsigned* counters;  // 0 between launches
   int64_t rows_of_share;
   int64_t shares;
 };
 
-// The last block that has its share of the `width` channels of group blockIdx.x % `groups` adds what all have, a warp a
-// channel. Not inline: the loops before have no registers to spare for this.
-__device__ __noinline__ void add_shares(const float* sums, float* db, unsigned* counters, int64_t channels,
-                                        int64_t shares, unsigned groups, int width) {
+// db[c] = the sum of sums[share][c] from channel `first` up to `end`, a warp for each, by one block.
+__device__ __forceinline__ void add_shares(const float* sums, float* db, int64_t channels, int64_t shares,
+                                           int64_t first, int64_t end) {
+  const unsigned thread = threadIdx.x;
+  const unsigned warps = blockDim.x / 32;
+  for (int64_t channel = first + thread / 32; channel < end; channel += warps) {
+    float sum = 0.0F;
+    for (int64_t share = thread % 32; share < shares; share += 32) sum += __ldcg(sums + share * channels + channel);
+    for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_down_sync(0xffffffffU, sum, offset);
+    if (thread % 32 == 0) db[channel] = sum;
+  }
+}
+
+// Of the blocks that have the columns of group blockIdx.x % `groups` the last one adds what all have. Not inline: the
+// loop before has no registers to spare for this (1024 x 2048: 12.7 us inline, 7.6 so).
+__device__ __noinline__ void add_columns(const float* sums, float* db, unsigned* counters, int64_t channels,
+                                         int64_t shares, unsigned groups) {
   const unsigned group = blockIdx.x % groups;
   if (!BlockTurn(counters + group, static_cast<unsigned>(shares)).is_last()) return;
-  const int64_t first = int64_t{group} * width;
-  for (int64_t i = first + threadIdx.x / 32; i < min(first + width, channels); i += blockDim.x / 32) {
-    float sum = 0.0F;
-    for (int64_t share = threadIdx.x % 32; share < shares; share += 32) sum += __ldcg(sums + share * channels + i);
-    for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_down_sync(0xffffffffU, sum, offset);
-    if (threadIdx.x % 32 == 0) db[i] = sum;
-  }
+  const int64_t first = int64_t{group} * kColumns;
+  add_shares(sums, db, channels, shares, first, min(first + kColumns, channels));
 }
 
 // A block for a channel and a share of the rows of [rows, channels, size].
@@ -142,9 +153,8 @@ __global__ void sum_channel(Mask mask, Bias shape, Target to) {
     if (threadIdx.x < half) slots[threadIdx.x] += slots[threadIdx.x + half];
   }
   if (threadIdx.x == 0) to.sums[share * shape.channels + channel] = slots[0];
-  if (to.shares > 1) {
-    const auto groups = static_cast<unsigned>(shape.channels);
-    add_shares(to.sums, to.db, to.counters, shape.channels, to.shares, groups, 1);
+  if (to.shares > 1 && BlockTurn(to.counters, gridDim.x).is_last()) {
+    add_shares(to.sums, to.db, shape.channels, to.shares, 0, shape.channels);
   }
 }
 
@@ -166,7 +176,7 @@ __global__ void __launch_bounds__(kColumnThreads) sum_columns(Mask mask, Bias sh
   }
   if (row == 0 && channel < shape.channels) to.sums[share * shape.channels + channel] = slots[0][column];
   if (to.shares > 1) {
-    add_shares(to.sums, to.db, to.counters, shape.channels, to.shares, static_cast<unsigned>(groups), kColumns);
+    add_columns(to.sums, to.db, to.counters, shape.channels, to.shares, static_cast<unsigned>(groups));
   }
 }
 

@@ -1,7 +1,6 @@
 // MATMUL and MATMUL_BIAS_ACTIVATION: the ladder of matrix products, in its order.
 #include "gemm/gemm.hpp"
 
-#include <string>
 #include <vector>
 
 #include "gemm/choose_gemm.hpp"
@@ -30,13 +29,7 @@ std::vector<Rung<Gemm>> gemm_rungs() {
 
 cuda::AlgorithmPtr choose_gemm(TiledDevice& device, const OpDesc& desc) {
   const Gemm problem = gemm_of(desc);
-  const Ladder<Gemm> ladder{gemm_rungs()};
-  return choose_algorithm(device, desc,
-                          {.key = key_of(problem),
-                           .terms = problem.terms,
-                           .nan_input = -1,
-                           .candidates = [&] { return candidates_of(ladder, problem); },
-                           .restore = [&](const std::string& name) { return rung_of(ladder, problem, name); }});
+  return choose_rung(device, desc, Ladder<Gemm>{gemm_rungs()}, problem, key_of(problem));
 }
 
 void add_gemm_kernels(TiledDevice& device) {

@@ -118,6 +118,20 @@ inline std::unique_ptr<plugin::Kernel> kernel_of(AlgorithmPtr chosen) {
   });
 }
 
+// The rung that runs the op of `desc`: the one that the autotuner chooses, who calls the problem by `key`.
+template <class Problem>
+AlgorithmPtr choose_rung(TiledDevice& device, const OpDesc& desc, const Ladder<Problem>& ladder, const Problem& problem,
+                         const std::string& key) {
+  const TuningTask task{
+      .key = key,
+      .terms = problem.terms,
+      .nan_input = -1,
+      .candidates = [&] { return candidates_of(ladder, problem); },
+      .restore = [&](const std::string& name) { return rung_of(ladder, problem, name); },
+  };
+  return choose_algorithm(device, desc, task);
+}
+
 // Registers the rungs of `op`. Of a problem the autotuner needs `terms`, how many products a sum of it has, as a
 // member.
 template <class Problem>
@@ -139,14 +153,7 @@ void add_ladder(TiledDevice& device, int32_t op, Problem (*problem_of)(const OpD
   };
   tuned.create = [&device, ladder, problem_of, key_of](const OpDesc& desc) {
     const Problem problem = problem_of(desc);
-    const TuningTask task{
-        .key = key_of(problem),
-        .terms = problem.terms,
-        .nan_input = -1,
-        .candidates = [&] { return candidates_of(*ladder, problem); },
-        .restore = [&](const std::string& name) { return rung_of(*ladder, problem, name); },
-    };
-    return kernel_of(choose_algorithm(device, desc, task));
+    return kernel_of(choose_rung(device, desc, *ladder, problem, key_of(problem)));
   };
   device.add(op, std::move(tuned));
 

@@ -6,7 +6,9 @@
 // that runs the product alone; where that has no such epilogue, or is faster without, the two ops are run one after the
 // other.
 //
-// H200: MEASURED
+// H200, a training step of perceptrons, so and op by op: 784-1024-1024-1024-10 at batch 512 in fp32 339.9 us, 345.4, in
+// TF32 131.3, 143.4; 784-2048-2048-10 at batch 1024 825.0, 825.1 and 221.1, 225.6; five layers of 512 at batch 128
+// 110.2, 117.1 and 103.2, 108.6.
 #pragma once
 
 #include <gpunn/program.hpp>
