@@ -193,29 +193,32 @@ sanitize() {
 }
 
 part_sanitize() {
-  local backend tool name names=() shapes=() trainings=()
-  local products=(--op MATMUL --op MATMUL_BIAS_ACTIVATION)
-  local convolutions=(--op CONV2D --op CONV2D_BACKWARD_DATA --op CONV2D_BACKWARD_FILTER --op CONV2D_BIAS_ACTIVATION)
-  # run NAME BACKEND TOOL ARGUMENT...: beside five others; more of them only take turns on the GPU.
+  local backend tool precision op name names=() shapes=() trainings=()
+  # run NAME BACKEND TOOL ARGUMENT...: beside others; more of them only take turns on the GPU.
   run() {
-    while [ "$(jobs -rp | wc -l)" -ge 6 ]; do wait -n; done
+    while [ "$(jobs -rp | wc -l)" -ge "$(($(nproc) / 2 + 1))" ]; do wait -n; done
     sanitize "$@" & names+=("$1")
   }
   for tool in racecheck initcheck memcheck synccheck; do
     # Racecheck takes seconds a product, a minute a training: some of odd sizes, each with every kernel.
     if [ "$tool" = racecheck ]; then
       shapes=(--case "f32[127, 255]" --case "f32[255, 127]" --case "f32[128, 84]" --case "f32[84, 128]")
-      trainings=(--case "MLP 784-37-10" --case "LeNet 3-5-17" --case dropout)
+      trainings=("MLP 784-37-10" "LeNet 3-5-17" dropout)
     else
-      shapes=() trainings=()
+      shapes=() trainings=(MLP LeNet dropout)
     fi
     name=cuda_tiled_$tool
-    run "${name}_programs" cuda_tiled "$tool" --suite programs ${trainings[@]+"${trainings[@]}"}
-    run "${name}_products" cuda_tiled "$tool" --suite ops "${products[@]}" ${shapes[@]+"${shapes[@]}"}
-    run "${name}_convolutions" cuda_tiled "$tool" --suite ops "${convolutions[@]}"
-    run "${name}_tf32_products" cuda_tiled "$tool" --suite ops --precision tf32 "${products[@]}" ${shapes[@]+"${shapes[@]}"}
-    run "${name}_tf32_convolutions" cuda_tiled "$tool" --suite ops --precision tf32 "${convolutions[@]}"
-    run "${name}_bf16_products" cuda_tiled "$tool" --suite ops --precision bf16 "${products[@]}" ${shapes[@]+"${shapes[@]}"}
+    for op in "${trainings[@]}"; do run "${name}_${op// /_}" cuda_tiled "$tool" --suite programs --case "$op"; done
+    for precision in fp32 tf32; do
+      for op in CONV2D CONV2D_BACKWARD_DATA CONV2D_BACKWARD_FILTER CONV2D_BIAS_ACTIVATION; do
+        run "${name}_${precision}_$op" cuda_tiled "$tool" --suite ops --precision "$precision" --op "$op"
+      done
+    done
+    for precision in fp32 tf32 bf16; do
+      for op in MATMUL MATMUL_BIAS_ACTIVATION; do
+        run "${name}_${precision}_$op" cuda_tiled "$tool" --suite ops --precision "$precision" --op "$op" ${shapes[@]+"${shapes[@]}"}
+      done
+    done
     run "${name}_others" cuda_tiled "$tool" --suite ops --without MATMUL --without CONV2D
     [ "$tool" = synccheck ] && continue
     for backend in cuda_naive cudnn; do run "${backend}_$tool" "$backend" "$tool" --suite ops --without 20011; done

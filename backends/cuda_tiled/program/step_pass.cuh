@@ -121,18 +121,26 @@ __device__ __forceinline__ void dense_backward(const StepTensors& tensors, int r
     const DensePlan& dense = plan.dense[layer];
     const int rows = min(dense.slice, dense.outputs - (dense.sliced != 0 ? rank * dense.slice : 0));
     // The factors of the weight gradient: of a sliced layer this block's columns for all images, else its own image's.
+    // Behind the last column zeros, up to the pitch.
     const auto write_factors = [&] {
       float* dy_rows = tensors.workspace + dense.dy_rows;
+      const int from = dense.sliced != 0 ? rank * dense.slice : 0;
+      const int columns = rows > 0 && from + rows == dense.outputs ? dense.dy_pitch - from : rows;
+      const auto dy = [&](int column, int image) {
+        return column < rows ? shared[dense.dy + column * B::kImages + image] : 0.0F;
+      };
       if (dense.sliced != 0) {
-        for (int i = static_cast<int>(threadIdx.x); i < rows * B::kImages; i += B::kThreads) {
-          const int image_row = row - rank + i % B::kImages;
+        for (int i = static_cast<int>(threadIdx.x); i < columns * B::kImages; i += B::kThreads) {
+          const int column = i / B::kImages;
+          const int image = i % B::kImages;
+          const int image_row = row - rank + image;
           if (image_row < plan.batch) {
-            dy_rows[int64_t{image_row} * dense.dy_pitch + rank * dense.slice + i / B::kImages] = shared[dense.dy + i];
+            dy_rows[int64_t{image_row} * dense.dy_pitch + from + column] = dy(column, image);
           }
         }
       } else if (row < plan.batch) {
-        for (int i = static_cast<int>(threadIdx.x); i < rows; i += B::kThreads) {
-          dy_rows[int64_t{row} * dense.dy_pitch + i] = shared[dense.dy + i * B::kImages + rank];
+        for (int i = static_cast<int>(threadIdx.x); i < columns; i += B::kThreads) {
+          dy_rows[int64_t{row} * dense.dy_pitch + i] = dy(i, rank);
         }
       }
     };
