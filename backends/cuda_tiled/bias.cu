@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "common/bias.hpp"
+#include "counters.hpp"
 #include "cuda_common/add_op.hpp"
 #include "cuda_common/launch.hpp"
 #include "device.hpp"
@@ -167,28 +168,7 @@ __global__ void __launch_bounds__(kColumnThreads) sum_columns(Mask mask, Bias sh
   if (to.shares > 1 && is_last_block(to.counter, gridDim.x)) add_shares(to.sums, to.db, shape.channels, to.shares);
 }
 
-// Zero at first, and whenever no kernel runs that uses it.
-class Counter {
- public:
-  Counter() {
-    cuda::check(cudaMalloc(&data_, sizeof(unsigned)), "making a counter");
-    cudaError_t code = cudaMemset(data_, 0, sizeof(unsigned));
-    // The streams of a training don't wait for the one on which that was put.
-    if (code == cudaSuccess) code = cudaStreamSynchronize(cudaStreamLegacy);
-    if (code == cudaSuccess) return;
-    cudaFree(data_);
-    cuda::check(code, "clearing a counter");
-  }
-  ~Counter() { cudaFree(data_); }
-  Counter(const Counter&) = delete;
-  Counter& operator=(const Counter&) = delete;
-  unsigned* data() const { return data_; }
-
- private:
-  unsigned* data_ = nullptr;
-};
-
-void run(const BiasGradient& plan, const Counter& counter, cudaStream_t stream, const OpArgs& args) {
+void run(const BiasGradient& plan, const Counters& counter, cudaStream_t stream, const OpArgs& args) {
   const Bias& shape = plan.shape;
   const Mask mask{.dy = args.in<float>(0),
                   .y = plan.activation ? args.in<float>(1) : nullptr,
@@ -220,7 +200,7 @@ void add_gradient(TiledDevice& device, int32_t op, const char* name, BiasGradien
   factory.create = [&device, plan, name](const OpDesc& desc) {
     cuda::check(cudaSetDevice(device.index()), "choosing the device");
     return plugin::make_kernel(
-        [made = plan(desc), counter = std::make_unique<Counter>(), name](plugin::Stream& stream, const OpArgs& args) {
+        [made = plan(desc), counter = std::make_unique<Counters>(1), name](plugin::Stream& stream, const OpArgs& args) {
           const ProfilerRange range(name);
           run(made, *counter, native(stream), args);
         });

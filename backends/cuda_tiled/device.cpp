@@ -1,8 +1,11 @@
 #include "device.hpp"
 
+#include <string>
+
 #include "cuda_common/check.hpp"
 #include "kernels.hpp"
 #include "program/norm_runs.hpp"
+#include "program/pool_runs.hpp"
 #include "program/step_program.hpp"
 
 namespace gpunn::cuda_tiled {
@@ -22,16 +25,20 @@ TiledDevice::TiledDevice(const gpunn_device_options& options)
 
 plugin::ProgramClaim TiledDevice::claim(const plugin::ProgramDesc& desc, std::size_t first, std::size_t limit) {
   cuda::check(cudaSetDevice(index()), "choosing the device");
-  plugin::ProgramClaim step = claim_step(desc, first, limit);
-  if (step.ops > 0) return step;
-  plugin::ProgramClaim norm = claim_norm(desc, first, limit);
-  return norm.ops > 0 || step.reason.empty() ? norm : step;
+  std::string reason;
+  for (const auto claim_run : {claim_step, claim_norm, claim_pool}) {
+    plugin::ProgramClaim run = claim_run(desc, first, limit);
+    if (run.ops > 0) return run;
+    if (reason.empty()) reason = run.reason;
+  }
+  return plugin::ProgramClaim::no(reason);
 }
 
 std::unique_ptr<plugin::Program> TiledDevice::create_program(const plugin::ProgramDesc& desc, std::size_t first,
                                                              std::size_t count) {
   cuda::check(cudaSetDevice(index()), "choosing the device");
   if (claim_step(desc, first, count).ops == count) return create_step(desc, first, count);
+  if (claim_pool(desc, first, count).ops == count) return create_pool(desc, first, count);
   return create_norm(desc, first, count);
 }
 
