@@ -193,30 +193,31 @@ sanitize() {
 }
 
 part_sanitize() {
-  local backend tool precision op name names=() shapes=() trainings=()
+  local backend tool precision op name names=() products=() convolutions=() trainings=()
   # run NAME BACKEND TOOL ARGUMENT...: beside others; more of them only take turns on the GPU.
   run() {
     while [ "$(jobs -rp | wc -l)" -ge "$(($(nproc) / 2 + 1))" ]; do wait -n; done
     sanitize "$@" & names+=("$1")
   }
   for tool in racecheck initcheck memcheck synccheck; do
-    # Racecheck takes seconds a product, a minute a training: some of odd sizes, each with every kernel.
+    # Racecheck takes seconds a product or convolution, a minute a training: some, each with every kernel.
     if [ "$tool" = racecheck ]; then
-      shapes=(--case "f32[127, 255]" --case "f32[255, 127]" --case "f32[128, 84]" --case "f32[84, 128]")
-      trainings=("MLP 784-37-10" "LeNet 3-5-17" dropout)
+      products=(--case "f32[127, 255]" --case "f32[255, 127]" --case "f32[128, 84]" --case "f32[84, 128]")
+      convolutions=(--case LeNet --case "several blocks" --case deep --case "many images")
+      trainings=("MLP 784-37-10" "LeNet 3-5-17" windows "seven layers" dropout)
     else
-      shapes=() trainings=(MLP LeNet dropout)
+      products=() convolutions=() trainings=(MLP LeNet windows dropout)
     fi
     name=cuda_tiled_$tool
     for op in "${trainings[@]}"; do run "${name}_${op// /_}" cuda_tiled "$tool" --suite programs --case "$op"; done
     for precision in fp32 tf32; do
       for op in CONV2D CONV2D_BACKWARD_DATA CONV2D_BACKWARD_FILTER CONV2D_BIAS_ACTIVATION; do
-        run "${name}_${precision}_$op" cuda_tiled "$tool" --suite ops --precision "$precision" --op "$op"
+        run "${name}_${precision}_$op" cuda_tiled "$tool" --suite ops --precision "$precision" --op "$op" ${convolutions[@]+"${convolutions[@]}"}
       done
     done
     for precision in fp32 tf32 bf16; do
       for op in MATMUL MATMUL_BIAS_ACTIVATION; do
-        run "${name}_${precision}_$op" cuda_tiled "$tool" --suite ops --precision "$precision" --op "$op" ${shapes[@]+"${shapes[@]}"}
+        run "${name}_${precision}_$op" cuda_tiled "$tool" --suite ops --precision "$precision" --op "$op" ${products[@]+"${products[@]}"}
       done
     done
     run "${name}_others" cuda_tiled "$tool" --suite ops --without MATMUL --without CONV2D
