@@ -17,7 +17,7 @@ usage: tests/gpu.sh [PART...]     without a part: all of them, in this order
   kernels    products, convolutions and steps of cuda_tiled against PyTorch's, each with what it must reach; a roofline
   profile    where a step's time goes
   examples   a third party's CUDA kernel: built outside, checked, trained with
-  sanitize   compute-sanitizer's memcheck, racecheck and initcheck over the conformance cases; takes many minutes
+  sanitize   compute-sanitizer's racecheck, initcheck, memcheck and synccheck over the conformance cases; takes many minutes
 
 Environment: OUT, folder of the logs (build/gpu/out); GPUNN_DATA_DIR, where MNIST is; BUILD, the build tree (build/gpu);
 PYTHON, one with PyTorch (python3); MODES of PyTorch beside kernels' steps (eager,graph,compile; compiling takes minutes).
@@ -185,35 +185,44 @@ part_examples() {
 
 # sanitize NAME BACKEND TOOL ARGUMENT...: one run of compute-sanitizer, its words in a log of that name, its end beside.
 sanitize() {
-  local filter=()
-  # Of hundreds of steps a few show what there is to be seen, and racecheck takes a second for each.
-  [[ $1 != *racecheck_programs ]] || filter=(--kernel-regex kns=step_ --launch-count 12)
-  # Without the pool the tools see every block's true end; racecheck and synccheck mistake two kernels for one.
-  GPUNN_POOL=0 GPUNN_EARLY_LAUNCH=0 compute-sanitizer --tool "$3" ${filter[@]+"${filter[@]}"} --error-exitcode 9 \
+  # Without the pool the tools see every block's true end; racecheck and synccheck mistake two kernels for one. All kernels
+  # are looked at: racecheck fails at the barrier of a cluster in a kernel that --kernel-regex or --launch-count leaves out.
+  GPUNN_POOL=0 GPUNN_EARLY_LAUNCH=0 compute-sanitizer --tool "$3" --error-exitcode 9 \
     "$gpunn" check "$2" --in-process "${@:4}" >"$out/sanitize_$1.log" 2>&1
   echo $? >"$out/sanitize_$1.end"
 }
 
 part_sanitize() {
-  local backend tool name names=() long=()
-  local products=(--op MATMUL --op MATMUL_BIAS_ACTIVATION)
-  local convolutions=(--op CONV2D --op CONV2D_BACKWARD_DATA --op CONV2D_BACKWARD_FILTER --op CONV2D_BIAS_ACTIVATION)
-  # run NAME BACKEND TOOL ARGUMENT...: beside five others; more of them only take turns on the GPU.
+  local backend tool precision op name names=() products=() convolutions=() trainings=()
+  # run NAME BACKEND TOOL ARGUMENT...: beside others; more of them only take turns on the GPU.
   run() {
-    while [ "$(jobs -rp | wc -l)" -ge 6 ]; do wait -n; done
+    while [ "$(jobs -rp | wc -l)" -ge "$(($(nproc) / 2 + 1))" ]; do wait -n; done
     sanitize "$@" & names+=("$1")
   }
-  for tool in racecheck initcheck memcheck; do
-    # Racecheck takes seconds for each of these sums.
-    [ "$tool" = racecheck ] && long=(--without 20011 --without 513) || long=()
+  for tool in racecheck initcheck memcheck synccheck; do
+    # Racecheck takes seconds a product or convolution, a minute a training: some, each with every kernel.
+    if [ "$tool" = racecheck ]; then
+      products=(--case "f32[127, 255]" --case "f32[255, 127]" --case "f32[128, 84]" --case "f32[84, 128]")
+      convolutions=(--case LeNet --case "several blocks" --case deep --case "many images")
+      trainings=("MLP 784-37-10" "LeNet 3-5-17" windows "seven layers" dropout)
+    else
+      products=() convolutions=() trainings=(MLP LeNet windows dropout)
+    fi
     name=cuda_tiled_$tool
-    run "${name}_products" cuda_tiled "$tool" --suite ops "${products[@]}" ${long[@]+"${long[@]}"}
-    run "${name}_programs" cuda_tiled "$tool" --suite programs
-    run "${name}_tf32" cuda_tiled "$tool" --suite ops --precision tf32 "${products[@]}" "${convolutions[@]}" ${long[@]+"${long[@]}"}
-    run "${name}_bf16" cuda_tiled "$tool" --suite ops --precision bf16 "${products[@]}" ${long[@]+"${long[@]}"}
-    run "${name}_convolutions" cuda_tiled "$tool" --suite ops "${convolutions[@]}"
+    for op in "${trainings[@]}"; do run "${name}_${op// /_}" cuda_tiled "$tool" --suite programs --case "$op"; done
+    for precision in fp32 tf32; do
+      for op in CONV2D CONV2D_BACKWARD_DATA CONV2D_BACKWARD_FILTER CONV2D_BIAS_ACTIVATION; do
+        run "${name}_${precision}_$op" cuda_tiled "$tool" --suite ops --precision "$precision" --op "$op" ${convolutions[@]+"${convolutions[@]}"}
+      done
+    done
+    for precision in fp32 tf32 bf16; do
+      for op in MATMUL MATMUL_BIAS_ACTIVATION; do
+        run "${name}_${precision}_$op" cuda_tiled "$tool" --suite ops --precision "$precision" --op "$op" ${products[@]+"${products[@]}"}
+      done
+    done
     run "${name}_others" cuda_tiled "$tool" --suite ops --without MATMUL --without CONV2D
-    for backend in cuda_naive cudnn; do run "${backend}_$tool" "$backend" "$tool" --suite ops ${long[@]+"${long[@]}"}; done
+    [ "$tool" = synccheck ] && continue
+    for backend in cuda_naive cudnn; do run "${backend}_$tool" "$backend" "$tool" --suite ops --without 20011; done
   done
   wait
   for name in "${names[@]}"; do

@@ -24,14 +24,6 @@ ConvolutionProblem forward_problem(const OpDesc& desc) {
   return problem_of(desc, ConvolutionPass::forward, convolution_of(desc));
 }
 
-ConvolutionProblem bias_activation_problem(const OpDesc& desc) {
-  const ConvolutionBiasActivation op = convolution_bias_activation_of(desc);
-  ConvolutionProblem problem = problem_of(desc, ConvolutionPass::forward, op.shape);
-  problem.bias = true;
-  problem.relu = op.relu;
-  return problem;
-}
-
 ConvolutionProblem backward_data_problem(const OpDesc& desc) {
   return problem_of(desc, ConvolutionPass::backward_data, convolution_backward_data_of(desc));
 }
@@ -57,6 +49,14 @@ std::vector<ConvolutionRung> rungs() {
 }
 
 }  // namespace
+
+ConvolutionProblem bias_activation_problem(const OpDesc& desc) {
+  const ConvolutionBiasActivation op = convolution_bias_activation_of(desc);
+  ConvolutionProblem problem = problem_of(desc, ConvolutionPass::forward, op.shape);
+  problem.bias = true;
+  problem.relu = op.relu;
+  return problem;
+}
 
 void add_convolution_kernels(TiledDevice& device) {
   add_ladder(device, GPUNN_OP_CONV2D, forward_problem, key_of, rungs());

@@ -23,6 +23,9 @@ struct ConvolutionProblem {
 
 using ConvolutionRung = Rung<ConvolutionProblem>;
 
+// CONV2D_BIAS_ACTIVATION on the current GPU. Throws Refusal.
+ConvolutionProblem bias_activation_problem(const OpDesc& desc);
+
 // Of ordinary cores, in fp32: im2col, implicit GEMM, and Winograd with tiles of 2x2 and of 4x4.
 std::vector<ConvolutionRung> fp32_convolution_rungs();
 

@@ -1,4 +1,4 @@
-// Counters in device memory, for blocks that count who comes last (last_block.cuh).
+// Counters on the device, by which the last of some blocks learns that it is.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +13,11 @@ namespace gpunn::cuda_tiled {
 class Counters {
  public:
   explicit Counters(std::size_t count) {
-    void* data = nullptr;
-    cuda::check(cudaMalloc(&data, count * sizeof(unsigned)), "making counters");
-    data_ = static_cast<unsigned*>(data);
-    cudaError_t code = cudaMemset(data_, 0, count * sizeof(unsigned));
+    const std::size_t bytes = count * sizeof(unsigned);
+    void* made = nullptr;
+    cuda::check(cudaMalloc(&made, bytes), "making counters");
+    data_ = static_cast<unsigned*>(made);
+    cudaError_t code = cudaMemset(data_, 0, bytes);
     // The streams of a training don't wait for the one on which that was put.
     if (code == cudaSuccess) code = cudaStreamSynchronize(cudaStreamLegacy);
     if (code == cudaSuccess) return;

@@ -1,9 +1,12 @@
 #include "device.hpp"
 
+#include <string>
+
 #include "cuda_common/check.hpp"
 #include "kernels.hpp"
 #include "program/dense_runs.hpp"
 #include "program/norm_runs.hpp"
+#include "program/pool_runs.hpp"
 #include "program/step_program.hpp"
 
 namespace gpunn::cuda_tiled {
@@ -23,12 +26,15 @@ TiledDevice::TiledDevice(const gpunn_device_options& options)
 
 plugin::ProgramClaim TiledDevice::claim(const plugin::ProgramDesc& desc, std::size_t first, std::size_t limit) {
   cuda::check(cudaSetDevice(index()), "choosing the device");
-  plugin::ProgramClaim step = claim_step(desc, first, limit);
-  if (step.ops > 0) return step;
-  plugin::ProgramClaim norm = claim_norm(desc, first, limit);
-  if (norm.ops > 0) return norm;
+  std::string reason;
+  for (const auto claim_run : {claim_step, claim_norm, claim_pool}) {
+    plugin::ProgramClaim run = claim_run(desc, first, limit);
+    if (run.ops > 0) return run;
+    if (reason.empty()) reason = run.reason;
+  }
   plugin::ProgramClaim dense = claim_dense(*this, desc, first, limit);
-  return dense.ops > 0 || step.reason.empty() ? dense : step;
+  if (dense.ops == 0 && !reason.empty()) dense.reason = reason;
+  return dense;
 }
 
 std::unique_ptr<plugin::Program> TiledDevice::create_program(const plugin::ProgramDesc& desc, std::size_t first,
@@ -36,6 +42,7 @@ std::unique_ptr<plugin::Program> TiledDevice::create_program(const plugin::Progr
   cuda::check(cudaSetDevice(index()), "choosing the device");
   if (claim_step(desc, first, count).ops == count) return create_step(desc, first, count);
   if (claim_norm(desc, first, count).ops == count) return create_norm(desc, first, count);
+  if (claim_pool(desc, first, count).ops == count) return create_pool(desc, first, count);
   return create_dense(*this, desc, first, count);
 }
 

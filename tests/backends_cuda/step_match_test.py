@@ -1,10 +1,20 @@
-"""Which training steps are claimed as one: `step_match_test.py GPUNN SOURCE_FOLDER PLUGIN`. Needs no GPU."""
+"""Which ops of a training step are claimed as one: `step_match_test.py GPUNN SOURCE_FOLDER PLUGIN`. Needs no GPU."""
 
 import re
 import subprocess
 import sys
 
 LIMIT = 120  # seconds
+
+POOL = "max_pool: {window: 2}"
+NO_POOLING = r"(?s)\A(?!.*fused pooling)"
+
+
+def layers(*behind):
+    """Another model: these layers, then a dense one."""
+    return ["model={layers: [" + ", ".join(f"{{{layer}}}" if ":" in layer else layer for layer in behind)
+            + ", flatten, {linear: {units: 10}}]}"]
+
 
 # Experiment, changes to it, and what `gpunn plan` has to say: the ops that are one, or why none are.
 CASES = [
@@ -16,6 +26,22 @@ CASES = [
     ("mlp_mnist", ["model.parameters.width=2048"], r"not run as one: .*too large for shared memory"),
     ("mlp_mnist", ["optimizer={type: rmsprop, learning_rate: 0.001}"], r"not run as one: .*another optimizer"),
     ("lenet_mnist_shifts", [], r"not run as one: "),
+    ("lenet_mnist_shifts", [], r"(?s)fused pooling backward.*fused pooling backward"),
+    ("lenet_mnist_shifts", layers("conv2d: {filters: 8, kernel: 3}", "batch_norm", "relu", POOL),
+     r"fused pooling backward"),
+    ("lenet_mnist_shifts", layers("conv2d: {filters: 8, kernel: 3}", "relu", "avg_pool: {window: 3, stride: 2}"),
+     r"fused pooling backward"),
+    # Without a ReLU; with another activation; with a ReLU's output that something else reads too.
+    ("lenet_mnist_shifts", layers("conv2d: {filters: 8, kernel: 3}", POOL), NO_POOLING),
+    ("lenet_mnist_shifts", layers("conv2d: {filters: 8, kernel: 3}", "tanh", POOL), NO_POOLING),
+    ("lenet_mnist_shifts",
+     layers("conv2d: {filters: 8, kernel: 3}", "relu: {name: a}", "max_pool: {window: 3, stride: 1, padding: 1}",
+            "add: {from: [a, max_pool1]}"), NO_POOLING),
+    ("lenet_mnist_shifts", layers("conv2d: {filters: 8, kernel: 3}", "relu", "global_avg_pool"), NO_POOLING),
+    # Larger than shared memory holds.
+    ("lenet_mnist_shifts",
+     layers("upsample: {factor: 8}", "conv2d: {filters: 1, kernel: 3}", "relu", "max_pool: {window: 3, stride: 1}"),
+     r"not run as one: .*shared memory does not hold"),
 ]
 
 

@@ -7,6 +7,7 @@
 #include <cuda_runtime_api.h>
 
 #include "common/convolution.hpp"
+#include "common/pooling.hpp"
 
 namespace gpunn::cuda_tiled::direct {
 
@@ -16,9 +17,12 @@ struct GatherPlan {
 };
 GatherPlan gather_of(const backends::ConvolutionShape& shape, bool backward_data, int tk = 0, int tq = 0,
                      int splits = 0, int tp = 0);
+// With MAX_POOL2D behind it, where a block has whole images with all their filters; else none.
+GatherPlan gather_pooling_of(const backends::ConvolutionShape& shape, const backends::Pool& pool);
 // early_blocks, here and below: a kernel of so many blocks or fewer may begin before the one before it has ended.
+// pooled: of gather_pooling_of(); y may then be nullptr.
 void run_gather(const GatherPlan& plan, const float* x, const float* w, const float* bias, bool relu, float* y,
-                int early_blocks, cudaStream_t stream);
+                int early_blocks, cudaStream_t stream, float* pooled = nullptr);
 uint64_t shared_bytes(const GatherPlan& plan);  // 0 where there is no plan
 
 struct ScatterPlan {

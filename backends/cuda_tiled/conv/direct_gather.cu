@@ -18,6 +18,9 @@
 // 7.9 us before. 14x14, batch 128: 4.6 us (6.3 before); cuDNN 12.0. 1 to 6 channels, 28x28, batch 128: 3.0 us (3.8);
 // cuDNN 17.8. 3x3, 3 to 16 channels, 32x32, batch 128: 7.3 us (11.4); cuDNN 18.4. 3x3, 16 to 16 channels, 28x28, batch
 // 64: 10.2 us (12.0). 3x3, 3 to 64 channels, 32x32, batch 512: 81 us (84).
+//
+// Where MAX_POOL2D follows (program/pool_runs.hpp), a block that has whole planes puts them into shared memory too, and
+// pools them there: 1.1 us on top of the 8.4 of 5x5, 1 to 6 channels, 28x28, batch 512, where the op takes 4.0.
 #include <gpunn/plugin.hpp>
 
 #include <algorithm>
@@ -26,6 +29,7 @@
 
 #include "conv/direct_convolution.hpp"
 #include "conv/direct_stage.cuh"
+#include "conv/direct_store.cuh"
 #include "cuda_common/launch.hpp"
 #include "shared_memory.hpp"
 
@@ -63,43 +67,10 @@ struct Gather {
   Divider by_positions, by_band_tiles, by_tiles, by_taps, by_lanes, by_k_groups;
 };
 
-// Which accesses may be of several floats.
-struct Widths {
-  int in;  // floats
-  bool out_fours;
-  bool out_twos;
-};
-
-struct Epilogue {
-  const float* bias;  // nullptr: none
-  bool relu;
-};
-
-// Stores n floats of a row that has `left` of them.
-template <int n>
-__device__ __forceinline__ void store_row(float* to, const float (&from)[n], int left, bool fours, bool twos) {
-  if (fours && n % 4 == 0) {
-#pragma unroll
-    for (int i = 0; i + 3 < n; i += 4) {
-      if (i < left) *reinterpret_cast<float4*>(to + i) = make_float4(from[i], from[i + 1], from[i + 2], from[i + 3]);
-    }
-  } else if (twos && n % 2 == 0) {
-#pragma unroll
-    for (int i = 0; i + 1 < n; i += 2) {
-      if (i < left) *reinterpret_cast<float2*>(to + i) = make_float2(from[i], from[i + 1]);
-    }
-  } else {
-#pragma unroll
-    for (int i = 0; i < n; ++i) {
-      if (i < left) to[i] = from[i];
-    }
-  }
-}
-
 // R is the filter's rows, 0: any number.
-template <int R, int S, int TK, int TP, int TQ>
+template <int R, int S, int TK, int TP, int TQ, bool kPool>
 __global__ void __launch_bounds__(TP > 1 ? kThreadsOfTall : kMostThreads)
-    gather(const float* x, const float* w, Epilogue epilogue, float* y, Gather z, Widths widths) {
+    gather(const float* x, const float* w, Epilogue epilogue, float* y, Gather z, Widths widths, Pooling pooling) {
   constexpr int kX = four_fold(TQ + S - 1);
   constexpr int kW = four_fold(TK * S);
   extern __shared__ float4 shared_fours[];
@@ -225,14 +196,20 @@ __global__ void __launch_bounds__(TP > 1 ? kThreadsOfTall : kMostThreads)
       for (int j = 0; j < TP * TK * TQ; ++j) to[j * slots] = sums[j / (TK * TQ)][j / TQ % TK][j % TQ];
     }
     __syncthreads();
-    if (split > 0) return;
-    for (int i = 0; i < z.splits - 1; ++i) {
+    if (!kPool && split > 0) return;
+    for (int i = 0; i < (split > 0 ? 0 : z.splits - 1); ++i) {
       const float* const from = shared + i * TP * TK * TQ * slots + slot;
 #pragma unroll
       for (int j = 0; j < TP * TK * TQ; ++j) sums[j / (TK * TQ)][j / TQ % TK][j % TQ] += from[j * slots];
     }
   }
-  if (!works || image >= images) return;
+  const bool makes = works && split == 0 && image < images;
+  if (!kPool && !makes) return;
+  float* planes = nullptr;
+  if constexpr (kPool) {
+    __syncthreads();  // the images and sums are done with
+    planes = shared + ((image * filters + k_group * TK) * z.rows + row * TP) * z.columns + tile * TQ;
+  }
   const int64_t out_plane = static_cast<int64_t>(z.rows) * z.columns;
   float* to =
       y +
@@ -241,7 +218,7 @@ __global__ void __launch_bounds__(TP > 1 ? kThreadsOfTall : kMostThreads)
       static_cast<int64_t>(first_row + row * TP) * z.columns + tile * TQ;
 #pragma unroll
   for (int k = 0; k < TK; ++k) {
-    if (first_of_group + k >= z.filters) break;
+    if (!makes || first_of_group + k >= z.filters) break;
 #pragma unroll
     for (int p = 0; p < TP; ++p) {
       if (row * TP + p >= z.band || first_row + row * TP + p >= z.rows) break;
@@ -250,22 +227,34 @@ __global__ void __launch_bounds__(TP > 1 ? kThreadsOfTall : kMostThreads)
         sums[p][k][q] += bias[k];
         if (epilogue.relu && sums[p][k][q] < 0.0F) sums[p][k][q] = 0.0F;
       }
-      store_row<TQ>(to + p * z.columns, sums[p][k], z.columns - tile * TQ, widths.out_fours, widths.out_twos);
+      if (!kPool || y != nullptr) {
+        store_row<TQ>(to + p * z.columns, sums[p][k], z.columns - tile * TQ, widths.out_fours, widths.out_twos);
+      }
+      if constexpr (kPool) {
+        store_row<TQ>(planes + (k * z.rows + p) * z.columns, sums[p][k], z.columns - tile * TQ, z.columns % 4 == 0,
+                      z.columns % 2 == 0);
+      }
     }
     to += out_plane;
   }
+  if constexpr (kPool) {
+    __syncthreads();
+    const int64_t of_image = static_cast<int64_t>(z.filters) * pooling.rows * pooling.columns;
+    pool_planes(shared, pooling, z.rows, z.columns, images * filters, pooling.pooled + first_image * of_image);
+  }
 }
 
-using Kernel = void (*)(const float*, const float*, Epilogue, float*, Gather, Widths);
+using Kernel = void (*)(const float*, const float*, Epilogue, float*, Gather, Widths, Pooling);
 
 struct Variant {
   int r, s, tk, tp, tq;  // r is 0: any
   Kernel kernel;
+  Kernel pooling;
 };
 
 template <int R, int S, int TK, int TP, int TQ>
 constexpr Variant variant() {
-  return {R, S, TK, TP, TQ, gather<R, S, TK, TP, TQ>};
+  return {R, S, TK, TP, TQ, gather<R, S, TK, TP, TQ, false>, gather<R, S, TK, TP, TQ, true>};
 }
 
 constexpr std::array kVariants = {
@@ -398,6 +387,8 @@ double cost(const Gather& z) {
 struct GatherPlan::Data {
   Gather z;
   Kernel kernel = nullptr;
+  Kernel pooling_kernel = nullptr;
+  Pooling pooling{};
 };
 
 GatherPlan gather_of(const ConvolutionShape& shape, bool backward_data, int tk, int tq, int splits, int tp) {
@@ -432,14 +423,42 @@ GatherPlan gather_of(const ConvolutionShape& shape, bool backward_data, int tk, 
     z.filters_at_once = threads / z.lanes;
     z.by_lanes = Divider(z.lanes);
     least = costs;
-    plan.data = std::make_shared<GatherPlan::Data>(GatherPlan::Data{z, variant.kernel});
+    plan.data = std::make_shared<GatherPlan::Data>(GatherPlan::Data{z, variant.kernel, variant.pooling});
   }
   return plan;
 }
 
+GatherPlan gather_pooling_of(const ConvolutionShape& shape, const backends::Pool& pool) {
+  const GatherPlan plain = gather_of(shape, false);
+  if (!plain.data || plain.data->z.bands > 1 || plain.data->z.parts > 1 || shape.groups > 1) return {};
+  auto data = std::make_shared<GatherPlan::Data>(*plain.data);
+  Gather& z = data->z;
+  const int64_t bytes =
+      int64_t{z.filters} * z.images_per_block * z.rows * z.columns * static_cast<int64_t>(sizeof(float));
+  if (bytes > kMostSharedBytes) return {};
+  z.shared_bytes = std::max(z.shared_bytes, static_cast<unsigned>(bytes));
+  const auto narrow = [](int64_t value) { return static_cast<int>(value); };
+  data->kernel = data->pooling_kernel;
+  const auto halves = [](const backends::PoolAxis& axis) {
+    return axis.window == 2 && axis.stride == 2 && axis.pad == 0 && axis.inputs % 2 == 0;
+  };
+  data->pooling = {.pooled = nullptr,
+                   .halves = halves(pool.rows) && halves(pool.columns),
+                   .rows = narrow(pool.rows.outputs),
+                   .columns = narrow(pool.columns.outputs),
+                   .window = {narrow(pool.rows.window), narrow(pool.columns.window)},
+                   .stride = {narrow(pool.rows.stride), narrow(pool.columns.stride)},
+                   .pad = {narrow(pool.rows.pad), narrow(pool.columns.pad)},
+                   .by_plane = Divider(pool.output_size()),
+                   .by_columns = Divider(pool.columns.outputs)};
+  return {std::move(data)};
+}
+
 void run_gather(const GatherPlan& plan, const float* x, const float* w, const float* bias, bool relu, float* y,
-                int early_blocks, cudaStream_t stream) {
+                int early_blocks, cudaStream_t stream, float* pooled) {
   const Gather& z = plan.data->z;
+  Pooling pooling = plan.data->pooling;
+  pooling.pooled = pooled;
   const auto chunks = static_cast<unsigned>(ceil_div(z.images, z.images_per_block) * z.bands);
   launch(plan.data->kernel,
          {dim3(chunks, static_cast<unsigned>(z.parts), static_cast<unsigned>(z.stage.groups)), dim3(z.threads),
@@ -447,7 +466,8 @@ void run_gather(const GatherPlan& plan, const float* x, const float* w, const fl
          early_blocks, stream, x, w, Epilogue{bias, relu}, y, z,
          Widths{piece_of(x, z.stage, early_blocks > 0 && z.bands == 1),
                 z.columns % 4 == 0 && reinterpret_cast<uintptr_t>(y) % 16 == 0,
-                z.columns % 2 == 0 && reinterpret_cast<uintptr_t>(y) % 8 == 0});
+                z.columns % 2 == 0 && reinterpret_cast<uintptr_t>(y) % 8 == 0},
+         pooling);
 }
 
 uint64_t shared_bytes(const GatherPlan& plan) { return plan.data ? plan.data->z.shared_bytes : 0; }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "conv/direct_convolution.hpp"
+#include "conv/direct_pooling.hpp"
 #include "conv/filter_gradient.hpp"
 #include "convolution.hpp"
 
@@ -158,6 +159,22 @@ void run_second(const Problem& problem, cudaStream_t stream, const OpArgs& args)
 }
 
 }  // namespace
+
+DirectPooling direct_pooling_of(const ConvolutionProblem& problem, const backends::Pool& pool) {
+  const std::string reason = refusal(problem);
+  backends::require(reason.empty(), reason.c_str());
+  const DirectPooling found{.plan = direct::gather_pooling_of(problem.shape, pool),
+                            .relu = problem.relu,
+                            .early_blocks = early_blocks(problem)};
+  const std::string misfit = fits(found.plan.data != nullptr, direct::shared_bytes(found.plan), problem);
+  backends::require(misfit.empty(), misfit.c_str());
+  return found;
+}
+
+void run_direct_pooling(const DirectPooling& with, const float* x, const float* w, const float* bias, float* y,
+                        float* pooled, cudaStream_t stream) {
+  direct::run_gather(with.plan, x, w, bias, with.relu, y, with.early_blocks, stream, pooled);
+}
 
 std::vector<ConvolutionRung> direct_convolution_rungs() {
   return {

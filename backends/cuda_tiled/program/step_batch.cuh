@@ -70,8 +70,6 @@ __device__ __forceinline__ int noted_sample(const StepPlan& plan, const StepTens
   return step0 == step ? index0 : step1 == step ? index1 : kNotNoted;
 }
 
-__device__ __noinline__ int drawn_sample(int64_t step, int row) { return sample_index(shared_plan(), step, row); }
-
 // What this step's samples will probably be. By one warp, as what all blocks read at once comes from one place.
 __device__ __forceinline__ void guess_batch(const StepPlan& plan, const StepTensors& tensors, int first_row, int images,
                                             StepBatch& batch) {
@@ -92,7 +90,7 @@ __device__ __forceinline__ void find_batch(const StepPlan& plan, const StepTenso
   bool wrong = false;
   if (lane < images) {
     int index = noted_sample(plan, tensors, step, first_row + lane);
-    if (index == kNotNoted) index = drawn_sample(step, first_row + lane);
+    if (index == kNotNoted) index = sample_index(plan, step, first_row + lane);
     batch.index[lane] = index;
     wrong = index != batch.guess[lane];
     if (wrong) batch.labels[lane] = label_of(plan, tensors.labels, index);
@@ -197,7 +195,7 @@ __device__ __forceinline__ void stage_filters(const float* parameters, int threa
 }
 
 // Those of one layer turned round, with filters and channels in each other's places, out of the others.
-__device__ __noinline__ void turn_filters(int layer, int thread, int threads) {
+__device__ __forceinline__ void turn_filters(int layer, int thread, int threads) {
   const ConvPlan& conv = shared_plan().conv[layer];
   const int taps = conv.rows * conv.columns;
   const int a_tile = conv.filters * taps;
@@ -226,39 +224,36 @@ __device__ __forceinline__ bool copied_in_bulk(const DensePlan& dense) {
   return dense.inputs % 4 == 0 && dense.weight_at % 4 == 0;
 }
 
-// This block's rows of all dense layers' w, by one warp: `arrived` counts their bytes. Each cluster begins at another
-// row.
-__device__ __forceinline__ void stage_dense_in_bulk(const float* parameters, int rank, int cluster, uint64_t& arrived) {
+// This block's rows of all dense layers' w: `arrived` counts their bytes. A warp asks for one row at a time, so `warps`
+// of them share the rows. Each cluster begins at another row.
+__device__ __forceinline__ void stage_dense_in_bulk(const float* parameters, int rank, int cluster, int warp, int warps,
+                                                    uint64_t& arrived) {
   const StepPlan& plan = shared_plan();
   float* shared = shared_floats();
-  const int lane = static_cast<int>(threadIdx.x % 32);
+  if (threadIdx.x % 32 != 0) return;
   int bytes = 0;
-#pragma unroll 1
-  for (int layer = 0; layer < plan.n_dense; ++layer) {
-    const DensePlan& dense = plan.dense[layer];
-    const int from = dense.sliced != 0 ? rank * dense.slice : 0;
-    if (copied_in_bulk(dense)) bytes += max(min(dense.slice, dense.outputs - from), 0) * dense.inputs * 4;
-  }
-  if (lane == 0) barrier_expect(&arrived, bytes);
-  __syncwarp();
 #pragma unroll 1
   for (int layer = 0; layer < plan.n_dense; ++layer) {
     const DensePlan& dense = plan.dense[layer];
     if (!copied_in_bulk(dense)) continue;
     const int from = dense.sliced != 0 ? rank * dense.slice : 0;
     const int rows = min(dense.slice, dense.outputs - from);
-    const float* w = parameters + dense.weight_at + int64_t{from} * dense.inputs;
     if (rows <= 0) continue;
+    bytes += rows * dense.inputs * 4;
+    const float* w = parameters + dense.weight_at + int64_t{from} * dense.inputs;
     const int first = cluster % rows;
-    for (int i = lane; i < rows; i += 32) {
+#pragma unroll 1
+    for (int i = warp; i < rows; i += warps) {
       const int row = i + first < rows ? i + first : i + first - rows;
       copy_bulk(shared + dense.w + row * dense.x_pitch, w + int64_t{row} * dense.inputs, dense.inputs * 4, &arrived);
     }
   }
+  // Some may have come before.
+  if (warp == 0) barrier_expect(&arrived, bytes);
 }
 
 // Biases, and w where its rows can't be copied in bulk: a warp a row.
-__device__ __noinline__ void stage_dense(int layer, const float* parameters, int rank, int warp, int warps) {
+__device__ __forceinline__ void stage_dense(int layer, const float* parameters, int rank, int warp, int warps) {
   const DensePlan& dense = shared_plan().dense[layer];
   float* shared = shared_floats();
   const int lane = static_cast<int>(threadIdx.x % 32);

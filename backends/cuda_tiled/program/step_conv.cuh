@@ -8,9 +8,6 @@
 //
 // The gradient towards x is the same pass over dy with the filters turned round. The gradient towards the weights
 // slides over x likewise: a thread has S * FILTERS sums of one row of the filter.
-//
-// Each instance is a function of its own, and forward and backward call the same ones: a kernel that lives ten
-// microseconds waits for its instructions, which it fetches anew, so that code is time.
 #pragma once
 
 #include <type_traits>
@@ -21,7 +18,7 @@ namespace gpunn::cuda_tiled {
 
 // S: columns of the filter; 0: any number.
 template <class B, int S, int TILE, int FILTERS>
-__device__ __noinline__ void row_pass(int layer, bool backward) {
+__device__ __forceinline__ void row_pass(int layer, bool backward) {
   float* shared = shared_floats();
   const RowPass& pass = backward ? shared_plan().conv[layer].backward : shared_plan().conv[layer].forward;
   const int columns = S != 0 ? S : pass.columns;
@@ -102,7 +99,7 @@ __device__ __noinline__ void row_pass(int layer, bool backward) {
 // row: of x it reads each number once, 8 bytes at a time, as of dy, whose reads are broadcasts. Threads are numbered
 // from `thread`, so that those that had least to do in the pass before can begin.
 template <class B, int S, int FILTERS>
-__device__ __noinline__ void filter_gradient(int layer, int thread) {
+__device__ __forceinline__ void filter_gradient(int layer, int thread) {
   float* shared = shared_floats();
   const ConvPlan& conv = shared_plan().conv[layer];
   const RowPass& pass = conv.gradient;

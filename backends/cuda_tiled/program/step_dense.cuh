@@ -16,7 +16,7 @@ namespace gpunn::cuda_tiled {
 
 // Both x and w hold zeros from `inputs` to the next multiple of 4. Leaves [split][row][image].
 template <class B>
-__device__ __noinline__ void dense_product(int layer, int rows) {
+__device__ __forceinline__ void dense_product(int layer, int rows) {
   const DensePlan& dense = shared_plan().dense[layer];
   float* shared = shared_floats();
   float* sums = shared + shared_plan().scratch;

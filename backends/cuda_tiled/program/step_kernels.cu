@@ -20,8 +20,10 @@ void prefer_shared_memory(Kernel kernel) {
 template <class B>
 void launch_pass(const StepPlan& plan, const StepTensors& tensors, cudaStream_t stream) {
   allow_shared_memory(step_pass<B>, plan.shared_bytes);
-  prefer_shared_memory(step_pass<B>);
-  prefer_shared_memory(step_update);
+  if constexpr (B::kBlocks == 1) {
+    prefer_shared_memory(step_pass<B>);
+    prefer_shared_memory(step_update);
+  }
   const int blocks = (plan.batch + B::kImages - 1) / B::kImages * B::kImages;
   launch_with(step_pass<B>,
               {dim3(static_cast<unsigned>(blocks)), dim3(B::kThreads), static_cast<unsigned>(plan.shared_bytes)},

@@ -18,11 +18,13 @@
 //    part of the L2 cache serves all of them. Filters are loaded all at once and turned round within the block; dense
 //    weights come in bulk. What blocks of a cluster send each other is counted where it arrives (step_sync.cuh); a
 //    barrier of the cluster costs a fence of all memory. The second kernel's dense tiles don't wait for the
-//    convolutions' backward part. 39 and 17.5 us.
+//    convolutions' backward part. 39.7 and 17.7 us.
+// 5. No calls: what was a function of its own for the sake of short code is inlined, 38.1 and 16.9 us. Rows of dense
+//    weights are asked for by half of the warps, not by one, which the first convolution had to wait for; and networks
+//    without convolutions keep their L1 cache. 36.8 and 16.1 us.
 //
-// Of LeNet's 39 us some 34 are this kernel's: 9 until the first convolution is done, 4 in the second, 9 in dense
-// layers, which is latency, not work, 12 in the convolutions' backward part. The first convolution alone would take 2:
-// the warp that asks for 112 rows of dense weights, each a copy in bulk, seems to be what all wait for.
+// Of LeNet's time all but some 5 us are this kernel's. At step 4 that was: 9 until the first convolution is done, 4 in
+// the second, 9 in dense layers, which is latency, not work, 12 in the convolutions' backward part.
 #pragma once
 
 #include "dependent_launch.cuh"
@@ -105,12 +107,8 @@ __device__ __forceinline__ void dense_forward(const StepTensors& tensors, int ra
       copy_row<B>(tensors.workspace + dense.x_rows + int64_t{row} * dense.x_pitch,
                   shared + dense.x + rank * dense.x_pitch, dense.x_pitch);
     }
-    // What this block sends arrives here as well, so that all of its threads are done once all is here.
-    if (dense.sliced != 0) {
-      wait_for_bytes(shared_arrivals().forward[layer]);
-    } else {
-      __syncthreads();
-    }
+    __syncthreads();  // the sums have been read
+    if (dense.sliced != 0) wait_for_bytes(shared_arrivals().forward[layer]);
   }
 }
 
@@ -123,18 +121,26 @@ __device__ __forceinline__ void dense_backward(const StepTensors& tensors, int r
     const DensePlan& dense = plan.dense[layer];
     const int rows = min(dense.slice, dense.outputs - (dense.sliced != 0 ? rank * dense.slice : 0));
     // The factors of the weight gradient: of a sliced layer this block's columns for all images, else its own image's.
+    // Behind the last column zeros, up to the pitch.
     const auto write_factors = [&] {
       float* dy_rows = tensors.workspace + dense.dy_rows;
+      const int from = dense.sliced != 0 ? rank * dense.slice : 0;
+      const int columns = rows > 0 && from + rows == dense.outputs ? dense.dy_pitch - from : rows;
+      const auto dy = [&](int column, int image) {
+        return column < rows ? shared[dense.dy + column * B::kImages + image] : 0.0F;
+      };
       if (dense.sliced != 0) {
-        for (int i = static_cast<int>(threadIdx.x); i < rows * B::kImages; i += B::kThreads) {
-          const int image_row = row - rank + i % B::kImages;
+        for (int i = static_cast<int>(threadIdx.x); i < columns * B::kImages; i += B::kThreads) {
+          const int column = i / B::kImages;
+          const int image = i % B::kImages;
+          const int image_row = row - rank + image;
           if (image_row < plan.batch) {
-            dy_rows[int64_t{image_row} * dense.dy_pitch + rank * dense.slice + i / B::kImages] = shared[dense.dy + i];
+            dy_rows[int64_t{image_row} * dense.dy_pitch + from + column] = dy(column, image);
           }
         }
       } else if (row < plan.batch) {
-        for (int i = static_cast<int>(threadIdx.x); i < rows; i += B::kThreads) {
-          dy_rows[int64_t{row} * dense.dy_pitch + i] = shared[dense.dy + i * B::kImages + rank];
+        for (int i = static_cast<int>(threadIdx.x); i < columns; i += B::kThreads) {
+          dy_rows[int64_t{row} * dense.dy_pitch + i] = dy(i, rank);
         }
       }
     };
@@ -193,7 +199,6 @@ __device__ __forceinline__ void conv_forward(int rank) {
     run_row_pass<B>(layer, false);
     __syncthreads();
     const bool last = layer + 1 == plan.n_convs;
-    if (last) cluster_wait();  // for the other blocks to have begun
     float* y = last ? shared + plan.dense[0].x + rank * plan.dense[0].x_pitch
                     : shared + plan.conv[layer + 1].x + plan.conv[layer + 1].x_left;
     const int y_plane = plan.conv[last ? layer : layer + 1].x_plane;
@@ -283,8 +288,8 @@ __global__ void __launch_bounds__(B::kBound, B::kBlocks) step_pass(const StepTen
   const int first_row = row - rank;
   constexpr int kWarps = B::kThreads / 32;
   if (warp == kWarps - 2) guess_batch(plan, tensors, first_row, B::kImages, batch);
-  cluster_arrive();  // waited for before the first store to another block
-  __syncthreads();   // what is cleared is cleared before somebody's pixels or weights come there
+  // The other blocks have begun, and what is cleared is cleared before somebody's pixels or weights come there.
+  cluster_barrier();
 
   // The sample that this thread helps to fetch: while the kernel before still runs, and again should it turn out to be
   // another.
@@ -319,19 +324,17 @@ __global__ void __launch_bounds__(B::kBound, B::kBlocks) step_pass(const StepTen
     let_next_kernel_start();
   }
   if (row > 0) let_next_kernel_start();
-  const auto stage_weights = [&] {
-    stage_dense_in_bulk(tensors.parameters, rank, row / B::kImages, shared_arrivals().weights);
-  };
-  const auto stage_biases = [&](int first_warp) {
+  const auto stage_dense_layers = [&](int first_warp) {
+    const int own = warp - first_warp;
+    const int warps = kWarps - first_warp;
+    stage_dense_in_bulk(tensors.parameters, rank, row / B::kImages, own, warps, shared_arrivals().weights);
+    __syncwarp();
 #pragma unroll 1
-    for (int i = 0; i < plan.n_dense; ++i) {
-      stage_dense(i, tensors.parameters, rank, warp - first_warp, kWarps - first_warp);
-    }
+    for (int i = 0; i < plan.n_dense; ++i) stage_dense(i, tensors.parameters, rank, own, warps);
   };
   if (warp == kWarps - 2) find_batch(plan, tensors, first_row, B::kImages, batch);
   if (plan.n_convs == 0) {
-    if (warp == kWarps - 1) stage_weights();
-    stage_biases(0);
+    stage_dense_layers(0);
     wait_for_copies();
     wait_for_bytes(shared_arrivals().weights);
   } else {
@@ -344,19 +347,14 @@ __global__ void __launch_bounds__(B::kBound, B::kBlocks) step_pass(const StepTen
     __syncthreads();
   }
   // The first convolution seldom has work for all warps, and would have to wait for dense weights.
-  if (plan.n_convs > 0) {
-    if (warp == kWarps - 1) stage_weights();
-    if (warp >= kWarps / 2) {
-      stage_biases(kWarps / 2);
+  if (plan.n_convs > 0 && warp >= kWarps / 2) {
+    stage_dense_layers(kWarps / 2);
 #pragma unroll 1
-      for (int i = 1; i < plan.n_convs; ++i) turn_filters(i, thread - B::kThreads / 2, B::kThreads / 2);
-    }
+    for (int i = 1; i < plan.n_convs; ++i) turn_filters(i, thread - B::kThreads / 2, B::kThreads / 2);
   }
 
   conv_forward<B>(rank);
-  if (plan.n_convs == 0) {
-    cluster_wait();
-  } else {
+  if (plan.n_convs > 0) {
     wait_for_bytes(shared_arrivals().weights);
     wait_for_bytes(shared_arrivals().pooled);
   }

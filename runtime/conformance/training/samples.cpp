@@ -124,6 +124,39 @@ constexpr const char* kAdam = "optimizer: {type: adam, learning_rate: 0.002}\n";
 constexpr const char* kAdamW =
     "optimizer: {type: adamw, learning_rate: 0.002, weight_decay: 0.01}\nschedule: {type: cosine, warmup_epochs: 1}\n";
 
+// Poolings behind convolutions with bias and ReLU, and behind batch norm and ReLU: in halves, and with windows that
+// overlap and reach over the edge. Dropout keeps the step from being a chain of layers.
+constexpr const char* kMaxima = R"(
+model:
+  layers:
+    - conv2d: {filters: 6, kernel: 5, padding: 2, activation: relu}
+    - max_pool: {window: 2}
+    - dropout: {p: 0.1}
+    - conv2d: {filters: 9, kernel: 4, activation: relu}
+    - max_pool: {window: 3, stride: 2, padding: 1}
+    - conv2d: {filters: 12, kernel: 3, padding: 1, bias: false}
+    - batch_norm
+    - relu
+    - max_pool: {window: 2}
+    - flatten
+    - linear: {units: 10}
+)";
+
+// Of 25x25, 12x12 and 5x5 pixels.
+constexpr const char* kMeans = R"(
+model:
+  layers:
+    - conv2d: {filters: 6, kernel: 4, activation: relu}
+    - avg_pool: {window: 2}
+    - dropout: {p: 0.1}
+    - conv2d: {filters: 20, kernel: 3, padding: 1, activation: relu}
+    - avg_pool: {window: 3, stride: 2}
+    - conv2d: {filters: 12, kernel: 3, padding: 1, activation: relu}
+    - max_pool: {window: 2}
+    - flatten
+    - linear: {units: 10}
+)";
+
 // No bias in front of batch norm: its gradient is nothing but rounding.
 constexpr const char* kOddities = R"(
 model:
@@ -179,6 +212,10 @@ std::vector<ClaimedTraining> claimed_trainings() {
       rare("MLP 784-1-10, batch 1, SGD", perceptron({1}) + digits(40, 1) + kPlain),
       rare("LeNet 3-5-17, kernel 3, batch 7, SGD", lenet(3, 5, 3, 17) + digits(70, 7) + kPlain),
       rare("LeNet 6-16-120, batch 200, AdamW", lenet(6, 16, 5, 120) + digits(600, 200) + kAdamW, true),
+      rare("convolutions and maxima of windows, batch 40 of 210, the last one not full, SGD",
+           kMaxima + digits(210, 40, false) + kPlain),
+      rare("convolutions and means of windows, batch 32, momentum, weight decay, schedule",
+           kMeans + digits(320, 32) + kNesterov),
       rare("MLP of seven layers, batch 100 of 250, the last one not full, momentum, weight decay, schedule",
            perceptron({140, 96, 80, 132, 64, 37}) + digits(250, 100, false) + kNesterov),
       rare("dropout, batch norm, tanh, clipping, two passes a step, an average of the parameters", kOddities),

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 
+#include "program/pool_match.hpp"
 #include "program/step_plan.hpp"
 
 namespace {
@@ -20,7 +21,11 @@ class TestDevice final : public HostDevice {
  public:
   ProgramClaim claim(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
     const StepMatch match = match_step(desc, first, limit);
-    if (match.ops == 0) return ProgramClaim::no(match.reason);
+    if (match.ops == 0) {
+      const PoolRun run = match_pool(desc, first, limit);
+      if (run.ops == 0 || !run.backward) return ProgramClaim::no(match.reason.empty() ? run.reason : match.reason);
+      return ProgramClaim::yes(run.ops, "fused pooling backward", run.gradient.workspace_bytes);
+    }
     const StepPlanned planned = make_step_plan(match.network, kSharedLimit);
     if (!planned.plan) return ProgramClaim::no(planned.refusal);
     return ProgramClaim::yes(match.ops, "fused training step", planned.plan->workspace_bytes);

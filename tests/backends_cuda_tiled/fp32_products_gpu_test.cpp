@@ -1,5 +1,5 @@
-// Strassen's algorithm, and products of k-major copies, against gemm:2, whose every sum is one of its own: at sizes
-// that fill no tile, at every transpose, with bias and ReLU.
+// Strassen's algorithm, products of k-major copies and stream-K, against gemm:2, whose every sum is one of its own: at
+// sizes that fill no tile, at every transpose, with bias and ReLU.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -20,6 +20,7 @@ namespace {
 Rung<Gemm> rung_called(const std::string& name) {
   std::vector<Rung<Gemm>> rungs = gpunn::cuda_tiled::strassen_rungs();
   rungs.push_back(gpunn::cuda_tiled::k_major_copies_rung());
+  rungs.push_back(gpunn::cuda_tiled::stream_k_rung());
   for (const Rung<Gemm>& rung : rungs) {
     if (rung.name == name) return rung;
   }
@@ -112,4 +113,22 @@ TEST_CASE("Strassen's algorithm makes the product, up to its larger rounding err
 TEST_CASE("Products of k-major copies are right") {
   check("gemm:11", 1028, 1020, 1000);
   check("gemm:11", 900, 1284, 516);
+}
+
+TEST_CASE("Products whose blocks share tiles (stream-K) are right") {
+  check("gemm:stream_k", 1100, 1516, 1004);  // large tiles
+  check("gemm:stream_k", 2308, 1284, 260);   // some of which a block has whole
+  check("gemm:stream_k", 132, 260, 5004);    // small ones
+  check("gemm:stream_k", 131, 259, 1001);    // rows that are no quads
+  check("gemm:stream_k", 7, 5, 3);           // one block
+}
+
+TEST_CASE("Stream-K gives the same bits each time") {
+  const Rung<Gemm> rung = rung_called("gemm:stream_k");
+  for (int transposes = 0; transposes < 4; ++transposes) {
+    const Product product(problem_of(1100, 1516, 1004, transposes));
+    std::vector<float> first = product.run(rung), second = product.run(rung);
+    first.pop_back(), second.pop_back();  // a NaN
+    CHECK(first == second);
+  }
 }

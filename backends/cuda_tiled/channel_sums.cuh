@@ -1,0 +1,42 @@
+// A channel's sum by blocks that have a share of it each: the block that comes last adds the shares, in their order, so
+// that equal inputs give equal bits and there is no second launch. Each channel has a counter: one for all of them
+// would leave all sums to one block.
+#pragma once
+
+#include <cstdint>
+
+#include <cuda_runtime.h>
+
+namespace gpunn::cuda_tiled {
+
+struct ChannelSums {
+  float* of_shares;  // [channels, shares]; not used where there is one share
+  float* sums;
+  unsigned* counters;  // a Counters (counters.hpp) of as many as there are channels
+  uint32_t shares;
+};
+
+// By a whole warp of each block, whose first lane has the sum of the share.
+__device__ __forceinline__ void add_share(float mine, uint32_t channel, uint32_t share, const ChannelSums& to) {
+  constexpr unsigned kAllLanes = 0xffffffffU;
+  const unsigned lane = threadIdx.x % 32;
+  if (to.shares == 1) {
+    if (lane == 0) to.sums[channel] = mine;
+    return;
+  }
+  float* const shares = to.of_shares + static_cast<int64_t>(channel) * to.shares;
+  bool last = false;
+  if (lane == 0) {
+    shares[share] = mine;
+    __threadfence();
+    last = atomicInc(to.counters + channel, to.shares - 1) == to.shares - 1;
+    __threadfence();
+  }
+  if (!__shfl_sync(kAllLanes, last, 0)) return;
+  float sum = 0.0F;
+  for (uint32_t i = lane; i < to.shares; i += 32) sum += __ldcg(shares + i);
+  for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_down_sync(kAllLanes, sum, offset);
+  if (lane == 0) to.sums[channel] = sum;
+}
+
+}  // namespace gpunn::cuda_tiled
