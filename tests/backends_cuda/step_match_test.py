@@ -8,6 +8,7 @@ LIMIT = 120  # seconds
 
 POOL = "max_pool: {window: 2}"
 NO_POOLING = r"(?s)\A(?!.*fused pooling)"
+NO_DENSE = r"(?s)\A(?!.*fused dense)"
 
 
 def layers(*behind):
@@ -42,6 +43,12 @@ CASES = [
     ("lenet_mnist_shifts",
      layers("upsample: {factor: 8}", "conv2d: {filters: 1, kernel: 3}", "relu", "max_pool: {window: 3, stride: 1}"),
      r"not run as one: .*shared memory does not hold"),
+    # Behind each dense layer whose input a ReLU made; of another activation, or with something between, none.
+    ("mlp_mnist", ["model.parameters.width=2048", "model.parameters.depth=3"],
+     r"(?s)fused dense gradient.*fused dense gradient"),
+    ("lenet_mnist_shifts", layers("flatten", "linear: {units: 40}", "tanh"), NO_DENSE),
+    ("lenet_mnist_shifts", layers("flatten", "linear: {units: 40}", "relu", "dropout: {p: 0.2}"), NO_DENSE),
+    ("lenet_mnist_shifts", layers("flatten", "linear: {units: 40}", "relu"), r"fused dense gradient"),
 ]
 
 

@@ -9,13 +9,13 @@
 #include <utility>
 #include <vector>
 
-#include "common/bias.hpp"
 #include "counters.hpp"
 #include "cuda_common/autotune.hpp"
 #include "cuda_common/stream.hpp"
 #include "device.hpp"
 #include "gemm/choose_gemm.hpp"
 #include "gemm/masked.hpp"
+#include "program/dense_match.hpp"
 
 namespace gpunn::cuda_tiled {
 namespace {
@@ -24,41 +24,6 @@ using namespace plugin;
 using backends::Refusal;
 
 constexpr const char* kSeparate = "separate";
-
-// The ids of what a run reads and writes; none where there is no run.
-struct DenseRun {
-  bool found = false;
-  Gemm product;
-  std::array<int32_t, 3> inputs{};   // dy, w, y
-  std::array<int32_t, 2> outputs{};  // dx, the bias's gradient
-};
-
-// Throws Refusal.
-DenseRun find_run(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
-  if (limit < first + 2 || desc.op(first).op() != GPUNN_OP_MATMUL) return {};
-  const OpDesc mask = desc.op(first + 1);
-  if (mask.op() != GPUNN_OP_BIAS_ACTIVATION_BACKWARD) return {};
-  const auto factors = desc.inputs(first);
-  const int32_t product = desc.outputs(first)[0];
-  const int32_t y = desc.inputs(first + 1)[1];
-  const auto outputs = desc.outputs(first + 1);
-  const bool inside = desc.inputs(first + 1)[0] == product && y != product && desc.value(product).root == product &&
-                      (outputs[0] == product || !desc.needed_after(product, first + 2));
-  if (!inside || !desc.needed_after(outputs[0], first + 2) || !desc.needed_after(outputs[1], first + 2)) return {};
-  if (!backends::bias_activation_backward_of(mask).relu || mask.input(0).rank != 2) return {};
-  return {.found = true,
-          .product = gemm_of(desc.op(first)),
-          .inputs = {factors[0], factors[1], y},
-          .outputs = {outputs[0], outputs[1]}};
-}
-
-DenseRun match(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
-  try {
-    return find_run(desc, first, limit);
-  } catch (const Refusal&) {
-    return {};
-  }
-}
 
 std::vector<MaskedRung> serving(const Gemm& problem) {
   std::vector<MaskedRung> rungs = masked_rungs();
@@ -144,7 +109,8 @@ class Separate final : public cuda::Algorithm {
 
 // The rung that the product alone is run by, with its epilogue, or without where it has none or is faster so.
 cuda::AlgorithmPtr choose(TiledDevice& device, const ProgramDesc& desc, std::size_t first, const DenseRun& run) {
-  const std::vector<MaskedRung> rungs = serving(run.product);
+  const Gemm problem = gemm_of(desc.op(first));
+  const std::vector<MaskedRung> rungs = serving(problem);
   const std::string product = choose_gemm(device, desc.op(first))->name();
   const auto rung = std::find_if(rungs.begin(), rungs.end(), [&](const MaskedRung& r) { return r.name == product; });
   const auto made = [&](const std::string& name) -> cuda::AlgorithmPtr {
@@ -152,7 +118,7 @@ cuda::AlgorithmPtr choose(TiledDevice& device, const ProgramDesc& desc, std::siz
       return std::make_unique<Separate>(device, choose_gemm(device, desc.op(first)), desc.op(first + 1));
     }
     if (name != product) throw Refusal("the product is no longer run by " + name);
-    return std::make_unique<MaskedAlgorithm>(*rung, run.product);
+    return std::make_unique<MaskedAlgorithm>(*rung, problem);
   };
   if (rung == rungs.end()) return made(kSeparate);
   const auto both = [&] {
@@ -170,8 +136,8 @@ cuda::AlgorithmPtr choose(TiledDevice& device, const ProgramDesc& desc, std::siz
   op.inputs = inputs.data();
   op.outputs = outputs.data();
   return cuda::choose_algorithm(device, OpDesc(op),
-                                {.key = "masked " + key_of(run.product),
-                                 .terms = run.product.terms,
+                                {.key = "masked " + key_of(problem),
+                                 .terms = problem.terms,
                                  .nan_input = -1,
                                  .candidates = both,
                                  .restore = made});
@@ -180,14 +146,14 @@ cuda::AlgorithmPtr choose(TiledDevice& device, const ProgramDesc& desc, std::siz
 }  // namespace
 
 ProgramClaim claim_dense(const TiledDevice& device, const ProgramDesc& desc, std::size_t first, std::size_t limit) {
-  const DenseRun run = match(desc, first, std::min(desc.ops(), first + limit));
-  if (!run.found) return ProgramClaim::no();
-  const std::vector<MaskedRung> rungs = serving(run.product);
-  if (rungs.empty()) return ProgramClaim::no();
+  if (match_dense(desc, first, limit).ops == 0) return ProgramClaim::no();
   try {
+    const Gemm problem = gemm_of(desc.op(first));
+    const std::vector<MaskedRung> rungs = serving(problem);
+    if (rungs.empty()) return ProgramClaim::no();
     uint64_t bytes = mask_of(device, desc.op(first + 1)).support.workspace_bytes;
     bytes = std::max(bytes, device.choose(desc.op(first)).support.workspace_bytes);
-    for (const MaskedRung& rung : rungs) bytes = std::max(bytes, rung.workspace_bytes(run.product));
+    for (const MaskedRung& rung : rungs) bytes = std::max(bytes, rung.workspace_bytes(problem));
     return ProgramClaim::yes(2, "fused dense gradient", bytes);
   } catch (const Refusal& refusal) {
     return ProgramClaim::no(refusal.what());
@@ -196,8 +162,8 @@ ProgramClaim claim_dense(const TiledDevice& device, const ProgramDesc& desc, std
 
 std::unique_ptr<Program> create_dense(TiledDevice& device, const ProgramDesc& desc, std::size_t first,
                                       std::size_t count) {
-  const DenseRun run = match(desc, first, first + count);
-  if (!run.found || count != 2) throw Failure(GPUNN_INVALID_ARGUMENT, "not a gradient that was claimed");
+  const DenseRun run = match_dense(desc, first, count);
+  if (run.ops == 0 || run.ops != count) throw Failure(GPUNN_INVALID_ARGUMENT, "not a gradient that was claimed");
   return make_program([run, algorithm = choose(device, desc, first, run)](Stream& stream, const ProgramArgs& args) {
     const auto of = [&](int32_t id) { return &args.tensor(id); };
     const Args<3, 2> of_run({of(run.inputs[0]), of(run.inputs[1]), of(run.inputs[2])},

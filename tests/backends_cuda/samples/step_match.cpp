@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 
+#include "program/dense_match.hpp"
 #include "program/pool_match.hpp"
 #include "program/step_plan.hpp"
 
@@ -22,6 +23,8 @@ class TestDevice final : public HostDevice {
   ProgramClaim claim(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
     const StepMatch match = match_step(desc, first, limit);
     if (match.ops == 0) {
+      const DenseRun dense = match_dense(desc, first, limit);
+      if (dense.ops > 0) return ProgramClaim::yes(dense.ops, "fused dense gradient");
       const PoolRun run = match_pool(desc, first, limit);
       if (run.ops == 0 || !run.backward) return ProgramClaim::no(match.reason.empty() ? run.reason : match.reason);
       return ProgramClaim::yes(run.ops, "fused pooling backward", run.gradient.workspace_bytes);
