@@ -1,6 +1,7 @@
 # What a user may choose, and what every target of the project is compiled with.
 option(GPUNN_BUILD_TESTS "Build the tests" ON)
 option(GPUNN_BUILD_BENCHMARKS "Build the comparisons with other libraries in bench/" OFF)
+option(GPUNN_PRECOMPILE_TESTS "Parse Catch2 once for all tests, where there is no compiler cache" OFF)
 option(GPUNN_WARNINGS_AS_ERRORS "Treat warnings as errors" OFF)
 set(GPUNN_SANITIZE "" CACHE STRING "Sanitizers, as in -fsanitize=: address,undefined or thread")
 

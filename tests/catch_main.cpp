@@ -1,4 +1,3 @@
-#if !__has_include(<catch2/catch_test_macros.hpp>)
-#define CATCH_CONFIG_MAIN
-#include <catch2/catch.hpp>
-#endif
+#include "catch_run.hpp"
+
+int main(int argc, char** argv) { return run_tests(argc, argv); }

@@ -150,51 +150,50 @@ ExitCode run_step(BenchArguments& arguments, bool as_json) {
 
 void add_bench(CommandLine& line) {
   auto options = std::make_shared<BenchArguments>();
-  CLI::App* verb = add_verb(line.app, "bench",
-                            "Time ops at shapes by several backends and kernels, or an experiment's training step",
-                            {"gpunn bench op matmul 1024x1024x1024 --backend cpu",
-                             "gpunn bench op matmul 512..8192 --backend cpu,mine --kernel all --chart roof.svg",
-                             "gpunn bench op conv2d 128,6,14,14,16,5,5", "gpunn bench kernels --backend cpu,mine",
-                             "gpunn bench experiments/lenet_mnist.yaml --repeats 100"});
-  verb->add_option("what", options->what, "'op NAME SHAPE...', 'op --preset NAME', 'kernels', or an experiment's file")
-      ->required()
-      ->expected(1, 1000)
-      ->type_name("(op NAME SHAPE... | kernels | EXPERIMENT)");
-  verb->add_option("--backend", options->backends, "Backend plugin to use; of an op several, as cpu,mine")
-      ->capture_default_str()
-      ->type_name("NAMES");
-  add_kernel_option(*verb, options->step.kernels);
-  verb->add_option("--precision", options->precisions,
-                   "What products may be rounded to: fp32, tf32 or bf16; of an op several, as fp32,tf32")
-      ->type_name("NAMES");
-  verb->add_option("--preset", options->preset, fmt::format("Shapes that matter: {}", fmt::join(bench_presets(), ", ")))
-      ->check(CLI::IsMember(bench_presets()))
-      ->type_name("NAME");
-  verb->add_option("--repeats", options->step.repeats, "Timed repeats, of which the median counts; slow ops get fewer")
-      ->capture_default_str()
-      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}))
-      ->type_name("N");
-  verb->add_option("--warmup", options->step.warmup, "Repeats before the first timed one")
-      ->capture_default_str()
-      ->check(CLI::Range(int64_t{0}, int64_t{1'000'000}))
-      ->type_name("N");
-  verb->add_option("--threads", options->step.threads, "Host threads of the backend; 0: its choice")
-      ->check(CLI::Range(0, 1024))
-      ->type_name("N");
-  verb->add_flag("--cold", options->ops.cold, "Run an op on data that no cache holds, each time on others");
-  verb->add_flag("--no-ceilings", options->no_ceilings, "Don't measure what the device can do at best");
-  verb->add_option("--chart", options->chart, "Draw the roofline of the ops into this file")
-      ->check(svg_file())
-      ->type_name("FILE.svg");
-  const std::map<std::string, ReportFormat> formats{{"text", ReportFormat::text}, {"markdown", ReportFormat::markdown}};
-  verb->add_option("--format", options->format, "Of the table of ops: text or markdown")
-      ->transform(CLI::CheckedTransformer(formats))
-      ->type_name("NAME");
-  verb->add_flag("--verbose", options->verbose, "Tell of each op as it is measured");
-  add_set_option(*verb, options->settings);
-  add_plugin_option(*verb, options->step.plugins);
-  add_json_flag(*verb, line);
-  verb->callback([&line, options] {
+  Verb verb = line.program.add_verb(
+      "bench", "Time ops at shapes by several backends and kernels, or an experiment's training step",
+      {"gpunn bench op matmul 1024x1024x1024 --backend cpu",
+       "gpunn bench op matmul 512..8192 --backend cpu,mine --kernel all --chart roof.svg",
+       "gpunn bench op conv2d 128,6,14,14,16,5,5", "gpunn bench kernels --backend cpu,mine",
+       "gpunn bench experiments/lenet_mnist.yaml --repeats 100"});
+  verb.add_option("what", options->what, "'op NAME SHAPE...', 'op --preset NAME', 'kernels', or an experiment's file")
+      .required()
+      .expected(1, 1000)
+      .type_name("(op NAME SHAPE... | kernels | EXPERIMENT)");
+  verb.add_option("--backend", options->backends, "Backend plugin to use; of an op several, as cpu,mine")
+      .capture_default_str()
+      .type_name("NAMES");
+  add_kernel_option(verb, options->step.kernels);
+  verb.add_option("--precision", options->precisions,
+                  "What products may be rounded to: fp32, tf32 or bf16; of an op several, as fp32,tf32")
+      .type_name("NAMES");
+  verb.add_option("--preset", options->preset, fmt::format("Shapes that matter: {}", fmt::join(bench_presets(), ", ")))
+      .one_of(bench_presets())
+      .type_name("NAME");
+  verb.add_option("--repeats", options->step.repeats, "Timed repeats, of which the median counts; slow ops get fewer")
+      .capture_default_str()
+      .range(1, 1'000'000)
+      .type_name("N");
+  verb.add_option("--warmup", options->step.warmup, "Repeats before the first timed one")
+      .capture_default_str()
+      .range(0, 1'000'000)
+      .type_name("N");
+  verb.add_option("--threads", options->step.threads, "Host threads of the backend; 0: its choice")
+      .range(0, 1024)
+      .type_name("N");
+  verb.add_flag("--cold", options->ops.cold, "Run an op on data that no cache holds, each time on others");
+  verb.add_flag("--no-ceilings", options->no_ceilings, "Don't measure what the device can do at best");
+  verb.add_option("--chart", options->chart, "Draw the roofline of the ops into this file")
+      .svg_file()
+      .type_name("FILE.svg");
+  const std::vector<std::pair<std::string, ReportFormat>> formats{{"text", ReportFormat::text},
+                                                                  {"markdown", ReportFormat::markdown}};
+  verb.add_choice("--format", options->format, formats, "Of the table of ops: text or markdown").type_name("NAME");
+  verb.add_flag("--verbose", options->verbose, "Tell of each op as it is measured");
+  add_set_option(verb, options->settings);
+  add_plugin_option(verb, options->step.plugins);
+  add_json_flag(verb, line);
+  verb.callback([&line, options] {
     line.action = [&line, options] {
       const std::string& first = options->what.front();
       return first == "op" || first == "kernels" ? run_ops(*options, line.json) : run_step(*options, line.json);

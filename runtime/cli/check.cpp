@@ -1,7 +1,6 @@
 #include <gpunn/check.hpp>
 
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <utility>
 
@@ -46,57 +45,59 @@ void add_check(CommandLine& line) {
     bool verbose = false;
   };
   auto options = std::make_shared<Options>();
-  CLI::App* verb = add_verb(line.app, "check", "Find out whether backends are right: kernels, gradients, the contract",
+  Verb verb =
+      line.program.add_verb("check", "Find out whether backends are right: kernels, gradients, the contract",
                             {"gpunn check cpu", "gpunn check build/libgpunn_backend_mine.so --op MATMUL --verbose",
                              "gpunn check cpu mine --format markdown"});
-  verb->add_option("backend", options->backends, "Names of backends, or plugin files")
-      ->required()
-      ->type_name("BACKEND_OR_FILE");
-  add_repeated(*verb, "--suite", options->check.suites,
-               "Only this suite: nodevice, abi, ops, grad, stream, graph, programs, train, perf; may be repeated")
-      ->type_name("NAME");
-  add_repeated(*verb, "--op", options->check.ops, "Only this op, as CONV2D; may be repeated")->type_name("NAME");
-  add_repeated(*verb, "--case", options->check.cases,
-               "Only cases with this text in op or name, as --verbose prints them: 'f32[65, 66]'; may be repeated")
-      ->type_name("TEXT");
-  add_repeated(*verb, "--without", options->check.without,
-               "No case with this text in op or name, as 20011, a sum too long for a sanitizer; may be repeated")
-      ->type_name("TEXT");
-  add_repeated(*verb, "--kernel", options->check.kernels,
-               "Only with the kernel of this name, as gemm:3; may be repeated; without, each kernel has its cases")
-      ->type_name("NAME");
-  add_plugin_option(*verb, options->check.plugins);
+  verb.add_option("backend", options->backends, "Names of backends, or plugin files")
+      .required()
+      .type_name("BACKEND_OR_FILE");
+  verb.add_option("--suite", options->check.suites,
+                  "Only this suite: nodevice, abi, ops, grad, stream, graph, programs, train, perf; may be repeated")
+      .repeated()
+      .type_name("NAME");
+  verb.add_option("--op", options->check.ops, "Only this op, as CONV2D; may be repeated").repeated().type_name("NAME");
+  verb.add_option("--case", options->check.cases,
+                  "Only cases with this text in op or name, as --verbose prints them: 'f32[65, 66]'; may be repeated")
+      .repeated()
+      .type_name("TEXT");
+  verb.add_option("--without", options->check.without,
+                  "No case with this text in op or name, as 20011, a sum too long for a sanitizer; may be repeated")
+      .repeated()
+      .type_name("TEXT");
+  verb.add_option("--kernel", options->check.kernels,
+                  "Only with the kernel of this name, as gemm:3; may be repeated; without, each kernel has its cases")
+      .repeated()
+      .type_name("NAME");
+  add_plugin_option(verb, options->check.plugins);
   std::string known;
   for (const CheckProfile& profile : check_profiles()) known += (known.empty() ? "" : ", ") + profile.name;
-  auto* profile =
-      verb->add_option("--profile", options->check.profile,
-                       "What must run: unsupported ops within it, and a missing device, are failures (" + known + ")")
-          ->type_name("NAME");
-  verb->add_flag_callback(
+  verb.add_option("--profile", options->check.profile,
+                  "What must run: unsupported ops within it, and a missing device, are failures (" + known + ")")
+      .type_name("NAME");
+  verb.add_flag_callback(
           "--required", [options] { options->check.profile = "all"; }, "The same as --profile all")
-      ->excludes(profile);
-  const std::map<std::string, Precision> precisions{
+      .excludes("--profile");
+  const std::vector<std::pair<std::string, Precision>> precisions{
       {"fp32", Precision::fp32}, {"tf32", Precision::tf32}, {"bf16", Precision::bf16}};
-  verb->add_option("--precision", options->check.precision,
-                   "What products may be rounded to, and are judged by: fp32, tf32 or bf16")
-      ->transform(CLI::CheckedTransformer(precisions))
-      ->type_name("NAME");
-  verb->add_option("--reference", options->check.reference, "The backend that the suite train compares with")
-      ->capture_default_str()
-      ->type_name("NAME");
-  verb->add_option("--seed", options->check.seed, "Of the random inputs")->capture_default_str()->type_name("N");
-  verb->add_option("--threads", options->check.threads, "Host threads of the backend; 0: its choice")
-      ->check(CLI::Range(0, 1024))
-      ->type_name("N");
-  verb->add_flag("--in-process", options->check.in_process,
-                 "Open the backend in this process, for a debugger or a sanitizer; a crash is then the end");
-  const std::map<std::string, ReportFormat> formats{{"text", ReportFormat::text}, {"markdown", ReportFormat::markdown}};
-  verb->add_option("--format", options->format, "Of the table: text or markdown")
-      ->transform(CLI::CheckedTransformer(formats))
-      ->type_name("NAME");
-  verb->add_flag("--verbose", options->verbose, "Print every case, not only those that fail");
-  add_json_flag(*verb, line);
-  verb->callback([&line, options] {
+  verb.add_choice("--precision", options->check.precision, precisions,
+                  "What products may be rounded to, and are judged by: fp32, tf32 or bf16")
+      .type_name("NAME");
+  verb.add_option("--reference", options->check.reference, "The backend that the suite train compares with")
+      .capture_default_str()
+      .type_name("NAME");
+  verb.add_option("--seed", options->check.seed, "Of the random inputs").capture_default_str().type_name("N");
+  verb.add_option("--threads", options->check.threads, "Host threads of the backend; 0: its choice")
+      .range(0, 1024)
+      .type_name("N");
+  verb.add_flag("--in-process", options->check.in_process,
+                "Open the backend in this process, for a debugger or a sanitizer; a crash is then the end");
+  const std::vector<std::pair<std::string, ReportFormat>> formats{{"text", ReportFormat::text},
+                                                                  {"markdown", ReportFormat::markdown}};
+  verb.add_choice("--format", options->format, formats, "Of the table: text or markdown").type_name("NAME");
+  verb.add_flag("--verbose", options->verbose, "Print every case, not only those that fail");
+  add_json_flag(verb, line);
+  verb.callback([&line, options] {
     line.action = [&line, options] {
       const bool several = options->backends.size() > 1;
       options->check.on_case = [verbose = options->verbose, several](const CheckCase& result) {

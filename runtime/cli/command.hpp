@@ -3,17 +3,19 @@
 #include <gpunn/error.hpp>
 
 #include <functional>
-#include <string>
-#include <vector>
+#include <memory>
 
-#include <CLI/CLI.hpp>
+#include "cli/arguments.hpp"
 
 namespace gpunn::cli {
 
 // The command line. Each verb's file adds its subcommand, whose callback sets `action`; main runs it once the whole
 // line is parsed.
 struct CommandLine {
-  CLI::App app;
+  CommandLine();
+
+  std::shared_ptr<CLI::App> app;
+  Verb program;  // all of it
   std::function<ExitCode()> action;
   bool json = false;  // the verb was asked for JSON, so errors are JSON too
 };
@@ -36,19 +38,6 @@ void add_completion(CommandLine& line);
 // The program with all its verbs.
 void add_all(CommandLine& line);
 
-// A subcommand with its examples, a line each, under the help.
-CLI::App* add_verb(CLI::App& parent, const std::string& name, const std::string& description,
-                   const std::vector<std::string>& examples);
-
-void add_json_flag(CLI::App& verb, CommandLine& line);
-
-// For the name of a chart's file.
-CLI::Validator svg_file();
-
-// An option that may be given several times, with one value each.
-template <typename T>
-CLI::Option* add_repeated(CLI::App& verb, const std::string& name, std::vector<T>& values, const std::string& help) {
-  return verb.add_option(name, values, help)->allow_extra_args(false);
-}
+void add_json_flag(Verb verb, CommandLine& line);
 
 }  // namespace gpunn::cli

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "cli/command.hpp"
@@ -144,17 +145,14 @@ std::string fish_completion(const CLI::App& app) {
 
 void add_completion(CommandLine& line) {
   auto shell = std::make_shared<std::string>();
-  CLI::App* verb = add_verb(line.app, "completion", "Print a completion script for a shell",
-                            {"source <(gpunn completion bash)", "gpunn completion fish > gpunn.fish"});
-  verb->add_option("shell", *shell, "bash, zsh or fish")
-      ->required()
-      ->check(CLI::IsMember({"bash", "zsh", "fish"}))
-      ->type_name("SHELL");
-  verb->callback([&line, shell] {
+  Verb verb = line.program.add_verb("completion", "Print a completion script for a shell",
+                                    {"source <(gpunn completion bash)", "gpunn completion fish > gpunn.fish"});
+  verb.add_option("shell", *shell, "bash, zsh or fish").required().one_of({"bash", "zsh", "fish"}).type_name("SHELL");
+  verb.callback([&line, shell] {
     line.action = [&line, shell] {
-      const std::string script = *shell == "bash"  ? bash_completion(line.app)
-                                 : *shell == "zsh" ? zsh_completion(line.app)
-                                                   : fish_completion(line.app);
+      const std::string script = *shell == "bash"  ? bash_completion(*line.app)
+                                 : *shell == "zsh" ? zsh_completion(*line.app)
+                                                   : fish_completion(*line.app);
       fmt::print("{}", script);
       return ExitCode::done;
     };

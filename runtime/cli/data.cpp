@@ -98,25 +98,25 @@ void add_data(CommandLine& line) {
     InspectOptions inspect;
   };
   auto options = std::make_shared<Options>();
-  CLI::App* verb = add_verb(line.app, "data", "List, fetch and look at data sets", {"gpunn data list"});
-  verb->require_subcommand(1);
+  Verb verb = line.program.add_verb("data", "List, fetch and look at data sets", {"gpunn data list"});
+  verb.require_verb();
 
-  CLI::App* list_verb = add_verb(*verb, "list", "List the data sets and where they are", {"gpunn data list --json"});
-  add_json_flag(*list_verb, line);
-  list_verb->callback([&line] { line.action = [&line] { return list(line.json); }; });
+  Verb list_verb = verb.add_verb("list", "List the data sets and where they are", {"gpunn data list --json"});
+  add_json_flag(list_verb, line);
+  list_verb.callback([&line] { line.action = [&line] { return list(line.json); }; });
 
-  CLI::App* get_verb = add_verb(*verb, "get", "Fetch data sets into the user's cache folder", {"gpunn data get mnist"});
-  get_verb->add_option("name", options->names, "Names that 'gpunn data list' shows")->required()->type_name("NAME");
-  add_json_flag(*get_verb, line);
-  get_verb->callback([&line, options] { line.action = [&line, options] { return get(options->names, line.json); }; });
+  Verb get_verb = verb.add_verb("get", "Fetch data sets into the user's cache folder", {"gpunn data get mnist"});
+  get_verb.add_option("name", options->names, "Names that 'gpunn data list' shows").required().type_name("NAME");
+  add_json_flag(get_verb, line);
+  get_verb.callback([&line, options] { line.action = [&line, options] { return get(options->names, line.json); }; });
 
-  CLI::App* inspect_verb = add_verb(*verb, "inspect", "Read a data set and show its rows, classes, ranges and images",
+  Verb inspect_verb = verb.add_verb("inspect", "Read a data set and show its rows, classes, ranges and images",
                                     {"gpunn data inspect mnist --path ../data --sheet mnist.png",
                                      "gpunn data inspect ../photos --set data.image_size=[64,64]",
                                      "gpunn data inspect experiments/lenet_mnist.yaml"});
-  add_inspect_options(*inspect_verb, options->inspect);
-  add_json_flag(*inspect_verb, line);
-  inspect_verb->callback(
+  add_inspect_options(inspect_verb, options->inspect);
+  add_json_flag(inspect_verb, line);
+  inspect_verb.callback(
       [&line, options] { line.action = [&line, options] { return inspect(options->inspect, line.json); }; });
 }
 

@@ -164,18 +164,16 @@ void print_report(const Dataset& set, const std::vector<Part>& parts) {
 
 }  // namespace
 
-void add_inspect_options(CLI::App& verb, InspectOptions& options) {
+void add_inspect_options(Verb verb, InspectOptions& options) {
   verb.add_option("what", options.what, "A data set's name, an experiment's file, or a folder or file of your own data")
-      ->required()
-      ->type_name("NAME|FILE|EXPERIMENT");
-  verb.add_option("--path", options.path, "A folder to look in first")->type_name("DIR");
+      .required()
+      .type_name("NAME|FILE|EXPERIMENT");
+  verb.add_option("--path", options.path, "A folder to look in first").type_name("DIR");
   add_set_option(verb, options.settings);
-  verb.add_option("--sheet", options.sheet, "Write the first images of each class as one PNG")->type_name("FILE.png");
+  verb.add_option("--sheet", options.sheet, "Write the first images of each class as one PNG").type_name("FILE.png");
   verb.add_flag("--augmented", options.augmented, "Show them on the sheet as the experiment's training gets them")
-      ->needs("--sheet");
-  verb.add_option("--columns", options.columns, "Images of a class on the sheet")
-      ->check(CLI::Range(1, 100))
-      ->type_name("N");
+      .needs("--sheet");
+  verb.add_option("--columns", options.columns, "Images of a class on the sheet").range(1, 100).type_name("N");
 }
 
 ExitCode inspect(const InspectOptions& options, bool json) {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
+#include "cli/arguments.hpp"
 
 namespace gpunn::cli {
 
@@ -21,7 +21,7 @@ struct InspectOptions {
   bool augmented = false;             // the sheet shows what the training makes of the images
 };
 
-void add_inspect_options(CLI::App& verb, InspectOptions& options);
+void add_inspect_options(Verb verb, InspectOptions& options);
 ExitCode inspect(const InspectOptions& options, bool json);
 
 }  // namespace gpunn::cli

@@ -13,19 +13,17 @@ namespace gpunn::cli {
 
 void add_diagnose(CommandLine& line) {
   auto request = std::make_shared<DiagnoseRequest>();
-  CLI::App* verb = add_verb(line.app, "diagnose", "Find the op at which a run lost its device",
-                            {"gpunn diagnose runs/lenet_mnist/20250102-030405",
-                             "gpunn diagnose runs/lenet_mnist/20250102-030405 --from 1200 --to 1203"});
-  verb->add_option("run", request->run, "The run folder")->required()->type_name("RUN");
-  verb->add_option("--from", request->first_step, "First step to run op by op; 0: the one after the last checkpoint")
-      ->check(CLI::NonNegativeNumber)
-      ->type_name("N");
-  verb->add_option("--to", request->last_step, "Last step; 0: the last of that epoch")
-      ->check(CLI::NonNegativeNumber)
-      ->type_name("N");
-  add_backend_option(*verb, request->backend);
-  add_json_flag(*verb, line);
-  verb->callback([&line, request] {
+  Verb verb = line.program.add_verb("diagnose", "Find the op at which a run lost its device",
+                                    {"gpunn diagnose runs/lenet_mnist/20250102-030405",
+                                     "gpunn diagnose runs/lenet_mnist/20250102-030405 --from 1200 --to 1203"});
+  verb.add_option("run", request->run, "The run folder").required().type_name("RUN");
+  verb.add_option("--from", request->first_step, "First step to run op by op; 0: the one after the last checkpoint")
+      .not_negative()
+      .type_name("N");
+  verb.add_option("--to", request->last_step, "Last step; 0: the last of that epoch").not_negative().type_name("N");
+  add_backend_option(verb, request->backend);
+  add_json_flag(verb, line);
+  verb.callback([&line, request] {
     line.action = [&line, request] {
       const FaultReport report = diagnose(*request);
       if (line.json) {

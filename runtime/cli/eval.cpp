@@ -23,19 +23,18 @@ void add_eval(CommandLine& line) {
     bool confusion = false;
   };
   auto options = std::make_shared<Options>();
-  CLI::App* verb = add_verb(
-      line.app, "eval", "Measure a trained model on its test data, class by class",
+  Verb verb = line.program.add_verb(
+      "eval", "Measure a trained model on its test data, class by class",
       {"gpunn eval runs/lenet_mnist/20250102-030405", "gpunn eval runs/lenet_mnist/20250102-030405 --confusion",
        "gpunn eval runs/lenet_mnist/20250102-030405/last.h5 --backend cpu --json"});
-  verb->add_option("model", options->model, "A run folder (its best checkpoint) or a checkpoint file")
-      ->required()
-      ->type_name("RUN_OR_CHECKPOINT");
-  verb->add_flag("--confusion", options->confusion,
-                 "The confusion matrix too: how often each class was taken for each");
-  add_backend_option(*verb, options->backend);
-  add_set_option(*verb, options->settings);
-  add_json_flag(*verb, line);
-  verb->callback([&line, options] {
+  verb.add_option("model", options->model, "A run folder (its best checkpoint) or a checkpoint file")
+      .required()
+      .type_name("RUN_OR_CHECKPOINT");
+  verb.add_flag("--confusion", options->confusion, "The confusion matrix too: how often each class was taken for each");
+  add_backend_option(verb, options->backend);
+  add_set_option(verb, options->settings);
+  add_json_flag(verb, line);
+  verb.callback([&line, options] {
     line.action = [&line, options] {
       TrainedModel model{options->model, parse_settings(options->settings)};
       if (!options->backend.empty()) model.overrides.push_back({"backend", options->backend});

@@ -2,42 +2,42 @@
 
 namespace gpunn::cli {
 
-void add_backend_option(CLI::App& verb, std::string& backend) {
-  verb.add_option("--backend", backend, "Backend plugin to use; 'gpunn plugins' lists them")->type_name("NAME");
+void add_backend_option(Verb verb, std::string& backend) {
+  verb.add_option("--backend", backend, "Backend plugin to use; 'gpunn plugins' lists them").type_name("NAME");
 }
 
-void add_plugin_option(CLI::App& verb, std::vector<std::filesystem::path>& plugins) {
+void add_plugin_option(Verb verb, std::vector<std::filesystem::path>& plugins) {
   verb.add_option("--plugin", plugins, "Plugin file, or folder of them, to look at first; may be repeated")
-      ->allow_extra_args(false)
-      ->type_name("PATH");
+      .repeated()
+      .type_name("PATH");
 }
 
-void add_kernel_option(CLI::App& verb, std::vector<std::string>& kernels) {
+void add_kernel_option(Verb verb, std::vector<std::string>& kernels) {
   verb.add_option("--kernel", kernels, "Kernel to use where the backend has it for an op, as gemm:3; may be repeated")
-      ->allow_extra_args(false)
-      ->type_name("NAME");
+      .repeated()
+      .type_name("NAME");
 }
 
-void add_set_option(CLI::App& verb, std::vector<std::string>& settings) {
+void add_set_option(Verb verb, std::vector<std::string>& settings) {
   verb.add_option("--set", settings, "Change a key of the experiment, as optimizer.learning_rate=0.1; may be repeated")
-      ->allow_extra_args(false)
-      ->type_name("KEY=VALUE");
+      .repeated()
+      .type_name("KEY=VALUE");
 }
 
-void add_experiment_options(CLI::App& verb, ExperimentOptions& options) {
+void add_experiment_options(Verb verb, ExperimentOptions& options) {
   add_experiment_settings(verb, options);
   add_backend_option(verb, options.backend);
 }
 
-void add_experiment_settings(CLI::App& verb, ExperimentOptions& options) {
-  verb.add_option("experiment", options.file, "The experiment's YAML file")->required()->type_name("EXPERIMENT");
+void add_experiment_settings(Verb verb, ExperimentOptions& options) {
+  verb.add_option("experiment", options.file, "The experiment's YAML file").required().type_name("EXPERIMENT");
   add_set_option(verb, options.settings);
   add_plugin_option(verb, options.plugins);
   add_kernel_option(verb, options.kernels);
-  verb.add_option("--seed", options.seed, "Seed of weights, batches and dropout")->type_name("N");
-  verb.add_option("--epochs", options.epochs, "Epochs to train")->type_name("N");
-  verb.add_option("--steps", options.steps, "Steps to train at most; 0: no limit")->type_name("N");
-  verb.add_option("--threads", options.threads, "Host threads of the backend; 0: its choice")->type_name("N");
+  verb.add_option("--seed", options.seed, "Seed of weights, batches and dropout").type_name("N");
+  verb.add_option("--epochs", options.epochs, "Epochs to train").type_name("N");
+  verb.add_option("--steps", options.steps, "Steps to train at most; 0: no limit").type_name("N");
+  verb.add_option("--threads", options.threads, "Host threads of the backend; 0: its choice").type_name("N");
 }
 
 std::vector<Override> parse_settings(const std::vector<std::string>& settings) {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
+#include "cli/arguments.hpp"
 
 namespace gpunn::cli {
 
@@ -26,13 +26,13 @@ struct ExperimentOptions {
   Experiment load() const;
 };
 
-void add_experiment_options(CLI::App& verb, ExperimentOptions& options);
+void add_experiment_options(Verb verb, ExperimentOptions& options);
 // The same without --backend, for a verb that takes several.
-void add_experiment_settings(CLI::App& verb, ExperimentOptions& options);
-void add_backend_option(CLI::App& verb, std::string& backend);
-void add_plugin_option(CLI::App& verb, std::vector<std::filesystem::path>& plugins);
-void add_kernel_option(CLI::App& verb, std::vector<std::string>& kernels);
-void add_set_option(CLI::App& verb, std::vector<std::string>& settings);
+void add_experiment_settings(Verb verb, ExperimentOptions& options);
+void add_backend_option(Verb verb, std::string& backend);
+void add_plugin_option(Verb verb, std::vector<std::filesystem::path>& plugins);
+void add_kernel_option(Verb verb, std::vector<std::string>& kernels);
+void add_set_option(Verb verb, std::vector<std::string>& settings);
 
 // "key=value" each. Throws Error with ExitCode::usage where there is no key or no '='.
 std::vector<Override> parse_settings(const std::vector<std::string>& settings);

@@ -14,14 +14,14 @@ void add_export(CommandLine& line) {
     std::filesystem::path model, file;
   };
   auto options = std::make_shared<Options>();
-  CLI::App* verb = add_verb(line.app, "export", "Write a trained model's weights for other programs",
-                            {"gpunn export runs/lenet_mnist/20250102-030405 --to lenet.safetensors"});
-  verb->add_option("model", options->model, "A run folder (its best checkpoint) or a checkpoint file")
-      ->required()
-      ->type_name("RUN_OR_CHECKPOINT");
-  verb->add_option("--to", options->file, "The file to write: NAME.safetensors")->required()->type_name("FILE");
-  add_json_flag(*verb, line);
-  verb->callback([&line, options] {
+  Verb verb = line.program.add_verb("export", "Write a trained model's weights for other programs",
+                                    {"gpunn export runs/lenet_mnist/20250102-030405 --to lenet.safetensors"});
+  verb.add_option("model", options->model, "A run folder (its best checkpoint) or a checkpoint file")
+      .required()
+      .type_name("RUN_OR_CHECKPOINT");
+  verb.add_option("--to", options->file, "The file to write: NAME.safetensors").required().type_name("FILE");
+  add_json_flag(verb, line);
+  verb.callback([&line, options] {
     line.action = [&line, options] {
       const ExportReport report = export_weights(options->model, options->file);
       if (line.json) {

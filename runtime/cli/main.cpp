@@ -7,6 +7,7 @@
 #include <exception>
 #include <vector>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -46,12 +47,12 @@ ExitCode report(const CommandLine& line, const std::string& message, ExitCode co
 ExitCode report_parse_error(CommandLine& line, const CLI::ParseError& error,
                             const std::vector<std::string>& arguments) {
   if (error.get_exit_code() == 0) {
-    line.app.exit(error);
+    line.app->exit(error);
     return ExitCode::done;
   }
   // The flag may stand behind what stopped the parser.
   line.json = line.json || std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
-  std::string message = explain(line.app, arguments);
+  std::string message = explain(*line.app, arguments);
   if (message.empty()) message = error.what();
   message += "\ntry 'gpunn --help', or 'gpunn VERB --help'";
   return report(line, message, ExitCode::usage);
@@ -61,7 +62,7 @@ ExitCode run(int argc, char** argv) {
   CommandLine line;
   add_all(line);
   try {
-    line.app.parse(argc, argv);
+    line.app->parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return report_parse_error(line, error, std::vector<std::string>(argv + 1, argv + argc));
   }

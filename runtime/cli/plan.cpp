@@ -103,7 +103,7 @@ void print_report(const PlanReport& report) {
 
 struct PlanArguments {
   ExperimentOptions experiment;
-  CLI::Option* schedule = nullptr;
+  Argument schedule;
   std::filesystem::path chart;  // of the schedule
 };
 
@@ -132,19 +132,19 @@ ExitCode show_schedule(const PlanArguments& arguments, bool as_json) {
 
 void add_plan(CommandLine& line) {
   auto options = std::make_shared<PlanArguments>();
-  CLI::App* verb = add_verb(line.app, "plan", "Show a training step's ops, who runs each, and its memory",
-                            {"gpunn plan experiments/lenet_mnist.yaml --backend cpu",
-                             "gpunn plan experiments/lenet_mnist.yaml --schedule curve.svg"});
-  add_experiment_options(*verb, options->experiment);
+  Verb verb = line.program.add_verb("plan", "Show a training step's ops, who runs each, and its memory",
+                                    {"gpunn plan experiments/lenet_mnist.yaml --backend cpu",
+                                     "gpunn plan experiments/lenet_mnist.yaml --schedule curve.svg"});
+  add_experiment_options(verb, options->experiment);
   options->schedule =
-      verb->add_option("--schedule", options->chart,
-                       "Draw the learning rate over the training instead, in a file too where one is named")
-          ->expected(0, 1)
-          ->type_name("[FILE.svg]");
-  add_json_flag(*verb, line);
-  verb->callback([&line, options] {
+      verb.add_option("--schedule", options->chart,
+                      "Draw the learning rate over the training instead, in a file too where one is named")
+          .expected(0, 1)
+          .type_name("[FILE.svg]");
+  add_json_flag(verb, line);
+  verb.callback([&line, options] {
     line.action = [&line, options] {
-      if (options->schedule->count() > 0) return show_schedule(*options, line.json);
+      if (options->schedule.given()) return show_schedule(*options, line.json);
       const PlanReport report = plan(options->experiment.load());
       if (!report.notice.empty()) fmt::print(stderr, "{}\n", report.notice);
       if (line.json) {

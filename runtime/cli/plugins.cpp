@@ -53,12 +53,12 @@ void add_plugins(CommandLine& line) {
     bool names = false;
   };
   auto options = std::make_shared<Options>();
-  CLI::App* verb = add_verb(line.app, "plugins", "List every plugin file seen, and what became of it",
-                            {"gpunn plugins", "gpunn plugins --plugin build/libgpunn_backend_mine.so --json"});
-  add_plugin_option(*verb, options->plugins);
-  verb->add_flag("--names", options->names, "Print only the names of the working backends, one a line");
-  add_json_flag(*verb, line);
-  verb->callback([&line, options] {
+  Verb verb = line.program.add_verb("plugins", "List every plugin file seen, and what became of it",
+                                    {"gpunn plugins", "gpunn plugins --plugin build/libgpunn_backend_mine.so --json"});
+  add_plugin_option(verb, options->plugins);
+  verb.add_flag("--names", options->names, "Print only the names of the working backends, one a line");
+  add_json_flag(verb, line);
+  verb.callback([&line, options] {
     line.action = [&line, options] {
       const std::vector<PluginReport> reports = list_plugins(options->plugins);
       if (line.json) {

@@ -36,24 +36,24 @@ void add_predict(CommandLine& line) {
     PredictRequest request;
   };
   auto options = std::make_shared<Options>();
-  CLI::App* verb = add_verb(line.app, "predict", "Say what a trained model sees in images or test rows",
-                            {"gpunn predict runs/lenet_mnist/20250102-030405 seven.png",
-                             "gpunn predict runs/lenet_mnist/20250102-030405 --row 0 --row 7 --top 5"});
-  verb->add_option("model", options->model, "A run folder (its best checkpoint) or a checkpoint file")
-      ->required()
-      ->type_name("RUN_OR_CHECKPOINT");
-  verb->add_option("images", options->request.images, "PNG, JPEG or binary PGM/PPM files")->type_name("IMAGE");
-  verb->add_option("--row", options->request.rows, "Row of the test data, counted from 0; may be repeated")
-      ->allow_extra_args(false)
-      ->type_name("N");
-  verb->add_option("--top", options->request.top_k, "Classes to print for each")
-      ->capture_default_str()
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
-      ->type_name("K");
-  add_backend_option(*verb, options->backend);
-  add_set_option(*verb, options->settings);
-  add_json_flag(*verb, line);
-  verb->callback([&line, options] {
+  Verb verb = line.program.add_verb("predict", "Say what a trained model sees in images or test rows",
+                                    {"gpunn predict runs/lenet_mnist/20250102-030405 seven.png",
+                                     "gpunn predict runs/lenet_mnist/20250102-030405 --row 0 --row 7 --top 5"});
+  verb.add_option("model", options->model, "A run folder (its best checkpoint) or a checkpoint file")
+      .required()
+      .type_name("RUN_OR_CHECKPOINT");
+  verb.add_option("images", options->request.images, "PNG, JPEG or binary PGM/PPM files").type_name("IMAGE");
+  verb.add_option("--row", options->request.rows, "Row of the test data, counted from 0; may be repeated")
+      .repeated()
+      .type_name("N");
+  verb.add_option("--top", options->request.top_k, "Classes to print for each")
+      .capture_default_str()
+      .range(1, 1 << 20)
+      .type_name("K");
+  add_backend_option(verb, options->backend);
+  add_set_option(verb, options->settings);
+  add_json_flag(verb, line);
+  verb.callback([&line, options] {
     line.action = [&line, options] {
       if (options->request.images.empty() && options->request.rows.empty()) {
         throw Error("predict wants images or rows: gpunn predict RUN seven.png, or gpunn predict RUN --row 0",

@@ -36,21 +36,21 @@ std::string heading(const ProfileReport& report) {
 }  // namespace
 
 std::optional<ProfileOptions> ProfileArguments::get() const {
-  if (option == nullptr || option->count() == 0) return std::nullopt;
+  if (!option.given()) return std::nullopt;
   return values;
 }
 
-void add_profile_options(CLI::App& verb, ProfileArguments& arguments, bool file_required) {
+void add_profile_options(Verb verb, ProfileArguments& arguments, bool file_required) {
   const std::string help = "Write a timeline of training steps for ui.perfetto.dev";
   arguments.option = verb.add_option("--profile", arguments.values.file,
                                      file_required ? help : help + ", by default trace.json in the run folder")
-                         ->expected(file_required ? 1 : 0, 1)
-                         ->type_name(file_required ? "FILE" : "[FILE]");
+                         .expected(file_required ? 1 : 0, 1)
+                         .type_name(file_required ? "FILE" : "[FILE]");
   verb.add_option("--profile-steps", arguments.values.steps, "Steps to measure op by op")
-      ->capture_default_str()
-      ->check(CLI::Range(int64_t{1}, int64_t{10'000}))
-      ->needs(arguments.option)
-      ->type_name("N");
+      .capture_default_str()
+      .range(1, 10'000)
+      .needs("--profile")
+      .type_name("N");
 }
 
 std::string profile_text(const ProfileReport& report, bool colour) {

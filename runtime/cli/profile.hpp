@@ -5,20 +5,20 @@
 #include <optional>
 #include <string>
 
-#include <CLI/CLI.hpp>
+#include "cli/arguments.hpp"
 
 namespace gpunn::cli {
 
 // --profile [FILE] and --profile-steps.
 struct ProfileArguments {
-  CLI::Option* option = nullptr;
+  Argument option;
   ProfileOptions values;
   // None where --profile was not given.
   std::optional<ProfileOptions> get() const;
 };
 
 // `file_required`: where there is no run folder for a file of its own.
-void add_profile_options(CLI::App& verb, ProfileArguments& arguments, bool file_required = false);
+void add_profile_options(Verb verb, ProfileArguments& arguments, bool file_required = false);
 
 // The ops by the time they take, the largest first, and what they are compared with.
 std::string profile_text(const ProfileReport& report, bool colour);

@@ -1,6 +1,5 @@
 #include <gpunn/race.hpp>
 
-#include <map>
 #include <memory>
 
 #include <fmt/format.h>
@@ -111,25 +110,26 @@ ExitCode run_race(RaceArguments arguments, bool json) {
 
 void add_race(CommandLine& line) {
   auto arguments = std::make_shared<RaceArguments>();
-  CLI::App* verb = add_verb(line.app, "race", "Train an experiment on several backends, and compare them",
+  Verb verb =
+      line.program.add_verb("race", "Train an experiment on several backends, and compare them",
                             {"gpunn race experiments/lenet_mnist.yaml --epochs 3",
                              "gpunn race experiments/lenet_mnist.yaml --backend cpu --backend mine --format markdown"});
-  add_experiment_settings(*verb, arguments->experiment);
-  add_repeated(*verb, "--backend", arguments->race.backends,
-               "A backend to race, in this order; may be repeated. Default: all that work here")
-      ->type_name("NAME");
-  verb->add_option("--chart", arguments->race.chart,
-                   "SVG file for the learning curves, instead of race.svg beside the runs")
-      ->check(svg_file())
-      ->type_name("FILE.svg");
-  const std::map<std::string, ReportFormat> formats{{"text", ReportFormat::text}, {"markdown", ReportFormat::markdown}};
-  verb->add_option("--format", arguments->format, "Of the table: text or markdown")
-      ->transform(CLI::CheckedTransformer(formats))
-      ->type_name("FORMAT");
-  verb->add_option("--runs", arguments->experiment.runs, "Folder for run folders instead of ./runs")->type_name("DIR");
-  verb->add_flag("--quiet", arguments->quiet, "No progress");
-  add_json_flag(*verb, line);
-  verb->callback([&line, arguments] { line.action = [&line, arguments] { return run_race(*arguments, line.json); }; });
+  add_experiment_settings(verb, arguments->experiment);
+  verb.add_option("--backend", arguments->race.backends,
+                  "A backend to race, in this order; may be repeated. Default: all that work here")
+      .repeated()
+      .type_name("NAME");
+  verb.add_option("--chart", arguments->race.chart,
+                  "SVG file for the learning curves, instead of race.svg beside the runs")
+      .svg_file()
+      .type_name("FILE.svg");
+  const std::vector<std::pair<std::string, ReportFormat>> formats{{"text", ReportFormat::text},
+                                                                  {"markdown", ReportFormat::markdown}};
+  verb.add_choice("--format", arguments->format, formats, "Of the table: text or markdown").type_name("FORMAT");
+  verb.add_option("--runs", arguments->experiment.runs, "Folder for run folders instead of ./runs").type_name("DIR");
+  verb.add_flag("--quiet", arguments->quiet, "No progress");
+  add_json_flag(verb, line);
+  verb.callback([&line, arguments] { line.action = [&line, arguments] { return run_race(*arguments, line.json); }; });
 }
 
 }  // namespace gpunn::cli

@@ -18,20 +18,21 @@ void add_report(CommandLine& line) {
     std::vector<std::string> settings;
   };
   auto options = std::make_shared<Options>();
-  CLI::App* verb = add_verb(line.app, "report", "Write what there is to see of a run as one HTML page",
+  Verb verb =
+      line.program.add_verb("report", "Write what there is to see of a run as one HTML page",
                             {"gpunn report runs/lenet_mnist/20250102-030405",
                              "gpunn report runs/lenet_mnist/20250102-030405 --output lenet.html --mistakes 100"});
-  verb->add_option("run", options->request.run, "The run folder")->required()->type_name("RUN");
-  verb->add_option("--output", options->request.file, "The page, instead of report.html in the run folder")
-      ->type_name("FILE");
-  verb->add_option("--mistakes", options->request.mistakes, "Of the worst mistakes, so many at most")
-      ->capture_default_str()
-      ->check(CLI::Range(int64_t{0}, int64_t{10'000}))
-      ->type_name("N");
-  add_backend_option(*verb, options->backend);
-  add_set_option(*verb, options->settings);
-  add_json_flag(*verb, line);
-  verb->callback([&line, options] {
+  verb.add_option("run", options->request.run, "The run folder").required().type_name("RUN");
+  verb.add_option("--output", options->request.file, "The page, instead of report.html in the run folder")
+      .type_name("FILE");
+  verb.add_option("--mistakes", options->request.mistakes, "Of the worst mistakes, so many at most")
+      .capture_default_str()
+      .range(0, 10'000)
+      .type_name("N");
+  add_backend_option(verb, options->backend);
+  add_set_option(verb, options->settings);
+  add_json_flag(verb, line);
+  verb.callback([&line, options] {
     line.action = [&line, options] {
       ReportRequest request = options->request;
       request.overrides = parse_settings(options->settings);

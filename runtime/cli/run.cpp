@@ -14,16 +14,17 @@ void add_run(CommandLine& line) {
     ProfileArguments profile;
   };
   auto options = std::make_shared<Options>();
-  CLI::App* verb = add_verb(line.app, "run", "Train an experiment in a new run folder",
+  Verb verb =
+      line.program.add_verb("run", "Train an experiment in a new run folder",
                             {"gpunn run experiments/lenet_mnist.yaml",
                              "gpunn run experiments/lenet_mnist.yaml --backend cpu --set optimizer.learning_rate=0.05",
                              "gpunn run experiments/lenet_mnist.yaml --profile trace.json"});
-  add_experiment_options(*verb, options->experiment);
-  verb->add_option("--runs", options->experiment.runs, "Folder for run folders instead of ./runs")->type_name("DIR");
-  add_display_flags(*verb, options->display);
-  add_profile_options(*verb, options->profile);
-  add_json_flag(*verb, line);
-  verb->callback([&line, options] {
+  add_experiment_options(verb, options->experiment);
+  verb.add_option("--runs", options->experiment.runs, "Folder for run folders instead of ./runs").type_name("DIR");
+  add_display_flags(verb, options->display);
+  add_profile_options(verb, options->profile);
+  add_json_flag(verb, line);
+  verb.callback([&line, options] {
     line.action = [&line, options] {
       const Experiment experiment = options->experiment.load();
       options->display.json = line.json;

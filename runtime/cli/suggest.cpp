@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include <CLI/CLI.hpp>
+
 namespace gpunn::cli {
 
 namespace {

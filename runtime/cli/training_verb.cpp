@@ -54,7 +54,7 @@ void report_on(const RunResult& result, TrainingListener& announcements, bool js
 
 }  // namespace
 
-void add_display_flags(CLI::App& verb, TrainingDisplay& display) {
+void add_display_flags(Verb verb, TrainingDisplay& display) {
   verb.add_flag("--quiet", display.quiet, "No progress");
   verb.add_flag("--report", display.report, "Write report.html into the run folder at the end, as `gpunn report` does");
 }

@@ -5,7 +5,7 @@
 
 #include <functional>
 
-#include <CLI/CLI.hpp>
+#include "cli/arguments.hpp"
 
 namespace gpunn::cli {
 
@@ -16,7 +16,7 @@ struct TrainingDisplay {
 };
 
 // --quiet and --report.
-void add_display_flags(CLI::App& verb, TrainingDisplay& display);
+void add_display_flags(Verb verb, TrainingDisplay& display);
 
 // What `run` and `resume` share: the progress, Ctrl-C, the summary at the end and the report.
 ExitCode show_training(const TrainingDisplay& display, const std::function<RunResult(const RunOptions&)>& training);

@@ -1,13 +1,7 @@
 // Tests that need a GPU: where there is none they are skipped, with the reason (exit code 77, which CTest knows).
-#if __has_include(<catch2/catch_session.hpp>)
-#include <catch2/catch_session.hpp>
-#else
-#define CATCH_CONFIG_RUNNER
-#include <catch2/catch.hpp>
-#endif
-
 #include <cstdio>
 
+#include "catch_run.hpp"
 #include "gpu.hpp"
 
 int main(int argc, char** argv) {
@@ -16,7 +10,7 @@ int main(int argc, char** argv) {
     std::printf("skipped: %s\n", report.detail.c_str());
     return 77;
   }
-  const int failed = Catch::Session().run(argc, argv);
+  const int failed = run_tests(argc, argv);
   gpunn::shutdown_plugins();
   return failed;
 }

@@ -1,5 +1,7 @@
 #include "cli/suggest.hpp"
 
+#include <CLI/CLI.hpp>
+
 #include "catch.hpp"
 
 using namespace gpunn::cli;

@@ -1,8 +1,5 @@
 // A small host backend written straight on abi.h: ADD, RELU and SCALE of packed f32. How the table is broken is chosen
-// when it is compiled (SAMPLE_VARIANT), what goes wrong in its functions at run time (control.hpp).
-//
-//   SAMPLE_NAME     its name           SAMPLE_BASE   its base, or ""
-//   SAMPLE_OPS      "all", "relu"      SAMPLE_PRIORITY
+// when it is linked (raw_identity.hpp), what goes wrong in its functions at run time (control.hpp).
 
 #include <gpunn/abi.h>
 #include <gpunn/ops.h>
@@ -17,11 +14,12 @@
 #include <string_view>
 
 #include "control.hpp"
+#include "raw_identity.hpp"
 
 namespace {
 
-constexpr std::string_view kVariant = SAMPLE_VARIANT;
-constexpr std::string_view kOps = SAMPLE_OPS;
+const std::string_view kVariant = kIdentity.variant;
+const std::string_view kOps = kIdentity.ops;
 
 Control control;
 
@@ -242,11 +240,11 @@ gpunn_plugin make_table() {
   t.struct_size = sizeof(gpunn_plugin);
   t.abi_major = GPUNN_ABI_MAJOR;
   t.abi_minor = GPUNN_ABI_MINOR;
-  t.name = SAMPLE_NAME;
+  t.name = kIdentity.name;
   t.version = "1.2";
   t.build = "a sample of the tests";
-  t.base = std::string_view(SAMPLE_BASE).empty() ? nullptr : SAMPLE_BASE;
-  t.priority = SAMPLE_PRIORITY;
+  t.base = std::string_view(kIdentity.base).empty() ? nullptr : kIdentity.base;
+  t.priority = kIdentity.priority;
   set_device_functions(t);
   set_stream_functions(t);
   set_op_functions(t);

@@ -1,0 +1,121 @@
+#include "cli/arguments.hpp"
+
+#include <filesystem>
+#include <optional>
+
+#include <CLI/CLI.hpp>
+
+namespace gpunn::cli {
+
+Argument& Argument::required() {
+  option_->required();
+  return *this;
+}
+
+Argument& Argument::type_name(const std::string& name) {
+  option_->type_name(name);
+  return *this;
+}
+
+Argument& Argument::capture_default_str() {
+  option_->capture_default_str();
+  return *this;
+}
+
+Argument& Argument::expected(int least, int most) {
+  option_->expected(least, most);
+  return *this;
+}
+
+Argument& Argument::repeated() {
+  option_->allow_extra_args(false);
+  return *this;
+}
+
+Argument& Argument::range(int64_t least, int64_t most) {
+  option_->check(CLI::Range(least, most));
+  return *this;
+}
+
+Argument& Argument::not_negative() {
+  option_->check(CLI::NonNegativeNumber);
+  return *this;
+}
+
+Argument& Argument::one_of(const std::vector<std::string>& words) {
+  option_->check(CLI::IsMember(words));
+  return *this;
+}
+
+Argument& Argument::svg_file() {
+  const auto complaint = [](const std::string& name) {
+    return name.ends_with(".svg") ? std::string() : "expected a file that ends in .svg, found '" + name + "'";
+  };
+  option_->check(CLI::Validator(complaint, "", "SVG"));
+  return *this;
+}
+
+Argument& Argument::needs(const std::string& other) {
+  option_->needs(other);
+  return *this;
+}
+
+Argument& Argument::excludes(const std::string& other) {
+  option_->excludes(other);
+  return *this;
+}
+
+bool Argument::given() const { return option_ != nullptr && option_->count() > 0; }
+
+Verb Verb::add_verb(const std::string& name, const std::string& description, const std::vector<std::string>& examples) {
+  CLI::App* verb = app_->add_subcommand(name, description);
+  std::string footer = examples.size() == 1 ? "Example:" : "Examples:";
+  for (const std::string& example : examples) footer += "\n  " + example;
+  verb->footer(footer);
+  return Verb(verb);
+}
+
+template <typename T>
+Argument Verb::add_option(const std::string& name, T& value, const std::string& help) {
+  return Argument(app_->add_option(name, value, help));
+}
+
+template Argument Verb::add_option(const std::string&, int&, const std::string&);
+template Argument Verb::add_option(const std::string&, int64_t&, const std::string&);
+template Argument Verb::add_option(const std::string&, uint64_t&, const std::string&);
+template Argument Verb::add_option(const std::string&, std::optional<int64_t>&, const std::string&);
+template Argument Verb::add_option(const std::string&, std::optional<uint64_t>&, const std::string&);
+template Argument Verb::add_option(const std::string&, std::string&, const std::string&);
+template Argument Verb::add_option(const std::string&, std::filesystem::path&, const std::string&);
+template Argument Verb::add_option(const std::string&, std::vector<int64_t>&, const std::string&);
+template Argument Verb::add_option(const std::string&, std::vector<std::string>&, const std::string&);
+template Argument Verb::add_option(const std::string&, std::vector<std::filesystem::path>&, const std::string&);
+
+Argument Verb::add_flag(const std::string& name, bool& value, const std::string& help) {
+  return Argument(app_->add_flag(name, value, help));
+}
+
+Argument Verb::add_flag_callback(const std::string& name, std::function<void()> callback, const std::string& help) {
+  return Argument(app_->add_flag_callback(name, std::move(callback), help));
+}
+
+Argument Verb::add_number(const std::string& name, const std::function<void(int)>& set,
+                          const std::map<std::string, int>& numbers, const std::string& help) {
+  CLI::Option* option = app_->add_option_function<int>(name, set, help);
+  option->transform(CLI::CheckedTransformer(numbers));
+  return Argument(option);
+}
+
+void Verb::require_verb() { app_->require_subcommand(1); }
+
+void Verb::callback(std::function<void()> callback) { app_->callback(std::move(callback)); }
+
+std::shared_ptr<CLI::App> make_program(const std::string& name, const std::string& description,
+                                       const std::string& version, const std::string& footer) {
+  auto app = std::make_shared<CLI::App>(description, name);
+  app->set_version_flag("--version", version);
+  app->footer(footer);
+  return app;
+}
+
+}  // namespace gpunn::cli

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+// What the verbs need of CLI11, under its names. Its headers take longer to compile than a verb itself, and ten times
+// as long under the sanitizers: only arguments.cpp and what walks the tree of verbs include them.
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace gpunn::cli {
+
+// An option, or an argument known by its place.
+class Argument {
+ public:
+  Argument() = default;
+  explicit Argument(CLI::Option* option) : option_(option) {}
+
+  Argument& required();
+  Argument& type_name(const std::string& name);
+  Argument& capture_default_str();
+  Argument& expected(int least, int most);
+  // May be given several times, with one value each.
+  Argument& repeated();
+  Argument& range(int64_t least, int64_t most);
+  Argument& not_negative();
+  Argument& one_of(const std::vector<std::string>& words);
+  // The name of a chart's file.
+  Argument& svg_file();
+  Argument& needs(const std::string& other);
+  Argument& excludes(const std::string& other);
+
+  bool given() const;
+
+ private:
+  CLI::Option* option_ = nullptr;
+};
+
+// The program, or a verb of it.
+class Verb {
+ public:
+  explicit Verb(CLI::App* app) : app_(app) {}
+
+  // A verb below, with its examples, a line each, under its help.
+  Verb add_verb(const std::string& name, const std::string& description, const std::vector<std::string>& examples);
+
+  // The types of values are those that arguments.cpp lists.
+  template <typename T>
+  Argument add_option(const std::string& name, T& value, const std::string& help);
+  Argument add_flag(const std::string& name, bool& value, const std::string& help);
+  Argument add_flag_callback(const std::string& name, std::function<void()> callback, const std::string& help);
+  // One of an enumeration, by name.
+  template <typename Enum>
+  Argument add_choice(const std::string& name, Enum& value, const std::vector<std::pair<std::string, Enum>>& names,
+                      const std::string& help) {
+    std::map<std::string, int> numbers;
+    for (const auto& [word, one] : names) numbers.emplace(word, static_cast<int>(one));
+    return add_number(
+        name, [&value](int number) { value = static_cast<Enum>(number); }, numbers, help);
+  }
+
+  // One of the verbs below must be given.
+  void require_verb();
+  // Called once the whole line is parsed, where the verb was given.
+  void callback(std::function<void()> callback);
+
+ private:
+  Argument add_number(const std::string& name, const std::function<void(int)>& set,
+                      const std::map<std::string, int>& numbers, const std::string& help);
+
+  CLI::App* app_;
+};
+
+// With --version; `footer` stands under its help.
+std::shared_ptr<CLI::App> make_program(const std::string& name, const std::string& description,
+                                       const std::string& version, const std::string& footer);
+
+}  // namespace gpunn::cli
