@@ -7,6 +7,8 @@
 
 #include <cuda_runtime.h>
 
+#include "last_block.cuh"
+
 namespace gpunn::cuda_tiled {
 
 struct ChannelSums {
@@ -25,14 +27,8 @@ __device__ __forceinline__ void add_share(float mine, uint32_t channel, uint32_t
     return;
   }
   float* const shares = to.of_shares + static_cast<int64_t>(channel) * to.shares;
-  bool last = false;
-  if (lane == 0) {
-    shares[share] = mine;
-    __threadfence();
-    last = atomicInc(to.counters + channel, to.shares - 1) == to.shares - 1;
-    __threadfence();
-  }
-  if (!__shfl_sync(kAllLanes, last, 0)) return;
+  if (lane == 0) shares[share] = mine;
+  if (!is_last_warp(to.counters + channel, to.shares)) return;
   float sum = 0.0F;
   for (uint32_t i = lane; i < to.shares; i += 32) sum += __ldcg(shares + i);
   for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_down_sync(kAllLanes, sum, offset);

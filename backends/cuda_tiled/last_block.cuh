@@ -29,4 +29,16 @@ class BlockTurn {
   unsigned turn_ = 0;
 };
 
+// Whether a warp is the last of `warps` to come here, of whose lanes the first has written a part; all must take part.
+// What the first lanes of the others wrote before is visible to it. The counter is 0 again afterwards.
+__device__ __forceinline__ bool is_last_warp(unsigned* counter, unsigned warps) {
+  bool last = false;
+  if (threadIdx.x % 32 == 0) {
+    __threadfence();
+    last = atomicInc(counter, warps - 1) == warps - 1;
+    __threadfence();
+  }
+  return __shfl_sync(0xffffffffU, last, 0) != 0;
+}
+
 }  // namespace gpunn::cuda_tiled
