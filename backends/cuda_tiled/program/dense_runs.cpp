@@ -35,8 +35,8 @@ std::vector<MaskedRung> serving(const Gemm& problem) {
 
 class MaskedAlgorithm final : public cuda::Algorithm {
  public:
-  MaskedAlgorithm(MaskedRung rung, const Gemm& problem)
-      : rung_(std::move(rung)), problem_(problem), counters_(static_cast<std::size_t>(counters_of_mask(problem))) {}
+  MaskedAlgorithm(const MaskedRung& rung, const Gemm& problem)
+      : rung_(rung), problem_(problem), counters_(static_cast<std::size_t>(counters_of_mask(problem))) {}
   std::string name() const override { return rung_.name; }
   uint64_t workspace_bytes() const override { return rung_.workspace_bytes(problem_); }
   void run(const OpArgs& args, cudaStream_t stream) override { rung_.run(problem_, stream, args, counters_.data()); }
