@@ -20,7 +20,8 @@ usage: tests/gpu.sh [PART...]     without a part: all of them, in this order
   sanitize   compute-sanitizer's racecheck, initcheck, memcheck and synccheck over the conformance cases; takes many minutes
 
 Environment: OUT, folder of the logs (build/gpu/out); GPUNN_DATA_DIR, where MNIST is; BUILD, the build tree (build/gpu);
-PYTHON, one with PyTorch (python3); MODES of PyTorch beside kernels' steps (eager,graph,compile; compiling takes minutes).
+PYTHON, one with PyTorch (python3); MODES of PyTorch beside kernels' steps (eager,graph,compile; compiling takes minutes);
+TOOLS of compute-sanitizer (racecheck,initcheck,memcheck,synccheck).
 END
 }
 
@@ -28,6 +29,7 @@ build=${BUILD:-build/gpu}
 out=${OUT:-build/gpu/out}
 python=${PYTHON:-python3}
 modes=${MODES:-eager,graph,compile}
+tools=${TOOLS:-racecheck,initcheck,memcheck,synccheck}
 gpunn=$build/bin/gpunn
 cuda_backends=(cuda_naive cuda_tiled cudnn)
 failed=0
@@ -183,23 +185,24 @@ part_examples() {
   judge "examples, built outside the project" "$(grep -E 'tests passed' "$out/examples.log")" "all" "$status"
 }
 
-# sanitize NAME BACKEND TOOL ARGUMENT...: one run of compute-sanitizer, its words in a log of that name, its end beside.
+# sanitize NAME TOOL COMMAND...: one run of compute-sanitizer, its words in a log of that name, its end beside.
 sanitize() {
   # Without the pool the tools see every block's true end; racecheck and synccheck mistake two kernels for one. All kernels
   # are looked at: racecheck fails at the barrier of a cluster in a kernel that --kernel-regex or --launch-count leaves out.
-  GPUNN_POOL=0 GPUNN_EARLY_LAUNCH=0 compute-sanitizer --tool "$3" --error-exitcode 9 \
-    "$gpunn" check "$2" --in-process "${@:4}" >"$out/sanitize_$1.log" 2>&1
+  GPUNN_POOL=0 GPUNN_EARLY_LAUNCH=0 compute-sanitizer --tool "$2" --error-exitcode 9 "${@:3}" >"$out/sanitize_$1.log" 2>&1
   echo $? >"$out/sanitize_$1.end"
 }
 
 part_sanitize() {
   local backend tool precision op name names=() products=() convolutions=() trainings=()
-  # run NAME BACKEND TOOL ARGUMENT...: beside others; more of them only take turns on the GPU.
+  # run NAME TOOL COMMAND...: beside others; more of them only take turns on the GPU.
   run() {
     while [ "$(jobs -rp | wc -l)" -ge "$(($(nproc) / 2 + 1))" ]; do wait -n; done
     sanitize "$@" & names+=("$1")
   }
-  for tool in racecheck initcheck memcheck synccheck; do
+  # check NAME BACKEND TOOL ARGUMENT...: of the conformance cases
+  check() { run "$1" "$3" "$gpunn" check "$2" --in-process "${@:4}"; }
+  for tool in ${tools//,/ }; do
     # Racecheck takes seconds a product or convolution, a minute a training: some, each with every kernel.
     if [ "$tool" = racecheck ]; then
       products=(--case "f32[127, 255]" --case "f32[255, 127]" --case "f32[128, 84]" --case "f32[84, 128]")
@@ -209,24 +212,25 @@ part_sanitize() {
       products=() convolutions=() trainings=(MLP LeNet windows dropout)
     fi
     name=cuda_tiled_$tool
-    for op in "${trainings[@]}"; do run "${name}_${op// /_}" cuda_tiled "$tool" --suite programs --case "$op"; done
+    for op in "${trainings[@]}"; do check "${name}_${op// /_}" cuda_tiled "$tool" --suite programs --case "$op"; done
     for precision in fp32 tf32; do
       for op in CONV2D CONV2D_BACKWARD_DATA CONV2D_BACKWARD_FILTER CONV2D_BIAS_ACTIVATION; do
-        run "${name}_${precision}_$op" cuda_tiled "$tool" --suite ops --precision "$precision" --op "$op" ${convolutions[@]+"${convolutions[@]}"}
+        check "${name}_${precision}_$op" cuda_tiled "$tool" --suite ops --precision "$precision" --op "$op" ${convolutions[@]+"${convolutions[@]}"}
       done
     done
     for precision in fp32 tf32 bf16; do
       for op in MATMUL MATMUL_BIAS_ACTIVATION; do
-        run "${name}_${precision}_$op" cuda_tiled "$tool" --suite ops --precision "$precision" --op "$op" ${products[@]+"${products[@]}"}
+        check "${name}_${precision}_$op" cuda_tiled "$tool" --suite ops --precision "$precision" --op "$op" ${products[@]+"${products[@]}"}
       done
     done
-    run "${name}_others" cuda_tiled "$tool" --suite ops --without MATMUL --without CONV2D
+    check "${name}_others" cuda_tiled "$tool" --suite ops --without MATMUL --without CONV2D
+    for op in masked pooling stream-k k-major; do run "${name}_tests_of_$op" "$tool" "$build/bin/test_backends_cuda_tiled_gpu" "[$op]"; done
     [ "$tool" = synccheck ] && continue
-    for backend in cuda_naive cudnn; do run "${backend}_$tool" "$backend" "$tool" --suite ops --without 20011; done
+    for backend in cuda_naive cudnn; do check "${backend}_$tool" "$backend" "$tool" --suite ops --without 20011; done
   done
   wait
   for name in "${names[@]}"; do
-    judge "compute-sanitizer ${name//_/ }" "$(grep -hE 'passed,|SUMMARY' "$out/sanitize_$name.log" | sed -E 's/;.*//; s/=+ //' | tr '\n' ' ')" \
+    judge "compute-sanitizer ${name//_/ }" "$(grep -hE 'passed,|All tests passed|SUMMARY' "$out/sanitize_$name.log" | sed -E 's/;.*//; s/=+ //' | tr '\n' ' ')" \
       "no error" "$(cat "$out/sanitize_$name.end")"
     tail -n 40 "$out/sanitize_$name.log" >>"$out/sanitize.log"
     rm -f "$out/sanitize_$name.log" "$out/sanitize_$name.end"

@@ -110,12 +110,12 @@ TEST_CASE("Strassen's algorithm makes the product, up to its larger rounding err
   check("gemm:strassen_twice", 2064, 2080, 2096);
 }
 
-TEST_CASE("Products of k-major copies are right") {
+TEST_CASE("Products of k-major copies are right", "[k-major]") {
   check("gemm:11", 1028, 1020, 1000);
   check("gemm:11", 900, 1284, 516);
 }
 
-TEST_CASE("Products whose blocks share tiles (stream-K) are right") {
+TEST_CASE("Products whose blocks share tiles (stream-K) are right", "[stream-k]") {
   check("gemm:stream_k", 1100, 1516, 1004);  // large tiles
   check("gemm:stream_k", 2308, 1284, 260);   // some of which a block has whole
   check("gemm:stream_k", 132, 260, 5004);    // small ones
@@ -123,7 +123,7 @@ TEST_CASE("Products whose blocks share tiles (stream-K) are right") {
   check("gemm:stream_k", 7, 5, 3);           // one block
 }
 
-TEST_CASE("Stream-K gives the same bits each time") {
+TEST_CASE("Stream-K gives the same bits each time", "[stream-k]") {
   const Rung<Gemm> rung = rung_called("gemm:stream_k");
   for (int transposes = 0; transposes < 4; ++transposes) {
     const Product product(problem_of(1100, 1516, 1004, transposes));

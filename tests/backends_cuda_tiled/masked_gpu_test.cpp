@@ -132,7 +132,7 @@ void check_rung(const MaskedRung& rung, const Case& of) {
 
 }  // namespace
 
-TEST_CASE("A product masked in its epilogue is the product, masked, with the sums of its columns") {
+TEST_CASE("A product masked in its epilogue is the product, masked, with the sums of its columns", "[masked]") {
   constexpr int64_t kShapes[][3] = {{1, 4, 1},        {33, 37, 10},    {130, 260, 12},   {257, 132, 1000},
                                     {512, 1300, 10},  {77, 515, 2051}, {1024, 1160, 96}, {1100, 2304, 52},
                                     {128, 1024, 400}, {999, 1028, 516}};

@@ -125,7 +125,7 @@ void check_gradient(const Case& test, bool bias) {
   }
 }
 
-TEST_CASE("the gradient through pooling and ReLU is that of the ops one by one") {
+TEST_CASE("the gradient through pooling and ReLU is that of the ops one by one", "[pooling]") {
   std::vector<Case> cases = {
       square(2, 3, 8, 8, 2, 2, 0),    square(5, 4, 10, 10, 2, 2, 0), square(3, 5, 9, 6, 2, 2, 0),
       square(3, 5, 7, 9, 2, 2, 0),    square(1, 1, 2, 2, 2, 2, 0),   square(700, 3, 12, 12, 2, 2, 0),
@@ -146,7 +146,7 @@ TEST_CASE("the gradient through pooling and ReLU is that of the ops one by one")
   }
 }
 
-TEST_CASE("a convolution that pools is the convolution, and its maxima") {
+TEST_CASE("a convolution that pools is the convolution, and its maxima", "[pooling]") {
   struct Layer {
     int64_t images, channels, filters, size, taps, pad;
     int64_t window, stride, pool_pad;
