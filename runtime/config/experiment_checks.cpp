@@ -117,9 +117,6 @@ class Checker {
                          "data.test_fraction and data.test_path are two ways to the test samples; give one");
       }
     }
-    if (!data.offline_fallback.empty() && data.offline_fallback == data.dataset) {
-      diagnostics_.add(place("data.offline_fallback"), "data.offline_fallback is data.dataset itself");
-    }
     if (e_.accumulate > 1 && !data.drop_last && sound("data.drop_last")) {
       diagnostics_.add(place("training.accumulate"),
                        "training.accumulate takes full batches: it needs data.drop_last: true");

@@ -175,8 +175,6 @@ TEST_CASE("settings that don't go together") {
         Texts{"e.yaml:3:13: optimizer.nesterov needs optimizer.momentum above 0"});
   CHECK(errors_of("model: {layers: [relu]}\ndata: {dataset: mnist, mean: [0.1]}\n") ==
         Texts{"e.yaml:2:24: data.mean and data.stddev go together, a number a channel each; found 1 and 0"});
-  CHECK(errors_of("model: {layers: [relu]}\ndata: {dataset: digits, offline_fallback: digits}\n") ==
-        Texts{"e.yaml:2:25: data.offline_fallback is data.dataset itself"});
   CHECK(errors_of("model: {layers: [relu]}\ndata: {dataset: digits, train_limit: 100}\n") ==
         Texts{"e.yaml:2:25: data.train_limit (100) is less than one batch (data.batch_size: 128)"});
   for (const std::string last : {"softmax", "log_softmax"}) {

@@ -39,6 +39,12 @@ TEST_CASE("one's own data needs a path, and the test samples one place") {
   }
 }
 
+TEST_CASE("a set that is made may be asked for where it is the fallback, as --set data.dataset=digits does") {
+  const DataConfig data = data_of("dataset: digits, offline_fallback: digits");
+  CHECK(data.dataset == "digits");
+  CHECK(data.offline_fallback == "digits");
+}
+
 TEST_CASE("the size of images is one or two integers") {
   const std::string folder = "dataset: image_folder, path: x, image_size: ";
   CHECK(data_of(folder + "32").image_size == std::vector<int64_t>{32, 32});
