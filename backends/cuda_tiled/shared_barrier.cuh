@@ -19,7 +19,8 @@ __device__ __forceinline__ void barrier_init(uint64_t* barrier, uint32_t arrival
 #endif
 }
 
-// Makes the initialised barriers known to the copy engine and to the other blocks of the cluster.
+// Makes the initialised barriers known to copies without threads (TMA, bulk copies) and to the other blocks of the
+// cluster.
 __device__ __forceinline__ void fence_barrier_init() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");

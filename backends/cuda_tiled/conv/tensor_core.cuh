@@ -98,8 +98,8 @@ __device__ __forceinline__ void set_more_registers() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
-// A K-major operand without swizzle, made of bricks of 8 rows of 16 bytes: `along` bytes between bricks along the
-// contraction, `across` between those of the next 8 rows.
+// An operand whose K is contiguous, without swizzle, made of bricks of 8 rows of 16 bytes: `along` bytes between bricks
+// along K, `across` between those of the next 8 rows.
 __device__ __forceinline__ uint64_t operand_descriptor(uint32_t address, uint32_t along, uint32_t across) {
   return static_cast<uint64_t>((address & 0x3ffff) >> 4) | (static_cast<uint64_t>(along >> 4) << 16) |
          (static_cast<uint64_t>(across >> 4) << 32);
