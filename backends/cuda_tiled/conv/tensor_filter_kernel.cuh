@@ -137,7 +137,7 @@ __global__ void __launch_bounds__((kWarpgroups + 1) * 128, 1)
       barrier_init(full + static_cast<uint32_t>(i) * 8, 256);
       barrier_init(empty + static_cast<uint32_t>(i) * 8, kWarpgroups);
     }
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    fence_barrier_init();
   }
   __syncthreads();
 

@@ -129,7 +129,7 @@ __global__ void __launch_bounds__(gather_threads(kBlocks), kBlocks)
       barrier_init(full + static_cast<uint32_t>(i) * 8, kCopiers + 1);
       barrier_init(empty + static_cast<uint32_t>(i) * 8, 2);
     }
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    fence_barrier_init();
   }
   __syncthreads();
 
@@ -147,7 +147,7 @@ __global__ void __launch_bounds__(gather_threads(kBlocks), kBlocks)
       const uint32_t stage_full = full + static_cast<uint32_t>(stage) * 8;
       barrier_wait(empty + static_cast<uint32_t>(stage) * 8, parity);
       if (copier == 0) {
-        barrier_arrive_expecting(stage_full, kFilterWords * 4);
+        barrier_expect(stage_full, kFilterWords * 4);
         copy_bulk(shared_address(filters + stage * kFilterWords), packed + static_cast<int64_t>(i) * kFilterWords,
                   kFilterWords * 4, stage_full);
       }
