@@ -1,7 +1,10 @@
-// Strassen's algorithm, products of k-major copies and stream-K, against gemm:2, whose every sum is one of its own: at
-// sizes that fill no tile, at every transpose, with bias and ReLU.
+// The fp32 rungs against float64, and at larger sizes Strassen's algorithm, products of k-major copies and stream-K
+// against gemm:2, whose every sum is one of its own: at sizes that fill no tile, at every transpose, with bias and
+// ReLU.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -9,7 +12,7 @@
 
 #include "catch.hpp"
 #include "device_memory.hpp"
-#include "gemm/rungs.hpp"
+#include "fp32_rungs.hpp"
 
 using gpunn::cuda_tiled::Gemm;
 using gpunn::cuda_tiled::Rung;
@@ -18,10 +21,7 @@ using gpunn::plugin::OpArgs;
 namespace {
 
 Rung<Gemm> rung_called(const std::string& name) {
-  std::vector<Rung<Gemm>> rungs = gpunn::cuda_tiled::strassen_rungs();
-  rungs.push_back(gpunn::cuda_tiled::k_major_copies_rung());
-  rungs.push_back(gpunn::cuda_tiled::stream_k_rung());
-  for (const Rung<Gemm>& rung : rungs) {
+  for (const Rung<Gemm>& rung : fp32_rungs()) {
     if (rung.name == name) return rung;
   }
   FAIL("there is no " + name);
@@ -44,9 +44,12 @@ class Product {
  public:
   explicit Product(const Gemm& problem)
       : problem_(problem),
-        a_(random_values(problem.shape.m * problem.shape.k, 1)),
-        b_(random_values(problem.shape.k * problem.shape.n, 2)),
-        bias_(random_values(problem.shape.n, 3)) {}
+        a_values_(random_values(problem.shape.m * problem.shape.k, 1)),
+        b_values_(random_values(problem.shape.k * problem.shape.n, 2)),
+        bias_values_(random_values(problem.shape.n, 3)),
+        a_(a_values_),
+        b_(b_values_),
+        bias_(bias_values_) {}
 
   // With one number that lies behind y.
   std::vector<float> run(const Rung<Gemm>& rung) const {
@@ -69,11 +72,45 @@ class Product {
     args.workspace_bytes = rung.workspace_of(problem_);
     rung.run(problem_, nullptr, OpArgs(args));
     REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
+    CHECK(y.border_is_whole());
+    CHECK(workspace.border_is_whole());
     return y.read(count);
+  }
+
+  // The largest part of the conformance tests' bound that the error of a number of y takes; a NaN where y has one.
+  double worst_part(const std::vector<float>& y) const {
+    const auto& shape = problem_.shape;
+    const double units = std::ldexp(4 + 2 * std::sqrt(static_cast<double>(shape.k)), -24);
+    double worst = 0;
+    std::vector<double> sums(static_cast<std::size_t>(shape.n)), sizes(sums.size());
+    for (int64_t i = 0; i < shape.m; ++i) {
+      for (std::size_t j = 0; j < sums.size(); ++j) {
+        sums[j] = problem_.bias ? bias_values_[j] : 0.0F;
+        sizes[j] = std::abs(sums[j]);
+      }
+      for (int64_t k = 0; k < shape.k; ++k) {
+        const double a = a_values_[static_cast<std::size_t>(shape.transpose_a ? k * shape.m + i : i * shape.k + k)];
+        const float* const b = b_values_.data() + (shape.transpose_b ? k : k * shape.n);
+        const int64_t step = shape.transpose_b ? shape.k : 1;
+        for (std::size_t j = 0; j < sums.size(); ++j) {
+          const double term = a * b[static_cast<int64_t>(j) * step];
+          sums[j] += term;
+          sizes[j] += std::abs(term);
+        }
+      }
+      for (std::size_t j = 0; j < sums.size(); ++j) {
+        const double expected = shape.relu && sums[j] < 0 ? 0 : sums[j];
+        const double found = y[static_cast<std::size_t>(i) * sums.size() + j];
+        const double part = std::abs(found - expected) / (units * sizes[j]);
+        if (!(part <= worst)) worst = part;
+      }
+    }
+    return worst;
   }
 
  private:
   Gemm problem_;
+  std::vector<float> a_values_, b_values_, bias_values_;
   Memory a_, b_, bias_;
 };
 
@@ -104,6 +141,32 @@ void check(const std::string& name, int64_t m, int64_t n, int64_t k) {
 }
 
 }  // namespace
+
+TEST_CASE("fp32 products agree with float64, write all of y and nothing else, and are the same each time") {
+  const int64_t sizes[][3] = {{129, 257, 131}, {300, 260, 100}, {128, 10, 84},    {7, 5, 3},
+                              {1, 1, 1},       {96, 200, 1000}, {2044, 1796, 20}, {2045, 1797, 21}};
+  std::set<std::string> ran, all;
+  for (const Rung<Gemm>& rung : fp32_rungs()) {
+    if (std::string(rung.name).find("strassen") == std::string::npos) all.insert(rung.name);
+  }
+  for (const auto& size : sizes) {
+    for (int transposes = 0; transposes < 4; ++transposes) {
+      const Gemm problem = problem_of(size[0], size[1], size[2], transposes);
+      const Product product(problem);
+      for (const Rung<Gemm>& rung : fp32_rungs()) {
+        if (!rung.refuses(problem).empty()) continue;
+        INFO(rung.name << " " << size[0] << "x" << size[1] << "x" << size[2] << ", transposes " << transposes);
+        std::vector<float> found = product.run(rung), again = product.run(rung);
+        CHECK(std::memcmp(found.data(), again.data(), found.size() * sizeof(float)) == 0);
+        CHECK(std::isnan(found.back()));
+        found.pop_back();
+        CHECK(product.worst_part(found) < 1);
+        ran.insert(rung.name);
+      }
+    }
+  }
+  CHECK(ran == all);  // of a GPU of up to 170 multiprocessors
+}
 
 TEST_CASE("Strassen's algorithm makes the product, up to its larger rounding errors") {
   check("gemm:strassen", 1032, 1288, 1064);

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "fp32_rungs.hpp"
 #include "gemm/masked.hpp"
-#include "gemm/rungs.hpp"
 #include "gemm/tensor_core.hpp"
 
 namespace {
@@ -20,17 +20,6 @@ using gpunn::cuda_tiled::Rung;
 namespace tiled = gpunn::cuda_tiled;
 
 using Names = std::vector<std::string>;
-
-std::vector<Rung<Gemm>> fp32_rungs() {
-  std::vector<Rung<Gemm>> all = {tiled::shared_tiles_rung(), tiled::register_tiles_rung(), tiled::vector_loads_rung(),
-                                 tiled::async_copies_rung()};
-  for (const Rung<Gemm>& rung : tiled::warp_tiles_rungs()) all.push_back(rung);
-  for (const Rung<Gemm>& rung : tiled::small_tiles_rungs()) all.push_back(rung);
-  all.push_back(tiled::k_major_copies_rung());
-  all.push_back(tiled::stream_k_rung());
-  for (const Rung<Gemm>& rung : tiled::strassen_rungs()) all.push_back(rung);
-  return all;
-}
 
 Gemm product(int64_t m, int64_t n, int64_t k, bool transpose_a = false, bool transpose_b = false) {
   Gemm problem;
