@@ -23,6 +23,10 @@ struct ConvolutionProblem {
 
 using ConvolutionRung = Rung<ConvolutionProblem>;
 
+// What a rung may take of workspace; one that needs more refuses, in these words.
+inline constexpr uint64_t kMostConvolutionWorkspace = uint64_t{1} << 30;
+inline constexpr const char* kTooMuchWorkspace = "the workspace would be larger than 1 GiB";
+
 // CONV2D_BIAS_ACTIVATION on the current GPU. Throws Refusal.
 ConvolutionProblem bias_activation_problem(const OpDesc& desc);
 

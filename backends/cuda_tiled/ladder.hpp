@@ -3,7 +3,7 @@
 //
 //   struct Gemm { ... };                             // the op at its shape, validated; a value
 //   Gemm gemm_of(const OpDesc& desc);                // throws Refusal
-//   std::string key_of(const Gemm& problem);         // "gemm m=1 n=2 k=3 nn fp32": what the tuning cache calls it
+//   std::string key_of(const Gemm& problem);         // "gemm m 1 n 2 k 3 nn fp32": what the tuning cache calls it
 //   add_ladder(device, GPUNN_OP_MATMUL, gemm_of, key_of, {{.name = "gemm:1", ...}, ...});
 //
 // Each rung can be asked for by its name. Without a name the op is run by the rung that is the fastest on this GPU at

@@ -13,6 +13,7 @@
 #include "bench/op_request.hpp"
 #include "bench/op_runner.hpp"
 #include "bench/reference.hpp"
+#include "bench/statistics.hpp"
 #include "common/files.hpp"
 #include "common/text.hpp"
 #include "execution/backend.hpp"
@@ -158,9 +159,7 @@ class OpBench {
       row.buffer_sets = runner.sets();
       row.min_seconds = times.seconds.front();
       row.max_seconds = times.seconds.back();
-      const std::size_t middle = times.seconds.size() / 2;
-      row.median_seconds = times.seconds.size() % 2 == 1 ? times.seconds[middle]
-                                                         : 0.5 * (times.seconds[middle - 1] + times.seconds[middle]);
+      row.median_seconds = bench::median_of_sorted(times.seconds);
       if (row.median_seconds > 0) {
         row.teraflops = row.flops / row.median_seconds * 1e-12;
         row.gigabytes = row.bytes / row.median_seconds * 1e-9;

@@ -5,6 +5,11 @@
 
 namespace gpunn::bench {
 
+double median_of_sorted(const std::vector<double>& sorted) {
+  const std::size_t middle = sorted.size() / 2;
+  return sorted.size() % 2 == 1 ? sorted[middle] : 0.5 * (sorted[middle - 1] + sorted[middle]);
+}
+
 BenchReport measure(const std::function<void()>& sample, const BenchOptions& options, int runs) {
   if (options.repeats < 1) throw Error("repeats must be at least 1", ExitCode::usage);
   for (int64_t i = 0; i < options.warmup; ++i) sample();
@@ -19,8 +24,7 @@ BenchReport measure(const std::function<void()>& sample, const BenchOptions& opt
   report.repeats = options.repeats;
   report.min_seconds = seconds.front();
   report.max_seconds = seconds.back();
-  const std::size_t middle = seconds.size() / 2;
-  report.median_seconds = seconds.size() % 2 == 1 ? seconds[middle] : 0.5 * (seconds[middle - 1] + seconds[middle]);
+  report.median_seconds = median_of_sorted(seconds);
   return report;
 }
 

@@ -24,11 +24,12 @@ uint64_t free_bytes() {
   return info.free_bytes;
 }
 
-Experiment lenet(const std::string& backend) {
+Experiment lenet(const std::string& backend, bool programs = true) {
   Experiment experiment = load_experiment(std::filesystem::path(GPUNN_SOURCE_DIR) / "experiments" / "lenet_digits.yaml",
                                           {{"data.synthetic_train", "6400"},
                                            {"data.synthetic_test", "200"},
                                            {"data.batch_size", "64"},
+                                           {"training.programs", programs ? "true" : "false"},
                                            {"backend", backend}});
   experiment.plugins = {gpu::sample()};
   return experiment;
@@ -37,12 +38,18 @@ Experiment lenet(const std::string& backend) {
 }  // namespace
 
 TEST_CASE("a steady step allocates nothing, neither by the runtime nor within the plugins") {
-  for (const char* name : {"cuda_naive", "cudnn"}) {
+  struct Case {
+    const char* name;
+    bool programs;  // whole steps may be claimed
+  };
+  for (const auto& [name, programs] :
+       {Case{"cuda_naive", true}, Case{"cuda_tiled", true}, Case{"cuda_tiled", false}, Case{"cudnn", true}}) {
     const auto reports = gpu::registry().files();
-    const bool there = std::any_of(reports.begin(), reports.end(), [&](const auto& r) { return r.name == name; });
+    const bool there =
+        std::any_of(reports.begin(), reports.end(), [&, name = name](const auto& r) { return r.name == name; });
     if (!there) continue;
-    INFO(name);
-    training::Session session(lenet(name));
+    INFO(name << (programs ? "" : ", op by op"));
+    training::Session session(lenet(name, programs));
     session.train_steps(100);  // warmed up, captured, once and several steps to a launch
     session.train_steps(3);
     session.backend().synchronize();

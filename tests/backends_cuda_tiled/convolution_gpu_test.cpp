@@ -13,51 +13,15 @@
 #include "architecture.hpp"
 #include "catch.hpp"
 #include "convolution.hpp"
+#include "convolution_shapes.hpp"
+#include "device_memory.hpp"
 
 namespace {
 
-using gpunn::backends::ConvolutionAxis;
 using gpunn::backends::ConvolutionShape;
 using gpunn::cuda_tiled::ConvolutionPass;
 using gpunn::cuda_tiled::ConvolutionProblem;
 using gpunn::cuda_tiled::ConvolutionRung;
-
-void check(cudaError_t code) { REQUIRE(code == cudaSuccess); }
-
-// Numbers on the GPU with a border behind them that nobody may write.
-class Memory {
- public:
-  explicit Memory(std::size_t bytes) : bytes_(bytes) {
-    check(cudaMalloc(&data_, bytes + kBorder));
-    check(cudaMemset(data_, 0xff, bytes + kBorder));
-  }
-  explicit Memory(const std::vector<float>& values) : Memory(values.size() * sizeof(float)) {
-    check(cudaMemcpy(data_, values.data(), bytes_, cudaMemcpyHostToDevice));
-  }
-  ~Memory() { cudaFree(data_); }
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
-
-  void* data() const { return data_; }
-  std::vector<float> values() const {
-    std::vector<float> found(bytes_ / sizeof(float));
-    check(cudaMemcpy(found.data(), data_, bytes_, cudaMemcpyDeviceToHost));
-    return found;
-  }
-  bool border_is_whole() const {
-    std::array<unsigned char, kBorder> border{};
-    check(cudaMemcpy(border.data(), static_cast<char*>(data_) + bytes_, kBorder, cudaMemcpyDeviceToHost));
-    for (const unsigned char byte : border) {
-      if (byte != 0xff) return false;
-    }
-    return true;
-  }
-
- private:
-  static constexpr std::size_t kBorder = 4096;
-  void* data_ = nullptr;
-  std::size_t bytes_;
-};
 
 struct Sizes {
   std::size_t x, w, y;
@@ -90,7 +54,7 @@ void each_product(const ConvolutionShape& s, Visit visit) {
   }
 }
 
-std::vector<float> random_values(std::size_t count, unsigned seed) {
+std::vector<float> uniform_values(std::size_t count, unsigned seed) {
   std::mt19937 random(seed);
   std::uniform_real_distribution<float> uniform(-1, 1);
   std::vector<float> values(count);
@@ -121,8 +85,8 @@ Trial trial_of(const ConvolutionShape& shape, ConvolutionPass pass) {
   if (pass == ConvolutionPass::backward_data) {
     trial.problem.terms = shape.group_outputs * shape.rows.taps * shape.columns.taps;
   }
-  trial.first = random_values(forward ? sizes.x : sizes.y, 1);
-  trial.second = random_values(filter ? sizes.x : sizes.w, 2);
+  trial.first = uniform_values(forward ? sizes.x : sizes.y, 1);
+  trial.second = uniform_values(filter ? sizes.x : sizes.w, 2);
   trial.sums.resize(forward ? sizes.y : filter ? sizes.w : sizes.x);
   trial.absolute.resize(trial.sums.size());
   each_product(shape, [&](int64_t x, int64_t w, int64_t y) {
@@ -157,10 +121,10 @@ std::vector<float> run(const ConvolutionRung& rung, const ConvolutionProblem& pr
   args.workspace = workspace.data();
   args.workspace_bytes = bytes;
   rung.run(problem, nullptr, gpunn::plugin::OpArgs(args));
-  check(cudaDeviceSynchronize());
+  REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
   CHECK(workspace.border_is_whole());
   CHECK(output.border_is_whole());
-  return output.values();
+  return output.read(size);
 }
 
 // The largest part of the bound that an output's error takes.
@@ -181,16 +145,6 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-ConvolutionShape shape_of(std::array<int64_t, 4> x, int64_t filters, std::array<int64_t, 2> taps,
-                          std::array<int64_t, 2> stride, std::array<int64_t, 2> pad, std::array<int64_t, 2> dilation,
-                          int64_t groups) {
-  const auto axis = [&](std::size_t i) {
-    const int64_t room = x[2 + i] + 2 * pad[i] - dilation[i] * (taps[i] - 1) - 1;
-    return ConvolutionAxis{x[2 + i], room / stride[i] + 1, taps[i], stride[i], pad[i], dilation[i]};
-  };
-  return {x[0], groups, x[1] / groups, filters / groups, axis(0), axis(1)};
-}
-
 const std::vector<ConvolutionShape>& shapes() {
   static const std::vector<ConvolutionShape> all{
       shape_of({1, 1, 1, 1}, 1, {1, 1}, {1, 1}, {0, 0}, {1, 1}, 1),
@@ -209,6 +163,12 @@ const std::vector<ConvolutionShape>& shapes() {
       shape_of({5, 70, 8, 12}, 72, {3, 3}, {2, 2}, {1, 1}, {1, 1}, 1),
       shape_of({33, 40, 4, 4}, 65, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1),
       shape_of({3, 70, 10, 12}, 130, {1, 1}, {1, 1}, {0, 0}, {1, 1}, 1),
+      shape_of({9, 6, 12, 12}, 16, {5, 5}, {1, 1}, {0, 0}, {1, 1}, 1),
+      shape_of({3, 1, 28, 28}, 6, {5, 5}, {1, 1}, {2, 2}, {1, 1}, 1),
+      shape_of({5, 3, 13, 11}, 20, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1),
+      shape_of({140, 8, 9, 7}, 12, {3, 3}, {1, 1}, {1, 0}, {1, 1}, 2),
+      shape_of({2, 2, 10, 9}, 3, {7, 7}, {1, 1}, {3, 3}, {1, 1}, 1),
+      shape_of({3, 4, 9, 10}, 5, {2, 5}, {1, 1}, {1, 2}, {1, 1}, 1),
   };
   return all;
 }
@@ -219,6 +179,7 @@ struct Rungs {
 };
 
 Rungs fp32_rungs() { return {GPUNN_PRECISION_FP32, gpunn::cuda_tiled::fp32_convolution_rungs()}; }
+Rungs direct_rungs() { return {GPUNN_PRECISION_FP32, gpunn::cuda_tiled::direct_convolution_rungs()}; }
 Rungs tf32_rungs() { return {GPUNN_PRECISION_TF32, gpunn::cuda_tiled::tensor_convolution_rungs()}; }
 
 Trial trial_of(const ConvolutionShape& shape, ConvolutionPass pass, int32_t precision) {
@@ -254,7 +215,7 @@ void try_bias_and_relu(const Rungs& rungs) {
       const Trial trial = trial_of(shape, ConvolutionPass::forward, rungs.precision);
       if (!rung.refuses(trial.problem).empty()) continue;
       const auto channels = static_cast<std::size_t>(shape.groups * shape.group_outputs);
-      const std::vector<float> bias = random_values(channels, 3);
+      const std::vector<float> bias = uniform_values(channels, 3);
       const Memory first(trial.first);
       const Memory second(trial.second);
       const Memory third(bias);
@@ -287,6 +248,12 @@ TEST_CASE("fp32 rungs of the filters' gradient stay within the bound") {
   try_rungs(fp32_rungs(), ConvolutionPass::backward_filter, kAll);
 }
 
+TEST_CASE("direct rungs of convolution and its gradients stay within the bound") {
+  try_rungs(direct_rungs(), ConvolutionPass::forward, {"direct:1"});
+  try_rungs(direct_rungs(), ConvolutionPass::backward_data, {"direct:2", "direct:1"});
+  try_rungs(direct_rungs(), ConvolutionPass::backward_filter, {"direct:2", "direct:1"});
+}
+
 TEST_CASE("TF32 rungs of convolution and its gradients stay within the bound") {
   std::vector<std::string> expected;
   if (gpunn::cuda_tiled::compute_capability() == 90) {
@@ -306,5 +273,6 @@ TEST_CASE("TF32 rungs refuse fp32") {
 
 TEST_CASE("bias and ReLU in a rung are those after it") {
   try_bias_and_relu(fp32_rungs());
+  try_bias_and_relu(direct_rungs());
   try_bias_and_relu(tf32_rungs());
 }

@@ -1,6 +1,8 @@
 // Device memory for tests that call kernels directly.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -15,14 +17,14 @@ struct Free {
   void operator()(void* data) const { cudaFree(data); }
 };
 
-// Device memory that begins as NaNs.
+// Device memory that begins as NaNs, with a border of them behind it that nobody may write.
 class Memory {
  public:
-  explicit Memory(std::size_t bytes) {
+  explicit Memory(std::size_t bytes) : bytes_(bytes) {
     void* data = nullptr;
-    REQUIRE(cudaMalloc(&data, bytes + 1) == cudaSuccess);
+    REQUIRE(cudaMalloc(&data, bytes + kBorder) == cudaSuccess);
     data_.reset(data);
-    REQUIRE(cudaMemset(data, 0xFF, bytes) == cudaSuccess);
+    REQUIRE(cudaMemset(data, 0xFF, bytes + kBorder) == cudaSuccess);
   }
   explicit Memory(const std::vector<float>& values) : Memory(values.size() * sizeof(float)) {
     REQUIRE(cudaMemcpy(data_.get(), values.data(), values.size() * sizeof(float), cudaMemcpyHostToDevice) ==
@@ -34,9 +36,17 @@ class Memory {
     REQUIRE(cudaMemcpy(values.data(), data_.get(), count * sizeof(float), cudaMemcpyDeviceToHost) == cudaSuccess);
     return values;
   }
+  bool border_is_whole() const {
+    std::array<unsigned char, kBorder> border{};
+    REQUIRE(cudaMemcpy(border.data(), static_cast<char*>(data()) + bytes_, kBorder, cudaMemcpyDeviceToHost) ==
+            cudaSuccess);
+    return std::ranges::all_of(border, [](unsigned char byte) { return byte == 0xFF; });
+  }
 
  private:
+  static constexpr std::size_t kBorder = 4096;
   std::unique_ptr<void, Free> data_;
+  std::size_t bytes_;
 };
 
 inline std::vector<float> random_values(int64_t count, unsigned seed) {

@@ -1,7 +1,10 @@
-// Strassen's algorithm, products of k-major copies and stream-K, against gemm:2, whose every sum is one of its own: at
-// sizes that fill no tile, at every transpose, with bias and ReLU.
+// The fp32 rungs against float64, and at larger sizes Strassen's algorithm, products of k-major copies and stream-K
+// against gemm:2, whose every sum is one of its own: at sizes that fill no tile, at every transpose, with bias and
+// ReLU.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -9,7 +12,7 @@
 
 #include "catch.hpp"
 #include "device_memory.hpp"
-#include "gemm/rungs.hpp"
+#include "fp32_rungs.hpp"
 
 using gpunn::cuda_tiled::Gemm;
 using gpunn::cuda_tiled::Rung;
@@ -18,10 +21,7 @@ using gpunn::plugin::OpArgs;
 namespace {
 
 Rung<Gemm> rung_called(const std::string& name) {
-  std::vector<Rung<Gemm>> rungs = gpunn::cuda_tiled::strassen_rungs();
-  rungs.push_back(gpunn::cuda_tiled::k_major_copies_rung());
-  rungs.push_back(gpunn::cuda_tiled::stream_k_rung());
-  for (const Rung<Gemm>& rung : rungs) {
+  for (const Rung<Gemm>& rung : fp32_rungs()) {
     if (rung.name == name) return rung;
   }
   FAIL("there is no " + name);
@@ -69,12 +69,63 @@ class Product {
     args.workspace_bytes = rung.workspace_of(problem_);
     rung.run(problem_, nullptr, OpArgs(args));
     REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
+    CHECK(y.border_is_whole());
+    CHECK(workspace.border_is_whole());
     return y.read(count);
   }
 
  private:
   Gemm problem_;
   Memory a_, b_, bias_;
+};
+
+// A product in float64, with the bounds of the conformance tests.
+class Reference {
+ public:
+  explicit Reference(const Gemm& problem)
+      : n_(static_cast<std::size_t>(problem.shape.n)), relu_(problem.shape.relu), terms_(problem.shape.k) {
+    const auto& shape = problem.shape;
+    const std::vector<float> a = random_values(shape.m * shape.k, 1), b = random_values(shape.k * shape.n, 2),
+                             bias = random_values(shape.n, 3);
+    sums_.resize(static_cast<std::size_t>(shape.m) * n_);
+    sizes_.resize(sums_.size());
+    const auto step = static_cast<std::size_t>(shape.transpose_b ? shape.k : 1);
+    for (int64_t i = 0; i < shape.m; ++i) {
+      double* const sums = sums_.data() + static_cast<std::size_t>(i) * n_;
+      double* const sizes = sizes_.data() + static_cast<std::size_t>(i) * n_;
+      for (std::size_t j = 0; j < n_ && problem.bias; ++j) {
+        sums[j] = bias[j];
+        sizes[j] = std::abs(sums[j]);
+      }
+      for (int64_t k = 0; k < shape.k; ++k) {
+        const double factor = a[static_cast<std::size_t>(shape.transpose_a ? k * shape.m + i : i * shape.k + k)];
+        const float* const row = b.data() + (shape.transpose_b ? k : k * shape.n);
+        for (std::size_t j = 0; j < n_; ++j) {
+          const double term = factor * row[j * step];
+          sums[j] += term;
+          sizes[j] += std::abs(term);
+        }
+      }
+    }
+  }
+
+  // The largest part of its bound that the error of a number of y takes; a NaN where y has one.
+  double worst_part(const std::vector<float>& y) const {
+    const double units = std::ldexp(4 + 2 * std::sqrt(static_cast<double>(terms_)), -24);
+    double worst = 0;
+    for (std::size_t i = 0; i < sums_.size(); ++i) {
+      const double expected = relu_ && sums_[i] < 0 ? 0 : sums_[i];
+      const double part = std::abs(y[i] - expected) / (units * sizes_[i]);
+      if (!(part <= worst)) worst = part;
+    }
+    return worst;
+  }
+
+ private:
+  std::size_t n_;
+  bool relu_;
+  int64_t terms_;
+  std::vector<double> sums_, sizes_;
 };
 
 void check(const std::string& name, int64_t m, int64_t n, int64_t k) {
@@ -104,6 +155,32 @@ void check(const std::string& name, int64_t m, int64_t n, int64_t k) {
 }
 
 }  // namespace
+
+TEST_CASE("fp32 products agree with float64, write all of y and nothing else, and are the same each time") {
+  const int64_t sizes[][3] = {{129, 257, 131}, {300, 260, 100}, {128, 10, 84},    {7, 5, 3},
+                              {1, 1, 1},       {96, 200, 1000}, {2044, 1796, 20}, {2045, 1797, 21}};
+  std::set<std::string> ran, all;
+  for (const Rung<Gemm>& rung : fp32_rungs()) {
+    if (std::string(rung.name).find("strassen") == std::string::npos) all.insert(rung.name);
+  }
+  for (const auto& size : sizes) {
+    for (int transposes = 0; transposes < 4; ++transposes) {
+      const Gemm problem = problem_of(size[0], size[1], size[2], transposes);
+      const Product product(problem);
+      const Reference reference(problem);
+      for (const Rung<Gemm>& rung : fp32_rungs()) {
+        if (!rung.refuses(problem).empty()) continue;
+        INFO(rung.name << " " << size[0] << "x" << size[1] << "x" << size[2] << ", transposes " << transposes);
+        const std::vector<float> found = product.run(rung), again = product.run(rung);
+        CHECK(std::memcmp(found.data(), again.data(), found.size() * sizeof(float)) == 0);
+        CHECK(std::isnan(found.back()));
+        CHECK(reference.worst_part(found) < 1);
+        ran.insert(rung.name);
+      }
+    }
+  }
+  CHECK(ran == all);  // of a GPU of up to 170 multiprocessors
+}
 
 TEST_CASE("Strassen's algorithm makes the product, up to its larger rounding errors") {
   check("gemm:strassen", 1032, 1288, 1064);

@@ -15,9 +15,6 @@ namespace {
 
 using Problem = ConvolutionProblem;
 
-constexpr uint64_t kMostWorkspace = uint64_t{1} << 30;
-constexpr const char* kTooMuchMemory = "the workspace would be larger than 1 GiB";
-
 const float* bias_of(const Problem& problem, const OpArgs& args) { return problem.bias ? args.in<float>(2) : nullptr; }
 
 bool of_data(const Problem& problem) { return problem.pass == ConvolutionPass::backward_data; }
@@ -29,7 +26,7 @@ std::string im2col_refuses(const Problem& problem) {
   const double elements = static_cast<double>(shape.batch) * static_cast<double>(shape.groups * shape.group_inputs) *
                           static_cast<double>(shape.rows.taps * shape.columns.taps) *
                           static_cast<double>(shape.rows.outputs * shape.columns.outputs);
-  if (elements * sizeof(float) > static_cast<double>(kMostWorkspace)) return kTooMuchMemory;
+  if (elements * sizeof(float) > static_cast<double>(kMostConvolutionWorkspace)) return kTooMuchWorkspace;
   constexpr int64_t kMostGridDimension = 65535;
   if (shape.batch * shape.groups > kMostGridDimension) return "too many images";
   if (shape.group_outputs > (1 << 21) || shape.group_inputs * shape.rows.taps * shape.columns.taps > (1 << 21)) {
@@ -72,7 +69,7 @@ uint64_t implicit_workspace(const Problem& problem) {
 std::string implicit_refuses(const Problem& problem) {
   std::string reason = conv::implicit_gemm_refuses(problem.shape, of_data(problem));
   if (!reason.empty()) return reason;
-  return implicit_workspace(problem) > kMostWorkspace ? kTooMuchMemory : "";
+  return implicit_workspace(problem) > kMostConvolutionWorkspace ? kTooMuchWorkspace : "";
 }
 
 void run_implicit(const Problem& problem, cudaStream_t stream, const OpArgs& args) {
@@ -117,16 +114,16 @@ winograd::Convolution winograd_of(const Problem& problem) {
   return made;
 }
 
-// The channels that an output's sum goes over are what a tile's error is small beside. A CPU simulation in f32 (random
-// data: uniform, normal, and normal behind a ReLU) against the bound of the conformance tests, (4 + 2 sqrt(terms)) u
-// times the sum of the products' absolute values, gave as its largest part for padding of 0 or 1:
+// A tile's error is small only beside a sum over many channels. A CPU simulation in f32 (random data: uniform, normal,
+// and normal behind a ReLU) against the bound of the conformance tests, (4 + 2 sqrt(terms)) u times the sum of the
+// products' absolute values, gave for padding of 0 or 1 as the largest part of that bound:
 //
 //   channels   1      4     16     24     32     64    128    256    512
 //   F(2x2)  1000   0.48   0.12   0.09   0.10   0.06   0.04   0.02   0.01
 //   F(4x4)  1e31   5.2    0.89   0.86   0.55   0.50   0.19   0.16   0.10
 //
-// Where a window holds little but padding its own sum is small, the tile's error is not: hence no more padding than 1,
-// and of the data's gradient, whose padding is 2 less the forward's, no less.
+// Where a window holds little but padding, its sum is small and the tile's error is not: hence a padding of at most 1;
+// and of the data's gradient, whose padding is 2 minus the forward's, a forward padding of exactly 1.
 //
 // A NaN or an infinity of x becomes NaN in all of its tiles' results, also in those whose windows don't hold it.
 //
@@ -137,8 +134,8 @@ struct WinogradGate {
   int64_t least_channels;
   int64_t least_pixels;  // that the filters' gradient goes over
 };
-constexpr WinogradGate kSmallGate{16, 64};
-constexpr WinogradGate kLargeGate{64, 512};
+constexpr WinogradGate kGateOfF2x2{16, 64};
+constexpr WinogradGate kGateOfF4x4{64, 512};
 constexpr int64_t kLeastExtent = 4;  // of the images, for the filters' gradient
 
 std::string winograd_refuses(const Problem& problem, const WinogradGate& gate) {
@@ -160,27 +157,27 @@ std::string winograd_refuses(const Problem& problem, const WinogradGate& gate) {
     if (problem.terms < gate.least_pixels || std::min(s.rows.outputs, s.columns.outputs) < kLeastExtent) {
       return "too few pixels for its error";
     }
-    return std::min(s.group_inputs, s.group_outputs) < kSmallGate.least_channels ? "too few channels" : "";
+    return std::min(s.group_inputs, s.group_outputs) < kGateOfF2x2.least_channels ? "too few channels" : "";
   }
   const int64_t channels = of_data(problem) ? s.group_outputs : s.group_inputs;
   return channels < gate.least_channels ? "too few channels for its error" : "";
 }
 
-uint64_t small_workspace(const Problem& problem) {
+uint64_t f2x2_workspace(const Problem& problem) {
   const winograd::Convolution convolution = winograd_of(problem);
   return problem.pass == ConvolutionPass::backward_filter
              ? winograd::filter_gradient_workspace_bytes(convolution, problem.multiprocessors)
              : winograd::workspace_bytes(convolution);
 }
 
-std::string small_refuses(const Problem& problem) {
-  std::string reason = winograd_refuses(problem, kSmallGate);
+std::string f2x2_refuses(const Problem& problem) {
+  std::string reason = winograd_refuses(problem, kGateOfF2x2);
   if (!reason.empty()) return reason;
   if (problem.capability < 80) return "a block needs more shared memory than this GPU has";
-  return small_workspace(problem) > kMostWorkspace ? kTooMuchMemory : "";
+  return f2x2_workspace(problem) > kMostConvolutionWorkspace ? kTooMuchWorkspace : "";
 }
 
-void run_small(const Problem& problem, cudaStream_t stream, const OpArgs& args) {
+void run_f2x2(const Problem& problem, cudaStream_t stream, const OpArgs& args) {
   const winograd::Convolution convolution = winograd_of(problem);
   const auto* first = args.in<float>(0);
   const auto* second = args.in<float>(1);
@@ -193,20 +190,20 @@ void run_small(const Problem& problem, cudaStream_t stream, const OpArgs& args) 
                      stream);
 }
 
-uint64_t large_workspace(const Problem& problem) {
+uint64_t f4x4_workspace(const Problem& problem) {
   const winograd::Convolution convolution = winograd_of(problem);
   return problem.pass == ConvolutionPass::backward_filter
              ? winograd::large_filter_gradient_workspace_bytes(convolution, problem.multiprocessors)
              : winograd::large_workspace_bytes(convolution, problem.multiprocessors);
 }
 
-std::string large_refuses(const Problem& problem) {
-  std::string reason = winograd_refuses(problem, kLargeGate);
+std::string f4x4_refuses(const Problem& problem) {
+  std::string reason = winograd_refuses(problem, kGateOfF4x4);
   if (!reason.empty()) return reason;
-  return large_workspace(problem) > kMostWorkspace ? kTooMuchMemory : "";
+  return f4x4_workspace(problem) > kMostConvolutionWorkspace ? kTooMuchWorkspace : "";
 }
 
-void run_large(const Problem& problem, cudaStream_t stream, const OpArgs& args) {
+void run_f4x4(const Problem& problem, cudaStream_t stream, const OpArgs& args) {
   const winograd::Convolution convolution = winograd_of(problem);
   const auto* first = args.in<float>(0);
   const auto* second = args.in<float>(1);
@@ -223,12 +220,8 @@ void run_large(const Problem& problem, cudaStream_t stream, const OpArgs& args) 
 
 std::vector<ConvolutionRung> fp32_convolution_rungs() {
   return {
-      {.name = "conv:3", .refuses = small_refuses, .workspace_bytes = small_workspace, .run = run_small},
-      {.name = "conv:4",
-       .refuses = large_refuses,
-       .workspace_bytes = large_workspace,
-       .run = run_large,
-       .trusted = false},
+      {.name = "conv:3", .refuses = f2x2_refuses, .workspace_bytes = f2x2_workspace, .run = run_f2x2},
+      {.name = "conv:4", .refuses = f4x4_refuses, .workspace_bytes = f4x4_workspace, .run = run_f4x4, .trusted = false},
       {.name = "conv:2", .refuses = implicit_refuses, .workspace_bytes = implicit_workspace, .run = run_implicit},
       {.name = "conv:1",
        .refuses = im2col_refuses,

@@ -20,6 +20,8 @@
 
 #include "conv/implicit_gemm.hpp"
 #include "conv/implicit_gemm_entries.cuh"
+#include "conv/implicit_gemm_filters.cuh"
+#include "conv/implicit_gemm_store.cuh"
 #include "conv/shares.hpp"
 #include "conv/tile_choice.hpp"
 #include "conv/tile_product.cuh"
@@ -66,104 +68,6 @@ Plan plan_of(const ConvolutionShape& shape, bool turned, int multiprocessors) {
   plan.tile = choose_tile({plan.results, pixels, most, int64_t{plan.groups} * plan.running_classes()}, multiprocessors,
                           16, plan.classes() == 1 ? kMostShares : 1);
   return plan;
-}
-
-constexpr int kSide = 32;
-
-// w[group][result][reduced][tap] to [group][entry][result].
-__global__ __launch_bounds__(kSide * 8) void reorder_forward(const float* w, float* filters, Entry* table, Plan plan) {
-  __shared__ float tile[kSide][kSide + 1];
-  const int taps = plan.rows.taps * plan.columns.taps;
-  const int line = plan.reduced * taps;
-  const int group = static_cast<int>(blockIdx.z);
-  const int first_result = static_cast<int>(blockIdx.y) * kSide;
-  const int first = static_cast<int>(blockIdx.x) * kSide;
-  const int lane = static_cast<int>(threadIdx.x) % kSide;
-  const int warp = static_cast<int>(threadIdx.x) / kSide;
-  for (int i = warp; i < kSide; i += 8) {
-    const bool inside = first_result + i < plan.results && first + lane < line;
-    tile[i][lane] =
-        inside ? w[static_cast<int64_t>(group * plan.results + first_result + i) * line + first + lane] : 0.0F;
-  }
-  __syncthreads();
-  for (int i = warp; i < kSide && first + i < line; i += 8) {
-    const int channel = (first + i) / taps;
-    const int tap = (first + i) % taps;
-    const int entry = tap * plan.reduced + channel;
-    if (first_result + lane < plan.padded_results) {
-      filters[(static_cast<int64_t>(group) * line + entry) * plan.padded_results + first_result + lane] = tile[lane][i];
-    }
-    if (group == 0 && first_result == 0 && lane == 0) table[entry] = entry_of(plan, tap, channel);
-  }
-}
-
-// w[group][reduced][result][tap] to [group][entry][result].
-__global__ void reorder_turned(const float* w, float* filters, Entry* table, Plan plan) {
-  const int taps = plan.rows.taps * plan.columns.taps;
-  const int result = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
-  const int channel = static_cast<int>(blockIdx.y);
-  const int group = static_cast<int>(blockIdx.z);
-  if (result >= plan.padded_results) return;
-  const float* from = w + (static_cast<int64_t>(group * plan.reduced + channel) * plan.results + result) * taps;
-  for (int tap = 0; tap < taps; ++tap) {
-    const int entry = entry_index(plan, tap, channel);
-    filters[(static_cast<int64_t>(group) * plan.entries() + entry) * plan.padded_results + result] =
-        result < plan.results ? from[tap] : 0.0F;
-    if (group == 0 && result == 0) table[entry] = entry_of(plan, tap, channel);
-  }
-}
-
-// A pixel of a class.
-struct Pixel {
-  int image;
-  int row;
-  int column;
-
-  __device__ Pixel(int index, int rows, int columns)
-      : image(index / (rows * columns)), row(index / columns % rows), column(index % columns) {}
-};
-
-// The pixel of the first class, and zeros for the others up to the next.
-__device__ __forceinline__ void write_cell(float* element, float value, const Plan& plan, const Pixel& pixel) {
-  const int rows = min(plan.rows.stride, plan.rows.results - pixel.row * plan.rows.stride);
-  const int columns = min(plan.columns.stride, plan.columns.results - pixel.column * plan.columns.stride);
-  for (int i = 0; i < rows; ++i) {
-    float* row = element + i * plan.columns.results;
-    if (plan.columns.stride == 2 && plan.columns.results % 2 == 0) {
-      *reinterpret_cast<float2*>(row) = make_float2(i == 0 ? value : 0.0F, 0.0F);
-    } else {
-      for (int j = 0; j < columns; ++j) row[j] = i == 0 && j == 0 ? value : 0.0F;
-    }
-  }
-}
-
-// A block's sums where four neighbouring pixels lie together, in one image.
-template <class Shape, class Place>
-__device__ __forceinline__ void store_fours(const typename Shape::Sums& sums, const Place& place, const SharesEnd& end,
-                                            float* y, const Plan& plan, int group, int first_result, int first_pixel,
-                                            int pixels) {
-  const int plane = plan.rows.results * plan.columns.results;
-#pragma unroll
-  for (int j = 0; j < Shape::kThreadColumns; j += 4) {
-    const int index = first_pixel + place.column(j);
-    if (index >= pixels) continue;
-    const int64_t image = static_cast<int64_t>(index / plane) * plan.groups + group;
-    float* to = y + image * plan.results * plane + index % plane;
-#pragma unroll
-    for (int i = 0; i < Shape::kThreadRows; ++i) {
-      const int result = first_result + place.row(i);
-      if (result >= plan.results) continue;
-      const float bias = end.bias != nullptr ? end.bias[group * plan.results + result] : 0.0F;
-      float values[4];
-#pragma unroll
-      for (int l = 0; l < 4; ++l) {
-        values[l] = sums[i][j + l] + bias;
-        if (end.relu && values[l] < 0.0F) values[l] = 0.0F;
-      }
-      *reinterpret_cast<float4*>(to + static_cast<int64_t>(result) * plane) =
-          make_float4(values[0], values[1], values[2], values[3]);
-    }
-  }
 }
 
 constexpr int kDepth = 16;  // entries of a stage
@@ -342,8 +246,10 @@ void run(const Plan& plan, const float* x, const float* w, const Epilogue& epilo
            {dim3(blocks(plan.padded_results, 128), static_cast<unsigned>(plan.reduced), groups), dim3(128)}, stream, w,
            filters, table, plan);
   } else {
-    launch(reorder_forward, {dim3(blocks(line, kSide), blocks(plan.padded_results, kSide), groups), dim3(kSide * 8)},
-           stream, w, filters, table, plan);
+    launch(
+        reorder_forward,
+        {dim3(blocks(line, kReorderSide), blocks(plan.padded_results, kReorderSide), groups), dim3(kReorderSide * 8)},
+        stream, w, filters, table, plan);
   }
   const bool cut = plan.tile.shares > 1;
   const SharesEnd end{.bias = epilogue.bias,
@@ -374,8 +280,7 @@ std::string implicit_gemm_refuses(const ConvolutionShape& shape, bool gradient_o
     return "a tensor has more than 2^30 elements";
   }
   const int64_t taps = shape.rows.taps * shape.columns.taps;
-  if (taps > kMostTaps || shape.rows.taps > kMostTaps || shape.group_inputs * taps > (1 << 24) ||
-      shape.group_outputs * taps > (1 << 24)) {
+  if (taps > kMostTaps || shape.group_inputs * taps > (1 << 24) || shape.group_outputs * taps > (1 << 24)) {
     return "a filter has too many elements";
   }
   constexpr int64_t kMostGridDimension = 65535;

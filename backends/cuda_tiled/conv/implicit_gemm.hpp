@@ -7,13 +7,9 @@
 #include <cuda_runtime_api.h>
 
 #include "common/convolution.hpp"
+#include "conv/epilogue.hpp"
 
 namespace gpunn::cuda_tiled::conv {
-
-struct Epilogue {
-  const float* bias = nullptr;  // a number a channel of y; null for none
-  bool relu = false;
-};
 
 // What the kernels can't count; empty where they serve.
 std::string implicit_gemm_refuses(const backends::ConvolutionShape& shape, bool gradient_of_data);

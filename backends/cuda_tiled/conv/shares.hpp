@@ -12,8 +12,9 @@ struct Shares {
   int steps = 1;  // of a share; the last may have fewer
 };
 
-// Of `steps` that each of `blocks` makes, where `resident` blocks run at once: the count with the shortest time in
-// waves, a block's beginning and end, and the adding of shares, being worth `overhead` steps.
+// In how many shares to cut the `steps` of each of `blocks`, of which `resident` run at once: those that take the
+// shortest time, counted in waves of blocks. The beginning and end of a block, and adding the shares, take as long as
+// `overhead` steps each.
 Shares shares_of(int64_t blocks, int steps, int resident, int overhead, int most);
 
 // to[i] = sum of parts[share][i] in the order of the shares; then the bias of i's channel, i / plane % channels, and

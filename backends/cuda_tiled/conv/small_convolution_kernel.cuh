@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(threads_of(kRows, kColumns, kGroups), kBlocks<
   StageCopier<T> copy_stage{plan, arguments, place, tables};
   if constexpr (!T::kFilter) copy_stage.find_pixel();
   uint32_t stages;  // once: the compiler would look it up at each use
-  asm volatile("mov.b32 %0, %1;" : "=r"(stages) : "r"(tensor::shared_address(shared)));
+  asm volatile("mov.b32 %0, %1;" : "=r"(stages) : "r"(shared_address(shared)));
 
   wait_for_kernel_before();
   const WarpTile warp_tile = warp_tile_of<T>(place);

@@ -26,10 +26,10 @@ std::optional<GatherPlan> gather_plan(const backends::ConvolutionShape& shape, D
                                       int multiprocessors);
 
 struct GatherOperands {
-  const float* x;  // of a data gradient dy
-  const float* w;
-  const float* bias;  // or nullptr
-  float* y;           // of a data gradient dx
+  const float* x = nullptr;  // of a data gradient dy
+  const float* w = nullptr;
+  const float* bias = nullptr;  // null: none
+  float* y = nullptr;           // of a data gradient dx
   bool relu = false;
 };
 

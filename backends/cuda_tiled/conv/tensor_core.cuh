@@ -1,6 +1,7 @@
-// The instructions of Hopper (sm_90a) that the convolutions on tensor cores are made of: a warpgroup's matrix product
-// in TF32 with one operand from registers, barriers in shared memory, and copies that arrive at them. (PTX ISA 8.5,
-// chapters 9.7.12, 9.7.14 and 9.7.15.) On other GPUs the kernels that use them are empty and never launched.
+// The instructions of Hopper (sm_90a) that the convolutions on tensor cores are made of, beside the barriers of
+// shared_barrier.cuh: a warpgroup's matrix product in TF32 with one operand from registers, and copies to shared
+// memory. (PTX ISA 8.5, chapters 9.7.12, 9.7.14 and 9.7.15.) On other GPUs the kernels that use them are empty and
+// never launched.
 #pragma once
 
 #include <cstdint>
@@ -15,37 +16,9 @@ namespace gpunn::cuda_tiled::tensor {
 
 #ifdef GPUNN_CONV_TENSOR_CORES
 
-using cuda_tiled::shared_address;
-
-// --- Barriers ---
-
-__device__ __forceinline__ void barrier_init(uint32_t barrier, uint32_t arrivals) {
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
-}
-
-__device__ __forceinline__ void barrier_arrive(uint32_t barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
-}
-
-__device__ __forceinline__ void barrier_arrive_expecting(uint32_t barrier, uint32_t bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
-}
-
 // Arrives when every cp.async that this thread has issued is done.
 __device__ __forceinline__ void barrier_arrive_after_copies(uint32_t barrier) {
   asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");
-}
-
-__device__ __forceinline__ void barrier_wait(uint32_t barrier, uint32_t parity) {
-  asm volatile(
-      "{\n"
-      ".reg .pred done;\n"
-      "again:\n"
-      "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
-      "@!done bra again;\n"
-      "}\n" ::"r"(barrier),
-      "r"(parity)
-      : "memory");
 }
 
 // --- Copies to shared memory ---
@@ -63,13 +36,6 @@ __device__ __forceinline__ uint32_t load_word(uint32_t from) {
   uint32_t word;
   asm volatile("ld.shared.b32 %0, [%1];" : "=r"(word) : "r"(from) : "memory");
   return word;
-}
-
-// `bytes`, a multiple of 16, between addresses that are; completes on the barrier.
-__device__ __forceinline__ void copy_bulk(uint32_t to, const void* from, uint32_t bytes, uint32_t barrier) {
-  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
-               "l"(from), "r"(bytes), "r"(barrier)
-               : "memory");
 }
 
 // --- Matrix products ---
@@ -98,8 +64,8 @@ __device__ __forceinline__ void set_more_registers() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
-// A K-major operand without swizzle, made of bricks of 8 rows of 16 bytes: `along` bytes between bricks along the
-// contraction, `across` between those of the next 8 rows.
+// An operand whose K is contiguous, without swizzle, made of bricks of 8 rows of 16 bytes: `along` bytes between bricks
+// along K, `across` between those of the next 8 rows.
 __device__ __forceinline__ uint64_t operand_descriptor(uint32_t address, uint32_t along, uint32_t across) {
   return static_cast<uint64_t>((address & 0x3ffff) >> 4) | (static_cast<uint64_t>(along >> 4) << 16) |
          (static_cast<uint64_t>(across >> 4) << 32);

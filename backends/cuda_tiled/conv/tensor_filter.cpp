@@ -45,6 +45,8 @@ std::optional<FilterPlan> filter_gradient_plan(const backends::ConvolutionShape&
     plan.row_tiles = plan.channel_tiles * ceil_div(plan.taps, tile.slots);
   }
   plan.filter_tiles = ceil_div(plan.geometry.outputs, tile.filters);
+  constexpr int kMostGridRows = 65535;  // of the kernel that adds the parts, whose blocks have 32 filters each
+  if (ceil_div(plan.geometry.outputs, 32) > kMostGridRows) return std::nullopt;
   plan.filter_pitch = ceil_div(plan.geometry.outputs, 32) * 32;
   plan.chunks = ceil_div(int64_t{plan.geometry.batch} * phase.rows * phase.columns, tile.pixels);
   // Of many stages a block takes two at least: to add the parts of half as many blocks saves more than it costs.

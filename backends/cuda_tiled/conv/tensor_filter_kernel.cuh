@@ -102,6 +102,31 @@ __device__ __forceinline__ float4 load_pixels(const float* dy, int pixel, int pi
   return make_float4(at(pixel), at(pixel + 1), at(pixel + 2), at(pixel + 3));
 }
 
+// Stores a thread's sums, of which the first is of the block's row `first_of_lane`, as a part of dw.
+template <int kBlockSlots, int kSlots, int kFilters>
+__device__ __forceinline__ void store_part(const FilterPlan& plan, const FilterArguments& arguments, int row_tile,
+                                           int filter_tile, int split, int first_of_lane,
+                                           const float (&sum)[kSlots][kFilters / 2]) {
+  float* part = arguments.parts + split * plan.part_size();
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int filter = filter_tile * kFilters + lane % 4 * 2;
+#pragma unroll
+  for (int slot = 0; slot < kSlots; ++slot) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const FilterRow row = filter_row<kBlockSlots>(plan, row_tile, first_of_lane + slot * 64 + half * 8);
+      if (row.channel >= plan.geometry.inputs || row.tap >= plan.taps) continue;
+      float* to = part + (static_cast<int64_t>(row.channel) * plan.taps + row.tap) * plan.filter_pitch + filter;
+#pragma unroll
+      for (int i = 0; i < kFilters / 8; ++i) {
+        if (filter + i * 8 >= plan.filter_pitch) continue;
+        *reinterpret_cast<float2*>(to + i * 8) =
+            make_float2(sum[slot][i * 4 + half * 2], sum[slot][i * 4 + half * 2 + 1]);
+      }
+    }
+  }
+}
+
 #endif
 
 // kVector: both x and dy are copied in vectors, which takes fewer registers.
@@ -137,7 +162,7 @@ __global__ void __launch_bounds__((kWarpgroups + 1) * 128, 1)
       barrier_init(full + static_cast<uint32_t>(i) * 8, 256);
       barrier_init(empty + static_cast<uint32_t>(i) * 8, kWarpgroups);
     }
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    fence_barrier_init();
   }
   __syncthreads();
 
@@ -272,23 +297,7 @@ __global__ void __launch_bounds__((kWarpgroups + 1) * 128, 1)
       parity = next_parity;
     }
 
-    float* part = arguments.parts + split * plan.part_size();
-    const int filter = filter_tile * kFilters + lane % 4 * 2;
-#pragma unroll
-    for (int slot = 0; slot < kSlots; ++slot) {
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const FilterRow row = filter_row<kBlockSlots>(plan, row_tile, first_of_lane + slot * 64 + half * 8);
-        if (row.channel >= plan.geometry.inputs || row.tap >= plan.taps) continue;
-        float* to = part + (static_cast<int64_t>(row.channel) * plan.taps + row.tap) * plan.filter_pitch + filter;
-#pragma unroll
-        for (int i = 0; i < kFilters / 8; ++i) {
-          if (filter + i * 8 >= plan.filter_pitch) continue;
-          *reinterpret_cast<float2*>(to + i * 8) =
-              make_float2(sum[slot][i * 4 + half * 2], sum[slot][i * 4 + half * 2 + 1]);
-        }
-      }
-    }
+    store_part<kBlockSlots, kSlots, kFilters>(plan, arguments, row_tile, filter_tile, split, first_of_lane, sum);
   }
 #endif
 }

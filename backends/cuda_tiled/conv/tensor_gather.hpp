@@ -17,9 +17,8 @@ inline constexpr int kMostPatchWords = 1 << 16;  // of a channel; shared memory 
 
 // The outputs (first_row + p * row_step, first_column + q * column_step) of every image. What a block needs of a
 // channel is a patch: for each image its virtual rows, which are input rows with the padding, one image below the
-// other, each row `pitch` floats long. Where the stride is 2 and rows are copied by
-// words, a patch's row holds the even columns first and then the
-// odd ones, so that neighbouring outputs read neighbouring words.
+// other, each row `pitch` floats long. Where the stride is 2 and rows are copied by words, a patch's row holds the even
+// columns first and then the odd ones, so that neighbouring outputs read neighbouring words.
 struct GatherPhase {
   int rows, columns;            // outputs of an image
   int first_row, first_column;  // of the output tensor

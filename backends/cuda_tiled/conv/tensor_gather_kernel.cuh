@@ -79,6 +79,46 @@ __device__ __forceinline__ PatchUnit patch_unit(const GatherPlan& plan, const Ga
   return {patch_row * phase.pitch + phase.lead + (phase.vector != 0 ? place * 4 : place), valid ? from : -1};
 }
 
+// Stores a thread's sums, of which the first is of the tile's pixel `first_of_lane`: to y with bias and ReLU, or as a
+// part of a sum that blocks share.
+template <int kTiles, int kFilters>
+__device__ __forceinline__ void store_pixels(const GatherPlan& plan, const GatherPhase& phase,
+                                             const GatherArguments& arguments, int first_pixel, int pixels,
+                                             int filter_tile, int split, int first_of_lane,
+                                             const float (&sum)[kTiles][kFilters / 2]) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  float* y = arguments.y + split * plan.output_size();
+  const int64_t plane = int64_t{plan.output_rows} * plan.output_columns;
+#pragma unroll
+  for (int tile = 0; tile < kTiles; ++tile) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      int index = first_pixel + first_of_lane + tile * 64 + half * 8;
+      if (phase.interleaved) index = interleave(index);
+      if (index >= pixels) continue;
+      const OutputPixel at = output_pixel(phase, index);
+      const int first_filter = filter_tile * kFilters + lane % 4 * 2;
+      float* to = y + (static_cast<int64_t>(at.image) * plan.outputs + first_filter) * plane +
+                  (phase.first_row + at.row * plan.row_step) * plan.output_columns + phase.first_column +
+                  at.column * plan.column_step;
+#pragma unroll
+      for (int i = 0; i < kFilters / 8; ++i) {
+#pragma unroll
+        for (int j = 0; j < 2; ++j) {
+          const int filter = first_filter + i * 8 + j;
+          if (filter >= plan.outputs) continue;
+          float value = sum[tile][i * 4 + half * 2 + j];
+          if (plan.splits == 1) {
+            if (arguments.bias != nullptr) value += arguments.bias[filter];
+            if (arguments.relu) value = value < 0.0f ? 0.0f : value;
+          }
+          to[(i * 8 + j) * plane] = value;
+        }
+      }
+    }
+  }
+}
+
 #endif
 
 template <int kTiles, int kFilters, int kSteps, int kBlocks>
@@ -129,7 +169,7 @@ __global__ void __launch_bounds__(gather_threads(kBlocks), kBlocks)
       barrier_init(full + static_cast<uint32_t>(i) * 8, kCopiers + 1);
       barrier_init(empty + static_cast<uint32_t>(i) * 8, 2);
     }
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    fence_barrier_init();
   }
   __syncthreads();
 
@@ -147,7 +187,7 @@ __global__ void __launch_bounds__(gather_threads(kBlocks), kBlocks)
       const uint32_t stage_full = full + static_cast<uint32_t>(stage) * 8;
       barrier_wait(empty + static_cast<uint32_t>(stage) * 8, parity);
       if (copier == 0) {
-        barrier_arrive_expecting(stage_full, kFilterWords * 4);
+        barrier_expect(stage_full, kFilterWords * 4);
         copy_bulk(shared_address(filters + stage * kFilterWords), packed + static_cast<int64_t>(i) * kFilterWords,
                   kFilterWords * 4, stage_full);
       }
@@ -286,36 +326,7 @@ __global__ void __launch_bounds__(gather_threads(kBlocks), kBlocks)
     }
     wgmma_wait<0>();
 
-    float* y = arguments.y + split * plan.output_size();
-    const int64_t plane = int64_t{plan.output_rows} * plan.output_columns;
-#pragma unroll
-    for (int tile = 0; tile < kTiles; ++tile) {
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        int index = first_pixel + first_of_lane + tile * 64 + half * 8;
-        if (phase.interleaved) index = interleave(index);
-        if (index >= pixels) continue;
-        const OutputPixel at = output_pixel(phase, index);
-        const int first_filter = filter_tile * kFilters + lane % 4 * 2;
-        float* to = y + (static_cast<int64_t>(at.image) * plan.outputs + first_filter) * plane +
-                    (phase.first_row + at.row * plan.row_step) * plan.output_columns + phase.first_column +
-                    at.column * plan.column_step;
-#pragma unroll
-        for (int i = 0; i < kFilters / 8; ++i) {
-#pragma unroll
-          for (int j = 0; j < 2; ++j) {
-            const int filter = first_filter + i * 8 + j;
-            if (filter >= plan.outputs) continue;
-            float value = sum[tile][i * 4 + half * 2 + j];
-            if (plan.splits == 1) {
-              if (arguments.bias != nullptr) value += arguments.bias[filter];
-              if (arguments.relu) value = value < 0.0f ? 0.0f : value;
-            }
-            to[(i * 8 + j) * plane] = value;
-          }
-        }
-      }
-    }
+    store_pixels<kTiles, kFilters>(plan, phase, arguments, first_pixel, pixels, filter_tile, split, first_of_lane, sum);
   }
 #endif
 }

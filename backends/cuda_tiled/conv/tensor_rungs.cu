@@ -11,8 +11,6 @@ namespace {
 using Problem = ConvolutionProblem;
 using tensor::Direction;
 
-constexpr uint64_t kMostWorkspace = uint64_t{1} << 30;
-
 Direction direction_of(const Problem& problem) {
   return problem.pass == ConvolutionPass::backward_data ? Direction::kDataGradient : Direction::kForward;
 }
@@ -45,7 +43,7 @@ std::string refuses(const Problem& problem) {
   const bool serves = problem.pass == ConvolutionPass::backward_filter ? filter_plan_of<kTile>(problem).has_value()
                                                                        : gather_plan_of<kTile>(problem).has_value();
   if (!serves) return "its tiles are not for this shape";
-  return workspace_of<kTile>(problem) > kMostWorkspace ? "the workspace would be larger than 1 GiB" : "";
+  return workspace_of<kTile>(problem) > kMostConvolutionWorkspace ? kTooMuchWorkspace : "";
 }
 
 template <int kTile>

@@ -22,8 +22,8 @@ struct ProductSize {
   int64_t count;
 };
 
-// In products of numbers on a multiprocessor: of its busiest one, with what a block's beginning and end take, and the
-// writing and adding of shares.
+// The model's unit of time is one multiplication and addition of a multiprocessor. It counts those of the busiest
+// multiprocessor, what the beginning and end of a block take, and writing and adding the shares.
 inline TileChoice choose_tile(const ProductSize& size, int multiprocessors, int depth_unit, int most_shares) {
   struct Tile {
     int rows;

@@ -5,6 +5,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include "conv/epilogue.hpp"
+
 namespace gpunn::cuda_tiled::winograd {
 
 // A convolution of x[batch, groups * inputs, rows, columns] to y[batch, groups * outputs, ...]. The gradient of the
@@ -21,11 +23,6 @@ struct Convolution {
   int pad_rows;
   int pad_columns;
   bool turned;  // the filters are [groups * inputs, outputs, 3, 3] and turned by 180 degrees
-};
-
-struct Epilogue {
-  const float* bias = nullptr;  // a number a channel of y; null for none
-  bool relu = false;
 };
 
 uint64_t workspace_bytes(const Convolution& convolution);

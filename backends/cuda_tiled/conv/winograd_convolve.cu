@@ -1,4 +1,4 @@
-// conv:3, Winograd F(2x2, 3x3) (Lavin and Gray, 2015), forward and gradient of the data: an output tile of 2x2 from an
+// conv:3, Winograd F(2x2, 3x3) (Lavin and Gray, 2016), forward and gradient of the data: an output tile of 2x2 from an
 // input patch of 4x4 takes 16 products for each pair of channels instead of 36.
 //
 // Fused: the transformed images, four times as large as the images, are never in memory. A block computes 64 channels

@@ -1,4 +1,5 @@
-// gemm:11, k-major copies first, then the tiles of gemm:7.
+// gemm:11, k-major copies first, then the tiles of gemm:7. (k-major: a row for each k, as the loop over k reads it;
+// NVIDIA's CUTLASS calls this layout MN-major.)
 //
 // Of the four transposes one needs no transposing on the way into shared memory: a [k, m] and b [k, n]. The others pass
 // an operand, or both, through registers, and with tiles as small as those that 1024^3 needs there are few products to

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "cuda_common/check.hpp"
+#include "cuda_common/autotune.hpp"
 #include "launch_gemm.hpp"
 
 namespace gpunn::cuda_tiled {
@@ -30,7 +30,7 @@ std::string key_of(const Gemm& problem) {
   std::string key = "gemm m " + std::to_string(shape.m) + " n " + std::to_string(shape.n) + " k " +
                     std::to_string(shape.k) + " " + (shape.transpose_a ? "t" : "n") + (shape.transpose_b ? "t" : "n");
   if (problem.bias) key += shape.relu ? " bias relu" : " bias";
-  return key + " precision " + std::to_string(problem.precision);
+  return key + " " + precision_name(problem.precision);
 }
 
 GemmArguments arguments_of(const Gemm& problem, const OpArgs& args) {

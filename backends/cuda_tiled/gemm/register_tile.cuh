@@ -1,6 +1,6 @@
 // The core of the fast fp32 products: a block multiplies a tile of a by a tile of b, out of shared memory into
-// registers. Where the tiles come from (a matrix, the windows of an image, transformed tiles of Winograd's) is the
-// business of two loaders, and where the sums go that of the caller.
+// registers. Where the tiles come from is the business of two loaders (matrix_loader.cuh), and where the sums go that
+// of the caller. (The convolutions' counterpart is conv/tile_product.cuh.)
 #pragma once
 
 #include "async_copy.cuh"

@@ -6,8 +6,8 @@
 //   S4 = A12 - S2     T4 = B21 - T2   (with the other sign than Winograd's, so that its product is added too)
 //
 // One pass reads a matrix once and writes all that the products want of it, at the speed of memory. The products want
-// k-major factors, [k][m] and [k][n]: of a matrix that is stored so only the sums are written; of the others the three
-// quarters that are factors themselves are transposed, too.
+// factors with a row for each k, [k][m] and [k][n] (k-major, as gemm:11 has it): of a matrix that is stored so only the
+// sums are written; of the others the three quarters that are factors themselves are transposed, too.
 #pragma once
 
 #include <cstdint>

@@ -48,7 +48,7 @@ std::string wgmma_refuses(WgmmaKernel kernel, const Gemm& problem) {
   if (kernel == WgmmaKernel::kSmall) {
     if (tiles(64, 128) > multiprocessors()) return "larger tiles fill the GPU anyway";
     if (shape.k > 2048 && 2 * tiles(64, 32) <= multiprocessors()) return "only parts of K fill the GPU";
-    // Where a comes from registers rung 4 is as fast.
+    // Where a comes from registers gemm:wgmma_split is as fast.
     if (problem.precision == GPUNN_PRECISION_TF32 && (shape.transpose_a || !shape.transpose_b)) {
       return "in TF32 only where K runs along both operands";
     }

@@ -1,4 +1,4 @@
-// How Hopper's copy engine is told of a matrix.
+// Tensor maps: what Hopper's tensor memory accelerator (TMA) is told of a matrix.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct MatrixInMemory {
   int64_t pitch;
 };
 
-// The copy engine wants lines to begin at multiples of this.
+// TMA wants lines to begin at multiples of so many bytes.
 inline constexpr int64_t kTensorMapAlignment = 16;
 
 // For copies of boxes of box_outer lines of 128 bytes, swizzled by 128 bytes. Float32 is rounded to TF32 on the way.

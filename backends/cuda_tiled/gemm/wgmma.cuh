@@ -1,5 +1,5 @@
-// What the Hopper kernels of the GEMM ladder are made of: tiles brought by the copy engine (TMA) through a ring of
-// stages in shared memory, multiplied by wgmma, finished sums stored with bias and ReLU.
+// What the Hopper kernels of the GEMM ladder are made of: tiles brought by the tensor memory accelerator (TMA) through
+// a ring of stages in shared memory, multiplied by wgmma, finished sums stored with bias and ReLU.
 //
 // A kernel computes y' = a' b'^T for an a' of `rows` and a b' of `columns`, in tiles of kRows x kColumns, K in blocks
 // of 128 bytes. Of its warpgroups (128 threads) the first only feeds the ring, one thread of it; the others multiply,
@@ -12,7 +12,7 @@
 //          lies. Where b is the operand that has this, y^T = op(b)^T op(a)^T is computed, b being a', and the
 //          epilogue stores transposed.
 //
-// TF32's rounding to nearest costs nothing: the copy engine does it where a tensor map says so. The errors against
+// TF32's rounding to nearest costs nothing: TMA does it where a tensor map says so. The errors against
 // float64 are those of mma.sync's rounded fragments, 2.9e-4, and 2.3e-3 in BF16.
 #pragma once
 

@@ -23,7 +23,7 @@ __device__ __forceinline__ void warpgroup_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
 }
 
-// Where an operand's tile is in shared memory. It consists of rows of 128 bytes, which the copy engine has swizzled
+// Where an operand's tile is in shared memory. It consists of rows of 128 bytes, which TMA has swizzled
 // (16-byte chunk i of row r lies at i ^ (r % 8)); groups of eight rows follow each other. Where K runs along the rows
 // that is all; where the other index does (BF16), columns of 128 bytes each follow at `column_bytes`.
 __device__ __forceinline__ uint64_t tile_descriptor(const void* tile, uint32_t column_bytes) {

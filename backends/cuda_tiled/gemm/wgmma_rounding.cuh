@@ -1,4 +1,4 @@
-// GEMM ladder, rungs with tensor cores, 7: BF16 of float32 tensors, rounded while the product runs. Rung 2 finds its
+// gemm:wgmma_rounding: BF16 of float32 tensors, rounded while the product runs. gemm:wgmma_persistent finds its
 // operands rounded by a pass before it, at the speed of memory, which takes half as long as the product itself at
 // 2048^3. Here that pass rounds only the first K, and the three warps beside the producer's do the rest in the order in
 // which tiles need it: memory and tensor cores work at the same time. A counter for each cell (of 64 K by 2048 lines)
@@ -107,7 +107,7 @@ __device__ __forceinline__ void round_box(const RoundedOperand& operand, const C
   }
 }
 
-// What is written here as ordinary memory is read by the copy engine there.
+// What is written here as ordinary memory is read by TMA (the async proxy) there.
 __device__ __forceinline__ void fence_copy_engine() { asm volatile("fence.proxy.async;" ::: "memory"); }
 
 // The pass before: the first cells, a quarter of a box a warp, and the counters.

@@ -1,8 +1,8 @@
 // TF32 on Hopper: which operand is which, and what must be copied first.
 //
-// The copy engine takes lines at multiples of 16 bytes only: an operand with others is copied to the workspace, where
+// TMA takes lines at multiples of 16 bytes only: an operand with others is copied to the workspace, where
 // K runs along padded lines. And only one operand can come from registers, so where neither has K along its lines the
-// smaller one is transposed there. The copy engine rounds to TF32's ten bits of mantissa (to nearest).
+// smaller one is transposed there. TMA rounds to TF32's ten bits of mantissa (to nearest).
 #include <string>
 #include <utility>
 #include <vector>

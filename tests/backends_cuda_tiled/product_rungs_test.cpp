@@ -1,0 +1,127 @@
+// Which rungs of the GEMM ladder serve which product, where no GPU decides it (the sizes have tiles enough for any),
+// and what the tuning cache calls it.
+#include <gpunn/ops.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "catch.hpp"
+#include "fp32_rungs.hpp"
+#include "gemm/masked.hpp"
+#include "gemm/tensor_core.hpp"
+
+namespace {
+
+using gpunn::cuda_tiled::Gemm;
+using gpunn::cuda_tiled::MaskedRung;
+using gpunn::cuda_tiled::Rung;
+namespace tiled = gpunn::cuda_tiled;
+
+using Names = std::vector<std::string>;
+
+Gemm product(int64_t m, int64_t n, int64_t k, bool transpose_a = false, bool transpose_b = false) {
+  Gemm problem;
+  problem.shape = {.m = m, .n = n, .k = k, .transpose_a = transpose_a, .transpose_b = transpose_b, .relu = false};
+  problem.precision = GPUNN_PRECISION_FP32;
+  problem.terms = k;
+  return problem;
+}
+
+Rung<Gemm> rung_called(const std::string& name) {
+  const std::vector<Rung<Gemm>> rungs = fp32_rungs();
+  const auto found = std::ranges::find_if(rungs, [&](const Rung<Gemm>& rung) { return rung.name == name; });
+  REQUIRE(found != rungs.end());
+  return *found;
+}
+
+bool serves(const std::string& name, const Gemm& problem) { return rung_called(name).refuses(problem).empty(); }
+
+}  // namespace
+
+TEST_CASE("the ladder of products has its steps in order, and never chooses those that are only asked for") {
+  Names names, chosen;
+  for (const Rung<Gemm>& rung : fp32_rungs()) {
+    names.emplace_back(rung.name);
+    if (rung.candidate) chosen.emplace_back(rung.name);
+  }
+  CHECK(names == Names{"gemm:1", "gemm:2", "gemm:3", "gemm:4", "gemm:5", "gemm:6", "gemm:7", "gemm:8", "gemm:9",
+                       "gemm:10", "gemm:11", "gemm:stream_k", "gemm:strassen", "gemm:strassen_twice"});
+  CHECK(chosen == Names{"gemm:5", "gemm:6", "gemm:7", "gemm:8", "gemm:9", "gemm:10", "gemm:11", "gemm:stream_k"});
+}
+
+TEST_CASE("products that are empty or that 32 bits don't count are refused by every rung") {
+  std::vector<Rung<Gemm>> all = fp32_rungs();
+  for (const Rung<Gemm>& rung : tiled::tensor_core_rungs()) all.push_back(rung);
+  for (const Rung<Gemm>& rung : all) {
+    INFO(rung.name);
+    for (Gemm problem : {product(0, 64, 64), product(64, 0, 64), product(64, 64, 0), product(int64_t{1} << 31, 64, 64),
+                         product(64, int64_t{1} << 31, 64), product(64, 64, int64_t{1} << 31)}) {
+      for (const int32_t precision : {GPUNN_PRECISION_FP32, GPUNN_PRECISION_TF32}) {
+        problem.precision = precision;
+        CHECK_FALSE(rung.refuses(problem).empty());
+      }
+    }
+  }
+}
+
+TEST_CASE("rungs on tensor cores refuse strict fp32") {
+  for (const Rung<Gemm>& rung : tiled::tensor_core_rungs()) {
+    INFO(rung.name);
+    CHECK_THAT(rung.refuses(product(2048, 2048, 2048)), Contains("the precision is "));
+  }
+}
+
+TEST_CASE("rows that are not whole quads go to the rungs that copy 4 bytes at a time") {
+  for (const char* name : {"gemm:3", "gemm:5", "gemm:6", "gemm:7", "gemm:11"}) {
+    INFO(name);
+    CHECK(serves(name, product(2048, 2048, 2048)));
+    CHECK_FALSE(serves(name, product(2048, 2048, 2047)));
+  }
+  CHECK(serves("gemm:8", product(2048, 2048, 2047)));
+  CHECK_FALSE(serves("gemm:8", product(2048, 2048, 2048)));
+  for (const char* name : {"gemm:1", "gemm:2", "gemm:4"}) {
+    INFO(name);
+    CHECK(serves(name, product(1023, 1025, 1027)));
+  }
+  // What lies along memory counts: m of a transposed a, k of a transposed b.
+  CHECK(serves("gemm:6", product(2047, 2048, 2048)));
+  CHECK_FALSE(serves("gemm:6", product(2047, 2048, 2048, true)));
+  CHECK(serves("gemm:6", product(2048, 2047, 2048, false, true)));
+  CHECK_FALSE(serves("gemm:6", product(2048, 2047, 2048)));
+  CHECK_FALSE(serves("gemm:5", product(2048, 2048, 2048, false, true)));
+}
+
+TEST_CASE("gemm:11 copies what is not k-major, up to 2048") {
+  CHECK_FALSE(serves("gemm:11", product(2048, 2048, 2048, true, false)));
+  CHECK(serves("gemm:11", product(2048, 2048, 2048)));
+  CHECK_FALSE(serves("gemm:11", product(2052, 2048, 2048)));
+  const Rung<Gemm> rung = rung_called("gemm:11");
+  CHECK(rung.workspace_of(product(256, 512, 1024)) == uint64_t{4} * 256 * 1024);
+  CHECK(rung.workspace_of(product(256, 512, 1024, true, true)) == uint64_t{4} * 512 * 1024);
+  CHECK(rung.workspace_of(product(256, 512, 1024, false, true)) == uint64_t{4} * (256 + 512) * 1024);
+}
+
+TEST_CASE("the gradient behind a ReLU wants no transpose, and few enough parts for one block to add") {
+  for (const MaskedRung& rung : tiled::masked_warp_tiles_rungs()) {
+    INFO(rung.name);
+    const int64_t odd = rung.name == std::string("gemm:8") ? 1 : 0;
+    CHECK(rung.refuses(product(2048, 2048, 2048 + odd)).empty());
+    CHECK_FALSE(rung.refuses(product(2048, 2048, 2048 + odd, true)).empty());
+    CHECK_FALSE(rung.refuses(product(2048, 2048, 2048 + odd, false, true)).empty());
+    CHECK_FALSE(rung.refuses(product(128 * 65, 2048, 2048 + odd)).empty());
+  }
+}
+
+TEST_CASE("the tuning cache calls a product by its sizes, transposes, epilogue and precision") {
+  CHECK(key_of(product(1, 2, 3)) == "gemm m 1 n 2 k 3 nn fp32");
+  Gemm problem = product(128, 10, 84, false, true);
+  problem.bias = true;
+  problem.shape.relu = true;
+  CHECK(key_of(problem) == "gemm m 128 n 10 k 84 nt bias relu fp32");
+  problem.shape.relu = false;
+  problem.shape.transpose_a = true;
+  problem.precision = GPUNN_PRECISION_TF32;
+  CHECK(key_of(problem) == "gemm m 128 n 10 k 84 tt bias tf32");
+}
