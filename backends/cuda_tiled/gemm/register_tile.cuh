@@ -3,6 +3,8 @@
 // of the caller. (The convolutions' counterpart is conv/tile_product.cuh.)
 #pragma once
 
+#include <type_traits>
+
 #include "async_copy.cuh"
 
 namespace gpunn::cuda_tiled {
@@ -199,6 +201,10 @@ __device__ __forceinline__ void multiply_tiles(const ThreadPlace<Shape>& place, 
     if (more) {
       held_a = load_a.start(next_a);
       held_b = load_b.start(next_b);
+      // This tile's products are to cover the latency of loads into registers. Copies write shared memory, so that the
+      // compiler leaves the reads for those products behind them; where there are none it would move the products in
+      // front of the loads, but for a barrier of the warp, at which nobody waits.
+      if constexpr (!std::is_empty_v<decltype(held_a)> && !std::is_empty_v<decltype(held_b)>) __syncwarp();
     }
     commit_copies();
     write_stage = write_stage == Shape::kStages - 1 ? 0 : write_stage + 1;

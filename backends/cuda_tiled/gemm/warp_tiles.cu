@@ -14,8 +14,10 @@
 //
 // H200, gemm:5: 4096^3 in 2.71 ms, 50.7 TFLOP/s; 1.11 times gemm:3; cuBLAS 2.69 ms. gemm:6, b transposed: 2.76 ms,
 // where cuBLAS needs 2.73. gemm:7: 1024^3 in 56.1 us, cuBLAS 55.4; tn, its sums settled (register_tile.cuh), in 49.9
-// us, 53.0 without, cuBLAS 52.3. A loop of nothing but such products of registers makes 59 TFLOP/s, not 66: an eighth
-// of the products wait for a bank.
+// us, 53.0 without, cuBLAS 52.3; nt in 55.0 us, cuBLAS 58.0. (nt took 71 us while the compiler put the loads of the
+// next tile behind the products that are to cover them; at five shapes from 1024^3 to 4096^3 it is 1.42 times as fast
+// now, see multiply_tiles.) A loop of nothing but such products of registers makes 59 TFLOP/s, not 66: an eighth of the
+// products wait for a bank.
 //
 // Warp tiles as in Kerr and others, CUTLASS (2017); the order of lanes as in Gray, maxas (2014).
 #include <string>
