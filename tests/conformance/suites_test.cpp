@@ -43,7 +43,12 @@ TEST_CASE("events that order nothing are found out") {
 }
 
 TEST_CASE("a kernel on a stream of its own is found out") {
-  const gpunn::CheckReport report = run_suite("astray", "stream");
+  // Where other programs keep all cores, the stray thread may by chance come after the stream that it should be on.
+  gpunn::CheckReport report;
+  for (int attempt = 0; attempt < 5 && names(failures(report, "stream")).empty(); ++attempt) {
+    report = run_suite("astray", "stream");
+  }
+  REQUIRE(names(failures(report, "stream")) == std::set<std::string>{"RELU"});
   CHECK_THAT(failures(report, "stream").at("RELU"), Contains("another stream than the one it is given"));
 }
 
