@@ -6,6 +6,7 @@
 #include "dependent_launch.cuh"
 #include "gemm_arguments.cuh"
 #include "register_tile.cuh"
+#include "shared_sums.cuh"
 #include "tile_gemm.cuh"
 
 namespace gpunn::cuda_tiled {
@@ -32,24 +33,25 @@ struct StreamKArguments {
   }
 };
 
-template <class Shape>
-constexpr int kThreadsWithSums = Shape::kWarps * 32;  // one slice's: it has the sums of all
-
-// The part that a block has of a tile. A float at a time: a quad would have to lie in registers as one, for which the
-// products before would pay (register_tile.cuh).
+// The part that a block has of a tile, as [sum][thread of a slice]. A float at a time: a quad would have to lie in
+// registers as one, for which the products before would pay (shared_sums.cuh).
 template <class Shape>
 __device__ __forceinline__ void store_part(float* part, const ThreadPlace<Shape>& place,
                                            const float (&sums)[Shape::kThreadM][Shape::kThreadN]) {
   if (Shape::kSlices > 1 && place.slice > 0) return;
-  part += threadIdx.x % kThreadsWithSums<Shape>;
+  part += threadIdx.x % kThreadsOfSlice<Shape>;
 #pragma unroll
   for (int i = 0; i < Shape::kThreadM; ++i) {
 #pragma unroll
     for (int j = 0; j < Shape::kThreadN; ++j) {
-      __stcg(part + (i * Shape::kThreadN + j) * kThreadsWithSums<Shape>, sums[i][j]);
+      __stcg(part + (i * Shape::kThreadN + j) * kThreadsOfSlice<Shape>, sums[i][j]);
     }
   }
 }
+
+// Whether the sums of slices meet in shared memory on their way out.
+template <class Shape>
+constexpr bool kSlicesMeetLate = Shape::kSlices > 1 && !Shape::kSettled;
 
 // Of the tiles that a block has whole it makes y. grid: (blocks)
 template <class Shape, bool TransposeA, bool TransposeB, int Bytes>
@@ -71,59 +73,101 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kMinBlocks) stream_k_g
     auto load_b = loader_of_b<Shape, TransposeB, Bytes>(s.g, at.column * Shape::kBlockN, first_k, end_k);
     float sums[Shape::kThreadM][Shape::kThreadN];
     __syncthreads();  // the tile before is no longer read
-    register_tile<Shape>(place, shared, count, load_a, load_b, sums);
-    if (count == s.steps_of_tile) {
-      store_sums<Shape>(s.g, s.g.y, place, at.row * Shape::kBlockM, at.column * Shape::kBlockN, sums);
+    const bool whole = count == s.steps_of_tile;
+    float* const part = s.parts + int64_t{2 * block + (first == 0 ? 1 : 0)} * Shape::kBlockM * Shape::kBlockN;
+    const int row = at.row * Shape::kBlockM;
+    const int column = at.column * Shape::kBlockN;
+    if constexpr (kSlicesMeetLate<Shape>) {
+      clear_sums<Shape>(sums);
+      start_tiles<Shape>(shared, count, load_a, load_b);
+      multiply_tiles<Shape>(place, shared, count, load_a, load_b, sums);
+      auto* const quads = reinterpret_cast<float4*>(part) + threadIdx.x % kThreadsOfSlice<Shape>;
+      const float4 bias = bias_of_quads(s.g, place, column);
+      take_sums<Shape>(place, shared, sums, [&](int quad, const float4& sum) {
+        if (whole) {
+          store_sum<Shape>(s.g, place, row, column, quad, sum, bias);
+        } else {
+          __stcg(quads + quad * kThreadsOfSlice<Shape>, sum);
+        }
+      });
     } else {
-      const int64_t part = 2 * block + (first == 0 ? 1 : 0);
-      store_part<Shape>(s.parts + part * Shape::kBlockM * Shape::kBlockN, place, sums);
+      register_tile<Shape>(place, shared, count, load_a, load_b, sums);
+      if (whole) {
+        store_sums<Shape>(s.g, s.g.y, place, row, column, sums);
+      } else {
+        store_part<Shape>(part, place, sums);
+      }
     }
   }
   let_next_kernel_start();
 }
 
-constexpr int kQuadsAdded = 4;  // of a thread
+// How add_stream_k_parts goes about it: a thread adds `quads` of its place's and asks for so many parts at a time. Of
+// tiles that many blocks share more parts, so that a thread does not wait for one round of them after the other.
+struct FewParts {
+  static constexpr int kQuads = 2;
+  static constexpr int kAhead = 4;
+};
+struct ManyParts {
+  static constexpr int kQuads = 1;
+  static constexpr int kAhead = 8;
+};
 
-__device__ __forceinline__ float4 quad_of_part(const float* part, int stride) {
-  return make_float4(__ldcg(part), __ldcg(part + stride), __ldcg(part + 2 * stride), __ldcg(part + 3 * stride));
+template <class Shape>
+__device__ __forceinline__ float4 quad_of_part(const float* part, int quad) {
+  constexpr int kStride = kThreadsOfSlice<Shape>;
+  const int thread = static_cast<int>(threadIdx.x);
+  if constexpr (kSlicesMeetLate<Shape>) {
+    return __ldcg(reinterpret_cast<const float4*>(part) + quad * kStride + thread);
+  } else {
+    part += quad * 4 * kStride + thread;
+    return make_float4(__ldcg(part), __ldcg(part + kStride), __ldcg(part + 2 * kStride), __ldcg(part + 3 * kStride));
+  }
 }
 
 // y of the tiles whose steps several blocks made: their parts, added in the order of k.
-// grid: (tiles, quads of a thread's sums / kQuadsAdded)
-template <class Shape>
-__global__ void __launch_bounds__(kThreadsWithSums<Shape>) add_stream_k_parts(const StreamKArguments s) {
-  constexpr int kStride = kThreadsWithSums<Shape>;
-  constexpr int kTile = Shape::kBlockM * Shape::kBlockN;
-  wait_for_kernel_before();
+// grid: (tiles, quads of a thread's sums / How::kQuads)
+template <class Shape, class How>
+__global__ void __launch_bounds__(kThreadsOfSlice<Shape>) add_stream_k_parts(const StreamKArguments s) {
   const int tile = static_cast<int>(blockIdx.x);
   const int first = s.block_of(tile * s.steps_of_tile);
   const int last = s.block_of((tile + 1) * s.steps_of_tile - 1);
-  if (first == last) return;
-  const int first_quad = static_cast<int>(blockIdx.y) * kQuadsAdded;
-  const float* part = s.parts + int64_t{2} * first * kTile + first_quad * 4 * kStride + threadIdx.x;
-  float4 sums[kQuadsAdded];
-#pragma unroll
-  for (int q = 0; q < kQuadsAdded; ++q) sums[q] = quad_of_part(part + kTile + q * 4 * kStride, kStride);
-#pragma unroll 2
-  for (int block = first + 1; block <= last; ++block) {
-    part += 2 * kTile;
-#pragma unroll
-    for (int q = 0; q < kQuadsAdded; ++q) {
-      const float4 more = quad_of_part(part + q * 4 * kStride, kStride);
-      sums[q] = make_float4(sums[q].x + more.x, sums[q].y + more.y, sums[q].z + more.z, sums[q].w + more.w);
-    }
-  }
+  const int first_quad = static_cast<int>(blockIdx.y) * How::kQuads;
   const ThreadPlace<Shape> place(static_cast<int>(threadIdx.x));
   const TilePlace at = s.place_of<Shape>(tile);
+  wait_for_kernel_before();
+  if (first == last) return;
+  float4 sums[How::kQuads];
 #pragma unroll
-  for (int q = 0; q < kQuadsAdded; ++q) {
-    constexpr int kQuadsOfRow = Shape::kThreadN / 4;
-    const int row = at.row * Shape::kBlockM + place.row((first_quad + q) / kQuadsOfRow);
-    const int column = at.column * Shape::kBlockN + place.column((first_quad + q) % kQuadsOfRow * 4);
-    const float values[4] = {sums[q].x, sums[q].y, sums[q].z, sums[q].w};
-    if (row < s.g.m) {
-      store_quad(s.g.y, s.g, row, column, finish_quad(s.g.epilogue, values, bias_of_quad(s.g, column)));
+  for (int q = 0; q < How::kQuads; ++q) sums[q] = make_float4(0.0F, 0.0F, 0.0F, 0.0F);
+#pragma unroll 1
+  for (int block = first; block <= last; block += How::kAhead) {
+    float4 parts[How::kAhead][How::kQuads];
+#pragma unroll
+    for (int i = 0; i < How::kAhead; ++i) {
+      // The first of the blocks begins the tile, the others begin in the middle of it.
+      const float* const part =
+          s.parts + int64_t{2 * (block + i) + (block + i == first ? 1 : 0)} * Shape::kBlockM * Shape::kBlockN;
+#pragma unroll
+      for (int q = 0; q < How::kQuads; ++q) {
+        parts[i][q] = make_float4(0.0F, 0.0F, 0.0F, 0.0F);
+        if (block + i <= last) parts[i][q] = quad_of_part<Shape>(part, first_quad + q);
+      }
     }
+#pragma unroll
+    for (int i = 0; i < How::kAhead; ++i) {
+#pragma unroll
+      for (int q = 0; q < How::kQuads; ++q) {
+        sums[q] = make_float4(sums[q].x + parts[i][q].x, sums[q].y + parts[i][q].y, sums[q].z + parts[i][q].z,
+                              sums[q].w + parts[i][q].w);
+      }
+    }
+  }
+#pragma unroll
+  for (int q = 0; q < How::kQuads; ++q) {
+    const int column = at.column * Shape::kBlockN;
+    const float4 bias = bias_of_quad(s.g, column + column_of_quad(place, first_quad + q));
+    store_sum<Shape>(s.g, place, at.row * Shape::kBlockM, column, first_quad + q, sums[q], bias);
   }
 }
 

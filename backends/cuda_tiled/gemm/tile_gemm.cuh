@@ -10,6 +10,7 @@
 #include "masked_tile.cuh"
 #include "matrix_loader.cuh"
 #include "register_tile.cuh"
+#include "shared_sums.cuh"
 
 namespace gpunn::cuda_tiled {
 
@@ -28,39 +29,40 @@ __device__ __forceinline__ TilePlace tile_place(int block, int rows, int columns
   return {group * kGroup + in_group % height, in_group / height};
 }
 
-// A loader of a: [m, k] walks along k and must be transposed, [k, m] not.
-template <class Shape, bool Transpose, int Bytes>
-__device__ __forceinline__ auto loader_of_a(const GemmArguments& g, int first_row, int first_k, int end_k) {
+// How tiles are fetched: by copies of 4 bytes, so that rows may have any length; by quads, of which rows must be whole,
+// and those of an operand that must be transposed through registers; or by quads, but such an operand by copies of 4
+// bytes, of which several tiles can be on their way.
+constexpr int kByFloats = 4;
+constexpr int kByQuads = 16;
+constexpr int kByQuadsAndCopies = 20;
+
+// Of a matrix [k, outer], or of [outer, k] where KLast.
+template <bool KLast, int Bytes, int BlockOuter, int BlockK, int Stride, int Threads>
+__device__ __forceinline__ auto loader_of(const float* matrix, int outer, int size_k, int first_outer, int first_k,
+                                          int end_k) {
   const int thread = static_cast<int>(threadIdx.x);
-  if constexpr (Transpose) {
-    return StraightLoader<Shape::kBlockM, Shape::kBlockK, Shape::kStrideM, Shape::kThreads, Bytes>(
-        g.a, g.m, first_row, first_k, end_k, thread);
+  if constexpr (!KLast) {
+    constexpr int kCopied = Bytes == kByFloats ? 4 : 16;
+    return StraightLoader<BlockOuter, BlockK, Stride, Threads, kCopied>(matrix, outer, first_outer, first_k, end_k,
+                                                                        thread);
+  } else if constexpr (Bytes == kByQuads) {
+    return QuadLoader<BlockOuter, BlockK, Stride, Threads>(matrix, outer, size_k, first_outer, first_k, end_k, thread);
   } else {
-    if constexpr (Bytes == 16) {
-      return QuadLoader<Shape::kBlockM, Shape::kBlockK, Shape::kStrideM, Shape::kThreads>(g.a, g.m, g.k, first_row,
-                                                                                          first_k, end_k, thread);
-    } else {
-      return TransposingLoader<Shape::kBlockM, Shape::kBlockK, Shape::kStrideM, Shape::kThreads>(
-          g.a, g.m, g.k, first_row, first_k, end_k, thread);
-    }
+    return TransposingLoader<BlockOuter, BlockK, Stride, Threads>(matrix, outer, size_k, first_outer, first_k, end_k,
+                                                                  thread);
   }
 }
 
 template <class Shape, bool Transpose, int Bytes>
+__device__ __forceinline__ auto loader_of_a(const GemmArguments& g, int first_row, int first_k, int end_k) {
+  return loader_of<!Transpose, Bytes, Shape::kBlockM, Shape::kBlockK, Shape::kStrideM, Shape::kThreads>(
+      g.a, g.m, g.k, first_row, first_k, end_k);
+}
+
+template <class Shape, bool Transpose, int Bytes>
 __device__ __forceinline__ auto loader_of_b(const GemmArguments& g, int first_column, int first_k, int end_k) {
-  const int thread = static_cast<int>(threadIdx.x);
-  if constexpr (Transpose) {
-    if constexpr (Bytes == 16) {
-      return QuadLoader<Shape::kBlockN, Shape::kBlockK, Shape::kStrideN, Shape::kThreads>(g.b, g.n, g.k, first_column,
-                                                                                          first_k, end_k, thread);
-    } else {
-      return TransposingLoader<Shape::kBlockN, Shape::kBlockK, Shape::kStrideN, Shape::kThreads>(
-          g.b, g.n, g.k, first_column, first_k, end_k, thread);
-    }
-  } else {
-    return StraightLoader<Shape::kBlockN, Shape::kBlockK, Shape::kStrideN, Shape::kThreads, Bytes>(
-        g.b, g.n, first_column, first_k, end_k, thread);
-  }
+  return loader_of<Transpose, Bytes, Shape::kBlockN, Shape::kBlockK, Shape::kStrideN, Shape::kThreads>(
+      g.b, g.n, g.k, first_column, first_k, end_k);
 }
 
 template <class Shape>
@@ -78,6 +80,24 @@ __device__ __forceinline__ void store_sums(const GemmArguments& g, float* y, con
       if (row < g.m) store_quad(y, g, row, column, finish_quad(g.epilogue, &sums[i][j], bias));
     }
   }
+}
+
+// The same of a quad that take_sums gives.
+template <class Shape>
+__device__ __forceinline__ void store_sum(const GemmArguments& g, const ThreadPlace<Shape>& place, int first_row,
+                                          int first_column, int quad, const float4& sum, const float4& bias) {
+  const int row = first_row + row_of_quad(place, quad);
+  const float values[4] = {sum.x, sum.y, sum.z, sum.w};
+  const int column = first_column + column_of_quad(place, quad);
+  if (row < g.m) store_quad(g.y, g, row, column, finish_quad(g.epilogue, values, bias));
+}
+
+// The bias of the quads that take_sums gives to a thread: all are of the same columns.
+template <class Shape>
+__device__ __forceinline__ float4 bias_of_quads(const GemmArguments& g, const ThreadPlace<Shape>& place,
+                                                int first_column) {
+  static_assert(Shape::kSlices % (Shape::kThreadN / 4) == 0);
+  return bias_of_quad(g, first_column + column_of_quad(place, place.slice));
 }
 
 // grid: (tiles, 1, splits). Masked: with the epilogue of masked.hpp; one split.
