@@ -51,26 +51,9 @@ class Product {
   // With one number that lies behind y.
   std::vector<float> run(const Rung<Gemm>& rung) const {
     const std::size_t count = static_cast<std::size_t>(problem_.shape.m * problem_.shape.n) + 1;
-    const Memory y(count * sizeof(float)), workspace(rung.workspace_of(problem_));
-    gpunn_tensor tensors[4]{};
-    const void* const data[4] = {a_.data(), b_.data(), bias_.data(), y.data()};
-    const gpunn_tensor* pointers[4];
-    for (int i = 0; i < 4; ++i) {
-      tensors[i].data = const_cast<void*>(data[i]);
-      pointers[i] = &tensors[i];
-    }
-    gpunn_op_args args{};
-    args.struct_size = sizeof(args);
-    args.n_inputs = 3;
-    args.n_outputs = 1;
-    args.inputs = pointers;
-    args.outputs = pointers + 3;
-    args.workspace = workspace.data();
-    args.workspace_bytes = rung.workspace_of(problem_);
-    rung.run(problem_, nullptr, OpArgs(args));
-    REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
-    CHECK(y.border_is_whole());
-    CHECK(workspace.border_is_whole());
+    const Memory y(count * sizeof(float));
+    run_on_device({&a_, &b_, &bias_}, {&y}, rung.workspace_of(problem_),
+                  [&](const OpArgs& args) { rung.run(problem_, nullptr, args); });
     return y.read(count);
   }
 
