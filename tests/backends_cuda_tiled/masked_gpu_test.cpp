@@ -27,9 +27,7 @@ namespace {
 
 Rung<Gemm> plain_rung(const std::string& name) {
   std::vector<Rung<Gemm>> rungs = gpunn::cuda_tiled::tensor_core_rungs();
-  for (const Rung<Gemm>& rung : gpunn::cuda_tiled::warp_tiles_rungs()) rungs.push_back(rung);
-  for (const Rung<Gemm>& rung : gpunn::cuda_tiled::small_tiles_rungs()) rungs.push_back(rung);
-  rungs.push_back(gpunn::cuda_tiled::k_major_copies_rung());
+  for (const Rung<Gemm>& rung : gpunn::cuda_tiled::fp32_gemm_rungs()) rungs.push_back(rung);
   for (const Rung<Gemm>& rung : rungs) {
     if (rung.name == name) return rung;
   }
