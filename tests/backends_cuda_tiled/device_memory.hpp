@@ -19,18 +19,13 @@ struct Free {
   void operator()(void* data) const { cudaFree(data); }
 };
 
-// Device memory that begins as NaNs, with a border of them behind it that nobody may write.
+// Device memory that begins as NaNs, with a border of them behind it that nobody may write. What holds given values has
+// none: a memory checker is to see every read beyond it.
 class Memory {
  public:
-  explicit Memory(std::size_t bytes) : bytes_(bytes) {
-    void* data = nullptr;
-    REQUIRE(cudaMalloc(&data, bytes + kBorder) == cudaSuccess);
-    data_.reset(data);
-    REQUIRE(cudaMemset(data, 0xFF, bytes + kBorder) == cudaSuccess);
-  }
-  explicit Memory(const std::vector<float>& values) : Memory(values.size() * sizeof(float)) {
-    REQUIRE(cudaMemcpy(data_.get(), values.data(), values.size() * sizeof(float), cudaMemcpyHostToDevice) ==
-            cudaSuccess);
+  explicit Memory(std::size_t bytes) : Memory(bytes, kBorder) {}
+  explicit Memory(const std::vector<float>& values) : Memory(values.size() * sizeof(float), 1) {
+    REQUIRE(cudaMemcpy(data_.get(), values.data(), bytes_, cudaMemcpyHostToDevice) == cudaSuccess);
   }
   void* data() const { return data_.get(); }
   std::vector<float> read(std::size_t count) const {
@@ -46,6 +41,13 @@ class Memory {
   }
 
  private:
+  Memory(std::size_t bytes, std::size_t border) : bytes_(bytes) {
+    void* data = nullptr;
+    REQUIRE(cudaMalloc(&data, bytes + border) == cudaSuccess);
+    data_.reset(data);
+    REQUIRE(cudaMemset(data, 0xFF, bytes + border) == cudaSuccess);
+  }
+
   static constexpr std::size_t kBorder = 4096;
   std::unique_ptr<void, Free> data_;
   std::size_t bytes_;
