@@ -31,20 +31,28 @@ class ProfilerRange {
   ProfilerRange& operator=(const ProfilerRange&) = delete;
 };
 
+// What `answer` gives, with a Refusal as the reason for a no.
+template <class Answer>
+plugin::Support support_of(const Answer& answer) {
+  try {
+    return answer();
+  } catch (const Refusal& refusal) {
+    return plugin::Support::no(refusal.what());
+  }
+}
+
 // Serves `op` by plan(desc) at query and creation, and run(plan, stream, args) at each enqueue. `name` is what
 // profilers show.
 template <class Plan, class Run>
 void add_op(plugin::Device& device, int32_t op, const char* name, Plan (*plan)(const OpDesc&), Run run) {
   plugin::KernelFactory factory;
   factory.query = [plan](const OpDesc& desc) {
-    try {
+    return support_of([&] {
       [[maybe_unused]] const Plan made = plan(desc);
       uint64_t workspace_bytes = 0;
       if constexpr (requires { made.workspace_bytes; }) workspace_bytes = made.workspace_bytes;
       return plugin::Support::yes(workspace_bytes);
-    } catch (const Refusal& refusal) {
-      return plugin::Support::no(refusal.what());
-    }
+    });
   };
   factory.create = [plan, run, name](const OpDesc& desc) {
     return plugin::make_kernel([made = plan(desc), run, name](plugin::Stream& stream, const OpArgs& args) {

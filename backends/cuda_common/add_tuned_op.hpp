@@ -26,11 +26,7 @@ void add_tuned_op(OwnDevice& device, int32_t op, const char* name, Problem (*pro
                   TuningTask (*task_of)(OwnDevice&, const Problem&)) {
   plugin::KernelFactory factory;
   factory.query = [problem_of](const OpDesc& desc) {
-    try {
-      return plugin::Support::yes(problem_of(desc).workspace_bytes);
-    } catch (const Refusal& refusal) {
-      return plugin::Support::no(refusal.what());
-    }
+    return support_of([&] { return plugin::Support::yes(problem_of(desc).workspace_bytes); });
   };
   factory.create = [&device, problem_of, task_of, name](const OpDesc& desc) {
     AlgorithmPtr chosen = choose_algorithm(device, desc, task_of(device, problem_of(desc)));

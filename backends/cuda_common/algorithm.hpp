@@ -1,4 +1,4 @@
-// One of the ways in which a library computes an op at one shape.
+// One of the ways to compute an op at one shape: a library's algorithm, or a kernel of our own.
 #pragma once
 
 #include <gpunn/plugin.hpp>

@@ -246,7 +246,7 @@ AlgorithmPtr choose_algorithm(TunedDevice& device, const OpDesc& desc, const Tun
   Candidates candidates = task.candidates();
   std::vector<AlgorithmPtr>& algorithms = candidates.algorithms;
   if (candidates.first_trusted >= algorithms.size()) {
-    throw plugin::Failure(GPUNN_UNSUPPORTED, "the library has no algorithm for " + task.key);
+    throw plugin::Failure(GPUNN_UNSUPPORTED, "there is no algorithm for " + task.key);
   }
   uint64_t workspace_bytes = 0;
   for (const AlgorithmPtr& algorithm : algorithms) {

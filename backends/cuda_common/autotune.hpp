@@ -12,7 +12,7 @@ namespace gpunn::cuda {
 
 // What there is to choose from.
 struct Candidates {
-  std::vector<AlgorithmPtr> algorithms;  // the library's order of preference
+  std::vector<AlgorithmPtr> algorithms;  // in order of preference, the library's or the ladder's
   // The first whose results are right by construction. The others are taken only where they agree with it: a fused
   // ReLU may lose a NaN, and no documentation says which does.
   std::size_t first_trusted = 0;
@@ -28,7 +28,7 @@ struct TuningTask {
 
 // The algorithm that the cache names; else the fastest of the candidates, timed on random data in memory of its own.
 // Where the op must be deterministic nothing is timed: the first candidate that works is taken, so that two runs take
-// the same one whatever the clock says. Where there is no memory for trying the first trusted candidate is.
+// the same one whatever the clock says. Where there is no memory to try them in, the first trusted candidate is taken.
 AlgorithmPtr choose_algorithm(TunedDevice& device, const plugin::OpDesc& desc, const TuningTask& task);
 
 // "fp32", as experiments write it.

@@ -203,11 +203,7 @@ void run(const BiasGradient& plan, const Counters& counters, cudaStream_t stream
 void add_gradient(TiledDevice& device, int32_t op, const char* name, BiasGradient (*plan)(const OpDesc&)) {
   plugin::KernelFactory factory;
   factory.query = [plan](const OpDesc& desc) {
-    try {
-      return plugin::Support::yes(plan(desc).workspace_bytes);
-    } catch (const Refusal& refusal) {
-      return plugin::Support::no(refusal.what());
-    }
+    return support_of([&] { return plugin::Support::yes(plan(desc).workspace_bytes); });
   };
   factory.create = [&device, plan, name](const OpDesc& desc) {
     cuda::check(cudaSetDevice(device.index()), "choosing the device");

@@ -1,3 +1,4 @@
+// Divisions by numbers that are known before a kernel is launched.
 #pragma once
 
 #include <algorithm>
@@ -6,6 +7,15 @@
 #include <cuda_runtime.h>
 
 namespace gpunn::cuda_tiled {
+
+// The upper half of a product.
+__host__ __device__ __forceinline__ uint32_t high_word(uint32_t a, uint32_t b) {
+#ifdef __CUDA_ARCH__
+  return __umulhi(a, b);
+#else
+  return static_cast<uint32_t>((uint64_t{a} * b) >> 32U);
+#endif
+}
 
 // n / by of numbers below 2^31 by a product, since the GPU has no division (Granlund and Montgomery, 1994).
 struct Divider {
@@ -26,9 +36,9 @@ struct Divider {
     int quotient;
     int rest;
   };
-  __device__ __forceinline__ Result operator()(int n) const {
+  __host__ __device__ __forceinline__ Result operator()(int n) const {
     const auto number = static_cast<uint32_t>(n);
-    const uint32_t quotient = by == 1 ? number : __umulhi(number, factor) >> shift;
+    const uint32_t quotient = by == 1 ? number : high_word(number, factor) >> shift;
     return {static_cast<int>(quotient), static_cast<int>(number - quotient * by)};
   }
 };

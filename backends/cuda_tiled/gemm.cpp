@@ -9,20 +9,24 @@
 #include "kernels.hpp"
 
 namespace gpunn::cuda_tiled {
-namespace {
 
-std::vector<Rung<Gemm>> gemm_rungs() {
-  // Where the precision allows tensor cores they come first, as the first that serves is what runs untuned.
-  std::vector<Rung<Gemm>> rungs = tensor_core_rungs();
-  for (const Rung<Gemm>& rung :
-       {shared_tiles_rung(), register_tiles_rung(), vector_loads_rung(), async_copies_rung()}) {
-    rungs.push_back(rung);
-  }
+std::vector<Rung<Gemm>> fp32_gemm_rungs() {
+  std::vector<Rung<Gemm>> rungs = {shared_tiles_rung(), register_tiles_rung(), vector_loads_rung(),
+                                   async_copies_rung()};
   for (const Rung<Gemm>& rung : warp_tiles_rungs()) rungs.push_back(rung);
   for (const Rung<Gemm>& rung : small_tiles_rungs()) rungs.push_back(rung);
   rungs.push_back(k_major_copies_rung());
   rungs.push_back(stream_k_rung());
   for (const Rung<Gemm>& rung : strassen_rungs()) rungs.push_back(rung);
+  return rungs;
+}
+
+namespace {
+
+std::vector<Rung<Gemm>> gemm_rungs() {
+  // Where the precision allows tensor cores they come first, as the first that serves is what runs untuned.
+  std::vector<Rung<Gemm>> rungs = tensor_core_rungs();
+  for (const Rung<Gemm>& rung : fp32_gemm_rungs()) rungs.push_back(rung);
   return rungs;
 }
 

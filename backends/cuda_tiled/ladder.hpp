@@ -100,16 +100,6 @@ AlgorithmPtr rung_of(const Ladder<Problem>& ladder, const Problem& problem, cons
   throw Refusal("there is no kernel " + name + " for this shape");
 }
 
-// What `answer` gives, with a Refusal as the reason for a no.
-template <class Answer>
-plugin::Support support_of(const Answer& answer) {
-  try {
-    return answer();
-  } catch (const Refusal& refusal) {
-    return plugin::Support::no(refusal.what());
-  }
-}
-
 inline std::unique_ptr<plugin::Kernel> kernel_of(AlgorithmPtr chosen) {
   const std::string name = chosen->name();
   return plugin::make_kernel([algorithm = std::move(chosen), name](plugin::Stream& stream, const OpArgs& args) {

@@ -16,6 +16,7 @@
 #include "cuda_common/launch.hpp"
 #include "device.hpp"
 #include "kernels.hpp"
+#include "maximum.cuh"
 
 namespace gpunn::cuda_tiled {
 namespace {
@@ -66,9 +67,6 @@ __device__ void store_pair(float* at, float first, float second) {
     at[1] = second;
   }
 }
-
-// Whether b takes the maximum from a, which comes before it: a NaN wins, and of equals the first.
-__device__ bool beats(float b, float a) { return a == a && (b > a || b != b); }
 
 // A thread an output.
 template <bool kEven>

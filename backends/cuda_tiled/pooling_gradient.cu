@@ -8,6 +8,7 @@
 #include "channel_sums.cuh"
 #include "cuda_common/launch.hpp"
 #include "divider.cuh"
+#include "maximum.cuh"
 #include "pooling_gradient.hpp"
 
 namespace gpunn::cuda_tiled {
@@ -35,9 +36,6 @@ __device__ void add_to_channel(float mine, uint32_t channel, uint32_t share, con
   if (threadIdx.x >= 32) return;
   add_share(sum_of_warp(threadIdx.x < kWarpsOfBlock ? of_warp[threadIdx.x] : 0.0F), channel, share, to);
 }
-
-// Whether b takes the maximum from a, which comes before it: a NaN wins, and of equals the first.
-__device__ bool beats(float b, float a) { return a == a && (b > a || b != b); }
 
 template <int width>
 __device__ __forceinline__ void load_row(const float* from, float (&to)[width]) {

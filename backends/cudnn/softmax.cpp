@@ -74,12 +74,10 @@ void add(CudnnDevice& device, int32_t op, const char* name, SoftmaxRows (*rows_o
          cudnnSoftmaxAlgorithm_t algorithm, Run run) {
   plugin::KernelFactory factory;
   factory.query = [rows_of](const OpDesc& desc) {
-    try {
+    return cuda::support_of([&] {
       rows_of(desc);
       return plugin::Support::yes();
-    } catch (const Refusal& refusal) {
-      return plugin::Support::no(refusal.what());
-    }
+    });
   };
   factory.create = [&device, rows_of, algorithm, run, name](const OpDesc& desc) {
     auto rows = std::make_unique<RowsDescriptor>(rows_of(desc));

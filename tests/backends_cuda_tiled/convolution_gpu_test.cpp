@@ -101,29 +101,9 @@ Trial trial_of(const ConvolutionShape& shape, ConvolutionPass pass) {
 
 std::vector<float> run(const ConvolutionRung& rung, const ConvolutionProblem& problem,
                        const std::vector<const Memory*>& inputs, std::size_t size) {
-  const uint64_t bytes = rung.workspace_of(problem);
-  const Memory workspace(bytes);
   const Memory output(size * sizeof(float));
-  std::array<gpunn_tensor, 4> tensors{};
-  std::array<const gpunn_tensor*, 3> given{};
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    tensors[i].data = inputs[i]->data();
-    given[i] = &tensors[i];
-  }
-  tensors[3].data = output.data();
-  const gpunn_tensor* made = &tensors[3];
-  gpunn_op_args args{};
-  args.struct_size = sizeof(args);
-  args.n_inputs = static_cast<uint32_t>(inputs.size());
-  args.n_outputs = 1;
-  args.inputs = given.data();
-  args.outputs = &made;
-  args.workspace = workspace.data();
-  args.workspace_bytes = bytes;
-  rung.run(problem, nullptr, gpunn::plugin::OpArgs(args));
-  REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
-  CHECK(workspace.border_is_whole());
-  CHECK(output.border_is_whole());
+  run_on_device(inputs, {&output}, rung.workspace_of(problem),
+                [&](const gpunn::plugin::OpArgs& args) { rung.run(problem, nullptr, args); });
   return output.read(size);
 }
 

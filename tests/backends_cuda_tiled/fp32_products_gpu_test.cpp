@@ -12,8 +12,9 @@
 
 #include "catch.hpp"
 #include "device_memory.hpp"
-#include "fp32_rungs.hpp"
+#include "gemm/rungs.hpp"
 
+using gpunn::cuda_tiled::fp32_gemm_rungs;
 using gpunn::cuda_tiled::Gemm;
 using gpunn::cuda_tiled::Rung;
 using gpunn::plugin::OpArgs;
@@ -21,7 +22,7 @@ using gpunn::plugin::OpArgs;
 namespace {
 
 Rung<Gemm> rung_called(const std::string& name) {
-  for (const Rung<Gemm>& rung : fp32_rungs()) {
+  for (const Rung<Gemm>& rung : fp32_gemm_rungs()) {
     if (rung.name == name) return rung;
   }
   FAIL("there is no " + name);
@@ -51,26 +52,9 @@ class Product {
   // With one number that lies behind y.
   std::vector<float> run(const Rung<Gemm>& rung) const {
     const std::size_t count = static_cast<std::size_t>(problem_.shape.m * problem_.shape.n) + 1;
-    const Memory y(count * sizeof(float)), workspace(rung.workspace_of(problem_));
-    gpunn_tensor tensors[4]{};
-    const void* const data[4] = {a_.data(), b_.data(), bias_.data(), y.data()};
-    const gpunn_tensor* pointers[4];
-    for (int i = 0; i < 4; ++i) {
-      tensors[i].data = const_cast<void*>(data[i]);
-      pointers[i] = &tensors[i];
-    }
-    gpunn_op_args args{};
-    args.struct_size = sizeof(args);
-    args.n_inputs = 3;
-    args.n_outputs = 1;
-    args.inputs = pointers;
-    args.outputs = pointers + 3;
-    args.workspace = workspace.data();
-    args.workspace_bytes = rung.workspace_of(problem_);
-    rung.run(problem_, nullptr, OpArgs(args));
-    REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
-    CHECK(y.border_is_whole());
-    CHECK(workspace.border_is_whole());
+    const Memory y(count * sizeof(float));
+    run_on_device({&a_, &b_, &bias_}, {&y}, rung.workspace_of(problem_),
+                  [&](const OpArgs& args) { rung.run(problem_, nullptr, args); });
     return y.read(count);
   }
 
@@ -160,7 +144,7 @@ TEST_CASE("fp32 products agree with float64, write all of y and nothing else, an
   const int64_t sizes[][3] = {{129, 257, 131}, {300, 260, 100}, {128, 10, 84},    {7, 5, 3},
                               {1, 1, 1},       {96, 200, 1000}, {2044, 1796, 20}, {2045, 1797, 21}};
   std::set<std::string> ran, all;
-  for (const Rung<Gemm>& rung : fp32_rungs()) {
+  for (const Rung<Gemm>& rung : fp32_gemm_rungs()) {
     if (std::string(rung.name).find("strassen") == std::string::npos) all.insert(rung.name);
   }
   for (const auto& size : sizes) {
@@ -168,7 +152,7 @@ TEST_CASE("fp32 products agree with float64, write all of y and nothing else, an
       const Gemm problem = problem_of(size[0], size[1], size[2], transposes);
       const Product product(problem);
       const Reference reference(problem);
-      for (const Rung<Gemm>& rung : fp32_rungs()) {
+      for (const Rung<Gemm>& rung : fp32_gemm_rungs()) {
         if (!rung.refuses(problem).empty()) continue;
         INFO(rung.name << " " << size[0] << "x" << size[1] << "x" << size[2] << ", transposes " << transposes);
         const std::vector<float> found = product.run(rung), again = product.run(rung);

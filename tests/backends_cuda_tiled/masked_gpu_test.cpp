@@ -27,9 +27,7 @@ namespace {
 
 Rung<Gemm> plain_rung(const std::string& name) {
   std::vector<Rung<Gemm>> rungs = gpunn::cuda_tiled::tensor_core_rungs();
-  for (const Rung<Gemm>& rung : gpunn::cuda_tiled::warp_tiles_rungs()) rungs.push_back(rung);
-  for (const Rung<Gemm>& rung : gpunn::cuda_tiled::small_tiles_rungs()) rungs.push_back(rung);
-  rungs.push_back(gpunn::cuda_tiled::k_major_copies_rung());
+  for (const Rung<Gemm>& rung : gpunn::cuda_tiled::fp32_gemm_rungs()) rungs.push_back(rung);
   for (const Rung<Gemm>& rung : rungs) {
     if (rung.name == name) return rung;
   }
@@ -75,22 +73,8 @@ class Case {
  private:
   template <class Run>
   Gradient on_device(uint64_t workspace_bytes, const Run& run) const {
-    const Memory dy(dy_), w(w_), y(y_), dx((elements() + 1) * sizeof(float)), db((n() + 1) * sizeof(float)),
-        workspace(workspace_bytes);
-    gpunn_tensor tensors[5]{};
-    const Memory* const memories[] = {&dy, &w, &y, &dx, &db};
-    for (int i = 0; i < 5; ++i) tensors[i].data = memories[i]->data();
-    const gpunn_tensor* const inputs[] = {&tensors[0], &tensors[1], &tensors[2]};
-    const gpunn_tensor* const outputs[] = {&tensors[3], &tensors[4]};
-    gpunn_op_args args{};
-    args.n_inputs = 3;
-    args.n_outputs = 2;
-    args.inputs = inputs;
-    args.outputs = outputs;
-    args.workspace = workspace.data();
-    args.workspace_bytes = workspace_bytes;
-    run(OpArgs(args));
-    REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
+    const Memory dy(dy_), w(w_), y(y_), dx((elements() + 1) * sizeof(float)), db((n() + 1) * sizeof(float));
+    run_on_device({&dy, &w, &y}, {&dx, &db}, workspace_bytes, run);
     return {dx.read(elements() + 1), db.read(n() + 1)};
   }
 

@@ -101,20 +101,10 @@ struct Case {
   std::vector<float> on_device(const Rung<Gemm>& rung, std::size_t beyond, const Run& run) const {
     const Memory on_a(a), on_b(b), on_bias(bias);
     const auto count = static_cast<std::size_t>(problem.shape.m * problem.shape.n) + beyond;
-    const Memory y(count * sizeof(float)), workspace(rung.workspace_of(problem));
-    gpunn_tensor tensors[4]{};
-    const Memory* const memories[] = {&on_a, &on_b, &on_bias, &y};
-    for (int i = 0; i < 4; ++i) tensors[i].data = memories[i]->data();
-    const gpunn_tensor* const inputs[] = {&tensors[0], &tensors[1], &tensors[2]};
-    const gpunn_tensor* const outputs[] = {&tensors[3]};
-    gpunn_op_args args{};
-    args.n_inputs = problem.bias ? 3 : 2;
-    args.n_outputs = 1;
-    args.inputs = inputs;
-    args.outputs = outputs;
-    args.workspace = workspace.data();
-    run(OpArgs(args));
-    REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
+    const Memory y(count * sizeof(float));
+    std::vector<const Memory*> inputs = {&on_a, &on_b};
+    if (problem.bias) inputs.push_back(&on_bias);
+    run_on_device(inputs, {&y}, rung.workspace_of(problem), run);
     return y.read(count);
   }
 };

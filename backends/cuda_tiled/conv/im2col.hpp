@@ -4,7 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include "common/convolution.hpp"
-#include "conv/epilogue.hpp"
+#include "epilogue.hpp"
 
 namespace gpunn::cuda_tiled::conv {
 

@@ -1,4 +1,4 @@
-// The kernel of small_convolution.hpp: implicit GEMM (Chetlur et al., 2014) in TF32 with mma.sync.
+// conv:tf32:5 to 8 (small_convolution.hpp): implicit GEMM (Chetlur et al., 2014) in TF32 with mma.sync, for few tiles.
 //
 // wgmma reads TF32 from shared memory only where the contraction is contiguous, so the rungs before pack their filters
 // by a kernel of its own, and add up what blocks share by another. Where an op takes 5 us these kernels are most of it.

@@ -1,4 +1,4 @@
-// The kernel of tensor_filter.hpp: the filter gradient in TF32 on Hopper's tensor cores.
+// conv:tf32:1 to 4, filter gradient (tensor_filter.hpp), in TF32 on Hopper's tensor cores.
 //
 // The contraction is over pixels, which are contiguous in dy: its tile lies in shared memory as wgmma wants it, copied
 // through registers that round it. x at each tap is loaded to registers from the patch that all taps share, as in

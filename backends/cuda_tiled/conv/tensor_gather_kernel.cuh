@@ -1,4 +1,5 @@
-// The kernels of tensor_gather.hpp: implicit GEMM (Chetlur et al., 2014) in TF32 on Hopper's tensor cores.
+// conv:tf32:1 to 4, forward and data gradient (tensor_gather.hpp): implicit GEMM (Chetlur et al., 2014) in TF32 on
+// Hopper's tensor cores.
 //
 // A block computes a tile of pixels by filters. wgmma reads TF32 from shared memory only where the contraction is
 // contiguous, which channels of NCHW are not; from registers it takes anything. So the pixels' operand is loaded to

@@ -5,7 +5,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "conv/epilogue.hpp"
+#include "epilogue.hpp"
 
 namespace gpunn::cuda_tiled::winograd {
 

@@ -3,21 +3,16 @@
 
 #include <cstdint>
 
+#include "epilogue.hpp"
 #include "mask_epilogue.cuh"
 
 namespace gpunn::cuda_tiled {
-
-// The last step, on a finished sum, of the thread that stores it.
-struct GemmEpilogue {
-  const float* bias = nullptr;  // [n]; null: none
-  bool relu = false;
-};
 
 struct GemmArguments {
   const float* a = nullptr;
   const float* b = nullptr;
   float* y = nullptr;  // of a kernel that splits k over the grid: partial sums [splits, m, n]
-  GemmEpilogue epilogue;
+  Epilogue epilogue;
   int m = 0;
   int n = 0;
   int k = 0;
@@ -25,7 +20,7 @@ struct GemmArguments {
   MaskEpilogue mask;   // of kernels that have it (masked.hpp), in place of the other
 };
 
-__device__ __forceinline__ float finish(const GemmEpilogue& epilogue, float sum, int column) {
+__device__ __forceinline__ float finish(const Epilogue& epilogue, float sum, int column) {
   if (epilogue.bias != nullptr) sum += epilogue.bias[column];
   return epilogue.relu && sum < 0.0F ? 0.0F : sum;  // not fmaxf, which drops a NaN
 }
@@ -54,7 +49,7 @@ __device__ __forceinline__ float4 bias_of_quad(const GemmArguments& g, int colum
   return bias;
 }
 
-__device__ __forceinline__ float4 finish_quad(const GemmEpilogue& epilogue, const float* sums, const float4& bias) {
+__device__ __forceinline__ float4 finish_quad(const Epilogue& epilogue, const float* sums, const float4& bias) {
   float4 quad = make_float4(sums[0] + bias.x, sums[1] + bias.y, sums[2] + bias.z, sums[3] + bias.w);
   if (epilogue.relu) {
     quad.x = quad.x < 0.0F ? 0.0F : quad.x;

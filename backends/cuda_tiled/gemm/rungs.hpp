@@ -18,4 +18,6 @@ Rung<Gemm> k_major_copies_rung();
 Rung<Gemm> stream_k_rung();
 std::vector<Rung<Gemm>> strassen_rungs();
 
+std::vector<Rung<Gemm>> fp32_gemm_rungs();  // all of them, in order
+
 }  // namespace gpunn::cuda_tiled

@@ -25,7 +25,7 @@ struct Arguments {
   float* also = nullptr;          // a b is added to it, too, and its rows are those of y; null: to nothing
   float* kept = nullptr;          // [2 half_m][2 half_n]: sums that wait; y itself if it is neither of the two before
   int64_t row_of_kept = 0;
-  GemmEpilogue epilogue;
+  Epilogue epilogue;
   int half_m = 0;
   int half_n = 0;
   int half_k = 0;

@@ -44,7 +44,7 @@ struct Target {
   const float* kept;  // added; null: nothing is
   int64_t row_of_kept;
   const float* before;  // added, with the rows of `to`; null: nothing is
-  GemmEpilogue epilogue;
+  Epilogue epilogue;
 };
 
 // A thread's sums while they are stored, in shared memory: in registers they would leave too few to store them by, and
@@ -135,7 +135,7 @@ __device__ __forceinline__ void store_product(const Arguments& g, const ThreadPl
     float* const to = g.also + in_y;
     store_quarter<Shape>(g, place, row, column, {to, g.row_of_y, added, g.row_of_kept, to, {}}, parking);
   }
-  const GemmEpilogue epilogue{g.epilogue.bias == nullptr ? nullptr : g.epilogue.bias + right, g.epilogue.relu};
+  const Epilogue epilogue{g.epilogue.bias == nullptr ? nullptr : g.epilogue.bias + right, g.epilogue.relu};
   const float* const before = g.before == nullptr ? nullptr : g.before + in_y;
   store_quarter<Shape>(g, place, row, column, {g.y + in_y, g.row_of_y, added, g.row_of_kept, before, epilogue},
                        parking);

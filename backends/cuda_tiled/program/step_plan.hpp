@@ -1,8 +1,8 @@
 // A training step of a small network in two kernels: what they need to know, as plain values.
 //
 // StepNetwork says what the network is, with no word of how it is computed. make_step_plan() lays it out: which slice
-// of which layer a block holds, where in shared memory each buffer lies, how the convolutions are tiled. Both kernels
-// take the plan by value.
+// of which layer a block holds, where in shared memory each buffer lies, how the convolutions are tiled. The plan lies
+// in device memory; the blocks of both kernels copy it to shared memory first.
 #pragma once
 
 #include <gpunn/op_attrs.h>
