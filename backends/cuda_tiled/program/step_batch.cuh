@@ -12,6 +12,7 @@ namespace gpunn::cuda_tiled {
 // What the cluster's images are.
 struct StepBatch {
   int64_t counter;             // of steps
+  int64_t expected;            // step
   int count;                   // rows of the batch that are samples
   int again;                   // whether some guess was wrong
   int guess[kMostStepImages];  // samples, as they were noted two steps ago
@@ -70,15 +71,32 @@ __device__ __forceinline__ int noted_sample(const StepPlan& plan, const StepTens
   return step0 == step ? index0 : step1 == step ? index1 : kNotNoted;
 }
 
-// What this step's samples will probably be. By one warp, as what all blocks read at once comes from one place.
+// What this step's samples will probably be. By one warp, as what all blocks read at once comes from one place. Their
+// labels are left to guess_labels().
 __device__ __forceinline__ void guess_batch(const StepPlan& plan, const StepTensors& tensors, int first_row, int images,
                                             StepBatch& batch) {
   const int lane = static_cast<int>(threadIdx.x % 32);
-  if (lane >= images) return;
   const int64_t expected = __ldcg(reinterpret_cast<const long long*>(&tensors.noted->expected));
-  const int guess = noted_sample(plan, tensors, expected, first_row + lane);
-  batch.guess[lane] = guess;
-  batch.labels[lane] = label_of(plan, tensors.labels, guess);
+  if (lane < images) batch.guess[lane] = noted_sample(plan, tensors, expected, first_row + lane);
+  if (lane == 0) batch.expected = expected;
+}
+
+// By the same warp.
+__device__ __forceinline__ void guess_labels(const StepPlan& plan, const StepTensors& tensors, int images,
+                                             StepBatch& batch) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  if (lane < images) batch.labels[lane] = label_of(plan, tensors.labels, batch.guess[lane]);
+  if (lane == 0) batch.count = sample_count(plan, max(batch.expected, int64_t{0}));
+}
+
+// Has the sample that this block will fetch in the next step brought to the L2 cache. By one warp.
+__device__ __forceinline__ void prefetch_sample(const StepPlan& plan, const StepTensors& tensors, int64_t step,
+                                                int row) {
+  const int index = noted_sample(plan, tensors, step, row);
+  if (index < 0 || index >= plan.data_rows) return;
+  const int64_t bytes = int64_t{plan.sample_size} * (plan.data_type == GPUNN_U8 ? 1 : 4);
+  const char* sample = static_cast<const char*>(tensors.data) + index * bytes;
+  for (int64_t at = threadIdx.x % 32 * 128; at < bytes; at += 32 * 128) prefetch_line(sample + at);
 }
 
 // What they are, once the step before has ended. By one warp.
@@ -99,7 +117,7 @@ __device__ __forceinline__ void find_batch(const StepPlan& plan, const StepTenso
   if (lane == 0) {
     batch.again = wrong ? 1 : 0;
     batch.counter = counter;
-    batch.count = sample_count(plan, step);
+    if (step != batch.expected) batch.count = sample_count(plan, step);
   }
 }
 
@@ -152,37 +170,55 @@ __device__ __forceinline__ void gather_sample(const StepPlan& plan, const StepTe
   }
 }
 
-// All filters as row_pass() reads them: [filter tile][channel][row][column][4]. Each block begins elsewhere: what all
-// read at the same time, one part of the L2 cache has to serve. All loads at once, since each takes as long as all.
-__device__ __forceinline__ void stage_filters(const float* parameters, int thread, int threads, int block) {
-  constexpr int kAhead = 6;
+// Where a thread's share of the filters comes from and where row_pass() reads it: [filter
+// tile][channel][row][column][4]. Each block begins elsewhere: what all read at the same time, one part of the L2 cache
+// has to serve.
+struct FilterPlaces {
+  static constexpr int kCount = 6;
+  int from[kCount];
+  int to[kCount];  // -1: nothing
+};
+
+__device__ __forceinline__ FilterPlaces filter_places(int thread, int threads, int block) {
   const StepPlan& plan = shared_plan();
-  float* shared = shared_floats();
   const int total = plan.filter_floats;
   const int first = block * 160 % total;
+  FilterPlaces places;
+#pragma unroll
+  for (int j = 0; j < FilterPlaces::kCount; ++j) {
+    int i = thread + j * threads;
+    places.to[j] = -1;
+    places.from[j] = 0;
+    if (i >= total) continue;
+    i += first;
+    if (i >= total) i -= total;
+    int layer = 0;
+    while (i >= plan.conv[layer].gradient.pitch) i -= plan.conv[layer++].gradient.pitch;
+    const ConvPlan& conv = plan.conv[layer];
+    const int filter = divide(i, conv.by_filter);
+    const int tile = conv.forward.filters_a_thread == 3 ? filter / 3 : filter / 4;
+    places.from[j] = static_cast<int>(conv.weight_at) + i;
+    places.to[j] =
+        conv.forward.w + 4 * (i - (filter - tile) * conv.filter_floats) + filter - tile * conv.forward.filters_a_thread;
+  }
+  return places;
+}
+
+// All filters and biases. All loads at once, since each takes as long as all; `places` are the first ones.
+__device__ __forceinline__ void stage_filters(const float* parameters, FilterPlaces places, int thread, int threads,
+                                              int block) {
+  constexpr int kCount = FilterPlaces::kCount;
+  const StepPlan& plan = shared_plan();
+  float* shared = shared_floats();
 #pragma unroll 1
-  for (int from = thread; from < total; from += kAhead * threads) {
-    float value[kAhead];
-    int to[kAhead];
+  for (int from = thread; from < plan.filter_floats; from += kCount * threads) {
+    if (from != thread) places = filter_places(from, threads, block);
+    float value[kCount];
 #pragma unroll
-    for (int j = 0; j < kAhead; ++j) {
-      int i = from + j * threads;
-      to[j] = -1;
-      if (i >= total) continue;
-      i += first;
-      if (i >= total) i -= total;
-      int layer = 0;
-      while (i >= plan.conv[layer].gradient.pitch) i -= plan.conv[layer++].gradient.pitch;
-      const ConvPlan& conv = plan.conv[layer];
-      value[j] = __ldcg(parameters + conv.weight_at + i);
-      const int filter = divide(i, conv.by_filter);
-      const int tile = conv.forward.filters_a_thread == 3 ? filter / 3 : filter / 4;
-      to[j] = conv.forward.w + 4 * (i - (filter - tile) * conv.filter_floats) + filter -
-              tile * conv.forward.filters_a_thread;
-    }
+    for (int j = 0; j < kCount; ++j) value[j] = __ldcg(parameters + places.from[j]);
 #pragma unroll
-    for (int j = 0; j < kAhead; ++j) {
-      if (to[j] >= 0) shared[to[j]] = value[j];
+    for (int j = 0; j < kCount; ++j) {
+      if (places.to[j] >= 0) shared[places.to[j]] = value[j];
     }
   }
 #pragma unroll 1
@@ -224,13 +260,13 @@ __device__ __forceinline__ bool copied_in_bulk(const DensePlan& dense) {
   return dense.inputs % 4 == 0 && dense.weight_at % 4 == 0;
 }
 
-// This block's rows of all dense layers' w: `arrived` counts their bytes. A warp asks for one row at a time, so `warps`
-// of them share the rows. Each cluster begins at another row.
+// This block's rows of all dense layers' w: `arrived` counts their bytes. A lane asks for a row, `warps` of them share
+// the rows. Each cluster begins at another row.
 __device__ __forceinline__ void stage_dense_in_bulk(const float* parameters, int rank, int cluster, int warp, int warps,
                                                     uint64_t& arrived) {
   const StepPlan& plan = shared_plan();
   float* shared = shared_floats();
-  if (threadIdx.x % 32 != 0) return;
+  const int lane = static_cast<int>(threadIdx.x % 32);
   int bytes = 0;
 #pragma unroll 1
   for (int layer = 0; layer < plan.n_dense; ++layer) {
@@ -243,13 +279,13 @@ __device__ __forceinline__ void stage_dense_in_bulk(const float* parameters, int
     const float* w = parameters + dense.weight_at + int64_t{from} * dense.inputs;
     const int first = cluster % rows;
 #pragma unroll 1
-    for (int i = warp; i < rows; i += warps) {
+    for (int i = warp + lane * warps; i < rows; i += 32 * warps) {
       const int row = i + first < rows ? i + first : i + first - rows;
       copy_bulk(shared + dense.w + row * dense.x_pitch, w + int64_t{row} * dense.inputs, dense.inputs * 4, &arrived);
     }
   }
   // Some may have come before.
-  if (warp == 0) barrier_expect(&arrived, bytes);
+  if (warp == 0 && lane == 0) barrier_expect(&arrived, bytes);
 }
 
 // Biases, and w where its rows can't be copied in bulk: a warp a row.

@@ -7,7 +7,8 @@
 // banks (step_plan.cpp). Rows of padding are never multiplied; columns of padding are zeros in memory.
 //
 // The gradient towards x is the same pass over dy with the filters turned round. The gradient towards the weights
-// slides over x likewise: a thread has S * FILTERS sums of one row of the filter.
+// slides over x likewise: a thread has S * FILTERS sums of one row of the filter. step_sparse.cuh has other ways for
+// both.
 #pragma once
 
 #include <type_traits>
@@ -181,65 +182,48 @@ __device__ __forceinline__ void filter_gradient(int layer, int thread) {
   }
 }
 
-// The instances, numbered as RowPass::variant.
+// The instances. Not by a number of their own: a switch jumps by way of a table, which is in no cache when it is
+// needed.
+template <class B, int S, int TILE>
+__device__ __forceinline__ void run_row_pass(int layer, bool backward, const RowPass& pass) {
+  if (pass.filters_a_thread < 4) return row_pass<B, S, TILE, 3>(layer, backward);
+  row_pass<B, S, TILE, 4>(layer, backward);
+}
+
+template <class B, int S>
+__device__ __forceinline__ void run_row_pass(int layer, bool backward, const RowPass& pass) {
+  if (pass.tile > 7) return run_row_pass<B, S, 8>(layer, backward, pass);
+  if (pass.tile > 5) return run_row_pass<B, S, 7>(layer, backward, pass);
+  run_row_pass<B, S, 5>(layer, backward, pass);
+}
+
 template <class B>
 __device__ __forceinline__ void run_row_pass(int layer, bool backward) {
-  const int variant = (backward ? shared_plan().conv[layer].backward : shared_plan().conv[layer].forward).variant;
-  switch (variant) {
-    case 0:
-      return row_pass<B, 5, 5, 3>(layer, backward);
-    case 1:
-      return row_pass<B, 5, 5, 4>(layer, backward);
-    case 2:
-      return row_pass<B, 5, 7, 3>(layer, backward);
-    case 3:
-      return row_pass<B, 5, 7, 4>(layer, backward);
-    case 4:
-      return row_pass<B, 5, 8, 3>(layer, backward);
-    case 5:
-      return row_pass<B, 5, 8, 4>(layer, backward);
-    case 6:
-      return row_pass<B, 3, 5, 3>(layer, backward);
-    case 7:
-      return row_pass<B, 3, 5, 4>(layer, backward);
-    case 8:
-      return row_pass<B, 3, 7, 3>(layer, backward);
-    case 9:
-      return row_pass<B, 3, 7, 4>(layer, backward);
-    case 10:
-      return row_pass<B, 3, 8, 3>(layer, backward);
-    case 11:
-      return row_pass<B, 3, 8, 4>(layer, backward);
-    case 12:
-      return row_pass<B, 0, 5, 3>(layer, backward);
-    case 13:
-      return row_pass<B, 0, 5, 4>(layer, backward);
-    case 14:
-      return row_pass<B, 0, 7, 3>(layer, backward);
-    case 15:
-      return row_pass<B, 0, 7, 4>(layer, backward);
-    case 16:
-      return row_pass<B, 0, 8, 3>(layer, backward);
-    default:
-      return row_pass<B, 0, 8, 4>(layer, backward);
+  const RowPass& pass = backward ? shared_plan().conv[layer].backward : shared_plan().conv[layer].forward;
+  if constexpr (B::kColumns != kAnyColumns) {
+    run_row_pass<B, B::kColumns>(layer, backward, pass);
+  } else {
+    if (pass.columns == 5) return run_row_pass<B, 5>(layer, backward, pass);
+    if (pass.columns == 3) return run_row_pass<B, 3>(layer, backward, pass);
+    run_row_pass<B, 0>(layer, backward, pass);
   }
+}
+
+template <class B, int S>
+__device__ __forceinline__ void run_filter_gradient(int layer, int thread) {
+  if (shared_plan().conv[layer].gradient.filters_a_thread < 4) return filter_gradient<B, S, 3>(layer, thread);
+  filter_gradient<B, S, 4>(layer, thread);
 }
 
 template <class B>
 __device__ __forceinline__ void run_filter_gradient(int layer, int thread) {
-  switch (shared_plan().conv[layer].gradient.variant) {
-    case 0:
-      return filter_gradient<B, 5, 3>(layer, thread);
-    case 1:
-      return filter_gradient<B, 5, 4>(layer, thread);
-    case 2:
-      return filter_gradient<B, 3, 3>(layer, thread);
-    case 3:
-      return filter_gradient<B, 3, 4>(layer, thread);
-    case 4:
-      return filter_gradient<B, 0, 3>(layer, thread);
-    default:
-      return filter_gradient<B, 0, 4>(layer, thread);
+  if constexpr (B::kColumns != kAnyColumns) {
+    run_filter_gradient<B, B::kColumns>(layer, thread);
+  } else {
+    const int columns = shared_plan().conv[layer].columns;
+    if (columns == 5) return run_filter_gradient<B, 5>(layer, thread);
+    if (columns == 3) return run_filter_gradient<B, 3>(layer, thread);
+    run_filter_gradient<B, 0>(layer, thread);
   }
 }
 

@@ -174,7 +174,7 @@ __device__ __forceinline__ void dense_back(int layer, int from, int count, Put p
     const float* w = shared + dense.w + from + i / B::kImages;
     const float* d = shared + dense.dy + i % B::kImages;
     float sum = 0.0F;
-#pragma unroll 2
+#pragma unroll 4
     for (int output = 0; output < dense.outputs; ++output)
       sum = fmaf(w[output * dense.x_pitch], d[output * B::kImages], sum);
     put(i / B::kImages, i % B::kImages, sum);

@@ -41,15 +41,24 @@ int step_shared_limit() {
   check(cudaDeviceGetAttribute(&optin, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "asking for shared memory");
   if (major < 9) return 0;
   cudaFuncAttributes attributes{};
-  check(cudaFuncGetAttributes(&attributes, step_pass<OctetBlock>), "asking for the kernel of a step");
+  check(cudaFuncGetAttributes(&attributes, step_pass<StepCode<OctetBlock, kAnyColumns>>),
+        "asking for the kernel of a step");
   return optin - static_cast<int>(attributes.sharedSizeBytes);
 }
 
 void launch_step(const StepPlan& plan, const StepTensors& tensors, cudaStream_t stream) {
-  if (plan.images == PairBlock::kImages) {
-    launch_pass<PairBlock>(plan, tensors, stream);
+  if (plan.images == OctetBlock::kImages) {
+    if (plan.columns == kNoFilters) {
+      launch_pass<StepCode<OctetBlock, kNoFilters>>(plan, tensors, stream);
+    } else {
+      launch_pass<StepCode<OctetBlock, kAnyColumns>>(plan, tensors, stream);
+    }
+  } else if (plan.columns == 5) {
+    launch_pass<StepCode<PairBlock, 5>>(plan, tensors, stream);
+  } else if (plan.columns == 3) {
+    launch_pass<StepCode<PairBlock, 3>>(plan, tensors, stream);
   } else {
-    launch_pass<OctetBlock>(plan, tensors, stream);
+    launch_pass<StepCode<PairBlock, kAnyColumns>>(plan, tensors, stream);
   }
   const int blocks = plan.dense_blocks + plan.partial_blocks + plan.bias_blocks + 2;
   launch_with(step_update, {dim3(static_cast<unsigned>(blocks)), dim3(kUpdateThreads)}, {.early = true}, stream,

@@ -21,7 +21,7 @@ __device__ __forceinline__ T warp_sum(T value) {
 // Of a row of logits, by a warp.
 struct Softmax {
   float most;
-  float log_sum;
+  float sum;  // of exp(logit - most)
   bool nan;
 };
 
@@ -37,19 +37,21 @@ __device__ __forceinline__ Softmax softmax_of(const float* logits, int classes) 
   most = warp_max(most);
   float sum = lane < classes ? expf(mine - most) : 0.0F;
   for (int c = lane + 32; c < classes; c += 32) sum += expf(logits[c] - most);
-  return {.most = most, .log_sum = logf(warp_sum(sum)), .nan = __any_sync(0xFFFFFFFFU, nan ? 1 : 0) != 0};
+  return {.most = most, .sum = warp_sum(sum), .nan = __any_sync(0xFFFFFFFFU, nan ? 1 : 0) != 0};
 }
 
-// The gradient of softmax with cross-entropy of one row of logits, by a warp. All orders are fixed.
+// The gradient of softmax with cross-entropy of one row of logits, by a warp, class by class to put(class, value). All
+// orders are fixed.
+template <class Put>
 __device__ __forceinline__ void loss_gradient(const StepPlan& plan, const float* logits, int classes, int row,
-                                              int label, int count, float* d, int apart) {
+                                              int label, int count, Put put) {
   const int lane = static_cast<int>(threadIdx.x % 32);
   const bool known = label >= 0 && label < classes;
   const float share = row < count ? plan.loss_gradient / static_cast<float>(count) : 0.0F;
   const Softmax softmax = softmax_of(logits, classes);
   for (int c = lane; c < classes; c += 32) {
-    const float probability = expf(logits[c] - softmax.most - softmax.log_sum);
-    d[c * apart] = known ? share * (probability - (c == label ? 1.0F : 0.0F)) : 0.0F;
+    const float probability = expf(logits[c] - softmax.most) / softmax.sum;
+    put(c, known ? share * (probability - (c == label ? 1.0F : 0.0F)) : 0.0F);
   }
 }
 
@@ -66,7 +68,7 @@ __device__ __forceinline__ void loss_of(const StepPlan& plan, const StepTensors&
   }
   before = warp_sum(before);
   if (lane == 0) {
-    tensors.workspace[plan.losses + row] = known ? -(mine - softmax.most - softmax.log_sum) : NAN;
+    tensors.workspace[plan.losses + row] = known ? -(mine - softmax.most - logf(softmax.sum)) : NAN;
     reinterpret_cast<int*>(tensors.workspace + plan.ranks)[row] = !known ? INT_MAX : softmax.nan ? classes : before;
   }
 }

@@ -3,114 +3,18 @@
 #include <algorithm>
 #include <limits>
 
+#include "step_plan_conv.hpp"
+
 namespace gpunn::cuda_tiled {
 namespace {
 
 // Half of a multiprocessor's 228 KiB, less what the system and the static part take of each.
 constexpr int kTwoBlocks = 114 * 1024 - 1024 - 256;
 
-int up(int n, int step) { return (n + step - 1) / step * step; }
-
 // Rows of a matrix that 8 threads read at once by 16 bytes: an odd number of 16 bytes apart they meet no bank twice.
 int dense_pitch(int n) {
   const int pitch = up(n, 4);
   return pitch / 4 % 2 == 0 ? pitch + 4 : pitch;
-}
-
-// How often the fullest bank is asked when a warp's threads are (strip, row) pairs, strips first.
-int bank_conflicts(int pitch, int tile, int strips, int rows) {
-  int asked[32] = {};
-  int most = 0;
-  for (int lane = 0; lane < 32 && lane < strips * rows; ++lane) {
-    most = std::max(most, ++asked[(lane / strips * pitch + lane % strips * tile) % 32]);
-  }
-  return most;
-}
-
-// An even number: the gradient of the filters reads 8 bytes at a time.
-int best_pitch(int least, int tile, int strips, int rows) {
-  int best = up(least, 2);
-  for (int pitch = best; pitch < least + 12; pitch += 2) {
-    if (bank_conflicts(pitch, tile, strips, rows) < bank_conflicts(best, tile, strips, rows)) best = pitch;
-  }
-  return best;
-}
-
-// Time of a pass whose threads take `units` steps each, in cycles. Its warps are dealt to four schedulers; a step has
-// `instructions` and, for a warp alone, waits of half as much again.
-int64_t pass_cost(int64_t threads, int64_t units, int64_t instructions) {
-  const int64_t warps = (threads + 127) / 128;
-  return units * std::max(warps * instructions, instructions * 3 / 2);
-}
-
-constexpr int kVariantTiles[] = {5, 7, 8};
-
-int best_tile(int width) {
-  int best = 0;
-  for (const int tile : {8, 7, 5}) {
-    if (best == 0 || up(width, tile) < up(width, best)) best = tile;
-  }
-  return best;
-}
-
-// The templates' instances: see step_conv.cuh.
-int variant_of(int columns) { return columns == 5 ? 0 : columns == 3 ? 1 : 2; }
-
-int variant_of(int columns, int tile) {
-  return variant_of(columns) * 3 + static_cast<int>(std::find(kVariantTiles, kVariantTiles + 3, tile) - kVariantTiles);
-}
-
-void set_filter_tiles(RowPass& pass) {
-  pass.filters_a_thread = up(pass.filters, 3) < up(pass.filters, 4) ? 3 : 4;
-  pass.filter_tiles = up(pass.filters, pass.filters_a_thread) / pass.filters_a_thread;
-}
-
-// A pass that makes [filters][rows][width] from `channels` planes.
-void tile_pass(RowPass& pass, int width, int budget) {
-  set_filter_tiles(pass);
-  pass.tile = best_tile(width);
-  pass.strips = up(width, pass.tile) / pass.tile;
-  pass.variant = variant_of(pass.columns, pass.tile) * 2 + pass.filters_a_thread - 3;
-  pass.pitch = best_pitch(pass.strips * pass.tile, pass.tile, pass.strips, pass.out_rows);
-  const int64_t threads = int64_t{pass.strips} * pass.out_rows * pass.filter_tiles;
-  int64_t best = std::numeric_limits<int64_t>::max();
-  for (int splits = 1; splits <= pass.channels && pass.channels * splits < 1 << 16; ++splits) {
-    const int64_t sums = int64_t{splits} * pass.filters * pass.out_rows * pass.pitch;
-    if (splits > 1 && sums > budget) break;
-    // Adding up a sum takes about three instructions for each split.
-    const int64_t adding = sums * 3 / 128;
-    const int64_t cost = pass_cost(threads * splits, (pass.channels + splits - 1) / splits, 500) + adding;
-    if (cost < best) {
-      best = cost;
-      pass.splits = splits;
-    }
-  }
-  pass.by_strip = Divisor(pass.strips);
-  pass.by_filter_tile = Divisor(pass.strips * pass.out_rows);
-  pass.by_split = Divisor(static_cast<int>(threads));
-  pass.by_splits = Divisor(pass.splits);
-}
-
-// The weight gradient: threads are (row of the filter, channel, filter tile), the sum over dy's rows is split.
-void tile_gradient(RowPass& pass, const ConvShape& conv, int budget) {
-  set_filter_tiles(pass);
-  pass.strips = up(conv.out_width(), 2);
-  pass.variant = variant_of(pass.columns) * 2 + pass.filters_a_thread - 3;
-  pass.pitch = conv.filters * conv.channels * conv.rows * conv.columns;
-  const int64_t threads = int64_t{conv.rows} * conv.channels * pass.filter_tiles;
-  int64_t best = std::numeric_limits<int64_t>::max();
-  for (int splits = 1; splits <= conv.out_height() && conv.out_height() * splits < 1 << 16; ++splits) {
-    const int64_t sums = int64_t{splits} * pass.pitch;
-    if (splits > 1 && sums > budget) break;
-    const int64_t units = (conv.out_height() + splits - 1) / splits;
-    const int64_t cost = pass_cost(threads * splits, units, int64_t{pass.strips} * 25) + sums * 3 / 128;
-    if (cost < best) {
-      best = cost;
-      pass.splits = splits;
-    }
-  }
-  pass.by_split = Divisor(static_cast<int>(threads));
-  pass.by_splits = Divisor(pass.splits);
 }
 
 std::string refuse(const StepNetwork& network) {
@@ -148,88 +52,6 @@ int dense_splits(int rows, int length, int images, int warps) {
   return std::max(1, std::min(warps / (up(rows, tile) / tile), up(length, 4) / 4));
 }
 
-// All of a convolution but places in shared memory.
-ConvPlan plan_conv(const ConvShape& shape, bool backward_data, int budget, int threads) {
-  ConvPlan plan{};
-  plan.channels = shape.channels;
-  plan.height = shape.height;
-  plan.width = shape.width;
-  plan.filters = shape.filters;
-  plan.rows = shape.rows;
-  plan.columns = shape.columns;
-  plan.pooled_height = shape.pooled_height();
-  plan.pooled_width = shape.pooled_width();
-  plan.window_rows = shape.window[0];
-  plan.window_columns = shape.window[1];
-  plan.stride_rows = shape.stride[0];
-  plan.stride_columns = shape.stride[1];
-  plan.relu = shape.relu ? 1 : 0;
-  plan.backward_data = backward_data ? 1 : 0;
-  plan.weight_at = shape.weight;
-  plan.bias_at = shape.bias;
-
-  RowPass& forward = plan.forward;
-  forward.channels = shape.channels;
-  forward.filters = shape.filters;
-  forward.rows = shape.rows;
-  forward.columns = shape.columns;
-  forward.x_rows = shape.height;
-  forward.out_rows = shape.out_height();
-  forward.pad_rows = shape.pad[0];
-  RowPass& gradient = plan.gradient;
-  gradient = forward;
-  tile_pass(forward, shape.out_width(), budget);
-  tile_gradient(gradient, shape, budget);
-
-  const int x_width = std::max({forward.strips * forward.tile + shape.columns - 1, gradient.strips + shape.columns - 1,
-                                shape.width + shape.pad[1]});
-  plan.x_left = shape.pad[1];
-  plan.x_pitch = best_pitch(x_width, forward.tile, forward.strips, forward.out_rows);
-  plan.x_plane = plan.x_pitch * shape.height;
-  if (backward_data) {
-    // Neighbours among the gradient's threads have neighbouring rows, then the next channel: as if it were the next
-    // row.
-    const int apart = shape.rows * plan.x_pitch;
-    plan.x_plane += ((apart - plan.x_plane) % 32 + 32) % 32;
-  }
-  forward.x_pitch = gradient.x_pitch = plan.x_pitch;
-  forward.x_plane = gradient.x_plane = plan.x_plane;
-
-  const int padding = backward_data ? shape.columns - 1 - shape.pad[1] : 0;
-  plan.dy_left = up(padding, 2);
-  plan.dy_pitch = plan.dy_left + gradient.strips;
-  if (backward_data) {
-    RowPass& backward = plan.backward;
-    backward.channels = shape.filters;
-    backward.filters = shape.channels;
-    backward.rows = shape.rows;
-    backward.columns = shape.columns;
-    backward.x_rows = shape.out_height();
-    backward.out_rows = shape.height;
-    backward.pad_rows = shape.rows - 1 - shape.pad[0];
-    tile_pass(backward, shape.width, budget);
-    backward.x = plan.dy_left - padding;  // within a row
-    const int width = std::max(plan.dy_pitch, backward.x + backward.strips * backward.tile + shape.columns - 1);
-    plan.dy_pitch = best_pitch(width, backward.tile, backward.strips, shape.height);
-  }
-  plan.dy_plane = plan.dy_pitch * shape.out_height();
-  plan.backward.x_pitch = plan.dy_pitch;
-  plan.backward.x_plane = plan.dy_plane;
-
-  plan.by_plane = Divisor(plan.pooled_height * plan.pooled_width);
-  plan.by_row = Divisor(plan.pooled_width);
-  plan.pool_groups = std::max(1, threads / (plan.pooled_height * plan.pooled_width));
-  plan.by_taps = Divisor(shape.rows * shape.columns);
-  plan.filter_floats = shape.channels * shape.rows * shape.columns;
-  plan.by_filter = Divisor(plan.filter_floats);
-  plan.by_tile = Divisor(shape.filters * shape.rows * shape.columns);
-  plan.by_width = Divisor(shape.width);
-  plan.by_window = Divisor(shape.window[1]);
-  plan.by_group = Divisor(shape.rows * shape.channels);
-  plan.by_group_row = Divisor(shape.rows);
-  return plan;
-}
-
 // The places in shared memory. A block's life has three parts, and what only one of them needs lies where another had
 // what only it needed:
 //
@@ -242,7 +64,8 @@ void lay_out_shared(StepPlan& plan) {
   plan.zeros[0][0] = always.take(0);
   for (int i = 0; i < plan.n_convs; ++i) {
     ConvPlan& conv = plan.conv[i];
-    conv.x = conv.forward.x = conv.gradient.x = always.take(int64_t{conv.channels} * conv.x_plane);
+    conv.x = always.take(int64_t{conv.channels} * conv.x_plane) + conv.x_top * conv.x_pitch;
+    conv.forward.x = conv.gradient.x = conv.x;
   }
   // The dense layers' x are cleared with them; other blocks store there when they are ready.
   DensePlan& bottom = plan.dense[0];
@@ -251,7 +74,9 @@ void lay_out_shared(StepPlan& plan) {
   for (int i = 0; i < plan.n_convs; ++i) {
     ConvPlan& conv = plan.conv[i];
     conv.chosen = always.take((int64_t{conv.filters} * conv.pooled_height * conv.pooled_width + 3) / 4) * 4;
-    if (conv.backward_data != 0) {
+    if (conv.by_rows > 0) {
+      conv.forward.w = always.take(packed_filters(conv));
+    } else if (conv.backward_data != 0) {
       conv.backward.w = always.take(int64_t{conv.filters} * conv.rows * conv.columns * conv.backward.filter_tiles * 4);
     }
   }
@@ -266,7 +91,7 @@ void lay_out_shared(StepPlan& plan) {
   int64_t sums = 0;
   for (int i = 0; i < plan.n_convs; ++i) {
     ConvPlan& conv = plan.conv[i];
-    conv.forward.w = forward.take(int64_t{conv.channels} * conv.rows * conv.columns * conv.forward.filter_tiles * 4);
+    if (conv.by_rows == 0) conv.forward.w = forward.take(packed_filters(conv));
     conv.bias = forward.take(conv.filters);
     sums = std::max(sums, int64_t{conv.forward.splits} * conv.filters * conv.forward.out_rows * conv.forward.pitch);
   }
@@ -280,17 +105,19 @@ void lay_out_shared(StepPlan& plan) {
     conv.backward.x += conv.dy;
   }
   plan.zeros[1][1] = backward.take(0);
-  const int backward_sums = plan.zeros[1][1];
+  for (int i = 0; i < plan.n_convs; ++i) {
+    ConvPlan& conv = plan.conv[i];
+    if (conv.sparse != 0) {
+      conv.windows = backward.take(int64_t{2} * conv.filters * conv.pooled_height * conv.pooled_width);
+    }
+  }
+  const int backward_sums = backward.take(0);
   int64_t most_sums = 0;
   for (int i = 0; i < plan.n_convs; ++i) {
     ConvPlan& conv = plan.conv[i];
     conv.forward.sums = forward_sums;
     conv.backward.sums = backward_sums;
-    int64_t dx = 0;
-    if (conv.backward_data != 0) {
-      dx = int64_t{conv.backward.splits} * conv.channels * conv.height * conv.backward.pitch;
-      dx = (dx + 3) / 4 * 4;
-    }
+    const int64_t dx = (gradient_sums(conv) + 3) / 4 * 4;
     conv.gradient.sums = static_cast<int>(std::min<int64_t>(backward_sums + dx, std::numeric_limits<int>::max()));
     most_sums = std::max(most_sums, dx + int64_t{conv.gradient.splits} * conv.gradient.pitch);
   }
@@ -310,7 +137,7 @@ void lay_out_shared(StepPlan& plan) {
   plan.scratch = middle.take(sums);
   // What the dense layers leave to the convolutions must not lie where dy is.
   if (plan.n_convs > 0) {
-    middle.skip_to(plan.zeros[1][1]);
+    middle.skip_to(backward_sums);
     bottom.received = middle.take(int64_t{bottom.sliced != 0 ? kStepShares : 1} * bottom.x_pitch);
   }
   const int64_t used = std::max({forward.used(), middle.used(), backward.used()});
@@ -362,8 +189,13 @@ StepPlan lay_out(const StepNetwork& network, int budget) {
   plan.n_convs = static_cast<int>(network.convs.size());
   plan.n_dense = static_cast<int>(network.dense.size());
   for (int i = 0; i < plan.n_convs; ++i) {
-    plan.conv[i] = plan_conv(network.convs[i], i > 0, budget, B::kThreads);
+    plan.conv[i] = plan_conv(network.convs[i], i > 0, budget, WithoutLastWarp<B>::kThreads);
     plan.filter_floats += plan.conv[i].gradient.pitch;
+  }
+  plan.columns = kNoFilters;
+  for (const ConvShape& conv : network.convs) {
+    const bool all = conv.columns == network.convs[0].columns && (conv.columns == 3 || conv.columns == 5);
+    plan.columns = all && plan.columns != kAnyColumns ? conv.columns : kAnyColumns;
   }
   bool sliced = false;
   for (int i = plan.n_dense - 1; i >= 0; --i) {

@@ -28,6 +28,19 @@ struct StepBlock {
 };
 using PairBlock = StepBlock<2, 512, 1, 768>;
 using OctetBlock = StepBlock<8, 384, 2, 384>;
+// What of it runs the forward convolutions: its last warp asks for the dense layers' weights meanwhile, and waits while
+// the memory is busy with what was asked for before.
+template <class B>
+struct WithoutLastWarp : B {
+  static constexpr int kThreads = B::kThreads - 32;
+};
+// The kernel for a kind of network, so that little code lies between what is run: columns of all its filters.
+inline constexpr int kAnyColumns = 0;
+inline constexpr int kNoFilters = -1;
+template <class B, int COLUMNS>
+struct StepCode : B {
+  static constexpr int kColumns = COLUMNS;
+};
 inline constexpr int kMostStepImages = 8;
 // Sums that a cluster makes of each gradient that it exchanges.
 inline constexpr int kStepShares = 8;
@@ -43,6 +56,12 @@ inline constexpr int kUpdateRows = 16;
 inline constexpr int kUpdateColumns = 64;
 // Columns of the convolutions' sums an image that a block adds.
 inline constexpr int kUpdateSums = 64;
+
+// Of the gradient towards x by rows (step_sparse.cuh): channels of a lane, lanes that share the filters, and how far
+// apart the sums of two elements lie, so that neighbours' meet in no bank.
+inline constexpr int kRowChannels = 3;
+inline constexpr int kRowLanes = 16;
+inline constexpr int kRowPitch = 33;
 
 // ReLU(x * w + bias), then the largest of each window. A window of 1 x 1 is no pooling.
 struct ConvShape {
@@ -109,7 +128,6 @@ struct Divisor {
 // channels; the sum over the input channels is split over `splits` threads, whose sums are added in order afterwards.
 // Places are in floats from the beginning of shared memory.
 struct RowPass {
-  int variant = 0;  // which instance of the kernel's template: see step_conv.cuh
   int tile = 0;
   int strips = 0;  // tiles in a row; of the gradient of filters: outputs in a row, an even number
   int filters_a_thread = 0;
@@ -133,6 +151,7 @@ struct ConvPlan {
   int pool_groups;                  // of threads that share the filters, each one with all places of a pooled plane
   int backward_data;                // 0 of the first layer
   int x, x_pitch, x_plane, x_left;  // a row begins with x_left zeros, the padding
+  int x_top;                        // rows of zeros before and behind a plane
   int dy, dy_pitch, dy_plane, dy_left;
   int chosen;                  // in bytes: which element of a window was the largest
   int bias;                    // in shared memory
@@ -141,11 +160,17 @@ struct ConvPlan {
   RowPass forward;
   RowPass backward;          // x is dy
   RowPass gradient;          // w is dy
+  int by_rows;               // 1: backward is a row_gradient() of step_sparse.cuh, not a row_pass()
+  int row_groups;            // of tiles of channels that a warp makes
+  int row_sums;              // of a channel, in a row
+  int sparse;                // 1: the weights' gradient from the windows, by window_gradient()
+  int windows;               // in shared memory: [filter][window] where in x, and its gradient
   Divisor by_plane, by_row;  // elements of a pooled plane and row
   Divisor by_taps, by_width, by_window;
-  int filter_floats;               // of one
-  Divisor by_filter;               // elements of a filter
-  Divisor by_tile;                 // backward: taps of a filter tile
+  int filter_floats;  // of one
+  Divisor by_filter;  // elements of a filter
+  Divisor by_tile;    // backward: taps of a filter tile
+  Divisor by_row_groups;
   Divisor by_group, by_group_row;  // of the gradient: threads of a filter tile, and of a channel
 };
 
@@ -176,6 +201,7 @@ struct alignas(16) StepPlan {
   int batch;
   int images;  // of a cluster: which kernel it is
   int n_convs, n_dense;
+  int columns;        // of all filters, kAnyColumns or kNoFilters: which kernel it is
   int filter_floats;  // of all convolutions
   int logits, logits_pitch;
   int scratch;      // of dense layers
@@ -210,7 +236,9 @@ struct NextBatch {
 struct NotedBatches {
   int64_t expected;
   uint32_t started;  // how often the first kernel has started
-  uint32_t written;  // how many of its blocks have written the factors of the dense layers' weight gradients
+  uint32_t inputs;   // how many of its blocks have written their factors of the dense layers' weight gradients: the x,
+  uint32_t written;  // and all of them
+  uint32_t unused;
 };
 
 constexpr std::size_t next_batch_bytes(const StepPlan& plan) {

@@ -84,8 +84,8 @@ __device__ __forceinline__ void finish_conv(const ConvPlan& conv, Put put) {
   });
 }
 
-// Puts the gradient of each window where its largest element was: the sum of `terms` numbers that lie `apart`, the
-// first at get(filter, row, column, i).
+// Puts the gradient of each window where its largest element was, and notes where in x that is: the sum of `terms`
+// numbers that lie `apart`, the first at get(filter, row, column, i).
 template <class B, class Get>
 __device__ __forceinline__ void unpool(const ConvPlan& conv, int terms, int apart, Get get) {
   float* shared = shared_floats();
@@ -98,17 +98,26 @@ __device__ __forceinline__ void unpool(const ConvPlan& conv, int terms, int apar
   const int plane = conv.dy_plane;
   float* dy = shared + conv.dy + conv.dy_left;
   const uint8_t* chosen = shared_bytes() + conv.chosen;
+  const bool sparse = conv.sparse != 0;
+  float2* windows = reinterpret_cast<float2*>(shared + conv.windows);
+  const int x_pitch = conv.x_pitch;
   each_pooled<B>(conv, [&](int filter, int place, int row, int column) {
     const int i = filter * size + place;
     const int which = chosen[i];
     const float* from = shared + get(filter, row, column, i);
     float sum = 0.0F;
-#pragma unroll 4
+#pragma unroll 8
     for (int term = 0; term < terms; ++term) sum += from[term * apart];
-    if (which == 255) return;
+    if (which == 255) {
+      if (sparse) windows[i] = make_float2(0.0F, 0.0F);
+      return;
+    }
     const int r = divide(which, by_window);
     const int c = which - r * window_columns;
-    dy[filter * plane + (row * stride_rows + r) * pitch + column * stride_columns + c] = sum;
+    const int y = row * stride_rows + r;
+    const int x = column * stride_columns + c;
+    dy[filter * plane + y * pitch + x] = sum;
+    if (sparse) windows[i] = make_float2(__int_as_float(y * x_pitch + x), sum);
   });
 }
 

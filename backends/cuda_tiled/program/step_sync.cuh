@@ -19,6 +19,17 @@ __device__ __forceinline__ void cluster_barrier() {
 #endif
 }
 
+// Of the first THREADS of a block, while the others do something else.
+template <int THREADS>
+__device__ __forceinline__ void barrier_of_first() {
+  asm volatile("bar.sync 1, %0;" ::"n"(THREADS) : "memory");
+}
+
+// Has a line of memory brought to the L2 cache.
+__device__ __forceinline__ void prefetch_line(const void* line) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(line));
+}
+
 __device__ __forceinline__ int cluster_rank() {
   uint32_t rank = 0;
 #if __CUDA_ARCH__ >= 900
@@ -114,6 +125,13 @@ __device__ __forceinline__ void wait_for_bytes(uint64_t& barrier) {
         : "r"(at)
         : "memory");
   }
+#endif
+}
+
+// Advances a counter that other kernels wait for, who then see what was written before.
+__device__ __forceinline__ void count_written(uint32_t* counter) {
+#if __CUDA_ARCH__ >= 700
+  asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(counter) : "memory");
 #endif
 }
 

@@ -5,8 +5,9 @@
 // which is its bias' gradient, added over the images.
 // One block for loss, metrics and counters, one that draws the samples of the step to come. Whoever has a gradient
 // updates its parameter at once: gradients are never written. Weights and optimizer state are fetched while the kernel
-// before still runs. Nor do the tiles of dense layers wait for its end: a counter tells when their factors are there,
-// and where there are convolutions, they are done while the first kernel still has their backward part before it.
+// before still runs. Nor do the tiles of dense layers wait for its end: counters tell when their factors are there,
+// first x, then dy, and where there are convolutions, they are done while the first kernel still has their backward
+// part before it.
 #pragma once
 
 #include "dependent_launch.cuh"
@@ -157,11 +158,15 @@ __device__ __forceinline__ void update_dense(const StepPlan& plan, const StepTen
   }
   // The first kernel's blocks have all started, and go on with the convolutions when they have written what this block
   // reads. It waits for no other block of this kernel.
-  let_next_kernel_start();
+  uint32_t all = 0;
   if (thread == 0) {
     const auto runs = *static_cast<volatile const uint32_t*>(&tensors.noted->started) + 1;
-    wait_for_count(&tensors.noted->written, runs * static_cast<uint32_t>(pass_blocks(plan)) - 1);
+    all = runs * static_cast<uint32_t>(pass_blocks(plan)) - 1;
+    wait_for_count(&tensors.noted->inputs, all);
   }
+  __syncthreads();
+  fetch_rows<kUpdateColumns>(shared.factors.x, x_rows, batch, x_pitch, input0);
+  if (thread == 0) wait_for_count(&tensors.noted->written, all);
   __syncthreads();
 
   fetch_rates(plan, tensors);
@@ -169,8 +174,10 @@ __device__ __forceinline__ void update_dense(const StepPlan& plan, const StepTen
   const int from_input = lane % 8 * 4;
   float sum[4][8] = {};
   for (int first = 0; first < batch; first += kUpdateBatch) {
-    if (first > 0) __syncthreads();
-    fetch_rows<kUpdateColumns>(shared.factors.x, x_rows + int64_t{first} * x_pitch, batch - first, x_pitch, input0);
+    if (first > 0) {
+      __syncthreads();
+      fetch_rows<kUpdateColumns>(shared.factors.x, x_rows + int64_t{first} * x_pitch, batch - first, x_pitch, input0);
+    }
     fetch_rows<kUpdateRows>(shared.factors.dy, dy_rows + int64_t{first} * dy_pitch, batch - first, dy_pitch, output0);
     wait_for_copies();
     __syncthreads();
@@ -214,11 +221,10 @@ __device__ __forceinline__ void update_column(const StepPlan& plan, const StepTe
   const Parameter parameter[1] = {load_parameter(tensors, group == 0 ? at : -1)};
   const int batch = plan.batch;
   wait_for_kernel_before();
-  let_next_kernel_start();
   fetch_rates(plan, tensors);
   float sum = 0.0F;
   if (at >= 0) {
-#pragma unroll 16
+#pragma unroll 32
     for (int row = group; row < batch; row += kGroups) sum += rows[row * pitch];
   }
   shared.bias[thread] = sum;
@@ -270,7 +276,6 @@ __device__ __forceinline__ void draw_batch(const StepPlan& plan, const StepTenso
   int drawn = sample_index(plan, early, thread);
   __syncthreads();  // all have read what is noted
   wait_for_kernel_before();
-  let_next_kernel_start();
   const auto* head = reinterpret_cast<const StepHead*>(tensors.workspace + plan.head);
   const int64_t next = step_after(plan, __ldcg(reinterpret_cast<const long long*>(&head->step)));
   const auto note = [&](int which, int64_t step) {
@@ -302,7 +307,6 @@ __device__ __forceinline__ T sum_of_block(T value, T* shared) {
 // MEAN_ROWS, METRICS_ACCUMULATE, TABLE_STORE and ADVANCE. No other block reads the counter.
 __device__ __forceinline__ void finish_step(const StepPlan& plan, const StepTensors& tensors, UpdateShared& shared) {
   wait_for_kernel_before();
-  let_next_kernel_start();
   const StepHead head = *reinterpret_cast<const StepHead*>(tensors.workspace + plan.head);
   const float* losses = tensors.workspace + plan.losses;
   const int* ranks = reinterpret_cast<const int*>(tensors.workspace + plan.ranks);
@@ -336,6 +340,8 @@ __device__ __forceinline__ void finish_step(const StepPlan& plan, const StepTens
 __global__ void __launch_bounds__(kUpdateBound, 2) step_update(const StepTensors tensors) {
   __shared__ __align__(16) UpdateShared shared;
   __shared__ StepPlan plan;
+  // What the next step's first kernel does before it waits is noted by now, or will be found out to be wrong.
+  let_next_kernel_start();
   copy_plan(tensors.plan, reinterpret_cast<float4*>(&plan), kUpdateThreads);
   __syncthreads();
   const int block = static_cast<int>(blockIdx.x);

@@ -1,0 +1,259 @@
+// The parts of kernel 1 of a step, in their order: convolutions, dense layers, loss, and the way back.
+#pragma once
+
+#include "step_batch.cuh"
+#include "step_conv.cuh"
+#include "step_dense.cuh"
+#include "step_loss.cuh"
+#include "step_plan.hpp"
+#include "step_pool.cuh"
+#include "step_sparse.cuh"
+#include "step_sync.cuh"
+
+namespace gpunn::cuda_tiled {
+
+template <class B>
+__device__ __forceinline__ void clear(const int (&stretch)[2]) {
+  for (int i = stretch[0] / 4 + static_cast<int>(threadIdx.x); i < stretch[1] / 4; i += B::kThreads) {
+    step_shared[i] = make_float4(0.0F, 0.0F, 0.0F, 0.0F);
+  }
+}
+
+template <class B>
+__device__ __forceinline__ void copy_row(float* to, const float* from, int floats) {
+  for (int i = static_cast<int>(threadIdx.x); i < floats / 4; i += B::kThreads) {
+    reinterpret_cast<float4*>(to)[i] = reinterpret_cast<const float4*>(from)[i];
+  }
+}
+
+// dy of a dense layer's output `from + row`: [row][image], and among the factors of the weight gradient. Of a sliced
+// layer a block writes its outputs' for all images, else all of its own image's.
+template <class B>
+__device__ __forceinline__ void store_gradient(const StepTensors& tensors, int layer, int rank, int first_row, int from,
+                                               int row, int image, float value) {
+  const DensePlan& dense = shared_plan().dense[layer];
+  shared_floats()[dense.dy + row * B::kImages + image] = value;
+  if ((dense.sliced != 0 || image == rank) && first_row + image < shared_plan().batch) {
+    tensors.workspace[dense.dy_rows + int64_t{first_row + image} * dense.dy_pitch + from + row] = value;
+  }
+}
+
+// Where dense layer `layer`'s backward leaves the gradient of the layer below: masked.
+template <class B>
+__device__ __forceinline__ void store_below(const StepTensors& tensors, int layer, int rank, int first_row, int from,
+                                            int row, int image, float value) {
+  const DensePlan& dense = shared_plan().dense[layer];
+  if (shared_plan().dense[layer - 1].relu != 0 &&
+      !(shared_floats()[dense.x + image * dense.x_pitch + from + row] > 0.0F)) {
+    value = 0.0F;
+  }
+  store_gradient<B>(tensors, layer - 1, rank, first_row, from, row, image, value);
+}
+
+// A dense layer's x of this block's image, a factor of its weight gradient; and zeros behind the last column of dy, the
+// other one.
+template <class B>
+__device__ __forceinline__ void write_input(const StepTensors& tensors, int layer, int rank, int row) {
+  const DensePlan& dense = shared_plan().dense[layer];
+  if (row >= shared_plan().batch) return;
+  copy_row<B>(tensors.workspace + dense.x_rows + int64_t{row} * dense.x_pitch,
+              shared_floats() + dense.x + rank * dense.x_pitch, dense.x_pitch);
+  const int column = dense.outputs + static_cast<int>(threadIdx.x);
+  if (column < dense.dy_pitch) tensors.workspace[dense.dy_rows + int64_t{row} * dense.dy_pitch + column] = 0.0F;
+}
+
+template <class B>
+__device__ __forceinline__ void dense_forward(const StepTensors& tensors, int rank, int row) {
+  const StepPlan& plan = shared_plan();
+  float* shared = shared_floats();
+#pragma unroll 1
+  for (int layer = 0; layer < plan.n_dense; ++layer) {
+    const DensePlan& dense = plan.dense[layer];
+    const bool last = layer + 1 == plan.n_dense;
+    const int from = dense.sliced != 0 ? rank * dense.slice : 0;
+    const int rows = min(dense.slice, dense.outputs - from);
+    dense_product<B>(layer, rows);
+    __syncthreads();
+    dense_finish<B>(layer, rows, from, shared + (last ? plan.logits : plan.dense[layer + 1].x),
+                    last ? plan.logits_pitch : plan.dense[layer + 1].x_pitch);
+    write_input<B>(tensors, layer, rank, row);
+    __syncthreads();  // the sums have been read
+    if (dense.sliced != 0) wait_for_bytes(shared_arrivals().forward[layer]);
+  }
+}
+
+// The loss and its gradient, a warp an image; another warp has the loss of this block's image.
+template <class B>
+__device__ __forceinline__ void make_loss(const StepTensors& tensors, const StepBatch& batch, int rank, int row) {
+  const StepPlan& plan = shared_plan();
+  const int warp = static_cast<int>(threadIdx.x / 32);
+  const int layer = plan.n_dense - 1;
+  const int classes = plan.dense[layer].outputs;
+  if (warp > B::kImages) return;
+  const int image = warp < B::kImages ? warp : rank;
+  const float* logits = shared_floats() + plan.logits + image * plan.logits_pitch;
+  if (warp == B::kImages) {
+    if (row < plan.batch) loss_of(plan, tensors, logits, classes, row, batch.labels[rank]);
+    return;
+  }
+  loss_gradient(
+      plan, logits, classes, row - rank + image, batch.labels[image], batch.count,
+      [&](int output, float value) { store_gradient<B>(tensors, layer, rank, row - rank, 0, output, image, value); });
+}
+
+template <class B>
+__device__ __forceinline__ void dense_backward(const StepTensors& tensors, int rank, int first_row) {
+  const StepPlan& plan = shared_plan();
+  float* shared = shared_floats();
+#pragma unroll 1
+  for (int layer = plan.n_dense - 1; layer >= 0; --layer) {
+    const DensePlan& dense = plan.dense[layer];
+    if (dense.backward_data == 0) break;
+    if (dense.sliced != 0) {
+      dense_scatter<B>(layer, min(dense.slice, dense.outputs - rank * dense.slice), rank);
+    }
+    if (layer > 0) {
+      const DensePlan& below = plan.dense[layer - 1];
+      const int from = below.sliced != 0 ? rank * below.slice : 0;
+      const int count = min(below.slice, below.outputs - from);
+      if (dense.sliced != 0) {
+        wait_for_bytes(shared_arrivals().backward[layer]);
+        for (int i = static_cast<int>(threadIdx.x); i < count * B::kImages; i += B::kThreads) {
+          float sum = 0.0F;
+#pragma unroll
+          for (int source = 0; source < kStepShares; ++source) {
+            sum += shared[dense.received + source * below.slice * B::kImages + i];
+          }
+          store_below<B>(tensors, layer, rank, first_row, from, i / B::kImages, i % B::kImages, sum);
+        }
+      } else {
+        dense_back<B>(layer, from, count, [&](int input, int image, float value) {
+          store_below<B>(tensors, layer, rank, first_row, from, input, image, value);
+        });
+      }
+      __syncthreads();
+    } else {
+      if (dense.sliced == 0) {
+        dense_back<B>(layer, 0, dense.inputs, [&](int input, int image, float value) {
+          if (image == rank) shared[dense.received + input] = value;
+        });
+      }
+      __syncthreads();
+      clear<B>(plan.zeros[1]);  // where w was
+      __syncthreads();
+      if (dense.sliced != 0) wait_for_bytes(shared_arrivals().backward[layer]);
+    }
+  }
+}
+
+// Tells the second kernel that this block has written factors of the dense layers' weight gradients, all of it before a
+// barrier of the block. By the last thread, whose warp has least to do.
+template <class B>
+__device__ __forceinline__ void announce(uint32_t& counter) {
+  if (threadIdx.x == B::kThreads - 1) count_written(&counter);
+}
+
+// By all warps but the last.
+template <class B>
+__device__ __forceinline__ void conv_forward(int rank) {
+  using F = WithoutLastWarp<B>;
+  const StepPlan& plan = shared_plan();
+  float* shared = shared_floats();
+#pragma unroll 1
+  for (int layer = 0; layer < plan.n_convs; ++layer) {
+    const ConvPlan& conv = plan.conv[layer];
+    // The first convolution seldom has work for all warps.
+    constexpr int kHalf = B::kThreads / 2;
+    if (layer == 0 && static_cast<int>(threadIdx.x) >= kHalf) {
+#pragma unroll 1
+      for (int i = 1; i < plan.n_convs; ++i) {
+        if (plan.conv[i].by_rows == 0) {
+          turn_filters(i, static_cast<int>(threadIdx.x) - kHalf, F::kThreads - kHalf);
+        }
+      }
+    }
+    run_row_pass<F>(layer, false);
+    barrier_of_first<F::kThreads>();
+    const bool last = layer + 1 == plan.n_convs;
+    float* y = last ? shared + plan.dense[0].x + rank * plan.dense[0].x_pitch
+                    : shared + plan.conv[layer + 1].x + plan.conv[layer + 1].x_left;
+    const int y_plane = plan.conv[last ? layer : layer + 1].x_plane;
+    const int y_pitch = plan.conv[last ? layer : layer + 1].x_pitch;
+    finish_conv<F>(conv, [&](int filter, int row, int column, int i, float value) {
+      if (!last) {
+        y[filter * y_plane + row * y_pitch + column] = value;
+        return;
+      }
+#pragma unroll
+      for (int other = 0; other < B::kImages; ++other) store_remote(y + i, other, value, shared_arrivals().pooled);
+    });
+    if (!last) barrier_of_first<F::kThreads>();
+  }
+}
+
+template <class B>
+__device__ __forceinline__ void conv_backward(const StepTensors& tensors, int row) {
+  const StepPlan& plan = shared_plan();
+  float* shared = shared_floats();
+  const int thread = static_cast<int>(threadIdx.x);
+  const int warp = thread / 32;
+  const int lane = thread % 32;
+  const bool own = row < plan.batch;
+  float* partial = tensors.workspace + plan.partial_rows + int64_t{row} * plan.partials;
+#pragma unroll 1
+  for (int layer = plan.n_convs; layer >= 0; --layer) {
+    // What the layer above has left in the sums: its weights' gradient, and that of its x.
+    if (layer < plan.n_convs && plan.conv[layer].sparse == 0 && own) {
+      const ConvPlan& above = plan.conv[layer];
+      const int n = above.gradient.pitch;
+      const float* sums = shared + above.gradient.sums;
+      for (int i = thread; i < n; i += B::kThreads) {
+        float sum = 0.0F;
+#pragma unroll 4
+        for (int split = 0; split < above.gradient.splits; ++split) sum += sums[split * n + i];
+        partial[above.weight_from + i] = sum;
+      }
+    }
+    if (layer == 0) break;
+    const ConvPlan& conv = plan.conv[layer - 1];
+    if (layer == plan.n_convs) {
+      const DensePlan& dense = plan.dense[0];
+      unpool<B>(conv, dense.sliced != 0 ? kStepShares : 1, dense.x_pitch,
+                [&](int, int, int, int i) { return dense.received + i; });
+    } else if (const ConvPlan& above = plan.conv[layer]; above.by_rows > 0) {
+      unpool<B>(conv, kRowLanes, 1,
+                [&](int filter, int r, int c, int) { return row_gradient_at(above, filter, r, c); });
+    } else {
+      const RowPass& dx = above.backward;
+      unpool<B>(conv, dx.splits, dx.filters * dx.out_rows * dx.pitch,
+                [&](int filter, int r, int c, int) { return dx.sums + (filter * dx.out_rows + r) * dx.pitch + c; });
+    }
+    __syncthreads();
+    if (layer == plan.n_convs) announce<B>(tensors.noted->written);
+    int busy = 0;
+    if (conv.by_rows > 0) {
+      run_row_gradient<B>(layer - 1);
+    } else if (conv.backward_data != 0) {
+      run_row_pass<B>(layer - 1, true);
+      const RowPass& dx = conv.backward;
+      busy = (dx.strips * dx.out_rows * dx.filter_tiles * dx.splits + 31) / 32 * 32 % B::kThreads;
+    }
+    if (conv.sparse != 0) {
+      run_window_gradient<B>(layer - 1, partial, own);
+      __syncthreads();
+      continue;
+    }
+    const int turned = thread - busy;
+    run_filter_gradient<B>(layer - 1, turned < 0 ? turned + B::kThreads : turned);
+    // The padding of dy is zeros.
+    for (int filter = B::kThreads / 32 - 1 - warp; filter < conv.filters; filter += B::kThreads / 32) {
+      float sum = 0.0F;
+      for (int i = lane; i < conv.dy_plane; i += 32) sum += shared[conv.dy + filter * conv.dy_plane + i];
+      sum = warp_sum(sum);
+      if (lane == 0 && own) partial[conv.bias_from + filter] = sum;
+    }
+    __syncthreads();
+  }
+}
+
+}  // namespace gpunn::cuda_tiled
