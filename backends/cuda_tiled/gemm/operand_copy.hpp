@@ -7,8 +7,17 @@
 
 namespace gpunn::cuda_tiled {
 
-// to[j][i], lines `pitch` apart, = from[i][j], a packed [rows, columns].
-void copy_transposed(const float* from, int64_t rows, int64_t columns, float* to, int64_t pitch, cudaStream_t stream);
+// A packed [rows, columns] that is wanted transposed, with lines `pitch` (a multiple of 4, at least `rows`) apart.
+struct TransposedCopy {
+  const float* from = nullptr;
+  int64_t rows = 0;
+  int64_t columns = 0;
+  float* to = nullptr;
+  int64_t pitch = 0;
+};
+
+// Both in one kernel; one may be empty. Between `rows` and the pitch anything may be written.
+void copy_transposed(const TransposedCopy& first, const TransposedCopy& second, cudaStream_t stream);
 
 // to[i][j] = from[i][j] with another pitch.
 void copy_pitched(const float* from, int64_t rows, int64_t columns, float* to, int64_t pitch, cudaStream_t stream);

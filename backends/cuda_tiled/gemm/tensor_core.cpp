@@ -1,5 +1,7 @@
 #include "tensor_core.hpp"
 
+#include <algorithm>
+
 #include "architecture.hpp"
 #include "mma_sync.hpp"
 #include "wgmma.hpp"
@@ -17,13 +19,15 @@ void run(const Gemm& problem, cudaStream_t stream, const OpArgs& args) {
   (problem.precision == GPUNN_PRECISION_BF16 ? wgmma_bf16 : wgmma_tf32)(kKernel, problem, stream, args);
 }
 
+template <WgmmaKernel kKernel>
 uint64_t workspace(const Gemm& problem) {
-  return (problem.precision == GPUNN_PRECISION_BF16 ? wgmma_bf16_workspace : wgmma_tf32_workspace)(problem);
+  return problem.precision == GPUNN_PRECISION_BF16 ? wgmma_bf16_workspace(problem)
+                                                   : wgmma_tf32_workspace(kKernel, problem);
 }
 
 template <WgmmaKernel kKernel>
 Rung<Gemm> wgmma_rung(const char* name) {
-  return {.name = name, .refuses = refuses<kKernel>, .workspace_bytes = workspace, .run = run<kKernel>};
+  return {.name = name, .refuses = refuses<kKernel>, .workspace_bytes = workspace<kKernel>, .run = run<kKernel>};
 }
 
 }  // namespace
@@ -31,6 +35,7 @@ Rung<Gemm> wgmma_rung(const char* name) {
 std::string wgmma_refuses(WgmmaKernel kernel, const Gemm& problem) {
   constexpr int kHopper = 90;
   constexpr int64_t kMost = int64_t{1} << 30U;
+  constexpr int64_t kMostTransposed = int64_t{1} << 20U;  // numbers; beyond, the split rungs are faster
   const backends::Matmul& shape = problem.shape;
   if (problem.precision != GPUNN_PRECISION_TF32 && problem.precision != GPUNN_PRECISION_BF16) {
     return "the precision is neither TF32 nor BF16";
@@ -48,9 +53,10 @@ std::string wgmma_refuses(WgmmaKernel kernel, const Gemm& problem) {
   if (kernel == WgmmaKernel::kSmall) {
     if (tiles(64, 128) > multiprocessors()) return "larger tiles fill the GPU anyway";
     if (shape.k > 2048 && 2 * tiles(64, 32) <= multiprocessors()) return "only parts of K fill the GPU";
-    // Where a comes from registers gemm:wgmma_split is as fast.
-    if (problem.precision == GPUNN_PRECISION_TF32 && (shape.transpose_a || !shape.transpose_b)) {
-      return "in TF32 only where K runs along both operands";
+    // In TF32 an operand of which K does not run along lines is transposed before.
+    const int64_t transposed = std::max(shape.transpose_a ? shape.m : 0, shape.transpose_b ? 0 : shape.n);
+    if (problem.precision == GPUNN_PRECISION_TF32 && transposed * shape.k > kMostTransposed) {
+      return "an operand is too large to be transposed before";
     }
   }
   if (kernel == WgmmaKernel::kMulticast && tiles(128, 128) <= 2) return "there is one tile";

@@ -26,7 +26,7 @@ bool wgmma_compiled();
 // Of either precision: why `kernel` can't serve the problem, or nothing.
 std::string wgmma_refuses(WgmmaKernel kernel, const Gemm& problem);
 
-uint64_t wgmma_tf32_workspace(const Gemm& problem);
+uint64_t wgmma_tf32_workspace(WgmmaKernel kernel, const Gemm& problem);
 void wgmma_tf32(WgmmaKernel kernel, const Gemm& problem, cudaStream_t stream, const cuda::OpArgs& args);
 
 uint64_t wgmma_bf16_workspace(const Gemm& problem);

@@ -54,10 +54,12 @@ int clusters_at_a_time(int parts) {
   return counts[static_cast<std::size_t>(parts)];
 }
 
-// Blocks a tile: as many as the GPU runs at a time, with work for the ring of each.
+// Blocks a tile of a y' of so many rows and columns: as many as the GPU runs at a time, with work for the ring of each.
 template <class T, bool kTransposed, bool kMasked>
-int split_parts(int64_t tiles, int k_blocks) {
+int split_parts(int64_t rows, int64_t columns, int64_t k) {
   constexpr int kLeastBlocks = 4;
+  const int64_t tiles = divide_up(rows, T::kRows) * divide_up(columns, T::kColumns);
+  const int64_t k_blocks = divide_up(k, T::kBlockK);
   int parts = 1;
   for (int more = 2; more <= kMostParts; more *= 2) {
     if (k_blocks / more >= kLeastBlocks && tiles <= clusters_at_a_time<T, kTransposed, kMasked>(more)) parts = more;
@@ -94,7 +96,7 @@ void launch_split(const MatrixInMemory& a, const MatrixInMemory& b, const WgmmaO
   const int blocks = static_cast<int>(divide_up(k, T::kBlockK));
   const int row_tiles = static_cast<int>(divide_up(out.rows, T::kRows));
   const int64_t tiles = row_tiles * divide_up(out.columns, T::kColumns);
-  const int parts = split_parts<T, kTransposed, kMasked>(tiles, blocks);
+  const int parts = split_parts<T, kTransposed, kMasked>(out.rows, out.columns, k);
   const int share = parts == 1 && row_tiles % 2 == 0 ? 2 : 1;
   launch_wgmma(wgmma_split<T, kTransposed, kMasked>, dim3(static_cast<unsigned>(parts), static_cast<unsigned>(tiles)),
                dim3(static_cast<unsigned>(parts), static_cast<unsigned>(share)), T::kThreads, T::kSharedBytes, stream,
