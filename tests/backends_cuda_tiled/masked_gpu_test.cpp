@@ -133,9 +133,9 @@ void check_rung(const MaskedRung& rung, const Case& of) {
 }  // namespace
 
 TEST_CASE("A product masked in its epilogue is the product, masked, with the sums of its columns", "[masked]") {
-  constexpr int64_t kShapes[][3] = {{1, 4, 1},        {33, 37, 10},    {130, 260, 12},   {257, 132, 1000},
-                                    {512, 1300, 10},  {77, 515, 2051}, {1024, 1160, 96}, {1100, 2304, 52},
-                                    {128, 1024, 400}, {999, 1028, 516}};
+  constexpr int64_t kShapes[][3] = {{1, 4, 1},        {33, 37, 10},     {130, 260, 12},   {257, 132, 1000},
+                                    {512, 1300, 10},  {77, 515, 2051},  {1024, 1160, 96}, {1100, 2304, 52},
+                                    {128, 1024, 400}, {999, 1028, 516}, {2050, 1028, 96}, {4100, 260, 200}};
   for (const int32_t precision : {GPUNN_PRECISION_FP32, GPUNN_PRECISION_TF32}) {
     std::vector<std::string> seen;
     for (const auto& shape : kShapes) {

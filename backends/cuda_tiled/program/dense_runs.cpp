@@ -107,24 +107,37 @@ class Separate final : public cuda::Algorithm {
   std::unique_ptr<Kernel> mask_;
 };
 
-// The rung that the product alone is run by, with its epilogue, or without where it has none or is faster so.
+// The rung that the product alone is run by, with its epilogue, or without where it has none or is faster so. Where it
+// has none, those of tensor cores that have one are tried too: what they lose to it the pass may cost more.
 cuda::AlgorithmPtr choose(TiledDevice& device, const ProgramDesc& desc, std::size_t first, const DenseRun& run) {
   const Gemm problem = gemm_of(desc.op(first));
   const std::vector<MaskedRung> rungs = serving(problem);
   const std::string product = choose_gemm(device, desc.op(first))->name();
-  const auto rung = std::find_if(rungs.begin(), rungs.end(), [&](const MaskedRung& r) { return r.name == product; });
+  const auto named = [&](const std::string& name) {
+    return std::find_if(rungs.begin(), rungs.end(), [&](const MaskedRung& rung) { return rung.name == name; });
+  };
+  std::vector<std::string> names;
+  if (named(product) != rungs.end()) {
+    names = {product, kSeparate};
+  } else {
+    names = {kSeparate};
+    for (const MaskedRung& rung : masked_wgmma_rungs()) {
+      if (named(rung.name) != rungs.end()) names.emplace_back(rung.name);
+    }
+  }
   const auto made = [&](const std::string& name) -> cuda::AlgorithmPtr {
+    if (std::find(names.begin(), names.end(), name) == names.end()) {
+      throw Refusal("the product is no longer run by " + name);
+    }
     if (name == kSeparate) {
       return std::make_unique<Separate>(device, choose_gemm(device, desc.op(first)), desc.op(first + 1));
     }
-    if (name != product) throw Refusal("the product is no longer run by " + name);
-    return std::make_unique<MaskedAlgorithm>(*rung, problem);
+    return std::make_unique<MaskedAlgorithm>(*named(name), problem);
   };
-  if (rung == rungs.end()) return made(kSeparate);
-  const auto both = [&] {
+  if (names.size() == 1) return made(kSeparate);
+  const auto all = [&] {
     cuda::Candidates candidates;
-    candidates.algorithms.push_back(made(product));
-    candidates.algorithms.push_back(made(kSeparate));
+    for (const std::string& name : names) candidates.algorithms.push_back(made(name));
     return candidates;
   };
   const std::array<const gpunn_tensor*, 3> inputs = {&desc.tensor(run.inputs[0]), &desc.tensor(run.inputs[1]),
@@ -139,7 +152,7 @@ cuda::AlgorithmPtr choose(TiledDevice& device, const ProgramDesc& desc, std::siz
                                 {.key = "masked " + key_of(problem),
                                  .terms = problem.terms,
                                  .nan_input = -1,
-                                 .candidates = both,
+                                 .candidates = all,
                                  .restore = made});
 }
 
