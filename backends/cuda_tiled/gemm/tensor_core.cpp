@@ -35,7 +35,7 @@ Rung<Gemm> wgmma_rung(const char* name) {
 std::string wgmma_refuses(WgmmaKernel kernel, const Gemm& problem) {
   constexpr int kHopper = 90;
   constexpr int64_t kMost = int64_t{1} << 30U;
-  constexpr int64_t kMostTransposed = int64_t{1} << 20U;  // numbers; beyond, rungs 4 and 5 are faster
+  constexpr int64_t kMostTransposed = int64_t{1} << 20U;  // numbers; beyond, the split rungs are faster
   const backends::Matmul& shape = problem.shape;
   if (problem.precision != GPUNN_PRECISION_TF32 && problem.precision != GPUNN_PRECISION_BF16) {
     return "the precision is neither TF32 nor BF16";

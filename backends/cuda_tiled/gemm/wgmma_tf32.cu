@@ -2,8 +2,8 @@
 //
 // TMA takes lines at multiples of 16 bytes only: an operand with others is copied to the workspace, where
 // K runs along padded lines. And only one operand can come from registers, so where neither has K along its lines the
-// smaller one is transposed there; for kSmall each is that has not. TMA rounds to TF32's ten bits of
-// mantissa (to nearest).
+// smaller one is transposed there; for gemm:wgmma_small each is that has not. TMA rounds to TF32's ten bits of mantissa
+// (to nearest).
 #include <string>
 #include <utility>
 #include <vector>
