@@ -1,5 +1,5 @@
-// Strassen's algorithm, products of k-major copies and stream-K, against gemm:2, whose every sum is one of its own: at
-// sizes that fill no tile, at every transpose, with bias and ReLU.
+// Strassen's algorithm, products of k-major copies, of warps that share k, and stream-K, against gemm:2, whose every
+// sum is one of its own: at sizes that fill no tile, at every transpose, with bias and ReLU.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -20,6 +20,7 @@ namespace {
 Rung<Gemm> rung_called(const std::string& name) {
   std::vector<Rung<Gemm>> rungs = gpunn::cuda_tiled::strassen_rungs();
   rungs.push_back(gpunn::cuda_tiled::k_major_copies_rung());
+  rungs.push_back(gpunn::cuda_tiled::sliced_tiles_rung());
   rungs.push_back(gpunn::cuda_tiled::stream_k_rung());
   for (const Rung<Gemm>& rung : rungs) {
     if (rung.name == name) return rung;
@@ -115,10 +116,18 @@ TEST_CASE("Products of k-major copies are right") {
   check("gemm:11", 900, 1284, 516);
 }
 
+TEST_CASE("Products whose warps share k are right") {
+  check("gemm:12", 516, 508, 516);
+  check("gemm:12", 500, 1020, 1012);  // larger tiles
+  check("gemm:12", 64, 2044, 2004);   // clusters of two
+  check("gemm:12", 64, 1060, 68);     // clusters of three
+}
+
 TEST_CASE("Products whose blocks share tiles (stream-K) are right") {
   check("gemm:stream_k", 1100, 1516, 1004);  // large tiles
   check("gemm:stream_k", 2308, 1284, 260);   // some of which a block has whole
   check("gemm:stream_k", 132, 260, 5004);    // small ones
+  check("gemm:stream_k", 380, 764, 4100);    // large ones, of many parts each
   check("gemm:stream_k", 131, 259, 1001);    // rows that are no quads
   check("gemm:stream_k", 7, 5, 3);           // one block
 }
