@@ -16,6 +16,7 @@ std::vector<Rung<Gemm>> fp32_gemm_rungs() {
   for (const Rung<Gemm>& rung : warp_tiles_rungs()) rungs.push_back(rung);
   for (const Rung<Gemm>& rung : small_tiles_rungs()) rungs.push_back(rung);
   rungs.push_back(k_major_copies_rung());
+  rungs.push_back(sliced_tiles_rung());
   rungs.push_back(stream_k_rung());
   for (const Rung<Gemm>& rung : strassen_rungs()) rungs.push_back(rung);
   return rungs;

@@ -1,6 +1,6 @@
-// The fp32 rungs against float64, and at larger sizes Strassen's algorithm, products of k-major copies and stream-K
-// against gemm:2, whose every sum is one of its own: at sizes that fill no tile, at every transpose, with bias and
-// ReLU.
+// The fp32 rungs against float64, and at larger sizes Strassen's algorithm, products of k-major copies, of warps that
+// share k, and stream-K against gemm:2, whose every sum is one of its own: at sizes that fill no tile, at every
+// transpose, with bias and ReLU.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -176,10 +176,18 @@ TEST_CASE("Products of k-major copies are right", "[k-major]") {
   check("gemm:11", 900, 1284, 516);
 }
 
+TEST_CASE("Products whose warps share k are right", "[slices]") {
+  check("gemm:12", 516, 508, 516);
+  check("gemm:12", 500, 1020, 1012);  // larger tiles
+  check("gemm:12", 64, 2044, 2004);   // clusters of two
+  check("gemm:12", 64, 1060, 68);     // clusters of three
+}
+
 TEST_CASE("Products whose blocks share tiles (stream-K) are right", "[stream-k]") {
   check("gemm:stream_k", 1100, 1516, 1004);  // large tiles
   check("gemm:stream_k", 2308, 1284, 260);   // some of which a block has whole
   check("gemm:stream_k", 132, 260, 5004);    // small ones
+  check("gemm:stream_k", 380, 764, 4100);    // large ones, of many parts each
   check("gemm:stream_k", 131, 259, 1001);    // rows that are no quads
   check("gemm:stream_k", 7, 5, 3);           // one block
 }

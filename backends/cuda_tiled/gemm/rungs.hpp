@@ -15,6 +15,7 @@ Rung<Gemm> async_copies_rung();
 std::vector<Rung<Gemm>> warp_tiles_rungs();
 std::vector<Rung<Gemm>> small_tiles_rungs();
 Rung<Gemm> k_major_copies_rung();
+Rung<Gemm> sliced_tiles_rung();
 Rung<Gemm> stream_k_rung();
 std::vector<Rung<Gemm>> strassen_rungs();
 

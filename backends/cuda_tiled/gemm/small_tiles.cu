@@ -8,8 +8,11 @@
 // every time. Older GPUs write the partial sums to memory, and a second kernel adds them.
 //
 // H200, in a graph, nn: 128 x 120 x 400 in 4.3 us, cuBLAS 6.6; 128 x 84 x 120 in 2.9 us, cuBLAS 6.9; 128 x 128 x 784 in
-// 5.1 us, cuBLAS 7.8; 784 x 128 x 128 in 3.6 us, cuBLAS 4.7; 512^3 in 12.0 us, cuBLAS 12.7. A kernel that does next to
-// nothing takes 1.1 us there. Splitting over a cluster costs 1.1 us (784 x 128 x 128 in clusters of one).
+// 4.7 us, cuBLAS 7.9; 784 x 128 x 128 in 3.6 us, cuBLAS 4.7; 256^3 in 4.0 us, cuBLAS 6.7; 512^3 in 12.0 us, cuBLAS
+// 12.7. A kernel that does next to nothing takes 1.1 us there. Splitting over a cluster costs 1.1 us (784 x 128 x 128
+// in clusters of one). Two blocks of gemm:9 a multiprocessor instead of one, and transposing by copies of 4 bytes
+// instead of through registers: 128 x 128 x 784 nn 5.3 to 4.7 us, nt 5.9 to 4.9, tn 5.1 to 4.6; the copies alone, 256^3
+// nn 4.3 to 4.0, nt 4.9 to 4.2.
 #include <algorithm>
 #include <cstdint>
 
@@ -65,9 +68,10 @@ uint64_t workspace_bytes(const Gemm& problem) {
 }
 
 template <class Shape, int Bytes>
-void run_splits(const Gemm& problem, int splits, cudaStream_t stream, const OpArgs& args) {
+void run_splits(const Gemm& problem, int share, cudaStream_t stream, const OpArgs& args) {
   GemmArguments g = arguments_of(problem, args);
-  g.k_of_split = k_of_split<Shape>(problem);
+  g.k_of_split = share;
+  const int splits = static_cast<int>(tiles_of(problem.shape.k, share));
   const Launch shape{dim3(tiles_of<Shape>(problem), 1, static_cast<unsigned>(splits)), dim3(Shape::kThreads),
                      Shape::kSharedBytes};
   with_transposes(problem, [&]<bool TransposeA, bool TransposeB>() {
@@ -87,23 +91,46 @@ void run_splits(const Gemm& problem, int splits, cudaStream_t stream, const OpAr
   });
 }
 
-template <class Shape>
-void run(const Gemm& problem, cudaStream_t stream, const OpArgs& args) {
-  const int splits = splits_of<Shape>(problem);
-  // Loads of 16 bytes that transpose hold one tile in registers, whose few products can't cover the next one's loads.
-  // Where both operands need them, over a long k, copies of 4 bytes with all stages on their way are faster.
+// The share of k of a block of gemm:9 in a cluster. A multiprocessor holds several of these small blocks, so that two
+// fill it better than one, as long as each has four tiles.
+int k_of_small_block(const Gemm& problem) {
+  const int usual = k_of_split<Tiles16>(problem);
+  const int splits = splits_of<Tiles16>(problem);
+  if (splits == 1 || compute_capability() < 90) return usual;
+  const auto tiles = static_cast<int>(tiles_of(problem.shape.k, Tiles16::kBlockK));
+  const int wanted = std::clamp(std::min(2 * splits, (tiles + 3) / 4), splits, kMostSplits);
+  const auto share = tiles_of(problem.shape.k, wanted);
+  return static_cast<int>(tiles_of(share, Tiles16::kBlockK)) * Tiles16::kBlockK;
+}
+
+template <class Shape, int Bytes>
+void run_share(const Gemm& problem, int share, cudaStream_t stream, const OpArgs& args) {
+  share < problem.shape.k ? run_splits<Shape, Bytes>(problem, share, stream, args)
+                          : run_tiles<Shape, Bytes>(problem, stream, args);
+}
+
+// Loads of 16 bytes that transpose hold one tile in registers, whose few products can't cover the next one's loads.
+// With gemm:9's copies of 4 bytes, with all stages on their way, are faster but for the shortest sums,
+void run_16(const Gemm& problem, cudaStream_t stream, const OpArgs& args) {
+  const int share = k_of_small_block(problem);
+  if (!refusal_of_quads(problem).empty()) return run_share<Tiles16, kByFloats>(problem, share, stream, args);
+  const bool few = share <= 4 * Tiles16::kBlockK && problem.shape.k <= 512;
+  few ? run_share<Tiles16, kByQuads>(problem, share, stream, args)
+      : run_share<Tiles16, kByQuadsAndCopies>(problem, share, stream, args);
+}
+
+// and with gemm:10's where both operands need them, over a long k.
+void run_32(const Gemm& problem, cudaStream_t stream, const OpArgs& args) {
+  const int share = k_of_split<Tiles32>(problem);
   const bool both_transposed = !problem.shape.transpose_a && problem.shape.transpose_b;
-  const bool quads = refusal_of_quads(problem).empty() && !(both_transposed && k_of_split<Shape>(problem) > 512);
-  if (splits == 1) {
-    quads ? run_tiles<Shape, 16>(problem, stream, args) : run_tiles<Shape, 4>(problem, stream, args);
-  } else {
-    quads ? run_splits<Shape, 16>(problem, splits, stream, args) : run_splits<Shape, 4>(problem, splits, stream, args);
-  }
+  const bool quads = refusal_of_quads(problem).empty() && !(both_transposed && share > 512);
+  quads ? run_share<Tiles32, kByQuads>(problem, share, stream, args)
+        : run_share<Tiles32, kByFloats>(problem, share, stream, args);
 }
 
 template <class Shape>
-Rung<Gemm> rung(const char* name, std::string (*refuses)(const Gemm&)) {
-  return {.name = name, .refuses = refuses, .workspace_bytes = workspace_bytes<Shape>, .run = run<Shape>};
+Rung<Gemm> rung(const char* name, decltype(Rung<Gemm>::refuses) refuses, decltype(Rung<Gemm>::run) run) {
+  return {.name = name, .refuses = refuses, .workspace_bytes = workspace_bytes<Shape>, .run = run};
 }
 
 // Blocks of a cluster have a part of each column of a tile.
@@ -152,7 +179,8 @@ MaskedRung masked_rung(const char* name) {
 }  // namespace
 
 std::vector<Rung<Gemm>> small_tiles_rungs() {
-  return {rung<Tiles16>("gemm:9", refuses<Tiles16, 256>), rung<Tiles32>("gemm:10", refuses<Tiles32, 2048>)};
+  return {rung<Tiles16>("gemm:9", refuses<Tiles16, 256>, run_16),
+          rung<Tiles32>("gemm:10", refuses<Tiles32, 2048>, run_32)};
 }
 
 std::vector<MaskedRung> masked_small_tiles_rungs() {
