@@ -213,6 +213,21 @@ const std::vector<ConvolutionShape>& shapes() {
   return all;
 }
 
+// Of few channels: images that come into shared memory in bulk, together, one by one or by planes, and ones that
+// cannot.
+const std::vector<ConvolutionShape>& narrow_shapes() {
+  static const std::vector<ConvolutionShape> all{
+      shape_of({9, 6, 12, 12}, 16, {5, 5}, {1, 1}, {0, 0}, {1, 1}, 1),
+      shape_of({401, 6, 12, 12}, 16, {5, 5}, {1, 1}, {0, 0}, {1, 1}, 1),
+      shape_of({140, 10, 12, 12}, 22, {5, 5}, {1, 1}, {0, 0}, {1, 1}, 2),
+      shape_of({3, 7, 12, 12}, 5, {5, 5}, {1, 1}, {0, 0}, {1, 1}, 1),
+      shape_of({5, 6, 14, 14}, 16, {5, 5}, {1, 1}, {2, 2}, {1, 1}, 1),
+      shape_of({7, 3, 11, 16}, 6, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1),
+      shape_of({2, 16, 13, 9}, 16, {3, 3}, {1, 1}, {0, 2}, {1, 1}, 1),
+  };
+  return all;
+}
+
 struct Rungs {
   int32_t precision;
   std::vector<ConvolutionRung> all;
@@ -227,10 +242,11 @@ Trial trial_of(const ConvolutionShape& shape, ConvolutionPass pass, int32_t prec
   return trial;
 }
 
-void try_rungs(const Rungs& rungs, ConvolutionPass pass, const std::vector<std::string>& expected) {
+void try_rungs(const Rungs& rungs, ConvolutionPass pass, const std::vector<std::string>& expected,
+               const std::vector<ConvolutionShape>& tried = shapes()) {
   std::vector<std::string> served;
   for (const ConvolutionRung& rung : rungs.all) {
-    for (const ConvolutionShape& shape : shapes()) {
+    for (const ConvolutionShape& shape : tried) {
       const Trial trial = trial_of(shape, pass, rungs.precision);
       if (!rung.refuses(trial.problem).empty()) continue;
       INFO(rung.name << " " << shape.batch << "x" << shape.groups << "x" << shape.group_inputs << "x"
@@ -285,6 +301,13 @@ TEST_CASE("fp32 rungs of the data's gradient stay within the bound") {
 
 TEST_CASE("fp32 rungs of the filters' gradient stay within the bound") {
   try_rungs(fp32_rungs(), ConvolutionPass::backward_filter, kAll);
+}
+
+TEST_CASE("direct convolutions of few channels and their gradients stay within the bound") {
+  const Rungs direct{GPUNN_PRECISION_FP32, gpunn::cuda_tiled::direct_convolution_rungs()};
+  try_rungs(direct, ConvolutionPass::forward, {"direct:1"}, narrow_shapes());
+  try_rungs(direct, ConvolutionPass::backward_data, {"direct:2", "direct:1"}, narrow_shapes());
+  try_rungs(direct, ConvolutionPass::backward_filter, {"direct:2", "direct:1"}, narrow_shapes());
 }
 
 TEST_CASE("TF32 rungs of convolution and its gradients stay within the bound") {
