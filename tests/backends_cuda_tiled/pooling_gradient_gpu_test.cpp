@@ -153,7 +153,8 @@ TEST_CASE("a convolution that pools is the convolution, and its maxima", "[pooli
   };
   for (const Layer& layer :
        {Layer{3, 1, 6, 28, 5, 2, 2, 2, 0}, Layer{9, 6, 16, 14, 5, 0, 2, 2, 0}, Layer{2, 3, 16, 13, 3, 1, 3, 2, 1},
-        Layer{5, 2, 5, 11, 3, 0, 2, 2, 0}, Layer{2, 4, 7, 9, 7, 3, 2, 2, 0}, Layer{200, 6, 16, 10, 3, 1, 2, 2, 0}}) {
+        Layer{5, 2, 5, 11, 3, 0, 2, 2, 0}, Layer{2, 3, 33, 17, 5, 1, 3, 2, 0}, Layer{2, 4, 7, 9, 7, 3, 2, 2, 0},
+        Layer{200, 6, 16, 10, 3, 1, 2, 2, 0}, Layer{3, 3, 19, 32, 3, 1, 2, 2, 0}}) {
     INFO(layer.images << "x" << layer.channels << "x" << layer.size << ", " << layer.filters << " filters");
     const int64_t outputs = layer.size + 2 * layer.pad - layer.taps + 1;
     const gpunn::backends::ConvolutionAxis along{layer.size, outputs, layer.taps, 1, layer.pad, 1};

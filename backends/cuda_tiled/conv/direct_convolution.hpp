@@ -17,7 +17,7 @@ struct GatherPlan {
 };
 GatherPlan gather_of(const backends::ConvolutionShape& shape, bool backward_data, int tk = 0, int tq = 0,
                      int splits = 0, int tp = 0);
-// With MAX_POOL2D behind it, where a block has whole images with all their filters; else none.
+// With MAX_POOL2D behind it, where a block has whole planes; else none.
 GatherPlan gather_pooling_of(const backends::ConvolutionShape& shape, const backends::Pool& pool);
 // early_blocks, here and below: a kernel of so many blocks or fewer may begin before the one before it has ended.
 // pooled: of gather_pooling_of(); y may then be nullptr.

@@ -7,16 +7,25 @@
 // sums meet in shared memory; the blocks' sums are added by a second kernel. Both in a fixed order: equal inputs give
 // equal bits.
 //
-// H200, 5x5, 6 to 16 channels, batch 512: 12x12 without padding 8.2 us, 19.3 TFLOP/s (10.8 us before rows of 8, 28 and
-// 32 columns were unrolled, sums were added by fours and blocks began early, direct_stage.cuh); 14x14 with padding 19.6
-// us, 24.6 TFLOP/s (22.8). 14x14 without, batch 128: 6.5 us (8.3). 1 to 6 channels, 28x28, batch 128: 4.2 us (6.4).
-// 3x3, 3 to 16 channels, 32x32, batch 128: 10.0 us (13.3); 16 to 16, 28x28, batch 64: 17.6 us (23.4).
+// Images without padding whose planes may lie in shared memory as they do in memory come in bulk, plane by plane
+// (direct_bulk.cuh), and where a block has few pixels 256 threads do: twice as many hide more of what the products wait
+// for, and then have twice the sums to add.
+//
+// H200, 5x5, 6 to 16 channels, batch 512: 12x12 without padding 7.7 us, 20.5 TFLOP/s (8.2 us before planes came in bulk
+// and threads were fewer; 10.8 us before rows of 8, 28 and 32 columns were unrolled, sums were added by fours and
+// blocks began early, direct_stage.cuh); 14x14 with padding 19.6 us, 24.6 TFLOP/s (22.8). 14x14 without, batch 128: 6.5
+// us (8.3). 1 to 6 channels, 28x28, batch 128: 4.2 us (6.4). 3x3, 3 to 16 channels, 32x32, batch 128: 10.0 us (13.3);
+// 16 to 16, 28x28, batch 64: 17.6 us (23.4).
+//
+// Tried and slower: a filter's next pixels loaded as soon as it has multiplied (9070 cycles for the products instead of
+// 7400: what matters is in which registers the operands lie, direct_gather.cu).
 #include <gpunn/plugin.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
 
+#include "conv/direct_bulk.cuh"
 #include "conv/direct_convolution.hpp"
 #include "conv/direct_stage.cuh"
 #include "cuda_common/launch.hpp"
@@ -28,6 +37,9 @@ namespace {
 using backends::ConvolutionShape;
 
 constexpr int kMostThreads = 512;
+// With so few pixels in a block, 256 threads' sums are added up the sooner.
+constexpr int kFewPixels = 512;
+constexpr int kThreadsOfFew = 256;
 constexpr int kBlocksWanted = 132;
 constexpr int64_t kMostSharedBytes = 200 * 1024;
 
@@ -48,6 +60,7 @@ struct Filter {
   unsigned threads = 0;
   unsigned shared_bytes = 0;
   Divider by_items, by_taps_r, by_channels, by_rows;
+  Bulk x_bulk, dy_bulk;
 };
 
 __device__ __forceinline__ float plus(float a, float b) { return a + b; }
@@ -56,8 +69,8 @@ __device__ __forceinline__ float4 plus(float4 a, float4 b) {
 }
 
 // Grid: chunks of images, parts of the filters, groups. partial[chunk][part][group][k][s][item].
-// WHOLE: rows of so many fours of columns; 0: of any.
-template <int S, int TK, int WHOLE>
+// WHOLE: rows of so many fours of columns; 0: of any. kXInBulk: x comes in bulk, plane by plane, and dy too.
+template <int S, int TK, int WHOLE, bool kXInBulk = false>
 __global__ void __launch_bounds__(kMostThreads)
     filter_shares(const float* dy, const float* x, float* partial, Filter z, int x_width, int dy_width) {
   constexpr int kQuads = ceil_div(S + 3, 4);
@@ -70,10 +83,13 @@ __global__ void __launch_bounds__(kMostThreads)
   const int first_image = static_cast<int>(blockIdx.x) * z.images_per_block;
   const int last_image = min(first_image + z.images_per_block, z.images);
   __shared__ uint64_t barrier;
-  if (dy_width == kBulk) begin_barrier(barrier);
   uint32_t parity = 0;
-  let_next_kernel_start();
-  wait_for_kernel_before();
+  const auto wait = [&] {
+    if (dy_width == kBulk) begin_barrier(barrier);
+    let_next_kernel_start();
+    wait_for_kernel_before();
+  };
+  if constexpr (!kXInBulk) wait();
   float* const xs = shared;
   float* const ys = xs + z.x.floats(z.images_at_once);
 
@@ -89,20 +105,28 @@ __global__ void __launch_bounds__(kMostThreads)
 #pragma unroll
     for (int s = 0; s < S; ++s) sums[k][s] = 0.0F;
   }
+  if constexpr (kXInBulk) wait();
   const int whole = WHOLE != 0 ? WHOLE : z.columns / 4;
   const int rest = WHOLE != 0 ? 0 : z.columns % 4;
   for (int image = first_image; image < last_image; image += z.images_at_once) {
     const int images = min(z.images_at_once, last_image - image);
     if (image != first_image) __syncthreads();  // the images before are done with
-    if (dy_width == kBulk && thread == 0) {
-      barrier_expect(&barrier, images * z.filters * z.dy.plane * 4);
-      stage_whole_images(ys, dy, z.dy, image, images, group, barrier);
+    if constexpr (kXInBulk) {
+      if (thread == 0) barrier_expect(&barrier, bulk_bytes(z.x, images) + bulk_bytes(z.dy, images));
+      stage_in_bulk(ys, dy, z.dy, z.dy_bulk, image, images, group, barrier);
+      stage_in_bulk(xs, x, z.x, z.x_bulk, image, images, group, barrier);
+      barrier_wait(&barrier, parity);
+    } else {
+      if (dy_width == kBulk && thread == 0) {
+        barrier_expect(&barrier, images * z.filters * z.dy.plane * 4);
+        stage_whole_images(ys, dy, z.dy, image, images, group, barrier);
+      }
+      stage_images(xs, x, z.x, image, images, group, 0, x_width);
+      if (dy_width != kBulk) stage_images(ys, dy, z.dy, image, images, group, 0, dy_width);
+      __pipeline_commit();
+      __pipeline_wait_prior(0);
+      if (dy_width == kBulk) barrier_wait(&barrier, parity);
     }
-    stage_images(xs, x, z.x, image, images, group, 0, x_width);
-    if (dy_width != kBulk) stage_images(ys, dy, z.dy, image, images, group, 0, dy_width);
-    __pipeline_commit();
-    __pipeline_wait_prior(0);
-    if (dy_width == kBulk) barrier_wait(&barrier, parity);
     parity ^= 1;
     __syncthreads();
     for (int position = split; works && position < images * z.rows; position += z.splits) {
@@ -213,19 +237,23 @@ struct Variant {
   int columns;  // 0: any
   Kernel kernel;
   Adder adder;
+  Kernel in_bulk = nullptr;
 };
 
-template <int S, int TK, int WHOLE = 0>
+template <int S, int TK, int WHOLE = 0, bool kInBulk = false>
 constexpr Variant variant() {
-  return {S, TK, 4 * WHOLE, filter_shares<S, TK, WHOLE>, add_filter_shares<S, TK>};
+  Variant made{S, TK, 4 * WHOLE, filter_shares<S, TK, WHOLE>, add_filter_shares<S, TK>};
+  if constexpr (kInBulk) made.in_bulk = filter_shares<S, TK, WHOLE, true>;
+  return made;
 }
 
-constexpr std::array kVariants = {variant<5, 8, 2>(), variant<5, 3, 7>(), variant<5, 2, 7>(), variant<3, 8, 7>(),
-                                  variant<3, 8, 8>(), variant<5, 4>(),    variant<5, 3>(),    variant<5, 8>(),
-                                  variant<3, 4>(),    variant<3, 3>(),    variant<3, 8>(),    variant<7, 4>(),
-                                  variant<1, 4>(),    variant<5, 2>()};
+constexpr std::array kVariants = {variant<5, 8, 2, true>(), variant<5, 3, 7>(), variant<5, 2, 7>(), variant<3, 8, 7>(),
+                                  variant<3, 8, 8>(),       variant<5, 4>(),    variant<5, 3>(),    variant<5, 8>(),
+                                  variant<3, 4>(),          variant<3, 3>(),    variant<3, 8>(),    variant<7, 4>(),
+                                  variant<1, 4>(),          variant<5, 2>()};
 
-bool fit(Filter& z, int s) {
+// in_bulk: there is a kernel for x in bulk.
+bool fit(Filter& z, int s, bool in_bulk) {
   z.all_k_groups = ceil_div(z.filters, z.tk);
   const int of_k_group = z.x.channels * z.taps_r;
   z.parts = 1;
@@ -244,11 +272,14 @@ bool fit(Filter& z, int s) {
   z.x.plane = z.x.rows * z.x.pitch;
   // Channels begin where the next row of taps would, in the banks.
   while (z.x.plane / 4 % 8 != z.taps_r * (z.x.pitch / 4) % 8) z.x.plane += 4;
+  if (in_bulk) z.x_bulk = bulk_of(z.x), z.dy_bulk = bulk_of(z.dy);
   const int blocks_for_images = std::max(1, kBlocksWanted / (z.parts * z.x.groups));
   z.images_per_block = ceil_div(z.images, blocks_for_images);
   z.chunks = ceil_div(z.images, z.images_per_block);
   for (z.images_at_once = std::min(z.images_per_block, 8); z.images_at_once >= 1; --z.images_at_once) {
-    z.splits = std::clamp(kMostThreads / z.items, 1, z.images_at_once * z.rows);
+    const bool few = z.x_bulk.floats > 0 && z.images_per_block * z.rows * z.columns <= kFewPixels;
+    const int threads = few ? std::max(kThreadsOfFew, z.items) : kMostThreads;
+    z.splits = std::clamp(threads / z.items, 1, z.images_at_once * z.rows);
     const int64_t inputs = z.x.floats(z.images_at_once) + z.dy.floats(z.images_at_once) +
                            int64_t{z.all_k_groups * z.tk - z.filters} * z.dy.plane;
     const int64_t results = int64_t{z.items} * z.splits * z.tk * s;
@@ -266,6 +297,7 @@ bool fit(Filter& z, int s) {
 struct FilterPlan::Data {
   Filter z;
   Kernel kernel = nullptr;
+  Kernel in_bulk = nullptr;
   Adder adder = nullptr;
   int numbers = 0;  // of a chunk
 };
@@ -297,7 +329,7 @@ FilterPlan filter_of(const ConvolutionShape& shape, int tk) {
     // Of a chunk of four pixels: products, and loads.
     const double costs = ceil_div(filters, z.tk) * (z.tk * taps + 0.5 * (4.0 + z.tk));
     if (plan.data && costs >= least) continue;
-    if (!fit(z, taps)) continue;
+    if (!fit(z, taps, variant.in_bulk != nullptr)) continue;
     z.x.finish();
     z.dy.finish();
     z.by_items = Divider(z.items);
@@ -305,8 +337,8 @@ FilterPlan filter_of(const ConvolutionShape& shape, int tk) {
     z.by_channels = Divider(z.x.channels);
     z.by_rows = Divider(z.rows);
     least = costs;
-    plan.data = std::make_shared<FilterPlan::Data>(
-        FilterPlan::Data{z, variant.kernel, variant.adder, z.parts * z.x.groups * z.items * z.tk * taps});
+    plan.data = std::make_shared<FilterPlan::Data>(FilterPlan::Data{z, variant.kernel, variant.in_bulk, variant.adder,
+                                                                    z.parts * z.x.groups * z.items * z.tk * taps});
   }
   return plan;
 }
@@ -318,10 +350,13 @@ uint64_t workspace_bytes(const FilterPlan& plan) {
 void run_filter(const FilterPlan& plan, const float* dy, const float* x, float* dw, float* workspace, int early_blocks,
                 cudaStream_t stream) {
   const Filter& z = plan.data->z;
-  launch(plan.data->kernel,
+  const bool in_bulk =
+      piece_of(x, z.x, z.x_bulk, early_blocks > 0) == kBulk && piece_of(dy, z.dy, z.dy_bulk, early_blocks > 0) == kBulk;
+  launch(in_bulk ? plan.data->in_bulk : plan.data->kernel,
          {dim3(static_cast<unsigned>(z.chunks), static_cast<unsigned>(z.parts), static_cast<unsigned>(z.x.groups)),
           dim3(z.threads), z.shared_bytes},
-         early_blocks, stream, dy, x, workspace, z, piece_of(x, z.x, false), piece_of(dy, z.dy, early_blocks > 0));
+         early_blocks, stream, dy, x, workspace, z, in_bulk ? kBulk : piece_of(x, z.x, false),
+         in_bulk ? kBulk : piece_of(dy, z.dy, early_blocks > 0));
   const cuda::Launch adding{dim3(static_cast<unsigned>(ceil_div(plan.data->numbers, 32))), dim3(32, kShares)};
   if (early_blocks > 0) {
     launch_with(plan.data->adder, adding, {.early = true}, stream, workspace, dw, z, plan.data->numbers);

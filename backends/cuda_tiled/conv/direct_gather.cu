@@ -14,13 +14,19 @@
 // that run once are not unrolled (their instructions come from far), blocks begin before the kernel before them has
 // ended (direct_stage.cuh), and tiles of 4 filters x 2 rows x 4 pixels, which load half as much as those of one row.
 //
+// What limits it: a multiply-add that reads all three operands anew from registers was measured to take 1.56 cycles of
+// its scheduler, with two of them reused 1.0; as the compiler orders them, products take 1.25 to 1.3. And instructions
+// that a block runs once come from far: unrolling what brings the filters was slower than this loop, and so was asking
+// for all of them by one copy (3200 cycles; every multiprocessor wants the same lines, in the same order).
+//
 // H200, 5x5, 6 to 16 channels, batch 512: 12x12 without padding 6.2 us, 25.2 TFLOP/s, 3.0 times cuDNN's best (18.8 us);
 // 7.9 us before. 14x14, batch 128: 4.6 us (6.3 before); cuDNN 12.0. 1 to 6 channels, 28x28, batch 128: 3.0 us (3.8);
 // cuDNN 17.8. 3x3, 3 to 16 channels, 32x32, batch 128: 7.3 us (11.4); cuDNN 18.4. 3x3, 16 to 16 channels, 28x28, batch
 // 64: 10.2 us (12.0). 3x3, 3 to 64 channels, 32x32, batch 512: 81 us (84).
 //
 // Where MAX_POOL2D follows (program/pool_runs.hpp), a block that has whole planes puts them into shared memory too, and
-// pools them there: 1.1 us on top of the 8.4 of 5x5, 1 to 6 channels, 28x28, batch 512, where the op takes 4.0.
+// pools them there: 1.1 us on top of the 8.4 of 5x5, 1 to 6 channels, 28x28, batch 512, where the op takes 4.0; of 3x3,
+// 3 to 16 channels, 32x32, batch 128, whose filters are split over blocks, 8.8 us instead of 11.2.
 #include <gpunn/plugin.hpp>
 
 #include <algorithm>
@@ -239,8 +245,14 @@ __global__ void __launch_bounds__(TP > 1 ? kThreadsOfTall : kMostThreads)
   }
   if constexpr (kPool) {
     __syncthreads();
-    const int64_t of_image = static_cast<int64_t>(z.filters) * pooling.rows * pooling.columns;
-    pool_planes(shared, pooling, z.rows, z.columns, images * filters, pooling.pooled + first_image * of_image);
+    // One after another in memory as here, where a block has all filters; else those of an image.
+    const int plane = pooling.rows * pooling.columns;
+    const int64_t all_filters = static_cast<int64_t>(z.stage.groups) * z.filters;
+    const int at_once = filters == all_filters ? images : 1;
+    for (int i = 0; i < images; i += at_once) {
+      pool_planes(shared + i * filters * z.rows * z.columns, pooling, z.rows, z.columns, at_once * filters,
+                  pooling.pooled + ((first_image + i) * all_filters + group * z.filters + first_filter) * plane);
+    }
   }
 }
 
@@ -430,11 +442,11 @@ GatherPlan gather_of(const ConvolutionShape& shape, bool backward_data, int tk, 
 
 GatherPlan gather_pooling_of(const ConvolutionShape& shape, const backends::Pool& pool) {
   const GatherPlan plain = gather_of(shape, false);
-  if (!plain.data || plain.data->z.bands > 1 || plain.data->z.parts > 1 || shape.groups > 1) return {};
+  if (!plain.data || plain.data->z.bands > 1) return {};
   auto data = std::make_shared<GatherPlan::Data>(*plain.data);
   Gather& z = data->z;
-  const int64_t bytes =
-      int64_t{z.filters} * z.images_per_block * z.rows * z.columns * static_cast<int64_t>(sizeof(float));
+  const int64_t bytes = int64_t{std::min(z.filters, z.k_groups * z.tk)} * z.images_per_block * z.rows * z.columns *
+                        static_cast<int64_t>(sizeof(float));
   if (bytes > kMostSharedBytes) return {};
   z.shared_bytes = std::max(z.shared_bytes, static_cast<unsigned>(bytes));
   const auto narrow = [](int64_t value) { return static_cast<int>(value); };

@@ -43,7 +43,7 @@ __device__ __forceinline__ void store_row(float* to, const float (&from)[n], int
   }
 }
 
-// MAX_POOL2D of what a block makes, which is whole images with all their filters.
+// MAX_POOL2D of what a block makes, which is whole planes.
 struct Pooling {
   float* pooled;
   bool halves;        // windows of 2x2 side by side, which cover everything
