@@ -11,7 +11,9 @@ namespace gpunn::conformance {
 // part company: a maximum that nearly ties, or under Adam a gradient that is all rounding, goes either way and then
 // makes a full step of its own. What the steps changed in a tensor may be off by a thousandth of that change, under
 // optimizers that divide by the gradient by a fiftieth; a sample left out, a stale learning rate or an element not
-// written is off by more. Products of less precision are allowed 32 units of their roundoff.
+// written is off by more. Products of less precision are allowed 32 units of their roundoff; but a sum that rounding
+// nearly cancels, or a maximum that it changes for many samples, is off by any number of them. So a claim that departs
+// from the ops that round is right where it agrees with the same ops in fp32.
 struct ClaimTolerance {
   double change;  // of a tensor, as a share of its change
   double loss;    // as a share of the loss

@@ -1,5 +1,5 @@
-// An overlay on cpu that runs no op by itself, but claims runs of ops and runs them with the cpu's own kernels: what
-// nobody outside a run needs lies in its workspace, gradients as well. The build says how:
+// An overlay on cpu, or on SAMPLE_BASE, that runs no op by itself, but claims runs of ops and runs them with the cpu's
+// own kernels: what nobody outside a run needs lies in its workspace, gradients as well. The build says how:
 // - KIND_WHOLE: the whole program at once.
 // - KIND_PIECES: at most five ops at once, and none that begins with a product.
 // - KIND_FORGETFUL: the whole, but the gradients of biases are those of the step before.
@@ -24,6 +24,9 @@ using samples::CpuLibrary;
 
 enum Kind { KIND_WHOLE, KIND_PIECES, KIND_FORGETFUL, KIND_MISCOUNTING, KIND_WAVERING, KIND_IDLE };
 constexpr Kind kKind = SAMPLE_KIND;
+#ifndef SAMPLE_BASE
+#define SAMPLE_BASE "cpu"
+#endif
 
 uint64_t bytes_of(const gpunn_tensor& tensor) {
   const bool wide = tensor.dtype == GPUNN_F64 || tensor.dtype == GPUNN_I64;
@@ -175,7 +178,7 @@ class Claiming final : public Backend {
  public:
   const char* name() const override { return SAMPLE_NAME; }
   const char* version() const override { return "1"; }
-  const char* base() const override { return "cpu"; }
+  const char* base() const override { return SAMPLE_BASE; }
   int probe() override { return 1; }
   std::unique_ptr<Device> open(const gpunn_device_options& options) override {
     return std::make_unique<ClaimingDevice>(options);
