@@ -173,7 +173,7 @@ __device__ __forceinline__ void conv_forward(int rank) {
       }
     }
     run_row_pass<F>(layer, false);
-    barrier_of_first<F::kThreads>();
+    meet(shared_arrivals().convs[2 * layer]);
     const bool last = layer + 1 == plan.n_convs;
     float* y = last ? shared + plan.dense[0].x + rank * plan.dense[0].x_pitch
                     : shared + plan.conv[layer + 1].x + plan.conv[layer + 1].x_left;
@@ -187,7 +187,7 @@ __device__ __forceinline__ void conv_forward(int rank) {
 #pragma unroll
       for (int other = 0; other < B::kImages; ++other) store_remote(y + i, other, value, shared_arrivals().pooled);
     });
-    if (!last) barrier_of_first<F::kThreads>();
+    if (!last) meet(shared_arrivals().convs[2 * layer + 1]);
   }
 }
 

@@ -50,6 +50,7 @@ __device__ __forceinline__ void begin_arrivals(int rank) {
   StepArrivals& arrivals = shared_arrivals();
   begin_bytes(arrivals.weights);
   if (plan.n_convs > 0) {
+    for (uint64_t& barrier : arrivals.convs) barrier_init(&barrier, WithoutLastWarp<B>::kThreads);
     begin_bytes(arrivals.pooled);
     barrier_expect(&arrivals.pooled, B::kImages * plan.dense[0].inputs * 4);
   }

@@ -15,9 +15,10 @@ __device__ __forceinline__ uint8_t* shared_bytes() { return reinterpret_cast<uin
 // The barriers of what arrives: the dense layers' weights, and what the blocks of the cluster send each other.
 struct StepArrivals {
   uint64_t weights;
-  uint64_t pooled;                    // the first dense layer's x
-  uint64_t forward[kMostStepDense];   // a dense layer's outputs
-  uint64_t backward[kMostStepDense];  // shares of the gradient towards its x
+  uint64_t convs[2 * kMostStepConvs];  // of all warps but the last, behind each convolution's sums and its pooling
+  uint64_t pooled;                     // the first dense layer's x
+  uint64_t forward[kMostStepDense];    // a dense layer's outputs
+  uint64_t backward[kMostStepDense];   // shares of the gradient towards its x
 };
 
 __device__ __forceinline__ StepArrivals& shared_arrivals() {

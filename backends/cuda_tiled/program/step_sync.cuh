@@ -19,12 +19,6 @@ __device__ __forceinline__ void cluster_barrier() {
 #endif
 }
 
-// Of the first THREADS of a block, while the others do something else.
-template <int THREADS>
-__device__ __forceinline__ void barrier_of_first() {
-  asm volatile("bar.sync 1, %0;" ::"n"(THREADS) : "memory");
-}
-
 // Has a line of memory brought to the L2 cache.
 __device__ __forceinline__ void prefetch_line(const void* line) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(line));
@@ -121,6 +115,24 @@ __device__ __forceinline__ void wait_for_bytes(uint64_t& barrier) {
     asm volatile(
         "{\n\t.reg .pred p;\n\tmbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], 0;\n\tselp.u32 %0, 1, "
         "0, p;\n\t}"
+        : "=r"(done)
+        : "r"(at)
+        : "memory");
+  }
+#endif
+}
+
+// Meets the other threads that the barrier was begun for, while the rest of the block does something else. Used once:
+// for its first phase. `bar.sync` with a number of threads is as fast, but racecheck takes what other warps do before
+// and after the next barrier of the whole block for simultaneous then, in a program of 30 lines too.
+__device__ __forceinline__ void meet(uint64_t& barrier) {
+#if __CUDA_ARCH__ >= 900
+  const uint32_t at = shared_address(&barrier);
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(at) : "memory");
+  uint32_t done = 0;
+  while (done == 0) {
+    asm volatile(
+        "{\n\t.reg .pred p;\n\tmbarrier.try_wait.parity.shared::cta.b64 p, [%1], 0;\n\tselp.u32 %0, 1, 0, p;\n\t}"
         : "=r"(done)
         : "r"(at)
         : "memory");
