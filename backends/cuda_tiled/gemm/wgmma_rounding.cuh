@@ -87,9 +87,11 @@ __device__ __forceinline__ uint32_t rounded_pair(float low, float high) {
   return uint32_t{__bfloat16_as_ushort(pair.x)} | (uint32_t{__bfloat16_as_ushort(pair.y)} << 16U);
 }
 
-// Rounds kLines lines of a box from `first` on. One warp, a lane eight numbers of every fourth.
-template <int kLines, Along kAlong>
-__device__ __forceinline__ void round_lines(const RoundedOperand& operand, const Box& box, int first) {
+// Rounds kLines lines of a box from `first` on. One warp, a lane eight numbers of every fourth. Calls `meanwhile` while
+// it waits for memory.
+template <int kLines, Along kAlong, class Meanwhile>
+__device__ __forceinline__ void round_lines(const RoundedOperand& operand, const Box& box, int first,
+                                            const Meanwhile& meanwhile) {
   const int outer = box.index * kBox, k = box.slab * kBox;
   const int line0 = (kAlong == Along::kK ? outer : k) + first, column0 = kAlong == Along::kK ? k : outer;
   const int line = static_cast<int>(threadIdx.x) % 32 / 8, column = column0 + static_cast<int>(threadIdx.x) % 8 * 8;
@@ -103,6 +105,7 @@ __device__ __forceinline__ void round_lines(const RoundedOperand& operand, const
       values[i][0] = __ldcs(reinterpret_cast<const float4*>(from));
       values[i][1] = __ldcs(reinterpret_cast<const float4*>(from) + 1);
     }
+    meanwhile();
 #pragma unroll
     for (int i = 0; i < kLines / 4; ++i, to += step_to) {
       const float4 low = values[i][0], high = values[i][1];
@@ -110,6 +113,7 @@ __device__ __forceinline__ void round_lines(const RoundedOperand& operand, const
                                                  rounded_pair(high.x, high.y), rounded_pair(high.z, high.w));
     }
   } else {
+    meanwhile();
     if (column >= operand.columns) return;
     const int end = min(kLines, operand.lines - line0);
 #pragma unroll 1
@@ -132,25 +136,33 @@ __global__ __launch_bounds__(256) void round_head(Rounding rounding) {
   const int threads = static_cast<int>(gridDim.x * blockDim.x);
   const int boxes = rounding.head * rounding.first_boxes();
   constexpr int kLines = kBox / kBoxQuarters;
+  const auto nothing = [] {};
   for (int i = thread / 32; i < boxes * kBoxQuarters; i += threads / 32) {
     const Box box = box_at(rounding, i / kBoxQuarters);
     const int first = i % kBoxQuarters * kLines;
     if (box.of_b)
-      round_lines<kLines, kAlongB>(rounding.b, box, first);
+      round_lines<kLines, kAlongB>(rounding.b, box, first, nothing);
     else
-      round_lines<kLines, kAlongA>(rounding.a, box, first);
+      round_lines<kLines, kAlongA>(rounding.a, box, first, nothing);
   }
   for (int i = thread; i < rounding.counters_used(); i += threads) {
     rounding.counters[i] = i == 0 ? static_cast<unsigned>(boxes) : 0;
   }
 }
 
-// The others, a box at a time. One warp.
+// The others, a box at a time. One warp. That a box is done is told while the next one's numbers are on their way.
 template <Along kAlongA, Along kAlongB>
 __device__ __forceinline__ void round_rest(const Rounding& rounding) {
   constexpr int kLines = kBox / 2;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int end = rounding.boxes();
+  unsigned* done = nullptr;
+  const auto tell = [&] {
+    if (done == nullptr) return;
+    __syncwarp();
+    if (lane == 0) asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(done) : "memory");
+    done = nullptr;
+  };
   unsigned next = 0;
   if (lane == 0) next = atomicAdd(rounding.counters, 1U);
   for (;;) {
@@ -161,16 +173,13 @@ __device__ __forceinline__ void round_rest(const Rounding& rounding) {
 #pragma unroll 1
     for (int first = 0; first < kBox; first += kLines) {
       if (box.of_b)
-        round_lines<kLines, kAlongB>(rounding.b, box, first);
+        round_lines<kLines, kAlongB>(rounding.b, box, first, tell);
       else
-        round_lines<kLines, kAlongA>(rounding.a, box, first);
+        round_lines<kLines, kAlongA>(rounding.a, box, first, tell);
     }
-    __syncwarp();
-    if (lane == 0) {
-      asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(counter_of(rounding, box.of_b, box.panel, box.slab))
-                   : "memory");
-    }
+    done = counter_of(rounding, box.of_b, box.panel, box.slab);
   }
+  tell();
 }
 
 // What was written as ordinary memory, elsewhere too, is read by TMA (the async proxy) from here on.
