@@ -69,8 +69,8 @@ __device__ __forceinline__ float4 plus(float4 a, float4 b) {
 }
 
 // Grid: chunks of images, parts of the filters, groups. partial[chunk][part][group][k][s][item].
-// WHOLE: rows of so many fours of columns; 0: of any. kXInBulk: x comes in bulk, plane by plane, and dy too.
-template <int S, int TK, int WHOLE, bool kXInBulk = false>
+// WHOLE: rows of so many fours of columns; 0: of any. kInBulk: x may come in bulk, plane by plane, and dy then too.
+template <int S, int TK, int WHOLE, bool kInBulk>
 __global__ void __launch_bounds__(kMostThreads)
     filter_shares(const float* dy, const float* x, float* partial, Filter z, int x_width, int dy_width) {
   constexpr int kQuads = ceil_div(S + 3, 4);
@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(kMostThreads)
     let_next_kernel_start();
     wait_for_kernel_before();
   };
-  if constexpr (!kXInBulk) wait();
+  if constexpr (!kInBulk) wait();
   float* const xs = shared;
   float* const ys = xs + z.x.floats(z.images_at_once);
 
@@ -105,13 +105,13 @@ __global__ void __launch_bounds__(kMostThreads)
 #pragma unroll
     for (int s = 0; s < S; ++s) sums[k][s] = 0.0F;
   }
-  if constexpr (kXInBulk) wait();
+  if constexpr (kInBulk) wait();
   const int whole = WHOLE != 0 ? WHOLE : z.columns / 4;
   const int rest = WHOLE != 0 ? 0 : z.columns % 4;
   for (int image = first_image; image < last_image; image += z.images_at_once) {
     const int images = min(z.images_at_once, last_image - image);
     if (image != first_image) __syncthreads();  // the images before are done with
-    if constexpr (kXInBulk) {
+    if (kInBulk && x_width == kBulk) {
       if (thread == 0) barrier_expect(&barrier, bulk_bytes(z.x, images) + bulk_bytes(z.dy, images));
       stage_in_bulk(ys, dy, z.dy, z.dy_bulk, image, images, group, barrier);
       stage_in_bulk(xs, x, z.x, z.x_bulk, image, images, group, barrier);
@@ -237,14 +237,12 @@ struct Variant {
   int columns;  // 0: any
   Kernel kernel;
   Adder adder;
-  Kernel in_bulk = nullptr;
+  bool in_bulk;
 };
 
 template <int S, int TK, int WHOLE = 0, bool kInBulk = false>
 constexpr Variant variant() {
-  Variant made{S, TK, 4 * WHOLE, filter_shares<S, TK, WHOLE>, add_filter_shares<S, TK>};
-  if constexpr (kInBulk) made.in_bulk = filter_shares<S, TK, WHOLE, true>;
-  return made;
+  return {S, TK, 4 * WHOLE, filter_shares<S, TK, WHOLE, kInBulk>, add_filter_shares<S, TK>, kInBulk};
 }
 
 constexpr std::array kVariants = {variant<5, 8, 2, true>(), variant<5, 3, 7>(), variant<5, 2, 7>(), variant<3, 8, 7>(),
@@ -252,7 +250,7 @@ constexpr std::array kVariants = {variant<5, 8, 2, true>(), variant<5, 3, 7>(), 
                                   variant<3, 4>(),          variant<3, 3>(),    variant<3, 8>(),    variant<7, 4>(),
                                   variant<1, 4>(),          variant<5, 2>()};
 
-// in_bulk: there is a kernel for x in bulk.
+// in_bulk: the kernel takes x in bulk.
 bool fit(Filter& z, int s, bool in_bulk) {
   z.all_k_groups = ceil_div(z.filters, z.tk);
   const int of_k_group = z.x.channels * z.taps_r;
@@ -297,7 +295,6 @@ bool fit(Filter& z, int s, bool in_bulk) {
 struct FilterPlan::Data {
   Filter z;
   Kernel kernel = nullptr;
-  Kernel in_bulk = nullptr;
   Adder adder = nullptr;
   int numbers = 0;  // of a chunk
 };
@@ -329,7 +326,7 @@ FilterPlan filter_of(const ConvolutionShape& shape, int tk) {
     // Of a chunk of four pixels: products, and loads.
     const double costs = ceil_div(filters, z.tk) * (z.tk * taps + 0.5 * (4.0 + z.tk));
     if (plan.data && costs >= least) continue;
-    if (!fit(z, taps, variant.in_bulk != nullptr)) continue;
+    if (!fit(z, taps, variant.in_bulk)) continue;
     z.x.finish();
     z.dy.finish();
     z.by_items = Divider(z.items);
@@ -337,8 +334,8 @@ FilterPlan filter_of(const ConvolutionShape& shape, int tk) {
     z.by_channels = Divider(z.x.channels);
     z.by_rows = Divider(z.rows);
     least = costs;
-    plan.data = std::make_shared<FilterPlan::Data>(FilterPlan::Data{z, variant.kernel, variant.in_bulk, variant.adder,
-                                                                    z.parts * z.x.groups * z.items * z.tk * taps});
+    plan.data = std::make_shared<FilterPlan::Data>(
+        FilterPlan::Data{z, variant.kernel, variant.adder, z.parts * z.x.groups * z.items * z.tk * taps});
   }
   return plan;
 }
@@ -352,7 +349,7 @@ void run_filter(const FilterPlan& plan, const float* dy, const float* x, float* 
   const Filter& z = plan.data->z;
   const bool in_bulk =
       piece_of(x, z.x, z.x_bulk, early_blocks > 0) == kBulk && piece_of(dy, z.dy, z.dy_bulk, early_blocks > 0) == kBulk;
-  launch(in_bulk ? plan.data->in_bulk : plan.data->kernel,
+  launch(plan.data->kernel,
          {dim3(static_cast<unsigned>(z.chunks), static_cast<unsigned>(z.parts), static_cast<unsigned>(z.x.groups)),
           dim3(z.threads), z.shared_bytes},
          early_blocks, stream, dy, x, workspace, z, in_bulk ? kBulk : piece_of(x, z.x, false),
