@@ -11,14 +11,21 @@
 // (direct_bulk.cuh), and where a block has few pixels 256 threads do: twice as many hide more of what the products wait
 // for, and then have twice the sums to add.
 //
-// H200, 5x5, 6 to 16 channels, batch 512: 12x12 without padding 7.7 us, 20.5 TFLOP/s (8.2 us before planes came in bulk
-// and threads were fewer; 10.8 us before rows of 8, 28 and 32 columns were unrolled, sums were added by fours and
-// blocks began early, direct_stage.cuh); 14x14 with padding 19.6 us, 24.6 TFLOP/s (22.8). 14x14 without, batch 128: 6.5
-// us (8.3). 1 to 6 channels, 28x28, batch 128: 4.2 us (6.4). 3x3, 3 to 16 channels, 32x32, batch 128: 10.0 us (13.3);
-// 16 to 16, 28x28, batch 64: 17.6 us (23.4).
+// That is one instance with both ways of bringing x, not one of its own for x in bulk: of that the compiler made
+// products that load a filter's pixels just before they multiply them, and nothing of the gain was left (8.2 us instead
+// of 7.8); of this it loads them 30 to 40 products ahead.
+//
+// H200, 5x5, 6 to 16 channels, 12x12 without padding: batch 512 in 7.8 us, 20.3 TFLOP/s (8.2 us before planes came in
+// bulk and threads were fewer; 10.8 us before rows of 8, 28 and 32 columns were unrolled, sums were added by fours and
+// blocks began early, direct_stage.cuh); batch 128 4.5 us (5.0 before), 256 5.6 us (6.1), 1024 12.0 us (12.4). 14x14
+// with padding, batch 512: 19.6 us, 24.6 TFLOP/s (22.8). 14x14 without, batch 128: 6.5 us (8.3). 1 to 6 channels,
+// 28x28, batch 128: 4.2 us (6.4). 3x3, 3 to 16 channels, 32x32, batch 128: 10.0 us (13.3); 16 to 16, 28x28, batch
+// 64: 17.6 us (23.4).
 //
 // Tried and slower: a filter's next pixels loaded as soon as it has multiplied (9070 cycles for the products instead of
-// 7400: what matters is in which registers the operands lie, direct_gather.cu).
+// 7400: what matters is in which registers the operands lie, direct_gather.cu); loads kept in their order by volatile
+// assembly (7.9 us); 512 threads (8.3 us) or 384 (8.0); 8 or 32 shares of the chunks in the second kernel (7.9, 8.5
+// us).
 #include <gpunn/plugin.hpp>
 
 #include <algorithm>
@@ -69,8 +76,8 @@ __device__ __forceinline__ float4 plus(float4 a, float4 b) {
 }
 
 // Grid: chunks of images, parts of the filters, groups. partial[chunk][part][group][k][s][item].
-// WHOLE: rows of so many fours of columns; 0: of any. kXInBulk: x comes in bulk, plane by plane, and dy too.
-template <int S, int TK, int WHOLE, bool kXInBulk = false>
+// WHOLE: rows of so many fours of columns; 0: of any. kInBulk: x may come in bulk, plane by plane, and dy then too.
+template <int S, int TK, int WHOLE, bool kInBulk>
 __global__ void __launch_bounds__(kMostThreads)
     filter_shares(const float* dy, const float* x, float* partial, Filter z, int x_width, int dy_width) {
   constexpr int kQuads = ceil_div(S + 3, 4);
@@ -89,7 +96,7 @@ __global__ void __launch_bounds__(kMostThreads)
     let_next_kernel_start();
     wait_for_kernel_before();
   };
-  if constexpr (!kXInBulk) wait();
+  if constexpr (!kInBulk) wait();
   float* const xs = shared;
   float* const ys = xs + z.x.floats(z.images_at_once);
 
@@ -105,13 +112,13 @@ __global__ void __launch_bounds__(kMostThreads)
 #pragma unroll
     for (int s = 0; s < S; ++s) sums[k][s] = 0.0F;
   }
-  if constexpr (kXInBulk) wait();
+  if constexpr (kInBulk) wait();
   const int whole = WHOLE != 0 ? WHOLE : z.columns / 4;
   const int rest = WHOLE != 0 ? 0 : z.columns % 4;
   for (int image = first_image; image < last_image; image += z.images_at_once) {
     const int images = min(z.images_at_once, last_image - image);
     if (image != first_image) __syncthreads();  // the images before are done with
-    if constexpr (kXInBulk) {
+    if (kInBulk && x_width == kBulk) {
       if (thread == 0) barrier_expect(&barrier, bulk_bytes(z.x, images) + bulk_bytes(z.dy, images));
       stage_in_bulk(ys, dy, z.dy, z.dy_bulk, image, images, group, barrier);
       stage_in_bulk(xs, x, z.x, z.x_bulk, image, images, group, barrier);
@@ -237,14 +244,12 @@ struct Variant {
   int columns;  // 0: any
   Kernel kernel;
   Adder adder;
-  Kernel in_bulk = nullptr;
+  bool in_bulk;
 };
 
 template <int S, int TK, int WHOLE = 0, bool kInBulk = false>
 constexpr Variant variant() {
-  Variant made{S, TK, 4 * WHOLE, filter_shares<S, TK, WHOLE>, add_filter_shares<S, TK>};
-  if constexpr (kInBulk) made.in_bulk = filter_shares<S, TK, WHOLE, true>;
-  return made;
+  return {S, TK, 4 * WHOLE, filter_shares<S, TK, WHOLE, kInBulk>, add_filter_shares<S, TK>, kInBulk};
 }
 
 constexpr std::array kVariants = {variant<5, 8, 2, true>(), variant<5, 3, 7>(), variant<5, 2, 7>(), variant<3, 8, 7>(),
@@ -252,7 +257,7 @@ constexpr std::array kVariants = {variant<5, 8, 2, true>(), variant<5, 3, 7>(), 
                                   variant<3, 4>(),          variant<3, 3>(),    variant<3, 8>(),    variant<7, 4>(),
                                   variant<1, 4>(),          variant<5, 2>()};
 
-// in_bulk: there is a kernel for x in bulk.
+// in_bulk: the kernel takes x in bulk.
 bool fit(Filter& z, int s, bool in_bulk) {
   z.all_k_groups = ceil_div(z.filters, z.tk);
   const int of_k_group = z.x.channels * z.taps_r;
@@ -297,7 +302,6 @@ bool fit(Filter& z, int s, bool in_bulk) {
 struct FilterPlan::Data {
   Filter z;
   Kernel kernel = nullptr;
-  Kernel in_bulk = nullptr;
   Adder adder = nullptr;
   int numbers = 0;  // of a chunk
 };
@@ -329,7 +333,7 @@ FilterPlan filter_of(const ConvolutionShape& shape, int tk) {
     // Of a chunk of four pixels: products, and loads.
     const double costs = ceil_div(filters, z.tk) * (z.tk * taps + 0.5 * (4.0 + z.tk));
     if (plan.data && costs >= least) continue;
-    if (!fit(z, taps, variant.in_bulk != nullptr)) continue;
+    if (!fit(z, taps, variant.in_bulk)) continue;
     z.x.finish();
     z.dy.finish();
     z.by_items = Divider(z.items);
@@ -337,8 +341,8 @@ FilterPlan filter_of(const ConvolutionShape& shape, int tk) {
     z.by_channels = Divider(z.x.channels);
     z.by_rows = Divider(z.rows);
     least = costs;
-    plan.data = std::make_shared<FilterPlan::Data>(FilterPlan::Data{z, variant.kernel, variant.in_bulk, variant.adder,
-                                                                    z.parts * z.x.groups * z.items * z.tk * taps});
+    plan.data = std::make_shared<FilterPlan::Data>(
+        FilterPlan::Data{z, variant.kernel, variant.adder, z.parts * z.x.groups * z.items * z.tk * taps});
   }
   return plan;
 }
@@ -352,7 +356,7 @@ void run_filter(const FilterPlan& plan, const float* dy, const float* x, float* 
   const Filter& z = plan.data->z;
   const bool in_bulk =
       piece_of(x, z.x, z.x_bulk, early_blocks > 0) == kBulk && piece_of(dy, z.dy, z.dy_bulk, early_blocks > 0) == kBulk;
-  launch(in_bulk ? plan.data->in_bulk : plan.data->kernel,
+  launch(plan.data->kernel,
          {dim3(static_cast<unsigned>(z.chunks), static_cast<unsigned>(z.parts), static_cast<unsigned>(z.x.groups)),
           dim3(z.threads), z.shared_bytes},
          early_blocks, stream, dy, x, workspace, z, in_bulk ? kBulk : piece_of(x, z.x, false),
