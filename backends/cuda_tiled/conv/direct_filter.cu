@@ -11,14 +11,21 @@
 // (direct_bulk.cuh), and where a block has few pixels 256 threads do: twice as many hide more of what the products wait
 // for, and then have twice the sums to add.
 //
-// H200, 5x5, 6 to 16 channels, batch 512: 12x12 without padding 7.7 us, 20.5 TFLOP/s (8.2 us before planes came in bulk
-// and threads were fewer; 10.8 us before rows of 8, 28 and 32 columns were unrolled, sums were added by fours and
-// blocks began early, direct_stage.cuh); 14x14 with padding 19.6 us, 24.6 TFLOP/s (22.8). 14x14 without, batch 128: 6.5
-// us (8.3). 1 to 6 channels, 28x28, batch 128: 4.2 us (6.4). 3x3, 3 to 16 channels, 32x32, batch 128: 10.0 us (13.3);
-// 16 to 16, 28x28, batch 64: 17.6 us (23.4).
+// That is one instance with both ways of bringing x, not one of its own for x in bulk: of that the compiler made
+// products that load a filter's pixels just before they multiply them, and nothing of the gain was left (8.2 us instead
+// of 7.8); of this it loads them 30 to 40 products ahead.
+//
+// H200, 5x5, 6 to 16 channels, 12x12 without padding: batch 512 in 7.8 us, 20.3 TFLOP/s (8.2 us before planes came in
+// bulk and threads were fewer; 10.8 us before rows of 8, 28 and 32 columns were unrolled, sums were added by fours and
+// blocks began early, direct_stage.cuh); batch 128 4.5 us (5.0 before), 256 5.6 us (6.1), 1024 12.0 us (12.4). 14x14
+// with padding, batch 512: 19.6 us, 24.6 TFLOP/s (22.8). 14x14 without, batch 128: 6.5 us (8.3). 1 to 6 channels,
+// 28x28, batch 128: 4.2 us (6.4). 3x3, 3 to 16 channels, 32x32, batch 128: 10.0 us (13.3); 16 to 16, 28x28, batch
+// 64: 17.6 us (23.4).
 //
 // Tried and slower: a filter's next pixels loaded as soon as it has multiplied (9070 cycles for the products instead of
-// 7400: what matters is in which registers the operands lie, direct_gather.cu).
+// 7400: what matters is in which registers the operands lie, direct_gather.cu); loads kept in their order by volatile
+// assembly (7.9 us); 512 threads (8.3 us) or 384 (8.0); 8 or 32 shares of the chunks in the second kernel (7.9, 8.5
+// us).
 #include <gpunn/plugin.hpp>
 
 #include <algorithm>
