@@ -57,10 +57,10 @@ void run(Rounding rounding, const WgmmaOutput& out, cudaStream_t stream) {
   constexpr unsigned kThreads = 256;
   const int64_t warps = int64_t{rounding.head} * rounding.first_boxes() * kBoxQuarters;
   launch_with(round_head<kAlongA, kAlongB>, cuda::thread_each(warps * 32, kThreads), {.early = true}, stream, rounding);
-  launch_wgmma(wgmma_rounding<T>, dim3(static_cast<unsigned>(clusters * share)), dim3(static_cast<unsigned>(share)),
-               T::kThreads, T::kSharedBytes, stream, operand_map<T>(matrix(rounding.a), kAlongA, T::kRows),
-               operand_map<T>(matrix(rounding.b), kAlongB, T::kColumns / share), out, order, share, rounding.slabs,
-               rounding);
+  launch_wgmma(share == 2 ? wgmma_rounding<T, true> : wgmma_rounding<T, false>,
+               dim3(static_cast<unsigned>(clusters * share)), dim3(static_cast<unsigned>(share)), T::kThreads,
+               T::kSharedBytes, stream, operand_map<T>(matrix(rounding.a), kAlongA, T::kRows),
+               operand_map<T>(matrix(rounding.b), kAlongB, T::kColumns / share), out, order, rounding.slabs, rounding);
 }
 
 }  // namespace

@@ -87,11 +87,9 @@ __device__ __forceinline__ uint32_t rounded_pair(float low, float high) {
   return uint32_t{__bfloat16_as_ushort(pair.x)} | (uint32_t{__bfloat16_as_ushort(pair.y)} << 16U);
 }
 
-// Rounds kLines lines of a box from `first` on. One warp, a lane eight numbers of every fourth. Calls `meanwhile` while
-// it waits for memory.
-template <int kLines, Along kAlong, class Meanwhile>
-__device__ __forceinline__ void round_lines(const RoundedOperand& operand, const Box& box, int first,
-                                            const Meanwhile& meanwhile) {
+// Rounds kLines lines of a box from `first` on. One warp, a lane eight numbers of every fourth.
+template <int kLines, Along kAlong>
+__device__ __forceinline__ void round_lines(const RoundedOperand& operand, const Box& box, int first) {
   const int outer = box.index * kBox, k = box.slab * kBox;
   const int line0 = (kAlong == Along::kK ? outer : k) + first, column0 = kAlong == Along::kK ? k : outer;
   const int line = static_cast<int>(threadIdx.x) % 32 / 8, column = column0 + static_cast<int>(threadIdx.x) % 8 * 8;
@@ -105,7 +103,6 @@ __device__ __forceinline__ void round_lines(const RoundedOperand& operand, const
       values[i][0] = __ldcs(reinterpret_cast<const float4*>(from));
       values[i][1] = __ldcs(reinterpret_cast<const float4*>(from) + 1);
     }
-    meanwhile();
 #pragma unroll
     for (int i = 0; i < kLines / 4; ++i, to += step_to) {
       const float4 low = values[i][0], high = values[i][1];
@@ -113,7 +110,6 @@ __device__ __forceinline__ void round_lines(const RoundedOperand& operand, const
                                                  rounded_pair(high.x, high.y), rounded_pair(high.z, high.w));
     }
   } else {
-    meanwhile();
     if (column >= operand.columns) return;
     const int end = min(kLines, operand.lines - line0);
 #pragma unroll 1
@@ -136,33 +132,25 @@ __global__ __launch_bounds__(256) void round_head(Rounding rounding) {
   const int threads = static_cast<int>(gridDim.x * blockDim.x);
   const int boxes = rounding.head * rounding.first_boxes();
   constexpr int kLines = kBox / kBoxQuarters;
-  const auto nothing = [] {};
   for (int i = thread / 32; i < boxes * kBoxQuarters; i += threads / 32) {
     const Box box = box_at(rounding, i / kBoxQuarters);
     const int first = i % kBoxQuarters * kLines;
     if (box.of_b)
-      round_lines<kLines, kAlongB>(rounding.b, box, first, nothing);
+      round_lines<kLines, kAlongB>(rounding.b, box, first);
     else
-      round_lines<kLines, kAlongA>(rounding.a, box, first, nothing);
+      round_lines<kLines, kAlongA>(rounding.a, box, first);
   }
   for (int i = thread; i < rounding.counters_used(); i += threads) {
     rounding.counters[i] = i == 0 ? static_cast<unsigned>(boxes) : 0;
   }
 }
 
-// The others, a box at a time. One warp. That a box is done is told while the next one's numbers are on their way.
+// The others, a box at a time. One warp.
 template <Along kAlongA, Along kAlongB>
 __device__ __forceinline__ void round_rest(const Rounding& rounding) {
   constexpr int kLines = kBox / 2;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int end = rounding.boxes();
-  unsigned* done = nullptr;
-  const auto tell = [&] {
-    if (done == nullptr) return;
-    __syncwarp();
-    if (lane == 0) asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(done) : "memory");
-    done = nullptr;
-  };
   unsigned next = 0;
   if (lane == 0) next = atomicAdd(rounding.counters, 1U);
   for (;;) {
@@ -173,13 +161,16 @@ __device__ __forceinline__ void round_rest(const Rounding& rounding) {
 #pragma unroll 1
     for (int first = 0; first < kBox; first += kLines) {
       if (box.of_b)
-        round_lines<kLines, kAlongB>(rounding.b, box, first, tell);
+        round_lines<kLines, kAlongB>(rounding.b, box, first);
       else
-        round_lines<kLines, kAlongA>(rounding.a, box, first, tell);
+        round_lines<kLines, kAlongA>(rounding.a, box, first);
     }
-    done = counter_of(rounding, box.of_b, box.panel, box.slab);
+    __syncwarp();
+    if (lane == 0) {
+      asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(counter_of(rounding, box.of_b, box.panel, box.slab))
+                   : "memory");
+    }
   }
-  tell();
 }
 
 // What was written as ordinary memory, elsewhere too, is read by TMA (the async proxy) from here on.
@@ -237,30 +228,31 @@ __device__ __forceinline__ void produce_rounded(Ring<T>& ring, const CUtensorMap
   }
 }
 
-// As wgmma_persistent, also in clusters, where the three warps beside the producer's round.
-template <class T>
+// As wgmma_persistent, kPairs: in clusters of two blocks that share tiles of b, where the three warps beside the
+// producer's round. (With the number of blocks as an argument single blocks lost 5 % of 2048^3.)
+template <class T, bool kPairs>
 __global__ __launch_bounds__(T::kThreads, 1) void wgmma_rounding(const __grid_constant__ CUtensorMap a,
                                                                  const __grid_constant__ CUtensorMap b, WgmmaOutput out,
-                                                                 TileOrder order, int share, int blocks,
-                                                                 Rounding rounding) {
+                                                                 TileOrder order, int blocks, Rounding rounding) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ uint8_t shared[];
   __shared__ RingBarriers<T> barriers;
-  const int rank = static_cast<int>(cluster_rank());
-  Ring<T> ring = make_ring<T>(shared, barriers, a, b, {.a = {}, .b = {.count = share, .index = rank}});
-  begin_ring(share);
+  constexpr int kShare = kPairs ? 2 : 1;
+  const int rank = kPairs ? static_cast<int>(cluster_rank()) : 0;
+  Ring<T> ring = make_ring<T>(shared, barriers, a, b, {.a = {}, .b = {.count = kShare, .index = rank}});
+  begin_ring(kShare);
 
   static_assert(T::kConsumers == 2 && !T::kTf32);
   const int warpgroup = warpgroup_index();
-  const int clusters = static_cast<int>(gridDim.x) / share;
+  const int clusters = static_cast<int>(gridDim.x) / kShare;
   const int tiles = order.row_tiles * order.column_tiles;
   if (warpgroup == 0) {
     give_up_registers<88>();
     const int warp = __shfl_sync(0xFFFFFFFFU, static_cast<int>(threadIdx.x) / 32, 0);
     if (warp == 0) {
-      for (int tile = static_cast<int>(blockIdx.x) / share; tile < tiles; tile += clusters) {
+      for (int tile = static_cast<int>(blockIdx.x) / kShare; tile < tiles; tile += clusters) {
         const int2 at = order(tile);
-        produce_rounded(ring, a, b, (at.x * share + rank) * T::kRows, at.y * T::kColumns, blocks, rounding);
+        produce_rounded(ring, a, b, (at.x * kShare + rank) * T::kRows, at.y * T::kColumns, blocks, rounding);
       }
     } else {
       round_rest<T::kAlongA, T::kAlongB>(rounding);
@@ -271,14 +263,14 @@ __global__ __launch_bounds__(T::kThreads, 1) void wgmma_rounding(const __grid_co
     const int thread = static_cast<int>(threadIdx.x) % kWarpgroup;
     const int thread_row = consumer * 64 + row_of_thread<T>(thread);
     float d[T::kColumns / 2];
-    for (int tile = static_cast<int>(blockIdx.x) / share; tile < tiles; tile += clusters) {
+    for (int tile = static_cast<int>(blockIdx.x) / kShare; tile < tiles; tile += clusters) {
       const int2 at = order(tile);
       consume(ring, d, consumer, thread, blocks, blocks);
-      store<T, false>(d, out, (at.x * share + rank) * T::kRows, at.y * T::kColumns, thread_row, thread % 4 * 2);
+      store<T, false>(d, out, (at.x * kShare + rank) * T::kRows, at.y * T::kColumns, thread_row, thread % 4 * 2);
     }
   }
   // A block that ends takes its shared memory with it, into which others may still write or arrive.
-  if (share > 1) cluster_sync();
+  if constexpr (kPairs) cluster_sync();
 #endif
 }
 
