@@ -17,7 +17,7 @@ usage: tests/gpu.sh [PART...]     without a part: all of them, in this order
   kernels    products, convolutions and steps of cuda_tiled against PyTorch's, each with what it must reach; a roofline
   profile    where a step's time goes
   examples   a third party's CUDA kernel: built outside, checked, trained with
-  sanitize   compute-sanitizer's racecheck, initcheck, memcheck and synccheck over the conformance cases; takes many minutes
+  sanitize   compute-sanitizer's racecheck, initcheck, memcheck and synccheck over conformance cases and the kernels' tests; takes many minutes
 
 Environment: OUT, folder of the logs (build/gpu/out); GPUNN_DATA_DIR, where MNIST is; BUILD, the build tree (build/gpu);
 PYTHON, one with PyTorch (python3); MODES of PyTorch beside kernels' steps (eager,graph,compile; compiling takes minutes);

@@ -80,6 +80,12 @@ __device__ __forceinline__ PatchUnit patch_unit(const GatherPlan& plan, const Ga
   return {patch_row * phase.pitch + phase.lead + (phase.vector != 0 ? place * 4 : place), valid ? from : -1};
 }
 
+// The pixel of one of a thread's rows of the product, of which `first` is the first.
+__device__ __forceinline__ int pixel_of(const GatherPhase& phase, int first, int tile, int half) {
+  const int index = first + tile * 64 + half * 8;
+  return phase.interleaved ? interleave(index) : index;
+}
+
 // Stores a thread's sums, of which the first is of the tile's pixel `first_of_lane`: to y with bias and ReLU, or as a
 // part of a sum that blocks share.
 template <int kTiles, int kFilters>
@@ -94,8 +100,7 @@ __device__ __forceinline__ void store_pixels(const GatherPlan& plan, const Gathe
   for (int tile = 0; tile < kTiles; ++tile) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      int index = first_pixel + first_of_lane + tile * 64 + half * 8;
-      if (phase.interleaved) index = interleave(index);
+      const int index = pixel_of(phase, first_pixel + first_of_lane, tile, half);
       if (index >= pixels) continue;
       const OutputPixel at = output_pixel(phase, index);
       const int first_filter = filter_tile * kFilters + lane % 4 * 2;
@@ -254,8 +259,7 @@ __global__ void __launch_bounds__(gather_threads(kBlocks), kBlocks)
     for (int tile = 0; tile < kTiles; ++tile) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        int index = first_pixel + first_of_lane + tile * 64 + half * 8;
-        if (phase.interleaved) index = interleave(index);
+        const int index = pixel_of(phase, first_pixel + first_of_lane, tile, half);
         const OutputPixel pixel = output_pixel(phase, min(index, pixels - 1));
         const int row = virtual_row(plan, phase, pixel) - first_row;
         place[tile][half] = static_cast<uint32_t>(row * phase.pitch + pixel.column * phase.column_scale + phase.shift +

@@ -242,16 +242,24 @@ __device__ __forceinline__ void multiply_tiles(const ThreadPlace<Shape>& place, 
   wait_copies<0>();
 }
 
-// sums[i][j] = the products of this thread's rows and columns over tiles 0...tiles-1. `shared` has kSharedBytes,
-// aligned to 16. A loader's start(shared) begins to fetch its next tile, which the block wants as shared[k * kStrideM +
-// m], of b as shared[k * kStrideN + n]: by copy_async, or into registers, which it returns and which finish(shared,
-// them) stores, later and for the same tile. A loader of which nothing is left to finish returns NothingHeld.
+// sums[i][j] = the products of this thread's rows and columns over tiles 0...tiles-1, in the steps of its slice.
+// `shared` has kSharedBytes, aligned to 16. A loader's start(shared) begins to fetch its next tile, which the block
+// wants as shared[k * kStrideM + m], of b as shared[k * kStrideN + n]: by copy_async, or into registers, which it
+// returns and which finish(shared, them) stores, later and for the same tile. A loader of which nothing is left to
+// finish returns NothingHeld.
 template <class Shape, class LoadA, class LoadB>
-__device__ __forceinline__ void register_tile(const ThreadPlace<Shape>& place, float* shared, int tiles, LoadA& load_a,
-                                              LoadB& load_b, float (&sums)[Shape::kThreadM][Shape::kThreadN]) {
+__device__ __forceinline__ void slice_tile(const ThreadPlace<Shape>& place, float* shared, int tiles, LoadA& load_a,
+                                           LoadB& load_b, float (&sums)[Shape::kThreadM][Shape::kThreadN]) {
   clear_sums<Shape>(sums);
   start_tiles<Shape>(shared, tiles, load_a, load_b);
   multiply_tiles<Shape>(place, shared, tiles, load_a, load_b, sums);
+}
+
+// The same, but slice 0 gets the sums over the steps of all slices.
+template <class Shape, class LoadA, class LoadB>
+__device__ __forceinline__ void register_tile(const ThreadPlace<Shape>& place, float* shared, int tiles, LoadA& load_a,
+                                              LoadB& load_b, float (&sums)[Shape::kThreadM][Shape::kThreadN]) {
+  slice_tile<Shape>(place, shared, tiles, load_a, load_b, sums);
   if constexpr (Shape::kSettled) settle_sums<Shape>(shared, sums);
 
   if constexpr (Shape::kSlices > 1) {

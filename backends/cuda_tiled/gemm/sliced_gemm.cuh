@@ -75,10 +75,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kMinBlocks) sliced_gem
   auto load_b = loader_of_b<Shape, TransposeB, Bytes>(g, first_column, first_k, end_k);
   const ThreadPlace<Shape> place(static_cast<int>(threadIdx.x));
   float sums[Shape::kThreadM][Shape::kThreadN];
-  const int tiles = (end_k - first_k + Shape::kBlockK - 1) / Shape::kBlockK;
-  clear_sums<Shape>(sums);
-  start_tiles<Shape>(shared, tiles, load_a, load_b);
-  multiply_tiles<Shape>(place, shared, tiles, load_a, load_b, sums);
+  slice_tile<Shape>(place, shared, (end_k - first_k + Shape::kBlockK - 1) / Shape::kBlockK, load_a, load_b, sums);
 
   const bool whole = gridDim.z == 1;
   const float4 bias = bias_of_quads(g, place, first_column);

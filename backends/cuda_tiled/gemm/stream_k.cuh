@@ -78,9 +78,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kMinBlocks) stream_k_g
     const int row = at.row * Shape::kBlockM;
     const int column = at.column * Shape::kBlockN;
     if constexpr (kSlicesMeetLate<Shape>) {
-      clear_sums<Shape>(sums);
-      start_tiles<Shape>(shared, count, load_a, load_b);
-      multiply_tiles<Shape>(place, shared, count, load_a, load_b, sums);
+      slice_tile<Shape>(place, shared, count, load_a, load_b, sums);
       auto* const quads = reinterpret_cast<float4*>(part) + threadIdx.x % kThreadsOfSlice<Shape>;
       const float4 bias = bias_of_quads(s.g, place, column);
       take_sums<Shape>(place, shared, sums, [&](int quad, const float4& sum) {

@@ -67,8 +67,8 @@ void compare_totals(const std::vector<double>& expected, const std::vector<doubl
 }
 
 // `before` is what both began with; without the loss, which none had.
-void compare(const Tensors& before, const Tensors& expected, const Tensors& found, const ClaimTolerance& tolerance,
-             Worst& worst) {
+Worst compare(const Tensors& before, const Tensors& expected, const Tensors& found, const ClaimTolerance& tolerance) {
+  Worst worst;
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const TensorType& type = expected[i].type;
     const std::vector<double> right = decode(type, expected[i].values).values;
@@ -84,6 +84,12 @@ void compare(const Tensors& before, const Tensors& expected, const Tensors& foun
       worst.add(norm(difference(here, right)), tolerance.change * change + rounding, "'" + expected[i].name + "'");
     }
   }
+  return worst;
+}
+
+Experiment in_fp32(Experiment experiment) {
+  experiment.precision = Precision::fp32;
+  return experiment;
 }
 
 Tensors state_without_loss(const storage::Checkpoint& checkpoint) {
@@ -179,7 +185,7 @@ void run_claimed(const ClaimedTraining& training, Workbench& bench, CheckCase& r
   Session op_by_op(plain);
 
   const ClaimTolerance tolerance = claim_tolerance(training, experiment.precision);
-  std::unique_ptr<Session> exact;  // op by op in fp32, where somebody asks
+  std::unique_ptr<Session> exact;  // op by op in fp32, once it is wanted
   Worst worst;
   for (int64_t round = 0; round < kRounds; ++round) {
     storage::Checkpoint beginning;
@@ -194,18 +200,13 @@ void run_claimed(const ClaimedTraining& training, Workbench& bench, CheckCase& r
       throw Error("the step counter is " + std::to_string(claimed->step()) + " after claimed runs and " +
                   std::to_string(op_by_op.step()) + " op by op");
     }
-    Worst of_round;
-    compare(state_without_loss(beginning), state_of(op_by_op), state_of(*claimed), tolerance, of_round);
+    Worst of_round = compare(state_without_loss(beginning), state_of(op_by_op), state_of(*claimed), tolerance);
     if (of_round.error > 1 && experiment.precision != Precision::fp32) {
-      if (exact == nullptr) {
-        plain.precision = Precision::fp32;
-        exact = std::make_unique<Session>(plain);
-      }
+      if (exact == nullptr) exact = std::make_unique<Session>(in_fp32(plain));
       exact->restore_state(beginning);
       exact->train_steps(steps_of(round));
-      Worst of_exact;
-      compare(state_without_loss(beginning), state_of(*exact), state_of(*claimed),
-              claim_tolerance(training, Precision::fp32), of_exact);
+      const Worst of_exact = compare(state_without_loss(beginning), state_of(*exact), state_of(*claimed),
+                                     claim_tolerance(training, Precision::fp32));
       if (of_exact.error < of_round.error) of_round = of_exact;
     }
     worst.add(of_round);
