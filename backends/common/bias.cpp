@@ -5,7 +5,7 @@
 namespace gpunn::backends {
 namespace {
 
-Bias shape_of(const gpunn_tensor& x, const gpunn_tensor& bias) {
+Bias bias_shape(const gpunn_tensor& x, const gpunn_tensor& bias) {
   require_packed(x, GPUNN_F32, "the data");
   require_packed(bias, GPUNN_F32, "the bias");
   require(x.rank >= 2, "the data must be [N,C,...]");
@@ -23,12 +23,12 @@ Bias bias_add_of(const OpDesc& desc) {
   require_tensors(desc, 2, 2, 1);
   require_packed(desc.output(0), GPUNN_F32, "y");
   require_same_shape(desc.input(0), desc.output(0), "x and y");
-  return shape_of(desc.input(0), desc.input(1));
+  return bias_shape(desc.input(0), desc.input(1));
 }
 
 Bias bias_backward_of(const OpDesc& desc) {
   require_tensors(desc, 1, 1, 1);
-  return shape_of(desc.input(0), desc.output(0));
+  return bias_shape(desc.input(0), desc.output(0));
 }
 
 Bias bias_activation_backward_of(const OpDesc& desc) {
@@ -38,7 +38,7 @@ Bias bias_activation_backward_of(const OpDesc& desc) {
     require_packed(*tensor, GPUNN_F32, "y and dx");
     require_same_shape(*tensor, desc.input(0), "dy, y and dx");
   }
-  Bias shape = shape_of(desc.input(0), desc.output(1));
+  Bias shape = bias_shape(desc.input(0), desc.output(1));
   shape.relu = is_relu(attrs.activation);
   return shape;
 }

@@ -45,7 +45,7 @@ ConvolutionAxis axis_of(const Roles& roles, const gpunn_conv2d_attrs& attrs, int
   return made;
 }
 
-ConvolutionShape shape_of(const Roles& roles, const gpunn_conv2d_attrs& attrs) {
+ConvolutionShape convolution_shape(const Roles& roles, const gpunn_conv2d_attrs& attrs) {
   require_image_tensor(roles.x, "x");
   require_image_tensor(roles.w, "w");
   require_image_tensor(roles.y, "y");
@@ -81,14 +81,14 @@ bool has_few_channels(const ConvolutionShape& shape) {
 
 ConvolutionShape convolution_of(const OpDesc& desc) {
   require_tensors(desc, 2, 2, 1);
-  return shape_of({desc.input(0), desc.input(1), desc.output(0)}, require_attrs<gpunn_conv2d_attrs>(desc));
+  return convolution_shape({desc.input(0), desc.input(1), desc.output(0)}, require_attrs<gpunn_conv2d_attrs>(desc));
 }
 
 ConvolutionBiasActivation convolution_bias_activation_of(const OpDesc& desc) {
   require_tensors(desc, 3, 3, 1);
   const auto attrs = require_attrs<gpunn_conv2d_attrs>(desc);
   const bool relu = is_relu(attrs.activation);
-  const ConvolutionShape shape = shape_of({desc.input(0), desc.input(1), desc.output(0)}, attrs);
+  const ConvolutionShape shape = convolution_shape({desc.input(0), desc.input(1), desc.output(0)}, attrs);
   require_packed(desc.input(2), GPUNN_F32, "bias");
   require_shape(desc.input(2), {desc.input(1).dim[0]}, "bias");
   return {.shape = shape, .relu = relu};
@@ -97,7 +97,7 @@ ConvolutionBiasActivation convolution_bias_activation_of(const OpDesc& desc) {
 ConvolutionShape convolution_backward_data_of(const OpDesc& desc) {
   require_tensors(desc, 2, 2, 1);
   const auto attrs = require_attrs<gpunn_conv2d_attrs>(desc);
-  const ConvolutionShape shape = shape_of({desc.output(0), desc.input(1), desc.input(0)}, attrs);
+  const ConvolutionShape shape = convolution_shape({desc.output(0), desc.input(1), desc.input(0)}, attrs);
   require(attrs.input_size[0] == shape.rows.inputs && attrs.input_size[1] == shape.columns.inputs,
           "dx has another size than input_size says");
   return shape;
@@ -106,7 +106,7 @@ ConvolutionShape convolution_backward_data_of(const OpDesc& desc) {
 ConvolutionShape convolution_backward_filter_of(const OpDesc& desc) {
   require_tensors(desc, 2, 2, 1);
   const auto attrs = require_attrs<gpunn_conv2d_attrs>(desc);
-  const ConvolutionShape shape = shape_of({desc.input(1), desc.output(0), desc.input(0)}, attrs);
+  const ConvolutionShape shape = convolution_shape({desc.input(1), desc.output(0), desc.input(0)}, attrs);
   require(attrs.filter_size[0] == shape.rows.taps && attrs.filter_size[1] == shape.columns.taps,
           "dw has another size than filter_size says");
   return shape;

@@ -3,7 +3,7 @@
 namespace gpunn::backends {
 namespace {
 
-LayerNorm shape_of(const gpunn_tensor& x, const gpunn_tensor& y) {
+LayerNorm layer_norm_shape(const gpunn_tensor& x, const gpunn_tensor& y) {
   require_packed(x, GPUNN_F32, "x");
   require_packed(y, GPUNN_F32, "y and dx");
   require(x.rank == 2, "x must be [N,D]");
@@ -21,7 +21,7 @@ void require_numbers(const gpunn_tensor& tensor, int64_t count, const char* name
 
 LayerNorm layer_norm_of(const OpDesc& desc) {
   require_tensors(desc, 3, 3, 3);
-  LayerNorm shape = shape_of(desc.input(0), desc.output(0));
+  LayerNorm shape = layer_norm_shape(desc.input(0), desc.output(0));
   for (std::size_t i = 1; i < 3; ++i) {
     require_numbers(desc.input(i), shape.columns, "gamma and beta");
     require_numbers(desc.output(i), shape.rows, "mean and inv_dev");
@@ -33,7 +33,7 @@ LayerNorm layer_norm_of(const OpDesc& desc) {
 
 LayerNorm layer_norm_backward_of(const OpDesc& desc) {
   require_tensors(desc, 5, 5, 3);
-  const LayerNorm shape = shape_of(desc.input(1), desc.output(0));
+  const LayerNorm shape = layer_norm_shape(desc.input(1), desc.output(0));
   require_packed(desc.input(0), GPUNN_F32, "dy");
   require_same_shape(desc.input(0), desc.input(1), "dy and x");
   require_numbers(desc.input(2), shape.columns, "gamma");

@@ -3,7 +3,7 @@
 namespace gpunn::backends {
 namespace {
 
-LocalResponse shape_of(const OpDesc& desc, const gpunn_tensor& x, const gpunn_tensor& y) {
+LocalResponse response_shape(const OpDesc& desc, const gpunn_tensor& x, const gpunn_tensor& y) {
   const auto attrs = require_attrs<gpunn_local_response_norm_attrs>(desc);
   require_packed(x, GPUNN_F32, "x");
   require_packed(y, GPUNN_F32, "y and dx");
@@ -28,14 +28,14 @@ LocalResponse shape_of(const OpDesc& desc, const gpunn_tensor& x, const gpunn_te
 
 LocalResponse local_response_norm_of(const OpDesc& desc) {
   require_tensors(desc, 1, 1, 1);
-  return shape_of(desc, desc.input(0), desc.output(0));
+  return response_shape(desc, desc.input(0), desc.output(0));
 }
 
 LocalResponse local_response_norm_backward_of(const OpDesc& desc) {
   require_tensors(desc, 2, 2, 1);
   require_packed(desc.input(0), GPUNN_F32, "dy");
   require_same_shape(desc.input(0), desc.input(1), "dy and x");
-  LocalResponse shape = shape_of(desc, desc.input(1), desc.output(0));
+  LocalResponse shape = response_shape(desc, desc.input(1), desc.output(0));
   shape.workspace_bytes = static_cast<uint64_t>(shape.elements()) * sizeof(float);
   return shape;
 }

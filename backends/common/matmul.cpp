@@ -5,7 +5,7 @@
 namespace gpunn::backends {
 namespace {
 
-Matmul shape_of(const OpDesc& desc, bool transpose_a, bool transpose_b) {
+Matmul matmul_shape(const OpDesc& desc, bool transpose_a, bool transpose_b) {
   const gpunn_tensor& a = desc.input(0);
   const gpunn_tensor& b = desc.input(1);
   require_packed(a, GPUNN_F32, "a");
@@ -28,13 +28,13 @@ Matmul shape_of(const OpDesc& desc, bool transpose_a, bool transpose_b) {
 Matmul matmul_of(const OpDesc& desc) {
   require_tensors(desc, 2, 2, 1);
   const auto attrs = require_attrs<gpunn_matmul_attrs>(desc);
-  return shape_of(desc, attrs.transpose_a != 0, attrs.transpose_b != 0);
+  return matmul_shape(desc, attrs.transpose_a != 0, attrs.transpose_b != 0);
 }
 
 Matmul matmul_bias_activation_of(const OpDesc& desc) {
   require_tensors(desc, 3, 3, 1);
   const auto attrs = require_attrs<gpunn_matmul_bias_activation_attrs>(desc);
-  Matmul shape = shape_of(desc, attrs.transpose_a != 0, attrs.transpose_b != 0);
+  Matmul shape = matmul_shape(desc, attrs.transpose_a != 0, attrs.transpose_b != 0);
   shape.relu = is_relu(attrs.activation);
   require_packed(desc.input(2), GPUNN_F32, "bias");
   require_shape(desc.input(2), {shape.n}, "bias");

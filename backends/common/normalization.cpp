@@ -3,7 +3,7 @@
 namespace gpunn::backends {
 namespace {
 
-BatchNorm shape_of(const gpunn_tensor& x, const gpunn_tensor& y) {
+BatchNorm batch_norm_shape(const gpunn_tensor& x, const gpunn_tensor& y) {
   require_packed(x, GPUNN_F32, "x");
   require_packed(y, GPUNN_F32, "y and dx");
   require(x.rank >= 2, "x must be [N,C,...]");
@@ -37,7 +37,7 @@ void take_count(const OpDesc& desc, BatchNorm& shape) {
 
 BatchNorm batch_norm_of(const OpDesc& desc) {
   require_tensors(desc, 5, 6, 5);
-  BatchNorm shape = shape_of(desc.input(0), desc.output(0));
+  BatchNorm shape = batch_norm_shape(desc.input(0), desc.output(0));
   for (std::size_t i = 1; i < 5; ++i) {
     require_channels(desc.input(i), shape, "gamma, beta and the running statistics");
     require_channels(desc.output(i), shape, "mean, inv_dev and the running statistics");
@@ -50,7 +50,7 @@ BatchNorm batch_norm_of(const OpDesc& desc) {
 
 BatchNorm batch_norm_backward_of(const OpDesc& desc) {
   require_tensors(desc, 5, 6, 3);
-  BatchNorm shape = shape_of(desc.input(1), desc.output(0));
+  BatchNorm shape = batch_norm_shape(desc.input(1), desc.output(0));
   require_packed(desc.input(0), GPUNN_F32, "dy");
   require_same_shape(desc.input(0), desc.input(1), "dy and x");
   for (std::size_t i = 2; i < 5; ++i) require_channels(desc.input(i), shape, "gamma, mean and inv_dev");
@@ -61,7 +61,7 @@ BatchNorm batch_norm_backward_of(const OpDesc& desc) {
 
 BatchNorm batch_norm_inference_of(const OpDesc& desc) {
   require_tensors(desc, 5, 5, 1);
-  BatchNorm shape = shape_of(desc.input(0), desc.output(0));
+  BatchNorm shape = batch_norm_shape(desc.input(0), desc.output(0));
   for (std::size_t i = 1; i < 5; ++i) require_channels(desc.input(i), shape, "gamma, beta, mean and var");
   take_attributes(desc, shape);
   return shape;

@@ -28,32 +28,32 @@ struct LeakyPlan {
   const ActivationKernels* kernels = nullptr;
 };
 
-const ActivationKernels& kernels() { return GPUNN_SELECT_ISA(activation_kernels); }
+const ActivationKernels& simd_activation() { return GPUNN_SELECT_ISA(activation_kernels); }
 
 template <ActivationKernels::Forward ActivationKernels::*function>
-ForwardPlan plan_forward(const OpDesc& desc) {
-  return {.n = map_size(desc, 1), .run = kernels().*function};
+ForwardPlan plan_activation(const OpDesc& desc) {
+  return {.n = map_size(desc, 1), .run = simd_activation().*function};
 }
 
 template <ActivationKernels::Backward ActivationKernels::*function>
-BackwardPlan plan_backward(const OpDesc& desc) {
-  return {.n = map_size(desc, 2), .run = kernels().*function};
+BackwardPlan plan_activation_backward(const OpDesc& desc) {
+  return {.n = map_size(desc, 2), .run = simd_activation().*function};
 }
 
 ForwardPlan plan_gelu(const OpDesc& desc) {
   const Gelu gelu = gelu_of(desc);
-  return {.n = gelu.n, .run = gelu.tanh ? kernels().gelu_tanh : kernels().gelu_erf};
+  return {.n = gelu.n, .run = gelu.tanh ? simd_activation().gelu_tanh : simd_activation().gelu_erf};
 }
 
 BackwardPlan plan_gelu_backward(const OpDesc& desc) {
   const Gelu gelu = gelu_backward_of(desc);
-  return {.n = gelu.n, .run = gelu.tanh ? kernels().gelu_tanh_backward : kernels().gelu_erf_backward};
+  return {.n = gelu.n, .run = gelu.tanh ? simd_activation().gelu_tanh_backward : simd_activation().gelu_erf_backward};
 }
 
-LeakyPlan plan_leaky_relu(const OpDesc& desc) { return {.op = leaky_relu_of(desc), .kernels = &kernels()}; }
+LeakyPlan plan_leaky_relu(const OpDesc& desc) { return {.op = leaky_relu_of(desc), .kernels = &simd_activation()}; }
 
 LeakyPlan plan_leaky_relu_backward(const OpDesc& desc) {
-  return {.op = leaky_relu_backward_of(desc), .kernels = &kernels()};
+  return {.op = leaky_relu_backward_of(desc), .kernels = &simd_activation()};
 }
 
 void run_forward(const ForwardPlan& plan, const OpArgs& args) {
@@ -89,18 +89,18 @@ void run_leaky_relu_backward(const LeakyPlan& plan, const OpArgs& args) {
 
 void add_activation_kernels(plugin::Device& device) {
   using K = ActivationKernels;
-  add_op(device, GPUNN_OP_RELU, plan_forward<&K::relu>, run_forward);
-  add_op(device, GPUNN_OP_RELU_BACKWARD, plan_backward<&K::relu_backward>, run_backward);
+  add_op(device, GPUNN_OP_RELU, plan_activation<&K::relu>, run_forward);
+  add_op(device, GPUNN_OP_RELU_BACKWARD, plan_activation_backward<&K::relu_backward>, run_backward);
   add_op(device, GPUNN_OP_LEAKY_RELU, plan_leaky_relu, run_leaky_relu);
   add_op(device, GPUNN_OP_LEAKY_RELU_BACKWARD, plan_leaky_relu_backward, run_leaky_relu_backward);
-  add_op(device, GPUNN_OP_SIGMOID, plan_forward<&K::sigmoid>, run_forward);
-  add_op(device, GPUNN_OP_SIGMOID_BACKWARD, plan_backward<&K::sigmoid_backward>, run_backward);
-  add_op(device, GPUNN_OP_TANH, plan_forward<&K::tanh>, run_forward);
-  add_op(device, GPUNN_OP_TANH_BACKWARD, plan_backward<&K::tanh_backward>, run_backward);
+  add_op(device, GPUNN_OP_SIGMOID, plan_activation<&K::sigmoid>, run_forward);
+  add_op(device, GPUNN_OP_SIGMOID_BACKWARD, plan_activation_backward<&K::sigmoid_backward>, run_backward);
+  add_op(device, GPUNN_OP_TANH, plan_activation<&K::tanh>, run_forward);
+  add_op(device, GPUNN_OP_TANH_BACKWARD, plan_activation_backward<&K::tanh_backward>, run_backward);
   add_op(device, GPUNN_OP_GELU, plan_gelu, run_forward);
   add_op(device, GPUNN_OP_GELU_BACKWARD, plan_gelu_backward, run_backward);
-  add_op(device, GPUNN_OP_SILU, plan_forward<&K::silu>, run_forward);
-  add_op(device, GPUNN_OP_SILU_BACKWARD, plan_backward<&K::silu_backward>, run_backward);
+  add_op(device, GPUNN_OP_SILU, plan_activation<&K::silu>, run_forward);
+  add_op(device, GPUNN_OP_SILU_BACKWARD, plan_activation_backward<&K::silu_backward>, run_backward);
 }
 
 }  // namespace gpunn::cpu

@@ -18,7 +18,7 @@ namespace gpunn::cpu {
 namespace {
 
 // At most this many partial sums a channel, so that adding them stays a small share of the work.
-constexpr int64_t kMostParts = 64;
+constexpr int64_t kMostBiasParts = 64;
 
 struct BiasPlan {
   BiasShape shape{};
@@ -34,7 +34,7 @@ BiasPlan make_plan(const Bias& bias) {
   plan.shape = {.rows = bias.rows, .channels = bias.channels, .size = bias.size};
   plan.relu = bias.relu;
   const int64_t row = plan.shape.channels * plan.shape.size;
-  plan.rows_per_part = std::max(rows_per_task(row), (plan.shape.rows + kMostParts - 1) / kMostParts);
+  plan.rows_per_part = std::max(rows_per_task(row), (plan.shape.rows + kMostBiasParts - 1) / kMostBiasParts);
   plan.parts = (plan.shape.rows + plan.rows_per_part - 1) / plan.rows_per_part;
   plan.kernels = &GPUNN_SELECT_ISA(bias_kernels);
   return plan;
@@ -50,7 +50,7 @@ int64_t part_offset(const BiasPlan& plan, int64_t part) {
   return part * plan.rows_per_part * plan.shape.channels * plan.shape.size;
 }
 
-BiasPlan plan_add(const OpDesc& desc) { return make_plan(bias_add_of(desc)); }
+BiasPlan plan_bias_add(const OpDesc& desc) { return make_plan(bias_add_of(desc)); }
 
 void run_add(const BiasPlan& plan, const OpArgs& args) {
   const auto *x = args.in<float>(0), *bias = args.in<float>(1);
@@ -68,7 +68,7 @@ BiasPlan with_partial_sums(BiasPlan plan) {
   return plan;
 }
 
-BiasPlan plan_backward(const OpDesc& desc) { return with_partial_sums(make_plan(bias_backward_of(desc))); }
+BiasPlan plan_bias_backward(const OpDesc& desc) { return with_partial_sums(make_plan(bias_backward_of(desc))); }
 
 BiasPlan plan_activation_backward(const OpDesc& desc) {
   return with_partial_sums(make_plan(bias_activation_backward_of(desc)));
@@ -118,8 +118,8 @@ void run_activation_backward(const BiasPlan& plan, const OpArgs& args) {
 }  // namespace
 
 void add_bias_kernels(plugin::Device& device) {
-  add_op(device, GPUNN_OP_BIAS_ADD, plan_add, run_add);
-  add_op(device, GPUNN_OP_BIAS_BACKWARD, plan_backward, run_backward);
+  add_op(device, GPUNN_OP_BIAS_ADD, plan_bias_add, run_add);
+  add_op(device, GPUNN_OP_BIAS_BACKWARD, plan_bias_backward, run_backward);
   add_op(device, GPUNN_OP_BIAS_ACTIVATION_BACKWARD, plan_activation_backward, run_activation_backward);
 }
 

@@ -37,7 +37,7 @@ GatherPlan make_gather(const ConvolutionShape& shape, ConvolutionGather::Directi
   return {.algorithm = std::move(algorithm), .bias = false, .relu = false, .workspace_bytes = bytes};
 }
 
-GatherPlan plan_forward(const OpDesc& desc, int threads) {
+GatherPlan plan_convolution(const OpDesc& desc, int threads) {
   return make_gather(convolution_of(desc), ConvolutionGather::Direction::forward, threads);
 }
 
@@ -96,7 +96,7 @@ void add_threaded_op(plugin::Device& device, int32_t op, Plan (*plan)(const OpDe
 }  // namespace
 
 void add_convolution_kernels(plugin::Device& device) {
-  add_threaded_op(device, GPUNN_OP_CONV2D, plan_forward, run_gather);
+  add_threaded_op(device, GPUNN_OP_CONV2D, plan_convolution, run_gather);
   add_threaded_op(device, GPUNN_OP_CONV2D_BIAS_ACTIVATION, plan_bias_activation, run_gather);
   add_threaded_op(device, GPUNN_OP_CONV2D_BACKWARD_DATA, plan_backward_data, run_gather);
   add_threaded_op(device, GPUNN_OP_CONV2D_BACKWARD_FILTER, plan_backward_filter, run_filter);

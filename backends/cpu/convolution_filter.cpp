@@ -2,26 +2,20 @@
 
 #include <algorithm>
 
+#include "grain.hpp"
 #include "parallel.hpp"
 
 namespace gpunn::cpu {
 namespace {
 
 // A task's sums and its band of x and dy stay in the second-level cache.
-constexpr double kBandFloats = 96 * 1024;
+constexpr double kFilterBandFloats = 96 * 1024;
 constexpr int64_t kSumFloats = 64 * 1024;
 constexpr int64_t kOutputsInTask = 24;
 // A tile's rows of dy, which every tile of taps reads again, stay in the first-level cache.
 constexpr int64_t kTileFloats = 6 * 1024;
 constexpr int64_t kMostChunks = 16;
 constexpr double kPartialFloats = 4 * 1024 * 1024;
-
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t round_up(int64_t a, int64_t b) { return divide_up(a, b) * b; }
-
-int64_t even_block(int64_t total, int64_t largest) {
-  return divide_up(total, std::max<int64_t>(divide_up(total, largest), 1));
-}
 
 double product(std::initializer_list<int64_t> factors) {
   double value = 1;
@@ -50,7 +44,8 @@ ConvolutionFilter::ConvolutionFilter(const ConvolutionShape& shape, int threads)
 
   const double row_floats = product({lanes_.lanes, inputs_in_task_, scratch_width_, rows_.per_target}) +
                             product({lanes_.lanes, outputs_in_task_, shape.columns.outputs});
-  band_rows_ = even_block(lanes_.strip_targets, std::max<int64_t>(static_cast<int64_t>(kBandFloats / row_floats), 1));
+  band_rows_ =
+      even_block(lanes_.strip_targets, std::max<int64_t>(static_cast<int64_t>(kFilterBandFloats / row_floats), 1));
   source_rows_ = (band_rows_ - 1) * rows_.per_target + (rows_.taps - 1) * rows_.per_tap + 1;
 
   const double most = kPartialFloats / product({shape.groups, shape.group_outputs, shape.group_inputs, plane_taps_});

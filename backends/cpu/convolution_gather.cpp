@@ -3,22 +3,17 @@
 #include <algorithm>
 #include <cstring>
 
+#include "grain.hpp"
 #include "parallel.hpp"
 
 namespace gpunn::cpu {
 namespace {
 
 // A band's sources and targets stay in the second-level cache.
-constexpr double kBandFloats = 96 * 1024;
+constexpr double kGatherBandFloats = 96 * 1024;
 // Few blocks and groups are cut into more bands, for as many threads as that.
 constexpr int64_t kWantedTasks = 16;
 constexpr int64_t kFewestBandRows = 4;
-
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-int64_t even_block(int64_t total, int64_t largest) {
-  return divide_up(total, std::max<int64_t>(divide_up(total, largest), 1));
-}
 
 }  // namespace
 
@@ -64,7 +59,7 @@ ConvolutionGather::ConvolutionGather(const ConvolutionShape& shape, Direction di
                              static_cast<double>(targets_in_group_) * static_cast<double>(target_width_));
   const int64_t units = lanes_.strip_targets / step;
   int64_t band_units =
-      std::clamp(static_cast<int64_t>(kBandFloats / row_floats / static_cast<double>(step)), int64_t{1}, units);
+      std::clamp(static_cast<int64_t>(kGatherBandFloats / row_floats / static_cast<double>(step)), int64_t{1}, units);
   const int64_t wanted = divide_up(kWantedTasks, lanes_.blocks * shape.groups);
   band_units =
       std::min(band_units, std::max(divide_up(units, wanted), std::min(units, divide_up(kFewestBandRows, step))));

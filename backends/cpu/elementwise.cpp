@@ -19,7 +19,7 @@ struct MapPlan {
   float factor = 0.0F;
 };
 
-MapPlan plan_add(const OpDesc& desc) {
+MapPlan plan_elementwise_add(const OpDesc& desc) {
   return {.n = map_size(desc, 2), .kernels = &GPUNN_SELECT_ISA(elementwise_kernels)};
 }
 
@@ -43,13 +43,13 @@ void run_scale(const MapPlan& plan, const OpArgs& args) {
   });
 }
 
-const ElementwiseKernels& kernels() { return GPUNN_SELECT_ISA(elementwise_kernels); }
+const ElementwiseKernels& simd_elementwise() { return GPUNN_SELECT_ISA(elementwise_kernels); }
 
 void run_axpby(const Axpby& plan, const OpArgs& args) {
   const auto *a = args.in<float>(0), *b = args.in<float>(1);
   auto* y = args.out<float>(0);
   parallel_ranges(plan.n, kGrain, [&](int64_t begin, int64_t end) {
-    kernels().axpby(plan.alpha, a + begin, plan.beta, b + begin, y + begin, end - begin);
+    simd_elementwise().axpby(plan.alpha, a + begin, plan.beta, b + begin, y + begin, end - begin);
   });
 }
 
@@ -57,7 +57,7 @@ void run_clamp(const Clamp& plan, const OpArgs& args) {
   const auto* x = args.in<float>(0);
   auto* y = args.out<float>(0);
   parallel_ranges(plan.n, kGrain, [&](int64_t begin, int64_t end) {
-    kernels().clamp(x + begin, plan.low, plan.high, y + begin, end - begin);
+    simd_elementwise().clamp(x + begin, plan.low, plan.high, y + begin, end - begin);
   });
 }
 
@@ -86,7 +86,7 @@ void run_fill(const Fill& plan, const OpArgs& args) {
 }  // namespace
 
 void add_elementwise_kernels(plugin::Device& device) {
-  add_op(device, GPUNN_OP_ADD, plan_add, run_add);
+  add_op(device, GPUNN_OP_ADD, plan_elementwise_add, run_add);
   add_op(device, GPUNN_OP_SCALE, plan_scale, run_scale);
   add_op(device, GPUNN_OP_AXPBY, axpby_of, run_axpby);
   add_op(device, GPUNN_OP_CLAMP, clamp_of, run_clamp);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "grain.hpp"
 #include "parallel.hpp"
 
 namespace gpunn::cpu {
@@ -21,9 +22,6 @@ constexpr int64_t kInPlaceBytes = 1 << 20;
 constexpr int64_t kInPlacePanels = 16;
 // Up to this many rows of dot products, neither factor is worth packing.
 constexpr int64_t kDotRows = 2;
-
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t round_up(int64_t a, int64_t b) { return divide_up(a, b) * b; }
 
 // The smallest size of blocks, a multiple of `unit`, that needs no more of them than blocks of `largest` do.
 int64_t even_block(int64_t total, int64_t largest, int64_t unit) {

@@ -16,4 +16,12 @@ constexpr int64_t rows_per_task(int64_t size, int64_t grain = kGrain) {
   return std::max<int64_t>(1, grain / std::max<int64_t>(1, size));
 }
 
+constexpr int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+constexpr int64_t round_up(int64_t a, int64_t b) { return divide_up(a, b) * b; }
+
+// The size of as few blocks as blocks of `largest` would be, all nearly equal.
+constexpr int64_t even_block(int64_t total, int64_t largest) {
+  return divide_up(total, std::max<int64_t>(divide_up(total, largest), 1));
+}
+
 }  // namespace gpunn::cpu

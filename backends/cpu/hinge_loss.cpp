@@ -18,7 +18,7 @@
 namespace gpunn::cpu {
 namespace {
 
-const PointwiseLossKernels& kernels() { return GPUNN_SELECT_ISA(pointwise_loss_kernels); }
+const PointwiseLossKernels& simd_hinge_loss() { return GPUNN_SELECT_ISA(pointwise_loss_kernels); }
 
 bool names_class(const Hinge& plan, int32_t label) { return label >= 0 && label < plan.shape.columns; }
 
@@ -36,8 +36,8 @@ void run_hinge(const Hinge& plan, const OpArgs& args) {
       const float* in = x + row * columns;
       const int64_t own = label[row];
       const float floor = in[own] - plan.margin;
-      const float sum = kernels().hinge(in, floor, plan.power, own) +
-                        kernels().hinge(in + own + 1, floor, plan.power, columns - own - 1);
+      const float sum = simd_hinge_loss().hinge(in, floor, plan.power, own) +
+                        simd_hinge_loss().hinge(in + own + 1, floor, plan.power, columns - own - 1);
       loss[row] = sum / static_cast<float>(columns);
     }
   });
@@ -59,9 +59,9 @@ void run_hinge_backward(const Hinge& plan, const OpArgs& args) {
       const int64_t own = label[row];
       const float floor = in[own] - plan.margin;
       const float factor = dloss[row] / static_cast<float>(columns);
-      const float before = kernels().hinge_gradient(in, floor, plan.power, factor, out, own);
+      const float before = simd_hinge_loss().hinge_gradient(in, floor, plan.power, factor, out, own);
       const float behind =
-          kernels().hinge_gradient(in + own + 1, floor, plan.power, factor, out + own + 1, columns - own - 1);
+          simd_hinge_loss().hinge_gradient(in + own + 1, floor, plan.power, factor, out + own + 1, columns - own - 1);
       out[own] = -(before + behind);
     }
   });

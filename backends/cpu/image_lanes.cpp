@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "grain.hpp"
+
 namespace gpunn::cpu {
 namespace {
-
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // The share of lane rows that hold a row of the result.
 double filled(int64_t batch, int64_t lanes, int64_t targets, int64_t strips, int64_t strip_targets) {

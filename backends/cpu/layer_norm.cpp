@@ -27,8 +27,8 @@ LayerNormPlan make_plan(const LayerNorm& shape) {
   return {.shape = shape, .kernels = &GPUNN_SELECT_ISA(layer_norm_kernels)};
 }
 
-LayerNormPlan plan_forward(const OpDesc& desc) { return make_plan(layer_norm_of(desc)); }
-LayerNormPlan plan_backward(const OpDesc& desc) { return make_plan(layer_norm_backward_of(desc)); }
+LayerNormPlan plan_layer_norm(const OpDesc& desc) { return make_plan(layer_norm_of(desc)); }
+LayerNormPlan plan_layer_norm_backward(const OpDesc& desc) { return make_plan(layer_norm_backward_of(desc)); }
 
 template <class Body>
 void for_rows(const LayerNorm& shape, const Body& body) {
@@ -63,8 +63,8 @@ void run_backward(const LayerNormPlan& plan, const OpArgs& args) {
 }  // namespace
 
 void add_layer_norm_kernels(plugin::Device& device) {
-  add_op(device, GPUNN_OP_LAYER_NORM, plan_forward, run_forward);
-  add_op(device, GPUNN_OP_LAYER_NORM_BACKWARD, plan_backward, run_backward);
+  add_op(device, GPUNN_OP_LAYER_NORM, plan_layer_norm, run_forward);
+  add_op(device, GPUNN_OP_LAYER_NORM_BACKWARD, plan_layer_norm_backward, run_backward);
 }
 
 }  // namespace gpunn::cpu

@@ -22,7 +22,7 @@ namespace gpunn::cpu {
 namespace {
 
 // At most this many parts, so that putting them together stays a small share of the work.
-constexpr int64_t kMostParts = 64;
+constexpr int64_t kMostNormParts = 64;
 
 struct BatchNormPlan {
   BatchNorm shape{};
@@ -54,7 +54,8 @@ Workspace workspace_of(const BatchNormPlan& plan, const OpArgs& args) {
 BatchNormPlan make_plan(const BatchNorm& shape) {
   BatchNormPlan plan;
   plan.shape = shape;
-  plan.rows_per_part = std::max(rows_per_task(shape.channels * shape.size), (shape.rows + kMostParts - 1) / kMostParts);
+  plan.rows_per_part =
+      std::max(rows_per_task(shape.channels * shape.size), (shape.rows + kMostNormParts - 1) / kMostNormParts);
   plan.parts = (shape.rows + plan.rows_per_part - 1) / plan.rows_per_part;
   plan.kernels = &GPUNN_SELECT_ISA(normalization_kernels);
   const auto channels = static_cast<uint64_t>(shape.channels);
@@ -212,15 +213,15 @@ void run_inference(const BatchNormPlan& plan, const OpArgs& args) {
   });
 }
 
-BatchNormPlan plan_forward(const OpDesc& desc) { return make_plan(batch_norm_of(desc)); }
-BatchNormPlan plan_backward(const OpDesc& desc) { return make_plan(batch_norm_backward_of(desc)); }
+BatchNormPlan plan_normalization(const OpDesc& desc) { return make_plan(batch_norm_of(desc)); }
+BatchNormPlan plan_normalization_backward(const OpDesc& desc) { return make_plan(batch_norm_backward_of(desc)); }
 BatchNormPlan plan_inference(const OpDesc& desc) { return make_plan(batch_norm_inference_of(desc)); }
 
 }  // namespace
 
 void add_normalization_kernels(plugin::Device& device) {
-  add_op(device, GPUNN_OP_BATCH_NORM, plan_forward, run_forward);
-  add_op(device, GPUNN_OP_BATCH_NORM_BACKWARD, plan_backward, run_backward);
+  add_op(device, GPUNN_OP_BATCH_NORM, plan_normalization, run_forward);
+  add_op(device, GPUNN_OP_BATCH_NORM_BACKWARD, plan_normalization_backward, run_backward);
   add_op(device, GPUNN_OP_BATCH_NORM_INFERENCE, plan_inference, run_inference);
 }
 

@@ -17,7 +17,7 @@
 namespace gpunn::cpu {
 namespace {
 
-const OptimizerKernels& kernels() { return GPUNN_SELECT_ISA(optimizer_kernels); }
+const OptimizerKernels& simd_optimizer() { return GPUNN_SELECT_ISA(optimizer_kernels); }
 
 // Calls body(begin, end, decays) over pieces whose elements all decay or all don't.
 template <class Body>
@@ -41,7 +41,7 @@ void run_sgd(const Sgd& plan, const OpArgs& args) {
                        .momentum = plan.attrs.momentum,
                        .weight_decay = decays ? plan.attrs.weight_decay : 0.0F,
                        .nesterov = plan.attrs.nesterov != 0};
-    kernels().sgd(step, w + begin, g + begin, at(velocity, begin), end - begin);
+    simd_optimizer().sgd(step, w + begin, g + begin, at(velocity, begin), end - begin);
   });
 }
 
@@ -69,7 +69,7 @@ void run_adam(const Adam& plan, const OpArgs& args) {
     decaying.gradient_decay = attrs.weight_decay;
   }
   for_pieces(plan.n, attrs.decayed, [&](int64_t begin, int64_t end, bool decays) {
-    kernels().adam(decays ? decaying : plain, w + begin, g + begin, m + begin, v + begin, end - begin);
+    simd_optimizer().adam(decays ? decaying : plain, w + begin, g + begin, m + begin, v + begin, end - begin);
   });
 }
 
@@ -84,7 +84,7 @@ void run_rmsprop(const Rmsprop& plan, const OpArgs& args) {
                            .epsilon = plan.attrs.epsilon,
                            .momentum = plan.attrs.momentum,
                            .weight_decay = decays ? plan.attrs.weight_decay : 0.0F};
-    kernels().rmsprop(step, w + begin, g + begin, square + begin, at(velocity, begin), end - begin);
+    simd_optimizer().rmsprop(step, w + begin, g + begin, square + begin, at(velocity, begin), end - begin);
   });
 }
 
@@ -95,7 +95,7 @@ void run_adagrad(const Adagrad& plan, const OpArgs& args) {
   for_pieces(plan.n, plan.attrs.decayed, [&](int64_t begin, int64_t end, bool decays) {
     const AdagradStep step{
         .lr = lr, .epsilon = plan.attrs.epsilon, .weight_decay = decays ? plan.attrs.weight_decay : 0.0F};
-    kernels().adagrad(step, w + begin, g + begin, sum + begin, end - begin);
+    simd_optimizer().adagrad(step, w + begin, g + begin, sum + begin, end - begin);
   });
 }
 
@@ -108,7 +108,7 @@ void run_lion(const Lion& plan, const OpArgs& args) {
                         .beta1 = plan.attrs.beta1,
                         .beta2 = plan.attrs.beta2,
                         .keep = decays ? 1.0F - lr * plan.attrs.weight_decay : 1.0F};
-    kernels().lion(step, w + begin, g + begin, m + begin, end - begin);
+    simd_optimizer().lion(step, w + begin, g + begin, m + begin, end - begin);
   });
 }
 
@@ -127,8 +127,8 @@ std::pair<double, double> sums_of_squares(const float* w, const float* g, int64_
   parallel_for(tasks, [&](int64_t task) {
     const int64_t from = begin + task * kGrain;
     const int64_t count = std::min(end - from, kGrain);
-    partial[2 * task] = kernels().sum_of_squares(w + from, count);
-    partial[2 * task + 1] = kernels().sum_of_squares(g + from, count);
+    partial[2 * task] = simd_optimizer().sum_of_squares(w + from, count);
+    partial[2 * task + 1] = simd_optimizer().sum_of_squares(g + from, count);
   });
   std::pair<double, double> sums{0.0, 0.0};
   for (int64_t task = 0; task < tasks; ++task) {
@@ -165,7 +165,7 @@ void run_lars(const LarsPlan& plan, const OpArgs& args) {
                          .weight_decay = decays ? attrs.weight_decay : 0.0F,
                          .nesterov = false};
       const int64_t at = begin + first;
-      kernels().lars(step, w + at, g + at, velocity + at, last - first);
+      simd_optimizer().lars(step, w + at, g + at, velocity + at, last - first);
     });
   }
 }

@@ -12,7 +12,7 @@
 namespace gpunn::cpu {
 namespace {
 
-const PointwiseLossKernels& kernels() { return GPUNN_SELECT_ISA(pointwise_loss_kernels); }
+const PointwiseLossKernels& simd_pointwise_loss() { return GPUNN_SELECT_ISA(pointwise_loss_kernels); }
 
 // loss[row] = sum(x, target, columns) / columns
 template <class Sum>
@@ -41,21 +41,21 @@ void gradient_by_row(const LossRows& shape, const OpArgs& args, const Gradient& 
   });
 }
 
-void run_bce(const LossRows& shape, const OpArgs& args) { mean_by_row(shape, args, kernels().bce); }
+void run_bce(const LossRows& shape, const OpArgs& args) { mean_by_row(shape, args, simd_pointwise_loss().bce); }
 
 void run_bce_backward(const LossRows& shape, const OpArgs& args) {
-  gradient_by_row(shape, args, kernels().bce_gradient);
+  gradient_by_row(shape, args, simd_pointwise_loss().bce_gradient);
 }
 
 void run_huber(const Huber& plan, const OpArgs& args) {
   mean_by_row(plan.shape, args, [&plan](const float* x, const float* target, int64_t n) {
-    return kernels().huber(x, target, plan.delta, n);
+    return simd_pointwise_loss().huber(x, target, plan.delta, n);
   });
 }
 
 void run_huber_backward(const Huber& plan, const OpArgs& args) {
   gradient_by_row(plan.shape, args, [&plan](const float* x, const float* target, float factor, float* dx, int64_t n) {
-    kernels().huber_gradient(x, target, plan.delta, factor, dx, n);
+    simd_pointwise_loss().huber_gradient(x, target, plan.delta, factor, dx, n);
   });
 }
 

@@ -26,8 +26,8 @@ PoolPlan make_plan(const Pool& shape) {
           .kernels = &GPUNN_SELECT_ISA(pooling_kernels)};
 }
 
-PoolPlan plan_forward(const OpDesc& desc) { return make_plan(max_pool_of(desc)); }
-PoolPlan plan_backward(const OpDesc& desc) { return make_plan(max_pool_backward_of(desc)); }
+PoolPlan plan_pooling(const OpDesc& desc) { return make_plan(max_pool_of(desc)); }
+PoolPlan plan_pooling_backward(const OpDesc& desc) { return make_plan(max_pool_backward_of(desc)); }
 
 // The part of a window inside the image, along one axis.
 struct Span {
@@ -190,8 +190,8 @@ void run_average_backward(const Pool& pool, const OpArgs& args) {
 }  // namespace
 
 void add_pooling_kernels(plugin::Device& device) {
-  add_op(device, GPUNN_OP_MAX_POOL2D, plan_forward, run_forward);
-  add_op(device, GPUNN_OP_MAX_POOL2D_BACKWARD, plan_backward, run_backward);
+  add_op(device, GPUNN_OP_MAX_POOL2D, plan_pooling, run_forward);
+  add_op(device, GPUNN_OP_MAX_POOL2D_BACKWARD, plan_pooling_backward, run_backward);
   add_op(device, GPUNN_OP_AVG_POOL2D, avg_pool_of, run_average);
   add_op(device, GPUNN_OP_AVG_POOL2D_BACKWARD, avg_pool_backward_of, run_average_backward);
 }

@@ -19,7 +19,7 @@
 namespace gpunn::cpu {
 namespace {
 
-const RandomKernels& kernels() { return GPUNN_SELECT_ISA(random_kernels); }
+const RandomKernels& simd_random() { return GPUNN_SELECT_ISA(random_kernels); }
 
 // A draw is worth some ten plain operations.
 constexpr int64_t kDrawGrain = kGrain / 4;
@@ -33,7 +33,7 @@ void for_words(uint64_t seed, uint64_t stream, int64_t counter, int64_t n, int64
     for (int64_t i = begin; i < end; i += kWordsAtOnce) {
       const int64_t count = std::min(kWordsAtOnce, end - i);
       // To the end of its last block, since NORMAL takes words in pairs.
-      kernels().words(seed, stream, first_block + static_cast<uint64_t>(i / 4), words, (count + 3) / 4 * 4);
+      simd_random().words(seed, stream, first_block + static_cast<uint64_t>(i / 4), words, (count + 3) / 4 * 4);
       body(i, count, words);
     }
   });
@@ -70,8 +70,8 @@ void run_permutation(const Draw& plan, const OpArgs& args) {
   auto* y = args.out<int32_t>(0);
   const int64_t counter = *args.in<int64_t>(0);
   parallel_ranges(plan.n, 512, [&](int64_t begin, int64_t end) {
-    kernels().permute(plan.seed, plan.stream, counter, static_cast<uint32_t>(plan.n), static_cast<uint32_t>(begin),
-                      y + begin, end - begin);
+    simd_random().permute(plan.seed, plan.stream, counter, static_cast<uint32_t>(plan.n), static_cast<uint32_t>(begin),
+                          y + begin, end - begin);
   });
 }
 
@@ -80,7 +80,7 @@ void run_dropout(const Dropout& plan, const OpArgs& args) {
   auto* y = args.out<float>(0);
   for_words(plan.seed, plan.stream, *args.in<int64_t>(1), plan.n, kDrawGrain,
             [&](int64_t begin, int64_t n, const uint32_t* words) {
-              kernels().drop(x + begin, words, plan.threshold, plan.factor, y + begin, n);
+              simd_random().drop(x + begin, words, plan.threshold, plan.factor, y + begin, n);
             });
 }
 

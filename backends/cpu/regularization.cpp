@@ -15,7 +15,7 @@
 namespace gpunn::cpu {
 namespace {
 
-const ElementwiseKernels& kernels() { return GPUNN_SELECT_ISA(elementwise_kernels); }
+const ElementwiseKernels& simd_regularization() { return GPUNN_SELECT_ISA(elementwise_kernels); }
 
 void run_clip_norm(const ClipNorm& plan, const OpArgs& args) {
   const auto* x = args.in<float>(0);
@@ -26,15 +26,16 @@ void run_clip_norm(const ClipNorm& plan, const OpArgs& args) {
     factor = plan.attrs.max_norm / (norm + plan.attrs.epsilon);
     if (plan.attrs.rescale == 0) factor = std::min(factor, 1.0F);
   }
-  parallel_ranges(plan.n, kGrain,
-                  [&](int64_t begin, int64_t end) { kernels().scale(x + begin, factor, y + begin, end - begin); });
+  parallel_ranges(plan.n, kGrain, [&](int64_t begin, int64_t end) {
+    simd_regularization().scale(x + begin, factor, y + begin, end - begin);
+  });
 }
 
 void run_l1_gradient(const L1Gradient& plan, const OpArgs& args) {
   const auto* w = args.in<float>(1);
   auto* g = args.out<float>(0);
   parallel_ranges(plan.decayed, kGrain, [&](int64_t begin, int64_t end) {
-    kernels().add_sign(plan.weight, w + begin, g + begin, end - begin);
+    simd_regularization().add_sign(plan.weight, w + begin, g + begin, end - begin);
   });
 }
 

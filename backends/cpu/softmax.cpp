@@ -24,8 +24,8 @@ SoftmaxPlan make_plan(const SoftmaxRows& shape) {
   return {.shape = shape, .kernels = &GPUNN_SELECT_ISA(softmax_kernels)};
 }
 
-SoftmaxPlan plan_forward(const OpDesc& desc) { return make_plan(softmax_of(desc)); }
-SoftmaxPlan plan_backward(const OpDesc& desc) { return make_plan(softmax_backward_of(desc)); }
+SoftmaxPlan plan_softmax(const OpDesc& desc) { return make_plan(softmax_of(desc)); }
+SoftmaxPlan plan_softmax_backward(const OpDesc& desc) { return make_plan(softmax_backward_of(desc)); }
 
 template <class Body>
 void for_rows(const SoftmaxPlan& plan, const Body& body) {
@@ -62,10 +62,10 @@ void run_log_softmax_backward(const SoftmaxPlan& plan, const OpArgs& args) {
 }  // namespace
 
 void add_softmax_kernels(plugin::Device& device) {
-  add_op(device, GPUNN_OP_SOFTMAX, plan_forward, run_softmax);
-  add_op(device, GPUNN_OP_SOFTMAX_BACKWARD, plan_backward, run_softmax_backward);
-  add_op(device, GPUNN_OP_LOG_SOFTMAX, plan_forward, run_log_softmax);
-  add_op(device, GPUNN_OP_LOG_SOFTMAX_BACKWARD, plan_backward, run_log_softmax_backward);
+  add_op(device, GPUNN_OP_SOFTMAX, plan_softmax, run_softmax);
+  add_op(device, GPUNN_OP_SOFTMAX_BACKWARD, plan_softmax_backward, run_softmax_backward);
+  add_op(device, GPUNN_OP_LOG_SOFTMAX, plan_softmax, run_log_softmax);
+  add_op(device, GPUNN_OP_LOG_SOFTMAX_BACKWARD, plan_softmax_backward, run_log_softmax_backward);
 }
 
 }  // namespace gpunn::cpu

@@ -25,8 +25,8 @@ UpsamplePlan make_plan(const Upsample& up) {
   return {.up = up, .workspace_bytes = static_cast<uint64_t>(up.columns.outputs()) * sizeof(Taps)};
 }
 
-UpsamplePlan plan_forward(const OpDesc& desc) { return make_plan(upsample_of(desc)); }
-UpsamplePlan plan_backward(const OpDesc& desc) { return make_plan(upsample_backward_of(desc)); }
+UpsamplePlan plan_upsampling(const OpDesc& desc) { return make_plan(upsample_of(desc)); }
+UpsamplePlan plan_upsampling_backward(const OpDesc& desc) { return make_plan(upsample_backward_of(desc)); }
 
 // Of each column of the larger image.
 using Columns = std::span<const Taps>;
@@ -98,8 +98,8 @@ void run_backward(const UpsamplePlan& plan, const OpArgs& args) {
 }  // namespace
 
 void add_upsampling_kernels(plugin::Device& device) {
-  add_op(device, GPUNN_OP_UPSAMPLE2D, plan_forward, run_forward);
-  add_op(device, GPUNN_OP_UPSAMPLE2D_BACKWARD, plan_backward, run_backward);
+  add_op(device, GPUNN_OP_UPSAMPLE2D, plan_upsampling, run_forward);
+  add_op(device, GPUNN_OP_UPSAMPLE2D_BACKWARD, plan_upsampling_backward, run_backward);
 }
 
 }  // namespace gpunn::cpu

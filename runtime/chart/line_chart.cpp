@@ -68,9 +68,9 @@ struct LegendEntry {
   double x = 0, y = 0;
 };
 
-class Drawing {
+class LineDrawing {
  public:
-  explicit Drawing(const Chart& chart)
+  explicit LineDrawing(const Chart& chart)
       : chart_(chart),
         palette_(chart.colours == Colours::of_page ? kOfPage : kOnWhite),
         width_(chart.panel_width * static_cast<double>(std::max<std::size_t>(chart.panels.size(), 1))) {
@@ -185,7 +185,7 @@ class Drawing {
 
 }  // namespace
 
-std::string svg(const Chart& chart) { return Drawing(chart).draw(); }
+std::string svg(const Chart& chart) { return LineDrawing(chart).draw(); }
 
 Scale fitting_scale(const std::vector<Series>& series) {
   double low = std::numeric_limits<double>::infinity(), high = 0;

@@ -17,7 +17,8 @@ namespace {
 
 using Anchor = SvgWriter::Anchor;
 
-constexpr double kWidth = 1000, kHeight = 480, kLeft = 84, kRight = 30, kTop = 112, kBottom = 58;
+constexpr double kWidth = 1000, kHeight = 480, kRooflineLeft = 84, kRooflineRight = 30, kTop = 112,
+                 kRooflineBottom = 58;
 constexpr double kListRow = 17, kListColumns = 3;
 constexpr std::string_view kGrid = "#e3e3e3", kFrame = "#666666", kInk = "#222222", kQuiet = "#555555";
 // Okabe and Ito, 2008.
@@ -46,9 +47,9 @@ std::size_t place_of(std::vector<std::string>& names, const std::string& name) {
   return names.size() - 1;
 }
 
-class Drawing {
+class RooflineDrawing {
  public:
-  explicit Drawing(const Roofline& roofline) : roofline_(roofline) {
+  explicit RooflineDrawing(const Roofline& roofline) : roofline_(roofline) {
     for (const RooflinePoint& point : roofline.points) {
       if (!shown(point)) continue;
       place_of(names_, point.name);
@@ -73,8 +74,8 @@ class Drawing {
   std::string draw() {
     const auto rows = std::ceil(static_cast<double>(names_.size()) / kListColumns);
     SvgWriter svg(kWidth, kHeight + 20 + rows * kListRow + 16, roofline_.title, description());
-    svg.text(kLeft, 30, roofline_.title, {.size = 18, .bold = true, .fill = kInk});
-    svg.text(kLeft, 50, roofline_.subtitle, {.size = 12, .fill = kQuiet});
+    svg.text(kRooflineLeft, 30, roofline_.title, {.size = 18, .bold = true, .fill = kInk});
+    svg.text(kRooflineLeft, 50, roofline_.subtitle, {.size = 12, .fill = kQuiet});
     if (names_.empty()) {
       svg.text(kWidth / 2, kHeight / 2, "no data", {.anchor = Anchor::middle, .fill = kQuiet});
       return svg.finish();
@@ -88,9 +89,9 @@ class Drawing {
   }
 
  private:
-  static constexpr double kPlotRight = kWidth - kRight, kPlotBottom = kHeight - kBottom;
+  static constexpr double kPlotRight = kWidth - kRooflineRight, kPlotBottom = kHeight - kRooflineBottom;
 
-  double place_x(double value) const { return kLeft + x_.share(value) * (kPlotRight - kLeft); }
+  double place_x(double value) const { return kRooflineLeft + x_.share(value) * (kPlotRight - kRooflineLeft); }
   double place_y(double value) const { return kPlotBottom - y_.share(value) * (kPlotBottom - kTop); }
 
   std::string description() const {
@@ -103,11 +104,11 @@ class Drawing {
   }
 
   void draw_legend(SvgWriter& svg) const {
-    double x = kLeft, y = 76;
+    double x = kRooflineLeft, y = 76;
     for (std::size_t i = 0; i < series_.size(); ++i) {
       const double room = 24 + 7.5 * static_cast<double>(series_[i].size());
-      if (x > kLeft && x + room > kPlotRight) {
-        x = kLeft;
+      if (x > kRooflineLeft && x + room > kPlotRight) {
+        x = kRooflineLeft;
         y += 18;
       }
       svg.circle(x + 5, y - 4, 4.5, kColours[i % kColours.size()]);
@@ -118,18 +119,18 @@ class Drawing {
 
   void draw_axes(SvgWriter& svg) const {
     for (const Tick& tick : y_.ticks) {
-      svg.line(kLeft, place_y(tick.value), kPlotRight, place_y(tick.value), kGrid, 1);
-      svg.text(kLeft - 8, place_y(tick.value) + 4, tick.label, {.anchor = Anchor::end, .fill = kInk});
+      svg.line(kRooflineLeft, place_y(tick.value), kPlotRight, place_y(tick.value), kGrid, 1);
+      svg.text(kRooflineLeft - 8, place_y(tick.value) + 4, tick.label, {.anchor = Anchor::end, .fill = kInk});
     }
     for (const Tick& tick : x_.ticks) {
       svg.line(place_x(tick.value), kTop, place_x(tick.value), kPlotBottom, kGrid, 1);
       svg.text(place_x(tick.value), kPlotBottom + 19, tick.label, {.anchor = Anchor::middle, .fill = kInk});
     }
-    svg.line(kLeft, kPlotBottom, kPlotRight, kPlotBottom, kFrame, 1);
-    svg.line(kLeft, kTop, kLeft, kPlotBottom, kFrame, 1);
-    svg.text((kLeft + kPlotRight) / 2, kPlotBottom + 42, "arithmetic intensity, operations a byte",
+    svg.line(kRooflineLeft, kPlotBottom, kPlotRight, kPlotBottom, kFrame, 1);
+    svg.line(kRooflineLeft, kTop, kRooflineLeft, kPlotBottom, kFrame, 1);
+    svg.text((kRooflineLeft + kPlotRight) / 2, kPlotBottom + 42, "arithmetic intensity, operations a byte",
              {.size = 13, .anchor = Anchor::middle, .fill = kInk});
-    svg.text(kLeft - 58, (kTop + kPlotBottom) / 2, "TFLOP/s",
+    svg.text(kRooflineLeft - 58, (kTop + kPlotBottom) / 2, "TFLOP/s",
              {.size = 13, .anchor = Anchor::middle, .fill = kInk, .upwards = true});
   }
 
@@ -165,7 +166,7 @@ class Drawing {
     const auto rows = static_cast<std::size_t>(std::ceil(static_cast<double>(names_.size()) / kListColumns));
     for (std::size_t i = 0; i < names_.size(); ++i) {
       const std::size_t column = i / rows;
-      const double x = kLeft + static_cast<double>(column) * (kPlotRight - kLeft) / kListColumns;
+      const double x = kRooflineLeft + static_cast<double>(column) * (kPlotRight - kRooflineLeft) / kListColumns;
       const double y = kHeight + 20 + static_cast<double>(i % rows) * kListRow;
       svg.text(x, y, fmt::format("{}  {}", i + 1, names_[i]), {.size = 11, .fill = kInk});
     }
@@ -180,6 +181,6 @@ class Drawing {
 
 }  // namespace
 
-std::string svg(const Roofline& roofline) { return Drawing(roofline).draw(); }
+std::string svg(const Roofline& roofline) { return RooflineDrawing(roofline).draw(); }
 
 }  // namespace gpunn::chart

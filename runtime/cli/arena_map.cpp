@@ -15,7 +15,7 @@ namespace gpunn::cli {
 namespace {
 
 constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-constexpr std::size_t kMostRows = 24;
+constexpr std::size_t kMostMapRows = 24;
 
 struct Place {
   const PlannedTensor* tensor;
@@ -42,7 +42,7 @@ std::vector<Place> arena_places(const PlanReport& report) {
 
 std::string drawing(const std::vector<Place>& places, uint64_t arena_bytes, std::size_t ops, std::size_t columns) {
   const std::size_t width = std::clamp<std::size_t>(columns > 14 ? columns - 14 : 1, 1, std::max<std::size_t>(ops, 1));
-  const auto rows = static_cast<std::size_t>(std::min<uint64_t>(kMostRows, arena_bytes));
+  const auto rows = static_cast<std::size_t>(std::min<uint64_t>(kMostMapRows, arena_bytes));
   std::string result;
   for (std::size_t row = 0; row < rows; ++row) {
     const uint64_t begin = arena_bytes / rows * row;

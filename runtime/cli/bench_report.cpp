@@ -18,7 +18,7 @@ std::string lower(std::string text) {
 }
 
 // Finer than duration_text(): kernels take microseconds and differ by per cents.
-std::string time_text(double seconds) {
+std::string kernel_time_text(double seconds) {
   if (seconds <= 0) return "-";
   if (seconds < 1e-3) return fmt::format("{:.2f} us", seconds * 1e6);
   return fmt::format("{:.3f} ms", seconds * 1e3);
@@ -57,9 +57,10 @@ std::string bench_report(const OpBenchReport& report, ReportFormat format, bool 
                {"ERROR", Align::right}});
   std::string notes;
   for (const OpBenchRow& row : report.rows) {
-    table.add({lower(row.op), row.shape, name_of(row.precision), by(row), time_text(row.median_seconds),
-               time_text(row.min_seconds), rate_of(row.teraflops), number(row.gigabytes, 1), number(row.speed_up, 2),
-               row.ceiling_share > 0 ? fmt::format("{:.0f} %", 100 * row.ceiling_share) : "-", error_text(row)});
+    table.add({lower(row.op), row.shape, name_of(row.precision), by(row), kernel_time_text(row.median_seconds),
+               kernel_time_text(row.min_seconds), rate_of(row.teraflops), number(row.gigabytes, 1),
+               number(row.speed_up, 2), row.ceiling_share > 0 ? fmt::format("{:.0f} %", 100 * row.ceiling_share) : "-",
+               error_text(row)});
     const std::string what = lower(row.op) + " " + row.shape + " by " + by(row);
     if (!row.failure.empty()) notes += "not measured  " + what + ": " + printable(row.failure) + "\n";
     if (!row.wrong.empty()) notes += "wrong  " + what + ": " + printable(row.wrong) + "\n";

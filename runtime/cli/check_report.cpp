@@ -81,7 +81,7 @@ Table table_of(const std::vector<CheckReport>& reports, bool colour) {
   return table;
 }
 
-std::string time_text(double seconds) {
+std::string op_time_text(double seconds) {
   if (seconds < 1e-3) return fmt::format("{:.2f} us", seconds * 1e6);
   return fmt::format("{:.2f} ms", seconds * 1e3);
 }
@@ -108,7 +108,7 @@ Table perf_table(const std::vector<CheckReport>& reports) {
         cells.resize(columns.size(), "-");
       }
       if (result.seconds <= 0) continue;
-      cells[2 + i] = time_text(result.seconds);
+      cells[2 + i] = op_time_text(result.seconds);
       if (reports.size() > 1) continue;
       cells[3] = fmt::format("{:.1f}", result.gflops);
       cells[4] = fmt::format("{:.1f}", result.gigabytes);

@@ -15,7 +15,7 @@ namespace gpunn::cli {
 namespace {
 
 // Of a deep network the rest is noise; the trace has all of them.
-constexpr std::size_t kMostRows = 40;
+constexpr std::size_t kMostOps = 40;
 
 std::string number(double value) { return value > 0 ? fmt::format("{:.1f}", value) : "-"; }
 
@@ -67,7 +67,7 @@ std::string profile_text(const ProfileReport& report, bool colour) {
                {"BACKEND"},
                {"NAME"},
                {"OP"}});
-  const std::size_t shown = std::min(report.ops.size(), kMostRows);
+  const std::size_t shown = std::min(report.ops.size(), kMostOps);
   double rest = 0;
   for (std::size_t i = 0; i < report.ops.size(); ++i) {
     const ProfiledOp& op = report.ops[i];

@@ -11,7 +11,7 @@ namespace gpunn::cli {
 namespace {
 
 // Of a table with more rows only the first and the last are shown.
-constexpr std::size_t kMostRows = 24, kLastRows = 4;
+constexpr std::size_t kMostScheduleRows = 24, kLastRows = 4;
 
 }  // namespace
 
@@ -27,9 +27,9 @@ std::string schedule_text(const ScheduleReport& report, std::size_t columns, boo
   Table table({{"STEP", Align::right}, {"EPOCH", Align::right}, {"LEARNING RATE", Align::right}, {"WHERE"}});
   const std::size_t count = report.points.size();
   for (std::size_t i = 0; i < count; ++i) {
-    const bool left_out = count > kMostRows && i >= kMostRows - kLastRows - 1 && i < count - kLastRows;
+    const bool left_out = count > kMostScheduleRows && i >= kMostScheduleRows - kLastRows - 1 && i < count - kLastRows;
     if (left_out) {
-      if (i == kMostRows - kLastRows - 1) {
+      if (i == kMostScheduleRows - kLastRows - 1) {
         table.add({"...", "", "", fmt::format("{} more", count_text(static_cast<int64_t>(count - kLastRows - i)))});
       }
       continue;

@@ -15,7 +15,7 @@ using execution::Buffer;
 
 namespace {
 
-constexpr uint8_t kPoison = 0xC3;
+constexpr uint8_t kUnwritten = 0xC3;
 
 }  // namespace
 
@@ -44,8 +44,8 @@ void BoundOp::write(const std::vector<OracleTensor>& inputs) {
     const std::vector<std::byte> content = encode(inputs[i]);
     backend_.upload(in_[i].data, content.data(), content.size());
   }
-  for (const Buffer& output : own_outputs_) backend_.fill(output.data(), kPoison, output.bytes());
-  backend_.fill(workspace_.data(), kPoison, workspace_.bytes());
+  for (const Buffer& output : own_outputs_) backend_.fill(output.data(), kUnwritten, output.bytes());
+  backend_.fill(workspace_.data(), kUnwritten, workspace_.bytes());
   backend_.synchronize();
 }
 
@@ -67,7 +67,7 @@ bool BoundOp::untouched() {
   for (const Buffer& output : own_outputs_) {
     std::vector<std::byte> bytes(output.bytes());
     backend_.download(bytes.data(), output.data(), bytes.size());
-    if (!std::ranges::all_of(bytes, [](std::byte byte) { return byte == std::byte{kPoison}; })) return false;
+    if (!std::ranges::all_of(bytes, [](std::byte byte) { return byte == std::byte{kUnwritten}; })) return false;
   }
   return true;
 }

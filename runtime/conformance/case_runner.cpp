@@ -34,7 +34,7 @@ std::vector<Aliases> variants_of(const graph::OpSignature& signature) {
 
 // What the memory holds before a run: the first is NaN or -1, the second an ordinary number, so that an element that is
 // left unwritten shows whatever its value should be.
-constexpr uint8_t kPoison[] = {0xFF, 0xC3};
+constexpr uint8_t kPoisons[] = {0xFF, 0xC3};
 
 // The tensors of one variant on the device.
 class Bench {
@@ -133,7 +133,7 @@ std::string difference(const std::vector<std::byte>& first, std::span<const std:
 std::string run_variant(execution::Backend& backend, execution::Kernel& kernel, const graph::OpSignature& signature,
                         Bench& bench, const Expectation& expectation, bool deterministic, double& error) {
   std::vector<std::vector<std::byte>> before;
-  for (const uint8_t poison : kPoison) {
+  for (const uint8_t poison : kPoisons) {
     bench.run(kernel, poison, std::string(graph::op_info(signature.op).name) + " on '" + backend.name() + "'");
     if (std::string damage = bench.damage(); !damage.empty()) return damage;
     for (std::size_t i = 0; i < signature.outputs.size(); ++i) {

@@ -11,7 +11,7 @@ namespace gpunn::conformance {
 namespace {
 
 // Roundings of exp, tanh or erf and what surrounds them; vectorised ones are good to a few units.
-constexpr double kFunction = 8;
+constexpr double kActivationError = 8;
 // Results below the smallest normal number may be flushed to 0: 2^-126 in units of 2^-24.
 const double kFlushed = std::ldexp(1.0, -102);
 
@@ -33,7 +33,7 @@ double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 }  // namespace
 
 std::vector<double> sigmoid_scale(const Evaluation& e, std::size_t output) {
-  return by_element(e, output, [](double, double, double y) { return kFunction * std::abs(y) + kFlushed; });
+  return by_element(e, output, [](double, double, double y) { return kActivationError * std::abs(y) + kFlushed; });
 }
 
 // 1 - y^2 of a rounded y^2.
@@ -45,7 +45,7 @@ std::vector<double> tanh_backward_scale(const Evaluation& e, std::size_t output)
 // Where the factor of x vanishes it is flushed, and x is not.
 std::vector<double> silu_scale(const Evaluation& e, std::size_t output) {
   return by_element(e, output, [](double, double x, double y) {
-    return (kFunction + 1) * std::abs(y) + kFlushed * (1 + std::min(std::abs(x), 200.0));
+    return (kActivationError + 1) * std::abs(y) + kFlushed * (1 + std::min(std::abs(x), 200.0));
   });
 }
 
@@ -53,14 +53,14 @@ std::vector<double> silu_scale(const Evaluation& e, std::size_t output) {
 std::vector<double> silu_backward_scale(const Evaluation& e, std::size_t output) {
   return by_element(e, output, [](double dy, double x, double) {
     const double reach = std::min(std::abs(x), 200.0);
-    return std::abs(dy) * (1 + reach) * (kFunction * sigmoid(x) + kFlushed);
+    return std::abs(dy) * (1 + reach) * (kActivationError * sigmoid(x) + kFlushed);
   });
 }
 
 // x times (1 + erf) / 2, a sum that may cancel.
 std::vector<double> gelu_scale(const Evaluation& e, std::size_t output) {
   return by_element(e, output, [](double, double x, double) {
-    return x < -40 ? kFlushed * (1 + std::min(-x, 1e30)) : kFunction * std::abs(x);
+    return x < -40 ? kFlushed * (1 + std::min(-x, 1e30)) : kActivationError * std::abs(x);
   });
 }
 
@@ -70,7 +70,7 @@ std::vector<double> gelu_backward_scale(const Evaluation& e, std::size_t output)
   return by_element(e, output, [=](double dy, double x, double) {
     const double reach = std::min(std::abs(x), 16.0);
     const double slope = std::sqrt(2 / std::numbers::pi) * (1 + 3 * 0.044715 * reach * reach);
-    return std::abs(dy) * (2 * kFunction + (tanh ? 2 * reach * slope : 0));
+    return std::abs(dy) * (2 * kActivationError + (tanh ? 2 * reach * slope : 0));
   });
 }
 

@@ -10,7 +10,7 @@ namespace gpunn::conformance {
 namespace {
 
 // Roundings of exp or log and what surrounds them; vectorised ones are good to a few units.
-constexpr double kFunction = 8;
+constexpr double kLossError = 8;
 
 // Elements of a row of x[N,...].
 std::size_t row_size(const OracleTensor& x) {
@@ -52,7 +52,7 @@ std::vector<double> bce_scale(const Evaluation& e, std::size_t output) {
     for (std::size_t i = n * size; i < (n + 1) * size; ++i) {
       sum += std::max(x[i], 0.0) + std::abs(x[i] * target[i]) + std::log1p(std::exp(-std::abs(x[i])));
     }
-    scale[n] = sum / static_cast<double>(size) * (kFunction + accumulation(static_cast<double>(size)));
+    scale[n] = sum / static_cast<double>(size) * (kLossError + accumulation(static_cast<double>(size)));
   }
   return scale;
 }
@@ -64,7 +64,7 @@ std::vector<double> bce_backward_scale(const Evaluation& e, std::size_t output) 
   const std::size_t size = row_size(e.inputs.at(1));
   std::vector<double> scale(e.reference.at(output).values.size());
   for (std::size_t i = 0; i < scale.size(); ++i) {
-    const double terms = kFunction / (1 + std::exp(-x[i])) + 5 * std::abs(target[i]);
+    const double terms = kLossError / (1 + std::exp(-x[i])) + 5 * std::abs(target[i]);
     scale[i] = std::abs(dloss[i / size]) / static_cast<double>(size) * terms;
   }
   return scale;

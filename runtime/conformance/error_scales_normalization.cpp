@@ -10,7 +10,7 @@ namespace gpunn::conformance {
 namespace {
 
 // A tensor [N,C,...] as [images][channels][inner], of which the first `counted` images enter the statistics.
-struct Batch {
+struct BatchView {
   std::size_t images, channels, inner, counted;
 
   double elements() const { return static_cast<double>(counted * inner); }
@@ -24,9 +24,10 @@ struct Batch {
   }
 };
 
-Batch batch_of(const Evaluation& e, std::size_t count) {
+BatchView batch_of(const Evaluation& e, std::size_t count) {
   const Shape& x = e.inputs.at(0).type.shape;
-  Batch batch{static_cast<std::size_t>(x.at(0)), static_cast<std::size_t>(x.at(1)), 1, static_cast<std::size_t>(x[0])};
+  BatchView batch{static_cast<std::size_t>(x.at(0)), static_cast<std::size_t>(x.at(1)), 1,
+                  static_cast<std::size_t>(x[0])};
   for (std::size_t i = 2; i < x.size(); ++i) batch.inner *= static_cast<std::size_t>(x[i]);
   if (count < e.inputs.size()) {
     batch.counted = static_cast<std::size_t>(std::clamp(e.inputs[count].values.at(0), 0.0, static_cast<double>(x[0])));
@@ -43,7 +44,7 @@ struct Statistics {
 
 // The mean is a sum. An error d of it adds d^2 to the variance, which otherwise is a sum of squares of differences,
 // none of which cancels any more: a variance formed as the mean square minus the squared mean would be off by far more.
-Statistics statistics_of(const Batch& batch, const std::vector<double>& x, std::size_t c) {
+Statistics statistics_of(const BatchView& batch, const std::vector<double>& x, std::size_t c) {
   double size = 0, sum = 0, squares = 0;
   batch.for_channel(c, batch.counted, [&](std::size_t i) {
     size += std::abs(x[i]);
@@ -64,7 +65,7 @@ constexpr double kRoot = 4;  // roundings of the sum with epsilon, of the root a
 
 std::vector<double> batch_norm_scale(const Evaluation& e, std::size_t output) {
   const auto attrs = e.signature.attrs.as<gpunn_batch_norm_attrs>();
-  const Batch batch = batch_of(e, 5);
+  const BatchView batch = batch_of(e, 5);
   const std::vector<double>&x = e.inputs.at(0).values, &gamma = e.inputs.at(1).values, &beta = e.inputs.at(2).values;
   std::vector<double> scale(e.reference.at(output).values.size(), 0.0);
   if (batch.elements() == 0) return scale;  // zeros, and statistics that stay
@@ -101,7 +102,7 @@ std::vector<double> batch_norm_scale(const Evaluation& e, std::size_t output) {
 
 // dx = gamma inv_dev (dy - (sum of dy + h sum of dy h) / m), h = (x - mean) inv_dev.
 std::vector<double> batch_norm_backward_scale(const Evaluation& e, std::size_t output) {
-  const Batch batch = batch_of(e, 5);
+  const BatchView batch = batch_of(e, 5);
   const std::vector<double>&dy = e.inputs.at(0).values, &x = e.inputs.at(1).values, &gamma = e.inputs.at(2).values,
         &mean = e.inputs.at(3).values, &inv_dev = e.inputs.at(4).values;
   const double elements = batch.elements(), terms = accumulation(elements);
@@ -127,7 +128,7 @@ std::vector<double> batch_norm_backward_scale(const Evaluation& e, std::size_t o
 // y = (x - mean) inv_dev gamma + beta, or x times a factor plus a shift.
 std::vector<double> batch_norm_inference_scale(const Evaluation& e, std::size_t output) {
   const double epsilon = e.signature.attrs.as<gpunn_batch_norm_attrs>().epsilon;
-  const Batch batch = batch_of(e, 5);
+  const BatchView batch = batch_of(e, 5);
   const std::vector<double>& x = e.inputs.at(0).values;
   std::vector<double> scale(e.reference.at(output).values.size());
   for (std::size_t c = 0; c < batch.channels; ++c) {
@@ -143,7 +144,7 @@ std::vector<double> batch_norm_inference_scale(const Evaluation& e, std::size_t 
 namespace {
 
 // The rows of x[N,D] as channels of one image each.
-Batch rows_of(const Evaluation& e, std::size_t x) {
+BatchView rows_of(const Evaluation& e, std::size_t x) {
   const Shape& shape = e.inputs.at(x).type.shape;
   return {1, static_cast<std::size_t>(shape.at(0)), static_cast<std::size_t>(shape.at(1)), 1};
 }
@@ -152,7 +153,7 @@ Batch rows_of(const Evaluation& e, std::size_t x) {
 
 std::vector<double> layer_norm_scale(const Evaluation& e, std::size_t output) {
   const double epsilon = e.signature.attrs.as<gpunn_layer_norm_attrs>().epsilon;
-  const Batch rows = rows_of(e, 0);
+  const BatchView rows = rows_of(e, 0);
   const std::vector<double>&x = e.inputs.at(0).values, &gamma = e.inputs.at(1).values, &beta = e.inputs.at(2).values;
   std::vector<double> scale(e.reference.at(output).values.size());
   for (std::size_t n = 0; n < rows.channels; ++n) {
@@ -176,7 +177,7 @@ std::vector<double> layer_norm_scale(const Evaluation& e, std::size_t output) {
 // dx = inv_dev (g - (sum of g + h sum of g h) / D), h = (x - mean) inv_dev and g = dy gamma; dgamma and dbeta are sums
 // over the rows.
 std::vector<double> layer_norm_backward_scale(const Evaluation& e, std::size_t output) {
-  const Batch rows = rows_of(e, 1);
+  const BatchView rows = rows_of(e, 1);
   const std::vector<double>&dy = e.inputs.at(0).values, &x = e.inputs.at(1).values, &gamma = e.inputs.at(2).values,
         &mean = e.inputs.at(3).values, &inv_dev = e.inputs.at(4).values;
   const auto columns = static_cast<double>(rows.inner);

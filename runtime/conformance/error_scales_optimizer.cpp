@@ -10,7 +10,7 @@ namespace gpunn::conformance {
 namespace {
 
 // Roundings of one weight's step, each in units of the larger of what it adds up.
-constexpr double kStep = 8;
+constexpr double kStepError = 8;
 
 // What an optimizer reads of element i, as absolute values.
 struct Element {
@@ -46,7 +46,7 @@ std::vector<double> sgd_scale(const Evaluation& e, std::size_t output) {
     const double step = a.momentum == 0   ? x.gradient()
                         : a.nesterov != 0 ? x.gradient() + a.momentum * velocity
                                           : velocity;
-    scale[i] = output == 1 ? 4 * velocity : 1.5 * std::abs(e.reference[0].values[i]) + kStep * rate(e) * step;
+    scale[i] = output == 1 ? 4 * velocity : 1.5 * std::abs(e.reference[0].values[i]) + kStepError * rate(e) * step;
   }
   return scale;
 }
@@ -65,7 +65,7 @@ std::vector<double> adam_scale(const Evaluation& e, std::size_t output) {
     const double v = a.beta2 * magnitude(e, 5, i) + (1 - a.beta2) * g * g;
     const double root = std::sqrt(e.reference[2].values[i] / second) + a.epsilon;
     const double shrink = a.decoupled != 0 ? x.w * (1 + rate(e) * x.decay) : std::abs(e.reference[0].values[i]);
-    const double w = 3 * shrink + kStep * rate(e) * m / first / root;
+    const double w = 3 * shrink + kStepError * rate(e) * m / first / root;
     scale[i] = output == 0 ? w : output == 1 ? 4 * m : 6 * v;
   }
   return scale;
@@ -79,8 +79,8 @@ std::vector<double> rmsprop_scale(const Evaluation& e, std::size_t output) {
     const double square = a.alpha * magnitude(e, 3, i) + (1 - a.alpha) * x.gradient() * x.gradient();
     double step = x.gradient() / (std::sqrt(e.reference[1].values[i]) + a.epsilon);
     if (a.momentum != 0) step += a.momentum * magnitude(e, 4, i);
-    const double w = 1.5 * std::abs(e.reference[0].values[i]) + kStep * rate(e) * step;
-    scale[i] = output == 0 ? w : output == 1 ? 6 * square : kStep * step;
+    const double w = 1.5 * std::abs(e.reference[0].values[i]) + kStepError * rate(e) * step;
+    scale[i] = output == 0 ? w : output == 1 ? 6 * square : kStepError * step;
   }
   return scale;
 }
@@ -92,7 +92,7 @@ std::vector<double> adagrad_scale(const Evaluation& e, std::size_t output) {
     const Element x = element(e, i, a.weight_decay, a.decayed);
     const double sum = magnitude(e, 3, i) + x.gradient() * x.gradient();
     const double step = x.gradient() / (std::sqrt(e.reference[1].values[i]) + a.epsilon);
-    scale[i] = output == 0 ? 1.5 * std::abs(e.reference[0].values[i]) + kStep * rate(e) * step : 6 * sum;
+    scale[i] = output == 0 ? 1.5 * std::abs(e.reference[0].values[i]) + kStepError * rate(e) * step : 6 * sum;
   }
   return scale;
 }
@@ -134,7 +134,7 @@ std::vector<double> lars_scale(const Evaluation& e, std::size_t output) {
         rate(e) * (adapted ? a.trust * w_norm / (g_norm + a.weight_decay * w_norm + a.epsilon) : 1.0);
     for (std::size_t i = begin; i < end; ++i) {
       const Element x = element(e, i, a.weight_decay, a.decayed);
-      const double step = 2 * a.momentum * std::abs(velocity[i]) + (kStep + sums) * part_rate * x.gradient();
+      const double step = 2 * a.momentum * std::abs(velocity[i]) + (kStepError + sums) * part_rate * x.gradient();
       scale[i] = step + (output == 0 ? 1.5 * std::abs(e.reference[0].values[i]) : 0);
     }
   }

@@ -9,15 +9,15 @@ namespace gpunn::conformance {
 
 namespace {
 
-constexpr double kFunction = 8;  // roundings of a power and what surrounds it
+constexpr double kPowerError = 8;  // roundings of a power and what surrounds it
 
 // LOCAL_RESPONSE_NORM with its tensors as [images][channels][inner].
-struct Response {
+struct ResponseScales {
   std::size_t channels = 0, inner = 1;
   gpunn_local_response_norm_attrs attrs{};
   const std::vector<double>& x;
 
-  Response(const Evaluation& e, std::size_t input)
+  ResponseScales(const Evaluation& e, std::size_t input)
       : attrs(e.signature.attrs.as<gpunn_local_response_norm_attrs>()), x(e.inputs.at(input).values) {
     const Shape& shape = e.inputs[input].type.shape;
     channels = static_cast<std::size_t>(shape.at(1));
@@ -44,14 +44,14 @@ struct Response {
 
   // Relative, of s^exponent: s is a sum of positive terms, and its logarithm is rounded where the power is made by one.
   double power_error(double s, double exponent) const {
-    return kFunction + std::abs(exponent) * (accumulation(attrs.size) + 2 * std::abs(std::log(s)));
+    return kPowerError + std::abs(exponent) * (accumulation(attrs.size) + 2 * std::abs(std::log(s)));
   }
 };
 
 }  // namespace
 
 std::vector<double> local_response_norm_scale(const Evaluation& e, std::size_t output) {
-  const Response response(e, 0);
+  const ResponseScales response(e, 0);
   const std::vector<double>& y = e.reference.at(output).values;
   std::vector<double> scale(y.size());
   for (std::size_t i = 0; i < y.size(); ++i) {
@@ -62,7 +62,7 @@ std::vector<double> local_response_norm_scale(const Evaluation& e, std::size_t o
 
 // dx = dy s^-beta - 2 beta alpha / size x (sum of dy x s^(-beta - 1)).
 std::vector<double> local_response_norm_backward_scale(const Evaluation& e, std::size_t output) {
-  const Response response(e, 1);
+  const ResponseScales response(e, 1);
   const std::vector<double>&dy = e.inputs.at(0).values, &x = e.inputs.at(1).values;
   const double beta = response.attrs.beta, alpha = response.attrs.alpha, size = response.attrs.size;
   std::vector<double> denominator(x.size()), scale(e.reference.at(output).values.size());

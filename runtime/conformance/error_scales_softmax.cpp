@@ -18,7 +18,7 @@ void for_each_row(const TensorType& type, Visit visit) {
 std::size_t columns(const TensorType& type) { return static_cast<std::size_t>(type.shape.at(1)); }
 
 // Roundings of exp or log and what surrounds them; vectorised ones are good to a few units.
-constexpr double kFunction = 8;
+constexpr double kSoftmaxError = 8;
 
 double row_maximum(const std::vector<double>& x, std::size_t row, std::size_t classes) {
   return *std::max_element(x.begin() + static_cast<std::ptrdiff_t>(row),
@@ -37,7 +37,7 @@ std::vector<double> softmax_scale(const Evaluation& e, std::size_t output) {
     const double largest = row_maximum(x, row, columns(type));
     for (std::size_t i = row; i < row + columns(type); ++i) {
       const double distance = y[i] == 0 ? 0 : largest - x[i];
-      scale[i] = y[i] * (kFunction + distance + accumulation(static_cast<double>(columns(type))));
+      scale[i] = y[i] * (kSoftmaxError + distance + accumulation(static_cast<double>(columns(type))));
     }
   });
   return scale;
@@ -73,7 +73,7 @@ std::vector<double> log_softmax_scale(const Evaluation& e, std::size_t output) {
       // A single class has the exact result 0, an infinite distance an infinite one.
       scale[i] = columns(type) == 1
                      ? 0
-                     : kFunction + 2 * distance + 2 * result + accumulation(static_cast<double>(columns(type)));
+                     : kSoftmaxError + 2 * distance + 2 * result + accumulation(static_cast<double>(columns(type)));
     }
   });
   return scale;
@@ -89,8 +89,8 @@ std::vector<double> log_softmax_backward_scale(const Evaluation& e, std::size_t 
     double sum = 0;
     for (std::size_t i = row; i < row + columns(type); ++i) sum += std::abs(dy[i]);
     for (std::size_t i = row; i < row + columns(type); ++i) {
-      scale[i] =
-          2 * std::abs(dy[i]) + std::exp(y[i]) * sum * (kFunction + accumulation(static_cast<double>(columns(type))));
+      scale[i] = 2 * std::abs(dy[i]) +
+                 std::exp(y[i]) * sum * (kSoftmaxError + accumulation(static_cast<double>(columns(type))));
     }
   });
   return scale;
@@ -119,7 +119,7 @@ std::vector<double> cross_entropy_backward_scale(const Evaluation& e, std::size_
     const auto label = static_cast<std::size_t>(e.inputs.at(2).values.at(n));
     for (std::size_t i = row; i < row + columns(type); ++i) {
       const double one_hot = i == row + label ? 1 : 0;
-      scale[i] = std::abs(dloss[n]) * kFunction * (std::exp(logp[i]) + one_hot);
+      scale[i] = std::abs(dloss[n]) * kSoftmaxError * (std::exp(logp[i]) + one_hot);
     }
     ++n;
   });
@@ -158,7 +158,7 @@ std::vector<double> soft_cross_entropy_backward_scale(const Evaluation& e, std::
     for (std::size_t i = row; i < row + columns(type); ++i) sum += std::abs(target[i]);
     for (std::size_t i = row; i < row + columns(type); ++i) {
       scale[i] = std::abs(dloss[n]) *
-                 (std::exp(logp[i]) * sum * (kFunction + accumulation(static_cast<double>(columns(type)))) +
+                 (std::exp(logp[i]) * sum * (kSoftmaxError + accumulation(static_cast<double>(columns(type)))) +
                   4 * std::abs(target[i]));
     }
     ++n;

@@ -7,7 +7,7 @@ namespace gpunn::conformance {
 
 namespace {
 
-void run(const Case& test, Workbench& bench, CheckCase& result) {
+void run_op_case(const Case& test, Workbench& bench, CheckCase& result) {
   if (!is_served(bench.backend(), test.signature, result)) return;  // before the data is made
   Random random(bench.options().seed, std::string(graph::op_info(test.signature.op).name) + test.name);
   const std::vector<OracleTensor> inputs = test.inputs(random);
@@ -22,7 +22,7 @@ Checks ops_suite(const CheckOptions& options) {
   for (Case& test : all_cases()) {
     checks.push_back(make_check("ops", test.signature, test.name));
     checks.back().run = [test = std::move(test)](Workbench& bench, CheckCase& result, const Note&) {
-      run(test, bench, result);
+      run_op_case(test, bench, result);
     };
   }
   for (Check& check : strided_copies(options)) checks.push_back(std::move(check));

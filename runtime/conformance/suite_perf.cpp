@@ -49,7 +49,7 @@ double median_seconds(Backend& backend, BoundOp& bound, bool capturable) {
   return seconds[kSamples / 2];
 }
 
-void run(const Case& test, Workbench& bench, CheckCase& result) {
+void run_perf_case(const Case& test, Workbench& bench, CheckCase& result) {
   Backend& backend = bench.backend();
   if (!is_served(backend, test.signature, result)) return;
   Random random(bench.options().seed, test.name);
@@ -72,7 +72,7 @@ Checks perf_suite(const CheckOptions&) {
   for (Case& test : typical_cases()) {
     checks.push_back(make_check("perf", test.signature, test.name));
     checks.back().run = [test = std::move(test)](Workbench& bench, CheckCase& result, const Note&) {
-      run(test, bench, result);
+      run_perf_case(test, bench, result);
     };
   }
   return checks;

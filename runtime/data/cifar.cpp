@@ -23,8 +23,8 @@ constexpr int64_t kSide = 32;
 constexpr int64_t kPixelBytes = 3 * kSide * kSide;
 constexpr int64_t kRecordsAtATime = 1000;
 constexpr uint64_t kMostBatchBytes = uint64_t{256} << 20;  // the largest published one, train.bin, has 147 MiB
-constexpr int64_t kTestRows = 10000;
-constexpr int64_t kTrainRows = 50000;
+constexpr int64_t kCifarTestRows = 10000;
+constexpr int64_t kCifarTrainRows = 50000;
 
 const std::vector<std::string> kCifar10Train = {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
                                                 "data_batch_4.bin", "data_batch_5.bin"};
@@ -184,7 +184,7 @@ Dataset read_set(const fs::path& folder, const Files& files, const Labels& label
   set.train = take(batches, files.train, set.source);
   set.test = take(batches, files.test, set.source);
   set.classes = labels.classes;
-  if (set.train.rows() != kTrainRows || set.test.rows() != kTestRows) {
+  if (set.train.rows() != kCifarTrainRows || set.test.rows() != kCifarTestRows) {
     set.notes.push_back(set.source + " holds " + std::to_string(set.train.rows()) + " training and " +
                         std::to_string(set.test.rows()) + " test images; the published set has 50000 and 10000");
   }

@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kSmallestTile = 48;  // smaller images are shown in larger pixels
 constexpr int64_t kLargestTile = 128;  // larger ones are scaled down
 constexpr int64_t kGap = 2;
-constexpr int64_t kMostClasses = 100;
+constexpr int64_t kMostSheetClasses = 100;
 constexpr uint8_t kBackground = 255;
 
 // Images of one split as pictures of 8 bits.
@@ -82,7 +82,7 @@ void write_contact_sheet(const Dataset& set, const std::filesystem::path& file, 
     throw Error("a contact sheet is of images; the samples of '" + set.name + "' are " + to_string(split.samples),
                 ExitCode::usage);
   }
-  const int64_t classes = std::min(set.classes, kMostClasses);
+  const int64_t classes = std::min(set.classes, kMostSheetClasses);
   const int64_t longer = std::max(shape[2], shape[3]);
   const int64_t magnified = longer >= kSmallestTile ? 1 : (kSmallestTile + longer - 1) / longer;
   const double scale = longer <= kLargestTile ? 1 : static_cast<double>(kLargestTile) / static_cast<double>(longer);

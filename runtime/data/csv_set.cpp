@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::size_t kMostClasses = 10000;
+constexpr std::size_t kMostCsvClasses = 10000;
 constexpr std::size_t kLongestShown = 40;
 
 // What one file holds.
@@ -160,9 +160,9 @@ class TableReader {
 std::vector<std::string> classes_of(const std::vector<std::string>& labels, const fs::path& file,
                                     const std::string& column) {
   const std::set<std::string> different(labels.begin(), labels.end());
-  if (different.size() > kMostClasses) {
+  if (different.size() > kMostCsvClasses) {
     throw Error(file.string() + ": the column of the classes, " + in_quotes(column) + ", has " +
-                std::to_string(different.size()) + " different values; at most " + std::to_string(kMostClasses) +
+                std::to_string(different.size()) + " different values; at most " + std::to_string(kMostCsvClasses) +
                 " classes are supported. Choose another with data.label_column");
   }
   std::vector<std::string> classes(different.begin(), different.end());

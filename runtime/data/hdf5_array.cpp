@@ -15,7 +15,7 @@ using storage::Handle;
 
 namespace {
 
-constexpr uint64_t kBestRatio = 1032;  // that deflate packs
+constexpr uint64_t kBestDeflateRatio = 1032;  // that deflate packs
 constexpr std::size_t kMostListed = 20;
 constexpr int kMostDims = 8;
 
@@ -151,7 +151,7 @@ void Hdf5Array::require_content(uint64_t element_bytes) const {
   if (std::find(shape_.begin(), shape_.end(), 0) != shape_.end()) promised = 0;
   if (promised == 0) fail("it is empty: its shape is " + to_string(shape_));
   const uint64_t stored = std::min<uint64_t>(H5Dget_storage_size(dataset_), file_.bytes());
-  if (promised / kBestRatio > stored || stored == 0) {
+  if (promised / kBestDeflateRatio > stored || stored == 0) {
     fail("its shape " + to_string(shape_) + " promises " + human_bytes(promised) + "; the file has " +
          human_bytes(stored) + " of it, which can't be unpacked to that. It was not written to its end, or is damaged");
   }

@@ -16,7 +16,7 @@ namespace gpunn::data {
 
 namespace {
 
-constexpr int64_t kMostClasses = 10000;
+constexpr int64_t kMostHdf5Classes = 10000;
 constexpr int64_t kBytesAtATime = int64_t{16} << 20;
 
 bool is_channels(int64_t dim) { return dim == 1 || dim == 3; }
@@ -128,9 +128,9 @@ std::vector<int32_t> read_labels(const Hdf5Array& array) {
   std::vector<int32_t> labels;
   labels.reserve(wide.size());
   for (std::size_t row = 0; row < wide.size(); ++row) {
-    if (wide[row] < 0 || wide[row] >= kMostClasses) {
+    if (wide[row] < 0 || wide[row] >= kMostHdf5Classes) {
       throw Error(array.name() + ": the class of row " + std::to_string(row) + " is " + std::to_string(wide[row]) +
-                  "; expected 0 to " + std::to_string(kMostClasses - 1));
+                  "; expected 0 to " + std::to_string(kMostHdf5Classes - 1));
     }
     labels.push_back(static_cast<int32_t>(wide[row]));
   }

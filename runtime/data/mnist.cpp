@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int kClasses = 10;
+constexpr int kMnistClasses = 10;
 
 // Check sums (CRC-32) of the two sets' test labels. Both sets use the same file names, and a folder of one must not
 // be taken for the other.
@@ -78,7 +78,7 @@ Dataset read_folder(const fs::path& folder, const char* name, std::vector<std::s
     throw Error(folder.string() + ": training images are " + to_string(train) + " and test images " + to_string(part) +
                 "; heights and widths must agree");
   }
-  set.classes = kClasses;
+  set.classes = kMnistClasses;
   set.class_names = std::move(class_names);
   set.mean = {mean};
   set.stddev = {stddev};
@@ -117,9 +117,9 @@ Split read_mnist_split(const fs::path& folder, const std::string& part) {
   split.labels.reserve(labels.values.size());
   for (std::size_t row = 0; row < labels.values.size(); ++row) {
     const int label = std::to_integer<int>(labels.values[row]);
-    if (label >= kClasses) {
+    if (label >= kMnistClasses) {
       throw Error(label_file.string() + ": the label of row " + std::to_string(row) + " is " + std::to_string(label) +
-                  "; expected 0 to " + std::to_string(kClasses - 1));
+                  "; expected 0 to " + std::to_string(kMnistClasses - 1));
     }
     split.labels.push_back(label);
   }

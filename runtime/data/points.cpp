@@ -11,11 +11,11 @@ namespace gpunn::data {
 
 namespace {
 
-constexpr int64_t kTrainRows = 1000;
-constexpr int64_t kTestRows = 200;
+constexpr int64_t kPointTrainRows = 1000;
+constexpr int64_t kPointTestRows = 200;
 constexpr double kMargin = 0.1;
-constexpr double kMostOffset = 0.3;                   // so that either side has room
-constexpr uint64_t kBlocksOfRow = uint64_t{1} << 20;  // no row ever draws so many
+constexpr double kMostOffset = 0.3;                     // so that either side has room
+constexpr uint64_t kBlocksOfPoint = uint64_t{1} << 20;  // no row ever draws so many
 
 struct Line {
   double nx, ny, offset;  // of unit normal
@@ -40,7 +40,7 @@ Split make_split(const Line& line, uint64_t seed, uint64_t stream, int64_t rows)
   split.values.resize(split.samples.bytes());
   split.labels.resize(static_cast<std::size_t>(rows));
   for (int64_t row = 0; row < rows; ++row) {
-    PhiloxSource random(seed, stream, static_cast<uint64_t>(row) * kBlocksOfRow);
+    PhiloxSource random(seed, stream, static_cast<uint64_t>(row) * kBlocksOfPoint);
     const int32_t label = static_cast<int32_t>(random.below(2));
     float point[2];
     double side = 0;
@@ -55,8 +55,8 @@ Split make_split(const Line& line, uint64_t seed, uint64_t stream, int64_t rows)
 }
 
 Dataset make_points(const DataConfig& config) {
-  const int64_t train = synthetic_rows(config.synthetic_train, kTrainRows, "synthetic_train");
-  const int64_t test = synthetic_rows(config.synthetic_test, kTestRows, "synthetic_test");
+  const int64_t train = synthetic_rows(config.synthetic_train, kPointTrainRows, "synthetic_train");
+  const int64_t test = synthetic_rows(config.synthetic_test, kPointTestRows, "synthetic_test");
   const Line line = random_line(config.seed);
   Dataset set;
   set.name = "points";

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kInputBytes = std::size_t{256} << 10;
 constexpr std::size_t kOutputStep = std::size_t{1} << 30;  // zlib counts in 32 bits
-constexpr uint64_t kBestRatio = 1032;
+constexpr uint64_t kBestGzipRatio = 1032;
 
 }  // namespace
 
@@ -60,7 +60,7 @@ UnpackingReader::~UnpackingReader() = default;
 
 uint64_t UnpackingReader::most_bytes() const {
   if (!packed()) return file_bytes_;
-  return file_bytes_ > UINT64_MAX / kBestRatio ? UINT64_MAX : file_bytes_ * kBestRatio;
+  return file_bytes_ > UINT64_MAX / kBestGzipRatio ? UINT64_MAX : file_bytes_ * kBestGzipRatio;
 }
 
 std::size_t UnpackingReader::read(std::span<std::byte> out) {

@@ -17,7 +17,7 @@ namespace gpunn::execution {
 
 namespace {
 
-constexpr uint64_t kAbsurdWorkspace = uint64_t{1} << 40;
+constexpr uint64_t kAbsurdClaimWorkspace = uint64_t{1} << 40;
 
 // Offers the ops of one program.
 class Offer {
@@ -75,7 +75,7 @@ class Offer {
       throw Error(where + " claims " + std::to_string(answer.n_ops) + " ops where " + std::to_string(limit) +
                   " were offered");
     }
-    if (answer.workspace_bytes > kAbsurdWorkspace) {
+    if (answer.workspace_bytes > kAbsurdClaimWorkspace) {
       throw Error(where + " asks for a workspace of " + human_bytes(answer.workspace_bytes) + ", which makes no sense");
     }
   }

@@ -70,12 +70,12 @@ struct Dependencies {
 };
 
 // What ran last on each lane.
-using Lanes = std::vector<std::optional<std::size_t>>;
+using LastOps = std::vector<std::optional<std::size_t>>;
 
 // An op follows its predecessor on the lane if it is the predecessor's heir, so that the longest chain changes lanes as
 // seldom as it can: that costs more than to go on. Others take a lane that no heir waits for: one whose work is over by
 // then in any case, an empty one, or the one that has been idle longest.
-std::size_t choose(const Lanes& lanes, const Dependencies& dependencies, std::size_t op) {
+std::size_t choose(const LastOps& lanes, const Dependencies& dependencies, std::size_t op) {
   for (const std::size_t dependency : dependencies.direct[op]) {
     if (dependencies.heir[dependency] != op) continue;
     for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
@@ -106,7 +106,7 @@ std::vector<LaneStep> plan_lanes(std::span<const MemoryAccess> ops, std::size_t 
   std::vector<LaneStep> steps(ops.size());
   if (lane_count <= 1) return steps;
   const Dependencies dependencies(ops);
-  Lanes lanes(lane_count);
+  LastOps lanes(lane_count);
   for (std::size_t op = 0; op < ops.size(); ++op) {
     LaneStep& step = steps[op];
     step.lane = ops[op].movable ? choose(lanes, dependencies, op) : 0;

@@ -44,6 +44,9 @@ struct OpInfo {
   bool composite() const { return decompose != nullptr; }
 };
 
+// The flops of an op that only moves data.
+inline double no_flops(const OpSignature&) { return 0; }
+
 // Multiplications and additions of one run.
 double flops_of(const OpSignature& signature);
 // Bytes that one run has to read and write at least: every tensor once, of a table only the rows in use. What is

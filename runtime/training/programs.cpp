@@ -117,11 +117,11 @@ void add_probabilities(Graph& g, const ProgramContext& c, ValueId output, ValueI
 ValueId add_totals(Graph& g, const char* name) { return g.add_value(name, {DType::f64, {4}}, Storage::state); }
 
 // What every evaluation does with a batch: the model's output, each row's loss, and the totals.
-struct Evaluation {
+struct EvaluationValues {
   ValueId step, output, scores, losses;
 };
 
-Evaluation add_evaluation(Graph& g, const ProgramContext& c, const SplitType& split, int64_t batch_size) {
+EvaluationValues add_evaluation(Graph& g, const ProgramContext& c, const SplitType& split, int64_t batch_size) {
   const auto [step, output, batch] = add_inference(g, c, split, batch_size);
   const ValueId losses = add_evaluation_loss(g, c, output, batch.label);
   const ValueId scores = add_class_scores(g, c, output);
@@ -209,14 +209,14 @@ Graph batch_program(const ProgramContext& c, const SplitType& split) {
 
 Graph evaluation_program(const ProgramContext& c, const SplitType& split, int64_t batch_size) {
   Graph g;
-  const Evaluation evaluation = add_evaluation(g, c, split, batch_size);
+  const EvaluationValues evaluation = add_evaluation(g, c, split, batch_size);
   add_advance(g, evaluation.step);
   return g;
 }
 
 Graph inspection_program(const ProgramContext& c, const SplitType& split, int64_t batch_size) {
   Graph g;
-  const Evaluation evaluation = add_evaluation(g, c, split, batch_size);
+  const EvaluationValues evaluation = add_evaluation(g, c, split, batch_size);
   add_kept(g, variable::kRowOutputs, GPUNN_OP_COPY, evaluation.scores);
   add_kept(g, variable::kRowLosses, GPUNN_OP_COPY, evaluation.losses);
   add_probabilities(g, c, evaluation.output, evaluation.scores);

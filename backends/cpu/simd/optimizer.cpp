@@ -95,7 +95,7 @@ void lars(const SgdStep& by, float* w, const float* g, float* velocity, int64_t 
   }
 }
 
-double sum_of_squares(const float* x, int64_t n) {
+double layer_sum_of_squares(const float* x, int64_t n) {
   double sum = 0.0;
 #pragma omp simd reduction(+ : sum)
   for (int64_t i = 0; i < n; ++i) sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
@@ -106,7 +106,7 @@ double sum_of_squares(const float* x, int64_t n) {
 
 namespace GPUNN_ISA {
 extern const OptimizerKernels optimizer_kernels;
-const OptimizerKernels optimizer_kernels{sgd, adam, rmsprop, adagrad, lion, lars, sum_of_squares};
+const OptimizerKernels optimizer_kernels{sgd, adam, rmsprop, adagrad, lion, lars, layer_sum_of_squares};
 }  // namespace GPUNN_ISA
 
 }  // namespace gpunn::cpu

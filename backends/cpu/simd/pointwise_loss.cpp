@@ -7,17 +7,17 @@
 namespace gpunn::cpu {
 namespace {
 
-constexpr int64_t kBlock = 2048;
+constexpr int64_t kLossBlock = 2048;
 
 inline float magnitude(float x) { return x < 0.0F ? -x : x; }
 
 // terms(first, count, buffer) leaves the terms [first, first + count) in the buffer.
 template <class Terms>
 inline float sum_of_terms(int64_t n, const Terms& terms) {
-  alignas(64) float buffer[kBlock];
+  alignas(64) float buffer[kLossBlock];
   float total = 0.0F;
-  for (int64_t first = 0; first < n; first += kBlock) {
-    const int64_t count = n - first < kBlock ? n - first : kBlock;
+  for (int64_t first = 0; first < n; first += kLossBlock) {
+    const int64_t count = n - first < kLossBlock ? n - first : kLossBlock;
     terms(first, count, buffer);
     total += sum_of(buffer, count);
   }

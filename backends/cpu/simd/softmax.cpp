@@ -9,11 +9,11 @@
 namespace gpunn::cpu {
 namespace {
 
-constexpr int64_t kBlock = 2048;
+constexpr int64_t kSoftmaxBlock = 2048;
 
 inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
-inline int64_t rows_per_block(int64_t columns) { return columns >= kBlock ? 1 : kBlock / columns; }
+inline int64_t rows_per_block(int64_t columns) { return columns >= kSoftmaxBlock ? 1 : kSoftmaxBlock / columns; }
 
 void exp_n(const float* x, float* y, int64_t n) {
 #pragma omp simd
@@ -58,11 +58,11 @@ void softmax_backward(const float* dy, const float* y, float* dx, int64_t rows, 
   }
 }
 
-// The sum of exp(x - most) over a row of any length, by way of a buffer of kBlock.
+// The sum of exp(x - most) over a row of any length, by way of a buffer of kSoftmaxBlock.
 inline float exp_sum(const float* x, float most, int64_t columns, float* buffer) {
   float sum = 0.0F;
-  for (int64_t first = 0; first < columns; first += kBlock) {
-    const int64_t count = smaller(kBlock, columns - first);
+  for (int64_t first = 0; first < columns; first += kSoftmaxBlock) {
+    const int64_t count = smaller(kSoftmaxBlock, columns - first);
 #pragma omp simd
     for (int64_t c = 0; c < count; ++c) buffer[c] = exp_f32(x[first + c] - most);
     sum += sum_of(buffer, count);
@@ -71,14 +71,14 @@ inline float exp_sum(const float* x, float most, int64_t columns, float* buffer)
 }
 
 void log_softmax(const float* x, float* y, int64_t rows, int64_t columns) {
-  alignas(64) float buffer[kBlock];
+  alignas(64) float buffer[kSoftmaxBlock];
   const int64_t step = rows_per_block(columns);
   for (int64_t first = 0; first < rows; first += step) {
     const int64_t count = smaller(step, rows - first);
     const float* in = x + first * columns;
     float* out = y + first * columns;
     subtract_maxima(in, out, count, columns);
-    if (columns >= kBlock) {
+    if (columns >= kSoftmaxBlock) {
       buffer[0] = exp_sum(out, 0.0F, columns, buffer);
     } else {
       exp_n(out, buffer, count * columns);

@@ -7,7 +7,7 @@ namespace gpunn::conformance {
 
 namespace {
 
-std::vector<std::byte> pattern(std::size_t size) {
+std::vector<std::byte> counted_bytes(std::size_t size) {
   std::vector<std::byte> bytes(size);
   for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::byte>(i * 131 + i / 256);
   return bytes;
@@ -49,7 +49,7 @@ void check_too_much(const RawChain& chain) {
 void check_round_trip(const RawChain& chain) {
   const RawDevice& device = chain.bottom();
   for (const std::size_t size : {std::size_t{1}, std::size_t{7}, std::size_t{4099}, std::size_t{1} << 20}) {
-    const std::vector<std::byte> sent = pattern(size);
+    const std::vector<std::byte> sent = counted_bytes(size);
     const RawMemory first(device, GPUNN_MEMORY_DEVICE, size), second(device, GPUNN_MEMORY_DEVICE, size);
     std::vector<std::byte> received(size);
     first.write(sent);
@@ -61,7 +61,7 @@ void check_round_trip(const RawChain& chain) {
 
 void check_pinned(const RawChain& chain) {
   const RawDevice& device = chain.bottom();
-  const std::vector<std::byte> sent = pattern(4099);
+  const std::vector<std::byte> sent = counted_bytes(4099);
   const RawMemory pinned(device, GPUNN_MEMORY_PINNED, sent.size());
   const RawMemory memory(device, GPUNN_MEMORY_DEVICE, sent.size());
   auto* host = static_cast<std::byte*>(pinned.data());
@@ -76,7 +76,7 @@ void check_pinned(const RawChain& chain) {
 
 void check_fill(const RawChain& chain) {
   const RawDevice& device = chain.bottom();
-  std::vector<std::byte> expected = pattern(1031);
+  std::vector<std::byte> expected = counted_bytes(1031);
   const RawMemory memory(device, GPUNN_MEMORY_DEVICE, expected.size());
   memory.write(expected);
   const auto fill = [&](std::size_t from, uint8_t value, uint64_t bytes) {

@@ -42,14 +42,14 @@ struct Question {
   std::vector<gpunn_tensor> inputs, outputs;
 };
 
-std::vector<gpunn_tensor> tensors(const std::vector<TensorType>& types) {
+std::vector<gpunn_tensor> abi_tensors(const std::vector<TensorType>& types) {
   std::vector<gpunn_tensor> result;
   for (const TensorType& type : types) result.push_back(execution::abi_tensor(type, nullptr));
   return result;
 }
 
 Question question_of(const graph::OpSignature& signature) {
-  Question question{signature.op, {}, tensors(signature.inputs), tensors(signature.outputs)};
+  Question question{signature.op, {}, abi_tensors(signature.inputs), abi_tensors(signature.outputs)};
   const auto* bytes = static_cast<const std::byte*>(signature.attrs.data());
   question.attrs.assign(bytes, bytes + signature.attrs.size());
   return question;

@@ -8,12 +8,12 @@ namespace gpunn::conformance {
 
 namespace {
 
-constexpr uint64_t kSeed = 0x9E3779B97F4A7C15ULL;    // both words of the key
-constexpr uint64_t kStream = 0x0000000400000003ULL;  // both words of the stream
-const std::vector<double> kCounters = {0, 12345, 5000000000.0};
+constexpr uint64_t kImageSeed = 0x9E3779B97F4A7C15ULL;    // both words of the key
+constexpr uint64_t kImageStream = 0x0000000400000003ULL;  // both words of the stream
+const std::vector<double> kImageCounters = {0, 12345, 5000000000.0};
 // One pixel, one row or column, primes, and no images or pixels at all.
-const std::vector<Shape> kShapes = {{1, 1, 1, 1},   {3, 2, 1, 7},    {2, 3, 5, 1}, {5, 3, 7, 11},
-                                    {7, 1, 28, 28}, {31, 3, 32, 32}, {0, 3, 4, 4}, {2, 1, 0, 5}};
+const std::vector<Shape> kImageShapes = {{1, 1, 1, 1},   {3, 2, 1, 7},    {2, 3, 5, 1}, {5, 3, 7, 11},
+                                         {7, 1, 28, 28}, {31, 3, 32, 32}, {0, 3, 4, 4}, {2, 1, 0, 5}};
 
 std::string at_counter(double counter) { return "counter " + std::to_string(static_cast<int64_t>(counter)); }
 
@@ -24,8 +24,8 @@ Case shift(const Shape& x, int32_t rows, int32_t columns, float flip, double cou
   attrs.reach[0] = rows;
   attrs.reach[1] = columns;
   attrs.flip = flip;
-  attrs.seed = kSeed;
-  attrs.stream = kStream;
+  attrs.seed = kImageSeed;
+  attrs.stream = kImageStream;
   return make_case({.op = GPUNN_OP_RANDOM_SHIFT,
                     .attrs = graph::Attributes::of(attrs),
                     .inputs = {f32(x), counter_of(counter), f32({x[1]}, uniform(2, 3))},
@@ -33,8 +33,8 @@ Case shift(const Shape& x, int32_t rows, int32_t columns, float flip, double cou
 }
 
 void add_shifts(std::vector<Case>& cases) {
-  for (const double counter : kCounters) {
-    for (const Shape& x : kShapes) {
+  for (const double counter : kImageCounters) {
+    for (const Shape& x : kImageShapes) {
       cases.push_back(shift(x, 4, 4, 0.5F, counter));
       cases.push_back(shift(x, 0, 2, 0, counter));
     }
@@ -52,8 +52,8 @@ Case affine(const Shape& x, float rotate, float translate, float low, float high
   attrs.translate[1] = translate / 2;
   attrs.scale_low = low;
   attrs.scale_high = high;
-  attrs.seed = kSeed;
-  attrs.stream = kStream + 1;
+  attrs.seed = kImageSeed;
+  attrs.stream = kImageStream + 1;
   return make_case({.op = GPUNN_OP_RANDOM_AFFINE,
                     .attrs = graph::Attributes::of(attrs),
                     .inputs = {f32(x), counter_of(counter), f32({x[1]}, uniform(2, 3))},
@@ -61,8 +61,8 @@ Case affine(const Shape& x, float rotate, float translate, float low, float high
 }
 
 void add_affines(std::vector<Case>& cases) {
-  for (const double counter : kCounters) {
-    for (const Shape& x : kShapes) cases.push_back(affine(x, 15, 0.1F, 0.9F, 1.1F, counter));
+  for (const double counter : kImageCounters) {
+    for (const Shape& x : kImageShapes) cases.push_back(affine(x, 15, 0.1F, 0.9F, 1.1F, counter));
     const Shape x{6, 2, 9, 13};
     cases.push_back(affine(x, 0, 0, 1, 1, counter));  // nothing happens
     cases.push_back(affine(x, 180, 0, 1, 1, counter));
@@ -78,8 +78,8 @@ Case color(const Shape& x, float brightness, float contrast, float saturation, b
   attrs.contrast = contrast;
   attrs.saturation = saturation;
   attrs.white = bytes ? 255.0F : 1.0F;
-  attrs.seed = kSeed;
-  attrs.stream = kStream + 2;
+  attrs.seed = kImageSeed;
+  attrs.stream = kImageStream + 2;
   // Of bytes with a mean of about 128 and a deviation of about 64, or of numbers from 0 to 1.
   const InputSpec scale = f32({x[1]}, bytes ? uniform(0.014, 0.017) : uniform(3.5, 4.5));
   const InputSpec shift = f32({x[1]}, uniform(-2.1, -1.9));
@@ -90,8 +90,8 @@ Case color(const Shape& x, float brightness, float contrast, float saturation, b
 }
 
 void add_colors(std::vector<Case>& cases) {
-  for (const double counter : kCounters) {
-    for (const Shape& x : kShapes) {
+  for (const double counter : kImageCounters) {
+    for (const Shape& x : kImageShapes) {
       cases.push_back(color(x, 0.4F, 0.4F, 0.4F, true, counter));
       cases.push_back(color(x, 1, 1, 1, false, counter));
     }
@@ -109,8 +109,8 @@ Case erase(const Shape& x, int32_t rows, int32_t columns, float p, double counte
   attrs.size[0] = rows;
   attrs.size[1] = columns;
   attrs.p = p;
-  attrs.seed = kSeed;
-  attrs.stream = kStream + 3;
+  attrs.seed = kImageSeed;
+  attrs.stream = kImageStream + 3;
   return make_case({.op = GPUNN_OP_RANDOM_ERASE,
                     .attrs = graph::Attributes::of(attrs),
                     .inputs = {f32(x), counter_of(counter), f32({x[1]}, uniform(2, 3))},
@@ -118,8 +118,8 @@ Case erase(const Shape& x, int32_t rows, int32_t columns, float p, double counte
 }
 
 void add_erases(std::vector<Case>& cases) {
-  for (const double counter : kCounters) {
-    for (const Shape& x : kShapes) cases.push_back(erase(x, 4, 3, 0.5F, counter));
+  for (const double counter : kImageCounters) {
+    for (const Shape& x : kImageShapes) cases.push_back(erase(x, 4, 3, 0.5F, counter));
     const Shape x{6, 2, 9, 13};
     cases.push_back(erase(x, 5, 5, 0, counter));  // nothing happens
     cases.push_back(erase(x, 0, 5, 1, counter));  // nor here

@@ -9,7 +9,8 @@ namespace gpunn::conformance {
 namespace {
 
 // One element, sizes that no vector width divides, and one large enough to be shared among threads.
-const std::vector<Shape> kShapes = {{}, {1}, {7}, {64}, {1000}, {2, 3, 5, 7}, {1, 1, 1, 1}, {262147}, {0, 3}};
+const std::vector<Shape> kElementwiseShapes = {{},           {1},          {7},      {64},  {1000},
+                                               {2, 3, 5, 7}, {1, 1, 1, 1}, {262147}, {0, 3}};
 
 graph::Attributes scale(float factor) {
   return graph::Attributes::of(gpunn_scale_attrs{.struct_size = 0, .factor = factor});
@@ -37,7 +38,7 @@ Case copy(const InputSpec& from, DType to, const std::string& note = {}) {
 }
 
 void add_copies(std::vector<Case>& cases) {
-  for (const Shape& shape : kShapes) cases.push_back(copy(f32(shape), DType::f32));
+  for (const Shape& shape : kElementwiseShapes) cases.push_back(copy(f32(shape), DType::f32));
   const Shape odd{3, 67};
   // Between every two types, with values that both can hold.
   for (const DType to : {DType::f32, DType::i32, DType::i64, DType::u8}) {
@@ -56,12 +57,12 @@ std::vector<Case> elementwise_cases() {
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   constexpr double kInf = std::numeric_limits<double>::infinity();
   std::vector<Case> cases;
-  for (const Shape& shape : kShapes) {
+  for (const Shape& shape : kElementwiseShapes) {
     cases.push_back(make_case({.op = GPUNN_OP_ADD, .inputs = {f32(shape), f32(shape)}}));
     cases.push_back(make_case({.op = GPUNN_OP_SCALE, .attrs = scale(-0.37F), .inputs = {f32(shape)}}));
     cases.push_back(make_case({.op = GPUNN_OP_FILL, .attrs = fill(DType::f32, shape, 0.1)}));
   }
-  for (const Shape& shape : kShapes) {
+  for (const Shape& shape : kElementwiseShapes) {
     cases.push_back(
         make_case({.op = GPUNN_OP_AXPBY, .attrs = axpby(0.999F, -1.7F), .inputs = {f32(shape), f32(shape)}}));
     cases.push_back(make_case({.op = GPUNN_OP_CLAMP, .attrs = clamp(-0.25F, 0.5F), .inputs = {f32(shape)}}));

@@ -8,8 +8,8 @@ namespace gpunn::conformance {
 
 namespace {
 
-const std::vector<Shape> kLogits = {{1, 1},    {1, 2},    {3, 10},   {128, 10}, {64, 1},
-                                    {33, 129}, {7, 1000}, {1031, 3}, {0, 10}};
+const std::vector<Shape> kHingeShapes = {{1, 1},    {1, 2},    {3, 10},   {128, 10}, {64, 1},
+                                         {33, 129}, {7, 1000}, {1031, 3}, {0, 10}};
 
 // Sums and differences of these are exact, and some are exactly the margin: which classes count does not hang on a
 // rounding.
@@ -34,7 +34,7 @@ void add_pair(std::vector<Case>& cases, const Shape& shape, float margin, int32_
 std::vector<Case> hinge_loss_cases() {
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   std::vector<Case> cases;
-  for (const Shape& shape : kLogits) {
+  for (const Shape& shape : kHingeShapes) {
     add_pair(cases, shape, 1, 1, eighths());
     add_pair(cases, shape, 0.5F, 2, eighths());
   }

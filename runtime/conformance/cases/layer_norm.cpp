@@ -8,8 +8,8 @@ namespace gpunn::conformance {
 
 namespace {
 
-const std::vector<Shape> kShapes = {{1, 1},    {1, 17},   {129, 1},  {128, 10}, {37, 123},
-                                    {1031, 7}, {3, 1021}, {2, 9000}, {64, 512}, {0, 4}};
+const std::vector<Shape> kLayerNormShapes = {{1, 1},    {1, 17},   {129, 1},  {128, 10}, {37, 123},
+                                             {1031, 7}, {3, 1021}, {2, 9000}, {64, 512}, {0, 4}};
 
 graph::Attributes attributes(float epsilon) {
   return graph::Attributes::of(gpunn_layer_norm_attrs{.struct_size = 0, .epsilon = epsilon});
@@ -42,7 +42,7 @@ Case backward_case(const Shape& x, const Generator& dy, const Generator& value, 
 std::vector<Case> layer_norm_cases() {
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   std::vector<Case> cases;
-  for (const Shape& shape : kShapes) {
+  for (const Shape& shape : kLayerNormShapes) {
     cases.push_back(forward_case(shape, uniform(-1, 3)));
     cases.push_back(backward_case(shape, uniform(), uniform(-1, 3)));
   }

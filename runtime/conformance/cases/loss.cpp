@@ -8,9 +8,9 @@ namespace gpunn::conformance {
 
 namespace {
 
-const std::vector<Shape> kLogits = {{1, 1},    {1, 2},    {3, 10},   {128, 10}, {64, 1},
-                                    {33, 129}, {7, 1000}, {1031, 3}, {0, 10}};
-const std::vector<Shape> kRows = {{1}, {37}, {1, 1}, {5, 17}, {128, 10}, {3, 2, 5, 7}, {2, 4099}, {0, 3}};
+const std::vector<Shape> kLossShapes = {{1, 1},    {1, 2},    {3, 10},   {128, 10}, {64, 1},
+                                        {33, 129}, {7, 1000}, {1031, 3}, {0, 10}};
+const std::vector<Shape> kLossRows = {{1}, {37}, {1, 1}, {5, 17}, {128, 10}, {3, 2, 5, 7}, {2, 4099}, {0, 3}};
 
 InputSpec labels(const Shape& logits) { return i32({logits[0]}, integers(0, logits[1] - 1)); }
 
@@ -47,7 +47,7 @@ void add_soft(std::vector<Case>& cases, const Shape& shape, const Generator& x, 
 // Targets are shares of a row; that they sum to 1 is not asked for.
 void add_soft_targets(std::vector<Case>& cases) {
   constexpr double kInf = std::numeric_limits<double>::infinity(), kNan = std::numeric_limits<double>::quiet_NaN();
-  for (const Shape& shape : kLogits) add_soft(cases, shape, uniform(-4, 4), uniform(0, 1), "");
+  for (const Shape& shape : kLossShapes) add_soft(cases, shape, uniform(-4, 4), uniform(0, 1), "");
   const Shape shape{19, 23};
   add_soft(cases, shape, uniform(-80, 80), sometimes(0, 2, uniform(0, 1)), "far apart");
   add_soft(cases, shape, uniform(9000, 9010), uniform(0, 1), "large");
@@ -64,11 +64,11 @@ void add_soft_targets(std::vector<Case>& cases) {
 std::vector<Case> loss_cases() {
   std::vector<Case> cases;
   add_soft_targets(cases);
-  for (const Shape& shape : kLogits) add_classification(cases, shape, uniform(-4, 4), "");
+  for (const Shape& shape : kLossShapes) add_classification(cases, shape, uniform(-4, 4), "");
   add_classification(cases, {19, 23}, uniform(-80, 80), "far apart");
   add_classification(cases, {19, 23}, uniform(9000, 9010), "large");
   add_classification(cases, {19, 23}, constant(-2), "all equal");
-  for (const Shape& shape : kRows) {
+  for (const Shape& shape : kLossRows) {
     cases.push_back(make_case({.op = GPUNN_OP_MSE_LOSS, .inputs = {f32(shape), f32(shape)}}));
     cases.push_back(make_case({.op = GPUNN_OP_MSE_LOSS_BACKWARD, .inputs = {f32({shape[0]}), f32(shape), f32(shape)}}));
   }

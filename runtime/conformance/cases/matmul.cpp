@@ -11,10 +11,10 @@ struct Size {
 };
 
 // Vectors and single elements; primes; just under and over usual tiles; deep and flat; several cache blocks each way.
-const std::vector<Size> kSizes = {{1, 1, 1},      {1, 1, 17},    {1, 13, 1},    {5, 1, 3},       {2, 3, 5},
-                                  {7, 11, 13},    {16, 16, 16},  {31, 33, 29},  {64, 64, 64},    {65, 63, 66},
-                                  {127, 65, 255}, {1, 129, 513}, {513, 1, 37},  {257, 129, 513}, {128, 10, 84},
-                                  {10, 84, 128},  {3, 1031, 2},  {4, 5, 20011}, {0, 4, 3},       {3, 4, 0}};
+const std::vector<Size> kMatmulSizes = {{1, 1, 1},      {1, 1, 17},    {1, 13, 1},    {5, 1, 3},       {2, 3, 5},
+                                        {7, 11, 13},    {16, 16, 16},  {31, 33, 29},  {64, 64, 64},    {65, 63, 66},
+                                        {127, 65, 255}, {1, 129, 513}, {513, 1, 37},  {257, 129, 513}, {128, 10, 84},
+                                        {10, 84, 128},  {3, 1031, 2},  {4, 5, 20011}, {0, 4, 3},       {3, 4, 0}};
 
 Shape shape(int64_t rows, int64_t columns, bool transposed) {
   return transposed ? Shape{columns, rows} : Shape{rows, columns};
@@ -33,7 +33,7 @@ graph::Attributes fused(bool ta, bool tb, int32_t activation) {
 
 std::vector<Case> matmul_cases() {
   std::vector<Case> cases;
-  for (const auto& [m, n, k] : kSizes) {
+  for (const auto& [m, n, k] : kMatmulSizes) {
     for (const bool ta : {false, true}) {
       for (const bool tb : {false, true}) {
         const InputSpec a = f32(shape(m, k, ta)), b = f32(shape(k, n, tb));

@@ -8,16 +8,16 @@ namespace gpunn::conformance {
 
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kBatchNan = std::numeric_limits<double>::quiet_NaN();
 
-struct Batch {
+struct BatchCase {
   Shape x;
   int64_t count = -1;  // -1: without that input
 };
 
 // Rows of a linear layer, planes of images; one element a channel; odd sizes, sizes off 4; many rows, large planes;
 // full, partial and empty batches; channels without elements.
-const std::vector<Batch> kBatches = {
+const std::vector<BatchCase> kBatches = {
     {{1, 1}},           {{2, 1}},           {{128, 10}},     {{37, 123}},          {{1031, 7}},       {{1, 1, 1, 1}},
     {{2, 3, 5, 7}},     {{16, 6, 28, 28}},  {{3, 33, 1, 1}}, {{1, 5, 64, 65}},     {{4, 7, 11}},      {{5, 300, 2, 3}},
     {{0, 4}},           {{3, 2, 0}},        {{4, 0, 3}},     {{9, 2, 128, 128}},   {{700, 3, 4, 4}},  {{128, 10}, 128},
@@ -29,13 +29,13 @@ graph::Attributes attributes(float epsilon, float momentum) {
 }
 
 // `rest` for what counts, NaN for the rows behind.
-Generator until_count(const Batch& batch, Generator rest) {
+Generator until_count(const BatchCase& batch, Generator rest) {
   if (batch.count < 0 || batch.x[0] == 0) return rest;
   const int64_t counted = batch.count * (element_count(batch.x) / batch.x[0]);
-  return [=, rest = std::move(rest)](Random& random, int64_t i) { return i < counted ? rest(random, i) : kNan; };
+  return [=, rest = std::move(rest)](Random& random, int64_t i) { return i < counted ? rest(random, i) : kBatchNan; };
 }
 
-Case with_count(CaseSpec spec, const Batch& batch) {
+Case with_count(CaseSpec spec, const BatchCase& batch) {
   if (batch.count >= 0) {
     spec.inputs.push_back(i32({}, constant(static_cast<double>(batch.count))));
     spec.note = "count " + std::to_string(batch.count) + (spec.note.empty() ? "" : ", ") + spec.note;
@@ -43,7 +43,7 @@ Case with_count(CaseSpec spec, const Batch& batch) {
   return make_case(std::move(spec));
 }
 
-Case forward_case(const Batch& batch, const Generator& x, const std::string& note = {}, float epsilon = 1e-5F,
+Case forward_case(const BatchCase& batch, const Generator& x, const std::string& note = {}, float epsilon = 1e-5F,
                   float momentum = 0.1F) {
   const Shape channels{batch.x[1]};
   return with_count(
@@ -55,7 +55,7 @@ Case forward_case(const Batch& batch, const Generator& x, const std::string& not
 }
 
 // With the statistics that the forward op saves.
-Case backward_case(const Batch& batch, const Generator& dy, const Generator& x, const std::string& note = {}) {
+Case backward_case(const BatchCase& batch, const Generator& dy, const Generator& x, const std::string& note = {}) {
   const Shape channels{batch.x[1]};
   const auto save_statistics = [](std::vector<OracleTensor>& in) {
     const OracleTensor zeros{in[2].type, std::vector<double>(in[2].values.size())};
@@ -85,7 +85,7 @@ Case inference_case(const Shape& x, const Generator& value, const std::string& n
 
 std::vector<Case> normalization_cases() {
   std::vector<Case> cases;
-  for (const Batch& batch : kBatches) {
+  for (const BatchCase& batch : kBatches) {
     cases.push_back(forward_case(batch, uniform(-1, 3)));
     cases.push_back(backward_case(batch, until_count(batch, uniform()), uniform(-1, 3)));
     if (batch.count >= 0) {
@@ -97,17 +97,17 @@ std::vector<Case> normalization_cases() {
       cases.push_back(inference_case(batch.x, uniform(-1, 3)));
     }
   }
-  const Batch images{{6, 5, 17, 9}}, partial{{6, 5, 17, 9}, 4}, rows{{203, 11}};
-  for (const Batch& batch : {images, partial, rows}) {
+  const BatchCase images{{6, 5, 17, 9}}, partial{{6, 5, 17, 9}, 4}, rows{{203, 11}};
+  for (const BatchCase& batch : {images, partial, rows}) {
     cases.push_back(forward_case(batch, uniform(1000, 1001), "a mean of a thousand deviations"));
     cases.push_back(forward_case(batch, constant(3.3), "a variance of 0"));
     cases.push_back(forward_case(batch, sometimes(1e4, 97, uniform(-1e-3, 1e-3)), "outliers"));
     cases.push_back(forward_case(batch, uniform(), "", 0.5F, 1.0F));
     cases.push_back(forward_case(batch, uniform(), "", 1e-5F, 0.0F));
-    cases.push_back(forward_case(batch, sometimes(kNan, 400, uniform()), "NaN in some channels"));
+    cases.push_back(forward_case(batch, sometimes(kBatchNan, 400, uniform()), "NaN in some channels"));
     cases.push_back(backward_case(batch, until_count(batch, uniform()), uniform(1000, 1001), "a large mean"));
     cases.push_back(backward_case(batch, until_count(batch, uniform(99, 100)), uniform(), "a large mean of dy"));
-    cases.push_back(backward_case(batch, sometimes(kNan, 400, uniform()), uniform(), "NaN in dy"));
+    cases.push_back(backward_case(batch, sometimes(kBatchNan, 400, uniform()), uniform(), "NaN in dy"));
   }
   // A count that the device holds may be anything.
   for (const int64_t count : {int64_t{-3}, int64_t{99}}) {
@@ -118,7 +118,7 @@ std::vector<Case> normalization_cases() {
                   .note = "count " + std::to_string(count) + " of 6"};
     cases.push_back(make_case(std::move(spec)));
   }
-  cases.push_back(inference_case({203, 11}, sometimes(kNan, 400, uniform()), "NaN in x"));
+  cases.push_back(inference_case({203, 11}, sometimes(kBatchNan, 400, uniform()), "NaN in x"));
   return cases;
 }
 

@@ -8,7 +8,7 @@ namespace gpunn::conformance {
 
 namespace {
 
-const std::vector<int64_t> kSizes = {1, 7, 64, 1031, 70001};
+const std::vector<int64_t> kParameterCounts = {1, 7, 64, 1031, 70001};
 
 // Of the elements, about two in three decay; some weights are 0, so that the step itself shows.
 int64_t decayed(int64_t n) { return (2 * n + 2) / 3; }
@@ -116,7 +116,7 @@ void add_lars(std::vector<Case>& cases, int64_t n) {
 
 std::vector<Case> optimizer_cases() {
   std::vector<Case> cases;
-  for (const int64_t n : kSizes) {
+  for (const int64_t n : kParameterCounts) {
     cases.push_back(sgd(n, 0, false, 0, 0));
     cases.push_back(sgd(n, 0, false, 0.1F, decayed(n)));
     cases.push_back(sgd(n, 0.9F, false, 0.1F, decayed(n)));

@@ -8,7 +8,8 @@ namespace gpunn::conformance {
 
 namespace {
 
-const std::vector<Shape> kShapes = {{1}, {37}, {1, 1}, {5, 17}, {128, 10}, {128, 1}, {3, 2, 5, 7}, {2, 4099}, {0, 3}};
+const std::vector<Shape> kPointwiseShapes = {{1},      {37},         {1, 1},    {5, 17}, {128, 10},
+                                             {128, 1}, {3, 2, 5, 7}, {2, 4099}, {0, 3}};
 
 graph::Attributes huber(float delta) {
   return graph::Attributes::of(gpunn_huber_attrs{.struct_size = 0, .delta = delta});
@@ -27,7 +28,7 @@ void add_pair(std::vector<Case>& cases, int32_t op, const graph::Attributes& att
 std::vector<Case> pointwise_loss_cases() {
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   std::vector<Case> cases;
-  for (const Shape& shape : kShapes) {
+  for (const Shape& shape : kPointwiseShapes) {
     add_pair(cases, GPUNN_OP_BCE_LOGITS_LOSS, {}, shape, uniform(-4, 4), uniform(0, 1), "");
     add_pair(cases, GPUNN_OP_HUBER_LOSS, huber(0.75F), shape, uniform(-2, 2), uniform(-1, 1), "");
   }

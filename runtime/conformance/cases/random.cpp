@@ -6,22 +6,22 @@ namespace gpunn::conformance {
 
 namespace {
 
-constexpr uint64_t kSeed = 0x9E3779B97F4A7C15ULL;    // both words of the key
-constexpr uint64_t kStream = 0x0000000500000003ULL;  // both words of the stream
-const std::vector<double> kCounters = {0, 1, 12345, 5000000000.0};
+constexpr uint64_t kRandomSeed = 0x9E3779B97F4A7C15ULL;    // both words of the key
+constexpr uint64_t kRandomStream = 0x0000000500000003ULL;  // both words of the stream
+const std::vector<double> kRandomCounters = {0, 1, 12345, 5000000000.0};
 
 graph::Attributes draw(const Shape& shape, float low, float high, uint64_t stream) {
   gpunn_random_attrs attrs{};
   attrs.rank = static_cast<int32_t>(shape.size());
   for (std::size_t i = 0; i < shape.size(); ++i) attrs.dim[i] = shape[i];
-  attrs.seed = kSeed;
+  attrs.seed = kRandomSeed;
   attrs.stream = stream;
   attrs.low = low;
   attrs.high = high;
   return graph::Attributes::of(attrs);
 }
 
-Case drawn(int32_t op, const Shape& shape, double counter, float low, float high, uint64_t stream = kStream) {
+Case drawn(int32_t op, const Shape& shape, double counter, float low, float high, uint64_t stream = kRandomStream) {
   return make_case({.op = op,
                     .attrs = draw(shape, low, high, stream),
                     .inputs = {i64({}, constant(counter))},
@@ -31,8 +31,8 @@ Case drawn(int32_t op, const Shape& shape, double counter, float low, float high
 Case dropout(const Shape& shape, double counter, float p) {
   gpunn_dropout_attrs attrs{};
   attrs.p = p;
-  attrs.seed = kSeed;
-  attrs.stream = kStream;
+  attrs.seed = kRandomSeed;
+  attrs.stream = kRandomStream;
   return make_case({.op = GPUNN_OP_DROPOUT,
                     .attrs = graph::Attributes::of(attrs),
                     .inputs = {f32(shape), i64({}, constant(counter))},
@@ -44,7 +44,7 @@ Case dropout(const Shape& shape, double counter, float p) {
 std::vector<Case> random_cases() {
   std::vector<Case> cases;
   const std::vector<Shape> shapes = {{1}, {3}, {4}, {5}, {17, 31}, {2, 3, 5, 7}, {100003}};
-  for (const double counter : kCounters) {
+  for (const double counter : kRandomCounters) {
     for (const Shape& shape : shapes) {
       cases.push_back(drawn(GPUNN_OP_RANDOM_UNIFORM, shape, counter, -0.25F, 0.75F));
       cases.push_back(drawn(GPUNN_OP_RANDOM_NORMAL, shape, counter, 0.5F, 2.0F));

@@ -8,7 +8,7 @@ namespace gpunn::conformance {
 
 namespace {
 
-const std::vector<int64_t> kSizes = {0, 1, 7, 64, 1031, 70001};
+const std::vector<int64_t> kElementCounts = {0, 1, 7, 64, 1031, 70001};
 
 Case clip(int64_t n, double norm, float max_norm, bool rescale, const std::string& note) {
   const gpunn_clip_norm_attrs attrs{
@@ -32,7 +32,7 @@ Case l1(int64_t n, float weight, int64_t decayed) {
 std::vector<Case> regularization_cases() {
   constexpr double kInf = std::numeric_limits<double>::infinity(), kNan = std::numeric_limits<double>::quiet_NaN();
   std::vector<Case> cases;
-  for (const int64_t n : kSizes) {
+  for (const int64_t n : kElementCounts) {
     cases.push_back(clip(n, 7.3, 1.5F, false, "clipped"));
     cases.push_back(clip(n, 0.3, 1.5F, false, "left as it is"));
     cases.push_back(clip(n, 0.3, 1.5F, true, "made longer"));

@@ -8,8 +8,8 @@ namespace gpunn::conformance {
 
 namespace {
 
-const std::vector<Shape> kShapes = {{1, 1},  {1, 2},    {3, 10},   {128, 10}, {64, 1},
-                                    {5, 17}, {33, 129}, {7, 1000}, {1031, 3}, {0, 10}};
+const std::vector<Shape> kSoftmaxShapes = {{1, 1},  {1, 2},    {3, 10},   {128, 10}, {64, 1},
+                                           {5, 17}, {33, 129}, {7, 1000}, {1031, 3}, {0, 10}};
 
 void add_forward(std::vector<Case>& cases, const Shape& shape, const Generator& x, const std::string& note) {
   for (const int32_t op : {GPUNN_OP_SOFTMAX, GPUNN_OP_LOG_SOFTMAX}) {
@@ -34,7 +34,7 @@ void add_backward(std::vector<Case>& cases, const Shape& shape, const Generator&
 std::vector<Case> softmax_cases() {
   constexpr double kInf = std::numeric_limits<double>::infinity();
   std::vector<Case> cases;
-  for (const Shape& shape : kShapes) {
+  for (const Shape& shape : kSoftmaxShapes) {
     add_forward(cases, shape, uniform(-4, 4), "");
     add_backward(cases, shape, uniform(-4, 4), "");
   }

@@ -15,8 +15,8 @@ using graph::Attributes;
 
 const Shape kImages{64, 64, 28, 28};
 constexpr int64_t kChannels = 64;
-const Shape kLogits{1024, 1000};
-constexpr int64_t kRows = 1024, kClasses = 1000;
+const Shape kTypicalLogits{1024, 1000};
+constexpr int64_t kTypicalRows = 1024, kClasses = 1000;
 constexpr int64_t kParameters = 1 << 20;
 
 CaseSpec images(int32_t op, int inputs, Attributes attrs = {}) {
@@ -26,13 +26,14 @@ CaseSpec images(int32_t op, int inputs, Attributes attrs = {}) {
 }
 
 CaseSpec logits(int32_t op, int inputs) {
-  return {.op = op, .inputs = std::vector<InputSpec>(static_cast<std::size_t>(inputs), f32(kLogits, uniform(-4, 4)))};
+  return {.op = op,
+          .inputs = std::vector<InputSpec>(static_cast<std::size_t>(inputs), f32(kTypicalLogits, uniform(-4, 4)))};
 }
 
 InputSpec scalar(double value) { return f32({}, constant(value)); }
 InputSpec step(int64_t value) { return i64({}, constant(static_cast<double>(value))); }
 InputSpec count(int64_t value) { return i32({}, constant(static_cast<double>(value))); }
-InputSpec labels() { return i32({kRows}, integers(0, kClasses - 1)); }
+InputSpec labels() { return i32({kTypicalRows}, integers(0, kClasses - 1)); }
 InputSpec per_channel() { return f32({kChannels}); }
 
 void add_elementwise(std::vector<CaseSpec>& specs) {
@@ -146,7 +147,7 @@ void add_normalizations(std::vector<CaseSpec>& specs) {
   specs.push_back({.op = GPUNN_OP_BATCH_NORM_INFERENCE,
                    .attrs = attrs,
                    .inputs = {x, per_channel(), per_channel(), per_channel(), positive}});
-  const InputSpec rows = f32(kLogits), columns = f32({kClasses}), by_row = f32({kRows}, uniform(0.5, 2));
+  const InputSpec rows = f32(kTypicalLogits), columns = f32({kClasses}), by_row = f32({kTypicalRows}, uniform(0.5, 2));
   specs.push_back({.op = GPUNN_OP_LAYER_NORM,
                    .attrs = Attributes::of(gpunn_layer_norm_attrs{.struct_size = 0, .epsilon = 1e-5F}),
                    .inputs = {rows, columns, columns}});
@@ -162,7 +163,7 @@ void add_losses(std::vector<CaseSpec>& specs) {
   specs.push_back(logits(GPUNN_OP_SOFTMAX_BACKWARD, 2));
   specs.push_back(logits(GPUNN_OP_LOG_SOFTMAX, 1));
   specs.push_back(logits(GPUNN_OP_LOG_SOFTMAX_BACKWARD, 2));
-  const InputSpec x = f32(kLogits, uniform(-4, 4)), loss = f32({kRows});
+  const InputSpec x = f32(kTypicalLogits, uniform(-4, 4)), loss = f32({kTypicalRows});
   specs.push_back({.op = GPUNN_OP_NLL_LOSS, .inputs = {x, labels()}});
   specs.push_back({.op = GPUNN_OP_NLL_LOSS_BACKWARD,
                    .attrs = Attributes::of(gpunn_classes_attrs{.struct_size = 0, .classes = kClasses}),
@@ -171,7 +172,7 @@ void add_losses(std::vector<CaseSpec>& specs) {
   specs.push_back({.op = GPUNN_OP_MSE_LOSS_BACKWARD, .inputs = {loss, x, x}});
   specs.push_back({.op = GPUNN_OP_SOFTMAX_CROSS_ENTROPY, .inputs = {x, labels()}});
   specs.push_back({.op = GPUNN_OP_SOFTMAX_CROSS_ENTROPY_BACKWARD, .inputs = {loss, x, labels()}});
-  const InputSpec target = f32(kLogits, constant(1.0 / static_cast<double>(kClasses)));
+  const InputSpec target = f32(kTypicalLogits, constant(1.0 / static_cast<double>(kClasses)));
   specs.push_back({.op = GPUNN_OP_SOFT_CROSS_ENTROPY, .inputs = {x, target}});
   specs.push_back({.op = GPUNN_OP_SOFT_CROSS_ENTROPY_BACKWARD, .inputs = {loss, x, target}});
   specs.push_back({.op = GPUNN_OP_BCE_LOGITS_LOSS, .inputs = {x, target}});
@@ -185,12 +186,12 @@ void add_losses(std::vector<CaseSpec>& specs) {
   specs.push_back(images(GPUNN_OP_REDUCE, 1,
                          Attributes::of(gpunn_reduce_attrs{
                              .struct_size = 0, .kind = GPUNN_REDUCE_MEAN, .axes = 0b1101U, .keep_dims = 0})));
-  specs.push_back({.op = GPUNN_OP_MEAN_ROWS, .inputs = {loss, count(kRows)}});
+  specs.push_back({.op = GPUNN_OP_MEAN_ROWS, .inputs = {loss, count(kTypicalRows)}});
   specs.push_back({.op = GPUNN_OP_MEAN_ROWS_BACKWARD,
-                   .attrs = Attributes::of(gpunn_rows_attrs{.struct_size = 0, .reserved = 0, .rows = kRows}),
-                   .inputs = {scalar(1), count(kRows)}});
+                   .attrs = Attributes::of(gpunn_rows_attrs{.struct_size = 0, .reserved = 0, .rows = kTypicalRows}),
+                   .inputs = {scalar(1), count(kTypicalRows)}});
   specs.push_back(
-      {.op = GPUNN_OP_METRICS_ACCUMULATE, .inputs = {loss, count(kRows), f64({4}, constant(0)), x, labels()}});
+      {.op = GPUNN_OP_METRICS_ACCUMULATE, .inputs = {loss, count(kTypicalRows), f64({4}, constant(0)), x, labels()}});
 }
 
 void add_optimizers(std::vector<CaseSpec>& specs) {

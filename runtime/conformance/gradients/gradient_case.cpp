@@ -8,7 +8,7 @@ namespace gpunn::conformance {
 
 namespace {
 
-constexpr double kStep = 1e-3;
+constexpr double kDifferenceStep = 1e-3;
 
 double weighted_sum(const Function& forward, const std::vector<OracleTensor>& inputs, std::size_t output,
                     const OracleTensor& weight) {
@@ -35,7 +35,9 @@ OracleTensor finite_difference(const Function& forward, const std::vector<Oracle
       moved[input].values[i] = x + offset;
       return weighted_sum(forward, moved, output, weight);
     };
-    gradient.values.push_back((f(-2 * kStep) - 8 * f(-kStep) + 8 * f(kStep) - f(2 * kStep)) / (12 * kStep));
+    gradient.values.push_back(
+        (f(-2 * kDifferenceStep) - 8 * f(-kDifferenceStep) + 8 * f(kDifferenceStep) - f(2 * kDifferenceStep)) /
+        (12 * kDifferenceStep));
     moved[input].values[i] = x;
   }
   return gradient;

@@ -61,13 +61,14 @@ void add_bias(std::vector<GradientCase>& cases, const Shape& shape) {
   }
 }
 
-struct Convolution {
+struct TransposedConvolution {
   Shape x, w;
   int32_t stride[2], pad[2], dilation[2], groups;
 };
 
 // The gradients of BACKWARD_DATA, which is what a transposed convolution computes.
-void add_transposed(std::vector<GradientCase>& cases, const Convolution& c, const graph::Attributes& attributes) {
+void add_transposed(std::vector<GradientCase>& cases, const TransposedConvolution& c,
+                    const graph::Attributes& attributes) {
   const std::vector<TensorType> types{{DType::f32, c.x}, {DType::f32, c.w}};
   const Shape y = graph::op_info(GPUNN_OP_CONV2D).infer(attributes, types).front().shape;
   const GradientCase base{"of CONV2D_BACKWARD_DATA, dy " + to_string(y) + ", w " + to_string(c.w),
@@ -90,7 +91,7 @@ void add_transposed(std::vector<GradientCase>& cases, const Convolution& c, cons
   cases.push_back(std::move(filter));
 }
 
-void add_convolution(std::vector<GradientCase>& cases, const Convolution& c) {
+void add_convolution(std::vector<GradientCase>& cases, const TransposedConvolution& c) {
   gpunn_conv2d_attrs attrs{};
   attrs.groups = c.groups;
   for (std::size_t i = 0; i < 2; ++i) {

@@ -7,7 +7,7 @@ namespace gpunn::conformance {
 
 namespace {
 
-constexpr double kDelay = 3;  // milliseconds
+constexpr double kOpDelay = 3;  // milliseconds
 
 }  // namespace
 
@@ -20,7 +20,7 @@ void run_behind_delay(const Case& test, Workbench& bench, CheckCase& result) {
   }
   const RawStream stream(bench.chain().bottom());
   const RawStream wrapper(run.kernel().device(), stream);
-  bench.delay().enqueue(stream, kDelay);
+  bench.delay().enqueue(stream, kOpDelay);
   run.enqueue(stream, wrapper);
   stream.synchronize();
   const std::string fault = run.fault(result.error);

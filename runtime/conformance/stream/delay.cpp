@@ -7,7 +7,7 @@ namespace gpunn::conformance {
 
 namespace {
 
-constexpr uint64_t kBytes = uint64_t{16} << 20U;
+constexpr uint64_t kDelayBytes = uint64_t{16} << 20U;
 constexpr int kTimed = 8;
 constexpr double kMostCopies = 4000;
 
@@ -18,7 +18,7 @@ double milliseconds_since(std::chrono::steady_clock::time_point start) {
 }  // namespace
 
 Delay::Delay(const RawChain& chain)
-    : from_(chain.bottom(), GPUNN_MEMORY_DEVICE, kBytes), to_(chain.bottom(), GPUNN_MEMORY_DEVICE, kBytes) {
+    : from_(chain.bottom(), GPUNN_MEMORY_DEVICE, kDelayBytes), to_(chain.bottom(), GPUNN_MEMORY_DEVICE, kDelayBytes) {
   const RawStream stream(chain.bottom());
   stream.fill(from_, 0);
   stream.copy(to_, from_);

@@ -16,8 +16,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kBytes = std::size_t{1} << 20U;
-constexpr double kDelay = 20;  // milliseconds
+constexpr std::size_t kEventBytes = std::size_t{1} << 20U;
+constexpr double kEventDelay = 20;  // milliseconds
 
 std::string milliseconds_text(double value) {
   char text[32];
@@ -34,22 +34,22 @@ std::string lead_text(Clock::time_point enqueued, Clock::time_point done) {
                   : "the device works while the host enqueues, so nothing could overtake";
 }
 
-RawMemory device_memory(const RawChain& chain) { return RawMemory(chain.bottom(), GPUNN_MEMORY_DEVICE, kBytes); }
+RawMemory event_memory(const RawChain& chain) { return RawMemory(chain.bottom(), GPUNN_MEMORY_DEVICE, kEventBytes); }
 
 // Stream A works for a while and then writes; B, told to wait for the event behind it, reads. `record_early`: the event
 // was recorded once before.
 std::string run_producer_and_consumer(const RawChain& chain, const Delay& delay, bool record_early) {
-  const RawMemory source = device_memory(chain), middle = device_memory(chain), target = device_memory(chain);
+  const RawMemory source = event_memory(chain), middle = event_memory(chain), target = event_memory(chain);
   const StreamPair streams(chain);
   const RawEvent written(chain.top());
   std::string lead;
   constexpr int kRounds = 4;
   for (int round = 0; round < kRounds; ++round) {
-    const std::vector<std::byte> sent = pattern(kBytes, round);
+    const std::vector<std::byte> sent = pattern(kEventBytes, round);
     source.write(sent);
-    middle.write(std::vector<std::byte>(kBytes, std::byte{0xEE}));
+    middle.write(std::vector<std::byte>(kEventBytes, std::byte{0xEE}));
     if (record_early) written.record(streams.a_top.get());
-    delay.enqueue(streams.a, kDelay);
+    delay.enqueue(streams.a, kEventDelay);
     streams.a.copy(middle, source);
     written.record(streams.a_top.get());
     written.make_wait(streams.b_top.get());
@@ -57,7 +57,7 @@ std::string run_producer_and_consumer(const RawChain& chain, const Delay& delay,
     const auto enqueued = Clock::now();
     streams.b.synchronize();
     lead = lead_text(enqueued, Clock::now());
-    std::vector<std::byte> received(kBytes);
+    std::vector<std::byte> received(kEventBytes);
     target.read(received);
     demand_equal(sent, received,
                  "in round " + std::to_string(round + 1) + " of " + std::to_string(kRounds) +
@@ -80,19 +80,19 @@ std::string check_second_record(const RawChain& chain, const Delay& delay) {
 // A writes into one place, B carries it away, A may write again: each must wait for the other.
 std::string check_turns(const RawChain& chain, const Delay& delay) {
   constexpr int kTurns = 12;
-  const RawMemory middle = device_memory(chain);
+  const RawMemory middle = event_memory(chain);
   std::vector<std::unique_ptr<RawMemory>> sources, targets;
   for (int i = 0; i < kTurns; ++i) {
-    sources.push_back(std::make_unique<RawMemory>(chain.bottom(), GPUNN_MEMORY_DEVICE, kBytes));
-    targets.push_back(std::make_unique<RawMemory>(chain.bottom(), GPUNN_MEMORY_DEVICE, kBytes));
-    sources.back()->write(pattern(kBytes, i));
+    sources.push_back(std::make_unique<RawMemory>(chain.bottom(), GPUNN_MEMORY_DEVICE, kEventBytes));
+    targets.push_back(std::make_unique<RawMemory>(chain.bottom(), GPUNN_MEMORY_DEVICE, kEventBytes));
+    sources.back()->write(pattern(kEventBytes, i));
   }
   const StreamPair streams(chain);
   const RawEvent written(chain.top()), taken(chain.top());
   for (int i = 0; i < kTurns; ++i) {
     if (i > 0) taken.make_wait(streams.a_top.get());
     // Now one stream is the slower, then the other.
-    delay.enqueue(i % 3 == 0 ? streams.a : streams.b, kDelay / 4);
+    delay.enqueue(i % 3 == 0 ? streams.a : streams.b, kEventDelay / 4);
     streams.a.copy(middle, *sources[static_cast<std::size_t>(i)]);
     written.record(streams.a_top.get());
     written.make_wait(streams.b_top.get());
@@ -104,9 +104,9 @@ std::string check_turns(const RawChain& chain, const Delay& delay) {
   std::string lead = lead_text(enqueued, Clock::now());
   streams.a.synchronize();
   for (int i = 0; i < kTurns; ++i) {
-    std::vector<std::byte> received(kBytes);
+    std::vector<std::byte> received(kEventBytes);
     targets[static_cast<std::size_t>(i)]->read(received);
-    demand_equal(pattern(kBytes, i), received,
+    demand_equal(pattern(kEventBytes, i), received,
                  "stream A wrote and stream B read by turns, each waiting for the other's event; turn " +
                      std::to_string(i + 1) + " of " + std::to_string(kTurns) + " went wrong");
   }
@@ -115,20 +115,20 @@ std::string check_turns(const RawChain& chain, const Delay& delay) {
 
 // The host waits for an event; what is behind it need not be done, what is before it must.
 std::string check_host_wait(const RawChain& chain, const Delay& delay) {
-  const RawMemory source = device_memory(chain), target = device_memory(chain);
+  const RawMemory source = event_memory(chain), target = event_memory(chain);
   const StreamPair streams(chain);
   const RawEvent written(chain.top());
-  const std::vector<std::byte> sent = pattern(kBytes, 3);
+  const std::vector<std::byte> sent = pattern(kEventBytes, 3);
   source.write(sent);
-  target.write(std::vector<std::byte>(kBytes, std::byte{0xEE}));
-  delay.enqueue(streams.a, kDelay);
+  target.write(std::vector<std::byte>(kEventBytes, std::byte{0xEE}));
+  delay.enqueue(streams.a, kEventDelay);
   streams.a.copy(target, source);
   written.record(streams.a_top.get());
   const auto enqueued = Clock::now();
   written.synchronize();
   std::string lead = lead_text(enqueued, Clock::now());
-  std::vector<std::byte> received(kBytes);
-  streams.b.copy(received.data(), target.data(), kBytes, GPUNN_DEVICE_TO_HOST);
+  std::vector<std::byte> received(kEventBytes);
+  streams.b.copy(received.data(), target.data(), kEventBytes, GPUNN_DEVICE_TO_HOST);
   streams.b.synchronize();
   streams.a.synchronize();
   demand_equal(sent, received, "event_sync came back before the copy in front of the event was done");
@@ -136,18 +136,18 @@ std::string check_host_wait(const RawChain& chain, const Delay& delay) {
 }
 
 std::string check_stream_wait(const RawChain& chain, const Delay& delay) {
-  const RawMemory source = device_memory(chain), target = device_memory(chain);
+  const RawMemory source = event_memory(chain), target = event_memory(chain);
   const StreamPair streams(chain);
-  const std::vector<std::byte> sent = pattern(kBytes, 4);
+  const std::vector<std::byte> sent = pattern(kEventBytes, 4);
   source.write(sent);
-  target.write(std::vector<std::byte>(kBytes, std::byte{0xEE}));
-  delay.enqueue(streams.a, kDelay);
+  target.write(std::vector<std::byte>(kEventBytes, std::byte{0xEE}));
+  delay.enqueue(streams.a, kEventDelay);
   streams.a.copy(target, source);
   const auto enqueued = Clock::now();
   streams.a_top.synchronize();
   std::string lead = lead_text(enqueued, Clock::now());
-  std::vector<std::byte> received(kBytes);
-  streams.b.copy(received.data(), target.data(), kBytes, GPUNN_DEVICE_TO_HOST);
+  std::vector<std::byte> received(kEventBytes);
+  streams.b.copy(received.data(), target.data(), kEventBytes, GPUNN_DEVICE_TO_HOST);
   streams.b.synchronize();
   demand_equal(sent, received, "stream_sync came back before the stream's last copy was done");
   return lead;
@@ -158,9 +158,9 @@ std::string check_elapsed(const RawChain& chain, const Delay& delay) {
   const RawEvent first(chain.top()), second(chain.top()), third(chain.top());
   const auto start = Clock::now();
   first.record(streams.a_top.get());
-  delay.enqueue(streams.a, kDelay);
+  delay.enqueue(streams.a, kEventDelay);
   second.record(streams.a_top.get());
-  delay.enqueue(streams.a, kDelay / 2);
+  delay.enqueue(streams.a, kEventDelay / 2);
   third.record(streams.a_top.get());
   third.synchronize();
   const double host = milliseconds(Clock::now() - start);

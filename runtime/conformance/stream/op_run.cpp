@@ -9,7 +9,7 @@ namespace gpunn::conformance {
 
 namespace {
 
-constexpr uint8_t kPoison = 0xC3;
+constexpr uint8_t kOpPoison = 0xC3;
 
 std::vector<gpunn_tensor> tensors(const std::vector<TensorType>& types) {
   std::vector<gpunn_tensor> result;
@@ -64,7 +64,7 @@ void OpRun::enqueue(const RawStream& stream, const RawStream& wrapper, int round
                            .workspace_bytes = kernel_.workspace_bytes()};
   for (std::size_t i = 0; i < in_.size(); ++i) stream.copy(*inputs_[i], *staged_[i]);
   for (const Memory& output : outputs_) {
-    if (output) stream.fill(*output, kPoison);
+    if (output) stream.fill(*output, kOpPoison);
   }
   kernel_.enqueue(wrapper.get(), args);
   const std::vector<Memory>& results = results_.at(static_cast<std::size_t>(round));

@@ -54,27 +54,28 @@ double mean(const std::vector<float>& losses, std::size_t first, std::size_t cou
 }
 
 template <class... Values>
-std::string text(const char* format, Values... values) {
+std::string curve_text(const char* format, Values... values) {
   char buffer[256];
   std::snprintf(buffer, sizeof(buffer), format, values...);
   return buffer;
 }
 
 // The largest difference in units of what is allowed, and in words where it is.
-struct Worst {
+struct WorstPoint {
   double error = 0;
   std::string where;
   void add(double found, double expected, double allowed, const std::string& what) {
     const double difference = std::isfinite(found) ? std::abs(found - expected) : HUGE_VAL;
     if (difference / allowed < error) return;
     error = difference / allowed;
-    where = what +
-            text(" is %.7g, on the reference %.7g: off by %.2g, allowed is %.2g", found, expected, difference, allowed);
+    where = what + curve_text(" is %.7g, on the reference %.7g: off by %.2g, allowed is %.2g", found, expected,
+                              difference, allowed);
   }
 };
 
-Worst compare(const std::vector<float>& found, const std::vector<float>& expected, const CurveTolerance& tolerance) {
-  Worst worst;
+WorstPoint compare(const std::vector<float>& found, const std::vector<float>& expected,
+                   const CurveTolerance& tolerance) {
+  WorstPoint worst;
   const auto early = static_cast<std::size_t>(tolerance.early_steps);
   for (std::size_t i = 0; i < std::min(early, expected.size()); ++i) {
     worst.add(found[i], expected[i], tolerance.early * std::abs(expected[i]), "the loss of step " + std::to_string(i));
@@ -97,12 +98,13 @@ std::string fault_of(const Curve& curve) {
   const double first = mean(curve.losses, 0, kEnds);
   const double last = mean(curve.losses, curve.losses.size() - kEnds, kEnds);
   if (!(last < kFall * first)) {
-    return text("the loss does not fall as it should: its mean is %.4g over the first %zu steps and %.4g over the last",
-                first, kEnds, last);
+    return curve_text(
+        "the loss does not fall as it should: its mean is %.4g over the first %zu steps and %.4g over the last", first,
+        kEnds, last);
   }
   if (curve.accuracy < kGoodAccuracy) {
-    return text("the accuracy is %.1f %% after the training; at least %.0f %% were expected", 100 * curve.accuracy,
-                100 * kGoodAccuracy);
+    return curve_text("the accuracy is %.1f %% after the training; at least %.0f %% were expected",
+                      100 * curve.accuracy, 100 * kGoodAccuracy);
   }
   return "";
 }
@@ -133,7 +135,7 @@ void run_curve(const SampleTraining& sample, Workbench& bench, CheckCase& result
   const std::string reference_fault = fault_of(*expected);
   if (!reference_fault.empty()) throw Error("the reference '" + options.reference + "' fails: " + reference_fault);
 
-  Worst worst = compare(found->losses, expected->losses, curve_tolerance(sample, options.precision));
+  WorstPoint worst = compare(found->losses, expected->losses, curve_tolerance(sample, options.precision));
   worst.add(found->accuracy, expected->accuracy, kAccuracyDifference, "the accuracy");
   result.error = worst.error;
   if (worst.error > 1) {
@@ -141,10 +143,11 @@ void run_curve(const SampleTraining& sample, Workbench& bench, CheckCase& result
                 (fault.empty() ? "" : "; " + fault));
   }
   if (!fault.empty()) throw Error(fault);
-  result.detail = text("%zu steps, loss %.3g to %.3g, accuracy %.1f %%; nearest to its bound: ", found->losses.size(),
-                       static_cast<double>(found->losses.front()), mean(found->losses, found->losses.size() - 10, 10),
-                       100 * found->accuracy) +
-                  worst.where;
+  result.detail =
+      curve_text("%zu steps, loss %.3g to %.3g, accuracy %.1f %%; nearest to its bound: ", found->losses.size(),
+                 static_cast<double>(found->losses.front()), mean(found->losses, found->losses.size() - 10, 10),
+                 100 * found->accuracy) +
+      worst.where;
 }
 
 }  // namespace gpunn::conformance

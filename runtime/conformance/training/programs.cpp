@@ -19,7 +19,7 @@ namespace {
 using training::Session;
 using Tensors = std::vector<storage::StoredTensor>;
 
-constexpr int64_t kRounds = 5;
+constexpr int64_t kTrainingRounds = 5;
 // Of a round: the first rounds see single steps, by hand and captured; later ones an epoch's end, and several at a
 // launch.
 int64_t steps_of(int64_t round) { return round < 2 ? 1 : round + 1; }
@@ -44,7 +44,7 @@ std::vector<double> difference(const std::vector<double>& a, const std::vector<d
 }
 
 // The largest error in units of what is allowed, and in words where it is.
-struct Worst {
+struct WorstTensor {
   double error = 0;
   std::string where;
   void add(double off, double allowed, const std::string& what) {
@@ -53,13 +53,14 @@ struct Worst {
     error = units;
     where = what + text(" is off by %.3g, allowed is %.3g", off, allowed);
   }
-  void add(const Worst& other) {
+  void add(const WorstTensor& other) {
     if (other.error >= error) *this = other;
   }
 };
 
 // Counts of rows: what nearly ties may be taken for right or wrong.
-void compare_totals(const std::vector<double>& expected, const std::vector<double>& found, double loss, Worst& worst) {
+void compare_totals(const std::vector<double>& expected, const std::vector<double>& found, double loss,
+                    WorstTensor& worst) {
   worst.add(std::abs(found[0] - expected[0]), loss * std::abs(expected[0]), "the sum of losses");
   worst.add(std::abs(found[1] - expected[1]), 1 + 0.005 * expected[3], "the number of rows that are right");
   worst.add(std::abs(found[2] - expected[2]), 1 + 0.005 * expected[3], "the number of rows right in five");
@@ -67,8 +68,9 @@ void compare_totals(const std::vector<double>& expected, const std::vector<doubl
 }
 
 // `before` is what both began with; without the loss, which none had.
-Worst compare(const Tensors& before, const Tensors& expected, const Tensors& found, const ClaimTolerance& tolerance) {
-  Worst worst;
+WorstTensor compare(const Tensors& before, const Tensors& expected, const Tensors& found,
+                    const ClaimTolerance& tolerance) {
+  WorstTensor worst;
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const TensorType& type = expected[i].type;
     const std::vector<double> right = decode(type, expected[i].values).values;
@@ -186,8 +188,8 @@ void run_claimed(const ClaimedTraining& training, Workbench& bench, CheckCase& r
 
   const ClaimTolerance tolerance = claim_tolerance(training, experiment.precision);
   std::unique_ptr<Session> exact;  // op by op in fp32, once it is wanted
-  Worst worst;
-  for (int64_t round = 0; round < kRounds; ++round) {
+  WorstTensor worst;
+  for (int64_t round = 0; round < kTrainingRounds; ++round) {
     storage::Checkpoint beginning;
     op_by_op.save_state(beginning);
     // Behind a step of another kind: gradients and scratch memory hold what is none of its business.
@@ -200,13 +202,13 @@ void run_claimed(const ClaimedTraining& training, Workbench& bench, CheckCase& r
       throw Error("the step counter is " + std::to_string(claimed->step()) + " after claimed runs and " +
                   std::to_string(op_by_op.step()) + " op by op");
     }
-    Worst of_round = compare(state_without_loss(beginning), state_of(op_by_op), state_of(*claimed), tolerance);
+    WorstTensor of_round = compare(state_without_loss(beginning), state_of(op_by_op), state_of(*claimed), tolerance);
     if (of_round.error > 1 && experiment.precision != Precision::fp32) {
       if (exact == nullptr) exact = std::make_unique<Session>(in_fp32(plain));
       exact->restore_state(beginning);
       exact->train_steps(steps_of(round));
-      const Worst of_exact = compare(state_without_loss(beginning), state_of(*exact), state_of(*claimed),
-                                     claim_tolerance(training, Precision::fp32));
+      const WorstTensor of_exact = compare(state_without_loss(beginning), state_of(*exact), state_of(*claimed),
+                                           claim_tolerance(training, Precision::fp32));
       if (of_exact.error < of_round.error) of_round = of_exact;
     }
     worst.add(of_round);

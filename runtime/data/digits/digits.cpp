@@ -15,11 +15,11 @@ namespace gpunn::data {
 
 namespace {
 
-constexpr int64_t kTrainRows = 20000;
-constexpr int64_t kTestRows = 4000;
-constexpr int kClasses = 10;
+constexpr int64_t kDigitTrainRows = 20000;
+constexpr int64_t kDigitTestRows = 4000;
+constexpr int kDigits = 10;
 constexpr int64_t kRowsAtATime = 256;
-constexpr uint64_t kBlocksOfRow = 1024;  // a row draws about a quarter of these
+constexpr uint64_t kBlocksOfDigit = 1024;  // a row draws about a quarter of these
 
 constexpr double kPixelsOfGlyph = 20;  // height of an undistorted digit, as MNIST's
 constexpr double kMostShift = 2.5;     // from the middle, pixels
@@ -101,9 +101,9 @@ Split make_split(uint64_t seed, uint64_t stream, int64_t rows) {
   for_row_stretches(rows, kRowsAtATime, [&](int64_t first, int64_t last) {
     for (int64_t row = first; row < last; ++row) {
       // Any ten rows in line hold each class once, so that a set cut short stays balanced.
-      const int digit = static_cast<int>(gpunn_random_permute(seed, stream & 0xFFFFFFFF, row / kClasses, kClasses,
-                                                              static_cast<uint32_t>(row % kClasses)));
-      PhiloxSource random(seed, stream, static_cast<uint64_t>(row) * kBlocksOfRow);
+      const int digit = static_cast<int>(gpunn_random_permute(seed, stream & 0xFFFFFFFF, row / kDigits, kDigits,
+                                                              static_cast<uint32_t>(row % kDigits)));
+      PhiloxSource random(seed, stream, static_cast<uint64_t>(row) * kBlocksOfDigit);
       const DigitImage image = write_digit(digit, random);
       std::memcpy(split.values.data() + static_cast<std::size_t>(row) * image.size(), image.data(), image.size());
       split.labels[static_cast<std::size_t>(row)] = digit;
@@ -127,14 +127,14 @@ std::pair<double, double> mean_and_deviation(const std::vector<std::byte>& pixel
 }
 
 Dataset make_digits(const DataConfig& config) {
-  const int64_t train = synthetic_rows(config.synthetic_train, kTrainRows, "synthetic_train");
-  const int64_t test = synthetic_rows(config.synthetic_test, kTestRows, "synthetic_test");
+  const int64_t train = synthetic_rows(config.synthetic_train, kDigitTrainRows, "synthetic_train");
+  const int64_t test = synthetic_rows(config.synthetic_test, kDigitTestRows, "synthetic_test");
   Dataset set;
   set.name = "digits";
   set.source = "synthetic, seed " + std::to_string(config.seed);
   set.train = make_split(config.seed, kDigitsTrainStream, train);
   set.test = make_split(config.seed, kDigitsTestStream, test);
-  set.classes = kClasses;
+  set.classes = kDigits;
   set.class_names = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
   const auto [mean, deviation] = mean_and_deviation(set.train.values);
   set.mean = {mean};

@@ -83,10 +83,8 @@ Types infer_mix(const Attributes&, Inputs in) {
   return {in[0]};
 }
 
-double no_flops(const OpSignature&) { return 0; }
-
 // By element: its place, and three interpolations of three operations each.
-double affine_flops(const OpSignature& s) { return 17.0 * static_cast<double>(s.outputs[0].elements()); }
+double image_affine_flops(const OpSignature& s) { return 17.0 * static_cast<double>(s.outputs[0].elements()); }
 double color_flops(const OpSignature& s) { return 12.0 * static_cast<double>(s.outputs[0].elements()); }
 double mix_flops(const OpSignature& s) { return 3.0 * static_cast<double>(s.outputs[0].elements()); }
 
@@ -136,7 +134,7 @@ std::vector<OpInfo> augmentation_ops() {
        .min_inputs = 3,
        .max_inputs = 3,
        .infer = infer_affine,
-       .flops = affine_flops,
+       .flops = image_affine_flops,
        .describe = describe_affine},
       {.id = GPUNN_OP_RANDOM_COLOR,
        .name = "RANDOM_COLOR",

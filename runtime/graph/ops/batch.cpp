@@ -51,7 +51,6 @@ Types infer_gather_normalize(const Attributes&, Inputs in) {
   return {{DType::f32, y}};
 }
 
-double no_flops(const OpSignature&) { return 0; }
 double normalize_flops(const OpSignature& s) { return 2.0 * static_cast<double>(s.outputs[0].elements()); }
 
 // The data set is large, and only the rows of the batch are read.

@@ -128,7 +128,7 @@ void decompose_conv2d_bias_activation(Graph& graph, const Node& node) {
 double flops(const Shape& dy, const Shape& w) {
   return 2.0 * static_cast<double>(element_count(dy)) * static_cast<double>(w[1] * w[2] * w[3]);
 }
-double forward_flops(const OpSignature& s) { return flops(s.outputs[0].shape, s.inputs[1].shape); }
+double convolution_flops(const OpSignature& s) { return flops(s.outputs[0].shape, s.inputs[1].shape); }
 double data_flops(const OpSignature& s) { return flops(s.inputs[0].shape, s.inputs[1].shape); }
 double filter_flops(const OpSignature& s) { return flops(s.inputs[0].shape, s.outputs[0].shape); }
 
@@ -151,7 +151,7 @@ std::vector<OpInfo> convolution_ops() {
        .max_inputs = 2,
        .infer = infer_conv2d,
        .gradient = conv2d_gradient,
-       .flops = forward_flops,
+       .flops = convolution_flops,
        .describe = describe_conv2d},
       {.id = GPUNN_OP_CONV2D_BACKWARD_DATA,
        .name = "CONV2D_BACKWARD_DATA",
@@ -175,7 +175,7 @@ std::vector<OpInfo> convolution_ops() {
        .max_inputs = 3,
        .infer = infer_conv2d_bias_activation,
        .decompose = decompose_conv2d_bias_activation,
-       .flops = forward_flops,
+       .flops = convolution_flops,
        .describe = describe_conv2d},
   };
 }

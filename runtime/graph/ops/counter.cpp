@@ -33,8 +33,6 @@ Types infer_table_store(const Attributes&, Inputs in) {
   return {in[0]};
 }
 
-double no_flops(const OpSignature&) { return 0; }
-
 // The step, and one entry of the table read and written.
 double entry_bytes(const OpSignature& s) {
   return static_cast<double>(s.inputs[1].bytes() + 2 * size_of(s.inputs[0].dtype));

@@ -61,7 +61,6 @@ void axpby_gradient(GradientContext& c) {
 }
 
 double axpby_flops(const OpSignature& s) { return 3.0 * static_cast<double>(s.outputs[0].elements()); }
-double no_flops(const OpSignature&) { return 0; }
 
 std::string describe_scale(const Attributes& attrs) {
   std::ostringstream text;

@@ -35,8 +35,8 @@ void hinge_gradient(GradientContext& c) {
   c.set(0, c.add(GPUNN_OP_HINGE_LOSS_BACKWARD, c.node().attrs, {c.output_gradient(), c.input(0), c.input(1)}));
 }
 
-double forward_flops(const OpSignature& s) { return 3.0 * static_cast<double>(s.inputs[0].elements()); }
-double backward_flops(const OpSignature& s) { return 3.0 * static_cast<double>(s.inputs[1].elements()); }
+double hinge_loss_flops(const OpSignature& s) { return 3.0 * static_cast<double>(s.inputs[0].elements()); }
+double hinge_loss_backward_flops(const OpSignature& s) { return 3.0 * static_cast<double>(s.inputs[1].elements()); }
 
 std::string describe_hinge(const Attributes& attrs) {
   const auto a = attrs.as<gpunn_hinge_attrs>();
@@ -55,14 +55,14 @@ std::vector<OpInfo> hinge_loss_ops() {
        .max_inputs = 2,
        .infer = infer_hinge,
        .gradient = hinge_gradient,
-       .flops = forward_flops,
+       .flops = hinge_loss_flops,
        .describe = describe_hinge},
       {.id = GPUNN_OP_HINGE_LOSS_BACKWARD,
        .name = "HINGE_LOSS_BACKWARD",
        .min_inputs = 3,
        .max_inputs = 3,
        .infer = infer_hinge_backward,
-       .flops = backward_flops,
+       .flops = hinge_loss_backward_flops,
        .describe = describe_hinge},
   };
 }

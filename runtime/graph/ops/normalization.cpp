@@ -70,7 +70,7 @@ void batch_norm_gradient(GradientContext& c) {
 
 double batch_norm_flops(const OpSignature& s) { return 8.0 * static_cast<double>(s.inputs[0].elements()); }
 double batch_norm_backward_flops(const OpSignature& s) { return 10.0 * static_cast<double>(s.inputs[0].elements()); }
-double affine_flops(const OpSignature& s) { return 2.0 * static_cast<double>(s.inputs[0].elements()); }
+double batch_norm_inference_flops(const OpSignature& s) { return 2.0 * static_cast<double>(s.inputs[0].elements()); }
 
 std::string describe_batch_norm(const Attributes& attrs) {
   const auto a = attrs.as<gpunn_batch_norm_attrs>();
@@ -110,7 +110,7 @@ std::vector<OpInfo> normalization_ops() {
        .max_inputs = 5,
        .infer = infer_batch_norm_inference,
        .may_alias = {{0}},
-       .flops = affine_flops,
+       .flops = batch_norm_inference_flops,
        .describe = describe_inference},
   };
 }

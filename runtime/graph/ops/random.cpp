@@ -47,8 +47,6 @@ void dropout_gradient(GradientContext& c) {
   c.set(0, c.add(GPUNN_OP_DROPOUT, c.node().attrs, {c.output_gradient(), c.input(1)}));
 }
 
-double no_flops(const OpSignature&) { return 0; }
-
 std::string describe_random(const Attributes& attrs) {
   const auto a = attrs.as<gpunn_random_attrs>();
   std::ostringstream text;

@@ -135,8 +135,6 @@ void transpose_gradient(GradientContext& c) {
   c.set(0, c.add(GPUNN_OP_TRANSPOSE, Attributes::of(inverse), {c.output_gradient()}));
 }
 
-double no_flops(const OpSignature&) { return 0; }
-
 // Only the box is read.
 double slice_bytes(const OpSignature& s) { return 2.0 * static_cast<double>(s.outputs[0].bytes()); }
 

@@ -55,8 +55,8 @@ double flops(const Attributes& attrs, const TensorType& large) {
   return bilinear ? kBilinear * static_cast<double>(large.elements()) : 0;
 }
 
-double forward_flops(const OpSignature& s) { return flops(s.attrs, s.outputs[0]); }
-double backward_flops(const OpSignature& s) {
+double upsampling_flops(const OpSignature& s) { return flops(s.attrs, s.outputs[0]); }
+double upsampling_backward_flops(const OpSignature& s) {
   return flops(s.attrs, s.inputs[0]) + static_cast<double>(s.inputs[0].elements());
 }
 
@@ -75,14 +75,14 @@ std::vector<OpInfo> upsampling_ops() {
        .max_inputs = 1,
        .infer = infer_upsample,
        .gradient = upsample_gradient,
-       .flops = forward_flops,
+       .flops = upsampling_flops,
        .describe = describe_upsample},
       {.id = GPUNN_OP_UPSAMPLE2D_BACKWARD,
        .name = "UPSAMPLE2D_BACKWARD",
        .min_inputs = 1,
        .max_inputs = 1,
        .infer = infer_upsample_backward,
-       .flops = backward_flops,
+       .flops = upsampling_backward_flops,
        .describe = describe_upsample},
   };
 }
