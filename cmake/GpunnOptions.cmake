@@ -14,6 +14,12 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_C_STANDARD 11)
 set(CMAKE_C_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+
+# Several sources to a translation unit: the headers, which cost most, are parsed once for all of them. So names that are
+# local to a file must differ from those of the other files of its target.
+if(NOT DEFINED CMAKE_UNITY_BUILD)
+  set(CMAKE_UNITY_BUILD ON CACHE BOOL "Compile several sources at once: four times faster from scratch")
+endif()
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
 # One bin and one lib folder, so that a program in the build tree finds its plugins beside libgpunn.
