@@ -32,13 +32,17 @@ if(GPUNN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${GPUNN_CCACHE})
 endif()
 
+set(shadow_warning -Wshadow)
+if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  set(shadow_warning -Wshadow=local) # names of a file do not shadow those of the next
+endif()
 add_library(gpunn_build_flags INTERFACE)
 target_compile_options(
   gpunn_build_flags
   INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:-Wall
             -Wextra
             -Wpedantic
-            -Wshadow
+            ${shadow_warning}
             $<$<BOOL:${GPUNN_WARNINGS_AS_ERRORS}>:-Werror>>
             $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>
             # -Wpedantic and -Wshadow find fault with what nvcc itself writes.

@@ -184,7 +184,6 @@ void ConvolutionFilter::run(const float* dy, const float* x, float* dw, float* w
     }
   });
   if (chunks_ == 1) return;
-  constexpr int64_t kGrain = 16 * 1024;
   parallel_for(threads_, divide_up(chunk_floats, kGrain), [&](int64_t task, int) {
     for (int64_t i = task * kGrain; i < std::min(chunk_floats, (task + 1) * kGrain); ++i) {
       float sum = partials[i];

@@ -10,10 +10,7 @@ using namespace cpu_test;
 
 namespace {
 
-const float kNan = std::numeric_limits<float>::quiet_NaN();
-const float kInf = std::numeric_limits<float>::infinity();
-
-const Runner& runner() {
+const Runner& activation_runner() {
   static const Runner made(gpunn::cpu::add_activation_kernels);
   return made;
 }
@@ -39,7 +36,7 @@ double worst(int32_t op, const void* attrs, const Tensor<float>& x, const std::f
   const gpunn::cpu::Isa before = gpunn::cpu::active_isa();
   for (const gpunn::cpu::Isa isa : gpunn::cpu::usable_isas()) {
     gpunn::cpu::set_active_isa(isa);
-    runner().run(op, attrs, {x}, {y});
+    activation_runner().run(op, attrs, {x}, {y});
     for (int64_t i = 0; i < x.shape()[0]; ++i) {
       const double wanted = exact(x[i]);
       largest = std::max(largest, std::abs(y[i] - wanted) / unit(x[i], wanted));
@@ -62,19 +59,19 @@ TEST_CASE("ReLU and its leaky kin are exact at any size, instruction set and num
   const gpunn_leaky_relu_attrs leaky{sizeof(leaky), 0.1F};
   bool right = true;
   on_each_machine(y, [&] {
-    runner().run(GPUNN_OP_RELU, nullptr, {b}, {y});
+    activation_runner().run(GPUNN_OP_RELU, nullptr, {b}, {y});
     for (int64_t i = 0; i < n; ++i) right = right && y[i] == std::max(b[i], 0.0F);
   });
   on_each_machine(y, [&] {
-    runner().run(GPUNN_OP_RELU_BACKWARD, nullptr, {b, a}, {y});
+    activation_runner().run(GPUNN_OP_RELU_BACKWARD, nullptr, {b, a}, {y});
     for (int64_t i = 0; i < n; ++i) right = right && y[i] == (a[i] > 0.0F ? b[i] : 0.0F);
   });
   on_each_machine(y, [&] {
-    runner().run(GPUNN_OP_LEAKY_RELU, &leaky, {b}, {y});
+    activation_runner().run(GPUNN_OP_LEAKY_RELU, &leaky, {b}, {y});
     for (int64_t i = 0; i < n; ++i) right = right && y[i] == (b[i] > 0.0F ? b[i] : 0.1F * b[i]);
   });
   on_each_machine(y, [&] {
-    runner().run(GPUNN_OP_LEAKY_RELU_BACKWARD, &leaky, {b, a}, {y});
+    activation_runner().run(GPUNN_OP_LEAKY_RELU_BACKWARD, &leaky, {b, a}, {y});
     for (int64_t i = 0; i < n; ++i) right = right && y[i] == (a[i] > 0.0F ? b[i] : 0.1F * b[i]);
   });
   CHECK(right);
@@ -86,12 +83,12 @@ TEST_CASE("activations work in place") {
   const Tensor<float> b = random.tensor({40009});
   for (const int32_t op : {GPUNN_OP_RELU, GPUNN_OP_SIGMOID, GPUNN_OP_TANH, GPUNN_OP_SILU}) {
     Tensor<float> apart(a.shape()), here(a);
-    runner().run(op, nullptr, {a}, {apart});
-    runner().run(op, nullptr, {here}, {here});
+    activation_runner().run(op, nullptr, {a}, {apart});
+    activation_runner().run(op, nullptr, {here}, {here});
     CHECK(same_bits(here, apart));
     Tensor<float> gradient(a);
-    runner().run(op + 1, nullptr, {a, b}, {apart});
-    runner().run(op + 1, nullptr, {gradient, b}, {gradient});
+    activation_runner().run(op + 1, nullptr, {a, b}, {apart});
+    activation_runner().run(op + 1, nullptr, {gradient, b}, {gradient});
     CHECK(same_bits(gradient, apart));
   }
 }
@@ -99,7 +96,7 @@ TEST_CASE("activations work in place") {
 TEST_CASE("ReLU keeps NaN, and its backward passes nothing where y is 0 or NaN") {
   const Tensor<float> x({6}, {-1.0F, 0.0F, 2.0F, kNan, kInf, -kInf});
   Tensor<float> y(x.shape());
-  runner().run(GPUNN_OP_RELU, nullptr, {x}, {y});
+  activation_runner().run(GPUNN_OP_RELU, nullptr, {x}, {y});
   CHECK(y[0] == 0.0F);
   CHECK(y[2] == 2.0F);
   CHECK(std::isnan(y[3]));
@@ -108,7 +105,7 @@ TEST_CASE("ReLU keeps NaN, and its backward passes nothing where y is 0 or NaN")
 
   const Tensor<float> dy({6}, {1, 2, 3, 4, 5, 6});
   Tensor<float> dx(x.shape());
-  runner().run(GPUNN_OP_RELU_BACKWARD, nullptr, {dy, y}, {dx});
+  activation_runner().run(GPUNN_OP_RELU_BACKWARD, nullptr, {dy, y}, {dx});
   CHECK(dx.values() == std::vector<float>{0, 0, 3, 0, 5, 0});
 }
 
@@ -136,17 +133,17 @@ TEST_CASE("smooth activations are right to a few units of the last place, at eve
 TEST_CASE("activations keep NaN and reach their limits") {
   const Tensor<float> x({3}, {kNan, kInf, -kInf});
   Tensor<float> y(x.shape());
-  runner().run(GPUNN_OP_SIGMOID, nullptr, {x}, {y});
+  activation_runner().run(GPUNN_OP_SIGMOID, nullptr, {x}, {y});
   CHECK(std::isnan(y[0]));
   CHECK(y[1] == 1.0F);
   CHECK(y[2] == 0.0F);
-  runner().run(GPUNN_OP_TANH, nullptr, {x}, {y});
+  activation_runner().run(GPUNN_OP_TANH, nullptr, {x}, {y});
   CHECK(std::isnan(y[0]));
   CHECK(y[1] == 1.0F);
   CHECK(y[2] == -1.0F);
   const gpunn_gelu_attrs by_erf{sizeof(by_erf), 0}, by_tanh{sizeof(by_tanh), 1};
   for (const gpunn_gelu_attrs* attrs : {&by_erf, &by_tanh}) {
-    runner().run(GPUNN_OP_GELU, attrs, {x}, {y});
+    activation_runner().run(GPUNN_OP_GELU, attrs, {x}, {y});
     CHECK(std::isnan(y[0]));
     CHECK(y[1] == kInf);
     CHECK(std::isnan(y[2]));
@@ -157,9 +154,10 @@ TEST_CASE("activations refuse what they do not serve, and say why") {
   const Tensor<float> x({2, 3});
   const Tensor<int32_t> whole({2, 3});
   Tensor<float> y({2, 3});
-  CHECK_THAT(runner().refusal(GPUNN_OP_TANH, nullptr, {whole}, {y}), Contains("f32, not i32"));
-  CHECK_THAT(runner().refusal(GPUNN_OP_SILU, nullptr, {View(x).strided({1, 2})}, {y}), Contains("packed"));
-  CHECK_THAT(runner().refusal(GPUNN_OP_GELU, nullptr, {x}, {y}), Contains("attributes"));
-  CHECK_THAT(runner().refusal(GPUNN_OP_LEAKY_RELU_BACKWARD, nullptr, {x, x}, {y}), Contains("attributes"));
-  CHECK_THAT(runner().refusal(GPUNN_OP_SIGMOID_BACKWARD, nullptr, {x}, {y}), Contains("takes 2 inputs, not 1"));
+  CHECK_THAT(activation_runner().refusal(GPUNN_OP_TANH, nullptr, {whole}, {y}), Contains("f32, not i32"));
+  CHECK_THAT(activation_runner().refusal(GPUNN_OP_SILU, nullptr, {View(x).strided({1, 2})}, {y}), Contains("packed"));
+  CHECK_THAT(activation_runner().refusal(GPUNN_OP_GELU, nullptr, {x}, {y}), Contains("attributes"));
+  CHECK_THAT(activation_runner().refusal(GPUNN_OP_LEAKY_RELU_BACKWARD, nullptr, {x, x}, {y}), Contains("attributes"));
+  CHECK_THAT(activation_runner().refusal(GPUNN_OP_SIGMOID_BACKWARD, nullptr, {x}, {y}),
+             Contains("takes 2 inputs, not 1"));
 }

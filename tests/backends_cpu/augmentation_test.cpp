@@ -9,12 +9,10 @@ using namespace cpu_test;
 
 namespace {
 
-const Runner& runner() {
+const Runner& augmentation_runner() {
   static const Runner made(gpunn::cpu::add_augmentation_kernels);
   return made;
 }
-
-Tensor<int64_t> counter(int64_t value) { return {{}, {value}}; }
 
 gpunn_random_shift_attrs shift(int32_t rows, int32_t columns, float flip, uint64_t seed = 1) {
   gpunn_random_shift_attrs attrs{};
@@ -36,7 +34,7 @@ Tensor<float> numbered(const Shape& shape) {
 std::vector<float> shifted(const gpunn_random_shift_attrs& attrs, const Tensor<float>& x, int64_t at) {
   const Tensor<float> border({x.shape()[1]}, std::vector<float>(static_cast<std::size_t>(x.shape()[1]), -1.0F));
   Tensor<float> y(x.shape());
-  on_each_machine(y, [&] { runner().run(GPUNN_OP_RANDOM_SHIFT, &attrs, {x, counter(at), border}, {y}); });
+  on_each_machine(y, [&] { augmentation_runner().run(GPUNN_OP_RANDOM_SHIFT, &attrs, {x, counter(at), border}, {y}); });
   return y.values();
 }
 
@@ -85,7 +83,7 @@ TEST_CASE("every shift within reach is about equally likely, and none is beyond"
   const auto attrs = shift(2, 1, 0.25F, 7);
   const Tensor<float> border({1}, {-1.0F});
   Tensor<float> y(x.shape());
-  runner().run(GPUNN_OP_RANDOM_SHIFT, &attrs, {x, counter(11), border}, {y});
+  augmentation_runner().run(GPUNN_OP_RANDOM_SHIFT, &attrs, {x, counter(11), border}, {y});
   std::vector<double> cells(static_cast<std::size_t>(2 * kRows * kColumns), 0.0);
   for (int64_t n = 0; n < kImages; ++n) {
     // Two neighbours in the middle say where they come from, and which of them was to the left.
@@ -113,7 +111,9 @@ TEST_CASE("an image turns counter-clockwise, grows about its middle, and moves")
   const Tensor<float> x = numbered({1, 1, 3, 3}), border({1}, {-1.0F});
   const auto run = [&](const gpunn_random_affine_attrs& attrs, int64_t at) {
     Tensor<float> y(x.shape());
-    on_each_machine(y, [&] { runner().run(GPUNN_OP_RANDOM_AFFINE, &attrs, {x, counter(at), border}, {y}); });
+    on_each_machine(y, [&] {
+      augmentation_runner().run(GPUNN_OP_RANDOM_AFFINE, &attrs, {x, counter(at), border}, {y});
+    });
     return y.values();
   };
   const auto check = [](const std::vector<float>& found, const std::vector<float>& wanted) {
@@ -161,7 +161,9 @@ TEST_CASE("colours change as computed by hand, and come back normalised") {
     attrs.white = 255;
     attrs.seed = 1;
     Tensor<float> y(x.shape());
-    on_each_machine(y, [&] { runner().run(GPUNN_OP_RANDOM_COLOR, &attrs, {x, counter(0), scale, shift}, {y}); });
+    on_each_machine(y, [&] {
+      augmentation_runner().run(GPUNN_OP_RANDOM_COLOR, &attrs, {x, counter(0), scale, shift}, {y});
+    });
     for (int64_t i = 0; i < 6; ++i) {
       INFO("number " << i << ", reaches " << brightness << " " << contrast << " " << saturation);
       CHECK(std::abs((y[i] - shift[i / 2]) / scale[i / 2] - wanted[static_cast<std::size_t>(i)]) < 2e-4F);
@@ -184,9 +186,9 @@ TEST_CASE("a rectangle is blanked where it was drawn, as much of it as is in the
     attrs.p = p;
     attrs.seed = 1;
     Tensor<float> y(x.shape());
-    on_each_machine(y, [&] { runner().run(GPUNN_OP_RANDOM_ERASE, &attrs, {x, counter(0), border}, {y}); });
+    on_each_machine(y, [&] { augmentation_runner().run(GPUNN_OP_RANDOM_ERASE, &attrs, {x, counter(0), border}, {y}); });
     Tensor<float> in_place(x);
-    runner().run(GPUNN_OP_RANDOM_ERASE, &attrs, {in_place, counter(0), border}, {in_place});
+    augmentation_runner().run(GPUNN_OP_RANDOM_ERASE, &attrs, {in_place, counter(0), border}, {in_place});
     CHECK(same_bits(in_place, y));
     return y.values();
   };
@@ -202,7 +204,7 @@ TEST_CASE("rows are mixed with those from the other end") {
   const auto run = [&](int32_t count) {
     Tensor<float> y(x.shape());
     const Tensor<int32_t> counted({}, {count});
-    on_each_machine(y, [&] { runner().run(GPUNN_OP_MIX_ROWS, nullptr, {x, share, counted}, {y}); });
+    on_each_machine(y, [&] { augmentation_runner().run(GPUNN_OP_MIX_ROWS, nullptr, {x, share, counted}, {y}); });
     return y.values();
   };
   CHECK(run(3) == std::vector<float>{4, 5, 3, 4, 2, 3});
@@ -216,42 +218,51 @@ TEST_CASE("augmentation refuses what ops.h does not have") {
   const Tensor<float> x({2, 3, 4, 5}), border({3}), wrong({4}), flat({2, 60});
   Tensor<float> y({2, 3, 4, 5}), y_flat({2, 60});
   const auto refusal = [&](const gpunn_random_shift_attrs& attrs) {
-    return runner().refusal(GPUNN_OP_RANDOM_SHIFT, &attrs, {x, counter(0), border}, {y});
+    return augmentation_runner().refusal(GPUNN_OP_RANDOM_SHIFT, &attrs, {x, counter(0), border}, {y});
   };
   CHECK(refusal(shift(1, 1, 0.5F)).empty());
   CHECK_THAT(refusal(shift(-1, 1, 0)), Contains("reach"));
   CHECK_THAT(refusal(shift(1, 1, 1.5F)), Contains("flip"));
   CHECK_THAT(refusal(shift(1, 1, std::nanf(""))), Contains("flip"));
   const auto attrs = shift(1, 1, 0);
-  CHECK_THAT(runner().refusal(GPUNN_OP_RANDOM_SHIFT, &attrs, {x, counter(0), wrong}, {y}), Contains("border"));
-  CHECK_THAT(runner().refusal(GPUNN_OP_RANDOM_SHIFT, &attrs, {flat, counter(0), border}, {y_flat}),
+  CHECK_THAT(augmentation_runner().refusal(GPUNN_OP_RANDOM_SHIFT, &attrs, {x, counter(0), wrong}, {y}),
+             Contains("border"));
+  CHECK_THAT(augmentation_runner().refusal(GPUNN_OP_RANDOM_SHIFT, &attrs, {flat, counter(0), border}, {y_flat}),
              Contains("[N,C,H,W]"));
-  CHECK_THAT(runner().refusal(GPUNN_OP_RANDOM_SHIFT, &attrs, {x, border, border}, {y}), Contains("counter"));
+  CHECK_THAT(augmentation_runner().refusal(GPUNN_OP_RANDOM_SHIFT, &attrs, {x, border, border}, {y}),
+             Contains("counter"));
 
   gpunn_random_affine_attrs affine{};
   affine.struct_size = sizeof(affine);
   affine.scale_high = 1;
-  CHECK_THAT(runner().refusal(GPUNN_OP_RANDOM_AFFINE, &affine, {x, counter(0), border}, {y}), Contains("scales"));
+  CHECK_THAT(augmentation_runner().refusal(GPUNN_OP_RANDOM_AFFINE, &affine, {x, counter(0), border}, {y}),
+             Contains("scales"));
   affine.scale_low = 2;
-  CHECK_THAT(runner().refusal(GPUNN_OP_RANDOM_AFFINE, &affine, {x, counter(0), border}, {y}), Contains("scales"));
+  CHECK_THAT(augmentation_runner().refusal(GPUNN_OP_RANDOM_AFFINE, &affine, {x, counter(0), border}, {y}),
+             Contains("scales"));
   affine.scale_low = 1;
   affine.rotate = -1;
-  CHECK_THAT(runner().refusal(GPUNN_OP_RANDOM_AFFINE, &affine, {x, counter(0), border}, {y}), Contains("rotate"));
+  CHECK_THAT(augmentation_runner().refusal(GPUNN_OP_RANDOM_AFFINE, &affine, {x, counter(0), border}, {y}),
+             Contains("rotate"));
   affine.rotate = 0;
   affine.translate[1] = 2;
-  CHECK_THAT(runner().refusal(GPUNN_OP_RANDOM_AFFINE, &affine, {x, counter(0), border}, {y}), Contains("translate"));
+  CHECK_THAT(augmentation_runner().refusal(GPUNN_OP_RANDOM_AFFINE, &affine, {x, counter(0), border}, {y}),
+             Contains("translate"));
   gpunn_random_color_attrs color{};
   color.struct_size = sizeof(color);
-  CHECK_THAT(runner().refusal(GPUNN_OP_RANDOM_COLOR, &color, {x, counter(0), border, border}, {y}), Contains("white"));
+  CHECK_THAT(augmentation_runner().refusal(GPUNN_OP_RANDOM_COLOR, &color, {x, counter(0), border, border}, {y}),
+             Contains("white"));
   color.white = 1;
   color.contrast = 1.5F;
-  CHECK_THAT(runner().refusal(GPUNN_OP_RANDOM_COLOR, &color, {x, counter(0), border, border}, {y}),
+  CHECK_THAT(augmentation_runner().refusal(GPUNN_OP_RANDOM_COLOR, &color, {x, counter(0), border, border}, {y}),
              Contains("contrast"));
-  CHECK_THAT(runner().refusal(GPUNN_OP_RANDOM_COLOR, &color, {x, counter(0), border, wrong}, {y}), Contains("shift"));
+  CHECK_THAT(augmentation_runner().refusal(GPUNN_OP_RANDOM_COLOR, &color, {x, counter(0), border, wrong}, {y}),
+             Contains("shift"));
   gpunn_random_erase_attrs erase{};
   erase.struct_size = sizeof(erase);
   erase.size[1] = -1;
-  CHECK_THAT(runner().refusal(GPUNN_OP_RANDOM_ERASE, &erase, {x, counter(0), border}, {y}), Contains("size"));
+  CHECK_THAT(augmentation_runner().refusal(GPUNN_OP_RANDOM_ERASE, &erase, {x, counter(0), border}, {y}),
+             Contains("size"));
   const Tensor<int32_t> count({});
-  CHECK_THAT(runner().refusal(GPUNN_OP_MIX_ROWS, nullptr, {x, count, count}, {y}), Contains("share"));
+  CHECK_THAT(augmentation_runner().refusal(GPUNN_OP_MIX_ROWS, nullptr, {x, count, count}, {y}), Contains("share"));
 }

@@ -10,8 +10,6 @@ using namespace cpu_test;
 
 namespace {
 
-const float kNan = std::numeric_limits<float>::quiet_NaN();
-
 const Runner& batches() {
   static const Runner made(gpunn::cpu::add_batch_kernels);
   return made;

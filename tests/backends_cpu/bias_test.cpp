@@ -7,7 +7,7 @@ using namespace cpu_test;
 
 namespace {
 
-const Runner& runner() {
+const Runner& bias_runner() {
   static const Runner made(gpunn::cpu::add_bias_kernels);
   return made;
 }
@@ -44,7 +44,7 @@ TEST_CASE("bias ops at all kinds of shapes") {
   Tensor<float> sum(shape);
   bool right = true;
   on_each_machine(sum, [&] {
-    runner().run(GPUNN_OP_BIAS_ADD, nullptr, {x, bias}, {sum});
+    bias_runner().run(GPUNN_OP_BIAS_ADD, nullptr, {x, bias}, {sum});
     for (int64_t i = 0; i < x.size(); ++i) right = right && sum[i] == x[i] + bias[i / size % shape[1]];
   });
   CHECK(right);
@@ -52,14 +52,14 @@ TEST_CASE("bias ops at all kinds of shapes") {
   Tensor<float> db({shape[1]});
   const double tolerance = 3e-6 * std::sqrt(static_cast<double>(std::max<int64_t>(1, x.size() / shape[1])));
   on_each_machine(db, [&] {
-    runner().run(GPUNN_OP_BIAS_BACKWARD, nullptr, {x}, {db});
+    bias_runner().run(GPUNN_OP_BIAS_BACKWARD, nullptr, {x}, {db});
     CHECK(worst_error(db, channel_sums(x, nullptr)) < tolerance);
   });
 
   const auto relu = with(GPUNN_ACTIVATION_RELU);
   Tensor<float> dx(shape);
   on_each_machine(db, [&] {
-    runner().run(GPUNN_OP_BIAS_ACTIVATION_BACKWARD, &relu, {x, y}, {dx, db});
+    bias_runner().run(GPUNN_OP_BIAS_ACTIVATION_BACKWARD, &relu, {x, y}, {dx, db});
     CHECK(worst_error(db, channel_sums(x, &y)) < tolerance);
     for (int64_t i = 0; i < x.size(); ++i) right = right && dx[i] == (y[i] > 0.0F ? x[i] : 0.0F);
   });
@@ -68,11 +68,11 @@ TEST_CASE("bias ops at all kinds of shapes") {
   const Tensor<float> db_apart(db);
 
   Tensor<float> in_place(x);
-  runner().run(GPUNN_OP_BIAS_ACTIVATION_BACKWARD, &relu, {in_place, y}, {in_place, db});
+  bias_runner().run(GPUNN_OP_BIAS_ACTIVATION_BACKWARD, &relu, {in_place, y}, {in_place, db});
   CHECK(same_bits(in_place, dx));
   CHECK(same_bits(db, db_apart));
   Tensor<float> added(x);
-  runner().run(GPUNN_OP_BIAS_ADD, nullptr, {added, bias}, {added});
+  bias_runner().run(GPUNN_OP_BIAS_ADD, nullptr, {added, bias}, {added});
   CHECK(same_bits(added, sum));
 }
 
@@ -83,11 +83,11 @@ TEST_CASE("without activation the fused bias backward passes dy on") {
   Tensor<float> dx(dy.shape());
   Tensor<float> db({5});
   const auto none = with(GPUNN_ACTIVATION_NONE);
-  runner().run(GPUNN_OP_BIAS_ACTIVATION_BACKWARD, &none, {dy, y}, {dx, db});
+  bias_runner().run(GPUNN_OP_BIAS_ACTIVATION_BACKWARD, &none, {dy, y}, {dx, db});
   CHECK(same_bits(dx, dy));
   CHECK(worst_error(db, channel_sums(dy, nullptr)) < 1e-4);
   Tensor<float> in_place(dy);
-  runner().run(GPUNN_OP_BIAS_ACTIVATION_BACKWARD, &none, {in_place, y}, {in_place, db});
+  bias_runner().run(GPUNN_OP_BIAS_ACTIVATION_BACKWARD, &none, {in_place, y}, {in_place, db});
   CHECK(same_bits(in_place, dy));
 }
 
@@ -96,11 +96,12 @@ TEST_CASE("bias ops refuse other shapes and activations") {
   const Tensor<float> bias({3});
   Tensor<float> y({2, 3, 4});
   Tensor<float> wrong({4});
-  CHECK_THAT(runner().refusal(GPUNN_OP_BIAS_ADD, nullptr, {x, wrong}, {y}), Contains("[3], not [4]"));
-  CHECK_THAT(runner().refusal(GPUNN_OP_BIAS_ADD, nullptr, {bias, bias}, {wrong}), Contains("one shape"));
-  CHECK_THAT(runner().refusal(GPUNN_OP_BIAS_BACKWARD, nullptr, {bias}, {wrong}), Contains("[N,C,...]"));
+  CHECK_THAT(bias_runner().refusal(GPUNN_OP_BIAS_ADD, nullptr, {x, wrong}, {y}), Contains("[3], not [4]"));
+  CHECK_THAT(bias_runner().refusal(GPUNN_OP_BIAS_ADD, nullptr, {bias, bias}, {wrong}), Contains("one shape"));
+  CHECK_THAT(bias_runner().refusal(GPUNN_OP_BIAS_BACKWARD, nullptr, {bias}, {wrong}), Contains("[N,C,...]"));
   Tensor<float> db({3});
   const auto odd = with(42);
-  CHECK_THAT(runner().refusal(GPUNN_OP_BIAS_ACTIVATION_BACKWARD, &odd, {x, x}, {y, db}), Contains("activation"));
-  CHECK_THAT(runner().refusal(GPUNN_OP_BIAS_ACTIVATION_BACKWARD, nullptr, {x, x}, {y, db}), Contains("attributes"));
+  CHECK_THAT(bias_runner().refusal(GPUNN_OP_BIAS_ACTIVATION_BACKWARD, &odd, {x, x}, {y, db}), Contains("activation"));
+  CHECK_THAT(bias_runner().refusal(GPUNN_OP_BIAS_ACTIVATION_BACKWARD, nullptr, {x, x}, {y, db}),
+             Contains("attributes"));
 }

@@ -9,10 +9,7 @@ using namespace cpu_test;
 
 namespace {
 
-const float kNan = std::numeric_limits<float>::quiet_NaN();
-const float kInf = std::numeric_limits<float>::infinity();
-
-const Runner& runner() {
+const Runner& elementwise_runner() {
   static const Runner made(gpunn::cpu::add_elementwise_kernels);
   return made;
 }
@@ -21,7 +18,7 @@ template <class To, class From>
 std::vector<To> copied(const std::vector<From>& values) {
   const Tensor<From> x({static_cast<int64_t>(values.size())}, values);
   Tensor<To> y(x.shape());
-  runner().run(GPUNN_OP_COPY, nullptr, {x}, {y});
+  elementwise_runner().run(GPUNN_OP_COPY, nullptr, {x}, {y});
   CHECK(y.intact());
   return y.values();
 }
@@ -47,21 +44,21 @@ TEST_CASE("element-wise ops are exact at any size, instruction set and number of
   const gpunn_scale_attrs half{sizeof(half), 0.3F};
   bool right = true;
   on_each_machine(y, [&] {
-    runner().run(GPUNN_OP_ADD, nullptr, {a, b}, {y});
+    elementwise_runner().run(GPUNN_OP_ADD, nullptr, {a, b}, {y});
     for (int64_t i = 0; i < n; ++i) right = right && y[i] == a[i] + b[i];
   });
   on_each_machine(y, [&] {
-    runner().run(GPUNN_OP_SCALE, &half, {b}, {y});
+    elementwise_runner().run(GPUNN_OP_SCALE, &half, {b}, {y});
     for (int64_t i = 0; i < n; ++i) right = right && y[i] == 0.3F * b[i];
   });
   const gpunn_clamp_attrs bounds{sizeof(bounds), -0.25F, 0.5F};
   on_each_machine(y, [&] {
-    runner().run(GPUNN_OP_CLAMP, &bounds, {b}, {y});
+    elementwise_runner().run(GPUNN_OP_CLAMP, &bounds, {b}, {y});
     for (int64_t i = 0; i < n; ++i) right = right && y[i] == std::min(std::max(b[i], -0.25F), 0.5F);
   });
   const gpunn_axpby_attrs powers{sizeof(powers), 0.5F, -2.0F};  // exact products: one rounding, fused or not
   on_each_machine(y, [&] {
-    runner().run(GPUNN_OP_AXPBY, &powers, {a, b}, {y});
+    elementwise_runner().run(GPUNN_OP_AXPBY, &powers, {a, b}, {y});
     for (int64_t i = 0; i < n; ++i) right = right && y[i] == 0.5F * a[i] - 2.0F * b[i];
   });
   CHECK(right);
@@ -72,11 +69,11 @@ TEST_CASE("element-wise ops work in place") {
   const Tensor<float> a = random.tensor({40009});
   const Tensor<float> b = random.tensor({40009});
   Tensor<float> apart(a.shape());
-  runner().run(GPUNN_OP_ADD, nullptr, {a, b}, {apart});
+  elementwise_runner().run(GPUNN_OP_ADD, nullptr, {a, b}, {apart});
   Tensor<float> first(a);
-  runner().run(GPUNN_OP_ADD, nullptr, {first, b}, {first});
+  elementwise_runner().run(GPUNN_OP_ADD, nullptr, {first, b}, {first});
   Tensor<float> second(b);
-  runner().run(GPUNN_OP_ADD, nullptr, {a, second}, {second});
+  elementwise_runner().run(GPUNN_OP_ADD, nullptr, {a, second}, {second});
   CHECK(same_bits(first, apart));
   CHECK(same_bits(second, apart));
 }
@@ -85,13 +82,13 @@ TEST_CASE("a clamp leaves NaN and bounds infinities") {
   const Tensor<float> x({4}, {kNan, kInf, -kInf, -0.5F});
   Tensor<float> y({4});
   const gpunn_clamp_attrs bounds{sizeof(bounds), -1.0F, 2.0F};
-  runner().run(GPUNN_OP_CLAMP, &bounds, {x}, {y});
+  elementwise_runner().run(GPUNN_OP_CLAMP, &bounds, {x}, {y});
   CHECK(std::isnan(y[0]));
   CHECK(y[1] == 2.0F);
   CHECK(y[2] == -1.0F);
   CHECK(y[3] == -0.5F);
   const gpunn_clamp_attrs crossed{sizeof(crossed), 2.0F, -1.0F};
-  CHECK_THAT(runner().refusal(GPUNN_OP_CLAMP, &crossed, {x}, {y}), Contains("low must not be above high"));
+  CHECK_THAT(elementwise_runner().refusal(GPUNN_OP_CLAMP, &crossed, {x}, {y}), Contains("low must not be above high"));
 }
 
 TEST_CASE("copy converts as C does, and never leaves the type's range") {
@@ -116,8 +113,8 @@ TEST_CASE("copy follows any strides") {
   // x read as [i][j][k] and written as [k][i][j], in the order of either side.
   Tensor<float> y({shape[2], shape[0], shape[1]});
   on_each_machine(y, [&] {
-    runner().run(GPUNN_OP_COPY, nullptr, {View(x)},
-                 {View(GPUNN_F32, shape, y.data()).strided({shape[1], 1, shape[0] * shape[1]})});
+    elementwise_runner().run(GPUNN_OP_COPY, nullptr, {View(x)},
+                             {View(GPUNN_F32, shape, y.data()).strided({shape[1], 1, shape[0] * shape[1]})});
   });
   bool right = true;
   for (int64_t i = 0; i < shape[0]; ++i) {
@@ -129,35 +126,35 @@ TEST_CASE("copy follows any strides") {
   }
   CHECK(right);
   Tensor<float> back(shape);
-  runner().run(GPUNN_OP_COPY, nullptr, {View(GPUNN_F32, shape, y.data()).strided({shape[1], 1, shape[0] * shape[1]})},
-               {back});
+  elementwise_runner().run(GPUNN_OP_COPY, nullptr,
+                           {View(GPUNN_F32, shape, y.data()).strided({shape[1], 1, shape[0] * shape[1]})}, {back});
   CHECK(same_bits(back, x));
 }
 
 TEST_CASE("copy broadcasts a stride of 0 and walks backwards on a negative one") {
   const Tensor<float> row({3}, {1, 2, 3});
   Tensor<float> rows({2, 3});
-  runner().run(GPUNN_OP_COPY, nullptr, {View(GPUNN_F32, {2, 3}, const_cast<float*>(row.data())).strided({0, 1})},
-               {rows});
+  elementwise_runner().run(GPUNN_OP_COPY, nullptr,
+                           {View(GPUNN_F32, {2, 3}, const_cast<float*>(row.data())).strided({0, 1})}, {rows});
   CHECK(rows.values() == std::vector<float>{1, 2, 3, 1, 2, 3});
   Tensor<float> reversed({3});
-  runner().run(GPUNN_OP_COPY, nullptr, {View(GPUNN_F32, {3}, const_cast<float*>(row.data()) + 2).strided({-1})},
-               {reversed});
+  elementwise_runner().run(GPUNN_OP_COPY, nullptr,
+                           {View(GPUNN_F32, {3}, const_cast<float*>(row.data()) + 2).strided({-1})}, {reversed});
   CHECK(reversed.values() == std::vector<float>{3, 2, 1});
 }
 
 TEST_CASE("fill writes every type it names") {
   Tensor<double> f64({5});
   const auto half = fill_attrs(GPUNN_F64, {5}, 0.5);
-  runner().run(GPUNN_OP_FILL, &half, {}, {f64});
+  elementwise_runner().run(GPUNN_OP_FILL, &half, {}, {f64});
   CHECK(f64.values() == std::vector<double>(5, 0.5));
   Tensor<int64_t> i64({});
   const auto most = fill_attrs(GPUNN_I64, {}, -9007199254740992.0);
-  runner().run(GPUNN_OP_FILL, &most, {}, {i64});
+  elementwise_runner().run(GPUNN_OP_FILL, &most, {}, {i64});
   CHECK(i64[0] == -9007199254740992);
   Tensor<uint8_t> u8({2, 20000});
   const auto bytes = fill_attrs(GPUNN_U8, {2, 20000}, 255);
-  runner().run(GPUNN_OP_FILL, &bytes, {}, {u8});
+  elementwise_runner().run(GPUNN_OP_FILL, &bytes, {}, {u8});
   CHECK(u8.values() == std::vector<uint8_t>(40000, 255));
   CHECK(u8.intact());
 }
@@ -167,34 +164,35 @@ TEST_CASE("element-wise ops refuse what they do not serve, and say why") {
   const Tensor<float> longer({2, 4});
   const Tensor<int32_t> whole({2, 3});
   Tensor<float> y({2, 3});
-  CHECK_THAT(runner().refusal(GPUNN_OP_ADD, nullptr, {x}, {y}), Contains("takes 2 inputs, not 1"));
-  CHECK_THAT(runner().refusal(GPUNN_OP_ADD, nullptr, {x, x}, {}), Contains("has 1 outputs, not 0"));
-  CHECK_THAT(runner().refusal(GPUNN_OP_ADD, nullptr, {x, longer}, {y}), Contains("[2,4] and [2,3]"));
-  CHECK_THAT(runner().refusal(GPUNN_OP_ADD, nullptr, {whole, x}, {y}), Contains("f32, not i32"));
-  CHECK_THAT(runner().refusal(GPUNN_OP_ADD, nullptr, {View(x).strided({1, 2}), x}, {y}), Contains("packed"));
-  CHECK_THAT(runner().refusal(GPUNN_OP_SCALE, nullptr, {x}, {y}), Contains("attributes"));
-  CHECK_THAT(runner().refusal(GPUNN_OP_COPY, nullptr, {x}, {View(y).strided({0, 1})}), Contains("overlap"));
-  CHECK_THAT(runner().refusal(GPUNN_OP_COPY, nullptr, {View(GPUNN_BF16, {2, 3})}, {y}), Contains("bf16"));
-  CHECK_THAT(runner().refusal(GPUNN_OP_COPY, nullptr, {View(77, {2, 3})}, {y}), Contains("dtype 77"));
+  CHECK_THAT(elementwise_runner().refusal(GPUNN_OP_ADD, nullptr, {x}, {y}), Contains("takes 2 inputs, not 1"));
+  CHECK_THAT(elementwise_runner().refusal(GPUNN_OP_ADD, nullptr, {x, x}, {}), Contains("has 1 outputs, not 0"));
+  CHECK_THAT(elementwise_runner().refusal(GPUNN_OP_ADD, nullptr, {x, longer}, {y}), Contains("[2,4] and [2,3]"));
+  CHECK_THAT(elementwise_runner().refusal(GPUNN_OP_ADD, nullptr, {whole, x}, {y}), Contains("f32, not i32"));
+  CHECK_THAT(elementwise_runner().refusal(GPUNN_OP_ADD, nullptr, {View(x).strided({1, 2}), x}, {y}),
+             Contains("packed"));
+  CHECK_THAT(elementwise_runner().refusal(GPUNN_OP_SCALE, nullptr, {x}, {y}), Contains("attributes"));
+  CHECK_THAT(elementwise_runner().refusal(GPUNN_OP_COPY, nullptr, {x}, {View(y).strided({0, 1})}), Contains("overlap"));
+  CHECK_THAT(elementwise_runner().refusal(GPUNN_OP_COPY, nullptr, {View(GPUNN_BF16, {2, 3})}, {y}), Contains("bf16"));
+  CHECK_THAT(elementwise_runner().refusal(GPUNN_OP_COPY, nullptr, {View(77, {2, 3})}, {y}), Contains("dtype 77"));
   const auto odd = fill_attrs(GPUNN_U8, {2}, 256);
-  CHECK_THAT(runner().refusal(GPUNN_OP_FILL, &odd, {}, {View(GPUNN_U8, {2})}), Contains("fit u8"));
+  CHECK_THAT(elementwise_runner().refusal(GPUNN_OP_FILL, &odd, {}, {View(GPUNN_U8, {2})}), Contains("fit u8"));
   const auto nan = fill_attrs(GPUNN_I32, {2}, std::nan(""));
-  CHECK_THAT(runner().refusal(GPUNN_OP_FILL, &nan, {}, {View(GPUNN_I32, {2})}), Contains("fit i32"));
+  CHECK_THAT(elementwise_runner().refusal(GPUNN_OP_FILL, &nan, {}, {View(GPUNN_I32, {2})}), Contains("fit i32"));
   auto lying = fill_attrs(GPUNN_F32, {2}, 0);
   lying.rank = 1000000;
-  CHECK_THAT(runner().refusal(GPUNN_OP_FILL, &lying, {}, {View(GPUNN_F32, {2})}), Contains("rank"));
+  CHECK_THAT(elementwise_runner().refusal(GPUNN_OP_FILL, &lying, {}, {View(GPUNN_F32, {2})}), Contains("rank"));
 }
 
 TEST_CASE("tensors that are none are refused") {
   View wide(GPUNN_F32, {1});
   wide.raw.rank = 9;
-  CHECK_THAT(runner().refusal(GPUNN_OP_COPY, nullptr, {wide}, {wide}), Contains("rank 9"));
+  CHECK_THAT(elementwise_runner().refusal(GPUNN_OP_COPY, nullptr, {wide}, {wide}), Contains("rank 9"));
   wide.raw.rank = -1;
-  CHECK_THAT(runner().refusal(GPUNN_OP_COPY, nullptr, {wide}, {wide}), Contains("rank -1"));
+  CHECK_THAT(elementwise_runner().refusal(GPUNN_OP_COPY, nullptr, {wide}, {wide}), Contains("rank -1"));
   const View negative(GPUNN_F32, {-4});
-  CHECK_THAT(runner().refusal(GPUNN_OP_COPY, nullptr, {negative}, {negative}), Contains("negative"));
+  CHECK_THAT(elementwise_runner().refusal(GPUNN_OP_COPY, nullptr, {negative}, {negative}), Contains("negative"));
   const View vast(GPUNN_F32, {int64_t{1} << 40, int64_t{1} << 40});
-  CHECK_THAT(runner().refusal(GPUNN_OP_COPY, nullptr, {vast}, {vast}), Contains("too large"));
+  CHECK_THAT(elementwise_runner().refusal(GPUNN_OP_COPY, nullptr, {vast}, {vast}), Contains("too large"));
   gpunn_op_desc desc{};
   desc.struct_size = sizeof(desc);
   desc.op = GPUNN_OP_COPY;

@@ -7,7 +7,7 @@ using namespace cpu_test;
 
 namespace {
 
-const Runner& runner() {
+const Runner& normalization_runner() {
   static const Runner made(gpunn::cpu::add_normalization_kernels);
   return made;
 }
@@ -64,8 +64,8 @@ TEST_CASE("batch norm has the same bits at any number of threads, and the statis
     on_each_machine(y, [&] {
       std::fill(running_mean.begin(), running_mean.end(), 2.0F);
       std::fill(running_var.begin(), running_var.end(), 4.0F);
-      runner().run(GPUNN_OP_BATCH_NORM, &kAttrs, {x, gamma, beta, running_mean, running_var, counted},
-                   {y, mean, inv_dev, running_mean, running_var});
+      normalization_runner().run(GPUNN_OP_BATCH_NORM, &kAttrs, {x, gamma, beta, running_mean, running_var, counted},
+                                 {y, mean, inv_dev, running_mean, running_var});
       CHECK(worst_error(mean, expected.mean) < 1e-6);
       CHECK(worst_error(inv_dev, expected.inv_dev) < 1e-5);
       std::vector<double> moved_mean, moved_var;
@@ -87,7 +87,8 @@ TEST_CASE("batch norm has the same bits at any number of threads, and the statis
 
     Tensor<float> dx(shape), dgamma({shape[1]}), dbeta({shape[1]});
     on_each_machine(dx, [&] {
-      runner().run(GPUNN_OP_BATCH_NORM_BACKWARD, nullptr, {dy, x, gamma, mean, inv_dev, counted}, {dx, dgamma, dbeta});
+      normalization_runner().run(GPUNN_OP_BATCH_NORM_BACKWARD, nullptr, {dy, x, gamma, mean, inv_dev, counted},
+                                 {dx, dgamma, dbeta});
     });
     // A shift of x, and a stretch of it about its mean (but for epsilon), leave y as it is: no gradient is along them.
     std::vector<double> along(static_cast<std::size_t>(at.channels));
@@ -107,8 +108,8 @@ TEST_CASE("an empty batch leaves the running statistics and gives zeros") {
   const Tensor<float> x({4, 2}, {1, 2, 3, 4, 5, 6, 7, 8}), ones({2}, {1, 1});
   const Tensor<int32_t> none({}, {0});
   Tensor<float> y({4, 2}), mean({2}), inv_dev({2}), running_mean({2}, {3, 4}), running_var({2}, {5, 6});
-  runner().run(GPUNN_OP_BATCH_NORM, &kAttrs, {x, ones, ones, running_mean, running_var, none},
-               {y, mean, inv_dev, running_mean, running_var});
+  normalization_runner().run(GPUNN_OP_BATCH_NORM, &kAttrs, {x, ones, ones, running_mean, running_var, none},
+                             {y, mean, inv_dev, running_mean, running_var});
   CHECK(y.values() == std::vector<float>(8, 0.0F));
   CHECK(mean.values() == std::vector<float>{0, 0});
   CHECK(inv_dev.values() == std::vector<float>{0, 0});
@@ -119,7 +120,7 @@ TEST_CASE("an empty batch leaves the running statistics and gives zeros") {
 TEST_CASE("batch norm refuses what does not fit") {
   const View x(GPUNN_F32, {4, 3, 2}), c(GPUNN_F32, {3}), two(GPUNN_F32, {2}), count(GPUNN_I64, {});
   const auto refusal = [](const Views& in, const Views& out, const gpunn_batch_norm_attrs& attrs = kAttrs) {
-    return runner().refusal(GPUNN_OP_BATCH_NORM, &attrs, in, out);
+    return normalization_runner().refusal(GPUNN_OP_BATCH_NORM, &attrs, in, out);
   };
   CHECK(refusal({x, c, c, c, c}, {x, c, c, c, c}).empty());
   CHECK_FALSE(refusal({x, c, two, c, c}, {x, c, c, c, c}).empty());

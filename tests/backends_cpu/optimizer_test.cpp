@@ -8,7 +8,7 @@ using namespace cpu_test;
 
 namespace {
 
-const Runner& runner() {
+const Runner& optimizer_runner() {
   static const Runner made(gpunn::cpu::add_optimizer_kernels);
   return made;
 }
@@ -86,9 +86,9 @@ TEST_CASE("SGD with momentum, Nesterov and weight decay of the first elements") 
             });
         check(start, expected, [&](Problem& now, const Tensor<float>& g, int) {
           if (momentum == 0.0F) {
-            runner().run(GPUNN_OP_SGD_UPDATE, &attrs, {now.w, g, now.lr}, {now.w});
+            optimizer_runner().run(GPUNN_OP_SGD_UPDATE, &attrs, {now.w, g, now.lr}, {now.w});
           } else {
-            runner().run(GPUNN_OP_SGD_UPDATE, &attrs, {now.w, g, now.lr, now.state1}, {now.w, now.state1});
+            optimizer_runner().run(GPUNN_OP_SGD_UPDATE, &attrs, {now.w, g, now.lr, now.state1}, {now.w, now.state1});
           }
         });
       }
@@ -114,8 +114,8 @@ TEST_CASE("Adam and AdamW") {
           });
       check(start, expected, [&](Problem& now, const Tensor<float>& g, int i) {
         const Tensor<int64_t> step({}, {i});
-        runner().run(GPUNN_OP_ADAM_UPDATE, &attrs, {now.w, g, now.lr, step, now.state1, now.state2},
-                     {now.w, now.state1, now.state2});
+        optimizer_runner().run(GPUNN_OP_ADAM_UPDATE, &attrs, {now.w, g, now.lr, step, now.state1, now.state2},
+                               {now.w, now.state1, now.state2});
       });
     }
   }
@@ -137,10 +137,10 @@ TEST_CASE("RMSprop with and without momentum") {
           });
       check(start, expected, [&](Problem& now, const Tensor<float>& g, int) {
         if (momentum == 0.0F) {
-          runner().run(GPUNN_OP_RMSPROP_UPDATE, &attrs, {now.w, g, now.lr, now.state1}, {now.w, now.state1});
+          optimizer_runner().run(GPUNN_OP_RMSPROP_UPDATE, &attrs, {now.w, g, now.lr, now.state1}, {now.w, now.state1});
         } else {
-          runner().run(GPUNN_OP_RMSPROP_UPDATE, &attrs, {now.w, g, now.lr, now.state1, now.state2},
-                       {now.w, now.state1, now.state2});
+          optimizer_runner().run(GPUNN_OP_RMSPROP_UPDATE, &attrs, {now.w, g, now.lr, now.state1, now.state2},
+                                 {now.w, now.state1, now.state2});
         }
       });
     }
@@ -158,7 +158,7 @@ TEST_CASE("Adagrad") {
       w -= wide(kLr) * g / (std::sqrt(sum) + wide(1e-6F));
     });
     check(start, expected, [&](Problem& now, const Tensor<float>& g, int) {
-      runner().run(GPUNN_OP_ADAGRAD_UPDATE, &attrs, {now.w, g, now.lr, now.state1}, {now.w, now.state1});
+      optimizer_runner().run(GPUNN_OP_ADAGRAD_UPDATE, &attrs, {now.w, g, now.lr, now.state1}, {now.w, now.state1});
     });
   }
 }
@@ -174,7 +174,7 @@ TEST_CASE("Lion") {
       m = wide(0.99F) * m + (1.0 - wide(0.99F)) * g;
     });
     check(start, expected, [&](Problem& now, const Tensor<float>& g, int) {
-      runner().run(GPUNN_OP_LION_UPDATE, &attrs, {now.w, g, now.lr, now.state1}, {now.w, now.state1});
+      optimizer_runner().run(GPUNN_OP_LION_UPDATE, &attrs, {now.w, g, now.lr, now.state1}, {now.w, now.state1});
     });
   }
 }
@@ -208,7 +208,7 @@ TEST_CASE("LARS by parts, whose offsets are kept within the vectors") {
       }
     }
     check(start, expected, [&](Problem& now, const Tensor<float>& g, int) {
-      runner().run(GPUNN_OP_LARS_UPDATE, &attrs, {now.w, g, now.lr, now.state1, offset}, {now.w, now.state1});
+      optimizer_runner().run(GPUNN_OP_LARS_UPDATE, &attrs, {now.w, g, now.lr, now.state1, offset}, {now.w, now.state1});
     });
   }
 }
@@ -217,8 +217,8 @@ TEST_CASE("optimizers refuse attributes out of range") {
   Problem p({4});
   const Tensor<float>& g = p.gradients[0];
   const auto sgd = [&](gpunn_sgd_attrs attrs, bool velocity) {
-    return velocity ? runner().refusal(GPUNN_OP_SGD_UPDATE, &attrs, {p.w, g, p.lr, p.state1}, {p.w, p.state1})
-                    : runner().refusal(GPUNN_OP_SGD_UPDATE, &attrs, {p.w, g, p.lr}, {p.w});
+    return velocity ? optimizer_runner().refusal(GPUNN_OP_SGD_UPDATE, &attrs, {p.w, g, p.lr, p.state1}, {p.w, p.state1})
+                    : optimizer_runner().refusal(GPUNN_OP_SGD_UPDATE, &attrs, {p.w, g, p.lr}, {p.w});
   };
   const uint32_t size = sizeof(gpunn_sgd_attrs);
   CHECK(sgd({size, 0.0F, 0.0F, 0, 4}, false).empty());
@@ -232,27 +232,27 @@ TEST_CASE("optimizers refuse attributes out of range") {
   const Tensor<int64_t> step({}, {0});
   const auto adam = [&](float beta1, float beta2, float epsilon) {
     const gpunn_adam_attrs attrs{sizeof(attrs), beta1, beta2, epsilon, 0.0F, 0, 0};
-    return runner().refusal(GPUNN_OP_ADAM_UPDATE, &attrs, {p.w, g, p.lr, step, p.state1, p.state2},
-                            {p.w, p.state1, p.state2});
+    return optimizer_runner().refusal(GPUNN_OP_ADAM_UPDATE, &attrs, {p.w, g, p.lr, step, p.state1, p.state2},
+                                      {p.w, p.state1, p.state2});
   };
   CHECK(adam(0.9F, 0.999F, 1e-8F).empty());
   CHECK_THAT(adam(1.0F, 0.999F, 1e-8F), Contains("beta1"));
   CHECK_THAT(adam(0.9F, std::nanf(""), 1e-8F), Contains("beta2"));
   CHECK_THAT(adam(0.9F, 0.999F, -1.0F), Contains("epsilon"));
   const gpunn_rmsprop_attrs rmsprop{sizeof(rmsprop), 1.5F, 0.0F, 0.0F, 0.0F, 0, 0};
-  CHECK_THAT(runner().refusal(GPUNN_OP_RMSPROP_UPDATE, &rmsprop, {p.w, g, p.lr, p.state1}, {p.w, p.state1}),
+  CHECK_THAT(optimizer_runner().refusal(GPUNN_OP_RMSPROP_UPDATE, &rmsprop, {p.w, g, p.lr, p.state1}, {p.w, p.state1}),
              Contains("alpha"));
   const gpunn_adagrad_attrs adagrad{sizeof(adagrad), -1.0F, 0.0F, 0, 0};
-  CHECK_THAT(runner().refusal(GPUNN_OP_ADAGRAD_UPDATE, &adagrad, {p.w, g, p.lr, p.state1}, {p.w, p.state1}),
+  CHECK_THAT(optimizer_runner().refusal(GPUNN_OP_ADAGRAD_UPDATE, &adagrad, {p.w, g, p.lr, p.state1}, {p.w, p.state1}),
              Contains("epsilon"));
   const gpunn_lion_attrs lion{sizeof(lion), 0.9F, 1.0F, 0.0F, 0};
-  CHECK_THAT(runner().refusal(GPUNN_OP_LION_UPDATE, &lion, {p.w, g, p.lr, p.state1}, {p.w, p.state1}),
+  CHECK_THAT(optimizer_runner().refusal(GPUNN_OP_LION_UPDATE, &lion, {p.w, g, p.lr, p.state1}, {p.w, p.state1}),
              Contains("beta2"));
   const gpunn_lars_attrs lars{sizeof(lars), 0.9F, 0.0F, INFINITY, 0.0F, 0, 0};
   const Tensor<int64_t> offset({2}, {0, 4}), none({0}, {});
-  CHECK_THAT(runner().refusal(GPUNN_OP_LARS_UPDATE, &lars, {p.w, g, p.lr, p.state1, offset}, {p.w, p.state1}),
+  CHECK_THAT(optimizer_runner().refusal(GPUNN_OP_LARS_UPDATE, &lars, {p.w, g, p.lr, p.state1, offset}, {p.w, p.state1}),
              Contains("trust"));
   const gpunn_lars_attrs sound{sizeof(sound), 0.9F, 0.0F, 1.0F, 0.0F, 0, 0};
-  CHECK_THAT(runner().refusal(GPUNN_OP_LARS_UPDATE, &sound, {p.w, g, p.lr, p.state1, none}, {p.w, p.state1}),
+  CHECK_THAT(optimizer_runner().refusal(GPUNN_OP_LARS_UPDATE, &sound, {p.w, g, p.lr, p.state1, none}, {p.w, p.state1}),
              Contains("parts + 1"));
 }

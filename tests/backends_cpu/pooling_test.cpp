@@ -8,21 +8,19 @@ using namespace cpu_test;
 
 namespace {
 
-const float kNan = std::numeric_limits<float>::quiet_NaN();
-
-const Runner& runner() {
+const Runner& pooling_runner() {
   static const Runner made(gpunn::cpu::add_pooling_kernels);
   return made;
 }
 
-struct Case {
+struct PoolingCase {
   Shape x;
   int32_t window[2];
   int32_t stride[2];
   int32_t pad[2];
 };
 
-gpunn_pool2d_attrs attrs_of(const Case& c) {
+gpunn_pool2d_attrs attrs_of(const PoolingCase& c) {
   return {sizeof(gpunn_pool2d_attrs),
           {c.window[0], c.window[1]},
           {c.stride[0], c.stride[1]},
@@ -31,7 +29,7 @@ gpunn_pool2d_attrs attrs_of(const Case& c) {
           {0, 0}};
 }
 
-Shape output_shape(const Case& c) {
+Shape output_shape(const PoolingCase& c) {
   const auto size = [&](std::size_t i) { return (c.x[2 + i] + 2 * c.pad[i] - c.window[i]) / c.stride[i] + 1; };
   return {c.x[0], c.x[1], size(0), size(1)};
 }
@@ -39,7 +37,7 @@ Shape output_shape(const Case& c) {
 // Calls body(output index, input index of the window's winner) by the definition: the first NaN, else the first of the
 // largest, in row-major order.
 template <class Body>
-void for_winners(const Case& c, const Tensor<float>& x, const Body& body) {
+void for_winners(const PoolingCase& c, const Tensor<float>& x, const Body& body) {
   const Shape y = output_shape(c);
   int64_t output = 0;
   for (int64_t plane = 0; plane < y[0] * y[1]; ++plane) {
@@ -61,7 +59,7 @@ void for_winners(const Case& c, const Tensor<float>& x, const Body& body) {
   }
 }
 
-void check(const Case& c, const Tensor<float>& x) {
+void check(const PoolingCase& c, const Tensor<float>& x) {
   const auto attrs = attrs_of(c);
   Random random(5);
   const Tensor<float> dy = random.coarse(output_shape(c));
@@ -71,7 +69,7 @@ void check(const Case& c, const Tensor<float>& x) {
   for_winners(c, x, [&](int64_t output, int64_t winner) { expected_dx[winner] += dy[output]; });
 
   on_each_machine(y, [&] {
-    runner().run(GPUNN_OP_MAX_POOL2D, &attrs, {x}, {y});
+    pooling_runner().run(GPUNN_OP_MAX_POOL2D, &attrs, {x}, {y});
     bool right = true;
     for_winners(c, x, [&](int64_t output, int64_t winner) {
       right = right && (y[output] == x[winner] || (std::isnan(y[output]) && std::isnan(x[winner])));
@@ -80,7 +78,7 @@ void check(const Case& c, const Tensor<float>& x) {
   });
   Tensor<float> dx(c.x);
   on_each_machine(dx, [&] {
-    runner().run(GPUNN_OP_MAX_POOL2D_BACKWARD, &attrs, {dy, x, y}, {dx});
+    pooling_runner().run(GPUNN_OP_MAX_POOL2D_BACKWARD, &attrs, {dy, x, y}, {dx});
     // dy is of whole numbers, so that sums are exact; -0 and 0 are one.
     CHECK(dx.values() == expected_dx.values());
   });
@@ -89,14 +87,15 @@ void check(const Case& c, const Tensor<float>& x) {
 }  // namespace
 
 TEST_CASE("max pooling and its backward, with ties") {
-  const Case c = GENERATE(Case{{128, 6, 24, 24}, {2, 2}, {2, 2}, {0, 0}}, Case{{7, 3, 8, 8}, {2, 2}, {2, 2}, {0, 0}},
-                          Case{{2, 3, 9, 11}, {2, 2}, {2, 2}, {0, 0}}, Case{{2, 2, 5, 66}, {2, 2}, {2, 2}, {0, 0}},
-                          Case{{1, 1, 2, 2}, {2, 2}, {2, 2}, {0, 0}}, Case{{3, 1, 2, 3}, {2, 2}, {2, 2}, {0, 0}},
-                          Case{{1, 2, 4, 35}, {2, 2}, {2, 2}, {0, 0}}, Case{{2, 3, 13, 17}, {3, 3}, {2, 2}, {1, 1}},
-                          Case{{2, 1, 10, 10}, {3, 2}, {1, 3}, {1, 0}}, Case{{1, 4, 7, 5}, {7, 5}, {1, 1}, {0, 0}},
-                          Case{{2, 2, 6, 6}, {1, 1}, {1, 1}, {0, 0}}, Case{{2, 2, 6, 6}, {1, 1}, {4, 5}, {0, 0}},
-                          Case{{0, 2, 6, 6}, {2, 2}, {2, 2}, {0, 0}}, Case{{1, 1, 1, 1}, {2, 2}, {2, 2}, {1, 1}},
-                          Case{{2, 3, 8, 8}, {2, 2}, {2, 2}, {1, 1}}, Case{{40, 8, 20, 20}, {5, 5}, {3, 3}, {2, 2}});
+  const PoolingCase c =
+      GENERATE(PoolingCase{{128, 6, 24, 24}, {2, 2}, {2, 2}, {0, 0}}, PoolingCase{{7, 3, 8, 8}, {2, 2}, {2, 2}, {0, 0}},
+               PoolingCase{{2, 3, 9, 11}, {2, 2}, {2, 2}, {0, 0}}, PoolingCase{{2, 2, 5, 66}, {2, 2}, {2, 2}, {0, 0}},
+               PoolingCase{{1, 1, 2, 2}, {2, 2}, {2, 2}, {0, 0}}, PoolingCase{{3, 1, 2, 3}, {2, 2}, {2, 2}, {0, 0}},
+               PoolingCase{{1, 2, 4, 35}, {2, 2}, {2, 2}, {0, 0}}, PoolingCase{{2, 3, 13, 17}, {3, 3}, {2, 2}, {1, 1}},
+               PoolingCase{{2, 1, 10, 10}, {3, 2}, {1, 3}, {1, 0}}, PoolingCase{{1, 4, 7, 5}, {7, 5}, {1, 1}, {0, 0}},
+               PoolingCase{{2, 2, 6, 6}, {1, 1}, {1, 1}, {0, 0}}, PoolingCase{{2, 2, 6, 6}, {1, 1}, {4, 5}, {0, 0}},
+               PoolingCase{{0, 2, 6, 6}, {2, 2}, {2, 2}, {0, 0}}, PoolingCase{{1, 1, 1, 1}, {2, 2}, {2, 2}, {1, 1}},
+               PoolingCase{{2, 3, 8, 8}, {2, 2}, {2, 2}, {1, 1}}, PoolingCase{{40, 8, 20, 20}, {5, 5}, {3, 3}, {2, 2}});
   Random random(21);
   SECTION("few different values") { check(c, random.coarse(c.x)); }
   SECTION("all below any padding") { check(c, random.tensor(c.x, -9.0F, -8.0F)); }
@@ -115,11 +114,12 @@ TEST_CASE("max pooling and its backward, with ties") {
 }
 
 TEST_CASE("average pooling and its backward") {
-  const Case c = GENERATE(Case{{7, 3, 8, 8}, {2, 2}, {2, 2}, {0, 0}}, Case{{2, 3, 9, 11}, {2, 2}, {2, 2}, {0, 0}},
-                          Case{{2, 3, 13, 17}, {3, 3}, {2, 2}, {1, 1}}, Case{{3, 64, 7, 7}, {7, 7}, {7, 7}, {0, 0}},
-                          Case{{2, 2, 9, 6}, {3, 6}, {1, 1}, {0, 0}}, Case{{2, 2, 6, 6}, {1, 1}, {4, 5}, {0, 0}},
-                          Case{{0, 2, 6, 6}, {2, 2}, {2, 2}, {0, 0}}, Case{{1, 1, 1, 1}, {2, 2}, {2, 2}, {1, 1}},
-                          Case{{40, 8, 20, 20}, {5, 5}, {3, 3}, {2, 2}});
+  const PoolingCase c =
+      GENERATE(PoolingCase{{7, 3, 8, 8}, {2, 2}, {2, 2}, {0, 0}}, PoolingCase{{2, 3, 9, 11}, {2, 2}, {2, 2}, {0, 0}},
+               PoolingCase{{2, 3, 13, 17}, {3, 3}, {2, 2}, {1, 1}}, PoolingCase{{3, 64, 7, 7}, {7, 7}, {7, 7}, {0, 0}},
+               PoolingCase{{2, 2, 9, 6}, {3, 6}, {1, 1}, {0, 0}}, PoolingCase{{2, 2, 6, 6}, {1, 1}, {4, 5}, {0, 0}},
+               PoolingCase{{0, 2, 6, 6}, {2, 2}, {2, 2}, {0, 0}}, PoolingCase{{1, 1, 1, 1}, {2, 2}, {2, 2}, {1, 1}},
+               PoolingCase{{40, 8, 20, 20}, {5, 5}, {3, 3}, {2, 2}});
   const bool counted = GENERATE(false, true);
   gpunn_pool2d_attrs attrs = attrs_of(c);
   attrs.count_padding = counted ? 1 : 0;
@@ -154,11 +154,11 @@ TEST_CASE("average pooling and its backward") {
     return true;
   };
   on_each_machine(y, [&] {
-    runner().run(GPUNN_OP_AVG_POOL2D, &attrs, {x}, {y});
+    pooling_runner().run(GPUNN_OP_AVG_POOL2D, &attrs, {x}, {y});
     CHECK(close(y, y_expected));
   });
   on_each_machine(dx, [&] {
-    runner().run(GPUNN_OP_AVG_POOL2D_BACKWARD, &attrs, {dy}, {dx});
+    pooling_runner().run(GPUNN_OP_AVG_POOL2D_BACKWARD, &attrs, {dy}, {dx});
     CHECK(close(dx, dx_expected));
   });
 }
@@ -166,9 +166,9 @@ TEST_CASE("average pooling and its backward") {
 TEST_CASE("pooling refuses windows that make no sense") {
   const Tensor<float> x({1, 1, 4, 4});
   Tensor<float> y({1, 1, 2, 2});
-  const auto refusal = [&](const Case& c) {
+  const auto refusal = [&](const PoolingCase& c) {
     const auto attrs = attrs_of(c);
-    return runner().refusal(GPUNN_OP_MAX_POOL2D, &attrs, {x}, {y});
+    return pooling_runner().refusal(GPUNN_OP_MAX_POOL2D, &attrs, {x}, {y});
   };
   CHECK(refusal({{}, {2, 2}, {2, 2}, {0, 0}}).empty());
   CHECK_THAT(refusal({{}, {0, 2}, {2, 2}, {0, 0}}), Contains("window must be at least 1"));
@@ -178,11 +178,12 @@ TEST_CASE("pooling refuses windows that make no sense") {
   CHECK_THAT(refusal({{}, {5, 2}, {2, 2}, {0, 0}}), Contains("larger than the padded image"));
   CHECK(refusal({{}, {INT32_MAX, 2}, {2, 2}, {INT32_MAX / 2, 0}}).empty());  // huge, but it has two places
   CHECK_THAT(refusal({{}, {3, 2}, {2, 2}, {0, 0}}), Contains("[1,1,1,2], not [1,1,2,2]"));
-  CHECK_THAT(runner().refusal(GPUNN_OP_MAX_POOL2D, nullptr, {x}, {y}), Contains("attributes"));
+  CHECK_THAT(pooling_runner().refusal(GPUNN_OP_MAX_POOL2D, nullptr, {x}, {y}), Contains("attributes"));
   const auto attrs = attrs_of({{}, {2, 2}, {2, 2}, {0, 0}});
   Tensor<float> dx({1, 1, 4, 5});
-  CHECK_THAT(runner().refusal(GPUNN_OP_MAX_POOL2D_BACKWARD, &attrs, {y, x, y}, {dx}), Contains("dx and x"));
+  CHECK_THAT(pooling_runner().refusal(GPUNN_OP_MAX_POOL2D_BACKWARD, &attrs, {y, x, y}, {dx}), Contains("dx and x"));
   Tensor<float> tall({1, 1, 6, 4});
-  CHECK_THAT(runner().refusal(GPUNN_OP_AVG_POOL2D_BACKWARD, &attrs, {y}, {tall}), Contains("[1,1,3,2], not [1,1,2,2]"));
-  CHECK_THAT(runner().refusal(GPUNN_OP_AVG_POOL2D_BACKWARD, &attrs, {y}, {dx}), Contains("input size"));
+  CHECK_THAT(pooling_runner().refusal(GPUNN_OP_AVG_POOL2D_BACKWARD, &attrs, {y}, {tall}),
+             Contains("[1,1,3,2], not [1,1,2,2]"));
+  CHECK_THAT(pooling_runner().refusal(GPUNN_OP_AVG_POOL2D_BACKWARD, &attrs, {y}, {dx}), Contains("input size"));
 }

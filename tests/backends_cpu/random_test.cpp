@@ -12,7 +12,7 @@ using namespace cpu_test;
 
 namespace {
 
-const Runner& runner() {
+const Runner& random_runner() {
   static const Runner made(gpunn::cpu::add_random_kernels);
   return made;
 }
@@ -33,8 +33,6 @@ gpunn_random_attrs attrs_of(const Shape& shape, float low, float high) {
   attrs.high = high;
   return attrs;
 }
-
-Tensor<int64_t> counter(int64_t value) { return {{}, {value}}; }
 
 // Word i of a tensor of n elements drawn at counter c, straight from the header's words.
 uint32_t word_of(int64_t c, int64_t n, int64_t i) {
@@ -96,7 +94,7 @@ TEST_CASE("uniform numbers are random.h's, bit for bit") {
       const auto attrs = attrs_of(shape, -0.3F, 0.7F);
       Tensor<float> y(shape);
       on_each_machine(y, [&] {
-        runner().run(GPUNN_OP_RANDOM_UNIFORM, &attrs, {counter(c)}, {y});
+        random_runner().run(GPUNN_OP_RANDOM_UNIFORM, &attrs, {counter(c)}, {y});
         bool right = true;
         for (int64_t i = 0; i < y.size(); ++i) {
           const float product = gpunn_random_unit(word_of(c, y.size(), i)) * (0.7F - -0.3F);
@@ -113,7 +111,7 @@ TEST_CASE("normal numbers are pairs of Box and Muller") {
     const auto attrs = attrs_of(shape, 2.0F, 0.5F);
     Tensor<float> y(shape);
     on_each_machine(y, [&] {
-      runner().run(GPUNN_OP_RANDOM_NORMAL, &attrs, {counter(9)}, {y});
+      random_runner().run(GPUNN_OP_RANDOM_NORMAL, &attrs, {counter(9)}, {y});
       double worst = 0.0;
       for (int64_t i = 0; i < y.size(); ++i) {
         const auto u1 = static_cast<double>(gpunn_random_positive(word_of(9, y.size(), i / 2 * 2)));
@@ -127,7 +125,7 @@ TEST_CASE("normal numbers are pairs of Box and Muller") {
   }
   Tensor<float> many({1000000});
   const auto attrs = attrs_of(many.shape(), 0.0F, 1.0F);
-  runner().run(GPUNN_OP_RANDOM_NORMAL, &attrs, {counter(1)}, {many});
+  random_runner().run(GPUNN_OP_RANDOM_NORMAL, &attrs, {counter(1)}, {many});
   double sum = 0.0;
   double squares = 0.0;
   int64_t beyond = 0;
@@ -146,7 +144,7 @@ TEST_CASE("a permutation is one, and random.h's") {
   const auto attrs = attrs_of({n}, 0, 0);
   Tensor<int32_t> y({n});
   on_each_machine(y, [&] {
-    runner().run(GPUNN_OP_RANDOM_PERMUTATION, &attrs, {counter(4)}, {y});
+    random_runner().run(GPUNN_OP_RANDOM_PERMUTATION, &attrs, {counter(4)}, {y});
     std::vector<int> seen(static_cast<std::size_t>(n), 0);
     bool right = true;
     for (int64_t i = 0; i < n; ++i) {
@@ -181,7 +179,7 @@ TEST_CASE("every place of a permutation is about equally likely") {
     const auto freedom = static_cast<double>((n - 1) * (n - 1));
     INFO("n " << n << " chi-squared " << chi);
     CHECK(chi < freedom + 5.0 * std::sqrt(2.0 * freedom));
-    runner().run(GPUNN_OP_RANDOM_PERMUTATION, &attrs, {counter(0)}, {y});
+    random_runner().run(GPUNN_OP_RANDOM_PERMUTATION, &attrs, {counter(0)}, {y});
   }
 }
 
@@ -193,7 +191,7 @@ TEST_CASE("dropout keeps exactly the elements that random.h names") {
       const gpunn_dropout_attrs attrs{sizeof(attrs), p, kSeed, kStream};
       Tensor<float> y(shape);
       on_each_machine(y, [&] {
-        runner().run(GPUNN_OP_DROPOUT, &attrs, {x, counter(6)}, {y});
+        random_runner().run(GPUNN_OP_DROPOUT, &attrs, {x, counter(6)}, {y});
         bool right = true;
         for (int64_t i = 0; i < x.size(); ++i) {
           const bool dropped = word_of(6, x.size(), i) >> 8 < gpunn_dropout_threshold(p);
@@ -202,7 +200,7 @@ TEST_CASE("dropout keeps exactly the elements that random.h names") {
         CHECK(right);
       });
       Tensor<float> in_place(x);
-      runner().run(GPUNN_OP_DROPOUT, &attrs, {in_place, counter(6)}, {in_place});
+      random_runner().run(GPUNN_OP_DROPOUT, &attrs, {in_place, counter(6)}, {in_place});
       CHECK(same_bits(in_place, y));
     }
   }
@@ -215,16 +213,18 @@ TEST_CASE("random ops refuse attributes out of range") {
   const Tensor<int64_t> c({});
   for (const float p : {1.0F, -0.1F, std::nanf("")}) {
     const gpunn_dropout_attrs attrs{sizeof(attrs), p, 0, 0};
-    CHECK_THAT(runner().refusal(GPUNN_OP_DROPOUT, &attrs, {x, c}, {y}), Contains("p must be"));
+    CHECK_THAT(random_runner().refusal(GPUNN_OP_DROPOUT, &attrs, {x, c}, {y}), Contains("p must be"));
   }
   const auto other = attrs_of({5}, 0, 1);
-  CHECK_THAT(runner().refusal(GPUNN_OP_RANDOM_UNIFORM, &other, {c}, {y}), Contains("[4] and [5]"));
+  CHECK_THAT(random_runner().refusal(GPUNN_OP_RANDOM_UNIFORM, &other, {c}, {y}), Contains("[4] and [5]"));
   const auto infinite = attrs_of({4}, 0, INFINITY);
-  CHECK_THAT(runner().refusal(GPUNN_OP_RANDOM_NORMAL, &infinite, {c}, {y}), Contains("finite"));
+  CHECK_THAT(random_runner().refusal(GPUNN_OP_RANDOM_NORMAL, &infinite, {c}, {y}), Contains("finite"));
   const auto square = attrs_of({2, 2}, 0, 0);
-  CHECK_THAT(runner().refusal(GPUNN_OP_RANDOM_PERMUTATION, &square, {c}, {places}), Contains("[n]"));
+  CHECK_THAT(random_runner().refusal(GPUNN_OP_RANDOM_PERMUTATION, &square, {c}, {places}), Contains("[n]"));
   const Shape vast{int64_t{1} << 32};
   const auto many = attrs_of(vast, 0, 0);
-  CHECK_THAT(runner().refusal(GPUNN_OP_RANDOM_PERMUTATION, &many, {c}, {View(GPUNN_I32, vast)}), Contains("2^31"));
-  CHECK_THAT(runner().refusal(GPUNN_OP_RANDOM_UNIFORM, &other, {x}, {View(GPUNN_F32, {5})}), Contains("counter"));
+  CHECK_THAT(random_runner().refusal(GPUNN_OP_RANDOM_PERMUTATION, &many, {c}, {View(GPUNN_I32, vast)}),
+             Contains("2^31"));
+  CHECK_THAT(random_runner().refusal(GPUNN_OP_RANDOM_UNIFORM, &other, {x}, {View(GPUNN_F32, {5})}),
+             Contains("counter"));
 }

@@ -8,9 +8,7 @@ using namespace cpu_test;
 
 namespace {
 
-const float kNan = std::numeric_limits<float>::quiet_NaN();
-
-const Runner& runner() {
+const Runner& reduction_runner() {
   static const Runner made(gpunn::cpu::add_reduction_kernels);
   return made;
 }
@@ -77,7 +75,7 @@ TEST_CASE("reductions over any axes") {
     Tensor<float> y(reduced_shape(shape, axes, keep_dims));
     INFO("axes " << axes << " kind " << kind << " of " << shape.size());
     on_each_machine(y, [&] {
-      runner().run(GPUNN_OP_REDUCE, &attrs, {x}, {y});
+      reduction_runner().run(GPUNN_OP_REDUCE, &attrs, {x}, {y});
       const double error = worst_error(y, expected);
       right = right && error <= (kind == GPUNN_REDUCE_MAX ? 0.0 : 2e-5);
     });
@@ -90,7 +88,7 @@ TEST_CASE("a long sum keeps its accuracy") {
   std::fill(x.begin(), x.end(), 0.1F);
   Tensor<float> y({});
   const auto attrs = attrs_of(GPUNN_REDUCE_SUM, 1, false);
-  runner().run(GPUNN_OP_REDUCE, &attrs, {x}, {y});
+  reduction_runner().run(GPUNN_OP_REDUCE, &attrs, {x}, {y});
   CHECK(worst_error(y, {3000017.0 * static_cast<double>(0.1F)}) < 1e-5);
 }
 
@@ -98,16 +96,16 @@ TEST_CASE("reductions of nothing") {
   const Tensor<float> x({3, 0});
   Tensor<float> y({3});
   const auto sum = attrs_of(GPUNN_REDUCE_SUM, 2, false);
-  runner().run(GPUNN_OP_REDUCE, &sum, {x}, {y});
+  reduction_runner().run(GPUNN_OP_REDUCE, &sum, {x}, {y});
   CHECK(y.values() == std::vector<float>{0, 0, 0});
   const auto mean = attrs_of(GPUNN_REDUCE_MEAN, 2, false);
-  runner().run(GPUNN_OP_REDUCE, &mean, {x}, {y});
+  reduction_runner().run(GPUNN_OP_REDUCE, &mean, {x}, {y});
   CHECK(std::isnan(y[1]));
   const auto max = attrs_of(GPUNN_REDUCE_MAX, 2, false);
-  CHECK_THAT(runner().refusal(GPUNN_OP_REDUCE, &max, {x}, {y}), Contains("maximum of nothing"));
+  CHECK_THAT(reduction_runner().refusal(GPUNN_OP_REDUCE, &max, {x}, {y}), Contains("maximum of nothing"));
   Tensor<float> none({0});
   const auto rows = attrs_of(GPUNN_REDUCE_MAX, 1, false);
-  runner().run(GPUNN_OP_REDUCE, &rows, {x}, {none});
+  reduction_runner().run(GPUNN_OP_REDUCE, &rows, {x}, {none});
   CHECK(none.intact());
 }
 
@@ -115,7 +113,7 @@ TEST_CASE("the mean of the first rows, and its backward") {
   const Tensor<float> x({4}, {1, 2, 6, kNan});
   Tensor<float> y({});
   const auto mean = [&](int32_t count) {
-    runner().run(GPUNN_OP_MEAN_ROWS, nullptr, {x, Tensor<int32_t>({}, {count})}, {y});
+    reduction_runner().run(GPUNN_OP_MEAN_ROWS, nullptr, {x, Tensor<int32_t>({}, {count})}, {y});
     return y[0];
   };
   CHECK(mean(3) == 3.0F);
@@ -129,7 +127,7 @@ TEST_CASE("the mean of the first rows, and its backward") {
   Tensor<float> dx({5});
   const Tensor<float> dy({}, {6.0F});
   const auto backward = [&](int32_t count) {
-    runner().run(GPUNN_OP_MEAN_ROWS_BACKWARD, &rows, {dy, Tensor<int32_t>({}, {count})}, {dx});
+    reduction_runner().run(GPUNN_OP_MEAN_ROWS_BACKWARD, &rows, {dy, Tensor<int32_t>({}, {count})}, {dx});
     return dx.values();
   };
   CHECK(backward(3) == std::vector<float>{2, 2, 2, 0, 0});
@@ -143,14 +141,14 @@ TEST_CASE("reductions refuse nonsense") {
   const Tensor<float> x({2, 3});
   Tensor<float> y({2});
   const auto beyond = attrs_of(GPUNN_REDUCE_SUM, 4, false);
-  CHECK_THAT(runner().refusal(GPUNN_OP_REDUCE, &beyond, {x}, {y}), Contains("beyond x's rank"));
+  CHECK_THAT(reduction_runner().refusal(GPUNN_OP_REDUCE, &beyond, {x}, {y}), Contains("beyond x's rank"));
   const auto odd = attrs_of(3, 2, false);
-  CHECK_THAT(runner().refusal(GPUNN_OP_REDUCE, &odd, {x}, {y}), Contains("kind"));
+  CHECK_THAT(reduction_runner().refusal(GPUNN_OP_REDUCE, &odd, {x}, {y}), Contains("kind"));
   const auto kept = attrs_of(GPUNN_REDUCE_SUM, 2, true);
-  CHECK_THAT(runner().refusal(GPUNN_OP_REDUCE, &kept, {x}, {y}), Contains("[2] and [2,1]"));
+  CHECK_THAT(reduction_runner().refusal(GPUNN_OP_REDUCE, &kept, {x}, {y}), Contains("[2] and [2,1]"));
   const gpunn_rows_attrs rows{sizeof(rows), 0, -1};
   const Tensor<float> dy({});
   const Tensor<int32_t> count({});
-  CHECK_THAT(runner().refusal(GPUNN_OP_MEAN_ROWS_BACKWARD, &rows, {dy, count}, {y}), Contains("dx must be"));
-  CHECK_THAT(runner().refusal(GPUNN_OP_MEAN_ROWS, nullptr, {x, count}, {y}), Contains("x must be [N]"));
+  CHECK_THAT(reduction_runner().refusal(GPUNN_OP_MEAN_ROWS_BACKWARD, &rows, {dy, count}, {y}), Contains("dx must be"));
+  CHECK_THAT(reduction_runner().refusal(GPUNN_OP_MEAN_ROWS, nullptr, {x, count}, {y}), Contains("x must be [N]"));
 }

@@ -9,10 +9,7 @@ using namespace cpu_test;
 
 namespace {
 
-const float kInf = std::numeric_limits<float>::infinity();
-const float kNan = std::numeric_limits<float>::quiet_NaN();
-
-const Runner& runner() {
+const Runner& regularization_runner() {
   static const Runner made(gpunn::cpu::add_regularization_kernels);
   return made;
 }
@@ -57,22 +54,23 @@ TEST_CASE("a vector that is too long is scaled, in place too") {
   gpunn_clip_norm_attrs attrs{sizeof(attrs), 2.0F, 0.0F, 0};
   bool right = true;
   on_each_machine(y, [&] {
-    runner().run(GPUNN_OP_CLIP_NORM, &attrs, {x, norm}, {y});
+    regularization_runner().run(GPUNN_OP_CLIP_NORM, &attrs, {x, norm}, {y});
     for (int64_t i = 0; i < x.size(); ++i) right = right && y[i] == 0.5F * x[i];
   });
   CHECK(right);
   Tensor<float> same(x);
-  runner().run(GPUNN_OP_CLIP_NORM, &attrs, {same, norm}, {same});
+  regularization_runner().run(GPUNN_OP_CLIP_NORM, &attrs, {same, norm}, {same});
   CHECK(same_bits(same, y));
   for (const float other : {1.0F, 0.0F, kInf, kNan}) {
-    runner().run(GPUNN_OP_CLIP_NORM, &attrs, {x, Tensor<float>(Shape{}, {other})}, {y});
+    regularization_runner().run(GPUNN_OP_CLIP_NORM, &attrs, {x, Tensor<float>(Shape{}, {other})}, {y});
     CHECK(same_bits(y, x));
   }
   attrs.rescale = 1;
-  runner().run(GPUNN_OP_CLIP_NORM, &attrs, {x, Tensor<float>(Shape{}, {0.5F})}, {y});
+  regularization_runner().run(GPUNN_OP_CLIP_NORM, &attrs, {x, Tensor<float>(Shape{}, {0.5F})}, {y});
   CHECK(y[7] == 4.0F * x[7]);
   attrs.max_norm = 0.0F;
-  CHECK_THAT(runner().refusal(GPUNN_OP_CLIP_NORM, &attrs, {x, norm}, {y}), Contains("max_norm must be above 0"));
+  CHECK_THAT(regularization_runner().refusal(GPUNN_OP_CLIP_NORM, &attrs, {x, norm}, {y}),
+             Contains("max_norm must be above 0"));
 }
 
 TEST_CASE("the gradient of a sum of absolute values goes to what decays") {
@@ -87,7 +85,7 @@ TEST_CASE("the gradient of a sum of absolute values goes to what decays") {
   bool right = true;
   on_each_machine(g, [&] {
     std::copy(start.data(), start.data() + n, g.data());
-    runner().run(GPUNN_OP_L1_GRADIENT, &attrs, {g, w}, {g});
+    regularization_runner().run(GPUNN_OP_L1_GRADIENT, &attrs, {g, w}, {g});
     for (int64_t i = 0; i < n; ++i) {
       const float sign = i >= decayed || w[i] == 0.0F ? 0.0F : std::copysign(1.0F, w[i]);
       right = right && g[i] == start[i] + 0.25F * sign;

@@ -22,6 +22,9 @@ namespace cpu_test {
 using Shape = std::vector<int64_t>;
 namespace plugin = gpunn::plugin;
 
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInf = std::numeric_limits<float>::infinity();
+
 template <class T>
 constexpr int32_t dtype_of() {
   if constexpr (std::is_same_v<T, float>) return GPUNN_F32;
@@ -253,5 +256,8 @@ void on_each_machine(Tensor<T>& result, const Body& body) {
   gpunn::cpu::set_thread_count(0);
   gpunn::cpu::set_active_isa(before);
 }
+
+// What stands in device memory and changes from step to step.
+inline Tensor<int64_t> counter(int64_t value) { return {{}, {value}}; }
 
 }  // namespace cpu_test

@@ -8,7 +8,7 @@ using namespace cpu_test;
 
 namespace {
 
-const Runner& runner() {
+const Runner& shape_runner() {
   static const Runner made(gpunn::cpu::add_shape_kernels);
   return made;
 }
@@ -36,7 +36,7 @@ TEST_CASE("a transpose is right at any number of threads") {
   Tensor<float> y({planes, columns, rows});
   const auto attrs = permutation({0, 2, 1});
   on_each_machine(y, [&] {
-    runner().run(GPUNN_OP_TRANSPOSE, &attrs, {x}, {y});
+    shape_runner().run(GPUNN_OP_TRANSPOSE, &attrs, {x}, {y});
     bool right = true;
     for (int64_t i = 0; i < y.size(); ++i) {
       const int64_t plane = i / (rows * columns), column = i / rows % columns, row = i % rows;
@@ -58,7 +58,7 @@ TEST_CASE("padding, and the slice that takes it away again") {
   pad.after[2] = 3;
   std::copy(x.shape().begin(), x.shape().end(), slice.size);
   Tensor<float> y({2, 4, 44, 39}), back(x.shape());
-  on_each_machine(y, [&] { runner().run(GPUNN_OP_PAD, &pad, {x}, {y}); });
+  on_each_machine(y, [&] { shape_runner().run(GPUNN_OP_PAD, &pad, {x}, {y}); });
   double sum = 0;
   for (int64_t i = 0; i < y.size(); ++i) {
     const int64_t channel = i / (44 * 39) % 4, row = i / 39 % 44, column = i % 39;
@@ -67,7 +67,7 @@ TEST_CASE("padding, and the slice that takes it away again") {
   }
   CHECK(sum == static_cast<double>(x.size()) * static_cast<double>(x.size() - 1) / 2);
   on_each_machine(back, [&] {
-    runner().run(GPUNN_OP_SLICE, &slice, {y}, {back});
+    shape_runner().run(GPUNN_OP_SLICE, &slice, {y}, {back});
     CHECK(back.values() == x.values());
   });
 }
@@ -77,7 +77,7 @@ TEST_CASE("parts one behind the other, one of them twice") {
   Tensor<float> y({3, 5, 5});
   const gpunn_concat_attrs attrs{sizeof(attrs), 1};
   on_each_machine(y, [&] {
-    runner().run(GPUNN_OP_CONCAT, &attrs, {a, b, a}, {y});
+    shape_runner().run(GPUNN_OP_CONCAT, &attrs, {a, b, a}, {y});
     bool right = true;
     for (int64_t row = 0; row < 3; ++row) {
       for (int64_t i = 0; i < 10; ++i) {
@@ -97,31 +97,31 @@ TEST_CASE("boxes that are not in their tensors are refused") {
   slice.rank = 2;
   slice.start[1] = 3;
   slice.size[0] = 4, slice.size[1] = 3;
-  CHECK(runner().refusal(GPUNN_OP_SLICE, &slice, {x}, {y}).empty());
+  CHECK(shape_runner().refusal(GPUNN_OP_SLICE, &slice, {x}, {y}).empty());
   slice.start[1] = 4;
-  CHECK_THAT(runner().refusal(GPUNN_OP_SLICE, &slice, {x}, {y}), Contains("must lie in x"));
+  CHECK_THAT(shape_runner().refusal(GPUNN_OP_SLICE, &slice, {x}, {y}), Contains("must lie in x"));
   slice.start[1] = INT64_MAX;
-  CHECK_THAT(runner().refusal(GPUNN_OP_SLICE, &slice, {x}, {y}), Contains("must lie in x"));
+  CHECK_THAT(shape_runner().refusal(GPUNN_OP_SLICE, &slice, {x}, {y}), Contains("must lie in x"));
   slice.start[1] = 0;
   slice.rank = 3;
-  CHECK_THAT(runner().refusal(GPUNN_OP_SLICE, &slice, {x}, {y}), Contains("one rank"));
+  CHECK_THAT(shape_runner().refusal(GPUNN_OP_SLICE, &slice, {x}, {y}), Contains("one rank"));
   gpunn_pad_attrs pad{};
   pad.struct_size = sizeof(pad);
   pad.rank = 2;
   pad.before[1] = 3;
-  CHECK(runner().refusal(GPUNN_OP_PAD, &pad, {y}, {Tensor<float>({4, 6})}).empty());
+  CHECK(shape_runner().refusal(GPUNN_OP_PAD, &pad, {y}, {Tensor<float>({4, 6})}).empty());
   pad.before[1] = 2;
-  CHECK_THAT(runner().refusal(GPUNN_OP_PAD, &pad, {y}, {Tensor<float>({4, 6})}), Contains("as large as x"));
+  CHECK_THAT(shape_runner().refusal(GPUNN_OP_PAD, &pad, {y}, {Tensor<float>({4, 6})}), Contains("as large as x"));
   pad.before[1] = INT64_MAX;
   pad.after[1] = INT64_MAX;
-  CHECK_THAT(runner().refusal(GPUNN_OP_PAD, &pad, {y}, {Tensor<float>({4, 6})}), Contains("as large as x"));
+  CHECK_THAT(shape_runner().refusal(GPUNN_OP_PAD, &pad, {y}, {Tensor<float>({4, 6})}), Contains("as large as x"));
   const auto order = permutation({1, 0}), twice = permutation({1, 1});
-  CHECK(runner().refusal(GPUNN_OP_TRANSPOSE, &order, {x}, {turned}).empty());
-  CHECK_THAT(runner().refusal(GPUNN_OP_TRANSPOSE, &order, {x}, {Tensor<float>({4, 6})}), Contains("order"));
-  CHECK_THAT(runner().refusal(GPUNN_OP_TRANSPOSE, &twice, {x}, {turned}), Contains("once"));
+  CHECK(shape_runner().refusal(GPUNN_OP_TRANSPOSE, &order, {x}, {turned}).empty());
+  CHECK_THAT(shape_runner().refusal(GPUNN_OP_TRANSPOSE, &order, {x}, {Tensor<float>({4, 6})}), Contains("order"));
+  CHECK_THAT(shape_runner().refusal(GPUNN_OP_TRANSPOSE, &twice, {x}, {turned}), Contains("once"));
   const gpunn_concat_attrs axis{sizeof(axis), 1}, none{sizeof(none), 2};
-  CHECK_THAT(runner().refusal(GPUNN_OP_CONCAT, &axis, {x, y}, {Tensor<float>({4, 8})}), Contains("one behind"));
-  CHECK_THAT(runner().refusal(GPUNN_OP_CONCAT, &axis, {x, y}, {Tensor<float>({4, 10})}), Contains("one behind"));
-  CHECK_THAT(runner().refusal(GPUNN_OP_CONCAT, &none, {x, y}, {Tensor<float>({4, 9})}), Contains("axis"));
-  CHECK(runner().refusal(GPUNN_OP_CONCAT, &axis, {x, y}, {Tensor<float>({4, 9})}).empty());
+  CHECK_THAT(shape_runner().refusal(GPUNN_OP_CONCAT, &axis, {x, y}, {Tensor<float>({4, 8})}), Contains("one behind"));
+  CHECK_THAT(shape_runner().refusal(GPUNN_OP_CONCAT, &axis, {x, y}, {Tensor<float>({4, 10})}), Contains("one behind"));
+  CHECK_THAT(shape_runner().refusal(GPUNN_OP_CONCAT, &none, {x, y}, {Tensor<float>({4, 9})}), Contains("axis"));
+  CHECK(shape_runner().refusal(GPUNN_OP_CONCAT, &axis, {x, y}, {Tensor<float>({4, 9})}).empty());
 }

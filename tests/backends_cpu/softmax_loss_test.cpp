@@ -9,9 +9,6 @@ using namespace cpu_test;
 
 namespace {
 
-const float kNan = std::numeric_limits<float>::quiet_NaN();
-const float kInf = std::numeric_limits<float>::infinity();
-
 const Runner& softmax() {
   static const Runner made(gpunn::cpu::add_softmax_kernels);
   return made;
@@ -48,7 +45,7 @@ Tensor<int32_t> labels_for(const Tensor<float>& x, unsigned seed) {
 }
 
 // Units in the last place of f32 at that value.
-double ulp(double value) {
+double float_ulp(double value) {
   const auto near = static_cast<float>(value);
   return static_cast<double>(std::nextafter(near, kInf) - near);
 }
@@ -67,7 +64,7 @@ TEST_CASE("exp is within 2 ulp on every instruction set") {
     softmax_kernels().exp(x.data(), y.data(), x.size());
     for (int64_t i = 0; i < x.size(); ++i) {
       const double exact = std::exp(at(x, i));
-      worst = std::max(worst, std::abs(at(y, i) - exact) / ulp(exact));
+      worst = std::max(worst, std::abs(at(y, i) - exact) / float_ulp(exact));
     }
   });
   CHECK(worst < 2.0);

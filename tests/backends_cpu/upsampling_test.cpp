@@ -8,12 +8,12 @@ using namespace cpu_test;
 
 namespace {
 
-const Runner& runner() {
+const Runner& upsampling_runner() {
   static const Runner made(gpunn::cpu::add_upsampling_kernels);
   return made;
 }
 
-struct Case {
+struct UpsamplingCase {
   Shape x;
   int32_t factor[2];
   int32_t mode;
@@ -31,8 +31,9 @@ double share(int64_t i, int64_t o, int64_t inputs, int64_t factor, int32_t mode)
 
 TEST_CASE("up-sampling and its backward, at any number of threads") {
   const int32_t mode = GENERATE(0, 1);
-  const Case c = GENERATE(Case{{1, 1, 1, 1}, {5, 3}, 0}, Case{{2, 3, 5, 7}, {2, 2}, 0}, Case{{1, 2, 4, 6}, {3, 1}, 0},
-                          Case{{0, 2, 3, 3}, {2, 2}, 0}, Case{{9, 16, 7, 6}, {4, 5}, 0});
+  const UpsamplingCase c = GENERATE(UpsamplingCase{{1, 1, 1, 1}, {5, 3}, 0}, UpsamplingCase{{2, 3, 5, 7}, {2, 2}, 0},
+                                    UpsamplingCase{{1, 2, 4, 6}, {3, 1}, 0}, UpsamplingCase{{0, 2, 3, 3}, {2, 2}, 0},
+                                    UpsamplingCase{{9, 16, 7, 6}, {4, 5}, 0});
   const Shape large{c.x[0], c.x[1], c.x[2] * c.factor[0], c.x[3] * c.factor[1]};
   const gpunn_upsample2d_attrs attrs{sizeof(attrs), {c.factor[0], c.factor[1]}, mode};
   Random random(31);
@@ -51,11 +52,11 @@ TEST_CASE("up-sampling and its backward, at any number of threads") {
     }
   }
   on_each_machine(y, [&] {
-    runner().run(GPUNN_OP_UPSAMPLE2D, &attrs, {x}, {y});
+    upsampling_runner().run(GPUNN_OP_UPSAMPLE2D, &attrs, {x}, {y});
     CHECK(worst_error(y, y_expected) < 1e-6);
   });
   on_each_machine(dx, [&] {
-    runner().run(GPUNN_OP_UPSAMPLE2D_BACKWARD, &attrs, {dy}, {dx});
+    upsampling_runner().run(GPUNN_OP_UPSAMPLE2D_BACKWARD, &attrs, {dy}, {dx});
     CHECK(worst_error(dx, dx_expected) < 1e-5);
   });
 }
@@ -65,7 +66,7 @@ TEST_CASE("up-sampling refuses what is no multiple") {
   Tensor<float> y({1, 1, 4, 6});
   const auto refusal = [&](int32_t rows, int32_t columns, int32_t mode) {
     const gpunn_upsample2d_attrs attrs{sizeof(attrs), {rows, columns}, mode};
-    return runner().refusal(GPUNN_OP_UPSAMPLE2D, &attrs, {x}, {y});
+    return upsampling_runner().refusal(GPUNN_OP_UPSAMPLE2D, &attrs, {x}, {y});
   };
   CHECK(refusal(2, 2, 0).empty());
   CHECK_THAT(refusal(2, 3, 0), Contains("by the factors"));

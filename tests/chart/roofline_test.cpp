@@ -20,7 +20,7 @@ Roofline two_points() {
   return roofline;
 }
 
-std::size_t count(const std::string& text, const std::string& part) {
+std::size_t occurrences(const std::string& text, const std::string& part) {
   std::size_t found = 0;
   for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
   return found;
@@ -34,13 +34,13 @@ TEST_CASE("a roofline has its roof, its points and their names", "[chart]") {
   CHECK_THAT(picture, Contains("matmul &lt;big&gt;") && !Contains("<big>"));
   CHECK_THAT(picture, Contains("fp32: 10 TFLOP/s, 100 GB/s"));
   // Three points and the two colours of the legend; one list entry for what has one name.
-  CHECK(count(picture, "<circle") == 5);
-  CHECK(count(picture, ">2  copy<") == 1);
-  CHECK(count(picture, ">1  matmul") == 1);
+  CHECK(occurrences(picture, "<circle") == 5);
+  CHECK(occurrences(picture, ">2  copy<") == 1);
+  CHECK(occurrences(picture, ">1  matmul") == 1);
   // The slope, the bend and the level part of one ceiling.
   const std::size_t path = picture.find("<path");
   REQUIRE(path != std::string::npos);
-  CHECK(count(picture.substr(path, picture.find("/>", path) - path), "L") == 2);
+  CHECK(occurrences(picture.substr(path, picture.find("/>", path) - path), "L") == 2);
 }
 
 TEST_CASE("what can't be drawn on logarithmic axes is left out", "[chart]") {

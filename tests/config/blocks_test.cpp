@@ -9,7 +9,7 @@ using namespace config_test;
 
 namespace {
 
-ModelSpec read(const std::string& text, const std::string& parameters = "") {
+ModelSpec read_blocks(const std::string& text, const std::string& parameters = "") {
   const TemporaryFolder folder;
   folder.write("m.yaml", text);
   return load_experiment(
@@ -17,7 +17,7 @@ ModelSpec read(const std::string& text, const std::string& parameters = "") {
       .model;
 }
 
-Texts names(const ModelSpec& model) {
+Texts names_of_layers(const ModelSpec& model) {
   Texts result;
   for (const LayerSpec& layer : model.layers) result.push_back(layer.name);
   return result;
@@ -65,11 +65,12 @@ Texts block_errors(const std::string& text) { return model_errors_of(text); }
 }  // namespace
 
 TEST_CASE("a block becomes layers with its name in front") {
-  const ModelSpec model = read(kResidual);
-  CHECK(names(model) == Texts{"stem", "stage1.0.fc1", "stage1.0.fc2", "stage1.0.add1", "stage1.0.relu1", "stage1.1.fc1",
-                              "stage1.1.fc2", "stage1.1.add1", "stage1.1.relu1", "stage2.0.fc1", "stage2.0.fc2",
-                              "stage2.0.shortcut.fc", "stage2.0.add1", "stage2.0.relu1", "stage2.1.fc1", "stage2.1.fc2",
-                              "stage2.1.add1", "stage2.1.relu1", "output"});
+  const ModelSpec model = read_blocks(kResidual);
+  CHECK(names_of_layers(model) == Texts{"stem", "stage1.0.fc1", "stage1.0.fc2", "stage1.0.add1", "stage1.0.relu1",
+                                        "stage1.1.fc1", "stage1.1.fc2", "stage1.1.add1", "stage1.1.relu1",
+                                        "stage2.0.fc1", "stage2.0.fc2", "stage2.0.shortcut.fc", "stage2.0.add1",
+                                        "stage2.0.relu1", "stage2.1.fc1", "stage2.1.fc2", "stage2.1.add1",
+                                        "stage2.1.relu1", "output"});
   CHECK(layer(model, "stage1.0.fc1").from.empty());
   CHECK(layer(model, "stage1.0.add1").from == Texts{"stage1.0.fc2", "stem"});
   CHECK(layer(model, "stage1.1.add1").from == Texts{"stage1.1.fc2", "stage1.0.relu1"});
@@ -79,7 +80,7 @@ TEST_CASE("a block becomes layers with its name in front") {
 }
 
 TEST_CASE("a block's parameters: given, of the first alone, defaults of others") {
-  const ModelSpec model = read(kResidual, "width: 6");
+  const ModelSpec model = read_blocks(kResidual, "width: 6");
   CHECK(value(model, "stage1.0.fc1", "units") == "3");
   CHECK(value(model, "stage2.0.fc1", "units") == "6");
   CHECK(value(model, "stage2.1.fc2", "units") == "12");
@@ -92,28 +93,28 @@ TEST_CASE("a resolved model is the same model, without blocks") {
   const Experiment e = load_experiment(folder.write("e.yaml", "model: m.yaml\ndata: points\n"));
   const std::string resolved = resolved_yaml(e);
   const ModelSpec again = parse_experiment(resolved, "r.yaml").model;
-  CHECK(names(again) == names(e.model));
+  CHECK(names_of_layers(again) == names_of_layers(e.model));
   for (std::size_t i = 0; i < again.layers.size(); ++i) CHECK(again.layers[i].from == e.model.layers[i].from);
   CHECK(resolved_yaml(parse_experiment(resolved, "r.yaml")) == resolved);
 }
 
 TEST_CASE("blocks in blocks, without a repeat, by their bare name") {
-  const ModelSpec model = read(
+  const ModelSpec model = read_blocks(
       "blocks:\n"
       "  two: {layers: [one, one: {name: last}]}\n"
       "  one: {layers: [relu, linear: {name: fc, units: 3}]}\n"
       "layers: [two, two: {from: input}, add: {from: [two1, two2.last.fc]}]\n");
-  CHECK(names(model) == Texts{"two1.one1.relu1", "two1.one1.fc", "two1.last.relu1", "two1.last.fc", "two2.one1.relu1",
-                              "two2.one1.fc", "two2.last.relu1", "two2.last.fc", "add1"});
+  CHECK(names_of_layers(model) == Texts{"two1.one1.relu1", "two1.one1.fc", "two1.last.relu1", "two1.last.fc",
+                                        "two2.one1.relu1", "two2.one1.fc", "two2.last.relu1", "two2.last.fc", "add1"});
   CHECK(layer(model, "two2.one1.relu1").from == Texts{"input"});
   CHECK(layer(model, "add1").from == Texts{"two1.last.fc", "two2.last.fc"});
 }
 
 TEST_CASE("blocks inside a repeat, and a repeat inside a block") {
-  const ModelSpec model = read(
+  const ModelSpec model = read_blocks(
       "blocks: {b: {layers: [{repeat: 2, layers: [relu: {name: r}]}, add: {from: [r_1, r_2]}]}}\n"
       "layers: [{repeat: 2, layers: [b: {name: x}]}, add: {from: [x_1, x_2]}]\n");
-  CHECK(names(model) == Texts{"x_1.r_1", "x_1.r_2", "x_1.add1", "x_2.r_1", "x_2.r_2", "x_2.add1", "add1"});
+  CHECK(names_of_layers(model) == Texts{"x_1.r_1", "x_1.r_2", "x_1.add1", "x_2.r_1", "x_2.r_2", "x_2.add1", "add1"});
   CHECK(layer(model, "x_2.add1").from == Texts{"x_2.r_1", "x_2.r_2"});
   CHECK(layer(model, "add1").from == Texts{"x_1.add1", "x_2.add1"});
 }
@@ -122,30 +123,30 @@ TEST_CASE("layers under a condition") {
   const std::string text =
       "parameters: {more: true}\nlayers:\n  - relu: {name: a}\n  - when: $more\n    layers: [relu: {name: b}]\n"
       "  - relu: {name: c}\n";
-  CHECK(names(read(text)) == Texts{"a", "b", "c"});
-  CHECK(names(read(text, "more: false")) == Texts{"a", "c"});
+  CHECK(names_of_layers(read_blocks(text)) == Texts{"a", "b", "c"});
+  CHECK(names_of_layers(read_blocks(text, "more: false")) == Texts{"a", "c"});
   const std::string use = "parameters: {more: true}\nblocks: {x: {layers: [relu]}}\nlayers: [tanh, x: {when: $more}]\n";
-  CHECK(names(read(use)) == Texts{"tanh1", "x1.relu1"});
-  CHECK(names(read(use, "more: false")) == Texts{"tanh1"});
+  CHECK(names_of_layers(read_blocks(use)) == Texts{"tanh1", "x1.relu1"});
+  CHECK(names_of_layers(read_blocks(use, "more: false")) == Texts{"tanh1"});
 }
 
 TEST_CASE("one of several lists of layers") {
   const std::string text =
       "parameters: {stem: small}\nlayers:\n  - choose: $stem\n    small: [relu: {name: s}]\n"
       "    large: [relu: {name: l}, tanh]\n    none:\n  - sigmoid\n";
-  CHECK(names(read(text)) == Texts{"s", "sigmoid1"});
-  CHECK(names(read(text, "stem: large")) == Texts{"l", "tanh1", "sigmoid1"});
-  CHECK(names(read(text, "stem: none")) == Texts{"sigmoid1"});
-  CHECK_THROWS_WITH(read(text, "stem: smal"),
+  CHECK(names_of_layers(read_blocks(text)) == Texts{"s", "sigmoid1"});
+  CHECK(names_of_layers(read_blocks(text, "stem: large")) == Texts{"l", "tanh1", "sigmoid1"});
+  CHECK(names_of_layers(read_blocks(text, "stem: none")) == Texts{"sigmoid1"});
+  CHECK_THROWS_WITH(read_blocks(text, "stem: smal"),
                     Contains("m.yaml:3:13: choose: there is no 'smal' here; did you mean 'small'?"));
 }
 
 TEST_CASE("a branch that is left out is what it comes from") {
-  const ModelSpec model = read(
+  const ModelSpec model = read_blocks(
       "layers:\n  - relu: {name: a}\n  - branch: none\n    from: later\n    when: false\n    layers: [tanh]\n"
       "  - relu: {name: c, from: a}\n  - add: {name: d, from: [none, c]}\n  - relu: {name: later, from: a}\n"
       "  - add: {from: [d, none]}\n");
-  CHECK(names(model) == Texts{"a", "c", "d", "later", "add2"});
+  CHECK(names_of_layers(model) == Texts{"a", "c", "d", "later", "add2"});
   CHECK(layer(model, "d").from == Texts{"later", "c"});
   CHECK(layer(model, "add2").from == Texts{"d", "later"});
 }
@@ -209,7 +210,7 @@ TEST_CASE("blocks that are wrong") {
   CHECK(block_errors("blocks: {b: {layers: [tanh]}}\nlayers: [relu]") ==
         Texts{"e.yaml:2:12: no layer uses the block 'b'"});
   CHECK(block_errors("blocks: [b]\nlayers: [relu]") ==
-        Texts{"e.yaml:2:11: blocks: expected a map of names and blocks, found a list"});
+        Texts{"e.yaml:2:11: blocks: expected a map of names_of_layers and blocks, found a list"});
 }
 
 TEST_CASE("a block that contains itself is named, with the way") {

@@ -9,7 +9,7 @@ using namespace config_test;
 
 namespace {
 
-ModelSpec read(const std::string& layers, const std::string& head = "") {
+ModelSpec read_model(const std::string& layers, const std::string& head = "") {
   const TemporaryFolder folder;
   folder.write("m.yaml", head + "layers:\n" + layers);
   return load_experiment(folder.write("e.yaml", "model: m.yaml\ndata: points\n")).model;
@@ -25,7 +25,7 @@ std::vector<std::string> names(const ModelSpec& model) {
 
 TEST_CASE("layers with and without parameters") {
   const ModelSpec model =
-      read("  - conv2d: {name: first, filters: 6, kernel: [5, 3]}\n  - relu\n  - flatten:\n  - relu\n");
+      read_model("  - conv2d: {name: first, filters: 6, kernel: [5, 3]}\n  - relu\n  - flatten:\n  - relu\n");
   CHECK(model.name == "m");
   CHECK(names(model) == Texts{"first", "relu1", "flatten1", "relu2"});
   const LayerSpec& conv = model.layers[0];
@@ -37,12 +37,12 @@ TEST_CASE("layers with and without parameters") {
 }
 
 TEST_CASE("a name made up never takes a given one") {
-  CHECK(names(read("  - relu\n  - relu: {name: relu1}\n")) == Texts{"relu1_", "relu1"});
+  CHECK(names(read_model("  - relu\n  - relu: {name: relu1}\n")) == Texts{"relu1_", "relu1"});
 }
 
 TEST_CASE("parameters are put in and worked out") {
   const ModelSpec model =
-      read("  - linear: {units: $width*2}\n  - linear: {units: ($width+$k)/2}\n  - linear: {units: \"${k}0\"}\n",
+      read_model("  - linear: {units: $width*2}\n  - linear: {units: ($width+$k)/2}\n  - linear: {units: \"${k}0\"}\n",
            "parameters: {width: 7, k: 3}\n");
   CHECK(model.layers[0].parameters[0].values == Texts{"14"});
   CHECK(model.layers[1].parameters[0].values == Texts{"5"});
@@ -50,7 +50,7 @@ TEST_CASE("parameters are put in and worked out") {
 }
 
 TEST_CASE("repeats are unrolled, their names numbered") {
-  const ModelSpec model = read(
+  const ModelSpec model = read_model(
       "  - linear: {name: stem, units: 4}\n"
       "  - repeat: $n\n"
       "    layers:\n"
@@ -61,14 +61,14 @@ TEST_CASE("repeats are unrolled, their names numbered") {
   CHECK(names(model) == Texts{"stem", "a_1", "r_1", "sum_1", "a_2", "r_2", "sum_2"});
   CHECK(model.layers[2].from == Texts{"stem"});
   CHECK(model.layers[6].from == Texts{"a_2", "r_2"});
-  CHECK(names(read("  - repeat: 0\n    layers: [relu]\n  - flatten\n")) == Texts{"flatten1"});
-  CHECK(names(read("  - repeat: 2\n    layers:\n      - repeat: 2\n        layers: [{relu: {name: r}}]\n")) ==
+  CHECK(names(read_model("  - repeat: 0\n    layers: [relu]\n  - flatten\n")) == Texts{"flatten1"});
+  CHECK(names(read_model("  - repeat: 2\n    layers:\n      - repeat: 2\n        layers: [{relu: {name: r}}]\n")) ==
         Texts{"r_1_1", "r_1_2", "r_2_1", "r_2_2"});
 }
 
 TEST_CASE("a model's input") {
-  CHECK(read("  - relu\n", "input: [1, 28, $s]\nparameters: {s: 14}\n").input == std::vector<int64_t>{1, 28, 14});
-  CHECK(read("  - relu\n", "input: 784\n").input == std::vector<int64_t>{784});
+  CHECK(read_model("  - relu\n", "input: [1, 28, $s]\nparameters: {s: 14}\n").input == std::vector<int64_t>{1, 28, 14});
+  CHECK(read_model("  - relu\n", "input: 784\n").input == std::vector<int64_t>{784});
   CHECK(
       model_errors_of("input: [1, 0]\nlayers: [relu]") ==
       Texts{"e.yaml:2:10: input: expected [channels, rows, columns] or [features], integers of at least 1 and at most "

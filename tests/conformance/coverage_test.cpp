@@ -21,7 +21,7 @@ using conformance_test::near;
 
 namespace {
 
-OracleTensor tensor_of(DType dtype, Shape shape, std::vector<double> values) {
+OracleTensor covered_tensor(DType dtype, Shape shape, std::vector<double> values) {
   TensorType type;
   type.dtype = dtype;
   type.shape = std::move(shape);
@@ -42,7 +42,7 @@ std::map<int32_t, std::string> ops_of_header() {
 // Sums of products in plain f32, in order, as the plainest kernel makes them; `skipped`: a term to leave out, or -1.
 OracleTensor plain_matmul(const std::vector<OracleTensor>& in, int64_t skipped) {
   const int64_t m = in[0].type.shape[0], k = in[0].type.shape[1], n = in[1].type.shape[1];
-  OracleTensor y = tensor_of(DType::f32, {m, n}, {});
+  OracleTensor y = covered_tensor(DType::f32, {m, n}, {});
   for (int64_t i = 0; i < m * n; ++i) {
     float sum = 0;
     for (int64_t j = 0; j < k; ++j) {
@@ -114,7 +114,8 @@ TEST_CASE("plain f32 sums pass and sums without one term fail, at any depth and 
   for (const int64_t depth : {1, 17, 513, 5003}) {
     for (const double low : {-1.0, 0.0}) {
       Random random(9, "depth " + std::to_string(depth));
-      std::vector<OracleTensor> in{tensor_of(DType::f32, {11, depth}, {}), tensor_of(DType::f32, {depth, 13}, {})};
+      std::vector<OracleTensor> in{covered_tensor(DType::f32, {11, depth}, {}),
+                                   covered_tensor(DType::f32, {depth, 13}, {})};
       for (OracleTensor& tensor : in) {
         for (int64_t i = 0; i < tensor.type.elements(); ++i) {
           tensor.values.push_back(rounded(random.uniform(low, 1), DType::f32));
@@ -138,7 +139,7 @@ TEST_CASE("plain f32 sums pass and sums without one term fail, at any depth and 
 }
 
 TEST_CASE("a comparison says where, what and why") {
-  const OracleTensor reference = tensor_of(DType::f32, {2, 3}, {1, 2, 3, 4, 5, 6});
+  const OracleTensor reference = covered_tensor(DType::f32, {2, 3}, {1, 2, 3, 4, 5, 6});
   OracleTensor found = reference;
   const Tolerance tolerance{std::vector<double>(6, 0.5), "a reason"};
   found.values[4] = 5.4;
@@ -166,9 +167,9 @@ TEST_CASE("a comparison says where, what and why") {
 
 TEST_CASE("values survive the way to memory and back") {
   for (const DType type : {DType::f32, DType::f64, DType::i32, DType::i64, DType::u8}) {
-    const OracleTensor tensor = tensor_of(type, {4}, {0, 1, 17, 250});
+    const OracleTensor tensor = covered_tensor(type, {4}, {0, 1, 17, 250});
     CHECK(decode(tensor.type, encode(tensor)).values == tensor.values);
     CHECK(encode(tensor).size() == tensor.type.bytes());
   }
-  CHECK_THROWS_WITH(encode(tensor_of(DType::bf16, {1}, {1})), Contains("bf16"));
+  CHECK_THROWS_WITH(encode(covered_tensor(DType::bf16, {1}, {1})), Contains("bf16"));
 }

@@ -15,7 +15,7 @@ using conformance::OracleTensor;
 
 namespace {
 
-OracleTensor tensor_of(const json& j) {
+OracleTensor tensor_from(const json& j) {
   const DType dtype = j.at("dtype") == "i32" ? DType::i32 : DType::f32;
   return {{dtype, j.at("shape").get<Shape>()}, j.at("values").get<std::vector<double>>()};
 }
@@ -77,11 +77,11 @@ TEST_CASE("every op gives what PyTorch gives in float64") {
     REQUIRE(info != nullptr);
     INFO(one.at("op") << " " << one.at("attrs"));
     std::vector<OracleTensor> inputs;
-    for (const json& input : one.at("inputs")) inputs.push_back(tensor_of(input));
+    for (const json& input : one.at("inputs")) inputs.push_back(tensor_from(input));
     const std::vector<OracleTensor> found = run(info->id, attributes_of(info->id, one.at("attrs")), inputs);
     REQUIRE(found.size() == one.at("outputs").size());
     for (std::size_t i = 0; i < found.size(); ++i) {
-      const OracleTensor expected = tensor_of(one.at("outputs").at(i));
+      const OracleTensor expected = tensor_from(one.at("outputs").at(i));
       CHECK(found[i].type == expected.type);
       CHECK(distance(expected.values, found[i].values) < 1e-12);
     }

@@ -1,6 +1,7 @@
 // Files, folders and surroundings that the tests of this folder make.
 #pragma once
 
+#include <gpunn/data.hpp>
 #include <gpunn/error.hpp>
 
 #include <cstdint>
@@ -136,5 +137,8 @@ inline fs::path real_data() {
   const fs::path shared = fs::path(GPUNN_SOURCE_DIR) / ".." / "shared" / "data";
   return fs::is_directory(shared / "mnist", ignored) ? shared : fs::path();
 }
+
+// A byte of the samples.
+inline int value(const gpunn::Split& split, std::size_t at) { return std::to_integer<int>(split.values[at]); }
 
 }  // namespace test

@@ -15,6 +15,7 @@ using gpunn::Dataset;
 using gpunn::load_dataset;
 using gpunn::storage::Handle;
 using gpunn::storage::Hdf5Session;
+using test::value;
 using Dims = std::vector<hsize_t>;
 
 namespace {
@@ -65,8 +66,6 @@ struct File {
   }
   Dataset load() const { return load_dataset(config); }
 };
-
-int value(const gpunn::Split& split, std::size_t at) { return std::to_integer<int>(split.values[at]); }
 
 }  // namespace
 

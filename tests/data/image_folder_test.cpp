@@ -16,6 +16,7 @@ using gpunn::Dataset;
 using gpunn::load_dataset;
 using test::make_jpeg;
 using test::make_png;
+using test::value;
 using test::write_file;
 
 namespace {
@@ -40,8 +41,6 @@ std::string colour_png(int red, int green, int blue, uint32_t width = 4, uint32_
   options.color_type = PNG_COLOR_TYPE_RGB;
   return make_png(width, height, rows, options);
 }
-
-int value(const gpunn::Split& split, std::size_t at) { return std::to_integer<int>(split.values[at]); }
 
 // A PNG with the control chunk of an animation in front of its pixels.
 std::string animated_png(int value) {

@@ -22,7 +22,7 @@ using test::write_file;
 
 namespace {
 
-DataConfig config_of(const std::string& name, const test::fs::path& path = {}) {
+DataConfig mnist_config(const std::string& name, const test::fs::path& path = {}) {
   DataConfig config;
   config.dataset = name;
   config.path = path;
@@ -66,7 +66,7 @@ TEST_CASE("the real MNIST is read") {
     std::cout << "skipped: real MNIST (set GPUNN_DATA_DIR)\n";
     return;
   }
-  const Dataset set = load_dataset(config_of("mnist", folder));
+  const Dataset set = load_dataset(mnist_config("mnist", folder));
   check_real(set, 0.1307, 0.3081);
   CHECK(std::vector<int32_t>(set.train.labels.begin(), set.train.labels.begin() + 8) ==
         std::vector<int32_t>{5, 0, 4, 1, 9, 2, 1, 3});
@@ -89,12 +89,12 @@ TEST_CASE("the real Fashion-MNIST is found where the distribution installs it") 
     return;
   }
   const test::BareMachine bare;
-  const Dataset set = load_dataset(config_of("fashion_mnist"));
+  const Dataset set = load_dataset(mnist_config("fashion_mnist"));
   CHECK(set.source == row.system_folders[0]);
   check_real(set, 0.2860, 0.3530);
   CHECK(set.class_names[static_cast<std::size_t>(set.train.labels[0])] == "Ankle boot");
   check_digests(row, set.source);
-  CHECK_THROWS_WITH(load_dataset(config_of("mnist", set.source)), Contains("holds fashion_mnist"));
+  CHECK_THROWS_WITH(load_dataset(mnist_config("mnist", set.source)), Contains("holds fashion_mnist"));
 }
 
 TEST_CASE("MNIST's files are found under every name in use") {
@@ -103,7 +103,7 @@ TEST_CASE("MNIST's files are found under every name in use") {
   const char separator = GENERATE('-', '.');
   const test::TemporaryFolder folder;
   test::write_mnist(folder.path(), 30, 20, packed, separator);
-  const Dataset set = load_dataset(config_of("mnist", folder.path()));
+  const Dataset set = load_dataset(mnist_config("mnist", folder.path()));
   CHECK(set.train.rows() == 30);
   CHECK(set.test.rows() == 20);
   CHECK(set.train.labels[13] == 3);
@@ -115,7 +115,7 @@ TEST_CASE("limits keep the first rows") {
   const test::BareMachine bare;
   const test::TemporaryFolder folder;
   test::write_mnist(folder.path(), 30, 20);
-  DataConfig config = config_of("mnist", folder.path());
+  DataConfig config = mnist_config("mnist", folder.path());
   config.train_limit = 7;
   config.test_limit = 1000;
   const Dataset set = load_dataset(config);
@@ -131,7 +131,7 @@ TEST_CASE("a folder of MNIST files that don't fit together is refused") {
   const test::BareMachine bare;
   const test::TemporaryFolder folder;
   test::write_mnist(folder.path(), 30, 20);
-  const auto load = [&] { return load_dataset(config_of("mnist", folder.path())); };
+  const auto load = [&] { return load_dataset(mnist_config("mnist", folder.path())); };
   SECTION("images and labels differ in number") {
     write_file(folder / "train-labels-idx1-ubyte.gz", gzip(idx({29}, std::string(29, '\1'))));
     CHECK_THROWS_WITH(load(), Contains("30 images") && Contains("29 labels"));
@@ -154,7 +154,7 @@ TEST_CASE("a folder of MNIST files that don't fit together is refused") {
   SECTION("a truncated file is an error, and no reason to fall back") {
     const test::fs::path file = folder / "train-images-idx3-ubyte.gz";
     test::fs::resize_file(file, test::fs::file_size(file) / 2);
-    DataConfig config = config_of("mnist", folder.path());
+    DataConfig config = mnist_config("mnist", folder.path());
     config.offline_fallback = "digits";
     CHECK_THROWS_WITH(load_dataset(config), Contains("train-images-idx3-ubyte.gz") && Contains("ends early"));
   }

@@ -18,15 +18,16 @@ using samples::error_of;
 
 namespace {
 
-constexpr int64_t kSize = 6;
+constexpr int64_t kClaimedSize = 6;
 
 // y += relu(x * 0.5 + bias), where bias is the second half of a flat vector and y keeps its content.
-Graph program() {
+Graph claimable_program() {
   Graph graph;
-  const ValueId x = graph.add_value("x", floats({kSize}), Storage::data);
-  const ValueId y = graph.add_value("y", floats({kSize}), Storage::state);
-  const ValueId flat = graph.add_value("flat", floats({2 * kSize}), Storage::parameters);
-  const ValueId bias = graph.add_view("bias", flat, floats({kSize}), kSize * static_cast<int64_t>(sizeof(float)));
+  const ValueId x = graph.add_value("x", floats({kClaimedSize}), Storage::data);
+  const ValueId y = graph.add_value("y", floats({kClaimedSize}), Storage::state);
+  const ValueId flat = graph.add_value("flat", floats({2 * kClaimedSize}), Storage::parameters);
+  const ValueId bias =
+      graph.add_view("bias", flat, floats({kClaimedSize}), kClaimedSize * static_cast<int64_t>(sizeof(float)));
   const ValueId scaled = graph.add1(GPUNN_OP_SCALE, "half", Attributes::of(gpunn_scale_attrs{0, 0.5F}), {x});
   const ValueId sum = graph.add1(GPUNN_OP_ADD, "shift", {}, {scaled, bias});
   const ValueId active = graph.add1(GPUNN_OP_RELU, "active", {}, {sum});
@@ -36,16 +37,16 @@ Graph program() {
 
 ValueId made_by(const Graph& graph, std::size_t node) { return graph.nodes()[node].outputs[0]; }
 
-struct Bound {
+struct BoundClaims {
   Backend& backend;
   CompiledProgram compiled;
   Variables variables{backend};
   gpunn::execution::Buffer arena;
   Executable executable;
 
-  explicit Bound(Backend& on)
+  explicit BoundClaims(Backend& on)
       : backend(on),
-        compiled(compile(program(), on)),
+        compiled(compile(claimable_program(), on)),
         arena(on.allocate(compiled.plan.arena_bytes)),
         executable(on, variables, compiled.graph, compiled.plan, arena.data(), compiled.claims.taken) {
     variables.write("x", bytes_of({2, -2, 4, -4, 6, 100}));
@@ -72,10 +73,10 @@ TEST_CASE("a claimed program is one step, captured as such, and has no memory wi
   Backend backend(registry(), "capturing");
   CHECK(backend.claimants() == std::vector<std::string>{"capturing"});
   {
-    Bound bound(backend);
+    BoundClaims bound(backend);
     REQUIRE(counts(bound.compiled) == std::vector<std::size_t>{4});
     CHECK(bound.compiled.claims.taken[0].name == "ops in a row");
-    CHECK(bound.compiled.claims.taken[0].workspace_bytes == 4 * kSize * sizeof(float));
+    CHECK(bound.compiled.claims.taken[0].workspace_bytes == 4 * kClaimedSize * sizeof(float));
     for (std::size_t node = 0; node < 3; ++node) {
       CHECK(bound.executable.address(made_by(bound.compiled.graph, node)) == nullptr);
     }
@@ -106,7 +107,7 @@ TEST_CASE("a claimed step allocates nothing", "[execution][claims]") {
   const auto control = controlled("capturing");
   control->claims = 3;
   Backend backend(registry(), "capturing");
-  Bound bound(backend);
+  BoundClaims bound(backend);
   bound.executable.run();
   bound.executable.run();
   const int64_t before = allocation_count();
@@ -119,7 +120,7 @@ TEST_CASE("what lies between two claims has memory", "[execution][claims]") {
   const auto control = controlled("capturing");
   control->claims = 2;
   Backend backend(registry(), "capturing");
-  Bound bound(backend);
+  BoundClaims bound(backend);
   CHECK(counts(bound.compiled) == std::vector<std::size_t>{2, 2});
   CHECK(bound.executable.address(made_by(bound.compiled.graph, 0)) == nullptr);
   CHECK(bound.executable.address(made_by(bound.compiled.graph, 1)) != nullptr);
@@ -134,7 +135,7 @@ TEST_CASE("the same program runs op by op by another plan", "[execution][claims]
   const auto control = controlled("capturing");
   control->claims = 100;
   Backend backend(registry(), "capturing");
-  Bound bound(backend);
+  BoundClaims bound(backend);
   bound.executable.run();
   const auto plan = plan_op_by_op(bound.compiled, backend);
   const auto arena = backend.allocate(plan.arena_bytes);
@@ -151,7 +152,7 @@ TEST_CASE("a profile measures the ops one by one, and then the steps as they are
   Backend backend(registry(), "capturing");
   gpunn::execution::Profiler profiler({.file = {}, .steps = 4, .warmup = 2});
   profiler.attach(backend);
-  Bound bound(backend);
+  BoundClaims bound(backend);
   const auto plan = plan_op_by_op(bound.compiled, backend);
   const auto arena = backend.allocate(plan.arena_bytes);
   Executable op_by_op(backend, bound.variables, bound.compiled.graph, plan, arena.data());
@@ -172,19 +173,19 @@ TEST_CASE("claims can be switched off, and a plugin need not claim", "[execution
   const auto control = controlled("capturing");
   control->claims = 100;
   Backend off(registry(), "capturing", {.programs = false});
-  CHECK(compile(program(), off).claims.taken.empty());
+  CHECK(compile(claimable_program(), off).claims.taken.empty());
   CHECK(control->claim_queries == 0);
 
   control->claims = 0;
   Backend backend(registry(), "capturing");
-  const CompiledProgram none = compile(program(), backend);
+  const CompiledProgram none = compile(claimable_program(), backend);
   CHECK(none.claims.taken.empty());
   CHECK(none.claims.reasons.size() == 4);
   CHECK(none.claims.reasons.front() == "capturing, at SCALE 'half': it was told to claim nothing");
 
   Backend without(registry(), "small_base");
   CHECK(without.claimants().empty());
-  CHECK(compile(program(), without).claims.taken.empty());
+  CHECK(compile(claimable_program(), without).claims.taken.empty());
 }
 
 TEST_CASE("where results must be deterministic a claim must be so", "[execution][claims]") {
@@ -192,11 +193,11 @@ TEST_CASE("where results must be deterministic a claim must be so", "[execution]
   control->claims = 100;
   control->claim_flags = GPUNN_OP_CAPTURABLE;
   Backend strict(registry(), "capturing", {.deterministic = true});
-  const CompiledProgram refused = compile(program(), strict);
+  const CompiledProgram refused = compile(claimable_program(), strict);
   CHECK(refused.claims.taken.empty());
   CHECK_THAT(refused.claims.reasons.at(0), Contains("not deterministic"));
   Backend free(registry(), "capturing");
-  CHECK(counts(compile(program(), free)) == std::vector<std::size_t>{4});
+  CHECK(counts(compile(claimable_program(), free)) == std::vector<std::size_t>{4});
 }
 
 TEST_CASE("a claim that can't be captured keeps the program eager, and is named", "[execution][claims]") {
@@ -204,7 +205,7 @@ TEST_CASE("a claim that can't be captured keeps the program eager, and is named"
   control->claims = 100;
   control->claim_flags = GPUNN_OP_DETERMINISTIC;
   Backend backend(registry(), "capturing");
-  Bound bound(backend);
+  BoundClaims bound(backend);
   for (int i = 0; i < 3; ++i) bound.executable.run();
   bound.check_after(3);
   CHECK_FALSE(bound.executable.captured());
@@ -216,7 +217,7 @@ TEST_CASE("a base claims nothing across an op that an overlay runs", "[execution
   const auto control = controlled("capturing");
   control->claims = 100;
   Backend backend(registry(), "relu_on_capturing");
-  const CompiledProgram compiled = compile(program(), backend);
+  const CompiledProgram compiled = compile(claimable_program(), backend);
   CHECK(counts(compiled) == std::vector<std::size_t>{2, 1});
   CHECK(compiled.claims.taken[0].level == 1);
   CHECK(compiled.claims.taken[1].nodes.first == 3);
@@ -226,7 +227,7 @@ TEST_CASE("nonsense is refused, and by whom it came is said", "[execution][claim
   const auto control = controlled("capturing");
   control->claims = 2;
   Backend backend(registry(), "capturing");
-  const auto compiled = [&] { return error_of([&] { compile(program(), backend); }); };
+  const auto compiled = [&] { return error_of([&] { compile(claimable_program(), backend); }); };
   control->claims_beyond = 5;
   CHECK(compiled() == "plugin 'capturing': query of a program at SCALE 'half' claims 7 ops where 4 were offered");
   control->claims_beyond = 0;
@@ -236,14 +237,14 @@ TEST_CASE("nonsense is refused, and by whom it came is said", "[execution][claim
   samples::set(control->fail_in, "program_query");
   CHECK_THAT(compiled(), Contains("plugin 'capturing': query of a program at SCALE 'half' failed"));
 
-  const auto bound = [&] { return error_of([&] { Bound bind(backend); }); };
+  const auto bound = [&] { return error_of([&] { BoundClaims bind(backend); }); };
   samples::set(control->fail_in, "program_create");
   CHECK_THAT(bound(), Contains("create of 2 ops from SCALE 'half' to ADD 'shift' failed"));
   samples::set(control->fail_in, "");
   samples::set(control->null_in, "program_create");
   CHECK_THAT(bound(), Contains("create of 2 ops from SCALE 'half' to ADD 'shift' said OK but gave no program"));
   samples::set(control->null_in, "");
-  Bound running(backend);
+  BoundClaims running(backend);
   samples::set(control->fail_in, "program_enqueue");
   CHECK_THAT(error_of([&] { running.executable.run(); }), Contains("enqueue of 2 ops from SCALE 'half'"));
   samples::set(control->fail_in, "");
@@ -256,7 +257,7 @@ TEST_CASE("claims and plan must be of one program", "[execution][claims]") {
   const auto control = controlled("capturing");
   control->claims = 100;
   Backend backend(registry(), "capturing");
-  const CompiledProgram with = compile(program(), backend);
+  const CompiledProgram with = compile(claimable_program(), backend);
   Variables variables(backend);
   const auto plain = plan_op_by_op(with, backend);
   const auto arena = backend.allocate(1024);

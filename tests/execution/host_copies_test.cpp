@@ -49,10 +49,10 @@ BackendOptions allowed() {
 }
 
 // y += relu(relu(x) - 1) with rows of two sizes.
-struct Program {
+struct CopyingProgram {
   Graph graph;
   ValueId active;
-  Program() {
+  CopyingProgram() {
     const ValueId x = graph.add_value("x", floats({3}), Storage::data);
     const ValueId y = graph.add_value("y", floats({3}), Storage::state);
     const ValueId shift = graph.add_value("shift", floats({3}), Storage::parameters);
@@ -75,7 +75,7 @@ TEST_CASE("ops of an overlay with memory of its own are copied through the host"
                    Contains("'small_base' in '" + std::string(domains.base) + "'") &&
                    Contains("copied through the host, as host_copies allows"));
     CHECK(std::string(backend.info().memory_domain) == domains.base);
-    const Program program;
+    const CopyingProgram program;
     const auto placements = place_nodes(backend, program.graph);
     CHECK(placements[0].level == 0);
     CHECK(placements[1].level == 1);
@@ -165,7 +165,7 @@ TEST_CASE("a program with host copies is not captured, and says why", "[executio
   samples::set(top->memory_domain, "mars:0");
   Backend backend(registry(), "relu_on_capturing", allowed());
   CHECK(backend.can_capture());
-  const Program program;
+  const CopyingProgram program;
   const auto placements = place_nodes(backend, program.graph);
   const MemoryPlan plan =
       plan_memory(program.graph, std::vector<uint64_t>(placements.size(), 0), backend.info().alignment);

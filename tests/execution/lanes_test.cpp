@@ -9,14 +9,14 @@ using gpunn::execution::Variables;
 
 namespace {
 
-constexpr int64_t kSize = 4;
+constexpr int64_t kLaneSize = 4;
 constexpr int kBranches = 5;
 
 // y = (y + sum over k of relu(scale_k(x))) * 0.5, where the branches share nothing but x and the arena.
 Graph branches() {
   Graph graph;
-  const ValueId x = graph.add_value("x", floats({kSize}), Storage::data);
-  const ValueId y = graph.add_value("y", floats({kSize}), Storage::state);
+  const ValueId x = graph.add_value("x", floats({kLaneSize}), Storage::data);
+  const ValueId y = graph.add_value("y", floats({kLaneSize}), Storage::state);
   std::vector<ValueId> parts;
   for (int k = 0; k < kBranches; ++k) {
     const auto factor = static_cast<float>(k + 1);
@@ -30,7 +30,7 @@ Graph branches() {
   return graph;
 }
 
-struct Bound {
+struct BoundLanes {
   Backend& backend;
   Graph graph = branches();
   Variables variables{backend};
@@ -38,7 +38,7 @@ struct Bound {
   gpunn::execution::Buffer arena;
   Executable executable;
 
-  explicit Bound(Backend& on)
+  explicit BoundLanes(Backend& on)
       : backend(on),
         plan(plan_memory(graph, std::vector<uint64_t>(graph.nodes().size(), 0), on.info().alignment)),
         arena(on.allocate(plan.arena_bytes)),
@@ -48,8 +48,8 @@ struct Bound {
 
   // Powers of two and small integers: every rounding is exact for a while, and the order can't hide behind it.
   std::vector<float> expected(int runs) const {
-    std::vector<float> y(kSize, 0.0F);
-    const float x[kSize] = {1, -1, 2, 0};
+    std::vector<float> y(kLaneSize, 0.0F);
+    const float x[kLaneSize] = {1, -1, 2, 0};
     for (int run = 0; run < runs; ++run) {
       for (std::size_t i = 0; i < y.size(); ++i) y[i] = 0.5F * (y[i] + (x[i] > 0 ? 15 * x[i] : 0));
     }
@@ -63,7 +63,7 @@ TEST_CASE("ops on several streams compute what they do one after another", "[exe
   const int streams = GENERATE(1, 2, 3, 4, 16);
   const auto control = controlled("forking");
   Backend backend(registry(), "forking", {.streams = streams});
-  Bound bound(backend);
+  BoundLanes bound(backend);
   int runs = 0;
   for (const int more : {1, 1, 1, 5}) {
     bound.executable.run(more);
@@ -80,7 +80,7 @@ TEST_CASE("several runs are one launch", "[execution][lanes]") {
   const char* const name = GENERATE("forking", "capturing");
   const auto control = controlled(name);
   Backend backend(registry(), name);
-  Bound bound(backend);
+  BoundLanes bound(backend);
   bound.executable.run(2);  // one by hand, one captured
   const auto at_once = static_cast<int>(bound.executable.runs_per_launch());
   REQUIRE(at_once > 1);

@@ -23,15 +23,15 @@ using trace_checks::of_category;
 
 namespace {
 
-constexpr int64_t kSize = 1000;
+constexpr int64_t kProfiledSize = 1000;
 constexpr const char* kCompute = "device: host / stream 0: compute";
 constexpr const char* kHost = "host / training";
 
 // y += relu(0.5 x), four bytes an element and tensor.
-Graph program() {
+Graph profiled_program() {
   Graph graph;
-  const ValueId x = graph.add_value("x", floats({kSize}), Storage::data);
-  const ValueId y = graph.add_value("y", floats({kSize}), Storage::state);
+  const ValueId x = graph.add_value("x", floats({kProfiledSize}), Storage::data);
+  const ValueId y = graph.add_value("y", floats({kProfiledSize}), Storage::state);
   const ValueId scaled = graph.add1(GPUNN_OP_SCALE, "half", Attributes::of(gpunn_scale_attrs{0, 0.5F}), {x});
   const ValueId active = graph.add1(GPUNN_OP_RELU, "active", {}, {scaled});
   graph.add_into(GPUNN_OP_ADD, "accumulate", {}, {active, y}, {y});
@@ -49,10 +49,10 @@ struct Profiled {
 
   Profiled(const std::string& name, const ProfileOptions& options) : profiler(options), backend(registry(), name) {
     profiler.attach(backend);
-    compiled = gpunn::execution::compile(program(), backend);
+    compiled = gpunn::execution::compile(profiled_program(), backend);
     arena = backend.allocate(compiled.plan.arena_bytes);
     executable = std::make_unique<Executable>(backend, variables, compiled.graph, compiled.plan, arena.data());
-    variables.write("x", bytes_of(std::vector<float>(kSize, 4.0F)));
+    variables.write("x", bytes_of(std::vector<float>(kProfiledSize, 4.0F)));
   }
   ~Profiled() { profiler.detach(); }
   Profiled(const Profiled&) = delete;
@@ -85,7 +85,7 @@ TEST_CASE("a profile has every op of every measured step, inside its step", "[ex
   on.steps(runs);
   CHECK(on.profiler.finished());
   on.profiler.detach();
-  const std::vector<float> expected(kSize, 2.0F * static_cast<float>(runs));
+  const std::vector<float> expected(kProfiledSize, 2.0F * static_cast<float>(runs));
   CHECK(floats_of(on.variables.read("y")) == expected);
 
   const auto rows = on.trace();

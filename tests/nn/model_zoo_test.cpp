@@ -17,7 +17,7 @@ struct Row {
   int64_t parameters;
 };
 
-ModelSpec model_of(const Row& row) {
+ModelSpec model_of_row(const Row& row) {
   return parse_experiment("data: points\nmodel: {file: " + std::string(GPUNN_SOURCE_DIR) + "/models/" + row.model +
                               ".yaml, parameters: {" + row.settings + "}}\n",
                           "e")
@@ -50,7 +50,7 @@ TEST_CASE("models have as many parameters as torchvision's, each under a name of
     INFO(row.model << " " << row.settings);
     int64_t count = 0;
     std::set<std::string> names;
-    for (const nn::Parameter& parameter : nn::model_parameters(model_of(row), row.sample)) {
+    for (const nn::Parameter& parameter : nn::model_parameters(model_of_row(row), row.sample)) {
       count += element_count(parameter.shape);
       CHECK(names.insert(parameter.name).second);
     }
@@ -61,7 +61,7 @@ TEST_CASE("models have as many parameters as torchvision's, each under a name of
 TEST_CASE("a residual network's stems keep of its images what they are for") {
   const auto stem = [](const std::string& name, const Shape& sample) {
     const Row row{"resnet18", "classes: 10, stem: " + name, sample, 0};
-    const Built built(model_of(row), sample, true);
+    const Built built(model_of_row(row), sample, true);
     for (const auto& node : built.graph.nodes()) {  // what the last stage gives
       if (node.name == "stage4.1.add1") return to_string(built.graph.value(node.outputs[0]).type.shape);
     }

@@ -12,7 +12,7 @@ using namespace nn_test;
 
 namespace {
 
-std::string error_of(const ModelSpec& model, const Shape& sample) {
+std::string shape_error(const ModelSpec& model, const Shape& sample) {
   try {
     nn::model_parameters(model, sample);
   } catch (const Error& error) {
@@ -22,96 +22,98 @@ std::string error_of(const ModelSpec& model, const Shape& sample) {
   return "";
 }
 
-std::string error_of(const std::string& layers, const Shape& sample) { return error_of(model_of(layers), sample); }
+std::string shape_error(const std::string& layers, const Shape& sample) {
+  return shape_error(model_of(layers), sample);
+}
 
 }  // namespace
 
 TEST_CASE("a layer on the wrong number of dimensions") {
-  CHECK(error_of("relu,\nlinear: {name: fc, units: 3}", {16, 5, 5}) ==
+  CHECK(shape_error("relu,\nlinear: {name: fc, units: 3}", {16, 5, 5}) ==
         "m:4:1: linear 'fc': expected an input of [N, features], found [1, 16, 5, 5]; put a flatten in front");
-  CHECK(error_of("conv2d: {name: c, filters: 2, kernel: 3}", {2}) ==
+  CHECK(shape_error("conv2d: {name: c, filters: 2, kernel: 3}", {2}) ==
         "m:3:1: conv2d 'c': expected an input of [N, channels, rows, columns], found [1, 2]");
-  CHECK(error_of("max_pool: {name: p, window: 2}", {784}) ==
+  CHECK(shape_error("max_pool: {name: p, window: 2}", {784}) ==
         "m:3:1: max_pool 'p': expected an input of [N, channels, rows, columns], found [1, 784]");
-  CHECK(error_of("softmax: {name: s},\nrelu", {1, 2, 2}) ==
+  CHECK(shape_error("softmax: {name: s},\nrelu", {1, 2, 2}) ==
         "m:3:1: softmax 's': expected an input of [N, classes], found [1, 1, 2, 2]; put a flatten in front");
 }
 
 TEST_CASE("a window that does not fit") {
-  CHECK(error_of("conv2d: {name: c, filters: 2, kernel: 5}", {1, 4, 8}) ==
+  CHECK(shape_error("conv2d: {name: c, filters: 2, kernel: 5}", {1, 4, 8}) ==
         "m:3:1: conv2d 'c': a kernel of 5x5 does not fit in an input of [1, 1, 4, 8] with padding 0x0");
-  CHECK(error_of("conv2d: {name: c, filters: 2, kernel: 3, dilation: 2, padding: 1}", {1, 2, 8}) ==
+  CHECK(shape_error("conv2d: {name: c, filters: 2, kernel: 3, dilation: 2, padding: 1}", {1, 2, 8}) ==
         "m:3:1: conv2d 'c': a kernel of 5x5 does not fit in an input of [1, 1, 2, 8] with padding 1x1");
-  CHECK(error_of("max_pool: {name: p, window: 3}", {1, 2, 3}) ==
+  CHECK(shape_error("max_pool: {name: p, window: 3}", {1, 2, 3}) ==
         "m:3:1: max_pool 'p': a window of 3x3 does not fit in an input of [1, 1, 2, 3] with padding 0x0");
 }
 
 TEST_CASE("a transposed convolution that leaves nothing") {
-  CHECK(error_of("conv2d_transpose: {name: c, filters: 2, kernel: 3, padding: 2}", {1, 2, 8}) ==
+  CHECK(shape_error("conv2d_transpose: {name: c, filters: 2, kernel: 3, padding: 2}", {1, 2, 8}) ==
         "m:3:1: conv2d_transpose 'c': padding of 2x2 leaves nothing of an input of [1, 1, 2, 8]");
-  CHECK(error_of("conv2d_transpose: {name: c, filters: 4, kernel: 1, groups: 2}", {3, 2, 2}) ==
+  CHECK(shape_error("conv2d_transpose: {name: c, filters: 4, kernel: 1, groups: 2}", {3, 2, 2}) ==
         "m:3:1: conv2d_transpose 'c': expected channels in a multiple of groups (2), found an input of [1, 3, 2, 2]");
 }
 
 TEST_CASE("an image that does not fall into so many equal windows") {
-  CHECK(error_of("adaptive_avg_pool: {name: p, size: 7}", {3, 14, 15}) ==
+  CHECK(shape_error("adaptive_avg_pool: {name: p, size: 7}", {3, 14, 15}) ==
         "m:3:1: adaptive_avg_pool 'p': expected rows and columns that are multiples of the size 7x7 or that it is a "
         "multiple of, found an input of [1, 3, 14, 15]");
-  CHECK(error_of("global_avg_pool: {name: p}", {3}) ==
+  CHECK(shape_error("global_avg_pool: {name: p}", {3}) ==
         "m:3:1: global_avg_pool 'p': expected an input of [N, channels, rows, columns], found [1, 3]");
 }
 
 TEST_CASE("channels that groups can't split") {
-  CHECK(error_of("conv2d: {name: c, filters: 4, kernel: 1, groups: 2}", {3, 2, 2}) ==
+  CHECK(shape_error("conv2d: {name: c, filters: 4, kernel: 1, groups: 2}", {3, 2, 2}) ==
         "m:3:1: conv2d 'c': expected channels in a multiple of groups (2), found an input of [1, 3, 2, 2]");
 }
 
 TEST_CASE("branches of two shapes") {
   CHECK(
-      error_of(
+      shape_error(
           "linear: {name: a, units: 3},\nlinear: {name: b, units: 4, from: input},\nadd: {name: sum, from: [a, b]}",
           {2}) ==
       "m:5:1: add 'sum': expected two inputs of one shape, found [1, 3] of 'a' in line 3 and [1, 4] of 'b' in line 4");
 }
 
 TEST_CASE("numbers that don't fit another shape") {
-  CHECK(error_of("reshape: {name: r, shape: [5, -1]}", {3, 4}) ==
+  CHECK(shape_error("reshape: {name: r, shape: [5, -1]}", {3, 4}) ==
         "m:3:1: reshape 'r': a sample of [3, 4] has 12 numbers, which can't be [5, -1]");
-  CHECK(error_of("reshape: {name: r, shape: [16777216, 16777216, 16777216]}", {3, 4}) ==
+  CHECK(shape_error("reshape: {name: r, shape: [16777216, 16777216, 16777216]}", {3, 4}) ==
         "m:3:1: reshape 'r': a sample of [3, 4] has 12 numbers, which can't be [16777216, 16777216, 16777216]");
-  CHECK(error_of("transpose: {name: t, permutation: [1, 0]}", {3, 4, 5}) ==
+  CHECK(shape_error("transpose: {name: t, permutation: [1, 0]}", {3, 4, 5}) ==
         "m:3:1: transpose 't': the permutation is of 2 dimensions, a sample has 3: [3, 4, 5]");
-  CHECK(error_of("pixel_shuffle: {name: s, factor: 3}", {12, 4, 4}) ==
+  CHECK(shape_error("pixel_shuffle: {name: s, factor: 3}", {12, 4, 4}) ==
         "m:3:1: pixel_shuffle 's': expected channels in a multiple of factor^2 (9), found an input of [1, 12, 4, 4]");
-  CHECK(error_of("pad: {name: p, padding: 1}", {12}) ==
+  CHECK(shape_error("pad: {name: p, padding: 1}", {12}) ==
         "m:3:1: pad 'p': expected an input of [N, channels, rows, columns], found [1, 12]");
-  CHECK(error_of("max_pool: {name: half, window: 2},\nconcat: {name: c, from: [half, input]}", {3, 4, 4}) ==
+  CHECK(shape_error("max_pool: {name: half, window: 2},\nconcat: {name: c, from: [half, input]}", {3, 4, 4}) ==
         "m:4:1: concat 'c': expected inputs that differ in their channels alone, found [1, 3, 2, 2] of 'half' in "
         "line 3 and [1, 3, 4, 4] of the model's input");
 }
 
 TEST_CASE("a model for other samples") {
-  CHECK(error_of(model_of("relu", "input: [1, 28, 28], "), {3, 32, 32}) ==
+  CHECK(shape_error(model_of("relu", "input: [1, 28, 28], "), {3, 32, 32}) ==
         "m: the model m takes samples of [1, 28, 28], the data set has [3, 32, 32]");
-  CHECK(error_of(model_of("relu", "input: [3, 32, 32], "), {3, 32, 32}).empty());
+  CHECK(shape_error(model_of("relu", "input: [3, 32, 32], "), {3, 32, 32}).empty());
 }
 
 TEST_CASE("a cycle in a model made without a file") {
   ModelSpec model;
   model.layers = {{.type = "relu", .name = "a", .from = {"b"}, .parameters = {}, .where = {}},
                   {.type = "relu", .name = "b", .from = {"a"}, .parameters = {}, .where = {}}};
-  CHECK(error_of(model, {2}) == "the layers form a cycle: a -> b -> a");
+  CHECK(shape_error(model, {2}) == "the layers form a cycle: a -> b -> a");
 }
 
 TEST_CASE("sizes beyond any memory are refused, not multiplied past the end of an integer") {
-  CHECK_THAT(error_of("flatten,\nlinear: {name: big, units: 16777216}", {64, 64, 64}),
+  CHECK_THAT(shape_error("flatten,\nlinear: {name: big, units: 16777216}", {64, 64, 64}),
              Contains("linear 'big': a tensor of [16777216, 262144] is larger than anything that could be trained"));
   std::string layers;
   for (int i = 0; i < 40; ++i) {
     layers += "conv2d: {filters: 65536, kernel: 1, padding: 4096, groups: 1},\n";
   }
-  CHECK_THAT(error_of(layers + "relu", {1, 60000, 60000}), Contains("is larger than anything"));
-  CHECK_THAT(error_of("relu", {int64_t{1} << 40, int64_t{1} << 40}), Contains("is larger than anything"));
+  CHECK_THAT(shape_error(layers + "relu", {1, 60000, 60000}), Contains("is larger than anything"));
+  CHECK_THAT(shape_error("relu", {int64_t{1} << 40, int64_t{1} << 40}), Contains("is larger than anything"));
 }
 
 TEST_CASE("damaged models give a shape or an Error") {

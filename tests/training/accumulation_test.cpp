@@ -13,8 +13,8 @@ using training::Session;
 
 namespace {
 
-Experiment with(const std::filesystem::path& runs, int64_t batch, int64_t accumulate, const std::string& layers,
-                const std::string& data = "") {
+Experiment accumulating(const std::filesystem::path& runs, int64_t batch, int64_t accumulate, const std::string& layers,
+                        const std::string& data = "") {
   return parse_experiment("model: {layers: [flatten, linear: {name: hidden, units: 12, activation: tanh}, " + layers +
                               "linear: {name: output, units: 10}]}\n"
                               "data: {dataset: digits, synthetic_train: 144, synthetic_test: 64, batch_size: " +
@@ -25,7 +25,7 @@ Experiment with(const std::filesystem::path& runs, int64_t batch, int64_t accumu
                           "accumulate.yaml");
 }
 
-std::vector<float> parameters_of(Session& session) {
+std::vector<float> values_of_parameters(Session& session) {
   storage::Checkpoint state;
   session.save_state(state);
   std::vector<float> result;
@@ -52,18 +52,19 @@ TEST_CASE("batches that add up are one large batch, to rounding") {
   const std::string residency = GENERATE("device", "stream");
   INFO(parts << " parts, " << residency);
   const std::string data = ", residency: " + residency;
-  Session whole(with(folder.path(), 48, 1, "", data)), parted(with(folder.path(), 48 / parts, parts, "", data));
+  Session whole(accumulating(folder.path(), 48, 1, "", data)),
+      parted(accumulating(folder.path(), 48 / parts, parts, "", data));
   CHECK(parted.steps_per_epoch() == 3);
   CHECK(parted.total_steps() == whole.total_steps());
-  const std::vector<float> start = parameters_of(whole);
-  CHECK(distance(start, parameters_of(parted)) == 0);
+  const std::vector<float> start = values_of_parameters(whole);
+  CHECK(distance(start, values_of_parameters(parted)) == 0);
   for (int step = 0; step < 6; ++step) {
     whole.train_step();
     parted.train_step();
   }
-  const std::vector<float> end = parameters_of(whole);
+  const std::vector<float> end = values_of_parameters(whole);
   CHECK(distance(start, end) > 0.05);
-  CHECK(distance(end, parameters_of(parted)) < 2e-5);
+  CHECK(distance(end, values_of_parameters(parted)) < 2e-5);
   CHECK(parted.totals().count == whole.totals().count);
   CHECK(parted.totals().correct == whole.totals().correct);
   for (int64_t step = 0; step < 6; ++step) {
@@ -73,7 +74,7 @@ TEST_CASE("batches that add up are one large batch, to rounding") {
 
 TEST_CASE("a training whose batches add up resumes to the straight run's bits, dropout and all") {
   const TemporaryFolder folder;
-  const Experiment experiment = with(folder.path(), 16, 3, "dropout: {p: 0.4}, ");
+  const Experiment experiment = accumulating(folder.path(), 16, 3, "dropout: {p: 0.4}, ");
   const RunResult straight = train(experiment);
   Experiment shorter = experiment;
   shorter.epochs = 1;
@@ -84,6 +85,8 @@ TEST_CASE("a training whose batches add up resumes to the straight run's bits, d
 
 TEST_CASE("what does not add up is refused") {
   const TemporaryFolder folder;
-  CHECK_THROWS_WITH(Session(with(folder.path(), 48, 4, "")), Contains("training.accumulate 4 batches are 192 samples"));
-  CHECK_THROWS_WITH(with(folder.path(), 16, 2, "", ", drop_last: false"), Contains("needs data.drop_last: true"));
+  CHECK_THROWS_WITH(Session(accumulating(folder.path(), 48, 4, "")),
+                    Contains("training.accumulate 4 batches are 192 samples"));
+  CHECK_THROWS_WITH(accumulating(folder.path(), 16, 2, "", ", drop_last: false"),
+                    Contains("needs data.drop_last: true"));
 }

@@ -18,13 +18,6 @@ using namespace gpunn::testing;
 
 namespace {
 
-using Overrides = std::vector<Override>;
-
-Overrides with(Overrides list, const Overrides& more) {
-  list.insert(list.end(), more.begin(), more.end());
-  return list;
-}
-
 const Override kShifts{"augmentation", "{crop: [2, 1], flip: 0.5}"};
 const Override kEverything{"augmentation",
                            "{crop: 1, rotate: 10, scale: [0.9, 1.1], brightness: 0.2, contrast: 0.2, saturation: 0.2, "

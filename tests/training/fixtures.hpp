@@ -16,6 +16,13 @@
 
 namespace gpunn::testing {
 
+using Overrides = std::vector<Override>;
+
+inline Overrides with(Overrides list, const Overrides& more) {
+  list.insert(list.end(), more.begin(), more.end());
+  return list;
+}
+
 inline std::filesystem::path experiment_file(const std::string& name) {
   return std::filesystem::path(GPUNN_SOURCE_DIR) / "experiments" / (name + ".yaml");
 }

@@ -43,7 +43,7 @@ std::vector<Named> floats(const std::vector<storage::StoredTensor>& tensors) {
   return result;
 }
 
-std::vector<Named> parameters_of(Session& session) {
+std::vector<Named> named_parameters(Session& session) {
   storage::Checkpoint state;
   session.save_state(state);
   return floats(state.parameters);
@@ -59,10 +59,10 @@ std::vector<Named> average_of(Session& session) {
 struct FirstStep {
   explicit FirstStep(const Experiment& experiment) {
     Session session(experiment);
-    before = parameters_of(session);
+    before = named_parameters(session);
     session.train_step();
     norm = session.gradient_norms(0, 1);
-    gradients = parameters_of(session);
+    gradients = named_parameters(session);
     for (std::size_t i = 0; i < before.size(); ++i) {
       for (std::size_t j = 0; j < before[i].values.size(); ++j) {
         gradients[i].values[j] = static_cast<float>(
@@ -195,10 +195,10 @@ TEST_CASE("the norm is recorded with the steps") {
 TEST_CASE("ema is the running mean of the parameters, and what is evaluated") {
   const TemporaryFolder folder;
   Session session(experiment_with("", ", ema: 0.75, freeze: hidden.bias", folder.path()));
-  std::vector<Named> expected = parameters_of(session);
+  std::vector<Named> expected = named_parameters(session);
   for (int step = 0; step < 3; ++step) {
     session.train_step();
-    const std::vector<Named> now = parameters_of(session);
+    const std::vector<Named> now = named_parameters(session);
     for (std::size_t i = 0; i < now.size(); ++i) {
       for (std::size_t j = 0; j < now[i].values.size(); ++j) {
         expected[i].values[j] = 0.75F * expected[i].values[j] + 0.25F * now[i].values[j];
@@ -206,7 +206,7 @@ TEST_CASE("ema is the running mean of the parameters, and what is evaluated") {
     }
   }
   const std::vector<Named> average = average_of(session);
-  const std::vector<Named> now = parameters_of(session);
+  const std::vector<Named> now = named_parameters(session);
   for (std::size_t i = 0; i < average.size(); ++i) {
     INFO(average[i].name);
     float off = 0;

@@ -24,12 +24,12 @@ HostBytes bytes(const std::vector<T>& values) {
   return result;
 }
 
-TensorType floats(Shape shape) { return {DType::f32, std::move(shape)}; }
+TensorType f32_of(Shape shape) { return {DType::f32, std::move(shape)}; }
 
 // [1, 4] times [4, 1]: 1 * 1 + 1000 * 1 - 1000 * 1 + 1 * 1 = 2, with absolute values 2002.
 ComparedOp product(float first, float second) {
   const auto attrs = gpunn_matmul_attrs{.struct_size = 0, .transpose_a = 0, .transpose_b = 0};
-  return {{GPUNN_OP_MATMUL, graph::Attributes::of(attrs), {floats({1, 4}), floats({4, 1})}, {floats({1, 1})}},
+  return {{GPUNN_OP_MATMUL, graph::Attributes::of(attrs), {f32_of({1, 4}), f32_of({4, 1})}, {f32_of({1, 1})}},
           {bytes<float>({1, 1000, -1000, 1}), bytes<float>({1, 1, 1, 1})},
           {bytes<float>({first})},
           {bytes<float>({second})}};
@@ -91,7 +91,7 @@ TEST_CASE("a bound that the first backend gets wrong condemns nobody") {
     const ComparedOp op = product(2, 2.0001F);
     Judging judging;
     judging.evaluate = [&](const std::vector<OracleTensor>&) {
-      return std::vector<OracleTensor>{{floats({1, 1}), {value}}};
+      return std::vector<OracleTensor>{{f32_of({1, 1}), {value}}};
     };
     const OpDifference difference = compare_op(op, judging);
     CHECK_FALSE(difference.departs);
@@ -106,7 +106,7 @@ TEST_CASE("coarser products may differ more, other ops may not") {
   judging.precision = Precision::tf32;
   CHECK_FALSE(compare_op(op, judging).departs);
 
-  const ComparedOp sum{{GPUNN_OP_ADD, {}, {floats({1}), floats({1})}, {floats({1})}},
+  const ComparedOp sum{{GPUNN_OP_ADD, {}, {f32_of({1}), f32_of({1})}, {f32_of({1})}},
                        {bytes<float>({1}), bytes<float>({1})},
                        {bytes<float>({2})},
                        {bytes<float>({2.0001F})}};

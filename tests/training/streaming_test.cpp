@@ -12,13 +12,6 @@ using namespace gpunn::testing;
 
 namespace {
 
-using Overrides = std::vector<Override>;
-
-Overrides with(Overrides list, const Overrides& more) {
-  list.insert(list.end(), more.begin(), more.end());
-  return list;
-}
-
 // What differs between two trainings of one experiment, one resident and one streamed; all of it is compared.
 struct Outcome {
   std::vector<std::vector<std::byte>> state;

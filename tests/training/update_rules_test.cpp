@@ -19,7 +19,7 @@ using namespace gpunn::training;
 namespace {
 
 // A model of hidden.weight, hidden.bias, output.weight and output.bias.
-Experiment experiment_with(const std::string& more, const std::filesystem::path& runs = "runs") {
+Experiment experiment_that(const std::string& more, const std::filesystem::path& runs = "runs") {
   return parse_experiment(
       "model: {layers: [flatten, linear: {name: hidden, units: 16, activation: tanh}, linear: {name: output, units: "
       "10}]}\n"
@@ -77,7 +77,7 @@ TEST_CASE("a pattern is of characters, '*' and '?'") {
 }
 
 TEST_CASE("without groups the layout is one range, what decays in front") {
-  const ParameterLayout layout = layout_of(experiment_with(""));
+  const ParameterLayout layout = layout_of(experiment_that(""));
   REQUIRE(layout.ranges.size() == 1);
   CHECK(layout.ranges[0].decayed == 16 * 784 + 160);
   CHECK(layout.trained == layout.total);
@@ -88,7 +88,7 @@ TEST_CASE("without groups the layout is one range, what decays in front") {
 
 TEST_CASE("each group is a range of its own, what is frozen comes last") {
   const ParameterLayout layout =
-      layout_of(experiment_with("optimizer:\n  groups:\n    - {match: '*.bias', weight_decay: true}\n"
+      layout_of(experiment_that("optimizer:\n  groups:\n    - {match: '*.bias', weight_decay: true}\n"
                                 "    - {match: 'out*', weight_decay: 0.5, learning_rate_factor: 2}\n"
                                 "training: {freeze: hidden.weight}\n"));
   REQUIRE(layout.ranges.size() == 2);  // nothing is in no group
@@ -103,7 +103,7 @@ TEST_CASE("each group is a range of its own, what is frozen comes last") {
 }
 
 TEST_CASE("patterns that lead nowhere are all named") {
-  const auto rules = [](const std::string& more) { return layout_of(experiment_with(more)); };
+  const auto rules = [](const std::string& more) { return layout_of(experiment_that(more)); };
   CHECK_THROWS_WITH(rules("training: {freeze: [hiden.weight, 'x*']}\n"),
                     Contains("groups.yaml:") &&
                         Contains("'hiden.weight' matches no parameter; did you mean 'hidden.weight'?") &&
@@ -116,15 +116,15 @@ TEST_CASE("patterns that lead nowhere are all named") {
 }
 
 TEST_CASE("a step computes no gradient of what is frozen, nor what only that needs") {
-  const graph::Graph all = step_of(experiment_with(""));
+  const graph::Graph all = step_of(experiment_that(""));
   CHECK(count_ops(all, GPUNN_OP_TANH_BACKWARD) == 1);
   CHECK(count_ops(all, GPUNN_OP_BIAS_BACKWARD) == 2);
-  const graph::Graph head = step_of(experiment_with("training: {freeze: 'hidden.*'}\n"));
+  const graph::Graph head = step_of(experiment_that("training: {freeze: 'hidden.*'}\n"));
   CHECK(count_ops(head, GPUNN_OP_TANH_BACKWARD) == 0);
   CHECK(count_ops(head, GPUNN_OP_BIAS_BACKWARD) == 1);
   CHECK(count_ops(head, GPUNN_OP_MATMUL) == count_ops(all, GPUNN_OP_MATMUL) - 2);
   // The head alone, with something in front of it that still has to be passed through.
-  const graph::Graph front = step_of(experiment_with("training: {freeze: 'output.*'}\n"));
+  const graph::Graph front = step_of(experiment_that("training: {freeze: 'output.*'}\n"));
   CHECK(count_ops(front, GPUNN_OP_TANH_BACKWARD) == 1);
   CHECK(count_ops(front, GPUNN_OP_BIAS_BACKWARD) == 1);
 }
@@ -134,9 +134,9 @@ TEST_CASE("frozen parameters keep their bits, the others train") {
   const std::string kind = GENERATE("sgd", "adamw", "lars");
   const std::string optimizer = "optimizer: {type: " + kind + ", learning_rate: 0.01, weight_decay: 0.1}\n";
   const auto before =
-      parameters_after(experiment_with(optimizer + "training: {epochs: 1, freeze: ['hidden.*']}\n", folder.path()));
+      parameters_after(experiment_that(optimizer + "training: {epochs: 1, freeze: ['hidden.*']}\n", folder.path()));
   const auto after =
-      parameters_after(experiment_with(optimizer + "training: {epochs: 3, freeze: ['hidden.*']}\n", folder.path()));
+      parameters_after(experiment_that(optimizer + "training: {epochs: 3, freeze: ['hidden.*']}\n", folder.path()));
   CHECK(before.at("hidden.weight") == after.at("hidden.weight"));
   CHECK(before.at("hidden.bias") == after.at("hidden.bias"));
   CHECK(before.at("output.weight") != after.at("output.weight"));
@@ -147,13 +147,13 @@ TEST_CASE("a group's factor and decay are those of an optimizer that has them fo
   const std::string kind = GENERATE("sgd", "adam", "adamw", "rmsprop", "adagrad", "lion", "lars");
   const std::string training = "training: {epochs: 1, max_steps: 2}\n";
   // All in one group: half the rate twice over, and a decay for all instead of the optimizer's.
-  const auto grouped = parameters_after(experiment_with(
+  const auto grouped = parameters_after(experiment_that(
       "optimizer: {type: " + kind +
           ", learning_rate: 0.02, weight_decay: 0.5, groups: [{match: '*.weight', "
           "learning_rate_factor: 0.5, weight_decay: 0.25}, {match: '*', learning_rate_factor: 0.5}]}\n" +
           training,
       folder.path()));
-  const auto plain = parameters_after(experiment_with(
+  const auto plain = parameters_after(experiment_that(
       "optimizer: {type: " + kind + ", learning_rate: 0.01, weight_decay: 0.25}\n" + training, folder.path()));
   REQUIRE(grouped.size() == plain.size());
   for (const auto& [name, values] : plain) {
@@ -170,7 +170,7 @@ TEST_CASE("a training with groups and frozen parameters resumes to the straight 
   const std::string settings =
       "optimizer: {type: adamw, weight_decay: 0.1, groups: [{match: output.*, learning_rate_factor: 0.5}]}\n";
   const auto with = [&](const std::string& training) {
-    return experiment_with(settings + "training: {" + training + "freeze: hidden.weight}\n", folder.path());
+    return experiment_that(settings + "training: {" + training + "freeze: hidden.weight}\n", folder.path());
   };
   const RunResult straight = train(with("epochs: 2, "));
   const RunResult first = train(with("epochs: 1, "));

@@ -26,14 +26,14 @@ void max_rows(const float* x, int64_t stride, int64_t rows, float* totals, int64
 
 // In lanes of our own, as sum_of does, so that the value does not depend on how wide the compiler vectorises it.
 double sum_of_squares(const float* x, int64_t n) {
-  constexpr int kLanes = 16;
-  double lanes[kLanes] = {};
+  constexpr int kSumLanes = 16;
+  double lanes[kSumLanes] = {};
   int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
+  for (; i + kSumLanes <= n; i += kSumLanes) {
 #pragma omp simd
-    for (int k = 0; k < kLanes; ++k) lanes[k] += static_cast<double>(x[i + k]) * static_cast<double>(x[i + k]);
+    for (int k = 0; k < kSumLanes; ++k) lanes[k] += static_cast<double>(x[i + k]) * static_cast<double>(x[i + k]);
   }
-  for (int width = kLanes / 2; width > 0; width /= 2) {
+  for (int width = kSumLanes / 2; width > 0; width /= 2) {
     for (int k = 0; k < width; ++k) lanes[k] += lanes[k + width];
   }
   for (; i < n; ++i) lanes[0] += static_cast<double>(x[i]) * static_cast<double>(x[i]);
