@@ -36,21 +36,38 @@ RACE_EPOCHS = 3
 LARGEST = 150_000  # bytes of a picture in the repository
 
 
-def machine():
-    """Processor, cores and GPUs in words."""
-    processor = platform.machine()
+def processor():
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
-            processor = line.partition(":")[2].strip()
-            break
-    cores = len(os.sched_getaffinity(0))
-    words = f"{processor}, {cores} core{'' if cores == 1 else 's'}"
-    if shutil.which("nvidia-smi"):
-        listed = subprocess.run(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"], capture_output=True,
-                                text=True)
-        if listed.returncode == 0 and listed.stdout.strip():
-            words = f"{listed.stdout.splitlines()[0].strip()}, {words}"
-    return words
+            return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+def gpu():
+    """The name of the first NVIDIA GPU, or nothing."""
+    if not shutil.which("nvidia-smi"):
+        return ""
+    listed = subprocess.run(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"], capture_output=True, text=True)
+    return listed.stdout.splitlines()[0].strip() if listed.returncode == 0 and listed.stdout.strip() else ""
+
+
+def counted(number, word):
+    return f"{number} {word}{'' if str(number) == '1' else 's'}"
+
+
+def machine():
+    """GPU, processor and cores in words, and whatever else slows the times down that a picture shows."""
+    cores, load = len(os.sched_getaffinity(0)), os.getloadavg()[0]
+    words = [one for one in (gpu(), processor()) if one] + [counted(cores, "core")]
+    if "OMP_NUM_THREADS" in os.environ:
+        words.append(counted(os.environ["OMP_NUM_THREADS"], "thread"))
+    if load > cores / 2:
+        words.append(f"busy: load {load:.0f}")
+    return ", ".join(words)
+
+
+def today():
+    return datetime.datetime.now(datetime.timezone.utc).date().isoformat()
 
 
 class Stage:
@@ -60,7 +77,9 @@ class Stage:
         self.folder, self.options, self.plugins = Path(folder), options, list(options.plugin)
         for name in ("experiments", "models"):
             (self.folder / name).symlink_to(SOURCE / name)
-        self.runs = 0
+
+    def caption(self):
+        return f"{self.options.machine} · {self.options.date}"
 
     def environment(self):
         return {"GPUNN_PLUGIN_PATH": ":".join(map(str, self.plugins))} if self.plugins else {}
@@ -100,32 +119,22 @@ def write(options, name, content, command):
     (options.output / name).write_bytes(content)
     record = options.output / "made.json"
     made = json.loads(record.read_text()) if record.exists() else {}
-    made[name] = {"command": command, "machine": machine(), "date": today()}
+    made[name] = {"command": command, "machine": options.machine, "date": options.date}
     record.write_text(json.dumps(made, indent=2, sort_keys=True) + "\n")
     print(f"  {options.output / name}, {len(content)} bytes", flush=True)
 
 
-def today():
-    return datetime.datetime.now(datetime.timezone.utc).date().isoformat()
-
-
-def caption():
-    return f"{machine()} · {today()}"
-
-
 def make_run(stage):
     screen, command = stage.show("run", *stage.training())
-    write(stage.options, "run.svg", terminal.svg(screen, command, caption()).encode(), command)
+    write(stage.options, "run.svg", terminal.svg(screen, command, stage.caption()).encode(), command)
 
 
 def trained(stage):
     """The folder of a run: the one that was shown, or a new one."""
-    name = Path(stage.options.experiment).stem
-    folders = sorted(one for one in (stage.folder / "runs" / name).glob("*") if not one.name.startswith("race"))
-    if not folders:
+    pattern = "runs/*/[0-9]*"  # those of a race are called race_...
+    if not any(stage.folder.glob(pattern)):
         stage.show("run", *stage.training())
-        return trained(stage)
-    return folders[-1]
+    return max(stage.folder.glob(pattern))
 
 
 # Left, top, width and height of the parts of a report that are shown: down to the first two charts, and the mistakes.
@@ -185,7 +194,7 @@ def make_race(stage):
     backends = [part for name in racers(stage) for part in ("--backend", name)]
     screen, command = stage.show("race", *stage.training(RACE_EPOCHS), *backends, "--chart", "race.svg")
     chart = (stage.folder / "race.svg").read_text()
-    write(stage.options, "race.svg", terminal.svg(screen, command, caption(), chart).encode(), command)
+    write(stage.options, "race.svg", terminal.svg(screen, command, stage.caption(), chart).encode(), command)
 
 
 def arguments():
@@ -208,6 +217,8 @@ def arguments():
     options.gpunn, options.output = options.gpunn.resolve(), options.output.resolve()
     options.plugin = [one.resolve() for one in options.plugin]
     options.output.mkdir(parents=True, exist_ok=True)
+    options.machine, options.date = machine(), today()  # before anything here loads the machine
+    print(f"· on {options.machine}", flush=True)
     return options
 
 

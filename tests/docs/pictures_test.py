@@ -179,7 +179,7 @@ def make(gpunn, source, output):
     command = [sys.executable, "-B", source / "docs" / "pictures" / "make.py", "--gpunn", gpunn, "--output", output,
                "--experiment", "experiments/lenet_digits.yaml", "--epochs", "1", "--set", "data.synthetic_train=512",
                "--set", "data.synthetic_test=128", "--backend", "cpu"]
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=LIMIT)
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=2 * LIMIT)
     check(done.returncode == 0, f"{command}: {done.stdout}{done.stderr}")
 
 
