@@ -1,22 +1,18 @@
 """A report in a headless Chromium: `browser_test.py GPUNN SOURCE_FOLDER [SCREENSHOT_FOLDER]`.
 
-The browser is $GPUNN_BROWSER or the first of its usual names on the path. Exit code 77, skipped, where there is none.
+Exit code 77, skipped, where no browser is found.
 """
 
-import base64
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 from pathlib import Path
 
-SKIPPED = 77
-BROWSERS = ["chromium-headless-shell", "chromium", "google-chrome", "google-chrome-stable", "chromium-browser"]
-LIMIT = 120  # seconds that nothing here comes near
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from browser import LIMIT, Browser, browser_or_skip, check, contrast, luminance  # noqa: E402
 
 # What a reader of the page would see, as data.
 LOOK = r"""(() => {
@@ -44,104 +40,6 @@ LOOK = r"""(() => {
     outside: performance.getEntriesByType('resource').map((one) => one.name).filter((name) => !name.startsWith('data:')),
   };
 })()"""
-
-
-def check(holds, what):
-    if not holds:
-        sys.exit(f"FAILED: {what}")
-
-
-class Browser:
-    """The DevTools protocol over two pipes: one JSON message, one zero byte."""
-
-    def __init__(self, program, profile):
-        to_browser, self.out = os.pipe()
-        self.input, from_browser = os.pipe()
-
-        def numbered():  # the browser reads 3 and writes 4
-            keep = [os.dup(to_browser), os.dup(from_browser)]
-            os.dup2(keep[0], 3)
-            os.dup2(keep[1], 4)
-
-        self.process = subprocess.Popen(
-            [program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
-             "--disable-background-networking", f"--user-data-dir={profile}", "--remote-debugging-pipe", "about:blank"],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, close_fds=False,
-            preexec_fn=numbered)
-        os.close(to_browser)
-        os.close(from_browser)
-        self.watchdog = threading.Timer(LIMIT, self.process.kill)
-        self.watchdog.start()
-        self.buffer, self.number, self.events, self.session = b"", 0, [], None
-        target = self.ask("Target.createTarget", url="about:blank")["targetId"]
-        self.session = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-
-    def close(self):
-        self.watchdog.cancel()
-        self.process.kill()
-        self.process.wait()
-
-    def receive(self):
-        while b"\0" not in self.buffer:
-            part = os.read(self.input, 1 << 20)
-            check(part, "the browser ended")
-            self.buffer += part
-        message, _, self.buffer = self.buffer.partition(b"\0")
-        return json.loads(message)
-
-    def ask(self, method, **parameters):
-        self.number += 1
-        message = {"id": self.number, "method": method, "params": parameters}
-        if self.session:
-            message["sessionId"] = self.session
-        data = json.dumps(message).encode() + b"\0"
-        while data:
-            data = data[os.write(self.out, data):]
-        while True:
-            answer = self.receive()
-            if answer.get("id") == self.number:
-                check("error" not in answer, f"{method}: {answer.get('error')}")
-                return answer["result"]
-            self.events.append(answer)
-
-    def wait_for(self, event):
-        while not any(one.get("method") == event for one in self.events):
-            self.events.append(self.receive())
-
-    def open(self, url, width, height, colours):
-        """Loads the page; what a reader would see, and what the console says."""
-        self.ask("Page.enable")
-        self.ask("Runtime.enable")
-        self.ask("Log.enable")
-        self.ask("Network.enable")
-        self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1,
-                 mobile=width < 600)
-        self.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": colours}])
-        self.events = []
-        self.ask("Page.navigate", url=url)
-        self.wait_for("Page.loadEventFired")
-        result = self.ask("Runtime.evaluate", expression=LOOK, returnByValue=True)
-        check("exceptionDetails" not in result, f"looking at the page: {result.get('exceptionDetails')}")
-        said = [one for one in self.events if one.get("method") in ("Log.entryAdded", "Runtime.exceptionThrown")
-                or one.get("method") == "Runtime.consoleAPICalled"]
-        return result["result"]["value"], said
-
-    def screenshot(self, file):
-        size = self.ask("Page.getLayoutMetrics")["cssContentSize"]
-        shot = self.ask("Page.captureScreenshot", format="png", captureBeyondViewport=True,
-                        clip={"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1})
-        Path(file).write_bytes(base64.b64decode(shot["data"]))
-
-
-def luminance(colour):
-    parts = [float(one) / 255 for one in re.findall(r"[\d.]+", colour)[:3]]
-    linear = [one / 12.92 if one <= 0.03928 else ((one + 0.055) / 1.055) ** 2.4 for one in parts]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-def contrast(a, b):
-    low, high = sorted((luminance(a), luminance(b)))
-    return (high + 0.05) / (low + 0.05)
 
 
 def percent(share):
@@ -197,7 +95,7 @@ def main(gpunn, source, browser, shots):
             grounds = set()
             for name, width, height, colours in (("desktop", 1280, 900, "light"), ("phone", 390, 844, "light"),
                                                  ("desktop-dark", 1280, 900, "dark"), ("phone-dark", 390, 844, "dark")):
-                seen, said = opened.open(page.as_uri(), width, height, colours)
+                seen, said = opened.open(page.as_uri(), width, height, colours, LOOK)
                 if shots:
                     opened.screenshot(Path(shots, name + ".png"))
                 check_page(seen, said, expected, name)
@@ -215,8 +113,5 @@ def main(gpunn, source, browser, shots):
 
 
 if __name__ == "__main__":
-    program = os.environ.get("GPUNN_BROWSER") or next(filter(None, map(shutil.which, BROWSERS)), None)
-    if not program:
-        print("skipped: no Chromium; Debian has it as chromium-headless-shell, or name one in GPUNN_BROWSER")
-        sys.exit(SKIPPED)
-    main(os.path.abspath(sys.argv[1]), Path(sys.argv[2]).resolve(), program, sys.argv[3] if len(sys.argv) > 3 else None)
+    main(os.path.abspath(sys.argv[1]), Path(sys.argv[2]).resolve(), browser_or_skip(),
+         sys.argv[3] if len(sys.argv) > 3 else None)
