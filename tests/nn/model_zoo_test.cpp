@@ -74,7 +74,7 @@ TEST_CASE("a residual network's stems keep of its images what they are for") {
 }
 
 TEST_CASE("names of parameters are those of the blocks that they are in") {
-  const auto parameters = nn::model_parameters(model_of({"vgg11", "classes: 10, hidden: 16", {}, 0}), {3, 32, 32});
+  const auto parameters = nn::model_parameters(model_of_row({"vgg11", "classes: 10, hidden: 16", {}, 0}), {3, 32, 32});
   std::vector<std::string> names;
   for (const nn::Parameter& parameter : parameters) names.push_back(parameter.name);
   CHECK(names.front() == "stage1.0.conv.weight");
