@@ -265,30 +265,6 @@ TEST_CASE("folders that don't hold classes of images are refused") {
       Contains("cats: the class is not among those of the training part") && Contains("did you mean 'cat'"));
 }
 
-TEST_CASE("a contact sheet has the images of each class in a row") {
-  const Folder f;
-  for (int i = 0; i < 5; ++i) {
-    f.put("dark/" + std::to_string(i) + ".png", colour_png(10, 20, 30, 24, 24));
-    if (i < 2) f.put("light/" + std::to_string(i) + ".png", colour_png(200, 210, 220, 24, 24));
-  }
-  const test::fs::path file = f.root / "sheet.png";
-  gpunn::write_contact_sheet(f.load(), file, 3);
-  // Tiles of 24 by 24, doubled, with gaps of 2: three in a row, two rows.
-  const std::vector<uint8_t> sheet = gpunn::read_image(file, 3, 102, 152, false);
-  const auto at = [&](std::size_t channel, std::size_t y, std::size_t x) {
-    return sheet[(channel * 102 + y) * 152 + x];
-  };
-  CHECK(at(0, 2, 2) == 10);
-  CHECK(at(2, 49, 149) == 30);
-  CHECK(at(0, 50, 75) == 255);
-  CHECK(at(1, 60, 60) == 210);
-  CHECK(at(1, 60, 110) == 255);  // the second class has two images
-
-  DataConfig points;
-  points.dataset = "points";
-  CHECK_THROWS_WITH(gpunn::write_contact_sheet(load_dataset(points), file), Contains("f32[1000, 2]"));
-}
-
 TEST_CASE("real photographs are read as a folder of images") {
   const test::fs::path archive = test::real_data() / "cifar10/cifar10-jpeg.tar.xz";
   const test::TemporaryFolder folder;

@@ -63,7 +63,7 @@ struct SplitSummary {
 SplitSummary summarize(const Split& split, int64_t classes);
 
 // Writes a PNG with the first training images of each class side by side, at most `columns` of them, a row a class from
-// the top. Throws Error(usage) where the samples are no images.
+// the top behind the class's name. Throws Error(usage) where the samples are no images.
 void write_contact_sheet(const Dataset& set, const std::filesystem::path& file, int64_t columns = 12);
 
 struct DatasetInfo {
