@@ -13,9 +13,9 @@ namespace {
 
 // Weights are integers, 1 being 2^22. Eight bits of pixel and the sign leave a 32-bit sum room for weights of up to 2.
 constexpr int kWeightBits = 32 - 8 - 2;
-constexpr int32_t kHalf = int32_t{1} << (kWeightBits - 1);
+constexpr int32_t kHalfWeight = int32_t{1} << (kWeightBits - 1);
 
-uint8_t rounded(int32_t sum) { return static_cast<uint8_t>(std::clamp(sum >> kWeightBits, 0, 255)); }
+uint8_t rounded_sum(int32_t sum) { return static_cast<uint8_t>(std::clamp(sum >> kWeightBits, 0, 255)); }
 
 // One side of a picture: its length, the length it is scaled to, and the part of that which is kept.
 struct ResizedSide {
@@ -72,33 +72,33 @@ void resize_row(const TriangleFilter& across, const uint8_t* source, std::span<u
   const auto width = static_cast<int64_t>(target.size()) / kChannels;
   for (int64_t x = 0; x < width; ++x) {
     std::array<int32_t, kChannels> sums;
-    sums.fill(kHalf);
+    sums.fill(kHalfWeight);
     const uint8_t* pixel = source + across.first(x) * kChannels;
     const int32_t* weight = across.weights(x);
     for (int64_t taps = across.end(x) - across.first(x); taps > 0; --taps, ++weight, pixel += kChannels) {
       for (std::size_t c = 0; c < kChannels; ++c) sums[c] += *weight * pixel[c];
     }
     for (std::size_t c = 0; c < kChannels; ++c) {
-      target[static_cast<std::size_t>(x) * kChannels + c] = rounded(sums[c]);
+      target[static_cast<std::size_t>(x) * kChannels + c] = rounded_sum(sums[c]);
     }
   }
 }
 
-std::size_t row_bytes(const Image& image) { return static_cast<std::size_t>(image.width * image.channels); }
+std::size_t image_row_bytes(const Image& image) { return static_cast<std::size_t>(image.width * image.channels); }
 
-Image blank(int64_t height, int64_t width, const Image& like) {
+Image blank_image(int64_t height, int64_t width, const Image& like) {
   Image image{height, width, like.channels, {}, like.from_16_bits, like.first_frame};
-  image.values.resize(static_cast<std::size_t>(height) * row_bytes(image));
+  image.values.resize(static_cast<std::size_t>(height) * image_row_bytes(image));
   return image;
 }
 
 // The rows from `first` to before `end`, each as `width` pixels.
 Image resize_across(const Image& image, const TriangleFilter& across, int64_t width, int64_t first, int64_t end) {
-  Image result = blank(end - first, width, image);
+  Image result = blank_image(end - first, width, image);
   for (int64_t y = first; y < end; ++y) {
-    const uint8_t* source = image.values.data() + static_cast<std::size_t>(y) * row_bytes(image);
-    const std::span target(result.values.data() + static_cast<std::size_t>(y - first) * row_bytes(result),
-                           row_bytes(result));
+    const uint8_t* source = image.values.data() + static_cast<std::size_t>(y) * image_row_bytes(image);
+    const std::span target(result.values.data() + static_cast<std::size_t>(y - first) * image_row_bytes(result),
+                           image_row_bytes(result));
     if (image.channels == 1) {
       resize_row<1>(across, source, target);
     } else {
@@ -110,17 +110,17 @@ Image resize_across(const Image& image, const TriangleFilter& across, int64_t wi
 
 // The columns, each as `height` pixels. The image's rows begin with row `first` of the filter's source.
 Image resize_down(const Image& image, const TriangleFilter& down, int64_t height, int64_t first) {
-  Image result = blank(height, image.width, image);
-  std::vector<int32_t> sums(row_bytes(image));
+  Image result = blank_image(height, image.width, image);
+  std::vector<int32_t> sums(image_row_bytes(image));
   uint8_t* target = result.values.data();
   for (int64_t y = 0; y < height; ++y, target += sums.size()) {
-    std::fill(sums.begin(), sums.end(), kHalf);
+    std::fill(sums.begin(), sums.end(), kHalfWeight);
     const int32_t* weight = down.weights(y);
     const uint8_t* source = image.values.data() + static_cast<std::size_t>(down.first(y) - first) * sums.size();
     for (int64_t taps = down.end(y) - down.first(y); taps > 0; --taps, ++weight, source += sums.size()) {
       for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += *weight * source[i];
     }
-    std::transform(sums.begin(), sums.end(), target, rounded);
+    std::transform(sums.begin(), sums.end(), target, rounded_sum);
   }
   return result;
 }
@@ -138,7 +138,7 @@ Image resized(const Image& image, const ResizedSide& rows, const ResizedSide& co
   return resize_down(resize_across(image, across, columns.count, first, end), down, rows.count, first);
 }
 
-ResizedSide middle(int64_t source, int64_t target, int64_t count) {
+ResizedSide middle_of_side(int64_t source, int64_t target, int64_t count) {
   // Half a pixel goes to the even side.
   return {source, target, std::llrint(static_cast<double>(target - count) / 2), count};
 }
@@ -160,7 +160,7 @@ Image resize_and_crop(const Image& image, int64_t height, int64_t width, int64_t
     columns = rows * image.width / image.height;
   }
   if (rows == image.height && columns == image.width && rows == height && columns == width) return image;
-  return resized(image, middle(image.height, rows, height), middle(image.width, columns, width));
+  return resized(image, middle_of_side(image.height, rows, height), middle_of_side(image.width, columns, width));
 }
 
 }  // namespace gpunn::data
