@@ -25,15 +25,15 @@ struct Panel {
   std::vector<Series> series;
 };
 
-// Colours that colour-blind people can tell apart (Okabe and Ito, 2008) on white, or what the page around the chart
-// says: CSS variables --grid, --frame, --ink, --quiet and --line-1 to --line-8, on no ground.
-enum class Colours { on_white, of_page };
+// Colours of the chart's own, light or dark as the reader's system is, or those of the page around it
+// (chart/palette.hpp).
+enum class Colours { own, of_page };
 
 struct Chart {
   std::string title, subtitle;
   std::vector<Panel> panels;                    // side by side
   double panel_width = 500, plot_height = 320;  // pixels
-  Colours colours = Colours::on_white;
+  Colours colours = Colours::own;
 };
 
 // The chart as an SVG document. Lines are drawn one over the other from thick to thin, so that equal ones are all seen.

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <string_view>
@@ -8,6 +7,7 @@
 
 #include "chart/axis.hpp"
 #include "chart/chart.hpp"
+#include "chart/palette.hpp"
 #include "chart/svg.hpp"
 
 namespace gpunn::chart {
@@ -21,26 +21,6 @@ constexpr double kLegendRow = 20, kLegendGap = 26, kSwatch = 26;
 constexpr std::size_t kMostMarked = 40;  // points of a line that get a mark each
 // Above this ratio of the largest to the smallest value.
 constexpr double kLogarithmicFrom = 10;
-
-struct Palette {
-  std::string_view ground, grid, frame, ink, quiet;
-  std::array<std::string_view, 8> lines;
-  std::string_view line(std::size_t series) const { return lines[series % lines.size()]; }
-};
-constexpr Palette kOnWhite = {
-    .ground = "#ffffff",
-    .grid = "#e3e3e3",
-    .frame = "#666666",
-    .ink = "#222222",
-    .quiet = "#555555",
-    .lines = {"#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000", "#8C6D1F"}};
-constexpr Palette kOfPage = {.ground = "none",
-                             .grid = "var(--grid)",
-                             .frame = "var(--frame)",
-                             .ink = "var(--ink)",
-                             .quiet = "var(--quiet)",
-                             .lines = {"var(--line-1)", "var(--line-2)", "var(--line-3)", "var(--line-4)",
-                                       "var(--line-5)", "var(--line-6)", "var(--line-7)", "var(--line-8)"}};
 
 // From thick to thin, since the later ones lie on top.
 double stroke(std::size_t series, std::size_t count) {
@@ -72,7 +52,7 @@ class LineDrawing {
  public:
   explicit LineDrawing(const Chart& chart)
       : chart_(chart),
-        palette_(chart.colours == Colours::of_page ? kOfPage : kOnWhite),
+        palette_(chart.colours == Colours::of_page ? kOfPage : kOnLight),
         width_(chart.panel_width * static_cast<double>(std::max<std::size_t>(chart.panels.size(), 1))) {
     for (const Panel& panel : chart.panels) count_ = std::max(count_, panel.series.size());
     lay_out_legend();

@@ -1,7 +1,6 @@
 #include "chart/roofline.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <string_view>
@@ -9,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "chart/axis.hpp"
+#include "chart/palette.hpp"
 #include "chart/svg.hpp"
 
 namespace gpunn::chart {
@@ -20,10 +20,6 @@ using Anchor = SvgWriter::Anchor;
 constexpr double kWidth = 1000, kHeight = 480, kRooflineLeft = 84, kRooflineRight = 30, kTop = 112,
                  kRooflineBottom = 58;
 constexpr double kListRow = 17, kListColumns = 3;
-constexpr std::string_view kGrid = "#e3e3e3", kFrame = "#666666", kInk = "#222222", kQuiet = "#555555";
-// Okabe and Ito, 2008.
-constexpr std::array<std::string_view, 8> kColours = {"#0072B2", "#E69F00", "#009E73", "#CC79A7",
-                                                      "#D55E00", "#56B4E9", "#000000", "#8C6D1F"};
 
 bool shown(const RooflinePoint& point) { return point.flops > 0 && point.bytes > 0 && point.seconds > 0; }
 bool shown(const RooflineCeiling& ceiling) { return ceiling.bytes_per_second > 0 || ceiling.flops_per_second > 0; }
@@ -74,10 +70,10 @@ class RooflineDrawing {
   std::string draw() {
     const auto rows = std::ceil(static_cast<double>(names_.size()) / kListColumns);
     SvgWriter svg(kWidth, kHeight + 20 + rows * kListRow + 16, roofline_.title, description());
-    svg.text(kRooflineLeft, 30, roofline_.title, {.size = 18, .bold = true, .fill = kInk});
-    svg.text(kRooflineLeft, 50, roofline_.subtitle, {.size = 12, .fill = kQuiet});
+    svg.text(kRooflineLeft, 30, roofline_.title, {.size = 18, .bold = true, .fill = kOnLight.ink});
+    svg.text(kRooflineLeft, 50, roofline_.subtitle, {.size = 12, .fill = kOnLight.quiet});
     if (names_.empty()) {
-      svg.text(kWidth / 2, kHeight / 2, "no data", {.anchor = Anchor::middle, .fill = kQuiet});
+      svg.text(kWidth / 2, kHeight / 2, "no data", {.anchor = Anchor::middle, .fill = kOnLight.quiet});
       return svg.finish();
     }
     draw_legend(svg);
@@ -111,27 +107,27 @@ class RooflineDrawing {
         x = kRooflineLeft;
         y += 18;
       }
-      svg.circle(x + 5, y - 4, 4.5, kColours[i % kColours.size()]);
-      svg.text(x + 15, y, series_[i], {.size = 13, .fill = kInk});
+      svg.circle(x + 5, y - 4, 4.5, kOnLight.line(i));
+      svg.text(x + 15, y, series_[i], {.size = 13, .fill = kOnLight.ink});
       x += room;
     }
   }
 
   void draw_axes(SvgWriter& svg) const {
     for (const Tick& tick : y_.ticks) {
-      svg.line(kRooflineLeft, place_y(tick.value), kPlotRight, place_y(tick.value), kGrid, 1);
-      svg.text(kRooflineLeft - 8, place_y(tick.value) + 4, tick.label, {.anchor = Anchor::end, .fill = kInk});
+      svg.line(kRooflineLeft, place_y(tick.value), kPlotRight, place_y(tick.value), kOnLight.grid, 1);
+      svg.text(kRooflineLeft - 8, place_y(tick.value) + 4, tick.label, {.anchor = Anchor::end, .fill = kOnLight.ink});
     }
     for (const Tick& tick : x_.ticks) {
-      svg.line(place_x(tick.value), kTop, place_x(tick.value), kPlotBottom, kGrid, 1);
-      svg.text(place_x(tick.value), kPlotBottom + 19, tick.label, {.anchor = Anchor::middle, .fill = kInk});
+      svg.line(place_x(tick.value), kTop, place_x(tick.value), kPlotBottom, kOnLight.grid, 1);
+      svg.text(place_x(tick.value), kPlotBottom + 19, tick.label, {.anchor = Anchor::middle, .fill = kOnLight.ink});
     }
-    svg.line(kRooflineLeft, kPlotBottom, kPlotRight, kPlotBottom, kFrame, 1);
-    svg.line(kRooflineLeft, kTop, kRooflineLeft, kPlotBottom, kFrame, 1);
+    svg.line(kRooflineLeft, kPlotBottom, kPlotRight, kPlotBottom, kOnLight.frame, 1);
+    svg.line(kRooflineLeft, kTop, kRooflineLeft, kPlotBottom, kOnLight.frame, 1);
     svg.text((kRooflineLeft + kPlotRight) / 2, kPlotBottom + 42, "arithmetic intensity, operations a byte",
-             {.size = 13, .anchor = Anchor::middle, .fill = kInk});
+             {.size = 13, .anchor = Anchor::middle, .fill = kOnLight.ink});
     svg.text(kRooflineLeft - 58, (kTop + kPlotBottom) / 2, "TFLOP/s",
-             {.size = 13, .anchor = Anchor::middle, .fill = kInk, .upwards = true});
+             {.size = 13, .anchor = Anchor::middle, .fill = kOnLight.ink, .upwards = true});
   }
 
   // From the left edge or the bottom, over the bend, to the right edge.
@@ -146,10 +142,10 @@ class RooflineDrawing {
       const double bend = bandwidth > 0 ? rate / bandwidth : 0;
       if (bend > from && bend < x_.high) data += fmt::format("L{:.1f} {:.1f}", place_x(bend), place_y(rate));
       data += fmt::format("L{:.1f} {:.1f}", place_x(x_.high), place_y(rate));
-      svg.path(data, kFrame, 1.6);
+      svg.path(data, kOnLight.frame, 1.6);
       const std::string label = fmt::format("{}: {:.3g} TFLOP/s, {:.3g} GB/s", ceiling.name,
                                             ceiling.flops_per_second * 1e-12, ceiling.bytes_per_second * 1e-9);
-      svg.text(kPlotRight - 4, place_y(rate) - 5, label, {.size = 11, .anchor = Anchor::end, .fill = kQuiet});
+      svg.text(kPlotRight - 4, place_y(rate) - 5, label, {.size = 11, .anchor = Anchor::end, .fill = kOnLight.quiet});
     }
   }
 
@@ -157,8 +153,8 @@ class RooflineDrawing {
     for (const RooflinePoint& point : roofline_.points) {
       if (!shown(point)) continue;
       const double x = place_x(intensity(point)), y = place_y(teraflops(point));
-      svg.circle(x, y, 4, kColours[place_of(series_, point.series) % kColours.size()]);
-      svg.text(x + 6, y - 4, std::to_string(place_of(names_, point.name) + 1), {.size = 10, .fill = kInk});
+      svg.circle(x, y, 4, kOnLight.line(place_of(series_, point.series)));
+      svg.text(x + 6, y - 4, std::to_string(place_of(names_, point.name) + 1), {.size = 10, .fill = kOnLight.ink});
     }
   }
 
@@ -168,7 +164,7 @@ class RooflineDrawing {
       const std::size_t column = i / rows;
       const double x = kRooflineLeft + static_cast<double>(column) * (kPlotRight - kRooflineLeft) / kListColumns;
       const double y = kHeight + 20 + static_cast<double>(i % rows) * kListRow;
-      svg.text(x, y, fmt::format("{}  {}", i + 1, names_[i]), {.size = 11, .fill = kInk});
+      svg.text(x, y, fmt::format("{}  {}", i + 1, names_[i]), {.size = 11, .fill = kOnLight.ink});
     }
   }
 

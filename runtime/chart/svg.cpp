@@ -14,7 +14,7 @@ constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 std::size_t character(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(i < text.size() ? text[i] : 0); };
   const unsigned first = byte(0);
-  if (first < 0x80) return first >= 0x20 && first != 0x7F ? 1 : 0;
+  if (first < 0x80) return (first >= 0x20 && first != 0x7F) || first == '\n' || first == '\t' ? 1 : 0;
   const std::size_t size = first >= 0xC2 && first < 0xE0   ? 2
                            : first >= 0xE0 && first < 0xF0 ? 3
                            : first >= 0xF0 && first < 0xF5 ? 4
@@ -73,7 +73,9 @@ SvgWriter::SvgWriter(double width, double height, std::string_view title, std::s
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:g}\" height=\"{1:g}\" viewBox=\"0 0 {0:g} {1:g}\" "
       "role=\"img\" font-family=\"Helvetica, Arial, sans-serif\">\n<title>{2}</title>\n<desc>{3}</desc>\n",
       width, height, escaped(title), escaped(description));
-  if (ground != "none") rectangle(0, 0, width, height, ground);
+  if (ground == "none") return;
+  out_ += "<style>\n" + dark_style() + "</style>\n";
+  rectangle(0, 0, width, height, ground);
 }
 
 void SvgWriter::rectangle(double x, double y, double width, double height, std::string_view fill) {

@@ -3,6 +3,8 @@
 #include <string>
 #include <string_view>
 
+#include "chart/palette.hpp"
+
 namespace gpunn::chart {
 
 // Text for an element's content or an attribute: no character of XML's own, none that XML forbids, and what is not
@@ -17,13 +19,14 @@ class SvgWriter {
     double size = 12;
     Anchor anchor = Anchor::start;
     bool bold = false;
-    std::string_view fill = "#222222";
+    std::string_view fill = kOnLight.ink;
     bool upwards = false;  // turned a quarter to the left
   };
 
-  // `ground` is the colour behind it all, or "none".
+  // `ground` is the colour behind it all: that of kOnLight, whose colours turn dark where the reader's system is, or
+  // "none", in a page that sees to it.
   SvgWriter(double width, double height, std::string_view title, std::string_view description,
-            std::string_view ground = "#ffffff");
+            std::string_view ground = kOnLight.ground);
   void rectangle(double x, double y, double width, double height, std::string_view fill);
   void line(double x1, double y1, double x2, double y2, std::string_view stroke, double width);
   void circle(double x, double y, double radius, std::string_view fill);

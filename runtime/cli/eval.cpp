@@ -48,7 +48,7 @@ void add_eval(CommandLine& line) {
       fmt::print("rows      {}\n", count_text(total.rows));
       fmt::print("loss      {:.6f}\n", total.loss);
       fmt::print("accuracy  {}\n", percent_text(total.accuracy));
-      fmt::print("top 5     {}\n", percent_text(total.top5_accuracy));
+      if (total.top5_accuracy) fmt::print("top 5     {}\n", percent_text(*total.top5_accuracy));
       fmt::print("time      {}\n", duration_text(total.seconds));
       const bool colour = terminal_of(STDOUT_FILENO).colour;
       fmt::print("\n{}", class_table(report, colour));

@@ -223,7 +223,7 @@ Json to_json(const StepReport& report) {
 Json to_json(const EvalReport& report) {
   return {{"loss", report.loss},
           {"accuracy", report.accuracy},
-          {"top5_accuracy", report.top5_accuracy},
+          {"top5_accuracy", report.top5_accuracy ? Json(*report.top5_accuracy) : Json()},
           {"rows", report.rows},
           {"seconds", report.seconds}};
 }

@@ -92,6 +92,21 @@ class Checker {
             name_of(best) + "), not by early_stopping.monitor (" + name_of(watched) + "); give both the same");
   }
 
+  void check_shorter_side() {
+    const DataConfig& data = e_.data;
+    if (!sound("data.image_size") || !sound("data.shorter_side") || data.shorter_side == 0) return;
+    if (data.image_size.empty()) {
+      diagnostics_.add(place("data.shorter_side"),
+                       "data.shorter_side needs data.image_size, which is cut out of the scaled image");
+      return;
+    }
+    const int64_t least = std::ranges::max(data.image_size);
+    if (data.shorter_side >= least) return;
+    diagnostics_.add(place("data.shorter_side"), "data.shorter_side: expected at least " + std::to_string(least) +
+                                                     ", the longer side of data.image_size, found " +
+                                                     std::to_string(data.shorter_side));
+  }
+
   void check_data() {
     const DataConfig& data = e_.data;
     if (sound("data.mean") && sound("data.stddev") && data.mean.size() != data.stddev.size()) {
@@ -103,6 +118,7 @@ class Checker {
         (data.image_size.size() > 2 || std::count(data.image_size.begin(), data.image_size.end(), 0) != 0)) {
       diagnostics_.add(place("data.image_size"), "data.image_size: expected one integer or two, [rows, columns]");
     }
+    check_shorter_side();
     if (sound("data.channels") && data.channels == 2) {
       diagnostics_.add(place("data.channels"), "data.channels: expected 1 (grey), 3 (colour) or 0 (as the images)");
     }

@@ -100,6 +100,9 @@ std::vector<Key> data_keys() {
       only({"cifar100"}, choice("data.label_mode", in(&E::data, &D::label_mode), {"fine", "coarse"},
                                 "100 classes, or 20 superclasses.")),
       only({"image_folder"}, optional(image_size())),
+      only({"image_folder"}, integer("data.shorter_side", in(&E::data, &D::shorter_side), between(0, 16384),
+                                     "Pixels that the shorter side of images is scaled to before `image_size` is cut "
+                                     "out of the middle; 0: as few as cover `image_size`.")),
       only({"image_folder"}, integer("data.channels", in(&E::data, &D::channels), between(0, 3),
                                      "1: grey, 3: colour; 0: as the images, colour where any of them is.")),
       only({"hdf5"}, optional(text("data.train_samples", in(&E::data, &D::train_samples),

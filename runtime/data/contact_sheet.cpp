@@ -9,6 +9,7 @@
 
 #include "common/files.hpp"
 #include "data/images/image.hpp"
+#include "data/images/letters.hpp"
 
 namespace gpunn {
 
@@ -17,8 +18,10 @@ namespace {
 constexpr int64_t kSmallestTile = 48;  // smaller images are shown in larger pixels
 constexpr int64_t kLargestTile = 128;  // larger ones are scaled down
 constexpr int64_t kGap = 2;
+constexpr int64_t kSheetMargin = 8;  // on both sides of the names
 constexpr int64_t kMostSheetClasses = 100;
-constexpr uint8_t kBackground = 255;
+constexpr uint8_t kBackground = 255, kSheetInk = 32;
+constexpr std::size_t kLongestLabel = 24;  // bytes of a class's name; a longer one is cut
 
 // Images of one split as pictures of 8 bits.
 class Pictures {
@@ -73,6 +76,17 @@ void paint(const data::Image& picture, int64_t magnified, int64_t top, int64_t l
   }
 }
 
+// What stands beside the pictures of each class.
+std::vector<std::string> sheet_labels(const Dataset& set, int64_t classes) {
+  std::vector<std::string> labels;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(classes); ++i) {
+    std::string label = i < set.class_names.size() ? set.class_names[i] : std::to_string(i);
+    if (label.size() > kLongestLabel) label = label.substr(0, kLongestLabel - 3) + "...";
+    labels.push_back(std::move(label));
+  }
+  return labels;
+}
+
 }  // namespace
 
 void write_contact_sheet(const Dataset& set, const std::filesystem::path& file, int64_t columns) {
@@ -90,20 +104,29 @@ void write_contact_sheet(const Dataset& set, const std::filesystem::path& file, 
     return std::max<int64_t>(1, std::llround(scale * static_cast<double>(side)));
   };
   const int64_t rows_of_picture = scaled(shape[2]), columns_of_picture = scaled(shape[3]);
-  const int64_t tile_height = rows_of_picture * magnified + kGap;
+  const data::Lettering lettering{.ink = kSheetInk};
+  const std::vector<std::string> labels = sheet_labels(set, classes);
+  int64_t label_width = 0;
+  for (const std::string& label : labels) label_width = std::max(label_width, lettering.width(label));
+  const int64_t left = kSheetMargin + label_width + kSheetMargin;
+  const int64_t tile_height = std::max(rows_of_picture * magnified, lettering.height()) + kGap;
   const int64_t tile_width = columns_of_picture * magnified + kGap;
 
   const Pictures pictures(split);
   data::Image sheet =
-      data::make_image(classes * tile_height + kGap, columns * tile_width + kGap, shape[1] == 3 ? 3 : 1, file);
+      data::make_image(classes * tile_height + kGap, left + columns * tile_width, shape[1] == 3 ? 3 : 1, file);
   std::fill(sheet.values.begin(), sheet.values.end(), kBackground);
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const int64_t top = kGap + static_cast<int64_t>(i) * tile_height;
+    lettering.draw(labels[i], top + (tile_height - kGap - lettering.height()) / 2, kSheetMargin, sheet);
+  }
   std::vector<int64_t> shown(static_cast<std::size_t>(classes));
   for (std::size_t row = 0; row < split.labels.size(); ++row) {
     const int32_t label = split.labels[row];
     if (label < 0 || label >= classes || shown[static_cast<std::size_t>(label)] == columns) continue;
     const int64_t column = shown[static_cast<std::size_t>(label)]++;
     paint(data::resize(pictures[row], rows_of_picture, columns_of_picture), magnified, kGap + label * tile_height,
-          kGap + column * tile_width, sheet);
+          left + column * tile_width, sheet);
   }
   write_atomically(file, data::encode_png(sheet));
 }

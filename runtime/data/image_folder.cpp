@@ -69,10 +69,11 @@ class Decoder {
     Oddity deep, animated;
     for_row_stretches(rows, kFilesAtATime, [&](int64_t first, int64_t last) {
       for (auto row = static_cast<std::size_t>(first); row < static_cast<std::size_t>(last); ++row) {
-        Image image = fitting(read_image_file(files[row].file), files[row].file);
+        Image image = read_image_file(files[row].file);
         if (image.from_16_bits) deep.count(row);
         if (image.first_frame) animated.count(row);
         if (config_.channels != 0) image = convert_channels(std::move(image), config_.channels);
+        image = fitting(std::move(image), files[row].file);
         grey[row] = image.channels == 1 ? 1 : 0;
         write_planes(image, split.values.data() + row * row_bytes(split));
         split.labels[row] = files[row].label;
@@ -118,13 +119,13 @@ class Decoder {
   }
 
   Image fitting(Image image, const fs::path& file) const {
-    if (image.height == height_ && image.width == width_) return image;
     if (config_.image_size.empty()) {
+      if (image.height == height_ && image.width == width_) return image;
       throw Error(file.string() + ": expected an image of " + size_text(height_, width_) + " as " + first_.string() +
                   ", found " + size_text(image.height, image.width) +
                   "; all must have one size, or set data.image_size: [rows, columns] to have them scaled");
     }
-    return resize(crop_to_shape(std::move(image), height_, width_), height_, width_);
+    return resize_and_crop(image, height_, width_, config_.shorter_side);
   }
 
   static void drop_colours(Split& split) {
@@ -163,7 +164,7 @@ Dataset read_image_folder(const DataConfig& config) {
   set.classes = static_cast<int64_t>(scan.classes.size());
   set.class_names = std::move(scan.classes);
   set.notes = std::move(scan.notes);
-  set.cropped = true;
+  set.fit = {.crop = true, .shorter_side = config.shorter_side};
   Decoder decoder(config, config.path);
   decoder.decode(scan.train, set.train, set.notes);
   if (!scan.test.empty()) decoder.decode(scan.test, set.test, set.notes);

@@ -40,23 +40,23 @@ std::string drawn(const std::string& title, const std::string& subtitle, const T
 }
 
 // `held_out`: "test" or "validation".
-std::string epoch_table(const std::vector<Record>& epochs, const std::string& held_out) {
+std::string epoch_table(const std::vector<Record>& epochs, const std::string& held_out, bool with_top5) {
   std::string html =
       "<details><summary>The figures of each epoch</summary>\n"
       "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Figures of each epoch\">"
       "<table id=\"epochs\"><thead><tr>";
-  for (const std::string& title :
-       {std::string("epoch"), std::string("training loss"), std::string("training accuracy"), held_out + " loss",
-        held_out + " accuracy", std::string("top-5 accuracy"), std::string("learning rate"), std::string("images/s")}) {
-    html += "<th scope=\"col\">" + title + "</th>";
-  }
+  std::vector<std::string> titles{"epoch", "training loss", "training accuracy", held_out + " loss",
+                                  held_out + " accuracy"};
+  if (with_top5) titles.emplace_back("top-5 accuracy");
+  titles.insert(titles.end(), {"learning rate", "images/s"});
+  for (const std::string& title : titles) html += "<th scope=\"col\">" + title + "</th>";
   html += "</tr></thead>\n<tbody>\n";
   for (const Record& one : epochs) {
     html += fmt::format(
-        "<tr><th scope=\"row\">{}{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>"
-        "<td>{}</td></tr>\n",
+        "<tr><th scope=\"row\">{}{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td>{}<td>{}</td><td>{}</td></tr>\n",
         one.epoch, one.best ? " (best)" : "", decimal(one.train_loss), percent(one.train_accuracy),
-        decimal(one.test_loss), percent(one.test_accuracy), percent(one.test_top5_accuracy),
+        decimal(one.test_loss), percent(one.test_accuracy),
+        with_top5 ? "<td>" + percent(one.test_top5_accuracy) + "</td>" : "",
         std::isfinite(one.learning_rate) ? fmt::format("{:.3g}", one.learning_rate) : "-",
         std::isfinite(one.images_per_second) ? count(std::llround(one.images_per_second)) : "-");
   }
@@ -86,7 +86,9 @@ std::string curves(const Contents& contents) {
   html += drawn("Learning rate", "of the schedule", {.by_epoch = false}, "learning rate",
                 {series_of("learning rate", all, {.by_epoch = false}, &Record::learning_rate)});
   html += "</div>\n";
-  if (!history.epochs.empty()) html += epoch_table(history.epochs, contents.held_out);
+  if (!history.epochs.empty()) {
+    html += epoch_table(history.epochs, contents.held_out, contents.evaluation.total.top5_accuracy.has_value());
+  }
   return html;
 }
 

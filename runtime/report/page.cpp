@@ -37,7 +37,7 @@ std::string headline(const Contents& contents) {
     html += fmt::format("<div><dt>{}</dt><dd id=\"{}\">{}</dd></div>\n", name, id, value);
   };
   tile("accuracy", "Test accuracy", percent(total.accuracy));
-  if (contents.evaluation.classes.size() > 5) tile("top5", "Top-5 accuracy", percent(total.top5_accuracy));
+  if (total.top5_accuracy) tile("top5", "Top-5 accuracy", percent(*total.top5_accuracy));
   tile("loss", "Test loss", decimal(total.loss));
   tile("f1", "Mean F1", percent(contents.evaluation.macro_f1));
   tile("rows", "Test rows", count(total.rows));

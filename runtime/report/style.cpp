@@ -1,25 +1,18 @@
 #include "report/style.hpp"
 
+#include "chart/palette.hpp"
+
 namespace gpunn::reports {
 
-// Lines in Okabe and Ito's colours, lighter ones on dark. Text has a contrast of at least 4.5 : 1 on its ground.
-std::string_view style_sheet() {
-  return R"css(
-:root {
-  color-scheme: light dark;
-  --ground: #ffffff; --card: #f4f6f8; --ink: #1b1f24; --quiet: #57606a; --rule: #d3d9df; --link: #0550ae;
-  --grid: #e1e5e9; --frame: #6e7781; --right: 0, 114, 178; --wrong: 213, 94, 0;
-  --line-1: #0072b2; --line-2: #d55e00; --line-3: #008f68; --line-4: #b0588f;
-  --line-5: #8c6d1f; --line-6: #2f8fc4; --line-7: #000000; --line-8: #a65e00;
-}
-@media (prefers-color-scheme: dark) {
-  :root {
-    --ground: #0f1317; --card: #181d23; --ink: #e6eaee; --quiet: #a3adb8; --rule: #36404a; --link: #79b8ff;
-    --grid: #2a323a; --frame: #8b96a1; --right: 40, 130, 190; --wrong: 190, 100, 10;
-    --line-1: #56b4e9; --line-2: #e69f00; --line-3: #2bc79a; --line-4: #e39ac4;
-    --line-5: #d8c36a; --line-6: #8fd0f5; --line-7: #ffffff; --line-8: #f0b35a;
-  }
-}
+namespace {
+
+// Besides the colours of charts. Text has a contrast of at least 4.5 : 1 on its ground.
+constexpr std::string_view kLightPage =
+    " --card: #f4f6f8; --rule: #d3d9df; --link: #0550ae; --right: 0, 114, 178; --wrong: 213, 94, 0; ";
+constexpr std::string_view kDarkPage =
+    " --card: #181d23; --rule: #36404a; --link: #79b8ff; --right: 40, 130, 190; --wrong: 190, 100, 10; ";
+
+constexpr std::string_view kPageRules = R"css(
 * { box-sizing: border-box; }
 html { -webkit-text-size-adjust: 100%; text-size-adjust: 100%; }
 body { margin: 0; background: var(--ground); color: var(--ink);
@@ -51,7 +44,9 @@ thead th::first-letter { text-transform: uppercase; }
 th[scope=row], .words td, .words th { text-align: left; }
 .words td, .words th { white-space: normal; }
 .words .count { text-align: right; white-space: nowrap; }
-th[scope=row] { font-weight: 500; }
+thead th:first-child { text-align: left; }
+th[scope=row] { font-weight: 500; white-space: normal; overflow-wrap: break-word; max-width: 24rem; }
+#epochs th[scope=row] { white-space: nowrap; }
 tfoot th, tfoot td { font-weight: 700; border-bottom: 0; }
 .beside { display: flex; flex-wrap: wrap; gap: 1.5rem 3rem; align-items: flex-start; margin: .75rem 0; }
 .beside > * { min-width: 0; max-width: 100%; }
@@ -77,11 +72,24 @@ pre { overflow-x: auto; background: var(--card); padding: .75rem; border-radius:
   .mistakes { grid-template-columns: 1fr 1fr; }
   .facts { grid-template-columns: 1fr; }
   .facts dd { margin-bottom: .4rem; }
-  th, td { padding: .25rem .4rem; }
+  table { font-size: .85rem; }
+  th, td { padding: .25rem .3rem; }
+  th[scope=row] { max-width: 6.5rem; }
   .matrix th, .matrix td { padding: .2rem .15rem; min-width: 1.6rem; font-size: .75rem; }
+  .matrix th[scope=row] { max-width: 6rem; }
 }
 @media print { details > * { display: block; } body { font-size: 11pt; } }
 )css";
+
+}  // namespace
+
+std::string style_sheet() {
+  const auto variables = [](const chart::Palette& palette, std::string_view besides) {
+    return ":root { " + chart::css_variables(palette) + std::string(besides) + "}";
+  };
+  return ":root { color-scheme: light dark; }\n" + variables(chart::kOnLight, kLightPage) +
+         "\n@media (prefers-color-scheme: dark) { " + variables(chart::kOnDark, kDarkPage) + " }" +
+         std::string(kPageRules);
 }
 
 }  // namespace gpunn::reports

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <string_view>
+#include <string>
 
 namespace gpunn::reports {
 
 // The style sheet of a report: light or dark as the reader's system is, one column on a phone.
-std::string_view style_sheet();
+std::string style_sheet();
 
 }  // namespace gpunn::reports

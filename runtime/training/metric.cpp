@@ -9,7 +9,7 @@ double value_of(Metric metric, const EpochReport& epoch) {
     case Metric::accuracy:
       return epoch.test.accuracy;
     case Metric::top5_accuracy:
-      return epoch.test.top5_accuracy;
+      return epoch.test.top5_accuracy.value_or(1);
     case Metric::train_loss:
       return epoch.train_loss;
     case Metric::train_accuracy:

@@ -32,7 +32,7 @@ void append_images(Samples& samples, const std::vector<std::filesystem::path>& i
   for (const std::filesystem::path& image : images) {
     // Where the samples are light on dark, as MNIST is, a scan or a drawing is most often dark on light.
     const std::vector<uint8_t> pixels =
-        read_image(image, type.shape[1], type.shape[2], type.shape[3], data.light_on_dark, data.cropped);
+        read_image(image, type.shape[1], type.shape[2], type.shape[3], data.light_on_dark, data.fit);
     append_sample(samples, std::as_bytes(std::span(pixels)), {.source = image.string(), .top = {}, .label = {}});
   }
 }

@@ -203,6 +203,7 @@ void RunFolder::record_step(const StepReport& r) const {
 }
 
 void RunFolder::record_epoch(const EpochReport& r) const {
+  const std::optional<double> top5 = r.test.top5_accuracy;
   const json record{{"kind", "epoch"},
                     {"epoch", r.epoch},
                     {"global_step", r.global_step},
@@ -210,7 +211,7 @@ void RunFolder::record_epoch(const EpochReport& r) const {
                     {"train_accuracy", r.train_accuracy},
                     {"test_loss", r.test.loss},
                     {"test_accuracy", r.test.accuracy},
-                    {"test_top5_accuracy", r.test.top5_accuracy},
+                    {"test_top5_accuracy", top5 ? json(*top5) : json()},
                     {"learning_rate", r.learning_rate},
                     {"train_seconds", r.train_seconds},
                     {"images_per_second", r.images_per_second},
@@ -219,17 +220,17 @@ void RunFolder::record_epoch(const EpochReport& r) const {
   std::ostringstream row;
   row.precision(9);
   row << r.epoch << ',' << r.global_step << ',' << r.train_loss << ',' << r.train_accuracy << ',' << r.test.loss << ','
-      << r.test.accuracy << ',' << r.test.top5_accuracy << ',' << r.learning_rate << ',' << r.train_seconds << ','
-      << r.images_per_second << ',' << (r.best ? 1 : 0) << '\n';
+      << r.test.accuracy << ',';
+  if (top5) row << *top5;  // else an empty cell: the columns of all runs are the same
+  row << ',' << r.learning_rate << ',' << r.train_seconds << ',' << r.images_per_second << ',' << (r.best ? 1 : 0)
+      << '\n';
   append(path_ / "metrics.csv", row.str());
-  append(path_ / events_, event_file::scalar_record(seconds_since_1970(), r.global_step,
-                                                    {{"loss/train", r.train_loss},
-                                                     {"loss/test", r.test.loss},
-                                                     {"accuracy/train", r.train_accuracy},
-                                                     {"accuracy/test", r.test.accuracy},
-                                                     {"top5_accuracy/test", r.test.top5_accuracy},
-                                                     {"learning_rate", r.learning_rate},
-                                                     {"images_per_second", r.images_per_second}}));
+  std::vector<event_file::Scalar> scalars{
+      {"loss/train", r.train_loss},         {"loss/test", r.test.loss},
+      {"accuracy/train", r.train_accuracy}, {"accuracy/test", r.test.accuracy},
+      {"learning_rate", r.learning_rate},   {"images_per_second", r.images_per_second}};
+  if (top5) scalars.push_back({"top5_accuracy/test", *top5});
+  append(path_ / events_, event_file::scalar_record(seconds_since_1970(), r.global_step, scalars));
 }
 
 }  // namespace gpunn::training

@@ -13,6 +13,8 @@ using graph::Storage;
 
 namespace {
 
+constexpr int64_t kTop = 5;  // classes that top5_accuracy counts; with no more than these it says nothing
+
 // Variables of one call: the next one may bring another number of rows.
 class Temporaries {
  public:
@@ -52,7 +54,7 @@ EvalReport Session::evaluate_by(Bound& bound, const std::function<void(int64_t s
   const Totals totals = read_totals(*variables_, variable::kEvalTotals);
   return {.loss = totals.mean_loss(),
           .accuracy = totals.accuracy(),
-          .top5_accuracy = totals.top5_accuracy(),
+          .top5_accuracy = dataset_.classes > kTop ? std::optional(totals.top5_accuracy()) : std::nullopt,
           .rows = static_cast<int64_t>(totals.count),
           .seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
 }

@@ -1,9 +1,11 @@
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <limits>
 
 #include "catch.hpp"
 #include "chart/chart.hpp"
+#include "chart/palette.hpp"
 #include "chart/svg.hpp"
 
 using namespace gpunn::chart;
@@ -31,10 +33,26 @@ Chart one_panel(std::vector<Series> series, Scale scale = Scale::linear) {
   return {"title", "subtitle", {{"step", "loss", scale, true, std::move(series)}}};
 }
 
+// Of two colours "#rrggbb", as WCAG 2 defines it.
+double contrast(std::string_view a, std::string_view b) {
+  const auto luminance = [](std::string_view colour) {
+    const double share[] = {0.2126, 0.7152, 0.0722};
+    double sum = 0;
+    for (std::size_t i = 0; i < 3; ++i) {
+      const double value = std::stoi(std::string(colour.substr(1 + 2 * i, 2)), nullptr, 16) / 255.0;
+      sum += share[i] * (value <= 0.03928 ? value / 12.92 : std::pow((value + 0.055) / 1.055, 2.4));
+    }
+    return sum + 0.05;
+  };
+  const double first = luminance(a), second = luminance(b);
+  return std::max(first, second) / std::min(first, second);
+}
+
 }  // namespace
 
 TEST_CASE("texts are escaped, and what XML forbids is replaced") {
   CHECK(escaped("a<b>&\"c'") == "a&lt;b&gt;&amp;&quot;c&#39;");
+  CHECK(escaped("two\n\tlines") == "two\n\tlines");
   CHECK(escaped("caf\xC3\xA9 \xF0\x9F\x98\x80") == "caf\xC3\xA9 \xF0\x9F\x98\x80");
   for (const char* bad : {"\x01", "\x1b", "\xFF", "\xC3", "\xED\xA0\x80", "\xC0\xAF", "\xEF\xBF\xBF"}) {
     const std::string shown = escaped(bad);
@@ -79,8 +97,23 @@ TEST_CASE("each series has a colour of its own, the same in the legend and in ev
       svg({"t", "s", {{"x", "y", Scale::linear, false, {a, b}}, {"x", "y", Scale::linear, false, {a, b}}}});
   CHECK(count(document, ">first</text>") == 1);
   // A line in the legend and one in each panel.
-  CHECK(count(document, "stroke=\"#0072B2\"") == 3);
-  CHECK(count(document, "stroke=\"#E69F00\"") == 3);
+  CHECK(count(document, "stroke=\"#0072b2\"") == 3);
+  CHECK(count(document, "stroke=\"#d55e00\"") == 3);
+}
+
+TEST_CASE(
+    "each colour of a chart has its counterpart where the reader's system is dark, and can be seen on its ground") {
+  Chart chart = one_panel({});
+  for (int i = 0; i < 8; ++i) chart.panels[0].series.push_back({std::to_string(i), {{0, 1}, {1, 2}}});
+  const std::string document = svg(chart), drawn = document.substr(document.find("</style>"));
+  for (std::size_t at = drawn.find("=\"#"); at != std::string::npos; at = drawn.find("=\"#", at + 1)) {
+    CHECK_THAT(document, Contains("[fill='" + drawn.substr(at + 2, 7) + "']{fill:#"));
+  }
+  for (const Palette& palette : {kOnLight, kOnDark}) {
+    for (const std::string_view text : {palette.ink, palette.quiet}) CHECK(contrast(text, palette.ground) >= 4.5);
+    for (const std::string_view line : palette.lines) CHECK(contrast(line, palette.ground) >= 3);
+    CHECK(contrast(palette.frame, palette.ground) >= 3);
+  }
 }
 
 TEST_CASE("a chart within a page has the page's colours, and the size that it is given") {

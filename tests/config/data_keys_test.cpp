@@ -57,6 +57,16 @@ TEST_CASE("the size of images is one or two integers") {
   CHECK(errors_of(with_data("dataset: image_folder, path: x, channels: 2")).size() == 1);
 }
 
+TEST_CASE("the shorter side of images is at least as long as what is cut out of them") {
+  const std::string folder = "dataset: image_folder, path: x, shorter_side: ";
+  CHECK(data_of(folder + "256, image_size: 224").shorter_side == 256);
+  CHECK(data_of(folder + "32, image_size: [24, 32]").shorter_side == 32);
+  CHECK(errors_of(with_data(folder + "31, image_size: [24, 32]")) ==
+        Texts{"e.yaml:2:40: data.shorter_side: expected at least 32, the longer side of data.image_size, found 31"});
+  CHECK(errors_of(with_data(folder + "31")) ==
+        Texts{"e.yaml:2:40: data.shorter_side needs data.image_size, which is cut out of the scaled image"});
+}
+
 TEST_CASE("what is resolved reads back") {
   const Experiment e = parse_experiment(
       with_data("dataset: image_folder, path: /x, image_size: 32, channels: 1, test_fraction: 0.25, stratify: false"),

@@ -152,9 +152,9 @@ TEST_CASE("images are scaled and cropped to the size that is asked for, and othe
   const Folder f;
   f.put("a/1.png", grey_png(80, 40, 20));
   f.put("a/2.png", grey_png(90, 10, 30));
-  // Dark to the left and right of a square in the middle.
+  // Dark to the left and right, beyond what a pixel of the square in the middle is made of.
   std::string bars(std::size_t{40} * 20, '\0');
-  for (std::size_t i = 0; i < bars.size(); ++i) bars[i] = i % 40 >= 10 && i % 40 < 30 ? '\x64' : '\0';
+  for (std::size_t i = 0; i < bars.size(); ++i) bars[i] = i % 40 >= 6 && i % 40 < 34 ? '\x64' : '\0';
   f.put("a/3.png", make_png(40, 20, bars));
   CHECK_THROWS_WITH(f.load(), Contains("2.png: expected an image of 40 by 20 pixels as ") && Contains("1.png") &&
                                   Contains("found 10 by 30 pixels") && Contains("data.image_size"));
@@ -166,6 +166,30 @@ TEST_CASE("images are scaled and cropped to the size that is asked for, and othe
     CHECK(value(set.train, i) == 80);
     CHECK(value(set.train, 64 + i) == 90);
     CHECK(value(set.train, 128 + i) == 100);
+  }
+}
+
+TEST_CASE("images are scaled to a shorter side and then cut, in the set and where one of them is predicted") {
+  const Folder f;
+  f.put("a/1.png", make_png(40, 20, test::counting_bytes(800)));
+  f.put("a/2.png", make_png(16, 16, test::counting_bytes(256)));
+  DataConfig config = config_of(f.root.path());
+  config.image_size = {8, 8};
+  const Dataset tight = load_dataset(config);
+  config.shorter_side = 16;
+  const Dataset wide = load_dataset(config);
+  CHECK(wide.train.samples == tight.train.samples);
+  CHECK(wide.train.values != tight.train.values);
+  // An image that has the size already is only cut.
+  for (std::size_t y = 0; y < 8; ++y) {
+    for (std::size_t x = 0; x < 8; ++x) {
+      CHECK(value(wide.train, 64 + 8 * y + x) == static_cast<uint8_t>(test::counting_bytes(256)[16 * (y + 4) + x + 4]));
+    }
+  }
+  for (const Dataset* const set : {&tight, &wide}) {
+    const std::vector<uint8_t> first = gpunn::read_image(f.root / "a/1.png", 1, 8, 8, false, set->fit);
+    CHECK(std::equal(first.begin(), first.end(), set->train.values.begin(),
+                     [](uint8_t a, std::byte b) { return a == std::to_integer<uint8_t>(b); }));
   }
 }
 
@@ -239,30 +263,6 @@ TEST_CASE("folders that don't hold classes of images are refused") {
   CHECK_THROWS_WITH(
       load_dataset(config_of(f.root / "parts")),
       Contains("cats: the class is not among those of the training part") && Contains("did you mean 'cat'"));
-}
-
-TEST_CASE("a contact sheet has the images of each class in a row") {
-  const Folder f;
-  for (int i = 0; i < 5; ++i) {
-    f.put("dark/" + std::to_string(i) + ".png", colour_png(10, 20, 30, 24, 24));
-    if (i < 2) f.put("light/" + std::to_string(i) + ".png", colour_png(200, 210, 220, 24, 24));
-  }
-  const test::fs::path file = f.root / "sheet.png";
-  gpunn::write_contact_sheet(f.load(), file, 3);
-  // Tiles of 24 by 24, doubled, with gaps of 2: three in a row, two rows.
-  const std::vector<uint8_t> sheet = gpunn::read_image(file, 3, 102, 152, false);
-  const auto at = [&](std::size_t channel, std::size_t y, std::size_t x) {
-    return sheet[(channel * 102 + y) * 152 + x];
-  };
-  CHECK(at(0, 2, 2) == 10);
-  CHECK(at(2, 49, 149) == 30);
-  CHECK(at(0, 50, 75) == 255);
-  CHECK(at(1, 60, 60) == 210);
-  CHECK(at(1, 60, 110) == 255);  // the second class has two images
-
-  DataConfig points;
-  points.dataset = "points";
-  CHECK_THROWS_WITH(gpunn::write_contact_sheet(load_dataset(points), file), Contains("f32[1000, 2]"));
 }
 
 TEST_CASE("real photographs are read as a folder of images") {

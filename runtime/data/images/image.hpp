@@ -35,14 +35,17 @@ std::string encode_png(const Image& image);
 // An Image of this size, zeroed. Throws Error, naming the file, where it is beyond the bounds.
 Image make_image(int64_t height, int64_t width, int64_t channels, const std::filesystem::path& file);
 
-// Grey from colour by the luminance weights of Rec. 601 (0.299, 0.587, 0.114), colour from grey by repetition.
+// Grey from colour by the luminance weights of Rec. 601 (0.299, 0.587, 0.114), rounded as Pillow's convert("L") does;
+// colour from grey by repetition.
 Image convert_channels(Image image, int64_t channels);
 
-// Bilinear; where it shrinks, the kernel widens to cover every source pixel, so that thin lines don't vanish.
+// Bilinear, and antialiased where it shrinks. The values are those of Pillow's Image.resize((width, height), BILINEAR).
 Image resize(const Image& image, int64_t height, int64_t width);
 
-// The largest part around the middle that has the shape of height by width.
-Image crop_to_shape(Image image, int64_t height, int64_t width);
+// The middle of the picture, height by width pixels, once its shorter side has been scaled to `shorter_side`, which is
+// at least both; 0: once it has been scaled to the least size that covers height by width. The values are those of
+// torchvision's Resize(shorter_side) and CenterCrop((height, width)) on a Pillow image.
+Image resize_and_crop(const Image& image, int64_t height, int64_t width, int64_t shorter_side);
 
 // The picture's values channel by channel, as samples have them, at `target`: channels * height * width bytes.
 void write_planes(const Image& image, std::byte* target);

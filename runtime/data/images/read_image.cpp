@@ -47,7 +47,7 @@ data::Image data::read_image_file(const std::filesystem::path& file) {
 }
 
 std::vector<uint8_t> read_image(const std::filesystem::path& file, int64_t channels, int64_t height, int64_t width,
-                                bool invert_light_background, bool crop) {
+                                bool invert_light_background, const ImageFit& fit) {
   if ((channels != 1 && channels != 3) || height < 1 || width < 1 || height > data::kMostSide ||
       width > data::kMostSide) {
     throw Error("an image can be read as 1 (grey) or 3 (colour) channels of 1 to " + std::to_string(data::kMostSide) +
@@ -57,8 +57,7 @@ std::vector<uint8_t> read_image(const std::filesystem::path& file, int64_t chann
   }
   data::Image image = data::convert_channels(data::read_image_file(file), channels);
   const bool invert = invert_light_background && channels == 1 && data::has_light_background(image);
-  if (crop) image = data::crop_to_shape(std::move(image), height, width);
-  image = data::resize(image, height, width);
+  image = fit.crop ? data::resize_and_crop(image, height, width, fit.shorter_side) : data::resize(image, height, width);
   if (invert)
     std::transform(image.values.begin(), image.values.end(), image.values.begin(), [](uint8_t v) { return 255 - v; });
 

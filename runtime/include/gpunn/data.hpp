@@ -19,6 +19,12 @@ struct Split {
   int64_t rows() const { return samples.shape.empty() ? 0 : samples.shape[0]; }
 };
 
+// How an image of another size becomes a sample.
+struct ImageFit {
+  bool crop = false;         // scaled, its proportions kept, and cut around the middle; else stretched
+  int64_t shorter_side = 0;  // crop: its shorter side before the cut; 0: the least size that covers the sample
+};
+
 struct Dataset {
   std::string name;
   std::string source;       // the files, or "synthetic, seed 1"
@@ -30,7 +36,7 @@ struct Dataset {
   std::vector<double> mean, stddev;  // by channel, of values scaled by 1/255 where u8
   std::vector<std::string> notes;    // what was done to the files that their owner may want to know
   bool light_on_dark = false;        // as MNIST's digits: a picture of dark on light is its negative
-  bool cropped = false;              // images were cropped to the shape of the samples, not stretched to it
+  ImageFit fit;                      // how images became samples
 };
 
 struct DownloadProgress {
@@ -57,7 +63,7 @@ struct SplitSummary {
 SplitSummary summarize(const Split& split, int64_t classes);
 
 // Writes a PNG with the first training images of each class side by side, at most `columns` of them, a row a class from
-// the top. Throws Error(usage) where the samples are no images.
+// the top behind the class's name. Throws Error(usage) where the samples are no images.
 void write_contact_sheet(const Dataset& set, const std::filesystem::path& file, int64_t columns = 12);
 
 struct DatasetInfo {
@@ -74,10 +80,10 @@ std::vector<DatasetInfo> list_datasets();
 std::filesystem::path download_dataset(const std::string& name,
                                        const std::function<void(const DownloadProgress&)>& progress = {});
 
-// Reads a PNG, JPEG or binary PGM/PPM image as u8 [C, H, W], converted to `channels` and resized to `height` by `width`
-// (bilinear), its middle alone where it is of another shape and `crop` is set. For one channel a dark-on-light image is
+// Reads a PNG, JPEG or binary PGM/PPM image as u8 [C, H, W], converted to `channels` and fitted to `height` by `width`
+// with the values that Pillow's and torchvision's bilinear Resize give. For one channel a dark-on-light image is
 // inverted where `invert_light_background` is set, as MNIST's digits are light on dark.
 std::vector<uint8_t> read_image(const std::filesystem::path& file, int64_t channels, int64_t height, int64_t width,
-                                bool invert_light_background, bool crop = false);
+                                bool invert_light_background, const ImageFit& fit = {});
 
 }  // namespace gpunn

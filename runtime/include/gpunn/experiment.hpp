@@ -69,6 +69,7 @@ struct DataConfig {
   int64_t test_limit = 0;
   LabelMode label_mode = LabelMode::fine;
   std::vector<int64_t> image_size;          // [H, W] that images are scaled to; empty: the one that all have
+  int64_t shorter_side = 0;                 // of images before image_size is cut out; 0: the least that covers it
   int64_t channels = 0;                     // 1 (grey) or 3; 0: as the images
   std::string train_samples, train_labels;  // hdf5: names of the arrays in the file
   std::string test_samples, test_labels;    // empty: no test part, or named as the others in test_path

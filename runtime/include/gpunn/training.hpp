@@ -26,8 +26,8 @@ struct StepReport {
 
 struct EvalReport {
   double loss = 0;
-  double accuracy = 0;       // share of the rows, 0 to 1
-  double top5_accuracy = 0;  // likewise
+  double accuracy = 0;                       // share of the rows, 0 to 1
+  std::optional<double> top5_accuracy = {};  // likewise; none of five classes or fewer, where it is always 1
   int64_t rows = 0;
   double seconds = 0;
 };

@@ -1,5 +1,6 @@
 """Verbs that tell of plugins, plans, times, checks and data."""
 
+import csv
 import json
 import re
 import shutil
@@ -121,6 +122,25 @@ class Reports(ProgramTest):
         self.assertEqual({one["op"] for one in report["cases"]}, {"MATMUL"})
         self.assertRegex(self.gpunn("check", "cpu", "--suite", "ops", "--op", "MATMUL").stdout,
                          r"cpu .*: \d+ passed, 0 failed")
+
+    def test_top5_is_told_of_more_than_five_classes(self):
+        for arguments, told in ((self.points("--epochs", "1"), False), (self.digits("--epochs", "1"), True)):
+            said = self.gpunn(*arguments, "--report").stdout
+            run = self.folder / re.search(r"(?m)^run +(.+)$", said).group(1)
+            with open(run / "metrics.csv", encoding="utf-8", newline="") as table:
+                epoch, = csv.DictReader(table)
+            record = json.loads((run / "metrics.jsonl").read_text().splitlines()[-1])
+            share = self.json("eval", run)["top5_accuracy"]
+            if told:
+                self.assertTrue(0 < share < 1)
+                self.assertAlmostEqual(float(epoch["test_top5_accuracy"]), record["test_top5_accuracy"], places=6)
+            else:
+                self.assertEqual((epoch["test_top5_accuracy"], record["test_top5_accuracy"], share), ("", None, None))
+            self.assertEqual("\ntop 5 " in self.gpunn("eval", run).stdout, told)
+            page = (run / "report.html").read_text()
+            self.assertEqual([">Top-5 accuracy</dt>" in page, ">top-5 accuracy</th>" in page], [told, told])
+            events, = run.glob("events.out.tfevents.*")
+            self.assertEqual(b"top5_accuracy/test" in events.read_bytes(), told)
 
     def test_data(self):
         names = {one["name"] for one in self.json("data", "list")}
