@@ -411,7 +411,8 @@ std::optional<double> Session::first_non_finite(graph::ValueId id) {
 const execution::CompiledProgram& Session::evaluation() { return evaluation_bound().program; }
 
 std::string Session::notice() const {
-  return joined(joined(fallback_notice(dataset_), notes_of(dataset_)), backend_->notice());
+  return joined(joined(joined(join(experiment_.notes, "\n"), fallback_notice(dataset_)), notes_of(dataset_)),
+                backend_->notice());
 }
 
 std::string Session::streaming_notice() const {

@@ -188,7 +188,8 @@ struct InitFromConfig {
 struct Experiment {
   std::filesystem::path file;
   std::string name;
-  std::string text;  // the file as read
+  std::string text;                // the file as read
+  std::vector<std::string> notes;  // no key: what the user is to hear of how the overrides were put in
   ModelSpec model;
   InitFromConfig init_from;
   DataConfig data;
