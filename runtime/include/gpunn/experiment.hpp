@@ -204,6 +204,7 @@ struct Experiment {
   double ema = 0;                   // what is kept of the parameters' running average at each step; 0: there is none
   bool check_gradients = false;     // record the norm of the gradients, and end where it is not finite
   std::vector<std::string> freeze;  // names of parameters that are not trained, as ParameterGroup::match
+  bool freeze_statistics = false;   // batch norms whose parameters are all frozen keep their running statistics
   Precision precision = Precision::fp32;
   bool deterministic = false;
   std::string backend = "auto";
