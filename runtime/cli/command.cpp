@@ -22,6 +22,7 @@ void add_all(CommandLine& line) {
   add_diagnose(line);
   add_plugins(line);
   add_plan(line);
+  add_summary(line);
   add_check(line);
   add_bench(line);
   add_race(line);

@@ -28,6 +28,7 @@ void add_report(CommandLine& line);
 void add_export(CommandLine& line);
 void add_plugins(CommandLine& line);
 void add_plan(CommandLine& line);
+void add_summary(CommandLine& line);
 void add_diagnose(CommandLine& line);
 void add_check(CommandLine& line);
 void add_bench(CommandLine& line);

@@ -53,14 +53,18 @@ std::vector<Override> parse_settings(const std::vector<std::string>& settings) {
   return result;
 }
 
+std::vector<Override> ExperimentOptions::overrides() const {
+  std::vector<Override> result = parse_settings(settings);
+  if (!backend.empty()) result.push_back({"backend", backend});
+  if (seed) result.push_back({"training.seed", std::to_string(*seed)});
+  if (epochs) result.push_back({"training.epochs", std::to_string(*epochs)});
+  if (steps) result.push_back({"training.max_steps", std::to_string(*steps)});
+  if (threads) result.push_back({"training.threads", std::to_string(*threads)});
+  return result;
+}
+
 Experiment ExperimentOptions::load() const {
-  std::vector<Override> overrides = parse_settings(settings);
-  if (!backend.empty()) overrides.push_back({"backend", backend});
-  if (seed) overrides.push_back({"training.seed", std::to_string(*seed)});
-  if (epochs) overrides.push_back({"training.epochs", std::to_string(*epochs)});
-  if (steps) overrides.push_back({"training.max_steps", std::to_string(*steps)});
-  if (threads) overrides.push_back({"training.threads", std::to_string(*threads)});
-  Experiment experiment = load_experiment(file, overrides);
+  Experiment experiment = load_experiment(file, overrides());
   if (!runs.empty()) experiment.runs = runs;
   if (!kernels.empty()) experiment.kernels = kernels;
   // Before the file's own, so that a plugin given by hand is the one that is found.

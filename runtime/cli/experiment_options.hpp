@@ -22,6 +22,8 @@ struct ExperimentOptions {
   std::optional<uint64_t> seed;
   std::filesystem::path runs;
 
+  // What is given here for keys of the file.
+  std::vector<Override> overrides() const;
   // Reads the file with all of it put in. Throws ConfigError.
   Experiment load() const;
 };

@@ -59,6 +59,8 @@ Json to_json(const PluginReport& report) {
 
 Json to_json(const PlanReport& report) {
   return {{"notice", report.notice},
+          {"data", report.data},
+          {"start", report.start},
           {"backend", report.backend},
           {"chain", report.chain},
           {"parameters", report.parameters},
@@ -72,6 +74,38 @@ Json to_json(const PlanReport& report) {
           {"claims", array_of(report.claims)},
           {"unclaimed", report.unclaimed},
           {"tensors", array_of(report.tensors)}};
+}
+
+Json to_json(const SummaryLayer& layer) {
+  return {{"name", layer.name},
+          {"type", layer.type},
+          {"output", layer.output},
+          {"parameters", layer.parameters},
+          {"trainable", layer.trainable},
+          {"buffers", layer.buffers},
+          {"forward_flops", layer.forward_flops},
+          {"step_flops", layer.step_flops}};
+}
+
+Json to_json(const SummaryReport& report) {
+  return {{"model", report.model},
+          {"data", report.data},
+          {"start", report.start},
+          {"notice", report.notice},
+          {"sample", report.sample},
+          {"batch_size", report.batch_size},
+          {"samples_per_step", report.samples_per_step},
+          {"layers", array_of(report.layers)},
+          {"parameters", report.parameters},
+          {"trainable", report.trainable},
+          {"buffers", report.buffers},
+          {"forward_flops", report.forward_flops},
+          {"step_flops", report.step_flops},
+          {"parameter_bytes", report.parameter_bytes},
+          {"gradient_bytes", report.gradient_bytes},
+          {"optimizer_bytes", report.optimizer_bytes},
+          {"activation_bytes", report.activation_bytes},
+          {"total_bytes", report.total_bytes}};
 }
 
 Json to_json(const SchedulePoint& point) {

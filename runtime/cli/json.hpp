@@ -8,6 +8,7 @@
 #include <gpunn/plugins.hpp>
 #include <gpunn/profile.hpp>
 #include <gpunn/race.hpp>
+#include <gpunn/summary.hpp>
 #include <gpunn/training.hpp>
 
 #include <string>
@@ -24,6 +25,8 @@ Json to_json(const PlannedTensor& tensor);
 Json to_json(const PlannedOp& op);
 Json to_json(const PlannedClaim& claim);
 Json to_json(const PlanReport& report);
+Json to_json(const SummaryLayer& layer);
+Json to_json(const SummaryReport& report);
 Json to_json(const SchedulePoint& point);
 Json to_json(const ScheduleReport& report);
 Json to_json(const CheckCase& result);

@@ -93,7 +93,10 @@ void print_report(const PlanReport& report) {
   const bool colour = terminal_of(STDOUT_FILENO).colour;
   std::string chain;
   for (const std::string& name : report.chain) chain += (chain.empty() ? "" : " over ") + name;
-  fmt::print("{} ops of one training step on {}\n\n", report.ops.size(), chain.empty() ? report.backend : chain);
+  fmt::print("{} ops of one training step on {}\n", report.ops.size(), chain.empty() ? report.backend : chain);
+  fmt::print("data  {}\n", printable(report.data));
+  if (!report.start.empty()) fmt::print("{}\n", printable(report.start));
+  fmt::print("\n");
   print_ops(report, colour);
   print_claims(report, colour);
   fmt::print("\narena, {}\n{}\n", bytes_text(report.arena_bytes),

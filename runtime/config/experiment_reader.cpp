@@ -95,7 +95,7 @@ class ExperimentReader {
       report_unknown(section, entry);
       return;
     }
-    given_.places.emplace(key->path, entry.where);
+    given_.places.emplace(key->path, entry.value.from_override ? entry.value.where : entry.where);
     std::optional<Value> value = config::read_value(*key, entry.value, diagnostics_);
     if (!value) {
       given_.bad.insert(key->path);
@@ -172,7 +172,7 @@ Experiment read(const std::string& text, const std::string& origin, const fs::pa
   e.text = text;
   Diagnostics diagnostics;
   config::expand_short_forms(root);
-  config::apply_overrides(root, overrides, diagnostics);
+  e.notes = config::apply_overrides(root, overrides, diagnostics);
   config::expand_short_forms(root);
   ExperimentReader(folder, diagnostics).read(root, e);
   diagnostics.throw_if_any();

@@ -87,6 +87,31 @@ void apply(YamlNode& experiment, const Override& override_, Diagnostics& diagnos
   *at = std::move(value);
 }
 
+bool is_among(const std::vector<std::string>& kinds, const std::string& kind) {
+  return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
+}
+
+// The type that a section has in the tree, its default where it gives none; not checked.
+std::string kind_in(const YamlNode& experiment, const std::string& section) {
+  const YamlNode* node = experiment.find(section);
+  const YamlNode* kind = node == nullptr ? nullptr : node->find(find_key(kind_key_of(section))->name());
+  return kind != nullptr && kind->kind == Kind::scalar ? kind->scalar : kind_of(Experiment(), section);
+}
+
+// Takes the file's keys that only `before` has out of a section that a --set made to be of type `after`.
+std::vector<std::string> drop_keys(YamlNode& section, const std::string& name, const std::string& before,
+                                   const std::string& after) {
+  std::vector<std::string> dropped;
+  std::erase_if(section.entries, [&](const YamlEntry& entry) {
+    const Key* key = find_key(name + "." + entry.key);
+    const bool foreign = key != nullptr && is_among(key->kinds, before) && !is_among(key->kinds, after);
+    if (!foreign || entry.value.from_override) return false;
+    dropped.push_back(entry.key);
+    return true;
+  });
+  return dropped;
+}
+
 }  // namespace
 
 void expand_short_forms(YamlNode& experiment) {
@@ -102,8 +127,24 @@ void expand_short_forms(YamlNode& experiment) {
   }
 }
 
-void apply_overrides(YamlNode& experiment, const std::vector<Override>& overrides, Diagnostics& diagnostics) {
+std::vector<std::string> apply_overrides(YamlNode& experiment, const std::vector<Override>& overrides,
+                                         Diagnostics& diagnostics) {
+  std::vector<std::pair<std::string, std::string>> kinds;  // sections with a type, and the file's types
+  for (const std::string& section : sections()) {
+    if (find_key(kind_key_of(section)) != nullptr) kinds.emplace_back(section, kind_in(experiment, section));
+  }
   for (const Override& override_ : overrides) apply(experiment, override_, diagnostics);
+  std::vector<std::string> notes;
+  for (const auto& [name, before] : kinds) {
+    const Key& kind = *find_key(kind_key_of(name));
+    const std::string after = kind_in(experiment, name);
+    if (after == before || !is_among(kind.choices, after)) continue;
+    const std::vector<std::string> dropped = drop_keys(child(experiment, name, {}), name, before, after);
+    if (dropped.empty()) continue;
+    notes.push_back("note: --set " + kind.path + "=" + after + " (was " + before + ") drops " + join(dropped, ", ") +
+                    ": " + after + " has no such keys");
+  }
+  return notes;
 }
 
 }  // namespace gpunn::config

@@ -216,6 +216,9 @@ std::vector<Key> keys_below() {
               "Of the initial weights, the order of the samples, the dropout masks and the augmentation."),
       optional(texts("training.freeze", in(&E::freeze),
                      "Patterns, as `conv1.*`, of the parameters that are not trained: they keep their values.")),
+      boolean("training.freeze_statistics", in(&E::freeze_statistics),
+              "Batch norms whose weight and bias `freeze` matches keep their running statistics, and normalise by them "
+              "while training, as PyTorch's do after `.eval()`."),
       integer("training.accumulate", in(&E::accumulate), between(1, 4096),
               "Batches whose gradients make up an update, as one batch that much larger would; a step is an update."),
       number("training.ema", in(&E::ema), from_to_below(0, 1),

@@ -210,6 +210,12 @@ Dataset read_cifar100(const fs::path& folder, const DataConfig& config) {
   return set;
 }
 
+DatasetSizes published_cifar_sizes(int64_t classes) {
+  return {.train = {DType::u8, {kTrainRows, 3, kSide, kSide}},
+          .test = {DType::u8, {kTestRows, 3, kSide, kSide}},
+          .classes = classes};
+}
+
 }  // namespace
 
 DatasetRow cifar10_row() {
@@ -222,6 +228,7 @@ DatasetRow cifar10_row() {
                 RemoteFile::Digest::of_file}};
   row.why_not_in = [](const fs::path& folder) { return why_not_in(folder, kCifar10); };
   row.read = read_cifar10;
+  row.sizes = [](const DataConfig&) { return published_cifar_sizes(10); };
   return row;
 }
 
@@ -235,6 +242,9 @@ DatasetRow cifar100_row() {
                 RemoteFile::Digest::of_file}};
   row.why_not_in = [](const fs::path& folder) { return why_not_in(folder, kCifar100); };
   row.read = read_cifar100;
+  row.sizes = [](const DataConfig& config) {
+    return published_cifar_sizes(config.label_mode == LabelMode::fine ? 100 : 20);
+  };
   return row;
 }
 

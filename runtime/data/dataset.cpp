@@ -77,18 +77,61 @@ Dataset load_from_files(const data::DatasetRow& row, const DataConfig& config,
   return set;
 }
 
-}  // namespace
-
-Dataset load_dataset(const DataConfig& config, const std::function<void(const DownloadProgress&)>& progress) {
+const data::DatasetRow& find_checked(const DataConfig& config) {
   const data::DatasetRow& row = data::find_dataset(config.dataset);
   if (!config.offline_fallback.empty()) find_fallback(config);  // a wrong name is told even where it isn't needed
-  Dataset set = row.origin == data::Origin::published ? load_from_files(row, config, progress) : row.make(config);
+  return row;
+}
+
+Split blank_split(const TensorType& samples, int64_t classes) {
+  Split split;
+  split.samples = samples;
+  split.values.resize(samples.bytes());
+  for (int64_t row = 0; row < split.rows(); ++row) split.labels.push_back(static_cast<int32_t>(row % classes));
+  return split;
+}
+
+// Samples that are all 0, in the sizes that the registry knows.
+Dataset blank(const data::DatasetRow& row, const DataConfig& config) {
+  const data::DatasetSizes sizes = row.sizes(config);
+  const auto channels = static_cast<std::size_t>(sizes.train.shape[1]);
+  Dataset set;
+  set.name = row.name;
+  set.source = "the registry";
+  set.from_registry = row.origin == data::Origin::published;
+  set.train = blank_split(sizes.train, sizes.classes);
+  set.test = blank_split(sizes.test, sizes.classes);
+  set.classes = sizes.classes;
+  set.mean.assign(channels, 0.0);
+  set.stddev.assign(channels, 1.0);
+  return set;
+}
+
+// What the keys of `data` make of a set.
+Dataset as_configured(Dataset set, const DataConfig& config) {
   data::take_validation_share(set, config);
   keep_first(set.train, config.train_limit, "train_limit");
   keep_first(set.test, config.test_limit, "test_limit");
   keep_first(set.validation, config.test_limit, "test_limit");
   if (set.mean.empty() && config.mean.empty()) data::normalise_by_training_samples(set);
   return set;
+}
+
+}  // namespace
+
+Dataset load_dataset(const DataConfig& config, const std::function<void(const DownloadProgress&)>& progress) {
+  const data::DatasetRow& row = find_checked(config);
+  return as_configured(
+      row.origin == data::Origin::published ? load_from_files(row, config, progress) : row.make(config), config);
+}
+
+Dataset load_sizes(const DataConfig& config) {
+  const data::DatasetRow& row = find_checked(config);
+  if (row.origin == data::Origin::user) return as_configured(row.make(config), config);
+  if (row.origin == data::Origin::synthetic) return as_configured(blank(row, config), config);
+  const data::Search search = data::locate(row, config.path);
+  if (!search.found.empty()) return as_configured(row.read(search.found, config), config);
+  return as_configured(blank(row, config), config);
 }
 
 std::vector<DatasetInfo> list_datasets() {

@@ -97,6 +97,11 @@ Dataset read_fashion_mnist(const fs::path& folder, const DataConfig& /*config*/)
       0.2860, 0.3530);
 }
 
+// Of both sets.
+DatasetSizes published_mnist_sizes(const DataConfig& /*config*/) {
+  return {.train = {DType::u8, {60000, 1, 28, 28}}, .test = {DType::u8, {10000, 1, 28, 28}}, .classes = kClasses};
+}
+
 }  // namespace
 
 Split read_mnist_split(const fs::path& folder, const std::string& part) {
@@ -139,6 +144,7 @@ DatasetRow mnist_row() {
       {kFiles[2] + ".gz", 7840016, "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7"},
       {kFiles[3] + ".gz", 10008, "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2"},
   };
+  row.sizes = published_mnist_sizes;
   row.stand_in = "digits";
   row.why_not_in = [](const fs::path& folder) { return why_not_in(folder, "fashion_mnist", kFashionLabels); };
   row.read = read_mnist;
@@ -159,6 +165,7 @@ DatasetRow fashion_mnist_row() {
       {kFiles[2] + ".gz", 7840016, "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b"},
       {kFiles[3] + ".gz", 10008, "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34"},
   };
+  row.sizes = published_mnist_sizes;
   row.stand_in = "digits";
   row.why_not_in = [](const fs::path& folder) { return why_not_in(folder, "mnist", kMnistLabels); };
   row.read = read_fashion_mnist;

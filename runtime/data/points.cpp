@@ -34,9 +34,10 @@ Line random_line(uint64_t seed) {
   }
 }
 
-Split make_split(const Line& line, uint64_t seed, uint64_t stream, int64_t rows) {
+Split make_split(const Line& line, uint64_t seed, uint64_t stream, const TensorType& samples) {
   Split split;
-  split.samples = {DType::f32, {rows, 2}};
+  split.samples = samples;
+  const int64_t rows = split.rows();
   split.values.resize(split.samples.bytes());
   split.labels.resize(static_cast<std::size_t>(rows));
   for (int64_t row = 0; row < rows; ++row) {
@@ -54,16 +55,21 @@ Split make_split(const Line& line, uint64_t seed, uint64_t stream, int64_t rows)
   return split;
 }
 
-Dataset make_points(const DataConfig& config) {
+DatasetSizes points_sizes(const DataConfig& config) {
   const int64_t train = synthetic_rows(config.synthetic_train, kPointTrainRows, "synthetic_train");
   const int64_t test = synthetic_rows(config.synthetic_test, kPointTestRows, "synthetic_test");
+  return {.train = {DType::f32, {train, 2}}, .test = {DType::f32, {test, 2}}, .classes = 2};
+}
+
+Dataset make_points(const DataConfig& config) {
+  const DatasetSizes sizes = points_sizes(config);
   const Line line = random_line(config.seed);
   Dataset set;
   set.name = "points";
   set.source = "synthetic, seed " + std::to_string(config.seed);
-  set.train = make_split(line, config.seed, kPointsTrainStream, train);
-  set.test = make_split(line, config.seed, kPointsTestStream, test);
-  set.classes = 2;
+  set.train = make_split(line, config.seed, kPointsTrainStream, sizes.train);
+  set.test = make_split(line, config.seed, kPointsTestStream, sizes.test);
+  set.classes = sizes.classes;
   set.class_names = {"below", "above"};
   set.mean = {0, 0};
   set.stddev = {1, 1};
@@ -77,6 +83,7 @@ DatasetRow points_row() {
   row.name = "points";
   row.description = "drawn: points of the plane on either side of a line, 1000 train and 200 test, 2 classes";
   row.origin = Origin::synthetic;
+  row.sizes = points_sizes;
   row.make = make_points;
   return row;
 }

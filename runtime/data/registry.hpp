@@ -27,6 +27,12 @@ enum class Origin {
   user,       // files of the user's own at data.path
 };
 
+// Of a set as it is published or made: its samples, and how many classes they have.
+struct DatasetSizes {
+  TensorType train, test;
+  int64_t classes = 0;
+};
+
 // All that the program knows about a data set. A new one is a file that fills in this row, and a line in registry().
 struct DatasetRow {
   std::string name;
@@ -36,6 +42,7 @@ struct DatasetRow {
   std::vector<std::filesystem::path> system_folders;  // where a distribution's package installs it
   std::vector<std::string> mirrors;                   // URLs ending in '/', the first that serves wins
   std::vector<RemoteFile> files;
+  DatasetSizes (*sizes)(const DataConfig& config) = nullptr;  // all but the user's own
   std::string stand_in;  // a synthetic set of samples of the same shape; empty: there is none
 
   // Published sets. Empty: the folder holds this set; otherwise why not, in a few words.

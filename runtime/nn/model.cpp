@@ -91,6 +91,7 @@ ValueId build(Graph& graph, const ModelSpec& model, ValueId x, const ForwardOpti
     }
     outputs[i] = build_layer(graph, model.layers[i], inputs, i, options, sources);
   }
+  if (options.outputs != nullptr) *options.outputs = outputs;
   return outputs.back();
 }
 

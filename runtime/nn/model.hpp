@@ -2,6 +2,7 @@
 
 #include <gpunn/experiment.hpp>
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,9 @@ struct ForwardOptions {
   graph::ValueId step = graph::kNoValue;     // the i64 counter, for dropout
   graph::ValueId count = graph::kNoValue;    // i32 0-d, how many rows of x count; none: all of them, always
   std::vector<graph::ValueId> buffers = {};  // values of model_buffers' shapes, in its order
+  // Names of layers that leave their buffers as they are and go by them in training too.
+  std::set<std::string> fixed_buffers = {};
+  std::vector<graph::ValueId>* outputs = nullptr;  // where given: each layer's output, in the order of model.layers
 };
 
 // Appends the model to the graph: x [N, sample...] to the last layer's output. `parameters` are values of

@@ -5,8 +5,9 @@
 
 namespace gpunn::training {
 
-Dataset load_for(const DataConfig& config, EvaluationPart part) {
-  Dataset set = load_dataset(config);
+namespace {
+
+Dataset with_part(Dataset set, EvaluationPart part) {
   const bool has_test = set.test.rows() > 0;
   if (set.validation.rows() > 0 && (part == EvaluationPart::validation || !has_test)) {
     set.notes.push_back(
@@ -17,6 +18,19 @@ Dataset load_for(const DataConfig& config, EvaluationPart part) {
   }
   set.validation = {};
   return set;
+}
+
+}  // namespace
+
+Dataset load_for(const DataConfig& config, EvaluationPart part) { return with_part(load_dataset(config), part); }
+
+Dataset sizes_for_training(const DataConfig& config) {
+  return with_part(load_sizes(config), EvaluationPart::validation);
+}
+
+Shape sample_shape(const Dataset& set) {
+  const Shape& shape = set.train.samples.shape;
+  return {shape.begin() + 1, shape.end()};
 }
 
 }  // namespace gpunn::training

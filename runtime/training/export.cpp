@@ -1,29 +1,85 @@
 #include <gpunn/training.hpp>
 
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <span>
+#include <string_view>
 #include <utility>
 
 #include "common/files.hpp"
 #include "common/text.hpp"
 #include "storage/checkpoint.hpp"
 #include "storage/safetensors.hpp"
+#include "training/name_table.hpp"
 #include "training/trained_model.hpp"
 
 namespace gpunn {
 
-ExportReport export_weights(const std::filesystem::path& model, const std::filesystem::path& file) {
+namespace {
+
+// The inverse of what `init_from.names` does.
+void rename_for_export(std::vector<storage::StoredTensor>& tensors, const std::filesystem::path& table,
+                       ExportReport& report) {
+  const training::NameTable names = training::NameTable::load(table);
+  const auto fail = [&](const std::string& what) { throw Error(table.string() + ": " + what, ExitCode::usage); };
+  std::vector<std::string> lost;
+  for (storage::StoredTensor& tensor : tensors) {
+    const std::optional<std::string> name = names.original(tensor.name);
+    if (!name) {
+      lost.push_back(tensor.name);
+    } else if (names.has_row(*name)) {
+      tensor.name = *name;
+    } else {
+      report.unnamed.push_back(tensor.name);
+    }
+  }
+  if (!lost.empty()) {
+    fail("no name leads to " + join(lost, ", ") + " here; give each a row, 'theirs: ours', above those that rename it");
+  }
+  if (report.unnamed.size() == tensors.size()) {
+    fail("no row names a tensor of the model; it has " + join(report.unnamed, ", "));
+  }
+}
+
+// PyTorch's batch norm counts its batches, and its state_dict has the count.
+void add_batch_counts(std::vector<storage::StoredTensor>& tensors, int64_t batches) {
+  constexpr std::string_view kMean = ".running_mean";
+  std::vector<storage::StoredTensor> counts;
+  for (const storage::StoredTensor& tensor : tensors) {
+    if (!tensor.name.ends_with(kMean)) continue;
+    storage::StoredTensor count;
+    count.name = tensor.name.substr(0, tensor.name.size() - kMean.size()) + ".num_batches_tracked";
+    count.type = {DType::i64, {}};
+    const auto bytes = std::as_bytes(std::span(&batches, 1));
+    count.values.assign(bytes.begin(), bytes.end());
+    counts.push_back(std::move(count));
+  }
+  std::ranges::move(counts, std::back_inserter(tensors));
+}
+
+}  // namespace
+
+ExportReport export_weights(const std::filesystem::path& model, const std::filesystem::path& file,
+                            const std::filesystem::path& names) {
   if (file.extension() != ".safetensors") {
     throw Error("weights are written as NAME.safetensors, found " + in_quotes(file.string()), ExitCode::usage);
   }
   require_writable(file);
   const std::filesystem::path source = training::checkpoint_file(model);
   storage::Checkpoint checkpoint = storage::load_checkpoint(source);
+  const Experiment experiment = parse_experiment(checkpoint.experiment, source.string() + ":experiment");
+  const int64_t batches = checkpoint.counters["step"] * experiment.accumulate;
+  ExportReport report{.file = file, .tensors = 0, .numbers = 0, .unnamed = {}};
   storage::Safetensors content;
-  content.metadata = {{"format", "pt"},
-                      {"gpunn_version", checkpoint.gpunn_version},
-                      {"experiment", parse_experiment(checkpoint.experiment, source.string() + ":experiment").name}};
+  content.metadata = {{"format", "pt"}, {"gpunn_version", checkpoint.gpunn_version}, {"experiment", experiment.name}};
   content.tensors = training::model_tensors(std::move(checkpoint));
+  if (!names.empty()) {
+    rename_for_export(content.tensors, names, report);
+    add_batch_counts(content.tensors, batches);
+  }
   storage::save_safetensors(file, content);
-  ExportReport report{.file = file, .tensors = static_cast<int64_t>(content.tensors.size()), .numbers = 0};
+  report.tensors = static_cast<int64_t>(content.tensors.size());
   for (const storage::StoredTensor& tensor : content.tensors) report.numbers += tensor.type.elements();
   return report;
 }

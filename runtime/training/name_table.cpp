@@ -1,9 +1,9 @@
 #include "training/name_table.hpp"
 
 #include <algorithm>
-#include <optional>
 
 #include "common/files.hpp"
+#include "common/text.hpp"
 #include "config/diagnostics.hpp"
 #include "config/yaml_tree.hpp"
 
@@ -37,6 +37,35 @@ std::optional<std::string> fit(const std::string& part, const std::string& word)
   if (word.compare(0, star, part, 0, star) != 0) return std::nullopt;
   if (word.compare(word.size() - tail, tail, part, star + 1, tail) != 0) return std::nullopt;
   return word.substr(star, word.size() - tail - star);
+}
+
+// `pattern` with its stars replaced, in order.
+std::string fill_in(std::string_view pattern, const std::vector<std::string>& stars) {
+  std::string result;
+  std::size_t next = 0;
+  for (const char c : pattern) {
+    if (c == '*') {
+      result += stars[next++];
+    } else {
+      result += c;
+    }
+  }
+  return result;
+}
+
+// Calls `look` with everything that the stars of `pattern` may stand for in `name`, until it returns true.
+template <class F>
+bool each_fit(std::string_view pattern, std::string_view name, std::vector<std::string>& stars, const F& look) {
+  const std::size_t star = pattern.find('*');
+  if (star == std::string_view::npos) return pattern == name && look();
+  if (name.substr(0, star) != pattern.substr(0, star)) return false;
+  const std::string_view rest = name.substr(star);
+  for (std::size_t length = 1; length <= rest.size() && rest[length - 1] != '.'; ++length) {
+    stars.emplace_back(rest.substr(0, length));
+    if (each_fit(pattern.substr(star + 1), rest.substr(length), stars, look)) return true;
+    stars.pop_back();
+  }
+  return false;
 }
 
 std::string wrong_with(const YamlEntry& row) {
@@ -77,30 +106,47 @@ NameTable NameTable::parse(std::string_view text, const std::string& origin) {
   return table;
 }
 
-std::string NameTable::rename(std::string_view name) const {
+const NameTable::Row* NameTable::find_row(std::string_view name, std::vector<std::string>& stars) const {
   const std::vector<std::string> words = parts_of(name);
   for (const Row& row : rows_) {
     if (row.from.size() != words.size()) continue;
-    std::vector<std::string> stars;
+    stars.clear();
     bool fits = true;
     for (std::size_t i = 0; i < words.size() && fits; ++i) {
       const std::optional<std::string> star = fit(row.from[i], words[i]);
       fits = star.has_value();
       if (fits && row.from[i].find('*') != std::string::npos) stars.push_back(*star);
     }
-    if (!fits) continue;
-    std::string result;
-    std::size_t next = 0;
-    for (const char c : row.to) {
-      if (c == '*') {
-        result += stars[next++];
-      } else {
-        result += c;
-      }
-    }
-    return result;
+    if (fits) return &row;
   }
-  return std::string(name);
+  return nullptr;
+}
+
+std::string NameTable::rename(std::string_view name) const {
+  std::vector<std::string> stars;
+  const Row* row = find_row(name, stars);
+  return row == nullptr ? std::string(name) : fill_in(row->to, stars);
+}
+
+bool NameTable::has_row(std::string_view name) const {
+  std::vector<std::string> stars;
+  return find_row(name, stars) != nullptr;
+}
+
+std::optional<std::string> NameTable::original(std::string_view name) const {
+  for (const Row& row : rows_) {
+    const std::string from = join(row.from, ".");
+    if (std::count(from.begin(), from.end(), '*') != std::count(row.to.begin(), row.to.end(), '*')) continue;
+    std::string found;
+    std::vector<std::string> stars;
+    // A row above may take the name for something else.
+    const auto leads_here = [&] {
+      found = fill_in(from, stars);
+      return rename(found) == name;
+    };
+    if (each_fit(row.to, name, stars, leads_here)) return found;
+  }
+  return rename(name) == name ? std::optional<std::string>(name) : std::nullopt;
 }
 
 }  // namespace gpunn::training

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,12 +19,20 @@ class NameTable {
   static NameTable parse(std::string_view text, const std::string& origin);
 
   std::string rename(std::string_view name) const;
+  bool has_row(std::string_view name) const;  // that rename() goes by
+  // The other way round: what rename() makes `name` of, by the first row that leads there; `name` itself where no row
+  // does and rename() keeps it. Nothing where a row renames it away, or the name there was lost in a * without a place
+  // on the right.
+  std::optional<std::string> original(std::string_view name) const;
 
  private:
   struct Row {
     std::vector<std::string> from;  // the parts between dots
     std::string to;
   };
+  // The first that fits, with what its stars stand for; null where none does.
+  const Row* find_row(std::string_view name, std::vector<std::string>& stars) const;
+
   std::vector<Row> rows_;
 };
 

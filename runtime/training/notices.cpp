@@ -1,5 +1,7 @@
 #include "training/notices.hpp"
 
+#include "training/evaluation_part.hpp"
+
 namespace gpunn::training {
 
 std::string fallback_notice(const Dataset& dataset) {
@@ -12,6 +14,26 @@ std::string schedule_notice(const Schedule& schedule) {
   std::string text;
   for (const std::string& warning : schedule.warnings()) text = joined(text, "WARNING: " + warning);
   return text;
+}
+
+std::string moving_statistics_notice(const Experiment& experiment, const ParameterLayout& parameters,
+                                     const ParameterLayout& buffers) {
+  const std::vector<std::string> norms =
+      frozen_norms(experiment, parameters.parameters, parameters.rules, buffers.parameters);
+  if (norms.empty() || experiment.freeze_statistics) return "";
+  const std::string which =
+      norms.size() == 1 ? "the batch norm " + norms.front()
+                        : std::to_string(norms.size()) + " batch norms (" + norms.front() + " to " + norms.back() + ")";
+  return "note: training.freeze holds weight and bias of " + which +
+         ", but the running statistics still follow the batches; training.freeze_statistics: true keeps them";
+}
+
+std::string data_text(const Dataset& dataset) {
+  const TensorType sample{dataset.train.samples.dtype, sample_shape(dataset)};
+  return dataset.name + ": " + std::to_string(dataset.train.rows()) + " samples to train on, " +
+         std::to_string(dataset.test.rows()) + " to evaluate on, each " + to_string(sample) + ", " +
+         std::to_string(dataset.classes) + " classes" +
+         (dataset.from_registry ? "; sizes from the registry, no data was read" : "");
 }
 
 std::string joined(const std::string& one, const std::string& other) {

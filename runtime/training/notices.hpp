@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "training/layout.hpp"
 #include "training/schedule/schedule.hpp"
 
 namespace gpunn::training {
@@ -11,6 +12,13 @@ namespace gpunn::training {
 // "WARNING: ..." of what the user must know, a line each; empty: nothing.
 std::string fallback_notice(const Dataset& dataset);    // a data set in place of the one asked for
 std::string schedule_notice(const Schedule& schedule);  // a schedule longer than the training
+// "note: ..." of batch norms that `freeze` holds all parameters of, and whose running statistics move all the same.
+std::string moving_statistics_notice(const Experiment& experiment, const ParameterLayout& parameters,
+                                     const ParameterLayout& buffers);
+
+// "mnist: 60000 samples to train on, 10000 to evaluate on, each u8[1, 28, 28], 10 classes", and whether that is the
+// registry's word.
+std::string data_text(const Dataset& dataset);
 
 // Two of them, those that there are.
 std::string joined(const std::string& one, const std::string& other);

@@ -1,12 +1,16 @@
 #include <gpunn/plan.hpp>
 
 #include <map>
+#include <optional>
+#include <utility>
 
 #include "config/checked_backends.hpp"
 #include "graph/op_info.hpp"
+#include "training/evaluation_part.hpp"
 #include "training/notices.hpp"
 #include "training/residency.hpp"
 #include "training/session.hpp"
+#include "training/transfer.hpp"
 
 namespace gpunn {
 
@@ -102,10 +106,19 @@ void append_persistent(const execution::CompiledProgram& program, std::vector<Pl
 
 PlanReport plan(const Experiment& experiment) {
   config::require_one_backend(experiment.backend, "a plan");
-  training::Session session(experiment);
+  Dataset dataset = training::sizes_for_training(experiment.data);
+  const std::string data = training::data_text(dataset);
+  const std::optional<training::Start> start = training::find_start(experiment, training::sample_shape(dataset));
+  training::Session session(experiment, std::move(dataset));
   const execution::CompiledProgram& program = session.training();
   PlanReport report;
-  report.notice = training::joined(session.notice(), training::schedule_notice(session.schedule()));
+  report.data = data;
+  if (start) report.start = start->report.text();
+  for (const std::string& notice :
+       {session.notice(), training::schedule_notice(session.schedule()),
+        training::moving_statistics_notice(experiment, session.layout(), session.buffers())}) {
+    report.notice = training::joined(report.notice, notice);
+  }
   report.backend = session.backend().name();
   report.chain = session.backend().chain();
   for (std::size_t n = 0; n < program.graph.nodes().size(); ++n) {

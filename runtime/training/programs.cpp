@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "graph/gradient.hpp"
 #include "graph/op_info.hpp"
@@ -159,13 +160,23 @@ Graph training_program(const ProgramContext& c, const SplitType& split) {
   // What dropout draws by is another number in each part.
   const ValueId pass = parts == 1 ? step : add_counter(g, variable::kPass);
   const ValueId totals = add_totals(g, variable::kTotals);
+  std::set<std::string> fixed;
+  if (c.experiment.freeze_statistics) {
+    for (std::string& norm : frozen_norms(c.experiment, c.layout.parameters, c.layout.rules, c.buffers.parameters)) {
+      fixed.insert(std::move(norm));
+    }
+  }
   ValueId loss = graph::kNoValue, partial = graph::kNoValue;
   for (int64_t part = 0; part < parts; ++part) {
     const Batch rows = parts == 1 ? batch : add_part(g, batch, part, parts);
     const ValueId count = sampling.has_partial_batch() ? rows.count : graph::kNoValue;
-    const ValueId output = nn::build_forward(
-        g, c.experiment.model, rows.x, views,
-        {.training = true, .seed = c.experiment.seed, .step = pass, .count = count, .buffers = buffers});
+    const ValueId output = nn::build_forward(g, c.experiment.model, rows.x, views,
+                                             {.training = true,
+                                              .seed = c.experiment.seed,
+                                              .step = pass,
+                                              .count = count,
+                                              .buffers = buffers,
+                                              .fixed_buffers = fixed});
     const ValueId losses = add_training_loss(g, c, output, rows);
     const ValueId mean = g.add1(GPUNN_OP_MEAN_ROWS, "loss.mean", {}, {losses, rows.count});
     if (part == 1) partial = g.add_value(variable::kPartialGradients, c.layout.trained_type(), Storage::gradients);

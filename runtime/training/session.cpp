@@ -61,8 +61,6 @@ uint64_t persistent_bytes_of(std::initializer_list<const graph::Graph*> programs
   return total;
 }
 
-Shape sample_shape(const Split& split) { return {split.samples.shape.begin() + 1, split.samples.shape.end()}; }
-
 std::string notes_of(const Dataset& dataset) {
   std::string text;
   for (const std::string& note : dataset.notes) text = joined(text, note);
@@ -71,17 +69,22 @@ std::string notes_of(const Dataset& dataset) {
 
 }  // namespace
 
-Session::Session(Experiment experiment, execution::Profiler* profiler, EvaluationPart part)
+Session::Session(const Experiment& experiment, execution::Profiler* profiler, EvaluationPart part)
+    : Session(experiment, load_for(experiment.data, part), profiler) {}
+
+Session::Session(Experiment experiment, Dataset dataset, execution::Profiler* profiler)
     : experiment_(std::move(experiment)),
       profiler_(profiler),
-      dataset_(load_for(experiment_.data, part)),
+      dataset_(std::move(dataset)),
       registry_(experiment_.plugins) {
   require_named_plugins(experiment_.plugins, registry_);
   const TrainingLength length = training_length(experiment_, dataset_);
   require_augmentable(experiment_, dataset_);
-  const Shape sample = sample_shape(dataset_.train);
+  const Shape sample = sample_shape(dataset_);
   std::vector<nn::Parameter> parameters = nn::model_parameters(experiment_.model, sample);
   std::vector<UpdateRule> rules = update_rules(parameters, experiment_);
+  std::vector<nn::Parameter> buffers = nn::model_buffers(experiment_.model, sample);
+  frozen_norms(experiment_, parameters, rules, buffers);  // a mistake is told before a device is touched
 
   train_split_ = {"train", dataset_.train.samples};
   test_split_ = {"test", dataset_.test.samples};
@@ -95,7 +98,7 @@ Session::Session(Experiment experiment, execution::Profiler* profiler, Evaluatio
   if (profiler_ != nullptr) profiler_->attach(*backend_);
   variables_ = std::make_unique<execution::Variables>(*backend_);
   layout_ = lay_out(std::move(parameters), std::move(rules), backend_->info().alignment);
-  buffers_ = lay_out(nn::model_buffers(experiment_.model, sample), backend_->info().alignment);
+  buffers_ = lay_out(std::move(buffers), backend_->info().alignment);
 
   place_data();
   upload_normalisation();
@@ -411,7 +414,8 @@ std::optional<double> Session::first_non_finite(graph::ValueId id) {
 const execution::CompiledProgram& Session::evaluation() { return evaluation_bound().program; }
 
 std::string Session::notice() const {
-  return joined(joined(fallback_notice(dataset_), notes_of(dataset_)), backend_->notice());
+  return joined(joined(joined(join(experiment_.notes, "\n"), fallback_notice(dataset_)), notes_of(dataset_)),
+                backend_->notice());
 }
 
 std::string Session::streaming_notice() const {

@@ -28,6 +28,7 @@ namespace gpunn::training {
 
 class BatchStream;
 class StepChecker;
+struct Start;
 
 // What the programs accumulate: totals of METRICS_ACCUMULATE.
 struct Totals {
@@ -50,8 +51,10 @@ struct RowOutputs {
 class Session {
  public:
   // A profiler measures the training steps until it has enough, and what the host does. It must outlive the session.
-  explicit Session(Experiment experiment, execution::Profiler* profiler = nullptr,
+  explicit Session(const Experiment& experiment, execution::Profiler* profiler = nullptr,
                    EvaluationPart part = EvaluationPart::validation);
+  // The same with a data set that is already there: load_for()'s, or one of the sizes alone for a plan.
+  Session(Experiment experiment, Dataset dataset, execution::Profiler* profiler = nullptr);
   ~Session();
 
   const Experiment& experiment() const { return experiment_; }
@@ -116,8 +119,8 @@ class Session {
   // The whole state, and back. restore() throws Error listing every tensor that is missing, surplus or misshapen.
   void save_state(storage::Checkpoint& checkpoint);
   void restore_state(const storage::Checkpoint& checkpoint);
-  // Takes what fits from the experiment's `init_from` and says what that was; empty where it has none.
-  std::string initialise_from_file();
+  // Takes what the start has for this model.
+  void initialise_from(const Start& start);
   // The parameters and buffers alone, and the parameters' average where there is one: the model, without the state of
   // its training.
   void restore_parameters(const storage::Checkpoint& checkpoint);

@@ -136,28 +136,21 @@ void Session::write_model(const storage::Checkpoint& checkpoint) {
   if (buffers_.total > 0) variables_->write(variable::kBuffers, put_together(buffers_, checkpoint.buffers));
 }
 
-std::string Session::initialise_from_file() {
-  if (experiment_.init_from.file.empty()) return {};
-  const StartingTensors start = read_starting_tensors(experiment_.init_from);
-  TransferReport report;
-  const auto filled = [&](const ParameterLayout& layout, const char* variable) {
+void Session::initialise_from(const Start& start) {
+  const auto fill = [&](const ParameterLayout& layout, const char* variable) {
     std::vector<std::byte> flat = variables_->read(variable);
     for (std::size_t i = 0; i < layout.parameters.size(); ++i) {
       const nn::Parameter& parameter = layout.parameters[i];
-      const storage::StoredTensor* tensor = match(start, parameter.name, parameter.shape, report);
+      const storage::StoredTensor* tensor = start.find(parameter.name, parameter.shape);
       if (tensor == nullptr) continue;
       std::ranges::copy(tensor->values, flat.begin() + layout.offset[i] * static_cast<int64_t>(sizeof(float)));
     }
+    variables_->write(variable, flat);
     return flat;
   };
-  const std::vector<std::byte> parameters = filled(layout_, variable::kParameters);
-  std::vector<std::byte> buffers;
-  if (buffers_.total > 0) buffers = filled(buffers_, variable::kBuffers);
-  finish(start, report);
-  variables_->write(variable::kParameters, parameters);
+  const std::vector<std::byte> parameters = fill(layout_, variable::kParameters);
   if (experiment_.ema > 0) variables_->write(variable::kAverage, parameters);
-  if (buffers_.total > 0) variables_->write(variable::kBuffers, buffers);
-  return report.text();
+  if (buffers_.total > 0) fill(buffers_, variable::kBuffers);
 }
 
 void Session::restore_state(const storage::Checkpoint& checkpoint) {

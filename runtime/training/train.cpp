@@ -1,9 +1,13 @@
 #include <gpunn/training.hpp>
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "common/files.hpp"
+#include "training/evaluation_part.hpp"
 #include "training/trainer.hpp"
+#include "training/transfer.hpp"
 
 namespace gpunn {
 
@@ -41,9 +45,13 @@ RunResult profiled(const RunOptions& options, F training) {
 
 RunResult train(const Experiment& experiment, const RunOptions& options) {
   return profiled(options, [&](execution::Profiler* profiler) {
-    Session session(experiment, profiler);
-    const std::string start = session.initialise_from_file();
-    if (options.listener != nullptr && !start.empty()) options.listener->on_message(start);
+    Dataset dataset = training::load_for(experiment.data, training::EvaluationPart::validation);
+    const std::optional<training::Start> start = training::find_start(experiment, training::sample_shape(dataset));
+    Session session(experiment, std::move(dataset), profiler);
+    if (start) {
+      session.initialise_from(*start);
+      if (options.listener != nullptr) options.listener->on_message(start->report.text());
+    }
     Trainer trainer(session, RunFolder::create(experiment, options.run_folder), options);
     trainer.begin();
     return trainer.run();
@@ -66,7 +74,7 @@ RunResult resume(const std::filesystem::path& run, const std::vector<Override>& 
   const bool chosen = std::ranges::any_of(overrides, [](const Override& o) { return o.key == "backend"; });
   if (!chosen) experiment.backend = checkpoint.backend;
   return profiled(options, [&](execution::Profiler* profiler) {
-    Session session(std::move(experiment), profiler);
+    Session session(experiment, profiler);
     Trainer trainer(session, folder, options);
     trainer.begin(checkpoint);
     return trainer.run();

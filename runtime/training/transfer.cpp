@@ -1,9 +1,15 @@
 #include "training/transfer.hpp"
 
 #include <algorithm>
+#include <array>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "common/text.hpp"
+#include "nn/model.hpp"
 #include "storage/safetensors.hpp"
 #include "training/name_table.hpp"
 #include "training/trained_model.hpp"
@@ -21,7 +27,41 @@ std::string listed(const std::vector<std::string>& names) {
          (names.size() > kMostShown ? " and " + std::to_string(names.size() - kMostShown) + " more" : "");
 }
 
+// How a file begins that torch.save() wrote: an archive since PyTorch 1.6, a pickle before.
+bool is_of_pytorch(const std::filesystem::path& file) {
+  std::array<char, 4> head{};
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream.read(head.data(), head.size())) return false;
+  const bool archive = std::string_view(head.data(), head.size()) == "PK\3\4";
+  const bool pickle = head[0] == '\x80' && head[1] >= 2 && head[1] <= 5;
+  return archive || pickle;
+}
+
+std::string in_shell_quotes(const std::string& text) {
+  std::string result = "'";
+  for (const char c : text) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return result + "'";
+}
+
+[[noreturn]] void explain_conversion(const std::filesystem::path& file) {
+  std::filesystem::path converted = file;
+  converted.replace_extension(".safetensors");
+  throw Error(
+      file.string() +
+          ": a file of PyTorch's pickles, which only Python reads; init_from takes a .safetensors file. Convert it:\n" +
+          "  python3 -c \"import sys, torch; from safetensors.torch import save_file; "
+          "s = torch.load(sys.argv[1], map_location='cpu', weights_only=True); "
+          "s = s.get('state_dict', s.get('model', s)); "
+          "save_file({k: v.clone().contiguous() for k, v in s.items() if torch.is_tensor(v)}, sys.argv[2])\" " +
+          in_shell_quotes(file.string()) + " " + in_shell_quotes(converted.string()) +
+          "\nIt takes the state_dict, also from under 'state_dict' or 'model', where training scripts put it. "
+          "Then: --set init_from.file=" +
+          in_shell_quotes(converted.string()),
+      ExitCode::usage);
+}
+
 std::vector<storage::StoredTensor> tensors_of(const std::filesystem::path& file) {
+  if (is_of_pytorch(file)) explain_conversion(file);
   if (file.extension() == ".safetensors") return storage::load_safetensors(file).tensors;
   return model_tensors(storage::load_checkpoint(file));
 }
@@ -48,33 +88,42 @@ StartingTensors read_starting_tensors(const InitFromConfig& config) {
   return start;
 }
 
-const storage::StoredTensor* match(const StartingTensors& start, const std::string& name, const Shape& shape,
-                                   TransferReport& report) {
-  const TensorType type{DType::f32, shape};
-  const auto found = start.tensors.find(name);
-  if (found != start.tensors.end() && found->second.type == type) {
-    report.taken.push_back(name);
-    return &found->second;
-  }
-  if (found != start.tensors.end()) report.misshapen.insert(name);
-  report.kept.push_back(name + " " + to_string(type) +
-                        (found == start.tensors.end() ? "" : " (there " + to_string(found->second.type) + ")"));
-  return nullptr;
+const storage::StoredTensor* Start::find(const std::string& name, const Shape& shape) const {
+  const auto found = stored.tensors.find(name);
+  return found != stored.tensors.end() && found->second.type == TensorType{DType::f32, shape} ? &found->second
+                                                                                              : nullptr;
 }
 
-void finish(const StartingTensors& start, TransferReport& report) {
-  report.source = start.source;
-  std::vector<std::string> taken = report.taken;
-  std::sort(taken.begin(), taken.end());
-  for (const auto& [name, tensor] : start.tensors) {
-    const bool known = std::binary_search(taken.begin(), taken.end(), name) || report.misshapen.count(name) != 0;
-    if (!known) report.unused.push_back(name);
+std::optional<Start> find_start(const Experiment& experiment, const Shape& sample) {
+  if (experiment.init_from.file.empty()) return std::nullopt;
+  Start start{.stored = read_starting_tensors(experiment.init_from), .report = {}};
+  TransferReport& report = start.report;
+  report.source = start.stored.source;
+  std::vector<nn::Parameter> tensors = nn::model_parameters(experiment.model, sample);
+  std::ranges::move(nn::model_buffers(experiment.model, sample), std::back_inserter(tensors));
+  std::set<std::string> names;
+  for (const nn::Parameter& tensor : tensors) {
+    names.insert(tensor.name);
+    if (start.find(tensor.name, tensor.shape) != nullptr) {
+      report.taken.push_back(tensor.name);
+      continue;
+    }
+    const auto other = start.stored.tensors.find(tensor.name);
+    report.kept.push_back(
+        tensor.name + " " + to_string(TensorType{DType::f32, tensor.shape}) +
+        (other == start.stored.tensors.end() ? "" : " (there " + to_string(other->second.type) + ")"));
   }
-  if (!report.taken.empty()) return;
-  throw Error(start.source + ": no tensor in it has the name and shape of one of the model's, so there is nothing to " +
-                  "start from.\n  in the file: " + listed(report.unused) + "\n  in the model: " + listed(report.kept) +
-                  "\nA table of names, init_from.names, says what the file's are called here",
-              ExitCode::usage);
+  for (const auto& [name, tensor] : start.stored.tensors) {
+    if (!names.contains(name)) report.unused.push_back(name);
+  }
+  if (report.taken.empty()) {
+    throw Error(
+        report.source + ": no tensor in it has the name and shape of one of the model's, so there is nothing to " +
+            "start from.\n  in the file: " + listed(report.unused) + "\n  in the model: " + listed(report.kept) +
+            "\nA table of names, init_from.names, says what the file's are called here",
+        ExitCode::usage);
+  }
+  return start;
 }
 
 std::string TransferReport::text() const {

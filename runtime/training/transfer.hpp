@@ -3,7 +3,7 @@
 #include <gpunn/experiment.hpp>
 
 #include <map>
-#include <set>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,23 +18,29 @@ struct StartingTensors {
 };
 
 // Reads `init_from`: a checkpoint, a run folder (best.h5, else last.h5), or a .safetensors file, whose names go through
-// the table of `init_from.names`. Throws Error where it can't be read, and where two tensors get one name.
+// the table of `init_from.names`. Throws Error where it can't be read, saying how a file of PyTorch's is converted, and
+// where two tensors get one name.
 StartingTensors read_starting_tensors(const InitFromConfig& config);
 
 // Which tensors of a model were found, and why the others were not.
 struct TransferReport {
   std::string source;
   std::vector<std::string> taken;
-  std::vector<std::string> kept;    // "output.weight f32[10, 512], there f32[1000, 512]"
-  std::set<std::string> misshapen;  // the names of those that are there in another shape
+  std::vector<std::string> kept;    // "output.weight f32[10, 512] (there f32[1000, 512])"
   std::vector<std::string> unused;  // names in the file that the model does not have
   std::string text() const;         // some lines for the user
 };
 
-// The stored tensor for one of the model's, equal in name and shape, or null; says which in the report.
-const storage::StoredTensor* match(const StartingTensors& start, const std::string& name, const Shape& shape,
-                                   TransferReport& report);
-// When every tensor of the model was looked for: fills in `unused`, throws Error(usage) where none was found.
-void finish(const StartingTensors& start, TransferReport& report);
+// What a training starts from: found and compared with the model before a device is touched.
+struct Start {
+  StartingTensors stored;
+  TransferReport report;
+  // The stored tensor for one of the model's, equal in name and shape, or null.
+  const storage::StoredTensor* find(const std::string& name, const Shape& shape) const;
+};
+
+// Reads `init_from` and looks for the tensors of a model whose samples have this shape. Nothing where the experiment
+// has none; throws Error(usage) where no tensor is found, and what read_starting_tensors() throws.
+std::optional<Start> find_start(const Experiment& experiment, const Shape& sample);
 
 }  // namespace gpunn::training

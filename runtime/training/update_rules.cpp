@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <variant>
 
 #include "common/text.hpp"
@@ -96,6 +97,30 @@ std::vector<UpdateRule> update_rules(const std::vector<nn::Parameter>& parameter
   }
   if (!errors.empty()) throw Error(experiment.file.string() + ":" + errors, ExitCode::usage);
   return rules;
+}
+
+std::vector<std::string> frozen_norms(const Experiment& experiment, const std::vector<nn::Parameter>& parameters,
+                                      const std::vector<UpdateRule>& rules, const std::vector<nn::Parameter>& buffers) {
+  const auto layer_of = [](const std::string& tensor) { return tensor.substr(0, tensor.rfind('.')); };
+  std::map<std::string, bool> frozen;  // by layer
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    bool& all = frozen.try_emplace(layer_of(parameters[i].name), true).first->second;
+    all = all && rules[i].frozen;
+  }
+  std::vector<std::string> norms;
+  for (const nn::Parameter& buffer : buffers) {
+    const std::string layer = layer_of(buffer.name);
+    const auto found = frozen.find(layer);
+    if (found == frozen.end() || !found->second) continue;
+    if (norms.empty() || norms.back() != layer) norms.push_back(layer);
+  }
+  if (experiment.freeze_statistics && norms.empty()) {
+    throw Error(experiment.file.string() +
+                    ": training.freeze_statistics: training.freeze matches weight and bias of no batch norm; "
+                    "freeze some, or leave freeze_statistics out",
+                ExitCode::usage);
+  }
+  return norms;
 }
 
 GroupUpdate group_update(const OptimizerConfig& optimizer, int group) {

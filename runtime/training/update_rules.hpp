@@ -31,6 +31,11 @@ bool matches(std::string_view pattern, std::string_view text);
 // Error, an ExitCode::usage, with every pattern that matches nothing, and where nothing is left to train.
 std::vector<UpdateRule> update_rules(const std::vector<nn::Parameter>& parameters, const Experiment& experiment);
 
+// The batch norms whose parameters are all frozen: the layers with such buffers, by name, in the order of the layers.
+// Throws Error, an ExitCode::usage, where training.freeze_statistics is set and there is none.
+std::vector<std::string> frozen_norms(const Experiment& experiment, const std::vector<nn::Parameter>& parameters,
+                                      const std::vector<UpdateRule>& rules, const std::vector<nn::Parameter>& buffers);
+
 GroupUpdate group_update(const OptimizerConfig& optimizer, int group);
 
 }  // namespace gpunn::training

@@ -45,9 +45,10 @@ TEST_CASE("wrongly typed values") {
         Texts{"e.yaml:3:32: optimizer.betas: expected a list of 2 numbers of at least 0 and below 1, found '0.9'"});
   CHECK(error("name: [a]") == Texts{"e.yaml:3:7: name: expected a text, found a list"});
   CHECK(error("plugins: {a: b}") == Texts{"e.yaml:3:10: plugins: expected a list of paths, found a map"});
-  CHECK(error("training: 5") == Texts{"e.yaml:3:11: training: expected a map of epochs, max_steps, seed, freeze, "
-                                      "accumulate, ema, check_gradients, precision, deterministic, threads, streams, "
-                                      "programs, log_every_steps, found '5'"});
+  CHECK(error("training: 5") ==
+        Texts{"e.yaml:3:11: training: expected a map of epochs, max_steps, seed, freeze, freeze_statistics, "
+              "accumulate, ema, check_gradients, precision, deterministic, threads, streams, "
+              "programs, log_every_steps, found '5'"});
 }
 
 TEST_CASE("numbers out of range, NaN and infinity") {

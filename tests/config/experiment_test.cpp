@@ -203,6 +203,47 @@ TEST_CASE("overrides are typed and win") {
   CHECK_FALSE(parse_experiment(kSound + "early_stopping: {}\n", "e", {{"early_stopping", "null"}}).early_stopping);
 }
 
+TEST_CASE("a type changed by --set drops the keys of the file that it lacks, and says so") {
+  const std::string sgd = "optimizer: {type: sgd, learning_rate: 0.1, momentum: 0.9, nesterov: true}\n";
+  const auto with = [](const std::string& text, const std::vector<Override>& overrides) {
+    return parse_experiment(kSound + text, "e.yaml", overrides);
+  };
+  for (const char* key : {"optimizer", "optimizer.type"}) {
+    const Experiment e = with(sgd, {{key, "adam"}});
+    CHECK(e.optimizer.kind == OptimizerKind::adam);
+    CHECK(e.optimizer.learning_rate == 0.1);
+    CHECK(e.notes ==
+          Texts{"note: --set optimizer.type=adam (was sgd) drops momentum, nesterov: adam has no such keys"});
+  }
+  CHECK(with(sgd, {{"optimizer", "rmsprop"}}).optimizer.momentum == 0.9);  // it has a momentum too
+  CHECK(with(sgd, {{"optimizer", "sgd"}}).notes.empty());
+  CHECK(with(sgd, {{"optimizer", "muon"}}).notes.empty());
+  CHECK(with("optimizer: {momentum: 0.9}\n", {{"optimizer", "adam"}}).notes.size() == 1);  // sgd by default
+  CHECK(with("optimizer: sgd\n", {{"optimizer", "adam"}, {"optimizer.betas", "[0.8, 0.9]"}}).optimizer.beta1 == 0.8);
+
+  const Experiment others =
+      with("schedule: {type: step, step_size: 3, gamma: 0.5, warmup_epochs: 1}\nloss: {type: huber, delta: 2}\n",
+           {{"schedule", "cosine"}, {"loss", "hinge"}});
+  CHECK(others.schedule.warmup_epochs == 1);
+  REQUIRE(others.notes.size() == 2);
+  CHECK_THAT(others.notes[0], Contains("loss.type=hinge (was huber) drops delta"));
+  CHECK_THAT(others.notes[1], Contains("schedule.type=cosine (was step) drops step_size, gamma"));
+  const std::string csv = "model: {layers: [linear: {units: 2}]}\ndata: {dataset: csv, path: x.csv, label_column: y}\n";
+  CHECK_THAT(parse_experiment(csv, "e.yaml", {{"data", "points"}}).notes.at(0), Contains("drops label_column"));
+}
+
+TEST_CASE("keys that a type lacks stay errors where the file's type stands, or --set gives them") {
+  const std::string sgd = "optimizer: {type: sgd, momentum: 0.9}\n";
+  CHECK_THAT(errors_of(kSound + sgd, {{"optimizer", "adam"}, {"optimizer.momentum", "0.8"}}).at(0),
+             Contains("--set optimizer.momentum") && Contains("adam has no 'momentum'"));
+  CHECK_THAT(errors_of(kSound + sgd, {{"optimizer.nesterov", "true"}, {"optimizer", "adam"}}).at(0),
+             Contains("adam has no 'nesterov'"));
+  CHECK_THAT(errors_of(kSound + "optimizer: {type: sgd, trust: 0.1}\n", {{"optimizer", "adam"}}).at(0),
+             Contains("adam has no 'trust'"));  // nor has sgd: a mistake of the file
+  CHECK_THAT(errors_of(kSound + sgd, {{"optimizer", "adm"}}).at(0), Contains("adam"));
+  CHECK(errors_of(kSound + "optimizer: {type: adam, momentum: 0.9}\n", {{"optimizer", "adam"}}).size() == 1);
+}
+
 TEST_CASE("overrides reach a model's parameters") {
   const TemporaryFolder folder;
   folder.write("models/m.yaml", "parameters: {width: 3}\nlayers: [linear: {units: $width}]\n");

@@ -1,11 +1,16 @@
 // A training that starts from the weights of another: what is taken, what is not, and what is said.
+#include "training/transfer.hpp"
+
 #include <gpunn/error.hpp>
+#include <gpunn/plan.hpp>
 
 #include <cstring>
 #include <fstream>
+#include <functional>
 
 #include "catch.hpp"
 #include "storage/safetensors.hpp"
+#include "training/evaluation_part.hpp"
 #include "training/fixtures.hpp"
 #include "training/session.hpp"
 
@@ -36,8 +41,9 @@ std::vector<storage::StoredTensor> parameters_of(training::Session& session) {
 // What a session begins with.
 std::vector<storage::StoredTensor> start(const Experiment& experiment, std::string* said = nullptr) {
   training::Session session(experiment);
-  const std::string text = session.initialise_from_file();
-  if (said != nullptr) *said = text;
+  const auto found = training::find_start(experiment, training::sample_shape(session.dataset()));
+  if (found) session.initialise_from(*found);
+  if (said != nullptr) *said = found->report.text();
   return parameters_of(session);
 }
 
@@ -117,4 +123,54 @@ TEST_CASE("weights of which none fits are an error that shows both sides") {
                Contains("in the file: fc.weight") && Contains("in the model: conv1.weight f32[6, 1, 5, 5]"));
   }
   CHECK_THROWS_AS(start(small_lenet(folder.path(), {{"init_from", "/no/such/run"}})), Error);
+}
+
+TEST_CASE("a plan and a run check where they start from before a device is touched") {
+  const TemporaryFolder folder;
+  const auto from = [&](const std::string& file) {
+    return small_lenet(folder.path(), {{"init_from.file", file}, {"backend", "no_such_backend"}});
+  };
+  const auto both_say = [](const Experiment& experiment, ExitCode code, const std::string& text) {
+    const std::function<void()> plans = [&] { plan(experiment); }, trains = [&] { train(experiment); };
+    for (const auto& work : {plans, trains}) {
+      try {
+        work();
+        FAIL("it went on");
+      } catch (const Error& error) {
+        CHECK(error.code() == code);
+        CHECK_THAT(error.what(), Contains(text));
+      }
+    }
+  };
+  both_say(from("/no/such/file.safetensors"), ExitCode::missing, "/no/such/file.safetensors");
+  storage::StoredTensor other;
+  other.name = "conv1.weight";
+  other.type = {DType::f32, {1}};
+  other.values.resize(4);
+  storage::save_safetensors(folder / "w.safetensors", {{other}, {}});
+  both_say(from((folder / "w.safetensors").string()), ExitCode::usage, "conv1.weight f32[6, 1, 5, 5] (there f32[1])");
+
+  const auto trained = start(small_lenet(folder.path()));
+  storage::save_safetensors(folder / "sound.safetensors", {trained, {}});
+  const PlanReport report =
+      plan(small_lenet(folder.path(), {{"init_from.file", (folder / "sound.safetensors").string()}}));
+  CHECK_THAT(report.start, Contains("sound.safetensors: 10 of 10 tensors"));
+}
+
+TEST_CASE("a file of torch.save is answered with the line that converts it") {
+  const TemporaryFolder folder;
+  const auto [name, head] = GENERATE(table<std::string, std::string>({{"net.pth", "PK\3\4"},
+                                                                      {"net.pt", "\x80\x02}q"},
+                                                                      {"pytorch_model.bin", "\x80\x04\x95\x1a"},
+                                                                      {"odd.safetensors", "PK\3\4"}}));
+  const std::filesystem::path file = folder.write(name, head + "archive/data.pkl");
+  try {
+    start(small_lenet(folder.path(), {{"init_from", file.string()}}));
+    FAIL("started");
+  } catch (const Error& error) {
+    CHECK(error.code() == ExitCode::usage);
+    CHECK_THAT(error.what(), Contains("python3 -c") && Contains("weights_only=True") && Contains("save_file(") &&
+                                 Contains("'state_dict'") && Contains("'" + file.string() + "'") &&
+                                 Contains("--set init_from.file='" + file.parent_path().string()));
+  }
 }

@@ -93,9 +93,10 @@ void place(std::vector<Polyline>& lines, const Point& shift, double border) {
   }
 }
 
-Split make_split(uint64_t seed, uint64_t stream, int64_t rows) {
+Split make_split(uint64_t seed, uint64_t stream, const TensorType& samples) {
   Split split;
-  split.samples = {DType::u8, {rows, 1, kDigitSize, kDigitSize}};
+  split.samples = samples;
+  const int64_t rows = split.rows();
   split.values.resize(split.samples.bytes());
   split.labels.resize(static_cast<std::size_t>(rows));
   for_row_stretches(rows, kRowsAtATime, [&](int64_t first, int64_t last) {
@@ -126,15 +127,22 @@ std::pair<double, double> mean_and_deviation(const std::vector<std::byte>& pixel
   return {mean / 255, std::sqrt(variance) / 255};
 }
 
-Dataset make_digits(const DataConfig& config) {
+DatasetSizes digits_sizes(const DataConfig& config) {
   const int64_t train = synthetic_rows(config.synthetic_train, kDigitTrainRows, "synthetic_train");
   const int64_t test = synthetic_rows(config.synthetic_test, kDigitTestRows, "synthetic_test");
+  return {.train = {DType::u8, {train, 1, kDigitSize, kDigitSize}},
+          .test = {DType::u8, {test, 1, kDigitSize, kDigitSize}},
+          .classes = kDigits};
+}
+
+Dataset make_digits(const DataConfig& config) {
+  const DatasetSizes sizes = digits_sizes(config);
   Dataset set;
   set.name = "digits";
   set.source = "synthetic, seed " + std::to_string(config.seed);
-  set.train = make_split(config.seed, kDigitsTrainStream, train);
-  set.test = make_split(config.seed, kDigitsTestStream, test);
-  set.classes = kDigits;
+  set.train = make_split(config.seed, kDigitsTrainStream, sizes.train);
+  set.test = make_split(config.seed, kDigitsTestStream, sizes.test);
+  set.classes = sizes.classes;
   set.class_names = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
   const auto [mean, deviation] = mean_and_deviation(set.train.values);
   set.mean = {mean};
@@ -173,6 +181,7 @@ DatasetRow digits_row() {
   row.description =
       "drawn by the program: digits of random strokes, 20000 train and 4000 test images of 28x28, 10 classes";
   row.origin = Origin::synthetic;
+  row.sizes = digits_sizes;
   row.make = make_digits;
   return row;
 }

@@ -1,7 +1,9 @@
 // BATCH_NORM, its backward and BATCH_NORM_INFERENCE.
 #include <gpunn/ops.h>
 
+#include <algorithm>
 #include <sstream>
+#include <utility>
 
 #include "graph/gradient.hpp"
 #include "graph/ops/families.hpp"
@@ -68,6 +70,39 @@ void batch_norm_gradient(GradientContext& c) {
   }
 }
 
+ValueId filled_channels(GradientContext& c, const Shape& shape, double value) {
+  gpunn_fill_attrs attrs{.struct_size = 0,
+                         .dtype = GPUNN_F32,
+                         .rank = static_cast<int32_t>(shape.size()),
+                         .reserved = 0,
+                         .dim = {},
+                         .value = value};
+  std::copy(shape.begin(), shape.end(), attrs.dim);
+  return c.add(GPUNN_OP_FILL, Attributes::of(attrs), {});
+}
+
+// Mean and variance are given, so that y is x scaled and shifted by channel: dx is dy scaled alike, which the op itself
+// does with a mean and a shift of 0. Nothing flows to the statistics.
+void batch_norm_inference_gradient(GradientContext& c) {
+  const ValueId dy = c.output_gradient(), gamma = c.input(1), mean = c.input(3), variance = c.input(4);
+  const Attributes& attrs = c.node().attrs;
+  const Shape channels = c.graph().value(gamma).type.shape;
+  const ValueId zeros = filled_channels(c, channels, 0);
+  if (c.wants(0)) c.set(0, c.add(GPUNN_OP_BATCH_NORM_INFERENCE, attrs, {dy, gamma, zeros, zeros, variance}));
+  if (c.wants(1)) {
+    // inv_dev is what the op makes of ones.
+    const Shape row{1, channels[0]};
+    const ValueId ones = filled_channels(c, row, 1);
+    const ValueId factor = c.graph().add_view(c.name() + ".ones", ones, {DType::f32, channels});
+    const ValueId deviations = c.add(GPUNN_OP_BATCH_NORM_INFERENCE, attrs, {ones, factor, zeros, zeros, variance});
+    const ValueId inv_dev = c.graph().add_view(c.name() + ".inv_dev", deviations, {DType::f32, channels});
+    const std::vector<ValueId> gradients =
+        c.graph().add(GPUNN_OP_BATCH_NORM_BACKWARD, c.name(), {}, {dy, c.input(0), gamma, mean, inv_dev});
+    c.set(1, gradients[1]);
+  }
+  if (c.wants(2)) c.set(2, c.add(GPUNN_OP_BIAS_BACKWARD, {}, {dy}));
+}
+
 double batch_norm_flops(const OpSignature& s) { return 8.0 * static_cast<double>(s.inputs[0].elements()); }
 double batch_norm_backward_flops(const OpSignature& s) { return 10.0 * static_cast<double>(s.inputs[0].elements()); }
 double batch_norm_inference_flops(const OpSignature& s) { return 2.0 * static_cast<double>(s.inputs[0].elements()); }
@@ -110,6 +145,7 @@ std::vector<OpInfo> normalization_ops() {
        .max_inputs = 5,
        .infer = infer_batch_norm_inference,
        .may_alias = {{0}},
+       .gradient = batch_norm_inference_gradient,
        .flops = batch_norm_inference_flops,
        .describe = describe_inference},
   };

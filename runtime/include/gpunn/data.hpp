@@ -37,6 +37,7 @@ struct Dataset {
   std::vector<std::string> notes;    // what was done to the files that their owner may want to know
   bool light_on_dark = false;        // as MNIST's digits: a picture of dark on light is its negative
   ImageFit fit;                      // how images became samples
+  bool from_registry = false;        // a published set of which load_sizes() found no files
 };
 
 struct DownloadProgress {
@@ -49,6 +50,11 @@ struct DownloadProgress {
 // package installs it and the user's cache folder, then downloaded into the latter unless GPUNN_OFFLINE=1 is set.
 // Throws Error with ExitCode::missing, and every place looked in, where it is nowhere and config names no fallback.
 Dataset load_dataset(const DataConfig& config, const std::function<void(const DownloadProgress&)>& progress = {});
+
+// The data set as load_dataset() gives it, for who needs its sizes alone: one that the program makes, or a published
+// one that is not on this machine, has the sizes that the registry knows and samples that are all 0; nothing is
+// downloaded. A published one that is here, and the user's own, are read.
+Dataset load_sizes(const DataConfig& config);
 
 // Of a channel of images, or a feature, in the units of the samples: 0 to 255 where they are u8.
 struct ChannelSummary {

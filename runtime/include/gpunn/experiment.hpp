@@ -189,7 +189,8 @@ struct InitFromConfig {
 struct Experiment {
   std::filesystem::path file;
   std::string name;
-  std::string text;  // the file as read
+  std::string text;                // the file as read
+  std::vector<std::string> notes;  // no key: what the user is to hear of how the overrides were put in
   ModelSpec model;
   InitFromConfig init_from;
   DataConfig data;
@@ -204,6 +205,7 @@ struct Experiment {
   double ema = 0;                   // what is kept of the parameters' running average at each step; 0: there is none
   bool check_gradients = false;     // record the norm of the gradients, and end where it is not finite
   std::vector<std::string> freeze;  // names of parameters that are not trained, as ParameterGroup::match
+  bool freeze_statistics = false;   // batch norms whose parameters are all frozen keep their running statistics
   Precision precision = Precision::fp32;
   bool deterministic = false;
   std::string backend = "auto";

@@ -41,6 +41,8 @@ struct PlannedClaim {
 
 struct PlanReport {
   std::string notice;  // what the user must know, as of a data set in place of the one asked for; empty: nothing
+  std::string data;    // the data set, its rows, samples and classes, and whether they are the registry's word
+  std::string start;   // what `init_from` has for the model; empty: there is none
   std::string backend;
   std::vector<std::string> chain;  // the backend and its bases
   std::vector<PlannedOp> ops;      // one training step
@@ -56,7 +58,8 @@ struct PlanReport {
   uint64_t peak_bytes = 0;        // arena and persistent
 };
 
-// Plans a training step without running it. The data set is loaded for its shape.
+// Plans a training step without running it. Of the data set it takes the sizes, as load_sizes() has them, so that a
+// published one need not be on this machine. Throws what a run would where `init_from` does not fit.
 PlanReport plan(const Experiment& experiment);
 
 // A step at which a learning rate begins, turns or ends.
@@ -78,7 +81,8 @@ struct ScheduleReport {
   bool logarithmic = false;
 };
 
-// The learning rates that a training will have. The data set is loaded for its size; no backend is needed.
+// The learning rates that a training will have. Of the data set it takes the sizes, as load_sizes() has them; no
+// backend is needed.
 ScheduleReport plan_schedule(const Experiment& experiment);
 
 // The curve as an SVG. Throws Error where the file can't be written.

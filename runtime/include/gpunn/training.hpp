@@ -144,11 +144,15 @@ struct Prediction {
 struct ExportReport {
   std::filesystem::path file;
   int64_t tensors = 0, numbers = 0;
+  std::vector<std::string> unnamed;  // tensors that the table of names has no row for: they keep the model's names
 };
 
 // Writes the weights of a run folder (its best.h5, else last.h5) or a checkpoint file as a .safetensors file, under
-// the names that they have in the model. Throws Error(usage) for another ending.
-ExportReport export_weights(const std::filesystem::path& model, const std::filesystem::path& file);
+// the names that they have in the model. With `names`, a table as `init_from.names` takes it, they have the names on
+// its left, and each batch norm has PyTorch's `num_batches_tracked` too. Throws Error(usage) for another ending, and
+// where the table does not lead from a name there back to the model's.
+ExportReport export_weights(const std::filesystem::path& model, const std::filesystem::path& file,
+                            const std::filesystem::path& names = {});
 
 struct PredictRequest {
   std::vector<std::filesystem::path> images;

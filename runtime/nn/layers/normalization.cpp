@@ -13,7 +13,7 @@ namespace {
 using graph::Attributes;
 using graph::ValueId;
 
-// In training by the batch, whose statistics the running ones follow; otherwise by those.
+// In training by the batch, whose statistics the running ones follow; otherwise, and where they are fixed, by those.
 ValueId batch_norm(const LayerContext& c) {
   const Shape channels{c.input_shape().at(1)};
   const ValueId gamma = c.parameter({.name = "weight", .shape = channels, .init = InitKind::ones});
@@ -25,7 +25,7 @@ ValueId batch_norm(const LayerContext& c) {
   const Attributes attrs =
       Attributes::of(gpunn_batch_norm_attrs{.struct_size = 0, .epsilon = epsilon, .momentum = momentum});
   std::vector<ValueId> inputs{c.inputs[0], gamma, beta, mean, variance};
-  if (!c.options.training) {
+  if (!c.options.training || c.options.fixed_buffers.contains(c.layer.name)) {
     return c.graph.add1(GPUNN_OP_BATCH_NORM_INFERENCE, c.layer.name, attrs, std::move(inputs));
   }
   if (c.options.count != graph::kNoValue) inputs.push_back(c.options.count);

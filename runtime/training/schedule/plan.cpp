@@ -5,6 +5,7 @@
 
 #include "chart/chart.hpp"
 #include "common/files.hpp"
+#include "common/text.hpp"
 #include "config/schema.hpp"
 #include "training/evaluation_part.hpp"
 #include "training/notices.hpp"
@@ -65,11 +66,15 @@ std::vector<chart::Point> thinned(const ScheduleReport& report) {
 }  // namespace
 
 ScheduleReport plan_schedule(const Experiment& experiment) {
-  const Dataset dataset = training::load_for(experiment.data, training::EvaluationPart::validation);
+  const Dataset dataset = training::sizes_for_training(experiment.data);
   const training::TrainingLength length = training::training_length(experiment, dataset);
   const training::Schedule schedule(experiment, length.steps_per_epoch, length.steps);
   ScheduleReport report;
-  report.notice = training::joined(training::fallback_notice(dataset), training::schedule_notice(schedule));
+  for (const std::string& notice :
+       {join(experiment.notes, "\n"), training::fallback_notice(dataset), training::schedule_notice(schedule),
+        dataset.from_registry ? training::data_text(dataset) : ""}) {
+    report.notice = training::joined(report.notice, notice);
+  }
   report.experiment = experiment.name;
   report.type = config::kind_of(experiment, "schedule");
   report.steps_per_epoch = length.steps_per_epoch;

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from base import GPUNN, LIMIT, ProgramTest
 
-VERBS = ["run", "resume", "eval", "predict", "report", "export", "diagnose", "plugins", "plan", "check", "bench",
+VERBS = ["run", "resume", "eval", "predict", "report", "export", "diagnose", "plugins", "plan", "summary", "check", "bench",
          "race", "data", "completion", "data list", "data get", "data inspect"]
 
 

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <gpunn/experiment.hpp>
+#include <gpunn/tensor_type.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace gpunn {
+
+// A layer of a model. FLOPs are multiplications and additions, for one batch.
+struct SummaryLayer {
+  std::string name, type;  // as in the model's YAML, and in checkpoints
+  Shape output;            // of a batch
+  int64_t parameters = 0;
+  int64_t trainable = 0;  // of them; the others are frozen
+  int64_t buffers = 0;    // numbers kept beside them: running statistics
+  double forward_flops = 0;
+  double step_flops = 0;  // forward and gradients, in a training step
+};
+
+struct SummaryReport {
+  std::string model;
+  std::string data;    // the data set, its rows, samples and classes, and whether they are the registry's word
+  std::string start;   // what `init_from` has for the model; empty: there is none
+  std::string notice;  // what the user must know; empty: nothing
+  Shape sample;        // [C, H, W] or [features]
+  int64_t batch_size = 0;
+  int64_t samples_per_step = 0;
+  std::vector<SummaryLayer> layers;  // in the order of the YAML
+  int64_t parameters = 0, trainable = 0, buffers = 0;
+  double forward_flops = 0;  // of a batch
+  double step_flops = 0;     // of a training step: forward, loss, gradients, update
+  // Bytes of device memory, but for workspaces, tables and the data set, which depend on the backend.
+  uint64_t parameter_bytes = 0;  // with the buffers
+  uint64_t gradient_bytes = 0;
+  uint64_t optimizer_bytes = 0;   // its states, and training.ema's average
+  uint64_t activation_bytes = 0;  // all that a step computes and needs again, at its largest
+  uint64_t total_bytes = 0;
+};
+
+struct SummaryRequest {
+  std::filesystem::path file;  // an experiment, or a model by itself
+  std::vector<Override> overrides;
+  Shape input;  // of one sample, in place of the data set's; a model by itself needs it where it names no input
+};
+
+// What a model is made of, and what training it takes. No device and no samples are touched; throws what a run would
+// where the experiment or its `init_from` does not fit.
+SummaryReport summarize(const SummaryRequest& request);
+
+}  // namespace gpunn

@@ -1,0 +1,212 @@
+// `gpunn summary`: a training step built for no backend, and counted.
+#include <gpunn/summary.hpp>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "common/files.hpp"
+#include "common/text.hpp"
+#include "config/yaml_tree.hpp"
+#include "graph/memory_plan.hpp"
+#include "graph/op_info.hpp"
+#include "training/augmentation.hpp"
+#include "training/evaluation_part.hpp"
+#include "training/notices.hpp"
+#include "training/programs.hpp"
+#include "training/training_length.hpp"
+#include "training/transfer.hpp"
+
+namespace gpunn {
+
+namespace {
+
+using graph::Graph;
+using graph::Storage;
+using graph::ValueId;
+
+constexpr uint64_t kArenaAlignment = 256;  // as GPUs have it
+
+// A model by itself has layers, and neither a model nor data.
+bool is_model_file(const std::filesystem::path& file) {
+  if (!std::filesystem::is_regular_file(file)) return false;  // load_experiment() says what is near
+  const config::YamlNode root = config::parse_yaml(read_text(file, config::kLargestYamlFile), file.string());
+  return root.find("layers") != nullptr && root.find("model") == nullptr && root.find("data") == nullptr;
+}
+
+// An experiment around a model. Its data set only stands for one.
+Experiment experiment_around(const std::filesystem::path& model, const std::vector<Override>& overrides) {
+  std::string quoted;
+  for (const char c : std::filesystem::absolute(model).string()) quoted += c == '\'' ? "''" : std::string(1, c);
+  return parse_experiment("model: '" + quoted + "'\ndata: points\n", model.string(), overrides);
+}
+
+// What the model makes of a batch: each layer's output, and what it takes.
+struct ForwardPass {
+  std::vector<Shape> outputs;           // by layer
+  std::map<std::string, double> flops;  // by node's name, which is its layer's
+};
+
+double flops_of(const Graph& g, const graph::Node& node) { return graph::flops_of(g.signature(node)); }
+
+ForwardPass forward_pass(const Experiment& experiment, const Shape& sample) {
+  Graph g;
+  Shape batch = sample;
+  batch.insert(batch.begin(), experiment.data.batch_size);
+  const ValueId x = g.add_value("x", {DType::f32, batch}, Storage::data);
+  const ValueId step = g.add_value("step", {DType::i64, {}}, Storage::state);
+  const auto values = [&](const std::vector<nn::Parameter>& tensors, Storage storage) {
+    std::vector<ValueId> ids;
+    for (const nn::Parameter& t : tensors) ids.push_back(g.add_value(t.name, {DType::f32, t.shape}, storage));
+    return ids;
+  };
+  const std::vector<ValueId> parameters = values(nn::model_parameters(experiment.model, sample), Storage::parameters);
+  std::vector<ValueId> outputs;
+  nn::build_forward(g, experiment.model, x, parameters,
+                    {.training = true,
+                     .seed = experiment.seed,
+                     .step = step,
+                     .buffers = values(nn::model_buffers(experiment.model, sample), Storage::state),
+                     .outputs = &outputs});
+  ForwardPass pass;
+  for (const ValueId output : outputs) pass.outputs.push_back(g.value(output).type.shape);
+  for (const graph::Node& node : g.nodes()) pass.flops[node.name] += flops_of(g, node);
+  return pass;
+}
+
+std::string layer_of(const std::string& tensor) { return tensor.substr(0, tensor.rfind('.')); }
+
+// The layer that a node of a step belongs to: of its own name, or one of the gradient's.
+std::string layer_of_node(const std::string& node) {
+  for (const std::string_view ending : {".backward", ".gradient"}) {
+    if (!node.ends_with(ending)) continue;
+    const std::string value = node.substr(0, node.size() - ending.size());
+    return value.substr(0, value.rfind(':'));  // of an op with several outputs "bn1:0"
+  }
+  return node;
+}
+
+void add_layers(const Experiment& experiment, const training::ParameterLayout& layout,
+                const training::ParameterLayout& buffers, const ForwardPass& forward, const Graph& step,
+                SummaryReport& report) {
+  std::map<std::string, SummaryLayer> layers;
+  for (std::size_t i = 0; i < layout.parameters.size(); ++i) {
+    SummaryLayer& layer = layers[layer_of(layout.parameters[i].name)];
+    const int64_t numbers = element_count(layout.parameters[i].shape);
+    layer.parameters += numbers;
+    layer.trainable += layout.rules[i].frozen ? 0 : numbers;
+  }
+  for (const nn::Parameter& buffer : buffers.parameters) {
+    layers[layer_of(buffer.name)].buffers += element_count(buffer.shape);
+  }
+  for (const auto& [name, flops] : forward.flops) layers[name].forward_flops += flops;
+  for (const graph::Node& node : step.nodes()) layers[layer_of_node(node.name)].step_flops += flops_of(step, node);
+  for (std::size_t i = 0; i < experiment.model.layers.size(); ++i) {
+    const LayerSpec& spec = experiment.model.layers[i];
+    SummaryLayer layer = layers[spec.name];
+    layer.name = spec.name;
+    layer.type = spec.type;
+    layer.output = forward.outputs[i];
+    report.layers.push_back(std::move(layer));
+  }
+}
+
+uint64_t bytes_in(const Graph& g, Storage storage) {
+  uint64_t bytes = 0;
+  for (const graph::Value& value : g.values()) {
+    if (value.storage == storage && value.view_of == graph::kNoValue) bytes += value.type.bytes();
+  }
+  return bytes;
+}
+
+// What a summary takes of a data set, or of one that has to be imagined.
+struct SummaryData {
+  training::SplitType split;
+  int64_t classes = 0;
+  int64_t steps = 1;
+};
+
+SummaryReport summarize_step(const Experiment& experiment, const SummaryData& data) {
+  const Shape sample(data.split.samples.shape.begin() + 1, data.split.samples.shape.end());
+  std::vector<nn::Parameter> parameters = nn::model_parameters(experiment.model, sample);
+  std::vector<training::UpdateRule> rules = training::update_rules(parameters, experiment);
+  constexpr uint64_t kWithoutGaps = sizeof(float);
+  const training::ParameterLayout layout = training::lay_out(std::move(parameters), std::move(rules), kWithoutGaps);
+  const training::ParameterLayout buffers =
+      training::lay_out(nn::model_buffers(experiment.model, sample), kWithoutGaps);
+  training::frozen_norms(experiment, layout.parameters, layout.rules, buffers.parameters);
+  const Graph step = training::training_program({.experiment = experiment,
+                                                 .layout = layout,
+                                                 .classes = data.classes,
+                                                 .total_steps = data.steps,
+                                                 .buffers = buffers},
+                                                data.split);
+  const ForwardPass forward = forward_pass(experiment, sample);
+
+  SummaryReport report;
+  report.model = experiment.model.name;
+  report.notice =
+      training::joined(join(experiment.notes, "\n"), training::moving_statistics_notice(experiment, layout, buffers));
+  report.sample = sample;
+  report.batch_size = experiment.data.batch_size;
+  report.samples_per_step = experiment.data.batch_size * experiment.accumulate;
+  add_layers(experiment, layout, buffers, forward, step, report);
+  report.parameters = layout.count();
+  report.trainable = layout.trained_count();
+  report.buffers = buffers.count();
+  for (const auto& [name, flops] : forward.flops) report.forward_flops += flops;
+  for (const graph::Node& node : step.nodes()) report.step_flops += flops_of(step, node);
+  report.parameter_bytes = layout.type().bytes() + buffers.type().bytes();
+  report.gradient_bytes = bytes_in(step, Storage::gradients);
+  report.optimizer_bytes = bytes_in(step, Storage::optimizer);
+  const std::vector<uint64_t> no_workspaces(step.nodes().size(), 0);
+  report.activation_bytes = graph::plan_memory(step, no_workspaces, kArenaAlignment).arena_bytes;
+  report.total_bytes =
+      report.parameter_bytes + report.gradient_bytes + report.optimizer_bytes + report.activation_bytes;
+  return report;
+}
+
+// Samples of a shape that is given, in as many classes as the model tells apart.
+SummaryReport summarize_without_data(const Experiment& experiment, const Shape& sample) {
+  const Shape output = forward_pass(experiment, sample).outputs.back();
+  Shape samples = sample;
+  samples.insert(samples.begin(), experiment.data.batch_size * experiment.accumulate);
+  SummaryReport report = summarize_step(
+      experiment, {.split = {"train", {DType::f32, samples}}, .classes = output.size() < 2 ? 1 : output.back()});
+  report.data = "samples " + to_string(sample) + ", as given";
+  if (const auto start = training::find_start(experiment, sample)) report.start = start->report.text();
+  return report;
+}
+
+SummaryReport summarize_with_data(const Experiment& experiment) {
+  const Dataset dataset = training::sizes_for_training(experiment.data);
+  const training::TrainingLength length = training::training_length(experiment, dataset);
+  training::require_augmentable(experiment, dataset);
+  const auto start = training::find_start(experiment, training::sample_shape(dataset));
+  SummaryReport report = summarize_step(
+      experiment, {.split = {"train", dataset.train.samples}, .classes = dataset.classes, .steps = length.steps});
+  report.data = training::data_text(dataset);
+  if (start) report.start = start->report.text();
+  report.notice = training::joined(training::fallback_notice(dataset), report.notice);
+  return report;
+}
+
+}  // namespace
+
+SummaryReport summarize(const SummaryRequest& request) {
+  const bool model_alone = is_model_file(request.file);
+  const Experiment experiment = model_alone ? experiment_around(request.file, request.overrides)
+                                            : load_experiment(request.file, request.overrides);
+  if (!request.input.empty()) return summarize_without_data(experiment, request.input);
+  if (!model_alone) return summarize_with_data(experiment);
+  if (experiment.model.input.empty()) {
+    throw Error(request.file.string() +
+                    ": a model without data, and it names no input: give the shape of a sample, as "
+                    "--input 3,224,224",
+                ExitCode::usage);
+  }
+  return summarize_without_data(experiment, experiment.model.input);
+}
+
+}  // namespace gpunn
