@@ -167,7 +167,7 @@ void print_report(const Dataset& set, const std::vector<Part>& parts) {
 void add_inspect_options(Verb verb, InspectOptions& options) {
   verb.add_option("what", options.what, "A data set's name, an experiment's file, or a folder or file of your own data")
       .required()
-      .type_name("NAME|FILE|EXPERIMENT");
+      .type_name("DATASET|EXPERIMENT|FILE");
   verb.add_option("--path", options.path, "A folder to look in first").type_name("DIR");
   add_set_option(verb, options.settings);
   verb.add_option("--sheet", options.sheet, "Write the first images of each class as one PNG").type_name("FILE.png");

@@ -18,8 +18,10 @@ void add_export(CommandLine& line) {
                                     {"gpunn export runs/lenet_mnist/20250102-030405 --to lenet.safetensors"});
   verb.add_option("model", options->model, "A run folder (its best checkpoint) or a checkpoint file")
       .required()
-      .type_name("RUN_OR_CHECKPOINT");
-  verb.add_option("--to", options->file, "The file to write: NAME.safetensors").required().type_name("FILE");
+      .type_name("RUN|CHECKPOINT");
+  verb.add_option("--to", options->file, "The file to write: NAME.safetensors")
+      .required()
+      .type_name("FILE.safetensors");
   add_json_flag(verb, line);
   verb.callback([&line, options] {
     line.action = [&line, options] {

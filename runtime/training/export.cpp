@@ -1,4 +1,5 @@
 #include <gpunn/training.hpp>
+#include <gpunn/words.hpp>
 
 #include <utility>
 
@@ -12,7 +13,10 @@ namespace gpunn {
 
 ExportReport export_weights(const std::filesystem::path& model, const std::filesystem::path& file) {
   if (file.extension() != ".safetensors") {
-    throw Error("weights are written as NAME.safetensors, found " + in_quotes(file.string()), ExitCode::usage);
+    std::string message = "weights are written as NAME.safetensors, found " + in_quotes(file.string());
+    const std::string_view about = explanation(file.extension().string());
+    if (!about.empty()) message.append(". ").append(about);
+    throw Error(message, ExitCode::usage);
   }
   require_writable(file);
   const std::filesystem::path source = training::checkpoint_file(model);

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+namespace gpunn::cli {
+
+// How --help looks: usage with the arguments' types, then arguments, options and verbs in two columns.
+class HelpLayout : public CLI::Formatter {
+ public:
+  std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override;
+};
+
+// Rows of two columns, the right one wrapped at `width`.
+std::string two_columns(const std::vector<std::pair<std::string, std::string>>& rows, std::size_t width);
+
+// How wide text on stdout may be: the terminal, 100 columns at most.
+std::size_t text_width();
+
+}  // namespace gpunn::cli
