@@ -2,6 +2,7 @@
 
 #include <gpunn/augmentation.hpp>
 #include <gpunn/data.hpp>
+#include <gpunn/words.hpp>
 
 #include <algorithm>
 #include <utility>
@@ -69,9 +70,11 @@ DataConfig config_of(const InspectOptions& options) {
   }
   const std::string kind = kind_of(path);
   if (kind.empty()) {
+    const std::string_view about = explanation(path.extension().string());
     throw Error(options.what +
                     ": expected a data set's name, an experiment (.yaml), a folder of images, or a file that ends in "
-                    ".h5, .hdf5, .csv or .tsv",
+                    ".h5, .hdf5, .csv or .tsv" +
+                    (about.empty() ? "" : ". " + std::string(about)),
                 ExitCode::usage);
   }
   return config_of(kind, path, options);

@@ -70,7 +70,8 @@ TEST_CASE("values of options and arguments") {
 TEST_CASE("experiments' files and folders are completed, and their models' parameters") {
   const gpunn::testing::TemporaryFolder folder;
   const std::string file =
-      folder.write("try.yaml", "model: {parameters: {wide: 3}, layers: [linear: {units: $wide}]}\ndata: points\n").string();
+      folder.write("try.yaml", "model: {parameters: {wide: 3}, layers: [linear: {units: $wide}]}\ndata: points\n")
+          .string();
   folder.write("notes.txt", "");
   folder.write("more/deep.yaml", "");
   const std::string here = folder.path().string() + "/";

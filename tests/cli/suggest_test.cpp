@@ -57,7 +57,8 @@ TEST_CASE("an option that this version does not serve is answered in a sentence"
   CHECK_THAT(explain(program.app, {"run", "x.yaml", "--devices", "4"}),
              Contains("'run' has no option '--devices'. A run uses one device"));
   CHECK_THAT(explain(program.app, {"run", "x.yaml", "--gpus=4"}), Contains("A run uses one device"));
-  CHECK_THAT(explain(program.app, {"run", "x.yaml", "--gpu", "0"}), Contains("--backend NAME") && Contains("--set device=N"));
+  CHECK_THAT(explain(program.app, {"run", "x.yaml", "--gpu", "0"}),
+             Contains("--backend NAME") && Contains("--set device=N"));
   CHECK_THAT(explain(program.app, {"run", "x.yaml", "--fp16"}), Contains("no half precision"));
 }
 

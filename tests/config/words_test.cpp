@@ -62,8 +62,8 @@ TEST_CASE("many keys are listed by a command") {
 }
 
 TEST_CASE("the device is chosen by two keys") {
-  CHECK_THAT(advice_on("training: {device: 0}"), Contains("'backend: NAME'") && Contains("'device: N'") &&
-                                                     !Contains("did you mean"));
+  CHECK_THAT(advice_on("training: {device: 0}"),
+             Contains("'backend: NAME'") && Contains("'device: N'") && !Contains("did you mean"));
   CHECK_THAT(advice_on("accelerator: gpu"), Contains("'backend: NAME'"));
   CHECK_THAT(errors_of(kSound + "device: cuda\n").front(),
              Contains("device: expected an integer of at least 0 and at most 1023, found 'cuda'. ") &&
@@ -76,11 +76,20 @@ TEST_CASE("the device is chosen by two keys") {
 }
 
 TEST_CASE("layers and their parameters by the words of the field") {
-  for (const auto& [theirs, ours] : std::vector<std::pair<std::string, std::string>>{
-           {"dense", "linear"},       {"fc", "linear"},          {"conv", "conv2d"},           {"batchnorm", "batch_norm"},
-           {"bn", "batch_norm"},      {"dropout2d", "dropout"},  {"maxpool", "max_pool"},      {"MaxPool2d", "max_pool"},
-           {"swish", "silu"},         {"cat", "concat"},         {"Conv2D", "conv2d"},         {"deconv", "conv2d_transpose"},
-           {"gap", "global_avg_pool"}, {"LeakyReLU", "leaky_relu"}}) {
+  for (const auto& [theirs, ours] : std::vector<std::pair<std::string, std::string>>{{"dense", "linear"},
+                                                                                     {"fc", "linear"},
+                                                                                     {"conv", "conv2d"},
+                                                                                     {"batchnorm", "batch_norm"},
+                                                                                     {"bn", "batch_norm"},
+                                                                                     {"dropout2d", "dropout"},
+                                                                                     {"maxpool", "max_pool"},
+                                                                                     {"MaxPool2d", "max_pool"},
+                                                                                     {"swish", "silu"},
+                                                                                     {"cat", "concat"},
+                                                                                     {"Conv2D", "conv2d"},
+                                                                                     {"deconv", "conv2d_transpose"},
+                                                                                     {"gap", "global_avg_pool"},
+                                                                                     {"LeakyReLU", "leaky_relu"}}) {
     CAPTURE(theirs);
     CHECK_THAT(layer_advice_on(theirs), Contains("unknown layer '" + theirs + "'; did you mean '" + ours + "'?"));
   }
@@ -133,8 +142,8 @@ TEST_CASE("what this version does not serve is said where it is asked for") {
   CHECK_THAT(layer_advice_on("lstm: {units: 3}"), Contains("no recurrent, embedding or attention layers"));
   CHECK_THAT(errors_of("model: {layers: [relu]}\ndata: imdb\n").front(), Contains("not on text, audio or video"));
   const TemporaryFolder folder;
-  CHECK_THROWS_WITH(load_experiment(folder.write("m.onnx", "x")), Contains("expected an experiment (.yaml)") &&
-                                                                      Contains("neither reads nor writes ONNX"));
+  CHECK_THROWS_WITH(load_experiment(folder.write("m.onnx", "x")),
+                    Contains("expected an experiment (.yaml)") && Contains("neither reads nor writes ONNX"));
 }
 
 TEST_CASE("no word of ours is taken for another") {
