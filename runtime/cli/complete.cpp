@@ -163,7 +163,7 @@ Completions placeholder(const std::string& name, const Line& line, const std::st
   return {};
 }
 
-std::vector<std::string> parted(const std::string& text, char separator) {
+std::vector<std::string> pieces_of(const std::string& text, char separator) {
   std::vector<std::string> parts;
   std::istringstream in(text);
   for (std::string part; std::getline(in, part, separator);) parts.push_back(part);
@@ -180,7 +180,7 @@ Completions values_of_type(std::string type, const Line& line, const std::vector
                            const std::string& typed) {
   std::erase_if(type, [](char c) { return c == '[' || c == ']' || c == '(' || c == ')'; });
   Completions result;
-  for (const std::string& alternative : parted(type, '|')) {
+  for (const std::string& alternative : pieces_of(type, '|')) {
     std::istringstream in(alternative);
     std::vector<std::string> sequence;
     for (std::string word; in >> word;) sequence.push_back(word);
@@ -259,7 +259,7 @@ Line read_line(const CLI::App& app, const std::vector<std::string>& words) {
   return line;
 }
 
-Completions option_names(const CLI::App& verb) {
+Completions options_of(const CLI::App& verb) {
   Completions result;
   for (const CLI::Option* option : verb.get_options()) {
     for (const std::string& name : option->get_lnames()) result.push_back({"--" + name, option->get_description()});
@@ -321,7 +321,7 @@ std::vector<Completion> complete(const CLI::App& app, const std::vector<std::str
       for (Completion& one : found) one.word = typed.substr(0, equals + 1) + one.word;
     }
   } else if (!line.only_arguments && typed.starts_with("-")) {
-    found = option_names(*line.verb);
+    found = options_of(*line.verb);
   } else {
     found = line.verb->get_name() == "help" ? help_arguments(app, line, typed) : arguments(line, typed);
   }

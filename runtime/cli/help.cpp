@@ -18,8 +18,6 @@ namespace gpunn::cli {
 
 namespace {
 
-using Rows = std::vector<std::pair<std::string, std::string>>;
-
 // Texts of the vocabulary are Markdown.
 std::string plain(std::string text) {
   std::erase(text, '`');
@@ -41,7 +39,7 @@ std::string section_of(const std::string& path) {
 // The keys of a section, or the key itself; all of them where `wanted` is empty. Empty where there is none.
 std::string keys_help(const std::string& wanted) {
   std::string text, section = "?";
-  Rows rows;
+  HelpRows rows;
   const auto flush = [&] {
     if (!rows.empty()) text += (text.empty() ? "" : "\n") + two_columns(std::exchange(rows, {}), text_width());
   };
@@ -56,7 +54,7 @@ std::string keys_help(const std::string& wanted) {
 }
 
 std::string layers_help(const std::string& wanted) {
-  Rows rows;
+  HelpRows rows;
   for (const LayerInfo& layer : layer_types()) {
     if (!wanted.empty() && wanted != layer.name) continue;
     std::string keys;
@@ -69,7 +67,7 @@ std::string layers_help(const std::string& wanted) {
 }
 
 std::string ops_help() {
-  Rows rows;
+  HelpRows rows;
   std::string names;
   for (const std::string& name : check_ops()) names += (names.empty() ? "" : " ") + name;
   rows.emplace_back("ops", names);

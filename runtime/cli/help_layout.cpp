@@ -13,12 +13,10 @@ namespace gpunn::cli {
 
 namespace {
 
-using Rows = std::vector<std::pair<std::string, std::string>>;
-
 constexpr std::size_t kWidestText = 100;
 constexpr std::size_t kWidestLeft = 30;  // what is longer has its text on the lines below
 
-std::string heading(const std::string& title, const Rows& rows) {
+std::string titled(const std::string& title, const HelpRows& rows) {
   return rows.empty() ? std::string() : "\n" + title + ":\n" + two_columns(rows, text_width());
 }
 
@@ -46,8 +44,8 @@ std::string right_of(const CLI::Option& option) {
   return text;
 }
 
-Rows rows_of(const CLI::App& app, bool positional) {
-  Rows rows;
+HelpRows rows_of(const CLI::App& app, bool positional) {
+  HelpRows rows;
   for (const CLI::Option* option : app.get_options()) {
     if (option->get_positional() == positional) rows.emplace_back(left_of(*option), right_of(*option));
   }
@@ -68,21 +66,21 @@ std::string verbs_text(const CLI::App& app) {
   std::size_t widest = 0;
   for (const CLI::App* verb : shown_verbs(app)) widest = std::max(widest, verb->get_display_name(true).size());
   for (const std::string& group : groups) {
-    Rows rows;
+    HelpRows rows;
     for (const CLI::App* verb : shown_verbs(app)) {
       if (verb->get_group() != group) continue;
       std::string name = verb->get_display_name(true);
       name.resize(widest, ' ');
       rows.emplace_back(name, verb->get_description());
     }
-    text += heading(group == "Subcommands" ? "Verbs" : group, rows);
+    text += titled(group == "Subcommands" ? "Verbs" : group, rows);
   }
   return text;
 }
 
 }  // namespace
 
-std::string two_columns(const Rows& rows, std::size_t width) {
+std::string two_columns(const HelpRows& rows, std::size_t width) {
   std::size_t left = 0;
   for (const auto& [name, text] : rows) {
     if (name.size() <= kWidestLeft) left = std::max(left, name.size());
@@ -121,8 +119,8 @@ std::string HelpLayout::make_help(const CLI::App* app, std::string name, CLI::Ap
     if (option->get_positional()) text += " " + argument_text(*option);
   }
   text += "\n" + verbs_text(*app);
-  text += heading("Arguments", rows_of(*app, true));
-  text += heading("Options", rows_of(*app, false));
+  text += titled("Arguments", rows_of(*app, true));
+  text += titled("Options", rows_of(*app, false));
   return text + "\n" + app->get_footer() + "\n";
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -12,8 +14,10 @@ class HelpLayout : public CLI::Formatter {
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override;
 };
 
-// Rows of two columns, the right one wrapped at `width`.
-std::string two_columns(const std::vector<std::pair<std::string, std::string>>& rows, std::size_t width);
+using HelpRows = std::vector<std::pair<std::string, std::string>>;
+
+// Two columns, the right one wrapped at `width`.
+std::string two_columns(const HelpRows& rows, std::size_t width);
 
 // How wide text on stdout may be: the terminal, 100 columns at most.
 std::size_t text_width();

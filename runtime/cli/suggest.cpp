@@ -43,12 +43,12 @@ std::string listed(const std::vector<std::string>& words, const CLI::App& verb) 
   return text;
 }
 
-bool is_experiment(const std::string& word) { return word.ends_with(".yaml") || word.ends_with(".yml"); }
+bool is_yaml_file(const std::string& word) { return word.ends_with(".yaml") || word.ends_with(".yml"); }
 
 std::string unknown_verb(const CLI::App& verb, const std::string& word) {
   const std::string message = "there is no verb '" + word + "'";
   const std::vector<std::string> names = verb_names(verb);
-  if (is_experiment(word) && contains(names, "run")) {
+  if (is_yaml_file(word) && contains(names, "run")) {
     return message + "; did you mean '" + full_name(verb) + " run " + word + "'?";
   }
   const std::string hint = advice(word, names);
