@@ -1,7 +1,9 @@
 #include "bench/op_request.hpp"
 
+#include <gpunn/bench.hpp>
 #include <gpunn/error.hpp>
 #include <gpunn/random.h>
+#include <gpunn/words.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -125,9 +127,8 @@ OpRequest parse_request(const std::string& op, const std::string& shape) {
   const graph::OpInfo* info = graph::find_op(op);
   const auto builder = info == nullptr ? builders().end() : builders().find(info->id);
   if (builder == builders().end()) {
-    std::vector<std::string> names;
-    for (const auto& [id, unused] : builders()) names.emplace_back(graph::op_info(id).name);
-    throw Error("bench: no op '" + op + "' to measure" + suggestion(op, names), ExitCode::usage);
+    throw Error("bench: no op '" + op + "' to measure" + advice_or_list(op, bench_op_names(), "'gpunn help ops'"),
+                ExitCode::usage);
   }
   Written written = parse(op, shape);
   try {
@@ -161,3 +162,13 @@ std::vector<std::string> swept(const std::string& op, const std::string& shape) 
 }
 
 }  // namespace gpunn::bench
+
+namespace gpunn {
+
+std::vector<std::string> bench_op_names() {
+  std::vector<std::string> names;
+  for (const auto& [id, unused] : bench::builders()) names.emplace_back(graph::op_info(id).name);
+  return names;
+}
+
+}  // namespace gpunn

@@ -1,6 +1,7 @@
 // The shapes that a backend for training is judged by.
 #include <gpunn/bench.hpp>
 #include <gpunn/error.hpp>
+#include <gpunn/words.hpp>
 
 #include <algorithm>
 
@@ -101,7 +102,7 @@ std::vector<OpShape> bench_preset(const std::string& name) {
   if (name == "memory") return memory();
   if (name == "small") return small();
   if (name != "all")
-    throw Error("bench: no preset '" + name + "'" + suggestion(name, bench_presets()), ExitCode::usage);
+    throw Error("bench: no preset '" + name + "'" + advice_or_list(name, bench_presets(), ""), ExitCode::usage);
   std::vector<OpShape> shapes = gemm();
   for (const auto& more : {convolutions(), memory(), small()}) shapes.insert(shapes.end(), more.begin(), more.end());
   return shapes;

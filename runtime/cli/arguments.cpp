@@ -1,11 +1,27 @@
 #include "cli/arguments.hpp"
 
+#include <gpunn/words.hpp>
+
+#include <algorithm>
 #include <filesystem>
+#include <memory>
 #include <optional>
 
 #include <CLI/CLI.hpp>
 
+#include "cli/help_layout.hpp"
+
 namespace gpunn::cli {
+
+namespace {
+
+std::string separated(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : "|") + word;
+  return text;
+}
+
+}  // namespace
 
 Argument& Argument::required() {
   option_->required();
@@ -33,17 +49,21 @@ Argument& Argument::repeated() {
 }
 
 Argument& Argument::range(int64_t least, int64_t most) {
-  option_->check(CLI::Range(least, most));
+  option_->check(CLI::Range(least, most).description(""));
   return *this;
 }
 
 Argument& Argument::not_negative() {
-  option_->check(CLI::NonNegativeNumber);
+  option_->check(CLI::Validator(CLI::NonNegativeNumber).description(""));
   return *this;
 }
 
 Argument& Argument::one_of(const std::vector<std::string>& words) {
-  option_->check(CLI::IsMember(words));
+  const auto complaint = [words](const std::string& word) {
+    if (std::ranges::find(words, word) != words.end()) return std::string();
+    return word + " not in " + separated(words) + advice(word, words);
+  };
+  option_->check(CLI::Validator(complaint, "", ""))->type_name(separated(words));
   return *this;
 }
 
@@ -51,7 +71,7 @@ Argument& Argument::svg_file() {
   const auto complaint = [](const std::string& name) {
     return name.ends_with(".svg") ? std::string() : "expected a file that ends in .svg, found '" + name + "'";
   };
-  option_->check(CLI::Validator(complaint, "", "SVG"));
+  option_->check(CLI::Validator(complaint, "", ""));
   return *this;
 }
 
@@ -72,7 +92,18 @@ Verb Verb::add_verb(const std::string& name, const std::string& description, con
   std::string footer = examples.size() == 1 ? "Example:" : "Examples:";
   for (const std::string& example : examples) footer += "\n  " + example;
   verb->footer(footer);
+  if (!group_.empty()) verb->group(group_);
   return Verb(verb);
+}
+
+Verb& Verb::alias(const std::string& name) {
+  app_->alias(name);
+  return *this;
+}
+
+Verb& Verb::hidden() {
+  app_->group("");
+  return *this;
 }
 
 template <typename T>
@@ -99,11 +130,10 @@ Argument Verb::add_flag_callback(const std::string& name, std::function<void()> 
   return Argument(app_->add_flag_callback(name, std::move(callback), help));
 }
 
-Argument Verb::add_number(const std::string& name, const std::function<void(int)>& set,
-                          const std::map<std::string, int>& numbers, const std::string& help) {
-  CLI::Option* option = app_->add_option_function<int>(name, set, help);
-  option->transform(CLI::CheckedTransformer(numbers));
-  return Argument(option);
+Argument Verb::add_word(const std::string& name, const std::function<void(const std::string&)>& set,
+                        const std::vector<std::string>& words, const std::string& otherwise, const std::string& help) {
+  Argument argument(app_->add_option_function<std::string>(name, set, help)->default_str(otherwise));
+  return argument.one_of(words);
 }
 
 void Verb::require_verb() { app_->require_subcommand(1); }
@@ -115,6 +145,8 @@ std::shared_ptr<CLI::App> make_program(const std::string& name, const std::strin
   auto app = std::make_shared<CLI::App>(description, name);
   app->set_version_flag("--version", version);
   app->footer(footer);
+  app->formatter(std::make_shared<HelpLayout>());
+  app->set_help_flag("-h,--help", "Print this help");
   return app;
 }
 

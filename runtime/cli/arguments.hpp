@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -31,6 +30,7 @@ class Argument {
   Argument& repeated();
   Argument& range(int64_t least, int64_t most);
   Argument& not_negative();
+  // Shown as "bash|zsh|fish" in place of a type's name.
   Argument& one_of(const std::vector<std::string>& words);
   // The name of a chart's file.
   Argument& svg_file();
@@ -48,8 +48,15 @@ class Verb {
  public:
   explicit Verb(CLI::App* app) : app_(app) {}
 
+  // The heading of the verbs that are added from here on.
+  void begin_group(const std::string& heading) { group_ = heading; }
   // A verb below, with its examples, a line each, under its help.
   Verb add_verb(const std::string& name, const std::string& description, const std::vector<std::string>& examples);
+
+  // Another name for the same verb.
+  Verb& alias(const std::string& name);
+  // Neither help nor completion shows it: shells call it.
+  Verb& hidden();
 
   // The types of values are those that arguments.cpp lists.
   template <typename T>
@@ -60,10 +67,20 @@ class Verb {
   template <typename Enum>
   Argument add_choice(const std::string& name, Enum& value, const std::vector<std::pair<std::string, Enum>>& names,
                       const std::string& help) {
-    std::map<std::string, int> numbers;
-    for (const auto& [word, one] : names) numbers.emplace(word, static_cast<int>(one));
-    return add_number(
-        name, [&value](int number) { value = static_cast<Enum>(number); }, numbers, help);
+    std::vector<std::string> words;
+    std::string otherwise;
+    for (const auto& [word, one] : names) {
+      words.push_back(word);
+      if (one == value) otherwise = word;
+    }
+    return add_word(
+        name,
+        [&value, names](const std::string& given) {
+          for (const auto& [word, one] : names) {
+            if (word == given) value = one;
+          }
+        },
+        words, otherwise, help);
   }
 
   // One of the verbs below must be given.
@@ -72,10 +89,11 @@ class Verb {
   void callback(std::function<void()> callback);
 
  private:
-  Argument add_number(const std::string& name, const std::function<void(int)>& set,
-                      const std::map<std::string, int>& numbers, const std::string& help);
+  Argument add_word(const std::string& name, const std::function<void(const std::string&)>& set,
+                    const std::vector<std::string>& words, const std::string& otherwise, const std::string& help);
 
   CLI::App* app_;
+  std::string group_;
 };
 
 // With --version; `footer` stands under its help.

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include "cli/bench_report.hpp"
@@ -159,17 +158,15 @@ void add_bench(CommandLine& line) {
   verb.add_option("what", options->what, "'op NAME SHAPE...', 'op --preset NAME', 'kernels', or an experiment's file")
       .required()
       .expected(1, 1000)
-      .type_name("(op NAME SHAPE... | kernels | EXPERIMENT)");
-  verb.add_option("--backend", options->backends, "Backend plugin to use; of an op several, as cpu,mine")
+      .type_name("(op OP SHAPE... | kernels | EXPERIMENT)");
+  verb.add_option("--backend", options->backends, "What computes; of an op several, as cpu,mine")
       .capture_default_str()
-      .type_name("NAMES");
+      .type_name("BACKEND,...");
   add_kernel_option(verb, options->step.kernels);
   verb.add_option("--precision", options->precisions,
-                  "What products may be rounded to: fp32, tf32 or bf16; of an op several, as fp32,tf32")
-      .type_name("NAMES");
-  verb.add_option("--preset", options->preset, fmt::format("Shapes that matter: {}", fmt::join(bench_presets(), ", ")))
-      .one_of(bench_presets())
-      .type_name("NAME");
+                  "What the factors of products may be rounded to; of an op several, as fp32,tf32")
+      .type_name("fp32|tf32|bf16,...");
+  verb.add_option("--preset", options->preset, "Measure a list of ops at shapes that matter").one_of(bench_presets());
   verb.add_option("--repeats", options->step.repeats, "Timed repeats, of which the median counts; slow ops get fewer")
       .capture_default_str()
       .range(1, 1'000'000)
@@ -178,7 +175,7 @@ void add_bench(CommandLine& line) {
       .capture_default_str()
       .range(0, 1'000'000)
       .type_name("N");
-  verb.add_option("--threads", options->step.threads, "Host threads of the backend; 0: its choice")
+  verb.add_option("--threads", options->step.threads, "Host threads of the backend; 0: its choice, the default")
       .range(0, 1024)
       .type_name("N");
   verb.add_flag("--cold", options->ops.cold, "Run an op on data that no cache holds, each time on others");
@@ -188,7 +185,7 @@ void add_bench(CommandLine& line) {
       .type_name("FILE.svg");
   const std::vector<std::pair<std::string, ReportFormat>> formats{{"text", ReportFormat::text},
                                                                   {"markdown", ReportFormat::markdown}};
-  verb.add_choice("--format", options->format, formats, "Of the table of ops: text or markdown").type_name("NAME");
+  verb.add_choice("--format", options->format, formats, "How the table of ops is written");
   verb.add_flag("--verbose", options->verbose, "Tell of each op as it is measured");
   add_set_option(verb, options->settings);
   add_plugin_option(verb, options->step.plugins);

@@ -51,12 +51,12 @@ void add_check(CommandLine& line) {
                              "gpunn check cpu mine --format markdown"});
   verb.add_option("backend", options->backends, "Names of backends, or plugin files")
       .required()
-      .type_name("BACKEND_OR_FILE");
+      .type_name("BACKEND|FILE.so");
   verb.add_option("--suite", options->check.suites,
                   "Only this suite: nodevice, abi, ops, grad, stream, graph, programs, train, perf; may be repeated")
       .repeated()
-      .type_name("NAME");
-  verb.add_option("--op", options->check.ops, "Only this op, as CONV2D; may be repeated").repeated().type_name("NAME");
+      .type_name("SUITE");
+  verb.add_option("--op", options->check.ops, "Only this op, as CONV2D; may be repeated").repeated().type_name("OP");
   verb.add_option("--case", options->check.cases,
                   "Only cases with this text in op or name, as --verbose prints them: 'f32[65, 66]'; may be repeated")
       .repeated()
@@ -66,35 +66,34 @@ void add_check(CommandLine& line) {
       .repeated()
       .type_name("TEXT");
   verb.add_option("--kernel", options->check.kernels,
-                  "Only with the kernel of this name, as gemm:3; may be repeated; without, each kernel has its cases")
+                  "Only with the kernel of this name, as gemm:3; may be repeated; default: each kernel has its cases")
       .repeated()
-      .type_name("NAME");
+      .type_name("KERNEL");
   add_plugin_option(verb, options->check.plugins);
-  std::string known;
-  for (const CheckProfile& profile : check_profiles()) known += (known.empty() ? "" : ", ") + profile.name;
+  std::vector<std::string> profiles;
+  for (const CheckProfile& profile : check_profiles()) profiles.push_back(profile.name);
   verb.add_option("--profile", options->check.profile,
-                  "What must run: unsupported ops within it, and a missing device, are failures (" + known + ")")
-      .type_name("NAME");
+                  "What must run: unsupported ops within it, and a missing device, are failures")
+      .one_of(profiles);
   verb.add_flag_callback(
           "--required", [options] { options->check.profile = "all"; }, "The same as --profile all")
       .excludes("--profile");
   const std::vector<std::pair<std::string, Precision>> precisions{
       {"fp32", Precision::fp32}, {"tf32", Precision::tf32}, {"bf16", Precision::bf16}};
   verb.add_choice("--precision", options->check.precision, precisions,
-                  "What products may be rounded to, and are judged by: fp32, tf32 or bf16")
-      .type_name("NAME");
+                  "What the factors of products may be rounded to; bounds allow for it");
   verb.add_option("--reference", options->check.reference, "The backend that the suite train compares with")
       .capture_default_str()
-      .type_name("NAME");
-  verb.add_option("--seed", options->check.seed, "Of the random inputs").capture_default_str().type_name("N");
-  verb.add_option("--threads", options->check.threads, "Host threads of the backend; 0: its choice")
+      .type_name("BACKEND");
+  verb.add_option("--seed", options->check.seed, "Seed of the random inputs").capture_default_str().type_name("N");
+  verb.add_option("--threads", options->check.threads, "Host threads of the backend; 0: its choice, the default")
       .range(0, 1024)
       .type_name("N");
   verb.add_flag("--in-process", options->check.in_process,
                 "Open the backend in this process, for a debugger or a sanitizer; a crash is then the end");
   const std::vector<std::pair<std::string, ReportFormat>> formats{{"text", ReportFormat::text},
                                                                   {"markdown", ReportFormat::markdown}};
-  verb.add_choice("--format", options->format, formats, "Of the table: text or markdown").type_name("NAME");
+  verb.add_choice("--format", options->format, formats, "How the table is written");
   verb.add_flag("--verbose", options->verbose, "Print every case, not only those that fail");
   add_json_flag(verb, line);
   verb.callback([&line, options] {

@@ -5,28 +5,36 @@
 namespace gpunn::cli {
 
 CommandLine::CommandLine()
-    : app(make_program(
-          "gpunn", "gpunn trains neural networks from YAML experiments, through backend plugins.", version(),
-          "Example:\n  gpunn run experiments/lenet_mnist.yaml --backend cpu\n\n'gpunn VERB --help' tells more.")),
+    : app(make_program("gpunn", "gpunn trains neural networks from YAML experiments, through backend plugins.",
+                       version(),
+                       "Example:\n  gpunn run experiments/lenet_mnist.yaml --backend cpu\n\n'gpunn help VERB' tells "
+                       "more of a verb; 'gpunn help keys', 'gpunn help layers' and 'gpunn help ops' list what\n"
+                       "experiments, models and backends are made of.")),
       program(app.get()) {
   program.require_verb();
 }
 
 void add_all(CommandLine& line) {
+  line.program.begin_group("Train");
   add_run(line);
   add_resume(line);
+  add_plan(line);
+  add_summary(line);
+  line.program.begin_group("Use a trained model");
   add_eval(line);
   add_predict(line);
   add_report(line);
   add_export(line);
-  add_diagnose(line);
+  line.program.begin_group("Data");
+  add_data(line);
+  line.program.begin_group("Backends");
   add_plugins(line);
-  add_plan(line);
-  add_summary(line);
   add_check(line);
   add_bench(line);
   add_race(line);
-  add_data(line);
+  add_diagnose(line);
+  line.program.begin_group("Help");
+  add_help(line);
   add_completion(line);
 }
 

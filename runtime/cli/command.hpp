@@ -35,6 +35,7 @@ void add_bench(CommandLine& line);
 void add_race(CommandLine& line);
 void add_data(CommandLine& line);
 void add_completion(CommandLine& line);
+void add_help(CommandLine& line);
 
 // The program with all its verbs.
 void add_all(CommandLine& line);

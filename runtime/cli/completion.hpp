@@ -2,15 +2,9 @@
 
 #include <string>
 
-namespace CLI {
-class App;
-}
-
 namespace gpunn::cli {
 
-// Completion scripts made from the tree of verbs and options. The value of --backend is completed by asking gpunn.
-std::string bash_completion(const CLI::App& app);
-std::string zsh_completion(const CLI::App& app);
-std::string fish_completion(const CLI::App& app);
+// A script that has the shell ("bash", "zsh" or "fish") ask gpunn for the words that may come next; empty for another.
+std::string completion_script(const std::string& shell);
 
 }  // namespace gpunn::cli

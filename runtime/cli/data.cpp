@@ -106,7 +106,7 @@ void add_data(CommandLine& line) {
   list_verb.callback([&line] { line.action = [&line] { return list(line.json); }; });
 
   Verb get_verb = verb.add_verb("get", "Fetch data sets into the user's cache folder", {"gpunn data get mnist"});
-  get_verb.add_option("name", options->names, "Names that 'gpunn data list' shows").required().type_name("NAME");
+  get_verb.add_option("name", options->names, "Names that 'gpunn data list' shows").required().type_name("DATASET");
   add_json_flag(get_verb, line);
   get_verb.callback([&line, options] { line.action = [&line, options] { return get(options->names, line.json); }; });
 

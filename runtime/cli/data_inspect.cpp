@@ -2,6 +2,7 @@
 
 #include <gpunn/augmentation.hpp>
 #include <gpunn/data.hpp>
+#include <gpunn/words.hpp>
 
 #include <algorithm>
 #include <utility>
@@ -69,9 +70,11 @@ DataConfig config_of(const InspectOptions& options) {
   }
   const std::string kind = kind_of(path);
   if (kind.empty()) {
+    const std::string_view about = explanation(path.extension().string());
     throw Error(options.what +
                     ": expected a data set's name, an experiment (.yaml), a folder of images, or a file that ends in "
-                    ".h5, .hdf5, .csv or .tsv",
+                    ".h5, .hdf5, .csv or .tsv" +
+                    (about.empty() ? "" : ". " + std::string(about)),
                 ExitCode::usage);
   }
   return config_of(kind, path, options);
@@ -167,7 +170,7 @@ void print_report(const Dataset& set, const std::vector<Part>& parts) {
 void add_inspect_options(Verb verb, InspectOptions& options) {
   verb.add_option("what", options.what, "A data set's name, an experiment's file, or a folder or file of your own data")
       .required()
-      .type_name("NAME|FILE|EXPERIMENT");
+      .type_name("DATASET|EXPERIMENT|FILE");
   verb.add_option("--path", options.path, "A folder to look in first").type_name("DIR");
   add_set_option(verb, options.settings);
   verb.add_option("--sheet", options.sheet, "Write the first images of each class as one PNG").type_name("FILE.png");

@@ -29,7 +29,7 @@ void add_eval(CommandLine& line) {
        "gpunn eval runs/lenet_mnist/20250102-030405/last.h5 --backend cpu --json"});
   verb.add_option("model", options->model, "A run folder (its best checkpoint) or a checkpoint file")
       .required()
-      .type_name("RUN_OR_CHECKPOINT");
+      .type_name("RUN|CHECKPOINT");
   verb.add_flag("--confusion", options->confusion, "The confusion matrix too: how often each class was taken for each");
   add_backend_option(verb, options->backend);
   add_set_option(verb, options->settings);

@@ -3,7 +3,9 @@
 namespace gpunn::cli {
 
 void add_backend_option(Verb verb, std::string& backend) {
-  verb.add_option("--backend", backend, "Backend plugin to use; 'gpunn plugins' lists them").type_name("NAME");
+  verb.add_option("--backend", backend,
+                  "What computes: a backend's name ('gpunn plugins' lists them) or its file; default: the experiment's")
+      .type_name("BACKEND");
 }
 
 void add_plugin_option(Verb verb, std::vector<std::filesystem::path>& plugins) {
@@ -15,7 +17,7 @@ void add_plugin_option(Verb verb, std::vector<std::filesystem::path>& plugins) {
 void add_kernel_option(Verb verb, std::vector<std::string>& kernels) {
   verb.add_option("--kernel", kernels, "Kernel to use where the backend has it for an op, as gemm:3; may be repeated")
       .repeated()
-      .type_name("NAME");
+      .type_name("KERNEL");
 }
 
 void add_set_option(Verb verb, std::vector<std::string>& settings) {
@@ -34,10 +36,15 @@ void add_experiment_settings(Verb verb, ExperimentOptions& options) {
   add_set_option(verb, options.settings);
   add_plugin_option(verb, options.plugins);
   add_kernel_option(verb, options.kernels);
-  verb.add_option("--seed", options.seed, "Seed of weights, batches and dropout").type_name("N");
-  verb.add_option("--epochs", options.epochs, "Epochs to train").type_name("N");
-  verb.add_option("--steps", options.steps, "Steps to train at most; 0: no limit").type_name("N");
-  verb.add_option("--threads", options.threads, "Host threads of the backend; 0: its choice").type_name("N");
+  verb.add_option("--seed", options.seed,
+                  "Seed of the first weights, the batches and dropout; default: the experiment's")
+      .type_name("N");
+  verb.add_option("--epochs", options.epochs, "Passes over the training samples; default: the experiment's")
+      .type_name("N");
+  verb.add_option("--steps", options.steps, "Stop after so many training steps; 0: no limit; default: the experiment's")
+      .type_name("N");
+  verb.add_option("--threads", options.threads, "Host threads of the backend; 0: its choice, the default")
+      .type_name("N");
 }
 
 std::vector<Override> parse_settings(const std::vector<std::string>& settings) {

@@ -21,8 +21,10 @@ void add_export(CommandLine& line) {
                                      "--names models/resnet.names.yaml"});
   verb.add_option("model", options->model, "A run folder (its best checkpoint) or a checkpoint file")
       .required()
-      .type_name("RUN_OR_CHECKPOINT");
-  verb.add_option("--to", options->file, "The file to write: NAME.safetensors").required().type_name("FILE");
+      .type_name("RUN|CHECKPOINT");
+  verb.add_option("--to", options->file, "The file to write: NAME.safetensors")
+      .required()
+      .type_name("FILE.safetensors");
   verb.add_option("--names", options->names,
                   "A table of names, as init_from.names takes it: write the names on its left, for PyTorch's "
                   "load_state_dict")

@@ -52,9 +52,16 @@ ExitCode report_parse_error(CommandLine& line, const CLI::ParseError& error,
   }
   // The flag may stand behind what stopped the parser.
   line.json = line.json || std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
+  const CLI::App& verb = verb_of(*line.app, arguments);
   std::string message = explain(*line.app, arguments);
   if (message.empty()) message = error.what();
-  message += "\ntry 'gpunn --help', or 'gpunn VERB --help'";
+  const bool verb_is_missing = message == error.what() && verb.get_require_subcommand_min() > 0;
+  if (verb_is_missing) {
+    fmt::print(stderr, "{}\n", verb.help(verb.get_parent() == nullptr ? "" : full_name(*verb.get_parent())));
+    message = "a subcommand is required: one of these verbs";
+  } else {
+    message += "\ntry '" + full_name(verb) + " --help'";
+  }
   return report(line, message, ExitCode::usage);
 }
 

@@ -41,7 +41,7 @@ void add_predict(CommandLine& line) {
                                      "gpunn predict runs/lenet_mnist/20250102-030405 --row 0 --row 7 --top 5"});
   verb.add_option("model", options->model, "A run folder (its best checkpoint) or a checkpoint file")
       .required()
-      .type_name("RUN_OR_CHECKPOINT");
+      .type_name("RUN|CHECKPOINT");
   verb.add_option("images", options->request.images, "PNG, JPEG or binary PGM/PPM files").type_name("IMAGE");
   verb.add_option("--row", options->request.rows, "Row of the test data, counted from 0; may be repeated")
       .repeated()

@@ -118,14 +118,14 @@ void add_race(CommandLine& line) {
   verb.add_option("--backend", arguments->race.backends,
                   "A backend to race, in this order; may be repeated. Default: all that work here")
       .repeated()
-      .type_name("NAME");
+      .type_name("BACKEND");
   verb.add_option("--chart", arguments->race.chart,
                   "SVG file for the learning curves, instead of race.svg beside the runs")
       .svg_file()
       .type_name("FILE.svg");
   const std::vector<std::pair<std::string, ReportFormat>> formats{{"text", ReportFormat::text},
                                                                   {"markdown", ReportFormat::markdown}};
-  verb.add_choice("--format", arguments->format, formats, "Of the table: text or markdown").type_name("FORMAT");
+  verb.add_choice("--format", arguments->format, formats, "How the table is written");
   verb.add_option("--runs", arguments->experiment.runs, "Folder for run folders instead of ./runs").type_name("DIR");
   verb.add_flag("--quiet", arguments->quiet, "No progress");
   add_json_flag(verb, line);

@@ -19,6 +19,7 @@ void add_run(CommandLine& line) {
                             {"gpunn run experiments/lenet_mnist.yaml",
                              "gpunn run experiments/lenet_mnist.yaml --backend cpu --set optimizer.learning_rate=0.05",
                              "gpunn run experiments/lenet_mnist.yaml --profile trace.json"});
+  verb.alias("train");
   add_experiment_options(verb, options->experiment);
   verb.add_option("--runs", options->experiment.runs, "Folder for run folders instead of ./runs").type_name("DIR");
   add_display_flags(verb, options->display);

@@ -1,7 +1,10 @@
 #include "cli/suggest.hpp"
 
+#include <gpunn/vocabulary.hpp>
+#include <gpunn/words.hpp>
+
 #include <algorithm>
-#include <numeric>
+#include <string_view>
 
 #include <CLI/CLI.hpp>
 
@@ -9,63 +12,88 @@ namespace gpunn::cli {
 
 namespace {
 
-// Insertions, deletions and substitutions that turn one word into the other.
-std::size_t distance(const std::string& a, const std::string& b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t substituted = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({row[j] + 1, row[j + 1] + 1, substituted});
-    }
-  }
-  return row.back();
-}
+constexpr std::size_t kMostListed = 8;  // verbs or options in a message
 
 std::vector<std::string> verb_names(const CLI::App& app) {
   std::vector<std::string> names;
-  for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
+  for (const CLI::App* verb : app.get_subcommands([](const CLI::App* one) { return !one->get_group().empty(); })) {
     names.push_back(verb->get_name());
+    for (const std::string& alias : verb->get_aliases()) names.push_back(alias);
   }
   return names;
 }
 
+// Without the dashes.
 std::vector<std::string> option_names(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    for (const std::string& name : option->get_lnames()) names.push_back(name);
   }
   return names;
-}
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string result;
-  for (const std::string& word : words) result += (result.empty() ? "" : ", ") + word;
-  return result;
 }
 
 bool contains(const std::vector<std::string>& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
+std::string listed(const std::vector<std::string>& words, const CLI::App& verb) {
+  if (words.size() > kMostListed) return "; '" + full_name(verb) + " --help' lists them";
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "; there are " : ", ") + word;
+  return text;
+}
+
+bool is_yaml_file(const std::string& word) { return word.ends_with(".yaml") || word.ends_with(".yml"); }
+
+std::string unknown_verb(const CLI::App& verb, const std::string& word) {
+  const std::string message = "there is no verb '" + word + "'";
+  const std::vector<std::string> names = verb_names(verb);
+  if (is_yaml_file(word) && contains(names, "run")) {
+    return message + "; did you mean '" + full_name(verb) + " run " + word + "'?";
+  }
+  const std::string hint = advice(word, names);
+  return message + (hint.empty() ? listed(names, verb) : hint);
+}
+
+// A key of the experiment that `name` may stand for, as --set takes it.
+std::string as_setting(const CLI::App& verb, const std::string& name) {
+  const std::vector<std::string> keys =
+      contains(option_names(verb), "set") ? nearest_keys("", name) : std::vector<std::string>();
+  return keys.empty() ? std::string() : "; did you mean '--set " + keys.front() + "=VALUE'?";
+}
+
+std::string unknown_option(const CLI::App& verb, const std::string& name) {
+  const std::vector<std::string> names = option_names(verb);
+  std::vector<std::string> near;
+  for (const std::string& one : best_matches(name, names)) near.push_back("--" + one);
+  std::string hint;
+  if (const std::string_view about = explanation(name); !about.empty()) {
+    hint = ". " + std::string(about);
+  } else if (!near.empty()) {
+    hint = "; did you mean '" + near.front() + "'?";
+  } else {
+    hint = as_setting(verb, name);
+  }
+  if (hint.empty()) {
+    for (const std::string& one : names) near.push_back("--" + one);
+    hint = listed(near, verb);
+  }
+  return "'" + verb.get_name() + "' has no option '--" + name + "'" + hint;
+}
+
 }  // namespace
 
-std::string nearest(const std::string& word, const std::vector<std::string>& candidates) {
-  constexpr std::size_t kLongestWord = 64;
-  if (word.size() > kLongestWord) return "";
-  std::string best;
-  std::size_t best_distance = std::max<std::size_t>(1, word.size() / 3) + 1;
-  for (const std::string& candidate : candidates) {
-    const std::size_t edits = distance(word, candidate);
-    if (edits < best_distance) {
-      best_distance = edits;
-      best = candidate;
-    }
+std::string full_name(const CLI::App& verb) {
+  const CLI::App* above = verb.get_parent();
+  return above == nullptr ? verb.get_name() : full_name(*above) + " " + verb.get_name();
+}
+
+const CLI::App& verb_of(const CLI::App& app, const std::vector<std::string>& arguments) {
+  const CLI::App* verb = &app;
+  for (const std::string& argument : arguments) {
+    if (contains(verb_names(*verb), argument)) verb = verb->get_subcommand(argument);
   }
-  return best;
+  return *verb;
 }
 
 std::string explain(const CLI::App& app, const std::vector<std::string>& arguments) {
@@ -74,17 +102,14 @@ std::string explain(const CLI::App& app, const std::vector<std::string>& argumen
     if (argument == "--") break;
     const bool option = argument.size() > 2 && argument.compare(0, 2, "--") == 0;
     if (!option && argument.size() > 1 && argument[0] == '-') continue;  // a short option, or a negative number
-    const std::string word = option ? argument.substr(0, argument.find('=')) : argument;
+    const std::string word = option ? argument.substr(2, argument.find('=') - 2) : argument;
     const std::vector<std::string> names = option ? option_names(*verb) : verb_names(*verb);
     if (contains(names, word)) {
       if (!option) verb = verb->get_subcommand(word);
       continue;
     }
     if (names.empty()) continue;
-    const std::string found = nearest(word, names);
-    const std::string advice = found.empty() ? "; there are " + joined(names) : "; did you mean '" + found + "'?";
-    if (!option) return "there is no verb '" + word + "'" + advice;
-    return "'" + verb->get_name() + "' has no option '" + word + "'" + advice;
+    return option ? unknown_option(*verb, word) : unknown_verb(*verb, word);
   }
   return "";
 }

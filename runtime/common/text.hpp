@@ -7,7 +7,7 @@
 
 namespace gpunn {
 
-// The candidates nearest to `word` in edits (Damerau-Levenshtein), best first; none that is further than a typing slip.
+// The candidates that `word` may stand for, best first: gpunn/words.hpp says how they are found.
 std::vector<std::string> near_matches(std::string_view word, const std::vector<std::string>& candidates);
 // "; did you mean 'learning_rate'?", or "; known: a, b, c" where nothing is near.
 std::string suggestion(std::string_view word, const std::vector<std::string>& candidates);

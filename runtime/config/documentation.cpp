@@ -1,6 +1,9 @@
 #include "config/documentation.hpp"
 
 #include <gpunn/experiment.hpp>
+#include <gpunn/vocabulary.hpp>
+
+#include <utility>
 
 #include "common/text.hpp"
 #include "config/layer_table.hpp"
@@ -74,29 +77,54 @@ std::string row(const std::vector<std::string>& cells) {
   return result + " |\n";
 }
 
+KeyInfo info_of(const Key& key) {
+  KeyInfo info{key.path, type_text(key), default_of(key), key.help, key.choices};
+  if (!key.kinds.empty()) info.help += " Only for " + join(key.kinds, ", ") + ".";
+  if (key.type == ValueType::boolean) info.choices = {"true", "false"};
+  return info;
+}
+
+KeyInfo info_of(const LayerKey& key, const LayerType& type) {
+  const bool other_key = type.find(key.fallback) != nullptr;
+  const std::string fallback = other_key ? "as " + code(key.fallback) : code(key.fallback);
+  return {key.name, type_text(key), fallback.empty() ? "required" : fallback, key.help, key.choices};
+}
+
 }  // namespace
 
 std::string keys_table() {
   std::string result = row({"Key", "Value", "Default", "Meaning"}) + "| --- | --- | --- | --- |\n";
-  for (const Key& key : schema()) {
-    std::string meaning = key.help;
-    if (!key.kinds.empty()) meaning += " Only for " + join(key.kinds, ", ") + ".";
-    result += row({code(key.path), type_text(key), default_of(key), meaning});
-  }
+  for (const KeyInfo& key : experiment_keys()) result += row({code(key.path), key.value, key.fallback, key.help});
   return result;
 }
 
 std::string layers_table() {
   std::string result = row({"Layer", "Parameter", "Value", "Default", "Meaning"}) + "| --- | --- | --- | --- | --- |\n";
-  for (const LayerType& type : layer_table()) {
-    result += row({code(type.name), "", "", "", type.help});
-    for (const LayerKey& key : type.keys) {
-      const bool other_key = type.find(key.fallback) != nullptr;
-      const std::string fallback = other_key ? "as " + code(key.fallback) : code(key.fallback);
-      result += row({"", code(key.name), type_text(key), fallback.empty() ? "required" : fallback, key.help});
-    }
+  for (const LayerInfo& layer : layer_types()) {
+    result += row({code(layer.name), "", "", "", layer.help});
+    for (const KeyInfo& key : layer.keys) result += row({"", code(key.path), key.value, key.fallback, key.help});
   }
   return result;
 }
 
 }  // namespace gpunn::config
+
+namespace gpunn {
+
+std::vector<KeyInfo> experiment_keys() {
+  std::vector<KeyInfo> keys;
+  for (const config::Key& key : config::schema()) keys.push_back(config::info_of(key));
+  return keys;
+}
+
+std::vector<LayerInfo> layer_types() {
+  std::vector<LayerInfo> layers;
+  for (const config::LayerType& type : config::layer_table()) {
+    LayerInfo layer{type.name, type.help, {}};
+    for (const config::LayerKey& key : type.keys) layer.keys.push_back(config::info_of(key, type));
+    layers.push_back(std::move(layer));
+  }
+  return layers;
+}
+
+}  // namespace gpunn

@@ -1,5 +1,6 @@
 // load_experiment and parse_experiment: a YAML tree, walked key by key against the schema.
 #include <gpunn/experiment.hpp>
+#include <gpunn/words.hpp>
 
 #include <algorithm>
 #include <map>
@@ -13,6 +14,7 @@
 #include "config/model_reader.hpp"
 #include "config/overrides.hpp"
 #include "config/schema.hpp"
+#include "config/unknown_key.hpp"
 #include "config/yaml_tree.hpp"
 
 namespace gpunn {
@@ -81,9 +83,8 @@ class ExperimentReader {
     if (section.key == "early_stopping" && section.value.kind != Kind::null) e.early_stopping.emplace();
     if (section.value.kind == Kind::null) return;
     if (section.value.kind != Kind::map) {
-      diagnostics_.add(section.value.where, section.key + ": expected a map of " +
-                                                join(config::keys_of(section.key), ", ") + ", found " +
-                                                describe(section.value));
+      diagnostics_.add(section.value.where, section.key + ": expected a map of " + config::keys_text(section.key) +
+                                                ", found " + describe(section.value));
       return;
     }
     for (const YamlEntry& entry : section.value.entries) read_key(section.key, entry, e);
@@ -106,7 +107,6 @@ class ExperimentReader {
   }
 
   void report_unknown(const std::string& section, const YamlEntry& entry) {
-    const std::vector<std::string> known = config::keys_of(section);
     const std::string where = section.empty() ? "the experiment" : section;
     for (const Key& key : config::schema()) {
       if (key.section() == section && key.formerly == entry.key) {
@@ -115,13 +115,9 @@ class ExperimentReader {
         return;
       }
     }
-    std::string hint = suggestion(entry.key, known);
-    if (near_matches(entry.key, known).empty()) {
-      for (const Key& key : config::schema()) {
-        if (key.name() == entry.key) hint = "; did you mean " + in_quotes(key.path) + "?";
-      }
-    }
-    diagnostics_.add(entry.where, "unknown key " + in_quotes(entry.key) + " in " + where + hint);
+    const std::string value = entry.value.kind == Kind::scalar ? entry.value.scalar : std::string();
+    diagnostics_.add(entry.where, "unknown key " + in_quotes(entry.key) + " in " + where +
+                                      config::key_advice(section, entry.key, value));
   }
 
   // The resolved experiment has to work from any folder.
@@ -188,13 +184,16 @@ std::string near_files(const fs::path& file) {
     if (it->path().extension() == ".yaml") names.push_back(it->path().filename().string());
   }
   std::sort(names.begin(), names.end());
-  const std::vector<std::string> near = near_matches(file.filename().string(), names);
-  return near.empty() ? std::string() : "; did you mean " + in_quotes(near.front()) + "?";
+  return did_you_mean(file.filename().string(), names);
 }
 
 }  // namespace
 
 Experiment load_experiment(const fs::path& file, const std::vector<Override>& overrides) {
+  if (const std::string_view about = explanation(file.extension().string()); !about.empty()) {
+    config::fail_at({},
+                    "expected an experiment (.yaml), found " + in_quotes(file.string()) + ". " + std::string(about));
+  }
   std::string text;
   try {
     text = read_text(file, config::kLargestYamlFile);

@@ -1,5 +1,6 @@
 // The parameters of a layer against the layer's row: checking and reading.
 #include <gpunn/error.hpp>
+#include <gpunn/words.hpp>
 
 #include <algorithm>
 #include <optional>
@@ -107,8 +108,7 @@ std::string value_error(const LayerSpec& layer, const LayerKey& key, const std::
   std::string message =
       key.name + " of " + title(layer) + ": expected " + expectation(key) + ", found " + shown(values);
   if (key.kind == LayerValue::choice && values.size() == 1) {
-    const std::vector<std::string> near = near_matches(values.front(), key.choices);
-    if (!near.empty()) message += "; did you mean " + in_quotes(near.front()) + "?";
+    message += advice(values.front(), key.choices);
   }
   return message;
 }
@@ -127,8 +127,8 @@ std::string input_error(const LayerSpec& layer, const LayerType& type) {
 void check_layer(const LayerSpec& layer, Diagnostics& diagnostics) {
   const LayerType* type = find_layer_type(layer.type);
   if (type == nullptr) {
-    diagnostics.add(layer.where, "unknown layer " + in_quotes(layer.type) + suggestion(layer.type, layer_type_names()) +
-                                     layer.origin);
+    diagnostics.add(layer.where, "unknown layer " + in_quotes(layer.type) +
+                                     advice_or_list(layer.type, layer_type_names(), kLayersCommand) + layer.origin);
     return;
   }
   bool good = true;
@@ -143,7 +143,7 @@ void check_layer(const LayerSpec& layer, Diagnostics& diagnostics) {
     const LayerKey* key = type->find(parameter.name);
     if (key == nullptr) {
       report(parameter.where, "unknown key " + in_quotes(parameter.name) + " in " + title(layer) +
-                                  suggestion(parameter.name, names_of(*type)));
+                                  advice_or_list(parameter.name, names_of(*type), kLayersCommand));
     } else if (parameter.values.empty()) {
       good = false;  // the reader has said why
     } else {

@@ -1,5 +1,7 @@
 #include "config/layer_list.hpp"
 
+#include <gpunn/words.hpp>
+
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -236,7 +238,8 @@ class LayerListReader {
     if (!blocks_.empty() && find_layer_type(layer.type) == nullptr) {
       std::vector<std::string> names = layer_type_names();
       for (const auto& [name, block] : blocks_) names.push_back(name);
-      report(item.where, "unknown layer or block " + in_quotes(layer.type) + suggestion(layer.type, names));
+      report(item.where,
+             "unknown layer or block " + in_quotes(layer.type) + advice_or_list(layer.type, names, kLayersCommand));
       return;
     }
     if (item.kind == Kind::map) read_parameters(item.entries.front().value, scope, layer, inputs);

@@ -51,6 +51,7 @@ struct LayerType {
 const std::vector<LayerType>& layer_table();
 const LayerType* find_layer_type(std::string_view name);
 std::vector<std::string> layer_type_names();
+constexpr const char* kLayersCommand = "'gpunn help layers'";  // lists them
 
 // Checks the type, the names of its parameters and their values, each at its place.
 void check_layer(const LayerSpec& layer, Diagnostics& diagnostics);

@@ -1,5 +1,7 @@
 #include "config/model_reader.hpp"
 
+#include <gpunn/words.hpp>
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -58,6 +60,11 @@ class ModelReader {
     check_keys(node, {"file", "parameters"}, "model", diagnostics_);
     if (file.kind != Kind::scalar || file.scalar.empty()) {
       diagnostics_.add(file.where, "model: expected the path of a model file, found " + describe(file));
+      return;
+    }
+    if (const std::string_view about = explanation(fs::path(file.scalar).extension().string()); !about.empty()) {
+      diagnostics_.add(file.where, "model: expected a model's YAML file, found " + in_quotes(file.scalar) + ". " +
+                                       std::string(about));
       return;
     }
     model_.file = file.from_override ? fs::path(file.scalar) : (folder_ / file.scalar).lexically_normal();

@@ -1,5 +1,7 @@
 #include "config/parameter_groups.hpp"
 
+#include <gpunn/words.hpp>
+
 #include <cstddef>
 #include <utility>
 
@@ -30,8 +32,9 @@ class GroupReader {
       } else if (entry.key == "weight_decay") {
         group.weight_decay = weight_decay(entry.value);
       } else {
-        diagnostics_.add(entry.where, "unknown key '" + entry.key + "' in a group of " + path_ +
-                                          suggestion(entry.key, {"match", "learning_rate_factor", "weight_decay"}));
+        diagnostics_.add(entry.where,
+                         "unknown key '" + entry.key + "' in a group of " + path_ +
+                             advice_or_list(entry.key, {"match", "learning_rate_factor", "weight_decay"}, ""));
       }
     }
     if (node.find("match") == nullptr) {

@@ -19,7 +19,8 @@ std::vector<Key> warmup_keys() {
       integer("schedule.warmup_steps", of(&S::warmup_steps), between(0, kMostSteps),
               "The same in steps, in place of `warmup_epochs`."),
       number("schedule.warmup_start_factor", of(&S::warmup_start_factor), between(0, 1),
-             "The share of the rate that the warm-up begins with; 0: one part of its steps and one more, equal rises."),
+             "The share of the rate that the warm-up begins with; 0: start at 1/(n+1) of the rate and rise in n equal "
+             "steps."),
   };
 }
 
@@ -75,7 +76,7 @@ std::vector<Key> schedule_keys() {
       choice(
           "schedule.type", of(&S::kind),
           {"constant", "step", "multi_step", "exponential", "cosine", "one_cycle", "polynomial", "reduce_on_plateau"},
-          "How the learning rate goes on: see below."),
+          "How the learning rate changes during the training: see below."),
       only({"constant", "step", "multi_step", "exponential", "cosine", "one_cycle", "polynomial"},
            choice("schedule.per", of(&S::per), {"epoch_fraction", "epoch", "step"},
                   "When the rate changes, and what lengths count: with each step, lengths in epochs; with each "

@@ -15,9 +15,9 @@ Key betas() {
   key.path = "optimizer.betas";
   key.type = ValueType::numbers;
   key.help =
-      "Decay of the running means of the gradient and of its square; of lion, the share of the mean in a step and of "
-      "the old mean in the "
-      "new, by default [0.9, 0.99].";
+      "Decay of the running means of the gradient and of its square. For lion: beta1 weighs the momentum in the "
+      "update, "
+      "beta2 the old momentum in the new one; default there: [0.9, 0.99].";
   key.range = from_to_below(0, 1);
   key.count = 2;
   key.set = [](Experiment& e, const Value& value) {
@@ -94,7 +94,7 @@ std::vector<Key> data_keys() {
                     "A table of what the tensors of `init_from.file` are called in this model.")),
       required(word("data.dataset", in(&E::data, &D::dataset), kDatasets, "The data set.")),
       optional(path("data.path", in(&E::data, &D::path),
-                    "A folder to look for it in first; of your own data, the folder or file itself.")),
+                    "A folder to look in first; for your own data, the folder or file itself.")),
       only(kOwnData,
            optional(path("data.test_path", in(&E::data, &D::test_path), "The folder or file of the test samples."))),
       only({"cifar100"}, choice("data.label_mode", in(&E::data, &D::label_mode), {"fine", "coarse"},
@@ -129,20 +129,24 @@ std::vector<Key> data_keys() {
       boolean("data.stratify", in(&E::data, &D::stratify), "Both fractions take the same share of each class."),
       optional(word("data.offline_fallback", in(&E::data, &D::offline_fallback), {"digits", "points"},
                     "The synthetic set to train on, announced loudly, where the data set can't be had.")),
-      integer("data.batch_size", in(&E::data, &D::batch_size), between(1, kLargestBatch), "Samples a training step."),
+      integer("data.batch_size", in(&E::data, &D::batch_size), between(1, kLargestBatch),
+              "Samples in a training step."),
       integer("data.eval_batch_size", in(&E::data, &D::eval_batch_size), between(0, kLargestBatch),
-              "Samples a batch of the evaluation; 0: `batch_size`."),
-      boolean("data.shuffle", in(&E::data, &D::shuffle), "A new order of the training samples each epoch."),
+              "Samples in a batch of the evaluation; 0: `batch_size`."),
+      boolean("data.shuffle", in(&E::data, &D::shuffle), "Draw a new order of the training samples for each epoch."),
       boolean("data.drop_last", in(&E::data, &D::drop_last), "Skip the last training batch where it is not full."),
-      optional(numbers("data.mean", in(&E::data, &D::mean), {},
-                       "By channel, of pixels scaled to [0, 1], to be subtracted. Default: the data set's own.")),
-      optional(numbers("data.stddev", in(&E::data, &D::stddev), above(0), "By channel, to be divided by.")),
+      optional(numbers(
+          "data.mean", in(&E::data, &D::mean), {},
+          "What is subtracted from the pixels of each channel, scaled to [0, 1]. Default: the data set's own mean.")),
+      optional(
+          numbers("data.stddev", in(&E::data, &D::stddev), above(0),
+                  "What they are divided by then, for each channel. Default: the data set's own standard deviation.")),
       integer("data.train_limit", in(&E::data, &D::train_limit), between(0, kMostSamples),
-              "Train on the first so many samples only; 0: on all."),
+              "Train on this many samples, the first ones; 0: on all."),
       integer("data.test_limit", in(&E::data, &D::test_limit), between(0, kMostSamples),
-              "Evaluate on the first so many samples only; 0: on all."),
+              "Evaluate on this many samples, the first ones; 0: on all."),
       integer("data.seed", in(&E::data, &D::seed), at_least(0),
-              "Of the synthetic sets, and of what the fractions take."),
+              "Seed of the synthetic sets, and of which samples the fractions take."),
       integer("data.synthetic_train", in(&E::data, &D::synthetic_train), between(0, kMostSamples),
               "Training samples of a synthetic set; 0: the set's own number."),
       integer("data.synthetic_test", in(&E::data, &D::synthetic_test), between(0, kMostSamples),
@@ -172,7 +176,7 @@ std::vector<Key> loss_and_optimizer_keys() {
       only({"huber"}, number("loss.delta", in(&E::loss, &L::delta), above_up_to(0, kLargestRate),
                              "Up to this distance squares count, beyond it distances.")),
       choice("optimizer.type", in(&E::optimizer, &O::kind),
-             {"sgd", "adam", "adamw", "rmsprop", "adagrad", "lion", "lars", "muon"}, "The optimizer."),
+             {"sgd", "adam", "adamw", "rmsprop", "adagrad", "lion", "lars", "muon"}, "The update rule."),
       number("optimizer.learning_rate", in(&E::optimizer, &O::learning_rate), above_up_to(0, kLargestRate),
              "The step size that the schedule starts from."),
       only({"sgd", "rmsprop", "lars", "muon"},
@@ -185,7 +189,7 @@ std::vector<Key> loss_and_optimizer_keys() {
       only({"adam", "adamw", "lion", "muon"}, betas()),
       only({"adam", "adamw", "rmsprop", "adagrad", "lars", "muon"},
            number("optimizer.epsilon", in(&E::optimizer, &O::epsilon), above_up_to(0, 1),
-                  "Keeps the division by a root from 0.")),
+                  "Added to the root that the update is divided by.")),
       only({"rmsprop"}, number("optimizer.alpha", in(&E::optimizer, &O::alpha), from_to_below(0, 1),
                                "Decay of the running mean of the gradient's square.")),
       only({"lars"}, number("optimizer.trust", in(&E::optimizer, &O::trust), above_up_to(0, kLargestRate),
@@ -211,7 +215,8 @@ std::vector<Key> keys_below() {
   using Stop = EarlyStoppingConfig;
   return {
       integer("training.epochs", in(&E::epochs), between(1, kMostEpochs), "Passes over the training samples."),
-      integer("training.max_steps", in(&E::max_steps), between(0, kMostSteps), "Stop after so many; 0: no limit."),
+      integer("training.max_steps", in(&E::max_steps), between(0, kMostSteps),
+              "Stop after this many training steps; 0: no limit."),
       integer("training.seed", in(&E::seed), at_least(0),
               "Of the initial weights, the order of the samples, the dropout masks and the augmentation."),
       optional(texts("training.freeze", in(&E::freeze),
@@ -228,7 +233,7 @@ std::vector<Key> keys_below() {
           "training.check_gradients", in(&E::check_gradients),
           "Record the norm of the gradients at each step, as clip_norm does, and end the run where it is not finite."),
       choice("training.precision", in(&E::precision), {"fp32", "tf32", "bf16"},
-             "What a product of two numbers may be rounded to; sums are fp32."),
+             "What the factors of a product may be rounded to; sums stay fp32."),
       boolean("training.deterministic", in(&E::deterministic),
               "Only kernels that give the same bits each time; an error where there are none."),
       integer("training.threads", in(&E::threads), between(0, 1024), "Host threads; 0: the backend's choice."),
@@ -249,7 +254,7 @@ std::vector<Key> keys_below() {
       integer("checkpoint.every_epochs", in(&E::checkpoint, &C::every_epochs), between(0, kMostEpochs),
               "Epochs between two checkpoints; 0: only at the end."),
       integer("checkpoint.every_steps", in(&E::checkpoint, &C::every_steps), between(0, kMostSteps),
-              "Steps between two checkpoints, more often than epochs; 0: no."),
+              "Steps between two checkpoints within an epoch; 0: none there."),
       choice("checkpoint.monitor", in(&E::checkpoint, &C::monitor), metric_names(),
              "The metric that says what is best."),
       text("backend", in(&E::backend),

@@ -1,4 +1,6 @@
 // A YAML node as the value of a key.
+#include <gpunn/words.hpp>
+
 #include <algorithm>
 #include <utility>
 
@@ -53,8 +55,17 @@ class Reader {
 
  private:
   std::nullopt_t wrong(const YamlNode& node, const std::string& hint = {}) const {
-    diagnostics_.add(node.where, key_.path + ": expected " + expectation(key_) + ", found " + describe(node) + hint);
+    diagnostics_.add(node.where, key_.path + ": expected " + expectation(key_) + ", found " + describe(node) +
+                                     (hint.empty() ? explained(node) : hint));
     return std::nullopt;
+  }
+
+  // `device: cuda` is about the same as the key, `device: [0, 1]` about several of what it takes one of.
+  std::string explained(const YamlNode& node) const {
+    const bool several = node.kind == Kind::list || node.scalar.find(',') != std::string::npos;
+    const std::string_view about_key = explanation(key_.name() + (several ? "s" : ""));
+    if (about_key.empty() || (!several && explanation(node.scalar) != about_key)) return {};
+    return ". " + std::string(about_key);
   }
 
   Value empty() const {
@@ -94,8 +105,7 @@ class Reader {
     if (node_.kind != Kind::scalar) return wrong(node_);
     const auto& names = key_.choices;
     if (std::find(names.begin(), names.end(), node_.scalar) != names.end()) return Value(node_.scalar);
-    const std::vector<std::string> near = near_matches(node_.scalar, names);
-    return wrong(node_, near.empty() ? std::string() : "; did you mean '" + near.front() + "'?");
+    return wrong(node_, advice(node_.scalar, names));
   }
 
   template <class T, class ReadItem>

@@ -1,5 +1,6 @@
 #include <gpunn/check.hpp>
 #include <gpunn/error.hpp>
+#include <gpunn/words.hpp>
 
 #include <algorithm>
 #include <memory>
@@ -66,14 +67,14 @@ constexpr NamedSuite kSuites[] = {{"abi", abi_suite, true},       {"ops", ops_su
 constexpr const char* kNoDevice = "nodevice";  // is not about an open backend
 
 std::set<std::string> chosen_suites(const CheckOptions& options) {
-  std::vector<std::string> known{kNoDevice}, usual{kNoDevice};
+  const std::vector<std::string> known = check_suites();
+  std::vector<std::string> usual{kNoDevice};
   for (const NamedSuite& suite : kSuites) {
-    known.emplace_back(suite.name);
     if (suite.usual) usual.emplace_back(suite.name);
   }
   for (const std::string& name : options.suites) {
     if (std::find(known.begin(), known.end(), name) == known.end()) {
-      throw Error("there is no suite '" + name + "'" + suggestion(name, known), ExitCode::usage);
+      throw Error("there is no suite '" + name + "'" + advice_or_list(name, known, ""), ExitCode::usage);
     }
   }
   const std::vector<std::string>& chosen = options.suites.empty() ? usual : options.suites;
@@ -85,9 +86,8 @@ std::set<int32_t> chosen_ops(const CheckOptions& options) {
   for (const std::string& name : options.ops) {
     const graph::OpInfo* info = graph::find_op(name);
     if (info == nullptr) {
-      std::vector<std::string> known;
-      for (const graph::OpInfo* op : graph::all_ops()) known.emplace_back(op->name);
-      throw Error("there is no op '" + name + "'" + suggestion(name, known), ExitCode::usage);
+      throw Error("there is no op '" + name + "'" + advice_or_list(name, check_ops(), "'gpunn help ops'"),
+                  ExitCode::usage);
     }
     result.insert(info->id);
   }
@@ -185,6 +185,18 @@ void run_checks(Examination& one, const Checks& listed) {
 }  // namespace
 
 }  // namespace conformance
+
+std::vector<std::string> check_suites() {
+  std::vector<std::string> names{conformance::kNoDevice};
+  for (const conformance::NamedSuite& suite : conformance::kSuites) names.emplace_back(suite.name);
+  return names;
+}
+
+std::vector<std::string> check_ops() {
+  std::vector<std::string> names;
+  for (const graph::OpInfo* op : graph::all_ops()) names.emplace_back(op->name);
+  return names;
+}
 
 CheckReport check(const CheckOptions& options) { return std::move(check(options, {options.backend}).front()); }
 

@@ -2,6 +2,7 @@
 
 #include <gpunn/error.hpp>
 #include <gpunn/ops.h>
+#include <gpunn/words.hpp>
 
 #include <algorithm>
 
@@ -123,7 +124,7 @@ const Profile& find_profile(const std::string& name) {
     if (profile.name == name) return profile;
     known.emplace_back(profile.name);
   }
-  throw Error("there is no profile '" + name + "'" + suggestion(name, known), ExitCode::usage);
+  throw Error("there is no profile '" + name + "'" + advice_or_list(name, known, ""), ExitCode::usage);
 }
 
 bool demands(const Profile& profile, std::string_view op, std::string_view type) {

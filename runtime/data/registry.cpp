@@ -1,6 +1,7 @@
 #include "data/registry.hpp"
 
 #include <gpunn/error.hpp>
+#include <gpunn/words.hpp>
 
 #include "common/text.hpp"
 #include "data/cifar.hpp"
@@ -26,7 +27,8 @@ const DatasetRow& find_dataset(std::string_view name) {
     if (row.name == name) return row;
     names.push_back(row.name);
   }
-  throw Error("unknown data set '" + std::string(name) + "'" + suggestion(name, names), ExitCode::usage);
+  throw Error("unknown data set '" + std::string(name) + "'" + advice_or_list(name, names, "'gpunn data list'"),
+              ExitCode::usage);
 }
 
 }  // namespace gpunn::data

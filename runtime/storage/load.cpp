@@ -1,4 +1,5 @@
 #include <gpunn/error.hpp>
+#include <gpunn/words.hpp>
 
 #include <algorithm>
 #include <limits>
@@ -241,6 +242,8 @@ class Reader {
 Checkpoint load(const fs::path& file, uint64_t file_bytes) {
   const Hdf5Session session;
   if (H5Fis_hdf5(file.c_str()) <= 0) {
+    const std::string_view about = explanation(file.extension().string());
+    if (!about.empty()) throw Hdf5Failure("is no checkpoint. " + std::string(about));
     throw Hdf5Failure(std::string("is not an HDF5 file, or its beginning is lost") + kAdvice);
   }
   const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "open the file");

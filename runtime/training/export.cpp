@@ -1,4 +1,5 @@
 #include <gpunn/training.hpp>
+#include <gpunn/words.hpp>
 
 #include <algorithm>
 #include <iterator>
@@ -63,7 +64,10 @@ void add_batch_counts(std::vector<storage::StoredTensor>& tensors, int64_t batch
 ExportReport export_weights(const std::filesystem::path& model, const std::filesystem::path& file,
                             const std::filesystem::path& names) {
   if (file.extension() != ".safetensors") {
-    throw Error("weights are written as NAME.safetensors, found " + in_quotes(file.string()), ExitCode::usage);
+    std::string message = "weights are written as NAME.safetensors, found " + in_quotes(file.string());
+    const std::string_view about = explanation(file.extension().string());
+    if (!about.empty()) message.append(". ").append(about);
+    throw Error(message, ExitCode::usage);
   }
   require_writable(file);
   const std::filesystem::path source = training::checkpoint_file(model);

@@ -111,10 +111,11 @@ TEST_CASE("keys of a loss") {
         Texts{"e.yaml:3:27: loss.class_weights: expected a list of numbers of at least 0, found '-1'"});
   CHECK(errors("{class_weights: [0, 0]}") ==
         Texts{"e.yaml:3:8: loss.class_weights: expected a number above 0 among them"});
-  CHECK(
-      errors("{smoothing: 0.1}") ==
-      Texts{"e.yaml:3:8: unknown key 'smoothing' in loss; known: type, label_smoothing, class_weights, margin, power, "
-            "delta"});
+  CHECK(errors("{smoothing: 0.1}") ==
+        Texts{"e.yaml:3:8: unknown key 'smoothing' in loss; did you mean 'label_smoothing'?"});
+  CHECK(errors("{xyzzy: 0.1}") ==
+        Texts{"e.yaml:3:8: unknown key 'xyzzy' in loss; known: type, label_smoothing, class_weights, margin, power, "
+              "delta"});
   CHECK(errors("{type: mean_squared_error, label_smoothing: 0.1}") ==
         Texts{"e.yaml:3:34: loss mean_squared_error has no 'label_smoothing'; that is for cross_entropy"});
   CHECK(errors("[cross_entropy]") == Texts{"e.yaml:3:7: loss: expected a map of type, label_smoothing, class_weights, "

@@ -116,6 +116,9 @@ struct OpBenchOptions {
 // All on the same random data, in this process. Throws Error(usage) for an op, shape or kernel that there is not.
 OpBenchReport bench_ops(const OpBenchOptions& options);
 
+// The ops that can be measured.
+std::vector<std::string> bench_op_names();
+
 // The shapes of a preset: "gemm", "conv", "memory", "small", or "all" of them. Throws Error(usage) for another.
 std::vector<OpShape> bench_preset(const std::string& name);
 const std::vector<std::string>& bench_presets();

@@ -64,6 +64,10 @@ CheckReport check(const CheckOptions& options);
 // The same for several backends, in place of options.backend.
 std::vector<CheckReport> check(const CheckOptions& options, const std::vector<std::string>& backends);
 
+// The names that CheckOptions takes.
+std::vector<std::string> check_suites();
+std::vector<std::string> check_ops();
+
 struct CheckProfile {
   std::string name;
   std::string description;

@@ -17,12 +17,47 @@ class ExitCodes(ProgramTest):
     def test_usage_is_2(self):
         self.fails(2, "subcommand is required")
         self.fails(2, "there is no verb 'rum'; did you mean 'run'?", "rum", "x.yaml")
+        self.fails(2, "there is no verb 'trian'; did you mean 'train'?", "trian", "x.yaml")
         self.fails(2, "did you mean '--seed'?", "run", "x.yaml", "--seedd", "3")
+        self.fails(2, "try 'gpunn data get --help'", "data", "get", "--xyzzy")
         self.fails(2, "experiment is required", "run")
         self.fails(2, "--set wants KEY=VALUE", *self.points("--set", "epochs"))
         self.fails(2, "predict wants images or rows", "predict", "somewhere")
         self.fails(2, "bench wants", "bench", "op", "matmul")
         self.fails(2, "tcsh not in", "completion", "tcsh")
+
+    def test_words_of_the_field_are_understood(self):
+        self.fails(2, "did you mean '--set optimizer.learning_rate=VALUE'?", *self.points("--lr", "0.1"))
+        self.fails(2, "did you mean 'optimizer.learning_rate'?", *self.points("--set", "lr=0.1"))
+        self.fails(2, "did you mean 'grad'?", "check", "cpu", "--suite", "gradients")
+        self.fails(2, "did you mean 'MATMUL'?", "check", "cpu", "--op", "gemm")
+        self.fails(2, "did you mean 'MATMUL'?", "bench", "op", "gemm", "8x8x8")
+        self.fails(2, "did you mean 'image_folder'?", "data", "inspect", "imagenet")
+        self.fails(2, "fp33 not in fp32|tf32|bf16; did you mean 'fp32'?", "check", "cpu", "--precision", "fp33")
+
+    def test_what_this_version_does_not_serve(self):
+        self.fails(2, "A run uses one device", *self.points("--devices", "4"))
+        self.fails(2, "A run uses one device", *self.points("--gpus", "4"))
+        self.fails(2, "no half precision", "check", "cpu", "--precision", "fp16")
+        self.fails(2, "neither reads nor writes ONNX", "export", "run", "--to", "x.onnx")
+        self.fails(2, "safetensors.torch", "export", "run", "--to", "x.pt")
+        self.fails(2, "neither reads nor writes ONNX", "run", "x.onnx")
+        self.fails(2, "not on text, audio or video", *self.points("--set", "data=imdb"))
+        onnx = self.folder / "x.onnx"
+        onnx.write_text("ONNX")
+        self.fails(1, "neither reads nor writes ONNX", "eval", onnx)
+        sound = self.folder / "x.wav"
+        sound.write_text("RIFF")
+        self.fails(2, "not on text, audio or video", "data", "inspect", sound)
+
+    def test_no_message_lists_dozens_of_names(self):
+        for line in (["check", "cpu", "--op", "xyzzy"], ["bench", "op", "xyzzy", "8"], ["xyzzy"],
+                     ["bench", "--xyzzy"], self.points("--set", "xyzzy=1"), self.points("--set", "data.xyzzy=1"),
+                     self.points("--set", "model.layers=[xyzzy]")):
+            with self.subTest(line=line):
+                message = self.gpunn(*line, code=2).stderr
+                self.assertLess(len(message), 300)
+                self.assertRegex(message, "help")
 
     def test_configuration_is_2_with_the_place(self):
         self.fails(2, "did you mean 'learning_rate'?", *self.points("--set", "optimizer.learning_rat=1"))

@@ -1,0 +1,128 @@
+// gpunn help: a verb's --help, and the lists that error messages point to.
+#include <gpunn/check.hpp>
+#include <gpunn/vocabulary.hpp>
+#include <gpunn/words.hpp>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "cli/command.hpp"
+#include "cli/help_layout.hpp"
+#include "cli/suggest.hpp"
+
+namespace gpunn::cli {
+
+namespace {
+
+// Texts of the vocabulary are Markdown.
+std::string plain(std::string text) {
+  std::erase(text, '`');
+  return text;
+}
+
+std::string about(const KeyInfo& key) {
+  const std::string fallback = key.fallback == "required" ? "; required"
+                               : key.fallback == "none"   ? ""
+                                                          : "; default: " + key.fallback;
+  return plain(key.help + " (" + key.value + fallback + ")");
+}
+
+std::string section_of(const std::string& path) {
+  const std::size_t dot = path.find('.');
+  return dot == std::string::npos ? std::string() : path.substr(0, dot);
+}
+
+// The keys of a section, or the key itself; all of them where `wanted` is empty. Empty where there is none.
+std::string keys_help(const std::string& wanted) {
+  std::string text, section = "?";
+  HelpRows rows;
+  const auto flush = [&] {
+    if (!rows.empty()) text += (text.empty() ? "" : "\n") + two_columns(std::exchange(rows, {}), text_width());
+  };
+  for (const KeyInfo& key : experiment_keys()) {
+    if (!wanted.empty() && wanted != key.path && wanted != section_of(key.path)) continue;
+    if (section_of(key.path) != section) flush();
+    section = section_of(key.path);
+    rows.emplace_back(key.path, about(key));
+  }
+  flush();
+  return text;
+}
+
+std::string layers_help(const std::string& wanted) {
+  HelpRows rows;
+  for (const LayerInfo& layer : layer_types()) {
+    if (!wanted.empty() && wanted != layer.name) continue;
+    std::string keys;
+    for (const KeyInfo& key : layer.keys) keys += (keys.empty() ? " Parameters: " : ", ") + key.path;
+    rows.emplace_back(layer.name, plain(layer.help + (wanted.empty() && !keys.empty() ? keys + "." : "")));
+    if (wanted.empty()) continue;
+    for (const KeyInfo& key : layer.keys) rows.emplace_back("  " + key.path, about(key));
+  }
+  return rows.empty() ? std::string() : two_columns(rows, text_width());
+}
+
+std::string ops_help() {
+  HelpRows rows;
+  std::string names;
+  for (const std::string& name : check_ops()) names += (names.empty() ? "" : " ") + name;
+  rows.emplace_back("ops", names);
+  return two_columns(rows, text_width());
+}
+
+// What `gpunn help WORD...` prints; empty where there is nothing of that name.
+std::string help_of(const CLI::App& app, const std::vector<std::string>& words) {
+  const std::string& first = words.front();
+  const std::string second = words.size() > 1 ? words[1] : std::string();
+  const CLI::App& verb = verb_of(app, words);
+  if (&verb != &app) return verb.help(full_name(*verb.get_parent()));
+  if (first == "keys") return keys_help(second);
+  if (first == "layers") return layers_help(second);
+  if (first == "ops" && words.size() == 1) return ops_help();
+  const std::string keys = keys_help(first);
+  return keys.empty() ? layers_help(first) : keys;
+}
+
+[[noreturn]] void no_help(const CLI::App& app, const std::vector<std::string>& words) {
+  std::vector<std::string> known = {"keys", "layers", "ops"};
+  for (const CLI::App* verb : app.get_subcommands([](const CLI::App* one) { return !one->get_group().empty(); })) {
+    known.push_back(verb->get_name());
+    known.insert(known.end(), verb->get_aliases().begin(), verb->get_aliases().end());
+  }
+  for (const LayerInfo& layer : layer_types()) known.push_back(layer.name);
+  for (const KeyInfo& key : experiment_keys()) known.push_back(key.path);
+  const std::string& word = words.back();
+  std::string hint = advice(word, known);
+  if (hint.empty()) {
+    const std::vector<std::string> keys = nearest_keys("", word);
+    hint =
+        keys.empty() ? "; 'gpunn help' lists the verbs, and what else has help" : "; did you mean '" + keys[0] + "'?";
+  }
+  throw Error("there is no help on '" + word + "'" + hint, ExitCode::usage);
+}
+
+}  // namespace
+
+void add_help(CommandLine& line) {
+  auto words = std::make_shared<std::vector<std::string>>();
+  Verb verb = line.program.add_verb("help", "Show the help of a verb, or list keys, layers and ops",
+                                    {"gpunn help run", "gpunn help data inspect", "gpunn help keys optimizer",
+                                     "gpunn help layers conv2d", "gpunn help ops"});
+  verb.add_option("what", *words, "A verb; or keys, of a section or one key; or layers, or one layer; or ops")
+      .type_name("VERB... | keys SECTION | layers LAYER | ops");
+  verb.callback([&line, words] {
+    line.action = [&line, words] {
+      line.app->clear();  // else the program's help is that of the verb that was given, this one
+      const std::string text = words->empty() ? line.app->help() : help_of(*line.app, *words);
+      if (text.empty()) no_help(*line.app, *words);
+      fmt::print("{}", text);
+      return ExitCode::done;
+    };
+  });
+}
+
+}  // namespace gpunn::cli

@@ -1,0 +1,60 @@
+// Words that a sentence answers better than another word: what this version does not serve, with what to do instead,
+// and what is chosen elsewhere. When a feature comes, its row goes.
+#include "common/words/tables.hpp"
+
+namespace gpunn::words {
+
+namespace {
+
+constexpr Explanation kExplanations[] = {
+    {"regression regressor regress mse mse_loss rmse mae l1_loss mean_absolute_error r2 forecasting",
+     "This version trains classifiers, no regression: turn the target into classes, for example by ranges of its "
+     "value."},
+    {"multilabel multi_label multi_label_classification multilabel_classification multihot multi_hot",
+     "Each sample has one class in this version, never several labels: train an experiment with two classes for each "
+     "label."},
+    {"detection object_detection segmentation semantic_segmentation instance_segmentation bbox bboxes boxes masks coco "
+     "voc pascal_voc yolo cityscapes keypoints pose",
+     "This version classifies whole images, without detection or segmentation: cut the regions out and classify them "
+     "(data.dataset: image_folder)."},
+    {"gan diffusion generation generative autoencoder vae unsupervised clustering self_supervised contrastive "
+     "reinforcement_learning",
+     "This version trains classifiers: every training sample needs its class."},
+    {"devices gpus num_gpus n_gpus ngpus n_gpu gpu_ids num_devices device_ids world_size ddp dp fsdp data_parallel "
+     "dataparallel distributed distributed_training multi_gpu multigpu nproc nproc_per_node nodes num_nodes nnodes "
+     "horovod deepspeed strategy tensor_parallel model_parallel pipeline_parallel replicas",
+     "A run uses one device in this version: start a run for each, with --set device=0, --set device=1 and so on."},
+    {"backends", "A run uses one backend: 'gpunn race' trains an experiment on several, one after the other."},
+    {"device gpu cuda cpu cuda:0 cuda:1 gpu:0 mps rocm tpu xpu use_gpu use_cuda no_cuda accelerator cuda_device gpu_id "
+     "cuda_visible_devices platform",
+     "What computes is chosen by 'backend: NAME' at the top of the file, or --backend NAME ('gpunn plugins' lists the "
+     "names); which of its devices, by 'device: N' at the top, or --set device=N, counted from 0."},
+    {"onnx .onnx",
+     "This version neither reads nor writes ONNX: describe the model in YAML, and exchange its weights as "
+     ".safetensors ('gpunn export', key 'init_from')."},
+    {"pt .pt .pth .ckpt .bin torchscript pytorch torch state_dict",
+     "gpunn and PyTorch exchange weights as .safetensors: in Python, safetensors.torch.save_file(model.state_dict(), "
+     "'model.safetensors') writes them and safetensors.torch.load_file reads them."},
+    {".pb .tflite .keras .mlmodel .engine .trt .gguf .pkl .joblib tensorrt tflite openvino coreml saved_model",
+     "This version exchanges weights as .safetensors alone ('gpunn export', key 'init_from')."},
+    {"fp16 f16 float16 half half_precision 16 16_mixed 16_true amp use_amp mixed mixed_precision autocast grad_scaler "
+     "fp8 float8 int8 fp64 f64 float64 double 64",
+     "This version keeps tensors in f32: 'training.precision: bf16' or 'tf32' rounds what is multiplied, and there is "
+     "no half precision (fp16)."},
+    {"text nlp imdb wikitext ag_news glue tokens tokenizer vocab audio speech librispeech speech_commands video "
+     "timeseries time_series .txt .jsonl .wav .mp3 .flac .ogg .mp4 .avi",
+     "This version trains on images and on rows of numbers, not on text, audio or video: turn each sample into a row "
+     "of numbers (data.dataset: csv or hdf5)."},
+    {"lstm gru rnn simple_rnn embedding attention self_attention multi_head_attention multiheadattention mha "
+     "transformer transformer_encoder transformerencoderlayer",
+     "This version has no recurrent, embedding or attention layers; 'gpunn help layers' lists those that it has."},
+    {"task problem problem_type", "gpunn trains classifiers, which no key has to say: leave it out."},
+    {"profile", "'gpunn run EXPERIMENT --profile' measures the first steps of a training."},
+    {"version", "'gpunn --version' prints it."},
+};
+
+}  // namespace
+
+std::span<const Explanation> explanations() { return kExplanations; }
+
+}  // namespace gpunn::words

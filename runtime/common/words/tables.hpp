@@ -1,0 +1,28 @@
+// What the advice on words knows beside the candidates.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace gpunn::words {
+
+// A word of gpunn, and what others call the same, with blanks in between.
+struct Synonyms {
+  std::string_view ours, theirs;
+};
+std::span<const Synonyms> synonyms();
+
+// Words that ask for something, with blanks in between, and the sentence that answers them.
+struct Explanation {
+  std::string_view words, sentence;
+};
+std::span<const Explanation> explanations();
+
+// In small letters, without '_', '-' and blanks: "BatchNorm" and "batch_norm" are one word.
+std::string squashed(std::string_view word);
+
+// Whether `list`, with blanks in between, has a word that is `word` once both are squashed.
+bool lists(std::string_view list, std::string_view squashed_word);
+
+}  // namespace gpunn::words

@@ -1,0 +1,30 @@
+// What may be written in experiments and models, for help and completion.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace gpunn {
+
+// A key of an experiment, or a parameter of a layer. Texts are Markdown, as in docs/experiments.md.
+struct KeyInfo {
+  std::string path;      // "optimizer.learning_rate"
+  std::string value;     // "an integer of at least 1"
+  std::string fallback;  // "`0.01`", "none", "required"
+  std::string help;
+  std::vector<std::string> choices;  // all values that there are; empty: not a choice
+};
+
+struct LayerInfo {
+  std::string name, help;
+  std::vector<KeyInfo> keys;
+};
+
+// In the order of the documentation. `model` is not among the keys.
+std::vector<KeyInfo> experiment_keys();
+std::vector<LayerInfo> layer_types();
+// The keys that a name may stand for, best first and as they are written in the section ("" at the top): `lr` for
+// optimizer.learning_rate. Those of the section have no section's name in front, sections stand for themselves.
+std::vector<std::string> nearest_keys(const std::string& section, const std::string& name);
+
+}  // namespace gpunn

@@ -1,0 +1,99 @@
+#include <gpunn/words.hpp>
+
+#include <set>
+
+#include "catch.hpp"
+#include "common/text.hpp"
+#include "common/words/tables.hpp"
+
+using namespace gpunn;
+using Words = std::vector<std::string>;
+
+TEST_CASE("a typing slip finds its word") {
+  const std::vector<std::string> keys = {"learning_rate", "momentum", "nesterov", "weight_decay"};
+  CHECK(near_matches("learning_rat", keys) == std::vector<std::string>{"learning_rate"});
+  CHECK(near_matches("laerning_rate", keys).front() == "learning_rate");  // a swap
+  CHECK(near_matches("Learning-Rate", keys).front() == "learning_rate");  // case and dashes
+  CHECK(near_matches("momentun", keys).front() == "momentum");
+  CHECK(near_matches("banana", keys).empty());
+  CHECK(near_matches("", keys).empty());
+  CHECK(near_matches(std::string(100000, 'a'), keys).empty());
+}
+
+TEST_CASE("the nearest word comes first") {
+  CHECK(near_matches("conv3d", {"conv1dx", "conv2d", "linear"}) == std::vector<std::string>{"conv2d", "conv1dx"});
+}
+
+TEST_CASE("a suggestion names one word, or all") {
+  CHECK(suggestion("relv", {"relu", "linear"}) == "; did you mean 'relu'?");
+  CHECK(suggestion("xyz", {"relu", "linear"}) == "; known: relu, linear");
+  CHECK(suggestion("xyz", {}).empty());
+}
+
+TEST_CASE("short words need to be nearly right") {
+  CHECK(near_matches("lr", {"to", "lb"}).empty());
+  CHECK(near_matches("ad", {"add"}).front() == "add");
+}
+
+TEST_CASE("a word of the field finds ours, where it is possible") {
+  CHECK(best_matches("lr", {"momentum", "learning_rate"}) == Words{"learning_rate"});
+  CHECK(best_matches("lr", {"momentum", "betas"}).empty());
+  CHECK(best_matches("Dense", {"dropout", "linear", "reshape"}) == Words{"linear"});
+  CHECK(best_matches("ReduceLROnPlateau", {"step", "reduce_on_plateau"}) == Words{"reduce_on_plateau"});
+  CHECK(best_matches("gemm", {"ADD", "MATMUL"}) == Words{"MATMUL"});
+  // One word, two meanings: what stands first in the table wins where both are possible.
+  CHECK(best_matches("l2", {"weight_decay", "l1"}) == Words{"weight_decay"});
+  CHECK(best_matches("l2", {"cross_entropy", "mean_squared_error"}) == Words{"mean_squared_error"});
+}
+
+TEST_CASE("case and underscores are no difference") {
+  CHECK(best_matches("BatchNorm", {"layer_norm", "batch_norm"}) == Words{"batch_norm"});
+  CHECK(best_matches("max-pool", {"avg_pool", "max_pool"}) == Words{"max_pool"});
+}
+
+TEST_CASE("a part of a word finds it, or several") {
+  CHECK(best_matches("batch", {"seed", "batch_size", "eval_batch_size"}) == Words{"batch_size"});  // a synonym
+  CHECK(best_matches("warm", {"type", "warmup_epochs", "warmup_steps"}) == Words{"warmup_steps", "warmup_epochs"});
+  CHECK(best_matches("pool", {"relu", "avg_pool", "max_pool", "global_avg_pool", "global_max_pool"}) ==
+        Words{"avg_pool", "max_pool", "global_avg_pool"});
+  CHECK(best_matches("linear_layer", {"relu", "linear"}) == Words{"linear"});
+  CHECK(did_you_mean("pool", {"avg_pool", "max_pool"}) == "; did you mean 'avg_pool' or 'max_pool'?");
+}
+
+TEST_CASE("advice says in a sentence what this version does not serve") {
+  CHECK(advice("relv", {"relu", "linear"}) == "; did you mean 'relu'?");
+  CHECK_THAT(advice("lstm", {"linear", "relu"}), Contains(". This version has no recurrent"));
+  CHECK_THAT(advice("devices", {"device"}), Contains(". A run uses one device"));
+  CHECK_THAT(advice("mse", {"cross_entropy", "mean_squared_error"}),
+             Contains("; did you mean 'mean_squared_error'? This version trains classifiers"));
+  CHECK_THAT(std::string(explanation(".onnx")), Contains("neither reads nor writes ONNX"));
+  CHECK(explanation("relu").empty());
+  CHECK(explanation("").empty());
+}
+
+TEST_CASE("many candidates are listed by a command") {
+  Words many;
+  for (int i = 0; i < 40; ++i) many.push_back("word" + std::to_string(i) + "x");
+  CHECK(advice_or_list("banana", many, "'gpunn help words'") == "; 'gpunn help words' lists all 40");
+  CHECK(advice_or_list("banana", {"a1", "b2"}, "'gpunn help words'") == "; known: a1, b2");
+  CHECK(advice_or_list("word7y", many, "'gpunn help words'") == "; did you mean 'word7x'?");
+}
+
+TEST_CASE("the tables hold together") {
+  std::set<std::string> explained;
+  for (const auto& row : words::explanations()) {
+    CAPTURE(row.sentence);
+    CHECK(row.sentence.ends_with("."));
+    std::string_view rest = row.words;
+    while (!rest.empty()) {
+      const std::size_t end = std::min(rest.find(' '), rest.size());
+      // The sentence of a later row would never be seen.
+      CHECK(explanation(rest.substr(0, end)) == row.sentence);
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+  }
+  for (const auto& row : words::synonyms()) {
+    CAPTURE(row.ours);
+    CHECK_FALSE(words::lists(row.theirs, words::squashed(row.ours)));
+  }
+}
