@@ -211,8 +211,8 @@ Dataset read_cifar100(const fs::path& folder, const DataConfig& config) {
 }
 
 DatasetSizes published_cifar_sizes(int64_t classes) {
-  return {.train = {DType::u8, {kTrainRows, 3, kSide, kSide}},
-          .test = {DType::u8, {kTestRows, 3, kSide, kSide}},
+  return {.train = {DType::u8, {kCifarTrainRows, 3, kSide, kSide}},
+          .test = {DType::u8, {kCifarTestRows, 3, kSide, kSide}},
           .classes = classes};
 }
 

@@ -18,13 +18,13 @@ using namespace gpunn::testing;
 
 namespace {
 
-const std::string kSource = GPUNN_SOURCE_DIR;
+const std::string kExportSource = GPUNN_SOURCE_DIR;
 const std::string kCounter = ".num_batches_tracked";
 
 using Shapes = std::map<std::string, Shape>;
 
 Shapes torchvision(const std::string& network) {
-  std::ifstream file(kSource + "/tests/fixtures/torchvision_state_dicts.txt");
+  std::ifstream file(kExportSource + "/tests/fixtures/torchvision_state_dicts.txt");
   Shapes shapes;
   for (std::string line; std::getline(file, line);) {
     std::istringstream words(line);
@@ -67,11 +67,11 @@ TEST_CASE("the tables beside the models lead to torchvision's state_dict, every 
                           Case{"vgg16_bn", "vgg16", "{batch_norm: true}", "vgg16_bn"},
                           Case{"alexnet", "alexnet", "{}", "alexnet"});
   CAPTURE(c.network);
-  const ModelSpec model = parse_experiment("model: {file: " + kSource + "/models/" + c.model +
+  const ModelSpec model = parse_experiment("model: {file: " + kExportSource + "/models/" + c.model +
                                                ".yaml, parameters: " + c.parameters + "}\ndata: points\n",
                                            "e.yaml")
                               .model;
-  const auto names = training::NameTable::load(kSource + "/models/" + c.table + ".names.yaml");
+  const auto names = training::NameTable::load(kExportSource + "/models/" + c.table + ".names.yaml");
   Shapes found;
   std::vector<nn::Parameter> tensors = nn::model_parameters(model, {3, 224, 224});
   for (const nn::Parameter& buffer : nn::model_buffers(model, {3, 224, 224})) tensors.push_back(buffer);
@@ -87,8 +87,8 @@ TEST_CASE("the tables beside the models lead to torchvision's state_dict, every 
 
 TEST_CASE("a state_dict of PyTorch's goes through a training's file and back, bit for bit") {
   const TemporaryFolder folder;
-  const std::string weights = kSource + "/tests/fixtures/resnet.safetensors";  // tests/fixtures/resnet.py made it
-  const std::string names = kSource + "/models/resnet.names.yaml";
+  const std::string weights = kExportSource + "/tests/fixtures/resnet.safetensors";  // tests/fixtures/resnet.py made it
+  const std::string names = kExportSource + "/models/resnet.names.yaml";
   // As torch_weights_test.cpp has it.
   const Experiment experiment = parse_experiment(
       "model:\n"

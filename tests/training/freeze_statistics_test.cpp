@@ -41,7 +41,7 @@ class Announcements : public TrainingListener {
   std::string text;
 };
 
-std::map<std::string, std::vector<std::byte>> trained(const Experiment& experiment, std::string& said) {
+std::map<std::string, std::vector<std::byte>> trained_tensors(const Experiment& experiment, std::string& said) {
   Announcements messages;
   const RunResult run = train(experiment, {.listener = &messages, .stop = nullptr, .run_folder = {}});
   said = messages.text;
@@ -53,7 +53,7 @@ std::map<std::string, std::vector<std::byte>> trained(const Experiment& experime
   return tensors;
 }
 
-std::vector<std::byte> all(float value, std::size_t count) {
+std::vector<std::byte> constant_bytes(float value, std::size_t count) {
   const std::vector<float> numbers(count, value);
   const auto bytes = std::as_bytes(std::span(numbers));
   return {bytes.begin(), bytes.end()};
@@ -79,7 +79,7 @@ class OracleRun {
   std::map<ValueId, std::vector<double>> values_;
 };
 
-std::vector<double> wave(std::size_t count, double step, double offset) {
+std::vector<double> sine_values(std::size_t count, double step, double offset) {
   std::vector<double> values(count);
   for (std::size_t i = 0; i < count; ++i) values[i] = std::sin(step * static_cast<double>(i + 1)) + offset;
   return values;
@@ -90,18 +90,18 @@ std::vector<double> wave(std::size_t count, double step, double offset) {
 TEST_CASE("a frozen batch norm's statistics stay with freeze_statistics, and move with a note without") {
   const TemporaryFolder folder;
   std::string said;
-  auto moving = trained(frozen_norm(folder.path()), said);
+  auto moving = trained_tensors(frozen_norm(folder.path()), said);
   CHECK_THAT(said, Contains("note: training.freeze holds weight and bias of the batch norm bn1") &&
                        Contains("training.freeze_statistics: true keeps them"));
-  CHECK(moving["bn1.running_mean"] != all(0, 4));
-  CHECK(moving["bn1.running_var"] != all(1, 4));
+  CHECK(moving["bn1.running_mean"] != constant_bytes(0, 4));
+  CHECK(moving["bn1.running_var"] != constant_bytes(1, 4));
 
-  auto kept = trained(frozen_norm(folder.path(), {{"training.freeze_statistics", "true"}}), said);
+  auto kept = trained_tensors(frozen_norm(folder.path(), {{"training.freeze_statistics", "true"}}), said);
   CHECK_THAT(said, !Contains("freeze"));
-  CHECK(kept["bn1.running_mean"] == all(0, 4));
-  CHECK(kept["bn1.running_var"] == all(1, 4));
-  CHECK(kept["bn1.weight"] == all(1, 4));
-  CHECK(kept["bn2.running_mean"] != all(0, 16));  // it is not frozen
+  CHECK(kept["bn1.running_mean"] == constant_bytes(0, 4));
+  CHECK(kept["bn1.running_var"] == constant_bytes(1, 4));
+  CHECK(kept["bn1.weight"] == constant_bytes(1, 4));
+  CHECK(kept["bn2.running_mean"] != constant_bytes(0, 16));  // it is not frozen
   CHECK(kept["conv.weight"] != moving["conv.weight"]);
 }
 
@@ -112,11 +112,11 @@ TEST_CASE("a frozen batch norm trains what is before it as the same scale and sh
   const Override still{"training.freeze_statistics", "true"};
   const RunResult begun = train(frozen_norm(folder.path(), {still, {"training.epochs", "1"}}));
   const Override start{"init_from", begun.run.string()};
-  auto with = trained(frozen_norm(folder.path(), {still, start}), said);
+  auto with = trained_tensors(frozen_norm(folder.path(), {still, start}), said);
   Experiment plain = frozen_norm(folder.path(), {start});
   std::erase_if(plain.model.layers, [](const LayerSpec& layer) { return layer.name == "bn1"; });
   plain.freeze.clear();
-  auto without = trained(plain, said);
+  auto without = trained_tensors(plain, said);
   for (const std::string name : {"conv.weight", "hidden.weight", "bn2.weight", "output.bias"}) {
     CAPTURE(name);
     const auto& a = with.at(name);
@@ -152,12 +152,12 @@ TEST_CASE("the gradients of batch norm by given statistics are those of finite d
   const std::vector<ValueId> targets{x, gamma, beta};
   const std::vector<ValueId> gradients = graph::add_gradients(g, loss, targets);
 
-  std::map<ValueId, std::vector<double>> values = {{x, wave(24, 1.3, 0.2)},
-                                                   {gamma, wave(3, 0.9, 0.4)},
-                                                   {beta, wave(3, 2.1, -0.3)},
-                                                   {mean, wave(3, 0.7, 0)},
-                                                   {variance, wave(3, 1.1, 1.5)},
-                                                   {target, wave(24, 0.37, 0)},
+  std::map<ValueId, std::vector<double>> values = {{x, sine_values(24, 1.3, 0.2)},
+                                                   {gamma, sine_values(3, 0.9, 0.4)},
+                                                   {beta, sine_values(3, 2.1, -0.3)},
+                                                   {mean, sine_values(3, 0.7, 0)},
+                                                   {variance, sine_values(3, 1.1, 1.5)},
+                                                   {target, sine_values(24, 0.37, 0)},
                                                    {count, {4}}};
   const auto run = [&] {
     OracleRun result(g);

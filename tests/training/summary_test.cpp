@@ -11,9 +11,9 @@ using namespace gpunn::testing;
 
 namespace {
 
-const std::string kSource = GPUNN_SOURCE_DIR;
+const std::string kSummarySource = GPUNN_SOURCE_DIR;
 
-const SummaryLayer& layer(const SummaryReport& report, const std::string& name) {
+const SummaryLayer& layer_named(const SummaryReport& report, const std::string& name) {
   for (const SummaryLayer& candidate : report.layers) {
     if (candidate.name == name) return candidate;
   }
@@ -28,7 +28,7 @@ TEST_CASE("the summary of an experiment has its layers, and the plan's totals") 
   const SummaryReport report = summarize({.file = file, .overrides = settings, .input = {}});
   CHECK(report.sample == Shape{1, 28, 28});
   CHECK(report.batch_size == 50);
-  const SummaryLayer& conv = layer(report, "conv2");
+  const SummaryLayer& conv = layer_named(report, "conv2");
   CHECK(conv.type == "conv2d");
   CHECK(conv.output == Shape{50, 16, 10, 10});
   CHECK(conv.parameters == 16 * 6 * 25 + 16);
@@ -36,8 +36,9 @@ TEST_CASE("the summary of an experiment has its layers, and the plan's totals") 
   CHECK(conv.forward_flops == 50.0 * 16 * 100 * (2 * 6 * 25 + 1));  // products, sums, and the bias
   CHECK(conv.step_flops > 2.9 * conv.forward_flops);                // with the gradients of data and weights
   CHECK(conv.step_flops < 3.1 * conv.forward_flops);
-  CHECK(layer(report, "conv1").step_flops < 2.1 * layer(report, "conv1").forward_flops);  // data has no gradient
-  CHECK(layer(report, "fc1").output == Shape{50, 120});
+  CHECK(layer_named(report, "conv1").step_flops <
+        2.1 * layer_named(report, "conv1").forward_flops);  // data has no gradient
+  CHECK(layer_named(report, "fc1").output == Shape{50, 120});
   CHECK(report.parameters == 61706);
 
   double forward = 0, step = 0;
@@ -64,13 +65,13 @@ TEST_CASE("a model by itself is summed up for a given input") {
   const auto of = [](const std::string& model, const Shape& input, const std::vector<Override>& more = {}) {
     std::vector<Override> settings{{"data.batch_size", "2"}};
     settings.insert(settings.end(), more.begin(), more.end());
-    return summarize({.file = kSource + "/models/" + model + ".yaml", .overrides = settings, .input = input});
+    return summarize({.file = kSummarySource + "/models/" + model + ".yaml", .overrides = settings, .input = input});
   };
   const SummaryReport resnet = of("resnet18", {3, 224, 224});
   CHECK(resnet.parameters == 11689512);  // torchvision's
   CHECK(resnet.buffers == 2 * 4800);
-  CHECK(layer(resnet, "stage2.0.shortcut.conv").output == Shape{2, 128, 28, 28});
-  CHECK(layer(resnet, "bn1").buffers == 128);
+  CHECK(layer_named(resnet, "stage2.0.shortcut.conv").output == Shape{2, 128, 28, 28});
+  CHECK(layer_named(resnet, "bn1").buffers == 128);
   CHECK(resnet.forward_flops / 2 == Approx(2 * 1.814e9).epsilon(0.02));  // 1.814 G multiply-adds a sample
   CHECK(of("alexnet", {3, 224, 224}).parameters == 61100840);
   CHECK(of("lenet5", {1, 28, 28}, {{"model.parameters.classes", "3"}}).layers.back().output == Shape{2, 3});
@@ -95,11 +96,12 @@ TEST_CASE("frozen parameters, parts of a batch and an average are counted") {
                                         .input = {}});
   CHECK(some.parameters == 58);
   CHECK(some.trainable == 18);
-  CHECK(layer(some, "hidden").trainable == 0);
-  CHECK(layer(some, "bn").buffers == 16);
+  CHECK(layer_named(some, "hidden").trainable == 0);
+  CHECK(layer_named(some, "bn").buffers == 16);
   CHECK(some.samples_per_step == 40);
   CHECK(some.forward_flops == all.forward_flops);
-  CHECK(layer(some, "hidden").step_flops == 2 * layer(some, "hidden").forward_flops);  // twice, and no gradient
+  CHECK(layer_named(some, "hidden").step_flops ==
+        2 * layer_named(some, "hidden").forward_flops);  // twice, and no gradient
   CHECK(some.optimizer_bytes == 4 * (2 * 18 + 58));
   CHECK_THAT(some.notice, Contains("optimizer.type=adam (was sgd) drops momentum") && Contains("freeze_statistics"));
   CHECK_THROWS_WITH(summarize({.file = file, .overrides = {{"training.freeze", "hiden.*"}}, .input = {}}),
