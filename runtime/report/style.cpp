@@ -74,7 +74,7 @@ pre { overflow-x: auto; background: var(--card); padding: .75rem; border-radius:
   .facts dd { margin-bottom: .4rem; }
   table { font-size: .85rem; }
   th, td { padding: .25rem .3rem; }
-  th[scope=row] { max-width: 6.5rem; }
+  th[scope=row] { max-width: 5.5rem; }
   .matrix th, .matrix td { padding: .2rem .15rem; min-width: 1.6rem; font-size: .75rem; }
   .matrix th[scope=row] { max-width: 6rem; }
 }
