@@ -210,7 +210,7 @@ TEST_CASE("blocks that are wrong") {
   CHECK(block_errors("blocks: {b: {layers: [tanh]}}\nlayers: [relu]") ==
         Texts{"e.yaml:2:12: no layer uses the block 'b'"});
   CHECK(block_errors("blocks: [b]\nlayers: [relu]") ==
-        Texts{"e.yaml:2:11: blocks: expected a map of names_of_layers and blocks, found a list"});
+        Texts{"e.yaml:2:11: blocks: expected a map of names and blocks, found a list"});
 }
 
 TEST_CASE("a block that contains itself is named, with the way") {

@@ -78,7 +78,8 @@ void check_network(int32_t op, const graph::Attributes& attrs, const std::vector
     const bool target_of_loss = has_target(op) && i == 1;
     // What is changed in place, as running statistics are, has no gradient.
     const bool changed = std::ranges::count(graph::op_info(op).in_place, static_cast<int>(i)) != 0;
-    if (specs[i].type.dtype == DType::f32 && !target_of_loss && !changed) targets.push_back(network.inputs[i]);
+    const bool given = op == GPUNN_OP_BATCH_NORM_INFERENCE && i >= 3;  // statistics
+    if (specs[i].type.dtype == DType::f32 && !target_of_loss && !changed && !given) targets.push_back(network.inputs[i]);
   }
   const graph::Graph forward = network.graph;
   const std::vector<graph::ValueId> gradients = graph::add_gradients(network.graph, network.loss, targets);
@@ -187,6 +188,8 @@ TEST_CASE("the runtime's gradient functions give the gradients of the oracle's f
   check(GPUNN_OP_BATCH_NORM, norm, batch);
   batch.push_back(i32({}, constant(5)));
   check(GPUNN_OP_BATCH_NORM, norm, batch);
+  check(GPUNN_OP_BATCH_NORM_INFERENCE, norm,
+        {f32({5, 3, 2, 2}), f32({3}), f32({3}), f32({3}), f32({3}, uniform(0.3, 2))});
   check(GPUNN_OP_LAYER_NORM, graph::Attributes::of(gpunn_layer_norm_attrs{.struct_size = 0, .epsilon = 0.01F}),
         {f32({4, 6}, uniform(-1, 3)), f32({6}), f32({6})});
   const gpunn_local_response_norm_attrs response{.struct_size = 0, .size = 4, .alpha = 0.9F, .beta = 0.75F, .k = 1.5F};

@@ -90,14 +90,14 @@ void batch_norm_inference_gradient(GradientContext& c) {
   const ValueId zeros = filled_channels(c, channels, 0);
   if (c.wants(0)) c.set(0, c.add(GPUNN_OP_BATCH_NORM_INFERENCE, attrs, {dy, gamma, zeros, zeros, variance}));
   if (c.wants(1)) {
-    // inv_dev is what the op makes of ones.
+    // rstd is what the op makes of ones.
     const Shape row{1, channels[0]};
     const ValueId ones = filled_channels(c, row, 1);
     const ValueId factor = c.graph().add_view(c.name() + ".ones", ones, {DType::f32, channels});
     const ValueId deviations = c.add(GPUNN_OP_BATCH_NORM_INFERENCE, attrs, {ones, factor, zeros, zeros, variance});
-    const ValueId inv_dev = c.graph().add_view(c.name() + ".inv_dev", deviations, {DType::f32, channels});
+    const ValueId rstd = c.graph().add_view(c.name() + ".rstd", deviations, {DType::f32, channels});
     const std::vector<ValueId> gradients =
-        c.graph().add(GPUNN_OP_BATCH_NORM_BACKWARD, c.name(), {}, {dy, c.input(0), gamma, mean, inv_dev});
+        c.graph().add(GPUNN_OP_BATCH_NORM_BACKWARD, c.name(), {}, {dy, c.input(0), gamma, mean, rstd});
     c.set(1, gradients[1]);
   }
   if (c.wants(2)) c.set(2, c.add(GPUNN_OP_BIAS_BACKWARD, {}, {dy}));
