@@ -24,7 +24,9 @@ def code_of(page):
     blocks = shell + INDENTED.findall(FENCE.sub("", page))
     spans = [one.replace("\n", " ") for one in INLINE.findall(INDENTED.sub("\n", FENCE.sub("", page)))]
     text = "\n".join(blocks + spans)
-    return re.sub(r"\\\n\s*", " ", text).splitlines()
+    lines = re.sub(r"\\\n\s*", " ", text).splitlines()
+    # A command that the program refuses on the next line is shown for its answer.
+    return [line for line, answer in zip(lines, lines[1:] + [""]) if not answer.strip().startswith("gpunn: ")]
 
 
 class Program:
