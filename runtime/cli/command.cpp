@@ -7,9 +7,9 @@ namespace gpunn::cli {
 CommandLine::CommandLine()
     : app(make_program("gpunn", "gpunn trains neural networks from YAML experiments, through backend plugins.",
                        version(),
-                       "Example:\n  gpunn run experiments/lenet_mnist.yaml --backend cpu\n\n'gpunn help VERB' tells "
-                       "more of a verb; 'gpunn help keys', 'gpunn help layers' and 'gpunn help ops' list what\n"
-                       "experiments, models and backends are made of.")),
+                       "Example:\n  gpunn run experiments/lenet_mnist.yaml --backend cpu\n\n"
+                       "'gpunn help VERB' tells more of a verb. 'gpunn help keys' lists what an experiment may\n"
+                       "say, 'gpunn help layers' what a model is made of, 'gpunn help ops' what a backend runs.")),
       program(app.get()) {
   program.require_verb();
 }

@@ -77,6 +77,16 @@ Completions datasets() {
   return result;
 }
 
+// In small letters where the typing began so.
+Completions ops(std::vector<std::string> names, const std::string& typed) {
+  if (!typed.empty() && std::islower(static_cast<unsigned char>(typed.front())) != 0) {
+    for (std::string& name : names) {
+      std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    }
+  }
+  return named(names);
+}
+
 std::string first_sentence(std::string text) {
   std::erase(text, '`');
   return text.substr(0, text.find(". "));
@@ -156,7 +166,7 @@ Completions placeholder(const std::string& name, const Line& line, const std::st
   if (name == "RUN" || name == "DIR") return files(typed, {"/"});  // folders alone
   if (name == "DATASET") return datasets();
   if (name == "SUITE") return named(check_suites());
-  if (name == "OP") return named(line.verb->get_name() == "bench" ? bench_op_names() : check_ops());
+  if (name == "OP") return ops(line.verb->get_name() == "bench" ? bench_op_names() : check_ops(), typed);
   if (name == "SECTION" || name == "LAYER") return help_topics(line.arguments);
   if (name == "FILE" || name == "PATH" || name == "IMAGE") return files(typed, {});
   if (name.starts_with("FILE.")) return files(typed, {name.substr(4)});

@@ -176,7 +176,10 @@ void add_inspect_options(Verb verb, InspectOptions& options) {
   verb.add_option("--sheet", options.sheet, "Write the first images of each class as one PNG").type_name("FILE.png");
   verb.add_flag("--augmented", options.augmented, "Show them on the sheet as the experiment's training gets them")
       .needs("--sheet");
-  verb.add_option("--columns", options.columns, "Images of a class on the sheet").range(1, 100).type_name("N");
+  verb.add_option("--columns", options.columns, "Images of each class on the sheet")
+      .capture_default_str()
+      .range(1, 100)
+      .type_name("N");
 }
 
 ExitCode inspect(const InspectOptions& options, bool json) {

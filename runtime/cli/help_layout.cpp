@@ -39,6 +39,7 @@ std::string left_of(const CLI::Option& option) {
 std::string right_of(const CLI::Option& option) {
   std::string text = option.get_description();
   if (!option.get_default_str().empty()) text += " (default: " + option.get_default_str() + ")";
+  if (option.get_required() && !option.get_positional()) text += " (required)";
   for (const CLI::Option* other : option.get_needs()) text += " (with " + other->get_name() + ")";
   for (const CLI::Option* other : option.get_excludes()) text += " (not with " + other->get_name() + ")";
   return text;

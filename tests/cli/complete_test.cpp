@@ -50,11 +50,11 @@ TEST_CASE("keys of --set, and their values") {
 }
 
 TEST_CASE("values of options and arguments") {
-  CHECK(completed({"check", "cpu", "--op", "MATM"}) == Words{"MATMUL"});
+  CHECK(completed({"check", "cpu", "--op", "MATMUL_B"}) == Words{"MATMUL_BIAS_ACTIVATION"});
   CHECK(completed({"check", "cpu", "--suite", "no"}) == Words{"nodevice"});
   CHECK(completed({"check", "cpu", "--precision", "t"}) == Words{"tf32"});
   CHECK(completed({"check", "cpu", "--profile", "inf"}) == Words{"inference"});
-  CHECK(completed({"bench", "op", "MATM"}) == Words{"MATMUL"});
+  CHECK(completed({"bench", "op", "matmul_b"}) == Words{"matmul_bias_activation"});
   CHECK(completed({"bench", "ker"}) == Words{"kernels"});
   CHECK(completed({"bench", "kernels", "MATM"}).empty());
   CHECK(completed({"bench", "op", "matmul", "8x8x8", "--precision", "fp32,t"}) == Words{"fp32,tf32"});

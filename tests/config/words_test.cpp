@@ -2,6 +2,8 @@
 #include <gpunn/vocabulary.hpp>
 #include <gpunn/words.hpp>
 
+#include <algorithm>
+
 #include "catch.hpp"
 #include "common/words/tables.hpp"
 #include "config/layer_table.hpp"
@@ -17,7 +19,8 @@ namespace {
 std::string advice_on(const std::string& line) {
   const Texts errors = errors_of(kSound + line + "\n");
   REQUIRE(errors.size() == 1);
-  const std::size_t end = errors.front().find_first_of(";.", errors.front().find("' in "));
+  const std::size_t sentence = errors.front().find(". ");
+  const std::size_t end = std::min(errors.front().find("; "), sentence);
   return end == std::string::npos ? errors.front() : errors.front().substr(end);
 }
 

@@ -37,8 +37,8 @@ constexpr Explanation kExplanations[] = {
      "'model.safetensors') writes them and safetensors.torch.load_file reads them."},
     {".pb .tflite .keras .mlmodel .engine .trt .gguf .pkl .joblib tensorrt tflite openvino coreml saved_model",
      "This version exchanges weights as .safetensors alone ('gpunn export', key 'init_from')."},
-    {"fp16 f16 float16 half half_precision 16 16_mixed 16_true amp use_amp mixed mixed_precision autocast grad_scaler "
-     "fp8 float8 int8 fp64 f64 float64 double 64",
+    {"fp16 f16 float16 half half_precision 16_mixed 16_true amp use_amp mixed mixed_precision autocast grad_scaler "
+     "fp8 float8 int8 fp64 f64 float64 double",
      "This version keeps tensors in f32: 'training.precision: bf16' or 'tf32' rounds what is multiplied, and there is "
      "no half precision (fp16)."},
     {"text nlp imdb wikitext ag_news glue tokens tokenizer vocab audio speech librispeech speech_commands video "

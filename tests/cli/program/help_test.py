@@ -103,7 +103,7 @@ class Help(ProgramTest):
         self.assertEqual(complete("gpunn", "run", "x.yaml", "--set", "optimizer.type", "=", "adag"), ["adagrad"])
         self.assertEqual(complete("gpunn", "run", "x.yaml", "--set", "data.shuffle", "="), ["true", "false"])
         self.assertEqual(complete("gpunn", "run", "x.yaml", "--set", "a", "=", "b", "--epo"), ["--epochs"])
-        self.assertEqual(complete("gpunn", "check", "cpu", "--op", "MATM"), ["MATMUL"])
+        self.assertEqual(complete("gpunn", "check", "cpu", "--op", "TRANSP"), ["TRANSPOSE"])
         self.assertEqual(complete("gpunn", "check", "cpu", "--suite", "nod"), ["nodevice"])
         self.assertEqual(complete("gpunn", "data", "get", "fash"), ["fashion_mnist"])
 
@@ -147,7 +147,7 @@ class Help(ProgramTest):
             return [word.split("\t")[0] for word in done.stdout.splitlines()]
         self.assertEqual(complete("gpunn res"), ["resume"])
         self.assertEqual(complete("gpunn run x.yaml --set optimizer.type=adag"), ["optimizer.type=adagrad"])
-        self.assertEqual(complete("gpunn check cpu --op MATM"), ["MATMUL"])
+        self.assertEqual(complete("gpunn check cpu --op TRANSP"), ["TRANSPOSE"])
 
     @unittest.skipUnless(shutil.which("zsh"), "no zsh")
     def test_zsh_completes(self):
@@ -161,4 +161,4 @@ class Help(ProgramTest):
                                   env=self.environment).stdout.split()
         self.assertEqual(complete("gpunn", "res"), ["resume"])
         self.assertEqual(complete("gpunn", "run", "x.yaml", "--set", "optimizer.type=adag"), ["optimizer.type=adagrad"])
-        self.assertEqual(complete("gpunn", "check", "cpu", "--op", "MATM"), ["MATMUL"])
+        self.assertEqual(complete("gpunn", "check", "cpu", "--op", "TRANSP"), ["TRANSPOSE"])
