@@ -1,6 +1,7 @@
 // `gpunn bench op`: ops at shapes, by several backends and kernels.
 #include <gpunn/bench.hpp>
 #include <gpunn/error.hpp>
+#include <gpunn/progress.hpp>
 
 #include <algorithm>
 #include <map>
@@ -48,7 +49,11 @@ class OpBench {
 
   OpBenchReport run() {
     if (options_.ceilings) measure_ceilings();
-    for (std::size_t i = 0; i < requests_.size(); ++i) measure(i);
+    LongWork work("measuring ops", requests_.size());
+    for (std::size_t i = 0; i < requests_.size(); ++i, work.advance()) {
+      work.tell(shapes_[i].op + " " + shapes_[i].shape);
+      measure(i);
+    }
     if (options_.ceilings) {
       raise_ceilings();
       for (std::size_t i = 0; i < report_.rows.size(); ++i) compare_with_ceiling(report_.rows[i], domains_[i]);
@@ -178,6 +183,7 @@ class OpBench {
   }
 
   void measure_ceilings() {
+    LongWork work("measuring the ceilings", options_.precisions.size() * options_.backends.size());
     for (const Precision precision : options_.precisions) {
       for (const std::string& name : options_.backends) {
         Backend& backend = *backends_.at({name, precision});
@@ -191,6 +197,7 @@ class OpBench {
           best.flops_per_second = found.flops_per_second;
           best.matmul_by = found.matmul_by;
         }
+        work.advance();
       }
     }
   }

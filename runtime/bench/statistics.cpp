@@ -1,5 +1,7 @@
 #include "bench/statistics.hpp"
 
+#include <gpunn/progress.hpp>
+
 #include <algorithm>
 #include <chrono>
 
@@ -12,9 +14,10 @@ double median_of_sorted(const std::vector<double>& sorted) {
 
 BenchReport measure(const std::function<void()>& sample, const BenchOptions& options, int runs) {
   if (options.repeats < 1) throw Error("repeats must be at least 1", ExitCode::usage);
-  for (int64_t i = 0; i < options.warmup; ++i) sample();
+  LongWork work("timing", static_cast<uint64_t>(options.warmup + options.repeats));
+  for (int64_t i = 0; i < options.warmup; ++i, work.advance()) sample();
   std::vector<double> seconds;
-  for (int64_t i = 0; i < options.repeats; ++i) {
+  for (int64_t i = 0; i < options.repeats; ++i, work.advance()) {
     const auto start = std::chrono::steady_clock::now();
     sample();
     seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / runs);

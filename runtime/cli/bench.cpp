@@ -16,6 +16,7 @@
 #include "cli/command.hpp"
 #include "cli/experiment_options.hpp"
 #include "cli/json.hpp"
+#include "cli/status_line.hpp"
 #include "cli/table.hpp"
 #include "cli/terminal.hpp"
 #include "cli/units.hpp"
@@ -108,8 +109,9 @@ ExitCode run_ops(BenchArguments& arguments, bool as_json) {
   options.chart = arguments.chart;
   if (arguments.verbose) {
     options.on_row = [](const OpBenchRow& row) {
-      fmt::print(stderr, "{} {} {} {} {}: {}\n", row.op, row.shape, name_of(row.precision), row.backend, row.kernel,
-                 row.failure.empty() ? duration_text(row.median_seconds) : printable(row.failure));
+      StatusLine::of_stderr().print(
+          fmt::format("{} {} {} {} {}: {}", row.op, row.shape, name_of(row.precision), row.backend, row.kernel,
+                      row.failure.empty() ? duration_text(row.median_seconds) : printable(row.failure)));
     };
   }
   const OpBenchReport report = bench_ops(options);

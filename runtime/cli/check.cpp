@@ -11,7 +11,9 @@
 #include "cli/command.hpp"
 #include "cli/experiment_options.hpp"
 #include "cli/json.hpp"
+#include "cli/status_line.hpp"
 #include "cli/terminal.hpp"
+#include "cli/work_display.hpp"
 
 namespace gpunn::cli {
 
@@ -19,9 +21,9 @@ namespace {
 
 void print_case(const CheckCase& result, bool verbose, bool several) {
   if (result.verdict != Verdict::failed && !verbose) return;
-  fmt::print(stderr, "{:<11} {}{} {} {}  error {:.3g}{}{}\n", name_of(result.verdict),
-             several ? result.backend + " " : "", result.suite, result.op, result.name, result.error,
-             result.detail.empty() ? "" : ": ", printable(result.detail));
+  StatusLine::of_stderr().print(fmt::format("{:<11} {}{} {} {}  error {:.3g}{}{}", name_of(result.verdict),
+                                            several ? result.backend + " " : "", result.suite, result.op, result.name,
+                                            result.error, result.detail.empty() ? "" : ": ", printable(result.detail)));
 }
 
 Json json_of(const std::vector<CheckReport>& reports) {
@@ -97,10 +99,13 @@ void add_check(CommandLine& line) {
   verb.add_flag("--verbose", options->verbose, "Print every case, not only those that fail");
   add_json_flag(verb, line);
   verb.callback([&line, options] {
+    line.quiet = true;  // it has a display of its own
     line.action = [&line, options] {
       const bool several = options->backends.size() > 1;
-      options->check.on_case = [verbose = options->verbose, several](const CheckCase& result) {
+      WorkDisplay display(false);  // backends run in child processes
+      options->check.on_case = [&display, verbose = options->verbose, several](const CheckCase& result) {
         print_case(result, verbose, several);
+        display.look();
       };
       const std::vector<CheckReport> reports = check(options->check, options->backends);
       if (line.json) {

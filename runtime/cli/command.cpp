@@ -40,4 +40,6 @@ void add_all(CommandLine& line) {
 
 void add_json_flag(Verb verb, CommandLine& line) { verb.add_flag("--json", line.json, "Print JSON instead of text"); }
 
+void add_quiet_flag(Verb verb, CommandLine& line) { verb.add_flag("--quiet", line.quiet, "No progress"); }
+
 }  // namespace gpunn::cli

@@ -17,7 +17,8 @@ struct CommandLine {
   std::shared_ptr<CLI::App> app;
   Verb program;  // all of it
   std::function<ExitCode()> action;
-  bool json = false;  // the verb was asked for JSON, so errors are JSON too
+  bool json = false;   // the verb was asked for JSON, so errors are JSON too
+  bool quiet = false;  // no display of long work: not asked for, or the verb has its own
 };
 
 void add_run(CommandLine& line);
@@ -41,5 +42,6 @@ void add_help(CommandLine& line);
 void add_all(CommandLine& line);
 
 void add_json_flag(Verb verb, CommandLine& line);
+void add_quiet_flag(Verb verb, CommandLine& line);
 
 }  // namespace gpunn::cli

@@ -38,48 +38,10 @@ ExitCode list(bool json) {
   return ExitCode::done;
 }
 
-// Draws the state of a download on a terminal, at most once a percent.
-class DownloadLine {
- public:
-  explicit DownloadLine(const Terminal& terminal) : terminal_(terminal) {}
-  void show(const DownloadProgress& progress) {
-    if (progress.file != file_) {
-      finish();
-      file_ = progress.file;
-      percent_ = -1;
-      if (!terminal_.interactive) fmt::print(stderr, "getting {}\n", printable(file_));
-    }
-    const int percent = progress.total == 0 ? -2 : static_cast<int>(100 * progress.bytes / progress.total);
-    if (!terminal_.interactive || (percent == percent_ && percent >= 0)) return;
-    percent_ = percent;
-    const std::string total = progress.total == 0 ? "" : fmt::format(" of {}", bytes_text(progress.total));
-    fmt::print(stderr, "\r\x1b[2K{}  {}{}", printable(file_), bytes_text(progress.bytes), total);
-    open_ = true;
-  }
-  void finish() {
-    if (open_) fmt::print(stderr, "\n");
-    open_ = false;
-  }
-
- private:
-  Terminal terminal_;
-  std::string file_;
-  int percent_ = -1;
-  bool open_ = false;
-};
-
 ExitCode get(const std::vector<std::string>& names, bool json) {
   Json document = Json::array();
   for (const std::string& name : names) {
-    DownloadLine shown(terminal_of(STDERR_FILENO));
-    std::filesystem::path folder;
-    try {
-      folder = download_dataset(name, [&](const DownloadProgress& progress) { shown.show(progress); });
-    } catch (...) {
-      shown.finish();
-      throw;
-    }
-    shown.finish();
+    const std::filesystem::path folder = download_dataset(name);
     if (json) {
       document.push_back({{"name", name}, {"folder", folder.string()}});
     } else {

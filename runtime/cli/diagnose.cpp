@@ -14,8 +14,8 @@ namespace gpunn::cli {
 void add_diagnose(CommandLine& line) {
   auto request = std::make_shared<DiagnoseRequest>();
   Verb verb = line.program.add_verb("diagnose", "Find the op at which a run lost its device",
-                                    {"gpunn diagnose runs/lenet_mnist/20250102-030405",
-                                     "gpunn diagnose runs/lenet_mnist/20250102-030405 --from 1200 --to 1203"});
+                                    {"gpunn diagnose runs/lenet_mnist/2025-01-02T03-04-05Z",
+                                     "gpunn diagnose runs/lenet_mnist/2025-01-02T03-04-05Z --from 1200 --to 1203"});
   verb.add_option("run", request->run, "The run folder").required().type_name("RUN");
   verb.add_option("--from", request->first_step, "First step to run op by op; 0: the one after the last checkpoint")
       .not_negative()

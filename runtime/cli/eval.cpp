@@ -23,10 +23,10 @@ void add_eval(CommandLine& line) {
     bool confusion = false;
   };
   auto options = std::make_shared<Options>();
-  Verb verb = line.program.add_verb(
-      "eval", "Measure a trained model on its test data, class by class",
-      {"gpunn eval runs/lenet_mnist/20250102-030405", "gpunn eval runs/lenet_mnist/20250102-030405 --confusion",
-       "gpunn eval runs/lenet_mnist/20250102-030405/last.h5 --backend cpu --json"});
+  Verb verb = line.program.add_verb("eval", "Measure a trained model on its test data, class by class",
+                                    {"gpunn eval runs/lenet_mnist/2025-01-02T03-04-05Z",
+                                     "gpunn eval runs/lenet_mnist/2025-01-02T03-04-05Z --confusion",
+                                     "gpunn eval runs/lenet_mnist/2025-01-02T03-04-05Z/last.h5 --backend cpu --json"});
   verb.add_option("model", options->model, "A run folder (its best checkpoint) or a checkpoint file")
       .required()
       .type_name("RUN|CHECKPOINT");
@@ -45,7 +45,7 @@ void add_eval(CommandLine& line) {
         return ExitCode::done;
       }
       const EvalReport& total = report.total;
-      fmt::print("rows      {}\n", count_text(total.rows));
+      fmt::print("rows      {} {} rows\n", count_text(total.rows), name_of(total.part));
       fmt::print("loss      {:.6f}\n", total.loss);
       fmt::print("accuracy  {}\n", percent_text(total.accuracy));
       if (total.top5_accuracy) fmt::print("top 5     {}\n", percent_text(*total.top5_accuracy));

@@ -255,11 +255,10 @@ Json to_json(const StepReport& report) {
 }
 
 Json to_json(const EvalReport& report) {
-  return {{"loss", report.loss},
-          {"accuracy", report.accuracy},
-          {"top5_accuracy", report.top5_accuracy ? Json(*report.top5_accuracy) : Json()},
-          {"rows", report.rows},
-          {"seconds", report.seconds}};
+  return {
+      {"part", name_of(report.part)}, {"loss", report.loss},
+      {"accuracy", report.accuracy},  {"top5_accuracy", report.top5_accuracy ? Json(*report.top5_accuracy) : Json()},
+      {"rows", report.rows},          {"seconds", report.seconds}};
 }
 
 Json to_json(const ClassReport& report) {
@@ -294,7 +293,7 @@ Json to_json(const EpochReport& report) {
           {"global_step", report.global_step},
           {"train_loss", report.train_loss},
           {"train_accuracy", report.train_accuracy},
-          {"test", to_json(report.test)},
+          {name_of(report.evaluation.part), to_json(report.evaluation)},
           {"learning_rate", report.learning_rate},
           {"train_seconds", report.train_seconds},
           {"images_per_second", report.images_per_second},
@@ -315,7 +314,7 @@ Json to_json(const RunResult& result) {
   Json json = {{"run", result.run.string()},
                {"backend", result.backend},
                {"epochs", result.epochs.size()},
-               {"final_test", to_json(result.final_test)},
+               {std::string("final_") + name_of(result.final_evaluation.part), to_json(result.final_evaluation)},
                {"monitor", name_of(result.monitor)},
                {"best_metric", result.best_metric},
                {"best_epoch", result.best_epoch},

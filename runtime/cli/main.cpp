@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <optional>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -13,8 +14,10 @@
 
 #include "cli/command.hpp"
 #include "cli/json.hpp"
+#include "cli/status_line.hpp"
 #include "cli/suggest.hpp"
 #include "cli/terminal.hpp"
+#include "cli/work_display.hpp"
 
 namespace gpunn::cli {
 namespace {
@@ -74,6 +77,8 @@ ExitCode run(int argc, char** argv) {
     return report_parse_error(line, error, std::vector<std::string>(argv + 1, argv + argc));
   }
   try {
+    std::optional<WorkDisplay> display;
+    if (!line.quiet) display.emplace(true);
     return line.action();
   } catch (const ConfigError& error) {
     return report(line, error.what(), error.code(), error.diagnostics());
@@ -90,6 +95,7 @@ ExitCode run(int argc, char** argv) {
 }  // namespace gpunn::cli
 
 int main(int argc, char** argv) {
+  gpunn::cli::require_stderr();
   // A plugin's OpenMP team waits between two kernels. By default it spins for milliseconds on cores that other
   // programs, or its own threads, need; this many spins cover the gaps of a step. libgomp reads it when a plugin brings
   // it in.

@@ -37,8 +37,8 @@ void add_predict(CommandLine& line) {
   };
   auto options = std::make_shared<Options>();
   Verb verb = line.program.add_verb("predict", "Say what a trained model sees in images or test rows",
-                                    {"gpunn predict runs/lenet_mnist/20250102-030405 seven.png",
-                                     "gpunn predict runs/lenet_mnist/20250102-030405 --row 0 --row 7 --top 5"});
+                                    {"gpunn predict runs/lenet_mnist/2025-01-02T03-04-05Z seven.png",
+                                     "gpunn predict runs/lenet_mnist/2025-01-02T03-04-05Z --row 0 --row 7 --top 5"});
   verb.add_option("model", options->model, "A run folder (its best checkpoint) or a checkpoint file")
       .required()
       .type_name("RUN|CHECKPOINT");

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <string>
 
-#include "cli/terminal.hpp"
+#include "cli/status_line.hpp"
 
 namespace gpunn::cli {
 
@@ -13,13 +13,11 @@ namespace gpunn::cli {
 std::string progress_line(const StepReport& report, std::size_t width, bool utf8);
 
 // Shows a training on stderr: on a terminal a line that is drawn anew at most ten times a second, elsewhere plain lines
-// with the time since the start: at most ten an epoch and one a second, and one for the epoch's end.
+// with the seconds since the program began: at most ten an epoch and one a second, and one for the epoch's end.
 class Progress : public TrainingListener {
  public:
-  explicit Progress(Terminal terminal) : terminal_(terminal) {}
-
   void on_message(const std::string& text) override;
-  void on_start(const Experiment& experiment, const std::filesystem::path& run) override;
+  void on_start(const RunStart& start) override;
   void on_step(const StepReport& report) override;
   void on_epoch(const EpochReport& report) override;
   // Removes an unfinished line, in front of other output.
@@ -27,13 +25,9 @@ class Progress : public TrainingListener {
 
  private:
   using Clock = std::chrono::steady_clock;
-  void print_line(const std::string& line);
-  std::string stamp() const;
 
-  Terminal terminal_;
-  Clock::time_point start_ = Clock::now();
+  StatusLine& line_ = StatusLine::of_stderr();
   Clock::time_point last_drawn_;  // a line, of either kind
-  bool drawn_ = false;
   int64_t epochs_ = 0;
   int64_t line_epoch_ = 0, line_tenth_ = 0;  // of the last plain line
 };
@@ -49,7 +43,7 @@ class JsonLines : public TrainingListener {
  public:
   explicit JsonLines(TrainingListener& next) : next_(next) {}
   void on_message(const std::string& text) override;
-  void on_start(const Experiment& experiment, const std::filesystem::path& run) override;
+  void on_start(const RunStart& start) override;
   void on_step(const StepReport& report) override;
   void on_epoch(const EpochReport& report) override;
 

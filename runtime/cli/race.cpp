@@ -1,5 +1,6 @@
 #include <gpunn/race.hpp>
 
+#include <algorithm>
 #include <memory>
 
 #include <fmt/format.h>
@@ -23,7 +24,6 @@ struct RaceArguments {
   ExperimentOptions experiment;
   RaceOptions race;
   ReportFormat format = ReportFormat::text;
-  bool quiet = false;
 };
 
 std::string outcome(const RaceEntry& entry) {
@@ -32,24 +32,28 @@ std::string outcome(const RaceEntry& entry) {
 }
 
 Table table_of(const RaceReport& report, bool colour) {
+  const bool validated = std::ranges::any_of(report.entries, [](const RaceEntry& entry) {
+    return entry.result.final_evaluation.part == EvaluationPart::validation;
+  });
+  const std::string part = validated ? "VALIDATION" : "TEST";
   Table table({{"BACKEND"},
                {"STEP", Align::right},
                {"IMAGES/s", Align::right},
                {"SPEED-UP", Align::right},
-               {"TEST LOSS", Align::right},
+               {part + " LOSS", Align::right},
                {"ACCURACY", Align::right},
                {"TRAINING", Align::right},
                {"PEAK MEMORY", Align::right},
                {"OUTCOME"}});
   for (const RaceEntry& entry : report.entries) {
     const RunResult& result = entry.result;
-    const bool tested = result.final_test.rows > 0;
+    const bool tested = result.final_evaluation.rows > 0;
     const auto known = [](bool is, const std::string& text) { return is ? text : "-"; };
     table.add({printable(entry.backend), known(entry.step_seconds > 0, duration_text(entry.step_seconds)),
                known(entry.images_per_second > 0, rate_text(entry.images_per_second)),
                known(entry.speed_up > 0, fmt::format("{:.2f}x", entry.speed_up)),
-               known(tested, fmt::format("{:.4f}", result.final_test.loss)),
-               known(tested, percent_text(result.final_test.accuracy)),
+               known(tested, fmt::format("{:.4f}", result.final_evaluation.loss)),
+               known(tested, percent_text(result.final_evaluation.accuracy)),
                known(result.train_seconds > 0, duration_text(result.train_seconds)),
                known(entry.peak_bytes() > 0, bytes_text(entry.peak_bytes())),
                entry.finished() ? "done" : coloured(outcome(entry), Colour::red, colour)});
@@ -83,17 +87,18 @@ void print_report(const RaceReport& report, ReportFormat format) {
   fmt::print("{0}chart  {1}\n{0}runs   {2}\n", markdown ? "- " : "", report.chart.string(), report.folder.string());
 }
 
-ExitCode run_race(RaceArguments arguments, bool json) {
+ExitCode run_race(RaceArguments arguments, bool quiet_asked, bool json) {
   const Experiment experiment = arguments.experiment.load();
-  Progress progress(terminal_of(STDERR_FILENO));
+  Progress progress;
   Quiet quiet;
-  arguments.race.listener = arguments.quiet ? static_cast<TrainingListener*>(&quiet) : &progress;
+  arguments.race.listener = quiet_asked ? static_cast<TrainingListener*>(&quiet) : &progress;
   const InterruptGuard interrupt;
   arguments.race.stop = interrupt.flag();
   arguments.race.on_end = [&](const RaceEntry& entry) {
     progress.clear();
     if (!entry.failure.empty()) {
-      fmt::print(stderr, "gpunn: {} failed: {}\n", printable(entry.backend), printable(entry.failure));
+      StatusLine::of_stderr().print("gpunn: " + printable(entry.backend) +
+                                    " failed; the reason stands beneath the table");
     }
   };
   const RaceReport report = race(experiment, arguments.race);
@@ -127,9 +132,10 @@ void add_race(CommandLine& line) {
                                                                   {"markdown", ReportFormat::markdown}};
   verb.add_choice("--format", arguments->format, formats, "How the table is written");
   verb.add_option("--runs", arguments->experiment.runs, "Folder for run folders instead of ./runs").type_name("DIR");
-  verb.add_flag("--quiet", arguments->quiet, "No progress");
+  add_quiet_flag(verb, line);
   add_json_flag(verb, line);
-  verb.callback([&line, arguments] { line.action = [&line, arguments] { return run_race(*arguments, line.json); }; });
+  verb.callback(
+      [&line, arguments] { line.action = [&line, arguments] { return run_race(*arguments, line.quiet, line.json); }; });
 }
 
 }  // namespace gpunn::cli

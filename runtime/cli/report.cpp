@@ -20,8 +20,8 @@ void add_report(CommandLine& line) {
   auto options = std::make_shared<Options>();
   Verb verb =
       line.program.add_verb("report", "Write what there is to see of a run as one HTML page",
-                            {"gpunn report runs/lenet_mnist/20250102-030405",
-                             "gpunn report runs/lenet_mnist/20250102-030405 --output lenet.html --mistakes 100"});
+                            {"gpunn report runs/lenet_mnist/2025-01-02T03-04-05Z",
+                             "gpunn report runs/lenet_mnist/2025-01-02T03-04-05Z --output lenet.html --mistakes 100"});
   verb.add_option("run", options->request.run, "The run folder").required().type_name("RUN");
   verb.add_option("--output", options->request.file, "The page, instead of report.html in the run folder")
       .type_name("FILE");

@@ -15,22 +15,20 @@ void add_resume(CommandLine& line) {
     TrainingDisplay display;
   };
   auto options = std::make_shared<Options>();
-  Verb verb = line.program.add_verb(
-      "resume", "Go on with an interrupted run, in its folder",
-      {"gpunn resume runs/lenet_mnist/20250102-030405", "gpunn resume runs/lenet_mnist/20250102-030405 --epochs 20"});
+  Verb verb = line.program.add_verb("resume", "Go on with an interrupted run, in its folder",
+                                    {"gpunn resume runs/lenet_mnist/2025-01-02T03-04-05Z",
+                                     "gpunn resume runs/lenet_mnist/2025-01-02T03-04-05Z --epochs 20"});
   verb.add_option("run", options->run, "The run folder").required().type_name("RUN");
   add_backend_option(verb, options->backend);
   add_set_option(verb, options->settings);
   verb.add_option("--epochs", options->epochs, "Epochs to train, those that are done included").type_name("N");
-  add_display_flags(verb, options->display);
-  add_json_flag(verb, line);
+  add_display_flags(verb, line, options->display);
   verb.callback([&line, options] {
     line.action = [&line, options] {
       std::vector<Override> overrides = parse_settings(options->settings);
       if (!options->backend.empty()) overrides.push_back({"backend", options->backend});
       if (options->epochs) overrides.push_back({"training.epochs", std::to_string(*options->epochs)});
-      options->display.json = line.json;
-      return show_training(options->display,
+      return show_training(line, options->display,
                            [&](const RunOptions& training) { return resume(options->run, overrides, training); });
     };
   });

@@ -22,14 +22,12 @@ void add_run(CommandLine& line) {
   verb.alias("train");
   add_experiment_options(verb, options->experiment);
   verb.add_option("--runs", options->experiment.runs, "Folder for run folders instead of ./runs").type_name("DIR");
-  add_display_flags(verb, options->display);
+  add_display_flags(verb, line, options->display);
   add_profile_options(verb, options->profile);
-  add_json_flag(verb, line);
   verb.callback([&line, options] {
     line.action = [&line, options] {
       const Experiment experiment = options->experiment.load();
-      options->display.json = line.json;
-      return show_training(options->display, [&](RunOptions training) {
+      return show_training(line, options->display, [&](RunOptions training) {
         training.profile = options->profile.get();
         return train(experiment, training);
       });

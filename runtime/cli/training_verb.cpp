@@ -23,9 +23,10 @@ std::string best_text(const RunResult& result) {
 
 void print_summary(const RunResult& result) {
   const std::string run = result.run.string();
-  if (result.final_test.rows > 0) {
-    fmt::print("accuracy  {} of {} test rows, loss {:.4f}\n", percent_text(result.final_test.accuracy),
-               count_text(result.final_test.rows), result.final_test.loss);
+  if (result.final_evaluation.rows > 0) {
+    const EvalReport& evaluation = result.final_evaluation;
+    fmt::print("accuracy  {} of {} {} rows, loss {:.4f}\n", percent_text(evaluation.accuracy),
+               count_text(evaluation.rows), name_of(evaluation.part), evaluation.loss);
   }
   if (result.best_epoch > 0) fmt::print("best      epoch {}, {}\n", result.best_epoch, best_text(result));
   fmt::print("time      {} of training, {} in all, on {}\n", duration_text(result.train_seconds),
@@ -34,11 +35,8 @@ void print_summary(const RunResult& result) {
              bytes_text(result.persistent_bytes), bytes_text(result.data_bytes));
   fmt::print("run       {}\n", run);
   if (result.profile) fmt::print("\n{}", profile_text(*result.profile, terminal_of(STDOUT_FILENO).colour));
-  if (result.interrupted) {
-    fmt::print("\ninterrupted; to go on:\n  gpunn resume {}\n", run);
-    return;
-  }
-  if (result.stopped_early) fmt::print("\nstopped early: no improvement for as long as the experiment allows\n");
+  // A stop was told of when it came.
+  if (result.interrupted) return fmt::print("\nnext:\n  gpunn resume {}\n", run);
   fmt::print("\nnext:\n  gpunn eval {}\n  gpunn predict {} --row 0\n", run, run);
 }
 
@@ -54,19 +52,21 @@ void report_on(const RunResult& result, TrainingListener& announcements, bool js
 
 }  // namespace
 
-void add_display_flags(Verb verb, TrainingDisplay& display) {
-  verb.add_flag("--quiet", display.quiet, "No progress");
+void add_display_flags(Verb verb, CommandLine& line, TrainingDisplay& display) {
+  add_quiet_flag(verb, line);
   verb.add_flag("--report", display.report, "Write report.html into the run folder at the end, as `gpunn report` does");
+  add_json_flag(verb, line);
 }
 
-ExitCode show_training(const TrainingDisplay& display, const std::function<RunResult(const RunOptions&)>& training) {
-  Progress progress(terminal_of(STDERR_FILENO));
+ExitCode show_training(const CommandLine& line, const TrainingDisplay& display,
+                       const std::function<RunResult(const RunOptions&)>& training) {
+  Progress progress;
   Quiet quiet;
-  TrainingListener& shown = display.quiet ? static_cast<TrainingListener&>(quiet) : progress;
+  TrainingListener& shown = line.quiet ? static_cast<TrainingListener&>(quiet) : progress;
   JsonLines json(shown);
   const InterruptGuard interrupt;
   RunOptions options;
-  options.listener = display.json ? static_cast<TrainingListener*>(&json) : &shown;
+  options.listener = line.json ? static_cast<TrainingListener*>(&json) : &shown;
   options.stop = interrupt.flag();
   options.program = "/proc/self/exe";
   RunResult result;
@@ -77,14 +77,14 @@ ExitCode show_training(const TrainingDisplay& display, const std::function<RunRe
     throw;
   }
   progress.clear();
-  if (display.json) {
-    Json line = {{"event", "result"}};
-    line.update(to_json(result));
-    print_json_line(line);
+  if (line.json) {
+    Json last = {{"event", "result"}};
+    last.update(to_json(result));
+    print_json_line(last);
   } else {
     print_summary(result);
   }
-  if (display.report && !result.interrupted) report_on(result, quiet, display.json);
+  if (display.report && !result.interrupted) report_on(result, quiet, line.json);
   return result.interrupted ? ExitCode::interrupted : ExitCode::done;
 }
 

@@ -1,5 +1,6 @@
 #include <gpunn/check.hpp>
 #include <gpunn/error.hpp>
+#include <gpunn/progress.hpp>
 #include <gpunn/words.hpp>
 
 #include <algorithm>
@@ -157,26 +158,37 @@ void add_failure(Examination& one, const std::string& name, const std::string& d
 
 void run_nodevice(Examination& one) {
   const NoDeviceSuite suite = nodevice_suite(one.options);
-  const WorkListener listener{
-      [](const Opened&) {},
-      [&](std::size_t index, CheckCase result) { one.reporter.add(suite.labels[index], std::move(result)); }};
+  LongWork work("checking " + one.options.backend + " without devices", suite.labels.size());
+  const WorkListener listener{[](const Opened&) {},
+                              [&](std::size_t index, CheckCase result) {
+                                one.reporter.add(suite.labels[index], std::move(result));
+                                work.advance();
+                              }};
   const std::string trouble = run_in_children(*suite.work, listener);
   if (!trouble.empty()) add_failure(one, "a process without devices", trouble);
 }
 
 void run_checks(Examination& one, const Checks& listed) {
   const Checks checks = with_kernels(listed, one.options);
-  const WorkListener listener{
-      [&](const Opened& opened) {
-        one.report.backend = opened.backend;
-        one.report.device = opened.device;
-        if (opened.no_device.empty()) return;
-        CheckCase result = make_check("abi", "probe", "finds a device").labels;
-        result.verdict = Verdict::no_device;
-        result.detail = opened.no_device;
-        one.reporter.add(std::move(result));
-      },
-      [&](std::size_t index, CheckCase result) { one.reporter.add(checks[index].labels, std::move(result)); }};
+  LongWork progress("checking " + one.options.backend, checks.size());
+  const auto tell = [&](std::size_t index) {
+    if (index < checks.size()) progress.tell(checks[index].labels.suite + " " + checks[index].labels.op);
+  };
+  tell(0);
+  const WorkListener listener{[&](const Opened& opened) {
+                                one.report.backend = opened.backend;
+                                one.report.device = opened.device;
+                                if (opened.no_device.empty()) return;
+                                CheckCase result = make_check("abi", "probe", "finds a device").labels;
+                                result.verdict = Verdict::no_device;
+                                result.detail = opened.no_device;
+                                one.reporter.add(std::move(result));
+                              },
+                              [&](std::size_t index, CheckCase result) {
+                                one.reporter.add(checks[index].labels, std::move(result));
+                                progress.advance();
+                                tell(index + 1);
+                              }};
   BackendWork work(one.options, checks);
   const std::string trouble = one.options.in_process ? run_here(work, listener) : run_in_children(work, listener);
   if (!trouble.empty()) add_failure(one, "opens and closes", trouble);

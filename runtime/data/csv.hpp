@@ -20,6 +20,8 @@ class CsvReader {
   bool next(std::vector<std::string>& fields);
   // The line that the record begins at, from 1.
   int64_t line() const { return line_; }
+  std::size_t bytes() const { return text_.size(); }
+  std::size_t position() const { return at_; }  // of these bytes
   // Throws Error: "FILE:LINE: what".
   [[noreturn]] void fail(const std::string& what) const;
 

@@ -1,6 +1,7 @@
 #include "data/csv_set.hpp"
 
 #include <gpunn/error.hpp>
+#include <gpunn/progress.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -63,9 +64,10 @@ class TableReader {
     std::vector<std::string> fields;
     if (!reader_.next(fields)) throw Error(file_.string() + ": the file has no lines; expected a CSV table");
     name_columns(fields);
+    LongWork work("reading " + file_.filename().string(), reader_.bytes(), WorkUnit::bytes);
     bool more = true;
     if (config_.header) more = reader_.next(fields);
-    for (; more; more = reader_.next(fields)) add_row(fields);
+    for (; more; more = reader_.next(fields), work.reach(reader_.position())) add_row(fields);
     if (table_.labels.empty()) throw Error(file_.string() + ": the table has no rows behind its header");
     return std::move(table_);
   }

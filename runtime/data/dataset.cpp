@@ -55,8 +55,7 @@ std::string where_it_is_not(const data::DatasetRow& row, const data::Search& sea
                                      "` under `data:` in the experiment to train on a set that is drawn instead");
 }
 
-Dataset load_from_files(const data::DatasetRow& row, const DataConfig& config,
-                        const std::function<void(const DownloadProgress&)>& progress) {
+Dataset load_from_files(const data::DatasetRow& row, const DataConfig& config) {
   const data::Search search = data::locate(row, config.path);
   if (!search.found.empty()) return row.read(search.found, config);
   std::string download;
@@ -65,7 +64,7 @@ Dataset load_from_files(const data::DatasetRow& row, const DataConfig& config,
   } else {
     std::filesystem::path folder;
     try {
-      folder = download_dataset(row.name, progress);
+      folder = download_dataset(row.name);
     } catch (const Error& error) {
       download = std::string("The download failed: ") + error.what();
     }
@@ -119,10 +118,9 @@ Dataset as_configured(Dataset set, const DataConfig& config) {
 
 }  // namespace
 
-Dataset load_dataset(const DataConfig& config, const std::function<void(const DownloadProgress&)>& progress) {
+Dataset load_dataset(const DataConfig& config) {
   const data::DatasetRow& row = find_checked(config);
-  return as_configured(
-      row.origin == data::Origin::published ? load_from_files(row, config, progress) : row.make(config), config);
+  return as_configured(row.origin == data::Origin::published ? load_from_files(row, config) : row.make(config), config);
 }
 
 Dataset load_sizes(const DataConfig& config) {
@@ -152,8 +150,7 @@ std::vector<DatasetInfo> list_datasets() {
   return result;
 }
 
-std::filesystem::path download_dataset(const std::string& name,
-                                       const std::function<void(const DownloadProgress&)>& progress) {
+std::filesystem::path download_dataset(const std::string& name) {
   const data::DatasetRow& row = data::find_dataset(name);
   if (row.origin != data::Origin::published) {
     throw Error("data set '" + name + "' is " +
@@ -168,7 +165,7 @@ std::filesystem::path download_dataset(const std::string& name,
   if (offline()) {
     throw Error("data set '" + name + "' is not downloaded: GPUNN_OFFLINE is set", ExitCode::missing);
   }
-  data::download_files({row.files, row.mirrors, folder, {}}, progress);
+  data::download_files({row.files, row.mirrors, folder, {}});
   return folder;
 }
 

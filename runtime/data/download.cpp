@@ -1,6 +1,7 @@
 #include "data/download.hpp"
 
 #include <gpunn/error.hpp>
+#include <gpunn/progress.hpp>
 
 #include <cerrno>
 #include <system_error>
@@ -57,17 +58,22 @@ void flush_and_rename(const fs::path& from, const fs::path& to) {
   fs::rename(from, to);
 }
 
+HttpResult fetch_watched(HttpRequest& request, const std::string& name) {
+  LongWork work("downloading " + name, 0, WorkUnit::bytes);
+  request.progress = [&work](uint64_t bytes, uint64_t total) {
+    work.reach(bytes);
+    work.expect(total);
+  };
+  return http_fetch(request);
+}
+
 // Empty: the file is in its place. Otherwise why this mirror doesn't give it.
-std::string fetch_from(const std::string& mirror, const RemoteFile& file, const DownloadJob& job,
-                       const std::function<void(const DownloadProgress&)>& progress) {
+std::string fetch_from(const std::string& mirror, const RemoteFile& file, const DownloadJob& job) {
   HttpRequest request;
   request.url = mirror + file.name;
   request.file = job.folder / (file.name + ".part");
   request.most_bytes = file.bytes + kPackingSlack;
   request.limits = job.limits;
-  if (progress) {
-    request.progress = [&](uint64_t bytes, uint64_t total) { progress({file.name, bytes, total}); };
-  }
   const auto have = [&request] {
     std::error_code none;
     const uintmax_t bytes = fs::file_size(request.file, none);
@@ -76,7 +82,7 @@ std::string fetch_from(const std::string& mirror, const RemoteFile& file, const 
   std::string why;
   for (int attempt = 0; attempt < kAttemptsPerMirror; ++attempt) {
     const uintmax_t before = have();
-    const HttpResult result = http_fetch(request);
+    const HttpResult result = fetch_watched(request, file.name);
     // 416: the server has nothing beyond what is already here, which may then be all of it.
     const bool whole = result.complete || (before > 0 && result.status == 416);
     if (whole) {
@@ -96,11 +102,10 @@ std::string fetch_from(const std::string& mirror, const RemoteFile& file, const 
   return why;
 }
 
-void fetch(const RemoteFile& file, const DownloadJob& job,
-           const std::function<void(const DownloadProgress&)>& progress) {
+void fetch(const RemoteFile& file, const DownloadJob& job) {
   std::string answers;
   for (const std::string& mirror : job.mirrors) {
-    const std::string why = fetch_from(mirror, file, job, progress);
+    const std::string why = fetch_from(mirror, file, job);
     if (why.empty()) return;
     answers += "\n  " + mirror + file.name + ": " + why;
   }
@@ -109,7 +114,7 @@ void fetch(const RemoteFile& file, const DownloadJob& job,
 
 }  // namespace
 
-void download_files(const DownloadJob& job, const std::function<void(const DownloadProgress&)>& progress) {
+void download_files(const DownloadJob& job) {
   if (!http_supported()) {
     throw Error(
         "this program was built without libcurl or OpenSSL and can't download; install both and build again, or "
@@ -124,7 +129,7 @@ void download_files(const DownloadJob& job, const std::function<void(const Downl
   for (const RemoteFile& file : job.files) {
     const fs::path place = job.folder / file.name;
     if (fs::exists(place, code) && what_is_wrong(place, file).empty()) continue;
-    fetch(file, job, progress);
+    fetch(file, job);
   }
 }
 

@@ -1,9 +1,6 @@
 #pragma once
 
-#include <gpunn/data.hpp>
-
 #include <filesystem>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -22,6 +19,6 @@ struct DownloadJob {
 // Fetches the files that the folder lacks, or holds damaged. Each is tried on one mirror after the other; it is written
 // to "<name>.part", where a broken download is taken up again, and gets its name once its digest is right. Throws
 // Error(missing) with what each mirror answered where none served.
-void download_files(const DownloadJob& job, const std::function<void(const DownloadProgress&)>& progress = {});
+void download_files(const DownloadJob& job);
 
 }  // namespace gpunn::data

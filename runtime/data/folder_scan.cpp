@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 namespace {
 
 const std::array<const char*, 6> kEndings = {".png", ".jpg", ".jpeg", ".pgm", ".ppm", ".pnm"};
-const std::array<const char*, 4> kTestNames = {"test", "val", "valid", "validation"};
+const std::array<const char*, 3> kValidationNames = {"val", "valid", "validation"};
 
 bool is_hidden(const fs::path& path) { return path.filename().string().starts_with("."); }
 
@@ -126,48 +126,60 @@ class PartScan {
   fs::path first_other_;
 };
 
-// Where the two parts are. Folders that are called train and test are parts where nothing else lies beside them: a
-// class may well be called train.
-std::pair<fs::path, fs::path> parts_of(const fs::path& root, const fs::path& test_root) {
+struct Parts {
+  fs::path train, validation, test;  // empty: there is none
+};
+
+// Where the parts are. Folders that are called train and test are parts where nothing else lies beside them: a class
+// may well be called train.
+Parts parts_of(const fs::path& root, const fs::path& test_root) {
   std::error_code ignored;
   if (!fs::is_directory(root, ignored)) {
     throw Error(root.string() + (fs::exists(root, ignored) ? " is no folder" : ": no such folder") +
                     "; data.path has to name the folder of the images",
                 ExitCode::missing);
   }
-  if (!test_root.empty()) return {root, test_root};
+  if (!test_root.empty()) return {.train = root, .validation = {}, .test = test_root};
   const std::vector<std::string> names = folders_in(root);
-  const bool parts =
-      contains(names, "train") && std::all_of(names.begin(), names.end(), [](const std::string& name) {
-        return name == "train" || std::find(kTestNames.begin(), kTestNames.end(), name) != kTestNames.end();
-      });
-  if (!parts) return {root, {}};
-  for (const char* name : kTestNames) {
-    if (contains(names, name)) return {root / "train", root / name};
+  const auto is_validation = [](const std::string& name) {
+    return std::find(kValidationNames.begin(), kValidationNames.end(), name) != kValidationNames.end();
+  };
+  const bool parts = contains(names, "train") && std::all_of(names.begin(), names.end(), [&](const std::string& name) {
+                       return name == "train" || name == "test" || is_validation(name);
+                     });
+  if (!parts) return {.train = root, .validation = {}, .test = {}};
+  Parts result{.train = root / "train", .validation = {}, .test = {}};
+  if (contains(names, "test")) result.test = root / "test";
+  const auto validation = std::find_if(names.begin(), names.end(), is_validation);
+  if (validation != names.end()) result.validation = root / *validation;
+  return result;
+}
+
+// The files of a part beside the training part.
+std::vector<LabelledFile> files_of(const fs::path& folder, const fs::path& train_folder, FolderScan& scan) {
+  if (folder.empty()) return {};
+  PartScan part(folder);
+  for (const std::string& name : part.classes()) {
+    if (!contains(scan.classes, name)) {
+      throw Error((folder / name).string() + ": the class is not among those of the training part in " +
+                  train_folder.string() + suggestion(name, scan.classes));
+    }
   }
-  return {root / "train", {}};
+  part.tell_of_others(scan.notes);
+  return part.labelled(scan.classes);
 }
 
 }  // namespace
 
 FolderScan scan_image_folder(const fs::path& root, const fs::path& test_root) {
-  const auto [train_root, test_folder] = parts_of(root, test_root);
+  const Parts parts = parts_of(root, test_root);
   FolderScan scan;
-  PartScan train(train_root);
+  PartScan train(parts.train);
   train.require_images();
   train.tell_of_others(scan.notes);
   scan.classes = train.classes();
-  if (!test_folder.empty()) {
-    PartScan test(test_folder);
-    for (const std::string& name : test.classes()) {
-      if (!contains(scan.classes, name)) {
-        throw Error((test_folder / name).string() + ": the class is not among those of the training part in " +
-                    train_root.string() + suggestion(name, scan.classes));
-      }
-    }
-    test.tell_of_others(scan.notes);
-    scan.test = test.labelled(scan.classes);
-  }
+  scan.validation = files_of(parts.validation, parts.train, scan);
+  scan.test = files_of(parts.test, parts.train, scan);
   scan.train = train.labelled(scan.classes);
   return scan;
 }

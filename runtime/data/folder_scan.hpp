@@ -13,15 +13,16 @@ struct LabelledFile {
 };
 
 struct FolderScan {
-  std::vector<std::string> classes;       // the names of the classes' folders, sorted
-  std::vector<LabelledFile> train, test;  // each class in turn, so that any first rows hold all classes alike
-  std::vector<std::string> notes;         // files that are no images
+  std::vector<std::string> classes;  // the names of the classes' folders, sorted
+  // Each class in turn, so that any first rows hold all classes alike.
+  std::vector<LabelledFile> train, validation, test;
+  std::vector<std::string> notes;  // files that are no images
 };
 
 // Finds images by their endings (.png, .jpg, .jpeg, .pgm, .ppm, .pnm) beneath a folder for each class: root/CLASS, or
-// root/train/CLASS and root/test/CLASS (also called val, valid or validation). `test_root`, where not empty, has the
-// test part's classes instead. Hidden files are passed over; links to folders are not followed. Throws Error where
-// there are no classes, a class has no images, or the test part has a class that the training part lacks.
+// root/train/CLASS, root/test/CLASS and root/validation/CLASS (also called val or valid). `test_root`, where not empty,
+// has the test part's classes instead. Hidden files are passed over; links to folders are not followed. Throws Error
+// where there are no classes, a class has no images, or another part has a class that the training part lacks.
 FolderScan scan_image_folder(const std::filesystem::path& root, const std::filesystem::path& test_root);
 
 }  // namespace gpunn::data

@@ -1,6 +1,7 @@
 #include "data/hdf5_set.hpp"
 
 #include <gpunn/error.hpp>
+#include <gpunn/progress.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -76,6 +77,7 @@ class Samples {
     const int64_t row_bytes = row_elements * static_cast<int64_t>(sizeof(T));
     const int64_t at_a_time = std::clamp<int64_t>(kBytesAtATime / row_bytes, 1, shape_[0]);
     std::vector<T> block(static_cast<std::size_t>(at_a_time * row_elements));
+    LongWork work("reading " + array_.name(), split.samples.bytes(), WorkUnit::bytes);
     for (int64_t first = 0; first < shape_[0]; first += at_a_time) {
       const int64_t count = std::min(at_a_time, shape_[0] - first);
       array_.read_rows(first, count, type, block.data());
@@ -90,6 +92,7 @@ class Samples {
       } else {
         std::memcpy(target, rows.data(), rows.size() * sizeof(T));
       }
+      work.advance(rows.size() * sizeof(T));
     }
   }
 

@@ -1,6 +1,7 @@
 #include "data/image_folder.hpp"
 
 #include <gpunn/error.hpp>
+#include <gpunn/progress.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -67,6 +68,7 @@ class Decoder {
     split.labels.resize(files.size());
     std::vector<uint8_t> grey(files.size());  // not bits, which threads would share
     Oddity deep, animated;
+    LongWork work("decoding the images of " + root_.filename().string(), files.size());
     for_row_stretches(rows, kFilesAtATime, [&](int64_t first, int64_t last) {
       for (auto row = static_cast<std::size_t>(first); row < static_cast<std::size_t>(last); ++row) {
         Image image = read_image_file(files[row].file);
@@ -77,6 +79,7 @@ class Decoder {
         grey[row] = image.channels == 1 ? 1 : 0;
         write_planes(image, split.values.data() + row * row_bytes(split));
         split.labels[row] = files[row].label;
+        work.advance();
       }
     });
     deep.tell("16 bits a channel, scaled down to 8", files, notes);
@@ -167,8 +170,9 @@ Dataset read_image_folder(const DataConfig& config) {
   set.fit = {.crop = true, .shorter_side = config.shorter_side};
   Decoder decoder(config, config.path);
   decoder.decode(scan.train, set.train, set.notes);
+  if (!scan.validation.empty()) decoder.decode(scan.validation, set.validation, set.notes);
   if (!scan.test.empty()) decoder.decode(scan.test, set.test, set.notes);
-  decoder.settle_channels({&set.train, &set.test}, set.notes);
+  decoder.settle_channels({&set.train, &set.validation, &set.test}, set.notes);
   take_test_share(set, config);
   return set;
 }

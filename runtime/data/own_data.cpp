@@ -3,6 +3,7 @@
 #include <gpunn/error.hpp>
 
 #include <sstream>
+#include <utility>
 
 #include <unistd.h>
 
@@ -39,6 +40,16 @@ void take_test_share(Dataset& set, const DataConfig& config) {
 }
 
 void take_validation_share(Dataset& set, const DataConfig& config) {
+  if (set.validation.rows() > 0) {
+    if (config.validation_fraction == 0) return;
+    if (set.test.rows() > 0) {
+      throw Error("data.validation_fraction is " + fraction_text(config.validation_fraction) + ", but " + set.source +
+                      " has a validation part of its own (" + std::to_string(set.validation.rows()) +
+                      " samples); leave data.validation_fraction out",
+                  ExitCode::usage);
+    }
+    set.test = std::move(set.validation);  // the only held-out part stays unseen; the training is watched by the share
+  }
   set.validation = take_share(set.train, share_of(set, config, config.validation_fraction, kValidationShareStream));
 }
 

@@ -11,7 +11,9 @@ namespace gpunn::data {
 // is 0. Throws Error where the set has a test part as well.
 void take_test_share(Dataset& set, const DataConfig& config);
 
-// Takes data.validation_fraction of the training samples of any set.
+// Takes data.validation_fraction of the training samples of any set. A set with a validation part of its own keeps
+// that, where the fraction is 0; where it is not, that part is the test part. Throws Error where the set has a test
+// part too.
 void take_validation_share(Dataset& set, const DataConfig& config);
 
 // Throws Error where samples of so many bytes don't fit into this machine's memory. `what` says whose, `advice` what to

@@ -1,5 +1,7 @@
 #include "data/points.hpp"
 
+#include <gpunn/progress.hpp>
+
 #include <cmath>
 #include <cstring>
 #include <string>
@@ -40,7 +42,8 @@ Split make_split(const Line& line, uint64_t seed, uint64_t stream, const TensorT
   const int64_t rows = split.rows();
   split.values.resize(split.samples.bytes());
   split.labels.resize(static_cast<std::size_t>(rows));
-  for (int64_t row = 0; row < rows; ++row) {
+  LongWork work("drawing points", static_cast<uint64_t>(rows));
+  for (int64_t row = 0; row < rows; ++row, work.advance()) {
     PhiloxSource random(seed, stream, static_cast<uint64_t>(row) * kBlocksOfPoint);
     const int32_t label = static_cast<int32_t>(random.below(2));
     float point[2];

@@ -36,7 +36,8 @@ struct UnpackingReader::Inflater {
   bool at_member_end = false;  // between two members of a gzip file
 };
 
-UnpackingReader::UnpackingReader(const std::filesystem::path& file, Mode mode) : file_(file) {
+UnpackingReader::UnpackingReader(const std::filesystem::path& file, Mode mode)
+    : file_(file), work_("reading " + file.filename().string(), 0, WorkUnit::bytes) {
   std::error_code code;
   if (std::filesystem::exists(file, code) && !std::filesystem::is_regular_file(file, code)) {
     throw Error(file.string() + " is no regular file", ExitCode::missing);
@@ -48,6 +49,7 @@ UnpackingReader::UnpackingReader(const std::filesystem::path& file, Mode mode) :
   }
   file_bytes_ = std::filesystem::file_size(file, code);
   if (code) throw Error("can't tell the size of " + file.string() + ": " + code.message(), ExitCode::missing);
+  work_.expect(file_bytes_);
   std::array<char, 2> magic = {};
   stream_.read(magic.data(), magic.size());
   const bool gzip = stream_.gcount() == 2 && magic[0] == '\x1f' && magic[1] == '\x8b';
@@ -72,7 +74,9 @@ std::size_t UnpackingReader::read(std::span<std::byte> out) {
 std::size_t UnpackingReader::read_plain(std::span<std::byte> out) {
   stream_.read(reinterpret_cast<char*>(out.data()), static_cast<std::streamsize>(out.size()));
   if (stream_.bad()) throw Error(file_.string() + ": reading failed at byte " + std::to_string(position_));
-  return static_cast<std::size_t>(stream_.gcount());
+  const auto count = static_cast<std::size_t>(stream_.gcount());
+  work_.advance(count);
+  return count;
 }
 
 void UnpackingReader::refill() {
@@ -83,6 +87,7 @@ void UnpackingReader::refill() {
     throw Error(file_.string() + ": reading failed at byte " + std::to_string(state.consumed_before));
   }
   state.filled = static_cast<std::size_t>(stream_.gcount());
+  work_.advance(state.filled);
   state.zlib.next_in = state.input.data();
   state.zlib.avail_in = static_cast<uInt>(state.filled);
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <gpunn/progress.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -42,6 +44,7 @@ class UnpackingReader {
   uint64_t file_bytes_ = 0;
   uint64_t position_ = 0;
   std::unique_ptr<Inflater> inflater_;
+  LongWork work_;  // in bytes of the file
 };
 
 }  // namespace gpunn::data

@@ -2,6 +2,7 @@
 #include "execution/claim.hpp"
 
 #include <gpunn/error.hpp>
+#include <gpunn/progress.hpp>
 
 #include <algorithm>
 #include <utility>
@@ -120,7 +121,8 @@ Claims Backend::claim_runs(const graph::Graph& graph, std::span<const Placement>
   Claims result;
   if (claimants().empty()) return result;
   Offer offer(graph, placements, impl_->options);
-  for (std::size_t node = 0; node < graph.nodes().size();) {
+  LongWork work("planning: fused subgraphs", graph.nodes().size());
+  for (std::size_t node = 0; node < graph.nodes().size(); work.reach(node)) {
     std::size_t next = node + 1;
     for (std::size_t i = 0; i < impl_->levels.size(); ++i) {
       if (impl_->levels[i].programs == nullptr) continue;

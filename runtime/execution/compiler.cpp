@@ -1,5 +1,7 @@
 #include "execution/compiler.hpp"
 
+#include <gpunn/progress.hpp>
+
 #include <algorithm>
 #include <utility>
 
@@ -12,6 +14,7 @@ graph::Graph lower(graph::Graph program, std::span<const Backend* const> backend
   const auto provider = [](const Backend& backend) -> graph::Provider {
     return [&backend](const graph::OpSignature& signature) { return backend.place(signature).level; };
   };
+  const LongWork work("planning: fusing and splitting ops");
   graph::fuse(program, provider(*backends.front()));
   for (const Backend* backend : backends) graph::decompose_unserved(program, provider(*backend));
   return program;
@@ -28,6 +31,7 @@ graph::MemoryPlan plan(const CompiledProgram& program, const std::vector<Claim>&
     std::fill_n(first, claim.nodes.count, uint64_t{0});
     *first = claim.workspace_bytes;
   }
+  const LongWork work("planning: placing tensors in memory");
   return graph::plan_memory(program.graph, workspaces, backend.info().alignment, runs_of(claims));
 }
 

@@ -1,6 +1,7 @@
 #include "execution/executable.hpp"
 
 #include <gpunn/error.hpp>
+#include <gpunn/progress.hpp>
 
 #include <algorithm>
 #include <exception>
@@ -67,7 +68,9 @@ std::vector<Placement> place_nodes(const Backend& backend, const graph::Graph& g
   std::vector<Placement> placements;
   std::string problems;
   std::size_t unserved = 0;
+  LongWork work("planning: choosing kernels", graph.nodes().size());
   for (const graph::Node& node : graph.nodes()) {
+    work.advance();
     placements.push_back(backend.place(graph.signature(node)));
     if (placements.back().level >= 0) continue;
     if (++unserved <= kShownProblems) {
@@ -115,7 +118,10 @@ struct Executable::Impl {
       program.emplace(ClaimedProgram{*description, graph::internal_values(graph, runs_of(claims))});
     }
     auto claim = claims.begin();
+    LongWork work("preparing kernels", placements.size());
     for (std::size_t node = 0; node < placements.size(); node = steps.back().nodes().end()) {
+      work.reach(node);
+      work.tell(text_of(graph.nodes()[node]));
       if (claim != claims.end() && claim->nodes.first == node) {
         steps.emplace_back(backend, graph, *claim, *program, memory);
         claimed = true;
@@ -161,6 +167,16 @@ struct Executable::Impl {
 
   void enqueue_all() {
     for (Step& step : steps) step.enqueue();
+  }
+
+  // A kernel may put off its preparations to its first run.
+  void enqueue_first() {
+    LongWork work("running the first step", steps.size());
+    for (Step& step : steps) {
+      work.tell(step.what());
+      step.enqueue();
+      work.advance();
+    }
   }
 
   // Every step, `times` over, each on its lane.
@@ -252,9 +268,11 @@ struct Executable::Impl {
       }
       if (mode == Mode::launch) {
         captured->launch();
+      } else if (mode == Mode::warm_up) {
+        enqueue_first();
+        mode = Mode::try_capture;
       } else {
         enqueue_all();
-        if (mode == Mode::warm_up) mode = Mode::try_capture;
       }
       --times;
     }

@@ -1,9 +1,8 @@
+#include <gpunn/clock.hpp>
 #include <gpunn/error.hpp>
 #include <gpunn/race.hpp>
 
 #include <algorithm>
-#include <chrono>
-#include <ctime>
 #include <set>
 #include <utility>
 
@@ -23,9 +22,9 @@ class Recorder : public TrainingListener {
  public:
   Recorder(RaceEntry& entry, TrainingListener* next) : entry_(entry), next_(next != nullptr ? *next : nobody_) {}
   void on_message(const std::string& text) override { next_.on_message(text); }
-  void on_start(const Experiment& experiment, const fs::path& run) override {
-    entry_.result.run = run;
-    next_.on_start(experiment, run);
+  void on_start(const RunStart& start) override {
+    entry_.result.run = start.run;
+    next_.on_start(start);
   }
   void on_step(const StepReport& report) override { next_.on_step(report); }
   void on_losses(int64_t first, const std::vector<float>& losses) override {
@@ -83,18 +82,9 @@ Field named_backends(const std::vector<std::string>& names) {
   return {names, {}};
 }
 
-std::string time_text() {
-  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-  std::tm local{};
-  localtime_r(&now, &local);
-  char text[32];
-  std::strftime(text, sizeof(text), "%Y-%m-%d_%H-%M-%S", &local);
-  return text;
-}
-
 // A new folder; a second race in the same second gets a number.
 fs::path make_folder(const Experiment& experiment) {
-  const fs::path wanted = experiment.runs / experiment.name / ("race_" + time_text());
+  const fs::path wanted = experiment.runs / experiment.name / ("race_" + utc_name());
   std::error_code failure;
   fs::create_directories(wanted.parent_path(), failure);
   fs::path folder = wanted;

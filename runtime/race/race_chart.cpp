@@ -33,12 +33,14 @@ std::vector<chart::Point> smoothed(const std::vector<float>& losses, std::size_t
 chart::Chart learning_curves(const RaceReport& report) {
   const std::size_t block = std::max<std::size_t>((longest(report) + kMostPoints - 1) / kMostPoints, 1);
   chart::Panel loss, accuracy;
+  EvaluationPart part = EvaluationPart::test;
   for (const RaceEntry& entry : report.entries) {
     const std::string name = entry.failure.empty() ? entry.backend : entry.backend + " (failed)";
     loss.series.push_back({name, smoothed(entry.losses, block)});
     chart::Series tests{name, {}};
     for (const EpochReport& epoch : entry.result.epochs) {
-      tests.points.push_back({static_cast<double>(epoch.epoch), 100 * epoch.test.accuracy});
+      part = epoch.evaluation.part;
+      tests.points.push_back({static_cast<double>(epoch.epoch), 100 * epoch.evaluation.accuracy});
     }
     accuracy.series.push_back(std::move(tests));
   }
@@ -47,7 +49,7 @@ chart::Chart learning_curves(const RaceReport& report) {
   loss.whole_x = true;
   loss.y_scale = chart::fitting_scale(loss.series);
   accuracy.x_label = "epoch";
-  accuracy.y_label = "test accuracy, %";
+  accuracy.y_label = std::string(name_of(part)) + " accuracy, %";
   accuracy.whole_x = true;
   std::string subtitle = "learning curves by backend";
   if (block > 1) subtitle += "; losses are means of " + std::to_string(block) + " steps";

@@ -6,7 +6,7 @@
 
 namespace gpunn::races {
 
-// Training loss by step and test accuracy by epoch, a line a backend.
+// Training loss by step and accuracy on the evaluated part by epoch, a line a backend.
 chart::Chart learning_curves(const RaceReport& report);
 
 }  // namespace gpunn::races

@@ -34,7 +34,9 @@ std::vector<Pair> confused_pairs(const ClassEvalReport& report) {
 
 std::string pairs_table(const ClassEvalReport& report) {
   const std::vector<Pair> pairs = confused_pairs(report);
-  if (pairs.empty()) return "<p>No row of the test data was taken for another class.</p>\n";
+  if (pairs.empty()) {
+    return fmt::format("<p>No row of the {} data was taken for another class.</p>\n", name_of(report.total.part));
+  }
   std::string html =
       "<table id=\"pairs\" class=\"words\"><caption>What is confused most often</caption><thead><tr>"
       "<th scope=\"col\">Class</th><th scope=\"col\">taken for</th><th scope=\"col\" class=\"count\">Rows</th>"
@@ -101,18 +103,19 @@ std::string confusion_section(const ClassEvalReport& report) {
   std::string html = "<div class=\"beside\">\n";
   const auto classes = static_cast<int64_t>(report.classes.size());
   if (report.classes.size() <= kMostCells) {
-    html =
-        "<p>A row for each class of the test data, a column for each predicted class, by its number; right in blue, "
-        "wrong in orange.</p>\n" +
-        html + matrix_table(report);
+    html = fmt::format(
+               "<p>A row for each class of the {} data, a column for each predicted class, by its number; right in "
+               "blue, wrong in orange.</p>\n",
+               name_of(report.total.part)) +
+           html + matrix_table(report);
   } else if (classes <= kMostPictured) {
     html += fmt::format(
-        "<figure class=\"heat\">{}<figcaption>From top to bottom the {} classes of the test data, from left to right "
+        "<figure class=\"heat\">{}<figcaption>From top to bottom the {} classes of the {} data, from left to right "
         "the predicted ones; the fuller the colour, the larger the share of the class. Blue, on the diagonal, is "
         "right, orange wrong.</figcaption></figure>\n",
         image(heat_map(report), fmt::format("Confusion matrix of {} classes; {} of the {} rows are on the diagonal",
                                             classes, percent(report.total.accuracy), report.total.rows)),
-        classes);
+        classes, name_of(report.total.part));
   }
   return html + pairs_table(report) + "</div>\n";
 }

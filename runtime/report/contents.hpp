@@ -27,7 +27,7 @@ struct Contents {
   std::string experiment;  // resolved YAML
   int64_t parameters = 0;
   History history;
-  std::string held_out = "test";  // what the epochs were judged by: "validation" where samples are put aside for it
+  EvaluationPart held_out = EvaluationPart::test;  // what the epochs were judged by
   ClassEvalReport evaluation;
   std::vector<ShownMistake> mistakes;
   std::string convolution;  // the parameter that `filters` shows: "conv1.weight f32[6, 1, 5, 5]"

@@ -54,9 +54,8 @@ std::string epoch_table(const std::vector<Record>& epochs, const std::string& he
   for (const Record& one : epochs) {
     html += fmt::format(
         "<tr><th scope=\"row\">{}{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td>{}<td>{}</td><td>{}</td></tr>\n",
-        one.epoch, one.best ? " (best)" : "", decimal(one.train_loss), percent(one.train_accuracy),
-        decimal(one.test_loss), percent(one.test_accuracy),
-        with_top5 ? "<td>" + percent(one.test_top5_accuracy) + "</td>" : "",
+        one.epoch, one.best ? " (best)" : "", decimal(one.train_loss), percent(one.train_accuracy), decimal(one.loss),
+        percent(one.accuracy), with_top5 ? "<td>" + percent(one.top5_accuracy) + "</td>" : "",
         std::isfinite(one.learning_rate) ? fmt::format("{:.3g}", one.learning_rate) : "-",
         std::isfinite(one.images_per_second) ? count(std::llround(one.images_per_second)) : "-");
   }
@@ -75,19 +74,20 @@ std::string curves(const Contents& contents) {
   const std::vector<Record>& trained = time.by_epoch ? history.epochs : all;
 
   std::vector<Series> losses{series_of("training", trained, time, &Record::train_loss),
-                             series_of(contents.held_out, history.epochs, time, &Record::test_loss)};
+                             series_of(name_of(contents.held_out), history.epochs, time, &Record::loss)};
   const chart::Scale scale = chart::fitting_scale(losses);
   std::string html = "<div class=\"charts\">\n";
   html += drawn("Loss", scale == chart::Scale::logarithmic ? "lower is better; logarithmic" : "lower is better", time,
                 "loss", std::move(losses), scale);
   html += drawn("Accuracy", "higher is better", time, "accuracy, %",
                 {series_of("training", trained, time, &Record::train_accuracy, 100),
-                 series_of(contents.held_out, history.epochs, time, &Record::test_accuracy, 100)});
+                 series_of(name_of(contents.held_out), history.epochs, time, &Record::accuracy, 100)});
   html += drawn("Learning rate", "of the schedule", {.by_epoch = false}, "learning rate",
                 {series_of("learning rate", all, {.by_epoch = false}, &Record::learning_rate)});
   html += "</div>\n";
   if (!history.epochs.empty()) {
-    html += epoch_table(history.epochs, contents.held_out, contents.evaluation.total.top5_accuracy.has_value());
+    html +=
+        epoch_table(history.epochs, name_of(contents.held_out), contents.evaluation.total.top5_accuracy.has_value());
   }
   return html;
 }

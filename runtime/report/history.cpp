@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-double number(const json& record, const char* key) {
+double number(const json& record, const std::string& key) {
   const auto found = record.find(key);
   return found != record.end() && found->is_number() ? found->get<double>() : std::numeric_limits<double>::quiet_NaN();
 }
@@ -38,15 +38,18 @@ History read_history(const std::filesystem::path& metrics_jsonl) {
     if (!step || !epoch) continue;
     const bool whole_epoch = record.value("kind", json()) == "epoch";
     const auto best = record.find("best");
+    // Records of earlier versions call every part "test".
+    if (record.contains("validation_loss")) history.part = EvaluationPart::validation;
+    const std::string part = record.contains("validation_loss") ? "validation" : "test";
     Record one{.step = *step,
                .epoch = *epoch,
                .train_loss = number(record, whole_epoch ? "train_loss" : "loss"),
                .train_accuracy = number(record, whole_epoch ? "train_accuracy" : "accuracy"),
                .learning_rate = number(record, "learning_rate"),
                .images_per_second = number(record, "images_per_second"),
-               .test_loss = number(record, "test_loss"),
-               .test_accuracy = number(record, "test_accuracy"),
-               .test_top5_accuracy = number(record, "test_top5_accuracy"),
+               .loss = number(record, part + "_loss"),
+               .accuracy = number(record, part + "_accuracy"),
+               .top5_accuracy = number(record, part + "_top5_accuracy"),
                .train_seconds = number(record, "train_seconds"),
                .best = best != record.end() && best->is_boolean() && best->get<bool>()};
     (whole_epoch ? history.epochs : history.steps).push_back(one);

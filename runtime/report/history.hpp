@@ -1,5 +1,7 @@
 #pragma once
 
+#include <gpunn/evaluation_part.hpp>
+
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -13,13 +15,15 @@ struct Record {
   int64_t epoch = 0;  // counts from 1
   double train_loss = 0, train_accuracy = 0, learning_rate = 0, images_per_second = 0;
   // At the end of an epoch:
-  double test_loss = 0, test_accuracy = 0, test_top5_accuracy = 0, train_seconds = 0;
+  double loss = 0, accuracy = 0, top5_accuracy = 0;  // on the part that the run was evaluated on
+  double train_seconds = 0;
   bool best = false;
 };
 
 struct History {
-  std::vector<Record> steps;   // within epochs
-  std::vector<Record> epochs;  // at their ends
+  std::vector<Record> steps;                   // within epochs
+  std::vector<Record> epochs;                  // at their ends
+  EvaluationPart part = EvaluationPart::test;  // as the records name it
 };
 
 // By rising step. Lines that are no records are passed over, as the last of a run that was killed. No file: empty.

@@ -36,11 +36,12 @@ std::string headline(const Contents& contents) {
   const auto tile = [&](const std::string& id, const std::string& name, const std::string& value) {
     html += fmt::format("<div><dt>{}</dt><dd id=\"{}\">{}</dd></div>\n", name, id, value);
   };
-  tile("accuracy", "Test accuracy", percent(total.accuracy));
+  const std::string part = total.part == EvaluationPart::validation ? "Validation" : "Test";
+  tile("accuracy", part + " accuracy", percent(total.accuracy));
   if (total.top5_accuracy) tile("top5", "Top-5 accuracy", percent(*total.top5_accuracy));
-  tile("loss", "Test loss", decimal(total.loss));
+  tile("loss", part + " loss", decimal(total.loss));
   tile("f1", "Mean F1", percent(contents.evaluation.macro_f1));
-  tile("rows", "Test rows", count(total.rows));
+  tile("rows", part + " rows", count(total.rows));
   tile("parameters", "Parameters", count(contents.parameters));
   if (!contents.history.epochs.empty()) {
     double seconds = 0;

@@ -92,8 +92,8 @@ Contents gather(const ReportRequest& request, TrainingListener* listener) {
   contents.notice = session->notice();
   contents.parameters = session->layout().count();
   contents.experiment = resolved_yaml(experiment);
-  if (experiment.data.validation_fraction > 0) contents.held_out = "validation";
   contents.history = read_history(request.run / "metrics.jsonl");
+  contents.held_out = experiment.data.validation_fraction > 0 ? EvaluationPart::validation : contents.history.part;
   contents.evaluation = training::evaluate_classes(*session, request.mistakes);
   contents.mistakes = show(contents.evaluation.mistakes, *session);
 
@@ -103,13 +103,13 @@ Contents gather(const ReportRequest& request, TrainingListener* listener) {
   const std::string of_epoch =
       epoch == checkpoint.counters.end() ? "" : ", after epoch " + std::to_string(epoch->second);
   const std::string device = recorded(environment, "device", "name");
-  contents.facts = {
-      {"Run", request.run.string()},
-      {"Checkpoint", file.filename().string() + of_epoch + ", written " + checkpoint.created},
-      {"Model", experiment.model.name},
-      {"Data", fmt::format("{}: {} training and {} test rows", data.name, data.train.rows(), data.test.rows())},
-      {"Trained on", checkpoint.backend + (device.empty() ? "" : ", " + device)},
-      {"gpunn", checkpoint.gpunn_version}};
+  contents.facts = {{"Run", request.run.string()},
+                    {"Checkpoint", file.filename().string() + of_epoch + ", written " + checkpoint.created},
+                    {"Model", experiment.model.name},
+                    {"Data", fmt::format("{}: {} training and {} {} rows", data.name, data.train.rows(),
+                                         data.test.rows(), name_of(data.evaluated))},
+                    {"Trained on", checkpoint.backend + (device.empty() ? "" : ", " + device)},
+                    {"gpunn", checkpoint.gpunn_version}};
   return contents;
 }
 

@@ -10,24 +10,27 @@ using chart::escaped;
 std::string mistakes_section(const Contents& contents) {
   if (contents.mistakes.empty()) return "";
   const std::vector<ClassReport>& classes = contents.evaluation.classes;
-  std::string html =
-      "<p>Rows of the test data that were taken for another class, those with the largest loss first.</p>\n"
-      "<ol class=\"mistakes\" id=\"mistakes\">\n";
+  const std::string part = name_of(contents.evaluation.total.part);
+  std::string html = fmt::format(
+      "<p>Rows of the {} data that were taken for another class, those with the largest loss first.</p>\n"
+      "<ol class=\"mistakes\" id=\"mistakes\">\n",
+      part);
   for (const ShownMistake& shown : contents.mistakes) {
     const Mistake& one = shown.mistake;
     const std::string label = name_of(classes[static_cast<std::size_t>(one.label)]);
     const std::string predicted = name_of(classes[static_cast<std::size_t>(one.predicted)]);
     html += "<li><figure>";
     if (shown.picture) {
-      html += image(*shown.picture, fmt::format("Test row {}, a {} that was taken for {}", one.row, label, predicted));
+      html +=
+          image(*shown.picture, fmt::format("{} row {}, a {} that was taken for {}", part, one.row, label, predicted));
     } else if (!shown.values.empty()) {
       html += "<p>" + escaped(shown.values) + "</p>";
     }
     html += fmt::format(
-        "<figcaption><strong>{}</strong>, taken for <strong>{}</strong> with {}; its own class got {}. Loss {}, test "
+        "<figcaption><strong>{}</strong>, taken for <strong>{}</strong> with {}; its own class got {}. Loss {}, {} "
         "row {}</figcaption></figure></li>\n",
         escaped(label), escaped(predicted), percent(one.probability), percent(one.label_probability), decimal(one.loss),
-        one.row);
+        part, one.row);
   }
   return html + "</ol>\n";
 }

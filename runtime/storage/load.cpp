@@ -1,4 +1,5 @@
 #include <gpunn/error.hpp>
+#include <gpunn/progress.hpp>
 #include <gpunn/words.hpp>
 
 #include <algorithm>
@@ -266,6 +267,7 @@ Checkpoint load_checkpoint(const fs::path& file) {
   const uint64_t bytes = fs::file_size(file, why);
   if (why) throw Error("can't read the checkpoint " + file.string() + ": " + why.message(), ExitCode::missing);
   try {
+    const LongWork work("reading " + file.filename().string());
     return load(file, bytes);
   } catch (const Hdf5Failure& failure) {
     throw Error("the checkpoint " + file.string() + ": " + failure.what());

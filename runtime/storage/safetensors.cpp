@@ -1,6 +1,7 @@
 #include "storage/safetensors.hpp"
 
 #include <gpunn/error.hpp>
+#include <gpunn/progress.hpp>
 
 #include <algorithm>
 #include <array>
@@ -232,6 +233,7 @@ void save_safetensors(const std::filesystem::path& file, const Safetensors& cont
   text.resize((text.size() + kLengthBytes - 1) / kLengthBytes * kLengthBytes, ' ');  // values aligned
   std::array<char, kLengthBytes> length{};
   for (std::size_t i = 0; i < kLengthBytes; ++i) length[i] = static_cast<char>(text.size() >> (8 * i) & 0xFF);
+  LongWork work("writing " + file.filename().string(), at, WorkUnit::bytes);
   replace_atomically(file, [&](const std::filesystem::path& path) {
     std::ofstream stream(path, std::ios::binary);
     stream.write(length.data(), length.size());
@@ -239,6 +241,7 @@ void save_safetensors(const std::filesystem::path& file, const Safetensors& cont
     for (const StoredTensor& tensor : content.tensors) {
       stream.write(reinterpret_cast<const char*>(tensor.values.data()),
                    static_cast<std::streamsize>(tensor.values.size()));
+      work.advance(tensor.values.size());
     }
     stream.close();
     if (!stream) throw Error("can't write " + file.string() + ": is the disk full?");

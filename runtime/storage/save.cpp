@@ -1,9 +1,9 @@
+#include <gpunn/clock.hpp>
 #include <gpunn/error.hpp>
+#include <gpunn/progress.hpp>
 #include <gpunn/version.hpp>
 
 #include <algorithm>
-#include <chrono>
-#include <ctime>
 #include <limits>
 #include <numeric>
 #include <set>
@@ -19,14 +19,6 @@ namespace gpunn::storage {
 namespace {
 
 constexpr std::size_t kChunkBytes = std::size_t{4} << 20;
-
-std::string now() {
-  const std::time_t time = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-  std::tm utc{};
-  gmtime_r(&time, &utc);
-  char text[32];
-  return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc)};
-}
 
 void require_name(const std::string& name, const std::string& what) {
   if (name.empty() || name == "." || name.size() > format::kMaxNameBytes || name.find('/') != std::string::npos ||
@@ -137,7 +129,7 @@ void write_checkpoint(hid_t file, const Checkpoint& checkpoint) {
   write_scalar_attribute(root, format::kFormatVersion, H5T_STD_I64LE, &format::kVersion);
   write_text_attribute(root, format::kProgramVersion,
                        checkpoint.gpunn_version.empty() ? version() : checkpoint.gpunn_version);
-  write_text_attribute(root, format::kCreated, checkpoint.created.empty() ? now() : checkpoint.created);
+  write_text_attribute(root, format::kCreated, checkpoint.created.empty() ? utc_time() : checkpoint.created);
   write_text_attribute(root, format::kBackend, checkpoint.backend);
   write_experiment(root, checkpoint.experiment);
 
@@ -178,6 +170,7 @@ std::size_t total_bytes(const Checkpoint& checkpoint) {
 
 void save_checkpoint(const std::filesystem::path& file, const Checkpoint& checkpoint) {
   try {
+    const LongWork work("writing " + file.filename().string());
     const Hdf5Session session;
     FileImage image(total_bytes(checkpoint));
     write_checkpoint(image.file(), checkpoint);

@@ -1,9 +1,8 @@
 #include "training/environment.hpp"
 
+#include <gpunn/clock.hpp>
 #include <gpunn/version.hpp>
 
-#include <chrono>
-#include <ctime>
 #include <sstream>
 #include <thread>
 
@@ -17,15 +16,6 @@ namespace gpunn::training {
 
 using nlohmann::json;
 
-std::string utc_now() {
-  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  char text[32];
-  std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
-  return text;
-}
-
 std::string environment_record(Session& session) {
   json build = json::array();
   std::istringstream lines(build_record());
@@ -37,7 +27,7 @@ std::string environment_record(Session& session) {
   const gpunn_device_info& device = backend.info();
   const Dataset& data = session.dataset();
   json record{
-      {"time", utc_now()},
+      {"time", utc_time()},
       {"gpunn", version()},
       {"build", build},
       {"system", std::string(system.sysname) + " " + system.release + " " + system.machine},
@@ -54,7 +44,7 @@ std::string environment_record(Session& session) {
        {{"name", data.name},
         {"source", data.source},
         {"train_samples", data.train.rows()},
-        {"test_samples", data.test.rows()},
+        {std::string(name_of(data.evaluated)) + "_samples", data.test.rows()},
         {"residency", name_of(session.residency())},
         {"bytes", session.data_bytes()}}},
       {"parameters", session.layout().count()},

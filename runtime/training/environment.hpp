@@ -10,6 +10,4 @@ namespace gpunn::training {
 // backend, data.
 std::string environment_record(Session& session);
 
-std::string utc_now();  // "2026-11-20T16:08:00Z"
-
 }  // namespace gpunn::training

@@ -7,14 +7,19 @@ namespace gpunn::training {
 
 namespace {
 
-Dataset with_part(Dataset set, EvaluationPart part) {
+Dataset with_part(Dataset set, const DataConfig& config, EvaluationPart part) {
   const bool has_test = set.test.rows() > 0;
   if (set.validation.rows() > 0 && (part == EvaluationPart::validation || !has_test)) {
-    set.notes.push_back(
-        std::to_string(set.validation.rows()) +
-        " training samples are put aside (data.validation_fraction) and evaluated" +
-        (has_test ? "; `gpunn eval` measures on the " + std::to_string(set.test.rows()) + " test samples" : ""));
+    const bool own = config.validation_fraction == 0;
+    if (has_test || !own) {
+      set.notes.push_back(
+          std::to_string(set.validation.rows()) +
+          (own ? " validation samples are evaluated"
+               : " training samples are put aside for validation (data.validation_fraction) and evaluated") +
+          (has_test ? "; `gpunn eval` measures on the " + std::to_string(set.test.rows()) + " test samples" : ""));
+    }
     set.test = std::move(set.validation);
+    set.evaluated = EvaluationPart::validation;
   }
   set.validation = {};
   return set;
@@ -22,10 +27,12 @@ Dataset with_part(Dataset set, EvaluationPart part) {
 
 }  // namespace
 
-Dataset load_for(const DataConfig& config, EvaluationPart part) { return with_part(load_dataset(config), part); }
+Dataset load_for(const DataConfig& config, EvaluationPart part) {
+  return with_part(load_dataset(config), config, part);
+}
 
 Dataset sizes_for_training(const DataConfig& config) {
-  return with_part(load_sizes(config), EvaluationPart::validation);
+  return with_part(load_sizes(config), config, EvaluationPart::validation);
 }
 
 Shape sample_shape(const Dataset& set) {

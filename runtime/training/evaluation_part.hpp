@@ -4,11 +4,8 @@
 
 namespace gpunn::training {
 
-// What is evaluated: while training the validation samples, where data.validation_fraction puts some aside, later the
-// test samples, where there are any.
-enum class EvaluationPart { validation, test };
-
-// The data set with that part as its `test`, and its `validation` empty.
+// The data set with that part as its `test`, and its `validation` empty: while training the validation samples, later
+// the test samples. Where the set lacks the part that is asked for, it is the other one; `evaluated` names it.
 Dataset load_for(const DataConfig& config, EvaluationPart part);
 
 // The same of load_sizes(), as a training would have it: for a plan.

@@ -5,11 +5,11 @@ namespace gpunn::training {
 double value_of(Metric metric, const EpochReport& epoch) {
   switch (metric) {
     case Metric::loss:
-      return epoch.test.loss;
+      return epoch.evaluation.loss;
     case Metric::accuracy:
-      return epoch.test.accuracy;
+      return epoch.evaluation.accuracy;
     case Metric::top5_accuracy:
-      return epoch.test.top5_accuracy.value_or(1);
+      return epoch.evaluation.top5_accuracy.value_or(1);
     case Metric::train_loss:
       return epoch.train_loss;
     case Metric::train_accuracy:

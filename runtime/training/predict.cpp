@@ -39,18 +39,20 @@ void append_images(Samples& samples, const std::vector<std::filesystem::path>& i
 
 void append_rows(Samples& samples, const std::vector<int64_t>& rows, const Experiment& experiment) {
   if (rows.empty()) return;
-  const Dataset data = training::load_for(experiment.data, training::EvaluationPart::test);
+  const Dataset data = training::load_for(experiment.data, EvaluationPart::test);
   const std::size_t bytes = data.test.values.size() / static_cast<std::size_t>(data.test.rows());
+  const std::string part = name_of(data.evaluated);
   for (const int64_t row : rows) {
     if (row < 0 || row >= data.test.rows()) {
-      throw Error("row " + std::to_string(row) + " is not one of the " + std::to_string(data.test.rows()) +
-                      " rows of the test set of '" + data.name + "', which count from 0",
+      throw Error("row " + std::to_string(row) + " is not one of the " + std::to_string(data.test.rows()) + " " + part +
+                      " rows of '" + data.name + "', which count from 0",
                   ExitCode::usage);
     }
     const auto index = static_cast<std::size_t>(row);
-    append_sample(
-        samples, std::span(data.test.values).subspan(index * bytes, bytes),
-        {.source = data.name + " test row " + std::to_string(row), .top = {}, .label = data.test.labels[index]});
+    append_sample(samples, std::span(data.test.values).subspan(index * bytes, bytes),
+                  {.source = data.name + " " + part + " row " + std::to_string(row),
+                   .top = {},
+                   .label = data.test.labels[index]});
   }
 }
 

@@ -7,6 +7,8 @@
 #include <memory>
 #include <string>
 
+#include "training/hidden_folder.hpp"
+
 namespace gpunn::training {
 
 // The folder of one run and the files that a person or a script reads:
@@ -19,7 +21,7 @@ namespace gpunn::training {
 class RunFolder {
  public:
   // <runs>/<name>/<time>, or `given`. It appears under that name only with publish(), complete with its first
-  // checkpoint, so that a run folder can always be resumed.
+  // checkpoint, so that a run folder can always be resumed. Until then it is hidden, and gone where the training fails.
   static RunFolder create(const Experiment& experiment, const std::filesystem::path& given);
   // An existing one. Throws Error(missing) where it is none, Error(usage) where another process trains in it.
   static RunFolder open(const std::filesystem::path& folder);
@@ -31,9 +33,10 @@ class RunFolder {
   void write_given(const Experiment& experiment) const;
   void write_resolved(const Experiment& experiment) const;
   void write_environment(const std::string& json, const std::string& name) const;
-  void publish();
+  // `part` is what epochs are evaluated on: records name it.
+  void publish(EvaluationPart part);
   // Forgets what was recorded after this step: a run that was killed goes on from an older checkpoint.
-  void rewind(int64_t global_step);
+  void rewind(int64_t global_step, EvaluationPart part);
 
   void log(const std::string& text) const;
   void record_step(const StepReport& report) const;
@@ -43,9 +46,11 @@ class RunFolder {
   void begin_events();
 
   std::filesystem::path path_;
-  std::filesystem::path published_;  // what path_ will be; empty: it is
-  std::filesystem::path events_;     // the event file in use, within path_
-  std::shared_ptr<int> lock_;        // of the folder: one process at a time trains in it
+  std::filesystem::path events_;  // the event file in use, within path_
+  std::string part_;              // "test" or "validation"
+  // Of a new run the folder, of a resumed one its lock: one process at a time trains in it.
+  std::shared_ptr<HiddenFolder> hidden_;
+  std::shared_ptr<FolderLock> lock_;
 };
 
 }  // namespace gpunn::training

@@ -2,6 +2,7 @@
 
 #include <gpunn/data.hpp>
 #include <gpunn/experiment.hpp>
+#include <gpunn/progress.hpp>
 #include <gpunn/training.hpp>
 
 #include <cstdint>
@@ -137,6 +138,7 @@ class Session {
   Bound& training_bound();
   Bound& evaluation_bound();
   int64_t evaluation_batch() const;
+  LongWork evaluation_work() const;
   std::unique_ptr<BatchStream> evaluation_stream();
   EvalReport evaluate_by(Bound& bound, const std::function<void(int64_t steps)>& launch);
   void check_memory();

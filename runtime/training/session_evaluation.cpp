@@ -42,6 +42,12 @@ std::unique_ptr<BatchStream> Session::evaluation_stream() {
                                        evaluation_sampling(test_split_, evaluation_batch()));
 }
 
+// Counted in batches.
+LongWork Session::evaluation_work() const {
+  return LongWork("evaluating on the " + std::string(name_of(dataset_.evaluated)) + " rows",
+                  static_cast<uint64_t>(evaluation_sampling(test_split_, evaluation_batch()).steps_per_epoch()));
+}
+
 // The whole test split by launch(steps), which runs the next so many batches.
 EvalReport Session::evaluate_by(Bound& bound, const std::function<void(int64_t steps)>& launch) {
   const execution::HostSpan span(profiler_, "evaluation");
@@ -52,7 +58,8 @@ EvalReport Session::evaluate_by(Bound& bound, const std::function<void(int64_t s
   if (bound.stream != nullptr) bound.stream->seek(0, batches);
   bound.run(batches, launch);
   const Totals totals = read_totals(*variables_, variable::kEvalTotals);
-  return {.loss = totals.mean_loss(),
+  return {.part = dataset_.evaluated,
+          .loss = totals.mean_loss(),
           .accuracy = totals.accuracy(),
           .top5_accuracy = dataset_.classes > kTop ? std::optional(totals.top5_accuracy()) : std::nullopt,
           .rows = static_cast<int64_t>(totals.count),
@@ -62,9 +69,19 @@ EvalReport Session::evaluate_by(Bound& bound, const std::function<void(int64_t s
 EvalReport Session::evaluate(const std::function<void(const graph::Node&)>& after) {
   Bound& bound = evaluation_bound();
   execution::Executable& executable = after ? ready_op_by_op(bound) : ready(bound);
+  LongWork work = evaluation_work();
   return evaluate_by(bound, [&](int64_t steps) {
-    if (!after) return executable.run(steps);
-    for (int64_t i = 0; i < steps; ++i) executable.run_observed(after);
+    // A captured graph of several steps is launched as often as it fits, however the steps are cut.
+    for (int64_t done = 0; done < steps;) {
+      const int64_t now = after ? 1 : std::min(steps - done, executable.runs_per_launch());
+      if (after) {
+        executable.run_observed(after);
+      } else {
+        executable.run(now);
+      }
+      work.advance(static_cast<uint64_t>(now));
+      done += now;
+    }
   });
 }
 
@@ -80,8 +97,9 @@ EvalReport Session::evaluate_rows(const std::function<void(const RowOutputs&)>& 
   bound->stream = evaluation_stream();
   execution::Executable& executable = ready(*bound);
   int64_t first = 0;
+  LongWork work = evaluation_work();
   return evaluate_by(*bound, [&](int64_t steps) {
-    for (int64_t i = 0; i < steps; ++i, first += batch) {
+    for (int64_t i = 0; i < steps; ++i, first += batch, work.advance()) {
       executable.run();
       const std::vector<float> outputs = values_of<float>(variables_->read(variable::kRowOutputs));
       const std::vector<float> probabilities = values_of<float>(variables_->read(variable::kProbabilities));

@@ -45,7 +45,7 @@ RunResult profiled(const RunOptions& options, F training) {
 
 RunResult train(const Experiment& experiment, const RunOptions& options) {
   return profiled(options, [&](execution::Profiler* profiler) {
-    Dataset dataset = training::load_for(experiment.data, training::EvaluationPart::validation);
+    Dataset dataset = training::load_for(experiment.data, EvaluationPart::validation);
     const std::optional<training::Start> start = training::find_start(experiment, training::sample_shape(dataset));
     Session session(experiment, std::move(dataset), profiler);
     if (start) {

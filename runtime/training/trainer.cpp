@@ -1,6 +1,6 @@
 #include "training/trainer.hpp"
 
-#include <gpunn/version.hpp>
+#include <gpunn/clock.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -60,7 +60,7 @@ void Trainer::begin() {
   folder_.write_resolved(session_.experiment());
   folder_.write_environment(environment_record(session_), "environment.json");
   save({folder_.last()});
-  folder_.publish();
+  folder_.publish(session_.dataset().evaluated);
 }
 
 void Trainer::begin(const storage::Checkpoint& from) {
@@ -91,7 +91,7 @@ void Trainer::begin(const storage::Checkpoint& from) {
                .stale_epochs = counter("stale_epochs")};
   step_ = looked_at_ = session_.step();
   snapshot_ = from;
-  folder_.rewind(step_);
+  folder_.rewind(step_, session_.dataset().evaluated);
   folder_.write_resolved(session_.experiment());
   folder_.write_environment(environment_record(session_), "environment-from-step-" + std::to_string(step_) + ".json");
   const std::string larger = stopped_early() ? "early_stopping.patience" : "training.epochs";
@@ -120,9 +120,12 @@ RunResult Trainer::run() {
 RunResult Trainer::run_to_the_end() {
   const auto start = Clock::now();
   result_.run = folder_.path();
-  folder_.log("training " + session_.experiment().name + " on " + result_.backend + ", " +
+  const std::string device = session_.backend().info().name;
+  folder_.log("training " + session_.experiment().name + " on " + result_.backend + ", " + device + ", " +
               std::to_string(session_.total_steps() - step_) + " steps to go");
-  if (options_.listener != nullptr) options_.listener->on_start(session_.experiment(), folder_.path());
+  if (options_.listener != nullptr) {
+    options_.listener->on_start({session_.experiment(), folder_.path(), result_.backend, device});
+  }
   try {
     while (!finished() && !stop_requested()) train_epoch();
   } catch (const Error& error) {
@@ -135,10 +138,11 @@ RunResult Trainer::run_to_the_end() {
   result_.interrupted = stop_requested() && !finished();
   if (result_.interrupted) {
     save({folder_.last()});
-    say("interrupted after step " + std::to_string(step_) + "; `gpunn resume " + folder_.path().string() + "` goes on");
+    folder_.log("interrupted after step " + std::to_string(step_) + "; `gpunn resume " + folder_.path().string() +
+                "` goes on");
   }
   result_.stopped_early = stopped_early();
-  result_.final_test = final_test();
+  result_.final_evaluation = final_evaluation();
   result_.monitor = session_.experiment().checkpoint.monitor;
   result_.best_metric = progress_.best;
   result_.best_epoch = progress_.best_epoch;
@@ -150,7 +154,7 @@ RunResult Trainer::run_to_the_end() {
 }
 
 // Of the last epoch's weights, or where the experiment asks for it of the best's, which the session then has.
-EvalReport Trainer::final_test() {
+EvalReport Trainer::final_evaluation() {
   const auto& stopping = session_.experiment().early_stopping;
   const bool last_is_best = progress_.best_epoch * session_.steps_per_epoch() >= step_;
   if (stopping && stopping->restore_best && !result_.interrupted && progress_.best_epoch > 0 && !last_is_best) {
@@ -159,7 +163,7 @@ EvalReport Trainer::final_test() {
         name_of(stopping->monitor));
     return session_.evaluate();
   }
-  return result_.epochs.empty() ? session_.evaluate() : result_.epochs.back().test;
+  return result_.epochs.empty() ? session_.evaluate() : result_.epochs.back().evaluation;
 }
 
 void Trainer::train_epoch() {
@@ -306,9 +310,10 @@ void Trainer::finish_epoch() {
     epoch.images_per_second =
         static_cast<double>((step_ - epoch_first_step_) * session_.samples_per_step()) / epoch_seconds_;
   }
-  epoch.test = session_.evaluate();
-  if (!std::isfinite(epoch.test.loss)) {
-    diverged(step_ - 1, "the test loss became " + std::to_string(epoch.test.loss));
+  epoch.evaluation = session_.evaluate();
+  const std::string part = name_of(epoch.evaluation.part);
+  if (!std::isfinite(epoch.evaluation.loss)) {
+    diverged(step_ - 1, "the " + part + " loss became " + std::to_string(epoch.evaluation.loss));
   }
 
   const double value = value_of(experiment.checkpoint.monitor, epoch);
@@ -328,8 +333,8 @@ void Trainer::finish_epoch() {
     progress_.best_epoch = epoch.epoch;
   }
 
-  folder_.log("epoch " + std::to_string(epoch.epoch) + ": test loss " + std::to_string(epoch.test.loss) +
-              ", test accuracy " + std::to_string(epoch.test.accuracy));
+  folder_.log("epoch " + std::to_string(epoch.epoch) + ": " + part + " loss " + std::to_string(epoch.evaluation.loss) +
+              ", " + part + " accuracy " + std::to_string(epoch.evaluation.accuracy));
   // The record comes first: a kill between the two leaves a record too many, which resuming takes back.
   folder_.record_epoch(epoch);
   const bool new_rates = session_.epoch_ended(epoch);
@@ -359,7 +364,7 @@ storage::Checkpoint Trainer::checkpoint() {
   pinned.data.offline_fallback.clear();
   state.experiment = resolved_yaml(pinned);
   state.backend = session_.backend_name();
-  state.created = utc_now();
+  state.created = utc_time();
   session_.save_state(state);
   state.counters["epoch"] = step_ / session_.steps_per_epoch();
   state.counters["steps_per_epoch"] = session_.steps_per_epoch();

@@ -36,7 +36,7 @@ class Trainer {
   bool finished() const;
   bool stopped_early() const;
   bool stop_requested() const;
-  EvalReport final_test();
+  EvalReport final_evaluation();
   void train_epoch();
   void run_ahead(int64_t most);
   void tell_if_eager();

@@ -1,9 +1,14 @@
 #include "data/download.hpp"
 
+#include <gpunn/progress.hpp>
+
+#include <chrono>
 #include <iostream>
+#include <thread>
 
 #include "catch.hpp"
 #include "data/digest.hpp"
+#include "data/unpack.hpp"
 #include "files.hpp"
 #include "http_server.hpp"
 
@@ -70,16 +75,8 @@ TEST_CASE("a file is fetched, checked, and not fetched again") {
   Fixture f;
   const HttpServer server({{"data/x.gz", {f.packed}}, {"moved/x.gz", {.redirect = "/data/x.gz"}}});
   f.job.mirrors = {server.url() + "moved/"};
-  uint64_t last = 0, total = 0;
-  download_files(f.job, [&](const gpunn::DownloadProgress& progress) {
-    CHECK(progress.file == "x.gz");
-    CHECK(progress.bytes >= last);
-    last = progress.bytes;
-    total = progress.total;
-  });
+  download_files(f.job);
   f.check_arrived();
-  CHECK(last == f.packed.size());
-  CHECK(total == f.packed.size());
   CHECK(server.requests() == std::vector<std::string>{"moved/x.gz", "data/x.gz"});
   download_files(f.job);
   CHECK(server.requests().size() == 2);
@@ -126,10 +123,8 @@ TEST_CASE("a download that broke is taken up where it broke") {
     write_file(f.part, f.packed.substr(0, cut));
     const HttpServer server({{"x.gz", {f.packed}}});
     f.job.mirrors = {server.url()};
-    uint64_t least = UINT64_MAX;
-    download_files(f.job, [&](const gpunn::DownloadProgress& p) { least = std::min(least, p.bytes); });
+    download_files(f.job);
     f.check_arrived();
-    CHECK(least >= cut);
     CHECK(server.requests() == std::vector<std::string>{"x.gz bytes=" + std::to_string(cut) + "-"});
   }
   SECTION("from a server that ignores ranges: from the beginning") {
@@ -220,10 +215,43 @@ TEST_CASE("a callback that throws stops the download and its exception comes out
   if (skipped()) return;
   Fixture f;
   const HttpServer server({{"x.gz", {f.packed}}});
+  gpunn::data::HttpRequest request{.url = server.url() + "x.gz",
+                                   .file = f.folder / "x",
+                                   .most_bytes = 1 << 20,
+                                   .limits = f.job.limits,
+                                   .progress = {}};
+  request.progress = [](uint64_t, uint64_t) { throw gpunn::Error("stop it"); };
+  CHECK_THROWS_WITH(gpunn::data::http_fetch(request), Contains("stop it"));
+}
+
+TEST_CASE("a download tells how far it is, and so does the file's unpacking") {
+  if (skipped()) return;
+  Fixture f;
+  std::vector<gpunn::WorkReport> halfway;
+  const auto look = [&halfway] {
+    // The client may still be at what was sent.
+    for (int i = 0; i < 200 && (halfway.empty() || halfway.front().done == 0); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      halfway = gpunn::long_work();
+    }
+  };
+  const HttpServer server({{"x.gz", {.body = f.packed, .halfway = look}}});
   f.job.mirrors = {server.url()};
-  CHECK_THROWS_WITH(download_files(f.job, [](const gpunn::DownloadProgress&) { throw gpunn::Error("stop it"); }),
-                    Contains("stop it"));
-  CHECK(!test::fs::exists(f.file));
+  download_files(f.job);
+  REQUIRE(halfway.size() == 1);
+  CHECK(halfway[0].what == "downloading x.gz");
+  CHECK(halfway[0].unit == gpunn::WorkUnit::bytes);
+  CHECK((halfway[0].done > 0 && halfway[0].done <= f.packed.size() / 2));
+  CHECK(halfway[0].total == f.packed.size());
+  CHECK(gpunn::long_work().empty());
+
+  gpunn::data::UnpackingReader reader(f.file);
+  std::vector<std::byte> some(1000);
+  reader.read(some);
+  const std::vector<gpunn::WorkReport> unpacking = gpunn::long_work();
+  REQUIRE(unpacking.size() == 1);
+  CHECK(unpacking[0].what == "reading x.gz");
+  CHECK((unpacking[0].done > 0 && unpacking[0].total == f.packed.size()));
 }
 
 TEST_CASE("a folder that can't be written is told") {

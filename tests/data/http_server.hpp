@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <stdexcept>
@@ -21,10 +22,11 @@ namespace test {
 
 struct Served {
   std::string body = {};
-  bool ranges = true;         // false: a Range header is ignored and everything sent
-  std::size_t cut_after = 0;  // the connection breaks after so many bytes of each answer; 0: never
-  bool stall = false;         // stops sending where it would cut, and keeps the connection
-  std::string redirect = {};  // answer 302 to there
+  bool ranges = true;                  // false: a Range header is ignored and everything sent
+  std::size_t cut_after = 0;           // the connection breaks after so many bytes of each answer; 0: never
+  bool stall = false;                  // stops sending where it would cut, and keeps the connection
+  std::string redirect = {};           // answer 302 to there
+  std::function<void()> halfway = {};  // called when half of an answer is sent
 };
 
 class HttpServer {
@@ -116,7 +118,13 @@ class HttpServer {
     std::string body = served.body.substr(first);
     head += "Content-Length: " + std::to_string(body.size()) + "\r\nConnection: close\r\n\r\n";
     if (served.cut_after > 0) body.resize(std::min(body.size(), served.cut_after));
-    send(connection, head + body);
+    if (served.halfway) {
+      send(connection, head + body.substr(0, body.size() / 2));
+      served.halfway();
+      send(connection, body.substr(body.size() / 2));
+    } else {
+      send(connection, head + body);
+    }
     while (served.stall && !stopping_) {
       char byte = 0;
       if (readable(connection) && ::recv(connection, &byte, 1, 0) <= 0) break;

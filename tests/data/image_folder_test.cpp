@@ -98,6 +98,31 @@ TEST_CASE("a folder a class, sorted by name, in two parts") {
   CHECK(std::abs(set.stddev.at(0) - std::sqrt(200.0) / 255) < 1e-9);
 }
 
+TEST_CASE("a folder's validation part is no test part, unless a share of the training part is the validation") {
+  const Folder f;
+  for (int i = 0; i < 8; ++i) f.put("train/cat/" + std::to_string(i) + ".png", grey_png(i));
+  f.put("train/dog/1.png", grey_png(50));
+  f.put("valid/dog/1.png", grey_png(60));
+  DataConfig config = config_of(f.root.path());
+  Dataset set = load_dataset(config);
+  CHECK((set.validation.rows() == 1 && set.test.rows() == 0));
+  CHECK(set.validation.samples == gpunn::TensorType{gpunn::DType::u8, {1, 1, 3, 4}});
+  CHECK(value(set.validation, 5) == 60);
+
+  config.validation_fraction = 0.25;
+  set = load_dataset(config);
+  CHECK((set.validation.rows() == 2 && set.test.rows() == 1));
+  CHECK(value(set.test, 5) == 60);
+
+  f.put("test/cat/1.png", grey_png(70));
+  CHECK_THROWS_WITH(load_dataset(config), Contains("validation part of its own"));
+  config.validation_fraction = 0;
+  set = load_dataset(config);
+  CHECK((value(set.validation, 5) == 60 && value(set.test, 5) == 70));
+  f.put("valid/horse/1.png", grey_png(60));
+  CHECK_THROWS_WITH(load_dataset(config), Contains("horse: the class is not among those of the training part"));
+}
+
 TEST_CASE("one folder is split by a fraction, the same of each class") {
   const Folder f;
   for (int i = 0; i < 20; ++i) {

@@ -22,7 +22,7 @@ Experiment small(const std::filesystem::path& runs, const std::vector<Override>&
 // Asks for a stop at the end of the first epoch of the second training.
 class StopInSecond : public TrainingListener {
  public:
-  void on_start(const Experiment&, const std::filesystem::path&) override { ++trainings; }
+  void on_start(const RunStart&) override { ++trainings; }
   void on_epoch(const EpochReport&) override { stop = trainings == 2; }
   int trainings = 0;
   std::atomic<bool> stop{false};

@@ -109,7 +109,7 @@ not JSON
   REQUIRE(history.epochs.size() == 1);
   CHECK(history.epochs[0].best);
   CHECK(history.epochs[0].train_loss == 0.9);
-  CHECK(std::isnan(history.epochs[0].test_loss));
+  CHECK(std::isnan(history.epochs[0].loss));
   CHECK(reports::read_history(folder.path() / "none").epochs.empty());
 }
 

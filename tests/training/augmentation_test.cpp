@@ -188,7 +188,7 @@ TEST_CASE("mixup trains on mixed targets, of images or not, and evaluates on pla
   for (const char* loss : {"cross_entropy", "mean_squared_error"}) {
     const RunResult run = train(parse_experiment(points, "e.yaml", {{"loss", loss}}));
     CHECK(run.epochs.size() == 2);
-    CHECK(std::isfinite(run.final_test.loss));
+    CHECK(std::isfinite(run.final_evaluation.loss));
   }
 }
 
@@ -208,5 +208,5 @@ TEST_CASE("LeNet learns the drawn digits while they are moved about") {
   const TemporaryFolder folder;
   const RunResult run = train(small_lenet(
       folder.path(), {{"augmentation", "{translate: 2}"}, {"data.synthetic_train", "2560"}, {"training.epochs", "4"}}));
-  CHECK(run.final_test.accuracy > 0.85);
+  CHECK(run.final_evaluation.accuracy > 0.85);
 }

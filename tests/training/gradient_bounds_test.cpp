@@ -244,7 +244,7 @@ TEST_CASE("a training with an average and bounds resumes to the straight run's b
   const RunResult first = train(with("1"));
   const RunResult part = resume(first.run, {{"training.epochs", "2"}});
   CHECK(same_state(straight.run / "last.h5", part.run / "last.h5"));
-  CHECK(part.final_test.loss == straight.final_test.loss);
+  CHECK(part.final_evaluation.loss == straight.final_evaluation.loss);
   // `gpunn eval` goes by the average too.
-  CHECK(evaluate({.path = part.run / "last.h5", .overrides = {}}).loss == straight.final_test.loss);
+  CHECK(evaluate({.path = part.run / "last.h5", .overrides = {}}).loss == straight.final_evaluation.loss);
 }

@@ -50,7 +50,7 @@ TEST_CASE("a run stopped in the middle of an epoch and resumed gives the straigh
   CHECK_FALSE(part.interrupted);
   CHECK(same_state(straight.run / "last.h5", part.run / "last.h5"));
   CHECK(same_state(straight.run / "best.h5", part.run / "best.h5"));
-  CHECK(part.final_test.loss == straight.final_test.loss);
+  CHECK(part.final_evaluation.loss == straight.final_evaluation.loss);
   CHECK(lines_of(part.run / "metrics.csv").size() == lines_of(straight.run / "metrics.csv").size());
 }
 
@@ -108,7 +108,7 @@ TEST_CASE("a finished run can be resumed for more epochs, and for none") {
   const RunResult first = train(small_lenet(folder.path(), {{"training.epochs", "1"}}));
   const RunResult again = resume(first.run, {});
   CHECK(again.epochs.empty());
-  CHECK(again.final_test.accuracy == first.final_test.accuracy);
+  CHECK(again.final_evaluation.accuracy == first.final_evaluation.accuracy);
   const RunResult more = resume(first.run, {{"training.epochs", "2"}});
   REQUIRE(more.epochs.size() == 1);
   CHECK(more.epochs[0].epoch == 2);

@@ -37,7 +37,7 @@ EpochReport epoch_of(const Experiment& experiment, int64_t epoch, int64_t steps_
   EpochReport report;
   report.epoch = epoch;
   report.global_step = epoch * steps_per_epoch;
-  (experiment.schedule.monitor == Metric::accuracy ? report.test.accuracy : report.test.loss) = value;
+  (experiment.schedule.monitor == Metric::accuracy ? report.evaluation.accuracy : report.evaluation.loss) = value;
   return report;
 }
 

@@ -54,8 +54,8 @@ TEST_CASE("LeNet learns drawn digits, and its run folder tells how") {
             {.listener = &recorder, .stop = nullptr, .run_folder = {}});
   CHECK(result.backend == "cpu");
   CHECK(recorder.epochs.size() == 4);
-  CHECK(result.final_test.accuracy > 0.8);
-  CHECK(result.final_test.rows == 200);
+  CHECK(result.final_evaluation.accuracy > 0.8);
+  CHECK(result.final_evaluation.rows == 200);
   CHECK(recorder.epochs[3].train_loss < 0.5 * recorder.epochs[0].train_loss);
 
   for (const char* file :
@@ -106,7 +106,7 @@ TEST_CASE("the perceptron separates its points") {
   const TemporaryFolder folder;
   const RunResult result = train(
       load_experiment(experiment_file("perceptron_points"), {{"backend", "cpu"}, {"runs", folder.path().string()}}));
-  CHECK(result.final_test.accuracy == 1.0);
+  CHECK(result.final_evaluation.accuracy == 1.0);
   CHECK(result.epochs.back().train_accuracy == 1.0);
 }
 
@@ -281,8 +281,8 @@ TEST_CASE("any metric stops a run, which may end with the best weights") {
   REQUIRE(result.stopped_early);
   const EpochReport& best = result.epochs.at(static_cast<std::size_t>(result.best_epoch - 1));
   CHECK(result.best_epoch == result.epochs.back().epoch - 2);
-  CHECK(result.best_metric == best.test.loss);
-  CHECK(result.final_test.loss == (restored ? best : result.epochs.back()).test.loss);
+  CHECK(result.best_metric == best.evaluation.loss);
+  CHECK(result.final_evaluation.loss == (restored ? best : result.epochs.back()).evaluation.loss);
   // The last state is still there to go on from.
   CHECK(storage::load_checkpoint(result.run / "last.h5").counters.at("step") == result.epochs.back().global_step);
   CHECK(resume(result.run, {{"early_stopping.patience", "3"}}).epochs.size() >= 1);

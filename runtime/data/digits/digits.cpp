@@ -1,5 +1,7 @@
 #include "data/digits/digits.hpp"
 
+#include <gpunn/progress.hpp>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -99,6 +101,7 @@ Split make_split(uint64_t seed, uint64_t stream, const TensorType& samples) {
   const int64_t rows = split.rows();
   split.values.resize(split.samples.bytes());
   split.labels.resize(static_cast<std::size_t>(rows));
+  LongWork work("drawing digits", static_cast<uint64_t>(rows));
   for_row_stretches(rows, kRowsAtATime, [&](int64_t first, int64_t last) {
     for (int64_t row = first; row < last; ++row) {
       // Any ten rows in line hold each class once, so that a set cut short stays balanced.
@@ -109,6 +112,7 @@ Split make_split(uint64_t seed, uint64_t stream, const TensorType& samples) {
       std::memcpy(split.values.data() + static_cast<std::size_t>(row) * image.size(), image.data(), image.size());
       split.labels[static_cast<std::size_t>(row)] = digit;
     }
+    work.advance(static_cast<uint64_t>(last - first));
   });
   return split;
 }

@@ -1,11 +1,11 @@
 #pragma once
 
+#include <gpunn/evaluation_part.hpp>
 #include <gpunn/experiment.hpp>
 #include <gpunn/tensor_type.hpp>
 
 #include <cstddef>
 #include <filesystem>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -30,7 +30,10 @@ struct Dataset {
   std::string source;       // the files, or "synthetic, seed 1"
   std::string fallback_of;  // the set that was asked for and not found; empty: this is it
   Split train, test;
-  Split validation;  // what data.validation_fraction takes from the training samples; no rows without it
+  // What the training is watched by: rows that data.validation_fraction takes from the training samples, or a
+  // validation part of the user's own. No rows without either.
+  Split validation;
+  EvaluationPart evaluated = EvaluationPart::test;  // what `test` holds; of a session's data set it may be the other
   int64_t classes = 0;
   std::vector<std::string> class_names;
   std::vector<double> mean, stddev;  // by channel, of values scaled by 1/255 where u8
@@ -40,16 +43,10 @@ struct Dataset {
   bool from_registry = false;        // a published set of which load_sizes() found no files
 };
 
-struct DownloadProgress {
-  std::string file;
-  uint64_t bytes = 0;
-  uint64_t total = 0;  // 0: unknown
-};
-
 // Reads or makes the data set. One in files is looked for in config.path, $GPUNN_DATA_DIR, where the distribution's
 // package installs it and the user's cache folder, then downloaded into the latter unless GPUNN_OFFLINE=1 is set.
 // Throws Error with ExitCode::missing, and every place looked in, where it is nowhere and config names no fallback.
-Dataset load_dataset(const DataConfig& config, const std::function<void(const DownloadProgress&)>& progress = {});
+Dataset load_dataset(const DataConfig& config);
 
 // The data set as load_dataset() gives it, for who needs its sizes alone: one that the program makes, or a published
 // one that is not on this machine, has the sizes that the registry knows and samples that are all 0; nothing is
@@ -83,8 +80,7 @@ struct DatasetInfo {
 std::vector<DatasetInfo> list_datasets();
 
 // Fetches a set into the user's cache folder, checks its digests, and returns the folder.
-std::filesystem::path download_dataset(const std::string& name,
-                                       const std::function<void(const DownloadProgress&)>& progress = {});
+std::filesystem::path download_dataset(const std::string& name);
 
 // Reads a PNG, JPEG or binary PGM/PPM image as u8 [C, H, W], converted to `channels` and fitted to `height` by `width`
 // with the values that Pillow's and torchvision's bilinear Resize give. For one channel a dark-on-light image is

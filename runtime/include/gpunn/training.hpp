@@ -1,5 +1,6 @@
 #pragma once
 
+#include <gpunn/evaluation_part.hpp>
 #include <gpunn/experiment.hpp>
 #include <gpunn/profile.hpp>
 
@@ -25,6 +26,7 @@ struct StepReport {
 };
 
 struct EvalReport {
+  EvaluationPart part = EvaluationPart::test;
   double loss = 0;
   double accuracy = 0;                       // share of the rows, 0 to 1
   std::optional<double> top5_accuracy = {};  // likewise; none of five classes or fewer, where it is always 1
@@ -36,11 +38,19 @@ struct EpochReport {
   int64_t epoch = 0;
   int64_t global_step = 0;
   double train_loss = 0, train_accuracy = 0;
-  EvalReport test;
+  EvalReport evaluation;
   double learning_rate = 0;
   double train_seconds = 0;
   double images_per_second = 0;
   bool best = false;
+};
+
+// A training that begins.
+struct RunStart {
+  const Experiment& experiment;
+  std::filesystem::path run;
+  std::string backend;  // that runs it, whatever the experiment says
+  std::string device;   // its name
 };
 
 // Prints, records, draws. Called on the training thread, between steps.
@@ -48,7 +58,7 @@ class TrainingListener {
  public:
   virtual ~TrainingListener() = default;
   virtual void on_message(const std::string& /*text*/) {}  // an announcement the user must see
-  virtual void on_start(const Experiment&, const std::filesystem::path& /*run*/) {}
+  virtual void on_start(const RunStart&) {}
   virtual void on_step(const StepReport&) {}
   // The loss of each step, in order, some steps late; `first` counts from 0.
   virtual void on_losses(int64_t /*first*/, const std::vector<float>& /*losses*/) {}
@@ -69,7 +79,7 @@ struct RunResult {
   std::filesystem::path run;
   std::string backend;
   std::vector<EpochReport> epochs;
-  EvalReport final_test;
+  EvalReport final_evaluation;
   Metric monitor = Metric::accuracy;  // what best_metric is
   double best_metric = 0;
   int64_t best_epoch = 0;

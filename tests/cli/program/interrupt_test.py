@@ -1,6 +1,7 @@
 """Ctrl-C."""
 
 import json
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -28,10 +29,27 @@ class Interrupted(ProgramTest):
             out, err = process.communicate(timeout=LIMIT)
             self.assertEqual(process.returncode, 130, err)
             self.assertIn("press again to quit", err)
+            self.assertEqual(err.count("stopping after this step"), 1, err)
+            self.assertNotIn("interrupt", err)
             result = json.loads(out.splitlines()[-1])
             self.assertEqual((result["event"], result["interrupted"]), ("result", True))
             self.assertTrue((run / "last.h5").exists())
             self.assertIn("accuracy", self.gpunn("eval", run / "last.h5").stdout)
+
+    def test_an_interrupt_is_told_of_once_and_says_how_to_go_on(self):
+        process = subprocess.Popen([GPUNN, *map(str, self.digits("--runs", "once", "--epochs", "100000"))],
+                                   cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   env=self.environment, stdin=subprocess.DEVNULL)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.stderr.close)
+        self.addCleanup(process.kill)
+        while "epoch" not in process.stderr.readline():
+            pass
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, 130, err)
+        self.assertEqual(len(re.findall(r"(?i)stopping|stopped|interrupted", out + err)), 1, out + err)
+        self.assertRegex(out, r"next:\n  gpunn resume once/lenet_digits/\S+\n$")
 
     def test_the_second_interrupt_quits_at_once(self):
         process, run = self.start("quit")

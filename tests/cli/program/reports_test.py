@@ -1,10 +1,15 @@
 """Verbs that tell of plugins, plans, times, checks and data."""
 
 import csv
+import fcntl
 import json
+import os
+import pty
 import re
 import shutil
+import struct
 import subprocess
+import termios
 from pathlib import Path
 
 from base import GPUNN, LIMIT, ProgramTest, SOURCE
@@ -141,6 +146,22 @@ class Reports(ProgramTest):
             self.assertEqual([">Top-5 accuracy</dt>" in page, ">top-5 accuracy</th>" in page], [told, told])
             events, = run.glob("events.out.tfevents.*")
             self.assertEqual(b"top5_accuracy/test" in events.read_bytes(), told)
+
+    def test_check_tells_how_far_it_is(self):
+        leader, follower = pty.openpty()
+        fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 110, 0, 0))
+        process = subprocess.Popen([GPUNN, "check", "cpu", "--suite", "grad", "--suite", "ops"], cwd=self.folder,
+                                   stderr=follower, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL,
+                                   env=self.environment)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        os.close(follower)
+        shown = b""
+        # Enough of it: the whole suite takes a while.
+        while len(re.findall(rb"checking cpu \xe2\x96\x95.*?%  [\d ]+/[\d ]+  \d+:\d\d", shown)) < 3:
+            shown += os.read(leader, 65536)
+        os.close(leader)
 
     def test_data(self):
         names = {one["name"] for one in self.json("data", "list")}

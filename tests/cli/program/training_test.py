@@ -8,6 +8,8 @@ import re
 import struct
 import subprocess
 import termios
+import unittest
+from datetime import datetime, timezone
 from pathlib import Path
 
 from base import EPOCH_LINE, GPUNN, LIMIT, ProgramTest, SOURCE
@@ -86,13 +88,125 @@ class Training(ProgramTest):
         done = self.gpunn(*self.points("--runs", "v", "--epochs", "1", "--json",
                                        "--set", "data.validation_fraction=0.1"))
         lines = [json.loads(line) for line in done.stdout.splitlines()]
-        self.assertEqual([one["test"]["rows"] for one in lines if one["event"] == "epoch"], [100])
+        self.assertEqual([one["validation"]["rows"] for one in lines if one["event"] == "epoch"], [100])
         self.assertIn("100 training samples are put aside", done.stdout)
+        self.assertEqual(lines[-1]["final_validation"]["part"], "validation")
         run = lines[-1]["run"]
-        self.assertEqual(json.loads(self.gpunn("eval", run, "--json").stdout)["rows"], 200)
+        evaluated = json.loads(self.gpunn("eval", run, "--json").stdout)
+        self.assertEqual((evaluated["rows"], evaluated["part"]), (200, "test"))
         resumed = self.gpunn("resume", run, "--epochs", "2", "--json")
         lines = [json.loads(line) for line in resumed.stdout.splitlines()]
-        self.assertEqual([one["test"]["rows"] for one in lines if one["event"] == "epoch"], [100])
+        self.assertEqual([one["validation"]["rows"] for one in lines if one["event"] == "epoch"], [100])
+
+    def test_every_place_names_the_part_that_was_evaluated(self):
+        for settings, part, other, rows in (((), "test", "validation", 200),
+                                            (("--set", "data.validation_fraction=0.1"), "validation", "test", 100)):
+            done = self.gpunn(*self.points("--runs", f"p-{part}", "--epochs", "2", *settings))
+            run = self.folder / re.search(r"(?m)^run +(.+)$", done.stdout).group(1)
+            self.assertEqual(len(re.findall(rf"epoch \d/2 .* {part} loss", done.stderr)), 2, done.stderr)
+            self.assertRegex(done.stdout, rf"(?m)^accuracy .* of {rows} {part} rows")
+            log = (run / "log.txt").read_text()
+            self.assertEqual(len(re.findall(rf"epoch \d: {part} loss [\d.]+, {part} accuracy", log)), 2, log)
+            header = (run / "metrics.csv").read_text().splitlines()[0].split(",")
+            self.assertEqual(header[4:7], [f"{part}_loss", f"{part}_accuracy", f"{part}_top5_accuracy"])
+            records = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+            self.assertEqual([f"{part}_loss" in one for one in records if one["kind"] == "epoch"], [True, True])
+            events = b"".join(file.read_bytes() for file in run.glob("events.*"))
+            for tag in ("loss", "accuracy", "top5_accuracy"):
+                self.assertIn(f"{tag}/{part}".encode(), events)
+            for text in (done.stderr.split(" in p-")[1], log.split("steps to go")[1], ",".join(header), str(records)):
+                self.assertNotIn(f"{other} loss", text)
+                self.assertNotIn(f"{other}_", text)
+            self.assertNotIn(f"loss/{other}".encode(), events)
+            self.assertIn("rows      200 test rows", self.gpunn("eval", run).stdout)
+            self.gpunn("report", run)
+            page = (run / "report.html").read_text()
+            self.assertIn(f"{part} loss</th>", page)
+            self.assertIn("<dt>Test accuracy</dt>", page)
+
+    def test_a_run_of_an_earlier_version_is_reported_and_resumed(self):
+        done = self.gpunn(*self.points("--runs", "old", "--epochs", "2", "--set", "data.validation_fraction=0.1"))
+        run = self.folder / re.search(r"(?m)^run +(.+)$", done.stdout).group(1)
+        for name in ("metrics.csv", "metrics.jsonl"):
+            (run / name).write_text((run / name).read_text().replace("validation_", "test_"))
+        before = (run / "metrics.csv").read_text().splitlines()[1:]
+        self.gpunn("report", run)
+        self.assertIn("validation loss</th>", (run / "report.html").read_text())
+        self.gpunn("resume", run, "--epochs", "3")
+        rows = (run / "metrics.csv").read_text().splitlines()
+        self.assertIn("validation_loss", rows[0])
+        self.assertEqual(rows[1:3], before)
+        self.assertEqual(len(rows), 4)
+        self.gpunn("report", run)
+        epochs = re.search(r'(?s)<table id="epochs">.*?</table>', (run / "report.html").read_text()).group(0)
+        self.assertEqual(len(re.findall(r'<th scope="row">', epochs)), 3)
+        self.assertNotIn("<td>-</td>", epochs)
+
+    def test_a_validation_part_of_ones_own_is_called_so(self):
+        for part, kinds in (("train", 8), ("val", 3)):
+            for shade in (10, 240):
+                folder = self.folder / "shades" / part / str(shade)
+                folder.mkdir(parents=True)
+                for i in range(kinds):
+                    (folder / f"{i}.pgm").write_bytes(b"P5 4 4 255\n" + bytes([shade + i] * 16))
+        experiment = self.folder / "shades.yaml"
+        experiment.write_text("model: {layers: [flatten, linear: {units: 2}]}\n"
+                              "data: {dataset: image_folder, path: shades, batch_size: 4}\n"
+                              "optimizer: {learning_rate: 0.1}\ntraining: {epochs: 1}\nbackend: cpu\n")
+        done = self.gpunn("run", experiment, "--runs", "own")
+        self.assertIn("validation loss", done.stderr)
+        self.assertIn("of 6 validation rows", done.stdout)
+        run = re.search(r"(?m)^run +(.+)$", done.stdout).group(1)
+        self.assertIn("6 validation rows", self.gpunn("eval", run).stdout)
+
+    def test_one_clock_and_the_backend_that_runs(self):
+        experiment = SOURCE / "experiments" / "perceptron_points.yaml"
+        done = self.gpunn("run", experiment, "--set", "backend=auto", "--runs", "clock", "--epochs", "1")
+        self.assertNotIn("auto", done.stderr + done.stdout)
+        run = self.folder / re.search(r"(?m)^run +(.+)$", done.stdout).group(1)
+        self.assertRegex(run.name, r"^\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ$")
+        for line in (run / "log.txt").read_text().splitlines():
+            self.assertRegex(line, r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ \[ *\d+\.\d s\] ")
+        named = datetime.strptime(run.name, "%Y-%m-%dT%H-%M-%SZ").replace(tzinfo=timezone.utc)
+        self.assertLess(abs((datetime.now(timezone.utc) - named).total_seconds()), LIMIT)
+        device = json.loads((run / "environment.json").read_text())["device"]["name"]
+        self.assertRegex(done.stderr, rf"perceptron_points on \w+, {re.escape(device)}, in ")
+        self.assertIn(device, (run / "log.txt").read_text())
+        done = self.gpunn("run", experiment, "--set", "backend=auto", "--runs", "clock", "--epochs", "1", "--json")
+        start = json.loads(done.stdout.splitlines()[0])
+        self.assertEqual(start["device"], device)
+        self.assertNotEqual(start["backend"], "auto")
+
+    def test_a_run_that_fails_leaves_no_folder(self):
+        self.gpunn(*self.points("--runs", "none", "--kernel", "no_such_kernel"), code=2)
+        left = [path for path in (self.folder / "none").rglob("*") if path.name != "perceptron_points"]
+        self.assertEqual(left, [])
+
+    def test_each_stop_is_told_of_once(self):
+        stopping = "early_stopping={monitor: train_loss, patience: 1, min_delta: 100}"
+        done = self.gpunn(*self.points("--runs", "stop", "--epochs", "9", "--set", stopping))
+        self.assertEqual(len(re.findall(r"(?i)stopped|improvement", done.stderr + done.stdout)), 2)  # in one line
+        self.assertEqual(len(re.findall(r"stopped early: no improvement", done.stderr)), 1)
+        done = self.gpunn(*self.digits("--runs", "nan", "--set", "optimizer.learning_rate=1000"), code=4)
+        self.assertEqual(len(re.findall(r"(?i)\bnan\b|\binf\b|became", done.stderr + done.stdout)),
+                         len(re.findall(r"(?i)\bnan\b|\binf\b|became", done.stderr.splitlines()[-1])))
+
+    def test_a_training_goes_on_where_stderr_is_closed(self):
+        def run(name, **how):
+            command = [GPUNN, *map(str, self.points("--runs", name, "--epochs", "3"))]
+            return subprocess.run(command, cwd=self.folder, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL,
+                                  timeout=LIMIT, text=True, env=self.environment, **how)
+        done = run("closed", preexec_fn=lambda: os.close(2))
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("accuracy", done.stdout)
+        for file in (self.folder / "closed").rglob("*"):  # no file took its place
+            self.assertFalse(file.is_file() and b"train loss" in file.read_bytes(), file)
+        reader, writer = os.pipe()
+        os.close(reader)
+        done = run("broken", stderr=writer)
+        os.close(writer)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("accuracy", done.stdout)
 
     def test_a_table_is_trained_on_and_judged(self):
         rows = [f"{x / 10},{y / 10},{'above' if x > y else 'below'}" for x in range(20) for y in range(20) if x != y]
@@ -134,6 +248,26 @@ class Training(ProgramTest):
         os.close(leader)
         self.assertEqual(process.wait(timeout=LIMIT), 0)
         return shown.decode()
+
+    @unittest.skipUnless(os.environ.get("GPUNN_TRAINING_SAMPLE_DIR"), "the sample plugins are not built")
+    def test_kernels_that_take_long_to_make_are_counted(self):
+        plugin = Path(os.environ["GPUNN_TRAINING_SAMPLE_DIR"], "libgpunn_backend_slow_to_create.so")
+        experiment = self.folder / "slow.yaml"
+        experiment.write_text("model: {layers: [linear: {units: 4}, relu, linear: {units: 2}]}\n"
+                              "data: {dataset: points}\noptimizer: {learning_rate: 0.1}\ntraining: {epochs: 1}\n")
+        slow = ["run", experiment, "--plugin", plugin, "--backend", "slow_to_create", "--runs", "slow"]
+        shown = self.pty_run(slow)
+        lines = [part for part in re.split(r"\r\x1b\[2K|\r\n", shown) if part.startswith("preparing kernels")]
+        self.assertGreater(len(lines), 5, shown)  # it is drawn anew while one kernel is made
+        for line in lines:
+            self.assertRegex(line, r"^preparing kernels ▕[█▏▎▍▌▋▊▉ ]+▏ +\d+%  \d+/\d+ ")
+            self.assertLess(len(line), 100)
+        self.assertIn("RELU", "".join(lines))
+        self.assertEqual(self.pty_run([*slow, "--quiet"]), "")
+        done = self.gpunn(*slow, "--json")
+        for line in done.stdout.splitlines():
+            self.assertIn(json.loads(line)["event"], ("start", "message", "step", "epoch", "result"))
+        self.assertNotIn("preparing", done.stdout + done.stderr)  # nothing for a log in less than five seconds
 
     def test_a_terminal_gets_a_bar_that_fits(self):
         for columns in (100, 40):

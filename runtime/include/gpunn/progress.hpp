@@ -1,0 +1,58 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace gpunn {
+
+enum class WorkUnit { items, bytes };
+
+// How far a piece of long work is: a download, a folder of images that is decoded, kernels that are prepared.
+struct WorkReport {
+  uint64_t id = 0;     // tells two pieces of work apart
+  std::string what;    // "preparing kernels"
+  std::string detail;  // what is at hand: "CONV2D 'conv1'"; empty: nothing to tell
+  WorkUnit unit = WorkUnit::items;
+  uint64_t done = 0;
+  uint64_t total = 0;  // 0: not known
+  double seconds = 0;  // since it began
+};
+
+// All that goes on in this process, the oldest first; what is part of another piece of work comes behind it. For a
+// display that looks again and again, as long work itself never prints.
+std::vector<WorkReport> long_work();
+
+// Has `ended` called with the id of each piece of work that is over, on the thread that did it, once long_work() lacks
+// it: time to remove what is drawn of it. Empty: nothing is called any more, when this returns. Not in child processes.
+void when_work_ends(std::function<void(uint64_t id)> ended);
+
+// A piece of work that may take long, listed in long_work() while it lives. Any thread may advance it, for each
+// image or op: that never waits for a display.
+class LongWork {
+ public:
+  explicit LongWork(std::string what, uint64_t total = 0, WorkUnit unit = WorkUnit::items);
+  ~LongWork();
+  LongWork(const LongWork&) = delete;
+  LongWork& operator=(const LongWork&) = delete;
+
+  void advance(uint64_t by = 1) { done_.fetch_add(by, std::memory_order_relaxed); }
+  void reach(uint64_t done) { done_.store(done, std::memory_order_relaxed); }
+  void expect(uint64_t total) { total_.store(total, std::memory_order_relaxed); }
+  void tell(std::string detail);
+
+ private:
+  friend std::vector<WorkReport> long_work();
+
+  const uint64_t id_;
+  const std::string what_;
+  const WorkUnit unit_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::atomic<uint64_t> done_{0}, total_;
+  std::string detail_;  // guarded by the mutex of the list
+};
+
+}  // namespace gpunn
