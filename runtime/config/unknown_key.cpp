@@ -8,6 +8,7 @@
 
 #include "common/text.hpp"
 #include "config/schema.hpp"
+#include "config/values.hpp"
 
 namespace gpunn {
 
@@ -68,7 +69,8 @@ std::string command_for(const std::string& section) {
 
 std::string key_advice(const std::string& section, const std::string& name, const std::string& value) {
   if (const std::string_view about = explanation(name); !about.empty()) {
-    const std::string_view about_value = explanation(value);
+    // 16 asks for half precision as a value of `precision`, but not as a number of devices.
+    const std::string_view about_value = number_of(value) ? std::string_view() : explanation(value);
     return ". " + std::string(about_value.empty() ? about : about_value);
   }
   const std::vector<std::string> near = nearest_keys(section, name);
@@ -80,7 +82,8 @@ std::string key_advice(const std::string& section, const std::string& name, cons
     named.push_back(in_quotes(path) + (elsewhere ? " at the top of the file, outside " + in_quotes(section) : ""));
   }
   if (!named.empty()) return "; did you mean " + join(named, " or ") + "?";
-  if (const std::string_view about = explanation(value); !about.empty()) return ". " + std::string(about);
+  if (const std::string_view about = explanation(value); !about.empty() && !number_of(value))
+    return ". " + std::string(about);
   return here.size() <= kMostKeysListed ? "; known: " + join(here, ", ") : "; " + command_for(section) + " lists them";
 }
 

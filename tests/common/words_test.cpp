@@ -56,6 +56,7 @@ TEST_CASE("a part of a word finds it, or several") {
   CHECK(best_matches("warm", {"type", "warmup_epochs", "warmup_steps"}) == Words{"warmup_steps", "warmup_epochs"});
   CHECK(best_matches("pool", {"relu", "avg_pool", "max_pool", "global_avg_pool", "global_max_pool"}) ==
         Words{"avg_pool", "max_pool", "global_avg_pool"});
+  CHECK(best_matches("cifra", {"mnist", "cifar10", "cifar100"}) == Words{"cifar10", "cifar100"});
   CHECK(best_matches("linear_layer", {"relu", "linear"}) == Words{"linear"});
   CHECK(did_you_mean("pool", {"avg_pool", "max_pool"}) == "; did you mean 'avg_pool' or 'max_pool'?");
 }

@@ -133,7 +133,9 @@ TEST_CASE("what this version does not serve is said where it is asked for") {
            {"gpus: 16", "A run uses one device"},
            {"backend: [cpu, other]", "'gpunn race'"},
            {"training: {precision: fp16}", "no half precision"},
+           {"training: {precision: 16}", "no half precision"},
            {"training: {amp: true}", "no half precision"},
+           {"wandb: true", "TensorBoard"},
            {"model: net.onnx", "neither reads nor writes ONNX"},
            {"model: net.pth", "safetensors"}}) {
     CAPTURE(line);

@@ -37,8 +37,8 @@ constexpr Explanation kExplanations[] = {
      "'model.safetensors') writes them and safetensors.torch.load_file reads them."},
     {".pb .tflite .keras .mlmodel .engine .trt .gguf .pkl .joblib tensorrt tflite openvino coreml saved_model",
      "This version exchanges weights as .safetensors alone ('gpunn export', key 'init_from')."},
-    {"fp16 f16 float16 half half_precision 16_mixed 16_true amp use_amp mixed mixed_precision autocast grad_scaler "
-     "fp8 float8 int8 fp64 f64 float64 double",
+    {"fp16 f16 float16 half half_precision 16 64 16_mixed 16_true amp use_amp mixed mixed_precision autocast "
+     "grad_scaler fp8 float8 int8 fp64 f64 float64 double",
      "This version keeps tensors in f32: 'training.precision: bf16' or 'tf32' rounds what is multiplied, and there is "
      "no half precision (fp16)."},
     {"text nlp imdb wikitext ag_news glue tokens tokenizer vocab audio speech librispeech speech_commands video "
@@ -49,6 +49,11 @@ constexpr Explanation kExplanations[] = {
      "transformer transformer_encoder transformerencoderlayer",
      "This version has no recurrent, embedding or attention layers; 'gpunn help layers' lists those that it has."},
     {"task problem problem_type", "gpunn trains classifiers, which no key has to say: leave it out."},
+    {"wandb mlflow comet neptune logger tensorboard",
+     "A run folder has its records for TensorBoard (tensorboard --logdir runs), as metrics.jsonl and as metrics.csv, "
+     "and "
+     "no other logger is served."},
+    {"resume", "'gpunn resume RUN' goes on with an interrupted run."},
     {"profile", "'gpunn run EXPERIMENT --profile' measures the first steps of a training."},
     {"version", "'gpunn --version' prints it."},
 };

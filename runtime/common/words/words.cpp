@@ -94,6 +94,11 @@ Match match(std::string_view word, const std::string& candidate) {
   if (wanted.size() >= 2 && known.starts_with(wanted)) {
     return {Nearness::beginning, known.size() - wanted.size(), candidate};
   }
+  // A slip in a word that is not typed to its end: `cifra` for `cifar10`.
+  const std::string_view begun = std::string_view(known).substr(0, wanted.size());
+  if (wanted.size() >= 4 && begun.size() == wanted.size() && edit_distance(wanted, begun) == 1) {
+    return {Nearness::beginning, known.size() - wanted.size(), candidate};
+  }
   if (has_part(known, wanted, 3)) return {Nearness::part, known.size() - wanted.size(), candidate};
   if (has_part(wanted, known, 4)) return {Nearness::part, wanted.size() - known.size(), candidate};
   return {};

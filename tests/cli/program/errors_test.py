@@ -53,7 +53,7 @@ class ExitCodes(ProgramTest):
     def test_no_message_lists_dozens_of_names(self):
         for line in (["check", "cpu", "--op", "xyzzy"], ["bench", "op", "xyzzy", "8"], ["xyzzy"],
                      ["bench", "--xyzzy"], self.points("--set", "xyzzy=1"), self.points("--set", "data.xyzzy=1"),
-                     self.points("--set", "model.layers=[xyzzy]")):
+                     self.points("--set", "model={layers: [xyzzy]}")):
             with self.subTest(line=line):
                 message = self.gpunn(*line, code=2).stderr
                 self.assertLess(len(message), 300)
