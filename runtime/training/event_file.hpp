@@ -10,7 +10,7 @@
 namespace gpunn::training::event_file {
 
 struct Scalar {
-  std::string_view tag;  // "loss/train": the part before the slash groups the charts
+  std::string tag;  // "loss/train": the part before the slash groups the charts
   double value = 0;      // written as f32
 };
 
