@@ -10,8 +10,8 @@
 namespace gpunn::training::event_file {
 
 struct Scalar {
-  std::string tag;  // "loss/train": the part before the slash groups the charts
-  double value = 0;      // written as f32
+  std::string tag;   // "loss/train": the part before the slash groups the charts
+  double value = 0;  // written as f32
 };
 
 // CRC-32C (Castagnoli), rotated and offset as the framing has it.

@@ -112,7 +112,7 @@ class Training(ProgramTest):
             records = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
             self.assertEqual([f"{part}_loss" in one for one in records if one["kind"] == "epoch"], [True, True])
             events = b"".join(file.read_bytes() for file in run.glob("events.*"))
-            for tag in ("loss", "accuracy"):  # the points have two classes, of which no top-5 is told
+            for tag in ("loss", "accuracy"):
                 self.assertIn(f"{tag}/{part}".encode(), events)
             for text in (done.stderr.split(" in p-")[1], log.split("steps to go")[1], ",".join(header), str(records)):
                 self.assertNotIn(f"{other} loss", text)
