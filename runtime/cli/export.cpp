@@ -15,10 +15,11 @@ void add_export(CommandLine& line) {
     std::filesystem::path model, file, names;
   };
   auto options = std::make_shared<Options>();
-  Verb verb = line.program.add_verb("export", "Write a trained model's weights for other programs",
-                                    {"gpunn export runs/lenet_mnist/20250102-030405 --to lenet.safetensors",
-                                     "gpunn export runs/resnet18_cifar10/20250102-030405 --to resnet18.safetensors "
-                                     "--names models/resnet.names.yaml"});
+  Verb verb =
+      line.program.add_verb("export", "Write a trained model's weights for other programs",
+                            {"gpunn export runs/lenet_mnist/2025-01-02T03-04-05Z --to lenet.safetensors",
+                             "gpunn export runs/resnet18_cifar10/2025-01-02T03-04-05Z --to resnet18.safetensors "
+                             "--names models/resnet.names.yaml"});
   verb.add_option("model", options->model, "A run folder (its best checkpoint) or a checkpoint file")
       .required()
       .type_name("RUN|CHECKPOINT");

@@ -43,7 +43,7 @@ TEST_CASE("a name made up never takes a given one") {
 TEST_CASE("parameters are put in and worked out") {
   const ModelSpec model =
       read_model("  - linear: {units: $width*2}\n  - linear: {units: ($width+$k)/2}\n  - linear: {units: \"${k}0\"}\n",
-           "parameters: {width: 7, k: 3}\n");
+                 "parameters: {width: 7, k: 3}\n");
   CHECK(model.layers[0].parameters[0].values == Texts{"14"});
   CHECK(model.layers[1].parameters[0].values == Texts{"5"});
   CHECK(model.layers[2].parameters[0].values == Texts{"30"});
