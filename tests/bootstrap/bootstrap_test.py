@@ -59,6 +59,7 @@ class BootstrapTest(unittest.TestCase):
         self.tool("cmake", CMAKE)
         self.tool("ninja", NINJA)
         self.tool("nvcc", "#!/bin/sh\n")
+        self.tool("nproc", "#!/bin/sh\necho 2\n")
         self.tool("nvidia-smi", NO_GPU)
 
     def tool(self, name: str, script: str) -> None:
