@@ -61,6 +61,7 @@ static void gather(const GatherTile& t) {
 
 template <int channels, int outputs>
 static void gather_of(const GatherTile& t) {
+  // NOLINTNEXTLINE(bugprone-branch-clone): a table of instances repeats its branches
   if (t.channels != channels) {
     if constexpr (channels > 1) gather_of<channels - 1, kGatherOutputs[channels - 1]>(t);
   } else if (t.outputs != outputs) {
@@ -111,6 +112,7 @@ static void filter(const FilterTile& t) {
 
 template <int channels, int taps>
 static void filter_of(const FilterTile& t) {
+  // NOLINTNEXTLINE(bugprone-branch-clone): a table of instances repeats its branches
   if (t.channels != channels) {
     if constexpr (channels > 1) filter_of<channels - 1, kFilterTaps[channels - 1]>(t);
   } else if (t.taps != taps) {
@@ -165,9 +167,11 @@ static void store_lanes(const float* from, int64_t count, float bias, bool relu,
       for (int i = 0; i < kLanes; ++i) rows[i] = i < n ? load(from + (j + i) * kLanes) : zero();
     }
 #pragma GCC unroll 16
+    // NOLINTNEXTLINE(modernize-loop-convert): a counted loop is vectorised
     for (int i = 0; i < kLanes; ++i) rows[i] += bias_vec;
     if (relu) {
 #pragma GCC unroll 16
+      // NOLINTNEXTLINE(modernize-loop-convert): as above
       for (int i = 0; i < kLanes; ++i) rows[i] = max_or_nan(rows[i], zero());
     }
     transpose(rows);

@@ -24,6 +24,7 @@ inline float maximum(const float* x, int64_t n) {
 #pragma omp simd
       for (int k = 0; k < kLanes; ++k) lanes[k] = larger_of(lanes[k], x[i + k]);
     }
+    // NOLINTNEXTLINE(modernize-loop-convert): a counted loop is vectorised
     for (int k = 0; k < kLanes; ++k) most = larger_of(most, lanes[k]);
   }
   for (; i < n; ++i) most = larger_of(most, x[i]);
