@@ -26,7 +26,7 @@ void add_set_option(Verb verb, std::vector<std::string>& settings) {
       .type_name("KEY=VALUE");
 }
 
-void add_experiment_options(Verb verb, ExperimentOptions& options) {
+void add_experiment_options(const Verb& verb, ExperimentOptions& options) {
   add_experiment_settings(verb, options);
   add_backend_option(verb, options.backend);
 }

@@ -28,7 +28,7 @@ struct ExperimentOptions {
   Experiment load() const;
 };
 
-void add_experiment_options(Verb verb, ExperimentOptions& options);
+void add_experiment_options(const Verb& verb, ExperimentOptions& options);
 // The same without --backend, for a verb that takes several.
 void add_experiment_settings(Verb verb, ExperimentOptions& options);
 void add_backend_option(Verb verb, std::string& backend);

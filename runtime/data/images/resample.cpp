@@ -31,12 +31,14 @@ class TriangleFilter {
   explicit TriangleFilter(const ResizedSide& side) {
     const double scale = static_cast<double>(side.source) / static_cast<double>(side.target);
     const double reach = std::max(1.0, scale);
+    // Halves round up, as Pillow's do: the sum is not negative, or is clamped to 0.
+    const auto rounded = [](double value) { return static_cast<int64_t>(std::floor(value + 0.5)); };
     const double slope = 1 / reach;
     std::vector<double> exact;
     for (int64_t i = side.first; i < side.first + side.count; ++i) {
       const double centre = (static_cast<double>(i) + 0.5) * scale;
-      const int64_t first = std::max<int64_t>(0, static_cast<int64_t>(centre - reach + 0.5));
-      const int64_t end = std::min<int64_t>(side.source, static_cast<int64_t>(centre + reach + 0.5));
+      const int64_t first = std::max<int64_t>(0, rounded(centre - reach));
+      const int64_t end = std::min<int64_t>(side.source, rounded(centre + reach));
       exact.clear();
       double sum = 0;
       for (int64_t j = first; j < end; ++j) {
@@ -45,7 +47,7 @@ class TriangleFilter {
       }
       taps_.push_back({first, end, weights_.size()});
       for (const double weight : exact) {
-        weights_.push_back(static_cast<int32_t>(weight / sum * static_cast<double>(1 << kWeightBits) + 0.5));
+        weights_.push_back(static_cast<int32_t>(rounded(weight / sum * static_cast<double>(1 << kWeightBits))));
       }
     }
   }
@@ -71,7 +73,7 @@ template <int kChannels>
 void resize_row(const TriangleFilter& across, const uint8_t* source, std::span<uint8_t> target) {
   const auto width = static_cast<int64_t>(target.size()) / kChannels;
   for (int64_t x = 0; x < width; ++x) {
-    std::array<int32_t, kChannels> sums;
+    std::array<int32_t, kChannels> sums{};
     sums.fill(kHalfWeight);
     const uint8_t* pixel = source + across.first(x) * kChannels;
     const int32_t* weight = across.weights(x);
