@@ -35,7 +35,7 @@ namespace {
 
 using words::squashed;
 
-constexpr std::size_t kLongestWord = 128;  // nobody mistypes a longer one, and the table of edits stays small
+constexpr std::size_t kLongestWord = 128;  // longer words are no slips, and the table of edits stays small
 constexpr std::size_t kMostNamed = 3;      // in "did you mean"
 constexpr std::size_t kMostListed = 16;    // of the program's own words in a message
 
