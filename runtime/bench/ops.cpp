@@ -2,6 +2,7 @@
 #include <gpunn/bench.hpp>
 #include <gpunn/error.hpp>
 #include <gpunn/progress.hpp>
+#include <gpunn/words.hpp>
 
 #include <algorithm>
 #include <map>
@@ -86,7 +87,7 @@ class OpBench {
       if (wanted == kAllKernels || known.contains(wanted)) continue;
       throw Error("bench: no kernel '" + wanted + "' serves these ops" +
                       (known.empty() ? "; the backends have no names for theirs"
-                                     : suggestion(wanted, {known.begin(), known.end()})),
+                                     : did_you_mean_or_list(wanted, {known.begin(), known.end()})),
                   ExitCode::usage);
     }
   }

@@ -1,5 +1,6 @@
 #include <gpunn/evaluation.hpp>
 
+#include <cmath>
 #include <memory>
 
 #include <fmt/format.h>
@@ -47,8 +48,9 @@ void add_eval(CommandLine& line) {
       const EvalReport& total = report.total;
       fmt::print("rows      {} {} rows\n", count_text(total.rows), name_of(total.part));
       fmt::print("loss      {:.6f}\n", total.loss);
-      fmt::print("accuracy  {}\n", percent_text(total.accuracy));
-      if (total.top5_accuracy) fmt::print("top 5     {}\n", percent_text(*total.top5_accuracy));
+      for (const Score& score : total.scores) {
+        if (!std::isnan(score.value)) fmt::print("{:<8}  {}\n", score.metric.title, score_text(score));
+      }
       fmt::print("time      {}\n", duration_text(total.seconds));
       const bool colour = terminal_of(STDOUT_FILENO).colour;
       fmt::print("\n{}", class_table(report, colour));

@@ -20,6 +20,11 @@ Json array_of(const std::vector<T>& values) {
   return result;
 }
 
+// A member a metric; null where it says nothing.
+void add_scores(Json& json, const Scores& scores, const std::string& before = "") {
+  for (const Score& score : scores) json[before + score.metric.name] = score.value;
+}
+
 }  // namespace
 
 Json to_json(const PlannedTensor& tensor) {
@@ -242,23 +247,24 @@ Json to_json(const ProfileReport& report) {
 }
 
 Json to_json(const StepReport& report) {
-  return {{"epoch", report.epoch},
-          {"epochs", report.epochs},
-          {"step", report.step},
-          {"steps", report.steps},
-          {"global_step", report.global_step},
-          {"loss", report.loss},
-          {"accuracy", report.accuracy},
-          {"learning_rate", report.learning_rate},
-          {"images_per_second", report.images_per_second},
-          {"seconds_left", report.seconds_left}};
+  Json json = {{"epoch", report.epoch},
+               {"epochs", report.epochs},
+               {"step", report.step},
+               {"steps", report.steps},
+               {"global_step", report.global_step},
+               {"loss", report.loss},
+               {"learning_rate", report.learning_rate},
+               {"images_per_second", report.images_per_second},
+               {"seconds_left", report.seconds_left}};
+  add_scores(json, report.scores);
+  return json;
 }
 
 Json to_json(const EvalReport& report) {
-  return {
-      {"part", name_of(report.part)}, {"loss", report.loss},
-      {"accuracy", report.accuracy},  {"top5_accuracy", report.top5_accuracy ? Json(*report.top5_accuracy) : Json()},
-      {"rows", report.rows},          {"seconds", report.seconds}};
+  Json json = {
+      {"part", name_of(report.part)}, {"loss", report.loss}, {"rows", report.rows}, {"seconds", report.seconds}};
+  add_scores(json, report.scores);
+  return json;
 }
 
 Json to_json(const ClassReport& report) {
@@ -289,15 +295,16 @@ Json to_json(const ClassEvalReport& report, bool with_confusion) {
 }
 
 Json to_json(const EpochReport& report) {
-  return {{"epoch", report.epoch},
-          {"global_step", report.global_step},
-          {"train_loss", report.train_loss},
-          {"train_accuracy", report.train_accuracy},
-          {name_of(report.evaluation.part), to_json(report.evaluation)},
-          {"learning_rate", report.learning_rate},
-          {"train_seconds", report.train_seconds},
-          {"images_per_second", report.images_per_second},
-          {"best", report.best}};
+  Json json = {{"epoch", report.epoch},
+               {"global_step", report.global_step},
+               {"train_loss", report.train_loss},
+               {name_of(report.evaluation.part), to_json(report.evaluation)},
+               {"learning_rate", report.learning_rate},
+               {"train_seconds", report.train_seconds},
+               {"images_per_second", report.images_per_second},
+               {"best", report.best}};
+  add_scores(json, report.train_scores, "train_");
+  return json;
 }
 
 Json to_json(const BackendComparison& comparison) {
@@ -315,7 +322,7 @@ Json to_json(const RunResult& result) {
                {"backend", result.backend},
                {"epochs", result.epochs.size()},
                {std::string("final_") + name_of(result.final_evaluation.part), to_json(result.final_evaluation)},
-               {"monitor", name_of(result.monitor)},
+               {"monitor", result.monitor.name},
                {"best_metric", result.best_metric},
                {"best_epoch", result.best_epoch},
                {"stopped_early", result.stopped_early},

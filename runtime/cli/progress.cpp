@@ -21,8 +21,19 @@ double share_done(const StepReport& report) {
   return std::clamp(static_cast<double>(report.step) / static_cast<double>(report.steps), 0.0, 1.0);
 }
 
+// The field's short word for what is on every line.
+std::string short_title(const Metric& metric) { return metric.name == "accuracy" ? "acc" : metric.title; }
+
+std::string scores_text(const Scores& scores) {
+  std::string text;
+  for (const Score& score : scores) {
+    text += "  " + short_title(score.metric) + " " + score_text(score);
+  }
+  return text;
+}
+
 std::string metrics_text(const StepReport& report) {
-  return fmt::format("loss {:.4f}  acc {:.2f} %  lr {:.3g}  {} images/s", report.loss, 100 * report.accuracy,
+  return fmt::format("loss {:.4f}{}  lr {:.3g}  {} images/s", report.loss, scores_text(report.scores),
                      report.learning_rate, rate_text(report.images_per_second));
 }
 
@@ -30,14 +41,13 @@ std::string metrics_text(const StepReport& report) {
 
 std::string progress_line(const StepReport& report, std::size_t width, bool utf8) {
   const std::string epochs = std::to_string(report.epochs);
-  const ProgressLine line{
-      .head = fmt::format("epoch {:>{}}/{} ", report.epoch, epochs.size(), epochs),
-      .share = share_done(report),
-      .parts = {fmt::format("  loss {:.4f}", report.loss), fmt::format("  acc {:.2f}%", 100 * report.accuracy),
-                fmt::format("  {} left", clock_text(report.seconds_left)),
-                fmt::format("  {} img/s", rate_text(report.images_per_second)),
-                fmt::format("  lr {:.3g}", report.learning_rate)},
-      .order = {0, 1, 4, 3, 2}};
+  const ProgressLine line{.head = fmt::format("epoch {:>{}}/{} ", report.epoch, epochs.size(), epochs),
+                          .share = share_done(report),
+                          .parts = {fmt::format("  loss {:.4f}", report.loss), scores_text(report.scores),
+                                    fmt::format("  {} left", clock_text(report.seconds_left)),
+                                    fmt::format("  {} img/s", rate_text(report.images_per_second)),
+                                    fmt::format("  lr {:.3g}", report.learning_rate)},
+                          .order = {0, 1, 4, 3, 2}};
   return line.text(width, utf8);
 }
 
@@ -75,12 +85,15 @@ void Progress::on_step(const StepReport& report) {
 void Progress::on_epoch(const EpochReport& report) {
   const bool colour = line_.terminal().colour;
   const std::string epochs = std::to_string(epochs_);
-  std::string line = fmt::format("epoch {:>{}}/{}  train loss {:.4f}  acc {:.2f} %", report.epoch, epochs.size(),
-                                 epochs, report.train_loss, 100 * report.train_accuracy);
+  std::string line = fmt::format("epoch {:>{}}/{}  train loss {:.4f}{}", report.epoch, epochs.size(), epochs,
+                                 report.train_loss, scores_text(report.train_scores));
   const EvalReport& evaluation = report.evaluation;
   if (evaluation.rows > 0) {
-    line += fmt::format("  {} loss {:.4f}  acc ", name_of(evaluation.part), evaluation.loss) +
-            coloured(percent_text(evaluation.accuracy), Colour::bold, colour);
+    line += fmt::format("  {} loss {:.4f}", name_of(evaluation.part), evaluation.loss);
+    if (!evaluation.scores.empty()) {
+      const Score& telling = evaluation.scores.front();
+      line += "  " + short_title(telling.metric) + " " + coloured(score_text(telling), Colour::bold, colour);
+    }
   }
   line += fmt::format("  lr {:.3g}  {} images/s  {}", report.learning_rate, rate_text(report.images_per_second),
                       duration_text(report.train_seconds));

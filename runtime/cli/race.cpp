@@ -1,6 +1,7 @@
 #include <gpunn/race.hpp>
 
 #include <algorithm>
+#include <cctype>
 #include <memory>
 
 #include <fmt/format.h>
@@ -31,29 +32,42 @@ std::string outcome(const RaceEntry& entry) {
   return entry.result.interrupted ? "interrupted" : "done";
 }
 
+// "ACCURACY": the title of the column of the task's most telling metric.
+std::string telling_metric(const RaceReport& report) {
+  std::string title = "METRIC";
+  for (const RaceEntry& entry : report.entries) {
+    const Scores& scores = entry.result.final_evaluation.scores;
+    if (!scores.empty()) title = scores.front().metric.title;
+  }
+  std::ranges::transform(title, title.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return title;
+}
+
 Table table_of(const RaceReport& report, bool colour) {
   const bool validated = std::ranges::any_of(report.entries, [](const RaceEntry& entry) {
     return entry.result.final_evaluation.part == EvaluationPart::validation;
   });
   const std::string part = validated ? "VALIDATION" : "TEST";
+  const std::string metric = telling_metric(report);
   Table table({{"BACKEND"},
                {"STEP", Align::right},
                {"IMAGES/s", Align::right},
                {"SPEED-UP", Align::right},
                {part + " LOSS", Align::right},
-               {"ACCURACY", Align::right},
+               {metric, Align::right},
                {"TRAINING", Align::right},
                {"PEAK MEMORY", Align::right},
                {"OUTCOME"}});
   for (const RaceEntry& entry : report.entries) {
     const RunResult& result = entry.result;
     const bool tested = result.final_evaluation.rows > 0;
+    const bool scored = tested && !result.final_evaluation.scores.empty();
     const auto known = [](bool is, const std::string& text) { return is ? text : "-"; };
     table.add({printable(entry.backend), known(entry.step_seconds > 0, duration_text(entry.step_seconds)),
                known(entry.images_per_second > 0, rate_text(entry.images_per_second)),
                known(entry.speed_up > 0, fmt::format("{:.2f}x", entry.speed_up)),
                known(tested, fmt::format("{:.4f}", result.final_evaluation.loss)),
-               known(tested, percent_text(result.final_evaluation.accuracy)),
+               known(scored, scored ? score_text(result.final_evaluation.scores.front()) : ""),
                known(result.train_seconds > 0, duration_text(result.train_seconds)),
                known(entry.peak_bytes() > 0, bytes_text(entry.peak_bytes())),
                entry.finished() ? "done" : coloured(outcome(entry), Colour::red, colour)});

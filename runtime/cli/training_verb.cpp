@@ -16,16 +16,16 @@ namespace gpunn::cli {
 namespace {
 
 std::string best_text(const RunResult& result) {
-  const std::string value =
-      larger_is_better(result.monitor) ? percent_text(result.best_metric) : fmt::format("{:.4f}", result.best_metric);
-  return result.monitor == Metric::accuracy ? value : name_of(result.monitor) + " " + value;
+  const std::string value = score_text({result.monitor, result.best_metric});
+  return result.monitor.name == "accuracy" ? value : result.monitor.title + " " + value;
 }
 
 void print_summary(const RunResult& result) {
   const std::string run = result.run.string();
   if (result.final_evaluation.rows > 0) {
     const EvalReport& evaluation = result.final_evaluation;
-    fmt::print("accuracy  {} of {} {} rows, loss {:.4f}\n", percent_text(evaluation.accuracy),
+    const Score& telling = evaluation.scores.front();
+    fmt::print("{:<8}  {} of {} {} rows, loss {:.4f}\n", telling.metric.title, score_text(telling),
                count_text(evaluation.rows), name_of(evaluation.part), evaluation.loss);
   }
   if (result.best_epoch > 0) fmt::print("best      epoch {}, {}\n", result.best_epoch, best_text(result));

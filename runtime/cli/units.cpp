@@ -42,6 +42,11 @@ std::string rate_text(double per_second) {
   return fmt::format("{:.2f}M", per_second / 1e6);
 }
 
+std::string score_text(const Score& score) {
+  if (std::isnan(score.value)) return "-";
+  return score.metric.is_share ? percent_text(score.value) : fmt::format("{:.4g}", score.value);
+}
+
 std::string percent_text(double share) { return fmt::format("{:.2f} %", 100 * share); }
 
 std::string count_text(int64_t count) {

@@ -1,5 +1,7 @@
 #include "config/block_arguments.hpp"
 
+#include <gpunn/words.hpp>
+
 #include "common/text.hpp"
 #include "config/substitution.hpp"
 #include "config/values.hpp"
@@ -64,7 +66,7 @@ void BlockArguments::take_parameter(const YamlEntry& entry, const EntryValues& v
     for (const BlockParameter& known : use_.block->parameters) names.push_back(known.name);
     names.insert(names.end(), others.begin(), others.end());
     report_(entry.where, "unknown parameter " + in_quotes(entry.key) + " of " + title_ +
-                             (names.empty() ? "; it has none" : suggestion(entry.key, names)));
+                             (names.empty() ? "; it has none" : did_you_mean_or_list(entry.key, names)));
     sound_ = false;
     return;
   }

@@ -1,5 +1,7 @@
 #include "config/blocks.hpp"
 
+#include <gpunn/words.hpp>
+
 #include <algorithm>
 #include <cctype>
 #include <set>
@@ -70,7 +72,7 @@ class BlocksReader {
         block.layers = &part.value;
       } else {
         diagnostics_.add(part.where, "unknown key " + in_quotes(part.key) + " in " + title +
-                                         suggestion(part.key, {"parameters", "layers"}));
+                                         did_you_mean_or_list(part.key, {"parameters", "layers"}));
       }
     }
     if (block.layers == nullptr || block.layers->kind != Kind::list || block.layers->items.empty()) {

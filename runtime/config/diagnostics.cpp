@@ -14,6 +14,11 @@ void fail_at(const SourceLocation& where, std::string message) {
 }
 
 void Diagnostics::add(const SourceLocation& where, std::string message) {
+  // The place of a --set names its key, and most messages begin with it.
+  if (const std::string place = "--set "; where.file.starts_with(place)) {
+    const std::string key = where.file.substr(place.size()) + ": ";
+    if (message.starts_with(key)) message.erase(0, key.size());
+  }
   Diagnostic diagnostic{where, std::move(message)};
   if (found_.size() >= kMost || !texts_.insert(diagnostic.text()).second) return;
   found_.push_back(std::move(diagnostic));

@@ -5,6 +5,8 @@
 #include "common/text.hpp"
 #include "config/checked_backends.hpp"
 #include "config/schema.hpp"
+#include "tasks/losses.hpp"
+#include "tasks/task.hpp"
 
 namespace gpunn::config {
 
@@ -29,6 +31,7 @@ class Checker {
     }
     check_name();
     check_backend();
+    check_task();
     check_loss();
     const std::string last = e_.model.layers.empty() ? "" : e_.model.layers.back().type;
     if (e_.loss.kind == LossKind::cross_entropy && (last == "softmax" || last == "log_softmax")) {
@@ -71,6 +74,27 @@ class Checker {
     }
   }
 
+  // What belongs to another task.
+  void check_task() {
+    if (!sound("task")) return;
+    const tasks::Task& task = tasks::find(e_.task);
+    const std::vector<std::string> known = tasks::monitor_names(task);
+    const auto check_monitor = [&](const std::string& key, const std::string& monitor) {
+      if (!sound(key) || std::ranges::find(known, monitor) != known.end()) return;
+      diagnostics_.add(place(key), key + ": the task " + e_.task + " has no metric " + in_quotes(monitor) +
+                                       "; it has " + join(known, ", "));
+    };
+    check_monitor("checkpoint.monitor", e_.checkpoint.monitor);
+    if (e_.early_stopping) check_monitor("early_stopping.monitor", e_.early_stopping->monitor);
+    if (e_.schedule.kind == ScheduleKind::reduce_on_plateau) check_monitor("schedule.monitor", e_.schedule.monitor);
+    if (sound("loss.type") && std::ranges::find(task.losses(), e_.loss.kind) == task.losses().end()) {
+      std::vector<std::string> fitting;
+      for (const LossKind kind : task.losses()) fitting.push_back(tasks::name_of(kind));
+      diagnostics_.add(place("loss.type"), "the task " + e_.task + " has no loss " + tasks::name_of(e_.loss.kind) +
+                                               "; it has " + join(fitting, ", "));
+    }
+  }
+
   void check_loss() {
     if (e_.loss.kind == LossKind::hinge && e_.augmentation.mixup > 0) {
       diagnostics_.add(place("augmentation.mixup"),
@@ -84,12 +108,12 @@ class Checker {
 
   void check_early_stopping() {
     if (!e_.early_stopping || !e_.early_stopping->restore_best) return;
-    const Metric watched = e_.early_stopping->monitor, best = e_.checkpoint.monitor;
+    const std::string &watched = e_.early_stopping->monitor, &best = e_.checkpoint.monitor;
     if (watched == best || !sound("early_stopping.monitor") || !sound("checkpoint.monitor")) return;
     diagnostics_.add(
         place("early_stopping.restore_best"),
-        "early_stopping.restore_best ends with the weights of best.h5, and that goes by checkpoint.monitor (" +
-            name_of(best) + "), not by early_stopping.monitor (" + name_of(watched) + "); give both the same");
+        "early_stopping.restore_best ends with the weights of best.h5, and that goes by checkpoint.monitor (" + best +
+            "), not by early_stopping.monitor (" + watched + "); give both the same");
   }
 
   void check_shorter_side() {

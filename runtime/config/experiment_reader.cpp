@@ -16,6 +16,7 @@
 #include "config/schema.hpp"
 #include "config/unknown_key.hpp"
 #include "config/yaml_tree.hpp"
+#include "tasks/task.hpp"
 
 namespace gpunn {
 
@@ -66,6 +67,7 @@ class ExperimentReader {
     }
     e.loss.class_weights_place = given_.place("loss.class_weights");
     set_kind_defaults(e.optimizer);
+    set_task_defaults(e);
     config::check_experiment(e, given_, diagnostics_);
   }
 
@@ -75,6 +77,15 @@ class ExperimentReader {
     if (o.kind == OptimizerKind::lion && !given_.has("optimizer.betas")) o.beta2 = 0.99;
     if (o.kind == OptimizerKind::muon && !given_.has("optimizer.momentum")) o.momentum = 0.95;
     if (o.kind == OptimizerKind::muon && !given_.has("optimizer.nesterov")) o.nesterov = true;
+  }
+
+  void set_task_defaults(Experiment& e) const {
+    const tasks::Task& task = tasks::find(e.task);
+    e.data.task = e.task;
+    if (!given_.has("loss.type")) e.loss.kind = task.losses().front();
+    const std::string& telling = task.metrics().front().metric.name;
+    if (!given_.has("checkpoint.monitor")) e.checkpoint.monitor = telling;
+    if (e.early_stopping && !given_.has("early_stopping.monitor")) e.early_stopping->monitor = telling;
   }
 
   void read_section(const YamlEntry& section, Experiment& e) {

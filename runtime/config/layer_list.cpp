@@ -93,7 +93,8 @@ class LayerListReader {
   void check_keys(const YamlNode& item, const std::string& kind, const std::vector<std::string>& others) {
     for (const YamlEntry& entry : item.entries) {
       if (entry.key == kind || std::find(others.begin(), others.end(), entry.key) != others.end()) continue;
-      report(entry.where, "unknown key " + in_quotes(entry.key) + " in " + kind + suggestion(entry.key, others));
+      report(entry.where,
+             "unknown key " + in_quotes(entry.key) + " in " + kind + did_you_mean_or_list(entry.key, others));
     }
   }
 
@@ -146,7 +147,7 @@ class LayerListReader {
       }
     }
     if (std::find(names.begin(), names.end(), *choice) == names.end()) {
-      report(node.where, "choose: there is no " + in_quotes(*choice) + " here" + suggestion(*choice, names));
+      report(node.where, "choose: there is no " + in_quotes(*choice) + " here" + did_you_mean_or_list(*choice, names));
     } else if (chosen != nullptr) {
       read_list(*chosen, scope);
     }

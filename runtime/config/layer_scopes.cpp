@@ -1,5 +1,7 @@
 #include "config/layer_scopes.hpp"
 
+#include <gpunn/words.hpp>
+
 #include <utility>
 
 #include "common/text.hpp"
@@ -141,7 +143,7 @@ void LayerScopes::report(const SourceData& source, Diagnostics& diagnostics) {
   const std::string what =
       source.user.title + " comes from " + in_quotes(source.name) + ", which no layer " +
       (block.empty() ? "is called" : "of the block " + in_quotes(block) + " is called (a block sees what is in it)");
-  diagnostics.add(source.where, what + suggestion(source.name, names) + source.user.origin);
+  diagnostics.add(source.where, what + did_you_mean_or_list(source.name, names) + source.user.origin);
 }
 
 }  // namespace gpunn::config

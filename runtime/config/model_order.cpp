@@ -1,5 +1,7 @@
 #include "config/model_order.hpp"
 
+#include <gpunn/words.hpp>
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -26,7 +28,8 @@ std::vector<std::vector<int>> resolve_inputs(const ModelSpec& model, Diagnostics
       const auto found = index.find(from);
       if (found == index.end()) {
         diagnostics.add(layer.where, layer.type + " '" + layer.name + "' comes from '" + from +
-                                         "', which no layer is called" + suggestion(from, names) + layer.origin);
+                                         "', which no layer is called" + did_you_mean_or_list(from, names) +
+                                         layer.origin);
       } else {
         inputs[i].push_back(found->second);
       }

@@ -32,7 +32,7 @@ void check_keys(const YamlNode& map, const std::vector<std::string>& known, cons
   for (const YamlEntry& entry : map.entries) {
     if (std::find(known.begin(), known.end(), entry.key) == known.end()) {
       diagnostics.add(entry.where,
-                      "unknown key " + in_quotes(entry.key) + " in " + where + suggestion(entry.key, known));
+                      "unknown key " + in_quotes(entry.key) + " in " + where + did_you_mean_or_list(entry.key, known));
     }
   }
 }
@@ -205,7 +205,7 @@ class ModelReader {
   void unknown_parameter(const YamlEntry& entry) {
     std::vector<std::string> names;
     for (const auto& [name, value] : model_.parameters) names.push_back(name);
-    const std::string known = names.empty() ? "; it has no parameters" : suggestion(entry.key, names);
+    const std::string known = names.empty() ? "; it has no parameters" : did_you_mean_or_list(entry.key, names);
     diagnostics_.add(entry.where, "unknown parameter " + in_quotes(entry.key) + " of the model " +
                                       in_quotes(model_.file.stem().string()) + known);
   }

@@ -1,4 +1,5 @@
 #include "config/key_builders.hpp"
+#include "tasks/task.hpp"
 
 namespace gpunn::config {
 
@@ -26,8 +27,8 @@ std::vector<Key> warmup_keys() {
 
 std::vector<Key> plateau_keys() {
   std::vector<Key> keys = {
-      choice("schedule.monitor", of(&S::monitor), metric_names(),
-             "The metric that has to improve: of the test data, or while training."),
+      word("schedule.monitor", of(&S::monitor), tasks::monitor_names(),
+           "The metric that has to improve: of the test data, or while training."),
       number("schedule.factor", of(&S::factor), {.min = 0, .max = 1, .above_min = true, .below_max = true},
              "What the rate is multiplied with."),
       integer("schedule.patience", of(&S::patience), between(0, kMostEpochs),

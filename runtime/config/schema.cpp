@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "config/key_builders.hpp"
+#include "tasks/task.hpp"
 
 namespace gpunn::config {
 
@@ -87,6 +88,8 @@ std::vector<Key> data_keys() {
   using D = DataConfig;
   return {
       text("name", in(&E::name), "Names the run's folder. Default: the file's name without its ending."),
+      word("task", in(&E::task), tasks::names(),
+           "What is learnt: one class a sample, numbers, or any number of labels a sample."),
       optional(path("init_from.file", in(&E::init_from, &I::file),
                     "Weights to start from: a checkpoint, a run folder or a .safetensors file. Tensors that fit in "
                     "name and shape are taken, the others begin as always.")),
@@ -243,8 +246,8 @@ std::vector<Key> keys_below() {
               "A backend that has fused kernels for several ops in a row, as for a whole small network, may use them."),
       integer("training.log_every_steps", in(&E::log_every_steps), between(0, kMostSteps),
               "Steps between two log lines; 0: about ten lines an epoch."),
-      choice("early_stopping.monitor", in(&E::early_stopping, &Stop::monitor), metric_names(),
-             "The metric that has to improve: of the test data, or while training."),
+      word("early_stopping.monitor", in(&E::early_stopping, &Stop::monitor), tasks::monitor_names(),
+           "The metric of the task that has to improve: of the test data, or while training."),
       integer("early_stopping.patience", in(&E::early_stopping, &Stop::patience), between(1, kMostEpochs),
               "Stop after so many epochs without an improvement."),
       number("early_stopping.min_delta", in(&E::early_stopping, &Stop::min_delta), at_least(0),
@@ -255,8 +258,8 @@ std::vector<Key> keys_below() {
               "Epochs between two checkpoints; 0: only at the end."),
       integer("checkpoint.every_steps", in(&E::checkpoint, &C::every_steps), between(0, kMostSteps),
               "Steps between two checkpoints within an epoch; 0: none there."),
-      choice("checkpoint.monitor", in(&E::checkpoint, &C::monitor), metric_names(),
-             "The metric that says what is best."),
+      word("checkpoint.monitor", in(&E::checkpoint, &C::monitor), tasks::monitor_names(),
+           "The metric of the task that says what is best."),
       text("backend", in(&E::backend),
            "A backend plugin's name, or its file; `auto`: the fastest that works here; `check:A,B`: train on A, "
            "compare B "

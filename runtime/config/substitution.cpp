@@ -1,6 +1,7 @@
 #include "config/substitution.hpp"
 
 #include <gpunn/error.hpp>
+#include <gpunn/words.hpp>
 
 #include <algorithm>
 #include <cctype>
@@ -151,7 +152,7 @@ std::string substitute(std::string_view text, const std::map<std::string, std::s
     if (found == parameters.end()) {
       std::vector<std::string> names;
       for (const auto& [known, value] : parameters) names.push_back(known);
-      fail("unknown parameter '$" + name + "'" + suggestion(name, names));
+      fail("unknown parameter '$" + name + "'" + did_you_mean_or_list(name, names));
     }
     result += found->second;
     if (result.size() > kLongest) fail("more than " + std::to_string(kLongest) + " characters with its parameters");

@@ -1,6 +1,7 @@
 #include "conformance/kernel_checks.hpp"
 
 #include <gpunn/error.hpp>
+#include <gpunn/words.hpp>
 
 #include <algorithm>
 #include <set>
@@ -67,10 +68,10 @@ Checks with_kernels(const Checks& checks, const CheckOptions& options) {
   if (no_device) return result;
   for (const std::string& wanted : options.kernels) {
     if (known.contains(wanted)) continue;
-    throw Error(
-        "no case is run by a kernel '" + wanted + "' of '" + options.backend + "'" +
-            (known.empty() ? "; its kernels have no names there" : suggestion(wanted, {known.begin(), known.end()})),
-        ExitCode::usage);
+    throw Error("no case is run by a kernel '" + wanted + "' of '" + options.backend + "'" +
+                    (known.empty() ? "; its kernels have no names there"
+                                   : did_you_mean_or_list(wanted, {known.begin(), known.end()})),
+                ExitCode::usage);
   }
   return result;
 }

@@ -2,6 +2,7 @@
 
 #include <gpunn/error.hpp>
 #include <gpunn/progress.hpp>
+#include <gpunn/words.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -120,7 +121,7 @@ class TableReader {
       return static_cast<std::size_t>(*number);
     }
     reader_.fail("there is no column " + in_quotes(wanted) + " (data.label_column) among the " +
-                 std::to_string(columns.size()) + suggestion(wanted, columns));
+                 std::to_string(columns.size()) + did_you_mean_or_list(wanted, columns));
   }
 
   void add_row(const std::vector<std::string>& fields) {
@@ -188,7 +189,7 @@ Split split_of(Table table, const std::vector<std::string>& classes, const fs::p
     const auto found = std::lower_bound(numbers.begin(), numbers.end(), wanted);
     if (found == numbers.end() || found->first != wanted.first) {
       throw Error(file.string() + ":" + std::to_string(table.lines[row]) + ": the class " + shown(table.labels[row]) +
-                  " is not among those of the training samples" + suggestion(table.labels[row], classes));
+                  " is not among those of the training samples" + did_you_mean_or_list(table.labels[row], classes));
     }
     split.labels.push_back(found->second);
   }

@@ -3,6 +3,7 @@
 #include <gpunn/error.hpp>
 
 #include <cstdlib>
+#include <numeric>
 #include <string_view>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "data/locate.hpp"
 #include "data/own_data.hpp"
 #include "data/registry.hpp"
+#include "data/rows.hpp"
 #include "data/statistics.hpp"
 
 namespace gpunn {
@@ -27,12 +29,9 @@ void keep_first(Split& split, int64_t limit, const char* key) {
                 ExitCode::usage);
   }
   if (limit == 0 || limit >= split.rows()) return;
-  const std::size_t row_bytes = split.values.size() / static_cast<std::size_t>(split.rows());
-  const auto rows = static_cast<std::size_t>(limit);
-  split.samples.shape[0] = limit;
-  split.values.resize(rows * row_bytes);
-  split.values.shrink_to_fit();
-  split.labels.resize(rows);
+  std::vector<int64_t> rows(static_cast<std::size_t>(limit));
+  std::iota(rows.begin(), rows.end(), int64_t{0});
+  data::keep_rows(split, rows);
 }
 
 const data::DatasetRow& find_fallback(const DataConfig& config) {

@@ -1,6 +1,7 @@
 #include "data/folder_scan.hpp"
 
 #include <gpunn/error.hpp>
+#include <gpunn/words.hpp>
 
 #include <algorithm>
 #include <array>
@@ -162,7 +163,7 @@ std::vector<LabelledFile> files_of(const fs::path& folder, const fs::path& train
   for (const std::string& name : part.classes()) {
     if (!contains(scan.classes, name)) {
       throw Error((folder / name).string() + ": the class is not among those of the training part in " +
-                  train_folder.string() + suggestion(name, scan.classes));
+                  train_folder.string() + did_you_mean_or_list(name, scan.classes));
     }
   }
   part.tell_of_others(scan.notes);

@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <numeric>
 #include <utility>
 #include <vector>
 
 #include "data/philox_source.hpp"
+#include "data/rows.hpp"
 
 namespace gpunn::data {
 
@@ -17,10 +16,11 @@ using Rows = std::vector<int64_t>;
 
 // The rows of each class; of all together where they are not told apart.
 std::vector<Rows> groups_of(const Split& split, const Share& share) {
-  std::vector<Rows> groups(share.stratify ? static_cast<std::size_t>(share.classes) : 1);
-  for (std::size_t row = 0; row < split.labels.size(); ++row) {
-    const std::size_t group = share.stratify ? static_cast<std::size_t>(split.labels[row]) : 0;
-    groups[group].push_back(static_cast<int64_t>(row));
+  const bool by_class = share.stratify && !split.labels.empty();
+  std::vector<Rows> groups(by_class ? static_cast<std::size_t>(share.classes) : 1);
+  for (int64_t row = 0; row < split.rows(); ++row) {
+    const std::size_t group = by_class ? static_cast<std::size_t>(split.labels[static_cast<std::size_t>(row)]) : 0;
+    groups[group].push_back(row);
   }
   return groups;
 }
@@ -65,36 +65,20 @@ Split take_share(Split& split, const Share& share) {
     return none;
   }
   std::vector<Rows> groups = groups_of(split, share);
-  const Rows counts = counts_of(groups, share.fraction, split.labels.size());
-  std::vector<bool> taken(split.labels.size());
+  const Rows counts = counts_of(groups, share.fraction, static_cast<std::size_t>(split.rows()));
+  std::vector<bool> taken(static_cast<std::size_t>(split.rows()));
   PhiloxSource random(share.seed, share.stream, 0);
   for (std::size_t g = 0; g < groups.size(); ++g) {
     draw(groups[g], counts[g], random);
     for (int64_t i = 0; i < counts[g]; ++i)
       taken[static_cast<std::size_t>(groups[g][static_cast<std::size_t>(i)])] = true;
   }
-
-  Split share_of;
-  const int64_t rows = std::accumulate(counts.begin(), counts.end(), int64_t{0});
-  share_of.samples = split.samples;
-  share_of.samples.shape[0] = rows;
-  share_of.values.resize(share_of.samples.bytes());
-  const std::size_t row_bytes = split.labels.empty() ? 0 : split.values.size() / split.labels.size();
-  std::size_t kept = 0;
-  for (std::size_t row = 0; row < taken.size(); ++row) {
-    const std::byte* from = split.values.data() + row * row_bytes;
-    if (taken[row]) {
-      std::memcpy(share_of.values.data() + share_of.labels.size() * row_bytes, from, row_bytes);
-      share_of.labels.push_back(split.labels[row]);
-    } else {
-      std::memmove(split.values.data() + kept * row_bytes, from, row_bytes);
-      split.labels[kept++] = split.labels[row];
-    }
+  Rows of_share, left;
+  for (int64_t row = 0; row < split.rows(); ++row) {
+    (taken[static_cast<std::size_t>(row)] ? of_share : left).push_back(row);
   }
-  split.samples.shape[0] = static_cast<int64_t>(kept);
-  split.labels.resize(kept);
-  split.values.resize(kept * row_bytes);
-  split.values.shrink_to_fit();
+  Split share_of = copy_rows(split, of_share);
+  keep_rows(split, left);
   return share_of;
 }
 

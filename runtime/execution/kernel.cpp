@@ -1,6 +1,7 @@
 // Who serves an op, and the kernel that does.
 
 #include <gpunn/error.hpp>
+#include <gpunn/words.hpp>
 
 #include <algorithm>
 #include <sstream>
@@ -227,7 +228,7 @@ void require_wanted_kernels(std::span<const Backend* const> backends, const std:
     throw Error("no op takes kernel '" + name + "' of " + who +
                     (elsewhere       ? "; another that is wanted is named before it"
                      : known.empty() ? "; its kernels for these ops have no names"
-                                     : suggestion(name, known)),
+                                     : did_you_mean_or_list(name, known)),
                 ExitCode::usage);
   }
 }

@@ -1,6 +1,7 @@
 #include "execution/variables.hpp"
 
 #include <gpunn/error.hpp>
+#include <gpunn/words.hpp>
 
 #include <utility>
 
@@ -16,7 +17,8 @@ auto& entry(Entries& entries, const std::string& name) {
   if (found != entries.end()) return found->second;
   std::vector<std::string> names;
   for (const auto& [known, ignored] : entries) names.push_back(known);
-  throw Error("there is no variable '" + name + "'" + (names.empty() ? "; there are none" : suggestion(name, names)));
+  throw Error("there is no variable '" + name + "'" +
+              (names.empty() ? "; there are none" : did_you_mean_or_list(name, names)));
 }
 
 }  // namespace

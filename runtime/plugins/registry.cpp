@@ -1,4 +1,5 @@
 #include <gpunn/error.hpp>
+#include <gpunn/words.hpp>
 
 #include <algorithm>
 #include <functional>
@@ -108,7 +109,7 @@ std::shared_ptr<const Plugin> PluginRegistry::find(const std::string& name, cons
     }
   }
   std::string message = what + " was not found";
-  message += working.empty() ? "; no plugin works here" : suggestion(name, working);
+  message += working.empty() ? "; no plugin works here" : did_you_mean_or_list(name, working);
   if (!others.empty()) message += "; files that can't serve: " + join(others, "; ");
   fail(message +
        ". Plugins are looked for in the experiment's 'plugins', GPUNN_PLUGIN_PATH and beside libgpunn; "

@@ -34,13 +34,16 @@ chart::Chart learning_curves(const RaceReport& report) {
   const std::size_t block = std::max<std::size_t>((longest(report) + kMostPoints - 1) / kMostPoints, 1);
   chart::Panel loss, accuracy;
   EvaluationPart part = EvaluationPart::test;
+  Metric telling;
   for (const RaceEntry& entry : report.entries) {
     const std::string name = entry.failure.empty() ? entry.backend : entry.backend + " (failed)";
     loss.series.push_back({name, smoothed(entry.losses, block)});
     chart::Series tests{name, {}};
     for (const EpochReport& epoch : entry.result.epochs) {
       part = epoch.evaluation.part;
-      tests.points.push_back({static_cast<double>(epoch.epoch), 100 * epoch.evaluation.accuracy});
+      const Score& score = epoch.evaluation.scores.front();
+      telling = score.metric;
+      tests.points.push_back({static_cast<double>(epoch.epoch), (telling.is_share ? 100 : 1) * score.value});
     }
     accuracy.series.push_back(std::move(tests));
   }
@@ -49,7 +52,7 @@ chart::Chart learning_curves(const RaceReport& report) {
   loss.whole_x = true;
   loss.y_scale = chart::fitting_scale(loss.series);
   accuracy.x_label = "epoch";
-  accuracy.y_label = std::string(name_of(part)) + " accuracy, %";
+  accuracy.y_label = std::string(name_of(part)) + " " + telling.title + (telling.is_share ? ", %" : "");
   accuracy.whole_x = true;
   std::string subtitle = "learning curves by backend";
   if (block > 1) subtitle += "; losses are means of " + std::to_string(block) + " steps";

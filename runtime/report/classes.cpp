@@ -113,8 +113,9 @@ std::string confusion_section(const ClassEvalReport& report) {
         "<figure class=\"heat\">{}<figcaption>From top to bottom the {} classes of the {} data, from left to right "
         "the predicted ones; the fuller the colour, the larger the share of the class. Blue, on the diagonal, is "
         "right, orange wrong.</figcaption></figure>\n",
-        image(heat_map(report), fmt::format("Confusion matrix of {} classes; {} of the {} rows are on the diagonal",
-                                            classes, percent(report.total.accuracy), report.total.rows)),
+        image(heat_map(report),
+              fmt::format("Confusion matrix of {} classes; {} of the {} rows are on the diagonal", classes,
+                          percent(report.total.scores.value("accuracy")), report.total.rows)),
         classes, name_of(report.total.part));
   }
   return html + pairs_table(report) + "</div>\n";

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <sstream>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -27,8 +28,9 @@ std::optional<int64_t> count(const json& record, const char* key) {
 
 }  // namespace
 
-History read_history(const std::filesystem::path& metrics_jsonl) {
+History read_history(const std::filesystem::path& metrics_jsonl, std::vector<Metric> metrics) {
   History history;
+  history.metrics = std::move(metrics);
   if (!std::filesystem::exists(metrics_jsonl)) return history;
   std::istringstream lines(read_text(metrics_jsonl));
   for (std::string line; std::getline(lines, line);) {
@@ -44,14 +46,17 @@ History read_history(const std::filesystem::path& metrics_jsonl) {
     Record one{.step = *step,
                .epoch = *epoch,
                .train_loss = number(record, whole_epoch ? "train_loss" : "loss"),
-               .train_accuracy = number(record, whole_epoch ? "train_accuracy" : "accuracy"),
                .learning_rate = number(record, "learning_rate"),
                .images_per_second = number(record, "images_per_second"),
+               .train_scores = {},
                .loss = number(record, part + "_loss"),
-               .accuracy = number(record, part + "_accuracy"),
-               .top5_accuracy = number(record, part + "_top5_accuracy"),
+               .scores = {},
                .train_seconds = number(record, "train_seconds"),
                .best = best != record.end() && best->is_boolean() && best->get<bool>()};
+    for (const Metric& metric : history.metrics) {
+      one.train_scores.push_back(number(record, (whole_epoch ? "train_" : "") + metric.name));
+      one.scores.push_back(number(record, part + "_" + metric.name));
+    }
     (whole_epoch ? history.epochs : history.steps).push_back(one);
   }
   std::ranges::stable_sort(history.steps, {}, &Record::step);

@@ -9,6 +9,8 @@ namespace gpunn::reports {
 
 std::string percent(double share) { return std::isfinite(share) ? fmt::format("{:.2f}\u00A0%", 100 * share) : "-"; }
 
+std::string figure(const Score& score) { return score.metric.is_share ? percent(score.value) : decimal(score.value); }
+
 std::string decimal(double value) { return std::isfinite(value) ? fmt::format("{:.4f}", value) : "-"; }
 
 std::string count(int64_t value) {

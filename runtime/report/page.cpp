@@ -37,10 +37,11 @@ std::string headline(const Contents& contents) {
     html += fmt::format("<div><dt>{}</dt><dd id=\"{}\">{}</dd></div>\n", name, id, value);
   };
   const std::string part = total.part == EvaluationPart::validation ? "Validation" : "Test";
-  tile("accuracy", part + " accuracy", percent(total.accuracy));
-  if (total.top5_accuracy) tile("top5", "Top-5 accuracy", percent(*total.top5_accuracy));
+  for (const Score& score : total.scores) {
+    if (!std::isnan(score.value)) tile(score.metric.name, part + " " + score.metric.title, figure(score));
+  }
   tile("loss", part + " loss", decimal(total.loss));
-  tile("f1", "Mean F1", percent(contents.evaluation.macro_f1));
+  if (!contents.evaluation.classes.empty()) tile("f1", "Mean F1", percent(contents.evaluation.macro_f1));
   tile("rows", part + " rows", count(total.rows));
   tile("parameters", "Parameters", count(contents.parameters));
   if (!contents.history.epochs.empty()) {

@@ -80,6 +80,12 @@ void add_filters(Contents& contents, const storage::Checkpoint& checkpoint) {
   contents.filters = filter_grid(first->type.shape, weights);
 }
 
+std::vector<Metric> metrics_of(const tasks::Task& task) {
+  std::vector<Metric> metrics;
+  for (const tasks::TaskMetric& one : task.metrics()) metrics.push_back(one.metric);
+  return metrics;
+}
+
 Contents gather(const ReportRequest& request, TrainingListener* listener) {
   const fs::path file = training::checkpoint_file(request.run);
   const auto session = training::open_trained({.path = file, .overrides = request.overrides}, listener);
@@ -92,7 +98,7 @@ Contents gather(const ReportRequest& request, TrainingListener* listener) {
   contents.notice = session->notice();
   contents.parameters = session->layout().count();
   contents.experiment = resolved_yaml(experiment);
-  contents.history = read_history(request.run / "metrics.jsonl");
+  contents.history = read_history(request.run / "metrics.jsonl", metrics_of(session->task()));
   contents.held_out = experiment.data.validation_fraction > 0 ? EvaluationPart::validation : contents.history.part;
   contents.evaluation = training::evaluate_classes(*session, request.mistakes);
   contents.mistakes = show(contents.evaluation.mistakes, *session);

@@ -15,9 +15,10 @@ std::string mistakes_section(const Contents& contents);
 std::string filters_section(const Contents& contents);
 
 // Numbers for people.
-std::string percent(double share);  // "98.61 %", "-" for NaN
-std::string decimal(double value);  // "0.0271", likewise
-std::string count(int64_t value);   // "60 000", with thin spaces that do not break
+std::string percent(double share);       // "98.61 %", "-" for NaN
+std::string decimal(double value);       // "0.0271", likewise
+std::string figure(const Score& score);  // either of these
+std::string count(int64_t value);        // "60 000", with thin spaces that do not break
 std::string image(const chart::Raster& raster, const std::string& alternative);
 std::string name_of(const ClassReport& one);  // "3 cat", or "3" where that is the name
 

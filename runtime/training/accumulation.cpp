@@ -20,13 +20,13 @@ ValueId add_rows(Graph& g, const char* name, ValueId of, int64_t part, int64_t p
 }  // namespace
 
 Batch add_part(Graph& g, const Batch& batch, int64_t part, int64_t parts) {
-  const int64_t rows = g.value(batch.label).type.shape.at(0) / parts;
+  const int64_t rows = g.value(batch.x).type.shape.at(0) / parts;
   gpunn_fill_attrs count{};
   count.dtype = GPUNN_I32;
   count.value = static_cast<double>(rows);
   Batch result{.x = add_rows(g, "batch.samples", batch.x, part, parts),
-               .label = add_rows(g, "batch.labels", batch.label, part, parts),
                .count = g.add1(GPUNN_OP_FILL, "batch.count", Attributes::of(count), {})};
+  if (batch.label != graph::kNoValue) result.label = add_rows(g, "batch.labels", batch.label, part, parts);
   if (batch.target != graph::kNoValue) result.target = add_rows(g, "batch.target", batch.target, part, parts);
   return result;
 }

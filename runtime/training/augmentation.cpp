@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "training/loss_ops.hpp"
+#include "tasks/classification.hpp"
 
 namespace gpunn::training {
 
@@ -88,7 +88,8 @@ void add_mixup(Graph& g, const ProgramContext& c, Batch& batch, ValueId step) {
   const TensorType table{DType::f32, {std::max<int64_t>(c.total_steps, 1)}};
   const ValueId shares = g.add_value(variable::kMixupShares, table, graph::Storage::state);
   const ValueId share = g.add1(GPUNN_OP_TABLE_LOAD, "augment.share", {}, {shares, step});
-  const ValueId targets = add_targets(g, c, batch.label);
+  const ValueId targets =
+      batch.target != graph::kNoValue ? batch.target : tasks::add_class_targets(g, c.outputs, batch.label);
   batch.x = g.add1(GPUNN_OP_MIX_ROWS, "augment.mixup", {}, {batch.x, share, batch.count});
   batch.target = g.add1(GPUNN_OP_MIX_ROWS, "augment.targets", {}, {targets, share, batch.count});
 }

@@ -32,19 +32,24 @@ Split Session::augmented_batches(int64_t steps) {
   result.samples = train_split_.samples;
   const Shape& shape = result.samples.shape;
   std::size_t plane = 1;
+  int64_t rows = 0;
   for (std::size_t i = 2; i < shape.size(); ++i) plane *= static_cast<std::size_t>(shape[i]);
   for (int64_t step = 0; step < steps; ++step) {
     ready(*bound).run(1);
     const auto count = static_cast<std::size_t>(read_scalar<int32_t>(*variables_, variable::kBatchCount));
-    const std::vector<int32_t> labels = values_of<int32_t>(variables_->read(variable::kBatchLabels));
+    const std::vector<std::byte> wanted = variables_->read(variable::kBatchRows);
     const std::vector<float> x = values_of<float>(variables_->read(variable::kBatchSamples));
-    result.labels.insert(result.labels.end(), labels.begin(), labels.begin() + static_cast<std::ptrdiff_t>(count));
+    rows += static_cast<int64_t>(count);
+    if (train_split_.targets == 0) {
+      const std::vector<int32_t> labels = values_of<int32_t>(wanted);
+      result.labels.insert(result.labels.end(), labels.begin(), labels.begin() + static_cast<std::ptrdiff_t>(count));
+    }
     for (std::size_t i = 0; i < count * scale.size() * plane; ++i) {
       const std::size_t c = i / plane % scale.size();
       append(result.values, result.samples.dtype, (x[i] - shift[c]) / scale[c]);
     }
   }
-  result.samples.shape[0] = static_cast<int64_t>(result.labels.size());
+  result.samples.shape[0] = rows;
   return result;
 }
 

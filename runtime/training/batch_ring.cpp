@@ -11,7 +11,7 @@ constexpr int64_t kGroupBytes = int64_t{32} << 20;
 
 }  // namespace
 
-BatchRing lay_out_ring(const TensorType& split, int64_t batch, uint64_t alignment) {
+BatchRing lay_out_ring(const TensorType& split, int64_t words_of_row, int64_t batch, uint64_t alignment) {
   BatchRing ring;
   ring.batch = batch;
   ring.samples = split;
@@ -22,7 +22,7 @@ BatchRing lay_out_ring(const TensorType& split, int64_t batch, uint64_t alignmen
 
   const int64_t step = std::max<int64_t>(static_cast<int64_t>(alignment / sizeof(int32_t)), 1);
   const auto aligned = [&](int64_t words) { return (words + step - 1) / step * step; };
-  ring.index_at = aligned(batch);
+  ring.index_at = aligned(batch * words_of_row);
   ring.count_at = ring.index_at + aligned(batch);
   ring.rows = {DType::i32, {ring.slots(), ring.count_at + aligned(1)}};
   return ring;

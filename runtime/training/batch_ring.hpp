@@ -14,17 +14,18 @@ struct BatchRing {
   int64_t batch = 0;   // rows of a batch
   int64_t group = 0;   // batches of a group
   TensorType samples;  // [slots * batch, ...], stored as in the split
-  // i32 [slots, words]: beside its samples each slot has labels[batch], indices into the ring's samples [batch], -1
-  // past the last, and the count of the others; each of the three at an aligned place.
+  // i32 [slots, words]: beside its samples each slot has what its rows are to be learnt from, labels i32[batch] or
+  // targets f32[batch, ...], indices into the ring's samples [batch], -1 past the last, and the count of the others;
+  // each of the three at an aligned place.
   TensorType rows;
-  int64_t index_at = 0, count_at = 0;  // in words of a slot; the labels come first
+  int64_t index_at = 0, count_at = 0;  // in words of a slot; labels or targets come first
 
   int64_t slots() const { return kGroups * group; }
   int64_t words() const { return rows.shape[1]; }
 };
 
-// For batches of a split whose samples are [rows, ...]. Small batches go in large groups, so that a copy is worth its
-// while and many steps can share a launch.
-BatchRing lay_out_ring(const TensorType& split, int64_t batch, uint64_t alignment);
+// For batches of a split whose samples are [rows, ...], with so many words a row of what it is to be learnt from. Small
+// batches go in large groups, so that a copy is worth its while and many steps can share a launch.
+BatchRing lay_out_ring(const TensorType& split, int64_t words_of_row, int64_t batch, uint64_t alignment);
 
 }  // namespace gpunn::training

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -34,6 +35,9 @@ BatchStream::BatchStream(execution::Backend& backend, execution::Variables& vari
       sampling_(sampling),
       ring_(type.ring.value()),
       row_bytes_(ring_.samples.bytes() / place(ring_.slots() * ring_.batch)),
+      words_of_row_(type.words_of_row()),
+      wanted_(type.targets > 0 ? split.fields.at(kTargetField).values.data()
+                               : std::as_bytes(std::span(split.labels)).data()),
       device_samples_(variables.create(type.samples_variable(), ring_.samples, graph::Storage::data)),
       device_rows_(variables.create(type.rows_variable(), ring_.rows, graph::Storage::data)),
       pinned_samples_(pinned(backend, ring_.samples.bytes())),
@@ -63,12 +67,13 @@ void BatchStream::fill(int64_t group, std::size_t buffer) const {
     const std::span<int32_t> index(words + ring_.index_at, place(ring_.batch));
     const int32_t count = sampling_.rows_of_step(group * ring_.group + i, index);
     words[ring_.count_at] = count;
-    std::fill(words + count, words + ring_.batch, 0);
+    std::fill(words + count * words_of_row_, words + ring_.batch * words_of_row_, 0);
     auto* to = static_cast<std::byte*>(pinned_samples_.data()) + place(slot * ring_.batch) * row_bytes_;
     for (int32_t k = 0; k < count; ++k, to += row_bytes_) {
       int32_t& row = index[static_cast<std::size_t>(k)];
       std::memcpy(to, split_.values.data() + place(row) * row_bytes_, row_bytes_);
-      words[k] = split_.labels[place(row)];
+      std::memcpy(words + k * words_of_row_, wanted_ + place(row * words_of_row_) * sizeof(int32_t),
+                  place(words_of_row_) * sizeof(int32_t));
       row = static_cast<int32_t>(slot * ring_.batch) + k;
     }
   }

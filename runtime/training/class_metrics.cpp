@@ -71,6 +71,11 @@ ClassEvalReport ClassTally::report() const {
 }
 
 ClassEvalReport evaluate_classes(Session& session, int64_t mistakes) {
+  if (!session.task().has_labels()) {
+    ClassEvalReport report;
+    report.total = session.evaluate();
+    return report;
+  }
   const Dataset& data = session.dataset();
   const auto classes = static_cast<std::size_t>(data.classes);
   ClassTally tally(names_of_classes(data));
@@ -79,11 +84,11 @@ ClassEvalReport evaluate_classes(Session& session, int64_t mistakes) {
     for (std::size_t i = 0; i < rows.losses.size(); ++i) {
       const int64_t row = rows.first + static_cast<int64_t>(i);
       const int64_t label = data.test.labels[static_cast<std::size_t>(row)];
-      const int64_t predicted = predicted_class(rows.outputs.subspan(i * classes, classes));
+      const int64_t predicted = predicted_class(rows.scores.subspan(i * classes, classes));
       if (label < 0 || label >= data.classes || predicted < 0) continue;
       tally.add(label, predicted);
       if (predicted == label || mistakes <= 0) continue;
-      const std::span<const float> probabilities = rows.probabilities.subspan(i * classes, classes);
+      const std::span<const float> probabilities = rows.predictions.subspan(i * classes, classes);
       wrong.push_back({.row = row,
                        .label = label,
                        .predicted = predicted,

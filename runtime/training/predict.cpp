@@ -72,7 +72,7 @@ std::vector<Prediction> predict(const TrainedModel& model, const PredictRequest&
   append_rows(samples, request.rows, session->experiment());
   samples.split.samples.shape[0] = static_cast<int64_t>(samples.predictions.size());
 
-  const std::vector<float> probabilities = session->probabilities(samples.split);
+  const std::vector<float> probabilities = session->predictions(samples.split);
   const auto classes = static_cast<std::size_t>(data.classes);
   const std::size_t top = std::min(static_cast<std::size_t>(request.top_k), classes);
   std::vector<std::size_t> order(classes);

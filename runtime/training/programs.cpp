@@ -10,7 +10,6 @@
 #include "graph/op_info.hpp"
 #include "training/accumulation.hpp"
 #include "training/augmentation.hpp"
-#include "training/loss_ops.hpp"
 #include "training/optimizer_ops.hpp"
 
 namespace gpunn::training {
@@ -111,27 +110,32 @@ void add_kept(Graph& g, const char* name, gpunn_op op, ValueId x) {
   g.add_into(op, name, {}, {x}, {kept});
 }
 
-void add_probabilities(Graph& g, const ProgramContext& c, ValueId output, ValueId scores) {
-  add_kept(g, variable::kProbabilities, probabilities_op(c.experiment, g.value(output).type), scores);
+void add_predictions(Graph& g, const ProgramContext& c, ValueId output, ValueId scores) {
+  add_kept(g, variable::kPredictions, c.task().prediction_op(c.of_task(), g.value(output).type), scores);
 }
 
 ValueId add_totals(Graph& g, const char* name) { return g.add_value(name, {DType::f64, {4}}, Storage::state); }
 
 // What every evaluation does with a batch: the model's output, each row's loss, and the totals.
 struct EvaluationValues {
-  ValueId step, output, scores, losses;
+  ValueId step, output, losses;
 };
 
 EvaluationValues add_evaluation(Graph& g, const ProgramContext& c, const SplitType& split, int64_t batch_size) {
   const auto [step, output, batch] = add_inference(g, c, split, batch_size);
-  const ValueId losses = add_evaluation_loss(g, c, output, batch.label);
-  const ValueId scores = add_class_scores(g, c, output);
-  g.add(GPUNN_OP_METRICS_ACCUMULATE, "metrics", {},
-        {losses, batch.count, add_totals(g, variable::kEvalTotals), scores, batch.label});
-  return {step, output, scores, losses};
+  const ValueId losses = c.task().add_evaluation_loss(g, c.of_task(), output, batch);
+  c.task().add_to_totals(g, c.of_task(), output, batch, losses, add_totals(g, variable::kEvalTotals));
+  return {step, output, losses};
 }
 
 }  // namespace
+
+SplitType split_type(const std::string& name, const Experiment& experiment, const TensorType& samples,
+                     int64_t outputs) {
+  SplitType type{name, samples};
+  if (!tasks::find(experiment.task).has_labels()) type.targets = outputs;
+  return type;
+}
 
 Sampling training_sampling(const Experiment& experiment, const SplitType& split) {
   const DataConfig& data = experiment.data;
@@ -177,7 +181,7 @@ Graph training_program(const ProgramContext& c, const SplitType& split) {
                                               .count = count,
                                               .buffers = buffers,
                                               .fixed_buffers = fixed});
-    const ValueId losses = add_training_loss(g, c, output, rows);
+    const ValueId losses = c.task().add_training_loss(g, c.of_task(), output, rows);
     const ValueId mean = g.add1(GPUNN_OP_MEAN_ROWS, "loss.mean", {}, {losses, rows.count});
     if (part == 1) partial = g.add_value(variable::kPartialGradients, c.layout.trained_type(), Storage::gradients);
     bind_gradients(g, c.layout, add_trained_gradients(g, c.layout, mean, views), part == 0 ? gradients : partial);
@@ -187,8 +191,7 @@ Graph training_program(const ProgramContext& c, const SplitType& split) {
     } else {
       loss = mean;
     }
-    g.add(GPUNN_OP_METRICS_ACCUMULATE, "metrics", {},
-          {losses, rows.count, totals, add_class_scores(g, c, output), rows.label});
+    c.task().add_to_totals(g, c.of_task(), output, rows, losses, totals);
     if (parts > 1) add_advance(g, pass);
   }
 
@@ -212,7 +215,7 @@ Graph batch_program(const ProgramContext& c, const SplitType& split) {
   Batch batch = add_batch(g, split, step, training_sampling(c.experiment, split));
   add_augmentation(g, c, split, batch, step);
   add_kept(g, variable::kBatchSamples, GPUNN_OP_COPY, batch.x);
-  add_kept(g, variable::kBatchLabels, GPUNN_OP_COPY, batch.label);
+  add_kept(g, variable::kBatchRows, GPUNN_OP_COPY, split.targets > 0 ? batch.target : batch.label);
   add_kept(g, variable::kBatchCount, GPUNN_OP_COPY, batch.count);
   add_advance(g, step);
   return g;
@@ -228,9 +231,10 @@ Graph evaluation_program(const ProgramContext& c, const SplitType& split, int64_
 Graph inspection_program(const ProgramContext& c, const SplitType& split, int64_t batch_size) {
   Graph g;
   const EvaluationValues evaluation = add_evaluation(g, c, split, batch_size);
-  add_kept(g, variable::kRowOutputs, GPUNN_OP_COPY, evaluation.scores);
+  const ValueId scores = c.task().add_scores(g, c.of_task(), evaluation.output);
+  add_kept(g, variable::kRowScores, GPUNN_OP_COPY, scores);
   add_kept(g, variable::kRowLosses, GPUNN_OP_COPY, evaluation.losses);
-  add_probabilities(g, c, evaluation.output, evaluation.scores);
+  add_predictions(g, c, evaluation.output, scores);
   add_advance(g, evaluation.step);
   return g;
 }
@@ -238,7 +242,7 @@ Graph inspection_program(const ProgramContext& c, const SplitType& split, int64_
 Graph prediction_program(const ProgramContext& c, const SplitType& split, int64_t batch_size) {
   Graph g;
   const auto [step, output, batch] = add_inference(g, c, split, batch_size);
-  add_probabilities(g, c, output, add_class_scores(g, c, output));
+  add_predictions(g, c, output, c.task().add_scores(g, c.of_task(), output));
   add_advance(g, step);
   return g;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "graph/graph.hpp"
+#include "tasks/task.hpp"
 #include "training/batch_ops.hpp"
 #include "training/layout.hpp"
 
@@ -25,20 +26,19 @@ inline constexpr const char* kStep = "step";    // i64 0-d: training steps done
 inline constexpr const char* kEvalStep = "eval.step";  // i64 0-d: evaluation batches done
 inline constexpr const char* kTotals = "totals";       // f64[4], of METRICS_ACCUMULATE
 inline constexpr const char* kEvalTotals = "eval.totals";
-inline constexpr const char* kLearningRates = "learning_rates";   // f32[steps]
-inline constexpr const char* kBatchStep = "batch.step";           // i64 0-d, and what follows: of batch_program
-inline constexpr const char* kBatchSamples = "batch.kept";        // f32[batch, ...], normalised and augmented
-inline constexpr const char* kBatchLabels = "batch.kept_labels";  // i32[batch]
-inline constexpr const char* kBatchCount = "batch.kept_count";    // i32 0-d: rows that count
-inline constexpr const char* kMixupShares = "mixup.shares";       // f32[steps]
-inline constexpr const char* kLossHistory = "loss_history";       // f32[kLossHistorySize], by step modulo its size
-inline constexpr const char* kGradientNorms = "gradient_norms";   // likewise, where they are recorded
-inline constexpr const char* kScale = "data.scale";               // f32[C]
-inline constexpr const char* kShift = "data.shift";               // f32[C]
-inline constexpr const char* kProbabilities = "probabilities";    // f32[batch, classes], of a prediction
-inline constexpr const char* kRowOutputs = "rows.outputs";        // f32[batch, classes]
-inline constexpr const char* kRowLosses = "rows.losses";          // f32[batch]
-inline constexpr const char* kTargets = "data.targets";           // f32[classes, classes], of loss_ops.hpp
+inline constexpr const char* kLearningRates = "learning_rates";  // f32[steps]
+inline constexpr const char* kBatchStep = "batch.step";          // i64 0-d, and what follows: of batch_program
+inline constexpr const char* kBatchSamples = "batch.kept";       // f32[batch, ...], normalised and augmented
+inline constexpr const char* kBatchRows = "batch.kept_rows";     // labels i32[batch] or targets f32[batch, ...]
+inline constexpr const char* kBatchCount = "batch.kept_count";   // i32 0-d: rows that count
+inline constexpr const char* kMixupShares = "mixup.shares";      // f32[steps]
+inline constexpr const char* kLossHistory = "loss_history";      // f32[kLossHistorySize], by step modulo its size
+inline constexpr const char* kGradientNorms = "gradient_norms";  // likewise, where they are recorded
+inline constexpr const char* kScale = "data.scale";              // f32[C]
+inline constexpr const char* kShift = "data.shift";              // f32[C]
+inline constexpr const char* kPredictions = "predictions";       // f32[batch, outputs]: the task says what they are
+inline constexpr const char* kRowScores = "rows.scores";         // f32[batch, outputs], what they are made of
+inline constexpr const char* kRowLosses = "rows.losses";         // f32[batch]
 }  // namespace variable
 
 inline constexpr int64_t kLossHistorySize = 4096;
@@ -46,10 +46,15 @@ inline constexpr int64_t kLossHistorySize = 4096;
 struct ProgramContext {
   const Experiment& experiment;
   const ParameterLayout& layout;
-  int64_t classes = 0;
+  int64_t outputs = 0;  // that the data asks for: classes, labels or target columns
   int64_t total_steps = 0;
   ParameterLayout buffers = {};
+  const tasks::Task& task() const { return tasks::find(experiment.task); }
+  tasks::TaskContext of_task() const { return {experiment, outputs}; }
 };
+
+// A split whose data asks for so many outputs.
+SplitType split_type(const std::string& name, const Experiment& experiment, const TensorType& samples, int64_t outputs);
 
 // Which rows make up the batches: of a training, and of an evaluation or prediction.
 Sampling training_sampling(const Experiment& experiment, const SplitType& split);
@@ -64,10 +69,10 @@ graph::Graph batch_program(const ProgramContext& context, const SplitType& split
 // One batch of an evaluation, in the order of the rows.
 graph::Graph evaluation_program(const ProgramContext& context, const SplitType& split, int64_t batch);
 
-// The same, with what each row gave in variables: the model's outputs, its loss and its class probabilities.
+// The same, with what each row gave in variables: its scores, loss and prediction.
 graph::Graph inspection_program(const ProgramContext& context, const SplitType& split, int64_t batch);
 
-// Class probabilities of the split's rows, f32[batch, classes], in variable kProbabilities.
+// What the task predicts of the split's rows, f32[batch, outputs], in variable kPredictions.
 graph::Graph prediction_program(const ProgramContext& context, const SplitType& split, int64_t batch);
 
 }  // namespace gpunn::training

@@ -3,6 +3,7 @@
 #include <gpunn/clock.hpp>
 
 #include <chrono>
+#include <cmath>
 #include <fstream>
 #include <sstream>
 
@@ -18,9 +19,14 @@ using nlohmann::json;
 
 namespace {
 
-std::string csv_header(const std::string& part) {
-  return "epoch,global_step,train_loss,train_accuracy," + part + "_loss," + part + "_accuracy," + part +
-         "_top5_accuracy,learning_rate,train_seconds,images_per_second,best\n";
+std::string csv_header(const tasks::Task& task, const std::string& part) {
+  std::string header = "epoch,global_step,train_loss,";
+  for (const tasks::TaskMetric& one : task.metrics()) {
+    if (one.while_training) header += "train_" + one.metric.name + ",";
+  }
+  header += part + "_loss,";
+  for (const tasks::TaskMetric& one : task.metrics()) header += part + "_" + one.metric.name + ",";
+  return header + "learning_rate,train_seconds,images_per_second,best\n";
 }
 
 void append(const fs::path& file, const std::string& text) {
@@ -85,9 +91,9 @@ void RunFolder::write_environment(const std::string& text, const std::string& na
 }
 
 // The event file comes last: TensorBoard looks into hidden folders too, and would list this one under both names.
-void RunFolder::publish(EvaluationPart part) {
+void RunFolder::publish(const tasks::Task& task, EvaluationPart part) {
   part_ = name_of(part);
-  append(path_ / "metrics.csv", csv_header(part_));
+  append(path_ / "metrics.csv", csv_header(task, part_));
   append(path_ / "metrics.jsonl", "");
   path_ = hidden_->publish();
   begin_events();
@@ -98,7 +104,7 @@ void RunFolder::begin_events() {
   append(path_ / events_, event_file::version_record(seconds_since_1970()));
 }
 
-void RunFolder::rewind(int64_t global_step, EvaluationPart part) {
+void RunFolder::rewind(int64_t global_step, const tasks::Task& task, EvaluationPart part) {
   part_ = name_of(part);
   begin_events();
   append(path_ / events_, event_file::start_record(seconds_since_1970(), global_step + 1));
@@ -115,7 +121,8 @@ void RunFolder::rewind(int64_t global_step, EvaluationPart part) {
   write_atomically(path_ / "metrics.jsonl", kept);
 
   std::istringstream rows(text_if_there(path_ / "metrics.csv"));
-  std::string header, table = csv_header(part_);  // the columns are the same, whatever an earlier version called them
+  std::string header,
+      table = csv_header(task, part_);  // the columns are the same, whatever an earlier version called them
   std::getline(rows, header);
   for (std::string row; std::getline(rows, row);) {
     std::istringstream cells(row);
@@ -136,13 +143,14 @@ void RunFolder::record_step(const StepReport& r) const {
               {"epoch", r.epoch},
               {"global_step", r.global_step},
               {"loss", r.loss},
-              {"accuracy", r.accuracy},
               {"learning_rate", r.learning_rate},
               {"images_per_second", r.images_per_second}};
-  std::vector<event_file::Scalar> scalars{{"loss/train", r.loss},
-                                          {"accuracy/train", r.accuracy},
-                                          {"learning_rate", r.learning_rate},
-                                          {"images_per_second", r.images_per_second}};
+  std::vector<event_file::Scalar> scalars{
+      {"loss/train", r.loss}, {"learning_rate", r.learning_rate}, {"images_per_second", r.images_per_second}};
+  for (const Score& score : r.scores) {
+    record[score.metric.name] = score.value;
+    scalars.push_back({score.metric.name + "/train", score.value});
+  }
   if (r.gradient_norm) {
     record["gradient_norm"] = *r.gradient_norm;
     scalars.push_back({"gradient_norm", *r.gradient_norm});
@@ -152,33 +160,39 @@ void RunFolder::record_step(const StepReport& r) const {
 }
 
 void RunFolder::record_epoch(const EpochReport& r) const {
-  const std::optional<double> top5 = r.evaluation.top5_accuracy;
-  const json record{{"kind", "epoch"},
-                    {"epoch", r.epoch},
-                    {"global_step", r.global_step},
-                    {"train_loss", r.train_loss},
-                    {"train_accuracy", r.train_accuracy},
-                    {part_ + "_loss", r.evaluation.loss},
-                    {part_ + "_accuracy", r.evaluation.accuracy},
-                    {part_ + "_top5_accuracy", top5 ? json(*top5) : json()},
-                    {"learning_rate", r.learning_rate},
-                    {"train_seconds", r.train_seconds},
-                    {"images_per_second", r.images_per_second},
-                    {"best", r.best}};
-  append(path_ / "metrics.jsonl", record.dump() + "\n");
+  json record{{"kind", "epoch"},
+              {"epoch", r.epoch},
+              {"global_step", r.global_step},
+              {"train_loss", r.train_loss},
+              {part_ + "_loss", r.evaluation.loss},
+              {"learning_rate", r.learning_rate},
+              {"train_seconds", r.train_seconds},
+              {"images_per_second", r.images_per_second},
+              {"best", r.best}};
+  std::vector<event_file::Scalar> scalars{{"loss/train", r.train_loss},
+                                          {"loss/" + part_, r.evaluation.loss},
+                                          {"learning_rate", r.learning_rate},
+                                          {"images_per_second", r.images_per_second}};
   std::ostringstream row;
   row.precision(9);
-  row << r.epoch << ',' << r.global_step << ',' << r.train_loss << ',' << r.train_accuracy << ',' << r.evaluation.loss
-      << ',' << r.evaluation.accuracy << ',';
-  if (top5) row << *top5;  // else an empty cell: the columns of all runs are the same
-  row << ',' << r.learning_rate << ',' << r.train_seconds << ',' << r.images_per_second << ',' << (r.best ? 1 : 0)
-      << '\n';
+  row << r.epoch << ',' << r.global_step << ',' << r.train_loss << ',';
+  // A metric that says nothing is null in JSON and an empty cell: the columns of all runs of a task are the same.
+  const auto add = [&](const Scores& scores, const std::string& part) {
+    for (const Score& score : scores) {
+      record[part + "_" + score.metric.name] = score.value;
+      if (!std::isnan(score.value)) {
+        row << score.value;
+        scalars.push_back({score.metric.name + "/" + part, score.value});
+      }
+      row << ',';
+    }
+  };
+  add(r.train_scores, "train");
+  row << r.evaluation.loss << ',';
+  add(r.evaluation.scores, part_);
+  row << r.learning_rate << ',' << r.train_seconds << ',' << r.images_per_second << ',' << (r.best ? 1 : 0) << '\n';
+  append(path_ / "metrics.jsonl", record.dump() + "\n");
   append(path_ / "metrics.csv", row.str());
-  std::vector<event_file::Scalar> scalars{
-      {"loss/train", r.train_loss},         {"loss/" + part_, r.evaluation.loss},
-      {"accuracy/train", r.train_accuracy}, {"accuracy/" + part_, r.evaluation.accuracy},
-      {"learning_rate", r.learning_rate},   {"images_per_second", r.images_per_second}};
-  if (top5) scalars.push_back({"top5_accuracy/" + part_, *top5});
   append(path_ / events_, event_file::scalar_record(seconds_since_1970(), r.global_step, scalars));
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "tasks/task.hpp"
 #include "training/hidden_folder.hpp"
 
 namespace gpunn::training {
@@ -34,9 +35,9 @@ class RunFolder {
   void write_resolved(const Experiment& experiment) const;
   void write_environment(const std::string& json, const std::string& name) const;
   // `part` is what epochs are evaluated on: records name it.
-  void publish(EvaluationPart part);
+  void publish(const tasks::Task& task, EvaluationPart part);
   // Forgets what was recorded after this step: a run that was killed goes on from an older checkpoint.
-  void rewind(int64_t global_step, EvaluationPart part);
+  void rewind(int64_t global_step, const tasks::Task& task, EvaluationPart part);
 
   void log(const std::string& text) const;
   void record_step(const StepReport& report) const;

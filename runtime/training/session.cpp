@@ -10,16 +10,17 @@
 
 #include "common/text.hpp"
 #include "config/checked_backends.hpp"
+#include "tasks/classification.hpp"
 #include "training/augmentation.hpp"
 #include "training/batch_stream.hpp"
 #include "training/check/step_checker.hpp"
-#include "training/loss_ops.hpp"
 #include "training/memory_check.hpp"
 #include "training/mixup.hpp"
 #include "training/notices.hpp"
 #include "training/optimizer_ops.hpp"
 #include "training/residency.hpp"
 #include "training/session_bound.hpp"
+#include "training/targets.hpp"
 #include "training/training_length.hpp"
 #include "training/variable_access.hpp"
 
@@ -80,14 +81,16 @@ Session::Session(Experiment experiment, Dataset dataset, execution::Profiler* pr
   require_named_plugins(experiment_.plugins, registry_);
   const TrainingLength length = training_length(experiment_, dataset_);
   require_augmentable(experiment_, dataset_);
+  require_targets(experiment_, dataset_);
+  scale_targets(dataset_);
   const Shape sample = sample_shape(dataset_);
   std::vector<nn::Parameter> parameters = nn::model_parameters(experiment_.model, sample);
   std::vector<UpdateRule> rules = update_rules(parameters, experiment_);
   std::vector<nn::Parameter> buffers = nn::model_buffers(experiment_.model, sample);
   frozen_norms(experiment_, parameters, rules, buffers);  // a mistake is told before a device is touched
 
-  train_split_ = {"train", dataset_.train.samples};
-  test_split_ = {"test", dataset_.test.samples};
+  train_split_ = split_type("train", experiment_, dataset_.train.samples, dataset_.classes);
+  test_split_ = split_type("test", experiment_, dataset_.test.samples, dataset_.classes);
   steps_per_epoch_ = length.steps_per_epoch;
   total_steps_ = length.steps;
   schedule_ = Schedule(experiment_, steps_per_epoch_, total_steps_);
@@ -102,7 +105,7 @@ Session::Session(Experiment experiment, Dataset dataset, execution::Profiler* pr
 
   place_data();
   upload_normalisation();
-  upload_targets();
+  upload_class_targets();
   initialise_parameters();
   initialise_updates();
 }
@@ -153,9 +156,9 @@ void Session::place_data() {
   residency_ = choose_residency(experiment_.data.residency, resident_bytes(dataset_), backend_->info());
   if (residency_ == Residency::stream) {
     const uint64_t alignment = backend_->info().alignment;
-    train_split_.ring =
-        lay_out_ring(train_split_.samples, training_sampling(experiment_, train_split_).batch, alignment);
-    test_split_.ring = lay_out_ring(test_split_.samples, evaluation_batch(), alignment);
+    train_split_.ring = lay_out_ring(train_split_.samples, train_split_.words_of_row(),
+                                     training_sampling(experiment_, train_split_).batch, alignment);
+    test_split_.ring = lay_out_ring(test_split_.samples, test_split_.words_of_row(), evaluation_batch(), alignment);
     return;
   }
   upload(train_split_, dataset_.train);
@@ -167,8 +170,12 @@ void Session::upload(const SplitType& type, const Split& split) {
   const execution::HostSpan span(profiler_, "data upload");
   variables_->create(type.samples_variable(), split.samples, Storage::data);
   variables_->write(type.samples_variable(), split.values);
-  variables_->create(type.rows_variable(), {DType::i32, {split.rows()}}, Storage::data);
-  variables_->write(type.rows_variable(), bytes_of(split.labels));
+  variables_->create(type.rows_variable(), type.rows_type(split.rows()), Storage::data);
+  if (type.targets > 0) {
+    variables_->write(type.rows_variable(), split.fields.at(kTargetField).values);
+  } else {
+    variables_->write(type.rows_variable(), bytes_of(split.labels));
+  }
 }
 
 // (x * unit - mean) / stddev as one multiplication and addition; unit takes u8 to [0, 1].
@@ -196,11 +203,11 @@ void Session::upload_normalisation() {
   }
 }
 
-void Session::upload_targets() {
-  if (!has_soft_targets(experiment_)) return;
-  const std::vector<float> table = target_table(experiment_.loss, dataset_.classes, dataset_.name);
-  variables_->create(variable::kTargets, {DType::f32, {dataset_.classes, dataset_.classes}}, Storage::data);
-  variables_->write(variable::kTargets, bytes_of(table));
+void Session::upload_class_targets() {
+  if (!task().has_labels() || !tasks::has_class_targets(experiment_)) return;
+  const std::vector<float> table = tasks::class_target_table(experiment_.loss, dataset_.classes, dataset_.name);
+  variables_->create(tasks::kClassTargets, {DType::f32, {dataset_.classes, dataset_.classes}}, Storage::data);
+  variables_->write(tasks::kClassTargets, bytes_of(table));
 }
 
 void Session::upload_mixup() {
@@ -243,7 +250,7 @@ void Session::initialise(const char* variable, const ParameterLayout& layout, St
 ProgramContext Session::context() const {
   return {.experiment = experiment_,
           .layout = layout_,
-          .classes = dataset_.classes,
+          .outputs = dataset_.classes,
           .total_steps = total_steps_,
           .buffers = buffers_};
 }
@@ -337,7 +344,7 @@ void Session::check_memory() {
       smaller.data.batch_size = batch;
       const ProgramContext with = {.experiment = smaller,
                                    .layout = layout_,
-                                   .classes = dataset_.classes,
+                                   .outputs = dataset_.classes,
                                    .total_steps = total_steps_,
                                    .buffers = buffers_};
       const int64_t evaluated = smaller.data.eval_batch_size > 0 ? smaller.data.eval_batch_size : batch;

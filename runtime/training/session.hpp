@@ -31,20 +31,14 @@ class BatchStream;
 class StepChecker;
 struct Start;
 
-// What the programs accumulate: totals of METRICS_ACCUMULATE.
-struct Totals {
-  double loss = 0, correct = 0, correct5 = 0, count = 0;
-  double mean_loss() const { return count > 0 ? loss / count : 0; }
-  double accuracy() const { return count > 0 ? correct / count : 0; }
-  double top5_accuracy() const { return count > 0 ? correct5 / count : 0; }
-};
+using tasks::Totals;
 
 // What a program gave for a batch of the test split: host memory, valid while it is looked at.
 struct RowOutputs {
-  int64_t first = 0;                     // row of the split
-  std::span<const float> outputs;        // [rows, classes], of the model
-  std::span<const float> probabilities;  // [rows, classes]
-  std::span<const float> losses;         // [rows]
+  int64_t first = 0;                   // row of the split
+  std::span<const float> scores;       // [rows, outputs], of the model
+  std::span<const float> predictions;  // [rows, outputs], made of them as the task says, in the units of the data set
+  std::span<const float> losses;       // [rows]
 };
 
 // An experiment opened on a backend: model and data on the device, or the data streamed to it, parameters initialised,
@@ -59,6 +53,7 @@ class Session {
   ~Session();
 
   const Experiment& experiment() const { return experiment_; }
+  const tasks::Task& task() const { return tasks::find(experiment_.task); }
   // Its `test` is what is evaluated, its `validation` empty.
   const Dataset& dataset() const { return dataset_; }  // the values of its splits are here only where it is streamed
   Residency residency() const { return residency_; }   // device or stream
@@ -97,8 +92,8 @@ class Session {
   // The same, and `look` is told of every batch.
   EvalReport evaluate_rows(const std::function<void(const RowOutputs&)>& look);
   const execution::CompiledProgram& evaluation();
-  // f32 [rows, classes] probabilities of given samples (u8 or f32, [rows, ...] as the data set's).
-  std::vector<float> probabilities(const Split& samples);
+  // f32 [rows, outputs], what the task predicts of given samples (u8 or f32, [rows, ...] as the data set's).
+  std::vector<float> predictions(const Split& samples);
   // What the first so many training steps get: augmented samples, in the units of the data set. For resident data.
   Split augmented_batches(int64_t steps);
   // The samples of the test split, as the data set has them.
@@ -141,6 +136,7 @@ class Session {
   LongWork evaluation_work() const;
   std::unique_ptr<BatchStream> evaluation_stream();
   EvalReport evaluate_by(Bound& bound, const std::function<void(int64_t steps)>& launch);
+  void to_data_units(std::span<float> predictions) const;
   void check_memory();
   void* arena(uint64_t bytes);
   void place_data();
@@ -153,7 +149,7 @@ class Session {
   void write_model(const storage::Checkpoint& checkpoint);
   void initialise_updates();  // what the optimizer and the average begin with
   void upload_normalisation();
-  void upload_targets();
+  void upload_class_targets();
   void upload_rates();
   std::vector<float> history(const char* variable, int64_t first, int64_t last) const;
   void upload_mixup();

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "training/metric.hpp"
+#include "training/row_metrics.hpp"
 #include "training/session_bound.hpp"
 #include "training/variable_access.hpp"
 
@@ -12,8 +14,6 @@ namespace gpunn::training {
 using graph::Storage;
 
 namespace {
-
-constexpr int64_t kTop = 5;  // classes that top5_accuracy counts; with no more than these it says nothing
 
 // Variables of one call: the next one may bring another number of rows.
 class Temporaries {
@@ -60,13 +60,13 @@ EvalReport Session::evaluate_by(Bound& bound, const std::function<void(int64_t s
   const Totals totals = read_totals(*variables_, variable::kEvalTotals);
   return {.part = dataset_.evaluated,
           .loss = totals.mean_loss(),
-          .accuracy = totals.accuracy(),
-          .top5_accuracy = dataset_.classes > kTop ? std::optional(totals.top5_accuracy()) : std::nullopt,
+          .scores = scores_of(task(), Of::evaluation, totals, dataset_.classes),
           .rows = static_cast<int64_t>(totals.count),
           .seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
 }
 
 EvalReport Session::evaluate(const std::function<void(const graph::Node&)>& after) {
+  if (!after && has_row_metrics(task())) return evaluate_rows([](const RowOutputs&) {});
   Bound& bound = evaluation_bound();
   execution::Executable& executable = after ? ready_op_by_op(bound) : ready(bound);
   LongWork work = evaluation_work();
@@ -89,7 +89,7 @@ EvalReport Session::evaluate_rows(const std::function<void(const RowOutputs&)>& 
   const int64_t batch = evaluation_batch();
   graph::Graph program = inspection_program(context(), test_split_, batch);
   Temporaries temporaries(*variables_);
-  for (const char* name : {variable::kRowOutputs, variable::kProbabilities}) {
+  for (const char* name : {variable::kRowScores, variable::kPredictions}) {
     temporaries.create(name, {DType::f32, {batch, dataset_.classes}}, Storage::state);
   }
   temporaries.create(variable::kRowLosses, {DType::f32, {batch}}, Storage::state);
@@ -98,31 +98,45 @@ EvalReport Session::evaluate_rows(const std::function<void(const RowOutputs&)>& 
   execution::Executable& executable = ready(*bound);
   int64_t first = 0;
   LongWork work = evaluation_work();
-  return evaluate_by(*bound, [&](int64_t steps) {
+  RowMetrics metrics(task());
+  EvalReport report = evaluate_by(*bound, [&](int64_t steps) {
     for (int64_t i = 0; i < steps; ++i, first += batch, work.advance()) {
       executable.run();
-      const std::vector<float> outputs = values_of<float>(variables_->read(variable::kRowOutputs));
-      const std::vector<float> probabilities = values_of<float>(variables_->read(variable::kProbabilities));
+      const std::vector<float> scores = values_of<float>(variables_->read(variable::kRowScores));
+      std::vector<float> predictions = values_of<float>(variables_->read(variable::kPredictions));
+      to_data_units(predictions);
       const std::vector<float> losses = values_of<float>(variables_->read(variable::kRowLosses));
       // The last batch may have rows that do not count.
       const auto rows = static_cast<std::size_t>(std::min(batch, test_split_.rows() - first));
       const std::size_t values = rows * static_cast<std::size_t>(dataset_.classes);
-      look({.first = first,
-            .outputs = std::span(outputs).first(values),
-            .probabilities = std::span(probabilities).first(values),
-            .losses = std::span(losses).first(rows)});
+      const RowOutputs seen{.first = first,
+                            .scores = std::span(scores).first(values),
+                            .predictions = std::span(predictions).first(values),
+                            .losses = std::span(losses).first(rows)};
+      metrics.add(seen, dataset_);
+      look(seen);
     }
   });
+  report.scores = metrics.put_into(report.scores);
+  return report;
 }
 
-std::vector<float> Session::probabilities(const Split& samples) {
-  const SplitType type{"predict", samples.samples};
+void Session::to_data_units(std::span<float> predictions) const {
+  const auto columns = static_cast<std::size_t>(dataset_.classes);
+  for (std::size_t i = 0; !dataset_.target_mean.empty() && i < predictions.size(); ++i) {
+    const double scaled = static_cast<double>(predictions[i]) * dataset_.target_stddev[i % columns];
+    predictions[i] = static_cast<float>(scaled + dataset_.target_mean[i % columns]);
+  }
+}
+
+std::vector<float> Session::predictions(const Split& samples) {
+  const SplitType type = split_type("predict", experiment_, samples.samples, dataset_.classes);
   const int64_t batch = std::min<int64_t>(type.rows(), 64);
   graph::Graph program = prediction_program(context(), type, batch);
   Temporaries temporaries(*variables_);
   temporaries.create(type.samples_variable(), samples.samples, Storage::data);
-  temporaries.create(type.rows_variable(), {DType::i32, {type.rows()}}, Storage::data);
-  temporaries.create(variable::kProbabilities, {DType::f32, {batch, dataset_.classes}}, Storage::state);
+  temporaries.create(type.rows_variable(), type.rows_type(type.rows()), Storage::data);
+  temporaries.create(variable::kPredictions, {DType::f32, {batch, dataset_.classes}}, Storage::state);
   upload(type, samples);
   const std::unique_ptr<Bound> bound = bind(std::move(program));
   execution::Executable& executable = ready(*bound);
@@ -130,10 +144,11 @@ std::vector<float> Session::probabilities(const Split& samples) {
   std::vector<float> result;
   for (int64_t first = 0; first < type.rows(); first += batch) {
     executable.run();
-    const std::vector<float> values = values_of<float>(variables_->read(variable::kProbabilities));
+    const std::vector<float> values = values_of<float>(variables_->read(variable::kPredictions));
     const int64_t rows = std::min(batch, type.rows() - first);
     result.insert(result.end(), values.begin(), values.begin() + rows * dataset_.classes);
   }
+  to_data_units(result);
   return result;
 }
 

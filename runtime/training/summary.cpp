@@ -123,7 +123,7 @@ uint64_t bytes_in(const Graph& g, Storage storage) {
 // What a summary takes of a data set, or of one that has to be imagined.
 struct SummaryData {
   training::SplitType split;
-  int64_t classes = 0;
+  int64_t outputs = 0;
   int64_t steps = 1;
 };
 
@@ -138,7 +138,7 @@ SummaryReport summarize_step(const Experiment& experiment, const SummaryData& da
   training::frozen_norms(experiment, layout.parameters, layout.rules, buffers.parameters);
   const Graph step = training::training_program({.experiment = experiment,
                                                  .layout = layout,
-                                                 .classes = data.classes,
+                                                 .outputs = data.outputs,
                                                  .total_steps = data.steps,
                                                  .buffers = buffers},
                                                 data.split);
@@ -172,8 +172,10 @@ SummaryReport summarize_without_data(const Experiment& experiment, const Shape& 
   const Shape output = forward_pass(experiment, sample).outputs.back();
   Shape samples = sample;
   samples.insert(samples.begin(), experiment.data.batch_size * experiment.accumulate);
+  const int64_t outputs = output.size() < 2 ? 1 : output.back();
   SummaryReport report = summarize_step(
-      experiment, {.split = {"train", {DType::f32, samples}}, .classes = output.size() < 2 ? 1 : output.back()});
+      experiment,
+      {.split = training::split_type("train", experiment, {DType::f32, samples}, outputs), .outputs = outputs});
   report.data = "samples " + to_string(sample) + ", as given";
   if (const auto start = training::find_start(experiment, sample)) report.start = start->report.text();
   return report;
@@ -185,7 +187,9 @@ SummaryReport summarize_with_data(const Experiment& experiment) {
   training::require_augmentable(experiment, dataset);
   const auto start = training::find_start(experiment, training::sample_shape(dataset));
   SummaryReport report = summarize_step(
-      experiment, {.split = {"train", dataset.train.samples}, .classes = dataset.classes, .steps = length.steps});
+      experiment, {.split = training::split_type("train", experiment, dataset.train.samples, dataset.classes),
+                   .outputs = dataset.classes,
+                   .steps = length.steps});
   report.data = training::data_text(dataset);
   if (start) report.start = start->report.text();
   report.notice = training::joined(training::fallback_notice(dataset), report.notice);

@@ -60,7 +60,7 @@ void Trainer::begin() {
   folder_.write_resolved(session_.experiment());
   folder_.write_environment(environment_record(session_), "environment.json");
   save({folder_.last()});
-  folder_.publish(session_.dataset().evaluated);
+  folder_.publish(session_.task(), session_.dataset().evaluated);
 }
 
 void Trainer::begin(const storage::Checkpoint& from) {
@@ -91,7 +91,7 @@ void Trainer::begin(const storage::Checkpoint& from) {
                .stale_epochs = counter("stale_epochs")};
   step_ = looked_at_ = session_.step();
   snapshot_ = from;
-  folder_.rewind(step_, session_.dataset().evaluated);
+  folder_.rewind(step_, session_.task(), session_.dataset().evaluated);
   folder_.write_resolved(session_.experiment());
   folder_.write_environment(environment_record(session_), "environment-from-step-" + std::to_string(step_) + ".json");
   const std::string larger = stopped_early() ? "early_stopping.patience" : "training.epochs";
@@ -143,7 +143,7 @@ RunResult Trainer::run_to_the_end() {
   }
   result_.stopped_early = stopped_early();
   result_.final_evaluation = final_evaluation();
-  result_.monitor = session_.experiment().checkpoint.monitor;
+  result_.monitor = tasks::monitored(session_.experiment().checkpoint.monitor);
   result_.best_metric = progress_.best;
   result_.best_epoch = progress_.best_epoch;
   result_.arena_bytes = session_.arena_bytes();
@@ -160,7 +160,7 @@ EvalReport Trainer::final_evaluation() {
   if (stopping && stopping->restore_best && !result_.interrupted && progress_.best_epoch > 0 && !last_is_best) {
     session_.restore_parameters(storage::load_checkpoint(folder_.best()));
     say("ends with the weights of epoch " + std::to_string(progress_.best_epoch) + ", the best by " +
-        name_of(stopping->monitor));
+        stopping->monitor);
     return session_.evaluate();
   }
   return result_.epochs.empty() ? session_.evaluate() : result_.epochs.back().evaluation;
@@ -282,7 +282,7 @@ void Trainer::report(bool record) {
   report.steps = per_epoch;
   report.global_step = step_;
   report.loss = totals.mean_loss();
-  report.accuracy = totals.accuracy();
+  report.scores = scores_of(session_.task(), Of::training, totals, session_.dataset().classes);
   report.learning_rate = session_.learning_rate_of_step(step_ - 1);
   if (epoch_seconds_ > 0) {
     const double per_second = static_cast<double>(done_here) / epoch_seconds_;
@@ -303,7 +303,7 @@ void Trainer::finish_epoch() {
   epoch.epoch = (step_ - 1) / per_epoch + 1;
   epoch.global_step = step_;
   epoch.train_loss = totals.mean_loss();
-  epoch.train_accuracy = totals.accuracy();
+  epoch.train_scores = scores_of(session_.task(), Of::training, totals, session_.dataset().classes);
   epoch.learning_rate = session_.learning_rate_of_step(step_ - 1);
   epoch.train_seconds = epoch_seconds_;
   if (epoch_seconds_ > 0) {
@@ -333,14 +333,18 @@ void Trainer::finish_epoch() {
     progress_.best_epoch = epoch.epoch;
   }
 
-  folder_.log("epoch " + std::to_string(epoch.epoch) + ": " + part + " loss " + std::to_string(epoch.evaluation.loss) +
-              ", " + part + " accuracy " + std::to_string(epoch.evaluation.accuracy));
+  std::string line =
+      "epoch " + std::to_string(epoch.epoch) + ": " + part + " loss " + std::to_string(epoch.evaluation.loss);
+  for (const Score& score : epoch.evaluation.scores) {
+    if (std::isfinite(score.value)) line += ", " + part + " " + score.metric.title + " " + std::to_string(score.value);
+  }
+  folder_.log(line);
   // The record comes first: a kill between the two leaves a record too many, which resuming takes back.
   folder_.record_epoch(epoch);
   const bool new_rates = session_.epoch_ended(epoch);
   if (new_rates && step_ < session_.total_steps()) {
     folder_.log("the learning rate is " + config::number_text(session_.learning_rate_of_step(step_)) +
-                " from here on: " + name_of(experiment.schedule.monitor) + " does not improve");
+                " from here on: " + experiment.schedule.monitor + " does not improve");
   }
   const bool regular = experiment.checkpoint.every_epochs > 0 && epoch.epoch % experiment.checkpoint.every_epochs == 0;
   std::vector<std::filesystem::path> files;
@@ -351,7 +355,7 @@ void Trainer::finish_epoch() {
   result_.epochs.push_back(epoch);
   if (options_.listener != nullptr) options_.listener->on_epoch(epoch);
   if (stopped_early()) {
-    say("stopped early: no improvement of " + name_of(experiment.early_stopping->monitor) + " in " +
+    say("stopped early: no improvement of " + experiment.early_stopping->monitor + " in " +
         std::to_string(progress_.stale_epochs) + " epochs");
   }
 }

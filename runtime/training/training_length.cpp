@@ -33,7 +33,7 @@ TrainingLength training_length(const Experiment& experiment, const Dataset& data
          std::to_string(dataset.train.rows()) + " training samples of '" + dataset.name + "'; choose a smaller one");
   }
   TrainingLength length;
-  length.steps_per_epoch = training_sampling(experiment, {"train", dataset.train.samples}).steps_per_epoch();
+  length.steps_per_epoch = training_sampling(experiment, SplitType{"train", dataset.train.samples}).steps_per_epoch();
   length.steps = experiment.epochs * length.steps_per_epoch;
   if (experiment.max_steps > 0) length.steps = std::min(length.steps, experiment.max_steps);
   if (length.steps > kMostSteps) {

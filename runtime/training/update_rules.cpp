@@ -1,6 +1,7 @@
 #include "training/update_rules.hpp"
 
 #include <gpunn/error.hpp>
+#include <gpunn/words.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -25,12 +26,12 @@ void check_patterns(const std::string& key, const std::vector<std::string>& patt
   for (const std::string& pattern : patterns) {
     const auto fits = [&](const std::string& name) { return matches(pattern, name); };
     if (std::ranges::any_of(names, fits)) continue;
-    const std::vector<std::string> near = near_matches(pattern, names);
+    const std::string near = did_you_mean(pattern, names);
     std::vector<std::string> listed(names.begin(),
                                     names.begin() + static_cast<std::ptrdiff_t>(std::min(names.size(), kMostListed)));
     if (listed.size() < names.size()) listed.emplace_back("...");
     errors += "\n  " + key + ": '" + pattern + "' matches no parameter" +
-              (near.empty() ? "; there are " + join(listed, ", ") : "; did you mean '" + near.front() + "'?");
+              (near.empty() ? "; there are " + join(listed, ", ") : near);
   }
 }
 

@@ -13,7 +13,7 @@ gpunn::StepReport report() {
   result.step = 234;
   result.steps = 468;
   result.loss = 0.04321;
-  result.accuracy = 0.98614;
+  result.scores = gpunn::Scores({{{"accuracy", "accuracy", true, true}, 0.98614}});
   result.learning_rate = 0.01;
   result.images_per_second = 53'214;
   result.seconds_left = 125;
@@ -25,7 +25,7 @@ gpunn::StepReport report() {
 TEST_CASE("the progress line tells everything where there is room") {
   const std::string line = progress_line(report(), 120, false);
   CHECK(line ==
-        "epoch  3/10 [###############...............]  50%  loss 0.0432  acc 98.61%  lr 0.01  53.2k img/s  2:05 left");
+        "epoch  3/10 [###############...............]  50%  loss 0.0432  acc 98.61 %  lr 0.01  53.2k img/s  2:05 left");
   CHECK(progress_line(report(), 500, false) == line);
 }
 

@@ -101,16 +101,16 @@ not JSON
 {"kind":"step","epoch":1,"global_step":5,"loss":1.5}
 {"kind":"step","epoch":1}
 {"kind":"epoch","epoch":2,"glob)";
-  const reports::History history = reports::read_history(file);
+  const reports::History history = reports::read_history(file, {{"accuracy", "accuracy", true, true}});
   REQUIRE(history.steps.size() == 2);
   CHECK(history.steps[0].step == 5);
   CHECK(history.steps[1].train_loss == 0.5);
-  CHECK(std::isnan(history.steps[1].train_accuracy));
+  CHECK(std::isnan(history.steps[1].train_scores.at(0)));
   REQUIRE(history.epochs.size() == 1);
   CHECK(history.epochs[0].best);
   CHECK(history.epochs[0].train_loss == 0.9);
   CHECK(std::isnan(history.epochs[0].loss));
-  CHECK(reports::read_history(folder.path() / "none").epochs.empty());
+  CHECK(reports::read_history(folder.path() / "none", {}).epochs.empty());
 }
 
 TEST_CASE("a matrix of many classes is a picture, what is confused most is named, and texts are escaped") {

@@ -67,7 +67,7 @@ TEST_CASE("LeNet-5 learns MNIST in one epoch while its digits are moved about", 
   const Experiment experiment = load_experiment(
       experiment_file("lenet_mnist_shifts"),
       {{"backend", "cpu"}, {"runs", folder.path().string()}, {"training.epochs", "1"}, {"schedule", "constant"}});
-  const double accuracy = train(experiment).final_evaluation.accuracy;
+  const double accuracy = train(experiment).final_evaluation.scores.value("accuracy");
   WARN("LeNet-5, shifted MNIST, one epoch: " << 100 * accuracy << " %");
   CHECK(accuracy > 0.96);
 }

@@ -143,7 +143,7 @@ struct Ring {
     split.samples = {DType::u8, {rows, 3}};
     for (int64_t i = 0; i < 3 * rows; ++i) split.values.push_back(static_cast<std::byte>(i));
     for (int64_t i = 0; i < rows; ++i) split.labels.push_back(static_cast<int32_t>(i));
-    type = {"train", split.samples, training::lay_out_ring(split.samples, sampling.batch, backend.info().alignment)};
+    type = {"train", split.samples, training::lay_out_ring(split.samples, 1, sampling.batch, backend.info().alignment)};
   }
 
   // The labels of a step's batch, -1 where none is.
@@ -210,7 +210,7 @@ TEST_CASE("a stream ends where it was told to") {
 }
 
 TEST_CASE("large batches go in groups of one") {
-  const training::BatchRing ring = training::lay_out_ring({DType::u8, {1000, 3, 512, 512}}, 64, 256);
+  const training::BatchRing ring = training::lay_out_ring({DType::u8, {1000, 3, 512, 512}}, 1, 64, 256);
   CHECK(ring.group == 1);
   CHECK(ring.samples == TensorType{DType::u8, {128, 3, 512, 512}});
   CHECK(ring.index_at * 4 % 256 == 0);

@@ -27,8 +27,8 @@ TEST_CASE("a session predicts as many rows as each call brings, and asks for mem
   const TemporaryFolder folder;
   training::Session session(small_mlp(folder.path(), {{"data.residency", "stream"}}));
   const Split& test = session.dataset().test;
-  const std::vector<float> three = session.probabilities(first_rows(test, 3));
-  const std::vector<float> many = session.probabilities(first_rows(test, 130));
+  const std::vector<float> three = session.predictions(first_rows(test, 3));
+  const std::vector<float> many = session.predictions(first_rows(test, 130));
   REQUIRE(three.size() == 3 * 10);
   REQUIRE(many.size() == 130 * 10);
   for (std::size_t i = 0; i < three.size(); ++i) CHECK(three[i] == Approx(many[i]).epsilon(1e-5));
@@ -38,7 +38,7 @@ TEST_CASE("a session predicts as many rows as each call brings, and asks for mem
     CHECK(sum == Approx(1).epsilon(1e-5));
   }
   const int64_t allocations = session.backend().allocations();
-  CHECK(session.probabilities(first_rows(test, 3)) == three);
-  CHECK(session.probabilities(first_rows(test, 130)) == many);
+  CHECK(session.predictions(first_rows(test, 3)) == three);
+  CHECK(session.predictions(first_rows(test, 130)) == many);
   CHECK(session.backend().allocations() == allocations);
 }

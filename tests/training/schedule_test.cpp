@@ -8,6 +8,7 @@
 
 #include "catch.hpp"
 #include "gpunn/plan.hpp"
+#include "tasks/task.hpp"
 #include "training/fixtures.hpp"
 
 using namespace gpunn;
@@ -37,7 +38,11 @@ EpochReport epoch_of(const Experiment& experiment, int64_t epoch, int64_t steps_
   EpochReport report;
   report.epoch = epoch;
   report.global_step = epoch * steps_per_epoch;
-  (experiment.schedule.monitor == Metric::accuracy ? report.evaluation.accuracy : report.evaluation.loss) = value;
+  if (experiment.schedule.monitor == "loss") {
+    report.evaluation.loss = value;
+  } else {
+    report.evaluation.scores = Scores({{tasks::monitored(experiment.schedule.monitor), value}});
+  }
   return report;
 }
 

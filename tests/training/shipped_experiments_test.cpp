@@ -45,7 +45,7 @@ TEST_CASE("each experiment of the project can be planned") {
     const training::ProgramContext context{
         .experiment = experiment,
         .layout = layout,
-        .classes = kind.classes,
+        .outputs = kind.classes,
         .total_steps = 10,
         .buffers = training::lay_out(nn::model_buffers(experiment.model, sample), 256)};
     const graph::Graph step = training::training_program(context, {"train", kind.samples});

@@ -23,8 +23,9 @@ Outcome outcome_of(const RunResult& run) {
   Outcome outcome{.state = state_bytes(storage::load_checkpoint(run.run / "last.h5")), .figures = {}};
   for (const EpochReport& epoch : run.epochs) {
     for (const double figure :
-         {epoch.train_loss, epoch.train_accuracy, epoch.evaluation.loss, epoch.evaluation.accuracy,
-          epoch.evaluation.top5_accuracy.value(), static_cast<double>(epoch.evaluation.rows)}) {
+         {epoch.train_loss, epoch.train_scores.value("accuracy"), epoch.evaluation.loss,
+          epoch.evaluation.scores.value("accuracy"), epoch.evaluation.scores.value("top5_accuracy"),
+          static_cast<double>(epoch.evaluation.rows)}) {
       outcome.figures.push_back(figure);
     }
   }

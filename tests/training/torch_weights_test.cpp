@@ -76,7 +76,7 @@ TEST_CASE("a residual network of PyTorch's gives PyTorch's probabilities") {
   samples.samples = tensor(file, "fixture.samples").type;
   samples.values = tensor(file, "fixture.samples").values;
   samples.labels.assign(5, 0);
-  const std::vector<float> found = session.probabilities(samples);
+  const std::vector<float> found = session.predictions(samples);
   REQUIRE(found.size() * sizeof(float) == expected.values.size());
   for (std::size_t i = 0; i < found.size(); ++i) {
     float probability = 0;

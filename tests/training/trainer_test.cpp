@@ -54,7 +54,7 @@ TEST_CASE("LeNet learns drawn digits, and its run folder tells how") {
             {.listener = &recorder, .stop = nullptr, .run_folder = {}});
   CHECK(result.backend == "cpu");
   CHECK(recorder.epochs.size() == 4);
-  CHECK(result.final_evaluation.accuracy > 0.8);
+  CHECK(result.final_evaluation.scores.value("accuracy") > 0.8);
   CHECK(result.final_evaluation.rows == 200);
   CHECK(recorder.epochs[3].train_loss < 0.5 * recorder.epochs[0].train_loss);
 
@@ -76,7 +76,7 @@ TEST_CASE("LeNet learns drawn digits, and its run folder tells how") {
 
   // The best checkpoint evaluates to what was recorded of it.
   const EvalReport best = evaluate({.path = result.run, .overrides = {}});
-  CHECK(best.accuracy == result.best_metric);
+  CHECK(best.scores.value("accuracy") == result.best_metric);
   const auto predictions =
       predict({.path = result.run, .overrides = {}}, {.images = {}, .rows = {0, 1, 2}, .top_k = 3});
   REQUIRE(predictions.size() == 3);
@@ -106,8 +106,8 @@ TEST_CASE("the perceptron separates its points") {
   const TemporaryFolder folder;
   const RunResult result = train(
       load_experiment(experiment_file("perceptron_points"), {{"backend", "cpu"}, {"runs", folder.path().string()}}));
-  CHECK(result.final_evaluation.accuracy == 1.0);
-  CHECK(result.epochs.back().train_accuracy == 1.0);
+  CHECK(result.final_evaluation.scores.value("accuracy") == 1.0);
+  CHECK(result.epochs.back().train_scores.value("accuracy") == 1.0);
 }
 
 namespace {

@@ -7,12 +7,10 @@ namespace gpunn::words {
 namespace {
 
 constexpr Explanation kExplanations[] = {
-    {"regression regressor regress mse mse_loss rmse mae l1_loss mean_absolute_error r2 forecasting",
-     "This version trains classifiers, no regression: turn the target into classes, for example by ranges of its "
-     "value."},
+    {"regression regressor regress mae l1_loss mean_absolute_error r2 rmse forecasting",
+     "To learn numbers in place of classes, put 'task: regression' at the top of the file."},
     {"multilabel multi_label multi_label_classification multilabel_classification multihot multi_hot",
-     "Each sample has one class in this version, never several labels: train an experiment with two classes for each "
-     "label."},
+     "Where a sample may have several labels, put 'task: multi_label' at the top of the file."},
     {"detection object_detection segmentation semantic_segmentation instance_segmentation bbox bboxes boxes masks coco "
      "voc pascal_voc yolo cityscapes keypoints pose",
      "This version classifies whole images, without detection or segmentation: cut the regions out and classify them "
@@ -48,7 +46,7 @@ constexpr Explanation kExplanations[] = {
     {"lstm gru rnn simple_rnn embedding attention self_attention multi_head_attention multiheadattention mha "
      "transformer transformer_encoder transformerencoderlayer",
      "This version has no recurrent, embedding or attention layers; 'gpunn help layers' lists those that it has."},
-    {"task problem problem_type", "gpunn trains classifiers, which no key has to say: leave it out."},
+    {"problem problem_type", "What is learnt is said by 'task' at the top of the file."},
     {"wandb mlflow comet neptune logger tensorboard",
      "A run folder has its records for TensorBoard (tensorboard --logdir runs), as metrics.jsonl and as metrics.csv, "
      "and "

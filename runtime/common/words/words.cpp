@@ -140,12 +140,6 @@ std::string question(const std::vector<std::string>& named) {
 
 }  // namespace
 
-std::vector<std::string> near_matches(std::string_view word, const std::vector<std::string>& candidates) {
-  std::vector<std::string> result;
-  for (Match& one : matches(word, candidates)) result.push_back(std::move(one.candidate));
-  return result;
-}
-
 std::vector<std::string> best_matches(std::string_view word, const std::vector<std::string>& candidates) {
   return best_of(matches(word, candidates));
 }
@@ -163,7 +157,7 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
   return question(best_matches(word, candidates));
 }
 
-std::string suggestion(std::string_view word, const std::vector<std::string>& candidates) {
+std::string did_you_mean_or_list(std::string_view word, const std::vector<std::string>& candidates) {
   std::string text = did_you_mean(word, candidates);
   return text.empty() && !candidates.empty() ? "; known: " + join(candidates, ", ") : text;
 }

@@ -31,7 +31,7 @@ Curve train_whole(const Experiment& experiment) {
   session.backend().synchronize();
   Curve curve;
   curve.losses = session.losses(0, steps);
-  curve.accuracy = session.evaluate().accuracy;
+  curve.accuracy = session.evaluate().scores.value("accuracy");
   return curve;
 }
 

@@ -221,7 +221,8 @@ void run_claimed(const ClaimedTraining& training, Workbench& bench, CheckCase& r
   const EvalReport expected = op_by_op.evaluate();
   const EvalReport found = claimed->evaluate();
   worst.add(std::abs(found.loss - expected.loss), 20 * tolerance.change * expected.loss, "the loss of an evaluation");
-  worst.add(std::abs(found.accuracy - expected.accuracy), 0.03, "the accuracy of an evaluation");
+  worst.add(std::abs(found.scores.value("accuracy") - expected.scores.value("accuracy")), 0.03,
+            "the accuracy of an evaluation");
   result.error = worst.error;
   if (worst.error > 1) throw Error(worst.where + "; " + claims_text(claimed->training()));
 

@@ -6,16 +6,29 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
 namespace gpunn {
 
+// A part of each sample beside its input, under a name.
+struct Field {
+  TensorType type;                // [rows, ...]; of a ragged field [items, ...]
+  std::vector<std::byte> values;  // type.bytes()
+  // Of a ragged field, as the boxes of images: row i has the items offsets[i] to offsets[i + 1]; else empty.
+  std::vector<int64_t> offsets = {};
+};
+
+// The field that tasks without classes learn: f32[rows, outputs].
+inline constexpr const char* kTargetField = "target";
+
 // One part of a data set, in host memory.
 struct Split {
-  TensorType samples;             // u8 or f32 [rows, C, H, W] or [rows, features]
-  std::vector<std::byte> values;  // samples.bytes()
-  std::vector<int32_t> labels;    // a class a row
+  TensorType samples;                   // u8 or f32 [rows, C, H, W] or [rows, features]
+  std::vector<std::byte> values;        // samples.bytes()
+  std::vector<int32_t> labels;          // a class a row, of a classification; else empty
+  std::map<std::string, Field> fields;  // what other tasks need of a sample, by name
   int64_t rows() const { return samples.shape.empty() ? 0 : samples.shape[0]; }
 };
 
@@ -34,8 +47,10 @@ struct Dataset {
   // validation part of the user's own. No rows without either.
   Split validation;
   EvaluationPart evaluated = EvaluationPart::test;  // what `test` holds; of a session's data set it may be the other
-  int64_t classes = 0;
-  std::vector<std::string> class_names;
+  int64_t classes = 0;                   // that samples are told apart into; of other tasks, the numbers in a target
+  std::vector<std::string> class_names;  // of other tasks, what those numbers are
+  // Of a regression, by number of a target: models learn (target - mean) / stddev.
+  std::vector<double> target_mean = {}, target_stddev = {};
   std::vector<double> mean, stddev;  // by channel, of values scaled by 1/255 where u8
   std::vector<std::string> notes;    // what was done to the files that their owner may want to know
   bool light_on_dark = false;        // as MNIST's digits: a picture of dark on light is its negative

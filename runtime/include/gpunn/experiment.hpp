@@ -22,8 +22,6 @@ enum class ScheduleKind { constant, step, multi_step, exponential, cosine, one_c
 enum class SchedulePer { epoch_fraction, epoch, step };
 enum class Anneal { cosine, linear };
 enum class ThresholdMode { relative, absolute };
-// What an evaluation at the end of an epoch tells, of the test data where it is not said otherwise.
-enum class Metric { loss, accuracy, top5_accuracy, train_loss, train_accuracy };
 enum class Residency { automatic, device, stream };
 enum class LabelMode { fine, coarse };  // cifar100: 100 classes or 20 superclasses
 enum class ImageLayout { automatic, channels_first, channels_last };
@@ -56,9 +54,10 @@ struct ModelSpec {
 };
 
 struct DataConfig {
-  std::string dataset;              // mnist, cifar10, ...; or the user's own: image_folder, hdf5, csv
-  std::filesystem::path path;       // a folder to look in first, or the user's own; empty: none given
-  std::filesystem::path test_path;  // of the user's own test samples; empty: with the others
+  std::string task = "classification";  // the experiment's; no key of its own
+  std::string dataset;                  // mnist, cifar10, ...; or the user's own: image_folder, hdf5, csv
+  std::filesystem::path path;           // a folder to look in first, or the user's own; empty: none given
+  std::filesystem::path test_path;      // of the user's own test samples; empty: with the others
   std::string offline_fallback;
   int64_t batch_size = 128;
   int64_t eval_batch_size = 0;  // 0: batch_size
@@ -158,7 +157,7 @@ struct ScheduleConfig {
   double final_div_factor = 1e4;   // one_cycle: ends in the start / final_div_factor
   Anneal anneal = Anneal::cosine;  // one_cycle
   double power = 1;                // polynomial
-  Metric monitor = Metric::loss;   // this and what follows: reduce_on_plateau
+  std::string monitor = "loss";    // this and what follows: reduce_on_plateau
   double factor = 0.1;
   int64_t patience = 10;    // epochs without an improvement that are let pass
   double threshold = 1e-4;  // an improvement is more than this
@@ -168,16 +167,16 @@ struct ScheduleConfig {
 };
 
 struct EarlyStoppingConfig {
-  Metric monitor = Metric::accuracy;
-  int64_t patience = 5;  // epochs without an improvement of more than min_delta
+  std::string monitor = "accuracy";  // a metric of the task, or "loss"; with "train_" before it, of the training
+  int64_t patience = 5;              // epochs without an improvement of more than min_delta
   double min_delta = 0;
   bool restore_best = false;  // end with the weights of best.h5
 };
 
 struct CheckpointConfig {
-  int64_t every_epochs = 1;           // 0: none but the last
-  int64_t every_steps = 0;            // more often than epochs; 0: no
-  Metric monitor = Metric::accuracy;  // what "best" means
+  int64_t every_epochs = 1;          // 0: none but the last
+  int64_t every_steps = 0;           // more often than epochs; 0: no
+  std::string monitor = "accuracy";  // what "best" means
 };
 
 // Weights that a new training starts from in place of random ones.
@@ -189,8 +188,9 @@ struct InitFromConfig {
 struct Experiment {
   std::filesystem::path file;
   std::string name;
-  std::string text;                // the file as read
-  std::vector<std::string> notes;  // no key: what the user is to hear of how the overrides were put in
+  std::string text;                     // the file as read
+  std::vector<std::string> notes;       // no key: what the user is to hear of how the overrides were put in
+  std::string task = "classification";  // what the model is trained for
   ModelSpec model;
   InitFromConfig init_from;
   DataConfig data;
@@ -223,12 +223,6 @@ struct Experiment {
   int64_t log_every_steps = 0;  // 0: about ten lines an epoch
   std::filesystem::path runs = "runs";
 };
-
-// As experiments and records call it: "loss", "top5_accuracy".
-std::string name_of(Metric metric);
-const std::vector<std::string>& metric_names();  // of all, in the order of Metric
-// Of two values of a metric, which is better.
-bool larger_is_better(Metric metric);
 
 // `--set key=value` on the command line; key is dotted: "optimizer.learning_rate", "model.parameters.width".
 struct Override {

@@ -2,6 +2,7 @@
 
 #include <gpunn/evaluation_part.hpp>
 #include <gpunn/experiment.hpp>
+#include <gpunn/metric.hpp>
 #include <gpunn/profile.hpp>
 
 #include <atomic>
@@ -18,7 +19,8 @@ struct StepReport {
   int64_t epoch = 0, epochs = 0;  // epoch counts from 1
   int64_t step = 0, steps = 0;    // in this epoch
   int64_t global_step = 0;
-  double loss = 0, accuracy = 0;  // running means of this epoch
+  double loss = 0;  // the running mean of this epoch
+  Scores scores;    // likewise, of the metrics that are kept while training
   double learning_rate = 0;
   double images_per_second = 0;
   double seconds_left = 0;
@@ -28,8 +30,7 @@ struct StepReport {
 struct EvalReport {
   EvaluationPart part = EvaluationPart::test;
   double loss = 0;
-  double accuracy = 0;                       // share of the rows, 0 to 1
-  std::optional<double> top5_accuracy = {};  // likewise; none of five classes or fewer, where it is always 1
+  Scores scores;
   int64_t rows = 0;
   double seconds = 0;
 };
@@ -37,7 +38,8 @@ struct EvalReport {
 struct EpochReport {
   int64_t epoch = 0;
   int64_t global_step = 0;
-  double train_loss = 0, train_accuracy = 0;
+  double train_loss = 0;
+  Scores train_scores;  // of the metrics that are kept while training
   EvalReport evaluation;
   double learning_rate = 0;
   double train_seconds = 0;
@@ -80,7 +82,7 @@ struct RunResult {
   std::string backend;
   std::vector<EpochReport> epochs;
   EvalReport final_evaluation;
-  Metric monitor = Metric::accuracy;  // what best_metric is
+  Metric monitor;  // what best_metric is
   double best_metric = 0;
   int64_t best_epoch = 0;
   bool stopped_early = false;

@@ -18,7 +18,10 @@ std::string_view explanation(std::string_view word);
 
 // "; did you mean 'learning_rate'?", or "" where nothing is near.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
-// The same, with the explanation of `word` where it has one. For the program's own words, not for names of the user's.
+// The same, or "; known: a, b, c" where nothing is near.
+std::string did_you_mean_or_list(std::string_view word, const std::vector<std::string>& candidates);
+// As did_you_mean, with the explanation of `word` where it has one. For the program's own words, not for names of the
+// user's.
 std::string advice(std::string_view word, const std::vector<std::string>& candidates);
 // The same, or else the candidates. Where they are many, only the command that lists them: "'gpunn help keys'".
 std::string advice_or_list(std::string_view word, const std::vector<std::string>& candidates, std::string_view command);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tasks/task.hpp"
+
 namespace gpunn::training {
 
 namespace {
@@ -21,7 +23,7 @@ constexpr const char* kCooldown = "plateau_cooldown_epochs";
 bool Plateau::improves(const ScheduleConfig& config, double value) const {
   if (!best_) return true;
   const double best = *best_;
-  const bool larger = larger_is_better(config.monitor);
+  const bool larger = tasks::monitored(config.monitor).larger_is_better;
   if (config.threshold_mode == ThresholdMode::absolute) {
     return larger ? value > best + config.threshold : value < best - config.threshold;
   }

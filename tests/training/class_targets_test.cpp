@@ -1,6 +1,4 @@
 // Soft targets: the table that a training gathers its targets from, and trainings with it.
-#include "training/loss_ops.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <fstream>
@@ -9,6 +7,7 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "tasks/classification.hpp"
 #include "training/fixtures.hpp"
 #include "training/session.hpp"
 
@@ -33,14 +32,14 @@ std::vector<float> first_losses(const TemporaryFolder& folder, const std::vector
 }  // namespace
 
 TEST_CASE("the table of targets is one-hot, smoothed and weighted") {
-  using training::target_table;
-  CHECK(target_table(cross_entropy(0, {}), 3, "points") == std::vector<float>{1, 0, 0, 0, 1, 0, 0, 0, 1});
-  CHECK(target_table(cross_entropy(0.5, {}), 2, "points") == std::vector<float>{0.75F, 0.25F, 0.25F, 0.75F});
-  CHECK(target_table(cross_entropy(0, {2, 3}), 2, "points") == std::vector<float>{2, 0, 0, 3});
-  CHECK(target_table(cross_entropy(0.5, {2, 4}), 2, "points") == std::vector<float>{1.5F, 1, 0.5F, 3});
+  using tasks::class_target_table;
+  CHECK(class_target_table(cross_entropy(0, {}), 3, "points") == std::vector<float>{1, 0, 0, 0, 1, 0, 0, 0, 1});
+  CHECK(class_target_table(cross_entropy(0.5, {}), 2, "points") == std::vector<float>{0.75F, 0.25F, 0.25F, 0.75F});
+  CHECK(class_target_table(cross_entropy(0, {2, 3}), 2, "points") == std::vector<float>{2, 0, 0, 3});
+  CHECK(class_target_table(cross_entropy(0.5, {2, 4}), 2, "points") == std::vector<float>{1.5F, 1, 0.5F, 3});
   LossConfig squared;
   squared.kind = LossKind::mean_squared_error;
-  CHECK(target_table(squared, 2, "points") == std::vector<float>{1, 0, 0, 1});
+  CHECK(class_target_table(squared, 2, "points") == std::vector<float>{1, 0, 0, 1});
 }
 
 TEST_CASE("the targets give PyTorch's cross-entropy with weights and label smoothing") {
@@ -48,7 +47,7 @@ TEST_CASE("the targets give PyTorch's cross-entropy with weights and label smoot
   const std::vector<std::vector<double>> x{{2, -1, 0.5}, {0, 3, 1}, {-2, 0.25, 0.75}};
   const std::vector<std::size_t> label{0, 2, 1};
   const std::vector<double> expected{0.813865934017872, 1.1965640130375237, 1.9818008559672715};
-  const std::vector<float> table = training::target_table(cross_entropy(0.25, {1, 2, 0.5}), 3, "points");
+  const std::vector<float> table = tasks::class_target_table(cross_entropy(0.25, {1, 2, 0.5}), 3, "points");
   for (std::size_t row = 0; row < 3; ++row) {
     double sum = 0, loss = 0;
     for (const double value : x[row]) sum += std::exp(value);
@@ -98,8 +97,8 @@ TEST_CASE("with label smoothing a training learns as well, and is less sure of i
         folder.path(),
         {{"loss.label_smoothing", smoothing}, {"data.synthetic_train", "4000"}, {"data.residency", "stream"}}));
     session.train_steps(4 * session.steps_per_epoch());
-    CHECK(session.evaluate().accuracy > 0.8);
-    const std::vector<float> p = session.probabilities(session.dataset().test);
+    CHECK(session.evaluate().scores.value("accuracy") > 0.8);
+    const std::vector<float> p = session.predictions(session.dataset().test);
     return *std::max_element(p.begin(), p.end());
   };
   CHECK(surest("0.4") < 0.9F);
@@ -156,8 +155,8 @@ TEST_CASE("every loss trains a classifier") {
   session.train_steps(4 * session.steps_per_epoch());
   const EvalReport after = session.evaluate();
   CHECK(after.loss < 0.7 * before);
-  CHECK(after.accuracy > 0.7);
-  const std::vector<float> p = session.probabilities(session.dataset().test);
+  CHECK(after.scores.value("accuracy") > 0.7);
+  const std::vector<float> p = session.predictions(session.dataset().test);
   CHECK(*std::min_element(p.begin(), p.end()) >= 0);
   CHECK(*std::max_element(p.begin(), p.end()) <= 1);
 }
@@ -170,10 +169,10 @@ TEST_CASE("binary cross-entropy tells two classes apart with one output or with 
   CHECK(session.evaluate().loss == Approx(std::log(2.0)).epsilon(0.5));
   session.train_steps(20 * session.steps_per_epoch());
   const EvalReport report = session.evaluate();
-  CHECK(report.accuracy > 0.95);
-  CHECK(session.totals().accuracy() > 0.85);  // since the first step
+  CHECK(report.scores.value("accuracy") > 0.95);
+  CHECK(session.totals().correct > 0.85 * session.totals().count);  // since the first step
 
-  const std::vector<float> p = session.probabilities(session.dataset().test);
+  const std::vector<float> p = session.predictions(session.dataset().test);
   const std::vector<int32_t>& label = session.dataset().test.labels;
   REQUIRE(p.size() == 2 * label.size());
   // The probabilities are those of the loss that was reported: the mean of -log of what the labels got.
@@ -189,7 +188,7 @@ TEST_CASE("binary cross-entropy tells two classes apart with one output or with 
   double rows = 0;
   session.evaluate_rows([&](const training::RowOutputs& outputs) {
     rows += static_cast<double>(outputs.losses.size());
-    CHECK(outputs.outputs.size() == 2 * outputs.losses.size());
+    CHECK(outputs.scores.size() == 2 * outputs.losses.size());
   });
   CHECK(rows == static_cast<double>(label.size()));
 }

@@ -1,0 +1,77 @@
+#include "data/rows.hpp"
+
+#include <cstddef>
+#include <cstring>
+#include <vector>
+
+namespace gpunn::data {
+
+namespace {
+
+std::size_t place_of(int64_t row) { return static_cast<std::size_t>(row); }
+
+// Bytes that belong to a row, `row_bytes` each, moved to the front in the order of `rows`; from a row to one before it.
+void gather_bytes(std::vector<std::byte>& values, std::size_t row_bytes, std::span<const int64_t> rows) {
+  for (std::size_t to = 0; to < rows.size(); ++to) {
+    std::memmove(values.data() + to * row_bytes, values.data() + place_of(rows[to]) * row_bytes, row_bytes);
+  }
+  values.resize(rows.size() * row_bytes);
+  values.shrink_to_fit();
+}
+
+Field copy_rows_of_field(const Field& field, std::size_t all_rows, std::span<const int64_t> rows) {
+  Field result;
+  result.type = field.type;
+  const bool ragged = !field.offsets.empty();
+  const auto items = static_cast<std::size_t>(ragged ? field.offsets.back() : static_cast<int64_t>(all_rows));
+  const std::size_t item_bytes = items > 0 ? field.values.size() / items : 0;
+  if (ragged) result.offsets.push_back(0);
+  for (const int64_t row : rows) {
+    const std::size_t first = ragged ? place_of(field.offsets[place_of(row)]) : place_of(row);
+    const std::size_t end = ragged ? place_of(field.offsets[place_of(row) + 1]) : first + 1;
+    const auto begin = field.values.begin() + static_cast<std::ptrdiff_t>(first * item_bytes);
+    result.values.insert(result.values.end(), begin, begin + static_cast<std::ptrdiff_t>((end - first) * item_bytes));
+    if (ragged) result.offsets.push_back(result.offsets.back() + static_cast<int64_t>(end - first));
+  }
+  result.type.shape[0] = ragged ? result.offsets.back() : static_cast<int64_t>(rows.size());
+  return result;
+}
+
+// All but the samples' values.
+Split without_values(const Split& split, std::span<const int64_t> rows) {
+  Split result;
+  result.samples = split.samples;
+  result.samples.shape[0] = static_cast<int64_t>(rows.size());
+  if (!split.labels.empty()) {
+    for (const int64_t row : rows) result.labels.push_back(split.labels[place_of(row)]);
+  }
+  for (const auto& [name, field] : split.fields) {
+    result.fields.emplace(name, copy_rows_of_field(field, place_of(split.rows()), rows));
+  }
+  return result;
+}
+
+std::size_t bytes_of_row(const Split& split) {
+  return split.rows() > 0 ? split.values.size() / place_of(split.rows()) : 0;
+}
+
+}  // namespace
+
+Split copy_rows(const Split& split, std::span<const int64_t> rows) {
+  Split result = without_values(split, rows);
+  const std::size_t row_bytes = bytes_of_row(split);
+  result.values.resize(rows.size() * row_bytes);
+  for (std::size_t to = 0; to < rows.size(); ++to) {
+    std::memcpy(result.values.data() + to * row_bytes, split.values.data() + place_of(rows[to]) * row_bytes, row_bytes);
+  }
+  return result;
+}
+
+void keep_rows(Split& split, std::span<const int64_t> rows) {
+  Split result = without_values(split, rows);
+  gather_bytes(split.values, bytes_of_row(split), rows);
+  result.values = std::move(split.values);
+  split = std::move(result);
+}
+
+}  // namespace gpunn::data

@@ -1,0 +1,185 @@
+// A class a row, among several.
+#include "tasks/classification.hpp"
+
+#include <gpunn/error.hpp>
+#include <gpunn/ops.h>
+
+#include <array>
+#include <limits>
+
+#include "tasks/losses.hpp"
+
+namespace gpunn::tasks {
+
+using graph::Attributes;
+using graph::Graph;
+using graph::Storage;
+using graph::ValueId;
+
+namespace {
+
+constexpr int64_t kTop = 5;  // classes that top5_accuracy counts; with no more than these it says nothing
+
+double share_correct(const Totals& totals, int64_t) { return totals.count > 0 ? totals.correct / totals.count : 0; }
+
+double share_in_top5(const Totals& totals, int64_t classes) {
+  if (classes <= kTop) return std::numeric_limits<double>::quiet_NaN();
+  return totals.count > 0 ? totals.correct5 / totals.count : 0;
+}
+
+bool ends_in(const Experiment& experiment, const char* type) { return experiment.model.layers.back().type == type; }
+
+bool knows_labels(LossKind kind) { return kind == LossKind::cross_entropy || kind == LossKind::hinge; }
+
+// Whether the loss may be of a model with one output for two classes: above 0 for class 1.
+bool takes_one_output(const TaskContext& c) {
+  return c.experiment.loss.kind == LossKind::binary_cross_entropy && c.outputs == 2;
+}
+
+bool one_for_two(const TensorType& output, const TaskContext& c) {
+  return output.shape.at(1) == 1 && takes_one_output(c);
+}
+
+void require_class_outputs(const Graph& g, const TaskContext& c, ValueId output) {
+  const TensorType& type = g.value(output).type;
+  const LayerSpec& last = c.experiment.model.layers.back();
+  const bool one = takes_one_output(c);
+  if (type.shape.size() != 2 || (type.shape[1] != c.outputs && !(one && type.shape[1] == 1))) {
+    const std::string rows = std::to_string(type.shape.empty() ? 0 : type.shape[0]);
+    throw ConfigError(
+        {{last.where, "the model's last layer '" + last.name + "' gives " + to_string(type) + ", the data has " +
+                          std::to_string(c.outputs) + " classes: expected f32[" + rows + ", " +
+                          std::to_string(c.outputs) + "]" + (one ? " or f32[" + rows + ", 1]" : "")}});
+  }
+  if (c.experiment.loss.kind == LossKind::cross_entropy &&
+      (ends_in(c.experiment, "softmax") || ends_in(c.experiment, "log_softmax"))) {
+    throw ConfigError(
+        {{last.where, "loss cross_entropy takes logits and does its own softmax: remove the last layer '" + last.name +
+                          "', or use mean_squared_error"}});
+  }
+}
+
+// Where the model has one output, of the targets of two classes that of class 1.
+ValueId fitted_target(Graph& g, const TaskContext& c, ValueId output, ValueId target) {
+  if (!one_for_two(g.value(output).type, c)) return target;
+  gpunn_slice_attrs second{};
+  second.rank = 2;
+  second.start[1] = 1;
+  second.size[0] = g.value(target).type.shape[0];
+  second.size[1] = 1;
+  return g.add1(GPUNN_OP_SLICE, "loss.target", Attributes::of(second), {target});
+}
+
+ValueId add_loss_to_classes(Graph& g, const TaskContext& c, ValueId output, ValueId target) {
+  return add_loss_to_target(g, c.experiment.loss, output, fitted_target(g, c, output, target));
+}
+
+// The losses that know labels.
+ValueId add_loss_to_label(Graph& g, const LossConfig& loss, ValueId output, ValueId label) {
+  if (loss.kind == LossKind::cross_entropy) {
+    return g.add(GPUNN_OP_SOFTMAX_CROSS_ENTROPY, "loss", {}, {output, label}).front();
+  }
+  const gpunn_hinge_attrs attrs{
+      .struct_size = 0, .margin = static_cast<float>(loss.margin), .power = static_cast<int32_t>(loss.power)};
+  return g.add1(GPUNN_OP_HINGE_LOSS, "loss", Attributes::of(attrs), {output, label});
+}
+
+class Classification : public Task {
+ public:
+  std::string_view name() const override { return "classification"; }
+  std::string_view help() const override { return "each sample is of one class"; }
+  std::string_view target() const override { return "classes"; }
+  std::span<const TaskMetric> metrics() const override {
+    static const std::array<TaskMetric, 2> metrics = {
+        TaskMetric{.metric = {"accuracy", "accuracy", true, true}, .while_training = true, .of_totals = share_correct},
+        TaskMetric{.metric = {"top5_accuracy", "top-5 accuracy", true, true}, .of_totals = share_in_top5}};
+    return metrics;
+  }
+  std::span<const LossKind> losses() const override {
+    static constexpr std::array kinds = {LossKind::cross_entropy, LossKind::mean_squared_error,
+                                         LossKind::binary_cross_entropy, LossKind::hinge, LossKind::huber};
+    return kinds;
+  }
+  bool has_labels() const override { return true; }
+
+  ValueId add_training_loss(Graph& g, const TaskContext& c, ValueId output, const Batch& batch) const override {
+    require_class_outputs(g, c, output);
+    if (batch.target != graph::kNoValue) return add_loss_to_classes(g, c, output, batch.target);
+    if (has_class_targets(c.experiment)) {
+      return add_loss_to_classes(g, c, output, add_class_targets(g, c.outputs, batch.label));
+    }
+    return add_loss_to_label(g, c.experiment.loss, output, batch.label);
+  }
+
+  // Without label smoothing and class weights.
+  ValueId add_evaluation_loss(Graph& g, const TaskContext& c, ValueId output, const Batch& batch) const override {
+    require_class_outputs(g, c, output);
+    if (knows_labels(c.experiment.loss.kind)) return add_loss_to_label(g, c.experiment.loss, output, batch.label);
+    return add_loss_to_classes(g, c, output, add_class_targets(g, c.outputs, batch.label));
+  }
+
+  void add_to_totals(Graph& g, const TaskContext& c, ValueId output, const Batch& batch, ValueId losses,
+                     ValueId totals) const override {
+    g.add(GPUNN_OP_METRICS_ACCUMULATE, "metrics", {},
+          {losses, batch.count, totals, add_scores(g, c, output), batch.label});
+  }
+
+  // The largest of a row is the class that the model takes it for: the output itself, or 0 and it where it is one for
+  // two classes.
+  ValueId add_scores(Graph& g, const TaskContext& c, ValueId output) const override {
+    if (!one_for_two(g.value(output).type, c)) return output;
+    gpunn_pad_attrs zero_in_front{};
+    zero_in_front.rank = 2;
+    zero_in_front.before[1] = 1;
+    return g.add1(GPUNN_OP_PAD, "scores", Attributes::of(zero_in_front), {output});
+  }
+
+  // Class probabilities. With binary_cross_entropy each class has its own, and those of a row sum to 1 only where they
+  // are made of one output; with hinge, mean_squared_error and huber they are the softmax of outputs that were never
+  // trained to be logits.
+  gpunn_op prediction_op(const TaskContext& c, const TensorType& output) const override {
+    if (ends_in(c.experiment, "softmax")) return GPUNN_OP_COPY;
+    // Of 0 and a logit the softmax is one minus its sigmoid, and its sigmoid.
+    const bool each = c.experiment.loss.kind == LossKind::binary_cross_entropy && output.shape.at(1) != 1;
+    return each ? GPUNN_OP_SIGMOID : GPUNN_OP_SOFTMAX;
+  }
+};
+
+}  // namespace
+
+const Task& classification() {
+  static const Classification task;
+  return task;
+}
+
+bool has_class_targets(const Experiment& experiment) {
+  const LossConfig& loss = experiment.loss;
+  return experiment.augmentation.mixup > 0 || !knows_labels(loss.kind) || loss.label_smoothing > 0 ||
+         !loss.class_weights.empty();
+}
+
+std::vector<float> class_target_table(const LossConfig& loss, int64_t classes, const std::string& data) {
+  const auto n = static_cast<std::size_t>(classes);
+  if (!loss.class_weights.empty() && loss.class_weights.size() != n) {
+    throw ConfigError({{loss.class_weights_place, "loss.class_weights: expected " + std::to_string(n) +
+                                                      " numbers, one for each class of '" + data + "', found " +
+                                                      std::to_string(loss.class_weights.size())}});
+  }
+  const double spread = loss.label_smoothing / static_cast<double>(classes);
+  std::vector<float> table(n * n);
+  for (std::size_t label = 0; label < n; ++label) {
+    for (std::size_t c = 0; c < n; ++c) {
+      const double weight = loss.class_weights.empty() ? 1 : loss.class_weights[c];
+      const double share = c == label ? 1 - loss.label_smoothing + spread : spread;
+      table[label * n + c] = static_cast<float>(weight * share);
+    }
+  }
+  return table;
+}
+
+ValueId add_class_targets(Graph& g, int64_t classes, ValueId label) {
+  const ValueId table = g.add_value(kClassTargets, {DType::f32, {classes, classes}}, Storage::data);
+  return g.add1(GPUNN_OP_GATHER_ROWS, "loss.target", {}, {table, label});
+}
+
+}  // namespace gpunn::tasks

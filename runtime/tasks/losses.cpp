@@ -1,0 +1,58 @@
+#include "tasks/losses.hpp"
+
+#include <gpunn/error.hpp>
+#include <gpunn/ops.h>
+
+namespace gpunn::tasks {
+
+using graph::Attributes;
+using graph::Graph;
+using graph::ValueId;
+
+ValueId add_loss_to_target(Graph& g, const LossConfig& loss, ValueId output, ValueId target) {
+  switch (loss.kind) {
+    case LossKind::cross_entropy:
+      return g.add(GPUNN_OP_SOFT_CROSS_ENTROPY, "loss", {}, {output, target}).front();
+    case LossKind::mean_squared_error:
+      return g.add1(GPUNN_OP_MSE_LOSS, "loss", {}, {output, target});
+    case LossKind::binary_cross_entropy:
+      return g.add1(GPUNN_OP_BCE_LOGITS_LOSS, "loss", {}, {output, target});
+    case LossKind::huber: {
+      const gpunn_huber_attrs attrs{.struct_size = 0, .delta = static_cast<float>(loss.delta)};
+      return g.add1(GPUNN_OP_HUBER_LOSS, "loss", Attributes::of(attrs), {output, target});
+    }
+    case LossKind::hinge:
+      break;
+  }
+  throw Error("the loss hinge compares outputs with one label a row, not with targets", ExitCode::usage);
+}
+
+std::string name_of(LossKind kind) {
+  switch (kind) {
+    case LossKind::mean_squared_error:
+      return "mean_squared_error";
+    case LossKind::binary_cross_entropy:
+      return "binary_cross_entropy";
+    case LossKind::hinge:
+      return "hinge";
+    case LossKind::huber:
+      return "huber";
+    case LossKind::cross_entropy:
+      break;
+  }
+  return "cross_entropy";
+}
+
+void require_outputs(const Graph& g, const Experiment& experiment, ValueId output, int64_t outputs,
+                     std::string_view outputs_are) {
+  const TensorType& type = g.value(output).type;
+  if (type.shape.size() == 2 && type.shape[1] == outputs) return;
+  const LayerSpec& last = experiment.model.layers.back();
+  const std::string rows = std::to_string(type.shape.empty() ? 0 : type.shape[0]);
+  throw ConfigError({{last.where, "the model's last layer '" + last.name + "' gives " + to_string(type) +
+                                      ", the data has " + std::to_string(outputs) + " " + std::string(outputs_are) +
+                                      ", and the loss " + name_of(experiment.loss.kind) +
+                                      " compares each: expected f32[" + rows + ", " + std::to_string(outputs) + "]"}});
+}
+
+}  // namespace gpunn::tasks

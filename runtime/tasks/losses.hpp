@@ -1,0 +1,22 @@
+#pragma once
+
+#include <gpunn/experiment.hpp>
+
+#include "graph/graph.hpp"
+
+namespace gpunn::tasks {
+
+// The loss of each row of an output f32[N, K] against a target of the same shape, f32[N]: of the kinds that take one,
+// which hinge is not.
+graph::ValueId add_loss_to_target(graph::Graph& g, const LossConfig& loss, graph::ValueId output,
+                                  graph::ValueId target);
+
+// As experiments call it.
+std::string name_of(LossKind kind);
+
+// Throws ConfigError, at the last layer, where the output is not f32[N, outputs]: the message names the loss, the
+// layer and the data. `outputs_are` is what the data has as many of.
+void require_outputs(const graph::Graph& g, const Experiment& experiment, graph::ValueId output, int64_t outputs,
+                     std::string_view outputs_are);
+
+}  // namespace gpunn::tasks

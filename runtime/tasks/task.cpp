@@ -1,0 +1,73 @@
+#include "tasks/task.hpp"
+
+#include <gpunn/error.hpp>
+#include <gpunn/words.hpp>
+
+#include <algorithm>
+
+#include "tasks/registry.hpp"
+
+namespace gpunn::tasks {
+
+namespace {
+
+constexpr std::string_view kOfTraining = "train_";
+
+void add_once(std::vector<std::string>& names, const std::string& name) {
+  if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+}
+
+}  // namespace
+
+const std::vector<const Task*>& all() {
+  static const std::vector<const Task*> tasks = {&classification(), &regression(), &multi_label()};
+  return tasks;
+}
+
+const Task& find(std::string_view name) {
+  for (const Task* task : all()) {
+    if (task->name() == name) return *task;
+  }
+  throw Error("unknown task '" + std::string(name) + "'" + did_you_mean_or_list(name, names()), ExitCode::usage);
+}
+
+std::vector<std::string> names() {
+  std::vector<std::string> names;
+  for (const Task* task : all()) names.emplace_back(task->name());
+  return names;
+}
+
+std::vector<std::string> monitor_names(const Task& task) {
+  std::vector<std::string> names = {"loss"};
+  for (const TaskMetric& one : task.metrics()) names.push_back(one.metric.name);
+  names.push_back(std::string(kOfTraining) + "loss");
+  for (const TaskMetric& one : task.metrics()) {
+    if (one.while_training) names.push_back(std::string(kOfTraining) + one.metric.name);
+  }
+  return names;
+}
+
+std::vector<std::string> monitor_names() {
+  std::vector<std::string> names;
+  for (const Task* task : all()) {
+    for (const std::string& name : monitor_names(*task)) add_once(names, name);
+  }
+  return names;
+}
+
+Metric monitored(std::string_view name) {
+  if (name.starts_with(kOfTraining)) {
+    Metric metric = monitored(name.substr(kOfTraining.size()));
+    metric.name = name;
+    metric.title = "training " + metric.title;
+    return metric;
+  }
+  for (const Task* task : all()) {
+    for (const TaskMetric& one : task->metrics()) {
+      if (one.metric.name == name) return one.metric;
+    }
+  }
+  return {std::string(name), "loss", false, false};
+}
+
+}  // namespace gpunn::tasks

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <gpunn/experiment.hpp>
+#include <gpunn/metric.hpp>
+#include <gpunn/ops.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/graph.hpp"
+#include "tasks/batch.hpp"
+
+namespace gpunn::tasks {
+
+// What METRICS_ACCUMULATE adds up over the rows of some batches, on the device.
+struct Totals {
+  double loss = 0, correct = 0, correct5 = 0, count = 0;
+  double mean_loss() const { return count > 0 ? loss / count : 0; }
+};
+
+// Rows of an evaluation, in host memory: what the model predicts and what is right, [rows, outputs] each, both in the
+// units of the data set.
+struct ScoredRows {
+  int64_t outputs = 0;
+  std::span<const float> predictions, targets;
+};
+
+// Gathers the rows of an evaluation to a number.
+class RowMetric {
+ public:
+  virtual ~RowMetric() = default;
+  virtual void add(const ScoredRows& rows) = 0;
+  virtual double value() const = 0;  // NaN where the rows say nothing
+};
+
+// A metric of a task with the way to it: from the totals that the device keeps, or on the host from each row of an
+// evaluation.
+struct TaskMetric {
+  Metric metric;
+  bool while_training = false;  // of the batches of a training, too; from totals alone
+  double (*of_totals)(const Totals& totals, int64_t outputs) = nullptr;
+  std::unique_ptr<RowMetric> (*of_rows)() = nullptr;
+};
+
+// What a program of a task is built from.
+struct TaskContext {
+  const Experiment& experiment;
+  int64_t outputs = 0;  // that the data asks for: classes, labels or target columns
+};
+
+// What a model is trained for: which targets the data has to bring, what the loss is, which metrics tell how good the
+// model is, and what its output means. A task is a file in this folder and a line in task.cpp; it holds no state.
+class Task {
+ public:
+  virtual ~Task() = default;
+  virtual std::string_view name() const = 0;                // as experiments have it
+  virtual std::string_view help() const = 0;                // one clause: what a sample has and what is learnt
+  virtual std::string_view target() const = 0;              // what the outputs are called in messages: "classes"
+  virtual std::span<const TaskMetric> metrics() const = 0;  // the most telling first: what `monitor` is by default
+  virtual std::span<const LossKind> losses() const = 0;     // the default first
+  virtual bool has_labels() const { return false; }         // a class a row; else targets f32[rows, outputs]
+
+  // The loss of each row, f32[N], as the training minimises it and as evaluations report it. Throws ConfigError, which
+  // names loss, last layer and data, where they do not fit together.
+  virtual graph::ValueId add_training_loss(graph::Graph& g, const TaskContext& context, graph::ValueId output,
+                                           const Batch& batch) const = 0;
+  virtual graph::ValueId add_evaluation_loss(graph::Graph& g, const TaskContext& context, graph::ValueId output,
+                                             const Batch& batch) const = 0;
+  // Adds the batch to the totals, f64[4].
+  virtual void add_to_totals(graph::Graph& g, const TaskContext& context, graph::ValueId output, const Batch& batch,
+                             graph::ValueId losses, graph::ValueId totals) const = 0;
+  // f32[N, outputs] that ranks a row's outputs before they become a prediction; most often the output itself.
+  virtual graph::ValueId add_scores(graph::Graph& g, const TaskContext& context, graph::ValueId output) const = 0;
+  // The op, from f32[N, outputs] to the same, that makes predictions of the scores.
+  virtual gpunn_op prediction_op(const TaskContext& context, const TensorType& output) const = 0;
+};
+
+const std::vector<const Task*>& all();
+const Task& find(std::string_view name);  // throws Error(usage) where there is none
+std::vector<std::string> names();
+
+// What a monitor may watch: "loss", each metric, and what training keeps with "train_" before it.
+std::vector<std::string> monitor_names(const Task& task);
+std::vector<std::string> monitor_names();  // of all tasks, each once
+
+// A metric by the name under which a monitor watches it; a loss, of which less is better, for other names.
+Metric monitored(std::string_view name);
+
+}  // namespace gpunn::tasks

@@ -1,0 +1,57 @@
+#include "training/targets.hpp"
+
+#include <gpunn/error.hpp>
+
+#include <cstring>
+#include <string>
+
+#include "tasks/losses.hpp"
+#include "tasks/task.hpp"
+
+namespace gpunn::training {
+
+void require_targets(const Experiment& experiment, const Dataset& dataset) {
+  const tasks::Task& task = tasks::find(experiment.task);
+  const bool labels = !dataset.train.labels.empty() || !dataset.test.labels.empty();
+  if (task.has_labels() == labels) return;
+  throw Error(
+      experiment.file.string() + ": the data set '" + dataset.name + "' has " +
+          (labels ? "a class a sample" : "targets of " + std::to_string(dataset.classes) + " numbers a sample") +
+          ", the task " + experiment.task + " with the loss " + tasks::name_of(experiment.loss.kind) + " learns " +
+          std::string(task.target()) + ", which the last layer '" + experiment.model.layers.back().name + "' gives" +
+          (labels ? "; leave out 'task', or choose data with such targets" : ""),
+      ExitCode::usage);
+}
+
+void scale_targets(Dataset& dataset) {
+  if (dataset.target_mean.empty()) return;
+  for (Split* part : {&dataset.train, &dataset.validation, &dataset.test}) {
+    const auto field = part->fields.find(kTargetField);
+    if (field == part->fields.end()) continue;
+    std::vector<std::byte>& bytes = field->second.values;
+    for (std::size_t i = 0; i < bytes.size() / sizeof(float); ++i) {
+      const std::size_t column = i % dataset.target_mean.size();
+      float value = 0;
+      std::memcpy(&value, bytes.data() + i * sizeof(float), sizeof(float));
+      const double centred = static_cast<double>(value) - dataset.target_mean[column];
+      value = static_cast<float>(centred / dataset.target_stddev[column]);
+      std::memcpy(bytes.data() + i * sizeof(float), &value, sizeof(float));
+    }
+  }
+}
+
+std::vector<float> targets_in_data_units(const Dataset& dataset, const Split& part, int64_t first, int64_t rows) {
+  const auto columns = static_cast<std::size_t>(dataset.classes);
+  std::vector<float> result(static_cast<std::size_t>(rows) * columns);
+  const std::vector<std::byte>& bytes = part.fields.at(kTargetField).values;
+  std::memcpy(result.data(), bytes.data() + static_cast<std::size_t>(first) * columns * sizeof(float),
+              result.size() * sizeof(float));
+  for (std::size_t i = 0; !dataset.target_mean.empty() && i < result.size(); ++i) {
+    const std::size_t column = i % columns;
+    const double scaled = static_cast<double>(result[i]) * dataset.target_stddev[column];
+    result[i] = static_cast<float>(scaled + dataset.target_mean[column]);
+  }
+  return result;
+}
+
+}  // namespace gpunn::training

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <gpunn/data.hpp>
+#include <gpunn/experiment.hpp>
+
+#include <cstdint>
+#include <vector>
+
+namespace gpunn::training {
+
+// Throws Error(usage), which names task, loss, last layer and data, where the data set does not have what the task
+// learns.
+void require_targets(const Experiment& experiment, const Dataset& dataset);
+
+// Brings the targets of all parts to (target - mean) / stddev, where the data set has means.
+void scale_targets(Dataset& dataset);
+
+// The targets of rows of a part whose targets scale_targets() has scaled, as they were: f32[rows, outputs].
+std::vector<float> targets_in_data_units(const Dataset& dataset, const Split& part, int64_t first, int64_t rows);
+
+}  // namespace gpunn::training
