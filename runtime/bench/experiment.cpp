@@ -22,7 +22,7 @@ BenchReport bench_experiment(const Experiment& experiment, const BenchOptions& o
   if (options.threads > 0) measured.threads = options.threads;
   if (!options.kernels.empty()) measured.kernels = options.kernels;
   config::require_one_backend(measured.backend, "a benchmark");
-  training::Session session(measured);
+  training::Session session = training::Session::open(measured);
   session.training();
 
   // A sample is a run of steps long enough for the clock: several steps are put on the stream before it is waited for,

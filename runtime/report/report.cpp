@@ -58,7 +58,7 @@ std::vector<ShownMistake> show(const std::vector<Mistake>& mistakes, training::S
   if (mistakes.empty()) return shown;
   TensorType sample = session.dataset().test.samples;
   sample.shape[0] = 1;
-  const std::vector<std::byte> values = session.test_samples();
+  const std::vector<std::byte> values = session.data().test_samples();
   for (const Mistake& mistake : mistakes) {
     const std::span<const std::byte> own =
         std::span(values).subspan(static_cast<std::size_t>(mistake.row) * sample.bytes(), sample.bytes());

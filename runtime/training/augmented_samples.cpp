@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "training/session_bound.hpp"
+#include "training/session.hpp"
 #include "training/variable_access.hpp"
 
 namespace gpunn {
@@ -25,22 +25,22 @@ namespace training {
 
 Split Session::augmented_batches(int64_t steps) {
   upload_mixup();
-  const std::unique_ptr<Bound> bound = bind(batch_program(context(), train_split_));
-  const std::vector<float> scale = values_of<float>(variables_->read(variable::kScale));
-  const std::vector<float> shift = values_of<float>(variables_->read(variable::kShift));
+  execution::RunnableProgram program = runner_->compile(batch_program(context(), data_->train()));
+  const std::vector<float> scale = values_of<float>(variables().read(variable::kScale));
+  const std::vector<float> shift = values_of<float>(variables().read(variable::kShift));
   Split result;
-  result.samples = train_split_.samples;
+  result.samples = data_->train().samples;
   const Shape& shape = result.samples.shape;
   std::size_t plane = 1;
   int64_t rows = 0;
   for (std::size_t i = 2; i < shape.size(); ++i) plane *= static_cast<std::size_t>(shape[i]);
   for (int64_t step = 0; step < steps; ++step) {
-    ready(*bound).run(1);
-    const auto count = static_cast<std::size_t>(read_scalar<int32_t>(*variables_, variable::kBatchCount));
-    const std::vector<std::byte> wanted = variables_->read(variable::kBatchRows);
-    const std::vector<float> x = values_of<float>(variables_->read(variable::kBatchSamples));
+    runner_->ready(program).run(1);
+    const auto count = static_cast<std::size_t>(read_scalar<int32_t>(variables(), variable::kBatchCount));
+    const std::vector<std::byte> wanted = variables().read(variable::kBatchRows);
+    const std::vector<float> x = values_of<float>(variables().read(variable::kBatchSamples));
     rows += static_cast<int64_t>(count);
-    if (train_split_.targets == 0) {
+    if (data_->train().targets == 0) {
       const std::vector<int32_t> labels = values_of<int32_t>(wanted);
       result.labels.insert(result.labels.end(), labels.begin(), labels.begin() + static_cast<std::ptrdiff_t>(count));
     }
@@ -58,7 +58,7 @@ Split Session::augmented_batches(int64_t steps) {
 Dataset augmented_samples(const Experiment& experiment, int64_t rows) {
   Experiment resident = experiment;
   resident.data.residency = Residency::device;
-  training::Session session(resident);
+  training::Session session = training::Session::open(resident);
   const int64_t batch = session.samples_per_step();
   const int64_t steps = std::clamp<int64_t>((rows + batch - 1) / batch, 1, session.steps_per_epoch());
   Dataset result = session.dataset();

@@ -75,7 +75,7 @@ FaultReport diagnose(const DiagnoseRequest& request) {
                                            described ? resolved.string() : file.string() + ":experiment");
   experiment.backend = request.backend.empty() ? checkpoint.backend : request.backend;
 
-  training::Session session(experiment);
+  training::Session session = training::Session::open(experiment);
   session.restore_state(checkpoint);
   const int64_t done = step_of(checkpoint);
   const int64_t per_epoch = session.steps_per_epoch();

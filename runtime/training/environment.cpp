@@ -45,7 +45,7 @@ std::string environment_record(Session& session) {
         {"source", data.source},
         {"train_samples", data.train.rows()},
         {std::string(name_of(data.evaluated)) + "_samples", data.test.rows()},
-        {"residency", name_of(session.residency())},
+        {"residency", name_of(session.data().residency())},
         {"bytes", session.data_bytes()}}},
       {"parameters", session.layout().count()},
       {"arena_bytes", session.arena_bytes()},

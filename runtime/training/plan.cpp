@@ -109,7 +109,7 @@ PlanReport plan(const Experiment& experiment) {
   Dataset dataset = training::sizes_for_training(experiment.data);
   const std::string data = training::data_text(dataset);
   const std::optional<training::Start> start = training::find_start(experiment, training::sample_shape(dataset));
-  training::Session session(experiment, std::move(dataset));
+  training::Session session = training::Session::open(experiment, std::move(dataset));
   const execution::CompiledProgram& program = session.training();
   PlanReport report;
   report.data = data;
@@ -132,7 +132,7 @@ PlanReport plan(const Experiment& experiment) {
   report.arena_bytes = session.arena_bytes();
   report.persistent_bytes = session.persistent_bytes();
   report.data_bytes = session.data_bytes();
-  report.residency = training::name_of(session.residency());
+  report.residency = training::name_of(session.data().residency());
   report.peak_bytes = report.arena_bytes + report.persistent_bytes;
   return report;
 }

@@ -18,8 +18,6 @@
 #include "training/mixup.hpp"
 #include "training/notices.hpp"
 #include "training/optimizer_ops.hpp"
-#include "training/residency.hpp"
-#include "training/session_bound.hpp"
 #include "training/targets.hpp"
 #include "training/training_length.hpp"
 #include "training/variable_access.hpp"
@@ -68,75 +66,99 @@ std::string notes_of(const Dataset& dataset) {
   return text;
 }
 
-}  // namespace
-
-Session::Session(const Experiment& experiment, execution::Profiler* profiler, EvaluationPart part)
-    : Session(experiment, load_for(experiment.data, part), profiler) {}
-
-Session::Session(Experiment experiment, Dataset dataset, execution::Profiler* profiler)
-    : experiment_(std::move(experiment)),
-      profiler_(profiler),
-      dataset_(std::move(dataset)),
-      registry_(experiment_.plugins) {
-  require_named_plugins(experiment_.plugins, registry_);
-  const TrainingLength length = training_length(experiment_, dataset_);
-  require_augmentable(experiment_, dataset_);
-  require_targets(experiment_, dataset_);
-  scale_targets(dataset_);
-  const Shape sample = sample_shape(dataset_);
-  std::vector<nn::Parameter> parameters = nn::model_parameters(experiment_.model, sample);
-  std::vector<UpdateRule> rules = update_rules(parameters, experiment_);
-  std::vector<nn::Parameter> buffers = nn::model_buffers(experiment_.model, sample);
-  frozen_norms(experiment_, parameters, rules, buffers);  // a mistake is told before a device is touched
-
-  train_split_ = split_type("train", experiment_, dataset_.train.samples, dataset_.classes);
-  test_split_ = split_type("test", experiment_, dataset_.test.samples, dataset_.classes);
-  steps_per_epoch_ = length.steps_per_epoch;
-  total_steps_ = length.steps;
-  schedule_ = Schedule(experiment_, steps_per_epoch_, total_steps_);
-
-  if (profiler_ != nullptr) config::require_one_backend(experiment_.backend, "a profile");
-  backend_ = open_backend(config::trained_backend(experiment_.backend));
-  if (const auto two = config::checked_backends(experiment_.backend)) second_ = open_backend(two->checked);
-  if (profiler_ != nullptr) profiler_->attach(*backend_);
-  variables_ = std::make_unique<execution::Variables>(*backend_);
-  layout_ = lay_out(std::move(parameters), std::move(rules), backend_->info().alignment);
-  buffers_ = lay_out(std::move(buffers), backend_->info().alignment);
-
-  place_data();
-  upload_normalisation();
-  upload_class_targets();
-  initialise_parameters();
-  initialise_updates();
+std::unique_ptr<execution::Backend> open_backend(const Experiment& e, const plugins::PluginRegistry& registry,
+                                                 const std::string& name) {
+  return std::make_unique<execution::Backend>(
+      registry, name,
+      execution::BackendOptions{
+          .device = static_cast<int>(e.device),
+          .threads = static_cast<int>(e.threads),
+          .precision = e.precision,
+          .deterministic = e.deterministic,
+          .host_copies = e.host_copies,
+          .streams = static_cast<int>(e.streams),
+          .programs = e.programs,
+          .kernels = e.kernels,
+          // Of two backends it may be the other that has them.
+          .kernels_where_named = e.kernels_where_named || config::checked_backends(e.backend).has_value()});
 }
 
-std::unique_ptr<execution::Backend> Session::open_backend(const std::string& name) const {
-  return std::make_unique<execution::Backend>(
-      registry_, name,
-      execution::BackendOptions{.device = static_cast<int>(experiment_.device),
-                                .threads = static_cast<int>(experiment_.threads),
-                                .precision = experiment_.precision,
-                                .deterministic = experiment_.deterministic,
-                                .host_copies = experiment_.host_copies,
-                                .streams = static_cast<int>(experiment_.streams),
-                                .programs = experiment_.programs,
-                                .kernels = experiment_.kernels,
-                                // Of two backends it may be the other that has them.
-                                .kernels_where_named = experiment_.kernels_where_named ||
-                                                       config::checked_backends(experiment_.backend).has_value()});
+}  // namespace
+
+struct Session::Parts {
+  std::unique_ptr<const Experiment> experiment;
+  execution::Profiler* profiler = nullptr;
+  std::unique_ptr<execution::ProgramRunner> runner = nullptr;
+  std::unique_ptr<DataFeed> data = nullptr;
+  std::unique_ptr<TrainingState> state = nullptr;
+  TrainingLength length = {};
+  Schedule schedule = {};
+  std::unique_ptr<execution::Backend> second = nullptr;
+};
+
+Session::Session(Parts parts)
+    : experiment_(std::move(parts.experiment)),
+      profiler_(parts.profiler),
+      runner_(std::move(parts.runner)),
+      data_(std::move(parts.data)),
+      state_(std::move(parts.state)),
+      steps_per_epoch_(parts.length.steps_per_epoch),
+      total_steps_(parts.length.steps),
+      schedule_(std::move(parts.schedule)),
+      second_(std::move(parts.second)) {}
+
+Session::Session(Session&&) noexcept = default;
+
+Session Session::open(const Experiment& experiment, execution::Profiler* profiler, EvaluationPart part) {
+  return open(experiment, load_for(experiment.data, part), profiler);
+}
+
+Session Session::open(const Experiment& given, Dataset dataset, execution::Profiler* profiler) {
+  Parts parts{.experiment = std::make_unique<const Experiment>(given), .profiler = profiler};
+  const Experiment& experiment = *parts.experiment;
+  const plugins::PluginRegistry registry(experiment.plugins);
+  require_named_plugins(experiment.plugins, registry);
+  // A mistake is told before a device is touched.
+  parts.length = training_length(experiment, dataset);
+  require_augmentable(experiment, dataset);
+  require_targets(experiment, dataset);
+  const Shape sample = sample_shape(dataset);
+  std::vector<nn::Parameter> parameters = nn::model_parameters(experiment.model, sample);
+  std::vector<UpdateRule> rules = update_rules(parameters, experiment);
+  std::vector<nn::Parameter> buffers = nn::model_buffers(experiment.model, sample);
+  frozen_norms(experiment, parameters, rules, buffers);
+  parts.schedule = Schedule(experiment, parts.length.steps_per_epoch, parts.length.steps);
+  if (profiler != nullptr) config::require_one_backend(experiment.backend, "a profile");
+
+  auto backend = open_backend(experiment, registry, config::trained_backend(experiment.backend));
+  if (const auto two = config::checked_backends(experiment.backend)) {
+    parts.second = open_backend(experiment, registry, two->checked);
+  }
+  if (profiler != nullptr) profiler->attach(*backend);
+  const uint64_t alignment = backend->info().alignment;
+  parts.state = std::make_unique<TrainingState>(experiment, lay_out(std::move(parameters), std::move(rules), alignment),
+                                                lay_out(std::move(buffers), alignment));
+  parts.runner = std::make_unique<execution::ProgramRunner>(std::move(backend));
+  parts.data = std::make_unique<DataFeed>(experiment, std::move(dataset));
+  Session session(std::move(parts));
+  session.data_->place(*session.runner_, profiler);
+  session.upload_class_targets();
+  session.state_->initialise(session.variables());
+  return session;
 }
 
 std::string Session::backend_name() const {
-  const auto two = config::checked_backends(experiment_.backend);
-  if (!two) return backend_->name();
+  const auto two = config::checked_backends(experiment_->backend);
+  if (!two) return runner_->backend().name();
   // As they were given, a path too; but "auto" may choose another one tomorrow.
   const std::string checked = checker_ != nullptr ? checker_->comparison().checked : second_->name();
-  return config::CheckedBackends{two->trained == "auto" ? backend_->name() : two->trained,
+  return config::CheckedBackends{two->trained == "auto" ? runner_->backend().name() : two->trained,
                                  two->checked == "auto" ? checked : two->checked}
       .text();
 }
 
 Session::~Session() {
+  if (runner_ == nullptr) return;  // moved from
   const auto where_it_can = [](const auto& action) {
     try {
       action();
@@ -149,242 +171,114 @@ Session::~Session() {
   where_it_can([&] {
     if (profiler_ != nullptr) profiler_->detach();
   });
-  where_it_can([&] { backend_->synchronize(); });  // nothing is freed that is still in use
-}
-
-void Session::place_data() {
-  residency_ = choose_residency(experiment_.data.residency, resident_bytes(dataset_), backend_->info());
-  if (residency_ == Residency::stream) {
-    const uint64_t alignment = backend_->info().alignment;
-    train_split_.ring = lay_out_ring(train_split_.samples, train_split_.words_of_row(),
-                                     training_sampling(experiment_, train_split_).batch, alignment);
-    test_split_.ring = lay_out_ring(test_split_.samples, test_split_.words_of_row(), evaluation_batch(), alignment);
-    return;
-  }
-  upload(train_split_, dataset_.train);
-  upload(test_split_, dataset_.test);
-  for (Split* split : {&dataset_.train, &dataset_.test}) split->values = {};
-}
-
-void Session::upload(const SplitType& type, const Split& split) {
-  const execution::HostSpan span(profiler_, "data upload");
-  variables_->create(type.samples_variable(), split.samples, Storage::data);
-  variables_->write(type.samples_variable(), split.values);
-  variables_->create(type.rows_variable(), type.rows_type(split.rows()), Storage::data);
-  if (type.targets > 0) {
-    variables_->write(type.rows_variable(), split.fields.at(kTargetField).values);
-  } else {
-    variables_->write(type.rows_variable(), bytes_of(split.labels));
-  }
-}
-
-// (x * unit - mean) / stddev as one multiplication and addition; unit takes u8 to [0, 1].
-void Session::upload_normalisation() {
-  const DataConfig& data = experiment_.data;
-  const std::vector<double>& mean = data.mean.empty() ? dataset_.mean : data.mean;
-  const std::vector<double>& stddev = data.stddev.empty() ? dataset_.stddev : data.stddev;
-  const auto channels = static_cast<std::size_t>(dataset_.train.samples.shape[1]);
-  if (mean.size() != channels || stddev.size() != channels) {
-    throw Error(experiment_.file.string() + ": data.mean and data.stddev must have one number for each of the " +
-                    std::to_string(channels) + " channels of '" + dataset_.name + "', have " +
-                    std::to_string(mean.size()) + " and " + std::to_string(stddev.size()),
-                ExitCode::usage);
-  }
-  const double unit = dataset_.train.samples.dtype == DType::u8 ? 1.0 / 255 : 1.0;
-  std::vector<float> scale, shift;
-  for (std::size_t c = 0; c < channels; ++c) {
-    scale.push_back(static_cast<float>(unit / stddev[c]));
-    shift.push_back(static_cast<float>(-mean[c] / stddev[c]));
-  }
-  const TensorType type{DType::f32, {static_cast<int64_t>(channels)}};
-  for (const auto& [name, values] : {std::pair{variable::kScale, &scale}, std::pair{variable::kShift, &shift}}) {
-    variables_->create(name, type, Storage::data);
-    variables_->write(name, bytes_of(*values));
-  }
+  where_it_can([&] { backend().synchronize(); });  // nothing is freed that is still in use
 }
 
 void Session::upload_class_targets() {
-  if (!task().has_labels() || !tasks::has_class_targets(experiment_)) return;
-  const std::vector<float> table = tasks::class_target_table(experiment_.loss, dataset_.classes, dataset_.name);
-  variables_->create(tasks::kClassTargets, {DType::f32, {dataset_.classes, dataset_.classes}}, Storage::data);
-  variables_->write(tasks::kClassTargets, bytes_of(table));
+  if (!task().has_labels() || !tasks::has_class_targets(*experiment_)) return;
+  const std::vector<float> table = tasks::class_target_table(experiment_->loss, dataset().classes, dataset().name);
+  variables().create(tasks::kClassTargets, {DType::f32, {dataset().classes, dataset().classes}}, Storage::data);
+  variables().write(tasks::kClassTargets, bytes_of(table));
 }
 
 void Session::upload_mixup() {
-  const double alpha = experiment_.augmentation.mixup;
+  const double alpha = experiment_->augmentation.mixup;
   if (alpha == 0) return;
-  const std::vector<float> shares = mixup_shares(alpha, experiment_.seed, std::max<int64_t>(total_steps_, 1));
-  variables_->create(variable::kMixupShares, {DType::f32, {static_cast<int64_t>(shares.size())}}, Storage::state);
-  variables_->write(variable::kMixupShares, bytes_of(shares));
-}
-
-void Session::initialise_parameters() {
-  initialise(variable::kParameters, layout_, Storage::parameters);
-  if (buffers_.total > 0) initialise(variable::kBuffers, buffers_, Storage::state);
-}
-
-void Session::initialise_updates() {
-  if (experiment_.ema > 0) {
-    variables_->create(variable::kAverage, layout_.type(), Storage::optimizer);
-    variables_->write(variable::kAverage, variables_->read(variable::kParameters));
-  }
-  if (experiment_.optimizer.kind == OptimizerKind::lars) {
-    for (std::size_t i = 0; i < layout_.ranges.size(); ++i) {
-      const std::vector<int64_t> bounds = layout_.bounds(layout_.ranges[i]);
-      variables_->create(bounds_variable(i), {DType::i64, {static_cast<int64_t>(bounds.size())}}, Storage::data);
-      variables_->write(bounds_variable(i), bytes_of(bounds));
-    }
-  }
-}
-
-void Session::initialise(const char* variable, const ParameterLayout& layout, Storage storage) {
-  std::vector<float> flat(static_cast<std::size_t>(layout.total), 0.0F);
-  for (std::size_t i = 0; i < layout.parameters.size(); ++i) {
-    const std::vector<float> values = nn::initial_values(layout.parameters[i], experiment_.seed, i);
-    std::ranges::copy(values, flat.begin() + layout.offset[i]);
-  }
-  variables_->create(variable, layout.type(), storage);
-  variables_->write(variable, bytes_of(flat));
+  const std::vector<float> shares = mixup_shares(alpha, experiment_->seed, std::max<int64_t>(total_steps_, 1));
+  variables().create(variable::kMixupShares, {DType::f32, {static_cast<int64_t>(shares.size())}}, Storage::state);
+  variables().write(variable::kMixupShares, bytes_of(shares));
 }
 
 ProgramContext Session::context() const {
-  return {.experiment = experiment_,
-          .layout = layout_,
-          .outputs = dataset_.classes,
+  return {.experiment = *experiment_,
+          .layout = layout(),
+          .outputs = dataset().classes,
           .total_steps = total_steps_,
-          .buffers = buffers_};
-}
-
-void* Session::arena(uint64_t bytes) {
-  if (arena_.data() == nullptr || arena_.bytes() < bytes) {
-    backend_->synchronize();
-    arena_ = {};
-    arena_ = backend_->allocate(bytes);
-  }
-  return arena_.data();
-}
-
-std::unique_ptr<Session::Bound> Session::bind(graph::Graph program) {
-  auto bound = std::make_unique<Bound>();
-  bound->program = execution::compile(std::move(program), *backend_);
-  return bound;
+          .buffers = buffers()};
 }
 
 // Fused no further than both backends can have it, where there are two.
-std::unique_ptr<Session::Bound> Session::bind_training(graph::Graph program) {
-  if (second_ == nullptr) return bind(std::move(program));
-  const std::array<const execution::Backend*, 2> both = {backend_.get(), second_.get()};
-  auto bound = std::make_unique<Bound>();
-  bound->program =
-      execution::place_and_plan(execution::lower(std::move(program), both), *backend_, execution::Claiming::none);
-  return bound;
+execution::RunnableProgram Session::compile_training() const {
+  graph::Graph program = training_program(context(), data_->train());
+  if (second_ == nullptr) return runner_->compile(std::move(program));
+  const std::array<const execution::Backend*, 2> both = {&runner_->backend(), second_.get()};
+  return {execution::place_and_plan(execution::lower(std::move(program), both), runner_->backend(),
+                                    execution::Claiming::none)};
 }
 
-execution::Executable& Session::ready(Bound& bound) {
-  void* memory = arena(bound.program.plan.arena_bytes);
-  if (bound.executable == nullptr || bound.arena != memory) {
-    bound.executable = nullptr;
-    bound.executable = std::make_unique<execution::Executable>(*backend_, *variables_, bound.program.graph,
-                                                               bound.program.plan, memory, bound.program.claims.taken);
-    bound.arena = memory;
-  }
-  return *bound.executable;
-}
-
-execution::Executable& Session::ready_op_by_op(Bound& bound) {
-  if (bound.program.claims.taken.empty()) return ready(bound);
-  if (!bound.op_by_op_plan) bound.op_by_op_plan = execution::plan_op_by_op(bound.program, *backend_);
-  // Of either plan: the program with its claims is run beside this one, and must not have the arena moved.
-  void* memory = arena(std::max(bound.op_by_op_plan->arena_bytes, bound.program.plan.arena_bytes));
-  if (bound.op_by_op == nullptr || bound.op_by_op_arena != memory) {
-    bound.op_by_op = nullptr;
-    bound.op_by_op = std::make_unique<execution::Executable>(*backend_, *variables_, bound.program.graph,
-                                                             *bound.op_by_op_plan, memory);
-    bound.op_by_op_arena = memory;
-  }
-  return *bound.op_by_op;
-}
-
-Session::Bound& Session::training_bound() {
+StreamedProgram& Session::training_step() {
   if (training_ == nullptr) {
     const auto steps = static_cast<int64_t>(schedule_.rates().size());
-    variables_->create(variable::kLearningRates, {DType::f32, {steps}}, Storage::state);
+    variables().create(variable::kLearningRates, {DType::f32, {steps}}, Storage::state);
     upload_rates();
     upload_mixup();
-    training_ = bind_training(training_program(context(), train_split_));
-    if (train_split_.ring) {
-      training_->stream = std::make_unique<BatchStream>(*backend_, *variables_, dataset_.train, train_split_,
-                                                        training_sampling(experiment_, train_split_), profiler_);
-    }
+    training_ = std::make_unique<StreamedProgram>(StreamedProgram{compile_training(), data_->training_stream()});
     check_memory();
-    arena(std::max(training_->program.plan.arena_bytes, evaluation_bound().program.plan.arena_bytes));
-    ready(*training_);
+    const execution::CompiledProgram& compiled = training_->program.compiled;
+    runner_->reserve(std::max(compiled.plan.arena_bytes, evaluation_step().program.compiled.plan.arena_bytes));
+    runner_->ready(training_->program);
     if (second_ != nullptr) {
       checker_ = std::make_unique<StepChecker>(
-          Trained{*backend_, *variables_, training_->program, layout_, !train_split_.ring}, std::move(second_));
+          Trained{runner_->backend(), runner_->variables(), compiled, layout(), data_->resident()}, std::move(second_));
     }
-    std::vector<const execution::Backend*> backends = {backend_.get()};
+    std::vector<const execution::Backend*> backends = {&runner_->backend()};
     if (checker_ != nullptr) backends.push_back(&checker_->checked());
-    execution::require_wanted_kernels(backends, experiment_.kernels, experiment_.kernels_where_named);
+    execution::require_wanted_kernels(backends, experiment_->kernels, experiment_->kernels_where_named);
   }
   return *training_;
 }
 
 // Before the first byte of the arena is asked for.
 void Session::check_memory() {
-  const execution::CompiledProgram& training = training_->program;
-  const execution::CompiledProgram& evaluation = evaluation_bound().program;
+  const execution::CompiledProgram& training = training_->program.compiled;
+  const execution::CompiledProgram& evaluation = evaluation_step().program.compiled;
   const MemoryNeed need{.arena = std::max(training.plan.arena_bytes, evaluation.plan.arena_bytes),
                         .persistent = persistent_bytes_of({&training.graph, &evaluation.graph}),
-                        .data = variables_->bytes(Storage::data)};
+                        .data = variables().bytes(Storage::data)};
   std::function<uint64_t(int64_t)> arena_of;
-  if (!train_split_.ring && !test_split_.ring) {  // a ring is as large as its batches
+  if (data_->resident()) {  // a ring is as large as its batches
     arena_of = [this](int64_t batch) {
-      Experiment smaller = experiment_;
+      Experiment smaller = *experiment_;
       smaller.data.batch_size = batch;
       const ProgramContext with = {.experiment = smaller,
-                                   .layout = layout_,
-                                   .outputs = dataset_.classes,
+                                   .layout = layout(),
+                                   .outputs = dataset().classes,
                                    .total_steps = total_steps_,
-                                   .buffers = buffers_};
+                                   .buffers = buffers()};
       const int64_t evaluated = smaller.data.eval_batch_size > 0 ? smaller.data.eval_batch_size : batch;
       const auto arena_bytes = [this](graph::Graph program) {
-        return execution::compile(std::move(program), *backend_).plan.arena_bytes;
+        return execution::compile(std::move(program), runner_->backend()).plan.arena_bytes;
       };
-      return std::max(arena_bytes(training_program(with, train_split_)),
-                      arena_bytes(evaluation_program(with, test_split_, std::min(evaluated, test_split_.rows()))));
+      return std::max(arena_bytes(training_program(with, data_->train())),
+                      arena_bytes(evaluation_program(with, data_->test(), std::min(evaluated, data_->test().rows()))));
     };
   }
-  require_memory(experiment_.file.string(), need, backend_->info(), experiment_.data.batch_size, arena_of);
+  require_memory(experiment_->file.string(), need, runner_->backend().info(), experiment_->data.batch_size, arena_of);
 }
 
-int64_t Session::evaluation_batch() const {
-  const DataConfig& data = experiment_.data;
-  return std::min(data.eval_batch_size > 0 ? data.eval_batch_size : data.batch_size, test_split_.rows());
-}
-
-Session::Bound& Session::evaluation_bound() {
+StreamedProgram& Session::evaluation_step() {
   if (evaluation_ == nullptr) {
-    evaluation_ = bind(evaluation_program(context(), test_split_, evaluation_batch()));
-    evaluation_->stream = evaluation_stream();
+    evaluation_ = std::make_unique<StreamedProgram>(
+        StreamedProgram{runner_->compile(evaluation_program(context(), data_->test(), data_->evaluation_batch())),
+                        data_->evaluation_stream()});
   }
   return *evaluation_;
 }
 
-const execution::CompiledProgram& Session::training() { return training_bound().program; }
+const execution::CompiledProgram& Session::training() { return training_step().program.compiled; }
 
 void Session::train_steps(int64_t count) {
-  Bound& bound = training_bound();
+  StreamedProgram& step = training_step();
   for (; count > 0 && checker_ != nullptr; --count) {
-    bound.run(1, [&](int64_t) { checker_->step(ready(bound)); });
+    step.run(1, [&](int64_t) { checker_->step(runner_->ready(step.program)); });
   }
   for (; count > 0 && profiler_ != nullptr && !profiler_->finished(); --count) {
-    bound.run(1, [&](int64_t) {
-      execution::Executable& op_by_op = ready_op_by_op(bound);  // first: it sees to the arena
-      profiler_->step(ready(bound), op_by_op, bound.program);
+    step.run(1, [&](int64_t) {
+      execution::Executable& op_by_op = runner_->ready_op_by_op(step.program);  // first: it sees to the arena
+      profiler_->step(runner_->ready(step.program), op_by_op, step.program.compiled);
     });
   }
-  if (count > 0) bound.run(count, [&](int64_t steps) { ready(bound).run(steps); });
+  if (count > 0) step.run(count, [&](int64_t steps) { runner_->ready(step.program).run(steps); });
 }
 
 std::optional<BackendComparison> Session::comparison() const {
@@ -392,19 +286,15 @@ std::optional<BackendComparison> Session::comparison() const {
 }
 
 void Session::train_step_observed(const std::function<void(const graph::Node&)>& after) {
-  execution::Executable& executable = ready_op_by_op(training_bound());
+  execution::Executable& executable = runner_->ready_op_by_op(training_step().program);
   training_->run(1, [&](int64_t) { executable.run_observed(after); });
-}
-
-void Session::go_to(int64_t step) {
-  if (training_->stream != nullptr) training_->stream->seek(step);
 }
 
 std::optional<double> Session::first_non_finite(graph::ValueId id) {
   const graph::Value& value = training().graph.value(id);
   const std::size_t bytes = value.type.bytes();
   std::vector<std::byte> host(bytes);
-  backend_->download(host.data(), ready_op_by_op(*training_).address(id), bytes);
+  runner_->backend().download(host.data(), runner_->ready_op_by_op(training_->program).address(id), bytes);
   const auto search = [&]<class T>(T) -> std::optional<double> {
     for (std::size_t i = 0; i + sizeof(T) <= bytes; i += sizeof(T)) {
       T element;
@@ -418,55 +308,37 @@ std::optional<double> Session::first_non_finite(graph::ValueId id) {
   return std::nullopt;
 }
 
-const execution::CompiledProgram& Session::evaluation() { return evaluation_bound().program; }
+const execution::CompiledProgram& Session::evaluation() { return evaluation_step().program.compiled; }
 
 std::string Session::notice() const {
-  return joined(joined(joined(join(experiment_.notes, "\n"), fallback_notice(dataset_)), notes_of(dataset_)),
-                backend_->notice());
+  return joined(joined(joined(join(experiment_->notes, "\n"), fallback_notice(dataset())), notes_of(dataset())),
+                runner_->backend().notice());
 }
 
-std::string Session::streaming_notice() const {
-  if (residency_ == Residency::device || experiment_.data.residency != Residency::automatic) return "";
-  return "data set '" + dataset_.name + "', " + human_bytes(resident_bytes(dataset_)) +
-         ", is streamed from the host: " + "the device has " + human_bytes(backend_->info().free_bytes) +
-         " free, and at most half is given to data";
-}
-
-uint64_t Session::arena_bytes() const { return arena_.bytes(); }
-uint64_t Session::data_bytes() const { return variables_->bytes(Storage::data); }
-
-uint64_t Session::persistent_bytes() const {
-  uint64_t total = 0;
-  for (const Storage s : {Storage::parameters, Storage::gradients, Storage::optimizer, Storage::state}) {
-    total += variables_->bytes(s);
-  }
-  return total;
-}
-
-void Session::upload_rates() { variables_->write(variable::kLearningRates, bytes_of(schedule_.rates())); }
+void Session::upload_rates() { variables().write(variable::kLearningRates, bytes_of(schedule_.rates())); }
 
 bool Session::epoch_ended(const EpochReport& epoch) {
-  training_bound();
+  training_step();
   const bool changed = schedule_.epoch_ended(epoch);
   if (changed) upload_rates();
   return changed;
 }
 
-int64_t Session::step() { return training_bound(), read_scalar<int64_t>(*variables_, variable::kStep); }
-Totals Session::totals() const { return read_totals(*variables_, variable::kTotals); }
-void Session::reset_totals() { variables_->write(variable::kTotals, bytes_of(std::vector<double>(4, 0.0))); }
+int64_t Session::step() { return training_step(), read_scalar<int64_t>(variables(), variable::kStep); }
+Totals Session::totals() const { return read_totals(variables(), variable::kTotals); }
+void Session::reset_totals() { variables().write(variable::kTotals, bytes_of(std::vector<double>(4, 0.0))); }
 
 std::vector<float> Session::losses(int64_t first, int64_t last) const {
   return history(variable::kLossHistory, first, last);
 }
 
 std::vector<float> Session::gradient_norms(int64_t first, int64_t last) const {
-  if (!records_gradient_norm(experiment_)) return {};
+  if (!records_gradient_norm(*experiment_)) return {};
   return history(variable::kGradientNorms, first, last);
 }
 
 std::vector<float> Session::history(const char* variable, int64_t first, int64_t last) const {
-  const std::vector<std::byte> bytes = variables_->read(variable);
+  const std::vector<std::byte> bytes = variables().read(variable);
   std::vector<float> result;
   for (int64_t step = first; step < last; ++step) {
     float value = 0;

@@ -13,23 +13,21 @@
 #include <string>
 #include <vector>
 
-#include "execution/backend.hpp"
 #include "execution/compiler.hpp"
 #include "execution/executable.hpp"
 #include "execution/profiler.hpp"
-#include "execution/variables.hpp"
-#include "plugins/plugin.hpp"
+#include "execution/program_runner.hpp"
 #include "storage/checkpoint.hpp"
+#include "training/data_feed.hpp"
 #include "training/evaluation_part.hpp"
-#include "training/layout.hpp"
 #include "training/programs.hpp"
 #include "training/schedule/schedule.hpp"
+#include "training/streamed_program.hpp"
+#include "training/training_state.hpp"
 
 namespace gpunn::training {
 
-class BatchStream;
 class StepChecker;
-struct Start;
 
 using tasks::Totals;
 
@@ -42,38 +40,37 @@ struct RowOutputs {
 };
 
 // An experiment opened on a backend: model and data on the device, or the data streamed to it, parameters initialised,
-// programs built on demand. Everything that trains, evaluates, predicts or measures goes through it.
+// programs built on demand. Everything that trains, evaluates or measures goes through it.
 class Session {
  public:
   // A profiler measures the training steps until it has enough, and what the host does. It must outlive the session.
-  explicit Session(const Experiment& experiment, execution::Profiler* profiler = nullptr,
-                   EvaluationPart part = EvaluationPart::validation);
+  static Session open(const Experiment& experiment, execution::Profiler* profiler = nullptr,
+                      EvaluationPart part = EvaluationPart::validation);
   // The same with a data set that is already there: load_for()'s, or one of the sizes alone for a plan.
-  Session(Experiment experiment, Dataset dataset, execution::Profiler* profiler = nullptr);
+  static Session open(const Experiment& experiment, Dataset dataset, execution::Profiler* profiler = nullptr);
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) = delete;
   ~Session();
 
-  const Experiment& experiment() const { return experiment_; }
-  const tasks::Task& task() const { return tasks::find(experiment_.task); }
-  // Its `test` is what is evaluated, its `validation` empty.
-  const Dataset& dataset() const { return dataset_; }  // the values of its splits are here only where it is streamed
-  Residency residency() const { return residency_; }   // device or stream
-  execution::Backend& backend() { return *backend_; }
+  const Experiment& experiment() const { return *experiment_; }
+  const tasks::Task& task() const { return tasks::find(experiment_->task); }
+  const DataFeed& data() const { return *data_; }
+  const Dataset& dataset() const { return data_->dataset(); }  // its `test` is what is evaluated
+  execution::Backend& backend() { return runner_->backend(); }
   // What a resumed run asks for: the backend's name, or "check:A,B" where the training is checked.
   std::string backend_name() const;
   execution::Profiler* profiler() const { return profiler_; }  // may be null
-  const ParameterLayout& layout() const { return layout_; }
-  const ParameterLayout& buffers() const { return buffers_; }  // of variable kBuffers; total 0: there is none
+  const ParameterLayout& layout() const { return state_->parameters(); }
+  const ParameterLayout& buffers() const { return state_->buffers(); }
   int64_t steps_per_epoch() const { return steps_per_epoch_; }
   int64_t total_steps() const { return total_steps_; }
-  int64_t samples_per_step() const { return experiment_.data.batch_size * experiment_.accumulate; }
+  int64_t samples_per_step() const { return experiment_->data.batch_size * experiment_->accumulate; }
   // "WARNING: ..." of what the user should know: a data set in place of the one asked for, copies through the host.
   // Empty: nothing.
   std::string notice() const;
-  // Why the data set is streamed, where nobody asked for that; else empty.
-  std::string streaming_notice() const;
-  uint64_t arena_bytes() const;
-  uint64_t persistent_bytes() const;
-  uint64_t data_bytes() const;
+  uint64_t arena_bytes() const { return runner_->arena_bytes(); }
+  uint64_t persistent_bytes() const { return runner_->persistent_bytes(); }
+  uint64_t data_bytes() const { return variables().bytes(graph::Storage::data); }
 
   // Builds and binds the training step; the first step does it where nobody has.
   const execution::CompiledProgram& training();
@@ -82,7 +79,7 @@ class Session {
   void train_steps(int64_t count);
   void train_step() { train_steps(1); }
   // How the steps are run: whether captured, and if not, why.
-  const execution::Executable& training_executable() { return ready(training_bound()); }
+  const execution::Executable& training_executable() { return runner_->ready(training_step().program); }
   std::optional<BackendComparison> comparison() const;  // so far
   // The same, with `after` told of every op when it is done.
   void train_step_observed(const std::function<void(const graph::Node&)>& after);
@@ -96,8 +93,6 @@ class Session {
   std::vector<float> predictions(const Split& samples);
   // What the first so many training steps get: augmented samples, in the units of the data set. For resident data.
   Split augmented_batches(int64_t steps);
-  // The samples of the test split, as the data set has them.
-  std::vector<std::byte> test_samples() const;
   // The first NaN or infinity in a value of the training program, for use between observed ops.
   std::optional<double> first_non_finite(graph::ValueId id);
 
@@ -116,57 +111,36 @@ class Session {
   void save_state(storage::Checkpoint& checkpoint);
   void restore_state(const storage::Checkpoint& checkpoint);
   // Takes what the start has for this model.
-  void initialise_from(const Start& start);
-  // The parameters and buffers alone, and the parameters' average where there is one: the model, without the state of
-  // its training.
-  void restore_parameters(const storage::Checkpoint& checkpoint);
+  void initialise_from(const Start& start) { state_->initialise_from(start); }
+  // The model alone, without the state of its training.
+  void restore_parameters(const storage::Checkpoint& checkpoint) { state_->restore_model(checkpoint); }
 
  private:
-  struct Bound;
+  struct Parts;
+  explicit Session(Parts parts);
   ProgramContext context() const;
-  std::unique_ptr<execution::Backend> open_backend(const std::string& name) const;
-  std::unique_ptr<Bound> bind(graph::Graph program);
-  std::unique_ptr<Bound> bind_training(graph::Graph program);
-  execution::Executable& ready(Bound& bound);
-  // To be run node by node, which claimed runs of nodes are not; the same where there are none.
-  execution::Executable& ready_op_by_op(Bound& bound);
-  Bound& training_bound();
-  Bound& evaluation_bound();
-  int64_t evaluation_batch() const;
+  execution::Variables& variables() { return runner_->variables(); }
+  const execution::Variables& variables() const { return runner_->variables(); }
+  StreamedProgram& training_step();
+  StreamedProgram& evaluation_step();
+  execution::RunnableProgram compile_training() const;
   LongWork evaluation_work() const;
-  std::unique_ptr<BatchStream> evaluation_stream();
-  EvalReport evaluate_by(Bound& bound, const std::function<void(int64_t steps)>& launch);
-  void to_data_units(std::span<float> predictions) const;
+  EvalReport evaluate_by(StreamedProgram& program, const std::function<void(int64_t steps)>& launch);
   void check_memory();
-  void* arena(uint64_t bytes);
-  void place_data();
-  void upload(const SplitType& type, const Split& split);
-  void go_to(int64_t step);  // the training step that comes next, after the counter was written
-  void initialise_parameters();
-  void initialise(const char* variable, const ParameterLayout& layout, graph::Storage storage);
-  // A line for each tensor of the model that the checkpoint lacks, has too many of, or in another shape.
-  std::string model_mismatches(const storage::Checkpoint& checkpoint) const;
-  void write_model(const storage::Checkpoint& checkpoint);
-  void initialise_updates();  // what the optimizer and the average begin with
-  void upload_normalisation();
   void upload_class_targets();
   void upload_rates();
-  std::vector<float> history(const char* variable, int64_t first, int64_t last) const;
   void upload_mixup();
+  std::vector<float> history(const char* variable, int64_t first, int64_t last) const;
 
-  Experiment experiment_;
+  // Each in a place of its own: they refer to one another.
+  std::unique_ptr<const Experiment> experiment_;
   execution::Profiler* profiler_;
-  Dataset dataset_;
-  plugins::PluginRegistry registry_;
-  std::unique_ptr<execution::Backend> backend_;
-  std::unique_ptr<execution::Variables> variables_;
-  ParameterLayout layout_, buffers_;
-  Residency residency_ = Residency::device;
-  SplitType train_split_, test_split_;
+  std::unique_ptr<execution::ProgramRunner> runner_;
+  std::unique_ptr<DataFeed> data_;
+  std::unique_ptr<TrainingState> state_;
   int64_t steps_per_epoch_ = 0, total_steps_ = 0;
   Schedule schedule_;
-  execution::Buffer arena_;
-  std::unique_ptr<Bound> training_, evaluation_;
+  std::unique_ptr<StreamedProgram> training_, evaluation_;
   std::unique_ptr<execution::Backend> second_;  // of `check:A,B`, until the checker has it
   std::unique_ptr<StepChecker> checker_;
 };

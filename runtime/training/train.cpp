@@ -47,7 +47,7 @@ RunResult train(const Experiment& experiment, const RunOptions& options) {
   return profiled(options, [&](execution::Profiler* profiler) {
     Dataset dataset = training::load_for(experiment.data, EvaluationPart::validation);
     const std::optional<training::Start> start = training::find_start(experiment, training::sample_shape(dataset));
-    Session session(experiment, std::move(dataset), profiler);
+    Session session = Session::open(experiment, std::move(dataset), profiler);
     if (start) {
       session.initialise_from(*start);
       if (options.listener != nullptr) options.listener->on_message(start->report.text());
@@ -74,7 +74,7 @@ RunResult resume(const std::filesystem::path& run, const std::vector<Override>& 
   const bool chosen = std::ranges::any_of(overrides, [](const Override& o) { return o.key == "backend"; });
   if (!chosen) experiment.backend = checkpoint.backend;
   return profiled(options, [&](execution::Profiler* profiler) {
-    Session session(experiment, profiler);
+    Session session = Session::open(experiment, profiler);
     Trainer trainer(session, folder, options);
     trainer.begin(checkpoint);
     return trainer.run();

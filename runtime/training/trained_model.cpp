@@ -33,7 +33,7 @@ std::unique_ptr<Session> open_trained(const TrainedModel& model, TrainingListene
   const storage::Checkpoint checkpoint = storage::load_checkpoint(file);
   Experiment experiment = parse_experiment(checkpoint.experiment, file.string() + ":experiment", model.overrides);
   experiment.backend = config::trained_backend(experiment.backend);
-  auto session = std::make_unique<Session>(experiment, nullptr, EvaluationPart::test);
+  auto session = std::make_unique<Session>(Session::open(experiment, nullptr, EvaluationPart::test));
   session->restore_parameters(checkpoint);
   const std::string notice = session->notice();
   if (listener != nullptr && !notice.empty()) listener->on_message(notice);

@@ -49,7 +49,7 @@ TEST_CASE("a steady step allocates nothing, neither by the runtime nor within th
         std::any_of(reports.begin(), reports.end(), [&, name = name](const auto& r) { return r.name == name; });
     if (!there) continue;
     INFO(name << (programs ? "" : ", op by op"));
-    training::Session session(lenet(name, programs));
+    training::Session session = training::Session::open(lenet(name, programs));
     session.train_steps(100);  // warmed up, captured, once and several steps to a launch
     session.train_steps(3);
     session.backend().synchronize();
@@ -69,7 +69,7 @@ TEST_CASE("a steady step allocates nothing, neither by the runtime nor within th
 // The learning rate of a step is read by a kernel that waits for the host. If anything in the steps behind it waited
 // for the device, the two would wait for each other until the kernel gives up.
 TEST_CASE("the host puts steps on the stream while the device has not begun the first of them") {
-  training::Session session(lenet("cuda_test"));
+  training::Session session = training::Session::open(lenet("cuda_test"));
   CudaControl& control = gpu::control();
   session.train_steps(100);
   session.train_steps(3);

@@ -112,7 +112,7 @@ TEST_CASE("a plan shows what is run as one, and by whom") {
 
 TEST_CASE("a training is the same with claims, without, and looked at op by op") {
   const auto losses = [](const gpunn::Experiment& experiment, bool observed) {
-    gpunn::training::Session session(experiment);
+    gpunn::training::Session session = gpunn::training::Session::open(experiment);
     session.train_steps(4);
     int ops = 0;
     if (observed) session.train_step_observed([&ops](const gpunn::graph::Node&) { ++ops; });
@@ -131,7 +131,7 @@ TEST_CASE("a training is the same with claims, without, and looked at op by op")
 }
 
 TEST_CASE("two backends are compared op by op, whatever they claim") {
-  gpunn::training::Session session(experiment_on("check:claiming,cpu"));
+  gpunn::training::Session session = gpunn::training::Session::open(experiment_on("check:claiming,cpu"));
   CHECK(session.training().claims.taken.empty());
   session.train_steps(2);
   CHECK(session.comparison()->steps == 2);

@@ -52,8 +52,8 @@ TEST_CASE("batches that add up are one large batch, to rounding") {
   const std::string residency = GENERATE("device", "stream");
   INFO(parts << " parts, " << residency);
   const std::string data = ", residency: " + residency;
-  Session whole(accumulating(folder.path(), 48, 1, "", data)),
-      parted(accumulating(folder.path(), 48 / parts, parts, "", data));
+  Session whole = Session::open(accumulating(folder.path(), 48, 1, "", data));
+  Session parted = Session::open(accumulating(folder.path(), 48 / parts, parts, "", data));
   CHECK(parted.steps_per_epoch() == 3);
   CHECK(parted.total_steps() == whole.total_steps());
   const std::vector<float> start = values_of_parameters(whole);
@@ -85,7 +85,7 @@ TEST_CASE("a training whose batches add up resumes to the straight run's bits, d
 
 TEST_CASE("what does not add up is refused") {
   const TemporaryFolder folder;
-  CHECK_THROWS_WITH(Session(accumulating(folder.path(), 48, 4, "")),
+  CHECK_THROWS_WITH(Session::open(accumulating(folder.path(), 48, 4, "")),
                     Contains("training.accumulate 4 batches are 192 samples"));
   CHECK_THROWS_WITH(accumulating(folder.path(), 16, 2, "", ", drop_last: false"),
                     Contains("needs data.drop_last: true"));

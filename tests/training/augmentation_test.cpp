@@ -35,7 +35,7 @@ int ops_named(const graph::Graph& program, const std::string& start) {
 
 std::string error_of(const std::string& text) {
   try {
-    const training::Session session(parse_experiment(text, "e.yaml"));
+    const training::Session session = training::Session::open(parse_experiment(text, "e.yaml"));
   } catch (const ConfigError& error) {
     return error.diagnostics().at(0).text();
   }
@@ -46,11 +46,12 @@ std::string error_of(const std::string& text) {
 
 TEST_CASE("augmentation is in the training step and in no other") {
   const TemporaryFolder folder;
-  training::Session plain(small_lenet(folder.path())), augmented(small_lenet(folder.path(), {kShifts}));
+  training::Session plain = training::Session::open(small_lenet(folder.path()));
+  training::Session augmented = training::Session::open(small_lenet(folder.path(), {kShifts}));
   CHECK(ops_named(plain.training().graph, "augment") == 0);
   CHECK(ops_named(augmented.training().graph, "augment") == 1);
   CHECK(ops_named(augmented.evaluation().graph, "augment") == 0);
-  training::Session everything(small_lenet(folder.path(), {kEverything}));
+  training::Session everything = training::Session::open(small_lenet(folder.path(), {kEverything}));
   CHECK(ops_named(everything.training().graph, "augment") == 7);
 }
 
@@ -82,7 +83,7 @@ TEST_CASE("an augmented run is the same resident, streamed, interrupted and on a
 
 TEST_CASE("what lies outside an image is what a black pixel is normalised to") {
   const TemporaryFolder folder;
-  training::Session session(small_lenet(folder.path(), {kShifts}));
+  training::Session session = training::Session::open(small_lenet(folder.path(), {kShifts}));
   const graph::Graph& program = session.training().graph;
   std::vector<std::string> shifts, borders;
   for (const graph::Node& node : program.nodes()) {
@@ -174,7 +175,7 @@ TEST_CASE("the shares of mixup are of Beta(alpha, alpha), and of the step alone"
 TEST_CASE("mixup trains on mixed targets, of images or not, and evaluates on plain ones") {
   const TemporaryFolder folder;
   const Override mixup{"augmentation", "{mixup: 0.4}"};
-  training::Session session(small_mlp(folder.path(), {mixup}));
+  training::Session session = training::Session::open(small_mlp(folder.path(), {mixup}));
   int soft = 0;
   for (const graph::Node& node : session.training().graph.nodes()) soft += node.op == GPUNN_OP_SOFT_CROSS_ENTROPY;
   CHECK(soft == 1);

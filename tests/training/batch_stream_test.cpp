@@ -59,7 +59,7 @@ std::vector<float> losses_of(training::Session& session, int64_t steps = 170) {
 }
 
 std::vector<float> losses_on(const char* backend, const char* residency, const char* train_samples = "650") {
-  training::Session session(experiment_on(backend, residency, train_samples));
+  training::Session session = training::Session::open(experiment_on(backend, residency, train_samples));
   return losses_of(session);
 }
 
@@ -108,13 +108,13 @@ TEST_CASE("a data set that would take more than half of what is free is streamed
   // As many as make the half of it enough for the parameters, the activations and the ring.
   const int64_t data = (3000 + 200) * (28 * 28 + 4);
   sample->free_bytes = 2 * data;
-  CHECK(training::Session(experiment_on("delayed", "auto", "3000")).residency() == Residency::device);
+  CHECK(training::Session::open(experiment_on("delayed", "auto", "3000")).data().residency() == Residency::device);
   sample->free_bytes = 2 * data - 2;
-  training::Session streamed(experiment_on("delayed", "auto", "3000"));
-  CHECK(streamed.residency() == Residency::stream);
-  CHECK_THAT(streamed.streaming_notice(), Contains("'digits'") && Contains("is streamed from the host"));
+  training::Session streamed = training::Session::open(experiment_on("delayed", "auto", "3000"));
+  CHECK(streamed.data().residency() == Residency::stream);
+  CHECK_THAT(streamed.data().streaming_notice(), Contains("'digits'") && Contains("is streamed from the host"));
   CHECK(losses_of(streamed) == losses_on("cpu", "device", "3000"));
-  CHECK(training::Session(experiment_on("delayed", "stream")).streaming_notice().empty());
+  CHECK(training::Session::open(experiment_on("delayed", "stream")).data().streaming_notice().empty());
 }
 
 TEST_CASE("a streamed session may be left at any moment") {
@@ -122,7 +122,7 @@ TEST_CASE("a streamed session may be left at any moment") {
   sample->copy_delay = 1000;
   sample->gather_delay = 100;
   for (const int steps : {0, 1, 31, 32, 33, 65}) {
-    training::Session session(experiment_on("delayed", "stream"));
+    training::Session session = training::Session::open(experiment_on("delayed", "stream"));
     session.train_steps(steps);
   }
   CHECK(sample->overlapping_calls == 0);

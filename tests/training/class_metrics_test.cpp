@@ -112,7 +112,7 @@ TEST_CASE("the samples of the test split can be read back, wherever they are") {
   const Experiment experiment = small_mlp(folder.path());
   const Dataset data = load_dataset(experiment.data);
   for (const char* residency : {"device", "stream"}) {
-    training::Session session(small_mlp(folder.path(), {{"data.residency", residency}}));
-    CHECK(session.test_samples() == data.test.values);
+    training::Session session = training::Session::open(small_mlp(folder.path(), {{"data.residency", residency}}));
+    CHECK(session.data().test_samples() == data.test.values);
   }
 }

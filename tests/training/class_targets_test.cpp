@@ -24,7 +24,7 @@ LossConfig cross_entropy(double smoothing, std::vector<double> weights) {
 }
 
 std::vector<float> first_losses(const TemporaryFolder& folder, const std::vector<Override>& loss) {
-  training::Session session(small_mlp(folder.path(), loss));
+  training::Session session = training::Session::open(small_mlp(folder.path(), loss));
   session.train_steps(4);
   return session.losses(0, 4);
 }
@@ -68,7 +68,7 @@ TEST_CASE("class weights for another number of classes are refused where they st
                            "  class_weights: [1, 2, 1]\n"
                            "backend: cpu\n";
   CHECK_THROWS_WITH(
-      training::Session(parse_experiment(text, "e.yaml")),
+      training::Session::open(parse_experiment(text, "e.yaml")),
       Contains("e.yaml:4:3: loss.class_weights: expected 10 numbers, one for each class of 'digits', found 3"));
 }
 
@@ -84,8 +84,8 @@ TEST_CASE("a training weighs its loss, an evaluation does not") {
   CHECK(smoothed[0] == Approx(plain[0]).epsilon(0.05));
   CHECK(smoothed[0] != plain[0]);
 
-  training::Session a(small_mlp(folder.path()));
-  training::Session b(small_mlp(
+  training::Session a = training::Session::open(small_mlp(folder.path()));
+  training::Session b = training::Session::open(small_mlp(
       folder.path(), {{"loss.label_smoothing", "0.3"}, {"loss.class_weights", "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]"}}));
   CHECK(a.evaluate().loss == b.evaluate().loss);
 }
@@ -93,7 +93,7 @@ TEST_CASE("a training weighs its loss, an evaluation does not") {
 TEST_CASE("with label smoothing a training learns as well, and is less sure of it") {
   const TemporaryFolder folder;
   const auto surest = [&](const std::string& smoothing) {
-    training::Session session(small_lenet(
+    training::Session session = training::Session::open(small_lenet(
         folder.path(),
         {{"loss.label_smoothing", smoothing}, {"data.synthetic_train", "4000"}, {"data.residency", "stream"}}));
     session.train_steps(4 * session.steps_per_epoch());
@@ -147,10 +147,10 @@ TEST_CASE("every loss trains a classifier") {
   const int which = GENERATE(0, 1, 2, 3);
   const auto& [loss, rate] = losses.at(static_cast<std::size_t>(which));
   INFO(loss);
-  training::Session session(small_lenet(folder.path(), {{"loss", loss},
-                                                        {"optimizer.learning_rate", rate},
-                                                        {"data.synthetic_train", "4000"},
-                                                        {"data.residency", "stream"}}));
+  training::Session session = training::Session::open(small_lenet(folder.path(), {{"loss", loss},
+                                                                                  {"optimizer.learning_rate", rate},
+                                                                                  {"data.synthetic_train", "4000"},
+                                                                                  {"data.residency", "stream"}}));
   const double before = session.evaluate().loss;
   session.train_steps(4 * session.steps_per_epoch());
   const EvalReport after = session.evaluate();
@@ -165,7 +165,7 @@ TEST_CASE("binary cross-entropy tells two classes apart with one output or with 
   const TemporaryFolder folder;
   const int units = GENERATE(1, 2);
   INFO(units << " outputs");
-  training::Session session(on_two_classes(folder, units, "binary_cross_entropy"));
+  training::Session session = training::Session::open(on_two_classes(folder, units, "binary_cross_entropy"));
   CHECK(session.evaluate().loss == Approx(std::log(2.0)).epsilon(0.5));
   session.train_steps(20 * session.steps_per_epoch());
   const EvalReport report = session.evaluate();
@@ -196,8 +196,8 @@ TEST_CASE("binary cross-entropy tells two classes apart with one output or with 
 TEST_CASE("one output is for two classes and binary cross-entropy alone") {
   const TemporaryFolder folder;
   const std::string loss = GENERATE(as<std::string>(), "cross_entropy", "huber", "hinge");
-  CHECK_THROWS_WITH(training::Session(on_two_classes(folder, 1, loss)).train_step(),
+  CHECK_THROWS_WITH(training::Session::open(on_two_classes(folder, 1, loss)).train_step(),
                     Contains("the data has 2 classes: expected f32[50, 2]"));
-  CHECK_THROWS_WITH(training::Session(on_two_classes(folder, 3, "binary_cross_entropy")).train_step(),
+  CHECK_THROWS_WITH(training::Session::open(on_two_classes(folder, 3, "binary_cross_entropy")).train_step(),
                     Contains("expected f32[50, 2] or f32[50, 1]"));
 }

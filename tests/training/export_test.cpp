@@ -121,7 +121,7 @@ TEST_CASE("a state_dict of PyTorch's goes through a training's file and back, bi
   const auto start = training::find_start(experiment, {1, 28, 28});
   REQUIRE(start);
   CHECK(start->report.kept.empty());
-  training::Session session(experiment);
+  training::Session session = training::Session::open(experiment);
   session.initialise_from(*start);
   storage::Checkpoint checkpoint;
   checkpoint.experiment = resolved_yaml(experiment);
@@ -168,7 +168,7 @@ TEST_CASE("a training starts from its own export, and the export counts its batc
       small_norm(folder.path(), {{"init_from.file", file.string()}, {"init_from.names", names.string()}});
   const auto start = training::find_start(again, {1, 28, 28});
   REQUIRE(start);
-  training::Session session(again);
+  training::Session session = training::Session::open(again);
   session.initialise_from(*start);
   storage::Checkpoint begun;
   session.save_state(begun);

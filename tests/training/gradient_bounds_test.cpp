@@ -58,7 +58,7 @@ std::vector<Named> average_of(Session& session) {
 // What plain SGD's first step says of the gradients: how far each parameter went, by the learning rate.
 struct FirstStep {
   explicit FirstStep(const Experiment& experiment) {
-    Session session(experiment);
+    Session session = Session::open(experiment);
     before = named_parameters(session);
     session.train_step();
     norm = session.gradient_norms(0, 1);
@@ -194,7 +194,7 @@ TEST_CASE("the norm is recorded with the steps") {
 
 TEST_CASE("ema is the running mean of the parameters, and what is evaluated") {
   const TemporaryFolder folder;
-  Session session(experiment_with("", ", ema: 0.75, freeze: hidden.bias", folder.path()));
+  Session session = Session::open(experiment_with("", ", ema: 0.75, freeze: hidden.bias", folder.path()));
   std::vector<Named> expected = named_parameters(session);
   for (int step = 0; step < 3; ++step) {
     session.train_step();
@@ -222,7 +222,7 @@ TEST_CASE("ema is the running mean of the parameters, and what is evaluated") {
   session.save_state(state);
   storage::Checkpoint averaged;
   averaged.parameters = state.optimizer.at("ema");
-  Session other(experiment_with("", "", folder.path()));
+  Session other = Session::open(experiment_with("", "", folder.path()));
   other.restore_parameters(averaged);
   CHECK(session.evaluate().loss == other.evaluate().loss);
   averaged.parameters = state.parameters;

@@ -55,7 +55,7 @@ Experiment experiment(const TemporaryFolder& folder, int64_t batch) {
 }
 
 uint64_t held_by_training(const Experiment& wanted) {
-  Session session(wanted);
+  Session session = Session::open(wanted);
   session.train_steps(2);
   session.evaluate();
   return session.backend().allocated_bytes();

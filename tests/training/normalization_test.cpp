@@ -105,7 +105,7 @@ TEST_CASE("a network with batch norm learns, and its checkpoint evaluates as the
 TEST_CASE("running statistics are those of the rows that count, batch after batch") {
   const TemporaryFolder folder;
   // 100 rows by 32: the last batch of an epoch has 4.
-  training::Session session(points(folder.path()));
+  training::Session session = training::Session::open(points(folder.path()));
   CHECK(inputs_of(session.training().graph, GPUNN_OP_BATCH_NORM) == 6);
   const Dataset& set = session.dataset();
   const training::Sampling sampling =
@@ -139,7 +139,7 @@ TEST_CASE("running statistics are those of the rows that count, batch after batc
 
 TEST_CASE("an evaluation normalises by the running statistics and leaves them alone") {
   const TemporaryFolder folder;
-  training::Session session(points(folder.path()));
+  training::Session session = training::Session::open(points(folder.path()));
   session.train_steps(6);
   storage::Checkpoint before, after;
   session.save_state(before);
@@ -168,7 +168,7 @@ TEST_CASE("an evaluation normalises by the running statistics and leaves them al
 TEST_CASE("batches that are always full are not counted") {
   const TemporaryFolder folder;
   for (const Override& full : {Override{"data.drop_last", "true"}, Override{"data.batch_size", "20"}}) {
-    training::Session session(points(folder.path(), {full}));
+    training::Session session = training::Session::open(points(folder.path(), {full}));
     CHECK(inputs_of(session.training().graph, GPUNN_OP_BATCH_NORM) == 5);
     CHECK(inputs_of(session.training().graph, GPUNN_OP_BATCH_NORM_BACKWARD) == 5);
   }
@@ -176,7 +176,7 @@ TEST_CASE("batches that are always full are not counted") {
 
 TEST_CASE("buffers are part of the memory that is counted, and are there once for all programs") {
   const TemporaryFolder folder;
-  training::Session session(small_cnn(folder.path()));
+  training::Session session = training::Session::open(small_cnn(folder.path()));
   session.train_step();
   session.evaluate();
   CHECK(session.buffers().count() == 2 * (4 + 32));
@@ -235,14 +235,14 @@ TEST_CASE("a network with layer norm and local response norm learns, and needs n
 
 TEST_CASE("a checkpoint without the model's buffers is refused, one of a model without any needs none") {
   const TemporaryFolder folder;
-  training::Session session(points(folder.path()));
+  training::Session session = training::Session::open(points(folder.path()));
   storage::Checkpoint state;
   session.save_state(state);
   state.buffers.pop_back();
   CHECK_THROWS_WITH(session.restore_parameters(state), Contains("buffer 'bn.running_var' f32[2] is missing"));
   CHECK_THROWS_WITH(session.restore_state(state), Contains("buffer 'bn.running_var' f32[2] is missing"));
 
-  training::Session plain(small_mlp(folder.path()));
+  training::Session plain = training::Session::open(small_mlp(folder.path()));
   storage::Checkpoint without;
   plain.save_state(without);
   CHECK(without.buffers.empty());

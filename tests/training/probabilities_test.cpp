@@ -25,7 +25,7 @@ Split first_rows(const Split& of, int64_t rows) {
 
 TEST_CASE("a session predicts as many rows as each call brings, and asks for memory once") {
   const TemporaryFolder folder;
-  training::Session session(small_mlp(folder.path(), {{"data.residency", "stream"}}));
+  training::Session session = training::Session::open(small_mlp(folder.path(), {{"data.residency", "stream"}}));
   const Split& test = session.dataset().test;
   const std::vector<float> three = session.predictions(first_rows(test, 3));
   const std::vector<float> many = session.predictions(first_rows(test, 130));

@@ -75,7 +75,7 @@ TEST_CASE("a streamed run that is stopped within an epoch and resumed gives the 
 TEST_CASE("a streamed session goes back and forth, and evaluates in between") {
   const TemporaryFolder folder;
   const auto losses = [&](const char* residency) {
-    training::Session session(small_mlp(
+    training::Session session = training::Session::open(small_mlp(
         folder.path(), {{"data.residency", residency}, {"data.drop_last", "false"}, {"data.batch_size", "9"}}));
     std::vector<double> seen;
     storage::Checkpoint early, late;
@@ -99,10 +99,11 @@ TEST_CASE("a streamed session goes back and forth, and evaluates in between") {
 TEST_CASE("a streamed set takes no more of the device than its ring, and a step allocates nothing") {
   const TemporaryFolder folder;
   const Overrides large{{"data.synthetic_train", "4000"}, {"data.batch_size", "16"}};
-  training::Session resident(small_lenet(folder.path(), large));
-  training::Session streamed(small_lenet(folder.path(), with(large, {{"data.residency", "stream"}})));
-  CHECK(resident.residency() == Residency::device);
-  CHECK(streamed.residency() == Residency::stream);
+  training::Session resident = training::Session::open(small_lenet(folder.path(), large));
+  training::Session streamed =
+      training::Session::open(small_lenet(folder.path(), with(large, {{"data.residency", "stream"}})));
+  CHECK(resident.data().residency() == Residency::device);
+  CHECK(streamed.data().residency() == Residency::stream);
   streamed.train_step();
   streamed.evaluate();
   // 64 slots of 16 rows for the training, as many for the evaluation.
@@ -144,6 +145,6 @@ TEST_CASE("a data set is resident where it fits well, unless the experiment says
   CHECK(choose_residency(Residency::device, 5000, device) == Residency::device);
 
   const TemporaryFolder folder;
-  training::Session session(small_mlp(folder.path()));
+  training::Session session = training::Session::open(small_mlp(folder.path()));
   CHECK(training::resident_bytes(session.dataset()) == uint64_t{640 + 200} * (28 * 28 + 4));
 }

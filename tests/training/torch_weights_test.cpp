@@ -62,7 +62,7 @@ TEST_CASE("a residual network of PyTorch's gives PyTorch's probabilities") {
           "/models/resnet.names.yaml}\n"
           "data: {dataset: digits, synthetic_train: 200, synthetic_test: 100, mean: [0], stddev: [1]}\nbackend: cpu\n",
       "e.yaml");
-  training::Session session(experiment);
+  training::Session session = training::Session::open(experiment);
   const auto start = training::find_start(experiment, training::sample_shape(session.dataset()));
   REQUIRE(start);
   session.initialise_from(*start);

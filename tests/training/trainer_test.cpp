@@ -204,15 +204,15 @@ TEST_CASE("a plugin that was named and can't be used is an error") {
   const TemporaryFolder folder;
   Experiment experiment = small_mlp(folder.path());
   experiment.plugins = {folder / "nosuch.so"};
-  CHECK_THROWS_WITH(training::Session(experiment), Contains("nosuch.so can't be used"));
+  CHECK_THROWS_WITH(training::Session::open(experiment), Contains("nosuch.so can't be used"));
   experiment.plugins = {folder.write("text.so", "not a plugin")};
-  CHECK_THROWS_WITH(training::Session(experiment), Contains("NOT_A_PLUGIN"));
+  CHECK_THROWS_WITH(training::Session::open(experiment), Contains("NOT_A_PLUGIN"));
 }
 
 TEST_CASE("a checkpoint of another model is refused with every difference") {
   const TemporaryFolder folder;
   const RunResult mlp = train(small_mlp(folder.path(), {{"training.epochs", "1"}}));
-  training::Session session(small_lenet(folder.path()));
+  training::Session session = training::Session::open(small_lenet(folder.path()));
   const storage::Checkpoint foreign = storage::load_checkpoint(mlp.run / "last.h5");
   CHECK_THROWS_WITH(session.restore_parameters(foreign), Contains("of another model") && Contains("'conv1.weight'") &&
                                                              Contains("is missing") && Contains("is not in the model"));
@@ -221,7 +221,7 @@ TEST_CASE("a checkpoint of another model is refused with every difference") {
 
 TEST_CASE("peak memory as planned is what is allocated") {
   const TemporaryFolder folder;
-  training::Session session(small_lenet(folder.path()));
+  training::Session session = training::Session::open(small_lenet(folder.path()));
   session.train_step();
   CHECK(session.arena_bytes() == session.training().plan.arena_bytes);
   session.evaluate();
@@ -232,7 +232,8 @@ TEST_CASE("peak memory as planned is what is allocated") {
 
 TEST_CASE("an evaluation batch larger than a training batch is planned for from the start") {
   const TemporaryFolder folder;
-  training::Session session(small_lenet(folder.path(), {{"data.batch_size", "8"}, {"data.eval_batch_size", "200"}}));
+  training::Session session =
+      training::Session::open(small_lenet(folder.path(), {{"data.batch_size", "8"}, {"data.eval_batch_size", "200"}}));
   session.train_step();
   const uint64_t planned = session.arena_bytes();
   CHECK(planned > session.training().plan.arena_bytes);
@@ -244,13 +245,13 @@ TEST_CASE("an evaluation batch larger than a training batch is planned for from 
 TEST_CASE("a training too long for a learning-rate table is refused") {
   const TemporaryFolder folder;
   CHECK_THROWS_WITH(
-      training::Session(small_mlp(folder.path(), {{"training.epochs", "1000000"}, {"data.batch_size", "4"}})),
+      training::Session::open(small_mlp(folder.path(), {{"training.epochs", "1000000"}, {"data.batch_size", "4"}})),
       Contains("steps that a learning-rate table holds"));
 }
 
 TEST_CASE("a steady step allocates nothing") {
   const TemporaryFolder folder;
-  training::Session session(small_lenet(folder.path()));
+  training::Session session = training::Session::open(small_lenet(folder.path()));
   session.train_step();
   const int64_t before = session.backend().allocations();
   for (int i = 0; i < 20; ++i) session.train_step();
@@ -300,7 +301,7 @@ TEST_CASE("a run may stop on what it measures while training") {
 
 TEST_CASE("the last rows of data are used where the last batch is kept, and counted once in an evaluation") {
   const TemporaryFolder folder;
-  training::Session session(small_mlp(
+  training::Session session = training::Session::open(small_mlp(
       folder.path(), {{"data.synthetic_train", "100"}, {"data.drop_last", "false"}, {"data.eval_batch_size", "77"}}));
   CHECK(session.steps_per_epoch() == 2);
   for (int i = 0; i < 2; ++i) session.train_step();
@@ -310,9 +311,9 @@ TEST_CASE("the last rows of data are used where the last batch is kept, and coun
 
 TEST_CASE("a data set smaller than a batch, and a model of other classes, are refused by name") {
   const TemporaryFolder folder;
-  CHECK_THROWS_WITH(training::Session(small_mlp(folder.path(), {{"data.batch_size", "5000"}})),
+  CHECK_THROWS_WITH(training::Session::open(small_mlp(folder.path(), {{"data.batch_size", "5000"}})),
                     Contains("data.batch_size 5000 is larger than the 640 training samples"));
-  CHECK_THROWS_WITH(training::Session(small_mlp(folder.path(), {{"model.parameters.classes", "7"}})).train_step(),
+  CHECK_THROWS_WITH(training::Session::open(small_mlp(folder.path(), {{"model.parameters.classes", "7"}})).train_step(),
                     Contains("mlp.yaml:") && Contains("the data has 10 classes"));
 }
 

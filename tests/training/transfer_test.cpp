@@ -40,7 +40,7 @@ std::vector<storage::StoredTensor> parameters_of(training::Session& session) {
 
 // What a session begins with.
 std::vector<storage::StoredTensor> start(const Experiment& experiment, std::string* said = nullptr) {
-  training::Session session(experiment);
+  training::Session session = training::Session::open(experiment);
   const auto found = training::find_start(experiment, training::sample_shape(session.dataset()));
   if (found) session.initialise_from(*found);
   if (said != nullptr) *said = found->report.text();

@@ -25,7 +25,7 @@ struct Curve {
 };
 
 Curve train_whole(const Experiment& experiment) {
-  training::Session session(experiment);
+  training::Session session = training::Session::open(experiment);
   const int64_t steps = session.total_steps();
   session.train_steps(steps);
   session.backend().synchronize();

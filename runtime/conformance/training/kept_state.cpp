@@ -26,7 +26,7 @@ std::vector<storage::StoredTensor> state_of(training::Session& session) {
 
 std::unique_ptr<training::Session> open_training(const Experiment& experiment, CheckCase& result) {
   try {
-    auto session = std::make_unique<training::Session>(experiment);
+    auto session = std::make_unique<training::Session>(training::Session::open(experiment));
     session->training();
     return session;
   } catch (const Error& error) {

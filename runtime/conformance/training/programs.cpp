@@ -149,7 +149,7 @@ void nothing_claimed(const execution::CompiledProgram& program, const execution:
 
 // The same steps from the same beginning, several at a launch where the backend captures: equal bits.
 void require_same_bits(const Experiment& experiment, const Tensors& expected, int64_t steps) {
-  Session again(experiment);
+  Session again = Session::open(experiment);
   again.train_steps(1);
   again.train_steps(1);
   if (steps > 2) again.train_steps(steps - 2);
@@ -184,7 +184,7 @@ void run_claimed(const ClaimedTraining& training, Workbench& bench, CheckCase& r
   check_offers(claimed->backend(), claimed->training());
   Experiment plain = experiment;
   plain.programs = false;
-  Session op_by_op(plain);
+  Session op_by_op = Session::open(plain);
 
   const ClaimTolerance tolerance = claim_tolerance(training, experiment.precision);
   std::unique_ptr<Session> exact;  // op by op in fp32, once it is wanted
@@ -204,7 +204,7 @@ void run_claimed(const ClaimedTraining& training, Workbench& bench, CheckCase& r
     }
     WorstTensor of_round = compare(state_without_loss(beginning), state_of(op_by_op), state_of(*claimed), tolerance);
     if (of_round.error > 1 && experiment.precision != Precision::fp32) {
-      if (exact == nullptr) exact = std::make_unique<Session>(in_fp32(plain));
+      if (exact == nullptr) exact = std::make_unique<Session>(Session::open(in_fp32(plain)));
       exact->restore_state(beginning);
       exact->train_steps(steps_of(round));
       const WorstTensor of_exact = compare(state_without_loss(beginning), state_of(*exact), state_of(*claimed),
@@ -227,7 +227,7 @@ void run_claimed(const ClaimedTraining& training, Workbench& bench, CheckCase& r
   if (worst.error > 1) throw Error(worst.where + "; " + claims_text(claimed->training()));
 
   if (all_deterministic(claimed->training().claims.taken)) {
-    Session first(experiment);
+    Session first = Session::open(experiment);
     constexpr int64_t kSteps = 40;
     for (int64_t i = 0; i < kSteps; ++i) first.train_steps(1);
     require_same_bits(experiment, state_of(first), kSteps);

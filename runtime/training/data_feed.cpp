@@ -1,0 +1,118 @@
+#include "training/data_feed.hpp"
+
+#include <gpunn/error.hpp>
+
+#include <algorithm>
+#include <utility>
+
+#include "common/text.hpp"
+#include "training/programs.hpp"
+#include "training/residency.hpp"
+#include "training/targets.hpp"
+#include "training/variable_access.hpp"
+
+namespace gpunn::training {
+
+using graph::Storage;
+
+DataFeed::DataFeed(const Experiment& experiment, Dataset dataset)
+    : experiment_(experiment), dataset_(std::move(dataset)) {
+  scale_targets(dataset_);
+  train_ = split_type("train", experiment_, dataset_.train.samples, dataset_.classes);
+  test_ = split_type("test", experiment_, dataset_.test.samples, dataset_.classes);
+}
+
+void DataFeed::place(execution::ProgramRunner& runner, execution::Profiler* profiler) {
+  runner_ = &runner;
+  profiler_ = profiler;
+  const gpunn_device_info& device = runner.backend().info();
+  residency_ = training::choose_residency(experiment_.data.residency, resident_bytes(dataset_), device);
+  if (resident()) {
+    upload(train_, dataset_.train);
+    upload(test_, dataset_.test);
+    for (Split* split : {&dataset_.train, &dataset_.test}) split->values = {};
+  } else {
+    train_.ring = lay_out_ring(train_.samples, train_.words_of_row(), training_sampling(experiment_, train_).batch,
+                               device.alignment);
+    test_.ring = lay_out_ring(test_.samples, test_.words_of_row(), evaluation_batch(), device.alignment);
+  }
+  upload_normalisation();
+}
+
+void DataFeed::upload(const SplitType& type, const Split& split) {
+  const execution::HostSpan span(profiler_, "data upload");
+  execution::Variables& variables = runner_->variables();
+  variables.create(type.samples_variable(), split.samples, Storage::data);
+  variables.write(type.samples_variable(), split.values);
+  variables.create(type.rows_variable(), type.rows_type(split.rows()), Storage::data);
+  if (type.targets > 0) {
+    variables.write(type.rows_variable(), split.fields.at(kTargetField).values);
+  } else {
+    variables.write(type.rows_variable(), bytes_of(split.labels));
+  }
+}
+
+// (x * unit - mean) / stddev as one multiplication and addition; unit takes u8 to [0, 1].
+void DataFeed::upload_normalisation() {
+  const DataConfig& data = experiment_.data;
+  const std::vector<double>& mean = data.mean.empty() ? dataset_.mean : data.mean;
+  const std::vector<double>& stddev = data.stddev.empty() ? dataset_.stddev : data.stddev;
+  const auto channels = static_cast<std::size_t>(dataset_.train.samples.shape[1]);
+  if (mean.size() != channels || stddev.size() != channels) {
+    throw Error(experiment_.file.string() + ": data.mean and data.stddev must have one number for each of the " +
+                    std::to_string(channels) + " channels of '" + dataset_.name + "', have " +
+                    std::to_string(mean.size()) + " and " + std::to_string(stddev.size()),
+                ExitCode::usage);
+  }
+  const double unit = dataset_.train.samples.dtype == DType::u8 ? 1.0 / 255 : 1.0;
+  std::vector<float> scale, shift;
+  for (std::size_t c = 0; c < channels; ++c) {
+    scale.push_back(static_cast<float>(unit / stddev[c]));
+    shift.push_back(static_cast<float>(-mean[c] / stddev[c]));
+  }
+  const TensorType type{DType::f32, {static_cast<int64_t>(channels)}};
+  for (const auto& [name, values] : {std::pair{variable::kScale, &scale}, std::pair{variable::kShift, &shift}}) {
+    runner_->variables().create(name, type, Storage::data);
+    runner_->variables().write(name, bytes_of(*values));
+  }
+}
+
+int64_t DataFeed::evaluation_batch() const {
+  const DataConfig& data = experiment_.data;
+  return std::min(data.eval_batch_size > 0 ? data.eval_batch_size : data.batch_size, test_.rows());
+}
+
+Sampling DataFeed::evaluation_sampling() const { return training::evaluation_sampling(test_, evaluation_batch()); }
+
+std::string DataFeed::streaming_notice() const {
+  if (resident() || experiment_.data.residency != Residency::automatic) return "";
+  return "data set '" + dataset_.name + "', " + human_bytes(resident_bytes(dataset_)) +
+         ", is streamed from the host: " + "the device has " + human_bytes(runner_->backend().info().free_bytes) +
+         " free, and at most half is given to data";
+}
+
+std::unique_ptr<BatchStream> DataFeed::training_stream() const {
+  if (resident()) return nullptr;
+  return std::make_unique<BatchStream>(runner_->backend(), runner_->variables(), dataset_.train, train_,
+                                       training_sampling(experiment_, train_), profiler_);
+}
+
+std::unique_ptr<BatchStream> DataFeed::evaluation_stream() const {
+  if (resident()) return nullptr;
+  return std::make_unique<BatchStream>(runner_->backend(), runner_->variables(), dataset_.test, test_,
+                                       evaluation_sampling());
+}
+
+std::vector<std::byte> DataFeed::test_samples() const {
+  return resident() ? runner_->variables().read(test_.samples_variable()) : dataset_.test.values;
+}
+
+void DataFeed::to_data_units(std::span<float> predictions) const {
+  const auto columns = static_cast<std::size_t>(dataset_.classes);
+  for (std::size_t i = 0; !dataset_.target_mean.empty() && i < predictions.size(); ++i) {
+    const double scaled = static_cast<double>(predictions[i]) * dataset_.target_stddev[i % columns];
+    predictions[i] = static_cast<float>(scaled + dataset_.target_mean[i % columns]);
+  }
+}
+
+}  // namespace gpunn::training

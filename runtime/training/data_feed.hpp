@@ -1,0 +1,62 @@
+#pragma once
+
+#include <gpunn/data.hpp>
+#include <gpunn/experiment.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "execution/profiler.hpp"
+#include "execution/program_runner.hpp"
+#include "training/batch_ops.hpp"
+#include "training/batch_stream.hpp"
+
+namespace gpunn::training {
+
+// The data set of a training and its way to the device: whole from the start, or batch by batch while training.
+class DataFeed {
+ public:
+  // A data set whose `test` is what is evaluated; its targets are scaled. Nothing is on a device yet.
+  DataFeed(const Experiment& experiment, Dataset dataset);
+  DataFeed(const DataFeed&) = delete;
+  DataFeed& operator=(const DataFeed&) = delete;
+
+  // Puts it on the device, or chooses to stream it; and what its samples are normalised with.
+  void place(execution::ProgramRunner& runner, execution::Profiler* profiler);
+
+  const Dataset& dataset() const { return dataset_; }  // the values of its splits are here only where it is streamed
+  const SplitType& train() const { return train_; }
+  const SplitType& test() const { return test_; }
+  Residency residency() const { return residency_; }  // device or stream
+  bool resident() const { return residency_ != Residency::stream; }
+  int64_t evaluation_batch() const;  // rows
+  Sampling evaluation_sampling() const;
+  // Why the data set is streamed, where nobody asked for that; else empty.
+  std::string streaming_notice() const;
+
+  // Samples of their own beside the data set's, until the type's variables are dropped.
+  void upload(const SplitType& type, const Split& split);
+  // Streams of batches; none where the data set is resident.
+  std::unique_ptr<BatchStream> training_stream() const;
+  std::unique_ptr<BatchStream> evaluation_stream() const;
+  // The samples of the test split, as the data set has them.
+  std::vector<std::byte> test_samples() const;
+  // In place: from what models learn to the units of the data set. [rows, outputs].
+  void to_data_units(std::span<float> predictions) const;
+
+ private:
+  void upload_normalisation();
+
+  const Experiment& experiment_;
+  Dataset dataset_;
+  SplitType train_, test_;
+  Residency residency_ = Residency::device;
+  execution::ProgramRunner* runner_ = nullptr;
+  execution::Profiler* profiler_ = nullptr;
+};
+
+}  // namespace gpunn::training

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <gpunn/experiment.hpp>
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "execution/variables.hpp"
+#include "graph/graph.hpp"
+#include "storage/checkpoint.hpp"
+#include "training/layout.hpp"
+
+namespace gpunn::training {
+
+struct Start;
+
+// What a training keeps on the device from step to step: the model's parameters and buffers, their average, the
+// optimizer's states. How it begins, and how it gets to a checkpoint and back.
+class TrainingState {
+ public:
+  // `parameters` and `buffers` as they lie in their variables.
+  TrainingState(const Experiment& experiment, ParameterLayout parameters, ParameterLayout buffers);
+
+  const ParameterLayout& parameters() const { return parameters_; }
+  const ParameterLayout& buffers() const { return buffers_; }  // total 0: the model has none
+
+  // Creates the variables with the first values of a training from random weights. Those of the optimizer are made by
+  // the step program.
+  void initialise(execution::Variables& variables);
+  // Takes what the start has for this model.
+  void initialise_from(const Start& start);
+
+  void save(storage::Checkpoint& checkpoint) const;
+  // A line for each tensor of the model and the optimizer that the checkpoint lacks, has too many of or in another
+  // shape; empty: it fits.
+  std::string mismatches(const storage::Checkpoint& checkpoint) const;
+  void restore(const storage::Checkpoint& checkpoint);  // one without mismatches
+  // The parameters and buffers alone, and the parameters' average where there is one: the model, without the state of
+  // its training. Throws Error(usage) with every mismatch.
+  void restore_model(const storage::Checkpoint& checkpoint);
+
+ private:
+  // Which parameters a flat array has: gradients and states have the trained ones alone.
+  enum class Has { all, trained };
+  std::vector<std::pair<std::string, Has>> kept_arrays() const;
+  bool has(Has which, std::size_t parameter) const;
+  void fill(const char* variable, const ParameterLayout& layout, graph::Storage storage);
+  void write_model(const storage::Checkpoint& checkpoint);
+  std::string model_mismatches(const storage::Checkpoint& checkpoint) const;
+
+  const Experiment& experiment_;
+  ParameterLayout parameters_, buffers_;
+  execution::Variables* variables_ = nullptr;
+};
+
+// Throws Error(usage) with the mismatches, a line each.
+[[noreturn]] void refuse_checkpoint(const std::string& mismatches);
+
+}  // namespace gpunn::training
