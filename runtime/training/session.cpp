@@ -17,6 +17,7 @@
 #include "training/memory_check.hpp"
 #include "training/mixup.hpp"
 #include "training/notices.hpp"
+#include "training/open_backend.hpp"
 #include "training/optimizer_ops.hpp"
 #include "training/residency.hpp"
 #include "training/session_bound.hpp"
@@ -29,22 +30,6 @@ namespace gpunn::training {
 using graph::Storage;
 
 namespace {
-
-// A plugin that the user named and that can't be used is an error, whoever would run the experiment without it.
-void require_named_plugins(const std::vector<std::filesystem::path>& named, const plugins::PluginRegistry& registry) {
-  for (const std::filesystem::path& path : named) {
-    std::error_code ignored;
-    if (std::filesystem::is_directory(path, ignored)) continue;
-    for (const PluginReport& report : registry.files()) {
-      const bool same =
-          report.path == path.lexically_normal() || std::filesystem::equivalent(report.path, path, ignored);
-      if (!same || report.status == PluginStatus::ok) continue;
-      throw Error(
-          "plugin " + path.string() + " can't be used: " + std::string(name_of(report.status)) + ", " + report.detail,
-          ExitCode::missing);
-    }
-  }
-}
 
 // Of what the programs keep from step to step, each by its name once.
 uint64_t persistent_bytes_of(std::initializer_list<const graph::Graph*> programs) {
@@ -78,7 +63,7 @@ Session::Session(Experiment experiment, Dataset dataset, execution::Profiler* pr
       profiler_(profiler),
       dataset_(std::move(dataset)),
       registry_(experiment_.plugins) {
-  require_named_plugins(experiment_.plugins, registry_);
+  require_named_plugins(experiment_, registry_);
   const TrainingLength length = training_length(experiment_, dataset_);
   require_augmentable(experiment_, dataset_);
   require_targets(experiment_, dataset_);
@@ -96,8 +81,9 @@ Session::Session(Experiment experiment, Dataset dataset, execution::Profiler* pr
   schedule_ = Schedule(experiment_, steps_per_epoch_, total_steps_);
 
   if (profiler_ != nullptr) config::require_one_backend(experiment_.backend, "a profile");
-  backend_ = open_backend(config::trained_backend(experiment_.backend));
-  if (const auto two = config::checked_backends(experiment_.backend)) second_ = open_backend(two->checked);
+  backend_ = open_backend(experiment_, registry_, config::trained_backend(experiment_.backend));
+  if (const auto two = config::checked_backends(experiment_.backend))
+    second_ = open_backend(experiment_, registry_, two->checked);
   if (profiler_ != nullptr) profiler_->attach(*backend_);
   variables_ = std::make_unique<execution::Variables>(*backend_);
   layout_ = lay_out(std::move(parameters), std::move(rules), backend_->info().alignment);
@@ -108,22 +94,6 @@ Session::Session(Experiment experiment, Dataset dataset, execution::Profiler* pr
   upload_class_targets();
   initialise_parameters();
   initialise_updates();
-}
-
-std::unique_ptr<execution::Backend> Session::open_backend(const std::string& name) const {
-  return std::make_unique<execution::Backend>(
-      registry_, name,
-      execution::BackendOptions{.device = static_cast<int>(experiment_.device),
-                                .threads = static_cast<int>(experiment_.threads),
-                                .precision = experiment_.precision,
-                                .deterministic = experiment_.deterministic,
-                                .host_copies = experiment_.host_copies,
-                                .streams = static_cast<int>(experiment_.streams),
-                                .programs = experiment_.programs,
-                                .kernels = experiment_.kernels,
-                                // Of two backends it may be the other that has them.
-                                .kernels_where_named = experiment_.kernels_where_named ||
-                                                       config::checked_backends(experiment_.backend).has_value()});
 }
 
 std::string Session::backend_name() const {
@@ -178,7 +148,6 @@ void Session::upload(const SplitType& type, const Split& split) {
   }
 }
 
-// (x * unit - mean) / stddev as one multiplication and addition; unit takes u8 to [0, 1].
 void Session::upload_normalisation() {
   const DataConfig& data = experiment_.data;
   const std::vector<double>& mean = data.mean.empty() ? dataset_.mean : data.mean;
@@ -190,14 +159,10 @@ void Session::upload_normalisation() {
                     std::to_string(mean.size()) + " and " + std::to_string(stddev.size()),
                 ExitCode::usage);
   }
-  const double unit = dataset_.train.samples.dtype == DType::u8 ? 1.0 / 255 : 1.0;
-  std::vector<float> scale, shift;
-  for (std::size_t c = 0; c < channels; ++c) {
-    scale.push_back(static_cast<float>(unit / stddev[c]));
-    shift.push_back(static_cast<float>(-mean[c] / stddev[c]));
-  }
+  const Normalisation normalisation = normalise(dataset_.train.samples.dtype, mean, stddev);
   const TensorType type{DType::f32, {static_cast<int64_t>(channels)}};
-  for (const auto& [name, values] : {std::pair{variable::kScale, &scale}, std::pair{variable::kShift, &shift}}) {
+  for (const auto& [name, values] :
+       {std::pair{variable::kScale, &normalisation.scale}, std::pair{variable::kShift, &normalisation.shift}}) {
     variables_->create(name, type, Storage::data);
     variables_->write(name, bytes_of(*values));
   }

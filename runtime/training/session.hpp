@@ -124,7 +124,6 @@ class Session {
  private:
   struct Bound;
   ProgramContext context() const;
-  std::unique_ptr<execution::Backend> open_backend(const std::string& name) const;
   std::unique_ptr<Bound> bind(graph::Graph program);
   std::unique_ptr<Bound> bind_training(graph::Graph program);
   execution::Executable& ready(Bound& bound);

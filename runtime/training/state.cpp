@@ -1,11 +1,10 @@
 // Session's state to a checkpoint and back.
 #include <algorithm>
-#include <cstring>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "training/flat_tensors.hpp"
 #include "training/optimizer_ops.hpp"
 #include "training/session.hpp"
 #include "training/transfer.hpp"
@@ -16,76 +15,12 @@ namespace {
 
 constexpr const char* kTotals = "totals";
 
-// Which parameters a flat array has: gradients and states have the trained ones alone.
-enum class Has { all, trained };
-
-bool has(const ParameterLayout& layout, Has which, std::size_t parameter) {
-  return which == Has::all || !layout.rules[parameter].frozen;
-}
-
-std::vector<storage::StoredTensor> take_apart(const ParameterLayout& layout, const std::vector<std::byte>& flat,
-                                              Has which = Has::all) {
-  std::vector<storage::StoredTensor> tensors;
-  for (std::size_t i = 0; i < layout.parameters.size(); ++i) {
-    if (!has(layout, which, i)) continue;
-    const nn::Parameter& parameter = layout.parameters[i];
-    const TensorType type{DType::f32, parameter.shape};
-    const auto first = flat.begin() + layout.offset[i] * static_cast<int64_t>(sizeof(float));
-    tensors.push_back({parameter.name, type, {first, first + static_cast<int64_t>(type.bytes())}});
-  }
-  return tensors;
-}
-
-// Everything that keeps `tensors` from being this layout's, a line each.
-std::string mismatches(const ParameterLayout& layout, const std::vector<storage::StoredTensor>& tensors,
-                       const std::string& what, Has which = Has::all) {
-  std::map<std::string, const storage::StoredTensor*> stored;
-  for (const storage::StoredTensor& tensor : tensors) stored.emplace(tensor.name, &tensor);
-  std::string text;
-  for (std::size_t i = 0; i < layout.parameters.size(); ++i) {
-    if (!has(layout, which, i)) continue;
-    const nn::Parameter& parameter = layout.parameters[i];
-    const auto found = stored.find(parameter.name);
-    const TensorType expected{DType::f32, parameter.shape};
-    if (found == stored.end()) {
-      text += "\n  " + what + " '" + parameter.name + "' " + to_string(expected) + " is missing";
-    } else {
-      if (found->second->type != expected) {
-        text += "\n  " + what + " '" + parameter.name + "' is " + to_string(found->second->type) + ", the model's is " +
-                to_string(expected);
-      }
-      stored.erase(found);
-    }
-  }
-  for (const auto& [name, tensor] : stored) {
-    text += "\n  " + what + " '" + name + "' " + to_string(tensor->type) + " is not in the model";
-  }
-  return text;
-}
-
-std::vector<std::byte> put_together(const ParameterLayout& layout, const std::vector<storage::StoredTensor>& tensors,
-                                    Has which = Has::all) {
-  std::vector<std::byte> flat((which == Has::all ? layout.type() : layout.trained_type()).bytes());
-  std::map<std::string, const storage::StoredTensor*> stored;
-  for (const storage::StoredTensor& tensor : tensors) stored.emplace(tensor.name, &tensor);
-  for (std::size_t i = 0; i < layout.parameters.size(); ++i) {
-    if (!has(layout, which, i)) continue;
-    const std::vector<std::byte>& values = stored.at(layout.parameters[i].name)->values;
-    std::memcpy(flat.data() + static_cast<std::size_t>(layout.offset[i]) * sizeof(float), values.data(), values.size());
-  }
-  return flat;
-}
-
 // What a checkpoint has beside the parameters, each as a flat array: the optimizer's states and the average.
 std::vector<std::pair<std::string, Has>> kept_arrays(const Experiment& experiment) {
   std::vector<std::pair<std::string, Has>> arrays;
   for (const std::string& state : optimizer_states(experiment.optimizer)) arrays.emplace_back(state, Has::trained);
   if (experiment.ema > 0) arrays.emplace_back(variable::kAverage, Has::all);
   return arrays;
-}
-
-[[noreturn]] void not_this_model(const std::string& differences) {
-  throw Error("the checkpoint is of another model or optimizer:" + differences, ExitCode::usage);
 }
 
 }  // namespace
