@@ -91,7 +91,7 @@ ModelInfo model_info(const storage::Checkpoint& checkpoint, const Experiment& ex
   } catch (const Error& error) {
     throw Error("the checkpoint " + file.string() +
                     " is of format version 1, which does not hold class names and normalisation, so its data set is "
-                    "needed; `gpunn resume` with that data writes the present format: " +
+                    "needed: " +
                     error.what(),
                 error.code());
   }
