@@ -168,7 +168,7 @@ Completions placeholder(const std::string& name, const Line& line, const std::st
   if (name == "SUITE") return named(check_suites());
   if (name == "OP") return ops(line.verb->get_name() == "bench" ? bench_op_names() : check_ops(), typed);
   if (name == "SECTION" || name == "LAYER") return help_topics(line.arguments);
-  if (name == "FILE" || name == "PATH" || name == "IMAGE") return files(typed, {});
+  if (name == "FILE" || name == "PATH") return files(typed, {});
   if (name.starts_with("FILE.")) return files(typed, {name.substr(4)});
   return {};
 }

@@ -36,14 +36,20 @@ void add_predict(CommandLine& line) {
     PredictRequest request;
   };
   auto options = std::make_shared<Options>();
-  Verb verb = line.program.add_verb("predict", "Say what a trained model sees in images or test rows",
+  Verb verb = line.program.add_verb("predict", "Say what a trained model makes of images, rows of tables, or test rows",
                                     {"gpunn predict runs/lenet_mnist/2025-01-02T03-04-05Z seven.png",
+                                     "gpunn predict runs/photos/2025-01-02T03-04-05Z new_photos/ 'more/*.jpg'",
+                                     "gpunn predict runs/iris/2025-01-02T03-04-05Z flowers.csv --json",
                                      "gpunn predict runs/lenet_mnist/2025-01-02T03-04-05Z --row 0 --row 7 --top 5"});
   verb.add_option("model", options->model, "A run folder (its best checkpoint) or a checkpoint file")
       .required()
       .type_name("RUN|CHECKPOINT");
-  verb.add_option("images", options->request.images, "PNG, JPEG or binary PGM/PPM files").type_name("IMAGE");
-  verb.add_option("--row", options->request.rows, "Row of the test data, counted from 0; may be repeated")
+  verb.add_option("inputs", options->request.inputs,
+                  "PNG, JPEG or binary PGM/PPM files, folders of them, CSV files with a row of features a line, or "
+                  "patterns of such")
+      .type_name("FILE");
+  verb.add_option("--row", options->request.rows,
+                  "Row of the test data, which is read for it, counted from 0; may be repeated")
       .repeated()
       .type_name("N");
   verb.add_option("--top", options->request.top_k, "Classes to print for each")
@@ -55,8 +61,8 @@ void add_predict(CommandLine& line) {
   add_json_flag(verb, line);
   verb.callback([&line, options] {
     line.action = [&line, options] {
-      if (options->request.images.empty() && options->request.rows.empty()) {
-        throw Error("predict wants images or rows: gpunn predict RUN seven.png, or gpunn predict RUN --row 0",
+      if (options->request.inputs.empty() && options->request.rows.empty()) {
+        throw Error("predict wants files or rows: gpunn predict RUN seven.png, or gpunn predict RUN --row 0",
                     ExitCode::usage);
       }
       TrainedModel model{options->model, parse_settings(options->settings)};

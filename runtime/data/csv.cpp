@@ -2,6 +2,8 @@
 
 #include <gpunn/error.hpp>
 
+#include <charconv>
+#include <cmath>
 #include <string_view>
 
 #include "common/files.hpp"
@@ -80,6 +82,28 @@ void CsvReader::read_quoted(std::string& field) {
   const bool ends =
       rest.empty() || rest[0] == delimiter_ || rest[0] == '\n' || rest == "\r" || rest.starts_with("\r\n");
   if (!ends) fail("expected the delimiter behind a closing double quote, found '" + std::string(1, text_[at_]) + "'");
+}
+
+std::optional<float> number_of(std::string_view text) {
+  if (text.starts_with('+')) text.remove_prefix(1);
+  double value = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  const auto number = static_cast<float>(value);  // infinite where it is too large
+  if (!std::isfinite(number)) return std::nullopt;
+  return number;
+}
+
+char delimiter_of(Delimiter delimiter) {
+  switch (delimiter) {
+    case Delimiter::semicolon:
+      return ';';
+    case Delimiter::tab:
+      return '\t';
+    case Delimiter::comma:
+      break;
+  }
+  return ',';
 }
 
 }  // namespace gpunn::data

@@ -1,9 +1,13 @@
 #pragma once
 
+#include <gpunn/experiment.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace gpunn::data {
@@ -35,5 +39,10 @@ class CsvReader {
   char delimiter_;
   int64_t line_ = 0, next_line_ = 1;
 };
+
+// The finite number that a field holds, if that is all that it holds.
+std::optional<float> number_of(std::string_view text);
+
+char delimiter_of(Delimiter delimiter);
 
 }  // namespace gpunn::data

@@ -35,16 +35,6 @@ struct Table {
   std::size_t features() const { return columns.size() - 1; }
 };
 
-std::optional<float> number_of(std::string_view text) {
-  if (text.starts_with('+')) text.remove_prefix(1);
-  double value = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  const auto number = static_cast<float>(value);  // infinite where it is too large
-  if (!std::isfinite(number)) return std::nullopt;
-  return number;
-}
-
 std::optional<int64_t> integer_of(std::string_view text) {
   int64_t value = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -74,18 +64,6 @@ class TableReader {
   }
 
  private:
-  static char delimiter_of(Delimiter delimiter) {
-    switch (delimiter) {
-      case Delimiter::semicolon:
-        return ';';
-      case Delimiter::tab:
-        return '\t';
-      case Delimiter::comma:
-        break;
-    }
-    return ',';
-  }
-
   void name_columns(const std::vector<std::string>& first) {
     if (first.size() < 2) {
       reader_.fail("expected two columns or more, of numbers and of classes, found one: " + shown(first.front()) +
@@ -204,6 +182,10 @@ Dataset read_csv(const DataConfig& config) {
   set.class_names = classes_of(train.labels, config.path, train.columns[train.label_column]);
   set.classes = static_cast<int64_t>(set.class_names.size());
   const std::vector<std::string> columns = train.columns;
+  if (config.header) {
+    set.columns = columns;
+    set.columns.erase(set.columns.begin() + static_cast<std::ptrdiff_t>(train.label_column));
+  }
   set.train = split_of(std::move(train), set.class_names, config.path);
   if (!config.test_path.empty()) {
     Table test = TableReader(config.test_path, config).read();

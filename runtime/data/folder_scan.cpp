@@ -20,12 +20,6 @@ const std::array<const char*, 3> kValidationNames = {"val", "valid", "validation
 
 bool is_hidden(const fs::path& path) { return path.filename().string().starts_with("."); }
 
-bool is_image_name(const fs::path& file) {
-  std::string ending = file.extension().string();
-  for (char& c : ending) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return std::find(kEndings.begin(), kEndings.end(), ending) != kEndings.end();
-}
-
 [[noreturn]] void fail_to_list(const fs::path& folder, const std::error_code& code) {
   throw Error("can't list " + folder.string() + ": " + code.message(), ExitCode::missing);
 }
@@ -44,6 +38,28 @@ std::vector<std::string> folders_in(const fs::path& folder) {
 
 bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// The images beneath a folder, sorted; `other` is told of each file that is none.
+template <class F>
+std::vector<fs::path> find_images(const fs::path& folder, F other) {
+  std::vector<fs::path> files;
+  std::error_code code, ignored;
+  for (fs::recursive_directory_iterator it(folder, code), end; !code && it != end; it.increment(code)) {
+    if (is_hidden(it->path())) {
+      it.disable_recursion_pending();
+      continue;
+    }
+    if (it->is_directory(ignored)) continue;
+    if (is_image_name(it->path())) {
+      files.push_back(it->path());
+    } else {
+      other(it->path());
+    }
+  }
+  if (code) fail_to_list(folder, code);
+  std::sort(files.begin(), files.end(), [](const fs::path& a, const fs::path& b) { return a.native() < b.native(); });
+  return files;
 }
 
 // One part: its classes and their files.
@@ -101,23 +117,9 @@ class PartScan {
   }
 
   std::vector<fs::path> images_in(const fs::path& folder) {
-    std::vector<fs::path> files;
-    std::error_code code, ignored;
-    for (fs::recursive_directory_iterator it(folder, code), end; !code && it != end; it.increment(code)) {
-      if (is_hidden(it->path())) {
-        it.disable_recursion_pending();
-        continue;
-      }
-      if (it->is_directory(ignored)) continue;
-      if (is_image_name(it->path())) {
-        files.push_back(it->path());
-      } else if (++others_ == 1) {
-        first_other_ = it->path();
-      }
-    }
-    if (code) fail_to_list(folder, code);
-    std::sort(files.begin(), files.end(), [](const fs::path& a, const fs::path& b) { return a.native() < b.native(); });
-    return files;
+    return find_images(folder, [&](const fs::path& other) {
+      if (++others_ == 1) first_other_ = other;
+    });
   }
 
   fs::path root_;
@@ -171,6 +173,16 @@ std::vector<LabelledFile> files_of(const fs::path& folder, const fs::path& train
 }
 
 }  // namespace
+
+bool is_image_name(const fs::path& file) {
+  std::string ending = file.extension().string();
+  for (char& c : ending) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return std::find(kEndings.begin(), kEndings.end(), ending) != kEndings.end();
+}
+
+std::vector<fs::path> images_beneath(const fs::path& folder) {
+  return find_images(folder, [](const fs::path&) {});
+}
 
 FolderScan scan_image_folder(const fs::path& root, const fs::path& test_root) {
   const Parts parts = parts_of(root, test_root);

@@ -19,7 +19,14 @@ struct FolderScan {
   std::vector<std::string> notes;  // files that are no images
 };
 
-// Finds images by their endings (.png, .jpg, .jpeg, .pgm, .ppm, .pnm) beneath a folder for each class: root/CLASS, or
+// By its ending: .png, .jpg, .jpeg, .pgm, .ppm or .pnm.
+bool is_image_name(const std::filesystem::path& file);
+
+// The images in a folder and its subfolders, sorted. Hidden files are passed over; links to folders are not followed.
+// Throws Error(missing) where the folder can't be listed.
+std::vector<std::filesystem::path> images_beneath(const std::filesystem::path& folder);
+
+// Finds images by their endings beneath a folder for each class: root/CLASS, or
 // root/train/CLASS, root/test/CLASS and root/validation/CLASS (also called val or valid). `test_root`, where not empty,
 // has the test part's classes instead. Hidden files are passed over; links to folders are not followed. Throws Error
 // where there are no classes, a class has no images, or another part has a class that the training part lacks.

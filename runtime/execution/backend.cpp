@@ -68,14 +68,22 @@ void enqueue_copy(const Level& level, void* destination, const void* source, uin
 
 void Backend::upload(void* device, const void* host, uint64_t bytes) {
   if (bytes == 0) return;
-  enqueue_copy(impl_->bottom(), device, host, bytes, GPUNN_HOST_TO_DEVICE, "to the device");
+  enqueue_upload(device, host, bytes);
   impl_->sync("a copy to the device");
 }
 
 void Backend::download(void* host, const void* device, uint64_t bytes) {
   if (bytes == 0) return;
-  enqueue_copy(impl_->bottom(), host, device, bytes, GPUNN_DEVICE_TO_HOST, "from the device");
+  enqueue_download(host, device, bytes);
   impl_->sync("a copy from the device");
+}
+
+void Backend::enqueue_upload(void* device, const void* pinned, uint64_t bytes) {
+  enqueue_copy(impl_->bottom(), device, pinned, bytes, GPUNN_HOST_TO_DEVICE, "to the device");
+}
+
+void Backend::enqueue_download(void* pinned, const void* device, uint64_t bytes) {
+  enqueue_copy(impl_->bottom(), pinned, device, bytes, GPUNN_DEVICE_TO_HOST, "from the device");
 }
 
 void Backend::fill(void* device, uint8_t value, uint64_t bytes) {
@@ -91,6 +99,6 @@ void Backend::copy(void* to, const void* from, uint64_t bytes) {
   enqueue_copy(impl_->bottom(), to, from, bytes, GPUNN_DEVICE_TO_DEVICE, "within the device");
 }
 
-void Backend::synchronize() { impl_->sync(""); }
+void Backend::synchronize() { impl_->sync({}); }
 
 }  // namespace gpunn::execution

@@ -172,6 +172,9 @@ class Backend {
   // Blocking copies; any size, from and to ordinary host memory.
   void upload(void* device, const void* host, uint64_t bytes);
   void download(void* host, const void* device, uint64_t bytes);
+  // The same, put on the stream without waiting: `pinned`, of GPUNN_MEMORY_PINNED, must be left alone until it is done.
+  void enqueue_upload(void* device, const void* pinned, uint64_t bytes);
+  void enqueue_download(void* pinned, const void* device, uint64_t bytes);
   // On the stream, within the device.
   void fill(void* device, uint8_t value, uint64_t bytes);
   void copy(void* to, const void* from, uint64_t bytes);

@@ -39,11 +39,18 @@ void* Variables::add(const std::string& name, const TensorType& type, graph::Sto
       throw Error("variable '" + name + "' is " + to_string(found->second.type) + ", and was asked for as " +
                   to_string(type));
     }
-    return found->second.buffer.data();
+    return found->second.data;
   }
   Buffer buffer = pooled ? backend_.allocate_temporary(type.bytes()) : backend_.allocate(type.bytes());
   backend_.fill(buffer.data(), 0, type.bytes());
-  return entries_.emplace(name, Entry{type, storage, std::move(buffer)}).first->second.buffer.data();
+  void* const data = buffer.data();
+  entries_.emplace(name, Entry{type, storage, std::move(buffer), data});
+  return data;
+}
+
+void Variables::share(const std::string& name, const Variables& other) {
+  const Entry& theirs = entry(other.entries_, name);
+  entries_.emplace(name, Entry{theirs.type, theirs.storage, {}, theirs.data});
 }
 
 void Variables::drop(const std::string& name) {
@@ -53,7 +60,7 @@ void Variables::drop(const std::string& name) {
 
 bool Variables::contains(const std::string& name) const { return entries_.count(name) != 0; }
 
-void* Variables::data(const std::string& name) const { return entry(entries_, name).buffer.data(); }
+void* Variables::data(const std::string& name) const { return entry(entries_, name).data; }
 
 const TensorType& Variables::type(const std::string& name) const { return entry(entries_, name).type; }
 
@@ -67,18 +74,18 @@ uint64_t Variables::bytes(graph::Storage storage) const {
 
 void Variables::write(const std::string& name, std::span<const std::byte> values) {
   const Entry& variable = entry(entries_, name);
-  if (values.size() != variable.buffer.bytes()) {
+  if (values.size() != variable.type.bytes()) {
     throw Error("variable '" + name + "' is " + to_string(variable.type) + ", " +
-                std::to_string(variable.buffer.bytes()) + " bytes; " + std::to_string(values.size()) +
+                std::to_string(variable.type.bytes()) + " bytes; " + std::to_string(values.size()) +
                 " were given to write");
   }
-  backend_.upload(variable.buffer.data(), values.data(), values.size());
+  backend_.upload(variable.data, values.data(), values.size());
 }
 
 std::vector<std::byte> Variables::read(const std::string& name) const {
   const Entry& variable = entry(entries_, name);
-  std::vector<std::byte> values(variable.buffer.bytes());
-  backend_.download(values.data(), variable.buffer.data(), values.size());
+  std::vector<std::byte> values(variable.type.bytes());
+  backend_.download(values.data(), variable.data, values.size());
   return values;
 }
 

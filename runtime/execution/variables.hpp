@@ -25,6 +25,9 @@ class Variables {
   // and drop() gives it back. Nothing that was enqueued on another stream than the backend's may use it any more.
   void* create_temporary(const std::string& name, const TensorType& type, graph::Storage storage);
   void drop(const std::string& name);
+  // The other's memory under the same name, read by both: the backends must be of one memory domain, and the other
+  // outlive this.
+  void share(const std::string& name, const Variables& other);
   bool contains(const std::string& name) const;
   void* data(const std::string& name) const;  // throws Error where there is none
   const TensorType& type(const std::string& name) const;
@@ -38,7 +41,8 @@ class Variables {
   struct Entry {
     TensorType type;
     graph::Storage storage;
-    Buffer buffer;
+    Buffer buffer;  // empty: the memory is another's
+    void* data;
   };
   void* add(const std::string& name, const TensorType& type, graph::Storage storage, bool pooled);
 

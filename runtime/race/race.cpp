@@ -43,15 +43,15 @@ class Recorder : public TrainingListener {
   TrainingListener& next_;
 };
 
-struct Field {
+struct Lineup {
   std::vector<std::string> backends;
   std::vector<PluginReport> left_out;
 };
 
 // Everything that works here, the reference first; an overlay whose base does not is left out with the base's reason.
-Field working_backends(const std::vector<fs::path>& plugins) {
+Lineup working_backends(const std::vector<fs::path>& plugins) {
   const plugins::PluginRegistry registry(plugins);
-  Field field;
+  Lineup field;
   std::vector<std::pair<int, std::string>> working;
   for (PluginReport report : registry.reports()) {
     if (report.status == PluginStatus::ok) {
@@ -71,7 +71,7 @@ Field working_backends(const std::vector<fs::path>& plugins) {
   return field;
 }
 
-Field named_backends(const std::vector<std::string>& names) {
+Lineup named_backends(const std::vector<std::string>& names) {
   std::set<std::string> seen;
   for (const std::string& name : names) {
     config::require_one_backend(name, "a lane of a race");
@@ -155,7 +155,7 @@ bool RaceReport::ok() const {
 }
 
 RaceReport race(const Experiment& experiment, const RaceOptions& options) {
-  Field field = options.backends.empty() ? working_backends(experiment.plugins) : named_backends(options.backends);
+  Lineup field = options.backends.empty() ? working_backends(experiment.plugins) : named_backends(options.backends);
   if (field.backends.empty()) {
     throw Error("no backend works here, so there is none to race; 'gpunn plugins' says why", ExitCode::missing);
   }

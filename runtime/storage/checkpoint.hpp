@@ -1,11 +1,13 @@
 #pragma once
 
+#include <gpunn/model_info.hpp>
 #include <gpunn/tensor_type.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,7 +21,8 @@ struct StoredTensor {
 
 // The whole state of a training, as docs/checkpoint-format.md lays it out in HDF5.
 struct Checkpoint {
-  std::string experiment;  // resolved YAML
+  std::string experiment;          // resolved YAML
+  std::optional<ModelInfo> model;  // empty: the file is of format version 1, which does not tell
   std::string backend;
   std::string created;        // UTC, ISO 8601; where empty, save_checkpoint writes the present time
   std::string gpunn_version;  // of the program that wrote it; where empty, save_checkpoint writes version()

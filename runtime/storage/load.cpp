@@ -11,6 +11,7 @@
 #include "storage/checkpoint.hpp"
 #include "storage/format.hpp"
 #include "storage/hdf5.hpp"
+#include "storage/model_info.hpp"
 
 namespace gpunn::storage {
 
@@ -82,10 +83,11 @@ class Reader {
 
   Checkpoint read() {
     Checkpoint result;
-    require_format(result);
+    const int64_t version = require_format(result);
     result.created = text_attribute(root_, format::kCreated);
     result.backend = text_attribute(root_, format::kBackend);
-    result.experiment = read_experiment();
+    result.experiment = read_text(format::kExperiment);
+    if (version > format::kVersionWithoutModel) result.model = read_model();
     result.counters = integer_attributes(open_group(root_, format::kCounters));
     result.metrics = double_attributes(open_group(root_, format::kMetrics));
     result.parameters = read_tensors(root_, format::kParameters);
@@ -101,7 +103,7 @@ class Reader {
   }
 
  private:
-  void require_format(Checkpoint& result) {
+  int64_t require_format(Checkpoint& result) {
     if (H5Aexists(root_, format::kFormat) <= 0 || text_attribute(root_, format::kFormat) != format::kName) {
       throw Hdf5Failure(std::string("is an HDF5 file but not a gpunn checkpoint: its root has no attribute 'format' "
                                     "saying 'gpunn-checkpoint'") +
@@ -115,6 +117,7 @@ class Reader {
                         std::to_string(format::kVersion) + "; use that gpunn or a later one");
     }
     if (version < 1) throw Hdf5Failure("has the impossible format version " + std::to_string(version));
+    return version;
   }
 
   // Opens a dataset whose whole content is inside this file, as it is.
@@ -186,18 +189,25 @@ class Reader {
     return shape;
   }
 
-  std::string read_experiment() {
-    const std::string name = format::kExperiment;
+  ModelInfo read_model() {
+    try {
+      return parse_model_info(read_text(format::kModel));
+    } catch (const ModelInfoFailure& failure) {
+      throw Hdf5Failure(std::string("the dataset 'model' does not describe a model: ") + failure.what());
+    }
+  }
+
+  std::string read_text(const std::string& name) {
     const Handle dataset = open_dataset(root_, name);
     const Handle type(H5Dget_type(dataset), H5Tclose, "read the type of '" + name + "'");
     const std::size_t bytes = H5Tget_size(type);
-    if (H5Tget_class(type) != H5T_STRING || H5Tis_variable_str(type) != 0 || bytes > format::kMaxExperimentBytes ||
+    if (H5Tget_class(type) != H5T_STRING || H5Tis_variable_str(type) != 0 || bytes > format::kMaxTextBytes ||
         shape_of(dataset, name) != std::vector<hsize_t>{1}) {
-      throw Hdf5Failure("the dataset 'experiment' is not one string of a fixed length of at most 64 MiB");
+      throw Hdf5Failure("the dataset '" + name + "' is not one string of a fixed length of at most 64 MiB");
     }
     require_space(dataset, name, {1}, bytes);
     std::string text(bytes, '\0');
-    check_call(H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, text.data()), "read the dataset 'experiment'");
+    check_call(H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, text.data()), "read the dataset '" + name + "'");
     text.resize(std::min(text.find('\0'), bytes));
     return text;
   }

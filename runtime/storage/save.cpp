@@ -12,6 +12,7 @@
 #include "storage/checkpoint.hpp"
 #include "storage/file_image.hpp"
 #include "storage/format.hpp"
+#include "storage/model_info.hpp"
 #include "storage/temporaries.hpp"
 
 namespace gpunn::storage {
@@ -118,20 +119,24 @@ void write_tensors(hid_t parent, const std::string& group_name, const std::vecto
   }
 }
 
-void write_experiment(hid_t root, const std::string& text) {
-  if (text.size() > format::kMaxExperimentBytes) throw Hdf5Failure("can't store an experiment of more than 64 MiB");
-  write_dataset(root, format::kExperiment, string_type(text.size()), {1}, text.c_str(), false);
+void write_text(hid_t root, const char* name, const std::string& text) {
+  if (text.size() > format::kMaxTextBytes) {
+    throw Hdf5Failure(std::string("can't store more than 64 MiB as '") + name + "'");
+  }
+  write_dataset(root, name, string_type(text.size()), {1}, text.c_str(), false);
 }
 
 void write_checkpoint(hid_t file, const Checkpoint& checkpoint) {
   const Handle root(H5Gopen2(file, "/", H5P_DEFAULT), H5Gclose, "open the root group");
   write_text_attribute(root, format::kFormat, format::kName);
-  write_scalar_attribute(root, format::kFormatVersion, H5T_STD_I64LE, &format::kVersion);
+  const int64_t version_here = checkpoint.model ? format::kVersion : format::kVersionWithoutModel;
+  write_scalar_attribute(root, format::kFormatVersion, H5T_STD_I64LE, &version_here);
   write_text_attribute(root, format::kProgramVersion,
                        checkpoint.gpunn_version.empty() ? version() : checkpoint.gpunn_version);
   write_text_attribute(root, format::kCreated, checkpoint.created.empty() ? utc_time() : checkpoint.created);
   write_text_attribute(root, format::kBackend, checkpoint.backend);
-  write_experiment(root, checkpoint.experiment);
+  write_text(root, format::kExperiment, checkpoint.experiment);
+  if (checkpoint.model) write_text(root, format::kModel, model_info_text(*checkpoint.model));
 
   const Handle counters = make_group(root, format::kCounters);
   for (const auto& [name, value] : checkpoint.counters) {

@@ -102,8 +102,11 @@ class Classification : public Task {
   }
   bool has_labels() const override { return true; }
 
-  ValueId add_training_loss(Graph& g, const TaskContext& c, ValueId output, const Batch& batch) const override {
+  void require_output(const Graph& g, const TaskContext& c, ValueId output) const override {
     require_class_outputs(g, c, output);
+  }
+  ValueId add_training_loss(Graph& g, const TaskContext& c, ValueId output, const Batch& batch) const override {
+    require_output(g, c, output);
     if (batch.target != graph::kNoValue) return add_loss_to_classes(g, c, output, batch.target);
     if (has_class_targets(c.experiment)) {
       return add_loss_to_classes(g, c, output, add_class_targets(g, c.outputs, batch.label));
@@ -113,7 +116,7 @@ class Classification : public Task {
 
   // Without label smoothing and class weights.
   ValueId add_evaluation_loss(Graph& g, const TaskContext& c, ValueId output, const Batch& batch) const override {
-    require_class_outputs(g, c, output);
+    require_output(g, c, output);
     if (knows_labels(c.experiment.loss.kind)) return add_loss_to_label(g, c.experiment.loss, output, batch.label);
     return add_loss_to_classes(g, c, output, add_class_targets(g, c.outputs, batch.label));
   }

@@ -99,8 +99,11 @@ class Regression : public Task {
     return kinds;
   }
 
-  ValueId add_training_loss(Graph& g, const TaskContext& c, ValueId output, const Batch& batch) const override {
+  void require_output(const Graph& g, const TaskContext& c, ValueId output) const override {
     require_outputs(g, c.experiment, output, c.outputs, target());
+  }
+  ValueId add_training_loss(Graph& g, const TaskContext& c, ValueId output, const Batch& batch) const override {
+    require_output(g, c, output);
     return add_loss_to_target(g, c.experiment.loss, output, batch.target);
   }
   ValueId add_evaluation_loss(Graph& g, const TaskContext& c, ValueId output, const Batch& batch) const override {

@@ -65,8 +65,9 @@ class Task {
   virtual std::span<const LossKind> losses() const = 0;     // the default first
   virtual bool has_labels() const { return false; }         // a class a row; else targets f32[rows, outputs]
 
-  // The loss of each row, f32[N], as the training minimises it and as evaluations report it. Throws ConfigError, which
-  // names loss, last layer and data, where they do not fit together.
+  // Throws ConfigError, which names loss, last layer and data, where the model's output does not fit them.
+  virtual void require_output(const graph::Graph& g, const TaskContext& context, graph::ValueId output) const = 0;
+  // The loss of each row, f32[N], of an output that fits, as the training minimises it and as evaluations report it.
   virtual graph::ValueId add_training_loss(graph::Graph& g, const TaskContext& context, graph::ValueId output,
                                            const Batch& batch) const = 0;
   virtual graph::ValueId add_evaluation_loss(graph::Graph& g, const TaskContext& context, graph::ValueId output,

@@ -53,6 +53,16 @@ Batch add_streamed_batch(Graph& g, const SplitType& split, ValueId step) {
 
 }  // namespace
 
+Normalisation normalise(DType dtype, const std::vector<double>& mean, const std::vector<double>& stddev) {
+  const double unit = dtype == DType::u8 ? 1.0 / 255 : 1.0;
+  Normalisation result;
+  for (std::size_t c = 0; c < mean.size(); ++c) {
+    result.scale.push_back(static_cast<float>(unit / stddev[c]));
+    result.shift.push_back(static_cast<float>(-mean[c] / stddev[c]));
+  }
+  return result;
+}
+
 Batch add_batch(Graph& g, const SplitType& split, ValueId step, const Sampling& sampling) {
   return split.ring ? add_streamed_batch(g, split, step) : add_resident_batch(g, split, step, sampling);
 }

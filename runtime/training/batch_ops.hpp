@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "graph/graph.hpp"
 #include "tasks/batch.hpp"
@@ -31,6 +32,12 @@ struct SplitType {
 };
 
 using tasks::Batch;
+
+// (x * unit - mean) / stddev as x * scale + shift, by channel; unit takes u8 to [0, 1].
+struct Normalisation {
+  std::vector<float> scale, shift;
+};
+Normalisation normalise(DType dtype, const std::vector<double>& mean, const std::vector<double>& stddev);
 
 // Appends the ops that pick it. A ring is taken to hold the batch of this step in its slot.
 Batch add_batch(graph::Graph& g, const SplitType& split, graph::ValueId step, const Sampling& sampling);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "training/model_info.hpp"
 #include "training/trained_model.hpp"
 
 namespace gpunn::training {
@@ -11,15 +12,6 @@ namespace gpunn::training {
 namespace {
 
 double quotient(int64_t of, int64_t by) { return by > 0 ? static_cast<double>(of) / static_cast<double>(by) : 0; }
-
-std::vector<std::string> names_of_classes(const Dataset& dataset) {
-  std::vector<std::string> names = dataset.class_names;
-  names.resize(static_cast<std::size_t>(dataset.classes));
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (names[i].empty()) names[i] = std::to_string(i);
-  }
-  return names;
-}
 
 void keep_worst(std::vector<Mistake>& mistakes, int64_t most) {
   const auto count = std::min(static_cast<std::size_t>(std::max<int64_t>(most, 0)), mistakes.size());
@@ -78,7 +70,7 @@ ClassEvalReport evaluate_classes(Session& session, int64_t mistakes) {
   }
   const Dataset& data = session.dataset();
   const auto classes = static_cast<std::size_t>(data.classes);
-  ClassTally tally(names_of_classes(data));
+  ClassTally tally(class_names(data));
   std::vector<Mistake> wrong;
   const EvalReport total = session.evaluate_rows([&](const RowOutputs& rows) {
     for (std::size_t i = 0; i < rows.losses.size(); ++i) {

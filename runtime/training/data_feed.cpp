@@ -52,7 +52,6 @@ void DataFeed::upload(const SplitType& type, const Split& split) {
   }
 }
 
-// (x * unit - mean) / stddev as one multiplication and addition; unit takes u8 to [0, 1].
 void DataFeed::upload_normalisation() {
   const DataConfig& data = experiment_.data;
   const std::vector<double>& mean = data.mean.empty() ? dataset_.mean : data.mean;
@@ -64,14 +63,10 @@ void DataFeed::upload_normalisation() {
                     std::to_string(mean.size()) + " and " + std::to_string(stddev.size()),
                 ExitCode::usage);
   }
-  const double unit = dataset_.train.samples.dtype == DType::u8 ? 1.0 / 255 : 1.0;
-  std::vector<float> scale, shift;
-  for (std::size_t c = 0; c < channels; ++c) {
-    scale.push_back(static_cast<float>(unit / stddev[c]));
-    shift.push_back(static_cast<float>(-mean[c] / stddev[c]));
-  }
+  const Normalisation normalisation = normalise(dataset_.train.samples.dtype, mean, stddev);
   const TensorType type{DType::f32, {static_cast<int64_t>(channels)}};
-  for (const auto& [name, values] : {std::pair{variable::kScale, &scale}, std::pair{variable::kShift, &shift}}) {
+  for (const auto& [name, values] :
+       {std::pair{variable::kScale, &normalisation.scale}, std::pair{variable::kShift, &normalisation.shift}}) {
     runner_->variables().create(name, type, Storage::data);
     runner_->variables().write(name, bytes_of(*values));
   }

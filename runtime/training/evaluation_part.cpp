@@ -3,6 +3,8 @@
 #include <string>
 #include <utility>
 
+#include "data/part_digest.hpp"
+
 namespace gpunn::training {
 
 namespace {
@@ -28,7 +30,9 @@ Dataset with_part(Dataset set, const DataConfig& config, EvaluationPart part) {
 }  // namespace
 
 Dataset load_for(const DataConfig& config, EvaluationPart part) {
-  return with_part(load_dataset(config), config, part);
+  Dataset set = load_dataset(config);
+  set.digest = data::digest_of(set);
+  return with_part(std::move(set), config, part);
 }
 
 Dataset sizes_for_training(const DataConfig& config) {

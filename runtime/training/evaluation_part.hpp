@@ -5,7 +5,8 @@
 namespace gpunn::training {
 
 // The data set with that part as its `test`, and its `validation` empty: while training the validation samples, later
-// the test samples. Where the set lacks the part that is asked for, it is the other one; `evaluated` names it.
+// the test samples. Where the set lacks the part that is asked for, it is the other one; `evaluated` names it. Its
+// `digest` is of all parts.
 Dataset load_for(const DataConfig& config, EvaluationPart part);
 
 // The same of load_sizes(), as a training would have it: for a plan.

@@ -11,6 +11,7 @@
 #include "common/files.hpp"
 #include "common/text.hpp"
 #include "storage/checkpoint.hpp"
+#include "storage/model_info.hpp"
 #include "storage/safetensors.hpp"
 #include "training/name_table.hpp"
 #include "training/trained_model.hpp"
@@ -77,7 +78,8 @@ ExportReport export_weights(const std::filesystem::path& model, const std::files
   ExportReport report{.file = file, .tensors = 0, .numbers = 0, .unnamed = {}};
   storage::Safetensors content;
   content.metadata = {{"format", "pt"}, {"gpunn_version", checkpoint.gpunn_version}, {"experiment", experiment.name}};
-  content.tensors = training::model_tensors(std::move(checkpoint));
+  if (checkpoint.model) content.metadata["model"] = storage::model_info_text(*checkpoint.model);
+  content.tensors = training::model_tensors(checkpoint);
   if (!names.empty()) {
     rename_for_export(content.tensors, names, report);
     add_batch_counts(content.tensors, batches);

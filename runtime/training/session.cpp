@@ -17,6 +17,7 @@
 #include "training/memory_check.hpp"
 #include "training/mixup.hpp"
 #include "training/notices.hpp"
+#include "training/open_backend.hpp"
 #include "training/optimizer_ops.hpp"
 #include "training/targets.hpp"
 #include "training/training_length.hpp"
@@ -27,22 +28,6 @@ namespace gpunn::training {
 using graph::Storage;
 
 namespace {
-
-// A plugin that the user named and that can't be used is an error, whoever would run the experiment without it.
-void require_named_plugins(const std::vector<std::filesystem::path>& named, const plugins::PluginRegistry& registry) {
-  for (const std::filesystem::path& path : named) {
-    std::error_code ignored;
-    if (std::filesystem::is_directory(path, ignored)) continue;
-    for (const PluginReport& report : registry.files()) {
-      const bool same =
-          report.path == path.lexically_normal() || std::filesystem::equivalent(report.path, path, ignored);
-      if (!same || report.status == PluginStatus::ok) continue;
-      throw Error(
-          "plugin " + path.string() + " can't be used: " + std::string(name_of(report.status)) + ", " + report.detail,
-          ExitCode::missing);
-    }
-  }
-}
 
 // Of what the programs keep from step to step, each by its name once.
 uint64_t persistent_bytes_of(std::initializer_list<const graph::Graph*> programs) {
@@ -64,23 +49,6 @@ std::string notes_of(const Dataset& dataset) {
   std::string text;
   for (const std::string& note : dataset.notes) text = joined(text, note);
   return text;
-}
-
-std::unique_ptr<execution::Backend> open_backend(const Experiment& e, const plugins::PluginRegistry& registry,
-                                                 const std::string& name) {
-  return std::make_unique<execution::Backend>(
-      registry, name,
-      execution::BackendOptions{
-          .device = static_cast<int>(e.device),
-          .threads = static_cast<int>(e.threads),
-          .precision = e.precision,
-          .deterministic = e.deterministic,
-          .host_copies = e.host_copies,
-          .streams = static_cast<int>(e.streams),
-          .programs = e.programs,
-          .kernels = e.kernels,
-          // Of two backends it may be the other that has them.
-          .kernels_where_named = e.kernels_where_named || config::checked_backends(e.backend).has_value()});
 }
 
 }  // namespace
@@ -117,7 +85,7 @@ Session Session::open(const Experiment& given, Dataset dataset, execution::Profi
   Parts parts{.experiment = std::make_unique<const Experiment>(given), .profiler = profiler};
   const Experiment& experiment = *parts.experiment;
   const plugins::PluginRegistry registry(experiment.plugins);
-  require_named_plugins(experiment.plugins, registry);
+  require_named_plugins(experiment, registry);
   // A mistake is told before a device is touched.
   parts.length = training_length(experiment, dataset);
   require_augmentable(experiment, dataset);

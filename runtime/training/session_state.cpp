@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "training/flat_tensors.hpp"
 #include "training/optimizer_ops.hpp"
 #include "training/programs.hpp"
 #include "training/session.hpp"
@@ -42,7 +43,7 @@ void Session::restore_state(const storage::Checkpoint& checkpoint) {
   const bool has_totals = checkpoint.state.size() == 1 && checkpoint.state[0].name == kStoredTotals &&
                           checkpoint.state[0].type == TensorType{DType::f64, {4}};
   if (!has_totals) differences += "\n  the state 'totals' f64[4] is missing";
-  if (!differences.empty()) refuse_checkpoint(differences);
+  if (!differences.empty()) not_this_model(differences);
 
   state_->restore(checkpoint);
   variables().write(variable::kTotals, checkpoint.state[0].values);

@@ -6,6 +6,7 @@
 
 #include "common/files.hpp"
 #include "training/evaluation_part.hpp"
+#include "training/model_info.hpp"
 #include "training/trainer.hpp"
 #include "training/transfer.hpp"
 
@@ -61,7 +62,7 @@ RunResult train(const Experiment& experiment, const RunOptions& options) {
 RunResult resume(const std::filesystem::path& run, const std::vector<Override>& overrides, const RunOptions& options) {
   const RunFolder folder = RunFolder::open(run);
   const storage::Checkpoint checkpoint = storage::load_checkpoint(folder.last());
-  Experiment experiment = parse_experiment(checkpoint.experiment, folder.last().string() + ":experiment", overrides);
+  Experiment experiment = training::experiment_of(checkpoint, folder.last(), overrides);
   if (const std::filesystem::path resolved = run / "resolved.yaml"; std::filesystem::exists(resolved)) {
     const std::string expected = parse_experiment(read_text(resolved), resolved.string()).name;
     if (expected != experiment.name) {

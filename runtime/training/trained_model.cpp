@@ -1,10 +1,10 @@
 #include "training/trained_model.hpp"
 
-#include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "config/checked_backends.hpp"
+#include "training/evaluation_part.hpp"
+#include "training/model_info.hpp"
 #include "training/programs.hpp"
 
 namespace gpunn::training {
@@ -20,23 +20,30 @@ fs::path checkpoint_file(const fs::path& path) {
               ExitCode::missing);
 }
 
-std::vector<storage::StoredTensor> model_tensors(storage::Checkpoint checkpoint) {
+const std::vector<storage::StoredTensor>& evaluated_parameters(const storage::Checkpoint& checkpoint) {
   const auto average = checkpoint.optimizer.find(variable::kAverage);
-  std::vector<storage::StoredTensor> tensors =
-      std::move(average != checkpoint.optimizer.end() ? average->second : checkpoint.parameters);
-  std::ranges::move(checkpoint.buffers, std::back_inserter(tensors));
+  return average != checkpoint.optimizer.end() ? average->second : checkpoint.parameters;
+}
+
+std::vector<storage::StoredTensor> model_tensors(const storage::Checkpoint& checkpoint) {
+  std::vector<storage::StoredTensor> tensors = evaluated_parameters(checkpoint);
+  tensors.insert(tensors.end(), checkpoint.buffers.begin(), checkpoint.buffers.end());
   return tensors;
 }
 
 std::unique_ptr<Session> open_trained(const TrainedModel& model, TrainingListener* listener) {
   const fs::path file = checkpoint_file(model.path);
   const storage::Checkpoint checkpoint = storage::load_checkpoint(file);
-  Experiment experiment = parse_experiment(checkpoint.experiment, file.string() + ":experiment", model.overrides);
+  Experiment experiment = experiment_of(checkpoint, file, model.overrides);
   experiment.backend = config::trained_backend(experiment.backend);
-  auto session = std::make_unique<Session>(Session::open(experiment, nullptr, EvaluationPart::test));
+  Dataset dataset = load_for(experiment.data, EvaluationPart::test);
+  if (checkpoint.model) require_data_of(*checkpoint.model, dataset);
+  const std::string data_notice = evaluated_data_notice(checkpoint, dataset);
+  auto session = std::make_unique<Session>(Session::open(experiment, std::move(dataset)));
   session->restore_parameters(checkpoint);
-  const std::string notice = session->notice();
-  if (listener != nullptr && !notice.empty()) listener->on_message(notice);
+  for (const std::string& notice : {session->notice(), data_notice}) {
+    if (listener != nullptr && !notice.empty()) listener->on_message(notice);
+  }
   return session;
 }
 

@@ -14,12 +14,15 @@ namespace gpunn::training {
 // A run folder's best.h5, else its last.h5; a file is itself. Throws Error(missing) where the folder has neither.
 std::filesystem::path checkpoint_file(const std::filesystem::path& path);
 
-// The model of a checkpoint as it is evaluated: its parameters, or their average where training kept one, and its
-// buffers.
-std::vector<storage::StoredTensor> model_tensors(storage::Checkpoint checkpoint);
+// The parameters that a model is evaluated with: those that training made, or their average where it kept one.
+const std::vector<storage::StoredTensor>& evaluated_parameters(const storage::Checkpoint& checkpoint);
 
-// Opens a run folder (its best.h5, else last.h5) or a checkpoint file with its parameters, ready to evaluate. Announces
-// a data set used in place of another.
+// These and the buffers.
+std::vector<storage::StoredTensor> model_tensors(const storage::Checkpoint& checkpoint);
+
+// Opens a run folder (its best.h5, else last.h5) or a checkpoint file with its parameters and its data set, ready to
+// evaluate. Announces a data set used in place of another, and other rows than those of the training. Throws
+// Error(usage) where the data's samples or classes are not the model's.
 std::unique_ptr<Session> open_trained(const TrainedModel& model, TrainingListener* listener);
 
 }  // namespace gpunn::training

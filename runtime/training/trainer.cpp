@@ -12,6 +12,7 @@
 #include "training/divergence.hpp"
 #include "training/environment.hpp"
 #include "training/metric.hpp"
+#include "training/model_info.hpp"
 #include "training/notices.hpp"
 
 namespace gpunn::training {
@@ -64,6 +65,7 @@ void Trainer::begin() {
 }
 
 void Trainer::begin(const storage::Checkpoint& from) {
+  const std::string data_notice = resumed_data_notice(from, session_.dataset());
   session_.restore_state(from);
   const auto counter = [&](const char* name) {
     const auto found = from.counters.find(name);
@@ -94,6 +96,7 @@ void Trainer::begin(const storage::Checkpoint& from) {
   folder_.rewind(step_, session_.task(), session_.dataset().evaluated);
   folder_.write_resolved(session_.experiment());
   folder_.write_environment(environment_record(session_), "environment-from-step-" + std::to_string(step_) + ".json");
+  if (!data_notice.empty()) say(data_notice);
   const std::string larger = stopped_early() ? "early_stopping.patience" : "training.epochs";
   say(finished()
           ? "already finished after " + std::to_string(step_) + " steps; to go on, give " + larger + " a larger value"
@@ -367,6 +370,7 @@ storage::Checkpoint Trainer::checkpoint() {
   pinned.data.dataset = session_.dataset().name;
   pinned.data.offline_fallback.clear();
   state.experiment = resolved_yaml(pinned);
+  state.model = model_info(session_.experiment(), session_.dataset());
   state.backend = session_.backend_name();
   state.created = utc_time();
   session_.save_state(state);

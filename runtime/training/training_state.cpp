@@ -1,12 +1,8 @@
 #include "training/training_state.hpp"
 
-#include <gpunn/error.hpp>
-
 #include <algorithm>
-#include <cstring>
-#include <functional>
-#include <map>
 
+#include "training/flat_tensors.hpp"
 #include "training/optimizer_ops.hpp"
 #include "training/programs.hpp"
 #include "training/transfer.hpp"
@@ -16,80 +12,11 @@ namespace gpunn::training {
 
 using graph::Storage;
 
-namespace {
-
-using Wanted = std::function<bool(std::size_t parameter)>;
-
-bool every(std::size_t) { return true; }
-
-std::vector<storage::StoredTensor> take_apart(const ParameterLayout& layout, const std::vector<std::byte>& flat,
-                                              const Wanted& wanted = every) {
-  std::vector<storage::StoredTensor> tensors;
-  for (std::size_t i = 0; i < layout.parameters.size(); ++i) {
-    if (!wanted(i)) continue;
-    const nn::Parameter& parameter = layout.parameters[i];
-    const TensorType type{DType::f32, parameter.shape};
-    const auto first = flat.begin() + layout.offset[i] * static_cast<int64_t>(sizeof(float));
-    tensors.push_back({parameter.name, type, {first, first + static_cast<int64_t>(type.bytes())}});
-  }
-  return tensors;
-}
-
-// Everything that keeps `tensors` from being this layout's, a line each.
-std::string layout_mismatches(const ParameterLayout& layout, const std::vector<storage::StoredTensor>& tensors,
-                              const std::string& what, const Wanted& wanted = every) {
-  std::map<std::string, const storage::StoredTensor*> stored;
-  for (const storage::StoredTensor& tensor : tensors) stored.emplace(tensor.name, &tensor);
-  std::string text;
-  for (std::size_t i = 0; i < layout.parameters.size(); ++i) {
-    if (!wanted(i)) continue;
-    const nn::Parameter& parameter = layout.parameters[i];
-    const auto found = stored.find(parameter.name);
-    const TensorType expected{DType::f32, parameter.shape};
-    if (found == stored.end()) {
-      text += "\n  " + what + " '" + parameter.name + "' " + to_string(expected) + " is missing";
-    } else {
-      if (found->second->type != expected) {
-        text += "\n  " + what + " '" + parameter.name + "' is " + to_string(found->second->type) + ", the model's is " +
-                to_string(expected);
-      }
-      stored.erase(found);
-    }
-  }
-  for (const auto& [name, tensor] : stored) {
-    text += "\n  " + what + " '" + name + "' " + to_string(tensor->type) + " is not in the model";
-  }
-  return text;
-}
-
-std::vector<std::byte> put_together(const ParameterLayout& layout, const std::vector<storage::StoredTensor>& tensors,
-                                    const TensorType& type, const Wanted& wanted = every) {
-  std::vector<std::byte> flat(type.bytes());
-  std::map<std::string, const storage::StoredTensor*> stored;
-  for (const storage::StoredTensor& tensor : tensors) stored.emplace(tensor.name, &tensor);
-  for (std::size_t i = 0; i < layout.parameters.size(); ++i) {
-    if (!wanted(i)) continue;
-    const std::vector<std::byte>& values = stored.at(layout.parameters[i].name)->values;
-    std::memcpy(flat.data() + static_cast<std::size_t>(layout.offset[i]) * sizeof(float), values.data(), values.size());
-  }
-  return flat;
-}
-
-}  // namespace
-
-void refuse_checkpoint(const std::string& mismatches) {
-  throw Error("the checkpoint is of another model or optimizer:" + mismatches, ExitCode::usage);
-}
-
 TrainingState::TrainingState(const Experiment& experiment, ParameterLayout parameters, ParameterLayout buffers)
     : experiment_(experiment), parameters_(std::move(parameters)), buffers_(std::move(buffers)) {}
 
-bool TrainingState::has(Has which, std::size_t parameter) const {
-  return which == Has::all || !parameters_.rules[parameter].frozen;
-}
-
 // What a checkpoint has beside the parameters, each as a flat array: the optimizer's states and the average.
-std::vector<std::pair<std::string, TrainingState::Has>> TrainingState::kept_arrays() const {
+std::vector<std::pair<std::string, Has>> TrainingState::kept_arrays() const {
   std::vector<std::pair<std::string, Has>> arrays;
   for (const std::string& state : optimizer_states(experiment_.optimizer)) arrays.emplace_back(state, Has::trained);
   if (experiment_.ema > 0) arrays.emplace_back(variable::kAverage, Has::all);
@@ -146,14 +73,13 @@ void TrainingState::save(storage::Checkpoint& checkpoint) const {
   if (buffers_.total > 0) checkpoint.buffers = take_apart(buffers_, variables_->read(variable::kBuffers));
   checkpoint.optimizer.clear();
   for (const auto& [name, which] : kept_arrays()) {
-    const auto wanted = [&, of = which](std::size_t parameter) { return has(of, parameter); };
-    checkpoint.optimizer[name] = take_apart(parameters_, variables_->read(name), wanted);
+    checkpoint.optimizer[name] = take_apart(parameters_, variables_->read(name), which);
   }
 }
 
 std::string TrainingState::model_mismatches(const storage::Checkpoint& checkpoint) const {
-  return layout_mismatches(parameters_, checkpoint.parameters, "parameter") +
-         layout_mismatches(buffers_, checkpoint.buffers, "buffer");
+  return training::mismatches(parameters_, checkpoint.parameters, "parameter") +
+         training::mismatches(buffers_, checkpoint.buffers, "buffer");
 }
 
 std::string TrainingState::mismatches(const storage::Checkpoint& checkpoint) const {
@@ -164,8 +90,7 @@ std::string TrainingState::mismatches(const storage::Checkpoint& checkpoint) con
     if (found == checkpoint.optimizer.end()) {
       differences += "\n  optimizer state '" + state + "' is missing";
     } else {
-      const auto wanted = [&, of = which](std::size_t parameter) { return has(of, parameter); };
-      differences += layout_mismatches(parameters_, found->second, "optimizer state '" + state + "' of", wanted);
+      differences += training::mismatches(parameters_, found->second, "optimizer state '" + state + "' of", which);
     }
   }
   for (const auto& [state, tensors] : checkpoint.optimizer) {
@@ -179,9 +104,7 @@ std::string TrainingState::mismatches(const storage::Checkpoint& checkpoint) con
 void TrainingState::restore(const storage::Checkpoint& checkpoint) {
   write_model(checkpoint);
   for (const auto& [name, which] : kept_arrays()) {
-    const auto wanted = [&, of = which](std::size_t parameter) { return has(of, parameter); };
-    const TensorType type = which == Has::all ? parameters_.type() : parameters_.trained_type();
-    variables_->write(name, put_together(parameters_, checkpoint.optimizer.at(name), type, wanted));
+    variables_->write(name, put_together(parameters_, checkpoint.optimizer.at(name), which));
   }
 }
 
@@ -191,19 +114,19 @@ void TrainingState::restore_model(const storage::Checkpoint& checkpoint) {
   if (experiment_.ema > 0) {
     differences += average == checkpoint.optimizer.end()
                        ? "\n  the average of the parameters, training.ema, is missing"
-                       : layout_mismatches(parameters_, average->second, "average of");
+                       : training::mismatches(parameters_, average->second, "average of");
   }
-  if (!differences.empty()) refuse_checkpoint(differences);
+  if (!differences.empty()) not_this_model(differences);
   write_model(checkpoint);
   if (experiment_.ema > 0) {
-    variables_->write(variable::kAverage, put_together(parameters_, average->second, parameters_.type()));
+    variables_->write(variable::kAverage, put_together(parameters_, average->second));
   }
 }
 
 void TrainingState::write_model(const storage::Checkpoint& checkpoint) {
-  variables_->write(variable::kParameters, put_together(parameters_, checkpoint.parameters, parameters_.type()));
+  variables_->write(variable::kParameters, put_together(parameters_, checkpoint.parameters));
   if (buffers_.total > 0) {
-    variables_->write(variable::kBuffers, put_together(buffers_, checkpoint.buffers, buffers_.type()));
+    variables_->write(variable::kBuffers, put_together(buffers_, checkpoint.buffers));
   }
 }
 

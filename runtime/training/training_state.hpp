@@ -2,8 +2,6 @@
 
 #include <gpunn/experiment.hpp>
 
-#include <cstddef>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +9,7 @@
 #include "execution/variables.hpp"
 #include "graph/graph.hpp"
 #include "storage/checkpoint.hpp"
+#include "training/flat_tensors.hpp"
 #include "training/layout.hpp"
 
 namespace gpunn::training {
@@ -43,10 +42,7 @@ class TrainingState {
   void restore_model(const storage::Checkpoint& checkpoint);
 
  private:
-  // Which parameters a flat array has: gradients and states have the trained ones alone.
-  enum class Has { all, trained };
   std::vector<std::pair<std::string, Has>> kept_arrays() const;
-  bool has(Has which, std::size_t parameter) const;
   void fill(const char* variable, const ParameterLayout& layout, graph::Storage storage);
   void write_model(const storage::Checkpoint& checkpoint);
   std::string model_mismatches(const storage::Checkpoint& checkpoint) const;
@@ -55,8 +51,5 @@ class TrainingState {
   ParameterLayout parameters_, buffers_;
   execution::Variables* variables_ = nullptr;
 };
-
-// Throws Error(usage) with the mismatches, a line each.
-[[noreturn]] void refuse_checkpoint(const std::string& mismatches);
 
 }  // namespace gpunn::training

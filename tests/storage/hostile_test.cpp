@@ -140,10 +140,10 @@ TEST_CASE("a checkpoint of a newer format says so") {
   saved.gpunn_version = "7.8.9";
   save_checkpoint(file, saved);
   edit(file, [](hid_t opened) {
-    const int64_t version = 2;
+    const int64_t version = 3;
     add_attribute(opened, "/", "format_version", H5T_STD_I64LE, &version);
   });
-  CHECK_THROWS_WITH(load_checkpoint(file), Contains("made by a newer gpunn (7.8.9)") && Contains("version 2"));
+  CHECK_THROWS_WITH(load_checkpoint(file), Contains("made by a newer gpunn (7.8.9)") && Contains("version 3"));
 }
 
 TEST_CASE("a checkpoint that lies is refused before anything is allocated") {

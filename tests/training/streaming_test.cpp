@@ -125,7 +125,7 @@ TEST_CASE("a sample is predicted alike, wherever the data is") {
   const auto probabilities = [&](const char* residency) {
     std::vector<double> result;
     const TrainedModel model{.path = run.run, .overrides = {{"data.residency", residency}}};
-    for (const Prediction& p : predict(model, {.images = {}, .rows = {0, 7}, .top_k = 10})) {
+    for (const Prediction& p : predict(model, {.inputs = {}, .rows = {0, 7}, .top_k = 10})) {
       for (const ClassProbability& c : p.top) result.push_back(c.probability);
     }
     result.push_back(evaluate(model).loss);

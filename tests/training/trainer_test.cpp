@@ -78,7 +78,7 @@ TEST_CASE("LeNet learns drawn digits, and its run folder tells how") {
   const EvalReport best = evaluate({.path = result.run, .overrides = {}});
   CHECK(best.scores.value("accuracy") == result.best_metric);
   const auto predictions =
-      predict({.path = result.run, .overrides = {}}, {.images = {}, .rows = {0, 1, 2}, .top_k = 3});
+      predict({.path = result.run, .overrides = {}}, {.inputs = {}, .rows = {0, 1, 2}, .top_k = 3});
   REQUIRE(predictions.size() == 3);
   CHECK(predictions[0].top.size() == 3);
   CHECK(predictions[0].top[0].probability >= predictions[0].top[1].probability);

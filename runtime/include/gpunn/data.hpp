@@ -38,6 +38,19 @@ struct ImageFit {
   int64_t shorter_side = 0;  // crop: its shorter side before the cut; 0: the least size that covers the sample
 };
 
+// What the rows of a part are known by: equal parts have equal digests, and parts that differ almost never.
+struct PartDigest {
+  int64_t rows = 0;
+  uint32_t samples = 0, labels = 0;  // CRC-32 of the bytes of Split::values, and of the labels
+  bool operator==(const PartDigest&) const = default;
+};
+
+// What a data set is known by: which rows it has, and which part has them.
+struct DataDigest {
+  std::string name, source;  // as Dataset has them
+  PartDigest train, validation, test;
+};
+
 struct Dataset {
   std::string name;
   std::string source;       // the files, or "synthetic, seed 1"
@@ -55,7 +68,9 @@ struct Dataset {
   std::vector<std::string> notes;    // what was done to the files that their owner may want to know
   bool light_on_dark = false;        // as MNIST's digits: a picture of dark on light is its negative
   ImageFit fit;                      // how images became samples
+  std::vector<std::string> columns;  // of a table: the names of its features, in their order; empty: it has no names
   bool from_registry = false;        // a published set of which load_sizes() found no files
+  DataDigest digest;                 // of the parts as they were loaded; no rows where they were not looked at
 };
 
 // Reads or makes the data set. One in files is looked for in config.path, $GPUNN_DATA_DIR, where the distribution's

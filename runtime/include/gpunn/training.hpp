@@ -3,6 +3,7 @@
 #include <gpunn/evaluation_part.hpp>
 #include <gpunn/experiment.hpp>
 #include <gpunn/metric.hpp>
+#include <gpunn/model.hpp>
 #include <gpunn/profile.hpp>
 
 #include <atomic>
@@ -141,14 +142,8 @@ struct TrainedModel {
 
 EvalReport evaluate(const TrainedModel& model, TrainingListener* listener = nullptr);
 
-struct ClassProbability {
-  int64_t index = 0;
-  std::string name;
-  double probability = 0;
-};
-
 struct Prediction {
-  std::string source;  // the image file, or "mnist test row 7"
+  std::string source;  // the image file, "table.csv:12" of a line, or "mnist test row 7"
   std::vector<ClassProbability> top;
   std::optional<int64_t> label;  // where it is known
 };
@@ -167,10 +162,12 @@ ExportReport export_weights(const std::filesystem::path& model, const std::files
                             const std::filesystem::path& names = {});
 
 struct PredictRequest {
-  std::vector<std::filesystem::path> images;
-  std::vector<int64_t> rows;  // of the test split
+  // Images, folders of images, CSV files with a row of features a line, and patterns ("*.png") of such.
+  std::vector<std::filesystem::path> inputs;
+  std::vector<int64_t> rows;  // of the test split, which is read for them
   int64_t top_k = 3;
 };
+// Without rows, no data set is needed.
 std::vector<Prediction> predict(const TrainedModel& model, const PredictRequest& request);
 
 }  // namespace gpunn

@@ -22,7 +22,7 @@ class ExitCodes(ProgramTest):
         self.fails(2, "try 'gpunn data get --help'", "data", "get", "--xyzzy")
         self.fails(2, "experiment is required", "run")
         self.fails(2, "--set wants KEY=VALUE", *self.points("--set", "epochs"))
-        self.fails(2, "predict wants images or rows", "predict", "somewhere")
+        self.fails(2, "predict wants files or rows", "predict", "somewhere")
         self.fails(2, "bench wants", "bench", "op", "matmul")
         self.fails(2, "tcsh not in", "completion", "tcsh")
 

@@ -3,10 +3,12 @@
 //
 //   GPUNN_TEST_LOSE=train:7          by the op that reads the learning rate of step 7, counted from 0
 //   GPUNN_TEST_LOSE=eval:1           by the op that picks batch 1 of an evaluation
+//   GPUNN_TEST_LOSE=predict:0        by the op that normalises a batch
 //   GPUNN_TEST_LOSE_ONCE=<file>      only if the file is not there yet; it is from then on
 #include <gpunn/plugin.hpp>
 
 #include <cstdlib>
+#include <functional>
 #include <string>
 
 #include <fcntl.h>
@@ -80,14 +82,19 @@ class LosingDevice final : public HostDevice {
  public:
   LosingDevice() {
     add_kernels(*this);
-    add_spoiling(GPUNN_OP_TABLE_LOAD, 1, "train");
-    add_spoiling(GPUNN_OP_SAMPLE_INDICES, 0, "eval");
+    const auto step_in = [](std::size_t input) {
+      return [input](const OpArgs& args) { return *args.in<int64_t>(input); };
+    };
+    add_spoiling(GPUNN_OP_TABLE_LOAD, step_in(1), "train");
+    add_spoiling(GPUNN_OP_SAMPLE_INDICES, step_in(0), "eval");
+    add_spoiling(
+        GPUNN_OP_GATHER_NORMALIZE, [](const OpArgs&) { return int64_t{0}; }, "predict");
   }
   std::unique_ptr<Stream> create_stream() override { return std::make_unique<LosingStream>(); }
 
  private:
-  // The cpu's kernel, preferred to it, that loses the device at the step in that input.
-  void add_spoiling(int32_t op, std::size_t step_input, const std::string& where) {
+  // The cpu's kernel, preferred to it, that loses the device at the step that `step_of` tells.
+  void add_spoiling(int32_t op, const std::function<int64_t(const OpArgs&)>& step_of, const std::string& where) {
     add(op, {.query =
                  [this](const OpDesc& desc) {
                    Support support = kernels_.choose(desc).support;
@@ -95,14 +102,13 @@ class LosingDevice final : public HostDevice {
                    return support;
                  },
              .create =
-                 [this, step_input, where](const OpDesc& desc) {
+                 [this, step_of, where](const OpDesc& desc) {
                    // The evaluation takes the rows in order.
                    const bool shuffled =
                        desc.op() == GPUNN_OP_SAMPLE_INDICES && desc.attrs<gpunn_sample_attrs>().shuffle != 0;
                    std::shared_ptr<Kernel> kernel = kernels_.choose(desc).factory->create(desc);
                    return make_kernel([=](Stream& stream, const OpArgs& args) {
-                     if (!shuffled && loses(where, *args.in<int64_t>(step_input)))
-                       static_cast<LosingStream&>(stream).lose();
+                     if (!shuffled && loses(where, step_of(args))) static_cast<LosingStream&>(stream).lose();
                      kernel->enqueue(stream, args);
                    });
                  }});

@@ -1,0 +1,50 @@
+#include "data/part_digest.hpp"
+
+#include <algorithm>
+#include <span>
+#include <vector>
+
+#include <zlib.h>
+
+#include "data/parallel.hpp"
+
+namespace gpunn::data {
+
+namespace {
+
+constexpr std::size_t kDigestStretch = std::size_t{1} << 20;
+
+// CRC-32 of all the bytes: stretches have one each, which zlib combines.
+uint32_t crc_of(std::span<const std::byte> bytes) {
+  const auto* const data = reinterpret_cast<const Bytef*>(bytes.data());
+  const std::size_t stretches = (bytes.size() + kDigestStretch - 1) / kDigestStretch;
+  const auto length_of = [&](std::size_t i) { return std::min(kDigestStretch, bytes.size() - i * kDigestStretch); };
+  std::vector<uLong> crcs(stretches);
+  for_row_stretches(static_cast<int64_t>(stretches), 1, [&](int64_t first, int64_t last) {
+    for (auto i = static_cast<std::size_t>(first); i < static_cast<std::size_t>(last); ++i) {
+      crcs[i] = crc32_z(0, data + i * kDigestStretch, length_of(i));
+    }
+  });
+  uLong all = 0;
+  for (std::size_t i = 0; i < stretches; ++i) {
+    all = crc32_combine(all, crcs[i], static_cast<z_off_t>(length_of(i)));
+  }
+  return static_cast<uint32_t>(all);
+}
+
+PartDigest digest_of_part(const Split& split) {
+  return {
+      .rows = split.rows(), .samples = crc_of(split.values), .labels = crc_of(std::as_bytes(std::span(split.labels)))};
+}
+
+}  // namespace
+
+DataDigest digest_of(const Dataset& set) {
+  return {.name = set.name,
+          .source = set.source,
+          .train = digest_of_part(set.train),
+          .validation = digest_of_part(set.validation),
+          .test = digest_of_part(set.test)};
+}
+
+}  // namespace gpunn::data

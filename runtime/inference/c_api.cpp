@@ -1,0 +1,376 @@
+// gpunn.h: the library for C. No exception leaves a function, and no address that a caller gives as a handle is
+// followed: handles are numbers that are never used twice.
+#include <gpunn/error.hpp>
+#include <gpunn/gpunn.h>
+#include <gpunn/model.hpp>
+#include <gpunn/plugins.hpp>
+#include <gpunn/version.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <shared_mutex>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace gpunn {
+
+namespace {
+
+constexpr std::size_t kMostCArrays = 8;
+constexpr std::size_t kMostCDims = 8;
+
+// What a handle stands for, with the texts that callers look at.
+struct LoadedModel {
+  Model model;
+  std::string backend, device;
+};
+
+class Handles {
+ public:
+  // Never destroyed: a model that the caller left behind must not go down after the driver it uses.
+  static Handles& get() {
+    static Handles* const handles = new Handles;
+    return *handles;
+  }
+
+  gpunn_model* add(std::shared_ptr<LoadedModel> loaded) {
+    const std::unique_lock lock(mutex_);
+    models_.emplace(++last_, std::move(loaded));
+    return reinterpret_cast<gpunn_model*>(last_);
+  }
+
+  std::shared_ptr<LoadedModel> find(gpunn_model* handle) const {
+    const std::shared_lock lock(mutex_);
+    const auto found = models_.find(number_of_handle(handle));
+    if (found == models_.end()) throw_unknown(handle);
+    return found->second;
+  }
+
+  // The model goes when the last call that uses it is over.
+  std::shared_ptr<LoadedModel> remove(gpunn_model* handle) {
+    const std::unique_lock lock(mutex_);
+    const auto found = models_.find(number_of_handle(handle));
+    if (found == models_.end()) throw_unknown(handle);
+    std::shared_ptr<LoadedModel> loaded = std::move(found->second);
+    models_.erase(found);
+    return loaded;
+  }
+
+ private:
+  static uintptr_t number_of_handle(gpunn_model* handle) { return reinterpret_cast<uintptr_t>(handle); }
+  [[noreturn]] static void throw_unknown(gpunn_model* handle) {
+    throw Error(handle == nullptr ? "the model is NULL"
+                                  : "the handle is of no model: it was destroyed, or gpunn_model_load never gave it",
+                ExitCode::usage);
+  }
+
+  mutable std::shared_mutex mutex_;
+  std::unordered_map<uintptr_t, std::shared_ptr<LoadedModel>> models_;
+  uintptr_t last_ = 0;
+};
+
+std::string& last_error() {
+  thread_local std::string text;
+  return text;
+}
+
+gpunn_result failed(gpunn_result result, const char* text) noexcept {
+  try {
+    last_error() = text;
+  } catch (...) {  // no memory for the text
+  }
+  return result;
+}
+
+gpunn_result result_of(const Error& error) {
+  if (error.code() == ExitCode::usage) return GPUNN_WRONG_USE;
+  return error.code() == ExitCode::missing ? GPUNN_MISSING : GPUNN_FAILED;
+}
+
+template <class F>
+gpunn_result c_call(F&& function) noexcept {
+  try {
+    function();
+    return GPUNN_DONE;
+  } catch (const DeviceLostError& error) {
+    return failed(GPUNN_LOST_DEVICE, error.what());
+  } catch (const Error& error) {
+    return failed(result_of(error), error.what());
+  } catch (const std::bad_alloc&) {
+    return failed(GPUNN_MISSING, "out of memory");
+  } catch (const std::exception& error) {
+    return failed(GPUNN_FAILED, error.what());
+  } catch (...) {
+    return failed(GPUNN_FAILED, "an error of an unknown kind");
+  }
+}
+
+void require_pointer(const void* pointer, const char* what) {
+  if (pointer == nullptr) throw Error(std::string(what) + " is NULL", ExitCode::usage);
+}
+
+// As much of a struct as both sides know.
+template <class T>
+void give_struct(const T& from, T* to, const char* what) {
+  require_pointer(to, what);
+  const uint32_t size = to->struct_size;
+  if (size < sizeof(uint32_t)) {
+    throw Error(std::string(what) + ": struct_size is " + std::to_string(size) + "; set it to the struct's size",
+                ExitCode::usage);
+  }
+  std::memcpy(to, &from, std::min<std::size_t>(size, sizeof(T)));
+  to->struct_size = size;
+}
+
+gpunn_model_options default_options() {
+  gpunn_model_options options{};
+  options.struct_size = sizeof(options);
+  options.precision = GPUNN_AS_TRAINED;
+  options.device = GPUNN_AS_TRAINED;
+  options.threads = GPUNN_AS_TRAINED;
+  options.max_batch = ModelOptions().max_batch;
+  return options;
+}
+
+ModelOptions options_from(const gpunn_model_options* given) {
+  gpunn_model_options options = default_options();
+  if (given != nullptr) {
+    if (given->struct_size < sizeof(uint32_t)) {
+      throw Error("options: struct_size is not set; gpunn_model_options_init does it", ExitCode::usage);
+    }
+    std::memcpy(&options, given, std::min<std::size_t>(given->struct_size, sizeof(options)));
+  }
+  ModelOptions result;
+  if (options.backend != nullptr) result.backend = options.backend;
+  if (options.device != GPUNN_AS_TRAINED) result.device = options.device;
+  if (options.threads != GPUNN_AS_TRAINED) result.threads = options.threads;
+  result.max_batch = options.max_batch;
+  result.calls = options.calls;
+  if (options.n_plugins > 0) require_pointer(options.plugins, "options: plugins");
+  for (uint64_t i = 0; i < options.n_plugins; ++i) {
+    require_pointer(options.plugins[i], "options: a plugin");
+    result.plugins.emplace_back(options.plugins[i]);
+  }
+  switch (options.precision) {
+    case GPUNN_AS_TRAINED:
+      break;
+    case GPUNN_PRECISION_FP32:
+      result.precision = Precision::fp32;
+      break;
+    case GPUNN_PRECISION_TF32:
+      result.precision = Precision::tf32;
+      break;
+    case GPUNN_PRECISION_BF16:
+      result.precision = Precision::bf16;
+      break;
+    default:
+      throw Error("options: precision is " + std::to_string(options.precision) + ", which is none", ExitCode::usage);
+  }
+  return result;
+}
+
+void describe_tensor(const std::vector<ModelTensor>& tensors, uint32_t index, const char* kind,
+                     gpunn_model_tensor* result) {
+  if (index >= tensors.size()) {
+    throw Error("there is no " + std::string(kind) + " " + std::to_string(index) + ": the model has " +
+                    std::to_string(tensors.size()) + ", counted from 0",
+                ExitCode::usage);
+  }
+  const ModelTensor& tensor = tensors[index];
+  gpunn_model_tensor known{};
+  known.dtype = static_cast<int32_t>(tensor.row.dtype);
+  known.name = tensor.name.c_str();
+  known.row_bytes = tensor.row.bytes();
+  known.rank = static_cast<int32_t>(tensor.row.shape.size());
+  std::ranges::copy(tensor.row.shape, known.dim);
+  give_struct(known, result, "the tensor");
+}
+
+// A caller's arrays as Model takes them. Allocates nothing where they fit.
+template <class View>
+class Views {
+ public:
+  void add(const gpunn_array& array, const std::vector<ModelTensor>& tensors, int64_t rows, const char* kind) {
+    if (count_ == kMostCArrays) throw Error("more arrays than the model has", ExitCode::usage);
+    const std::string_view name = array.name == nullptr ? std::string_view() : std::string_view(array.name);
+    const auto found = name.empty() ? tensors.begin() : std::ranges::find(tensors, name, &ModelTensor::name);
+    std::array<int64_t, kMostCDims>& shape = shapes_[count_];
+    View& view = views_[count_++];
+    view.name = name;
+    view.dtype = static_cast<DType>(array.dtype);
+    view.data = array.data;
+    if (found == tensors.end()) return;  // which run() refuses
+    const TensorType& row = found->row;
+    if (view.dtype != row.dtype) {
+      throw Error("the " + std::string(kind) + " '" + found->name + "' is " + to_string(row) +
+                      " a row, and dtype is another: " + std::to_string(array.dtype),
+                  ExitCode::usage);
+    }
+    const uint64_t bytes = static_cast<uint64_t>(rows) * row.bytes();
+    if (array.bytes != bytes) {
+      throw Error("the " + std::string(kind) + " '" + found->name + "' is " + to_string(row) + " a row: expected " +
+                      std::to_string(bytes) + " bytes for " + std::to_string(rows) + " rows, found " +
+                      std::to_string(array.bytes),
+                  ExitCode::usage);
+    }
+    shape[0] = rows;
+    std::ranges::copy(row.shape, shape.begin() + 1);
+    view.shape = std::span(shape).first(row.shape.size() + 1);
+  }
+  std::span<const View> all() const { return std::span(views_).first(count_); }
+
+ private:
+  std::array<std::array<int64_t, kMostCDims>, kMostCArrays> shapes_{};
+  std::array<View, kMostCArrays> views_{};
+  std::size_t count_ = 0;
+};
+
+void require_rows(const Model& model, int64_t rows) {
+  if (rows >= 1 && rows <= model.max_batch()) return;
+  throw Error("a call brings 1 to " + std::to_string(model.max_batch()) + " rows, as max_batch says; found " +
+                  std::to_string(rows),
+              ExitCode::usage);
+}
+
+}  // namespace
+
+}  // namespace gpunn
+
+using gpunn::c_call;
+using gpunn::Error;
+using gpunn::ExitCode;
+using gpunn::Handles;
+
+const char* gpunn_last_error(void) { return gpunn::last_error().c_str(); }
+
+const char* gpunn_version(void) {
+  static const std::string text(gpunn::version());
+  return text.c_str();
+}
+
+gpunn_result gpunn_model_options_init(gpunn_model_options* options, uint32_t struct_size) {
+  return c_call([&] {
+    gpunn::require_pointer(options, "options");
+    std::memset(options, 0, struct_size);
+    options->struct_size = struct_size;
+    gpunn::give_struct(gpunn::default_options(), options, "options");
+  });
+}
+
+gpunn_result gpunn_model_load(const char* path, const gpunn_model_options* options, gpunn_model** model) {
+  return c_call([&] {
+    gpunn::require_pointer(path, "the path");
+    gpunn::require_pointer(static_cast<const void*>(model), "the place for the model");
+    gpunn::Model loaded = gpunn::Model::load(path, gpunn::options_from(options));
+    std::string backend = loaded.backend(), device = loaded.device();
+    *model = Handles::get().add(std::make_shared<gpunn::LoadedModel>(
+        gpunn::LoadedModel{std::move(loaded), std::move(backend), std::move(device)}));
+  });
+}
+
+gpunn_result gpunn_model_destroy(gpunn_model* model) {
+  return c_call([&] { Handles::get().remove(model); });
+}
+
+gpunn_result gpunn_model_describe(gpunn_model* model, gpunn_model_info* info) {
+  return c_call([&] {
+    const auto loaded = Handles::get().find(model);
+    const gpunn::Model& m = loaded->model;
+    gpunn_model_info known{};
+    known.n_inputs = static_cast<uint32_t>(m.inputs().size());
+    known.n_outputs = static_cast<uint32_t>(m.outputs().size());
+    known.n_classes = static_cast<uint32_t>(m.info().classes.size());
+    known.max_batch = m.max_batch();
+    known.name = m.experiment().name.c_str();
+    known.task = m.info().task.c_str();
+    known.backend = loaded->backend.c_str();
+    known.device = loaded->device.c_str();
+    gpunn::give_struct(known, info, "the info");
+  });
+}
+
+gpunn_result gpunn_model_input(gpunn_model* model, uint32_t index, gpunn_model_tensor* tensor) {
+  return c_call([&] { gpunn::describe_tensor(Handles::get().find(model)->model.inputs(), index, "input", tensor); });
+}
+
+gpunn_result gpunn_model_output(gpunn_model* model, uint32_t index, gpunn_model_tensor* tensor) {
+  return c_call([&] { gpunn::describe_tensor(Handles::get().find(model)->model.outputs(), index, "output", tensor); });
+}
+
+gpunn_result gpunn_model_class(gpunn_model* model, uint32_t index, const char** name) {
+  return c_call([&] {
+    const auto loaded = Handles::get().find(model);
+    gpunn::require_pointer(static_cast<const void*>(name), "the place for the name");
+    const std::vector<std::string>& classes = loaded->model.info().classes;
+    if (index >= classes.size()) {
+      throw Error("there is no class " + std::to_string(index) + ": the model has " + std::to_string(classes.size()) +
+                      ", counted from 0",
+                  ExitCode::usage);
+    }
+    *name = classes[index].c_str();
+  });
+}
+
+gpunn_result gpunn_model_run(gpunn_model* model, int64_t rows, const gpunn_array* inputs, uint32_t n_inputs,
+                             const gpunn_array* outputs, uint32_t n_outputs) {
+  return c_call([&] {
+    const auto loaded = Handles::get().find(model);
+    const gpunn::Model& m = loaded->model;
+    if (n_inputs > 0) gpunn::require_pointer(inputs, "inputs");
+    if (n_outputs > 0) gpunn::require_pointer(outputs, "outputs");
+    gpunn::require_rows(m, rows);
+    gpunn::Views<gpunn::ArrayView> given;
+    gpunn::Views<gpunn::MutableArrayView> wanted;
+    for (uint32_t i = 0; i < n_inputs; ++i) given.add(inputs[i], m.inputs(), rows, "input");
+    for (uint32_t i = 0; i < n_outputs; ++i) wanted.add(outputs[i], m.outputs(), rows, "output");
+    m.run(given.all(), wanted.all());
+  });
+}
+
+gpunn_result gpunn_model_classify(gpunn_model* model, int64_t rows, const gpunn_array* input, uint32_t top,
+                                  gpunn_class_probability* found) {
+  return c_call([&] {
+    const auto loaded = Handles::get().find(model);
+    const gpunn::Model& m = loaded->model;
+    gpunn::require_pointer(input, "the input");
+    gpunn::require_pointer(found, "the place for what is found");
+    gpunn::require_rows(m, rows);
+    const std::vector<std::string>& classes = m.info().classes;
+    if (top < 1 || top > classes.size()) {
+      throw Error("top: expected 1 to " + std::to_string(classes.size()) + ", the number of classes, found " +
+                      std::to_string(top),
+                  ExitCode::usage);
+    }
+    gpunn::Views<gpunn::ArrayView> given;
+    given.add(*input, m.inputs(), rows, "input");
+    gpunn_class_probability* next = found;
+    for (const gpunn::Decoded& row : m.predict(given.all().front(), top)) {
+      for (const gpunn::ClassProbability& one : row.classes) {
+        *next++ = {one.index, classes[static_cast<std::size_t>(one.index)].c_str(), one.probability};
+      }
+    }
+  });
+}
+
+gpunn_result gpunn_model_read_image(gpunn_model* model, const char* file, void* data, uint64_t bytes) {
+  return c_call([&] {
+    const auto loaded = Handles::get().find(model);
+    gpunn::require_pointer(file, "the file");
+    gpunn::require_pointer(data, "the place for the image");
+    const std::vector<uint8_t> values = gpunn::read_image(file, loaded->model.info().input);
+    if (bytes != values.size()) {
+      throw Error("an image takes " + std::to_string(values.size()) + " bytes, found room for " + std::to_string(bytes),
+                  ExitCode::usage);
+    }
+    std::memcpy(data, values.data(), values.size());
+  });
+}
+
+void gpunn_shutdown(void) { gpunn::shutdown_plugins(); }

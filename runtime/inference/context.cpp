@@ -1,0 +1,122 @@
+#include "inference/context.hpp"
+
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+#include "execution/compiler.hpp"
+#include "training/programs.hpp"
+
+namespace gpunn::inference {
+
+using graph::Storage;
+
+namespace {
+
+// What a call reads before it can be captured and launched: once for the kernels' own preparations, once to capture.
+constexpr int kRunsToPrepare = 2;
+
+template <class T>
+void write_values(execution::Variables& variables, const char* name, const TensorType& type, Storage storage,
+                  const std::vector<T>& values) {
+  variables.create(name, type, storage);
+  variables.write(name, std::as_bytes(std::span(values)));
+}
+
+}  // namespace
+
+Context::Context(const ForwardModel& model, std::unique_ptr<execution::Backend> backend, const Weights& weights,
+                 const Context* first)
+    : model_(model),
+      backend_(std::move(backend)),
+      variables_(*backend_),
+      executables_(static_cast<std::size_t>(model.max_batch)) {
+  // The largest batch sizes the arena; it is also the one that tells whether every op is served and there is memory.
+  const execution::CompiledProgram largest = execution::compile(forward_program(model_, model_.max_batch), *backend_);
+  const auto fill = [&](const char* name, const training::ParameterLayout& layout, Storage storage,
+                        const std::vector<std::byte>& values) {
+    if (layout.total == 0) return;
+    if (first != nullptr) return variables_.share(name, first->variables_);
+    variables_.create(name, layout.type(), storage);
+    variables_.write(name, values);
+  };
+  fill(training::variable::kParameters, model_.layout, Storage::parameters, weights.parameters);
+  fill(training::variable::kBuffers, model_.buffers, Storage::state, weights.buffers);
+  const TensorType channels{DType::f32, {static_cast<int64_t>(weights.scale.size())}};
+  write_values(variables_, training::variable::kScale, channels, Storage::data, weights.scale);
+  write_values(variables_, training::variable::kShift, channels, Storage::data, weights.shift);
+  std::vector<int32_t> rows(static_cast<std::size_t>(model_.max_batch));
+  std::iota(rows.begin(), rows.end(), 0);
+  write_values(variables_, variable::kRows, {DType::i32, {model_.max_batch}}, Storage::data, rows);
+
+  const TensorType input = forward_rows(model_.info.input.sample, model_.max_batch);
+  input_address_ = variables_.create(variable::kInput, input, Storage::data);
+  staged_input_ = backend_->allocate(input.bytes(), GPUNN_MEMORY_PINNED);
+  for (const char* name : {variable::kLogits, variable::kProbabilities}) {
+    const TensorType row = output_row(largest.graph, name);
+    const TensorType type = forward_rows(row, model_.max_batch);
+    row_bytes_.push_back(row.bytes());
+    output_addresses_.push_back(variables_.create(name, type, Storage::state));
+    staged_outputs_.push_back(backend_->allocate(type.bytes(), GPUNN_MEMORY_PINNED));
+  }
+  arena_ = backend_->allocate(largest.plan.arena_bytes);
+}
+
+Context::~Context() {
+  try {
+    backend_->synchronize();         // nothing is freed that is still in use
+  } catch (const std::exception&) {  // a lost device uses nothing
+  }
+}
+
+execution::Executable& Context::executable(int64_t rows) {
+  auto& kept = executables_[static_cast<std::size_t>(rows - 1)];
+  if (kept == nullptr) kept = make_executable(rows);
+  return *kept;
+}
+
+std::unique_ptr<execution::Executable> Context::make_executable(int64_t rows) {
+  const execution::CompiledProgram program = execution::compile(forward_program(model_, rows), *backend_);
+  if (program.plan.arena_bytes > arena_.bytes()) {  // fewer rows may take other kernels, with more scratch memory
+    for (auto& bound : executables_) bound.reset();
+    arena_ = {};
+    arena_ = backend_->allocate(program.plan.arena_bytes);
+  }
+  auto made = std::make_unique<execution::Executable>(*backend_, variables_, program.graph, program.plan, arena_.data(),
+                                                      program.claims.taken);
+  for (int i = 0; i < kRunsToPrepare; ++i) made->run();
+  backend_->synchronize();
+  return made;
+}
+
+void Context::run(int64_t rows, const void* input, std::span<const OutputTarget> outputs) {
+  execution::Executable& prepared = executable(rows);
+  try {
+    run_prepared(prepared, rows, input, outputs);
+  } catch (...) {
+    try {
+      backend_->synchronize();         // the staging memory is the next call's
+    } catch (const std::exception&) {  // the first error is the one to tell
+    }
+    throw;
+  }
+}
+
+void Context::run_prepared(execution::Executable& executable, int64_t rows, const void* input,
+                           std::span<const OutputTarget> outputs) {
+  const auto count = static_cast<uint64_t>(rows);
+  const uint64_t input_bytes = count * model_.info.input.sample.bytes();
+  std::memcpy(staged_input_.data(), input, input_bytes);
+  backend_->enqueue_upload(input_address_, staged_input_.data(), input_bytes);
+  executable.run();
+  for (const OutputTarget& target : outputs) {
+    backend_->enqueue_download(staged_outputs_[target.output].data(), output_addresses_[target.output],
+                               count * row_bytes_[target.output]);
+  }
+  backend_->synchronize();
+  for (const OutputTarget& target : outputs) {
+    std::memcpy(target.data, staged_outputs_[target.output].data(), count * row_bytes_[target.output]);
+  }
+}
+
+}  // namespace gpunn::inference

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "execution/backend.hpp"
+#include "execution/executable.hpp"
+#include "execution/variables.hpp"
+#include "inference/forward_program.hpp"
+
+namespace gpunn::inference {
+
+// Weights of a model, as flat arrays of its layouts, and what its input is normalised with.
+struct Weights {
+  std::vector<std::byte> parameters, buffers;
+  std::vector<float> scale, shift;
+};
+
+// An array of one of the model's outputs, in the caller's memory.
+struct OutputTarget {
+  std::size_t output = 0;  // 0: logits, 1: probabilities
+  void* data = nullptr;
+};
+
+// What one call at a time computes with: an opened backend with a stream, the activations, and an executable for each
+// number of rows that there was. Used by one thread at a time.
+class Context {
+ public:
+  // `first`, where given, has the weights, which this one uses too; it must outlive this.
+  Context(const ForwardModel& model, std::unique_ptr<execution::Backend> backend, const Weights& weights,
+          const Context* first);
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+  ~Context();
+
+  execution::Backend& backend() { return *backend_; }
+
+  // Allocates nothing where an earlier call had as many rows.
+  void run(int64_t rows, const void* input, std::span<const OutputTarget> outputs);
+  // Has the kernels for so many rows ready.
+  void prepare(int64_t rows) { executable(rows); }
+
+ private:
+  execution::Executable& executable(int64_t rows);
+  std::unique_ptr<execution::Executable> make_executable(int64_t rows);
+  void run_prepared(execution::Executable& executable, int64_t rows, const void* input,
+                    std::span<const OutputTarget> outputs);
+
+  const ForwardModel& model_;
+  std::unique_ptr<execution::Backend> backend_;
+  execution::Variables variables_;
+  execution::Buffer staged_input_;
+  std::vector<execution::Buffer> staged_outputs_;
+  std::vector<uint64_t> row_bytes_;            // of each output
+  std::vector<const void*> output_addresses_;  // on the device
+  void* input_address_ = nullptr;
+  execution::Buffer arena_;
+  std::vector<std::unique_ptr<execution::Executable>> executables_;  // by rows less one
+};
+
+}  // namespace gpunn::inference

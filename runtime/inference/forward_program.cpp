@@ -1,0 +1,101 @@
+#include "inference/forward_program.hpp"
+
+#include <gpunn/error.hpp>
+#include <gpunn/ops.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "nn/model.hpp"
+#include "tasks/task.hpp"
+#include "training/programs.hpp"
+
+namespace gpunn::inference {
+
+using graph::Graph;
+using graph::Storage;
+using graph::ValueId;
+
+namespace {
+
+std::vector<ValueId> flat_views(Graph& g, const char* name, const training::ParameterLayout& layout, Storage storage) {
+  if (layout.total == 0) return {};
+  return training::add_parameter_views(g, layout, g.add_value(name, layout.type(), storage));
+}
+
+// The first rows of a variable with room for `max_batch` rows of the value's type.
+ValueId output_view(Graph& g, const char* name, const TensorType& type, int64_t max_batch) {
+  TensorType whole = type;
+  whole.shape.front() = max_batch;
+  const ValueId variable = g.add_value(name, whole, Storage::state);
+  return g.add_view(std::string(name) + ".rows", variable, type);
+}
+
+}  // namespace
+
+TensorType forward_rows(const TensorType& row, int64_t rows) {
+  TensorType type = row;
+  type.shape.insert(type.shape.begin(), rows);
+  return type;
+}
+
+ForwardModel forward_model(Experiment experiment, ModelInfo info, uint64_t alignment, int64_t max_batch) {
+  InputInfo& input = info.input;
+  if (!experiment.data.mean.empty()) input.mean = experiment.data.mean;
+  if (!experiment.data.stddev.empty()) input.stddev = experiment.data.stddev;
+  const auto channels = static_cast<std::size_t>(input.sample.shape.front());
+  if (input.mean.size() != channels || input.stddev.size() != channels) {
+    throw Error("data.mean and data.stddev must have one number for each of the " + std::to_string(channels) +
+                    " channels of the model, have " + std::to_string(input.mean.size()) + " and " +
+                    std::to_string(input.stddev.size()),
+                ExitCode::usage);
+  }
+  ForwardModel model;
+  model.layout = training::lay_out(nn::model_parameters(experiment.model, input.sample.shape), alignment);
+  model.buffers = training::lay_out(nn::model_buffers(experiment.model, input.sample.shape), alignment);
+  model.experiment = std::move(experiment);
+  model.info = std::move(info);
+  model.max_batch = max_batch;
+  return model;
+}
+
+TensorType output_row(const Graph& program, const char* output) {
+  const auto value = std::ranges::find_if(program.values(), [&](const graph::Value& one) {
+    return one.view_of == graph::kNoValue && one.storage == Storage::state && one.name == output;
+  });
+  return {value->type.dtype, {value->type.shape.begin() + 1, value->type.shape.end()}};
+}
+
+Graph forward_program(const ForwardModel& model, int64_t rows) {
+  Graph g;
+  const InputInfo& input = model.info.input;
+  const TensorType channels{DType::f32, {input.sample.shape.front()}};
+  const ValueId samples = g.add_value(variable::kInput, forward_rows(input.sample, model.max_batch), Storage::data);
+  const ValueId all = g.add_value(variable::kRows, {DType::i32, {model.max_batch}}, Storage::data);
+  const ValueId index = g.add_view("input.index", all, {DType::i32, {rows}});
+  const ValueId scale = g.add_value(training::variable::kScale, channels, Storage::data);
+  const ValueId shift = g.add_value(training::variable::kShift, channels, Storage::data);
+  const ValueId x = g.add1(GPUNN_OP_GATHER_NORMALIZE, "input", {}, {samples, index, scale, shift});
+
+  const std::vector<ValueId> parameters =
+      flat_views(g, training::variable::kParameters, model.layout, Storage::parameters);
+  const std::vector<ValueId> buffers = flat_views(g, training::variable::kBuffers, model.buffers, Storage::state);
+  const ValueId output = nn::build_forward(g, model.experiment.model, x, parameters,
+                                           {.training = false, .seed = model.experiment.seed, .buffers = buffers});
+
+  const training::ProgramContext context{.experiment = model.experiment,
+                                         .layout = model.layout,
+                                         .outputs = static_cast<int64_t>(model.info.classes.size())};
+  const TensorType type = g.value(output).type;
+  // The class names are the file's, the layers are the file's: nothing but this says that they are of one model.
+  context.task().require_output(g, context.of_task(), output);
+  g.add_into(GPUNN_OP_COPY, "logits", {}, {output}, {output_view(g, variable::kLogits, type, model.max_batch)});
+  const ValueId scores = context.task().add_scores(g, context.of_task(), output);
+  const ValueId probabilities = output_view(g, variable::kProbabilities, g.value(scores).type, model.max_batch);
+  g.add_into(context.task().prediction_op(context.of_task(), type), "probabilities", {}, {scores}, {probabilities});
+  return g;
+}
+
+}  // namespace gpunn::inference

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <gpunn/experiment.hpp>
+#include <gpunn/model_info.hpp>
+
+#include <cstdint>
+
+#include "graph/graph.hpp"
+#include "training/layout.hpp"
+
+namespace gpunn::inference {
+
+// Names of the variables of a forward program, besides those of the parameters and buffers. All have room for the
+// largest batch; a program uses their first rows.
+namespace variable {
+inline constexpr const char* kInput = "input";
+inline constexpr const char* kRows = "input.rows";  // i32[max_batch]: 0, 1, 2, ...
+inline constexpr const char* kLogits = "logits";
+inline constexpr const char* kProbabilities = "probabilities";
+}  // namespace variable
+
+// A trained model as programs are made of it.
+struct ForwardModel {
+  Experiment experiment;
+  ModelInfo info;
+  training::ParameterLayout layout, buffers;
+  int64_t max_batch = 1;
+};
+
+// Throws Error where the checkpoint's normalisation, or that of the overrides, is for another number of channels.
+ForwardModel forward_model(Experiment experiment, ModelInfo info, uint64_t alignment, int64_t max_batch);
+
+// The type of so many rows.
+TensorType forward_rows(const TensorType& row, int64_t rows);
+
+// The type of one row of an output.
+TensorType output_row(const graph::Graph& program, const char* output);
+
+// Normalises the first `rows` rows of the input and computes the outputs from them.
+graph::Graph forward_program(const ForwardModel& model, int64_t rows);
+
+}  // namespace gpunn::inference

@@ -1,0 +1,351 @@
+#include "nn/model.hpp"
+
+#include <gpunn/error.hpp>
+#include <gpunn/model.hpp>
+#include <gpunn/words.hpp>
+
+#include <algorithm>
+#include <array>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "common/text.hpp"
+#include "config/checked_backends.hpp"
+#include "inference/context.hpp"
+#include "inference/decode.hpp"
+#include "plugins/plugin.hpp"
+#include "training/batch_ops.hpp"
+#include "training/flat_tensors.hpp"
+#include "training/model_info.hpp"
+#include "training/open_backend.hpp"
+#include "training/trained_model.hpp"
+
+namespace gpunn {
+
+using inference::Context;
+using inference::ForwardModel;
+using inference::OutputTarget;
+using inference::Weights;
+
+namespace {
+
+constexpr int64_t kMostBatch = 1 << 20;
+constexpr int64_t kMostCalls = 1024;
+constexpr int64_t kUsualCalls = 8;
+
+void require_range(const char* option, int64_t value, int64_t least, int64_t most) {
+  if (value >= least && value <= most) return;
+  throw Error(std::string("ModelOptions.") + option + ": expected " + std::to_string(least) + " to " +
+                  std::to_string(most) + ", found " + std::to_string(value),
+              ExitCode::usage);
+}
+
+Experiment opened_experiment(const storage::Checkpoint& checkpoint, const std::filesystem::path& file,
+                             const ModelOptions& options) {
+  Experiment experiment = training::experiment_of(checkpoint, file, options.overrides);
+  if (!options.backend.empty()) experiment.backend = options.backend;
+  if (options.device) experiment.device = *options.device;
+  if (options.threads) experiment.threads = *options.threads;
+  if (options.precision) experiment.precision = *options.precision;
+  experiment.plugins.insert(experiment.plugins.end(), options.plugins.begin(), options.plugins.end());
+  experiment.backend = config::trained_backend(experiment.backend);
+  return experiment;
+}
+
+std::string shape_text(DType dtype, std::span<const int64_t> shape) {
+  return to_string(TensorType{dtype, {shape.begin(), shape.end()}});
+}
+
+std::string expected_text(const TensorType& row) {
+  std::string text = to_string(row);
+  const std::size_t bracket = text.find('[');
+  return text.substr(0, bracket + 1) + (row.shape.empty() ? "rows" : "rows, ") + text.substr(bracket + 1);
+}
+
+// Where `name` is among the tensors; an empty name is the first.
+std::size_t find_tensor(const std::vector<ModelTensor>& tensors, std::string_view name, const char* kind) {
+  if (name.empty()) return 0;
+  const auto found = std::ranges::find(tensors, name, &ModelTensor::name);
+  if (found != tensors.end()) return static_cast<std::size_t>(found - tensors.begin());
+  std::vector<std::string> names;
+  for (const ModelTensor& tensor : tensors) names.push_back(tensor.name);
+  throw Error("the model has no " + std::string(kind) + " " + in_quotes(name) + did_you_mean_or_list(name, names),
+              ExitCode::usage);
+}
+
+// Allocates nothing where all is well.
+void require_array(const ModelTensor& tensor, const char* kind, DType dtype, std::span<const int64_t> shape,
+                   const void* data) {
+  const Shape& row = tensor.row.shape;
+  const bool fits = dtype == tensor.row.dtype && shape.size() == row.size() + 1 &&
+                    std::ranges::equal(shape.subspan(1), std::span(row));
+  if (fits && data != nullptr) return;
+  throw Error("the model's " + std::string(kind) + " " + in_quotes(tensor.name) + ": expected " +
+                  expected_text(tensor.row) + ", found " + shape_text(dtype, shape) +
+                  (fits ? " at the address null" : ""),
+              ExitCode::usage);
+}
+
+}  // namespace
+
+class Model::Impl {
+ public:
+  Impl(const storage::Checkpoint& checkpoint, const std::filesystem::path& file, const ModelOptions& options)
+      : Impl(checkpoint, file, opened_experiment(checkpoint, file, options), options) {}
+  Impl(const storage::Checkpoint& checkpoint, const std::filesystem::path& file, Experiment experiment,
+       const ModelOptions& options)
+      : registry_(experiment.plugins),
+        most_calls_(options.calls > 0 ? static_cast<std::size_t>(options.calls) : usual_calls()) {
+    training::require_named_plugins(experiment, registry_);
+    ModelInfo info = training::model_info(checkpoint, experiment, file);
+    auto backend = training::open_backend(experiment, registry_, experiment.backend);
+    backend_ = backend->name();
+    device_ = backend->info().name;
+    model_ =
+        inference::forward_model(std::move(experiment), std::move(info), backend->info().alignment, options.max_batch);
+    read_weights(checkpoint, file);
+    name_tensors();
+    contexts_.reserve(most_calls_);
+    idle_.reserve(most_calls_);
+    contexts_.push_back(std::make_unique<Context>(model_, std::move(backend), weights_, nullptr));
+    idle_.push_back(contexts_.front().get());
+    weights_.parameters = {};  // the others use those of the first
+    weights_.buffers = {};
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+  // The first has the weights of the others.
+  ~Impl() {
+    while (!contexts_.empty()) contexts_.pop_back();
+  }
+
+  const ForwardModel& model() const { return model_; }
+  const std::vector<ModelTensor>& inputs() const { return inputs_; }
+  const std::vector<ModelTensor>& outputs() const { return outputs_; }
+  const std::string& backend() const { return backend_; }
+  const std::string& device() const { return device_; }
+
+  void run(std::span<const ArrayView> inputs, std::span<const MutableArrayView> outputs) {
+    if (inputs.size() != inputs_.size()) {
+      throw Error(
+          "the model takes one input, " + in_quotes(inputs_.front().name) + ", found " + std::to_string(inputs.size()),
+          ExitCode::usage);
+    }
+    const ArrayView& input = inputs.front();
+    find_tensor(inputs_, input.name, "input");
+    require_array(inputs_.front(), "input", input.dtype, input.shape, input.data);
+    const int64_t rows = input.shape.front();
+    if (rows < 1 || rows > model_.max_batch) {
+      throw Error("a call brings 1 to " + std::to_string(model_.max_batch) + " rows, as max_batch says; found " +
+                      std::to_string(rows),
+                  ExitCode::usage);
+    }
+    std::array<OutputTarget, kMostOutputs> targets;
+    if (outputs.size() > targets.size()) {
+      throw Error("the model has " + std::to_string(outputs_.size()) + " outputs, and " +
+                      std::to_string(outputs.size()) + " are asked for",
+                  ExitCode::usage);
+    }
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      const MutableArrayView& output = outputs[i];
+      const std::size_t which = find_tensor(outputs_, output.name, "output");
+      require_array(outputs_[which], "output", output.dtype, output.shape, output.data);
+      if (output.shape.front() != rows) {
+        throw Error("the output " + in_quotes(outputs_[which].name) + " has room for " +
+                        std::to_string(output.shape.front()) + " rows, the input has " + std::to_string(rows),
+                    ExitCode::usage);
+      }
+      targets[i] = {.output = which, .data = output.data};
+    }
+    Lease lease(*this);
+    try {
+      lease->run(rows, input.data, std::span(targets).first(outputs.size()));
+    } catch (const DeviceLostError& error) {
+      fail(error.what());
+      throw;
+    }
+  }
+
+ private:
+  static constexpr std::size_t kMostOutputs = 8;
+
+  // A context for the time of one call.
+  class Lease {
+   public:
+    explicit Lease(Impl& model) : model_(model), context_(model.take()) {}
+    Lease(const Lease&) = delete;
+    Lease& operator=(const Lease&) = delete;
+    ~Lease() { model_.give(context_); }
+    Context* operator->() const { return context_; }
+
+   private:
+    Impl& model_;
+    Context* context_;
+  };
+
+  static std::size_t usual_calls() {
+    return static_cast<std::size_t>(std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, kUsualCalls));
+  }
+
+  void read_weights(const storage::Checkpoint& checkpoint, const std::filesystem::path& file) {
+    const std::vector<storage::StoredTensor>& parameters = training::evaluated_parameters(checkpoint);
+    const std::string differences = training::mismatches(model_.layout, parameters, "parameter") +
+                                    training::mismatches(model_.buffers, checkpoint.buffers, "buffer");
+    if (!differences.empty()) {
+      throw Error("the checkpoint " + file.string() + " does not hold the weights of its model:" + differences,
+                  ExitCode::usage);
+    }
+    weights_.parameters = training::put_together(model_.layout, parameters);
+    weights_.buffers = training::put_together(model_.buffers, checkpoint.buffers);
+    const InputInfo& input = model_.info.input;
+    training::Normalisation normalisation = training::normalise(input.sample.dtype, input.mean, input.stddev);
+    weights_.scale = std::move(normalisation.scale);
+    weights_.shift = std::move(normalisation.shift);
+  }
+
+  void name_tensors() {
+    inputs_ = {{model_.info.input.name, model_.info.input.sample}};
+    const graph::Graph program = inference::forward_program(model_, 1);
+    for (const char* name : {inference::variable::kLogits, inference::variable::kProbabilities}) {
+      outputs_.push_back({name, inference::output_row(program, name)});
+    }
+  }
+
+  std::unique_ptr<Context> open_context(const Context* first) const {
+    return std::make_unique<Context>(
+        model_, training::open_backend(model_.experiment, registry_, model_.experiment.backend), weights_, first);
+  }
+
+  // The one given back last, which the caches know best; else a new one, or where there are as many as may be, the next
+  // that is given back.
+  Context* take() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      if (!failure_.empty()) {
+        throw DeviceLostError("the model can't be used any more, since its device failed in an earlier call: " +
+                              failure_);
+      }
+      if (!idle_.empty()) {
+        Context* const context = idle_.back();
+        idle_.pop_back();
+        return context;
+      }
+      if (contexts_.size() + opening_ < most_calls_) {
+        if (Context* const context = open_another(lock)) return context;
+        continue;
+      }
+      given_.wait(lock);
+    }
+  }
+
+  // nullptr: there is no memory for another, and there will be no other attempt.
+  Context* open_another(std::unique_lock<std::mutex>& lock) {
+    const Context* const first = contexts_.front().get();
+    ++opening_;
+    lock.unlock();
+    std::unique_ptr<Context> context;
+    std::exception_ptr error;
+    try {
+      context = open_context(first);
+    } catch (const execution::OutOfMemory&) {
+    } catch (...) {
+      error = std::current_exception();
+    }
+    lock.lock();
+    --opening_;
+    if (error != nullptr) {
+      given_.notify_all();  // others may have waited for this one
+      std::rethrow_exception(error);
+    }
+    if (context == nullptr) {
+      most_calls_ = contexts_.size();
+      return nullptr;
+    }
+    contexts_.push_back(std::move(context));
+    return contexts_.back().get();
+  }
+
+  void give(Context* context) noexcept {
+    {
+      const std::lock_guard lock(mutex_);
+      idle_.push_back(context);  // there is room: reserved
+    }
+    given_.notify_one();
+  }
+
+  void fail(const std::string& why) {
+    const std::lock_guard lock(mutex_);
+    if (failure_.empty()) failure_ = why;
+  }
+
+  ForwardModel model_;
+  plugins::PluginRegistry registry_;
+  Weights weights_;
+  std::vector<ModelTensor> inputs_, outputs_;
+  std::string backend_, device_;
+
+  std::mutex mutex_;
+  std::condition_variable given_;
+  std::size_t most_calls_, opening_ = 0;
+  std::vector<std::unique_ptr<Context>> contexts_;
+  std::vector<Context*> idle_;
+  std::string failure_;  // of the device
+};
+
+Model::Model(std::shared_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
+Model::Model(const Model&) noexcept = default;
+Model::Model(Model&&) noexcept = default;
+Model& Model::operator=(const Model&) noexcept = default;
+Model& Model::operator=(Model&&) noexcept = default;
+Model::~Model() = default;
+
+Model Model::load(const std::filesystem::path& path, const ModelOptions& options) {
+  require_range("max_batch", options.max_batch, 1, kMostBatch);
+  require_range("calls", options.calls, 0, kMostCalls);
+  const std::filesystem::path file = training::checkpoint_file(path);
+  return Model(std::make_shared<Impl>(storage::load_checkpoint(file), file, options));
+}
+
+const ModelInfo& Model::info() const { return impl_->model().info; }
+const Experiment& Model::experiment() const { return impl_->model().experiment; }
+const std::vector<ModelTensor>& Model::inputs() const { return impl_->inputs(); }
+const std::vector<ModelTensor>& Model::outputs() const { return impl_->outputs(); }
+int64_t Model::max_batch() const { return impl_->model().max_batch; }
+std::string Model::backend() const { return impl_->backend(); }
+std::string Model::device() const { return impl_->device(); }
+
+void Model::run(std::span<const ArrayView> inputs, std::span<const MutableArrayView> outputs) const {
+  const std::shared_ptr<Impl> held = impl_;  // another thread may destroy its handle, or assign to this one's source
+  held->run(inputs, outputs);
+}
+
+std::vector<Decoded> Model::predict(const ArrayView& input, int64_t top) const {
+  if (top < 1) throw Error("top must be at least 1, is " + std::to_string(top), ExitCode::usage);
+  const std::size_t classes = info().classes.size();
+  const int64_t rows = input.shape.empty() ? 0 : input.shape.front();
+  if (rows > max_batch()) run({&input, 1}, {});  // which refuses it
+  std::vector<float> probabilities(static_cast<std::size_t>(std::max<int64_t>(rows, 0)) * classes);
+  const std::array<int64_t, 2> shape = {rows, static_cast<int64_t>(classes)};
+  const MutableArrayView output{
+      .name = inference::variable::kProbabilities, .dtype = DType::f32, .shape = shape, .data = probabilities.data()};
+  run({&input, 1}, {&output, 1});
+  std::vector<Decoded> decoded;
+  for (std::size_t row = 0; row < static_cast<std::size_t>(rows); ++row) {
+    decoded.push_back(inference::decode(info(), std::span(probabilities).subspan(row * classes, classes), top));
+  }
+  return decoded;
+}
+
+std::vector<uint8_t> read_image(const std::filesystem::path& file, const InputInfo& input) {
+  const Shape& shape = input.sample.shape;
+  if (shape.size() != 3 || input.sample.dtype != DType::u8) {
+    throw Error("the model takes rows of " + to_string(input.sample) + ", not images", ExitCode::usage);
+  }
+  // Where the samples are light on dark, as MNIST is, a scan or a drawing is most often dark on light.
+  return read_image(file, shape[0], shape[1], shape[2], input.light_on_dark, input.fit);
+}
+
+}  // namespace gpunn

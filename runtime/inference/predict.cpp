@@ -1,0 +1,93 @@
+#include <gpunn/error.hpp>
+#include <gpunn/model.hpp>
+#include <gpunn/training.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <utility>
+
+#include "data/parallel.hpp"
+#include "inference/sample_files.hpp"
+#include "training/evaluation_part.hpp"
+#include "training/model_info.hpp"
+
+namespace gpunn {
+
+using inference::FileSample;
+
+namespace {
+
+constexpr int64_t kLargestPredicted = 64;  // rows at a time
+
+std::vector<FileSample> test_rows(const std::vector<int64_t>& rows, const Model& model) {
+  if (rows.empty()) return {};
+  const Dataset data = training::load_for(model.experiment().data, EvaluationPart::test);
+  training::require_data_of(model.info(), data);
+  const std::size_t bytes = model.info().input.sample.bytes();
+  const std::string part = name_of(data.evaluated);
+  std::vector<FileSample> samples;
+  for (const int64_t row : rows) {
+    if (row < 0 || row >= data.test.rows()) {
+      throw Error("row " + std::to_string(row) + " is not one of the " + std::to_string(data.test.rows()) + " " + part +
+                      " rows of '" + data.name + "', which count from 0",
+                  ExitCode::usage);
+    }
+    const auto index = static_cast<std::size_t>(row);
+    const auto values = std::span(data.test.values).subspan(index * bytes, bytes);
+    samples.push_back({.source = data.name + " " + part + " row " + std::to_string(row),
+                       .image = {},
+                       .values = {values.begin(), values.end()},
+                       .label = data.test.labels[index]});
+  }
+  return samples;
+}
+
+// The values of some samples, one after the other.
+void gather(std::span<const FileSample> samples, const InputInfo& input, std::vector<std::byte>& batch) {
+  const std::size_t bytes = input.sample.bytes();
+  batch.resize(samples.size() * bytes);
+  data::for_row_stretches(static_cast<int64_t>(samples.size()), 1, [&](int64_t first, int64_t last) {
+    for (auto i = static_cast<std::size_t>(first); i < static_cast<std::size_t>(last); ++i) {
+      const FileSample& sample = samples[i];
+      if (sample.image.empty()) {
+        std::memcpy(batch.data() + i * bytes, sample.values.data(), bytes);
+      } else {
+        std::memcpy(batch.data() + i * bytes, read_image(sample.image, input).data(), bytes);
+      }
+    }
+  });
+}
+
+}  // namespace
+
+std::vector<Prediction> predict(const TrainedModel& trained, const PredictRequest& request) {
+  if (request.inputs.empty() && request.rows.empty()) {
+    throw Error("nothing to predict: give files, or --row N for rows of the test set", ExitCode::usage);
+  }
+  if (request.top_k < 1) throw Error("top must be at least 1, is " + std::to_string(request.top_k), ExitCode::usage);
+  const Model model =
+      Model::load(trained.path, {.max_batch = kLargestPredicted, .calls = 1, .overrides = trained.overrides});
+  const InputInfo& input = model.info().input;
+  std::vector<FileSample> samples = inference::samples_in(request.inputs, model.info(), model.experiment().data);
+  for (FileSample& sample : test_rows(request.rows, model)) samples.push_back(std::move(sample));
+
+  std::vector<Prediction> predictions;
+  std::vector<std::byte> batch;
+  Shape shape = input.sample.shape;
+  shape.insert(shape.begin(), 0);
+  for (std::size_t first = 0; first < samples.size(); first += static_cast<std::size_t>(kLargestPredicted)) {
+    const std::size_t count = std::min(static_cast<std::size_t>(kLargestPredicted), samples.size() - first);
+    const auto part = std::span(samples).subspan(first, count);
+    gather(part, input, batch);
+    shape.front() = static_cast<int64_t>(count);
+    std::vector<Decoded> decoded = model.predict(
+        {.name = input.name, .dtype = input.sample.dtype, .shape = shape, .data = batch.data()}, request.top_k);
+    for (std::size_t i = 0; i < count; ++i) {
+      predictions.push_back({.source = part[i].source, .top = std::move(decoded[i].classes), .label = part[i].label});
+    }
+  }
+  return predictions;
+}
+
+}  // namespace gpunn

@@ -1,0 +1,192 @@
+#include "inference/sample_files.hpp"
+
+#include <gpunn/error.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <span>
+#include <utility>
+
+#include <glob.h>
+
+#include "common/text.hpp"
+#include "data/csv.hpp"
+#include "data/folder_scan.hpp"
+
+namespace gpunn::inference {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+bool is_table_name(const fs::path& file) {
+  std::string ending = file.extension().string();
+  std::ranges::transform(ending, ending.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  return ending == ".csv" || ending == ".tsv";
+}
+
+// What a pattern matches, sorted; empty: nothing.
+std::vector<fs::path> matches_of(const fs::path& pattern) {
+  glob_t found{};
+  const int status = ::glob(pattern.c_str(), 0, nullptr, &found);
+  std::vector<fs::path> paths(found.gl_pathv, found.gl_pathv + (status == 0 ? found.gl_pathc : 0));
+  ::globfree(&found);
+  return paths;
+}
+
+// The lines of a table as rows of features.
+class FeatureTable {
+ public:
+  FeatureTable(const fs::path& file, const ModelInfo& info, const DataConfig& data)
+      : file_(file), info_(info), data_(data), reader_(file, data::delimiter_of(data.delimiter)) {
+    if (info.input.sample.shape.size() != 1 || info.input.sample.dtype != DType::f32) {
+      throw Error(
+          file.string() + ": the model takes " + to_string(info.input.sample) + ", not rows of a table; give it images",
+          ExitCode::usage);
+    }
+  }
+
+  std::vector<FileSample> read() {
+    std::vector<FileSample> samples;
+    std::vector<std::string> fields;
+    if (!reader_.next(fields)) throw Error(file_.string() + ": the file has no lines; expected a CSV table");
+    width_ = fields.size();
+    const bool header = !std::ranges::all_of(fields, [](const auto& f) { return data::number_of(f).has_value(); });
+    if (header && !info_.input.columns.empty()) {
+      find_by_name(fields);
+    } else {
+      find_by_place();
+    }
+    bool more = true;
+    if (header) more = reader_.next(fields);
+    for (; more; more = reader_.next(fields)) samples.push_back(sample_of(fields));
+    if (samples.empty()) throw Error(file_.string() + ": the table has no rows behind its header");
+    return samples;
+  }
+
+ private:
+  std::size_t features() const { return static_cast<std::size_t>(info_.input.sample.shape.front()); }
+
+  void find_by_name(const std::vector<std::string>& names) {
+    std::vector<std::string> missing;
+    for (const std::string& wanted : info_.input.columns) {
+      const auto found = std::ranges::find(names, wanted);
+      if (found == names.end()) missing.push_back(in_quotes(wanted));
+      places_.push_back(static_cast<std::size_t>(found - names.begin()));
+    }
+    if (!missing.empty()) {
+      reader_.fail("the model's columns " + join(missing, ", ") + " are missing; the table has " + join(names, ", "));
+    }
+    const auto label = std::ranges::find(names, data_.label_column);
+    if (label != names.end()) {
+      label_ = static_cast<std::size_t>(label - names.begin());
+    } else if (data_.label_column.empty() && width_ == features() + 1 &&
+               std::ranges::find(places_, width_ - 1) == places_.end()) {
+      label_ = width_ - 1;
+    }
+  }
+
+  // The features alone, or one column more, which is that of the labels.
+  void find_by_place() {
+    if (width_ != features() && width_ != features() + 1) {
+      reader_.fail("the model takes " + std::to_string(features()) + " columns of numbers, found " +
+                   std::to_string(width_) + " columns; if they are not separated by a '" +
+                   std::string(1, data::delimiter_of(data_.delimiter)) + "', say so with --set data.delimiter=...");
+    }
+    if (width_ == features() + 1) {
+      label_ = width_ - 1;
+      std::size_t number = 0;
+      const std::string& text = data_.label_column;
+      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+      if (error == std::errc() && end == text.data() + text.size() && number < width_) label_ = number;
+    }
+    for (std::size_t i = 0; i < width_; ++i) {
+      if (label_ != i) places_.push_back(i);
+    }
+  }
+
+  FileSample sample_of(const std::vector<std::string>& fields) const {
+    if (fields.size() != width_) {
+      reader_.fail("expected " + std::to_string(width_) + " fields as in the first line, found " +
+                   std::to_string(fields.size()));
+    }
+    FileSample sample;
+    sample.source = file_.string() + ":" + std::to_string(reader_.line());
+    for (const std::size_t place : places_) {
+      const std::optional<float> value = data::number_of(fields[place]);
+      if (!value) {
+        reader_.fail("column " + std::to_string(place) + ": expected a number, found " +
+                     (fields[place].empty() ? "nothing" : in_quotes(fields[place])));
+      }
+      const auto bytes = std::as_bytes(std::span(&*value, 1));
+      sample.values.insert(sample.values.end(), bytes.begin(), bytes.end());
+    }
+    if (label_) {
+      const auto found = std::ranges::find(info_.classes, fields[*label_]);
+      if (found != info_.classes.end()) sample.label = found - info_.classes.begin();
+    }
+    return sample;
+  }
+
+  fs::path file_;
+  const ModelInfo& info_;
+  const DataConfig& data_;
+  data::CsvReader reader_;
+  std::size_t width_ = 0;
+  std::vector<std::size_t> places_;  // of the model's features, in its order
+  std::optional<std::size_t> label_;
+};
+
+class Finder {
+ public:
+  Finder(const ModelInfo& info, const DataConfig& data) : info_(info), data_(data) {}
+
+  void add(const fs::path& input) {
+    std::error_code ignored;
+    if (fs::is_directory(input, ignored)) {
+      const std::vector<fs::path> images = data::images_beneath(input);
+      if (images.empty()) {
+        throw Error(input.string() + ": the folder has no images (.png, .jpg, .jpeg, .pgm, .ppm, .pnm)",
+                    ExitCode::missing);
+      }
+      for (const fs::path& image : images) add_file(image);
+    } else if (fs::exists(input, ignored) || input.native().find_first_of("*?[") == std::string::npos) {
+      add_file(input);  // which says so where it is not there
+    } else {
+      const std::vector<fs::path> matches = matches_of(input);
+      if (matches.empty()) throw Error("no file matches " + in_quotes(input.string()), ExitCode::missing);
+      for (const fs::path& match : matches) add(match);
+    }
+  }
+
+  std::vector<FileSample> samples() { return std::move(samples_); }
+
+ private:
+  void add_file(const fs::path& file) {
+    if (is_table_name(file)) {
+      for (FileSample& sample : FeatureTable(file, info_, data_).read()) samples_.push_back(std::move(sample));
+      return;
+    }
+    if (info_.input.sample.shape.size() != 3 || info_.input.sample.dtype != DType::u8) {
+      throw Error(file.string() + ": the model takes rows of " + to_string(info_.input.sample) +
+                      ", not images; give it a CSV file, or use --row for a row of its test set",
+                  ExitCode::usage);
+    }
+    samples_.push_back({.source = file.string(), .image = file, .values = {}, .label = {}});
+  }
+
+  const ModelInfo& info_;
+  const DataConfig& data_;
+  std::vector<FileSample> samples_;
+};
+
+}  // namespace
+
+std::vector<FileSample> samples_in(const std::vector<fs::path>& inputs, const ModelInfo& info, const DataConfig& data) {
+  Finder finder(info, data);
+  for (const fs::path& input : inputs) finder.add(input);
+  return finder.samples();
+}
+
+}  // namespace gpunn::inference

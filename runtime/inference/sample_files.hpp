@@ -1,0 +1,29 @@
+#pragma once
+
+#include <gpunn/experiment.hpp>
+#include <gpunn/model_info.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gpunn::inference {
+
+// A sample that is to be predicted: an image that is still in its file, or values as the model takes them.
+struct FileSample {
+  std::string source;
+  std::filesystem::path image;    // empty: `values` has them
+  std::vector<std::byte> values;  // of one row
+  std::optional<int64_t> label;   // where it is known
+};
+
+// What the files hold, in their order: an image each, the images beneath a folder, the lines of a CSV file, or whatever
+// matches a pattern with '*', '?' and '[...]'. Throws Error: missing where nothing is there, usage where the model
+// takes other samples.
+std::vector<FileSample> samples_in(const std::vector<std::filesystem::path>& inputs, const ModelInfo& info,
+                                   const DataConfig& data);
+
+}  // namespace gpunn::inference

@@ -1,0 +1,159 @@
+#include "training/model_info.hpp"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "common/text.hpp"
+#include "storage/model_info.hpp"
+#include "training/evaluation_part.hpp"
+
+namespace gpunn::training {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::size_t kShownClasses = 5;
+
+std::string named_classes(const std::vector<std::string>& names) {
+  std::vector<std::string> shown;
+  for (std::size_t i = 0; i < std::min(names.size(), kShownClasses); ++i) shown.push_back(in_quotes(names[i]));
+  std::string text = join(shown, ", ");
+  if (names.size() > kShownClasses) text += " and " + std::to_string(names.size() - kShownClasses) + " more";
+  return text;
+}
+
+// Those of `names` that `others` lacks.
+std::vector<std::string> lacking(const std::vector<std::string>& names, const std::vector<std::string>& others) {
+  std::vector<std::string> sorted = others, result;
+  std::ranges::sort(sorted);
+  for (const std::string& name : names) {
+    if (!std::ranges::binary_search(sorted, name)) result.push_back(name);
+  }
+  return result;
+}
+
+// How the data's classes differ from the model's; empty: they are the same.
+std::string class_differences(const std::vector<std::string>& model, const std::vector<std::string>& data) {
+  if (model == data) return "";
+  const std::vector<std::string> missing = lacking(model, data), added = lacking(data, model);
+  std::vector<std::string> parts;
+  if (missing.size() == 1 && added.size() == 1) {
+    parts.push_back("class " + in_quotes(missing[0]) + " is missing and " + in_quotes(added[0]) +
+                    " is new, as if the one had been renamed");
+  } else {
+    if (!missing.empty()) parts.push_back("missing: " + named_classes(missing));
+    if (!added.empty()) parts.push_back("new: " + named_classes(added));
+  }
+  if (parts.empty()) {
+    const auto [first, other] = std::ranges::mismatch(model, data);
+    const auto index = first - model.begin();
+    parts.push_back("they are in another order: class " + std::to_string(index) + " is " +
+                    (other == data.end() ? "missing" : in_quotes(*other)) + ", the model's is " +
+                    (first == model.end() ? "missing" : in_quotes(*first)));
+  }
+  return join(parts, "; ");
+}
+
+TensorType sample_of(const Dataset& dataset) { return {dataset.train.samples.dtype, sample_shape(dataset)}; }
+
+std::string rows_text(const PartDigest& part) { return std::to_string(part.rows) + " rows"; }
+
+}  // namespace
+
+std::vector<std::string> class_names(const Dataset& dataset) {
+  std::vector<std::string> names = dataset.class_names;
+  names.resize(static_cast<std::size_t>(dataset.classes));
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    names[i] = names[i].empty() ? std::to_string(i) : storage::as_utf8(names[i]);
+  }
+  return names;
+}
+
+ModelInfo model_info(const Experiment& experiment, const Dataset& dataset) {
+  ModelInfo info;
+  info.input.sample = sample_of(dataset);
+  info.input.name = info.input.sample.shape.size() == 3 ? "image" : "features";
+  info.input.mean = experiment.data.mean.empty() ? dataset.mean : experiment.data.mean;
+  info.input.stddev = experiment.data.stddev.empty() ? dataset.stddev : experiment.data.stddev;
+  info.input.columns = dataset.columns;
+  info.input.fit = dataset.fit;
+  info.input.light_on_dark = dataset.light_on_dark;
+  info.classes = class_names(dataset);
+  info.data = dataset.digest;
+  return info;
+}
+
+ModelInfo model_info(const storage::Checkpoint& checkpoint, const Experiment& experiment, const fs::path& file) {
+  if (checkpoint.model) return *checkpoint.model;
+  try {
+    return model_info(experiment, load_for(experiment.data, EvaluationPart::test));
+  } catch (const Error& error) {
+    throw Error("the checkpoint " + file.string() +
+                    " is of format version 1, which does not hold class names and normalisation, so its data set is "
+                    "needed: " +
+                    error.what(),
+                error.code());
+  }
+}
+
+Experiment experiment_of(const storage::Checkpoint& checkpoint, const fs::path& file,
+                         const std::vector<Override>& overrides) {
+  Experiment experiment = parse_experiment(checkpoint.experiment, file.string() + ":experiment", overrides);
+  if (checkpoint.model) {
+    const InputInfo& input = checkpoint.model->input;
+    if (experiment.data.mean.empty()) experiment.data.mean = input.mean;
+    if (experiment.data.stddev.empty()) experiment.data.stddev = input.stddev;
+  }
+  return experiment;
+}
+
+void require_data_of(const ModelInfo& model, const Dataset& dataset) {
+  std::vector<std::string> differences;
+  if (const TensorType sample = sample_of(dataset); !(sample == model.input.sample)) {
+    differences.push_back("a sample is " + to_string(sample) + ", the model takes " + to_string(model.input.sample));
+  }
+  if (!model.input.columns.empty() && !dataset.columns.empty() && model.input.columns != dataset.columns) {
+    differences.push_back("the columns are " + named_classes(dataset.columns) + ", the model's are " +
+                          named_classes(model.input.columns));
+  }
+  const std::string classes = class_differences(model.classes, class_names(dataset));
+  if (!classes.empty()) differences.push_back("the classes differ: " + classes);
+  if (differences.empty()) return;
+  throw Error("the data set " + in_quotes(dataset.name) + " (" + dataset.source +
+                  ") is not of the kind that the model was trained on:\n  " + join(differences, "\n  ") +
+                  "\nGive it the data that it was trained on, or such data at another place with --set data.path=...",
+              ExitCode::usage);
+}
+
+std::string resumed_data_notice(const storage::Checkpoint& checkpoint, const Dataset& dataset) {
+  if (!checkpoint.model) return "";
+  require_data_of(*checkpoint.model, dataset);
+  const PartDigest& begun = checkpoint.model->data.train;
+  const PartDigest& now = dataset.digest.train;
+  if (begun == now) return "";
+  if (begun.rows != now.rows) {
+    throw Error("the training part of '" + dataset.name + "' had " + rows_text(begun) + " when the run began and has " +
+                    rows_text(now) +
+                    " now: its place in the data would be lost. Resume with the same data, or begin a new run with "
+                    "init_from",
+                ExitCode::usage);
+  }
+  return "WARNING: the training rows of '" + dataset.name + "' (" + dataset.source +
+         ") are not those that the run began with: what follows is not what an uninterrupted run would have given";
+}
+
+std::string evaluated_data_notice(const storage::Checkpoint& checkpoint, const Dataset& dataset) {
+  if (!checkpoint.model) return "";
+  const bool test = dataset.evaluated == EvaluationPart::test;
+  const DataDigest& model = checkpoint.model->data;
+  const PartDigest& then = test ? model.test : model.validation;
+  const PartDigest& now = test ? dataset.digest.test : dataset.digest.validation;
+  if (then == now) return "";
+  const std::string part = name_of(dataset.evaluated);
+  return "note: the " + part + " rows of '" + dataset.name +
+         "' are not those of the time of training: " + rows_text(then) + " then, " + rows_text(now) +
+         (then.rows == now.rows ? " of other content now" : " now");
+}
+
+}  // namespace gpunn::training

@@ -1,0 +1,70 @@
+// Trained models for the tests of the room, and arrays of samples for them.
+#pragma once
+
+#include <gpunn/model.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "training/fixtures.hpp"
+
+namespace gpunn::testing {
+
+// Samples of a model: its input as Model::run takes it.
+struct Samples {
+  explicit Samples(const Model& model, int64_t rows) : input(model.inputs().front()) {
+    shape = input.row.shape;
+    shape.insert(shape.begin(), rows);
+    bytes.resize(static_cast<std::size_t>(rows) * input.row.bytes());
+  }
+  ArrayView view() const {
+    return {.name = input.name, .dtype = input.row.dtype, .shape = shape, .data = bytes.data()};
+  }
+  // Other images for each row and seed.
+  Samples& draw(uint32_t seed) {
+    for (std::byte& value : bytes) {
+      seed = seed * 1664525U + 1013904223U;
+      value = static_cast<std::byte>(seed >> 24U);
+    }
+    return *this;
+  }
+
+  ModelTensor input;
+  Shape shape;
+  std::vector<std::byte> bytes;
+};
+
+// An output of a model for so many rows.
+struct Answers {
+  Answers(const Model& model, std::size_t output, int64_t rows) : tensor(model.outputs().at(output)) {
+    shape = tensor.row.shape;
+    shape.insert(shape.begin(), rows);
+    values.resize(static_cast<std::size_t>(element_count(shape)), -1.0F);
+  }
+  MutableArrayView view() { return {.name = tensor.name, .dtype = DType::f32, .shape = shape, .data = values.data()}; }
+
+  ModelTensor tensor;
+  Shape shape;
+  std::vector<float> values;
+};
+
+inline std::vector<float> logits_of(const Model& model, const Samples& samples) {
+  Answers answers(model, 0, samples.shape.front());
+  model.run(samples.view(), answers.view());
+  return answers.values;
+}
+
+inline std::string message_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "(no error)";
+}
+
+}  // namespace gpunn::testing
