@@ -1,19 +1,18 @@
-// Rows of the schema, a line or two each: a key's path, the member of Experiment that it is, its range, its help.
+// Rows of keys, a line or two each: a key's name, the member that it is, its range, its help.
 #pragma once
 
-#include <gpunn/experiment.hpp>
-
 #include <algorithm>
+#include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
 
-#include "config/schema.hpp"
+#include "config/key.hpp"
 
 namespace gpunn::config {
 
@@ -21,129 +20,138 @@ inline constexpr double kMostEpochs = 1'000'000;
 inline constexpr double kMostSteps = 1e12;
 inline constexpr double kLargestRate = 1000;
 
-// How to reach a member of an Experiment, constant or not.
-template <class T>
-auto in(T Experiment::*member) {
-  return [member](auto& e) -> auto& { return e.*member; };
-}
-template <class S, class T>
-auto in(S Experiment::*section, T S::*member) {
-  return [ section, member ](auto& e) -> auto& { return e.*section.*member; };
-}
-template <class S, class T>
-auto in(std::optional<S> Experiment::*section, T S::*member) {
-  return [ section, member ](auto& e) -> auto& { return (e.*section).value().*member; };
-}
-
 // Ties a key to a member: V is the alternative of Value that carries it.
-template <class V, class Access>
-Key tie(std::string path, ValueType type, Access access, std::string help) {
-  Key key;
-  key.path = std::move(path);
+template <class V, class Owner, class Member>
+KeyOf<Owner> tie(std::string name, ValueType type, Member Owner::*member, std::string help) {
+  KeyOf<Owner> key;
+  key.path = std::move(name);
   key.type = type;
   key.help = std::move(help);
-  key.set = [access](Experiment& e, const Value& value) {
-    auto& member = access(e);
-    using Member = std::remove_cvref_t<decltype(member)>;
-    member = static_cast<Member>(std::get<V>(value));
-  };
-  key.get = [access](const Experiment& e) -> Value {
-    const auto& member = access(e);
-    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(member)>, std::filesystem::path>) {
-      return member.string();
+  key.set = [member](Owner& owner, const Value& value) { owner.*member = static_cast<Member>(std::get<V>(value)); };
+  key.get = [member](const Owner& owner) -> Value {
+    if constexpr (std::is_same_v<Member, std::filesystem::path>) {
+      return (owner.*member).string();
     } else {
-      return static_cast<V>(member);
+      return static_cast<V>(owner.*member);
     }
   };
   return key;
 }
 
-template <class Access>
-Key boolean(std::string path, Access access, std::string help) {
-  return tie<bool>(std::move(path), ValueType::boolean, access, std::move(help));
+template <class Owner>
+KeyOf<Owner> boolean(std::string name, bool Owner::*member, std::string help) {
+  return tie<bool>(std::move(name), ValueType::boolean, member, std::move(help));
 }
 
-template <class Access>
-Key integer(std::string path, Access access, Range range, std::string help) {
-  Key key = tie<int64_t>(std::move(path), ValueType::integer, access, std::move(help));
+template <class Owner, class Member>
+KeyOf<Owner> integer(std::string name, Member Owner::*member, Range range, std::string help) {
+  KeyOf<Owner> key = tie<int64_t>(std::move(name), ValueType::integer, member, std::move(help));
   key.range = range;
   return key;
 }
 
-template <class Access>
-Key number(std::string path, Access access, Range range, std::string help) {
-  Key key = tie<double>(std::move(path), ValueType::number, access, std::move(help));
+template <class Owner>
+KeyOf<Owner> number(std::string name, double Owner::*member, Range range, std::string help) {
+  KeyOf<Owner> key = tie<double>(std::move(name), ValueType::number, member, std::move(help));
   key.range = range;
   return key;
 }
 
-template <class Access>
-Key text(std::string path, Access access, std::string help) {
-  return tie<std::string>(std::move(path), ValueType::text, access, std::move(help));
+template <class Owner>
+KeyOf<Owner> text(std::string name, std::string Owner::*member, std::string help) {
+  return tie<std::string>(std::move(name), ValueType::text, member, std::move(help));
 }
 
 // One of some words kept as text.
-template <class Access>
-Key word(std::string path, Access access, std::vector<std::string> choices, std::string help) {
-  Key key = tie<std::string>(std::move(path), ValueType::choice, access, std::move(help));
+template <class Owner>
+KeyOf<Owner> word(std::string name, std::string Owner::*member, std::vector<std::string> choices, std::string help) {
+  KeyOf<Owner> key = tie<std::string>(std::move(name), ValueType::choice, member, std::move(help));
   key.choices = std::move(choices);
   return key;
 }
 
 // One of some words kept as an enum: its names in the order of its values.
-template <class Access>
-Key choice(std::string path, Access access, std::vector<std::string> choices, std::string help) {
-  Key key;
-  key.path = std::move(path);
+template <class Owner, class Member>
+KeyOf<Owner> choice(std::string name, Member Owner::*member, std::vector<std::string> choices, std::string help) {
+  KeyOf<Owner> key;
+  key.path = std::move(name);
   key.type = ValueType::choice;
   key.help = std::move(help);
   key.choices = std::move(choices);
-  key.set = [access, names = key.choices](Experiment& e, const Value& value) {
-    auto& member = access(e);
+  key.set = [member, names = key.choices](Owner& owner, const Value& value) {
     const auto place = std::find(names.begin(), names.end(), std::get<std::string>(value)) - names.begin();
-    member = static_cast<std::remove_cvref_t<decltype(member)>>(place);
+    owner.*member = static_cast<Member>(place);
   };
-  key.get = [access, names = key.choices](const Experiment& e) -> Value {
-    return names.at(static_cast<std::size_t>(access(e)));
+  key.get = [member, names = key.choices](const Owner& owner) -> Value {
+    return names.at(static_cast<std::size_t>(owner.*member));
   };
   return key;
 }
 
 // A folder or file. `runs` alone is not resolved against the experiment's folder.
-template <class Access>
-Key path(std::string key_path, Access access, std::string help) {
-  return tie<std::string>(std::move(key_path), ValueType::path, access, std::move(help));
+template <class Owner>
+KeyOf<Owner> path(std::string name, std::filesystem::path Owner::*member, std::string help) {
+  return tie<std::string>(std::move(name), ValueType::path, member, std::move(help));
 }
 
-template <class Access>
-Key numbers(std::string path, Access access, Range range, std::string help) {
-  Key key = tie<std::vector<double>>(std::move(path), ValueType::numbers, access, std::move(help));
+template <class Owner>
+KeyOf<Owner> numbers(std::string name, std::vector<double> Owner::*member, Range range, std::string help) {
+  KeyOf<Owner> key = tie<std::vector<double>>(std::move(name), ValueType::numbers, member, std::move(help));
   key.range = range;
   return key;
 }
 
-template <class Access>
-Key texts(std::string path, Access access, std::string help) {
-  return tie<std::vector<std::string>>(std::move(path), ValueType::texts, access, std::move(help));
-}
-
-inline Key optional(Key key) {
+// Rows and columns, or one number for both. What is no whole number becomes `refused`, for a check to complain about.
+template <class Owner>
+KeyOf<Owner> pixels(std::string name, std::vector<int64_t> Owner::*member, Range range, int64_t refused,
+                    std::string help) {
+  KeyOf<Owner> key;
+  key.path = std::move(name);
+  key.type = ValueType::numbers;
+  key.help = std::move(help);
+  key.range = range;
+  key.set = [member, refused](Owner& owner, const Value& value) {
+    std::vector<int64_t>& sizes = owner.*member;
+    sizes.clear();
+    for (const double size : std::get<std::vector<double>>(value)) {
+      sizes.push_back(size == std::floor(size) ? static_cast<int64_t>(size) : refused);
+    }
+    if (sizes.size() == 1) sizes.push_back(sizes.front());
+  };
+  key.get = [member](const Owner& owner) -> Value {
+    return std::vector<double>((owner.*member).begin(), (owner.*member).end());
+  };
   key.optional = true;
   return key;
 }
 
-inline Key required(Key key) {
+template <class Owner>
+KeyOf<Owner> texts(std::string name, std::vector<std::string> Owner::*member, std::string help) {
+  return tie<std::vector<std::string>>(std::move(name), ValueType::texts, member, std::move(help));
+}
+
+template <class Owner>
+KeyOf<Owner> optional(KeyOf<Owner> key) {
+  key.optional = true;
+  return key;
+}
+
+template <class Owner>
+KeyOf<Owner> required(KeyOf<Owner> key) {
   key.required = true;
   return key;
 }
 
-inline Key only(std::vector<std::string> kinds, Key key) {
+template <class Owner>
+KeyOf<Owner> only(std::vector<std::string> kinds, KeyOf<Owner> key) {
   key.kinds = std::move(kinds);
   return key;
 }
 
-// The rows of `augmentation` and of `schedule`, in the order of the documentation.
-std::vector<Key> augmentation_keys();
-std::vector<Key> schedule_keys();
+template <class Owner>
+KeyOf<Owner> formerly(std::string name, KeyOf<Owner> key) {
+  key.formerly = std::move(name);
+  return key;
+}
 
 }  // namespace gpunn::config

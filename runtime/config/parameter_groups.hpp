@@ -1,6 +1,6 @@
 #pragma once
 
-#include <gpunn/experiment.hpp>
+#include <gpunn/parameter_group.hpp>
 
 #include <optional>
 #include <string>

@@ -1,5 +1,7 @@
-#include "data/cifar.hpp"
-
+// CIFAR-10 and CIFAR-100 (Krizhevsky, "Learning Multiple Layers of Features from Tiny Images", 2009): 50000 + 10000
+// colour images of 32x32, in the layout of the binary archives, unpacked or not. A record is one label byte (CIFAR-100:
+// the coarse label, then the fine one), then 1024 red, 1024 green and 1024 blue bytes. Fewer records than the published
+// files have are read too.
 #include <gpunn/error.hpp>
 
 #include <algorithm>
@@ -11,6 +13,7 @@
 
 #include "common/text.hpp"
 #include "data/cifar_names.hpp"
+#include "data/registry.hpp"
 #include "data/tar.hpp"
 
 namespace gpunn::data {
@@ -201,7 +204,7 @@ Dataset read_cifar10(const fs::path& folder, const DataConfig& /*config*/) {
 }
 
 Dataset read_cifar100(const fs::path& folder, const DataConfig& config) {
-  const bool fine = config.label_mode == LabelMode::fine;
+  const bool fine = settings_for<Cifar100Set>(config).label_mode == LabelMode::fine;
   Dataset set = read_set(folder, kCifar100, {.bytes = 2, .chosen = fine ? 1 : 0, .classes = fine ? 100 : 20});
   set.name = "cifar100";
   set.class_names = fine ? cifar100_classes() : cifar100_superclasses();
@@ -243,7 +246,11 @@ DatasetRow cifar100_row() {
   row.why_not_in = [](const fs::path& folder) { return why_not_in(folder, kCifar100); };
   row.read = read_cifar100;
   row.sizes = [](const DataConfig& config) {
-    return published_cifar_sizes(config.label_mode == LabelMode::fine ? 100 : 20);
+    return published_cifar_sizes(settings_for<Cifar100Set>(config).label_mode == LabelMode::fine ? 100 : 20);
+  };
+  row.keys = [] {
+    return keys_of_set<Cifar100Set>(
+        config::choice("label_mode", &Cifar100Set::label_mode, {"fine", "coarse"}, "100 classes, or 20 superclasses."));
   };
   return row;
 }

@@ -1,5 +1,4 @@
-#include "data/csv_set.hpp"
-
+// The user's own table: a row a sample, a column of classes, all other columns numbers. Samples f32 [rows, features].
 #include <gpunn/error.hpp>
 #include <gpunn/progress.hpp>
 #include <gpunn/words.hpp>
@@ -15,6 +14,7 @@
 #include "common/text.hpp"
 #include "data/csv.hpp"
 #include "data/own_data.hpp"
+#include "data/registry.hpp"
 
 namespace gpunn::data {
 
@@ -48,8 +48,8 @@ std::string shown(const std::string& text) {
 
 class TableReader {
  public:
-  TableReader(const fs::path& file, const DataConfig& config)
-      : file_(file), config_(config), reader_(file, delimiter_of(config.delimiter)) {}
+  TableReader(const fs::path& file, const CsvSet& settings)
+      : file_(file), settings_(settings), reader_(file, delimiter_of(settings.delimiter)) {}
 
   Table read() {
     std::vector<std::string> fields;
@@ -57,7 +57,7 @@ class TableReader {
     name_columns(fields);
     LongWork work("reading " + file_.filename().string(), reader_.bytes(), WorkUnit::bytes);
     bool more = true;
-    if (config_.header) more = reader_.next(fields);
+    if (settings_.header) more = reader_.next(fields);
     for (; more; more = reader_.next(fields), work.reach(reader_.position())) add_row(fields);
     if (table_.labels.empty()) throw Error(file_.string() + ": the table has no rows behind its header");
     return std::move(table_);
@@ -70,10 +70,10 @@ class TableReader {
                    "; if the columns are not separated by a " + delimiter_word() + ", say so with data.delimiter");
     }
     for (std::size_t i = 0; i < first.size(); ++i) {
-      table_.columns.push_back(config_.header ? first[i] : std::to_string(i));
+      table_.columns.push_back(settings_.header ? first[i] : std::to_string(i));
     }
     const auto is_number = [](const std::string& field) { return number_of(field).has_value(); };
-    if (config_.header && std::all_of(first.begin(), first.end(), is_number)) {
+    if (settings_.header && std::all_of(first.begin(), first.end(), is_number)) {
       reader_.fail("expected the names of the columns, found numbers alone; if the table has no such line, set " +
                    std::string("data.header: false"));
     }
@@ -81,13 +81,13 @@ class TableReader {
   }
 
   std::string delimiter_word() const {
-    return config_.delimiter == Delimiter::comma ? "comma"
-                                                 : (config_.delimiter == Delimiter::tab ? "tab" : "semicolon");
+    return settings_.delimiter == Delimiter::comma ? "comma"
+                                                   : (settings_.delimiter == Delimiter::tab ? "tab" : "semicolon");
   }
 
   std::size_t find_label_column() const {
     const std::vector<std::string>& columns = table_.columns;
-    const std::string& wanted = config_.label_column;
+    const std::string& wanted = settings_.label_column;
     if (wanted.empty()) return columns.size() - 1;
     const auto count = std::count(columns.begin(), columns.end(), wanted);
     if (count > 1) reader_.fail("the column " + in_quotes(wanted) + " is there " + std::to_string(count) + " times");
@@ -120,19 +120,19 @@ class TableReader {
   }
 
   std::string column(std::size_t index) const {
-    return config_.header ? in_quotes(table_.columns[index]) : "number " + std::to_string(index);
+    return settings_.header ? in_quotes(table_.columns[index]) : "number " + std::to_string(index);
   }
 
   [[noreturn]] void refuse(const std::string& field, std::size_t index) const {
     const std::string found = field.empty() ? "nothing" : shown(field);
     std::string advice = "every column but that of the classes, " + column(table_.label_column) +
                          " (data.label_column), has to hold finite numbers";
-    if (!config_.header && table_.labels.empty()) advice += "; if this line has names, leave data.header out";
+    if (!settings_.header && table_.labels.empty()) advice += "; if this line has names, leave data.header out";
     reader_.fail("column " + column(index) + ": expected a number, found " + found + "; " + advice);
   }
 
   fs::path file_;
-  const DataConfig& config_;
+  const CsvSet& settings_;
   CsvReader reader_;
   Table table_;
 };
@@ -175,20 +175,21 @@ Split split_of(Table table, const std::vector<std::string>& classes, const fs::p
 }
 
 Dataset read_csv(const DataConfig& config) {
-  Table train = TableReader(config.path, config).read();
+  const CsvSet settings = settings_for<CsvSet>(config);
+  Table train = TableReader(config.path, settings).read();
   Dataset set;
   set.name = "csv";
   set.source = config.path.string();
   set.class_names = classes_of(train.labels, config.path, train.columns[train.label_column]);
   set.classes = static_cast<int64_t>(set.class_names.size());
   const std::vector<std::string> columns = train.columns;
-  if (config.header) {
+  if (settings.header) {
     set.columns = columns;
     set.columns.erase(set.columns.begin() + static_cast<std::ptrdiff_t>(train.label_column));
   }
   set.train = split_of(std::move(train), set.class_names, config.path);
   if (!config.test_path.empty()) {
-    Table test = TableReader(config.test_path, config).read();
+    Table test = TableReader(config.test_path, settings).read();
     if (test.columns != columns) {
       throw Error(config.test_path.string() + ": expected the " + std::to_string(columns.size()) + " columns of " +
                   config.path.string() + " (" + shown(join(columns, ", ")) + "), found " +
@@ -200,6 +201,15 @@ Dataset read_csv(const DataConfig& config) {
   return set;
 }
 
+config::KindOf<DataConfig> csv_keys() {
+  using namespace config;
+  return keys_of_set<CsvSet>(
+      optional(text("label_column", &CsvSet::label_column,
+                    "The column of the classes: its name, or its number from 0. Default: the last.")),
+      boolean("header", &CsvSet::header, "The first line has the names of the columns."),
+      choice("delimiter", &CsvSet::delimiter, {"comma", "semicolon", "tab"}, "What is between two columns."));
+}
+
 }  // namespace
 
 DatasetRow csv_row() {
@@ -208,6 +218,7 @@ DatasetRow csv_row() {
   row.description = "your own table (data.path, a CSV file): columns of numbers and one of classes";
   row.origin = Origin::user;
   row.make = read_csv;
+  row.keys = csv_keys;
   return row;
 }
 

@@ -1,5 +1,5 @@
-#include "data/hdf5_set.hpp"
-
+// The user's own arrays in an HDF5 file: images [rows, H, W], [rows, C, H, W] or [rows, H, W, C], or [rows, features],
+// and the class of each row. Unsigned bytes stay what they are, other numbers become f32.
 #include <gpunn/error.hpp>
 #include <gpunn/progress.hpp>
 
@@ -12,6 +12,7 @@
 #include "common/text.hpp"
 #include "data/hdf5_array.hpp"
 #include "data/own_data.hpp"
+#include "data/registry.hpp"
 
 namespace gpunn::data {
 
@@ -153,34 +154,35 @@ Split read_part(const Hdf5File& file, const std::string& samples_name, const std
   return split;
 }
 
-void require_names(const Hdf5File& file, const DataConfig& config) {
-  if (config.train_samples.empty() || config.train_labels.empty()) {
+void require_names(const Hdf5File& file, const Hdf5Set& settings) {
+  if (settings.train_samples.empty() || settings.train_labels.empty()) {
     throw Error("data.train_samples and data.train_labels have to name arrays of " + file.path().string() +
                     "; it has " + file.contents(),
                 ExitCode::usage);
   }
-  if (config.test_samples.empty() != config.test_labels.empty()) {
+  if (settings.test_samples.empty() != settings.test_labels.empty()) {
     throw Error("data.test_samples and data.test_labels go together; found only one of them", ExitCode::usage);
   }
 }
 
 Dataset read_hdf5(const DataConfig& config) {
+  const Hdf5Set settings = settings_for<Hdf5Set>(config);
   Dataset set;
   set.name = "hdf5";
   set.source = config.path.string();
   {
     const Hdf5File file(config.path);
-    require_names(file, config);
-    set.train = read_part(file, config.train_samples, config.train_labels, config.layout);
-    if (config.test_path.empty() && !config.test_samples.empty()) {
-      set.test = read_part(file, config.test_samples, config.test_labels, config.layout);
+    require_names(file, settings);
+    set.train = read_part(file, settings.train_samples, settings.train_labels, settings.layout);
+    if (config.test_path.empty() && !settings.test_samples.empty()) {
+      set.test = read_part(file, settings.test_samples, settings.test_labels, settings.layout);
     }
   }
   if (!config.test_path.empty()) {
     const Hdf5File file(config.test_path);
-    const bool same_names = config.test_samples.empty();
-    set.test = read_part(file, same_names ? config.train_samples : config.test_samples,
-                         same_names ? config.train_labels : config.test_labels, config.layout);
+    const bool same_names = settings.test_samples.empty();
+    set.test = read_part(file, same_names ? settings.train_samples : settings.test_samples,
+                         same_names ? settings.train_labels : settings.test_labels, settings.layout);
   }
   const Shape& train = set.train.samples.shape;
   const Shape& test = set.test.samples.shape;
@@ -197,6 +199,21 @@ Dataset read_hdf5(const DataConfig& config) {
   return set;
 }
 
+config::KindOf<DataConfig> hdf5_keys() {
+  using namespace config;
+  using H = Hdf5Set;
+  return keys_of_set<H>(
+      optional(text("train_samples", &H::train_samples,
+                    "The array of the training samples: images or [rows, features]. Has to be given.")),
+      optional(text("train_labels", &H::train_labels, "The array of their classes, numbers from 0. Has to be given.")),
+      optional(text("test_samples", &H::test_samples,
+                    "The array of the test samples. In `test_path`, default: `train_samples`.")),
+      optional(
+          text("test_labels", &H::test_labels, "The array of their classes. In `test_path`, default: `train_labels`.")),
+      choice("layout", &H::layout, {"auto", "channels_first", "channels_last"},
+             "Of images: [rows, C, H, W] or [rows, H, W, C]; `auto`: the one with 1 or 3 channels."));
+}
+
 }  // namespace
 
 DatasetRow hdf5_row() {
@@ -205,6 +222,7 @@ DatasetRow hdf5_row() {
   row.description = "your own arrays (data.path, an HDF5 file): data.train_samples and data.train_labels name them";
   row.origin = Origin::user;
   row.make = read_hdf5;
+  row.keys = hdf5_keys;
   return row;
 }
 

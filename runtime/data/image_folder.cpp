@@ -1,5 +1,4 @@
-#include "data/image_folder.hpp"
-
+// The user's own images, a folder for each class; folder_scan.hpp says how they lie. Samples u8 [rows, C, H, W].
 #include <gpunn/error.hpp>
 #include <gpunn/progress.hpp>
 
@@ -13,6 +12,7 @@
 #include "data/images/image.hpp"
 #include "data/own_data.hpp"
 #include "data/parallel.hpp"
+#include "data/registry.hpp"
 
 namespace gpunn::data {
 
@@ -21,6 +21,8 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int64_t kColours = 3;
+constexpr double kLargestSide = 16384;
+constexpr int64_t kRefusedSide = 0;    // what the key makes of a size that is no whole number
 constexpr int64_t kFilesAtATime = 32;  // few enough for an even share of large images
 
 std::string size_text(int64_t height, int64_t width) {
@@ -52,16 +54,16 @@ class Oddity {
 // rows are moved together.
 class Decoder {
  public:
-  Decoder(const DataConfig& config, fs::path root) : config_(config), root_(std::move(root)) {
-    if (config.image_size.empty()) return;
-    height_ = config.image_size[0];
-    width_ = config.image_size[1];
+  Decoder(const ImageFolderSet& settings, fs::path root) : settings_(settings), root_(std::move(root)) {
+    if (settings.image_size.empty()) return;
+    height_ = settings.image_size[0];
+    width_ = settings.image_size[1];
   }
 
   void decode(const std::vector<LabelledFile>& files, Split& split, std::vector<std::string>& notes) {
     if (height_ == 0) take_size_of(files.front().file);
     const int64_t rows = static_cast<int64_t>(files.size());
-    const int64_t channels = config_.channels == 0 ? kColours : config_.channels;
+    const int64_t channels = settings_.channels == 0 ? kColours : settings_.channels;
     split.samples = {DType::u8, {rows, channels, height_, width_}};
     require_memory(split.samples.bytes(), "the images of " + root_.string(), "set data.image_size to a smaller size");
     split.values.resize(split.samples.bytes());
@@ -74,7 +76,7 @@ class Decoder {
         Image image = read_image_file(files[row].file);
         if (image.from_16_bits) deep.count(row);
         if (image.first_frame) animated.count(row);
-        if (config_.channels != 0) image = convert_channels(std::move(image), config_.channels);
+        if (settings_.channels != 0) image = convert_channels(std::move(image), settings_.channels);
         image = fitting(std::move(image), files[row].file);
         grey[row] = image.channels == 1 ? 1 : 0;
         write_planes(image, split.values.data() + row * row_bytes(split));
@@ -89,7 +91,7 @@ class Decoder {
 
   // Once all parts are decoded: where the number of channels was left open, 1 if all images are grey, else 3.
   void settle_channels(std::initializer_list<Split*> splits, std::vector<std::string>& notes) const {
-    if (config_.channels != 0) return;
+    if (settings_.channels != 0) return;
     const auto count = std::count(grey_.begin(), grey_.end(), uint8_t{1});
     const bool all_grey = count == static_cast<std::ptrdiff_t>(grey_.size());
     std::size_t before = 0;
@@ -122,13 +124,13 @@ class Decoder {
   }
 
   Image fitting(Image image, const fs::path& file) const {
-    if (config_.image_size.empty()) {
+    if (settings_.image_size.empty()) {
       if (image.height == height_ && image.width == width_) return image;
       throw Error(file.string() + ": expected an image of " + size_text(height_, width_) + " as " + first_.string() +
                   ", found " + size_text(image.height, image.width) +
                   "; all must have one size, or set data.image_size: [rows, columns] to have them scaled");
     }
-    return resize_and_crop(image, height_, width_, config_.shorter_side);
+    return resize_and_crop(image, height_, width_, settings_.shorter_side);
   }
 
   static void drop_colours(Split& split) {
@@ -152,7 +154,7 @@ class Decoder {
     }
   }
 
-  const DataConfig& config_;
+  const ImageFolderSet& settings_;
   fs::path root_;
   int64_t height_ = 0, width_ = 0;
   fs::path first_;             // whose size all others must have
@@ -160,6 +162,7 @@ class Decoder {
 };
 
 Dataset read_image_folder(const DataConfig& config) {
+  const ImageFolderSet settings = settings_for<ImageFolderSet>(config);
   FolderScan scan = scan_image_folder(config.path, config.test_path);
   Dataset set;
   set.name = "image_folder";
@@ -167,14 +170,53 @@ Dataset read_image_folder(const DataConfig& config) {
   set.classes = static_cast<int64_t>(scan.classes.size());
   set.class_names = std::move(scan.classes);
   set.notes = std::move(scan.notes);
-  set.fit = {.crop = true, .shorter_side = config.shorter_side};
-  Decoder decoder(config, config.path);
+  set.fit = {.crop = true, .shorter_side = settings.shorter_side};
+  Decoder decoder(settings, config.path);
   decoder.decode(scan.train, set.train, set.notes);
   if (!scan.validation.empty()) decoder.decode(scan.validation, set.validation, set.notes);
   if (!scan.test.empty()) decoder.decode(scan.test, set.test, set.notes);
   decoder.settle_channels({&set.train, &set.validation, &set.test}, set.notes);
   take_test_share(set, config);
   return set;
+}
+
+config::KindOf<DataConfig> image_folder_keys() {
+  using namespace config;
+  using F = ImageFolderSet;
+  return keys_of_set<F>(
+      pixels("image_size", &F::image_size, between(1, kLargestSide), kRefusedSide,
+             "Rows and columns, or one number for both, that images are scaled and cropped to. Default: the size that "
+             "all have."),
+      integer("shorter_side", &F::shorter_side, between(0, kLargestSide),
+              "Pixels that the shorter side of images is scaled to before `image_size` is cut out of the middle; 0: as "
+              "few as cover `image_size`."),
+      integer("channels", &F::channels, between(0, 3),
+              "1: grey, 3: colour; 0: as the images, colour where any of them is."));
+}
+
+void check_shorter_side(const ImageFolderSet& settings, const config::GivenKeys& given, config::Diagnostics& found) {
+  if (!given.sound("data.image_size") || !given.sound("data.shorter_side") || settings.shorter_side == 0) return;
+  const SourceLocation& place = given.place("data.shorter_side");
+  if (settings.image_size.empty()) {
+    found.add(place, "data.shorter_side needs data.image_size, which is cut out of the scaled image");
+    return;
+  }
+  const int64_t least = std::ranges::max(settings.image_size);
+  if (settings.shorter_side >= least) return;
+  found.add(place, "data.shorter_side: expected at least " + std::to_string(least) +
+                       ", the longer side of data.image_size, found " + std::to_string(settings.shorter_side));
+}
+
+void check_image_folder(const DataConfig& config, const config::GivenKeys& given, config::Diagnostics& found) {
+  const ImageFolderSet settings = settings_for<ImageFolderSet>(config);
+  const std::vector<int64_t>& size = settings.image_size;
+  if (given.sound("data.image_size") && (size.size() > 2 || std::ranges::count(size, kRefusedSide) != 0)) {
+    found.add(given.place("data.image_size"), "data.image_size: expected one integer or two, [rows, columns]");
+  }
+  check_shorter_side(settings, given, found);
+  if (given.sound("data.channels") && settings.channels == 2) {
+    found.add(given.place("data.channels"), "data.channels: expected 1 (grey), 3 (colour) or 0 (as the images)");
+  }
 }
 
 }  // namespace
@@ -186,6 +228,8 @@ DatasetRow image_folder_row() {
       "your own images (PNG, JPEG, PGM, PPM): data.path/CLASS/*, or data.path/train/CLASS/* and .../test/CLASS/*";
   row.origin = Origin::user;
   row.make = read_image_folder;
+  row.keys = image_folder_keys;
+  row.check = check_image_folder;
   return row;
 }
 

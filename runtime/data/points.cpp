@@ -1,5 +1,5 @@
-#include "data/points.hpp"
-
+// Two classes of points in the square [-1, 1)^2 on either side of a random line, none nearer to it than a margin:
+// what a perceptron must separate without an error. Samples f32 [rows, 2].
 #include <gpunn/progress.hpp>
 
 #include <cmath>
@@ -7,6 +7,7 @@
 #include <string>
 
 #include "data/philox_source.hpp"
+#include "data/registry.hpp"
 #include "data/synthetic.hpp"
 
 namespace gpunn::data {

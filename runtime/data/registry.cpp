@@ -4,15 +4,18 @@
 #include <gpunn/words.hpp>
 
 #include "common/text.hpp"
-#include "data/cifar.hpp"
-#include "data/csv_set.hpp"
 #include "data/digits/digits.hpp"
-#include "data/hdf5_set.hpp"
-#include "data/image_folder.hpp"
 #include "data/mnist.hpp"
-#include "data/points.hpp"
 
 namespace gpunn::data {
+
+// A file each.
+DatasetRow cifar10_row();
+DatasetRow cifar100_row();
+DatasetRow csv_row();
+DatasetRow hdf5_row();
+DatasetRow image_folder_row();
+DatasetRow points_row();
 
 const std::vector<DatasetRow>& registry() {
   static const std::vector<DatasetRow> rows = {mnist_row(),        fashion_mnist_row(), cifar10_row(),

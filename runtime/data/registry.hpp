@@ -6,7 +6,13 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <variant>
 #include <vector>
+
+#include "config/given_keys.hpp"
+#include "config/key_builders.hpp"
+#include "config/kinds.hpp"
 
 namespace gpunn::data {
 
@@ -33,7 +39,8 @@ struct DatasetSizes {
   int64_t classes = 0;
 };
 
-// All that the program knows about a data set. A new one is a file that fills in this row, and a line in registry().
+// All that the program knows about a data set. A new one is a file that fills in this row, and a line in registry(); if
+// it has settings of its own, a struct of them in gpunn/data_config.hpp as well.
 struct DatasetRow {
   std::string name;
   std::string description;
@@ -45,6 +52,11 @@ struct DatasetRow {
   DatasetSizes (*sizes)(const DataConfig& config) = nullptr;  // all but the user's own
   std::string stand_in;  // a synthetic set of samples of the same shape; empty: there is none
 
+  // The keys that an experiment has for this set alone, and what finds mistakes in what was given for them. nullptr:
+  // there are none.
+  config::KindOf<DataConfig> (*keys)() = nullptr;
+  void (*check)(const DataConfig& config, const config::GivenKeys& given, config::Diagnostics& found) = nullptr;
+
   // Published sets. Empty: the folder holds this set; otherwise why not, in a few words.
   std::string (*why_not_in)(const std::filesystem::path& folder) = nullptr;
   Dataset (*read)(const std::filesystem::path& folder, const DataConfig& config) = nullptr;
@@ -53,6 +65,18 @@ struct DatasetRow {
 };
 
 const std::vector<DatasetRow>& registry();
+
+template <class Set, class... Keys>
+config::KindOf<DataConfig> keys_of_set(Keys... keys) {
+  return config::make_kind<Set, DataConfig>({}, std::move(keys)...);
+}
+
+// The settings that `config` has for a set of this kind, its defaults where it has another's.
+template <class Set>
+Set settings_for(const DataConfig& config) {
+  const Set* set = std::get_if<Set>(&config.kind);
+  return set == nullptr ? Set() : *set;
+}
 
 // Throws Error(usage) with the nearest names where there is none.
 const DatasetRow& find_dataset(std::string_view name);

@@ -2,7 +2,7 @@
 
 #include <gpunn/abi.h>
 #include <gpunn/error.hpp>
-#include <gpunn/experiment.hpp>
+#include <gpunn/precision.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -12,6 +12,7 @@
 #include "common/text.hpp"
 #include "data/csv.hpp"
 #include "data/folder_scan.hpp"
+#include "data/registry.hpp"
 
 namespace gpunn::inference {
 
@@ -39,7 +40,10 @@ std::vector<fs::path> matches_of(const fs::path& pattern) {
 class FeatureTable {
  public:
   FeatureTable(const fs::path& file, const ModelInfo& info, const DataConfig& data)
-      : file_(file), info_(info), data_(data), reader_(file, data::delimiter_of(data.delimiter)) {
+      : file_(file),
+        info_(info),
+        table_(data::settings_for<CsvSet>(data)),
+        reader_(file, data::delimiter_of(table_.delimiter)) {
     if (info.input.sample.shape.size() != 1 || info.input.sample.dtype != DType::f32) {
       throw Error(
           file.string() + ": the model takes " + to_string(info.input.sample) + ", not rows of a table; give it images",
@@ -78,10 +82,10 @@ class FeatureTable {
     if (!missing.empty()) {
       reader_.fail("the model's columns " + join(missing, ", ") + " are missing; the table has " + join(names, ", "));
     }
-    const auto label = std::ranges::find(names, data_.label_column);
+    const auto label = std::ranges::find(names, table_.label_column);
     if (label != names.end()) {
       label_ = static_cast<std::size_t>(label - names.begin());
-    } else if (data_.label_column.empty() && width_ == features() + 1 &&
+    } else if (table_.label_column.empty() && width_ == features() + 1 &&
                std::ranges::find(places_, width_ - 1) == places_.end()) {
       label_ = width_ - 1;
     }
@@ -92,12 +96,12 @@ class FeatureTable {
     if (width_ != features() && width_ != features() + 1) {
       reader_.fail("the model takes " + std::to_string(features()) + " columns of numbers, found " +
                    std::to_string(width_) + " columns; if they are not separated by a '" +
-                   std::string(1, data::delimiter_of(data_.delimiter)) + "', say so with --set data.delimiter=...");
+                   std::string(1, data::delimiter_of(table_.delimiter)) + "', say so with --set data.delimiter=...");
     }
     if (width_ == features() + 1) {
       label_ = width_ - 1;
       std::size_t number = 0;
-      const std::string& text = data_.label_column;
+      const std::string& text = table_.label_column;
       const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
       if (error == std::errc() && end == text.data() + text.size() && number < width_) label_ = number;
     }
@@ -131,7 +135,7 @@ class FeatureTable {
 
   fs::path file_;
   const ModelInfo& info_;
-  const DataConfig& data_;
+  CsvSet table_;
   data::CsvReader reader_;
   std::size_t width_ = 0;
   std::vector<std::size_t> places_;  // of the model's features, in its order

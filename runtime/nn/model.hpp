@@ -1,6 +1,6 @@
 #pragma once
 
-#include <gpunn/experiment.hpp>
+#include <gpunn/model_spec.hpp>
 
 #include <set>
 #include <string>

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <limits>
+#include <variant>
 
 #include "tasks/losses.hpp"
 
@@ -33,7 +34,7 @@ bool knows_labels(LossKind kind) { return kind == LossKind::cross_entropy || kin
 
 // Whether the loss may be of a model with one output for two classes: above 0 for class 1.
 bool takes_one_output(const TaskContext& c) {
-  return c.experiment.loss.kind == LossKind::binary_cross_entropy && c.outputs == 2;
+  return c.experiment.loss.type() == LossKind::binary_cross_entropy && c.outputs == 2;
 }
 
 bool one_for_two(const TensorType& output, const TaskContext& c) {
@@ -51,7 +52,7 @@ void require_class_outputs(const Graph& g, const TaskContext& c, ValueId output)
                           std::to_string(c.outputs) + " classes: expected f32[" + rows + ", " +
                           std::to_string(c.outputs) + "]" + (one ? " or f32[" + rows + ", 1]" : "")}});
   }
-  if (c.experiment.loss.kind == LossKind::cross_entropy &&
+  if (c.experiment.loss.type() == LossKind::cross_entropy &&
       (ends_in(c.experiment, "softmax") || ends_in(c.experiment, "log_softmax"))) {
     throw ConfigError(
         {{last.where, "loss cross_entropy takes logits and does its own softmax: remove the last layer '" + last.name +
@@ -76,11 +77,12 @@ ValueId add_loss_to_classes(Graph& g, const TaskContext& c, ValueId output, Valu
 
 // The losses that know labels.
 ValueId add_loss_to_label(Graph& g, const LossConfig& loss, ValueId output, ValueId label) {
-  if (loss.kind == LossKind::cross_entropy) {
+  if (loss.type() == LossKind::cross_entropy) {
     return g.add(GPUNN_OP_SOFTMAX_CROSS_ENTROPY, "loss", {}, {output, label}).front();
   }
+  const Hinge& hinge = std::get<Hinge>(loss.kind);
   const gpunn_hinge_attrs attrs{
-      .struct_size = 0, .margin = static_cast<float>(loss.margin), .power = static_cast<int32_t>(loss.power)};
+      .struct_size = 0, .margin = static_cast<float>(hinge.margin), .power = static_cast<int32_t>(hinge.power)};
   return g.add1(GPUNN_OP_HINGE_LOSS, "loss", Attributes::of(attrs), {output, label});
 }
 
@@ -117,7 +119,7 @@ class Classification : public Task {
   // Without label smoothing and class weights.
   ValueId add_evaluation_loss(Graph& g, const TaskContext& c, ValueId output, const Batch& batch) const override {
     require_output(g, c, output);
-    if (knows_labels(c.experiment.loss.kind)) return add_loss_to_label(g, c.experiment.loss, output, batch.label);
+    if (knows_labels(c.experiment.loss.type())) return add_loss_to_label(g, c.experiment.loss, output, batch.label);
     return add_loss_to_classes(g, c, output, add_class_targets(g, c.outputs, batch.label));
   }
 
@@ -143,7 +145,7 @@ class Classification : public Task {
   gpunn_op prediction_op(const TaskContext& c, const TensorType& output) const override {
     if (ends_in(c.experiment, "softmax")) return GPUNN_OP_COPY;
     // Of 0 and a logit the softmax is one minus its sigmoid, and its sigmoid.
-    const bool each = c.experiment.loss.kind == LossKind::binary_cross_entropy && output.shape.at(1) != 1;
+    const bool each = c.experiment.loss.type() == LossKind::binary_cross_entropy && output.shape.at(1) != 1;
     return each ? GPUNN_OP_SIGMOID : GPUNN_OP_SOFTMAX;
   }
 };
@@ -157,23 +159,26 @@ const Task& classification() {
 
 bool has_class_targets(const Experiment& experiment) {
   const LossConfig& loss = experiment.loss;
-  return experiment.augmentation.mixup > 0 || !knows_labels(loss.kind) || loss.label_smoothing > 0 ||
-         !loss.class_weights.empty();
+  if (experiment.augmentation.mixup > 0 || !knows_labels(loss.type())) return true;
+  const CrossEntropy* entropy = std::get_if<CrossEntropy>(&loss.kind);
+  return entropy != nullptr && (entropy->label_smoothing > 0 || !entropy->class_weights.empty());
 }
 
 std::vector<float> class_target_table(const LossConfig& loss, int64_t classes, const std::string& data) {
+  const CrossEntropy* given = std::get_if<CrossEntropy>(&loss.kind);
+  const CrossEntropy entropy = given != nullptr ? *given : CrossEntropy();
   const auto n = static_cast<std::size_t>(classes);
-  if (!loss.class_weights.empty() && loss.class_weights.size() != n) {
-    throw ConfigError({{loss.class_weights_place, "loss.class_weights: expected " + std::to_string(n) +
-                                                      " numbers, one for each class of '" + data + "', found " +
-                                                      std::to_string(loss.class_weights.size())}});
+  if (!entropy.class_weights.empty() && entropy.class_weights.size() != n) {
+    throw ConfigError({{entropy.class_weights_place, "loss.class_weights: expected " + std::to_string(n) +
+                                                         " numbers, one for each class of '" + data + "', found " +
+                                                         std::to_string(entropy.class_weights.size())}});
   }
-  const double spread = loss.label_smoothing / static_cast<double>(classes);
+  const double spread = entropy.label_smoothing / static_cast<double>(classes);
   std::vector<float> table(n * n);
   for (std::size_t label = 0; label < n; ++label) {
     for (std::size_t c = 0; c < n; ++c) {
-      const double weight = loss.class_weights.empty() ? 1 : loss.class_weights[c];
-      const double share = c == label ? 1 - loss.label_smoothing + spread : spread;
+      const double weight = entropy.class_weights.empty() ? 1 : entropy.class_weights[c];
+      const double share = c == label ? 1 - entropy.label_smoothing + spread : spread;
       table[label * n + c] = static_cast<float>(weight * share);
     }
   }

@@ -3,6 +3,8 @@
 #include <gpunn/error.hpp>
 #include <gpunn/ops.h>
 
+#include <variant>
+
 namespace gpunn::tasks {
 
 using graph::Attributes;
@@ -10,7 +12,7 @@ using graph::Graph;
 using graph::ValueId;
 
 ValueId add_loss_to_target(Graph& g, const LossConfig& loss, ValueId output, ValueId target) {
-  switch (loss.kind) {
+  switch (loss.type()) {
     case LossKind::cross_entropy:
       return g.add(GPUNN_OP_SOFT_CROSS_ENTROPY, "loss", {}, {output, target}).front();
     case LossKind::mean_squared_error:
@@ -18,7 +20,7 @@ ValueId add_loss_to_target(Graph& g, const LossConfig& loss, ValueId output, Val
     case LossKind::binary_cross_entropy:
       return g.add1(GPUNN_OP_BCE_LOGITS_LOSS, "loss", {}, {output, target});
     case LossKind::huber: {
-      const gpunn_huber_attrs attrs{.struct_size = 0, .delta = static_cast<float>(loss.delta)};
+      const gpunn_huber_attrs attrs{.struct_size = 0, .delta = static_cast<float>(std::get<Huber>(loss.kind).delta)};
       return g.add1(GPUNN_OP_HUBER_LOSS, "loss", Attributes::of(attrs), {output, target});
     }
     case LossKind::hinge:
@@ -51,7 +53,7 @@ void require_outputs(const Graph& g, const Experiment& experiment, ValueId outpu
   const std::string rows = std::to_string(type.shape.empty() ? 0 : type.shape[0]);
   throw ConfigError({{last.where, "the model's last layer '" + last.name + "' gives " + to_string(type) +
                                       ", the data has " + std::to_string(outputs) + " " + std::string(outputs_are) +
-                                      ", and the loss " + name_of(experiment.loss.kind) +
+                                      ", and the loss " + name_of(experiment.loss.type()) +
                                       " compares each: expected f32[" + rows + ", " + std::to_string(outputs) + "]"}});
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace gpunn::training {
@@ -87,7 +88,8 @@ double share_of_rate(MuonScale scale, int64_t rows, int64_t columns) {
 
 void add_muon(Graph& g, const OptimizerConfig& o, const ParameterLayout& layout, const UpdateRange& range,
               const UpdateValues& values, ValueId mean) {
-  const auto momentum = static_cast<float>(o.momentum), rest = static_cast<float>(1 - o.momentum);
+  const Muon& muon = std::get<Muon>(o.kind);
+  const auto momentum = static_cast<float>(muon.momentum), rest = static_cast<float>(1 - muon.momentum);
   for (std::size_t i = 0; i < layout.parameters.size(); ++i) {
     if (!layout.rules[i].matrix || layout.rules[i].group != range.group) continue;
     const nn::Parameter& parameter = layout.parameters[i];
@@ -96,10 +98,10 @@ void add_muon(Graph& g, const OptimizerConfig& o, const ParameterLayout& layout,
     const ValueId gradient = step.matrix(values.gradients, layout.offset[i]);
     const ValueId running = step.matrix(mean, layout.offset[i]);
     step.sum_into(momentum, running, rest, gradient, running);
-    const ValueId ahead = o.nesterov ? step.sum(momentum, running, rest, gradient) : running;
+    const ValueId ahead = muon.nesterov ? step.sum(momentum, running, rest, gradient) : running;
     const ValueId direction = step.orthogonal(step.normalised(ahead));
 
-    const double share = share_of_rate(o.scale, rows, columns);
+    const double share = share_of_rate(muon.scale, rows, columns);
     const gpunn_scale_attrs scale{.struct_size = 0, .factor = static_cast<float>(share)};
     const ValueId rate = g.add1(GPUNN_OP_SCALE, "optimizer." + parameter.name, Attributes::of(scale), {values.rate});
     // The decay goes by the learning rate itself. SGD multiplies it with the share; here it is divided by that.

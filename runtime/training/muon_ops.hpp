@@ -1,7 +1,7 @@
 // Muon's step for matrices, out of ops that there are. (Jordan et al., 2024.)
 #pragma once
 
-#include <gpunn/experiment.hpp>
+#include <gpunn/optimizer_config.hpp>
 
 #include "graph/graph.hpp"
 #include "training/layout.hpp"

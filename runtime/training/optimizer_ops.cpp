@@ -1,11 +1,11 @@
 #include "training/optimizer_ops.hpp"
 
-#include <gpunn/error.hpp>
 #include <gpunn/ops.h>
 
 #include <cstddef>
 
 #include "training/muon_ops.hpp"
+#include "training/optimizer/optimizer_rows.hpp"
 
 namespace gpunn::training {
 
@@ -15,97 +15,13 @@ using graph::Storage;
 using graph::ValueId;
 
 std::vector<std::string> optimizer_states(const OptimizerConfig& config) {
-  switch (config.kind) {
-    case OptimizerKind::sgd:
-      return config.momentum != 0 ? std::vector<std::string>{"velocity"} : std::vector<std::string>{};
-    case OptimizerKind::adam:
-    case OptimizerKind::adamw:
-    case OptimizerKind::muon:
-      return {"m", "v"};
-    case OptimizerKind::rmsprop:
-      return config.momentum != 0 ? std::vector<std::string>{"square", "velocity"} : std::vector<std::string>{"square"};
-    case OptimizerKind::adagrad:
-      return {"sum"};
-    case OptimizerKind::lion:
-      return {"m"};
-    case OptimizerKind::lars:
-      return {"velocity"};
-  }
-  return {};
+  const OptimizerRow& row = config::row_of(optimizer_rows(), config);
+  return row.states == nullptr ? std::vector<std::string>() : row.states(config);
 }
 
 std::string bounds_variable(std::size_t range) { return "parameter_bounds." + std::to_string(range); }
 
 namespace {
-
-gpunn_op op_of(OptimizerKind kind) {
-  switch (kind) {
-    case OptimizerKind::sgd:
-      return GPUNN_OP_SGD_UPDATE;
-    case OptimizerKind::adam:
-    case OptimizerKind::adamw:
-    case OptimizerKind::muon:
-      return GPUNN_OP_ADAM_UPDATE;
-    case OptimizerKind::rmsprop:
-      return GPUNN_OP_RMSPROP_UPDATE;
-    case OptimizerKind::adagrad:
-      return GPUNN_OP_ADAGRAD_UPDATE;
-    case OptimizerKind::lion:
-      return GPUNN_OP_LION_UPDATE;
-    case OptimizerKind::lars:
-      return GPUNN_OP_LARS_UPDATE;
-  }
-  throw Error("an optimizer that no op is known of");
-}
-
-// Of an update of which the first `decayed` elements decay.
-Attributes attributes_of(const OptimizerConfig& o, double decay, int64_t decayed) {
-  const auto weight_decay = static_cast<float>(decay);
-  const auto momentum = static_cast<float>(o.momentum);
-  const auto beta1 = static_cast<float>(o.beta1), beta2 = static_cast<float>(o.beta2);
-  const auto epsilon = static_cast<float>(o.epsilon);
-  switch (o.kind) {
-    case OptimizerKind::sgd:
-      return Attributes::of(gpunn_sgd_attrs{.struct_size = 0,
-                                            .momentum = momentum,
-                                            .weight_decay = weight_decay,
-                                            .nesterov = o.nesterov,
-                                            .decayed = decayed});
-    case OptimizerKind::adam:
-    case OptimizerKind::adamw:
-    case OptimizerKind::muon:
-      return Attributes::of(gpunn_adam_attrs{.struct_size = 0,
-                                             .beta1 = beta1,
-                                             .beta2 = beta2,
-                                             .epsilon = epsilon,
-                                             .weight_decay = weight_decay,
-                                             .decoupled = o.kind != OptimizerKind::adam,
-                                             .decayed = decayed});
-    case OptimizerKind::rmsprop:
-      return Attributes::of(gpunn_rmsprop_attrs{.struct_size = 0,
-                                                .alpha = static_cast<float>(o.alpha),
-                                                .epsilon = epsilon,
-                                                .momentum = momentum,
-                                                .weight_decay = weight_decay,
-                                                .reserved = 0,
-                                                .decayed = decayed});
-    case OptimizerKind::adagrad:
-      return Attributes::of(gpunn_adagrad_attrs{
-          .struct_size = 0, .epsilon = epsilon, .weight_decay = weight_decay, .reserved = 0, .decayed = decayed});
-    case OptimizerKind::lion:
-      return Attributes::of(gpunn_lion_attrs{
-          .struct_size = 0, .beta1 = beta1, .beta2 = beta2, .weight_decay = weight_decay, .decayed = decayed});
-    case OptimizerKind::lars:
-      return Attributes::of(gpunn_lars_attrs{.struct_size = 0,
-                                             .momentum = momentum,
-                                             .weight_decay = weight_decay,
-                                             .trust = static_cast<float>(o.trust),
-                                             .epsilon = epsilon,
-                                             .reserved = 0,
-                                             .decayed = decayed});
-  }
-  return {};
-}
 
 // The elements of a range in a flat array.
 ValueId part_of(Graph& g, const UpdateRange& range, ValueId flat, const std::string& name) {
@@ -162,6 +78,7 @@ void add_average(Graph& g, double decay, const ParameterLayout& layout, ValueId 
 }
 
 void add_optimizer(Graph& g, const OptimizerConfig& o, const ParameterLayout& layout, const UpdateValues& values) {
+  const OptimizerRow& row = config::row_of(optimizer_rows(), o);
   std::vector<ValueId> states;
   for (const std::string& state : optimizer_states(o)) {
     states.push_back(g.add_value(state, layout.trained_type(), Storage::optimizer));
@@ -183,13 +100,14 @@ void add_optimizer(Graph& g, const OptimizerConfig& o, const ParameterLayout& la
       continue;
     }
     std::vector<ValueId> inputs{part(values.parameters), part(values.gradients), rate};
-    if (op_of(o.kind) == GPUNN_OP_ADAM_UPDATE) inputs.push_back(values.step);
+    if (row.counts_steps) inputs.push_back(values.step);
     for (const ValueId state : states) inputs.push_back(part(state));
-    if (o.kind == OptimizerKind::lars) {
+    if (row.by_parameter) {
       const auto bounds = static_cast<int64_t>(layout.bounds(range).size());
       inputs.push_back(g.add_value(bounds_variable(i), {DType::i64, {bounds}}, Storage::data));
     }
-    g.add(op_of(o.kind), name, attributes_of(o, group.weight_decay, range.decayed), inputs);
+    const Decay decay{.weight = static_cast<float>(group.weight_decay), .elements = range.decayed};
+    g.add(row.op, name, row.attributes(o, decay), inputs);
   }
 }
 

@@ -2,7 +2,7 @@
 
 #include <gpunn/abi.h>
 #include <gpunn/data.hpp>
-#include <gpunn/experiment.hpp>
+#include <gpunn/data_config.hpp>
 
 #include <cstdint>
 #include <string>

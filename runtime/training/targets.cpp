@@ -17,7 +17,7 @@ void require_targets(const Experiment& experiment, const Dataset& dataset) {
   throw Error(
       experiment.file.string() + ": the data set '" + dataset.name + "' has " +
           (labels ? "a class a sample" : "targets of " + std::to_string(dataset.classes) + " numbers a sample") +
-          ", the task " + experiment.task + " with the loss " + tasks::name_of(experiment.loss.kind) + " learns " +
+          ", the task " + experiment.task + " with the loss " + tasks::name_of(experiment.loss.type()) + " learns " +
           std::string(task.target()) + ", which the last layer '" + experiment.model.layers.back().name + "' gives" +
           (labels ? "; leave out 'task', or choose data with such targets" : ""),
       ExitCode::usage);

@@ -347,7 +347,7 @@ void Trainer::finish_epoch() {
   const bool new_rates = session_.epoch_ended(epoch);
   if (new_rates && step_ < session_.total_steps()) {
     folder_.log("the learning rate is " + config::number_text(session_.learning_rate_of_step(step_)) +
-                " from here on: " + experiment.schedule.monitor + " does not improve");
+                " from here on: " + std::get<ReduceOnPlateau>(experiment.schedule.kind).monitor + " does not improve");
   }
   const bool regular = experiment.checkpoint.every_epochs > 0 && epoch.epoch % experiment.checkpoint.every_epochs == 0;
   std::vector<std::filesystem::path> files;

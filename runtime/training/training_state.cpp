@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "training/flat_tensors.hpp"
+#include "training/optimizer/optimizer_rows.hpp"
 #include "training/optimizer_ops.hpp"
 #include "training/programs.hpp"
 #include "training/transfer.hpp"
@@ -41,7 +42,7 @@ void TrainingState::initialise(execution::Variables& variables) {
     variables_->create(variable::kAverage, parameters_.type(), Storage::optimizer);
     variables_->write(variable::kAverage, variables_->read(variable::kParameters));
   }
-  if (experiment_.optimizer.kind == OptimizerKind::lars) {
+  if (config::row_of(optimizer_rows(), experiment_.optimizer).by_parameter) {
     for (std::size_t i = 0; i < parameters_.ranges.size(); ++i) {
       const std::vector<int64_t> bounds = parameters_.bounds(parameters_.ranges[i]);
       variables_->create(bounds_variable(i), {DType::i64, {static_cast<int64_t>(bounds.size())}}, Storage::data);

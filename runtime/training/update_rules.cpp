@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "common/text.hpp"
+#include "training/optimizer/optimizer_rows.hpp"
 
 namespace gpunn::training {
 
@@ -73,6 +74,7 @@ std::vector<UpdateRule> update_rules(const std::vector<nn::Parameter>& parameter
   check_patterns("training.freeze", experiment.freeze, names, errors);
   for (const ParameterGroup& group : groups) check_patterns("optimizer.groups", group.match, names, errors);
 
+  const bool matrices = config::row_of(optimizer_rows(), experiment.optimizer).orthogonal_matrices;
   std::vector<UpdateRule> rules;
   std::vector<bool> used(groups.size(), false);
   for (const nn::Parameter& parameter : parameters) {
@@ -83,7 +85,7 @@ std::vector<UpdateRule> update_rules(const std::vector<nn::Parameter>& parameter
     }
     if (rule.group >= 0) used[static_cast<std::size_t>(rule.group)] = true;
     rule.decays = decays(parameter, groups, rule.group);
-    rule.matrix = experiment.optimizer.kind == OptimizerKind::muon && !rule.frozen && parameter.shape.size() >= 2;
+    rule.matrix = matrices && !rule.frozen && parameter.shape.size() >= 2;
     rules.push_back(rule);
   }
   if (errors.empty()) {

@@ -2,6 +2,8 @@
 #include <gpunn/error.hpp>
 #include <gpunn/experiment.hpp>
 
+#include <variant>
+
 #include "catch.hpp"
 #include "support.hpp"
 
@@ -15,6 +17,7 @@ std::string with_data(const std::string& data) {
 }
 
 DataConfig data_of(const std::string& data) { return parse_experiment(with_data(data), "e.yaml").data; }
+ImageFolderSet images_of(const std::string& data) { return std::get<ImageFolderSet>(data_of(data).kind); }
 
 }  // namespace
 
@@ -47,8 +50,8 @@ TEST_CASE("a set that is made may be asked for where it is the fallback, as --se
 
 TEST_CASE("the size of images is one or two integers") {
   const std::string folder = "dataset: image_folder, path: x, image_size: ";
-  CHECK(data_of(folder + "32").image_size == std::vector<int64_t>{32, 32});
-  CHECK(data_of(folder + "[24, 32]").image_size == std::vector<int64_t>{24, 32});
+  CHECK(images_of(folder + "32").image_size == std::vector<int64_t>{32, 32});
+  CHECK(images_of(folder + "[24, 32]").image_size == std::vector<int64_t>{24, 32});
   for (const char* const wrong : {"[1, 2, 3]", "[24.5, 32]", "24.5"}) {
     CHECK(errors_of(with_data(folder + wrong)) ==
           Texts{"e.yaml:2:40: data.image_size: expected one integer or two, [rows, columns]"});
@@ -59,8 +62,8 @@ TEST_CASE("the size of images is one or two integers") {
 
 TEST_CASE("the shorter side of images is at least as long as what is cut out of them") {
   const std::string folder = "dataset: image_folder, path: x, shorter_side: ";
-  CHECK(data_of(folder + "256, image_size: 224").shorter_side == 256);
-  CHECK(data_of(folder + "32, image_size: [24, 32]").shorter_side == 32);
+  CHECK(images_of(folder + "256, image_size: 224").shorter_side == 256);
+  CHECK(images_of(folder + "32, image_size: [24, 32]").shorter_side == 32);
   CHECK(errors_of(with_data(folder + "31, image_size: [24, 32]")) ==
         Texts{"e.yaml:2:40: data.shorter_side: expected at least 32, the longer side of data.image_size, found 31"});
   CHECK(errors_of(with_data(folder + "31")) ==
@@ -72,14 +75,14 @@ TEST_CASE("what is resolved reads back") {
       with_data("dataset: image_folder, path: /x, image_size: 32, channels: 1, test_fraction: 0.25, stratify: false"),
       "e.yaml");
   const DataConfig again = parse_experiment(resolved_yaml(e), "again").data;
-  CHECK(again.image_size == std::vector<int64_t>{32, 32});
-  CHECK(again.channels == 1);
+  CHECK(std::get<ImageFolderSet>(again.kind).image_size == std::vector<int64_t>{32, 32});
+  CHECK(std::get<ImageFolderSet>(again.kind).channels == 1);
   CHECK(again.test_fraction == 0.25);
   CHECK(!again.stratify);
   CHECK(again.path == "/x");
   const Experiment table = parse_experiment(
       with_data("dataset: csv, path: /x, delimiter: tab, header: false, label_column: \"3\""), "e.yaml");
-  const DataConfig csv = parse_experiment(resolved_yaml(table), "again").data;
+  const auto csv = std::get<CsvSet>(parse_experiment(resolved_yaml(table), "again").data.kind);
   CHECK(csv.delimiter == Delimiter::tab);
   CHECK(!csv.header);
   CHECK(csv.label_column == "3");

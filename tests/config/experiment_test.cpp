@@ -1,6 +1,8 @@
 // Good experiments: values, defaults, short forms, paths, overrides.
 #include <gpunn/experiment.hpp>
 
+#include <variant>
+
 #include "catch.hpp"
 #include "support.hpp"
 #include "tasks/task.hpp"
@@ -36,14 +38,12 @@ runs: out
   CHECK(e.data.shuffle);
   CHECK(e.data.mean == std::vector<double>{0.5});
   CHECK(e.data.stddev == std::vector<double>{2});
-  CHECK(e.loss.kind == LossKind::mean_squared_error);
-  CHECK(e.optimizer.kind == OptimizerKind::rmsprop);
+  CHECK(std::holds_alternative<MeanSquaredError>(e.loss.kind));
   CHECK(e.optimizer.learning_rate == 2e-5);
-  CHECK(e.optimizer.momentum == 0.5);
-  CHECK(e.optimizer.alpha == 0.9);
-  CHECK(e.schedule.kind == ScheduleKind::step);
-  CHECK(e.schedule.step_size == 2.5);
-  CHECK(e.schedule.gamma == 0.3);
+  CHECK(std::get<RmsProp>(e.optimizer.kind).momentum == 0.5);
+  CHECK(std::get<RmsProp>(e.optimizer.kind).alpha == 0.9);
+  CHECK(std::get<StepSchedule>(e.schedule.kind).step_size == 2.5);
+  CHECK(std::get<StepSchedule>(e.schedule.kind).gamma == 0.3);
   CHECK(e.schedule.warmup_epochs == 1);
   CHECK(e.epochs == 7);
   CHECK(e.seed == 9223372036854775807U);
@@ -70,25 +70,23 @@ runs: out
 
 TEST_CASE("a loss is a word or a map") {
   const auto loss = [](const std::string& text, const std::vector<Override>& overrides = {}) {
-    return parse_experiment(kSound + "loss: " + text + "\n", "e.yaml", overrides).loss;
+    return parse_experiment(kSound + "loss: " + text + "\n", "e.yaml", overrides).loss.kind;
   };
-  CHECK(loss("cross_entropy").kind == LossKind::cross_entropy);
-  CHECK(loss("cross_entropy").label_smoothing == 0);
-  CHECK(loss("cross_entropy").class_weights.empty());
-  const LossConfig soft = loss("{type: cross_entropy, label_smoothing: 0.1, class_weights: [1, 2, 0.5]}");
-  CHECK(soft.kind == LossKind::cross_entropy);
+  CHECK(std::get<CrossEntropy>(loss("cross_entropy")).label_smoothing == 0);
+  CHECK(std::get<CrossEntropy>(loss("cross_entropy")).class_weights.empty());
+  const auto soft =
+      std::get<CrossEntropy>(loss("{type: cross_entropy, label_smoothing: 0.1, class_weights: [1, 2, 0.5]}"));
   CHECK(soft.label_smoothing == 0.1);
   CHECK(soft.class_weights == std::vector<double>{1, 2, 0.5});
   CHECK(soft.class_weights_place.line == 3);
-  const LossConfig hinge = loss("{type: hinge, margin: 0.5, power: 2}");
-  CHECK(hinge.kind == LossKind::hinge);
+  const auto hinge = std::get<Hinge>(loss("{margin: 0.5, type: hinge, power: 2}"));  // in whichever order
   CHECK(hinge.margin == 0.5);
   CHECK(hinge.power == 2);
-  CHECK(loss("{type: huber, delta: 2.5}").delta == 2.5);
-  CHECK(loss("binary_cross_entropy").kind == LossKind::binary_cross_entropy);
+  CHECK(std::get<Huber>(loss("{type: huber, delta: 2.5}")).delta == 2.5);
+  CHECK(std::holds_alternative<BinaryCrossEntropy>(loss("binary_cross_entropy")));
   // A word on the command line changes the type and leaves the rest.
-  CHECK(loss("{label_smoothing: 0.1}", {{"loss", "cross_entropy"}}).label_smoothing == 0.1);
-  CHECK(loss("cross_entropy", {{"loss", "mean_squared_error"}}).kind == LossKind::mean_squared_error);
+  CHECK(std::get<CrossEntropy>(loss("{label_smoothing: 0.1}", {{"loss", "cross_entropy"}})).label_smoothing == 0.1);
+  CHECK(std::holds_alternative<MeanSquaredError>(loss("cross_entropy", {{"loss", "mean_squared_error"}})));
 }
 
 TEST_CASE("every key of a schedule arrives") {
@@ -96,29 +94,32 @@ TEST_CASE("every key of a schedule arrives") {
     return parse_experiment(kSound + "schedule: " + text + "\n", "e.yaml").schedule;
   };
   const ScheduleConfig drops = schedule("{type: multi_step, per: step, milestones: [10, 2e1], gamma: 0.5}");
-  CHECK(drops.kind == ScheduleKind::multi_step);
   CHECK(drops.per == SchedulePer::step);
-  CHECK(drops.milestones == std::vector<double>{10, 20});
-  CHECK(schedule("{type: multi_step, milestones: 3}").milestones == std::vector<double>{3});
+  CHECK(std::get<MultiStepSchedule>(drops.kind).milestones == std::vector<double>{10, 20});
+  CHECK(std::get<MultiStepSchedule>(drops.kind).gamma == 0.5);
+  CHECK(std::get<MultiStepSchedule>(schedule("{type: multi_step, milestones: 3}").kind).milestones ==
+        std::vector<double>{3});
   const ScheduleConfig cosine = schedule("{type: cosine, per: epoch, t_0: 3, t_mult: 2, warmup_epochs: 2}");
   CHECK(cosine.per == SchedulePer::epoch);
-  CHECK(cosine.t_0 == 3);
-  CHECK(cosine.t_mult == 2);
-  const ScheduleConfig cycle = schedule(
+  CHECK(std::get<CosineSchedule>(cosine.kind).t_0 == 3);
+  CHECK(std::get<CosineSchedule>(cosine.kind).t_mult == 2);
+  const ScheduleConfig one_cycle = schedule(
       "{type: one_cycle, pct_start: 0.2, div_factor: 10, final_div_factor: 100, anneal: linear, warmup_steps: 7, "
       "warmup_start_factor: 0.5}");
-  CHECK(cycle.per == SchedulePer::epoch_fraction);
+  CHECK(one_cycle.per == SchedulePer::epoch_fraction);
+  CHECK(one_cycle.warmup_steps == 7);
+  CHECK(one_cycle.warmup_start_factor == 0.5);
+  const auto cycle = std::get<OneCycleSchedule>(one_cycle.kind);
   CHECK(cycle.pct_start == 0.2);
   CHECK(cycle.div_factor == 10);
   CHECK(cycle.final_div_factor == 100);
   CHECK(cycle.anneal == Anneal::linear);
-  CHECK(cycle.warmup_steps == 7);
-  CHECK(cycle.warmup_start_factor == 0.5);
-  CHECK(schedule("{type: polynomial, power: 0.9}").power == 0.9);
-  CHECK(schedule("{type: exponential, k: 0.25}").k == 0.25);
-  const ScheduleConfig plateau = schedule(
-      "{type: reduce_on_plateau, monitor: train_accuracy, factor: 0.5, patience: 0, threshold: 0.01, "
-      "threshold_mode: absolute, cooldown: 2, min_learning_rate: 1e-5}");
+  CHECK(std::get<PolynomialSchedule>(schedule("{type: polynomial, power: 0.9}").kind).power == 0.9);
+  CHECK(std::get<ExponentialSchedule>(schedule("{type: exponential, k: 0.25}").kind).k == 0.25);
+  const auto plateau = std::get<ReduceOnPlateau>(
+      schedule("{type: reduce_on_plateau, monitor: train_accuracy, factor: 0.5, patience: 0, threshold: 0.01, "
+               "threshold_mode: absolute, cooldown: 2, min_learning_rate: 1e-5}")
+          .kind);
   CHECK(plateau.monitor == "train_accuracy");
   CHECK(plateau.factor == 0.5);
   CHECK(plateau.patience == 0);
@@ -126,6 +127,29 @@ TEST_CASE("every key of a schedule arrives") {
   CHECK(plateau.threshold_mode == ThresholdMode::absolute);
   CHECK(plateau.cooldown == 2);
   CHECK(plateau.min_learning_rate == 1e-5);
+}
+
+TEST_CASE("a key that several kinds have is set in the kind that is chosen, wherever it stands") {
+  const Experiment e = parse_experiment(
+      kSound +
+          "optimizer: {momentum: 0.5, epsilon: 1e-3, type: lars}\nschedule: {min_learning_rate: 1e-3, type: cosine}\n",
+      "e.yaml");
+  CHECK(std::get<Lars>(e.optimizer.kind).momentum == 0.5);
+  CHECK(std::get<Lars>(e.optimizer.kind).epsilon == 1e-3);
+  CHECK(std::get<CosineSchedule>(e.schedule.kind).min_learning_rate == 1e-3);
+}
+
+TEST_CASE("optimizers have the defaults that their sources recommend") {
+  const auto optimizer = [](const std::string& text) {
+    return parse_experiment(kSound + "optimizer: " + text + "\n", "e.yaml").optimizer.kind;
+  };
+  CHECK(std::get<Sgd>(optimizer("sgd")).momentum == 0);
+  CHECK(std::get<Adam>(optimizer("adam")).beta2 == 0.999);
+  CHECK(std::get<Lion>(optimizer("lion")).beta2 == 0.99);
+  CHECK(std::get<Lion>(optimizer("{type: lion, betas: [0.9, 0.999]}")).beta2 == 0.999);
+  CHECK(std::get<Muon>(optimizer("muon")).momentum == 0.95);
+  CHECK(std::get<Muon>(optimizer("muon")).nesterov);
+  CHECK_FALSE(std::get<Muon>(optimizer("{type: muon, nesterov: false, momentum: 0}")).nesterov);
 }
 
 TEST_CASE("the same metrics can be watched everywhere") {
@@ -138,7 +162,7 @@ TEST_CASE("the same metrics can be watched everywhere") {
                          "e.yaml");
     CHECK(e.early_stopping->monitor == name);
     CHECK(e.checkpoint.monitor == name);
-    CHECK(e.schedule.monitor == name);
+    CHECK(std::get<ReduceOnPlateau>(e.schedule.kind).monitor == name);
   }
 }
 
@@ -160,9 +184,9 @@ TEST_CASE("what is left out has its default") {
   const Experiment e = load_experiment(folder.write("first try.yaml", kSound));
   CHECK(e.name == "first_try");
   CHECK(e.data.batch_size == 128);
-  CHECK(e.optimizer.kind == OptimizerKind::sgd);
+  CHECK(std::holds_alternative<Sgd>(e.optimizer.kind));
   CHECK(e.optimizer.learning_rate == 0.01);
-  CHECK(e.schedule.kind == ScheduleKind::constant);
+  CHECK(std::holds_alternative<ConstantSchedule>(e.schedule.kind));
   CHECK(e.epochs == 10);
   CHECK(e.backend == "auto");
   CHECK_FALSE(e.early_stopping);
@@ -173,8 +197,8 @@ TEST_CASE("short forms") {
   const Experiment e = parse_experiment(
       "model: {layers: [linear: {units: 2}]}\ndata: points\noptimizer: adam\nschedule: cosine\n", "e.yaml");
   CHECK(e.data.dataset == "points");
-  CHECK(e.optimizer.kind == OptimizerKind::adam);
-  CHECK(e.schedule.kind == ScheduleKind::cosine);
+  CHECK(std::holds_alternative<Adam>(e.optimizer.kind));
+  CHECK(std::holds_alternative<CosineSchedule>(e.schedule.kind));
   CHECK(parse_experiment(kSound + "early_stopping: {}\n", "e").early_stopping->patience == 5);
   CHECK_FALSE(parse_experiment(kSound + "early_stopping:\n", "e").early_stopping);
 }
@@ -209,16 +233,17 @@ TEST_CASE("a type changed by --set drops the keys of the file that it lacks, and
   };
   for (const char* key : {"optimizer", "optimizer.type"}) {
     const Experiment e = with(sgd, {{key, "adam"}});
-    CHECK(e.optimizer.kind == OptimizerKind::adam);
+    CHECK(std::holds_alternative<Adam>(e.optimizer.kind));
     CHECK(e.optimizer.learning_rate == 0.1);
     CHECK(e.notes ==
           Texts{"note: --set optimizer.type=adam (was sgd) drops momentum, nesterov: adam has no such keys"});
   }
-  CHECK(with(sgd, {{"optimizer", "rmsprop"}}).optimizer.momentum == 0.9);  // it has a momentum too
+  CHECK(std::get<RmsProp>(with(sgd, {{"optimizer", "rmsprop"}}).optimizer.kind).momentum == 0.9);
   CHECK(with(sgd, {{"optimizer", "sgd"}}).notes.empty());
   CHECK(with(sgd, {{"optimizer", "muon"}}).notes.empty());
   CHECK(with("optimizer: {momentum: 0.9}\n", {{"optimizer", "adam"}}).notes.size() == 1);  // sgd by default
-  CHECK(with("optimizer: sgd\n", {{"optimizer", "adam"}, {"optimizer.betas", "[0.8, 0.9]"}}).optimizer.beta1 == 0.8);
+  const Experiment betas = with("optimizer: sgd\n", {{"optimizer", "adam"}, {"optimizer.betas", "[0.8, 0.9]"}});
+  CHECK(std::get<Adam>(betas.optimizer.kind).beta1 == 0.8);
 
   const Experiment others =
       with("schedule: {type: step, step_size: 3, gamma: 0.5, warmup_epochs: 1}\nloss: {type: huber, delta: 2}\n",

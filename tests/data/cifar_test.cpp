@@ -1,5 +1,3 @@
-#include "data/cifar.hpp"
-
 #include <gpunn/data.hpp>
 
 #include <algorithm>
@@ -108,7 +106,7 @@ TEST_CASE("CIFAR-100 has fine and coarse labels") {
   CHECK(fine.class_names[99] == "worm");
   CHECK(pixel(fine.train, 7, 1023) == 7);
   CHECK(pixel(fine.train, 7, 1024) == 57);
-  config.label_mode = gpunn::LabelMode::coarse;
+  config.kind = gpunn::Cifar100Set{.label_mode = gpunn::LabelMode::coarse};
   const Dataset coarse = load_dataset(config);
   CHECK(coarse.classes == 20);
   CHECK(coarse.train.labels[149] == 9);

@@ -8,6 +8,7 @@
 #include "catch.hpp"
 #include "files.hpp"
 
+using gpunn::CsvSet;
 using gpunn::DataConfig;
 using gpunn::Dataset;
 using gpunn::load_dataset;
@@ -19,9 +20,11 @@ struct Table {
   DataConfig config;
   explicit Table(const std::string& text) {
     config.dataset = "csv";
+    config.kind = CsvSet();
     config.path = folder.write("train.csv", text);
   }
   void test(const std::string& text) { config.test_path = folder.write("test.csv", text); }
+  CsvSet& settings() { return std::get<CsvSet>(config.kind); }
   Dataset load() const { return load_dataset(config); }
 };
 
@@ -53,8 +56,8 @@ TEST_CASE("a table has a column of classes and columns of numbers") {
 
 TEST_CASE("the column of classes is found by name and by number, whatever it is") {
   Table table("class;a;b\n10;1;2\n9;3;4\n10;5;6\n");
-  table.config.delimiter = gpunn::Delimiter::semicolon;
-  table.config.label_column = GENERATE("class", "0");
+  table.settings().delimiter = gpunn::Delimiter::semicolon;
+  table.settings().label_column = GENERATE("class", "0");
   const Dataset set = table.load();
   CHECK(set.class_names == std::vector<std::string>{"9", "10"});  // by value, not by letters
   CHECK(set.train.labels == std::vector<int32_t>{1, 0, 1});
@@ -63,8 +66,8 @@ TEST_CASE("the column of classes is found by name and by number, whatever it is"
 
 TEST_CASE("a table without a header, in two files") {
   Table table("1\t2\tx\n3\t4\ty\n");
-  table.config.delimiter = gpunn::Delimiter::tab;
-  table.config.header = false;
+  table.settings().delimiter = gpunn::Delimiter::tab;
+  table.settings().header = false;
   table.test("5\t6\ty\n");
   const Dataset set = table.load();
   CHECK(set.train.rows() == 2);
@@ -98,12 +101,12 @@ TEST_CASE("tables that can't be read are refused with the line") {
   refused(Table("a,b,class\n"), {"no rows behind its header"});
   refused(Table(""), {"the file has no lines"});
   Table table(head);
-  table.config.label_column = "clas";
+  table.settings().label_column = "clas";
   refused(table, {"there is no column 'clas'", "did you mean 'class'"});
-  table.config.label_column = "3";
+  table.settings().label_column = "3";
   refused(table, {"there is no column '3'"});
-  table.config.label_column.clear();
-  table.config.header = false;
+  table.settings().label_column.clear();
+  table.settings().header = false;
   refused(table, {"train.csv:1: column number 0: expected a number, found 'a'", "leave data.header out"});
   table.config.path = table.folder / "none.csv";
   CHECK(test::code_of([&] { table.load(); }) == gpunn::ExitCode::missing);

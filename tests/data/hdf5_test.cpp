@@ -12,6 +12,7 @@
 
 using gpunn::DataConfig;
 using gpunn::Dataset;
+using gpunn::Hdf5Set;
 using gpunn::load_dataset;
 using gpunn::storage::Handle;
 using gpunn::storage::Hdf5Session;
@@ -27,11 +28,14 @@ struct File {
   File() {
     config.dataset = "hdf5";
     config.path = folder / "set.h5";
-    config.train_samples = "train/x";
-    config.train_labels = "train/y";
+    config.kind = Hdf5Set();
+    arrays().train_samples = "train/x";
+    arrays().train_labels = "train/y";
     const Hdf5Session session;
     const Handle file(H5Fcreate(config.path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), H5Fclose, "create");
   }
+
+  Hdf5Set& arrays() { return std::get<Hdf5Set>(config.kind); }
 
   // `chunk`: stored in packed chunks of so many rows. No values: declared and never written.
   template <class T>
@@ -97,9 +101,9 @@ TEST_CASE("arrays of images in HDF5, whichever way they lie") {
   SECTION("a layout that only the user knows") {
     file.put_bytes("train/x", {4, 3, 2, 3});
     CHECK_THROWS_WITH(file.load(), Contains("[4, 3, 2, 3]") && Contains("data.layout"));
-    file.config.layout = gpunn::ImageLayout::channels_last;
+    file.arrays().layout = gpunn::ImageLayout::channels_last;
     CHECK(file.load().train.samples.shape == gpunn::Shape{4, 3, 3, 2});
-    file.config.layout = gpunn::ImageLayout::channels_first;
+    file.arrays().layout = gpunn::ImageLayout::channels_first;
     CHECK(file.load().train.samples.shape == gpunn::Shape{4, 3, 2, 3});
   }
 }
@@ -110,8 +114,8 @@ TEST_CASE("numbers other than bytes become floats, and labels may be a column") 
   file.put<int8_t>("train/y", H5T_NATIVE_INT8, {3, 1}, {1, 0, 1});
   file.put<int32_t>("x_test", H5T_NATIVE_INT32, {1, 2}, {7, -8});
   file.put_labels("y_test", {3});
-  file.config.test_samples = "x_test";
-  file.config.test_labels = "/y_test";
+  file.arrays().test_samples = "x_test";
+  file.arrays().test_labels = "/y_test";
   const Dataset set = file.load();
   CHECK(set.train.samples == gpunn::TensorType{gpunn::DType::f32, {3, 2}});
   std::vector<float> values(6);
@@ -125,8 +129,8 @@ TEST_CASE("numbers other than bytes become floats, and labels may be a column") 
   other.put<double>("train/x", H5T_NATIVE_DOUBLE, {1, 2}, {1, 2});
   other.put_labels("train/y", {0});
   file.config.test_path = other.config.path;
-  file.config.test_samples.clear();
-  file.config.test_labels.clear();
+  file.arrays().test_samples.clear();
+  file.arrays().test_labels.clear();
   CHECK(file.load().test.rows() == 1);
 }
 
@@ -136,17 +140,17 @@ TEST_CASE("HDF5 files that don't hold a data set are refused, and say what they 
   file.put_labels("train/y", {0, 2, 1, 0});
   const auto fails = [&](const std::string& text) { CHECK_THROWS_WITH(file.load(), Contains(text)); };
   SECTION("names that are missing or wrong") {
-    file.config.train_samples = "train/X";
+    file.arrays().train_samples = "train/X";
     fails("there is no array 'train/X'; it has train/x u8[4, 5, 6], train/y i64[4]");
-    file.config.train_samples = "no/where/x";
+    file.arrays().train_samples = "no/where/x";
     fails("there is no array 'no/where/x'");
-    file.config.train_samples = "train";
+    file.arrays().train_samples = "train";
     fails("open 'train' as an array");
-    file.config.train_samples.clear();
+    file.arrays().train_samples.clear();
     fails("have to name arrays");
     CHECK(test::code_of([&] { file.load(); }) == gpunn::ExitCode::usage);
-    file.config.train_samples = "train/x";
-    file.config.test_labels = "train/y";
+    file.arrays().train_samples = "train/x";
+    file.arrays().test_labels = "train/y";
     fails("go together");
   }
   SECTION("labels that disagree") {
@@ -179,7 +183,7 @@ TEST_CASE("HDF5 files that don't hold a data set are refused, and say what they 
       const Handle space(H5Screate_simple(1, dims.data(), nullptr), H5Sclose, "space");
       const Handle array(H5Dcreate2(open, "words", text, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), H5Dclose, "a");
     }
-    file.config.train_samples = "words";
+    file.arrays().train_samples = "words";
     fails("expected numbers, found text");
   }
   SECTION("values that are not finite") {
@@ -194,8 +198,8 @@ TEST_CASE("HDF5 files that don't hold a data set are refused, and say what they 
   }
   SECTION("test samples of another shape") {
     file.put_bytes("test/x", {4, 5, 7});
-    file.config.test_samples = "test/x";
-    file.config.test_labels = "train/y";
+    file.arrays().test_samples = "test/x";
+    file.arrays().test_labels = "train/y";
     fails("training samples are u8[4, 1, 5, 6] and test samples u8[4, 1, 5, 7]");
   }
   SECTION("no HDF5") {

@@ -1,5 +1,3 @@
-#include "data/image_folder.hpp"
-
 #include <gpunn/data.hpp>
 
 #include <algorithm>
@@ -13,6 +11,7 @@
 
 using gpunn::DataConfig;
 using gpunn::Dataset;
+using gpunn::ImageFolderSet;
 using gpunn::load_dataset;
 using test::make_jpeg;
 using test::make_png;
@@ -24,9 +23,12 @@ namespace {
 DataConfig config_of(const test::fs::path& path) {
   DataConfig config;
   config.dataset = "image_folder";
+  config.kind = ImageFolderSet();
   config.path = path;
   return config;
 }
+
+ImageFolderSet& settings(DataConfig& config) { return std::get<ImageFolderSet>(config.kind); }
 
 std::string grey_png(int value, uint32_t width = 4, uint32_t height = 3) {
   return make_png(width, height, std::string(std::size_t{width} * height, static_cast<char>(value)));
@@ -163,13 +165,13 @@ TEST_CASE("images are colour where one of them is, and what is asked for otherwi
   }
   CHECK(has_note(mixed, "2 of 3 images are grey among colour ones"));
   DataConfig config = config_of(f.root.path());
-  config.channels = 1;
+  settings(config).channels = 1;
   const Dataset grey = load_dataset(config);
   CHECK(grey.train.samples.shape == gpunn::Shape{3, 1, 3, 4});
   CHECK(value(grey.train, 24) == 2);  // the luminance of 1, 2, 3
   CHECK(grey.notes.empty());
   test::fs::remove(f.root / "a/2.png");
-  config.channels = 3;
+  settings(config).channels = 3;
   CHECK(load_dataset(config).train.samples.shape == gpunn::Shape{2, 3, 3, 4});
 }
 
@@ -184,7 +186,7 @@ TEST_CASE("images are scaled and cropped to the size that is asked for, and othe
   CHECK_THROWS_WITH(f.load(), Contains("2.png: expected an image of 40 by 20 pixels as ") && Contains("1.png") &&
                                   Contains("found 10 by 30 pixels") && Contains("data.image_size"));
   DataConfig config = config_of(f.root.path());
-  config.image_size = {8, 8};
+  settings(config).image_size = {8, 8};
   const Dataset set = load_dataset(config);
   CHECK(set.train.samples.shape == gpunn::Shape{3, 1, 8, 8});
   for (std::size_t i = 0; i < 64; ++i) {
@@ -199,9 +201,9 @@ TEST_CASE("images are scaled to a shorter side and then cut, in the set and wher
   f.put("a/1.png", make_png(40, 20, test::counting_bytes(800)));
   f.put("a/2.png", make_png(16, 16, test::counting_bytes(256)));
   DataConfig config = config_of(f.root.path());
-  config.image_size = {8, 8};
+  settings(config).image_size = {8, 8};
   const Dataset tight = load_dataset(config);
-  config.shorter_side = 16;
+  settings(config).shorter_side = 16;
   const Dataset wide = load_dataset(config);
   CHECK(wide.train.samples == tight.train.samples);
   CHECK(wide.train.values != tight.train.values);

@@ -35,7 +35,7 @@ TEST_CASE("the sizes of published sets are known on a bare machine") {
   DataConfig cifar = config_for("cifar100");
   CHECK(load_sizes(cifar).train.samples == TensorType{DType::u8, {50000, 3, 32, 32}});
   CHECK(load_sizes(cifar).classes == 100);
-  cifar.label_mode = gpunn::LabelMode::coarse;
+  cifar.kind = gpunn::Cifar100Set{.label_mode = gpunn::LabelMode::coarse};
   CHECK(load_sizes(cifar).classes == 20);
   for (const gpunn::data::DatasetRow& row : gpunn::data::registry()) {
     CAPTURE(row.name);

@@ -17,10 +17,10 @@ using namespace gpunn::testing;
 namespace {
 
 LossConfig cross_entropy(double smoothing, std::vector<double> weights) {
-  LossConfig loss;
+  CrossEntropy loss;
   loss.label_smoothing = smoothing;
   loss.class_weights = std::move(weights);
-  return loss;
+  return {loss};
 }
 
 std::vector<float> first_losses(const TemporaryFolder& folder, const std::vector<Override>& loss) {
@@ -37,9 +37,7 @@ TEST_CASE("the table of targets is one-hot, smoothed and weighted") {
   CHECK(class_target_table(cross_entropy(0.5, {}), 2, "points") == std::vector<float>{0.75F, 0.25F, 0.25F, 0.75F});
   CHECK(class_target_table(cross_entropy(0, {2, 3}), 2, "points") == std::vector<float>{2, 0, 0, 3});
   CHECK(class_target_table(cross_entropy(0.5, {2, 4}), 2, "points") == std::vector<float>{1.5F, 1, 0.5F, 3});
-  LossConfig squared;
-  squared.kind = LossKind::mean_squared_error;
-  CHECK(class_target_table(squared, 2, "points") == std::vector<float>{1, 0, 0, 1});
+  CHECK(class_target_table({MeanSquaredError()}, 2, "points") == std::vector<float>{1, 0, 0, 1});
 }
 
 TEST_CASE("the targets give PyTorch's cross-entropy with weights and label smoothing") {

@@ -63,12 +63,13 @@ TEST_CASE("Muon's steps are PyTorch's") {
   for (const json& one : cases) {
     Experiment experiment;
     OptimizerConfig& o = experiment.optimizer;
-    o.kind = OptimizerKind::muon;
-    o.momentum = 0.95;
-    o.nesterov = one.at("nesterov").get<bool>();
-    o.scale = one.at("scale") == "original" ? MuonScale::original : MuonScale::match_rms_adamw;
+    Muon muon;
+    muon.momentum = 0.95;
+    muon.nesterov = one.at("nesterov").get<bool>();
+    muon.scale = one.at("scale") == "original" ? MuonScale::original : MuonScale::match_rms_adamw;
+    o.kind = muon;
     o.weight_decay = one.at("weight_decay").get<double>();
-    INFO(one.at("scale") << ", nesterov " << o.nesterov << ", decay " << o.weight_decay);
+    INFO(one.at("scale") << ", nesterov " << muon.nesterov << ", decay " << o.weight_decay);
 
     const std::vector<std::string> names = {"tall.weight", "wide.weight", "conv.weight", "tall.bias"};
     std::vector<nn::Parameter> parameters;

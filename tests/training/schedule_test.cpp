@@ -38,10 +38,11 @@ EpochReport epoch_of(const Experiment& experiment, int64_t epoch, int64_t steps_
   EpochReport report;
   report.epoch = epoch;
   report.global_step = epoch * steps_per_epoch;
-  if (experiment.schedule.monitor == "loss") {
+  const std::string& monitor = std::get<ReduceOnPlateau>(experiment.schedule.kind).monitor;
+  if (monitor == "loss") {
     report.evaluation.loss = value;
   } else {
-    report.evaluation.scores = Scores({{tasks::monitored(experiment.schedule.monitor), value}});
+    report.evaluation.scores = Scores({{tasks::monitored(monitor), value}});
   }
   return report;
 }

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <gpunn/abi.h>
-#include <gpunn/experiment.hpp>
+#include <gpunn/precision.hpp>
 
 #include <cstdint>
 #include <memory>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <gpunn/experiment.hpp>
+#include <gpunn/precision.hpp>
 
 #include <cstdint>
 #include <filesystem>

@@ -1,7 +1,7 @@
 #pragma once
 
+#include <gpunn/data_config.hpp>
 #include <gpunn/evaluation_part.hpp>
-#include <gpunn/experiment.hpp>
 #include <gpunn/tensor_type.hpp>
 
 #include <cstddef>

@@ -6,9 +6,9 @@
 #include "chart/chart.hpp"
 #include "common/files.hpp"
 #include "common/text.hpp"
-#include "config/schema.hpp"
 #include "training/evaluation_part.hpp"
 #include "training/notices.hpp"
+#include "training/schedule/kinds/schedule_rows.hpp"
 #include "training/schedule/schedule.hpp"
 #include "training/training_length.hpp"
 
@@ -20,10 +20,6 @@ namespace {
 constexpr float kLogarithmicFrom = 20;
 // More don't show, and make a large file.
 constexpr std::size_t kMostPoints = 1000;
-
-bool drops_by_factors(ScheduleKind kind) {
-  return kind == ScheduleKind::step || kind == ScheduleKind::multi_step || kind == ScheduleKind::exponential;
-}
 
 // Two at the same step become one.
 std::vector<SchedulePoint> points_of(const ScheduleReport& report, const training::Schedule& schedule) {
@@ -69,6 +65,7 @@ ScheduleReport plan_schedule(const Experiment& experiment) {
   const Dataset dataset = training::sizes_for_training(experiment.data);
   const training::TrainingLength length = training::training_length(experiment, dataset);
   const training::Schedule schedule(experiment, length.steps_per_epoch, length.steps);
+  const training::ScheduleRow& row = config::row_of(training::schedule_rows(), experiment.schedule);
   ScheduleReport report;
   for (const std::string& notice :
        {join(experiment.notes, "\n"), training::fallback_notice(dataset), training::schedule_notice(schedule),
@@ -76,14 +73,14 @@ ScheduleReport plan_schedule(const Experiment& experiment) {
     report.notice = training::joined(report.notice, notice);
   }
   report.experiment = experiment.name;
-  report.type = config::kind_of(experiment, "schedule");
+  report.type = row.kind.name;
   report.steps_per_epoch = length.steps_per_epoch;
   report.steps = length.steps;
-  report.reacts = experiment.schedule.kind == ScheduleKind::reduce_on_plateau;
+  report.reacts = row.reacts;
   report.learning_rates = schedule.rates();
   report.points = points_of(report, schedule);
   const auto [low, high] = std::ranges::minmax(report.learning_rates);
-  report.logarithmic = drops_by_factors(experiment.schedule.kind) && low > 0 && high > kLogarithmicFrom * low;
+  report.logarithmic = row.drops_by_factors && low > 0 && high > kLogarithmicFrom * low;
   return report;
 }
 

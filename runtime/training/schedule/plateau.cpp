@@ -20,7 +20,7 @@ constexpr const char* kCooldown = "plateau_cooldown_epochs";
 
 }  // namespace
 
-bool Plateau::improves(const ScheduleConfig& config, double value) const {
+bool Plateau::improves(const ReduceOnPlateau& config, double value) const {
   if (!best_) return true;
   const double best = *best_;
   const bool larger = tasks::monitored(config.monitor).larger_is_better;
@@ -30,7 +30,7 @@ bool Plateau::improves(const ScheduleConfig& config, double value) const {
   return larger ? value > best * (1 + config.threshold) : value < best * (1 - config.threshold);
 }
 
-bool Plateau::observe(const ScheduleConfig& config, double base, double value) {
+bool Plateau::observe(const ReduceOnPlateau& config, double base, double value) {
   if (improves(config, value)) {
     best_ = value;
     stale_ = 0;
@@ -51,7 +51,7 @@ bool Plateau::observe(const ScheduleConfig& config, double base, double value) {
   return true;
 }
 
-double Plateau::rate(const ScheduleConfig& config, double base) const {
+double Plateau::rate(const ReduceOnPlateau& config, double base) const {
   return std::max(base * scale_, config.min_learning_rate);
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <gpunn/experiment.hpp>
+#include <gpunn/schedule_config.hpp>
 
 #include <cstdint>
 #include <optional>
@@ -13,14 +13,14 @@ namespace gpunn::training {
 class Plateau {
  public:
   // The metric's value after one more epoch. True where the rate changed.
-  bool observe(const ScheduleConfig& config, double base, double value);
-  double rate(const ScheduleConfig& config, double base) const;
+  bool observe(const ReduceOnPlateau& config, double base, double value);
+  double rate(const ReduceOnPlateau& config, double base) const;
 
   void save(storage::Checkpoint& checkpoint) const;
   static Plateau from(const storage::Checkpoint& checkpoint);
 
  private:
-  bool improves(const ScheduleConfig& config, double value) const;
+  bool improves(const ReduceOnPlateau& config, double value) const;
 
   double scale_ = 1;  // of the base rate: so a run may be resumed with another
   std::optional<double> best_;

@@ -5,10 +5,11 @@
 
 #include <cstdint>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "storage/checkpoint.hpp"
-#include "training/schedule/curve.hpp"
+#include "training/schedule/kinds/schedule_rows.hpp"
 #include "training/schedule/plateau.hpp"
 
 namespace gpunn::training {
@@ -46,9 +47,11 @@ class Schedule {
   void fill(int64_t from);
   int64_t step_of(double tick) const;
   std::string length_text(double ticks) const;
-  int64_t first_drop() const;
-  void warn_of_milestones(double all, const std::string& training, std::vector<std::string>& found) const;
+  // Its settings where the schedule is reduce_on_plateau, else nullptr.
+  const ReduceOnPlateau* reacting() const { return std::get_if<ReduceOnPlateau>(&curve_.config.kind); }
+  int64_t first_drop(const ReduceOnPlateau& config) const;
 
+  const ScheduleRow* row_ = &schedule_rows().front();
   Curve curve_;
   Plateau plateau_;
   int64_t steps_per_tick_ = 1, steps_per_epoch_ = 1;

@@ -1,0 +1,156 @@
+#include "config/experiment/experiment_checks.hpp"
+
+#include <algorithm>
+#include <variant>
+
+#include "common/text.hpp"
+#include "config/checked_backends.hpp"
+#include "config/experiment/schema.hpp"
+#include "data/keys.hpp"
+#include "tasks/losses.hpp"
+#include "tasks/task.hpp"
+#include "training/augmentation_keys.hpp"
+#include "training/loss_keys.hpp"
+#include "training/optimizer/optimizer_rows.hpp"
+#include "training/schedule/kinds/schedule_rows.hpp"
+
+namespace gpunn::config {
+
+namespace {
+
+constexpr std::size_t kMostListed = 10;  // keys in a message
+
+class Checker {
+ public:
+  Checker(const Experiment& experiment, const GivenKeys& given, Diagnostics& diagnostics)
+      : e_(experiment), given_(given), diagnostics_(diagnostics) {}
+
+  void run() {
+    check_kinds();
+    training::check_optimizer(e_.optimizer, given_, diagnostics_);
+    training::check_augmentation(e_.augmentation, given_, diagnostics_);
+    training::check_schedule(e_, given_, diagnostics_);
+    training::check_loss(e_.loss, given_, diagnostics_);
+    data::check_data(e_.data, given_, diagnostics_);
+    check_early_stopping();
+    check_accumulation();
+    check_mixup();
+    if (!e_.init_from.names.empty() && e_.init_from.file.empty() && sound("init_from.file")) {
+      diagnostics_.add(place("init_from.names"), "init_from.names is for the tensors of init_from.file; give that too");
+    }
+    check_name();
+    check_backend();
+    check_task();
+    const std::string last = e_.model.layers.empty() ? "" : e_.model.layers.back().type;
+    if (std::holds_alternative<CrossEntropy>(e_.loss.kind) && (last == "softmax" || last == "log_softmax")) {
+      diagnostics_.add(e_.model.layers.back().where,
+                       "the loss cross_entropy has a softmax of its own: leave out the model's last layer" +
+                           e_.model.layers.back().origin);
+    }
+    if (std::holds_alternative<BinaryCrossEntropy>(e_.loss.kind) && (last == "sigmoid" || last == "softmax")) {
+      diagnostics_.add(e_.model.layers.back().where,
+                       "the loss binary_cross_entropy has a sigmoid of its own: leave out the model's last layer" +
+                           e_.model.layers.back().origin);
+    }
+  }
+
+ private:
+  const SourceLocation& place(const std::string& key) const { return given_.place(key); }
+  bool sound(const std::string& key) const { return given_.sound(key); }
+
+  void check_kinds() {
+    for (const auto& [path, where] : given_.places) {
+      const Key* key = find_key(path);
+      if (key == nullptr || belongs(*key, e_) || !sound(kind_key_of(key->section()))) continue;
+      std::vector<std::string> others;
+      for (const Key& other : schema()) {
+        if (other.section() == key->section() && other.path != kind_key_of(key->section()) && belongs(other, e_)) {
+          others.push_back(other.name());
+        }
+      }
+      const std::string section = key->section();
+      const bool few = !others.empty() && others.size() <= kMostListed;
+      diagnostics_.add(where, section + " " + kind_of(e_, section) + " has no '" + key->name() + "'; " +
+                                  (few ? "it has " + join(others, ", ") : "that is for " + join(key->kinds, ", ")));
+    }
+  }
+
+  // What belongs to another task.
+  void check_task() {
+    if (!sound("task")) return;
+    const tasks::Task& task = tasks::find(e_.task);
+    const std::vector<std::string> known = tasks::monitor_names(task);
+    const auto check_monitor = [&](const std::string& key, const std::string& monitor) {
+      if (!sound(key) || std::ranges::find(known, monitor) != known.end()) return;
+      diagnostics_.add(place(key), key + ": the task " + e_.task + " has no metric " + in_quotes(monitor) +
+                                       "; it has " + join(known, ", "));
+    };
+    check_monitor("checkpoint.monitor", e_.checkpoint.monitor);
+    if (e_.early_stopping) check_monitor("early_stopping.monitor", e_.early_stopping->monitor);
+    const ReduceOnPlateau* plateau = std::get_if<ReduceOnPlateau>(&e_.schedule.kind);
+    if (plateau != nullptr) check_monitor("schedule.monitor", plateau->monitor);
+    if (sound("loss.type") && std::ranges::find(task.losses(), e_.loss.type()) == task.losses().end()) {
+      std::vector<std::string> fitting;
+      for (const LossKind kind : task.losses()) fitting.push_back(tasks::name_of(kind));
+      diagnostics_.add(place("loss.type"), "the task " + e_.task + " has no loss " + tasks::name_of(e_.loss.type()) +
+                                               "; it has " + join(fitting, ", "));
+    }
+  }
+
+  void check_mixup() {
+    if (!std::holds_alternative<Hinge>(e_.loss.kind) || e_.augmentation.mixup == 0) return;
+    diagnostics_.add(place("augmentation.mixup"),
+                     "augmentation.mixup mixes targets, and the loss hinge takes one class a row; use another loss");
+  }
+
+  void check_early_stopping() {
+    if (!e_.early_stopping || !e_.early_stopping->restore_best) return;
+    const std::string &watched = e_.early_stopping->monitor, &best = e_.checkpoint.monitor;
+    if (watched == best || !sound("early_stopping.monitor") || !sound("checkpoint.monitor")) return;
+    diagnostics_.add(
+        place("early_stopping.restore_best"),
+        "early_stopping.restore_best ends with the weights of best.h5, and that goes by checkpoint.monitor (" + best +
+            "), not by early_stopping.monitor (" + watched + "); give both the same");
+  }
+
+  void check_accumulation() {
+    if (e_.accumulate <= 1 || e_.data.drop_last || !sound("data.drop_last")) return;
+    diagnostics_.add(place("training.accumulate"),
+                     "training.accumulate takes full batches: it needs data.drop_last: true");
+  }
+
+  // It becomes a folder.
+  void check_name() {
+    if (!sound("name")) return;
+    const auto allowed = [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
+             c == '.';
+    };
+    constexpr std::size_t kLongest = 100;
+    if (e_.name.empty() || e_.name.front() == '.' || e_.name.size() > kLongest ||
+        !std::all_of(e_.name.begin(), e_.name.end(), allowed)) {
+      diagnostics_.add(place("name"), "name: expected letters, digits, '_', '-' and '.', found " + in_quotes(e_.name));
+    }
+  }
+
+  void check_backend() {
+    if (!sound("backend")) return;
+    try {
+      checked_backends(e_.backend);
+    } catch (const Error& error) {
+      diagnostics_.add(place("backend"), error.what());
+    }
+  }
+
+  const Experiment& e_;
+  const GivenKeys& given_;
+  Diagnostics& diagnostics_;
+};
+
+}  // namespace
+
+void check_experiment(const Experiment& experiment, const GivenKeys& given, Diagnostics& diagnostics) {
+  Checker(experiment, given, diagnostics).run();
+}
+
+}  // namespace gpunn::config

@@ -1,0 +1,222 @@
+#include "config/experiment/schema.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include "config/key_builders.hpp"
+#include "data/keys.hpp"
+#include "tasks/task.hpp"
+#include "training/augmentation_keys.hpp"
+#include "training/loss_keys.hpp"
+#include "training/optimizer/optimizer_rows.hpp"
+#include "training/schedule/kinds/schedule_rows.hpp"
+
+namespace gpunn::config {
+
+namespace {
+
+using E = Experiment;
+
+// The keys of a section's struct as those of the experiment. A section that may be missing is there when a key is set.
+template <class Member, class Section>
+std::vector<Key> in_section(const std::string& name, Member E::*member, const std::vector<KeyOf<Section>>& keys) {
+  const auto reach = [member](auto& experiment) -> auto& {
+    if constexpr (std::is_same_v<Member, std::optional<Section>>) {
+      return (experiment.*member).value();
+    } else {
+      return experiment.*member;
+    }
+  };
+  std::vector<Key> result;
+  for (const KeyOf<Section>& key : keys) {
+    Key whole{static_cast<const KeyDescription&>(key), {}, {}};
+    whole.path = name + "." + key.path;
+    whole.set = [reach, set = key.set](E& experiment, const Value& value) { set(reach(experiment), value); };
+    whole.get = [reach, get = key.get](const E& experiment) { return get(reach(experiment)); };
+    result.push_back(std::move(whole));
+  }
+  return result;
+}
+
+std::vector<KeyOf<InitFromConfig>> init_from_keys() {
+  using I = InitFromConfig;
+  return {
+      optional(path("file", &I::file,
+                    "Weights to start from: a checkpoint, a run folder or a .safetensors file. Tensors that fit in "
+                    "name and shape are taken, the others begin as always.")),
+      optional(path("names", &I::names, "A table of what the tensors of `init_from.file` are called in this model.")),
+  };
+}
+
+// Members of Experiment itself.
+std::vector<Key> training_keys() {
+  std::vector<Key> keys = {
+      integer("epochs", &E::epochs, between(1, kMostEpochs), "Passes over the training samples."),
+      integer("max_steps", &E::max_steps, between(0, kMostSteps), "Stop after this many training steps; 0: no limit."),
+      integer("seed", &E::seed, at_least(0),
+              "Of the initial weights, the order of the samples, the dropout masks and the augmentation."),
+      optional(texts("freeze", &E::freeze,
+                     "Patterns, as `conv1.*`, of the parameters that are not trained: they keep their values.")),
+      boolean("freeze_statistics", &E::freeze_statistics,
+              "Batch norms whose weight and bias `freeze` matches keep their running statistics, and normalise by them "
+              "while training, as PyTorch's do after `.eval()`."),
+      integer("accumulate", &E::accumulate, between(1, 4096),
+              "Batches whose gradients make up an update, as one batch that much larger would; a step is an update."),
+      number("ema", &E::ema, from_to_below(0, 1),
+             "Evaluate, predict and choose the best by a running average of the parameters that keeps this share of "
+             "itself at each step; 0: by the parameters."),
+      boolean(
+          "check_gradients", &E::check_gradients,
+          "Record the norm of the gradients at each step, as clip_norm does, and end the run where it is not finite."),
+      choice("precision", &E::precision, {"fp32", "tf32", "bf16"},
+             "What the factors of a product may be rounded to; sums stay fp32."),
+      boolean("deterministic", &E::deterministic,
+              "Only kernels that give the same bits each time; an error where there are none."),
+      integer("threads", &E::threads, between(0, 1024), "Host threads; 0: the backend's choice."),
+      integer("streams", &E::streams, between(1, 64),
+              "Streams of the device on which ops of a step may run at the same time; the numbers stay the same."),
+      boolean("programs", &E::programs,
+              "A backend that has fused kernels for several ops in a row, as for a whole small network, may use them."),
+      integer("log_every_steps", &E::log_every_steps, between(0, kMostSteps),
+              "Steps between two log lines; 0: about ten lines an epoch."),
+  };
+  for (Key& key : keys) key.path.insert(0, "training.");
+  return keys;
+}
+
+std::vector<KeyOf<EarlyStoppingConfig>> early_stopping_keys() {
+  using Stop = EarlyStoppingConfig;
+  return {
+      word("monitor", &Stop::monitor, tasks::monitor_names(),
+           "The metric of the task that has to improve: of the test data, or while training."),
+      integer("patience", &Stop::patience, between(1, kMostEpochs),
+              "Stop after so many epochs without an improvement."),
+      number("min_delta", &Stop::min_delta, at_least(0), "An improvement is more than this."),
+      boolean("restore_best", &Stop::restore_best,
+              "End with the weights of `best.h5`; needs the same metric in `checkpoint.monitor`."),
+  };
+}
+
+std::vector<KeyOf<CheckpointConfig>> checkpoint_keys() {
+  using C = CheckpointConfig;
+  return {
+      integer("every_epochs", &C::every_epochs, between(0, kMostEpochs),
+              "Epochs between two checkpoints; 0: only at the end."),
+      integer("every_steps", &C::every_steps, between(0, kMostSteps),
+              "Steps between two checkpoints within an epoch; 0: none there."),
+      word("monitor", &C::monitor, tasks::monitor_names(), "The metric of the task that says what is best."),
+  };
+}
+
+Key plugins() {
+  Key key;
+  key.path = "plugins";
+  key.optional = true;
+  key.type = ValueType::paths;
+  key.help = "Plugin files, or folders of them, to look at before the usual places.";
+  key.set = [](Experiment& e, const Value& value) {
+    const auto& files = std::get<std::vector<std::string>>(value);
+    e.plugins.assign(files.begin(), files.end());
+  };
+  key.get = [](const Experiment& e) -> Value {
+    std::vector<std::string> files;
+    for (const auto& file : e.plugins) files.push_back(file.string());
+    return files;
+  };
+  return key;
+}
+
+// Those at the top of the file but for the name.
+std::vector<Key> top_keys() {
+  return {
+      text("backend", &E::backend,
+           "A backend plugin's name, or its file; `auto`: the fastest that works here; `check:A,B`: train on A, "
+           "compare B "
+           "at every step."),
+      integer("device", &E::device, between(0, 1023), "Which of the backend's devices, counted from 0."),
+      boolean("host_copies", &E::host_copies,
+              "Let a plugin whose base works in other memory run, its tensors copied through the host. Slow."),
+      plugins(),
+      optional(
+          texts("kernels", &E::kernels,
+                "Kernels wanted by name, as `gemm:3`, by each op that its backend has them for; `gpunn plan` shows "
+                "who runs with which.")),
+      path("runs", &E::runs, "The folder of all runs, relative to the working directory."),
+  };
+}
+
+// In the order of the documentation.
+std::vector<Key> make_schema() {
+  std::vector<Key> keys = {
+      text("name", &E::name, "Names the run's folder. Default: the file's name without its ending."),
+      word("task", &E::task, tasks::names(),
+           "What is learnt: one class a sample, numbers, or any number of labels a sample.")};
+  for (std::vector<Key>& part : std::vector{
+           in_section("init_from", &E::init_from, init_from_keys()),
+           in_section("data", &E::data, data::data_keys()),
+           in_section("augmentation", &E::augmentation, training::augmentation_keys()),
+           in_section("loss", &E::loss, training::loss_keys()),
+           in_section("optimizer", &E::optimizer, training::optimizer_keys()),
+           in_section("schedule", &E::schedule, training::schedule_keys()),
+           training_keys(),
+           in_section("early_stopping", &E::early_stopping, early_stopping_keys()),
+           in_section("checkpoint", &E::checkpoint, checkpoint_keys()),
+           top_keys(),
+       }) {
+    std::ranges::move(part, std::back_inserter(keys));
+  }
+  return keys;
+}
+
+}  // namespace
+
+const std::vector<Key>& schema() {
+  static const std::vector<Key> table = make_schema();
+  return table;
+}
+
+const Key* find_key(std::string_view path) {
+  for (const Key& key : schema()) {
+    if (key.path == path) return &key;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> sections() {
+  std::vector<std::string> result;
+  for (const Key& key : schema()) {
+    const std::string section = key.section();
+    if (!section.empty() && std::find(result.begin(), result.end(), section) == result.end()) result.push_back(section);
+  }
+  return result;
+}
+
+std::vector<std::string> keys_of(std::string_view section) {
+  std::vector<std::string> result;
+  for (const Key& key : schema()) {
+    if (key.section() == section) result.push_back(key.name());
+  }
+  if (section.empty()) {
+    result.insert(result.begin() + 1, "model");
+    for (const std::string& name : sections()) result.push_back(name);
+  }
+  return result;
+}
+
+std::string kind_key_of(std::string_view section) {
+  return section == "data" ? "data.dataset" : std::string(section) + ".type";
+}
+
+std::string kind_of(const Experiment& experiment, std::string_view section) {
+  const Key* type = find_key(kind_key_of(section));
+  return type == nullptr ? std::string() : std::get<std::string>(type->get(experiment));
+}
+
+bool belongs(const Key& key, const Experiment& experiment) {
+  return key.kinds.empty() ||
+         std::find(key.kinds.begin(), key.kinds.end(), kind_of(experiment, key.section())) != key.kinds.end();
+}
+
+}  // namespace gpunn::config

@@ -1,0 +1,72 @@
+// The section `data` of an experiment.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace gpunn {
+
+enum class Residency { automatic, device, stream };
+
+// Published or drawn by the program, and without settings of its own: mnist, digits, ...
+struct NamedSet {};
+
+enum class LabelMode { fine, coarse };  // 100 classes or 20 superclasses
+
+struct Cifar100Set {
+  LabelMode label_mode = LabelMode::fine;
+};
+
+// The user's own images, a folder for each class.
+struct ImageFolderSet {
+  std::vector<int64_t> image_size;  // [H, W] that images are scaled to; empty: the one that all have
+  int64_t shorter_side = 0;         // of images before image_size is cut out; 0: the least that covers it
+  int64_t channels = 0;             // 1 (grey) or 3; 0: as the images
+};
+
+enum class ImageLayout { automatic, channels_first, channels_last };
+
+// The user's own arrays in a file.
+struct Hdf5Set {
+  std::string train_samples, train_labels;  // names of the arrays
+  std::string test_samples, test_labels;    // empty: no test part, or named as the others in test_path
+  ImageLayout layout = ImageLayout::automatic;
+};
+
+enum class Delimiter { comma, semicolon, tab };
+
+// The user's own table.
+struct CsvSet {
+  std::string label_column;                // its name in the header, or its number from 0; empty: the last
+  bool header = true;                      // the first line has the names of the columns
+  Delimiter delimiter = Delimiter::comma;  // between two fields
+};
+
+struct DataConfig {
+  std::string task = "classification";  // the experiment's; no key of its own
+  std::string dataset;                  // mnist, cifar10, ...; or the user's own: image_folder, hdf5, csv
+  // The settings of `dataset` alone. A set of which this holds another's has the defaults.
+  std::variant<NamedSet, Cifar100Set, ImageFolderSet, Hdf5Set, CsvSet> kind;
+  std::filesystem::path path;       // a folder to look in first, or the user's own; empty: none given
+  std::filesystem::path test_path;  // of the user's own test samples; empty: with the others
+  std::string offline_fallback;
+  int64_t batch_size = 128;
+  int64_t eval_batch_size = 0;  // 0: batch_size
+  bool shuffle = true;
+  bool drop_last = true;             // of training batches
+  std::vector<double> mean, stddev;  // by channel, of pixels scaled to [0, 1]; empty: the data set's own
+  int64_t train_limit = 0;           // only the first so many samples; 0: all
+  int64_t test_limit = 0;
+  double test_fraction = 0;        // of the user's own samples, where they have no test part
+  double validation_fraction = 0;  // of the training samples: evaluated while training instead of the test samples
+  bool stratify = true;            // the same fraction of each class
+  uint64_t seed = 1;               // of the synthetic sets and of what the fractions take
+  int64_t synthetic_train = 0;     // sizes of the synthetic sets; 0: the set's own
+  int64_t synthetic_test = 0;
+  Residency residency = Residency::automatic;  // where the samples are while training
+};
+
+}  // namespace gpunn

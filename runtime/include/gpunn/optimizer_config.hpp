@@ -1,0 +1,64 @@
+// The section `optimizer` of an experiment.
+#pragma once
+
+#include <gpunn/parameter_group.hpp>
+
+#include <variant>
+#include <vector>
+
+namespace gpunn {
+
+struct Sgd {
+  double momentum = 0;
+  bool nesterov = false;
+};
+
+struct Adam {
+  double beta1 = 0.9, beta2 = 0.999;
+  double epsilon = 1e-8;
+};
+
+struct AdamW : Adam {};
+
+struct RmsProp {
+  double momentum = 0;
+  double epsilon = 1e-8;
+  double alpha = 0.99;
+};
+
+struct AdaGrad {
+  double epsilon = 1e-8;
+};
+
+struct Lion {
+  double beta1 = 0.9, beta2 = 0.99;
+};
+
+struct Lars {
+  double momentum = 0;
+  double epsilon = 1e-8;
+  double trust = 0.001;
+};
+
+enum class MuonScale { original, match_rms_adamw };
+
+struct Muon {
+  double momentum = 0.95;
+  bool nesterov = true;
+  double beta1 = 0.9, beta2 = 0.999;  // where it is AdamW: of what are no matrices
+  double epsilon = 1e-8;
+  MuonScale scale = MuonScale::original;
+};
+
+struct OptimizerConfig {
+  std::variant<Sgd, Adam, AdamW, RmsProp, AdaGrad, Lion, Lars, Muon> kind;
+  double learning_rate = 0.01;
+  double weight_decay = 0;  // on weights only: biases never decay
+  // What is done to the gradients before the update, in this order; 0: nothing.
+  double l1 = 0;          // penalty on the absolute values of what decays
+  double clip_value = 0;  // bound of each element
+  double clip_norm = 0;   // bound of the norm of all
+  std::vector<ParameterGroup> groups;
+};
+
+}  // namespace gpunn

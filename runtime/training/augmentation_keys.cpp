@@ -1,0 +1,71 @@
+#include "training/augmentation_keys.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+#include "config/key_builders.hpp"
+
+namespace gpunn::training {
+
+namespace {
+
+using A = AugmentationConfig;
+
+constexpr double kLargestImage = 16384;
+
+config::KeyOf<A> scale_key() {
+  config::KeyOf<A> key =
+      config::numbers("scale", &A::scale, config::above_up_to(0, 100),
+                      "Images grow or shrink about their middle: the least and the most, as [0.9, 1.1].");
+  key.count = 2;
+  return config::optional(std::move(key));
+}
+
+}  // namespace
+
+std::vector<config::KeyOf<AugmentationConfig>> augmentation_keys() {
+  using namespace config;
+  return {
+      pixels("crop", &A::crop, between(0, kLargestImage), -1,
+             "Images are padded by so many pixels on each side, or by [rows, columns], and one of their size is cut "
+             "out at a random place."),
+      pixels("translate", &A::translate, between(0, kLargestImage), -1,
+             "The same in other words: images move by up to so many pixels up or down and to either side."),
+      number("flip", &A::flip, between(0, 1), "The share of the images that is mirrored left to right."),
+      number("rotate", &A::rotate, between(0, 180), "Images are turned by up to so many degrees either way."),
+      number("translate_share", &A::translate_share, between(0, 1),
+             "Images move by up to this share of their rows and columns, by parts of a pixel too."),
+      scale_key(),
+      number("brightness", &A::brightness, between(0, 1),
+             "Colours are multiplied with a number that is at most so far from 1."),
+      number("contrast", &A::contrast, between(0, 1), "The same for their distance from the image's mean grey."),
+      number("saturation", &A::saturation, between(0, 1), "The same for their distance from the pixel's grey."),
+      pixels("erase", &A::erase, between(1, kLargestImage), -1,
+             "A rectangle of so many pixels a side, or of [rows, columns], is blanked at a random place."),
+      number("erase_share", &A::erase_share, between(0, 1), "The share of the images that have one blanked."),
+      number("mixup", &A::mixup, between(0, 1000),
+             "The alpha of mixup: each sample and its target are mixed with another's, in shares drawn from "
+             "Beta(alpha, alpha) at each step; 0: not."),
+  };
+}
+
+void check_augmentation(const AugmentationConfig& config, const config::GivenKeys& given, config::Diagnostics& found) {
+  const auto check_pixels = [&](const std::string& key, const std::vector<int64_t>& sizes) {
+    const bool whole = std::ranges::none_of(sizes, [](int64_t size) { return size < 0; });
+    if (!given.sound(key) || (sizes.size() <= 2 && whole)) return;
+    found.add(given.place(key), key + ": expected one integer or two, [rows, columns]");
+  };
+  check_pixels("augmentation.crop", config.crop);
+  check_pixels("augmentation.translate", config.translate);
+  check_pixels("augmentation.erase", config.erase);
+  if (given.sound("augmentation.scale") && config.scale.size() == 2 && config.scale[0] > config.scale[1]) {
+    found.add(given.place("augmentation.scale"), "augmentation.scale: expected the least first, [least, most]");
+  }
+  if (!config.crop.empty() && !config.translate.empty()) {
+    found.add(given.place("augmentation.translate"),
+              "augmentation.crop and augmentation.translate are two names of one thing; give one");
+  }
+}
+
+}  // namespace gpunn::training

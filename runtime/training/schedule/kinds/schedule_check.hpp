@@ -1,0 +1,38 @@
+#pragma once
+
+#include <gpunn/experiment.hpp>
+
+#include <string>
+
+#include "config/diagnostics.hpp"
+#include "config/given_keys.hpp"
+
+namespace gpunn::training {
+
+// What a kind of schedule has to say about the keys that the user gave. Keys are called by their names in the section.
+class ScheduleCheck {
+ public:
+  ScheduleCheck(const Experiment& experiment, const config::GivenKeys& given, config::Diagnostics& diagnostics)
+      : experiment_(experiment), given_(given), diagnostics_(diagnostics) {}
+
+  template <class Kind>
+  const Kind& as() const {
+    return std::get<Kind>(experiment_.schedule.kind);
+  }
+  // False where the key's value was refused.
+  bool sound(const std::string& key) const { return given_.sound("schedule." + key); }
+  // At the key, or where nobody wrote it at the schedule's type.
+  void add(const std::string& key, const std::string& message);
+  // Lengths of what the rate changes with can't be cut.
+  void require_whole(const std::string& key, double length);
+  // min_learning_rate is at most the rate that the schedule starts from.
+  void require_at_most_base(double min_learning_rate);
+  std::string unit() const;  // of lengths: "steps", "epochs"
+
+ private:
+  const Experiment& experiment_;
+  const config::GivenKeys& given_;
+  config::Diagnostics& diagnostics_;
+};
+
+}  // namespace gpunn::training

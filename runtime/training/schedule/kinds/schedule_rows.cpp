@@ -1,0 +1,85 @@
+#include "training/schedule/kinds/schedule_rows.hpp"
+
+#include <iterator>
+#include <utility>
+
+namespace gpunn::training {
+
+namespace {
+
+using S = ScheduleConfig;
+using config::number_text;
+
+double constant_rate(const Curve& curve, double /*tick*/) { return curve.base; }
+
+void check_warmup(const Experiment& experiment, const config::GivenKeys& given, ScheduleCheck& check) {
+  const ScheduleConfig& s = experiment.schedule;
+  if (s.warmup_epochs > 0 && s.warmup_steps > 0) {
+    check.add("warmup_steps", "schedule.warmup_epochs and schedule.warmup_steps both say how long: keep one");
+  }
+  if (s.warmup_steps > 0 && s.per == SchedulePer::epoch) {
+    check.add("warmup_steps",
+              "schedule.warmup_steps can't be followed where the rate changes with each epoch (schedule.per: epoch); "
+              "give warmup_epochs, or leave out 'per'");
+  }
+  if (given.sound("training.epochs") && s.warmup_epochs > static_cast<double>(experiment.epochs)) {
+    check.add("warmup_epochs", "schedule.warmup_epochs (" + number_text(s.warmup_epochs) +
+                                   ") must be at most training.epochs (" + std::to_string(experiment.epochs) + ")");
+  }
+  if (s.per == SchedulePer::epoch) check.require_whole("warmup_epochs", s.warmup_epochs);
+}
+
+ScheduleRow constant_schedule() { return {.kind = schedule_kind<ConstantSchedule>("constant"), .rate = constant_rate}; }
+
+}  // namespace
+
+// A file each.
+ScheduleRow step_schedule();
+ScheduleRow multi_step_schedule();
+ScheduleRow exponential_schedule();
+ScheduleRow cosine_schedule();
+ScheduleRow one_cycle_schedule();
+ScheduleRow polynomial_schedule();
+ScheduleRow reduce_on_plateau();
+
+const std::vector<ScheduleRow>& schedule_rows() {
+  static const std::vector<ScheduleRow> rows = {constant_schedule(),    step_schedule(),    multi_step_schedule(),
+                                                exponential_schedule(), cosine_schedule(),  one_cycle_schedule(),
+                                                polynomial_schedule(),  reduce_on_plateau()};
+  return rows;
+}
+
+std::vector<config::KeyOf<ScheduleConfig>> schedule_keys() {
+  using namespace config;
+  const std::vector<KindOf<S>> kinds = kinds_of(schedule_rows());
+  std::vector<std::string> known_beforehand;
+  for (const ScheduleRow& row : schedule_rows()) {
+    if (!row.reacts) known_beforehand.push_back(row.kind.name);
+  }
+  std::vector<KeyOf<S>> keys = {
+      kind_key("type", kinds, "How the learning rate changes during the training: see below."),
+      only(known_beforehand,
+           choice("per", &S::per, {"epoch_fraction", "epoch", "step"},
+                  "When the rate changes, and what lengths count: with each step, lengths in epochs; with each "
+                  "`epoch`, lengths in epochs; with each `step`, lengths in steps.")),
+      number("warmup_epochs", &S::warmup_epochs, between(0, kMostEpochs),
+             "The learning rate rises in a straight line for so long, up to where the schedule begins."),
+      integer("warmup_steps", &S::warmup_steps, between(0, kMostSteps),
+              "The same in steps, in place of `warmup_epochs`."),
+      number("warmup_start_factor", &S::warmup_start_factor, between(0, 1),
+             "The share of the rate that the warm-up begins with; 0: start at 1/(n+1) of the rate and rise in n equal "
+             "steps."),
+  };
+  for (KeyOf<S>& key : keys_of_kinds(kinds)) keys.push_back(std::move(key));
+  return keys;
+}
+
+void check_schedule(const Experiment& experiment, const config::GivenKeys& given, config::Diagnostics& diagnostics) {
+  if (!given.sound("schedule.type")) return;
+  ScheduleCheck check(experiment, given, diagnostics);
+  const ScheduleRow& row = config::row_of(schedule_rows(), experiment.schedule);
+  if (row.check != nullptr) row.check(check);
+  check_warmup(experiment, given, check);
+}
+
+}  // namespace gpunn::training

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <gpunn/schedule_config.hpp>
+
+#include <string>
+#include <vector>
+
+#include "config/key_builders.hpp"
+#include "config/kinds.hpp"
+#include "training/schedule/kinds/curve.hpp"
+#include "training/schedule/kinds/schedule_check.hpp"
+
+namespace gpunn::training {
+
+// All that is known of a kind of schedule. A new one is a struct in gpunn/schedule_config.hpp, a file beside this one
+// that fills in a row, and a line in schedule_rows(). Where PyTorch has the same (torch.optim.lr_scheduler, version
+// 2.11), the rates are its, of a scheduler that is called after each tick.
+struct ScheduleRow {
+  config::KindOf<ScheduleConfig> kind;
+  double (*rate)(const Curve& curve, double tick);  // so many ticks after the warm-up
+  // nullptr: there are none.
+  std::vector<Turn> (*turns)(const Curve& curve) = nullptr;
+  void (*check)(ScheduleCheck& check) = nullptr;
+  // What the user may not have meant of a schedule that is longer than the training, a sentence each.
+  void (*warn)(const Curve& curve, const TrainingExtent& training, std::vector<std::string>& found) = nullptr;
+  bool drops_by_factors = false;  // best drawn over a logarithmic axis
+  bool reacts = false;            // to the training, epoch by epoch: `rate` is where nothing has happened yet
+};
+
+const std::vector<ScheduleRow>& schedule_rows();
+
+// The section's keys, and what is wrong with what was given.
+std::vector<config::KeyOf<ScheduleConfig>> schedule_keys();
+void check_schedule(const Experiment& experiment, const config::GivenKeys& given, config::Diagnostics& diagnostics);
+
+template <class Kind, class... Keys>
+config::KindOf<ScheduleConfig> schedule_kind(std::string name, Keys... keys) {
+  return config::make_kind<Kind, ScheduleConfig>(std::move(name), std::move(keys)...);
+}
+
+// Of the kinds whose rate falls to somewhere.
+template <class Kind>
+config::KeyOf<Kind> min_learning_rate_key() {
+  return config::number("min_learning_rate", &Kind::min_learning_rate, config::between(0, config::kLargestRate),
+                        "Where the curve ends, or the least that is left. `one_cycle`: 0: `final_div_factor` says.");
+}
+template <class Kind>
+void check_min_learning_rate(ScheduleCheck& check) {
+  check.require_at_most_base(check.as<Kind>().min_learning_rate);
+}
+
+}  // namespace gpunn::training
