@@ -141,7 +141,7 @@ class Reports(ProgramTest):
                 self.assertAlmostEqual(float(epoch["test_top5_accuracy"]), record["test_top5_accuracy"], places=6)
             else:
                 self.assertEqual((epoch["test_top5_accuracy"], record["test_top5_accuracy"], share), ("", None, None))
-            self.assertEqual("\ntop 5 " in self.gpunn("eval", run).stdout, told)
+            self.assertEqual("\ntop-5 accuracy " in self.gpunn("eval", run).stdout, told)
             page = (run / "report.html").read_text()
             self.assertEqual([">Top-5 accuracy</dt>" in page, ">top-5 accuracy</th>" in page], [told, told])
             events, = run.glob("events.out.tfevents.*")
