@@ -376,6 +376,10 @@ Json to_json(const Prediction& prediction) {
   }
   Json result = {{"source", prediction.source}, {"top", top}, {"label", nullptr}};
   if (prediction.label) result["label"] = *prediction.label;
+  if (!prediction.values.empty()) {
+    result["values"] = Json::object();
+    for (const NamedValue& one : prediction.values) result["values"][one.name] = one.value;
+  }
   return result;
 }
 

@@ -18,6 +18,7 @@ void print_prediction(const Prediction& prediction) {
   fmt::print("{}", printable(prediction.source));
   if (prediction.label) fmt::print(" (label {})", *prediction.label);
   fmt::print("\n");
+  for (const NamedValue& one : prediction.values) fmt::print("  {:>12.6g}  {}\n", one.value, printable(one.name));
   for (const ClassProbability& one : prediction.top) {
     const std::string name = one.name.empty() || one.name == std::to_string(one.index)
                                  ? std::to_string(one.index)

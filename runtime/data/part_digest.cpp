@@ -32,9 +32,22 @@ uint32_t crc_of(std::span<const std::byte> bytes) {
   return static_cast<uint32_t>(all);
 }
 
+// Labels, and fields in the order of their names.
+uint32_t crc_of_targets(const Split& split) {
+  uLong all = crc_of(std::as_bytes(std::span(split.labels)));
+  const auto add = [&](std::span<const std::byte> bytes) {
+    all = crc32_combine(all, crc_of(bytes), static_cast<z_off_t>(bytes.size()));
+  };
+  for (const auto& [name, field] : split.fields) {
+    add(std::as_bytes(std::span(name)));
+    add(field.values);
+    add(std::as_bytes(std::span(field.offsets)));
+  }
+  return static_cast<uint32_t>(all);
+}
+
 PartDigest digest_of_part(const Split& split) {
-  return {
-      .rows = split.rows(), .samples = crc_of(split.values), .labels = crc_of(std::as_bytes(std::span(split.labels)))};
+  return {.rows = split.rows(), .samples = crc_of(split.values), .targets = crc_of_targets(split)};
 }
 
 }  // namespace

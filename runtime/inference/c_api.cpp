@@ -286,7 +286,7 @@ gpunn_result gpunn_model_describe(gpunn_model* model, gpunn_model_info* info) {
     gpunn_model_info known{};
     known.n_inputs = static_cast<uint32_t>(m.inputs().size());
     known.n_outputs = static_cast<uint32_t>(m.outputs().size());
-    known.n_classes = static_cast<uint32_t>(m.info().classes.size());
+    known.n_classes = static_cast<uint32_t>(m.info().outputs.size());
     known.max_batch = m.max_batch();
     known.name = m.experiment().name.c_str();
     known.task = m.info().task.c_str();
@@ -308,7 +308,7 @@ gpunn_result gpunn_model_class(gpunn_model* model, uint32_t index, const char** 
   return c_call([&] {
     const auto loaded = Handles::get().find(model);
     gpunn::require_pointer(static_cast<const void*>(name), "the place for the name");
-    const std::vector<std::string>& classes = loaded->model.info().classes;
+    const std::vector<std::string>& classes = loaded->model.info().outputs;
     if (index >= classes.size()) {
       throw Error("there is no class " + std::to_string(index) + ": the model has " + std::to_string(classes.size()) +
                       ", counted from 0",
@@ -342,11 +342,14 @@ gpunn_result gpunn_model_classify(gpunn_model* model, int64_t rows, const gpunn_
     gpunn::require_pointer(input, "the input");
     gpunn::require_pointer(found, "the place for what is found");
     gpunn::require_rows(m, rows);
-    const std::vector<std::string>& classes = m.info().classes;
+    const std::vector<std::string>& classes = m.info().outputs;
     if (top < 1 || top > classes.size()) {
       throw Error("top: expected 1 to " + std::to_string(classes.size()) + ", the number of classes, found " +
                       std::to_string(top),
                   ExitCode::usage);
+    }
+    if (m.info().task == "regression") {
+      throw Error("the model is of a regression: gpunn_model_run gives its values", ExitCode::usage);
     }
     gpunn::Views<gpunn::ArrayView> given;
     given.add(*input, m.inputs(), rows, "input");

@@ -21,7 +21,7 @@ struct Weights {
 
 // An array of one of the model's outputs, in the caller's memory.
 struct OutputTarget {
-  std::size_t output = 0;  // 0: logits, 1: probabilities
+  std::size_t output = 0;  // 0: of the last layer, 1: the predictions
   void* data = nullptr;
 };
 

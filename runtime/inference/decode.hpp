@@ -2,13 +2,20 @@
 
 #include <gpunn/model.hpp>
 
+#include <array>
 #include <cstdint>
 #include <span>
 
 namespace gpunn::inference {
 
-// What a classification makes of a row's class probabilities: its `top` largest, equal ones in the order of the
-// classes.
-Decoded decode(const ModelInfo& info, std::span<const float> probabilities, int64_t top);
+// What the two outputs of a task's models are called: what the last layer gives, and what it means.
+std::array<const char*, 2> output_names(const ModelInfo& info);
+
+// Brings rows of predictions to the units of the data that the model learnt from.
+void to_data_units(const ModelInfo& info, std::span<float> predictions);
+
+// What the task makes of a row's predictions, in those units: of classes and labels the `top` most probable, equal ones
+// in their order, of a regression its numbers.
+Decoded decode(const ModelInfo& info, std::span<const float> predictions, int64_t top);
 
 }  // namespace gpunn::inference

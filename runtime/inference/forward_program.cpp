@@ -33,6 +33,14 @@ ValueId output_view(Graph& g, const char* name, const TensorType& type, int64_t 
   return g.add_view(std::string(name) + ".rows", variable, type);
 }
 
+// The names are the file's, the layers are the file's: nothing but this says that they are of one model.
+void require_outputs_named(const ForwardModel& model, const TensorType& scores) {
+  const auto named = static_cast<int64_t>(model.info.outputs.size());
+  if (scores.shape.size() == 2 && scores.shape[1] == named) return;
+  throw Error("the model's last layer gives " + to_string(scores) + ", and the file names " + std::to_string(named) +
+              " outputs: the two are not of one model");
+}
+
 }  // namespace
 
 TensorType forward_rows(const TensorType& row, int64_t rows) {
@@ -85,16 +93,16 @@ Graph forward_program(const ForwardModel& model, int64_t rows) {
   const ValueId output = nn::build_forward(g, model.experiment.model, x, parameters,
                                            {.training = false, .seed = model.experiment.seed, .buffers = buffers});
 
-  const training::ProgramContext context{.experiment = model.experiment,
-                                         .layout = model.layout,
-                                         .outputs = static_cast<int64_t>(model.info.classes.size())};
+  const tasks::Task& task = tasks::find(model.experiment.task);
+  const tasks::TaskContext context{.experiment = model.experiment,
+                                   .outputs = static_cast<int64_t>(model.info.outputs.size())};
   const TensorType type = g.value(output).type;
-  // The class names are the file's, the layers are the file's: nothing but this says that they are of one model.
-  context.task().require_output(g, context.of_task(), output);
+  if (type.shape.size() != 2) require_outputs_named(model, type);
   g.add_into(GPUNN_OP_COPY, "logits", {}, {output}, {output_view(g, variable::kLogits, type, model.max_batch)});
-  const ValueId scores = context.task().add_scores(g, context.of_task(), output);
-  const ValueId probabilities = output_view(g, variable::kProbabilities, g.value(scores).type, model.max_batch);
-  g.add_into(context.task().prediction_op(context.of_task(), type), "probabilities", {}, {scores}, {probabilities});
+  const ValueId scores = task.add_scores(g, context, output);
+  require_outputs_named(model, g.value(scores).type);
+  const ValueId predictions = output_view(g, variable::kPredictions, g.value(scores).type, model.max_batch);
+  g.add_into(task.prediction_op(context, type), "predictions", {}, {scores}, {predictions});
   return g;
 }
 

@@ -16,7 +16,7 @@ namespace variable {
 inline constexpr const char* kInput = "input";
 inline constexpr const char* kRows = "input.rows";  // i32[max_batch]: 0, 1, 2, ...
 inline constexpr const char* kLogits = "logits";
-inline constexpr const char* kProbabilities = "probabilities";
+inline constexpr const char* kPredictions = "predictions";
 }  // namespace variable
 
 // A trained model as programs are made of it.

@@ -163,6 +163,11 @@ class Model::Impl {
     Lease lease(*this);
     try {
       lease->run(rows, input.data, std::span(targets).first(outputs.size()));
+      for (const OutputTarget& target : std::span(targets).first(outputs.size())) {
+        if (target.output != 1) continue;
+        const auto count = static_cast<std::size_t>(rows * outputs_[1].row.elements());
+        inference::to_data_units(model_.info, {static_cast<float*>(target.data), count});
+      }
     } catch (const DeviceLostError& error) {
       fail(error.what());
       throw;
@@ -192,14 +197,14 @@ class Model::Impl {
 
   void read_weights(const storage::Checkpoint& checkpoint, const std::filesystem::path& file) {
     const std::vector<storage::StoredTensor>& parameters = training::evaluated_parameters(checkpoint);
-    const std::string differences = training::mismatches(model_.layout, parameters, "parameter") +
-                                    training::mismatches(model_.buffers, checkpoint.buffers, "buffer");
+    const std::string differences = training::layout_mismatches(model_.layout, parameters, "parameter") +
+                                    training::layout_mismatches(model_.buffers, checkpoint.buffers, "buffer");
     if (!differences.empty()) {
       throw Error("the checkpoint " + file.string() + " does not hold the weights of its model:" + differences,
                   ExitCode::usage);
     }
-    weights_.parameters = training::put_together(model_.layout, parameters);
-    weights_.buffers = training::put_together(model_.buffers, checkpoint.buffers);
+    weights_.parameters = training::put_together(model_.layout, parameters, model_.layout.type());
+    weights_.buffers = training::put_together(model_.buffers, checkpoint.buffers, model_.buffers.type());
     const InputInfo& input = model_.info.input;
     training::Normalisation normalisation = training::normalise(input.sample.dtype, input.mean, input.stddev);
     weights_.scale = std::move(normalisation.scale);
@@ -209,9 +214,9 @@ class Model::Impl {
   void name_tensors() {
     inputs_ = {{model_.info.input.name, model_.info.input.sample}};
     const graph::Graph program = inference::forward_program(model_, 1);
-    for (const char* name : {inference::variable::kLogits, inference::variable::kProbabilities}) {
-      outputs_.push_back({name, inference::output_row(program, name)});
-    }
+    const std::array<const char*, 2> names = inference::output_names(model_.info);
+    outputs_ = {{names[0], inference::output_row(program, inference::variable::kLogits)},
+                {names[1], inference::output_row(program, inference::variable::kPredictions)}};
   }
 
   std::unique_ptr<Context> open_context(const Context* first) const {
@@ -324,17 +329,15 @@ void Model::run(std::span<const ArrayView> inputs, std::span<const MutableArrayV
 
 std::vector<Decoded> Model::predict(const ArrayView& input, int64_t top) const {
   if (top < 1) throw Error("top must be at least 1, is " + std::to_string(top), ExitCode::usage);
-  const std::size_t classes = info().classes.size();
+  const std::size_t columns = info().outputs.size();
   const int64_t rows = input.shape.empty() ? 0 : input.shape.front();
   if (rows > max_batch()) run({&input, 1}, {});  // which refuses it
-  std::vector<float> probabilities(static_cast<std::size_t>(std::max<int64_t>(rows, 0)) * classes);
-  const std::array<int64_t, 2> shape = {rows, static_cast<int64_t>(classes)};
-  const MutableArrayView output{
-      .name = inference::variable::kProbabilities, .dtype = DType::f32, .shape = shape, .data = probabilities.data()};
-  run({&input, 1}, {&output, 1});
+  std::vector<float> predictions(static_cast<std::size_t>(std::max<int64_t>(rows, 0)) * columns);
+  const std::array<int64_t, 2> shape = {rows, static_cast<int64_t>(columns)};
+  run(input, {.name = outputs()[1].name, .dtype = DType::f32, .shape = shape, .data = predictions.data()});
   std::vector<Decoded> decoded;
   for (std::size_t row = 0; row < static_cast<std::size_t>(rows); ++row) {
-    decoded.push_back(inference::decode(info(), std::span(probabilities).subspan(row * classes, classes), top));
+    decoded.push_back(inference::decode(info(), std::span(predictions).subspan(row * columns, columns), top));
   }
   return decoded;
 }

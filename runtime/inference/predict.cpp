@@ -38,7 +38,8 @@ std::vector<FileSample> test_rows(const std::vector<int64_t>& rows, const Model&
     samples.push_back({.source = data.name + " " + part + " row " + std::to_string(row),
                        .image = {},
                        .values = {values.begin(), values.end()},
-                       .label = data.test.labels[index]});
+                       .label = {}});
+    if (!data.test.labels.empty()) samples.back().label = data.test.labels[index];
   }
   return samples;
 }
@@ -84,7 +85,10 @@ std::vector<Prediction> predict(const TrainedModel& trained, const PredictReques
     std::vector<Decoded> decoded = model.predict(
         {.name = input.name, .dtype = input.sample.dtype, .shape = shape, .data = batch.data()}, request.top_k);
     for (std::size_t i = 0; i < count; ++i) {
-      predictions.push_back({.source = part[i].source, .top = std::move(decoded[i].classes), .label = part[i].label});
+      predictions.push_back({.source = part[i].source,
+                             .top = std::move(decoded[i].classes),
+                             .values = std::move(decoded[i].values),
+                             .label = part[i].label});
     }
   }
   return predictions;

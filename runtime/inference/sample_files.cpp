@@ -127,8 +127,8 @@ class FeatureTable {
       sample.values.insert(sample.values.end(), bytes.begin(), bytes.end());
     }
     if (label_) {
-      const auto found = std::ranges::find(info_.classes, fields[*label_]);
-      if (found != info_.classes.end()) sample.label = found - info_.classes.begin();
+      const auto found = std::ranges::find(info_.outputs, fields[*label_]);
+      if (found != info_.outputs.end()) sample.label = found - info_.outputs.begin();
     }
     return sample;
   }

@@ -31,7 +31,7 @@ std::string hexadecimal(uint32_t value) {
 }
 
 InfoJson json_of(const PartDigest& part) {
-  return {{"rows", part.rows}, {"samples", hexadecimal(part.samples)}, {"labels", hexadecimal(part.labels)}};
+  return {{"rows", part.rows}, {"samples", hexadecimal(part.samples)}, {"targets", hexadecimal(part.targets)}};
 }
 
 // One member of an object, by its path for errors: "input.mean".
@@ -144,8 +144,19 @@ InputInfo read_input(const Member& member) {
   return input;
 }
 
+void read_target(const Member& target, ModelInfo& info) {
+  const std::size_t outputs = info.outputs.size();
+  const auto number = [](const Member& one) { return one.number(); };
+  info.target_mean = target["mean"].list(number, outputs);
+  info.target_stddev = target["stddev"].list(number, outputs);
+  const bool fits = info.target_mean.empty() || info.target_mean.size() == outputs;
+  const std::string each = "no numbers, or " + std::to_string(outputs);
+  target["mean"].require(fits, each);
+  target["stddev"].require(info.target_stddev.size() == info.target_mean.size(), each);
+}
+
 PartDigest read_part(const Member& part) {
-  return {.rows = part["rows"].count(0), .samples = part["samples"].checksum(), .labels = part["labels"].checksum()};
+  return {.rows = part["rows"].count(0), .samples = part["samples"].checksum(), .targets = part["targets"].checksum()};
 }
 
 }  // namespace
@@ -167,7 +178,8 @@ std::string model_info_text(const ModelInfo& info) {
         {"columns", input.columns},
         {"fit", {{"crop", input.fit.crop}, {"shorter_side", input.fit.shorter_side}}},
         {"light_on_dark", input.light_on_dark}}},
-      {"classes", info.classes},
+      {"outputs", info.outputs},
+      {"target", {{"mean", info.target_mean}, {"stddev", info.target_stddev}}},
       {"data", {{"name", info.data.name}, {"source", info.data.source}, {"parts", parts}}},
   };
   return json.dump(-1, ' ', false, InfoJson::error_handler_t::replace);
@@ -188,7 +200,8 @@ ModelInfo parse_model_info(std::string_view text) {
   ModelInfo info;
   info.task = root["task"].text();
   info.input = read_input(root["input"]);
-  info.classes = root["classes"].list([](const Member& one) { return one.text(); }, kMostInfoNames);
+  info.outputs = root["outputs"].list([](const Member& one) { return one.text(); }, kMostInfoNames);
+  read_target(root["target"], info);
   const Member data = root["data"], parts = data["parts"];
   info.data = {.name = data["name"].text(),
                .source = data["source"].text(),

@@ -70,7 +70,7 @@ ClassEvalReport evaluate_classes(Session& session, int64_t mistakes) {
   }
   const Dataset& data = session.dataset();
   const auto classes = static_cast<std::size_t>(data.classes);
-  ClassTally tally(class_names(data));
+  ClassTally tally(output_names(data));
   std::vector<Mistake> wrong;
   const EvalReport total = session.evaluate_rows([&](const RowOutputs& rows) {
     for (std::size_t i = 0; i < rows.losses.size(); ++i) {

@@ -5,6 +5,7 @@
 
 #include "common/text.hpp"
 #include "storage/model_info.hpp"
+#include "tasks/task.hpp"
 #include "training/evaluation_part.hpp"
 
 namespace gpunn::training {
@@ -39,7 +40,7 @@ std::string class_differences(const std::vector<std::string>& model, const std::
   const std::vector<std::string> missing = lacking(model, data), added = lacking(data, model);
   std::vector<std::string> parts;
   if (missing.size() == 1 && added.size() == 1) {
-    parts.push_back("class " + in_quotes(missing[0]) + " is missing and " + in_quotes(added[0]) +
+    parts.push_back(in_quotes(missing[0]) + " is missing and " + in_quotes(added[0]) +
                     " is new, as if the one had been renamed");
   } else {
     if (!missing.empty()) parts.push_back("missing: " + named_classes(missing));
@@ -48,7 +49,7 @@ std::string class_differences(const std::vector<std::string>& model, const std::
   if (parts.empty()) {
     const auto [first, other] = std::ranges::mismatch(model, data);
     const auto index = first - model.begin();
-    parts.push_back("they are in another order: class " + std::to_string(index) + " is " +
+    parts.push_back("they are in another order: number " + std::to_string(index) + " is " +
                     (other == data.end() ? "missing" : in_quotes(*other)) + ", the model's is " +
                     (first == model.end() ? "missing" : in_quotes(*first)));
   }
@@ -61,7 +62,7 @@ std::string rows_text(const PartDigest& part) { return std::to_string(part.rows)
 
 }  // namespace
 
-std::vector<std::string> class_names(const Dataset& dataset) {
+std::vector<std::string> output_names(const Dataset& dataset) {
   std::vector<std::string> names = dataset.class_names;
   names.resize(static_cast<std::size_t>(dataset.classes));
   for (std::size_t i = 0; i < names.size(); ++i) {
@@ -79,7 +80,10 @@ ModelInfo model_info(const Experiment& experiment, const Dataset& dataset) {
   info.input.columns = dataset.columns;
   info.input.fit = dataset.fit;
   info.input.light_on_dark = dataset.light_on_dark;
-  info.classes = class_names(dataset);
+  info.task = experiment.task;
+  info.outputs = output_names(dataset);
+  info.target_mean = dataset.target_mean;
+  info.target_stddev = dataset.target_stddev;
   info.data = dataset.digest;
   return info;
 }
@@ -108,6 +112,12 @@ Experiment experiment_of(const storage::Checkpoint& checkpoint, const fs::path& 
   return experiment;
 }
 
+void take_target_scale(const storage::Checkpoint& checkpoint, Dataset& dataset) {
+  if (!checkpoint.model || checkpoint.model->target_mean.size() != dataset.target_mean.size()) return;
+  dataset.target_mean = checkpoint.model->target_mean;
+  dataset.target_stddev = checkpoint.model->target_stddev;
+}
+
 void require_data_of(const ModelInfo& model, const Dataset& dataset) {
   std::vector<std::string> differences;
   if (const TensorType sample = sample_of(dataset); !(sample == model.input.sample)) {
@@ -117,8 +127,10 @@ void require_data_of(const ModelInfo& model, const Dataset& dataset) {
     differences.push_back("the columns are " + named_classes(dataset.columns) + ", the model's are " +
                           named_classes(model.input.columns));
   }
-  const std::string classes = class_differences(model.classes, class_names(dataset));
-  if (!classes.empty()) differences.push_back("the classes differ: " + classes);
+  const std::string classes = class_differences(model.outputs, output_names(dataset));
+  if (!classes.empty()) {
+    differences.push_back("the " + std::string(tasks::find(model.task).target()) + " differ: " + classes);
+  }
   if (differences.empty()) return;
   throw Error("the data set " + in_quotes(dataset.name) + " (" + dataset.source +
                   ") is not of the kind that the model was trained on:\n  " + join(differences, "\n  ") +

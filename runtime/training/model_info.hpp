@@ -12,8 +12,8 @@
 
 namespace gpunn::training {
 
-// The names of all classes; a class that the data set has no name for is called by its number.
-std::vector<std::string> class_names(const Dataset& dataset);
+// The names of all classes, labels or numbers to learn; what the data set has no name for is called by its number.
+std::vector<std::string> output_names(const Dataset& dataset);
 
 // Of a model that is trained on this data set, as load_for() gave it.
 ModelInfo model_info(const Experiment& experiment, const Dataset& dataset);
@@ -26,6 +26,9 @@ ModelInfo model_info(const storage::Checkpoint& checkpoint, const Experiment& ex
 // another mean. An override of data.mean or data.stddev stands.
 Experiment experiment_of(const storage::Checkpoint& checkpoint, const std::filesystem::path& file,
                          const std::vector<Override>& overrides = {});
+
+// Gives the data set the scale of the targets that the model has learnt: its own may be another by now.
+void take_target_scale(const storage::Checkpoint& checkpoint, Dataset& dataset);
 
 // Throws Error(usage) telling how the data set's classes or samples differ from the model's, where they do.
 void require_data_of(const ModelInfo& model, const Dataset& dataset);

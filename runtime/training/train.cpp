@@ -75,7 +75,9 @@ RunResult resume(const std::filesystem::path& run, const std::vector<Override>& 
   const bool chosen = std::ranges::any_of(overrides, [](const Override& o) { return o.key == "backend"; });
   if (!chosen) experiment.backend = checkpoint.backend;
   return profiled(options, [&](execution::Profiler* profiler) {
-    Session session = Session::open(experiment, profiler);
+    Dataset dataset = training::load_for(experiment.data, EvaluationPart::validation);
+    training::take_target_scale(checkpoint, dataset);
+    Session session = Session::open(experiment, std::move(dataset), profiler);
     Trainer trainer(session, folder, options);
     trainer.begin(checkpoint);
     return trainer.run();

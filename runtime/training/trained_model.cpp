@@ -38,6 +38,7 @@ std::unique_ptr<Session> open_trained(const TrainedModel& model, TrainingListene
   experiment.backend = config::trained_backend(experiment.backend);
   Dataset dataset = load_for(experiment.data, EvaluationPart::test);
   if (checkpoint.model) require_data_of(*checkpoint.model, dataset);
+  take_target_scale(checkpoint, dataset);
   const std::string data_notice = evaluated_data_notice(checkpoint, dataset);
   auto session = std::make_unique<Session>(Session::open(experiment, std::move(dataset)));
   session->restore_parameters(checkpoint);

@@ -23,11 +23,11 @@ ModelInfo photos() {
   info.input.mean = {0.1, 1.0 / 3, 1e-300};
   info.input.stddev = {0.25, 0.2, 3};
   info.input.fit = {.crop = true, .shorter_side = 40};
-  info.classes = {"cat", "d\"og\n", "\xC3\xA9t\xC3\xA9"};
+  info.outputs = {"cat", "d\"og\n", "\xC3\xA9t\xC3\xA9"};
   info.data.name = "image_folder";
   info.data.source = "/home/me/photos";
-  info.data.train = {.rows = 100, .samples = 0xFFFFFFFF, .labels = 1};
-  info.data.test = {.rows = 7, .samples = 0x0000ABCD, .labels = 0};
+  info.data.train = {.rows = 100, .samples = 0xFFFFFFFF, .targets = 1};
+  info.data.test = {.rows = 7, .samples = 0x0000ABCD, .targets = 0};
   return info;
 }
 
@@ -50,7 +50,7 @@ TEST_CASE("a model's description comes back as it was written") {
   CHECK(found.input.fit.crop);
   CHECK(found.input.fit.shorter_side == 40);
   CHECK_FALSE(found.input.light_on_dark);
-  CHECK(found.classes == info.classes);
+  CHECK(found.outputs == info.outputs);
   CHECK(found.data.source == info.data.source);
   CHECK(found.data.train == info.data.train);
   CHECK(found.data.validation == gpunn::PartDigest{});
@@ -62,8 +62,8 @@ TEST_CASE("a model's description comes back as it was written") {
   CHECK(parse_model_info(model_info_text(table)).input.columns == table.input.columns);
 
   ModelInfo latin = photos();
-  latin.classes[0] = "caf\xE9";  // no UTF-8
-  CHECK(parse_model_info(model_info_text(latin)).classes[0] == gpunn::storage::as_utf8("caf\xE9"));
+  latin.outputs[0] = "caf\xE9";  // no UTF-8
+  CHECK(parse_model_info(model_info_text(latin)).outputs[0] == gpunn::storage::as_utf8("caf\xE9"));
 }
 
 TEST_CASE("a description that is damaged or lies is refused, naming what is wrong") {

@@ -41,7 +41,7 @@ struct ImageFit {
 // What the rows of a part are known by: equal parts have equal digests, and parts that differ almost never.
 struct PartDigest {
   int64_t rows = 0;
-  uint32_t samples = 0, labels = 0;  // CRC-32 of the bytes of Split::values, and of the labels
+  uint32_t samples = 0, targets = 0;  // CRC-32 of the bytes of Split::values, and of its labels and fields
   bool operator==(const PartDigest&) const = default;
 };
 

@@ -54,9 +54,15 @@ struct ClassProbability {
   double probability = 0;
 };
 
+struct NamedValue {
+  std::string name;
+  double value = 0;
+};
+
 // What the task makes of the outputs for a row.
 struct Decoded {
-  std::vector<ClassProbability> classes;  // the most probable first
+  std::vector<ClassProbability> classes;  // of a classification or of several labels: the most probable first
+  std::vector<NamedValue> values;         // of a regression, in the units of the data
 };
 
 // A trained model, loaded once: its weights are on the device, its data set is not needed. A Model is a handle: copies
@@ -76,9 +82,11 @@ class Model {
   ~Model();
 
   const ModelInfo& info() const;
-  const Experiment& experiment() const;             // of its training, with the overrides
-  const std::vector<ModelTensor>& inputs() const;   // info().input: samples as the data set has them, not normalised
-  const std::vector<ModelTensor>& outputs() const;  // "logits", what the last layer gives, and "probabilities"
+  const Experiment& experiment() const;            // of its training, with the overrides
+  const std::vector<ModelTensor>& inputs() const;  // info().input: samples as the data set has them, not normalised
+  // What the last layer gives, and what that means: "logits" and "probabilities" of classes or labels, "outputs" and
+  // "values" of a regression.
+  const std::vector<ModelTensor>& outputs() const;
   int64_t max_batch() const;
   std::string backend() const;
   std::string device() const;  // its name
@@ -89,7 +97,7 @@ class Model {
   void run(std::span<const ArrayView> inputs, std::span<const MutableArrayView> outputs) const;
   void run(const ArrayView& input, const MutableArrayView& output) const { run({&input, 1}, {&output, 1}); }
 
-  // The same, decoded: for each row the `top` most probable classes.
+  // The same, decoded: for each row the `top` most probable classes, or the numbers.
   std::vector<Decoded> predict(const ArrayView& input, int64_t top = 1) const;
 
  private:

@@ -22,8 +22,10 @@ struct InputInfo {
 struct ModelInfo {
   std::string task = "classification";
   InputInfo input;
-  std::vector<std::string> classes;  // names, by the index of the output
-  DataDigest data;                   // what it was trained, watched and tested on
+  std::vector<std::string> outputs;  // the names of what it tells: classes, labels, or the numbers of a regression
+  // Of a regression, by number: the model gives (number - mean) / stddev. Else empty.
+  std::vector<double> target_mean = {}, target_stddev = {};
+  DataDigest data;  // what it was trained, watched and tested on
 };
 
 }  // namespace gpunn

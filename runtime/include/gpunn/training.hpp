@@ -143,9 +143,10 @@ struct TrainedModel {
 EvalReport evaluate(const TrainedModel& model, TrainingListener* listener = nullptr);
 
 struct Prediction {
-  std::string source;  // the image file, "table.csv:12" of a line, or "mnist test row 7"
-  std::vector<ClassProbability> top;
-  std::optional<int64_t> label;  // where it is known
+  std::string source;                 // the image file, "table.csv:12" of a line, or "mnist test row 7"
+  std::vector<ClassProbability> top;  // of a classification or of several labels
+  std::vector<NamedValue> values;     // of a regression
+  std::optional<int64_t> label;       // where it is known
 };
 
 struct ExportReport {

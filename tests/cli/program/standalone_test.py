@@ -51,7 +51,7 @@ class StandAlone(ProgramTest):
         self.assertEqual(exported.read_bytes(), content)
         header = json.loads(content[8:8 + int.from_bytes(content[:8], "little")])
         model = json.loads(header["__metadata__"]["model"])
-        self.assertEqual(model["classes"], ["ant", "bee", "cat"])
+        self.assertEqual(model["outputs"], ["ant", "bee", "cat"])
         self.assertEqual((model["input"]["dtype"], model["input"]["shape"]), ("u8", [1, 12, 12]))
         self.assertEqual(sum(part["rows"] for part in model["data"]["parts"].values()), 36)
         # Test rows are of the data, which is missing, or is where the user says that it is.
@@ -95,7 +95,7 @@ class StandAlone(ProgramTest):
         (data / "ant").rename(data / "wasp")
         for verb in ("eval", "resume"):
             refused = self.gpunn(verb, run, code=2).stderr
-            self.assertIn("the classes differ: class 'ant' is missing and 'wasp' is new, as if the one had been renamed",
+            self.assertIn("the classes differ: 'ant' is missing and 'wasp' is new, as if the one had been renamed",
                           refused)
         shutil.rmtree(data / "wasp")
         self.assertIn("the classes differ: missing: 'ant'", self.gpunn("eval", run, code=2).stderr)
