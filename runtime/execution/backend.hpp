@@ -2,6 +2,7 @@
 
 #include <gpunn/abi.h>
 #include <gpunn/error.hpp>
+#include <gpunn/export.h>
 #include <gpunn/precision.hpp>
 
 #include <cstddef>
@@ -49,7 +50,7 @@ struct Claim;
 struct Claims;
 
 // The device has no memory for what was asked of it.
-class OutOfMemory : public Error {
+class GPUNN_API OutOfMemory : public Error {
  public:
   explicit OutOfMemory(const std::string& message) : Error(message, ExitCode::missing) {}
 };

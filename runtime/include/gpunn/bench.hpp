@@ -1,6 +1,7 @@
 #pragma once
 
 #include <gpunn/experiment.hpp>
+#include <gpunn/export.h>
 
 #include <cstdint>
 #include <filesystem>
@@ -43,7 +44,7 @@ struct BenchOptions {
 };
 
 // One training step of an experiment, on its own data.
-BenchReport bench_experiment(const Experiment& experiment, const BenchOptions& options);
+GPUNN_API BenchReport bench_experiment(const Experiment& experiment, const BenchOptions& options);
 
 // An op of the catalogue at a shape: "matmul" "1024x1024x1024", "conv2d" "128,64,32,32,64,3,3,pad=1". Each family of
 // ops has a form of its own; a range "512..8192" goes through the powers of two times its beginning.
@@ -51,7 +52,7 @@ struct OpShape {
   std::string op, shape;
 };
 
-std::string name_of(Precision precision);  // as experiments call it
+GPUNN_API std::string name_of(Precision precision);  // as experiments call it
 
 // One op by one backend and kernel.
 struct OpBenchRow {
@@ -89,7 +90,7 @@ struct OpCeiling {
   std::string copy_by, matmul_by;
 };
 
-struct OpBenchReport {
+struct GPUNN_API OpBenchReport {
   std::vector<OpBenchRow> rows;
   std::vector<OpCeiling> ceilings;
   bool ok() const;  // nothing is wrong, and something was measured
@@ -114,13 +115,13 @@ struct OpBenchOptions {
 };
 
 // All on the same random data, in this process. Throws Error(usage) for an op, shape or kernel that there is not.
-OpBenchReport bench_ops(const OpBenchOptions& options);
+GPUNN_API OpBenchReport bench_ops(const OpBenchOptions& options);
 
 // The ops that can be measured.
-std::vector<std::string> bench_op_names();
+GPUNN_API std::vector<std::string> bench_op_names();
 
 // The shapes of a preset: "gemm", "conv", "memory", "small", or "all" of them. Throws Error(usage) for another.
-std::vector<OpShape> bench_preset(const std::string& name);
-const std::vector<std::string>& bench_presets();
+GPUNN_API std::vector<OpShape> bench_preset(const std::string& name);
+GPUNN_API const std::vector<std::string>& bench_presets();
 
 }  // namespace gpunn

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <gpunn/export.h>
 #include <gpunn/precision.hpp>
 
 #include <cstdint>
@@ -12,7 +13,7 @@
 namespace gpunn {
 
 enum class Verdict { passed, failed, unsupported, no_device };
-std::string_view name_of(Verdict verdict);
+GPUNN_API std::string_view name_of(Verdict verdict);
 
 struct CheckCase {
   std::string backend;
@@ -59,19 +60,19 @@ struct CheckReport {
 };
 
 // Runs the conformance suites. Throws Error(usage) for a suite, op or profile that there is not.
-CheckReport check(const CheckOptions& options);
+GPUNN_API CheckReport check(const CheckOptions& options);
 
 // The same for several backends, in place of options.backend.
-std::vector<CheckReport> check(const CheckOptions& options, const std::vector<std::string>& backends);
+GPUNN_API std::vector<CheckReport> check(const CheckOptions& options, const std::vector<std::string>& backends);
 
 // The names that CheckOptions takes.
-std::vector<std::string> check_suites();
-std::vector<std::string> check_ops();
+GPUNN_API std::vector<std::string> check_suites();
+GPUNN_API std::vector<std::string> check_ops();
 
 struct CheckProfile {
   std::string name;
   std::string description;
 };
-std::vector<CheckProfile> check_profiles();
+GPUNN_API std::vector<CheckProfile> check_profiles();
 
 }  // namespace gpunn

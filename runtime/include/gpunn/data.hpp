@@ -2,6 +2,7 @@
 
 #include <gpunn/data_config.hpp>
 #include <gpunn/evaluation_part.hpp>
+#include <gpunn/export.h>
 #include <gpunn/tensor_type.hpp>
 
 #include <cstddef>
@@ -76,12 +77,12 @@ struct Dataset {
 // Reads or makes the data set. One in files is looked for in config.path, $GPUNN_DATA_DIR, where the distribution's
 // package installs it and the user's cache folder, then downloaded into the latter unless GPUNN_OFFLINE=1 is set.
 // Throws Error with ExitCode::missing, and every place looked in, where it is nowhere and config names no fallback.
-Dataset load_dataset(const DataConfig& config);
+GPUNN_API Dataset load_dataset(const DataConfig& config);
 
 // The data set as load_dataset() gives it, for who needs its sizes alone: one that the program makes, or a published
 // one that is not on this machine, has the sizes that the registry knows and samples that are all 0; nothing is
 // downloaded. A published one that is here, and the user's own, are read.
-Dataset load_sizes(const DataConfig& config);
+GPUNN_API Dataset load_sizes(const DataConfig& config);
 
 // Of a channel of images, or a feature, in the units of the samples: 0 to 255 where they are u8.
 struct ChannelSummary {
@@ -93,11 +94,11 @@ struct SplitSummary {
   std::vector<int64_t> labels;  // rows of each class
   std::vector<ChannelSummary> channels;
 };
-SplitSummary summarize(const Split& split, int64_t classes);
+GPUNN_API SplitSummary summarize(const Split& split, int64_t classes);
 
 // Writes a PNG with the first training images of each class side by side, at most `columns` of them, a row a class from
 // the top behind the class's name. Throws Error(usage) where the samples are no images.
-void write_contact_sheet(const Dataset& set, const std::filesystem::path& file, int64_t columns = 12);
+GPUNN_API void write_contact_sheet(const Dataset& set, const std::filesystem::path& file, int64_t columns = 12);
 
 struct DatasetInfo {
   std::string name;
@@ -107,15 +108,15 @@ struct DatasetInfo {
   std::filesystem::path found;  // empty: not on this machine
   std::vector<std::filesystem::path> searched;
 };
-std::vector<DatasetInfo> list_datasets();
+GPUNN_API std::vector<DatasetInfo> list_datasets();
 
 // Fetches a set into the user's cache folder, checks its digests, and returns the folder.
-std::filesystem::path download_dataset(const std::string& name);
+GPUNN_API std::filesystem::path download_dataset(const std::string& name);
 
 // Reads a PNG, JPEG or binary PGM/PPM image as u8 [C, H, W], converted to `channels` and fitted to `height` by `width`
 // with the values that Pillow's and torchvision's bilinear Resize give. For one channel a dark-on-light image is
 // inverted where `invert_light_background` is set, as MNIST's digits are light on dark.
-std::vector<uint8_t> read_image(const std::filesystem::path& file, int64_t channels, int64_t height, int64_t width,
-                                bool invert_light_background, const ImageFit& fit = {});
+GPUNN_API std::vector<uint8_t> read_image(const std::filesystem::path& file, int64_t channels, int64_t height,
+                                          int64_t width, bool invert_light_background, const ImageFit& fit = {});
 
 }  // namespace gpunn

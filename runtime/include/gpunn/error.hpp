@@ -1,5 +1,7 @@
 #pragma once
 
+#include <gpunn/export.h>
+
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -18,7 +20,7 @@ enum class ExitCode : int {
 };
 
 // An error for the user: what() says what was expected, what was found, where, and what to do.
-class Error : public std::runtime_error {
+class GPUNN_API Error : public std::runtime_error {
  public:
   explicit Error(const std::string& message, ExitCode code = ExitCode::failed)
       : std::runtime_error(message), code_(code) {}
@@ -30,7 +32,7 @@ class Error : public std::runtime_error {
 
 // A device that failed in the middle of its work. Whatever was asked of it since the last wait may be what it failed
 // at, and nothing more can be done on it in this process.
-class DeviceLostError final : public Error {
+class GPUNN_API DeviceLostError final : public Error {
  public:
   using Error::Error;
 };
@@ -42,14 +44,14 @@ struct SourceLocation {
   int column = 0;
 };
 
-struct Diagnostic {
+struct GPUNN_API Diagnostic {
   SourceLocation where;
   std::string message;
   std::string text() const;  // "file.yaml:12:5: message"
 };
 
 // Everything that is wrong with a file, at once.
-class ConfigError : public Error {
+class GPUNN_API ConfigError : public Error {
  public:
   explicit ConfigError(std::vector<Diagnostic> diagnostics);
   const std::vector<Diagnostic>& diagnostics() const noexcept { return diagnostics_; }

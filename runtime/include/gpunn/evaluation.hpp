@@ -1,5 +1,6 @@
 #pragma once
 
+#include <gpunn/export.h>
 #include <gpunn/training.hpp>
 
 #include <cstdint>
@@ -49,6 +50,7 @@ struct ClassEvalReport {
 };
 
 // `mistakes`: at most so many are told.
-ClassEvalReport evaluate_classes(const TrainedModel& model, int64_t mistakes = 0, TrainingListener* listener = nullptr);
+GPUNN_API ClassEvalReport evaluate_classes(const TrainedModel& model, int64_t mistakes = 0,
+                                           TrainingListener* listener = nullptr);
 
 }  // namespace gpunn

@@ -2,6 +2,7 @@
 
 #include <gpunn/augmentation_config.hpp>
 #include <gpunn/data_config.hpp>
+#include <gpunn/export.h>
 #include <gpunn/loss_config.hpp>
 #include <gpunn/model_spec.hpp>
 #include <gpunn/optimizer_config.hpp>
@@ -83,12 +84,12 @@ struct Override {
 };
 
 // Reads and checks an experiment and its model. Throws ConfigError with everything that is wrong.
-Experiment load_experiment(const std::filesystem::path& file, const std::vector<Override>& overrides = {});
+GPUNN_API Experiment load_experiment(const std::filesystem::path& file, const std::vector<Override>& overrides = {});
 // The same from text, for a resolved experiment kept in a checkpoint; the model is inline. `origin` names it in errors.
-Experiment parse_experiment(const std::string& text, const std::string& origin,
-                            const std::vector<Override>& overrides = {});
+GPUNN_API Experiment parse_experiment(const std::string& text, const std::string& origin,
+                                      const std::vector<Override>& overrides = {});
 
 // One YAML document with every key and the model inline; parse_experiment gives the same experiment back.
-std::string resolved_yaml(const Experiment& experiment);
+GPUNN_API std::string resolved_yaml(const Experiment& experiment);
 
 }  // namespace gpunn

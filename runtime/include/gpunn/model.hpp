@@ -1,6 +1,7 @@
 #pragma once
 
 #include <gpunn/experiment.hpp>
+#include <gpunn/export.h>
 #include <gpunn/model_info.hpp>
 #include <gpunn/tensor_type.hpp>
 
@@ -68,7 +69,7 @@ struct Decoded {
 // A trained model, loaded once: its weights are on the device, its data set is not needed. A Model is a handle: copies
 // are the same model, and the last one to go frees it. All functions may be called from any thread, also while another
 // thread destroys its own copy. Where the device fails, DeviceLostError is thrown from that call and all later ones.
-class Model {
+class GPUNN_API Model {
  public:
   // Opens a run folder (its best.h5, else last.h5) or a checkpoint file, with the moving average of the parameters
   // where training kept one. Throws Error: missing where the file, the backend or the device is not there, usage where
@@ -108,6 +109,6 @@ class Model {
 
 // Reads an image file as a sample of the model: as many channels and pixels as it takes, fitted as the images of its
 // data set were. Throws Error(usage) where the model takes no images, and Error where the file is none.
-std::vector<uint8_t> read_image(const std::filesystem::path& file, const InputInfo& input);
+GPUNN_API std::vector<uint8_t> read_image(const std::filesystem::path& file, const InputInfo& input);
 
 }  // namespace gpunn

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <gpunn/experiment.hpp>
+#include <gpunn/export.h>
 #include <gpunn/tensor_type.hpp>
 
 #include <cstdint>
@@ -60,7 +61,7 @@ struct PlanReport {
 
 // Plans a training step without running it. Of the data set it takes the sizes, as load_sizes() has them, so that a
 // published one need not be on this machine. Throws what a run would where `init_from` does not fit.
-PlanReport plan(const Experiment& experiment);
+GPUNN_API PlanReport plan(const Experiment& experiment);
 
 // A step at which a learning rate begins, turns or ends.
 struct SchedulePoint {
@@ -83,9 +84,9 @@ struct ScheduleReport {
 
 // The learning rates that a training will have. Of the data set it takes the sizes, as load_sizes() has them; no
 // backend is needed.
-ScheduleReport plan_schedule(const Experiment& experiment);
+GPUNN_API ScheduleReport plan_schedule(const Experiment& experiment);
 
 // The curve as an SVG. Throws Error where the file can't be written.
-void write_chart(const ScheduleReport& report, const std::filesystem::path& file);
+GPUNN_API void write_chart(const ScheduleReport& report, const std::filesystem::path& file);
 
 }  // namespace gpunn

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <gpunn/export.h>
+
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -8,7 +10,7 @@
 namespace gpunn {
 
 enum class PluginStatus { ok, not_a_plugin, abi_mismatch, dependency_missing, no_device, name_clash, invalid };
-std::string_view name_of(PluginStatus status);  // "OK", "NOT_A_PLUGIN", ...
+GPUNN_API std::string_view name_of(PluginStatus status);  // "OK", "NOT_A_PLUGIN", ...
 
 // What became of one file that looked like a plugin.
 struct PluginReport {
@@ -23,10 +25,10 @@ struct PluginReport {
 
 // Every file seen in `extra` (files or folders), $GPUNN_PLUGIN_PATH (colon-separated), the folder of libgpunn and the
 // install folder, in that order. Loads, negotiates and probes each; never throws for a plugin's sake.
-std::vector<PluginReport> list_plugins(const std::vector<std::filesystem::path>& extra = {});
+GPUNN_API std::vector<PluginReport> list_plugins(const std::vector<std::filesystem::path>& extra = {});
 
 // Lets every loaded plugin end what it began (threads, driver contexts), once. A program calls it at the end of main,
 // when nothing of the library is in use any more.
-void shutdown_plugins() noexcept;
+GPUNN_API void shutdown_plugins() noexcept;
 
 }  // namespace gpunn

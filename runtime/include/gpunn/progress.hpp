@@ -1,5 +1,7 @@
 #pragma once
 
+#include <gpunn/export.h>
+
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -24,15 +26,15 @@ struct WorkReport {
 
 // All that goes on in this process, the oldest first; what is part of another piece of work comes behind it. For a
 // display that looks again and again, as long work itself never prints.
-std::vector<WorkReport> long_work();
+GPUNN_API std::vector<WorkReport> long_work();
 
 // Has `ended` called with the id of each piece of work that is over, on the thread that did it, once long_work() lacks
 // it: time to remove what is drawn of it. Empty: nothing is called any more, when this returns. Not in child processes.
-void when_work_ends(std::function<void(uint64_t id)> ended);
+GPUNN_API void when_work_ends(std::function<void(uint64_t id)> ended);
 
 // A piece of work that may take long, listed in long_work() while it lives. Any thread may advance it, for each
 // image or op: that never waits for a display.
-class LongWork {
+class GPUNN_API LongWork {
  public:
   explicit LongWork(std::string what, uint64_t total = 0, WorkUnit unit = WorkUnit::items);
   ~LongWork();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <gpunn/export.h>
 #include <gpunn/plugins.hpp>
 #include <gpunn/training.hpp>
 
@@ -26,7 +27,7 @@ struct RaceEntry {
   bool finished() const { return failure.empty() && !result.interrupted; }
 };
 
-struct RaceReport {
+struct GPUNN_API RaceReport {
   std::string experiment;
   std::filesystem::path folder;        // of the run folders
   std::filesystem::path chart;         // the SVG file
@@ -50,6 +51,6 @@ struct RaceOptions {
 // Trains the same experiment on one backend after another, each in a run folder of its own in
 // <runs>/<name>/race_<time>, and draws the learning curves. A backend that fails is an entry with the reason. Throws
 // Error where there is no backend to race, where one is named twice and where the experiment itself is wrong.
-RaceReport race(const Experiment& experiment, const RaceOptions& options = {});
+GPUNN_API RaceReport race(const Experiment& experiment, const RaceOptions& options = {});
 
 }  // namespace gpunn

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <gpunn/export.h>
 #include <gpunn/training.hpp>
 
 #include <cstdint>
@@ -19,6 +20,6 @@ struct ReportRequest {
 // needs nothing else: figures, learning curves, each class, the confusion matrix, the filters of the first convolution
 // and the worst mistakes with their images. Returns the file. Throws Error(missing) where the folder is no run's, and
 // Error(usage) where the file can't be written, before the model is evaluated.
-std::filesystem::path write_report(const ReportRequest& request, TrainingListener* listener = nullptr);
+GPUNN_API std::filesystem::path write_report(const ReportRequest& request, TrainingListener* listener = nullptr);
 
 }  // namespace gpunn

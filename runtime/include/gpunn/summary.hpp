@@ -1,6 +1,7 @@
 #pragma once
 
 #include <gpunn/experiment.hpp>
+#include <gpunn/export.h>
 #include <gpunn/tensor_type.hpp>
 
 #include <cstdint>
@@ -49,6 +50,6 @@ struct SummaryRequest {
 
 // What a model is made of, and what training it takes. No device and no samples are touched; throws what a run would
 // where the experiment or its `init_from` does not fit.
-SummaryReport summarize(const SummaryRequest& request);
+GPUNN_API SummaryReport summarize(const SummaryRequest& request);
 
 }  // namespace gpunn

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <gpunn/abi.h>
+#include <gpunn/export.h>
 
 #include <cstdint>
 #include <initializer_list>
@@ -20,14 +21,14 @@ enum class DType : int32_t {
   u8 = GPUNN_U8,
 };
 
-std::size_t size_of(DType type);
-std::string_view name_of(DType type);
+GPUNN_API std::size_t size_of(DType type);
+GPUNN_API std::string_view name_of(DType type);
 
 // Dimensions, outermost first; empty is a scalar.
 using Shape = std::vector<int64_t>;
 
-int64_t element_count(const Shape& shape);
-std::string to_string(const Shape& shape);  // "[128, 1, 28, 28]"
+GPUNN_API int64_t element_count(const Shape& shape);
+GPUNN_API std::string to_string(const Shape& shape);  // "[128, 1, 28, 28]"
 
 struct TensorType {
   DType dtype = DType::f32;
@@ -37,6 +38,6 @@ struct TensorType {
   std::size_t bytes() const { return static_cast<std::size_t>(elements()) * size_of(dtype); }
 };
 
-std::string to_string(const TensorType& type);  // "f32[128, 10]"
+GPUNN_API std::string to_string(const TensorType& type);  // "f32[128, 10]"
 
 }  // namespace gpunn

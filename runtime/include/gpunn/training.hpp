@@ -2,6 +2,7 @@
 
 #include <gpunn/evaluation_part.hpp>
 #include <gpunn/experiment.hpp>
+#include <gpunn/export.h>
 #include <gpunn/metric.hpp>
 #include <gpunn/model.hpp>
 #include <gpunn/profile.hpp>
@@ -57,7 +58,7 @@ struct RunStart {
 };
 
 // Prints, records, draws. Called on the training thread, between steps.
-class TrainingListener {
+class GPUNN_API TrainingListener {
  public:
   virtual ~TrainingListener() = default;
   virtual void on_message(const std::string& /*text*/) {}  // an announcement the user must see
@@ -106,11 +107,11 @@ struct RunOptions {
 };
 
 // Trains in a new run folder.
-RunResult train(const Experiment& experiment, const RunOptions& options = {});
+GPUNN_API RunResult train(const Experiment& experiment, const RunOptions& options = {});
 
 // Goes on from last.h5 of a run folder, in the same folder.
-RunResult resume(const std::filesystem::path& run, const std::vector<Override>& overrides,
-                 const RunOptions& options = {});
+GPUNN_API RunResult resume(const std::filesystem::path& run, const std::vector<Override>& overrides,
+                           const RunOptions& options = {});
 
 // Steps of a run in which a device was lost, counted from 1.
 struct DiagnoseRequest {
@@ -120,7 +121,7 @@ struct DiagnoseRequest {
   std::string backend = {};  // empty: the one that the checkpoint names
 };
 
-struct FaultReport {
+struct GPUNN_API FaultReport {
   int64_t first_step = 0, last_step = 0;  // looked at op by op; then the evaluation, where an epoch ends
   bool found = false;                     // the device was lost again
   int64_t step = 0;                       // in this one; 0: in the evaluation
@@ -132,7 +133,7 @@ struct FaultReport {
 
 // Repeats the steps of a run from its last checkpoint, with a wait behind each op, to find the one at which the device
 // is lost. Changes nothing in the run folder.
-FaultReport diagnose(const DiagnoseRequest& request);
+GPUNN_API FaultReport diagnose(const DiagnoseRequest& request);
 
 // Where a trained model is: a run folder (its best.h5, else last.h5) or a checkpoint file.
 struct TrainedModel {
@@ -140,7 +141,7 @@ struct TrainedModel {
   std::vector<Override> overrides;
 };
 
-EvalReport evaluate(const TrainedModel& model, TrainingListener* listener = nullptr);
+GPUNN_API EvalReport evaluate(const TrainedModel& model, TrainingListener* listener = nullptr);
 
 struct Prediction {
   std::string source;                 // the image file, "table.csv:12" of a line, or "mnist test row 7"
@@ -159,8 +160,8 @@ struct ExportReport {
 // the names that they have in the model. With `names`, a table as `init_from.names` takes it, they have the names on
 // its left, and each batch norm has PyTorch's `num_batches_tracked` too. Throws Error(usage) for another ending, and
 // where the table does not lead from a name there back to the model's.
-ExportReport export_weights(const std::filesystem::path& model, const std::filesystem::path& file,
-                            const std::filesystem::path& names = {});
+GPUNN_API ExportReport export_weights(const std::filesystem::path& model, const std::filesystem::path& file,
+                                      const std::filesystem::path& names = {});
 
 struct PredictRequest {
   // Images, folders of images, CSV files with a row of features a line, and patterns ("*.png") of such.
@@ -169,6 +170,6 @@ struct PredictRequest {
   int64_t top_k = 3;
 };
 // Without rows, no data set is needed.
-std::vector<Prediction> predict(const TrainedModel& model, const PredictRequest& request);
+GPUNN_API std::vector<Prediction> predict(const TrainedModel& model, const PredictRequest& request);
 
 }  // namespace gpunn

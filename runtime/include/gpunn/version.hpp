@@ -1,10 +1,12 @@
 #pragma once
 
+#include <gpunn/export.h>
+
 #include <string>
 
 namespace gpunn {
 
-std::string version();       // "0.1.0"
-std::string build_record();  // compiler, flags and library versions, a line each
+GPUNN_API std::string version();       // "0.1.0"
+GPUNN_API std::string build_record();  // compiler, flags and library versions, a line each
 
 }  // namespace gpunn

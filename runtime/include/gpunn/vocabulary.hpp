@@ -1,6 +1,8 @@
 // What may be written in experiments and models, for help and completion.
 #pragma once
 
+#include <gpunn/export.h>
+
 #include <string>
 #include <vector>
 
@@ -21,10 +23,10 @@ struct LayerInfo {
 };
 
 // In the order of the documentation. `model` is not among the keys.
-std::vector<KeyInfo> experiment_keys();
-std::vector<LayerInfo> layer_types();
+GPUNN_API std::vector<KeyInfo> experiment_keys();
+GPUNN_API std::vector<LayerInfo> layer_types();
 // The keys that a name may stand for, best first and as they are written in the section ("" at the top): `lr` for
 // optimizer.learning_rate. Those of the section have no section's name in front, sections stand for themselves.
-std::vector<std::string> nearest_keys(const std::string& section, const std::string& name);
+GPUNN_API std::vector<std::string> nearest_keys(const std::string& section, const std::string& name);
 
 }  // namespace gpunn
