@@ -197,14 +197,14 @@ class Model::Impl {
 
   void read_weights(const storage::Checkpoint& checkpoint, const std::filesystem::path& file) {
     const std::vector<storage::StoredTensor>& parameters = training::evaluated_parameters(checkpoint);
-    const std::string differences = training::layout_mismatches(model_.layout, parameters, "parameter") +
-                                    training::layout_mismatches(model_.buffers, checkpoint.buffers, "buffer");
+    const std::string differences = training::mismatches(model_.layout, parameters, "parameter") +
+                                    training::mismatches(model_.buffers, checkpoint.buffers, "buffer");
     if (!differences.empty()) {
       throw Error("the checkpoint " + file.string() + " does not hold the weights of its model:" + differences,
                   ExitCode::usage);
     }
-    weights_.parameters = training::put_together(model_.layout, parameters, model_.layout.type());
-    weights_.buffers = training::put_together(model_.buffers, checkpoint.buffers, model_.buffers.type());
+    weights_.parameters = training::put_together(model_.layout, parameters);
+    weights_.buffers = training::put_together(model_.buffers, checkpoint.buffers);
     const InputInfo& input = model_.info.input;
     training::Normalisation normalisation = training::normalise(input.sample.dtype, input.mean, input.stddev);
     weights_.scale = std::move(normalisation.scale);
