@@ -6,6 +6,7 @@
 #include <charconv>
 #include <span>
 #include <utility>
+#include <variant>
 
 #include <glob.h>
 
