@@ -1,5 +1,6 @@
 // A device that is lost in the middle of a run: what the user is told, and what is left.
 #include <cstdlib>
+#include <functional>
 
 #include "catch.hpp"
 #include "common/process.hpp"

@@ -28,7 +28,7 @@ TEST_CASE("the summary of an experiment has its layers, and the plan's totals") 
   const SummaryReport report = summarize({.file = file, .overrides = settings, .input = {}});
   CHECK(report.sample == Shape{1, 28, 28});
   CHECK(report.batch_size == 50);
-  const SummaryLayer& conv = layer_named(report, "conv2");
+  const SummaryLayer conv = layer_named(report, "conv2");
   CHECK(conv.type == "conv2d");
   CHECK(conv.output == Shape{50, 16, 10, 10});
   CHECK(conv.parameters == 16 * 6 * 25 + 16);
