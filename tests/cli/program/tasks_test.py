@@ -22,7 +22,7 @@ class Tasks(ProgramTest):
     def test_a_regression(self):
         run, text = self.train(DIABETES, "training.epochs=3")
         self.assertRegex(text, r"epoch 3/3 .*test loss [\d.]+  R² -?[\d.]+")
-        rows = list(csv.DictReader(open(self.folder / run / "metrics.csv")))
+        rows = list(csv.DictReader((self.folder / run / "metrics.csv").read_text().splitlines()))
         self.assertEqual(len(rows), 3)
         evaluated = json.loads(self.gpunn("eval", f"{run}/last.h5", "--json").stdout)
         for metric in ("r2", "rmse", "mae"):
