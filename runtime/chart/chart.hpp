@@ -13,6 +13,7 @@ struct Point {
 struct Series {
   std::string name;
   std::vector<Point> points;  // by rising x
+  bool scattered = false;     // points with no line between them, in any order
 };
 
 enum class Scale { linear, logarithmic };

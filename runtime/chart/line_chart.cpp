@@ -18,6 +18,7 @@ using Anchor = SvgWriter::Anchor;
 
 constexpr double kLeft = 76, kRight = 24, kBottom = 58;
 constexpr double kLegendRow = 20, kLegendGap = 26, kSwatch = 26;
+constexpr double kScattered = 2.2;       // radius
 constexpr std::size_t kMostMarked = 40;  // points of a line that get a mark each
 // Above this ratio of the largest to the smallest value.
 constexpr double kLogarithmicFrom = 10;
@@ -46,6 +47,7 @@ struct Range {
 struct LegendEntry {
   std::string name;
   double x = 0, y = 0;
+  bool scattered = false;
 };
 
 class LineDrawing {
@@ -68,7 +70,9 @@ class LineDrawing {
     svg.text(kLeft, 50, chart_.subtitle, {.size = 12, .fill = palette_.quiet});
     for (std::size_t i = 0; i < legend_.size(); ++i) {
       const LegendEntry& entry = legend_[i];
-      svg.line(entry.x, entry.y - 4, entry.x + kSwatch, entry.y - 4, palette_.line(i), stroke(i, count_));
+      if (!entry.scattered) {
+        svg.line(entry.x, entry.y - 4, entry.x + kSwatch, entry.y - 4, palette_.line(i), stroke(i, count_));
+      }
       svg.circle(entry.x + kSwatch / 2, entry.y - 4, marker(i), palette_.line(i));
       svg.text(entry.x + kSwatch + 6, entry.y, entry.name, {.size = 13, .fill = palette_.ink});
     }
@@ -86,15 +90,18 @@ class LineDrawing {
     double x = kLeft, y = 74;
     for (std::size_t i = 0; i < count_; ++i) {
       std::string name;
+      bool scattered = false;
       for (const Panel& panel : chart_.panels) {
-        if (name.empty() && i < panel.series.size()) name = panel.series[i].name;
+        if (!name.empty() || i >= panel.series.size()) continue;
+        name = panel.series[i].name;
+        scattered = panel.series[i].scattered;
       }
       const double room = kSwatch + 6 + text_width(name, 13);
       if (x > kLeft && x + room > width_ - kRight) {
         x = kLeft;
         y += kLegendRow;
       }
-      legend_.push_back({std::move(name), x, y});
+      legend_.push_back({std::move(name), x, y, scattered});
       x += room + kLegendGap;
     }
     top_ = y + 18;
@@ -138,6 +145,12 @@ class LineDrawing {
   template <class PlaceX, class PlaceY>
   void draw_series(SvgWriter& svg, const Panel& panel, std::size_t index, PlaceX place_x, PlaceY place_y) const {
     const std::vector<Point>& points = panel.series[index].points;
+    if (panel.series[index].scattered) {
+      for (const Point& point : points) {
+        if (shown(panel, point)) svg.circle(place_x(point.x), place_y(point.y), kScattered, palette_.line(index));
+      }
+      return;
+    }
     std::string data;
     bool pen_down = false;
     for (const Point& point : points) {

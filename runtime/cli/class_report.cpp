@@ -15,14 +15,47 @@ namespace {
 constexpr std::size_t kMostClasses = 100, kWorstClasses = 20;
 
 // "3 cat", or "3" where that is the name.
-std::string label_of(const ClassReport& one) {
+template <class Report>
+std::string label_of(const Report& one) {
   const std::string index = std::to_string(one.index);
   return one.name == index ? index : index + " " + printable(one.name);
+}
+
+// The letters from a to z alone.
+std::string in_capitals(std::string text) {
+  for (char& c : text) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  return text;
+}
+
+std::string output_table(const ClassEvalReport& report, bool colour) {
+  if (report.outputs.size() < 2) return "";
+  std::vector<OutputReport> shown = report.outputs;
+  std::string note;
+  if (shown.size() > kMostClasses) {
+    const auto first = [](const OutputReport& one) { return one.scores.empty() ? 0 : one.scores.front().value; };
+    std::ranges::stable_sort(shown, [&](const auto& a, const auto& b) { return first(a) < first(b); });
+    shown.resize(kWorstClasses);
+    note = fmt::format("the {} of {} with the smallest {}; --json has all\n", kWorstClasses, report.outputs.size(),
+                       report.outputs.front().scores.front().metric.title);
+  }
+  const OutputReport& pattern = report.outputs.front();
+  std::vector<Column> columns{{in_capitals(report.output)}};
+  if (pattern.rows) columns.push_back({"ROWS", Align::right});
+  for (const Score& score : pattern.scores) columns.push_back({in_capitals(score.metric.title), Align::right});
+  Table table(std::move(columns));
+  for (const OutputReport& one : shown) {
+    std::vector<std::string> cells{label_of(one)};
+    if (one.rows) cells.push_back(count_text(*one.rows));
+    for (const Score& score : one.scores) cells.push_back(score_text(score));
+    table.add(std::move(cells));
+  }
+  return table.text(colour) + note;
 }
 
 }  // namespace
 
 std::string class_table(const ClassEvalReport& report, bool colour) {
+  if (report.classes.empty()) return output_table(report, colour);
   std::vector<ClassReport> shown = report.classes;
   std::string note;
   if (shown.size() > kMostClasses) {
@@ -47,6 +80,7 @@ std::string class_table(const ClassEvalReport& report, bool colour) {
 }
 
 std::string confusion_table(const ClassEvalReport& report, bool colour) {
+  if (report.classes.empty()) return "no matrix where there are no classes\n";
   if (report.confusion.empty()) return fmt::format("no matrix of more than {} classes\n", kMostConfusionClasses);
   std::vector<Column> columns{{"CLASS \\ PREDICTED"}};
   for (const ClassReport& one : report.classes) columns.push_back({std::to_string(one.index), Align::right});

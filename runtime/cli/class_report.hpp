@@ -6,7 +6,8 @@
 
 namespace gpunn::cli {
 
-// Precision, recall and F1 of each class and their means; of more than 100 classes the 20 with the smallest F1.
+// Precision, recall and F1 of each class and their means, or the scores of each label or target column where there is
+// more than one; of more than 100 the 20 with the smallest F1 or first score.
 std::string class_table(const ClassEvalReport& report, bool colour);
 
 // A row for each class of the test data, a column for each predicted one, headed by its number.

@@ -93,16 +93,32 @@ void write_sheet(const Dataset& set, const InspectOptions& options) {
   write_contact_sheet(augmented_samples(experiment, 4 * options.columns * set.classes), options.sheet, options.columns);
 }
 
-Json split_json(const Split& split, const SplitSummary& summary) {
-  Json channels = Json::array();
-  for (const ChannelSummary& channel : summary.channels) {
-    channels.push_back(
-        {{"min", channel.min}, {"max", channel.max}, {"mean", channel.mean}, {"stddev", channel.stddev}});
+const char* kind_word(TargetKind kind) {
+  switch (kind) {
+    case TargetKind::numbers:
+      return "numbers";
+    case TargetKind::labels:
+      return "labels";
+    case TargetKind::one_class:
+      break;
   }
+  return "one_class";
+}
+
+Json ranges_json(const std::vector<ChannelSummary>& channels) {
+  Json ranges = Json::array();
+  for (const ChannelSummary& channel : channels) {
+    ranges.push_back({{"min", channel.min}, {"max", channel.max}, {"mean", channel.mean}, {"stddev", channel.stddev}});
+  }
+  return ranges;
+}
+
+Json split_json(const Split& split, const SplitSummary& summary) {
   return {{"rows", split.rows()},
           {"type", to_string(split.samples)},
           {"labels", summary.labels},
-          {"channels", std::move(channels)}};
+          {"channels", ranges_json(summary.channels)},
+          {"targets", ranges_json(summary.targets)}};
 }
 
 struct Part {
@@ -111,25 +127,23 @@ struct Part {
   SplitSummary summary;
 };
 
-void print_channels(const Part& part, bool colour) {
-  const bool features = part.split.samples.shape.size() == 2;
-  Table table({{features ? "FEATURE" : "CHANNEL", Align::right},
-               {"MIN", Align::right},
-               {"MAX", Align::right},
-               {"MEAN", Align::right},
-               {"STDDEV", Align::right}});
-  const auto& channels = part.summary.channels;
+// `name` is of the number i.
+template <class Name>
+void print_ranges(const std::vector<ChannelSummary>& channels, const Column& title, const Name& name, bool colour) {
+  Table table({title, {"MIN", Align::right}, {"MAX", Align::right}, {"MEAN", Align::right}, {"STDDEV", Align::right}});
   for (std::size_t i = 0; i < std::min(channels.size(), kMostChannelRows); ++i) {
     const ChannelSummary& c = channels[i];
-    table.add({std::to_string(i), fmt::format("{:.5g}", c.min), fmt::format("{:.5g}", c.max),
-               fmt::format("{:.5g}", c.mean), fmt::format("{:.5g}", c.stddev)});
+    table.add({name(i), fmt::format("{:.5g}", c.min), fmt::format("{:.5g}", c.max), fmt::format("{:.5g}", c.mean),
+               fmt::format("{:.5g}", c.stddev)});
   }
   fmt::print("\nof the training samples as they are stored:\n{}", table.text(colour));
   if (channels.size() > kMostChannelRows) fmt::print("and {} more\n", channels.size() - kMostChannelRows);
 }
 
+// How many rows each class has, or each label.
 void print_classes(const Dataset& set, const std::vector<Part>& parts, bool colour) {
-  std::vector<Column> columns = {{"CLASS", Align::right}, {"NAME"}};
+  const bool labels = set.targets == TargetKind::labels;
+  std::vector<Column> columns = {{labels ? "LABEL" : "CLASS", Align::right}, {"NAME"}};
   if (set.class_names.empty()) columns.pop_back();
   for (const Part& part : parts) {
     std::string title = part.name;
@@ -161,8 +175,16 @@ void print_report(const Dataset& set, const std::vector<Part>& parts) {
     fmt::print("normalised by channel {}: mean {:.4f}, standard deviation {:.4f}\n", i, set.mean[i], set.stddev[i]);
   }
   for (const std::string& note : set.notes) fmt::print("note: {}\n", printable(note));
-  print_channels(parts.front(), colour);
-  print_classes(set, parts, colour);
+  const SplitSummary& train = parts.front().summary;
+  const bool features = set.train.samples.shape.size() == 2;
+  print_ranges(
+      train.channels, {features ? "FEATURE" : "CHANNEL", Align::right}, [](std::size_t i) { return std::to_string(i); },
+      colour);
+  if (set.targets != TargetKind::numbers) return print_classes(set, parts, colour);
+  const auto name = [&](std::size_t i) {
+    return i < set.class_names.size() ? printable(set.class_names[i]) : std::to_string(i);
+  };
+  print_ranges(train.targets, {"TARGET"}, name, colour);
 }
 
 }  // namespace
@@ -173,7 +195,8 @@ void add_inspect_options(Verb verb, InspectOptions& options) {
       .type_name("DATASET|EXPERIMENT|FILE");
   verb.add_option("--path", options.path, "A folder to look in first").type_name("DIR");
   add_set_option(verb, options.settings);
-  verb.add_option("--sheet", options.sheet, "Write the first images of each class as one PNG").type_name("FILE.png");
+  verb.add_option("--sheet", options.sheet, "Write the first images of each class or label as one PNG")
+      .type_name("FILE.png");
   verb.add_flag("--augmented", options.augmented, "Show them on the sheet as the experiment's training gets them")
       .needs("--sheet");
   verb.add_option("--columns", options.columns, "Images of each class on the sheet")
@@ -189,7 +212,7 @@ ExitCode inspect(const InspectOptions& options, bool json) {
   for (const auto& [name, split] :
        {std::pair<const char*, const Split&>{"train", set.train}, {"validation", set.validation}, {"test", set.test}}) {
     if (&split == &set.validation && split.rows() == 0) continue;
-    parts.push_back({name, split, summarize(split, set.classes)});
+    parts.push_back({name, split, summarize(split, set.classes, set.targets)});
   }
   if (!json) {
     print_report(set, parts);
@@ -198,6 +221,7 @@ ExitCode inspect(const InspectOptions& options, bool json) {
   Json document = {{"name", set.name},
                    {"source", set.source},
                    {"fallback_of", set.fallback_of},
+                   {"targets", kind_word(set.targets)},
                    {"classes", set.classes},
                    {"class_names", set.class_names},
                    {"mean", set.mean},

@@ -24,10 +24,11 @@ void add_eval(CommandLine& line) {
     bool confusion = false;
   };
   auto options = std::make_shared<Options>();
-  Verb verb = line.program.add_verb("eval", "Measure a trained model on its test data, class by class",
-                                    {"gpunn eval runs/lenet_mnist/2025-01-02T03-04-05Z",
-                                     "gpunn eval runs/lenet_mnist/2025-01-02T03-04-05Z --confusion",
-                                     "gpunn eval runs/lenet_mnist/2025-01-02T03-04-05Z/last.h5 --backend cpu --json"});
+  Verb verb =
+      line.program.add_verb("eval", "Measure a trained model on its test data, class by class or target by target",
+                            {"gpunn eval runs/lenet_mnist/2025-01-02T03-04-05Z",
+                             "gpunn eval runs/lenet_mnist/2025-01-02T03-04-05Z --confusion",
+                             "gpunn eval runs/lenet_mnist/2025-01-02T03-04-05Z/last.h5 --backend cpu --json"});
   verb.add_option("model", options->model, "A run folder (its best checkpoint) or a checkpoint file")
       .required()
       .type_name("RUN|CHECKPOINT");
@@ -53,7 +54,8 @@ void add_eval(CommandLine& line) {
       }
       fmt::print("time      {}\n", duration_text(total.seconds));
       const bool colour = terminal_of(STDOUT_FILENO).colour;
-      fmt::print("\n{}", class_table(report, colour));
+      const std::string table = class_table(report, colour);
+      if (!table.empty()) fmt::print("\n{}", table);
       if (options->confusion) fmt::print("\n{}", confusion_table(report, colour));
       return ExitCode::done;
     };

@@ -274,9 +274,20 @@ Json to_json(const ClassReport& report) {
           {"recall", report.recall},   {"f1", report.f1}};
 }
 
-// The totals are members of the document itself, as they are where there are no classes.
+Json to_json(const OutputReport& report) {
+  Json json = {{"index", report.index}, {"name", report.name}};
+  if (report.rows) json["rows"] = *report.rows;
+  add_scores(json, report.scores);
+  return json;
+}
+
+// The totals are members of the document itself. Data without classes has `outputs` in place of them.
 Json to_json(const ClassEvalReport& report, bool with_confusion) {
   Json json = to_json(report.total);
+  if (report.targets != TargetKind::one_class) {
+    json["outputs"] = array_of(report.outputs);
+    return json;
+  }
   json["macro_precision"] = report.macro_precision;
   json["macro_recall"] = report.macro_recall;
   json["macro_f1"] = report.macro_f1;

@@ -5,7 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
+#include <iomanip>
+#include <numeric>
+#include <sstream>
+#include <string>
+#include <vector>
 
 #include "common/files.hpp"
 #include "data/images/image.hpp"
@@ -20,6 +24,7 @@ constexpr int64_t kLargestTile = 128;  // larger ones are scaled down
 constexpr int64_t kGap = 2;
 constexpr int64_t kSheetMargin = 8;  // on both sides of the names
 constexpr int64_t kMostSheetClasses = 100;
+constexpr std::size_t kMostNumberParts = 10;
 constexpr uint8_t kBackground = 255, kSheetInk = 32;
 constexpr std::size_t kLongestLabel = 24;  // bytes of a class's name; a longer one is cut
 
@@ -76,15 +81,62 @@ void paint(const data::Image& picture, int64_t magnified, int64_t top, int64_t l
   }
 }
 
-// What stands beside the pictures of each class.
-std::vector<std::string> sheet_labels(const Dataset& set, int64_t classes) {
-  std::vector<std::string> labels;
-  for (std::size_t i = 0; i < static_cast<std::size_t>(classes); ++i) {
-    std::string label = i < set.class_names.size() ? set.class_names[i] : std::to_string(i);
-    if (label.size() > kLongestLabel) label = label.substr(0, kLongestLabel - 3) + "...";
-    labels.push_back(std::move(label));
+// Pictures side by side, with what stands beside them.
+struct SheetRow {
+  std::string label;
+  std::vector<std::size_t> rows;
+};
+
+float target_at(const Split& split, std::size_t row, std::size_t column) {
+  const Field& field = split.fields.at(kTargetField);
+  float value = 0;
+  const std::size_t at = row * static_cast<std::size_t>(field.type.shape[1]) + column;
+  std::memcpy(&value, field.values.data() + at * sizeof(float), sizeof(float));
+  return value;
+}
+
+// A row a class or label.
+std::vector<SheetRow> rows_by_class(const Dataset& set, std::size_t most) {
+  std::vector<SheetRow> sheet;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(std::min(set.classes, kMostSheetClasses)); ++i) {
+    SheetRow row{i < set.class_names.size() ? set.class_names[i] : std::to_string(i), {}};
+    for (std::size_t r = 0; r < static_cast<std::size_t>(set.train.rows()) && row.rows.size() < most; ++r) {
+      const bool has = set.targets == TargetKind::labels ? target_at(set.train, r, i) > 0
+                                                         : set.train.labels[r] == static_cast<int32_t>(i);
+      if (has) row.rows.push_back(r);
+    }
+    sheet.push_back(std::move(row));
   }
-  return labels;
+  return sheet;
+}
+
+// Equal parts of the samples by their first target column, the smallest first.
+std::vector<SheetRow> rows_by_number(const Dataset& set, std::size_t most) {
+  std::vector<std::size_t> order(static_cast<std::size_t>(set.train.rows()));
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto number = [&](std::size_t row) { return target_at(set.train, row, 0); };
+  std::ranges::stable_sort(order, {}, number);
+  const std::size_t parts = std::min(order.size(), kMostNumberParts);
+  std::vector<SheetRow> sheet;
+  for (std::size_t i = 0; i < parts; ++i) {
+    const std::size_t first = i * order.size() / parts, end = (i + 1) * order.size() / parts;
+    std::ostringstream label;
+    label << std::setprecision(4) << number(order[first]) << " to " << number(order[end - 1]);
+    SheetRow row{label.str(), {}};
+    for (std::size_t at = first; at < std::min(end, first + most); ++at) row.rows.push_back(order[at]);
+    sheet.push_back(std::move(row));
+  }
+  return sheet;
+}
+
+std::vector<SheetRow> sheet_rows(const Dataset& set, int64_t columns) {
+  const auto most = static_cast<std::size_t>(columns);
+  std::vector<SheetRow> sheet =
+      set.targets == TargetKind::numbers ? rows_by_number(set, most) : rows_by_class(set, most);
+  for (SheetRow& row : sheet) {
+    if (row.label.size() > kLongestLabel) row.label = row.label.substr(0, kLongestLabel - 3) + "...";
+  }
+  return sheet;
 }
 
 }  // namespace
@@ -96,7 +148,6 @@ void write_contact_sheet(const Dataset& set, const std::filesystem::path& file, 
     throw Error("a contact sheet is of images; the samples of '" + set.name + "' are " + to_string(split.samples),
                 ExitCode::usage);
   }
-  const int64_t classes = std::min(set.classes, kMostSheetClasses);
   const int64_t longer = std::max(shape[2], shape[3]);
   const int64_t magnified = longer >= kSmallestTile ? 1 : (kSmallestTile + longer - 1) / longer;
   const double scale = longer <= kLargestTile ? 1 : static_cast<double>(kLargestTile) / static_cast<double>(longer);
@@ -105,28 +156,24 @@ void write_contact_sheet(const Dataset& set, const std::filesystem::path& file, 
   };
   const int64_t rows_of_picture = scaled(shape[2]), columns_of_picture = scaled(shape[3]);
   const data::Lettering lettering{.ink = kSheetInk};
-  const std::vector<std::string> labels = sheet_labels(set, classes);
+  const std::vector<SheetRow> rows = sheet_rows(set, columns);
   int64_t label_width = 0;
-  for (const std::string& label : labels) label_width = std::max(label_width, lettering.width(label));
+  for (const SheetRow& row : rows) label_width = std::max(label_width, lettering.width(row.label));
   const int64_t left = kSheetMargin + label_width + kSheetMargin;
   const int64_t tile_height = std::max(rows_of_picture * magnified, lettering.height()) + kGap;
   const int64_t tile_width = columns_of_picture * magnified + kGap;
 
   const Pictures pictures(split);
-  data::Image sheet =
-      data::make_image(classes * tile_height + kGap, left + columns * tile_width, shape[1] == 3 ? 3 : 1, file);
+  data::Image sheet = data::make_image(static_cast<int64_t>(rows.size()) * tile_height + kGap,
+                                       left + columns * tile_width, shape[1] == 3 ? 3 : 1, file);
   std::fill(sheet.values.begin(), sheet.values.end(), kBackground);
-  for (std::size_t i = 0; i < labels.size(); ++i) {
+  for (std::size_t i = 0; i < rows.size(); ++i) {
     const int64_t top = kGap + static_cast<int64_t>(i) * tile_height;
-    lettering.draw(labels[i], top + (tile_height - kGap - lettering.height()) / 2, kSheetMargin, sheet);
-  }
-  std::vector<int64_t> shown(static_cast<std::size_t>(classes));
-  for (std::size_t row = 0; row < split.labels.size(); ++row) {
-    const int32_t label = split.labels[row];
-    if (label < 0 || label >= classes || shown[static_cast<std::size_t>(label)] == columns) continue;
-    const int64_t column = shown[static_cast<std::size_t>(label)]++;
-    paint(data::resize(pictures[row], rows_of_picture, columns_of_picture), magnified, kGap + label * tile_height,
-          left + column * tile_width, sheet);
+    lettering.draw(rows[i].label, top + (tile_height - kGap - lettering.height()) / 2, kSheetMargin, sheet);
+    for (std::size_t column = 0; column < rows[i].rows.size(); ++column) {
+      paint(data::resize(pictures[rows[i].rows[column]], rows_of_picture, columns_of_picture), magnified, top,
+            left + static_cast<int64_t>(column) * tile_width, sheet);
+    }
   }
   write_atomically(file, data::encode_png(sheet));
 }

@@ -13,6 +13,7 @@
 #include "data/registry.hpp"
 #include "data/rows.hpp"
 #include "data/statistics.hpp"
+#include "data/target_columns.hpp"
 
 namespace gpunn {
 
@@ -81,10 +82,15 @@ const data::DatasetRow& find_checked(const DataConfig& config) {
   return row;
 }
 
-Split blank_split(const TensorType& samples, int64_t classes) {
+Split blank_split(const TensorType& samples, const data::DatasetSizes& sizes) {
   Split split;
   split.samples = samples;
   split.values.resize(samples.bytes());
+  const int64_t classes = sizes.classes;
+  if (sizes.targets != TargetKind::one_class) {
+    data::set_targets(split, std::vector<float>(static_cast<std::size_t>(split.rows() * classes)), classes);
+    return split;
+  }
   for (int64_t row = 0; row < split.rows(); ++row) split.labels.push_back(static_cast<int32_t>(row % classes));
   return split;
 }
@@ -97,8 +103,9 @@ Dataset blank(const data::DatasetRow& row, const DataConfig& config) {
   set.name = row.name;
   set.source = "the registry";
   set.from_registry = row.origin == data::Origin::published;
-  set.train = blank_split(sizes.train, sizes.classes);
-  set.test = blank_split(sizes.test, sizes.classes);
+  set.train = blank_split(sizes.train, sizes);
+  set.test = blank_split(sizes.test, sizes);
+  set.targets = sizes.targets;
   set.classes = sizes.classes;
   set.mean.assign(channels, 0.0);
   set.stddev.assign(channels, 1.0);
@@ -112,6 +119,7 @@ Dataset as_configured(Dataset set, const DataConfig& config) {
   keep_first(set.test, config.test_limit, "test_limit");
   keep_first(set.validation, config.test_limit, "test_limit");
   if (set.mean.empty() && config.mean.empty()) data::normalise_by_training_samples(set);
+  if (set.targets == TargetKind::numbers && config.scale_targets) data::measure_targets(set);
   return set;
 }
 

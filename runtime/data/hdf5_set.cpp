@@ -13,6 +13,7 @@
 #include "data/hdf5_array.hpp"
 #include "data/own_data.hpp"
 #include "data/registry.hpp"
+#include "data/target_columns.hpp"
 
 namespace gpunn::data {
 
@@ -141,16 +142,56 @@ std::vector<int32_t> read_labels(const Hdf5Array& array) {
   return labels;
 }
 
-Split read_part(const Hdf5File& file, const std::string& samples_name, const std::string& labels_name,
-                ImageLayout layout) {
+// [rows] or [rows, outputs] of numbers, or of 0 and 1.
+void read_targets(const Hdf5Array& array, TargetKind kind, Split& split) {
+  const Shape& shape = array.shape();
+  const bool labels = kind == TargetKind::labels;
+  if (shape.size() != 2 && (labels || shape.size() != 1)) {
+    throw Error(array.name() + ": expected " +
+                (labels ? "a 0 or 1 for each label of a row, [rows, labels]" : "numbers, [rows] or [rows, columns]") +
+                ", found " + to_string(shape));
+  }
+  const int64_t outputs = shape.size() == 2 ? shape[1] : 1;
+  if (outputs > kMostHdf5Classes) {
+    throw Error(array.name() + ": expected at most " + std::to_string(kMostHdf5Classes) + " targets a row, found " +
+                std::to_string(outputs));
+  }
+  require_memory(static_cast<uint64_t>(shape[0] * outputs) * sizeof(float), array.name() + ": the targets",
+                 "write fewer");
+  std::vector<float> values(static_cast<std::size_t>(shape[0] * outputs));
+  array.read_rows(0, shape[0], H5T_NATIVE_FLOAT, values.data());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const bool sound = labels ? values[i] == 0 || values[i] == 1 : std::isfinite(values[i]);
+    if (sound) continue;
+    const auto columns = static_cast<std::size_t>(outputs);
+    throw Error(array.name() + ": row " + std::to_string(i / columns) + ", column " + std::to_string(i % columns) +
+                ": expected " + (labels ? "0 or 1" : "a finite number") + ", found " + std::to_string(values[i]) +
+                "; " +
+                (labels ? "the task multi_label has a column for each label, 1 where the row has it"
+                        : "the task regression learns numbers. Leave such rows out"));
+  }
+  set_targets(split, values, outputs);
+}
+
+struct ArrayNames {
+  std::string samples, labels;
+};
+
+Split read_part(const Hdf5File& file, const ArrayNames& names, const DataConfig& config) {
+  const auto& [samples_name, labels_name] = names;
   const Hdf5Array samples(file, samples_name), labels(file, labels_name);
   if (samples.shape()[0] != labels.shape()[0]) {
     throw Error(file.path().string() + ": " + in_quotes(samples_name) + " has " + std::to_string(samples.shape()[0]) +
                 " rows and " + in_quotes(labels_name) + " " + std::to_string(labels.shape()[0]) + "; they must agree");
   }
   Split split;
-  split.labels = read_labels(labels);
-  Samples(samples, layout).read(split);
+  const TargetKind kind = target_kind(config);
+  if (kind == TargetKind::one_class) {
+    split.labels = read_labels(labels);
+  } else {
+    read_targets(labels, kind, split);
+  }
+  Samples(samples, settings_for<Hdf5Set>(config).layout).read(split);
   return split;
 }
 
@@ -165,24 +206,44 @@ void require_names(const Hdf5File& file, const Hdf5Set& settings) {
   }
 }
 
+// Arrays have no names for classes, labels or columns.
+void name_outputs(Dataset& set, const Hdf5Set& settings) {
+  for (const Split* split : {&set.train, &set.test}) {
+    for (const int32_t label : split->labels) set.classes = std::max<int64_t>(set.classes, label + 1);
+    const auto field = split->fields.find(kTargetField);
+    if (field == split->fields.end()) continue;
+    const int64_t outputs = field->second.type.shape[1];
+    if (set.classes > 0 && outputs != set.classes) {
+      throw Error(set.source + ": the training rows have " + std::to_string(set.classes) +
+                  " targets each and the test rows " + std::to_string(outputs) + "; they must agree");
+    }
+    set.classes = outputs;
+  }
+  const bool one_number = set.targets == TargetKind::numbers && set.classes == 1;
+  for (int64_t i = 0; i < set.classes; ++i) {
+    set.class_names.push_back(one_number ? settings.train_labels : std::to_string(i));
+  }
+}
+
 Dataset read_hdf5(const DataConfig& config) {
   const Hdf5Set settings = settings_for<Hdf5Set>(config);
   Dataset set;
   set.name = "hdf5";
   set.source = config.path.string();
+  set.targets = target_kind(config);
+  const ArrayNames train_names{settings.train_samples, settings.train_labels};
+  const ArrayNames test_names{settings.test_samples, settings.test_labels};
   {
     const Hdf5File file(config.path);
     require_names(file, settings);
-    set.train = read_part(file, settings.train_samples, settings.train_labels, settings.layout);
+    set.train = read_part(file, train_names, config);
     if (config.test_path.empty() && !settings.test_samples.empty()) {
-      set.test = read_part(file, settings.test_samples, settings.test_labels, settings.layout);
+      set.test = read_part(file, test_names, config);
     }
   }
   if (!config.test_path.empty()) {
     const Hdf5File file(config.test_path);
-    const bool same_names = settings.test_samples.empty();
-    set.test = read_part(file, same_names ? settings.train_samples : settings.test_samples,
-                         same_names ? settings.train_labels : settings.test_labels, settings.layout);
+    set.test = read_part(file, settings.test_samples.empty() ? train_names : test_names, config);
   }
   const Shape& train = set.train.samples.shape;
   const Shape& test = set.test.samples.shape;
@@ -191,10 +252,7 @@ Dataset read_hdf5(const DataConfig& config) {
     throw Error(set.source + ": training samples are " + to_string(set.train.samples) + " and test samples " +
                 to_string(set.test.samples) + "; they may differ in the number of rows alone");
   }
-  for (const Split* split : {&set.train, &set.test}) {
-    for (const int32_t label : split->labels) set.classes = std::max<int64_t>(set.classes, label + 1);
-  }
-  for (int64_t i = 0; i < set.classes; ++i) set.class_names.push_back(std::to_string(i));
+  name_outputs(set, settings);
   take_test_share(set, config);
   return set;
 }
@@ -205,11 +263,13 @@ config::KindOf<DataConfig> hdf5_keys() {
   return keys_of_set<H>(
       optional(text("train_samples", &H::train_samples,
                     "The array of the training samples: images or [rows, features]. Has to be given.")),
-      optional(text("train_labels", &H::train_labels, "The array of their classes, numbers from 0. Has to be given.")),
+      optional(text("train_labels", &H::train_labels,
+                    "The array of what is learnt: classes as numbers from 0; numbers, [rows] or [rows, columns]; or a "
+                    "0 or 1 for each label, [rows, labels]. Has to be given.")),
       optional(text("test_samples", &H::test_samples,
                     "The array of the test samples. In `test_path`, default: `train_samples`.")),
-      optional(
-          text("test_labels", &H::test_labels, "The array of their classes. In `test_path`, default: `train_labels`.")),
+      optional(text("test_labels", &H::test_labels,
+                    "The same of the test samples. In `test_path`, default: `train_labels`.")),
       choice("layout", &H::layout, {"auto", "channels_first", "channels_last"},
              "Of images: [rows, C, H, W] or [rows, H, W, C]; `auto`: the one with 1 or 3 channels."));
 }

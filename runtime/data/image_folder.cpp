@@ -9,10 +9,12 @@
 #include <utility>
 
 #include "data/folder_scan.hpp"
+#include "data/image_list.hpp"
 #include "data/images/image.hpp"
 #include "data/own_data.hpp"
 #include "data/parallel.hpp"
 #include "data/registry.hpp"
+#include "data/table_keys.hpp"
 
 namespace gpunn::data {
 
@@ -38,10 +40,10 @@ class Oddity {
     first_ = std::min(first_, row);
   }
   // "12 of 300 images: <what>; the first is FILE". Nothing where there is none.
-  void tell(const std::string& what, const std::vector<LabelledFile>& files, std::vector<std::string>& notes) const {
+  void tell(const std::string& what, const std::vector<fs::path>& files, std::vector<std::string>& notes) const {
     if (count_ == 0) return;
     notes.push_back(std::to_string(count_) + " of " + std::to_string(files.size()) + " images: " + what +
-                    "; the first is " + files[first_].file.string());
+                    "; the first is " + files[first_].string());
   }
 
  private:
@@ -50,8 +52,8 @@ class Oddity {
   std::size_t first_ = SIZE_MAX;
 };
 
-// Decodes files of one part into a split. Every image gets room for three channels; where all turn out to be grey, the
-// rows are moved together.
+// Decodes files of one part into a split, but for what is learnt of them. Every image gets room for three channels;
+// where all turn out to be grey, the rows are moved together.
 class Decoder {
  public:
   Decoder(const ImageFolderSet& settings, fs::path root) : settings_(settings), root_(std::move(root)) {
@@ -60,27 +62,25 @@ class Decoder {
     width_ = settings.image_size[1];
   }
 
-  void decode(const std::vector<LabelledFile>& files, Split& split, std::vector<std::string>& notes) {
-    if (height_ == 0) take_size_of(files.front().file);
+  void decode(const std::vector<fs::path>& files, Split& split, std::vector<std::string>& notes) {
+    if (height_ == 0) take_size_of(files.front());
     const int64_t rows = static_cast<int64_t>(files.size());
     const int64_t channels = settings_.channels == 0 ? kColours : settings_.channels;
     split.samples = {DType::u8, {rows, channels, height_, width_}};
     require_memory(split.samples.bytes(), "the images of " + root_.string(), "set data.image_size to a smaller size");
     split.values.resize(split.samples.bytes());
-    split.labels.resize(files.size());
     std::vector<uint8_t> grey(files.size());  // not bits, which threads would share
     Oddity deep, animated;
     LongWork work("decoding the images of " + root_.filename().string(), files.size());
     for_row_stretches(rows, kFilesAtATime, [&](int64_t first, int64_t last) {
       for (auto row = static_cast<std::size_t>(first); row < static_cast<std::size_t>(last); ++row) {
-        Image image = read_image_file(files[row].file);
+        Image image = read_image_file(files[row]);
         if (image.from_16_bits) deep.count(row);
         if (image.first_frame) animated.count(row);
         if (settings_.channels != 0) image = convert_channels(std::move(image), settings_.channels);
-        image = fitting(std::move(image), files[row].file);
+        image = fitting(std::move(image), files[row]);
         grey[row] = image.channels == 1 ? 1 : 0;
         write_planes(image, split.values.data() + row * row_bytes(split));
-        split.labels[row] = files[row].label;
         work.advance();
       }
     });
@@ -101,7 +101,7 @@ class Decoder {
       } else {
         repeat_grey(*split, before);
       }
-      before += split->labels.size();
+      before += static_cast<std::size_t>(split->rows());
     }
     if (count > 0 && !all_grey) {
       notes.push_back(
@@ -134,19 +134,19 @@ class Decoder {
   }
 
   static void drop_colours(Split& split) {
-    if (split.labels.empty()) return;
+    if (split.rows() == 0) return;
     const std::size_t from = row_bytes(split);
     split.samples.shape[1] = 1;
-    const std::size_t plane = row_bytes(split);
-    for (std::size_t row = 1; row < split.labels.size(); ++row) {
+    const std::size_t plane = row_bytes(split), rows = static_cast<std::size_t>(split.rows());
+    for (std::size_t row = 1; row < rows; ++row) {
       std::memmove(split.values.data() + row * plane, split.values.data() + row * from, plane);
     }
-    split.values.resize(split.labels.size() * plane);
+    split.values.resize(rows * plane);
     split.values.shrink_to_fit();
   }
 
   void repeat_grey(Split& split, std::size_t before) const {
-    for (std::size_t row = 0; row < split.labels.size(); ++row) {
+    for (std::size_t row = 0; row < static_cast<std::size_t>(split.rows()); ++row) {
       if (grey_[before + row] == 0) continue;
       const std::size_t plane = row_bytes(split) / kColours;
       std::byte* at = split.values.data() + row * row_bytes(split);
@@ -161,20 +161,62 @@ class Decoder {
   std::vector<uint8_t> grey_;  // of each row of the parts so far: the image has one channel
 };
 
-Dataset read_image_folder(const DataConfig& config) {
-  const ImageFolderSet settings = settings_for<ImageFolderSet>(config);
+// A folder for each class.
+Dataset read_class_folders(const DataConfig& config, Decoder& decoder) {
   FolderScan scan = scan_image_folder(config.path, config.test_path);
   Dataset set;
-  set.name = "image_folder";
-  set.source = config.path.string();
   set.classes = static_cast<int64_t>(scan.classes.size());
   set.class_names = std::move(scan.classes);
   set.notes = std::move(scan.notes);
-  set.fit = {.crop = true, .shorter_side = settings.shorter_side};
+  const auto decode = [&](const std::vector<LabelledFile>& labelled, Split& split) {
+    if (labelled.empty()) return;
+    std::vector<fs::path> files;
+    for (const LabelledFile& one : labelled) {
+      files.push_back(one.file);
+      split.labels.push_back(one.label);
+    }
+    decoder.decode(files, split, set.notes);
+  };
+  decode(scan.train, set.train);
+  decode(scan.validation, set.validation);
+  decode(scan.test, set.test);
+  return set;
+}
+
+// Images that a table names, with what is learnt of each.
+Dataset read_listed_images(const DataConfig& config, const ImageFolderSet& settings, Decoder& decoder) {
+  Dataset set;
+  const TargetChoice choice = target_choice(config, settings);
+  const ImageList train = read_image_list(settings.targets, config.path, settings, choice);
+  set.class_names = train.targets->names();
+  set.classes = static_cast<int64_t>(set.class_names.size());
+  train.targets->put_into(set.train, set.class_names);
+  decoder.decode(train.files, set.train, set.notes);
+  if (!settings.test_targets.empty()) {
+    const fs::path& folder = config.test_path.empty() ? config.path : config.test_path;
+    const ImageList test = read_image_list(settings.test_targets, folder, settings, choice);
+    require_same_columns(settings.test_targets, test.columns, settings.targets, train.columns);
+    test.targets->put_into(set.test, set.class_names);
+    decoder.decode(test.files, set.test, set.notes);
+  }
+  return set;
+}
+
+Dataset read_image_folder(const DataConfig& config) {
+  const ImageFolderSet settings = settings_for<ImageFolderSet>(config);
+  const TargetKind kind = target_kind(config);
+  if (settings.targets.empty() && kind != TargetKind::one_class) {
+    throw Error("the task " + config.task + " with data.dataset image_folder needs data.targets: a CSV table whose " +
+                    "first column names images beneath data.path and whose others are what is learnt",
+                ExitCode::usage);
+  }
   Decoder decoder(settings, config.path);
-  decoder.decode(scan.train, set.train, set.notes);
-  if (!scan.validation.empty()) decoder.decode(scan.validation, set.validation, set.notes);
-  if (!scan.test.empty()) decoder.decode(scan.test, set.test, set.notes);
+  Dataset set =
+      settings.targets.empty() ? read_class_folders(config, decoder) : read_listed_images(config, settings, decoder);
+  set.targets = kind;
+  set.name = "image_folder";
+  set.source = config.path.string();
+  set.fit = {.crop = true, .shorter_side = settings.shorter_side};
   decoder.settle_channels({&set.train, &set.validation, &set.test}, set.notes);
   take_test_share(set, config);
   return set;
@@ -183,7 +225,7 @@ Dataset read_image_folder(const DataConfig& config) {
 config::KindOf<DataConfig> image_folder_keys() {
   using namespace config;
   using F = ImageFolderSet;
-  return keys_of_set<F>(
+  return keys_of_table_set<F>(
       pixels("image_size", &F::image_size, between(1, kLargestSide), kRefusedSide,
              "Rows and columns, or one number for both, that images are scaled and cropped to. Default: the size that "
              "all have."),
@@ -191,7 +233,12 @@ config::KindOf<DataConfig> image_folder_keys() {
               "Pixels that the shorter side of images is scaled to before `image_size` is cut out of the middle; 0: as "
               "few as cover `image_size`."),
       integer("channels", &F::channels, between(0, 3),
-              "1: grey, 3: colour; 0: as the images, colour where any of them is."));
+              "1: grey, 3: colour; 0: as the images, colour where any of them is."),
+      optional(path("targets", &F::targets,
+                    "A CSV table in place of class folders: images beneath `path` in its first column, what is learnt "
+                    "of them in others.")),
+      optional(path("test_targets", &F::test_targets,
+                    "The same of the test samples, beneath `test_path` where that is given.")));
 }
 
 void check_shorter_side(const ImageFolderSet& settings, const config::GivenKeys& given, config::Diagnostics& found) {
@@ -207,6 +254,34 @@ void check_shorter_side(const ImageFolderSet& settings, const config::GivenKeys&
                        ", the longer side of data.image_size, found " + std::to_string(settings.shorter_side));
 }
 
+// The table of the targets, or that there is none.
+void check_image_table(const DataConfig& config, const ImageFolderSet& settings, const config::GivenKeys& given,
+                       config::Diagnostics& found) {
+  if (!settings.targets.empty()) {
+    check_target_table(config, settings, given, found);
+    if (!config.test_path.empty() && settings.test_targets.empty()) {
+      found.add(given.place("data.test_path"),
+                "data.test_path has no classes where data.targets is given; name the table of the test samples with "
+                "data.test_targets");
+    } else if (!settings.test_targets.empty() && config.test_fraction > 0) {
+      found.add(given.place("data.test_fraction"),
+                "data.test_fraction and data.test_targets are two ways to the test samples; give one");
+    }
+    return;
+  }
+  if (!given.sound("data.targets")) return;
+  std::vector<std::string> unused = changed_keys(settings);
+  if (!settings.test_targets.empty()) unused.emplace_back("data.test_targets");
+  for (const std::string& key : unused) {
+    found.add(given.place(key), key + " is for the table data.targets; give that too");
+  }
+  if (target_kind(config) != TargetKind::one_class) {
+    found.add(given.place("data.dataset"), "the task " + config.task +
+                                               " with data.dataset image_folder needs data.targets: a CSV table of "
+                                               "images and what is learnt of them");
+  }
+}
+
 void check_image_folder(const DataConfig& config, const config::GivenKeys& given, config::Diagnostics& found) {
   const ImageFolderSet settings = settings_for<ImageFolderSet>(config);
   const std::vector<int64_t>& size = settings.image_size;
@@ -214,6 +289,7 @@ void check_image_folder(const DataConfig& config, const config::GivenKeys& given
     found.add(given.place("data.image_size"), "data.image_size: expected one integer or two, [rows, columns]");
   }
   check_shorter_side(settings, given, found);
+  check_image_table(config, settings, given, found);
   if (given.sound("data.channels") && settings.channels == 2) {
     found.add(given.place("data.channels"), "data.channels: expected 1 (grey), 3 (colour) or 0 (as the images)");
   }
@@ -225,7 +301,8 @@ DatasetRow image_folder_row() {
   DatasetRow row;
   row.name = "image_folder";
   row.description =
-      "your own images (PNG, JPEG, PGM, PPM): data.path/CLASS/*, or data.path/train/CLASS/* and .../test/CLASS/*";
+      "your own images (PNG, JPEG, PGM, PPM): data.path/CLASS/*, or data.path/train/CLASS/* and .../test/CLASS/*, or "
+      "those that the table data.targets lists";
   row.origin = Origin::user;
   row.make = read_image_folder;
   row.keys = image_folder_keys;

@@ -7,6 +7,7 @@
 #include "config/key_builders.hpp"
 #include "config/kinds.hpp"
 #include "data/registry.hpp"
+#include "data/target_columns.hpp"
 
 namespace gpunn::data {
 
@@ -54,6 +55,9 @@ std::vector<config::KeyOf<DataConfig>> data_keys() {
   };
   for (KeyOf<D>& key : keys_of_kinds(kinds)) keys.push_back(std::move(key));
   for (KeyOf<D>& key : std::vector{
+           only(own, boolean("scale_targets", &D::scale_targets,
+                             "Learn numbers as (target - mean) / standard deviation of the training rows; what is "
+                             "evaluated and predicted is in the data's own units.")),
            only(own, number("test_fraction", &D::test_fraction, from_to_below(0, 1),
                             "The share of the samples that becomes the test part, where there is none.")),
            number("validation_fraction", &D::validation_fraction, from_to_below(0, 1),
@@ -101,6 +105,10 @@ void check_data(const DataConfig& config, const config::GivenKeys& given, config
     found.add(given.place("data.train_limit"),
               "data.train_limit (" + std::to_string(config.train_limit) +
                   ") is less than one batch (data.batch_size: " + std::to_string(config.batch_size) + ")");
+  }
+  if (!config.scale_targets && given.sound("task") && target_kind(config) != TargetKind::numbers) {
+    found.add(given.place("data.scale_targets"),
+              "data.scale_targets is not for the task " + config.task + "; it is for numbers, of the task regression");
   }
   if (!given.sound("data.dataset") || config.dataset.empty()) return;
   const DatasetRow& row = find_dataset(config.dataset);

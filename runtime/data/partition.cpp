@@ -58,12 +58,7 @@ void draw(Rows& rows, int64_t count, PhiloxSource& random) {
 }  // namespace
 
 Split take_share(Split& split, const Share& share) {
-  if (share.fraction == 0) {
-    Split none;
-    none.samples = split.samples;
-    if (!none.samples.shape.empty()) none.samples.shape[0] = 0;
-    return none;
-  }
+  if (share.fraction == 0) return split.samples.shape.empty() ? Split() : copy_rows(split, {});
   std::vector<Rows> groups = groups_of(split, share);
   const Rows counts = counts_of(groups, share.fraction, static_cast<std::size_t>(split.rows()));
   std::vector<bool> taken(static_cast<std::size_t>(split.rows()));

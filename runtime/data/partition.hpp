@@ -8,7 +8,7 @@ namespace gpunn::data {
 
 struct Share {
   double fraction = 0;   // at least 0 and below 1
-  bool stratify = true;  // the same fraction of each class, to a row
+  bool stratify = true;  // the same fraction of each class, to a row; of no effect where there are none
   int64_t classes = 0;
   uint64_t seed = 1;
   uint64_t stream = 0;  // of random numbers: two shares of one set are drawn from different ones

@@ -35,6 +35,8 @@ class PhiloxSource {
 enum : uint64_t {
   kDigitsTrainStream = 0x6469676974730000,
   kDigitsTestStream = 0x6469676974730001,
+  kTwoDigitsTrainStream = 0x64696769747a0000,
+  kTwoDigitsTestStream = 0x64696769747a0001,
   kPointsTrainStream = 0x706f696e74730000,
   kPointsTestStream = 0x706f696e74730001,
   kPointsLineStream = 0x706f696e74730002,

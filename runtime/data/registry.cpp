@@ -16,11 +16,12 @@ DatasetRow csv_row();
 DatasetRow hdf5_row();
 DatasetRow image_folder_row();
 DatasetRow points_row();
+DatasetRow two_digits_row();
 
 const std::vector<DatasetRow>& registry() {
-  static const std::vector<DatasetRow> rows = {mnist_row(),        fashion_mnist_row(), cifar10_row(),
-                                               cifar100_row(),     digits_row(),        points_row(),
-                                               image_folder_row(), hdf5_row(),          csv_row()};
+  static const std::vector<DatasetRow> rows = {
+      mnist_row(),      fashion_mnist_row(), cifar10_row(),      cifar100_row(), digits_row(),
+      two_digits_row(), points_row(),        image_folder_row(), hdf5_row(),     csv_row()};
   return rows;
 }
 

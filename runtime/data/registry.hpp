@@ -33,10 +33,11 @@ enum class Origin {
   user,       // files of the user's own at data.path
 };
 
-// Of a set as it is published or made: its samples, and how many classes they have.
+// Of a set as it is published or made: its samples, and how many classes or labels they have.
 struct DatasetSizes {
   TensorType train, test;
   int64_t classes = 0;
+  TargetKind targets = TargetKind::one_class;
 };
 
 // All that the program knows about a data set. A new one is a file that fills in this row, and a line in registry(); if

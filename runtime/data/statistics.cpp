@@ -79,12 +79,24 @@ ChannelSummary of_floats(const Split& split, const Extent& extent, std::size_t c
 
 }  // namespace
 
-SplitSummary summarize(const Split& split, int64_t classes) {
+SplitSummary summarize(const Split& split, int64_t classes, TargetKind targets) {
   SplitSummary summary;
   summary.rows = split.rows();
   summary.labels.resize(static_cast<std::size_t>(std::max<int64_t>(classes, 0)));
   for (const int32_t label : split.labels) {
     if (label >= 0 && label < classes) ++summary.labels[static_cast<std::size_t>(label)];
+  }
+  if (const auto field = split.fields.find(kTargetField); field != split.fields.end()) {
+    const Split of_targets{.samples = field->second.type, .values = field->second.values, .labels = {}, .fields = {}};
+    const Extent columns = extent_of(of_targets);
+    for (std::size_t c = 0; split.rows() > 0 && c < columns.channels; ++c) {
+      const ChannelSummary column = of_floats(of_targets, columns, c);
+      if (targets == TargetKind::numbers) summary.targets.push_back(column);
+      // A 1 in each row that has the label.
+      if (targets == TargetKind::labels) {
+        summary.labels[c] = std::llround(column.mean * static_cast<double>(split.rows()));
+      }
+    }
   }
   const Extent extent = extent_of(split);
   for (std::size_t c = 0; split.rows() > 0 && c < extent.channels; ++c) {

@@ -15,22 +15,22 @@ constexpr uint64_t kBlock = 512;
 using Block = std::array<std::byte, kBlock>;
 
 // The fields of a header that are of use: where each begins and how long it is.
-struct Field {
+struct HeaderField {
   std::size_t at, length;
 };
-constexpr Field kName = {0, 100};
-constexpr Field kSize = {124, 12};
-constexpr Field kCheckSum = {148, 8};
-constexpr Field kPrefix = {345, 155};
+constexpr HeaderField kName = {0, 100};
+constexpr HeaderField kSize = {124, 12};
+constexpr HeaderField kCheckSum = {148, 8};
+constexpr HeaderField kPrefix = {345, 155};
 constexpr std::size_t kType = 156;
 
-std::string text_of(const Block& block, Field field) {
+std::string text_of(const Block& block, HeaderField field) {
   const std::string_view text(reinterpret_cast<const char*>(block.data()) + field.at, field.length);
   return std::string(text.substr(0, text.find('\0')));
 }
 
 // An octal number, padded with blanks or NUL.
-std::optional<uint64_t> number_of(const Block& block, Field field) {
+std::optional<uint64_t> octal_number_of(const Block& block, HeaderField field) {
   const std::string text = text_of(block, field);
   uint64_t value = 0;
   bool digits = false;
@@ -81,10 +81,10 @@ std::optional<TarEntry> TarReader::next() {
     const bool empty = std::all_of(block.begin(), block.end(), [](std::byte b) { return b == std::byte{0}; });
     if (got == 0 || (got == block.size() && empty)) return std::nullopt;  // two empty blocks end an archive
     if (got < block.size()) fail("it ends inside a header");
-    if (number_of(block, kCheckSum) != sum_of(block)) {
+    if (octal_number_of(block, kCheckSum) != sum_of(block)) {
       fail("at byte " + std::to_string(reader_.position() - kBlock) + " of it there is no valid header");
     }
-    const std::optional<uint64_t> size = number_of(block, kSize);
+    const std::optional<uint64_t> size = octal_number_of(block, kSize);
     const std::string prefix = text_of(block, kPrefix);
     name_ = (prefix.empty() ? "" : prefix + "/") + text_of(block, kName);
     if (!size || *size > reader_.most_bytes() - std::min(reader_.most_bytes(), reader_.position())) {

@@ -4,11 +4,13 @@
 #include <numeric>
 #include <vector>
 
+#include "tasks/task.hpp"
+
 namespace gpunn::inference {
 
 namespace {
 
-bool tells_numbers(const ModelInfo& info) { return info.task == "regression"; }
+bool tells_numbers(const ModelInfo& info) { return tasks::find(info.task).target_kind() == TargetKind::numbers; }
 
 }  // namespace
 

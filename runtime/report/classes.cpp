@@ -80,6 +80,7 @@ std::string matrix_table(const ClassEvalReport& report) {
 }  // namespace
 
 std::string class_section(const ClassEvalReport& report) {
+  if (report.classes.empty()) return "";
   std::string html =
       "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Figures of each class\"><table id=\"classes\">"
       "<thead><tr><th scope=\"col\">Class</th><th scope=\"col\">Rows</th><th scope=\"col\">Precision</th>"

@@ -19,6 +19,13 @@ struct ShownMistake {
   std::string values;  // of a sample that is no picture: "0.12, -1.3"
 };
 
+// The same of a row of data without classes.
+struct ShownRow {
+  RowReport row;
+  std::optional<chart::Raster> picture;
+  std::string values;
+};
+
 // All that a report shows.
 struct Contents {
   std::string title;   // the experiment's name
@@ -30,6 +37,7 @@ struct Contents {
   EvaluationPart held_out = EvaluationPart::test;  // what the epochs were judged by
   ClassEvalReport evaluation;
   std::vector<ShownMistake> mistakes;
+  std::vector<ShownRow> worst_rows;
   std::string convolution;  // the parameter that `filters` shows: "conv1.weight f32[6, 1, 5, 5]"
   std::optional<FilterGrid> filters;
 };

@@ -55,11 +55,15 @@ std::string headline(const Contents& contents) {
 }
 
 std::string page(const Contents& contents) {
-  std::vector<Section> sections{{"curves", "Learning curves", curves(contents)},
-                                {"by-class", "Class by class", class_section(contents.evaluation)},
-                                {"matrix", "Confusion matrix", confusion_section(contents.evaluation)},
-                                {"worst", "Worst mistakes", mistakes_section(contents)},
-                                {"filters", "Filters of the first convolution", filters_section(contents)}};
+  std::vector<Section> sections{
+      {"curves", "Learning curves", curves(contents)},
+      {"by-class", "Class by class", class_section(contents.evaluation)},
+      {"matrix", "Confusion matrix", confusion_section(contents.evaluation)},
+      {"by-output", "Each " + contents.evaluation.output, output_section(contents.evaluation)},
+      {"scatter", "Predictions and targets", scatter_section(contents.evaluation)},
+      {"worst", "Worst mistakes", mistakes_section(contents)},
+      {"worst-rows", "Rows with the largest loss", worst_rows_section(contents)},
+      {"filters", "Filters of the first convolution", filters_section(contents)}};
   std::erase_if(sections, [](const Section& section) { return section.html.empty(); });
   if (!contents.experiment.empty()) {
     sections.push_back({"experiment", "Experiment",

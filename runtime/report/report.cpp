@@ -53,20 +53,35 @@ std::string values_text(const TensorType& sample, std::span<const std::byte> byt
   return text + (count > kMostValues ? ", ..." : "");
 }
 
-std::vector<ShownMistake> show(const std::vector<Mistake>& mistakes, training::Session& session) {
-  std::vector<ShownMistake> shown;
-  if (mistakes.empty()) return shown;
-  TensorType sample = session.dataset().test.samples;
-  sample.shape[0] = 1;
-  const std::vector<std::byte> values = session.data().test_samples();
-  for (const Mistake& mistake : mistakes) {
-    const std::span<const std::byte> own =
-        std::span(values).subspan(static_cast<std::size_t>(mistake.row) * sample.bytes(), sample.bytes());
-    ShownMistake one{.mistake = mistake, .picture = picture_of(sample, own), .values = {}};
-    if (!one.picture) one.values = values_text(sample, own);
-    shown.push_back(std::move(one));
+// What can be shown of rows of the evaluated data.
+class SampleShow {
+ public:
+  explicit SampleShow(training::Session& session)
+      : sample_(session.dataset().test.samples), values_(session.data().test_samples()) {
+    sample_.shape[0] = 1;
   }
-  return shown;
+  template <class Shown>
+  void add(int64_t row, Shown& shown) const {
+    const std::span<const std::byte> own =
+        std::span(values_).subspan(static_cast<std::size_t>(row) * sample_.bytes(), sample_.bytes());
+    shown.picture = picture_of(sample_, own);
+    if (!shown.picture) shown.values = values_text(sample_, own);
+  }
+
+ private:
+  TensorType sample_;
+  std::vector<std::byte> values_;
+};
+
+void show_samples(const ClassEvalReport& report, training::Session& session, Contents& contents) {
+  if (report.mistakes.empty() && report.worst_rows.empty()) return;
+  const SampleShow samples(session);
+  for (const Mistake& mistake : report.mistakes) {
+    samples.add(mistake.row, contents.mistakes.emplace_back(ShownMistake{mistake, {}, {}}));
+  }
+  for (const RowReport& row : report.worst_rows) {
+    samples.add(row.row, contents.worst_rows.emplace_back(ShownRow{row, {}, {}}));
+  }
 }
 
 void add_filters(Contents& contents, const storage::Checkpoint& checkpoint) {
@@ -101,7 +116,7 @@ Contents gather(const ReportRequest& request, TrainingListener* listener) {
   contents.history = read_history(request.run / "metrics.jsonl", metrics_of(session->task()));
   contents.held_out = experiment.data.validation_fraction > 0 ? EvaluationPart::validation : contents.history.part;
   contents.evaluation = training::evaluate_classes(*session, request.mistakes);
-  contents.mistakes = show(contents.evaluation.mistakes, *session);
+  show_samples(contents.evaluation, *session, contents);
 
   const storage::Checkpoint checkpoint = storage::load_checkpoint(file);
   add_filters(contents, checkpoint);

@@ -4,6 +4,7 @@
 #include <gpunn/error.hpp>
 #include <gpunn/ops.h>
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <variant>
@@ -90,6 +91,8 @@ class Classification : public Task {
  public:
   std::string_view name() const override { return "classification"; }
   std::string_view help() const override { return "each sample is of one class"; }
+  TargetKind target_kind() const override { return TargetKind::one_class; }
+  std::string_view output() const override { return "class"; }
   std::string_view target() const override { return "classes"; }
   std::span<const TaskMetric> metrics() const override {
     static const std::array<TaskMetric, 2> metrics = {
@@ -102,7 +105,11 @@ class Classification : public Task {
                                          LossKind::binary_cross_entropy, LossKind::hinge, LossKind::huber};
     return kinds;
   }
-  bool has_labels() const override { return true; }
+  // The class with the largest value.
+  std::string row_text(std::span<const float> values, const std::vector<std::string>& names) const override {
+    const auto best = static_cast<std::size_t>(std::ranges::max_element(values) - values.begin());
+    return best < names.size() ? names[best] : std::to_string(best);
+  }
 
   void require_output(const Graph& g, const TaskContext& c, ValueId output) const override {
     require_class_outputs(g, c, output);

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tasks/registry.hpp"
+#include "tasks/task.hpp"
 
 namespace gpunn::tasks {
 

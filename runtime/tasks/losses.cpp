@@ -51,10 +51,11 @@ void require_outputs(const Graph& g, const Experiment& experiment, ValueId outpu
   if (type.shape.size() == 2 && type.shape[1] == outputs) return;
   const LayerSpec& last = experiment.model.layers.back();
   const std::string rows = std::to_string(type.shape.empty() ? 0 : type.shape[0]);
-  throw ConfigError({{last.where, "the model's last layer '" + last.name + "' gives " + to_string(type) +
-                                      ", the data has " + std::to_string(outputs) + " " + std::string(outputs_are) +
-                                      ", and the loss " + name_of(experiment.loss.type()) +
-                                      " compares each: expected f32[" + rows + ", " + std::to_string(outputs) + "]"}});
+  throw ConfigError({{last.where, "the task " + experiment.task + " with the loss " + name_of(experiment.loss.type()) +
+                                      " compares an output with each of the " + std::to_string(outputs) + " " +
+                                      std::string(outputs_are) + " of the data set '" + experiment.data.dataset +
+                                      "': expected f32[" + rows + ", " + std::to_string(outputs) +
+                                      "], the model's last layer '" + last.name + "' gives " + to_string(type)}});
 }
 
 }  // namespace gpunn::tasks

@@ -5,12 +5,13 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
-#include <numeric>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "tasks/losses.hpp"
-#include "tasks/registry.hpp"
+#include "tasks/output_metric.hpp"
+#include "tasks/task.hpp"
 
 namespace gpunn::tasks {
 
@@ -20,40 +21,15 @@ using graph::ValueId;
 namespace {
 
 constexpr float kThreshold = 0.5F;  // a probability from here on counts as the label
-constexpr double kSaysNothing = std::numeric_limits<double>::quiet_NaN();
-
-// The mean over the labels that any row has of each one's average precision: the sum over its distinct scores, falling,
-// of the rise of the recall times the precision there, as scikit-learn's average_precision_score has it.
-class MeanAveragePrecision : public RowMetric {
+// The sum over the distinct scores of a label, falling, of the rise of the recall times the precision there, as
+// scikit-learn's average_precision_score has it. NaN where no row has the label.
+class AveragePrecision {
  public:
-  void add(const ScoredRows& rows) override {
-    const auto labels = static_cast<std::size_t>(rows.outputs);
-    by_label_.resize(labels);
-    for (std::size_t i = 0; i < rows.targets.size(); ++i) {
-      by_label_[i % labels].push_back({rows.predictions[i], rows.targets[i] > kThreshold});
-    }
-  }
-  double value() const override {
-    double sum = 0, labels = 0;
-    for (const std::vector<Scored>& one : by_label_) {
-      const double precision = average_precision(one);
-      if (precision < 0) continue;
-      sum += precision;
-      labels += 1;
-    }
-    return labels > 0 ? sum / labels : kSaysNothing;
-  }
-
- private:
-  struct Scored {
-    float score = 0;
-    bool has = false;
-  };
-
-  // -1 where no row has the label.
-  static double average_precision(std::vector<Scored> rows) {
-    const auto all = static_cast<double>(std::ranges::count(rows, true, &Scored::has));
-    if (all == 0) return -1;
+  void add(float score, float target) { rows_.push_back({score, target > kThreshold}); }
+  double value() const {
+    const auto all = static_cast<double>(std::ranges::count(rows_, true, &Scored::has));
+    if (all == 0) return kSaysNothing;
+    std::vector<Scored> rows = rows_;
     std::ranges::sort(rows, std::greater<>(), &Scored::score);
     double sum = 0, hits = 0, hits_before = 0;
     for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -66,33 +42,37 @@ class MeanAveragePrecision : public RowMetric {
     return sum;
   }
 
-  std::vector<std::vector<Scored>> by_label_;
+ private:
+  struct Scored {
+    float score = 0;
+    bool has = false;
+  };
+  std::vector<Scored> rows_;
 };
 
-// The mean over all labels of 2 tp / (2 tp + fp + fn); 0 for a label that neither a row nor a prediction has.
-class MeanF1 : public RowMetric {
+// Counts the rows that have a label, those that were predicted to, and those of both.
+class LabelCounts {
  public:
-  void add(const ScoredRows& rows) override {
-    const auto labels = static_cast<std::size_t>(rows.outputs);
-    counts_.resize(labels);
-    for (std::size_t i = 0; i < rows.targets.size(); ++i) {
-      const bool has = rows.targets[i] > kThreshold, predicted = rows.predictions[i] >= kThreshold;
-      Counts& label = counts_[i % labels];
-      label.both += has && predicted ? 1 : 0;
-      label.either += (has ? 1 : 0) + (predicted ? 1 : 0);
-    }
-  }
-  double value() const override {
-    double sum = 0;
-    for (const Counts& label : counts_) sum += label.either > 0 ? 2 * label.both / label.either : 0;
-    return counts_.empty() ? kSaysNothing : sum / static_cast<double>(counts_.size());
+  void add(float probability, float target) {
+    const bool has = target > kThreshold, predicted = probability >= kThreshold;
+    rows_ += has ? 1 : 0;
+    predicted_ += predicted ? 1 : 0;
+    both_ += has && predicted ? 1 : 0;
   }
 
- private:
-  struct Counts {
-    double both = 0, either = 0;
-  };
-  std::vector<Counts> counts_;
+ protected:
+  static double quotient(double of, double by) { return by > 0 ? of / by : 0; }
+  double rows_ = 0, predicted_ = 0, both_ = 0;
+};
+
+struct Precision : LabelCounts {
+  double value() const { return quotient(both_, predicted_); }
+};
+struct Recall : LabelCounts {
+  double value() const { return quotient(both_, rows_); }
+};
+struct F1 : LabelCounts {
+  double value() const { return quotient(2 * both_, rows_ + predicted_); }
 };
 
 // The share of the rows whose labels are all right.
@@ -115,22 +95,36 @@ class ExactMatch : public RowMetric {
   double matches_ = 0, rows_ = 0;
 };
 
-template <class T>
-std::unique_ptr<RowMetric> make() {
-  return std::make_unique<T>();
-}
-
 class MultiLabel : public Task {
  public:
   std::string_view name() const override { return "multi_label"; }
   std::string_view help() const override { return "each sample has any number of labels"; }
+  TargetKind target_kind() const override { return TargetKind::labels; }
+  std::string_view output() const override { return "label"; }
   std::string_view target() const override { return "labels"; }
   std::span<const TaskMetric> metrics() const override {
     static const std::array<TaskMetric, 3> metrics = {
-        TaskMetric{.metric = {"map", "mAP", true, true}, .of_rows = make<MeanAveragePrecision>},
-        TaskMetric{.metric = {"f1", "mean F1", true, true}, .of_rows = make<MeanF1>},
-        TaskMetric{.metric = {"exact_match", "exact match", true, true}, .of_rows = make<ExactMatch>}};
+        TaskMetric{.metric = {"map", "mAP", true, true}, .of_rows = make_mean<AveragePrecision>},
+        TaskMetric{.metric = {"f1", "mean F1", true, true}, .of_rows = make_mean<F1>},
+        TaskMetric{.metric = {"exact_match", "exact match", true, true}, .of_rows = make_metric<ExactMatch>}};
     return metrics;
+  }
+  std::span<const TaskMetric> output_metrics() const override {
+    static const std::array<TaskMetric, 4> metrics = {
+        TaskMetric{.metric = {"average_precision", "AP", true, true}, .of_rows = make_mean<AveragePrecision>},
+        TaskMetric{.metric = {"precision", "precision", true, true}, .of_rows = make_mean<Precision>},
+        TaskMetric{.metric = {"recall", "recall", true, true}, .of_rows = make_mean<Recall>},
+        TaskMetric{.metric = {"f1", "F1", true, true}, .of_rows = make_mean<F1>}};
+    return metrics;
+  }
+  // The labels, or "none".
+  std::string row_text(std::span<const float> values, const std::vector<std::string>& names) const override {
+    std::string text;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (values[i] < kThreshold) continue;
+      text += (text.empty() ? "" : ", ") + (i < names.size() ? names[i] : std::to_string(i));
+    }
+    return text.empty() ? "none" : text;
   }
   std::span<const LossKind> losses() const override {
     static constexpr std::array kinds = {LossKind::binary_cross_entropy};

@@ -1,14 +1,17 @@
-// Numbers to be foretold, one or several a row.
+// One number or several a row.
 #include <gpunn/ops.h>
 
 #include <array>
 #include <cmath>
 #include <cstddef>
-#include <limits>
+#include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "tasks/losses.hpp"
-#include "tasks/registry.hpp"
+#include "tasks/output_metric.hpp"
+#include "tasks/task.hpp"
 
 namespace gpunn::tasks {
 
@@ -17,82 +20,76 @@ using graph::ValueId;
 
 namespace {
 
-// The mean over all rows and columns of f(prediction - target).
-template <class F>
-class MeanOfErrors : public RowMetric {
+// The mean over the rows of the distance between prediction and target.
+class AbsoluteError {
  public:
-  void add(const ScoredRows& rows) override {
-    for (std::size_t i = 0; i < rows.targets.size(); ++i) {
-      sum_ += F::of(static_cast<double>(rows.predictions[i]) - static_cast<double>(rows.targets[i]));
-    }
-    count_ += static_cast<double>(rows.targets.size());
+  void add(float prediction, float target) {
+    sum_ += std::abs(static_cast<double>(prediction) - static_cast<double>(target));
+    rows_ += 1;
   }
-  double value() const override {
-    return count_ > 0 ? F::mean(sum_ / count_) : std::numeric_limits<double>::quiet_NaN();
-  }
+  double value() const { return rows_ > 0 ? sum_ / rows_ : kSaysNothing; }
 
  private:
-  double sum_ = 0, count_ = 0;
+  double sum_ = 0, rows_ = 0;
 };
 
-struct Squares {
-  static double of(double error) { return error * error; }
-  static double mean(double mean) { return std::sqrt(mean); }
-};
-struct Distances {
-  static double of(double error) { return std::abs(error); }
-  static double mean(double mean) { return mean; }
-};
-
-// The coefficient of determination, 1 - sum of squared errors / sum of squares about the mean, of each column; their
-// mean, as scikit-learn's r2_score has it (multioutput="uniform_average"). NaN where a column does not vary.
-class Determination : public RowMetric {
+// The root of the mean over the rows of the squared distance.
+class SquaredError {
  public:
-  void add(const ScoredRows& rows) override {
-    const auto columns = static_cast<std::size_t>(rows.outputs);
-    columns_.resize(columns);
-    for (std::size_t i = 0; i < rows.targets.size(); ++i) {
-      Column& column = columns_[i % columns];
-      const double target = rows.targets[i], error = static_cast<double>(rows.predictions[i]) - target;
-      // Welford's way, so that a large mean does not swallow the variance.
-      column.count += 1;
-      const double before = target - column.mean;
-      column.mean += before / column.count;
-      column.about_mean += before * (target - column.mean);
-      column.squared_errors += error * error;
-    }
+  void add(float prediction, float target) {
+    const double error = static_cast<double>(prediction) - static_cast<double>(target);
+    sum_ += error * error;
+    rows_ += 1;
   }
-  double value() const override {
-    double sum = 0;
-    for (const Column& column : columns_) {
-      if (column.about_mean <= 0) return std::numeric_limits<double>::quiet_NaN();
-      sum += 1 - column.squared_errors / column.about_mean;
-    }
-    return columns_.empty() ? std::numeric_limits<double>::quiet_NaN() : sum / static_cast<double>(columns_.size());
-  }
+  double value() const { return rows_ > 0 ? std::sqrt(sum_ / rows_) : kSaysNothing; }
 
  private:
-  struct Column {
-    double count = 0, mean = 0, about_mean = 0, squared_errors = 0;
-  };
-  std::vector<Column> columns_;
+  double sum_ = 0, rows_ = 0;
+};
+
+// The coefficient of determination: 1 - sum of squared errors / sum of squares about the mean. NaN where the target
+// does not vary.
+class Determination {
+ public:
+  void add(float prediction, float target_value) {
+    const double target = target_value, error = static_cast<double>(prediction) - target;
+    // Welford's way, so that a large mean does not swallow the variance.
+    rows_ += 1;
+    const double before = target - mean_;
+    mean_ += before / rows_;
+    about_mean_ += before * (target - mean_);
+    squared_errors_ += error * error;
+  }
+  double value() const { return about_mean_ > 0 ? 1 - squared_errors_ / about_mean_ : kSaysNothing; }
+
+ private:
+  double rows_ = 0, mean_ = 0, about_mean_ = 0, squared_errors_ = 0;
 };
 
 class Regression : public Task {
  public:
   std::string_view name() const override { return "regression"; }
-  std::string_view help() const override { return "each sample has numbers that the model foretells"; }
+  std::string_view help() const override { return "each sample has numbers that the model predicts"; }
+  TargetKind target_kind() const override { return TargetKind::numbers; }
+  std::string_view output() const override { return "target column"; }
   std::string_view target() const override { return "target columns"; }
+  // Each the mean of the columns', as scikit-learn has them.
   std::span<const TaskMetric> metrics() const override {
     static const std::array<TaskMetric, 3> metrics = {
-        TaskMetric{.metric = {"r2", "R²", true, false},
-                   .of_rows = []() -> std::unique_ptr<RowMetric> { return std::make_unique<Determination>(); }},
-        TaskMetric{.metric = {"rmse", "RMSE", false, false},
-                   .of_rows = []() -> std::unique_ptr<RowMetric> { return std::make_unique<MeanOfErrors<Squares>>(); }},
-        TaskMetric{.metric = {"mae", "MAE", false, false}, .of_rows = []() -> std::unique_ptr<RowMetric> {
-                     return std::make_unique<MeanOfErrors<Distances>>();
-                   }}};
+        TaskMetric{.metric = {"r2", "R²", true, false}, .of_rows = make_mean<Determination>},
+        TaskMetric{.metric = {"rmse", "RMSE", false, false}, .of_rows = make_mean<SquaredError>},
+        TaskMetric{.metric = {"mae", "MAE", false, false}, .of_rows = make_mean<AbsoluteError>}};
     return metrics;
+  }
+  std::span<const TaskMetric> output_metrics() const override { return metrics(); }
+  std::string row_text(std::span<const float> values, const std::vector<std::string>& names) const override {
+    std::string text;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (i > 0) text += ", ";
+      if (values.size() > 1) text += (i < names.size() ? names[i] : std::to_string(i)) + " ";
+      text += fmt::format("{:.5g}", values[i]);
+    }
+    return text;
   }
   std::span<const LossKind> losses() const override {
     static constexpr std::array kinds = {LossKind::mean_squared_error, LossKind::huber};

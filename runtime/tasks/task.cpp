@@ -5,9 +5,12 @@
 
 #include <algorithm>
 
-#include "tasks/registry.hpp"
-
 namespace gpunn::tasks {
+
+// A file each.
+const Task& classification();
+const Task& regression();
+const Task& multi_label();
 
 namespace {
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <gpunn/data.hpp>
 #include <gpunn/experiment.hpp>
 #include <gpunn/metric.hpp>
 #include <gpunn/ops.h>
@@ -36,6 +37,8 @@ class RowMetric {
   virtual ~RowMetric() = default;
   virtual void add(const ScoredRows& rows) = 0;
   virtual double value() const = 0;  // NaN where the rows say nothing
+  // Of each output by itself; empty where the metric is of whole rows.
+  virtual std::vector<double> by_output() const { return {}; }
 };
 
 // A metric of a task with the way to it: from the totals that the device keeps, or on the host from each row of an
@@ -60,10 +63,16 @@ class Task {
   virtual ~Task() = default;
   virtual std::string_view name() const = 0;                // as experiments have it
   virtual std::string_view help() const = 0;                // one clause: what a sample has and what is learnt
-  virtual std::string_view target() const = 0;              // what the outputs are called in messages: "classes"
+  virtual TargetKind target_kind() const = 0;               // which the data has to bring
+  virtual std::string_view output() const = 0;              // what an output stands for, in messages: "class"
+  virtual std::string_view target() const = 0;              // several of them: "classes"
   virtual std::span<const TaskMetric> metrics() const = 0;  // the most telling first: what `monitor` is by default
   virtual std::span<const LossKind> losses() const = 0;     // the default first
-  virtual bool has_labels() const { return false; }         // a class a row; else targets f32[rows, outputs]
+  // What is told of each output by itself.
+  virtual std::span<const TaskMetric> output_metrics() const { return {}; }
+  // A row's targets, or predictions, as a reader has them: "cat, dog".
+  virtual std::string row_text(std::span<const float> values, const std::vector<std::string>& names) const = 0;
+  bool has_labels() const { return target_kind() == TargetKind::one_class; }  // else targets f32[rows, outputs]
 
   // Throws ConfigError, which names loss, last layer and data, where the model's output does not fit them.
   virtual void require_output(const graph::Graph& g, const TaskContext& context, graph::ValueId output) const = 0;

@@ -33,6 +33,7 @@ Split Session::augmented_batches(int64_t steps) {
   const Shape& shape = result.samples.shape;
   std::size_t plane = 1;
   int64_t rows = 0;
+  std::vector<float> targets;
   for (std::size_t i = 2; i < shape.size(); ++i) plane *= static_cast<std::size_t>(shape[i]);
   for (int64_t step = 0; step < steps; ++step) {
     runner_->ready(program).run(1);
@@ -43,6 +44,10 @@ Split Session::augmented_batches(int64_t steps) {
     if (data_->train().targets == 0) {
       const std::vector<int32_t> labels = values_of<int32_t>(wanted);
       result.labels.insert(result.labels.end(), labels.begin(), labels.begin() + static_cast<std::ptrdiff_t>(count));
+    } else {
+      const std::vector<float> of_batch = values_of<float>(wanted);
+      const auto values = static_cast<std::ptrdiff_t>(count) * static_cast<std::ptrdiff_t>(data_->train().targets);
+      targets.insert(targets.end(), of_batch.begin(), of_batch.begin() + values);
     }
     for (std::size_t i = 0; i < count * scale.size() * plane; ++i) {
       const std::size_t c = i / plane % scale.size();
@@ -50,6 +55,11 @@ Split Session::augmented_batches(int64_t steps) {
     }
   }
   result.samples.shape[0] = rows;
+  if (data_->train().targets > 0) {
+    const std::span<const std::byte> bytes = std::as_bytes(std::span(targets));
+    result.fields[kTargetField] = {.type = {DType::f32, {rows, data_->train().targets}},
+                                   .values = {bytes.begin(), bytes.end()}};
+  }
   return result;
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "training/model_info.hpp"
+#include "training/output_reports.hpp"
 #include "training/trained_model.hpp"
 
 namespace gpunn::training {
@@ -63,11 +64,7 @@ ClassEvalReport ClassTally::report() const {
 }
 
 ClassEvalReport evaluate_classes(Session& session, int64_t mistakes) {
-  if (!session.task().has_labels()) {
-    ClassEvalReport report;
-    report.total = session.evaluate();
-    return report;
-  }
+  if (!session.task().has_labels()) return evaluate_outputs(session, mistakes);
   const Dataset& data = session.dataset();
   const auto classes = static_cast<std::size_t>(data.classes);
   ClassTally tally(output_names(data));
@@ -92,6 +89,7 @@ ClassEvalReport evaluate_classes(Session& session, int64_t mistakes) {
   keep_worst(wrong, mistakes);
   ClassEvalReport report = tally.report();
   report.total = total;
+  report.output = session.task().output();
   report.mistakes = std::move(wrong);
   return report;
 }

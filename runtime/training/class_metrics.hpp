@@ -26,7 +26,7 @@ class ClassTally {
   ClassEvalReport counts_;
 };
 
-// The test split with the session's parameters.
+// The test split with the session's parameters; of data without classes evaluate_outputs().
 ClassEvalReport evaluate_classes(Session& session, int64_t mistakes);
 
 }  // namespace gpunn::training

@@ -15,6 +15,7 @@
 #include "training/evaluation_part.hpp"
 #include "training/notices.hpp"
 #include "training/programs.hpp"
+#include "training/targets.hpp"
 #include "training/training_length.hpp"
 #include "training/transfer.hpp"
 
@@ -185,6 +186,7 @@ SummaryReport summarize_with_data(const Experiment& experiment) {
   const Dataset dataset = training::sizes_for_training(experiment.data);
   const training::TrainingLength length = training::training_length(experiment, dataset);
   training::require_augmentable(experiment, dataset);
+  training::require_targets(experiment, dataset);
   const auto start = training::find_start(experiment, training::sample_shape(dataset));
   SummaryReport report = summarize_step(
       experiment, {.split = training::split_type("train", experiment, dataset.train.samples, dataset.classes),

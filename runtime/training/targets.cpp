@@ -12,15 +12,28 @@ namespace gpunn::training {
 
 void require_targets(const Experiment& experiment, const Dataset& dataset) {
   const tasks::Task& task = tasks::find(experiment.task);
-  const bool labels = !dataset.train.labels.empty() || !dataset.test.labels.empty();
-  if (task.has_labels() == labels) return;
-  throw Error(
-      experiment.file.string() + ": the data set '" + dataset.name + "' has " +
-          (labels ? "a class a sample" : "targets of " + std::to_string(dataset.classes) + " numbers a sample") +
-          ", the task " + experiment.task + " with the loss " + tasks::name_of(experiment.loss.type()) + " learns " +
-          std::string(task.target()) + ", which the last layer '" + experiment.model.layers.back().name + "' gives" +
-          (labels ? "; leave out 'task', or choose data with such targets" : ""),
-      ExitCode::usage);
+  if (task.target_kind() == dataset.targets) return;
+  const auto has = [&] {
+    const std::string count = std::to_string(dataset.classes);
+    switch (dataset.targets) {
+      case TargetKind::numbers:
+        return count + " numbers a sample";
+      case TargetKind::labels:
+        return "any of " + count + " labels a sample";
+      case TargetKind::one_class:
+        break;
+    }
+    return std::string("a class a sample");
+  };
+  std::string fitting;
+  for (const tasks::Task* other : tasks::all()) {
+    if (other->target_kind() == dataset.targets) fitting = other->name();
+  }
+  throw Error(experiment.file.string() + ": the data set '" + dataset.name + "' has " + has() + ", the task " +
+                  experiment.task + " with the loss " + tasks::name_of(experiment.loss.type()) + " learns " +
+                  std::string(task.target()) + ", which the last layer '" + experiment.model.layers.back().name +
+                  "' gives; set task: " + fitting + ", or choose data with " + std::string(task.target()),
+              ExitCode::usage);
 }
 
 void scale_targets(Dataset& dataset) {

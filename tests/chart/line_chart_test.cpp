@@ -79,6 +79,14 @@ TEST_CASE("a point that is no number interrupts its line") {
   CHECK(document.find("inf") == std::string::npos);
 }
 
+TEST_CASE("scattered points have no line between them, however many they are") {
+  Series points{"rows", {}, true};
+  for (int i = 0; i < 100; ++i) points.points.push_back({static_cast<double>(i % 10), static_cast<double>(i)});
+  const std::string document = svg(one_panel({points, {"equal", {{0, 0}, {9, 99}}}}));
+  CHECK(count(document, "<circle ") == 100 + 2 + 2);  // with the ends of the line, and the legend
+  CHECK(count(paths(document), "L") == 1);
+}
+
 TEST_CASE("a logarithmic panel leaves out what is not above 0") {
   const std::string document = svg(one_panel({{"a", {{0, 0}, {1, 1}, {2, -1}, {3, 100}}}}, Scale::logarithmic));
   CHECK(count(paths(document), "M") == 2);

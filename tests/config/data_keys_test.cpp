@@ -28,8 +28,8 @@ TEST_CASE("keys of other data sets are told") {
         Texts{"e.yaml:2:26: data cifar10 has no 'test_fraction'; that is for image_folder, hdf5, csv"});
   CHECK(errors_of(with_data("dataset: cifar100, label_mode: fine, validation_fraction: 0.1")).empty());
   CHECK(errors_of(with_data("dataset: cifar, label_mode: coarse")) ==
-        Texts{"e.yaml:2:17: data.dataset: expected one of mnist, fashion_mnist, cifar10, cifar100, digits, points, "
-              "image_folder, hdf5, csv, found 'cifar'; did you mean 'cifar10'?"});
+        Texts{"e.yaml:2:17: data.dataset: expected one of " + choices_of("data.dataset") +
+              ", found 'cifar'; did you mean 'cifar10'?"});
 }
 
 TEST_CASE("one's own data needs a path, and the test samples one place") {

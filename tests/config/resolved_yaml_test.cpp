@@ -45,6 +45,7 @@ void check_round_trip(const Experiment& before) {
 TEST_CASE("the shipped experiments survive being resolved") {
   for (const auto& entry : fs::directory_iterator(fs::path(GPUNN_SOURCE_DIR) / "experiments")) {
     CAPTURE(entry.path());
+    if (entry.path().extension() != ".yaml") continue;
     check_round_trip(load_experiment(entry.path()));
   }
 }

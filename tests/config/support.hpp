@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "config/experiment/schema.hpp"
 #include "temporary_folder.hpp"
 
 namespace config_test {
@@ -49,5 +50,12 @@ inline std::vector<std::string> model_errors_of(const std::string& model) {
 }
 
 using Texts = std::vector<std::string>;
+
+// "mnist, cifar10, ...": the values of a key that takes one of several.
+inline std::string choices_of(const std::string& key) {
+  std::string text;
+  for (const std::string& choice : gpunn::config::find_key(key)->choices) text += (text.empty() ? "" : ", ") + choice;
+  return text;
+}
 
 }  // namespace config_test

@@ -15,14 +15,15 @@ namespace {
 
 struct Kind {
   TensorType samples;
-  int64_t classes = 0;
+  int64_t outputs = 0;
 };
 
 // What data/registry.cpp would load.
 const std::map<std::string, Kind> kData = {
-    {"mnist", {{DType::u8, {60000, 1, 28, 28}}, 10}},     {"fashion_mnist", {{DType::u8, {60000, 1, 28, 28}}, 10}},
-    {"digits", {{DType::u8, {60000, 1, 28, 28}}, 10}},    {"cifar10", {{DType::u8, {50000, 3, 32, 32}}, 10}},
-    {"cifar100", {{DType::u8, {50000, 3, 32, 32}}, 100}}, {"points", {{DType::f32, {2000, 2}}, 2}},
+    {"mnist", {{DType::u8, {60000, 1, 28, 28}}, 10}},      {"fashion_mnist", {{DType::u8, {60000, 1, 28, 28}}, 10}},
+    {"digits", {{DType::u8, {60000, 1, 28, 28}}, 10}},     {"cifar10", {{DType::u8, {50000, 3, 32, 32}}, 10}},
+    {"cifar100", {{DType::u8, {50000, 3, 32, 32}}, 100}},  {"points", {{DType::f32, {2000, 2}}, 2}},
+    {"two_digits", {{DType::u8, {10000, 1, 28, 56}}, 10}}, {"csv", {{DType::f32, {342, 10}}, 1}},
 };
 
 uint64_t planned_bytes(const graph::Graph& program) {
@@ -45,14 +46,16 @@ TEST_CASE("each experiment of the project can be planned") {
     const training::ProgramContext context{
         .experiment = experiment,
         .layout = layout,
-        .outputs = kind.classes,
+        .outputs = kind.outputs,
         .total_steps = 10,
         .buffers = training::lay_out(nn::model_buffers(experiment.model, sample), 256)};
-    const graph::Graph step = training::training_program(context, {"train", kind.samples});
+    const graph::Graph step =
+        training::training_program(context, training::split_type("train", experiment, kind.samples, kind.outputs));
     CHECK(step.nodes().size() > 10);
     CHECK(planned_bytes(step) > 0);
-    CHECK(planned_bytes(training::evaluation_program(context, {"test", kind.samples}, 100)) > 0);
+    CHECK(planned_bytes(training::evaluation_program(
+              context, training::split_type("test", experiment, kind.samples, kind.outputs), 100)) > 0);
     ++count;
   }
-  CHECK(count >= 13);
+  CHECK(count >= 15);
 }

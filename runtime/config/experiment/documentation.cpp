@@ -71,10 +71,15 @@ std::string type_text(const LayerKey& key) {
   return {};
 }
 
+// A bar within a cell would end it, in code too.
 std::string row(const std::vector<std::string>& cells) {
-  std::string result = "| ";
-  result += join(cells, " | ");
-  return result + " |\n";
+  std::string result = "|";
+  for (const std::string& cell : cells) {
+    result += ' ';
+    for (const char c : cell) result += c == '|' ? "\\|" : std::string(1, c);
+    result += " |";
+  }
+  return result + "\n";
 }
 
 KeyInfo info_of(const Key& key) {

@@ -19,9 +19,7 @@ namespace {
 
 constexpr int64_t kDigitTrainRows = 20000;
 constexpr int64_t kDigitTestRows = 4000;
-constexpr int kDigits = 10;
 constexpr int64_t kRowsAtATime = 256;
-constexpr uint64_t kBlocksOfDigit = 1024;  // a row draws about a quarter of these
 
 constexpr double kPixelsOfGlyph = 20;  // height of an undistorted digit, as MNIST's
 constexpr double kMostShift = 2.5;     // from the middle, pixels
@@ -104,9 +102,7 @@ Split make_split(uint64_t seed, uint64_t stream, const TensorType& samples) {
   LongWork work("drawing digits", static_cast<uint64_t>(rows));
   for_row_stretches(rows, kRowsAtATime, [&](int64_t first, int64_t last) {
     for (int64_t row = first; row < last; ++row) {
-      // Any ten rows in line hold each class once, so that a set cut short stays balanced.
-      const int digit = static_cast<int>(gpunn_random_permute(seed, stream & 0xFFFFFFFF, row / kDigits, kDigits,
-                                                              static_cast<uint32_t>(row % kDigits)));
+      const int digit = digit_of_row(seed, stream, row);
       PhiloxSource random(seed, stream, static_cast<uint64_t>(row) * kBlocksOfDigit);
       const DigitImage image = write_digit(digit, random);
       std::memcpy(split.values.data() + static_cast<std::size_t>(row) * image.size(), image.data(), image.size());
@@ -147,7 +143,7 @@ Dataset make_digits(const DataConfig& config) {
   set.train = make_split(config.seed, kDigitsTrainStream, sizes.train);
   set.test = make_split(config.seed, kDigitsTestStream, sizes.test);
   set.classes = sizes.classes;
-  set.class_names = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
+  set.class_names = digit_names();
   const auto [mean, deviation] = mean_and_deviation(set.train.values);
   set.mean = {mean};
   set.stddev = {deviation};
@@ -156,6 +152,13 @@ Dataset make_digits(const DataConfig& config) {
 }
 
 }  // namespace
+
+int digit_of_row(uint64_t seed, uint64_t stream, int64_t row) {
+  return static_cast<int>(
+      gpunn_random_permute(seed, stream & 0xFFFFFFFF, row / kDigits, kDigits, static_cast<uint32_t>(row % kDigits)));
+}
+
+std::vector<std::string> digit_names() { return {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}; }
 
 DigitImage write_digit(int digit, PhiloxSource& random) {
   const std::vector<Glyph>& ways = glyphs()[static_cast<std::size_t>(digit)];

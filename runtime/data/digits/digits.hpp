@@ -1,5 +1,9 @@
 #pragma once
 
+#include <cstdint>
+#include <string>
+#include <vector>
+
 #include "data/digits/pen.hpp"
 #include "data/registry.hpp"
 
@@ -11,5 +15,14 @@ DatasetRow digits_row();
 
 // One image of `digit`; everything random comes from `random`.
 DigitImage write_digit(int digit, PhiloxSource& random);
+
+inline constexpr int kDigits = 10;
+inline constexpr uint64_t kBlocksOfDigit = 1024;  // a digit draws about a quarter of these
+
+// The digit of a row. Any ten rows in line hold each once, so that a set cut short stays balanced.
+int digit_of_row(uint64_t seed, uint64_t stream, int64_t row);
+
+// "0" to "9".
+std::vector<std::string> digit_names();
 
 }  // namespace gpunn::data

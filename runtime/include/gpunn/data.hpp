@@ -21,6 +21,13 @@ struct Field {
   std::vector<int64_t> offsets = {};
 };
 
+// What the samples of a data set bring for a model to learn.
+enum class TargetKind {
+  one_class,  // Split::labels
+  numbers,    // field kTargetField, a number a column
+  labels,     // field kTargetField, a column a label: 1 where the sample has it, else 0
+};
+
 // The field that tasks without classes learn: f32[rows, outputs].
 inline constexpr const char* kTargetField = "target";
 
@@ -61,6 +68,7 @@ struct Dataset {
   // validation part of the user's own. No rows without either.
   Split validation;
   EvaluationPart evaluated = EvaluationPart::test;  // what `test` holds; of a session's data set it may be the other
+  TargetKind targets = TargetKind::one_class;
   int64_t classes = 0;                   // that samples are told apart into; of other tasks, the numbers in a target
   std::vector<std::string> class_names;  // of other tasks, what those numbers are
   // Of a regression, by number of a target: models learn (target - mean) / stddev.
@@ -91,13 +99,15 @@ struct ChannelSummary {
 
 struct SplitSummary {
   int64_t rows = 0;
-  std::vector<int64_t> labels;  // rows of each class
+  std::vector<int64_t> labels;  // rows of each class, or that have each label
   std::vector<ChannelSummary> channels;
+  std::vector<ChannelSummary> targets;  // of TargetKind::numbers, by column
 };
-GPUNN_API SplitSummary summarize(const Split& split, int64_t classes);
+GPUNN_API SplitSummary summarize(const Split& split, int64_t classes, TargetKind targets = TargetKind::one_class);
 
 // Writes a PNG with the first training images of each class side by side, at most `columns` of them, a row a class from
-// the top behind the class's name. Throws Error(usage) where the samples are no images.
+// the top behind the class's name. A row is a label where samples have several, and a range of the first target column
+// where they have numbers. Throws Error(usage) where the samples are no images.
 GPUNN_API void write_contact_sheet(const Dataset& set, const std::filesystem::path& file, int64_t columns = 12);
 
 struct DatasetInfo {

@@ -20,11 +20,24 @@ struct Cifar100Set {
   LabelMode label_mode = LabelMode::fine;
 };
 
-// The user's own images, a folder for each class.
-struct ImageFolderSet {
-  std::vector<int64_t> image_size;  // [H, W] that images are scaled to; empty: the one that all have
-  int64_t shorter_side = 0;         // of images before image_size is cut out; 0: the least that covers it
-  int64_t channels = 0;             // 1 (grey) or 3; 0: as the images
+enum class Delimiter { comma, semicolon, tab };
+
+// A CSV table, and which of its columns are learnt: by their names in the header, or their numbers from 0.
+struct TargetTable {
+  std::string label_column;                 // of the classes, or of lists of labels; empty: the last
+  std::vector<std::string> target_columns;  // of numbers, or of a 0 or 1 for each label
+  std::string label_separator = "|";        // between two labels of a list
+  bool header = true;                       // the first line has the names of the columns
+  Delimiter delimiter = Delimiter::comma;   // between two fields
+};
+
+// The user's own images: a folder for each class, or those that a table lists.
+struct ImageFolderSet : TargetTable {
+  std::vector<int64_t> image_size;     // [H, W] that images are scaled to; empty: the one that all have
+  int64_t shorter_side = 0;            // of images before image_size is cut out; 0: the least that covers it
+  int64_t channels = 0;                // 1 (grey) or 3; 0: as the images
+  std::filesystem::path targets;       // the table: images with what is learnt of them; empty: folders are classes
+  std::filesystem::path test_targets;  // that of the test samples
 };
 
 enum class ImageLayout { automatic, channels_first, channels_last };
@@ -36,14 +49,8 @@ struct Hdf5Set {
   ImageLayout layout = ImageLayout::automatic;
 };
 
-enum class Delimiter { comma, semicolon, tab };
-
 // The user's own table.
-struct CsvSet {
-  std::string label_column;                // its name in the header, or its number from 0; empty: the last
-  bool header = true;                      // the first line has the names of the columns
-  Delimiter delimiter = Delimiter::comma;  // between two fields
-};
+struct CsvSet : TargetTable {};
 
 struct DataConfig {
   std::string task = "classification";  // the experiment's; no key of its own
@@ -63,6 +70,7 @@ struct DataConfig {
   double test_fraction = 0;        // of the user's own samples, where they have no test part
   double validation_fraction = 0;  // of the training samples: evaluated while training instead of the test samples
   bool stratify = true;            // the same fraction of each class
+  bool scale_targets = true;       // numbers are learnt as (target - mean) / stddev
   uint64_t seed = 1;               // of the synthetic sets and of what the fractions take
   int64_t synthetic_train = 0;     // sizes of the synthetic sets; 0: the set's own
   int64_t synthetic_test = 0;

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <gpunn/data.hpp>
 #include <gpunn/export.h>
 #include <gpunn/training.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,12 +32,33 @@ struct Mistake {
   double loss = 0;
 };
 
+// A target column or a label of the test data, by itself.
+struct OutputReport {
+  int64_t index = 0;
+  std::string name;
+  std::optional<int64_t> rows = {};  // of a label: that have it
+  Scores scores;
+};
+
+// A row of the test data that was foretold badly.
+struct RowReport {
+  int64_t row = 0;  // counts from 0
+  double loss = 0;
+  std::string target, prediction;  // for readers: "cat, dog"
+};
+
 // A matrix of as many takes 128 MiB.
 inline constexpr int64_t kMostConfusionClasses = 4096;
 
-// A model on its test data, class by class.
+// A model on its test data, class by class, or output by output where there are no classes.
 struct ClassEvalReport {
   EvalReport total;
+  TargetKind targets = TargetKind::one_class;
+  std::string output;                 // what an output stands for: "label"
+  std::vector<OutputReport> outputs;  // of data without classes
+  std::vector<RowReport> worst_rows;  // likewise: those with the largest loss, by falling loss
+  // Of all rows, [rows, outputs], in the units of the data set; of TargetKind::numbers.
+  std::vector<float> target_values, predicted_values;
   std::vector<ClassReport> classes;
   // Means over the classes that are the label or the prediction of any row.
   double macro_precision = 0, macro_recall = 0, macro_f1 = 0;
@@ -49,7 +72,7 @@ struct ClassEvalReport {
   }
 };
 
-// `mistakes`: at most so many are told.
+// `mistakes`: at most so many of them, or of the worst rows, are told.
 GPUNN_API ClassEvalReport evaluate_classes(const TrainedModel& model, int64_t mistakes = 0,
                                            TrainingListener* listener = nullptr);
 

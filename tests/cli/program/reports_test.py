@@ -143,7 +143,7 @@ class Reports(ProgramTest):
                 self.assertEqual((epoch["test_top5_accuracy"], record["test_top5_accuracy"], share), ("", None, None))
             self.assertEqual("\ntop-5 accuracy " in self.gpunn("eval", run).stdout, told)
             page = (run / "report.html").read_text()
-            self.assertEqual([">Top-5 accuracy</dt>" in page, ">top-5 accuracy</th>" in page], [told, told])
+            self.assertEqual([">Test top-5 accuracy</dt>" in page, ">test top-5 accuracy</th>" in page], [told, told])
             events, = run.glob("events.out.tfevents.*")
             self.assertEqual(b"top5_accuracy/test" in events.read_bytes(), told)
 

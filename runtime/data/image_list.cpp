@@ -1,0 +1,60 @@
+#include "data/image_list.hpp"
+
+#include <gpunn/error.hpp>
+
+#include <algorithm>
+#include <map>
+#include <system_error>
+
+namespace gpunn::data {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::size_t kMostMissingNamed = 5;
+
+struct Missing {
+  int64_t line = 0;
+  std::string name;
+};
+
+[[noreturn]] void refuse_missing(const fs::path& table, const fs::path& folder, std::size_t rows,
+                                 const std::vector<Missing>& missing) {
+  std::string text = table.string() + ":" + std::to_string(missing.front().line) + ": " +
+                     std::to_string(missing.size()) + " of the " + std::to_string(rows) + " images listed are not in " +
+                     folder.string() + ":";
+  for (std::size_t i = 0; i < std::min(missing.size(), kMostMissingNamed); ++i) {
+    text += (i > 0 ? ", " : " ") + shown(missing[i].name) + " (line " + std::to_string(missing[i].line) + ")";
+  }
+  if (missing.size() > kMostMissingNamed) text += ", ...";
+  throw Error(text + "; names are relative to data.path. Put the files there or leave their lines out",
+              ExitCode::missing);
+}
+
+}  // namespace
+
+ImageList read_image_list(const fs::path& table_file, const fs::path& folder, const TargetTable& form,
+                          TargetChoice choice) {
+  Table table(table_file, form.header, form.delimiter);
+  choice.others = {0};
+  ImageList list{.columns = table.columns(), .files = {}, .targets = target_columns_of(table, choice)};
+  std::map<fs::path, int64_t> lines;
+  std::vector<Missing> missing;
+  for (std::vector<std::string> fields; table.next(fields);) {
+    const std::string& name = fields.front();
+    if (name.empty()) table.fail("the first column, " + table.column(0) + ", names an image; it is empty");
+    const fs::path file = (folder / name).lexically_normal();
+    const auto [other, is_new] = lines.emplace(file, table.line());
+    if (!is_new) table.fail("the image " + shown(name) + " is in line " + std::to_string(other->second) + ", too");
+    std::error_code ignored;
+    if (!fs::is_regular_file(file, ignored)) missing.push_back({table.line(), name});
+    list.files.push_back(file);
+    list.targets->add(table, fields);
+  }
+  if (list.files.empty()) throw Error(table_file.string() + ": the table has no rows behind its header");
+  if (!missing.empty()) refuse_missing(table_file, folder, list.files.size(), missing);
+  return list;
+}
+
+}  // namespace gpunn::data

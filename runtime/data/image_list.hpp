@@ -1,0 +1,26 @@
+#pragma once
+
+#include <gpunn/experiment.hpp>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/target_columns.hpp"
+
+namespace gpunn::data {
+
+// A table that names images in its first column and has what is learnt of them in others.
+struct ImageList {
+  std::vector<std::string> columns;
+  std::vector<std::filesystem::path> files;
+  std::unique_ptr<TargetColumns> targets;
+};
+
+// Files are relative to `folder`. Throws Error with the line where one is listed twice, and Error(missing) with all
+// that are not there.
+ImageList read_image_list(const std::filesystem::path& table, const std::filesystem::path& folder,
+                          const TargetTable& form, TargetChoice choice);
+
+}  // namespace gpunn::data

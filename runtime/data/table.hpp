@@ -1,0 +1,62 @@
+#pragma once
+
+#include <gpunn/experiment.hpp>
+#include <gpunn/progress.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/csv.hpp"
+
+namespace gpunn::data {
+
+// Nothing where the text is no integer of 64 bits.
+std::optional<int64_t> integer_of(std::string_view text);
+// In quotes; a long one is cut.
+std::string shown(const std::string& text);
+
+// A CSV file whose rows have as many fields as its first line, which may name them.
+class Table {
+ public:
+  // Throws Error where the file has no line, fewer than two columns, or numbers in place of names.
+  Table(const std::filesystem::path& file, bool header, Delimiter delimiter);
+
+  const std::filesystem::path& file() const { return file_; }
+  const std::vector<std::string>& columns() const { return columns_; }  // names, or numbers where there are none
+  bool has_names() const { return header_; }
+  std::string column(std::size_t index) const;  // for messages: "'length'", or "number 3"
+  // The number of a column by its name or number. `key` is where the user wrote it: "data.label_column".
+  std::size_t find(const std::string& wanted, const char* key) const;
+
+  bool next(std::vector<std::string>& fields);  // false at the end
+  int64_t line() const { return reader_.line(); }
+  bool at_first_row() const { return rows_ == 1; }
+  // Throws Error: "FILE:LINE: what".
+  [[noreturn]] void fail(const std::string& what) const { reader_.fail(what); }
+  // "FILE:LINE: column C: expected <expected>, found <field>; advice".
+  [[noreturn]] void refuse(const std::string& field, std::size_t column, const std::string& expected,
+                           const std::string& advice) const;
+
+ private:
+  std::string delimiter_word() const;
+
+  std::filesystem::path file_;
+  bool header_;
+  Delimiter delimiter_;
+  CsvReader reader_;
+  std::vector<std::string> first_;  // the row in hand where it has no names
+  std::vector<std::string> columns_;
+  int64_t rows_ = 0;
+  LongWork work_;
+};
+
+// Throws Error where the tables of the test and training samples differ in their columns.
+void require_same_columns(const std::filesystem::path& test, const std::vector<std::string>& of_test,
+                          const std::filesystem::path& train, const std::vector<std::string>& of_train);
+
+}  // namespace gpunn::data

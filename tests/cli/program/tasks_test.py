@@ -1,0 +1,88 @@
+"""Regression and multi-label as a user meets them: what is trained, evaluated, reported and inspected."""
+
+import csv
+import json
+import re
+
+from base import ProgramTest, SOURCE
+
+DIABETES = SOURCE / "experiments" / "mlp_diabetes.yaml"
+DIGITS = SOURCE / "experiments" / "lenet_two_digits.yaml"
+
+
+class Tasks(ProgramTest):
+    def train(self, experiment, *settings):
+        more = [word for setting in settings for word in ("--set", setting)]
+        done = self.gpunn("run", experiment, "--backend", "cpu", *more)
+        return re.search(r"(?m)^run +(.+)$", done.stdout)[1], done.stdout + done.stderr
+
+    def few_digits(self):
+        return self.train(DIGITS, "training.epochs=1", "data.synthetic_train=256", "data.synthetic_test=64")
+
+    def test_a_regression(self):
+        run, text = self.train(DIABETES, "training.epochs=3")
+        self.assertRegex(text, r"epoch 3/3 .*test loss [\d.]+  R² -?[\d.]+")
+        rows = list(csv.DictReader((self.folder / run / "metrics.csv").read_text().splitlines()))
+        self.assertEqual(len(rows), 3)
+        evaluated = json.loads(self.gpunn("eval", f"{run}/last.h5", "--json").stdout)
+        for metric in ("r2", "rmse", "mae"):
+            self.assertAlmostEqual(float(rows[-1][f"test_{metric}"]), evaluated[metric], places=3)
+        self.assertEqual([one["name"] for one in evaluated["outputs"]], ["progression"])
+        self.assertNotIn("classes", evaluated)
+        text = self.gpunn("eval", run).stdout
+        self.assertRegex(text, r"(?m)^RMSE +\d")
+        self.assertNotIn("PRECISION", text)
+        page = (self.folder / self.gpunn("report", run).stdout.split()[1]).read_text()
+        for title in ("Learning curves", "Each target column", "Predictions and targets", "Rows with the largest loss"):
+            self.assertIn(title, page)
+        for title in ("Class by class", "Confusion matrix", "Worst mistakes"):
+            self.assertNotIn(title, page)
+
+    def test_several_target_columns_have_a_line_each(self):
+        run, _ = self.train(DIABETES, "training.epochs=2", "data.target_columns=[progression, bmi]",
+                            "model.parameters.classes=2")
+        text = self.gpunn("eval", run).stdout
+        self.assertRegex(text, r"(?m)^TARGET COLUMN +R² +RMSE +MAE$")
+        self.assertRegex(text, r"(?m)^1 bmi +-?[\d.]+ +[\d.]+ +[\d.]+$")
+
+    def test_multi_label(self):
+        run, text = self.few_digits()
+        self.assertRegex(text, r"epoch 1/1 .*mAP [\d.]+ %")
+        text = self.gpunn("eval", run).stdout
+        self.assertRegex(text, r"(?m)^LABEL +ROWS +AP +PRECISION +RECALL +F1$")
+        self.assertIn("exact match", text)
+        evaluated = json.loads(self.gpunn("eval", run, "--json").stdout)
+        self.assertEqual([one["name"] for one in evaluated["outputs"]], list("0123456789"))
+        mean = sum(one["average_precision"] for one in evaluated["outputs"]) / 10
+        self.assertAlmostEqual(mean, evaluated["map"], places=9)
+        page = (self.folder / self.gpunn("report", run).stdout.split()[1]).read_text()
+        self.assertIn("Each label", page)
+        self.assertNotIn("Predictions and targets", page)
+
+    def test_targets_are_inspected(self):
+        seen = json.loads(self.gpunn("data", "inspect", DIABETES, "--json").stdout)
+        self.assertEqual(seen["targets"], "numbers")
+        self.assertEqual(seen["train"]["targets"][0]["max"], 346)
+        self.assertRegex(self.gpunn("data", "inspect", DIABETES).stdout, r"(?m)^progression +25 +346 ")
+        table = self.folder / "tags.csv"
+        table.write_text("x,tags\n1,cat|dog\n2,dog\n3,\n")
+        text = self.gpunn("data", "inspect", table, "--set", "task=multi_label").stdout
+        self.assertRegex(text, r"(?m)^ *1 +dog +2 ")
+
+    def test_what_does_not_fit_is_told_before_the_training(self):
+        for verb in ("run", "summary", "plan"):
+            done = self.gpunn(verb, DIGITS, "--set", "task=classification", code=2)
+            for part in ("'two_digits' has any of 10 labels", "task classification", "loss cross_entropy", "'output'"):
+                self.assertIn(part, done.stderr)
+        done = self.gpunn("run", DIABETES, "--set", "model.parameters.classes=4", code=2)
+        self.assertIn("the task regression with the loss mean_squared_error", done.stderr)
+        self.assertIn("model's last layer 'output' gives f32[32, 4]", done.stderr)
+        broken = self.folder / "broken.csv"
+        broken.write_text("x,y\n1,2\n3,nan\n")
+        done = self.gpunn("data", "inspect", broken, "--set", "task=regression", code=1)
+        self.assertIn("broken.csv:3: column 'y': expected a finite number, found 'nan'", done.stderr)
+
+    def test_help_knows_the_keys(self):
+        text = self.gpunn("help", "keys").stdout
+        for key in ("data.target_columns", "data.label_separator", "data.scale_targets", "data.targets"):
+            self.assertIn(key, text)

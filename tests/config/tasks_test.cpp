@@ -1,0 +1,83 @@
+// What belongs to another task is told where it is written.
+#include <gpunn/experiment.hpp>
+
+#include "catch.hpp"
+#include "support.hpp"
+
+using namespace gpunn;
+using namespace config_test;
+
+namespace {
+
+std::string task_text(const std::string& task, const std::string& data, const std::string& more = "") {
+  return "task: " + task + "\nmodel: {layers: [linear: {units: 2}]}\ndata: {" + data + "}\n" + more;
+}
+
+const std::string kTable = "dataset: csv, path: x";
+
+}  // namespace
+
+TEST_CASE("a task brings its loss, and the metric that is watched") {
+  const Experiment regression = parse_experiment(task_text("regression", kTable, "early_stopping: {}"), "e.yaml");
+  CHECK(regression.loss.type() == LossKind::mean_squared_error);
+  CHECK(regression.checkpoint.monitor == "r2");
+  CHECK(regression.early_stopping->monitor == "r2");
+  CHECK(regression.data.task == "regression");
+  const Experiment labels = parse_experiment(task_text("multi_label", kTable), "e.yaml");
+  CHECK(labels.loss.type() == LossKind::binary_cross_entropy);
+  CHECK(labels.checkpoint.monitor == "map");
+  // Written out in full it reads back.
+  for (const Experiment* one : {&regression, &labels}) {
+    const Experiment again = parse_experiment(resolved_yaml(*one), "again");
+    CHECK(again.task == one->task);
+    CHECK(resolved_yaml(again) == resolved_yaml(*one));
+  }
+}
+
+TEST_CASE("losses and monitors of another task are refused with those that it has") {
+  CHECK(errors_of(task_text("regression", kTable, "loss: hinge\ncheckpoint: {monitor: accuracy}\n")) ==
+        Texts{"e.yaml:4:7: the task regression has no loss hinge; it has mean_squared_error, huber",
+              "e.yaml:5:14: checkpoint.monitor: the task regression has no metric 'accuracy'; it has loss, r2, rmse, "
+              "mae, train_loss"});
+  CHECK(errors_of(task_text("multi_label", kTable, "early_stopping: {monitor: r2}\n")) ==
+        Texts{"e.yaml:4:18: early_stopping.monitor: the task multi_label has no metric 'r2'; it has loss, map, f1, "
+              "exact_match, train_loss"});
+  CHECK(errors_of(task_text("classification", kTable, "schedule: {type: reduce_on_plateau, monitor: mae}\n")) ==
+        Texts{"e.yaml:4:37: schedule.monitor: the task classification has no metric 'mae'; it has loss, accuracy, "
+              "top5_accuracy, train_loss, train_accuracy"});
+  CHECK(errors_of(task_text("regresion", kTable)).front().find("did you mean 'regression'?") != std::string::npos);
+}
+
+TEST_CASE("keys for targets of another kind are told") {
+  const auto first = [](const std::string& task, const std::string& data) {
+    const Texts errors = errors_of(task_text(task, data));
+    return errors.size() == 1 ? errors.front() : std::to_string(errors.size()) + " errors";
+  };
+  CHECK(first("classification", kTable + ", target_columns: [y]") ==
+        "e.yaml:3:31: data.target_columns is not for the task classification; data.label_column names the column of "
+        "the classes");
+  CHECK(first("regression", kTable + ", label_column: y") ==
+        "e.yaml:3:31: data.label_column is not for the task regression; data.target_columns names the columns of the "
+        "numbers");
+  CHECK_THAT(first("regression", kTable + ", label_separator: ';'"), Contains("lists of labels"));
+  CHECK_THAT(first("multi_label", kTable + ", scale_targets: false"), Contains("task regression"));
+  CHECK_THAT(first("multi_label", kTable + ", label_separator: ''"), Contains("expected a text"));
+  CHECK_THAT(first("multi_label", kTable + ", label_column: a, target_columns: [b]"), Contains("give one of them"));
+  CHECK(errors_of(task_text("multi_label", kTable + ", label_column: a, label_separator: ';'")).empty());
+  CHECK(errors_of(task_text("regression", kTable + ", target_columns: [b, c], scale_targets: false")).empty());
+}
+
+TEST_CASE("lists of images need a table, and have keys of their own") {
+  const std::string folder = "dataset: image_folder, path: x";
+  CHECK(errors_of(task_text("regression", folder)) ==
+        Texts{"e.yaml:3:8: the task regression with data.dataset image_folder needs data.targets: a CSV table of "
+              "images and what is learnt of them"});
+  CHECK(errors_of(task_text("regression", folder + ", targets: y.csv, target_columns: [age]")).empty());
+  CHECK(errors_of(task_text("classification", folder + ", targets: y.csv, label_column: kind")).empty());
+  CHECK(errors_of(task_text("classification", folder + ", label_column: kind")) ==
+        Texts{"e.yaml:3:40: data.label_column is for the table data.targets; give that too"});
+  CHECK_THAT(errors_of(task_text("regression", folder + ", targets: y.csv, test_path: z")).at(0),
+             Contains("data.test_targets"));
+  CHECK_THAT(errors_of(task_text("regression", folder + ", targets: y.csv, test_targets: z, test_fraction: 0.1")).at(0),
+             Contains("give one"));
+}
