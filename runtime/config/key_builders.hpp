@@ -22,11 +22,11 @@ inline constexpr double kLargestRate = 1000;
 
 // Ties a key to a member: V is the alternative of Value that carries it.
 template <class V, class Owner, class Member>
-KeyOf<Owner> tie(std::string name, ValueType type, Member Owner::*member, std::string help) {
+KeyOf<Owner> tie(const std::string& name, ValueType type, Member Owner::*member, const std::string& help) {
   KeyOf<Owner> key;
-  key.path = std::move(name);
+  key.path = name;
   key.type = type;
-  key.help = std::move(help);
+  key.help = help;
   key.set = [member](Owner& owner, const Value& value) { owner.*member = static_cast<Member>(std::get<V>(value)); };
   key.get = [member](const Owner& owner) -> Value {
     if constexpr (std::is_same_v<Member, std::filesystem::path>) {
@@ -39,45 +39,47 @@ KeyOf<Owner> tie(std::string name, ValueType type, Member Owner::*member, std::s
 }
 
 template <class Owner>
-KeyOf<Owner> boolean(std::string name, bool Owner::*member, std::string help) {
-  return tie<bool>(std::move(name), ValueType::boolean, member, std::move(help));
+KeyOf<Owner> boolean(const std::string& name, bool Owner::*member, const std::string& help) {
+  return tie<bool>(name, ValueType::boolean, member, help);
 }
 
 template <class Owner, class Member>
-KeyOf<Owner> integer(std::string name, Member Owner::*member, Range range, std::string help) {
-  KeyOf<Owner> key = tie<int64_t>(std::move(name), ValueType::integer, member, std::move(help));
+KeyOf<Owner> integer(const std::string& name, Member Owner::*member, Range range, const std::string& help) {
+  KeyOf<Owner> key = tie<int64_t>(name, ValueType::integer, member, help);
   key.range = range;
   return key;
 }
 
 template <class Owner>
-KeyOf<Owner> number(std::string name, double Owner::*member, Range range, std::string help) {
-  KeyOf<Owner> key = tie<double>(std::move(name), ValueType::number, member, std::move(help));
+KeyOf<Owner> number(const std::string& name, double Owner::*member, Range range, const std::string& help) {
+  KeyOf<Owner> key = tie<double>(name, ValueType::number, member, help);
   key.range = range;
   return key;
 }
 
 template <class Owner>
-KeyOf<Owner> text(std::string name, std::string Owner::*member, std::string help) {
-  return tie<std::string>(std::move(name), ValueType::text, member, std::move(help));
+KeyOf<Owner> text(const std::string& name, std::string Owner::*member, const std::string& help) {
+  return tie<std::string>(name, ValueType::text, member, help);
 }
 
 // One of some words kept as text.
 template <class Owner>
-KeyOf<Owner> word(std::string name, std::string Owner::*member, std::vector<std::string> choices, std::string help) {
-  KeyOf<Owner> key = tie<std::string>(std::move(name), ValueType::choice, member, std::move(help));
-  key.choices = std::move(choices);
+KeyOf<Owner> word(const std::string& name, std::string Owner::*member, const std::vector<std::string>& choices,
+                  const std::string& help) {
+  KeyOf<Owner> key = tie<std::string>(name, ValueType::choice, member, help);
+  key.choices = choices;
   return key;
 }
 
 // One of some words kept as an enum: its names in the order of its values.
 template <class Owner, class Member>
-KeyOf<Owner> choice(std::string name, Member Owner::*member, std::vector<std::string> choices, std::string help) {
+KeyOf<Owner> choice(const std::string& name, Member Owner::*member, const std::vector<std::string>& choices,
+                    const std::string& help) {
   KeyOf<Owner> key;
-  key.path = std::move(name);
+  key.path = name;
   key.type = ValueType::choice;
-  key.help = std::move(help);
-  key.choices = std::move(choices);
+  key.help = help;
+  key.choices = choices;
   key.set = [member, names = key.choices](Owner& owner, const Value& value) {
     const auto place = std::find(names.begin(), names.end(), std::get<std::string>(value)) - names.begin();
     owner.*member = static_cast<Member>(place);
@@ -90,25 +92,26 @@ KeyOf<Owner> choice(std::string name, Member Owner::*member, std::vector<std::st
 
 // A folder or file. `runs` alone is not resolved against the experiment's folder.
 template <class Owner>
-KeyOf<Owner> path(std::string name, std::filesystem::path Owner::*member, std::string help) {
-  return tie<std::string>(std::move(name), ValueType::path, member, std::move(help));
+KeyOf<Owner> path(const std::string& name, std::filesystem::path Owner::*member, const std::string& help) {
+  return tie<std::string>(name, ValueType::path, member, help);
 }
 
 template <class Owner>
-KeyOf<Owner> numbers(std::string name, std::vector<double> Owner::*member, Range range, std::string help) {
-  KeyOf<Owner> key = tie<std::vector<double>>(std::move(name), ValueType::numbers, member, std::move(help));
+KeyOf<Owner> numbers(const std::string& name, std::vector<double> Owner::*member, Range range,
+                     const std::string& help) {
+  KeyOf<Owner> key = tie<std::vector<double>>(name, ValueType::numbers, member, help);
   key.range = range;
   return key;
 }
 
 // Rows and columns, or one number for both. What is no whole number becomes `refused`, for a check to complain about.
 template <class Owner>
-KeyOf<Owner> pixels(std::string name, std::vector<int64_t> Owner::*member, Range range, int64_t refused,
-                    std::string help) {
+KeyOf<Owner> pixels(const std::string& name, std::vector<int64_t> Owner::*member, Range range, int64_t refused,
+                    const std::string& help) {
   KeyOf<Owner> key;
-  key.path = std::move(name);
+  key.path = name;
   key.type = ValueType::numbers;
-  key.help = std::move(help);
+  key.help = help;
   key.range = range;
   key.set = [member, refused](Owner& owner, const Value& value) {
     std::vector<int64_t>& sizes = owner.*member;
@@ -126,8 +129,8 @@ KeyOf<Owner> pixels(std::string name, std::vector<int64_t> Owner::*member, Range
 }
 
 template <class Owner>
-KeyOf<Owner> texts(std::string name, std::vector<std::string> Owner::*member, std::string help) {
-  return tie<std::vector<std::string>>(std::move(name), ValueType::texts, member, std::move(help));
+KeyOf<Owner> texts(const std::string& name, std::vector<std::string> Owner::*member, const std::string& help) {
+  return tie<std::vector<std::string>>(name, ValueType::texts, member, help);
 }
 
 template <class Owner>
@@ -143,14 +146,14 @@ KeyOf<Owner> required(KeyOf<Owner> key) {
 }
 
 template <class Owner>
-KeyOf<Owner> only(std::vector<std::string> kinds, KeyOf<Owner> key) {
-  key.kinds = std::move(kinds);
+KeyOf<Owner> only(const std::vector<std::string>& kinds, KeyOf<Owner> key) {
+  key.kinds = kinds;
   return key;
 }
 
 template <class Owner>
-KeyOf<Owner> formerly(std::string name, KeyOf<Owner> key) {
-  key.formerly = std::move(name);
+KeyOf<Owner> formerly(const std::string& name, KeyOf<Owner> key) {
+  key.formerly = name;
   return key;
 }
 

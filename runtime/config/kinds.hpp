@@ -44,9 +44,9 @@ KeyOf<Config> in_kind(KeyOf<Owner> key) {
 
 // `keys` are of Alternative, or of Config where all kinds that have the key keep it in one place.
 template <class Alternative, class Config, class... Keys>
-KindOf<Config> make_kind(std::string name, Keys... keys) {
+KindOf<Config> make_kind(const std::string& name, Keys... keys) {
   KindOf<Config> kind;
-  kind.name = std::move(name);
+  kind.name = name;
   (kind.keys.push_back(in_kind<Alternative, Config>(std::move(keys))), ...);
   kind.select = [](Config& config) { config.kind = Alternative(); };
   kind.selected = [](const Config& config) { return std::holds_alternative<Alternative>(config.kind); };
@@ -90,11 +90,11 @@ std::vector<KeyOf<Config>> keys_of_kinds(const std::vector<KindOf<Config>>& kind
 
 // The key that says of which kind a section is.
 template <class Config>
-KeyOf<Config> kind_key(std::string name, std::vector<KindOf<Config>> kinds, std::string help) {
+KeyOf<Config> kind_key(const std::string& name, std::vector<KindOf<Config>> kinds, const std::string& help) {
   KeyOf<Config> key;
-  key.path = std::move(name);
+  key.path = name;
   key.type = ValueType::choice;
-  key.help = std::move(help);
+  key.help = help;
   for (const KindOf<Config>& kind : kinds) key.choices.push_back(kind.name);
   key.get = [kinds](const Config& config) -> Value {
     const auto found = std::ranges::find_if(kinds, [&](const KindOf<Config>& kind) { return kind.selected(config); });

@@ -43,7 +43,8 @@ class Handles {
   gpunn_model* add(std::shared_ptr<LoadedModel> loaded) {
     const std::unique_lock lock(mutex_);
     models_.emplace(++last_, std::move(loaded));
-    return reinterpret_cast<gpunn_model*>(last_);
+    // A number that callers can't tell from a pointer, and that nothing follows.
+    return reinterpret_cast<gpunn_model*>(last_);  // NOLINT(performance-no-int-to-ptr)
   }
 
   std::shared_ptr<LoadedModel> find(gpunn_model* handle) const {

@@ -176,6 +176,15 @@ TEST_CASE("convolution: enough channels for several tiles, bands and ranges") {
   check_convolution({1, 300, 4, 4, 130, 3, 3, {1, 1}, {1, 1}});
 }
 
+TEST_CASE("convolution: few pixels and large filters") {
+  check_convolution({1, 64, 16, 16, 64, 3, 3, {1, 1}, {1, 1}});
+  check_convolution({1, 128, 4, 4, 18, 3, 3, {2, 2}, {1, 1}, {1, 1}, 2});
+  check_convolution({2, 40, 5, 6, 7, 3, 3, {1, 1}, {2, 2}, {2, 2}});
+  check_convolution({3, 300, 3, 3, 5, 1, 1});
+  check_convolution({5, 11, 9, 9, 6, 5, 5, {2, 1}, {0, 4}});
+  check_convolution({1, 512, 2, 2, 33, 3, 3, {1, 1}, {1, 1}});
+}
+
 TEST_CASE("convolution refuses what it does not serve, with the reason") {
   const Runner runner(gpunn::cpu::add_convolution_kernels);
   const Conv v{2, 4, 8, 8, 6, 3, 3};

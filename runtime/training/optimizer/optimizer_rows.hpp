@@ -45,8 +45,8 @@ std::vector<config::KeyOf<OptimizerConfig>> optimizer_keys();
 void check_optimizer(const OptimizerConfig& config, const config::GivenKeys& given, config::Diagnostics& found);
 
 template <class Kind, class... Keys>
-config::KindOf<OptimizerConfig> optimizer_kind(std::string name, Keys... keys) {
-  return config::make_kind<Kind, OptimizerConfig>(std::move(name), std::move(keys)...);
+config::KindOf<OptimizerConfig> optimizer_kind(const std::string& name, Keys... keys) {
+  return config::make_kind<Kind, OptimizerConfig>(name, std::move(keys)...);
 }
 
 // Keys that several kinds have, those of a struct's base being the base's.

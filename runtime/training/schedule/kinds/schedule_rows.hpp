@@ -17,7 +17,7 @@ namespace gpunn::training {
 // 2.11), the rates are its, of a scheduler that is called after each tick.
 struct ScheduleRow {
   config::KindOf<ScheduleConfig> kind;
-  double (*rate)(const Curve& curve, double tick);  // so many ticks after the warm-up
+  double (*rate)(const Curve& curve, double tick) = nullptr;  // so many ticks after the warm-up
   // nullptr: there are none.
   std::vector<Turn> (*turns)(const Curve& curve) = nullptr;
   void (*check)(ScheduleCheck& check) = nullptr;
@@ -34,8 +34,8 @@ std::vector<config::KeyOf<ScheduleConfig>> schedule_keys();
 void check_schedule(const Experiment& experiment, const config::GivenKeys& given, config::Diagnostics& diagnostics);
 
 template <class Kind, class... Keys>
-config::KindOf<ScheduleConfig> schedule_kind(std::string name, Keys... keys) {
-  return config::make_kind<Kind, ScheduleConfig>(std::move(name), std::move(keys)...);
+config::KindOf<ScheduleConfig> schedule_kind(const std::string& name, Keys... keys) {
+  return config::make_kind<Kind, ScheduleConfig>(name, std::move(keys)...);
 }
 
 // Of the kinds whose rate falls to somewhere.
