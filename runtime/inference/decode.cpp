@@ -19,14 +19,6 @@ std::array<const char*, 2> output_names(const ModelInfo& info) {
   return {"logits", "probabilities"};
 }
 
-void to_data_units(const ModelInfo& info, std::span<float> predictions) {
-  const std::size_t columns = info.target_mean.size();
-  for (std::size_t i = 0; columns > 0 && i < predictions.size(); ++i) {
-    const double scaled = static_cast<double>(predictions[i]) * info.target_stddev[i % columns];
-    predictions[i] = static_cast<float>(scaled + info.target_mean[i % columns]);
-  }
-}
-
 Decoded decode(const ModelInfo& info, std::span<const float> predictions, int64_t top) {
   Decoded decoded;
   if (tells_numbers(info)) {

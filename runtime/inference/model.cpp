@@ -21,6 +21,7 @@
 #include "training/flat_tensors.hpp"
 #include "training/model_info.hpp"
 #include "training/open_backend.hpp"
+#include "training/targets.hpp"
 #include "training/trained_model.hpp"
 
 namespace gpunn {
@@ -166,7 +167,8 @@ class Model::Impl {
       for (const OutputTarget& target : std::span(targets).first(outputs.size())) {
         if (target.output != 1) continue;
         const auto count = static_cast<std::size_t>(rows * outputs_[1].row.elements());
-        inference::to_data_units(model_.info, {static_cast<float*>(target.data), count});
+        training::to_data_units({static_cast<float*>(target.data), count}, model_.info.target_mean,
+                                model_.info.target_stddev);
       }
     } catch (const DeviceLostError& error) {
       fail(error.what());

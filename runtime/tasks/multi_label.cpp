@@ -9,18 +9,15 @@
 #include <string>
 #include <vector>
 
-#include "tasks/losses.hpp"
 #include "tasks/output_metric.hpp"
-#include "tasks/task.hpp"
+#include "tasks/target_task.hpp"
 
 namespace gpunn::tasks {
-
-using graph::Graph;
-using graph::ValueId;
 
 namespace {
 
 constexpr float kThreshold = 0.5F;  // a probability from here on counts as the label
+
 // The sum over the distinct scores of a label, falling, of the rise of the recall times the precision there, as
 // scikit-learn's average_precision_score has it. NaN where no row has the label.
 class AveragePrecision {
@@ -95,7 +92,7 @@ class ExactMatch : public RowMetric {
   double matches_ = 0, rows_ = 0;
 };
 
-class MultiLabel : public Task {
+class MultiLabel : public TargetTask {
  public:
   std::string_view name() const override { return "multi_label"; }
   std::string_view help() const override { return "each sample has any number of labels"; }
@@ -130,22 +127,6 @@ class MultiLabel : public Task {
     static constexpr std::array kinds = {LossKind::binary_cross_entropy};
     return kinds;
   }
-
-  void require_output(const Graph& g, const TaskContext& c, ValueId output) const override {
-    require_outputs(g, c.experiment, output, c.outputs, target());
-  }
-  ValueId add_training_loss(Graph& g, const TaskContext& c, ValueId output, const Batch& batch) const override {
-    require_output(g, c, output);
-    return add_loss_to_target(g, c.experiment.loss, output, batch.target);
-  }
-  ValueId add_evaluation_loss(Graph& g, const TaskContext& c, ValueId output, const Batch& batch) const override {
-    return add_training_loss(g, c, output, batch);
-  }
-  void add_to_totals(Graph& g, const TaskContext&, ValueId, const Batch& batch, ValueId losses,
-                     ValueId totals) const override {
-    g.add(GPUNN_OP_METRICS_ACCUMULATE, "metrics", {}, {losses, batch.count, totals});
-  }
-  ValueId add_scores(Graph&, const TaskContext&, ValueId output) const override { return output; }
   gpunn_op prediction_op(const TaskContext&, const TensorType&) const override { return GPUNN_OP_SIGMOID; }
 };
 

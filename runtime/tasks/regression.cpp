@@ -9,14 +9,10 @@
 
 #include <fmt/format.h>
 
-#include "tasks/losses.hpp"
 #include "tasks/output_metric.hpp"
-#include "tasks/task.hpp"
+#include "tasks/target_task.hpp"
 
 namespace gpunn::tasks {
-
-using graph::Graph;
-using graph::ValueId;
 
 namespace {
 
@@ -66,7 +62,7 @@ class Determination {
   double rows_ = 0, mean_ = 0, about_mean_ = 0, squared_errors_ = 0;
 };
 
-class Regression : public Task {
+class Regression : public TargetTask {
  public:
   std::string_view name() const override { return "regression"; }
   std::string_view help() const override { return "each sample has numbers that the model predicts"; }
@@ -95,22 +91,6 @@ class Regression : public Task {
     static constexpr std::array kinds = {LossKind::mean_squared_error, LossKind::huber};
     return kinds;
   }
-
-  void require_output(const Graph& g, const TaskContext& c, ValueId output) const override {
-    require_outputs(g, c.experiment, output, c.outputs, target());
-  }
-  ValueId add_training_loss(Graph& g, const TaskContext& c, ValueId output, const Batch& batch) const override {
-    require_output(g, c, output);
-    return add_loss_to_target(g, c.experiment.loss, output, batch.target);
-  }
-  ValueId add_evaluation_loss(Graph& g, const TaskContext& c, ValueId output, const Batch& batch) const override {
-    return add_training_loss(g, c, output, batch);
-  }
-  void add_to_totals(Graph& g, const TaskContext&, ValueId, const Batch& batch, ValueId losses,
-                     ValueId totals) const override {
-    g.add(GPUNN_OP_METRICS_ACCUMULATE, "metrics", {}, {losses, batch.count, totals});
-  }
-  ValueId add_scores(Graph&, const TaskContext&, ValueId output) const override { return output; }
   gpunn_op prediction_op(const TaskContext&, const TensorType&) const override { return GPUNN_OP_COPY; }
 };
 

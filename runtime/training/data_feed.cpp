@@ -102,12 +102,4 @@ std::vector<std::byte> DataFeed::test_samples() const {
   return resident() ? runner_->variables().read(test_.samples_variable()) : dataset_.test.values;
 }
 
-void DataFeed::to_data_units(std::span<float> predictions) const {
-  const auto columns = static_cast<std::size_t>(dataset_.classes);
-  for (std::size_t i = 0; !dataset_.target_mean.empty() && i < predictions.size(); ++i) {
-    const double scaled = static_cast<double>(predictions[i]) * dataset_.target_stddev[i % columns];
-    predictions[i] = static_cast<float>(scaled + dataset_.target_mean[i % columns]);
-  }
-}
-
 }  // namespace gpunn::training

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -35,7 +34,7 @@ class DataFeed {
   bool resident() const { return residency_ != Residency::stream; }
   int64_t evaluation_batch() const;  // rows
   Sampling evaluation_sampling() const;
-  // Why the data set is streamed, where nobody asked for that; else empty.
+  // Why the data set is streamed, where the experiment does not ask for that; else empty.
   std::string streaming_notice() const;
 
   // Samples of their own beside the data set's, until the type's variables are dropped.
@@ -45,8 +44,6 @@ class DataFeed {
   std::unique_ptr<BatchStream> evaluation_stream() const;
   // The samples of the test split, as the data set has them.
   std::vector<std::byte> test_samples() const;
-  // In place: from what models learn to the units of the data set. [rows, outputs].
-  void to_data_units(std::span<float> predictions) const;
 
  private:
   void upload_normalisation();

@@ -7,6 +7,7 @@
 #include "training/metric.hpp"
 #include "training/row_metrics.hpp"
 #include "training/session.hpp"
+#include "training/targets.hpp"
 #include "training/variable_access.hpp"
 
 namespace gpunn::training {
@@ -97,7 +98,7 @@ EvalReport Session::evaluate_rows(const std::function<void(const RowOutputs&)>& 
       executable.run();
       const std::vector<float> scores = values_of<float>(variables().read(variable::kRowScores));
       std::vector<float> predictions = values_of<float>(variables().read(variable::kPredictions));
-      data_->to_data_units(predictions);
+      to_data_units(predictions, dataset().target_mean, dataset().target_stddev);
       const std::vector<float> losses = values_of<float>(variables().read(variable::kRowLosses));
       // The last batch may have rows that do not count.
       const auto rows = static_cast<std::size_t>(std::min(batch, data_->test().rows() - first));
@@ -133,7 +134,7 @@ std::vector<float> Session::predictions(const Split& samples) {
     const int64_t rows = std::min(batch, type.rows() - first);
     result.insert(result.end(), values.begin(), values.begin() + rows * dataset().classes);
   }
-  data_->to_data_units(result);
+  to_data_units(result, dataset().target_mean, dataset().target_stddev);
   return result;
 }
 

@@ -53,17 +53,20 @@ void scale_targets(Dataset& dataset) {
   }
 }
 
+void to_data_units(std::span<float> values, const std::vector<double>& mean, const std::vector<double>& stddev) {
+  for (std::size_t i = 0; !mean.empty() && i < values.size(); ++i) {
+    const std::size_t column = i % mean.size();
+    values[i] = static_cast<float>(static_cast<double>(values[i]) * stddev[column] + mean[column]);
+  }
+}
+
 std::vector<float> targets_in_data_units(const Dataset& dataset, const Split& part, int64_t first, int64_t rows) {
   const auto columns = static_cast<std::size_t>(dataset.classes);
   std::vector<float> result(static_cast<std::size_t>(rows) * columns);
   const std::vector<std::byte>& bytes = part.fields.at(kTargetField).values;
   std::memcpy(result.data(), bytes.data() + static_cast<std::size_t>(first) * columns * sizeof(float),
               result.size() * sizeof(float));
-  for (std::size_t i = 0; !dataset.target_mean.empty() && i < result.size(); ++i) {
-    const std::size_t column = i % columns;
-    const double scaled = static_cast<double>(result[i]) * dataset.target_stddev[column];
-    result[i] = static_cast<float>(scaled + dataset.target_mean[column]);
-  }
+  to_data_units(result, dataset.target_mean, dataset.target_stddev);
   return result;
 }
 

@@ -4,6 +4,7 @@
 #include <gpunn/experiment.hpp>
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace gpunn::training {
@@ -14,6 +15,9 @@ void require_targets(const Experiment& experiment, const Dataset& dataset);
 
 // Brings the targets of all parts to (target - mean) / stddev, where the data set has means.
 void scale_targets(Dataset& dataset);
+
+// Back, in place: number i of a row to number * stddev[i] + mean[i]. Nothing where there are no means.
+void to_data_units(std::span<float> values, const std::vector<double>& mean, const std::vector<double>& stddev);
 
 // The targets of rows of a part whose targets scale_targets() has scaled, as they were: f32[rows, outputs].
 std::vector<float> targets_in_data_units(const Dataset& dataset, const Split& part, int64_t first, int64_t rows);

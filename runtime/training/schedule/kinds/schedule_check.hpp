@@ -21,7 +21,7 @@ class ScheduleCheck {
   }
   // False where the key's value was refused.
   bool sound(const std::string& key) const { return given_.sound("schedule." + key); }
-  // At the key, or where nobody wrote it at the schedule's type.
+  // At the key, or at the schedule's type if the experiment does not give the key.
   void add(const std::string& key, const std::string& message);
   // Lengths of what the rate changes with can't be cut.
   void require_whole(const std::string& key, double length);

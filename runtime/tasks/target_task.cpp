@@ -1,0 +1,32 @@
+#include "tasks/target_task.hpp"
+
+#include <gpunn/ops.h>
+
+#include "tasks/losses.hpp"
+
+namespace gpunn::tasks {
+
+using graph::Graph;
+using graph::ValueId;
+
+void TargetTask::require_output(const Graph& g, const TaskContext& c, ValueId output) const {
+  require_outputs(g, c.experiment, output, c.outputs, target());
+}
+
+ValueId TargetTask::add_training_loss(Graph& g, const TaskContext& c, ValueId output, const Batch& batch) const {
+  require_output(g, c, output);
+  return add_loss_to_target(g, c.experiment.loss, output, batch.target);
+}
+
+ValueId TargetTask::add_evaluation_loss(Graph& g, const TaskContext& c, ValueId output, const Batch& batch) const {
+  return add_training_loss(g, c, output, batch);
+}
+
+void TargetTask::add_to_totals(Graph& g, const TaskContext& /*context*/, ValueId /*output*/, const Batch& batch,
+                               ValueId losses, ValueId totals) const {
+  g.add(GPUNN_OP_METRICS_ACCUMULATE, "metrics", {}, {losses, batch.count, totals});
+}
+
+ValueId TargetTask::add_scores(Graph& /*g*/, const TaskContext& /*context*/, ValueId output) const { return output; }
+
+}  // namespace gpunn::tasks
