@@ -21,7 +21,7 @@ constexpr int64_t kSerialWork = 400'000;
 constexpr int64_t kInPlaceBytes = 1 << 20;
 constexpr int64_t kInPlacePanels = 16;
 // Up to this many rows of dot products, neither factor is worth packing.
-constexpr int64_t kDotRows = 2;
+constexpr int64_t kFewRows = 2;
 
 // The smallest size of blocks, a multiple of `unit`, that needs no more of them than blocks of `largest` do.
 int64_t even_block(int64_t total, int64_t largest, int64_t unit) {
@@ -57,7 +57,7 @@ Gemm::Gemm(const GemmShape& shape, int threads)
   a_ = shape.transpose_a ? Strides{1, m_} : Strides{k_, 1};
   b_ = shape.transpose_b ? Strides{k_, 1} : Strides{1, n_};
   if (static_cast<double>(m_) * static_cast<double>(n_) * static_cast<double>(k_) < kSerialWork) threads_ = 1;
-  dots_ = a_.k == 1 && b_.k == 1 && std::min(m_, n_) <= kDotRows && k_ > 0;
+  dots_ = a_.k == 1 && b_.k == 1 && std::min(m_, n_) <= kFewRows && k_ > 0;
   // Lanes run over the columns; a narrow product is computed as its transpose.
   swapped_ = n_ <= kernels_->lanes / 2 && m_ > n_;
   if (swapped_) {

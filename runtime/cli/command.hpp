@@ -5,7 +5,7 @@
 #include <functional>
 #include <memory>
 
-#include "cli/arguments.hpp"
+#include "cli/parser/arguments.hpp"
 
 namespace gpunn::cli {
 

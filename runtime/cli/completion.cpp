@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "cli/command.hpp"
-#include "cli/complete.hpp"
+#include "cli/parser/complete.hpp"
 
 namespace gpunn::cli {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/arguments.hpp"
+#include "cli/parser/arguments.hpp"
 
 namespace gpunn::cli {
 

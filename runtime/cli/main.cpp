@@ -1,98 +1,12 @@
 #include <gpunn/error.hpp>
 #include <gpunn/plugins.hpp>
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <optional>
-#include <vector>
 
-#include <CLI/CLI.hpp>
-#include <fmt/format.h>
-#include <unistd.h>
-
-#include "cli/command.hpp"
-#include "cli/json.hpp"
+#include "cli/parser/program.hpp"
 #include "cli/status_line.hpp"
-#include "cli/suggest.hpp"
-#include "cli/terminal.hpp"
-#include "cli/work_display.hpp"
-
-namespace gpunn::cli {
-namespace {
-
-void print_error(const std::string& message) {
-  const Terminal terminal = terminal_of(STDERR_FILENO);
-  fmt::print(stderr, "{} {}\n", coloured("gpunn:", Colour::red, terminal.colour), printable(message));
-}
-
-ExitCode report(const CommandLine& line, const std::string& message, ExitCode code,
-                const std::vector<Diagnostic>& diagnostics = {}) {
-  if (line.json) {
-    Json list = Json::array();
-    for (const Diagnostic& one : diagnostics) {
-      list.push_back(
-          {{"file", one.where.file}, {"line", one.where.line}, {"column", one.where.column}, {"message", one.message}});
-    }
-    print_json_line({{"error", {{"code", static_cast<int>(code)}, {"message", message}, {"diagnostics", list}}}});
-  }
-  if (diagnostics.empty()) {
-    print_error(message);
-  } else {
-    // As compilers print them, so that editors find the places.
-    for (const Diagnostic& one : diagnostics) fmt::print(stderr, "{}\n", printable(one.text()));
-  }
-  return code;
-}
-
-// Help and version are "errors" of the parser's, too, with exit code 0.
-ExitCode report_parse_error(CommandLine& line, const CLI::ParseError& error,
-                            const std::vector<std::string>& arguments) {
-  if (error.get_exit_code() == 0) {
-    line.app->exit(error);
-    return ExitCode::done;
-  }
-  // The flag may stand behind what stopped the parser.
-  line.json = line.json || std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
-  const CLI::App& verb = verb_of(*line.app, arguments);
-  std::string message = explain(*line.app, arguments);
-  if (message.empty()) message = error.what();
-  const bool verb_is_missing = message == error.what() && verb.get_require_subcommand_min() > 0;
-  if (verb_is_missing) {
-    fmt::print(stderr, "{}\n", verb.help(verb.get_parent() == nullptr ? "" : full_name(*verb.get_parent())));
-    message = "a subcommand is required: one of these verbs";
-  } else {
-    message += "\ntry '" + full_name(verb) + " --help'";
-  }
-  return report(line, message, ExitCode::usage);
-}
-
-ExitCode run(int argc, char** argv) {
-  CommandLine line;
-  add_all(line);
-  try {
-    line.app->parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return report_parse_error(line, error, std::vector<std::string>(argv + 1, argv + argc));
-  }
-  try {
-    std::optional<WorkDisplay> display;
-    if (!line.quiet) display.emplace(true);
-    return line.action();
-  } catch (const ConfigError& error) {
-    return report(line, error.what(), error.code(), error.diagnostics());
-  } catch (const Error& error) {
-    return report(line, error.what(), error.code());
-  } catch (const std::bad_alloc&) {
-    return report(line, "not enough memory", ExitCode::failed);
-  } catch (const std::exception& error) {
-    return report(line, std::string("internal error: ") + error.what(), ExitCode::failed);
-  }
-}
-
-}  // namespace
-}  // namespace gpunn::cli
 
 int main(int argc, char** argv) {
   gpunn::cli::require_stderr();
@@ -102,7 +16,7 @@ int main(int argc, char** argv) {
   setenv("GOMP_SPINCOUNT", "30000", 0);
   gpunn::ExitCode code = gpunn::ExitCode::failed;
   try {
-    code = gpunn::cli::run(argc, argv);
+    code = gpunn::cli::run_program(argc, argv);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "gpunn: internal error: %s\n", error.what());
   }

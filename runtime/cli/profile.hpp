@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "cli/arguments.hpp"
+#include "cli/parser/arguments.hpp"
 
 namespace gpunn::cli {
 

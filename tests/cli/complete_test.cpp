@@ -1,4 +1,4 @@
-#include "cli/complete.hpp"
+#include "cli/parser/complete.hpp"
 
 #include <algorithm>
 #include <memory>

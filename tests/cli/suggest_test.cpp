@@ -1,4 +1,4 @@
-#include "cli/suggest.hpp"
+#include "cli/parser/suggest.hpp"
 
 #include <CLI/CLI.hpp>
 

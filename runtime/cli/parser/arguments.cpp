@@ -1,4 +1,4 @@
-#include "cli/arguments.hpp"
+#include "cli/parser/arguments.hpp"
 
 #include <gpunn/words.hpp>
 
@@ -9,7 +9,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "cli/help_layout.hpp"
+#include "cli/parser/help_layout.hpp"
 
 namespace gpunn::cli {
 

@@ -11,8 +11,8 @@
 #include <fmt/format.h>
 
 #include "cli/command.hpp"
-#include "cli/help_layout.hpp"
-#include "cli/suggest.hpp"
+#include "cli/parser/help_layout.hpp"
+#include "cli/parser/suggest.hpp"
 
 namespace gpunn::cli {
 

@@ -1,4 +1,4 @@
-#include "cli/help_layout.hpp"
+#include "cli/parser/help_layout.hpp"
 
 #include <algorithm>
 #include <sstream>

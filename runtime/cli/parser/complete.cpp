@@ -1,4 +1,4 @@
-#include "cli/complete.hpp"
+#include "cli/parser/complete.hpp"
 
 #include <gpunn/bench.hpp>
 #include <gpunn/check.hpp>
