@@ -32,7 +32,8 @@ Context::Context(const ForwardModel& model, std::unique_ptr<execution::Backend> 
       variables_(*backend_),
       executables_(static_cast<std::size_t>(model.max_batch)) {
   // The largest batch sizes the arena; it is also the one that tells whether every op is served and there is memory.
-  const execution::CompiledProgram largest = execution::compile(forward_program(model_, model_.max_batch), *backend_);
+  const execution::CompiledProgram largest =
+      execution::compile(forward_program(model_, model_.max_batch).graph, *backend_);
   const auto fill = [&](const char* name, const training::ParameterLayout& layout, Storage storage,
                         const std::vector<std::byte>& values) {
     if (layout.total == 0) return;
@@ -76,7 +77,7 @@ execution::Executable& Context::executable(int64_t rows) {
 }
 
 std::unique_ptr<execution::Executable> Context::make_executable(int64_t rows) {
-  const execution::CompiledProgram program = execution::compile(forward_program(model_, rows), *backend_);
+  const execution::CompiledProgram program = execution::compile(forward_program(model_, rows).graph, *backend_);
   if (program.plan.arena_bytes > arena_.bytes()) {  // fewer rows may take other kernels, with more scratch memory
     for (auto& bound : executables_) bound.reset();
     arena_ = {};

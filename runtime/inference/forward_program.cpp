@@ -76,7 +76,7 @@ TensorType output_row(const Graph& program, const char* output) {
   return {value->type.dtype, {value->type.shape.begin() + 1, value->type.shape.end()}};
 }
 
-Graph forward_program(const ForwardModel& model, int64_t rows) {
+ForwardProgram forward_program(const ForwardModel& model, int64_t rows) {
   Graph g;
   const InputInfo& input = model.info.input;
   const TensorType channels{DType::f32, {input.sample.shape.front()}};
@@ -90,20 +90,23 @@ Graph forward_program(const ForwardModel& model, int64_t rows) {
   const std::vector<ValueId> parameters =
       flat_views(g, training::variable::kParameters, model.layout, Storage::parameters);
   const std::vector<ValueId> buffers = flat_views(g, training::variable::kBuffers, model.buffers, Storage::state);
-  const ValueId output = nn::build_forward(g, model.experiment.model, x, parameters,
-                                           {.training = false, .seed = model.experiment.seed, .buffers = buffers});
+  tasks::ModelOutputs outputs;
+  outputs.last = nn::build_forward(
+      g, model.experiment.model, x, parameters,
+      {.training = false, .seed = model.experiment.seed, .buffers = buffers, .layers = &outputs.layers});
 
   const tasks::Task& task = tasks::find(model.experiment.task);
   const tasks::TaskContext context{.experiment = model.experiment,
                                    .outputs = static_cast<int64_t>(model.info.outputs.size())};
-  const TensorType type = g.value(output).type;
+  const TensorType type = g.value(outputs.last).type;
   if (type.shape.size() != 2) require_outputs_named(model, type);
-  g.add_into(GPUNN_OP_COPY, "logits", {}, {output}, {output_view(g, variable::kLogits, type, model.max_batch)});
-  const ValueId scores = task.add_scores(g, context, output);
+  g.add_into(GPUNN_OP_COPY, "logits", {}, {outputs.last}, {output_view(g, variable::kLogits, type, model.max_batch)});
+  const ValueId scores = task.add_scores(g, context, outputs);
   require_outputs_named(model, g.value(scores).type);
   const ValueId predictions = output_view(g, variable::kPredictions, g.value(scores).type, model.max_batch);
-  g.add_into(task.prediction_op(context, type), "predictions", {}, {scores}, {predictions});
-  return g;
+  g.add_into(task.prediction_op(g, context, outputs), "predictions", {}, {scores}, {predictions});
+  std::vector<FoldedNorm> norms = fold_batch_norms(g);
+  return {std::move(g), std::move(norms)};
 }
 
 }  // namespace gpunn::inference

@@ -4,8 +4,10 @@
 #include <gpunn/model_info.hpp>
 
 #include <cstdint>
+#include <vector>
 
 #include "graph/graph.hpp"
+#include "inference/fold_batch_norm.hpp"
 #include "training/layout.hpp"
 
 namespace gpunn::inference {
@@ -36,7 +38,12 @@ TensorType forward_rows(const TensorType& row, int64_t rows);
 // The type of one row of an output.
 TensorType output_row(const graph::Graph& program, const char* output);
 
-// Normalises the first `rows` rows of the input and computes the outputs from them.
-graph::Graph forward_program(const ForwardModel& model, int64_t rows);
+// Normalises the first `rows` rows of the input and computes the outputs from them. The weights that it wants are those
+// that fold_weights() makes of the norms, which are the same for any number of rows.
+struct ForwardProgram {
+  graph::Graph graph;
+  std::vector<FoldedNorm> norms;
+};
+ForwardProgram forward_program(const ForwardModel& model, int64_t rows);
 
 }  // namespace gpunn::inference

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <condition_variable>
+#include <cstring>
 #include <exception>
 #include <mutex>
 #include <thread>
@@ -15,8 +16,8 @@
 #include "common/text.hpp"
 #include "config/checked_backends.hpp"
 #include "inference/context.hpp"
-#include "inference/decode.hpp"
 #include "plugins/plugin.hpp"
+#include "tasks/task.hpp"
 #include "training/batch_ops.hpp"
 #include "training/flat_tensors.hpp"
 #include "training/model_info.hpp"
@@ -77,6 +78,12 @@ std::size_t find_tensor(const std::vector<ModelTensor>& tensors, std::string_vie
               ExitCode::usage);
 }
 
+std::vector<float> floats_of(const std::vector<std::byte>& bytes) {
+  std::vector<float> values(bytes.size() / sizeof(float));
+  if (!values.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
 // Allocates nothing where all is well.
 void require_array(const ModelTensor& tensor, const char* kind, DType dtype, std::span<const int64_t> shape,
                    const void* data) {
@@ -107,8 +114,9 @@ class Model::Impl {
     device_ = backend->info().name;
     model_ =
         inference::forward_model(std::move(experiment), std::move(info), backend->info().alignment, options.max_batch);
-    read_weights(checkpoint, file);
-    name_tensors();
+    const inference::ForwardProgram program = inference::forward_program(model_, 1);
+    read_weights(checkpoint, file, program);
+    name_tensors(program.graph);
     contexts_.reserve(most_calls_);
     idle_.reserve(most_calls_);
     contexts_.push_back(std::make_unique<Context>(model_, std::move(backend), weights_, nullptr));
@@ -197,7 +205,8 @@ class Model::Impl {
     return static_cast<std::size_t>(std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, kUsualCalls));
   }
 
-  void read_weights(const storage::Checkpoint& checkpoint, const std::filesystem::path& file) {
+  void read_weights(const storage::Checkpoint& checkpoint, const std::filesystem::path& file,
+                    const inference::ForwardProgram& program) {
     const std::vector<storage::StoredTensor>& parameters = training::evaluated_parameters(checkpoint);
     const std::string differences = training::mismatches(model_.layout, parameters, "parameter") +
                                     training::mismatches(model_.buffers, checkpoint.buffers, "buffer");
@@ -205,18 +214,20 @@ class Model::Impl {
       throw Error("the checkpoint " + file.string() + " does not hold the weights of its model:" + differences,
                   ExitCode::usage);
     }
-    weights_.parameters = training::put_together(model_.layout, parameters);
     weights_.buffers = training::put_together(model_.buffers, checkpoint.buffers);
+    std::vector<float> values = floats_of(training::put_together(model_.layout, parameters));
+    inference::fold_weights(program.graph, program.norms, values, floats_of(weights_.buffers));
+    const std::span<const std::byte> bytes = std::as_bytes(std::span(values));
+    weights_.parameters.assign(bytes.begin(), bytes.end());
     const InputInfo& input = model_.info.input;
     training::Normalisation normalisation = training::normalise(input.sample.dtype, input.mean, input.stddev);
     weights_.scale = std::move(normalisation.scale);
     weights_.shift = std::move(normalisation.shift);
   }
 
-  void name_tensors() {
+  void name_tensors(const graph::Graph& program) {
     inputs_ = {{model_.info.input.name, model_.info.input.sample}};
-    const graph::Graph program = inference::forward_program(model_, 1);
-    const std::array<const char*, 2> names = inference::output_names(model_.info);
+    const std::array<const char*, 2> names = tasks::find(model_.info.task).output_names();
     outputs_ = {{names[0], inference::output_row(program, inference::variable::kLogits)},
                 {names[1], inference::output_row(program, inference::variable::kPredictions)}};
   }
@@ -337,9 +348,10 @@ std::vector<Decoded> Model::predict(const ArrayView& input, int64_t top) const {
   std::vector<float> predictions(static_cast<std::size_t>(std::max<int64_t>(rows, 0)) * columns);
   const std::array<int64_t, 2> shape = {rows, static_cast<int64_t>(columns)};
   run(input, {.name = outputs()[1].name, .dtype = DType::f32, .shape = shape, .data = predictions.data()});
+  const tasks::Task& task = tasks::find(info().task);
   std::vector<Decoded> decoded;
   for (std::size_t row = 0; row < static_cast<std::size_t>(rows); ++row) {
-    decoded.push_back(inference::decode(info(), std::span(predictions).subspan(row * columns, columns), top));
+    decoded.push_back(task.decode(std::span(predictions).subspan(row * columns, columns), info().outputs, top));
   }
   return decoded;
 }

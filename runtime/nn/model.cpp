@@ -91,7 +91,9 @@ ValueId build(Graph& graph, const ModelSpec& model, ValueId x, const ForwardOpti
     }
     outputs[i] = build_layer(graph, model.layers[i], inputs, i, options, sources);
   }
-  if (options.outputs != nullptr) *options.outputs = outputs;
+  if (options.layers != nullptr) {
+    for (std::size_t i = 0; i < outputs.size(); ++i) options.layers->emplace(model.layers[i].name, outputs[i]);
+  }
   return outputs.back();
 }
 

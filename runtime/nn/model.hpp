@@ -2,6 +2,7 @@
 
 #include <gpunn/model_spec.hpp>
 
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -40,7 +41,7 @@ struct ForwardOptions {
   std::vector<graph::ValueId> buffers = {};  // values of model_buffers' shapes, in its order
   // Names of layers that leave their buffers as they are and go by them in training too.
   std::set<std::string> fixed_buffers = {};
-  std::vector<graph::ValueId>* outputs = nullptr;  // where given: each layer's output, in the order of model.layers
+  std::map<std::string, graph::ValueId>* layers = nullptr;  // where given: each layer's output, by its name
 };
 
 // Appends the model to the graph: x [N, sample...] to the last layer's output. `parameters` are values of

@@ -111,48 +111,54 @@ class Classification : public Task {
     return best < names.size() ? names[best] : std::to_string(best);
   }
 
-  void require_output(const Graph& g, const TaskContext& c, ValueId output) const override {
-    require_class_outputs(g, c, output);
+  void require_output(const Graph& g, const TaskContext& c, const ModelOutputs& outputs) const override {
+    require_class_outputs(g, c, outputs.last);
   }
-  ValueId add_training_loss(Graph& g, const TaskContext& c, ValueId output, const Batch& batch) const override {
-    require_output(g, c, output);
-    if (batch.target != graph::kNoValue) return add_loss_to_classes(g, c, output, batch.target);
-    if (has_class_targets(c.experiment)) {
-      return add_loss_to_classes(g, c, output, add_class_targets(g, c.outputs, batch.label));
+  ValueId add_training_loss(Graph& g, const TaskContext& c, const ModelOutputs& outputs,
+                            const Batch& batch) const override {
+    require_output(g, c, outputs);
+    if (batch.has(kTargetField)) {
+      return add_loss_to_classes(g, c, outputs.last, batch.fields.at(kTargetField));
     }
-    return add_loss_to_label(g, c.experiment.loss, output, batch.label);
+    if (has_class_targets(c.experiment)) {
+      return add_loss_to_classes(g, c, outputs.last, add_class_targets(g, c.outputs, batch.label()));
+    }
+    return add_loss_to_label(g, c.experiment.loss, outputs.last, batch.label());
   }
 
   // Without label smoothing and class weights.
-  ValueId add_evaluation_loss(Graph& g, const TaskContext& c, ValueId output, const Batch& batch) const override {
-    require_output(g, c, output);
-    if (knows_labels(c.experiment.loss.type())) return add_loss_to_label(g, c.experiment.loss, output, batch.label);
-    return add_loss_to_classes(g, c, output, add_class_targets(g, c.outputs, batch.label));
+  ValueId add_evaluation_loss(Graph& g, const TaskContext& c, const ModelOutputs& outputs,
+                              const Batch& batch) const override {
+    require_output(g, c, outputs);
+    if (knows_labels(c.experiment.loss.type()))
+      return add_loss_to_label(g, c.experiment.loss, outputs.last, batch.label());
+    return add_loss_to_classes(g, c, outputs.last, add_class_targets(g, c.outputs, batch.label()));
   }
 
-  void add_to_totals(Graph& g, const TaskContext& c, ValueId output, const Batch& batch, ValueId losses,
+  void add_to_totals(Graph& g, const TaskContext& c, const ModelOutputs& outputs, const Batch& batch, ValueId losses,
                      ValueId totals) const override {
     g.add(GPUNN_OP_METRICS_ACCUMULATE, "metrics", {},
-          {losses, batch.count, totals, add_scores(g, c, output), batch.label});
+          {losses, batch.count, totals, add_scores(g, c, outputs), batch.label()});
   }
 
   // The largest of a row is the class that the model takes it for: the output itself, or 0 and it where it is one for
   // two classes.
-  ValueId add_scores(Graph& g, const TaskContext& c, ValueId output) const override {
-    if (!one_for_two(g.value(output).type, c)) return output;
+  ValueId add_scores(Graph& g, const TaskContext& c, const ModelOutputs& outputs) const override {
+    if (!one_for_two(g.value(outputs.last).type, c)) return outputs.last;
     gpunn_pad_attrs zero_in_front{};
     zero_in_front.rank = 2;
     zero_in_front.before[1] = 1;
-    return g.add1(GPUNN_OP_PAD, "scores", Attributes::of(zero_in_front), {output});
+    return g.add1(GPUNN_OP_PAD, "scores", Attributes::of(zero_in_front), {outputs.last});
   }
 
   // Class probabilities. With binary_cross_entropy each class has its own, and those of a row sum to 1 only where they
   // are made of one output; with hinge, mean_squared_error and huber they are the softmax of outputs that were never
   // trained to be logits.
-  gpunn_op prediction_op(const TaskContext& c, const TensorType& output) const override {
+  gpunn_op prediction_op(const Graph& g, const TaskContext& c, const ModelOutputs& outputs) const override {
     if (ends_in(c.experiment, "softmax")) return GPUNN_OP_COPY;
     // Of 0 and a logit the softmax is one minus its sigmoid, and its sigmoid.
-    const bool each = c.experiment.loss.type() == LossKind::binary_cross_entropy && output.shape.at(1) != 1;
+    const bool each =
+        c.experiment.loss.type() == LossKind::binary_cross_entropy && g.value(outputs.last).type.shape.at(1) != 1;
     return each ? GPUNN_OP_SIGMOID : GPUNN_OP_SOFTMAX;
   }
 };

@@ -127,7 +127,9 @@ class MultiLabel : public TargetTask {
     static constexpr std::array kinds = {LossKind::binary_cross_entropy};
     return kinds;
   }
-  gpunn_op prediction_op(const TaskContext&, const TensorType&) const override { return GPUNN_OP_SIGMOID; }
+  gpunn_op prediction_op(const graph::Graph&, const TaskContext&, const ModelOutputs&) const override {
+    return GPUNN_OP_SIGMOID;
+  }
 };
 
 }  // namespace

@@ -87,11 +87,21 @@ class Regression : public TargetTask {
     }
     return text;
   }
+  std::array<const char*, 2> output_names() const override { return {"outputs", "values"}; }
+  Decoded decode(std::span<const float> predictions, const std::vector<std::string>& names, int64_t) const override {
+    Decoded decoded;
+    for (std::size_t i = 0; i < predictions.size(); ++i) {
+      decoded.values.push_back({.name = names[i], .value = static_cast<double>(predictions[i])});
+    }
+    return decoded;
+  }
   std::span<const LossKind> losses() const override {
     static constexpr std::array kinds = {LossKind::mean_squared_error, LossKind::huber};
     return kinds;
   }
-  gpunn_op prediction_op(const TaskContext&, const TensorType&) const override { return GPUNN_OP_COPY; }
+  gpunn_op prediction_op(const graph::Graph&, const TaskContext&, const ModelOutputs&) const override {
+    return GPUNN_OP_COPY;
+  }
 };
 
 }  // namespace

@@ -9,24 +9,28 @@ namespace gpunn::tasks {
 using graph::Graph;
 using graph::ValueId;
 
-void TargetTask::require_output(const Graph& g, const TaskContext& c, ValueId output) const {
-  require_outputs(g, c.experiment, output, c.outputs, target());
+void TargetTask::require_output(const Graph& g, const TaskContext& c, const ModelOutputs& outputs) const {
+  require_outputs(g, c.experiment, outputs.last, c.outputs, target());
 }
 
-ValueId TargetTask::add_training_loss(Graph& g, const TaskContext& c, ValueId output, const Batch& batch) const {
-  require_output(g, c, output);
-  return add_loss_to_target(g, c.experiment.loss, output, batch.target);
+ValueId TargetTask::add_training_loss(Graph& g, const TaskContext& c, const ModelOutputs& outputs,
+                                      const Batch& batch) const {
+  require_output(g, c, outputs);
+  return add_loss_to_target(g, c.experiment.loss, outputs.last, batch.fields.at(kTargetField));
 }
 
-ValueId TargetTask::add_evaluation_loss(Graph& g, const TaskContext& c, ValueId output, const Batch& batch) const {
-  return add_training_loss(g, c, output, batch);
+ValueId TargetTask::add_evaluation_loss(Graph& g, const TaskContext& c, const ModelOutputs& outputs,
+                                        const Batch& batch) const {
+  return add_training_loss(g, c, outputs, batch);
 }
 
-void TargetTask::add_to_totals(Graph& g, const TaskContext& /*context*/, ValueId /*output*/, const Batch& batch,
-                               ValueId losses, ValueId totals) const {
+void TargetTask::add_to_totals(Graph& g, const TaskContext& /*context*/, const ModelOutputs& /*outputs*/,
+                               const Batch& batch, ValueId losses, ValueId totals) const {
   g.add(GPUNN_OP_METRICS_ACCUMULATE, "metrics", {}, {losses, batch.count, totals});
 }
 
-ValueId TargetTask::add_scores(Graph& /*g*/, const TaskContext& /*context*/, ValueId output) const { return output; }
+ValueId TargetTask::add_scores(Graph& /*g*/, const TaskContext& /*context*/, const ModelOutputs& outputs) const {
+  return outputs.last;
+}
 
 }  // namespace gpunn::tasks

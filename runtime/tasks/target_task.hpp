@@ -7,14 +7,14 @@ namespace gpunn::tasks {
 // A task whose rows have a target f32[outputs], each number of which an output of the model is compared with.
 class TargetTask : public Task {
  public:
-  void require_output(const graph::Graph& g, const TaskContext& context, graph::ValueId output) const override;
-  graph::ValueId add_training_loss(graph::Graph& g, const TaskContext& context, graph::ValueId output,
+  void require_output(const graph::Graph& g, const TaskContext& context, const ModelOutputs& outputs) const override;
+  graph::ValueId add_training_loss(graph::Graph& g, const TaskContext& context, const ModelOutputs& outputs,
                                    const Batch& batch) const override;
-  graph::ValueId add_evaluation_loss(graph::Graph& g, const TaskContext& context, graph::ValueId output,
+  graph::ValueId add_evaluation_loss(graph::Graph& g, const TaskContext& context, const ModelOutputs& outputs,
                                      const Batch& batch) const override;
-  void add_to_totals(graph::Graph& g, const TaskContext& context, graph::ValueId output, const Batch& batch,
+  void add_to_totals(graph::Graph& g, const TaskContext& context, const ModelOutputs& outputs, const Batch& batch,
                      graph::ValueId losses, graph::ValueId totals) const override;
-  graph::ValueId add_scores(graph::Graph& g, const TaskContext& context, graph::ValueId output) const override;
+  graph::ValueId add_scores(graph::Graph& g, const TaskContext& context, const ModelOutputs& outputs) const override;
 };
 
 }  // namespace gpunn::tasks

@@ -4,6 +4,7 @@
 #include <gpunn/words.hpp>
 
 #include <algorithm>
+#include <numeric>
 
 namespace gpunn::tasks {
 
@@ -21,6 +22,19 @@ void add_once(std::vector<std::string>& names, const std::string& name) {
 }
 
 }  // namespace
+
+Decoded Task::decode(std::span<const float> predictions, const std::vector<std::string>& names, int64_t top) const {
+  std::vector<std::size_t> order(predictions.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return predictions[a] > predictions[b]; });
+  Decoded decoded;
+  for (std::size_t k = 0; k < std::min(static_cast<std::size_t>(top), order.size()); ++k) {
+    decoded.classes.push_back({.index = static_cast<int64_t>(order[k]),
+                               .name = names[order[k]],
+                               .probability = static_cast<double>(predictions[order[k]])});
+  }
+  return decoded;
+}
 
 const std::vector<const Task*>& all() {
   static const std::vector<const Task*> tasks = {&classification(), &regression(), &multi_label()};

@@ -3,8 +3,10 @@
 #include <gpunn/data.hpp>
 #include <gpunn/experiment.hpp>
 #include <gpunn/metric.hpp>
+#include <gpunn/model.hpp>
 #include <gpunn/ops.h>
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -72,22 +74,28 @@ class Task {
   virtual std::span<const TaskMetric> output_metrics() const { return {}; }
   // A row's targets, or predictions, as a reader has them: "cat, dog".
   virtual std::string row_text(std::span<const float> values, const std::vector<std::string>& names) const = 0;
+  // What the two outputs of a trained model are called: what the last layer gives, and what it means.
+  virtual std::array<const char*, 2> output_names() const { return {"logits", "probabilities"}; }
+  // What a row's predictions mean, in the units of the data: of classes and labels the `top` most probable, equal ones
+  // in their order.
+  virtual Decoded decode(std::span<const float> predictions, const std::vector<std::string>& names, int64_t top) const;
   bool has_labels() const { return target_kind() == TargetKind::one_class; }  // else targets f32[rows, outputs]
 
-  // Throws ConfigError, which names loss, last layer and data, where the model's output does not fit them.
-  virtual void require_output(const graph::Graph& g, const TaskContext& context, graph::ValueId output) const = 0;
-  // The loss of each row, f32[N], of an output that fits, as the training minimises it and as evaluations report it.
-  virtual graph::ValueId add_training_loss(graph::Graph& g, const TaskContext& context, graph::ValueId output,
+  // Throws ConfigError, which names loss, last layer and data, where the model's outputs do not fit them.
+  virtual void require_output(const graph::Graph& g, const TaskContext& context, const ModelOutputs& outputs) const = 0;
+  // The loss of each row, f32[N], of outputs that fit, as the training minimises it and as evaluations report it.
+  virtual graph::ValueId add_training_loss(graph::Graph& g, const TaskContext& context, const ModelOutputs& outputs,
                                            const Batch& batch) const = 0;
-  virtual graph::ValueId add_evaluation_loss(graph::Graph& g, const TaskContext& context, graph::ValueId output,
+  virtual graph::ValueId add_evaluation_loss(graph::Graph& g, const TaskContext& context, const ModelOutputs& outputs,
                                              const Batch& batch) const = 0;
   // Adds the batch to the totals, f64[4].
-  virtual void add_to_totals(graph::Graph& g, const TaskContext& context, graph::ValueId output, const Batch& batch,
-                             graph::ValueId losses, graph::ValueId totals) const = 0;
+  virtual void add_to_totals(graph::Graph& g, const TaskContext& context, const ModelOutputs& outputs,
+                             const Batch& batch, graph::ValueId losses, graph::ValueId totals) const = 0;
   // f32[N, outputs] that ranks a row's outputs before they become a prediction; most often the output itself.
-  virtual graph::ValueId add_scores(graph::Graph& g, const TaskContext& context, graph::ValueId output) const = 0;
+  virtual graph::ValueId add_scores(graph::Graph& g, const TaskContext& context, const ModelOutputs& outputs) const = 0;
   // The op, from f32[N, outputs] to the same, that makes predictions of the scores.
-  virtual gpunn_op prediction_op(const TaskContext& context, const TensorType& output) const = 0;
+  virtual gpunn_op prediction_op(const graph::Graph& g, const TaskContext& context,
+                                 const ModelOutputs& outputs) const = 0;
 };
 
 const std::vector<const Task*>& all();

@@ -26,8 +26,9 @@ Batch add_part(Graph& g, const Batch& batch, int64_t part, int64_t parts) {
   count.value = static_cast<double>(rows);
   Batch result{.x = add_rows(g, "batch.samples", batch.x, part, parts),
                .count = g.add1(GPUNN_OP_FILL, "batch.count", Attributes::of(count), {})};
-  if (batch.label != graph::kNoValue) result.label = add_rows(g, "batch.labels", batch.label, part, parts);
-  if (batch.target != graph::kNoValue) result.target = add_rows(g, "batch.target", batch.target, part, parts);
+  for (const auto& [name, value] : batch.fields) {
+    result.fields[name] = add_rows(g, ("batch." + name).c_str(), value, part, parts);
+  }
   return result;
 }
 

@@ -89,9 +89,9 @@ void add_mixup(Graph& g, const ProgramContext& c, Batch& batch, ValueId step) {
   const ValueId shares = g.add_value(variable::kMixupShares, table, graph::Storage::state);
   const ValueId share = g.add1(GPUNN_OP_TABLE_LOAD, "augment.share", {}, {shares, step});
   const ValueId targets =
-      batch.target != graph::kNoValue ? batch.target : tasks::add_class_targets(g, c.outputs, batch.label);
+      batch.has(kTargetField) ? batch.fields.at(kTargetField) : tasks::add_class_targets(g, c.outputs, batch.label());
   batch.x = g.add1(GPUNN_OP_MIX_ROWS, "augment.mixup", {}, {batch.x, share, batch.count});
-  batch.target = g.add1(GPUNN_OP_MIX_ROWS, "augment.targets", {}, {targets, share, batch.count});
+  batch.fields[kTargetField] = g.add1(GPUNN_OP_MIX_ROWS, "augment.targets", {}, {targets, share, batch.count});
 }
 
 std::string size_text(int64_t rows, int64_t columns) { return std::to_string(rows) + " x " + std::to_string(columns); }

@@ -29,7 +29,7 @@ Batch add_resident_batch(Graph& g, const SplitType& split, ValueId step, const S
   const ValueId wanted = g.add_value(split.rows_variable(), split.rows_type(split.rows()), Storage::data);
   const auto picked = g.add(GPUNN_OP_SAMPLE_INDICES, "batch", Attributes::of(sampling.attributes()), {step});
   Batch batch = add_normalised(g, split, split.samples, picked[0]);
-  (split.targets > 0 ? batch.target : batch.label) =
+  batch.fields[split.field()] =
       g.add1(GPUNN_OP_GATHER_ROWS, split.targets > 0 ? "batch.targets" : "batch.labels", {}, {wanted, picked[0]});
   batch.count = picked[1];
   return batch;
@@ -45,7 +45,7 @@ Batch add_streamed_batch(Graph& g, const SplitType& split, ValueId step) {
   const TensorType words{DType::i32, {ring.batch}};
   const ValueId index = g.add_view("batch.index", rows, words, ring.index_at * kWordBytes);
   Batch batch = add_normalised(g, split, ring.samples, index);
-  (split.targets > 0 ? batch.target : batch.label) =
+  batch.fields[split.field()] =
       g.add_view(split.targets > 0 ? "batch.targets" : "batch.labels", rows, split.rows_type(ring.batch));
   batch.count = g.add_view("batch.count", rows, {DType::i32, {}}, ring.count_at * kWordBytes);
   return batch;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <gpunn/data.hpp>
 #include <gpunn/tensor_type.hpp>
 
 #include <cstdint>
@@ -24,7 +25,8 @@ struct SplitType {
   int64_t rows() const { return samples.shape[0]; }
   std::string samples_variable() const { return name + (ring ? ".ring.samples" : ".samples"); }
   std::string rows_variable() const { return name + (ring ? ".ring.rows" : targets > 0 ? ".targets" : ".labels"); }
-  int64_t words_of_row() const { return targets > 0 ? targets : 1; }  // four bytes each
+  const char* field() const { return targets > 0 ? kTargetField : tasks::kLabelField; }  // of the batch
+  int64_t words_of_row() const { return targets > 0 ? targets : 1; }                     // four bytes each
   // Of what a row is to be learnt from: i32[rows], or f32[rows, targets].
   TensorType rows_type(int64_t rows) const {
     return targets > 0 ? TensorType{DType::f32, {rows, targets}} : TensorType{DType::i32, {rows}};

@@ -45,20 +45,13 @@ void add_history(Graph& g, const char* variable, const char* name, ValueId step,
   g.add(GPUNN_OP_TABLE_STORE, name, {}, {history, step, number});
 }
 
-// What evaluation and prediction begin with: the batch, and the model's output for it.
-struct Inference {
-  ValueId step = graph::kNoValue, output = graph::kNoValue;
-  Batch batch;
-};
-
-Inference add_inference(Graph& g, const ProgramContext& c, const SplitType& split, int64_t batch_size) {
-  const ValueId step = add_counter(g, variable::kEvalStep);
-  const ValueId parameters = add_evaluated_parameters(g, c);
-  const Batch batch = add_batch(g, split, step, evaluation_sampling(split, batch_size));
-  const ValueId output =
-      nn::build_forward(g, c.experiment.model, batch.x, add_parameter_views(g, c.layout, parameters),
-                        {.training = false, .seed = c.experiment.seed, .step = step, .buffers = add_buffers(g, c)});
-  return {step, output, batch};
+tasks::ModelOutputs add_model(Graph& g, const ProgramContext& c, ValueId x, const std::vector<ValueId>& parameters,
+                              nn::ForwardOptions options) {
+  tasks::ModelOutputs outputs;
+  options.seed = c.experiment.seed;
+  options.layers = &outputs.layers;
+  outputs.last = nn::build_forward(g, c.experiment.model, x, parameters, options);
+  return outputs;
 }
 
 // The gradient of each parameter; kNoValue of the frozen ones, for which nothing is computed.
@@ -110,22 +103,24 @@ void add_kept(Graph& g, const char* name, gpunn_op op, ValueId x) {
   g.add_into(op, name, {}, {x}, {kept});
 }
 
-void add_predictions(Graph& g, const ProgramContext& c, ValueId output, ValueId scores) {
-  add_kept(g, variable::kPredictions, c.task().prediction_op(c.of_task(), g.value(output).type), scores);
-}
-
 ValueId add_totals(Graph& g, const char* name) { return g.add_value(name, {DType::f64, {4}}, Storage::state); }
 
-// What every evaluation does with a batch: the model's output, each row's loss, and the totals.
+// What every evaluation does with a batch: the model's outputs, each row's loss, and the totals.
 struct EvaluationValues {
-  ValueId step, output, losses;
+  ValueId step = graph::kNoValue;
+  tasks::ModelOutputs outputs;
+  ValueId losses = graph::kNoValue;
 };
 
 EvaluationValues add_evaluation(Graph& g, const ProgramContext& c, const SplitType& split, int64_t batch_size) {
-  const auto [step, output, batch] = add_inference(g, c, split, batch_size);
-  const ValueId losses = c.task().add_evaluation_loss(g, c.of_task(), output, batch);
-  c.task().add_to_totals(g, c.of_task(), output, batch, losses, add_totals(g, variable::kEvalTotals));
-  return {step, output, losses};
+  const ValueId step = add_counter(g, variable::kEvalStep);
+  const ValueId parameters = add_evaluated_parameters(g, c);
+  const Batch batch = add_batch(g, split, step, evaluation_sampling(split, batch_size));
+  tasks::ModelOutputs outputs = add_model(g, c, batch.x, add_parameter_views(g, c.layout, parameters),
+                                          {.training = false, .step = step, .buffers = add_buffers(g, c)});
+  const ValueId losses = c.task().add_evaluation_loss(g, c.of_task(), outputs, batch);
+  c.task().add_to_totals(g, c.of_task(), outputs, batch, losses, add_totals(g, variable::kEvalTotals));
+  return {step, std::move(outputs), losses};
 }
 
 }  // namespace
@@ -174,14 +169,10 @@ Graph training_program(const ProgramContext& c, const SplitType& split) {
   for (int64_t part = 0; part < parts; ++part) {
     const Batch rows = parts == 1 ? batch : add_part(g, batch, part, parts);
     const ValueId count = sampling.has_partial_batch() ? rows.count : graph::kNoValue;
-    const ValueId output = nn::build_forward(g, c.experiment.model, rows.x, views,
-                                             {.training = true,
-                                              .seed = c.experiment.seed,
-                                              .step = pass,
-                                              .count = count,
-                                              .buffers = buffers,
-                                              .fixed_buffers = fixed});
-    const ValueId losses = c.task().add_training_loss(g, c.of_task(), output, rows);
+    const tasks::ModelOutputs outputs =
+        add_model(g, c, rows.x, views,
+                  {.training = true, .step = pass, .count = count, .buffers = buffers, .fixed_buffers = fixed});
+    const ValueId losses = c.task().add_training_loss(g, c.of_task(), outputs, rows);
     const ValueId mean = g.add1(GPUNN_OP_MEAN_ROWS, "loss.mean", {}, {losses, rows.count});
     if (part == 1) partial = g.add_value(variable::kPartialGradients, c.layout.trained_type(), Storage::gradients);
     bind_gradients(g, c.layout, add_trained_gradients(g, c.layout, mean, views), part == 0 ? gradients : partial);
@@ -191,7 +182,7 @@ Graph training_program(const ProgramContext& c, const SplitType& split) {
     } else {
       loss = mean;
     }
-    c.task().add_to_totals(g, c.of_task(), output, rows, losses, totals);
+    c.task().add_to_totals(g, c.of_task(), outputs, rows, losses, totals);
     if (parts > 1) add_advance(g, pass);
   }
 
@@ -215,7 +206,7 @@ Graph batch_program(const ProgramContext& c, const SplitType& split) {
   Batch batch = add_batch(g, split, step, training_sampling(c.experiment, split));
   add_augmentation(g, c, split, batch, step);
   add_kept(g, variable::kBatchSamples, GPUNN_OP_COPY, batch.x);
-  add_kept(g, variable::kBatchRows, GPUNN_OP_COPY, split.targets > 0 ? batch.target : batch.label);
+  add_kept(g, variable::kBatchRows, GPUNN_OP_COPY, batch.fields.at(split.field()));
   add_kept(g, variable::kBatchCount, GPUNN_OP_COPY, batch.count);
   add_advance(g, step);
   return g;
@@ -231,19 +222,11 @@ Graph evaluation_program(const ProgramContext& c, const SplitType& split, int64_
 Graph inspection_program(const ProgramContext& c, const SplitType& split, int64_t batch_size) {
   Graph g;
   const EvaluationValues evaluation = add_evaluation(g, c, split, batch_size);
-  const ValueId scores = c.task().add_scores(g, c.of_task(), evaluation.output);
+  const ValueId scores = c.task().add_scores(g, c.of_task(), evaluation.outputs);
   add_kept(g, variable::kRowScores, GPUNN_OP_COPY, scores);
   add_kept(g, variable::kRowLosses, GPUNN_OP_COPY, evaluation.losses);
-  add_predictions(g, c, evaluation.output, scores);
+  add_kept(g, variable::kPredictions, c.task().prediction_op(g, c.of_task(), evaluation.outputs), scores);
   add_advance(g, evaluation.step);
-  return g;
-}
-
-Graph prediction_program(const ProgramContext& c, const SplitType& split, int64_t batch_size) {
-  Graph g;
-  const auto [step, output, batch] = add_inference(g, c, split, batch_size);
-  add_predictions(g, c, output, c.task().add_scores(g, c.of_task(), output));
-  add_advance(g, step);
   return g;
 }
 

@@ -73,6 +73,5 @@ graph::Graph evaluation_program(const ProgramContext& context, const SplitType& 
 graph::Graph inspection_program(const ProgramContext& context, const SplitType& split, int64_t batch);
 
 // What the task predicts of the split's rows, f32[batch, outputs], in variable kPredictions.
-graph::Graph prediction_program(const ProgramContext& context, const SplitType& split, int64_t batch);
 
 }  // namespace gpunn::training

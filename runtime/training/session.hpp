@@ -89,8 +89,6 @@ class Session {
   // The same, and `look` is told of every batch.
   EvalReport evaluate_rows(const std::function<void(const RowOutputs&)>& look);
   const execution::CompiledProgram& evaluation();
-  // f32 [rows, outputs], what the task predicts of given samples (u8 or f32, [rows, ...] as the data set's).
-  std::vector<float> predictions(const Split& samples);
   // What the first so many training steps get: augmented samples, in the units of the data set. For resident data.
   Split augmented_batches(int64_t steps);
   // The first NaN or infinity in a value of the training program, for use between observed ops.

@@ -1,4 +1,4 @@
-// Session's evaluations and predictions.
+// Session's evaluations.
 #include <algorithm>
 #include <chrono>
 #include <string>
@@ -113,29 +113,6 @@ EvalReport Session::evaluate_rows(const std::function<void(const RowOutputs&)>& 
   });
   report.scores = metrics.put_into(report.scores);
   return report;
-}
-
-std::vector<float> Session::predictions(const Split& samples) {
-  const SplitType type = split_type("predict", *experiment_, samples.samples, dataset().classes);
-  const int64_t batch = std::min<int64_t>(type.rows(), 64);
-  graph::Graph program = prediction_program(context(), type, batch);
-  Temporaries temporaries(variables());
-  temporaries.create(type.samples_variable(), samples.samples, Storage::data);
-  temporaries.create(type.rows_variable(), type.rows_type(type.rows()), Storage::data);
-  temporaries.create(variable::kPredictions, {DType::f32, {batch, dataset().classes}}, Storage::state);
-  data_->upload(type, samples);
-  execution::RunnableProgram runnable = runner_->compile(std::move(program));
-  execution::Executable& executable = runner_->ready(runnable);
-  write_scalar<int64_t>(variables(), variable::kEvalStep, 0);
-  std::vector<float> result;
-  for (int64_t first = 0; first < type.rows(); first += batch) {
-    executable.run();
-    const std::vector<float> values = values_of<float>(variables().read(variable::kPredictions));
-    const int64_t rows = std::min(batch, type.rows() - first);
-    result.insert(result.end(), values.begin(), values.begin() + rows * dataset().classes);
-  }
-  to_data_units(result, dataset().target_mean, dataset().target_stddev);
-  return result;
 }
 
 }  // namespace gpunn::training

@@ -63,15 +63,17 @@ ForwardPass forward_pass(const Experiment& experiment, const Shape& sample) {
     return ids;
   };
   const std::vector<ValueId> parameters = values(nn::model_parameters(experiment.model, sample), Storage::parameters);
-  std::vector<ValueId> outputs;
+  std::map<std::string, ValueId> layers;
   nn::build_forward(g, experiment.model, x, parameters,
                     {.training = true,
                      .seed = experiment.seed,
                      .step = step,
                      .buffers = values(nn::model_buffers(experiment.model, sample), Storage::state),
-                     .outputs = &outputs});
+                     .layers = &layers});
   ForwardPass pass;
-  for (const ValueId output : outputs) pass.outputs.push_back(g.value(output).type.shape);
+  for (const LayerSpec& layer : experiment.model.layers) {
+    pass.outputs.push_back(g.value(layers.at(layer.name)).type.shape);
+  }
   for (const graph::Node& node : g.nodes()) pass.flops[node.name] += flops_of(g, node);
   return pass;
 }

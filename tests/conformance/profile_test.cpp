@@ -79,7 +79,7 @@ TEST_CASE("profiles hold what the shipped models come to") {
       const training::ProgramContext context{experiment, layout, 10, 100, buffers};
       require_all("train-cnn", training::training_program(context, split));
       require_all("inference", training::evaluation_program(context, split, 8));
-      require_all("inference", training::prediction_program(context, split, 8));
+      require_all("inference", training::inspection_program(context, split, 8));
       require_all("train-cnn", training::evaluation_program(context, split, 8));
     }
   }

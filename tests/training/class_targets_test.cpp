@@ -9,6 +9,7 @@
 #include "catch.hpp"
 #include "tasks/classification.hpp"
 #include "training/fixtures.hpp"
+#include "training/predictions.hpp"
 #include "training/session.hpp"
 
 using namespace gpunn;
@@ -96,7 +97,7 @@ TEST_CASE("with label smoothing a training learns as well, and is less sure of i
         {{"loss.label_smoothing", smoothing}, {"data.synthetic_train", "4000"}, {"data.residency", "stream"}}));
     session.train_steps(4 * session.steps_per_epoch());
     CHECK(session.evaluate().scores.value("accuracy") > 0.8);
-    const std::vector<float> p = session.predictions(session.dataset().test);
+    const std::vector<float> p = predictions_of(session);
     return *std::max_element(p.begin(), p.end());
   };
   CHECK(surest("0.4") < 0.9F);
@@ -154,7 +155,7 @@ TEST_CASE("every loss trains a classifier") {
   const EvalReport after = session.evaluate();
   CHECK(after.loss < 0.7 * before);
   CHECK(after.scores.value("accuracy") > 0.7);
-  const std::vector<float> p = session.predictions(session.dataset().test);
+  const std::vector<float> p = predictions_of(session);
   CHECK(*std::min_element(p.begin(), p.end()) >= 0);
   CHECK(*std::max_element(p.begin(), p.end()) <= 1);
 }
@@ -170,7 +171,7 @@ TEST_CASE("binary cross-entropy tells two classes apart with one output or with 
   CHECK(report.scores.value("accuracy") > 0.95);
   CHECK(session.totals().correct > 0.85 * session.totals().count);  // since the first step
 
-  const std::vector<float> p = session.predictions(session.dataset().test);
+  const std::vector<float> p = predictions_of(session);
   const std::vector<int32_t>& label = session.dataset().test.labels;
   REQUIRE(p.size() == 2 * label.size());
   // The probabilities are those of the loss that was reported: the mean of -log of what the labels got.

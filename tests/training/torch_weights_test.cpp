@@ -1,11 +1,13 @@
 // A network that PyTorch made: its weights and running statistics found by name, its probabilities ours.
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "catch.hpp"
 #include "storage/safetensors.hpp"
 #include "training/evaluation_part.hpp"
 #include "training/fixtures.hpp"
+#include "training/predictions.hpp"
 #include "training/session.hpp"
 #include "training/transfer.hpp"
 
@@ -62,7 +64,12 @@ TEST_CASE("a residual network of PyTorch's gives PyTorch's probabilities") {
           "/models/resnet.names.yaml}\n"
           "data: {dataset: digits, synthetic_train: 200, synthetic_test: 100, mean: [0], stddev: [1]}\nbackend: cpu\n",
       "e.yaml");
-  training::Session session = training::Session::open(experiment);
+  const storage::Safetensors file = storage::load_safetensors(weights);
+  Dataset dataset = training::load_for(experiment.data, EvaluationPart::test);
+  dataset.test.samples = tensor(file, "fixture.samples").type;
+  dataset.test.values = tensor(file, "fixture.samples").values;
+  dataset.test.labels.assign(5, 0);
+  training::Session session = training::Session::open(experiment, std::move(dataset));
   const auto start = training::find_start(experiment, training::sample_shape(session.dataset()));
   REQUIRE(start);
   session.initialise_from(*start);
@@ -70,13 +77,8 @@ TEST_CASE("a residual network of PyTorch's gives PyTorch's probabilities") {
       start->report.text(),
       Contains("starts from " + weights + ": 52 of 52 tensors\n  there, but not in the model: fixture.probabilities"));
 
-  const storage::Safetensors file = storage::load_safetensors(weights);
   const storage::StoredTensor expected = tensor(file, "fixture.probabilities");
-  Split samples;
-  samples.samples = tensor(file, "fixture.samples").type;
-  samples.values = tensor(file, "fixture.samples").values;
-  samples.labels.assign(5, 0);
-  const std::vector<float> found = session.predictions(samples);
+  const std::vector<float> found = predictions_of(session);
   REQUIRE(found.size() * sizeof(float) == expected.values.size());
   for (std::size_t i = 0; i < found.size(); ++i) {
     float probability = 0;
