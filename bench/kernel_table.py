@@ -192,7 +192,7 @@ class Table:
             mine["median_seconds"],
             theirs,
             wanted,
-            images_per_second=batch / mine["median_seconds"],
+            samples_per_second=batch / mine["median_seconds"],
             torch_modes=seconds,
             captured=mine["captured"],
         )
@@ -220,8 +220,8 @@ def found(row):
     if row.get("gpunn_teraflops"):
         rates = f", {row['gpunn_teraflops']:.1f} against {row.get('torch_teraflops') or 0:.1f} TFLOP/s"
         rates += f", error {row['gpunn_error']:.1e}" if row.get("gpunn_error") is not None else ""
-    if row.get("images_per_second"):
-        rates = f", {row['images_per_second']:,.0f} images/s"
+    if row.get("samples_per_second"):
+        rates = f", {row['samples_per_second']:,.0f} images/s"
     return f"{row['gpunn_seconds'] * 1e3:.4f} against {theirs * 1e3 if theirs else 0:.4f} ms: {ratio}{rates}"
 
 

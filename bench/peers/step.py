@@ -111,7 +111,7 @@ def timed(what, model, chosen, image=(1, 28, 28)):
         "batch": chosen.batch,
         "median_seconds": median,
         "min_seconds": min(seconds),
-        "images_per_second": chosen.batch / median,
+        "samples_per_second": chosen.batch / median,
         "torch": torch.__version__,
         "device": chosen.device,
         "mode": chosen.mode,

@@ -54,7 +54,7 @@ BenchReport bench_experiment(const Experiment& experiment, const BenchOptions& o
   report.what = measured.name;
   report.notice = session.notice();
   report.backend = session.backend().name();
-  report.images_per_second = static_cast<double>(session.samples_per_step()) / report.median_seconds;
+  report.samples_per_second = static_cast<double>(session.samples_per_step()) / report.median_seconds;
   report.peak_bytes = session.arena_bytes() + session.persistent_bytes();
   double flops = 0;
   const graph::Graph& program = session.training().graph;

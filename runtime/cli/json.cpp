@@ -160,7 +160,7 @@ Json to_json(const BenchReport& report) {
           {"min_seconds", report.min_seconds},
           {"max_seconds", report.max_seconds},
           {"gflops", report.gflops},
-          {"images_per_second", report.images_per_second},
+          {"samples_per_second", report.samples_per_second},
           {"peak_bytes", report.peak_bytes},
           {"arena_bytes", report.arena_bytes},
           {"persistent_bytes", report.persistent_bytes},
@@ -254,7 +254,7 @@ Json to_json(const StepReport& report) {
                {"global_step", report.global_step},
                {"loss", report.loss},
                {"learning_rate", report.learning_rate},
-               {"images_per_second", report.images_per_second},
+               {"samples_per_second", report.samples_per_second},
                {"seconds_left", report.seconds_left}};
   add_scores(json, report.scores);
   return json;
@@ -312,7 +312,7 @@ Json to_json(const EpochReport& report) {
                {name_of(report.evaluation.part), to_json(report.evaluation)},
                {"learning_rate", report.learning_rate},
                {"train_seconds", report.train_seconds},
-               {"images_per_second", report.images_per_second},
+               {"samples_per_second", report.samples_per_second},
                {"best", report.best}};
   add_scores(json, report.train_scores, "train_");
   return json;
@@ -365,7 +365,7 @@ Json to_json(const RaceEntry& entry) {
           {"finished", entry.finished()},
           {"steps", entry.steps},
           {"step_seconds", entry.step_seconds},
-          {"images_per_second", entry.images_per_second},
+          {"samples_per_second", entry.samples_per_second},
           {"speed_up", entry.speed_up},
           {"peak_bytes", entry.peak_bytes()},
           {"epochs", array_of(entry.result.epochs)},

@@ -33,8 +33,8 @@ std::string scores_text(const Scores& scores) {
 }
 
 std::string metrics_text(const StepReport& report) {
-  return fmt::format("loss {:.4f}{}  lr {:.3g}  {} images/s", report.loss, scores_text(report.scores),
-                     report.learning_rate, rate_text(report.images_per_second));
+  return fmt::format("loss {:.4f}{}  lr {:.3g}  {} samples/s", report.loss, scores_text(report.scores),
+                     report.learning_rate, rate_text(report.samples_per_second));
 }
 
 }  // namespace
@@ -45,7 +45,7 @@ std::string progress_line(const StepReport& report, std::size_t width, bool utf8
                           .share = share_done(report),
                           .parts = {fmt::format("  loss {:.4f}", report.loss), scores_text(report.scores),
                                     fmt::format("  {} left", clock_text(report.seconds_left)),
-                                    fmt::format("  {} img/s", rate_text(report.images_per_second)),
+                                    fmt::format("  {} samples/s", rate_text(report.samples_per_second)),
                                     fmt::format("  lr {:.3g}", report.learning_rate)},
                           .order = {0, 1, 4, 3, 2}};
   return line.text(width, utf8);
@@ -95,7 +95,7 @@ void Progress::on_epoch(const EpochReport& report) {
       line += "  " + short_title(telling.metric) + " " + coloured(score_text(telling), Colour::bold, colour);
     }
   }
-  line += fmt::format("  lr {:.3g}  {} images/s  {}", report.learning_rate, rate_text(report.images_per_second),
+  line += fmt::format("  lr {:.3g}  {} samples/s  {}", report.learning_rate, rate_text(report.samples_per_second),
                       duration_text(report.train_seconds));
   if (report.best) line += coloured("  best", Colour::green, colour);
   line_.print_stamped(line);

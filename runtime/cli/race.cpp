@@ -51,7 +51,7 @@ Table table_of(const RaceReport& report, bool colour) {
   const std::string metric = telling_metric(report);
   Table table({{"BACKEND"},
                {"STEP", Align::right},
-               {"IMAGES/s", Align::right},
+               {"SAMPLES/s", Align::right},
                {"SPEED-UP", Align::right},
                {part + " LOSS", Align::right},
                {metric, Align::right},
@@ -64,7 +64,7 @@ Table table_of(const RaceReport& report, bool colour) {
     const bool scored = tested && !result.final_evaluation.scores.empty();
     const auto known = [](bool is, const std::string& text) { return is ? text : "-"; };
     table.add({printable(entry.backend), known(entry.step_seconds > 0, duration_text(entry.step_seconds)),
-               known(entry.images_per_second > 0, rate_text(entry.images_per_second)),
+               known(entry.samples_per_second > 0, rate_text(entry.samples_per_second)),
                known(entry.speed_up > 0, fmt::format("{:.2f}x", entry.speed_up)),
                known(tested, fmt::format("{:.4f}", result.final_evaluation.loss)),
                known(scored, scored ? score_text(result.final_evaluation.scores.front()) : ""),

@@ -132,7 +132,7 @@ RaceEntry run(Experiment experiment, const std::string& backend, const fs::path&
   entry.steps = static_cast<int64_t>(entry.losses.size());
   entry.step_seconds = step_seconds(entry);
   if (entry.step_seconds > 0) {
-    entry.images_per_second =
+    entry.samples_per_second =
         static_cast<double>(experiment.data.batch_size * experiment.accumulate) / entry.step_seconds;
   }
   return entry;

@@ -74,8 +74,8 @@ std::string epoch_table(const History& history, const std::string& held_out) {
   columns.push_back({"learning rate", [](const Record& one) {
                        return std::isfinite(one.learning_rate) ? fmt::format("{:.3g}", one.learning_rate) : "-";
                      }});
-  columns.push_back({"images/s", [](const Record& one) {
-                       return std::isfinite(one.images_per_second) ? count(std::llround(one.images_per_second)) : "-";
+  columns.push_back({"samples/s", [](const Record& one) {
+                       return std::isfinite(one.samples_per_second) ? count(std::llround(one.samples_per_second)) : "-";
                      }});
   std::string html =
       "<details><summary>The figures of each epoch</summary>\n"

@@ -47,7 +47,7 @@ History read_history(const std::filesystem::path& metrics_jsonl, std::vector<Met
                .epoch = *epoch,
                .train_loss = number(record, whole_epoch ? "train_loss" : "loss"),
                .learning_rate = number(record, "learning_rate"),
-               .images_per_second = number(record, "images_per_second"),
+               .samples_per_second = number(record, "samples_per_second"),
                .train_scores = {},
                .loss = number(record, part + "_loss"),
                .scores = {},

@@ -14,7 +14,7 @@ namespace gpunn::reports {
 struct Record {
   int64_t step = 0;   // done
   int64_t epoch = 0;  // counts from 1
-  double train_loss = 0, learning_rate = 0, images_per_second = 0;
+  double train_loss = 0, learning_rate = 0, samples_per_second = 0;
   std::vector<double> train_scores;  // of History::metrics
   // At the end of an epoch:
   double loss = 0;             // on the part that the run was evaluated on

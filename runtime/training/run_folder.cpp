@@ -26,7 +26,7 @@ std::string csv_header(const tasks::Task& task, const std::string& part) {
   }
   header += part + "_loss,";
   for (const tasks::TaskMetric& one : task.metrics()) header += part + "_" + one.metric.name + ",";
-  return header + "learning_rate,train_seconds,images_per_second,best\n";
+  return header + "learning_rate,train_seconds,samples_per_second,best\n";
 }
 
 void append(const fs::path& file, const std::string& text) {
@@ -144,9 +144,9 @@ void RunFolder::record_step(const StepReport& r) const {
               {"global_step", r.global_step},
               {"loss", r.loss},
               {"learning_rate", r.learning_rate},
-              {"images_per_second", r.images_per_second}};
+              {"samples_per_second", r.samples_per_second}};
   std::vector<event_file::Scalar> scalars{
-      {"loss/train", r.loss}, {"learning_rate", r.learning_rate}, {"images_per_second", r.images_per_second}};
+      {"loss/train", r.loss}, {"learning_rate", r.learning_rate}, {"samples_per_second", r.samples_per_second}};
   for (const Score& score : r.scores) {
     record[score.metric.name] = score.value;
     scalars.push_back({score.metric.name + "/train", score.value});
@@ -167,12 +167,12 @@ void RunFolder::record_epoch(const EpochReport& r) const {
               {part_ + "_loss", r.evaluation.loss},
               {"learning_rate", r.learning_rate},
               {"train_seconds", r.train_seconds},
-              {"images_per_second", r.images_per_second},
+              {"samples_per_second", r.samples_per_second},
               {"best", r.best}};
   std::vector<event_file::Scalar> scalars{{"loss/train", r.train_loss},
                                           {"loss/" + part_, r.evaluation.loss},
                                           {"learning_rate", r.learning_rate},
-                                          {"images_per_second", r.images_per_second}};
+                                          {"samples_per_second", r.samples_per_second}};
   std::ostringstream row;
   row.precision(9);
   row << r.epoch << ',' << r.global_step << ',' << r.train_loss << ',';
@@ -190,7 +190,7 @@ void RunFolder::record_epoch(const EpochReport& r) const {
   add(r.train_scores, "train");
   row << r.evaluation.loss << ',';
   add(r.evaluation.scores, part_);
-  row << r.learning_rate << ',' << r.train_seconds << ',' << r.images_per_second << ',' << (r.best ? 1 : 0) << '\n';
+  row << r.learning_rate << ',' << r.train_seconds << ',' << r.samples_per_second << ',' << (r.best ? 1 : 0) << '\n';
   append(path_ / "metrics.jsonl", record.dump() + "\n");
   append(path_ / "metrics.csv", row.str());
   append(path_ / events_, event_file::scalar_record(seconds_since_1970(), r.global_step, scalars));

@@ -289,7 +289,7 @@ void Trainer::report(bool record) {
   report.learning_rate = session_.learning_rate_of_step(step_ - 1);
   if (epoch_seconds_ > 0) {
     const double per_second = static_cast<double>(done_here) / epoch_seconds_;
-    report.images_per_second = per_second * static_cast<double>(session_.samples_per_step());
+    report.samples_per_second = per_second * static_cast<double>(session_.samples_per_step());
     report.seconds_left = static_cast<double>(session_.total_steps() - step_) / per_second;
   }
   report.gradient_norm = gradient_norm_;
@@ -310,7 +310,7 @@ void Trainer::finish_epoch() {
   epoch.learning_rate = session_.learning_rate_of_step(step_ - 1);
   epoch.train_seconds = epoch_seconds_;
   if (epoch_seconds_ > 0) {
-    epoch.images_per_second =
+    epoch.samples_per_second =
         static_cast<double>((step_ - epoch_first_step_) * session_.samples_per_step()) / epoch_seconds_;
   }
   epoch.evaluation = session_.evaluate();

@@ -15,7 +15,7 @@ gpunn::StepReport report() {
   result.loss = 0.04321;
   result.scores = gpunn::Scores({{{"accuracy", "accuracy", true, true}, 0.98614}});
   result.learning_rate = 0.01;
-  result.images_per_second = 53'214;
+  result.samples_per_second = 53'214;
   result.seconds_left = 125;
   return result;
 }
@@ -25,7 +25,7 @@ gpunn::StepReport report() {
 TEST_CASE("the progress line tells everything where there is room") {
   const std::string line = progress_line(report(), 120, false);
   CHECK(line ==
-        "epoch  3/10 [###############...............]  50%  loss 0.0432  acc 98.61 %  lr 0.01  53.2k img/s  2:05 left");
+        "epoch  3/10 [###############...............]  50%  loss 0.0432  acc 98.61 %  lr 0.01  53.2k samples/s  2:05 left");
   CHECK(progress_line(report(), 500, false) == line);
 }
 

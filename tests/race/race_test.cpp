@@ -42,7 +42,7 @@ TEST_CASE("each backend trains the experiment, and the report compares them") {
     CHECK(entry.steps == 30);
     CHECK(entry.losses.size() == 30);
     CHECK(entry.step_seconds > 0);
-    CHECK(entry.images_per_second == Approx(64 / entry.step_seconds));
+    CHECK(entry.samples_per_second == Approx(64 / entry.step_seconds));
     CHECK(entry.result.epochs.size() == 3);
     CHECK(entry.peak_bytes() > 0);
     CHECK(entry.result.run.parent_path() == report.folder);

@@ -30,7 +30,7 @@ def records(run):
             names = {"loss/train": "train_loss", "accuracy/train": "train_accuracy", "loss/test": "test_loss",
                      "accuracy/test": "test_accuracy", "top5_accuracy/test": "test_top5_accuracy"}
         for tag, name in {**names, "learning_rate": "learning_rate",
-                          "images_per_second": "images_per_second"}.items():
+                          "samples_per_second": "samples_per_second"}.items():
             if record[name] is not None:  # as top-5 accuracy of two classes
                 expected.setdefault(tag, {})[record["global_step"]] = record[name]
     return expected

@@ -19,7 +19,7 @@ struct BenchReport {
   int64_t repeats = 0;
   double median_seconds = 0, min_seconds = 0, max_seconds = 0;
   double gflops = 0;  // per second at the median; 0 where not counted
-  double images_per_second = 0;
+  double samples_per_second = 0;
   uint64_t peak_bytes = 0;  // of buffers on the device, a data set that lies there excluded
 
   uint64_t arena_bytes = 0, persistent_bytes = 0, data_bytes = 0;

@@ -19,7 +19,7 @@ struct RaceEntry {
   std::string failure;  // why it did not finish; empty: it did
   int64_t steps = 0;
   double step_seconds = 0;  // of the median epoch; with less than an epoch, of all steps: warming up included
-  double images_per_second = 0;
+  double samples_per_second = 0;
   double speed_up = 0;        // over the first entry that finished; 0: unknown
   std::vector<float> losses;  // of each step
   RunResult result;           // as far as it came

@@ -24,7 +24,7 @@ struct StepReport {
   double loss = 0;  // the running mean of this epoch
   Scores scores;    // likewise, of the metrics that are kept while training
   double learning_rate = 0;
-  double images_per_second = 0;
+  double samples_per_second = 0;
   double seconds_left = 0;
   std::optional<double> gradient_norm = {};  // of this step, before clip_norm; where it is recorded
 };
@@ -45,7 +45,7 @@ struct EpochReport {
   EvalReport evaluation;
   double learning_rate = 0;
   double train_seconds = 0;
-  double images_per_second = 0;
+  double samples_per_second = 0;
   bool best = false;
 };
 

@@ -16,7 +16,7 @@ class Race(ProgramTest):
 
     def test_a_table_a_chart_and_the_runs(self):
         done = self.race("--backend", "cpu", "--epochs", "2")
-        self.assertRegex(done.stdout, r"(?m)^BACKEND +STEP +IMAGES/s +SPEED-UP .*\n^cpu .* 1\.00x .* done$")
+        self.assertRegex(done.stdout, r"(?m)^BACKEND +STEP +SAMPLES/s +SPEED-UP .*\n^cpu .* 1\.00x .* done$")
         chart = re.search(r"(?m)^chart +(.+)$", done.stdout).group(1)
         root = xml.etree.ElementTree.parse(self.folder / chart).getroot()
         self.assertTrue(root.tag.endswith("svg"))

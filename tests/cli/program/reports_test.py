@@ -113,7 +113,7 @@ class Reports(ProgramTest):
     def test_bench(self):
         report = self.json("bench", SOURCE / "experiments" / "perceptron_points.yaml", "--backend", "cpu", "--repeats",
                            "5")
-        self.assertGreater(report["images_per_second"], 0)
+        self.assertGreater(report["samples_per_second"], 0)
         self.assertEqual((report["allocations"], report["synchronizations"]), (0, 0))
         self.assertEqual(report["peak_bytes"], report["arena_bytes"] + report["persistent_bytes"])
         self.assertGreater(report["data_bytes"], 0)
