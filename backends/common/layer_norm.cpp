@@ -24,7 +24,7 @@ LayerNorm layer_norm_of(const OpDesc& desc) {
   LayerNorm shape = layer_norm_shape(desc.input(0), desc.output(0));
   for (std::size_t i = 1; i < 3; ++i) {
     require_numbers(desc.input(i), shape.columns, "gamma and beta");
-    require_numbers(desc.output(i), shape.rows, "mean and inv_dev");
+    require_numbers(desc.output(i), shape.rows, "mean and rstd");
   }
   shape.epsilon = require_attrs<gpunn_layer_norm_attrs>(desc).epsilon;
   require(shape.epsilon > 0, "epsilon must be positive");
@@ -37,7 +37,7 @@ LayerNorm layer_norm_backward_of(const OpDesc& desc) {
   require_packed(desc.input(0), GPUNN_F32, "dy");
   require_same_shape(desc.input(0), desc.input(1), "dy and x");
   require_numbers(desc.input(2), shape.columns, "gamma");
-  for (std::size_t i = 3; i < 5; ++i) require_numbers(desc.input(i), shape.rows, "mean and inv_dev");
+  for (std::size_t i = 3; i < 5; ++i) require_numbers(desc.input(i), shape.rows, "mean and rstd");
   for (std::size_t i = 1; i < 3; ++i) require_numbers(desc.output(i), shape.columns, "dgamma and dbeta");
   return shape;
 }

@@ -40,7 +40,7 @@ BatchNorm batch_norm_of(const OpDesc& desc) {
   BatchNorm shape = batch_norm_shape(desc.input(0), desc.output(0));
   for (std::size_t i = 1; i < 5; ++i) {
     require_channels(desc.input(i), shape, "gamma, beta and the running statistics");
-    require_channels(desc.output(i), shape, "mean, inv_dev and the running statistics");
+    require_channels(desc.output(i), shape, "mean, rstd and the running statistics");
   }
   take_attributes(desc, shape);
   require(shape.momentum >= 0 && shape.momentum <= 1, "momentum must be from 0 to 1");
@@ -53,7 +53,7 @@ BatchNorm batch_norm_backward_of(const OpDesc& desc) {
   BatchNorm shape = batch_norm_shape(desc.input(1), desc.output(0));
   require_packed(desc.input(0), GPUNN_F32, "dy");
   require_same_shape(desc.input(0), desc.input(1), "dy and x");
-  for (std::size_t i = 2; i < 5; ++i) require_channels(desc.input(i), shape, "gamma, mean and inv_dev");
+  for (std::size_t i = 2; i < 5; ++i) require_channels(desc.input(i), shape, "gamma, mean and rstd");
   for (std::size_t i = 1; i < 3; ++i) require_channels(desc.output(i), shape, "dgamma and dbeta");
   take_count(desc, shape);
   return shape;

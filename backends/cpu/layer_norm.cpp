@@ -45,16 +45,16 @@ void run_forward(const LayerNormPlan& plan, const OpArgs& args) {
 }
 
 void run_backward(const LayerNormPlan& plan, const OpArgs& args) {
-  const auto *dy = args.in<float>(0), *x = args.in<float>(1), *mean = args.in<float>(3), *inv_dev = args.in<float>(4);
+  const auto *dy = args.in<float>(0), *x = args.in<float>(1), *mean = args.in<float>(3), *rstd = args.in<float>(4);
   auto *dgamma = args.out<float>(1), *dbeta = args.out<float>(2);
   const int64_t columns = plan.shape.columns;
   for_rows(plan.shape, [&](int64_t begin, int64_t end) {
-    plan.kernels->backward(dy + begin * columns, x + begin * columns, args.in<float>(2), mean + begin, inv_dev + begin,
+    plan.kernels->backward(dy + begin * columns, x + begin * columns, args.in<float>(2), mean + begin, rstd + begin,
                            args.out<float>(0) + begin * columns, end - begin, columns);
   });
   parallel_ranges(columns, kColumns, [&](int64_t begin, int64_t end) {
     double products[kColumns], sums[kColumns];
-    plan.kernels->columns(dy + begin, x + begin, mean, inv_dev, products, sums, plan.shape.rows, columns, end - begin);
+    plan.kernels->columns(dy + begin, x + begin, mean, rstd, products, sums, plan.shape.rows, columns, end - begin);
     std::transform(products, products + (end - begin), dgamma + begin, [](double v) { return static_cast<float>(v); });
     std::transform(sums, sums + (end - begin), dbeta + begin, [](double v) { return static_cast<float>(v); });
   });

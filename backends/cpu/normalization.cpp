@@ -123,13 +123,13 @@ void part_statistics(const BatchNormPlan& plan, const float* x, const ChannelSha
 void run_forward(const BatchNormPlan& plan, const OpArgs& args) {
   const BatchNorm& shape = plan.shape;
   const auto *x = args.in<float>(0), *gamma = args.in<float>(1), *beta = args.in<float>(2);
-  auto *y = args.out<float>(0), *mean = args.out<float>(1), *inv_dev = args.out<float>(2);
+  auto *y = args.out<float>(0), *mean = args.out<float>(1), *rstd = args.out<float>(2);
   auto *running_mean = args.out<float>(3), *running_var = args.out<float>(4);
   const int64_t rows = counted_rows(plan, args);
   if (rows * shape.size == 0) {
     fill_zero(y, shape.elements());
     fill_zero(mean, shape.channels);
-    fill_zero(inv_dev, shape.channels);
+    fill_zero(rstd, shape.channels);
     return;
   }
   const Workspace to = workspace_of(plan, args);
@@ -146,7 +146,7 @@ void run_forward(const BatchNormPlan& plan, const OpArgs& args) {
     const Statistics all = put_together(plan, to, rows, c);
     const double inverse = 1.0 / std::sqrt(all.squares / elements + static_cast<double>(shape.epsilon));
     mean[c] = static_cast<float>(all.mean);
-    inv_dev[c] = static_cast<float>(inverse);
+    rstd[c] = static_cast<float>(inverse);
     factor[c] = static_cast<float>(inverse * static_cast<double>(gamma[c]));
     const auto run_on = [momentum](float& running, double batch) {
       running = static_cast<float>((1.0 - momentum) * static_cast<double>(running) + momentum * batch);
@@ -163,7 +163,7 @@ void run_forward(const BatchNormPlan& plan, const OpArgs& args) {
 void run_backward(const BatchNormPlan& plan, const OpArgs& args) {
   const BatchNorm& shape = plan.shape;
   const auto *dy = args.in<float>(0), *x = args.in<float>(1), *gamma = args.in<float>(2), *mean = args.in<float>(3),
-             *inv_dev = args.in<float>(4);
+             *rstd = args.in<float>(4);
   auto *dx = args.out<float>(0), *dgamma = args.out<float>(1), *dbeta = args.out<float>(2);
   const int64_t rows = counted_rows(plan, args);
   const Workspace to = workspace_of(plan, args);
@@ -181,10 +181,10 @@ void run_backward(const BatchNormPlan& plan, const OpArgs& args) {
       sum += to.first(part)[c];
       product += to.second(part)[c];
     }
-    const auto inverse = static_cast<double>(inv_dev[c]);
+    const auto inverse = static_cast<double>(rstd[c]);
     dbeta[c] = static_cast<float>(sum);
     dgamma[c] = static_cast<float>(product * inverse);
-    factor[c] = gamma[c] * inv_dev[c];
+    factor[c] = gamma[c] * rstd[c];
     offset[c] = static_cast<float>(sum / elements);
     slope[c] = static_cast<float>(product * inverse * inverse / elements);
   }

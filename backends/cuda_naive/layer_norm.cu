@@ -27,7 +27,7 @@ struct Affine {
 
 struct Statistics {
   float* mean;
-  float* inv_dev;
+  float* rstd;
 };
 
 __global__ void layer_norm(const float* x, Affine by, float* y, Statistics to, LayerNorm shape) {
@@ -40,13 +40,13 @@ __global__ void layer_norm(const float* x, Affine by, float* y, Statistics to, L
     const float mean = block_sum(sum) / columns;
     float squares = 0.0F;
     for (int64_t i = threadIdx.x; i < shape.columns; i += blockDim.x) squares += (in[i] - mean) * (in[i] - mean);
-    const float inv_dev = 1.0F / sqrtf(block_sum(squares) / columns + shape.epsilon);
+    const float rstd = 1.0F / sqrtf(block_sum(squares) / columns + shape.epsilon);
     for (int64_t i = threadIdx.x; i < shape.columns; i += blockDim.x) {
-      out[i] = (in[i] - mean) * inv_dev * by.gamma[i] + by.beta[i];
+      out[i] = (in[i] - mean) * rstd * by.gamma[i] + by.beta[i];
     }
     if (threadIdx.x == 0) {
       to.mean[row] = mean;
-      to.inv_dev[row] = inv_dev;
+      to.rstd[row] = rstd;
     }
   }
 }
@@ -54,7 +54,7 @@ __global__ void layer_norm(const float* x, Affine by, float* y, Statistics to, L
 struct Saved {
   const float* gamma;
   const float* mean;
-  const float* inv_dev;
+  const float* rstd;
 };
 
 __global__ void layer_norm_backward(const float* dy, const float* x, Saved saved, float* dx, LayerNorm shape) {
@@ -62,7 +62,7 @@ __global__ void layer_norm_backward(const float* dy, const float* x, Saved saved
   for (int64_t row = blockIdx.x; row < shape.rows; row += gridDim.x) {
     const int64_t begin = row * shape.columns;
     const float mean = saved.mean[row];
-    const float inv_dev = saved.inv_dev[row];
+    const float rstd = saved.rstd[row];
     float sum = 0.0F;
     float product = 0.0F;
     for (int64_t i = threadIdx.x; i < shape.columns; i += blockDim.x) {
@@ -71,9 +71,9 @@ __global__ void layer_norm_backward(const float* dy, const float* x, Saved saved
       product += gradient * (x[begin + i] - mean);
     }
     const float offset = block_sum(sum) / columns;
-    const float slope = block_sum(product) / columns * inv_dev * inv_dev;
+    const float slope = block_sum(product) / columns * rstd * rstd;
     for (int64_t i = threadIdx.x; i < shape.columns; i += blockDim.x) {
-      dx[begin + i] = inv_dev * (dy[begin + i] * saved.gamma[i] - offset - (x[begin + i] - mean) * slope);
+      dx[begin + i] = rstd * (dy[begin + i] * saved.gamma[i] - offset - (x[begin + i] - mean) * slope);
     }
   }
 }
@@ -86,7 +86,7 @@ __global__ void sum_columns(const float* dy, const float* x, Saved saved, float*
   float sum = 0.0F;
   for (int64_t row = 0; row < shape.rows; ++row) {
     const int64_t i = row * shape.columns + column;
-    products += dy[i] * ((x[i] - saved.mean[row]) * saved.inv_dev[row]);
+    products += dy[i] * ((x[i] - saved.mean[row]) * saved.rstd[row]);
     sum += dy[i];
   }
   dgamma[column] = products;
@@ -95,7 +95,7 @@ __global__ void sum_columns(const float* dy, const float* x, Saved saved, float*
 
 void run_forward(const LayerNorm& shape, cudaStream_t stream, const OpArgs& args) {
   const Affine by{.gamma = args.in<float>(1), .beta = args.in<float>(2)};
-  const Statistics to{.mean = args.out<float>(1), .inv_dev = args.out<float>(2)};
+  const Statistics to{.mean = args.out<float>(1), .rstd = args.out<float>(2)};
   launch(layer_norm, tree_each(shape.rows, shape.columns), stream, args.in<float>(0), by, args.out<float>(0), to,
          shape);
 }
@@ -103,7 +103,7 @@ void run_forward(const LayerNorm& shape, cudaStream_t stream, const OpArgs& args
 void run_backward(const LayerNorm& shape, cudaStream_t stream, const OpArgs& args) {
   const auto* dy = args.in<float>(0);
   const auto* x = args.in<float>(1);
-  const Saved saved{.gamma = args.in<float>(2), .mean = args.in<float>(3), .inv_dev = args.in<float>(4)};
+  const Saved saved{.gamma = args.in<float>(2), .mean = args.in<float>(3), .rstd = args.in<float>(4)};
   launch(layer_norm_backward, tree_each(shape.rows, shape.columns), stream, dy, x, saved, args.out<float>(0), shape);
   launch(sum_columns, thread_each(shape.columns), stream, dy, x, saved, args.out<float>(1), args.out<float>(2), shape);
 }

@@ -36,7 +36,7 @@ __device__ int64_t element_of(const BatchNorm& shape, int64_t channel, int64_t i
 
 struct Statistics {
   float* mean;
-  float* inv_dev;
+  float* rstd;
   float* running_mean;
   float* running_var;
 };
@@ -48,7 +48,7 @@ __global__ void batch_norm(const float* x, const float* gamma, const float* beta
   for (int64_t channel = blockIdx.x; channel < shape.channels; channel += gridDim.x) {
     if (n == 0) {  // nothing is known of the channel
       for (int64_t i = threadIdx.x; i < all; i += blockDim.x) y[element_of(shape, channel, i)] = 0.0F;
-      if (threadIdx.x == 0) to.mean[channel] = to.inv_dev[channel] = 0.0F;
+      if (threadIdx.x == 0) to.mean[channel] = to.rstd[channel] = 0.0F;
       continue;
     }
     float sum = 0.0F;
@@ -60,8 +60,8 @@ __global__ void batch_norm(const float* x, const float* gamma, const float* beta
       squares += from_mean * from_mean;
     }
     squares = block_sum(squares);
-    const float inv_dev = 1.0F / sqrtf(squares / static_cast<float>(n) + shape.epsilon);
-    const float factor = inv_dev * gamma[channel];
+    const float rstd = 1.0F / sqrtf(squares / static_cast<float>(n) + shape.epsilon);
+    const float factor = rstd * gamma[channel];
     for (int64_t i = threadIdx.x; i < all; i += blockDim.x) {
       const int64_t element = element_of(shape, channel, i);
       y[element] = (x[element] - mean) * factor + beta[channel];
@@ -69,7 +69,7 @@ __global__ void batch_norm(const float* x, const float* gamma, const float* beta
     if (threadIdx.x == 0) {
       const float variance = squares / static_cast<float>(n > 1 ? n - 1 : 1);
       to.mean[channel] = mean;
-      to.inv_dev[channel] = inv_dev;
+      to.rstd[channel] = rstd;
       to.running_mean[channel] = (1.0F - shape.momentum) * to.running_mean[channel] + shape.momentum * mean;
       to.running_var[channel] = (1.0F - shape.momentum) * to.running_var[channel] + shape.momentum * variance;
     }
@@ -79,7 +79,7 @@ __global__ void batch_norm(const float* x, const float* gamma, const float* beta
 struct Saved {
   const float* gamma;
   const float* mean;
-  const float* inv_dev;
+  const float* rstd;
 };
 
 __global__ void batch_norm_backward(const float* dy, const float* x, Saved saved, const int32_t* count, float* dx,
@@ -87,7 +87,7 @@ __global__ void batch_norm_backward(const float* dy, const float* x, Saved saved
   const int64_t n = counted_rows(count, shape) * shape.size;
   for (int64_t channel = blockIdx.x; channel < shape.channels; channel += gridDim.x) {
     const float mean = saved.mean[channel];
-    const float inv_dev = saved.inv_dev[channel];
+    const float rstd = saved.rstd[channel];
     float sum = 0.0F;
     float product = 0.0F;
     for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
@@ -96,10 +96,10 @@ __global__ void batch_norm_backward(const float* dy, const float* x, Saved saved
       product += dy[element] * (x[element] - mean);
     }
     sum = block_sum(sum);
-    product = block_sum(product) * inv_dev;
-    const float factor = saved.gamma[channel] * inv_dev;
+    product = block_sum(product) * rstd;
+    const float factor = saved.gamma[channel] * rstd;
     const float offset = n > 0 ? sum / static_cast<float>(n) : 0.0F;
-    const float slope = n > 0 ? product * inv_dev / static_cast<float>(n) : 0.0F;
+    const float slope = n > 0 ? product * rstd / static_cast<float>(n) : 0.0F;
     for (int64_t i = threadIdx.x; i < shape.rows * shape.size; i += blockDim.x) {
       const int64_t element = element_of(shape, channel, i);
       dx[element] = i < n ? factor * (dy[element] - offset - (x[element] - mean) * slope) : 0.0F;
@@ -124,8 +124,8 @@ __global__ void batch_norm_inference(const float* x, Affine by, float* y, BatchN
   const int64_t i = thread_index();
   if (i >= shape.elements()) return;
   const int64_t channel = i / shape.size % shape.channels;
-  const float inv_dev = 1.0F / sqrtf(by.variance[channel] + shape.epsilon);
-  y[i] = (x[i] - by.mean[channel]) * inv_dev * by.gamma[channel] + by.beta[channel];
+  const float rstd = 1.0F / sqrtf(by.variance[channel] + shape.epsilon);
+  y[i] = (x[i] - by.mean[channel]) * rstd * by.gamma[channel] + by.beta[channel];
 }
 
 const int32_t* count_of(const BatchNorm& shape, const OpArgs& args) {
@@ -139,7 +139,7 @@ Launch block_each_channel(const BatchNorm& shape) {
 
 void run_forward(const BatchNorm& shape, cudaStream_t stream, const OpArgs& args) {
   const Statistics to{.mean = args.out<float>(1),
-                      .inv_dev = args.out<float>(2),
+                      .rstd = args.out<float>(2),
                       .running_mean = args.out<float>(3),
                       .running_var = args.out<float>(4)};
   launch(batch_norm, block_each_channel(shape), stream, args.in<float>(0), args.in<float>(1), args.in<float>(2),
@@ -147,7 +147,7 @@ void run_forward(const BatchNorm& shape, cudaStream_t stream, const OpArgs& args
 }
 
 void run_backward(const BatchNorm& shape, cudaStream_t stream, const OpArgs& args) {
-  const Saved saved{.gamma = args.in<float>(2), .mean = args.in<float>(3), .inv_dev = args.in<float>(4)};
+  const Saved saved{.gamma = args.in<float>(2), .mean = args.in<float>(3), .rstd = args.in<float>(4)};
   launch(batch_norm_backward, block_each_channel(shape), stream, args.in<float>(0), args.in<float>(1), saved,
          count_of(shape, args), args.out<float>(0), args.out<float>(1), args.out<float>(2), shape);
 }

@@ -168,11 +168,11 @@ __global__ void __launch_bounds__(kBlock) normalise(Forward f, Split split) {
     const Moments all = channel_statistics(f.parts, split, at.channel, counted);
     if (threadIdx.x == 0) {
       const bool known = counted > 0;
-      const float inv_dev = known ? 1.0F / sqrtf(all.squares / all.n + f.epsilon) : 0.0F;
-      by = {all.mean, inv_dev * f.gamma[at.channel], f.beta[at.channel]};
+      const float rstd = known ? 1.0F / sqrtf(all.squares / all.n + f.epsilon) : 0.0F;
+      by = {all.mean, rstd * f.gamma[at.channel], f.beta[at.channel]};
       if (at.index == 0) {
         f.mean[at.channel] = all.mean;  // 0 of nothing
-        f.inv_dev[at.channel] = inv_dev;
+        f.rstd[at.channel] = rstd;
       }
       if (at.index == 0 && known) {
         const float keep = 1.0F - f.momentum;
@@ -204,8 +204,8 @@ struct Inference {
 template <unsigned width>
 __global__ void __launch_bounds__(kBlock) normalise_by_given(Inference f, Split split) {
   const Share at = share_of(split, blockIdx.x);
-  const float inv_dev = 1.0F / sqrtf(f.variance[at.channel] + f.epsilon);
-  apply<width>(f.x, f.y, {f.mean[at.channel], inv_dev * f.gamma[at.channel], f.beta[at.channel]}, {}, at, split);
+  const float rstd = 1.0F / sqrtf(f.variance[at.channel] + f.epsilon);
+  apply<width>(f.x, f.y, {f.mean[at.channel], rstd * f.gamma[at.channel], f.beta[at.channel]}, {}, at, split);
 }
 
 // dy and x of a step, of which the elements before `end` are there; the others are left. `again`: what goes on through
@@ -282,10 +282,10 @@ __global__ void __launch_bounds__(kBlock) flow_back(Backward b, Split split) {
     }
     sums = sum_warp(sums);
     if (threadIdx.x == 0) {
-      const float inv_dev = b.inv_dev[at.channel];
-      const float dgamma = sums.y * inv_dev;
+      const float rstd = b.rstd[at.channel];
+      const float dgamma = sums.y * rstd;
       const auto n = static_cast<float>(max(counted, 1U));
-      of_channel = {b.gamma[at.channel] * inv_dev, sums.x / n, dgamma * inv_dev / n};
+      of_channel = {b.gamma[at.channel] * rstd, sums.x / n, dgamma * rstd / n};
       if (at.index == 0) {
         b.dgamma[at.channel] = dgamma;
         b.dbeta[at.channel] = sums.x;

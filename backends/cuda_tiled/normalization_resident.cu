@@ -144,12 +144,12 @@ __global__ void __launch_bounds__(threads, values >= 32 ? 2 : 1) forward_kernel(
       squares += apart * apart;
     }
   }
-  float inv_dev = 0.0F;
+  float rstd = 0.0F;
   if (n > 0) {
     squares = sum_all<threads>(make_float2(squares, 0.0F), layout.cluster, totals[1]).x;
-    inv_dev = 1.0F / sqrtf(squares / static_cast<float>(n) + f.epsilon);
+    rstd = 1.0F / sqrtf(squares / static_cast<float>(n) + f.epsilon);
   }
-  const float factor = inv_dev * gamma;
+  const float factor = rstd * gamma;
 #pragma unroll
   for (int j = 0; j < kSteps; ++j) {
     const int i = mine.first(j);
@@ -166,7 +166,7 @@ __global__ void __launch_bounds__(threads, values >= 32 ? 2 : 1) forward_kernel(
   }
   if (threadIdx.x == 0 && mine.begin == 0) {
     f.mean[mine.channel] = mean;
-    f.inv_dev[mine.channel] = inv_dev;
+    f.rstd[mine.channel] = rstd;
     if (n > 0) {
       const float keep = 1.0F - f.momentum;
       const float variance = squares / static_cast<float>(max(n - 1, 1));
@@ -194,7 +194,7 @@ __global__ void __launch_bounds__(threads, values >= 16 ? 2 : 1) backward_kernel
     if (b.masked != nullptr) store<width>(b.masked + address, dy + j * width);
   }
   const float mean = b.mean[mine.channel];
-  const float inv_dev = b.inv_dev[mine.channel];
+  const float rstd = b.rstd[mine.channel];
   const float gamma = b.gamma[mine.channel];
   float2 sums = make_float2(0.0F, 0.0F);
 #pragma unroll
@@ -208,11 +208,11 @@ __global__ void __launch_bounds__(threads, values >= 16 ? 2 : 1) backward_kernel
     }
   }
   sums = sum_all<threads>(sums, layout.cluster, total);
-  const float dgamma = sums.y * inv_dev;
+  const float dgamma = sums.y * rstd;
   const auto elements = static_cast<float>(max(n, 1));
-  const float factor = gamma * inv_dev;
+  const float factor = gamma * rstd;
   const float offset = sums.x / elements;
-  const float slope = dgamma * inv_dev / elements;
+  const float slope = dgamma * rstd / elements;
 #pragma unroll
   for (int j = 0; j < kSteps; ++j) {
     const int i = mine.first(j);

@@ -19,7 +19,7 @@ struct Forward {
   bool relu;              // y is max(y, 0), NaN stays NaN
   float* y;
   float* mean;
-  float* inv_dev;
+  float* rstd;
   float* running_mean;
   float* running_var;
   float epsilon;
@@ -34,7 +34,7 @@ struct Backward {
   const float* x;
   const float* gamma;
   const float* mean;
-  const float* inv_dev;
+  const float* rstd;
   const int32_t* count;  // NULL: all rows
   float2* parts;         // by share, the sums of dy and of dy (x - mean)
   float* dx;

@@ -71,15 +71,15 @@ std::vector<double> batch_norm_scale(const Evaluation& e, std::size_t output) {
   if (batch.elements() == 0) return scale;  // zeros, and statistics that stay
   for (std::size_t c = 0; c < batch.channels; ++c) {
     const Statistics s = statistics_of(batch, x, c);
-    const double inv_dev = 1 / std::sqrt(s.variance + attrs.epsilon);
-    const double inv_dev_error = inv_dev * (kRoot + 0.5 * s.variance_error * inv_dev * inv_dev);
+    const double rstd = 1 / std::sqrt(s.variance + attrs.epsilon);
+    const double rstd_error = rstd * (kRoot + 0.5 * s.variance_error * rstd * rstd);
     const double before = 2 * std::abs((1.0 - attrs.momentum) * e.inputs.at(output < 3 ? 3 : output).values[c]);
     switch (output) {
       case 0: {
         const double mean = e.reference.at(1).values[c];
         batch.for_channel(c, batch.images, [&](std::size_t i) {
           const double from_mean = std::abs(x[i] - mean);
-          scale[i] = std::abs(gamma[c]) * (inv_dev * (s.mean_error + 4 * from_mean) + inv_dev_error * from_mean) +
+          scale[i] = std::abs(gamma[c]) * (rstd * (s.mean_error + 4 * from_mean) + rstd_error * from_mean) +
                      2 * std::abs(beta[c]);
         });
         break;
@@ -88,7 +88,7 @@ std::vector<double> batch_norm_scale(const Evaluation& e, std::size_t output) {
         scale[c] = s.mean_error;
         break;
       case 2:
-        scale[c] = inv_dev_error;
+        scale[c] = rstd_error;
         break;
       case 3:
         scale[c] = before + attrs.momentum * s.mean_error;
@@ -100,15 +100,15 @@ std::vector<double> batch_norm_scale(const Evaluation& e, std::size_t output) {
   return scale;
 }
 
-// dx = gamma inv_dev (dy - (sum of dy + h sum of dy h) / m), h = (x - mean) inv_dev.
+// dx = gamma rstd (dy - (sum of dy + h sum of dy h) / m), h = (x - mean) rstd.
 std::vector<double> batch_norm_backward_scale(const Evaluation& e, std::size_t output) {
   const BatchView batch = batch_of(e, 5);
   const std::vector<double>&dy = e.inputs.at(0).values, &x = e.inputs.at(1).values, &gamma = e.inputs.at(2).values,
-        &mean = e.inputs.at(3).values, &inv_dev = e.inputs.at(4).values;
+        &mean = e.inputs.at(3).values, &rstd = e.inputs.at(4).values;
   const double elements = batch.elements(), terms = accumulation(elements);
   std::vector<double> scale(e.reference.at(output).values.size(), 0.0);
   for (std::size_t c = 0; c < batch.channels; ++c) {
-    const auto h = [&](std::size_t i) { return std::abs((x[i] - mean[c]) * inv_dev[c]); };
+    const auto h = [&](std::size_t i) { return std::abs((x[i] - mean[c]) * rstd[c]); };
     double size = 0, product = 0;
     batch.for_channel(c, batch.counted, [&](std::size_t i) {
       size += std::abs(dy[i]);
@@ -119,13 +119,13 @@ std::vector<double> batch_norm_backward_scale(const Evaluation& e, std::size_t o
     if (output != 0) continue;
     batch.for_channel(c, batch.counted, [&](std::size_t i) {
       scale[i] =
-          std::abs(gamma[c] * inv_dev[c]) * (4 * std::abs(dy[i]) + (terms + 4) * (size + h(i) * product) / elements);
+          std::abs(gamma[c] * rstd[c]) * (4 * std::abs(dy[i]) + (terms + 4) * (size + h(i) * product) / elements);
     });
   }
   return scale;
 }
 
-// y = (x - mean) inv_dev gamma + beta, or x times a factor plus a shift.
+// y = (x - mean) rstd gamma + beta, or x times a factor plus a shift.
 std::vector<double> batch_norm_inference_scale(const Evaluation& e, std::size_t output) {
   const double epsilon = e.signature.attrs.as<gpunn_batch_norm_attrs>().epsilon;
   const BatchView batch = batch_of(e, 5);
@@ -158,32 +158,32 @@ std::vector<double> layer_norm_scale(const Evaluation& e, std::size_t output) {
   std::vector<double> scale(e.reference.at(output).values.size());
   for (std::size_t n = 0; n < rows.channels; ++n) {
     const Statistics s = statistics_of(rows, x, n);
-    const double inv_dev = 1 / std::sqrt(s.variance + epsilon);
-    const double inv_dev_error = inv_dev * (kRoot + 0.5 * s.variance_error * inv_dev * inv_dev);
+    const double rstd = 1 / std::sqrt(s.variance + epsilon);
+    const double rstd_error = rstd * (kRoot + 0.5 * s.variance_error * rstd * rstd);
     if (output == 1) scale[n] = s.mean_error;
-    if (output == 2) scale[n] = inv_dev_error;
+    if (output == 2) scale[n] = rstd_error;
     if (output != 0) continue;
     const double mean = e.reference.at(1).values[n];
     rows.for_channel(n, 1, [&](std::size_t i) {
       const std::size_t d = i - n * rows.inner;
       const double from_mean = std::abs(x[i] - mean);
-      scale[i] = std::abs(gamma[d]) * (inv_dev * (s.mean_error + 4 * from_mean) + inv_dev_error * from_mean) +
-                 2 * std::abs(beta[d]);
+      scale[i] =
+          std::abs(gamma[d]) * (rstd * (s.mean_error + 4 * from_mean) + rstd_error * from_mean) + 2 * std::abs(beta[d]);
     });
   }
   return scale;
 }
 
-// dx = inv_dev (g - (sum of g + h sum of g h) / D), h = (x - mean) inv_dev and g = dy gamma; dgamma and dbeta are sums
+// dx = rstd (g - (sum of g + h sum of g h) / D), h = (x - mean) rstd and g = dy gamma; dgamma and dbeta are sums
 // over the rows.
 std::vector<double> layer_norm_backward_scale(const Evaluation& e, std::size_t output) {
   const BatchView rows = rows_of(e, 1);
   const std::vector<double>&dy = e.inputs.at(0).values, &x = e.inputs.at(1).values, &gamma = e.inputs.at(2).values,
-        &mean = e.inputs.at(3).values, &inv_dev = e.inputs.at(4).values;
+        &mean = e.inputs.at(3).values, &rstd = e.inputs.at(4).values;
   const auto columns = static_cast<double>(rows.inner);
   std::vector<double> scale(e.reference.at(output).values.size(), 0.0);
   for (std::size_t n = 0; n < rows.channels; ++n) {
-    const auto h = [&](std::size_t i) { return std::abs((x[i] - mean[n]) * inv_dev[n]); };
+    const auto h = [&](std::size_t i) { return std::abs((x[i] - mean[n]) * rstd[n]); };
     double size = 0, product = 0;
     rows.for_channel(n, 1, [&](std::size_t i) {
       const std::size_t d = i - n * rows.inner;
@@ -195,7 +195,7 @@ std::vector<double> layer_norm_backward_scale(const Evaluation& e, std::size_t o
     if (output != 0) continue;
     rows.for_channel(n, 1, [&](std::size_t i) {
       const std::size_t d = i - n * rows.inner;
-      scale[i] = std::abs(inv_dev[n]) *
+      scale[i] = std::abs(rstd[n]) *
                  (4 * std::abs(dy[i] * gamma[d]) + (accumulation(columns) + 4) * (size + h(i) * product) / columns);
     });
   }

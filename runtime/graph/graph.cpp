@@ -50,19 +50,12 @@ std::vector<TensorType> types_of(const Graph& graph, const std::vector<ValueId>&
   return types;
 }
 
-std::vector<TensorType> infer(const Graph& graph, const OpInfo& info, const std::string& name, const Attributes& attrs,
-                              const std::vector<ValueId>& inputs) {
-  const std::string where = name.empty() ? std::string() : "'" + name + "': ";
-  const int count = static_cast<int>(inputs.size());
-  if (count < info.min_inputs || count > info.max_inputs) {
-    throw Error(where + std::string(info.name) + " takes " + std::to_string(info.min_inputs) + " to " +
-                std::to_string(info.max_inputs) + " inputs, got " + std::to_string(count));
-  }
-  const std::vector<TensorType> types = types_of(graph, inputs);
+std::vector<TensorType> inferred_types(const Graph& graph, const OpInfo& info, const std::string& name,
+                                       const Attributes& attrs, const std::vector<ValueId>& inputs) {
   try {
-    return info.infer(attrs, types);
+    return info.infer(attrs, types_of(graph, inputs));
   } catch (const Error& error) {
-    throw Error(where + std::string(info.name) + ": " + error.what(), error.code());
+    throw Error((name.empty() ? "" : "'" + name + "': ") + std::string(info.name) + ": " + error.what(), error.code());
   }
 }
 
@@ -70,10 +63,10 @@ std::vector<TensorType> infer(const Graph& graph, const OpInfo& info, const std:
 
 std::vector<ValueId> Graph::add(int32_t op, std::string name, Attributes attrs, std::vector<ValueId> inputs) {
   const OpInfo& info = op_info(op);
-  const std::vector<TensorType> types = infer(*this, info, name, attrs, inputs);
+  const std::vector<TensorType> types = inferred_types(*this, info, name, attrs, inputs);
   std::vector<ValueId> outputs;
   for (std::size_t i = 0; i < types.size(); ++i) {
-    const int in_place = i < info.in_place.size() ? info.in_place[i] : -1;
+    const int in_place = info.in_place.at(i);
     if (in_place >= 0) {
       outputs.push_back(inputs[static_cast<std::size_t>(in_place)]);
     } else {
@@ -93,7 +86,7 @@ ValueId Graph::add1(int32_t op, std::string name, Attributes attrs, std::vector<
 void Graph::add_into(int32_t op, std::string name, Attributes attrs, std::vector<ValueId> inputs,
                      std::vector<ValueId> outputs) {
   const OpInfo& info = op_info(op);
-  const std::vector<TensorType> inferred = infer(*this, info, name, attrs, inputs);
+  const std::vector<TensorType> inferred = inferred_types(*this, info, name, attrs, inputs);
   const std::vector<TensorType> given = types_of(*this, outputs);
   bool same = inferred.size() == given.size();
   for (std::size_t i = 0; same && i < inferred.size(); ++i) {

@@ -1,8 +1,11 @@
 #include "graph/op_info.hpp"
 
+#include <gpunn/op_shapes.hpp>
+
 #include <algorithm>
 #include <cctype>
 #include <map>
+#include <utility>
 
 #include "graph/ops/families.hpp"
 
@@ -10,9 +13,22 @@ namespace gpunn::graph {
 
 namespace {
 
+OpInfo described(OpInfo info, const ops::Op& row) {
+  info.row = &row;
+  info.name = row.name;
+  info.min_inputs = static_cast<int>(row.signature.least_inputs);
+  info.max_inputs = static_cast<int>(row.signature.most_inputs);
+  for (const ops::Pattern& output : row.signature.outputs) {
+    info.in_place.push_back(output.in_place);
+    info.may_alias.push_back(output.may_alias);
+  }
+  return info;
+}
+
 const std::map<int32_t, OpInfo>& catalogue() {
   static const std::map<int32_t, OpInfo> table = [] {
     std::map<int32_t, OpInfo> result;
+    for (const auto& [id, row] : ops::all()) result[id] = described({.id = id}, row);
     for (const auto& family : {elementwise_ops(),
                                activation_ops(),
                                linear_ops(),
@@ -33,9 +49,8 @@ const std::map<int32_t, OpInfo>& catalogue() {
                                random_ops(),
                                batch_ops(),
                                augmentation_ops(),
-                               counter_ops(),
-                               metrics_ops()}) {
-      for (const OpInfo& info : family) result.emplace(info.id, info);
+                               counter_ops()}) {
+      for (const OpInfo& info : family) result[info.id] = described(info, ops::all().at(info.id));
     }
     return result;
   }();
@@ -52,6 +67,20 @@ const OpInfo& op_info(int32_t id) {
   const auto found = catalogue().find(id);
   if (found == catalogue().end()) throw Error("there is no op " + std::to_string(id) + " in the catalogue");
   return found->second;
+}
+
+std::vector<TensorType> OpInfo::infer(const Attributes& attrs, std::span<const TensorType> inputs) const {
+  std::vector<ops::Tensor> given;
+  for (const TensorType& type : inputs) given.push_back({static_cast<int32_t>(type.dtype), type.shape});
+  try {
+    std::vector<TensorType> types;
+    for (ops::Tensor& output : ops::outputs_of(*row, attrs.data(), given)) {
+      types.push_back({static_cast<DType>(output.dtype), std::move(output.shape)});
+    }
+    return types;
+  } catch (const ops::Misfit& misfit) {
+    throw Error(misfit.what());
+  }
 }
 
 double flops_of(const OpSignature& signature) {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <gpunn/error.hpp>
-#include <gpunn/ops.h>
+#include <gpunn/op_signature.hpp>
 
 #include <span>
 #include <string>
@@ -14,20 +14,10 @@ namespace gpunn::graph {
 
 class GradientContext;
 
-// What the runtime knows of an op of ops.h. One table a family in graph/ops/.
+// What the host knows of an op. One table a family in graph/ops/ has what code says; the rest follows from the op's row
+// in op_list.inc.
 struct OpInfo {
   int32_t id = 0;
-  std::string_view name;  // "CONV2D"
-  int min_inputs = 0;
-  int max_inputs = 0;
-
-  // The output types. Throws Error on shapes that do not fit, with both.
-  std::vector<TensorType> (*infer)(const Attributes& attrs, std::span<const TensorType> inputs) = nullptr;
-
-  // For output i, the input whose memory it is; -1: memory of its own. Empty: all -1.
-  std::vector<int> in_place = {};
-  // For output i, the inputs whose memory it may take over if nobody reads them later, best first.
-  std::vector<std::vector<int>> may_alias = {};
 
   // Appends the ops of the gradient; nullptr: none (nothing flows back).
   void (*gradient)(GradientContext& context) = nullptr;
@@ -41,6 +31,17 @@ struct OpInfo {
   // "stride 2x2, pad 1x1"; nullptr: no attributes worth showing.
   std::string (*describe)(const Attributes& attrs) = nullptr;
 
+  const ops::Op* row = nullptr;
+  std::string_view name = {};  // "CONV2D"
+  int min_inputs = 0;
+  int max_inputs = 0;
+  // For output i, the input whose memory it is; -1: memory of its own.
+  std::vector<int> in_place = {};
+  // For output i, the inputs whose memory it may take over if nobody reads them later, best first.
+  std::vector<std::vector<int>> may_alias = {};
+
+  // The output types. Throws Error on shapes that do not fit, with both.
+  std::vector<TensorType> infer(const Attributes& attrs, std::span<const TensorType> inputs) const;
   bool composite() const { return decompose != nullptr; }
 };
 

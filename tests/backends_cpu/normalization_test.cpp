@@ -25,7 +25,7 @@ struct Layout {
 };
 
 struct Statistics {
-  std::vector<double> mean, inv_dev, variance;
+  std::vector<double> mean, rstd, variance;
 };
 
 Statistics statistics_of(const Tensor<float>& x, int64_t count) {
@@ -41,7 +41,7 @@ Statistics statistics_of(const Tensor<float>& x, int64_t count) {
     squares[c] += (x[i] - s.mean[c]) * (x[i] - s.mean[c]);
   }
   for (std::size_t c = 0; c < channels; ++c) {
-    s.inv_dev[c] = 1 / std::sqrt(squares[c] / n + 1e-3);
+    s.rstd[c] = 1 / std::sqrt(squares[c] / n + 1e-3);
     s.variance[c] = squares[c] / std::max(n - 1, 1.0);
   }
   return s;
@@ -60,14 +60,14 @@ TEST_CASE("batch norm has the same bits at any number of threads, and the statis
   for (const int64_t count : {at.rows, (at.rows + 2) / 3}) {
     const Tensor<int32_t> counted({}, {static_cast<int32_t>(count)});
     const Statistics expected = statistics_of(x, count);
-    Tensor<float> y(shape), mean({shape[1]}), inv_dev({shape[1]}), running_mean({shape[1]}), running_var({shape[1]});
+    Tensor<float> y(shape), mean({shape[1]}), rstd({shape[1]}), running_mean({shape[1]}), running_var({shape[1]});
     on_each_machine(y, [&] {
       std::fill(running_mean.begin(), running_mean.end(), 2.0F);
       std::fill(running_var.begin(), running_var.end(), 4.0F);
       normalization_runner().run(GPUNN_OP_BATCH_NORM, &kAttrs, {x, gamma, beta, running_mean, running_var, counted},
-                                 {y, mean, inv_dev, running_mean, running_var});
+                                 {y, mean, rstd, running_mean, running_var});
       CHECK(worst_error(mean, expected.mean) < 1e-6);
-      CHECK(worst_error(inv_dev, expected.inv_dev) < 1e-5);
+      CHECK(worst_error(rstd, expected.rstd) < 1e-5);
       std::vector<double> moved_mean, moved_var;
       for (std::size_t c = 0; c < expected.mean.size(); ++c) {
         moved_mean.push_back(0.75 * 2 + 0.25 * expected.mean[c]);
@@ -79,7 +79,7 @@ TEST_CASE("batch norm has the same bits at any number of threads, and the statis
     double worst = 0;
     for (int64_t i = 0; i < y.size(); ++i) {
       const auto c = static_cast<std::size_t>(at.channel(i));
-      const double h = (x[i] - expected.mean[c]) * expected.inv_dev[c];
+      const double h = (x[i] - expected.mean[c]) * expected.rstd[c];
       const double right = h * gamma[at.channel(i)] + beta[at.channel(i)];
       worst = std::max(worst, std::abs(y[i] - right) / (1 + std::abs(right)));
     }
@@ -87,7 +87,7 @@ TEST_CASE("batch norm has the same bits at any number of threads, and the statis
 
     Tensor<float> dx(shape), dgamma({shape[1]}), dbeta({shape[1]});
     on_each_machine(dx, [&] {
-      normalization_runner().run(GPUNN_OP_BATCH_NORM_BACKWARD, nullptr, {dy, x, gamma, mean, inv_dev, counted},
+      normalization_runner().run(GPUNN_OP_BATCH_NORM_BACKWARD, nullptr, {dy, x, gamma, mean, rstd, counted},
                                  {dx, dgamma, dbeta});
     });
     // A shift of x, and a stretch of it about its mean (but for epsilon), leave y as it is: no gradient is along them.
@@ -98,7 +98,7 @@ TEST_CASE("batch norm has the same bits at any number of threads, and the statis
       rest_is_zero = rest_is_zero && (at.row(i) < count || dx[i] == 0.0F);
     }
     for (std::size_t c = 0; c < along.size(); ++c) {
-      CHECK(std::abs(along[c]) < 1e-4 * std::sqrt(static_cast<double>(count * at.size)) * expected.inv_dev[c]);
+      CHECK(std::abs(along[c]) < 1e-4 * std::sqrt(static_cast<double>(count * at.size)) * expected.rstd[c]);
     }
     CHECK(rest_is_zero);
   }
@@ -107,12 +107,12 @@ TEST_CASE("batch norm has the same bits at any number of threads, and the statis
 TEST_CASE("an empty batch leaves the running statistics and gives zeros") {
   const Tensor<float> x({4, 2}, {1, 2, 3, 4, 5, 6, 7, 8}), ones({2}, {1, 1});
   const Tensor<int32_t> none({}, {0});
-  Tensor<float> y({4, 2}), mean({2}), inv_dev({2}), running_mean({2}, {3, 4}), running_var({2}, {5, 6});
+  Tensor<float> y({4, 2}), mean({2}), rstd({2}), running_mean({2}, {3, 4}), running_var({2}, {5, 6});
   normalization_runner().run(GPUNN_OP_BATCH_NORM, &kAttrs, {x, ones, ones, running_mean, running_var, none},
-                             {y, mean, inv_dev, running_mean, running_var});
+                             {y, mean, rstd, running_mean, running_var});
   CHECK(y.values() == std::vector<float>(8, 0.0F));
   CHECK(mean.values() == std::vector<float>{0, 0});
-  CHECK(inv_dev.values() == std::vector<float>{0, 0});
+  CHECK(rstd.values() == std::vector<float>{0, 0});
   CHECK(running_mean.values() == std::vector<float>{3, 4});
   CHECK(running_var.values() == std::vector<float>{5, 6});
 }
@@ -138,16 +138,16 @@ TEST_CASE("layer norm has the same bits at any number of threads") {
   Random random(5);
   const Tensor<float> x = random.tensor(shape, 2, 4), dy = random.tensor(shape);
   const Tensor<float> gamma = random.tensor({shape[1]}), beta = random.tensor({shape[1]});
-  Tensor<float> y(shape), mean({shape[0]}), inv_dev({shape[0]}), dx(shape), dgamma({shape[1]}), dbeta({shape[1]});
-  on_each_machine(y, [&] { rows.run(GPUNN_OP_LAYER_NORM, &attrs, {x, gamma, beta}, {y, mean, inv_dev}); });
+  Tensor<float> y(shape), mean({shape[0]}), rstd({shape[0]}), dx(shape), dgamma({shape[1]}), dbeta({shape[1]});
+  on_each_machine(y, [&] { rows.run(GPUNN_OP_LAYER_NORM, &attrs, {x, gamma, beta}, {y, mean, rstd}); });
   double sum = 0, squares = 0;
   for (int64_t i = 0; i < shape[1]; ++i) sum += x[i];
   for (int64_t i = 0; i < shape[1]; ++i) squares += std::pow(x[i] - sum / static_cast<double>(shape[1]), 2);
   CHECK(std::abs(mean[0] - sum / static_cast<double>(shape[1])) < 1e-6 * 4);
-  CHECK(std::abs(inv_dev[0] * std::sqrt(squares / static_cast<double>(shape[1]) + 1e-3) - 1) < 1e-5);
+  CHECK(std::abs(rstd[0] * std::sqrt(squares / static_cast<double>(shape[1]) + 1e-3) - 1) < 1e-5);
 
   const auto backward = [&] {
-    rows.run(GPUNN_OP_LAYER_NORM_BACKWARD, nullptr, {dy, x, gamma, mean, inv_dev}, {dx, dgamma, dbeta});
+    rows.run(GPUNN_OP_LAYER_NORM_BACKWARD, nullptr, {dy, x, gamma, mean, rstd}, {dx, dgamma, dbeta});
   };
   on_each_machine(dx, backward);
   on_each_machine(dgamma, backward);

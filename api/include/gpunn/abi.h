@@ -107,14 +107,14 @@ enum { GPUNN_PRECISION_FP32 = 0, GPUNN_PRECISION_TF32 = 1, GPUNN_PRECISION_BF16 
 /* Flags of gpunn_op_desc. */
 enum { GPUNN_OP_REQUIRE_DETERMINISTIC = 1 };
 
-/* One op at one shape. The tensors' data are NULL, their types and strides final. ops.h says which inputs, outputs and
- * attributes each op has. Arrays hold pointers, so that gpunn_tensor can grow.
+/* One op at one shape. The tensors' data are NULL, their types and strides final. op_list.inc says which inputs,
+ * outputs and attributes each op has. Arrays hold pointers, so that gpunn_tensor can grow.
  *
  * A plugin may have several kernels for an op and give them names, as "gemm:3". With one wanted, op_query and op_create
  * are about that one alone: another never takes its place. The host names none to a plugin of abi_minor 0. */
 typedef struct gpunn_op_desc {
   uint32_t struct_size;
-  int32_t op;        /* an id of ops.h */
+  int32_t op;        /* an id of ops.h; op_list.inc has its signature */
   const void* attrs; /* the op's attribute struct, or NULL where it has none */
   uint32_t n_inputs;
   uint32_t n_outputs;

@@ -70,7 +70,7 @@ typedef struct gpunn_program_op {
 } gpunn_program_op;
 
 /* A whole step program, the ops in an order in which they can run, each with the inputs, outputs, types and attributes
- * that ops.h says: the host has checked them. Valid during a call only. */
+ * that op_list.inc says: the host has checked them. Valid during a call only. */
 typedef struct gpunn_program_desc {
   uint32_t struct_size;
   uint32_t n_ops;

@@ -5,8 +5,8 @@
 namespace gpunn::cpu {
 namespace {
 
-void forward(const float* x, const float* gamma, const float* beta, float epsilon, float* y, float* mean,
-             float* inv_dev, int64_t rows, int64_t columns) {
+void forward(const float* x, const float* gamma, const float* beta, float epsilon, float* y, float* mean, float* rstd,
+             int64_t rows, int64_t columns) {
   const auto n = static_cast<double>(columns);
   for (int64_t row = 0; row < rows; ++row) {
     const auto m = static_cast<float>(sum_terms(columns, [x](int64_t i) { return x[i]; }) / n);
@@ -15,17 +15,17 @@ void forward(const float* x, const float* gamma, const float* beta, float epsilo
 #pragma omp simd
     for (int64_t i = 0; i < columns; ++i) y[i] = (x[i] - m) * inverse * gamma[i] + beta[i];
     mean[row] = m;
-    inv_dev[row] = inverse;
+    rstd[row] = inverse;
     x += columns;
     y += columns;
   }
 }
 
-void backward(const float* dy, const float* x, const float* gamma, const float* mean, const float* inv_dev, float* dx,
+void backward(const float* dy, const float* x, const float* gamma, const float* mean, const float* rstd, float* dx,
               int64_t rows, int64_t columns) {
   const auto n = static_cast<double>(columns);
   for (int64_t row = 0; row < rows; ++row) {
-    const float m = mean[row], inverse = inv_dev[row];
+    const float m = mean[row], inverse = rstd[row];
     const double sum = sum_terms(columns, [=](int64_t i) { return dy[i] * gamma[i]; });
     const double product = sum_terms(columns, [=](int64_t i) { return dy[i] * gamma[i] * (x[i] - m); });
     const auto offset = static_cast<float>(sum / n);
@@ -38,11 +38,11 @@ void backward(const float* dy, const float* x, const float* gamma, const float* 
   }
 }
 
-void columns(const float* dy, const float* x, const float* mean, const float* inv_dev, double* dgamma, double* dbeta,
+void columns(const float* dy, const float* x, const float* mean, const float* rstd, double* dgamma, double* dbeta,
              int64_t rows, int64_t stride, int64_t width) {
   for (int64_t i = 0; i < width; ++i) dgamma[i] = dbeta[i] = 0.0;
   for (int64_t row = 0; row < rows; ++row) {
-    const float m = mean[row], inverse = inv_dev[row];
+    const float m = mean[row], inverse = rstd[row];
 #pragma omp simd
     for (int64_t i = 0; i < width; ++i) {
       dgamma[i] += static_cast<double>(dy[i] * ((x[i] - m) * inverse));

@@ -8,14 +8,14 @@
 namespace gpunn::cpu {
 
 struct LayerNormKernels {
-  // y, mean[rows] and inv_dev[rows].
+  // y, mean[rows] and rstd[rows].
   void (*forward)(const float* x, const float* gamma, const float* beta, float epsilon, float* y, float* mean,
-                  float* inv_dev, int64_t rows, int64_t columns);
-  void (*backward)(const float* dy, const float* x, const float* gamma, const float* mean, const float* inv_dev,
-                   float* dx, int64_t rows, int64_t columns);
+                  float* rstd, int64_t rows, int64_t columns);
+  void (*backward)(const float* dy, const float* x, const float* gamma, const float* mean, const float* rstd, float* dx,
+                   int64_t rows, int64_t columns);
   // dgamma[width] and dbeta[width], of `width` columns that begin at dy and x, `stride` elements between their rows.
-  void (*columns)(const float* dy, const float* x, const float* mean, const float* inv_dev, double* dgamma,
-                  double* dbeta, int64_t rows, int64_t stride, int64_t width);
+  void (*columns)(const float* dy, const float* x, const float* mean, const float* rstd, double* dgamma, double* dbeta,
+                  int64_t rows, int64_t stride, int64_t width);
 };
 
 GPUNN_DECLARE_ISA_VARIANTS(LayerNormKernels, layer_norm_kernels);

@@ -54,33 +54,33 @@ void batch_norm(OracleCall& call) {
     for_channel(batch, channel, 0, batch.counted, [&](std::size_t i) { sum += x[i]; });
     const double mean = sum / elements;
     for_channel(batch, channel, 0, batch.counted, [&](std::size_t i) { squares += (x[i] - mean) * (x[i] - mean); });
-    const double inv_dev = 1 / std::sqrt(squares / elements + epsilon);
+    const double rstd = 1 / std::sqrt(squares / elements + epsilon);
     for_channel(batch, channel, 0, batch.images,
-                [&](std::size_t i) { call.out(0)[i] = (x[i] - mean) * inv_dev * gamma[c] + beta[c]; });
+                [&](std::size_t i) { call.out(0)[i] = (x[i] - mean) * rstd * gamma[c] + beta[c]; });
     call.out(1)[c] = mean;
-    call.out(2)[c] = inv_dev;
+    call.out(2)[c] = rstd;
     const double variance = squares / (elements > 1 ? elements - 1 : 1);
     call.out(3)[c] = (1 - momentum) * call.in(3)[c] + momentum * mean;
     call.out(4)[c] = (1 - momentum) * call.in(4)[c] + momentum * variance;
   }
 }
 
-// Of y = (x - mean) inv_dev gamma + beta, where mean and inv_dev depend on x: with h = (x - mean) inv_dev and means
-// over what counts, dx = gamma inv_dev (dy - mean(dy) - h mean(dy h)).
+// Of y = (x - mean) rstd gamma + beta, where mean and rstd depend on x: with h = (x - mean) rstd and means
+// over what counts, dx = gamma rstd (dy - mean(dy) - h mean(dy h)).
 void batch_norm_backward(OracleCall& call) {
   const Batch batch = batch_of(call, 5);
-  const Values &dy = call.in(0), &x = call.in(1), &gamma = call.in(2), &mean = call.in(3), &inv_dev = call.in(4);
+  const Values &dy = call.in(0), &x = call.in(1), &gamma = call.in(2), &mean = call.in(3), &rstd = call.in(4);
   const double elements = batch.elements();
   for (int64_t channel = 0; channel < batch.channels; ++channel) {
     const std::size_t c = at(channel);
     double dgamma = 0, dbeta = 0;
     for_channel(batch, channel, 0, batch.counted, [&](std::size_t i) {
       dbeta += dy[i];
-      dgamma += dy[i] * (x[i] - mean[c]) * inv_dev[c];
+      dgamma += dy[i] * (x[i] - mean[c]) * rstd[c];
     });
     for_channel(batch, channel, 0, batch.counted, [&](std::size_t i) {
-      const double h = (x[i] - mean[c]) * inv_dev[c];
-      call.out(0)[i] = gamma[c] * inv_dev[c] * (dy[i] - dbeta / elements - h * dgamma / elements);
+      const double h = (x[i] - mean[c]) * rstd[c];
+      call.out(0)[i] = gamma[c] * rstd[c] * (dy[i] - dbeta / elements - h * dgamma / elements);
     });
     for_channel(batch, channel, batch.counted, batch.images, [&](std::size_t i) { call.out(0)[i] = 0; });
     call.out(1)[c] = dgamma;
@@ -94,9 +94,9 @@ void batch_norm_inference(OracleCall& call) {
   const Values &x = call.in(0), &gamma = call.in(1), &beta = call.in(2), &mean = call.in(3), &variance = call.in(4);
   for (int64_t channel = 0; channel < batch.channels; ++channel) {
     const std::size_t c = at(channel);
-    const double inv_dev = 1 / std::sqrt(variance[c] + epsilon);
+    const double rstd = 1 / std::sqrt(variance[c] + epsilon);
     for_channel(batch, channel, 0, batch.images,
-                [&](std::size_t i) { call.out(0)[i] = (x[i] - mean[c]) * inv_dev * gamma[c] + beta[c]; });
+                [&](std::size_t i) { call.out(0)[i] = (x[i] - mean[c]) * rstd * gamma[c] + beta[c]; });
   }
 }
 

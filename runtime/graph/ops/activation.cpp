@@ -5,31 +5,10 @@
 
 #include "graph/gradient.hpp"
 #include "graph/ops/families.hpp"
-#include "graph/ops/requirements.hpp"
 
 namespace gpunn::graph {
 
 namespace {
-
-using Types = std::vector<TensorType>;
-using Inputs = std::span<const TensorType>;
-
-Types infer_forward(const Attributes&, Inputs in) {
-  require_dtype(in[0], DType::f32, "x");
-  return {in[0]};
-}
-
-Types infer_from_output(const Attributes&, Inputs in) {
-  require_dtype(in[0], DType::f32, "dy");
-  require_same(in[0], in[1], "dy", "y");
-  return {in[0]};
-}
-
-Types infer_from_input(const Attributes&, Inputs in) {
-  require_dtype(in[0], DType::f32, "dy");
-  require_same(in[0], in[1], "dy", "x");
-  return {in[0]};
-}
 
 // The backward from dy and y.
 template <int32_t backward>
@@ -61,39 +40,30 @@ using Gradient = void (*)(GradientContext&);
 using Describe = std::string (*)(const Attributes&);
 using Flops = double (*)(const OpSignature&);
 
-OpInfo forward(int32_t id, const char* name, Gradient gradient, Flops flops, Describe describe = nullptr) {
-  OpInfo info{.id = id, .name = name, .min_inputs = 1, .max_inputs = 1, .infer = infer_forward, .may_alias = {{0}}};
-  info.gradient = gradient;
-  info.flops = flops;
-  if (describe != nullptr) info.describe = describe;
-  return info;
+OpInfo forward(int32_t id, Gradient gradient, Flops flops, Describe describe = nullptr) {
+  return {.id = id, .gradient = gradient, .flops = flops, .describe = describe};
 }
 
-template <class Infer>
-OpInfo backward(int32_t id, const char* name, Infer infer, Flops flops, Describe describe = nullptr) {
-  OpInfo info{.id = id, .name = name, .min_inputs = 2, .max_inputs = 2, .infer = infer, .may_alias = {{0}}};
-  info.flops = flops;
-  if (describe != nullptr) info.describe = describe;
-  return info;
+OpInfo backward(int32_t id, Flops flops, Describe describe = nullptr) {
+  return {.id = id, .flops = flops, .describe = describe};
 }
 
 }  // namespace
 
 std::vector<OpInfo> activation_ops() {
   return {
-      forward(GPUNN_OP_RELU, "RELU", gradient_from_output<GPUNN_OP_RELU_BACKWARD>, flops<1>),
-      backward(GPUNN_OP_RELU_BACKWARD, "RELU_BACKWARD", infer_from_output, flops<1>),
-      forward(GPUNN_OP_LEAKY_RELU, "LEAKY_RELU", gradient_from_input<GPUNN_OP_LEAKY_RELU_BACKWARD>, flops<2>,
-              describe_slope),
-      backward(GPUNN_OP_LEAKY_RELU_BACKWARD, "LEAKY_RELU_BACKWARD", infer_from_input, flops<2>, describe_slope),
-      forward(GPUNN_OP_SIGMOID, "SIGMOID", gradient_from_output<GPUNN_OP_SIGMOID_BACKWARD>, flops<4>),
-      backward(GPUNN_OP_SIGMOID_BACKWARD, "SIGMOID_BACKWARD", infer_from_output, flops<3>),
-      forward(GPUNN_OP_TANH, "TANH", gradient_from_output<GPUNN_OP_TANH_BACKWARD>, flops<1>),
-      backward(GPUNN_OP_TANH_BACKWARD, "TANH_BACKWARD", infer_from_output, flops<3>),
-      forward(GPUNN_OP_GELU, "GELU", gradient_from_input<GPUNN_OP_GELU_BACKWARD>, flops<5>, describe_gelu),
-      backward(GPUNN_OP_GELU_BACKWARD, "GELU_BACKWARD", infer_from_input, flops<10>, describe_gelu),
-      forward(GPUNN_OP_SILU, "SILU", gradient_from_input<GPUNN_OP_SILU_BACKWARD>, flops<5>),
-      backward(GPUNN_OP_SILU_BACKWARD, "SILU_BACKWARD", infer_from_input, flops<8>),
+      forward(GPUNN_OP_RELU, gradient_from_output<GPUNN_OP_RELU_BACKWARD>, flops<1>),
+      backward(GPUNN_OP_RELU_BACKWARD, flops<1>),
+      forward(GPUNN_OP_LEAKY_RELU, gradient_from_input<GPUNN_OP_LEAKY_RELU_BACKWARD>, flops<2>, describe_slope),
+      backward(GPUNN_OP_LEAKY_RELU_BACKWARD, flops<2>, describe_slope),
+      forward(GPUNN_OP_SIGMOID, gradient_from_output<GPUNN_OP_SIGMOID_BACKWARD>, flops<4>),
+      backward(GPUNN_OP_SIGMOID_BACKWARD, flops<3>),
+      forward(GPUNN_OP_TANH, gradient_from_output<GPUNN_OP_TANH_BACKWARD>, flops<1>),
+      backward(GPUNN_OP_TANH_BACKWARD, flops<3>),
+      forward(GPUNN_OP_GELU, gradient_from_input<GPUNN_OP_GELU_BACKWARD>, flops<5>, describe_gelu),
+      backward(GPUNN_OP_GELU_BACKWARD, flops<10>, describe_gelu),
+      forward(GPUNN_OP_SILU, gradient_from_input<GPUNN_OP_SILU_BACKWARD>, flops<5>),
+      backward(GPUNN_OP_SILU_BACKWARD, flops<8>),
   };
 }
 

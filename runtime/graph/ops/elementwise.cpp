@@ -5,43 +5,10 @@
 
 #include "graph/gradient.hpp"
 #include "graph/ops/families.hpp"
-#include "graph/ops/requirements.hpp"
 
 namespace gpunn::graph {
 
 namespace {
-
-using Types = std::vector<TensorType>;
-using Inputs = std::span<const TensorType>;
-
-Types infer_add(const Attributes&, Inputs in) {
-  require_dtype(in[0], DType::f32, "a");
-  require_same(in[0], in[1], "a", "b");
-  return {in[0]};
-}
-
-Types infer_unary(const Attributes&, Inputs in) {
-  require_dtype(in[0], DType::f32, "x");
-  return {in[0]};
-}
-
-Types infer_clamp(const Attributes& attrs, Inputs in) {
-  require_dtype(in[0], DType::f32, "x");
-  const auto a = attrs.as<gpunn_clamp_attrs>();
-  // Neither may be NaN.
-  require(a.low <= a.high, "low " + std::to_string(a.low) + " must not be above high " + std::to_string(a.high));
-  return {in[0]};
-}
-
-Types infer_copy(const Attributes&, Inputs in) { return {in[0]}; }
-
-Types infer_fill(const Attributes& attrs, Inputs) {
-  const auto a = attrs.as<gpunn_fill_attrs>();
-  require(a.rank >= 0 && a.rank <= GPUNN_MAX_RANK, "rank " + std::to_string(a.rank) + " is not between 0 and 8");
-  TensorType type{static_cast<DType>(a.dtype), Shape(a.dim, a.dim + a.rank)};
-  require(size_of(type.dtype) > 0, "unknown dtype " + std::to_string(a.dtype));
-  return {type};
-}
 
 void add_gradient(GradientContext& c) {
   for (std::size_t i = 0; i < 2; ++i) {
@@ -92,51 +59,12 @@ std::string describe_fill(const Attributes& attrs) {
 
 std::vector<OpInfo> elementwise_ops() {
   return {
-      {.id = GPUNN_OP_ADD,
-       .name = "ADD",
-       .min_inputs = 2,
-       .max_inputs = 2,
-       .infer = infer_add,
-       .may_alias = {{0, 1}},
-       .gradient = add_gradient},
-      {.id = GPUNN_OP_SCALE,
-       .name = "SCALE",
-       .min_inputs = 1,
-       .max_inputs = 1,
-       .infer = infer_unary,
-       .may_alias = {{0}},
-       .gradient = scale_gradient,
-       .describe = describe_scale},
-      {.id = GPUNN_OP_AXPBY,
-       .name = "AXPBY",
-       .min_inputs = 2,
-       .max_inputs = 2,
-       .infer = infer_add,
-       .may_alias = {{0, 1}},
-       .gradient = axpby_gradient,
-       .flops = axpby_flops,
-       .describe = describe_axpby},
-      {.id = GPUNN_OP_CLAMP,
-       .name = "CLAMP",
-       .min_inputs = 1,
-       .max_inputs = 1,
-       .infer = infer_clamp,
-       .may_alias = {{0}},
-       .describe = describe_clamp},
-      {.id = GPUNN_OP_COPY,
-       .name = "COPY",
-       .min_inputs = 1,
-       .max_inputs = 1,
-       .infer = infer_copy,
-       .gradient = [](GradientContext& c) { c.set(0, c.output_gradient()); },
-       .flops = no_flops},
-      {.id = GPUNN_OP_FILL,
-       .name = "FILL",
-       .min_inputs = 0,
-       .max_inputs = 0,
-       .infer = infer_fill,
-       .flops = no_flops,
-       .describe = describe_fill},
+      {.id = GPUNN_OP_ADD, .gradient = add_gradient},
+      {.id = GPUNN_OP_SCALE, .gradient = scale_gradient, .describe = describe_scale},
+      {.id = GPUNN_OP_AXPBY, .gradient = axpby_gradient, .flops = axpby_flops, .describe = describe_axpby},
+      {.id = GPUNN_OP_CLAMP, .describe = describe_clamp},
+      {.id = GPUNN_OP_COPY, .gradient = [](GradientContext& c) { c.set(0, c.output_gradient()); }, .flops = no_flops},
+      {.id = GPUNN_OP_FILL, .flops = no_flops, .describe = describe_fill},
   };
 }
 

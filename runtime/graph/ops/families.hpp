@@ -27,6 +27,5 @@ std::vector<OpInfo> random_ops();
 std::vector<OpInfo> batch_ops();
 std::vector<OpInfo> augmentation_ops();
 std::vector<OpInfo> counter_ops();
-std::vector<OpInfo> metrics_ops();
 
 }  // namespace gpunn::graph

@@ -4,61 +4,10 @@
 #include "graph/gradient.hpp"
 #include "graph/ops/families.hpp"
 #include "graph/ops/fused_activation.hpp"
-#include "graph/ops/requirements.hpp"
 
 namespace gpunn::graph {
 
 namespace {
-
-using Types = std::vector<TensorType>;
-using Inputs = std::span<const TensorType>;
-
-TensorType product_type(const TensorType& a, const TensorType& b, bool transpose_a, bool transpose_b) {
-  require_f32(a, 2, "a");
-  require_f32(b, 2, "b");
-  const int64_t inner_a = a.shape[transpose_a ? 0 : 1];
-  const int64_t inner_b = b.shape[transpose_b ? 1 : 0];
-  require(inner_a == inner_b, "the inner dimensions of a " + to_string(a.shape) + (transpose_a ? " transposed" : "") +
-                                  " and b " + to_string(b.shape) + (transpose_b ? " transposed" : "") +
-                                  " differ: " + std::to_string(inner_a) + " and " + std::to_string(inner_b));
-  return {DType::f32, {a.shape[transpose_a ? 1 : 0], b.shape[transpose_b ? 0 : 1]}};
-}
-
-Types infer_matmul(const Attributes& attrs, Inputs in) {
-  const auto a = attrs.as<gpunn_matmul_attrs>();
-  return {product_type(in[0], in[1], a.transpose_a != 0, a.transpose_b != 0)};
-}
-
-void require_channels(const TensorType& x, const TensorType& bias) {
-  require_dtype(x, DType::f32, "x");
-  require(x.shape.size() >= 2, "x must have at least 2 dimensions [N, C, ...], is " + to_string(x));
-  require_f32(bias, 1, "bias");
-  require(bias.shape[0] == x.shape[1],
-          "bias " + to_string(bias.shape) + " must have the channels of x " + to_string(x.shape));
-}
-
-Types infer_bias_add(const Attributes&, Inputs in) {
-  require_channels(in[0], in[1]);
-  return {in[0]};
-}
-
-Types infer_bias_backward(const Attributes&, Inputs in) {
-  require_dtype(in[0], DType::f32, "dy");
-  require(in[0].shape.size() >= 2, "dy must have at least 2 dimensions [N, C, ...], is " + to_string(in[0]));
-  return {{DType::f32, {in[0].shape[1]}}};
-}
-
-Types infer_matmul_bias_activation(const Attributes& attrs, Inputs in) {
-  const auto a = attrs.as<gpunn_matmul_bias_activation_attrs>();
-  const TensorType y = product_type(in[0], in[1], a.transpose_a != 0, a.transpose_b != 0);
-  require_channels(y, in[2]);
-  return {y};
-}
-
-Types infer_bias_activation_backward(const Attributes& attrs, Inputs in) {
-  require_same(in[0], in[1], "dy", "y");
-  return {in[0], infer_bias_backward(attrs, in.first(1)).front()};
-}
 
 Attributes matmul(bool transpose_a, bool transpose_b) {
   return Attributes::of(gpunn_matmul_attrs{.struct_size = 0, .transpose_a = transpose_a, .transpose_b = transpose_b});
@@ -126,40 +75,13 @@ std::string describe_bias_activation_backward(const Attributes& attrs) {
 
 std::vector<OpInfo> linear_ops() {
   return {
-      {.id = GPUNN_OP_MATMUL,
-       .name = "MATMUL",
-       .min_inputs = 2,
-       .max_inputs = 2,
-       .infer = infer_matmul,
-       .gradient = matmul_gradient,
-       .flops = product_flops,
-       .describe = describe_matmul},
-      {.id = GPUNN_OP_BIAS_ADD,
-       .name = "BIAS_ADD",
-       .min_inputs = 2,
-       .max_inputs = 2,
-       .infer = infer_bias_add,
-       .may_alias = {{0}},
-       .gradient = bias_add_gradient},
-      {.id = GPUNN_OP_BIAS_BACKWARD,
-       .name = "BIAS_BACKWARD",
-       .min_inputs = 1,
-       .max_inputs = 1,
-       .infer = infer_bias_backward},
+      {.id = GPUNN_OP_MATMUL, .gradient = matmul_gradient, .flops = product_flops, .describe = describe_matmul},
+      {.id = GPUNN_OP_BIAS_ADD, .gradient = bias_add_gradient},
       {.id = GPUNN_OP_MATMUL_BIAS_ACTIVATION,
-       .name = "MATMUL_BIAS_ACTIVATION",
-       .min_inputs = 3,
-       .max_inputs = 3,
-       .infer = infer_matmul_bias_activation,
        .decompose = decompose_matmul_bias_activation,
        .flops = product_flops,
        .describe = describe_matmul_bias_activation},
       {.id = GPUNN_OP_BIAS_ACTIVATION_BACKWARD,
-       .name = "BIAS_ACTIVATION_BACKWARD",
-       .min_inputs = 2,
-       .max_inputs = 2,
-       .infer = infer_bias_activation_backward,
-       .may_alias = {{0}},
        .decompose = decompose_bias_activation_backward,
        .describe = describe_bias_activation_backward},
   };

@@ -7,58 +7,10 @@
 
 #include "graph/gradient.hpp"
 #include "graph/ops/families.hpp"
-#include "graph/ops/requirements.hpp"
 
 namespace gpunn::graph {
 
 namespace {
-
-using Types = std::vector<TensorType>;
-using Inputs = std::span<const TensorType>;
-
-// x[N,C,...]: f32[C].
-TensorType channels_of(const TensorType& x) {
-  require_dtype(x, DType::f32, "x");
-  require(x.shape.size() >= 2, "x must have the dimensions [N,C,...], is " + to_string(x));
-  return {DType::f32, {x.shape[1]}};
-}
-
-void require_channels(Inputs in, std::initializer_list<const char*> names, const TensorType& channels) {
-  std::size_t i = 0;
-  for (const char* name : names) {
-    require(in[i] == channels, std::string(name) + " must have a number for each channel of x, " + to_string(channels) +
-                                   ", is " + to_string(in[i]));
-    ++i;
-  }
-}
-
-void require_positive_epsilon(float epsilon) {
-  require(epsilon > 0, "epsilon " + std::to_string(epsilon) + " must be positive");
-}
-
-Types infer_batch_norm(const Attributes& attrs, Inputs in) {
-  const TensorType channels = channels_of(in[0]);
-  require_channels(in.subspan(1), {"gamma", "beta", "running_mean", "running_var"}, channels);
-  if (in.size() == 6) require_scalar(in[5], DType::i32, "count");
-  const auto a = attrs.as<gpunn_batch_norm_attrs>();
-  require_positive_epsilon(a.epsilon);
-  require(a.momentum >= 0 && a.momentum <= 1, "momentum " + std::to_string(a.momentum) + " must be from 0 to 1");
-  return {in[0], channels, channels, channels, channels};
-}
-
-Types infer_batch_norm_backward(const Attributes&, Inputs in) {
-  require_same(in[0], in[1], "dy", "x");
-  const TensorType channels = channels_of(in[1]);
-  require_channels(in.subspan(2), {"gamma", "mean", "inv_dev"}, channels);
-  if (in.size() == 6) require_scalar(in[5], DType::i32, "count");
-  return {in[1], channels, channels};
-}
-
-Types infer_batch_norm_inference(const Attributes& attrs, Inputs in) {
-  require_channels(in.subspan(1), {"gamma", "beta", "mean", "var"}, channels_of(in[0]));
-  require_positive_epsilon(attrs.as<gpunn_batch_norm_attrs>().epsilon);
-  return {in[0]};
-}
 
 // Nothing flows to the running statistics, which do not enter y.
 void batch_norm_gradient(GradientContext& c) {
@@ -125,26 +77,11 @@ std::string describe_inference(const Attributes& attrs) {
 std::vector<OpInfo> normalization_ops() {
   return {
       {.id = GPUNN_OP_BATCH_NORM,
-       .name = "BATCH_NORM",
-       .min_inputs = 5,
-       .max_inputs = 6,
-       .infer = infer_batch_norm,
-       .in_place = {-1, -1, -1, 3, 4},
        .gradient = batch_norm_gradient,
        .flops = batch_norm_flops,
        .describe = describe_batch_norm},
-      {.id = GPUNN_OP_BATCH_NORM_BACKWARD,
-       .name = "BATCH_NORM_BACKWARD",
-       .min_inputs = 5,
-       .max_inputs = 6,
-       .infer = infer_batch_norm_backward,
-       .flops = batch_norm_backward_flops},
+      {.id = GPUNN_OP_BATCH_NORM_BACKWARD, .flops = batch_norm_backward_flops},
       {.id = GPUNN_OP_BATCH_NORM_INFERENCE,
-       .name = "BATCH_NORM_INFERENCE",
-       .min_inputs = 5,
-       .max_inputs = 5,
-       .infer = infer_batch_norm_inference,
-       .may_alias = {{0}},
        .gradient = batch_norm_inference_gradient,
        .flops = batch_norm_inference_flops,
        .describe = describe_inference},

@@ -1,35 +1,14 @@
 // BCE_LOGITS_LOSS, HUBER_LOSS and their backwards: means over a row of a function of each element and its target.
 #include <gpunn/ops.h>
 
-#include <cmath>
 #include <sstream>
 
 #include "graph/gradient.hpp"
 #include "graph/ops/families.hpp"
-#include "graph/ops/requirements.hpp"
-#include "graph/ops/row_loss.hpp"
 
 namespace gpunn::graph {
 
 namespace {
-
-using Types = std::vector<TensorType>;
-using Inputs = std::span<const TensorType>;
-
-void require_delta(const Attributes& attrs) {
-  const float delta = attrs.as<gpunn_huber_attrs>().delta;
-  require(std::isfinite(delta) && delta > 0, "delta " + std::to_string(delta) + " must be above 0");
-}
-
-Types infer_huber(const Attributes& attrs, Inputs in) {
-  require_delta(attrs);
-  return infer_row_loss(attrs, in);
-}
-
-Types infer_huber_backward(const Attributes& attrs, Inputs in) {
-  require_delta(attrs);
-  return infer_row_loss_backward(attrs, in);
-}
 
 template <int32_t backward>
 void gradient(GradientContext& c) {
@@ -50,34 +29,13 @@ std::string describe_huber(const Attributes& attrs) {
 
 std::vector<OpInfo> pointwise_loss_ops() {
   return {
-      {.id = GPUNN_OP_BCE_LOGITS_LOSS,
-       .name = "BCE_LOGITS_LOSS",
-       .min_inputs = 2,
-       .max_inputs = 2,
-       .infer = infer_row_loss,
-       .gradient = gradient<GPUNN_OP_BCE_LOGITS_LOSS_BACKWARD>,
-       .flops = bce_flops},
-      {.id = GPUNN_OP_BCE_LOGITS_LOSS_BACKWARD,
-       .name = "BCE_LOGITS_LOSS_BACKWARD",
-       .min_inputs = 3,
-       .max_inputs = 3,
-       .infer = infer_row_loss_backward,
-       .flops = bce_flops},
+      {.id = GPUNN_OP_BCE_LOGITS_LOSS, .gradient = gradient<GPUNN_OP_BCE_LOGITS_LOSS_BACKWARD>, .flops = bce_flops},
+      {.id = GPUNN_OP_BCE_LOGITS_LOSS_BACKWARD, .flops = bce_flops},
       {.id = GPUNN_OP_HUBER_LOSS,
-       .name = "HUBER_LOSS",
-       .min_inputs = 2,
-       .max_inputs = 2,
-       .infer = infer_huber,
        .gradient = gradient<GPUNN_OP_HUBER_LOSS_BACKWARD>,
        .flops = huber_flops,
        .describe = describe_huber},
-      {.id = GPUNN_OP_HUBER_LOSS_BACKWARD,
-       .name = "HUBER_LOSS_BACKWARD",
-       .min_inputs = 3,
-       .max_inputs = 3,
-       .infer = infer_huber_backward,
-       .flops = huber_flops,
-       .describe = describe_huber},
+      {.id = GPUNN_OP_HUBER_LOSS_BACKWARD, .flops = huber_flops, .describe = describe_huber},
   };
 }
 

@@ -6,86 +6,12 @@
 
 #include "graph/gradient.hpp"
 #include "graph/ops/families.hpp"
-#include "graph/ops/requirements.hpp"
 
 namespace gpunn::graph {
 
 namespace {
 
-using Types = std::vector<TensorType>;
-using Inputs = std::span<const TensorType>;
-
 constexpr int64_t kLargestSize = int64_t{1} << 40;  // sums of three stay far from overflow
-
-void require_attribute_rank(int32_t rank, const TensorType& x) {
-  require(rank >= 0 && rank <= GPUNN_MAX_RANK && static_cast<std::size_t>(rank) == x.shape.size(),
-          "the attributes are for " + std::to_string(rank) + " dimensions, x is " + to_string(x));
-}
-
-Types infer_pad(const Attributes& attrs, Inputs in) {
-  require_dtype(in[0], DType::f32, "x");
-  const auto a = attrs.as<gpunn_pad_attrs>();
-  require_attribute_rank(a.rank, in[0]);
-  TensorType y = in[0];
-  for (std::size_t i = 0; i < y.shape.size(); ++i) {
-    require(a.before[i] >= 0 && a.before[i] <= kLargestSize && a.after[i] >= 0 && a.after[i] <= kLargestSize,
-            "padding of dimension " + std::to_string(i) + " must not be negative, nor beyond any memory, is " +
-                std::to_string(a.before[i]) + " and " + std::to_string(a.after[i]));
-    y.shape[i] += a.before[i] + a.after[i];
-  }
-  return {y};
-}
-
-Types infer_slice(const Attributes& attrs, Inputs in) {
-  require_dtype(in[0], DType::f32, "x");
-  const auto a = attrs.as<gpunn_slice_attrs>();
-  require_attribute_rank(a.rank, in[0]);
-  const Shape& x = in[0].shape;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    require(a.start[i] >= 0 && a.size[i] >= 0 && a.start[i] <= x[i] && a.size[i] <= x[i] - a.start[i],
-            std::to_string(a.size[i]) + " elements from " + std::to_string(a.start[i]) + " on are not in dimension " +
-                std::to_string(i) + " of " + to_string(in[0]));
-  }
-  return {{DType::f32, Shape(a.size, a.size + a.rank)}};
-}
-
-Types infer_concat(const Attributes& attrs, Inputs in) {
-  require_dtype(in[0], DType::f32, "input 0");
-  const auto axis = attrs.as<gpunn_concat_attrs>().axis;
-  require(axis >= 0 && static_cast<std::size_t>(axis) < in[0].shape.size(),
-          "there is no dimension " + std::to_string(axis) + " in " + to_string(in[0]));
-  TensorType y = in[0];
-  int64_t& size = y.shape[static_cast<std::size_t>(axis)];
-  for (std::size_t i = 1; i < in.size(); ++i) {
-    TensorType like = in[0];
-    require(in[i].shape.size() == like.shape.size(), "inputs must differ in dimension " + std::to_string(axis) +
-                                                         " alone, are " + to_string(in[0]) + " and " +
-                                                         to_string(in[i]));
-    const int64_t more = in[i].shape[static_cast<std::size_t>(axis)];
-    like.shape[static_cast<std::size_t>(axis)] = more;
-    require(in[i] == like, "inputs must differ in dimension " + std::to_string(axis) + " alone, are " +
-                               to_string(in[0]) + " and " + to_string(in[i]));
-    require(more <= kLargestSize && size <= kLargestSize, "the inputs are larger than any memory");
-    size += more;
-  }
-  return {y};
-}
-
-Types infer_transpose(const Attributes& attrs, Inputs in) {
-  require_dtype(in[0], DType::f32, "x");
-  const auto a = attrs.as<gpunn_transpose_attrs>();
-  require_attribute_rank(a.rank, in[0]);
-  TensorType y = in[0];
-  uint32_t seen = 0;
-  for (std::size_t i = 0; i < y.shape.size(); ++i) {
-    const int32_t from = a.permutation[i];
-    require(from >= 0 && from < a.rank && (seen >> from & 1U) == 0,
-            "the permutation must hold each of 0 to " + std::to_string(a.rank - 1) + " once");
-    seen |= 1U << from;
-    y.shape[i] = in[0].shape[static_cast<std::size_t>(from)];
-  }
-  return {y};
-}
 
 const Shape& input_shape(const GradientContext& c, std::size_t i) { return c.graph().value(c.input(i)).type.shape; }
 
@@ -170,41 +96,15 @@ std::string describe_transpose(const Attributes& attrs) {
 }  // namespace
 
 std::vector<OpInfo> shape_ops() {
-  constexpr int kMostParts = 16;
   return {
-      {.id = GPUNN_OP_PAD,
-       .name = "PAD",
-       .min_inputs = 1,
-       .max_inputs = 1,
-       .infer = infer_pad,
-       .gradient = pad_gradient,
-       .flops = no_flops,
-       .describe = describe_pad},
+      {.id = GPUNN_OP_PAD, .gradient = pad_gradient, .flops = no_flops, .describe = describe_pad},
       {.id = GPUNN_OP_SLICE,
-       .name = "SLICE",
-       .min_inputs = 1,
-       .max_inputs = 1,
-       .infer = infer_slice,
        .gradient = slice_gradient,
        .flops = no_flops,
        .bytes = slice_bytes,
        .describe = describe_slice},
-      {.id = GPUNN_OP_CONCAT,
-       .name = "CONCAT",
-       .min_inputs = 2,
-       .max_inputs = kMostParts,
-       .infer = infer_concat,
-       .gradient = concat_gradient,
-       .flops = no_flops,
-       .describe = describe_concat},
-      {.id = GPUNN_OP_TRANSPOSE,
-       .name = "TRANSPOSE",
-       .min_inputs = 1,
-       .max_inputs = 1,
-       .infer = infer_transpose,
-       .gradient = transpose_gradient,
-       .flops = no_flops,
-       .describe = describe_transpose},
+      {.id = GPUNN_OP_CONCAT, .gradient = concat_gradient, .flops = no_flops, .describe = describe_concat},
+      {.id = GPUNN_OP_TRANSPOSE, .gradient = transpose_gradient, .flops = no_flops, .describe = describe_transpose},
   };
 }
 

@@ -1,0 +1,547 @@
+// What the outputs of an op are, for given inputs and attributes; and what is wrong with those. Most ops need no more
+// than their signature: here is what has to be computed.
+#pragma once
+
+#include <gpunn/op_signature.hpp>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+namespace gpunn::ops {
+
+// An op's attributes, wherever they come from: what an older struct lacks is 0, and so is all of a struct that is not
+// there.
+class AnyAttributes {
+ public:
+  explicit AnyAttributes(const void* attributes) : attributes_(attributes) {}
+  template <class T>
+  T as() const {
+    T result{};
+    if (attributes_ != nullptr) {
+      uint32_t size = 0;
+      std::memcpy(&size, attributes_, sizeof(size));
+      std::memcpy(&result, attributes_, std::min<std::size_t>(size, sizeof(T)));
+    }
+    return result;
+  }
+
+ private:
+  const void* attributes_;
+};
+
+using Tensors = std::span<const Tensor>;
+using Shape = std::vector<int64_t>;
+
+namespace detail {
+
+// No size of a tensor that is made is larger, so that sums of three stay far from overflow.
+inline constexpr int64_t kLargestSize = int64_t{1} << 40;
+
+inline Tensor f32(Shape shape) { return {GPUNN_F32, std::move(shape)}; }
+
+inline void require_share(float share, const std::string& what) {
+  require(share >= 0 && share <= 1, what + " " + std::to_string(share) + " is not in [0, 1]");
+}
+
+inline void require_not_negative(float value, const std::string& what) {
+  require(std::isfinite(value) && value >= 0, what + " " + std::to_string(value) + " must be 0 or more");
+}
+
+inline void require_positive(float value, const std::string& what) {
+  require(std::isfinite(value) && value > 0, what + " " + std::to_string(value) + " must be above 0");
+}
+
+inline void require_beta(float beta, const std::string& what) {
+  require(beta >= 0 && beta < 1, what + " " + std::to_string(beta) + " is not in [0, 1)");
+}
+
+// --- Linear ---
+
+template <class Attributes>
+Shape product_shape(const AnyAttributes& attributes, const Tensor& a, const Tensor& b) {
+  const auto given = attributes.as<Attributes>();
+  const bool transpose_a = given.transpose_a != 0, transpose_b = given.transpose_b != 0;
+  require(a.shape.size() == 2, "a must have 2 dimensions, is " + text_of(a));
+  require(b.shape.size() == 2, "b must have 2 dimensions, is " + text_of(b));
+  const int64_t inner_a = a.shape[transpose_a ? 0 : 1], inner_b = b.shape[transpose_b ? 1 : 0];
+  require(inner_a == inner_b, "the inner dimensions of a " + shape_text(a.shape) + (transpose_a ? " transposed" : "") +
+                                  " and b " + shape_text(b.shape) + (transpose_b ? " transposed" : "") +
+                                  " differ: " + std::to_string(inner_a) + " and " + std::to_string(inner_b));
+  return {a.shape[transpose_a ? 1 : 0], b.shape[transpose_b ? 0 : 1]};
+}
+
+inline Shape product_with_bias_shape(const AnyAttributes& attributes, Tensors in) {
+  const Shape y = product_shape<gpunn_matmul_bias_activation_attrs>(attributes, in[0], in[1]);
+  require(in[2].shape == Shape{y[1]}, "bias " + text_of(in[2]) + " must have the channels of x " + shape_text(y));
+  return y;
+}
+
+// --- Convolution ---
+
+inline int64_t convolution_size(const gpunn_conv2d_attrs& a, std::size_t axis, int64_t input, int64_t filter) {
+  const int64_t reach = a.dilation[axis] * (filter - 1) + 1;
+  const int64_t padded = input + 2 * int64_t{a.pad[axis]};
+  require(filter > 0 && padded >= reach, "a filter of reach " + std::to_string(reach) +
+                                             " is larger than the padded input of " + std::to_string(padded) +
+                                             (axis == 0 ? " rows" : " columns"));
+  return (padded - reach) / a.stride[axis] + 1;
+}
+
+inline Shape convolution_shape(const gpunn_conv2d_attrs& a, const Shape& x, const Shape& w) {
+  for (std::size_t i = 0; i < 2; ++i) {
+    require(a.stride[i] > 0, "stride " + pair_text(a.stride) + " must be positive");
+    require(a.dilation[i] > 0, "dilation " + pair_text(a.dilation) + " must be positive");
+    require(a.pad[i] >= 0, "padding " + pair_text(a.pad) + " must not be negative");
+  }
+  require(a.groups > 0, "groups " + std::to_string(a.groups) + " must be positive");
+  require(w[1] * a.groups == x[1], "the filter " + shape_text(w) + " in " + std::to_string(a.groups) +
+                                       " groups reads " + std::to_string(w[1] * a.groups) + " channels, the input " +
+                                       shape_text(x) + " has " + std::to_string(x[1]));
+  require(w[0] % a.groups == 0,
+          std::to_string(w[0]) + " filters can't be split in " + std::to_string(a.groups) + " groups");
+  return {x[0], w[0], convolution_size(a, 0, x[2], w[2]), convolution_size(a, 1, x[3], w[3])};
+}
+
+inline void require_output_gradient(const Shape& dy, const Shape& expected) {
+  require(dy == expected, "dy must be " + shape_text(expected) + ", is " + shape_text(dy));
+}
+
+inline Shape convolution_data_shape(const AnyAttributes& attributes, Tensors in) {
+  const auto a = attributes.as<gpunn_conv2d_attrs>();
+  const Shape& w = in[1].shape;
+  const Shape dx{in[0].shape[0], w[1] * a.groups, a.input_size[0], a.input_size[1]};
+  require_output_gradient(in[0].shape, convolution_shape(a, dx, w));
+  return dx;
+}
+
+inline Shape convolution_filter_shape(const AnyAttributes& attributes, Tensors in) {
+  const auto a = attributes.as<gpunn_conv2d_attrs>();
+  require(a.groups > 0, "groups " + std::to_string(a.groups) + " must be positive");
+  const Shape& x = in[1].shape;
+  require(x[1] % a.groups == 0,
+          std::to_string(x[1]) + " channels can't be split in " + std::to_string(a.groups) + " groups");
+  const Shape dw{in[0].shape[1], x[1] / a.groups, a.filter_size[0], a.filter_size[1]};
+  require_output_gradient(in[0].shape, convolution_shape(a, x, dw));
+  return dw;
+}
+
+// --- Pooling and up-sampling ---
+
+inline Shape pooling_shape(const gpunn_pool2d_attrs& a, const Shape& x) {
+  Shape y{x[0], x[1], 0, 0};
+  for (std::size_t i = 0; i < 2; ++i) {
+    require(a.window[i] > 0 && a.stride[i] > 0,
+            "window " + pair_text(a.window) + " and stride " + pair_text(a.stride) + " must be positive");
+    require(a.pad[i] >= 0 && 2 * int64_t{a.pad[i]} <= a.window[i],
+            "padding " + pair_text(a.pad) + " must be between 0 and half the window " + pair_text(a.window));
+    const int64_t padded = x[2 + i] + 2 * int64_t{a.pad[i]};
+    require(x[2 + i] > 0 && padded >= a.window[i],
+            "window " + pair_text(a.window) + " is larger than the padded input " + shape_text(x));
+    y[2 + i] = (padded - a.window[i]) / a.stride[i] + 1;
+  }
+  return y;
+}
+
+inline Shape average_gradient_shape(const AnyAttributes& attributes, const Shape& dy) {
+  const auto a = attributes.as<gpunn_pool2d_attrs>();
+  Shape x{dy[0], dy[1], a.input_size[0], a.input_size[1]};
+  require_output_gradient(dy, pooling_shape(a, x));
+  return x;
+}
+
+inline gpunn_upsample2d_attrs upsampling_of(const AnyAttributes& attributes) {
+  const auto a = attributes.as<gpunn_upsample2d_attrs>();
+  require(a.factor[0] > 0 && a.factor[1] > 0, "factors " + pair_text(a.factor) + " must be positive");
+  require(a.mode == GPUNN_UPSAMPLE_NEAREST || a.mode == GPUNN_UPSAMPLE_BILINEAR,
+          "there is no mode " + std::to_string(a.mode));
+  return a;
+}
+
+inline Shape upsampled_shape(const AnyAttributes& attributes, Shape y) {
+  const auto a = upsampling_of(attributes);
+  for (std::size_t i = 0; i < 2; ++i) {
+    require(y[2 + i] <= kLargestSize / a.factor[i],
+            "factors " + pair_text(a.factor) + " make " + shape_text(y) + " larger than any memory");
+    y[2 + i] *= a.factor[i];
+  }
+  return y;
+}
+
+inline Shape upsampled_gradient_shape(const AnyAttributes& attributes, Shape x) {
+  const auto a = upsampling_of(attributes);
+  for (std::size_t i = 0; i < 2; ++i) {
+    require(x[2 + i] % a.factor[i] == 0,
+            "rows and columns of dy " + shape_text(x) + " must be multiples of the factors " + pair_text(a.factor));
+    x[2 + i] /= a.factor[i];
+  }
+  return x;
+}
+
+// --- Reductions and shapes ---
+
+inline Shape reduced_shape(const AnyAttributes& attributes, const Shape& x) {
+  const auto a = attributes.as<gpunn_reduce_attrs>();
+  require(a.kind >= GPUNN_REDUCE_SUM && a.kind <= GPUNN_REDUCE_MAX, "unknown reduction " + std::to_string(a.kind));
+  require((a.axes >> x.size()) == 0,
+          "the axes' mask " + std::to_string(a.axes) + " names a dimension that x " + shape_text(x) + " does not have");
+  Shape y;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const bool reduced = ((a.axes >> i) & 1U) != 0;
+    require(!reduced || x[i] > 0 || a.kind == GPUNN_REDUCE_SUM, "x " + shape_text(x) + " has nothing to reduce");
+    if (!reduced) y.push_back(x[i]);
+    if (reduced && a.keep_dims != 0) y.push_back(1);
+  }
+  return y;
+}
+
+inline void require_attribute_rank(int32_t rank, const Shape& x) {
+  require(rank >= 0 && rank <= GPUNN_MAX_RANK && static_cast<std::size_t>(rank) == x.size(),
+          "the attributes are for " + std::to_string(rank) + " dimensions, x is " + shape_text(x));
+}
+
+inline Shape padded_shape(const AnyAttributes& attributes, Shape y) {
+  const auto a = attributes.as<gpunn_pad_attrs>();
+  require_attribute_rank(a.rank, y);
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    require(a.before[i] >= 0 && a.before[i] <= kLargestSize && a.after[i] >= 0 && a.after[i] <= kLargestSize,
+            "padding of dimension " + std::to_string(i) + " must not be negative, nor beyond any memory, is " +
+                std::to_string(a.before[i]) + " and " + std::to_string(a.after[i]));
+    y[i] += a.before[i] + a.after[i];
+  }
+  return y;
+}
+
+inline Shape slice_shape(const AnyAttributes& attributes, const Shape& x) {
+  const auto a = attributes.as<gpunn_slice_attrs>();
+  require_attribute_rank(a.rank, x);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    require(a.start[i] >= 0 && a.size[i] >= 0 && a.start[i] <= x[i] && a.size[i] <= x[i] - a.start[i],
+            std::to_string(a.size[i]) + " elements from " + std::to_string(a.start[i]) + " on are not in dimension " +
+                std::to_string(i) + " of " + shape_text(x));
+  }
+  return {a.size, a.size + a.rank};
+}
+
+inline Shape concatenated_shape(const AnyAttributes& attributes, Tensors in) {
+  const auto axis = attributes.as<gpunn_concat_attrs>().axis;
+  Shape y = in[0].shape;
+  require(axis >= 0 && static_cast<std::size_t>(axis) < y.size(),
+          "there is no dimension " + std::to_string(axis) + " in " + text_of(in[0]));
+  const auto at = static_cast<std::size_t>(axis);
+  for (const Tensor& one : in.subspan(1)) {
+    Shape like = in[0].shape;
+    if (one.shape.size() == like.size()) like[at] = one.shape[at];
+    require(one.shape == like, "inputs must differ in dimension " + std::to_string(axis) + " alone, are " +
+                                   text_of(in[0]) + " and " + text_of(one));
+    require(one.shape[at] <= kLargestSize && y[at] <= kLargestSize, "the inputs are larger than any memory");
+    y[at] += one.shape[at];
+  }
+  return y;
+}
+
+inline Shape transposed_shape(const AnyAttributes& attributes, const Shape& x) {
+  const auto a = attributes.as<gpunn_transpose_attrs>();
+  require_attribute_rank(a.rank, x);
+  Shape y = x;
+  uint32_t seen = 0;
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    const int32_t from = a.permutation[i];
+    require(from >= 0 && from < a.rank && (seen >> from & 1U) == 0,
+            "the permutation must hold each of 0 to " + std::to_string(a.rank - 1) + " once");
+    seen |= 1U << from;
+    y[i] = x[static_cast<std::size_t>(from)];
+  }
+  return y;
+}
+
+// --- What the attributes name ---
+
+inline Tensor filled(const AnyAttributes& attributes) {
+  const auto a = attributes.as<gpunn_fill_attrs>();
+  require(a.rank >= 0 && a.rank <= GPUNN_MAX_RANK, "rank " + std::to_string(a.rank) + " is not between 0 and 8");
+  require(!dtype_text(a.dtype).starts_with("dtype"), "unknown dtype " + std::to_string(a.dtype));
+  return {a.dtype, {a.dim, a.dim + a.rank}};
+}
+
+inline Shape drawn_shape(const AnyAttributes& attributes) {
+  const auto a = attributes.as<gpunn_random_attrs>();
+  require(a.rank >= 0 && a.rank <= GPUNN_MAX_RANK, "rank " + std::to_string(a.rank) + " is not between 0 and 8");
+  for (int32_t i = 0; i < a.rank; ++i) require(a.dim[i] >= 0, "a dimension must not be negative");
+  return {a.dim, a.dim + a.rank};
+}
+
+inline Shape permutation_shape(const AnyAttributes& attributes) {
+  Shape shape = drawn_shape(attributes);
+  require(shape.size() == 1 && shape[0] <= std::numeric_limits<int32_t>::max(),
+          "a permutation has one dimension of at most 2^31 - 1 entries, not " + shape_text(shape));
+  return shape;
+}
+
+inline int64_t sampled_rows(const AnyAttributes& attributes) {
+  const auto a = attributes.as<gpunn_sample_attrs>();
+  require(a.batch > 0, "batch " + std::to_string(a.batch) + " must be positive");
+  require(a.rows > 0 && a.rows <= std::numeric_limits<int32_t>::max(),
+          "rows " + std::to_string(a.rows) + " must be positive and below 2^31");
+  require(a.drop_last == 0 || a.batch <= a.rows,
+          "a batch of " + std::to_string(a.batch) + " is larger than the " + std::to_string(a.rows) + " rows of data");
+  return a.batch;
+}
+
+// --- What attributes may be ---
+
+template <class Attributes>
+void require_decay(const Attributes& a, int64_t n) {
+  require(std::isfinite(a.weight_decay), "weight_decay must be finite");
+  require(a.decayed >= 0 && a.decayed <= n,
+          "decayed " + std::to_string(a.decayed) + " is not between 0 and the " + std::to_string(n) + " elements of w");
+}
+
+template <class Attributes>
+void require_velocity(const Attributes& a, bool given) {
+  require_not_negative(a.momentum, "momentum");
+  require((a.momentum != 0) == given, "a velocity goes with a momentum, and only with one");
+}
+
+inline void require_attributes(int32_t op, const AnyAttributes& attributes, Tensors in) {
+  const auto rows = [&] { return in[0].shape[0]; };
+  switch (op) {
+    case GPUNN_OP_CLAMP: {
+      const auto a = attributes.as<gpunn_clamp_attrs>();  // neither may be NaN
+      require(a.low <= a.high, "low " + std::to_string(a.low) + " must not be above high " + std::to_string(a.high));
+      break;
+    }
+    case GPUNN_OP_BATCH_NORM: {
+      const auto a = attributes.as<gpunn_batch_norm_attrs>();
+      require_positive(a.epsilon, "epsilon");
+      require_share(a.momentum, "momentum");
+      break;
+    }
+    case GPUNN_OP_BATCH_NORM_INFERENCE:
+      require_positive(attributes.as<gpunn_batch_norm_attrs>().epsilon, "epsilon");
+      break;
+    case GPUNN_OP_LAYER_NORM:
+      require_positive(attributes.as<gpunn_layer_norm_attrs>().epsilon, "epsilon");
+      break;
+    case GPUNN_OP_LOCAL_RESPONSE_NORM:
+    case GPUNN_OP_LOCAL_RESPONSE_NORM_BACKWARD: {
+      const auto a = attributes.as<gpunn_local_response_norm_attrs>();
+      require(a.size >= 1, "size " + std::to_string(a.size) + " must be at least 1");
+      require(a.alpha >= 0, "alpha " + std::to_string(a.alpha) + " must not be negative");
+      require(a.k > 0, "k " + std::to_string(a.k) + " must be positive");
+      break;
+    }
+    case GPUNN_OP_HINGE_LOSS:
+    case GPUNN_OP_HINGE_LOSS_BACKWARD: {
+      const auto a = attributes.as<gpunn_hinge_attrs>();
+      require(std::isfinite(a.margin), "margin must be finite");
+      require(a.power == 1 || a.power == 2, "power " + std::to_string(a.power) + " must be 1 or 2");
+      break;
+    }
+    case GPUNN_OP_HUBER_LOSS:
+    case GPUNN_OP_HUBER_LOSS_BACKWARD:
+      require_positive(attributes.as<gpunn_huber_attrs>().delta, "delta");
+      break;
+    case GPUNN_OP_MAX_POOL2D_BACKWARD: {
+      const Shape y = pooling_shape(attributes.as<gpunn_pool2d_attrs>(), in[1].shape);
+      require(in[2].shape == y, "y must be " + shape_text(y) + ", is " + shape_text(in[2].shape));
+      break;
+    }
+    case GPUNN_OP_SGD_UPDATE: {
+      const auto a = attributes.as<gpunn_sgd_attrs>();
+      require_decay(a, rows());
+      require_velocity(a, in.size() == 4);
+      break;
+    }
+    case GPUNN_OP_ADAM_UPDATE: {
+      const auto a = attributes.as<gpunn_adam_attrs>();
+      require_decay(a, rows());
+      require_beta(a.beta1, "beta1");
+      require_beta(a.beta2, "beta2");
+      require_not_negative(a.epsilon, "epsilon");
+      break;
+    }
+    case GPUNN_OP_RMSPROP_UPDATE: {
+      const auto a = attributes.as<gpunn_rmsprop_attrs>();
+      require_decay(a, rows());
+      require_velocity(a, in.size() == 5);
+      require_share(a.alpha, "alpha");
+      require_not_negative(a.epsilon, "epsilon");
+      break;
+    }
+    case GPUNN_OP_ADAGRAD_UPDATE: {
+      const auto a = attributes.as<gpunn_adagrad_attrs>();
+      require_decay(a, rows());
+      require_not_negative(a.epsilon, "epsilon");
+      break;
+    }
+    case GPUNN_OP_LION_UPDATE: {
+      const auto a = attributes.as<gpunn_lion_attrs>();
+      require_decay(a, rows());
+      require_beta(a.beta1, "beta1");
+      require_beta(a.beta2, "beta2");
+      break;
+    }
+    case GPUNN_OP_LARS_UPDATE: {
+      const auto a = attributes.as<gpunn_lars_attrs>();
+      require_decay(a, rows());
+      require_not_negative(a.momentum, "momentum");
+      require_not_negative(a.trust, "trust");
+      require_not_negative(a.epsilon, "epsilon");
+      break;
+    }
+    case GPUNN_OP_CLIP_NORM: {
+      const auto a = attributes.as<gpunn_clip_norm_attrs>();
+      require_positive(a.max_norm, "max_norm");
+      require_not_negative(a.epsilon, "epsilon");
+      break;
+    }
+    case GPUNN_OP_L1_GRADIENT: {
+      const auto a = attributes.as<gpunn_l1_attrs>();
+      require(std::isfinite(a.weight), "weight must be finite");
+      require(a.decayed >= 0 && a.decayed <= rows(), "decayed " + std::to_string(a.decayed) +
+                                                         " is not between 0 and the " + std::to_string(rows()) +
+                                                         " elements of g");
+      break;
+    }
+    case GPUNN_OP_DROPOUT:
+      require_beta(attributes.as<gpunn_dropout_attrs>().p, "p");
+      break;
+    case GPUNN_OP_RANDOM_SHIFT: {
+      const auto a = attributes.as<gpunn_random_shift_attrs>();
+      require(a.reach[0] >= 0 && a.reach[1] >= 0, "reach " + pair_text(a.reach) + " must not be negative");
+      require_share(a.flip, "flip");
+      break;
+    }
+    case GPUNN_OP_RANDOM_AFFINE: {
+      const auto a = attributes.as<gpunn_random_affine_attrs>();
+      require(a.rotate >= 0 && a.rotate <= 360, "rotate " + std::to_string(a.rotate) + " is not in [0, 360]");
+      require_share(a.translate[0], "translate");
+      require_share(a.translate[1], "translate");
+      require(a.scale_low > 0 && a.scale_low <= a.scale_high && std::isfinite(a.scale_high),
+              "scales " + std::to_string(a.scale_low) + " to " + std::to_string(a.scale_high) +
+                  " must be above 0 and in this order");
+      break;
+    }
+    case GPUNN_OP_RANDOM_COLOR: {
+      const auto a = attributes.as<gpunn_random_color_attrs>();
+      require_share(a.brightness, "brightness");
+      require_share(a.contrast, "contrast");
+      require_share(a.saturation, "saturation");
+      require_positive(a.white, "white");
+      break;
+    }
+    case GPUNN_OP_RANDOM_ERASE: {
+      const auto a = attributes.as<gpunn_random_erase_attrs>();
+      require(a.size[0] >= 0 && a.size[1] >= 0, "size " + pair_text(a.size) + " must not be negative");
+      require_share(a.p, "p");
+      break;
+    }
+    case GPUNN_OP_METRICS_ACCUMULATE:
+      require(in.size() != 4, "x and label go together");
+      break;
+    default:
+      break;
+  }
+}
+
+// The first output where its shape, or its dtype, has to be computed.
+inline Tensor computed_output(int32_t op, const AnyAttributes& attributes, Tensors in) {
+  switch (op) {
+    case GPUNN_OP_FILL:
+      return filled(attributes);
+    case GPUNN_OP_MATMUL:
+      return f32(product_shape<gpunn_matmul_attrs>(attributes, in[0], in[1]));
+    case GPUNN_OP_MATMUL_BIAS_ACTIVATION:
+      return f32(product_with_bias_shape(attributes, in));
+    case GPUNN_OP_CONV2D:
+    case GPUNN_OP_CONV2D_BIAS_ACTIVATION:
+      return f32(convolution_shape(attributes.as<gpunn_conv2d_attrs>(), in[0].shape, in[1].shape));
+    case GPUNN_OP_CONV2D_BACKWARD_DATA:
+      return f32(convolution_data_shape(attributes, in));
+    case GPUNN_OP_CONV2D_BACKWARD_FILTER:
+      return f32(convolution_filter_shape(attributes, in));
+    case GPUNN_OP_MAX_POOL2D:
+    case GPUNN_OP_AVG_POOL2D:
+      return f32(pooling_shape(attributes.as<gpunn_pool2d_attrs>(), in[0].shape));
+    case GPUNN_OP_AVG_POOL2D_BACKWARD:
+      return f32(average_gradient_shape(attributes, in[0].shape));
+    case GPUNN_OP_UPSAMPLE2D:
+      return f32(upsampled_shape(attributes, in[0].shape));
+    case GPUNN_OP_UPSAMPLE2D_BACKWARD:
+      return f32(upsampled_gradient_shape(attributes, in[0].shape));
+    case GPUNN_OP_NLL_LOSS_BACKWARD: {
+      const int32_t classes = attributes.as<gpunn_classes_attrs>().classes;
+      require(classes > 0, "classes " + std::to_string(classes) + " must be positive");
+      return f32({in[0].shape[0], classes});
+    }
+    case GPUNN_OP_REDUCE:
+      return f32(reduced_shape(attributes, in[0].shape));
+    case GPUNN_OP_MEAN_ROWS_BACKWARD: {
+      const int64_t rows = attributes.as<gpunn_rows_attrs>().rows;
+      require(rows >= 0, "rows " + std::to_string(rows) + " must not be negative");
+      return f32({rows});
+    }
+    case GPUNN_OP_PAD:
+      return f32(padded_shape(attributes, in[0].shape));
+    case GPUNN_OP_SLICE:
+      return f32(slice_shape(attributes, in[0].shape));
+    case GPUNN_OP_CONCAT:
+      return f32(concatenated_shape(attributes, in));
+    case GPUNN_OP_TRANSPOSE:
+      return f32(transposed_shape(attributes, in[0].shape));
+    case GPUNN_OP_RANDOM_UNIFORM:
+    case GPUNN_OP_RANDOM_NORMAL:
+      return f32(drawn_shape(attributes));
+    case GPUNN_OP_RANDOM_PERMUTATION:
+      return {GPUNN_I32, permutation_shape(attributes)};
+    case GPUNN_OP_SAMPLE_INDICES:
+      return {GPUNN_I32, {sampled_rows(attributes)}};
+    case GPUNN_OP_GATHER_ROWS: {
+      Tensor y = in[0];
+      if (y.dtype != GPUNN_F32) y.dtype = GPUNN_I32;
+      y.shape[0] = in[1].shape[0];
+      return y;
+    }
+    default:
+      throw std::logic_error("op " + std::to_string(op) + " has no rule for its output");
+  }
+}
+
+}  // namespace detail
+
+// The outputs of an op. Throws Misfit where inputs or attributes do not fit, std::out_of_range for an id that
+// op_list.inc lacks.
+inline std::vector<Tensor> outputs_of(const Op& op, const void* attributes, Tensors inputs) {
+  const Signature& signature = op.signature;
+  if (inputs.size() < signature.least_inputs || inputs.size() > signature.most_inputs) {
+    std::string expected = std::to_string(signature.least_inputs);
+    if (signature.most_inputs != signature.least_inputs) expected += " to " + std::to_string(signature.most_inputs);
+    throw Misfit("takes " + expected + " inputs, not " + std::to_string(inputs.size()));
+  }
+  Sizes sizes;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    sizes.match(signature.inputs[std::min(i, signature.inputs.size() - 1)], inputs[i]);
+  }
+  for (const std::string_view size : signature.positive) {
+    require(sizes.value(size) > 0, std::string(size) + " must not be 0 in " + std::string(op.text));
+  }
+  const AnyAttributes given(attributes);
+  detail::require_attributes(op.id, given, inputs);
+  std::vector<Tensor> outputs;
+  for (const Pattern& output : signature.outputs) {
+    if (output.optional && static_cast<std::size_t>(output.in_place) >= inputs.size()) continue;
+    if (output.in_place >= 0) {
+      outputs.push_back(inputs[static_cast<std::size_t>(output.in_place)]);
+    } else if (output.computed) {
+      outputs.push_back(detail::computed_output(op.id, given, inputs));
+    } else {
+      outputs.push_back(sizes.tensor(output));
+      // A copy keeps the dtype; what it is converted to is the output's.
+      if (output.dtypes.empty()) outputs.back().dtype = inputs[0].dtype;
+    }
+  }
+  return outputs;
+}
+
+}  // namespace gpunn::ops

@@ -1,0 +1,261 @@
+// The signatures of op_list.inc, read: which inputs and outputs an op has, and whether tensors fit them. Used by the
+// host when it builds a program and by plugins when they plan a kernel, so that both demand the same.
+#pragma once
+
+#include <gpunn/abi.h>
+#include <gpunn/ops.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace gpunn::ops {
+
+// Inputs of an op that takes any number of them.
+inline constexpr std::size_t kMostParts = 16;
+
+// What does not fit, with what was expected and what was found.
+class Misfit : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+inline void require(bool holds, const std::string& otherwise) {
+  if (!holds) throw Misfit(otherwise);
+}
+
+// A packed tensor without its data.
+struct Tensor {
+  int32_t dtype = GPUNN_F32;
+  std::vector<int64_t> shape;
+  bool operator==(const Tensor&) const = default;
+};
+
+inline constexpr std::pair<int32_t, std::string_view> kDtypes[] = {
+    {GPUNN_F32, "f32"}, {GPUNN_BF16, "bf16"}, {GPUNN_F16, "f16"}, {GPUNN_F64, "f64"},
+    {GPUNN_I32, "i32"}, {GPUNN_I64, "i64"},   {GPUNN_U8, "u8"}};
+
+inline std::string dtype_text(int32_t dtype) {
+  for (const auto& [value, name] : kDtypes) {
+    if (value == dtype) return std::string(name);
+  }
+  return "dtype " + std::to_string(dtype);
+}
+
+inline std::string shape_text(std::span<const int64_t> shape) {
+  std::string text = "[";
+  for (std::size_t i = 0; i < shape.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
+  return text + "]";
+}
+
+// "5x5", of the two numbers that an attribute has for rows and columns.
+inline std::string pair_text(const int32_t (&values)[2]) {
+  return std::to_string(values[0]) + "x" + std::to_string(values[1]);
+}
+
+inline std::string text_of(const Tensor& tensor) { return dtype_text(tensor.dtype) + shape_text(tensor.shape); }
+
+// One input or output as its signature has it.
+struct Pattern {
+  std::string_view name;
+  std::vector<int32_t> dtypes;          // allowed; empty: any
+  std::vector<std::string_view> sizes;  // names and numbers
+  bool rest = false;                    // "..." behind them
+  bool computed = false;                // "[?]"
+  bool optional = false;
+  bool repeated = false;         // the last input, as often as one likes, or not at all
+  int in_place = -1;             // of an output: the input whose memory it is
+  std::vector<int> may_alias{};  // of an output: the inputs whose memory it may be
+};
+
+struct Signature {
+  std::vector<Pattern> inputs, outputs;
+  std::vector<std::string_view> positive;  // sizes that must not be 0
+  std::size_t least_inputs = 0;
+  std::size_t most_inputs = 0;
+};
+
+// A row of op_list.inc.
+struct Op {
+  int32_t id = 0;
+  std::string_view name;       // "CONV2D"
+  std::size_t attributes = 0;  // bytes of the struct
+  std::string_view text;       // of the signature
+  Signature signature;
+};
+
+namespace detail {
+
+// Takes `text` up to `end`, which goes too.
+inline std::string_view take_until(std::string_view& text, char end) {
+  const std::size_t at = std::min(text.find(end), text.size());
+  const std::string_view taken = text.substr(0, at);
+  text.remove_prefix(std::min(at + 1, text.size()));
+  return taken;
+}
+
+inline std::vector<std::string_view> split(std::string_view text, char at) {
+  std::vector<std::string_view> parts;
+  while (!text.empty()) {
+    const std::string_view part = take_until(text, at);
+    if (!part.empty()) parts.push_back(part);
+  }
+  return parts;
+}
+
+inline int index_of(const std::vector<Pattern>& patterns, std::string_view name) {
+  const auto found = std::ranges::find(patterns, name, &Pattern::name);
+  return found == patterns.end() ? -1 : static_cast<int>(found - patterns.begin());
+}
+
+// "label?:i32[N]~x"
+inline Pattern read_pattern(std::string_view text, const std::vector<Pattern>& inputs) {
+  Pattern pattern;
+  std::string_view head = take_until(text, '[');
+  const std::string_view sizes = take_until(text, ']');
+  pattern.name = take_until(head, ':');
+  pattern.optional = pattern.name.ends_with('?');
+  pattern.repeated = pattern.name.ends_with('*');
+  if (pattern.optional || pattern.repeated) pattern.name.remove_suffix(1);
+  if (head.empty()) pattern.dtypes = {GPUNN_F32};
+  for (const std::string_view one : split(head, '|')) {
+    for (const auto& [dtype, name] : kDtypes) {
+      if (name == one) pattern.dtypes.push_back(dtype);
+    }
+  }
+  for (const std::string_view size : split(sizes, ',')) {
+    if (size == "?") {
+      pattern.computed = true;
+    } else if (size == "...") {
+      pattern.rest = true;
+    } else {
+      pattern.sizes.push_back(size);
+    }
+  }
+  for (const std::string_view name : split(text, '~')) pattern.may_alias.push_back(index_of(inputs, name));
+  return pattern;
+}
+
+inline Signature read_signature(std::string_view text) {
+  Signature signature;
+  std::string_view conditions = text;
+  std::string_view tensors = take_until(conditions, ';');
+  const std::size_t arrow = tensors.find("->");
+  for (const std::string_view one : split(tensors.substr(0, arrow), ' ')) {
+    signature.inputs.push_back(read_pattern(one, {}));
+    const Pattern& input = signature.inputs.back();
+    if (!input.optional && !input.repeated) ++signature.least_inputs;
+    signature.most_inputs = input.repeated ? kMostParts : signature.inputs.size();
+  }
+  for (const std::string_view one : split(tensors.substr(arrow + 2), ' ')) {
+    Pattern output = read_pattern(one, signature.inputs);
+    output.in_place = index_of(signature.inputs, output.name);
+    signature.outputs.push_back(std::move(output));
+  }
+  for (const std::string_view one : split(conditions, ' ')) signature.positive.push_back(one.substr(0, one.find('>')));
+  return signature;
+}
+
+}  // namespace detail
+
+// By id.
+inline const std::map<int32_t, Op>& all() {
+  static const std::map<int32_t, Op> ops = [] {
+    std::map<int32_t, Op> table;
+#define GPUNN_OP(name, id, attributes, signature) \
+  table.emplace(id, Op{id, #name, sizeof(attributes), signature, detail::read_signature(signature)});
+#include <gpunn/op_list.inc>
+#undef GPUNN_OP
+    return table;
+  }();
+  return ops;
+}
+
+// What the names of a signature stand for in some tensors.
+class Sizes {
+ public:
+  // Throws Misfit where a tensor does not fit its pattern and the sizes so far.
+  void match(const Pattern& pattern, const Tensor& tensor) {
+    const bool right_dtype =
+        pattern.dtypes.empty() || std::ranges::find(pattern.dtypes, tensor.dtype) != pattern.dtypes.end();
+    if (right_dtype && pattern.computed) return;
+    if (!right_dtype || !try_match(pattern, tensor.shape)) {
+      throw Misfit(std::string(pattern.name) + " must be " + expected(pattern) + ", is " + text_of(tensor));
+    }
+  }
+
+  // The tensor that a pattern stands for.
+  Tensor tensor(const Pattern& pattern) const {
+    Tensor made{pattern.dtypes.empty() ? GPUNN_F32 : pattern.dtypes.front(), {}};
+    for (const std::string_view size : pattern.sizes) made.shape.push_back(value(size));
+    if (pattern.rest) made.shape.insert(made.shape.end(), rest_.begin(), rest_.end());
+    return made;
+  }
+
+  bool has(std::string_view size) const { return find(size) != sizes_.end(); }
+  int64_t value(std::string_view size) const {
+    const auto found = find(size);
+    return found != sizes_.end() ? found->second : number(size);
+  }
+
+ private:
+  using Bound = std::vector<std::pair<std::string_view, int64_t>>;
+
+  static bool is_number(std::string_view size) { return size.front() >= '0' && size.front() <= '9'; }
+  static int64_t number(std::string_view size) { return std::atoll(std::string(size).c_str()); }
+  Bound::const_iterator find(std::string_view size) const {
+    return std::ranges::find(sizes_, size, &Bound::value_type::first);
+  }
+
+  bool try_match(const Pattern& pattern, const std::vector<int64_t>& shape) {
+    const std::size_t fixed = pattern.sizes.size();
+    if (shape.size() < fixed || (shape.size() > fixed && !pattern.rest)) return false;
+    for (std::size_t i = 0; i < fixed; ++i) {
+      const std::string_view size = pattern.sizes[i];
+      if (is_number(size) || has(size)) {
+        if (shape[i] != value(size)) return false;
+      } else {
+        sizes_.emplace_back(size, shape[i]);
+      }
+    }
+    if (!pattern.rest) return true;
+    const std::vector<int64_t> rest(shape.begin() + static_cast<std::ptrdiff_t>(fixed), shape.end());
+    if (has_rest_) return rest == rest_;
+    rest_ = rest;
+    has_rest_ = true;
+    return true;
+  }
+
+  // "f32[N, C] = [8, 3]", or as far as that is known: "f32[N, C, ...] with N = 8".
+  std::string expected(const Pattern& pattern) const {
+    std::string text, known;
+    for (const int32_t dtype : pattern.dtypes) text += (text.empty() ? "" : " or ") + dtype_text(dtype);
+    text += "[";
+    bool all_known = !pattern.rest || has_rest_;
+    for (const std::string_view size : pattern.sizes) {
+      text += (size == pattern.sizes.front() ? "" : ", ") + std::string(size);
+      if (is_number(size)) continue;
+      all_known = all_known && has(size);
+      if (has(size))
+        known += (known.empty() ? " with " : ", ") + std::string(size) + " = " + std::to_string(value(size));
+    }
+    if (pattern.rest) text += pattern.sizes.empty() ? "..." : ", ...";
+    text += "]";
+    if (pattern.sizes.empty() && !pattern.rest) return text;
+    return text + (all_known ? " = " + shape_text(tensor(pattern).shape) : known);
+  }
+
+  Bound sizes_;
+  std::vector<int64_t> rest_;
+  bool has_rest_ = false;
+};
+
+}  // namespace gpunn::ops
