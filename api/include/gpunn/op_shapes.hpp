@@ -72,7 +72,7 @@ Shape product_shape(const AnyAttributes& attributes, const Tensor& a, const Tens
 }
 
 inline Shape product_with_bias_shape(const AnyAttributes& attributes, Tensors in) {
-  const Shape y = product_shape<gpunn_matmul_bias_activation_attrs>(attributes, in[0], in[1]);
+  Shape y = product_shape<gpunn_matmul_bias_activation_attrs>(attributes, in[0], in[1]);
   require(in[2].shape == Shape{y[1]}, "bias " + text_of(in[2]) + " must have the channels of x " + shape_text(y));
   return y;
 }
@@ -110,7 +110,7 @@ inline void require_output_gradient(const Shape& dy, const Shape& expected) {
 inline Shape convolution_data_shape(const AnyAttributes& attributes, Tensors in) {
   const auto a = attributes.as<gpunn_conv2d_attrs>();
   const Shape& w = in[1].shape;
-  const Shape dx{in[0].shape[0], w[1] * a.groups, a.input_size[0], a.input_size[1]};
+  Shape dx{in[0].shape[0], w[1] * a.groups, a.input_size[0], a.input_size[1]};
   require_output_gradient(in[0].shape, convolution_shape(a, dx, w));
   return dx;
 }
@@ -121,7 +121,7 @@ inline Shape convolution_filter_shape(const AnyAttributes& attributes, Tensors i
   const Shape& x = in[1].shape;
   require(x[1] % a.groups == 0,
           std::to_string(x[1]) + " channels can't be split in " + std::to_string(a.groups) + " groups");
-  const Shape dw{in[0].shape[1], x[1] / a.groups, a.filter_size[0], a.filter_size[1]};
+  Shape dw{in[0].shape[1], x[1] / a.groups, a.filter_size[0], a.filter_size[1]};
   require_output_gradient(in[0].shape, convolution_shape(a, x, dw));
   return dw;
 }
