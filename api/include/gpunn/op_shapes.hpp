@@ -3,27 +3,20 @@
 #pragma once
 
 #include <gpunn/op_signature.hpp>
+#include <gpunn/plugin.hpp>
 
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 namespace gpunn::ops {
 
-// An op's attributes, wherever they come from: what an older struct lacks is 0, and so is all of a struct that is not
-// there.
+// An op's attributes, whichever struct they are; all are 0 where there is none.
 class AnyAttributes {
  public:
   explicit AnyAttributes(const void* attributes) : attributes_(attributes) {}
   template <class T>
   T as() const {
-    T result{};
-    if (attributes_ != nullptr) {
-      uint32_t size = 0;
-      std::memcpy(&size, attributes_, sizeof(size));
-      std::memcpy(&result, attributes_, std::min<std::size_t>(size, sizeof(T)));
-    }
-    return result;
+    return plugin::read_struct<T>(attributes_);
   }
 
  private:
@@ -260,7 +253,8 @@ inline Shape transposed_shape(const AnyAttributes& attributes, const Shape& x) {
 inline Tensor filled(const AnyAttributes& attributes) {
   const auto a = attributes.as<gpunn_fill_attrs>();
   require(a.rank >= 0 && a.rank <= GPUNN_MAX_RANK, "rank " + std::to_string(a.rank) + " is not between 0 and 8");
-  require(!dtype_text(a.dtype).starts_with("dtype"), "unknown dtype " + std::to_string(a.dtype));
+  const bool known = std::ranges::any_of(kDtypes, [&](const auto& one) { return one.first == a.dtype; });
+  require(known, "unknown dtype " + std::to_string(a.dtype));
   return {a.dtype, {a.dim, a.dim + a.rank}};
 }
 

@@ -36,34 +36,28 @@ double flops(const OpSignature& op) {
   return per_element * static_cast<double>(op.outputs.at(0).elements());
 }
 
-using Gradient = void (*)(GradientContext&);
-using Describe = std::string (*)(const Attributes&);
-using Flops = double (*)(const OpSignature&);
-
-OpInfo forward(int32_t id, Gradient gradient, Flops flops, Describe describe = nullptr) {
-  return {.id = id, .gradient = gradient, .flops = flops, .describe = describe};
-}
-
-OpInfo backward(int32_t id, Flops flops, Describe describe = nullptr) {
-  return {.id = id, .flops = flops, .describe = describe};
-}
-
 }  // namespace
 
 std::vector<OpInfo> activation_ops() {
   return {
-      forward(GPUNN_OP_RELU, gradient_from_output<GPUNN_OP_RELU_BACKWARD>, flops<1>),
-      backward(GPUNN_OP_RELU_BACKWARD, flops<1>),
-      forward(GPUNN_OP_LEAKY_RELU, gradient_from_input<GPUNN_OP_LEAKY_RELU_BACKWARD>, flops<2>, describe_slope),
-      backward(GPUNN_OP_LEAKY_RELU_BACKWARD, flops<2>, describe_slope),
-      forward(GPUNN_OP_SIGMOID, gradient_from_output<GPUNN_OP_SIGMOID_BACKWARD>, flops<4>),
-      backward(GPUNN_OP_SIGMOID_BACKWARD, flops<3>),
-      forward(GPUNN_OP_TANH, gradient_from_output<GPUNN_OP_TANH_BACKWARD>, flops<1>),
-      backward(GPUNN_OP_TANH_BACKWARD, flops<3>),
-      forward(GPUNN_OP_GELU, gradient_from_input<GPUNN_OP_GELU_BACKWARD>, flops<5>, describe_gelu),
-      backward(GPUNN_OP_GELU_BACKWARD, flops<10>, describe_gelu),
-      forward(GPUNN_OP_SILU, gradient_from_input<GPUNN_OP_SILU_BACKWARD>, flops<5>),
-      backward(GPUNN_OP_SILU_BACKWARD, flops<8>),
+      {.id = GPUNN_OP_RELU, .gradient = gradient_from_output<GPUNN_OP_RELU_BACKWARD>, .flops = flops<1>},
+      {.id = GPUNN_OP_RELU_BACKWARD, .flops = flops<1>},
+      {.id = GPUNN_OP_LEAKY_RELU,
+       .gradient = gradient_from_input<GPUNN_OP_LEAKY_RELU_BACKWARD>,
+       .flops = flops<2>,
+       .describe = describe_slope},
+      {.id = GPUNN_OP_LEAKY_RELU_BACKWARD, .flops = flops<2>, .describe = describe_slope},
+      {.id = GPUNN_OP_SIGMOID, .gradient = gradient_from_output<GPUNN_OP_SIGMOID_BACKWARD>, .flops = flops<4>},
+      {.id = GPUNN_OP_SIGMOID_BACKWARD, .flops = flops<3>},
+      {.id = GPUNN_OP_TANH, .gradient = gradient_from_output<GPUNN_OP_TANH_BACKWARD>, .flops = flops<1>},
+      {.id = GPUNN_OP_TANH_BACKWARD, .flops = flops<3>},
+      {.id = GPUNN_OP_GELU,
+       .gradient = gradient_from_input<GPUNN_OP_GELU_BACKWARD>,
+       .flops = flops<5>,
+       .describe = describe_gelu},
+      {.id = GPUNN_OP_GELU_BACKWARD, .flops = flops<10>, .describe = describe_gelu},
+      {.id = GPUNN_OP_SILU, .gradient = gradient_from_input<GPUNN_OP_SILU_BACKWARD>, .flops = flops<5>},
+      {.id = GPUNN_OP_SILU_BACKWARD, .flops = flops<8>},
   };
 }
 
