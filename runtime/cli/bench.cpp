@@ -34,7 +34,8 @@ void print_report(const BenchReport& report) {
                {"SAMPLES/s", Align::right},
                {"PEAK", Align::right}});
   table.add({duration_text(report.median_seconds), duration_text(report.min_seconds), duration_text(report.max_seconds),
-             fmt::format("{:.1f}", report.gflops), rate_text(report.samples_per_second), bytes_text(report.peak_bytes)});
+             fmt::format("{:.1f}", report.gflops), rate_text(report.samples_per_second),
+             bytes_text(report.peak_bytes)});
   fmt::print("{}", table.text());
   fmt::print("memory    {} arena, {} parameters and states, {} data\n", bytes_text(report.arena_bytes),
              bytes_text(report.persistent_bytes), bytes_text(report.data_bytes));

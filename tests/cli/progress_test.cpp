@@ -25,7 +25,8 @@ gpunn::StepReport report() {
 TEST_CASE("the progress line tells everything where there is room") {
   const std::string line = progress_line(report(), 120, false);
   CHECK(line ==
-        "epoch  3/10 [###############...............]  50%  loss 0.0432  acc 98.61 %  lr 0.01  53.2k samples/s  2:05 left");
+        "epoch  3/10 [###############...............]  50%  loss 0.0432  acc 98.61 %  lr 0.01  53.2k samples/s  2:05 "
+        "left");
   CHECK(progress_line(report(), 500, false) == line);
 }
 
