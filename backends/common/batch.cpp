@@ -2,6 +2,8 @@
 
 #include <limits>
 
+#include "common/declaration.hpp"
+
 namespace gpunn::backends {
 namespace {
 
@@ -42,6 +44,14 @@ Sample sample_of(const OpDesc& desc) {
   require_scalar(desc.output(1), GPUNN_I32, "count");
   return {.attrs = attrs,
           .steps = attrs.drop_last != 0 ? attrs.rows / attrs.batch : (attrs.rows + attrs.batch - 1) / attrs.batch};
+}
+
+Scatter scatter_add_of(const OpDesc& desc) {
+  require_declared(desc);
+  const gpunn_tensor &x = desc.input(0), &y = desc.output(0);
+  Scatter made{.rows = y.dim[0], .batch = x.dim[0]};
+  for (int32_t i = 1; i < x.rank; ++i) made.row_size *= x.dim[i];
+  return made;
 }
 
 Gather gather_rows_of(const OpDesc& desc) {

@@ -1,4 +1,4 @@
-// SAMPLE_INDICES, GATHER_ROWS and GATHER_NORMALIZE.
+// SAMPLE_INDICES, GATHER_ROWS, SCATTER_ADD and GATHER_NORMALIZE.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +25,14 @@ struct Gather {
   int64_t channels = 0;  // of GATHER_NORMALIZE
 };
 
+// x[batch,...], index i32[batch] -> y[rows,...], row_size elements a row. An index outside [0, rows) adds nothing.
+struct Scatter {
+  int64_t rows = 0;
+  int64_t batch = 0;
+  int64_t row_size = 1;
+};
+
+Scatter scatter_add_of(const OpDesc& desc);
 Gather gather_rows_of(const OpDesc& desc);
 Gather gather_normalize_of(const OpDesc& desc);
 

@@ -1,6 +1,7 @@
 #include "common/matmul.hpp"
 
 #include "common/activation.hpp"
+#include "common/declaration.hpp"
 
 namespace gpunn::backends {
 namespace {
@@ -29,6 +30,20 @@ Matmul matmul_of(const OpDesc& desc) {
   require_tensors(desc, 2, 2, 1);
   const auto attrs = require_attrs<gpunn_matmul_attrs>(desc);
   return matmul_shape(desc, attrs.transpose_a != 0, attrs.transpose_b != 0);
+}
+
+BatchMatmul batch_matmul_of(const OpDesc& desc) {
+  require_declared(desc);
+  const auto attrs = require_attrs<gpunn_matmul_attrs>(desc);
+  const gpunn_tensor &a = desc.input(0), &y = desc.output(0);
+  BatchMatmul made;
+  made.batch = y.dim[0];
+  made.one.transpose_a = attrs.transpose_a != 0;
+  made.one.transpose_b = attrs.transpose_b != 0;
+  made.one.m = y.dim[1];
+  made.one.n = y.dim[2];
+  made.one.k = a.dim[made.one.transpose_a ? 1 : 2];
+  return made;
 }
 
 Matmul matmul_bias_activation_of(const OpDesc& desc) {

@@ -18,7 +18,14 @@ struct Matmul {
   bool relu = false;  // of MATMUL_BIAS_ACTIVATION, whose bias is [n]
 };
 
+// The same for each i of a[batch,...] and b[batch,...].
+struct BatchMatmul {
+  int64_t batch = 0;
+  Matmul one;
+};
+
 Matmul matmul_of(const OpDesc& desc);
+BatchMatmul batch_matmul_of(const OpDesc& desc);
 Matmul matmul_bias_activation_of(const OpDesc& desc);
 
 }  // namespace gpunn::backends

@@ -1,4 +1,4 @@
-// SAMPLE_INDICES, GATHER_ROWS and GATHER_NORMALIZE.
+// SAMPLE_INDICES, GATHER_ROWS, SCATTER_ADD and GATHER_NORMALIZE.
 //
 // An index comes from device memory: one that names no row, negative or too large, gives a row of zeros.
 #include "simd/batch.hpp"
@@ -67,6 +67,22 @@ void run_gather_rows(const Gather& plan, const OpArgs& args) {
   gather<float, float>(plan, args);
 }
 
+// A task has rows of y to itself, and takes what is theirs in the order of x.
+void run_scatter_add(const Scatter& plan, const OpArgs& args) {
+  const auto* x = args.in<float>(0);
+  const auto* index = args.in<int32_t>(1);
+  auto* y = args.out<float>(0);
+  parallel_ranges(plan.rows, rows_per_task(plan.row_size), [&](int64_t begin, int64_t end) {
+    std::fill(y + begin * plan.row_size, y + end * plan.row_size, 0.0F);
+    for (int64_t i = 0; i < plan.batch; ++i) {
+      if (index[i] < begin || index[i] >= end) continue;
+      const float* from = x + i * plan.row_size;
+      float* to = y + index[i] * plan.row_size;
+      for (int64_t k = 0; k < plan.row_size; ++k) to[k] += from[k];
+    }
+  });
+}
+
 template <class From>
 void gather_normalize(const Gather& plan, const OpArgs& args,
                       void (*normalize)(const From*, float, float, float*, int64_t)) {
@@ -100,6 +116,7 @@ void run_gather_normalize(const Gather& plan, const OpArgs& args) {
 void add_batch_kernels(plugin::Device& device) {
   add_op(device, GPUNN_OP_SAMPLE_INDICES, sample_of, run_sample);
   add_op(device, GPUNN_OP_GATHER_ROWS, gather_rows_of, run_gather_rows);
+  add_op(device, GPUNN_OP_SCATTER_ADD, scatter_add_of, run_scatter_add);
   add_op(device, GPUNN_OP_GATHER_NORMALIZE, gather_normalize_of, run_gather_normalize);
 }
 

@@ -1,4 +1,4 @@
-// ADD, SCALE, AXPBY, CLAMP and FILL. COPY, which takes strides, is in copy.cpp.
+// SCALE, AXPBY, CLAMP and FILL. COPY, which takes strides, is in copy.cpp.
 #include "simd/elementwise.hpp"
 
 #include <gpunn/plugin.hpp>
@@ -19,20 +19,9 @@ struct MapPlan {
   float factor = 0.0F;
 };
 
-MapPlan plan_elementwise_add(const OpDesc& desc) {
-  return {.n = map_size(desc, 2), .kernels = &GPUNN_SELECT_ISA(elementwise_kernels)};
-}
-
 MapPlan plan_scale(const OpDesc& desc) {
   const Scale scale = scale_of(desc);
   return {.n = scale.n, .kernels = &GPUNN_SELECT_ISA(elementwise_kernels), .factor = scale.factor};
-}
-
-void run_add(const MapPlan& plan, const OpArgs& args) {
-  const auto *a = args.in<float>(0), *b = args.in<float>(1);
-  auto* y = args.out<float>(0);
-  parallel_ranges(plan.n, kGrain,
-                  [&](int64_t begin, int64_t end) { plan.kernels->add(a + begin, b + begin, y + begin, end - begin); });
 }
 
 void run_scale(const MapPlan& plan, const OpArgs& args) {
@@ -86,7 +75,6 @@ void run_fill(const Fill& plan, const OpArgs& args) {
 }  // namespace
 
 void add_elementwise_kernels(plugin::Device& device) {
-  add_op(device, GPUNN_OP_ADD, plan_elementwise_add, run_add);
   add_op(device, GPUNN_OP_SCALE, plan_scale, run_scale);
   add_op(device, GPUNN_OP_AXPBY, axpby_of, run_axpby);
   add_op(device, GPUNN_OP_CLAMP, clamp_of, run_clamp);

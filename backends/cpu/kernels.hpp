@@ -5,6 +5,7 @@
 
 namespace gpunn::cpu {
 
+void add_arithmetic_kernels(plugin::Device& device);
 void add_elementwise_kernels(plugin::Device& device);
 void add_activation_kernels(plugin::Device& device);
 void add_bias_kernels(plugin::Device& device);

@@ -35,6 +35,7 @@ class CpuDevice final : public plugin::HostDevice {
   explicit CpuDevice(const gpunn_device_options& options) {
     // Before the families register, which may size their workspaces by it.
     set_thread_count(options.host_threads);
+    add_arithmetic_kernels(*this);
     add_elementwise_kernels(*this);
     add_activation_kernels(*this);
     add_bias_kernels(*this);

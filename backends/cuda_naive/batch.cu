@@ -1,10 +1,14 @@
-// SAMPLE_INDICES, GATHER_ROWS and GATHER_NORMALIZE: picking a batch out of the data set, on the device.
+// SAMPLE_INDICES, GATHER_ROWS and GATHER_NORMALIZE: picking a batch out of the data set, on the device. SCATTER_ADD.
 //
 // SAMPLE_INDICES: a thread an entry of the batch. The gathers: a thread an element of y. Within a row, neighbouring
 // threads read neighbouring elements, wherever in the data set the row lies: coalesced, except where a warp's elements
 // belong to two rows, and at rows that begin within a 32-byte sector. With u8 data a warp reads 32 bytes only, a sector
 // and not a line. What the next version would change: a block a row, so that the row's index is read once and the
 // division goes; 4 or 16 elements a thread; and to have this done by the kernel that trains on the batch.
+//
+// SCATTER_ADD: a thread an element of y, which goes through all the indices and adds what is its own. Nothing is added
+// atomically, so the sum has one order; but each thread reads the whole list. The next version would sort the indices
+// first, and give a block the run of equal ones.
 //
 // An index comes from device memory and may be anything: one that names no row gives a row of zeros and is never used
 // as an address.
@@ -49,6 +53,18 @@ __global__ void gather_rows(Gather plan, const From* data, const int32_t* index,
   y[i] = names_row(row, plan) ? static_cast<To>(data[row * plan.row_size + i % plan.row_size]) : To{0};
 }
 
+__global__ void scatter_add(Scatter plan, const float* x, const int32_t* index, float* y) {
+  const int64_t i = thread_index();
+  if (i >= plan.rows * plan.row_size) return;
+  const int64_t row = i / plan.row_size;
+  const int64_t at = i % plan.row_size;
+  float sum = 0.0F;
+  for (int64_t k = 0; k < plan.batch; ++k) {
+    if (index[k] == row) sum += x[k * plan.row_size + at];
+  }
+  y[i] = sum;
+}
+
 template <class From>
 __global__ void gather_normalize(Gather plan, const From* data, const int32_t* index, const float* scale,
                                  const float* shift, float* y) {
@@ -87,6 +103,11 @@ void run_gather_rows(const Gather& plan, cudaStream_t stream, const OpArgs& args
   }
 }
 
+void run_scatter_add(const Scatter& plan, cudaStream_t stream, const OpArgs& args) {
+  launch(scatter_add, thread_each(plan.rows * plan.row_size), stream, plan, args.in<float>(0), args.in<int32_t>(1),
+         args.out<float>(0));
+}
+
 template <class From>
 void normalize(const Gather& plan, cudaStream_t stream, const OpArgs& args) {
   launch(gather_normalize<From>, thread_each(plan.batch * plan.row_size), stream, plan, args.in<From>(0),
@@ -106,6 +127,7 @@ void run_gather_normalize(const Gather& plan, cudaStream_t stream, const OpArgs&
 void add_batch_kernels(plugin::Device& device) {
   add_op(device, GPUNN_OP_SAMPLE_INDICES, "sample_indices", sample_of, run_sample);
   add_op(device, GPUNN_OP_GATHER_ROWS, "gather_rows", gather_rows_of, run_gather_rows);
+  add_op(device, GPUNN_OP_SCATTER_ADD, "scatter_add", scatter_add_of, run_scatter_add);
   add_op(device, GPUNN_OP_GATHER_NORMALIZE, "gather_normalize", gather_normalize_of, run_gather_normalize);
 }
 

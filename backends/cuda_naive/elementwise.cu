@@ -1,4 +1,4 @@
-// ADD, SCALE, AXPBY, CLAMP and FILL: a thread an element.
+// SCALE, AXPBY, CLAMP and FILL: a thread an element.
 //
 // Neighbouring threads take neighbouring elements, so that the 32 threads of a warp read 128 bytes in one piece: the
 // accesses are coalesced. Nothing is used twice, so the time is that of moving the bytes. What the next version would
@@ -13,11 +13,6 @@ namespace gpunn::cuda_naive {
 namespace {
 
 using namespace cuda;
-
-__global__ void add(const float* a, const float* b, float* y, int64_t n) {
-  const int64_t i = thread_index();
-  if (i < n) y[i] = a[i] + b[i];
-}
 
 __global__ void scale(const float* x, float factor, float* y, int64_t n) {
   const int64_t i = thread_index();
@@ -41,12 +36,6 @@ template <class T>
 __global__ void fill(T value, T* y, int64_t n) {
   const int64_t i = thread_index();
   if (i < n) y[i] = value;
-}
-
-int64_t binary_size(const OpDesc& desc) { return map_size(desc, 2); }
-
-void run_add(int64_t n, cudaStream_t stream, const OpArgs& args) {
-  launch(add, thread_each(n), stream, args.in<float>(0), args.in<float>(1), args.out<float>(0), n);
 }
 
 void run_scale(const Scale& plan, cudaStream_t stream, const OpArgs& args) {
@@ -85,7 +74,6 @@ void run_fill(const Fill& plan, cudaStream_t stream, const OpArgs& args) {
 }  // namespace
 
 void add_elementwise_kernels(plugin::Device& device) {
-  add_op(device, GPUNN_OP_ADD, "add", binary_size, run_add);
   add_op(device, GPUNN_OP_SCALE, "scale", scale_of, run_scale);
   add_op(device, GPUNN_OP_AXPBY, "axpby", axpby_of, run_axpby);
   add_op(device, GPUNN_OP_CLAMP, "clamp", clamp_of, run_clamp);

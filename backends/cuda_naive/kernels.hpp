@@ -5,6 +5,7 @@
 
 namespace gpunn::cuda_naive {
 
+void add_arithmetic_kernels(plugin::Device& device);
 void add_elementwise_kernels(plugin::Device& device);
 void add_activation_kernels(plugin::Device& device);
 void add_copy_kernels(plugin::Device& device);

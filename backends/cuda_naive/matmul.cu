@@ -1,4 +1,5 @@
-// MATMUL and MATMUL_BIAS_ACTIVATION: a thread an element of y, which walks along a row of a and a column of b.
+// MATMUL, BATCH_MATMUL and MATMUL_BIAS_ACTIVATION: a thread an element of y, which walks along a row of a and a column
+// of b.
 //
 // Neighbouring threads take neighbouring columns. Where b is not transposed they read neighbours of b, coalesced, and
 // one and the same element of a, which the cache hands to all of them at once. Where b is transposed each thread walks
@@ -21,9 +22,8 @@ namespace {
 
 using namespace cuda;
 
-__global__ void matmul(const float* a, const float* b, Epilogue epilogue, float* y, Matmul shape) {
-  const int64_t i = thread_index();
-  if (i >= shape.m * shape.n) return;
+// Element i of one product.
+__device__ float product_element(const float* a, const float* b, Matmul shape, int64_t i) {
   const int64_t row = i / shape.n;
   const int64_t column = i % shape.n;
   // A transpose is another way to walk: which stride belongs to the index of y, and which to k.
@@ -33,7 +33,21 @@ __global__ void matmul(const float* a, const float* b, Epilogue epilogue, float*
   const int64_t right_step = shape.transpose_b ? 1 : shape.n;
   float sum = 0.0F;
   for (int64_t k = 0; k < shape.k; ++k) sum += left[k * left_step] * right[k * right_step];
-  y[i] = epilogue(sum, column);
+  return sum;
+}
+
+__global__ void matmul(const float* a, const float* b, Epilogue epilogue, float* y, Matmul shape) {
+  const int64_t i = thread_index();
+  if (i < shape.m * shape.n) y[i] = epilogue(product_element(a, b, shape, i), i % shape.n);
+}
+
+__global__ void batch_matmul(const float* a, const float* b, float* y, BatchMatmul shape) {
+  const int64_t size = shape.one.m * shape.one.n;
+  const int64_t i = thread_index();
+  if (i >= shape.batch * size) return;
+  const int64_t product = i / size;
+  y[i] = product_element(a + product * shape.one.m * shape.one.k, b + product * shape.one.k * shape.one.n, shape.one,
+                         i % size);
 }
 
 void run(const Matmul& shape, const Epilogue& epilogue, cudaStream_t stream, const OpArgs& args) {
@@ -43,6 +57,11 @@ void run(const Matmul& shape, const Epilogue& epilogue, cudaStream_t stream, con
 
 void run_matmul(const Matmul& shape, cudaStream_t stream, const OpArgs& args) { run(shape, {}, stream, args); }
 
+void run_batch_matmul(const BatchMatmul& shape, cudaStream_t stream, const OpArgs& args) {
+  launch(batch_matmul, thread_each(shape.batch * shape.one.m * shape.one.n), stream, args.in<float>(0),
+         args.in<float>(1), args.out<float>(0), shape);
+}
+
 void run_matmul_bias_activation(const Matmul& shape, cudaStream_t stream, const OpArgs& args) {
   run(shape, {.bias = args.in<float>(2), .relu = shape.relu}, stream, args);
 }
@@ -51,6 +70,7 @@ void run_matmul_bias_activation(const Matmul& shape, cudaStream_t stream, const 
 
 void add_matmul_kernels(plugin::Device& device) {
   add_op(device, GPUNN_OP_MATMUL, "matmul", matmul_of, run_matmul);
+  add_op(device, GPUNN_OP_BATCH_MATMUL, "batch_matmul", batch_matmul_of, run_batch_matmul);
   add_op(device, GPUNN_OP_MATMUL_BIAS_ACTIVATION, "matmul_bias_activation", matmul_bias_activation_of,
          run_matmul_bias_activation);
 }

@@ -10,6 +10,7 @@ namespace {
 class NaiveDevice final : public cuda::CudaDevice {
  public:
   explicit NaiveDevice(const gpunn_device_options& options) : CudaDevice(options) {
+    add_arithmetic_kernels(*this);
     add_elementwise_kernels(*this);
     add_activation_kernels(*this);
     add_copy_kernels(*this);

@@ -62,13 +62,14 @@ Cut cut_of_convolution(const OpSignature& s) {
 
 // Whether row i of each output is of row i of each input, and of nothing else.
 bool row_by_row(const OpSignature& s) {
-  const bool pointwise = s.op >= GPUNN_OP_ADD && s.op <= GPUNN_OP_SILU_BACKWARD && s.op != GPUNN_OP_FILL;
+  const bool pointwise = s.op >= GPUNN_OP_ADD && s.op <= GPUNN_OP_ERF && s.op != GPUNN_OP_FILL;
   const bool pooling = s.op >= GPUNN_OP_MAX_POOL2D && s.op <= GPUNN_OP_UPSAMPLE2D_BACKWARD;
   const bool softmax = s.op >= GPUNN_OP_SOFTMAX && s.op <= GPUNN_OP_LOG_SOFTMAX_BACKWARD;
   const bool loss = s.op >= GPUNN_OP_NLL_LOSS && s.op <= GPUNN_OP_SOFT_CROSS_ENTROPY_BACKWARD;
   if (!pointwise && !pooling && !softmax && !loss) return false;
   const auto has_rows = [&](const TensorType& type) {
-    return !type.shape.empty() && type.shape[0] == s.outputs[0].shape[0];
+    const Shape& y = s.outputs[0].shape;
+    return !type.shape.empty() && type.shape[0] == y[0] && (!pointwise || type.shape.size() == y.size());
   };
   return !s.outputs[0].shape.empty() && std::ranges::all_of(s.inputs, has_rows) &&
          std::ranges::all_of(s.outputs, has_rows);

@@ -44,6 +44,10 @@ double terms(const Evaluation& e) {
       const bool transpose_a = s.attrs.as<gpunn_matmul_attrs>().transpose_a != 0;  // first in both structs
       return static_cast<double>(shape(0)[transpose_a ? 0 : 1]) + (s.op == GPUNN_OP_MATMUL ? 0 : 1);
     }
+    case GPUNN_OP_BATCH_MATMUL:
+      return static_cast<double>(shape(0)[s.attrs.as<gpunn_matmul_attrs>().transpose_a != 0 ? 1 : 2]);
+    case GPUNN_OP_SCATTER_ADD:
+      return static_cast<double>(shape(0)[0]);
     case GPUNN_OP_CONV2D:
       return product(shape(1), 1);
     case GPUNN_OP_CONV2D_BIAS_ACTIVATION:
@@ -97,6 +101,10 @@ std::vector<double> one_rounding_scale(const Evaluation& e, std::size_t output) 
 
 std::vector<double> few_roundings_scale(const Evaluation& e, std::size_t output) {
   return magnitudes(reference(e, output), 5);
+}
+
+std::vector<double> function_scale(const Evaluation& e, std::size_t output) {
+  return magnitudes(reference(e, output), 8);
 }
 
 std::vector<double> axpby_scale(const Evaluation& e, std::size_t output) {

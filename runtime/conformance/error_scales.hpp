@@ -13,6 +13,7 @@ using ErrorScale = std::vector<double> (*)(const Evaluation& evaluation, std::si
 
 std::vector<double> exact_scale(const Evaluation& evaluation, std::size_t output);
 std::vector<double> one_rounding_scale(const Evaluation& evaluation, std::size_t output);
+std::vector<double> function_scale(const Evaluation& evaluation, std::size_t output);
 std::vector<double> few_roundings_scale(const Evaluation& evaluation, std::size_t output);
 std::vector<double> axpby_scale(const Evaluation& evaluation, std::size_t output);
 std::vector<double> norm_scale(const Evaluation& evaluation, std::size_t output);

@@ -27,6 +27,22 @@ constexpr int kEvery = -1;
 // roundoff: they are compared exactly, whatever the row.
 constexpr Row kTable[] = {
     {GPUNN_OP_ADD, kEvery, one_rounding_scale, "one addition, rounded once"},
+    {GPUNN_OP_SUB, kEvery, one_rounding_scale, "one subtraction, rounded once"},
+    {GPUNN_OP_MUL, kEvery, one_rounding_scale, "one product, rounded once"},
+    {GPUNN_OP_DIV, kEvery, few_roundings_scale, "a reciprocal and a product at worst"},
+    {GPUNN_OP_MAXIMUM, kEvery, exact_scale, "chooses, computes nothing"},
+    {GPUNN_OP_MINIMUM, kEvery, exact_scale, "chooses, computes nothing"},
+    {GPUNN_OP_POW, kEvery, function_scale, "a function of the library, off by four units in the last place at most"},
+    {GPUNN_OP_EQUAL, kEvery, exact_scale, "0 or 1"},
+    {GPUNN_OP_LESS, kEvery, exact_scale, "0 or 1"},
+    {GPUNN_OP_LESS_EQUAL, kEvery, exact_scale, "0 or 1"},
+    {GPUNN_OP_SELECT, kEvery, exact_scale, "chooses, computes nothing"},
+    {GPUNN_OP_EXPAND, kEvery, exact_scale, "a copy"},
+    {GPUNN_OP_EXP, kEvery, function_scale, "a function of the library, off by four units in the last place at most"},
+    {GPUNN_OP_LOG, kEvery, function_scale, "a function of the library, off by four units in the last place at most"},
+    {GPUNN_OP_SQRT, kEvery, few_roundings_scale, "a root, or an inverse root and a product"},
+    {GPUNN_OP_RSQRT, kEvery, few_roundings_scale, "a root and a quotient"},
+    {GPUNN_OP_ERF, kEvery, function_scale, "a function of the library, off by four units in the last place at most"},
     {GPUNN_OP_SCALE, kEvery, one_rounding_scale, "one product, rounded once"},
     {GPUNN_OP_AXPBY, kEvery, axpby_scale, "two products and an addition, fused or not"},
     {GPUNN_OP_CLAMP, kEvery, exact_scale, "chooses, computes nothing"},
@@ -46,6 +62,7 @@ constexpr Row kTable[] = {
     {GPUNN_OP_SILU_BACKWARD, kEvery, silu_backward_scale, "1 + x (1 - s), whose terms may cancel"},
 
     {GPUNN_OP_MATMUL, kEvery, sum_scale, "a sum of K products in any order", true},
+    {GPUNN_OP_BATCH_MATMUL, kEvery, sum_scale, "a sum of K products in any order", true},
     {GPUNN_OP_BIAS_ADD, kEvery, one_rounding_scale, "one addition, rounded once"},
     {GPUNN_OP_BIAS_BACKWARD, kEvery, sum_scale, "a sum over images and pixels in any order"},
     {GPUNN_OP_MATMUL_BIAS_ACTIVATION, kEvery, sum_scale, "a sum of K products and the bias; ReLU adds no error", true},
@@ -127,6 +144,7 @@ constexpr Row kTable[] = {
 
     {GPUNN_OP_SAMPLE_INDICES, kEvery, exact_scale, "integers"},
     {GPUNN_OP_GATHER_ROWS, kEvery, exact_scale, "a copy"},
+    {GPUNN_OP_SCATTER_ADD, kEvery, sum_scale, "a sum of at most B terms in any order"},
     {GPUNN_OP_GATHER_NORMALIZE, kEvery, affine_scale, "a product and an addition, fused or not"},
 
     {GPUNN_OP_RANDOM_SHIFT, kEvery, exact_scale, "equal bits choose; values are only moved"},

@@ -29,27 +29,12 @@ const std::map<int32_t, OpInfo>& catalogue() {
   static const std::map<int32_t, OpInfo> table = [] {
     std::map<int32_t, OpInfo> result;
     for (const auto& [id, row] : ops::all()) result[id] = described({.id = id}, row);
-    for (const auto& family : {elementwise_ops(),
-                               activation_ops(),
-                               linear_ops(),
-                               convolution_ops(),
-                               pooling_ops(),
-                               upsampling_ops(),
-                               shape_ops(),
-                               softmax_ops(),
-                               normalization_ops(),
-                               layer_norm_ops(),
-                               local_response_norm_ops(),
-                               loss_ops(),
-                               pointwise_loss_ops(),
-                               hinge_loss_ops(),
-                               reduction_ops(),
-                               optimizer_ops(),
-                               regularization_ops(),
-                               random_ops(),
-                               batch_ops(),
-                               augmentation_ops(),
-                               counter_ops()}) {
+    for (const auto& family : {arithmetic_ops(),   elementwise_ops(),    activation_ops(), linear_ops(),
+                               convolution_ops(),  pooling_ops(),        upsampling_ops(), shape_ops(),
+                               softmax_ops(),      normalization_ops(),  layer_norm_ops(), local_response_norm_ops(),
+                               loss_ops(),         pointwise_loss_ops(), hinge_loss_ops(), reduction_ops(),
+                               optimizer_ops(),    regularization_ops(), random_ops(),     batch_ops(),
+                               augmentation_ops(), counter_ops()}) {
       for (const OpInfo& info : family) result[info.id] = described(info, ops::all().at(info.id));
     }
     return result;

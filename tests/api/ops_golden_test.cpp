@@ -23,6 +23,13 @@ TEST_CASE("layout of gpunn_fill_attrs", "[api]") {
   CHECK(sizeof(gpunn_fill_attrs) == 88);
 }
 
+TEST_CASE("layout of gpunn_expand_attrs", "[api]") {
+  CHECK(offsetof(gpunn_expand_attrs, struct_size) == 0);
+  CHECK(offsetof(gpunn_expand_attrs, rank) == 4);
+  CHECK(offsetof(gpunn_expand_attrs, dim) == 8);
+  CHECK(sizeof(gpunn_expand_attrs) == 72);
+}
+
 TEST_CASE("layout of gpunn_leaky_relu_attrs", "[api]") {
   CHECK(offsetof(gpunn_leaky_relu_attrs, struct_size) == 0);
   CHECK(offsetof(gpunn_leaky_relu_attrs, slope) == 4);
@@ -339,6 +346,24 @@ TEST_CASE("layout of gpunn_random_erase_attrs", "[api]") {
 
 TEST_CASE("values of ops.h", "[api]") {
   CHECK(GPUNN_OP_ADD == 100);
+  CHECK(GPUNN_OP_SUB == 130);
+  CHECK(GPUNN_OP_MUL == 131);
+  CHECK(GPUNN_OP_DIV == 132);
+  CHECK(GPUNN_OP_MAXIMUM == 133);
+  CHECK(GPUNN_OP_MINIMUM == 134);
+  CHECK(GPUNN_OP_POW == 135);
+  CHECK(GPUNN_OP_EQUAL == 136);
+  CHECK(GPUNN_OP_LESS == 137);
+  CHECK(GPUNN_OP_LESS_EQUAL == 138);
+  CHECK(GPUNN_OP_SELECT == 139);
+  CHECK(GPUNN_OP_EXP == 140);
+  CHECK(GPUNN_OP_LOG == 141);
+  CHECK(GPUNN_OP_SQRT == 142);
+  CHECK(GPUNN_OP_RSQRT == 143);
+  CHECK(GPUNN_OP_ERF == 144);
+  CHECK(GPUNN_OP_EXPAND == 145);
+  CHECK(GPUNN_OP_BATCH_MATMUL == 203);
+  CHECK(GPUNN_OP_SCATTER_ADD == 903);
   CHECK(GPUNN_OP_SCALE == 101);
   CHECK(GPUNN_OP_COPY == 102);
   CHECK(GPUNN_OP_FILL == 103);

@@ -25,6 +25,7 @@ std::string shape_of(const gpunn::graph::OpInfo& info) {
   static const std::map<int32_t, std::string> known{
       {GPUNN_OP_MATMUL, "8x6x4"},
       {GPUNN_OP_MATMUL_BIAS_ACTIVATION, "8x6x4,tb=1"},
+      {GPUNN_OP_BATCH_MATMUL, "3x8x6x4,ta=1"},
       {GPUNN_OP_CONV2D, "2,3,8,8,4,3,3,pad=1"},
       {GPUNN_OP_CONV2D_BACKWARD_DATA, "2,3,8,8,4,3,3,pad=1"},
       {GPUNN_OP_CONV2D_BACKWARD_FILTER, "2,3,8,8,4,3,3,pad=1"},

@@ -96,7 +96,13 @@ inline graph::Attributes attributes_of(int32_t op, const json& j) {
     case GPUNN_OP_GELU:
     case GPUNN_OP_GELU_BACKWARD:
       return attributes<gpunn_gelu_attrs>([&](auto& a) { take(j, "tanh", a.tanh); });
+    case GPUNN_OP_EXPAND:
+      return attributes<gpunn_expand_attrs>([&](auto& a) {
+        take(j, "rank", a.rank);
+        take_list(j, "dim", a.dim);
+      });
     case GPUNN_OP_MATMUL:
+    case GPUNN_OP_BATCH_MATMUL:
       return attributes<gpunn_matmul_attrs>([&](auto& a) {
         take(j, "transpose_a", a.transpose_a);
         take(j, "transpose_b", a.transpose_b);
@@ -182,6 +188,7 @@ inline graph::Attributes attributes_of(int32_t op, const json& j) {
         take(j, "axes", a.axes);
         take(j, "keep_dims", a.keep_dims);
       });
+    case GPUNN_OP_SCATTER_ADD:
     case GPUNN_OP_MEAN_ROWS_BACKWARD:
       return attributes<gpunn_rows_attrs>([&](auto& a) { take(j, "rows", a.rows); });
     case GPUNN_OP_SGD_UPDATE:

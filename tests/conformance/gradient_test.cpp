@@ -78,7 +78,8 @@ void check_network(int32_t op, const graph::Attributes& attrs, const std::vector
     const bool target_of_loss = has_target(op) && i == 1;
     // What is changed in place, as running statistics are, has no gradient.
     const bool changed = std::ranges::count(graph::op_info(op).in_place, static_cast<int>(i)) != 0;
-    const bool given = op == GPUNN_OP_BATCH_NORM_INFERENCE && i >= 3;  // statistics
+    const bool given = (op == GPUNN_OP_BATCH_NORM_INFERENCE && i >= 3) ||  // statistics
+                       (op == GPUNN_OP_SELECT && i == 0);                  // the condition
     if (specs[i].type.dtype == DType::f32 && !target_of_loss && !changed && !given)
       targets.push_back(network.inputs[i]);
   }
@@ -98,7 +99,7 @@ void check_network(int32_t op, const graph::Attributes& attrs, const std::vector
     const OracleTensor expected = finite_difference(loss, {network.values.at(targets[i])}, 0, 0, one);
     INFO(graph::op_info(op).name << ", target " << i);
     REQUIRE(gradients[i] != graph::kNoValue);
-    CHECK(distance(expected, values.at(gradients[i])) < 1e-7);
+    CHECK(distance(expected, conformance_test::tensor_at(network.graph, values, gradients[i])) < 1e-7);
   }
 }
 
@@ -129,6 +130,8 @@ TEST_CASE("the runtime's gradient functions give the gradients of the oracle's f
       const gpunn_matmul_attrs attrs{.struct_size = 0, .transpose_a = ta, .transpose_b = tb};
       check(GPUNN_OP_MATMUL, graph::Attributes::of(attrs),
             {f32(ta != 0 ? Shape{5, 3} : Shape{3, 5}), f32(tb != 0 ? Shape{4, 5} : Shape{5, 4})});
+      check(GPUNN_OP_BATCH_MATMUL, graph::Attributes::of(attrs),
+            {f32(ta != 0 ? Shape{2, 5, 3} : Shape{2, 3, 5}), f32(tb != 0 ? Shape{2, 4, 5} : Shape{2, 5, 4})});
     }
   }
   gpunn_conv2d_attrs conv{};
@@ -172,7 +175,35 @@ TEST_CASE("the runtime's gradient functions give the gradients of the oracle's f
   dropout.p = 0.3F;
   check(GPUNN_OP_DROPOUT, graph::Attributes::of(dropout), {f32({5, 7}), i64({}, constant(4))});
   check(GPUNN_OP_SCALE, graph::Attributes::of(gpunn_scale_attrs{.struct_size = 0, .factor = -2.5F}), {f32({3, 4})});
-  check(GPUNN_OP_ADD, {}, {f32({3, 4}), f32({3, 4})});
+  const std::vector<std::pair<Shape, Shape>> broadcast = {
+      {{3, 4}, {3, 4}}, {{3, 4}, {4}}, {{3, 1}, {2, 1, 4}}, {{}, {5}}};
+  for (const auto& [a, b] : broadcast) {
+    for (const int32_t op : {GPUNN_OP_ADD, GPUNN_OP_SUB, GPUNN_OP_MUL}) check(op, {}, {f32(a), f32(b)});
+    for (const int32_t op : {GPUNN_OP_DIV, GPUNN_OP_POW}) {
+      check(op, {}, {f32(a, uniform(0.5, 2)), f32(b, uniform(0.5, 2))});
+    }
+    // Never closer to each other than the differences reach.
+    for (const int32_t op : {GPUNN_OP_MAXIMUM, GPUNN_OP_MINIMUM})
+      check(op, {}, {f32(a, apart(0.02)), f32(b, constant(0))});
+    check(GPUNN_OP_SELECT, {}, {f32({4}, integers(0, 1)), f32({3, 4}), f32({1, 3, 1})});
+  }
+  gpunn_expand_attrs expand{};
+  expand.rank = 3;
+  expand.dim[0] = 2, expand.dim[1] = 3, expand.dim[2] = 4;
+  for (const Shape& x : {Shape{2, 3, 4}, Shape{3, 1}, Shape{}, Shape{2, 1, 1}}) {
+    check(GPUNN_OP_EXPAND, graph::Attributes::of(expand), {f32(x)});
+  }
+  for (const int32_t op : {GPUNN_OP_EXP, GPUNN_OP_ERF}) check(op, {}, {f32({5, 7})});
+  for (const int32_t op : {GPUNN_OP_LOG, GPUNN_OP_SQRT, GPUNN_OP_RSQRT}) check(op, {}, {f32({5, 7}, uniform(0.5, 2))});
+  for (const int32_t kind : {GPUNN_REDUCE_SUM, GPUNN_REDUCE_MEAN, GPUNN_REDUCE_MAX}) {
+    for (const int32_t keep : {0, 1}) {
+      const gpunn_reduce_attrs reduce{.struct_size = 0, .kind = kind, .axes = 0b101, .keep_dims = keep};
+      check(GPUNN_OP_REDUCE, graph::Attributes::of(reduce), {f32({2, 3, 4}, apart(0.02))});
+    }
+  }
+  check(GPUNN_OP_GATHER_ROWS, {}, {f32({4, 3}), i32({6}, listed({3, 0, -1, 3, 1, 3}))});
+  check(GPUNN_OP_SCATTER_ADD, graph::Attributes::of(gpunn_rows_attrs{.struct_size = 0, .reserved = 0, .rows = 4}),
+        {f32({6, 3}), i32({6}, listed({3, 0, -1, 3, 1, 3}))});
   check(GPUNN_OP_AXPBY, graph::Attributes::of(gpunn_axpby_attrs{.struct_size = 0, .alpha = 1.5F, .beta = -0.25F}),
         {f32({3, 4}), f32({3, 4})});
   check(GPUNN_OP_COPY, {}, {f32({3, 4})});

@@ -127,7 +127,7 @@ TEST_CASE("every op of the catalogue has a name and a way to infer shapes") {
     CHECK(names.insert(info->name).second);
     CHECK(find_op(info->name) == info);
   }
-  CHECK(names.size() == 90);
+  CHECK(names.size() == 108);
   CHECK(find_op("conv2d") == &op_info(GPUNN_OP_CONV2D));
   CHECK(find_op("nonsense") == nullptr);
 }

@@ -34,6 +34,12 @@ typedef struct gpunn_fill_attrs {
   double value;
 } gpunn_fill_attrs;
 
+typedef struct gpunn_expand_attrs {
+  uint32_t struct_size;
+  int32_t rank;
+  int64_t dim[8];
+} gpunn_expand_attrs;
+
 typedef struct gpunn_axpby_attrs {
   uint32_t struct_size;
   float alpha;

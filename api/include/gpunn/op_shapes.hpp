@@ -49,6 +49,36 @@ inline void require_beta(float beta, const std::string& what) {
   require(beta >= 0 && beta < 1, what + " " + std::to_string(beta) + " is not in [0, 1)");
 }
 
+// --- Arithmetic ---
+
+// The shape that two broadcast to.
+inline Shape broadcast_shape(const Shape& a, const Shape& b) {
+  const Shape& longer = a.size() < b.size() ? b : a;
+  const Shape& shorter = a.size() < b.size() ? a : b;
+  const std::size_t lead = longer.size() - shorter.size();
+  Shape y = longer;
+  for (std::size_t i = 0; i < shorter.size(); ++i) {
+    if (y[lead + i] == 1) y[lead + i] = shorter[i];
+    require(shorter[i] == 1 || shorter[i] == y[lead + i],
+            shape_text(a) + " and " + shape_text(b) + " can't be broadcast to one shape");
+  }
+  return y;
+}
+
+inline Shape broadcast_shape(Tensors in) {
+  Shape y = in[0].shape;
+  for (const Tensor& one : in.subspan(1)) y = broadcast_shape(y, one.shape);
+  return y;
+}
+
+inline Shape expanded_shape(const AnyAttributes& attributes, const Shape& x) {
+  const auto a = attributes.as<gpunn_expand_attrs>();
+  require(a.rank >= 0 && a.rank <= GPUNN_MAX_RANK, "rank " + std::to_string(a.rank) + " is not between 0 and 8");
+  Shape y(a.dim, a.dim + a.rank);
+  require(broadcast_shape(x, y) == y, shape_text(x) + " can't be broadcast to " + shape_text(y));
+  return y;
+}
+
 // --- Linear ---
 
 template <class Attributes>
@@ -62,6 +92,15 @@ Shape product_shape(const AnyAttributes& attributes, const Tensor& a, const Tens
                                   " and b " + shape_text(b.shape) + (transpose_b ? " transposed" : "") +
                                   " differ: " + std::to_string(inner_a) + " and " + std::to_string(inner_b));
   return {a.shape[transpose_a ? 1 : 0], b.shape[transpose_b ? 0 : 1]};
+}
+
+inline Shape batched_product_shape(const AnyAttributes& attributes, Tensors in) {
+  const Tensor &a = in[0], &b = in[1];
+  require(a.shape.size() == 3 && b.shape.size() == 3 && a.shape[0] == b.shape[0],
+          "a and b must have 3 dimensions, the first of one size, are " + text_of(a) + " and " + text_of(b));
+  const auto one = [](const Tensor& x) { return f32({x.shape[1], x.shape[2]}); };
+  const Shape y = product_shape<gpunn_matmul_attrs>(attributes, one(a), one(b));
+  return {a.shape[0], y[0], y[1]};
 }
 
 inline Shape product_with_bias_shape(const AnyAttributes& attributes, Tensors in) {
@@ -442,10 +481,26 @@ inline void require_attributes(int32_t op, const AnyAttributes& attributes, Tens
 // The first output where its shape, or its dtype, has to be computed.
 inline Tensor computed_output(int32_t op, const AnyAttributes& attributes, Tensors in) {
   switch (op) {
+    case GPUNN_OP_ADD:
+    case GPUNN_OP_SUB:
+    case GPUNN_OP_MUL:
+    case GPUNN_OP_DIV:
+    case GPUNN_OP_MAXIMUM:
+    case GPUNN_OP_MINIMUM:
+    case GPUNN_OP_POW:
+    case GPUNN_OP_EQUAL:
+    case GPUNN_OP_LESS:
+    case GPUNN_OP_LESS_EQUAL:
+    case GPUNN_OP_SELECT:
+      return f32(broadcast_shape(in));
+    case GPUNN_OP_EXPAND:
+      return f32(expanded_shape(attributes, in[0].shape));
     case GPUNN_OP_FILL:
       return filled(attributes);
     case GPUNN_OP_MATMUL:
       return f32(product_shape<gpunn_matmul_attrs>(attributes, in[0], in[1]));
+    case GPUNN_OP_BATCH_MATMUL:
+      return f32(batched_product_shape(attributes, in));
     case GPUNN_OP_MATMUL_BIAS_ACTIVATION:
       return f32(product_with_bias_shape(attributes, in));
     case GPUNN_OP_CONV2D:
@@ -491,6 +546,13 @@ inline Tensor computed_output(int32_t op, const AnyAttributes& attributes, Tenso
       return {GPUNN_I32, permutation_shape(attributes)};
     case GPUNN_OP_SAMPLE_INDICES:
       return {GPUNN_I32, {sampled_rows(attributes)}};
+    case GPUNN_OP_SCATTER_ADD: {
+      const int64_t rows = attributes.as<gpunn_rows_attrs>().rows;
+      require(rows >= 0 && rows <= kLargestSize, "rows " + std::to_string(rows) + " must not be negative");
+      Shape y = in[0].shape;
+      y[0] = rows;
+      return f32(y);
+    }
     case GPUNN_OP_GATHER_ROWS: {
       Tensor y = in[0];
       if (y.dtype != GPUNN_F32) y.dtype = GPUNN_I32;

@@ -3,11 +3,6 @@
 namespace gpunn::cpu {
 namespace {
 
-void add(const float* a, const float* b, float* y, int64_t n) {
-#pragma omp simd
-  for (int64_t i = 0; i < n; ++i) y[i] = a[i] + b[i];
-}
-
 void scale(const float* x, float factor, float* y, int64_t n) {
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) y[i] = factor * x[i];
@@ -36,7 +31,7 @@ void add_sign(float factor, const float* x, float* y, int64_t n) {
 
 namespace GPUNN_ISA {
 extern const ElementwiseKernels elementwise_kernels;
-const ElementwiseKernels elementwise_kernels{add, scale, axpby, clamp, add_sign};
+const ElementwiseKernels elementwise_kernels{scale, axpby, clamp, add_sign};
 }  // namespace GPUNN_ISA
 
 }  // namespace gpunn::cpu

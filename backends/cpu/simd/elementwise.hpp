@@ -8,7 +8,6 @@
 namespace gpunn::cpu {
 
 struct ElementwiseKernels {
-  void (*add)(const float* a, const float* b, float* y, int64_t n);
   void (*scale)(const float* x, float factor, float* y, int64_t n);
   void (*axpby)(float alpha, const float* a, float beta, const float* b, float* y, int64_t n);
   void (*clamp)(const float* x, float low, float high, float* y, int64_t n);

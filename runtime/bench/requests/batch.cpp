@@ -38,6 +38,17 @@ OpRequest gather(Written& r, const graph::OpInfo& info) {
   return {s, {{1, below(r.sizes[0])}}};
 }
 
+// Rows that are added to any of as many.
+OpRequest scatter(Written& r, const graph::OpInfo& info) {
+  if (r.sizes.empty() || r.sizes[0] < 1) bad(r, "the dimensions of x, rows first, with rows= of y if wanted");
+  const int64_t rows = take(r, "rows", r.sizes[0]);
+  OpSignature s{.op = info.id,
+                .attrs = Attributes::of(gpunn_rows_attrs{.struct_size = 0, .reserved = 0, .rows = rows}),
+                .inputs = {f32(r.sizes), i32({r.sizes[0]})},
+                .outputs = {}};
+  return {s, {{1, below(rows)}}};
+}
+
 OpRequest advance(Written& r, const graph::OpInfo& info) {
   if (!r.sizes.empty()) bad(r, "'' or increment=");
   const gpunn_advance_attrs attrs{.struct_size = 0, .reserved = 0, .increment = take(r, "increment", 1)};
@@ -58,6 +69,7 @@ OpRequest table(Written& r, const graph::OpInfo& info) {
 
 void add_batch(Builders& builders) {
   builders[GPUNN_OP_SAMPLE_INDICES] = sample;
+  builders[GPUNN_OP_SCATTER_ADD] = scatter;
   builders[GPUNN_OP_GATHER_ROWS] = builders[GPUNN_OP_GATHER_NORMALIZE] = gather;
   builders[GPUNN_OP_ADVANCE] = advance;
   builders[GPUNN_OP_TABLE_LOAD] = builders[GPUNN_OP_TABLE_STORE] = table;

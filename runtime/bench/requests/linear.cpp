@@ -25,6 +25,18 @@ OpRequest matmul(Written& r, const graph::OpInfo& info) {
   return s;
 }
 
+OpRequest batch_matmul(Written& r, const graph::OpInfo& info) {
+  if (r.sizes.size() != 4) bad(r, "BxMxNxK, with ta=1 or tb=1 for a transposed a or b");
+  const int64_t batch = r.sizes[0], m = r.sizes[1], n = r.sizes[2], k = r.sizes[3];
+  const auto ta = static_cast<int32_t>(take(r, "ta", 0)), tb = static_cast<int32_t>(take(r, "tb", 0));
+  return OpSignature{
+      .op = info.id,
+      .attrs = Attributes::of(gpunn_matmul_attrs{.struct_size = 0, .transpose_a = ta, .transpose_b = tb}),
+      .inputs = {f32(ta != 0 ? Shape{batch, k, m} : Shape{batch, m, k}),
+                 f32(tb != 0 ? Shape{batch, n, k} : Shape{batch, k, n})},
+      .outputs = {}};
+}
+
 OpRequest bias(Written& r, const graph::OpInfo& info) {
   if (r.sizes.size() < 2) bad(r, "N,C and further dimensions");
   OpSignature s{.op = info.id, .attrs = {}, .inputs = {f32(r.sizes)}, .outputs = {}};
@@ -41,6 +53,7 @@ OpRequest bias(Written& r, const graph::OpInfo& info) {
 
 void add_linear(Builders& builders) {
   builders[GPUNN_OP_MATMUL] = builders[GPUNN_OP_MATMUL_BIAS_ACTIVATION] = matmul;
+  builders[GPUNN_OP_BATCH_MATMUL] = batch_matmul;
   for (const int32_t op : {GPUNN_OP_BIAS_ADD, GPUNN_OP_BIAS_BACKWARD, GPUNN_OP_BIAS_ACTIVATION_BACKWARD}) {
     builders[op] = bias;
   }

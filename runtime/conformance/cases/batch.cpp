@@ -36,6 +36,25 @@ void add_gathers(std::vector<Case>& cases, const Shape& data, int64_t batch) {
       {.op = GPUNN_OP_GATHER_NORMALIZE, .inputs = {f32(data), index, f32({data[1]}, uniform(0.5, 2)), shift}}));
 }
 
+Case scatter(const Shape& x, int64_t rows, const Generator& index, const std::string& note = {}) {
+  return make_case({.op = GPUNN_OP_SCATTER_ADD,
+                    .attrs = graph::Attributes::of(gpunn_rows_attrs{.struct_size = 0, .reserved = 0, .rows = rows}),
+                    .inputs = {f32(x), i32({x[0]}, index)},
+                    .note = note});
+}
+
+void add_scatters(std::vector<Case>& cases) {
+  for (const Shape& x : {Shape{1}, Shape{128}, Shape{33, 13}, Shape{17, 3, 5, 2}, Shape{1000, 7}, Shape{0, 4}}) {
+    for (const int64_t rows : {1, 7, 500}) {
+      cases.push_back(scatter(x, rows, sometimes(-1, 5, integers(0, rows - 1))));
+    }
+  }
+  cases.push_back(scatter({64, 9}, 5, constant(3), "all of them to one row"));
+  cases.push_back(
+      scatter({64, 9}, 5, listed({4, -7, 5, 1000000, 0, -2147483648.0, 2147483647}), "indices out of range"));
+  cases.push_back(scatter({6, 3}, 0, integers(0, 4), "no rows"));
+}
+
 }  // namespace
 
 std::vector<Case> batch_cases() {
@@ -58,6 +77,7 @@ std::vector<Case> batch_cases() {
   add_gathers(cases, {100, 1, 28, 28}, 17);
   add_gathers(cases, {20, 3, 9, 11}, 31);
   add_gathers(cases, {3, 2, 5}, 0);
+  add_scatters(cases);
   return cases;
 }
 

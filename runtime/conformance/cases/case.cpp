@@ -93,12 +93,30 @@ OracleTensor forward(int32_t op, const graph::Attributes& attrs, const std::vect
 
 std::vector<Case> all_cases() {
   std::vector<Case> result;
-  for (auto family : {elementwise_cases,  activation_cases,     matmul_cases,     bias_cases,
-                      convolution_cases,  pooling_cases,        upsampling_cases, shape_cases,
-                      softmax_cases,      normalization_cases,  layer_norm_cases, local_response_norm_cases,
-                      loss_cases,         pointwise_loss_cases, hinge_loss_cases, reduction_cases,
-                      optimizer_cases,    regularization_cases, random_cases,     batch_cases,
-                      augmentation_cases, counter_cases,        metrics_cases}) {
+  for (auto family : {arithmetic_cases,
+                      elementwise_cases,
+                      activation_cases,
+                      matmul_cases,
+                      bias_cases,
+                      convolution_cases,
+                      pooling_cases,
+                      upsampling_cases,
+                      shape_cases,
+                      softmax_cases,
+                      normalization_cases,
+                      layer_norm_cases,
+                      local_response_norm_cases,
+                      loss_cases,
+                      pointwise_loss_cases,
+                      hinge_loss_cases,
+                      reduction_cases,
+                      optimizer_cases,
+                      regularization_cases,
+                      random_cases,
+                      batch_cases,
+                      augmentation_cases,
+                      counter_cases,
+                      metrics_cases}) {
     std::vector<Case> cases = family();
     std::move(cases.begin(), cases.end(), std::back_inserter(result));
   }

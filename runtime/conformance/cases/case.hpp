@@ -59,6 +59,7 @@ OracleTensor forward(int32_t op, const graph::Attributes& attrs, const std::vect
 
 // --- The cases of each family ---
 
+std::vector<Case> arithmetic_cases();
 std::vector<Case> elementwise_cases();
 std::vector<Case> activation_cases();
 std::vector<Case> matmul_cases();

@@ -29,6 +29,23 @@ graph::Attributes fused(bool ta, bool tb, int32_t activation) {
       .struct_size = 0, .transpose_a = ta, .transpose_b = tb, .activation = activation});
 }
 
+// Of one product each, of many small ones, as attention has them, and of none.
+void add_batches(std::vector<Case>& cases) {
+  const std::vector<std::pair<int64_t, Size>> batches = {{1, {1, 1, 1}},    {1, {33, 29, 31}}, {5, {3, 4, 7}},
+                                                         {24, {17, 17, 8}}, {24, {17, 8, 17}}, {3, {65, 70, 129}},
+                                                         {301, {1, 5, 3}},  {0, {3, 4, 5}},    {4, {3, 4, 0}}};
+  for (const auto& [batch, size] : batches) {
+    for (const bool ta : {false, true}) {
+      for (const bool tb : {false, true}) {
+        Shape a = shape(size.m, size.k, ta), b = shape(size.k, size.n, tb);
+        a.insert(a.begin(), batch);
+        b.insert(b.begin(), batch);
+        cases.push_back(make_case({.op = GPUNN_OP_BATCH_MATMUL, .attrs = plain(ta, tb), .inputs = {f32(a), f32(b)}}));
+      }
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<Case> matmul_cases() {
@@ -52,6 +69,7 @@ std::vector<Case> matmul_cases() {
                              .attrs = fused(false, false, GPUNN_ACTIVATION_RELU),
                              .inputs = {f32({33, 47}), f32({47, 21}), f32({21}, uniform(-20, 20))},
                              .note = "large biases"}));
+  add_batches(cases);
   return cases;
 }
 

@@ -37,7 +37,18 @@ InputSpec labels() { return i32({kTypicalRows}, integers(0, kClasses - 1)); }
 InputSpec per_channel() { return f32({kChannels}); }
 
 void add_elementwise(std::vector<CaseSpec>& specs) {
-  specs.push_back(images(GPUNN_OP_ADD, 2));
+  for (const int32_t op : {GPUNN_OP_ADD, GPUNN_OP_SUB, GPUNN_OP_MUL, GPUNN_OP_DIV, GPUNN_OP_MAXIMUM, GPUNN_OP_MINIMUM,
+                           GPUNN_OP_POW, GPUNN_OP_EQUAL, GPUNN_OP_LESS, GPUNN_OP_LESS_EQUAL}) {
+    specs.push_back(images(op, 2));
+  }
+  specs.push_back(images(GPUNN_OP_SELECT, 3));
+  for (const int32_t op : {GPUNN_OP_EXP, GPUNN_OP_LOG, GPUNN_OP_SQRT, GPUNN_OP_RSQRT, GPUNN_OP_ERF}) {
+    specs.push_back(images(op, 1));
+  }
+  gpunn_expand_attrs expand{};
+  expand.rank = 4;
+  std::ranges::copy(kImages, expand.dim);
+  specs.push_back({.op = GPUNN_OP_EXPAND, .attrs = Attributes::of(expand), .inputs = {f32({kChannels, 1, 1})}});
   specs.push_back(images(GPUNN_OP_SCALE, 1, Attributes::of(gpunn_scale_attrs{.struct_size = 0, .factor = 1.5F})));
   specs.push_back(
       images(GPUNN_OP_AXPBY, 2, Attributes::of(gpunn_axpby_attrs{.struct_size = 0, .alpha = 0.999F, .beta = 0.001F})));
@@ -66,6 +77,9 @@ void add_linear(std::vector<CaseSpec>& specs) {
   specs.push_back({.op = GPUNN_OP_MATMUL,
                    .attrs = Attributes::of(gpunn_matmul_attrs{.struct_size = 0, .transpose_a = 0, .transpose_b = 0}),
                    .inputs = {square, square}});
+  specs.push_back({.op = GPUNN_OP_BATCH_MATMUL,
+                   .attrs = Attributes::of(gpunn_matmul_attrs{.struct_size = 0, .transpose_a = 0, .transpose_b = 1}),
+                   .inputs = {f32({192, 197, 64}), f32({192, 197, 64})}});
   specs.push_back({.op = GPUNN_OP_MATMUL_BIAS_ACTIVATION,
                    .attrs = Attributes::of(gpunn_matmul_bias_activation_attrs{
                        .struct_size = 0, .transpose_a = 0, .transpose_b = 1, .activation = GPUNN_ACTIVATION_RELU}),
@@ -299,6 +313,9 @@ void add_data(std::vector<CaseSpec>& specs) {
            .struct_size = 0, .shuffle = 1, .rows = kSamples, .batch = kBatch, .drop_last = 1, .seed = 1, .stream = 1}),
        .inputs = {step(7)}});
   const InputSpec index = i32({kBatch}, integers(0, kSamples - 1));
+  specs.push_back({.op = GPUNN_OP_SCATTER_ADD,
+                   .attrs = Attributes::of(gpunn_rows_attrs{.struct_size = 0, .reserved = 0, .rows = kTypicalRows}),
+                   .inputs = {f32({kTypicalRows, 256}), i32({kTypicalRows}, integers(0, kTypicalRows - 1))}});
   specs.push_back({.op = GPUNN_OP_GATHER_ROWS, .inputs = {i32({kSamples}, integers(0, 9)), index}});
   specs.push_back({.op = GPUNN_OP_GATHER_NORMALIZE,
                    .inputs = {u8({kSamples, 1, 28, 28}), index, f32({1}, constant(0.01)), f32({1}, constant(-1))}});

@@ -41,12 +41,24 @@ int64_t row_size(const OracleCall& call) {
 
 void gather_rows(OracleCall& call) {
   const int64_t size = row_size(call);
+  const bool same = call.in_type(0).dtype == call.out_type().dtype;
   for (int64_t b = 0; b < call.in_dim(1, 0); ++b) {
     const auto row = static_cast<int64_t>(call.in(1)[at(b)]);
     call.require(row < call.in_dim(0, 0), "an index below the rows of data");
     for (int64_t i = 0; i < size; ++i) {
-      call.out()[at(b * size + i)] = row < 0 ? 0 : convert(call.in(0)[at(row * size + i)], call.out_type().dtype);
+      const double value = row < 0 ? 0 : call.in(0)[at(row * size + i)];
+      call.out()[at(b * size + i)] = same ? value : convert(value, call.out_type().dtype);
     }
+  }
+}
+
+void scatter_add(OracleCall& call) {
+  const int64_t size = row_size(call), rows = call.out_dim(0, 0);
+  call.out().assign(call.out().size(), 0);
+  for (int64_t b = 0; b < call.in_dim(1, 0); ++b) {
+    const auto row = static_cast<int64_t>(call.in(1)[at(b)]);
+    if (row < 0 || row >= rows) continue;
+    for (int64_t i = 0; i < size; ++i) call.out()[at(row * size + i)] += call.in(0)[at(b * size + i)];
   }
 }
 
@@ -68,6 +80,7 @@ void gather_normalize(OracleCall& call) {
 std::vector<OracleEntry> batch_oracle() {
   return {{GPUNN_OP_SAMPLE_INDICES, sample_indices},
           {GPUNN_OP_GATHER_ROWS, gather_rows},
+          {GPUNN_OP_SCATTER_ADD, scatter_add},
           {GPUNN_OP_GATHER_NORMALIZE, gather_normalize}};
 }
 

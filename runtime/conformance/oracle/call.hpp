@@ -62,6 +62,7 @@ struct OracleEntry {
 };
 
 // The ops of each family.
+std::vector<OracleEntry> arithmetic_oracle();
 std::vector<OracleEntry> elementwise_oracle();
 std::vector<OracleEntry> activation_oracle();
 std::vector<OracleEntry> matmul_oracle();

@@ -28,11 +28,6 @@ double convert(double value, DType to) {
 
 namespace {
 
-void add(OracleCall& call) {
-  call.require(call.in(0).size() == call.in(1).size() && call.in(0).size() == call.out().size(), "three equal sizes");
-  for (std::size_t i = 0; i < call.out().size(); ++i) call.out()[i] = call.in(0)[i] + call.in(1)[i];
-}
-
 void scale(OracleCall& call) {
   const double factor = call.attrs<gpunn_scale_attrs>().factor;
   call.require(call.in(0).size() == call.out().size(), "y as large as x");
@@ -72,8 +67,11 @@ void fill(OracleCall& call) {
 }  // namespace
 
 std::vector<OracleEntry> elementwise_oracle() {
-  return {{GPUNN_OP_ADD, add},     {GPUNN_OP_SCALE, scale}, {GPUNN_OP_AXPBY, axpby},
-          {GPUNN_OP_CLAMP, clamp}, {GPUNN_OP_COPY, copy},   {GPUNN_OP_FILL, fill}};
+  return {{GPUNN_OP_SCALE, scale},
+          {GPUNN_OP_AXPBY, axpby},
+          {GPUNN_OP_CLAMP, clamp},
+          {GPUNN_OP_COPY, copy},
+          {GPUNN_OP_FILL, fill}};
 }
 
 }  // namespace gpunn::conformance

@@ -36,6 +36,26 @@ void matmul(OracleCall& call) {
   multiply(call, attrs.transpose_a != 0, attrs.transpose_b != 0, nullptr, GPUNN_ACTIVATION_NONE);
 }
 
+void batch_matmul(OracleCall& call) {
+  const auto attrs = call.attrs<gpunn_matmul_attrs>();
+  const bool ta = attrs.transpose_a != 0, tb = attrs.transpose_b != 0;
+  const int64_t batch = call.out_dim(0, 0), rows = call.out_dim(0, 1), columns = call.out_dim(0, 2);
+  const int64_t inner = call.in_dim(0, ta ? 1 : 2);
+  const Values &a = call.in(0), &b = call.in(1);
+  for (int64_t i = 0; i < batch; ++i) {
+    for (int64_t m = 0; m < rows; ++m) {
+      for (int64_t n = 0; n < columns; ++n) {
+        double sum = 0;
+        for (int64_t k = 0; k < inner; ++k) {
+          sum += a[at(i * rows * inner + (ta ? k * rows + m : m * inner + k))] *
+                 b[at(i * inner * columns + (tb ? n * inner + k : k * columns + n))];
+        }
+        call.out()[at((i * rows + m) * columns + n)] = sum;
+      }
+    }
+  }
+}
+
 void matmul_bias_activation(OracleCall& call) {
   const auto attrs = call.attrs<gpunn_matmul_bias_activation_attrs>();
   multiply(call, attrs.transpose_a != 0, attrs.transpose_b != 0, &call.in(2), attrs.activation);
@@ -44,7 +64,9 @@ void matmul_bias_activation(OracleCall& call) {
 }  // namespace
 
 std::vector<OracleEntry> matmul_oracle() {
-  return {{GPUNN_OP_MATMUL, matmul}, {GPUNN_OP_MATMUL_BIAS_ACTIVATION, matmul_bias_activation}};
+  return {{GPUNN_OP_MATMUL, matmul},
+          {GPUNN_OP_BATCH_MATMUL, batch_matmul},
+          {GPUNN_OP_MATMUL_BIAS_ACTIVATION, matmul_bias_activation}};
 }
 
 }  // namespace gpunn::conformance

@@ -10,13 +10,30 @@ namespace {
 
 std::map<int32_t, OracleFunction> build_table() {
   std::map<int32_t, OracleFunction> table;
-  for (const auto& family :
-       {elementwise_oracle(),  activation_oracle(),     matmul_oracle(),     bias_oracle(),
-        convolution_oracle(),  pooling_oracle(),        upsampling_oracle(), shape_oracle(),
-        softmax_oracle(),      normalization_oracle(),  layer_norm_oracle(), local_response_norm_oracle(),
-        loss_oracle(),         pointwise_loss_oracle(), hinge_loss_oracle(), reduction_oracle(),
-        optimizer_oracle(),    regularization_oracle(), random_oracle(),     batch_oracle(),
-        augmentation_oracle(), counter_oracle(),        metrics_oracle()}) {
+  for (const auto& family : {arithmetic_oracle(),
+                             elementwise_oracle(),
+                             activation_oracle(),
+                             matmul_oracle(),
+                             bias_oracle(),
+                             convolution_oracle(),
+                             pooling_oracle(),
+                             upsampling_oracle(),
+                             shape_oracle(),
+                             softmax_oracle(),
+                             normalization_oracle(),
+                             layer_norm_oracle(),
+                             local_response_norm_oracle(),
+                             loss_oracle(),
+                             pointwise_loss_oracle(),
+                             hinge_loss_oracle(),
+                             reduction_oracle(),
+                             optimizer_oracle(),
+                             regularization_oracle(),
+                             random_oracle(),
+                             batch_oracle(),
+                             augmentation_oracle(),
+                             counter_oracle(),
+                             metrics_oracle()}) {
     for (const OracleEntry& entry : family) table.emplace(entry.op, entry.run);
   }
   return table;

@@ -1,11 +1,25 @@
-// SAMPLE_INDICES, GATHER_ROWS and GATHER_NORMALIZE.
+// SAMPLE_INDICES, GATHER_ROWS, SCATTER_ADD and GATHER_NORMALIZE.
 #include <gpunn/ops.h>
 
+#include "graph/gradient.hpp"
 #include "graph/ops/families.hpp"
 
 namespace gpunn::graph {
 
 namespace {
+
+// Each is the other's adjoint.
+void gather_gradient(GradientContext& c) {
+  const int64_t rows = c.graph().value(c.input(0)).type.shape[0];
+  c.set(0, c.add(GPUNN_OP_SCATTER_ADD, Attributes::of(gpunn_rows_attrs{.struct_size = 0, .reserved = 0, .rows = rows}),
+                 {c.output_gradient(), c.input(1)}));
+}
+
+void scatter_gradient(GradientContext& c) {
+  c.set(0, c.add(GPUNN_OP_GATHER_ROWS, {}, {c.output_gradient(), c.input(1)}));
+}
+
+double scatter_flops(const OpSignature& s) { return static_cast<double>(s.inputs[0].elements()); }
 
 double normalize_flops(const OpSignature& s) { return 2.0 * static_cast<double>(s.outputs[0].elements()); }
 
@@ -27,7 +41,8 @@ std::string describe_sample(const Attributes& attrs) {
 std::vector<OpInfo> batch_ops() {
   return {
       {.id = GPUNN_OP_SAMPLE_INDICES, .flops = no_flops, .describe = describe_sample},
-      {.id = GPUNN_OP_GATHER_ROWS, .flops = no_flops, .bytes = gathered_bytes},
+      {.id = GPUNN_OP_GATHER_ROWS, .gradient = gather_gradient, .flops = no_flops, .bytes = gathered_bytes},
+      {.id = GPUNN_OP_SCATTER_ADD, .gradient = scatter_gradient, .flops = scatter_flops},
       {.id = GPUNN_OP_GATHER_NORMALIZE, .flops = normalize_flops, .bytes = gathered_bytes},
   };
 }

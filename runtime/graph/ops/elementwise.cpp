@@ -1,4 +1,4 @@
-// ADD, SCALE, AXPBY, CLAMP, COPY and FILL.
+// SCALE, AXPBY, CLAMP, COPY and FILL.
 #include <gpunn/ops.h>
 
 #include <sstream>
@@ -9,12 +9,6 @@
 namespace gpunn::graph {
 
 namespace {
-
-void add_gradient(GradientContext& c) {
-  for (std::size_t i = 0; i < 2; ++i) {
-    if (c.wants(i)) c.set(i, c.output_gradient());
-  }
-}
 
 void scale_gradient(GradientContext& c) { c.set(0, c.add(GPUNN_OP_SCALE, c.node().attrs, {c.output_gradient()})); }
 
@@ -59,7 +53,6 @@ std::string describe_fill(const Attributes& attrs) {
 
 std::vector<OpInfo> elementwise_ops() {
   return {
-      {.id = GPUNN_OP_ADD, .gradient = add_gradient},
       {.id = GPUNN_OP_SCALE, .gradient = scale_gradient, .describe = describe_scale},
       {.id = GPUNN_OP_AXPBY, .gradient = axpby_gradient, .flops = axpby_flops, .describe = describe_axpby},
       {.id = GPUNN_OP_CLAMP, .describe = describe_clamp},

@@ -6,6 +6,7 @@
 
 namespace gpunn::graph {
 
+std::vector<OpInfo> arithmetic_ops();
 std::vector<OpInfo> elementwise_ops();
 std::vector<OpInfo> activation_ops();
 std::vector<OpInfo> linear_ops();

@@ -13,19 +13,21 @@ Attributes matmul(bool transpose_a, bool transpose_b) {
   return Attributes::of(gpunn_matmul_attrs{.struct_size = 0, .transpose_a = transpose_a, .transpose_b = transpose_b});
 }
 
+// Of MATMUL and BATCH_MATMUL.
 void matmul_gradient(GradientContext& c) {
+  const int32_t product = c.node().op;
   const auto a = c.node().attrs.as<gpunn_matmul_attrs>();
   const bool ta = a.transpose_a != 0;
   const bool tb = a.transpose_b != 0;
   const ValueId dy = c.output_gradient();
   if (c.wants(1)) {
-    c.set(1, tb ? c.add(GPUNN_OP_MATMUL, matmul(true, ta), {dy, c.input(0)})
-                : c.add(GPUNN_OP_MATMUL, matmul(!ta, false), {c.input(0), dy}));
+    c.set(1, tb ? c.add(product, matmul(true, ta), {dy, c.input(0)})
+                : c.add(product, matmul(!ta, false), {c.input(0), dy}));
   }
   // Last, so that what comes before the op in the graph follows at once: a plugin may run both as one.
   if (c.wants(0)) {
-    c.set(0, ta ? c.add(GPUNN_OP_MATMUL, matmul(tb, true), {c.input(1), dy})
-                : c.add(GPUNN_OP_MATMUL, matmul(false, !tb), {dy, c.input(1)}));
+    c.set(0, ta ? c.add(product, matmul(tb, true), {c.input(1), dy})
+                : c.add(product, matmul(false, !tb), {dy, c.input(1)}));
   }
 }
 
@@ -49,7 +51,8 @@ void decompose_bias_activation_backward(Graph& graph, const Node& node) {
 
 double product_flops(const OpSignature& s) {
   const bool transpose_a = s.attrs.as<gpunn_matmul_attrs>().transpose_a != 0;  // first in both attribute structs
-  const int64_t inner = s.inputs[0].shape[transpose_a ? 0 : 1];
+  const Shape& a = s.inputs[0].shape;
+  const int64_t inner = a[a.size() - (transpose_a ? 2 : 1)];
   return 2.0 * static_cast<double>(s.outputs[0].elements()) * static_cast<double>(inner);
 }
 
@@ -76,6 +79,7 @@ std::string describe_bias_activation_backward(const Attributes& attrs) {
 std::vector<OpInfo> linear_ops() {
   return {
       {.id = GPUNN_OP_MATMUL, .gradient = matmul_gradient, .flops = product_flops, .describe = describe_matmul},
+      {.id = GPUNN_OP_BATCH_MATMUL, .gradient = matmul_gradient, .flops = product_flops, .describe = describe_matmul},
       {.id = GPUNN_OP_BIAS_ADD, .gradient = bias_add_gradient},
       {.id = GPUNN_OP_MATMUL_BIAS_ACTIVATION,
        .decompose = decompose_matmul_bias_activation,

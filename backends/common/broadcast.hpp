@@ -1,0 +1,29 @@
+// Arithmetic whose operands broadcast.
+#pragma once
+
+#include <cstdint>
+
+#include "common/requirements.hpp"
+
+namespace gpunn::backends {
+
+// A loop nest over y, which is packed, dimension rank-1 being the innermost; rank is at least 1. Dimensions are merged
+// where every operand allows. An operand's stride is in elements, 0 where it is repeated, and 0 or 1 innermost.
+struct Broadcast {
+  static constexpr int kMostOperands = 3;
+
+  int32_t operands = 0;
+  int32_t rank = 0;
+  int64_t dim[GPUNN_MAX_RANK] = {};
+  int64_t stride[kMostOperands][GPUNN_MAX_RANK] = {};
+  int64_t n = 0;  // elements of y
+
+  int64_t inner() const { return dim[rank - 1]; }
+  // Runs of the innermost dimension.
+  int64_t runs() const { return n == 0 ? 0 : n / inner(); }
+};
+
+// Of every input and the first output of an op that is as its row declares; else throws Refusal.
+Broadcast broadcast_of(const OpDesc& desc);
+
+}  // namespace gpunn::backends

@@ -1,0 +1,86 @@
+#include "graph/expressions.hpp"
+
+#include <gpunn/ops.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace gpunn::graph {
+
+ValueId Expressions::op(int32_t op, std::vector<ValueId> inputs, Attributes attrs) {
+  return graph_.add1(op, name_, std::move(attrs), std::move(inputs));
+}
+
+ValueId Expressions::add(ValueId a, ValueId b) { return op(GPUNN_OP_ADD, {a, b}); }
+ValueId Expressions::sub(ValueId a, ValueId b) { return op(GPUNN_OP_SUB, {a, b}); }
+ValueId Expressions::mul(ValueId a, ValueId b) { return op(GPUNN_OP_MUL, {a, b}); }
+ValueId Expressions::div(ValueId a, ValueId b) { return op(GPUNN_OP_DIV, {a, b}); }
+ValueId Expressions::maximum(ValueId a, ValueId b) { return op(GPUNN_OP_MAXIMUM, {a, b}); }
+ValueId Expressions::pow(ValueId a, ValueId b) { return op(GPUNN_OP_POW, {a, b}); }
+ValueId Expressions::less(ValueId a, ValueId b) { return op(GPUNN_OP_LESS, {a, b}); }
+ValueId Expressions::less_equal(ValueId a, ValueId b) { return op(GPUNN_OP_LESS_EQUAL, {a, b}); }
+ValueId Expressions::equal(ValueId a, ValueId b) { return op(GPUNN_OP_EQUAL, {a, b}); }
+ValueId Expressions::select(ValueId condition, ValueId a, ValueId b) { return op(GPUNN_OP_SELECT, {condition, a, b}); }
+ValueId Expressions::exp(ValueId x) { return op(GPUNN_OP_EXP, {x}); }
+ValueId Expressions::log(ValueId x) { return op(GPUNN_OP_LOG, {x}); }
+ValueId Expressions::sqrt(ValueId x) { return op(GPUNN_OP_SQRT, {x}); }
+ValueId Expressions::rsqrt(ValueId x) { return op(GPUNN_OP_RSQRT, {x}); }
+ValueId Expressions::tanh(ValueId x) { return op(GPUNN_OP_TANH, {x}); }
+ValueId Expressions::erf(ValueId x) { return op(GPUNN_OP_ERF, {x}); }
+
+ValueId Expressions::constant(double value) {
+  gpunn_fill_attrs attrs{};
+  attrs.dtype = GPUNN_F32;
+  attrs.value = value;
+  return op(GPUNN_OP_FILL, {}, Attributes::of(attrs));
+}
+
+ValueId Expressions::scaled(ValueId x, double factor) {
+  const gpunn_scale_attrs attrs{.struct_size = 0, .factor = static_cast<float>(factor)};
+  return op(GPUNN_OP_SCALE, {x}, Attributes::of(attrs));
+}
+
+ValueId Expressions::reduce(ValueId x, uint32_t axes, int32_t kind) {
+  const gpunn_reduce_attrs attrs{.struct_size = 0, .kind = kind, .axes = axes, .keep_dims = 1};
+  return op(GPUNN_OP_REDUCE, {x}, Attributes::of(attrs));
+}
+
+ValueId Expressions::sum(ValueId x, uint32_t axes) { return reduce(x, axes, GPUNN_REDUCE_SUM); }
+ValueId Expressions::mean(ValueId x, uint32_t axes) { return reduce(x, axes, GPUNN_REDUCE_MEAN); }
+ValueId Expressions::max(ValueId x, uint32_t axes) { return reduce(x, axes, GPUNN_REDUCE_MAX); }
+
+ValueId Expressions::expand(ValueId x, const Shape& to) {
+  if (shape(x) == to) return x;
+  gpunn_expand_attrs attrs{};
+  attrs.rank = static_cast<int32_t>(to.size());
+  std::copy(to.begin(), to.end(), attrs.dim);
+  return op(GPUNN_OP_EXPAND, {x}, Attributes::of(attrs));
+}
+
+ValueId Expressions::sum_to(ValueId x, const Shape& to) {
+  const Shape from = shape(x);
+  if (from == to) return x;
+  const std::size_t lead = from.size() - to.size();
+  uint32_t repeated = 0;
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    if (i < lead || (to[i - lead] == 1 && from[i] != 1)) repeated |= 1U << i;
+  }
+  return view(sum(x, repeated), to);
+}
+
+ValueId Expressions::view(ValueId x, const Shape& to) {
+  if (shape(x) == to) return x;
+  const TensorType type{graph_.value(x).type.dtype, to};
+  return graph_.add_view(name_, x, type);
+}
+
+ValueId Expressions::slice(ValueId x, std::size_t dimension, int64_t from, int64_t size) {
+  gpunn_slice_attrs attrs{};
+  attrs.rank = static_cast<int32_t>(rank(x));
+  std::copy(shape(x).begin(), shape(x).end(), attrs.size);
+  attrs.start[dimension] = from;
+  attrs.size[dimension] = size;
+  return op(GPUNN_OP_SLICE, {x}, Attributes::of(attrs));
+}
+
+}  // namespace gpunn::graph

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "graph/graph.hpp"
+
+namespace gpunn::graph {
+
+// Formulas over tensors, appended to a graph as core ops of one name. Operands broadcast.
+class Expressions {
+ public:
+  Expressions(Graph& graph, std::string name) : graph_(graph), name_(std::move(name)) {}
+
+  ValueId op(int32_t op, std::vector<ValueId> inputs, Attributes attrs = {});
+
+  ValueId add(ValueId a, ValueId b);
+  ValueId sub(ValueId a, ValueId b);
+  ValueId mul(ValueId a, ValueId b);
+  ValueId div(ValueId a, ValueId b);
+  ValueId maximum(ValueId a, ValueId b);
+  ValueId pow(ValueId a, ValueId b);
+  ValueId less(ValueId a, ValueId b);
+  ValueId less_equal(ValueId a, ValueId b);
+  ValueId equal(ValueId a, ValueId b);
+  ValueId select(ValueId condition, ValueId a, ValueId b);
+  ValueId exp(ValueId x);
+  ValueId log(ValueId x);
+  ValueId sqrt(ValueId x);
+  ValueId rsqrt(ValueId x);
+  ValueId tanh(ValueId x);
+  ValueId erf(ValueId x);
+
+  // A number, 0-d.
+  ValueId constant(double value);
+  ValueId scaled(ValueId x, double factor);
+  // With sizes of 1 where x is reduced; `axes` is a mask of dimensions.
+  ValueId sum(ValueId x, uint32_t axes);
+  ValueId mean(ValueId x, uint32_t axes);
+  ValueId max(ValueId x, uint32_t axes);
+  // x of a shape that it broadcasts to, and its adjoint: the sum over what was repeated.
+  ValueId expand(ValueId x, const Shape& shape);
+  ValueId sum_to(ValueId x, const Shape& shape);
+  // The same numbers under another shape.
+  ValueId view(ValueId x, const Shape& shape);
+  // x[..., from : from + size, ...] of a dimension.
+  ValueId slice(ValueId x, std::size_t dimension, int64_t from, int64_t size);
+
+  const Shape& shape(ValueId x) const { return graph_.value(x).type.shape; }
+  std::size_t rank(ValueId x) const { return shape(x).size(); }
+  // The mask of all dimensions, and of the last one alone.
+  uint32_t all(ValueId x) const { return (1U << rank(x)) - 1; }
+  uint32_t last(ValueId x) const { return 1U << (rank(x) - 1); }
+
+ private:
+  ValueId reduce(ValueId x, uint32_t axes, int32_t kind);
+
+  Graph& graph_;
+  std::string name_;
+};
+
+}  // namespace gpunn::graph
