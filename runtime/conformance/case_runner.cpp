@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "conformance/guarded_buffer.hpp"
+#include "graph/fusion.hpp"
 #include "graph/op_info.hpp"
 
 namespace gpunn::conformance {
@@ -165,11 +166,31 @@ Expectation expect_oracle(const graph::OpSignature& signature, const std::vector
   return expectation;
 }
 
+namespace {
+
+// The op as a program, composed of others where nobody serves it.
+bool is_composed(const execution::Backend& backend, const graph::OpSignature& signature) {
+  graph::Graph program;
+  std::vector<graph::ValueId> inputs;
+  for (const TensorType& type : signature.inputs) {
+    inputs.push_back(program.add_value("input", type, graph::Storage::data));
+  }
+  program.add(signature.op, "composed", signature.attrs, inputs);
+  graph::decompose_unserved(program, [&](const graph::OpSignature& part) { return backend.place(part).level; });
+  return program.nodes().size() > 1;
+}
+
+}  // namespace
+
 bool is_served(const execution::Backend& backend, const graph::OpSignature& signature, CheckCase& result) {
   const execution::Placement placement = backend.place(signature);
   if (placement.level >= 0) return true;
   result.verdict = Verdict::unsupported;
   result.detail = placement.reason;
+  if (is_composed(backend, signature)) {
+    result.optional = true;
+    result.detail += "; trainings compose it of other ops";
+  }
   return false;
 }
 

@@ -130,7 +130,7 @@ const Profile& find_profile(const std::string& name) {
 bool demands(const Profile& profile, std::string_view op, std::string_view type) {
   const graph::OpInfo* info = graph::find_op(op);
   if (info == nullptr) return true;
-  if (info->composite()) return false;
+  if (info->composite) return false;
   if (profile.ops.empty()) return true;
   return std::ranges::any_of(profile.ops, [&](const RequiredOp& required) {
     return required.op == info->id && (required.types.empty() || std::ranges::any_of(required.types, [&](DType one) {

@@ -16,6 +16,7 @@ ValueId Expressions::sub(ValueId a, ValueId b) { return op(GPUNN_OP_SUB, {a, b})
 ValueId Expressions::mul(ValueId a, ValueId b) { return op(GPUNN_OP_MUL, {a, b}); }
 ValueId Expressions::div(ValueId a, ValueId b) { return op(GPUNN_OP_DIV, {a, b}); }
 ValueId Expressions::maximum(ValueId a, ValueId b) { return op(GPUNN_OP_MAXIMUM, {a, b}); }
+ValueId Expressions::minimum(ValueId a, ValueId b) { return op(GPUNN_OP_MINIMUM, {a, b}); }
 ValueId Expressions::pow(ValueId a, ValueId b) { return op(GPUNN_OP_POW, {a, b}); }
 ValueId Expressions::less(ValueId a, ValueId b) { return op(GPUNN_OP_LESS, {a, b}); }
 ValueId Expressions::less_equal(ValueId a, ValueId b) { return op(GPUNN_OP_LESS_EQUAL, {a, b}); }
@@ -27,6 +28,26 @@ ValueId Expressions::sqrt(ValueId x) { return op(GPUNN_OP_SQRT, {x}); }
 ValueId Expressions::rsqrt(ValueId x) { return op(GPUNN_OP_RSQRT, {x}); }
 ValueId Expressions::tanh(ValueId x) { return op(GPUNN_OP_TANH, {x}); }
 ValueId Expressions::erf(ValueId x) { return op(GPUNN_OP_ERF, {x}); }
+
+ValueId Expressions::sign(ValueId x) {
+  const ValueId zero = constant(0);
+  return sub(less(zero, x), less(x, zero));
+}
+
+ValueId Expressions::to_f32(ValueId x) {
+  const ValueId result = graph_.add_value(name_, {DType::f32, shape(x)}, Storage::arena);
+  graph_.add_into(GPUNN_OP_COPY, name_, {}, {x}, {result});
+  return result;
+}
+
+ValueId Expressions::of_first(ValueId x, int64_t count) {
+  const int64_t size = shape(x)[0];
+  if (count == size) return x;
+  gpunn_pad_attrs attrs{};
+  attrs.rank = 1;
+  attrs.after[0] = size - count;
+  return op(GPUNN_OP_PAD, {slice(x, 0, 0, count)}, Attributes::of(attrs));
+}
 
 ValueId Expressions::constant(double value) {
   gpunn_fill_attrs attrs{};
@@ -40,14 +61,20 @@ ValueId Expressions::scaled(ValueId x, double factor) {
   return op(GPUNN_OP_SCALE, {x}, Attributes::of(attrs));
 }
 
-ValueId Expressions::reduce(ValueId x, uint32_t axes, int32_t kind) {
-  const gpunn_reduce_attrs attrs{.struct_size = 0, .kind = kind, .axes = axes, .keep_dims = 1};
+ValueId Expressions::reduce(ValueId x, uint32_t axes, int32_t kind, bool keep_dims) {
+  const gpunn_reduce_attrs attrs{.struct_size = 0, .kind = kind, .axes = axes, .keep_dims = keep_dims};
   return op(GPUNN_OP_REDUCE, {x}, Attributes::of(attrs));
 }
 
-ValueId Expressions::sum(ValueId x, uint32_t axes) { return reduce(x, axes, GPUNN_REDUCE_SUM); }
-ValueId Expressions::mean(ValueId x, uint32_t axes) { return reduce(x, axes, GPUNN_REDUCE_MEAN); }
-ValueId Expressions::max(ValueId x, uint32_t axes) { return reduce(x, axes, GPUNN_REDUCE_MAX); }
+ValueId Expressions::sum(ValueId x, uint32_t axes, bool keep_dims) {
+  return reduce(x, axes, GPUNN_REDUCE_SUM, keep_dims);
+}
+ValueId Expressions::mean(ValueId x, uint32_t axes, bool keep_dims) {
+  return reduce(x, axes, GPUNN_REDUCE_MEAN, keep_dims);
+}
+ValueId Expressions::max(ValueId x, uint32_t axes, bool keep_dims) {
+  return reduce(x, axes, GPUNN_REDUCE_MAX, keep_dims);
+}
 
 ValueId Expressions::expand(ValueId x, const Shape& to) {
   if (shape(x) == to) return x;

@@ -20,6 +20,7 @@ class Expressions {
   ValueId mul(ValueId a, ValueId b);
   ValueId div(ValueId a, ValueId b);
   ValueId maximum(ValueId a, ValueId b);
+  ValueId minimum(ValueId a, ValueId b);
   ValueId pow(ValueId a, ValueId b);
   ValueId less(ValueId a, ValueId b);
   ValueId less_equal(ValueId a, ValueId b);
@@ -32,13 +33,17 @@ class Expressions {
   ValueId tanh(ValueId x);
   ValueId erf(ValueId x);
 
+  // -1, 0 or 1.
+  ValueId sign(ValueId x);
+  // Integers as f32.
+  ValueId to_f32(ValueId x);
   // A number, 0-d.
   ValueId constant(double value);
   ValueId scaled(ValueId x, double factor);
-  // With sizes of 1 where x is reduced; `axes` is a mask of dimensions.
-  ValueId sum(ValueId x, uint32_t axes);
-  ValueId mean(ValueId x, uint32_t axes);
-  ValueId max(ValueId x, uint32_t axes);
+  // `axes` is a mask of dimensions, which stay with sizes of 1, or go.
+  ValueId sum(ValueId x, uint32_t axes, bool keep_dims = true);
+  ValueId mean(ValueId x, uint32_t axes, bool keep_dims = true);
+  ValueId max(ValueId x, uint32_t axes, bool keep_dims = true);
   // x of a shape that it broadcasts to, and its adjoint: the sum over what was repeated.
   ValueId expand(ValueId x, const Shape& shape);
   ValueId sum_to(ValueId x, const Shape& shape);
@@ -47,6 +52,9 @@ class Expressions {
   // x[..., from : from + size, ...] of a dimension.
   ValueId slice(ValueId x, std::size_t dimension, int64_t from, int64_t size);
 
+  // x[n] with 0 behind its first `count` elements.
+  ValueId of_first(ValueId x, int64_t count);
+
   const Shape& shape(ValueId x) const { return graph_.value(x).type.shape; }
   std::size_t rank(ValueId x) const { return shape(x).size(); }
   // The mask of all dimensions, and of the last one alone.
@@ -54,7 +62,7 @@ class Expressions {
   uint32_t last(ValueId x) const { return 1U << (rank(x) - 1); }
 
  private:
-  ValueId reduce(ValueId x, uint32_t axes, int32_t kind);
+  ValueId reduce(ValueId x, uint32_t axes, int32_t kind, bool keep_dims);
 
   Graph& graph_;
   std::string name_;

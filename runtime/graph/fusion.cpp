@@ -133,29 +133,35 @@ class Fusion {
 
 void fuse(Graph& graph, const Provider& provider) { Fusion(graph, provider).run(); }
 
-void decompose_unserved(Graph& graph, const Provider& provider) {
-  std::vector<Node> nodes = std::move(graph.nodes());
-  graph.nodes().clear();
-  for (Node& node : nodes) {
-    const OpInfo& info = op_info(node.op);
-    if (!info.composite()) {
-      graph.nodes().push_back(std::move(node));
-      continue;
-    }
-    const std::size_t before = graph.nodes().size();
-    info.decompose(graph, node);
-    const int level = provider(graph.signature(node));
-    int highest_part = std::numeric_limits<int>::max();
-    bool parts_served = true;
-    for (std::size_t n = before; n < graph.nodes().size(); ++n) {
-      const int part = provider(graph.signature(graph.nodes()[n]));
-      highest_part = std::min(highest_part, rank(part));
-      parts_served = parts_served && part >= 0;
-    }
-    if (level < 0 || (parts_served && highest_part < level)) continue;  // the parts stay
+namespace {
+
+// Appends the node, or what it comes to. False: a part of it is served by nobody.
+bool append_served(Graph& graph, const Node& node, const Provider& provider) {
+  const OpInfo& info = op_info(node.op);
+  const int level = provider(graph.signature(node));
+  const std::size_t before = graph.nodes().size();
+  if ((level < 0 || info.composite) && append_parts(graph, node)) {
+    const std::vector<Node> parts(graph.nodes().begin() + static_cast<std::ptrdiff_t>(before), graph.nodes().end());
     graph.nodes().resize(before);
-    graph.nodes().push_back(std::move(node));
+    bool served = true;
+    for (const Node& part : parts) served = append_served(graph, part, provider) && served;
+    int highest = std::numeric_limits<int>::max();
+    for (std::size_t n = before; n < graph.nodes().size(); ++n) {
+      highest = std::min(highest, rank(provider(graph.signature(graph.nodes()[n]))));
+    }
+    if (served && highest < rank(level)) return true;
+    graph.nodes().resize(before);
   }
+  graph.nodes().push_back(node);
+  return level >= 0;
+}
+
+}  // namespace
+
+void decompose_unserved(Graph& graph, const Provider& provider) {
+  const std::vector<Node> nodes = std::move(graph.nodes());
+  graph.nodes().clear();
+  for (const Node& node : nodes) append_served(graph, node, provider);
 }
 
 }  // namespace gpunn::graph

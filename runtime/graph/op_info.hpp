@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "graph/composition.hpp"
 #include "graph/graph.hpp"
 
 namespace gpunn::graph {
@@ -21,8 +22,10 @@ struct OpInfo {
 
   // Appends the ops of the gradient; nullptr: none (nothing flows back).
   void (*gradient)(GradientContext& context) = nullptr;
-  // For a composite: appends the core ops to `graph`, writing `outputs`; nullptr: a core op.
-  void (*decompose)(Graph& graph, const Node& node) = nullptr;
+  // What it is made of where nobody serves it; nullptr: a core op, which every backend needs.
+  Decomposition decompose = nullptr;
+  // Several ops in one kernel. Its parts are taken instead where a plugin that is higher in the chain serves one.
+  bool composite = false;
 
   // Multiplications and additions of one run; nullptr: one an output element.
   double (*flops)(const OpSignature& signature) = nullptr;
@@ -42,7 +45,6 @@ struct OpInfo {
 
   // The output types. Throws Error on shapes that do not fit, with both.
   std::vector<TensorType> infer(const Attributes& attrs, std::span<const TensorType> inputs) const;
-  bool composite() const { return decompose != nullptr; }
 };
 
 // The flops of an op that only moves data.

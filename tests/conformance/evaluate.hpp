@@ -17,7 +17,7 @@ inline gpunn::conformance::OracleTensor tensor_at(const gpunn::graph::Graph& gra
                                                   gpunn::graph::ValueId id) {
   const gpunn::graph::Value& value = graph.value(id);
   if (value.view_of == gpunn::graph::kNoValue) return values.at(id);
-  gpunn::conformance::OracleTensor tensor = values.at(value.view_of);
+  gpunn::conformance::OracleTensor tensor = tensor_at(graph, values, value.view_of);
   if (value.view_offset != 0 || tensor.type.elements() != value.type.elements()) {
     throw std::logic_error("a view of a part of " + graph.value(value.view_of).name);
   }

@@ -23,7 +23,7 @@ void require_all(const std::string& name, graph::Graph program) {
   const Profile& profile = find_profile(name);
   // Nobody serves a fused op, so that its parts show.
   graph::decompose_unserved(
-      program, [](const graph::OpSignature& signature) { return graph::op_info(signature.op).composite() ? -1 : 0; });
+      program, [](const graph::OpSignature& signature) { return graph::op_info(signature.op).composite ? -1 : 0; });
   CHECK(program.nodes().size() > 5);
   for (const graph::Node& node : program.nodes()) {
     const graph::OpSignature signature = program.signature(node);

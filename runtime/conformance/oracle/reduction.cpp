@@ -35,6 +35,7 @@ void reduce(OracleCall& call) {
     }
   }
   for (std::size_t i = 0; i < y.size(); ++i) {
+    if (attrs.kind == GPUNN_REDUCE_SUM && count[i] == 0) y[i] = 0;
     if (attrs.kind == GPUNN_REDUCE_MEAN) y[i] /= static_cast<double>(count[i]);
   }
 }

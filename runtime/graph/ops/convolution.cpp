@@ -44,12 +44,12 @@ void backward_filter_gradient(GradientContext& c) {
   if (c.wants(0)) c.set(0, c.add(GPUNN_OP_CONV2D, a, {c.input(1), w}));
 }
 
-void decompose_conv2d_bias_activation(Graph& graph, const Node& node) {
-  auto a = node.attrs.as<gpunn_conv2d_attrs>();
+std::vector<ValueId> conv2d_bias_activation(Composition& c) {
+  auto a = c.attrs<gpunn_conv2d_attrs>();
   const int32_t activation = a.activation;
   a.activation = GPUNN_ACTIVATION_NONE;
-  const ValueId y = graph.add1(GPUNN_OP_CONV2D, node.name, Attributes::of(a), {node.inputs[0], node.inputs[1]});
-  add_bias_and_activation(graph, node.name, y, node.inputs[2], activation, node.outputs[0]);
+  const ValueId y = c.op(GPUNN_OP_CONV2D, {c.in(0), c.in(1)}, Attributes::of(a));
+  return {bias_and_activation(c, y, c.in(2), activation)};
 }
 
 // dy and w (or dw) give the products: one a tap, group channel and output element.
@@ -83,7 +83,8 @@ std::vector<OpInfo> convolution_ops() {
        .flops = filter_flops,
        .describe = describe_conv2d},
       {.id = GPUNN_OP_CONV2D_BIAS_ACTIVATION,
-       .decompose = decompose_conv2d_bias_activation,
+       .decompose = conv2d_bias_activation,
+       .composite = true,
        .flops = convolution_flops,
        .describe = describe_conv2d},
   };

@@ -49,13 +49,29 @@ std::string describe_fill(const Attributes& attrs) {
   return text.str();
 }
 
+std::vector<ValueId> scale(Composition& c) { return {c.mul(c.in(0), c.constant(c.attrs<gpunn_scale_attrs>().factor))}; }
+
+std::vector<ValueId> axpby(Composition& c) {
+  const auto a = c.attrs<gpunn_axpby_attrs>();
+  return {c.add(c.scaled(c.in(0), a.alpha), c.scaled(c.in(1), a.beta))};
+}
+
+std::vector<ValueId> clamp(Composition& c) {
+  const auto a = c.attrs<gpunn_clamp_attrs>();
+  return {c.minimum(c.maximum(c.in(0), c.constant(a.low)), c.constant(a.high))};
+}
+
 }  // namespace
 
 std::vector<OpInfo> elementwise_ops() {
   return {
-      {.id = GPUNN_OP_SCALE, .gradient = scale_gradient, .describe = describe_scale},
-      {.id = GPUNN_OP_AXPBY, .gradient = axpby_gradient, .flops = axpby_flops, .describe = describe_axpby},
-      {.id = GPUNN_OP_CLAMP, .describe = describe_clamp},
+      {.id = GPUNN_OP_SCALE, .gradient = scale_gradient, .decompose = scale, .describe = describe_scale},
+      {.id = GPUNN_OP_AXPBY,
+       .gradient = axpby_gradient,
+       .decompose = axpby,
+       .flops = axpby_flops,
+       .describe = describe_axpby},
+      {.id = GPUNN_OP_CLAMP, .decompose = clamp, .describe = describe_clamp},
       {.id = GPUNN_OP_COPY, .gradient = [](GradientContext& c) { c.set(0, c.output_gradient()); }, .flops = no_flops},
       {.id = GPUNN_OP_FILL, .flops = no_flops, .describe = describe_fill},
   };

@@ -22,31 +22,24 @@ std::string activation_text(int32_t activation) {
   }
 }
 
-void add_bias_and_activation(Graph& graph, const std::string& name, ValueId x, ValueId bias, int32_t activation,
-                             ValueId output) {
+ValueId bias_and_activation(Expressions& e, ValueId x, ValueId bias, int32_t activation) {
+  const ValueId sum = e.op(GPUNN_OP_BIAS_ADD, {x, bias});
   switch (activation) {
     case GPUNN_ACTIVATION_NONE:
-      graph.add_into(GPUNN_OP_BIAS_ADD, name, {}, {x, bias}, {output});
-      return;
-    case GPUNN_ACTIVATION_RELU: {
-      const ValueId sum = graph.add1(GPUNN_OP_BIAS_ADD, name, {}, {x, bias});
-      graph.add_into(GPUNN_OP_RELU, name, {}, {sum}, {output});
-      return;
-    }
+      return sum;
+    case GPUNN_ACTIVATION_RELU:
+      return e.op(GPUNN_OP_RELU, {sum});
     default:
       unknown(activation);
   }
 }
 
-void add_activation_backward(Graph& graph, const std::string& name, ValueId dy, ValueId y, int32_t activation,
-                             ValueId dx) {
+ValueId activation_backward(Expressions& e, ValueId dy, ValueId y, int32_t activation) {
   switch (activation) {
     case GPUNN_ACTIVATION_NONE:
-      graph.add_into(GPUNN_OP_COPY, name, {}, {dy}, {dx});
-      return;
+      return dy;
     case GPUNN_ACTIVATION_RELU:
-      graph.add_into(GPUNN_OP_RELU_BACKWARD, name, {}, {dy, y}, {dx});
-      return;
+      return e.op(GPUNN_OP_RELU_BACKWARD, {dy, y});
     default:
       unknown(activation);
   }

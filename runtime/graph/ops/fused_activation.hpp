@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "graph/graph.hpp"
+#include "graph/expressions.hpp"
 
 namespace gpunn::graph {
 
@@ -11,12 +11,10 @@ namespace gpunn::graph {
 
 std::string activation_text(int32_t activation);  // "relu"; "" for none
 
-// output = activation(x + bias).
-void add_bias_and_activation(Graph& graph, const std::string& name, ValueId x, ValueId bias, int32_t activation,
-                             ValueId output);
+// activation(x + bias).
+ValueId bias_and_activation(Expressions& e, ValueId x, ValueId bias, int32_t activation);
 
-// dx = dy times the activation's derivative, from the activation's output y.
-void add_activation_backward(Graph& graph, const std::string& name, ValueId dy, ValueId y, int32_t activation,
-                             ValueId dx);
+// dy times the activation's derivative, from the activation's output y.
+ValueId activation_backward(Expressions& e, ValueId dy, ValueId y, int32_t activation);
 
 }  // namespace gpunn::graph

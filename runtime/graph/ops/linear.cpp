@@ -36,18 +36,20 @@ void bias_add_gradient(GradientContext& c) {
   if (c.wants(0)) c.set(0, c.output_gradient());
 }
 
-void decompose_matmul_bias_activation(Graph& graph, const Node& node) {
-  const auto a = node.attrs.as<gpunn_matmul_bias_activation_attrs>();
-  const ValueId product = graph.add1(GPUNN_OP_MATMUL, node.name, matmul(a.transpose_a != 0, a.transpose_b != 0),
-                                     {node.inputs[0], node.inputs[1]});
-  add_bias_and_activation(graph, node.name, product, node.inputs[2], a.activation, node.outputs[0]);
+std::vector<ValueId> matmul_bias_activation(Composition& c) {
+  const auto a = c.attrs<gpunn_matmul_bias_activation_attrs>();
+  const ValueId product = c.op(GPUNN_OP_MATMUL, {c.in(0), c.in(1)}, matmul(a.transpose_a != 0, a.transpose_b != 0));
+  return {bias_and_activation(c, product, c.in(2), a.activation)};
 }
 
-void decompose_bias_activation_backward(Graph& graph, const Node& node) {
-  const auto a = node.attrs.as<gpunn_bias_activation_backward_attrs>();
-  add_activation_backward(graph, node.name, node.inputs[0], node.inputs[1], a.activation, node.outputs[0]);
-  graph.add_into(GPUNN_OP_BIAS_BACKWARD, node.name, {}, {node.outputs[0]}, {node.outputs[1]});
+std::vector<ValueId> bias_activation_backward(Composition& c) {
+  const auto a = c.attrs<gpunn_bias_activation_backward_attrs>();
+  const ValueId dx = activation_backward(c, c.in(0), c.in(1), a.activation);
+  return {dx, c.op(GPUNN_OP_BIAS_BACKWARD, {dx})};
 }
+
+std::vector<ValueId> bias_add(Composition& c) { return {c.add(c.in(0), c.by_channel(c.in(1), c.in(0)))}; }
+std::vector<ValueId> bias_backward(Composition& c) { return {c.channel_sum(c.in(0))}; }
 
 double product_flops(const OpSignature& s) {
   const bool transpose_a = s.attrs.as<gpunn_matmul_attrs>().transpose_a != 0;  // first in both attribute structs
@@ -80,13 +82,16 @@ std::vector<OpInfo> linear_ops() {
   return {
       {.id = GPUNN_OP_MATMUL, .gradient = matmul_gradient, .flops = product_flops, .describe = describe_matmul},
       {.id = GPUNN_OP_BATCH_MATMUL, .gradient = matmul_gradient, .flops = product_flops, .describe = describe_matmul},
-      {.id = GPUNN_OP_BIAS_ADD, .gradient = bias_add_gradient},
+      {.id = GPUNN_OP_BIAS_ADD, .gradient = bias_add_gradient, .decompose = bias_add},
+      {.id = GPUNN_OP_BIAS_BACKWARD, .decompose = bias_backward},
       {.id = GPUNN_OP_MATMUL_BIAS_ACTIVATION,
-       .decompose = decompose_matmul_bias_activation,
+       .decompose = matmul_bias_activation,
+       .composite = true,
        .flops = product_flops,
        .describe = describe_matmul_bias_activation},
       {.id = GPUNN_OP_BIAS_ACTIVATION_BACKWARD,
-       .decompose = decompose_bias_activation_backward,
+       .decompose = bias_activation_backward,
+       .composite = true,
        .describe = describe_bias_activation_backward},
   };
 }

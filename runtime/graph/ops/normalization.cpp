@@ -72,6 +72,13 @@ std::string describe_inference(const Attributes& attrs) {
   return text.str();
 }
 
+std::vector<ValueId> batch_norm_inference(Composition& c) {
+  const ValueId x = c.in(0);
+  const ValueId rstd = c.rsqrt(c.add(c.in(4), c.constant(c.attrs<gpunn_batch_norm_attrs>().epsilon)));
+  const ValueId centred = c.sub(x, c.by_channel(c.in(3), x));
+  return {c.add(c.mul(centred, c.by_channel(c.mul(rstd, c.in(1)), x)), c.by_channel(c.in(2), x))};
+}
+
 }  // namespace
 
 std::vector<OpInfo> normalization_ops() {
@@ -83,6 +90,7 @@ std::vector<OpInfo> normalization_ops() {
       {.id = GPUNN_OP_BATCH_NORM_BACKWARD, .flops = batch_norm_backward_flops},
       {.id = GPUNN_OP_BATCH_NORM_INFERENCE,
        .gradient = batch_norm_inference_gradient,
+       .decompose = batch_norm_inference,
        .flops = batch_norm_inference_flops,
        .describe = describe_inference},
   };

@@ -49,13 +49,18 @@ std::string describe_reduce(const Attributes& attrs) {
   return text;
 }
 
+std::vector<ValueId> norm(Composition& c) {
+  const ValueId x = c.in(0);
+  return {c.sqrt(c.sum(c.mul(x, x), c.all(x), false))};
+}
+
 }  // namespace
 
 std::vector<OpInfo> reduction_ops() {
   return {
       {.id = GPUNN_OP_REDUCE, .gradient = reduce_gradient, .flops = input_flops, .describe = describe_reduce},
       {.id = GPUNN_OP_MEAN_ROWS, .gradient = mean_rows_gradient, .flops = input_flops},
-      {.id = GPUNN_OP_NORM, .flops = norm_flops},
+      {.id = GPUNN_OP_NORM, .decompose = norm, .flops = norm_flops},
   };
 }
 

@@ -24,12 +24,26 @@ std::string describe_l1_gradient(const Attributes& attrs) {
   return text.str();
 }
 
+// A norm that is not finite leaves x as it is: its difference from itself is no 0.
+std::vector<ValueId> clip_norm(Composition& c) {
+  const auto a = c.attrs<gpunn_clip_norm_attrs>();
+  const ValueId norm = c.in(1), one = c.constant(1);
+  const ValueId share = c.div(c.constant(a.max_norm), c.add(norm, c.constant(a.epsilon)));
+  const ValueId factor = a.rescale != 0 ? share : c.minimum(one, share);
+  return {c.mul(c.in(0), c.select(c.equal(c.sub(norm, norm), c.constant(0)), factor, one))};
+}
+
+std::vector<ValueId> l1_gradient(Composition& c) {
+  const auto a = c.attrs<gpunn_l1_attrs>();
+  return {c.add(c.in(0), c.of_first(c.scaled(c.sign(c.in(1)), a.weight), a.decayed))};
+}
+
 }  // namespace
 
 std::vector<OpInfo> regularization_ops() {
   return {
-      {.id = GPUNN_OP_CLIP_NORM, .describe = describe_clip_norm},
-      {.id = GPUNN_OP_L1_GRADIENT, .flops = l1_flops, .describe = describe_l1_gradient},
+      {.id = GPUNN_OP_CLIP_NORM, .decompose = clip_norm, .describe = describe_clip_norm},
+      {.id = GPUNN_OP_L1_GRADIENT, .decompose = l1_gradient, .flops = l1_flops, .describe = describe_l1_gradient},
   };
 }
 

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "graph/expressions.hpp"
+
+namespace gpunn::graph {
+
+// What an op's decomposition sees of its node: inputs and attributes, and formulas to write it in.
+class Composition : public Expressions {
+ public:
+  Composition(Graph& graph, const Node& node) : Expressions(graph, node.name), node_(node) {}
+
+  ValueId in(std::size_t i) const { return node_.inputs[i]; }
+  std::size_t inputs() const { return node_.inputs.size(); }
+  const Attributes& attrs() const { return node_.attrs; }
+  template <class Attrs>
+  Attrs attrs() const {
+    return node_.attrs.as<Attrs>();
+  }
+
+  // A number for each channel of x[N,C,...], or for each row of x[N,...], in a shape that broadcasts to x.
+  ValueId by_channel(ValueId numbers, ValueId x);
+  ValueId by_row(ValueId numbers, ValueId x);
+  // The sum, or mean, over each row of x[N,...]: [N]. And over all but the channels: [C].
+  ValueId row_sum(ValueId x);
+  ValueId row_mean(ValueId x);
+  ValueId channel_sum(ValueId x);
+  // The number of elements of a row.
+  double row_size(ValueId x) const;
+
+ private:
+  const Node& node_;
+};
+
+// Appends what an op is made of and returns a value for each of its outputs; none where these shapes or attributes
+// can't be composed.
+using Decomposition = std::vector<ValueId> (*)(Composition& composition);
+
+// Appends the parts of a node, which write its outputs. False: it has none, and nothing was appended.
+bool append_parts(Graph& graph, const Node& node);
+
+}  // namespace gpunn::graph
