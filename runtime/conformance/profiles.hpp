@@ -26,7 +26,8 @@ const std::vector<Profile>& profiles();
 const Profile& find_profile(const std::string& name);
 
 // Whether a case of this op and type must run. A fused op never must: its decomposition runs in its place. What is not
-// about an op of the catalogue (a stream, a training) always must.
+// about an op of the catalogue (a stream, the training of a network) always must; the suite of programs where dropout
+// must, which they need.
 bool demands(const Profile& profile, std::string_view op, std::string_view type);
 
 }  // namespace gpunn::conformance

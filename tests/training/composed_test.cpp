@@ -1,0 +1,57 @@
+// examples/plain_backend has the core ops and nothing else: what networks are written in beside them is composed.
+#include <cmath>
+
+#include "catch.hpp"
+#include "training/fixtures.hpp"
+#include "training/session.hpp"
+
+using namespace gpunn;
+using namespace gpunn::testing;
+
+namespace {
+
+Experiment on_digits(const std::string& model, const std::string& optimizer) {
+  return parse_experiment("name: composed\nmodel: " + model +
+                              "\ndata: {dataset: digits, synthetic_train: 64, synthetic_test: 16, batch_size: 6}\n"
+                              "optimizer: " +
+                              optimizer + "\ntraining: {epochs: 3, threads: 1}\nbackend: cpu\nruns: runs\n",
+                          "composed.yaml");
+}
+
+std::string model(const std::string& name, const std::string& parameters = "") {
+  return "{file: " + std::string(GPUNN_SOURCE_DIR) + "/models/" + name + ".yaml" + parameters + "}";
+}
+
+std::vector<float> first_losses(Experiment experiment, const std::string& backend, int64_t steps) {
+  experiment.backend = backend;
+  experiment.plugins = {GPUNN_TRAINING_SAMPLE_DIR};
+  training::Session session = training::Session::open(experiment);
+  session.train_steps(steps);
+  return session.losses(0, steps);
+}
+
+void require_same_training(const Experiment& experiment, int64_t steps) {
+  const std::vector<float> composed = first_losses(experiment, "plain", steps);
+  const std::vector<float> whole = first_losses(experiment, "cpu", steps);
+  REQUIRE(composed.size() == static_cast<std::size_t>(steps));
+  for (std::size_t i = 0; i < composed.size(); ++i) {
+    INFO("step " << i);
+    CHECK(std::isfinite(whole[i]));
+    CHECK(std::abs(composed[i] - whole[i]) <= 2e-3F * whole[i]);
+  }
+  CHECK(composed.front() != composed.back());
+}
+
+const std::string kMomentum = "{type: sgd, learning_rate: 0.02, momentum: 0.9, nesterov: true, weight_decay: 5e-4}";
+
+}  // namespace
+
+TEST_CASE("a backend of core ops trains LeNet and an MLP as one with all of them does") {
+  require_same_training(on_digits(model("lenet5"), kMomentum), 6);
+  require_same_training(on_digits(model("mlp"), kMomentum), 15);
+  require_same_training(on_digits(model("mlp"), "{type: adamw, learning_rate: 0.002}"), 15);
+}
+
+TEST_CASE("a backend of core ops trains ResNet-18", "[long]") {
+  require_same_training(on_digits(model("resnet18", ", parameters: {classes: 10, stem: mnist}"), kMomentum), 2);
+}
