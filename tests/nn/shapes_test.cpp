@@ -55,15 +55,21 @@ TEST_CASE("a transposed convolution that leaves nothing") {
         "m:3:1: conv2d_transpose 'c': expected channels in a multiple of groups (2), found an input of [1, 3, 2, 2]");
 }
 
-TEST_CASE("an image that does not fall into so many equal windows") {
-  CHECK(shape_error("adaptive_avg_pool: {name: p, size: 7}", {3, 14, 15}) ==
-        "m:3:1: adaptive_avg_pool 'p': expected rows and columns that are multiples of the size 7x7 or that it is a "
-        "multiple of, found an input of [1, 3, 14, 15]");
+TEST_CASE("a mean of what is no image") {
   CHECK(shape_error("global_avg_pool: {name: p}", {3}) ==
         "m:3:1: global_avg_pool 'p': expected an input of [N, channels, rows, columns], found [1, 3]");
 }
 
+TEST_CASE("factors that fit neither a shape nor its channels") {
+  const std::string error = shape_error(
+      "relu: {name: a},\nconv2d: {name: b, filters: 4, kernel: 1},\nmultiply: {name: p, from: [a, b]}", {3, 2, 2});
+  CHECK_THAT(error, Contains("multiply 'p': expected two inputs of one shape, or one of a number for each channel of "
+                             "the other, found [1, 3, 2, 2] of 'a' in line 3 and [1, 4, 2, 2] of 'b' in line 4"));
+}
+
 TEST_CASE("channels that groups can't split") {
+  CHECK(shape_error("group_norm: {name: g, groups: 2}", {3, 2, 2}) ==
+        "m:3:1: group_norm 'g': expected channels in a multiple of groups (2), found an input of [1, 3, 2, 2]");
   CHECK(shape_error("conv2d: {name: c, filters: 4, kernel: 1, groups: 2}", {3, 2, 2}) ==
         "m:3:1: conv2d 'c': expected channels in a multiple of groups (2), found an input of [1, 3, 2, 2]");
 }

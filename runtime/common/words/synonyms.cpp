@@ -128,6 +128,8 @@ constexpr Synonyms kSynonyms[] = {
     {"conv2d", "conv convolution convolution2d conv1d conv_layer separable_conv2d depthwise_conv2d"},
     {"batch_norm", "bn batch_normalization batchnorm1d batchnorm2d"},
     {"layer_norm", "ln layer_normalization"},
+    {"group_norm", "gn group_normalization"},
+    {"instance_norm", "instance_normalization"},
     {"local_response_norm", "lrn"},
     {"max_pool", "maxpool2d max_pooling max_pooling2d maxpooling maxpool1d mp"},
     {"avg_pool", "avgpool2d average_pool average_pooling average_pooling2d averagepool mean_pool ap"},

@@ -16,6 +16,18 @@ std::vector<LayerType> normalization_layers() {
        "All of a sample's values to a mean of 0 and a variance of 1, then times a weight plus a bias for each.",
        1,
        {{"epsilon", V::number, "1e-5", between(1e-12, 1), {}, "Added to the variance."}}},
+      {"group_norm",
+       "As layer_norm over each of equal groups of the channels of [C, ...], with a weight and a bias for each "
+       "channel.",
+       1,
+       {{"groups", V::integer, "32", between(1, kMostChannels), {}, "Groups of channels."},
+        {"epsilon", V::number, "1e-5", between(1e-12, 1), {}, "Added to the variance."},
+        {"affine", V::boolean, "true", {}, {}, "Whether there are a weight and a bias."}}},
+      {"instance_norm",
+       "Each channel of each sample [C, ...] to a mean of 0 and a variance of 1.",
+       1,
+       {{"epsilon", V::number, "1e-5", between(1e-12, 1), {}, "Added to the variance."},
+        {"affine", V::boolean, "false", {}, {}, "Whether a weight and a bias for each channel follow."}}},
       {"local_response_norm",
        "x / (k + alpha / size * s)^beta, with s the sum of the squares of `size` neighbours in the channels of [C, "
        "...].",

@@ -37,8 +37,8 @@ std::vector<LayerType> pooling_layers() {
         {"count_padding", V::boolean, "true", {}, {}, "Whether a mean is over the zeros too."}},
        check_pool},
       {"adaptive_avg_pool",
-       "Means of as many equal windows as give [C, rows, columns] of that size; a smaller input is repeated. One size "
-       "has to be a multiple of the other.",
+       "Means of windows that give [C, rows, columns] of that size, as PyTorch chooses them: window i of n is from "
+       "i / n of the input's rows, rounded down, to (i + 1) / n, rounded up.",
        1,
        {{"size", V::pair, "", kWindow, {}, "Rows and columns of the output."}}},
       {"global_avg_pool", "The mean of each channel: [C, H, W] to [C].", 1, {}},

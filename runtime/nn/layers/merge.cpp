@@ -1,5 +1,7 @@
 #include <gpunn/ops.h>
 
+#include <algorithm>
+
 #include "nn/layers/families.hpp"
 #include "nn/layers/parts.hpp"
 
@@ -14,6 +16,22 @@ ValueId add(const LayerContext& c) {
     fail("expected two inputs of one shape, found " + c.input_text(0) + " and " + c.input_text(1));
   }
   return c.graph.add1(GPUNN_OP_ADD, c.layer.name, {}, {c.inputs[0], c.inputs[1]});
+}
+
+// x[N,C,...] times y of the same shape, or times a number for each channel.
+ValueId multiply(const LayerContext& c) {
+  const Shape a = c.input_shape(0), b = c.input_shape(1);
+  const bool second_is_whole = element_count(b) > element_count(a);
+  const Shape &whole = second_is_whole ? b : a, &part = second_is_whole ? a : b;
+  Shape by_channel(whole.size(), 1);
+  std::copy_n(whole.begin(), 2, by_channel.begin());
+  if (part != whole && part != by_channel && part != Shape{whole[0], whole[1]}) {
+    fail("expected two inputs of one shape, or one of a number for each channel of the other, found " +
+         c.input_text(0) + " and " + c.input_text(1));
+  }
+  const std::size_t of_whole = second_is_whole ? 1 : 0;
+  const ValueId factor = view(c, c.inputs[1 - of_whole], part == whole ? whole : by_channel);
+  return c.graph.add1(GPUNN_OP_MUL, c.layer.name, {}, {c.inputs[of_whole], factor});
 }
 
 ValueId concat(const LayerContext& c) {
@@ -40,6 +58,7 @@ ValueId concat(const LayerContext& c) {
 LayerFunctions merge_layers() {
   return {
       {"add", add},
+      {"multiply", multiply},
       {"concat", concat},
   };
 }

@@ -48,6 +48,39 @@ ValueId layer_norm(const LayerContext& c) {
   return view(c, y, x);
 }
 
+ValueId filled(const LayerContext& c, int64_t size, double value) {
+  gpunn_fill_attrs attrs{};
+  attrs.dtype = GPUNN_F32;
+  attrs.rank = 1;
+  attrs.dim[0] = size;
+  attrs.value = value;
+  return c.graph.add1(GPUNN_OP_FILL, c.layer.name, Attributes::of(attrs), {});
+}
+
+// LAYER_NORM over each group of a sample's channels, then what each channel is multiplied with and what is added.
+// (Wu and He, 2018; with a group a channel, Ulyanov et al., 2016.)
+ValueId normalize_groups(const LayerContext& c, int64_t groups) {
+  const Shape x = c.input_shape();
+  require_channels_in_multiple(x, groups, "groups");
+  const int64_t size = element_count(x) / (x[0] * groups);
+  const gpunn_layer_norm_attrs attrs{.struct_size = 0, .epsilon = static_cast<float>(c.arguments.number("epsilon"))};
+  const ValueId normal = c.graph
+                             .add(GPUNN_OP_LAYER_NORM, c.layer.name, Attributes::of(attrs),
+                                  {view(c, c.inputs[0], {x[0] * groups, size}), filled(c, size, 1), filled(c, size, 0)})
+                             .front();
+  const ValueId y = view(c, normal, x);
+  if (!c.arguments.boolean("affine")) return y;
+  const ValueId gamma = c.parameter({.name = "weight", .shape = {x[1]}, .init = InitKind::ones});
+  const ValueId beta = c.parameter({.name = "bias", .shape = {x[1]}, .init = InitKind::zeros});
+  Shape by_channel(x.size() - 1, 1);
+  by_channel[0] = x[1];
+  const ValueId scaled = c.graph.add1(GPUNN_OP_MUL, c.layer.name, {}, {y, view(c, gamma, by_channel)});
+  return c.graph.add1(GPUNN_OP_BIAS_ADD, c.layer.name, {}, {scaled, beta});
+}
+
+ValueId group_norm(const LayerContext& c) { return normalize_groups(c, c.arguments.integer("groups")); }
+ValueId instance_norm(const LayerContext& c) { return normalize_groups(c, c.input_shape().at(1)); }
+
 ValueId local_response_norm(const LayerContext& c) {
   const auto number = [&c](const char* key) { return static_cast<float>(c.arguments.number(key)); };
   const gpunn_local_response_norm_attrs attrs{.struct_size = 0,
@@ -64,6 +97,8 @@ LayerFunctions normalization_layers() {
   return {
       {"batch_norm", batch_norm},
       {"layer_norm", layer_norm},
+      {"group_norm", group_norm},
+      {"instance_norm", instance_norm},
       {"local_response_norm", local_response_norm},
   };
 }

@@ -1,5 +1,12 @@
+#include <gpunn/op_signature.hpp>
 #include <gpunn/ops.h>
 
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "graph/expressions.hpp"
 #include "nn/layers/families.hpp"
 #include "nn/layers/parts.hpp"
 
@@ -40,24 +47,56 @@ ValueId avg_pool(const LayerContext& c) {
   return pool(c, GPUNN_OP_AVG_POOL2D, attrs);
 }
 
-// Where an image is smaller than the size asked for, each of its elements is the mean of several windows.
+// One behind the other, as many at a time as the op takes.
+ValueId joined(graph::Expressions& e, std::vector<ValueId> parts, std::size_t dimension) {
+  const gpunn_concat_attrs attrs{.struct_size = 0, .axis = static_cast<int32_t>(dimension)};
+  while (parts.size() > 1) {
+    std::vector<ValueId> longer;
+    for (std::size_t i = 0; i < parts.size(); i += ops::kMostParts) {
+      const std::size_t end = std::min(parts.size(), i + ops::kMostParts);
+      const std::vector<ValueId> some(parts.begin() + static_cast<std::ptrdiff_t>(i),
+                                      parts.begin() + static_cast<std::ptrdiff_t>(end));
+      longer.push_back(some.size() == 1 ? some.front() : e.op(GPUNN_OP_CONCAT, some, Attributes::of(attrs)));
+    }
+    parts = std::move(longer);
+  }
+  return parts.front();
+}
+
+// The means over `size` windows of a dimension of x, which may overlap and differ by one in length: window i is from
+// i / size of the whole, rounded down, to (i + 1) / size, rounded up.
+ValueId window_means(const LayerContext& c, ValueId x, std::size_t dimension, int64_t size) {
+  graph::Expressions e(c.graph, c.layer.name);
+  const int64_t whole = e.shape(x)[dimension];
+  std::vector<ValueId> means;
+  for (int64_t i = 0; i < size; ++i) {
+    const int64_t first = i * whole / size, end = ((i + 1) * whole + size - 1) / size;
+    means.push_back(e.mean(e.slice(x, dimension, first, end - first), 1U << dimension));
+  }
+  return joined(e, means, dimension);
+}
+
 ValueId adaptive_avg_pool(const LayerContext& c) {
   const Shape x = c.input_shape();
   require_image(x);
   const Pair size = c.arguments.pair("size");
+  // Where one size is a multiple of the other the windows are equal and apart, or single elements, repeated.
   Pair window{1, 1}, repeats{1, 1};
+  std::array<bool, 2> uneven{};
   for (std::size_t i = 0; i < 2; ++i) {
     if (x[2 + i] % size[i] == 0) {
       window[i] = x[2 + i] / size[i];
     } else if (size[i] % x[2 + i] == 0) {
       repeats[i] = size[i] / x[2 + i];
     } else {
-      fail("expected rows and columns that are multiples of the size " + by(size) +
-           " or that it is a multiple of, found an input of " + to_string(x));
+      uneven[i] = true;
     }
   }
   ValueId y = c.inputs[0];
   if (window != Pair{1, 1}) y = pool(c, GPUNN_OP_AVG_POOL2D, attributes(window, window, {0, 0}));
+  for (std::size_t i = 0; i < 2; ++i) {
+    if (uneven[i]) y = window_means(c, y, 2 + i, size[i]);
+  }
   return repeats == Pair{1, 1} ? y : enlarge(c, y, repeats, GPUNN_UPSAMPLE_NEAREST);
 }
 
