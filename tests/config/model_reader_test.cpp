@@ -98,8 +98,8 @@ TEST_CASE("layer values are typed and bounded") {
   CHECK(model_errors_of("layers:\n  - linear: {units: 2, bias: maybe}") ==
         Texts{"e.yaml:3:26: bias of linear 'linear1': expected true or false, found 'maybe'"});
   CHECK(model_errors_of("layers:\n  - linear: {units: 2, activation: rellu}") ==
-        Texts{"e.yaml:3:26: activation of linear 'linear1': expected one of none, relu, sigmoid, tanh, gelu, "
-              "silu, found 'rellu'; did you mean 'relu'?"});
+        Texts{"e.yaml:3:26: activation of linear 'linear1': expected one of none, relu, relu6, sigmoid, tanh, "
+              "gelu, silu, found 'rellu'; did you mean 'relu'?"});
   CHECK(model_errors_of("layers:\n  - dropout: {p: 1}") ==
         Texts{"e.yaml:3:17: p of dropout 'dropout1': expected a number of at least 0 and below 1, found '1'"});
   CHECK(model_errors_of("layers:\n  - conv2d: {filters: 2, kernel: [1, 2, 3]}") ==

@@ -206,6 +206,8 @@ TEST_CASE("the runtime's gradient functions give the gradients of the oracle's f
         {f32({6, 3}), i32({6}, listed({3, 0, -1, 3, 1, 3}))});
   check(GPUNN_OP_AXPBY, graph::Attributes::of(gpunn_axpby_attrs{.struct_size = 0, .alpha = 1.5F, .beta = -0.25F}),
         {f32({3, 4}), f32({3, 4})});
+  check(GPUNN_OP_CLAMP, graph::Attributes::of(gpunn_clamp_attrs{.struct_size = 0, .low = -20, .high = 30}),
+        {f32({5, 7}, apart(0.02))});
   check(GPUNN_OP_COPY, {}, {f32({3, 4})});
   check(GPUNN_OP_RELU, {}, {f32({5, 7}, apart(0.02))});
   check(GPUNN_OP_LEAKY_RELU, graph::Attributes::of(gpunn_leaky_relu_attrs{.struct_size = 0, .slope = 0.2F}),

@@ -63,9 +63,10 @@ TEST_CASE("the tables beside the models lead to torchvision's state_dict, every 
   struct Case {
     std::string network, model, parameters, table;
   };
-  const Case c = GENERATE(Case{"resnet18", "resnet18", "{}", "resnet"},
-                          Case{"vgg16_bn", "vgg16", "{batch_norm: true}", "vgg16_bn"},
-                          Case{"alexnet", "alexnet", "{}", "alexnet"});
+  const Case c = GENERATE(
+      Case{"resnet18", "resnet18", "{}", "resnet"}, Case{"vgg16_bn", "vgg16", "{batch_norm: true}", "vgg16_bn"},
+      Case{"mobilenet_v2", "mobilenet_v2", "{}", "mobilenet_v2"},
+      Case{"squeezenet1_1", "squeezenet1_1", "{}", "squeezenet1_1"}, Case{"alexnet", "alexnet", "{}", "alexnet"});
   CAPTURE(c.network);
   const ModelSpec model = parse_experiment("model: {file: " + kExportSource + "/models/" + c.model +
                                                ".yaml, parameters: " + c.parameters + "}\ndata: points\n",
@@ -82,7 +83,9 @@ TEST_CASE("the tables beside the models lead to torchvision's state_dict, every 
     if (mean != std::string::npos) found[name.substr(0, mean) + kCounter] = {};
   }
   CHECK(found == torchvision(c.network));
-  CHECK(found.size() == (c.network == "resnet18" ? 122U : c.network == "vgg16_bn" ? 97U : 16U));
+  const std::map<std::string, std::size_t> counts = {
+      {"resnet18", 122}, {"vgg16_bn", 97}, {"alexnet", 16}, {"mobilenet_v2", 314}, {"squeezenet1_1", 52}};
+  CHECK(found.size() == counts.at(c.network));
 }
 
 TEST_CASE("a state_dict of PyTorch's goes through a training's file and back, bit for bit") {

@@ -74,6 +74,8 @@ TEST_CASE("a model by itself is summed up for a given input") {
   CHECK(layer_named(resnet, "bn1").buffers == 128);
   CHECK(resnet.forward_flops / 2 == Approx(2 * 1.814e9).epsilon(0.02));  // 1.814 G multiply-adds a sample
   CHECK(of("alexnet", {3, 224, 224}).parameters == 61100840);
+  CHECK(of("mobilenet_v2", {3, 224, 224}).parameters == 3504872);
+  CHECK(of("squeezenet1_1", {3, 224, 224}).parameters == 1235496);
   CHECK(of("lenet5", {1, 28, 28}, {{"model.parameters.classes", "3"}}).layers.back().output == Shape{2, 3});
   CHECK_THROWS_WITH(of("lenet5", {}), Contains("--input 3,224,224"));
   CHECK_THROWS_WITH(of("lenet5", {28, 28}), Contains("lenet5.yaml") && Contains("conv1"));

@@ -146,7 +146,7 @@ constexpr Synonyms kSynonyms[] = {
     {"add", "sum residual shortcut skip elementwise_add"},
     {"silu", "swish hard_swish"},
     {"leaky_relu", "lrelu prelu elu"},
-    {"relu", "relu6 rectifier"},
+    {"relu", "rectifier"},
     {"sigmoid", "logistic"},
     {"softmax", "softargmax"},
     {"filters", "out_channels channels features num_filters output_channels out_planes maps"},

@@ -6,6 +6,7 @@ std::vector<LayerType> activation_layers() {
   using V = LayerValue;
   return {
       {"relu", "max(x, 0).", 1, {}},
+      {"relu6", "min(max(x, 0), 6).", 1, {}},
       {"leaky_relu",
        "x where it is above 0, else slope * x.",
        1,

@@ -7,7 +7,7 @@ LayerKey activation_key() {
           LayerValue::choice,
           "none",
           {},
-          {"none", "relu", "sigmoid", "tanh", "gelu", "silu"},
+          {"none", "relu", "relu6", "sigmoid", "tanh", "gelu", "silu"},
           "Applied to the layer's sum."};
 }
 

@@ -21,6 +21,12 @@ void axpby_gradient(GradientContext& c) {
   }
 }
 
+// To what was left as it is.
+void clamp_gradient(GradientContext& c) {
+  Expressions e(c.graph(), c.name());
+  c.set(0, e.select(e.equal(c.input(0), c.output(0)), c.output_gradient(), e.constant(0)));
+}
+
 double axpby_flops(const OpSignature& s) { return 3.0 * static_cast<double>(s.outputs[0].elements()); }
 
 std::string describe_scale(const Attributes& attrs) {
@@ -71,7 +77,7 @@ std::vector<OpInfo> elementwise_ops() {
        .decompose = axpby,
        .flops = axpby_flops,
        .describe = describe_axpby},
-      {.id = GPUNN_OP_CLAMP, .decompose = clamp, .describe = describe_clamp},
+      {.id = GPUNN_OP_CLAMP, .gradient = clamp_gradient, .decompose = clamp, .describe = describe_clamp},
       {.id = GPUNN_OP_COPY, .gradient = [](GradientContext& c) { c.set(0, c.output_gradient()); }, .flops = no_flops},
       {.id = GPUNN_OP_FILL, .flops = no_flops, .describe = describe_fill},
   };

@@ -35,8 +35,9 @@ ValueId log_softmax(const LayerContext& c) { return over_classes(c, GPUNN_OP_LOG
 
 LayerFunctions activation_layers() {
   return {
-      {"relu", activation}, {"leaky_relu", leaky_relu}, {"sigmoid", activation}, {"tanh", activation},
-      {"gelu", gelu},       {"silu", activation},       {"softmax", softmax},    {"log_softmax", log_softmax},
+      {"relu", activation},    {"relu6", activation}, {"leaky_relu", leaky_relu},
+      {"sigmoid", activation}, {"tanh", activation},  {"gelu", gelu},
+      {"silu", activation},    {"softmax", softmax},  {"log_softmax", log_softmax},
   };
 }
 

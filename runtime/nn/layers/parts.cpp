@@ -68,6 +68,9 @@ ValueId activate(const LayerContext& c, std::string_view activation, ValueId x) 
   };
   if (activation == "none") return x;
   if (activation == "relu") return apply(GPUNN_OP_RELU);
+  if (activation == "relu6") {
+    return apply(GPUNN_OP_CLAMP, Attributes::of(gpunn_clamp_attrs{.struct_size = 0, .low = 0, .high = 6}));
+  }
   if (activation == "sigmoid") return apply(GPUNN_OP_SIGMOID);
   if (activation == "tanh") return apply(GPUNN_OP_TANH);
   if (activation == "silu") return apply(GPUNN_OP_SILU);
