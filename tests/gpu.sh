@@ -205,7 +205,7 @@ part_sanitize() {
   for tool in ${tools//,/ }; do
     name=cuda_tiled_$tool
     # Racecheck takes seconds a product or convolution, minutes a training of the conformance suite: some of the cases, each
-    # with every kernel, and two steps of two trainings whose steps are claimed.
+    # with every kernel, and two steps of two trainings whose steps are fused.
     if [ "$tool" = racecheck ]; then
       products=(--case "f32[127, 255]" --case "f32[84, 128]")
       convolutions=(--case LeNet --case "several blocks" --case deep --case "many images")
@@ -217,7 +217,7 @@ part_sanitize() {
     else
       products=() convolutions=() trainings=(MLP LeNet windows dropout)
     fi
-    for op in ${trainings[@]+"${trainings[@]}"}; do check "${name}_${op// /_}" cuda_tiled "$tool" --suite programs --case "$op"; done
+    for op in ${trainings[@]+"${trainings[@]}"}; do check "${name}_${op// /_}" cuda_tiled "$tool" --suite subgraphs --case "$op"; done
     for precision in fp32 tf32; do
       for op in CONV2D CONV2D_BACKWARD_DATA CONV2D_BACKWARD_FILTER CONV2D_BIAS_ACTIVATION; do
         check "${name}_${precision}_$op" cuda_tiled "$tool" --suite ops --precision "$precision" --op "$op" ${convolutions[@]+"${convolutions[@]}"}

@@ -13,26 +13,15 @@
 namespace gpunn::cpu {
 namespace {
 
-struct MapPlan {
-  int64_t n = 0;
-  const ElementwiseKernels* kernels = nullptr;
-  float factor = 0.0F;
-};
+const ElementwiseKernels& simd_elementwise() { return GPUNN_SELECT_ISA(elementwise_kernels); }
 
-MapPlan plan_scale(const OpDesc& desc) {
-  const Scale scale = scale_of(desc);
-  return {.n = scale.n, .kernels = &GPUNN_SELECT_ISA(elementwise_kernels), .factor = scale.factor};
-}
-
-void run_scale(const MapPlan& plan, const OpArgs& args) {
+void run_scale(const Scale& plan, const OpArgs& args) {
   const auto* x = args.in<float>(0);
   auto* y = args.out<float>(0);
   parallel_ranges(plan.n, kGrain, [&](int64_t begin, int64_t end) {
-    plan.kernels->scale(x + begin, plan.factor, y + begin, end - begin);
+    simd_elementwise().scale(x + begin, plan.factor, y + begin, end - begin);
   });
 }
-
-const ElementwiseKernels& simd_elementwise() { return GPUNN_SELECT_ISA(elementwise_kernels); }
 
 void run_axpby(const Axpby& plan, const OpArgs& args) {
   const auto *a = args.in<float>(0), *b = args.in<float>(1);
@@ -75,7 +64,7 @@ void run_fill(const Fill& plan, const OpArgs& args) {
 }  // namespace
 
 void add_elementwise_kernels(plugin::Device& device) {
-  add_op(device, GPUNN_OP_SCALE, plan_scale, run_scale);
+  add_op(device, GPUNN_OP_SCALE, scale_of, run_scale);
   add_op(device, GPUNN_OP_AXPBY, axpby_of, run_axpby);
   add_op(device, GPUNN_OP_CLAMP, clamp_of, run_clamp);
   add_op(device, GPUNN_OP_FILL, fill_of, run_fill);

@@ -4,10 +4,10 @@
 
 #include "cuda_common/check.hpp"
 #include "kernels.hpp"
-#include "program/dense_runs.hpp"
-#include "program/norm_runs.hpp"
-#include "program/pool_runs.hpp"
-#include "program/step_program.hpp"
+#include "subgraphs/dense_runs.hpp"
+#include "subgraphs/norm_runs.hpp"
+#include "subgraphs/pool_runs.hpp"
+#include "subgraphs/step_program.hpp"
 
 namespace gpunn::cuda_tiled {
 
@@ -24,25 +24,26 @@ TiledDevice::TiledDevice(const gpunn_device_options& options)
   add_optimizer_kernels(*this);
 }
 
-plugin::ProgramClaim TiledDevice::claim(const plugin::ProgramDesc& desc, std::size_t first, std::size_t limit) {
+plugin::SubgraphSupport TiledDevice::query_subgraph(const plugin::ProgramDesc& desc, std::size_t first,
+                                                    std::size_t limit) {
   cuda::check(cudaSetDevice(index()), "choosing the device");
   std::string reason;
-  for (const auto claim_run : {claim_step, claim_norm, claim_pool}) {
-    plugin::ProgramClaim run = claim_run(desc, first, limit);
+  for (const auto fuse_subgraph : {query_step, query_norm, query_pool}) {
+    plugin::SubgraphSupport run = fuse_subgraph(desc, first, limit);
     if (run.ops > 0) return run;
     if (reason.empty()) reason = run.reason;
   }
-  plugin::ProgramClaim dense = claim_dense(*this, desc, first, limit);
+  plugin::SubgraphSupport dense = query_dense(*this, desc, first, limit);
   if (dense.ops == 0 && !reason.empty()) dense.reason = reason;
   return dense;
 }
 
-std::unique_ptr<plugin::Program> TiledDevice::create_program(const plugin::ProgramDesc& desc, std::size_t first,
-                                                             std::size_t count) {
+std::unique_ptr<plugin::Subgraph> TiledDevice::create_subgraph(const plugin::ProgramDesc& desc, std::size_t first,
+                                                               std::size_t count) {
   cuda::check(cudaSetDevice(index()), "choosing the device");
-  if (claim_step(desc, first, count).ops == count) return create_step(desc, first, count);
-  if (claim_norm(desc, first, count).ops == count) return create_norm(desc, first, count);
-  if (claim_pool(desc, first, count).ops == count) return create_pool(desc, first, count);
+  if (query_step(desc, first, count).ops == count) return create_step(desc, first, count);
+  if (query_norm(desc, first, count).ops == count) return create_norm(desc, first, count);
+  if (query_pool(desc, first, count).ops == count) return create_pool(desc, first, count);
   return create_dense(*this, desc, first, count);
 }
 

@@ -1,7 +1,7 @@
 // The GPU with the kernels of this backend and what has been learnt of them.
 #pragma once
 
-#include <gpunn/program.hpp>
+#include <gpunn/subgraph.hpp>
 
 #include <cstddef>
 #include <memory>
@@ -15,9 +15,9 @@ class TiledDevice final : public cuda::TunedDevice {
   explicit TiledDevice(const gpunn_device_options& options);
 
   // Runs of ops that are one thing here: program/.
-  plugin::ProgramClaim claim(const plugin::ProgramDesc& desc, std::size_t first, std::size_t limit);
-  std::unique_ptr<plugin::Program> create_program(const plugin::ProgramDesc& desc, std::size_t first,
-                                                  std::size_t count);
+  plugin::SubgraphSupport query_subgraph(const plugin::ProgramDesc& desc, std::size_t first, std::size_t limit);
+  std::unique_ptr<plugin::Subgraph> create_subgraph(const plugin::ProgramDesc& desc, std::size_t first,
+                                                    std::size_t count);
 };
 
 }  // namespace gpunn::cuda_tiled

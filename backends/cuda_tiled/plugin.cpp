@@ -1,7 +1,7 @@
 // The plugin "cuda_tiled": optimised kernels over cuda_naive, which has the rest. Each family is a ladder of numbered
 // kernels, from the one that follows cuda_naive's to the fastest.
 #include <gpunn/plugin.hpp>
-#include <gpunn/program.hpp>
+#include <gpunn/subgraph.hpp>
 
 #include <cstring>
 #include <memory>
@@ -20,7 +20,7 @@ class TiledBackend final : public plugin::Backend {
   int priority() const override { return 50; }
   bool concurrent_streams() const override { return true; }
   const void* extension(const char* name) override {
-    return std::strcmp(name, GPUNN_EXTENSION_PROGRAM) == 0 ? plugin::program_extension<TiledDevice>() : nullptr;
+    return std::strcmp(name, GPUNN_EXTENSION_SUBGRAPH) == 0 ? plugin::subgraph_extension<TiledDevice>() : nullptr;
   }
   int probe() override { return cuda::probe_devices(); }
   std::unique_ptr<plugin::Device> open(const gpunn_device_options& options) override {

@@ -55,7 +55,7 @@ void add_check(CommandLine& line) {
       .required()
       .type_name("BACKEND|FILE.so");
   verb.add_option("--suite", options->check.suites,
-                  "Only this suite: nodevice, abi, ops, grad, stream, graph, programs, train, perf; may be repeated")
+                  "Only this suite: nodevice, abi, ops, grad, stream, graph, subgraphs, train, perf; may be repeated")
       .repeated()
       .type_name("SUITE");
   verb.add_option("--op", options->check.ops, "Only this op, as CONV2D; may be repeated").repeated().type_name("OP");

@@ -43,15 +43,15 @@ Json to_json(const PlannedOp& op) {
           {"outputs", op.outputs},
           {"workspace_bytes", op.workspace_bytes},
           {"flops", op.flops},
-          {"claim", op.claim < 0 ? Json() : Json(op.claim)}};
+          {"subgraph", op.subgraph < 0 ? Json() : Json(op.subgraph)}};
 }
 
-Json to_json(const PlannedClaim& claim) {
-  return {{"name", claim.name},
-          {"backend", claim.backend},
-          {"first_op", claim.first_op},
-          {"last_op", claim.last_op},
-          {"workspace_bytes", claim.workspace_bytes}};
+Json to_json(const PlannedSubgraph& subgraph) {
+  return {{"name", subgraph.name},
+          {"backend", subgraph.backend},
+          {"first_op", subgraph.first_op},
+          {"last_op", subgraph.last_op},
+          {"workspace_bytes", subgraph.workspace_bytes}};
 }
 
 Json to_json(const PluginReport& report) {
@@ -76,8 +76,8 @@ Json to_json(const PlanReport& report) {
           {"residency", report.residency},
           {"peak_bytes", report.peak_bytes},
           {"ops", array_of(report.ops)},
-          {"claims", array_of(report.claims)},
-          {"unclaimed", report.unclaimed},
+          {"subgraphs", array_of(report.subgraphs)},
+          {"not_fused", report.not_fused},
           {"tensors", array_of(report.tensors)}};
 }
 
@@ -240,7 +240,7 @@ Json to_json(const ProfileReport& report) {
           {"step_seconds", report.step_seconds},
           {"whole_step_seconds", report.whole_step_seconds},
           {"captured", report.captured},
-          {"claims", report.claims},
+          {"subgraphs", report.subgraphs},
           {"ceiling_gflops", report.ceiling_gflops},
           {"ceiling_gigabytes", report.ceiling_gigabytes},
           {"ops", array_of(report.ops)}};

@@ -23,7 +23,7 @@ using Json = nlohmann::ordered_json;
 Json to_json(const PluginReport& report);
 Json to_json(const PlannedTensor& tensor);
 Json to_json(const PlannedOp& op);
-Json to_json(const PlannedClaim& claim);
+Json to_json(const PlannedSubgraph& subgraph);
 Json to_json(const PlanReport& report);
 Json to_json(const SummaryLayer& layer);
 Json to_json(const SummaryReport& report);

@@ -42,20 +42,20 @@ void print_ops(const PlanReport& report, bool colour) {
 }
 
 // What is run as one, or why nothing is, where a plugin of the chain could.
-void print_claims(const PlanReport& report, bool colour) {
-  if (!report.claims.empty()) {
+void print_subgraphs(const PlanReport& report, bool colour) {
+  if (!report.subgraphs.empty()) {
     Table table({{"AS ONE"}, {"OPS"}, {"BACKEND"}, {"WORKSPACE", Align::right}});
-    for (const PlannedClaim& claim : report.claims) {
-      table.add({printable(claim.name), fmt::format("{}-{}", claim.first_op, claim.last_op), claim.backend,
-                 claim.workspace_bytes == 0 ? "-" : bytes_text(claim.workspace_bytes)});
+    for (const PlannedSubgraph& subgraph : report.subgraphs) {
+      table.add({printable(subgraph.name), fmt::format("{}-{}", subgraph.first_op, subgraph.last_op), subgraph.backend,
+                 subgraph.workspace_bytes == 0 ? "-" : bytes_text(subgraph.workspace_bytes)});
     }
     fmt::print("\n{}", table.text(colour));
   }
   constexpr std::size_t kShown = 5;
-  for (std::size_t i = 0; i < std::min(kShown, report.unclaimed.size()); ++i) {
-    fmt::print("{}not run as one: {}\n", i == 0 ? "\n" : "", printable(report.unclaimed[i]));
+  for (std::size_t i = 0; i < std::min(kShown, report.not_fused.size()); ++i) {
+    fmt::print("{}not run as one: {}\n", i == 0 ? "\n" : "", printable(report.not_fused[i]));
   }
-  if (report.unclaimed.size() > kShown) fmt::print("and {} more\n", report.unclaimed.size() - kShown);
+  if (report.not_fused.size() > kShown) fmt::print("and {} more\n", report.not_fused.size() - kShown);
 }
 
 void print_totals(const PlanReport& report, bool colour) {
@@ -98,7 +98,7 @@ void print_report(const PlanReport& report) {
   if (!report.start.empty()) fmt::print("{}\n", printable(report.start));
   fmt::print("\n");
   print_ops(report, colour);
-  print_claims(report, colour);
+  print_subgraphs(report, colour);
   fmt::print("\narena, {}\n{}\n", bytes_text(report.arena_bytes),
              arena_map(report, std::min<std::size_t>(columns_of(STDOUT_FILENO), 120)));
   print_totals(report, colour);

@@ -26,7 +26,7 @@ std::string heading(const ProfileReport& report) {
     text += fmt::format("; {} {}", report.captured ? "as a captured graph" : "without marks between the ops",
                         duration_text(report.whole_step_seconds));
   }
-  for (const std::string& claim : report.claims) text += "\nrun as one then by " + printable(claim);
+  for (const std::string& subgraph : report.subgraphs) text += "\nrun as one then by " + printable(subgraph);
   text += fmt::format("\nceilings: copy {:.1f} GB/s, ", report.ceiling_gigabytes);
   text += report.ceiling_gflops > 0 ? fmt::format("matrix product {:.1f} GFLOP/s\n", report.ceiling_gflops)
                                     : std::string("no matrix product\n");

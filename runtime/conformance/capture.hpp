@@ -6,7 +6,7 @@
 namespace gpunn::conformance {
 
 // One op captured by itself and replayed on inputs that changed since: it must give what it gives when it is enqueued,
-// bit for bit where it claims to be deterministic.
+// bit for bit where it says that it is deterministic.
 void run_captured(const Case& test, Workbench& bench, CheckCase& result);
 
 }  // namespace gpunn::conformance

@@ -24,7 +24,7 @@ Expectation expect_oracle(const graph::OpSignature& signature, const std::vector
 
 // Runs one op on a backend: in the memory that its op says, then with every output in the memory of each input that it
 // may alias; each twice, over different poison in outputs and workspace; with guard bands around every tensor and the
-// workspace; and looks at the results, the bands, the inputs and, where it is claimed, at the repetition. The verdict
+// workspace; and looks at the results, the bands, the inputs and, where it is fused, at the repetition. The verdict
 // is in `result`, whose suite, op and name are the caller's.
 void run_case(execution::Backend& backend, const graph::OpSignature& signature, const std::vector<OracleTensor>& inputs,
               const Expectation& expectation, CheckCase& result);

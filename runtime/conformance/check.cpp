@@ -63,7 +63,7 @@ struct NamedSuite {
 
 constexpr NamedSuite kSuites[] = {{"abi", abi_suite, true},       {"ops", ops_suite, true},
                                   {"grad", gradient_suite, true}, {"stream", stream_suite, true},
-                                  {"graph", graph_suite, true},   {"programs", programs_suite, true},
+                                  {"graph", graph_suite, true},   {"subgraphs", subgraphs_suite, true},
                                   {"train", train_suite, true},   {"perf", perf_suite, false}};
 constexpr const char* kNoDevice = "nodevice";  // is not about an open backend
 

@@ -43,8 +43,8 @@ Checks gradient_suite(const CheckOptions& options);
 Checks stream_suite(const CheckOptions& options);
 // Captured graphs: every op by itself, and whole trainings, replayed against op by op.
 Checks graph_suite(const CheckOptions& options);
-// Runs of ops that the backend claims, in small trainings, against op by op.
-Checks programs_suite(const CheckOptions& options);
+// Runs of ops that the backend fuses, in small trainings, against op by op.
+Checks subgraphs_suite(const CheckOptions& options);
 // Loss curves against those of another backend.
 Checks train_suite(const CheckOptions& options);
 // How long each op takes; wrong only where it fails.

@@ -32,7 +32,7 @@ struct BackendOptions {
   bool deterministic = false;
   bool host_copies = false;  // an overlay may have memory of its own, with copies through the host
   int streams = 4;           // on which ops of a captured program may run at the same time; 1: one after another
-  bool programs = true;      // a plugin may run several ops as one (claim.hpp)
+  bool subgraphs = true;     // a plugin may run several ops as one (subgraph.hpp)
   // Kernels wanted by their names, as "gemm:3": each op takes the first of them that a plugin of the chain has for it.
   std::vector<std::string> kernels = {};
   bool kernels_where_named = false;  // a chain of plugins that know of no names runs with its own choice
@@ -42,12 +42,12 @@ struct BackendOptions {
 };
 
 class Backend;
-class ClaimedRun;
+class FusedSubgraph;
 class Event;
 class Lanes;
 class ProgramDescription;
-struct Claim;
-struct Claims;
+struct Subgraph;
+struct Subgraphs;
 
 // The device has no memory for what was asked of it.
 class GPUNN_API OutOfMemory : public Error {
@@ -150,12 +150,12 @@ class Backend {
   };
   const KernelNames& kernel_names() const;
 
-  // The plugins, highest first, whose extension claims runs of ops. Those with memory of their own have none here.
-  std::vector<std::string> claimants() const;
+  // The plugins, highest first, whose extension fuses subgraphs. Those with memory of their own have none here.
+  std::vector<std::string> fusing_plugins() const;
   // Offers the ops of a program to them; `placements` are those of its nodes, all served.
-  Claims claim_runs(const graph::Graph& graph, std::span<const Placement> placements) const;
+  Subgraphs fuse_subgraphs(const graph::Graph& graph, std::span<const Placement> placements) const;
   // `description` is of the graph.
-  ClaimedRun create(const graph::Graph& graph, const Claim& claim, const ProgramDescription& description);
+  FusedSubgraph create(const graph::Graph& graph, const Subgraph& subgraph, const ProgramDescription& description);
 
   // Memory of exactly this size, for what is planned and stays. Throws OutOfMemory.
   Buffer allocate(uint64_t bytes, int32_t kind = GPUNN_MEMORY_DEVICE);

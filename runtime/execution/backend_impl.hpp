@@ -1,6 +1,6 @@
 #pragma once
 
-#include <gpunn/program.h>
+#include <gpunn/subgraph.h>
 
 #include <memory>
 #include <set>
@@ -20,9 +20,9 @@ struct Level {
   gpunn_device* device = nullptr;
   gpunn_stream* stream = nullptr;
   gpunn_device_info info{};
-  bool concurrent = false;                            // its kernels may run at the same time on several streams
-  const gpunn_program_extension* programs = nullptr;  // where it claims runs of ops
-  std::unique_ptr<HostCopies> host_copies{};          // where its memory is not that of the bottom plugin
+  bool concurrent = false;                              // its kernels may run at the same time on several streams
+  const gpunn_subgraph_extension* subgraphs = nullptr;  // where it fuses subgraphs
+  std::unique_ptr<HostCopies> host_copies{};            // where its memory is not that of the bottom plugin
   const gpunn_plugin& table() const { return plugin->table(); }
 };
 
@@ -65,7 +65,7 @@ struct Backend::Impl final : MemoryPool::Source {
 
  private:
   void open_device(Level& level);
-  void open_programs(Level& level);
+  void open_subgraphs(Level& level);
   void settle_domains();
 };
 

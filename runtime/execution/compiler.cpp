@@ -22,29 +22,29 @@ graph::Graph lower(graph::Graph program, std::span<const Backend* const> backend
 
 namespace {
 
-graph::MemoryPlan plan(const CompiledProgram& program, const std::vector<Claim>& claims, const Backend& backend) {
+graph::MemoryPlan plan(const CompiledProgram& program, const std::vector<Subgraph>& subgraphs, const Backend& backend) {
   std::vector<uint64_t> workspaces;
   workspaces.reserve(program.placements.size());
   for (const Placement& placement : program.placements) workspaces.push_back(placement.workspace_bytes);
-  for (const Claim& claim : claims) {
-    const auto first = workspaces.begin() + static_cast<std::ptrdiff_t>(claim.nodes.first);
-    std::fill_n(first, claim.nodes.count, uint64_t{0});
-    *first = claim.workspace_bytes;
+  for (const Subgraph& subgraph : subgraphs) {
+    const auto first = workspaces.begin() + static_cast<std::ptrdiff_t>(subgraph.nodes.first);
+    std::fill_n(first, subgraph.nodes.count, uint64_t{0});
+    *first = subgraph.workspace_bytes;
   }
   const LongWork work("planning: placing tensors in memory");
-  return graph::plan_memory(program.graph, workspaces, backend.info().alignment, runs_of(claims));
+  return graph::plan_memory(program.graph, workspaces, backend.info().alignment, ranges_of(subgraphs));
 }
 
 }  // namespace
 
-CompiledProgram place_and_plan(graph::Graph lowered, const Backend& backend, Claiming claiming) {
+CompiledProgram place_and_plan(graph::Graph lowered, const Backend& backend, FuseSubgraphs subgraphs) {
   CompiledProgram result;
   result.graph = std::move(lowered);
   result.placements = place_nodes(backend, result.graph);
-  if (claiming == Claiming::allowed && backend.options().programs) {
-    result.claims = backend.claim_runs(result.graph, result.placements);
+  if (subgraphs == FuseSubgraphs::allowed && backend.options().subgraphs) {
+    result.subgraphs = backend.fuse_subgraphs(result.graph, result.placements);
   }
-  result.plan = plan(result, result.claims.taken, backend);
+  result.plan = plan(result, result.subgraphs.taken, backend);
   return result;
 }
 
@@ -54,7 +54,7 @@ graph::MemoryPlan plan_op_by_op(const CompiledProgram& program, const Backend& b
 
 CompiledProgram compile(graph::Graph program, const Backend& backend) {
   const Backend* const only = &backend;
-  return place_and_plan(lower(std::move(program), {&only, 1}), backend, Claiming::allowed);
+  return place_and_plan(lower(std::move(program), {&only, 1}), backend, FuseSubgraphs::allowed);
 }
 
 }  // namespace gpunn::execution

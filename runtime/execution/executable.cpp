@@ -60,7 +60,7 @@ std::vector<void*> bind_values(Backend& backend, Variables& variables, const gra
   return addresses;
 }
 
-[[noreturn]] void throw_claims_of_another_graph() { throw Error("the claims belong to another graph"); }
+[[noreturn]] void throw_subgraphs_of_another_graph() { throw Error("the subgraphs belong to another graph"); }
 
 }  // namespace
 
@@ -89,7 +89,7 @@ struct Executable::Impl {
   graph::Graph graph;
   std::vector<void*> addresses;
   std::vector<Step> steps;
-  bool claimed = false;  // some steps are several nodes
+  bool fused = false;  // some steps are several nodes
   Mode mode = Mode::warm_up;
   std::string not_capturable;  // known before the first run
   std::string eager_reason;
@@ -100,37 +100,37 @@ struct Executable::Impl {
   std::unique_ptr<Lanes> lanes;        // where steps may run at the same time
 
   Impl(Backend& on, Variables& variables, const graph::Graph& program, const graph::MemoryPlan& plan, void* arena,
-       const std::vector<Claim>& claims)
+       const std::vector<Subgraph>& subgraphs)
       : backend(on), graph(program), addresses(bind_values(on, variables, program, plan, arena)) {
-    bind_steps({addresses, plan, arena}, claims);
+    bind_steps({addresses, plan, arena}, subgraphs);
     not_capturable = why_not_capturable();
     if (not_capturable.empty()) prepare_lanes();
   }
 
-  void bind_steps(const BoundMemory& memory, const std::vector<Claim>& claims) {
+  void bind_steps(const BoundMemory& memory, const std::vector<Subgraph>& subgraphs) {
     const std::vector<Placement> placements = place_nodes(backend, graph);
     steps.reserve(placements.size());
-    if (!claims.empty() && claims.back().nodes.end() > placements.size()) throw_claims_of_another_graph();
+    if (!subgraphs.empty() && subgraphs.back().nodes.end() > placements.size()) throw_subgraphs_of_another_graph();
     std::optional<ProgramDescription> description;
-    std::optional<ClaimedProgram> program;
-    if (!claims.empty()) {
+    std::optional<SubgraphContext> program;
+    if (!subgraphs.empty()) {
       description.emplace(graph, backend.options());
-      program.emplace(ClaimedProgram{*description, graph::internal_values(graph, runs_of(claims))});
+      program.emplace(SubgraphContext{*description, graph::internal_values(graph, ranges_of(subgraphs))});
     }
-    auto claim = claims.begin();
+    auto subgraph = subgraphs.begin();
     LongWork work("preparing kernels", placements.size());
     for (std::size_t node = 0; node < placements.size(); node = steps.back().nodes().end()) {
       work.reach(node);
       work.tell(text_of(graph.nodes()[node]));
-      if (claim != claims.end() && claim->nodes.first == node) {
-        steps.emplace_back(backend, graph, *claim, *program, memory);
-        claimed = true;
-        ++claim;
+      if (subgraph != subgraphs.end() && subgraph->nodes.first == node) {
+        steps.emplace_back(backend, graph, *subgraph, *program, memory);
+        fused = true;
+        ++subgraph;
       } else {
         steps.emplace_back(backend, graph, node, placements[node], memory);
       }
     }
-    if (claim != claims.end()) throw_claims_of_another_graph();
+    if (subgraph != subgraphs.end()) throw_subgraphs_of_another_graph();
   }
 
   void prepare_lanes() {
@@ -145,7 +145,7 @@ struct Executable::Impl {
   }
 
   void require_op_by_op() const {
-    if (claimed) throw Error("a program that was bound with claimed runs of ops can't be run op by op");
+    if (fused) throw Error("a program that was bound with fused subgraphs can't be run op by op");
   }
 
   std::string why_not_capturable() const {
@@ -280,8 +280,8 @@ struct Executable::Impl {
 };
 
 Executable::Executable(Backend& backend, Variables& variables, const graph::Graph& graph, const graph::MemoryPlan& plan,
-                       void* arena, const std::vector<Claim>& claims)
-    : impl_(std::make_unique<Impl>(backend, variables, graph, plan, arena, claims)) {}
+                       void* arena, const std::vector<Subgraph>& subgraphs)
+    : impl_(std::make_unique<Impl>(backend, variables, graph, plan, arena, subgraphs)) {}
 
 Executable::~Executable() {
   if (impl_ == nullptr) return;

@@ -91,7 +91,7 @@ void Backend::Impl::open_device(Level& level) {
     level.concurrent =
         level.table().extension != nullptr && level.table().extension(GPUNN_EXTENSION_CONCURRENT_STREAMS) != nullptr;
   });
-  open_programs(level);
+  open_subgraphs(level);
   if (level.info.memory_domain[0] == '\0') throw Error(plugin_named(level) + ": device_info gave no memory domain");
   if (!std::has_single_bit(level.info.alignment) || level.info.alignment > kAbsurdAlignment) {
     throw Error(plugin_named(level) + ": device_info gave an alignment of " + std::to_string(level.info.alignment) +
@@ -99,18 +99,18 @@ void Backend::Impl::open_device(Level& level) {
   }
 }
 
-void Backend::Impl::open_programs(Level& level) {
+void Backend::Impl::open_subgraphs(Level& level) {
   const void* found = nullptr;
   plugins::guarded_void([&] {
-    if (level.table().extension != nullptr) found = level.table().extension(GPUNN_EXTENSION_PROGRAM);
+    if (level.table().extension != nullptr) found = level.table().extension(GPUNN_EXTENSION_SUBGRAPH);
   });
   if (found == nullptr) return;
-  const auto* const table = static_cast<const gpunn_program_extension*>(found);
-  if (table->struct_size < sizeof(gpunn_program_extension) || table->query == nullptr || table->create == nullptr ||
+  const auto* const table = static_cast<const gpunn_subgraph_extension*>(found);
+  if (table->struct_size < sizeof(gpunn_subgraph_extension) || table->query == nullptr || table->create == nullptr ||
       table->enqueue == nullptr || table->destroy == nullptr) {
-    throw Error(plugin_named(level) + ": the table of its extension " GPUNN_EXTENSION_PROGRAM " is not complete");
+    throw Error(plugin_named(level) + ": the table of its extension " GPUNN_EXTENSION_SUBGRAPH " is not complete");
   }
-  level.programs = table;
+  level.subgraphs = table;
 }
 
 void Backend::Impl::settle_domains() {
@@ -125,7 +125,7 @@ void Backend::Impl::settle_domains() {
                     ExitCode::missing);
       }
       level.host_copies = std::make_unique<HostCopies>(level, bottom(), synchronizations, allocations);
-      level.programs = nullptr;  // only ops are run with copies
+      level.subgraphs = nullptr;  // only ops are run with copies
       continue;
     }
     if (level.info.alignment > bottom().info.alignment) {

@@ -133,13 +133,13 @@ void Profiler::describe(const CompiledProgram& program) {
     ops_.push_back(std::move(op));
   }
   for (std::size_t i = 0; i <= ops_.size(); ++i) marks_.push_back(backend_->make_event());
-  std::string claimed;
-  for (const Claim& claim : program.claims.taken) {
-    claims_.push_back(chain_[static_cast<std::size_t>(claim.level)] + ": " + claim.name + ", " +
-                      text_of(program.graph, claim.nodes));
-    claimed += (claimed.empty() ? "" : "; ") + claims_.back();
+  std::string fused;
+  for (const Subgraph& subgraph : program.subgraphs.taken) {
+    subgraphs_.push_back(chain_[static_cast<std::size_t>(subgraph.level)] + ": " + subgraph.name + ", " +
+                         text_of(program.graph, subgraph.nodes));
+    fused += (fused.empty() ? "" : "; ") + subgraphs_.back();
   }
-  if (!claimed.empty()) trace_.note("run as one in whole steps", claimed);
+  if (!fused.empty()) trace_.note("run as one in whole steps", fused);
 }
 
 bool Profiler::finished() const {
@@ -321,7 +321,7 @@ ProfileReport Profiler::report() const {
   report.ceiling_gflops = ceilings_.flops_per_second * 1e-9;
   report.ceiling_gigabytes = ceilings_.bytes_per_second * 1e-9;
   report.captured = captured_;
-  report.claims = claims_;
+  report.subgraphs = subgraphs_;
   if (!whole_seconds_.empty()) {
     std::vector<double> sorted = whole_seconds_;
     std::ranges::sort(sorted);

@@ -40,7 +40,7 @@ class Profiler {
   void detach();
 
   // Runs one training step, measured or not. `program` is what the executables were made of: one as a training runs it,
-  // and one without claims, which may be the same where there are none.
+  // and one without subgraphs, which may be the same where there are none.
   void step(Executable& executable, Executable& op_by_op, const CompiledProgram& program);
 
   // Rows for other streams of the device. While recording() their owner may give spans between two events of its own,
@@ -92,10 +92,10 @@ class Profiler {
   std::unique_ptr<DeviceHold> hold_;
 
   std::vector<Op> ops_;
-  std::vector<std::string> claims_;  // of the steps that run as a training runs them
-  double enqueue_seconds_ = 0;       // what the host takes for a step
-  int64_t steps_begun_ = 0;          // of every kind
-  int64_t steps_read_ = 0;           // op by op
+  std::vector<std::string> subgraphs_;  // of the steps that run as a training runs them
+  double enqueue_seconds_ = 0;          // what the host takes for a step
+  int64_t steps_begun_ = 0;             // of every kind
+  int64_t steps_read_ = 0;              // op by op
   bool recording_ = false;
 
   // Device time is counted from an event that was recorded on an idle stream at a known host time.

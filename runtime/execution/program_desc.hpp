@@ -1,6 +1,6 @@
 #pragma once
 
-#include <gpunn/program.h>
+#include <gpunn/subgraph.h>
 
 #include <vector>
 

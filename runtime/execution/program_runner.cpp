@@ -39,7 +39,7 @@ Executable& ProgramRunner::ready(RunnableProgram& program) {
   if (program.executable == nullptr || program.arena != memory) {
     program.executable = nullptr;
     program.executable = std::make_unique<Executable>(*backend_, variables_, compiled.graph, compiled.plan, memory,
-                                                      compiled.claims.taken);
+                                                      compiled.subgraphs.taken);
     program.arena = memory;
   }
   return *program.executable;
@@ -47,7 +47,7 @@ Executable& ProgramRunner::ready(RunnableProgram& program) {
 
 Executable& ProgramRunner::ready_op_by_op(RunnableProgram& program) {
   const CompiledProgram& compiled = program.compiled;
-  if (compiled.claims.taken.empty()) return ready(program);
+  if (compiled.subgraphs.taken.empty()) return ready(program);
   if (!program.op_by_op_plan) program.op_by_op_plan = plan_op_by_op(compiled, *backend_);
   // Of either plan: the program with its fused subgraphs is run beside this one, and must not have the arena moved.
   void* memory = arena(std::max(program.op_by_op_plan->arena_bytes, compiled.plan.arena_bytes));

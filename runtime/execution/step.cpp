@@ -39,7 +39,7 @@ void* workspace_at(std::size_t node, uint64_t bytes, const BoundMemory& memory, 
 }
 
 // What others use too must have memory.
-void require_outer_values(const graph::Graph& graph, const graph::NodeRun& nodes, const std::vector<bool>& internal,
+void require_outer_values(const graph::Graph& graph, const graph::NodeRange& nodes, const std::vector<bool>& internal,
                           const BoundMemory& memory, const std::string& what) {
   const auto require = [&](graph::ValueId id) {
     const auto v = static_cast<std::size_t>(id);
@@ -67,26 +67,26 @@ Step::Step(Backend& backend, const graph::Graph& graph, std::size_t node, const 
                       tensors(graph, graph.nodes()[node].outputs, memory, what_),
                       workspace_at(node, placement.workspace_bytes, memory, what_), placement.workspace_bytes)}) {}
 
-Step::Step(Backend& backend, const graph::Graph& graph, const Claim& claim, const ClaimedProgram& program,
+Step::Step(Backend& backend, const graph::Graph& graph, const Subgraph& subgraph, const SubgraphContext& program,
            const BoundMemory& memory)
-    : nodes_(claim.nodes),
-      level_(claim.level),
-      flags_(claim.flags),
-      what_(text_of(graph, claim.nodes)),
-      workspace_(
-          range_at(workspace_at(claim.nodes.first, claim.workspace_bytes, memory, what_), claim.workspace_bytes)),
-      work_(ClaimedWork{(require_outer_values(graph, claim.nodes, program.internal, memory, what_),
-                         backend.create(graph, claim, program.description)),
-                        ProgramArguments(graph, claim.nodes, memory.addresses,
-                                         workspace_at(claim.nodes.first, claim.workspace_bytes, memory, what_),
-                                         claim.workspace_bytes)}) {}
+    : nodes_(subgraph.nodes),
+      level_(subgraph.level),
+      flags_(subgraph.flags),
+      what_(text_of(graph, subgraph.nodes)),
+      workspace_(range_at(workspace_at(subgraph.nodes.first, subgraph.workspace_bytes, memory, what_),
+                          subgraph.workspace_bytes)),
+      work_(SubgraphWork{(require_outer_values(graph, subgraph.nodes, program.internal, memory, what_),
+                          backend.create(graph, subgraph, program.description)),
+                         SubgraphArguments(graph, subgraph.nodes, memory.addresses,
+                                           workspace_at(subgraph.nodes.first, subgraph.workspace_bytes, memory, what_),
+                                           subgraph.workspace_bytes)}) {}
 
 void Step::enqueue() {
   if (auto* const op = std::get_if<OpWork>(&work_)) {
     op->kernel.enqueue(op->arguments.get(), what_);
   } else {
-    auto& claimed = std::get<ClaimedWork>(work_);
-    claimed.run.enqueue(claimed.arguments.get(), what_);
+    auto& fused = std::get<SubgraphWork>(work_);
+    fused.run.enqueue(fused.arguments.get(), what_);
   }
 }
 
@@ -94,8 +94,8 @@ void Step::enqueue(const Lanes& lanes, std::size_t lane) {
   if (auto* const op = std::get_if<OpWork>(&work_)) {
     op->kernel.enqueue(op->arguments.get(), what_, lanes, lane);
   } else {
-    auto& claimed = std::get<ClaimedWork>(work_);
-    claimed.run.enqueue(claimed.arguments.get(), what_, lanes, lane);
+    auto& fused = std::get<SubgraphWork>(work_);
+    fused.run.enqueue(fused.arguments.get(), what_, lanes, lane);
   }
 }
 

@@ -5,9 +5,9 @@
 #include <variant>
 #include <vector>
 
-#include "execution/claim.hpp"
 #include "execution/lane_plan.hpp"
 #include "execution/program_desc.hpp"
+#include "execution/subgraph.hpp"
 #include "execution/tensor_table.hpp"
 #include "graph/memory_plan.hpp"
 
@@ -20,27 +20,27 @@ struct BoundMemory {
   void* arena;
 };
 
-// What all claims of a program are bound with.
-struct ClaimedProgram {
+// What all subgraphs of a program are bound with.
+struct SubgraphContext {
   const ProgramDescription& description;
-  std::vector<bool> internal;  // by value: graph::internal_values of all claims
+  std::vector<bool> internal;  // by value: graph::internal_values of all subgraphs
 };
 
-// What is enqueued as one, an op or a run of ops that a plugin claimed, with its arguments.
+// What is enqueued as one, an op or a run of ops that a plugin fused, with its arguments.
 class Step {
  public:
   Step(Backend& backend, const graph::Graph& graph, std::size_t node, const Placement& placement,
        const BoundMemory& memory);
-  Step(Backend& backend, const graph::Graph& graph, const Claim& claim, const ClaimedProgram& program,
+  Step(Backend& backend, const graph::Graph& graph, const Subgraph& subgraph, const SubgraphContext& program,
        const BoundMemory& memory);
 
   void enqueue();
   void enqueue(const Lanes& lanes, std::size_t lane);
   const std::string& what() const { return what_; }
-  const graph::NodeRun& nodes() const { return nodes_; }
+  const graph::NodeRange& nodes() const { return nodes_; }
   int level() const { return level_; }
   uint32_t flags() const { return flags_; }
-  bool claimed() const { return std::holds_alternative<ClaimedWork>(work_); }
+  bool fused() const { return std::holds_alternative<SubgraphWork>(work_); }
   // The bytes that it touches. Whether it is movable is left to the caller.
   MemoryAccess access(const graph::Graph& graph, const std::vector<void*>& addresses) const;
 
@@ -49,17 +49,17 @@ class Step {
     Kernel kernel;
     OpArguments arguments;
   };
-  struct ClaimedWork {
-    ClaimedRun run;
-    ProgramArguments arguments;
+  struct SubgraphWork {
+    FusedSubgraph run;
+    SubgraphArguments arguments;
   };
 
-  graph::NodeRun nodes_;
+  graph::NodeRange nodes_;
   int level_;
   uint32_t flags_;
   std::string what_;
   MemoryRange workspace_;
-  std::variant<OpWork, ClaimedWork> work_;
+  std::variant<OpWork, SubgraphWork> work_;
 };
 
 }  // namespace gpunn::execution

@@ -13,8 +13,6 @@ class Composition : public Expressions {
   Composition(Graph& graph, const Node& node) : Expressions(graph, node.name), node_(node) {}
 
   ValueId in(std::size_t i) const { return node_.inputs[i]; }
-  std::size_t inputs() const { return node_.inputs.size(); }
-  const Attributes& attrs() const { return node_.attrs; }
   template <class Attrs>
   Attrs attrs() const {
     return node_.attrs.as<Attrs>();

@@ -49,9 +49,11 @@ ValueId Expressions::of_first(ValueId x, int64_t count) {
   return op(GPUNN_OP_PAD, {slice(x, 0, 0, count)}, Attributes::of(attrs));
 }
 
-ValueId Expressions::constant(double value) {
+ValueId Expressions::constant(double value, const Shape& of) {
   gpunn_fill_attrs attrs{};
   attrs.dtype = GPUNN_F32;
+  attrs.rank = static_cast<int32_t>(of.size());
+  std::copy(of.begin(), of.end(), attrs.dim);
   attrs.value = value;
   return op(GPUNN_OP_FILL, {}, Attributes::of(attrs));
 }

@@ -37,8 +37,8 @@ class Expressions {
   ValueId sign(ValueId x);
   // Integers as f32.
   ValueId to_f32(ValueId x);
-  // A number, 0-d.
-  ValueId constant(double value);
+  // A number, as often as the shape says.
+  ValueId constant(double value, const Shape& shape = {});
   ValueId scaled(ValueId x, double factor);
   // `axes` is a mask of dimensions, which stay with sizes of 1, or go.
   ValueId sum(ValueId x, uint32_t axes, bool keep_dims = true);

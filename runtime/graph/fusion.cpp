@@ -135,8 +135,9 @@ void fuse(Graph& graph, const Provider& provider) { Fusion(graph, provider).run(
 
 namespace {
 
-// Appends the node, or what it comes to. False: a part of it is served by nobody.
-bool append_served(Graph& graph, const Node& node, const Provider& provider) {
+// Appends the node, or what it comes to. The highest place in the chain that serves any of it; -1: no plugin serves
+// all.
+int append_served(Graph& graph, const Node& node, const Provider& provider) {
   const OpInfo& info = op_info(node.op);
   const int level = provider(graph.signature(node));
   const std::size_t before = graph.nodes().size();
@@ -144,16 +145,17 @@ bool append_served(Graph& graph, const Node& node, const Provider& provider) {
     const std::vector<Node> parts(graph.nodes().begin() + static_cast<std::ptrdiff_t>(before), graph.nodes().end());
     graph.nodes().resize(before);
     bool served = true;
-    for (const Node& part : parts) served = append_served(graph, part, provider) && served;
     int highest = std::numeric_limits<int>::max();
-    for (std::size_t n = before; n < graph.nodes().size(); ++n) {
-      highest = std::min(highest, rank(provider(graph.signature(graph.nodes()[n]))));
+    for (const Node& part : parts) {
+      const int of_part = append_served(graph, part, provider);
+      served = served && of_part >= 0;
+      highest = std::min(highest, rank(of_part));
     }
-    if (served && highest < rank(level)) return true;
+    if (served && highest < rank(level)) return highest;
     graph.nodes().resize(before);
   }
   graph.nodes().push_back(node);
-  return level >= 0;
+  return level;
 }
 
 }  // namespace

@@ -14,8 +14,8 @@ using Provider = std::function<int(const OpSignature&)>;
 // serve its parts, so that a base's fused kernel never hides an overlay's own.
 void fuse(Graph& graph, const Provider& provider);
 
-// Replaces every op that nobody serves, and every composite that would hide a part served higher in the chain, by its
-// decomposition, where all of that is served. What is left unserved is there as it was.
+// Replaces every op that no plugin serves, and every composite that would hide a part served higher in the chain, by
+// its decomposition, where all of that is served. What is left unserved is there as it was.
 void decompose_unserved(Graph& graph, const Provider& provider);
 
 }  // namespace gpunn::graph

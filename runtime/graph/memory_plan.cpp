@@ -24,11 +24,11 @@ bool in_arena(const Graph& graph, ValueId root) { return graph.value(root).stora
 // The nodes that are one with each node: itself, or those of its run.
 class Units {
  public:
-  Units(const Graph& graph, const std::vector<NodeRun>& runs)
+  Units(const Graph& graph, const std::vector<NodeRange>& runs)
       : spans_(graph.nodes().size()), in_run_(graph.nodes().size(), false) {
     for (std::size_t n = 0; n < spans_.size(); ++n) spans_[n] = {static_cast<int32_t>(n), static_cast<int32_t>(n)};
     std::size_t free = 0;
-    for (const NodeRun& run : runs) {
+    for (const NodeRange& run : runs) {
       if (run.count == 0 || run.first < free || run.end() > spans_.size()) {
         throw Error("runs of nodes must not be empty, overlap or go beyond the program");
       }
@@ -152,7 +152,7 @@ uint64_t assign_offsets(std::vector<ArenaBlock>& blocks, uint64_t alignment) {
 }  // namespace
 
 MemoryPlan plan_memory(const Graph& graph, std::span<const uint64_t> workspace_bytes, uint64_t alignment,
-                       const std::vector<NodeRun>& runs) {
+                       const std::vector<NodeRange>& runs) {
   const Units units(graph, runs);
   Blocks formed = form_blocks(graph, units, internal_values(graph, runs));
   std::vector<std::size_t> workspace_block(graph.nodes().size());

@@ -31,6 +31,6 @@ struct MemoryPlan {
 // is given for its first node, lives through all of it and takes over nothing; values that nobody outside it touches
 // have no memory.
 MemoryPlan plan_memory(const Graph& graph, std::span<const uint64_t> workspace_bytes, uint64_t alignment,
-                       const std::vector<NodeRun>& runs = {});
+                       const std::vector<NodeRange>& runs = {});
 
 }  // namespace gpunn::graph

@@ -22,7 +22,7 @@ struct OpInfo {
 
   // Appends the ops of the gradient; nullptr: none (nothing flows back).
   void (*gradient)(GradientContext& context) = nullptr;
-  // What it is made of where nobody serves it; nullptr: a core op, which every backend needs.
+  // What it is made of where no plugin serves it; nullptr: a core op, which every backend needs.
   Decomposition decompose = nullptr;
   // Several ops in one kernel. Its parts are taken instead where a plugin that is higher in the chain serves one.
   bool composite = false;

@@ -83,7 +83,7 @@ std::vector<ValueUse> value_uses(const Graph& graph) {
   return uses;
 }
 
-std::vector<bool> internal_values(const Graph& graph, const std::vector<NodeRun>& runs) {
+std::vector<bool> internal_values(const Graph& graph, const std::vector<NodeRange>& runs) {
   constexpr std::size_t kUntouched = static_cast<std::size_t>(-1), kOutside = static_cast<std::size_t>(-2);
   std::vector<std::size_t> run_of_node(graph.nodes().size(), kOutside);
   for (std::size_t r = 0; r < runs.size(); ++r) {

@@ -19,12 +19,12 @@ struct ValueUse {
 std::vector<ValueUse> value_uses(const Graph& graph);
 
 // Nodes that are run as one.
-struct NodeRun {
+struct NodeRange {
   std::size_t first = 0, count = 0;
   std::size_t end() const { return first + count; }
 };
 
 // By value id, whether it is a value of the arena, and no node outside one and the same run touches its root.
-std::vector<bool> internal_values(const Graph& graph, const std::vector<NodeRun>& runs);
+std::vector<bool> internal_values(const Graph& graph, const std::vector<NodeRange>& runs);
 
 }  // namespace gpunn::graph

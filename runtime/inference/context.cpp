@@ -84,7 +84,7 @@ std::unique_ptr<execution::Executable> Context::make_executable(int64_t rows) {
     arena_ = backend_->allocate(program.plan.arena_bytes);
   }
   auto made = std::make_unique<execution::Executable>(*backend_, variables_, program.graph, program.plan, arena_.data(),
-                                                      program.claims.taken);
+                                                      program.subgraphs.taken);
   for (int i = 0; i < kRunsToPrepare; ++i) made->run();
   backend_->synchronize();
   return made;

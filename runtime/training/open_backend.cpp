@@ -35,7 +35,7 @@ std::unique_ptr<execution::Backend> open_backend(const Experiment& experiment, c
                                 .deterministic = experiment.deterministic,
                                 .host_copies = experiment.host_copies,
                                 .streams = static_cast<int>(experiment.streams),
-                                .programs = experiment.programs,
+                                .subgraphs = experiment.subgraphs,
                                 .kernels = experiment.kernels,
                                 // Of two backends it may be the other that has them.
                                 .kernels_where_named = experiment.kernels_where_named ||

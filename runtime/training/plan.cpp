@@ -41,27 +41,27 @@ PlannedOp planned_op(const execution::CompiledProgram& program, std::size_t n, c
   return op;
 }
 
-// The ops of a claim are run by its plugin, in its scratch memory.
-void append_claims(const execution::CompiledProgram& program, PlanReport& report) {
-  for (const execution::Claim& claim : program.claims.taken) {
-    const std::string& backend = report.chain[static_cast<std::size_t>(claim.level)];
-    for (std::size_t n = claim.nodes.first; n < claim.nodes.end(); ++n) {
+// The ops of a subgraph are run by its plugin, in its scratch memory.
+void append_subgraphs(const execution::CompiledProgram& program, PlanReport& report) {
+  for (const execution::Subgraph& subgraph : program.subgraphs.taken) {
+    const std::string& backend = report.chain[static_cast<std::size_t>(subgraph.level)];
+    for (std::size_t n = subgraph.nodes.first; n < subgraph.nodes.end(); ++n) {
       report.ops[n].backend = backend;
       report.ops[n].workspace_bytes = 0;
-      report.ops[n].claim = static_cast<int64_t>(report.claims.size());
+      report.ops[n].subgraph = static_cast<int64_t>(report.subgraphs.size());
     }
-    report.claims.push_back({.name = claim.name,
-                             .backend = backend,
-                             .first_op = static_cast<int64_t>(claim.nodes.first),
-                             .last_op = static_cast<int64_t>(claim.nodes.end()) - 1,
-                             .workspace_bytes = claim.workspace_bytes});
+    report.subgraphs.push_back({.name = subgraph.name,
+                                .backend = backend,
+                                .first_op = static_cast<int64_t>(subgraph.nodes.first),
+                                .last_op = static_cast<int64_t>(subgraph.nodes.end()) - 1,
+                                .workspace_bytes = subgraph.workspace_bytes});
   }
-  report.unclaimed = program.claims.reasons;
+  report.not_fused = program.subgraphs.reasons;
 }
 
 std::string workspace_name(const execution::CompiledProgram& program, std::size_t node) {
-  for (const execution::Claim& claim : program.claims.taken) {
-    if (claim.nodes.first == node) return "workspace of " + claim.name;
+  for (const execution::Subgraph& subgraph : program.subgraphs.taken) {
+    if (subgraph.nodes.first == node) return "workspace of " + subgraph.name;
   }
   return "workspace of " + program.graph.nodes()[node].name;
 }
@@ -124,7 +124,7 @@ PlanReport plan(const Experiment& experiment) {
   for (std::size_t n = 0; n < program.graph.nodes().size(); ++n) {
     report.ops.push_back(planned_op(program, n, report.chain));
   }
-  append_claims(program, report);
+  append_subgraphs(program, report);
   report.tensors = arena_tensors(program);
   append_persistent(program, report.tensors);
   report.parameters = session.layout().count();

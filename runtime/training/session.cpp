@@ -171,7 +171,7 @@ execution::RunnableProgram Session::compile_training() const {
   if (second_ == nullptr) return runner_->compile(std::move(program));
   const std::array<const execution::Backend*, 2> both = {&runner_->backend(), second_.get()};
   return {execution::place_and_plan(execution::lower(std::move(program), both), runner_->backend(),
-                                    execution::Claiming::none)};
+                                    execution::FuseSubgraphs::none)};
 }
 
 StreamedProgram& Session::training_step() {

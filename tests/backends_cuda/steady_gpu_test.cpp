@@ -24,12 +24,12 @@ uint64_t free_bytes() {
   return info.free_bytes;
 }
 
-Experiment lenet(const std::string& backend, bool programs = true) {
+Experiment lenet(const std::string& backend, bool subgraphs = true) {
   Experiment experiment = load_experiment(std::filesystem::path(GPUNN_SOURCE_DIR) / "experiments" / "lenet_digits.yaml",
                                           {{"data.synthetic_train", "6400"},
                                            {"data.synthetic_test", "200"},
                                            {"data.batch_size", "64"},
-                                           {"training.programs", programs ? "true" : "false"},
+                                           {"training.subgraphs", programs ? "true" : "false"},
                                            {"backend", backend}});
   experiment.plugins = {gpu::sample()};
   return experiment;
@@ -40,7 +40,7 @@ Experiment lenet(const std::string& backend, bool programs = true) {
 TEST_CASE("a steady step allocates nothing, neither by the runtime nor within the plugins") {
   struct Case {
     const char* name;
-    bool programs;  // whole steps may be claimed
+    bool subgraphs;  // whole steps may be fused
   };
   for (const auto& [name, programs] :
        {Case{"cuda_naive", true}, Case{"cuda_tiled", true}, Case{"cuda_tiled", false}, Case{"cudnn", true}}) {

@@ -1,4 +1,4 @@
-"""Which ops of a training step are claimed as one: `step_match_test.py GPUNN SOURCE_FOLDER PLUGIN`. Needs no GPU."""
+"""Which ops of a training step are fused into one kernel: `step_match_test.py GPUNN SOURCE_FOLDER PLUGIN`. Needs no GPU."""
 
 import re
 import subprocess

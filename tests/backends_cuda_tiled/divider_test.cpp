@@ -5,7 +5,7 @@
 #include <random>
 
 #include "catch.hpp"
-#include "program/step_plan.hpp"
+#include "subgraphs/step_plan.hpp"
 
 namespace {
 

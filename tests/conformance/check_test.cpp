@@ -45,7 +45,7 @@ TEST_CASE("every wrong kernel is found, and no right one is blamed") {
   CHECK_THAT(failed.at("MATMUL"), Contains("expected"));
   CHECK_THAT(failed.at("RELU"), Contains("wrote behind its end, at byte 0"));
   CHECK_THAT(failed.at("ADD"), Contains("1 of 1 elements are off"));
-  CHECK_THAT(failed.at("MEAN_ROWS"), Contains("claims to be deterministic"));
+  CHECK_THAT(failed.at("MEAN_ROWS"), Contains("says that it is deterministic"));
   CHECK_THAT(failed.at("SCALE"), Contains("input 0: the kernel changed it"));
   CHECK_THAT(failed.at("BIAS_ADD"), Contains("output 0 in the memory of input 0"));
   CHECK_THAT(failed.at("RELU_BACKWARD"), Contains("expected 0, found"));

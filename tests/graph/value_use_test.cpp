@@ -137,7 +137,7 @@ TEST_CASE("within a run no output takes over an input's memory", "[graph]") {
 
 TEST_CASE("runs that overlap, are empty or leave the program are an error", "[graph]") {
   const Chain chain;
-  using Runs = std::vector<NodeRun>;
+  using Runs = std::vector<NodeRange>;
   for (const Runs& runs : {Runs{{0, 2}, {1, 2}}, Runs{{2, 0}}, Runs{{3, 3}}, Runs{{2, 1}, {0, 1}}}) {
     CHECK_THROWS_WITH(plan_memory(chain.g, {}, 64, runs), Contains("runs of nodes must not"));
   }

@@ -17,3 +17,5 @@ run(${gpunn} check ${plugin} --profile core --suite abi --suite nodevice --suite
 expect("plain[^:]*: 1[0-9][0-9][0-9] passed, 0 failed" "gpunn check --profile core")
 run(${gpunn} plan ${PREFIX}/share/gpunn/experiments/lenet_digits.yaml --backend ${plugin})
 expect("MAXIMUM[^\n]*plain" "gpunn plan: what ReLU is composed of")
+run(${gpunn} check ${plugin} --profile train-cnn --suite ops --op BIAS_BACKWARD)
+expect("0 failed, [1-9][0-9]* skipped" "gpunn check of an op that is composed of one other")

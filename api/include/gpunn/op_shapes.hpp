@@ -49,6 +49,14 @@ inline void require_beta(float beta, const std::string& what) {
   require(beta >= 0 && beta < 1, what + " " + std::to_string(beta) + " is not in [0, 1)");
 }
 
+// The shape that attributes carry.
+template <class Attributes>
+Shape stated_shape(const Attributes& a) {
+  require(a.rank >= 0 && a.rank <= GPUNN_MAX_RANK, "rank " + std::to_string(a.rank) + " is not between 0 and 8");
+  for (int32_t i = 0; i < a.rank; ++i) require(a.dim[i] >= 0, "a dimension must not be negative");
+  return {a.dim, a.dim + a.rank};
+}
+
 // --- Arithmetic ---
 
 // The shape that two broadcast to.
@@ -72,9 +80,7 @@ inline Shape broadcast_shape(Tensors in) {
 }
 
 inline Shape expanded_shape(const AnyAttributes& attributes, const Shape& x) {
-  const auto a = attributes.as<gpunn_expand_attrs>();
-  require(a.rank >= 0 && a.rank <= GPUNN_MAX_RANK, "rank " + std::to_string(a.rank) + " is not between 0 and 8");
-  Shape y(a.dim, a.dim + a.rank);
+  const Shape y = stated_shape(attributes.as<gpunn_expand_attrs>());
   require(broadcast_shape(x, y) == y, shape_text(x) + " can't be broadcast to " + shape_text(y));
   return y;
 }
@@ -291,21 +297,13 @@ inline Shape transposed_shape(const AnyAttributes& attributes, const Shape& x) {
 
 inline Tensor filled(const AnyAttributes& attributes) {
   const auto a = attributes.as<gpunn_fill_attrs>();
-  require(a.rank >= 0 && a.rank <= GPUNN_MAX_RANK, "rank " + std::to_string(a.rank) + " is not between 0 and 8");
   const bool known = std::ranges::any_of(kDtypes, [&](const auto& one) { return one.first == a.dtype; });
   require(known, "unknown dtype " + std::to_string(a.dtype));
-  return {a.dtype, {a.dim, a.dim + a.rank}};
-}
-
-inline Shape drawn_shape(const AnyAttributes& attributes) {
-  const auto a = attributes.as<gpunn_random_attrs>();
-  require(a.rank >= 0 && a.rank <= GPUNN_MAX_RANK, "rank " + std::to_string(a.rank) + " is not between 0 and 8");
-  for (int32_t i = 0; i < a.rank; ++i) require(a.dim[i] >= 0, "a dimension must not be negative");
-  return {a.dim, a.dim + a.rank};
+  return {a.dtype, stated_shape(a)};
 }
 
 inline Shape permutation_shape(const AnyAttributes& attributes) {
-  Shape shape = drawn_shape(attributes);
+  Shape shape = stated_shape(attributes.as<gpunn_random_attrs>());
   require(shape.size() == 1 && shape[0] <= std::numeric_limits<int32_t>::max(),
           "a permutation has one dimension of at most 2^31 - 1 entries, not " + shape_text(shape));
   return shape;
@@ -541,14 +539,15 @@ inline Tensor computed_output(int32_t op, const AnyAttributes& attributes, Tenso
       return f32(transposed_shape(attributes, in[0].shape));
     case GPUNN_OP_RANDOM_UNIFORM:
     case GPUNN_OP_RANDOM_NORMAL:
-      return f32(drawn_shape(attributes));
+      return f32(stated_shape(attributes.as<gpunn_random_attrs>()));
     case GPUNN_OP_RANDOM_PERMUTATION:
       return {GPUNN_I32, permutation_shape(attributes)};
     case GPUNN_OP_SAMPLE_INDICES:
       return {GPUNN_I32, {sampled_rows(attributes)}};
     case GPUNN_OP_SCATTER_ADD: {
       const int64_t rows = attributes.as<gpunn_rows_attrs>().rows;
-      require(rows >= 0 && rows <= kLargestSize, "rows " + std::to_string(rows) + " must not be negative");
+      require(rows >= 0 && rows <= kLargestSize,
+              "rows " + std::to_string(rows) + " must not be negative, nor beyond any memory");
       Shape y = in[0].shape;
       y[0] = rows;
       return f32(y);

@@ -77,7 +77,7 @@ std::vector<Key> training_keys() {
       integer("threads", &E::threads, between(0, 1024), "Host threads; 0: the backend's choice."),
       integer("streams", &E::streams, between(1, 64),
               "Streams of the device on which ops of a step may run at the same time; the numbers stay the same."),
-      boolean("programs", &E::programs,
+      boolean("subgraphs", &E::subgraphs,
               "A backend that has fused kernels for several ops in a row, as for a whole small network, may use them."),
       integer("log_every_steps", &E::log_every_steps, between(0, kMostSteps),
               "Steps between two log lines; 0: about ten lines an epoch."),

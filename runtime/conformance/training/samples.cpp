@@ -187,12 +187,12 @@ std::vector<SampleTraining> curve_trainings() {
           {"MLP", "784-128-10 on drawn digits, 300 steps of Adam", kWide, true}};
 }
 
-std::vector<ClaimedTraining> claimed_trainings() {
+std::vector<FusedTraining> fused_trainings() {
   const auto sample = [](std::string what, std::string yaml) {
     return SampleTraining{"training", std::move(what), std::move(yaml)};
   };
   const auto rare = [&](std::string what, std::string yaml, bool adaptive = false) {
-    return ClaimedTraining{sample(std::move(what), std::move(yaml)), adaptive, true};
+    return FusedTraining{sample(std::move(what), std::move(yaml)), adaptive, true};
   };
   return {
       {sample("MLP 784-128-10, batch 128, SGD", perceptron({128}) + digits(512, 128) + kPlain)},

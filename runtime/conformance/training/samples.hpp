@@ -22,12 +22,12 @@ std::vector<SampleTraining> graph_trainings();
 std::vector<SampleTraining> curve_trainings();
 
 // What a plugin may run as one: multilayer perceptrons and LeNet's shape in several sizes, batches and optimizers.
-struct ClaimedTraining {
+struct FusedTraining {
   SampleTraining sample;
   bool adaptive = false;  // the optimizer divides by the gradients' size, so that a tiny one may turn its sign
-  bool rare = false;      // it is no shame to claim none of it
+  bool rare = false;      // it is no shame to subgraph none of it
 };
-std::vector<ClaimedTraining> claimed_trainings();
+std::vector<FusedTraining> fused_trainings();
 
 // On the backend that the options are about, or another one.
 Experiment experiment_of(const SampleTraining& sample, const CheckOptions& options, const std::string& backend);

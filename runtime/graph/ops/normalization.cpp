@@ -1,10 +1,10 @@
 // BATCH_NORM, its backward and BATCH_NORM_INFERENCE.
 #include <gpunn/ops.h>
 
-#include <algorithm>
 #include <sstream>
 #include <utility>
 
+#include "graph/expressions.hpp"
 #include "graph/gradient.hpp"
 #include "graph/ops/families.hpp"
 
@@ -22,29 +22,19 @@ void batch_norm_gradient(GradientContext& c) {
   }
 }
 
-ValueId filled_channels(GradientContext& c, const Shape& shape, double value) {
-  gpunn_fill_attrs attrs{.struct_size = 0,
-                         .dtype = GPUNN_F32,
-                         .rank = static_cast<int32_t>(shape.size()),
-                         .reserved = 0,
-                         .dim = {},
-                         .value = value};
-  std::copy(shape.begin(), shape.end(), attrs.dim);
-  return c.add(GPUNN_OP_FILL, Attributes::of(attrs), {});
-}
-
 // Mean and variance are given, so that y is x scaled and shifted by channel: dx is dy scaled alike, which the op itself
 // does with a mean and a shift of 0. Nothing flows to the statistics.
 void batch_norm_inference_gradient(GradientContext& c) {
   const ValueId dy = c.output_gradient(), gamma = c.input(1), mean = c.input(3), variance = c.input(4);
   const Attributes& attrs = c.node().attrs;
   const Shape channels = c.graph().value(gamma).type.shape;
-  const ValueId zeros = filled_channels(c, channels, 0);
+  Expressions e(c.graph(), c.name());
+  const ValueId zeros = e.constant(0, channels);
   if (c.wants(0)) c.set(0, c.add(GPUNN_OP_BATCH_NORM_INFERENCE, attrs, {dy, gamma, zeros, zeros, variance}));
   if (c.wants(1)) {
     // rstd is what the op makes of ones.
     const Shape row{1, channels[0]};
-    const ValueId ones = filled_channels(c, row, 1);
+    const ValueId ones = e.constant(1, row);
     const ValueId factor = c.graph().add_view(c.name() + ".ones", ones, {DType::f32, channels});
     const ValueId deviations = c.add(GPUNN_OP_BATCH_NORM_INFERENCE, attrs, {ones, factor, zeros, zeros, variance});
     const ValueId rstd = c.graph().add_view(c.name() + ".rstd", deviations, {DType::f32, channels});

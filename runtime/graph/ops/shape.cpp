@@ -4,14 +4,13 @@
 #include <algorithm>
 #include <sstream>
 
+#include "graph/expressions.hpp"
 #include "graph/gradient.hpp"
 #include "graph/ops/families.hpp"
 
 namespace gpunn::graph {
 
 namespace {
-
-constexpr int64_t kLargestSize = int64_t{1} << 40;  // sums of three stay far from overflow
 
 const Shape& input_shape(const GradientContext& c, std::size_t i) { return c.graph().value(c.input(i)).type.shape; }
 
@@ -39,17 +38,12 @@ void slice_gradient(GradientContext& c) {
 
 void concat_gradient(GradientContext& c) {
   const auto axis = static_cast<std::size_t>(c.node().attrs.as<gpunn_concat_attrs>().axis);
+  Expressions e(c.graph(), c.name());
   int64_t start = 0;
   for (std::size_t i = 0; i < c.node().inputs.size(); ++i) {
-    const Shape x = input_shape(c, i);
-    if (c.wants(i)) {
-      gpunn_slice_attrs slice{};
-      slice.rank = static_cast<int32_t>(x.size());
-      slice.start[axis] = start;
-      std::copy(x.begin(), x.end(), slice.size);
-      c.set(i, c.add(GPUNN_OP_SLICE, Attributes::of(slice), {c.output_gradient()}));
-    }
-    start += x[axis];
+    const int64_t size = input_shape(c, i)[axis];
+    if (c.wants(i)) c.set(i, e.slice(c.output_gradient(), axis, start, size));
+    start += size;
   }
 }
 

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "graph/expressions.hpp"
 #include "nn/layers/families.hpp"
 #include "nn/layers/parts.hpp"
 
@@ -48,15 +49,6 @@ ValueId layer_norm(const LayerContext& c) {
   return view(c, y, x);
 }
 
-ValueId filled(const LayerContext& c, int64_t size, double value) {
-  gpunn_fill_attrs attrs{};
-  attrs.dtype = GPUNN_F32;
-  attrs.rank = 1;
-  attrs.dim[0] = size;
-  attrs.value = value;
-  return c.graph.add1(GPUNN_OP_FILL, c.layer.name, Attributes::of(attrs), {});
-}
-
 // LAYER_NORM over each group of a sample's channels, then what each channel is multiplied with and what is added.
 // (Wu and He, 2018; with a group a channel, Ulyanov et al., 2016.)
 ValueId normalize_groups(const LayerContext& c, int64_t groups) {
@@ -64,10 +56,12 @@ ValueId normalize_groups(const LayerContext& c, int64_t groups) {
   require_channels_in_multiple(x, groups, "groups");
   const int64_t size = element_count(x) / (x[0] * groups);
   const gpunn_layer_norm_attrs attrs{.struct_size = 0, .epsilon = static_cast<float>(c.arguments.number("epsilon"))};
-  const ValueId normal = c.graph
-                             .add(GPUNN_OP_LAYER_NORM, c.layer.name, Attributes::of(attrs),
-                                  {view(c, c.inputs[0], {x[0] * groups, size}), filled(c, size, 1), filled(c, size, 0)})
-                             .front();
+  graph::Expressions e(c.graph, c.layer.name);
+  const ValueId normal =
+      c.graph
+          .add(GPUNN_OP_LAYER_NORM, c.layer.name, Attributes::of(attrs),
+               {view(c, c.inputs[0], {x[0] * groups, size}), e.constant(1, {size}), e.constant(0, {size})})
+          .front();
   const ValueId y = view(c, normal, x);
   if (!c.arguments.boolean("affine")) return y;
   const ValueId gamma = c.parameter({.name = "weight", .shape = {x[1]}, .init = InitKind::ones});

@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "graph/expressions.hpp"
+
 namespace gpunn::nn {
 
 using graph::Attributes;
@@ -48,9 +50,8 @@ void copy(const Pair& from, int32_t (&to)[2]) {
   to[1] = static_cast<int32_t>(from[1]);
 }
 
-ValueId view(const LayerContext& c, ValueId x, Shape shape) {
-  const TensorType type = c.graph.value(x).type;
-  return type.shape == shape ? x : c.graph.add_view(c.layer.name, x, {type.dtype, std::move(shape)});
+ValueId view(const LayerContext& c, ValueId x, const Shape& shape) {
+  return graph::Expressions(c.graph, c.layer.name).view(x, shape);
 }
 
 ValueId enlarge(const LayerContext& c, ValueId x, const Pair& factor, int32_t mode) {

@@ -30,7 +30,7 @@ void copy(const Pair& from, int32_t (&to)[2]);
 Pair slide(const Shape& x, const Pair& reach, const Pair& stride, const Pair& pad, const char* what);
 
 // The same numbers as another shape; x itself where it has that one.
-graph::ValueId view(const LayerContext& c, graph::ValueId x, Shape shape);
+graph::ValueId view(const LayerContext& c, graph::ValueId x, const Shape& shape);
 
 // Images of x with their rows and columns multiplied; `mode` is a gpunn_upsampling.
 graph::ValueId enlarge(const LayerContext& c, graph::ValueId x, const Pair& factor, int32_t mode);

@@ -34,7 +34,7 @@ HostBytes read(execution::Backend& backend, const void* address, std::size_t byt
 StepChecker::StepChecker(const Trained& first, std::unique_ptr<execution::Backend> second)
     : first_(first), second_(std::move(second)), scratch_(first.backend) {
   variables_ = std::make_unique<execution::Variables>(*second_);
-  program_ = execution::place_and_plan(first_.program.graph, *second_, execution::Claiming::none);
+  program_ = execution::place_and_plan(first_.program.graph, *second_, execution::FuseSubgraphs::none);
   arena_ = second_->allocate(program_.plan.arena_bytes);
   executable_ = std::make_unique<Executable>(*second_, *variables_, program_.graph, program_.plan, arena_.data());
   for (const graph::Value& value : program_.graph.values()) {

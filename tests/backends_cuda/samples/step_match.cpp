@@ -1,15 +1,15 @@
-// An overlay on the CPU for tests: claims what cuda_tiled would run as one on a GPU with an H200's shared memory, so
+// An overlay on the CPU for tests: subgraphs what cuda_tiled would run as one on a GPU with an H200's shared memory, so
 // that `gpunn plan` shows it where there is no GPU. It runs nothing.
-#include "program/step_match.hpp"
+#include "subgraphs/step_match.hpp"
 
-#include <gpunn/program.hpp>
+#include <gpunn/subgraph.hpp>
 
 #include <cstring>
 #include <memory>
 
-#include "program/dense_match.hpp"
-#include "program/pool_match.hpp"
-#include "program/step_plan.hpp"
+#include "subgraphs/dense_match.hpp"
+#include "subgraphs/pool_match.hpp"
+#include "subgraphs/step_plan.hpp"
 
 namespace {
 
@@ -20,21 +20,21 @@ constexpr int kSharedLimit = 227 * 1024 - 80;
 
 class TestDevice final : public HostDevice {
  public:
-  ProgramClaim claim(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
+  SubgraphSupport query_subgraph(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
     const StepMatch match = match_step(desc, first, limit);
     if (match.ops == 0) {
       const DenseRun dense = match_dense(desc, first, limit);
-      if (dense.ops > 0) return ProgramClaim::yes(dense.ops, "fused dense gradient");
+      if (dense.ops > 0) return SubgraphSupport::yes(dense.ops, "fused dense gradient");
       const PoolRun run = match_pool(desc, first, limit);
-      if (run.ops == 0 || !run.backward) return ProgramClaim::no(match.reason.empty() ? run.reason : match.reason);
-      return ProgramClaim::yes(run.ops, "fused pooling backward", run.gradient.workspace_bytes);
+      if (run.ops == 0 || !run.backward) return SubgraphSupport::no(match.reason.empty() ? run.reason : match.reason);
+      return SubgraphSupport::yes(run.ops, "fused pooling backward", run.gradient.workspace_bytes);
     }
     const StepPlanned planned = make_step_plan(match.network, kSharedLimit);
-    if (!planned.plan) return ProgramClaim::no(planned.refusal);
-    return ProgramClaim::yes(match.ops, "fused training step", planned.plan->workspace_bytes);
+    if (!planned.plan) return SubgraphSupport::no(planned.refusal);
+    return SubgraphSupport::yes(match.ops, "fused training step", planned.plan->workspace_bytes);
   }
-  std::unique_ptr<Program> create_program(const ProgramDesc& /*desc*/, std::size_t /*first*/, std::size_t /*count*/) {
-    return make_program([](Stream& /*stream*/, const ProgramArgs& /*args*/) {
+  std::unique_ptr<Subgraph> create_subgraph(const ProgramDesc& /*desc*/, std::size_t /*first*/, std::size_t /*count*/) {
+    return make_subgraph([](Stream& /*stream*/, const SubgraphArgs& /*args*/) {
       throw Failure(GPUNN_UNSUPPORTED, "the sample runs nothing");
     });
   }
@@ -50,7 +50,7 @@ class TestBackend final : public Backend {
     return std::make_unique<TestDevice>();
   }
   const void* extension(const char* name) override {
-    return std::strcmp(name, GPUNN_EXTENSION_PROGRAM) == 0 ? program_extension<TestDevice>() : nullptr;
+    return std::strcmp(name, GPUNN_EXTENSION_SUBGRAPH) == 0 ? subgraph_extension<TestDevice>() : nullptr;
   }
 };
 

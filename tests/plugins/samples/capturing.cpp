@@ -1,7 +1,7 @@
 // A host backend that captures: between begin and end its kernels are only noted, a launch runs the notes. ADD, RELU
 // and SCALE of f32; RELU says that it can't be captured where control.op_flags lacks GPUNN_OP_CAPTURABLE. Where control
-// says so it claims runs of ops, what has no memory lies in its workspace then.
-#include <gpunn/program.hpp>
+// says so it fuses subgraphs, what has no memory lies in its workspace then.
+#include <gpunn/subgraph.hpp>
 
 #include <map>
 #include <vector>
@@ -90,10 +90,10 @@ float factor_of(const OpDesc& desc) {
   return desc.op() == GPUNN_OP_SCALE ? desc.attrs<gpunn_scale_attrs>().factor : 1.0F;
 }
 
-class ClaimedOps final : public Program {
+class FusedOps final : public Subgraph {
  public:
-  ClaimedOps(const ProgramDesc& desc, std::size_t first, std::size_t count) {
-    ++control.open_programs;
+  FusedOps(const ProgramDesc& desc, std::size_t first, std::size_t count) {
+    ++control.open_subgraphs;
     for (std::size_t i = first; i < first + count; ++i) {
       const auto in = desc.inputs(i);
       const int32_t out = desc.outputs(i)[0];
@@ -102,13 +102,13 @@ class ClaimedOps final : public Program {
       if (slots_.try_emplace(out, used_).second) used_ += element_count(desc.tensor(out));
     }
   }
-  ClaimedOps(const ClaimedOps&) = delete;
-  ClaimedOps& operator=(const ClaimedOps&) = delete;
-  ~ClaimedOps() override { --control.open_programs; }
+  FusedOps(const FusedOps&) = delete;
+  FusedOps& operator=(const FusedOps&) = delete;
+  ~FusedOps() override { --control.open_subgraphs; }
 
-  void enqueue(Stream& stream, const ProgramArgs& args) override {
-    fail_if_told("program_enqueue");
-    ++control.claimed_enqueues;
+  void enqueue(Stream& stream, const SubgraphArgs& args) override {
+    fail_if_told("subgraph_enqueue");
+    ++control.subgraph_enqueues;
     const auto at = [&](int32_t id) {
       if (id < 0) return static_cast<float*>(nullptr);
       return args.has(id) ? args.data<float>(id) : args.workspace<float>() + slots_.at(id);
@@ -132,24 +132,24 @@ class ClaimedOps final : public Program {
 
 class CapturingDevice final : public HostDevice {
  public:
-  ProgramClaim claim(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
-    ++control.claim_queries;
-    fail_if_told("program_query");
-    if (control.claims == 0) return ProgramClaim::no("it was told to claim nothing");
+  SubgraphSupport query_subgraph(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
+    ++control.subgraph_queries;
+    fail_if_told("subgraph_query");
+    if (control.subgraphs == 0) return SubgraphSupport::no("it was told to subgraph nothing");
     const std::size_t count =
-        std::min(limit, static_cast<std::size_t>(control.claims)) + static_cast<std::size_t>(control.claims_beyond);
-    uint64_t bytes = control.claim_workspace;
+        std::min(limit, static_cast<std::size_t>(control.subgraphs)) + static_cast<std::size_t>(control.fuses_beyond);
+    uint64_t bytes = control.subgraph_workspace;
     for (std::size_t i = first; i < std::min(first + count, desc.ops()); ++i) {
       bytes += static_cast<uint64_t>(element_count(desc.tensor(desc.outputs(i)[0]))) * sizeof(float);
     }
-    ProgramClaim claim = ProgramClaim::yes(count, "ops in a row", bytes);
-    claim.flags = control.claim_flags;
-    return claim;
+    SubgraphSupport subgraph = SubgraphSupport::yes(count, "ops in a row", bytes);
+    subgraph.flags = control.subgraph_flags;
+    return subgraph;
   }
-  std::unique_ptr<Program> create_program(const ProgramDesc& desc, std::size_t first, std::size_t count) {
-    fail_if_told("program_create");
-    if (std::strcmp(control.null_in, "program_create") == 0) return nullptr;
-    return std::make_unique<ClaimedOps>(desc, first, count);
+  std::unique_ptr<Subgraph> create_subgraph(const ProgramDesc& desc, std::size_t first, std::size_t count) {
+    fail_if_told("subgraph_create");
+    if (std::strcmp(control.null_in, "subgraph_create") == 0) return nullptr;
+    return std::make_unique<FusedOps>(desc, first, count);
   }
   CapturingDevice() {
     for (const int32_t op : {GPUNN_OP_ADD, GPUNN_OP_SCALE, GPUNN_OP_RELU}) {
@@ -175,9 +175,9 @@ class CapturingDevice final : public HostDevice {
 
 // Not whole where it is told so.
 const void* extension_table() {
-  static gpunn_program_extension incomplete = *program_extension<CapturingDevice>();
+  static gpunn_subgraph_extension incomplete = *subgraph_extension<CapturingDevice>();
   incomplete.enqueue = nullptr;
-  return std::strcmp(control.null_in, "program_enqueue") == 0 ? &incomplete : program_extension<CapturingDevice>();
+  return std::strcmp(control.null_in, "subgraph_enqueue") == 0 ? &incomplete : subgraph_extension<CapturingDevice>();
 }
 
 class Capturing final : public Backend {
@@ -188,7 +188,7 @@ class Capturing final : public Backend {
   int probe() override { return 1; }
   std::unique_ptr<Device> open(const gpunn_device_options&) override { return std::make_unique<CapturingDevice>(); }
   const void* extension(const char* name) override {
-    if (std::strcmp(name, GPUNN_EXTENSION_PROGRAM) == 0) return extension_table();
+    if (std::strcmp(name, GPUNN_EXTENSION_SUBGRAPH) == 0) return extension_table();
     return std::strcmp(name, "test.control") == 0 ? &control : nullptr;
   }
 };

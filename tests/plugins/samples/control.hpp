@@ -17,16 +17,16 @@ struct Control {
   uint64_t capacity = 0;  // of device memory, in bytes; 0: no limit, and device_info does not tell what is free
   uint32_t op_flags = 3;
   char memory_domain[96] = "host";
-  // Of "capturing": the most ops that it runs as one (0: none), how many more than were offered it claims, what it says
-  // of the claim, and scratch memory beyond what it needs.
-  int32_t claims = 0, claims_beyond = 0;
-  uint32_t claim_flags = 3;
-  uint64_t claim_workspace = 0;
+  // Of "capturing": the most ops that it runs as one (0: none), how many more than were offered it subgraphs, what it
+  // says of the subgraph, and scratch memory beyond what it needs.
+  int32_t subgraphs = 0, fuses_beyond = 0;
+  uint32_t subgraph_flags = 3;
+  uint64_t subgraph_workspace = 0;
 
   // What happened.
   int32_t probes = 0, enqueues = 0, recorded = 0, launches = 0, shutdowns = 0;
   int32_t open_devices = 0, open_streams = 0, open_events = 0, open_kernels = 0, open_graphs = 0, open_buffers = 0;
-  int32_t open_programs = 0, claimed_enqueues = 0, claim_queries = 0;
+  int32_t open_subgraphs = 0, subgraph_enqueues = 0, subgraph_queries = 0;
   uint64_t used_bytes = 0;
   int32_t host_threads = -1;
   uint32_t last_desc_flags = 0;

@@ -1,7 +1,7 @@
-// Finds the gradients behind dense layers that dense_runs.hpp claims.
+// Finds the gradients behind dense layers that dense_runs.hpp subgraphs.
 #pragma once
 
-#include <gpunn/program.hpp>
+#include <gpunn/subgraph.hpp>
 
 #include <array>
 #include <cstddef>

@@ -1,4 +1,4 @@
-// The suite "programs", and what a training with claims tells of itself.
+// The suite "subgraphs", and what a training with subgraphs tells of itself.
 #include <gpunn/experiment.hpp>
 #include <gpunn/plan.hpp>
 
@@ -13,7 +13,7 @@ namespace {
 
 gpunn::CheckReport run_programs(const std::string& backend, const std::string& profile = "") {
   gpunn::CheckOptions options = options_for(backend);
-  options.suites = {"programs"};
+  options.suites = {"subgraphs"};
   options.profile = profile;
   return gpunn::check(options);
 }
@@ -37,8 +37,8 @@ training: {epochs: 5}
 
 }  // namespace
 
-TEST_CASE("claims that are right pass, in one piece or in many", "[long]") {
-  for (const char* backend : {"claiming", "claiming_pieces"}) {
+TEST_CASE("subgraphs that are right pass, in one piece or in many", "[long]") {
+  for (const char* backend : {"fusing", "fusing_pieces"}) {
     const gpunn::CheckReport report = run_programs(backend, "all");
     INFO(backend << ": " << summary(report));
     CHECK(report.failed == 0);
@@ -46,14 +46,14 @@ TEST_CASE("claims that are right pass, in one piece or in many", "[long]") {
     CHECK(report.passed >= 12);
     // The same kernels in the same order: the same bits.
     for (const gpunn::CheckCase& test : report.cases) CHECK(test.error == 0);
-    CHECK_THAT(report.cases.at(0).detail, Contains("ops claimed (replay"));
+    CHECK_THAT(report.cases.at(0).detail, Contains("ops fused (replay"));
   }
 }
 
-// Of what the ops' rounding moves by any number of roundoffs, a claim in fp32 is no wrong answer.
-TEST_CASE("a claim that computes in fp32 where the ops round is right", "[long]") {
-  gpunn::CheckOptions options = options_for("claiming_exact");
-  options.suites = {"programs"};
+// Of what the ops' rounding moves by any number of roundoffs, a subgraph in fp32 is no wrong answer.
+TEST_CASE("a subgraph that computes in fp32 where the ops round is right", "[long]") {
+  gpunn::CheckOptions options = options_for("fusing_exact");
+  options.suites = {"subgraphs"};
   options.precision = gpunn::Precision::tf32;
   const gpunn::CheckReport report = gpunn::check(options);
   INFO(summary(report));
@@ -63,54 +63,54 @@ TEST_CASE("a claim that computes in fp32 where the ops round is right", "[long]"
   CHECK(std::ranges::any_of(report.cases, [](const gpunn::CheckCase& test) { return test.error > 0.05; }));
 }
 
-TEST_CASE("a claim that leaves something out is found out", "[long]") {
-  const gpunn::CheckReport forgetful = run_programs("claiming_forgetful");
+TEST_CASE("a subgraph that leaves something out is found out", "[long]") {
+  const gpunn::CheckReport forgetful = run_programs("fusing_forgetful");
   CHECK(forgetful.failed == static_cast<int>(forgetful.cases.size()));
   CHECK_THAT(forgetful.cases.at(0).detail, Contains("bias") && Contains("is off by"));
-  const gpunn::CheckReport miscounting = run_programs("claiming_miscounting");
+  const gpunn::CheckReport miscounting = run_programs("fusing_miscounting");
   CHECK(miscounting.failed == static_cast<int>(miscounting.cases.size()));
   CHECK_THAT(miscounting.cases.at(0).detail, Contains("the number of rows"));
 }
 
-TEST_CASE("a claim that is not as deterministic as it says is found out", "[long]") {
-  const gpunn::CheckReport report = run_programs("claiming_wavering");
+TEST_CASE("a subgraph that is not as deterministic as it says is found out", "[long]") {
+  const gpunn::CheckReport report = run_programs("fusing_wavering");
   CHECK(report.failed > 0);
   CHECK_THAT(summary(report), Contains("said to be deterministic") && !Contains("is off by"));
 }
 
-TEST_CASE("where nothing is claimed the suite says why, and fails only those who could") {
+TEST_CASE("where nothing is fused the suite says why, and fails only those who could") {
   const gpunn::CheckReport without = run_programs("cpu", "all");
   CHECK(without.ok());
   CHECK(without.passed == 0);
-  CHECK_THAT(without.cases.at(0).detail, Contains("no plugin of the chain claims runs of ops"));
-  CHECK(run_programs("claiming_idle").ok());
-  const gpunn::CheckReport idle = run_programs("claiming_idle", "all");
+  CHECK_THAT(without.cases.at(0).detail, Contains("no plugin of the chain fuses subgraphs"));
+  CHECK(run_programs("fusing_idle").ok());
+  const gpunn::CheckReport idle = run_programs("fusing_idle", "all");
   CHECK(idle.failed > 0);
   CHECK(idle.skipped > 0);  // what is rare
-  CHECK_THAT(summary(idle), Contains("no op is claimed; claiming_idle, at ") && Contains("it is idle"));
+  CHECK_THAT(summary(idle), Contains("no op is fused; fusing_idle, at ") && Contains("it is idle"));
 }
 
 TEST_CASE("a plan shows what is run as one, and by whom") {
-  const gpunn::PlanReport report = gpunn::plan(experiment_on("claiming"));
-  REQUIRE(report.claims.size() == 1);
-  CHECK(report.claims[0].name == "replay");
-  CHECK(report.claims[0].backend == "claiming");
-  CHECK(report.claims[0].first_op == 0);
-  CHECK(report.claims[0].last_op == static_cast<int64_t>(report.ops.size()) - 1);
+  const gpunn::PlanReport report = gpunn::plan(experiment_on("fusing"));
+  REQUIRE(report.subgraphs.size() == 1);
+  CHECK(report.subgraphs[0].name == "replay");
+  CHECK(report.subgraphs[0].backend == "fusing");
+  CHECK(report.subgraphs[0].first_op == 0);
+  CHECK(report.subgraphs[0].last_op == static_cast<int64_t>(report.ops.size()) - 1);
   for (const gpunn::PlannedOp& op : report.ops) {
-    CHECK(op.backend == "claiming");
-    CHECK(op.claim == 0);
+    CHECK(op.backend == "fusing");
+    CHECK(op.subgraph == 0);
     CHECK(op.workspace_bytes == 0);
   }
-  gpunn::Experiment off = experiment_on("claiming");
-  off.programs = false;
+  gpunn::Experiment off = experiment_on("fusing");
+  off.subgraphs = false;
   const gpunn::PlanReport plain = gpunn::plan(off);
-  CHECK(plain.claims.empty());
+  CHECK(plain.subgraphs.empty());
   for (const gpunn::PlannedOp& op : plain.ops) CHECK(op.backend == "cpu");
-  CHECK(gpunn::plan(experiment_on("claiming_idle")).unclaimed.size() == 1);
+  CHECK(gpunn::plan(experiment_on("fusing_idle")).not_fused.size() == 1);
 }
 
-TEST_CASE("a training is the same with claims, without, and looked at op by op") {
+TEST_CASE("a training is the same with subgraphs, without, and looked at op by op") {
   const auto losses = [](const gpunn::Experiment& experiment, bool observed) {
     gpunn::training::Session session = gpunn::training::Session::open(experiment);
     session.train_steps(4);
@@ -121,18 +121,18 @@ TEST_CASE("a training is the same with claims, without, and looked at op by op")
     session.evaluate([](const gpunn::graph::Node&) {});
     return std::pair(session.losses(0, 10), session.evaluate().loss);
   };
-  const auto claimed = losses(experiment_on("claiming"), false);
-  CHECK(losses(experiment_on("claiming"), true) == claimed);
-  CHECK(losses(experiment_on("claiming_pieces"), true) == claimed);
-  CHECK(losses(experiment_on("cpu"), false) == claimed);
-  gpunn::Experiment off = experiment_on("claiming");
-  off.programs = false;
-  CHECK(losses(off, false) == claimed);
+  const auto fused = losses(experiment_on("fusing"), false);
+  CHECK(losses(experiment_on("fusing"), true) == fused);
+  CHECK(losses(experiment_on("fusing_pieces"), true) == fused);
+  CHECK(losses(experiment_on("cpu"), false) == fused);
+  gpunn::Experiment off = experiment_on("fusing");
+  off.subgraphs = false;
+  CHECK(losses(off, false) == fused);
 }
 
-TEST_CASE("two backends are compared op by op, whatever they claim") {
-  gpunn::training::Session session = gpunn::training::Session::open(experiment_on("check:claiming,cpu"));
-  CHECK(session.training().claims.taken.empty());
+TEST_CASE("two backends are compared op by op, whatever they subgraph") {
+  gpunn::training::Session session = gpunn::training::Session::open(experiment_on("check:fusing,cpu"));
+  CHECK(session.training().subgraphs.taken.empty());
   session.train_steps(2);
   CHECK(session.comparison()->steps == 2);
 }

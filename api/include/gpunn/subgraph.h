@@ -1,21 +1,21 @@
 /*
- * The program extension: a plugin claims a run of consecutive ops of a step program and runs it as one thing.
+ * The program extension: a plugin fuses a run of consecutive ops of a step program and runs it as one thing.
  *
- * A plugin offers it where `extension(GPUNN_EXTENSION_PROGRAM)` returns a gpunn_program_extension. It stays a full
- * citizen op by op: the same program is also run without claims, to look at what each op makes, and as the test.
+ * A plugin offers it where `extension(GPUNN_EXTENSION_SUBGRAPH)` returns a gpunn_subgraph_extension. It stays a full
+ * citizen op by op: the same program is also run without subgraphs, to look at what each op makes, and as the test.
  *
  * The host walks the ops in their order, after fusion. At each it asks `query` for how many ops from there on the
- * plugin runs as one, and goes on behind a claim. It offers ops up to the first that a plugin higher in the chain runs,
- * and asks from the top of the chain down, so that a claim hides nobody's own kernel.
+ * plugin runs as one, and goes on behind a subgraph. It offers ops up to the first that a plugin higher in the chain
+ * runs, and asks from the top of the chain down, so that a subgraph hides nobody's own kernel.
  *
- * What a claim has to do: after `enqueue`, every value that an op of the run writes and that is needed after the run is
- * as if the ops had run one after another, but for rounding. Nothing else may be written but the workspace and those
+ * What a subgraph has to do: after `enqueue`, every value that an op of the run writes and that is needed after the run
+ * is as if the ops had run one after another, but for rounding. Nothing else may be written but the workspace and those
  * values. Where an op says that something in device memory may be anything (labels, indices), so it may here.
  *
  * Growth, threads, lifetimes and errors are as abi.h says: each struct begins with its size, arrays hold pointers.
  */
-#ifndef GPUNN_PROGRAM_H
-#define GPUNN_PROGRAM_H
+#ifndef GPUNN_SUBGRAPH_H
+#define GPUNN_SUBGRAPH_H
 
 #include <gpunn/abi.h>
 
@@ -23,9 +23,9 @@
 extern "C" {
 #endif
 
-#define GPUNN_EXTENSION_PROGRAM "gpunn.program.v1"
+#define GPUNN_EXTENSION_SUBGRAPH "gpunn.subgraph.v1"
 
-typedef struct gpunn_program gpunn_program;
+typedef struct gpunn_subgraph gpunn_subgraph;
 
 /* Values of gpunn_program_value.storage: all but the arena outlive the program. */
 enum {
@@ -42,7 +42,7 @@ enum {
  * Two values overlap in memory exactly if they have the same root and their bytes in it overlap: a layer's weight is a
  * view into the flat array of parameters, which the optimizer updates as a whole under another id. An op that works in
  * place has one id as input and as output. Bytes of a flat array between its views (padding) are written by no layer
- * and hold zeros, which a claim may leave alone.
+ * and hold zeros, which a subgraph may leave alone.
  *
  * With first_write and last_read a run of the ops [first, end) is judged: what it reads comes from outside where
  * first_write < first, and what it writes is needed after it where last_read >= end. What is not needed need not be
@@ -82,45 +82,45 @@ typedef struct gpunn_program_desc {
   const gpunn_program_value* const* values;
 } gpunn_program_desc;
 
-typedef struct gpunn_program_claim {
+typedef struct gpunn_subgraph_support {
   uint32_t struct_size;
   uint32_t n_ops; /* run as one; 0: none from here on */
   uint64_t workspace_bytes;
   uint32_t flags; /* GPUNN_OP_DETERMINISTIC, GPUNN_OP_CAPTURABLE */
   uint32_t reserved;
   char name[64];    /* what it is, for the user: "fused training step" */
-  char reason[256]; /* where there is no claim, why, for the user; empty where this op begins nothing of the kind */
-} gpunn_program_claim;
+  char reason[256]; /* where there is no subgraph, why, for the user; empty where this op begins nothing of the kind */
+} gpunn_subgraph_support;
 
-typedef struct gpunn_program_args {
+typedef struct gpunn_subgraph_args {
   uint32_t struct_size;
   uint32_t n_values;
   /* By value id, of the program. NULL where no op of the run uses the value, and where it has no memory: it is of the
    * arena, and nobody outside the run uses it or a value of the same root. Memory overlaps where the values do, and
-   * nowhere else: unlike an op, a claim has no output on top of a dying input. Alignment is that of gpunn_device_info
-   * for roots. */
+   * nowhere else: unlike an op, a subgraph has no output on top of a dying input. Alignment is that of
+   * gpunn_device_info for roots. */
   const gpunn_tensor* const* values;
   void* workspace; /* of the size that query asked for, aligned as device memory is; its content is undefined */
   uint64_t workspace_bytes;
-} gpunn_program_args;
+} gpunn_subgraph_args;
 
-typedef struct gpunn_program_extension {
+typedef struct gpunn_subgraph_extension {
   uint32_t struct_size;
   uint32_t reserved;
 
   /* How many of the ops [first, first + limit) the plugin runs as one, beginning with `first`. Cheap, free of side
    * effects, and the same answer to the same question as long as the device is open. With
-   * GPUNN_OP_REQUIRE_DETERMINISTIC a claim without GPUNN_OP_DETERMINISTIC is not taken. */
+   * GPUNN_OP_REQUIRE_DETERMINISTIC a subgraph without GPUNN_OP_DETERMINISTIC is not taken. */
   gpunn_status (*query)(gpunn_device* device, const gpunn_program_desc* desc, uint32_t first, uint32_t limit,
-                        gpunn_program_claim* claim, gpunn_error* error);
-  /* Of a run that query claimed. May plan, allocate and autotune on scratch memory of its own. */
+                        gpunn_subgraph_support* subgraph, gpunn_error* error);
+  /* Of a run that query fused. May plan, allocate and autotune on scratch memory of its own. */
   gpunn_status (*create)(gpunn_device* device, const gpunn_program_desc* desc, uint32_t first, uint32_t n_ops,
-                         gpunn_program** program, gpunn_error* error);
+                         gpunn_subgraph** program, gpunn_error* error);
   /* Puts the run on the stream and returns; never synchronises, allocates or reads device memory on the host. */
-  gpunn_status (*enqueue)(gpunn_program* program, gpunn_stream* stream, const gpunn_program_args* args,
+  gpunn_status (*enqueue)(gpunn_subgraph* program, gpunn_stream* stream, const gpunn_subgraph_args* args,
                           gpunn_error* error);
-  void (*destroy)(gpunn_program* program);
-} gpunn_program_extension;
+  void (*destroy)(gpunn_subgraph* program);
+} gpunn_subgraph_extension;
 
 #ifdef __cplusplus
 }

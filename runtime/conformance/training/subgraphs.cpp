@@ -1,4 +1,4 @@
-#include "conformance/training/programs.hpp"
+#include "conformance/training/subgraphs.hpp"
 
 #include <gpunn/error.hpp>
 
@@ -69,7 +69,7 @@ void compare_totals(const std::vector<double>& expected, const std::vector<doubl
 
 // `before` is what both began with; without the loss, which none had.
 WorstTensor compare(const Tensors& before, const Tensors& expected, const Tensors& found,
-                    const ClaimTolerance& tolerance) {
+                    const SubgraphTolerance& tolerance) {
   WorstTensor worst;
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const TensorType& type = expected[i].type;
@@ -102,49 +102,50 @@ Tensors state_without_loss(const storage::Checkpoint& checkpoint) {
   return tensors;
 }
 
-bool all_deterministic(const std::vector<execution::Claim>& claims) {
-  return std::ranges::all_of(claims, [](const auto& claim) { return (claim.flags & GPUNN_OP_DETERMINISTIC) != 0; });
+bool all_deterministic(const std::vector<execution::Subgraph>& subgraphs) {
+  return std::ranges::all_of(subgraphs,
+                             [](const auto& subgraph) { return (subgraph.flags & GPUNN_OP_DETERMINISTIC) != 0; });
 }
 
-std::string claims_text(const execution::CompiledProgram& program) {
+std::string subgraphs_text(const execution::CompiledProgram& program) {
   std::string result;
   std::size_t ops = 0;
-  for (const execution::Claim& claim : program.claims.taken) {
-    result += (result.empty() ? "" : ", ") + claim.name;
-    ops += claim.nodes.count;
+  for (const execution::Subgraph& subgraph : program.subgraphs.taken) {
+    result += (result.empty() ? "" : ", ") + subgraph.name;
+    ops += subgraph.nodes.count;
   }
-  return std::to_string(ops) + " of " + std::to_string(program.graph.nodes().size()) + " ops claimed (" + result + ")";
+  return std::to_string(ops) + " of " + std::to_string(program.graph.nodes().size()) + " ops fused (" + result + ")";
 }
 
-bool same(const std::vector<execution::Claim>& a, const std::vector<execution::Claim>& b) {
-  return std::ranges::equal(a, b, [](const execution::Claim& x, const execution::Claim& y) {
+bool same(const std::vector<execution::Subgraph>& a, const std::vector<execution::Subgraph>& b) {
+  return std::ranges::equal(a, b, [](const execution::Subgraph& x, const execution::Subgraph& y) {
     return x.nodes.first == y.nodes.first && x.nodes.count == y.nodes.count && x.workspace_bytes == y.workspace_bytes &&
            x.flags == y.flags && x.level == y.level;
   });
 }
 
-// Whichever op is not to be had, what is claimed ends before it (the host throws where it does not); and asking leaves
+// Whichever op is not to be had, what is fused ends before it (the host throws where it does not); and asking leaves
 // no trace.
 void check_offers(const execution::Backend& backend, const execution::CompiledProgram& program) {
   const std::size_t ops = program.placements.size();
   for (std::size_t hidden = 0; hidden < ops; ++hidden) {
     std::vector<execution::Placement> placements = program.placements;
     placements[hidden].level = -1;
-    backend.claim_runs(program.graph, placements);
+    backend.fuse_subgraphs(program.graph, placements);
   }
-  if (!same(backend.claim_runs(program.graph, program.placements).taken, program.claims.taken)) {
-    throw Error("a program that was offered a second time is claimed otherwise");
+  if (!same(backend.fuse_subgraphs(program.graph, program.placements).taken, program.subgraphs.taken)) {
+    throw Error("a program that was offered a second time is fused otherwise");
   }
 }
 
-// Must not be where the plugin under test has the extension: a base's claims end where an overlay runs an op itself.
-void nothing_claimed(const execution::CompiledProgram& program, const execution::Backend& backend, bool rare,
-                     CheckCase& result) {
-  const std::vector<std::string> claimants = backend.claimants();
+// Must not be where the plugin under test has the extension: a base's subgraphs end where an overlay runs an op itself.
+void nothing_fused(const execution::CompiledProgram& program, const execution::Backend& backend, bool rare,
+                   CheckCase& result) {
+  const std::vector<std::string> fusing_plugins = backend.fusing_plugins();
   result.verdict = Verdict::unsupported;
-  result.optional = rare || claimants.empty() || claimants.front() != backend.chain().front();
-  result.detail = claimants.empty() ? "no plugin of the chain claims runs of ops" : "no op is claimed";
-  for (const std::string& reason : program.claims.reasons) result.detail += "; " + reason;
+  result.optional = rare || fusing_plugins.empty() || fusing_plugins.front() != backend.chain().front();
+  result.detail = fusing_plugins.empty() ? "no plugin of the chain fuses subgraphs" : "no op is fused";
+  for (const std::string& reason : program.subgraphs.reasons) result.detail += "; " + reason;
 }
 
 // The same steps from the same beginning, several at a launch where the backend captures: equal bits.
@@ -156,7 +157,7 @@ void require_same_bits(const Experiment& experiment, const Tensors& expected, in
   const Tensors found = state_of(again);
   for (std::size_t i = 0; i < expected.size(); ++i) {
     if (expected[i].values == found[i].values) continue;
-    throw Error("the claims are said to be deterministic, but '" + expected[i].name +
+    throw Error("the subgraphs are said to be deterministic, but '" + expected[i].name +
                 "' has other bits when the same training of " + std::to_string(steps) +
                 " steps runs again, several at a launch");
   }
@@ -164,8 +165,9 @@ void require_same_bits(const Experiment& experiment, const Tensors& expected, in
 
 }  // namespace
 
-ClaimTolerance claim_tolerance(const ClaimedTraining& training, Precision precision) {
-  // A claim may compute in fp32 where the ops round: their errors come through some six products in a row, and ReLUs.
+SubgraphTolerance subgraph_tolerance(const FusedTraining& training, Precision precision) {
+  // A subgraph may compute in fp32 where the ops round: their errors come through some six products in a row, and
+  // ReLUs.
   const double rounding = precision == Precision::fp32 ? 0 : 32 * product_roundoff(precision);
   // An adaptive optimizer's first steps are of one length whatever the gradient's: where the gradient is smaller than
   // its error they go the other way, which is as many elements as the error is large, each off by twice its change.
@@ -173,66 +175,66 @@ ClaimTolerance claim_tolerance(const ClaimedTraining& training, Precision precis
   return {.change = change, .loss = std::max(1e-4, rounding)};
 }
 
-void run_claimed(const ClaimedTraining& training, Workbench& bench, CheckCase& result) {
+void run_fused(const FusedTraining& training, Workbench& bench, CheckCase& result) {
   Experiment experiment = experiment_of(training.sample, bench.options(), bench.options().backend);
   experiment.precision = bench.options().precision;
-  const std::unique_ptr<Session> claimed = open_training(experiment, result);
-  if (claimed == nullptr) return;
-  if (claimed->training().claims.taken.empty()) {
-    return nothing_claimed(claimed->training(), claimed->backend(), training.rare, result);
+  const std::unique_ptr<Session> fused = open_training(experiment, result);
+  if (fused == nullptr) return;
+  if (fused->training().subgraphs.taken.empty()) {
+    return nothing_fused(fused->training(), fused->backend(), training.rare, result);
   }
-  check_offers(claimed->backend(), claimed->training());
+  check_offers(fused->backend(), fused->training());
   Experiment plain = experiment;
-  plain.programs = false;
+  plain.subgraphs = false;
   Session op_by_op = Session::open(plain);
 
-  const ClaimTolerance tolerance = claim_tolerance(training, experiment.precision);
+  const SubgraphTolerance tolerance = subgraph_tolerance(training, experiment.precision);
   std::unique_ptr<Session> exact;  // op by op in fp32, once it is wanted
   WorstTensor worst;
   for (int64_t round = 0; round < kTrainingRounds; ++round) {
     storage::Checkpoint beginning;
     op_by_op.save_state(beginning);
     // Behind a step of another kind: gradients and scratch memory hold what is none of its business.
-    claimed->train_step_observed([](const graph::Node&) {});
-    claimed->restore_state(beginning);
+    fused->train_step_observed([](const graph::Node&) {});
+    fused->restore_state(beginning);
     op_by_op.restore_state(beginning);
-    claimed->train_steps(steps_of(round));
+    fused->train_steps(steps_of(round));
     op_by_op.train_steps(steps_of(round));
-    if (claimed->step() != op_by_op.step()) {
-      throw Error("the step counter is " + std::to_string(claimed->step()) + " after claimed runs and " +
+    if (fused->step() != op_by_op.step()) {
+      throw Error("the step counter is " + std::to_string(fused->step()) + " after fused subgraphs and " +
                   std::to_string(op_by_op.step()) + " op by op");
     }
-    WorstTensor of_round = compare(state_without_loss(beginning), state_of(op_by_op), state_of(*claimed), tolerance);
+    WorstTensor of_round = compare(state_without_loss(beginning), state_of(op_by_op), state_of(*fused), tolerance);
     if (of_round.error > 1 && experiment.precision != Precision::fp32) {
       if (exact == nullptr) exact = std::make_unique<Session>(Session::open(in_fp32(plain)));
       exact->restore_state(beginning);
       exact->train_steps(steps_of(round));
-      const WorstTensor of_exact = compare(state_without_loss(beginning), state_of(*exact), state_of(*claimed),
-                                           claim_tolerance(training, Precision::fp32));
+      const WorstTensor of_exact = compare(state_without_loss(beginning), state_of(*exact), state_of(*fused),
+                                           subgraph_tolerance(training, Precision::fp32));
       if (of_exact.error < of_round.error) of_round = of_exact;
     }
     worst.add(of_round);
     if (worst.error > 1) {
       throw Error("after " + std::to_string(steps_of(round)) + " steps from the state of step " +
                   std::to_string(beginning.counters.at("step")) + " " + worst.where + "; " +
-                  claims_text(claimed->training()));
+                  subgraphs_text(fused->training()));
     }
   }
   const EvalReport expected = op_by_op.evaluate();
-  const EvalReport found = claimed->evaluate();
+  const EvalReport found = fused->evaluate();
   worst.add(std::abs(found.loss - expected.loss), 20 * tolerance.change * expected.loss, "the loss of an evaluation");
   worst.add(std::abs(found.scores.value("accuracy") - expected.scores.value("accuracy")), 0.03,
             "the accuracy of an evaluation");
   result.error = worst.error;
-  if (worst.error > 1) throw Error(worst.where + "; " + claims_text(claimed->training()));
+  if (worst.error > 1) throw Error(worst.where + "; " + subgraphs_text(fused->training()));
 
-  if (all_deterministic(claimed->training().claims.taken)) {
+  if (all_deterministic(fused->training().subgraphs.taken)) {
     Session first = Session::open(experiment);
     constexpr int64_t kSteps = 40;
     for (int64_t i = 0; i < kSteps; ++i) first.train_steps(1);
     require_same_bits(experiment, state_of(first), kSteps);
   }
-  result.detail = claims_text(claimed->training()) + "; nearest to its bound: " + worst.where;
+  result.detail = subgraphs_text(fused->training()) + "; nearest to its bound: " + worst.where;
 }
 
 }  // namespace gpunn::conformance

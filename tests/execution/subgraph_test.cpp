@@ -1,5 +1,5 @@
-// Runs of ops that a plugin claims: what is offered, what is refused, and how a program runs with them.
-#include "execution/claim.hpp"
+// Runs of ops that a plugin fuses: what is offered, what is refused, and how a program runs with them.
+#include "execution/subgraph.hpp"
 
 #include "catch.hpp"
 #include "execution/allocation_count.hpp"
@@ -8,26 +8,26 @@
 #include "execution/profiler.hpp"
 
 using namespace fixture;
-using gpunn::execution::Claim;
 using gpunn::execution::compile;
 using gpunn::execution::CompiledProgram;
 using gpunn::execution::Executable;
 using gpunn::execution::plan_op_by_op;
+using gpunn::execution::Subgraph;
 using gpunn::execution::Variables;
 using samples::error_of;
 
 namespace {
 
-constexpr int64_t kClaimedSize = 6;
+constexpr int64_t kFusedSize = 6;
 
 // y += relu(x * 0.5 + bias), where bias is the second half of a flat vector and y keeps its content.
-Graph claimable_program() {
+Graph fusible_program() {
   Graph graph;
-  const ValueId x = graph.add_value("x", floats({kClaimedSize}), Storage::data);
-  const ValueId y = graph.add_value("y", floats({kClaimedSize}), Storage::state);
-  const ValueId flat = graph.add_value("flat", floats({2 * kClaimedSize}), Storage::parameters);
+  const ValueId x = graph.add_value("x", floats({kFusedSize}), Storage::data);
+  const ValueId y = graph.add_value("y", floats({kFusedSize}), Storage::state);
+  const ValueId flat = graph.add_value("flat", floats({2 * kFusedSize}), Storage::parameters);
   const ValueId bias =
-      graph.add_view("bias", flat, floats({kClaimedSize}), kClaimedSize * static_cast<int64_t>(sizeof(float)));
+      graph.add_view("bias", flat, floats({kFusedSize}), kFusedSize * static_cast<int64_t>(sizeof(float)));
   const ValueId scaled = graph.add1(GPUNN_OP_SCALE, "half", Attributes::of(gpunn_scale_attrs{0, 0.5F}), {x});
   const ValueId sum = graph.add1(GPUNN_OP_ADD, "shift", {}, {scaled, bias});
   const ValueId active = graph.add1(GPUNN_OP_RELU, "active", {}, {sum});
@@ -37,18 +37,18 @@ Graph claimable_program() {
 
 ValueId made_by(const Graph& graph, std::size_t node) { return graph.nodes()[node].outputs[0]; }
 
-struct BoundClaims {
+struct BoundSubgraphs {
   Backend& backend;
   CompiledProgram compiled;
   Variables variables{backend};
   gpunn::execution::Buffer arena;
   Executable executable;
 
-  explicit BoundClaims(Backend& on)
+  explicit BoundSubgraphs(Backend& on)
       : backend(on),
-        compiled(compile(claimable_program(), on)),
+        compiled(compile(fusible_program(), on)),
         arena(on.allocate(compiled.plan.arena_bytes)),
-        executable(on, variables, compiled.graph, compiled.plan, arena.data(), compiled.claims.taken) {
+        executable(on, variables, compiled.graph, compiled.plan, arena.data(), compiled.subgraphs.taken) {
     variables.write("x", bytes_of({2, -2, 4, -4, 6, 100}));
     variables.write("flat", bytes_of({9, 9, 9, 9, 9, 9, 1, 0, -1, 3, 0, -50}));
   }
@@ -61,22 +61,22 @@ struct BoundClaims {
 
 std::vector<std::size_t> counts(const CompiledProgram& program) {
   std::vector<std::size_t> result;
-  for (const Claim& claim : program.claims.taken) result.push_back(claim.nodes.count);
+  for (const Subgraph& subgraph : program.subgraphs.taken) result.push_back(subgraph.nodes.count);
   return result;
 }
 
 }  // namespace
 
-TEST_CASE("a claimed program is one step, captured as such, and has no memory within", "[execution][claims]") {
+TEST_CASE("a fused program is one step, captured as such, and has no memory within", "[execution][subgraphs]") {
   const auto control = controlled("capturing");
-  control->claims = 100;
+  control->subgraphs = 100;
   Backend backend(registry(), "capturing");
-  CHECK(backend.claimants() == std::vector<std::string>{"capturing"});
+  CHECK(backend.fusing_plugins() == std::vector<std::string>{"capturing"});
   {
-    BoundClaims bound(backend);
+    BoundSubgraphs bound(backend);
     REQUIRE(counts(bound.compiled) == std::vector<std::size_t>{4});
-    CHECK(bound.compiled.claims.taken[0].name == "ops in a row");
-    CHECK(bound.compiled.claims.taken[0].workspace_bytes == 4 * kClaimedSize * sizeof(float));
+    CHECK(bound.compiled.subgraphs.taken[0].name == "ops in a row");
+    CHECK(bound.compiled.subgraphs.taken[0].workspace_bytes == 4 * kFusedSize * sizeof(float));
     for (std::size_t node = 0; node < 3; ++node) {
       CHECK(bound.executable.address(made_by(bound.compiled.graph, node)) == nullptr);
     }
@@ -88,11 +88,11 @@ TEST_CASE("a claimed program is one step, captured as such, and has no memory wi
       bound.check_after(run);
     }
     CHECK(bound.executable.captured());
-    CHECK(control->claimed_enqueues == 2);  // by hand, and recorded
+    CHECK(control->subgraph_enqueues == 2);  // by hand, and recorded
     CHECK(control->launches == 3);
     bound.executable.run(200);
     bound.check_after(204);
-    CHECK(control->open_programs == 1);
+    CHECK(control->open_subgraphs == 1);
     int marks = 0;
     bound.executable.run_marked([&](std::size_t) { ++marks; });
     CHECK(marks == 1);
@@ -100,14 +100,14 @@ TEST_CASE("a claimed program is one step, captured as such, and has no memory wi
                Contains("can't be run op by op"));
     CHECK_THAT(error_of([&] { bound.executable.run_node(0); }), Contains("can't be run op by op"));
   }
-  CHECK(control->open_programs == 0);
+  CHECK(control->open_subgraphs == 0);
 }
 
-TEST_CASE("a claimed step allocates nothing", "[execution][claims]") {
+TEST_CASE("a fused step allocates nothing", "[execution][subgraphs]") {
   const auto control = controlled("capturing");
-  control->claims = 3;
+  control->subgraphs = 3;
   Backend backend(registry(), "capturing");
-  BoundClaims bound(backend);
+  BoundSubgraphs bound(backend);
   bound.executable.run();
   bound.executable.run();
   const int64_t before = allocation_count();
@@ -116,11 +116,11 @@ TEST_CASE("a claimed step allocates nothing", "[execution][claims]") {
   bound.check_after(52);
 }
 
-TEST_CASE("what lies between two claims has memory", "[execution][claims]") {
+TEST_CASE("what lies between two subgraphs has memory", "[execution][subgraphs]") {
   const auto control = controlled("capturing");
-  control->claims = 2;
+  control->subgraphs = 2;
   Backend backend(registry(), "capturing");
-  BoundClaims bound(backend);
+  BoundSubgraphs bound(backend);
   CHECK(counts(bound.compiled) == std::vector<std::size_t>{2, 2});
   CHECK(bound.executable.address(made_by(bound.compiled.graph, 0)) == nullptr);
   CHECK(bound.executable.address(made_by(bound.compiled.graph, 1)) != nullptr);
@@ -131,11 +131,11 @@ TEST_CASE("what lies between two claims has memory", "[execution][claims]") {
   }
 }
 
-TEST_CASE("the same program runs op by op by another plan", "[execution][claims]") {
+TEST_CASE("the same program runs op by op by another plan", "[execution][subgraphs]") {
   const auto control = controlled("capturing");
-  control->claims = 100;
+  control->subgraphs = 100;
   Backend backend(registry(), "capturing");
-  BoundClaims bound(backend);
+  BoundSubgraphs bound(backend);
   bound.executable.run();
   const auto plan = plan_op_by_op(bound.compiled, backend);
   const auto arena = backend.allocate(plan.arena_bytes);
@@ -146,13 +146,13 @@ TEST_CASE("the same program runs op by op by another plan", "[execution][claims]
   bound.check_after(2);
 }
 
-TEST_CASE("a profile measures the ops one by one, and then the steps as they are run", "[execution][claims]") {
+TEST_CASE("a profile measures the ops one by one, and then the steps as they are run", "[execution][subgraphs]") {
   const auto control = controlled("capturing");
-  control->claims = 3;
+  control->subgraphs = 3;
   Backend backend(registry(), "capturing");
   gpunn::execution::Profiler profiler({.file = {}, .steps = 4, .warmup = 2});
   profiler.attach(backend);
-  BoundClaims bound(backend);
+  BoundSubgraphs bound(backend);
   const auto plan = plan_op_by_op(bound.compiled, backend);
   const auto arena = backend.allocate(plan.arena_bytes);
   Executable op_by_op(backend, bound.variables, bound.compiled.graph, plan, arena.data());
@@ -165,47 +165,48 @@ TEST_CASE("a profile measures the ops one by one, and then the steps as they are
   CHECK(report.steps == 4);
   CHECK(report.ops.size() == 4);
   CHECK(report.captured);
-  CHECK(report.claims == std::vector<std::string>{"capturing: ops in a row, 3 ops from SCALE 'half' to RELU 'active'",
-                                                  "capturing: ops in a row, ADD 'accumulate'"});
+  CHECK(report.subgraphs ==
+        std::vector<std::string>{"capturing: ops in a row, 3 ops from SCALE 'half' to RELU 'active'",
+                                 "capturing: ops in a row, ADD 'accumulate'"});
 }
 
-TEST_CASE("claims can be switched off, and a plugin need not claim", "[execution][claims]") {
+TEST_CASE("subgraphs can be switched off, and a plugin need not subgraph", "[execution][subgraphs]") {
   const auto control = controlled("capturing");
-  control->claims = 100;
-  Backend off(registry(), "capturing", {.programs = false});
-  CHECK(compile(claimable_program(), off).claims.taken.empty());
-  CHECK(control->claim_queries == 0);
+  control->subgraphs = 100;
+  Backend off(registry(), "capturing", {.subgraphs = false});
+  CHECK(compile(fusible_program(), off).subgraphs.taken.empty());
+  CHECK(control->subgraph_queries == 0);
 
-  control->claims = 0;
+  control->subgraphs = 0;
   Backend backend(registry(), "capturing");
-  const CompiledProgram none = compile(claimable_program(), backend);
-  CHECK(none.claims.taken.empty());
-  CHECK(none.claims.reasons.size() == 4);
-  CHECK(none.claims.reasons.front() == "capturing, at SCALE 'half': it was told to claim nothing");
+  const CompiledProgram none = compile(fusible_program(), backend);
+  CHECK(none.subgraphs.taken.empty());
+  CHECK(none.subgraphs.reasons.size() == 4);
+  CHECK(none.subgraphs.reasons.front() == "capturing, at SCALE 'half': it was told to subgraph nothing");
 
   Backend without(registry(), "small_base");
-  CHECK(without.claimants().empty());
-  CHECK(compile(claimable_program(), without).claims.taken.empty());
+  CHECK(without.fusing_plugins().empty());
+  CHECK(compile(fusible_program(), without).subgraphs.taken.empty());
 }
 
-TEST_CASE("where results must be deterministic a claim must be so", "[execution][claims]") {
+TEST_CASE("where results must be deterministic a subgraph must be so", "[execution][subgraphs]") {
   const auto control = controlled("capturing");
-  control->claims = 100;
-  control->claim_flags = GPUNN_OP_CAPTURABLE;
+  control->subgraphs = 100;
+  control->subgraph_flags = GPUNN_OP_CAPTURABLE;
   Backend strict(registry(), "capturing", {.deterministic = true});
-  const CompiledProgram refused = compile(claimable_program(), strict);
-  CHECK(refused.claims.taken.empty());
-  CHECK_THAT(refused.claims.reasons.at(0), Contains("not deterministic"));
+  const CompiledProgram refused = compile(fusible_program(), strict);
+  CHECK(refused.subgraphs.taken.empty());
+  CHECK_THAT(refused.subgraphs.reasons.at(0), Contains("not deterministic"));
   Backend free(registry(), "capturing");
-  CHECK(counts(compile(claimable_program(), free)) == std::vector<std::size_t>{4});
+  CHECK(counts(compile(fusible_program(), free)) == std::vector<std::size_t>{4});
 }
 
-TEST_CASE("a claim that can't be captured keeps the program eager, and is named", "[execution][claims]") {
+TEST_CASE("a subgraph that can't be captured keeps the program eager, and is named", "[execution][subgraphs]") {
   const auto control = controlled("capturing");
-  control->claims = 100;
-  control->claim_flags = GPUNN_OP_DETERMINISTIC;
+  control->subgraphs = 100;
+  control->subgraph_flags = GPUNN_OP_DETERMINISTIC;
   Backend backend(registry(), "capturing");
-  BoundClaims bound(backend);
+  BoundSubgraphs bound(backend);
   for (int i = 0; i < 3; ++i) bound.executable.run();
   bound.check_after(3);
   CHECK_FALSE(bound.executable.captured());
@@ -213,61 +214,61 @@ TEST_CASE("a claim that can't be captured keeps the program eager, and is named"
         "4 ops from SCALE 'half' to ADD 'accumulate' can't be captured by 'capturing'");
 }
 
-TEST_CASE("a base claims nothing across an op that an overlay runs", "[execution][claims]") {
+TEST_CASE("a base subgraphs nothing across an op that an overlay runs", "[execution][subgraphs]") {
   const auto control = controlled("capturing");
-  control->claims = 100;
+  control->subgraphs = 100;
   Backend backend(registry(), "relu_on_capturing");
-  const CompiledProgram compiled = compile(claimable_program(), backend);
+  const CompiledProgram compiled = compile(fusible_program(), backend);
   CHECK(counts(compiled) == std::vector<std::size_t>{2, 1});
-  CHECK(compiled.claims.taken[0].level == 1);
-  CHECK(compiled.claims.taken[1].nodes.first == 3);
+  CHECK(compiled.subgraphs.taken[0].level == 1);
+  CHECK(compiled.subgraphs.taken[1].nodes.first == 3);
 }
 
-TEST_CASE("nonsense is refused, and by whom it came is said", "[execution][claims]") {
+TEST_CASE("nonsense is refused, and by whom it came is said", "[execution][subgraphs]") {
   const auto control = controlled("capturing");
-  control->claims = 2;
+  control->subgraphs = 2;
   Backend backend(registry(), "capturing");
-  const auto compiled = [&] { return error_of([&] { compile(claimable_program(), backend); }); };
-  control->claims_beyond = 5;
-  CHECK(compiled() == "plugin 'capturing': query of a program at SCALE 'half' claims 7 ops where 4 were offered");
-  control->claims_beyond = 0;
-  control->claim_workspace = uint64_t{1} << 50;
+  const auto compiled = [&] { return error_of([&] { compile(fusible_program(), backend); }); };
+  control->fuses_beyond = 5;
+  CHECK(compiled() == "plugin 'capturing': query of a program at SCALE 'half' subgraphs 7 ops where 4 were offered");
+  control->fuses_beyond = 0;
+  control->subgraph_workspace = uint64_t{1} << 50;
   CHECK_THAT(compiled(), Contains("asks for a workspace of") && Contains("which makes no sense"));
-  control->claim_workspace = 0;
-  samples::set(control->fail_in, "program_query");
+  control->subgraph_workspace = 0;
+  samples::set(control->fail_in, "subgraph_query");
   CHECK_THAT(compiled(), Contains("plugin 'capturing': query of a program at SCALE 'half' failed"));
 
-  const auto bound = [&] { return error_of([&] { BoundClaims bind(backend); }); };
-  samples::set(control->fail_in, "program_create");
+  const auto bound = [&] { return error_of([&] { BoundSubgraphs bind(backend); }); };
+  samples::set(control->fail_in, "subgraph_create");
   CHECK_THAT(bound(), Contains("create of 2 ops from SCALE 'half' to ADD 'shift' failed"));
   samples::set(control->fail_in, "");
-  samples::set(control->null_in, "program_create");
+  samples::set(control->null_in, "subgraph_create");
   CHECK_THAT(bound(), Contains("create of 2 ops from SCALE 'half' to ADD 'shift' said OK but gave no program"));
   samples::set(control->null_in, "");
-  BoundClaims running(backend);
-  samples::set(control->fail_in, "program_enqueue");
+  BoundSubgraphs running(backend);
+  samples::set(control->fail_in, "subgraph_enqueue");
   CHECK_THAT(error_of([&] { running.executable.run(); }), Contains("enqueue of 2 ops from SCALE 'half'"));
   samples::set(control->fail_in, "");
-  samples::set(control->null_in, "program_enqueue");
+  samples::set(control->null_in, "subgraph_enqueue");
   CHECK_THAT(error_of([] { Backend incomplete(registry(), "capturing"); }),
-             Contains("extension gpunn.program.v1 is not complete"));
+             Contains("extension gpunn.subgraph.v1 is not complete"));
 }
 
-TEST_CASE("claims and plan must be of one program", "[execution][claims]") {
+TEST_CASE("subgraphs and plan must be of one program", "[execution][subgraphs]") {
   const auto control = controlled("capturing");
-  control->claims = 100;
+  control->subgraphs = 100;
   Backend backend(registry(), "capturing");
-  const CompiledProgram with = compile(claimable_program(), backend);
+  const CompiledProgram with = compile(fusible_program(), backend);
   Variables variables(backend);
   const auto plain = plan_op_by_op(with, backend);
   const auto arena = backend.allocate(1024);
-  const auto bind = [&](const gpunn::graph::MemoryPlan& plan, const std::vector<Claim>& claims) {
-    return error_of([&] { Executable(backend, variables, with.graph, plan, arena.data(), claims); });
+  const auto bind = [&](const gpunn::graph::MemoryPlan& plan, const std::vector<Subgraph>& subgraphs) {
+    return error_of([&] { Executable(backend, variables, with.graph, plan, arena.data(), subgraphs); });
   };
-  CHECK(bind(with.plan, with.claims.taken) == "(no error)");
-  CHECK_THAT(bind(plain, with.claims.taken), Contains("no workspace of 96 bytes for 4 ops from"));
+  CHECK(bind(with.plan, with.subgraphs.taken) == "(no error)");
+  CHECK_THAT(bind(plain, with.subgraphs.taken), Contains("no workspace of 96 bytes for 4 ops from"));
   CHECK_THAT(bind(with.plan, {}), Contains("has no place in the memory plan"));
-  Claim late = with.claims.taken[0];
+  Subgraph late = with.subgraphs.taken[0];
   late.nodes.first = 9;
-  CHECK_THAT(bind(plain, {late}), Contains("the claims belong to another graph"));
+  CHECK_THAT(bind(plain, {late}), Contains("the subgraphs belong to another graph"));
 }

@@ -1,5 +1,5 @@
-// Runs of ops that a plugin claims.
-#include "execution/claim.hpp"
+// Runs of ops that a plugin fuses.
+#include "execution/subgraph.hpp"
 
 #include <gpunn/error.hpp>
 #include <gpunn/progress.hpp>
@@ -18,7 +18,7 @@ namespace gpunn::execution {
 
 namespace {
 
-constexpr uint64_t kAbsurdClaimWorkspace = uint64_t{1} << 40;
+constexpr uint64_t kAbsurdSubgraphWorkspace = uint64_t{1} << 40;
 
 // Offers the ops of one program.
 class Offer {
@@ -26,16 +26,16 @@ class Offer {
   Offer(const graph::Graph& graph, std::span<const Placement> placements, const BackendOptions& options)
       : graph_(graph), placements_(placements), options_(options), description_(graph, options) {}
 
-  // A claim that begins with this node; of no nodes where the plugin claims none.
-  Claim ask(const Level& level, int index, std::size_t first) {
-    Claim claim{.nodes = {first, 0}, .level = index, .name = {}};
+  // A subgraph that begins with this node; of no nodes where the plugin fuses none.
+  Subgraph ask(const Level& level, int index, std::size_t first) {
+    Subgraph subgraph{.nodes = {first, 0}, .level = index, .name = {}};
     const std::size_t limit = limit_at(index, first);
-    if (limit == 0) return claim;
-    gpunn_program_claim answer{};
+    if (limit == 0) return subgraph;
+    gpunn_subgraph_support answer{};
     answer.struct_size = sizeof(answer);
     const plugins::CallResult result = plugins::guarded([&](gpunn_error* error) {
-      return level.programs->query(level.device, description_.get(), static_cast<uint32_t>(first),
-                                   static_cast<uint32_t>(limit), &answer, error);
+      return level.subgraphs->query(level.device, description_.get(), static_cast<uint32_t>(first),
+                                    static_cast<uint32_t>(limit), &answer, error);
     });
     if (!result.ok() && result.status != GPUNN_UNSUPPORTED) {
       plugins::throw_failure(*level.plugin, "query of a program at " + text_of(graph_.nodes()[first]), result);
@@ -44,18 +44,18 @@ class Offer {
     answer.reason[sizeof(answer.reason) - 1] = '\0';
     if (!result.ok() || answer.n_ops == 0) {
       note(level, first, result.ok() ? answer.reason : result.message);
-      return claim;
+      return subgraph;
     }
     require_sane(level, first, limit, answer);
     if (options_.deterministic && (answer.flags & GPUNN_OP_DETERMINISTIC) == 0) {
-      note(level, first, "what it claims is not deterministic, which was asked for");
-      return claim;
+      note(level, first, "what it subgraphs is not deterministic, which was asked for");
+      return subgraph;
     }
-    claim.nodes.count = answer.n_ops;
-    claim.workspace_bytes = answer.workspace_bytes;
-    claim.flags = answer.flags;
-    claim.name = answer.name[0] == '\0' ? "fused ops" : answer.name;
-    return claim;
+    subgraph.nodes.count = answer.n_ops;
+    subgraph.workspace_bytes = answer.workspace_bytes;
+    subgraph.flags = answer.flags;
+    subgraph.name = answer.name[0] == '\0' ? "fused ops" : answer.name;
+    return subgraph;
   }
 
   std::vector<std::string> take_reasons() { return std::move(reasons_); }
@@ -69,14 +69,15 @@ class Offer {
     return static_cast<std::size_t>(hidden - rest.begin());
   }
 
-  void require_sane(const Level& level, std::size_t first, std::size_t limit, const gpunn_program_claim& answer) const {
+  void require_sane(const Level& level, std::size_t first, std::size_t limit,
+                    const gpunn_subgraph_support& answer) const {
     const std::string where =
         "plugin '" + level.plugin->name() + "': query of a program at " + text_of(graph_.nodes()[first]);
     if (answer.n_ops > limit) {
-      throw Error(where + " claims " + std::to_string(answer.n_ops) + " ops where " + std::to_string(limit) +
+      throw Error(where + " subgraphs " + std::to_string(answer.n_ops) + " ops where " + std::to_string(limit) +
                   " were offered");
     }
-    if (answer.workspace_bytes > kAbsurdClaimWorkspace) {
+    if (answer.workspace_bytes > kAbsurdSubgraphWorkspace) {
       throw Error(where + " asks for a workspace of " + human_bytes(answer.workspace_bytes) + ", which makes no sense");
     }
   }
@@ -96,40 +97,40 @@ class Offer {
 
 }  // namespace
 
-std::string text_of(const graph::Graph& graph, const graph::NodeRun& nodes) {
+std::string text_of(const graph::Graph& graph, const graph::NodeRange& nodes) {
   std::string first = text_of(graph.nodes().at(nodes.first));
   if (nodes.count == 1) return first;
   return std::to_string(nodes.count) + " ops from " + first + " to " + text_of(graph.nodes().at(nodes.end() - 1));
 }
 
-std::vector<graph::NodeRun> runs_of(const std::vector<Claim>& claims) {
-  std::vector<graph::NodeRun> runs;
-  runs.reserve(claims.size());
-  for (const Claim& claim : claims) runs.push_back(claim.nodes);
+std::vector<graph::NodeRange> ranges_of(const std::vector<Subgraph>& subgraphs) {
+  std::vector<graph::NodeRange> runs;
+  runs.reserve(subgraphs.size());
+  for (const Subgraph& subgraph : subgraphs) runs.push_back(subgraph.nodes);
   return runs;
 }
 
-std::vector<std::string> Backend::claimants() const {
+std::vector<std::string> Backend::fusing_plugins() const {
   std::vector<std::string> names;
   for (const Level& level : impl_->levels) {
-    if (level.programs != nullptr) names.push_back(level.plugin->name());
+    if (level.subgraphs != nullptr) names.push_back(level.plugin->name());
   }
   return names;
 }
 
-Claims Backend::claim_runs(const graph::Graph& graph, std::span<const Placement> placements) const {
-  Claims result;
-  if (claimants().empty()) return result;
+Subgraphs Backend::fuse_subgraphs(const graph::Graph& graph, std::span<const Placement> placements) const {
+  Subgraphs result;
+  if (fusing_plugins().empty()) return result;
   Offer offer(graph, placements, impl_->options);
   LongWork work("planning: fused subgraphs", graph.nodes().size());
   for (std::size_t node = 0; node < graph.nodes().size(); work.reach(node)) {
     std::size_t next = node + 1;
     for (std::size_t i = 0; i < impl_->levels.size(); ++i) {
-      if (impl_->levels[i].programs == nullptr) continue;
-      Claim claim = offer.ask(impl_->levels[i], static_cast<int>(i), node);
-      if (claim.nodes.count == 0) continue;
-      next = claim.nodes.end();
-      result.taken.push_back(std::move(claim));
+      if (impl_->levels[i].subgraphs == nullptr) continue;
+      Subgraph subgraph = offer.ask(impl_->levels[i], static_cast<int>(i), node);
+      if (subgraph.nodes.count == 0) continue;
+      next = subgraph.nodes.end();
+      result.taken.push_back(std::move(subgraph));
       break;
     }
     node = next;
@@ -138,52 +139,53 @@ Claims Backend::claim_runs(const graph::Graph& graph, std::span<const Placement>
   return result;
 }
 
-struct ClaimedRun::State {
+struct FusedSubgraph::State {
   const Level* level = nullptr;
   std::size_t level_index = 0;
-  gpunn_program* handle = nullptr;
+  gpunn_subgraph* handle = nullptr;
 
   State() = default;
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State() {
-    if (handle != nullptr) plugins::guarded_void([&] { level->programs->destroy(handle); });
+    if (handle != nullptr) plugins::guarded_void([&] { level->subgraphs->destroy(handle); });
   }
 };
 
-ClaimedRun::ClaimedRun() = default;
-ClaimedRun::ClaimedRun(ClaimedRun&& other) noexcept = default;
-ClaimedRun& ClaimedRun::operator=(ClaimedRun&& other) noexcept = default;
-ClaimedRun::~ClaimedRun() = default;
+FusedSubgraph::FusedSubgraph() = default;
+FusedSubgraph::FusedSubgraph(FusedSubgraph&& other) noexcept = default;
+FusedSubgraph& FusedSubgraph::operator=(FusedSubgraph&& other) noexcept = default;
+FusedSubgraph::~FusedSubgraph() = default;
 
-void ClaimedRun::enqueue(const gpunn_program_args& args, const std::string& what) {
+void FusedSubgraph::enqueue(const gpunn_subgraph_args& args, const std::string& what) {
   enqueue_on(state_->level->stream, args, what);
 }
 
-void ClaimedRun::enqueue(const gpunn_program_args& args, const std::string& what, const Lanes& lanes,
-                         std::size_t lane) {
+void FusedSubgraph::enqueue(const gpunn_subgraph_args& args, const std::string& what, const Lanes& lanes,
+                            std::size_t lane) {
   enqueue_on(lanes.stream(lane, state_->level_index), args, what);
 }
 
-void ClaimedRun::enqueue_on(gpunn_stream* stream, const gpunn_program_args& args, const std::string& what) {
+void FusedSubgraph::enqueue_on(gpunn_stream* stream, const gpunn_subgraph_args& args, const std::string& what) {
   const State& state = *state_;
   plugins::call(
       *state.level->plugin, [&] { return "enqueue of " + what; },
-      [&](gpunn_error* error) { return state.level->programs->enqueue(state.handle, stream, &args, error); });
+      [&](gpunn_error* error) { return state.level->subgraphs->enqueue(state.handle, stream, &args, error); });
 }
 
-ClaimedRun Backend::create(const graph::Graph& graph, const Claim& claim, const ProgramDescription& description) {
-  const Level& level = impl_->levels.at(static_cast<std::size_t>(claim.level));
-  if (level.programs == nullptr) throw Error("plugin '" + level.plugin->name() + "' claims no runs of ops");
-  ClaimedRun run;
-  run.state_ = std::make_unique<ClaimedRun::State>();
+FusedSubgraph Backend::create(const graph::Graph& graph, const Subgraph& subgraph,
+                              const ProgramDescription& description) {
+  const Level& level = impl_->levels.at(static_cast<std::size_t>(subgraph.level));
+  if (level.subgraphs == nullptr) throw Error("plugin '" + level.plugin->name() + "' fuses no subgraphs");
+  FusedSubgraph run;
+  run.state_ = std::make_unique<FusedSubgraph::State>();
   run.state_->level = &level;
-  run.state_->level_index = static_cast<std::size_t>(claim.level);
-  gpunn_program*& handle = run.state_->handle;
-  const auto what = [&] { return "create of " + text_of(graph, claim.nodes); };
+  run.state_->level_index = static_cast<std::size_t>(subgraph.level);
+  gpunn_subgraph*& handle = run.state_->handle;
+  const auto what = [&] { return "create of " + text_of(graph, subgraph.nodes); };
   plugins::call(*level.plugin, what, [&](gpunn_error* error) {
-    return level.programs->create(level.device, description.get(), static_cast<uint32_t>(claim.nodes.first),
-                                  static_cast<uint32_t>(claim.nodes.count), &handle, error);
+    return level.subgraphs->create(level.device, description.get(), static_cast<uint32_t>(subgraph.nodes.first),
+                                   static_cast<uint32_t>(subgraph.nodes.count), &handle, error);
   });
   if (handle == nullptr) {
     throw Error("plugin '" + level.plugin->name() + "': " + what() + " said OK but gave no program");
@@ -191,8 +193,8 @@ ClaimedRun Backend::create(const graph::Graph& graph, const Claim& claim, const 
   return run;
 }
 
-ProgramArguments::ProgramArguments(const graph::Graph& graph, const graph::NodeRun& nodes,
-                                   const std::vector<void*>& addresses, void* workspace, uint64_t workspace_bytes)
+SubgraphArguments::SubgraphArguments(const graph::Graph& graph, const graph::NodeRange& nodes,
+                                     const std::vector<void*>& addresses, void* workspace, uint64_t workspace_bytes)
     : pointers_(graph.values().size(), nullptr) {
   const auto give = [&](graph::ValueId id) {
     const auto v = static_cast<std::size_t>(id);

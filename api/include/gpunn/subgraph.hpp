@@ -1,16 +1,16 @@
-// C++ comfort over program.h: a backend whose device claims runs of ops.
+// C++ comfort over subgraph.h: a backend whose device fuses subgraphs.
 //
 //   class MyDevice : public Device {
-//     ProgramClaim claim(const ProgramDesc& desc, std::size_t first, std::size_t limit);
-//     std::unique_ptr<Program> create_program(const ProgramDesc& desc, std::size_t first, std::size_t count);
+//     SubgraphSupport query_subgraph(const ProgramDesc& desc, std::size_t first, std::size_t limit);
+//     std::unique_ptr<Subgraph> create_subgraph(const ProgramDesc& desc, std::size_t first, std::size_t count);
 //   };
 //   const void* MyBackend::extension(const char* name) {
-//     return std::strcmp(name, GPUNN_EXTENSION_PROGRAM) == 0 ? program_extension<MyDevice>() : nullptr;
+//     return std::strcmp(name, GPUNN_EXTENSION_SUBGRAPH) == 0 ? subgraph_extension<MyDevice>() : nullptr;
 //   }
 #pragma once
 
 #include <gpunn/plugin.hpp>
-#include <gpunn/program.h>
+#include <gpunn/subgraph.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +21,7 @@
 
 namespace gpunn::plugin {
 
-// A step program, as claim and create_program see it. A view: valid during that call.
+// A step program, as query_subgraph and create_subgraph see it. A view: valid during that call.
 class ProgramDesc {
  public:
   explicit ProgramDesc(const gpunn_program_desc& desc) : desc_(desc) {}
@@ -50,24 +50,24 @@ class ProgramDesc {
   const gpunn_program_desc& desc_;
 };
 
-// The answer of a device's claim.
-struct ProgramClaim {
+// The answer of query_subgraph.
+struct SubgraphSupport {
   std::size_t ops = 0;  // 0: none
   uint64_t workspace_bytes = 0;
   uint32_t flags = GPUNN_OP_DETERMINISTIC | GPUNN_OP_CAPTURABLE;
   std::string name;
   std::string reason;
 
-  static ProgramClaim yes(std::size_t ops, std::string name, uint64_t workspace_bytes = 0) {
+  static SubgraphSupport yes(std::size_t ops, std::string name, uint64_t workspace_bytes = 0) {
     return {.ops = ops, .workspace_bytes = workspace_bytes, .name = std::move(name), .reason = {}};
   }
-  static ProgramClaim no(std::string reason = {}) { return {.flags = 0, .name = {}, .reason = std::move(reason)}; }
+  static SubgraphSupport no(std::string reason = {}) { return {.flags = 0, .name = {}, .reason = std::move(reason)}; }
 };
 
 // The tensors of one enqueue, by value id.
-class ProgramArgs {
+class SubgraphArgs {
  public:
-  explicit ProgramArgs(const gpunn_program_args& args) : args_(args) {}
+  explicit SubgraphArgs(const gpunn_subgraph_args& args) : args_(args) {}
   bool has(int32_t id) const { return args_.values[id] != nullptr; }
   const gpunn_tensor& tensor(int32_t id) const { return *args_.values[id]; }
   // nullptr where the value has no memory.
@@ -81,23 +81,23 @@ class ProgramArgs {
   }
 
  private:
-  const gpunn_program_args& args_;
+  const gpunn_subgraph_args& args_;
 };
 
-// A run of ops, claimed.
-class Program {
+// A fused subgraph.
+class Subgraph {
  public:
-  virtual ~Program() = default;
-  virtual void enqueue(Stream& stream, const ProgramArgs& args) = 0;
+  virtual ~Subgraph() = default;
+  virtual void enqueue(Stream& stream, const SubgraphArgs& args) = 0;
 };
 
-// A program from a callable (Stream&, const ProgramArgs&).
+// A subgraph from a callable (Stream&, const SubgraphArgs&).
 template <class F>
-std::unique_ptr<Program> make_program(F run) {
-  class Lambda final : public Program {
+std::unique_ptr<Subgraph> make_subgraph(F run) {
+  class Lambda final : public Subgraph {
    public:
     explicit Lambda(F run) : run_(std::move(run)) {}
-    void enqueue(Stream& stream, const ProgramArgs& args) override { run_(stream, args); }
+    void enqueue(Stream& stream, const SubgraphArgs& args) override { run_(stream, args); }
 
    private:
     F run_;
@@ -108,50 +108,50 @@ std::unique_ptr<Program> make_program(F run) {
 namespace detail {
 
 template <class D>
-struct __attribute__((visibility("hidden"))) ProgramTable {
+struct __attribute__((visibility("hidden"))) SubgraphTable {
   static D& device_of(gpunn_device* handle) { return static_cast<D&>(device(handle)); }
 
   static gpunn_status query(gpunn_device* handle, const gpunn_program_desc* desc, uint32_t first, uint32_t limit,
-                            gpunn_program_claim* out, gpunn_error* error) noexcept {
+                            gpunn_subgraph_support* out, gpunn_error* error) noexcept {
     return guard(error, [&] {
       const auto known = read_struct<gpunn_program_desc>(desc);
-      const ProgramClaim claim = device_of(handle).claim(ProgramDesc(known), first, limit);
-      gpunn_program_claim value{};
-      value.n_ops = static_cast<uint32_t>(claim.ops);
-      value.workspace_bytes = claim.workspace_bytes;
-      value.flags = claim.flags;
-      copy_text(value.name, sizeof(value.name), claim.name);
-      copy_text(value.reason, sizeof(value.reason), claim.reason);
+      const SubgraphSupport subgraph = device_of(handle).query_subgraph(ProgramDesc(known), first, limit);
+      gpunn_subgraph_support value{};
+      value.n_ops = static_cast<uint32_t>(subgraph.ops);
+      value.workspace_bytes = subgraph.workspace_bytes;
+      value.flags = subgraph.flags;
+      copy_text(value.name, sizeof(value.name), subgraph.name);
+      copy_text(value.reason, sizeof(value.reason), subgraph.reason);
       write_struct(value, out);
     });
   }
   static gpunn_status create(gpunn_device* handle, const gpunn_program_desc* desc, uint32_t first, uint32_t n_ops,
-                             gpunn_program** out, gpunn_error* error) noexcept {
+                             gpunn_subgraph** out, gpunn_error* error) noexcept {
     return guard(error, [&] {
       const auto known = read_struct<gpunn_program_desc>(desc);
-      *out = reinterpret_cast<gpunn_program*>(
-          device_of(handle).create_program(ProgramDesc(known), first, n_ops).release());
+      *out = reinterpret_cast<gpunn_subgraph*>(
+          device_of(handle).create_subgraph(ProgramDesc(known), first, n_ops).release());
     });
   }
-  static gpunn_status enqueue(gpunn_program* handle, gpunn_stream* on, const gpunn_program_args* args,
+  static gpunn_status enqueue(gpunn_subgraph* handle, gpunn_stream* on, const gpunn_subgraph_args* args,
                               gpunn_error* error) noexcept {
-    return guard(error, [&] { reinterpret_cast<Program*>(handle)->enqueue(stream(on), ProgramArgs(*args)); });
+    return guard(error, [&] { reinterpret_cast<Subgraph*>(handle)->enqueue(stream(on), SubgraphArgs(*args)); });
   }
-  static void destroy(gpunn_program* handle) noexcept { delete reinterpret_cast<Program*>(handle); }
+  static void destroy(gpunn_subgraph* handle) noexcept { delete reinterpret_cast<Subgraph*>(handle); }
 };
 
 }  // namespace detail
 
-// What Backend::extension(GPUNN_EXTENSION_PROGRAM) returns where every device that the backend opens is a D.
+// What Backend::extension(GPUNN_EXTENSION_SUBGRAPH) returns where every device that the backend opens is a D.
 template <class D>
-[[gnu::visibility("hidden")]] const gpunn_program_extension* program_extension() noexcept {
-  using T = detail::ProgramTable<D>;
-  static const gpunn_program_extension table = {.struct_size = sizeof(gpunn_program_extension),
-                                                .reserved = 0,
-                                                .query = T::query,
-                                                .create = T::create,
-                                                .enqueue = T::enqueue,
-                                                .destroy = T::destroy};
+[[gnu::visibility("hidden")]] const gpunn_subgraph_extension* subgraph_extension() noexcept {
+  using T = detail::SubgraphTable<D>;
+  static const gpunn_subgraph_extension table = {.struct_size = sizeof(gpunn_subgraph_extension),
+                                                 .reserved = 0,
+                                                 .query = T::query,
+                                                 .create = T::create,
+                                                 .enqueue = T::enqueue,
+                                                 .destroy = T::destroy};
   return &table;
 }
 

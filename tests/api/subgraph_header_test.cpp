@@ -1,6 +1,6 @@
-// program.hpp: what a plugin author's class becomes in the extension's table.
+// subgraph.hpp: what a plugin author's class becomes in the extension's table.
 
-#include <gpunn/program.hpp>
+#include <gpunn/subgraph.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -61,9 +61,9 @@ struct TwoOps {
 
 int running = 0;
 
-class ClaimingDevice final : public HostDevice {
+class FusingDevice final : public HostDevice {
  public:
-  ProgramClaim claim(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
+  SubgraphSupport query_subgraph(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
     CHECK(desc.ops() == 2);
     CHECK(desc.values() == 3);
     CHECK(desc.precision() == GPUNN_PRECISION_TF32);
@@ -76,13 +76,13 @@ class ClaimingDevice final : public HostDevice {
     CHECK(desc.comes_in(1, 1));
     CHECK(desc.needed_after(1, 1));
     CHECK_FALSE(desc.needed_after(1, 2));
-    if (first == 1) return ProgramClaim::no("not from here");
+    if (first == 1) return SubgraphSupport::no("not from here");
     if (limit == 1) throw Failure(GPUNN_UNSUPPORTED, "too few");
-    return ProgramClaim::yes(limit, "both", 256);
+    return SubgraphSupport::yes(limit, "both", 256);
   }
-  std::unique_ptr<Program> create_program(const ProgramDesc&, std::size_t first, std::size_t count) {
+  std::unique_ptr<Subgraph> create_subgraph(const ProgramDesc&, std::size_t first, std::size_t count) {
     if (first + count > 2) throw Failure(GPUNN_INVALID_ARGUMENT, "beyond the end");
-    return make_program([](Stream&, const ProgramArgs& args) {
+    return make_subgraph([](Stream&, const SubgraphArgs& args) {
       CHECK_FALSE(args.has(1));
       CHECK(args.data<float>(1) == nullptr);
       *args.data<float>(2) = *args.data<float>(0) + *args.workspace<float>();
@@ -94,29 +94,29 @@ class ClaimingDevice final : public HostDevice {
 }  // namespace
 
 TEST_CASE("the table of the program extension", "[api]") {
-  const gpunn_program_extension& table = *program_extension<ClaimingDevice>();
-  CHECK(table.struct_size == sizeof(gpunn_program_extension));
-  ClaimingDevice own;
+  const gpunn_subgraph_extension& table = *subgraph_extension<FusingDevice>();
+  CHECK(table.struct_size == sizeof(gpunn_subgraph_extension));
+  FusingDevice own;
   Device& device = own;
   auto* const handle = reinterpret_cast<gpunn_device*>(&device);
   const TwoOps two;
   gpunn_error error{};
   error.struct_size = sizeof(error);
 
-  gpunn_program_claim claim{};
-  claim.struct_size = sizeof(claim);
-  REQUIRE(table.query(handle, &two.desc, 0, 2, &claim, &error) == GPUNN_OK);
-  CHECK(claim.n_ops == 2);
-  CHECK(claim.workspace_bytes == 256);
-  CHECK(claim.flags == (GPUNN_OP_DETERMINISTIC | GPUNN_OP_CAPTURABLE));
-  CHECK(std::string(claim.name) == "both");
-  REQUIRE(table.query(handle, &two.desc, 1, 1, &claim, &error) == GPUNN_OK);
-  CHECK(claim.n_ops == 0);
-  CHECK(std::string(claim.reason) == "not from here");
-  CHECK(table.query(handle, &two.desc, 0, 1, &claim, &error) == GPUNN_UNSUPPORTED);
+  gpunn_subgraph_support subgraph{};
+  subgraph.struct_size = sizeof(subgraph);
+  REQUIRE(table.query(handle, &two.desc, 0, 2, &subgraph, &error) == GPUNN_OK);
+  CHECK(subgraph.n_ops == 2);
+  CHECK(subgraph.workspace_bytes == 256);
+  CHECK(subgraph.flags == (GPUNN_OP_DETERMINISTIC | GPUNN_OP_CAPTURABLE));
+  CHECK(std::string(subgraph.name) == "both");
+  REQUIRE(table.query(handle, &two.desc, 1, 1, &subgraph, &error) == GPUNN_OK);
+  CHECK(subgraph.n_ops == 0);
+  CHECK(std::string(subgraph.reason) == "not from here");
+  CHECK(table.query(handle, &two.desc, 0, 1, &subgraph, &error) == GPUNN_UNSUPPORTED);
   CHECK(std::string(error.message) == "too few");
 
-  gpunn_program* program = nullptr;
+  gpunn_subgraph* program = nullptr;
   CHECK(table.create(handle, &two.desc, 1, 2, &program, &error) == GPUNN_INVALID_ARGUMENT);
   CHECK(program == nullptr);
   REQUIRE(table.create(handle, &two.desc, 0, 2, &program, &error) == GPUNN_OK);
@@ -125,7 +125,7 @@ TEST_CASE("the table of the program extension", "[api]") {
   first.data = &in;
   last.data = &out;
   const gpunn_tensor* const values[] = {&first, nullptr, &last};
-  gpunn_program_args args{};
+  gpunn_subgraph_args args{};
   args.struct_size = sizeof(args);
   args.n_values = 3;
   args.values = values;
@@ -138,16 +138,16 @@ TEST_CASE("the table of the program extension", "[api]") {
   table.destroy(program);
 }
 
-TEST_CASE("an older host's smaller claim is filled as far as it goes", "[api]") {
-  ClaimingDevice own;
+TEST_CASE("an older host's smaller subgraph is filled as far as it goes", "[api]") {
+  FusingDevice own;
   Device& device = own;
   const TwoOps two;
-  gpunn_program_claim claim;
-  std::memset(&claim, 0x5A, sizeof(claim));
-  claim.struct_size = offsetof(gpunn_program_claim, name);
-  REQUIRE(program_extension<ClaimingDevice>()->query(reinterpret_cast<gpunn_device*>(&device), &two.desc, 0, 2, &claim,
-                                                     nullptr) == GPUNN_OK);
-  CHECK(claim.n_ops == 2);
-  CHECK(claim.struct_size == offsetof(gpunn_program_claim, name));
-  CHECK(claim.name[0] == 0x5A);
+  gpunn_subgraph_support subgraph;
+  std::memset(&subgraph, 0x5A, sizeof(subgraph));
+  subgraph.struct_size = offsetof(gpunn_subgraph_support, name);
+  REQUIRE(subgraph_extension<FusingDevice>()->query(reinterpret_cast<gpunn_device*>(&device), &two.desc, 0, 2,
+                                                    &subgraph, nullptr) == GPUNN_OK);
+  CHECK(subgraph.n_ops == 2);
+  CHECK(subgraph.struct_size == offsetof(gpunn_subgraph_support, name));
+  CHECK(subgraph.name[0] == 0x5A);
 }

@@ -1,4 +1,4 @@
-// The gradient behind a dense layer, claimed as one where the layer's input came out of a ReLU:
+// The gradient behind a dense layer, fused into one kernel where the layer's input came out of a ReLU:
 //
 //   MATMUL, BIAS_ACTIVATION_BACKWARD     the mask and the bias's gradient in the epilogue of the product
 //
@@ -11,7 +11,7 @@
 // 110.2, 117.1 and 103.2, 108.6.
 #pragma once
 
-#include <gpunn/program.hpp>
+#include <gpunn/subgraph.hpp>
 
 #include <cstddef>
 #include <memory>
@@ -20,10 +20,10 @@ namespace gpunn::cuda_tiled {
 
 class TiledDevice;
 
-plugin::ProgramClaim claim_dense(const TiledDevice& device, const plugin::ProgramDesc& desc, std::size_t first,
-                                 std::size_t limit);
-// Of a run that claim_dense claims as a whole.
-std::unique_ptr<plugin::Program> create_dense(TiledDevice& device, const plugin::ProgramDesc& desc, std::size_t first,
-                                              std::size_t count);
+plugin::SubgraphSupport query_dense(const TiledDevice& device, const plugin::ProgramDesc& desc, std::size_t first,
+                                    std::size_t limit);
+// Of a run that query_dense fuses.
+std::unique_ptr<plugin::Subgraph> create_dense(TiledDevice& device, const plugin::ProgramDesc& desc, std::size_t first,
+                                               std::size_t count);
 
 }  // namespace gpunn::cuda_tiled

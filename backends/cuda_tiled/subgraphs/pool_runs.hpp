@@ -1,4 +1,4 @@
-// Pooling with its neighbours, claimed as one:
+// Pooling with its neighbours, fused into one kernel:
 //
 //   CONV2D_BIAS_ACTIVATION, MAX_POOL2D               of few channels: pooled while the planes are in shared memory
 //   MAX_POOL2D_BACKWARD, RELU_BACKWARD               the mask in the pass that writes the gradient
@@ -27,15 +27,15 @@
 // where another kernel than direct:1 would be chosen.
 #pragma once
 
-#include <gpunn/program.hpp>
+#include <gpunn/subgraph.hpp>
 
 #include <cstddef>
 #include <memory>
 
 namespace gpunn::cuda_tiled {
 
-plugin::ProgramClaim claim_pool(const plugin::ProgramDesc& desc, std::size_t first, std::size_t limit);
-// Of a run that claim_pool claims as a whole.
-std::unique_ptr<plugin::Program> create_pool(const plugin::ProgramDesc& desc, std::size_t first, std::size_t count);
+plugin::SubgraphSupport query_pool(const plugin::ProgramDesc& desc, std::size_t first, std::size_t limit);
+// Of a run that query_pool fuses.
+std::unique_ptr<plugin::Subgraph> create_pool(const plugin::ProgramDesc& desc, std::size_t first, std::size_t count);
 
 }  // namespace gpunn::cuda_tiled

@@ -1,4 +1,4 @@
-// An overlay on cpu, or on SAMPLE_BASE, that runs no op by itself, but claims runs of ops and runs them with the cpu's
+// An overlay on cpu, or on SAMPLE_BASE, that runs no op by itself, but fuses subgraphs and runs them with the cpu's
 // own kernels: what nobody outside a run needs lies in its workspace, gradients as well. The build says how:
 // - KIND_WHOLE: the whole program at once.
 // - KIND_PIECES: at most five ops at once, and none that begins with a product.
@@ -6,7 +6,7 @@
 // - KIND_MISCOUNTING: the whole, but the metrics are added up twice.
 // - KIND_WAVERING: the whole, said to be deterministic, but each run is off by other roundings.
 // - KIND_IDLE: none, and it says why.
-#include <gpunn/program.hpp>
+#include <gpunn/subgraph.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -64,7 +64,7 @@ class Layout {
   uint64_t bytes_ = 0;
 };
 
-class Replay final : public Program {
+class Replay final : public Subgraph {
  public:
   Replay(CpuLibrary& cpu, const ProgramDesc& desc, std::size_t first, std::size_t end)
       : cpu_(cpu), layout_(desc, first, end) {
@@ -81,9 +81,9 @@ class Replay final : public Program {
   Replay(const Replay&) = delete;
   Replay& operator=(const Replay&) = delete;
 
-  void enqueue(Stream&, const ProgramArgs& args) override {
+  void enqueue(Stream&, const SubgraphArgs& args) override {
     auto* const scratch = args.workspace<std::byte>();
-    // A claim that keeps nothing inside may have no scratch, and memset takes no null pointer.
+    // A subgraph that keeps nothing inside may have no scratch, and memset takes no null pointer.
     const bool first = runs_++ == 0;
     if (layout_.bytes() > 0 && (first || kKind != KIND_FORGETFUL)) std::memset(scratch, 0, layout_.bytes());
     for (const Op& op : ops_) {
@@ -110,7 +110,7 @@ class Replay final : public Program {
   static Place place(const ProgramDesc& desc, int32_t id) {
     return {id, desc.value(id).root, static_cast<uint64_t>(desc.value(id).offset), desc.tensor(id)};
   }
-  gpunn_tensor at(const Place& place, const ProgramArgs& args, std::byte* scratch) const {
+  gpunn_tensor at(const Place& place, const SubgraphArgs& args, std::byte* scratch) const {
     gpunn_tensor tensor = place.tensor;
     if (layout_.holds(place.root)) {
       tensor.data = scratch + layout_.offset(place.root) + place.offset;
@@ -119,7 +119,7 @@ class Replay final : public Program {
     }
     return tensor;
   }
-  void run(const Op& op, const ProgramArgs& args, std::byte* scratch) {
+  void run(const Op& op, const SubgraphArgs& args, std::byte* scratch) {
     std::vector<gpunn_tensor> tensors;
     for (const Place& input : op.inputs) tensors.push_back(at(input, args, scratch));
     for (const Place& output : op.outputs) tensors.push_back(at(output, args, scratch));
@@ -136,7 +136,7 @@ class Replay final : public Program {
     cpu_.run(op.kernel, of);
   }
   // The learning rate, by a unit in the last place.
-  void waver(const Op& op, const ProgramArgs& args, std::byte* scratch) const {
+  void waver(const Op& op, const SubgraphArgs& args, std::byte* scratch) const {
     static int count = 0;
     auto* const rate = static_cast<float*>(at(op.outputs[0], args, scratch).data);
     if (++count % 3 == 0) *rate = std::nextafter(*rate, 1.0F);
@@ -148,25 +148,25 @@ class Replay final : public Program {
   int64_t runs_ = 0;
 };
 
-class ClaimingDevice final : public HostDevice {
+class FusingDevice final : public HostDevice {
  public:
-  explicit ClaimingDevice(const gpunn_device_options& options) : cpu_(options) {}
+  explicit FusingDevice(const gpunn_device_options& options) : cpu_(options) {}
 
-  ProgramClaim claim(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
-    if (kKind == KIND_IDLE) return first == 0 ? ProgramClaim::no("it is idle") : ProgramClaim::no();
+  SubgraphSupport query_subgraph(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
+    if (kKind == KIND_IDLE) return first == 0 ? SubgraphSupport::no("it is idle") : SubgraphSupport::no();
     std::size_t count = limit;
     if (kKind == KIND_PIECES) {
       const int32_t op = desc.op(first).op();
-      if (op == GPUNN_OP_MATMUL || op == GPUNN_OP_CONV2D) return ProgramClaim::no();
+      if (op == GPUNN_OP_MATMUL || op == GPUNN_OP_CONV2D) return SubgraphSupport::no();
       count = std::min<std::size_t>(limit, 5);
     }
     uint64_t scratch = 0;
     for (std::size_t i = first; i < first + count; ++i) {
       scratch = std::max(scratch, cpu_.query(desc.op(i)).workspace_bytes);
     }
-    return ProgramClaim::yes(count, "replay", Layout(desc, first, first + count).bytes() + scratch);
+    return SubgraphSupport::yes(count, "replay", Layout(desc, first, first + count).bytes() + scratch);
   }
-  std::unique_ptr<Program> create_program(const ProgramDesc& desc, std::size_t first, std::size_t count) {
+  std::unique_ptr<Subgraph> create_subgraph(const ProgramDesc& desc, std::size_t first, std::size_t count) {
     return std::make_unique<Replay>(cpu_, desc, first, first + count);
   }
 
@@ -174,22 +174,22 @@ class ClaimingDevice final : public HostDevice {
   CpuLibrary cpu_;
 };
 
-class Claiming final : public Backend {
+class Fusing final : public Backend {
  public:
   const char* name() const override { return SAMPLE_NAME; }
   const char* version() const override { return "1"; }
   const char* base() const override { return SAMPLE_BASE; }
   int probe() override { return 1; }
   std::unique_ptr<Device> open(const gpunn_device_options& options) override {
-    return std::make_unique<ClaimingDevice>(options);
+    return std::make_unique<FusingDevice>(options);
   }
   const void* extension(const char* name) override {
-    return std::strcmp(name, GPUNN_EXTENSION_PROGRAM) == 0 ? program_extension<ClaimingDevice>() : nullptr;
+    return std::strcmp(name, GPUNN_EXTENSION_SUBGRAPH) == 0 ? subgraph_extension<FusingDevice>() : nullptr;
   }
 };
 
 }  // namespace
 
 extern "C" const gpunn_plugin* gpunn_plugin_query_v1(uint16_t major, uint16_t minor) {
-  return gpunn::plugin::export_backend<Claiming>(major, minor);
+  return gpunn::plugin::export_backend<Fusing>(major, minor);
 }

@@ -1,4 +1,4 @@
-// Batch norm with what surrounds it in a residual network, claimed as one:
+// Batch norm with what surrounds it in a residual network, fused into one kernel:
 //
 //   BATCH_NORM, RELU                           the ReLU in the pass that writes y
 //   BATCH_NORM, ADD, RELU                      the sum too
@@ -12,15 +12,15 @@
 // 88, 73 against 136, 125 against 135; 256 of 8x8 26 against 45, 35 against 70, 49 against 62. Equal bits.
 #pragma once
 
-#include <gpunn/program.hpp>
+#include <gpunn/subgraph.hpp>
 
 #include <cstddef>
 #include <memory>
 
 namespace gpunn::cuda_tiled {
 
-plugin::ProgramClaim claim_norm(const plugin::ProgramDesc& desc, std::size_t first, std::size_t limit);
-// Of a run that claim_norm claims as a whole.
-std::unique_ptr<plugin::Program> create_norm(const plugin::ProgramDesc& desc, std::size_t first, std::size_t count);
+plugin::SubgraphSupport query_norm(const plugin::ProgramDesc& desc, std::size_t first, std::size_t limit);
+// Of a run that query_norm fuses.
+std::unique_ptr<plugin::Subgraph> create_norm(const plugin::ProgramDesc& desc, std::size_t first, std::size_t count);
 
 }  // namespace gpunn::cuda_tiled

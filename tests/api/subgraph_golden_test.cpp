@@ -1,6 +1,6 @@
-// Every number of program.h that a plugin already built relies on, as abi_golden_test.cpp has those of abi.h.
+// Every number of subgraph.h that a plugin already built relies on, as abi_golden_test.cpp has those of abi.h.
 
-#include <gpunn/program.h>
+#include <gpunn/subgraph.h>
 
 #include <cstddef>
 #include <string>
@@ -40,38 +40,38 @@ TEST_CASE("layout of gpunn_program_desc", "[api]") {
   CHECK(sizeof(gpunn_program_desc) == 40);
 }
 
-TEST_CASE("layout of gpunn_program_claim", "[api]") {
-  CHECK(offsetof(gpunn_program_claim, struct_size) == 0);
-  CHECK(offsetof(gpunn_program_claim, n_ops) == 4);
-  CHECK(offsetof(gpunn_program_claim, workspace_bytes) == 8);
-  CHECK(offsetof(gpunn_program_claim, flags) == 16);
-  CHECK(offsetof(gpunn_program_claim, reserved) == 20);
-  CHECK(offsetof(gpunn_program_claim, name) == 24);
-  CHECK(offsetof(gpunn_program_claim, reason) == 88);
-  CHECK(sizeof(gpunn_program_claim) == 344);
+TEST_CASE("layout of gpunn_subgraph_support", "[api]") {
+  CHECK(offsetof(gpunn_subgraph_support, struct_size) == 0);
+  CHECK(offsetof(gpunn_subgraph_support, n_ops) == 4);
+  CHECK(offsetof(gpunn_subgraph_support, workspace_bytes) == 8);
+  CHECK(offsetof(gpunn_subgraph_support, flags) == 16);
+  CHECK(offsetof(gpunn_subgraph_support, reserved) == 20);
+  CHECK(offsetof(gpunn_subgraph_support, name) == 24);
+  CHECK(offsetof(gpunn_subgraph_support, reason) == 88);
+  CHECK(sizeof(gpunn_subgraph_support) == 344);
 }
 
-TEST_CASE("layout of gpunn_program_args", "[api]") {
-  CHECK(offsetof(gpunn_program_args, struct_size) == 0);
-  CHECK(offsetof(gpunn_program_args, n_values) == 4);
-  CHECK(offsetof(gpunn_program_args, values) == 8);
-  CHECK(offsetof(gpunn_program_args, workspace) == 16);
-  CHECK(offsetof(gpunn_program_args, workspace_bytes) == 24);
-  CHECK(sizeof(gpunn_program_args) == 32);
+TEST_CASE("layout of gpunn_subgraph_args", "[api]") {
+  CHECK(offsetof(gpunn_subgraph_args, struct_size) == 0);
+  CHECK(offsetof(gpunn_subgraph_args, n_values) == 4);
+  CHECK(offsetof(gpunn_subgraph_args, values) == 8);
+  CHECK(offsetof(gpunn_subgraph_args, workspace) == 16);
+  CHECK(offsetof(gpunn_subgraph_args, workspace_bytes) == 24);
+  CHECK(sizeof(gpunn_subgraph_args) == 32);
 }
 
-TEST_CASE("layout of gpunn_program_extension", "[api]") {
-  CHECK(offsetof(gpunn_program_extension, struct_size) == 0);
-  CHECK(offsetof(gpunn_program_extension, reserved) == 4);
-  CHECK(offsetof(gpunn_program_extension, query) == 8);
-  CHECK(offsetof(gpunn_program_extension, create) == 16);
-  CHECK(offsetof(gpunn_program_extension, enqueue) == 24);
-  CHECK(offsetof(gpunn_program_extension, destroy) == 32);
-  CHECK(sizeof(gpunn_program_extension) == 40);
+TEST_CASE("layout of gpunn_subgraph_extension", "[api]") {
+  CHECK(offsetof(gpunn_subgraph_extension, struct_size) == 0);
+  CHECK(offsetof(gpunn_subgraph_extension, reserved) == 4);
+  CHECK(offsetof(gpunn_subgraph_extension, query) == 8);
+  CHECK(offsetof(gpunn_subgraph_extension, create) == 16);
+  CHECK(offsetof(gpunn_subgraph_extension, enqueue) == 24);
+  CHECK(offsetof(gpunn_subgraph_extension, destroy) == 32);
+  CHECK(sizeof(gpunn_subgraph_extension) == 40);
 }
 
 TEST_CASE("values of the program extension", "[api]") {
-  CHECK(std::string(GPUNN_EXTENSION_PROGRAM) == "gpunn.program.v1");
+  CHECK(std::string(GPUNN_EXTENSION_SUBGRAPH) == "gpunn.subgraph.v1");
   CHECK(GPUNN_STORAGE_ARENA == 0);
   CHECK(GPUNN_STORAGE_PARAMETERS == 1);
   CHECK(GPUNN_STORAGE_GRADIENTS == 2);

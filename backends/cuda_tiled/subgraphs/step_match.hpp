@@ -2,7 +2,7 @@
 // cross-entropy, their backwards, the optimizer and the counters, in any order that the values allow.
 #pragma once
 
-#include <gpunn/program.hpp>
+#include <gpunn/subgraph.hpp>
 
 #include <optional>
 #include <string>

@@ -1,5 +1,5 @@
 // Each role of a step is looked up by the values that it reads, beginning at the batch; so an op that was fused, moved
-// or added makes a role missing or leaves an op without a role, and nothing is claimed.
+// or added makes a role missing or leaves an op without a role, and nothing is fused.
 #include "step_match.hpp"
 
 #include <algorithm>

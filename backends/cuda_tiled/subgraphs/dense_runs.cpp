@@ -1,4 +1,4 @@
-#include "program/dense_runs.hpp"
+#include "subgraphs/dense_runs.hpp"
 
 #include <gpunn/ops.h>
 
@@ -15,7 +15,7 @@
 #include "device.hpp"
 #include "gemm/choose_gemm.hpp"
 #include "gemm/masked.hpp"
-#include "program/dense_match.hpp"
+#include "subgraphs/dense_match.hpp"
 
 namespace gpunn::cuda_tiled {
 namespace {
@@ -158,26 +158,26 @@ cuda::AlgorithmPtr choose(TiledDevice& device, const ProgramDesc& desc, std::siz
 
 }  // namespace
 
-ProgramClaim claim_dense(const TiledDevice& device, const ProgramDesc& desc, std::size_t first, std::size_t limit) {
-  if (match_dense(desc, first, limit).ops == 0) return ProgramClaim::no();
+SubgraphSupport query_dense(const TiledDevice& device, const ProgramDesc& desc, std::size_t first, std::size_t limit) {
+  if (match_dense(desc, first, limit).ops == 0) return SubgraphSupport::no();
   try {
     const Gemm problem = gemm_of(desc.op(first));
     const std::vector<MaskedRung> rungs = serving(problem);
-    if (rungs.empty()) return ProgramClaim::no();
+    if (rungs.empty()) return SubgraphSupport::no();
     uint64_t bytes = mask_of(device, desc.op(first + 1)).support.workspace_bytes;
     bytes = std::max(bytes, device.choose(desc.op(first)).support.workspace_bytes);
     for (const MaskedRung& rung : rungs) bytes = std::max(bytes, rung.workspace_bytes(problem));
-    return ProgramClaim::yes(2, "fused dense gradient", bytes);
+    return SubgraphSupport::yes(2, "fused dense gradient", bytes);
   } catch (const Refusal& refusal) {
-    return ProgramClaim::no(refusal.what());
+    return SubgraphSupport::no(refusal.what());
   }
 }
 
-std::unique_ptr<Program> create_dense(TiledDevice& device, const ProgramDesc& desc, std::size_t first,
-                                      std::size_t count) {
+std::unique_ptr<Subgraph> create_dense(TiledDevice& device, const ProgramDesc& desc, std::size_t first,
+                                       std::size_t count) {
   const DenseRun run = match_dense(desc, first, count);
-  if (run.ops == 0 || run.ops != count) throw Failure(GPUNN_INVALID_ARGUMENT, "not a gradient that was claimed");
-  return make_program([run, algorithm = choose(device, desc, first, run)](Stream& stream, const ProgramArgs& args) {
+  if (run.ops == 0 || run.ops != count) throw Failure(GPUNN_INVALID_ARGUMENT, "not a gradient that was fused");
+  return make_subgraph([run, algorithm = choose(device, desc, first, run)](Stream& stream, const SubgraphArgs& args) {
     const auto of = [&](int32_t id) { return &args.tensor(id); };
     const Args<3, 2> of_run({of(run.inputs[0]), of(run.inputs[1]), of(run.inputs[2])},
                             {of(run.outputs[0]), of(run.outputs[1])}, args.workspace<void>(),

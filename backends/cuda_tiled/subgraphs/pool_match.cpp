@@ -1,4 +1,4 @@
-#include "program/pool_match.hpp"
+#include "subgraphs/pool_match.hpp"
 
 #include <gpunn/ops.h>
 

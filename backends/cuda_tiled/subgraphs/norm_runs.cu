@@ -8,7 +8,7 @@
 #include "common/elementwise.hpp"
 #include "cuda_common/stream.hpp"
 #include "normalization_resident.hpp"
-#include "program/norm_runs.hpp"
+#include "subgraphs/norm_runs.hpp"
 
 namespace gpunn::cuda_tiled {
 namespace {
@@ -129,7 +129,7 @@ NormRun match(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
   }
 }
 
-void run_forward(const NormRun& run, cudaStream_t stream, const ProgramArgs& args) {
+void run_forward(const NormRun& run, cudaStream_t stream, const SubgraphArgs& args) {
   const auto in = [&](std::size_t i) { return args.data<float>(run.inputs[i]); };
   const auto out = [&](std::size_t i) { return args.data<float>(run.outputs[i]); };
   auto* const parts = args.workspace<float2>();
@@ -150,7 +150,7 @@ void run_forward(const NormRun& run, cudaStream_t stream, const ProgramArgs& arg
   run_batch_norm(run.plan, f, parts, stream);
 }
 
-void run_backward(const NormRun& run, cudaStream_t stream, const ProgramArgs& args) {
+void run_backward(const NormRun& run, cudaStream_t stream, const SubgraphArgs& args) {
   const auto in = [&](std::size_t i) { return args.data<float>(run.inputs[i]); };
   const auto out = [&](std::size_t i) { return args.data<float>(run.outputs[i]); };
   const Backward b{.dy = args.data<float>(run.dy),
@@ -171,17 +171,17 @@ void run_backward(const NormRun& run, cudaStream_t stream, const ProgramArgs& ar
 
 }  // namespace
 
-ProgramClaim claim_norm(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
+SubgraphSupport query_norm(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
   const NormRun run = match(desc, first, limit);
-  if (run.ops == 0) return ProgramClaim::no();
-  return ProgramClaim::yes(run.ops, run.backward ? "fused batch norm backward" : "fused batch norm",
-                           run.plan.workspace_bytes);
+  if (run.ops == 0) return SubgraphSupport::no();
+  return SubgraphSupport::yes(run.ops, run.backward ? "fused batch norm backward" : "fused batch norm",
+                              run.plan.workspace_bytes);
 }
 
-std::unique_ptr<Program> create_norm(const ProgramDesc& desc, std::size_t first, std::size_t count) {
+std::unique_ptr<Subgraph> create_norm(const ProgramDesc& desc, std::size_t first, std::size_t count) {
   const NormRun run = match(desc, first, count);
-  if (run.ops != count) throw Failure(GPUNN_INVALID_ARGUMENT, "not a batch norm that was claimed");
-  return make_program([run](Stream& stream, const ProgramArgs& args) {
+  if (run.ops != count) throw Failure(GPUNN_INVALID_ARGUMENT, "not a batch norm that was fused");
+  return make_subgraph([run](Stream& stream, const SubgraphArgs& args) {
     const cudaStream_t native = cuda::native(stream);
     if (run.backward) {
       run_backward(run, native, args);

@@ -5,15 +5,15 @@
 #include "convolution.hpp"
 #include "counters.hpp"
 #include "cuda_common/stream.hpp"
-#include "program/pool_match.hpp"
-#include "program/pool_runs.hpp"
+#include "subgraphs/pool_match.hpp"
+#include "subgraphs/pool_runs.hpp"
 
 namespace gpunn::cuda_tiled {
 namespace {
 
 using namespace plugin;
 
-// What is claimed, with what a pooled convolution needs.
+// What is fused, with what a pooled convolution needs.
 struct Found {
   PoolRun run;
   DirectPooling direct;
@@ -31,13 +31,13 @@ Found find(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
   return found;
 }
 
-void run_forward(const Found& found, cudaStream_t stream, const ProgramArgs& args) {
+void run_forward(const Found& found, cudaStream_t stream, const SubgraphArgs& args) {
   const PoolRun& run = found.run;
   run_direct_pooling(found.direct, args.data<float>(run.x), args.data<float>(run.w), args.data<float>(run.bias),
                      run.y < 0 ? nullptr : args.data<float>(run.y), args.data<float>(run.pooled), stream);
 }
 
-void run_backward(const PoolRun& run, unsigned* counters, cudaStream_t stream, const ProgramArgs& args) {
+void run_backward(const PoolRun& run, unsigned* counters, cudaStream_t stream, const SubgraphArgs& args) {
   run_pooling_gradient(run.gradient,
                        {.dpooled = args.data<float>(run.dpooled),
                         .y = args.data<float>(run.y),
@@ -50,24 +50,24 @@ void run_backward(const PoolRun& run, unsigned* counters, cudaStream_t stream, c
 
 }  // namespace
 
-ProgramClaim claim_pool(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
+SubgraphSupport query_pool(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
   const Found found = find(desc, first, limit);
   const PoolRun& run = found.run;
-  if (run.ops == 0) return ProgramClaim::no(run.reason);
-  return ProgramClaim::yes(run.ops, run.backward ? "fused pooling backward" : "fused convolution and pooling",
-                           run.backward ? run.gradient.workspace_bytes : 0);
+  if (run.ops == 0) return SubgraphSupport::no(run.reason);
+  return SubgraphSupport::yes(run.ops, run.backward ? "fused pooling backward" : "fused convolution and pooling",
+                              run.backward ? run.gradient.workspace_bytes : 0);
 }
 
-std::unique_ptr<Program> create_pool(const ProgramDesc& desc, std::size_t first, std::size_t count) {
+std::unique_ptr<Subgraph> create_pool(const ProgramDesc& desc, std::size_t first, std::size_t count) {
   Found found = find(desc, first, count);
-  if (found.run.ops != count) throw Failure(GPUNN_INVALID_ARGUMENT, "not a pooling that was claimed");
+  if (found.run.ops != count) throw Failure(GPUNN_INVALID_ARGUMENT, "not a pooling that was fused");
   if (!found.run.backward) {
-    return make_program(
-        [found](Stream& stream, const ProgramArgs& args) { run_forward(found, cuda::native(stream), args); });
+    return make_subgraph(
+        [found](Stream& stream, const SubgraphArgs& args) { run_forward(found, cuda::native(stream), args); });
   }
   const bool counts = found.run.gradient.workspace_bytes > 0;
   const auto counters = counts ? std::make_shared<const Counters>(found.run.gradient.channels) : nullptr;
-  return make_program([run = found.run, counters](Stream& stream, const ProgramArgs& args) {
+  return make_subgraph([run = found.run, counters](Stream& stream, const SubgraphArgs& args) {
     run_backward(run, counters ? counters->data() : nullptr, cuda::native(stream), args);
   });
 }

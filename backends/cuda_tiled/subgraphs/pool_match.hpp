@@ -1,7 +1,7 @@
-// What is claimed of poolings and their neighbours: which ops, and which values. pool_runs.hpp
+// What is fused of poolings and their neighbours: which ops, and which values. pool_runs.hpp
 #pragma once
 
-#include <gpunn/program.hpp>
+#include <gpunn/subgraph.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "program/dense_match.hpp"
+#include "subgraphs/dense_match.hpp"
 
 #include <gpunn/ops.h>
 

@@ -33,9 +33,9 @@ class Memory {
   void* data_ = nullptr;
 };
 
-class StepProgram final : public Program {
+class StepSubgraph final : public Subgraph {
  public:
-  StepProgram(const StepPlan& plan, const StepValues& values)
+  StepSubgraph(const StepPlan& plan, const StepValues& values)
       : plan_(plan), values_(values), plan_memory_(sizeof(plan)), noted_memory_(noted_bytes(plan)) {
     cuda::check(cudaMemcpy(plan_memory_.get<void>(), &plan_, sizeof(plan_), cudaMemcpyHostToDevice),
                 "copying a step's plan");
@@ -45,7 +45,7 @@ class StepProgram final : public Program {
     cuda::check(cudaStreamSynchronize(cudaStreamLegacy), "waiting for a step's plan");
   }
 
-  void enqueue(Stream& stream, const ProgramArgs& args) override {
+  void enqueue(Stream& stream, const SubgraphArgs& args) override {
     const auto at = [&]<class T>(int32_t id, T* /*type*/) { return id < 0 ? nullptr : args.data<T>(id); };
     StepTensors tensors{};
     tensors.data = args.data<char>(values_.data);
@@ -74,19 +74,19 @@ class StepProgram final : public Program {
 
 }  // namespace
 
-ProgramClaim claim_step(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
+SubgraphSupport query_step(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
   const StepMatch match = match_step(desc, first, limit);
-  if (match.ops == 0) return ProgramClaim::no(match.reason);
+  if (match.ops == 0) return SubgraphSupport::no(match.reason);
   const StepPlanned planned = plan_of(match);
-  if (!planned.plan) return ProgramClaim::no(planned.refusal);
-  return ProgramClaim::yes(match.ops, "fused training step", planned.plan->workspace_bytes);
+  if (!planned.plan) return SubgraphSupport::no(planned.refusal);
+  return SubgraphSupport::yes(match.ops, "fused training step", planned.plan->workspace_bytes);
 }
 
-std::unique_ptr<Program> create_step(const ProgramDesc& desc, std::size_t first, std::size_t count) {
+std::unique_ptr<Subgraph> create_step(const ProgramDesc& desc, std::size_t first, std::size_t count) {
   const StepMatch match = match_step(desc, first, count);
   const StepPlanned planned = match.ops == count ? plan_of(match) : StepPlanned{};
-  if (!planned.plan) throw Failure(GPUNN_INVALID_ARGUMENT, "not a step that was claimed");
-  return std::make_unique<StepProgram>(*planned.plan, match.values);
+  if (!planned.plan) throw Failure(GPUNN_INVALID_ARGUMENT, "not a step that was fused");
+  return std::make_unique<StepSubgraph>(*planned.plan, match.values);
 }
 
 }  // namespace gpunn::cuda_tiled

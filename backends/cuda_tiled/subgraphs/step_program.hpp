@@ -1,0 +1,14 @@
+// Whole training steps as subgraphs of the program extension.
+#pragma once
+
+#include <gpunn/subgraph.hpp>
+
+#include <cstddef>
+#include <memory>
+
+namespace gpunn::cuda_tiled {
+
+plugin::SubgraphSupport query_step(const plugin::ProgramDesc& desc, std::size_t first, std::size_t limit);
+std::unique_ptr<plugin::Subgraph> create_step(const plugin::ProgramDesc& desc, std::size_t first, std::size_t count);
+
+}  // namespace gpunn::cuda_tiled
