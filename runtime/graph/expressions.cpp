@@ -3,6 +3,7 @@
 #include <gpunn/ops.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace gpunn::graph {
@@ -61,6 +62,17 @@ ValueId Expressions::constant(double value, const Shape& of) {
 ValueId Expressions::scaled(ValueId x, double factor) {
   const gpunn_scale_attrs attrs{.struct_size = 0, .factor = static_cast<float>(factor)};
   return op(GPUNN_OP_SCALE, {x}, Attributes::of(attrs));
+}
+
+ValueId Expressions::moving_average(ValueId old, ValueId fresh, float share) {
+  return add(scaled(old, share), mul(fresh, constant(1.0 - share)));
+}
+
+// With T = tanh(exponent log(base) / 2): 2 T / (T - 1).
+ValueId Expressions::one_minus_power(double base, ValueId exponent) {
+  if (base == 0) return constant(1);
+  const ValueId tangent = tanh(mul(exponent, constant(std::log(base) / 2)));
+  return div(scaled(tangent, 2), sub(tangent, constant(1)));
 }
 
 ValueId Expressions::reduce(ValueId x, uint32_t axes, int32_t kind, bool keep_dims) {

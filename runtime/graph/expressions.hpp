@@ -40,6 +40,10 @@ class Expressions {
   // A number, as often as the shape says.
   ValueId constant(double value, const Shape& shape = {});
   ValueId scaled(ValueId x, double factor);
+  // share * old + (1 - share) * fresh
+  ValueId moving_average(ValueId old, ValueId fresh, float share);
+  // 1 - base^exponent for a base of [0, 1) and exponents above 0, without the loss of digits where that is close to 0.
+  ValueId one_minus_power(double base, ValueId exponent);
   // `axes` is a mask of dimensions, which stay with sizes of 1, or go.
   ValueId sum(ValueId x, uint32_t axes, bool keep_dims = true);
   ValueId mean(ValueId x, uint32_t axes, bool keep_dims = true);

@@ -34,6 +34,16 @@ std::string range_name(const ParameterLayout& layout, const char* what, std::siz
   return layout.ranges.size() == 1 ? what : what + ("." + std::to_string(range));
 }
 
+// All results are there before the first of them replaces what others are made of.
+void add_formula(Graph& g, const std::string& name, UpdateFormula formula, const OptimizerConfig& o,
+                 const UpdateInputs& in) {
+  graph::Expressions e(g, name);
+  const std::vector<ValueId> made = formula(e, o, in);
+  g.add_into(GPUNN_OP_COPY, name, {}, {made.at(0)}, {in.weights});
+  for (std::size_t i = 0; i < in.states.size(); ++i)
+    g.add_into(GPUNN_OP_COPY, name, {}, {made.at(i + 1)}, {in.states[i]});
+}
+
 }  // namespace
 
 bool records_gradient_norm(const Experiment& experiment) {
@@ -99,6 +109,13 @@ void add_optimizer(Graph& g, const OptimizerConfig& o, const ParameterLayout& la
       add_muon(g, o, layout, range, with, states.front());
       continue;
     }
+    const Decay decay{.weight = static_cast<float>(group.weight_decay), .elements = range.decayed};
+    if (row.formula != nullptr) {
+      UpdateInputs in{part(values.parameters), part(values.gradients), rate, values.step, {}, decay};
+      for (const ValueId state : states) in.states.push_back(part(state));
+      add_formula(g, name, row.formula, o, in);
+      continue;
+    }
     std::vector<ValueId> inputs{part(values.parameters), part(values.gradients), rate};
     if (row.counts_steps) inputs.push_back(values.step);
     for (const ValueId state : states) inputs.push_back(part(state));
@@ -106,7 +123,6 @@ void add_optimizer(Graph& g, const OptimizerConfig& o, const ParameterLayout& la
       const auto bounds = static_cast<int64_t>(layout.bounds(range).size());
       inputs.push_back(g.add_value(bounds_variable(i), {DType::i64, {bounds}}, Storage::data));
     }
-    const Decay decay{.weight = static_cast<float>(group.weight_decay), .elements = range.decayed};
     g.add(row.op, name, row.attributes(o, decay), inputs);
   }
 }

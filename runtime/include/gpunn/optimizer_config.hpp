@@ -19,6 +19,7 @@ struct Adam {
 };
 
 struct AdamW : Adam {};
+struct RAdam : Adam {};
 
 struct RmsProp {
   double momentum = 0;
@@ -51,7 +52,7 @@ struct Muon {
 };
 
 struct OptimizerConfig {
-  std::variant<Sgd, Adam, AdamW, RmsProp, AdaGrad, Lion, Lars, Muon> kind;
+  std::variant<Sgd, Adam, AdamW, RAdam, RmsProp, AdaGrad, Lion, Lars, Muon> kind;
   double learning_rate = 0.01;
   double weight_decay = 0;  // on weights only: biases never decay
   // What is done to the gradients before the update, in this order; 0: nothing.

@@ -14,6 +14,7 @@ constexpr double kLargestBound = 1e6;
 OptimizerRow sgd();
 OptimizerRow adam();
 OptimizerRow adamw();
+OptimizerRow radam();
 OptimizerRow rmsprop();
 OptimizerRow adagrad();
 OptimizerRow lion();
@@ -21,7 +22,8 @@ OptimizerRow lars();
 OptimizerRow muon();
 
 const std::vector<OptimizerRow>& optimizer_rows() {
-  static const std::vector<OptimizerRow> rows = {sgd(), adam(), adamw(), rmsprop(), adagrad(), lion(), lars(), muon()};
+  static const std::vector<OptimizerRow> rows = {sgd(),     adam(), adamw(), radam(), rmsprop(),
+                                                 adagrad(), lion(), lars(),  muon()};
   return rows;
 }
 

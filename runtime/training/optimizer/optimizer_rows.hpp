@@ -13,7 +13,7 @@
 #include "config/given_keys.hpp"
 #include "config/key_builders.hpp"
 #include "config/kinds.hpp"
-#include "graph/attributes.hpp"
+#include "graph/expressions.hpp"
 
 namespace gpunn::training {
 
@@ -23,12 +23,25 @@ struct Decay {
   int64_t elements = 0;
 };
 
+// What an update reads: f32[n] each, but for the learning rate f32 0-d and the step counter i64 0-d.
+struct UpdateInputs {
+  graph::ValueId weights, gradient, rate, step;
+  std::vector<graph::ValueId> states;
+  Decay decay;
+};
+
+// Appends an update in core ops and returns the new weights, then the new states.
+using UpdateFormula = std::vector<graph::ValueId> (*)(graph::Expressions& e, const OptimizerConfig& config,
+                                                      const UpdateInputs& in);
+
 // All that is known of a kind of optimizer. A new one is a struct in gpunn/optimizer_config.hpp, a file beside this one
 // that fills in a row, and a line in optimizer_rows().
 struct OptimizerRow {
   config::KindOf<OptimizerConfig> kind;
+  // The update is an op with attributes, or a formula.
   gpunn_op op = GPUNN_OP_SGD_UPDATE;
   graph::Attributes (*attributes)(const OptimizerConfig& config, const Decay& decay) = nullptr;
+  UpdateFormula formula = nullptr;
   // "velocity", or "m" and "v", ...: each as long as the gradients. nullptr: there are none.
   std::vector<std::string> (*states)(const OptimizerConfig& config) = nullptr;
   // nullptr: every value is fine that the keys' ranges let pass.
