@@ -5,11 +5,10 @@
 namespace gpunn::cli {
 
 CommandLine::CommandLine()
-    : app(make_subgraph("gpunn", "gpunn trains neural networks from YAML experiments, through backend plugins.",
-                        version(),
-                        "Example:\n  gpunn run experiments/lenet_mnist.yaml --backend cpu\n\n"
-                        "'gpunn help VERB' tells more of a verb. 'gpunn help keys' lists what an experiment may\n"
-                        "say, 'gpunn help layers' what a model is made of, 'gpunn help ops' what a backend runs.")),
+    : app(make_app("gpunn", "gpunn trains neural networks from YAML experiments, through backend plugins.", version(),
+                   "Example:\n  gpunn run experiments/lenet_mnist.yaml --backend cpu\n\n"
+                   "'gpunn help VERB' tells more of a verb. 'gpunn help keys' lists what an experiment may\n"
+                   "say, 'gpunn help layers' what a model is made of, 'gpunn help ops' what a backend runs.")),
       program(app.get()) {
   program.require_verb();
 }

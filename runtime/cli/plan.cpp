@@ -41,10 +41,10 @@ void print_ops(const PlanReport& report, bool colour) {
   fmt::print("{}", table.text(colour));
 }
 
-// What is run as one, or why nothing is, where a plugin of the chain could.
+// The fused subgraphs, and the reasons of the plugins that could have fused more.
 void print_subgraphs(const PlanReport& report, bool colour) {
   if (!report.subgraphs.empty()) {
-    Table table({{"AS ONE"}, {"OPS"}, {"BACKEND"}, {"WORKSPACE", Align::right}});
+    Table table({{"SUBGRAPH"}, {"OPS"}, {"BACKEND"}, {"WORKSPACE", Align::right}});
     for (const PlannedSubgraph& subgraph : report.subgraphs) {
       table.add({printable(subgraph.name), fmt::format("{}-{}", subgraph.first_op, subgraph.last_op), subgraph.backend,
                  subgraph.workspace_bytes == 0 ? "-" : bytes_text(subgraph.workspace_bytes)});
@@ -53,7 +53,7 @@ void print_subgraphs(const PlanReport& report, bool colour) {
   }
   constexpr std::size_t kShown = 5;
   for (std::size_t i = 0; i < std::min(kShown, report.not_fused.size()); ++i) {
-    fmt::print("{}not run as one: {}\n", i == 0 ? "\n" : "", printable(report.not_fused[i]));
+    fmt::print("{}not fused: {}\n", i == 0 ? "\n" : "", printable(report.not_fused[i]));
   }
   if (report.not_fused.size() > kShown) fmt::print("and {} more\n", report.not_fused.size() - kShown);
 }

@@ -32,7 +32,7 @@ struct BackendOptions {
   bool deterministic = false;
   bool host_copies = false;  // an overlay may have memory of its own, with copies through the host
   int streams = 4;           // on which ops of a captured program may run at the same time; 1: one after another
-  bool subgraphs = true;     // a plugin may run several ops as one (subgraph.hpp)
+  bool subgraphs = true;     // a plugin may fuse consecutive ops (subgraph.hpp)
   // Kernels wanted by their names, as "gemm:3": each op takes the first of them that a plugin of the chain has for it.
   std::vector<std::string> kernels = {};
   bool kernels_where_named = false;  // a chain of plugins that know of no names runs with its own choice
@@ -44,7 +44,7 @@ struct BackendOptions {
 class Backend;
 class FusedSubgraph;
 class Event;
-class Lanes;
+class Streams;
 class ProgramDescription;
 struct Subgraph;
 struct Subgraphs;
@@ -76,12 +76,12 @@ class Buffer {
   uint64_t bytes_ = 0;
 };
 
-// Who serves an op, or why nobody does.
+// The plugin that serves an op, or why no plugin does.
 struct Placement {
-  int level = -1;  // index into the chain: 0 is the overlay on top; -1: nobody
+  int level = -1;  // index into the chain: 0 is the overlay on top; -1: no plugin serves it
   uint64_t workspace_bytes = 0;
   uint32_t flags = 0;
-  std::string reason;       // of each plugin in the chain, where nobody
+  std::string reason;       // of each plugin in the chain, if none serves the op
   std::string kernel = {};  // the one of BackendOptions.kernels that serves; empty: the plugin's own choice
 };
 
@@ -103,8 +103,8 @@ class Kernel {
                const std::string& what);
   // The same with arguments that were built before; allocates nothing. They must be those of this kernel's signature.
   void enqueue(const gpunn_op_args& args, const std::string& what);
-  // The same on one of the backend's lanes.
-  void enqueue(const gpunn_op_args& args, const std::string& what, const Lanes& lanes, std::size_t lane);
+  // The same on another of `streams`.
+  void enqueue(const gpunn_op_args& args, const std::string& what, const Streams& streams, std::size_t stream);
   explicit operator bool() const { return state_ != nullptr; }
 
  private:
@@ -128,7 +128,7 @@ class Backend {
   std::vector<std::string> chain() const;  // names, overlay first
   const gpunn_device_info& info() const;   // of the base at the bottom, which owns memory and stream
   bool can_capture() const;
-  // Whether kernels of this chain level may run on several streams at the same time.
+  // Whether kernels of this chain level may run at the same time on several streams.
   bool concurrent(int level) const;
   const BackendOptions& options() const;
   // What the user should know of how the chain works: host copies. Empty: nothing.
@@ -150,11 +150,11 @@ class Backend {
   };
   const KernelNames& kernel_names() const;
 
-  // The plugins, highest first, whose extension fuses subgraphs. Those with memory of their own have none here.
+  // The plugins that fuse subgraphs, highest first. A plugin that computes in memory of its own is not among them.
   std::vector<std::string> fusing_plugins() const;
-  // Offers the ops of a program to them; `placements` are those of its nodes, all served.
+  // Offers them the ops of a step program. `placements` are those of its nodes, all of them served.
   Subgraphs fuse_subgraphs(const graph::Graph& graph, std::span<const Placement> placements) const;
-  // `description` is of the graph.
+  // `description` describes the graph.
   FusedSubgraph create(const graph::Graph& graph, const Subgraph& subgraph, const ProgramDescription& description);
 
   // Memory of exactly this size, for what is planned and stays. Throws OutOfMemory.
@@ -200,7 +200,7 @@ class Backend {
   friend class CopyStream;
   friend class Event;
   friend class Kernel;
-  friend class Lanes;
+  friend class Streams;
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

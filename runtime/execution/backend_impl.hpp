@@ -21,7 +21,7 @@ struct Level {
   gpunn_stream* stream = nullptr;
   gpunn_device_info info{};
   bool concurrent = false;                              // its kernels may run at the same time on several streams
-  const gpunn_subgraph_extension* subgraphs = nullptr;  // where it fuses subgraphs
+  const gpunn_subgraph_extension* subgraphs = nullptr;  // nullptr: it fuses no subgraphs
   std::unique_ptr<HostCopies> host_copies{};            // where its memory is not that of the bottom plugin
   const gpunn_plugin& table() const { return plugin->table(); }
 };

@@ -139,7 +139,7 @@ void Profiler::describe(const CompiledProgram& program) {
                          text_of(program.graph, subgraph.nodes));
     fused += (fused.empty() ? "" : "; ") + subgraphs_.back();
   }
-  if (!fused.empty()) trace_.note("run as one in whole steps", fused);
+  if (!fused.empty()) trace_.note("fused in whole steps", fused);
 }
 
 bool Profiler::finished() const {

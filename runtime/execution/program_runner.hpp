@@ -12,12 +12,12 @@
 
 namespace gpunn::execution {
 
-// A program on the device of a runner, with its kernels from its first use on.
+// A step program on the device of a runner. Its kernels are created at its first use.
 struct RunnableProgram {
   CompiledProgram compiled;
   std::unique_ptr<Executable> executable = nullptr;
   const void* arena = nullptr;
-  // Where the program has fused subgraphs, and was run op by op all the same.
+  // Only if the program has fused subgraphs and was also run op by op.
   std::optional<graph::MemoryPlan> op_by_op_plan = {};
   std::unique_ptr<Executable> op_by_op = nullptr;
   const void* op_by_op_arena = nullptr;
@@ -45,7 +45,7 @@ class ProgramRunner {
   uint64_t persistent_bytes() const;
 
   Executable& ready(RunnableProgram& program);
-  // To be run op by op, which fused subgraphs are not; the same as ready() where there are none.
+  // The program without fused subgraphs; the same as ready() if it has none.
   Executable& ready_op_by_op(RunnableProgram& program);
 
  private:
