@@ -30,7 +30,7 @@ std::size_t count_of(const char* folder) {
   return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder, error), fs::directory_iterator()));
 }
 
-// A plugin of which nothing has been asked yet.
+// A plugin that has not been asked anything yet.
 struct Fresh {
   fs::path file;
   plugins::Library library;

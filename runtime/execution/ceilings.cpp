@@ -141,8 +141,8 @@ void measure_matmul(Backend& backend, Event& start, Event& stop, Ceilings& ceili
   }
 }
 
-// While there is one the backend takes its own kernels: what somebody wants to look at is no measure of what can be
-// done.
+// While an OwnChoice lives, the backend takes its own kernels: a kernel that the user asked for by name may be slow,
+// and would give a low ceiling.
 class OwnChoice {
  public:
   explicit OwnChoice(Backend& backend) : backend_(backend), wanted_(backend.options().kernels) {

@@ -23,8 +23,8 @@ struct RunnableProgram {
   const void* op_by_op_arena = nullptr;
 };
 
-// A device with what its programs keep. Programs never run at the same time, so they share one arena. A program that
-// needs a larger one replaces it, and programs bound to the old one are bound again when they are next used.
+// A device with the variables of its step programs. Step programs never run at the same time, so they share an arena.
+// One that needs a larger arena replaces it; those bound to the old arena are bound again at their next use.
 class ProgramRunner {
  public:
   explicit ProgramRunner(std::unique_ptr<Backend> backend);
@@ -38,7 +38,7 @@ class ProgramRunner {
   const Variables& variables() const { return variables_; }
 
   RunnableProgram compile(graph::Graph program) const { return {execution::compile(std::move(program), *backend_)}; }
-  // So that the arena is not replaced by the first of several programs to use it.
+  // Makes room for several step programs at once, so that the arena is not replaced between them.
   void reserve(uint64_t arena_bytes) { arena(arena_bytes); }
   uint64_t arena_bytes() const { return arena_.bytes(); }
   // Of the variables that stay from step to step: parameters, gradients, states of the optimizer and others.

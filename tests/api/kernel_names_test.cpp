@@ -1,4 +1,4 @@
-// plugin.hpp: several kernels for one op, of which the host may want one by its name.
+// plugin.hpp: several kernels for an op, which the host may choose by name.
 
 #include <gpunn/plugin.hpp>
 

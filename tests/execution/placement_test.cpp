@@ -37,7 +37,7 @@ TEST_CASE("an op is run by the first plugin that serves it", "[execution]") {
   CHECK(base->enqueues == 1);
 }
 
-TEST_CASE("where nobody serves an op each says why", "[execution]") {
+TEST_CASE("if no plugin serves an op each says why", "[execution]") {
   const Backend backend(registry(), "second_storey");
   const Placement placement = backend.place(softmax(floats({2, 2})));
   CHECK(placement.level == -1);

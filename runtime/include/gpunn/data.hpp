@@ -78,7 +78,7 @@ struct Dataset {
   bool light_on_dark = false;        // as MNIST's digits: a picture of dark on light is its negative
   ImageFit fit;                      // how images became samples
   std::vector<std::string> columns;  // of a table: the names of its features, in their order; empty: it has no names
-  bool from_registry = false;        // a published set of which load_sizes() found no files
+  bool from_registry = false;        // a published set without files here: load_sizes() has the registry's sizes
   DataDigest digest;                 // of the parts as they were loaded; no rows where they were not looked at
 };
 

@@ -1,5 +1,5 @@
-// An overlay on cpu with several kernels for MATMUL, of which only those with a name are wrong: "gemm:2" at its odd
-// sizes, "gemm:3" wherever it serves. Its own choice is right, so that only a test of each finds fault.
+// An overlay on cpu with several kernel variants for MATMUL. The named ones are wrong: "gemm:2" at odd sizes, "gemm:3"
+// wherever it serves. The overlay's own choice is right, so that only a test of each variant fails.
 #include "loops.hpp"
 
 namespace {
