@@ -135,7 +135,7 @@ ExitCode show_schedule(const PlanArguments& arguments, bool as_json) {
 
 void add_plan(CommandLine& line) {
   auto options = std::make_shared<PlanArguments>();
-  Verb verb = line.program.add_verb("plan", "Show a training step's ops, who runs each, and its memory",
+  Verb verb = line.program.add_verb("plan", "Show a training step's ops, the plugin of each, and its memory",
                                     {"gpunn plan experiments/lenet_mnist.yaml --backend cpu",
                                      "gpunn plan experiments/lenet_mnist.yaml --schedule curve.svg"});
   add_experiment_options(verb, options->experiment);

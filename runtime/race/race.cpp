@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 // Collects the curve and passes everything on.
 class Recorder : public TrainingListener {
  public:
-  Recorder(RaceEntry& entry, TrainingListener* next) : entry_(entry), next_(next != nullptr ? *next : nobody_) {}
+  Recorder(RaceEntry& entry, TrainingListener* next) : entry_(entry), next_(next != nullptr ? *next : silent_) {}
   void on_message(const std::string& text) override { next_.on_message(text); }
   void on_start(const RunStart& start) override {
     entry_.result.run = start.run;
@@ -38,7 +38,7 @@ class Recorder : public TrainingListener {
   }
 
  private:
-  TrainingListener nobody_;
+  TrainingListener silent_;
   RaceEntry& entry_;
   TrainingListener& next_;
 };

@@ -99,9 +99,9 @@ TEST_CASE("determinism is asked for, and a kernel that does not promise it refus
   CHECK(top->last_desc_flags == GPUNN_OP_REQUIRE_DETERMINISTIC);
   CHECK_THAT(error_of([&] { backend.create(op, 0); }), Contains("not deterministic"));
   base->op_flags = 0;
-  const Placement nobody = backend.place(op);
-  CHECK(nobody.level == -1);
-  CHECK_THAT(nobody.reason, Contains("small_base: its kernel is not deterministic"));
+  const Placement unserved = backend.place(op);
+  CHECK(unserved.level == -1);
+  CHECK_THAT(unserved.reason, Contains("small_base: its kernel is not deterministic"));
 }
 
 TEST_CASE("the precision is passed on", "[execution]") {
