@@ -36,8 +36,8 @@ struct BackendOptions {
   // Kernels wanted by their names, as "gemm:3": each op takes the first of them that a plugin of the chain has for it.
   std::vector<std::string> kernels = {};
   bool kernels_where_named = false;  // a chain of plugins that know of no names runs with its own choice
-  // Told what a plugin has to say: a GPUNN_LOG_* level and a sentence. Where it is empty, warnings go to standard
-  // error, and with GPUNN_LOG=info or debug in the environment the rest as well.
+  // Gets the messages of plugins: a GPUNN_LOG_* level and a sentence. If it is empty, warnings go to standard error,
+  // and with GPUNN_LOG=info or debug in the environment the other messages as well.
   std::function<void(int level, const std::string& message)> log = {};
 };
 
@@ -131,7 +131,7 @@ class Backend {
   // Whether kernels of this chain level may run at the same time on several streams.
   bool concurrent(int level) const;
   const BackendOptions& options() const;
-  // What the user should know of how the chain works: host copies. Empty: nothing.
+  // What the user should know about the chain: that it copies through the host. Empty: nothing.
   std::string notice() const;
 
   Placement place(const graph::OpSignature& signature) const;
@@ -144,7 +144,7 @@ class Backend {
   std::vector<NamedKernel> kernels(const graph::OpSignature& signature) const;
   // In place of BackendOptions.kernels. Throws Error where a name is wanted and no plugin of the chain knows of names.
   void want_kernels(std::vector<std::string> names);
-  // Of the ops that were placed so far, where kernels are wanted: the names that there are, and those taken.
+  // If kernels are wanted by name: the names that the ops placed so far have, and those that were taken.
   struct KernelNames {
     std::set<std::string> known, taken;
   };
@@ -166,7 +166,7 @@ class Backend {
   uint64_t allocated_bytes() const;  // device memory now held by buffers
   int64_t allocations() const;       // ever made of a plugin
   const PoolStatistics& pool_statistics() const;
-  // What is free on the device now, what the pool keeps unused included; 0: the device does not tell.
+  // The free memory of the device, including unused blocks of the pool; 0: the device does not tell.
   uint64_t free_bytes();
   int64_t synchronizations() const;  // how often the host has waited for the device, blocking copies included
 
@@ -183,7 +183,7 @@ class Backend {
 
   // A mark on the stream (event.hpp).
   Event make_event();
-  // What is put on the stream from now on waits for the event; the host does not.
+  // Later work on the stream waits for the event; the host does not.
   void wait_for(const Event& event);
 
   // Milliseconds on the device between two marks on the stream.

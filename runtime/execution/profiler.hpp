@@ -51,9 +51,9 @@ class Profiler {
   bool finished() const;
   void add_span(int stream, const std::string& name, const Event& begin, const Event& end, double bytes = 0);
 
-  // What the host did, from `start` until now. HostSpan is the comfortable way.
+  // A span of the host from `start` until now. HostSpan is more convenient.
   void add_host_span(const std::string& name, std::chrono::steady_clock::time_point start);
-  // Of the trace as a whole.
+  // A note about the whole trace.
   void note(const std::string& key, const Trace::Value& value) { trace_.note(key, value); }
 
   // After detach().
@@ -109,7 +109,7 @@ class Profiler {
   bool captured_ = false;
 };
 
-// What the host does from here to the end of the scope. Does nothing without a profiler.
+// A span of the host from here to the end of the scope. Does nothing without a profiler.
 class HostSpan {
  public:
   HostSpan(Profiler* profiler, const char* name)

@@ -41,7 +41,7 @@ class ProgramRunner {
   // Makes room for several step programs at once, so that the arena is not replaced between them.
   void reserve(uint64_t arena_bytes) { arena(arena_bytes); }
   uint64_t arena_bytes() const { return arena_.bytes(); }
-  // Of the variables that stay from step to step: parameters, gradients, states of the optimizer and others.
+  // The bytes of variables that stay from step to step: parameters, gradients, states of the optimizer and others.
   uint64_t persistent_bytes() const;
 
   Executable& ready(RunnableProgram& program);

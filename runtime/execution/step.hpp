@@ -20,7 +20,7 @@ struct BoundMemory {
   void* arena;
 };
 
-// What all fused subgraphs of a step program are bound with.
+// The description and the inner values that all fused subgraphs of a step program share.
 struct SubgraphContext {
   const ProgramDescription& description;
   std::vector<bool> internal;  // by value: graph::internal_values of all subgraphs
