@@ -50,8 +50,8 @@ Fresh load(const fs::path& file) {
   return plugin;
 }
 
-// The plugin that the user means. Files whose name promises it are looked at first, lest another one's fault be taken
-// for this one's.
+// The plugin that the user means. Files with a matching name come first, so that a fault of another plugin is not taken
+// for a fault of this one.
 Fresh find_plugin(const CheckOptions& options) {
   const std::string& wanted = options.backend;
   if (wanted.find_first_of("/.") != std::string::npos) return load(fs::absolute(wanted).lexically_normal());
