@@ -8,7 +8,7 @@ endif()
 #
 # The plugin libgpunn_backend_<name>.so, as target gpunn_backend_<name>: api/'s headers, no symbol exported but the one
 # that gpunn asks for, installed where gpunn looks for plugins. Sources are C, C++ or, where the project has enabled the
-# language, CUDA. The project's own backends and anybody else's, through find_package(gpunn), are made by this one
+# language, CUDA. The project's own backends and, through find_package(gpunn), backends elsewhere are made by this
 # function.
 set(GPUNN_PLUGIN_SYMBOLS ${CMAKE_CURRENT_LIST_DIR}/plugin_symbols.map)
 

@@ -148,7 +148,7 @@ def run(command, columns, rows=50, cwd=None, environment=None, limit=600):
     return screen, status
 
 
-def ranges_of(line):
+def spans_of(line):
     """Neighbours of one style as (column, text, style); spaces at the ends of a run are left out."""
     start = 0
     while start < len(line):
@@ -194,7 +194,7 @@ def svg(screen, command, caption, below=""):
                  f'font-family="Helvetica, Arial, sans-serif" fill="{QUIET}">{escape(caption, quote=False)}</text>')
     for row, line in enumerate(lines):
         y = BAR_HEIGHT + MARGIN + row * LINE_HEIGHT + FONT_SIZE
-        parts += [text_element(MARGIN + column * CELL_WIDTH, y, text, style) for column, text, style in ranges_of(line)]
+        parts += [text_element(MARGIN + column * CELL_WIDTH, y, text, style) for column, text, style in spans_of(line)]
     return "\n".join(parts + ([inner] if inner else []) + ["</svg>"]) + "\n"
 
 

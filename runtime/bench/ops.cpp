@@ -74,7 +74,7 @@ class OpBench {
 
   bool all_kernels() const { return std::ranges::find(options_.kernels, kAllKernels) != options_.kernels.end(); }
 
-  // Each wanted name must be somebody's for one of the ops.
+  // Each wanted name must be known to a backend for at least one of the ops.
   void require_kernels() const {
     std::set<std::string> known;
     if (options_.kernels.empty()) return;

@@ -4,12 +4,29 @@
 
 namespace gpunn::cli {
 
+// A file each.
+void add_run(CommandLine& line);
+void add_resume(CommandLine& line);
+void add_eval(CommandLine& line);
+void add_predict(CommandLine& line);
+void add_report(CommandLine& line);
+void add_export(CommandLine& line);
+void add_plugins(CommandLine& line);
+void add_plan(CommandLine& line);
+void add_summary(CommandLine& line);
+void add_diagnose(CommandLine& line);
+void add_check(CommandLine& line);
+void add_bench(CommandLine& line);
+void add_race(CommandLine& line);
+void add_data(CommandLine& line);
+void add_completion(CommandLine& line);
+void add_help(CommandLine& line);
+
 CommandLine::CommandLine()
-    : app(make_subgraph("gpunn", "gpunn trains neural networks from YAML experiments, through backend plugins.",
-                        version(),
-                        "Example:\n  gpunn run experiments/lenet_mnist.yaml --backend cpu\n\n"
-                        "'gpunn help VERB' tells more of a verb. 'gpunn help keys' lists what an experiment may\n"
-                        "say, 'gpunn help layers' what a model is made of, 'gpunn help ops' what a backend runs.")),
+    : app(make_app("gpunn", "gpunn trains neural networks from YAML experiments, through backend plugins.", version(),
+                   "Example:\n  gpunn run experiments/lenet_mnist.yaml --backend cpu\n\n"
+                   "'gpunn help VERB' tells more of a verb. 'gpunn help keys' lists what an experiment may\n"
+                   "say, 'gpunn help layers' what a model is made of, 'gpunn help ops' what a backend runs.")),
       program(app.get()) {
   program.require_verb();
 }

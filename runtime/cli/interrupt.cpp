@@ -20,7 +20,7 @@ std::array<struct sigaction, kSignals.size()> former;
 extern "C" void on_signal(int /*signal*/) {
   if (interrupted.exchange(true)) ::_exit(static_cast<int>(ExitCode::interrupted));
   constexpr std::string_view kMessage = "\nstopping after this step; press again to quit\n";
-  // There is nobody to tell of a failure here.
+  // A signal handler can't report a failure.
   [[maybe_unused]] const ssize_t put = ::write(STDERR_FILENO, kMessage.data(), kMessage.size());
 }
 

@@ -41,10 +41,10 @@ void print_ops(const PlanReport& report, bool colour) {
   fmt::print("{}", table.text(colour));
 }
 
-// What is run as one, or why nothing is, where a plugin of the chain could.
+// The fused subgraphs, and the reasons of the plugins that could have fused more.
 void print_subgraphs(const PlanReport& report, bool colour) {
   if (!report.subgraphs.empty()) {
-    Table table({{"AS ONE"}, {"OPS"}, {"BACKEND"}, {"WORKSPACE", Align::right}});
+    Table table({{"SUBGRAPH"}, {"OPS"}, {"BACKEND"}, {"WORKSPACE", Align::right}});
     for (const PlannedSubgraph& subgraph : report.subgraphs) {
       table.add({printable(subgraph.name), fmt::format("{}-{}", subgraph.first_op, subgraph.last_op), subgraph.backend,
                  subgraph.workspace_bytes == 0 ? "-" : bytes_text(subgraph.workspace_bytes)});
@@ -53,7 +53,7 @@ void print_subgraphs(const PlanReport& report, bool colour) {
   }
   constexpr std::size_t kShown = 5;
   for (std::size_t i = 0; i < std::min(kShown, report.not_fused.size()); ++i) {
-    fmt::print("{}not run as one: {}\n", i == 0 ? "\n" : "", printable(report.not_fused[i]));
+    fmt::print("{}not fused: {}\n", i == 0 ? "\n" : "", printable(report.not_fused[i]));
   }
   if (report.not_fused.size() > kShown) fmt::print("and {} more\n", report.not_fused.size() - kShown);
 }
@@ -135,7 +135,7 @@ ExitCode show_schedule(const PlanArguments& arguments, bool as_json) {
 
 void add_plan(CommandLine& line) {
   auto options = std::make_shared<PlanArguments>();
-  Verb verb = line.program.add_verb("plan", "Show a training step's ops, who runs each, and its memory",
+  Verb verb = line.program.add_verb("plan", "Show a training step's ops, the plugin of each, and its memory",
                                     {"gpunn plan experiments/lenet_mnist.yaml --backend cpu",
                                      "gpunn plan experiments/lenet_mnist.yaml --schedule curve.svg"});
   add_experiment_options(verb, options->experiment);

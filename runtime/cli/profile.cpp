@@ -14,7 +14,7 @@ namespace gpunn::cli {
 
 namespace {
 
-// Of a deep network the rest is noise; the trace has all of them.
+// A deep network has more ops than a table should; the trace has all of them.
 constexpr std::size_t kMostOps = 40;
 
 std::string number(double value) { return value > 0 ? fmt::format("{:.1f}", value) : "-"; }
@@ -26,7 +26,7 @@ std::string heading(const ProfileReport& report) {
     text += fmt::format("; {} {}", report.captured ? "as a captured graph" : "without marks between the ops",
                         duration_text(report.whole_step_seconds));
   }
-  for (const std::string& subgraph : report.subgraphs) text += "\nrun as one then by " + printable(subgraph);
+  for (const std::string& subgraph : report.subgraphs) text += "\nfused in whole steps by " + printable(subgraph);
   text += fmt::format("\nceilings: copy {:.1f} GB/s, ", report.ceiling_gigabytes);
   text += report.ceiling_gflops > 0 ? fmt::format("matrix product {:.1f} GFLOP/s\n", report.ceiling_gflops)
                                     : std::string("no matrix product\n");

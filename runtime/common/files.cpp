@@ -87,7 +87,7 @@ std::string read_text(const fs::path& file, std::size_t limit) {
   const auto missing = [&](const std::string& why) {
     return Error("can't read " + file.string() + ": " + why, ExitCode::missing);
   };
-  // Without O_NONBLOCK, opening a pipe that nobody writes to would hang.
+  // Without O_NONBLOCK, opening a pipe without a writer would hang.
   const FileDescriptor handle(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!handle) throw missing(reason(errno));
   struct stat info {};

@@ -19,8 +19,8 @@ class BlockArguments {
   const std::string& name() const { return name_; }  // empty: none given
   bool used() const { return used_; }                // `when`
   std::optional<int64_t> count() const { return count_; }
-  // The parameters as the instance with this number sees them: the block's own before the model's. Nothing, and a
-  // report, where one has to be given and is not.
+  // The parameters as the instance with this number sees them: the block's own before the model's. Nothing if a
+  // required parameter is missing, which is reported.
   std::optional<ParameterValues> values_of(int64_t instance, const ParameterValues& model) const;
 
  private:

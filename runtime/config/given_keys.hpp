@@ -10,7 +10,7 @@ namespace gpunn::config {
 
 // What the user wrote.
 struct GivenKeys {
-  SourceLocation origin;                         // where to point for a key that nobody wrote
+  SourceLocation origin;                         // the place to report for a key that the user left out
   std::map<std::string, SourceLocation> places;  // of each key, by its path
   std::set<std::string> bad;                     // those whose value was refused: no second complaint about them
 

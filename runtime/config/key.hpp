@@ -31,7 +31,7 @@ struct KeyDescription {
   std::vector<std::string> choices;  // of a choice
   std::size_t count = 0;             // of a list's items; 0: any
   std::vector<std::string> kinds;    // the kinds of its section that have it; empty: all
-  std::string formerly;              // its name in older versions, for whoever still writes it
+  std::string formerly;              // its name in older versions, which is still accepted
   bool required = false;
   bool optional = false;  // may be absent altogether: empty, or null in YAML
 

@@ -23,7 +23,7 @@ struct KindOf {
   std::function<bool(const Config&)> selected;
 };
 
-// The key of a kind as one of its section. It sets nothing where the section is of another kind, and then has the
+// Makes the key of a kind a key of its section. If the section is of another kind, the key sets nothing and has the
 // kind's default.
 template <class Alternative, class Config, class Owner>
 KeyOf<Config> in_kind(KeyOf<Owner> key) {
@@ -88,7 +88,7 @@ std::vector<KeyOf<Config>> keys_of_kinds(const std::vector<KindOf<Config>>& kind
   return all;
 }
 
-// The key that says of which kind a section is.
+// The key that names the kind of a section.
 template <class Config>
 KeyOf<Config> kind_key(const std::string& name, std::vector<KindOf<Config>> kinds, const std::string& help) {
   KeyOf<Config> key;

@@ -154,7 +154,7 @@ class LayerListReader {
   }
 
   // A name of a layer, block or branch, new in the model; its full name.
-  std::optional<std::string> claim(const std::string& name, Scope scope, const SourceLocation& where) {
+  std::optional<std::string> take_name(const std::string& name, Scope scope, const SourceLocation& where) {
     std::string full = scopes_.full_name(scope, name);
     if (full.size() > kLongestName) {
       report(where, "name: more than " + std::to_string(kLongestName) + " characters with the names of its blocks");
@@ -171,7 +171,7 @@ class LayerListReader {
     check_keys(item, "branch", {"from", "when", "layers"});
     const YamlNode& node = *item.find("branch");
     const std::optional<std::string> name = values().name(node, "branch", false);
-    const std::optional<std::string> full = name ? claim(*name, scope, node.where) : std::nullopt;
+    const std::optional<std::string> full = name ? take_name(*name, scope, node.where) : std::nullopt;
     if (!full) return;
     previous_ = input_of(item, scope, "the branch " + in_quotes(*full));
     const Scope inside = scopes_.open_branch(scope, *full + ".");
@@ -189,7 +189,7 @@ class LayerListReader {
       name = block.name + std::to_string(++ordinals_[scopes_.prefix(scope) + block.name]);
       if (lines_.count(scopes_.full_name(scope, name)) != 0) name.clear();
     }
-    const std::optional<std::string> full = claim(name, scope, use.where);
+    const std::optional<std::string> full = take_name(name, scope, use.where);
     if (!full) return;
     if (use.arguments != nullptr) previous_ = input_of(*use.arguments, scope, block.name + " " + in_quotes(*full));
     std::optional<Scope> inside;
@@ -277,7 +277,7 @@ class LayerListReader {
     for (const YamlEntry& entry : node.entries) {
       if (entry.key == "name") {
         const std::optional<std::string> name = values().name(entry.value, "name", true);
-        const std::optional<std::string> full = name ? claim(*name, scope, entry.value.where) : std::nullopt;
+        const std::optional<std::string> full = name ? take_name(*name, scope, entry.value.where) : std::nullopt;
         if (!full) continue;
         layer.name = *full;
         local_name_ = *name;

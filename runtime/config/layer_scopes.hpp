@@ -45,8 +45,8 @@ class LayerScopes {
   // `inside` is the scope in which "name.rest" is looked up, where there is one.
   void declare(Scope scope, const std::string& name, Source output, std::optional<Scope> inside = std::nullopt);
 
-  // A layer's index or kModelInput. Nothing for a name that nobody has: a diagnostic, but for names of the model's own
-  // scope, which order_layers reports.
+  // A layer's index or kModelInput. Nothing if no layer has the name. That is reported here, except for names of the
+  // model's own scope, which order_layers reports.
   std::optional<int> resolve(Source source, Diagnostics& diagnostics);
 
  private:

@@ -13,7 +13,7 @@ namespace gpunn::conformance {
 
 using OutputBytes = std::vector<std::vector<std::byte>>;
 
-// One op with its kernel and its tensors on the device, to be enqueued as often as one likes. The backend must serve
+// An op with its kernel and its tensors on the device. It can be enqueued any number of times. The backend must serve
 // it.
 class BoundOp {
  public:

@@ -12,7 +12,7 @@
 
 namespace gpunn::conformance {
 
-// What the outputs are judged by.
+// The outputs that are expected, and how far off they may be.
 struct Expectation {
   std::vector<OracleTensor> outputs;
   std::vector<Tolerance> tolerances;
@@ -22,14 +22,14 @@ struct Expectation {
 Expectation expect_oracle(const graph::OpSignature& signature, const std::vector<OracleTensor>& inputs,
                           Precision precision);
 
-// Runs one op on a backend: in the memory that its op says, then with every output in the memory of each input that it
-// may alias; each twice, over different poison in outputs and workspace; with guard bands around every tensor and the
-// workspace; and looks at the results, the bands, the inputs and, where it is fused, at the repetition. The verdict
-// is in `result`, whose suite, op and name are the caller's.
+// Runs an op on a backend: first with memory of its own for each tensor, then with every output in the memory of each
+// input that it may alias. Each is run twice, over different poison in outputs and workspace, with guard bands around
+// every tensor and the workspace. Checks the results, the bands and the inputs; if the kernel says that it is
+// deterministic, both runs must agree. The verdict is in `result`, whose suite, op and name are the caller's.
 void run_case(execution::Backend& backend, const graph::OpSignature& signature, const std::vector<OracleTensor>& inputs,
               const Expectation& expectation, CheckCase& result);
 
-// Whether anybody in the backend's chain serves the op; if not, the verdict is `unsupported`.
+// Whether a plugin of the backend's chain serves the op; if not, the verdict is `unsupported`.
 bool is_served(const execution::Backend& backend, const graph::OpSignature& signature, CheckCase& result);
 
 }  // namespace gpunn::conformance

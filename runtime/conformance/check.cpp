@@ -102,7 +102,7 @@ bool chosen_by_name(const CheckCase& labels, const CheckOptions& options) {
          std::ranges::none_of(options.without, held);
 }
 
-// What the suites, ops and names asked for come to. Who asks for ops or names means the checks that have them.
+// The checks that the options ask for by suites, ops and names. Options with ops or names leave out the other checks.
 struct Plan {
   Checks checks;
   bool nodevice = false;

@@ -8,7 +8,7 @@
 
 namespace gpunn::conformance {
 
-// Work on checks that needs the backend under test, opened. Who derives from it says what is done with each.
+// Work on checks that needs the backend under test, opened. A derived class says what is done with each check.
 class ChecksWork : public Work {
  public:
   ChecksWork(const CheckOptions& options, const Checks& checks) : options_(options), checks_(checks) {}

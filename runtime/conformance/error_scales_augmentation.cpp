@@ -17,8 +17,8 @@ double largest(const std::vector<double>& values) {
 
 }  // namespace
 
-// The place that a pixel comes from is a sum of a few products, none of which is above the image's size where it is
-// inside; outside all is border. A step of one pixel changes the value by at most twice the largest.
+// The place that a pixel comes from is a sum of a few products. Inside the image none of them exceeds the image's size;
+// outside all is border. A step of one pixel changes the value by at most twice the largest.
 std::vector<double> affine_image_scale(const Evaluation& e, std::size_t output) {
   const Shape& x = e.signature.inputs.at(0).shape;
   const double value = std::max(largest(e.inputs.at(0).values), largest(e.inputs.at(2).values));

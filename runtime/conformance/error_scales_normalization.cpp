@@ -9,7 +9,7 @@ namespace gpunn::conformance {
 
 namespace {
 
-// A tensor [N,C,...] as [images][channels][inner], of which the first `counted` images enter the statistics.
+// A tensor [N,C,...] as [images][channels][inner]. Its first `counted` images enter the statistics.
 struct BatchView {
   std::size_t images, channels, inner, counted;
 
@@ -42,8 +42,8 @@ struct Statistics {
   double variance = 0;        // biased
 };
 
-// The mean is a sum. An error d of it adds d^2 to the variance, which otherwise is a sum of squares of differences,
-// none of which cancels any more: a variance formed as the mean square minus the squared mean would be off by far more.
+// The mean is a sum. An error d of it adds d^2 to the variance. Otherwise the variance is a sum of squares of
+// differences, where nothing cancels: the mean square minus the squared mean would be off by far more.
 Statistics statistics_of(const BatchView& batch, const std::vector<double>& x, std::size_t c) {
   double size = 0, sum = 0, squares = 0;
   batch.for_channel(c, batch.counted, [&](std::size_t i) {

@@ -170,7 +170,7 @@ const Profile& find_profile(const std::string& name) {
 }
 
 bool demands(const Profile& profile, std::string_view op, std::string_view type) {
-  if (op == "training") return demands(profile, "DROPOUT", "f32");  // which the programs of that suite need
+  if (op == "training") return demands(profile, "DROPOUT", "f32");  // the trainings of a suite use dropout
   const graph::OpInfo* info = graph::find_op(op);
   if (info == nullptr) return true;
   if (info->composite) return false;

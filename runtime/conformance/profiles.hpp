@@ -25,9 +25,9 @@ const std::vector<Profile>& profiles();
 // Throws Error(usage) with the candidates.
 const Profile& find_profile(const std::string& name);
 
-// Whether a case of this op and type must run. A fused op never must: its decomposition runs in its place. What is not
-// about an op of the catalogue (a stream, the training of a network) always must; the suite of programs where dropout
-// must, which they need.
+// Whether a case of this op and type must run. A composite op never must: its decomposition can run in its place. Cases
+// that are not about an op of the catalogue (a stream, a loss curve) always must. The trainings of the suites "graph"
+// and "subgraphs" use dropout, and must only if dropout must.
 bool demands(const Profile& profile, std::string_view op, std::string_view type);
 
 }  // namespace gpunn::conformance

@@ -30,7 +30,7 @@ std::size_t count_of(const char* folder) {
   return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder, error), fs::directory_iterator()));
 }
 
-// A plugin of which nothing has been asked yet.
+// A plugin that has not been asked anything yet.
 struct Fresh {
   fs::path file;
   plugins::Library library;
@@ -50,8 +50,8 @@ Fresh load(const fs::path& file) {
   return plugin;
 }
 
-// The plugin that the user means. Files whose name promises it are looked at first, lest another one's fault be taken
-// for this one's.
+// The plugin that the user means. Files with a matching name come first, so that a fault of another plugin is not taken
+// for a fault of this one.
 Fresh find_plugin(const CheckOptions& options) {
   const std::string& wanted = options.backend;
   if (wanted.find_first_of("/.") != std::string::npos) return load(fs::absolute(wanted).lexically_normal());

@@ -43,7 +43,7 @@ Checks gradient_suite(const CheckOptions& options);
 Checks stream_suite(const CheckOptions& options);
 // Captured graphs: every op by itself, and whole trainings, replayed against op by op.
 Checks graph_suite(const CheckOptions& options);
-// Runs of ops that the backend fuses, in small trainings, against op by op.
+// Small trainings with the backend's fused subgraphs against the same op by op.
 Checks subgraphs_suite(const CheckOptions& options);
 // Loss curves against those of another backend.
 Checks train_suite(const CheckOptions& options);

@@ -14,8 +14,8 @@ struct Share {
   uint64_t stream = 0;  // of random numbers: two shares of one set are drawn from different ones
 };
 
-// Takes a random share of the rows out of `split`, and returns them; both keep the order of their rows. It is
-// fraction * rows, rounded, of which each class gives its part; a class of one row keeps it.
+// Takes a random share of the rows out of `split`, and returns them. Both keep the order of their rows. The share is
+// fraction * rows, rounded, and each class gives its part of it. A class with a single row keeps it.
 Split take_share(Split& split, const Share& share);
 
 }  // namespace gpunn::data

@@ -32,19 +32,19 @@ struct BackendOptions {
   bool deterministic = false;
   bool host_copies = false;  // an overlay may have memory of its own, with copies through the host
   int streams = 4;           // on which ops of a captured program may run at the same time; 1: one after another
-  bool subgraphs = true;     // a plugin may run several ops as one (subgraph.hpp)
+  bool subgraphs = true;     // a plugin may fuse consecutive ops (subgraph.hpp)
   // Kernels wanted by their names, as "gemm:3": each op takes the first of them that a plugin of the chain has for it.
   std::vector<std::string> kernels = {};
   bool kernels_where_named = false;  // a chain of plugins that know of no names runs with its own choice
-  // Told what a plugin has to say: a GPUNN_LOG_* level and a sentence. Where it is empty, warnings go to standard
-  // error, and with GPUNN_LOG=info or debug in the environment the rest as well.
+  // Gets the messages of plugins: a GPUNN_LOG_* level and a sentence. If it is empty, warnings go to standard error,
+  // and with GPUNN_LOG=info or debug in the environment the other messages as well.
   std::function<void(int level, const std::string& message)> log = {};
 };
 
 class Backend;
 class FusedSubgraph;
 class Event;
-class Lanes;
+class Streams;
 class ProgramDescription;
 struct Subgraph;
 struct Subgraphs;
@@ -76,12 +76,12 @@ class Buffer {
   uint64_t bytes_ = 0;
 };
 
-// Who serves an op, or why nobody does.
+// The plugin that serves an op, or why no plugin does.
 struct Placement {
-  int level = -1;  // index into the chain: 0 is the overlay on top; -1: nobody
+  int level = -1;  // index into the chain: 0 is the overlay on top; -1: no plugin serves it
   uint64_t workspace_bytes = 0;
   uint32_t flags = 0;
-  std::string reason;       // of each plugin in the chain, where nobody
+  std::string reason;       // of each plugin in the chain, if none serves the op
   std::string kernel = {};  // the one of BackendOptions.kernels that serves; empty: the plugin's own choice
 };
 
@@ -103,8 +103,8 @@ class Kernel {
                const std::string& what);
   // The same with arguments that were built before; allocates nothing. They must be those of this kernel's signature.
   void enqueue(const gpunn_op_args& args, const std::string& what);
-  // The same on one of the backend's lanes.
-  void enqueue(const gpunn_op_args& args, const std::string& what, const Lanes& lanes, std::size_t lane);
+  // The same on another of `streams`.
+  void enqueue(const gpunn_op_args& args, const std::string& what, const Streams& streams, std::size_t stream);
   explicit operator bool() const { return state_ != nullptr; }
 
  private:
@@ -128,10 +128,10 @@ class Backend {
   std::vector<std::string> chain() const;  // names, overlay first
   const gpunn_device_info& info() const;   // of the base at the bottom, which owns memory and stream
   bool can_capture() const;
-  // Whether kernels of this chain level may run on several streams at the same time.
+  // Whether kernels of this chain level may run at the same time on several streams.
   bool concurrent(int level) const;
   const BackendOptions& options() const;
-  // What the user should know of how the chain works: host copies. Empty: nothing.
+  // What the user should know about the chain: that it copies through the host. Empty: nothing.
   std::string notice() const;
 
   Placement place(const graph::OpSignature& signature) const;
@@ -144,17 +144,17 @@ class Backend {
   std::vector<NamedKernel> kernels(const graph::OpSignature& signature) const;
   // In place of BackendOptions.kernels. Throws Error where a name is wanted and no plugin of the chain knows of names.
   void want_kernels(std::vector<std::string> names);
-  // Of the ops that were placed so far, where kernels are wanted: the names that there are, and those taken.
+  // If kernels are wanted by name: the names that the ops placed so far have, and those that were taken.
   struct KernelNames {
     std::set<std::string> known, taken;
   };
   const KernelNames& kernel_names() const;
 
-  // The plugins, highest first, whose extension fuses subgraphs. Those with memory of their own have none here.
+  // The plugins that fuse subgraphs, highest first. A plugin that computes in memory of its own is not among them.
   std::vector<std::string> fusing_plugins() const;
-  // Offers the ops of a program to them; `placements` are those of its nodes, all served.
+  // Offers them the ops of a step program. `placements` are those of its nodes, all of them served.
   Subgraphs fuse_subgraphs(const graph::Graph& graph, std::span<const Placement> placements) const;
-  // `description` is of the graph.
+  // `description` describes the graph.
   FusedSubgraph create(const graph::Graph& graph, const Subgraph& subgraph, const ProgramDescription& description);
 
   // Memory of exactly this size, for what is planned and stays. Throws OutOfMemory.
@@ -166,7 +166,7 @@ class Backend {
   uint64_t allocated_bytes() const;  // device memory now held by buffers
   int64_t allocations() const;       // ever made of a plugin
   const PoolStatistics& pool_statistics() const;
-  // What is free on the device now, what the pool keeps unused included; 0: the device does not tell.
+  // The free memory of the device, including unused blocks of the pool; 0: the device does not tell.
   uint64_t free_bytes();
   int64_t synchronizations() const;  // how often the host has waited for the device, blocking copies included
 
@@ -183,7 +183,7 @@ class Backend {
 
   // A mark on the stream (event.hpp).
   Event make_event();
-  // What is put on the stream from now on waits for the event; the host does not.
+  // Later work on the stream waits for the event; the host does not.
   void wait_for(const Event& event);
 
   // Milliseconds on the device between two marks on the stream.
@@ -200,7 +200,7 @@ class Backend {
   friend class CopyStream;
   friend class Event;
   friend class Kernel;
-  friend class Lanes;
+  friend class Streams;
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

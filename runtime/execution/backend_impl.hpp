@@ -21,8 +21,8 @@ struct Level {
   gpunn_stream* stream = nullptr;
   gpunn_device_info info{};
   bool concurrent = false;                              // its kernels may run at the same time on several streams
-  const gpunn_subgraph_extension* subgraphs = nullptr;  // where it fuses subgraphs
-  std::unique_ptr<HostCopies> host_copies{};            // where its memory is not that of the bottom plugin
+  const gpunn_subgraph_extension* subgraphs = nullptr;  // nullptr: it fuses no subgraphs
+  std::unique_ptr<HostCopies> host_copies{};            // only if its memory is not that of the bottom plugin
   const gpunn_plugin& table() const { return plugin->table(); }
 };
 
@@ -33,7 +33,7 @@ struct Backend::Impl final : MemoryPool::Source {
   uint64_t allocated_bytes = 0;
   int64_t allocations = 0;
   int64_t synchronizations = 0;
-  // Of what place() was asked about while kernels were wanted: those named, and those taken.
+  // While kernels are wanted by name: the names of the ops that place() was asked about, and those taken.
   KernelNames kernel_names;
   MemoryPool pool{*this};
   bool pooling = true;
@@ -53,7 +53,7 @@ struct Backend::Impl final : MemoryPool::Source {
   void* plugin_memory(int32_t kind, uint64_t bytes, plugins::CallResult& result);
   [[noreturn]] void no_memory(int32_t kind, uint64_t bytes, const plugins::CallResult& result);
   uint64_t ask_free_bytes() const;
-  // Of the pool.
+  // MemoryPool::Source.
   void* allocate(uint64_t bytes) override;
   void release(void* data) noexcept override;
   void wait() noexcept override;

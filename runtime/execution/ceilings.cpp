@@ -26,7 +26,7 @@ constexpr int64_t kSmallestMatmul = 512, kLargestMatmul = 8192;
 constexpr double kLongEnough = 5e-3;
 constexpr int kRepeats = 10;
 
-// Of what is free, a share that leaves room for others; where the device does not tell, a modest sum.
+// A share of the free memory that leaves room for other programs, or a modest size if the device does not tell.
 uint64_t budget(const Backend& backend) {
   const uint64_t free = backend.info().free_bytes;
   return free == 0 ? 128 * kMiB : free / 4;
@@ -141,8 +141,8 @@ void measure_matmul(Backend& backend, Event& start, Event& stop, Ceilings& ceili
   }
 }
 
-// While there is one the backend takes its own kernels: what somebody wants to look at is no measure of what can be
-// done.
+// While an OwnChoice lives, the backend takes its own kernels: a kernel that the user asked for by name may be slow,
+// and would give a low ceiling.
 class OwnChoice {
  public:
   explicit OwnChoice(Backend& backend) : backend_(backend), wanted_(backend.options().kernels) {

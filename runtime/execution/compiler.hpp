@@ -10,25 +10,25 @@
 
 namespace gpunn::execution {
 
-// A program made ready for one backend.
+// A step program made ready for one backend.
 struct CompiledProgram {
-  graph::Graph graph;                 // fused and decomposed to what the backend serves
-  std::vector<Placement> placements;  // by node, of who runs it where it is run by itself
-  Subgraphs subgraphs;                // of nodes that are run as one
-  graph::MemoryPlan plan;             // with subgraphs
+  graph::Graph graph;                 // fused and decomposed to the ops that the backend serves
+  std::vector<Placement> placements;  // by node: the plugin that runs it when it is run by itself
+  Subgraphs subgraphs;                // what the plugins fuse
+  graph::MemoryPlan plan;             // with fused subgraphs
 };
 
-// Fuses, decomposes, places, offers what a plugin may fuse and plans. Throws Error where nobody in the chain serves an
-// op.
+// Fuses and decomposes ops, places each on a plugin, offers the ops to be fused as subgraphs, and plans the memory.
+// Throws Error if no plugin of the chain serves an op.
 CompiledProgram compile(graph::Graph program, const Backend& backend);
 
-// The two halves of compile(). What lower() leaves is fused as far as the first of the backends wants it and all of
-// them can have it, so that they may run the very same ops.
+// The two halves of compile(). lower() takes the composite ops that the first backend prefers and all backends serve,
+// so that all of them can run the very same ops.
 graph::Graph lower(graph::Graph program, std::span<const Backend* const> backends);
 enum class FuseSubgraphs { none, allowed };  // allowed: as the backend's options say
 CompiledProgram place_and_plan(graph::Graph lowered, const Backend& backend, FuseSubgraphs subgraphs);
 
-// The plan by which a program is run node by node, without subgraphs.
+// The memory plan for running the step program op by op, without fused subgraphs.
 graph::MemoryPlan plan_op_by_op(const CompiledProgram& program, const Backend& backend);
 
 }  // namespace gpunn::execution

@@ -23,7 +23,7 @@ class CopyStream {
   void upload(void* device, const void* pinned, uint64_t bytes);
   // Marks what is on this stream now; in place of what the event marked before.
   void record(Event& event);
-  // What is put on this stream from now on waits for the event.
+  // Later work on this stream waits for the event.
   void wait_for(const Event& event);
   void synchronize();
 

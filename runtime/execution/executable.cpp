@@ -8,11 +8,11 @@
 #include <optional>
 #include <utility>
 
-#include "execution/lane_plan.hpp"
-#include "execution/lanes.hpp"
 #include "execution/op_text.hpp"
 #include "execution/program_desc.hpp"
 #include "execution/step.hpp"
+#include "execution/stream_plan.hpp"
+#include "execution/streams.hpp"
 #include "graph/value_use.hpp"
 
 namespace gpunn::execution {
@@ -21,12 +21,12 @@ namespace {
 
 constexpr std::size_t kShownProblems = 8;
 
-// Of a graph that does several runs: enough of them that what a launch costs no longer counts, and not so many nodes
-// that making the graph takes longer than it saves.
+// Limits of a captured graph that does several runs. There are enough runs in a launch to make its overhead negligible,
+// and not so many nodes that making the graph takes longer than it saves.
 constexpr int64_t kMostCapturedNodes = 2048;
 constexpr int64_t kMostRuns = 32;
 
-// Where each value of a graph is.
+// The address of each value of a graph.
 std::vector<void*> bind_values(Backend& backend, Variables& variables, const graph::Graph& graph,
                                const graph::MemoryPlan& plan, void* arena) {
   const auto count = graph.values().size();
@@ -89,7 +89,7 @@ struct Executable::Impl {
   graph::Graph graph;
   std::vector<void*> addresses;
   std::vector<Step> steps;
-  bool fused = false;  // some steps are several nodes
+  bool fused = false;  // some steps are fused subgraphs
   Mode mode = Mode::warm_up;
   std::string not_capturable;  // known before the first run
   std::string eager_reason;
@@ -97,14 +97,14 @@ struct Executable::Impl {
   std::unique_ptr<Backend::Captured> captured_several;  // runs_per_launch
   int64_t runs_per_launch = 1;
   std::vector<MemoryAccess> accesses;  // by step
-  std::unique_ptr<Lanes> lanes;        // where steps may run at the same time
+  std::unique_ptr<Streams> streams;    // where steps may run at the same time
 
   Impl(Backend& on, Variables& variables, const graph::Graph& program, const graph::MemoryPlan& plan, void* arena,
        const std::vector<Subgraph>& subgraphs)
       : backend(on), graph(program), addresses(bind_values(on, variables, program, plan, arena)) {
     bind_steps({addresses, plan, arena}, subgraphs);
     not_capturable = why_not_capturable();
-    if (not_capturable.empty()) prepare_lanes();
+    if (not_capturable.empty()) prepare_streams();
   }
 
   void bind_steps(const BoundMemory& memory, const std::vector<Subgraph>& subgraphs) {
@@ -133,7 +133,7 @@ struct Executable::Impl {
     if (subgraph != subgraphs.end()) throw_subgraphs_of_another_graph();
   }
 
-  void prepare_lanes() {
+  void prepare_streams() {
     const bool on_host = std::string(backend.info().memory_domain) == "host";
     const int bottom = static_cast<int>(backend.chain().size()) - 1;
     if (on_host || backend.options().streams <= 1 || !backend.concurrent(bottom)) return;
@@ -141,11 +141,11 @@ struct Executable::Impl {
       accesses.push_back(step.access(graph, addresses));
       accesses.back().movable = backend.concurrent(step.level());
     }
-    lanes = std::make_unique<Lanes>(backend, static_cast<std::size_t>(backend.options().streams));
+    streams = std::make_unique<Streams>(backend, static_cast<std::size_t>(backend.options().streams));
   }
 
   void require_op_by_op() const {
-    if (fused) throw Error("a program that was bound with fused subgraphs can't be run op by op");
+    if (fused) throw Error("a step program that was bound with fused subgraphs can't be run op by op");
   }
 
   std::string why_not_capturable() const {
@@ -169,7 +169,7 @@ struct Executable::Impl {
     for (Step& step : steps) step.enqueue();
   }
 
-  // A kernel may put off its preparations to its first run.
+  // A kernel may prepare itself in its first run, which can take long.
   void enqueue_first() {
     LongWork work("running the first step", steps.size());
     for (Step& step : steps) {
@@ -179,52 +179,52 @@ struct Executable::Impl {
     }
   }
 
-  // Every step, `times` over, each on its lane.
-  void enqueue_on_lanes(int64_t times) {
+  // Every step, `times` over, each on its stream.
+  void enqueue_on_streams(int64_t times) {
     std::vector<MemoryAccess> ops;
     for (int64_t i = 0; i < times; ++i) ops.insert(ops.end(), accesses.begin(), accesses.end());
-    const std::vector<LaneStep> plan = plan_lanes(ops, lanes->count());
+    const std::vector<StreamStep> plan = plan_streams(ops, streams->count());
 
     std::vector<bool> marked(plan.size(), false);
-    for (const LaneStep& step : plan) {
+    for (const StreamStep& step : plan) {
       for (const std::size_t earlier : step.after) marked[earlier] = true;
     }
     std::vector<gpunn_event*> marks(plan.size(), nullptr);
-    std::vector<bool> begun(lanes->count(), false);
+    std::vector<bool> begun(streams->count(), false);
     begun[0] = true;
-    gpunn_event* const beginning = lanes->mark(0);
+    gpunn_event* const beginning = streams->mark(0);
     for (std::size_t i = 0; i < plan.size(); ++i) {
-      const LaneStep& step = plan[i];
-      if (!begun[step.lane]) lanes->wait(step.lane, beginning);
-      begun[step.lane] = true;
-      for (const std::size_t earlier : step.after) lanes->wait(step.lane, marks[earlier]);
-      steps[i % steps.size()].enqueue(*lanes, step.lane);
-      if (marked[i]) marks[i] = lanes->mark(step.lane);
+      const StreamStep& step = plan[i];
+      if (!begun[step.stream]) streams->wait(step.stream, beginning);
+      begun[step.stream] = true;
+      for (const std::size_t earlier : step.after) streams->wait(step.stream, marks[earlier]);
+      steps[i % steps.size()].enqueue(*streams, step.stream);
+      if (marked[i]) marks[i] = streams->mark(step.stream);
     }
-    for (std::size_t lane = 1; lane < lanes->count(); ++lane) {
-      if (begun[lane]) lanes->wait(0, lanes->mark(lane));
+    for (std::size_t stream = 1; stream < streams->count(); ++stream) {
+      if (begun[stream]) streams->wait(0, streams->mark(stream));
     }
   }
 
-  // Whatever goes wrong, the stream is out of capture mode afterwards.
+  // Leaves capture mode also if an exception is thrown.
   std::unique_ptr<Backend::Captured> capture(int64_t times) {
     backend.begin_capture();
     try {
-      if (lanes != nullptr) {
-        enqueue_on_lanes(times);
+      if (streams != nullptr) {
+        enqueue_on_streams(times);
       } else {
         for (int64_t i = 0; i < times; ++i) enqueue_all();
       }
     } catch (...) {
       try {
         backend.end_capture();
-      } catch (const std::exception&) {  // the first error is the one to tell
+      } catch (const std::exception&) {  // the first error is the one to report
       }
-      if (lanes != nullptr) lanes->forget_marks();
+      if (streams != nullptr) streams->forget_marks();
       throw;
     }
     auto result = backend.end_capture();
-    if (lanes != nullptr) lanes->forget_marks();
+    if (streams != nullptr) streams->forget_marks();
     return result;
   }
 

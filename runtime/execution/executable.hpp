@@ -15,36 +15,35 @@
 
 namespace gpunn::execution {
 
-// A program bound to a backend: each node has its kernel, or is part of a fused subgraph, and each tensor its address.
-// Running it allocates nothing, copies nothing and waits for nothing.
+// A step program bound to a backend: each node has its kernel or belongs to a fused subgraph, and each tensor has its
+// address. A run allocates nothing, copies nothing and waits for nothing.
 class Executable {
  public:
-  // Values outside the arena are bound to `variables` by name, and created (zeroed) there where absent. `arena` must
-  // hold plan.arena_bytes and outlive the executable. `subgraphs` are those that the plan was made with, in order.
-  // Throws Error where nobody in the chain serves an op, with each plugin's reason.
+  // Values outside the arena are bound to `variables` by name, and created there (zeroed) if absent. `arena` must hold
+  // plan.arena_bytes and outlive the executable. `subgraphs` are those that the plan was made with, in order. Throws
+  // Error with each plugin's reason if no plugin of the chain serves an op.
   Executable(Backend& backend, Variables& variables, const graph::Graph& graph, const graph::MemoryPlan& plan,
              void* arena, const std::vector<Subgraph>& subgraphs = {});
   ~Executable();
   Executable(Executable&&) noexcept;
 
-  // Runs the program so many times, one after another: enqueues every node, or launches a captured graph, of one run or
-  // of several, where all nodes are capturable and the backend captures.
+  // Runs the step program `times` times in order. If all nodes are capturable and the backend captures, it launches a
+  // captured graph of a single run or of several. Otherwise it enqueues every node.
   void run(int64_t times = 1);
-  // Enqueues every node one by one and calls `after` behind each, with the stream synchronised. Throws Error where
-  // there are subgraphs: what lies within one has no memory.
+  // Enqueues the nodes one by one, synchronises the stream behind each and calls `after`. Throws Error if there are
+  // fused subgraphs, whose inner values have no memory.
   void run_observed(const std::function<void(const graph::Node&)>& after);
-  // Enqueues one node and waits for it; not where there are subgraphs either.
+  // Enqueues one node and waits for it. Throws Error if there are fused subgraphs.
   void run_node(std::size_t index);
-  // Enqueues every node, or fused subgraph, one by one and calls `after` with its index behind each, without
-  // waiting for anything.
+  // Enqueues the nodes and fused subgraphs one by one and calls `after` with the index behind each. It never waits.
   void run_marked(const std::function<void(std::size_t)>& after);
-  // The address of a value, for reading it between nodes; nullptr within a subgraph.
+  // The address of a value, for reading it between nodes; nullptr for a value inside a fused subgraph.
   void* address(graph::ValueId id) const;
   bool captured() const;
-  // How many runs a launch of the larger graph does; 1 where there is none.
+  // How many runs the larger captured graph does in a launch; 1 without such a graph.
   int64_t runs_per_launch() const;
-  // Why run() enqueues every node instead of launching a captured graph; empty before the second run, and where it
-  // does launch one.
+  // Why run() enqueues every node instead of launching a captured graph. Empty before the second run, and if it does
+  // launch one.
   std::string eager_reason() const;
 
  private:

@@ -106,8 +106,8 @@ void HostCopies::synchronize(const Level& level, const std::string& what) const 
       [&](gpunn_error* error) { return level.table().stream_sync(level.stream, error); });
 }
 
-// Where each tensor lies in the overlay's memory; the end of them all. An output that is the memory of an input, in
-// place, is so there too.
+// The offset of each tensor in the overlay's memory, and the end of them all. An output in the memory of an input lies
+// in the memory of that input there, too.
 uint64_t HostCopies::lay_out(const gpunn_op_args& args, const OpSizes& sizes) {
   offsets_.clear();
   uint64_t end = 0;
@@ -131,7 +131,7 @@ uint64_t HostCopies::lay_out(const gpunn_op_args& args, const OpSizes& sizes) {
   return end;
 }
 
-// Where a tensor is on its way between the two: in the memory of whichever is the host, or in between.
+// The host address of a tensor on its way between the two: its own if one of them is the host, or a buffer.
 std::byte* HostCopies::host_side(const gpunn_tensor& of_base, uint64_t offset) const {
   if (base_on_host_) return static_cast<std::byte*>(of_base.data);
   return (overlay_on_host_ ? memory_ : staging_).data() + offset;

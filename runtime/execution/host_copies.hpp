@@ -69,7 +69,7 @@ class HostCopies {
   bool base_on_host_, overlay_on_host_;
   Memory memory_;   // of the overlay
   Memory staging_;  // on the host, where neither of the two is
-  // Of the op that runs; kept, so that nothing is allocated in a step.
+  // Of the op that runs. Kept between ops, so that a step allocates nothing.
   std::vector<uint64_t> offsets_;  // of inputs, then outputs
   std::vector<gpunn_tensor> tensors_;
   std::vector<const gpunn_tensor*> pointers_;

@@ -9,8 +9,8 @@
 
 #include "common/text.hpp"
 #include "execution/backend_impl.hpp"
-#include "execution/lanes.hpp"
 #include "execution/op_text.hpp"
+#include "execution/streams.hpp"
 #include "execution/tensor_table.hpp"
 #include "plugins/call.hpp"
 
@@ -120,8 +120,8 @@ void Kernel::enqueue(const gpunn_op_args& args, const std::string& what) {
   enqueue_on(state_->level->stream, args, what);
 }
 
-void Kernel::enqueue(const gpunn_op_args& args, const std::string& what, const Lanes& lanes, std::size_t lane) {
-  enqueue_on(lanes.stream(lane, state_->level_index), args, what);
+void Kernel::enqueue(const gpunn_op_args& args, const std::string& what, const Streams& streams, std::size_t stream) {
+  enqueue_on(streams.handle(stream, state_->level_index), args, what);
 }
 
 void Kernel::enqueue_on(gpunn_stream* stream, const gpunn_op_args& args, const std::string& what) {

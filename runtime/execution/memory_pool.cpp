@@ -18,7 +18,7 @@ uint64_t round_up(uint64_t bytes, uint64_t step) { return (bytes + step - 1) / s
 
 uint64_t MemoryPool::block_bytes(uint64_t bytes) {
   if (bytes <= kSmallest) return kSmallest;
-  // What is next to all there is can't be rounded; it won't be served either.
+  // Sizes near the largest number can't be rounded up. They can't be served either.
   if (bytes > UINT64_MAX - kLargeStep) return bytes;
   if (bytes >= kLarge) return round_up(bytes, kLargeStep);
   return round_up(bytes, std::max(std::bit_floor(bytes) / kSteps, kSmallest));

@@ -16,12 +16,12 @@ struct PoolStatistics {
   double hit_rate() const { return requests > 0 ? static_cast<double>(hits) / static_cast<double>(requests) : 0; }
 };
 
-// Memory for what no plan knows beforehand: blocks are kept when they are given back, and serve later requests of their
-// size class. Contents are undefined.
+// Memory that is not planned beforehand. The pool keeps blocks that are given back and serves later requests of their
+// size class with them. Contents are undefined.
 //
-// Work that was enqueued may still use a block when it is given back. That is safe as long as whoever takes it next
-// uses it on the same stream: what they enqueue runs behind it. So a pool belongs to one stream, and who used a block
-// on another one, or from the host, waits for that before giving it back. Only handing blocks back to the source waits.
+// A block may be given back while enqueued work still uses it. The next user's work runs behind it if both are on the
+// same stream. So a pool belongs to a single stream. A user that has used a block on another stream, or from the host,
+// must wait for that before giving it back. The pool itself waits only before it hands blocks back to the source.
 class MemoryPool {
  public:
   // Where blocks come from.

@@ -17,7 +17,7 @@ namespace {
 
 constexpr uint64_t kAbsurdAlignment = uint64_t{1} << 30;
 
-// The least level that reaches standard error: what GPUNN_LOG names, by default warnings.
+// The least level that reaches standard error: that of GPUNN_LOG, by default warnings.
 int32_t least_logged() {
   const char* given = std::getenv("GPUNN_LOG");
   const std::string_view name = given == nullptr ? "" : given;

@@ -17,8 +17,8 @@ namespace gpunn::execution {
 
 namespace {
 
-// Steps that run as in a training: the first two bind and capture and are not measured. What other streams do shows
-// only here, beside a device that is not held, and may be once in many steps.
+// Steps that run as in a training. The first two bind and capture, and are not measured. The work of other streams,
+// which may come once in many steps, shows only here, where the device is not held.
 constexpr int64_t kBeforeWhole = 2, kWhole = 10, kWholeBesideStreams = 100;
 // A long training reads back often; so much of it is kept.
 constexpr int64_t kMostHostSpans = 100'000;
@@ -96,7 +96,7 @@ void Profiler::describe_device() {
   trace_.note("microseconds of an empty op", mark_seconds() * 1e6);
 }
 
-// What two events cost with nothing between them; it is in every op's time.
+// The time between two events with nothing between them. It is part of every op's time.
 double Profiler::mark_seconds() {
   constexpr std::size_t kMarks = 65;
   std::vector<Event> marks;
@@ -139,7 +139,7 @@ void Profiler::describe(const CompiledProgram& program) {
                          text_of(program.graph, subgraph.nodes));
     fused += (fused.empty() ? "" : "; ") + subgraphs_.back();
   }
-  if (!fused.empty()) trace_.note("run as one in whole steps", fused);
+  if (!fused.empty()) trace_.note("fused in whole steps", fused);
 }
 
 bool Profiler::finished() const {
@@ -176,7 +176,7 @@ void Profiler::warm_up(Executable& executable) {
 void Profiler::begin_device_time() {
   backend_->synchronize();
   base_->record();
-  // What was drawn ends before what is to come.
+  // The spans drawn so far end before later ones begin.
   base_microseconds_ = std::max(microseconds(Clock::now()), device_end_);
   recording_ = true;
 }

@@ -39,8 +39,8 @@ class Profiler {
   // Waits for what was enqueued, reads it and lets go of the backend. Nothing where that is done.
   void detach();
 
-  // Runs one training step, measured or not. `program` is what the executables were made of: one as a training runs it,
-  // and one without subgraphs, which may be the same where there are none.
+  // Runs one training step, measured or not. Both executables are made of `program`: `executable` as a training runs
+  // it, `op_by_op` without fused subgraphs. They are the same if there are no subgraphs.
   void step(Executable& executable, Executable& op_by_op, const CompiledProgram& program);
 
   // Rows for other streams of the device. While recording() their owner may give spans between two events of its own,
@@ -51,9 +51,9 @@ class Profiler {
   bool finished() const;
   void add_span(int stream, const std::string& name, const Event& begin, const Event& end, double bytes = 0);
 
-  // What the host did, from `start` until now. HostSpan is the comfortable way.
+  // A span of the host from `start` until now. HostSpan is more convenient.
   void add_host_span(const std::string& name, std::chrono::steady_clock::time_point start);
-  // Of the trace as a whole.
+  // A note about the whole trace.
   void note(const std::string& key, const Trace::Value& value) { trace_.note(key, value); }
 
   // After detach().
@@ -92,7 +92,7 @@ class Profiler {
   std::unique_ptr<DeviceHold> hold_;
 
   std::vector<Op> ops_;
-  std::vector<std::string> subgraphs_;  // of the steps that run as a training runs them
+  std::vector<std::string> subgraphs_;  // of whole steps, in words
   double enqueue_seconds_ = 0;          // what the host takes for a step
   int64_t steps_begun_ = 0;             // of every kind
   int64_t steps_read_ = 0;              // op by op
@@ -109,7 +109,7 @@ class Profiler {
   bool captured_ = false;
 };
 
-// What the host does from here to the end of the scope. Does nothing without a profiler.
+// A span of the host from here to the end of the scope. Does nothing without a profiler.
 class HostSpan {
  public:
   HostSpan(Profiler* profiler, const char* name)

@@ -9,7 +9,7 @@
 
 namespace gpunn::execution {
 
-// A program in the form that crosses the ABI; the graph must outlive it, and stay as it is.
+// A step program in the form that crosses the ABI. The graph must outlive it unchanged.
 class ProgramDescription {
  public:
   ProgramDescription(const graph::Graph& graph, const BackendOptions& options);

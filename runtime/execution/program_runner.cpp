@@ -49,7 +49,7 @@ Executable& ProgramRunner::ready_op_by_op(RunnableProgram& program) {
   const CompiledProgram& compiled = program.compiled;
   if (compiled.subgraphs.taken.empty()) return ready(program);
   if (!program.op_by_op_plan) program.op_by_op_plan = plan_op_by_op(compiled, *backend_);
-  // Of either plan: the program with its fused subgraphs is run beside this one, and must not have the arena moved.
+  // Large enough for both plans: the program with fused subgraphs stays in use, so the arena must not move.
   void* memory = arena(std::max(program.op_by_op_plan->arena_bytes, compiled.plan.arena_bytes));
   if (program.op_by_op == nullptr || program.op_by_op_arena != memory) {
     program.op_by_op = nullptr;

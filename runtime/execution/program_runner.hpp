@@ -12,19 +12,19 @@
 
 namespace gpunn::execution {
 
-// A program on the device of a runner, with its kernels from its first use on.
+// A step program on the device of a runner. Its kernels are created at its first use.
 struct RunnableProgram {
   CompiledProgram compiled;
   std::unique_ptr<Executable> executable = nullptr;
   const void* arena = nullptr;
-  // Where the program has fused subgraphs, and was run op by op all the same.
+  // Only if the program has fused subgraphs and was also run op by op.
   std::optional<graph::MemoryPlan> op_by_op_plan = {};
   std::unique_ptr<Executable> op_by_op = nullptr;
   const void* op_by_op_arena = nullptr;
 };
 
-// A device with what its programs keep. Programs never run at the same time, so they share one arena. A program that
-// needs a larger one replaces it, and programs bound to the old one are bound again when they are next used.
+// A device with the variables of its step programs. Step programs never run at the same time, so they share an arena.
+// One that needs a larger arena replaces it; those bound to the old arena are bound again at their next use.
 class ProgramRunner {
  public:
   explicit ProgramRunner(std::unique_ptr<Backend> backend);
@@ -38,14 +38,14 @@ class ProgramRunner {
   const Variables& variables() const { return variables_; }
 
   RunnableProgram compile(graph::Graph program) const { return {execution::compile(std::move(program), *backend_)}; }
-  // So that the arena is not replaced by the first of several programs to use it.
+  // Makes room for several step programs at once, so that the arena is not replaced between them.
   void reserve(uint64_t arena_bytes) { arena(arena_bytes); }
   uint64_t arena_bytes() const { return arena_.bytes(); }
-  // Of the variables that stay from step to step: parameters, gradients, states of the optimizer and others.
+  // The bytes of variables that stay from step to step: parameters, gradients, states of the optimizer and others.
   uint64_t persistent_bytes() const;
 
   Executable& ready(RunnableProgram& program);
-  // To be run op by op, which fused subgraphs are not; the same as ready() where there are none.
+  // The program without fused subgraphs; the same as ready() if it has none.
   Executable& ready_op_by_op(RunnableProgram& program);
 
  private:

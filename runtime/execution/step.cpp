@@ -28,7 +28,7 @@ std::vector<gpunn_tensor> tensors(const graph::Graph& graph, const std::vector<g
   return result;
 }
 
-// Scratch memory of what begins with this node.
+// The scratch memory of the op or subgraph that begins with this node.
 void* workspace_at(std::size_t node, uint64_t bytes, const BoundMemory& memory, const std::string& what) {
   if (bytes == 0) return nullptr;
   const int64_t offset = memory.plan.workspace_offset[node];
@@ -38,7 +38,7 @@ void* workspace_at(std::size_t node, uint64_t bytes, const BoundMemory& memory, 
   return static_cast<std::byte*>(memory.arena) + offset;
 }
 
-// What others use too must have memory.
+// A value that is used outside the subgraph must have memory.
 void require_outer_values(const graph::Graph& graph, const graph::NodeRange& nodes, const std::vector<bool>& internal,
                           const BoundMemory& memory, const std::string& what) {
   const auto require = [&](graph::ValueId id) {
@@ -86,16 +86,16 @@ void Step::enqueue() {
     op->kernel.enqueue(op->arguments.get(), what_);
   } else {
     auto& fused = std::get<SubgraphWork>(work_);
-    fused.run.enqueue(fused.arguments.get(), what_);
+    fused.subgraph.enqueue(fused.arguments.get(), what_);
   }
 }
 
-void Step::enqueue(const Lanes& lanes, std::size_t lane) {
+void Step::enqueue(const Streams& streams, std::size_t stream) {
   if (auto* const op = std::get_if<OpWork>(&work_)) {
-    op->kernel.enqueue(op->arguments.get(), what_, lanes, lane);
+    op->kernel.enqueue(op->arguments.get(), what_, streams, stream);
   } else {
     auto& fused = std::get<SubgraphWork>(work_);
-    fused.run.enqueue(fused.arguments.get(), what_, lanes, lane);
+    fused.subgraph.enqueue(fused.arguments.get(), what_, streams, stream);
   }
 }
 

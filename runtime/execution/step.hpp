@@ -5,28 +5,28 @@
 #include <variant>
 #include <vector>
 
-#include "execution/lane_plan.hpp"
 #include "execution/program_desc.hpp"
+#include "execution/stream_plan.hpp"
 #include "execution/subgraph.hpp"
 #include "execution/tensor_table.hpp"
 #include "graph/memory_plan.hpp"
 
 namespace gpunn::execution {
 
-// Where the values of a program are, and its scratch memory.
+// The addresses of a step program's values, and its scratch memory.
 struct BoundMemory {
   std::vector<void*> addresses;  // by value; nullptr: it has no memory
   const graph::MemoryPlan& plan;
   void* arena;
 };
 
-// What all subgraphs of a program are bound with.
+// The description and the inner values that all fused subgraphs of a step program share.
 struct SubgraphContext {
   const ProgramDescription& description;
   std::vector<bool> internal;  // by value: graph::internal_values of all subgraphs
 };
 
-// What is enqueued as one, an op or a run of ops that a plugin fused, with its arguments.
+// An op or a fused subgraph, bound to its plugin and its arguments: it is enqueued with a single call.
 class Step {
  public:
   Step(Backend& backend, const graph::Graph& graph, std::size_t node, const Placement& placement,
@@ -35,13 +35,13 @@ class Step {
        const BoundMemory& memory);
 
   void enqueue();
-  void enqueue(const Lanes& lanes, std::size_t lane);
+  void enqueue(const Streams& streams, std::size_t stream);
   const std::string& what() const { return what_; }
   const graph::NodeRange& nodes() const { return nodes_; }
   int level() const { return level_; }
   uint32_t flags() const { return flags_; }
   bool fused() const { return std::holds_alternative<SubgraphWork>(work_); }
-  // The bytes that it touches. Whether it is movable is left to the caller.
+  // The bytes that it reads and writes. The caller sets `movable`.
   MemoryAccess access(const graph::Graph& graph, const std::vector<void*>& addresses) const;
 
  private:
@@ -50,7 +50,7 @@ class Step {
     OpArguments arguments;
   };
   struct SubgraphWork {
-    FusedSubgraph run;
+    FusedSubgraph subgraph;
     SubgraphArguments arguments;
   };
 

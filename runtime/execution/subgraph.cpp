@@ -1,4 +1,4 @@
-// Runs of ops that a plugin fuses.
+// Fused subgraphs: which ops the plugins are offered, and how a subgraph is bound to its plugin.
 #include "execution/subgraph.hpp"
 
 #include <gpunn/error.hpp>
@@ -9,9 +9,9 @@
 
 #include "common/text.hpp"
 #include "execution/backend_impl.hpp"
-#include "execution/lanes.hpp"
 #include "execution/op_text.hpp"
 #include "execution/program_desc.hpp"
+#include "execution/streams.hpp"
 #include "plugins/call.hpp"
 
 namespace gpunn::execution {
@@ -20,13 +20,13 @@ namespace {
 
 constexpr uint64_t kAbsurdSubgraphWorkspace = uint64_t{1} << 40;
 
-// Offers the ops of one program.
+// Offers the ops of a step program to the plugins.
 class Offer {
  public:
   Offer(const graph::Graph& graph, std::span<const Placement> placements, const BackendOptions& options)
       : graph_(graph), placements_(placements), options_(options), description_(graph, options) {}
 
-  // A subgraph that begins with this node; of no nodes where the plugin fuses none.
+  // The subgraph that begins with this node. It has no nodes if the plugin fuses none here.
   Subgraph ask(const Level& level, int index, std::size_t first) {
     Subgraph subgraph{.nodes = {first, 0}, .level = index, .name = {}};
     const std::size_t limit = limit_at(index, first);
@@ -38,7 +38,7 @@ class Offer {
                                     static_cast<uint32_t>(limit), &answer, error);
     });
     if (!result.ok() && result.status != GPUNN_UNSUPPORTED) {
-      plugins::throw_failure(*level.plugin, "query of a program at " + text_of(graph_.nodes()[first]), result);
+      plugins::throw_failure(*level.plugin, "query of a subgraph at " + text_of(graph_.nodes()[first]), result);
     }
     answer.name[sizeof(answer.name) - 1] = '\0';
     answer.reason[sizeof(answer.reason) - 1] = '\0';
@@ -48,7 +48,7 @@ class Offer {
     }
     require_sane(level, first, limit, answer);
     if (options_.deterministic && (answer.flags & GPUNN_OP_DETERMINISTIC) == 0) {
-      note(level, first, "what it subgraphs is not deterministic, which was asked for");
+      note(level, first, "its fused subgraph is not deterministic, as `deterministic: true` requires");
       return subgraph;
     }
     subgraph.nodes.count = answer.n_ops;
@@ -61,7 +61,7 @@ class Offer {
   std::vector<std::string> take_reasons() { return std::move(reasons_); }
 
  private:
-  // Ops up to the first that somebody higher in the chain runs, or a kernel that was wanted by its name.
+  // How many ops come before the first that a higher plugin runs, or that runs with a kernel wanted by its name.
   std::size_t limit_at(int level, std::size_t first) const {
     const auto rest = placements_.subspan(first);
     const auto hidden =
@@ -72,9 +72,9 @@ class Offer {
   void require_sane(const Level& level, std::size_t first, std::size_t limit,
                     const gpunn_subgraph_support& answer) const {
     const std::string where =
-        "plugin '" + level.plugin->name() + "': query of a program at " + text_of(graph_.nodes()[first]);
+        "plugin '" + level.plugin->name() + "': query of a subgraph at " + text_of(graph_.nodes()[first]);
     if (answer.n_ops > limit) {
-      throw Error(where + " subgraphs " + std::to_string(answer.n_ops) + " ops where " + std::to_string(limit) +
+      throw Error(where + " fuses " + std::to_string(answer.n_ops) + " ops where " + std::to_string(limit) +
                   " were offered");
     }
     if (answer.workspace_bytes > kAbsurdSubgraphWorkspace) {
@@ -104,10 +104,10 @@ std::string text_of(const graph::Graph& graph, const graph::NodeRange& nodes) {
 }
 
 std::vector<graph::NodeRange> ranges_of(const std::vector<Subgraph>& subgraphs) {
-  std::vector<graph::NodeRange> runs;
-  runs.reserve(subgraphs.size());
-  for (const Subgraph& subgraph : subgraphs) runs.push_back(subgraph.nodes);
-  return runs;
+  std::vector<graph::NodeRange> ranges;
+  ranges.reserve(subgraphs.size());
+  for (const Subgraph& subgraph : subgraphs) ranges.push_back(subgraph.nodes);
+  return ranges;
 }
 
 std::vector<std::string> Backend::fusing_plugins() const {
@@ -161,9 +161,9 @@ void FusedSubgraph::enqueue(const gpunn_subgraph_args& args, const std::string& 
   enqueue_on(state_->level->stream, args, what);
 }
 
-void FusedSubgraph::enqueue(const gpunn_subgraph_args& args, const std::string& what, const Lanes& lanes,
-                            std::size_t lane) {
-  enqueue_on(lanes.stream(lane, state_->level_index), args, what);
+void FusedSubgraph::enqueue(const gpunn_subgraph_args& args, const std::string& what, const Streams& streams,
+                            std::size_t stream) {
+  enqueue_on(streams.handle(stream, state_->level_index), args, what);
 }
 
 void FusedSubgraph::enqueue_on(gpunn_stream* stream, const gpunn_subgraph_args& args, const std::string& what) {
@@ -177,20 +177,20 @@ FusedSubgraph Backend::create(const graph::Graph& graph, const Subgraph& subgrap
                               const ProgramDescription& description) {
   const Level& level = impl_->levels.at(static_cast<std::size_t>(subgraph.level));
   if (level.subgraphs == nullptr) throw Error("plugin '" + level.plugin->name() + "' fuses no subgraphs");
-  FusedSubgraph run;
-  run.state_ = std::make_unique<FusedSubgraph::State>();
-  run.state_->level = &level;
-  run.state_->level_index = static_cast<std::size_t>(subgraph.level);
-  gpunn_subgraph*& handle = run.state_->handle;
+  FusedSubgraph fused;
+  fused.state_ = std::make_unique<FusedSubgraph::State>();
+  fused.state_->level = &level;
+  fused.state_->level_index = static_cast<std::size_t>(subgraph.level);
+  gpunn_subgraph*& handle = fused.state_->handle;
   const auto what = [&] { return "create of " + text_of(graph, subgraph.nodes); };
   plugins::call(*level.plugin, what, [&](gpunn_error* error) {
     return level.subgraphs->create(level.device, description.get(), static_cast<uint32_t>(subgraph.nodes.first),
                                    static_cast<uint32_t>(subgraph.nodes.count), &handle, error);
   });
   if (handle == nullptr) {
-    throw Error("plugin '" + level.plugin->name() + "': " + what() + " said OK but gave no program");
+    throw Error("plugin '" + level.plugin->name() + "': " + what() + " said OK but gave no subgraph");
   }
-  return run;
+  return fused;
 }
 
 SubgraphArguments::SubgraphArguments(const graph::Graph& graph, const graph::NodeRange& nodes,

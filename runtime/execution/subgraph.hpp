@@ -15,19 +15,20 @@
 
 namespace gpunn::execution {
 
-// Consecutive ops of a program that a plugin runs as one.
+// Consecutive ops of a step program that a plugin fuses.
 struct Subgraph {
   graph::NodeRange nodes;
   int level = 0;  // index into the chain
   uint64_t workspace_bytes = 0;
   uint32_t flags = 0;  // GPUNN_OP_DETERMINISTIC, GPUNN_OP_CAPTURABLE
-  std::string name;    // of the plugin's choice, for the user
+  std::string name;    // chosen by the plugin, for the user
 };
 
-// What became of a program that was offered.
+// The answers of the plugins to a step program that they were offered.
 struct Subgraphs {
   std::vector<Subgraph> taken;
-  std::vector<std::string> reasons;  // why ops were not fused, each once: "cuda_tiled, at CONV2D 'conv1': ..."
+  // Why ops were not fused, each reason once: "cuda_tiled, at CONV2D 'conv1': ..."
+  std::vector<std::string> reasons;
 };
 
 // "12 ops from CONV2D 'conv1' to ADVANCE 'counters'"
@@ -42,9 +43,9 @@ class FusedSubgraph {
   FusedSubgraph(FusedSubgraph&& other) noexcept;
   FusedSubgraph& operator=(FusedSubgraph&& other) noexcept;
   ~FusedSubgraph();
-  // Puts the run on the backend's stream, or on one of its lanes. `what` names it in an error.
+  // Puts the subgraph on the backend's own stream, or on another of `streams`. `what` names it in an error.
   void enqueue(const gpunn_subgraph_args& args, const std::string& what);
-  void enqueue(const gpunn_subgraph_args& args, const std::string& what, const Lanes& lanes, std::size_t lane);
+  void enqueue(const gpunn_subgraph_args& args, const std::string& what, const Streams& streams, std::size_t stream);
 
  private:
   friend class Backend;
@@ -53,16 +54,16 @@ class FusedSubgraph {
   std::unique_ptr<State> state_;
 };
 
-// The arguments of one enqueue of a subgraph, built once and used at each step. Moving keeps the pointers valid.
+// The arguments of a subgraph, built once and used at each step. Moving keeps the pointers valid.
 class SubgraphArguments {
  public:
-  // `addresses` by value id, nullptr where a value has no memory. Of them those that the run uses are given.
+  // `addresses` by value id, nullptr if a value has no memory. The subgraph is given those that its ops use.
   SubgraphArguments(const graph::Graph& graph, const graph::NodeRange& nodes, const std::vector<void*>& addresses,
                     void* workspace, uint64_t workspace_bytes);
   const gpunn_subgraph_args& get() const { return args_; }
 
  private:
-  std::deque<gpunn_tensor> tensors_;           // of the values that are used; stay where they are
+  std::deque<gpunn_tensor> tensors_;           // of the values that the ops use; a deque keeps their addresses
   std::vector<const gpunn_tensor*> pointers_;  // by value
   gpunn_subgraph_args args_{};
 };

@@ -20,7 +20,7 @@ class Trace {
   int add_row(int process, std::string name);
   void add_span(int row, std::string name, std::string category, double start, double duration,
                 Arguments arguments = {});
-  // Of the trace as a whole.
+  // A note about the whole trace.
   void note(std::string key, Value value);
 
   std::size_t spans() const { return spans_.size(); }

@@ -13,8 +13,8 @@
 
 namespace gpunn::execution {
 
-// Tensors that keep their content between steps and are shared by programs: parameters, gradients, optimizer states,
-// counters, tables, resident data. By name.
+// Tensors, by name, that keep their content between steps and that step programs share: parameters, gradients,
+// optimizer states, counters, tables, resident data.
 class Variables {
  public:
   explicit Variables(Backend& backend);

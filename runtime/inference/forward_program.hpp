@@ -13,7 +13,7 @@
 namespace gpunn::inference {
 
 // Names of the variables of a forward program, besides those of the parameters and buffers. All have room for the
-// largest batch; a program uses their first rows.
+// largest batch. A program for fewer rows uses their first rows.
 namespace variable {
 inline constexpr const char* kInput = "input";
 inline constexpr const char* kRows = "input.rows";  // i32[max_batch]: 0, 1, 2, ...
@@ -21,7 +21,7 @@ inline constexpr const char* kLogits = "logits";
 inline constexpr const char* kPredictions = "predictions";
 }  // namespace variable
 
-// A trained model as programs are made of it.
+// A trained model, from which forward programs are built.
 struct ForwardModel {
   Experiment experiment;
   ModelInfo info;

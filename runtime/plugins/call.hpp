@@ -44,7 +44,7 @@ template <class F>
 void guarded_void(F&& function) noexcept {
   try {
     function();
-  } catch (...) {  // nobody is left to tell
+  } catch (...) {  // there is no way to report it
   }
 }
 

@@ -18,7 +18,7 @@ struct Library {
 };
 
 // Loads a file by its full path, with all symbols bound at once and none of them visible to other libraries. The
-// library's static initialisers run; one that throws ends the process, which nobody here can prevent.
+// library's static initialisers run. An initialiser that throws ends the process; the host can't prevent that.
 Library load_library(const std::filesystem::path& file);
 
 }  // namespace gpunn::plugins

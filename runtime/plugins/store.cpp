@@ -80,7 +80,7 @@ Entry load(const std::filesystem::path& file, const Library& library) {
   return entry;
 }
 
-// `action` on the file's entry, loaded first where nobody has; the store is locked.
+// Runs `action` on the file's entry, with the store locked. Loads the file first if it is not loaded yet.
 template <class Action>
 Loaded with_entry(const std::filesystem::path& file, const Action& action) {
   Store& known = store();
@@ -133,7 +133,7 @@ void shutdown_plugins() noexcept {
     if (std::exchange(entry.negotiated, false)) open.push_back(&entry);
   }
   while (!open.empty()) {
-    // One that is nobody's base; in a cycle, any.
+    // A plugin that is not the base of another; in a cycle, any.
     auto next = std::find_if(open.begin(), open.end(), [&](const Entry* candidate) {
       return std::none_of(open.begin(), open.end(), [&](const Entry* other) {
         return other->loaded.report.base == candidate->loaded.report.name;

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 // Collects the curve and passes everything on.
 class Recorder : public TrainingListener {
  public:
-  Recorder(RaceEntry& entry, TrainingListener* next) : entry_(entry), next_(next != nullptr ? *next : nobody_) {}
+  Recorder(RaceEntry& entry, TrainingListener* next) : entry_(entry), next_(next != nullptr ? *next : silent_) {}
   void on_message(const std::string& text) override { next_.on_message(text); }
   void on_start(const RunStart& start) override {
     entry_.result.run = start.run;
@@ -38,7 +38,7 @@ class Recorder : public TrainingListener {
   }
 
  private:
-  TrainingListener nobody_;
+  TrainingListener silent_;
   RaceEntry& entry_;
   TrainingListener& next_;
 };
@@ -74,7 +74,7 @@ Lineup working_backends(const std::vector<fs::path>& plugins) {
 Lineup named_backends(const std::vector<std::string>& names) {
   std::set<std::string> seen;
   for (const std::string& name : names) {
-    config::require_one_backend(name, "a lane of a race");
+    config::require_one_backend(name, "a backend of a race");
     if (!seen.insert(name).second) {
       throw Error("backend '" + name + "' is named twice; each runs once in a race", ExitCode::usage);
     }
@@ -125,7 +125,7 @@ RaceEntry run(Experiment experiment, const std::string& backend, const fs::path&
     entry.result =
         train(experiment, {.listener = &recorder, .stop = options.stop, .run_folder = folder / name, .profile = {}});
   } catch (const ConfigError&) {
-    throw;  // whoever trains it
+    throw;  // a mistake in the experiment is the same for every backend
   } catch (const std::exception& error) {
     entry.failure = error.what();
   }

@@ -180,7 +180,7 @@ class Reader {
     }
     std::vector<hsize_t> shape(static_cast<std::size_t>(rank));
     if (H5Sget_simple_extent_dims(space, shape.data(), nullptr) < 0) fail_in_hdf5(doing);
-    // Beside a 0, too, the dimensions' product must not overflow where somebody multiplies them in another order.
+    // A dimension of 0 must not hide an overflow: the product is formed elsewhere, in other orders.
     uint64_t elements = 1;
     for (const hsize_t dim : shape) elements = product(elements, std::max<hsize_t>(dim, 1));
     if (elements > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {

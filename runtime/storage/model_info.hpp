@@ -8,7 +8,7 @@
 
 namespace gpunn::storage {
 
-// What is wrong with a text; who read it puts the file's name in front.
+// What is wrong with a text. The caller, who knows the file, puts its name in front.
 class ModelInfoFailure : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

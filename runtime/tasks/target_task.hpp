@@ -4,7 +4,7 @@
 
 namespace gpunn::tasks {
 
-// A task whose rows have a target f32[outputs], each number of which an output of the model is compared with.
+// A task whose rows have a target f32[outputs]: one number for each output of the model.
 class TargetTask : public Task {
  public:
   void require_output(const graph::Graph& g, const TaskContext& context, const ModelOutputs& outputs) const override;

@@ -52,7 +52,7 @@ struct TaskMetric {
   std::unique_ptr<RowMetric> (*of_rows)() = nullptr;
 };
 
-// What a program of a task is built from.
+// What a task needs to append its ops to a step program.
 struct TaskContext {
   const Experiment& experiment;
   int64_t outputs = 0;  // that the data asks for: classes, labels or target columns
@@ -106,7 +106,7 @@ std::vector<std::string> names();
 std::vector<std::string> monitor_names(const Task& task);
 std::vector<std::string> monitor_names();  // of all tasks, each once
 
-// A metric by the name under which a monitor watches it; a loss, of which less is better, for other names.
+// A metric by the name under which a monitor watches it. Other names give a loss: less is better.
 Metric monitored(std::string_view name);
 
 }  // namespace gpunn::tasks

@@ -9,8 +9,8 @@
 
 namespace gpunn::training {
 
-// Throws ConfigError where the experiment asks for what the data can't have done to it: what are no images, or a crop
-// of which nothing would be left.
+// Throws ConfigError if the data can't be augmented as the experiment asks: its samples are not images, or a crop would
+// leave nothing.
 void require_augmentable(const Experiment& experiment, const Dataset& dataset);
 
 // Appends the ops that augment a step's batch as the context's experiment asks: other samples, f32[N,C,H,W] as before,

@@ -13,8 +13,8 @@ namespace gpunn::training {
 // A thread that fills buffers in host memory ahead of their use: items count up, item i goes into buffer i mod buffers.
 class BatchLoader {
  public:
-  // Called on the loader's thread, for one item at a time. What it throws is thrown to whoever asks for that item or a
-  // later one; no more are filled.
+  // Called on the loader's thread, for a single item at a time. If it throws, no more items are filled, and a request
+  // for that item or a later one throws the same exception.
   using Fill = std::function<void(int64_t item, std::size_t buffer)>;
 
   BatchLoader(std::size_t buffers, Fill fill);

@@ -15,8 +15,8 @@
 
 namespace gpunn::training {
 
-// A split of the data set as programs see it. On the device its variables are "<name>.samples" and "<name>.labels" or
-// "<name>.targets", or, where it is streamed, those of the ring: "<name>.ring.samples" and "<name>.ring.rows".
+// A split of the data set as step programs see it. On the device its variables are "<name>.samples" and "<name>.labels"
+// or "<name>.targets". A streamed split has those of the ring: "<name>.ring.samples" and "<name>.ring.rows".
 struct SplitType {
   std::string name;
   TensorType samples;

@@ -6,8 +6,8 @@
 
 namespace gpunn::training {
 
-// Where the batches of a streamed split lie on the device: slots, one a batch, of which step t uses slot t mod slots().
-// They are refilled by groups, one group while the other is computed on.
+// The memory of a streamed split's batches on the device: slots for a batch each. Step t uses slot t mod slots(). The
+// slots are refilled by groups, one group while the other is computed on.
 struct BatchRing {
   static constexpr int64_t kGroups = 2;
 

@@ -17,8 +17,8 @@
 
 namespace gpunn::training {
 
-// Keeps the ring of a streamed split filled ahead of the program that reads it. Three things go on at the same time, a
-// group of batches each:
+// Keeps the ring of a streamed split filled ahead of the step program that reads it. Three things go on at the same
+// time, each on a group of batches:
 //
 //   loader thread   gathers rows of the split into a pinned buffer
 //   copy stream     copies the other pinned buffer to the ring's group that is free

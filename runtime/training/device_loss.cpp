@@ -97,7 +97,7 @@ namespace training {
 
 namespace {
 
-// Counts the ops of a program that are done, so that where one throws it is known which.
+// Counts the ops of a step that are done, to tell which op throws.
 class OpByOp {
  public:
   explicit OpByOp(const graph::Graph& graph) : graph_(graph) {}

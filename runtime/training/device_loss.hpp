@@ -8,10 +8,10 @@
 
 #include "training/session.hpp"
 
-// A device computes while the host does something else. So that it failed is noticed at the next wait, when nobody can
-// say which of the ops since the last wait it was; and in this process nothing more can be asked of it. But a step is a
-// function of the state and the step number: a new process repeats the steps since the last checkpoint, the suspected
-// ones with a wait behind each op.
+// A device computes while the host does something else. The host notices a failure at its next wait. Then it can't say
+// which of the ops since the last wait failed, and this process can't use the device any more. But a step is a function
+// of the state and the step number. So a new process repeats the steps since the last checkpoint, and waits behind each
+// op of the suspected steps.
 namespace gpunn::training {
 
 // In the new process: runs the session's steps up to and with `last_step` (counted from 1), from `first_step` on op by

@@ -10,7 +10,7 @@
 
 namespace gpunn::training {
 
-// Throws Error(missing) where a plugin that the experiment names can't be used, whoever would run it without.
+// Throws Error(missing) if a plugin that the experiment names can't be used, even if another backend could run it.
 void require_named_plugins(const Experiment& experiment, const plugins::PluginRegistry& registry);
 
 // The backend of this name as the experiment wants it: device, threads, precision, kernels, ...

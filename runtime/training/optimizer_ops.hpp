@@ -25,8 +25,8 @@ struct UpdateValues {
 // Whether the norm of the gradients is formed at each step.
 bool records_gradient_norm(const Experiment& experiment);
 
-// What becomes of the gradients before the update: l1, clip_value, clip_norm. Returns the norm that the gradients have
-// before clip_norm, f32 0-d; kNoValue where nobody asks for it.
+// Changes the gradients before the update: l1, clip_value, clip_norm. Returns their norm before clip_norm, f32 0-d, or
+// kNoValue if the norm is not needed.
 graph::ValueId add_gradient_bounds(graph::Graph& graph, const Experiment& experiment, const ParameterLayout& layout,
                                    const UpdateValues& values);
 

@@ -41,7 +41,7 @@ PlannedOp planned_op(const execution::CompiledProgram& program, std::size_t n, c
   return op;
 }
 
-// The ops of a subgraph are run by its plugin, in its scratch memory.
+// A fused subgraph's plugin runs its ops, in its scratch memory.
 void append_subgraphs(const execution::CompiledProgram& program, PlanReport& report) {
   for (const execution::Subgraph& subgraph : program.subgraphs.taken) {
     const std::string& backend = report.chain[static_cast<std::size_t>(subgraph.level)];

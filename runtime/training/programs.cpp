@@ -23,7 +23,7 @@ namespace {
 
 ValueId add_counter(Graph& g, const char* name) { return g.add_value(name, {DType::i64, {}}, Storage::state); }
 
-// Programs that share the parameters share the buffers too.
+// Step programs that share the parameters share the buffers too.
 std::vector<ValueId> add_buffers(Graph& g, const ProgramContext& c) {
   if (c.buffers.total == 0) return {};
   return add_parameter_views(g, c.buffers, g.add_value(variable::kBuffers, c.buffers.type(), Storage::state));

@@ -14,7 +14,7 @@
 
 namespace gpunn::training {
 
-// Names of the variables that programs share.
+// Names of the variables that step programs share.
 namespace variable {
 inline constexpr const char* kParameters = "parameters";
 inline constexpr const char* kBuffers = "buffers";  // of the model, where it has any

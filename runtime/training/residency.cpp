@@ -6,7 +6,7 @@ namespace {
 
 uint64_t bytes_of(const Split& split) { return split.samples.bytes() + TensorType{DType::i32, {split.rows()}}.bytes(); }
 
-// The other half is for activations, parameters and whoever else uses the device.
+// The other half is for activations, parameters and other users of the device.
 constexpr uint64_t kShareOfFree = 2;
 
 }  // namespace

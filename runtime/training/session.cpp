@@ -29,7 +29,7 @@ using graph::Storage;
 
 namespace {
 
-// Of what the programs keep from step to step, each by its name once.
+// The bytes of all values that the step programs keep from step to step, each name counted once.
 uint64_t persistent_bytes_of(std::initializer_list<const graph::Graph*> programs) {
   std::map<std::string, uint64_t> bytes;
   for (const graph::Graph* program : programs) {

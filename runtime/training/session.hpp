@@ -31,7 +31,7 @@ class StepChecker;
 
 using tasks::Totals;
 
-// What a program gave for a batch of the test split: host memory, valid while it is looked at.
+// The outputs of the evaluation step for a batch of the test split, in host memory. Valid during the call.
 struct RowOutputs {
   int64_t first = 0;                   // row of the split
   std::span<const float> scores;       // [rows, outputs], of the model
@@ -39,8 +39,8 @@ struct RowOutputs {
   std::span<const float> losses;       // [rows]
 };
 
-// An experiment opened on a backend: model and data on the device, or the data streamed to it, parameters initialised,
-// programs built on demand. Everything that trains, evaluates or measures goes through it.
+// An experiment opened on a backend: model and data on the device (or the data streamed to it), parameters initialised,
+// step programs built on demand. Everything that trains, evaluates or measures uses a session.
 class Session {
  public:
   // A profiler measures the training steps until it has enough, and what the host does. It must outlive the session.
@@ -72,7 +72,7 @@ class Session {
   uint64_t persistent_bytes() const { return runner_->persistent_bytes(); }
   uint64_t data_bytes() const { return variables().bytes(graph::Storage::data); }
 
-  // Builds and binds the training step; the first step does it where nobody has.
+  // Builds and binds the training step. The first step does so if it is not called before.
   const execution::CompiledProgram& training();
   // So many steps, put on the stream without waiting; several at a launch where the backend captures graphs.
   // Where the experiment names two backends the second is compared with the first; throws Error where it departs.
@@ -91,7 +91,7 @@ class Session {
   const execution::CompiledProgram& evaluation();
   // What the first so many training steps get: augmented samples, in the units of the data set. For resident data.
   Split augmented_batches(int64_t steps);
-  // The first NaN or infinity in a value of the training program, for use between observed ops.
+  // The first NaN or infinity in a value of the training step, for use between observed ops.
   std::optional<double> first_non_finite(graph::ValueId id);
 
   int64_t step();  // training steps done

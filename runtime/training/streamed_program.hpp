@@ -9,7 +9,7 @@
 
 namespace gpunn::training {
 
-// A program with the stream of its batches, where the data set is streamed.
+// A step program, with the stream of its batches if the data set is streamed.
 struct StreamedProgram {
   execution::RunnableProgram program;
   std::unique_ptr<BatchStream> stream = nullptr;

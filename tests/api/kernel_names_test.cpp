@@ -1,4 +1,4 @@
-// plugin.hpp: several kernels for one op, of which the host may want one by its name.
+// plugin.hpp: several kernels for an op, which the host may choose by name.
 
 #include <gpunn/plugin.hpp>
 
@@ -108,7 +108,7 @@ Support not_deterministic(int score) {
   return support;
 }
 
-std::vector<Entry> three_rungs() {
+std::vector<Entry> three_variants() {
   return {{"chosen", "", Support::yes(8, 5)},
           {"first", "gemm:1", Support::yes(16, 9), true},
           {"second", "gemm:2", Support::no("needs a multiple of 4"), true},
@@ -118,7 +118,7 @@ std::vector<Entry> three_rungs() {
 }  // namespace
 
 TEST_CASE("a kernel is taken by its name, and those for that alone never without", "[api]") {
-  const Ladder ladder(three_rungs());
+  const Ladder ladder(three_variants());
   CHECK(ladder.query().workspace_bytes == 8);
   CHECK(ladder.create() == "chosen");
   CHECK(ladder.create("") == "chosen");
@@ -135,7 +135,7 @@ TEST_CASE("a named kernel that need not be asked for competes by its score", "[a
 }
 
 TEST_CASE("no other kernel takes the place of one that is wanted", "[api]") {
-  const Ladder ladder(three_rungs());
+  const Ladder ladder(three_variants());
   gpunn_op_support support = ladder.query("gemm:2");
   CHECK(support.score == 0);
   CHECK(std::string(support.reason) == "needs a multiple of 4");
@@ -156,7 +156,7 @@ TEST_CASE("where every kernel is for its name alone, none is taken without", "[a
 }
 
 TEST_CASE("the names of the kernels that serve are told, whichever is wanted", "[api]") {
-  const Ladder ladder(three_rungs());
+  const Ladder ladder(three_variants());
   for (const char* wanted : {static_cast<const char*>(nullptr), "gemm:1", "gemm:2", "gemm:9"}) {
     CHECK(std::string(ladder.query(wanted).kernels) == "gemm:1,gemm:3");
   }
@@ -191,7 +191,7 @@ TEST_CASE("more names than there is room for end with a whole one", "[api]") {
 }
 
 TEST_CASE("a host of minor version 0 wants no kernel and is told none", "[api]") {
-  const Ladder ladder(three_rungs());
+  const Ladder ladder(three_variants());
   gpunn_op_desc desc = Ladder::description(reinterpret_cast<const char*>(uintptr_t{0xdead}));
   desc.struct_size = offsetof(gpunn_op_desc, kernel);
   CHECK(ladder.create(desc) == "chosen");

@@ -1,4 +1,4 @@
-// Every number of subgraph.h that a plugin already built relies on, as abi_golden_test.cpp has those of abi.h.
+// The numbers of subgraph.h on which compiled plugins rely, as abi_golden_test.cpp has those of abi.h.
 
 #include <gpunn/subgraph.h>
 

@@ -1,4 +1,4 @@
-// subgraph.hpp: what a plugin author's class becomes in the extension's table.
+// subgraph.hpp: the table of C functions that it makes of a plugin author's class.
 
 #include <gpunn/subgraph.hpp>
 
@@ -93,7 +93,7 @@ class FusingDevice final : public HostDevice {
 
 }  // namespace
 
-TEST_CASE("the table of the program extension", "[api]") {
+TEST_CASE("the table of the subgraph extension", "[api]") {
   const gpunn_subgraph_extension& table = *subgraph_extension<FusingDevice>();
   CHECK(table.struct_size == sizeof(gpunn_subgraph_extension));
   FusingDevice own;
@@ -138,7 +138,7 @@ TEST_CASE("the table of the program extension", "[api]") {
   table.destroy(program);
 }
 
-TEST_CASE("an older host's smaller subgraph is filled as far as it goes", "[api]") {
+TEST_CASE("the smaller answer of an older host is filled as far as it goes", "[api]") {
   FusingDevice own;
   Device& device = own;
   const TwoOps two;

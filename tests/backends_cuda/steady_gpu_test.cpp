@@ -24,12 +24,12 @@ uint64_t free_bytes() {
   return info.free_bytes;
 }
 
-Experiment lenet(const std::string& backend, bool subgraphs = true) {
+Experiment lenet(const std::string& backend, bool fused = true) {
   Experiment experiment = load_experiment(std::filesystem::path(GPUNN_SOURCE_DIR) / "experiments" / "lenet_digits.yaml",
                                           {{"data.synthetic_train", "6400"},
                                            {"data.synthetic_test", "200"},
                                            {"data.batch_size", "64"},
-                                           {"training.subgraphs", programs ? "true" : "false"},
+                                           {"training.subgraphs", fused ? "true" : "false"},
                                            {"backend", backend}});
   experiment.plugins = {gpu::sample()};
   return experiment;
@@ -40,16 +40,16 @@ Experiment lenet(const std::string& backend, bool subgraphs = true) {
 TEST_CASE("a steady step allocates nothing, neither by the runtime nor within the plugins") {
   struct Case {
     const char* name;
-    bool subgraphs;  // whole steps may be fused
+    bool fused;  // whole steps may be fused subgraphs
   };
-  for (const auto& [name, programs] :
+  for (const auto& [name, fused] :
        {Case{"cuda_naive", true}, Case{"cuda_tiled", true}, Case{"cuda_tiled", false}, Case{"cudnn", true}}) {
     const auto reports = gpu::registry().files();
     const bool there =
         std::any_of(reports.begin(), reports.end(), [&, name = name](const auto& r) { return r.name == name; });
     if (!there) continue;
-    INFO(name << (programs ? "" : ", op by op"));
-    training::Session session = training::Session::open(lenet(name, programs));
+    INFO(name << (fused ? "" : ", op by op"));
+    training::Session session = training::Session::open(lenet(name, fused));
     session.train_steps(100);  // warmed up, captured, once and several steps to a launch
     session.train_steps(3);
     session.backend().synchronize();

@@ -65,7 +65,7 @@ TEST_CASE("a large product or convolution is judged by a part, in the same place
   SECTION("convolution") { op = "conv2d", shape = "17,16,16,16,16,5,5,pad=2"; }
   SECTION("convolution in groups") { op = "conv2d_bias_activation", shape = "33,16,16,16,32,5,5,pad=2,groups=4"; }
   SECTION("data gradient") { op = "conv2d_backward_data", shape = "17,16,16,16,16,5,5,pad=2"; }
-  SECTION("filter gradient") { op = "conv2d_backward_filter", shape = "17,16,16,16,16,5,5,pad=2"; }
+  SECTION("weight gradient") { op = "conv2d_backward_filter", shape = "17,16,16,16,16,5,5,pad=2"; }
   CAPTURE(op);
   const OpRequest request = parse_request(op, shape);
   const std::vector<Bytes> inputs = request.inputs(1);

@@ -81,7 +81,7 @@ TEST_CASE("a device that never ends is cut off") {
   CHECK_THROWS_WITH(read_text("/dev/zero", 100000), Contains("larger than"));
 }
 
-TEST_CASE("a pipe that nobody writes to does not hang") {
+TEST_CASE("a pipe without a writer does not hang") {
   const TemporaryFolder folder;
   REQUIRE(mkfifo((folder / "pipe").c_str(), 0600) == 0);
   CHECK(read_text(folder / "pipe").empty());

@@ -32,7 +32,7 @@ TEST_CASE("keys of other data sets are told") {
               ", found 'cifar'; did you mean 'cifar10'?"});
 }
 
-TEST_CASE("one's own data needs a path, and the test samples one place") {
+TEST_CASE("the user's own data needs a path, and the test samples one place") {
   for (const char* const kind : {"image_folder", "hdf5", "csv"}) {
     const std::string name = std::string("dataset: ") + kind;
     CHECK(errors_of(with_data(name)) ==

@@ -145,7 +145,7 @@ TEST_CASE("cross-entropy with soft targets") {
   const auto out = run(GPUNN_OP_SOFT_CROSS_ENTROPY, {x, f32s({2, 2}, {0.5, 0.5, 2, 0})});
   check_values(out[0], {-0.5 * std::log(0.25) - 0.5 * std::log(0.75), 2 * std::log(2.0)});
   check_values(out[1], {std::log(0.25), std::log(0.75), -std::log(2.0), -std::log(2.0)});
-  // What is impossible costs nothing where nobody aims at it.
+  // An impossible class costs nothing if its target is 0.
   check_values(run(GPUNN_OP_SOFT_CROSS_ENTROPY, {f32s({1, 3}, {0, -far, 0}), f32s({1, 3}, {1, 0, 1})})[0],
                {2 * std::log(2.0)});
   check_values(run(GPUNN_OP_SOFT_CROSS_ENTROPY_BACKWARD,

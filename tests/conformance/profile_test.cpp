@@ -18,10 +18,10 @@ using namespace gpunn::testing;
 
 namespace {
 
-// The core ops of a program with the types of their first inputs, by what demands() goes by.
+// Checks that demands() holds for each op of a step program once its composite ops are decomposed.
 void require_all(const std::string& name, graph::Graph program) {
   const Profile& profile = find_profile(name);
-  // Nobody serves a fused op, so that its parts show.
+  // No composite op is served, so that all of them are decomposed.
   graph::decompose_unserved(
       program, [](const graph::OpSignature& signature) { return graph::op_info(signature.op).composite ? -1 : 0; });
   CHECK(program.nodes().size() > 5);

@@ -1,4 +1,4 @@
-// The suite "subgraphs", and what a training with subgraphs tells of itself.
+// The suite "subgraphs", and how plans and trainings show fused subgraphs.
 #include <gpunn/experiment.hpp>
 #include <gpunn/plan.hpp>
 
@@ -11,7 +11,7 @@ using namespace gpunn::testing;
 
 namespace {
 
-gpunn::CheckReport run_programs(const std::string& backend, const std::string& profile = "") {
+gpunn::CheckReport run_subgraphs(const std::string& backend, const std::string& profile = "") {
   gpunn::CheckOptions options = options_for(backend);
   options.suites = {"subgraphs"};
   options.profile = profile;
@@ -37,9 +37,9 @@ training: {epochs: 5}
 
 }  // namespace
 
-TEST_CASE("subgraphs that are right pass, in one piece or in many", "[long]") {
+TEST_CASE("correct subgraphs pass, in one piece or in many", "[long]") {
   for (const char* backend : {"fusing", "fusing_pieces"}) {
-    const gpunn::CheckReport report = run_programs(backend, "all");
+    const gpunn::CheckReport report = run_subgraphs(backend, "all");
     INFO(backend << ": " << summary(report));
     CHECK(report.failed == 0);
     CHECK(report.skipped == 0);
@@ -50,7 +50,7 @@ TEST_CASE("subgraphs that are right pass, in one piece or in many", "[long]") {
   }
 }
 
-// Of what the ops' rounding moves by any number of roundoffs, a subgraph in fp32 is no wrong answer.
+// Where the ops' own rounding changes a result by many roundoffs, a subgraph that computes in fp32 is not wrong.
 TEST_CASE("a subgraph that computes in fp32 where the ops round is right", "[long]") {
   gpunn::CheckOptions options = options_for("fusing_exact");
   options.suites = {"subgraphs"};
@@ -59,38 +59,38 @@ TEST_CASE("a subgraph that computes in fp32 where the ops round is right", "[lon
   INFO(summary(report));
   CHECK(report.failed == 0);
   CHECK(report.passed >= 12);
-  // They do round: no other bits, and the test would be none.
+  // The ops do round: with equal bits this test would test nothing.
   CHECK(std::ranges::any_of(report.cases, [](const gpunn::CheckCase& test) { return test.error > 0.05; }));
 }
 
-TEST_CASE("a subgraph that leaves something out is found out", "[long]") {
-  const gpunn::CheckReport forgetful = run_programs("fusing_forgetful");
+TEST_CASE("a subgraph that leaves something out fails", "[long]") {
+  const gpunn::CheckReport forgetful = run_subgraphs("fusing_forgetful");
   CHECK(forgetful.failed == static_cast<int>(forgetful.cases.size()));
   CHECK_THAT(forgetful.cases.at(0).detail, Contains("bias") && Contains("is off by"));
-  const gpunn::CheckReport miscounting = run_programs("fusing_miscounting");
+  const gpunn::CheckReport miscounting = run_subgraphs("fusing_miscounting");
   CHECK(miscounting.failed == static_cast<int>(miscounting.cases.size()));
   CHECK_THAT(miscounting.cases.at(0).detail, Contains("the number of rows"));
 }
 
-TEST_CASE("a subgraph that is not as deterministic as it says is found out", "[long]") {
-  const gpunn::CheckReport report = run_programs("fusing_wavering");
+TEST_CASE("a subgraph that is not as deterministic as it says fails", "[long]") {
+  const gpunn::CheckReport report = run_subgraphs("fusing_wavering");
   CHECK(report.failed > 0);
   CHECK_THAT(summary(report), Contains("said to be deterministic") && !Contains("is off by"));
 }
 
-TEST_CASE("where nothing is fused the suite says why, and fails only those who could") {
-  const gpunn::CheckReport without = run_programs("cpu", "all");
+TEST_CASE("if nothing is fused the suite says why, and fails only plugins with the extension") {
+  const gpunn::CheckReport without = run_subgraphs("cpu", "all");
   CHECK(without.ok());
   CHECK(without.passed == 0);
   CHECK_THAT(without.cases.at(0).detail, Contains("no plugin of the chain fuses subgraphs"));
-  CHECK(run_programs("fusing_idle").ok());
-  const gpunn::CheckReport idle = run_programs("fusing_idle", "all");
+  CHECK(run_subgraphs("fusing_idle").ok());
+  const gpunn::CheckReport idle = run_subgraphs("fusing_idle", "all");
   CHECK(idle.failed > 0);
-  CHECK(idle.skipped > 0);  // what is rare
+  CHECK(idle.skipped > 0);  // the rare trainings
   CHECK_THAT(summary(idle), Contains("no op is fused; fusing_idle, at ") && Contains("it is idle"));
 }
 
-TEST_CASE("a plan shows what is run as one, and by whom") {
+TEST_CASE("a plan shows the fused subgraphs and their plugins") {
   const gpunn::PlanReport report = gpunn::plan(experiment_on("fusing"));
   REQUIRE(report.subgraphs.size() == 1);
   CHECK(report.subgraphs[0].name == "replay");
@@ -110,7 +110,7 @@ TEST_CASE("a plan shows what is run as one, and by whom") {
   CHECK(gpunn::plan(experiment_on("fusing_idle")).not_fused.size() == 1);
 }
 
-TEST_CASE("a training is the same with subgraphs, without, and looked at op by op") {
+TEST_CASE("a training is the same with fused subgraphs, without, and observed op by op") {
   const auto losses = [](const gpunn::Experiment& experiment, bool observed) {
     gpunn::training::Session session = gpunn::training::Session::open(experiment);
     session.train_steps(4);
@@ -130,7 +130,7 @@ TEST_CASE("a training is the same with subgraphs, without, and looked at op by o
   CHECK(losses(off, false) == fused);
 }
 
-TEST_CASE("two backends are compared op by op, whatever they subgraph") {
+TEST_CASE("two backends are compared op by op, whatever they fuse") {
   gpunn::training::Session session = gpunn::training::Session::open(experiment_on("check:fusing,cpu"));
   CHECK(session.training().subgraphs.taken.empty());
   session.train_steps(2);

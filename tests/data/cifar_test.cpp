@@ -55,7 +55,7 @@ TEST_CASE("CIFAR-10 is read from its binary files, wherever they are unpacked") 
 TEST_CASE("CIFAR-10 is read from the published archive as it is") {
   const test::BareMachine bare;
   test::NamedFiles files = test::cifar10_files();
-  std::reverse(files.begin(), files.end());  // the order in the archive is nobody's promise
+  std::reverse(files.begin(), files.end());  // the archive's order is not specified
   files.insert(files.begin(), {"readme.html", "<html>"});
   const std::string archive = test::tar("cifar-10-batches-bin/", files);
   const test::fs::path file = bare.home / "gpunn/cifar10/cifar-10-binary.tar.gz";

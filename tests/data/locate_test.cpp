@@ -50,9 +50,9 @@ TEST_CASE("Fashion-MNIST's folder may be called with either dash") {
 
 TEST_CASE("the cache folder is the home's .cache unless XDG_CACHE_HOME is an absolute path") {
   const test::BareMachine bare;
-  const test::Variable home("HOME", "/home/somebody");
+  const test::Variable home("HOME", "/home/user");
   const test::Variable relative("XDG_CACHE_HOME", "relative");
-  CHECK(gpunn::data::cache_folder(gpunn::data::mnist_row()) == "/home/somebody/.cache/gpunn/mnist");
+  CHECK(gpunn::data::cache_folder(gpunn::data::mnist_row()) == "/home/user/.cache/gpunn/mnist");
   const test::Variable none("HOME", std::nullopt);
   CHECK(gpunn::data::cache_folder(gpunn::data::mnist_row()).empty());
   CHECK_THROWS_WITH(gpunn::download_dataset("mnist"), Contains("neither XDG_CACHE_HOME nor HOME"));

@@ -18,7 +18,7 @@ def screen_of(text, columns=20):
 
 
 def styles_of(screen, row=0):
-    return [(text, style) for _, text, style in terminal.ranges_of(screen.lines[row])]
+    return [(text, style) for _, text, style in terminal.spans_of(screen.lines[row])]
 
 
 class Terminal(unittest.TestCase):

@@ -107,7 +107,7 @@ TEST_CASE("events mark the stream, and waiting for it is counted", "[execution]"
   CHECK(backend.synchronizations() == before + 3);
 }
 
-TEST_CASE("a chain of which one does not open is closed", "[execution]") {
+TEST_CASE("a chain is closed if one of its plugins does not open", "[execution]") {
   const auto top = controlled("only_relu");
   const auto base = controlled("small_base");
   const auto open = [] { Backend(registry(), "only_relu"); };

@@ -201,7 +201,7 @@ TEST_CASE("a step allocates nothing", "[execution]") {
   bound.check_after(102);
 }
 
-TEST_CASE("what nobody serves is told at once, with each plugin's reason", "[execution]") {
+TEST_CASE("all ops that no plugin serves are reported together, with each plugin's reason", "[execution]") {
   Backend backend(registry(), "only_relu");
   Graph graph;
   const ValueId x = graph.add_value("x", floats({2, 3}), Storage::data);

@@ -107,7 +107,7 @@ TEST_CASE("ops of an overlay with memory of its own are copied through the host"
 
 TEST_CASE("host copies keep in place what is in place, and workspaces apart", "[execution]") {
   const Chain chain(generate_domains());
-  chain.top->workspace_bytes = 1000;  // all of which the sample fills
+  chain.top->workspace_bytes = 1000;  // the sample fills all of it
   Backend backend(registry(), "only_relu", allowed());
   const TensorType type = floats({5});
   const auto placement = backend.place(relu(type));

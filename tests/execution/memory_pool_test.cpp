@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 
-// Host memory, of which there is only so much.
+// Host memory of a limited size.
 class Memory final : public MemoryPool::Source {
  public:
   explicit Memory(uint64_t capacity) : capacity_(capacity) {}

@@ -37,7 +37,7 @@ TEST_CASE("an op is run by the first plugin that serves it", "[execution]") {
   CHECK(base->enqueues == 1);
 }
 
-TEST_CASE("where nobody serves an op each says why", "[execution]") {
+TEST_CASE("if no plugin serves an op each says why", "[execution]") {
   const Backend backend(registry(), "second_storey");
   const Placement placement = backend.place(softmax(floats({2, 2})));
   CHECK(placement.level == -1);
@@ -99,9 +99,9 @@ TEST_CASE("determinism is asked for, and a kernel that does not promise it refus
   CHECK(top->last_desc_flags == GPUNN_OP_REQUIRE_DETERMINISTIC);
   CHECK_THAT(error_of([&] { backend.create(op, 0); }), Contains("not deterministic"));
   base->op_flags = 0;
-  const Placement nobody = backend.place(op);
-  CHECK(nobody.level == -1);
-  CHECK_THAT(nobody.reason, Contains("small_base: its kernel is not deterministic"));
+  const Placement unserved = backend.place(op);
+  CHECK(unserved.level == -1);
+  CHECK_THAT(unserved.reason, Contains("small_base: its kernel is not deterministic"));
 }
 
 TEST_CASE("the precision is passed on", "[execution]") {

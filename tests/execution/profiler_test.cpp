@@ -207,7 +207,7 @@ TEST_CASE("what the host does is nested as it was", "[execution]") {
     const HostSpan outer(&profiler, "epoch");
     { const HostSpan inner(&profiler, "evaluation"); }
     { const HostSpan inner(&profiler, "checkpoint"); }
-    const HostSpan nobody(nullptr, "not seen");
+    const HostSpan unseen(nullptr, "not seen");
   }
   const gpunn::testing::TemporaryFolder folder;
   profiler.write(folder.path() / "t.json");

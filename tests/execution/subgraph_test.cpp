@@ -1,4 +1,4 @@
-// Runs of ops that a plugin fuses: what is offered, what is refused, and how a program runs with them.
+// Fused subgraphs: which ops the host offers, which it refuses, and how a step program runs with them.
 #include "execution/subgraph.hpp"
 
 #include "catch.hpp"
@@ -67,7 +67,7 @@ std::vector<std::size_t> counts(const CompiledProgram& program) {
 
 }  // namespace
 
-TEST_CASE("a fused program is one step, captured as such, and has no memory within", "[execution][subgraphs]") {
+TEST_CASE("a fused subgraph is one step, captured as such, and has no memory within", "[execution][subgraphs]") {
   const auto control = controlled("capturing");
   control->subgraphs = 100;
   Backend backend(registry(), "capturing");
@@ -88,7 +88,7 @@ TEST_CASE("a fused program is one step, captured as such, and has no memory with
       bound.check_after(run);
     }
     CHECK(bound.executable.captured());
-    CHECK(control->subgraph_enqueues == 2);  // by hand, and recorded
+    CHECK(control->subgraph_enqueues == 2);  // once run, once captured
     CHECK(control->launches == 3);
     bound.executable.run(200);
     bound.check_after(204);
@@ -116,7 +116,7 @@ TEST_CASE("a fused step allocates nothing", "[execution][subgraphs]") {
   bound.check_after(52);
 }
 
-TEST_CASE("what lies between two subgraphs has memory", "[execution][subgraphs]") {
+TEST_CASE("a value between two subgraphs has memory", "[execution][subgraphs]") {
   const auto control = controlled("capturing");
   control->subgraphs = 2;
   Backend backend(registry(), "capturing");
@@ -131,7 +131,7 @@ TEST_CASE("what lies between two subgraphs has memory", "[execution][subgraphs]"
   }
 }
 
-TEST_CASE("the same program runs op by op by another plan", "[execution][subgraphs]") {
+TEST_CASE("the same step program runs op by op under another plan", "[execution][subgraphs]") {
   const auto control = controlled("capturing");
   control->subgraphs = 100;
   Backend backend(registry(), "capturing");
@@ -170,7 +170,7 @@ TEST_CASE("a profile measures the ops one by one, and then the steps as they are
                                  "capturing: ops in a row, ADD 'accumulate'"});
 }
 
-TEST_CASE("subgraphs can be switched off, and a plugin need not subgraph", "[execution][subgraphs]") {
+TEST_CASE("subgraphs can be switched off, and a plugin need not fuse any", "[execution][subgraphs]") {
   const auto control = controlled("capturing");
   control->subgraphs = 100;
   Backend off(registry(), "capturing", {.subgraphs = false});
@@ -182,14 +182,14 @@ TEST_CASE("subgraphs can be switched off, and a plugin need not subgraph", "[exe
   const CompiledProgram none = compile(fusible_program(), backend);
   CHECK(none.subgraphs.taken.empty());
   CHECK(none.subgraphs.reasons.size() == 4);
-  CHECK(none.subgraphs.reasons.front() == "capturing, at SCALE 'half': it was told to subgraph nothing");
+  CHECK(none.subgraphs.reasons.front() == "capturing, at SCALE 'half': it was told to fuse nothing");
 
   Backend without(registry(), "small_base");
   CHECK(without.fusing_plugins().empty());
   CHECK(compile(fusible_program(), without).subgraphs.taken.empty());
 }
 
-TEST_CASE("where results must be deterministic a subgraph must be so", "[execution][subgraphs]") {
+TEST_CASE("with deterministic: true a subgraph must be deterministic", "[execution][subgraphs]") {
   const auto control = controlled("capturing");
   control->subgraphs = 100;
   control->subgraph_flags = GPUNN_OP_CAPTURABLE;
@@ -214,7 +214,7 @@ TEST_CASE("a subgraph that can't be captured keeps the program eager, and is nam
         "4 ops from SCALE 'half' to ADD 'accumulate' can't be captured by 'capturing'");
 }
 
-TEST_CASE("a base subgraphs nothing across an op that an overlay runs", "[execution][subgraphs]") {
+TEST_CASE("a base fuses no subgraph across an op that an overlay runs", "[execution][subgraphs]") {
   const auto control = controlled("capturing");
   control->subgraphs = 100;
   Backend backend(registry(), "relu_on_capturing");
@@ -224,26 +224,26 @@ TEST_CASE("a base subgraphs nothing across an op that an overlay runs", "[execut
   CHECK(compiled.subgraphs.taken[1].nodes.first == 3);
 }
 
-TEST_CASE("nonsense is refused, and by whom it came is said", "[execution][subgraphs]") {
+TEST_CASE("a plugin's nonsense is refused with the plugin's name", "[execution][subgraphs]") {
   const auto control = controlled("capturing");
   control->subgraphs = 2;
   Backend backend(registry(), "capturing");
   const auto compiled = [&] { return error_of([&] { compile(fusible_program(), backend); }); };
   control->fuses_beyond = 5;
-  CHECK(compiled() == "plugin 'capturing': query of a program at SCALE 'half' subgraphs 7 ops where 4 were offered");
+  CHECK(compiled() == "plugin 'capturing': query of a subgraph at SCALE 'half' fuses 7 ops where 4 were offered");
   control->fuses_beyond = 0;
   control->subgraph_workspace = uint64_t{1} << 50;
   CHECK_THAT(compiled(), Contains("asks for a workspace of") && Contains("which makes no sense"));
   control->subgraph_workspace = 0;
   samples::set(control->fail_in, "subgraph_query");
-  CHECK_THAT(compiled(), Contains("plugin 'capturing': query of a program at SCALE 'half' failed"));
+  CHECK_THAT(compiled(), Contains("plugin 'capturing': query of a subgraph at SCALE 'half' failed"));
 
   const auto bound = [&] { return error_of([&] { BoundSubgraphs bind(backend); }); };
   samples::set(control->fail_in, "subgraph_create");
   CHECK_THAT(bound(), Contains("create of 2 ops from SCALE 'half' to ADD 'shift' failed"));
   samples::set(control->fail_in, "");
   samples::set(control->null_in, "subgraph_create");
-  CHECK_THAT(bound(), Contains("create of 2 ops from SCALE 'half' to ADD 'shift' said OK but gave no program"));
+  CHECK_THAT(bound(), Contains("create of 2 ops from SCALE 'half' to ADD 'shift' said OK but gave no subgraph"));
   samples::set(control->null_in, "");
   BoundSubgraphs running(backend);
   samples::set(control->fail_in, "subgraph_enqueue");
@@ -254,7 +254,7 @@ TEST_CASE("nonsense is refused, and by whom it came is said", "[execution][subgr
              Contains("extension gpunn.subgraph.v1 is not complete"));
 }
 
-TEST_CASE("subgraphs and plan must be of one program", "[execution][subgraphs]") {
+TEST_CASE("subgraphs and memory plan must belong to the same step program", "[execution][subgraphs]") {
   const auto control = controlled("capturing");
   control->subgraphs = 100;
   Backend backend(registry(), "capturing");

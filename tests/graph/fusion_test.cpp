@@ -53,7 +53,7 @@ TEST_CASE("matmul, bias and relu become one op that writes the relu's value") {
   CHECK(attrs.transpose_b == 1);
 }
 
-TEST_CASE("a value that somebody else reads is not fused away") {
+TEST_CASE("a value that another op reads is not fused away") {
   Net net;
   net.g.add1(GPUNN_OP_SCALE, "spy", Attributes::of(gpunn_scale_attrs{.struct_size = 0, .factor = 2}), {net.sum});
   fuse(net.g, provider(0));
@@ -97,7 +97,7 @@ TEST_CASE("relu backward takes the bias gradient along") {
   CHECK(g.nodes()[0].outputs == std::vector<ValueId>{dx, db});
 }
 
-TEST_CASE("a composite that nobody serves is taken apart") {
+TEST_CASE("a composite that no plugin serves is decomposed") {
   Graph g;
   const ValueId x = g.add_value("x", {DType::f32, {4, 5}}, Storage::data);
   const ValueId label = g.add_value("label", {DType::i32, {4}}, Storage::data);
@@ -111,7 +111,7 @@ TEST_CASE("a composite that nobody serves is taken apart") {
     decompose_unserved(g, provider(0));
     CHECK(ops_of(g) == std::vector<int32_t>{GPUNN_OP_SOFTMAX_CROSS_ENTROPY});
   }
-  SECTION("served, and a part that has an overlay needs another that nobody serves") {
+  SECTION("served, and a part that has an overlay needs another that no plugin serves") {
     decompose_unserved(g, provider(1, {{GPUNN_OP_LOG_SOFTMAX, 0}, {GPUNN_OP_NLL_LOSS, -1}}));
     CHECK(ops_of(g) == std::vector<int32_t>{GPUNN_OP_SOFTMAX_CROSS_ENTROPY});
   }

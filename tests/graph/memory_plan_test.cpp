@@ -119,7 +119,7 @@ TEST_CASE("random programs never overlap and stay below the sum of their blocks"
   }
 }
 
-TEST_CASE("reading what nobody wrote is an error") {
+TEST_CASE("reading a value that no op has written is an error") {
   Graph g;
   const ValueId x = g.add_value("x", kVector, Storage::arena);
   relu(g, x);

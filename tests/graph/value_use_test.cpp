@@ -83,7 +83,7 @@ TEST_CASE("gradients that each run writes first are forgotten behind their last 
   check(uses[at(flat)], -1, 3);
 }
 
-TEST_CASE("values within a run that nobody outside touches are internal", "[graph]") {
+TEST_CASE("values that only the ops of a subgraph use are internal", "[graph]") {
   const Chain chain;
   const auto internal = internal_values(chain.g, {{1, 3}});
   CHECK_FALSE(internal[at(chain.x)]);
@@ -92,13 +92,13 @@ TEST_CASE("values within a run that nobody outside touches are internal", "[grap
   CHECK(internal[at(chain.b)]);
   CHECK(internal[at(chain.c)]);
   CHECK_FALSE(internal[at(chain.d)]);
-  // Of two runs neither is inside the other.
+  // A value that passes from a subgraph to another is internal to neither.
   const auto two = internal_values(chain.g, {{0, 2}, {2, 3}});
   CHECK_FALSE(two[at(chain.b)]);
   CHECK(two[at(chain.c)]);
 }
 
-TEST_CASE("a run of nodes is one node of the memory plan", "[graph]") {
+TEST_CASE("a subgraph is a single node of the memory plan", "[graph]") {
   const Chain chain;
   const std::vector<uint64_t> workspaces = {0, 1000, 0, 0, 512};
   const MemoryPlan plan = plan_memory(chain.g, workspaces, 64, {{1, 3}});
@@ -122,7 +122,7 @@ TEST_CASE("a run of nodes is one node of the memory plan", "[graph]") {
   }
 }
 
-TEST_CASE("within a run no output takes over an input's memory", "[graph]") {
+TEST_CASE("within a subgraph no output takes over an input's memory", "[graph]") {
   Graph g;
   const ValueId x = g.add_value("x", floats(64), Storage::data);
   const ValueId a = g.add1(GPUNN_OP_RELU, "a", {}, {x});
@@ -135,7 +135,7 @@ TEST_CASE("within a run no output takes over an input's memory", "[graph]") {
   CHECK(apart.value_offset[at(b)] == apart.value_offset[at(c)]);  // behind it again
 }
 
-TEST_CASE("runs that overlap, are empty or leave the program are an error", "[graph]") {
+TEST_CASE("subgraphs that overlap, are empty or leave the program are an error", "[graph]") {
   const Chain chain;
   using Runs = std::vector<NodeRange>;
   for (const Runs& runs : {Runs{{0, 2}, {1, 2}}, Runs{{2, 0}}, Runs{{3, 3}}, Runs{{2, 1}, {0, 1}}}) {

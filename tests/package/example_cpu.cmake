@@ -32,7 +32,7 @@ expect_lenet_trains(${gpunn} ${PLUGIN} cpu)
 if(NOT OWN_KERNEL)
   return()
 endif()
-# As the page has it: a mistake is found, and a kernel of one's own takes the place of the library's.
+# As the page shows it: a mistake is found, and your own kernel takes the place of the library's.
 file(READ ${EXAMPLE}/openblas.cpp original)
 string(REPLACE "0.0F, args.out<float>(0), size(p.n))" "1.0F, args.out<float>(0), size(p.n))" wrong "${original}")
 file(READ ${OWN_KERNEL} kernel)
@@ -56,4 +56,4 @@ expect("failed +ops MATMUL[^\n]*found NaN" "gpunn check of a kernel that adds to
 file(WRITE ${WORK}/project/openblas.cpp "${before}${kernel}${behind}")
 run(${CMAKE_COMMAND} --build ${WORK}/build)
 run(${gpunn} check ${plugin} --op MATMUL)
-expect("${PLUGIN}[^:]*: [1-9][0-9]* passed, 0 failed" "gpunn check of a kernel of one's own")
+expect("${PLUGIN}[^:]*: [1-9][0-9]* passed, 0 failed" "gpunn check of your own kernel")

@@ -84,7 +84,7 @@ TEST_CASE("a name that two files bear is an error", "[plugins]") {
   CHECK_THAT(refusal(registry, "clash"),
              Contains(file("clash_1", "clash").string()) && Contains(file("clash_2", "clash").string()));
   CHECK_THAT(refusal(registry, "clash"), Contains("remove all but one") && Contains("or name the backend by its path"));
-  // Each is still at hand by its path, and nobody else is harmed.
+  // Each can still be used by its path, and other plugins are not affected.
   CHECK(names(registry, file("clash_2", "clash").string()) == Names{"clash"});
   CHECK(names(registry, "only_relu").size() == 2);
 }
@@ -129,7 +129,7 @@ TEST_CASE("shutdown comes once, overlays first", "[plugins]") {
   const auto chain = registry.chain("second_storey");
   REQUIRE(chain.size() == 3);
   for (const auto& plugin : chain) samples::control(*plugin) = Control{};
-  // One that throws, with and without plugin.hpp, harms nobody.
+  // A plugin that throws, with or without plugin.hpp, does not affect the others.
   const samples::Controlled faulty(*registry.chain("faulty").front());
   samples::set(faulty->throw_in, "shutdown");
   gpunn::plugins::shutdown_plugins();

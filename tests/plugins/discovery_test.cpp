@@ -105,7 +105,7 @@ TEST_CASE("a second registry neither loads nor probes again", "[plugins]") {
   CHECK(control.probes == probes);
 }
 
-TEST_CASE("a backend that nobody asks for is not probed", "[plugins]") {
+TEST_CASE("a backend that is not asked for is not probed", "[plugins]") {
   const gpunn::plugins::PluginRegistry registry({samples::folder("unasked"), samples::folder("overlays")});
   CHECK(registry.chain("only_relu").size() == 2);
   const auto loads = std::ranges::find(registry.files(), std::string("unasked"), &gpunn::PluginReport::name);

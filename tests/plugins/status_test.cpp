@@ -105,7 +105,7 @@ TEST_CASE("files that are no shared objects", "[plugins]") {
   CHECK(found_foreign.status == PluginStatus::not_a_plugin);
   CHECK_THAT(found_foreign.detail,
              Contains("built for another machine: it is of " + other) && Contains("; build it for "));
-  foreign[18] = static_cast<char>(0xfe);  // nobody's
+  foreign[18] = static_cast<char>(0xfe);  // an unused number
   CHECK_THAT(report(write("unheard_of", foreign)).detail, Contains("it is of ELF machine 254"));
   std::string small_class = good;
   small_class[4] = 1;  // 32 bits

@@ -59,7 +59,7 @@ TEST_CASE("each backend trains the experiment, and the report compares them") {
 TEST_CASE("a backend that fails is an entry with the reason, and the others run") {
   const TemporaryFolder folder;
   RaceOptions options;
-  options.backends = {"nobody", "cpu"};
+  options.backends = {"absent", "cpu"};
   options.chart = folder / "chart.svg";
   std::vector<std::string> told;
   options.on_end = [&](const RaceEntry& entry) { told.push_back(entry.backend); };
@@ -67,12 +67,12 @@ TEST_CASE("a backend that fails is an entry with the reason, and the others run"
   CHECK_FALSE(report.ok());
   CHECK_FALSE(report.interrupted);
   REQUIRE(report.entries.size() == 2);
-  CHECK_THAT(report.entries[0].failure, Contains("'nobody' was not found"));
+  CHECK_THAT(report.entries[0].failure, Contains("'absent' was not found"));
   CHECK(report.entries[0].speed_up == 0);
   CHECK(report.entries[1].finished());
   CHECK(report.entries[1].speed_up == 1);  // the first that finished
-  CHECK(told == std::vector<std::string>{"nobody", "cpu"});
-  CHECK_THAT(read_text(folder / "chart.svg"), Contains("nobody (failed)"));
+  CHECK(told == std::vector<std::string>{"absent", "cpu"});
+  CHECK_THAT(read_text(folder / "chart.svg"), Contains("absent (failed)"));
 }
 
 TEST_CASE("a training that diverges keeps what it had") {

@@ -24,7 +24,7 @@ namespace {
 
 constexpr hid_t kDefault = H5P_DEFAULT;
 
-// A good checkpoint that somebody changed.
+// Changes a good checkpoint.
 void edit(const fs::path& file, const std::function<void(hid_t)>& change) {
   const Handle opened(H5Fopen(file.c_str(), H5F_ACC_RDWR, kDefault), H5Fclose, "open");
   change(opened);
@@ -86,7 +86,7 @@ TEST_CASE("no file, a folder and a file of something else") {
     write_bytes(file, "name: lenet\n");
     CHECK_THROWS_WITH(load_checkpoint(file), Contains("is not an HDF5 file") && Contains("best.h5"));
   }
-  SECTION("somebody else's HDF5") {
+  SECTION("an HDF5 file of another program") {
     { const Handle other(H5Fcreate(file.c_str(), H5F_ACC_TRUNC, kDefault, kDefault), H5Fclose, "create"); }
     CHECK_THROWS_WITH(load_checkpoint(file), Contains("not a gpunn checkpoint"));
   }

@@ -131,7 +131,7 @@ TEST_CASE("SIGKILL at any moment of a save leaves a loadable checkpoint") {
 TEST_CASE("temporary files of a living process are not touched") {
   const Folder folder;
   const std::string name = "last.h5.tmp-" + std::to_string(::getppid()) + "-0";
-  write_bytes(folder / name, "somebody is writing this");
+  write_bytes(folder / name, "another process is writing this");
   write_bytes(folder / "last.h5.tmp-notes", "not a temporary file");
   save_checkpoint(folder / "last.h5", small_checkpoint());
   CHECK(fs::exists(folder / name));

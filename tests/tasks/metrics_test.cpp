@@ -70,7 +70,7 @@ TEST_CASE("metrics are scikit-learn's, of all outputs and of each") {
   }
 }
 
-TEST_CASE("outputs of which the rows say nothing are left out of a mean") {
+TEST_CASE("outputs that the rows can't score are left out of a mean") {
   // The second column does not vary; no row has the second label.
   CHECK(value_of_metric("regression", "r2", 2, {1, 5, 3, 6}, {1, 5, 3, 5}) == 1);
   CHECK(std::isnan(value_of_metric("regression", "r2", 1, {1, 2}, {3, 3})));

@@ -13,6 +13,7 @@
 
 #include "storage/checkpoint.hpp"
 #include "temporary_folder.hpp"
+#include "training/optimizer/optimizer_rows.hpp"
 
 namespace gpunn::testing {
 
@@ -54,6 +55,15 @@ inline Experiment small_mlp(const std::filesystem::path& runs, const std::vector
       "runs: " +
       runs.string() + "\n";
   return parse_experiment(text, "small_mlp.yaml", more);
+}
+
+// The optimizers that update each element by itself: all but those with orthogonal steps for matrices.
+inline std::vector<std::string> element_wise_optimizers() {
+  std::vector<std::string> names;
+  for (const training::OptimizerRow& row : training::optimizer_rows()) {
+    if (!row.orthogonal_matrices) names.push_back(row.kind.name);
+  }
+  return names;
 }
 
 // All that a checkpoint says of the state of a training, for a comparison bit by bit.

@@ -86,7 +86,7 @@ TEST_CASE("beyond it the oracle says who is wrong") {
   CHECK_FALSE(difference.second_wrong);
 }
 
-TEST_CASE("a bound that the first backend gets wrong condemns nobody") {
+TEST_CASE("a wrong bound from the first backend does not make an op depart") {
   for (const double value : {0.0, std::numeric_limits<double>::quiet_NaN()}) {
     const ComparedOp op = product(2, 2.0001F);
     Judging judging;

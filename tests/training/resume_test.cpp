@@ -117,7 +117,7 @@ TEST_CASE("a finished run can be resumed for more epochs, and for none") {
 
 TEST_CASE("every optimizer's state survives a resume") {
   const TemporaryFolder folder;
-  const std::string kind = GENERATE("sgd", "adam", "adamw", "rmsprop", "adagrad", "lion", "lars");
+  const std::string kind = GENERATE(from_range(element_wise_optimizers()));
   std::vector<Override> overrides{{"training.log_every_steps", "1"},
                                   {"training.epochs", "2"},
                                   {"optimizer", "{type: " + kind + ", learning_rate: 0.002}"}};

@@ -106,7 +106,7 @@ TEST_CASE("a table of names says what another's tensors are called") {
   CHECK_THROWS_WITH(start(experiment), Contains("are both called 'conv1.weight'"));
 }
 
-TEST_CASE("weights of which none fits are an error that shows both sides") {
+TEST_CASE("if none of the weights fits, the error shows both sides") {
   const TemporaryFolder folder;
   storage::StoredTensor other;
   other.name = "fc.weight";

@@ -1,5 +1,5 @@
-// The signatures of op_list.inc, read: which inputs and outputs an op has, and whether tensors fit them. Used by the
-// host when it builds a program and by plugins when they plan a kernel, so that both demand the same.
+// Reads the signatures of op_list.inc: the inputs and outputs of an op, and whether tensors fit them. The host uses it
+// when it builds a graph, and plugins when they plan a kernel, so that both demand the same.
 #pragma once
 
 #include <gpunn/abi.h>
@@ -71,7 +71,7 @@ struct Pattern {
   bool rest = false;                    // "..." behind them
   bool computed = false;                // "[?]"
   bool optional = false;
-  bool repeated = false;         // the last input, as often as one likes, or not at all
+  bool repeated = false;         // the last input: any number of them, also none
   int in_place = -1;             // of an output: the input whose memory it is
   std::vector<int> may_alias{};  // of an output: the inputs whose memory it may be
 };

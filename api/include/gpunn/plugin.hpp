@@ -254,7 +254,7 @@ class Device {
   }
 
  private:
-  // Of one factory, with a kernel that may not be used as one that does not serve.
+  // The answer of a factory. A kernel that may not be used counts as one that does not serve.
   static Support answer(const KernelFactory& factory, const OpDesc& desc) {
     Support support = factory.query(desc);
     const bool unfit = desc.require_deterministic() && (support.flags & GPUNN_OP_DETERMINISTIC) == 0;

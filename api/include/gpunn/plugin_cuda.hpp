@@ -1,5 +1,6 @@
 // The parts of plugin.hpp for backends that compute on an NVIDIA GPU: stream, event, captured graph and device over the
-// CUDA runtime (12 or later). plugin.hpp does not include this file: who needs it does, and brings CUDA's headers.
+// CUDA runtime (12 or later). plugin.hpp does not include this file: a backend that needs it does, and has CUDA's
+// headers.
 //
 // Kernels launch on cuda_stream(stream). They must neither wait for the device nor allocate, and can then be captured.
 #pragma once

@@ -1,16 +1,18 @@
 /*
- * The program extension: a plugin fuses a run of consecutive ops of a step program and runs it as one thing.
+ * The subgraph extension: a plugin fuses consecutive ops of a step program, a subgraph, and runs them as it likes.
  *
- * A plugin offers it where `extension(GPUNN_EXTENSION_SUBGRAPH)` returns a gpunn_subgraph_extension. It stays a full
- * citizen op by op: the same program is also run without subgraphs, to look at what each op makes, and as the test.
+ * A plugin has the extension if `extension(GPUNN_EXTENSION_SUBGRAPH)` returns a gpunn_subgraph_extension. Such a plugin
+ * still serves the ops one by one: the host also runs the same step program without fused subgraphs, to show what each
+ * op computes and to compare the results.
  *
- * The host walks the ops in their order, after fusion. At each it asks `query` for how many ops from there on the
- * plugin runs as one, and goes on behind a subgraph. It offers ops up to the first that a plugin higher in the chain
- * runs, and asks from the top of the chain down, so that a subgraph hides nobody's own kernel.
+ * After composite ops are chosen, the host walks the ops in their order. At each op it calls `query`: how many ops,
+ * beginning with this one, does the plugin fuse? It continues behind the fused subgraph. It asks from the top of the
+ * chain down, and offers ops up to the first that a plugin higher in the chain runs. So a subgraph never replaces a
+ * kernel of a higher plugin.
  *
- * What a subgraph has to do: after `enqueue`, every value that an op of the run writes and that is needed after the run
- * is as if the ops had run one after another, but for rounding. Nothing else may be written but the workspace and those
- * values. Where an op says that something in device memory may be anything (labels, indices), so it may here.
+ * After `enqueue`, each value that an op of the subgraph writes and that is needed after the subgraph has the content
+ * that the ops would have given it one after another, up to rounding. A subgraph writes nothing but these values and
+ * its workspace. Where an op accepts any content of device memory (labels, indices), the subgraph accepts it too.
  *
  * Growth, threads, lifetimes and errors are as abi.h says: each struct begins with its size, arrays hold pointers.
  */
@@ -27,36 +29,36 @@ extern "C" {
 
 typedef struct gpunn_subgraph gpunn_subgraph;
 
-/* Values of gpunn_program_value.storage: all but the arena outlive the program. */
+/* Values of gpunn_program_value.storage. All but the arena outlive the step program. */
 enum {
-  GPUNN_STORAGE_ARENA = 0,      /* made and used up within one run of the program */
+  GPUNN_STORAGE_ARENA = 0,      /* written and last read within one step */
   GPUNN_STORAGE_PARAMETERS = 1, /* one flat array, of which layers have views */
   GPUNN_STORAGE_GRADIENTS = 2,  /* the same layout; the host reads it only through ops */
   GPUNN_STORAGE_OPTIMIZER = 3,
   GPUNN_STORAGE_STATE = 4, /* counters, totals, tables, running statistics */
-  GPUNN_STORAGE_DATA = 5   /* never written by a program */
+  GPUNN_STORAGE_DATA = 5   /* never written by a step program */
 };
 
 /* A value: a packed tensor that ops read and write under its id, an index into gpunn_program_desc.values.
  *
  * Two values overlap in memory exactly if they have the same root and their bytes in it overlap: a layer's weight is a
  * view into the flat array of parameters, which the optimizer updates as a whole under another id. An op that works in
- * place has one id as input and as output. Bytes of a flat array between its views (padding) are written by no layer
- * and hold zeros, which a subgraph may leave alone.
+ * place has the same id as input and as output. No layer writes the bytes of a flat array between its views (padding).
+ * They hold zeros, and a subgraph may leave them alone.
  *
- * With first_write and last_read a run of the ops [first, end) is judged: what it reads comes from outside where
- * first_write < first, and what it writes is needed after it where last_read >= end. What is not needed need not be
- * written, wherever it is stored. */
+ * first_write and last_read tell what a subgraph of the ops [first, end) has to read and write. A value comes from
+ * outside if first_write < first. It is needed after the subgraph if last_read >= end. A subgraph need not write a
+ * value that is not needed after it, wherever the value is stored. */
 typedef struct gpunn_program_value {
   uint32_t struct_size;
   int32_t storage;
   const gpunn_tensor* tensor; /* type, strides and NULL */
   int64_t offset;             /* in bytes in the root */
-  int32_t root;               /* the value that owns the memory; the value's own id where it is no view */
-  /* The first op that writes any of its bytes; -1 where they hold something when the program begins. */
+  int32_t root;               /* the value that owns the memory; the value's own id if it is not a view */
+  /* The first op that writes any of its bytes; -1 if they have content before the step. */
   int32_t first_write;
-  /* The last op that reads any of its bytes; -1: none; n_ops where they are needed after the program, as all that is
-   * stored outside the arena is, but gradients that each run of the program writes before it reads them. */
+  /* The last op that reads any of its bytes; -1: none; n_ops: they are needed after the step. Everything stored outside
+   * the arena is needed after the step, except gradients that each step writes before it reads them. */
   int32_t last_read;
   uint32_t reserved;
 } gpunn_program_value;
@@ -64,13 +66,13 @@ typedef struct gpunn_program_value {
 typedef struct gpunn_program_op {
   uint32_t struct_size;
   uint32_t reserved;
-  const gpunn_op_desc* desc; /* precision and flags as in the program's */
+  const gpunn_op_desc* desc; /* precision and flags are those of gpunn_program_desc */
   const int32_t* inputs;     /* ids of values, desc->n_inputs of them */
   const int32_t* outputs;    /* desc->n_outputs */
 } gpunn_program_op;
 
-/* A whole step program, the ops in an order in which they can run, each with the inputs, outputs, types and attributes
- * that op_list.inc says: the host has checked them. Valid during a call only. */
+/* A whole step program, its ops in an order in which they can run. The host has checked the inputs, outputs, types and
+ * attributes of each op against op_list.inc. Valid during a call only. */
 typedef struct gpunn_program_desc {
   uint32_t struct_size;
   uint32_t n_ops;
@@ -84,21 +86,21 @@ typedef struct gpunn_program_desc {
 
 typedef struct gpunn_subgraph_support {
   uint32_t struct_size;
-  uint32_t n_ops; /* run as one; 0: none from here on */
+  uint32_t n_ops; /* how many ops are fused; 0: no subgraph begins here */
   uint64_t workspace_bytes;
   uint32_t flags; /* GPUNN_OP_DETERMINISTIC, GPUNN_OP_CAPTURABLE */
   uint32_t reserved;
-  char name[64];    /* what it is, for the user: "fused training step" */
-  char reason[256]; /* where there is no subgraph, why, for the user; empty where this op begins nothing of the kind */
+  char name[64]; /* what the subgraph is, for the user: "fused training step" */
+  /* Why there is no subgraph, for the user. Empty if no pattern of the plugin begins with this op. */
+  char reason[256];
 } gpunn_subgraph_support;
 
 typedef struct gpunn_subgraph_args {
   uint32_t struct_size;
   uint32_t n_values;
-  /* By value id, of the program. NULL where no op of the run uses the value, and where it has no memory: it is of the
-   * arena, and nobody outside the run uses it or a value of the same root. Memory overlaps where the values do, and
-   * nowhere else: unlike an op, a subgraph has no output on top of a dying input. Alignment is that of
-   * gpunn_device_info for roots. */
+  /* By value id. NULL if no op of the subgraph uses the value, or if it has no memory: a value of the arena has none
+   * if no op outside the subgraph uses its root. Memory overlaps where the values do, and nowhere else: unlike an op, a
+   * subgraph never has an output in the memory of an input that dies. Roots are aligned as gpunn_device_info says. */
   const gpunn_tensor* const* values;
   void* workspace; /* of the size that query asked for, aligned as device memory is; its content is undefined */
   uint64_t workspace_bytes;
@@ -108,18 +110,18 @@ typedef struct gpunn_subgraph_extension {
   uint32_t struct_size;
   uint32_t reserved;
 
-  /* How many of the ops [first, first + limit) the plugin runs as one, beginning with `first`. Cheap, free of side
-   * effects, and the same answer to the same question as long as the device is open. With
-   * GPUNN_OP_REQUIRE_DETERMINISTIC a subgraph without GPUNN_OP_DETERMINISTIC is not taken. */
+  /* Tells how many of the ops [first, first + limit) the plugin fuses, beginning with `first`. It is cheap, has no side
+   * effects, and gives the same answer to the same question as long as the device is open. With
+   * GPUNN_OP_REQUIRE_DETERMINISTIC the host takes no subgraph without GPUNN_OP_DETERMINISTIC. */
   gpunn_status (*query)(gpunn_device* device, const gpunn_program_desc* desc, uint32_t first, uint32_t limit,
                         gpunn_subgraph_support* subgraph, gpunn_error* error);
-  /* Of a run that query fused. May plan, allocate and autotune on scratch memory of its own. */
+  /* Creates a subgraph that `query` has offered. It may plan, allocate, and autotune on scratch memory of its own. */
   gpunn_status (*create)(gpunn_device* device, const gpunn_program_desc* desc, uint32_t first, uint32_t n_ops,
-                         gpunn_subgraph** program, gpunn_error* error);
-  /* Puts the run on the stream and returns; never synchronises, allocates or reads device memory on the host. */
-  gpunn_status (*enqueue)(gpunn_subgraph* program, gpunn_stream* stream, const gpunn_subgraph_args* args,
+                         gpunn_subgraph** subgraph, gpunn_error* error);
+  /* Puts the subgraph on the stream and returns. Never synchronises, allocates or reads device memory on the host. */
+  gpunn_status (*enqueue)(gpunn_subgraph* subgraph, gpunn_stream* stream, const gpunn_subgraph_args* args,
                           gpunn_error* error);
-  void (*destroy)(gpunn_subgraph* program);
+  void (*destroy)(gpunn_subgraph* subgraph);
 } gpunn_subgraph_extension;
 
 #ifdef __cplusplus

@@ -21,7 +21,7 @@
 
 namespace gpunn::plugin {
 
-// A step program, as query_subgraph and create_subgraph see it. A view: valid during that call.
+// A step program as query_subgraph and create_subgraph see it: a view that is valid during the call.
 class ProgramDesc {
  public:
   explicit ProgramDesc(const gpunn_program_desc& desc) : desc_(desc) {}
@@ -39,9 +39,9 @@ class ProgramDesc {
   int32_t precision() const { return desc_.precision; }
   bool require_deterministic() const { return (desc_.flags & GPUNN_OP_REQUIRE_DETERMINISTIC) != 0; }
 
-  // Whether a run that begins with op `first` finds something in the value.
+  // Whether the value has content before a subgraph that begins with op `first`.
   bool comes_in(int32_t id, std::size_t first) const { return value(id).first_write < static_cast<int64_t>(first); }
-  // Whether somebody reads the value after a run that ends before op `end`.
+  // Whether the value is read after a subgraph that ends before op `end`.
   bool needed_after(int32_t id, std::size_t end) const { return value(id).last_read >= static_cast<int64_t>(end); }
 
   const gpunn_program_desc& raw() const { return desc_; }
@@ -70,7 +70,7 @@ class SubgraphArgs {
   explicit SubgraphArgs(const gpunn_subgraph_args& args) : args_(args) {}
   bool has(int32_t id) const { return args_.values[id] != nullptr; }
   const gpunn_tensor& tensor(int32_t id) const { return *args_.values[id]; }
-  // nullptr where the value has no memory.
+  // nullptr if the value has no memory.
   template <class T>
   T* data(int32_t id) const {
     return has(id) ? static_cast<T*>(args_.values[id]->data) : nullptr;
@@ -142,7 +142,7 @@ struct __attribute__((visibility("hidden"))) SubgraphTable {
 
 }  // namespace detail
 
-// What Backend::extension(GPUNN_EXTENSION_SUBGRAPH) returns where every device that the backend opens is a D.
+// Backend::extension(GPUNN_EXTENSION_SUBGRAPH) returns this if every device that the backend opens is a D.
 template <class D>
 [[gnu::visibility("hidden")]] const gpunn_subgraph_extension* subgraph_extension() noexcept {
   using T = detail::SubgraphTable<D>;

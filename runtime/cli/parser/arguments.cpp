@@ -140,8 +140,8 @@ void Verb::require_verb() { app_->require_subcommand(1); }
 
 void Verb::callback(std::function<void()> callback) { app_->callback(std::move(callback)); }
 
-std::shared_ptr<CLI::App> make_subgraph(const std::string& name, const std::string& description,
-                                        const std::string& version, const std::string& footer) {
+std::shared_ptr<CLI::App> make_app(const std::string& name, const std::string& description, const std::string& version,
+                                   const std::string& footer) {
   auto app = std::make_shared<CLI::App>(description, name);
   app->set_version_flag("--version", version);
   app->footer(footer);

@@ -97,7 +97,7 @@ class Verb {
 };
 
 // With --version; `footer` stands under its help.
-std::shared_ptr<CLI::App> make_subgraph(const std::string& name, const std::string& description,
-                                        const std::string& version, const std::string& footer);
+std::shared_ptr<CLI::App> make_app(const std::string& name, const std::string& description, const std::string& version,
+                                   const std::string& footer);
 
 }  // namespace gpunn::cli

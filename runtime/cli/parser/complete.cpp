@@ -216,7 +216,7 @@ Completions values_of_type(std::string type, const Line& line, const std::vector
 Completions values_of(const CLI::Option& option, const Line& line, const std::vector<std::string>& before,
                       std::string typed) {
   std::string type = option.get_type_name();
-  constexpr std::string_view kSeveral = ",...";  // values with commas in between, of which the last is typed
+  constexpr std::string_view kSeveral = ",...";  // values with commas in between; the last is being typed
   std::string in_front;
   if (type.ends_with(kSeveral)) {
     type.resize(type.size() - kSeveral.size());

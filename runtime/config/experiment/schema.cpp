@@ -78,7 +78,7 @@ std::vector<Key> training_keys() {
       integer("streams", &E::streams, between(1, 64),
               "Streams of the device on which ops of a step may run at the same time; the numbers stay the same."),
       boolean("subgraphs", &E::subgraphs,
-              "A backend that has fused kernels for several ops in a row, as for a whole small network, may use them."),
+              "The backend may fuse consecutive ops of a step into one kernel, up to a whole small network."),
       integer("log_every_steps", &E::log_every_steps, between(0, kMostSteps),
               "Steps between two log lines; 0: about ten lines an epoch."),
   };

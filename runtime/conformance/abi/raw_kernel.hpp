@@ -7,11 +7,11 @@
 namespace gpunn::conformance {
 
 // A kernel of the first plugin in a chain that serves an op, for tensors and streams that execution::Backend does not
-// speak of.
+// support.
 class RawKernel {
  public:
-  // What the description points to must outlive this. Where nobody serves the op, served() is false and reason() says
-  // why.
+  // The data that the description points to must outlive the kernel. If no plugin serves the op, served() is false and
+  // reason() says why.
   RawKernel(const RawChain& chain, const RawDescription& description);
   ~RawKernel();
   RawKernel(const RawKernel&) = delete;

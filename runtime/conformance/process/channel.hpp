@@ -27,7 +27,7 @@ struct Message {
   CheckCase result = {};  // of kind result: verdict and figures, no labels
 };
 
-// Writes a message to a pipe; ends the process where nobody reads it any more.
+// Writes a message to a pipe. Ends the process if the pipe has no reader any more.
 void send(int pipe, const Message& message);
 
 // In the child: what was printed until now was printed by work that is done.

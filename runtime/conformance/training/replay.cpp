@@ -54,7 +54,7 @@ void run_replay(const SampleTraining& sample, Workbench& bench, CheckCase& resul
   }
   Experiment experiment = experiment_of(sample, bench.options(), bench.options().backend);
   experiment.deterministic = true;  // or equal bits could not be asked for
-  experiment.subgraphs = false;     // likewise: the suite "subgraphs" replays fused subgraphs
+  experiment.subgraphs = false;     // likewise: the suite "subgraphs" checks fused subgraphs
   const std::unique_ptr<Session> eager = open_training(experiment, result);
   if (eager == nullptr) return;
   const std::unique_ptr<Session> replayed = open_training(experiment, result);

@@ -17,7 +17,7 @@ schedule: {type: cosine, warmup_epochs: 2}
 training: {epochs: 12}
 )";
 
-// Batch 48 of 320 rows without drop_last: every epoch ends with a batch that is not full.
+// 320 rows in batches of 48 without drop_last: every epoch ends with a partial batch.
 constexpr const char* kConvolution = R"(
 model:
   layers:
@@ -63,8 +63,8 @@ optimizer:
 training: {epochs: 14, ema: 0.9}
 )";
 
-// 300 steps of LeNet's shape with fewer filters. At a learning rate of 0.05 the last losses are smaller, and say more
-// of chance than of the backend.
+// 300 steps of LeNet's shape with fewer filters. With a learning rate of 0.05 the last losses are so small that chance
+// decides them more than the backend.
 constexpr const char* kLeNet = R"(
 model:
   layers:
@@ -93,7 +93,7 @@ schedule: {type: cosine, warmup_epochs: 1}
 training: {epochs: 3}
 )";
 
-// Of linear layers or LeNet's: the layers of a model on digits of 28x28.
+// Models on digits of 28x28: linear layers, or LeNet's shape.
 std::string perceptron(const std::vector<int>& units) {
   std::string layers = "model:\n  layers:\n    - flatten\n";
   for (const int width : units) layers += "    - linear: {units: " + std::to_string(width) + ", activation: relu}\n";
@@ -124,8 +124,8 @@ constexpr const char* kAdam = "optimizer: {type: adam, learning_rate: 0.002}\n";
 constexpr const char* kAdamW =
     "optimizer: {type: adamw, learning_rate: 0.002, weight_decay: 0.01}\nschedule: {type: cosine, warmup_epochs: 1}\n";
 
-// Poolings behind convolutions with bias and ReLU, and behind batch norm and ReLU: in halves, and with windows that
-// overlap and reach over the edge. Dropout keeps the step from being a chain of layers.
+// Max pooling behind convolution, bias and ReLU, and behind batch norm and ReLU: windows that halve the image, and
+// windows that overlap and reach over the edge. Dropout keeps the step from being a plain chain of layers.
 constexpr const char* kMaxima = R"(
 model:
   layers:
@@ -142,7 +142,7 @@ model:
     - linear: {units: 10}
 )";
 
-// Of 25x25, 12x12 and 5x5 pixels.
+// Pooling of 25x25, 12x12 and 5x5 pixels.
 constexpr const char* kMeans = R"(
 model:
   layers:
@@ -157,7 +157,7 @@ model:
     - linear: {units: 10}
 )";
 
-// No bias in front of batch norm: its gradient is nothing but rounding.
+// No bias in front of batch norm: its gradient would be nothing but rounding.
 constexpr const char* kOddities = R"(
 model:
   layers:

@@ -20,8 +20,8 @@ using training::Session;
 using Tensors = std::vector<storage::StoredTensor>;
 
 constexpr int64_t kTrainingRounds = 5;
-// Of a round: the first rounds see single steps, by hand and captured; later ones an epoch's end, and several at a
-// launch.
+// The first rounds run single steps, enqueued and captured. Later rounds cross the end of an epoch and run several
+// steps a launch.
 int64_t steps_of(int64_t round) { return round < 2 ? 1 : round + 1; }
 
 template <class... Values>
@@ -43,7 +43,7 @@ std::vector<double> difference(const std::vector<double>& a, const std::vector<d
   return result;
 }
 
-// The largest error in units of what is allowed, and in words where it is.
+// The largest error as a multiple of its bound, and its place in words.
 struct WorstTensor {
   double error = 0;
   std::string where;
@@ -58,7 +58,7 @@ struct WorstTensor {
   }
 };
 
-// Counts of rows: what nearly ties may be taken for right or wrong.
+// Counts of rows: a row whose best classes nearly tie may count as right or wrong.
 void compare_totals(const std::vector<double>& expected, const std::vector<double>& found, double loss,
                     WorstTensor& worst) {
   worst.add(std::abs(found[0] - expected[0]), loss * std::abs(expected[0]), "the sum of losses");
@@ -67,7 +67,7 @@ void compare_totals(const std::vector<double>& expected, const std::vector<doubl
   worst.add(std::abs(found[3] - expected[3]), 0, "the number of rows");
 }
 
-// `before` is what both began with; without the loss, which none had.
+// `before` is the state that both began with. It has no loss.
 WorstTensor compare(const Tensors& before, const Tensors& expected, const Tensors& found,
                     const SubgraphTolerance& tolerance) {
   WorstTensor worst;
@@ -81,7 +81,7 @@ WorstTensor compare(const Tensors& before, const Tensors& expected, const Tensor
       compare_totals(right, here, tolerance.loss, worst);
     } else {
       const double change = norm(difference(right, decode(type, before[i].values).values));
-      // Of what barely moves, its own rounding is seen.
+      // In a tensor that barely changes, the rounding of its values shows.
       const double rounding = 4 * unit_roundoff(type.dtype) * norm(right);
       worst.add(norm(difference(here, right)), tolerance.change * change + rounding, "'" + expected[i].name + "'");
     }
@@ -124,8 +124,8 @@ bool same(const std::vector<execution::Subgraph>& a, const std::vector<execution
   });
 }
 
-// Whichever op is not to be had, what is fused ends before it (the host throws where it does not); and asking leaves
-// no trace.
+// Each op in turn is hidden from the plugin: its subgraphs must end before that op, or the host throws. Afterwards the
+// plugin must answer the first question as before.
 void check_offers(const execution::Backend& backend, const execution::CompiledProgram& program) {
   const std::size_t ops = program.placements.size();
   for (std::size_t hidden = 0; hidden < ops; ++hidden) {
@@ -134,11 +134,12 @@ void check_offers(const execution::Backend& backend, const execution::CompiledPr
     backend.fuse_subgraphs(program.graph, placements);
   }
   if (!same(backend.fuse_subgraphs(program.graph, program.placements).taken, program.subgraphs.taken)) {
-    throw Error("a program that was offered a second time is fused otherwise");
+    throw Error("a step program that is offered a second time is fused differently");
   }
 }
 
-// Must not be where the plugin under test has the extension: a base's subgraphs end where an overlay runs an op itself.
+// This fails a plugin under test that has the extension itself. A base is excused: its subgraphs end at each op that an
+// overlay runs.
 void nothing_fused(const execution::CompiledProgram& program, const execution::Backend& backend, bool rare,
                    CheckCase& result) {
   const std::vector<std::string> fusing_plugins = backend.fusing_plugins();
@@ -148,7 +149,7 @@ void nothing_fused(const execution::CompiledProgram& program, const execution::B
   for (const std::string& reason : program.subgraphs.reasons) result.detail += "; " + reason;
 }
 
-// The same steps from the same beginning, several at a launch where the backend captures: equal bits.
+// Repeats the steps from the same beginning, several a launch if the backend captures, and requires equal bits.
 void require_same_bits(const Experiment& experiment, const Tensors& expected, int64_t steps) {
   Session again = Session::open(experiment);
   again.train_steps(1);
@@ -159,18 +160,18 @@ void require_same_bits(const Experiment& experiment, const Tensors& expected, in
     if (expected[i].values == found[i].values) continue;
     throw Error("the subgraphs are said to be deterministic, but '" + expected[i].name +
                 "' has other bits when the same training of " + std::to_string(steps) +
-                " steps runs again, several at a launch");
+                " steps runs again, several steps a launch");
   }
 }
 
 }  // namespace
 
 SubgraphTolerance subgraph_tolerance(const FusedTraining& training, Precision precision) {
-  // A subgraph may compute in fp32 where the ops round: their errors come through some six products in a row, and
-  // ReLUs.
+  // A subgraph may compute in fp32 where the ops round. Their errors pass through about six products in a row.
   const double rounding = precision == Precision::fp32 ? 0 : 32 * product_roundoff(precision);
-  // An adaptive optimizer's first steps are of one length whatever the gradient's: where the gradient is smaller than
-  // its error they go the other way, which is as many elements as the error is large, each off by twice its change.
+  // The first steps of an adaptive optimizer have the same length for each gradient. A gradient smaller than its error
+  // may have the wrong sign, which makes its element off by twice its change. The larger the error, the more elements
+  // are affected.
   const double change = training.adaptive ? std::max(2e-2, 2 * std::sqrt(rounding)) : std::max(1e-3, rounding);
   return {.change = change, .loss = std::max(1e-4, rounding)};
 }
@@ -189,12 +190,12 @@ void run_fused(const FusedTraining& training, Workbench& bench, CheckCase& resul
   Session op_by_op = Session::open(plain);
 
   const SubgraphTolerance tolerance = subgraph_tolerance(training, experiment.precision);
-  std::unique_ptr<Session> exact;  // op by op in fp32, once it is wanted
+  std::unique_ptr<Session> exact;  // op by op in fp32, opened when first needed
   WorstTensor worst;
   for (int64_t round = 0; round < kTrainingRounds; ++round) {
     storage::Checkpoint beginning;
     op_by_op.save_state(beginning);
-    // Behind a step of another kind: gradients and scratch memory hold what is none of its business.
+    // A step op by op first, so that gradients and scratch memory hold values that a fused step must not depend on.
     fused->train_step_observed([](const graph::Node&) {});
     fused->restore_state(beginning);
     op_by_op.restore_state(beginning);

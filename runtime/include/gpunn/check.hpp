@@ -34,8 +34,8 @@ struct CheckOptions {
   std::vector<std::filesystem::path> plugins;
   std::vector<std::string> suites;  // empty: all but "perf"
   std::vector<std::string> ops;     // empty: all
-  // Texts of which a case must hold one in its op and name, "CONV2D f32[5, 1, 28, 28] ..." (empty: any will do), and
-  // texts of which it may hold none.
+  // A case runs if its op and name, "CONV2D f32[5, 1, 28, 28] ...", contain a text of `cases` (empty: all cases do) and
+  // no text of `without`.
   std::vector<std::string> cases, without;
   // Only the cases that run with a kernel of one of these names. Empty: all, and again with each kernel to which the
   // backend gives a name.

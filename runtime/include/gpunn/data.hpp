@@ -78,7 +78,7 @@ struct Dataset {
   bool light_on_dark = false;        // as MNIST's digits: a picture of dark on light is its negative
   ImageFit fit;                      // how images became samples
   std::vector<std::string> columns;  // of a table: the names of its features, in their order; empty: it has no names
-  bool from_registry = false;        // a published set of which load_sizes() found no files
+  bool from_registry = false;        // a published set without files here: load_sizes() has the registry's sizes
   DataDigest digest;                 // of the parts as they were loaded; no rows where they were not looked at
 };
 
@@ -87,9 +87,9 @@ struct Dataset {
 // Throws Error with ExitCode::missing, and every place looked in, where it is nowhere and config names no fallback.
 GPUNN_API Dataset load_dataset(const DataConfig& config);
 
-// The data set as load_dataset() gives it, for who needs its sizes alone: one that the program makes, or a published
-// one that is not on this machine, has the sizes that the registry knows and samples that are all 0; nothing is
-// downloaded. A published one that is here, and the user's own, are read.
+// The data set as load_dataset() gives it, for callers that only need its sizes. Nothing is downloaded: a set that
+// gpunn draws itself, or a published set that is not on this machine, has the registry's sizes and samples that are all
+// 0. Published sets on this machine and the user's own sets are read.
 GPUNN_API Dataset load_sizes(const DataConfig& config);
 
 // Of a channel of images, or a feature, in the units of the samples: 0 to 255 where they are u8.

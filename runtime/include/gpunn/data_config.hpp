@@ -55,7 +55,7 @@ struct CsvSet : TargetTable {};
 struct DataConfig {
   std::string task = "classification";  // the experiment's; no key of its own
   std::string dataset;                  // mnist, cifar10, ...; or the user's own: image_folder, hdf5, csv
-  // The settings of `dataset` alone. A set of which this holds another's has the defaults.
+  // The settings of `dataset`. If they are those of another kind, `dataset` has its defaults.
   std::variant<NamedSet, Cifar100Set, ImageFolderSet, Hdf5Set, CsvSet> kind;
   std::filesystem::path path;       // a folder to look in first, or the user's own; empty: none given
   std::filesystem::path test_path;  // of the user's own test samples; empty: with the others

@@ -65,7 +65,7 @@ struct Experiment {
   int64_t device = 0;
   int64_t threads = 0;       // host threads of the backend; 0: its choice
   int64_t streams = 4;       // of the device, on which ops of a step may run at the same time
-  bool subgraphs = true;     // a plugin may run several ops of a step as one
+  bool subgraphs = true;     // a plugin may fuse consecutive ops of a step
   bool host_copies = false;  // an overlay may work in other memory than its base
   std::vector<std::filesystem::path> plugins;
   std::vector<std::string> kernels;  // wanted by name, as "gemm:3"

@@ -1,5 +1,5 @@
 /*
- * libgpunn for C: a trained model in a program of one's own. docs/embedding.md has an example.
+ * libgpunn for C: a trained model in your own program. docs/embedding.md has an example.
  *
  * Results. Every function that can fail returns GPUNN_DONE or says what kind of failure it was; gpunn_last_error() has
  * the sentence for the user. Nothing is written to the caller's memory then. A NULL where something is needed, a size

@@ -29,12 +29,12 @@ struct PlannedOp {
   std::vector<std::string> inputs, outputs;  // "name f32[128, 10]"
   uint64_t workspace_bytes = 0;
   double flops = 0;
-  int64_t subgraph = -1;  // index into PlanReport.subgraphs of the one that it is run in; -1: by itself
+  int64_t subgraph = -1;  // the fused subgraph that it belongs to, an index into PlanReport.subgraphs; -1: none
 };
 
-// Consecutive ops that a plugin runs as one.
+// Consecutive ops that a plugin fuses.
 struct PlannedSubgraph {
-  std::string name;  // of the plugin's choice: "fused training step"
+  std::string name;  // chosen by the plugin: "fused training step"
   std::string backend;
   int64_t first_op = 0, last_op = 0;  // indices into ops
   uint64_t workspace_bytes = 0;
@@ -48,7 +48,7 @@ struct PlanReport {
   std::vector<std::string> chain;  // the backend and its bases
   std::vector<PlannedOp> ops;      // one training step
   std::vector<PlannedSubgraph> subgraphs;
-  std::vector<std::string> not_fused;  // why ops are not run as one, by plugins that could
+  std::vector<std::string> not_fused;  // why plugins that fuse subgraphs did not fuse these ops
   std::vector<PlannedTensor> tensors;
   int64_t parameters = 0;
   int64_t trainable = 0;          // of the parameters; the others are frozen

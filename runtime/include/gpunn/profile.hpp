@@ -35,7 +35,7 @@ struct ProfileReport {
   double step_seconds = 0;        // of the ops of one step, on the device
   double whole_step_seconds = 0;  // median of steps run as a training runs them; 0: none was measured
   bool captured = false;          // whether those were a captured graph
-  // What they ran as one where the steps that were measured op by op did not: "fusing: fused step, 36 ops from ...".
+  // The fused subgraphs of whole steps, which are not measured op by op: "fusing: fused step, 36 ops from ...".
   std::vector<std::string> subgraphs;
   double ceiling_gflops = 0;     // a large matrix product; 0: the backend has none
   double ceiling_gigabytes = 0;  // a large copy, read and written

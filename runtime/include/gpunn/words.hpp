@@ -9,9 +9,9 @@
 
 namespace gpunn {
 
-// The candidate that `word` may stand for: the same but for case and '_', what the field calls so (`lr`, `dense`), a
-// typing slip, or of which it is a part. Up to three that are equally good: `pool` is a part of several layers' names.
-// Empty where nothing is near.
+// The candidates that `word` may stand for. A candidate matches if it differs only in case and '_', if `word` is the
+// field's name for it (`lr`, `dense`), a typing slip, or a part of it. Up to three that are equally good: `pool` is a
+// part of several layers' names. Empty if none is near.
 GPUNN_API std::vector<std::string> best_matches(std::string_view word, const std::vector<std::string>& candidates);
 
 // What `word` asks for where a sentence says it better than another word: what this version does not serve and what to

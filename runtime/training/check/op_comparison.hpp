@@ -44,11 +44,11 @@ struct OpDifference {
   bool first_wrong = false, second_wrong = false;  // according to it
 };
 
-// Compares by the tolerances of conformance/: two backends may differ by twice what one may be off. The bounds of
-// sums need the sums of absolute values, for which the op is run once more on the first backend instead of the float64
-// oracle, which would take seconds. A difference beyond the bound is put to the oracle: it is a departure if one of the
-// two is off by more than the one-sided tolerance, and the verdict says which. An op too large for the oracle is judged
-// by the bound alone.
+// Compares by the tolerances of conformance/: two backends may differ by twice the tolerance of a single backend. The
+// bounds of sums need the sums of absolute values. The op runs once more on the first backend for them, since the
+// float64 oracle would take seconds. Only a difference beyond the bound is put to the oracle. The op departs if a
+// backend is off by more than its tolerance, and the verdict says which backend. An op too large for the oracle is
+// judged by the bound alone.
 OpDifference compare_op(const ComparedOp& op, const Judging& judging);
 
 }  // namespace gpunn::training

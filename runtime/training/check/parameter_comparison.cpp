@@ -22,7 +22,7 @@ ParameterDifference compare_parameters(std::span<const float> before, std::span<
   double apart = 0, moved = 0, size = 0;
   bool finite = true;
   for (std::size_t i = 0; i < first.size(); ++i) {
-    // A NaN of the first is a divergence, of which the trainer tells.
+    // A NaN of the first is a divergence, which the trainer reports.
     finite = finite && std::isfinite(first[i]);
     double difference = std::abs(static_cast<double>(first[i]) - second[i]);
     if (std::isnan(difference)) difference = std::numeric_limits<double>::infinity();

@@ -27,15 +27,15 @@ struct Trained {
   bool resident = true;  // its samples: given to the second once, not with each step
 };
 
-// `backend: check:A,B`. Each training step is run by A, and twice by B:
+// `backend: check:A,B`. A runs each training step, and B runs it twice:
 //
-//   op by op, each of B's ops on the inputs that A's had, so that an op that departs is itself to blame and not the
-//   rounding of the ones before it;
-//   as a whole, from the state that A began the step with, so that what only goes wrong in one go (an op that does not
-//   wait for another, a captured graph that replays an old value) shows too.
+//   op by op, each op on the inputs that A's op had, so that the op that departs is at fault and not the rounding of
+//   the ops before it;
+//   as a whole, from the state with which A began the step, which also shows errors between ops (an op that does not
+//   wait for another, a captured graph that replays an old value).
 class StepChecker {
  public:
-  // Binds the same program to B and gives it A's resident data.
+  // Binds the same step program to B and gives it A's resident data.
   StepChecker(const Trained& first, std::unique_ptr<execution::Backend> second);
   ~StepChecker();
   StepChecker(const StepChecker&) = delete;

@@ -1,5 +1,5 @@
-// An overlay on the CPU for tests: subgraphs what cuda_tiled would run as one on a GPU with an H200's shared memory, so
-// that `gpunn plan` shows it where there is no GPU. It runs nothing.
+// An overlay on the CPU for tests. It offers the subgraphs that cuda_tiled would fuse on a GPU with an H200's shared
+// memory, so that `gpunn plan` shows them without a GPU. It can't run them.
 #include "subgraphs/step_match.hpp"
 
 #include <gpunn/subgraph.hpp>

@@ -70,7 +70,7 @@ class ExitCodes(ProgramTest):
         self.assertRegex(done.stderr, r"bad\.yaml:5:\d+: .*seeed")
 
     def test_missing_is_3(self):
-        self.fails(3, "nobody", *self.points()[:-1], "nobody")
+        self.fails(3, "absent", *self.points()[:-1], "absent")
         self.fails(3, "no such run", "resume", "no such run")
         self.fails(3, "nothing.h5", "eval", "nothing.h5")
 

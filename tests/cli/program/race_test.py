@@ -33,10 +33,10 @@ class Race(ProgramTest):
         self.assertEqual(report["entries"][0]["speed_up"], 1)
 
     def test_a_failure_is_a_row_and_exit_code_1(self):
-        done = self.race("--backend", "nobody", "--backend", "cpu", "--epochs", "1", code=1)
-        self.assertRegex(done.stdout, r"(?m)^nobody .* failed$")
+        done = self.race("--backend", "absent", "--backend", "cpu", "--epochs", "1", code=1)
+        self.assertRegex(done.stdout, r"(?m)^absent .* failed$")
         self.assertRegex(done.stdout, r"(?m)^cpu .* done$")
-        self.assertIn("nobody failed: ", done.stdout)
+        self.assertIn("absent failed: ", done.stdout)
 
     def test_an_interrupt_leaves_the_table(self):
         process = subprocess.Popen(

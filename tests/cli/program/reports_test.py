@@ -91,7 +91,7 @@ class Reports(ProgramTest):
         experiment = SOURCE / "experiments" / "lenet_digits.yaml"
         settings = ["--set", "data.synthetic_train=1280", "--set", "schedule.warmup_epochs=2"]
         # No backend is asked, so one that is not there is no obstacle.
-        plan = self.json("plan", experiment, *settings, "--backend", "nobody", "--schedule")
+        plan = self.json("plan", experiment, *settings, "--backend", "absent", "--schedule")
         self.assertEqual((plan["type"], plan["steps"], plan["steps_per_epoch"]), ("cosine", 100, 10))
         self.assertEqual(len(plan["learning_rates"]), 100)
         self.assertAlmostEqual(max(plan["learning_rates"]), 0.05)

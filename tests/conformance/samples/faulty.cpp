@@ -28,7 +28,7 @@ class FaultyDevice final : public gpunn::plugin::HostDevice {
             args.out<float>(0)[i] = args.in<float>(0)[i] + args.in<float>(1)[i];
           }
         }));
-    // Subgraphs to be deterministic, and is off by one bit every second time.
+    // Says that it is deterministic, but is off by one bit every second time.
     add(GPUNN_OP_MEAN_ROWS, {[](const OpDesc&) { return Support::yes(); },
                              [](const OpDesc&) {
                                return gpunn::plugin::make_kernel([odd = false](Stream&, const OpArgs& args) mutable {

@@ -1,11 +1,12 @@
-// An overlay on cpu, or on SAMPLE_BASE, that runs no op by itself, but fuses subgraphs and runs them with the cpu's
-// own kernels: what nobody outside a run needs lies in its workspace, gradients as well. The build says how:
-// - KIND_WHOLE: the whole program at once.
-// - KIND_PIECES: at most five ops at once, and none that begins with a product.
+// An overlay on cpu, or on SAMPLE_BASE, that serves no single op, but fuses subgraphs and runs them with the kernels of
+// the cpu backend. Values that are not needed outside a subgraph lie in its workspace, gradients included. The build
+// chooses the kind:
+// - KIND_WHOLE: the whole step program is one subgraph.
+// - KIND_PIECES: subgraphs of at most five ops, none of which begins with a product.
 // - KIND_FORGETFUL: the whole, but the gradients of biases are those of the step before.
 // - KIND_MISCOUNTING: the whole, but the metrics are added up twice.
-// - KIND_WAVERING: the whole, said to be deterministic, but each run is off by other roundings.
-// - KIND_IDLE: none, and it says why.
+// - KIND_WAVERING: the whole, said to be deterministic, but each step rounds differently.
+// - KIND_IDLE: no subgraph, with a reason.
 #include <gpunn/subgraph.hpp>
 
 #include <algorithm>
@@ -36,7 +37,7 @@ uint64_t bytes_of(const gpunn_tensor& tensor) {
 
 uint64_t align_up(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
 
-// Where the roots that a run need not write out lie in its workspace.
+// The offsets in the workspace of the roots that a subgraph need not write out.
 class Layout {
  public:
   Layout(const ProgramDesc& desc, std::size_t first, std::size_t end) {
@@ -55,7 +56,7 @@ class Layout {
     const int32_t root = desc.value(id).root;
     const int32_t storage = desc.value(root).storage;
     if (storage != GPUNN_STORAGE_ARENA && storage != GPUNN_STORAGE_GRADIENTS) return;
-    // Of a root all or nothing: a view may be done with while another is not.
+    // A root is kept as a whole: one of its views may be dead while another is needed.
     if (desc.comes_in(root, first) || desc.needed_after(root, end) || holds(root)) return;
     offsets_.emplace(root, bytes_);
     bytes_ += align_up(bytes_of(desc.tensor(root)));
@@ -135,7 +136,7 @@ class Replay final : public Subgraph {
     of.workspace_bytes = op.workspace_bytes;
     cpu_.run(op.kernel, of);
   }
-  // The learning rate, by a unit in the last place.
+  // Changes the learning rate by a unit in the last place.
   void waver(const Op& op, const SubgraphArgs& args, std::byte* scratch) const {
     static int count = 0;
     auto* const rate = static_cast<float*>(at(op.outputs[0], args, scratch).data);

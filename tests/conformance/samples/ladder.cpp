@@ -1,12 +1,12 @@
-// An overlay on cpu with several kernels for MATMUL, of which only those with a name are wrong: "gemm:2" at its odd
-// sizes, "gemm:3" wherever it serves. Its own choice is right, so that only a test of each finds fault.
+// An overlay on cpu with several kernel variants for MATMUL. The named ones are wrong: "gemm:2" at odd sizes, "gemm:3"
+// wherever it serves. The overlay's own choice is right, so that only a test of each variant fails.
 #include "loops.hpp"
 
 namespace {
 
 using namespace samples;
 
-KernelFactory rung(const char* name, int64_t (*dropped)(const OpDesc&), bool multiples_of_four = false) {
+KernelFactory variant(const char* name, int64_t (*dropped)(const OpDesc&), bool multiples_of_four = false) {
   return {.query =
               [multiples_of_four](const OpDesc& desc) {
                 if (desc.input(0).dtype != GPUNN_F32) return Support::no("f32 alone");
@@ -27,10 +27,10 @@ class LadderDevice final : public gpunn::plugin::HostDevice {
  public:
   LadderDevice() {
     const auto right = [](const OpDesc&) { return int64_t{0}; };
-    add(GPUNN_OP_MATMUL, rung("", right));
-    add(GPUNN_OP_MATMUL, rung("gemm:1", right));
-    add(GPUNN_OP_MATMUL, rung("gemm:2", [](const OpDesc& desc) { return desc.output(0).dim[1] % 2; }));
-    add(GPUNN_OP_MATMUL, rung(
+    add(GPUNN_OP_MATMUL, variant("", right));
+    add(GPUNN_OP_MATMUL, variant("gemm:1", right));
+    add(GPUNN_OP_MATMUL, variant("gemm:2", [](const OpDesc& desc) { return desc.output(0).dim[1] % 2; }));
+    add(GPUNN_OP_MATMUL, variant(
                              "gemm:3", [](const OpDesc&) { return int64_t{1}; }, true));
   }
 };

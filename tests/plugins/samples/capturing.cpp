@@ -1,6 +1,6 @@
-// A host backend that captures: between begin and end its kernels are only noted, a launch runs the notes. ADD, RELU
-// and SCALE of f32; RELU says that it can't be captured where control.op_flags lacks GPUNN_OP_CAPTURABLE. Where control
-// says so it fuses subgraphs, what has no memory lies in its workspace then.
+// A host backend that captures: between begin and end it only notes its kernels, and a launch runs the notes. It serves
+// ADD, RELU and SCALE of f32. RELU says that it can't be captured if control.op_flags lacks GPUNN_OP_CAPTURABLE. If
+// control.subgraphs says so it fuses subgraphs, with values that have no memory in the workspace.
 #include <gpunn/subgraph.hpp>
 
 #include <map>
@@ -135,7 +135,7 @@ class CapturingDevice final : public HostDevice {
   SubgraphSupport query_subgraph(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
     ++control.subgraph_queries;
     fail_if_told("subgraph_query");
-    if (control.subgraphs == 0) return SubgraphSupport::no("it was told to subgraph nothing");
+    if (control.subgraphs == 0) return SubgraphSupport::no("it was told to fuse nothing");
     const std::size_t count =
         std::min(limit, static_cast<std::size_t>(control.subgraphs)) + static_cast<std::size_t>(control.fuses_beyond);
     uint64_t bytes = control.subgraph_workspace;

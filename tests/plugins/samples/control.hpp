@@ -17,8 +17,8 @@ struct Control {
   uint64_t capacity = 0;  // of device memory, in bytes; 0: no limit, and device_info does not tell what is free
   uint32_t op_flags = 3;
   char memory_domain[96] = "host";
-  // Of "capturing": the most ops that it runs as one (0: none), how many more than were offered it subgraphs, what it
-  // says of the subgraph, and scratch memory beyond what it needs.
+  // For "capturing": the most ops that it fuses (0: none), how many it fuses beyond the ops that it was offered, the
+  // flags of its subgraphs, and scratch memory beyond what they need.
   int32_t subgraphs = 0, fuses_beyond = 0;
   uint32_t subgraph_flags = 3;
   uint64_t subgraph_workspace = 0;

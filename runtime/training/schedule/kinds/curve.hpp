@@ -27,7 +27,7 @@ struct Curve {
 // The nearest whole number where `ticks` is that but for rounding: 0.07 epochs of 100 steps are 7 of them.
 double nearly_whole(double ticks);
 
-// A place at which a rate turns, for whoever draws it.
+// A place at which a rate turns, for charts of the schedule.
 struct Turn {
   double tick = 0;   // after the warm-up
   std::string what;  // "drop", "restart"

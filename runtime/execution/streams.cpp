@@ -1,4 +1,4 @@
-#include "execution/lanes.hpp"
+#include "execution/streams.hpp"
 
 #include <gpunn/error.hpp>
 
@@ -7,7 +7,7 @@
 
 namespace gpunn::execution {
 
-Lanes::Lanes(Backend& backend, std::size_t count) : backend_(backend) {
+Streams::Streams(Backend& backend, std::size_t count) : backend_(backend) {
   streams_.emplace_back();
   for (const Level& level : backend.impl_->levels) streams_.front().push_back(level.stream);
   try {
@@ -18,14 +18,14 @@ Lanes::Lanes(Backend& backend, std::size_t count) : backend_(backend) {
   }
 }
 
-Lanes::~Lanes() { close(); }
+Streams::~Streams() { close(); }
 
-void Lanes::close() noexcept {
+void Streams::close() noexcept {
   forget_marks();
-  for (std::size_t lane = 1; lane < streams_.size(); ++lane) backend_.impl_->destroy_streams(streams_[lane]);
+  for (std::size_t stream = 1; stream < streams_.size(); ++stream) backend_.impl_->destroy_streams(streams_[stream]);
 }
 
-gpunn_event* Lanes::mark(std::size_t lane) {
+gpunn_event* Streams::mark(std::size_t stream) {
   const Level& level = backend_.impl_->bottom();
   gpunn_event* event = nullptr;
   plugins::call(*level.plugin, "event_create",
@@ -33,17 +33,17 @@ gpunn_event* Lanes::mark(std::size_t lane) {
   if (event == nullptr) throw Error("plugin '" + level.plugin->name() + "': event_create said OK but gave no event");
   marks_.push_back(event);
   plugins::call(*level.plugin, "event_record",
-                [&](gpunn_error* error) { return level.table().event_record(event, streams_[lane].back(), error); });
+                [&](gpunn_error* error) { return level.table().event_record(event, streams_[stream].back(), error); });
   return event;
 }
 
-void Lanes::wait(std::size_t lane, gpunn_event* mark) {
+void Streams::wait(std::size_t stream, gpunn_event* mark) {
   const Level& level = backend_.impl_->bottom();
   plugins::call(*level.plugin, "event_wait",
-                [&](gpunn_error* error) { return level.table().event_wait(streams_[lane].back(), mark, error); });
+                [&](gpunn_error* error) { return level.table().event_wait(streams_[stream].back(), mark, error); });
 }
 
-void Lanes::forget_marks() noexcept {
+void Streams::forget_marks() noexcept {
   const Level& level = backend_.impl_->bottom();
   for (gpunn_event* event : marks_) plugins::guarded_void([&] { level.table().event_destroy(event); });
   marks_.clear();

@@ -1,4 +1,4 @@
-#include "execution/lane_plan.hpp"
+#include "execution/stream_plan.hpp"
 
 #include <gpunn/random.h>
 
@@ -6,10 +6,10 @@
 
 #include "catch.hpp"
 
-using gpunn::execution::LaneStep;
 using gpunn::execution::MemoryAccess;
 using gpunn::execution::MemoryRange;
-using gpunn::execution::plan_lanes;
+using gpunn::execution::plan_streams;
+using gpunn::execution::StreamStep;
 
 namespace {
 
@@ -17,13 +17,13 @@ MemoryAccess op(std::vector<MemoryRange> reads, std::vector<MemoryRange> writes)
   return {std::move(reads), std::move(writes)};
 }
 
-// For each op the ops that are over when it begins: by its lane's order and by what it waits for.
-std::vector<std::set<std::size_t>> finished_before(const std::vector<LaneStep>& steps) {
+// For each op the ops that are done when it begins: earlier ops of its stream, the ops it waits for, and their own.
+std::vector<std::set<std::size_t>> finished_before(const std::vector<StreamStep>& steps) {
   std::vector<std::set<std::size_t>> before(steps.size());
   for (std::size_t i = 0; i < steps.size(); ++i) {
     std::vector<std::size_t> direct = steps[i].after;
     for (std::size_t j = i; j-- > 0;) {
-      if (steps[j].lane != steps[i].lane) continue;
+      if (steps[j].stream != steps[i].stream) continue;
       direct.push_back(j);
       break;
     }
@@ -49,36 +49,36 @@ bool touch(const std::vector<MemoryRange>& a, const std::vector<MemoryRange>& b)
 
 }  // namespace
 
-TEST_CASE("ops that share no memory run beside each other", "[lanes]") {
-  // A value, two ops that read it, and one that needs what both give.
+TEST_CASE("ops that share no memory run beside each other", "[streams]") {
+  // An op, two that read its output, and a last op that reads both of theirs.
   const std::vector<MemoryAccess> ops{op({}, {{0, 4}}), op({{0, 4}}, {{4, 8}}), op({{0, 4}}, {{8, 12}}),
                                       op({{4, 8}, {8, 12}}, {{12, 16}})};
-  const std::vector<LaneStep> steps = plan_lanes(ops, 2);
-  CHECK(steps[0].lane == steps[1].lane);
-  CHECK(steps[2].lane != steps[1].lane);
+  const std::vector<StreamStep> steps = plan_streams(ops, 2);
+  CHECK(steps[0].stream == steps[1].stream);
+  CHECK(steps[2].stream != steps[1].stream);
   CHECK(steps[2].after == std::vector<std::size_t>{0});
   CHECK(steps[3].after.size() == 1);
 }
 
-TEST_CASE("one lane is the order that was given", "[lanes]") {
+TEST_CASE("a single stream keeps the given order", "[streams]") {
   const std::vector<MemoryAccess> ops{op({}, {{0, 4}}), op({}, {{4, 8}}), op({{0, 8}}, {{8, 12}})};
-  for (const LaneStep& step : plan_lanes(ops, 1)) {
-    CHECK(step.lane == 0);
+  for (const StreamStep& step : plan_streams(ops, 1)) {
+    CHECK(step.stream == 0);
     CHECK(step.after.empty());
   }
 }
 
-TEST_CASE("an op that must not move stays on the first lane", "[lanes]") {
+TEST_CASE("an op that must not move stays on the first stream", "[streams]") {
   std::vector<MemoryAccess> ops(6, op({}, {}));
   for (std::size_t i = 0; i < ops.size(); ++i) {
     ops[i].writes = {{i * 4, i * 4 + 4}};
     ops[i].movable = i % 2 == 0;
   }
-  const std::vector<LaneStep> steps = plan_lanes(ops, 4);
-  for (std::size_t i = 1; i < ops.size(); i += 2) CHECK(steps[i].lane == 0);
+  const std::vector<StreamStep> steps = plan_streams(ops, 4);
+  for (std::size_t i = 1; i < ops.size(); i += 2) CHECK(steps[i].stream == 0);
 }
 
-TEST_CASE("whatever touches the same bytes keeps its order", "[lanes]") {
+TEST_CASE("ops that write the same bytes keep their order", "[streams]") {
   for (uint64_t seed = 0; seed < 40; ++seed) {
     uint64_t drawn = 0;
     const auto below = [&](uint32_t n) { return gpunn_philox(seed, 0, drawn++).word[0] % n; };
@@ -95,12 +95,12 @@ TEST_CASE("whatever touches the same bytes keeps its order", "[lanes]") {
       ops.push_back({ranges(3), ranges(2)});
       ops.back().movable = below(8) != 0;
     }
-    const std::size_t lanes = 1 + below(5);
-    const std::vector<LaneStep> steps = plan_lanes(ops, lanes);
+    const std::size_t streams = 1 + below(5);
+    const std::vector<StreamStep> steps = plan_streams(ops, streams);
     REQUIRE(steps.size() == ops.size());
     const auto before = finished_before(steps);
     for (std::size_t later = 0; later < ops.size(); ++later) {
-      CHECK(steps[later].lane < lanes);
+      CHECK(steps[later].stream < streams);
       for (std::size_t earlier = 0; earlier < later; ++earlier) {
         const bool conflict = touch(ops[earlier].writes, ops[later].reads) ||
                               touch(ops[earlier].writes, ops[later].writes) ||

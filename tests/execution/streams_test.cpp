@@ -1,4 +1,4 @@
-// Programs whose ops run at the same time, and several runs in one launch.
+// Step programs whose ops run at the same time, and several runs in a launch.
 #include "catch.hpp"
 #include "execution/fixture.hpp"
 
@@ -9,14 +9,14 @@ using gpunn::execution::Variables;
 
 namespace {
 
-constexpr int64_t kLaneSize = 4;
+constexpr int64_t kWidth = 4;
 constexpr int kBranches = 5;
 
 // y = (y + sum over k of relu(scale_k(x))) * 0.5, where the branches share nothing but x and the arena.
 Graph branches() {
   Graph graph;
-  const ValueId x = graph.add_value("x", floats({kLaneSize}), Storage::data);
-  const ValueId y = graph.add_value("y", floats({kLaneSize}), Storage::state);
+  const ValueId x = graph.add_value("x", floats({kWidth}), Storage::data);
+  const ValueId y = graph.add_value("y", floats({kWidth}), Storage::state);
   std::vector<ValueId> parts;
   for (int k = 0; k < kBranches; ++k) {
     const auto factor = static_cast<float>(k + 1);
@@ -30,7 +30,7 @@ Graph branches() {
   return graph;
 }
 
-struct BoundLanes {
+struct BoundStreams {
   Backend& backend;
   Graph graph = branches();
   Variables variables{backend};
@@ -38,7 +38,7 @@ struct BoundLanes {
   gpunn::execution::Buffer arena;
   Executable executable;
 
-  explicit BoundLanes(Backend& on)
+  explicit BoundStreams(Backend& on)
       : backend(on),
         plan(plan_memory(graph, std::vector<uint64_t>(graph.nodes().size(), 0), on.info().alignment)),
         arena(on.allocate(plan.arena_bytes)),
@@ -48,8 +48,8 @@ struct BoundLanes {
 
   // Powers of two and small integers: every rounding is exact for a while, and the order can't hide behind it.
   std::vector<float> expected(int runs) const {
-    std::vector<float> y(kLaneSize, 0.0F);
-    const float x[kLaneSize] = {1, -1, 2, 0};
+    std::vector<float> y(kWidth, 0.0F);
+    const float x[kWidth] = {1, -1, 2, 0};
     for (int run = 0; run < runs; ++run) {
       for (std::size_t i = 0; i < y.size(); ++i) y[i] = 0.5F * (y[i] + (x[i] > 0 ? 15 * x[i] : 0));
     }
@@ -59,11 +59,11 @@ struct BoundLanes {
 
 }  // namespace
 
-TEST_CASE("ops on several streams compute what they do one after another", "[execution][lanes]") {
+TEST_CASE("ops on several streams compute the same as one after another", "[execution][streams]") {
   const int streams = GENERATE(1, 2, 3, 4, 16);
   const auto control = controlled("forking");
   Backend backend(registry(), "forking", {.streams = streams});
-  BoundLanes bound(backend);
+  BoundStreams bound(backend);
   int runs = 0;
   for (const int more : {1, 1, 1, 5}) {
     bound.executable.run(more);
@@ -76,12 +76,12 @@ TEST_CASE("ops on several streams compute what they do one after another", "[exe
   CHECK(control->streams <= streams);
 }
 
-TEST_CASE("several runs are one launch", "[execution][lanes]") {
+TEST_CASE("several runs are one launch", "[execution][streams]") {
   const char* const name = GENERATE("forking", "capturing");
   const auto control = controlled(name);
   Backend backend(registry(), name);
-  BoundLanes bound(backend);
-  bound.executable.run(2);  // one by hand, one captured
+  BoundStreams bound(backend);
+  bound.executable.run(2);  // the first is enqueued, the second captured
   const auto at_once = static_cast<int>(bound.executable.runs_per_launch());
   REQUIRE(at_once > 1);
   const int before = control->launches;
@@ -91,7 +91,7 @@ TEST_CASE("several runs are one launch", "[execution][lanes]") {
   CHECK(control->open_graphs == 2);
 }
 
-TEST_CASE("a plugin that says nothing of streams has one", "[execution][lanes]") {
+TEST_CASE("a plugin without the extension of streams has a single stream", "[execution][streams]") {
   Backend backend(registry(), "capturing", {.streams = 4});
   CHECK_FALSE(backend.concurrent(0));
   Backend other(registry(), "forking", {.streams = 4});
