@@ -88,9 +88,8 @@ TEST_CASE("keys of a loss") {
   const auto errors = [](const std::string& loss) { return errors_of(kSound + "loss: " + loss + "\n"); };
   CHECK(errors("cross_entropy").empty());
   CHECK(errors("{label_smoothing: 0.1, class_weights: [1, 0.5]}").empty());
-  CHECK(errors("cros_entropy") ==
-        Texts{"e.yaml:3:7: loss.type: expected one of " + choices_of("loss.type") +
-              ", found 'cros_entropy'; did you mean 'cross_entropy'?"});
+  CHECK(errors("cros_entropy") == Texts{"e.yaml:3:7: loss.type: expected one of " + choices_of("loss.type") +
+                                        ", found 'cros_entropy'; did you mean 'cross_entropy'?"});
   CHECK(errors("{type: hinge, power: 3}") ==
         Texts{"e.yaml:3:28: loss.power: expected an integer of at least 1 and at most 2, found '3'"});
   CHECK(errors("{type: huber, delta: 0}") ==
