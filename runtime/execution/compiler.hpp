@@ -3,10 +3,10 @@
 #include <span>
 #include <vector>
 
+#include "compiler/memory_plan.hpp"
 #include "execution/backend.hpp"
 #include "execution/subgraph.hpp"
 #include "graph/graph.hpp"
-#include "graph/memory_plan.hpp"
 
 namespace gpunn::execution {
 
@@ -15,7 +15,7 @@ struct CompiledProgram {
   graph::Graph graph;                 // fused and decomposed to what the backend serves
   std::vector<Placement> placements;  // by node, of who runs it where it is run by itself
   Subgraphs subgraphs;                // of nodes that are run as one
-  graph::MemoryPlan plan;             // with subgraphs
+  compiler::MemoryPlan plan;          // with subgraphs
 };
 
 // Fuses, decomposes, places, offers what a plugin may fuse and plans. Throws Error where nobody in the chain serves an
@@ -29,6 +29,6 @@ enum class FuseSubgraphs { none, allowed };  // allowed: as the backend's option
 CompiledProgram place_and_plan(graph::Graph lowered, const Backend& backend, FuseSubgraphs subgraphs);
 
 // The plan by which a program is run node by node, without subgraphs.
-graph::MemoryPlan plan_op_by_op(const CompiledProgram& program, const Backend& backend);
+compiler::MemoryPlan plan_op_by_op(const CompiledProgram& program, const Backend& backend);
 
 }  // namespace gpunn::execution

@@ -18,7 +18,7 @@ struct RunnableProgram {
   std::unique_ptr<Executable> executable = nullptr;
   const void* arena = nullptr;
   // Where the program has fused subgraphs, and was run op by op all the same.
-  std::optional<graph::MemoryPlan> op_by_op_plan = {};
+  std::optional<compiler::MemoryPlan> op_by_op_plan = {};
   std::unique_ptr<Executable> op_by_op = nullptr;
   const void* op_by_op_arena = nullptr;
 };

@@ -5,25 +5,25 @@
 #include <variant>
 #include <vector>
 
+#include "compiler/memory_plan.hpp"
 #include "execution/lane_plan.hpp"
 #include "execution/program_desc.hpp"
 #include "execution/subgraph.hpp"
 #include "execution/tensor_table.hpp"
-#include "graph/memory_plan.hpp"
 
 namespace gpunn::execution {
 
 // Where the values of a program are, and its scratch memory.
 struct BoundMemory {
   std::vector<void*> addresses;  // by value; nullptr: it has no memory
-  const graph::MemoryPlan& plan;
+  const compiler::MemoryPlan& plan;
   void* arena;
 };
 
 // What all subgraphs of a program are bound with.
 struct SubgraphContext {
   const ProgramDescription& description;
-  std::vector<bool> internal;  // by value: graph::internal_values of all subgraphs
+  std::vector<bool> internal;  // by value: compiler::internal_values of all subgraphs
 };
 
 // What is enqueued as one, an op or a run of ops that a plugin fused, with its arguments.
@@ -37,7 +37,7 @@ class Step {
   void enqueue();
   void enqueue(const Lanes& lanes, std::size_t lane);
   const std::string& what() const { return what_; }
-  const graph::NodeRange& nodes() const { return nodes_; }
+  const compiler::NodeRange& nodes() const { return nodes_; }
   int level() const { return level_; }
   uint32_t flags() const { return flags_; }
   bool fused() const { return std::holds_alternative<SubgraphWork>(work_); }
@@ -54,7 +54,7 @@ class Step {
     SubgraphArguments arguments;
   };
 
-  graph::NodeRange nodes_;
+  compiler::NodeRange nodes_;
   int level_;
   uint32_t flags_;
   std::string what_;

@@ -34,7 +34,7 @@ struct BoundLanes {
   Backend& backend;
   Graph graph = branches();
   Variables variables{backend};
-  gpunn::graph::MemoryPlan plan;
+  gpunn::compiler::MemoryPlan plan;
   gpunn::execution::Buffer arena;
   Executable executable;
 
