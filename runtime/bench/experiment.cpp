@@ -4,7 +4,7 @@
 
 #include "bench/statistics.hpp"
 #include "config/checked_backends.hpp"
-#include "graph/op_info.hpp"
+#include "ops/op.hpp"
 #include "training/session.hpp"
 
 namespace gpunn {
@@ -58,7 +58,7 @@ BenchReport bench_experiment(const Experiment& experiment, const BenchOptions& o
   report.peak_bytes = session.arena_bytes() + session.persistent_bytes();
   double flops = 0;
   const graph::Graph& program = session.training().graph;
-  for (const graph::Node& node : program.nodes()) flops += graph::flops_of(program.signature(node));
+  for (const graph::Node& node : program.nodes()) flops += ops::flops_of(program.signature(node));
   report.gflops = flops / report.median_seconds * 1e-9;
   return report;
 }

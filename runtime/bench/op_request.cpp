@@ -2,31 +2,21 @@
 
 #include <gpunn/bench.hpp>
 #include <gpunn/error.hpp>
-#include <gpunn/random.h>
 #include <gpunn/words.hpp>
 
 #include <algorithm>
 #include <charconv>
-#include <cstring>
 #include <limits>
 #include <sstream>
+#include <utility>
 
-#include "bench/requests/request.hpp"
 #include "common/text.hpp"
+#include "ops/op.hpp"
 
 namespace gpunn::bench {
 
-void bad(const Written& written, const std::string& expected) {
-  throw Error("bench op " + written.op + ": expected " + expected + ", got '" + written.text + "'", ExitCode::usage);
-}
-
-int64_t take(Written& written, const std::string& option, int64_t otherwise) {
-  const auto found = written.options.find(option);
-  if (found == written.options.end()) return otherwise;
-  const int64_t value = found->second;
-  written.options.erase(found);
-  return value;
-}
+using ops::bad;
+using ops::Written;
 
 namespace {
 
@@ -55,87 +45,24 @@ Written parse(const std::string& op, const std::string& shape) {
   return written;
 }
 
-const Builders& builders() {
-  static const Builders table = [] {
-    Builders all;
-    for (auto add : {add_elementwise, add_linear, add_convolution, add_pooling, add_shape, add_normalization, add_loss,
-                     add_reduction, add_optimizer, add_random, add_batch}) {
-      add(all);
-    }
-    return all;
-  }();
-  return table;
-}
-
-void store(DType type, double value, std::byte* to) {
-  const auto write = [to](auto number) { std::memcpy(to, &number, sizeof(number)); };
-  switch (type) {
-    case DType::f32:
-      return write(static_cast<float>(value));
-    case DType::f64:
-      return write(value);
-    case DType::i32:
-      return write(static_cast<int32_t>(value));
-    case DType::i64:
-      return write(static_cast<int64_t>(value));
-    case DType::u8:
-      return write(static_cast<uint8_t>(value));
-    default:
-      throw Error("bench: no data of type " + std::string(name_of(type)));
-  }
-}
-
 }  // namespace
 
-Content OpRequest::content(std::size_t input) const {
-  if (const auto found = contents.find(input); found != contents.end()) return found->second;
-  const DType type = signature.inputs.at(input).dtype;
-  if (type == DType::f32) return {};
-  return type == DType::u8 ? below(256) : constant(0);
+std::vector<std::vector<std::byte>> inputs_of(const ops::Case& request, uint64_t seed) {
+  ops::Random random(seed, request.name);
+  return request.encoded_inputs(random);
 }
 
-std::vector<std::byte> OpRequest::values(std::size_t input, uint64_t seed) const {
-  const TensorType& type = signature.inputs.at(input);
-  const Content content = this->content(input);
-  const std::size_t size = size_of(type.dtype);
-  std::vector<std::byte> bytes(type.bytes());
-  const double range = content.high - content.low;
-  const std::size_t count = bytes.size() / size;
-  gpunn_random_words block{};
-  for (std::size_t i = 0; i < count; ++i) {
-    if (i % 4 == 0) block = gpunn_philox(seed, input, i / 4);
-    const double unit = gpunn_random_unit(block.word[i % 4]);
-    double value = content.low;
-    if (content.kind == Content::Kind::uniform) value += unit * range;
-    if (content.kind == Content::Kind::whole) value += std::min(unit * range, range - 1);
-    if (content.kind == Content::Kind::rising) {
-      value += range * static_cast<double>(i) / static_cast<double>(std::max<std::size_t>(count - 1, 1));
-    }
-    store(type.dtype, value, bytes.data() + i * size);
-  }
-  return bytes;
-}
-
-std::vector<std::vector<std::byte>> OpRequest::inputs(uint64_t seed) const {
-  std::vector<std::vector<std::byte>> result;
-  for (std::size_t i = 0; i < signature.inputs.size(); ++i) result.push_back(values(i, seed));
-  if (derive) derive(signature, result);
-  return result;
-}
-
-OpRequest parse_request(const std::string& op, const std::string& shape) {
-  const graph::OpInfo* info = graph::find_op(op);
-  const auto builder = info == nullptr ? builders().end() : builders().find(info->id);
-  if (builder == builders().end()) {
+ops::Case parse_request(const std::string& op, const std::string& shape) {
+  const ops::OpInfo* info = ops::find_op(op);
+  if (info == nullptr || info->request == nullptr) {
     throw Error("bench: no op '" + op + "' to measure" + advice_or_list(op, bench_op_names(), "'gpunn help ops'"),
                 ExitCode::usage);
   }
   Written written = parse(op, shape);
   try {
-    OpRequest request = builder->second(written, *info);
+    ops::CaseSpec spec = info->request(written);
     if (!written.options.empty()) bad(written, "no option '" + written.options.begin()->first + "'");
-    request.signature.outputs = info->infer(request.signature.attrs, request.signature.inputs);
-    return request;
+    return ops::make_case(info->id, std::move(spec));
   } catch (const Error& error) {
     if (error.code() == ExitCode::usage) throw;
     throw Error("bench op " + op + " " + shape + ": " + error.what(), ExitCode::usage);
@@ -151,7 +78,7 @@ std::vector<std::string> swept(const std::string& op, const std::string& shape) 
   const int64_t low = number(whole, shape.substr(0, dots));
   const int64_t high = number(whole, shape.substr(dots + 2, std::min(comma, shape.size()) - dots - 2));
   if (low < 1 || high < low) bad(whole, "a range as 512..8192, from at least 1 up");
-  const graph::OpInfo* info = graph::find_op(op);
+  const ops::OpInfo* info = ops::find_op(op);
   const bool matrices = info != nullptr && (info->id == GPUNN_OP_MATMUL || info->id == GPUNN_OP_MATMUL_BIAS_ACTIVATION);
   std::vector<std::string> shapes;
   for (int64_t size = low; size <= high; size *= 2) {
@@ -167,7 +94,9 @@ namespace gpunn {
 
 std::vector<std::string> bench_op_names() {
   std::vector<std::string> names;
-  for (const auto& [id, unused] : bench::builders()) names.emplace_back(graph::op_info(id).name);
+  for (const ops::OpInfo* info : ops::all_ops()) {
+    if (info->request != nullptr) names.emplace_back(info->name);
+  }
   return names;
 }
 

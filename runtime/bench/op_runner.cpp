@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "conformance/bound_op.hpp"
-#include "graph/op_info.hpp"
+#include "ops/op.hpp"
 
 namespace gpunn::bench {
 
@@ -48,9 +48,9 @@ OpRunner::OpRunner(Backend& backend, const graph::OpSignature& signature, const 
       signature_(signature),
       placement_(placement),
       kernel_(backend.create(signature, placement)),
-      what_(graph::op_info(signature.op).name),
+      what_(ops::op_info(signature.op).name),
       workspace_(backend.allocate(placement.workspace_bytes)) {
-  const std::vector<int>& in_place = graph::op_info(signature.op).in_place;
+  const std::vector<int>& in_place = ops::op_info(signature.op).in_place;
   const uint64_t alignment = std::max<uint64_t>(backend.info().alignment, 1);
   if (cold) sets_ = cold_sets(bytes_of_set(signature, in_place, alignment), backend.free_bytes());
   inputs_.resize(static_cast<std::size_t>(sets_));

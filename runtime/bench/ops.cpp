@@ -20,7 +20,7 @@
 #include "common/text.hpp"
 #include "execution/backend.hpp"
 #include "execution/ceilings.hpp"
-#include "graph/op_info.hpp"
+#include "ops/op.hpp"
 
 namespace gpunn {
 
@@ -79,7 +79,7 @@ class OpBench {
     std::set<std::string> known;
     if (options_.kernels.empty()) return;
     for (const auto& [opened, backend] : backends_) {
-      for (const bench::OpRequest& request : requests_) {
+      for (const ops::Case& request : requests_) {
         for (const execution::NamedKernel& kernel : backend->kernels(request.signature)) known.insert(kernel.name);
       }
     }
@@ -93,7 +93,7 @@ class OpBench {
   }
 
   // Those that the op is measured with; "": the plugin's own choice.
-  std::vector<std::string> kernels_of(const Backend& backend, const bench::OpRequest& request) const {
+  std::vector<std::string> kernels_of(const Backend& backend, const ops::Case& request) const {
     std::vector<std::string> names;
     if (options_.kernels.empty() || all_kernels()) names.emplace_back();
     if (options_.kernels.empty()) return names;
@@ -110,8 +110,8 @@ class OpBench {
   }
 
   void measure(std::size_t index) {
-    const bench::OpRequest& request = requests_[index];
-    const std::vector<std::vector<std::byte>> inputs = request.inputs(options_.seed);
+    const ops::Case& request = requests_[index];
+    const std::vector<std::vector<std::byte>> inputs = bench::inputs_of(request, options_.seed);
     std::optional<bench::Reference> reference = bench::Reference::of(request.signature, inputs);
     for (const Precision precision : options_.precisions) {
       double first = 0;
@@ -119,13 +119,13 @@ class OpBench {
         Backend& backend = *backends_.at({name, precision});
         for (const std::string& kernel : kernels_of(backend, request)) {
           OpBenchRow row;
-          row.op = graph::op_info(request.signature.op).name;
+          row.op = ops::op_info(request.signature.op).name;
           row.shape = shapes_[index].shape;
           row.precision = precision;
           row.backend = backend.name();
           row.kernel = kernel;
-          row.flops = graph::flops_of(request.signature);
-          row.bytes = graph::bytes_of(request.signature);
+          row.flops = ops::flops_of(request.signature);
+          row.bytes = ops::bytes_of(request.signature);
           fill(row, backend, request, inputs, reference);
           if (first == 0 && name == options_.backends.front()) first = row.median_seconds;
           if (first > 0 && row.median_seconds > 0) row.speed_up = first / row.median_seconds;
@@ -138,7 +138,7 @@ class OpBench {
   }
 
   // What goes wrong with one is the row's, and no end of the others.
-  void fill(OpBenchRow& row, Backend& backend, const bench::OpRequest& request,
+  void fill(OpBenchRow& row, Backend& backend, const ops::Case& request,
             const std::vector<std::vector<std::byte>>& inputs, std::optional<bench::Reference>& reference) const {
     try {
       backend.want_kernels(row.kernel.empty() ? std::vector<std::string>() : std::vector<std::string>(1, row.kernel));
@@ -226,7 +226,7 @@ class OpBench {
 
   const OpBenchOptions& options_;
   plugins::PluginRegistry registry_;
-  std::vector<bench::OpRequest> requests_;
+  std::vector<ops::Case> requests_;
   std::vector<OpShape> shapes_;
   std::map<Opened, std::unique_ptr<Backend>> backends_;
   std::vector<std::string> domains_;  // by row

@@ -8,14 +8,14 @@
 #include <limits>
 #include <utility>
 
-#include "conformance/comparison.hpp"
-#include "conformance/values.hpp"
-#include "graph/op_info.hpp"
+#include "ops/comparison.hpp"
+#include "ops/op.hpp"
+#include "ops/values.hpp"
 
 namespace gpunn::bench {
 
-using conformance::OracleTensor;
 using graph::OpSignature;
+using ops::ReferenceTensor;
 
 namespace {
 
@@ -115,7 +115,7 @@ TensorType type_of(const TensorType& whole, const Slice& slice) {
   return type;
 }
 
-OracleTensor taken(const TensorType& whole, const std::vector<std::byte>& bytes, const Slice& slice) {
+ReferenceTensor taken(const TensorType& whole, const std::vector<std::byte>& bytes, const Slice& slice) {
   const TensorType type = type_of(whole, slice);
   const std::size_t size = size_of(type.dtype);
   std::vector<std::byte> part(type.bytes());
@@ -131,7 +131,7 @@ OracleTensor taken(const TensorType& whole, const std::vector<std::byte>& bytes,
       at[d] = 0;
     }
   }
-  return conformance::decode(type, part);
+  return ops::decode(type, part);
 }
 
 double work_of(const OpSignature& s) {
@@ -139,7 +139,7 @@ double work_of(const OpSignature& s) {
   for (const auto* types : {&s.inputs, &s.outputs}) {
     for (const TensorType& type : *types) elements += static_cast<double>(type.elements());
   }
-  return std::max(graph::flops_of(s), elements);
+  return std::max(ops::flops_of(s), elements);
 }
 
 }  // namespace
@@ -173,23 +173,22 @@ std::optional<Reference> Reference::of(const OpSignature& signature, const std::
     reference.output_slices_.push_back(slice_of(signature.outputs[i], cut.output, kept));
     reference.part_.outputs[i] = type_of(signature.outputs[i], reference.output_slices_.back());
   }
-  reference.expected_ = conformance::run_oracle(reference.part_, reference.inputs_);
+  reference.expected_ = ops::run_reference(reference.part_, reference.inputs_);
   return reference;
 }
 
 Reference::Deviation Reference::judge(const std::vector<Bytes>& outputs, Precision precision) {
-  std::vector<conformance::Tolerance>& tolerances = tolerances_[precision];
+  std::vector<ops::Tolerance>& tolerances = tolerances_[precision];
   if (tolerances.empty()) {
-    const conformance::Evaluation evaluation{part_, inputs_, expected_, {}, precision};
+    const ops::Evaluation evaluation{part_, inputs_, expected_, {}, precision};
     for (std::size_t i = 0; i < expected_.size(); ++i) {
-      tolerances.push_back(conformance::tolerance_of(evaluation, i));
+      tolerances.push_back(ops::tolerance_of(evaluation, i));
     }
   }
   Deviation result;
   for (std::size_t i = 0; i < expected_.size(); ++i) {
-    const OracleTensor found = taken(whole_.outputs[i], outputs[i], output_slices_[i]);
-    const conformance::Comparison comparison =
-        conformance::compare(expected_[i], found, tolerances[i], "output " + std::to_string(i));
+    const ReferenceTensor found = taken(whole_.outputs[i], outputs[i], output_slices_[i]);
+    const ops::Comparison comparison = ops::compare(expected_[i], found, tolerances[i], "output " + std::to_string(i));
     result.allowed = std::max(result.allowed, comparison.error);
     if (result.detail.empty()) result.detail = comparison.detail;
     double largest = 0, difference = 0;

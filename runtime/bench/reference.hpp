@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "conformance/oracle.hpp"
-#include "conformance/tolerances.hpp"
 #include "graph/graph.hpp"
+#include "ops/reference.hpp"
+#include "ops/tolerance.hpp"
 
 namespace gpunn::bench {
 
@@ -37,8 +37,8 @@ class Reference {
  private:
   graph::OpSignature whole_, part_;
   std::vector<Slice> output_slices_;
-  std::vector<conformance::OracleTensor> inputs_, expected_;
-  std::map<Precision, std::vector<conformance::Tolerance>> tolerances_;
+  std::vector<ops::ReferenceTensor> inputs_, expected_;
+  std::map<Precision, std::vector<ops::Tolerance>> tolerances_;
 };
 
 }  // namespace gpunn::bench

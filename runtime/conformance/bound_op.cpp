@@ -5,10 +5,13 @@
 #include <string>
 #include <utility>
 
-#include "conformance/values.hpp"
-#include "graph/op_info.hpp"
+#include "ops/op.hpp"
+#include "ops/values.hpp"
 
 namespace gpunn::conformance {
+
+using ops::encode;
+using ops::ReferenceTensor;
 
 using execution::Backend;
 using execution::Buffer;
@@ -29,7 +32,7 @@ BoundOp::BoundOp(Backend& backend, const graph::OpSignature& signature)
     inputs_.push_back(backend.allocate(type.bytes()));
     in_.push_back(execution::abi_tensor(type, inputs_.back().data()));
   }
-  const std::vector<int>& in_place = graph::op_info(signature.op).in_place;
+  const std::vector<int>& in_place = ops::op_info(signature.op).in_place;
   for (std::size_t i = 0; i < signature.outputs.size(); ++i) {
     const TensorType& type = signature.outputs[i];
     const int input = i < in_place.size() ? in_place[i] : -1;
@@ -39,7 +42,7 @@ BoundOp::BoundOp(Backend& backend, const graph::OpSignature& signature)
   }
 }
 
-void BoundOp::write(const std::vector<OracleTensor>& inputs) {
+void BoundOp::write(const std::vector<ReferenceTensor>& inputs) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const std::vector<std::byte> content = encode(inputs[i]);
     backend_.upload(in_[i].data, content.data(), content.size());
@@ -50,7 +53,7 @@ void BoundOp::write(const std::vector<OracleTensor>& inputs) {
 }
 
 void BoundOp::enqueue() {
-  kernel_.enqueue(in_, out_, workspace_.data(), std::string(graph::op_info(signature_.op).name));
+  kernel_.enqueue(in_, out_, workspace_.data(), std::string(ops::op_info(signature_.op).name));
 }
 
 OutputBytes BoundOp::read() {

@@ -6,10 +6,12 @@
 #include <memory>
 #include <vector>
 
-#include "conformance/oracle.hpp"
 #include "execution/backend.hpp"
+#include "ops/reference.hpp"
 
 namespace gpunn::conformance {
+
+using ops::ReferenceTensor;
 
 using OutputBytes = std::vector<std::vector<std::byte>>;
 
@@ -21,7 +23,7 @@ class BoundOp {
 
   const execution::Placement& placement() const { return placement_; }
   // Inputs as given; what is not in place is filled with poison.
-  void write(const std::vector<OracleTensor>& inputs);
+  void write(const std::vector<ReferenceTensor>& inputs);
   void enqueue();
   OutputBytes read();  // when all is done
   // Whether the poison is still where it was.

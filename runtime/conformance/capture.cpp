@@ -7,9 +7,17 @@
 
 #include "conformance/bound_op.hpp"
 #include "conformance/case_runner.hpp"
-#include "graph/op_info.hpp"
+#include "ops/op.hpp"
 
 namespace gpunn::conformance {
+
+using ops::Case;
+using ops::compare;
+using ops::Comparison;
+using ops::decode;
+using ops::index_text;
+using ops::Random;
+using ops::ReferenceTensor;
 
 namespace {
 
@@ -31,7 +39,7 @@ std::string departure(const graph::OpSignature& signature, const OutputBytes& ea
 }
 
 // By the oracle, where equal bits can't be asked for.
-std::string inaccuracy(const graph::OpSignature& signature, const std::vector<OracleTensor>& inputs,
+std::string inaccuracy(const graph::OpSignature& signature, const std::vector<ReferenceTensor>& inputs,
                        const OutputBytes& found, Precision precision, double& error) {
   const Expectation expectation = expect_oracle(signature, inputs, precision);
   for (std::size_t i = 0; i < found.size(); ++i) {
@@ -53,7 +61,7 @@ void run_captured(const Case& test, Workbench& bench, CheckCase& result) {
   if (!is_capturable(backend, bound.placement(), result)) return;
   const bool deterministic = (bound.placement().flags & GPUNN_OP_DETERMINISTIC) != 0;
 
-  std::vector<std::vector<OracleTensor>> contents;
+  std::vector<std::vector<ReferenceTensor>> contents;
   std::vector<OutputBytes> eager;
   for (int i = 0; i < kContents; ++i) {
     Random random(bench.options().seed, "graph" + std::to_string(i) + test.name);

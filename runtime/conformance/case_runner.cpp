@@ -7,11 +7,21 @@
 #include <memory>
 #include <utility>
 
+#include "compiler/decompose.hpp"
 #include "conformance/guarded_buffer.hpp"
-#include "graph/fusion.hpp"
-#include "graph/op_info.hpp"
+#include "ops/op.hpp"
 
 namespace gpunn::conformance {
+
+using ops::compare;
+using ops::Comparison;
+using ops::decode;
+using ops::encode;
+using ops::Evaluation;
+using ops::index_text;
+using ops::ReferenceTensor;
+using ops::run_reference;
+using ops::tolerance_of;
 
 namespace {
 
@@ -19,7 +29,7 @@ namespace {
 using Aliases = std::vector<int>;
 
 std::vector<Aliases> variants_of(const graph::OpSignature& signature) {
-  const graph::OpInfo& info = graph::op_info(signature.op);
+  const ops::OpInfo& info = ops::op_info(signature.op);
   Aliases base(signature.outputs.size(), -1);
   for (std::size_t i = 0; i < base.size() && i < info.in_place.size(); ++i) base[i] = info.in_place[i];
   std::vector<Aliases> variants{base};
@@ -40,10 +50,10 @@ constexpr uint8_t kPoisons[] = {0xFF, 0xC3};
 // The tensors of one variant on the device.
 class Bench {
  public:
-  Bench(execution::Backend& backend, const graph::OpSignature& signature, const std::vector<OracleTensor>& inputs,
+  Bench(execution::Backend& backend, const graph::OpSignature& signature, const std::vector<ReferenceTensor>& inputs,
         const Aliases& aliases, uint64_t workspace_bytes)
       : backend_(backend), signature_(signature), aliases_(aliases), workspace_(backend, workspace_bytes, kOutputBand) {
-    for (const OracleTensor& input : inputs) {
+    for (const ReferenceTensor& input : inputs) {
       content_.push_back(encode(input));
       inputs_.push_back(std::make_unique<GuardedBuffer>(backend, content_.back().size(), kInputBand));
       inputs_.back()->write(content_.back());
@@ -135,11 +145,11 @@ std::string run_variant(execution::Backend& backend, execution::Kernel& kernel, 
                         Bench& bench, const Expectation& expectation, bool deterministic, double& error) {
   std::vector<std::vector<std::byte>> before;
   for (const uint8_t poison : kPoisons) {
-    bench.run(kernel, poison, std::string(graph::op_info(signature.op).name) + " on '" + backend.name() + "'");
+    bench.run(kernel, poison, std::string(ops::op_info(signature.op).name) + " on '" + backend.name() + "'");
     if (std::string damage = bench.damage(); !damage.empty()) return damage;
     for (std::size_t i = 0; i < signature.outputs.size(); ++i) {
       const std::string what = "output " + std::to_string(i);
-      const OracleTensor found = decode(signature.outputs[i], bench.result(i));
+      const ReferenceTensor found = decode(signature.outputs[i], bench.result(i));
       const Comparison comparison = compare(expectation.outputs[i], found, expectation.tolerances[i], what);
       error = std::max(error, comparison.error);
       if (!comparison.ok()) return comparison.detail;
@@ -156,9 +166,9 @@ std::string run_variant(execution::Backend& backend, execution::Kernel& kernel, 
 
 }  // namespace
 
-Expectation expect_oracle(const graph::OpSignature& signature, const std::vector<OracleTensor>& inputs,
+Expectation expect_oracle(const graph::OpSignature& signature, const std::vector<ReferenceTensor>& inputs,
                           Precision precision) {
-  Expectation expectation{run_oracle(signature, inputs), {}};
+  Expectation expectation{run_reference(signature, inputs), {}};
   const Evaluation evaluation{signature, inputs, expectation.outputs, {}, precision};
   for (std::size_t i = 0; i < expectation.outputs.size(); ++i) {
     expectation.tolerances.push_back(tolerance_of(evaluation, i));
@@ -176,7 +186,7 @@ bool is_composed(const execution::Backend& backend, const graph::OpSignature& si
     inputs.push_back(program.add_value("input", type, graph::Storage::data));
   }
   program.add(signature.op, "composed", signature.attrs, inputs);
-  graph::decompose_unserved(program, [&](const graph::OpSignature& part) { return backend.place(part).level; });
+  compiler::decompose_unserved(program, [&](const graph::OpSignature& part) { return backend.place(part).level; });
   return program.nodes().front().op != signature.op;
 }
 
@@ -194,8 +204,8 @@ bool is_served(const execution::Backend& backend, const graph::OpSignature& sign
   return false;
 }
 
-void run_case(execution::Backend& backend, const graph::OpSignature& signature, const std::vector<OracleTensor>& inputs,
-              const Expectation& expectation, CheckCase& result) {
+void run_case(execution::Backend& backend, const graph::OpSignature& signature,
+              const std::vector<ReferenceTensor>& inputs, const Expectation& expectation, CheckCase& result) {
   if (!is_served(backend, signature, result)) return;
   const execution::Placement placement = backend.place(signature);
   execution::Kernel kernel = backend.create(signature, placement);

@@ -5,29 +5,32 @@
 #include <string>
 #include <vector>
 
-#include "conformance/cases/case.hpp"
-#include "conformance/comparison.hpp"
-#include "conformance/tolerances.hpp"
 #include "execution/backend.hpp"
+#include "ops/case.hpp"
+#include "ops/comparison.hpp"
+#include "ops/tolerance.hpp"
 
 namespace gpunn::conformance {
 
+using ops::ReferenceTensor;
+using ops::Tolerance;
+
 // The outputs that are expected, and how far off they may be.
 struct Expectation {
-  std::vector<OracleTensor> outputs;
+  std::vector<ReferenceTensor> outputs;
   std::vector<Tolerance> tolerances;
 };
 
 // The oracle's outputs with the table's tolerances, where products may be rounded to a precision.
-Expectation expect_oracle(const graph::OpSignature& signature, const std::vector<OracleTensor>& inputs,
+Expectation expect_oracle(const graph::OpSignature& signature, const std::vector<ReferenceTensor>& inputs,
                           Precision precision);
 
 // Runs an op on a backend: first with memory of its own for each tensor, then with every output in the memory of each
 // input that it may alias. Each is run twice, over different poison in outputs and workspace, with guard bands around
 // every tensor and the workspace. Checks the results, the bands and the inputs; if the kernel says that it is
 // deterministic, both runs must agree. The verdict is in `result`, whose suite, op and name are the caller's.
-void run_case(execution::Backend& backend, const graph::OpSignature& signature, const std::vector<OracleTensor>& inputs,
-              const Expectation& expectation, CheckCase& result);
+void run_case(execution::Backend& backend, const graph::OpSignature& signature,
+              const std::vector<ReferenceTensor>& inputs, const Expectation& expectation, CheckCase& result);
 
 // Whether a plugin of the backend's chain serves the op; if not, the verdict is `unsupported`.
 bool is_served(const execution::Backend& backend, const graph::OpSignature& signature, CheckCase& result);

@@ -16,7 +16,7 @@
 #include "conformance/reporter.hpp"
 #include "conformance/suite_nodevice.hpp"
 #include "conformance/suites.hpp"
-#include "graph/op_info.hpp"
+#include "ops/op.hpp"
 
 namespace gpunn {
 
@@ -45,7 +45,7 @@ Check make_check(std::string_view suite, std::string_view op, std::string_view n
 }
 
 Check make_check(std::string_view suite, const graph::OpSignature& signature, std::string_view name) {
-  Check check = make_check(suite, graph::op_info(signature.op).name, name);
+  Check check = make_check(suite, ops::op_info(signature.op).name, name);
   check.op = signature.op;
   check.signature = signature;
   const std::vector<TensorType>& types = signature.inputs.empty() ? signature.outputs : signature.inputs;
@@ -85,7 +85,7 @@ std::set<std::string> chosen_suites(const CheckOptions& options) {
 std::set<int32_t> chosen_ops(const CheckOptions& options) {
   std::set<int32_t> result;
   for (const std::string& name : options.ops) {
-    const graph::OpInfo* info = graph::find_op(name);
+    const ops::OpInfo* info = ops::find_op(name);
     if (info == nullptr) {
       throw Error("there is no op '" + name + "'" + advice_or_list(name, check_ops(), "'gpunn help ops'"),
                   ExitCode::usage);
@@ -206,7 +206,7 @@ std::vector<std::string> check_suites() {
 
 std::vector<std::string> check_ops() {
   std::vector<std::string> names;
-  for (const graph::OpInfo* op : graph::all_ops()) names.emplace_back(op->name);
+  for (const ops::OpInfo* op : ops::all_ops()) names.emplace_back(op->name);
   return names;
 }
 

@@ -171,7 +171,7 @@ const Profile& find_profile(const std::string& name) {
 
 bool demands(const Profile& profile, std::string_view op, std::string_view type) {
   if (op == "training") return demands(profile, "DROPOUT", "f32");  // the trainings of a suite use dropout
-  const graph::OpInfo* info = graph::find_op(op);
+  const ops::OpInfo* info = ops::find_op(op);
   if (info == nullptr) return true;
   if (info->composite) return false;
   if (profile.ops.empty()) return true;

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "graph/op_info.hpp"
+#include "ops/op.hpp"
 
 namespace gpunn::conformance {
 

@@ -5,9 +5,14 @@
 #include "conformance/case_runner.hpp"
 #include "conformance/gradients/gradient_case.hpp"
 #include "conformance/suites.hpp"
-#include "graph/op_info.hpp"
+#include "ops/op.hpp"
 
 namespace gpunn::conformance {
+
+using ops::Evaluation;
+using ops::Random;
+using ops::Tolerance;
+using ops::tolerance_of;
 
 namespace {
 
@@ -31,11 +36,11 @@ Expectation expect_differences(const GradientProblem& problem, Precision precisi
 Checks gradient_suite(const CheckOptions&) {
   Checks checks;
   for (GradientCase& test : all_gradients()) {
-    checks.push_back(make_check("grad", graph::op_info(test.op).name, test.name));
+    checks.push_back(make_check("grad", ops::op_info(test.op).name, test.name));
     checks.back().op = test.op;
     checks.back().labels.dtype = name_of(DType::f32);
     checks.back().run = [test = std::move(test)](Workbench& bench, CheckCase& result, const Note&) {
-      Random random(bench.options().seed, std::string(graph::op_info(test.op).name) + test.name);
+      Random random(bench.options().seed, std::string(ops::op_info(test.op).name) + test.name);
       const GradientProblem problem = make_problem(test, random);
       run_case(bench.backend(), problem.signature, problem.inputs,
                expect_differences(problem, bench.options().precision), result);

@@ -1,9 +1,12 @@
 #include "conformance/capture.hpp"
-#include "conformance/cases/case.hpp"
 #include "conformance/suites.hpp"
 #include "conformance/training/replay.hpp"
+#include "ops/case.hpp"
 
 namespace gpunn::conformance {
+
+using ops::Case;
+using ops::one_case_each;
 
 Checks graph_suite(const CheckOptions&) {
   Checks checks;

@@ -1,16 +1,21 @@
 #include "conformance/case_runner.hpp"
-#include "conformance/cases/case.hpp"
 #include "conformance/suites.hpp"
-#include "graph/op_info.hpp"
+#include "ops/case.hpp"
+#include "ops/op.hpp"
 
 namespace gpunn::conformance {
+
+using ops::all_cases;
+using ops::Case;
+using ops::Random;
+using ops::ReferenceTensor;
 
 namespace {
 
 void run_op_case(const Case& test, Workbench& bench, CheckCase& result) {
   if (!is_served(bench.backend(), test.signature, result)) return;  // before the data is made
-  Random random(bench.options().seed, std::string(graph::op_info(test.signature.op).name) + test.name);
-  const std::vector<OracleTensor> inputs = test.inputs(random);
+  Random random(bench.options().seed, std::string(ops::op_info(test.signature.op).name) + test.name);
+  const std::vector<ReferenceTensor> inputs = test.inputs(random);
   run_case(bench.backend(), test.signature, inputs, expect_oracle(test.signature, inputs, bench.options().precision),
            result);
 }

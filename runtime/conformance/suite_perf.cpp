@@ -7,11 +7,15 @@
 
 #include "conformance/bound_op.hpp"
 #include "conformance/case_runner.hpp"
-#include "conformance/cases/case.hpp"
 #include "conformance/suites.hpp"
-#include "graph/op_info.hpp"
+#include "ops/case.hpp"
+#include "ops/op.hpp"
 
 namespace gpunn::conformance {
+
+using ops::Case;
+using ops::Random;
+using ops::typical_cases;
 
 namespace {
 
@@ -57,8 +61,8 @@ void run_perf_case(const Case& test, Workbench& bench, CheckCase& result) {
   bound.write(test.inputs(random));
   CheckCase unused;
   result.seconds = median_seconds(backend, bound, is_capturable(backend, bound.placement(), unused));
-  result.gflops = graph::flops_of(test.signature) / result.seconds * 1e-9;
-  result.gigabytes = graph::bytes_of(test.signature) / result.seconds * 1e-9;
+  result.gflops = ops::flops_of(test.signature) / result.seconds * 1e-9;
+  result.gigabytes = ops::bytes_of(test.signature) / result.seconds * 1e-9;
   char text[96];
   std::snprintf(text, sizeof(text), "%.2f us, %.1f GFLOP/s, %.1f GB/s", result.seconds * 1e6, result.gflops,
                 result.gigabytes);

@@ -1,10 +1,13 @@
-#include "conformance/cases/case.hpp"
 #include "conformance/stream/behind_delay.hpp"
 #include "conformance/stream/ordering.hpp"
 #include "conformance/stream/side_by_side.hpp"
 #include "conformance/suites.hpp"
+#include "ops/case.hpp"
 
 namespace gpunn::conformance {
+
+using ops::Case;
+using ops::one_case_each;
 
 Checks stream_suite(const CheckOptions&) {
   Checks checks;

@@ -6,11 +6,20 @@
 #include <algorithm>
 
 #include "conformance/abi/raw_kernel.hpp"
-#include "conformance/comparison.hpp"
 #include "conformance/suites.hpp"
-#include "conformance/values.hpp"
+#include "ops/comparison.hpp"
+#include "ops/values.hpp"
 
 namespace gpunn::conformance {
+
+using ops::compare;
+using ops::Comparison;
+using ops::decode;
+using ops::encode;
+using ops::Random;
+using ops::ReferenceTensor;
+using ops::rounded;
+using ops::Tolerance;
 
 namespace {
 
@@ -67,12 +76,12 @@ constexpr double kUntouched = 113;  // in the gaps of the target
 
 void run_strided(const RawChain& chain, const StridedCase& test, uint64_t seed, CheckCase& result) {
   const int64_t count = element_count(test.shape);
-  OracleTensor source{{test.from, {extent_of(test.shape, test.source)}}, {}};
+  ReferenceTensor source{{test.from, {extent_of(test.shape, test.source)}}, {}};
   Random random(seed, test.name);
   for (int64_t i = 0; i < source.type.shape[0]; ++i) {
     source.values.push_back(rounded(random.uniform(0, 250), test.from));
   }
-  OracleTensor expected{{test.to, {extent_of(test.shape, test.target)}}, {}};
+  ReferenceTensor expected{{test.to, {extent_of(test.shape, test.target)}}, {}};
   expected.values.assign(static_cast<std::size_t>(expected.type.shape[0]), kUntouched);
   const std::vector<std::byte> before = encode(expected);
   for (int64_t i = 0; i < count; ++i) {

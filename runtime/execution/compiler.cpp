@@ -5,24 +5,26 @@
 #include <algorithm>
 #include <utility>
 
+#include "compiler/decompose.hpp"
+#include "compiler/fuse.hpp"
 #include "execution/executable.hpp"
-#include "graph/fusion.hpp"
 
 namespace gpunn::execution {
 
 graph::Graph lower(graph::Graph program, std::span<const Backend* const> backends) {
-  const auto provider = [](const Backend& backend) -> graph::Provider {
+  const auto provider = [](const Backend& backend) -> compiler::Provider {
     return [&backend](const graph::OpSignature& signature) { return backend.place(signature).level; };
   };
   const LongWork work("planning: fusing and splitting ops");
-  graph::fuse(program, provider(*backends.front()));
-  for (const Backend* backend : backends) graph::decompose_unserved(program, provider(*backend));
+  compiler::fuse(program, provider(*backends.front()));
+  for (const Backend* backend : backends) compiler::decompose_unserved(program, provider(*backend));
   return program;
 }
 
 namespace {
 
-graph::MemoryPlan plan(const CompiledProgram& program, const std::vector<Subgraph>& subgraphs, const Backend& backend) {
+compiler::MemoryPlan plan(const CompiledProgram& program, const std::vector<Subgraph>& subgraphs,
+                          const Backend& backend) {
   std::vector<uint64_t> workspaces;
   workspaces.reserve(program.placements.size());
   for (const Placement& placement : program.placements) workspaces.push_back(placement.workspace_bytes);
@@ -32,7 +34,7 @@ graph::MemoryPlan plan(const CompiledProgram& program, const std::vector<Subgrap
     *first = subgraph.workspace_bytes;
   }
   const LongWork work("planning: placing tensors in memory");
-  return graph::plan_memory(program.graph, workspaces, backend.info().alignment, ranges_of(subgraphs));
+  return compiler::plan_memory(program.graph, workspaces, backend.info().alignment, ranges_of(subgraphs));
 }
 
 }  // namespace
@@ -48,7 +50,7 @@ CompiledProgram place_and_plan(graph::Graph lowered, const Backend& backend, Fus
   return result;
 }
 
-graph::MemoryPlan plan_op_by_op(const CompiledProgram& program, const Backend& backend) {
+compiler::MemoryPlan plan_op_by_op(const CompiledProgram& program, const Backend& backend) {
   return plan(program, {}, backend);
 }
 

@@ -3,10 +3,10 @@
 #include <span>
 #include <vector>
 
+#include "compiler/memory_plan.hpp"
 #include "execution/backend.hpp"
 #include "execution/subgraph.hpp"
 #include "graph/graph.hpp"
-#include "graph/memory_plan.hpp"
 
 namespace gpunn::execution {
 
@@ -15,7 +15,7 @@ struct CompiledProgram {
   graph::Graph graph;                 // fused and decomposed to the ops that the backend serves
   std::vector<Placement> placements;  // by node: the plugin that runs it when it is run by itself
   Subgraphs subgraphs;                // what the plugins fuse
-  graph::MemoryPlan plan;             // with fused subgraphs
+  compiler::MemoryPlan plan;          // with fused subgraphs
 };
 
 // Fuses and decomposes ops, places each on a plugin, offers the ops to be fused as subgraphs, and plans the memory.
@@ -29,6 +29,6 @@ enum class FuseSubgraphs { none, allowed };  // allowed: as the backend's option
 CompiledProgram place_and_plan(graph::Graph lowered, const Backend& backend, FuseSubgraphs subgraphs);
 
 // The memory plan for running the step program op by op, without fused subgraphs.
-graph::MemoryPlan plan_op_by_op(const CompiledProgram& program, const Backend& backend);
+compiler::MemoryPlan plan_op_by_op(const CompiledProgram& program, const Backend& backend);
 
 }  // namespace gpunn::execution

@@ -8,12 +8,12 @@
 #include <optional>
 #include <utility>
 
+#include "compiler/value_use.hpp"
 #include "execution/op_text.hpp"
 #include "execution/program_desc.hpp"
 #include "execution/step.hpp"
 #include "execution/stream_plan.hpp"
 #include "execution/streams.hpp"
-#include "graph/value_use.hpp"
 
 namespace gpunn::execution {
 
@@ -28,7 +28,7 @@ constexpr int64_t kMostRuns = 32;
 
 // The address of each value of a graph.
 std::vector<void*> bind_values(Backend& backend, Variables& variables, const graph::Graph& graph,
-                               const graph::MemoryPlan& plan, void* arena) {
+                               const compiler::MemoryPlan& plan, void* arena) {
   const auto count = graph.values().size();
   if (plan.value_offset.size() != count || plan.workspace_offset.size() != graph.nodes().size()) {
     throw Error("the memory plan belongs to another graph");
@@ -99,7 +99,7 @@ struct Executable::Impl {
   std::vector<MemoryAccess> accesses;  // by step
   std::unique_ptr<Streams> streams;    // where steps may run at the same time
 
-  Impl(Backend& on, Variables& variables, const graph::Graph& program, const graph::MemoryPlan& plan, void* arena,
+  Impl(Backend& on, Variables& variables, const graph::Graph& program, const compiler::MemoryPlan& plan, void* arena,
        const std::vector<Subgraph>& subgraphs)
       : backend(on), graph(program), addresses(bind_values(on, variables, program, plan, arena)) {
     bind_steps({addresses, plan, arena}, subgraphs);
@@ -115,7 +115,7 @@ struct Executable::Impl {
     std::optional<SubgraphContext> program;
     if (!subgraphs.empty()) {
       description.emplace(graph, backend.options());
-      program.emplace(SubgraphContext{*description, graph::internal_values(graph, ranges_of(subgraphs))});
+      program.emplace(SubgraphContext{*description, compiler::internal_values(graph, ranges_of(subgraphs))});
     }
     auto subgraph = subgraphs.begin();
     LongWork work("preparing kernels", placements.size());
@@ -279,8 +279,8 @@ struct Executable::Impl {
   }
 };
 
-Executable::Executable(Backend& backend, Variables& variables, const graph::Graph& graph, const graph::MemoryPlan& plan,
-                       void* arena, const std::vector<Subgraph>& subgraphs)
+Executable::Executable(Backend& backend, Variables& variables, const graph::Graph& graph,
+                       const compiler::MemoryPlan& plan, void* arena, const std::vector<Subgraph>& subgraphs)
     : impl_(std::make_unique<Impl>(backend, variables, graph, plan, arena, subgraphs)) {}
 
 Executable::~Executable() {

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "compiler/memory_plan.hpp"
 #include "execution/backend.hpp"
 #include "execution/subgraph.hpp"
 #include "execution/variables.hpp"
 #include "graph/graph.hpp"
-#include "graph/memory_plan.hpp"
 
 namespace gpunn::execution {
 
@@ -22,7 +22,7 @@ class Executable {
   // Values outside the arena are bound to `variables` by name, and created there (zeroed) if absent. `arena` must hold
   // plan.arena_bytes and outlive the executable. `subgraphs` are those that the plan was made with, in order. Throws
   // Error with each plugin's reason if no plugin of the chain serves an op.
-  Executable(Backend& backend, Variables& variables, const graph::Graph& graph, const graph::MemoryPlan& plan,
+  Executable(Backend& backend, Variables& variables, const graph::Graph& graph, const compiler::MemoryPlan& plan,
              void* arena, const std::vector<Subgraph>& subgraphs = {});
   ~Executable();
   Executable(Executable&&) noexcept;

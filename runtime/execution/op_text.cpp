@@ -2,7 +2,7 @@
 
 #include <gpunn/error.hpp>
 
-#include "graph/op_info.hpp"
+#include "ops/op.hpp"
 
 namespace gpunn::execution {
 
@@ -18,7 +18,7 @@ std::string types(const std::vector<TensorType>& list) {
 
 std::string op_name(int32_t op) {
   try {
-    return std::string(graph::op_info(op).name);
+    return std::string(ops::op_info(op).name);
   } catch (const Error&) {
     return "op " + std::to_string(op);
   }

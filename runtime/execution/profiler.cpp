@@ -11,7 +11,7 @@
 #include "common/text.hpp"
 #include "execution/device_hold.hpp"
 #include "execution/op_text.hpp"
-#include "graph/op_info.hpp"
+#include "ops/op.hpp"
 
 namespace gpunn::execution {
 
@@ -120,7 +120,7 @@ void Profiler::describe(const CompiledProgram& program) {
   for (std::size_t i = 0; i < program.graph.nodes().size(); ++i) {
     const graph::Node& node = program.graph.nodes()[i];
     const graph::OpSignature signature = program.graph.signature(node);
-    const graph::OpInfo& info = graph::op_info(node.op);
+    const ops::OpInfo& info = ops::op_info(node.op);
     Op op;
     op.op = info.name;
     op.name = node.name;
@@ -128,8 +128,8 @@ void Profiler::describe(const CompiledProgram& program) {
     op.inputs = list_of(signature.inputs);
     op.outputs = list_of(signature.outputs);
     if (info.describe != nullptr) op.attributes = info.describe(node.attrs);
-    op.flops = graph::flops_of(signature);
-    op.bytes = graph::bytes_of(signature);
+    op.flops = ops::flops_of(signature);
+    op.bytes = ops::bytes_of(signature);
     ops_.push_back(std::move(op));
   }
   for (std::size_t i = 0; i <= ops_.size(); ++i) marks_.push_back(backend_->make_event());

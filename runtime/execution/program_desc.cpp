@@ -2,7 +2,7 @@
 
 #include <gpunn/error.hpp>
 
-#include "graph/value_use.hpp"
+#include "compiler/value_use.hpp"
 
 namespace gpunn::execution {
 
@@ -38,7 +38,7 @@ ProgramDescription::ProgramDescription(const graph::Graph& graph, const BackendO
 
 void ProgramDescription::describe_values(const graph::Graph& graph) {
   const std::size_t count = graph.values().size();
-  const std::vector<graph::ValueUse> uses = graph::value_uses(graph);
+  const std::vector<compiler::ValueUse> uses = compiler::value_uses(graph);
   tensors_.reserve(count);
   values_.reserve(count);
   for (std::size_t v = 0; v < count; ++v) {

@@ -18,7 +18,7 @@ struct RunnableProgram {
   std::unique_ptr<Executable> executable = nullptr;
   const void* arena = nullptr;
   // Only if the program has fused subgraphs and was also run op by op.
-  std::optional<graph::MemoryPlan> op_by_op_plan = {};
+  std::optional<compiler::MemoryPlan> op_by_op_plan = {};
   std::unique_ptr<Executable> op_by_op = nullptr;
   const void* op_by_op_arena = nullptr;
 };

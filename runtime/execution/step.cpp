@@ -39,8 +39,8 @@ void* workspace_at(std::size_t node, uint64_t bytes, const BoundMemory& memory, 
 }
 
 // A value that is used outside the subgraph must have memory.
-void require_outer_values(const graph::Graph& graph, const graph::NodeRange& nodes, const std::vector<bool>& internal,
-                          const BoundMemory& memory, const std::string& what) {
+void require_outer_values(const graph::Graph& graph, const compiler::NodeRange& nodes,
+                          const std::vector<bool>& internal, const BoundMemory& memory, const std::string& what) {
   const auto require = [&](graph::ValueId id) {
     const auto v = static_cast<std::size_t>(id);
     if (internal[v] || memory.addresses[v] != nullptr) return;

@@ -5,25 +5,25 @@
 #include <variant>
 #include <vector>
 
+#include "compiler/memory_plan.hpp"
 #include "execution/program_desc.hpp"
 #include "execution/stream_plan.hpp"
 #include "execution/subgraph.hpp"
 #include "execution/tensor_table.hpp"
-#include "graph/memory_plan.hpp"
 
 namespace gpunn::execution {
 
 // The addresses of a step program's values, and its scratch memory.
 struct BoundMemory {
   std::vector<void*> addresses;  // by value; nullptr: it has no memory
-  const graph::MemoryPlan& plan;
+  const compiler::MemoryPlan& plan;
   void* arena;
 };
 
 // The description and the inner values that all fused subgraphs of a step program share.
 struct SubgraphContext {
   const ProgramDescription& description;
-  std::vector<bool> internal;  // by value: graph::internal_values of all subgraphs
+  std::vector<bool> internal;  // by value: compiler::internal_values of all subgraphs
 };
 
 // An op or a fused subgraph, bound to its plugin and its arguments: it is enqueued with a single call.
@@ -37,7 +37,7 @@ class Step {
   void enqueue();
   void enqueue(const Streams& streams, std::size_t stream);
   const std::string& what() const { return what_; }
-  const graph::NodeRange& nodes() const { return nodes_; }
+  const compiler::NodeRange& nodes() const { return nodes_; }
   int level() const { return level_; }
   uint32_t flags() const { return flags_; }
   bool fused() const { return std::holds_alternative<SubgraphWork>(work_); }
@@ -54,7 +54,7 @@ class Step {
     SubgraphArguments arguments;
   };
 
-  graph::NodeRange nodes_;
+  compiler::NodeRange nodes_;
   int level_;
   uint32_t flags_;
   std::string what_;

@@ -97,14 +97,14 @@ class Offer {
 
 }  // namespace
 
-std::string text_of(const graph::Graph& graph, const graph::NodeRange& nodes) {
+std::string text_of(const graph::Graph& graph, const compiler::NodeRange& nodes) {
   std::string first = text_of(graph.nodes().at(nodes.first));
   if (nodes.count == 1) return first;
   return std::to_string(nodes.count) + " ops from " + first + " to " + text_of(graph.nodes().at(nodes.end() - 1));
 }
 
-std::vector<graph::NodeRange> ranges_of(const std::vector<Subgraph>& subgraphs) {
-  std::vector<graph::NodeRange> ranges;
+std::vector<compiler::NodeRange> ranges_of(const std::vector<Subgraph>& subgraphs) {
+  std::vector<compiler::NodeRange> ranges;
   ranges.reserve(subgraphs.size());
   for (const Subgraph& subgraph : subgraphs) ranges.push_back(subgraph.nodes);
   return ranges;
@@ -193,7 +193,7 @@ FusedSubgraph Backend::create(const graph::Graph& graph, const Subgraph& subgrap
   return fused;
 }
 
-SubgraphArguments::SubgraphArguments(const graph::Graph& graph, const graph::NodeRange& nodes,
+SubgraphArguments::SubgraphArguments(const graph::Graph& graph, const compiler::NodeRange& nodes,
                                      const std::vector<void*>& addresses, void* workspace, uint64_t workspace_bytes)
     : pointers_(graph.values().size(), nullptr) {
   const auto give = [&](graph::ValueId id) {

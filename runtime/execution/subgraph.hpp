@@ -9,15 +9,15 @@
 #include <string>
 #include <vector>
 
+#include "compiler/value_use.hpp"
 #include "execution/backend.hpp"
 #include "graph/graph.hpp"
-#include "graph/value_use.hpp"
 
 namespace gpunn::execution {
 
 // Consecutive ops of a step program that a plugin fuses.
 struct Subgraph {
-  graph::NodeRange nodes;
+  compiler::NodeRange nodes;
   int level = 0;  // index into the chain
   uint64_t workspace_bytes = 0;
   uint32_t flags = 0;  // GPUNN_OP_DETERMINISTIC, GPUNN_OP_CAPTURABLE
@@ -32,9 +32,9 @@ struct Subgraphs {
 };
 
 // "12 ops from CONV2D 'conv1' to ADVANCE 'counters'"
-std::string text_of(const graph::Graph& graph, const graph::NodeRange& nodes);
+std::string text_of(const graph::Graph& graph, const compiler::NodeRange& nodes);
 
-std::vector<graph::NodeRange> ranges_of(const std::vector<Subgraph>& subgraphs);
+std::vector<compiler::NodeRange> ranges_of(const std::vector<Subgraph>& subgraphs);
 
 // A subgraph bound to its plugin.
 class FusedSubgraph {
@@ -58,7 +58,7 @@ class FusedSubgraph {
 class SubgraphArguments {
  public:
   // `addresses` by value id, nullptr if a value has no memory. The subgraph is given those that its ops use.
-  SubgraphArguments(const graph::Graph& graph, const graph::NodeRange& nodes, const std::vector<void*>& addresses,
+  SubgraphArguments(const graph::Graph& graph, const compiler::NodeRange& nodes, const std::vector<void*>& addresses,
                     void* workspace, uint64_t workspace_bytes);
   const gpunn_subgraph_args& get() const { return args_; }
 

@@ -2,7 +2,7 @@
 
 #include <gpunn/error.hpp>
 
-#include "graph/op_info.hpp"
+#include "graph/output_types.hpp"
 
 namespace gpunn::graph {
 
@@ -50,23 +50,23 @@ std::vector<TensorType> types_of(const Graph& graph, const std::vector<ValueId>&
   return types;
 }
 
-std::vector<TensorType> inferred_types(const Graph& graph, const OpInfo& info, const std::string& name,
+std::vector<TensorType> inferred_types(const Graph& graph, const ops::Op& row, const std::string& name,
                                        const Attributes& attrs, const std::vector<ValueId>& inputs) {
   try {
-    return info.infer(attrs, types_of(graph, inputs));
+    return output_types(row, attrs, types_of(graph, inputs));
   } catch (const Error& error) {
-    throw Error((name.empty() ? "" : "'" + name + "': ") + std::string(info.name) + ": " + error.what(), error.code());
+    throw Error((name.empty() ? "" : "'" + name + "': ") + std::string(row.name) + ": " + error.what(), error.code());
   }
 }
 
 }  // namespace
 
 std::vector<ValueId> Graph::add(int32_t op, std::string name, Attributes attrs, std::vector<ValueId> inputs) {
-  const OpInfo& info = op_info(op);
-  const std::vector<TensorType> types = inferred_types(*this, info, name, attrs, inputs);
+  const ops::Op& row = op_row(op);
+  const std::vector<TensorType> types = inferred_types(*this, row, name, attrs, inputs);
   std::vector<ValueId> outputs;
   for (std::size_t i = 0; i < types.size(); ++i) {
-    const int in_place = info.in_place.at(i);
+    const int in_place = row.signature.outputs.at(i).in_place;
     if (in_place >= 0) {
       outputs.push_back(inputs[static_cast<std::size_t>(in_place)]);
     } else {
@@ -85,8 +85,8 @@ ValueId Graph::add1(int32_t op, std::string name, Attributes attrs, std::vector<
 
 void Graph::add_into(int32_t op, std::string name, Attributes attrs, std::vector<ValueId> inputs,
                      std::vector<ValueId> outputs) {
-  const OpInfo& info = op_info(op);
-  const std::vector<TensorType> inferred = inferred_types(*this, info, name, attrs, inputs);
+  const ops::Op& row = op_row(op);
+  const std::vector<TensorType> inferred = inferred_types(*this, row, name, attrs, inputs);
   const std::vector<TensorType> given = types_of(*this, outputs);
   bool same = inferred.size() == given.size();
   for (std::size_t i = 0; same && i < inferred.size(); ++i) {
@@ -97,7 +97,7 @@ void Graph::add_into(int32_t op, std::string name, Attributes attrs, std::vector
     std::string expected, found;
     for (const TensorType& type : inferred) expected += " " + to_string(type);
     for (const TensorType& type : given) found += " " + to_string(type);
-    throw Error("'" + name + "': " + std::string(info.name) + " makes" + expected + ", the given outputs are" + found);
+    throw Error("'" + name + "': " + std::string(row.name) + " makes" + expected + ", the given outputs are" + found);
   }
   nodes_.push_back({op, std::move(name), std::move(attrs), std::move(inputs), std::move(outputs)});
 }

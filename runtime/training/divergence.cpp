@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "graph/op_info.hpp"
+#include "ops/op.hpp"
 
 namespace gpunn::training {
 
@@ -27,7 +27,7 @@ std::string find_divergence(Session& session, const storage::Checkpoint& snapsho
       for (const graph::ValueId output : node.outputs) {
         const auto value = session.first_non_finite(output);
         if (!value) continue;
-        found = "the first op with a non-finite result is " + std::string(graph::op_info(node.op).name) + " '" +
+        found = "the first op with a non-finite result is " + std::string(ops::op_info(node.op).name) + " '" +
                 node.name + "' at step " + std::to_string(s + 1) + " (" + std::to_string(*value) + ")";
         return;
       }

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "config/checked_backends.hpp"
-#include "graph/op_info.hpp"
+#include "ops/op.hpp"
 #include "training/evaluation_part.hpp"
 #include "training/notices.hpp"
 #include "training/residency.hpp"
@@ -27,7 +27,7 @@ std::string named(const Graph& graph, ValueId id) {
 
 PlannedOp planned_op(const execution::CompiledProgram& program, std::size_t n, const std::vector<std::string>& chain) {
   const Node& node = program.graph.nodes()[n];
-  const graph::OpInfo& info = graph::op_info(node.op);
+  const ops::OpInfo& info = ops::op_info(node.op);
   PlannedOp op;
   op.op = info.name;
   op.name = node.name;
@@ -37,7 +37,7 @@ PlannedOp planned_op(const execution::CompiledProgram& program, std::size_t n, c
   for (const ValueId input : node.inputs) op.inputs.push_back(named(program.graph, input));
   for (const ValueId output : node.outputs) op.outputs.push_back(named(program.graph, output));
   op.workspace_bytes = program.placements[n].workspace_bytes;
-  op.flops = graph::flops_of(program.graph.signature(node));
+  op.flops = ops::flops_of(program.graph.signature(node));
   return op;
 }
 
@@ -68,7 +68,7 @@ std::string workspace_name(const execution::CompiledProgram& program, std::size_
 
 std::vector<PlannedTensor> arena_tensors(const execution::CompiledProgram& program) {
   std::vector<PlannedTensor> tensors;
-  for (const graph::ArenaBlock& block : program.plan.blocks) {
+  for (const compiler::ArenaBlock& block : program.plan.blocks) {
     const bool workspace = block.value == graph::kNoValue;
     PlannedTensor tensor;
     tensor.name = workspace ? workspace_name(program, static_cast<std::size_t>(block.first))

@@ -6,8 +6,8 @@
 #include <set>
 #include <utility>
 
-#include "graph/gradient.hpp"
-#include "graph/op_info.hpp"
+#include "compiler/autodiff.hpp"
+#include "ops/op.hpp"
 #include "training/accumulation.hpp"
 #include "training/augmentation.hpp"
 #include "training/optimizer_ops.hpp"
@@ -61,7 +61,7 @@ std::vector<ValueId> add_trained_gradients(Graph& g, const ParameterLayout& layo
   for (std::size_t i = 0; i < views.size(); ++i) {
     if (!layout.rules[i].frozen) trained.push_back(views[i]);
   }
-  const std::vector<ValueId> found = graph::add_gradients(g, loss, trained);
+  const std::vector<ValueId> found = compiler::add_gradients(g, loss, trained);
   std::vector<ValueId> gradients(views.size(), graph::kNoValue);
   std::size_t next = 0;
   for (std::size_t i = 0; i < views.size(); ++i) {

@@ -8,9 +8,9 @@
 
 #include "common/files.hpp"
 #include "common/text.hpp"
+#include "compiler/memory_plan.hpp"
 #include "config/yaml_tree.hpp"
-#include "graph/memory_plan.hpp"
-#include "graph/op_info.hpp"
+#include "ops/op.hpp"
 #include "training/augmentation.hpp"
 #include "training/evaluation_part.hpp"
 #include "training/notices.hpp"
@@ -49,7 +49,7 @@ struct ForwardPass {
   std::map<std::string, double> flops;  // by node's name, which is its layer's
 };
 
-double flops_of(const Graph& g, const graph::Node& node) { return graph::flops_of(g.signature(node)); }
+double flops_of(const Graph& g, const graph::Node& node) { return ops::flops_of(g.signature(node)); }
 
 ForwardPass forward_pass(const Experiment& experiment, const Shape& sample) {
   Graph g;
@@ -164,7 +164,7 @@ SummaryReport summarize_step(const Experiment& experiment, const SummaryData& da
   report.gradient_bytes = bytes_in(step, Storage::gradients);
   report.optimizer_bytes = bytes_in(step, Storage::optimizer);
   const std::vector<uint64_t> no_workspaces(step.nodes().size(), 0);
-  report.activation_bytes = graph::plan_memory(step, no_workspaces, kArenaAlignment).arena_bytes;
+  report.activation_bytes = compiler::plan_memory(step, no_workspaces, kArenaAlignment).arena_bytes;
   report.total_bytes =
       report.parameter_bytes + report.gradient_bytes + report.optimizer_bytes + report.activation_bytes;
   return report;

@@ -2,11 +2,11 @@
 #include <gpunn/ops.h>
 
 #include "catch.hpp"
+#include "compiler/memory_plan.hpp"
 #include "conformance/abi/raw_device.hpp"
 #include "execution/executable.hpp"
 #include "execution/variables.hpp"
 #include "gpu.hpp"
-#include "graph/memory_plan.hpp"
 
 using namespace gpunn;
 using execution::Backend;
@@ -45,7 +45,7 @@ TEST_CASE("a captured step holds an overlay's kernels between its base's, and re
 
   std::vector<uint64_t> workspaces;
   for (const auto& placement : execution::place_nodes(backend, graph)) workspaces.push_back(placement.workspace_bytes);
-  const graph::MemoryPlan plan = plan_memory(graph, workspaces, backend.info().alignment);
+  const compiler::MemoryPlan plan = plan_memory(graph, workspaces, backend.info().alignment);
   const execution::Buffer arena = backend.allocate(plan.arena_bytes);
   Variables variables(backend);
   Executable executable(backend, variables, graph, plan, arena.data());

@@ -9,19 +9,20 @@
 #include <map>
 
 #include "catch.hpp"
-#include "graph/op_info.hpp"
+#include "ops/op.hpp"
 
 using gpunn::DType;
 using gpunn::Shape;
-using gpunn::bench::OpRequest;
+using gpunn::bench::inputs_of;
 using gpunn::bench::parse_request;
 using gpunn::bench::swept;
+using gpunn::ops::Case;
 using Texts = std::vector<std::string>;
 
 namespace {
 
 // A shape that fits each op of the catalogue.
-std::string shape_of(const gpunn::graph::OpInfo& info) {
+std::string shape_of(const gpunn::ops::OpInfo& info) {
   static const std::map<int32_t, std::string> known{
       {GPUNN_OP_MATMUL, "8x6x4"},
       {GPUNN_OP_MATMUL_BIAS_ACTIVATION, "8x6x4,tb=1"},
@@ -60,28 +61,28 @@ std::vector<T> numbers(const std::vector<std::byte>& bytes) {
 }  // namespace
 
 TEST_CASE("every op of the catalogue can be measured", "[bench]") {
-  for (const gpunn::graph::OpInfo* info : gpunn::graph::all_ops()) {
+  for (const gpunn::ops::OpInfo* info : gpunn::ops::all_ops()) {
     INFO(info->name);
-    const OpRequest request = parse_request(std::string(info->name), shape_of(*info));
+    const Case request = parse_request(std::string(info->name), shape_of(*info));
     CHECK(request.signature.op == info->id);
     CHECK_FALSE(request.signature.outputs.empty());
     for (std::size_t i = 0; i < request.signature.inputs.size(); ++i) {
-      CHECK(request.values(i, 1).size() == request.signature.inputs[i].bytes());
+      CHECK(inputs_of(request, 1)[i].size() == request.signature.inputs[i].bytes());
     }
   }
 }
 
 TEST_CASE("shapes are read in the form of their family", "[bench]") {
-  const OpRequest product = parse_request("matmul", "8x6x4,ta=1");
+  const Case product = parse_request("matmul", "8x6x4,ta=1");
   CHECK(product.signature.inputs[0].shape == Shape{4, 8});
   CHECK(product.signature.inputs[1].shape == Shape{4, 6});
   CHECK(product.signature.outputs[0].shape == Shape{8, 6});
-  const OpRequest gradient = parse_request("conv2d_backward_data", "2,3,9,9,4,3,3,stride=2,pad=1");
+  const Case gradient = parse_request("conv2d_backward_data", "2,3,9,9,4,3,3,stride=2,pad=1");
   CHECK(gradient.signature.inputs[0].shape == Shape{2, 4, 5, 5});
   CHECK(gradient.signature.outputs[0].shape == Shape{2, 3, 9, 9});
-  const OpRequest lars = parse_request("lars_update", "1000");
+  const Case lars = parse_request("lars_update", "1000");
   CHECK(lars.signature.inputs.back().dtype == DType::i64);
-  CHECK(numbers<int64_t>(lars.values(4, 1)) == std::vector<int64_t>{0, 1000});
+  CHECK(numbers<int64_t>(inputs_of(lars, 1)[4]) == std::vector<int64_t>{0, 1000});
 }
 
 TEST_CASE("a shape in another form says which is expected", "[bench]") {
@@ -104,20 +105,20 @@ TEST_CASE("a range is a sweep by powers of two", "[bench]") {
 }
 
 TEST_CASE("a saved output is that of its input", "[bench]") {
-  const OpRequest request = parse_request("max_pool2d_backward", "1,1,4,4");
-  const auto inputs = request.inputs(1);
+  const Case request = parse_request("max_pool2d_backward", "1,1,4,4");
+  const auto inputs = inputs_of(request, 1);
   const std::vector<float> x = numbers<float>(inputs[1]), y = numbers<float>(inputs[2]);
   CHECK(y[0] == std::max({x[0], x[1], x[4], x[5]}));
   CHECK(y[3] == std::max({x[10], x[11], x[14], x[15]}));
 }
 
 TEST_CASE("data are random, in range, and the same each time", "[bench]") {
-  const OpRequest request = parse_request("nll_loss", "1000,7");
-  const std::vector<float> rows = numbers<float>(request.values(0, 1));
+  const Case request = parse_request("nll_loss", "1000,7");
+  const std::vector<float> rows = numbers<float>(inputs_of(request, 1)[0]);
   CHECK(std::ranges::all_of(rows, [](float value) { return value >= -4 && value <= 0; }));
-  CHECK(request.values(0, 1) == request.values(0, 1));
-  CHECK(request.values(0, 1) != request.values(0, 2));
-  const std::vector<int32_t> labels = numbers<int32_t>(request.values(1, 1));
+  CHECK(inputs_of(request, 1)[0] == inputs_of(request, 1)[0]);
+  CHECK(inputs_of(request, 1)[0] != inputs_of(request, 2)[0]);
+  const std::vector<int32_t> labels = numbers<int32_t>(inputs_of(request, 1)[1]);
   for (const int32_t label : {0, 3, 6}) CHECK(std::ranges::count(labels, label) > 50);
   CHECK(std::ranges::all_of(labels, [](int32_t label) { return label >= 0 && label < 7; }));
 }

@@ -6,11 +6,11 @@
 
 #include "bench/op_request.hpp"
 #include "catch.hpp"
-#include "conformance/oracle.hpp"
-#include "conformance/values.hpp"
+#include "ops/reference.hpp"
+#include "ops/values.hpp"
 
 using gpunn::Precision;
-using gpunn::bench::OpRequest;
+using gpunn::bench::Case;
 using gpunn::bench::parse_request;
 using gpunn::bench::Reference;
 using Bytes = Reference::Bytes;
@@ -18,14 +18,14 @@ using Bytes = Reference::Bytes;
 namespace {
 
 // What a right kernel gives.
-std::vector<Bytes> outputs_of(const OpRequest& request, const std::vector<Bytes>& inputs) {
-  std::vector<gpunn::conformance::OracleTensor> tensors;
+std::vector<Bytes> outputs_of(const Case& request, const std::vector<Bytes>& inputs) {
+  std::vector<gpunn::ops::ReferenceTensor> tensors;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    tensors.push_back(gpunn::conformance::decode(request.signature.inputs[i], inputs[i]));
+    tensors.push_back(gpunn::ops::decode(request.signature.inputs[i], inputs[i]));
   }
   std::vector<Bytes> outputs;
-  for (const auto& output : gpunn::conformance::run_oracle(request.signature, tensors)) {
-    outputs.push_back(gpunn::conformance::encode(output));
+  for (const auto& output : gpunn::ops::run_reference(request.signature, tensors)) {
+    outputs.push_back(gpunn::ops::encode(output));
   }
   return outputs;
 }
@@ -33,8 +33,8 @@ std::vector<Bytes> outputs_of(const OpRequest& request, const std::vector<Bytes>
 }  // namespace
 
 TEST_CASE("a small op is judged as a whole", "[bench]") {
-  const OpRequest request = parse_request("matmul", "20x30x40");
-  const std::vector<Bytes> inputs = request.inputs(1);
+  const Case request = parse_request("matmul", "20x30x40");
+  const std::vector<Bytes> inputs = inputs_of(request, 1);
   std::vector<Bytes> outputs = outputs_of(request, inputs);
   auto reference = Reference::of(request.signature, inputs);
   REQUIRE(reference);
@@ -67,8 +67,8 @@ TEST_CASE("a large product or convolution is judged by a part, in the same place
   SECTION("data gradient") { op = "conv2d_backward_data", shape = "17,16,16,16,16,5,5,pad=2"; }
   SECTION("weight gradient") { op = "conv2d_backward_filter", shape = "17,16,16,16,16,5,5,pad=2"; }
   CAPTURE(op);
-  const OpRequest request = parse_request(op, shape);
-  const std::vector<Bytes> inputs = request.inputs(1);
+  const Case request = parse_request(op, shape);
+  const std::vector<Bytes> inputs = inputs_of(request, 1);
   auto reference = Reference::of(request.signature, inputs);
   REQUIRE(reference);
   std::vector<Bytes> outputs = outputs_of(request, inputs);
@@ -82,12 +82,12 @@ TEST_CASE("a large product or convolution is judged by a part, in the same place
 }
 
 TEST_CASE("rows of a large op by rows are judged, an op that can't be cut is not", "[bench]") {
-  const OpRequest relu = parse_request("relu", "50000000");
-  const std::vector<Bytes> inputs = relu.inputs(1);
+  const Case relu = parse_request("relu", "50000000");
+  const std::vector<Bytes> inputs = inputs_of(relu, 1);
   auto reference = Reference::of(relu.signature, inputs);
   REQUIRE(reference);
   std::vector<Bytes> outputs = {inputs[0]};  // wrong where x is negative
   CHECK_FALSE(reference->judge(outputs, Precision::fp32).detail.empty());
-  const OpRequest norm = parse_request("norm", "50000000");
-  CHECK_FALSE(Reference::of(norm.signature, norm.inputs(1)));
+  const Case norm = parse_request("norm", "50000000");
+  CHECK_FALSE(Reference::of(norm.signature, inputs_of(norm, 1)));
 }

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "check_support.hpp"
-#include "graph/op_info.hpp"
+#include "ops/op.hpp"
 
 using namespace gpunn::testing;
 
@@ -26,7 +26,7 @@ TEST_CASE("the cpu backend passes every suite, with nothing left out", "[cpu]") 
   for (const gpunn::CheckCase& test : report.cases) {
     if (test.suite == "ops" && test.verdict == gpunn::Verdict::passed) run.insert(test.op);
   }
-  for (const gpunn::graph::OpInfo* info : gpunn::graph::all_ops()) {
+  for (const gpunn::ops::OpInfo* info : gpunn::ops::all_ops()) {
     INFO(info->name);
     CHECK((info->composite || run.count(std::string(info->name)) == 1));
   }

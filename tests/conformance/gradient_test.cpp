@@ -1,6 +1,4 @@
 // The oracle's backward ops, and the runtime's gradient functions on top of them, against finite differences.
-#include "graph/gradient.hpp"
-
 #include <gpunn/ops.h>
 
 #include <algorithm>
@@ -8,10 +6,11 @@
 #include <set>
 
 #include "catch.hpp"
+#include "compiler/autodiff.hpp"
 #include "conformance/gradients/function.hpp"
 #include "conformance/gradients/gradient_case.hpp"
-#include "evaluate.hpp"
-#include "graph/op_info.hpp"
+#include "ops/evaluate.hpp"
+#include "ops/op.hpp"
 
 using namespace gpunn;
 using namespace gpunn::conformance;
@@ -19,7 +18,7 @@ using namespace gpunn::conformance;
 namespace {
 
 // The largest difference, relative to the largest expected number.
-double distance(const OracleTensor& expected, const OracleTensor& found) {
+double distance(const ReferenceTensor& expected, const ReferenceTensor& found) {
   REQUIRE(expected.values.size() == found.values.size());
   double largest = 1e-3, worst = 0;
   for (const double value : expected.values) largest = std::max(largest, std::abs(value));
@@ -33,21 +32,21 @@ double distance(const OracleTensor& expected, const OracleTensor& found) {
 // A network of one op and what makes a number of it: mean over rows of (y - target)^2.
 struct Network {
   graph::Graph graph;
-  conformance_test::ValueMap values;
+  ops_test::ValueMap values;
   std::vector<graph::ValueId> inputs;
   graph::ValueId loss = graph::kNoValue;
 };
 
 graph::ValueId add_input(Network& network, const std::string& name, const InputSpec& spec, Random& random) {
   const graph::ValueId id = network.graph.add_value(name, spec.type, graph::Storage::parameters);
-  OracleTensor tensor{spec.type, {}};
+  ReferenceTensor tensor{spec.type, {}};
   for (int64_t i = 0; i < spec.type.elements(); ++i) tensor.values.push_back(spec.value(random, i));
   network.values[id] = tensor;
   return id;
 }
 
 Network make_network(int32_t op, const graph::Attributes& attrs, const std::vector<InputSpec>& specs) {
-  Random random(3, graph::op_info(op).name);
+  Random random(3, ops::op_info(op).name);
   Network network;
   for (const InputSpec& spec : specs) network.inputs.push_back(add_input(network, "input", spec, random));
   graph::ValueId y = network.graph.add(op, "op", attrs, network.inputs).front();
@@ -77,29 +76,29 @@ void check_network(int32_t op, const graph::Attributes& attrs, const std::vector
   for (std::size_t i = 0; i < specs.size(); ++i) {
     const bool target_of_loss = has_target(op) && i == 1;
     // What is changed in place, as running statistics are, has no gradient.
-    const bool changed = std::ranges::count(graph::op_info(op).in_place, static_cast<int>(i)) != 0;
+    const bool changed = std::ranges::count(ops::op_info(op).in_place, static_cast<int>(i)) != 0;
     const bool given = (op == GPUNN_OP_BATCH_NORM_INFERENCE && i >= 3) ||  // statistics
                        (op == GPUNN_OP_SELECT && i == 0);                  // the condition
     if (specs[i].type.dtype == DType::f32 && !target_of_loss && !changed && !given)
       targets.push_back(network.inputs[i]);
   }
   const graph::Graph forward = network.graph;
-  const std::vector<graph::ValueId> gradients = graph::add_gradients(network.graph, network.loss, targets);
-  conformance_test::ValueMap values = network.values;
-  conformance_test::evaluate(network.graph, values);
+  const std::vector<graph::ValueId> gradients = compiler::add_gradients(network.graph, network.loss, targets);
+  ops_test::ValueMap values = network.values;
+  ops_test::evaluate(network.graph, values);
 
   for (std::size_t i = 0; i < targets.size(); ++i) {
-    const Function loss = [&](const std::vector<OracleTensor>& x) {
-      conformance_test::ValueMap moved = network.values;
+    const Function loss = [&](const std::vector<ReferenceTensor>& x) {
+      ops_test::ValueMap moved = network.values;
       moved[targets[i]] = x[0];
-      conformance_test::evaluate(forward, moved);
-      return std::vector<OracleTensor>{moved.at(network.loss)};
+      ops_test::evaluate(forward, moved);
+      return std::vector<ReferenceTensor>{moved.at(network.loss)};
     };
-    const OracleTensor one{{DType::f32, {}}, {1.0}};
-    const OracleTensor expected = finite_difference(loss, {network.values.at(targets[i])}, 0, 0, one);
-    INFO(graph::op_info(op).name << ", target " << i);
+    const ReferenceTensor one{{DType::f32, {}}, {1.0}};
+    const ReferenceTensor expected = finite_difference(loss, {network.values.at(targets[i])}, 0, 0, one);
+    INFO(ops::op_info(op).name << ", target " << i);
     REQUIRE(gradients[i] != graph::kNoValue);
-    CHECK(distance(expected, conformance_test::tensor_at(network.graph, values, gradients[i])) < 1e-7);
+    CHECK(distance(expected, ops_test::tensor_at(network.graph, values, gradients[i])) < 1e-7);
   }
 }
 
@@ -109,10 +108,10 @@ TEST_CASE("the oracle's backward ops are the gradients of its forward ops") {
   for (const GradientCase& test : all_gradients()) {
     Random random(5, test.name);
     const GradientProblem problem = make_problem(test, random);
-    const std::vector<OracleTensor> found = run_oracle(problem.signature, problem.inputs);
+    const std::vector<ReferenceTensor> found = run_reference(problem.signature, problem.inputs);
     REQUIRE(found.size() == problem.expected.size());
     for (std::size_t i = 0; i < found.size(); ++i) {
-      INFO(graph::op_info(test.op).name << " " << test.name << ", output " << i);
+      INFO(ops::op_info(test.op).name << " " << test.name << ", output " << i);
       // Saved outputs were rounded to f32 on their way.
       CHECK(distance(problem.expected[i], found[i]) < 1e-6);
     }
@@ -241,9 +240,17 @@ TEST_CASE("the runtime's gradient functions give the gradients of the oracle's f
         {f32({4, 6}, apart(0.02)), i32({4}, integers(0, 5))});
   check(GPUNN_OP_MEAN_ROWS, {}, {f32({9}), i32({}, constant(6))});
 
-  for (const graph::OpInfo* info : graph::all_ops()) {
+  for (const ops::OpInfo* info : ops::all_ops()) {
     if (info->gradient == nullptr) continue;
     INFO(info->name << " has a gradient that nothing here differentiates");
     CHECK(done.count(info->id) == 1);
+  }
+}
+
+TEST_CASE("names of gradient cases are unique within an op, so that a failure names its case") {
+  std::set<std::pair<int32_t, std::string>> seen;
+  for (const GradientCase& test : all_gradients()) {
+    INFO(test.name);
+    CHECK(seen.insert({test.op, test.name}).second);
   }
 }

@@ -5,10 +5,10 @@
 #include <cmath>
 
 #include "catch.hpp"
-#include "evaluate.hpp"
-#include "fixtures.hpp"
 #include "nn/model.hpp"
 #include "nn/support.hpp"
+#include "ops/evaluate.hpp"
+#include "ops/fixtures.hpp"
 
 using namespace gpunn;
 using namespace gpunn::conformance;
@@ -16,7 +16,7 @@ using namespace gpunn::testing;
 
 namespace {
 
-OracleTensor f32_tensor(const json& j) {
+ReferenceTensor f32_tensor(const json& j) {
   return {{DType::f32, j.at("shape").get<Shape>()}, j.at("values").get<std::vector<double>>()};
 }
 
@@ -28,11 +28,11 @@ TEST_CASE("layers of several ops give what PyTorch gives in float64") {
   for (const json& one : cases) {
     const auto layers = one.at("layers").get<std::string>();
     INFO(layers);
-    const OracleTensor x = f32_tensor(one.at("x")), expected = f32_tensor(one.at("y"));
+    const ReferenceTensor x = f32_tensor(one.at("x")), expected = f32_tensor(one.at("y"));
     const Shape sample(x.type.shape.begin() + 1, x.type.shape.end());
     const nn_test::Built built(nn_test::model_of(layers), sample, true, x.type.shape[0]);
 
-    conformance_test::ValueMap values{{built.x, x}};
+    ops_test::ValueMap values{{built.x, x}};
     REQUIRE(built.parameters.size() == one.at("parameters").size());
     std::size_t next = 0;
     for (graph::ValueId id = 0; id < static_cast<graph::ValueId>(built.graph.values().size()); ++id) {
@@ -41,8 +41,8 @@ TEST_CASE("layers of several ops give what PyTorch gives in float64") {
       values[id] = f32_tensor(one.at("parameters").at(next++));
       CHECK(values[id].type == built.graph.value(id).type);
     }
-    conformance_test::evaluate(built.graph, values);
-    const OracleTensor found = conformance_test::tensor_at(built.graph, values, built.y);
+    ops_test::evaluate(built.graph, values);
+    const ReferenceTensor found = ops_test::tensor_at(built.graph, values, built.y);
     REQUIRE(found.type == expected.type);
     for (std::size_t i = 0; i < found.values.size(); ++i) {
       CHECK(std::abs(found.values[i] - expected.values[i]) < 1e-7);  // epsilon is a float

@@ -5,10 +5,10 @@
 #include <filesystem>
 
 #include "check_support.hpp"
-#include "conformance/cases/case.hpp"
+#include "compiler/decompose.hpp"
 #include "conformance/profiles.hpp"
-#include "graph/fusion.hpp"
 #include "nn/model.hpp"
+#include "ops/case.hpp"
 #include "training/layout.hpp"
 #include "training/programs.hpp"
 
@@ -22,14 +22,14 @@ namespace {
 void require_all(const std::string& name, graph::Graph program) {
   const Profile& profile = find_profile(name);
   // No composite op is served, so that all of them are decomposed.
-  graph::decompose_unserved(
-      program, [](const graph::OpSignature& signature) { return graph::op_info(signature.op).composite ? -1 : 0; });
+  compiler::decompose_unserved(
+      program, [](const graph::OpSignature& signature) { return ops::op_info(signature.op).composite ? -1 : 0; });
   CHECK(program.nodes().size() > 5);
   for (const graph::Node& node : program.nodes()) {
     const graph::OpSignature signature = program.signature(node);
     const TensorType& type = (signature.inputs.empty() ? signature.outputs : signature.inputs).front();
-    INFO(name << ": " << graph::op_info(node.op).name << " " << to_string(type));
-    CHECK(demands(profile, graph::op_info(node.op).name, name_of(type.dtype)));
+    INFO(name << ": " << ops::op_info(node.op).name << " " << to_string(type));
+    CHECK(demands(profile, ops::op_info(node.op).name, name_of(type.dtype)));
   }
 }
 
@@ -114,13 +114,13 @@ TEST_CASE("a profile names types too") {
   for (const Case& test : all_cases()) {
     const graph::OpSignature& signature = test.signature;
     const TensorType& type = (signature.inputs.empty() ? signature.outputs : signature.inputs).front();
-    known.emplace(graph::op_info(signature.op).name, name_of(type.dtype));
+    known.emplace(ops::op_info(signature.op).name, name_of(type.dtype));
   }
   for (const Profile& profile : profiles()) {
     for (const RequiredOp& required : profile.ops) {
       for (const DType type : required.types) {
-        INFO(profile.name << " " << graph::op_info(required.op).name << " " << name_of(type));
-        CHECK(known.count({std::string(graph::op_info(required.op).name), std::string(name_of(type))}) == 1);
+        INFO(profile.name << " " << ops::op_info(required.op).name << " " << name_of(type));
+        CHECK(known.count({std::string(ops::op_info(required.op).name), std::string(name_of(type))}) == 1);
       }
     }
   }
@@ -130,7 +130,7 @@ TEST_CASE("every op has a case for the stream, for the graph and for timing") {
   for (const auto& cases : {one_case_each(), typical_cases()}) {
     std::set<int32_t> seen;
     for (const Case& test : cases) CHECK(seen.insert(test.signature.op).second);
-    for (const graph::OpInfo* info : graph::all_ops()) {
+    for (const ops::OpInfo* info : ops::all_ops()) {
       INFO(info->name);
       CHECK(seen.count(info->id) == 1);
     }

@@ -4,10 +4,10 @@
 #include "execution/fixture.hpp"
 
 using namespace fixture;
+using gpunn::compiler::MemoryPlan;
 using gpunn::execution::Executable;
 using gpunn::execution::place_nodes;
 using gpunn::execution::Variables;
-using gpunn::graph::MemoryPlan;
 using gpunn::graph::Node;
 using samples::error_of;
 

@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "compiler/memory_plan.hpp"
 #include "execution/backend.hpp"
 #include "execution/executable.hpp"
 #include "execution/variables.hpp"
 #include "graph/graph.hpp"
-#include "graph/memory_plan.hpp"
 #include "plugins/samples.hpp"
 
 namespace fixture {

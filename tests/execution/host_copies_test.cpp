@@ -3,12 +3,12 @@
 #include "execution/fixture.hpp"
 
 using namespace fixture;
+using gpunn::compiler::MemoryPlan;
 using gpunn::execution::abi_tensor;
 using gpunn::execution::Executable;
 using gpunn::execution::Kernel;
 using gpunn::execution::place_nodes;
 using gpunn::execution::Variables;
-using gpunn::graph::MemoryPlan;
 using samples::error_of;
 
 namespace {

@@ -34,7 +34,7 @@ struct BoundStreams {
   Backend& backend;
   Graph graph = branches();
   Variables variables{backend};
-  gpunn::graph::MemoryPlan plan;
+  gpunn::compiler::MemoryPlan plan;
   gpunn::execution::Buffer arena;
   Executable executable;
 

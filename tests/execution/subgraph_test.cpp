@@ -262,7 +262,7 @@ TEST_CASE("subgraphs and memory plan must belong to the same step program", "[ex
   Variables variables(backend);
   const auto plain = plan_op_by_op(with, backend);
   const auto arena = backend.allocate(1024);
-  const auto bind = [&](const gpunn::graph::MemoryPlan& plan, const std::vector<Subgraph>& subgraphs) {
+  const auto bind = [&](const gpunn::compiler::MemoryPlan& plan, const std::vector<Subgraph>& subgraphs) {
     return error_of([&] { Executable(backend, variables, with.graph, plan, arena.data(), subgraphs); });
   };
   CHECK(bind(with.plan, with.subgraphs.taken) == "(no error)");

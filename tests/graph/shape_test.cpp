@@ -1,7 +1,8 @@
 #include <gpunn/ops.h>
 
 #include "catch.hpp"
-#include "graph/op_info.hpp"
+#include "graph/graph.hpp"
+#include "graph/output_types.hpp"
 
 using namespace gpunn;
 using namespace gpunn::graph;
@@ -20,7 +21,7 @@ gpunn_conv2d_attrs conv(int32_t stride, int32_t pad, int32_t dilation = 1, int32
 }
 
 std::vector<TensorType> infer(int32_t op, const Attributes& attrs, const std::vector<TensorType>& inputs) {
-  return op_info(op).infer(attrs, inputs);
+  return output_types(op_row(op), attrs, inputs);
 }
 
 }  // namespace
@@ -114,23 +115,6 @@ TEST_CASE("a batch larger than the data is refused where the last is dropped") {
   a.drop_last = 1;
   CHECK_THROWS_WITH(g.add(GPUNN_OP_SAMPLE_INDICES, "batch", Attributes::of(a), {step}),
                     Contains("a batch of 16 is larger than the 10 rows"));
-}
-
-TEST_CASE("bytes moved: every tensor once, but of a table only what is in use") {
-  const auto bytes = [](int32_t op, std::vector<TensorType> inputs, std::vector<TensorType> outputs) {
-    return bytes_of({op, {}, std::move(inputs), std::move(outputs)});
-  };
-  const TensorType index{DType::i32, {32}}, step{DType::i64, {}}, scalar{DType::f32, {}};
-  CHECK(bytes(GPUNN_OP_ADD, {f32({8}), f32({8})}, {f32({8})}) == 96);
-  CHECK(bytes(GPUNN_OP_MATMUL, {f32({2, 3}), f32({3, 5})}, {f32({2, 5})}) == 4 * (6 + 15 + 10));
-  // In place: read and written.
-  CHECK(bytes(GPUNN_OP_ADVANCE, {step}, {step}) == 16);
-  // 32 of 60 000 images and labels.
-  CHECK(bytes(GPUNN_OP_GATHER_NORMALIZE, {{DType::u8, {60000, 1, 28, 28}}, index, f32({1}), f32({1})},
-              {f32({32, 1, 28, 28})}) == 32 * 784 * (1 + 4) + 32 * 4 + 8);
-  CHECK(bytes(GPUNN_OP_GATHER_ROWS, {{DType::i32, {60000}}, index}, {{DType::i32, {32}}}) == 3 * 32 * 4);
-  CHECK(bytes(GPUNN_OP_TABLE_LOAD, {f32({9000}), step}, {scalar}) == 16);
-  CHECK(bytes(GPUNN_OP_TABLE_STORE, {f32({4096}), step, scalar}, {f32({4096})}) == 16);
 }
 
 TEST_CASE("augmentation keeps the shape of images, and says what it can't be done to") {

@@ -9,8 +9,8 @@
 #include <span>
 
 #include "catch.hpp"
-#include "conformance/oracle.hpp"
-#include "graph/gradient.hpp"
+#include "compiler/autodiff.hpp"
+#include "ops/reference.hpp"
 #include "training/fixtures.hpp"
 
 using namespace gpunn;
@@ -67,9 +67,9 @@ class OracleRun {
   const std::vector<double>& get(ValueId id) { return values_.at(graph_.root(id)); }
   void run() {
     for (const graph::Node& node : graph_.nodes()) {
-      std::vector<conformance::OracleTensor> inputs;
+      std::vector<ops::ReferenceTensor> inputs;
       for (const ValueId input : node.inputs) inputs.push_back({graph_.value(input).type, get(input)});
-      const auto outputs = conformance::run_oracle(graph_.signature(node), inputs);
+      const auto outputs = ops::run_reference(graph_.signature(node), inputs);
       for (std::size_t i = 0; i < outputs.size(); ++i) set(node.outputs[i], outputs[i].values);
     }
   }
@@ -150,7 +150,7 @@ TEST_CASE("the gradients of batch norm by given statistics are those of finite d
   const ValueId losses = g.add1(GPUNN_OP_MSE_LOSS, "loss", {}, {y, target});
   const ValueId loss = g.add1(GPUNN_OP_MEAN_ROWS, "mean", {}, {losses, count});
   const std::vector<ValueId> targets{x, gamma, beta};
-  const std::vector<ValueId> gradients = graph::add_gradients(g, loss, targets);
+  const std::vector<ValueId> gradients = compiler::add_gradients(g, loss, targets);
 
   std::map<ValueId, std::vector<double>> values = {{x, sine_values(24, 1.3, 0.2)},
                                                    {gamma, sine_values(3, 0.9, 0.4)},

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "catch.hpp"
-#include "conformance/oracle.hpp"
+#include "ops/reference.hpp"
 #include "training/optimizer_ops.hpp"
 
 using namespace gpunn;
@@ -32,12 +32,12 @@ class Interpreter {
 
   void run() {
     for (const graph::Node& node : graph_.nodes()) {
-      std::vector<conformance::OracleTensor> inputs;
+      std::vector<ops::ReferenceTensor> inputs;
       for (const graph::ValueId input : node.inputs) {
         const std::vector<double>& all = root(input);
         inputs.push_back({graph_.value(input).type, {all.begin() + first(input), all.begin() + last(input)}});
       }
-      const auto outputs = conformance::run_oracle(graph_.signature(node), inputs);
+      const auto outputs = ops::run_reference(graph_.signature(node), inputs);
       for (std::size_t i = 0; i < outputs.size(); ++i) {
         std::ranges::copy(outputs[i].values, root(node.outputs[i]).begin() + first(node.outputs[i]));
       }

@@ -11,7 +11,7 @@
 
 using namespace gpunn;
 using namespace gpunn::training;
-using conformance::OracleTensor;
+using ops::ReferenceTensor;
 
 namespace {
 
@@ -40,9 +40,9 @@ struct Counted {
   int evaluations = 0;
   Judging judging(const graph::OpSignature& signature) {
     Judging result;
-    result.evaluate = [this, signature](const std::vector<OracleTensor>& inputs) {
+    result.evaluate = [this, signature](const std::vector<ReferenceTensor>& inputs) {
       ++evaluations;
-      return conformance::run_oracle(signature, inputs);
+      return ops::run_reference(signature, inputs);
     };
     return result;
   }
@@ -90,8 +90,8 @@ TEST_CASE("a wrong bound from the first backend does not make an op depart") {
   for (const double value : {0.0, std::numeric_limits<double>::quiet_NaN()}) {
     const ComparedOp op = product(2, 2.0001F);
     Judging judging;
-    judging.evaluate = [&](const std::vector<OracleTensor>&) {
-      return std::vector<OracleTensor>{{f32_of({1, 1}), {value}}};
+    judging.evaluate = [&](const std::vector<ReferenceTensor>&) {
+      return std::vector<ReferenceTensor>{{f32_of({1, 1}), {value}}};
     };
     const OpDifference difference = compare_op(op, judging);
     CHECK_FALSE(difference.departs);

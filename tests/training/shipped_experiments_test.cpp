@@ -5,7 +5,7 @@
 #include <map>
 
 #include "catch.hpp"
-#include "graph/memory_plan.hpp"
+#include "compiler/memory_plan.hpp"
 #include "training/layout.hpp"
 #include "training/programs.hpp"
 
@@ -28,7 +28,7 @@ const std::map<std::string, Kind> kData = {
 
 uint64_t planned_bytes(const graph::Graph& program) {
   const std::vector<uint64_t> no_workspace(program.nodes().size(), 0);
-  return graph::plan_memory(program, no_workspace, 256).arena_bytes;
+  return compiler::plan_memory(program, no_workspace, 256).arena_bytes;
 }
 
 }  // namespace

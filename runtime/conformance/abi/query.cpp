@@ -8,11 +8,14 @@
 #include <string_view>
 
 #include "conformance/abi/abi_checks.hpp"
-#include "conformance/cases/case.hpp"
 #include "execution/backend.hpp"
-#include "graph/op_info.hpp"
+#include "ops/case.hpp"
+#include "ops/op.hpp"
 
 namespace gpunn::conformance {
+
+using ops::all_cases;
+using ops::Case;
 
 namespace {
 
@@ -157,7 +160,7 @@ std::vector<AbiCheck> query_checks() {
   }
   for (const auto& [op, signature] : first) {
     checks.emplace_back(
-        "op_query", "survives nonsense about " + std::string(graph::op_info(op).name),
+        "op_query", "survives nonsense about " + std::string(ops::op_info(op).name),
         [signature = signature](const RawChain& chain, const Note& note) { check_nonsense(chain, signature, note); });
   }
   return checks;

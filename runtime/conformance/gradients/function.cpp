@@ -2,16 +2,18 @@
 
 #include <utility>
 
-#include "graph/op_info.hpp"
+#include "ops/op.hpp"
 
 namespace gpunn::conformance {
 
+using ops::run_reference;
+
 Function oracle_function(int32_t op, graph::Attributes attrs) {
-  return [op, attrs = std::move(attrs)](const std::vector<OracleTensor>& inputs) {
+  return [op, attrs = std::move(attrs)](const std::vector<ReferenceTensor>& inputs) {
     graph::OpSignature signature{op, attrs, {}, {}};
-    for (const OracleTensor& input : inputs) signature.inputs.push_back(input.type);
-    signature.outputs = graph::op_info(op).infer(attrs, signature.inputs);
-    return run_oracle(signature, inputs);
+    for (const ReferenceTensor& input : inputs) signature.inputs.push_back(input.type);
+    signature.outputs = ops::op_info(op).infer(attrs, signature.inputs);
+    return run_reference(signature, inputs);
   };
 }
 

@@ -2,33 +2,36 @@
 
 #include <iterator>
 
-#include "graph/op_info.hpp"
+#include "ops/op.hpp"
 
 namespace gpunn::conformance {
+
+using ops::forward;
+using ops::rounded;
 
 namespace {
 
 constexpr double kDifferenceStep = 1e-3;
 
-double weighted_sum(const Function& forward, const std::vector<OracleTensor>& inputs, std::size_t output,
-                    const OracleTensor& weight) {
-  const OracleTensor y = forward(inputs).at(output);
+double weighted_sum(const Function& forward, const std::vector<ReferenceTensor>& inputs, std::size_t output,
+                    const ReferenceTensor& weight) {
+  const ReferenceTensor y = forward(inputs).at(output);
   double sum = 0;
   for (std::size_t i = 0; i < y.values.size(); ++i) sum += weight.values.at(i) * y.values[i];
   return sum;
 }
 
-OracleTensor stored(OracleTensor tensor) {
+ReferenceTensor stored(ReferenceTensor tensor) {
   for (double& value : tensor.values) value = rounded(value, tensor.type.dtype);
   return tensor;
 }
 
 }  // namespace
 
-OracleTensor finite_difference(const Function& forward, const std::vector<OracleTensor>& inputs, std::size_t input,
-                               std::size_t output, const OracleTensor& weight) {
-  std::vector<OracleTensor> moved = inputs;
-  OracleTensor gradient{inputs.at(input).type, {}};
+ReferenceTensor finite_difference(const Function& forward, const std::vector<ReferenceTensor>& inputs,
+                                  std::size_t input, std::size_t output, const ReferenceTensor& weight) {
+  std::vector<ReferenceTensor> moved = inputs;
+  ReferenceTensor gradient{inputs.at(input).type, {}};
   for (std::size_t i = 0; i < inputs[input].values.size(); ++i) {
     const double x = inputs[input].values[i];
     const auto f = [&](double offset) {
@@ -44,16 +47,16 @@ OracleTensor finite_difference(const Function& forward, const std::vector<Oracle
 }
 
 GradientProblem make_problem(const GradientCase& test, Random& random) {
-  std::vector<OracleTensor> inputs;
+  std::vector<ReferenceTensor> inputs;
   for (const InputSpec& spec : test.inputs) {
-    OracleTensor tensor{spec.type, {}};
+    ReferenceTensor tensor{spec.type, {}};
     for (int64_t i = 0; i < spec.type.elements(); ++i) {
       tensor.values.push_back(rounded(spec.value(random, i), spec.type.dtype));
     }
     inputs.push_back(std::move(tensor));
   }
-  const std::vector<OracleTensor> outputs = test.forward(inputs);
-  OracleTensor weight{outputs.at(test.differentiated).type, {}};
+  const std::vector<ReferenceTensor> outputs = test.forward(inputs);
+  ReferenceTensor weight{outputs.at(test.differentiated).type, {}};
   for (int64_t i = 0; i < weight.type.elements(); ++i) {
     weight.values.push_back(rounded(random.uniform(-1, 1), weight.type.dtype));
   }
@@ -65,7 +68,7 @@ GradientProblem make_problem(const GradientCase& test, Random& random) {
                                                                     : stored(outputs.at(wire.index)));
     problem.signature.inputs.push_back(problem.inputs.back().type);
   }
-  problem.signature.outputs = graph::op_info(test.op).infer(test.attrs, problem.signature.inputs);
+  problem.signature.outputs = ops::op_info(test.op).infer(test.attrs, problem.signature.inputs);
   for (const std::size_t input : test.with_respect) {
     problem.expected.push_back(finite_difference(test.forward, inputs, input, test.differentiated, weight));
   }

@@ -4,12 +4,23 @@
 #include <string>
 #include <vector>
 
-#include "conformance/cases/case.hpp"
+#include "ops/case.hpp"
 
 namespace gpunn::conformance {
 
+using ops::constant;
+using ops::f32;
+using ops::Generator;
+using ops::i32;
+using ops::i64;
+using ops::InputSpec;
+using ops::integers;
+using ops::Random;
+using ops::ReferenceTensor;
+using ops::uniform;
+
 // A function of float64 tensors: one op of the oracle, or a few.
-using Function = std::function<std::vector<OracleTensor>(const std::vector<OracleTensor>& inputs)>;
+using Function = std::function<std::vector<ReferenceTensor>(const std::vector<ReferenceTensor>& inputs)>;
 
 // Where an input of a backward op comes from: the gradient of a forward output, a forward input, or a forward output.
 enum class Source { output_gradient, input, output };
@@ -40,14 +51,14 @@ std::vector<GradientCase> all_gradients();
 
 // The sum of weight * output `output` as a number, differentiated by every element of one input: differences of fourth
 // order, (f(x-2h) - 8 f(x-h) + 8 f(x+h) - f(x+2h)) / 12h, whose error is h^4 f^(5) / 30.
-OracleTensor finite_difference(const Function& forward, const std::vector<OracleTensor>& inputs, std::size_t input,
-                               std::size_t output, const OracleTensor& weight);
+ReferenceTensor finite_difference(const Function& forward, const std::vector<ReferenceTensor>& inputs,
+                                  std::size_t input, std::size_t output, const ReferenceTensor& weight);
 
 // A backward op ready to run, with what it should give.
 struct GradientProblem {
   graph::OpSignature signature;
-  std::vector<OracleTensor> inputs;
-  std::vector<OracleTensor> expected;
+  std::vector<ReferenceTensor> inputs;
+  std::vector<ReferenceTensor> expected;
 };
 
 GradientProblem make_problem(const GradientCase& test, Random& random);

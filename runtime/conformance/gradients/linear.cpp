@@ -1,7 +1,7 @@
 #include <gpunn/ops.h>
 
 #include "conformance/gradients/function.hpp"
-#include "graph/op_info.hpp"
+#include "ops/op.hpp"
 
 namespace gpunn::conformance {
 
@@ -46,7 +46,7 @@ void add_bias(std::vector<GradientCase>& cases, const Shape& shape) {
                    .with_respect = {1}});
   for (const int32_t activation : {GPUNN_ACTIVATION_NONE, GPUNN_ACTIVATION_RELU}) {
     const Function biased = oracle_function(GPUNN_OP_BIAS_ADD), relu = oracle_function(GPUNN_OP_RELU);
-    const Function forward = [=](const std::vector<OracleTensor>& in) {
+    const Function forward = [=](const std::vector<ReferenceTensor>& in) {
       return activation == GPUNN_ACTIVATION_RELU ? relu(biased(in)) : biased(in);
     };
     const gpunn_bias_activation_backward_attrs attrs{.struct_size = 0, .activation = activation};
@@ -70,7 +70,7 @@ struct TransposedConvolution {
 void add_transposed(std::vector<GradientCase>& cases, const TransposedConvolution& c,
                     const graph::Attributes& attributes) {
   const std::vector<TensorType> types{{DType::f32, c.x}, {DType::f32, c.w}};
-  const Shape y = graph::op_info(GPUNN_OP_CONV2D).infer(attributes, types).front().shape;
+  const Shape y = ops::op_info(GPUNN_OP_CONV2D).infer(attributes, types).front().shape;
   const GradientCase base{"of CONV2D_BACKWARD_DATA, dy " + to_string(y) + ", w " + to_string(c.w),
                           {f32(y), f32(c.w)},
                           oracle_function(GPUNN_OP_CONV2D_BACKWARD_DATA, attributes),

@@ -4,6 +4,8 @@
 
 namespace gpunn::conformance {
 
+using ops::forward;
+
 namespace {
 
 // With x of a mean and a deviation that are not 0 and 1, and some rows that do not count.
@@ -28,8 +30,8 @@ GradientCase batch_norm(const Shape& x, int64_t count) {
   made.wires.push_back({Source::input, 5});
   // What comes back through the rows that do not count is not y's gradient: they are cut off.
   const Function forward = made.forward;
-  made.forward = [forward, count](const std::vector<OracleTensor>& in) {
-    std::vector<OracleTensor> out = forward(in);
+  made.forward = [forward, count](const std::vector<ReferenceTensor>& in) {
+    std::vector<ReferenceTensor> out = forward(in);
     const int64_t row = out[0].type.elements() / out[0].type.shape[0];
     for (auto i = static_cast<std::size_t>(count * row); i < out[0].values.size(); ++i) out[0].values[i] = 0;
     return out;

@@ -3,9 +3,17 @@
 #include <algorithm>
 
 #include "execution/backend.hpp"
-#include "graph/op_info.hpp"
+#include "ops/op.hpp"
 
 namespace gpunn::conformance {
+
+using ops::Case;
+using ops::compare;
+using ops::Comparison;
+using ops::decode;
+using ops::encode;
+using ops::Random;
+using ops::ReferenceTensor;
 
 namespace {
 
@@ -30,7 +38,7 @@ OpRun::OpRun(const Case& test, Workbench& bench, const std::string& label, int r
     return std::make_unique<RawMemory>(bench.chain().bottom(), GPUNN_MEMORY_DEVICE, std::max<uint64_t>(bytes, 1));
   };
   Random random(bench.options().seed, label + test.name), other(bench.options().seed, "stale" + label + test.name);
-  const std::vector<OracleTensor> inputs = test.inputs(random), stale = test.inputs(other);
+  const std::vector<ReferenceTensor> inputs = test.inputs(random), stale = test.inputs(other);
   expectation_ = expect_oracle(signature_, inputs, bench.options().precision);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const std::vector<std::byte> content = encode(inputs[i]);
@@ -40,7 +48,7 @@ OpRun::OpRun(const Case& test, Workbench& bench, const std::string& label, int r
     inputs_.back()->write(encode(stale[i]));
     in_[i].data = inputs_.back()->data();
   }
-  const std::vector<int>& in_place = graph::op_info(signature_.op).in_place;
+  const std::vector<int>& in_place = ops::op_info(signature_.op).in_place;
   for (std::size_t i = 0; i < out_.size(); ++i) {
     const int input = i < in_place.size() ? in_place[i] : -1;
     outputs_.push_back(input >= 0 ? nullptr : allocate(signature_.outputs[i].bytes()));

@@ -6,10 +6,12 @@
 
 #include "conformance/abi/raw_kernel.hpp"
 #include "conformance/case_runner.hpp"
-#include "conformance/cases/case.hpp"
 #include "conformance/workbench.hpp"
+#include "ops/case.hpp"
 
 namespace gpunn::conformance {
+
+using ops::Case;
 
 // One case of an op with memory of its own, to be put on streams by hand: copies bring its inputs and carry its outputs
 // away, so that what comes out shows when the kernel ran.

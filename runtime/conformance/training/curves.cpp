@@ -8,10 +8,13 @@
 #include <numeric>
 #include <optional>
 
-#include "conformance/tolerances.hpp"
+#include "ops/tolerance.hpp"
 #include "training/session.hpp"
 
 namespace gpunn::conformance {
+
+using ops::compare;
+using ops::product_roundoff;
 
 namespace {
 

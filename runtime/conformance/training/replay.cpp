@@ -6,11 +6,14 @@
 #include <cstdio>
 #include <memory>
 
-#include "conformance/comparison.hpp"
 #include "conformance/training/kept_state.hpp"
-#include "conformance/values.hpp"
+#include "ops/comparison.hpp"
+#include "ops/values.hpp"
 
 namespace gpunn::conformance {
+
+using ops::decode;
+using ops::index_text;
 
 namespace {
 

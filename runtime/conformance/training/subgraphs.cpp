@@ -7,12 +7,17 @@
 #include <cstdio>
 #include <memory>
 
-#include "conformance/tolerances.hpp"
 #include "conformance/training/kept_state.hpp"
-#include "conformance/values.hpp"
+#include "ops/tolerance.hpp"
+#include "ops/values.hpp"
 #include "training/session.hpp"
 
 namespace gpunn::conformance {
+
+using ops::compare;
+using ops::decode;
+using ops::product_roundoff;
+using ops::unit_roundoff;
 
 namespace {
 

@@ -5,18 +5,18 @@
 #include <algorithm>
 #include <cmath>
 
-#include "conformance/comparison.hpp"
-#include "conformance/values.hpp"
-#include "graph/op_info.hpp"
+#include "ops/comparison.hpp"
+#include "ops/op.hpp"
+#include "ops/values.hpp"
 
 namespace gpunn::training {
 
 namespace {
 
-using conformance::Comparison;
-using conformance::Evaluation;
-using conformance::OracleTensor;
-using conformance::Tolerance;
+using ops::Comparison;
+using ops::Evaluation;
+using ops::ReferenceTensor;
+using ops::Tolerance;
 
 // About a minute of the oracle's plain loops.
 constexpr double kMostOracleFlops = 1e10;
@@ -43,7 +43,7 @@ double coarseness(int32_t op, Precision precision) {
 }
 
 Tolerance tolerance(const Evaluation& evaluation, std::size_t output, double factor) {
-  Tolerance result = conformance::tolerance_of(evaluation, output);
+  Tolerance result = ops::tolerance_of(evaluation, output);
   for (double& bound : result.bound) bound *= factor;
   return result;
 }
@@ -55,18 +55,18 @@ class Comparer {
       : op_(op), judging_(judging), coarseness_(coarseness(op.signature.op, judging.precision)) {
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {
       const TensorType& type = op.signature.inputs[i];
-      inputs_.push_back(op.inputs[i].empty() ? OracleTensor{type, {}} : conformance::decode(type, op.inputs[i]));
+      inputs_.push_back(op.inputs[i].empty() ? ReferenceTensor{type, {}} : ops::decode(type, op.inputs[i]));
     }
     for (std::size_t i = 0; i < op.first.size(); ++i) {
-      first_.push_back(conformance::decode(op.signature.outputs[i], op.first[i]));
+      first_.push_back(ops::decode(op.signature.outputs[i], op.first[i]));
     }
   }
 
   OpDifference compare(std::size_t output) {
-    second_ = conformance::decode(op_.signature.outputs[output], op_.second[output]);
+    second_ = ops::decode(op_.signature.outputs[output], op_.second[output]);
     const Evaluation evaluation{op_.signature, inputs_, first_, judging_.evaluate};
     const Tolerance allowed = tolerance(evaluation, output, 2 * coarseness_);
-    const Comparison difference = conformance::compare(first_[output], second_, allowed, "");
+    const Comparison difference = ops::compare(first_[output], second_, allowed, "");
     OpDifference result;
     result.error = difference.error;
     result.departs = !difference.ok();
@@ -88,17 +88,17 @@ class Comparer {
   }
 
   void ask_oracle(OpDifference& result) {
-    if (graph::flops_of(op_.signature) > kMostOracleFlops) return;
+    if (ops::flops_of(op_.signature) > kMostOracleFlops) return;
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       if (op_.inputs[i].empty() && inputs_[i].type.bytes() > 0) {
-        inputs_[i] = conformance::decode(inputs_[i].type, judging_.fetch(i));
+        inputs_[i] = ops::decode(inputs_[i].type, judging_.fetch(i));
       }
     }
     const std::size_t output = result.output;
-    const std::vector<OracleTensor> reference = conformance::run_oracle(op_.signature, inputs_);
+    const std::vector<ReferenceTensor> reference = ops::run_reference(op_.signature, inputs_);
     const Tolerance allowed = tolerance({op_.signature, inputs_, reference}, output, coarseness_);
-    const Comparison first = conformance::compare(reference[output], first_[output], allowed, "");
-    const Comparison second = conformance::compare(reference[output], second_, allowed, "");
+    const Comparison first = ops::compare(reference[output], first_[output], allowed, "");
+    const Comparison second = ops::compare(reference[output], second_, allowed, "");
     result.departs = !first.ok() || !second.ok();
     result.error = std::max(first.error, second.error);
     if (!result.departs) return;
@@ -112,8 +112,8 @@ class Comparer {
   const ComparedOp& op_;
   const Judging& judging_;
   double coarseness_;
-  std::vector<OracleTensor> inputs_, first_;
-  OracleTensor second_;
+  std::vector<ReferenceTensor> inputs_, first_;
+  ReferenceTensor second_;
 };
 
 }  // namespace

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "conformance/tolerances.hpp"
 #include "graph/graph.hpp"
+#include "ops/tolerance.hpp"
 
 namespace gpunn::training {
 
@@ -26,7 +26,7 @@ struct ComparedOp {
 struct Judging {
   Precision precision = Precision::fp32;
   // The op on other inputs, fast: on the first backend.
-  conformance::Evaluator evaluate;
+  ops::Evaluator evaluate;
   // An input that ComparedOp left out.
   std::function<HostBytes(std::size_t input)> fetch;
 };

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <limits>
 
-#include "conformance/comparison.hpp"
-#include "conformance/tolerances.hpp"
+#include "ops/comparison.hpp"
+#include "ops/tolerance.hpp"
 
 namespace gpunn::training {
 
@@ -38,7 +38,7 @@ ParameterDifference compare_parameters(std::span<const float> before, std::span<
   result.apart = std::sqrt(apart);
   result.moved = std::sqrt(moved);
   // Of a step near nothing, as the first ones of a warm-up are, only the rounding of the sum is left.
-  const double rounding = 4 * conformance::unit_roundoff(DType::f32) * std::sqrt(size);
+  const double rounding = 4 * ops::unit_roundoff(DType::f32) * std::sqrt(size);
   result.departs = finite && result.apart > kMostOfAStep * result.moved + rounding;
   return result;
 }
@@ -48,7 +48,7 @@ std::string parameter_element(const ParameterLayout& layout, std::size_t element
     const nn::Parameter& parameter = layout.parameters[i];
     const int64_t place = static_cast<int64_t>(element) - layout.offset[i];
     if (place < 0 || place >= element_count(parameter.shape)) continue;
-    return parameter.name + conformance::index_text(parameter.shape, static_cast<std::size_t>(place));
+    return parameter.name + ops::index_text(parameter.shape, static_cast<std::size_t>(place));
   }
   return "element " + std::to_string(element) + " of the flat parameters, in no tensor";
 }

@@ -3,9 +3,9 @@
 #include <map>
 #include <vector>
 
-#include "conformance/oracle.hpp"
 #include "execution/backend.hpp"
 #include "graph/graph.hpp"
+#include "ops/reference.hpp"
 
 namespace gpunn::training {
 
@@ -16,9 +16,9 @@ class ScratchRunner {
 
   // `key` stands for the signature: kernels are kept by it. An input without values is read where it lies,
   // at resident[i]. Only ops that write no input.
-  std::vector<conformance::OracleTensor> run(std::size_t key, const graph::OpSignature& signature,
-                                             const std::vector<conformance::OracleTensor>& inputs,
-                                             const std::vector<void*>& resident);
+  std::vector<ops::ReferenceTensor> run(std::size_t key, const graph::OpSignature& signature,
+                                        const std::vector<ops::ReferenceTensor>& inputs,
+                                        const std::vector<void*>& resident);
 
  private:
   struct Ready {

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <utility>
 
-#include "conformance/comparison.hpp"
 #include "execution/op_text.hpp"
+#include "ops/comparison.hpp"
 #include "training/check/parameter_comparison.hpp"
 #include "training/programs.hpp"
 #include "training/variable_access.hpp"
@@ -124,7 +124,7 @@ void StepChecker::compare(Executable& executable, std::size_t node) {
   const Judging judging{
       .precision = first_.backend.options().precision,
       .evaluate =
-          [&](const std::vector<conformance::OracleTensor>& inputs) {
+          [&](const std::vector<ops::ReferenceTensor>& inputs) {
             return scratch_.run(node, op.signature, inputs, resident);
           },
       .fetch =
@@ -149,12 +149,11 @@ void StepChecker::depart(std::size_t node, const graph::OpSignature& signature, 
   const std::string parameter = flat ? " (" + parameter_element(first_.layout, d.element) + ")" : "";
   std::string text = "backends '" + a + "' and '" + b + "' depart at step " + std::to_string(step_) + " in " +
                      execution::text_of(op) + ", output " + std::to_string(d.output) + " '" + output.name + "' " +
-                     conformance::index_text(output.type.shape, d.element) + parameter + ": on the same inputs " + a +
-                     " gives " + conformance::number_text(d.first) + " and " + b + " " +
-                     conformance::number_text(d.second) + "; they may differ by " +
-                     conformance::number_text(d.allowed) + " (" + d.reason + "). ";
+                     ops::index_text(output.type.shape, d.element) + parameter + ": on the same inputs " + a +
+                     " gives " + ops::number_text(d.first) + " and " + b + " " + ops::number_text(d.second) +
+                     "; they may differ by " + ops::number_text(d.allowed) + " (" + d.reason + "). ";
   if (d.oracle) {
-    text += "The float64 oracle gives " + conformance::number_text(*d.oracle) + ": " +
+    text += "The float64 oracle gives " + ops::number_text(*d.oracle) + ": " +
             (d.first_wrong && d.second_wrong ? "both are wrong. " : (d.first_wrong ? a : b) + " is wrong. ");
   }
   text += std::to_string(d.wrong) + " of " + std::to_string(output.type.elements()) + " elements are off. " +
@@ -176,10 +175,10 @@ void StepChecker::compare_whole_step(const State& before) {
     const std::string b = second_->name();
     throw Error("backends '" + a + "' and '" + b + "' depart at step " + std::to_string(step_) +
                 ": each op agrees on the inputs that " + a + " had, but the whole step in one go does not: " + element +
-                " becomes " + conformance::number_text(first[difference.element]) + " on " + a + " and " +
-                conformance::number_text(second[difference.element]) + " on " + b + ", and all parameters are " +
-                conformance::number_text(difference.apart) + " apart after a step of length " +
-                conformance::number_text(difference.moved) + ". An op of '" + b +
+                " becomes " + ops::number_text(first[difference.element]) + " on " + a + " and " +
+                ops::number_text(second[difference.element]) + " on " + b + ", and all parameters are " +
+                ops::number_text(difference.apart) + " apart after a step of length " +
+                ops::number_text(difference.moved) + ". An op of '" + b +
                 "' may not wait for the one before it, or a captured graph replay an old value");
   }
   if (difference.largest > comparison_.parameter_difference) {

@@ -1,0 +1,117 @@
+#include "compiler/autodiff.hpp"
+
+#include <gpunn/error.hpp>
+#include <gpunn/ops.h>
+
+#include <map>
+#include <set>
+
+#include "ops/op.hpp"
+
+namespace gpunn::compiler {
+
+using graph::Attributes;
+using graph::Graph;
+using graph::kNoValue;
+using graph::Node;
+using graph::Value;
+using graph::ValueId;
+
+namespace {
+
+class Differentiation {
+ public:
+  Differentiation(Graph& graph, const std::vector<ValueId>& targets) : graph_(graph) {
+    for (const ValueId target : targets) targets_.insert(target);
+    needed_ = targets_;
+    // Whatever is computed from a target, or is a view of such a value, needs a gradient too.
+    for (const Node& node : graph.nodes()) {
+      for (const ValueId input : node.inputs) {
+        if (!needs(input)) continue;
+        needed_.insert(node.outputs.begin(), node.outputs.end());
+        break;
+      }
+    }
+  }
+
+  Graph& graph() { return graph_; }
+
+  bool needs(ValueId id) const {
+    if (needed_.contains(id)) return true;
+    const ValueId base = graph_.value(id).view_of;
+    return base != kNoValue && needs(base);
+  }
+
+  ValueId gradient(ValueId id) const {
+    const auto found = gradients_.find(id);
+    return found == gradients_.end() ? kNoValue : found->second;
+  }
+
+  void accumulate(ValueId id, ValueId gradient) {
+    const Value& value = graph_.value(id);
+    if (value.view_of != kNoValue && !targets_.contains(id)) {
+      const Value& base = graph_.value(value.view_of);
+      if (base.type.bytes() != value.type.bytes()) {
+        throw Error("the gradient of '" + value.name + "', a part of '" + base.name + "', can't be formed");
+      }
+      const ValueId whole = value.view_of;  // no reference outlives a value that is added
+      accumulate(whole, graph_.add_view(base.name + ".gradient", gradient, base.type));
+      return;
+    }
+    const auto [entry, first] = gradients_.try_emplace(id, gradient);
+    if (!first) entry->second = graph_.add1(GPUNN_OP_ADD, value.name + ".gradient", {}, {entry->second, gradient});
+  }
+
+ private:
+  Graph& graph_;
+  std::set<ValueId> targets_, needed_;
+  std::map<ValueId, ValueId> gradients_;
+};
+
+class NodeGradient : public ops::GradientContext {
+ public:
+  NodeGradient(Differentiation& differentiation, const Node& node)
+      : GradientContext(differentiation.graph(), node), differentiation_(differentiation) {}
+
+  ValueId output_gradient(std::size_t i) const override { return differentiation_.gradient(output(i)); }
+  bool wants(std::size_t i) const override { return differentiation_.needs(input(i)); }
+  void set(std::size_t i, ValueId gradient) override { differentiation_.accumulate(input(i), gradient); }
+
+ private:
+  Differentiation& differentiation_;
+};
+
+}  // namespace
+
+std::vector<ValueId> add_gradients(Graph& graph, ValueId loss, const std::vector<ValueId>& targets) {
+  if (!graph.value(loss).type.shape.empty()) {
+    throw Error("a loss must be a scalar, '" + graph.value(loss).name + "' is " + to_string(graph.value(loss).type));
+  }
+  Differentiation differentiation(graph, targets);
+  const std::vector<Node> forward = graph.nodes();  // a copy: the graph grows below
+
+  const gpunn_fill_attrs one{.struct_size = 0, .dtype = GPUNN_F32, .rank = 0, .reserved = 0, .dim = {}, .value = 1.0};
+  differentiation.accumulate(loss, graph.add1(GPUNN_OP_FILL, "loss.gradient", Attributes::of(one), {}));
+
+  for (std::size_t n = forward.size(); n-- > 0;) {
+    const Node& node = forward[n];
+    NodeGradient context(differentiation, node);
+    if (context.output_gradient(0) == kNoValue) continue;
+    bool wanted = false;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) wanted = wanted || context.wants(i);
+    if (!wanted) continue;
+    const ops::OpInfo& info = ops::op_info(node.op);
+    if (info.gradient == nullptr) {
+      throw Error("'" + node.name + "': " + std::string(info.name) +
+                  " has no gradient, so nothing before it can train");
+    }
+    info.gradient(context);
+  }
+
+  std::vector<ValueId> result;
+  result.reserve(targets.size());
+  for (const ValueId target : targets) result.push_back(differentiation.gradient(target));
+  return result;
+}
+
+}  // namespace gpunn::compiler

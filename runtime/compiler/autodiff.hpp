@@ -1,0 +1,15 @@
+#pragma once
+
+#include <vector>
+
+#include "graph/graph.hpp"
+
+namespace gpunn::compiler {
+
+// Reverse-mode differentiation: appends the ops that compute d loss / d v for each v of `targets` and returns their
+// values; kNoValue for a target that the loss does not depend on. loss is a scalar. Throws Error where the way from a
+// target to the loss leads through an op without a gradient.
+std::vector<graph::ValueId> add_gradients(graph::Graph& graph, graph::ValueId loss,
+                                          const std::vector<graph::ValueId>& targets);
+
+}  // namespace gpunn::compiler

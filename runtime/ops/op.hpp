@@ -1,0 +1,91 @@
+#pragma once
+
+#include <gpunn/error.hpp>
+#include <gpunn/op_signature.hpp>
+#include <gpunn/ops.h>
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/graph.hpp"
+#include "ops/case.hpp"
+#include "ops/composition.hpp"
+#include "ops/error_scale.hpp"
+#include "ops/gradient.hpp"
+#include "ops/reference.hpp"
+#include "ops/request.hpp"
+
+namespace gpunn::ops {
+
+using graph::Attributes;
+using graph::OpSignature;
+
+// All that the host knows of an op. The file of its family has what is written by hand; the rest follows from the op's
+// row in op_list.inc.
+struct OpInfo {
+  int32_t id = 0;
+
+  // Appends the ops of the gradient; nullptr: none (nothing flows back).
+  void (*gradient)(GradientContext& context) = nullptr;
+  // What it is made of where no plugin serves it; nullptr: a core op, which every backend needs.
+  Decomposition decompose = nullptr;
+  // Several ops in one kernel. Its parts are taken instead where a plugin that is higher in the chain serves one.
+  bool composite = false;
+
+  // Multiplications and additions of one run; nullptr: one an output element.
+  double (*flops)(const OpSignature& signature) = nullptr;
+  // Bytes that one run reads and writes; nullptr: every input and output once.
+  double (*bytes)(const OpSignature& signature) = nullptr;
+  // "stride 2x2, pad 1x1"; nullptr: no attributes worth showing.
+  std::string (*describe)(const Attributes& attrs) = nullptr;
+
+  // The op in float64 with plain loops, made to be checked by eye. It never uses the decomposition.
+  void (*reference)(ReferenceCall& call) = nullptr;
+  // How far off a correct kernel may be: a row for each output, or one for all of them.
+  std::vector<ToleranceRow> tolerance = {};
+  // Ordinary and awkward shapes and values, for `gpunn check`.
+  std::vector<CaseSpec> (*cases)() = nullptr;
+  // As a training meets the op: a shape that is worth timing.
+  CaseSpec typical = {};
+  // The op at a shape that a user wrote for `gpunn bench op`.
+  CaseSpec (*request)(Written& written) = nullptr;
+
+  const Op* row = nullptr;
+  std::string_view name = {};  // "CONV2D"
+  int min_inputs = 0;
+  int max_inputs = 0;
+  // For output i, the input whose memory it is; -1: memory of its own.
+  std::vector<int> in_place = {};
+  // For output i, the inputs whose memory it may take over if nobody reads them later, best first.
+  std::vector<std::vector<int>> may_alias = {};
+
+  // The output types. Throws Error on shapes that do not fit, with both.
+  std::vector<TensorType> infer(const Attributes& attrs, std::span<const TensorType> inputs) const;
+};
+
+// The flops of an op that only moves data.
+inline double no_flops(const OpSignature&) { return 0; }
+// So many for each element of the first output, or of an input.
+template <int flops>
+double flops_per_output(const OpSignature& signature) {
+  return flops * static_cast<double>(signature.outputs.at(0).elements());
+}
+template <int flops, std::size_t input = 0>
+double flops_per_input(const OpSignature& signature) {
+  return flops * static_cast<double>(signature.inputs.at(input).elements());
+}
+
+// Multiplications and additions of one run.
+double flops_of(const OpSignature& signature);
+// Bytes that one run has to read and write at least: every tensor once, of a table only the rows in use. What is
+// changed in place counts twice.
+double bytes_of(const OpSignature& signature);
+// Throws Error for an id that the catalogue lacks.
+const OpInfo& op_info(int32_t id);
+// nullptr where there is none of this name (any case).
+const OpInfo* find_op(std::string_view name);
+std::vector<const OpInfo*> all_ops();
+
+}  // namespace gpunn::ops

@@ -1,0 +1,52 @@
+#include "ops/tolerance.hpp"
+
+#include <gpunn/error.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "ops/op.hpp"
+
+namespace gpunn::ops {
+
+namespace {
+
+// Two factors, each rounded or cut off to the precision, are off by at most 2 units of roundoff each, and the sums stay
+// f32. (Rounding to nearest stays below half of that; tensor cores that read f32 as it is cut off.)
+void add_products(const Evaluation& evaluation, std::size_t output, std::vector<double>& bound) {
+  const double unit = product_roundoff(evaluation.precision);
+  const std::vector<double> sum = products_scale(evaluation, output);
+  for (std::size_t i = 0; i < bound.size(); ++i) bound[i] += (4 * unit + 4 * unit * unit) * sum[i];
+}
+
+}  // namespace
+
+double product_roundoff(Precision precision) {
+  switch (precision) {
+    case Precision::fp32:
+      return unit_roundoff(DType::f32);
+    case Precision::tf32:
+      return std::ldexp(1.0, -11);  // 10 bits behind the point
+    case Precision::bf16:
+      return unit_roundoff(DType::bf16);
+  }
+  return 0;
+}
+
+Tolerance tolerance_of(const Evaluation& evaluation, std::size_t output) {
+  const OpInfo& info = op_info(evaluation.signature.op);
+  if (info.tolerance.empty()) throw Error("there is no tolerance for " + std::string(info.name));
+  const ToleranceRow& row = info.tolerance[std::min(output, info.tolerance.size() - 1)];
+  const DType type = evaluation.reference.at(output).type.dtype;
+  const double roundoff = unit_roundoff(type);
+  // Numbers below the smallest normal one may be flushed to zero, as GPUs and vectorised code do.
+  const double smallest = type == DType::f32 ? std::numeric_limits<float>::min() : 0;
+  Tolerance tolerance{row.scale(evaluation, output), row.reason};
+  for (double& bound : tolerance.bound) bound = roundoff * bound + (bound > 0 ? smallest : 0);
+  if (row.multiplies && evaluation.precision != Precision::fp32) add_products(evaluation, output, tolerance.bound);
+  return tolerance;
+}
+
+}  // namespace gpunn::ops

@@ -1,0 +1,91 @@
+#include "ops/values.hpp"
+
+#include <gpunn/error.hpp>
+
+#include <cstring>
+#include <string>
+#include <type_traits>
+
+namespace gpunn::ops {
+
+namespace {
+
+// FNV-1a: a number from a case's name.
+uint64_t hash(std::string_view text) {
+  uint64_t value = 14695981039346656037ULL;
+  for (const char c : text) value = (value ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
+  return value;
+}
+
+// action(T()) for the C++ type of a dtype.
+template <class Action>
+auto with_type(DType type, Action action) {
+  switch (type) {
+    case DType::f32:
+      return action(float{});
+    case DType::f64:
+      return action(double{});
+    case DType::i32:
+      return action(int32_t{});
+    case DType::i64:
+      return action(int64_t{});
+    case DType::u8:
+      return action(uint8_t{});
+    case DType::bf16:
+    case DType::f16:
+      break;
+  }
+  throw Error("there are no test values of type " + std::string(name_of(type)));
+}
+
+}  // namespace
+
+Random::Random(uint64_t seed, std::string_view stream) : seed_(seed), stream_(hash(stream)) {}
+
+uint32_t Random::word() {
+  if (position_ % 4 == 0) block_ = gpunn_philox(seed_, stream_, position_ / 4);
+  return block_.word[position_++ % 4];
+}
+
+double Random::uniform(double low, double high) { return low + gpunn_random_unit(word()) * (high - low); }
+
+int64_t Random::below(int64_t n) { return static_cast<int64_t>(word() % static_cast<uint64_t>(n)); }
+
+double rounded(double value, DType type) {
+  return with_type(type, [=](auto number) {
+    using T = decltype(number);
+    return std::is_floating_point_v<T> ? static_cast<T>(value) : static_cast<double>(static_cast<int64_t>(value));
+  });
+}
+
+void store(double value, DType type, std::byte* to) {
+  with_type(type, [=](auto number) {
+    number = static_cast<decltype(number)>(value);
+    std::memcpy(to, &number, sizeof(number));
+  });
+}
+
+std::vector<std::byte> encode(const ReferenceTensor& tensor) {
+  return with_type(tensor.type.dtype, [&](auto number) {
+    std::vector<std::byte> bytes(tensor.values.size() * sizeof(number));
+    for (std::size_t i = 0; i < tensor.values.size(); ++i) {
+      number = static_cast<decltype(number)>(tensor.values[i]);
+      std::memcpy(bytes.data() + i * sizeof(number), &number, sizeof(number));
+    }
+    return bytes;
+  });
+}
+
+ReferenceTensor decode(const TensorType& type, std::span<const std::byte> bytes) {
+  if (bytes.size() != type.bytes()) throw Error("expected the bytes of " + to_string(type));
+  ReferenceTensor tensor{type, std::vector<double>(static_cast<std::size_t>(type.elements()))};
+  with_type(type.dtype, [&](auto number) {
+    for (std::size_t i = 0; i < tensor.values.size(); ++i) {
+      std::memcpy(&number, bytes.data() + i * sizeof(number), sizeof(number));
+      tensor.values[i] = static_cast<double>(number);
+    }
+  });
+  return tensor;
+}
+
+}  // namespace gpunn::ops
