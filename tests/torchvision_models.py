@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""torchvision's networks and ours of the same name, on the same weights and images: `torchvision_models.py GPUNN [NAME...]`.
+"""torchvision's networks and ours of the same name, on the same weights: `torchvision_models.py GPUNN [NAME...]`.
 
-Draws weights for a network of torchvision, has GPUNN take them by the table beside the model, and compares the logits of
-random images with those that PyTorch computes in float64. Prints a line for each network, and ends with 0 where all agree,
-with 1 where one does not, and with 77, skipped, where this Python has no torchvision. Needs torch, torchvision, safetensors
-and Pillow, 6 GB of memory and a few minutes. --backend NAME computes elsewhere than on the cpu, and --tolerance says what
-relative error is allowed, 1e-4 as a rule.
+Draws weights for a network of torchvision, has GPUNN take them by the table beside the model, and compares the logits
+of random images with those that PyTorch computes in float64. Prints a line for each network and size of images. Ends
+with 0 where all agree, with 1 where one does not, and with 77, skipped, where this Python has no torchvision. Needs
+torch, torchvision, safetensors and Pillow, 6 GB of memory and a few minutes. --backend NAME computes elsewhere than on
+the cpu, and --tolerance says what relative error is allowed: 1e-4 unless given.
 """
 
 import argparse

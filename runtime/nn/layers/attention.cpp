@@ -84,8 +84,8 @@ ValueId class_token(const LayerContext& c) {
 ValueId position_embedding(const LayerContext& c) {
   Shape one = c.input_shape();
   one[0] = 1;
-  const ValueId weight =
-      c.parameter({.name = "weight", .shape = one, .init = InitKind::normal, .deviation = 0.02});  // BERT's
+  // The deviation is that of Dosovitskiy et al. (2021).
+  const ValueId weight = c.parameter({.name = "weight", .shape = one, .init = InitKind::normal, .deviation = 0.02});
   return Expressions(c.graph, c.layer.name).add(c.inputs[0], weight);
 }
 
