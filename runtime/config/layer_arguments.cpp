@@ -28,7 +28,7 @@ std::string expectation(const LayerKey& key) {
     case LayerValue::pair:
       return "an integer" + suffix + ", or [rows, columns]";
     case LayerValue::padding:
-      return "an integer" + suffix + ", or [rows, columns], or same";
+      return "an integer" + suffix + ", or [rows, columns], or [top, bottom, left, right], or same";
     case LayerValue::margins:
       return "an integer" + suffix + ", or [rows, columns], or [top, bottom, left, right]";
     case LayerValue::list:
@@ -46,8 +46,8 @@ bool integer_fits(const std::string& text, const Range& range) {
 bool takes(LayerValue kind, std::size_t values) {
   switch (kind) {
     case LayerValue::pair:
-    case LayerValue::padding:
       return values <= 2;
+    case LayerValue::padding:
     case LayerValue::margins:
       return values <= 2 || values == 4;
     case LayerValue::list:

@@ -13,7 +13,7 @@ std::vector<LayerType> make_table() {
   std::vector<LayerType> table;
   for (const auto& family :
        {convolution_layers(), linear_layers(), activation_layers(), pooling_layers(), upsampling_layers(),
-        normalization_layers(), shape_layers(), dropout_layers(), merge_layers()}) {
+        normalization_layers(), shape_layers(), dropout_layers(), merge_layers(), attention_layers()}) {
     table.insert(table.end(), family.begin(), family.end());
   }
   return table;

@@ -19,7 +19,7 @@ enum class LayerValue {
   boolean,
   choice,
   pair,     // an integer for both directions, or [rows, columns]
-  padding,  // a pair, or `same`
+  padding,  // margins, or `same`
   margins,  // an integer for all sides, [rows, columns], or [top, bottom, left, right]
   list,     // an integer or as many as are wanted
 };

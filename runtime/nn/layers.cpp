@@ -13,7 +13,7 @@ LayerFunctions all_layers() {
   LayerFunctions all;
   for (const auto& family :
        {convolution_layers(), linear_layers(), activation_layers(), pooling_layers(), upsampling_layers(),
-        normalization_layers(), shape_layers(), dropout_layers(), merge_layers()}) {
+        normalization_layers(), shape_layers(), dropout_layers(), merge_layers(), attention_layers()}) {
     all.insert(family.begin(), family.end());
   }
   return all;

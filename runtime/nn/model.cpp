@@ -54,6 +54,7 @@ ValueId build_layer(Graph& graph, const LayerSpec& layer, const LayerInputs& inp
       return [&](Parameter wanted) {
         require_sane_size(wanted.shape);
         wanted.name = layer.name + "." + wanted.name;
+        wanted.layer = layer.name;
         return source(index, std::move(wanted));
       };
     };

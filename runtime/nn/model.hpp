@@ -22,8 +22,9 @@ struct Parameter {
   Shape shape;
   InitKind init = InitKind::zeros;
   int64_t fan_in = 0;
-  bool decayed = false;  // weights decay, biases and norms do not
-  double deviation = 0;  // of InitKind::normal and uniform
+  bool decayed = false;    // weights decay, biases and norms do not
+  double deviation = 0;    // of InitKind::normal and uniform
+  std::string layer = {};  // whose it is
 };
 
 // A model's parameters for a given input, in the order of their layers. Throws ConfigError naming the layer and both

@@ -11,21 +11,15 @@ namespace {
 
 // --- ADAM_UPDATE ---
 
-// 1 - beta^t without the loss of digits where that is close to 0: with T = tanh(t log(beta) / 2), 2 T / (T - 1).
-ValueId bias_correction(Composition& c, ValueId t, float beta) {
-  const ValueId tangent = c.tanh(c.mul(t, c.constant(std::log(double{beta}) / 2)));
-  return c.div(c.scaled(tangent, 2), c.sub(tangent, c.constant(1)));
-}
-
 std::vector<ValueId> adam_parts(Composition& c) {
   const auto a = c.attrs<gpunn_adam_attrs>();
   const ValueId t = c.add(c.to_f32(c.in(3)), c.constant(1));
   const bool decoupled = a.decoupled != 0;
   const ValueId g = decoupled ? c.in(1) : decayed_gradient(c, a);
   const ValueId w = decoupled ? shrunk_weights(c, a) : c.in(0);
-  const ValueId m = moving_average(c, c.in(4), g, a.beta1), v = moving_average(c, c.in(5), c.mul(g, g), a.beta2);
-  const ValueId mean = a.beta1 == 0 ? m : c.div(m, bias_correction(c, t, a.beta1));
-  const ValueId square = a.beta2 == 0 ? v : c.div(v, bias_correction(c, t, a.beta2));
+  const ValueId m = c.moving_average(c.in(4), g, a.beta1), v = c.moving_average(c.in(5), c.mul(g, g), a.beta2);
+  const ValueId mean = a.beta1 == 0 ? m : c.div(m, c.one_minus_power(a.beta1, t));
+  const ValueId square = a.beta2 == 0 ? v : c.div(v, c.one_minus_power(a.beta2, t));
   return {stepped(c, w, over_root(c, mean, square, a.epsilon)), m, v};
 }
 

@@ -14,9 +14,9 @@ namespace {
 
 std::vector<ValueId> lion_parts(Composition& c) {
   const auto a = c.attrs<gpunn_lion_attrs>();
-  const ValueId average = moving_average(c, c.in(3), c.in(1), a.beta1);
+  const ValueId average = c.moving_average(c.in(3), c.in(1), a.beta1);
   const ValueId direction = c.select(c.equal(average, average), c.sign(average), average);  // NaN stays NaN
-  return {stepped(c, shrunk_weights(c, a), direction), moving_average(c, c.in(3), c.in(1), a.beta2)};
+  return {stepped(c, shrunk_weights(c, a), direction), c.moving_average(c.in(3), c.in(1), a.beta2)};
 }
 
 std::string describe_lion(const Attributes& attrs) {

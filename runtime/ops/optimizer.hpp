@@ -26,11 +26,6 @@ ValueId shrunk_weights(Composition& c, const Attrs& a) {
   return c.sub(c.in(0), c.of_first(c.mul(c.scaled(c.in(0), a.weight_decay), c.in(2)), a.decayed));
 }
 
-// share * old + (1 - share) * fresh
-inline ValueId moving_average(Composition& c, ValueId old, ValueId fresh, float share) {
-  return c.add(c.scaled(old, share), c.mul(fresh, c.constant(1.0 - share)));
-}
-
 inline ValueId stepped(Composition& c, ValueId w, ValueId step) { return c.sub(w, c.mul(step, c.in(2))); }
 
 // x / (sqrt(square) + epsilon)

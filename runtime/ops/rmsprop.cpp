@@ -13,7 +13,7 @@ namespace {
 
 std::vector<ValueId> rmsprop_parts(Composition& c) {
   const auto a = c.attrs<gpunn_rmsprop_attrs>();
-  const ValueId g = decayed_gradient(c, a), square = moving_average(c, c.in(3), c.mul(g, g), a.alpha);
+  const ValueId g = decayed_gradient(c, a), square = c.moving_average(c.in(3), c.mul(g, g), a.alpha);
   const ValueId step = over_root(c, g, square, a.epsilon);
   if (a.momentum == 0) return {stepped(c, c.in(0), step), square};
   const ValueId velocity = c.add(c.scaled(c.in(4), a.momentum), step);

@@ -78,8 +78,6 @@ ForwardPass forward_pass(const Experiment& experiment, const Shape& sample) {
   return pass;
 }
 
-std::string layer_of(const std::string& tensor) { return tensor.substr(0, tensor.rfind('.')); }
-
 // The layer that a node of a step belongs to: of its own name, or one of the gradient's.
 std::string layer_of_node(const std::string& node) {
   for (const std::string_view ending : {".backward", ".gradient"}) {
@@ -95,13 +93,13 @@ void add_layers(const Experiment& experiment, const training::ParameterLayout& l
                 SummaryReport& report) {
   std::map<std::string, SummaryLayer> layers;
   for (std::size_t i = 0; i < layout.parameters.size(); ++i) {
-    SummaryLayer& layer = layers[layer_of(layout.parameters[i].name)];
+    SummaryLayer& layer = layers[layout.parameters[i].layer];
     const int64_t numbers = element_count(layout.parameters[i].shape);
     layer.parameters += numbers;
     layer.trainable += layout.rules[i].frozen ? 0 : numbers;
   }
   for (const nn::Parameter& buffer : buffers.parameters) {
-    layers[layer_of(buffer.name)].buffers += element_count(buffer.shape);
+    layers[buffer.layer].buffers += element_count(buffer.shape);
   }
   for (const auto& [name, flops] : forward.flops) layers[name].forward_flops += flops;
   for (const graph::Node& node : step.nodes()) layers[layer_of_node(node.name)].step_flops += flops_of(step, node);

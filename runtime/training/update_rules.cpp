@@ -85,7 +85,7 @@ std::vector<UpdateRule> update_rules(const std::vector<nn::Parameter>& parameter
     }
     if (rule.group >= 0) used[static_cast<std::size_t>(rule.group)] = true;
     rule.decays = decays(parameter, groups, rule.group);
-    rule.matrix = matrices && !rule.frozen && parameter.shape.size() >= 2;
+    rule.matrix = matrices && !rule.frozen && parameter.decayed && parameter.shape.size() >= 2;
     rules.push_back(rule);
   }
   if (errors.empty()) {
@@ -104,18 +104,16 @@ std::vector<UpdateRule> update_rules(const std::vector<nn::Parameter>& parameter
 
 std::vector<std::string> frozen_norms(const Experiment& experiment, const std::vector<nn::Parameter>& parameters,
                                       const std::vector<UpdateRule>& rules, const std::vector<nn::Parameter>& buffers) {
-  const auto layer_of = [](const std::string& tensor) { return tensor.substr(0, tensor.rfind('.')); };
   std::map<std::string, bool> frozen;  // by layer
   for (std::size_t i = 0; i < parameters.size(); ++i) {
-    bool& all = frozen.try_emplace(layer_of(parameters[i].name), true).first->second;
+    bool& all = frozen.try_emplace(parameters[i].layer, true).first->second;
     all = all && rules[i].frozen;
   }
   std::vector<std::string> norms;
   for (const nn::Parameter& buffer : buffers) {
-    const std::string layer = layer_of(buffer.name);
-    const auto found = frozen.find(layer);
+    const auto found = frozen.find(buffer.layer);
     if (found == frozen.end() || !found->second) continue;
-    if (norms.empty() || norms.back() != layer) norms.push_back(layer);
+    if (norms.empty() || norms.back() != buffer.layer) norms.push_back(buffer.layer);
   }
   if (experiment.freeze_statistics && norms.empty()) {
     throw Error(experiment.file.string() +

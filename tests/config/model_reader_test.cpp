@@ -111,9 +111,6 @@ TEST_CASE("layer values are typed and bounded") {
 TEST_CASE("parameters that don't go together") {
   CHECK(model_errors_of("layers:\n  - conv2d: {filters: 3, kernel: 1, groups: 2}") ==
         Texts{"e.yaml:3:7: conv2d 'conv2d1': filters (3) must be a multiple of groups (2)"});
-  CHECK(
-      model_errors_of("layers:\n  - conv2d: {filters: 3, kernel: 4, padding: same}") ==
-      Texts{"e.yaml:3:7: conv2d 'conv2d1': padding: same needs an odd kernel, found 4; give the padding as a number"});
   CHECK(model_errors_of("layers:\n  - conv2d_transpose: {filters: 2, kernel: 3, stride: 2, output_padding: 2}") ==
         Texts{"e.yaml:3:7: conv2d_transpose 'conv2d_transpose1': output_padding (2) must be below the stride (2)"});
   CHECK(model_errors_of("layers:\n  - pad: {padding: [1, 2, 3]}") ==
@@ -129,7 +126,12 @@ TEST_CASE("parameters that don't go together") {
   CHECK(model_errors_of("layers:\n  - relu: {name: a}\n  - concat: {from: [a]}") ==
         Texts{"e.yaml:4:7: concat 'concat1' takes 2 to 16 inputs, named as from: [a, b], found 1"});
   CHECK(model_errors_of("layers:\n  - max_pool: {window: 2, padding: 2}") ==
-        Texts{"e.yaml:3:7: max_pool 'max_pool1': padding (2) must be at most half the window (2)"});
+        Texts{"e.yaml:3:7: max_pool 'max_pool1': padding (2) must be below the window (2)"});
+  CHECK(model_errors_of("layers:\n  - avg_pool: {window: [4, 3], padding: [3, 3, 2, 3]}") ==
+        Texts{"e.yaml:3:7: avg_pool 'avg_pool1': padding (3) must be below the window (3)"});
+  CHECK(model_errors_of("layers:\n  - conv2d: {filters: 1, kernel: 3, padding: [1, 2, 3]}") ==
+        Texts{"e.yaml:3:39: padding of conv2d 'conv2d1': expected an integer of at least 0 and at most 4096, or "
+              "[rows, columns], or [top, bottom, left, right], or same, found [1, 2, 3]"});
 }
 
 TEST_CASE("ill-shaped lists of layers") {

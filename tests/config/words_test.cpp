@@ -144,7 +144,9 @@ TEST_CASE("what this version does not serve is said where it is asked for") {
     REQUIRE(errors.size() == 1);
     CHECK_THAT(errors.front(), Contains(sentence));
   }
-  CHECK_THAT(layer_advice_on("lstm: {units: 3}"), Contains("no recurrent, embedding or attention layers"));
+  CHECK_THAT(layer_advice_on("lstm: {units: 3}"), Contains("no recurrent or embedding layers"));
+  CHECK_THAT(layer_advice_on("transformer_encoder: {}"), Contains("models/vit.yaml has one"));
+  CHECK_THAT(layer_advice_on("self_attention: {heads: 2}"), Contains("did you mean 'multi_head_attention'?"));
   CHECK_THAT(errors_of("model: {layers: [relu]}\ndata: imdb\n").front(), Contains("not on text, audio or video"));
   const TemporaryFolder folder;
   CHECK_THROWS_WITH(load_experiment(folder.write("m.onnx", "x")),

@@ -2,6 +2,7 @@
 
 #include <gpunn/ops.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "catch.hpp"
@@ -92,6 +93,44 @@ TEST_CASE("convolution options reach the op") {
   REQUIRE(built.parameters.size() == 1);
   CHECK(built.parameters[0].shape == Shape{4, 1, 3, 5});
   CHECK(built.parameters[0].fan_in == 15);
+}
+
+TEST_CASE("padding that differs by side is an op of its own") {
+  const auto built = [](const std::string& layer, const Ops& ops) {
+    const Built made(model_of(layer), {2, 6, 8}, true);
+    CHECK(made.ops() == ops);
+    return to_string(made.graph.value(made.y).type.shape);
+  };
+  const std::string conv = "conv2d: {filters: 3, kernel: 4, bias: false, padding: ";
+  CHECK(built(conv + "[0, 1, 2, 3]}", {GPUNN_OP_PAD, GPUNN_OP_CONV2D}) == "[4, 3, 4, 10]");
+  CHECK(built(conv + "[1, 1, 2, 2]}", {GPUNN_OP_CONV2D}) == "[4, 3, 5, 9]");
+  CHECK(built(conv + "same}", {GPUNN_OP_PAD, GPUNN_OP_CONV2D}) == "[4, 3, 6, 8]");
+  CHECK(built("max_pool: {window: 2, padding: [0, 1, 0, 0]}", {GPUNN_OP_FILL, GPUNN_OP_CONCAT, GPUNN_OP_MAX_POOL2D}) ==
+        "[4, 2, 3, 4]");
+  CHECK(built("max_pool: {window: 2, padding: 1}", {GPUNN_OP_MAX_POOL2D}) == "[4, 2, 4, 5]");
+  CHECK(built("avg_pool: {window: 3, stride: 1, padding: 2}", {GPUNN_OP_PAD, GPUNN_OP_AVG_POOL2D}) == "[4, 2, 8, 10]");
+  CHECK(built("avg_pool: {window: 2, padding: [0, 0, 1, 0], count_padding: false}",
+              {GPUNN_OP_PAD, GPUNN_OP_AVG_POOL2D, GPUNN_OP_FILL, GPUNN_OP_PAD, GPUNN_OP_AVG_POOL2D, GPUNN_OP_DIV}) ==
+        "[4, 2, 3, 4]");
+  CHECK(built("conv2d_transpose: {filters: 3, kernel: 3, bias: false, padding: [0, 2, 1, 1]}",
+              {GPUNN_OP_CONV2D_BACKWARD_DATA, GPUNN_OP_SLICE, GPUNN_OP_SLICE}) == "[4, 3, 6, 8]");
+}
+
+TEST_CASE("attention has PyTorch's parameters, and drops weights in training alone") {
+  const ModelSpec model = model_of("multi_head_attention: {name: a, heads: 3, dropout: 0.25}");
+  const Built training(model, {5, 6}, true), inference(model, {5, 6}, false);
+  std::string found;
+  for (const nn::Parameter& p : training.parameters) {
+    found += p.name + to_string(p.shape) + (p.decayed ? " decayed, " : ", ");
+    CHECK(p.layer == "a");
+  }
+  CHECK(found ==
+        "a.in_proj_weight[18, 6] decayed, a.in_proj_bias[18], a.out_proj.weight[6, 6] decayed, a.out_proj.bias[6], ");
+  CHECK(training.parameters[0].deviation == Approx(std::sqrt(2.0 / 24)));  // Glorot's
+  CHECK(std::ranges::count(training.ops(), GPUNN_OP_DROPOUT) == 1);
+  CHECK(std::ranges::count(inference.ops(), GPUNN_OP_DROPOUT) == 0);
+  CHECK(std::ranges::count(inference.ops(), GPUNN_OP_BATCH_MATMUL) == 2);
+  CHECK(to_string(training.graph.value(training.y).type.shape) == "[4, 5, 6]");
 }
 
 TEST_CASE("a transposed convolution is a convolution's gradient") {

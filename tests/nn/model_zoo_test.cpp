@@ -1,7 +1,9 @@
 // The models that come with the program have as many parameters as torchvision's of the same name.
 #include <gpunn/error.hpp>
 
+#include <algorithm>
 #include <set>
+#include <utility>
 
 #include "catch.hpp"
 #include "support.hpp"
@@ -41,6 +43,11 @@ const std::vector<Row> kTorchvision = {
     {"resnet34", "", kImagenet, 21'797'672},
     {"resnet50", "", kImagenet, 25'557'032},
     {"resnet101", "", kImagenet, 44'549'160},
+    {"mobilenet_v2", "", kImagenet, 3'504'872},
+    {"squeezenet1_1", "", kImagenet, 1'235'496},
+    {"vit", "", kImagenet, 86'567'656},
+    {"vit", "patch: 32", kImagenet, 88'224'232},
+    {"vit", "width: 1024, depth: 24, heads: 16, mlp: 4096", kImagenet, 304'326'632},
 };
 
 }  // namespace
@@ -55,6 +62,18 @@ TEST_CASE("models have as many parameters as torchvision's, each under a name of
       CHECK(names.insert(parameter.name).second);
     }
     CHECK(count == row.parameters);
+  }
+}
+
+TEST_CASE("AlexNet and VGG have torchvision's parameters at any size of images") {
+  for (const int64_t size : {64, 224, 256, 300}) {
+    for (const auto& [model, features] : {std::pair{"alexnet", 9216}, {"vgg11", 25088}}) {
+      INFO(model << " at " << size);
+      const auto parameters = nn::model_parameters(model_of_row({model, "", {}, 0}), {3, size, size});
+      const auto fc1 = std::ranges::find(parameters, "fc1.weight", &nn::Parameter::name);
+      REQUIRE(fc1 != parameters.end());
+      CHECK(fc1->shape == Shape{4096, features});
+    }
   }
 }
 
@@ -74,7 +93,8 @@ TEST_CASE("a residual network's stems keep of its images what they are for") {
 }
 
 TEST_CASE("names of parameters are those of the blocks that they are in") {
-  const auto parameters = nn::model_parameters(model_of_row({"vgg11", "classes: 10, hidden: 16", {}, 0}), {3, 32, 32});
+  const auto parameters =
+      nn::model_parameters(model_of_row({"vgg11", "classes: 10, pool: 1, hidden: 16", {}, 0}), {3, 32, 32});
   std::vector<std::string> names;
   for (const nn::Parameter& parameter : parameters) names.push_back(parameter.name);
   CHECK(names.front() == "stage1.0.conv.weight");

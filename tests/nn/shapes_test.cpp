@@ -30,7 +30,8 @@ std::string shape_error(const std::string& layers, const Shape& sample) {
 
 TEST_CASE("a layer on the wrong number of dimensions") {
   CHECK(shape_error("relu,\nlinear: {name: fc, units: 3}", {16, 5, 5}) ==
-        "m:4:1: linear 'fc': expected an input of [N, features], found [1, 16, 5, 5]; put a flatten in front");
+        "m:4:1: linear 'fc': expected an input of [N, features] or [N, tokens, features], found [1, 16, 5, 5]; put a "
+        "flatten in front");
   CHECK(shape_error("conv2d: {name: c, filters: 2, kernel: 3}", {2}) ==
         "m:3:1: conv2d 'c': expected an input of [N, channels, rows, columns], found [1, 2]");
   CHECK(shape_error("max_pool: {name: p, window: 2}", {784}) ==
@@ -46,11 +47,15 @@ TEST_CASE("a window that does not fit") {
         "m:3:1: conv2d 'c': a kernel of 5x5 does not fit in an input of [1, 1, 2, 8] with padding 1x1");
   CHECK(shape_error("max_pool: {name: p, window: 3}", {1, 2, 3}) ==
         "m:3:1: max_pool 'p': a window of 3x3 does not fit in an input of [1, 1, 2, 3] with padding 0x0");
+  CHECK(shape_error("avg_pool: {name: p, window: [4, 3], padding: [0, 1, 2, 0]}", {1, 2, 3}) ==
+        "m:3:1: avg_pool 'p': a window of 4x3 does not fit in an input of [1, 1, 2, 3] with padding [0, 1, 2, 0]");
 }
 
 TEST_CASE("a transposed convolution that leaves nothing") {
   CHECK(shape_error("conv2d_transpose: {name: c, filters: 2, kernel: 3, padding: 2}", {1, 2, 8}) ==
         "m:3:1: conv2d_transpose 'c': padding of 2x2 leaves nothing of an input of [1, 1, 2, 8]");
+  CHECK(shape_error("conv2d_transpose: {name: c, filters: 2, kernel: 3, padding: [0, 4, 0, 0]}", {1, 2, 8}) ==
+        "m:3:1: conv2d_transpose 'c': padding of [0, 4, 0, 0] leaves nothing of an input of [1, 1, 2, 8]");
   CHECK(shape_error("conv2d_transpose: {name: c, filters: 4, kernel: 1, groups: 2}", {3, 2, 2}) ==
         "m:3:1: conv2d_transpose 'c': expected channels in a multiple of groups (2), found an input of [1, 3, 2, 2]");
 }
@@ -96,6 +101,21 @@ TEST_CASE("numbers that don't fit another shape") {
   CHECK(shape_error("max_pool: {name: half, window: 2},\nconcat: {name: c, from: [half, input]}", {3, 4, 4}) ==
         "m:4:1: concat 'c': expected inputs that differ in their channels alone, found [1, 3, 2, 2] of 'half' in "
         "line 3 and [1, 3, 4, 4] of the model's input");
+}
+
+TEST_CASE("tokens that there are not, or that heads can't share") {
+  CHECK(shape_error("multi_head_attention: {name: a, heads: 4}", {5, 6}) ==
+        "m:3:1: multi_head_attention 'a': expected features in a multiple of heads (4), found an input of [1, 5, 6]");
+  CHECK(shape_error("multi_head_attention: {name: a, heads: 1}", {6}) ==
+        "m:3:1: multi_head_attention 'a': expected an input of [N, tokens, features], found [1, 6]");
+  CHECK(shape_error("class_token: {name: t}", {3, 4, 4}) ==
+        "m:3:1: class_token 't': expected an input of [N, tokens, features], found [1, 3, 4, 4]");
+  CHECK(shape_error("layer_norm: {name: n, dimensions: 3}", {5, 6}) ==
+        "m:3:1: layer_norm 'n': a sample has 2 dimensions, not 3");
+  CHECK(shape_error("slice: {name: s, dimension: 2}", {5, 6}) ==
+        "m:3:1: slice 's': dimension 2 of a sample of [5, 6] does not exist");
+  CHECK(shape_error("slice: {name: s, dimension: 1, start: 4, size: 3}", {5, 6}) ==
+        "m:3:1: slice 's': the values from 4 to 7 of dimension 1 are not all in a sample of [5, 6]");
 }
 
 TEST_CASE("a model for other samples") {

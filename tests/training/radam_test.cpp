@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "../conformance/evaluate.hpp"
+#include "../ops/evaluate.hpp"
 #include "catch.hpp"
 #include "training/fixtures.hpp"
 #include "training/layout.hpp"
@@ -41,7 +41,7 @@ std::vector<std::vector<double>> radam_steps(double weight_decay, const std::vec
                         .step = g.add_value("step", {DType::i64, {}}, graph::Storage::state)};
   add_optimizer(g, config, layout, in);
 
-  conformance_test::ValueMap values;
+  ops_test::ValueMap values;
   for (graph::ValueId id = 0; id < static_cast<graph::ValueId>(g.values().size()); ++id) {
     const graph::Value& value = g.value(id);
     if (value.storage == graph::Storage::optimizer) values[id] = {value.type, std::vector<double>(kSize, 0.0)};
@@ -54,7 +54,7 @@ std::vector<std::vector<double>> radam_steps(double weight_decay, const std::vec
     values[in.gradients] = {flat, gradient};
     values[in.rate] = {{DType::f32, {}}, {0.05 / (1 + 0.02 * t)}};
     values[in.step] = {{DType::i64, {}}, {static_cast<double>(t)}};
-    conformance_test::evaluate(g, values);
+    ops_test::evaluate(g, values);
     if (t + 1 == named[result.size()]) result.push_back(values.at(in.parameters).values);
   }
   return result;

@@ -76,6 +76,10 @@ TEST_CASE("a model by itself is summed up for a given input") {
   CHECK(of("alexnet", {3, 224, 224}).parameters == 61100840);
   CHECK(of("mobilenet_v2", {3, 224, 224}).parameters == 3504872);
   CHECK(of("squeezenet1_1", {3, 224, 224}).parameters == 1235496);
+  const SummaryReport vit = of("vit", {3, 224, 224});
+  CHECK(vit.parameters == 86567656);
+  CHECK(layer_named(vit, "layers.11.attention").parameters == 4 * 768 * 768 + 4 * 768);
+  CHECK(vit.forward_flops / 2 == Approx(2 * 17.58e9).epsilon(0.02));  // 17.58 G multiply-adds a sample
   CHECK(of("lenet5", {1, 28, 28}, {{"model.parameters.classes", "3"}}).layers.back().output == Shape{2, 3});
   CHECK_THROWS_WITH(of("lenet5", {}), Contains("--input 3,224,224"));
   CHECK_THROWS_WITH(of("lenet5", {28, 28}), Contains("lenet5.yaml") && Contains("conv1"));

@@ -43,9 +43,10 @@ constexpr Explanation kExplanations[] = {
      "timeseries time_series .txt .jsonl .wav .mp3 .flac .ogg .mp4 .avi",
      "This version trains on images and on rows of numbers, not on text, audio or video: turn each sample into a row "
      "of numbers (data.dataset: csv or hdf5)."},
-    {"lstm gru rnn simple_rnn embedding attention self_attention multi_head_attention multiheadattention mha "
-     "transformer transformer_encoder transformerencoderlayer",
-     "This version has no recurrent, embedding or attention layers; 'gpunn help layers' lists those that it has."},
+    {"lstm gru rnn simple_rnn embedding",
+     "This version has no recurrent or embedding layers; 'gpunn help layers' lists those that it has."},
+    {"transformer transformer_encoder transformerencoderlayer vit",
+     "A transformer's block is multi_head_attention, layer_norm, linear and add: models/vit.yaml has one."},
     {"problem problem_type", "What is learnt is said by 'task' at the top of the file."},
     {"wandb mlflow comet neptune logger tensorboard",
      "A run folder has its records for TensorBoard (tensorboard --logdir runs), as metrics.jsonl and as metrics.csv, "

@@ -62,7 +62,7 @@ std::string type_text(const LayerKey& key) {
     case LayerValue::pair:
       return "integer or [rows, columns], " + key.range.text();
     case LayerValue::padding:
-      return "integer, [rows, columns] or `same`, " + key.range.text();
+      return "integer, [rows, columns], [top, bottom, left, right] or `same`, " + key.range.text();
     case LayerValue::margins:
       return "integer, [rows, columns] or [top, bottom, left, right], " + key.range.text();
     case LayerValue::list:

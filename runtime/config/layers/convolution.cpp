@@ -10,12 +10,6 @@ std::string check_conv2d(const LayerArguments& arguments) {
   if (filters % groups != 0) {
     return "filters (" + std::to_string(filters) + ") must be a multiple of groups (" + std::to_string(groups) + ")";
   }
-  const auto kernel = arguments.pair("kernel"), dilation = arguments.pair("dilation");
-  for (std::size_t i = 0; i < 2; ++i) {
-    if (arguments.is_same("padding") && dilation[i] * (kernel[i] - 1) % 2 != 0) {
-      return "padding: same needs an odd kernel, found " + std::to_string(kernel[i]) + "; give the padding as a number";
-    }
-  }
   return {};
 }
 
@@ -45,7 +39,12 @@ std::vector<LayerType> convolution_layers() {
        {{"filters", V::integer, "", between(1, kMostChannels), {}, "Output channels."},
         {"kernel", V::pair, "", kWindow, {}, "Size of the window."},
         {"stride", V::pair, "1", kWindow, {}, "Step of the window."},
-        {"padding", V::padding, "0", kMargin, {}, "Zeros on each side; `same`: as many as keep the size at stride 1."},
+        {"padding",
+         V::padding,
+         "0",
+         kMargin,
+         {},
+         "Zeros on each side; `same`: as many as keep the size at stride 1, the odd one below and on the right."},
         {"dilation", V::pair, "1", kWindow, {}, "Distance between neighbours in the window."},
         {"groups", V::integer, "1", between(1, kMostChannels), {}, "Parts that input and output are split into."},
         bias_key(),
@@ -58,7 +57,7 @@ std::vector<LayerType> convolution_layers() {
        {{"filters", V::integer, "", between(1, kMostChannels), {}, "Output channels."},
         {"kernel", V::pair, "", kWindow, {}, "Size of the window."},
         {"stride", V::pair, "1", kWindow, {}, "How far apart the windows of two neighbouring inputs are put."},
-        {"padding", V::pair, "0", kMargin, {}, "Rows and columns that are cut off on each side."},
+        {"padding", V::margins, "0", kMargin, {}, "Rows and columns that are cut off on each side."},
         {"output_padding",
          V::pair,
          "0",

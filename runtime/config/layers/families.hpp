@@ -16,5 +16,6 @@ std::vector<LayerType> normalization_layers();
 std::vector<LayerType> shape_layers();
 std::vector<LayerType> dropout_layers();
 std::vector<LayerType> merge_layers();
+std::vector<LayerType> attention_layers();
 
 }  // namespace gpunn::config

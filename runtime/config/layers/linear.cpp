@@ -7,7 +7,7 @@ std::vector<LayerType> linear_layers() {
   using V = LayerValue;
   return {
       {"linear",
-       "Weighted sums of all the inputs, of [features].",
+       "Weighted sums of [features], or of each token of [tokens, features].",
        1,
        {{"units", V::integer, "", between(1, kMostUnits), {}, "Outputs."}, bias_key(), init_key(), activation_key()}},
   };

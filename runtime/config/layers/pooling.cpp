@@ -6,11 +6,12 @@ namespace gpunn::config {
 namespace {
 
 std::string check_pool(const LayerArguments& arguments) {
-  const auto window = arguments.pair("window"), padding = arguments.pair("padding");
-  for (std::size_t i = 0; i < 2; ++i) {
-    if (padding[i] * 2 > window[i]) {
-      return "padding (" + std::to_string(padding[i]) + ") must be at most half the window (" +
-             std::to_string(window[i]) + ")";
+  const auto window = arguments.pair("window");
+  const auto padding = arguments.margins("padding");
+  for (std::size_t i = 0; i < padding.size(); ++i) {
+    if (padding[i] >= window[i / 2]) {
+      return "padding (" + std::to_string(padding[i]) + ") must be below the window (" + std::to_string(window[i / 2]) +
+             ")";
     }
   }
   return {};
@@ -26,14 +27,20 @@ std::vector<LayerType> pooling_layers() {
        1,
        {{"window", V::pair, "", kWindow, {}, "Size of the window."},
         {"stride", V::pair, "window", kWindow, {}, "Step of the window."},
-        {"padding", V::pair, "0", kMargin, {}, "Border on each side that never wins; at most half the window."}},
+        {"padding", V::margins, "0", kMargin, {}, "Border on each side that never wins; below the window."},
+        {"ceil_mode",
+         V::boolean,
+         "false",
+         {},
+         {},
+         "Whether a last window that is only partly in the image counts, as in PyTorch."}},
        check_pool},
       {"avg_pool",
        "The mean of each window of [C, H, W].",
        1,
        {{"window", V::pair, "", kWindow, {}, "Size of the window."},
         {"stride", V::pair, "window", kWindow, {}, "Step of the window."},
-        {"padding", V::pair, "0", kMargin, {}, "Zeros on each side; at most half the window."},
+        {"padding", V::margins, "0", kMargin, {}, "Zeros on each side; below the window."},
         {"count_padding", V::boolean, "true", {}, {}, "Whether a mean is over the zeros too."}},
        check_pool},
       {"adaptive_avg_pool",

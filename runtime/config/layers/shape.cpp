@@ -29,7 +29,6 @@ std::string check_transpose(const LayerArguments& arguments) {
 
 std::vector<LayerType> shape_layers() {
   using V = LayerValue;
-  constexpr double kMostDimensions = 7;  // of a sample
   return {
       {"flatten", "All dimensions as one, in front of `linear`.", 1, {}},
       {"reshape",
@@ -53,6 +52,12 @@ std::vector<LayerType> shape_layers() {
          "For each dimension of the output its number in the input, from 0."}},
        check_transpose},
       {"pad", "[C, H, W] with zeros around it.", 1, {{"padding", V::margins, "", kMargin, {}, "Zeros on each side."}}},
+      {"slice",
+       "Neighbours in a dimension of a sample: x[..., start : start + size, ...].",
+       1,
+       {{"dimension", V::integer, "0", between(0, kMostDimensions - 1), {}, "Its number, from 0."},
+        {"start", V::integer, "0", between(0, kMostUnits), {}, "The first that stays."},
+        {"size", V::integer, "1", between(1, kMostUnits), {}, "How many stay."}}},
       {"pixel_shuffle",
        "[C * factor^2, H, W] as an image of [C, H * factor, W * factor]. (Shi et al., 2016.)",
        1,

@@ -19,5 +19,6 @@ LayerFunctions normalization_layers();
 LayerFunctions shape_layers();
 LayerFunctions dropout_layers();
 LayerFunctions merge_layers();
+LayerFunctions attention_layers();
 
 }  // namespace gpunn::nn

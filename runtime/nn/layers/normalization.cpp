@@ -1,5 +1,7 @@
 #include <gpunn/ops.h>
 
+#include <iterator>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -33,19 +35,23 @@ ValueId batch_norm(const LayerContext& c) {
   return c.graph.add(GPUNN_OP_BATCH_NORM, c.layer.name, attrs, std::move(inputs)).front();
 }
 
-// Over all of a sample's dimensions, which the op sees as one.
+// Over the last of a sample's dimensions, or all of them, which the op sees as one.
 ValueId layer_norm(const LayerContext& c) {
   const Shape x = c.input_shape();
-  const Shape sample(x.begin() + 1, x.end());
-  const int64_t elements = element_count(sample);
-  const ValueId gamma = c.parameter({.name = "weight", .shape = sample, .init = InitKind::ones});
-  const ValueId beta = c.parameter({.name = "bias", .shape = sample, .init = InitKind::zeros});
+  const int64_t last = c.arguments.integer("dimensions");
+  if (last >= std::ssize(x)) {
+    fail("a sample has " + std::to_string(x.size() - 1) + " dimensions, not " + std::to_string(last));
+  }
+  const Shape together(last == 0 ? x.begin() + 1 : x.end() - last, x.end());
+  const int64_t elements = element_count(together);
+  const ValueId gamma = c.parameter({.name = "weight", .shape = together, .init = InitKind::ones});
+  const ValueId beta = c.parameter({.name = "bias", .shape = together, .init = InitKind::zeros});
   const gpunn_layer_norm_attrs attrs{.struct_size = 0, .epsilon = static_cast<float>(c.arguments.number("epsilon"))};
-  const ValueId y =
-      c.graph
-          .add(GPUNN_OP_LAYER_NORM, c.layer.name, Attributes::of(attrs),
-               {view(c, c.inputs[0], {x[0], elements}), view(c, gamma, {elements}), view(c, beta, {elements})})
-          .front();
+  const ValueId y = c.graph
+                        .add(GPUNN_OP_LAYER_NORM, c.layer.name, Attributes::of(attrs),
+                             {view(c, c.inputs[0], {element_count(x) / elements, elements}), view(c, gamma, {elements}),
+                              view(c, beta, {elements})})
+                        .front();
   return view(c, y, x);
 }
 

@@ -32,17 +32,37 @@ void require_channels_in_multiple(const Shape& x, int64_t of, const char* what) 
 
 std::string by(const Pair& pair) { return std::to_string(pair[0]) + "x" + std::to_string(pair[1]); }
 
-Pair slide(const Shape& x, const Pair& reach, const Pair& stride, const Pair& pad, const char* what) {
+std::string by(const Margins& margins) {
+  if (is_symmetric(margins)) return by(Pair{margins[0], margins[2]});
+  return to_string(Shape(margins.begin(), margins.end()));
+}
+
+Pair slide(const Shape& x, const Pair& reach, const Pair& stride, const Margins& padding, const char* what) {
   Pair size{};
   for (std::size_t i = 0; i < 2; ++i) {
-    const int64_t room = x[i + 2] + 2 * pad[i];
+    const int64_t room = x[i + 2] + padding[2 * i] + padding[2 * i + 1];
     if (reach[i] > room) {
       fail(std::string(what) + " of " + by(reach) + " does not fit in an input of " + to_string(x) + " with padding " +
-           by(pad));
+           by(padding));
     }
     size[i] = (room - reach[i]) / stride[i] + 1;
   }
   return size;
+}
+
+bool is_symmetric(const Margins& margins) { return margins[0] == margins[1] && margins[2] == margins[3]; }
+
+ValueId padded(const LayerContext& c, ValueId x, const Margins& margins) {
+  const auto [top, bottom, left, right] = margins;
+  const Shape& shape = c.graph.value(x).type.shape;
+  require_sane_size({shape[0], shape[1], shape[2] + top + bottom, shape[3] + left + right});
+  gpunn_pad_attrs attrs{};
+  attrs.rank = 4;
+  attrs.before[2] = top;
+  attrs.after[2] = bottom;
+  attrs.before[3] = left;
+  attrs.after[3] = right;
+  return c.graph.add1(GPUNN_OP_PAD, c.layer.name, Attributes::of(attrs), {x});
 }
 
 void copy(const Pair& from, int32_t (&to)[2]) {
@@ -61,6 +81,22 @@ ValueId enlarge(const LayerContext& c, ValueId x, const Pair& factor, int32_t mo
   copy(factor, attrs.factor);
   attrs.mode = mode;
   return c.graph.add1(GPUNN_OP_UPSAMPLE2D, c.layer.name, Attributes::of(attrs), {x});
+}
+
+ValueId drop(const LayerContext& c, ValueId x, double p) {
+  constexpr uint64_t kDropoutStreams = uint64_t{1} << 32;  // stream of the layer with index 0
+  const auto share = static_cast<float>(p);
+  if (!c.options.training || share == 0) return x;
+  if (c.options.step == graph::kNoValue) fail("dropout needs the step counter in training");
+  if (share >= 1) fail("a share that is dropped must be below 1 in single precision");
+  const gpunn_dropout_attrs attrs{
+      .struct_size = 0, .p = share, .seed = c.options.seed, .stream = kDropoutStreams + c.index};
+  return c.graph.add1(GPUNN_OP_DROPOUT, c.layer.name, Attributes::of(attrs), {x, c.options.step});
+}
+
+ValueId weighted_sums(const LayerContext& c, ValueId x, ValueId w) {
+  const gpunn_matmul_attrs attrs{.struct_size = 0, .transpose_a = 0, .transpose_b = 1};
+  return c.graph.add1(GPUNN_OP_MATMUL, c.layer.name, Attributes::of(attrs), {x, w});
 }
 
 ValueId activate(const LayerContext& c, std::string_view activation, ValueId x) {

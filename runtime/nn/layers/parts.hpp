@@ -11,7 +11,8 @@
 
 namespace gpunn::nn {
 
-using Pair = std::array<int64_t, 2>;  // rows, columns
+using Pair = std::array<int64_t, 2>;     // rows, columns
+using Margins = std::array<int64_t, 4>;  // top, bottom, left, right
 
 // Throws Error of a model that can't be built; the caller adds the layer and its place.
 [[noreturn]] void fail(const std::string& message);
@@ -23,17 +24,29 @@ void require_image(const Shape& shape);
 // Fails unless the channels of x[N,C,H,W] can be split so; `what` is where the number is from: "groups".
 void require_channels_in_multiple(const Shape& x, int64_t of, const char* what);
 
-std::string by(const Pair& pair);  // "3x5"
+std::string by(const Pair& pair);        // "3x5"
+std::string by(const Margins& margins);  // likewise where both sides are equal, else "[1, 2, 3, 4]"
 void copy(const Pair& from, int32_t (&to)[2]);
 
 // Rows and columns of what a window of `reach` gives that slides over x[N,C,H,W]; fails where it does not fit.
-Pair slide(const Shape& x, const Pair& reach, const Pair& stride, const Pair& pad, const char* what);
+Pair slide(const Shape& x, const Pair& reach, const Pair& stride, const Margins& padding, const char* what);
+
+// Margins whose sides are equal are what the attributes of ops can say.
+bool is_symmetric(const Margins& margins);
+// x[N,C,H,W] with zeros around it.
+graph::ValueId padded(const LayerContext& c, graph::ValueId x, const Margins& margins);
 
 // The same numbers as another shape; x itself where it has that one.
 graph::ValueId view(const LayerContext& c, graph::ValueId x, const Shape& shape);
 
 // Images of x with their rows and columns multiplied; `mode` is a gpunn_upsampling.
 graph::ValueId enlarge(const LayerContext& c, graph::ValueId x, const Pair& factor, int32_t mode);
+
+// x with values left out as the layer `dropout` does it; x itself where none are.
+graph::ValueId drop(const LayerContext& c, graph::ValueId x, double p);
+
+// The sums of each row of x[N,K] weighted by each row of w[M,K]: [N,M].
+graph::ValueId weighted_sums(const LayerContext& c, graph::ValueId x, graph::ValueId w);
 
 // Appends the activation of a name, "none" included.
 graph::ValueId activate(const LayerContext& c, std::string_view activation, graph::ValueId x);

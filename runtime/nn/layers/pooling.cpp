@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -25,26 +26,28 @@ gpunn_pool2d_attrs attributes(const Pair& window, const Pair& stride, const Pair
   return attrs;
 }
 
-ValueId pool(const LayerContext& c, int32_t op, const gpunn_pool2d_attrs& attrs) {
-  return c.graph.add1(op, c.layer.name, Attributes::of(attrs), {c.inputs[0]});
+ValueId pool(const LayerContext& c, int32_t op, ValueId x, const gpunn_pool2d_attrs& attrs) {
+  return c.graph.add1(op, c.layer.name, Attributes::of(attrs), {x});
 }
 
 // What the keys of max_pool and avg_pool say.
-gpunn_pool2d_attrs sliding_window(const LayerContext& c) {
+struct SlidingWindow {
+  Pair window, stride;
+  Margins padding;
+
+  // Whether the op pads by itself.
+  bool by_op() const { return is_symmetric(padding) && padding[0] * 2 <= window[0] && padding[2] * 2 <= window[1]; }
+  gpunn_pool2d_attrs attrs() const {
+    return attributes(window, stride, by_op() ? Pair{padding[0], padding[2]} : Pair{0, 0});
+  }
+};
+
+SlidingWindow sliding_window(const LayerContext& c) {
   const Shape x = c.input_shape();
   require_image(x);
-  const Pair window = c.arguments.pair("window"), stride = c.arguments.pair("stride");
-  const Pair pad = c.arguments.pair("padding");
-  slide(x, window, stride, pad, "a window");
-  return attributes(window, stride, pad);
-}
-
-ValueId max_pool(const LayerContext& c) { return pool(c, GPUNN_OP_MAX_POOL2D, sliding_window(c)); }
-
-ValueId avg_pool(const LayerContext& c) {
-  gpunn_pool2d_attrs attrs = sliding_window(c);
-  attrs.count_padding = c.arguments.boolean("count_padding") ? 1 : 0;
-  return pool(c, GPUNN_OP_AVG_POOL2D, attrs);
+  const SlidingWindow s{c.arguments.pair("window"), c.arguments.pair("stride"), c.arguments.margins("padding")};
+  slide(x, s.window, s.stride, s.padding, "a window");
+  return s;
 }
 
 // One behind the other, as many at a time as the op takes.
@@ -61,6 +64,58 @@ ValueId joined(graph::Expressions& e, std::vector<ValueId> parts, std::size_t di
     parts = std::move(longer);
   }
   return parts.front();
+}
+
+// x with a border that no number is below.
+ValueId with_lowest_border(const LayerContext& c, ValueId x, const Margins& margins) {
+  graph::Expressions e(c.graph, c.layer.name);
+  for (std::size_t i = 0; i < 2; ++i) {
+    std::vector<ValueId> parts;
+    const auto add_border = [&](int64_t size) {
+      Shape border = e.shape(x);
+      border[2 + i] = size;
+      if (size > 0) parts.push_back(e.constant(-std::numeric_limits<double>::infinity(), border));
+    };
+    add_border(margins[2 * i]);
+    parts.push_back(x);
+    add_border(margins[2 * i + 1]);
+    x = joined(e, parts, 2 + i);
+  }
+  return x;
+}
+
+// Widens the border below and on the right to what the last window needs that begins in the image.
+void take_last_window(const Shape& x, SlidingWindow& s) {
+  for (std::size_t i = 0; i < 2; ++i) {
+    const int64_t begin = s.padding[2 * i];
+    int64_t& end = s.padding[2 * i + 1];
+    const int64_t room = begin + x[2 + i] + end;
+    int64_t steps = (room - s.window[i] + s.stride[i] - 1) / s.stride[i];
+    if (steps * s.stride[i] >= begin + x[2 + i]) --steps;
+    end += std::max<int64_t>(0, steps * s.stride[i] + s.window[i] - room);
+  }
+}
+
+ValueId max_pool(const LayerContext& c) {
+  SlidingWindow s = sliding_window(c);
+  if (c.arguments.boolean("ceil_mode")) take_last_window(c.input_shape(), s);
+  const ValueId x = s.by_op() ? c.inputs[0] : with_lowest_border(c, c.inputs[0], s.padding);
+  return pool(c, GPUNN_OP_MAX_POOL2D, x, s.attrs());
+}
+
+ValueId avg_pool(const LayerContext& c) {
+  const SlidingWindow s = sliding_window(c);
+  gpunn_pool2d_attrs attrs = s.attrs();
+  const bool count_padding = c.arguments.boolean("count_padding");
+  attrs.count_padding = count_padding ? 1 : 0;
+  if (s.by_op()) return pool(c, GPUNN_OP_AVG_POOL2D, c.inputs[0], attrs);
+  const Shape x = c.input_shape();
+  const auto means = [&](ValueId of) { return pool(c, GPUNN_OP_AVG_POOL2D, padded(c, of, s.padding), attrs); };
+  const ValueId y = means(c.inputs[0]);
+  if (count_padding) return y;
+  // Over what of each window is within the image.
+  graph::Expressions e(c.graph, c.layer.name);
+  return e.div(y, means(e.constant(1, {1, 1, x[2], x[3]})));
 }
 
 // The means over `size` windows of a dimension of x, which may overlap and differ by one in length: window i is from
@@ -93,7 +148,7 @@ ValueId adaptive_avg_pool(const LayerContext& c) {
     }
   }
   ValueId y = c.inputs[0];
-  if (window != Pair{1, 1}) y = pool(c, GPUNN_OP_AVG_POOL2D, attributes(window, window, {0, 0}));
+  if (window != Pair{1, 1}) y = pool(c, GPUNN_OP_AVG_POOL2D, y, attributes(window, window, {0, 0}));
   for (std::size_t i = 0; i < 2; ++i) {
     if (uneven[i]) y = window_means(c, y, 2 + i, size[i]);
   }
@@ -106,7 +161,7 @@ ValueId global_pool(const LayerContext& c, int32_t op) {
   require_image(x);
   const Pair whole{x[2], x[3]};
   const Shape left{x[0], x[1]};  // taken now: x is gone when the graph grows
-  return view(c, pool(c, op, attributes(whole, whole, {0, 0})), left);
+  return view(c, pool(c, op, c.inputs[0], attributes(whole, whole, {0, 0})), left);
 }
 
 ValueId global_avg_pool(const LayerContext& c) { return global_pool(c, GPUNN_OP_AVG_POOL2D); }

@@ -2,7 +2,9 @@
 #include <gpunn/ops.h>
 
 #include <algorithm>
+#include <iterator>
 
+#include "graph/expressions.hpp"
 #include "nn/layers/families.hpp"
 #include "nn/layers/parts.hpp"
 
@@ -60,17 +62,23 @@ ValueId transpose(const LayerContext& c) {
 }
 
 ValueId pad(const LayerContext& c) {
+  require_image(c.input_shape());
+  return padded(c, c.inputs[0], c.arguments.margins("padding"));
+}
+
+ValueId slice(const LayerContext& c) {
   const Shape x = c.input_shape();
-  require_image(x);
-  const auto [top, bottom, left, right] = c.arguments.margins("padding");
-  require_sane_size({x[0], x[1], x[2] + top + bottom, x[3] + left + right});
-  gpunn_pad_attrs attrs{};
-  attrs.rank = 4;
-  attrs.before[2] = top;
-  attrs.after[2] = bottom;
-  attrs.before[3] = left;
-  attrs.after[3] = right;
-  return c.graph.add1(GPUNN_OP_PAD, c.layer.name, Attributes::of(attrs), {c.inputs[0]});
+  const int64_t dimension = c.arguments.integer("dimension") + 1;
+  const int64_t start = c.arguments.integer("start"), size = c.arguments.integer("size");
+  const Shape sample(x.begin() + 1, x.end());
+  if (dimension >= std::ssize(x)) {
+    fail("dimension " + std::to_string(dimension - 1) + " of a sample of " + to_string(sample) + " does not exist");
+  }
+  if (start + size > x[static_cast<std::size_t>(dimension)]) {
+    fail("the values from " + std::to_string(start) + " to " + std::to_string(start + size) + " of dimension " +
+         std::to_string(dimension - 1) + " are not all in a sample of " + to_string(sample));
+  }
+  return graph::Expressions(c.graph, c.layer.name).slice(c.inputs[0], static_cast<std::size_t>(dimension), start, size);
 }
 
 // Channel c * f^2 + i * f + j holds row i and column j of each block of f by f pixels of channel c.
@@ -89,11 +97,8 @@ ValueId pixel_shuffle(const LayerContext& c) {
 
 LayerFunctions shape_layers() {
   return {
-      {"flatten", flatten},
-      {"reshape", reshape},
-      {"transpose", transpose},
-      {"pad", pad},
-      {"pixel_shuffle", pixel_shuffle},
+      {"flatten", flatten}, {"reshape", reshape}, {"transpose", transpose},
+      {"pad", pad},         {"slice", slice},     {"pixel_shuffle", pixel_shuffle},
   };
 }
 
