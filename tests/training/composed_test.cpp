@@ -52,12 +52,6 @@ TEST_CASE("a backend of core ops trains LeNet and an MLP as one with all of them
   require_same_training(on_digits(model("mlp"), "{type: adamw, learning_rate: 0.002}"), 15);
 }
 
-TEST_CASE("a backend of core ops trains a vision transformer") {
-  const std::string small =
-      ", parameters: {classes: 10, patch: 7, width: 24, depth: 1, heads: 3, mlp: 32, dropout: 0.1}";
-  require_same_training(on_digits(model("vit", small), "{type: adamw, learning_rate: 0.002}"), 6);
-}
-
 TEST_CASE("a backend of core ops trains ResNet-18", "[long]") {
   require_same_training(on_digits(model("resnet18", ", parameters: {classes: 10, stem: mnist}"), kMomentum), 2);
 }
