@@ -7,6 +7,7 @@
 #include <gpunn/random.h>
 
 #include <cstdint>
+#include <numbers>
 
 #include "common/requirements.hpp"
 
@@ -22,6 +23,11 @@ struct ImageBatch {
   constexpr int64_t image() const { return channels * plane(); }
   constexpr int64_t elements() const { return images * image(); }
 };
+
+inline ImageBatch images_of(const OpDesc& desc) {
+  const gpunn_tensor& x = desc.input(0);
+  return {.images = x.dim[0], .channels = x.dim[1], .rows = x.dim[2], .columns = x.dim[3]};
+}
 
 // floor(u * n) for the u in [0, 1) that a word stands for, 0 <= n < 2^40. In integers: the product of two floats might
 // be rounded up to n.
@@ -42,7 +48,14 @@ struct Shift {
   uint64_t stream = 0;
 };
 
-Shift shift_of(const OpDesc& desc);
+inline Shift shift_of(const OpDesc& desc) {
+  const auto attrs = desc.attrs<gpunn_random_shift_attrs>();
+  return {.batch = images_of(desc),
+          .reach = {attrs.reach[0], attrs.reach[1]},
+          .flip = attrs.flip,
+          .seed = attrs.seed,
+          .stream = attrs.stream};
+}
 
 // What happens to one image: y[h,w] = x[h + rows, w' + columns].
 struct Shifted {
@@ -70,7 +83,16 @@ struct Affine {
   uint64_t stream = 0;
 };
 
-Affine affine_of(const OpDesc& desc);
+inline Affine affine_of(const OpDesc& desc) {
+  const auto attrs = desc.attrs<gpunn_random_affine_attrs>();
+  return {.batch = images_of(desc),
+          .rotate = static_cast<double>(attrs.rotate) * std::numbers::pi / 180.0,
+          .translate = {static_cast<double>(attrs.translate[0]), static_cast<double>(attrs.translate[1])},
+          .scale_low = static_cast<double>(attrs.scale_low),
+          .scale_high = static_cast<double>(attrs.scale_high),
+          .seed = attrs.seed,
+          .stream = attrs.stream};
+}
 
 // How far an image turns, in radians counter-clockwise.
 constexpr double turned_by(const Affine& plan, const gpunn_random_words& words) {
@@ -138,7 +160,16 @@ struct Color {
   uint64_t stream = 0;
 };
 
-Color color_of(const OpDesc& desc);
+inline Color color_of(const OpDesc& desc) {
+  const auto attrs = desc.attrs<gpunn_random_color_attrs>();
+  return {.batch = images_of(desc),
+          .brightness = static_cast<double>(attrs.brightness),
+          .contrast = static_cast<double>(attrs.contrast),
+          .saturation = static_cast<double>(attrs.saturation),
+          .white = static_cast<double>(attrs.white),
+          .seed = attrs.seed,
+          .stream = attrs.stream};
+}
 
 // What happens to the colours of one image.
 struct Tones {
@@ -206,7 +237,14 @@ struct Erase {
   uint64_t stream = 0;
 };
 
-Erase erase_of(const OpDesc& desc);
+inline Erase erase_of(const OpDesc& desc) {
+  const auto attrs = desc.attrs<gpunn_random_erase_attrs>();
+  return {.batch = images_of(desc),
+          .size = {attrs.size[0], attrs.size[1]},
+          .p = attrs.p,
+          .seed = attrs.seed,
+          .stream = attrs.stream};
+}
 
 // The pixels that are blanked: rows [top, bottom), columns [left, right), which may lie partly outside.
 struct Rectangle {
@@ -231,7 +269,9 @@ struct MixRows {
   int64_t row_size = 0;
 };
 
-MixRows mix_rows_of(const OpDesc& desc);
+inline MixRows mix_rows_of(const OpDesc& desc) {
+  return {.rows = desc.input(0).dim[0], .row_size = size_from(desc.input(0), 1)};
+}
 
 // The row that row i is mixed with; -1 where it does not count. count comes from device memory.
 constexpr int64_t partner_of(const MixRows& plan, int64_t i, int32_t count) {

@@ -17,8 +17,18 @@ struct Bias {
   constexpr int64_t elements() const { return rows * channels * size; }
 };
 
-Bias bias_add_of(const OpDesc& desc);
-Bias bias_backward_of(const OpDesc& desc);
-Bias bias_activation_backward_of(const OpDesc& desc);
+// The first input is x, or dy.
+inline Bias bias_add_of(const OpDesc& desc) {
+  const gpunn_tensor& x = desc.input(0);
+  return {.rows = x.dim[0], .channels = x.dim[1], .size = size_from(x, 2)};
+}
+
+inline Bias bias_backward_of(const OpDesc& desc) { return bias_add_of(desc); }
+
+inline Bias bias_activation_backward_of(const OpDesc& desc) {
+  Bias shape = bias_add_of(desc);
+  shape.relu = is_relu(desc.attrs<gpunn_bias_activation_backward_attrs>().activation);
+  return shape;
+}
 
 }  // namespace gpunn::backends

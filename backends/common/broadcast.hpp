@@ -23,7 +23,7 @@ struct Broadcast {
   int64_t runs() const { return n == 0 ? 0 : n / inner(); }
 };
 
-// Of every input and the first output of an op that is as its row declares; else throws Refusal.
+// Of every input and the first output.
 Broadcast broadcast_of(const OpDesc& desc);
 
 }  // namespace gpunn::backends

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <string>
 
-#include "common/activation.hpp"
-
 namespace gpunn::backends {
 namespace {
 
@@ -17,9 +15,7 @@ struct Roles {
   const gpunn_tensor& y;
 };
 
-void require_image_tensor(const gpunn_tensor& tensor, const char* name) {
-  require_packed(tensor, GPUNN_F32, name);
-  if (tensor.rank != 4) throw Refusal(std::string(name) + " must have rank 4");
+void require_served(const gpunn_tensor& tensor, const char* name) {
   for (int i = 0; i < 4; ++i) {
     if (tensor.dim[i] < 1) throw Refusal(std::string(name) + " is empty");
     if (i > 1 && tensor.dim[i] > kLargestExtent) {
@@ -35,31 +31,20 @@ ConvolutionAxis axis_of(const Roles& roles, const gpunn_conv2d_attrs& attrs, int
                              .stride = attrs.stride[axis],
                              .pad = attrs.pad[axis],
                              .dilation = attrs.dilation[axis]};
-  require(made.stride >= 1 && made.dilation >= 1 && made.pad >= 0,
-          "stride and dilation must be positive, pad not negative");
   require(made.stride <= kLargestExtent && made.dilation <= kLargestExtent && made.pad <= kLargestExtent,
           "stride, dilation or pad is out of range");
-  const int64_t room = made.inputs + 2 * made.pad - made.dilation * (made.taps - 1) - 1;
-  require(room >= 0, "the filter is larger than the padded image");
-  require(room / made.stride + 1 == made.outputs, "the sizes of x, w and y don't fit stride, pad and dilation");
   return made;
 }
 
-ConvolutionShape convolution_shape(const Roles& roles, const gpunn_conv2d_attrs& attrs) {
-  require_image_tensor(roles.x, "x");
-  require_image_tensor(roles.w, "w");
-  require_image_tensor(roles.y, "y");
-  const int64_t inputs = roles.x.dim[1];
-  const int64_t outputs = roles.w.dim[0];
-  require(attrs.groups >= 1 && inputs % attrs.groups == 0 && outputs % attrs.groups == 0,
-          "groups must divide the channels of x and y");
-  require(roles.w.dim[1] == inputs / attrs.groups, "w has another number of input channels than x");
-  require(roles.y.dim[0] == roles.x.dim[0], "x and y have different batches");
-  require(roles.y.dim[1] == outputs, "y has another number of channels than w");
+ConvolutionShape shape_of(const OpDesc& desc, const Roles& roles) {
+  const auto attrs = desc.attrs<gpunn_conv2d_attrs>();
+  require_served(roles.x, "x");
+  require_served(roles.w, "w");
+  require_served(roles.y, "y");
   return {.batch = roles.x.dim[0],
           .groups = attrs.groups,
-          .group_inputs = inputs / attrs.groups,
-          .group_outputs = outputs / attrs.groups,
+          .group_inputs = roles.w.dim[1],
+          .group_outputs = roles.w.dim[0] / attrs.groups,
           .rows = axis_of(roles, attrs, 0),
           .columns = axis_of(roles, attrs, 1)};
 }
@@ -80,36 +65,19 @@ bool has_few_channels(const ConvolutionShape& shape) {
 }
 
 ConvolutionShape convolution_of(const OpDesc& desc) {
-  require_tensors(desc, 2, 2, 1);
-  return convolution_shape({desc.input(0), desc.input(1), desc.output(0)}, require_attrs<gpunn_conv2d_attrs>(desc));
+  return shape_of(desc, {desc.input(0), desc.input(1), desc.output(0)});
 }
 
 ConvolutionBiasActivation convolution_bias_activation_of(const OpDesc& desc) {
-  require_tensors(desc, 3, 3, 1);
-  const auto attrs = require_attrs<gpunn_conv2d_attrs>(desc);
-  const bool relu = is_relu(attrs.activation);
-  const ConvolutionShape shape = convolution_shape({desc.input(0), desc.input(1), desc.output(0)}, attrs);
-  require_packed(desc.input(2), GPUNN_F32, "bias");
-  require_shape(desc.input(2), {desc.input(1).dim[0]}, "bias");
-  return {.shape = shape, .relu = relu};
+  return {.shape = convolution_of(desc), .relu = is_relu(desc.attrs<gpunn_conv2d_attrs>().activation)};
 }
 
 ConvolutionShape convolution_backward_data_of(const OpDesc& desc) {
-  require_tensors(desc, 2, 2, 1);
-  const auto attrs = require_attrs<gpunn_conv2d_attrs>(desc);
-  const ConvolutionShape shape = convolution_shape({desc.output(0), desc.input(1), desc.input(0)}, attrs);
-  require(attrs.input_size[0] == shape.rows.inputs && attrs.input_size[1] == shape.columns.inputs,
-          "dx has another size than input_size says");
-  return shape;
+  return shape_of(desc, {desc.output(0), desc.input(1), desc.input(0)});
 }
 
 ConvolutionShape convolution_backward_filter_of(const OpDesc& desc) {
-  require_tensors(desc, 2, 2, 1);
-  const auto attrs = require_attrs<gpunn_conv2d_attrs>(desc);
-  const ConvolutionShape shape = convolution_shape({desc.input(1), desc.output(0), desc.input(0)}, attrs);
-  require(attrs.filter_size[0] == shape.rows.taps && attrs.filter_size[1] == shape.columns.taps,
-          "dw has another size than filter_size says");
-  return shape;
+  return shape_of(desc, {desc.input(1), desc.output(0), desc.input(0)});
 }
 
 int64_t terms_of(ConvolutionPass pass, const ConvolutionShape& shape) {

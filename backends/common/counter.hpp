@@ -8,15 +8,13 @@
 namespace gpunn::backends {
 
 // The increment.
-int64_t advance_of(const OpDesc& desc);
+inline int64_t advance_of(const OpDesc& desc) { return desc.attrs<gpunn_advance_attrs>().increment; }
 
-// A table of any type: its bytes are moved.
 struct Table {
-  int64_t length = 0;       // at least 1
-  std::size_t element = 0;  // bytes
+  int64_t length = 0;  // at least 1
 };
 
-Table table_load_of(const OpDesc& desc);
-Table table_store_of(const OpDesc& desc);
+inline Table table_load_of(const OpDesc& desc) { return {.length = desc.input(0).dim[0]}; }
+inline Table table_store_of(const OpDesc& desc) { return {.length = desc.input(0).dim[0]}; }
 
 }  // namespace gpunn::backends

@@ -1,21 +1,35 @@
-// ADD, SCALE, AXPBY, CLAMP and FILL.
+// SCALE, AXPBY, CLAMP, FILL, activations and their backwards.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include "common/requirements.hpp"
 
 namespace gpunn::backends {
 
-// y = f(x, ...) over n elements, all f32, packed and of one shape.
-int64_t map_size(const OpDesc& desc, std::size_t inputs);
+// Elements of y = f(x, ...). Every input has y's shape: where operands broadcast, a map has nothing to say.
+inline int64_t map_size(const OpDesc& desc) {
+  const gpunn_tensor& y = desc.output(0);
+  for (std::size_t i = 0; i < desc.inputs(); ++i) {
+    const gpunn_tensor& x = desc.input(i);
+    require(x.rank == y.rank && std::equal(x.dim, x.dim + x.rank, y.dim), "inputs and output must have one shape");
+  }
+  return plugin::element_count(y);
+}
+
+inline int64_t map_size(const OpDesc& desc, std::size_t /*inputs*/) { return map_size(desc); }
 
 struct Scale {
   int64_t n = 0;
   float factor = 0.0F;
 };
 
-Scale scale_of(const OpDesc& desc);
+inline Scale scale_of(const OpDesc& desc) {
+  return {.n = map_size(desc), .factor = desc.attrs<gpunn_scale_attrs>().factor};
+}
 
 struct Axpby {
   int64_t n = 0;
@@ -23,7 +37,10 @@ struct Axpby {
   float beta = 0.0F;
 };
 
-Axpby axpby_of(const OpDesc& desc);
+inline Axpby axpby_of(const OpDesc& desc) {
+  const auto attrs = desc.attrs<gpunn_axpby_attrs>();
+  return {.n = map_size(desc), .alpha = attrs.alpha, .beta = attrs.beta};
+}
 
 struct Clamp {
   int64_t n = 0;
@@ -31,7 +48,28 @@ struct Clamp {
   float high = 0.0F;  // not below low, and neither is NaN
 };
 
-Clamp clamp_of(const OpDesc& desc);
+inline Clamp clamp_of(const OpDesc& desc) {
+  const auto attrs = desc.attrs<gpunn_clamp_attrs>();
+  return {.n = map_size(desc), .low = attrs.low, .high = attrs.high};
+}
+
+struct LeakyRelu {
+  int64_t n = 0;
+  float slope = 0.0F;
+};
+
+inline LeakyRelu leaky_relu_of(const OpDesc& desc) {
+  return {.n = map_size(desc), .slope = desc.attrs<gpunn_leaky_relu_attrs>().slope};
+}
+
+struct Gelu {
+  int64_t n = 0;
+  bool tanh = false;  // by tanh, else by erf
+};
+
+inline Gelu gelu_of(const OpDesc& desc) {
+  return {.n = map_size(desc), .tanh = desc.attrs<gpunn_gelu_attrs>().tanh != 0};
+}
 
 struct Fill {
   int64_t n = 0;
@@ -39,6 +77,25 @@ struct Fill {
   double value = 0.0;
 };
 
-Fill fill_of(const OpDesc& desc);
+namespace detail {
+
+template <class T>
+void require_integer(double value, const char* otherwise) {
+  // The upper bound of int64 is not a double; the next double above is, and is out.
+  require(value >= static_cast<double>(std::numeric_limits<T>::min()) &&
+              value < std::ldexp(1.0, std::numeric_limits<T>::digits) && value == std::trunc(value),
+          otherwise);
+}
+
+}  // namespace detail
+
+inline Fill fill_of(const OpDesc& desc) {
+  const auto attrs = desc.attrs<gpunn_fill_attrs>();
+  if (attrs.dtype == GPUNN_I32) detail::require_integer<int32_t>(attrs.value, "the value does not fit i32");
+  if (attrs.dtype == GPUNN_I64) detail::require_integer<int64_t>(attrs.value, "the value does not fit i64");
+  if (attrs.dtype == GPUNN_U8) detail::require_integer<uint8_t>(attrs.value, "the value does not fit u8");
+  require(attrs.dtype != GPUNN_F16 && attrs.dtype != GPUNN_BF16, "does not fill half precision");
+  return {.n = plugin::element_count(desc.output(0)), .dtype = attrs.dtype, .value = attrs.value};
+}
 
 }  // namespace gpunn::backends

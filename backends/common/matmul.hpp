@@ -1,4 +1,4 @@
-// MATMUL and MATMUL_BIAS_ACTIVATION.
+// MATMUL, BATCH_MATMUL and MATMUL_BIAS_ACTIVATION.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,33 @@ struct BatchMatmul {
   Matmul one;
 };
 
-Matmul matmul_of(const OpDesc& desc);
-BatchMatmul batch_matmul_of(const OpDesc& desc);
-Matmul matmul_bias_activation_of(const OpDesc& desc);
+namespace detail {
+
+// The product of the last two dimensions.
+template <class Attrs>
+Matmul matmul_with(const OpDesc& desc, const Attrs& attrs) {
+  const gpunn_tensor &a = desc.input(0), &y = desc.output(0);
+  const bool transpose_a = attrs.transpose_a != 0;
+  return {.m = y.dim[y.rank - 2],
+          .n = y.dim[y.rank - 1],
+          .k = a.dim[a.rank - (transpose_a ? 2 : 1)],
+          .transpose_a = transpose_a,
+          .transpose_b = attrs.transpose_b != 0};
+}
+
+}  // namespace detail
+
+inline Matmul matmul_of(const OpDesc& desc) { return detail::matmul_with(desc, desc.attrs<gpunn_matmul_attrs>()); }
+
+inline BatchMatmul batch_matmul_of(const OpDesc& desc) {
+  return {.batch = desc.output(0).dim[0], .one = matmul_of(desc)};
+}
+
+inline Matmul matmul_bias_activation_of(const OpDesc& desc) {
+  const auto attrs = desc.attrs<gpunn_matmul_bias_activation_attrs>();
+  Matmul shape = detail::matmul_with(desc, attrs);
+  shape.relu = is_relu(attrs.activation);
+  return shape;
+}
 
 }  // namespace gpunn::backends

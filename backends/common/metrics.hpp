@@ -12,6 +12,13 @@ struct Metrics {
   int64_t classes = 0;  // 0: loss alone
 };
 
-Metrics metrics_of(const OpDesc& desc);
+inline Metrics metrics_of(const OpDesc& desc) {
+  Metrics plan{.rows = desc.input(0).dim[0]};
+  if (desc.inputs() == 5) {
+    plan.classes = desc.input(3).dim[1];
+    require(plan.classes >= 1, "x must have a class");
+  }
+  return plan;
+}
 
 }  // namespace gpunn::backends

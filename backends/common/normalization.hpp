@@ -1,4 +1,4 @@
-// BATCH_NORM, BATCH_NORM_BACKWARD and BATCH_NORM_INFERENCE.
+// BATCH_NORM and BATCH_NORM_INFERENCE, LAYER_NORM, LOCAL_RESPONSE_NORM, and their backwards.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,76 @@ struct BatchNorm {
   constexpr int64_t elements() const { return rows * channels * size; }
 };
 
-BatchNorm batch_norm_of(const OpDesc& desc);
-BatchNorm batch_norm_backward_of(const OpDesc& desc);
-BatchNorm batch_norm_inference_of(const OpDesc& desc);
+inline BatchNorm batch_norm_of(const OpDesc& desc) {
+  const gpunn_tensor& x = desc.input(0);
+  const auto attrs = desc.attrs<gpunn_batch_norm_attrs>();
+  return {.rows = x.dim[0],
+          .channels = x.dim[1],
+          .size = size_from(x, 2),
+          .epsilon = attrs.epsilon,
+          .momentum = attrs.momentum,
+          .counted = desc.inputs() == 6};
+}
+
+inline BatchNorm batch_norm_inference_of(const OpDesc& desc) { return batch_norm_of(desc); }
+
+// It has no attributes.
+inline BatchNorm batch_norm_backward_of(const OpDesc& desc) {
+  const gpunn_tensor& x = desc.input(1);
+  return {.rows = x.dim[0], .channels = x.dim[1], .size = size_from(x, 2), .counted = desc.inputs() == 6};
+}
+
+// x[rows, columns].
+struct LayerNorm {
+  int64_t rows = 0;
+  int64_t columns = 0;
+  float epsilon = 0;
+
+  constexpr int64_t elements() const { return rows * columns; }
+};
+
+inline LayerNorm layer_norm_of(const OpDesc& desc) {
+  const gpunn_tensor& x = desc.input(0);
+  return {.rows = x.dim[0], .columns = x.dim[1], .epsilon = desc.attrs<gpunn_layer_norm_attrs>().epsilon};
+}
+
+inline LayerNorm layer_norm_backward_of(const OpDesc& desc) {
+  return {.rows = desc.input(1).dim[0], .columns = desc.input(1).dim[1]};
+}
+
+// x[rows, channels, size] as above. The denominator of channel c is k + factor * the sum of x^2 over the channels
+// c - before to c + behind, as far as there are such.
+struct LocalResponse {
+  int64_t rows = 0;
+  int64_t channels = 0;
+  int64_t size = 1;
+  int64_t before = 0;
+  int64_t behind = 0;
+  float factor = 0;  // alpha / size
+  float beta = 0;
+  float k = 1;
+  uint64_t workspace_bytes = 0;  // of the backward: a float an element
+
+  constexpr int64_t elements() const { return rows * channels * size; }
+};
+
+inline LocalResponse local_response_norm_of(const OpDesc& desc) {
+  const gpunn_tensor& x = desc.input(0);
+  const auto attrs = desc.attrs<gpunn_local_response_norm_attrs>();
+  return {.rows = x.dim[0],
+          .channels = x.dim[1],
+          .size = size_from(x, 2),
+          .before = attrs.size / 2,
+          .behind = (attrs.size - 1) / 2,
+          .factor = attrs.alpha / static_cast<float>(attrs.size),
+          .beta = attrs.beta,
+          .k = attrs.k};
+}
+
+inline LocalResponse local_response_norm_backward_of(const OpDesc& desc) {
+  LocalResponse shape = local_response_norm_of(desc);
+  shape.workspace_bytes = static_cast<uint64_t>(shape.elements()) * sizeof(float);
+  return shape;
+}
 
 }  // namespace gpunn::backends

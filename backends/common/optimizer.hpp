@@ -1,4 +1,4 @@
-// SGD, ADAM, RMSPROP, ADAGRAD, LION and LARS over flat vectors.
+// SGD, ADAM, RMSPROP, ADAGRAD, LION and LARS, CLIP_NORM and L1_GRADIENT over flat vectors.
 #pragma once
 
 #include <cstdint>
@@ -28,11 +28,41 @@ struct Lars : Optimizer<gpunn_lars_attrs> {
 // What an offset read from device memory says of n elements.
 constexpr int64_t place_in(int64_t n, int64_t offset) { return offset < 0 ? 0 : offset > n ? n : offset; }
 
-Sgd sgd_of(const OpDesc& desc);
-Adam adam_of(const OpDesc& desc);
-Rmsprop rmsprop_of(const OpDesc& desc);
-Adagrad adagrad_of(const OpDesc& desc);
-Lion lion_of(const OpDesc& desc);
-Lars lars_of(const OpDesc& desc);
+namespace detail {
+
+template <class Attrs>
+Optimizer<Attrs> optimizer_of(const OpDesc& desc) {
+  return {.attrs = desc.attrs<Attrs>(), .n = desc.input(0).dim[0]};
+}
+
+}  // namespace detail
+
+inline Sgd sgd_of(const OpDesc& desc) { return detail::optimizer_of<gpunn_sgd_attrs>(desc); }
+inline Adam adam_of(const OpDesc& desc) { return detail::optimizer_of<gpunn_adam_attrs>(desc); }
+inline Rmsprop rmsprop_of(const OpDesc& desc) { return detail::optimizer_of<gpunn_rmsprop_attrs>(desc); }
+inline Adagrad adagrad_of(const OpDesc& desc) { return detail::optimizer_of<gpunn_adagrad_attrs>(desc); }
+inline Lion lion_of(const OpDesc& desc) { return detail::optimizer_of<gpunn_lion_attrs>(desc); }
+inline Lars lars_of(const OpDesc& desc) {
+  return {detail::optimizer_of<gpunn_lars_attrs>(desc), desc.input(4).dim[0] - 1};
+}
+
+struct ClipNorm {
+  gpunn_clip_norm_attrs attrs{};
+  int64_t n = 0;
+};
+
+inline ClipNorm clip_norm_of(const OpDesc& desc) {
+  return {.attrs = desc.attrs<gpunn_clip_norm_attrs>(), .n = desc.input(0).dim[0]};
+}
+
+struct L1Gradient {
+  float weight = 0.0F;
+  int64_t decayed = 0;  // of the n elements; those behind it stay as they are
+};
+
+inline L1Gradient l1_gradient_of(const OpDesc& desc) {
+  const auto attrs = desc.attrs<gpunn_l1_attrs>();
+  return {.weight = attrs.weight, .decayed = attrs.decayed};
+}
 
 }  // namespace gpunn::backends

@@ -27,9 +27,30 @@ struct Pool {
   constexpr int64_t output_size() const { return rows.outputs * columns.outputs; }
 };
 
-Pool max_pool_of(const OpDesc& desc);
-Pool max_pool_backward_of(const OpDesc& desc);
-Pool avg_pool_of(const OpDesc& desc);
-Pool avg_pool_backward_of(const OpDesc& desc);
+namespace detail {
+
+inline Pool pool_between(const OpDesc& desc, const gpunn_tensor& x, const gpunn_tensor& y) {
+  const auto attrs = desc.attrs<gpunn_pool2d_attrs>();
+  const auto axis = [&](int i) {
+    return PoolAxis{.inputs = x.dim[2 + i],
+                    .outputs = y.dim[2 + i],
+                    .window = attrs.window[i],
+                    .stride = attrs.stride[i],
+                    .pad = attrs.pad[i]};
+  };
+  return {
+      .planes = x.dim[0] * x.dim[1], .rows = axis(0), .columns = axis(1), .count_padding = attrs.count_padding != 0};
+}
+
+}  // namespace detail
+
+inline Pool max_pool_of(const OpDesc& desc) { return detail::pool_between(desc, desc.input(0), desc.output(0)); }
+inline Pool max_pool_backward_of(const OpDesc& desc) {
+  return detail::pool_between(desc, desc.input(1), desc.input(0));
+}
+inline Pool avg_pool_of(const OpDesc& desc) { return detail::pool_between(desc, desc.input(0), desc.output(0)); }
+inline Pool avg_pool_backward_of(const OpDesc& desc) {
+  return detail::pool_between(desc, desc.output(0), desc.input(0));
+}
 
 }  // namespace gpunn::backends

@@ -1,6 +1,8 @@
 // UNIFORM, NORMAL, PERMUTATION and DROPOUT, by the counter layout of <gpunn/random.h>.
 #pragma once
 
+#include <gpunn/random.h>
+
 #include <cstdint>
 
 #include "common/requirements.hpp"
@@ -16,11 +18,15 @@ struct Draw {
   float high = 0.0F;
 };
 
-// UNIFORM and NORMAL.
-Draw draw_of(const OpDesc& desc);
-
-// n < 2^31; low and high mean nothing.
-Draw permutation_of(const OpDesc& desc);
+// n < 2^31 for PERMUTATION, to which low and high mean nothing.
+inline Draw draw_of(const OpDesc& desc) {
+  const auto attrs = desc.attrs<gpunn_random_attrs>();
+  return {.n = plugin::element_count(desc.output(0)),
+          .seed = attrs.seed,
+          .stream = attrs.stream,
+          .low = attrs.low,
+          .high = attrs.high};
+}
 
 // y = word >> 8 < threshold ? 0 : factor * x.
 struct Dropout {
@@ -31,6 +37,13 @@ struct Dropout {
   float factor = 0.0F;
 };
 
-Dropout dropout_of(const OpDesc& desc);
+inline Dropout dropout_of(const OpDesc& desc) {
+  const auto attrs = desc.attrs<gpunn_dropout_attrs>();
+  return {.n = plugin::element_count(desc.input(0)),
+          .seed = attrs.seed,
+          .stream = attrs.stream,
+          .threshold = gpunn_dropout_threshold(attrs.p),
+          .factor = 1.0F / (1.0F - attrs.p)};
+}
 
 }  // namespace gpunn::backends

@@ -39,10 +39,10 @@ struct Reduce {
 Reduce reduce_of(const OpDesc& desc);
 
 // N of x[N]; of dx[N].
-int64_t mean_rows_of(const OpDesc& desc);
-int64_t mean_rows_backward_of(const OpDesc& desc);
+inline int64_t mean_rows_of(const OpDesc& desc) { return desc.input(0).dim[0]; }
+inline int64_t mean_rows_backward_of(const OpDesc& desc) { return desc.output(0).dim[0]; }
 
 // Elements of x, of any shape.
-int64_t norm_of(const OpDesc& desc);
+inline int64_t norm_of(const OpDesc& desc) { return plugin::element_count(desc.input(0)); }
 
 }  // namespace gpunn::backends

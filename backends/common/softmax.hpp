@@ -12,10 +12,10 @@ struct SoftmaxRows {
   int64_t columns = 0;  // at least 1
 };
 
-// Forward: x and y of one shape.
-SoftmaxRows softmax_of(const OpDesc& desc);
+inline SoftmaxRows softmax_of(const OpDesc& desc) {
+  return {.rows = desc.output(0).dim[0], .columns = desc.output(0).dim[1]};
+}
 
-// Backward: dy, y and dx of one shape.
-SoftmaxRows softmax_backward_of(const OpDesc& desc);
+inline SoftmaxRows softmax_backward_of(const OpDesc& desc) { return softmax_of(desc); }
 
 }  // namespace gpunn::backends

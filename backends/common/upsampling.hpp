@@ -61,7 +61,19 @@ struct Upsample {
   constexpr int64_t output_size() const { return rows.outputs() * columns.outputs(); }
 };
 
-Upsample upsample_of(const OpDesc& desc);
-Upsample upsample_backward_of(const OpDesc& desc);
+namespace detail {
+
+inline Upsample upsample_from(const OpDesc& desc, const gpunn_tensor& smaller) {
+  const auto attrs = desc.attrs<gpunn_upsample2d_attrs>();
+  const bool bilinear = attrs.mode == GPUNN_UPSAMPLE_BILINEAR;
+  return {.planes = smaller.dim[0] * smaller.dim[1],
+          .rows = {.inputs = smaller.dim[2], .factor = attrs.factor[0], .bilinear = bilinear},
+          .columns = {.inputs = smaller.dim[3], .factor = attrs.factor[1], .bilinear = bilinear}};
+}
+
+}  // namespace detail
+
+inline Upsample upsample_of(const OpDesc& desc) { return detail::upsample_from(desc, desc.input(0)); }
+inline Upsample upsample_backward_of(const OpDesc& desc) { return detail::upsample_from(desc, desc.output(0)); }
 
 }  // namespace gpunn::backends

@@ -1,16 +1,15 @@
 // How a family registers an op: it writes
 //
-//   struct ReluPlan { ... };                              // all that enqueue needs, validated
-//   ReluPlan plan_relu(const OpDesc& desc);               // throws Refusal
+//   struct ReluPlan { ... };                              // all that enqueue needs
+//   ReluPlan plan_relu(const OpDesc& desc);               // may throw Refusal
 //   void run_relu(const ReluPlan& plan, const OpArgs& args);
 //   add_op(device, GPUNN_OP_RELU, plan_relu, run_relu);
 //
-// and the query is plan_relu's success. A plan with a member workspace_bytes gets that much scratch memory.
+// and the query is plan_relu's success, of a desc that is as the op's row declares. A plan with a member
+// workspace_bytes gets that much scratch memory.
 #pragma once
 
-#include <gpunn/plugin.hpp>
-
-#include <utility>
+#include <gpunn/kernel.hpp>
 
 #include "common/requirements.hpp"
 
@@ -18,24 +17,29 @@ namespace gpunn::cpu {
 
 using namespace backends;
 
-// Serves `op` by plan(desc) at query and creation, and run(plan, args) at each enqueue.
+// Serves `op` by plan_of(desc) at query and creation, and run(plan, args) at each enqueue. Any callables.
+template <class PlanOf, class Run>
+void serve(plugin::Device& device, int32_t op, PlanOf plan_of, Run run) {
+  device.add(op, {.query =
+                      [plan_of](const OpDesc& desc) {
+                        [[maybe_unused]] const auto plan = plan_of(desc);
+                        if constexpr (requires { plan.workspace_bytes; }) {
+                          return plugin::Support::yes(plan.workspace_bytes);
+                        } else {
+                          return plugin::Support::yes();
+                        }
+                      },
+                  .create =
+                      [plan_of, run](const OpDesc& desc) {
+                        return plugin::make_kernel(
+                            [plan = plan_of(desc), run](plugin::Stream&, const OpArgs& args) { run(plan, args); });
+                      }});
+}
+
 template <class Plan>
-void add_op(plugin::Device& device, int32_t op, Plan (*plan)(const OpDesc&), void (*run)(const Plan&, const OpArgs&)) {
-  plugin::KernelFactory factory;
-  factory.query = [plan](const OpDesc& desc) {
-    try {
-      const Plan made = plan(desc);
-      uint64_t workspace_bytes = 0;
-      if constexpr (requires { made.workspace_bytes; }) workspace_bytes = made.workspace_bytes;
-      return plugin::Support::yes(workspace_bytes);
-    } catch (const Refusal& refusal) {
-      return plugin::Support::no(refusal.what());
-    }
-  };
-  factory.create = [plan, run](const OpDesc& desc) {
-    return plugin::make_kernel([made = plan(desc), run](plugin::Stream&, const OpArgs& args) { run(made, args); });
-  };
-  device.add(op, std::move(factory));
+void add_op(plugin::Device& device, int32_t op, Plan (*plan_of)(const OpDesc&),
+            void (*run)(const Plan&, const OpArgs&)) {
+  serve(device, op, plan_of, run);
 }
 
 }  // namespace gpunn::cpu

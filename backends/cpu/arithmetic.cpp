@@ -1,9 +1,8 @@
-// Arithmetic with broadcasting, and functions of one number: run by run of the innermost dimension.
+// Arithmetic with broadcasting, functions of one number, and activations without attributes: run by run of the
+// innermost dimension. Which functions there are, the tables of simd/arithmetic.cpp say.
 #include "simd/arithmetic.hpp"
 
-#include <gpunn/plugin.hpp>
-
-#include <cmath>
+#include <gpunn/kernel.hpp>
 
 #include "add_op.hpp"
 #include "common/broadcast.hpp"
@@ -45,16 +44,26 @@ void for_runs(const Broadcast& plan, const OpArgs& args, const Body& body) {
   }
 }
 
-template <ArithmeticKernels::Unary ArithmeticKernels::*function>
-void run_unary(const Broadcast& plan, const OpArgs& args) {
-  const auto run = simd_arithmetic().*function;
-  for_runs(plan, args, [run](const Operand* x, float* y, int64_t n) { run(x[0], y, n); });
+template <class Function>
+struct FunctionPlan {
+  Broadcast loops;
+  Function run;
+};
+
+// Of the function that the table has for the op.
+template <auto table>
+auto plan_function(const OpDesc& desc) {
+  const auto* entry = simd_arithmetic().*table;
+  while (entry->op != desc.op()) ++entry;
+  return FunctionPlan<decltype(entry->run)>{broadcast_of(desc), entry->run};
 }
 
-template <ArithmeticKernels::Binary ArithmeticKernels::*function>
-void run_binary(const Broadcast& plan, const OpArgs& args) {
-  const auto run = simd_arithmetic().*function;
-  for_runs(plan, args, [run](const Operand* x, float* y, int64_t n) { run(x[0], x[1], y, n); });
+void run_unary(const FunctionPlan<Unary>& plan, const OpArgs& args) {
+  for_runs(plan.loops, args, [&](const Operand* x, float* y, int64_t n) { plan.run(x[0], y, n); });
+}
+
+void run_binary(const FunctionPlan<Binary>& plan, const OpArgs& args) {
+  for_runs(plan.loops, args, [&](const Operand* x, float* y, int64_t n) { plan.run(x[0], x[1], y, n); });
 }
 
 void run_select(const Broadcast& plan, const OpArgs& args) {
@@ -62,43 +71,17 @@ void run_select(const Broadcast& plan, const OpArgs& args) {
   for_runs(plan, args, [run](const Operand* x, float* y, int64_t n) { run(x[0], x[1], x[2], y, n); });
 }
 
-// Functions that the C library has, and no vectors.
-template <float (*function)(float)>
-void run_function(const Broadcast& plan, const OpArgs& args) {
-  for_runs(plan, args, [](const Operand* x, float* y, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) y[i] = function(x[0].x[i * x[0].step]);
-  });
-}
-
-void run_pow(const Broadcast& plan, const OpArgs& args) {
-  for_runs(plan, args, [](const Operand* x, float* y, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) y[i] = std::pow(x[0].x[i * x[0].step], x[1].x[i * x[1].step]);
-  });
-}
-
-float log_f32(float x) { return std::log(x); }
-float erf_f32(float x) { return std::erf(x); }
-
 }  // namespace
 
 void add_arithmetic_kernels(plugin::Device& device) {
-  add_op(device, GPUNN_OP_ADD, broadcast_of, run_binary<&ArithmeticKernels::add>);
-  add_op(device, GPUNN_OP_SUB, broadcast_of, run_binary<&ArithmeticKernels::sub>);
-  add_op(device, GPUNN_OP_MUL, broadcast_of, run_binary<&ArithmeticKernels::mul>);
-  add_op(device, GPUNN_OP_DIV, broadcast_of, run_binary<&ArithmeticKernels::div>);
-  add_op(device, GPUNN_OP_MAXIMUM, broadcast_of, run_binary<&ArithmeticKernels::maximum>);
-  add_op(device, GPUNN_OP_MINIMUM, broadcast_of, run_binary<&ArithmeticKernels::minimum>);
-  add_op(device, GPUNN_OP_EQUAL, broadcast_of, run_binary<&ArithmeticKernels::equal>);
-  add_op(device, GPUNN_OP_LESS, broadcast_of, run_binary<&ArithmeticKernels::less>);
-  add_op(device, GPUNN_OP_LESS_EQUAL, broadcast_of, run_binary<&ArithmeticKernels::less_equal>);
-  add_op(device, GPUNN_OP_POW, broadcast_of, run_pow);
+  const ArithmeticKernels& kernels = simd_arithmetic();
+  for (const auto* one = kernels.of_one; one->op != 0; ++one) {
+    add_op(device, one->op, plan_function<&ArithmeticKernels::of_one>, run_unary);
+  }
+  for (const auto* one = kernels.of_two; one->op != 0; ++one) {
+    add_op(device, one->op, plan_function<&ArithmeticKernels::of_two>, run_binary);
+  }
   add_op(device, GPUNN_OP_SELECT, broadcast_of, run_select);
-  add_op(device, GPUNN_OP_EXPAND, broadcast_of, run_unary<&ArithmeticKernels::copy>);
-  add_op(device, GPUNN_OP_EXP, broadcast_of, run_unary<&ArithmeticKernels::exp>);
-  add_op(device, GPUNN_OP_SQRT, broadcast_of, run_unary<&ArithmeticKernels::sqrt>);
-  add_op(device, GPUNN_OP_RSQRT, broadcast_of, run_unary<&ArithmeticKernels::rsqrt>);
-  add_op(device, GPUNN_OP_LOG, broadcast_of, run_function<log_f32>);
-  add_op(device, GPUNN_OP_ERF, broadcast_of, run_function<erf_f32>);
 }
 
 }  // namespace gpunn::cpu

@@ -2,7 +2,7 @@
 // being some images; and MIX_ROWS.
 #include "common/augmentation.hpp"
 
-#include <gpunn/plugin.hpp>
+#include <gpunn/kernel.hpp>
 #include <gpunn/random.h>
 
 #include <algorithm>

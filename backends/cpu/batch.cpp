@@ -3,7 +3,7 @@
 // An index comes from device memory: one that names no row, negative or too large, gives a row of zeros.
 #include "simd/batch.hpp"
 
-#include <gpunn/plugin.hpp>
+#include <gpunn/kernel.hpp>
 
 #include "add_op.hpp"
 #include "common/batch.hpp"
@@ -59,12 +59,16 @@ void gather(const Gather& plan, const OpArgs& args) {
 }
 
 void run_gather_rows(const Gather& plan, const OpArgs& args) {
-  if (plan.from == GPUNN_U8)
-    return plan.to == GPUNN_U8 ? gather<uint8_t, uint8_t>(plan, args) : gather<uint8_t, int32_t>(plan, args);
-  if (plan.from == GPUNN_I64)
-    return plan.to == GPUNN_I64 ? gather<int64_t, int64_t>(plan, args) : gather<int64_t, int32_t>(plan, args);
-  if (plan.from == GPUNN_I32) return gather<int32_t, int32_t>(plan, args);
-  gather<float, float>(plan, args);
+  switch (plan.from) {
+    case GPUNN_U8:
+      return gather<uint8_t, int32_t>(plan, args);
+    case GPUNN_I64:
+      return gather<int64_t, int32_t>(plan, args);
+    case GPUNN_I32:
+      return gather<int32_t, int32_t>(plan, args);
+    default:
+      return gather<float, float>(plan, args);
+  }
 }
 
 // A task has rows of y to itself, and takes what is theirs in the order of x.

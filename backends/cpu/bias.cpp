@@ -4,7 +4,7 @@
 // order know of the threads.
 #include "simd/bias.hpp"
 
-#include <gpunn/plugin.hpp>
+#include <gpunn/kernel.hpp>
 
 #include <cstring>
 

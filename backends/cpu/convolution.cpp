@@ -102,23 +102,13 @@ void run_filter(const FilterPlan& plan, const OpArgs& args) {
   plan.algorithm->run(args.in<float>(0), args.in<float>(1), args.out<float>(0), args.workspace<float>());
 }
 
-// As add_op, with the number of threads that query and create agree on, since workspace is by thread.
+// With the number of threads that query and create agree on, since workspace is by thread.
 template <class Plan>
 void add_threaded_op(plugin::Device& device, int32_t op, Plan (*plan)(const OpDesc&, int),
                      void (*run)(const Plan&, const OpArgs&)) {
   const int threads = thread_count();
-  KernelFactory factory;
-  factory.query = [plan, threads](const OpDesc& desc) {
-    try {
-      return Support::yes(plan(desc, threads).workspace_bytes);
-    } catch (const Refusal& refusal) {
-      return Support::no(refusal.what());
-    }
-  };
-  factory.create = [plan, run, threads](const OpDesc& desc) {
-    return plugin::make_kernel([made = plan(desc, threads), run](Stream&, const OpArgs& args) { run(made, args); });
-  };
-  device.add(op, std::move(factory));
+  serve(
+      device, op, [plan, threads](const OpDesc& desc) { return plan(desc, threads); }, run);
 }
 
 }  // namespace

@@ -73,6 +73,9 @@ CopyRun choose_run(int32_t from, int32_t to) {
   }
 }
 
+// Bytes of an element.
+int64_t size_of(int32_t dtype) { return dtype == GPUNN_U8 ? 1 : dtype == GPUNN_I64 ? 8 : 4; }
+
 }  // namespace
 
 CopyPlan plan_copy(const OpDesc& desc) { return plan_loops(copy_of(desc)); }
@@ -81,8 +84,8 @@ CopyPlan plan_loops(const Copy& made) {
   CopyPlan plan;
   plan.loops = made;
   plan.run = choose_run(plan.loops.from, plan.loops.to);
-  plan.x_size = static_cast<int64_t>(dtype_size(plan.loops.from));
-  plan.y_size = static_cast<int64_t>(dtype_size(plan.loops.to));
+  plan.x_size = size_of(plan.loops.from);
+  plan.y_size = size_of(plan.loops.to);
   return plan;
 }
 

@@ -1,7 +1,7 @@
 // GPUNN_OP_COPY: any strides on both sides, converting between f32, i32, i64 and u8.
 #pragma once
 
-#include <gpunn/plugin.hpp>
+#include <gpunn/kernel.hpp>
 
 #include <cstdint>
 

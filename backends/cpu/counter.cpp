@@ -1,9 +1,9 @@
 // ADVANCE, TABLE_LOAD and TABLE_STORE: a few bytes each, on the calling thread.
 #include "common/counter.hpp"
 
-#include <gpunn/plugin.hpp>
+#include <gpunn/kernel.hpp>
 
-#include <cstring>
+#include <algorithm>
 
 #include "add_op.hpp"
 #include "kernels.hpp"
@@ -18,14 +18,12 @@ void run_advance(const int64_t& increment, const OpArgs& args) {
 }
 
 void run_load(const Table& plan, const OpArgs& args) {
-  const auto at = static_cast<std::size_t>(std::clamp<int64_t>(*args.in<int64_t>(1), 0, plan.length - 1));
-  std::memcpy(args.out<char>(0), args.in<char>(0) + at * plan.element, plan.element);
+  *args.out<float>(0) = args.in<float>(0)[std::clamp<int64_t>(*args.in<int64_t>(1), 0, plan.length - 1)];
 }
 
 void run_store(const Table& plan, const OpArgs& args) {
   const int64_t remainder = *args.in<int64_t>(1) % plan.length;
-  const auto at = static_cast<std::size_t>(remainder < 0 ? remainder + plan.length : remainder);
-  std::memcpy(args.out<char>(0) + at * plan.element, args.in<char>(2), plan.element);
+  args.out<float>(0)[remainder < 0 ? remainder + plan.length : remainder] = *args.in<float>(2);
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
-// SCALE, AXPBY, CLAMP and FILL. COPY, which takes strides, is in copy.cpp.
+// Maps that have attributes, and FILL. COPY, which takes strides, is in copy.cpp.
 #include "simd/elementwise.hpp"
 
-#include <gpunn/plugin.hpp>
+#include <gpunn/kernel.hpp>
 
 #include "add_op.hpp"
 #include "common/elementwise.hpp"
@@ -15,28 +15,55 @@ namespace {
 
 const ElementwiseKernels& simd_elementwise() { return GPUNN_SELECT_ISA(elementwise_kernels); }
 
-void run_scale(const Scale& plan, const OpArgs& args) {
+// y = f(x), by body(x, y, n).
+template <class Body>
+void map(int64_t n, const OpArgs& args, const Body& body) {
   const auto* x = args.in<float>(0);
   auto* y = args.out<float>(0);
-  parallel_ranges(plan.n, kGrain, [&](int64_t begin, int64_t end) {
-    simd_elementwise().scale(x + begin, plan.factor, y + begin, end - begin);
-  });
+  parallel_ranges(n, kGrain, [&](int64_t begin, int64_t end) { body(x + begin, y + begin, end - begin); });
+}
+
+// y = f(a, b), by body(a, b, y, n).
+template <class Body>
+void map_two(int64_t n, const OpArgs& args, const Body& body) {
+  const auto *a = args.in<float>(0), *b = args.in<float>(1);
+  auto* y = args.out<float>(0);
+  parallel_ranges(n, kGrain, [&](int64_t begin, int64_t end) { body(a + begin, b + begin, y + begin, end - begin); });
+}
+
+void run_scale(const Scale& plan, const OpArgs& args) {
+  map(plan.n, args, [&](const float* x, float* y, int64_t n) { simd_elementwise().scale(x, plan.factor, y, n); });
 }
 
 void run_axpby(const Axpby& plan, const OpArgs& args) {
-  const auto *a = args.in<float>(0), *b = args.in<float>(1);
-  auto* y = args.out<float>(0);
-  parallel_ranges(plan.n, kGrain, [&](int64_t begin, int64_t end) {
-    simd_elementwise().axpby(plan.alpha, a + begin, plan.beta, b + begin, y + begin, end - begin);
+  map_two(plan.n, args, [&](const float* a, const float* b, float* y, int64_t n) {
+    simd_elementwise().axpby(plan.alpha, a, plan.beta, b, y, n);
   });
 }
 
 void run_clamp(const Clamp& plan, const OpArgs& args) {
-  const auto* x = args.in<float>(0);
-  auto* y = args.out<float>(0);
-  parallel_ranges(plan.n, kGrain, [&](int64_t begin, int64_t end) {
-    simd_elementwise().clamp(x + begin, plan.low, plan.high, y + begin, end - begin);
+  map(plan.n, args,
+      [&](const float* x, float* y, int64_t n) { simd_elementwise().clamp(x, plan.low, plan.high, y, n); });
+}
+
+void run_leaky_relu(const LeakyRelu& plan, const OpArgs& args) {
+  map(plan.n, args, [&](const float* x, float* y, int64_t n) { simd_elementwise().leaky_relu(x, plan.slope, y, n); });
+}
+
+void run_leaky_relu_backward(const LeakyRelu& plan, const OpArgs& args) {
+  map_two(plan.n, args, [&](const float* dy, const float* x, float* dx, int64_t n) {
+    simd_elementwise().leaky_relu_backward(dy, x, plan.slope, dx, n);
   });
+}
+
+void run_gelu(const Gelu& plan, const OpArgs& args) {
+  const Unary run = plan.tanh ? simd_elementwise().gelu_tanh : simd_elementwise().gelu_erf;
+  map(plan.n, args, [run](const float* x, float* y, int64_t n) { run({x, 1}, y, n); });
+}
+
+void run_gelu_backward(const Gelu& plan, const OpArgs& args) {
+  const Binary run = plan.tanh ? simd_elementwise().gelu_tanh_backward : simd_elementwise().gelu_erf_backward;
+  map_two(plan.n, args, [run](const float* dy, const float* x, float* dx, int64_t n) { run({dy, 1}, {x, 1}, dx, n); });
 }
 
 template <class T>
@@ -67,6 +94,10 @@ void add_elementwise_kernels(plugin::Device& device) {
   add_op(device, GPUNN_OP_SCALE, scale_of, run_scale);
   add_op(device, GPUNN_OP_AXPBY, axpby_of, run_axpby);
   add_op(device, GPUNN_OP_CLAMP, clamp_of, run_clamp);
+  add_op(device, GPUNN_OP_LEAKY_RELU, leaky_relu_of, run_leaky_relu);
+  add_op(device, GPUNN_OP_LEAKY_RELU_BACKWARD, leaky_relu_of, run_leaky_relu_backward);
+  add_op(device, GPUNN_OP_GELU, gelu_of, run_gelu);
+  add_op(device, GPUNN_OP_GELU_BACKWARD, gelu_of, run_gelu_backward);
   add_op(device, GPUNN_OP_FILL, fill_of, run_fill);
   add_op(device, GPUNN_OP_COPY, plan_copy, run_copy);
 }

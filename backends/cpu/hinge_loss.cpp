@@ -2,14 +2,13 @@
 //
 // Labels come from device memory and are checked row by row: a label that names no class makes that row's loss NaN, so
 // that training stops, and its gradient 0.
-#include "common/hinge_loss.hpp"
-
-#include <gpunn/plugin.hpp>
+#include <gpunn/kernel.hpp>
 
 #include <algorithm>
 #include <limits>
 
 #include "add_op.hpp"
+#include "common/loss.hpp"
 #include "grain.hpp"
 #include "kernels.hpp"
 #include "parallel.hpp"

@@ -1,6 +1,6 @@
 #include "isa.hpp"
 
-#include <gpunn/plugin.hpp>
+#include <gpunn/kernel.hpp>
 
 #include <algorithm>
 #include <atomic>

@@ -1,13 +1,13 @@
 // LAYER_NORM and its backward: dx by rows, dgamma and dbeta by columns.
 #include "simd/layer_norm.hpp"
 
-#include <gpunn/plugin.hpp>
+#include <gpunn/kernel.hpp>
 
 #include <algorithm>
 #include <cstdint>
 
 #include "add_op.hpp"
-#include "common/layer_norm.hpp"
+#include "common/normalization.hpp"
 #include "grain.hpp"
 #include "kernels.hpp"
 #include "parallel.hpp"

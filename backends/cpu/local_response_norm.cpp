@@ -1,14 +1,13 @@
 // LOCAL_RESPONSE_NORM and its backward; a task some planes, each one channel of one image. The time is that of the
 // powers, so the sums of squares are formed anew for each channel, without the rounding of a sum that slides.
-#include "common/local_response_norm.hpp"
-
-#include <gpunn/plugin.hpp>
+#include <gpunn/kernel.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 
 #include "add_op.hpp"
+#include "common/normalization.hpp"
 #include "grain.hpp"
 #include "kernels.hpp"
 #include "parallel.hpp"

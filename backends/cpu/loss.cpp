@@ -4,7 +4,7 @@
 // that training stops, and its gradient 0.
 #include "simd/loss.hpp"
 
-#include <gpunn/plugin.hpp>
+#include <gpunn/kernel.hpp>
 
 #include <limits>
 
@@ -131,15 +131,14 @@ void run_soft_cross_entropy_backward(const LossPlan& plan, const OpArgs& args) {
 }  // namespace
 
 void add_loss_kernels(plugin::Device& device) {
-  add_op(device, GPUNN_OP_NLL_LOSS, plan<nll_of>, run_nll);
-  add_op(device, GPUNN_OP_NLL_LOSS_BACKWARD, plan<nll_backward_of>, run_nll_backward);
-  add_op(device, GPUNN_OP_MSE_LOSS, plan<mse_of>, run_mse);
-  add_op(device, GPUNN_OP_MSE_LOSS_BACKWARD, plan<mse_backward_of>, run_mse_backward);
-  add_op(device, GPUNN_OP_SOFTMAX_CROSS_ENTROPY, plan<cross_entropy_of>, run_cross_entropy);
-  add_op(device, GPUNN_OP_SOFTMAX_CROSS_ENTROPY_BACKWARD, plan<cross_entropy_backward_of>, run_cross_entropy_backward);
-  add_op(device, GPUNN_OP_SOFT_CROSS_ENTROPY, plan<soft_cross_entropy_of>, run_soft_cross_entropy);
-  add_op(device, GPUNN_OP_SOFT_CROSS_ENTROPY_BACKWARD, plan<soft_cross_entropy_backward_of>,
-         run_soft_cross_entropy_backward);
+  add_op(device, GPUNN_OP_NLL_LOSS, plan<loss_of>, run_nll);
+  add_op(device, GPUNN_OP_NLL_LOSS_BACKWARD, plan<loss_backward_of>, run_nll_backward);
+  add_op(device, GPUNN_OP_MSE_LOSS, plan<loss_of>, run_mse);
+  add_op(device, GPUNN_OP_MSE_LOSS_BACKWARD, plan<loss_backward_of>, run_mse_backward);
+  add_op(device, GPUNN_OP_SOFTMAX_CROSS_ENTROPY, plan<loss_of>, run_cross_entropy);
+  add_op(device, GPUNN_OP_SOFTMAX_CROSS_ENTROPY_BACKWARD, plan<loss_backward_of>, run_cross_entropy_backward);
+  add_op(device, GPUNN_OP_SOFT_CROSS_ENTROPY, plan<loss_of>, run_soft_cross_entropy);
+  add_op(device, GPUNN_OP_SOFT_CROSS_ENTROPY_BACKWARD, plan<loss_backward_of>, run_soft_cross_entropy_backward);
 }
 
 }  // namespace gpunn::cpu

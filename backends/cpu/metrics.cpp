@@ -1,7 +1,7 @@
 // METRICS_ACCUMULATE: on the calling thread, row by row, so that the f64 sums have one order.
 #include "common/metrics.hpp"
 
-#include <gpunn/plugin.hpp>
+#include <gpunn/kernel.hpp>
 
 #include <cmath>
 

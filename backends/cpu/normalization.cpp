@@ -6,7 +6,7 @@
 // threads.
 #include "simd/normalization.hpp"
 
-#include <gpunn/plugin.hpp>
+#include <gpunn/kernel.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,7 @@
 // then the others.
 #include "simd/optimizer.hpp"
 
-#include <gpunn/plugin.hpp>
+#include <gpunn/kernel.hpp>
 
 #include <algorithm>
 #include <cmath>

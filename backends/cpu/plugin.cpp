@@ -35,30 +35,7 @@ class CpuDevice final : public plugin::HostDevice {
   explicit CpuDevice(const gpunn_device_options& options) {
     // Before the families register, which may size their workspaces by it.
     set_thread_count(options.host_threads);
-    add_arithmetic_kernels(*this);
-    add_elementwise_kernels(*this);
-    add_activation_kernels(*this);
-    add_bias_kernels(*this);
-    add_matmul_kernels(*this);
-    add_convolution_kernels(*this);
-    add_pooling_kernels(*this);
-    add_upsampling_kernels(*this);
-    add_shape_kernels(*this);
-    add_softmax_kernels(*this);
-    add_normalization_kernels(*this);
-    add_layer_norm_kernels(*this);
-    add_local_response_norm_kernels(*this);
-    add_loss_kernels(*this);
-    add_pointwise_loss_kernels(*this);
-    add_hinge_loss_kernels(*this);
-    add_reduction_kernels(*this);
-    add_optimizer_kernels(*this);
-    add_regularization_kernels(*this);
-    add_random_kernels(*this);
-    add_batch_kernels(*this);
-    add_augmentation_kernels(*this);
-    add_counter_kernels(*this);
-    add_metrics_kernels(*this);
+    add_kernels(*this);
   }
 
   void info(gpunn_device_info& info) override {

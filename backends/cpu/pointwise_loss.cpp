@@ -1,10 +1,10 @@
 // BCE_LOGITS_LOSS, HUBER_LOSS and their backwards: means over a row; a task some rows.
 #include "simd/pointwise_loss.hpp"
 
-#include <gpunn/plugin.hpp>
+#include <gpunn/kernel.hpp>
 
 #include "add_op.hpp"
-#include "common/pointwise_loss.hpp"
+#include "common/loss.hpp"
 #include "grain.hpp"
 #include "kernels.hpp"
 #include "parallel.hpp"
@@ -62,8 +62,8 @@ void run_huber_backward(const Huber& plan, const OpArgs& args) {
 }  // namespace
 
 void add_pointwise_loss_kernels(plugin::Device& device) {
-  add_op(device, GPUNN_OP_BCE_LOGITS_LOSS, bce_of, run_bce);
-  add_op(device, GPUNN_OP_BCE_LOGITS_LOSS_BACKWARD, bce_backward_of, run_bce_backward);
+  add_op(device, GPUNN_OP_BCE_LOGITS_LOSS, loss_of, run_bce);
+  add_op(device, GPUNN_OP_BCE_LOGITS_LOSS_BACKWARD, loss_backward_of, run_bce_backward);
   add_op(device, GPUNN_OP_HUBER_LOSS, huber_of, run_huber);
   add_op(device, GPUNN_OP_HUBER_LOSS_BACKWARD, huber_backward_of, run_huber_backward);
 }

@@ -2,7 +2,7 @@
 // task some planes.
 #include "simd/pooling.hpp"
 
-#include <gpunn/plugin.hpp>
+#include <gpunn/kernel.hpp>
 
 #include "add_op.hpp"
 #include "common/pooling.hpp"

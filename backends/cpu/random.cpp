@@ -4,7 +4,7 @@
 // the same on every machine. NORMAL computes in f64 and rounds once, for the same reason.
 #include "simd/random.hpp"
 
-#include <gpunn/plugin.hpp>
+#include <gpunn/kernel.hpp>
 #include <gpunn/random.h>
 
 #include <cmath>
@@ -89,7 +89,7 @@ void run_dropout(const Dropout& plan, const OpArgs& args) {
 void add_random_kernels(plugin::Device& device) {
   add_op(device, GPUNN_OP_RANDOM_UNIFORM, draw_of, run_uniform);
   add_op(device, GPUNN_OP_RANDOM_NORMAL, draw_of, run_normal);
-  add_op(device, GPUNN_OP_RANDOM_PERMUTATION, permutation_of, run_permutation);
+  add_op(device, GPUNN_OP_RANDOM_PERMUTATION, draw_of, run_permutation);
   add_op(device, GPUNN_OP_DROPOUT, dropout_of, run_dropout);
 }
 

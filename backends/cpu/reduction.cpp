@@ -6,7 +6,7 @@
 // result does not depend on the number of threads.
 #include "simd/reduction.hpp"
 
-#include <gpunn/plugin.hpp>
+#include <gpunn/kernel.hpp>
 
 #include <cmath>
 #include <limits>

@@ -1,12 +1,11 @@
 // CLIP_NORM and L1_GRADIENT over flat vectors.
-#include "common/regularization.hpp"
-
-#include <gpunn/plugin.hpp>
+#include <gpunn/kernel.hpp>
 
 #include <algorithm>
 #include <cmath>
 
 #include "add_op.hpp"
+#include "common/optimizer.hpp"
 #include "grain.hpp"
 #include "kernels.hpp"
 #include "parallel.hpp"

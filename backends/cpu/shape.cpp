@@ -1,7 +1,7 @@
 // PAD, SLICE, CONCAT and TRANSPOSE, all as the loops of COPY.
 #include "common/shape.hpp"
 
-#include <gpunn/plugin.hpp>
+#include <gpunn/kernel.hpp>
 
 #include <algorithm>
 #include <vector>

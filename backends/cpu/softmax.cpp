@@ -1,7 +1,7 @@
 // SOFTMAX, LOG_SOFTMAX and their backwards, over the last dimension; a task some rows.
 #include "simd/softmax.hpp"
 
-#include <gpunn/plugin.hpp>
+#include <gpunn/kernel.hpp>
 
 #include "add_op.hpp"
 #include "common/softmax.hpp"

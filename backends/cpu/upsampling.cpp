@@ -2,7 +2,7 @@
 // once, in the workspace.
 #include "common/upsampling.hpp"
 
-#include <gpunn/plugin.hpp>
+#include <gpunn/kernel.hpp>
 
 #include <algorithm>
 #include <cstdint>

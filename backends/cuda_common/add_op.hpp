@@ -3,11 +3,11 @@
 //   void run_relu(const int64_t& n, cudaStream_t stream, const OpArgs& args);   // launches, nothing else
 //   add_op(device, GPUNN_OP_RELU, "relu", relu_size, run_relu);
 //
-// where relu_size(desc), of backends/common/, gives what the kernel needs to know or throws Refusal. What it gives may
-// have a member workspace_bytes, and then gets that much scratch memory.
+// where relu_size(desc), of backends/common/, gives what the kernel needs to know or throws Refusal; desc is as the
+// op's row declares. What it gives may have a member workspace_bytes, and then gets that much scratch memory.
 #pragma once
 
-#include <gpunn/plugin.hpp>
+#include <gpunn/kernel.hpp>
 
 #include <type_traits>
 #include <utility>
@@ -47,12 +47,10 @@ template <class Plan, class Run>
 void add_op(plugin::Device& device, int32_t op, const char* name, Plan (*plan)(const OpDesc&), Run run) {
   plugin::KernelFactory factory;
   factory.query = [plan](const OpDesc& desc) {
-    return support_of([&] {
-      [[maybe_unused]] const Plan made = plan(desc);
-      uint64_t workspace_bytes = 0;
-      if constexpr (requires { made.workspace_bytes; }) workspace_bytes = made.workspace_bytes;
-      return plugin::Support::yes(workspace_bytes);
-    });
+    [[maybe_unused]] const Plan made = plan(desc);
+    uint64_t workspace_bytes = 0;
+    if constexpr (requires { made.workspace_bytes; }) workspace_bytes = made.workspace_bytes;
+    return plugin::Support::yes(workspace_bytes);
   };
   factory.create = [plan, run, name](const OpDesc& desc) {
     return plugin::make_kernel([made = plan(desc), run, name](plugin::Stream& stream, const OpArgs& args) {

@@ -9,7 +9,7 @@
 // from the shape, that the algorithms must keep.
 #pragma once
 
-#include <gpunn/plugin.hpp>
+#include <gpunn/kernel.hpp>
 
 #include <memory>
 #include <utility>
@@ -25,9 +25,7 @@ template <class Problem, class OwnDevice>
 void add_tuned_op(OwnDevice& device, int32_t op, const char* name, Problem (*problem_of)(const OpDesc&),
                   TuningTask (*task_of)(OwnDevice&, const Problem&)) {
   plugin::KernelFactory factory;
-  factory.query = [problem_of](const OpDesc& desc) {
-    return support_of([&] { return plugin::Support::yes(problem_of(desc).workspace_bytes); });
-  };
+  factory.query = [problem_of](const OpDesc& desc) { return plugin::Support::yes(problem_of(desc).workspace_bytes); };
   factory.create = [&device, problem_of, task_of, name](const OpDesc& desc) {
     AlgorithmPtr chosen = choose_algorithm(device, desc, task_of(device, problem_of(desc)));
     return plugin::make_kernel(

@@ -1,7 +1,7 @@
 // One of the ways to compute an op at one shape: a library's algorithm, or a kernel of our own.
 #pragma once
 
-#include <gpunn/plugin.hpp>
+#include <gpunn/kernel.hpp>
 
 #include <memory>
 #include <string>

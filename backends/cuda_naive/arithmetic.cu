@@ -24,16 +24,16 @@ __device__ int64_t offset_of(const Broadcast& plan, int operand, int64_t i) {
   return offset + i * plan.stride[operand][0];
 }
 
-template <class Function>
+template <float (*function)(float)>
 __global__ void of_one(Broadcast plan, const float* x, float* y) {
   const int64_t i = thread_index();
-  if (i < plan.n) y[i] = Function()(x[offset_of(plan, 0, i)]);
+  if (i < plan.n) y[i] = function(x[offset_of(plan, 0, i)]);
 }
 
-template <class Function>
+template <float (*function)(float, float)>
 __global__ void of_two(Broadcast plan, const float* a, const float* b, float* y) {
   const int64_t i = thread_index();
-  if (i < plan.n) y[i] = Function()(a[offset_of(plan, 0, i)], b[offset_of(plan, 1, i)]);
+  if (i < plan.n) y[i] = function(a[offset_of(plan, 0, i)], b[offset_of(plan, 1, i)]);
 }
 
 __global__ void select(Broadcast plan, const float* condition, const float* a, const float* b, float* y) {
@@ -42,64 +42,32 @@ __global__ void select(Broadcast plan, const float* condition, const float* a, c
   y[i] = condition[offset_of(plan, 0, i)] != 0.0F ? a[offset_of(plan, 1, i)] : b[offset_of(plan, 2, i)];
 }
 
-struct Sum {
-  __device__ float operator()(float a, float b) const { return a + b; }
-};
-struct Difference {
-  __device__ float operator()(float a, float b) const { return a - b; }
-};
-struct Product {
-  __device__ float operator()(float a, float b) const { return a * b; }
-};
-struct Quotient {
-  __device__ float operator()(float a, float b) const { return a / b; }
-};
+__device__ float sum(float a, float b) { return a + b; }
+__device__ float difference(float a, float b) { return a - b; }
+__device__ float product(float a, float b) { return a * b; }
+__device__ float quotient(float a, float b) { return a / b; }
 // Not fmaxf and fminf, which drop a NaN.
-struct Larger {
-  __device__ float operator()(float a, float b) const { return a != a || a >= b ? a : b; }
-};
-struct Smaller {
-  __device__ float operator()(float a, float b) const { return a != a || a <= b ? a : b; }
-};
-struct Power {
-  __device__ float operator()(float a, float b) const { return powf(a, b); }
-};
-struct Equal {
-  __device__ float operator()(float a, float b) const { return a == b ? 1.0F : 0.0F; }
-};
-struct Less {
-  __device__ float operator()(float a, float b) const { return a < b ? 1.0F : 0.0F; }
-};
-struct LessEqual {
-  __device__ float operator()(float a, float b) const { return a <= b ? 1.0F : 0.0F; }
-};
-struct Itself {
-  __device__ float operator()(float x) const { return x; }
-};
-struct Exp {
-  __device__ float operator()(float x) const { return expf(x); }
-};
-struct Log {
-  __device__ float operator()(float x) const { return logf(x); }
-};
-struct Sqrt {
-  __device__ float operator()(float x) const { return sqrtf(x); }
-};
-struct Rsqrt {
-  __device__ float operator()(float x) const { return rsqrtf(x); }
-};
-struct Erf {
-  __device__ float operator()(float x) const { return erff(x); }
-};
+__device__ float larger(float a, float b) { return a != a || a >= b ? a : b; }
+__device__ float smaller(float a, float b) { return a != a || a <= b ? a : b; }
+__device__ float power(float a, float b) { return powf(a, b); }
+__device__ float equal(float a, float b) { return a == b ? 1.0F : 0.0F; }
+__device__ float less(float a, float b) { return a < b ? 1.0F : 0.0F; }
+__device__ float less_equal(float a, float b) { return a <= b ? 1.0F : 0.0F; }
+__device__ float itself(float x) { return x; }
+__device__ float exponential(float x) { return expf(x); }
+__device__ float logarithm(float x) { return logf(x); }
+__device__ float root(float x) { return sqrtf(x); }
+__device__ float rsqrt_of(float x) { return rsqrtf(x); }
+__device__ float error_function(float x) { return erff(x); }
 
-template <class Function>
+template <float (*function)(float)>
 void run_one(const Broadcast& plan, cudaStream_t stream, const OpArgs& args) {
-  launch(of_one<Function>, thread_each(plan.n), stream, plan, args.in<float>(0), args.out<float>(0));
+  launch(of_one<function>, thread_each(plan.n), stream, plan, args.in<float>(0), args.out<float>(0));
 }
 
-template <class Function>
+template <float (*function)(float, float)>
 void run_two(const Broadcast& plan, cudaStream_t stream, const OpArgs& args) {
-  launch(of_two<Function>, thread_each(plan.n), stream, plan, args.in<float>(0), args.in<float>(1), args.out<float>(0));
+  launch(of_two<function>, thread_each(plan.n), stream, plan, args.in<float>(0), args.in<float>(1), args.out<float>(0));
 }
 
 void run_select(const Broadcast& plan, cudaStream_t stream, const OpArgs& args) {
@@ -110,23 +78,23 @@ void run_select(const Broadcast& plan, cudaStream_t stream, const OpArgs& args) 
 }  // namespace
 
 void add_arithmetic_kernels(plugin::Device& device) {
-  add_op(device, GPUNN_OP_ADD, "add", broadcast_of, run_two<Sum>);
-  add_op(device, GPUNN_OP_SUB, "sub", broadcast_of, run_two<Difference>);
-  add_op(device, GPUNN_OP_MUL, "mul", broadcast_of, run_two<Product>);
-  add_op(device, GPUNN_OP_DIV, "div", broadcast_of, run_two<Quotient>);
-  add_op(device, GPUNN_OP_MAXIMUM, "maximum", broadcast_of, run_two<Larger>);
-  add_op(device, GPUNN_OP_MINIMUM, "minimum", broadcast_of, run_two<Smaller>);
-  add_op(device, GPUNN_OP_POW, "pow", broadcast_of, run_two<Power>);
-  add_op(device, GPUNN_OP_EQUAL, "equal", broadcast_of, run_two<Equal>);
-  add_op(device, GPUNN_OP_LESS, "less", broadcast_of, run_two<Less>);
-  add_op(device, GPUNN_OP_LESS_EQUAL, "less_equal", broadcast_of, run_two<LessEqual>);
+  add_op(device, GPUNN_OP_ADD, "add", broadcast_of, run_two<sum>);
+  add_op(device, GPUNN_OP_SUB, "sub", broadcast_of, run_two<difference>);
+  add_op(device, GPUNN_OP_MUL, "mul", broadcast_of, run_two<product>);
+  add_op(device, GPUNN_OP_DIV, "div", broadcast_of, run_two<quotient>);
+  add_op(device, GPUNN_OP_MAXIMUM, "maximum", broadcast_of, run_two<larger>);
+  add_op(device, GPUNN_OP_MINIMUM, "minimum", broadcast_of, run_two<smaller>);
+  add_op(device, GPUNN_OP_POW, "pow", broadcast_of, run_two<power>);
+  add_op(device, GPUNN_OP_EQUAL, "equal", broadcast_of, run_two<equal>);
+  add_op(device, GPUNN_OP_LESS, "less", broadcast_of, run_two<less>);
+  add_op(device, GPUNN_OP_LESS_EQUAL, "less_equal", broadcast_of, run_two<less_equal>);
   add_op(device, GPUNN_OP_SELECT, "select", broadcast_of, run_select);
-  add_op(device, GPUNN_OP_EXPAND, "expand", broadcast_of, run_one<Itself>);
-  add_op(device, GPUNN_OP_EXP, "exp", broadcast_of, run_one<Exp>);
-  add_op(device, GPUNN_OP_LOG, "log", broadcast_of, run_one<Log>);
-  add_op(device, GPUNN_OP_SQRT, "sqrt", broadcast_of, run_one<Sqrt>);
-  add_op(device, GPUNN_OP_RSQRT, "rsqrt", broadcast_of, run_one<Rsqrt>);
-  add_op(device, GPUNN_OP_ERF, "erf", broadcast_of, run_one<Erf>);
+  add_op(device, GPUNN_OP_EXPAND, "expand", broadcast_of, run_one<itself>);
+  add_op(device, GPUNN_OP_EXP, "exp", broadcast_of, run_one<exponential>);
+  add_op(device, GPUNN_OP_LOG, "log", broadcast_of, run_one<logarithm>);
+  add_op(device, GPUNN_OP_SQRT, "sqrt", broadcast_of, run_one<root>);
+  add_op(device, GPUNN_OP_RSQRT, "rsqrt", broadcast_of, run_one<rsqrt_of>);
+  add_op(device, GPUNN_OP_ERF, "erf", broadcast_of, run_one<error_function>);
 }
 
 }  // namespace gpunn::cuda_naive

@@ -90,12 +90,11 @@ void gather(const Gather& plan, cudaStream_t stream, const OpArgs& args) {
 }
 
 void run_gather_rows(const Gather& plan, cudaStream_t stream, const OpArgs& args) {
-  const bool same = plan.to == plan.from;
   switch (plan.from) {
     case GPUNN_U8:
-      return same ? gather<uint8_t, uint8_t>(plan, stream, args) : gather<uint8_t, int32_t>(plan, stream, args);
+      return gather<uint8_t, int32_t>(plan, stream, args);
     case GPUNN_I64:
-      return same ? gather<int64_t, int64_t>(plan, stream, args) : gather<int64_t, int32_t>(plan, stream, args);
+      return gather<int64_t, int32_t>(plan, stream, args);
     case GPUNN_I32:
       return gather<int32_t, int32_t>(plan, stream, args);
     default:

@@ -4,7 +4,7 @@
 // Labels come from memory and may be anything: one that names no class makes the row's loss NaN and its gradient 0, and
 // is never used as an address. All threads of a block see the same label, so all or none meet in the tree.
 #include "block_tree.cuh"
-#include "common/hinge_loss.hpp"
+#include "common/loss.hpp"
 #include "cuda_common/add_op.hpp"
 #include "cuda_common/launch.hpp"
 #include "kernels.hpp"

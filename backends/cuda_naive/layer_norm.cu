@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #include "block_tree.cuh"
-#include "common/layer_norm.hpp"
+#include "common/normalization.hpp"
 #include "cuda_common/add_op.hpp"
 #include "cuda_common/launch.hpp"
 #include "kernels.hpp"

@@ -8,7 +8,7 @@
 // window in registers: one read an element, and no memory between the two steps.
 #include <cstdint>
 
-#include "common/local_response_norm.hpp"
+#include "common/normalization.hpp"
 #include "cuda_common/add_op.hpp"
 #include "cuda_common/launch.hpp"
 #include "kernels.hpp"

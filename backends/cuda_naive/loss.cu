@@ -154,15 +154,15 @@ void run_soft_cross_entropy_backward(const LossRows& shape, cudaStream_t stream,
 }  // namespace
 
 void add_loss_kernels(plugin::Device& device) {
-  add_op(device, GPUNN_OP_NLL_LOSS, "nll_loss", nll_of, run_nll);
-  add_op(device, GPUNN_OP_NLL_LOSS_BACKWARD, "nll_loss_backward", nll_backward_of, run_nll_backward);
-  add_op(device, GPUNN_OP_MSE_LOSS, "mse_loss", mse_of, run_mse);
-  add_op(device, GPUNN_OP_MSE_LOSS_BACKWARD, "mse_loss_backward", mse_backward_of, run_mse_backward);
-  add_op(device, GPUNN_OP_SOFTMAX_CROSS_ENTROPY, "softmax_cross_entropy", cross_entropy_of, run_cross_entropy);
-  add_op(device, GPUNN_OP_SOFTMAX_CROSS_ENTROPY_BACKWARD, "softmax_cross_entropy_backward", cross_entropy_backward_of,
+  add_op(device, GPUNN_OP_NLL_LOSS, "nll_loss", loss_of, run_nll);
+  add_op(device, GPUNN_OP_NLL_LOSS_BACKWARD, "nll_loss_backward", loss_backward_of, run_nll_backward);
+  add_op(device, GPUNN_OP_MSE_LOSS, "mse_loss", loss_of, run_mse);
+  add_op(device, GPUNN_OP_MSE_LOSS_BACKWARD, "mse_loss_backward", loss_backward_of, run_mse_backward);
+  add_op(device, GPUNN_OP_SOFTMAX_CROSS_ENTROPY, "softmax_cross_entropy", loss_of, run_cross_entropy);
+  add_op(device, GPUNN_OP_SOFTMAX_CROSS_ENTROPY_BACKWARD, "softmax_cross_entropy_backward", loss_backward_of,
          run_cross_entropy_backward);
-  add_op(device, GPUNN_OP_SOFT_CROSS_ENTROPY, "soft_cross_entropy", soft_cross_entropy_of, run_soft_cross_entropy);
-  add_op(device, GPUNN_OP_SOFT_CROSS_ENTROPY_BACKWARD, "soft_cross_entropy_backward", soft_cross_entropy_backward_of,
+  add_op(device, GPUNN_OP_SOFT_CROSS_ENTROPY, "soft_cross_entropy", loss_of, run_soft_cross_entropy);
+  add_op(device, GPUNN_OP_SOFT_CROSS_ENTROPY_BACKWARD, "soft_cross_entropy_backward", loss_backward_of,
          run_soft_cross_entropy_backward);
 }
 

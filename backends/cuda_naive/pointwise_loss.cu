@@ -5,7 +5,7 @@
 // coalesced. Of ten classes a block's 32 threads have 22 that idle; the next version would give several rows to a
 // block, and the division that finds an element's row would go.
 #include "block_tree.cuh"
-#include "common/pointwise_loss.hpp"
+#include "common/loss.hpp"
 #include "cuda_common/add_op.hpp"
 #include "cuda_common/launch.hpp"
 #include "kernels.hpp"
@@ -90,8 +90,8 @@ void run_huber_backward(const Huber& plan, cudaStream_t stream, const OpArgs& ar
 }  // namespace
 
 void add_pointwise_loss_kernels(plugin::Device& device) {
-  add_op(device, GPUNN_OP_BCE_LOGITS_LOSS, "bce_logits_loss", bce_of, run_bce);
-  add_op(device, GPUNN_OP_BCE_LOGITS_LOSS_BACKWARD, "bce_logits_loss_backward", bce_backward_of, run_bce_backward);
+  add_op(device, GPUNN_OP_BCE_LOGITS_LOSS, "bce_logits_loss", loss_of, run_bce);
+  add_op(device, GPUNN_OP_BCE_LOGITS_LOSS_BACKWARD, "bce_logits_loss_backward", loss_backward_of, run_bce_backward);
   add_op(device, GPUNN_OP_HUBER_LOSS, "huber_loss", huber_of, run_huber);
   add_op(device, GPUNN_OP_HUBER_LOSS_BACKWARD, "huber_loss_backward", huber_backward_of, run_huber_backward);
 }

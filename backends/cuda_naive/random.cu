@@ -106,7 +106,7 @@ void run_dropout(const Dropout& plan, cudaStream_t stream, const OpArgs& args) {
 void add_random_kernels(plugin::Device& device) {
   add_op(device, GPUNN_OP_RANDOM_UNIFORM, "uniform", draw_of, run_uniform);
   add_op(device, GPUNN_OP_RANDOM_NORMAL, "normal", draw_of, run_normal);
-  add_op(device, GPUNN_OP_RANDOM_PERMUTATION, "permutation", permutation_of, run_permutation);
+  add_op(device, GPUNN_OP_RANDOM_PERMUTATION, "permutation", draw_of, run_permutation);
   add_op(device, GPUNN_OP_DROPOUT, "dropout", dropout_of, run_dropout);
 }
 

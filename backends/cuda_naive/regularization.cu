@@ -4,7 +4,7 @@
 // CLIP_NORM works out the factor for itself, from a norm that lies in the cache after the first read: a division is
 // cheaper than a kernel of its own for it, and the host never waits to see the norm. The next version would leave both
 // to the optimizer's kernel, which reads the gradient anyway.
-#include "common/regularization.hpp"
+#include "common/optimizer.hpp"
 #include "cuda_common/add_op.hpp"
 #include "cuda_common/launch.hpp"
 #include "kernels.hpp"

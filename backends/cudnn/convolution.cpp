@@ -1,7 +1,7 @@
 // CONV2D, its gradients and CONV2D_BIAS_ACTIVATION through cuDNN's graph API.
 #include "common/convolution.hpp"
 
-#include <gpunn/plugin.hpp>
+#include <gpunn/kernel.hpp>
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 #include "cublaslt.hpp"
 
-#include <gpunn/plugin.hpp>
+#include <gpunn/kernel.hpp>
 
 #include <dlfcn.h>
 

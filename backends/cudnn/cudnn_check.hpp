@@ -1,7 +1,7 @@
 // cuDNN's return codes as the ABI's errors.
 #pragma once
 
-#include <gpunn/plugin.hpp>
+#include <gpunn/kernel.hpp>
 
 #include <string>
 

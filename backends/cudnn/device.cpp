@@ -9,9 +9,9 @@ namespace gpunn::cudnn {
 CudnnDevice::CudnnDevice(const gpunn_device_options& options)
     : TunedDevice(options, "cudnn",
                   {"cuDNN " + version_text(cudnnGetVersion()), "cuBLASLt " + std::to_string(cublaslt().version())}) {
-  add_matmul_kernels(*this);
-  add_convolution_kernels(*this);
-  add_softmax_kernels(*this);
+#define GPUNN_FAMILY(name) add_##name##_kernels(*this);
+#include "families.inc"
+#undef GPUNN_FAMILY
 }
 
 CudnnDevice::~CudnnDevice() {

@@ -1,6 +1,6 @@
 #include "engines.hpp"
 
-#include <gpunn/plugin.hpp>
+#include <gpunn/kernel.hpp>
 
 #include <algorithm>
 #include <charconv>

@@ -1,12 +1,12 @@
-// The op families that this backend serves, a file each.
+// The op families that this backend serves.
 #pragma once
 
 namespace gpunn::cudnn {
 
 class CudnnDevice;
 
-void add_matmul_kernels(CudnnDevice& device);
-void add_convolution_kernels(CudnnDevice& device);
-void add_softmax_kernels(CudnnDevice& device);
+#define GPUNN_FAMILY(name) void add_##name##_kernels(CudnnDevice& device);
+#include "families.inc"
+#undef GPUNN_FAMILY
 
 }  // namespace gpunn::cudnn

@@ -4,7 +4,7 @@
 // is our b, its B our a, its D our y with n rows. Its bias has one number a row of D, which is ours of [n].
 #include "common/matmul.hpp"
 
-#include <gpunn/plugin.hpp>
+#include <gpunn/kernel.hpp>
 
 #include <algorithm>
 #include <charconv>

@@ -1,5 +1,6 @@
 // A backend with one kernel: the matrix product on an NVIDIA GPU, through tiles in shared memory. All else that a model
 // needs is run by the base, "cuda_naive", on the same memory and the same stream.
+#include <gpunn/plugin.hpp>
 #include <gpunn/plugin_cuda.hpp>
 
 #include <algorithm>
@@ -79,22 +80,12 @@ Product product_of(const OpDesc& desc) {
           .k = desc.input(0).dim[ta ? 0 : 1]};
 }
 
-// Whether the op is served at these types and shapes. What is refused goes to the base, so only say yes to what the
-// kernel gets right.
+// Whether the op is served at these sizes. That tensors and attributes fit the op, gpunn has checked. What is refused
+// goes to the base, so only say yes to what the kernel gets right.
 Support query_matmul(const OpDesc& desc) {
-  if (desc.inputs() != 2 || desc.outputs() != 1) return Support::no("2 inputs and 1 output only");
   constexpr int64_t most = std::numeric_limits<int32_t>::max();
-  for (const gpunn_tensor* tensor : {&desc.input(0), &desc.input(1), &desc.output(0)}) {
-    if (tensor->dtype != GPUNN_F32 || tensor->rank != 2) return Support::no("f32 matrices only");
-    if (!is_packed(*tensor)) return Support::no("packed matrices only");
-    const auto [least_size, largest_size] = std::minmax(tensor->dim[0], tensor->dim[1]);
-    if (least_size < 0 || largest_size > most) return Support::no("sizes up to " + std::to_string(most) + " only");
-  }
   const Product p = product_of(desc);
-  const gpunn_tensor &b = desc.input(1), &y = desc.output(0);
-  if (b.dim[p.transpose_b ? 1 : 0] != p.k || y.dim[0] != p.m || y.dim[1] != p.n) {
-    return Support::no("sizes that fit together only");
-  }
+  if (std::max({p.m, p.n, p.k}) > most) return Support::no("sizes up to " + std::to_string(most) + " only");
   if (blocks_of(p) > most) return Support::no("up to 2^31 - 1 tiles of 64 x 64 only");
   return Support::yes();  // the same bits each time, and nothing that a graph could not capture
 }

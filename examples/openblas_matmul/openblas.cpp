@@ -30,23 +30,13 @@ Product product_of(const OpDesc& desc) {
           .k = desc.input(0).dim[ta ? 0 : 1]};
 }
 
-// Whether the op is served at these types and shapes. What is refused goes to the base, so only say yes to what the
-// kernel below gets right.
+// Whether the op is served at these sizes. That tensors and attributes fit the op, gpunn has checked. What is refused
+// goes to the base, so only say yes to what the kernel below gets right.
 Support query_matmul(const OpDesc& desc) {
-  if (desc.inputs() != 2 || desc.outputs() != 1) return Support::no("2 inputs and 1 output only");
   // BLAS counts in blasint, as a rule of 32 bits; gpunn in 64.
   constexpr int64_t most = std::numeric_limits<blasint>::max();
-  for (const gpunn_tensor* tensor : {&desc.input(0), &desc.input(1), &desc.output(0)}) {
-    if (tensor->dtype != GPUNN_F32 || tensor->rank != 2) return Support::no("f32 matrices only");
-    if (!is_packed(*tensor)) return Support::no("packed matrices only");
-    const auto [least_size, largest_size] = std::minmax(tensor->dim[0], tensor->dim[1]);
-    if (least_size < 0 || largest_size > most) return Support::no("sizes up to " + std::to_string(most) + " only");
-  }
   const Product p = product_of(desc);
-  const gpunn_tensor &b = desc.input(1), &y = desc.output(0);
-  if (b.dim[p.transpose_b == CblasTrans ? 1 : 0] != p.k || y.dim[0] != p.m || y.dim[1] != p.n) {
-    return Support::no("sizes that fit together only");
-  }
+  if (std::max({p.m, p.n, p.k}) > most) return Support::no("sizes up to " + std::to_string(most) + " only");
   Support support = Support::yes();
   // Not GPUNN_OP_DETERMINISTIC: on several threads OpenBLAS does not promise the same bits each time. An experiment
   // with `deterministic: true` therefore gets the base's product.

@@ -107,20 +107,12 @@ void copy(const gpunn_no_attrs&, const OpArgs& args) {
   }
 }
 
-bool is_copied(int32_t dtype) {
-  return dtype == GPUNN_F32 || dtype == GPUNN_I32 || dtype == GPUNN_I64 || dtype == GPUNN_U8;
-}
-
 gpunn::plugin::Support is_copy(const OpDesc& desc) {
-  using gpunn::plugin::Support;
-  if (desc.inputs() != 1 || desc.outputs() != 1) return Support::no("takes 1 input and 1 output");
-  const gpunn_tensor &x = desc.input(0), &y = desc.output(0);
-  if (!is_copied(x.dtype) || !is_copied(y.dtype)) return Support::no("converts f32, i32, i64 and u8 alone");
-  if (x.rank != y.rank || !std::equal(x.dim, x.dim + x.rank, y.dim)) return Support::no("x and y have one shape");
+  const gpunn_tensor& y = desc.output(0);
   for (int32_t i = 0; i < y.rank; ++i) {
-    if (y.stride[i] == 0 && y.dim[i] > 1) return Support::no("elements of y overlap");
+    if (y.stride[i] == 0 && y.dim[i] > 1) return gpunn::plugin::Support::no("elements of y overlap");
   }
-  return Support::yes();
+  return gpunn::plugin::Support::yes();
 }
 
 template <class T>
@@ -144,10 +136,9 @@ void fill(const gpunn_fill_attrs& attrs, const OpArgs& args) {
 }
 
 gpunn::plugin::Support is_fill(const OpDesc& desc) {
-  const gpunn::plugin::Support declared = is_declared(desc);
-  if (declared.score == 0) return declared;
   const int32_t dtype = desc.output(0).dtype;
-  return is_copied(dtype) || dtype == GPUNN_F64 ? declared : gpunn::plugin::Support::no("fills no such dtype");
+  const bool half = dtype == GPUNN_F16 || dtype == GPUNN_BF16;
+  return half ? gpunn::plugin::Support::no("fills no half precision") : gpunn::plugin::Support::yes();
 }
 
 // Goes through x once and adds each element to the sum that it belongs to.

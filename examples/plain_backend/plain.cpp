@@ -2,36 +2,11 @@
 // Everything else that they are written in - biases, activations, softmax, the optimizer - gpunn composes of these.
 #include "plain.hpp"
 
-#include <string>
-#include <vector>
+#include <memory>
 
 namespace plain {
 
 using namespace gpunn;
-
-plugin::Support is_declared(const OpDesc& desc) {
-  const auto of = [](const gpunn_tensor& tensor) {
-    return ops::Tensor{tensor.dtype, {tensor.dim, tensor.dim + tensor.rank}};
-  };
-  try {
-    std::vector<ops::Tensor> inputs;
-    for (std::size_t i = 0; i < desc.inputs(); ++i) {
-      if (!plugin::is_packed(desc.input(i))) return plugin::Support::no("an input is not packed");
-      inputs.push_back(of(desc.input(i)));
-    }
-    const std::vector<ops::Tensor> outputs = ops::outputs_of(ops::all().at(desc.op()), desc.raw().attrs, inputs);
-    if (outputs.size() != desc.outputs()) return plugin::Support::no("another number of outputs");
-    for (std::size_t i = 0; i < outputs.size(); ++i) {
-      const ops::Tensor given = of(desc.output(i));
-      if (given.dtype != outputs[i].dtype || given.shape != outputs[i].shape || !plugin::is_packed(desc.output(i))) {
-        return plugin::Support::no("output " + std::to_string(i) + " must be packed " + ops::text_of(outputs[i]));
-      }
-    }
-    return plugin::Support::yes();
-  } catch (const ops::Misfit& misfit) {
-    return plugin::Support::no(misfit.what());
-  }
-}
 
 namespace {
 

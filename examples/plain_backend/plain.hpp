@@ -1,8 +1,6 @@
 // How a kernel of this backend is written, and the families of them.
 #pragma once
 
-#include <gpunn/op_shapes.hpp>
-#include <gpunn/ops.h>
 #include <gpunn/plugin.hpp>
 
 #include <cstdint>
@@ -13,13 +11,12 @@ using gpunn::plugin::OpArgs;
 using gpunn::plugin::OpDesc;
 using Device = gpunn::plugin::Device;
 
-// Whether inputs, attributes and outputs are what op_list.inc declares of the op, and packed row-major.
-gpunn::plugin::Support is_declared(const OpDesc& desc);
-
-// Serves an op wherever `query` says so: run(attributes, tensors) is all there is to write.
+// Serves an op at every shape that op_list.inc allows: gpunn has checked inputs, attributes and outputs before `query`
+// is asked. run(attributes, tensors) is all there is to write.
 template <class Attrs>
-void serve(Device& device, int32_t op, void (*run)(const Attrs&, const OpArgs&),
-           gpunn::plugin::Support (*query)(const OpDesc&) = is_declared) {
+void serve(
+    Device& device, int32_t op, void (*run)(const Attrs&, const OpArgs&),
+    gpunn::plugin::Support (*query)(const OpDesc&) = [](const OpDesc&) { return gpunn::plugin::Support::yes(); }) {
   device.add(
       op, {.query = query, .create = [run](const OpDesc& desc) {
              return gpunn::plugin::make_kernel(

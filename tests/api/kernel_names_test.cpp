@@ -57,6 +57,18 @@ class LadderBackend final : public Backend {
 
 const gpunn_plugin& table() { return *export_backend<LadderBackend>(GPUNN_ABI_MAJOR, GPUNN_ABI_MINOR); }
 
+// x and y of a RELU, both scalars.
+const gpunn_tensor* const* one_scalar() {
+  static const gpunn_tensor scalar = [] {
+    gpunn_tensor tensor{};
+    tensor.struct_size = sizeof(tensor);
+    tensor.dtype = GPUNN_F32;
+    return tensor;
+  }();
+  static const gpunn_tensor* const list[] = {&scalar};
+  return list;
+}
+
 // A device with these factories, closed afterwards.
 class Ladder {
  public:
@@ -94,6 +106,8 @@ class Ladder {
     desc.struct_size = sizeof(desc);
     desc.op = kOp;
     desc.flags = flags;
+    desc.n_inputs = desc.n_outputs = 1;
+    desc.inputs = desc.outputs = one_scalar();
     desc.kernel = kernel;
     return desc;
   }

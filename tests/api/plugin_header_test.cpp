@@ -81,11 +81,25 @@ class OpenDevice {
   gpunn_device* device_ = nullptr;
 };
 
+// x and y of a RELU, both scalars.
+const gpunn_tensor* const* one_scalar() {
+  static const gpunn_tensor scalar = [] {
+    gpunn_tensor tensor{};
+    tensor.struct_size = sizeof(tensor);
+    tensor.dtype = GPUNN_F32;
+    return tensor;
+  }();
+  static const gpunn_tensor* const list[] = {&scalar};
+  return list;
+}
+
 gpunn_op_desc description(uint32_t flags = 0) {
   gpunn_op_desc desc{};
   desc.struct_size = sizeof(desc);
   desc.op = kOp;
   desc.flags = flags;
+  desc.n_inputs = desc.n_outputs = 1;
+  desc.inputs = desc.outputs = one_scalar();
   return desc;
 }
 
@@ -277,6 +291,78 @@ TEST_CASE("an op that is not served says why", "[api]") {
   const gpunn_op_support support = query(device.get());
   CHECK(support.score == 0);
   CHECK(std::strlen(support.reason) == sizeof(support.reason) - 1);
+}
+
+TEST_CASE("no kernel is asked about what the op's row does not allow", "[api]") {
+  behaviour().factories = {{"any", Support::yes()}};
+  const OpenDevice device;
+  gpunn_tensor x = *one_scalar()[0], y = x;
+  x.rank = y.rank = 2;
+  x.dim[0] = y.dim[0] = 2;
+  x.dim[1] = y.dim[1] = 3;
+  x.stride[0] = y.stride[0] = 3;
+  x.stride[1] = y.stride[1] = 1;
+  const gpunn_tensor* inputs[] = {&x, &x};
+  const gpunn_tensor* outputs[] = {&y};
+  gpunn_op_desc desc = description();
+  desc.inputs = inputs;
+  desc.outputs = outputs;
+  const auto reason = [&] {
+    gpunn_op_support support{};
+    support.struct_size = sizeof(support);
+    gpunn_error error = empty_error();
+    REQUIRE(table().op_query(device.get(), &desc, &support, &error) == GPUNN_OK);
+    CHECK((support.score > 0) == (support.reason[0] == '\0'));
+    return std::string(support.reason);
+  };
+  CHECK(reason().empty());
+
+  desc.n_inputs = 2;
+  CHECK(reason() == "takes 1 inputs, not 2");
+  desc.n_inputs = 1;
+  desc.n_outputs = 0;
+  CHECK(reason() == "has 1 outputs, not 0");
+  desc.n_outputs = 1;
+  inputs[0] = nullptr;
+  CHECK(reason() == "x is missing");
+  inputs[0] = &x;
+  x.dtype = GPUNN_I32;
+  CHECK(reason() == "x must be f32[...], is i32[2, 3]");
+  x.dtype = GPUNN_F32;
+  y.dim[1] = 4;
+  y.stride[0] = 4;
+  CHECK(reason() == "y must be f32[2, 3], is f32[2, 4]");
+  y = x;
+  y.stride[0] = 5;
+  CHECK(reason() == "y must be packed row-major");
+  y = x;
+  x.rank = GPUNN_MAX_RANK + 1;
+  CHECK(reason() == "x has rank 9, not 0 to 8");
+  x.rank = 2;
+  x.dim[0] = -1;
+  CHECK_THAT(reason(), Contains("negative"));
+  x.dim[0] = x.dim[1] = int64_t{1} << 40;
+  CHECK_THAT(reason(), Contains("beyond any memory"));
+
+  desc.op = GPUNN_OP_SCALE;
+  CHECK(reason() == "this backend has no such op");
+}
+
+TEST_CASE("a query may throw its refusal", "[api]") {
+  class Refusing final : public HostDevice {
+   public:
+    Refusing() {
+      add(kOp, {.query = [](const OpDesc&) -> Support { throw Refusal("not today"); },
+                .create = [](const OpDesc&) -> std::unique_ptr<Kernel> { return nullptr; },
+                .name = "named"});
+    }
+  };
+  const Refusing device;
+  const gpunn_op_desc desc = description();
+  const Device::Choice choice = device.choose(OpDesc(desc));
+  CHECK(choice.factory == nullptr);
+  CHECK(choice.support.reason == "not today");
+  CHECK(device.kernels(OpDesc(desc)).empty());
 }
 
 TEST_CASE("a kernel runs through the table", "[api]") {

@@ -11,7 +11,7 @@ using namespace cpu_test;
 namespace {
 
 const Runner& activation_runner() {
-  static const Runner made(gpunn::cpu::add_activation_kernels);
+  static const Runner made(gpunn::cpu::add_kernels);
   return made;
 }
 
@@ -154,7 +154,7 @@ TEST_CASE("activations refuse what they do not serve, and say why") {
   const Tensor<float> x({2, 3});
   const Tensor<int32_t> whole({2, 3});
   Tensor<float> y({2, 3});
-  CHECK_THAT(activation_runner().refusal(GPUNN_OP_TANH, nullptr, {whole}, {y}), Contains("f32, not i32"));
+  CHECK_THAT(activation_runner().refusal(GPUNN_OP_TANH, nullptr, {whole}, {y}), Contains("must be f32[...], is i32"));
   CHECK_THAT(activation_runner().refusal(GPUNN_OP_SILU, nullptr, {View(x).strided({1, 2})}, {y}), Contains("packed"));
   CHECK_THAT(activation_runner().refusal(GPUNN_OP_GELU, nullptr, {x}, {y}), Contains("attributes"));
   CHECK_THAT(activation_runner().refusal(GPUNN_OP_LEAKY_RELU_BACKWARD, nullptr, {x, x}, {y}), Contains("attributes"));

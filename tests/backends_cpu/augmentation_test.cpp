@@ -228,7 +228,7 @@ TEST_CASE("augmentation refuses what ops.h does not have") {
   CHECK_THAT(augmentation_runner().refusal(GPUNN_OP_RANDOM_SHIFT, &attrs, {x, counter(0), wrong}, {y}),
              Contains("border"));
   CHECK_THAT(augmentation_runner().refusal(GPUNN_OP_RANDOM_SHIFT, &attrs, {flat, counter(0), border}, {y_flat}),
-             Contains("[N,C,H,W]"));
+             Contains("[N, C, H, W]"));
   CHECK_THAT(augmentation_runner().refusal(GPUNN_OP_RANDOM_SHIFT, &attrs, {x, border, border}, {y}),
              Contains("counter"));
 

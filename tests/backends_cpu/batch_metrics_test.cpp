@@ -78,7 +78,7 @@ TEST_CASE("a large batch is the same at any number of threads") {
   });
 }
 
-TEST_CASE("gathered rows, in data's type or as i32") {
+TEST_CASE("gathered rows, as f32 or i32") {
   Random random(101);
   Tensor<uint8_t> u8({50, 3, 2});
   Tensor<int32_t> i32(u8.shape());
@@ -106,14 +106,12 @@ TEST_CASE("gathered rows, in data's type or as i32") {
   };
   Tensor<uint8_t> y8({6, 3, 2});
   Tensor<int32_t> y32({6, 3, 2});
-  Tensor<int64_t> y64({6, 3, 2});
   Tensor<float> yf({6, 3, 2});
-  check(u8, y8);
   check(u8, y32);
   check(i32, y32);
-  check(i64, y64);
   check(i64, y32);
   check(f32, yf);
+  CHECK_THAT(batches().refusal(GPUNN_OP_GATHER_ROWS, nullptr, {u8, index}, {y8}), Contains("y must be i32[6, 3, 2]"));
 }
 
 TEST_CASE("labels are gathered from one-dimensional data") {
@@ -172,22 +170,22 @@ TEST_CASE("batch ops refuse nonsense") {
     return batches().refusal(GPUNN_OP_SAMPLE_INDICES, &attrs, {step}, {index, count});
   };
   CHECK(sample(9, 4, true).empty());
-  CHECK_THAT(sample(0, 4, false), Contains("rows must be"));
-  CHECK_THAT(sample(int64_t{1} << 31, 4, false), Contains("rows must be"));
+  CHECK_THAT(sample(0, 4, false), Contains("must be positive and below 2^31"));
+  CHECK_THAT(sample(int64_t{1} << 31, 4, false), Contains("must be positive and below 2^31"));
   CHECK_THAT(sample(9, 0, false), Contains("batch"));
   CHECK_THAT(sample(9, -4, false), Contains("batch"));
-  CHECK_THAT(sample(3, 4, true), Contains("larger than the rows"));
-  CHECK_THAT(sample(9, 5, false), Contains("index must be [5], not [4]"));
+  CHECK_THAT(sample(3, 4, true), Contains("larger than the 3 rows"));
+  CHECK_THAT(sample(9, 5, false), Contains("index must be i32[5], is i32[4]"));
   const Tensor<float> data({9, 3});
   Tensor<int32_t> whole({4, 3});
   Tensor<float> y({4, 3});
   const Tensor<float> scale({2});
-  CHECK_THAT(batches().refusal(GPUNN_OP_GATHER_ROWS, nullptr, {data, index}, {whole}), Contains("data's type"));
+  CHECK_THAT(batches().refusal(GPUNN_OP_GATHER_ROWS, nullptr, {data, index}, {whole}), Contains("y must be"));
   CHECK_THAT(batches().refusal(GPUNN_OP_GATHER_ROWS, nullptr, {data, index}, {View(GPUNN_F32, {4, 2})}),
-             Contains("[4,2] and [4,3]"));
+             Contains("[4, 3], is f32[4, 2]"));
   CHECK_THAT(batches().refusal(GPUNN_OP_GATHER_NORMALIZE, nullptr, {data, index, scale, scale}, {y}),
-             Contains("[3], not [2]"));
-  CHECK_THAT(batches().refusal(GPUNN_OP_GATHER_ROWS, nullptr, {count, index}, {count}), Contains("[n,...]"));
+             Contains("scale must be f32[C] = [3], is f32[2]"));
+  CHECK_THAT(batches().refusal(GPUNN_OP_GATHER_ROWS, nullptr, {count, index}, {count}), Contains("data must be"));
 }
 
 TEST_CASE("counters and tables") {
@@ -215,7 +213,8 @@ TEST_CASE("counters and tables") {
   CHECK(store(3, 8) == std::vector<float>{8, 7, 30});
   CHECK(store(-1, 9) == std::vector<float>{8, 7, 9});
   CHECK(table.intact());
-  CHECK_THAT(counters().refusal(GPUNN_OP_TABLE_LOAD, nullptr, {View(GPUNN_F32, {0}), counter}, {y}), Contains("[T]"));
+  CHECK_THAT(counters().refusal(GPUNN_OP_TABLE_LOAD, nullptr, {View(GPUNN_F32, {0}), counter}, {y}),
+             Contains("T must not be 0"));
   CHECK_THAT(counters().refusal(GPUNN_OP_ADVANCE, nullptr, {counter}, {counter}), Contains("attributes"));
 }
 

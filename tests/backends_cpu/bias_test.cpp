@@ -96,9 +96,12 @@ TEST_CASE("bias ops refuse other shapes and activations") {
   const Tensor<float> bias({3});
   Tensor<float> y({2, 3, 4});
   Tensor<float> wrong({4});
-  CHECK_THAT(bias_runner().refusal(GPUNN_OP_BIAS_ADD, nullptr, {x, wrong}, {y}), Contains("[3], not [4]"));
-  CHECK_THAT(bias_runner().refusal(GPUNN_OP_BIAS_ADD, nullptr, {bias, bias}, {wrong}), Contains("one shape"));
-  CHECK_THAT(bias_runner().refusal(GPUNN_OP_BIAS_BACKWARD, nullptr, {bias}, {wrong}), Contains("[N,C,...]"));
+  CHECK_THAT(bias_runner().refusal(GPUNN_OP_BIAS_ADD, nullptr, {x, wrong}, {y}),
+             Contains("b must be f32[C] = [3], is f32[4]"));
+  CHECK_THAT(bias_runner().refusal(GPUNN_OP_BIAS_ADD, nullptr, {bias, bias}, {wrong}),
+             Contains("x must be f32[N, C, ...]"));
+  CHECK_THAT(bias_runner().refusal(GPUNN_OP_BIAS_BACKWARD, nullptr, {bias}, {wrong}),
+             Contains("dy must be f32[N, C, ...]"));
   Tensor<float> db({3});
   const auto odd = with(42);
   CHECK_THAT(bias_runner().refusal(GPUNN_OP_BIAS_ACTIVATION_BACKWARD, &odd, {x, x}, {y, db}), Contains("activation"));

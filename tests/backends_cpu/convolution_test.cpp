@@ -199,9 +199,9 @@ TEST_CASE("convolution refuses what it does not serve, with the reason") {
   CHECK(refusal(good, x, w, y).empty());
   CHECK_THAT(refusal(good, View(GPUNN_F16, v.x_shape()), w, y), Contains("f32"));
   CHECK_THAT(refusal(good, x.strided({256, 1, 32, 4}), w, y), Contains("packed"));
-  CHECK_THAT(refusal(good, View(GPUNN_F32, {2, 4, 64}), w, y), Contains("rank 4"));
-  CHECK_THAT(refusal(good, x, View(GPUNN_F32, {6, 3, 3, 3}), y), Contains("input channels"));
-  CHECK_THAT(refusal(good, x, w, View(GPUNN_F32, {2, 6, 6, 7})), Contains("don't fit"));
+  CHECK_THAT(refusal(good, View(GPUNN_F32, {2, 4, 64}), w, y), Contains("x must be f32[N, C, H, W]"));
+  CHECK_THAT(refusal(good, x, View(GPUNN_F32, {6, 3, 3, 3}), y), Contains("reads 3 channels"));
+  CHECK_THAT(refusal(good, x, w, View(GPUNN_F32, {2, 6, 6, 7})), Contains("y must be f32[2, 6, 6, 6]"));
   CHECK_THAT(refusal(good, x, View(GPUNN_F32, {6, 4, 9, 3}), y), Contains("larger than"));
   CHECK_THAT(runner.refusal(GPUNN_OP_CONV2D, nullptr, {x, w}, {y}), Contains("attributes"));
   const auto changed = [&](auto change) {
@@ -212,13 +212,18 @@ TEST_CASE("convolution refuses what it does not serve, with the reason") {
   CHECK_THAT(changed([](gpunn_conv2d_attrs& a) { a.stride[0] = 0; }), Contains("stride"));
   CHECK_THAT(changed([](gpunn_conv2d_attrs& a) { a.dilation[1] = -1; }), Contains("dilation"));
   CHECK_THAT(changed([](gpunn_conv2d_attrs& a) { a.pad[1] = -1; }), Contains("pad"));
-  CHECK_THAT(changed([](gpunn_conv2d_attrs& a) { a.pad[0] = 0x7fffffff; }), Contains("pad"));
+  CHECK_THAT(changed([](gpunn_conv2d_attrs& a) { a.pad[0] = 0x7fffffff; }), Contains("y must be"));
+  gpunn_conv2d_attrs far = good;
+  far.pad[0] = far.stride[0] = 0x7fffffff;
+  CHECK_THAT(refusal(far, x, w, View(GPUNN_F32, {2, 6, 3, 6})), Contains("pad is out of range"));
   CHECK_THAT(changed([](gpunn_conv2d_attrs& a) { a.groups = 3; }), Contains("groups"));
   CHECK_THAT(changed([](gpunn_conv2d_attrs& a) { a.groups = 0; }), Contains("groups"));
-  CHECK_THAT(refusal(good, View(GPUNN_F32, {2, 4, int64_t{1} << 30, 8}), w, y), Contains("rows or columns"));
+  constexpr int64_t kMany = int64_t{1} << 30;
+  CHECK_THAT(refusal(good, View(GPUNN_F32, {2, 4, kMany, 8}), w, View(GPUNN_F32, {2, 6, kMany - 2, 6})),
+             Contains("rows or columns"));
   CHECK_THAT(runner.refusal(GPUNN_OP_CONV2D_BACKWARD_DATA, &good, {y, w}, {View(GPUNN_F32, {2, 4, 9, 8})}),
-             Contains("don't fit"));
+             Contains("dx must be f32[2, 4, 8, 8]"));
   gpunn_conv2d_attrs other = good;
   other.filter_size[0] = 2;
-  CHECK_THAT(runner.refusal(GPUNN_OP_CONV2D_BACKWARD_FILTER, &other, {y, x}, {w}), Contains("filter_size"));
+  CHECK_THAT(runner.refusal(GPUNN_OP_CONV2D_BACKWARD_FILTER, &other, {y, x}, {w}), Contains("dy must be"));
 }

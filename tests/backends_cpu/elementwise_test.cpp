@@ -93,7 +93,7 @@ TEST_CASE("a clamp leaves NaN and bounds infinities") {
   CHECK(y[2] == -1.0F);
   CHECK(y[3] == -0.5F);
   const gpunn_clamp_attrs crossed{sizeof(crossed), 2.0F, -1.0F};
-  CHECK_THAT(elementwise_runner().refusal(GPUNN_OP_CLAMP, &crossed, {x}, {y}), Contains("low must not be above high"));
+  CHECK_THAT(elementwise_runner().refusal(GPUNN_OP_CLAMP, &crossed, {x}, {y}), Contains("must not be above high"));
 }
 
 TEST_CASE("copy converts as C does, and never leaves the type's range") {
@@ -196,7 +196,7 @@ TEST_CASE("tensors that are none are refused") {
   const View negative(GPUNN_F32, {-4});
   CHECK_THAT(elementwise_runner().refusal(GPUNN_OP_COPY, nullptr, {negative}, {negative}), Contains("negative"));
   const View vast(GPUNN_F32, {int64_t{1} << 40, int64_t{1} << 40});
-  CHECK_THAT(elementwise_runner().refusal(GPUNN_OP_COPY, nullptr, {vast}, {vast}), Contains("too large"));
+  CHECK_THAT(elementwise_runner().refusal(GPUNN_OP_COPY, nullptr, {vast}, {vast}), Contains("beyond any memory"));
   gpunn_op_desc desc{};
   desc.struct_size = sizeof(desc);
   desc.op = GPUNN_OP_COPY;

@@ -160,7 +160,7 @@ TEST_CASE("matmul refuses what it does not serve, with the reason") {
   CHECK_THAT(refusal({a, View(GPUNN_F32, {4, 5})}, y, &attrs), Contains("inner dimension"));
   CHECK_THAT(refusal({a, View(GPUNN_F64, {3, 5})}, y, &attrs), Contains("f32"));
   CHECK_THAT(refusal({a.strided({1, 4}), b}, y, &attrs), Contains("packed"));
-  CHECK_THAT(refusal({View(GPUNN_F32, {1, 4, 3}), b}, y, &attrs), Contains("matrices"));
+  CHECK_THAT(refusal({View(GPUNN_F32, {1, 4, 3}), b}, y, &attrs), Contains("a must have 2 dimensions"));
   CHECK_FALSE(refusal({a, b}, View(GPUNN_F32, {5, 4}), &attrs).empty());
   CHECK_FALSE(refusal({a}, y, &attrs).empty());
   const gpunn_matmul_bias_activation_attrs unknown{sizeof(unknown), 0, 0, 77};

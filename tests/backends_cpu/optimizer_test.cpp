@@ -222,8 +222,8 @@ TEST_CASE("optimizers refuse attributes out of range") {
   };
   const uint32_t size = sizeof(gpunn_sgd_attrs);
   CHECK(sgd({size, 0.0F, 0.0F, 0, 4}, false).empty());
-  CHECK_THAT(sgd({size, 0.0F, 0.0F, 0, 4}, true), Contains("takes 3 inputs, not 4"));
-  CHECK_THAT(sgd({size, 0.9F, 0.0F, 0, 4}, false), Contains("takes 4 inputs, not 3"));
+  CHECK_THAT(sgd({size, 0.0F, 0.0F, 0, 4}, true), Contains("a velocity goes with a momentum"));
+  CHECK_THAT(sgd({size, 0.9F, 0.0F, 0, 4}, false), Contains("a velocity goes with a momentum"));
   CHECK_THAT(sgd({size, -0.9F, 0.0F, 0, 4}, true), Contains("momentum"));
   CHECK_THAT(sgd({size, std::nanf(""), 0.0F, 0, 4}, true), Contains("momentum"));
   CHECK_THAT(sgd({size, 0.0F, INFINITY, 0, 4}, false), Contains("weight_decay"));
@@ -254,5 +254,5 @@ TEST_CASE("optimizers refuse attributes out of range") {
              Contains("trust"));
   const gpunn_lars_attrs sound{sizeof(sound), 0.9F, 0.0F, 1.0F, 0.0F, 0, 0};
   CHECK_THAT(optimizer_runner().refusal(GPUNN_OP_LARS_UPDATE, &sound, {p.w, g, p.lr, p.state1, none}, {p.w, p.state1}),
-             Contains("parts + 1"));
+             Contains("P must not be 0"));
 }

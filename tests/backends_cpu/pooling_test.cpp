@@ -171,19 +171,23 @@ TEST_CASE("pooling refuses windows that make no sense") {
     return pooling_runner().refusal(GPUNN_OP_MAX_POOL2D, &attrs, {x}, {y});
   };
   CHECK(refusal({{}, {2, 2}, {2, 2}, {0, 0}}).empty());
-  CHECK_THAT(refusal({{}, {0, 2}, {2, 2}, {0, 0}}), Contains("window must be at least 1"));
+  CHECK_THAT(refusal({{}, {0, 2}, {2, 2}, {0, 0}}), Contains("window 0x2 and stride 2x2 must be positive"));
   CHECK_THAT(refusal({{}, {2, 2}, {2, 0}, {0, 0}}), Contains("stride"));
   CHECK_THAT(refusal({{}, {2, 2}, {2, 2}, {2, 0}}), Contains("half the window"));
   CHECK_THAT(refusal({{}, {2, 2}, {2, 2}, {0, -1}}), Contains("half the window"));
-  CHECK_THAT(refusal({{}, {5, 2}, {2, 2}, {0, 0}}), Contains("larger than the padded image"));
+  CHECK_THAT(refusal({{}, {5, 2}, {2, 2}, {0, 0}}), Contains("larger than the padded input"));
   CHECK(refusal({{}, {INT32_MAX, 2}, {2, 2}, {INT32_MAX / 2, 0}}).empty());  // huge, but it has two places
-  CHECK_THAT(refusal({{}, {3, 2}, {2, 2}, {0, 0}}), Contains("[1,1,1,2], not [1,1,2,2]"));
+  CHECK_THAT(refusal({{}, {3, 2}, {2, 2}, {0, 0}}), Contains("y must be f32[1, 1, 1, 2], is f32[1, 1, 2, 2]"));
   CHECK_THAT(pooling_runner().refusal(GPUNN_OP_MAX_POOL2D, nullptr, {x}, {y}), Contains("attributes"));
   const auto attrs = attrs_of({{}, {2, 2}, {2, 2}, {0, 0}});
   Tensor<float> dx({1, 1, 4, 5});
-  CHECK_THAT(pooling_runner().refusal(GPUNN_OP_MAX_POOL2D_BACKWARD, &attrs, {y, x, y}, {dx}), Contains("dx and x"));
+  CHECK_THAT(pooling_runner().refusal(GPUNN_OP_MAX_POOL2D_BACKWARD, &attrs, {y, x, y}, {dx}),
+             Contains("dx must be f32[1, 1, 4, 4], is f32[1, 1, 4, 5]"));
   Tensor<float> tall({1, 1, 6, 4});
-  CHECK_THAT(pooling_runner().refusal(GPUNN_OP_AVG_POOL2D_BACKWARD, &attrs, {y}, {tall}),
-             Contains("[1,1,3,2], not [1,1,2,2]"));
-  CHECK_THAT(pooling_runner().refusal(GPUNN_OP_AVG_POOL2D_BACKWARD, &attrs, {y}, {dx}), Contains("input size"));
+  gpunn_pool2d_attrs back = attrs;
+  back.input_size[0] = back.input_size[1] = 4;
+  CHECK_THAT(pooling_runner().refusal(GPUNN_OP_AVG_POOL2D_BACKWARD, &back, {y}, {tall}),
+             Contains("dx must be f32[1, 1, 4, 4], is f32[1, 1, 6, 4]"));
+  CHECK_THAT(pooling_runner().refusal(GPUNN_OP_AVG_POOL2D_BACKWARD, &back, {y}, {dx}),
+             Contains("dx must be f32[1, 1, 4, 4], is f32[1, 1, 4, 5]"));
 }

@@ -99,29 +99,34 @@ TEST_CASE("boxes that are not in their tensors are refused") {
   slice.size[0] = 4, slice.size[1] = 3;
   CHECK(shape_runner().refusal(GPUNN_OP_SLICE, &slice, {x}, {y}).empty());
   slice.start[1] = 4;
-  CHECK_THAT(shape_runner().refusal(GPUNN_OP_SLICE, &slice, {x}, {y}), Contains("must lie in x"));
+  CHECK_THAT(shape_runner().refusal(GPUNN_OP_SLICE, &slice, {x}, {y}), Contains("are not in dimension 1 of [4, 6]"));
   slice.start[1] = INT64_MAX;
-  CHECK_THAT(shape_runner().refusal(GPUNN_OP_SLICE, &slice, {x}, {y}), Contains("must lie in x"));
+  CHECK_THAT(shape_runner().refusal(GPUNN_OP_SLICE, &slice, {x}, {y}), Contains("are not in dimension 1 of [4, 6]"));
   slice.start[1] = 0;
   slice.rank = 3;
-  CHECK_THAT(shape_runner().refusal(GPUNN_OP_SLICE, &slice, {x}, {y}), Contains("one rank"));
+  CHECK_THAT(shape_runner().refusal(GPUNN_OP_SLICE, &slice, {x}, {y}), Contains("the attributes are for 3 dimensions"));
   gpunn_pad_attrs pad{};
   pad.struct_size = sizeof(pad);
   pad.rank = 2;
   pad.before[1] = 3;
   CHECK(shape_runner().refusal(GPUNN_OP_PAD, &pad, {y}, {Tensor<float>({4, 6})}).empty());
   pad.before[1] = 2;
-  CHECK_THAT(shape_runner().refusal(GPUNN_OP_PAD, &pad, {y}, {Tensor<float>({4, 6})}), Contains("as large as x"));
+  CHECK_THAT(shape_runner().refusal(GPUNN_OP_PAD, &pad, {y}, {Tensor<float>({4, 6})}),
+             Contains("y must be f32[4, 5], is f32[4, 6]"));
   pad.before[1] = INT64_MAX;
   pad.after[1] = INT64_MAX;
-  CHECK_THAT(shape_runner().refusal(GPUNN_OP_PAD, &pad, {y}, {Tensor<float>({4, 6})}), Contains("as large as x"));
+  CHECK_THAT(shape_runner().refusal(GPUNN_OP_PAD, &pad, {y}, {Tensor<float>({4, 6})}), Contains("beyond any memory"));
   const auto order = permutation({1, 0}), twice = permutation({1, 1});
   CHECK(shape_runner().refusal(GPUNN_OP_TRANSPOSE, &order, {x}, {turned}).empty());
-  CHECK_THAT(shape_runner().refusal(GPUNN_OP_TRANSPOSE, &order, {x}, {Tensor<float>({4, 6})}), Contains("order"));
+  CHECK_THAT(shape_runner().refusal(GPUNN_OP_TRANSPOSE, &order, {x}, {Tensor<float>({4, 6})}),
+             Contains("y must be f32[6, 4], is f32[4, 6]"));
   CHECK_THAT(shape_runner().refusal(GPUNN_OP_TRANSPOSE, &twice, {x}, {turned}), Contains("once"));
   const gpunn_concat_attrs axis{sizeof(axis), 1}, none{sizeof(none), 2};
-  CHECK_THAT(shape_runner().refusal(GPUNN_OP_CONCAT, &axis, {x, y}, {Tensor<float>({4, 8})}), Contains("one behind"));
-  CHECK_THAT(shape_runner().refusal(GPUNN_OP_CONCAT, &axis, {x, y}, {Tensor<float>({4, 10})}), Contains("one behind"));
-  CHECK_THAT(shape_runner().refusal(GPUNN_OP_CONCAT, &none, {x, y}, {Tensor<float>({4, 9})}), Contains("axis"));
+  CHECK_THAT(shape_runner().refusal(GPUNN_OP_CONCAT, &axis, {x, y}, {Tensor<float>({4, 8})}),
+             Contains("y must be f32[4, 9]"));
+  CHECK_THAT(shape_runner().refusal(GPUNN_OP_CONCAT, &axis, {x, y}, {Tensor<float>({4, 10})}),
+             Contains("y must be f32[4, 9]"));
+  CHECK_THAT(shape_runner().refusal(GPUNN_OP_CONCAT, &none, {x, y}, {Tensor<float>({4, 9})}),
+             Contains("there is no dimension 2"));
   CHECK(shape_runner().refusal(GPUNN_OP_CONCAT, &axis, {x, y}, {Tensor<float>({4, 9})}).empty());
 }

@@ -1,9 +1,10 @@
-// What the outputs of an op are, for given inputs and attributes; and what is wrong with those. Most ops need no more
-// than their signature: here is what has to be computed.
+// What the outputs of an op are, for given inputs and attributes; and what is wrong with those, for the host that
+// builds a program and for the plugin that is asked to run an op. Most ops need no more than their signature: here is
+// what has to be computed.
 #pragma once
 
+#include <gpunn/kernel.hpp>
 #include <gpunn/op_signature.hpp>
-#include <gpunn/plugin.hpp>
 
 #include <cmath>
 #include <limits>
@@ -118,6 +119,7 @@ inline Shape product_with_bias_shape(const AnyAttributes& attributes, Tensors in
 // --- Convolution ---
 
 inline int64_t convolution_size(const gpunn_conv2d_attrs& a, std::size_t axis, int64_t input, int64_t filter) {
+  require(filter <= kLargestSize / a.dilation[axis], "a filter of " + std::to_string(filter) + " is too large");
   const int64_t reach = a.dilation[axis] * (filter - 1) + 1;
   const int64_t padded = input + 2 * int64_t{a.pad[axis]};
   require(filter > 0 && padded >= reach, "a filter of reach " + std::to_string(reach) +
@@ -133,6 +135,7 @@ inline Shape convolution_shape(const gpunn_conv2d_attrs& a, const Shape& x, cons
     require(a.pad[i] >= 0, "padding " + pair_text(a.pad) + " must not be negative");
   }
   require(a.groups > 0, "groups " + std::to_string(a.groups) + " must be positive");
+  require(w[1] <= kLargestSize / a.groups, "the filter " + shape_text(w) + " has too many channels");
   require(w[1] * a.groups == x[1], "the filter " + shape_text(w) + " in " + std::to_string(a.groups) +
                                        " groups reads " + std::to_string(w[1] * a.groups) + " channels, the input " +
                                        shape_text(x) + " has " + std::to_string(x[1]));
@@ -148,6 +151,8 @@ inline void require_output_gradient(const Shape& dy, const Shape& expected) {
 inline Shape convolution_data_shape(const AnyAttributes& attributes, Tensors in) {
   const auto a = attributes.as<gpunn_conv2d_attrs>();
   const Shape& w = in[1].shape;
+  require(a.groups > 0 && w[1] <= kLargestSize / a.groups,
+          std::to_string(a.groups) + " groups of " + std::to_string(w[1]) + " channels are none, or too many");
   Shape dx{in[0].shape[0], w[1] * a.groups, a.input_size[0], a.input_size[1]};
   require_output_gradient(in[0].shape, convolution_shape(a, dx, w));
   return dx;
@@ -435,6 +440,12 @@ inline void require_attributes(int32_t op, const AnyAttributes& attributes, Tens
                                                          " elements of g");
       break;
     }
+    case GPUNN_OP_RANDOM_UNIFORM:
+    case GPUNN_OP_RANDOM_NORMAL: {
+      const auto a = attributes.as<gpunn_random_attrs>();
+      require(std::isfinite(a.low) && std::isfinite(a.high), "low and high must be finite");
+      break;
+    }
     case GPUNN_OP_DROPOUT:
       require_beta(attributes.as<gpunn_dropout_attrs>().p, "p");
       break;
@@ -565,19 +576,20 @@ inline Tensor computed_output(int32_t op, const AnyAttributes& attributes, Tenso
 
 }  // namespace detail
 
+inline void require_input_count(const Signature& signature, std::size_t inputs) {
+  if (inputs >= signature.least_inputs && inputs <= signature.most_inputs) return;
+  std::string expected = std::to_string(signature.least_inputs);
+  if (signature.most_inputs != signature.least_inputs) expected += " to " + std::to_string(signature.most_inputs);
+  throw Misfit("takes " + expected + " inputs, not " + std::to_string(inputs));
+}
+
 // The outputs of an op. Throws Misfit where inputs or attributes do not fit, std::out_of_range for an id that
 // op_list.inc lacks.
 inline std::vector<Tensor> outputs_of(const Op& op, const void* attributes, Tensors inputs) {
   const Signature& signature = op.signature;
-  if (inputs.size() < signature.least_inputs || inputs.size() > signature.most_inputs) {
-    std::string expected = std::to_string(signature.least_inputs);
-    if (signature.most_inputs != signature.least_inputs) expected += " to " + std::to_string(signature.most_inputs);
-    throw Misfit("takes " + expected + " inputs, not " + std::to_string(inputs.size()));
-  }
+  require_input_count(signature, inputs.size());
   Sizes sizes;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    sizes.match(signature.inputs[std::min(i, signature.inputs.size() - 1)], inputs[i]);
-  }
+  for (std::size_t i = 0; i < inputs.size(); ++i) sizes.match(signature.input(i), inputs[i]);
   for (const std::string_view size : signature.positive) {
     require(sizes.value(size) > 0, std::string(size) + " must not be 0 in " + std::string(op.text));
   }
@@ -593,10 +605,61 @@ inline std::vector<Tensor> outputs_of(const Op& op, const void* attributes, Tens
     } else {
       outputs.push_back(sizes.tensor(output));
       // A copy keeps the dtype; what it is converted to is the output's.
-      if (output.dtypes.empty()) outputs.back().dtype = inputs[0].dtype;
+      if (output.dtypes.size() > 1) outputs.back().dtype = inputs[0].dtype;
     }
   }
   return outputs;
+}
+
+namespace detail {
+
+// Tensor `at` of a list, of which nothing is known yet.
+inline Tensor tensor_at(const gpunn_tensor* const* list, std::size_t at, const Pattern& pattern, bool strided) {
+  const std::string name = std::string(pattern.name) + " ";
+  require(list != nullptr && list[at] != nullptr, name + "is missing");
+  const gpunn_tensor& tensor = *list[at];
+  require(tensor.rank >= 0 && tensor.rank <= GPUNN_MAX_RANK,
+          name + "has rank " + std::to_string(tensor.rank) + ", not 0 to 8");
+  Tensor made{tensor.dtype, {tensor.dim, tensor.dim + tensor.rank}};
+  // Of the sizes that are not 0, so that no partial product overflows either.
+  constexpr int64_t kMostElements = std::numeric_limits<int64_t>::max() / 16;
+  int64_t elements = 1;
+  for (const int64_t size : made.shape) {
+    require(size >= 0 && (size == 0 || elements <= kMostElements / size),
+            name + "has a size that is negative or beyond any memory: " + text_of(made));
+    if (size != 0) elements *= size;
+  }
+  require(strided || plugin::element_count(tensor) == 0 || plugin::is_packed(tensor),
+          name + "must be packed row-major");
+  return made;
+}
+
+}  // namespace detail
+
+// Throws Misfit where inputs, attributes or outputs are not what the op's row declares. An op that op_list.inc lacks
+// may be anything.
+inline void require_declared(const plugin::OpDesc& desc) {
+  const auto found = all().find(desc.op());
+  if (found == all().end()) return;
+  const Op& op = found->second;
+  const Signature& signature = op.signature;
+  const gpunn_op_desc& raw = desc.raw();
+  require(raw.attrs != nullptr || op.attributes == sizeof(gpunn_no_attrs), "the attributes are missing");
+  require_input_count(signature, desc.inputs());
+  std::vector<Tensor> inputs;
+  for (std::size_t i = 0; i < desc.inputs(); ++i) {
+    inputs.push_back(detail::tensor_at(raw.inputs, i, signature.input(i), signature.strided));
+  }
+  const std::vector<Tensor> outputs = outputs_of(op, raw.attrs, inputs);
+  require(outputs.size() == desc.outputs(),
+          "has " + std::to_string(outputs.size()) + " outputs, not " + std::to_string(desc.outputs()));
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const Pattern& pattern = signature.outputs[i];
+    const Tensor given = detail::tensor_at(raw.outputs, i, pattern, signature.strided);
+    const bool chosen = !pattern.computed && std::ranges::find(pattern.dtypes, given.dtype) != pattern.dtypes.end();
+    require(given.shape == outputs[i].shape && (chosen || given.dtype == outputs[i].dtype),
+            std::string(pattern.name) + " must be " + text_of(outputs[i]) + ", is " + text_of(given));
+  }
 }
 
 }  // namespace gpunn::ops

@@ -79,8 +79,12 @@ struct Pattern {
 struct Signature {
   std::vector<Pattern> inputs, outputs;
   std::vector<std::string_view> positive;  // sizes that must not be 0
+  bool strided = false;                    // tensors may have any strides
   std::size_t least_inputs = 0;
   std::size_t most_inputs = 0;
+
+  // The last may be repeated.
+  const Pattern& input(std::size_t i) const { return inputs[std::min(i, inputs.size() - 1)]; }
 };
 
 // A row of op_list.inc.
@@ -160,7 +164,13 @@ inline Signature read_signature(std::string_view text) {
     output.in_place = index_of(signature.inputs, output.name);
     signature.outputs.push_back(std::move(output));
   }
-  for (const std::string_view one : split(conditions, ' ')) signature.positive.push_back(one.substr(0, one.find('>')));
+  for (const std::string_view one : split(conditions, ' ')) {
+    if (one == "strided") {
+      signature.strided = true;
+    } else {
+      signature.positive.push_back(one.substr(0, one.find('>')));
+    }
+  }
   return signature;
 }
 

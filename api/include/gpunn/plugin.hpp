@@ -10,267 +10,54 @@
 // Exceptions may be thrown anywhere: trampolines turn them into a status and its text.
 #pragma once
 
-#include <gpunn/abi.h>
-#include <gpunn/ops.h>
+#include <gpunn/kernel.hpp>
+#include <gpunn/op_shapes.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstring>
-#include <functional>
-#include <map>
 #include <memory>
-#include <span>
-#include <stdexcept>
 #include <string>
-#include <string_view>
-#include <utility>
 
 namespace gpunn::plugin {
 
-// What a plugin throws to choose the status; any other exception becomes GPUNN_INTERNAL.
-class Failure : public std::runtime_error {
- public:
-  Failure(gpunn_status status, const std::string& message) : std::runtime_error(message), status_(status) {}
-  gpunn_status status() const noexcept { return status_; }
-
- private:
-  gpunn_status status_;
-};
-
-// The members of `from` that both sides know, the rest zero.
-template <class T>
-T read_struct(const void* from) {
-  T value{};
-  if (from != nullptr) {
-    uint32_t size = 0;
-    std::memcpy(&size, from, sizeof(size));
-    std::memcpy(&value, from, std::min<std::size_t>(size, sizeof(T)));
+// Why tensors or attributes are not what the op's row in op_list.inc declares; empty where they are.
+inline std::string misfit_of(const OpDesc& desc) {
+  try {
+    ops::require_declared(desc);
+    return {};
+  } catch (const ops::Misfit& misfit) {
+    return misfit.what();
   }
-  value.struct_size = sizeof(T);
-  return value;
 }
 
-// Writes the members of `value` that the owner of `to` knows; `to->struct_size` stays.
-template <class T>
-void write_struct(T value, T* to) {
-  value.struct_size = to->struct_size;
-  std::memcpy(to, &value, std::min<std::size_t>(to->struct_size, sizeof(T)));
-}
-
-inline void copy_text(char* to, std::size_t capacity, const std::string& text) {
-  const std::size_t length = std::min(text.size(), capacity - 1);
-  std::memcpy(to, text.data(), length);
-  to[length] = '\0';
-}
-
-inline int64_t element_count(const gpunn_tensor& tensor) {
-  int64_t count = 1;
-  for (int32_t i = 0; i < tensor.rank; ++i) count *= tensor.dim[i];
-  return count;
-}
-
-// Whether the tensor is row-major without gaps.
-inline bool is_packed(const gpunn_tensor& tensor) {
-  int64_t expected = 1;
-  for (int32_t i = tensor.rank - 1; i >= 0; --i) {
-    if (tensor.dim[i] != 1 && tensor.stride[i] != expected) return false;
-    expected *= tensor.dim[i];
-  }
-  return true;
-}
-
-// One op at one shape, as a kernel's query and create see it. A view: valid during that call.
-class OpDesc {
- public:
-  explicit OpDesc(const gpunn_op_desc& desc) : desc_(desc) {}
-  int32_t op() const { return desc_.op; }
-  std::size_t inputs() const { return desc_.n_inputs; }
-  std::size_t outputs() const { return desc_.n_outputs; }
-  const gpunn_tensor& input(std::size_t i) const { return *desc_.inputs[i]; }
-  const gpunn_tensor& output(std::size_t i) const { return *desc_.outputs[i]; }
-  int32_t precision() const { return desc_.precision; }
-  bool require_deterministic() const { return (desc_.flags & GPUNN_OP_REQUIRE_DETERMINISTIC) != 0; }
-  // The name of the kernel wanted; empty: whichever is best.
-  std::string_view kernel() const { return desc_.kernel != nullptr ? desc_.kernel : std::string_view(); }
-  const gpunn_op_desc& raw() const { return desc_; }
-
-  template <class Attrs>
-  Attrs attrs() const {
-    return read_struct<Attrs>(desc_.attrs);
-  }
-
- private:
-  const gpunn_op_desc& desc_;
-};
-
-// The tensors of one enqueue.
-class OpArgs {
- public:
-  explicit OpArgs(const gpunn_op_args& args) : args_(args) {}
-  const gpunn_tensor& input(std::size_t i) const { return *args_.inputs[i]; }
-  const gpunn_tensor& output(std::size_t i) const { return *args_.outputs[i]; }
-  std::size_t inputs() const { return args_.n_inputs; }
-  std::size_t outputs() const { return args_.n_outputs; }
-
-  template <class T>
-  const T* in(std::size_t i) const {
-    return static_cast<const T*>(args_.inputs[i]->data);
-  }
-  template <class T>
-  T* out(std::size_t i) const {
-    return static_cast<T*>(args_.outputs[i]->data);
-  }
-  template <class T>
-  T* workspace() const {
-    return static_cast<T*>(args_.workspace);
-  }
-
- private:
-  const gpunn_op_args& args_;
-};
-
-// The answer of a kernel's query.
-struct Support {
-  int score = 0;
-  uint64_t workspace_bytes = 0;
-  uint32_t flags = GPUNN_OP_DETERMINISTIC | GPUNN_OP_CAPTURABLE;
-  std::string reason;
-
-  static Support yes(uint64_t workspace_bytes = 0, int score = 1) {
-    return {.score = score, .workspace_bytes = workspace_bytes, .reason = {}};
-  }
-  static Support no(std::string reason) { return {.flags = 0, .reason = std::move(reason)}; }
-};
-
-class CapturedGraph;
-
-class Stream {
- public:
-  virtual ~Stream() = default;
-  virtual void* native() = 0;
-  virtual void synchronize() = 0;
-  virtual void copy(void* destination, const void* source, uint64_t bytes, int32_t direction) = 0;
-  virtual void fill(void* destination, uint8_t value, uint64_t bytes) = 0;
-  virtual void begin_capture() { throw Failure(GPUNN_UNSUPPORTED, "this backend captures no graphs"); }
-  virtual std::unique_ptr<CapturedGraph> end_capture();
-};
-
-class CapturedGraph {
- public:
-  virtual ~CapturedGraph() = default;
-  virtual void launch(Stream& stream) = 0;
-};
-
-inline std::unique_ptr<CapturedGraph> Stream::end_capture() {
-  throw Failure(GPUNN_UNSUPPORTED, "this backend captures no graphs");
-}
-
-class Event {
- public:
-  virtual ~Event() = default;
-  virtual void record(Stream& stream) = 0;
-  virtual void wait(Stream& stream) = 0;
-  virtual void synchronize() = 0;
-  virtual float milliseconds_since(Event& start) = 0;
-};
-
-// An op bound to one shape.
-class Kernel {
- public:
-  virtual ~Kernel() = default;
-  virtual void enqueue(Stream& stream, const OpArgs& args) = 0;
-};
-
-// How one op is served: whether, and by which kernel.
-struct KernelFactory {
-  std::function<Support(const OpDesc&)> query;
-  std::function<std::unique_ptr<Kernel>(const OpDesc&)> create;
-  // What the user writes after --kernel, as "gemm:3"; no comma in it. Empty: it has none.
-  std::string name = {};
-  // Never the plugin's own choice, whatever its score: a kernel to learn from, or to compare with.
-  bool only_by_name = false;
-};
-
-// A kernel from a callable (Stream&, const OpArgs&).
-template <class F>
-std::unique_ptr<Kernel> make_kernel(F run) {
-  class Lambda final : public Kernel {
-   public:
-    explicit Lambda(F run) : run_(std::move(run)) {}
-    void enqueue(Stream& stream, const OpArgs& args) override { run_(stream, args); }
-
-   private:
-    F run_;
-  };
-  return std::make_unique<Lambda>(std::move(run));
-}
-
-class Device {
- public:
-  virtual ~Device() = default;
-  virtual void info(gpunn_device_info& info) = 0;
-  virtual void* allocate(int32_t kind, uint64_t bytes) = 0;
-  virtual void release(int32_t kind, void* data) noexcept = 0;
-  virtual std::unique_ptr<Stream> create_stream() = 0;
-  virtual std::unique_ptr<Stream> wrap_stream(void* native) = 0;
-  virtual std::unique_ptr<Event> create_event() = 0;
-
-  // Several factories may serve one op; the largest score is taken, the first of equals.
-  void add(int32_t op, KernelFactory factory) { factories_.emplace(op, std::move(factory)); }
-
-  struct Choice {
-    const KernelFactory* factory;
-    Support support;
-  };
-  // Of the factories with the wanted name where there is one, else of all that may be taken without.
-  Choice choose(const OpDesc& desc) const {
-    const std::string_view wanted = desc.kernel();
-    Choice best{nullptr, none(desc)};
-    const auto [first, last] = factories_.equal_range(desc.op());
-    for (auto i = first; i != last; ++i) {
-      if (wanted.empty() ? i->second.only_by_name : i->second.name != wanted) continue;
-      Support support = answer(i->second, desc);
-      const bool usable = support.score > 0;
-      if (best.factory == nullptr ? usable || !support.reason.empty() : support.score > best.support.score) {
-        best = {usable ? &i->second : nullptr, std::move(support)};
-      }
+inline Device::Choice Device::choose(const OpDesc& desc) const {
+  const std::string_view wanted = desc.kernel();
+  Choice best{nullptr, none(desc)};
+  const auto [first, last] = factories_.equal_range(desc.op());
+  if (first == last) return best;
+  if (const std::string misfit = misfit_of(desc); !misfit.empty()) return {nullptr, Support::no(misfit)};
+  for (auto i = first; i != last; ++i) {
+    if (wanted.empty() ? i->second.only_by_name : i->second.name != wanted) continue;
+    Support support = answer(i->second, desc);
+    const bool usable = support.score > 0;
+    if (best.factory == nullptr ? usable || !support.reason.empty() : support.score > best.support.score) {
+      best = {usable ? &i->second : nullptr, std::move(support)};
     }
-    return best;
   }
+  return best;
+}
 
-  // The names of the kernels that serve the op at this shape, as gpunn_op_support has them: in the order in which they
-  // were added.
-  std::string kernels(const OpDesc& desc) const {
-    std::string names;
-    const auto [first, last] = factories_.equal_range(desc.op());
-    for (auto i = first; i != last; ++i) {
-      const std::string& name = i->second.name;
-      if (name.empty() || answer(i->second, desc).score <= 0) continue;
-      if (("," + names + ",").find("," + name + ",") != std::string::npos) continue;
-      if (names.size() + name.size() + 2 > sizeof(gpunn_op_support::kernels)) break;  // whole names only
-      names += (names.empty() ? "" : ",") + name;
-    }
-    return names;
+inline std::string Device::kernels(const OpDesc& desc) const {
+  std::string names;
+  if (!misfit_of(desc).empty()) return names;
+  const auto [first, last] = factories_.equal_range(desc.op());
+  for (auto i = first; i != last; ++i) {
+    const std::string& name = i->second.name;
+    if (name.empty() || answer(i->second, desc).score <= 0) continue;
+    if (("," + names + ",").find("," + name + ",") != std::string::npos) continue;
+    if (names.size() + name.size() + 2 > sizeof(gpunn_op_support::kernels)) break;  // whole names only
+    names += (names.empty() ? "" : ",") + name;
   }
-
- private:
-  // The answer of a factory. A kernel that may not be used counts as one that does not serve.
-  static Support answer(const KernelFactory& factory, const OpDesc& desc) {
-    Support support = factory.query(desc);
-    const bool unfit = desc.require_deterministic() && (support.flags & GPUNN_OP_DETERMINISTIC) == 0;
-    if (support.score > 0 && unfit) return Support::no("no deterministic kernel at this shape");
-    return support;
-  }
-  // Where no factory is asked.
-  Support none(const OpDesc& desc) const {
-    const std::string wanted(desc.kernel());
-    if (!wanted.empty()) return Support::no("this backend has no kernel '" + wanted + "' for this op");
-    return Support::no(factories_.contains(desc.op()) ? "this backend's kernels for this op are taken by name only"
-                                                      : "this backend has no such op");
-  }
-
-  std::multimap<int32_t, KernelFactory> factories_;  // keeps the order of those of one op
-};
+  return names;
+}
 
 // Devices are opened by index; `probe` returns how many there are or throws Failure(GPUNN_NO_DEVICE, why).
 class Backend {

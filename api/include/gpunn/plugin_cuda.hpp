@@ -1,11 +1,10 @@
 // The parts of plugin.hpp for backends that compute on an NVIDIA GPU: stream, event, captured graph and device over the
-// CUDA runtime (12 or later). plugin.hpp does not include this file: a backend that needs it does, and has CUDA's
-// headers.
+// CUDA runtime (12 or later). Neither header includes the other: the file that exports the backend includes both.
 //
 // Kernels launch on cuda_stream(stream). They must neither wait for the device nor allocate, and can then be captured.
 #pragma once
 
-#include <gpunn/plugin.hpp>
+#include <gpunn/kernel.hpp>
 
 #include <algorithm>
 #include <cstdint>

@@ -1,71 +1,46 @@
 #include "simd/arithmetic.hpp"
 
-#include "simd/exp.hpp"
+#include <gpunn/ops.h>
+
+#include "simd/formulas.hpp"
+#include "simd/map.hpp"
 
 namespace gpunn::cpu {
 namespace {
 
-template <class Function>
-void of_one(Operand x, float* y, int64_t n, Function f) {
-  if (x.step == 0) {
-    const float value = f(*x.x);
-    for (int64_t i = 0; i < n; ++i) y[i] = value;
-    return;
-  }
-#pragma omp simd
-  for (int64_t i = 0; i < n; ++i) y[i] = f(x.x[i]);
-}
+// A backward is a function of dy and of x or y, as op_list.inc has it.
+constexpr OpFunction<Unary> kOfOne[] = {
+    {GPUNN_OP_EXPAND, of_one<[](float x) { return x; }>},
+    {GPUNN_OP_EXP, of_one<exp_f32>},
+    {GPUNN_OP_LOG, of_one<[](float x) { return __builtin_logf(x); }>},
+    {GPUNN_OP_SQRT, of_one<[](float x) { return __builtin_sqrtf(x); }>},
+    {GPUNN_OP_RSQRT, of_one<[](float x) { return 1.0F / __builtin_sqrtf(x); }>},
+    {GPUNN_OP_ERF, of_one<[](float x) { return __builtin_erff(x); }>},
+    {GPUNN_OP_RELU, of_one<[](float x) { return x < 0.0F ? 0.0F : x; }>},  // this way round a NaN stays
+    {GPUNN_OP_SIGMOID, of_one<sigmoid>},
+    {GPUNN_OP_TANH, of_one<tanh_f32>},
+    {GPUNN_OP_SILU, of_one<[](float x) { return x * sigmoid(x); }>},
+    {},
+};
 
-template <class Function>
-void of_two(Operand a, Operand b, float* y, int64_t n, Function f) {
-  if (b.step == 0) {
-    const float right = *b.x;
-    of_one(a, y, n, [=](float left) { return f(left, right); });
-  } else if (a.step == 0) {
-    const float left = *a.x;
-    of_one(b, y, n, [=](float right) { return f(left, right); });
-  } else {
-#pragma omp simd
-    for (int64_t i = 0; i < n; ++i) y[i] = f(a.x[i], b.x[i]);
-  }
-}
-
-void add(Operand a, Operand b, float* y, int64_t n) {
-  of_two(a, b, y, n, [](float left, float right) { return left + right; });
-}
-
-void sub(Operand a, Operand b, float* y, int64_t n) {
-  of_two(a, b, y, n, [](float left, float right) { return left - right; });
-}
-
-void mul(Operand a, Operand b, float* y, int64_t n) {
-  of_two(a, b, y, n, [](float left, float right) { return left * right; });
-}
-
-void div(Operand a, Operand b, float* y, int64_t n) {
-  of_two(a, b, y, n, [](float left, float right) { return left / right; });
-}
-
-// A NaN on the left stays by the first comparison, one on the right because the second fails.
-void maximum(Operand a, Operand b, float* y, int64_t n) {
-  of_two(a, b, y, n, [](float left, float right) { return left != left || left >= right ? left : right; });
-}
-
-void minimum(Operand a, Operand b, float* y, int64_t n) {
-  of_two(a, b, y, n, [](float left, float right) { return left != left || left <= right ? left : right; });
-}
-
-void equal(Operand a, Operand b, float* y, int64_t n) {
-  of_two(a, b, y, n, [](float left, float right) { return left == right ? 1.0F : 0.0F; });
-}
-
-void less(Operand a, Operand b, float* y, int64_t n) {
-  of_two(a, b, y, n, [](float left, float right) { return left < right ? 1.0F : 0.0F; });
-}
-
-void less_equal(Operand a, Operand b, float* y, int64_t n) {
-  of_two(a, b, y, n, [](float left, float right) { return left <= right ? 1.0F : 0.0F; });
-}
+constexpr OpFunction<Binary> kOfTwo[] = {
+    {GPUNN_OP_ADD, of_two<[](float a, float b) { return a + b; }>},
+    {GPUNN_OP_SUB, of_two<[](float a, float b) { return a - b; }>},
+    {GPUNN_OP_MUL, of_two<[](float a, float b) { return a * b; }>},
+    {GPUNN_OP_DIV, of_two<[](float a, float b) { return a / b; }>},
+    // A NaN in a stays by the first comparison, one in b because the second fails.
+    {GPUNN_OP_MAXIMUM, of_two<[](float a, float b) { return a != a || a >= b ? a : b; }>},
+    {GPUNN_OP_MINIMUM, of_two<[](float a, float b) { return a != a || a <= b ? a : b; }>},
+    {GPUNN_OP_POW, of_two<[](float a, float b) { return __builtin_powf(a, b); }>},
+    {GPUNN_OP_EQUAL, of_two<[](float a, float b) { return a == b ? 1.0F : 0.0F; }>},
+    {GPUNN_OP_LESS, of_two<[](float a, float b) { return a < b ? 1.0F : 0.0F; }>},
+    {GPUNN_OP_LESS_EQUAL, of_two<[](float a, float b) { return a <= b ? 1.0F : 0.0F; }>},
+    {GPUNN_OP_RELU_BACKWARD, of_two<[](float dy, float y) { return 0.0F < y ? dy : 0.0F; }>},
+    {GPUNN_OP_SIGMOID_BACKWARD, of_two<[](float dy, float y) { return dy * y * (1.0F - y); }>},
+    {GPUNN_OP_TANH_BACKWARD, of_two<[](float dy, float y) { return dy * (1.0F - y * y); }>},
+    {GPUNN_OP_SILU_BACKWARD, of_two<silu_backward>},
+    {},
+};
 
 void select(Operand condition, Operand a, Operand b, float* y, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
@@ -73,28 +48,11 @@ void select(Operand condition, Operand a, Operand b, float* y, int64_t n) {
   }
 }
 
-void copy(Operand x, float* y, int64_t n) {
-  of_one(x, y, n, [](float value) { return value; });
-}
-
-void exp(Operand x, float* y, int64_t n) {
-  of_one(x, y, n, [](float value) { return exp_f32(value); });
-}
-
-void sqrt(Operand x, float* y, int64_t n) {
-  of_one(x, y, n, [](float value) { return __builtin_sqrtf(value); });
-}
-
-void rsqrt(Operand x, float* y, int64_t n) {
-  of_one(x, y, n, [](float value) { return 1.0F / __builtin_sqrtf(value); });
-}
-
 }  // namespace
 
 namespace GPUNN_ISA {
 extern const ArithmeticKernels arithmetic_kernels;
-const ArithmeticKernels arithmetic_kernels{add,  sub,        mul,    div,  maximum, minimum, equal,
-                                           less, less_equal, select, copy, exp,     sqrt,    rsqrt};
+const ArithmeticKernels arithmetic_kernels{kOfOne, kOfTwo, select};
 }  // namespace GPUNN_ISA
 
 }  // namespace gpunn::cpu

@@ -1,5 +1,5 @@
-// Runs of arithmetic. An operand's step is 1, or 0 where one number stands for all. y may be the very memory of an
-// operand whose step is 1.
+// Functions of one number and of two, over runs of them. An operand's step is 1, or 0 where one number stands for all.
+// y may be the very memory of an operand whose step is 1.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,19 @@ struct Operand {
   int64_t step;
 };
 
+using Unary = void (*)(Operand x, float* y, int64_t n);
+using Binary = void (*)(Operand a, Operand b, float* y, int64_t n);
+
+template <class Function>
+struct OpFunction {
+  int32_t op;
+  Function run;
+};
+
 struct ArithmeticKernels {
-  using Unary = void (*)(Operand x, float* y, int64_t n);
-  using Binary = void (*)(Operand a, Operand b, float* y, int64_t n);
-  Binary add, sub, mul, div, maximum, minimum, equal, less, less_equal;
+  const OpFunction<Unary>* of_one;  // up to one whose op is 0
+  const OpFunction<Binary>* of_two;
   void (*select)(Operand condition, Operand a, Operand b, float* y, int64_t n);
-  Unary copy, exp, sqrt, rsqrt;
 };
 
 GPUNN_DECLARE_ISA_VARIANTS(ArithmeticKernels, arithmetic_kernels);

@@ -2,6 +2,7 @@
 // wait on the device until the host lets it go, and to fault at one step:
 //
 //   GPUNN_TEST_LOSE=7    TABLE_LOAD at step 7, counted from 0, writes to an address that is nowhere
+#include <gpunn/plugin.hpp>
 #include <gpunn/plugin_cuda.hpp>
 
 #include <cstdlib>

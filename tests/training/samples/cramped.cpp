@@ -13,23 +13,7 @@ using namespace gpunn::plugin;
 
 class CrampedDevice final : public HostDevice {
  public:
-  CrampedDevice() {
-    using namespace gpunn::cpu;
-    add_elementwise_kernels(*this);
-    add_activation_kernels(*this);
-    add_bias_kernels(*this);
-    add_matmul_kernels(*this);
-    add_convolution_kernels(*this);
-    add_pooling_kernels(*this);
-    add_softmax_kernels(*this);
-    add_loss_kernels(*this);
-    add_reduction_kernels(*this);
-    add_optimizer_kernels(*this);
-    add_random_kernels(*this);
-    add_batch_kernels(*this);
-    add_counter_kernels(*this);
-    add_metrics_kernels(*this);
-  }
+  CrampedDevice() { gpunn::cpu::add_kernels(*this); }
   void info(gpunn_device_info& info) override {
     HostDevice::info(info);
     copy_text(info.name, sizeof(info.name), "cramped");

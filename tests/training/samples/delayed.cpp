@@ -211,14 +211,8 @@ class KeptArgs {
 class DelayedDevice final : public HostDevice {
  public:
   explicit DelayedDevice(int threads) {
-    using namespace gpunn::cpu;
-    set_thread_count(threads);
-    for (auto* add_kernels :
-         {add_elementwise_kernels, add_activation_kernels, add_bias_kernels, add_matmul_kernels,
-          add_convolution_kernels, add_pooling_kernels, add_softmax_kernels, add_loss_kernels, add_reduction_kernels,
-          add_optimizer_kernels, add_random_kernels, add_batch_kernels, add_counter_kernels, add_metrics_kernels}) {
-      add_kernels(kernels_);
-    }
+    gpunn::cpu::set_thread_count(threads);
+    gpunn::cpu::add_kernels(kernels_);
     constexpr int32_t kFirstOp = 100, kLastOp = 999;
     for (int32_t op = kFirstOp; op <= kLastOp; ++op) {
       add(op, {.query = [this](const OpDesc& desc) { return query(desc); },

@@ -55,33 +55,15 @@ bool loses(const std::string& where, int64_t step) {
   return file >= 0;
 }
 
-void add_kernels(Device& device) {
-  using namespace gpunn::cpu;
-  add_elementwise_kernels(device);
-  add_activation_kernels(device);
-  add_bias_kernels(device);
-  add_matmul_kernels(device);
-  add_convolution_kernels(device);
-  add_pooling_kernels(device);
-  add_softmax_kernels(device);
-  add_loss_kernels(device);
-  add_reduction_kernels(device);
-  add_optimizer_kernels(device);
-  add_random_kernels(device);
-  add_batch_kernels(device);
-  add_counter_kernels(device);
-  add_metrics_kernels(device);
-}
-
 class CpuKernels final : public HostDevice {
  public:
-  CpuKernels() { add_kernels(*this); }
+  CpuKernels() { gpunn::cpu::add_kernels(*this); }
 };
 
 class LosingDevice final : public HostDevice {
  public:
   LosingDevice() {
-    add_kernels(*this);
+    gpunn::cpu::add_kernels(*this);
     const auto step_in = [](std::size_t input) {
       return [input](const OpArgs& args) { return *args.in<int64_t>(input); };
     };
