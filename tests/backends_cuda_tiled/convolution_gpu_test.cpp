@@ -12,7 +12,7 @@
 
 #include "architecture.hpp"
 #include "catch.hpp"
-#include "convolution.hpp"
+#include "conv/convolution.hpp"
 #include "convolution_shapes.hpp"
 #include "device_memory.hpp"
 

@@ -9,9 +9,9 @@
 
 #include "catch.hpp"
 #include "conv/shares.hpp"
-#include "conv/tensor_convolution.hpp"
+#include "conv/wgmma/wgmma_convolution.hpp"
 #include "conv/tile_choice.hpp"
-#include "convolution.hpp"
+#include "conv/convolution.hpp"
 #include "convolution_shapes.hpp"
 
 namespace {

@@ -12,7 +12,7 @@
 
 #include "catch.hpp"
 #include "device_memory.hpp"
-#include "gemm/rungs.hpp"
+#include "gemm/variants.hpp"
 
 using gpunn::cuda_tiled::fp32_gemm_rungs;
 using gpunn::cuda_tiled::Gemm;

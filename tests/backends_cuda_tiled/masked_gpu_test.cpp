@@ -13,7 +13,7 @@
 #include "counters.hpp"
 #include "device_memory.hpp"
 #include "gemm/masked.hpp"
-#include "gemm/rungs.hpp"
+#include "gemm/variants.hpp"
 #include "gemm/tensor_core.hpp"
 
 using gpunn::cuda_tiled::Counters;

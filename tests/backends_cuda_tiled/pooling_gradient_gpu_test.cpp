@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "catch.hpp"
-#include "conv/direct_convolution.hpp"
+#include "conv/direct/direct_convolution.hpp"
 #include "counters.hpp"
 #include "device_memory.hpp"
-#include "pooling_gradient.hpp"
+#include "pooling/pooling_gradient.hpp"
 
 namespace {
 

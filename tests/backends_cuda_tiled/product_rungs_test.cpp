@@ -9,7 +9,7 @@
 
 #include "catch.hpp"
 #include "gemm/masked.hpp"
-#include "gemm/rungs.hpp"
+#include "gemm/variants.hpp"
 #include "gemm/tensor_core.hpp"
 
 namespace {

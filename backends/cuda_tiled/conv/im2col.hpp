@@ -4,7 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include "common/convolution.hpp"
-#include "epilogue.hpp"
+#include "epilogue.cuh"
 
 namespace gpunn::cuda_tiled::conv {
 

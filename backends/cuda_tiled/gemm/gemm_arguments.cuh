@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "epilogue.hpp"
-#include "mask_epilogue.cuh"
+#include "epilogue.cuh"
+#include "gemm/mask_epilogue.cuh"
 
 namespace gpunn::cuda_tiled {
 

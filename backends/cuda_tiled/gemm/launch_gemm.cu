@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "cuda_common/autotune.hpp"
-#include "launch_gemm.hpp"
+#include "gemm/launch_gemm.hpp"
 
 namespace gpunn::cuda_tiled {
 

@@ -7,8 +7,8 @@
 #include <cuda_runtime_api.h>
 
 #include "cuda_common/add_op.hpp"
-#include "gemm.hpp"
-#include "gemm_arguments.cuh"
+#include "gemm/gemm.hpp"
+#include "gemm/gemm_arguments.cuh"
 #include "shared_memory.hpp"
 
 namespace gpunn::cuda_tiled {

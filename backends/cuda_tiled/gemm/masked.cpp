@@ -1,4 +1,4 @@
-#include "masked.hpp"
+#include "gemm/masked.hpp"
 
 namespace gpunn::cuda_tiled {
 

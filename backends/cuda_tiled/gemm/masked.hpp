@@ -25,7 +25,7 @@
 #include <cuda_runtime_api.h>
 
 #include "cuda_common/add_op.hpp"
-#include "gemm.hpp"
+#include "gemm/gemm.hpp"
 
 namespace gpunn::cuda_tiled {
 

@@ -1,10 +1,10 @@
-#include "tensor_core.hpp"
+#include "gemm/tensor_core.hpp"
 
 #include <algorithm>
 
 #include "architecture.hpp"
-#include "mma_sync.hpp"
-#include "wgmma.hpp"
+#include "gemm/mma_sync/mma_sync.hpp"
+#include "gemm/wgmma/wgmma.hpp"
 
 namespace gpunn::cuda_tiled {
 namespace {

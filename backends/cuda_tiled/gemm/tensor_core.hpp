@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "gemm.hpp"
-#include "ladder.hpp"
+#include "gemm/gemm.hpp"
+#include "variants.hpp"
 
 namespace gpunn::cuda_tiled {
 

@@ -1,0 +1,68 @@
+// CONV2D, its gradients and CONV2D_BIAS_ACTIVATION: the ladder. Of rungs that are as good without timing, where results
+// must not depend on the clock, the earlier is taken.
+#include <algorithm>
+
+#include "architecture.hpp"
+#include "conv/convolution.hpp"
+#include "kernels.hpp"
+
+namespace gpunn::cuda_tiled {
+namespace {
+
+ConvolutionProblem problem_of(const OpDesc& desc, ConvolutionPass pass, const ConvolutionShape& shape) {
+  return {.pass = pass,
+          .shape = shape,
+          .bias = false,
+          .relu = false,
+          .precision = desc.precision(),
+          .capability = compute_capability(),
+          .multiprocessors = std::max(multiprocessors(), 1),
+          .terms = terms_of(pass, shape)};
+}
+
+ConvolutionProblem forward_problem(const OpDesc& desc) {
+  return problem_of(desc, ConvolutionPass::forward, convolution_of(desc));
+}
+
+ConvolutionProblem backward_data_problem(const OpDesc& desc) {
+  return problem_of(desc, ConvolutionPass::backward_data, convolution_backward_data_of(desc));
+}
+
+ConvolutionProblem backward_filter_problem(const OpDesc& desc) {
+  return problem_of(desc, ConvolutionPass::backward_filter, convolution_backward_filter_of(desc));
+}
+
+std::string key_of(const ConvolutionProblem& problem) {
+  std::string key = "conv2d";
+  if (problem.pass == ConvolutionPass::backward_data) key = "conv2d_backward_data";
+  if (problem.pass == ConvolutionPass::backward_filter) key = "conv2d_backward_filter";
+  if (problem.bias) key += problem.relu ? "_bias_relu" : "_bias";
+  return key + " " + text_of(problem.shape) + " " + precision_name(problem.precision);
+}
+
+// Those of tensor cores refuse fp32, and come first where they serve. What the direct ones take they do best.
+std::vector<ConvolutionRung> rungs() {
+  std::vector<ConvolutionRung> all = tensor_convolution_rungs();
+  for (const ConvolutionRung& rung : direct_convolution_rungs()) all.push_back(rung);
+  for (const ConvolutionRung& rung : fp32_convolution_rungs()) all.push_back(rung);
+  return all;
+}
+
+}  // namespace
+
+ConvolutionProblem bias_activation_problem(const OpDesc& desc) {
+  const ConvolutionBiasActivation op = convolution_bias_activation_of(desc);
+  ConvolutionProblem problem = problem_of(desc, ConvolutionPass::forward, op.shape);
+  problem.bias = true;
+  problem.relu = op.relu;
+  return problem;
+}
+
+void add_convolution_kernels(TiledDevice& device) {
+  add_ladder(device, GPUNN_OP_CONV2D, forward_problem, key_of, rungs());
+  add_ladder(device, GPUNN_OP_CONV2D_BIAS_ACTIVATION, bias_activation_problem, key_of, rungs());
+  add_ladder(device, GPUNN_OP_CONV2D_BACKWARD_DATA, backward_data_problem, key_of, rungs());
+  add_ladder(device, GPUNN_OP_CONV2D_BACKWARD_FILTER, backward_filter_problem, key_of, rungs());
+}
+
+}  // namespace gpunn::cuda_tiled

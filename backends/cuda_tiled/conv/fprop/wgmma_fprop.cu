@@ -1,0 +1,111 @@
+#include <algorithm>
+
+#include "conv/wgmma/wgmma_convolution.hpp"
+#include "conv/fprop/wgmma_fprop_kernel.cuh"
+#include "dependent_launch.cuh"
+#include "launch.hpp"
+#include "shared_memory.hpp"
+
+namespace gpunn::cuda_tiled::tensor {
+namespace {
+
+constexpr int kSharedLimit = 227 * 1024;
+
+// Blocks of the narrowest tile share a multiprocessor.
+constexpr int blocks_of(const GatherTile& tile) { return tile.pixels * tile.filters <= 128 * 64 ? 2 : 1; }
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+int64_t tiles_of(const GatherPlan& plan, const GatherTile& tile) {
+  int64_t most = 0;
+  for (int i = 0; i < plan.phases; ++i) {
+    const GatherPhase& phase = plan.phase[static_cast<std::size_t>(i)];
+    most = std::max(most, ceil_div(int64_t{plan.batch} * phase.rows * phase.columns, tile.pixels));
+  }
+  return most * ceil_div(plan.outputs, tile.filters);
+}
+
+// y = the sum of the splits' parts, in their order, with bias and ReLU.
+__global__ void add_gather_parts_kernel(const float* __restrict__ parts, const float* __restrict__ bias,
+                                        float* __restrict__ y, int64_t size, int splits, int channels, int plane,
+                                        int relu) {
+#ifdef GPUNN_CONV_TENSOR_CORES
+  wait_for_kernel_before();
+#endif
+  const int64_t index = cuda::thread_index();
+  if (index >= size) return;
+  float sum = parts[index];
+#pragma unroll 8
+  for (int split = 1; split < splits; ++split) sum += parts[split * size + index];
+  if (bias != nullptr) sum += bias[index / plane % channels];
+  y[index] = relu != 0 && sum < 0.0f ? 0.0f : sum;
+}
+
+template <int kTile, int kSteps>
+void launch_gather(const GatherPlan& plan, const GatherOperands& operands, float* workspace, cudaStream_t stream) {
+  constexpr GatherTile kShape = kGatherTiles[kTile];
+  constexpr int kBlocks = blocks_of(kShape);
+  constexpr auto kKernel = gather_kernel<kShape.pixels / 128, kShape.filters, kSteps, kBlocks>;
+  allow_shared_memory(kKernel, kSharedLimit);
+
+  int64_t packed = 0;
+  for (int i = 0; i < plan.phases; ++i) {
+    const int64_t chunks = plan.phase[static_cast<std::size_t>(i)].chunks;
+    packed = std::max(packed, ceil_div(plan.outputs, kShape.filters) * chunks * kSteps * kShape.filters * 8);
+  }
+  float* parts = workspace + plan.packed;
+  if (plan.gaps != 0) {
+    const std::size_t size = static_cast<std::size_t>(plan.output_size()) * static_cast<std::size_t>(plan.splits);
+    cuda::check(cudaMemsetAsync(plan.splits == 1 ? operands.y : parts, 0, size * sizeof(float), stream),
+                "zeroing a data gradient");
+  }
+  cuda::launch(pack_filters_kernel<kShape.filters, kSteps>,
+               {dim3(static_cast<unsigned>(ceil_div(packed, 256)), static_cast<unsigned>(plan.phases)), dim3(256)},
+               stream, plan, operands.w, workspace);
+  const GatherArguments arguments{.x = operands.x,
+                                  .packed = workspace,
+                                  .bias = operands.bias,
+                                  .y = plan.splits == 1 ? operands.y : parts,
+                                  .relu = operands.relu};
+  launch_with(kKernel,
+              {dim3(static_cast<unsigned>(tiles_of(plan, kShape) * plan.phases), static_cast<unsigned>(plan.splits)),
+               dim3(gather_threads(kBlocks)), static_cast<unsigned>(shared_bytes(plan, kShape))},
+              {.early = true}, stream, plan, arguments);
+  if (plan.splits > 1) {
+    launch_with(add_gather_parts_kernel, cuda::thread_each(plan.output_size()), {.early = true}, stream, parts,
+                operands.bias, operands.y, plan.output_size(), plan.splits, plan.outputs,
+                plan.output_rows * plan.output_columns, operands.relu ? 1 : 0);
+  }
+}
+
+using LaunchGather = void (*)(const GatherPlan&, const GatherOperands&, float*, cudaStream_t);
+
+// By tile; of 4 steps a stage and of 9.
+constexpr LaunchGather kLaunches[][2] = {{launch_gather<0, 4>, launch_gather<0, 9>},
+                                         {launch_gather<1, 4>, launch_gather<1, 9>},
+                                         {launch_gather<2, 4>, launch_gather<2, 9>},
+                                         {launch_gather<3, 4>, launch_gather<3, 9>}};
+
+}  // namespace
+
+std::optional<GatherPlan> gather_plan(const backends::ConvolutionShape& shape, Direction direction, int tile,
+                                      int multiprocessors) {
+  const GatherTile& size = kGatherTiles[static_cast<std::size_t>(tile)];
+  const int limit = kSharedLimit / blocks_of(size);
+  std::optional<GatherPlan> plan =
+      direction == Direction::kForward ? forward_plan(shape, size, limit) : data_gradient_plan(shape, size, limit);
+  if (!plan || (plan->steps != 4 && plan->steps != 9)) return std::nullopt;
+  int chunks = 0;
+  for (int i = 0; i < plan->phases; ++i) chunks = std::max(chunks, plan->phase[static_cast<std::size_t>(i)].chunks);
+  const int64_t blocks = tiles_of(*plan, size) * plan->phases;
+  const int64_t wanted = int64_t{multiprocessors} * blocks_of(size) / blocks;
+  plan->splits = static_cast<int>(std::clamp<int64_t>(wanted, 1, std::clamp(chunks / 2, 1, 16)));
+  return plan;
+}
+
+void run_gather(const GatherPlan& plan, int tile, const GatherOperands& operands, float* workspace,
+                cudaStream_t stream) {
+  kLaunches[tile][plan.steps == 4 ? 0 : 1](plan, operands, workspace, stream);
+}
+
+}  // namespace gpunn::cuda_tiled::tensor

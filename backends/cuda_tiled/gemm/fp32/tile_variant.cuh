@@ -1,0 +1,75 @@
+// Rungs made of tile_gemm and a shape of tiles. For .cu files.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+#include "architecture.hpp"
+#include "cuda_common/launch.hpp"
+#include "gemm/launch_gemm.hpp"
+#include "gemm/masked.hpp"
+#include "gemm/fp32/tile_gemm.cuh"
+
+namespace gpunn::cuda_tiled {
+
+template <class Shape>
+unsigned tiles_of(const Gemm& problem) {
+  return tiles_of(problem.shape.m, Shape::kBlockM) * tiles_of(problem.shape.n, Shape::kBlockN);
+}
+
+// A quarter of the GPU without work is too much: smaller tiles serve better.
+template <class Shape>
+std::string refusal_of_tiles(const Gemm& problem) {
+  return 4 * tiles_of<Shape>(problem) < 3U * static_cast<unsigned>(multiprocessors()) ? "it has too few tiles" : "";
+}
+
+template <class Shape, int Bytes>
+void run_tiles(const Gemm& problem, cudaStream_t stream, const OpArgs& args) {
+  const GemmArguments g = arguments_of(problem, args);
+  with_transposes(problem, [&]<bool TransposeA, bool TransposeB>() {
+    constexpr auto kKernel = tile_gemm<Shape, TransposeA, TransposeB, Bytes>;
+    allow_shared_memory(reinterpret_cast<const void*>(kKernel), Shape::kSharedBytes);
+    launch(kKernel, {dim3(tiles_of<Shape>(problem)), dim3(Shape::kThreads), Shape::kSharedBytes}, stream, g);
+  });
+}
+
+// With the epilogue of masked.hpp, by a kernel that has it.
+template <class Shape>
+void launch_masked(void (*kernel)(GemmArguments), const GemmArguments& g, cudaStream_t stream) {
+  allow_shared_memory(reinterpret_cast<const void*>(kernel), Shape::kSharedBytes);
+  const unsigned tiles = tiles_of(g.m, Shape::kBlockM) * tiles_of(g.n, Shape::kBlockN);
+  launch(kernel, {dim3(tiles), dim3(Shape::kThreads), Shape::kSharedBytes}, stream, g);
+}
+
+template <class Shape, int Bytes>
+void run_masked_tiles(const Gemm& problem, cudaStream_t stream, const OpArgs& args, unsigned* counters) {
+  launch_masked<Shape>(tile_gemm<Shape, false, false, Bytes, true>, masked_arguments_of(problem, args, counters),
+                       stream);
+}
+
+template <class Shape>
+std::string refusal_of_masked_tiles(const Gemm& problem) {
+  return refusal_of_mask(problem, tiles_of(problem.shape.m, Shape::kBlockM));
+}
+
+template <class Shape>
+uint64_t bytes_of_masked_tiles(const Gemm& problem) {
+  return bytes_of_parts(problem, tiles_of(problem.shape.m, Shape::kBlockM));
+}
+
+// Of gemm:7 where both operands are k-major, and of gemm:11, which makes them so.
+using KMajorTiles64 = TileShape<128, 64, 16, 32, 64, 8, 8, 4, 2, 1, 1, true>;
+
+inline bool k_major(const Gemm& problem) { return problem.shape.transpose_a && !problem.shape.transpose_b; }
+
+// Of an a [k, m] and a b [k, n], whose rows are whole quads.
+template <class Shape>
+void run_k_major(const GemmArguments& g, cudaStream_t stream) {
+  constexpr auto kKernel = tile_gemm<Shape, true, false, 16>;
+  allow_shared_memory(reinterpret_cast<const void*>(kKernel), Shape::kSharedBytes);
+  const unsigned tiles = tiles_of(g.m, Shape::kBlockM) * tiles_of(g.n, Shape::kBlockN);
+  launch(kKernel, {dim3(tiles), dim3(Shape::kThreads), Shape::kSharedBytes}, stream, g);
+}
+
+}  // namespace gpunn::cuda_tiled
