@@ -1,13 +1,13 @@
-// How a family registers several kernels for one op: a ladder, whose rungs are numbered from the first that follows
+// How a family registers several kernels for one op: a list, whose variants are numbered from the first that follows
 // cuda_naive's to the fastest. It writes
 //
 //   struct Gemm { ... };                             // the op at its shape, validated; a value
 //   Gemm gemm_of(const OpDesc& desc);                // throws Refusal
 //   std::string key_of(const Gemm& problem);         // "gemm m 1 n 2 k 3 nn fp32": what the tuning cache calls it
-//   add_ladder(device, GPUNN_OP_MATMUL, gemm_of, key_of, {{.name = "gemm:1", ...}, ...});
+//   add_variants(device, GPUNN_OP_MATMUL, gemm_of, key_of, {{.name = "gemm:1", ...}, ...});
 //
-// Each rung can be asked for by its name. Without a name the op is run by the rung that is the fastest on this GPU at
-// this shape, among the candidates that serve it. Where no rung serves it, it goes to the base.
+// Each variant can be asked for by its name. Without a name the op is run by the variant that is the fastest on this GPU at
+// this shape, among the candidates that serve it. Where no variant serves it, it goes to the base.
 #pragma once
 
 #include <gpunn/plugin.hpp>
@@ -30,7 +30,7 @@ namespace gpunn::cuda_tiled {
 using namespace cuda;
 
 template <class Problem>
-struct Rung {
+struct Variant {
   const char* name = nullptr;                             // "gemm:3"
   std::string (*refuses)(const Problem&) = nullptr;       // why it can't serve the problem; empty: it does
   uint64_t (*workspace_bytes)(const Problem&) = nullptr;  // none
@@ -44,58 +44,58 @@ struct Rung {
   }
 };
 
-// A rung at a problem, for the autotuner.
+// A variant at a problem, for the autotuner.
 template <class Problem>
-class RungAlgorithm final : public Algorithm {
+class VariantAlgorithm final : public Algorithm {
  public:
-  RungAlgorithm(const Rung<Problem>& rung, const Problem& problem) : rung_(rung), problem_(problem) {}
-  std::string name() const override { return rung_.name; }
-  uint64_t workspace_bytes() const override { return rung_.workspace_of(problem_); }
-  void run(const OpArgs& args, cudaStream_t stream) override { rung_.run(problem_, stream, args); }
+  VariantAlgorithm(const Variant<Problem>& variant, const Problem& problem) : variant_(variant), problem_(problem) {}
+  std::string name() const override { return variant_.name; }
+  uint64_t workspace_bytes() const override { return variant_.workspace_of(problem_); }
+  void run(const OpArgs& args, cudaStream_t stream) override { variant_.run(problem_, stream, args); }
 
  private:
-  Rung<Problem> rung_;
+  Variant<Problem> variant_;
   Problem problem_;
 };
 
 template <class Problem>
-struct Ladder {
-  std::vector<Rung<Problem>> rungs;
+struct VariantList {
+  std::vector<Variant<Problem>> variants;
 
-  // Those that serve the problem, in the ladder's order.
-  std::vector<Rung<Problem>> candidates(const Problem& problem) const {
-    std::vector<Rung<Problem>> found;
-    for (const Rung<Problem>& rung : rungs) {
-      if (rung.candidate && rung.refuses(problem).empty()) found.push_back(rung);
+  // Those that serve the problem, in the list's order.
+  std::vector<Variant<Problem>> candidates(const Problem& problem) const {
+    std::vector<Variant<Problem>> found;
+    for (const Variant<Problem>& variant : variants) {
+      if (variant.candidate && variant.refuses(problem).empty()) found.push_back(variant);
     }
     return found;
   }
 
   std::string refusals(const Problem& problem) const {
     std::string text;
-    for (const Rung<Problem>& rung : rungs) {
-      if (rung.candidate) text += (text.empty() ? "" : "; ") + std::string(rung.name) + ": " + rung.refuses(problem);
+    for (const Variant<Problem>& variant : variants) {
+      if (variant.candidate) text += (text.empty() ? "" : "; ") + std::string(variant.name) + ": " + variant.refuses(problem);
     }
     return text;
   }
 };
 
 template <class Problem>
-Candidates candidates_of(const Ladder<Problem>& ladder, const Problem& problem) {
+Candidates candidates_of(const VariantList<Problem>& list, const Problem& problem) {
   Candidates found;
-  const std::vector<Rung<Problem>> rungs = ladder.candidates(problem);
-  found.first_trusted = rungs.size();
-  for (std::size_t i = 0; i < rungs.size(); ++i) {
-    if (rungs[i].trusted) found.first_trusted = std::min(found.first_trusted, i);
-    found.algorithms.push_back(std::make_unique<RungAlgorithm<Problem>>(rungs[i], problem));
+  const std::vector<Variant<Problem>> variants = list.candidates(problem);
+  found.first_trusted = variants.size();
+  for (std::size_t i = 0; i < variants.size(); ++i) {
+    if (variants[i].trusted) found.first_trusted = std::min(found.first_trusted, i);
+    found.algorithms.push_back(std::make_unique<VariantAlgorithm<Problem>>(variants[i], problem));
   }
   return found;
 }
 
 template <class Problem>
-AlgorithmPtr rung_of(const Ladder<Problem>& ladder, const Problem& problem, const std::string& name) {
-  for (const Rung<Problem>& rung : ladder.candidates(problem)) {
-    if (rung.name == name) return std::make_unique<RungAlgorithm<Problem>>(rung, problem);
+AlgorithmPtr variant_of(const VariantList<Problem>& list, const Problem& problem, const std::string& name) {
+  for (const Variant<Problem>& variant : list.candidates(problem)) {
+    if (variant.name == name) return std::make_unique<VariantAlgorithm<Problem>>(variant, problem);
   }
   throw Refusal("there is no kernel " + name + " for this shape");
 }
@@ -108,58 +108,58 @@ inline std::unique_ptr<plugin::Kernel> kernel_of(AlgorithmPtr chosen) {
   });
 }
 
-// The rung that runs the op of `desc`: the one that the autotuner chooses, who calls the problem by `key`.
+// The variant that runs the op of `desc`: the one that the autotuner chooses, who calls the problem by `key`.
 template <class Problem>
-AlgorithmPtr choose_rung(TiledDevice& device, const OpDesc& desc, const Ladder<Problem>& ladder, const Problem& problem,
+AlgorithmPtr choose_variant(TiledDevice& device, const OpDesc& desc, const VariantList<Problem>& list, const Problem& problem,
                          const std::string& key) {
   const TuningTask task{
       .key = key,
       .terms = problem.terms,
       .nan_input = -1,
-      .candidates = [&] { return candidates_of(ladder, problem); },
-      .restore = [&](const std::string& name) { return rung_of(ladder, problem, name); },
+      .candidates = [&] { return candidates_of(list, problem); },
+      .restore = [&](const std::string& name) { return variant_of(list, problem, name); },
   };
   return choose_algorithm(device, desc, task);
 }
 
-// Registers the rungs of `op`. Of a problem the autotuner needs `terms`, how many products a sum of it has, as a
+// Registers the variants of `op`. Of a problem the autotuner needs `terms`, how many products a sum of it has, as a
 // member.
 template <class Problem>
-void add_ladder(TiledDevice& device, int32_t op, Problem (*problem_of)(const OpDesc&),
-                std::string (*key_of)(const Problem&), std::vector<Rung<Problem>> rungs) {
-  const auto ladder = std::make_shared<const Ladder<Problem>>(Ladder<Problem>{std::move(rungs)});
+void add_variants(TiledDevice& device, int32_t op, Problem (*problem_of)(const OpDesc&),
+                std::string (*key_of)(const Problem&), std::vector<Variant<Problem>> variants) {
+  const auto list = std::make_shared<const VariantList<Problem>>(VariantList<Problem>{std::move(variants)});
   plugin::KernelFactory tuned;
-  tuned.query = [ladder, problem_of](const OpDesc& desc) {
+  tuned.query = [list, problem_of](const OpDesc& desc) {
     return support_of([&] {
       const Problem problem = problem_of(desc);
-      const std::vector<Rung<Problem>> serving = ladder->candidates(problem);
-      if (serving.empty()) return plugin::Support::no(ladder->refusals(problem));
+      const std::vector<Variant<Problem>> serving = list->candidates(problem);
+      if (serving.empty()) return plugin::Support::no(list->refusals(problem));
       uint64_t workspace_bytes = 0;
-      for (const Rung<Problem>& rung : serving) {
-        workspace_bytes = std::max(workspace_bytes, rung.workspace_of(problem));
+      for (const Variant<Problem>& variant : serving) {
+        workspace_bytes = std::max(workspace_bytes, variant.workspace_of(problem));
       }
       return plugin::Support::yes(workspace_bytes);
     });
   };
-  tuned.create = [&device, ladder, problem_of, key_of](const OpDesc& desc) {
+  tuned.create = [&device, list, problem_of, key_of](const OpDesc& desc) {
     const Problem problem = problem_of(desc);
-    return kernel_of(choose_rung(device, desc, *ladder, problem, key_of(problem)));
+    return kernel_of(choose_variant(device, desc, *list, problem, key_of(problem)));
   };
   device.add(op, std::move(tuned));
 
-  for (const Rung<Problem>& rung : ladder->rungs) {
+  for (const Variant<Problem>& variant : list->variants) {
     plugin::KernelFactory named;
-    named.name = rung.name;
+    named.name = variant.name;
     named.only_by_name = true;
-    named.query = [rung, problem_of](const OpDesc& desc) {
+    named.query = [variant, problem_of](const OpDesc& desc) {
       return support_of([&] {
         const Problem problem = problem_of(desc);
-        const std::string reason = rung.refuses(problem);
-        return reason.empty() ? plugin::Support::yes(rung.workspace_of(problem)) : plugin::Support::no(reason);
+        const std::string reason = variant.refuses(problem);
+        return reason.empty() ? plugin::Support::yes(variant.workspace_of(problem)) : plugin::Support::no(reason);
       });
     };
-    named.create = [rung, problem_of](const OpDesc& desc) {
-      return kernel_of(std::make_unique<RungAlgorithm<Problem>>(rung, problem_of(desc)));
+    named.create = [variant, problem_of](const OpDesc& desc) {
+      return kernel_of(std::make_unique<VariantAlgorithm<Problem>>(variant, problem_of(desc)));
     };
     device.add(op, std::move(named));
   }

@@ -1,4 +1,4 @@
-// Which rungs of the convolution ladder serve which shape on which GPU. Needs no GPU: a rung knows the one that it is
+// Which variants of the convolution ladder serve which shape on which GPU. Needs no GPU: a variant knows the one that it is
 // asked about from the problem.
 #include <gpunn/ops.h>
 
@@ -19,7 +19,7 @@ namespace {
 using gpunn::backends::ConvolutionShape;
 using gpunn::cuda_tiled::ConvolutionPass;
 using gpunn::cuda_tiled::ConvolutionProblem;
-using gpunn::cuda_tiled::ConvolutionRung;
+using gpunn::cuda_tiled::ConvolutionVariant;
 namespace conv = gpunn::cuda_tiled::conv;
 namespace tensor = gpunn::cuda_tiled::tensor;
 
@@ -31,10 +31,10 @@ constexpr auto kFilter = ConvolutionPass::backward_filter;
 constexpr int kHopper = 90;
 constexpr int kMultiprocessors = 132;
 
-std::vector<ConvolutionRung> all_rungs() {
-  std::vector<ConvolutionRung> all = gpunn::cuda_tiled::tensor_convolution_rungs();
-  for (const ConvolutionRung& rung : gpunn::cuda_tiled::direct_convolution_rungs()) all.push_back(rung);
-  for (const ConvolutionRung& rung : gpunn::cuda_tiled::fp32_convolution_rungs()) all.push_back(rung);
+std::vector<ConvolutionVariant> all_variants() {
+  std::vector<ConvolutionVariant> all = gpunn::cuda_tiled::tensor_convolution_variants();
+  for (const ConvolutionVariant& variant : gpunn::cuda_tiled::direct_convolution_variants()) all.push_back(variant);
+  for (const ConvolutionVariant& variant : gpunn::cuda_tiled::fp32_convolution_variants()) all.push_back(variant);
   return all;
 }
 
@@ -52,8 +52,8 @@ ConvolutionProblem problem_of(const ConvolutionShape& shape, ConvolutionPass pas
 
 Names serving(const ConvolutionProblem& problem) {
   Names names;
-  for (const ConvolutionRung& rung : all_rungs()) {
-    if (rung.refuses(problem).empty()) names.emplace_back(rung.name);
+  for (const ConvolutionVariant& variant : all_variants()) {
+    if (variant.refuses(problem).empty()) names.emplace_back(variant.name);
   }
   return names;
 }
@@ -65,7 +65,7 @@ ConvolutionShape plain(int64_t batch, int64_t channels, int64_t size, int64_t fi
 
 }  // namespace
 
-TEST_CASE("Winograd's rungs serve 3x3 at stride 1 of as many channels as their errors allow") {
+TEST_CASE("Winograd's variants serve 3x3 at stride 1 of as many channels as their errors allow") {
   const Names both = {"conv:3", "conv:4", "conv:2", "conv:1"}, small = {"conv:3", "conv:2", "conv:1"};
   const Names none = {"conv:2", "conv:1"};
   for (const ConvolutionPass pass : {kForward, kData, kFilter}) {
@@ -96,7 +96,7 @@ TEST_CASE("Winograd's rungs serve 3x3 at stride 1 of as many channels as their e
   CHECK(serving(problem_of(plain(128, 64, 32, 64, 3, 1), kForward, 75)) == Names{"conv:4", "conv:2", "conv:1"});
 }
 
-TEST_CASE("direct rungs serve few channels on one side at stride and dilation 1") {
+TEST_CASE("direct variants serve few channels on one side at stride and dilation 1") {
   const auto direct = [](const ConvolutionProblem& problem) {
     Names names = serving(problem);
     std::erase_if(names, [](const std::string& name) { return name.rfind("direct", 0) != 0; });
@@ -132,7 +132,7 @@ TEST_CASE("convolutions in TF32 are for compute capability 9.0, and only where T
   }
 }
 
-TEST_CASE("every shape is served, and no rung takes more than a GiB of workspace") {
+TEST_CASE("every shape is served, and no variant takes more than a GiB of workspace") {
   const std::vector<ConvolutionShape> shapes = {
       plain(1, 1, 1, 1, 1, 0),
       plain(4096, 64, 56, 64, 3, 1),
@@ -149,16 +149,16 @@ TEST_CASE("every shape is served, and no rung takes more than a GiB of workspace
         const ConvolutionProblem problem = problem_of(shape, pass, kHopper, precision);
         INFO(gpunn::backends::text_of(shape) << ", pass " << static_cast<int>(pass));
         CHECK(std::ranges::count(serving(problem), "conv:2") == 1);
-        for (const ConvolutionRung& rung : all_rungs()) {
-          INFO(rung.name);
-          if (rung.refuses(problem).empty()) CHECK(rung.workspace_of(problem) <= uint64_t{1} << 30);
+        for (const ConvolutionVariant& variant : all_variants()) {
+          INFO(variant.name);
+          if (variant.refuses(problem).empty()) CHECK(variant.workspace_of(problem) <= uint64_t{1} << 30);
         }
       }
     }
   }
 }
 
-TEST_CASE("what kernels can't count in 32 bits, or a grid has no blocks for, is refused by all rungs") {
+TEST_CASE("what kernels can't count in 32 bits, or a grid has no blocks for, is refused by all variants") {
   for (const int32_t precision : {GPUNN_PRECISION_FP32, GPUNN_PRECISION_TF32}) {
     for (const ConvolutionPass pass : {kForward, kData, kFilter}) {
       CHECK(serving(problem_of(plain(1 << 16, 128, 64, 128, 3, 1), pass, kHopper, precision)).empty());
@@ -166,15 +166,15 @@ TEST_CASE("what kernels can't count in 32 bits, or a grid has no blocks for, is 
     }
   }
   const ConvolutionShape wide = plain(2, 4, 1, int64_t{65536} * 32, 1, 0);
-  for (int tile = 0; tile < static_cast<int>(tensor::kFilterTiles.size()); ++tile) {
-    CHECK_FALSE(tensor::filter_plan(wide, tile, kMultiprocessors).has_value());
+  for (int tile = 0; tile < static_cast<int>(tensor::kWgradTiles.size()); ++tile) {
+    CHECK_FALSE(tensor::wgrad_plan(wide, tile, kMultiprocessors).has_value());
   }
 }
 
 TEST_CASE("im2col is there to be compared with, and only run by its name") {
-  for (const ConvolutionRung& rung : all_rungs()) {
-    INFO(rung.name);
-    CHECK(rung.candidate == (std::string(rung.name) != "conv:1"));
+  for (const ConvolutionVariant& variant : all_variants()) {
+    INFO(variant.name);
+    CHECK(variant.candidate == (std::string(variant.name) != "conv:1"));
   }
 }
 

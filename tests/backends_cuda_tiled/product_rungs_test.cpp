@@ -1,4 +1,4 @@
-// Which rungs of the GEMM ladder serve which product, where no GPU decides it (the sizes have tiles enough for any),
+// Which variants of the GEMM ladder serve which product, where no GPU decides it (the sizes have tiles enough for any),
 // and what the tuning cache calls it.
 #include <gpunn/ops.h>
 
@@ -14,10 +14,10 @@
 
 namespace {
 
-using gpunn::cuda_tiled::fp32_gemm_rungs;
+using gpunn::cuda_tiled::fp32_gemm_variants;
 using gpunn::cuda_tiled::Gemm;
-using gpunn::cuda_tiled::MaskedRung;
-using gpunn::cuda_tiled::Rung;
+using gpunn::cuda_tiled::MaskedVariant;
+using gpunn::cuda_tiled::Variant;
 namespace tiled = gpunn::cuda_tiled;
 
 using Names = std::vector<std::string>;
@@ -30,54 +30,54 @@ Gemm product(int64_t m, int64_t n, int64_t k, bool transpose_a = false, bool tra
   return problem;
 }
 
-Rung<Gemm> rung_called(const std::string& name) {
-  const std::vector<Rung<Gemm>> rungs = fp32_gemm_rungs();
-  const auto found = std::ranges::find_if(rungs, [&](const Rung<Gemm>& rung) { return rung.name == name; });
-  REQUIRE(found != rungs.end());
+Variant<Gemm> variant_called(const std::string& name) {
+  const std::vector<Variant<Gemm>> variants = fp32_gemm_variants();
+  const auto found = std::ranges::find_if(variants, [&](const Variant<Gemm>& variant) { return variant.name == name; });
+  REQUIRE(found != variants.end());
   return *found;
 }
 
-bool serves(const std::string& name, const Gemm& problem) { return rung_called(name).refuses(problem).empty(); }
+bool serves(const std::string& name, const Gemm& problem) { return variant_called(name).refuses(problem).empty(); }
 
 }  // namespace
 
 TEST_CASE("the numbered steps of the ladder come in order, and those that are only asked for are never chosen") {
   Names numbered, asked_for;
-  for (const Rung<Gemm>& rung : fp32_gemm_rungs()) {
-    const std::string name = rung.name;
+  for (const Variant<Gemm>& variant : fp32_gemm_variants()) {
+    const std::string name = variant.name;
     if (name.find_first_not_of("0123456789", std::string("gemm:").size()) == std::string::npos) {
       numbered.push_back(name);
     }
-    if (!rung.candidate) asked_for.push_back(name);
+    if (!variant.candidate) asked_for.push_back(name);
   }
   for (std::size_t i = 0; i < numbered.size(); ++i) CHECK(numbered[i] == "gemm:" + std::to_string(i + 1));
   CHECK(numbered.size() >= 11);
   CHECK(asked_for == Names{"gemm:1", "gemm:2", "gemm:3", "gemm:4", "gemm:strassen", "gemm:strassen_twice"});
 }
 
-TEST_CASE("products that are empty or that 32 bits don't count are refused by every rung") {
-  std::vector<Rung<Gemm>> all = fp32_gemm_rungs();
-  for (const Rung<Gemm>& rung : tiled::tensor_core_rungs()) all.push_back(rung);
-  for (const Rung<Gemm>& rung : all) {
-    INFO(rung.name);
+TEST_CASE("products that are empty or that 32 bits don't count are refused by every variant") {
+  std::vector<Variant<Gemm>> all = fp32_gemm_variants();
+  for (const Variant<Gemm>& variant : tiled::tensor_core_variants()) all.push_back(variant);
+  for (const Variant<Gemm>& variant : all) {
+    INFO(variant.name);
     for (Gemm problem : {product(0, 64, 64), product(64, 0, 64), product(64, 64, 0), product(int64_t{1} << 31, 64, 64),
                          product(64, int64_t{1} << 31, 64), product(64, 64, int64_t{1} << 31)}) {
       for (const int32_t precision : {GPUNN_PRECISION_FP32, GPUNN_PRECISION_TF32}) {
         problem.precision = precision;
-        CHECK_FALSE(rung.refuses(problem).empty());
+        CHECK_FALSE(variant.refuses(problem).empty());
       }
     }
   }
 }
 
-TEST_CASE("rungs on tensor cores refuse strict fp32") {
-  for (const Rung<Gemm>& rung : tiled::tensor_core_rungs()) {
-    INFO(rung.name);
-    CHECK_THAT(rung.refuses(product(2048, 2048, 2048)), Contains("the precision is "));
+TEST_CASE("variants on tensor cores refuse strict fp32") {
+  for (const Variant<Gemm>& variant : tiled::tensor_core_variants()) {
+    INFO(variant.name);
+    CHECK_THAT(variant.refuses(product(2048, 2048, 2048)), Contains("the precision is "));
   }
 }
 
-TEST_CASE("rows that are not whole quads go to the rungs that copy 4 bytes at a time") {
+TEST_CASE("rows that are not whole quads go to the variants that copy 4 bytes at a time") {
   for (const char* name : {"gemm:3", "gemm:5", "gemm:6", "gemm:7", "gemm:11"}) {
     INFO(name);
     CHECK(serves(name, product(2048, 2048, 2048)));
@@ -101,20 +101,20 @@ TEST_CASE("gemm:11 copies what is not k-major, up to 2048") {
   CHECK_FALSE(serves("gemm:11", product(2048, 2048, 2048, true, false)));
   CHECK(serves("gemm:11", product(2048, 2048, 2048)));
   CHECK_FALSE(serves("gemm:11", product(2052, 2048, 2048)));
-  const Rung<Gemm> rung = rung_called("gemm:11");
-  CHECK(rung.workspace_of(product(256, 512, 1024)) == uint64_t{4} * 256 * 1024);
-  CHECK(rung.workspace_of(product(256, 512, 1024, true, true)) == uint64_t{4} * 512 * 1024);
-  CHECK(rung.workspace_of(product(256, 512, 1024, false, true)) == uint64_t{4} * (256 + 512) * 1024);
+  const Variant<Gemm> variant = variant_called("gemm:11");
+  CHECK(variant.workspace_of(product(256, 512, 1024)) == uint64_t{4} * 256 * 1024);
+  CHECK(variant.workspace_of(product(256, 512, 1024, true, true)) == uint64_t{4} * 512 * 1024);
+  CHECK(variant.workspace_of(product(256, 512, 1024, false, true)) == uint64_t{4} * (256 + 512) * 1024);
 }
 
 TEST_CASE("the gradient behind a ReLU wants no transpose, and few enough parts for one block to add") {
-  for (const MaskedRung& rung : tiled::masked_warp_tiles_rungs()) {
-    INFO(rung.name);
-    const int64_t odd = rung.name == std::string("gemm:8") ? 1 : 0;
-    CHECK(rung.refuses(product(2048, 2048, 2048 + odd)).empty());
-    CHECK_FALSE(rung.refuses(product(2048, 2048, 2048 + odd, true)).empty());
-    CHECK_FALSE(rung.refuses(product(2048, 2048, 2048 + odd, false, true)).empty());
-    CHECK_FALSE(rung.refuses(product(128 * 65, 2048, 2048 + odd)).empty());
+  for (const MaskedVariant& variant : tiled::masked_warp_tiles_variants()) {
+    INFO(variant.name);
+    const int64_t odd = variant.name == std::string("gemm:8") ? 1 : 0;
+    CHECK(variant.refuses(product(2048, 2048, 2048 + odd)).empty());
+    CHECK_FALSE(variant.refuses(product(2048, 2048, 2048 + odd, true)).empty());
+    CHECK_FALSE(variant.refuses(product(2048, 2048, 2048 + odd, false, true)).empty());
+    CHECK_FALSE(variant.refuses(product(128 * 65, 2048, 2048 + odd)).empty());
   }
 }
 

@@ -1,4 +1,4 @@
-// CONV2D, its gradients and CONV2D_BIAS_ACTIVATION: the ladder. Of rungs that are as good without timing, where results
+// CONV2D, its gradients and CONV2D_BIAS_ACTIVATION: the ladder. Of variants that are as good without timing, where results
 // must not depend on the clock, the earlier is taken.
 #include <algorithm>
 
@@ -41,10 +41,10 @@ std::string key_of(const ConvolutionProblem& problem) {
 }
 
 // Those of tensor cores refuse fp32, and come first where they serve. What the direct ones take they do best.
-std::vector<ConvolutionRung> rungs() {
-  std::vector<ConvolutionRung> all = tensor_convolution_rungs();
-  for (const ConvolutionRung& rung : direct_convolution_rungs()) all.push_back(rung);
-  for (const ConvolutionRung& rung : fp32_convolution_rungs()) all.push_back(rung);
+std::vector<ConvolutionVariant> variants() {
+  std::vector<ConvolutionVariant> all = tensor_convolution_variants();
+  for (const ConvolutionVariant& variant : direct_convolution_variants()) all.push_back(variant);
+  for (const ConvolutionVariant& variant : fp32_convolution_variants()) all.push_back(variant);
   return all;
 }
 
@@ -59,10 +59,10 @@ ConvolutionProblem bias_activation_problem(const OpDesc& desc) {
 }
 
 void add_convolution_kernels(TiledDevice& device) {
-  add_ladder(device, GPUNN_OP_CONV2D, forward_problem, key_of, rungs());
-  add_ladder(device, GPUNN_OP_CONV2D_BIAS_ACTIVATION, bias_activation_problem, key_of, rungs());
-  add_ladder(device, GPUNN_OP_CONV2D_BACKWARD_DATA, backward_data_problem, key_of, rungs());
-  add_ladder(device, GPUNN_OP_CONV2D_BACKWARD_FILTER, backward_filter_problem, key_of, rungs());
+  add_variants(device, GPUNN_OP_CONV2D, forward_problem, key_of, variants());
+  add_variants(device, GPUNN_OP_CONV2D_BIAS_ACTIVATION, bias_activation_problem, key_of, variants());
+  add_variants(device, GPUNN_OP_CONV2D_BACKWARD_DATA, backward_data_problem, key_of, variants());
+  add_variants(device, GPUNN_OP_CONV2D_BACKWARD_FILTER, backward_filter_problem, key_of, variants());
 }
 
 }  // namespace gpunn::cuda_tiled

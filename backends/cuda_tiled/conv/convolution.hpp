@@ -1,5 +1,5 @@
-// The problem of the convolution ladders. Who adds rungs writes a function of the form of fp32_convolution_rungs and
-// appends its rungs in convolution.cu.
+// The problem of the convolution ladders. Who adds variants writes a function of the form of fp32_convolution_variants and
+// appends its variants in convolution.cu.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,9 @@ struct ConvolutionProblem {
   int64_t terms;  // products of an output's sum, at most
 };
 
-using ConvolutionRung = Rung<ConvolutionProblem>;
+using ConvolutionVariant = Variant<ConvolutionProblem>;
 
-// What a rung may take of workspace; one that needs more refuses, in these words.
+// What a variant may take of workspace; one that needs more refuses, in these words.
 inline constexpr uint64_t kMostConvolutionWorkspace = uint64_t{1} << 30;
 inline constexpr const char* kTooMuchWorkspace = "the workspace would be larger than 1 GiB";
 
@@ -31,13 +31,13 @@ inline constexpr const char* kTooMuchWorkspace = "the workspace would be larger 
 ConvolutionProblem bias_activation_problem(const OpDesc& desc);
 
 // Of ordinary cores, in fp32: im2col, implicit GEMM, and Winograd with tiles of 2x2 and of 4x4.
-std::vector<ConvolutionRung> fp32_convolution_rungs();
+std::vector<ConvolutionVariant> fp32_convolution_variants();
 
 // For few channels, at stride and dilation 1.
-std::vector<ConvolutionRung> direct_convolution_rungs();
+std::vector<ConvolutionVariant> direct_convolution_variants();
 
 // Of Hopper's tensor cores, in TF32: all of them, and those for few tiles.
-std::vector<ConvolutionRung> tensor_convolution_rungs();
-std::vector<ConvolutionRung> small_convolution_rungs();
+std::vector<ConvolutionVariant> tensor_convolution_variants();
+std::vector<ConvolutionVariant> small_convolution_variants();
 
 }  // namespace gpunn::cuda_tiled

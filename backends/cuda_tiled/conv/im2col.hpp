@@ -1,4 +1,4 @@
-// Convolution as a matrix product with the matrix of im2col in memory: the rung that the others are compared with.
+// Convolution as a matrix product with the matrix of im2col in memory: the variant that the others are compared with.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -10,37 +10,37 @@
 
 namespace gpunn::cuda_tiled {
 
-std::vector<Rung<Gemm>> fp32_gemm_rungs() {
-  std::vector<Rung<Gemm>> rungs = {shared_tiles_rung(), register_tiles_rung(), vector_loads_rung(),
-                                   async_copies_rung()};
-  for (const Rung<Gemm>& rung : warp_tiles_rungs()) rungs.push_back(rung);
-  for (const Rung<Gemm>& rung : small_tiles_rungs()) rungs.push_back(rung);
-  rungs.push_back(k_major_copies_rung());
-  rungs.push_back(sliced_tiles_rung());
-  rungs.push_back(stream_k_rung());
-  for (const Rung<Gemm>& rung : strassen_rungs()) rungs.push_back(rung);
-  return rungs;
+std::vector<Variant<Gemm>> fp32_gemm_variants() {
+  std::vector<Variant<Gemm>> variants = {shared_tiles_variant(), register_tiles_variant(), vector_loads_variant(),
+                                   async_copies_variant()};
+  for (const Variant<Gemm>& variant : warp_tiles_variants()) variants.push_back(variant);
+  for (const Variant<Gemm>& variant : small_tiles_variants()) variants.push_back(variant);
+  variants.push_back(mn_major_copies_variant());
+  variants.push_back(sliced_tiles_variant());
+  variants.push_back(stream_k_variant());
+  for (const Variant<Gemm>& variant : strassen_variants()) variants.push_back(variant);
+  return variants;
 }
 
 namespace {
 
-std::vector<Rung<Gemm>> gemm_rungs() {
+std::vector<Variant<Gemm>> gemm_variants() {
   // Where the precision allows tensor cores they come first, as the first that serves is what runs untuned.
-  std::vector<Rung<Gemm>> rungs = tensor_core_rungs();
-  for (const Rung<Gemm>& rung : fp32_gemm_rungs()) rungs.push_back(rung);
-  return rungs;
+  std::vector<Variant<Gemm>> variants = tensor_core_variants();
+  for (const Variant<Gemm>& variant : fp32_gemm_variants()) variants.push_back(variant);
+  return variants;
 }
 
 }  // namespace
 
 cuda::AlgorithmPtr choose_gemm(TiledDevice& device, const OpDesc& desc) {
   const Gemm problem = gemm_of(desc);
-  return choose_rung(device, desc, Ladder<Gemm>{gemm_rungs()}, problem, key_of(problem));
+  return choose_variant(device, desc, VariantList<Gemm>{gemm_variants()}, problem, key_of(problem));
 }
 
 void add_gemm_kernels(TiledDevice& device) {
-  add_ladder(device, GPUNN_OP_MATMUL, gemm_of, key_of, gemm_rungs());
-  add_ladder(device, GPUNN_OP_MATMUL_BIAS_ACTIVATION, gemm_bias_activation_of, key_of, gemm_rungs());
+  add_variants(device, GPUNN_OP_MATMUL, gemm_of, key_of, gemm_variants());
+  add_variants(device, GPUNN_OP_MATMUL_BIAS_ACTIVATION, gemm_bias_activation_of, key_of, gemm_variants());
 }
 
 }  // namespace gpunn::cuda_tiled

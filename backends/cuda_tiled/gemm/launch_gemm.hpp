@@ -1,4 +1,4 @@
-// What the rungs of the ladder share on the host.
+// What the variants of the ladder share on the host.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The rungs of the GEMM ladder that multiply on tensor cores, in TF32 or BF16 where the op's precision allows it.
+// The variants of the GEMM ladder that multiply on tensor cores, in TF32 or BF16 where the op's precision allows it.
 #pragma once
 
 #include <vector>
@@ -9,6 +9,6 @@
 namespace gpunn::cuda_tiled {
 
 // The best first, which is the one that serves where nothing is tuned.
-std::vector<Rung<Gemm>> tensor_core_rungs();
+std::vector<Variant<Gemm>> tensor_core_variants();
 
 }  // namespace gpunn::cuda_tiled

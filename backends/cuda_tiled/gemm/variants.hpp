@@ -1,4 +1,4 @@
-// The rungs of the fp32 GEMM ladder, a file each; gemm.cpp puts them in order.
+// The variants of the fp32 GEMM list, a file each; gemm.cpp puts them in order.
 #pragma once
 
 #include <vector>
@@ -8,17 +8,17 @@
 
 namespace gpunn::cuda_tiled {
 
-Rung<Gemm> shared_tiles_rung();
-Rung<Gemm> register_tiles_rung();
-Rung<Gemm> vector_loads_rung();
-Rung<Gemm> async_copies_rung();
-std::vector<Rung<Gemm>> warp_tiles_rungs();
-std::vector<Rung<Gemm>> small_tiles_rungs();
-Rung<Gemm> k_major_copies_rung();
-Rung<Gemm> sliced_tiles_rung();
-Rung<Gemm> stream_k_rung();
-std::vector<Rung<Gemm>> strassen_rungs();
+Variant<Gemm> shared_tiles_variant();
+Variant<Gemm> register_tiles_variant();
+Variant<Gemm> vector_loads_variant();
+Variant<Gemm> async_copies_variant();
+std::vector<Variant<Gemm>> warp_tiles_variants();
+std::vector<Variant<Gemm>> small_tiles_variants();
+Variant<Gemm> mn_major_copies_variant();
+Variant<Gemm> sliced_tiles_variant();
+Variant<Gemm> stream_k_variant();
+std::vector<Variant<Gemm>> strassen_variants();
 
-std::vector<Rung<Gemm>> fp32_gemm_rungs();  // all of them, in order
+std::vector<Variant<Gemm>> fp32_gemm_variants();  // all of them, in order
 
 }  // namespace gpunn::cuda_tiled

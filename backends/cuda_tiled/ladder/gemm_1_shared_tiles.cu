@@ -64,7 +64,7 @@ void run(const Gemm& problem, cudaStream_t stream, const OpArgs& args) {
 
 }  // namespace
 
-Rung<Gemm> shared_tiles_rung() {
+Variant<Gemm> shared_tiles_variant() {
   return {.name = "gemm:1", .refuses = refusal_of_size, .workspace_bytes = nullptr, .run = run, .candidate = false};
 }
 

@@ -92,7 +92,7 @@ void run(const Gemm& problem, cudaStream_t stream, const OpArgs& args) {
 
 }  // namespace
 
-Rung<Gemm> register_tiles_rung() {
+Variant<Gemm> register_tiles_variant() {
   return {.name = "gemm:2", .refuses = refusal_of_size, .workspace_bytes = nullptr, .run = run, .candidate = false};
 }
 

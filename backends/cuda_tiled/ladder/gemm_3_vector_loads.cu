@@ -137,7 +137,7 @@ void run(const Gemm& problem, cudaStream_t stream, const OpArgs& args) {
 
 }  // namespace
 
-Rung<Gemm> vector_loads_rung() {
+Variant<Gemm> vector_loads_variant() {
   return {.name = "gemm:3", .refuses = refuses, .workspace_bytes = nullptr, .run = run, .candidate = false};
 }
 

@@ -118,7 +118,7 @@ void run(const Gemm& problem, cudaStream_t stream, const OpArgs& args) {
 
 }  // namespace
 
-Rung<Gemm> async_copies_rung() {
+Variant<Gemm> async_copies_variant() {
   return {.name = "gemm:4", .refuses = refusal_of_size, .workspace_bytes = nullptr, .run = run, .candidate = false};
 }
 

@@ -41,7 +41,7 @@ constexpr int kBlocksWanted = 132;
 constexpr int kWantedThreads = 480;
 constexpr int64_t kMostSharedBytes = 200 * 1024;
 
-struct Scatter {
+struct Dgrad {
   Stage stage;  // of dy
   Bulk bulk;
   int images = 0;
@@ -62,7 +62,7 @@ struct Scatter {
 
 // Adds up what the splits made, in their order, and stores it: n floats, by `width` neighbours and some rounds at once.
 template <int width>
-__device__ __forceinline__ void add_splits(const float* results, const Scatter& z, int pitch, int n, int split_step,
+__device__ __forceinline__ void add_splits(const float* results, const Dgrad& z, int pitch, int n, int split_step,
                                            float* out, int64_t image_step) {
   constexpr int kRounds = 4;
   const int threads = static_cast<int>(blockDim.x);
@@ -112,7 +112,7 @@ __device__ __forceinline__ void add_splits(const float* results, const Scatter& 
 
 template <int S, int TK, int TQ>
 __global__ void __launch_bounds__(kMostThreads)
-    scatter(const float* dy, const float* w, float* dx, Scatter z, int in_width, bool out_fours) {
+    scatter(const float* dy, const float* w, float* dx, Dgrad z, int in_width, bool out_fours) {
   constexpr int kX = four_fold(TQ);
   constexpr int kW = four_fold(TK * S);
   constexpr int kOut = four_fold(TQ + S - 1);
@@ -259,7 +259,7 @@ __global__ void __launch_bounds__(kMostThreads)
   }
 }
 
-using Kernel = void (*)(const float*, const float*, float*, Scatter, int, bool);
+using Kernel = void (*)(const float*, const float*, float*, Dgrad, int, bool);
 
 struct Variant {
   int s, tk, tq;
@@ -276,7 +276,7 @@ constexpr std::array kVariants = {
     variant<5, 3, 14>(), variant<3, 2, 8>(), variant<3, 3, 8>(),  variant<3, 2, 16>(), variant<3, 3, 16>(),
 };
 
-bool fit(Scatter& z, int s, int splits) {
+bool fit(Dgrad& z, int s, int splits) {
   z.k_groups = ceil_div(z.filters, z.tk);
   z.stage.rows = z.stage.in_rows;
   z.stage.quads = ceil_div(z.tq, 4);
@@ -315,23 +315,23 @@ bool fit(Scatter& z, int s, int splits) {
 }
 
 // Products, those of a tile's padding included; of equals the larger tile.
-double cost(const Scatter& z, int s) { return ceil_div(z.filters, z.tk) * z.tk * (z.tq * s + 1.0) - 0.01 * z.tk; }
+double cost(const Dgrad& z, int s) { return ceil_div(z.filters, z.tk) * z.tk * (z.tq * s + 1.0) - 0.01 * z.tk; }
 
 }  // namespace
 
-struct ScatterPlan::Data {
-  Scatter z;
+struct DgradPlan::Data {
+  Dgrad z;
   Kernel kernel = nullptr;
 };
 
-ScatterPlan scatter_of(const ConvolutionShape& shape, int tk, int splits) {
-  ScatterPlan plan;
+DgradPlan dgrad_of(const ConvolutionShape& shape, int tk, int splits) {
+  DgradPlan plan;
   const int taps = static_cast<int>(shape.columns.taps);
   if (shape.rows.outputs < shape.rows.taps) return plan;
   double least = 0.0;
   for (const Variant& variant : kVariants) {
     if (variant.s != taps || (tk != 0 && variant.tk != tk)) continue;
-    Scatter z;
+    Dgrad z;
     z.images = static_cast<int>(shape.batch);
     z.filters = static_cast<int>(shape.group_inputs);
     z.rows = static_cast<int>(shape.rows.inputs);
@@ -358,14 +358,14 @@ ScatterPlan scatter_of(const ConvolutionShape& shape, int tk, int splits) {
     z.by_out_rows = Divider(z.rows);
     z.by_k_groups = Divider(z.k_groups);
     least = costs;
-    plan.data = std::make_shared<ScatterPlan::Data>(ScatterPlan::Data{z, variant.kernel});
+    plan.data = std::make_shared<DgradPlan::Data>(DgradPlan::Data{z, variant.kernel});
   }
   return plan;
 }
 
-void run_scatter(const ScatterPlan& plan, const float* dy, const float* w, float* dx, int early_blocks,
+void run_dgrad(const DgradPlan& plan, const float* dy, const float* w, float* dx, int early_blocks,
                  cudaStream_t stream) {
-  const Scatter& z = plan.data->z;
+  const Dgrad& z = plan.data->z;
   const bool out_fours = reinterpret_cast<uintptr_t>(dx) % 16 == 0 && z.columns % 4 == 0 && z.pad_s % 4 == 0;
   launch(plan.data->kernel,
          {dim3(static_cast<unsigned>(ceil_div(z.images, z.images_per_block)), static_cast<unsigned>(z.stage.groups)),
@@ -373,6 +373,6 @@ void run_scatter(const ScatterPlan& plan, const float* dy, const float* w, float
          early_blocks, stream, dy, w, dx, z, piece_of(dy, z.stage, z.bulk, early_blocks > 0), out_fours);
 }
 
-uint64_t shared_bytes(const ScatterPlan& plan) { return plan.data ? plan.data->z.shared_bytes : 0; }
+uint64_t shared_bytes(const DgradPlan& plan) { return plan.data ? plan.data->z.shared_bytes : 0; }
 
 }  // namespace gpunn::cuda_tiled::direct

@@ -11,37 +11,37 @@
 
 namespace gpunn::cuda_tiled::direct {
 
-struct GatherPlan {
+struct FpropPlan {
   struct Data;
   std::shared_ptr<const Data> data;  // empty: there is none
 };
-GatherPlan gather_of(const backends::ConvolutionShape& shape, bool backward_data, int tk = 0, int tq = 0,
+FpropPlan fprop_of(const backends::ConvolutionShape& shape, bool backward_data, int tk = 0, int tq = 0,
                      int splits = 0, int tp = 0);
 // With MAX_POOL2D behind it, where a block has whole planes; else none.
-GatherPlan gather_pooling_of(const backends::ConvolutionShape& shape, const backends::Pool& pool);
+FpropPlan fprop_pooling_of(const backends::ConvolutionShape& shape, const backends::Pool& pool);
 // early_blocks, here and below: a kernel of so many blocks or fewer may begin before the one before it has ended.
-// pooled: of gather_pooling_of(); y may then be nullptr.
-void run_gather(const GatherPlan& plan, const float* x, const float* w, const float* bias, bool relu, float* y,
+// pooled: of fprop_pooling_of(); y may then be nullptr.
+void run_fprop(const FpropPlan& plan, const float* x, const float* w, const float* bias, bool relu, float* y,
                 int early_blocks, cudaStream_t stream, float* pooled = nullptr);
-uint64_t shared_bytes(const GatherPlan& plan);  // 0 where there is no plan
+uint64_t shared_bytes(const FpropPlan& plan);  // 0 where there is no plan
 
-struct ScatterPlan {
+struct DgradPlan {
   struct Data;
   std::shared_ptr<const Data> data;  // empty: there is none
 };
-ScatterPlan scatter_of(const backends::ConvolutionShape& shape, int tk = 0, int splits = 0);
-void run_scatter(const ScatterPlan& plan, const float* dy, const float* w, float* dx, int early_blocks,
+DgradPlan dgrad_of(const backends::ConvolutionShape& shape, int tk = 0, int splits = 0);
+void run_dgrad(const DgradPlan& plan, const float* dy, const float* w, float* dx, int early_blocks,
                  cudaStream_t stream);
-uint64_t shared_bytes(const ScatterPlan& plan);  // 0 where there is no plan
+uint64_t shared_bytes(const DgradPlan& plan);  // 0 where there is no plan
 
-struct FilterPlan {
+struct WgradPlan {
   struct Data;
   std::shared_ptr<const Data> data;  // empty: there is none
 };
-FilterPlan filter_of(const backends::ConvolutionShape& shape, int tk = 0);
-uint64_t workspace_bytes(const FilterPlan& plan);
-void run_filter(const FilterPlan& plan, const float* dy, const float* x, float* dw, float* workspace, int early_blocks,
+WgradPlan wgrad_of(const backends::ConvolutionShape& shape, int tk = 0);
+uint64_t workspace_bytes(const WgradPlan& plan);
+void run_wgrad(const WgradPlan& plan, const float* dy, const float* x, float* dw, float* workspace, int early_blocks,
                 cudaStream_t stream);
-uint64_t shared_bytes(const FilterPlan& plan);  // 0 where there is no plan
+uint64_t shared_bytes(const WgradPlan& plan);  // 0 where there is no plan
 
 }  // namespace gpunn::cuda_tiled::direct

@@ -10,7 +10,7 @@
 namespace gpunn::cuda_tiled {
 
 struct DirectPooling {
-  direct::GatherPlan plan;
+  direct::FpropPlan plan;
   bool relu = false;
   int early_blocks = 0;
 };

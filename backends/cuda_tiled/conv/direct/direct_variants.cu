@@ -1,4 +1,4 @@
-// The rungs of the direct convolutions for few channels: what each refuses, and its call for each pass.
+// The variants of the direct convolutions for few channels: what each refuses, and its call for each pass.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -84,17 +84,17 @@ int early_blocks(const Problem& problem) {
   return problem.capability >= 90 && problem.capability < 120 ? problem.multiprocessors : 0;
 }
 
-direct::GatherPlan gather_plan(const Problem& problem) {
-  return kept<direct::GatherPlan>(
-      problem, [&] { return direct::gather_of(problem.shape, problem.pass == ConvolutionPass::backward_data); });
+direct::FpropPlan fprop_plan(const Problem& problem) {
+  return kept<direct::FpropPlan>(
+      problem, [&] { return direct::fprop_of(problem.shape, problem.pass == ConvolutionPass::backward_data); });
 }
 
-direct::ScatterPlan scatter_plan(const Problem& problem) {
-  return kept<direct::ScatterPlan>(problem, [&] { return direct::scatter_of(problem.shape); });
+direct::DgradPlan dgrad_plan(const Problem& problem) {
+  return kept<direct::DgradPlan>(problem, [&] { return direct::dgrad_of(problem.shape); });
 }
 
-direct::FilterPlan filter_plan(const Problem& problem) {
-  return kept<direct::FilterPlan>(problem, [&] { return direct::filter_of(problem.shape); });
+direct::WgradPlan wgrad_plan(const Problem& problem) {
+  return kept<direct::WgradPlan>(problem, [&] { return direct::wgrad_of(problem.shape); });
 }
 
 std::string first_refuses(const Problem& problem) {
@@ -102,26 +102,26 @@ std::string first_refuses(const Problem& problem) {
   if (!reason.empty()) return reason;
   if (problem.pass == ConvolutionPass::backward_filter) {
     try {
-      const FilterGradient plan = filter_gradient_of(problem.shape);
+      const DirectWgrad plan = direct_wgrad_of(problem.shape);
       return fits(true, plan.shared_bytes, problem);
     } catch (const Refusal& refused) {
       return refused.what();
     }
   }
-  const direct::GatherPlan plan = gather_plan(problem);
+  const direct::FpropPlan plan = fprop_plan(problem);
   return fits(plan.data != nullptr, direct::shared_bytes(plan), problem);
 }
 
 uint64_t first_workspace(const Problem& problem) {
-  return problem.pass == ConvolutionPass::backward_filter ? filter_gradient_of(problem.shape).workspace_bytes() : 0;
+  return problem.pass == ConvolutionPass::backward_filter ? direct_wgrad_of(problem.shape).workspace_bytes() : 0;
 }
 
 void run_first(const Problem& problem, cudaStream_t stream, const OpArgs& args) {
   if (problem.pass == ConvolutionPass::backward_filter) {
-    return run_filter_gradient(filter_gradient_of(problem.shape), args.in<float>(0), args.in<float>(1),
+    return run_direct_wgrad(direct_wgrad_of(problem.shape), args.in<float>(0), args.in<float>(1),
                                args.out<float>(0), args.workspace<float>(), stream);
   }
-  direct::run_gather(gather_plan(problem), args.in<float>(0), args.in<float>(1),
+  direct::run_fprop(fprop_plan(problem), args.in<float>(0), args.in<float>(1),
                      problem.bias ? args.in<float>(2) : nullptr, problem.relu, args.out<float>(0),
                      early_blocks(problem), stream);
 }
@@ -131,11 +131,11 @@ std::string second_refuses(const Problem& problem) {
   if (!reason.empty()) return reason;
   switch (problem.pass) {
     case ConvolutionPass::backward_data: {
-      const direct::ScatterPlan plan = scatter_plan(problem);
+      const direct::DgradPlan plan = dgrad_plan(problem);
       return fits(plan.data != nullptr, direct::shared_bytes(plan), problem);
     }
     case ConvolutionPass::backward_filter: {
-      const direct::FilterPlan plan = filter_plan(problem);
+      const direct::WgradPlan plan = wgrad_plan(problem);
       if (plan.data != nullptr && direct::workspace_bytes(plan) > kMostWorkspace) return "wants too large a workspace";
       return fits(plan.data != nullptr, direct::shared_bytes(plan), problem);
     }
@@ -146,15 +146,15 @@ std::string second_refuses(const Problem& problem) {
 }
 
 uint64_t second_workspace(const Problem& problem) {
-  return problem.pass == ConvolutionPass::backward_filter ? direct::workspace_bytes(filter_plan(problem)) : 0;
+  return problem.pass == ConvolutionPass::backward_filter ? direct::workspace_bytes(wgrad_plan(problem)) : 0;
 }
 
 void run_second(const Problem& problem, cudaStream_t stream, const OpArgs& args) {
   if (problem.pass == ConvolutionPass::backward_filter) {
-    return direct::run_filter(filter_plan(problem), args.in<float>(0), args.in<float>(1), args.out<float>(0),
+    return direct::run_wgrad(wgrad_plan(problem), args.in<float>(0), args.in<float>(1), args.out<float>(0),
                               args.workspace<float>(), early_blocks(problem), stream);
   }
-  direct::run_scatter(scatter_plan(problem), args.in<float>(0), args.in<float>(1), args.out<float>(0),
+  direct::run_dgrad(dgrad_plan(problem), args.in<float>(0), args.in<float>(1), args.out<float>(0),
                       early_blocks(problem), stream);
 }
 
@@ -163,7 +163,7 @@ void run_second(const Problem& problem, cudaStream_t stream, const OpArgs& args)
 DirectPooling direct_pooling_of(const ConvolutionProblem& problem, const backends::Pool& pool) {
   const std::string reason = refusal(problem);
   backends::require(reason.empty(), reason.c_str());
-  const DirectPooling found{.plan = direct::gather_pooling_of(problem.shape, pool),
+  const DirectPooling found{.plan = direct::fprop_pooling_of(problem.shape, pool),
                             .relu = problem.relu,
                             .early_blocks = early_blocks(problem)};
   const std::string misfit = fits(found.plan.data != nullptr, direct::shared_bytes(found.plan), problem);
@@ -173,10 +173,10 @@ DirectPooling direct_pooling_of(const ConvolutionProblem& problem, const backend
 
 void run_direct_pooling(const DirectPooling& with, const float* x, const float* w, const float* bias, float* y,
                         float* pooled, cudaStream_t stream) {
-  direct::run_gather(with.plan, x, w, bias, with.relu, y, with.early_blocks, stream, pooled);
+  direct::run_fprop(with.plan, x, w, bias, with.relu, y, with.early_blocks, stream, pooled);
 }
 
-std::vector<ConvolutionRung> direct_convolution_rungs() {
+std::vector<ConvolutionVariant> direct_convolution_variants() {
   return {
       {.name = "direct:2", .refuses = second_refuses, .workspace_bytes = second_workspace, .run = run_second},
       {.name = "direct:1", .refuses = first_refuses, .workspace_bytes = first_workspace, .run = run_first},

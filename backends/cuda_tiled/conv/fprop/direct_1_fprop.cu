@@ -49,7 +49,7 @@ constexpr unsigned kThreadsOfTall = 256;  // of tiles of two rows, which take mo
 constexpr int kBlocksWanted = 128;
 constexpr int64_t kMostSharedBytes = 96 * 1024;
 
-struct Gather {
+struct Fprop {
   Stage stage;
   int images = 0;
   int filters = 0;  // of a group
@@ -76,7 +76,7 @@ struct Gather {
 // R is the filter's rows, 0: any number.
 template <int R, int S, int TK, int TP, int TQ, bool kPool>
 __global__ void __launch_bounds__(TP > 1 ? kThreadsOfTall : kMostThreads)
-    gather(const float* x, const float* w, Epilogue epilogue, float* y, Gather z, Widths widths, Pooling pooling) {
+    gather(const float* x, const float* w, Epilogue epilogue, float* y, Fprop z, Widths widths, Pooling pooling) {
   constexpr int kX = four_fold(TQ + S - 1);
   constexpr int kW = four_fold(TK * S);
   extern __shared__ float4 shared_fours[];
@@ -256,7 +256,7 @@ __global__ void __launch_bounds__(TP > 1 ? kThreadsOfTall : kMostThreads)
   }
 }
 
-using Kernel = void (*)(const float*, const float*, Epilogue, float*, Gather, Widths, Pooling);
+using Kernel = void (*)(const float*, const float*, Epilogue, float*, Fprop, Widths, Pooling);
 
 struct Variant {
   int r, s, tk, tp, tq;  // r is 0: any
@@ -298,7 +298,7 @@ Stage stage_of(const ConvolutionShape& shape, bool backward_data) {
 
 // How many times a warp's loads of a row's pixels go to shared memory, at that pitch: eight lanes at once, if they meet
 // eight different fours of banks or the same address.
-int passes(const Gather& z, int pitch) {
+int passes(const Fprop& z, int pitch) {
   int total = 0;
   for (int first = 0; first < std::min(32, z.positions); first += 8) {
     std::array<int, 8> of_bank{};
@@ -318,7 +318,7 @@ int passes(const Gather& z, int pitch) {
 }
 
 // Fits the images of a block, `wanted` of them or fewer, where its rows are chosen.
-bool fit_band(Gather& z, int s, int splits, int blocks, int wanted) {
+bool fit_band(Fprop& z, int s, int splits, int blocks, int wanted) {
   const int columns = (z.tiles - 1) * z.tq + four_fold(z.tq + s - 1);
   const int floats_of_weight = four_fold(z.tk * s);
   const int row_tiles = ceil_div(z.band, z.tp);
@@ -354,7 +354,7 @@ bool fit_band(Gather& z, int s, int splits, int blocks, int wanted) {
 }
 
 // Fits the block's share to a variant; false where shared memory does not hold it.
-bool fit(Gather& z, int s, int splits) {
+bool fit(Fprop& z, int s, int splits) {
   z.tiles = ceil_div(z.columns, z.tq);
   const int all_groups = ceil_div(z.filters, z.tk);
   const int columns = (z.tiles - 1) * z.tq + four_fold(z.tq + s - 1);
@@ -379,7 +379,7 @@ bool fit(Gather& z, int s, int splits) {
 
 // Products, those that a tile does beyond the image's edge included; large tiles do them faster, where there are enough
 // of them to hide each other's latency. Which is enough, and how much faster: as measured on an H200.
-double cost(const Gather& z) {
+double cost(const Fprop& z) {
   const double tiles =
       static_cast<double>(ceil_div(z.columns, z.tq)) * ceil_div(z.rows, z.tp) * ceil_div(z.filters, z.tk);
   const double products = tiles * z.tq * z.tp * z.tk;
@@ -396,22 +396,22 @@ double cost(const Gather& z) {
 
 }  // namespace
 
-struct GatherPlan::Data {
-  Gather z;
+struct FpropPlan::Data {
+  Fprop z;
   Kernel kernel = nullptr;
   Kernel pooling_kernel = nullptr;
   Pooling pooling{};
 };
 
-GatherPlan gather_of(const ConvolutionShape& shape, bool backward_data, int tk, int tq, int splits, int tp) {
-  GatherPlan plan;
+FpropPlan fprop_of(const ConvolutionShape& shape, bool backward_data, int tk, int tq, int splits, int tp) {
+  FpropPlan plan;
   const int taps = static_cast<int>(shape.columns.taps);
   double least = 0.0;
   for (const Variant& variant : kVariants) {
     if (variant.s != taps || (variant.r != 0 && variant.r != shape.rows.taps)) continue;
     if (tp != 0 && variant.tp != tp) continue;
     if ((tk != 0 && variant.tk != tk) || (tq != 0 && variant.tq != tq)) continue;
-    Gather z;
+    Fprop z;
     z.stage = stage_of(shape, backward_data);
     z.flipped = backward_data;
     z.images = static_cast<int>(shape.batch);
@@ -435,16 +435,16 @@ GatherPlan gather_of(const ConvolutionShape& shape, bool backward_data, int tk, 
     z.filters_at_once = threads / z.lanes;
     z.by_lanes = Divider(z.lanes);
     least = costs;
-    plan.data = std::make_shared<GatherPlan::Data>(GatherPlan::Data{z, variant.kernel, variant.pooling});
+    plan.data = std::make_shared<FpropPlan::Data>(FpropPlan::Data{z, variant.kernel, variant.pooling});
   }
   return plan;
 }
 
-GatherPlan gather_pooling_of(const ConvolutionShape& shape, const backends::Pool& pool) {
-  const GatherPlan plain = gather_of(shape, false);
+FpropPlan fprop_pooling_of(const ConvolutionShape& shape, const backends::Pool& pool) {
+  const FpropPlan plain = fprop_of(shape, false);
   if (!plain.data || plain.data->z.bands > 1) return {};
-  auto data = std::make_shared<GatherPlan::Data>(*plain.data);
-  Gather& z = data->z;
+  auto data = std::make_shared<FpropPlan::Data>(*plain.data);
+  Fprop& z = data->z;
   const int64_t bytes = int64_t{std::min(z.filters, z.k_groups * z.tk)} * z.images_per_block * z.rows * z.columns *
                         static_cast<int64_t>(sizeof(float));
   if (bytes > kMostSharedBytes) return {};
@@ -466,9 +466,9 @@ GatherPlan gather_pooling_of(const ConvolutionShape& shape, const backends::Pool
   return {std::move(data)};
 }
 
-void run_gather(const GatherPlan& plan, const float* x, const float* w, const float* bias, bool relu, float* y,
+void run_fprop(const FpropPlan& plan, const float* x, const float* w, const float* bias, bool relu, float* y,
                 int early_blocks, cudaStream_t stream, float* pooled) {
-  const Gather& z = plan.data->z;
+  const Fprop& z = plan.data->z;
   Pooling pooling = plan.data->pooling;
   pooling.pooled = pooled;
   const auto chunks = static_cast<unsigned>(ceil_div(z.images, z.images_per_block) * z.bands);
@@ -482,6 +482,6 @@ void run_gather(const GatherPlan& plan, const float* x, const float* w, const fl
          pooling);
 }
 
-uint64_t shared_bytes(const GatherPlan& plan) { return plan.data ? plan.data->z.shared_bytes : 0; }
+uint64_t shared_bytes(const FpropPlan& plan) { return plan.data ? plan.data->z.shared_bytes : 0; }
 
 }  // namespace gpunn::cuda_tiled::direct

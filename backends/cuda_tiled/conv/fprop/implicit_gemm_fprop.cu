@@ -291,20 +291,20 @@ std::string implicit_gemm_refuses(const ConvolutionShape& shape, bool gradient_o
   return "";
 }
 
-uint64_t forward_workspace_bytes(const ConvolutionShape& shape, int multiprocessors) {
+uint64_t implicit_gemm_fprop_workspace_bytes(const ConvolutionShape& shape, int multiprocessors) {
   return Workspace(plan_of(shape, false, multiprocessors)).bytes();
 }
 
-void forward(const ConvolutionShape& shape, const float* x, const float* w, const Epilogue& epilogue, float* y,
+void implicit_gemm_fprop(const ConvolutionShape& shape, const float* x, const float* w, const Epilogue& epilogue, float* y,
              void* workspace, int multiprocessors, cudaStream_t stream) {
   run(plan_of(shape, false, multiprocessors), x, w, epilogue, y, workspace, stream);
 }
 
-uint64_t backward_data_workspace_bytes(const ConvolutionShape& shape, int multiprocessors) {
+uint64_t implicit_gemm_dgrad_workspace_bytes(const ConvolutionShape& shape, int multiprocessors) {
   return Workspace(plan_of(shape, true, multiprocessors)).bytes();
 }
 
-void backward_data(const ConvolutionShape& shape, const float* dy, const float* w, float* dx, void* workspace,
+void implicit_gemm_dgrad(const ConvolutionShape& shape, const float* dy, const float* w, float* dx, void* workspace,
                    int multiprocessors, cudaStream_t stream) {
   run(plan_of(shape, true, multiprocessors), dy, w, {}, dx, workspace, stream);
 }

@@ -77,7 +77,7 @@ int steps_of(int taps) {
 }
 
 // Whether whole input rows can be copied in vectors, and how they lie then.
-void set_vector(const GatherPlan& plan, GatherPhase& phase) {
+void set_vector(const FpropPlan& plan, FpropPhase& phase) {
   const int right = phase.virtual_columns - phase.left - plan.input_columns;
   phase.column_scale = 1;
   if (plan.input_column_step != 1 || plan.input_columns % 4 != 0 || phase.left > 4 || right > 4) return;
@@ -111,9 +111,9 @@ ConvolutionShape without_rows(const ConvolutionShape& shape) {
   return flat;
 }
 
-std::optional<GatherPhase> make_phase(const GatherPlan& plan, const PhaseAxis& rows, const PhaseAxis& columns,
-                                      const GatherTile& tile) {
-  GatherPhase phase{};
+std::optional<FpropPhase> make_phase(const FpropPlan& plan, const PhaseAxis& rows, const PhaseAxis& columns,
+                                      const FpropTile& tile) {
+  FpropPhase phase{};
   phase.rows = rows.outputs;
   phase.columns = columns.outputs;
   phase.first_row = rows.first;
@@ -150,7 +150,7 @@ std::optional<GatherPhase> make_phase(const GatherPlan& plan, const PhaseAxis& r
   return phase;
 }
 
-void set_taps(GatherPhase& phase, const PhaseAxis& rows, const PhaseAxis& columns, int filter_columns) {
+void set_taps(FpropPhase& phase, const PhaseAxis& rows, const PhaseAxis& columns, int filter_columns) {
   int i = 0;
   for (const Tap& row : rows.taps) {
     for (const Tap& column : columns.taps) {
@@ -160,15 +160,15 @@ void set_taps(GatherPhase& phase, const PhaseAxis& rows, const PhaseAxis& column
 }
 
 // Adds a phase. False where it has more taps than are served.
-bool add_phase(GatherPlan& plan, const PhaseAxis& rows, const PhaseAxis& columns, int filter_columns,
-               const GatherTile& tile) {
+bool add_phase(FpropPlan& plan, const PhaseAxis& rows, const PhaseAxis& columns, int filter_columns,
+               const FpropTile& tile) {
   if (rows.outputs <= 0 || columns.outputs <= 0) return true;
   if (rows.taps.empty() || columns.taps.empty()) {
     plan.gaps = 1;
     return true;
   }
   if (plan.phases == kMaxPhases || rows.taps.size() * columns.taps.size() > kMaxTaps) return false;
-  std::optional<GatherPhase> phase = make_phase(plan, rows, columns, tile);
+  std::optional<FpropPhase> phase = make_phase(plan, rows, columns, tile);
   if (!phase) return false;
   set_taps(*phase, rows, columns, filter_columns);
   plan.phase[static_cast<std::size_t>(plan.phases++)] = *phase;
@@ -176,7 +176,7 @@ bool add_phase(GatherPlan& plan, const PhaseAxis& rows, const PhaseAxis& columns
 }
 
 // Channels, stages and packed filters, once all phases are known.
-bool finish(GatherPlan& plan, const GatherTile& tile, int shared_limit) {
+bool finish(FpropPlan& plan, const FpropTile& tile, int shared_limit) {
   plan.steps = 0;
   for (int i = 0; i < plan.phases; ++i) {
     const int steps = steps_of(plan.phase[static_cast<std::size_t>(i)].taps);
@@ -186,7 +186,7 @@ bool finish(GatherPlan& plan, const GatherTile& tile, int shared_limit) {
   if (plan.steps == 0) return false;
   const int filter_tiles = ceil_div(plan.outputs, tile.filters);
   for (int i = 0; i < plan.phases; ++i) {
-    GatherPhase& phase = plan.phase[static_cast<std::size_t>(i)];
+    FpropPhase& phase = plan.phase[static_cast<std::size_t>(i)];
     phase.packed = plan.packed;
     phase.tap_groups = ceil_div(phase.taps, plan.steps);
     phase.stage_channels = 8 * (phase.tap_groups > 1 ? 1 : plan.steps / phase.taps);
@@ -209,18 +209,18 @@ bool finish(GatherPlan& plan, const GatherTile& tile, int shared_limit) {
 
 }  // namespace
 
-bool patch_fits(const GatherPlan& plan, const GatherPhase& phase, int rows) {
+bool patch_fits(const FpropPlan& plan, const FpropPhase& phase, int rows) {
   const int64_t all_rows = int64_t{plan.batch} * phase.virtual_rows;  // the kernels count them in an int
   return int64_t{rows} * phase.pitch <= kMostPatchWords && all_rows < int64_t{1} << 30;
 }
 
-int patch_units(const GatherPlan& plan, const GatherPhase& phase, int rows) {
+int patch_units(const FpropPlan& plan, const FpropPhase& phase, int rows) {
   return rows * (phase.vector != 0 ? plan.input_columns / 4 : phase.pitch);
 }
 
-int patch_words(const GatherPhase& phase, int rows) { return rows * phase.pitch + phase.lead; }
+int patch_words(const FpropPhase& phase, int rows) { return rows * phase.pitch + phase.lead; }
 
-int patch_rows(const GatherPhase& phase, int batch, int row_stride, int tile) {
+int patch_rows(const FpropPhase& phase, int batch, int row_stride, int tile) {
   constexpr int64_t kMostTiles = 4096;  // that are looked at
   const int64_t pixels = int64_t{batch} * phase.rows * phase.columns;
   const int64_t image = int64_t{phase.rows} * phase.columns;
@@ -242,17 +242,17 @@ int patch_rows(const GatherPhase& phase, int batch, int row_stride, int tile) {
   return static_cast<int>(std::min<int64_t>(most, kMostPatchWords));
 }
 
-int shared_bytes(const GatherPlan& plan, const GatherTile& tile) {
+int shared_bytes(const FpropPlan& plan, const FpropTile& tile) {
   int table = 0;
   for (int i = 0; i < plan.phases; ++i) table = std::max(table, 2 * plan.phase[static_cast<std::size_t>(i)].units);
   const int stage = plan.steps * 8 * tile.filters + plan.patch;
   return (plan.stages * stage + table) * 4 + 2 * plan.stages * 8;
 }
 
-std::optional<GatherPlan> forward_geometry(const ConvolutionShape& whole, const GatherTile& tile) {
+std::optional<FpropPlan> fprop_geometry(const ConvolutionShape& whole, const FpropTile& tile) {
   const ConvolutionShape shape = without_rows(whole);
   if (!serves(shape)) return std::nullopt;
-  GatherPlan plan{};
+  FpropPlan plan{};
   plan.batch = static_cast<int>(shape.batch);
   plan.inputs = static_cast<int>(shape.group_inputs);
   plan.outputs = static_cast<int>(shape.group_outputs);
@@ -272,15 +272,15 @@ std::optional<GatherPlan> forward_geometry(const ConvolutionShape& whole, const 
   return plan;
 }
 
-std::optional<GatherPlan> forward_plan(const ConvolutionShape& shape, const GatherTile& tile, int shared_limit) {
-  std::optional<GatherPlan> plan = forward_geometry(shape, tile);
+std::optional<FpropPlan> plan_fprop(const ConvolutionShape& shape, const FpropTile& tile, int shared_limit) {
+  std::optional<FpropPlan> plan = fprop_geometry(shape, tile);
   return plan && finish(*plan, tile, shared_limit) ? plan : std::nullopt;
 }
 
-std::optional<GatherPlan> data_gradient_plan(const ConvolutionShape& whole, const GatherTile& tile, int shared_limit) {
+std::optional<FpropPlan> plan_dgrad(const ConvolutionShape& whole, const FpropTile& tile, int shared_limit) {
   const ConvolutionShape shape = without_rows(whole);
   if (!serves(shape)) return std::nullopt;
-  GatherPlan plan{};
+  FpropPlan plan{};
   plan.backward = true;
   plan.filter_taps = static_cast<int>(shape.rows.taps * shape.columns.taps);
   plan.batch = static_cast<int>(shape.batch);
@@ -304,7 +304,7 @@ std::optional<GatherPlan> data_gradient_plan(const ConvolutionShape& whole, cons
   return finish(plan, tile, shared_limit) ? std::optional(plan) : std::nullopt;
 }
 
-uint64_t workspace_bytes(const GatherPlan& plan) {
+uint64_t workspace_bytes(const FpropPlan& plan) {
   const int64_t partial = plan.splits > 1 ? plan.splits * plan.output_size() : 0;
   return static_cast<uint64_t>(plan.packed + partial) * sizeof(float);
 }

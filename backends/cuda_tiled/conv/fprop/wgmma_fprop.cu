@@ -12,21 +12,21 @@ namespace {
 constexpr int kSharedLimit = 227 * 1024;
 
 // Blocks of the narrowest tile share a multiprocessor.
-constexpr int blocks_of(const GatherTile& tile) { return tile.pixels * tile.filters <= 128 * 64 ? 2 : 1; }
+constexpr int blocks_of(const FpropTile& tile) { return tile.pixels * tile.filters <= 128 * 64 ? 2 : 1; }
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-int64_t tiles_of(const GatherPlan& plan, const GatherTile& tile) {
+int64_t tiles_of(const FpropPlan& plan, const FpropTile& tile) {
   int64_t most = 0;
   for (int i = 0; i < plan.phases; ++i) {
-    const GatherPhase& phase = plan.phase[static_cast<std::size_t>(i)];
+    const FpropPhase& phase = plan.phase[static_cast<std::size_t>(i)];
     most = std::max(most, ceil_div(int64_t{plan.batch} * phase.rows * phase.columns, tile.pixels));
   }
   return most * ceil_div(plan.outputs, tile.filters);
 }
 
 // y = the sum of the splits' parts, in their order, with bias and ReLU.
-__global__ void add_gather_parts_kernel(const float* __restrict__ parts, const float* __restrict__ bias,
+__global__ void add_fprop_parts_kernel(const float* __restrict__ parts, const float* __restrict__ bias,
                                         float* __restrict__ y, int64_t size, int splits, int channels, int plane,
                                         int relu) {
 #ifdef GPUNN_CONV_TENSOR_CORES
@@ -42,10 +42,10 @@ __global__ void add_gather_parts_kernel(const float* __restrict__ parts, const f
 }
 
 template <int kTile, int kSteps>
-void launch_gather(const GatherPlan& plan, const GatherOperands& operands, float* workspace, cudaStream_t stream) {
-  constexpr GatherTile kShape = kGatherTiles[kTile];
+void launch_fprop(const FpropPlan& plan, const FpropOperands& operands, float* workspace, cudaStream_t stream) {
+  constexpr FpropTile kShape = kFpropTiles[kTile];
   constexpr int kBlocks = blocks_of(kShape);
-  constexpr auto kKernel = gather_kernel<kShape.pixels / 128, kShape.filters, kSteps, kBlocks>;
+  constexpr auto kKernel = fprop_kernel<kShape.pixels / 128, kShape.filters, kSteps, kBlocks>;
   allow_shared_memory(kKernel, kSharedLimit);
 
   int64_t packed = 0;
@@ -62,38 +62,38 @@ void launch_gather(const GatherPlan& plan, const GatherOperands& operands, float
   cuda::launch(pack_filters_kernel<kShape.filters, kSteps>,
                {dim3(static_cast<unsigned>(ceil_div(packed, 256)), static_cast<unsigned>(plan.phases)), dim3(256)},
                stream, plan, operands.w, workspace);
-  const GatherArguments arguments{.x = operands.x,
+  const FpropArguments arguments{.x = operands.x,
                                   .packed = workspace,
                                   .bias = operands.bias,
                                   .y = plan.splits == 1 ? operands.y : parts,
                                   .relu = operands.relu};
   launch_with(kKernel,
               {dim3(static_cast<unsigned>(tiles_of(plan, kShape) * plan.phases), static_cast<unsigned>(plan.splits)),
-               dim3(gather_threads(kBlocks)), static_cast<unsigned>(shared_bytes(plan, kShape))},
+               dim3(fprop_threads(kBlocks)), static_cast<unsigned>(shared_bytes(plan, kShape))},
               {.early = true}, stream, plan, arguments);
   if (plan.splits > 1) {
-    launch_with(add_gather_parts_kernel, cuda::thread_each(plan.output_size()), {.early = true}, stream, parts,
+    launch_with(add_fprop_parts_kernel, cuda::thread_each(plan.output_size()), {.early = true}, stream, parts,
                 operands.bias, operands.y, plan.output_size(), plan.splits, plan.outputs,
                 plan.output_rows * plan.output_columns, operands.relu ? 1 : 0);
   }
 }
 
-using LaunchGather = void (*)(const GatherPlan&, const GatherOperands&, float*, cudaStream_t);
+using LaunchFprop = void (*)(const FpropPlan&, const FpropOperands&, float*, cudaStream_t);
 
 // By tile; of 4 steps a stage and of 9.
-constexpr LaunchGather kLaunches[][2] = {{launch_gather<0, 4>, launch_gather<0, 9>},
-                                         {launch_gather<1, 4>, launch_gather<1, 9>},
-                                         {launch_gather<2, 4>, launch_gather<2, 9>},
-                                         {launch_gather<3, 4>, launch_gather<3, 9>}};
+constexpr LaunchFprop kLaunches[][2] = {{launch_fprop<0, 4>, launch_fprop<0, 9>},
+                                         {launch_fprop<1, 4>, launch_fprop<1, 9>},
+                                         {launch_fprop<2, 4>, launch_fprop<2, 9>},
+                                         {launch_fprop<3, 4>, launch_fprop<3, 9>}};
 
 }  // namespace
 
-std::optional<GatherPlan> gather_plan(const backends::ConvolutionShape& shape, Direction direction, int tile,
+std::optional<FpropPlan> fprop_plan(const backends::ConvolutionShape& shape, Direction direction, int tile,
                                       int multiprocessors) {
-  const GatherTile& size = kGatherTiles[static_cast<std::size_t>(tile)];
+  const FpropTile& size = kFpropTiles[static_cast<std::size_t>(tile)];
   const int limit = kSharedLimit / blocks_of(size);
-  std::optional<GatherPlan> plan =
-      direction == Direction::kForward ? forward_plan(shape, size, limit) : data_gradient_plan(shape, size, limit);
+  std::optional<FpropPlan> plan =
+      direction == Direction::kFprop ? plan_fprop(shape, size, limit) : plan_dgrad(shape, size, limit);
   if (!plan || (plan->steps != 4 && plan->steps != 9)) return std::nullopt;
   int chunks = 0;
   for (int i = 0; i < plan->phases; ++i) chunks = std::max(chunks, plan->phase[static_cast<std::size_t>(i)].chunks);
@@ -103,7 +103,7 @@ std::optional<GatherPlan> gather_plan(const backends::ConvolutionShape& shape, D
   return plan;
 }
 
-void run_gather(const GatherPlan& plan, int tile, const GatherOperands& operands, float* workspace,
+void run_fprop(const FpropPlan& plan, int tile, const FpropOperands& operands, float* workspace,
                 cudaStream_t stream) {
   kLaunches[tile][plan.steps == 4 ? 0 : 1](plan, operands, workspace, stream);
 }

@@ -19,7 +19,7 @@ inline constexpr int kMostPatchWords = 1 << 16;  // of a channel; shared memory 
 // channel is a patch: for each image its virtual rows, which are input rows with the padding, one image below the
 // other, each row `pitch` floats long. Where the stride is 2 and rows are copied by words, a patch's row holds the even
 // columns first and then the odd ones, so that neighbouring outputs read neighbouring words.
-struct GatherPhase {
+struct FpropPhase {
   int rows, columns;            // outputs of an image
   int first_row, first_column;  // of the output tensor
   int top, left;                // virtual row v is input row v * input_row_step - top, and so for columns
@@ -44,7 +44,7 @@ struct GatherPhase {
   int64_t packed;                         // floats of the packed filters before this phase's
 };
 
-struct GatherPlan {
+struct FpropPlan {
   int batch;
   int inputs, outputs;  // channels
   int input_rows, input_columns;
@@ -59,40 +59,40 @@ struct GatherPlan {
   int patch;      // floats of a stage's patch, the largest phase's
   int gaps;       // some outputs are in no phase: no tap reaches them, and they are zeros
   bool backward;  // the filter's roles of inputs and outputs are exchanged
-  std::array<GatherPhase, kMaxPhases> phase;
+  std::array<FpropPhase, kMaxPhases> phase;
   int64_t packed;   // floats of the packed filters
   int filter_taps;  // of the whole filter
 
   constexpr int64_t output_size() const { return int64_t{batch} * outputs * output_rows * output_columns; }
 };
 
-struct GatherTile {
+struct FpropTile {
   int pixels;
   int filters;
 };
 
 // Virtual rows of the tile of `tile` outputs that needs most of them. Tiles repeat after an image's outputs of them.
-int patch_rows(const GatherPhase& phase, int batch, int row_stride, int tile);
+int patch_rows(const FpropPhase& phase, int batch, int row_stride, int tile);
 
 // Whether a channel's patch of so many rows may fit.
-bool patch_fits(const GatherPlan& plan, const GatherPhase& phase, int rows);
+bool patch_fits(const FpropPlan& plan, const FpropPhase& phase, int rows);
 
 // The copies and words of a channel's patch of so many rows, before the words are rounded up.
-int patch_units(const GatherPlan& plan, const GatherPhase& phase, int rows);
-int patch_words(const GatherPhase& phase, int rows);
+int patch_units(const FpropPlan& plan, const FpropPhase& phase, int rows);
+int patch_words(const FpropPhase& phase, int rows);
 
 // Bytes of shared memory that a block of `tile` takes with the plan's stages.
-int shared_bytes(const GatherPlan& plan, const GatherTile& tile);
+int shared_bytes(const FpropPlan& plan, const FpropTile& tile);
 
 // The forward pass's only phase, without what concerns channels and stages.
-std::optional<GatherPlan> forward_geometry(const backends::ConvolutionShape& shape, const GatherTile& tile);
+std::optional<FpropPlan> fprop_geometry(const backends::ConvolutionShape& shape, const FpropTile& tile);
 
 // Nothing where the gather does not serve: groups, more taps or larger strides than it knows, or patches too large.
-std::optional<GatherPlan> forward_plan(const backends::ConvolutionShape& shape, const GatherTile& tile,
+std::optional<FpropPlan> plan_fprop(const backends::ConvolutionShape& shape, const FpropTile& tile,
                                        int shared_limit);
-std::optional<GatherPlan> data_gradient_plan(const backends::ConvolutionShape& shape, const GatherTile& tile,
+std::optional<FpropPlan> plan_dgrad(const backends::ConvolutionShape& shape, const FpropTile& tile,
                                              int shared_limit);
 
-uint64_t workspace_bytes(const GatherPlan& plan);
+uint64_t workspace_bytes(const FpropPlan& plan);
 
 }  // namespace gpunn::cuda_tiled::tensor

@@ -22,7 +22,7 @@
 
 namespace gpunn::cuda_tiled::tensor {
 
-struct GatherArguments {
+struct FpropArguments {
   const float* x;
   const float* packed;
   const float* bias;  // or nullptr
@@ -33,9 +33,9 @@ struct GatherArguments {
 inline constexpr int kMultipliers = 256;  // threads of the two warpgroups that multiply; the others copy
 
 // A block that has a multiprocessor for itself copies with a warpgroup, whose registers go to those that multiply.
-constexpr int gather_threads(int blocks) { return kMultipliers + (blocks == 1 ? 128 : 32); }
+constexpr int fprop_threads(int blocks) { return kMultipliers + (blocks == 1 ? 128 : 32); }
 
-// Where output `index` of a phase stands, and which it is: see GatherPhase::interleaved.
+// Where output `index` of a phase stands, and which it is: see FpropPhase::interleaved.
 struct OutputPixel {
   int image, row, column;
 };
@@ -44,13 +44,13 @@ __device__ __forceinline__ int interleave(int index) {
   return (index & ~31) | (index & 3) | (index & 4) << 2 | (index & 24) >> 1;
 }
 
-__device__ __forceinline__ OutputPixel output_pixel(const GatherPhase& phase, int index) {
+__device__ __forceinline__ OutputPixel output_pixel(const FpropPhase& phase, int index) {
   const int row = index / phase.columns;
   const int image = row / phase.rows;
   return {image, row - image * phase.rows, index - row * phase.columns};
 }
 
-__device__ __forceinline__ int virtual_row(const GatherPlan& plan, const GatherPhase& phase, const OutputPixel& pixel) {
+__device__ __forceinline__ int virtual_row(const FpropPlan& plan, const FpropPhase& phase, const OutputPixel& pixel) {
   return pixel.image * phase.virtual_rows + pixel.row * plan.row_stride;
 }
 
@@ -61,7 +61,7 @@ struct PatchUnit {
   int word, from;
 };
 
-__device__ __forceinline__ PatchUnit patch_unit(const GatherPlan& plan, const GatherPhase& phase, int first_row,
+__device__ __forceinline__ PatchUnit patch_unit(const FpropPlan& plan, const FpropPhase& phase, int first_row,
                                                 int unit) {
   const int units_of_row = phase.vector != 0 ? plan.input_columns / 4 : phase.pitch;
   const int patch_row = unit / units_of_row;
@@ -81,7 +81,7 @@ __device__ __forceinline__ PatchUnit patch_unit(const GatherPlan& plan, const Ga
 }
 
 // The pixel of one of a thread's rows of the product, of which `first` is the first.
-__device__ __forceinline__ int pixel_of(const GatherPhase& phase, int first, int tile, int half) {
+__device__ __forceinline__ int pixel_of(const FpropPhase& phase, int first, int tile, int half) {
   const int index = first + tile * 64 + half * 8;
   return phase.interleaved ? interleave(index) : index;
 }
@@ -89,8 +89,8 @@ __device__ __forceinline__ int pixel_of(const GatherPhase& phase, int first, int
 // Stores a thread's sums, of which the first is of the tile's pixel `first_of_lane`: to y with bias and ReLU, or as a
 // part of a sum that blocks share.
 template <int kTiles, int kFilters>
-__device__ __forceinline__ void store_pixels(const GatherPlan& plan, const GatherPhase& phase,
-                                             const GatherArguments& arguments, int first_pixel, int pixels,
+__device__ __forceinline__ void store_pixels(const FpropPlan& plan, const FpropPhase& phase,
+                                             const FpropArguments& arguments, int first_pixel, int pixels,
                                              int filter_tile, int split, int first_of_lane,
                                              const float (&sum)[kTiles][kFilters / 2]) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -128,14 +128,14 @@ __device__ __forceinline__ void store_pixels(const GatherPlan& plan, const Gathe
 #endif
 
 template <int kTiles, int kFilters, int kSteps, int kBlocks>
-__global__ void __launch_bounds__(gather_threads(kBlocks), kBlocks)
-    gather_kernel(const __grid_constant__ GatherPlan plan, const __grid_constant__ GatherArguments arguments) {
+__global__ void __launch_bounds__(fprop_threads(kBlocks), kBlocks)
+    fprop_kernel(const __grid_constant__ FpropPlan plan, const __grid_constant__ FpropArguments arguments) {
 #ifdef GPUNN_CONV_TENSOR_CORES
   let_next_kernel_start();
   constexpr int kPixels = 2 * kTiles * 64;
   constexpr int kFilterWords = kSteps * 8 * kFilters;
   constexpr int kBuffers = kSteps % 3 == 0 && kBlocks == 1 ? 3 : 2;
-  constexpr int kThreads = gather_threads(kBlocks);
+  constexpr int kThreads = fprop_threads(kBlocks);
   constexpr int kCopiers = kThreads - kMultipliers;
   extern __shared__ __align__(128) float shared[];
 
@@ -146,7 +146,7 @@ __global__ void __launch_bounds__(gather_threads(kBlocks), kBlocks)
   // phase with most taps comes first, for an even end.
   const int tiles = static_cast<int>(gridDim.x) / filter_tiles / plan.phases;
   const bool side_by_side = plan.output_size() > (int64_t{24} << 20);
-  const GatherPhase& phase = plan.phase[side_by_side ? rest % plan.phases : rest / tiles];
+  const FpropPhase& phase = plan.phase[side_by_side ? rest % plan.phases : rest / tiles];
   const int pixels = plan.batch * phase.rows * phase.columns;
   const int first_pixel = (side_by_side ? rest / plan.phases : rest % tiles) * kPixels;
   if (first_pixel >= pixels) return;
@@ -339,11 +339,11 @@ __global__ void __launch_bounds__(gather_threads(kBlocks), kBlocks)
 // The filters in the order in which the blocks read them: by phase, tile of filters, chunk and step a matrix of 8
 // channels, as bricks of 8 filters by 4 channels, rounded to TF32. Channels and filters that there are not are zeros.
 template <int kFilters, int kSteps>
-__global__ void pack_filters_kernel(const __grid_constant__ GatherPlan plan, const float* __restrict__ w,
+__global__ void pack_filters_kernel(const __grid_constant__ FpropPlan plan, const float* __restrict__ w,
                                     float* __restrict__ packed) {
 #ifdef GPUNN_CONV_TENSOR_CORES
   let_next_kernel_start();
-  const GatherPhase& phase = plan.phase[blockIdx.y];
+  const FpropPhase& phase = plan.phase[blockIdx.y];
   const int filter_tiles = (plan.outputs + kFilters - 1) / kFilters;
   const int64_t size = int64_t{filter_tiles} * phase.chunks * kSteps * kFilters * 8;
   const int64_t index = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;

@@ -40,7 +40,7 @@ __device__ __forceinline__ void load_fragments(Fragments& to, const WarpTile& ti
   const int term = (step * T::kGroups + tile.group) * 8;
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
-    if constexpr (T::kData) {
+    if constexpr (T::kDgrad) {
       const int place = (term + lane % 4) * column_pitch(T::kRows) + tile.row + i * 16 + lane / 4;
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
@@ -54,7 +54,7 @@ __device__ __forceinline__ void load_fragments(Fragments& to, const WarpTile& ti
   }
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
-    if constexpr (T::kFilter) {
+    if constexpr (T::kWgrad) {
       if (i % 2 != 0) continue;
       uint32_t both[4];
       const int word = (tile.column + i * 8 + lane / 16 * 8 + lane % 8) * T::kTermPitch + term + lane / 8 % 2 * 4;

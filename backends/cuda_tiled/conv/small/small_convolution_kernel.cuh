@@ -1,6 +1,6 @@
 // conv:tf32:5 to 8 (small_convolution.hpp): implicit GEMM (Chetlur et al., 2014) in TF32 with mma.sync, for few tiles.
 //
-// wgmma reads TF32 from shared memory only where the contraction is contiguous, so the rungs before pack their filters
+// wgmma reads TF32 from shared memory only where the contraction is contiguous, so the variants before pack their filters
 // by a kernel of its own, and add up what blocks share by another. Where an op takes 5 us these kernels are most of it.
 // mma.sync takes its fragments from registers, at a lower rate, which few tiles don't notice: tiles lie in shared
 // memory as they lie in memory, and the blocks that share a tile's terms are a cluster, which adds up what they have
@@ -10,12 +10,12 @@
 // stage's first, are loaded before the products of this one; a lane looks up one term's channel and tap for its warp;
 // and where copies are of 4 bytes, twice as many blocks share the work.
 //
-// H200, all convolutions of ResNet-50 of 28x28, batch 32, best of all rungs against best of those before: forward 0.55
+// H200, all convolutions of ResNet-50 of 28x28, batch 32, best of all variants against best of those before: forward 0.55
 // against 0.95 ms, data gradients 0.66 against 1.02, filter gradients 0.69 against 1.06; together 1.89 against 3.03,
 // and cuDNN's best 3.08. 1x1: 1024 to 256 channels of 4x4 8.5, 5.7 and 7.1 us against 15.1, 14.8 and 11.4; 512 to 2048
 // of 2x2 8.9, 10.5 and 10.0 against 20.4, 21.1 and 14.6. 3x3: 512 channels of 4x4 at stride 2 21.3 forward
 // against 35.2, 128 of 7x7 12.5 against 15.8, its filter gradient 17.6 against 24.8; data gradients of 3x3 at a stride
-// stay with the rungs before, since here all taps of a pixel are multiplied, those that have no output too.
+// stay with the variants before, since here all taps of a pixel are multiplied, those that have no output too.
 #pragma once
 
 #include <cstdint>
@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(threads_of(kRows, kColumns, kGroups), kBlocks<
     __syncthreads();
   }
   StageCopier<T> copy_stage{plan, arguments, place, tables};
-  if constexpr (!T::kFilter) copy_stage.find_pixel();
+  if constexpr (!T::kWgrad) copy_stage.find_pixel();
   uint32_t stages;  // once: the compiler would look it up at each use
   asm volatile("mov.b32 %0, %1;" : "=r"(stages) : "r"(shared_address(shared)));
 

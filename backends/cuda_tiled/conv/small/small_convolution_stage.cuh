@@ -35,13 +35,13 @@ struct TapTables {
 };
 
 template <class T>
-inline constexpr int kTableColumns = (T::kFilter && T::kTaps) ? T::kColumns : 1;
+inline constexpr int kTableColumns = (T::kWgrad && T::kTaps) ? T::kColumns : 1;
 
 template <class T>
 __device__ __forceinline__ void fill_tables(const TapTables& tables, const Plan& plan, const Place& place) {
   const int thread = place.thread;
-  if (thread < plan.taps) tables.tap[thread] = T::kData ? output_offset(plan, thread) : input_offset(plan, thread);
-  if constexpr (T::kFilter) {
+  if (thread < plan.taps) tables.tap[thread] = T::kDgrad ? output_offset(plan, thread) : input_offset(plan, thread);
+  if constexpr (T::kWgrad) {
     for (int i = thread; i < T::kColumns; i += T::kThreads) {
       const auto [channel, tap] = plan.by_taps(place.first_column + i);
       tables.column[i] = {channel * plan.input_plane + input_offset(plan, tap), i < place.columns_left ? 1 << tap : 0};
@@ -63,11 +63,11 @@ struct StageCopier {
     const int column = RowShare<T, T::kColumns>::at(place);
     if (column >= place.columns_left) return;
     const int index = place.first_column + column;
-    if constexpr (T::kData && T::kTaps) {
+    if constexpr (T::kDgrad && T::kTaps) {
       pixel = output_pixel(plan, index);
-    } else if constexpr (T::kData || T::kVectors) {
+    } else if constexpr (T::kDgrad || T::kVectors) {
       const auto [image, at] = plan.by_output_plane(index);
-      pixel.from = image * (T::kData ? plan.outputs : plan.inputs) * plan.output_plane + at;
+      pixel.from = image * (T::kDgrad ? plan.outputs : plan.inputs) * plan.output_plane + at;
       pixel.taps = 1;
     } else {
       pixel = input_pixel<T::kSource>(plan, index);
@@ -77,7 +77,7 @@ struct StageCopier {
   __device__ __forceinline__ void operator()(int chunk, uint32_t stage) const {
     const int term = chunk * T::kTerms;
     const int terms_left = plan.terms - term;
-    if constexpr (T::kFilter) {
+    if constexpr (T::kWgrad) {
       copy_gradient_and_pixels(stage, term, terms_left);
     } else {
       const uint32_t second = stage + T::kFirst * 4;
@@ -136,7 +136,7 @@ struct StageCopier {
   // Filters by terms; for data gradients terms by channels, where taps lie between the channels.
   __device__ __forceinline__ void copy_filters(uint32_t stage, int term, int terms_left) const {
     const float* w = arguments.second;
-    if constexpr (T::kForward) {
+    if constexpr (T::kFprop) {
       copy_rows<T::kThreads, T::kRows, T::kTerms, T::kTermPitch>(stage, w + place.first_row * plan.terms + term,
                                                                  plan.terms, place.rows_left, terms_left);
     } else if constexpr (!T::kTaps) {
@@ -162,7 +162,7 @@ struct StageCopier {
   // Channels by pixels, of x or for data gradients of dy.
   __device__ __forceinline__ void copy_pixels(uint32_t second, int term, int terms_left) const {
     using Share = RowShare<T, T::kColumns>;
-    const int plane = T::kData ? plan.output_plane : plan.input_plane;
+    const int plane = T::kDgrad ? plan.output_plane : plan.input_plane;
     const int first = Share::first(place);
     const uint32_t to = second + static_cast<uint32_t>(first * T::kPitch + Share::at(place)) * 4;
     const float* from = arguments.first + pixel.from + (term + first) * plane;
@@ -177,7 +177,7 @@ struct StageCopier {
   __device__ __forceinline__ void copy_pixels_of_taps(uint32_t second, int term, int terms_left) const {
     using Share = RowShare<T, T::kColumns>;
     static_assert(32 % Share::kAtOnce == 0);
-    const int plane = T::kData ? plan.output_plane : plan.input_plane;
+    const int plane = T::kDgrad ? plan.output_plane : plan.input_plane;
     const int first = Share::first(place);
     const uint32_t to = second + static_cast<uint32_t>(first * T::kPitch + Share::at(place)) * 4;
     int offset[T::kTerms / 32];

@@ -78,11 +78,11 @@ struct TileStore {
   int row_size;         // from row to row of the product, in the result
 
   __device__ __forceinline__ float bias_of(int row) const {
-    return T::kForward && arguments.bias != nullptr ? arguments.bias[row] : 0.0f;
+    return T::kFprop && arguments.bias != nullptr ? arguments.bias[row] : 0.0f;
   }
 
   __device__ __forceinline__ float finished(float value, float bias) const {
-    if constexpr (T::kForward) {
+    if constexpr (T::kFprop) {
       value += bias;
       if (arguments.relu) value = value < 0.0f ? 0.0f : value;
     }
@@ -93,7 +93,7 @@ struct TileStore {
     constexpr int kVectors = T::kColumns / 4;
     const int column = place.thread % kVectors * 4;
     int to = place.first_column + column;
-    if constexpr (!T::kFilter) {
+    if constexpr (!T::kWgrad) {
       const auto [image, at] = plan.by_pixel_plane(to);
       to = image * channels * plane + at;
     }
@@ -120,7 +120,7 @@ struct TileStore {
       to = image * channels * plane + y * plan.row_stride * plan.input_columns + x * plan.column_stride;
       block_rows = y + 1 == plan.output_rows ? plan.input_rows - y * plan.row_stride : plan.row_stride;
       block_columns = x + 1 == plan.output_columns ? plan.input_columns - x * plan.column_stride : plan.column_stride;
-    } else if constexpr (!T::kFilter) {
+    } else if constexpr (!T::kWgrad) {
       const auto [image, at] = plan.by_pixel_plane(to);
       to = image * channels * plane + at;
     }
@@ -143,9 +143,9 @@ struct TileStore {
 template <class T>
 __device__ __forceinline__ void store_tile(const Plan& plan, const Arguments& arguments, const Place& place,
                                            float* shared) {
-  const int plane = T::kData ? plan.input_plane : plan.output_plane;
-  const int channels = T::kData ? plan.inputs : plan.outputs;
-  const int row_size = T::kFilter ? plan.columns : plane;
+  const int plane = T::kDgrad ? plan.input_plane : plan.output_plane;
+  const int channels = T::kDgrad ? plan.inputs : plan.outputs;
+  const int row_size = T::kWgrad ? plan.columns : plane;
   const TileStore<T> tile{plan, arguments, place, shared, T::kRows / plan.splits, channels, plane, row_size};
   if (plan.together) {
     tile.store_vectors();

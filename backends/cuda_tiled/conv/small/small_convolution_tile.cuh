@@ -56,12 +56,12 @@ struct Traits {
   static constexpr int kThreads = threads_of(kRows, kColumns, kGroups);
   static constexpr int kWarps = kThreads / 32;
 
-  static constexpr bool kForward = kPass == ConvolutionPass::forward;
-  static constexpr bool kData = kPass == ConvolutionPass::backward_data;
-  static constexpr bool kFilter = kPass == ConvolutionPass::backward_filter;
+  static constexpr bool kFprop = kPass == ConvolutionPass::forward;
+  static constexpr bool kDgrad = kPass == ConvolutionPass::backward_data;
+  static constexpr bool kWgrad = kPass == ConvolutionPass::backward_filter;
   static constexpr bool kVectors = kSource == Source::kVectors;
   static constexpr bool kTaps = kSource == Source::kTaps;
-  static constexpr bool kScattered = kData && !kTaps;  // pixels of dy, whose stride is that of the outputs
+  static constexpr bool kScattered = kDgrad && !kTaps;  // pixels of dy, whose stride is that of the outputs
 
   // A stage is the first operand's tile and the second's; sums lie as the second operand does.
   static constexpr int kFirst = first_words(kPass, kTile);

@@ -1,4 +1,4 @@
-// The rungs of small_convolution.hpp: what each refuses, and its call for each pass.
+// The variants of small_convolution.hpp: what each refuses, and its call for each pass.
 #include <string>
 
 #include "conv/small/small_convolution.hpp"
@@ -33,14 +33,14 @@ void run(const Problem& problem, cudaStream_t stream, const OpArgs& args) {
 }
 
 template <int kTile>
-constexpr ConvolutionRung rung(const char* name) {
+constexpr ConvolutionVariant variant(const char* name) {
   return {.name = name, .refuses = refuses<kTile>, .run = run<kTile>};
 }
 
 }  // namespace
 
-std::vector<ConvolutionRung> small_convolution_rungs() {
-  return {rung<0>("conv:tf32:5"), rung<1>("conv:tf32:6"), rung<2>("conv:tf32:7"), rung<3>("conv:tf32:8")};
+std::vector<ConvolutionVariant> small_convolution_variants() {
+  return {variant<0>("conv:tf32:5"), variant<1>("conv:tf32:6"), variant<2>("conv:tf32:7"), variant<3>("conv:tf32:8")};
 }
 
 }  // namespace gpunn::cuda_tiled

@@ -13,19 +13,19 @@
 
 namespace gpunn::cuda_tiled::tensor {
 
-enum class Direction { kForward, kDataGradient };
+enum class Direction { kFprop, kDgrad };
 
 // Outputs by filters.
-inline constexpr std::array<GatherTile, 4> kGatherTiles = {{{256, 128}, {512, 64}, {128, 128}, {128, 64}}};
+inline constexpr std::array<FpropTile, 4> kFpropTiles = {{{256, 128}, {512, 64}, {128, 128}, {128, 64}}};
 
 // Rows of dw in slots of 64, filters, and pixels of a stage.
-inline constexpr std::array<FilterTile, 4> kFilterTiles = {{{9, 64, 64}, {2, 128, 64}, {2, 64, 64}, {9, 64, 32}}};
+inline constexpr std::array<WgradTile, 4> kWgradTiles = {{{9, 64, 64}, {2, 128, 64}, {2, 64, 64}, {9, 64, 32}}};
 
 // Nothing where the tile does not serve the shape.
-std::optional<GatherPlan> gather_plan(const backends::ConvolutionShape& shape, Direction direction, int tile,
+std::optional<FpropPlan> fprop_plan(const backends::ConvolutionShape& shape, Direction direction, int tile,
                                       int multiprocessors);
 
-struct GatherOperands {
+struct FpropOperands {
   const float* x = nullptr;  // of a data gradient dy
   const float* w = nullptr;
   const float* bias = nullptr;  // null: none
@@ -34,12 +34,12 @@ struct GatherOperands {
 };
 
 // `workspace`: of workspace_bytes(plan).
-void run_gather(const GatherPlan& plan, int tile, const GatherOperands& operands, float* workspace,
+void run_fprop(const FpropPlan& plan, int tile, const FpropOperands& operands, float* workspace,
                 cudaStream_t stream);
 
-std::optional<FilterPlan> filter_plan(const backends::ConvolutionShape& shape, int tile, int multiprocessors);
+std::optional<WgradPlan> wgrad_plan(const backends::ConvolutionShape& shape, int tile, int multiprocessors);
 
-void run_filter_gradient(const FilterPlan& plan, int tile, const float* dy, const float* x, float* dw, float* workspace,
+void run_wgrad(const WgradPlan& plan, int tile, const float* dy, const float* x, float* dw, float* workspace,
                          cudaStream_t stream);
 
 }  // namespace gpunn::cuda_tiled::tensor

@@ -1,4 +1,4 @@
-// The rungs on Hopper's tensor cores of the convolution ladders: what each refuses, and its call for each pass. They
+// The variants on Hopper's tensor cores of the convolution ladders: what each refuses, and its call for each pass. They
 // differ in their tiles, of which the autotuner takes one for each shape.
 #include <string>
 
@@ -12,36 +12,36 @@ using Problem = ConvolutionProblem;
 using tensor::Direction;
 
 Direction direction_of(const Problem& problem) {
-  return problem.pass == ConvolutionPass::backward_data ? Direction::kDataGradient : Direction::kForward;
+  return problem.pass == ConvolutionPass::backward_data ? Direction::kDgrad : Direction::kFprop;
 }
 
 template <int kTile>
-std::optional<tensor::FilterPlan> filter_plan_of(const Problem& problem) {
-  if constexpr (kTile < static_cast<int>(tensor::kFilterTiles.size())) {
-    return tensor::filter_plan(problem.shape, kTile, problem.multiprocessors);
+std::optional<tensor::WgradPlan> wgrad_plan_of(const Problem& problem) {
+  if constexpr (kTile < static_cast<int>(tensor::kWgradTiles.size())) {
+    return tensor::wgrad_plan(problem.shape, kTile, problem.multiprocessors);
   }
   return std::nullopt;
 }
 
 template <int kTile>
-std::optional<tensor::GatherPlan> gather_plan_of(const Problem& problem) {
-  return tensor::gather_plan(problem.shape, direction_of(problem), kTile, problem.multiprocessors);
+std::optional<tensor::FpropPlan> fprop_plan_of(const Problem& problem) {
+  return tensor::fprop_plan(problem.shape, direction_of(problem), kTile, problem.multiprocessors);
 }
 
 template <int kTile>
 uint64_t workspace_of(const Problem& problem) {
   if (problem.pass == ConvolutionPass::backward_filter) {
-    return tensor::workspace_bytes(filter_plan_of<kTile>(problem).value());
+    return tensor::workspace_bytes(wgrad_plan_of<kTile>(problem).value());
   }
-  return tensor::workspace_bytes(gather_plan_of<kTile>(problem).value());
+  return tensor::workspace_bytes(fprop_plan_of<kTile>(problem).value());
 }
 
 template <int kTile>
 std::string refuses(const Problem& problem) {
   if (problem.precision == GPUNN_PRECISION_FP32) return "is for TF32";
   if (problem.capability != 90) return "is for GPUs of compute capability 9.0";
-  const bool serves = problem.pass == ConvolutionPass::backward_filter ? filter_plan_of<kTile>(problem).has_value()
-                                                                       : gather_plan_of<kTile>(problem).has_value();
+  const bool serves = problem.pass == ConvolutionPass::backward_filter ? wgrad_plan_of<kTile>(problem).has_value()
+                                                                       : fprop_plan_of<kTile>(problem).has_value();
   if (!serves) return "its tiles are not for this shape";
   return workspace_of<kTile>(problem) > kMostConvolutionWorkspace ? kTooMuchWorkspace : "";
 }
@@ -53,28 +53,28 @@ void run(const Problem& problem, cudaStream_t stream, const OpArgs& args) {
   auto* out = args.out<float>(0);
   auto* workspace = args.workspace<float>();
   if (problem.pass == ConvolutionPass::backward_filter) {
-    if constexpr (kTile < static_cast<int>(tensor::kFilterTiles.size())) {
-      tensor::run_filter_gradient(filter_plan_of<kTile>(problem).value(), kTile, first, second, out, workspace, stream);
+    if constexpr (kTile < static_cast<int>(tensor::kWgradTiles.size())) {
+      tensor::run_wgrad(wgrad_plan_of<kTile>(problem).value(), kTile, first, second, out, workspace, stream);
     }
     return;
   }
-  tensor::run_gather(
-      gather_plan_of<kTile>(problem).value(), kTile,
+  tensor::run_fprop(
+      fprop_plan_of<kTile>(problem).value(), kTile,
       {.x = first, .w = second, .bias = problem.bias ? args.in<float>(2) : nullptr, .y = out, .relu = problem.relu},
       workspace, stream);
 }
 
 template <int kTile>
-constexpr ConvolutionRung rung(const char* name) {
+constexpr ConvolutionVariant variant(const char* name) {
   return {.name = name, .refuses = refuses<kTile>, .workspace_bytes = workspace_of<kTile>, .run = run<kTile>};
 }
 
 }  // namespace
 
-std::vector<ConvolutionRung> tensor_convolution_rungs() {
-  std::vector<ConvolutionRung> all = {rung<0>("conv:tf32:1"), rung<1>("conv:tf32:2"), rung<2>("conv:tf32:3"),
-                                      rung<3>("conv:tf32:4")};
-  for (const ConvolutionRung& small : small_convolution_rungs()) all.push_back(small);
+std::vector<ConvolutionVariant> tensor_convolution_variants() {
+  std::vector<ConvolutionVariant> all = {variant<0>("conv:tf32:1"), variant<1>("conv:tf32:2"), variant<2>("conv:tf32:3"),
+                                      variant<3>("conv:tf32:4")};
+  for (const ConvolutionVariant& small : small_convolution_variants()) all.push_back(small);
   return all;
 }
 

@@ -173,11 +173,11 @@ PartialKernel kernel_of(int taps) {
 
 }  // namespace
 
-uint64_t FilterGradient::workspace_bytes() const {
+uint64_t DirectWgrad::workspace_bytes() const {
   return static_cast<uint64_t>(chunks) * static_cast<uint64_t>(weights_of(shape)) * sizeof(float);
 }
 
-FilterGradient filter_gradient_of(const ConvolutionShape& shape) {
+DirectWgrad direct_wgrad_of(const ConvolutionShape& shape) {
   require(shape.rows.stride == 1 && shape.columns.stride == 1, "wants a stride of 1");
   require(shape.rows.dilation == 1 && shape.columns.dilation == 1, "wants a dilation of 1");
   require(shape.columns.taps <= kMostTaps, "wants filters of at most 7 columns");
@@ -185,7 +185,7 @@ FilterGradient filter_gradient_of(const ConvolutionShape& shape) {
   require(shape.group_inputs * shape.group_outputs <= kMostOutputs, "wants fewer channels");
 
   const Sizes z = sizes_of(shape);
-  FilterGradient plan;
+  DirectWgrad plan;
   plan.shape = shape;
   // Fewer filters a block until x, dy and the sums fit, and there are enough blocks for the GPU.
   for (plan.filters_per_block = z.filters; plan.filters_per_block >= 1; plan.filters_per_block /= 2) {
@@ -208,7 +208,7 @@ FilterGradient filter_gradient_of(const ConvolutionShape& shape) {
   return plan;
 }
 
-void run_filter_gradient(const FilterGradient& plan, const float* dy, const float* x, float* dw, float* workspace,
+void run_direct_wgrad(const DirectWgrad& plan, const float* dy, const float* x, float* dw, float* workspace,
                          cudaStream_t stream) {
   const Sizes z = sizes_of(plan.shape);
   const PartialKernel kernel = kernel_of(z.taps_s);

@@ -10,7 +10,7 @@
 namespace gpunn::cuda_tiled {
 
 // How the work is split; from the shape alone.
-struct FilterGradient {
+struct DirectWgrad {
   backends::ConvolutionShape shape{};
   int images_per_block = 1;
   int filters_per_block = 1;
@@ -23,10 +23,10 @@ struct FilterGradient {
 
 // Throws Refusal where the kernel does not serve or would not pay: it wants stride and dilation 1, filters of at most 7
 // columns, and an image with its gradient in shared memory.
-FilterGradient filter_gradient_of(const backends::ConvolutionShape& shape);
+DirectWgrad direct_wgrad_of(const backends::ConvolutionShape& shape);
 
 // dy, x -> dw, with workspace_bytes() of scratch memory.
-void run_filter_gradient(const FilterGradient& plan, const float* dy, const float* x, float* dw, float* workspace,
+void run_direct_wgrad(const DirectWgrad& plan, const float* dy, const float* x, float* dw, float* workspace,
                          cudaStream_t stream);
 
 }  // namespace gpunn::cuda_tiled

@@ -50,7 +50,7 @@ constexpr int kThreadsOfFew = 256;
 constexpr int kBlocksWanted = 132;
 constexpr int64_t kMostSharedBytes = 200 * 1024;
 
-struct Filter {
+struct Wgrad {
   Stage x;
   Stage dy;
   int images = 0;
@@ -79,7 +79,7 @@ __device__ __forceinline__ float4 plus(float4 a, float4 b) {
 // WHOLE: rows of so many fours of columns; 0: of any. kInBulk: x may come in bulk, plane by plane, and dy then too.
 template <int S, int TK, int WHOLE, bool kInBulk>
 __global__ void __launch_bounds__(kMostThreads)
-    filter_shares(const float* dy, const float* x, float* partial, Filter z, int x_width, int dy_width) {
+    wgrad_shares(const float* dy, const float* x, float* partial, Wgrad z, int x_width, int dy_width) {
   constexpr int kQuads = ceil_div(S + 3, 4);
   extern __shared__ float4 shared_fours[];
   float* const shared = reinterpret_cast<float*>(shared_fours);
@@ -207,7 +207,7 @@ constexpr int kShares = 16;
 
 // dw = the sum over chunks: 32 neighbouring numbers and 16 shares of the chunks a block. `n` numbers a chunk.
 template <int S, int TK>
-__global__ void __launch_bounds__(32 * kShares) add_filter_shares(const float* partial, float* dw, Filter z, int n) {
+__global__ void __launch_bounds__(32 * kShares) add_filter_shares(const float* partial, float* dw, Wgrad z, int n) {
   __shared__ float sums[kShares][33];
   const int i = static_cast<int>(blockIdx.x * 32 + threadIdx.x);
   let_next_kernel_start();
@@ -236,8 +236,8 @@ __global__ void __launch_bounds__(32 * kShares) add_filter_shares(const float* p
   dw[(((static_cast<int64_t>(group) * z.filters + filter) * z.x.channels + c) * z.taps_r + r) * S + s] = sum;
 }
 
-using Kernel = void (*)(const float*, const float*, float*, Filter, int, int);
-using Adder = void (*)(const float*, float*, Filter, int);
+using Kernel = void (*)(const float*, const float*, float*, Wgrad, int, int);
+using Adder = void (*)(const float*, float*, Wgrad, int);
 
 struct Variant {
   int s, tk;
@@ -249,7 +249,7 @@ struct Variant {
 
 template <int S, int TK, int WHOLE = 0, bool kInBulk = false>
 constexpr Variant variant() {
-  return {S, TK, 4 * WHOLE, filter_shares<S, TK, WHOLE, kInBulk>, add_filter_shares<S, TK>, kInBulk};
+  return {S, TK, 4 * WHOLE, wgrad_shares<S, TK, WHOLE, kInBulk>, add_filter_shares<S, TK>, kInBulk};
 }
 
 constexpr std::array kVariants = {variant<5, 8, 2, true>(), variant<5, 3, 7>(), variant<5, 2, 7>(), variant<3, 8, 7>(),
@@ -258,7 +258,7 @@ constexpr std::array kVariants = {variant<5, 8, 2, true>(), variant<5, 3, 7>(), 
                                   variant<1, 4>(),          variant<5, 2>()};
 
 // in_bulk: the kernel takes x in bulk.
-bool fit(Filter& z, int s, bool in_bulk) {
+bool fit(Wgrad& z, int s, bool in_bulk) {
   z.all_k_groups = ceil_div(z.filters, z.tk);
   const int of_k_group = z.x.channels * z.taps_r;
   z.parts = 1;
@@ -299,22 +299,22 @@ bool fit(Filter& z, int s, bool in_bulk) {
 
 }  // namespace
 
-struct FilterPlan::Data {
-  Filter z;
+struct WgradPlan::Data {
+  Wgrad z;
   Kernel kernel = nullptr;
   Adder adder = nullptr;
   int numbers = 0;  // of a chunk
 };
 
-FilterPlan filter_of(const ConvolutionShape& shape, int tk) {
-  FilterPlan plan;
+WgradPlan wgrad_of(const ConvolutionShape& shape, int tk) {
+  WgradPlan plan;
   const int taps = static_cast<int>(shape.columns.taps);
   const int filters = static_cast<int>(shape.group_outputs);
   double least = 0.0;
   for (const Variant& variant : kVariants) {
     if (variant.s != taps || (tk != 0 && variant.tk != tk)) continue;
     if (variant.columns != 0 && variant.columns != shape.columns.outputs) continue;
-    Filter z;
+    Wgrad z;
     z.images = static_cast<int>(shape.batch);
     z.filters = filters;
     z.rows = static_cast<int>(shape.rows.outputs);
@@ -341,19 +341,19 @@ FilterPlan filter_of(const ConvolutionShape& shape, int tk) {
     z.by_channels = Divider(z.x.channels);
     z.by_rows = Divider(z.rows);
     least = costs;
-    plan.data = std::make_shared<FilterPlan::Data>(
-        FilterPlan::Data{z, variant.kernel, variant.adder, z.parts * z.x.groups * z.items * z.tk * taps});
+    plan.data = std::make_shared<WgradPlan::Data>(
+        WgradPlan::Data{z, variant.kernel, variant.adder, z.parts * z.x.groups * z.items * z.tk * taps});
   }
   return plan;
 }
 
-uint64_t workspace_bytes(const FilterPlan& plan) {
+uint64_t workspace_bytes(const WgradPlan& plan) {
   return static_cast<uint64_t>(plan.data->z.chunks) * static_cast<uint64_t>(plan.data->numbers) * sizeof(float);
 }
 
-void run_filter(const FilterPlan& plan, const float* dy, const float* x, float* dw, float* workspace, int early_blocks,
+void run_wgrad(const WgradPlan& plan, const float* dy, const float* x, float* dw, float* workspace, int early_blocks,
                 cudaStream_t stream) {
-  const Filter& z = plan.data->z;
+  const Wgrad& z = plan.data->z;
   const bool in_bulk =
       piece_of(x, z.x, z.x_bulk, early_blocks > 0) == kBulk && piece_of(dy, z.dy, z.dy_bulk, early_blocks > 0) == kBulk;
   launch(plan.data->kernel,
@@ -369,6 +369,6 @@ void run_filter(const FilterPlan& plan, const float* dy, const float* x, float* 
   }
 }
 
-uint64_t shared_bytes(const FilterPlan& plan) { return plan.data ? plan.data->z.shared_bytes : 0; }
+uint64_t shared_bytes(const WgradPlan& plan) { return plan.data ? plan.data->z.shared_bytes : 0; }
 
 }  // namespace gpunn::cuda_tiled::direct

@@ -219,13 +219,13 @@ void launch_product(const dim3& grid, cudaStream_t stream, const float* dy, cons
 
 }  // namespace
 
-uint64_t backward_filter_workspace_bytes(const ConvolutionShape& shape, int multiprocessors) {
+uint64_t implicit_gemm_wgrad_workspace_bytes(const ConvolutionShape& shape, int multiprocessors) {
   const Plan plan = plan_of(shape, multiprocessors);
   if (plan.tile.shares == 1) return 0;
   return sizeof(float) * static_cast<uint64_t>(plan.weights()) * static_cast<uint64_t>(plan.tile.shares);
 }
 
-void backward_filter(const ConvolutionShape& shape, const float* dy, const float* x, float* dw, void* workspace,
+void implicit_gemm_wgrad(const ConvolutionShape& shape, const float* dy, const float* x, float* dw, void* workspace,
                      int multiprocessors, cudaStream_t stream) {
   const Plan plan = plan_of(shape, multiprocessors);
   const bool cut = plan.tile.shares > 1;

@@ -9,18 +9,18 @@ int ceil_div(int64_t a, int64_t b) { return static_cast<int>((a + b - 1) / b); }
 
 }  // namespace
 
-int shared_bytes(const FilterPlan& plan, const FilterTile& tile) {
+int shared_bytes(const WgradPlan& plan, const WgradTile& tile) {
   const int stage = plan.patch_channels * plan.plane + tile.pixels * tile.filters + tile.pixels;
   return plan.stages * stage * 4 + 2 * plan.stages * 8;
 }
 
-std::optional<FilterPlan> filter_gradient_plan(const backends::ConvolutionShape& shape, const FilterTile& tile,
+std::optional<WgradPlan> plan_wgrad(const backends::ConvolutionShape& shape, const WgradTile& tile,
                                                int shared_limit, int blocks) {
-  const std::optional<GatherPlan> geometry = forward_geometry(shape, {tile.pixels, tile.filters});
+  const std::optional<FpropPlan> geometry = fprop_geometry(shape, {tile.pixels, tile.filters});
   if (!geometry) return std::nullopt;
-  FilterPlan plan{};
+  WgradPlan plan{};
   plan.geometry = *geometry;
-  const GatherPhase& phase = plan.geometry.phase[0];
+  const FpropPhase& phase = plan.geometry.phase[0];
   plan.taps = phase.taps;
   // Of a batch without end, so that the last tile's patch is as large as any.
   const int patch = patch_rows(phase, 1 << 20, plan.geometry.row_stride, tile.pixels);
@@ -59,7 +59,7 @@ std::optional<FilterPlan> filter_gradient_plan(const backends::ConvolutionShape&
   return std::nullopt;
 }
 
-uint64_t workspace_bytes(const FilterPlan& plan) {
+uint64_t workspace_bytes(const WgradPlan& plan) {
   return static_cast<uint64_t>(plan.part_size()) * static_cast<uint64_t>(plan.splits) * sizeof(float);
 }
 

@@ -13,7 +13,7 @@ constexpr int kAddThreads = 512;
 
 // dw[filter][row] = sum over parts of parts[split][row][filter], in order.
 __global__ void __launch_bounds__(kAddThreads)
-    add_filter_parts_kernel(const float* __restrict__ parts, float* __restrict__ dw, int rows, int filters, int pitch,
+    add_wgrad_parts_kernel(const float* __restrict__ parts, float* __restrict__ dw, int rows, int filters, int pitch,
                             int splits) {
 #ifdef GPUNN_CONV_TENSOR_CORES
   wait_for_kernel_before();
@@ -42,14 +42,14 @@ __global__ void __launch_bounds__(kAddThreads)
 
 unsigned ceil_div(int a, int b) { return static_cast<unsigned>((a + b - 1) / b); }
 
-constexpr int warpgroups_of(const FilterTile& tile) { return tile.slots == 9 ? 3 : 2; }
+constexpr int warpgroups_of(const WgradTile& tile) { return tile.slots == 9 ? 3 : 2; }
 
 template <int kTile, bool kVector>
-void launch_filter(const FilterPlan& plan, const FilterArguments& arguments, cudaStream_t stream) {
-  constexpr FilterTile kShape = kFilterTiles[kTile];
+void launch_wgrad(const WgradPlan& plan, const WgradArguments& arguments, cudaStream_t stream) {
+  constexpr WgradTile kShape = kWgradTiles[kTile];
   constexpr int kWarpgroups = warpgroups_of(kShape);
   constexpr auto kKernel =
-      filter_gradient_kernel<kWarpgroups, kShape.slots / kWarpgroups, kShape.filters, kShape.pixels, kVector>;
+      wgrad_kernel<kWarpgroups, kShape.slots / kWarpgroups, kShape.filters, kShape.pixels, kVector>;
   allow_shared_memory(kKernel, kSharedLimit);
   cuda::launch(kKernel,
                {dim3(static_cast<unsigned>(plan.row_tiles * plan.filter_tiles), static_cast<unsigned>(plan.splits)),
@@ -57,31 +57,31 @@ void launch_filter(const FilterPlan& plan, const FilterArguments& arguments, cud
                stream, plan, arguments);
 }
 
-using LaunchFilter = void (*)(const FilterPlan&, const FilterArguments&, cudaStream_t);
+using LaunchWgrad = void (*)(const WgradPlan&, const WgradArguments&, cudaStream_t);
 
-constexpr LaunchFilter kLaunches[][2] = {{launch_filter<0, false>, launch_filter<0, true>},
-                                         {launch_filter<1, false>, launch_filter<1, true>},
-                                         {launch_filter<2, false>, launch_filter<2, true>},
-                                         {launch_filter<3, false>, launch_filter<3, true>}};
+constexpr LaunchWgrad kLaunches[][2] = {{launch_wgrad<0, false>, launch_wgrad<0, true>},
+                                         {launch_wgrad<1, false>, launch_wgrad<1, true>},
+                                         {launch_wgrad<2, false>, launch_wgrad<2, true>},
+                                         {launch_wgrad<3, false>, launch_wgrad<3, true>}};
 
 }  // namespace
 
-std::optional<FilterPlan> filter_plan(const backends::ConvolutionShape& shape, int tile, int multiprocessors) {
-  const FilterTile& size = kFilterTiles[static_cast<std::size_t>(tile)];
+std::optional<WgradPlan> wgrad_plan(const backends::ConvolutionShape& shape, int tile, int multiprocessors) {
+  const WgradTile& size = kWgradTiles[static_cast<std::size_t>(tile)];
   const int64_t taps = shape.rows.taps * shape.columns.taps;
   const bool slots_are_taps = size.slots == 9;
   if (slots_are_taps != (taps >= 8 && shape.group_inputs >= 64)) return std::nullopt;
-  return filter_gradient_plan(shape, size, kSharedLimit, multiprocessors);
+  return plan_wgrad(shape, size, kSharedLimit, multiprocessors);
 }
 
-void run_filter_gradient(const FilterPlan& plan, int tile, const float* dy, const float* x, float* dw, float* workspace,
+void run_wgrad(const WgradPlan& plan, int tile, const float* dy, const float* x, float* dw, float* workspace,
                          cudaStream_t stream) {
-  const GatherPlan& geometry = plan.geometry;
+  const FpropPlan& geometry = plan.geometry;
   const bool vector = geometry.phase[0].vector != 0 && geometry.output_rows * geometry.output_columns % 4 == 0;
   kLaunches[tile][vector ? 1 : 0](plan, {.dy = dy, .x = x, .parts = workspace}, stream);
   const int rows = plan.geometry.inputs * plan.taps;
   const dim3 grid(ceil_div(rows, 32), ceil_div(plan.geometry.outputs, 32));
-  launch_with(add_filter_parts_kernel, {grid, dim3(kAddThreads)}, {.early = true}, stream, workspace, dw, rows,
+  launch_with(add_wgrad_parts_kernel, {grid, dim3(kAddThreads)}, {.early = true}, stream, workspace, dw, rows,
               plan.geometry.outputs, plan.filter_pitch, plan.splits);
 }
 

@@ -11,14 +11,14 @@
 
 namespace gpunn::cuda_tiled::tensor {
 
-struct FilterTile {
+struct WgradTile {
   int slots;  // of 64 rows of dw, each a tap of 64 channels, or 64 pairs of a channel and a tap where channels are few
   int filters;
   int pixels;  // of a stage
 };
 
-struct FilterPlan {
-  GatherPlan geometry;  // of the forward pass
+struct WgradPlan {
+  FpropPlan geometry;  // of the forward pass
   int taps;
   int plane;             // floats of a channel's patch in a stage
   int units;             // copies of it
@@ -36,12 +36,12 @@ struct FilterPlan {
   constexpr int64_t part_size() const { return int64_t{geometry.inputs} * taps * filter_pitch; }
 };
 
-int shared_bytes(const FilterPlan& plan, const FilterTile& tile);
+int shared_bytes(const WgradPlan& plan, const WgradTile& tile);
 
 // Nothing where it does not serve. `blocks`: how many the GPU runs at once.
-std::optional<FilterPlan> filter_gradient_plan(const backends::ConvolutionShape& shape, const FilterTile& tile,
+std::optional<WgradPlan> plan_wgrad(const backends::ConvolutionShape& shape, const WgradTile& tile,
                                                int shared_limit, int blocks);
 
-uint64_t workspace_bytes(const FilterPlan& plan);
+uint64_t workspace_bytes(const WgradPlan& plan);
 
 }  // namespace gpunn::cuda_tiled::tensor

@@ -20,7 +20,7 @@
 
 namespace gpunn::cuda_tiled::tensor {
 
-struct FilterArguments {
+struct WgradArguments {
   const float* dy;
   const float* x;
   float* parts;
@@ -29,18 +29,18 @@ struct FilterArguments {
 #ifdef GPUNN_CONV_TENSOR_CORES
 
 // A row of dw that a block computes.
-struct FilterRow {
+struct WgradRow {
   int channel;        // of x
   int patch_channel;  // in the block's patch
   int tap;
 };
 
-__device__ __forceinline__ int first_channel(const FilterPlan& plan, int row_tile) {
+__device__ __forceinline__ int first_channel(const WgradPlan& plan, int row_tile) {
   return plan.flat != 0 ? 0 : row_tile % plan.channel_tiles * plan.patch_channels;
 }
 
 template <int kSlots>
-__device__ __forceinline__ FilterRow filter_row(const FilterPlan& plan, int row_tile, int row) {
+__device__ __forceinline__ WgradRow wgrad_row(const WgradPlan& plan, int row_tile, int row) {
   if (plan.flat != 0) {
     const int place = row_tile * kSlots * 64 + row;
     return {place / plan.taps, place / plan.taps, place % plan.taps};
@@ -52,10 +52,10 @@ __device__ __forceinline__ FilterRow filter_row(const FilterPlan& plan, int row_
 
 // A stage's patch of x and the place of each of its pixels in it.
 template <int kPixels, bool kVector>
-__device__ __forceinline__ void copy_patch(const FilterPlan& plan, const float* x, int channels, int first_pixel,
+__device__ __forceinline__ void copy_patch(const WgradPlan& plan, const float* x, int channels, int first_pixel,
                                            int thread, float* patch, int* places) {
-  const GatherPlan& geometry = plan.geometry;
-  const GatherPhase& phase = geometry.phase[0];
+  const FpropPlan& geometry = plan.geometry;
+  const FpropPhase& phase = geometry.phase[0];
   const int first_row = virtual_row(geometry, phase, output_pixel(phase, first_pixel));
   for (int i = thread; i < kPixels; i += 128) {
     const OutputPixel pixel = output_pixel(phase, first_pixel + i);
@@ -104,7 +104,7 @@ __device__ __forceinline__ float4 load_pixels(const float* dy, int pixel, int pi
 
 // Stores a thread's sums, of which the first is of the block's row `first_of_lane`, as a part of dw.
 template <int kBlockSlots, int kSlots, int kFilters>
-__device__ __forceinline__ void store_part(const FilterPlan& plan, const FilterArguments& arguments, int row_tile,
+__device__ __forceinline__ void store_part(const WgradPlan& plan, const WgradArguments& arguments, int row_tile,
                                            int filter_tile, int split, int first_of_lane,
                                            const float (&sum)[kSlots][kFilters / 2]) {
   float* part = arguments.parts + split * plan.part_size();
@@ -114,7 +114,7 @@ __device__ __forceinline__ void store_part(const FilterPlan& plan, const FilterA
   for (int slot = 0; slot < kSlots; ++slot) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const FilterRow row = filter_row<kBlockSlots>(plan, row_tile, first_of_lane + slot * 64 + half * 8);
+      const WgradRow row = wgrad_row<kBlockSlots>(plan, row_tile, first_of_lane + slot * 64 + half * 8);
       if (row.channel >= plan.geometry.inputs || row.tap >= plan.taps) continue;
       float* to = part + (static_cast<int64_t>(row.channel) * plan.taps + row.tap) * plan.filter_pitch + filter;
 #pragma unroll
@@ -132,7 +132,7 @@ __device__ __forceinline__ void store_part(const FilterPlan& plan, const FilterA
 // kVector: both x and dy are copied in vectors, which takes fewer registers.
 template <int kWarpgroups, int kSlots, int kFilters, int kPixels, bool kVector>
 __global__ void __launch_bounds__((kWarpgroups + 1) * 128, 1)
-    filter_gradient_kernel(const __grid_constant__ FilterPlan plan, const __grid_constant__ FilterArguments arguments) {
+    wgrad_kernel(const __grid_constant__ WgradPlan plan, const __grid_constant__ WgradArguments arguments) {
 #ifdef GPUNN_CONV_TENSOR_CORES
   let_next_kernel_start();
   constexpr int kBlockSlots = kWarpgroups * kSlots;
@@ -238,7 +238,7 @@ __global__ void __launch_bounds__((kWarpgroups + 1) * 128, 1)
     for (int slot = 0; slot < kSlots; ++slot) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const FilterRow row = filter_row<kBlockSlots>(plan, row_tile, first_of_lane + slot * 64 + half * 8);
+        const WgradRow row = wgrad_row<kBlockSlots>(plan, row_tile, first_of_lane + slot * 64 + half * 8);
         const bool valid = row.channel < plan.geometry.inputs && row.tap < plan.taps;
         offset[slot][half] = valid ? row.patch_channel * plan.plane + plan.geometry.phase[0].step_offset[row.tap] : 0;
       }

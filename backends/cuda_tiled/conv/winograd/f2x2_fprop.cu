@@ -235,13 +235,13 @@ __global__ __launch_bounds__(kThreads, 1) void convolve_tiles(const float* x, co
 
 }  // namespace
 
-uint64_t workspace_bytes(const Convolution& convolution) {
+uint64_t f2x2_fprop_workspace_bytes(const Convolution& convolution) {
   const Plan plan(convolution);
   return uint64_t{sizeof(float)} * static_cast<uint64_t>(convolution.groups) *
          static_cast<uint64_t>(plan.filter_blocks) * static_cast<uint64_t>(plan.steps) * kDepth * kFilterStep;
 }
 
-void convolve(const Convolution& convolution, const float* x, const float* w, const Epilogue& epilogue, float* y,
+void f2x2_fprop(const Convolution& convolution, const float* x, const float* w, const Epilogue& epilogue, float* y,
               float* workspace, cudaStream_t stream) {
   const Plan plan(convolution);
   const dim3 grid(static_cast<unsigned>(plan.filter_blocks * (kRows / kFilterLanes)), static_cast<unsigned>(plan.steps),

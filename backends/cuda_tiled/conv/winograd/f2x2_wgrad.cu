@@ -266,13 +266,13 @@ __global__ void add_shares(const float* parts, float* dw, int64_t weights, int s
 
 }  // namespace
 
-uint64_t filter_gradient_workspace_bytes(const Convolution& convolution, int multiprocessors) {
+uint64_t f2x2_wgrad_workspace_bytes(const Convolution& convolution, int multiprocessors) {
   const Plan plan(convolution, multiprocessors);
   if (plan.shares == 1) return 0;
   return sizeof(float) * static_cast<uint64_t>(plan.shares) * static_cast<uint64_t>(plan.weights());
 }
 
-void filter_gradient(const Convolution& convolution, const float* dy, const float* x, float* dw, float* workspace,
+void f2x2_wgrad(const Convolution& convolution, const float* dy, const float* x, float* dw, float* workspace,
                      int multiprocessors, cudaStream_t stream) {
   const Plan plan(convolution, multiprocessors);
   constexpr unsigned kBytes = kShared * sizeof(float);

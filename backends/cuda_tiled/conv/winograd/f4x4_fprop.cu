@@ -3,7 +3,7 @@
 // 3x3) are four times as large, and 36 points of a tile are too many for a block's registers: so the transforms are
 // kernels of their own, and between them 36 matrix products are one launch.
 //
-// The transforms lose digits, see winograd_large.cuh; fp32_rungs.cu says where the error bound of the conformance
+// The transforms lose digits, see winograd_large.cuh; fp32_variants.cu says where the error bound of the conformance
 // tests allows it.
 //
 // H200, 3x3, batch 128, forward and gradient of the data: 71 TFLOP/s of the direct convolution for 64 channels at
@@ -146,12 +146,12 @@ unsigned blocks_of(int n, int unit) { return static_cast<unsigned>((n + unit - 1
 
 }  // namespace
 
-uint64_t large_workspace_bytes(const Convolution& convolution, int multiprocessors) {
+uint64_t f4x4_fprop_workspace_bytes(const Convolution& convolution, int multiprocessors) {
   const Plan plan(convolution, multiprocessors);
   return sizeof(float) * static_cast<uint64_t>(plan.filters() + plan.images() + plan.results());
 }
 
-void large_convolve(const Convolution& c, const float* x, const float* w, const Epilogue& epilogue, float* y,
+void f4x4_fprop(const Convolution& c, const float* x, const float* w, const Epilogue& epilogue, float* y,
                     float* workspace, int multiprocessors, cudaStream_t stream) {
   const Plan plan(c, multiprocessors);
   float* filters = workspace;

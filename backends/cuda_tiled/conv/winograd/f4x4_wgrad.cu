@@ -153,13 +153,13 @@ unsigned blocks_of(int n, int unit) { return static_cast<unsigned>((n + unit - 1
 
 }  // namespace
 
-uint64_t large_filter_gradient_workspace_bytes(const Convolution& convolution, int multiprocessors) {
+uint64_t f4x4_wgrad_workspace_bytes(const Convolution& convolution, int multiprocessors) {
   const Plan plan(convolution, multiprocessors);
   const int64_t parts = plan.parts() > 1 ? plan.parts() + 1 : 1;
   return sizeof(float) * static_cast<uint64_t>(plan.images() + plan.gradients() + parts * plan.sums());
 }
 
-void large_filter_gradient(const Convolution& c, const float* dy, const float* x, float* dw, float* workspace,
+void f4x4_wgrad(const Convolution& c, const float* dy, const float* x, float* dw, float* workspace,
                            int multiprocessors, cudaStream_t stream) {
   const Plan plan(c, multiprocessors);
   float* images = workspace;

@@ -1,4 +1,4 @@
-// The fp32 rungs of the convolution ladders: what each refuses, and its call for each pass.
+// The fp32 variants of the convolution ladders: what each refuses, and its call for each pass.
 #include <gpunn/ops.h>
 
 #include <algorithm>
@@ -57,13 +57,13 @@ void run_im2col(const Problem& problem, cudaStream_t stream, const OpArgs& args)
 uint64_t implicit_workspace(const Problem& problem) {
   switch (problem.pass) {
     case ConvolutionPass::backward_data:
-      return conv::backward_data_workspace_bytes(problem.shape, problem.multiprocessors);
+      return conv::implicit_gemm_dgrad_workspace_bytes(problem.shape, problem.multiprocessors);
     case ConvolutionPass::backward_filter:
-      return conv::backward_filter_workspace_bytes(problem.shape, problem.multiprocessors);
+      return conv::implicit_gemm_wgrad_workspace_bytes(problem.shape, problem.multiprocessors);
     case ConvolutionPass::forward:
       break;
   }
-  return conv::forward_workspace_bytes(problem.shape, problem.multiprocessors);
+  return conv::implicit_gemm_fprop_workspace_bytes(problem.shape, problem.multiprocessors);
 }
 
 std::string implicit_refuses(const Problem& problem) {
@@ -78,13 +78,13 @@ void run_implicit(const Problem& problem, cudaStream_t stream, const OpArgs& arg
   auto* workspace = args.workspace<void>();
   switch (problem.pass) {
     case ConvolutionPass::forward:
-      return conv::forward(problem.shape, first, second, {bias_of(problem, args), problem.relu}, args.out<float>(0),
+      return conv::implicit_gemm_fprop(problem.shape, first, second, {bias_of(problem, args), problem.relu}, args.out<float>(0),
                            workspace, problem.multiprocessors, stream);
     case ConvolutionPass::backward_data:
-      return conv::backward_data(problem.shape, first, second, args.out<float>(0), workspace, problem.multiprocessors,
+      return conv::implicit_gemm_dgrad(problem.shape, first, second, args.out<float>(0), workspace, problem.multiprocessors,
                                  stream);
     case ConvolutionPass::backward_filter:
-      return conv::backward_filter(problem.shape, first, second, args.out<float>(0), workspace, problem.multiprocessors,
+      return conv::implicit_gemm_wgrad(problem.shape, first, second, args.out<float>(0), workspace, problem.multiprocessors,
                                    stream);
   }
 }
@@ -166,8 +166,8 @@ std::string winograd_refuses(const Problem& problem, const WinogradGate& gate) {
 uint64_t f2x2_workspace(const Problem& problem) {
   const winograd::Convolution convolution = winograd_of(problem);
   return problem.pass == ConvolutionPass::backward_filter
-             ? winograd::filter_gradient_workspace_bytes(convolution, problem.multiprocessors)
-             : winograd::workspace_bytes(convolution);
+             ? winograd::f2x2_wgrad_workspace_bytes(convolution, problem.multiprocessors)
+             : winograd::f2x2_fprop_workspace_bytes(convolution);
 }
 
 std::string f2x2_refuses(const Problem& problem) {
@@ -183,18 +183,18 @@ void run_f2x2(const Problem& problem, cudaStream_t stream, const OpArgs& args) {
   const auto* second = args.in<float>(1);
   auto* workspace = args.workspace<float>();
   if (problem.pass == ConvolutionPass::backward_filter) {
-    return winograd::filter_gradient(convolution, first, second, args.out<float>(0), workspace, problem.multiprocessors,
+    return winograd::f2x2_wgrad(convolution, first, second, args.out<float>(0), workspace, problem.multiprocessors,
                                      stream);
   }
-  winograd::convolve(convolution, first, second, {bias_of(problem, args), problem.relu}, args.out<float>(0), workspace,
+  winograd::f2x2_fprop(convolution, first, second, {bias_of(problem, args), problem.relu}, args.out<float>(0), workspace,
                      stream);
 }
 
 uint64_t f4x4_workspace(const Problem& problem) {
   const winograd::Convolution convolution = winograd_of(problem);
   return problem.pass == ConvolutionPass::backward_filter
-             ? winograd::large_filter_gradient_workspace_bytes(convolution, problem.multiprocessors)
-             : winograd::large_workspace_bytes(convolution, problem.multiprocessors);
+             ? winograd::f4x4_wgrad_workspace_bytes(convolution, problem.multiprocessors)
+             : winograd::f4x4_fprop_workspace_bytes(convolution, problem.multiprocessors);
 }
 
 std::string f4x4_refuses(const Problem& problem) {
@@ -209,16 +209,16 @@ void run_f4x4(const Problem& problem, cudaStream_t stream, const OpArgs& args) {
   const auto* second = args.in<float>(1);
   auto* workspace = args.workspace<float>();
   if (problem.pass == ConvolutionPass::backward_filter) {
-    return winograd::large_filter_gradient(convolution, first, second, args.out<float>(0), workspace,
+    return winograd::f4x4_wgrad(convolution, first, second, args.out<float>(0), workspace,
                                            problem.multiprocessors, stream);
   }
-  winograd::large_convolve(convolution, first, second, {bias_of(problem, args), problem.relu}, args.out<float>(0),
+  winograd::f4x4_fprop(convolution, first, second, {bias_of(problem, args), problem.relu}, args.out<float>(0),
                            workspace, problem.multiprocessors, stream);
 }
 
 }  // namespace
 
-std::vector<ConvolutionRung> fp32_convolution_rungs() {
+std::vector<ConvolutionVariant> fp32_convolution_variants() {
   return {
       {.name = "conv:3", .refuses = f2x2_refuses, .workspace_bytes = f2x2_workspace, .run = run_f2x2},
       {.name = "conv:4", .refuses = f4x4_refuses, .workspace_bytes = f4x4_workspace, .run = run_f4x4, .trusted = false},

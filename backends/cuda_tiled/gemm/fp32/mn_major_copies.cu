@@ -35,7 +35,7 @@ constexpr int kCopied = 32;  // rows and columns of a block
 constexpr int kCopyThreads = kCopied * kCopied / 4;
 
 // grid: (tiles along k, tiles along the larger outer dimension, copies)
-__global__ void __launch_bounds__(kCopyThreads) copy_k_major(const Copies copies) {
+__global__ void __launch_bounds__(kCopyThreads) copy_mn_major(const Copies copies) {
   __shared__ float tile[kCopied][kCopied + 1];
   const Copy copy = copies.copy[blockIdx.z];
   const int first_k = static_cast<int>(blockIdx.x) * kCopied;
@@ -60,10 +60,10 @@ __global__ void __launch_bounds__(kCopyThreads) copy_k_major(const Copies copies
 std::string refuses(const Gemm& problem) {
   const backends::Matmul& shape = problem.shape;
   constexpr int64_t kMost = 2048;  // beyond, gemm:5 and gemm:6 are faster
-  if (k_major(problem)) return "it is k-major as it is";
+  if (mn_major(problem)) return "it is k-major as it is";
   std::string refusal = refusal_of_size(problem);
   if (refusal.empty()) refusal = refusal_of_quads(problem);
-  if (refusal.empty()) refusal = refusal_of_tiles<KMajorTiles64>(problem);
+  if (refusal.empty()) refusal = refusal_of_tiles<MnMajorTiles64>(problem);
   if (refusal.empty() && (shape.m % 4 != 0 || shape.n % 4 != 0))
     refusal = "a row of y or of a copy is no multiple of 4";
   if (refusal.empty() && std::max({shape.m, shape.n, shape.k}) > kMost) refusal = "it is too large";
@@ -91,14 +91,14 @@ void run(const Gemm& problem, cudaStream_t stream, const OpArgs& args) {
   };
   if (!problem.shape.transpose_a) copy(g.a, g.m);
   if (problem.shape.transpose_b) copy(g.b, g.n);
-  launch(copy_k_major, {dim3(tiles_of(g.k, kCopied), tiles_of(outer, kCopied), count), dim3(kCopyThreads)}, stream,
+  launch(copy_mn_major, {dim3(tiles_of(g.k, kCopied), tiles_of(outer, kCopied), count), dim3(kCopyThreads)}, stream,
          copies);
-  run_k_major<KMajorTiles64>(g, stream);
+  run_mn_major<MnMajorTiles64>(g, stream);
 }
 
 }  // namespace
 
-Rung<Gemm> k_major_copies_rung() {
+Variant<Gemm> mn_major_copies_variant() {
   return {.name = "gemm:11", .refuses = refuses, .workspace_bytes = workspace_bytes, .run = run};
 }
 

@@ -78,7 +78,7 @@ void run(const Gemm& problem, cudaStream_t stream, const OpArgs& args) {
 
 }  // namespace
 
-Rung<Gemm> sliced_tiles_rung() {
+Variant<Gemm> sliced_tiles_variant() {
   return {.name = "gemm:12", .refuses = refuses, .workspace_bytes = nullptr, .run = run};
 }
 

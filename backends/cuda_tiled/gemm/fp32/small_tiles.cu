@@ -129,7 +129,7 @@ void run_32(const Gemm& problem, cudaStream_t stream, const OpArgs& args) {
 }
 
 template <class Shape>
-Rung<Gemm> rung(const char* name, decltype(Rung<Gemm>::refuses) refuses, decltype(Rung<Gemm>::run) run) {
+Variant<Gemm> variant(const char* name, decltype(Variant<Gemm>::refuses) refuses, decltype(Variant<Gemm>::run) run) {
   return {.name = name, .refuses = refuses, .workspace_bytes = workspace_bytes<Shape>, .run = run};
 }
 
@@ -166,7 +166,7 @@ void run_masked(const Gemm& problem, cudaStream_t stream, const OpArgs& args, un
 }
 
 template <class Shape, std::string (*Refuses)(const Gemm&)>
-MaskedRung masked_rung(const char* name) {
+MaskedVariant masked_variant(const char* name) {
   return {.name = name,
           .refuses = refuses_masked<Shape, Refuses>,
           .workspace_bytes = masked_workspace_bytes<Shape>,
@@ -178,14 +178,14 @@ MaskedRung masked_rung(const char* name) {
 
 }  // namespace
 
-std::vector<Rung<Gemm>> small_tiles_rungs() {
-  return {rung<Tiles16>("gemm:9", refuses<Tiles16, 256>, run_16),
-          rung<Tiles32>("gemm:10", refuses<Tiles32, 2048>, run_32)};
+std::vector<Variant<Gemm>> small_tiles_variants() {
+  return {variant<Tiles16>("gemm:9", refuses<Tiles16, 256>, run_16),
+          variant<Tiles32>("gemm:10", refuses<Tiles32, 2048>, run_32)};
 }
 
-std::vector<MaskedRung> masked_small_tiles_rungs() {
-  return {masked_rung<Tiles16, refuses<Tiles16, 256>>("gemm:9"),
-          masked_rung<Tiles32, refuses<Tiles32, 2048>>("gemm:10")};
+std::vector<MaskedVariant> masked_small_tiles_variants() {
+  return {masked_variant<Tiles16, refuses<Tiles16, 256>>("gemm:9"),
+          masked_variant<Tiles32, refuses<Tiles32, 2048>>("gemm:10")};
 }
 
 }  // namespace gpunn::cuda_tiled

@@ -152,7 +152,7 @@ void run(const Gemm& problem, cudaStream_t stream, const OpArgs& args) {
 
 }  // namespace
 
-Rung<Gemm> stream_k_rung() {
+Variant<Gemm> stream_k_variant() {
   return {.name = "gemm:stream_k", .refuses = refuses, .workspace_bytes = workspace_bytes, .run = run};
 }
 

@@ -1,4 +1,4 @@
-// Rungs made of tile_gemm and a shape of tiles. For .cu files.
+// Variants made of tile_gemm and a shape of tiles. For .cu files.
 #pragma once
 
 #include <algorithm>
@@ -59,13 +59,13 @@ uint64_t bytes_of_masked_tiles(const Gemm& problem) {
 }
 
 // Of gemm:7 where both operands are k-major, and of gemm:11, which makes them so.
-using KMajorTiles64 = TileShape<128, 64, 16, 32, 64, 8, 8, 4, 2, 1, 1, true>;
+using MnMajorTiles64 = TileShape<128, 64, 16, 32, 64, 8, 8, 4, 2, 1, 1, true>;
 
-inline bool k_major(const Gemm& problem) { return problem.shape.transpose_a && !problem.shape.transpose_b; }
+inline bool mn_major(const Gemm& problem) { return problem.shape.transpose_a && !problem.shape.transpose_b; }
 
 // Of an a [k, m] and a b [k, n], whose rows are whole quads.
 template <class Shape>
-void run_k_major(const GemmArguments& g, cudaStream_t stream) {
+void run_mn_major(const GemmArguments& g, cudaStream_t stream) {
   constexpr auto kKernel = tile_gemm<Shape, true, false, 16>;
   allow_shared_memory(reinterpret_cast<const void*>(kKernel), Shape::kSharedBytes);
   const unsigned tiles = tiles_of(g.m, Shape::kBlockM) * tiles_of(g.n, Shape::kBlockN);

@@ -54,17 +54,17 @@ std::string refuses_256(const Gemm& problem) {
 }
 
 void run_64(const Gemm& problem, cudaStream_t stream, const OpArgs& args) {
-  k_major(problem) ? run_k_major<KMajorTiles64>(arguments_of(problem, args), stream)
+  mn_major(problem) ? run_mn_major<MnMajorTiles64>(arguments_of(problem, args), stream)
                    : run_tiles<Tiles64, 16>(problem, stream, args);
 }
 
 template <class Shape>
-Rung<Gemm> rung(const char* name, std::string (*refuses)(const Gemm&)) {
+Variant<Gemm> variant(const char* name, std::string (*refuses)(const Gemm&)) {
   return {.name = name, .refuses = refuses, .workspace_bytes = nullptr, .run = run_tiles<Shape, 16>};
 }
 
 template <class Shape, int Bytes, std::string (*Refuses)(const Gemm&)>
-MaskedRung masked_rung(const char* name) {
+MaskedVariant masked_variant(const char* name) {
   const auto refuses_masked = [](const Gemm& problem) {
     const std::string refusal = Refuses(problem);
     return refusal.empty() ? refusal_of_masked_tiles<Shape>(problem) : refusal;
@@ -77,16 +77,16 @@ MaskedRung masked_rung(const char* name) {
 
 }  // namespace
 
-std::vector<Rung<Gemm>> warp_tiles_rungs() {
-  return {rung<Tiles256>("gemm:5", refuses_256),
-          rung<Tiles128>("gemm:6", refuses<Tiles128>),
+std::vector<Variant<Gemm>> warp_tiles_variants() {
+  return {variant<Tiles256>("gemm:5", refuses_256),
+          variant<Tiles128>("gemm:6", refuses<Tiles128>),
           {.name = "gemm:7", .refuses = refuses<Tiles64>, .workspace_bytes = nullptr, .run = run_64},
           {.name = "gemm:8", .refuses = refuses_quads, .workspace_bytes = nullptr, .run = run_tiles<Tiles128, 4>}};
 }
 
-std::vector<MaskedRung> masked_warp_tiles_rungs() {
-  return {masked_rung<Tiles128, 16, refuses<Tiles128>>("gemm:6"), masked_rung<Tiles64, 16, refuses<Tiles64>>("gemm:7"),
-          masked_rung<Tiles128, 4, refuses_quads>("gemm:8")};
+std::vector<MaskedVariant> masked_warp_tiles_variants() {
+  return {masked_variant<Tiles128, 16, refuses<Tiles128>>("gemm:6"), masked_variant<Tiles64, 16, refuses<Tiles64>>("gemm:7"),
+          masked_variant<Tiles128, 4, refuses_quads>("gemm:8")};
 }
 
 }  // namespace gpunn::cuda_tiled

@@ -1,5 +1,5 @@
 // gemm:mma_sync and gemm:mma_sync_split: mma.sync, the matrix product of a warp (Ampere and later), fed as the last
-// fp32 rungs are: tiles of a and b come to shared memory by asynchronous copies, some stages ahead, and lie there as
+// fp32 variants are: tiles of a and b come to shared memory by asynchronous copies, some stages ahead, and lie there as
 // they lie in memory. A warp computes kWarpM x kWarpN of y out of fragments in registers, 16 x 8 x 8 (TF32) or
 // 16 x 8 x 16 (BF16) at a time. Operands are rounded to nearest, ties to even for BF16 and away from zero for TF32, as
 // they are loaded into fragments.

@@ -1,7 +1,7 @@
 // gemm:strassen, one level of Strassen's algorithm in Winograd's variant: seven products of half the size, not eight.
 // gemm:strassen_twice, two levels: 49 products of a quarter of the size, not 64.
 //
-// A loop of nothing but multiplications and additions makes 59 TFLOP/s on an H200, the classical rungs 51, as cuBLAS:
+// A loop of nothing but multiplications and additions makes 59 TFLOP/s on an H200, the classical variants 51, as cuBLAS:
 // what is left to gain is to do fewer. A first pass writes the sums of quarters of a and b (strassen_operands.cuh), and
 // one kernel makes the products, adding most of them up in registers (strassen_products.cuh). Passes and stores cost
 // what an eighth of a small product takes, and the tiles of a quarter have to fill the GPU: below 4096^3 it loses.
@@ -27,7 +27,7 @@
 // digits, and where large columns of a meet small rows of b, y loses them. A NaN in a row of a makes NaN of that
 // row of each quarter of y, in a column of b of that column, and so can an infinity, or a number beyond 1e38, of which
 // sums of quarters overflow.
-// No gate by shape can tell such data, and the autotuner tries only uniform data. Hence these rungs are no candidates:
+// No gate by shape can tell such data, and the autotuner tries only uniform data. Hence these variants are no candidates:
 // who knows his data asks for them by name.
 //
 // Strassen, Gaussian elimination is not optimal (1969); Winograd, On multiplication of 2 x 2 matrices (1971); on GPUs
@@ -63,10 +63,10 @@ struct Operand {
   int row_floats;
   int k;
   int outer;
-  bool k_major;
+  bool mn_major;
 
   int64_t quarter() const { return int64_t{k} * outer; }
-  int64_t packed() const { return (k_major ? 4 : 7) * quarter(); }
+  int64_t packed() const { return (mn_major ? 4 : 7) * quarter(); }
 };
 
 // What the products use of an operand: its sums and the quarters that are factors, 11, then 12 of a or 21 of b, then
@@ -87,7 +87,7 @@ Factors factors_of(const Operand& operand, const float* packed) {
     quarter = {packed, operand.outer};
     packed += operand.quarter();
   }
-  if (operand.k_major) {
+  if (operand.mn_major) {
     const float* const second = operand.matrix + int64_t{operand.k} * operand.row_floats;
     found.quarter[0] = {operand.matrix, operand.row_floats};
     found.quarter[1] = {second, operand.row_floats};
@@ -99,7 +99,7 @@ Factors factors_of(const Operand& operand, const float* packed) {
 template <bool kOfA>
 Factors pack(const Operand& operand, float* packed, cudaStream_t stream) {
   const auto k = static_cast<unsigned>(operand.k);
-  if (operand.k_major) {
+  if (operand.mn_major) {
     launch(strassen::add_quarters<kOfA>,
            {dim3(tiles_of(operand.outer, 4 * strassen::kThreads), k), dim3(strassen::kThreads)}, stream, operand.matrix,
            packed, operand.k, operand.outer, operand.row_floats);
@@ -243,7 +243,7 @@ void run_two(const Gemm& problem, cudaStream_t stream, const OpArgs& args) {
 
 }  // namespace
 
-std::vector<Rung<Gemm>> strassen_rungs() {
+std::vector<Variant<Gemm>> strassen_variants() {
   return {{.name = "gemm:strassen",
            .refuses = one_refuses,
            .workspace_bytes = workspace_of_one,

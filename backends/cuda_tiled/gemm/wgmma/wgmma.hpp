@@ -1,4 +1,4 @@
-// The Hopper kernels of the GEMM ladder as rungs see them.
+// The Hopper kernels of the GEMM ladder as variants see them.
 #pragma once
 
 #include <cstdint>

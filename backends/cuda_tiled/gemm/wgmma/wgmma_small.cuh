@@ -1,5 +1,5 @@
 // gemm:wgmma_small: K is not cut, and tiles are so small that each multiprocessor has about one:
-// 128 x 64, 64 x 128, 64 x 64 or 64 x 32. What the split rungs need for their clusters, barriers before the first copy
+// 128 x 64, 64 x 128, 64 x 64 or 64 x 32. What the split variants need for their clusters, barriers before the first copy
 // and after the last sum, costs more at a K of 1024 than the traffic that it saves.
 // H200: 1024^3, NT, in 7.8 us in TF32, 276 TFLOP/s, 1.3 times gemm:wgmma_split_low, 1.48 times cuBLAS; BF16 5.1 us, 419
 // TFLOP/s, 1.3 times it, 1.12 times cuBLAS. 512^3 in BF16 2.5 us instead of 4.5, 4096 x 64 x 1024 3.8 us instead

@@ -143,7 +143,7 @@ void run_masked(const Gemm& problem, cudaStream_t stream, const cuda::OpArgs& ar
 }
 
 template <WgmmaKernel kKernel>
-MaskedRung masked_rung(const char* name) {
+MaskedVariant masked_variant(const char* name) {
   return {.name = name,
           .refuses = refuses_masked<kKernel>,
           .workspace_bytes = masked_workspace<kKernel>,
@@ -152,9 +152,9 @@ MaskedRung masked_rung(const char* name) {
 
 }  // namespace
 
-std::vector<MaskedRung> masked_wgmma_rungs() {
-  return {masked_rung<WgmmaKernel::kSplit>("gemm:wgmma_split"),
-          masked_rung<WgmmaKernel::kSplitLow>("gemm:wgmma_split_low")};
+std::vector<MaskedVariant> masked_wgmma_variants() {
+  return {masked_variant<WgmmaKernel::kSplit>("gemm:wgmma_split"),
+          masked_variant<WgmmaKernel::kSplitLow>("gemm:wgmma_split_low")};
 }
 
 bool wgmma_compiled() {
