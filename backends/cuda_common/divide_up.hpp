@@ -1,15 +1,11 @@
-// The one division that rounds up, for host and device.
+// The division that rounds up, for host and device.
 #pragma once
 
 namespace gpunn::cuda {
 
 // n / by, rounded up; n >= 0 and by > 0.
 template <class N, class By>
-#ifdef __CUDACC__
-__host__ __device__
-#endif
-    constexpr auto
-    divide_up(N n, By by) {
+constexpr auto divide_up(N n, By by) {
   return (n + by - 1) / by;
 }
 

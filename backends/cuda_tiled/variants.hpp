@@ -6,8 +6,8 @@
 //   std::string key_of(const Gemm& problem);         // "gemm m 1 n 2 k 3 nn fp32": what the tuning cache calls it
 //   add_variants(device, GPUNN_OP_MATMUL, gemm_of, key_of, {{.name = "gemm:1", ...}, ...});
 //
-// Each variant can be asked for by its name. Without a name the op is run by the variant that is the fastest on this GPU at
-// this shape, among the candidates that serve it. Where no variant serves it, it goes to the base.
+// Each variant can be asked for by its name. Without a name the op is run by the variant that is the fastest on this
+// GPU at this shape, among the candidates that serve it. Where no variant serves it, it goes to the base.
 #pragma once
 
 #include <gpunn/plugin.hpp>
@@ -74,7 +74,8 @@ struct VariantList {
   std::string refusals(const Problem& problem) const {
     std::string text;
     for (const Variant<Problem>& variant : variants) {
-      if (variant.candidate) text += (text.empty() ? "" : "; ") + std::string(variant.name) + ": " + variant.refuses(problem);
+      if (variant.candidate)
+        text += (text.empty() ? "" : "; ") + std::string(variant.name) + ": " + variant.refuses(problem);
     }
     return text;
   }
@@ -110,8 +111,8 @@ inline std::unique_ptr<plugin::Kernel> kernel_of(AlgorithmPtr chosen) {
 
 // The variant that runs the op of `desc`: the one that the autotuner chooses, who calls the problem by `key`.
 template <class Problem>
-AlgorithmPtr choose_variant(TiledDevice& device, const OpDesc& desc, const VariantList<Problem>& list, const Problem& problem,
-                         const std::string& key) {
+AlgorithmPtr choose_variant(TiledDevice& device, const OpDesc& desc, const VariantList<Problem>& list,
+                            const Problem& problem, const std::string& key) {
   const TuningTask task{
       .key = key,
       .terms = problem.terms,
@@ -126,7 +127,7 @@ AlgorithmPtr choose_variant(TiledDevice& device, const OpDesc& desc, const Varia
 // member.
 template <class Problem>
 void add_variants(TiledDevice& device, int32_t op, Problem (*problem_of)(const OpDesc&),
-                std::string (*key_of)(const Problem&), std::vector<Variant<Problem>> variants) {
+                  std::string (*key_of)(const Problem&), std::vector<Variant<Problem>> variants) {
   const auto list = std::make_shared<const VariantList<Problem>>(VariantList<Problem>{std::move(variants)});
   plugin::KernelFactory tuned;
   tuned.query = [list, problem_of](const OpDesc& desc) {

@@ -184,14 +184,14 @@ Trial trial_of(const ConvolutionShape& shape, ConvolutionPass pass, int32_t prec
 }
 
 void try_variants(const Variants& variants, ConvolutionPass pass, const std::vector<std::string>& expected,
-               const std::vector<ConvolutionShape>& tried = shapes()) {
+                  const std::vector<ConvolutionShape>& tried = shapes()) {
   std::vector<std::string> served;
   for (const ConvolutionVariant& variant : variants.all) {
     for (const ConvolutionShape& shape : tried) {
       const Trial trial = trial_of(shape, pass, variants.precision);
       if (!variant.refuses(trial.problem).empty()) continue;
       INFO(variant.name << " " << shape.batch << "x" << shape.groups << "x" << shape.group_inputs << "x"
-                     << shape.rows.inputs << "x" << shape.columns.inputs << " to " << shape.group_outputs);
+                        << shape.rows.inputs << "x" << shape.columns.inputs << " to " << shape.group_outputs);
       const Memory first(trial.first);
       const Memory second(trial.second);
       const std::vector<float> found = run(variant, trial.problem, {&first, &second}, trial.sums.size());

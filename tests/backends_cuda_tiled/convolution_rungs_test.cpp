@@ -1,5 +1,5 @@
-// Which variants of the convolution ladder serve which shape on which GPU. Needs no GPU: a variant knows the one that it is
-// asked about from the problem.
+// Which variants of the convolution ladder serve which shape on which GPU. Needs no GPU: a variant knows the one that
+// it is asked about from the problem.
 #include <gpunn/ops.h>
 
 #include <algorithm>
@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "catch.hpp"
-#include "conv/shares.hpp"
-#include "conv/wgmma/wgmma_convolution.hpp"
-#include "conv/tile_choice.hpp"
 #include "conv/convolution.hpp"
+#include "conv/shares.hpp"
+#include "conv/tile_choice.hpp"
+#include "conv/wgmma/wgmma_convolution.hpp"
 #include "convolution_shapes.hpp"
 
 namespace {

@@ -1,5 +1,5 @@
-// The fp32 variants against float64, and at larger sizes Strassen's algorithm, products of k-major copies, of warps that
-// share k, and stream-K against gemm:2, whose every sum is one of its own: at sizes that fill no tile, at every
+// The fp32 variants against float64, and at larger sizes Strassen's algorithm, products of k-major copies, of warps
+// that share k, and stream-K against gemm:2, whose every sum is one of its own: at sizes that fill no tile, at every
 // transpose, with bias and ReLU.
 #include <algorithm>
 #include <cmath>
@@ -12,7 +12,7 @@
 
 #include "catch.hpp"
 #include "device_memory.hpp"
-#include "gemm/variants.hpp"
+#include "gemm/gemm_variants.hpp"
 
 using gpunn::cuda_tiled::fp32_gemm_variants;
 using gpunn::cuda_tiled::Gemm;

@@ -1,5 +1,5 @@
-// Each variant with the mask and the sums of columns in its epilogue, at sizes that fill no tile: sums against float64, dx
-// bit by bit against the same variant without, masked here.
+// Each variant with the mask and the sums of columns in its epilogue, at sizes that fill no tile: sums against float64,
+// dx bit by bit against the same variant without, masked here.
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -13,8 +13,8 @@
 #include "counters.hpp"
 #include "device_memory.hpp"
 #include "gemm/masked.hpp"
-#include "gemm/variants.hpp"
 #include "gemm/tensor_core.hpp"
+#include "gemm/gemm_variants.hpp"
 
 using gpunn::cuda_tiled::Counters;
 using gpunn::cuda_tiled::counters_of_mask;
@@ -67,7 +67,8 @@ class Case {
     });
   }
   std::vector<float> product(const Variant<Gemm>& variant) const {
-    return on_device(variant.workspace_of(problem_), [&](const OpArgs& args) { variant.run(problem_, nullptr, args); }).dx;
+    return on_device(variant.workspace_of(problem_), [&](const OpArgs& args) { variant.run(problem_, nullptr, args); })
+        .dx;
   }
 
  private:

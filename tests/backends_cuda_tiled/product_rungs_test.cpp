@@ -9,8 +9,8 @@
 
 #include "catch.hpp"
 #include "gemm/masked.hpp"
-#include "gemm/variants.hpp"
 #include "gemm/tensor_core.hpp"
+#include "gemm/gemm_variants.hpp"
 
 namespace {
 

@@ -12,8 +12,8 @@
 #include "gemm/tensor_core.hpp"
 
 using gpunn::cuda_tiled::Gemm;
-using gpunn::cuda_tiled::Variant;
 using gpunn::cuda_tiled::tensor_core_variants;
+using gpunn::cuda_tiled::Variant;
 using gpunn::plugin::OpArgs;
 
 namespace {
@@ -132,7 +132,7 @@ void for_each_variant(Case& product, const Check& check) {
       if (!variant.refuses(product.problem).empty()) continue;
       const auto& shape = product.problem.shape;
       INFO(variant.name << " " << shape.m << "x" << shape.n << "x" << shape.k << " transposes " << shape.transpose_a
-                     << shape.transpose_b << (tf32 ? " tf32" : " bf16"));
+                        << shape.transpose_b << (tf32 ? " tf32" : " bf16"));
       check(variant, tf32 ? kTf32Error : kBf16Error);
     }
   }
@@ -161,7 +161,10 @@ TEST_CASE("products on tensor cores agree with float64, write all of y and nothi
       });
     }
   }
-  if (gpunn::cuda_tiled::tensor_core_variants().back().refuses(Case(8, 8, 8, 0, GPUNN_PRECISION_TF32).problem).empty()) {
+  if (gpunn::cuda_tiled::tensor_core_variants()
+          .back()
+          .refuses(Case(8, 8, 8, 0, GPUNN_PRECISION_TF32).problem)
+          .empty()) {
     CHECK(runs > 0);
   }
 }

@@ -13,6 +13,7 @@
 #include "common/bias.hpp"
 #include "counters.hpp"
 #include "cuda_common/add_op.hpp"
+#include "cuda_common/divide_up.hpp"
 #include "cuda_common/launch.hpp"
 #include "device.hpp"
 #include "kernels.hpp"
@@ -46,17 +47,17 @@ BiasGradient split(const Bias& shape, bool activation) {
   BiasGradient plan{.shape = shape, .activation = activation};
   if (shape.size == 1) {
     require(shape.rows < (int64_t{1} << 31) && shape.channels <= (int64_t{1} << 22), "wants fewer rows and columns");
-    const int64_t groups = (shape.channels + kColumns - 1) / kColumns;
+    const int64_t groups = cuda::divide_up(shape.channels, kColumns);
     const int64_t shares_wanted = std::clamp<int64_t>(kBlocksWanted / std::max<int64_t>(groups, 1), 1, kMostShares);
-    plan.rows_of_share = std::max(kRowsOfColumns, (shape.rows + shares_wanted - 1) / shares_wanted);
-    plan.shares = std::max<int64_t>(1, (shape.rows + plan.rows_of_share - 1) / plan.rows_of_share);
+    plan.rows_of_share = std::max(kRowsOfColumns, cuda::divide_up(shape.rows, shares_wanted));
+    plan.shares = std::max<int64_t>(1, cuda::divide_up(shape.rows, plan.rows_of_share));
     if (plan.shares > 1) plan.workspace_bytes = static_cast<uint64_t>(plan.shares * shape.channels) * sizeof(float);
     return plan;
   }
   const int64_t rows_of_block = std::max<int64_t>(1, kChannelThreads * kElementsOfThread / shape.size);
   require(shape.size <= (1 << 20), "wants images of at most 2^20 elements");
-  plan.rows_of_share = std::max(rows_of_block, (shape.rows + kMostShares - 1) / kMostShares);
-  plan.shares = std::max<int64_t>(1, (shape.rows + plan.rows_of_share - 1) / plan.rows_of_share);
+  plan.rows_of_share = std::max(rows_of_block, cuda::divide_up(shape.rows, kMostShares));
+  plan.shares = std::max<int64_t>(1, cuda::divide_up(shape.rows, plan.rows_of_share));
   require(shape.channels <= (int64_t{1} << 22), "wants at most 2^22 channels");
   require(plan.rows_of_share * shape.size < (int64_t{1} << 31), "wants shares below 2^31 elements");
   if (plan.shares > 1) plan.workspace_bytes = static_cast<uint64_t>(plan.shares * shape.channels) * sizeof(float);
@@ -161,7 +162,7 @@ __global__ void sum_channel(Mask mask, Bias shape, Target to) {
 // A block for 32 columns and a share of the rows of a matrix.
 __global__ void __launch_bounds__(kColumnThreads) sum_columns(Mask mask, Bias shape, Target to) {
   __shared__ float slots[kColumnRows][kColumns];
-  const int64_t groups = (shape.channels + kColumns - 1) / kColumns;
+  const int64_t groups = cuda::divide_up(shape.channels, kColumns);
   const int64_t share = blockIdx.x / groups;
   const unsigned column = threadIdx.x % kColumns;
   const unsigned row = threadIdx.x / kColumns;
@@ -193,7 +194,7 @@ void run(const BiasGradient& plan, const Counters& counters, cudaStream_t stream
                   .rows_of_share = plan.rows_of_share,
                   .shares = plan.shares};
   if (shape.size == 1) {
-    const int64_t groups = (shape.channels + kColumns - 1) / kColumns;
+    const int64_t groups = cuda::divide_up(shape.channels, kColumns);
     return launch(sum_columns, block_each(groups * plan.shares, kColumnThreads), stream, mask, shape, to);
   }
   launch(sum_channel, block_each(shape.channels * plan.shares, kChannelThreads), stream, mask, shape, to);

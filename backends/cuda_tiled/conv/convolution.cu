@@ -1,5 +1,5 @@
-// CONV2D, its gradients and CONV2D_BIAS_ACTIVATION: the ladder. Of variants that are as good without timing, where results
-// must not depend on the clock, the earlier is taken.
+// CONV2D, its gradients and CONV2D_BIAS_ACTIVATION: the ladder. Of variants that are as good without timing, where
+// results must not depend on the clock, the earlier is taken.
 #include <algorithm>
 
 #include "architecture.hpp"
@@ -49,6 +49,19 @@ std::vector<ConvolutionVariant> variants() {
 }
 
 }  // namespace
+
+std::vector<ConvolutionVariant> fp32_convolution_variants() {
+  std::vector<ConvolutionVariant> all = winograd_variants();
+  all.push_back(implicit_gemm_variant());
+  all.push_back(im2col_variant());
+  return all;
+}
+
+std::vector<ConvolutionVariant> tensor_convolution_variants() {
+  std::vector<ConvolutionVariant> all = wgmma_convolution_variants();
+  for (const ConvolutionVariant& variant : small_convolution_variants()) all.push_back(variant);
+  return all;
+}
 
 ConvolutionProblem bias_activation_problem(const OpDesc& desc) {
   const ConvolutionBiasActivation op = convolution_bias_activation_of(desc);

@@ -20,6 +20,7 @@
 #include <array>
 #include <cstdint>
 
+#include "cuda_common/divide_up.hpp"
 #include "cuda_common/launch.hpp"
 
 namespace gpunn::cuda_tiled {
@@ -91,7 +92,7 @@ __global__ void __launch_bounds__(cuda::kThreads)
 template <class Op, int width, int steps>
 void launch_each(const Op& op, const Arrays<Op::kReads, Op::kWrites>& arrays, int64_t n, cudaStream_t stream) {
   constexpr int64_t kOfBlock = int64_t{cuda::kThreads} * width * steps;
-  const int64_t blocks = std::min<int64_t>((n + kOfBlock - 1) / kOfBlock, INT32_MAX);
+  const int64_t blocks = std::min<int64_t>(cuda::divide_up(n, kOfBlock), INT32_MAX);
   cuda::launch(each_element<Op, width, steps>, cuda::block_each(blocks), stream, op, arrays, n);
 }
 

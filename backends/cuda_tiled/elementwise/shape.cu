@@ -7,6 +7,7 @@
 #include "common/copy.hpp"
 #include "common/shape.hpp"
 #include "cuda_common/add_op.hpp"
+#include "cuda_common/divide_up.hpp"
 #include "cuda_common/launch.hpp"
 #include "device.hpp"
 #include "elementwise/each.cuh"
@@ -102,8 +103,8 @@ Tiles tiles_of(const Copy& loops) {
     z.outer *= loops.dim[d];
     ++z.outer_rank;
   }
-  require(z.outer <= kMostGrid && (z.along_y + kTile - 1) / kTile <= kMostGrid &&
-              (z.along_x + kTile - 1) / kTile < (int64_t{1} << 31),
+  require(z.outer <= kMostGrid && cuda::divide_up(z.along_y, kTile) <= kMostGrid &&
+              cuda::divide_up(z.along_x, kTile) < (int64_t{1} << 31),
           "more tiles than a grid has");
   return z;
 }
@@ -123,10 +124,10 @@ Tiles copy_tiles(const OpDesc& desc) {
 
 void run(const Tiles& z, cudaStream_t stream, const OpArgs& args) {
   if (z.packed > 0) return each(Same{}, {{args.in<float>(0)}, {args.out<float>(0)}}, z.packed, stream);
-  const auto blocks = [](int64_t n) { return static_cast<unsigned>((n + kTile - 1) / kTile); };
   launch(transpose,
-         {dim3(blocks(z.along_x), blocks(z.along_y), static_cast<unsigned>(z.outer)), dim3(kLanes, kTileRows)}, stream,
-         args.in<float>(0), args.out<float>(0), z);
+         {dim3(cuda::grid_size(z.along_x, kTile), cuda::grid_size(z.along_y, kTile), static_cast<unsigned>(z.outer)),
+          dim3(kLanes, kTileRows)},
+         stream, args.in<float>(0), args.out<float>(0), z);
 }
 
 }  // namespace

@@ -4,15 +4,15 @@
 #include <vector>
 
 #include "gemm/choose_gemm.hpp"
-#include "gemm/variants.hpp"
 #include "gemm/tensor_core.hpp"
+#include "gemm/gemm_variants.hpp"
 #include "kernels.hpp"
 
 namespace gpunn::cuda_tiled {
 
 std::vector<Variant<Gemm>> fp32_gemm_variants() {
   std::vector<Variant<Gemm>> variants = {shared_tiles_variant(), register_tiles_variant(), vector_loads_variant(),
-                                   async_copies_variant()};
+                                         async_copies_variant()};
   for (const Variant<Gemm>& variant : warp_tiles_variants()) variants.push_back(variant);
   for (const Variant<Gemm>& variant : small_tiles_variants()) variants.push_back(variant);
   variants.push_back(mn_major_copies_variant());

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/matmul.hpp"
+#include "epilogue.cuh"
 
 namespace gpunn::cuda_tiled {
 
@@ -14,6 +15,8 @@ struct Gemm {
   bool bias = false;      // MATMUL_BIAS_ACTIVATION: in<float>(2) is the bias [n]
   int32_t precision = 0;  // GPUNN_PRECISION_: what a variant may round the factors to
   int64_t terms = 0;      // of a sum, for the autotuner: k
+
+  Epilogue epilogue(const backends::OpArgs& args) const { return {bias ? args.in<float>(2) : nullptr, shape.relu}; }
 };
 
 Gemm gemm_of(const backends::OpDesc& desc);

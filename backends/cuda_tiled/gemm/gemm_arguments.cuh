@@ -20,11 +20,6 @@ struct GemmArguments {
   MaskEpilogue mask;   // of kernels that have it (masked.hpp), in place of the other
 };
 
-__device__ __forceinline__ float finish(const Epilogue& epilogue, float sum, int column) {
-  if (epilogue.bias != nullptr) sum += epilogue.bias[column];
-  return epilogue.relu && sum < 0.0F ? 0.0F : sum;  // not fmaxf, which drops a NaN
-}
-
 // Stores four neighbours of a row of y, as many of them as there are.
 __device__ __forceinline__ void store_quad(float* y, const GemmArguments& g, int row, int column, float4 quad) {
   float* const to = y + int64_t{row} * g.n + column;

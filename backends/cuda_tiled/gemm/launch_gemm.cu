@@ -38,7 +38,7 @@ GemmArguments arguments_of(const Gemm& problem, const OpArgs& args) {
   g.a = args.in<float>(0);
   g.b = args.in<float>(1);
   g.y = args.out<float>(0);
-  if (problem.bias) g.epilogue = {.bias = args.in<float>(2), .relu = problem.shape.relu};
+  g.epilogue = problem.epilogue(args);
   g.m = static_cast<int>(problem.shape.m);
   g.n = static_cast<int>(problem.shape.n);
   g.k = static_cast<int>(problem.shape.k);

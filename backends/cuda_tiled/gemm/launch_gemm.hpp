@@ -7,6 +7,7 @@
 #include <cuda_runtime_api.h>
 
 #include "cuda_common/add_op.hpp"
+#include "cuda_common/divide_up.hpp"
 #include "gemm/gemm.hpp"
 #include "gemm/gemm_arguments.cuh"
 #include "shared_memory.hpp"
@@ -34,7 +35,5 @@ void with_transposes(const Gemm& problem, Run&& run) {
     problem.shape.transpose_b ? run.template operator()<false, true>() : run.template operator()<false, false>();
   }
 }
-
-inline unsigned tiles_of(int64_t size, int tile) { return static_cast<unsigned>((size + tile - 1) / tile); }
 
 }  // namespace gpunn::cuda_tiled

@@ -29,8 +29,8 @@
 
 namespace gpunn::cuda_tiled {
 
-// A variant of the GEMM ladder with this epilogue. Of its args in(0) is dy [m, k], in(1) w [k, n], in(2) y [m, n], out(0)
-// dx [m, n] and out(1) the sums [n]. It takes counters_of_mask(problem) counters, zero between launches.
+// A variant of the GEMM ladder with this epilogue. Of its args in(0) is dy [m, k], in(1) w [k, n], in(2) y [m, n],
+// out(0) dx [m, n] and out(1) the sums [n]. It takes counters_of_mask(problem) counters, zero between launches.
 struct MaskedVariant {
   const char* name = nullptr;
   std::string (*refuses)(const Gemm&) = nullptr;

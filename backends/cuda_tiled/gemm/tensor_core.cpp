@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "architecture.hpp"
+#include "cuda_common/divide_up.hpp"
 #include "gemm/mma_sync/mma_sync.hpp"
 #include "gemm/wgmma/wgmma.hpp"
 
@@ -45,7 +46,7 @@ std::string wgmma_refuses(WgmmaKernel kernel, const Gemm& problem) {
   if (compute_capability() != kHopper) return "the GPU is not of compute capability 9.0";
   if (!wgmma_compiled()) return "not compiled for sm_90a";
   const auto tiles = [&](int64_t rows, int64_t columns) {
-    return ((shape.m + rows - 1) / rows) * ((shape.n + columns - 1) / columns);
+    return (cuda::divide_up(shape.m, rows)) * (cuda::divide_up(shape.n, columns));
   };
   if (kernel == WgmmaKernel::kSplit && tiles(128, 128) > 2 * multiprocessors()) return "tiles fill the GPU anyway";
   if (kernel == WgmmaKernel::kSplitLow && tiles(128, 128) > multiprocessors())

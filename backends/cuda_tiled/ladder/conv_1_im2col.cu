@@ -1,24 +1,28 @@
-// conv:1: the matrix [channels x taps, pixels] of each image is written to memory (im2col), and the convolution is one
-// matrix product an image: w times the matrix forward; the filters' gradient is dy times the transposed matrix, summed
-// over the images; the data's gradient is the transposed w times dy, whose rows are then added where they came from
-// (col2im, as a gather, so that the sum has an order). A block multiplies 64 x 64 tiles from shared memory, where
-// cuda_naive reads two numbers for each product; but a 3x3 filter's matrix is nine times as large as the image, and is
-// written and read, and the filters' gradient of few channels has but a few blocks for a sum over all images.
+// conv:1, im2col: a convolution as a matrix product.
 //
-// H200, 3x3, batch 128, 64 channels at 32x32 to 512 at 4x4: 4.5 to 13 TFLOP/s forward, 4.9 to 15 for the data's
-// gradient, 0.6 to 13 for the filters'; 6.6 in the geometric mean.
+// A first kernel writes the matrix [channels x taps, pixels] of each image to memory (im2col). Then the convolution is
+// one matrix product an image:
+//
+//   fprop   w times the matrix
+//   dgrad   the transposed w times dy; a last kernel adds the rows of this product where they came from (col2im). Each
+//           of its threads reads all places of one pixel, so that the sum has an order
+//   wgrad   dy times the transposed matrix, summed over the images
+//
+// The product multiplies 64 x 64 tiles from shared memory, where cuda_naive reads two numbers for each product. But a
+// 3x3 filter's matrix is nine times as large as the image, and it is written and read. With few channels wgrad has only
+// a few blocks for a sum over all images. conv:2 (conv/implicit_gemm.hpp) never writes the matrix.
+//
+// H200, 3x3, batch 128, 64 channels at 32x32 to 512 at 4x4: 4.5 to 13 TFLOP/s fprop, 4.9 to 15 dgrad, 0.6 to 13 wgrad;
+// 6.6 in the geometric mean.
 #include <cstdint>
+#include <string>
 
-#include "conv/im2col.hpp"
+#include "conv/convolution.hpp"
 #include "cuda_common/launch.hpp"
+#include "epilogue.cuh"
 
-namespace gpunn::cuda_tiled::conv {
+namespace gpunn::cuda_tiled {
 namespace {
-
-using backends::ConvolutionAxis;
-using backends::ConvolutionShape;
-using cuda::launch;
-using cuda::thread_each;
 
 constexpr int kTile = 64;
 constexpr int kDepth = 16;
@@ -92,9 +96,8 @@ __global__ __launch_bounds__(kThreads) void multiply(const float* a, const float
     const float bias = end.bias != nullptr ? end.bias[group * product.m + first_row + row + i] : 0.0F;
     for (int j = 0; j < kPart; ++j) {
       if (first_column + column + 16 * j >= product.n) continue;
-      const float sum = sums[i][j] + bias;
       to[(first_row + row + i) * product.d.row + (first_column + column + 16 * j) * product.d.column] =
-          end.relu && sum < 0.0F ? 0.0F : sum;
+          finish(end, sums[i][j], bias);
     }
   }
 }
@@ -115,7 +118,7 @@ struct Sizes {
 // matrix[image, channel, tap, pixel], a thread an element.
 __global__ void write_matrix(const float* x, float* matrix, ConvolutionShape shape) {
   const Sizes sizes(shape);
-  const int64_t i = cuda::thread_index();
+  const int64_t i = thread_index();
   if (i >= shape.batch * sizes.inputs * sizes.taps * sizes.output_plane) return;
   const int64_t q = i % shape.columns.outputs;
   const int64_t p = i / shape.columns.outputs % shape.rows.outputs;
@@ -137,9 +140,9 @@ __device__ int64_t output_of(const ConvolutionAxis& axis, int64_t input, int64_t
 }
 
 // A thread an element of dx: the sum of its places in the matrix.
-__global__ void gather_matrix(const float* matrix, float* dx, ConvolutionShape shape) {
+__global__ void add_matrix(const float* matrix, float* dx, ConvolutionShape shape) {
   const Sizes sizes(shape);
-  const int64_t i = cuda::thread_index();
+  const int64_t i = thread_index();
   if (i >= shape.batch * sizes.inputs * sizes.input_plane) return;
   const int64_t column = i % shape.columns.inputs;
   const int64_t row = i / shape.columns.inputs % shape.rows.inputs;
@@ -187,11 +190,12 @@ Product product_of(const ConvolutionShape& shape, int64_t m, int64_t n, int64_t 
           .d = {}};
 }
 
-void run(const Product& product, const float* a, const float* b, const Epilogue& end, float* d, cudaStream_t stream) {
-  const auto blocks = [](int n) { return static_cast<unsigned>((n + kTile - 1) / kTile); };
+void multiply_all(const Product& product, const float* a, const float* b, const Epilogue& end, float* d,
+                  cudaStream_t stream) {
   const int count = product.groups * (product.sum_images ? 1 : product.images);
-  launch(multiply, {dim3(blocks(product.n), blocks(product.m), static_cast<unsigned>(count)), dim3(kThreads)}, stream,
-         a, b, end, d, product);
+  launch(multiply,
+         {dim3(grid_size(product.n, kTile), grid_size(product.m, kTile), static_cast<unsigned>(count)), dim3(kThreads)},
+         stream, a, b, end, d, product);
 }
 
 int64_t matrix_size(const ConvolutionShape& shape) {
@@ -199,14 +203,8 @@ int64_t matrix_size(const ConvolutionShape& shape) {
   return shape.batch * sizes.inputs * sizes.taps * sizes.output_plane;
 }
 
-}  // namespace
-
-uint64_t im2col_bytes(const ConvolutionShape& shape) {
-  return sizeof(float) * static_cast<uint64_t>(matrix_size(shape));
-}
-
-void im2col_forward(const ConvolutionShape& shape, const float* x, const float* w, const Epilogue& epilogue, float* y,
-                    float* matrix, cudaStream_t stream) {
+void fprop(const ConvolutionShape& shape, const float* x, const float* w, const Epilogue& epilogue, float* y,
+           float* matrix, cudaStream_t stream) {
   const Sizes sizes(shape);
   const Operands operands(shape);
   Product product = product_of(shape, shape.group_outputs, sizes.output_plane, shape.group_inputs * sizes.taps, false);
@@ -214,23 +212,23 @@ void im2col_forward(const ConvolutionShape& shape, const float* x, const float* 
   product.b = operands.matrix;
   product.d = operands.results;
   launch(write_matrix, thread_each(matrix_size(shape)), stream, x, matrix, shape);
-  run(product, w, matrix, epilogue, y, stream);
+  multiply_all(product, w, matrix, epilogue, y, stream);
 }
 
-void im2col_backward_data(const ConvolutionShape& shape, const float* dy, const float* w, float* dx, float* matrix,
-                          cudaStream_t stream) {
+void dgrad(const ConvolutionShape& shape, const float* dy, const float* w, float* dx, float* matrix,
+           cudaStream_t stream) {
   const Sizes sizes(shape);
   const Operands operands(shape);
   Product product = product_of(shape, shape.group_inputs * sizes.taps, sizes.output_plane, shape.group_outputs, false);
   product.a = transposed(operands.filters);
   product.b = operands.results;
   product.d = operands.matrix;
-  run(product, w, dy, {}, matrix, stream);
-  launch(gather_matrix, thread_each(shape.batch * sizes.inputs * sizes.input_plane), stream, matrix, dx, shape);
+  multiply_all(product, w, dy, {}, matrix, stream);
+  launch(add_matrix, thread_each(shape.batch * sizes.inputs * sizes.input_plane), stream, matrix, dx, shape);
 }
 
-void im2col_backward_filter(const ConvolutionShape& shape, const float* dy, const float* x, float* dw, float* matrix,
-                            cudaStream_t stream) {
+void wgrad(const ConvolutionShape& shape, const float* dy, const float* x, float* dw, float* matrix,
+           cudaStream_t stream) {
   const Sizes sizes(shape);
   const Operands operands(shape);
   Product product = product_of(shape, shape.group_outputs, shape.group_inputs * sizes.taps, sizes.output_plane, true);
@@ -238,7 +236,46 @@ void im2col_backward_filter(const ConvolutionShape& shape, const float* dy, cons
   product.b = transposed(operands.matrix);
   product.d = operands.filters;
   launch(write_matrix, thread_each(matrix_size(shape)), stream, x, matrix, shape);
-  run(product, dy, matrix, {}, dw, stream);
+  multiply_all(product, dy, matrix, {}, dw, stream);
 }
 
-}  // namespace gpunn::cuda_tiled::conv
+std::string refuses(const ConvolutionProblem& problem) {
+  const ConvolutionShape& shape = problem.shape;
+  const double elements = static_cast<double>(shape.batch) * static_cast<double>(shape.groups * shape.group_inputs) *
+                          static_cast<double>(shape.rows.taps * shape.columns.taps) *
+                          static_cast<double>(shape.rows.outputs * shape.columns.outputs);
+  if (elements * sizeof(float) > static_cast<double>(kMostConvolutionWorkspace)) return kTooMuchWorkspace;
+  constexpr int64_t kMostGridDimension = 65535;
+  if (shape.batch * shape.groups > kMostGridDimension) return "too many images";
+  if (shape.group_outputs > (1 << 21) || shape.group_inputs * shape.rows.taps * shape.columns.taps > (1 << 21)) {
+    return "too many channels";
+  }
+  return "";
+}
+
+uint64_t workspace_bytes(const ConvolutionProblem& problem) {
+  return sizeof(float) * static_cast<uint64_t>(matrix_size(problem.shape));
+}
+
+void run(const ConvolutionProblem& problem, cudaStream_t stream, const OpArgs& args) {
+  const auto* first = args.in<float>(0);
+  const auto* second = args.in<float>(1);
+  auto* out = args.out<float>(0);
+  auto* matrix = args.workspace<float>();
+  switch (problem.pass) {
+    case ConvolutionPass::forward:
+      return fprop(problem.shape, first, second, problem.epilogue(args), out, matrix, stream);
+    case ConvolutionPass::backward_data:
+      return dgrad(problem.shape, first, second, out, matrix, stream);
+    case ConvolutionPass::backward_filter:
+      return wgrad(problem.shape, first, second, out, matrix, stream);
+  }
+}
+
+}  // namespace
+
+ConvolutionVariant im2col_variant() {
+  return {.name = "conv:1", .refuses = refuses, .workspace_bytes = workspace_bytes, .run = run, .candidate = false};
+}
+
+}  // namespace gpunn::cuda_tiled

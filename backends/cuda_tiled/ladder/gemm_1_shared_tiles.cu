@@ -12,7 +12,7 @@
 #include "cuda_common/launch.hpp"
 #include "gemm/gemm_arguments.cuh"
 #include "gemm/launch_gemm.hpp"
-#include "gemm/variants.hpp"
+#include "gemm/gemm_variants.hpp"
 
 namespace gpunn::cuda_tiled {
 namespace {
@@ -52,14 +52,14 @@ __global__ void __launch_bounds__(kSharedTile* kSharedTile)
   }
   const int row = first_row + y;
   const int column = first_column + x;
-  if (row < g.m && column < g.n) g.y[int64_t{row} * g.n + column] = finish(g.epilogue, sum, column);
+  if (row < g.m && column < g.n) g.y[int64_t{row} * g.n + column] = finish_at(g.epilogue, sum, column);
 }
 
 void run(const Gemm& problem, cudaStream_t stream, const OpArgs& args) {
   const GemmArguments g = arguments_of(problem, args);
   launch(shared_tiles_gemm,
-         {dim3(tiles_of(g.n, kSharedTile), tiles_of(g.m, kSharedTile)), dim3(kSharedTile, kSharedTile)}, stream, g,
-         problem.shape.transpose_a, problem.shape.transpose_b);
+         {dim3(cuda::grid_size(g.n, kSharedTile), cuda::grid_size(g.m, kSharedTile)), dim3(kSharedTile, kSharedTile)},
+         stream, g, problem.shape.transpose_a, problem.shape.transpose_b);
 }
 
 }  // namespace

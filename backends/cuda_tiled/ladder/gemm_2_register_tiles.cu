@@ -11,7 +11,7 @@
 #include "cuda_common/launch.hpp"
 #include "gemm/gemm_arguments.cuh"
 #include "gemm/launch_gemm.hpp"
-#include "gemm/variants.hpp"
+#include "gemm/gemm_variants.hpp"
 
 namespace gpunn::cuda_tiled {
 namespace {
@@ -77,17 +77,17 @@ __global__ void __launch_bounds__(RegisterTiles::kThreads)
 #pragma unroll
     for (int j = 0; j < T::kSums; ++j) {
       const int column = first_column + x + j * T::kSide;
-      if (row < g.m && column < g.n) g.y[int64_t{row} * g.n + column] = finish(g.epilogue, sums[i][j], column);
+      if (row < g.m && column < g.n) g.y[int64_t{row} * g.n + column] = finish_at(g.epilogue, sums[i][j], column);
     }
   }
 }
 
 void run(const Gemm& problem, cudaStream_t stream, const OpArgs& args) {
   const GemmArguments g = arguments_of(problem, args);
-  launch(
-      register_tiles_gemm,
-      {dim3(tiles_of(g.n, RegisterTiles::kBlock), tiles_of(g.m, RegisterTiles::kBlock)), dim3(RegisterTiles::kThreads)},
-      stream, g, problem.shape.transpose_a, problem.shape.transpose_b);
+  launch(register_tiles_gemm,
+         {dim3(cuda::grid_size(g.n, RegisterTiles::kBlock), cuda::grid_size(g.m, RegisterTiles::kBlock)),
+          dim3(RegisterTiles::kThreads)},
+         stream, g, problem.shape.transpose_a, problem.shape.transpose_b);
 }
 
 }  // namespace

@@ -13,7 +13,7 @@
 #include "cuda_common/launch.hpp"
 #include "gemm/gemm_arguments.cuh"
 #include "gemm/launch_gemm.hpp"
-#include "gemm/variants.hpp"
+#include "gemm/gemm_variants.hpp"
 
 namespace gpunn::cuda_tiled {
 namespace {
@@ -130,7 +130,8 @@ void run(const Gemm& problem, cudaStream_t stream, const OpArgs& args) {
   const GemmArguments g = arguments_of(problem, args);
   with_transposes(problem, [&]<bool TransposeA, bool TransposeB>() {
     launch(vector_loads_gemm<TransposeA, TransposeB>,
-           {dim3(tiles_of(g.n, VectorLoads::kBlock), tiles_of(g.m, VectorLoads::kBlock)), dim3(VectorLoads::kThreads)},
+           {dim3(cuda::grid_size(g.n, VectorLoads::kBlock), cuda::grid_size(g.m, VectorLoads::kBlock)),
+            dim3(VectorLoads::kThreads)},
            stream, g);
   });
 }

@@ -10,11 +10,13 @@
 // 16 bytes at a time.
 #include <cstdint>
 
+#include <cuda_pipeline_primitives.h>
+
+#include "cuda_common/divide_up.hpp"
 #include "cuda_common/launch.hpp"
 #include "gemm/gemm_arguments.cuh"
 #include "gemm/launch_gemm.hpp"
-#include "gemm/fp32/matrix_loader.cuh"
-#include "gemm/variants.hpp"
+#include "gemm/gemm_variants.hpp"
 
 namespace gpunn::cuda_tiled {
 namespace {
@@ -30,19 +32,45 @@ struct AsyncCopies {
   static constexpr int kSharedBytes = 2 * kStages * kTile * 4;
 };
 
-// A loader of tiles of a matrix [k, outer], or of [outer, k] where KLast.
-template <bool KLast>
-__device__ __forceinline__ auto loader_of(const float* matrix, int outer, int size_k, int first_outer) {
+// A thread's copies from a matrix [k, outer], or from [outer, k] where KMajor, to tiles [k][outer], one tile after the
+// other. Numbers outside of the matrix become zeros.
+template <bool KMajor>
+class TileCopies {
   using T = AsyncCopies;
-  const int thread = static_cast<int>(threadIdx.x);
-  if constexpr (KLast) {
-    return TransposingLoader<T::kBlock, T::kDepth, T::kStride, T::kThreads>(matrix, outer, size_k, first_outer, 0,
-                                                                            size_k, thread);
-  } else {
-    return StraightLoader<T::kBlock, T::kDepth, T::kStride, T::kThreads, 4>(matrix, outer, first_outer, 0, size_k,
-                                                                            thread);
+  static constexpr int kRow = KMajor ? T::kDepth : T::kBlock;  // numbers of a tile that are neighbours in memory
+  static constexpr int kRows = T::kThreads / kRow;             // that the block copies at a time
+  static constexpr int kPasses = T::kBlock * T::kDepth / T::kThreads;
+
+ public:
+  __device__ __forceinline__ TileCopies(const float* matrix, int outer, int size_k, int first_outer)
+      : k_(static_cast<int>(KMajor ? threadIdx.x % kRow : threadIdx.x / kRow)),
+        outer_(static_cast<int>(KMajor ? threadIdx.x / kRow : threadIdx.x % kRow)),
+        left_k_(size_k),
+        left_outer_(outer - first_outer),
+        row_(KMajor ? size_k : outer),
+        source_(matrix +
+                (KMajor ? int64_t{first_outer + outer_} * row_ + k_ : int64_t{k_} * row_ + first_outer + outer_)) {}
+
+  __device__ __forceinline__ void start(float* tile) {
+#pragma unroll
+    for (int pass = 0; pass < kPasses; ++pass) {
+      const int k = k_ + (KMajor ? 0 : pass * kRows);
+      const int outer = outer_ + (KMajor ? pass * kRows : 0);
+      const bool inside = k < left_k_ && outer < left_outer_;
+      __pipeline_memcpy_async(tile + k * T::kStride + outer, source_ + int64_t{pass} * kRows * row_, 4, inside ? 0 : 4);
+    }
+    source_ += KMajor ? T::kDepth : int64_t{T::kDepth} * row_;
+    left_k_ -= T::kDepth;
   }
-}
+
+ private:
+  int k_;
+  int outer_;
+  int left_k_;
+  int left_outer_;
+  int row_;
+  const float* source_;
+};
 
 // grid: (columns of tiles, rows of tiles); block: 256
 template <bool TransposeA, bool TransposeB>
@@ -55,26 +83,26 @@ __global__ void __launch_bounds__(AsyncCopies::kThreads, 2) async_copies_gemm(Ge
   const int y = static_cast<int>(threadIdx.x) / T::kSide;
   const int first_row = static_cast<int>(blockIdx.y) * T::kBlock;
   const int first_column = static_cast<int>(blockIdx.x) * T::kBlock;
-  auto load_a = loader_of<!TransposeA>(g.a, g.m, g.k, first_row);
-  auto load_b = loader_of<TransposeB>(g.b, g.n, g.k, first_column);
-  const int tiles = (g.k + T::kDepth - 1) / T::kDepth;
+  TileCopies<!TransposeA> copies_a(g.a, g.m, g.k, first_row);
+  TileCopies<TransposeB> copies_b(g.b, g.n, g.k, first_column);
+  const int tiles = cuda::divide_up(g.k, T::kDepth);
   for (int stage = 0; stage < T::kStages - 1; ++stage) {
     if (stage < tiles) {
-      load_a.start(tiles_a + stage * T::kTile);
-      load_b.start(tiles_b + stage * T::kTile);
+      copies_a.start(tiles_a + stage * T::kTile);
+      copies_b.start(tiles_b + stage * T::kTile);
     }
-    commit_copies();
+    __pipeline_commit();
   }
   float sums[8][8] = {};
   for (int tile = 0; tile < tiles; ++tile) {
-    wait_copies<T::kStages - 2>();
+    __pipeline_wait_prior(T::kStages - 2);
     // Now this tile is there for all, and nobody is still at the one before, whose place is filled next.
     __syncthreads();
     if (const int next = tile + T::kStages - 1; next < tiles) {
-      load_a.start(tiles_a + next % T::kStages * T::kTile);
-      load_b.start(tiles_b + next % T::kStages * T::kTile);
+      copies_a.start(tiles_a + next % T::kStages * T::kTile);
+      copies_b.start(tiles_b + next % T::kStages * T::kTile);
     }
-    commit_copies();
+    __pipeline_commit();
     const float* const tile_a = tiles_a + tile % T::kStages * T::kTile;
     const float* const tile_b = tiles_b + tile % T::kStages * T::kTile;
 #pragma unroll
@@ -110,8 +138,8 @@ void run(const Gemm& problem, cudaStream_t stream, const OpArgs& args) {
   const GemmArguments g = arguments_of(problem, args);
   with_transposes(problem, [&]<bool TransposeA, bool TransposeB>() {
     launch(async_copies_gemm<TransposeA, TransposeB>,
-           {dim3(tiles_of(g.n, AsyncCopies::kBlock), tiles_of(g.m, AsyncCopies::kBlock)), dim3(AsyncCopies::kThreads),
-            AsyncCopies::kSharedBytes},
+           {dim3(cuda::grid_size(g.n, AsyncCopies::kBlock), cuda::grid_size(g.m, AsyncCopies::kBlock)),
+            dim3(AsyncCopies::kThreads), AsyncCopies::kSharedBytes},
            stream, g);
   });
 }

@@ -8,6 +8,7 @@
 #include <cuda_runtime.h>
 
 #include "common/requirements.hpp"
+#include "cuda_common/divide_up.hpp"
 
 namespace gpunn::cuda_tiled {
 
@@ -35,14 +36,14 @@ inline Split split_of(int64_t rows, int64_t channels, int64_t size) {
   require(rows < kMost && size < kMost && rows * size < kMost, "wants channels of fewer than 2^31 elements");
   require(channels <= (int64_t{1} << 22), "wants at most 2^22 channels");
   const int64_t elements = rows * size;
-  const int64_t strides = std::max<int64_t>(1, (elements + kStride - 1) / kStride);
-  const int64_t share = (strides + kMostShares - 1) / kMostShares * kStride;
+  const int64_t strides = std::max<int64_t>(1, cuda::divide_up(elements, kStride));
+  const int64_t share = cuda::divide_up(strides, kMostShares) * kStride;
   return {.channels = channels,
           .rows = static_cast<unsigned>(rows),
           .size = static_cast<unsigned>(size),
           .elements = static_cast<unsigned>(elements),
           .share = static_cast<unsigned>(share),
-          .shares = static_cast<unsigned>(std::max<int64_t>(1, (elements + share - 1) / share))};
+          .shares = static_cast<unsigned>(std::max<int64_t>(1, cuda::divide_up(elements, share)))};
 }
 
 // How many of a channel's elements enter the statistics. What the device holds may be anything.

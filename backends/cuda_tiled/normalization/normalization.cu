@@ -6,12 +6,12 @@
 #include <initializer_list>
 #include <type_traits>
 
-#include "normalization/channel_shares.cuh"
 #include "common/normalization.hpp"
 #include "cuda_common/add_op.hpp"
 #include "cuda_common/launch.hpp"
 #include "device.hpp"
 #include "kernels.hpp"
+#include "normalization/channel_shares.cuh"
 #include "normalization/normalization_passes.cuh"
 #include "normalization/normalization_resident.hpp"
 

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "normalization/channel_shares.cuh"
 #include "common/normalization.hpp"
+#include "normalization/channel_shares.cuh"
 
 namespace gpunn::cuda_tiled {
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "cuda_common/divide_up.hpp"
+
 namespace gpunn::cuda_tiled {
 namespace {
 
@@ -11,8 +13,6 @@ using backends::require;
 
 constexpr int64_t kMostShares = 256;
 constexpr int64_t kRounds = 2;  // of a share at least
-
-constexpr int64_t ceil_div(int64_t n, int64_t by) { return (n + by - 1) / by; }
 
 bool halves(const backends::PoolAxis& axis) { return axis.window == 2 && axis.stride == 2 && axis.pad == 0; }
 
@@ -34,16 +34,16 @@ PoolingGradient pooling_gradient_of(const Pool& pool, int64_t channels, bool mea
     plan.width = pool.columns.inputs % 4 == 0 ? 4 : 2;
     const int64_t patches = images * plan.patches();
     const int64_t least = int64_t{kPoolingThreads} * kPoolingSteps * (bias ? kRounds : 1);
-    plan.of_share = ceil_div(ceil_div(patches, least), bias ? kMostShares : patches) * least;
-    plan.shares = ceil_div(patches, plan.of_share);
+    plan.of_share = cuda::divide_up(cuda::divide_up(patches, least), bias ? kMostShares : patches) * least;
+    plan.shares = cuda::divide_up(patches, plan.of_share);
   } else {
     require(bias || mean || !halves(pool.rows) || !halves(pool.columns), "an odd width: two kernels are as fast");
     const int64_t bytes_of_image = pool.output_size() * static_cast<int64_t>(2 * sizeof(float));
     require(bytes_of_image <= kMostSharedBytes, "shared memory does not hold an image's windows");
     plan.images = std::clamp<int64_t>(kElementsAtOnce / pool.input_size(), 1, kMostSharedBytes / bytes_of_image);
     plan.images = std::min(plan.images, images);
-    plan.of_share = ceil_div(ceil_div(images, plan.images), bias ? kMostShares : images) * plan.images;
-    plan.shares = ceil_div(images, plan.of_share);
+    plan.of_share = cuda::divide_up(cuda::divide_up(images, plan.images), bias ? kMostShares : images) * plan.images;
+    plan.shares = cuda::divide_up(images, plan.of_share);
     plan.shared_bytes = static_cast<unsigned>(bytes_of_image * plan.images);
   }
   if (bias && plan.shares > 1) plan.workspace_bytes = static_cast<uint64_t>(channels * plan.shares) * sizeof(float);

@@ -28,6 +28,7 @@
 #include "conv/direct/direct_convolution.hpp"
 #include "conv/direct/direct_stage.cuh"
 #include "conv/direct/direct_weights.cuh"
+#include "cuda_common/divide_up.hpp"
 #include "cuda_common/launch.hpp"
 #include "shared_memory.hpp"
 
@@ -261,36 +262,36 @@ __global__ void __launch_bounds__(kMostThreads)
 
 using Kernel = void (*)(const float*, const float*, float*, Dgrad, int, bool);
 
-struct Variant {
+struct Instance {
   int s, tk, tq;
   Kernel kernel;
 };
 
 template <int S, int TK, int TQ>
-constexpr Variant variant() {
+constexpr Instance instance() {
   return {S, TK, TQ, scatter<S, TK, TQ>};
 }
 
-constexpr std::array kVariants = {
-    variant<5, 2, 8>(),  variant<5, 3, 8>(), variant<5, 2, 10>(), variant<5, 2, 12>(), variant<5, 3, 12>(),
-    variant<5, 3, 14>(), variant<3, 2, 8>(), variant<3, 3, 8>(),  variant<3, 2, 16>(), variant<3, 3, 16>(),
+constexpr std::array kInstances = {
+    instance<5, 2, 8>(),  instance<5, 3, 8>(), instance<5, 2, 10>(), instance<5, 2, 12>(), instance<5, 3, 12>(),
+    instance<5, 3, 14>(), instance<3, 2, 8>(), instance<3, 3, 8>(),  instance<3, 2, 16>(), instance<3, 3, 16>(),
 };
 
 bool fit(Dgrad& z, int s, int splits) {
-  z.k_groups = ceil_div(z.filters, z.tk);
+  z.k_groups = cuda::divide_up(z.filters, z.tk);
   z.stage.rows = z.stage.in_rows;
-  z.stage.quads = ceil_div(z.tq, 4);
+  z.stage.quads = cuda::divide_up(z.tq, 4);
   z.stage.pitch = four_fold(z.tq);
   // Neighbouring lanes have different images, then groups of filters, then channels: all in different banks.
   z.stage.plane = z.stage.rows * z.stage.pitch;
-  const bool many = ceil_div(z.images * z.stage.groups, kBlocksWanted) >= 4;
+  const bool many = cuda::divide_up(z.images * z.stage.groups, kBlocksWanted) >= 4;
   if (z.stage.pitch != z.stage.in_columns || !many) z.stage.plane = odd_fours(z.stage.plane);
   const int pixels_of_image = z.stage.channels * z.stage.plane;
   while ((pixels_of_image + z.stage.gap) / 4 % 8 != 1) z.stage.gap += 4;
   z.weights.row_step = z.k_groups * four_fold(z.tk * s);
   z.weights.channel_step = odd_fours(z.taps_r * z.weights.row_step);
   z.result_plane = odd_fours(z.rows * odd_pitch(z.tq + s - 1));
-  z.images_per_block = std::clamp(ceil_div(z.images * z.stage.groups, kBlocksWanted), 1, 8);
+  z.images_per_block = std::clamp(cuda::divide_up(z.images * z.stage.groups, kBlocksWanted), 1, 8);
   while (z.images_per_block > 1 && z.images_per_block * z.stage.in_rows * z.k_groups > 256) --z.images_per_block;
   for (;; --z.images_per_block) {
     const int items = z.images_per_block * z.stage.in_rows * z.k_groups;
@@ -309,13 +310,13 @@ bool fit(Dgrad& z, int s, int splits) {
       continue;
     }
     z.shared_bytes = static_cast<unsigned>(bytes);
-    z.threads = static_cast<unsigned>(ceil_div(items * z.splits, 32) * 32);
+    z.threads = static_cast<unsigned>(cuda::divide_up(items * z.splits, 32) * 32);
     return true;
   }
 }
 
 // Products, those of a tile's padding included; of equals the larger tile.
-double cost(const Dgrad& z, int s) { return ceil_div(z.filters, z.tk) * z.tk * (z.tq * s + 1.0) - 0.01 * z.tk; }
+double cost(const Dgrad& z, int s) { return cuda::divide_up(z.filters, z.tk) * z.tk * (z.tq * s + 1.0) - 0.01 * z.tk; }
 
 }  // namespace
 
@@ -329,8 +330,8 @@ DgradPlan dgrad_of(const ConvolutionShape& shape, int tk, int splits) {
   const int taps = static_cast<int>(shape.columns.taps);
   if (shape.rows.outputs < shape.rows.taps) return plan;
   double least = 0.0;
-  for (const Variant& variant : kVariants) {
-    if (variant.s != taps || (tk != 0 && variant.tk != tk)) continue;
+  for (const Instance& instance : kInstances) {
+    if (instance.s != taps || (tk != 0 && instance.tk != tk)) continue;
     Dgrad z;
     z.images = static_cast<int>(shape.batch);
     z.filters = static_cast<int>(shape.group_inputs);
@@ -343,8 +344,8 @@ DgradPlan dgrad_of(const ConvolutionShape& shape, int tk, int splits) {
     z.stage.groups = static_cast<int>(shape.groups);
     z.stage.in_rows = static_cast<int>(shape.rows.outputs);
     z.stage.in_columns = static_cast<int>(shape.columns.outputs);
-    z.tk = variant.tk, z.tq = variant.tq;
-    if (z.stage.in_columns > variant.tq) continue;
+    z.tk = instance.tk, z.tq = instance.tq;
+    if (z.stage.in_columns > instance.tq) continue;
     const double costs = cost(z, taps);
     if (plan.data && costs >= least) continue;
     if (!fit(z, taps, splits)) continue;
@@ -358,18 +359,18 @@ DgradPlan dgrad_of(const ConvolutionShape& shape, int tk, int splits) {
     z.by_out_rows = Divider(z.rows);
     z.by_k_groups = Divider(z.k_groups);
     least = costs;
-    plan.data = std::make_shared<DgradPlan::Data>(DgradPlan::Data{z, variant.kernel});
+    plan.data = std::make_shared<DgradPlan::Data>(DgradPlan::Data{z, instance.kernel});
   }
   return plan;
 }
 
 void run_dgrad(const DgradPlan& plan, const float* dy, const float* w, float* dx, int early_blocks,
-                 cudaStream_t stream) {
+               cudaStream_t stream) {
   const Dgrad& z = plan.data->z;
   const bool out_fours = reinterpret_cast<uintptr_t>(dx) % 16 == 0 && z.columns % 4 == 0 && z.pad_s % 4 == 0;
   launch(plan.data->kernel,
-         {dim3(static_cast<unsigned>(ceil_div(z.images, z.images_per_block)), static_cast<unsigned>(z.stage.groups)),
-          dim3(z.threads), z.shared_bytes},
+         {dim3(cuda::grid_size(z.images, z.images_per_block), static_cast<unsigned>(z.stage.groups)), dim3(z.threads),
+          z.shared_bytes},
          early_blocks, stream, dy, w, dx, z, piece_of(dy, z.stage, z.bulk, early_blocks > 0), out_fours);
 }
 

@@ -15,14 +15,14 @@ struct FpropPlan {
   struct Data;
   std::shared_ptr<const Data> data;  // empty: there is none
 };
-FpropPlan fprop_of(const backends::ConvolutionShape& shape, bool backward_data, int tk = 0, int tq = 0,
-                     int splits = 0, int tp = 0);
+FpropPlan fprop_of(const backends::ConvolutionShape& shape, bool backward_data, int tk = 0, int tq = 0, int splits = 0,
+                   int tp = 0);
 // With MAX_POOL2D behind it, where a block has whole planes; else none.
 FpropPlan fprop_pooling_of(const backends::ConvolutionShape& shape, const backends::Pool& pool);
 // early_blocks, here and below: a kernel of so many blocks or fewer may begin before the one before it has ended.
 // pooled: of fprop_pooling_of(); y may then be nullptr.
 void run_fprop(const FpropPlan& plan, const float* x, const float* w, const float* bias, bool relu, float* y,
-                int early_blocks, cudaStream_t stream, float* pooled = nullptr);
+               int early_blocks, cudaStream_t stream, float* pooled = nullptr);
 uint64_t shared_bytes(const FpropPlan& plan);  // 0 where there is no plan
 
 struct DgradPlan {
@@ -31,7 +31,7 @@ struct DgradPlan {
 };
 DgradPlan dgrad_of(const backends::ConvolutionShape& shape, int tk = 0, int splits = 0);
 void run_dgrad(const DgradPlan& plan, const float* dy, const float* w, float* dx, int early_blocks,
-                 cudaStream_t stream);
+               cudaStream_t stream);
 uint64_t shared_bytes(const DgradPlan& plan);  // 0 where there is no plan
 
 struct WgradPlan {
@@ -41,7 +41,7 @@ struct WgradPlan {
 WgradPlan wgrad_of(const backends::ConvolutionShape& shape, int tk = 0);
 uint64_t workspace_bytes(const WgradPlan& plan);
 void run_wgrad(const WgradPlan& plan, const float* dy, const float* x, float* dw, float* workspace, int early_blocks,
-                cudaStream_t stream);
+               cudaStream_t stream);
 uint64_t shared_bytes(const WgradPlan& plan);  // 0 where there is no plan
 
 }  // namespace gpunn::cuda_tiled::direct

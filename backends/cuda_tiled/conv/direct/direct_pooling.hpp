@@ -4,8 +4,8 @@
 #include <cuda_runtime_api.h>
 
 #include "common/pooling.hpp"
-#include "conv/direct/direct_convolution.hpp"
 #include "conv/convolution.hpp"
+#include "conv/direct/direct_convolution.hpp"
 
 namespace gpunn::cuda_tiled {
 

@@ -17,7 +17,6 @@
 
 namespace gpunn::cuda_tiled::direct {
 
-constexpr int ceil_div(int n, int by) { return (n + by - 1) / by; }
 constexpr int four_fold(int n) { return (n + 3) / 4 * 4; }
 
 // Floats from row to row: a multiple of four, and an odd number of fours, so that eight neighbouring rows lie in

@@ -7,6 +7,7 @@
 #include <cuda_runtime.h>
 
 #include "divider.cuh"
+#include "epilogue.cuh"
 
 namespace gpunn::cuda_tiled::direct {
 
@@ -15,11 +16,6 @@ struct Widths {
   int in;  // floats
   bool out_fours;
   bool out_twos;
-};
-
-struct Epilogue {
-  const float* bias;  // nullptr: none
-  bool relu;
 };
 
 // Stores n floats of a row that has `left` of them.

@@ -5,10 +5,10 @@
 #include <map>
 #include <string>
 
+#include "conv/convolution.hpp"
 #include "conv/direct/direct_convolution.hpp"
 #include "conv/direct/direct_pooling.hpp"
 #include "conv/wgrad/direct_1_wgrad.hpp"
-#include "conv/convolution.hpp"
 
 namespace gpunn::cuda_tiled {
 namespace {
@@ -118,12 +118,12 @@ uint64_t first_workspace(const Problem& problem) {
 
 void run_first(const Problem& problem, cudaStream_t stream, const OpArgs& args) {
   if (problem.pass == ConvolutionPass::backward_filter) {
-    return run_direct_wgrad(direct_wgrad_of(problem.shape), args.in<float>(0), args.in<float>(1),
-                               args.out<float>(0), args.workspace<float>(), stream);
+    return run_direct_wgrad(direct_wgrad_of(problem.shape), args.in<float>(0), args.in<float>(1), args.out<float>(0),
+                            args.workspace<float>(), stream);
   }
   direct::run_fprop(fprop_plan(problem), args.in<float>(0), args.in<float>(1),
-                     problem.bias ? args.in<float>(2) : nullptr, problem.relu, args.out<float>(0),
-                     early_blocks(problem), stream);
+                    problem.bias ? args.in<float>(2) : nullptr, problem.relu, args.out<float>(0), early_blocks(problem),
+                    stream);
 }
 
 std::string second_refuses(const Problem& problem) {
@@ -152,10 +152,10 @@ uint64_t second_workspace(const Problem& problem) {
 void run_second(const Problem& problem, cudaStream_t stream, const OpArgs& args) {
   if (problem.pass == ConvolutionPass::backward_filter) {
     return direct::run_wgrad(wgrad_plan(problem), args.in<float>(0), args.in<float>(1), args.out<float>(0),
-                              args.workspace<float>(), early_blocks(problem), stream);
+                             args.workspace<float>(), early_blocks(problem), stream);
   }
   direct::run_dgrad(dgrad_plan(problem), args.in<float>(0), args.in<float>(1), args.out<float>(0),
-                      early_blocks(problem), stream);
+                    early_blocks(problem), stream);
 }
 
 }  // namespace

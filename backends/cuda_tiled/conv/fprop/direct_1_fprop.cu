@@ -36,10 +36,23 @@
 #include "conv/direct/direct_convolution.hpp"
 #include "conv/direct/direct_stage.cuh"
 #include "conv/direct/direct_store.cuh"
+#include "cuda_common/divide_up.hpp"
 #include "cuda_common/launch.hpp"
 #include "shared_memory.hpp"
 
 namespace gpunn::cuda_tiled::direct {
+// What a thread makes: filters x rows x columns, with filters of r x s taps; r of 0: of any number of rows.
+struct Tile {
+  int r, s;
+  int filters, rows, columns;
+};
+
+// nvcc takes no kernels whose template parameter is a struct.
+template <Tile tile>
+struct OfTile {
+  static constexpr Tile kTile = tile;
+};
+
 namespace {
 
 using backends::ConvolutionShape;
@@ -73,10 +86,11 @@ struct Fprop {
   Divider by_positions, by_band_tiles, by_tiles, by_taps, by_lanes, by_k_groups;
 };
 
-// R is the filter's rows, 0: any number.
-template <int R, int S, int TK, int TP, int TQ, bool kPool>
-__global__ void __launch_bounds__(TP > 1 ? kThreadsOfTall : kMostThreads)
-    gather(const float* x, const float* w, Epilogue epilogue, float* y, Fprop z, Widths widths, Pooling pooling) {
+template <class Of, bool kPool>
+__global__ void __launch_bounds__(Of::kTile.rows > 1 ? kThreadsOfTall : kMostThreads)
+    direct_fprop(const float* x, const float* w, Epilogue epilogue, float* y, Fprop z, Widths widths, Pooling pooling) {
+  constexpr int R = Of::kTile.r, S = Of::kTile.s;
+  constexpr int TK = Of::kTile.filters, TP = Of::kTile.rows, TQ = Of::kTile.columns;
   constexpr int kX = four_fold(TQ + S - 1);
   constexpr int kW = four_fold(TK * S);
   extern __shared__ float4 shared_fours[];
@@ -258,23 +272,33 @@ __global__ void __launch_bounds__(TP > 1 ? kThreadsOfTall : kMostThreads)
 
 using Kernel = void (*)(const float*, const float*, Epilogue, float*, Fprop, Widths, Pooling);
 
-struct Variant {
-  int r, s, tk, tp, tq;  // r is 0: any
+struct Instance {
+  Tile tile;
   Kernel kernel;
   Kernel pooling;
 };
 
-template <int R, int S, int TK, int TP, int TQ>
-constexpr Variant variant() {
-  return {R, S, TK, TP, TQ, gather<R, S, TK, TP, TQ, false>, gather<R, S, TK, TP, TQ, true>};
+constexpr std::array<Tile, 14> kTiles = {{{5, 5, 4, 1, 8},
+                                          {5, 5, 4, 2, 4},
+                                          {5, 5, 4, 1, 4},
+                                          {5, 5, 3, 1, 8},
+                                          {5, 5, 3, 1, 4},
+                                          {3, 3, 2, 4, 4},
+                                          {3, 3, 4, 2, 8},
+                                          {3, 3, 4, 1, 8},
+                                          {3, 3, 4, 1, 4},
+                                          {3, 3, 3, 1, 4},
+                                          {0, 7, 4, 1, 4},
+                                          {0, 5, 4, 1, 4},
+                                          {0, 3, 4, 1, 4},
+                                          {0, 1, 4, 1, 4}}};
+
+template <std::size_t... i>
+constexpr std::array<Instance, sizeof...(i)> instances_of(std::index_sequence<i...>) {
+  return {{{kTiles[i], direct_fprop<OfTile<kTiles[i]>, false>, direct_fprop<OfTile<kTiles[i]>, true>}...}};
 }
 
-constexpr std::array kVariants = {
-    variant<5, 5, 4, 1, 8>(), variant<5, 5, 4, 2, 4>(), variant<5, 5, 4, 1, 4>(), variant<5, 5, 3, 1, 8>(),
-    variant<5, 5, 3, 1, 4>(), variant<3, 3, 2, 4, 4>(), variant<3, 3, 4, 2, 8>(), variant<3, 3, 4, 1, 8>(),
-    variant<3, 3, 4, 1, 4>(), variant<3, 3, 3, 1, 4>(), variant<0, 7, 4, 1, 4>(), variant<0, 5, 4, 1, 4>(),
-    variant<0, 3, 4, 1, 4>(), variant<0, 1, 4, 1, 4>(),
-};
+constexpr std::array kInstances = instances_of(std::make_index_sequence<kTiles.size()>());
 
 Stage stage_of(const ConvolutionShape& shape, bool backward_data) {
   const auto narrow = [](int64_t value) { return static_cast<int>(value); };
@@ -305,7 +329,7 @@ int passes(const Fprop& z, int pitch) {
     std::array<int, 8> addresses{};
     for (int lane = 0; lane < 8; ++lane) {
       const int position = std::min(first + lane, z.positions - 1);
-      const int of_image = ceil_div(z.band, z.tp) * z.tiles;
+      const int of_image = cuda::divide_up(z.band, z.tp) * z.tiles;
       const int address = position / of_image * z.stage.channels * z.stage.rows * pitch +
                           position % of_image / z.tiles * z.tp * pitch + position % z.tiles * z.tq;
       const bool seen = std::find(addresses.begin(), addresses.begin() + lane, address) != addresses.begin() + lane;
@@ -321,7 +345,7 @@ int passes(const Fprop& z, int pitch) {
 bool fit_band(Fprop& z, int s, int splits, int blocks, int wanted) {
   const int columns = (z.tiles - 1) * z.tq + four_fold(z.tq + s - 1);
   const int floats_of_weight = four_fold(z.tk * s);
-  const int row_tiles = ceil_div(z.band, z.tp);
+  const int row_tiles = cuda::divide_up(z.band, z.tp);
   const int of_image = row_tiles * z.tiles;
   const int most_threads = static_cast<int>(z.tp > 1 ? kThreadsOfTall : kMostThreads);
   z.images_per_block = wanted;
@@ -333,13 +357,14 @@ bool fit_band(Fprop& z, int s, int splits, int blocks, int wanted) {
   }
   z.stage.plane = z.stage.rows * z.stage.pitch;
   // About 512 threads to a multiprocessor.
-  const int blocks_at_once = std::clamp(ceil_div(ceil_div(blocks, z.images_per_block), kBlocksWanted + 4), 1, 4);
+  const int blocks_at_once =
+      std::clamp(cuda::divide_up(cuda::divide_up(blocks, z.images_per_block), kBlocksWanted + 4), 1, 4);
   z.splits = std::clamp(most_threads / blocks_at_once / (z.positions * z.k_groups), 1, z.stage.channels);
   if (splits != 0) {
     z.splits = std::min({splits, z.stage.channels, most_threads / (z.positions * z.k_groups)});
   }
-  z.channels_per_split = ceil_div(z.stage.channels, z.splits);
-  z.splits = ceil_div(z.stage.channels, z.channels_per_split);
+  z.channels_per_split = cuda::divide_up(z.stage.channels, z.splits);
+  z.splits = cuda::divide_up(z.stage.channels, z.channels_per_split);
   const int64_t inputs =
       z.stage.floats(z.images_per_block) + int64_t{z.stage.channels} * z.taps_r * z.k_groups * floats_of_weight;
   const int64_t results = int64_t{z.splits - 1} * z.positions * z.k_groups * z.tk * z.tp * z.tq;
@@ -349,27 +374,27 @@ bool fit_band(Fprop& z, int s, int splits, int blocks, int wanted) {
     return false;
   }
   z.shared_bytes = static_cast<unsigned>(bytes);
-  z.threads = static_cast<unsigned>(ceil_div(z.positions * z.k_groups * z.splits, 32) * 32);
+  z.threads = static_cast<unsigned>(cuda::divide_up(z.positions * z.k_groups * z.splits, 32) * 32);
   return true;
 }
 
-// Fits the block's share to a variant; false where shared memory does not hold it.
+// Fits the block's share to a instance; false where shared memory does not hold it.
 bool fit(Fprop& z, int s, int splits) {
-  z.tiles = ceil_div(z.columns, z.tq);
-  const int all_groups = ceil_div(z.filters, z.tk);
+  z.tiles = cuda::divide_up(z.columns, z.tq);
+  const int all_groups = cuda::divide_up(z.filters, z.tk);
   const int columns = (z.tiles - 1) * z.tq + four_fold(z.tq + s - 1);
-  z.stage.quads = ceil_div(columns, 4);
-  for (z.band = z.rows; z.band >= 1; z.band = z.band == 1 ? 0 : ceil_div(z.band, 2)) {
-    z.bands = ceil_div(z.rows, z.band);
-    const int row_tiles = ceil_div(z.band, z.tp);
+  z.stage.quads = cuda::divide_up(columns, 4);
+  for (z.band = z.rows; z.band >= 1; z.band = z.band == 1 ? 0 : cuda::divide_up(z.band, 2)) {
+    z.bands = cuda::divide_up(z.rows, z.band);
+    const int row_tiles = cuda::divide_up(z.band, z.tp);
     const int of_image = row_tiles * z.tiles;
     const int most_threads = static_cast<int>(z.tp > 1 ? kThreadsOfTall : kMostThreads);
     z.parts = 1;
-    while (ceil_div(all_groups, z.parts) * of_image > most_threads && z.parts < all_groups) ++z.parts;
-    z.k_groups = ceil_div(all_groups, z.parts);
+    while (cuda::divide_up(all_groups, z.parts) * of_image > most_threads && z.parts < all_groups) ++z.parts;
+    z.k_groups = cuda::divide_up(all_groups, z.parts);
     if (z.k_groups * of_image > most_threads) continue;
     const int blocks = z.images * z.bands * z.parts * z.stage.groups;
-    z.images_per_block = std::clamp(ceil_div(blocks, kBlocksWanted + 4), 1, 8);
+    z.images_per_block = std::clamp(cuda::divide_up(blocks, kBlocksWanted + 4), 1, 8);
     // By halves: the blocks must come out even over the multiprocessors.
     while (z.images_per_block > 1 && z.images_per_block * of_image * z.k_groups > 256) z.images_per_block /= 2;
     if (fit_band(z, s, splits, blocks, z.images_per_block)) return true;
@@ -380,14 +405,15 @@ bool fit(Fprop& z, int s, int splits) {
 // Products, those that a tile does beyond the image's edge included; large tiles do them faster, where there are enough
 // of them to hide each other's latency. Which is enough, and how much faster: as measured on an H200.
 double cost(const Fprop& z) {
-  const double tiles =
-      static_cast<double>(ceil_div(z.columns, z.tq)) * ceil_div(z.rows, z.tp) * ceil_div(z.filters, z.tk);
+  const double tiles = static_cast<double>(cuda::divide_up(z.columns, z.tq)) * cuda::divide_up(z.rows, z.tp) *
+                       cuda::divide_up(z.filters, z.tk);
   const double products = tiles * z.tq * z.tp * z.tk;
   const double at_once = tiles * z.images * z.stage.groups / kBlocksWanted;
   const int size = z.tp * z.tq;
   if (z.tp == 4 && z.flipped) return 4 * products;
   if (size <= 4) return products;
-  if (5 * ceil_div(z.columns, z.tq) * z.tq > 7 * z.columns) return 2 * products;  // too much of it lies beyond the edge
+  if (5 * cuda::divide_up(z.columns, z.tq) * z.tq > 7 * z.columns)
+    return 2 * products;  // too much of it lies beyond the edge
   if (z.tp == 2 && z.tq == 4 && at_once >= 100 && at_once < 256) return products / 1.2;
   if (z.tp == 4 && at_once >= 512) return products / 1.6;
   if (size <= 8) return products / (at_once >= 256 ? 1.4 : 0.9);
@@ -407,10 +433,10 @@ FpropPlan fprop_of(const ConvolutionShape& shape, bool backward_data, int tk, in
   FpropPlan plan;
   const int taps = static_cast<int>(shape.columns.taps);
   double least = 0.0;
-  for (const Variant& variant : kVariants) {
-    if (variant.s != taps || (variant.r != 0 && variant.r != shape.rows.taps)) continue;
-    if (tp != 0 && variant.tp != tp) continue;
-    if ((tk != 0 && variant.tk != tk) || (tq != 0 && variant.tq != tq)) continue;
+  for (const Instance& instance : kInstances) {
+    if (instance.tile.s != taps || (instance.tile.r != 0 && instance.tile.r != shape.rows.taps)) continue;
+    if (tp != 0 && instance.tile.rows != tp) continue;
+    if ((tk != 0 && instance.tile.filters != tk) || (tq != 0 && instance.tile.columns != tq)) continue;
     Fprop z;
     z.stage = stage_of(shape, backward_data);
     z.flipped = backward_data;
@@ -419,14 +445,15 @@ FpropPlan fprop_of(const ConvolutionShape& shape, bool backward_data, int tk, in
     z.rows = static_cast<int>(backward_data ? shape.rows.inputs : shape.rows.outputs);
     z.columns = static_cast<int>(backward_data ? shape.columns.inputs : shape.columns.outputs);
     z.taps_r = static_cast<int>(shape.rows.taps);
-    z.tk = variant.tk, z.tp = variant.tp, z.tq = variant.tq;
-    if (variant.tq % 4 != 0 && z.columns > variant.tq) continue;  // the second tile would lie askew
+    z.tk = instance.tile.filters, z.tp = instance.tile.rows, z.tq = instance.tile.columns;
+    if (instance.tile.columns % 4 != 0 && z.columns > instance.tile.columns)
+      continue;  // the second tile would lie askew
     const double costs = cost(z);
     if (plan.data && costs >= least) continue;
     if (!fit(z, taps, splits)) continue;
     z.stage.finish();
     z.by_positions = Divider(z.positions);
-    z.by_band_tiles = Divider(ceil_div(z.band, z.tp) * z.tiles);
+    z.by_band_tiles = Divider(cuda::divide_up(z.band, z.tp) * z.tiles);
     z.by_tiles = Divider(z.tiles);
     z.by_taps = Divider(z.taps_r * taps);
     z.by_k_groups = Divider(z.k_groups);
@@ -435,7 +462,7 @@ FpropPlan fprop_of(const ConvolutionShape& shape, bool backward_data, int tk, in
     z.filters_at_once = threads / z.lanes;
     z.by_lanes = Divider(z.lanes);
     least = costs;
-    plan.data = std::make_shared<FpropPlan::Data>(FpropPlan::Data{z, variant.kernel, variant.pooling});
+    plan.data = std::make_shared<FpropPlan::Data>(FpropPlan::Data{z, instance.kernel, instance.pooling});
   }
   return plan;
 }
@@ -467,11 +494,11 @@ FpropPlan fprop_pooling_of(const ConvolutionShape& shape, const backends::Pool& 
 }
 
 void run_fprop(const FpropPlan& plan, const float* x, const float* w, const float* bias, bool relu, float* y,
-                int early_blocks, cudaStream_t stream, float* pooled) {
+               int early_blocks, cudaStream_t stream, float* pooled) {
   const Fprop& z = plan.data->z;
   Pooling pooling = plan.data->pooling;
   pooling.pooled = pooled;
-  const auto chunks = static_cast<unsigned>(ceil_div(z.images, z.images_per_block) * z.bands);
+  const auto chunks = static_cast<unsigned>(cuda::divide_up(z.images, z.images_per_block) * z.bands);
   launch(plan.data->kernel,
          {dim3(chunks, static_cast<unsigned>(z.parts), static_cast<unsigned>(z.stage.groups)), dim3(z.threads),
           z.shared_bytes},

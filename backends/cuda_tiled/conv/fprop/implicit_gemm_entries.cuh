@@ -8,6 +8,7 @@
 #include <cuda_runtime.h>
 
 #include "conv/tile_choice.hpp"
+#include "cuda_common/divide_up.hpp"
 
 namespace gpunn::cuda_tiled::conv {
 
@@ -25,7 +26,7 @@ struct Axis {
 
   __host__ __device__ int classes() const { return turned ? stride : 1; }
   __host__ __device__ int results_of(int residue) const {
-    return results > residue ? (results - residue + classes() - 1) / classes() : 0;
+    return results > residue ? cuda::divide_up(results - residue, classes()) : 0;
   }
   // Where the source of the class's i-th result is at an entry that adds 0.
   __device__ int source_of(int i) const { return turned ? i : i * stride - pad; }

@@ -18,13 +18,14 @@
 
 #include <cuda_pipeline_primitives.h>
 
-#include "conv/implicit_gemm.hpp"
 #include "conv/fprop/implicit_gemm_entries.cuh"
 #include "conv/fprop/implicit_gemm_filters.cuh"
 #include "conv/fprop/implicit_gemm_store.cuh"
+#include "conv/implicit_gemm.hpp"
 #include "conv/shares.hpp"
 #include "conv/tile_choice.hpp"
 #include "conv/tile_product.cuh"
+#include "cuda_common/divide_up.hpp"
 #include "cuda_common/launch.hpp"
 #include "shared_memory.hpp"
 
@@ -106,7 +107,7 @@ __global__ __launch_bounds__(TileShape<tile_rows, tile_columns>::kThreads,
   if (first_pixel >= pixels) return;
   const int first_entry = plan.begin[of_class] + share * plan.tile.depth_of_share;
   const int last_entry = min(first_entry + plan.tile.depth_of_share, plan.begin[of_class + 1]);
-  const int steps = (last_entry - first_entry + kDepth - 1) / kDepth;
+  const int steps = cuda::divide_up(last_entry - first_entry, kDepth);
   const int thread = static_cast<int>(threadIdx.x);
 
   // The pixel that this thread loads for, of all entries.
@@ -193,8 +194,7 @@ __global__ __launch_bounds__(TileShape<tile_rows, tile_columns>::kThreads,
       const int result = first_result + line / kHalf * Shape::kWarpRows + half * kHalf + line % kHalf;
       if (result >= plan.results) break;
       float sum = exchange[line][load_column];
-      if (end.bias != nullptr) sum += end.bias[group * plan.results + result];
-      if (end.relu && sum < 0.0F) sum = 0.0F;
+      sum = finish_at(end.epilogue, sum, group * plan.results + result);
       if (plan.alone) {
         write_cell(to + result * result_plane, sum, plan, mine);
       } else {
@@ -238,18 +238,17 @@ void run(const Plan& plan, const float* x, const float* w, const Epilogue& epilo
   auto* filters = reinterpret_cast<float*>(bytes);
   auto* table = reinterpret_cast<Entry*>(bytes + sizes.filters);
   auto* parts = reinterpret_cast<float*>(bytes + sizes.filters + sizes.table);
-  const auto blocks = [](int64_t n, int64_t unit) { return static_cast<unsigned>((n + unit - 1) / unit); };
   const int line = plan.reduced * plan.rows.taps * plan.columns.taps;
   const auto groups = static_cast<unsigned>(plan.groups);
   if (plan.rows.turned) {
     launch(reorder_turned,
-           {dim3(blocks(plan.padded_results, 128), static_cast<unsigned>(plan.reduced), groups), dim3(128)}, stream, w,
-           filters, table, plan);
+           {dim3(cuda::grid_size(plan.padded_results, 128), static_cast<unsigned>(plan.reduced), groups), dim3(128)},
+           stream, w, filters, table, plan);
   } else {
-    launch(
-        reorder_forward,
-        {dim3(blocks(line, kReorderSide), blocks(plan.padded_results, kReorderSide), groups), dim3(kReorderSide * 8)},
-        stream, w, filters, table, plan);
+    launch(reorder_forward,
+           {dim3(cuda::grid_size(line, kReorderSide), cuda::grid_size(plan.padded_results, kReorderSide), groups),
+            dim3(kReorderSide * 8)},
+           stream, w, filters, table, plan);
   }
   const bool cut = plan.tile.shares > 1;
   const SharesEnd end{.bias = epilogue.bias,
@@ -257,8 +256,8 @@ void run(const Plan& plan, const float* x, const float* w, const Epilogue& epilo
                       .plane = plan.rows.results * plan.columns.results,
                       .relu = epilogue.relu};
   const int64_t pixels = int64_t{plan.batch} * plan.rows.results_of(0) * plan.columns.results_of(0);
-  const dim3 grid(blocks(pixels, plan.tile.columns) * static_cast<unsigned>(plan.running_classes()),
-                  blocks(plan.results, plan.tile.rows), groups * static_cast<unsigned>(plan.tile.shares));
+  const dim3 grid(cuda::grid_size(pixels, plan.tile.columns) * static_cast<unsigned>(plan.running_classes()),
+                  cuda::grid_size(plan.results, plan.tile.rows), groups * static_cast<unsigned>(plan.tile.shares));
   const auto multiply = plan.tile.rows == 128
                             ? plan.tile.columns == 128 ? launch_product<128, 128> : launch_product<128, 64>
                         : plan.tile.columns == 128 ? launch_product<64, 128>
@@ -295,8 +294,8 @@ uint64_t implicit_gemm_fprop_workspace_bytes(const ConvolutionShape& shape, int 
   return Workspace(plan_of(shape, false, multiprocessors)).bytes();
 }
 
-void implicit_gemm_fprop(const ConvolutionShape& shape, const float* x, const float* w, const Epilogue& epilogue, float* y,
-             void* workspace, int multiprocessors, cudaStream_t stream) {
+void implicit_gemm_fprop(const ConvolutionShape& shape, const float* x, const float* w, const Epilogue& epilogue,
+                         float* y, void* workspace, int multiprocessors, cudaStream_t stream) {
   run(plan_of(shape, false, multiprocessors), x, w, epilogue, y, workspace, stream);
 }
 
@@ -305,7 +304,7 @@ uint64_t implicit_gemm_dgrad_workspace_bytes(const ConvolutionShape& shape, int 
 }
 
 void implicit_gemm_dgrad(const ConvolutionShape& shape, const float* dy, const float* w, float* dx, void* workspace,
-                   int multiprocessors, cudaStream_t stream) {
+                         int multiprocessors, cudaStream_t stream) {
   run(plan_of(shape, true, multiprocessors), dy, w, {}, dx, workspace, stream);
 }
 

@@ -50,12 +50,11 @@ __device__ __forceinline__ void store_fours(const typename Shape::Sums& sums, co
     for (int i = 0; i < Shape::kThreadRows; ++i) {
       const int result = first_result + place.row(i);
       if (result >= plan.results) continue;
-      const float bias = end.bias != nullptr ? end.bias[group * plan.results + result] : 0.0F;
+      const float bias = end.epilogue.bias != nullptr ? end.epilogue.bias[group * plan.results + result] : 0.0F;
       float values[4];
 #pragma unroll
       for (int l = 0; l < 4; ++l) {
-        values[l] = sums[i][j + l] + bias;
-        if (end.relu && values[l] < 0.0F) values[l] = 0.0F;
+        values[l] = finish(end.epilogue, sums[i][j + l], bias);
       }
       *reinterpret_cast<float4*>(to + static_cast<int64_t>(result) * plane) =
           make_float4(values[0], values[1], values[2], values[3]);

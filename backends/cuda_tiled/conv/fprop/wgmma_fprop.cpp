@@ -4,6 +4,8 @@
 #include <numeric>
 #include <vector>
 
+#include "cuda_common/divide_up.hpp"
+
 namespace gpunn::cuda_tiled::tensor {
 namespace {
 
@@ -26,8 +28,6 @@ struct PhaseAxis {
   int extent = 0;  // virtual rows
   std::vector<Tap> taps = {};
 };
-
-int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
 // The stride of the outputs in virtual rows, and the step of virtual rows in input rows.
 struct AxisSteps {
@@ -52,7 +52,8 @@ PhaseAxis forward_axis(const ConvolutionAxis& axis, bool columns) {
 // dx[first + stride * i] takes dy[i + (first + pad - t * dilation) / stride] where that divides.
 PhaseAxis gradient_axis(const ConvolutionAxis& axis, int first) {
   const int stride = static_cast<int>(axis.stride);
-  PhaseAxis made{.outputs = ceil_div(static_cast<int>(axis.inputs) - first, stride), .first = first, .before = 0};
+  PhaseAxis made{
+      .outputs = cuda::divide_up(static_cast<int>(axis.inputs) - first, stride), .first = first, .before = 0};
   int lowest = 0;
   for (int t = 0; t < axis.taps; ++t) {
     const int place = first + static_cast<int>(axis.pad) - t * static_cast<int>(axis.dilation);
@@ -112,7 +113,7 @@ ConvolutionShape without_rows(const ConvolutionShape& shape) {
 }
 
 std::optional<FpropPhase> make_phase(const FpropPlan& plan, const PhaseAxis& rows, const PhaseAxis& columns,
-                                      const FpropTile& tile) {
+                                     const FpropTile& tile) {
   FpropPhase phase{};
   phase.rows = rows.outputs;
   phase.columns = columns.outputs;
@@ -122,7 +123,7 @@ std::optional<FpropPhase> make_phase(const FpropPlan& plan, const PhaseAxis& row
   phase.left = columns.before;
   phase.virtual_rows = rows.extent;
   phase.virtual_columns = columns.extent;
-  phase.half = ceil_div(columns.extent, plan.column_stride);
+  phase.half = cuda::divide_up(columns.extent, plan.column_stride);
   phase.pitch = phase.half * plan.column_stride;
   phase.taps = static_cast<int>(rows.taps.size() * columns.taps.size());
   for (const Tap& row : rows.taps) phase.reach = std::max(phase.reach, row.offset + 1);
@@ -184,18 +185,18 @@ bool finish(FpropPlan& plan, const FpropTile& tile, int shared_limit) {
     plan.steps = steps;
   }
   if (plan.steps == 0) return false;
-  const int filter_tiles = ceil_div(plan.outputs, tile.filters);
+  const int filter_tiles = cuda::divide_up(plan.outputs, tile.filters);
   for (int i = 0; i < plan.phases; ++i) {
     FpropPhase& phase = plan.phase[static_cast<std::size_t>(i)];
     phase.packed = plan.packed;
-    phase.tap_groups = ceil_div(phase.taps, plan.steps);
+    phase.tap_groups = cuda::divide_up(phase.taps, plan.steps);
     phase.stage_channels = 8 * (phase.tap_groups > 1 ? 1 : plan.steps / phase.taps);
     if (phase.tap_groups > 1 ? phase.taps % plan.steps != 0 : plan.steps % phase.taps != 0) return false;
     for (int step = phase.taps; step < plan.steps; ++step) {  // the same taps of the next 8 channels
       phase.step_offset[static_cast<std::size_t>(step)] =
           phase.step_offset[static_cast<std::size_t>(step - phase.taps)] + 8 * phase.plane;
     }
-    phase.chunks = ceil_div(plan.inputs, phase.stage_channels) * phase.tap_groups;
+    phase.chunks = cuda::divide_up(plan.inputs, phase.stage_channels) * phase.tap_groups;
     plan.packed += int64_t{filter_tiles} * phase.chunks * plan.steps * tile.filters * 8;
     plan.patch = std::max(plan.patch, phase.stage_channels * phase.plane);
   }
@@ -224,11 +225,11 @@ int patch_rows(const FpropPhase& phase, int batch, int row_stride, int tile) {
   constexpr int64_t kMostTiles = 4096;  // that are looked at
   const int64_t pixels = int64_t{batch} * phase.rows * phase.columns;
   const int64_t image = int64_t{phase.rows} * phase.columns;
-  const int64_t tiles = std::min((pixels + tile - 1) / tile, image / std::gcd(image, int64_t{tile}) + 1);
+  const int64_t tiles = std::min(cuda::divide_up(pixels, tile), image / std::gcd(image, int64_t{tile}) + 1);
   int64_t most = 0;
   if (tiles > kMostTiles) {  // a bound: so many rows, and so many borders between images
     const int64_t rows = (tile + phase.columns - 2) / phase.columns + 1;
-    const int64_t borders = (rows - 1 + phase.rows - 1) / phase.rows;
+    const int64_t borders = cuda::divide_up(rows - 1, phase.rows);
     most = (rows - 1) * row_stride + borders * phase.virtual_rows + phase.reach;
   }
   const auto virtual_row = [&](int64_t pixel) {

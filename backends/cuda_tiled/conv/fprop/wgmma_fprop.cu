@@ -1,7 +1,8 @@
 #include <algorithm>
 
-#include "conv/wgmma/wgmma_convolution.hpp"
 #include "conv/fprop/wgmma_fprop_kernel.cuh"
+#include "conv/wgmma/wgmma_convolution.hpp"
+#include "cuda_common/divide_up.hpp"
 #include "dependent_launch.cuh"
 #include "launch.hpp"
 #include "shared_memory.hpp"
@@ -11,24 +12,19 @@ namespace {
 
 constexpr int kSharedLimit = 227 * 1024;
 
-// Blocks of the narrowest tile share a multiprocessor.
-constexpr int blocks_of(const FpropTile& tile) { return tile.pixels * tile.filters <= 128 * 64 ? 2 : 1; }
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 int64_t tiles_of(const FpropPlan& plan, const FpropTile& tile) {
   int64_t most = 0;
   for (int i = 0; i < plan.phases; ++i) {
     const FpropPhase& phase = plan.phase[static_cast<std::size_t>(i)];
-    most = std::max(most, ceil_div(int64_t{plan.batch} * phase.rows * phase.columns, tile.pixels));
+    most = std::max(most, cuda::divide_up(int64_t{plan.batch} * phase.rows * phase.columns, tile.pixels));
   }
-  return most * ceil_div(plan.outputs, tile.filters);
+  return most * cuda::divide_up(plan.outputs, tile.filters);
 }
 
 // y = the sum of the splits' parts, in their order, with bias and ReLU.
 __global__ void add_fprop_parts_kernel(const float* __restrict__ parts, const float* __restrict__ bias,
-                                        float* __restrict__ y, int64_t size, int splits, int channels, int plane,
-                                        int relu) {
+                                       float* __restrict__ y, int64_t size, int splits, int channels, int plane,
+                                       int relu) {
 #ifdef GPUNN_CONV_TENSOR_CORES
   wait_for_kernel_before();
 #endif
@@ -37,21 +33,20 @@ __global__ void add_fprop_parts_kernel(const float* __restrict__ parts, const fl
   float sum = parts[index];
 #pragma unroll 8
   for (int split = 1; split < splits; ++split) sum += parts[split * size + index];
-  if (bias != nullptr) sum += bias[index / plane % channels];
-  y[index] = relu != 0 && sum < 0.0f ? 0.0f : sum;
+  y[index] = finish_at({bias, relu != 0}, sum, index / plane % channels);
 }
 
 template <int kTile, int kSteps>
 void launch_fprop(const FpropPlan& plan, const FpropOperands& operands, float* workspace, cudaStream_t stream) {
   constexpr FpropTile kShape = kFpropTiles[kTile];
   constexpr int kBlocks = blocks_of(kShape);
-  constexpr auto kKernel = fprop_kernel<kShape.pixels / 128, kShape.filters, kSteps, kBlocks>;
+  constexpr auto kKernel = fprop_kernel<FpropInstance<kShape, kSteps>>;
   allow_shared_memory(kKernel, kSharedLimit);
 
   int64_t packed = 0;
   for (int i = 0; i < plan.phases; ++i) {
     const int64_t chunks = plan.phase[static_cast<std::size_t>(i)].chunks;
-    packed = std::max(packed, ceil_div(plan.outputs, kShape.filters) * chunks * kSteps * kShape.filters * 8);
+    packed = std::max(packed, cuda::divide_up(plan.outputs, kShape.filters) * chunks * kSteps * kShape.filters * 8);
   }
   float* parts = workspace + plan.packed;
   if (plan.gaps != 0) {
@@ -60,13 +55,13 @@ void launch_fprop(const FpropPlan& plan, const FpropOperands& operands, float* w
                 "zeroing a data gradient");
   }
   cuda::launch(pack_filters_kernel<kShape.filters, kSteps>,
-               {dim3(static_cast<unsigned>(ceil_div(packed, 256)), static_cast<unsigned>(plan.phases)), dim3(256)},
-               stream, plan, operands.w, workspace);
+               {dim3(cuda::grid_size(packed, 256), static_cast<unsigned>(plan.phases)), dim3(256)}, stream, plan,
+               operands.w, workspace);
   const FpropArguments arguments{.x = operands.x,
-                                  .packed = workspace,
-                                  .bias = operands.bias,
-                                  .y = plan.splits == 1 ? operands.y : parts,
-                                  .relu = operands.relu};
+                                 .packed = workspace,
+                                 .bias = operands.bias,
+                                 .y = plan.splits == 1 ? operands.y : parts,
+                                 .relu = operands.relu};
   launch_with(kKernel,
               {dim3(static_cast<unsigned>(tiles_of(plan, kShape) * plan.phases), static_cast<unsigned>(plan.splits)),
                dim3(fprop_threads(kBlocks)), static_cast<unsigned>(shared_bytes(plan, kShape))},
@@ -82,14 +77,14 @@ using LaunchFprop = void (*)(const FpropPlan&, const FpropOperands&, float*, cud
 
 // By tile; of 4 steps a stage and of 9.
 constexpr LaunchFprop kLaunches[][2] = {{launch_fprop<0, 4>, launch_fprop<0, 9>},
-                                         {launch_fprop<1, 4>, launch_fprop<1, 9>},
-                                         {launch_fprop<2, 4>, launch_fprop<2, 9>},
-                                         {launch_fprop<3, 4>, launch_fprop<3, 9>}};
+                                        {launch_fprop<1, 4>, launch_fprop<1, 9>},
+                                        {launch_fprop<2, 4>, launch_fprop<2, 9>},
+                                        {launch_fprop<3, 4>, launch_fprop<3, 9>}};
 
 }  // namespace
 
 std::optional<FpropPlan> fprop_plan(const backends::ConvolutionShape& shape, Direction direction, int tile,
-                                      int multiprocessors) {
+                                    int multiprocessors) {
   const FpropTile& size = kFpropTiles[static_cast<std::size_t>(tile)];
   const int limit = kSharedLimit / blocks_of(size);
   std::optional<FpropPlan> plan =
@@ -103,8 +98,7 @@ std::optional<FpropPlan> fprop_plan(const backends::ConvolutionShape& shape, Dir
   return plan;
 }
 
-void run_fprop(const FpropPlan& plan, int tile, const FpropOperands& operands, float* workspace,
-                cudaStream_t stream) {
+void run_fprop(const FpropPlan& plan, int tile, const FpropOperands& operands, float* workspace, cudaStream_t stream) {
   kLaunches[tile][plan.steps == 4 ? 0 : 1](plan, operands, workspace, stream);
 }
 

@@ -88,10 +88,8 @@ int shared_bytes(const FpropPlan& plan, const FpropTile& tile);
 std::optional<FpropPlan> fprop_geometry(const backends::ConvolutionShape& shape, const FpropTile& tile);
 
 // Nothing where the gather does not serve: groups, more taps or larger strides than it knows, or patches too large.
-std::optional<FpropPlan> plan_fprop(const backends::ConvolutionShape& shape, const FpropTile& tile,
-                                       int shared_limit);
-std::optional<FpropPlan> plan_dgrad(const backends::ConvolutionShape& shape, const FpropTile& tile,
-                                             int shared_limit);
+std::optional<FpropPlan> plan_fprop(const backends::ConvolutionShape& shape, const FpropTile& tile, int shared_limit);
+std::optional<FpropPlan> plan_dgrad(const backends::ConvolutionShape& shape, const FpropTile& tile, int shared_limit);
 
 uint64_t workspace_bytes(const FpropPlan& plan);
 

@@ -16,8 +16,9 @@
 
 #include <cstdint>
 
-#include "conv/wgmma/instructions.cuh"
 #include "conv/fprop/wgmma_fprop.hpp"
+#include "conv/wgmma/instructions.cuh"
+#include "cuda_common/divide_up.hpp"
 #include "dependent_launch.cuh"
 
 namespace gpunn::cuda_tiled::tensor {
@@ -127,19 +128,32 @@ __device__ __forceinline__ void store_pixels(const FpropPlan& plan, const FpropP
 
 #endif
 
-template <int kTiles, int kFilters, int kSteps, int kBlocks>
-__global__ void __launch_bounds__(fprop_threads(kBlocks), kBlocks)
+// Blocks of the narrowest tile share a multiprocessor.
+constexpr int blocks_of(const FpropTile& tile) { return tile.pixels * tile.filters <= 128 * 64 ? 2 : 1; }
+
+// What an instance of the kernel is: its tile, and the products of 8 channels of a stage.
+template <FpropTile tile, int steps>
+struct FpropInstance {
+  static constexpr FpropTile kTile = tile;
+  static constexpr int kSteps = steps;
+  static constexpr int kBlocks = blocks_of(tile);
+};
+
+template <class Instance>
+__global__ void __launch_bounds__(fprop_threads(Instance::kBlocks), Instance::kBlocks)
     fprop_kernel(const __grid_constant__ FpropPlan plan, const __grid_constant__ FpropArguments arguments) {
 #ifdef GPUNN_CONV_TENSOR_CORES
   let_next_kernel_start();
-  constexpr int kPixels = 2 * kTiles * 64;
+  constexpr FpropTile kTile = Instance::kTile;
+  constexpr int kPixels = kTile.pixels, kTiles = kPixels / 128, kFilters = kTile.filters;
+  constexpr int kSteps = Instance::kSteps, kBlocks = Instance::kBlocks;
   constexpr int kFilterWords = kSteps * 8 * kFilters;
   constexpr int kBuffers = kSteps % 3 == 0 && kBlocks == 1 ? 3 : 2;
   constexpr int kThreads = fprop_threads(kBlocks);
   constexpr int kCopiers = kThreads - kMultipliers;
   extern __shared__ __align__(128) float shared[];
 
-  const int filter_tiles = (plan.outputs + kFilters - 1) / kFilters;
+  const int filter_tiles = cuda::divide_up(plan.outputs, kFilters);
   const int filter_tile = static_cast<int>(blockIdx.x) % filter_tiles;
   const int rest = static_cast<int>(blockIdx.x) / filter_tiles;
   // Phases of the same pixels write the same sectors: side by side where the output is larger than the cache. Else the
@@ -344,7 +358,7 @@ __global__ void pack_filters_kernel(const __grid_constant__ FpropPlan plan, cons
 #ifdef GPUNN_CONV_TENSOR_CORES
   let_next_kernel_start();
   const FpropPhase& phase = plan.phase[blockIdx.y];
-  const int filter_tiles = (plan.outputs + kFilters - 1) / kFilters;
+  const int filter_tiles = cuda::divide_up(plan.outputs, kFilters);
   const int64_t size = int64_t{filter_tiles} * phase.chunks * kSteps * kFilters * 8;
   const int64_t index = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (index >= size) return;

@@ -13,12 +13,11 @@ using Pass = ConvolutionPass;
 template <Pass kPass, Source kSource, int kTile>
 void launch(const Plan& plan, const Arguments& arguments, cudaStream_t stream) {
   constexpr Tile kShape = kTiles[kTile];
-  constexpr auto kKernel =
-      small_convolution_kernel<kPass, kSource, kShape.rows, kShape.columns, kShape.terms, kShape.groups>;
+  constexpr auto kKernel = small_convolution_kernel<Traits<kPass, kSource, kShape>>;
   constexpr int kShared = shared_bytes(kPass, kShape);
   allow_shared_memory(kKernel, kShared);
   const cuda::Launch shape{dim3(static_cast<unsigned>(plan.row_tiles * plan.column_tiles * plan.splits)),
-                           dim3(threads_of(kShape.rows, kShape.columns, kShape.groups)), kShared};
+                           dim3(threads_of(kShape)), kShared};
   launch_with(kKernel, shape, {.cluster = dim3(static_cast<unsigned>(plan.splits))}, stream, plan, arguments);
 }
 

@@ -1,44 +1,43 @@
 // conv:tf32:5 to 8 (small_convolution.hpp): implicit GEMM (Chetlur et al., 2014) in TF32 with mma.sync, for few tiles.
 //
-// wgmma reads TF32 from shared memory only where the contraction is contiguous, so the variants before pack their filters
-// by a kernel of its own, and add up what blocks share by another. Where an op takes 5 us these kernels are most of it.
-// mma.sync takes its fragments from registers, at a lower rate, which few tiles don't notice: tiles lie in shared
-// memory as they lie in memory, and the blocks that share a tile's terms are a cluster, which adds up what they have
-// through each other's shared memory, in the order of their ranks.
+// wgmma reads TF32 from shared memory only where the contraction is contiguous, so the variants before pack their
+// filters by a kernel of its own, and add up what blocks share by another. Where an op takes 5 us these kernels are
+// most of it. mma.sync takes its fragments from registers, at a lower rate, which few tiles don't notice: tiles lie in
+// shared memory as they lie in memory, and the blocks that share a tile's terms are a cluster, which adds up what they
+// have through each other's shared memory, in the order of their ranks.
 //
 // A multiprocessor has one or two blocks, so that waits are what is spent: fragments of the next step, and of the next
 // stage's first, are loaded before the products of this one; a lane looks up one term's channel and tap for its warp;
 // and where copies are of 4 bytes, twice as many blocks share the work.
 //
-// H200, all convolutions of ResNet-50 of 28x28, batch 32, best of all variants against best of those before: forward 0.55
-// against 0.95 ms, data gradients 0.66 against 1.02, filter gradients 0.69 against 1.06; together 1.89 against 3.03,
-// and cuDNN's best 3.08. 1x1: 1024 to 256 channels of 4x4 8.5, 5.7 and 7.1 us against 15.1, 14.8 and 11.4; 512 to 2048
-// of 2x2 8.9, 10.5 and 10.0 against 20.4, 21.1 and 14.6. 3x3: 512 channels of 4x4 at stride 2 21.3 forward
-// against 35.2, 128 of 7x7 12.5 against 15.8, its filter gradient 17.6 against 24.8; data gradients of 3x3 at a stride
-// stay with the variants before, since here all taps of a pixel are multiplied, those that have no output too.
+// H200, all convolutions of ResNet-50 of 28x28, batch 32, best of all variants against best of those before: forward
+// 0.55 against 0.95 ms, data gradients 0.66 against 1.02, filter gradients 0.69 against 1.06; together 1.89
+// against 3.03, and cuDNN's best 3.08. 1x1: 1024 to 256 channels of 4x4 8.5, 5.7 and 7.1 us against 15.1, 14.8
+// and 11.4; 512 to 2048 of 2x2 8.9, 10.5 and 10.0 against 20.4, 21.1 and 14.6. 3x3: 512 channels of 4x4 at stride
+// 2 21.3 forward against 35.2, 128 of 7x7 12.5 against 15.8, its filter gradient 17.6 against 24.8; data gradients of
+// 3x3 at a stride stay with the variants before, since here all taps of a pixel are multiplied, those that have no
+// output too.
 #pragma once
 
 #include <cstdint>
 
+#include "async_copy.cuh"
 #include "conv/small/small_convolution_fragments.cuh"
 #include "conv/small/small_convolution_parts.cuh"
 #include "conv/small/small_convolution_stage.cuh"
 #include "conv/small/small_convolution_sums.cuh"
 #include "conv/small/small_convolution_tile.cuh"
 #include "dependent_launch.cuh"
-#include "async_copy.cuh"
 
 namespace gpunn::cuda_tiled::small {
 
 // Of a multiprocessor: 128 registers for each of 512 threads.
-template <int kThreads>
-inline constexpr int kBlocks = 512 / kThreads;
+constexpr int blocks_of(int threads) { return 512 / threads; }
 
-template <ConvolutionPass kPass, Source kSource, int kRows, int kColumns, int kTerms, int kGroups>
-__global__ void __launch_bounds__(threads_of(kRows, kColumns, kGroups), kBlocks<kRows * kColumns * kGroups / 32>)
+template <class T>  // Traits
+__global__ void __launch_bounds__(T::kThreads, blocks_of(T::kThreads))
     small_convolution_kernel(const __grid_constant__ Plan plan, const Arguments arguments) {
 #ifdef GPUNN_CONV_TENSOR_CORES
-  using T = Traits<kPass, kSource, kRows, kColumns, kTerms, kGroups>;
   extern __shared__ __align__(128) float shared[];
   __shared__ int tap_offsets[kMaxTaps];
   __shared__ int2 column_offsets[kTableColumns<T>];
@@ -65,7 +64,7 @@ __global__ void __launch_bounds__(threads_of(kRows, kColumns, kGroups), kBlocks<
   }
 
   // The fragments of a step are loaded before the products of the one before it, those of a stage's first step too.
-  constexpr int kSteps = kTerms / 8 / kGroups;
+  constexpr int kSteps = T::kTerms / 8 / T::kGroups;
   static_assert(kSteps % 2 == 0);
   wait_copies<kStages - 1>();
   __syncthreads();

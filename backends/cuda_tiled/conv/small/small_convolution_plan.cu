@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "conv/small/small_convolution.hpp"
+#include "cuda_common/divide_up.hpp"
 
 namespace gpunn::cuda_tiled::small {
 namespace {
@@ -8,8 +9,6 @@ namespace {
 // Of a tensor, and of a plane: 32 bits name them with room for a tile beyond.
 constexpr int64_t kMostNumbers = int64_t{1} << 30;
 constexpr int64_t kMostPlane = int64_t{1} << 22;
-
-int ceil_div(int64_t a, int64_t b) { return static_cast<int>((a + b - 1) / b); }
 
 }  // namespace
 
@@ -86,9 +85,9 @@ std::optional<Plan> plan_of(ConvolutionPass pass, const backends::ConvolutionSha
   const bool scattered = pass == ConvolutionPass::backward_data && one_tap && !dense;
   const int64_t run = pass == ConvolutionPass::backward_filter ? plan.columns : of_inputs ? input_plane : output_plane;
   plan.together = run % 4 == 0 && !scattered;
-  plan.row_tiles = ceil_div(plan.rows, tile.rows);
-  plan.column_tiles = ceil_div(plan.columns, tile.columns);
-  plan.chunks = ceil_div(plan.terms, tile.terms);
+  plan.row_tiles = cuda::divide_up(plan.rows, tile.rows);
+  plan.column_tiles = cuda::divide_up(plan.columns, tile.columns);
+  plan.chunks = cuda::divide_up(plan.terms, tile.terms);
   // Blocks that copy number by number are slow alone: two on a multiprocessor hide each other's waits.
   const bool slow =
       plan.source == Source::kTaps || (pass == ConvolutionPass::backward_filter && plan.source == Source::kPixels);

@@ -17,7 +17,7 @@ constexpr int term_pitch(int terms) { return terms + 4; }
 // Terms by columns: 4 terms by 8 columns lie in 32 banks.
 constexpr int column_pitch(int columns) { return columns + 8; }
 
-constexpr int threads_of(int rows, int columns, int groups) { return rows * columns * groups / 32; }
+constexpr int threads_of(const Tile& tile) { return tile.rows * tile.columns * tile.groups / 32; }
 
 constexpr int first_words(ConvolutionPass pass, const Tile& tile) {
   return pass == ConvolutionPass::backward_data ? tile.terms * column_pitch(tile.rows)
@@ -44,16 +44,14 @@ struct Arguments {
 };
 
 // What follows from the kernel's template parameters, by one name.
-template <ConvolutionPass kPass, Source kSourceOfTile, int kRowsOfTile, int kColumnsOfTile, int kTermsOfStage,
-          int kGroupsOfWarps>
+template <ConvolutionPass kPass, Source kSource_, Tile kTile>
 struct Traits {
-  static constexpr Source kSource = kSourceOfTile;
-  static constexpr int kRows = kRowsOfTile;
-  static constexpr int kColumns = kColumnsOfTile;
-  static constexpr int kTerms = kTermsOfStage;
-  static constexpr int kGroups = kGroupsOfWarps;
-  static constexpr Tile kTile{kRows, kColumns, kTerms, kGroups};
-  static constexpr int kThreads = threads_of(kRows, kColumns, kGroups);
+  static constexpr Source kSource = kSource_;
+  static constexpr int kRows = kTile.rows;
+  static constexpr int kColumns = kTile.columns;
+  static constexpr int kTerms = kTile.terms;
+  static constexpr int kGroups = kTile.groups;
+  static constexpr int kThreads = threads_of(kTile);
   static constexpr int kWarps = kThreads / 32;
 
   static constexpr bool kFprop = kPass == ConvolutionPass::forward;

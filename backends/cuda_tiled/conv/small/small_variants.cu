@@ -1,8 +1,8 @@
 // The variants of small_convolution.hpp: what each refuses, and its call for each pass.
 #include <string>
 
-#include "conv/small/small_convolution.hpp"
 #include "conv/convolution.hpp"
+#include "conv/small/small_convolution.hpp"
 
 namespace gpunn::cuda_tiled {
 namespace {

@@ -8,8 +8,8 @@
 
 #include <cuda_runtime_api.h>
 
-#include "conv/wgrad/wgmma_wgrad.hpp"
 #include "conv/fprop/wgmma_fprop.hpp"
+#include "conv/wgrad/wgmma_wgrad.hpp"
 
 namespace gpunn::cuda_tiled::tensor {
 
@@ -23,7 +23,7 @@ inline constexpr std::array<WgradTile, 4> kWgradTiles = {{{9, 64, 64}, {2, 128, 
 
 // Nothing where the tile does not serve the shape.
 std::optional<FpropPlan> fprop_plan(const backends::ConvolutionShape& shape, Direction direction, int tile,
-                                      int multiprocessors);
+                                    int multiprocessors);
 
 struct FpropOperands {
   const float* x = nullptr;  // of a data gradient dy
@@ -34,12 +34,11 @@ struct FpropOperands {
 };
 
 // `workspace`: of workspace_bytes(plan).
-void run_fprop(const FpropPlan& plan, int tile, const FpropOperands& operands, float* workspace,
-                cudaStream_t stream);
+void run_fprop(const FpropPlan& plan, int tile, const FpropOperands& operands, float* workspace, cudaStream_t stream);
 
 std::optional<WgradPlan> wgrad_plan(const backends::ConvolutionShape& shape, int tile, int multiprocessors);
 
 void run_wgrad(const WgradPlan& plan, int tile, const float* dy, const float* x, float* dw, float* workspace,
-                         cudaStream_t stream);
+               cudaStream_t stream);
 
 }  // namespace gpunn::cuda_tiled::tensor

@@ -2,8 +2,8 @@
 // differ in their tiles, of which the autotuner takes one for each shape.
 #include <string>
 
-#include "conv/wgmma/wgmma_convolution.hpp"
 #include "conv/convolution.hpp"
+#include "conv/wgmma/wgmma_convolution.hpp"
 
 namespace gpunn::cuda_tiled {
 namespace {
@@ -71,11 +71,8 @@ constexpr ConvolutionVariant variant(const char* name) {
 
 }  // namespace
 
-std::vector<ConvolutionVariant> tensor_convolution_variants() {
-  std::vector<ConvolutionVariant> all = {variant<0>("conv:tf32:1"), variant<1>("conv:tf32:2"), variant<2>("conv:tf32:3"),
-                                      variant<3>("conv:tf32:4")};
-  for (const ConvolutionVariant& small : small_convolution_variants()) all.push_back(small);
-  return all;
+std::vector<ConvolutionVariant> wgmma_convolution_variants() {
+  return {variant<0>("conv:tf32:1"), variant<1>("conv:tf32:2"), variant<2>("conv:tf32:3"), variant<3>("conv:tf32:4")};
 }
 
 }  // namespace gpunn::cuda_tiled

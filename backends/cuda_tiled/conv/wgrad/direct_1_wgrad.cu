@@ -13,6 +13,7 @@
 #include <algorithm>
 
 #include "conv/wgrad/direct_1_wgrad.hpp"
+#include "cuda_common/divide_up.hpp"
 #include "cuda_common/launch.hpp"
 #include "shared_memory.hpp"
 
@@ -195,25 +196,24 @@ DirectWgrad direct_wgrad_of(const ConvolutionShape& shape) {
                            int64_t{plan.filters_per_block} * z.rows * z.pitch + items * plan.row_splits * z.taps_s;
     if (items * z.taps_s > kMostOutputs || floats > int64_t{kMostSharedBytes / sizeof(float)}) continue;
     plan.shared_bytes = static_cast<unsigned>(floats * static_cast<int64_t>(sizeof(float)));
-    const int64_t blocks =
-        int64_t{z.images} * z.groups * ((z.filters + plan.filters_per_block - 1) / plan.filters_per_block);
+    const int64_t blocks = int64_t{z.images} * z.groups * (cuda::divide_up(z.filters, plan.filters_per_block));
     if (blocks >= kBlocksWanted || plan.filters_per_block == 1 || items < kMostThreads / 4) break;
   }
   require(plan.filters_per_block >= 1, "wants an image and its gradient in shared memory");
-  const int64_t parts = (z.filters + plan.filters_per_block - 1) / plan.filters_per_block;
+  const int64_t parts = cuda::divide_up(z.filters, plan.filters_per_block);
   require(parts <= 65535, "wants fewer filters");
   const int64_t blocks_for_images = std::max<int64_t>(1, kBlocksWanted / (parts * z.groups));
-  plan.images_per_block = static_cast<int>((z.images + blocks_for_images - 1) / blocks_for_images);
-  plan.chunks = (z.images + plan.images_per_block - 1) / plan.images_per_block;
+  plan.images_per_block = static_cast<int>(cuda::divide_up(z.images, blocks_for_images));
+  plan.chunks = cuda::divide_up(z.images, plan.images_per_block);
   return plan;
 }
 
 void run_direct_wgrad(const DirectWgrad& plan, const float* dy, const float* x, float* dw, float* workspace,
-                         cudaStream_t stream) {
+                      cudaStream_t stream) {
   const Sizes z = sizes_of(plan.shape);
   const PartialKernel kernel = kernel_of(z.taps_s);
   allow_shared_memory(kernel, plan.shared_bytes);
-  const auto parts = static_cast<unsigned>((z.filters + plan.filters_per_block - 1) / plan.filters_per_block);
+  const auto parts = cuda::grid_size(z.filters, plan.filters_per_block);
   const int64_t work = int64_t{plan.filters_per_block} * z.channels * z.taps_r * plan.row_splits;
   const auto threads = static_cast<unsigned>(std::clamp<int64_t>((work + 31) / 32 * 32, 64, kMostThreads));
   cuda::launch(kernel,

@@ -27,6 +27,6 @@ DirectWgrad direct_wgrad_of(const backends::ConvolutionShape& shape);
 
 // dy, x -> dw, with workspace_bytes() of scratch memory.
 void run_direct_wgrad(const DirectWgrad& plan, const float* dy, const float* x, float* dw, float* workspace,
-                         cudaStream_t stream);
+                      cudaStream_t stream);
 
 }  // namespace gpunn::cuda_tiled

@@ -35,6 +35,7 @@
 #include "conv/direct/direct_bulk.cuh"
 #include "conv/direct/direct_convolution.hpp"
 #include "conv/direct/direct_stage.cuh"
+#include "cuda_common/divide_up.hpp"
 #include "cuda_common/launch.hpp"
 #include "shared_memory.hpp"
 
@@ -80,7 +81,7 @@ __device__ __forceinline__ float4 plus(float4 a, float4 b) {
 template <int S, int TK, int WHOLE, bool kInBulk>
 __global__ void __launch_bounds__(kMostThreads)
     wgrad_shares(const float* dy, const float* x, float* partial, Wgrad z, int x_width, int dy_width) {
-  constexpr int kQuads = ceil_div(S + 3, 4);
+  constexpr int kQuads = cuda::divide_up(S + 3, 4);
   extern __shared__ float4 shared_fours[];
   float* const shared = reinterpret_cast<float*>(shared_fours);
   const int thread = static_cast<int>(threadIdx.x);
@@ -239,7 +240,7 @@ __global__ void __launch_bounds__(32 * kShares) add_filter_shares(const float* p
 using Kernel = void (*)(const float*, const float*, float*, Wgrad, int, int);
 using Adder = void (*)(const float*, float*, Wgrad, int);
 
-struct Variant {
+struct Instance {
   int s, tk;
   int columns;  // 0: any
   Kernel kernel;
@@ -248,39 +249,39 @@ struct Variant {
 };
 
 template <int S, int TK, int WHOLE = 0, bool kInBulk = false>
-constexpr Variant variant() {
+constexpr Instance instance() {
   return {S, TK, 4 * WHOLE, wgrad_shares<S, TK, WHOLE, kInBulk>, add_filter_shares<S, TK>, kInBulk};
 }
 
-constexpr std::array kVariants = {variant<5, 8, 2, true>(), variant<5, 3, 7>(), variant<5, 2, 7>(), variant<3, 8, 7>(),
-                                  variant<3, 8, 8>(),       variant<5, 4>(),    variant<5, 3>(),    variant<5, 8>(),
-                                  variant<3, 4>(),          variant<3, 3>(),    variant<3, 8>(),    variant<7, 4>(),
-                                  variant<1, 4>(),          variant<5, 2>()};
+constexpr std::array kInstances = {
+    instance<5, 8, 2, true>(), instance<5, 3, 7>(), instance<5, 2, 7>(), instance<3, 8, 7>(), instance<3, 8, 8>(),
+    instance<5, 4>(),          instance<5, 3>(),    instance<5, 8>(),    instance<3, 4>(),    instance<3, 3>(),
+    instance<3, 8>(),          instance<7, 4>(),    instance<1, 4>(),    instance<5, 2>()};
 
 // in_bulk: the kernel takes x in bulk.
 bool fit(Wgrad& z, int s, bool in_bulk) {
-  z.all_k_groups = ceil_div(z.filters, z.tk);
+  z.all_k_groups = cuda::divide_up(z.filters, z.tk);
   const int of_k_group = z.x.channels * z.taps_r;
   z.parts = 1;
-  while (ceil_div(z.all_k_groups, z.parts) * of_k_group > kMostThreads && z.parts < z.all_k_groups) ++z.parts;
-  z.k_groups = ceil_div(z.all_k_groups, z.parts);
+  while (cuda::divide_up(z.all_k_groups, z.parts) * of_k_group > kMostThreads && z.parts < z.all_k_groups) ++z.parts;
+  z.k_groups = cuda::divide_up(z.all_k_groups, z.parts);
   z.items = z.k_groups * of_k_group;
   if (z.items > kMostThreads) return false;
-  if (z.items % 32 > 24 || z.items > 256) z.items = std::min(kMostThreads, ceil_div(z.items, 32) * 32);
+  if (z.items % 32 > 24 || z.items > 256) z.items = std::min(kMostThreads, cuda::divide_up(z.items, 32) * 32);
   z.dy.rows = z.rows;
-  z.dy.quads = ceil_div(z.columns, 4);
+  z.dy.quads = cuda::divide_up(z.columns, 4);
   z.dy.pitch = z.dy.quads * 4;
   z.dy.plane = z.dy.rows * z.dy.pitch;
   z.x.rows = z.rows + z.taps_r - 1;
-  z.x.quads = ceil_div(z.columns, 4) + ceil_div(s + 3, 4) - 1;
+  z.x.quads = cuda::divide_up(z.columns, 4) + cuda::divide_up(s + 3, 4) - 1;
   z.x.pitch = odd_pitch(4 * z.x.quads);
   z.x.plane = z.x.rows * z.x.pitch;
   // Channels begin where the next row of taps would, in the banks.
   while (z.x.plane / 4 % 8 != z.taps_r * (z.x.pitch / 4) % 8) z.x.plane += 4;
   if (in_bulk) z.x_bulk = bulk_of(z.x), z.dy_bulk = bulk_of(z.dy);
   const int blocks_for_images = std::max(1, kBlocksWanted / (z.parts * z.x.groups));
-  z.images_per_block = ceil_div(z.images, blocks_for_images);
-  z.chunks = ceil_div(z.images, z.images_per_block);
+  z.images_per_block = cuda::divide_up(z.images, blocks_for_images);
+  z.chunks = cuda::divide_up(z.images, z.images_per_block);
   for (z.images_at_once = std::min(z.images_per_block, 8); z.images_at_once >= 1; --z.images_at_once) {
     const bool few = z.x_bulk.floats > 0 && z.images_per_block * z.rows * z.columns <= kFewPixels;
     const int threads = few ? std::max(kThreadsOfFew, z.items) : kMostThreads;
@@ -291,7 +292,7 @@ bool fit(Wgrad& z, int s, bool in_bulk) {
     const int64_t bytes = std::max(inputs, results) * static_cast<int64_t>(sizeof(float));
     if (bytes > kMostSharedBytes) continue;
     z.shared_bytes = static_cast<unsigned>(bytes);
-    z.threads = static_cast<unsigned>(ceil_div(z.items * z.splits, 32) * 32);
+    z.threads = static_cast<unsigned>(cuda::divide_up(z.items * z.splits, 32) * 32);
     return true;
   }
   return false;
@@ -311,9 +312,9 @@ WgradPlan wgrad_of(const ConvolutionShape& shape, int tk) {
   const int taps = static_cast<int>(shape.columns.taps);
   const int filters = static_cast<int>(shape.group_outputs);
   double least = 0.0;
-  for (const Variant& variant : kVariants) {
-    if (variant.s != taps || (tk != 0 && variant.tk != tk)) continue;
-    if (variant.columns != 0 && variant.columns != shape.columns.outputs) continue;
+  for (const Instance& instance : kInstances) {
+    if (instance.s != taps || (tk != 0 && instance.tk != tk)) continue;
+    if (instance.columns != 0 && instance.columns != shape.columns.outputs) continue;
     Wgrad z;
     z.images = static_cast<int>(shape.batch);
     z.filters = filters;
@@ -329,11 +330,11 @@ WgradPlan wgrad_of(const ConvolutionShape& shape, int tk) {
     z.dy.channels = filters;
     z.dy.in_rows = z.rows;
     z.dy.in_columns = z.columns;
-    z.tk = variant.tk;
+    z.tk = instance.tk;
     // Of a chunk of four pixels: products, and loads.
-    const double costs = ceil_div(filters, z.tk) * (z.tk * taps + 0.5 * (4.0 + z.tk));
+    const double costs = cuda::divide_up(filters, z.tk) * (z.tk * taps + 0.5 * (4.0 + z.tk));
     if (plan.data && costs >= least) continue;
-    if (!fit(z, taps, variant.in_bulk)) continue;
+    if (!fit(z, taps, instance.in_bulk)) continue;
     z.x.finish();
     z.dy.finish();
     z.by_items = Divider(z.items);
@@ -342,7 +343,7 @@ WgradPlan wgrad_of(const ConvolutionShape& shape, int tk) {
     z.by_rows = Divider(z.rows);
     least = costs;
     plan.data = std::make_shared<WgradPlan::Data>(
-        WgradPlan::Data{z, variant.kernel, variant.adder, z.parts * z.x.groups * z.items * z.tk * taps});
+        WgradPlan::Data{z, instance.kernel, instance.adder, z.parts * z.x.groups * z.items * z.tk * taps});
   }
   return plan;
 }
@@ -352,7 +353,7 @@ uint64_t workspace_bytes(const WgradPlan& plan) {
 }
 
 void run_wgrad(const WgradPlan& plan, const float* dy, const float* x, float* dw, float* workspace, int early_blocks,
-                cudaStream_t stream) {
+               cudaStream_t stream) {
   const Wgrad& z = plan.data->z;
   const bool in_bulk =
       piece_of(x, z.x, z.x_bulk, early_blocks > 0) == kBulk && piece_of(dy, z.dy, z.dy_bulk, early_blocks > 0) == kBulk;
@@ -361,7 +362,7 @@ void run_wgrad(const WgradPlan& plan, const float* dy, const float* x, float* dw
           dim3(z.threads), z.shared_bytes},
          early_blocks, stream, dy, x, workspace, z, in_bulk ? kBulk : piece_of(x, z.x, false),
          in_bulk ? kBulk : piece_of(dy, z.dy, early_blocks > 0));
-  const cuda::Launch adding{dim3(static_cast<unsigned>(ceil_div(plan.data->numbers, 32))), dim3(32, kShares)};
+  const cuda::Launch adding{dim3(cuda::grid_size(plan.data->numbers, 32)), dim3(32, kShares)};
   if (early_blocks > 0) {
     launch_with(plan.data->adder, adding, {.early = true}, stream, workspace, dw, z, plan.data->numbers);
   } else {

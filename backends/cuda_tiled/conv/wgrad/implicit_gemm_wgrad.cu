@@ -20,6 +20,7 @@
 #include "conv/shares.hpp"
 #include "conv/tile_choice.hpp"
 #include "conv/tile_product.cuh"
+#include "cuda_common/divide_up.hpp"
 #include "cuda_common/launch.hpp"
 #include "shared_memory.hpp"
 
@@ -129,7 +130,7 @@ __global__ __launch_bounds__(TileShape<tile_rows, tile_columns>::kThreads,
   const int first_column = static_cast<int>(blockIdx.x) * tile_columns;
   const int first_pixel = share * plan.tile.depth_of_share;
   const int pixels = min(plan.tile.depth_of_share, plan.pixels() - first_pixel);
-  const int steps = (pixels + kDepth - 1) / kDepth;
+  const int steps = cuda::divide_up(pixels, kDepth);
   const int depth = static_cast<int>(threadIdx.x) % kLanes;
   const int line = static_cast<int>(threadIdx.x) / kLanes;
 
@@ -226,12 +227,11 @@ uint64_t implicit_gemm_wgrad_workspace_bytes(const ConvolutionShape& shape, int 
 }
 
 void implicit_gemm_wgrad(const ConvolutionShape& shape, const float* dy, const float* x, float* dw, void* workspace,
-                     int multiprocessors, cudaStream_t stream) {
+                         int multiprocessors, cudaStream_t stream) {
   const Plan plan = plan_of(shape, multiprocessors);
   const bool cut = plan.tile.shares > 1;
   auto* parts = static_cast<float*>(workspace);
-  const auto blocks = [](int n, int unit) { return static_cast<unsigned>((n + unit - 1) / unit); };
-  const dim3 grid(blocks(plan.entries(), plan.tile.columns), blocks(plan.outputs, plan.tile.rows),
+  const dim3 grid(cuda::grid_size(plan.entries(), plan.tile.columns), cuda::grid_size(plan.outputs, plan.tile.rows),
                   static_cast<unsigned>(plan.groups * plan.tile.shares));
   const auto multiply = plan.tile.rows == 128
                             ? plan.tile.columns == 128 ? launch_product<128, 128> : launch_product<128, 64>

@@ -2,20 +2,18 @@
 
 #include <algorithm>
 
+#include "cuda_common/divide_up.hpp"
+
 namespace gpunn::cuda_tiled::tensor {
-namespace {
-
-int ceil_div(int64_t a, int64_t b) { return static_cast<int>((a + b - 1) / b); }
-
-}  // namespace
+namespace {}  // namespace
 
 int shared_bytes(const WgradPlan& plan, const WgradTile& tile) {
   const int stage = plan.patch_channels * plan.plane + tile.pixels * tile.filters + tile.pixels;
   return plan.stages * stage * 4 + 2 * plan.stages * 8;
 }
 
-std::optional<WgradPlan> plan_wgrad(const backends::ConvolutionShape& shape, const WgradTile& tile,
-                                               int shared_limit, int blocks) {
+std::optional<WgradPlan> plan_wgrad(const backends::ConvolutionShape& shape, const WgradTile& tile, int shared_limit,
+                                    int blocks) {
   const std::optional<FpropPlan> geometry = fprop_geometry(shape, {tile.pixels, tile.filters});
   if (!geometry) return std::nullopt;
   WgradPlan plan{};
@@ -35,20 +33,20 @@ std::optional<WgradPlan> plan_wgrad(const backends::ConvolutionShape& shape, con
   if (plan.flat != 0) {
     plan.patch_channels = channels;
     plan.channel_tiles = 1;
-    plan.row_tiles = ceil_div(int64_t{channels} * plan.taps, rows);
+    plan.row_tiles = cuda::divide_up(int64_t{channels} * plan.taps, rows);
   } else if (plan.several_channels != 0) {
     plan.patch_channels = rows;
-    plan.channel_tiles = plan.row_tiles = ceil_div(channels, rows);
+    plan.channel_tiles = plan.row_tiles = cuda::divide_up(channels, rows);
   } else {
     plan.patch_channels = 64;
-    plan.channel_tiles = ceil_div(channels, 64);
-    plan.row_tiles = plan.channel_tiles * ceil_div(plan.taps, tile.slots);
+    plan.channel_tiles = cuda::divide_up(channels, 64);
+    plan.row_tiles = plan.channel_tiles * cuda::divide_up(plan.taps, tile.slots);
   }
-  plan.filter_tiles = ceil_div(plan.geometry.outputs, tile.filters);
+  plan.filter_tiles = cuda::divide_up(plan.geometry.outputs, tile.filters);
   constexpr int kMostGridRows = 65535;  // of the kernel that adds the parts, whose blocks have 32 filters each
-  if (ceil_div(plan.geometry.outputs, 32) > kMostGridRows) return std::nullopt;
-  plan.filter_pitch = ceil_div(plan.geometry.outputs, 32) * 32;
-  plan.chunks = ceil_div(int64_t{plan.geometry.batch} * phase.rows * phase.columns, tile.pixels);
+  if (cuda::divide_up(plan.geometry.outputs, 32) > kMostGridRows) return std::nullopt;
+  plan.filter_pitch = cuda::divide_up(plan.geometry.outputs, 32) * 32;
+  plan.chunks = cuda::divide_up(int64_t{plan.geometry.batch} * phase.rows * phase.columns, tile.pixels);
   // Of many stages a block takes two at least: to add the parts of half as many blocks saves more than it costs.
   const int most = plan.chunks >= 64 ? plan.chunks / 2 : plan.chunks;
   plan.splits = std::clamp(blocks / (plan.row_tiles * plan.filter_tiles), 1, most);

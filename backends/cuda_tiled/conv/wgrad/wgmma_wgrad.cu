@@ -1,5 +1,6 @@
 #include "conv/wgmma/wgmma_convolution.hpp"
 #include "conv/wgrad/wgmma_wgrad_kernel.cuh"
+#include "cuda_common/divide_up.hpp"
 #include "dependent_launch.cuh"
 #include "launch.hpp"
 #include "shared_memory.hpp"
@@ -14,7 +15,7 @@ constexpr int kAddThreads = 512;
 // dw[filter][row] = sum over parts of parts[split][row][filter], in order.
 __global__ void __launch_bounds__(kAddThreads)
     add_wgrad_parts_kernel(const float* __restrict__ parts, float* __restrict__ dw, int rows, int filters, int pitch,
-                            int splits) {
+                           int splits) {
 #ifdef GPUNN_CONV_TENSOR_CORES
   wait_for_kernel_before();
 #endif
@@ -40,29 +41,23 @@ __global__ void __launch_bounds__(kAddThreads)
   }
 }
 
-unsigned ceil_div(int a, int b) { return static_cast<unsigned>((a + b - 1) / b); }
-
-constexpr int warpgroups_of(const WgradTile& tile) { return tile.slots == 9 ? 3 : 2; }
-
 template <int kTile, bool kVector>
 void launch_wgrad(const WgradPlan& plan, const WgradArguments& arguments, cudaStream_t stream) {
   constexpr WgradTile kShape = kWgradTiles[kTile];
-  constexpr int kWarpgroups = warpgroups_of(kShape);
-  constexpr auto kKernel =
-      wgrad_kernel<kWarpgroups, kShape.slots / kWarpgroups, kShape.filters, kShape.pixels, kVector>;
+  constexpr auto kKernel = wgrad_kernel<WgradInstance<kShape, kVector>>;
   allow_shared_memory(kKernel, kSharedLimit);
   cuda::launch(kKernel,
                {dim3(static_cast<unsigned>(plan.row_tiles * plan.filter_tiles), static_cast<unsigned>(plan.splits)),
-                dim3((kWarpgroups + 1) * 128), static_cast<unsigned>(shared_bytes(plan, kShape))},
+                dim3((warpgroups_of(kShape) + 1) * 128), static_cast<unsigned>(shared_bytes(plan, kShape))},
                stream, plan, arguments);
 }
 
 using LaunchWgrad = void (*)(const WgradPlan&, const WgradArguments&, cudaStream_t);
 
 constexpr LaunchWgrad kLaunches[][2] = {{launch_wgrad<0, false>, launch_wgrad<0, true>},
-                                         {launch_wgrad<1, false>, launch_wgrad<1, true>},
-                                         {launch_wgrad<2, false>, launch_wgrad<2, true>},
-                                         {launch_wgrad<3, false>, launch_wgrad<3, true>}};
+                                        {launch_wgrad<1, false>, launch_wgrad<1, true>},
+                                        {launch_wgrad<2, false>, launch_wgrad<2, true>},
+                                        {launch_wgrad<3, false>, launch_wgrad<3, true>}};
 
 }  // namespace
 
@@ -75,12 +70,12 @@ std::optional<WgradPlan> wgrad_plan(const backends::ConvolutionShape& shape, int
 }
 
 void run_wgrad(const WgradPlan& plan, int tile, const float* dy, const float* x, float* dw, float* workspace,
-                         cudaStream_t stream) {
+               cudaStream_t stream) {
   const FpropPlan& geometry = plan.geometry;
   const bool vector = geometry.phase[0].vector != 0 && geometry.output_rows * geometry.output_columns % 4 == 0;
   kLaunches[tile][vector ? 1 : 0](plan, {.dy = dy, .x = x, .parts = workspace}, stream);
   const int rows = plan.geometry.inputs * plan.taps;
-  const dim3 grid(ceil_div(rows, 32), ceil_div(plan.geometry.outputs, 32));
+  const dim3 grid(cuda::divide_up(rows, 32), cuda::divide_up(plan.geometry.outputs, 32));
   launch_with(add_wgrad_parts_kernel, {grid, dim3(kAddThreads)}, {.early = true}, stream, workspace, dw, rows,
               plan.geometry.outputs, plan.filter_pitch, plan.splits);
 }

@@ -39,8 +39,8 @@ struct WgradPlan {
 int shared_bytes(const WgradPlan& plan, const WgradTile& tile);
 
 // Nothing where it does not serve. `blocks`: how many the GPU runs at once.
-std::optional<WgradPlan> plan_wgrad(const backends::ConvolutionShape& shape, const WgradTile& tile,
-                                               int shared_limit, int blocks);
+std::optional<WgradPlan> plan_wgrad(const backends::ConvolutionShape& shape, const WgradTile& tile, int shared_limit,
+                                    int blocks);
 
 uint64_t workspace_bytes(const WgradPlan& plan);
 

@@ -13,9 +13,9 @@
 
 #include <cstdint>
 
+#include "conv/fprop/wgmma_fprop_kernel.cuh"
 #include "conv/wgmma/instructions.cuh"
 #include "conv/wgrad/wgmma_wgrad.hpp"
-#include "conv/fprop/wgmma_fprop_kernel.cuh"
 #include "dependent_launch.cuh"
 
 namespace gpunn::cuda_tiled::tensor {
@@ -129,13 +129,27 @@ __device__ __forceinline__ void store_part(const WgradPlan& plan, const WgradArg
 
 #endif
 
-// kVector: both x and dy are copied in vectors, which takes fewer registers.
-template <int kWarpgroups, int kSlots, int kFilters, int kPixels, bool kVector>
-__global__ void __launch_bounds__((kWarpgroups + 1) * 128, 1)
+// That multiply, beside the one that copies.
+constexpr int warpgroups_of(const WgradTile& tile) { return tile.slots == 9 ? 3 : 2; }
+
+// What an instance of the kernel is. vector: both x and dy are copied in vectors, which takes fewer registers.
+template <WgradTile tile, bool vector>
+struct WgradInstance {
+  static constexpr WgradTile kTile = tile;
+  static constexpr bool kVector = vector;
+  static constexpr int kWarpgroups = warpgroups_of(tile);
+};
+
+template <class Instance>
+__global__ void __launch_bounds__((Instance::kWarpgroups + 1) * 128, 1)
     wgrad_kernel(const __grid_constant__ WgradPlan plan, const __grid_constant__ WgradArguments arguments) {
 #ifdef GPUNN_CONV_TENSOR_CORES
   let_next_kernel_start();
-  constexpr int kBlockSlots = kWarpgroups * kSlots;
+  constexpr WgradTile kTile = Instance::kTile;
+  constexpr int kWarpgroups = Instance::kWarpgroups;
+  constexpr bool kVector = Instance::kVector;
+  constexpr int kBlockSlots = kTile.slots, kSlots = kBlockSlots / kWarpgroups;
+  constexpr int kFilters = kTile.filters, kPixels = kTile.pixels;
   constexpr int kGradientWords = kPixels * kFilters;
   extern __shared__ __align__(128) float shared[];
 

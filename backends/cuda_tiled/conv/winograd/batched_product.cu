@@ -1,7 +1,8 @@
 // A tile of the result in the registers of a block, the factors in shared memory in a ring of three stages that
 // asynchronous copies fill two stages ahead: with one barrier a stage, and no register that waits for memory.
-#include "conv/winograd/batched_product.hpp"
 #include "conv/tile_product.cuh"
+#include "conv/winograd/batched_product.hpp"
+#include "cuda_common/divide_up.hpp"
 #include "cuda_common/launch.hpp"
 
 namespace gpunn::cuda_tiled::conv {
@@ -22,7 +23,7 @@ __global__ __launch_bounds__(TileShape<rows, columns>::kThreads, TileShape<rows,
   const int first_column = static_cast<int>(blockIdx.y) * columns;
   const int first_k = share * product.tile.depth_of_share;
   const int last_k = min(first_k + product.tile.depth_of_share, product.k);
-  const int steps = (last_k - first_k + kDepth - 1) / kDepth;
+  const int steps = cuda::divide_up(last_k - first_k, kDepth);
   LineCopies<rows, kDepth, Shape::kThreads> a_lines(a + batch * product.a_matrix, product.a_line, first_k, last_k,
                                                     first_row);
   LineCopies<columns, kDepth, Shape::kThreads> b_lines(b + batch * product.b_matrix, product.b_line, first_k, last_k,
@@ -76,8 +77,7 @@ TileChoice batched_product_tile(int batch, int m, int n, int k, int multiprocess
 
 void batched_product(const BatchedProduct& product, const float* a, const float* b, float* d, cudaStream_t stream) {
   const TileChoice& tile = product.tile;
-  const auto blocks = [](int n, int unit) { return static_cast<unsigned>((n + unit - 1) / unit); };
-  const dim3 grid(blocks(product.m, tile.rows), blocks(product.n, tile.columns),
+  const dim3 grid(cuda::grid_size(product.m, tile.rows), cuda::grid_size(product.n, tile.columns),
                   static_cast<unsigned>(product.batch * tile.shares));
   const auto multiply = tile.rows == 128      ? tile.columns == 128 ? launch_batch<128, 128> : launch_batch<128, 64>
                              : tile.columns == 128 ? launch_batch<64, 128>

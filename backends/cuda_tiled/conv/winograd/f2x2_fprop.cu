@@ -14,9 +14,10 @@
 
 #include <cuda_pipeline_primitives.h>
 
+#include "conv/winograd/f2x2_multiply.cuh"
 #include "conv/winograd/winograd.hpp"
 #include "conv/winograd/winograd_filters.cuh"
-#include "conv/winograd/f2x2_multiply.cuh"
+#include "cuda_common/divide_up.hpp"
 #include "cuda_common/launch.hpp"
 #include "shared_memory.hpp"
 
@@ -31,8 +32,6 @@ constexpr int kImageStep = kPoints * kColumns;  // transformed images of one cha
 constexpr int kStage = kDepth * (kFilterStep + kImageStep);
 constexpr int kShared = std::max(2 * kStage, kExchange);
 
-constexpr int blocks_of(int n, int size) { return (n + size - 1) / size; }
-
 struct Plan {
   Convolution shape;
   int tile_rows;
@@ -43,11 +42,11 @@ struct Plan {
 
   explicit Plan(const Convolution& c)
       : shape(c),
-        tile_rows(blocks_of(c.result_rows, 2)),
-        tile_columns(blocks_of(c.result_columns, 2)),
+        tile_rows(cuda::divide_up(c.result_rows, 2)),
+        tile_columns(cuda::divide_up(c.result_columns, 2)),
         tiles(c.batch * tile_rows * tile_columns),
-        filter_blocks(blocks_of(c.outputs, kRows)),
-        steps(blocks_of(c.inputs, kDepth)) {}
+        filter_blocks(cuda::divide_up(c.outputs, kRows)),
+        steps(cuda::divide_up(c.inputs, kDepth)) {}
 };
 
 // G g G^T.
@@ -129,11 +128,6 @@ class Patch {
   unsigned inside_ = 0;
 };
 
-__device__ __forceinline__ float finish(float sum, float bias, bool relu) {
-  sum += bias;
-  return relu && sum < 0.0F ? 0.0F : sum;
-}
-
 // A^T m A of the element in all its points, and the end of the convolution.
 __device__ __forceinline__ void store_tile(const float (&m)[kPoints], const Plan& plan, const Epilogue& epilogue,
                                            float* y, int group, int filter, int tile) {
@@ -154,8 +148,8 @@ __device__ __forceinline__ void store_tile(const float (&m)[kPoints], const Plan
     float sum[4];
 #pragma unroll
     for (int j = 0; j < 4; ++j) sum[j] = i == 0 ? m[j] + m[4 + j] + m[8 + j] : m[4 + j] - m[8 + j] - m[12 + j];
-    const float left = finish(sum[0] + sum[1] + sum[2], bias, epilogue.relu);
-    const float right = finish(sum[1] - sum[2] - sum[3], bias, epilogue.relu);
+    const float left = finish(epilogue, sum[0] + sum[1] + sum[2], bias);
+    const float right = finish(epilogue, sum[1] - sum[2] - sum[3], bias);
     if (shape.result_columns % 2 == 0) {
       *reinterpret_cast<float2*>(to + i * shape.result_columns) = make_float2(left, right);
     } else {
@@ -242,7 +236,7 @@ uint64_t f2x2_fprop_workspace_bytes(const Convolution& convolution) {
 }
 
 void f2x2_fprop(const Convolution& convolution, const float* x, const float* w, const Epilogue& epilogue, float* y,
-              float* workspace, cudaStream_t stream) {
+                float* workspace, cudaStream_t stream) {
   const Plan plan(convolution);
   const dim3 grid(static_cast<unsigned>(plan.filter_blocks * (kRows / kFilterLanes)), static_cast<unsigned>(plan.steps),
                   static_cast<unsigned>(convolution.groups));
@@ -252,7 +246,7 @@ void f2x2_fprop(const Convolution& convolution, const float* x, const float* w, 
   constexpr unsigned kBytes = kShared * sizeof(float);
   allow_shared_memory(convolve_tiles, kBytes);
   launch(convolve_tiles,
-         {dim3(static_cast<unsigned>(plan.filter_blocks * blocks_of(plan.tiles, kColumns)),
+         {dim3(static_cast<unsigned>(plan.filter_blocks * cuda::divide_up(plan.tiles, kColumns)),
                static_cast<unsigned>(convolution.groups)),
           dim3(kThreads), kBytes},
          stream, x, workspace, epilogue, y, plan);

@@ -10,8 +10,9 @@
 // H200, 3x3, batch 128, 64 channels at 32x32 to 512 at 4x4: 49 to 52 TFLOP/s of the direct sum, 1.5 to 2 times conv:2.
 #include <algorithm>
 
-#include "conv/winograd/winograd.hpp"
 #include "conv/winograd/f2x2_multiply.cuh"
+#include "conv/winograd/winograd.hpp"
+#include "cuda_common/divide_up.hpp"
 #include "cuda_common/launch.hpp"
 #include "shared_memory.hpp"
 
@@ -29,8 +30,6 @@ constexpr int kStage = kDepth * (kGradientStep + kImageStep);
 constexpr int kShared = std::max(2 * kStage, kExchange);
 constexpr int kTaps = 9;
 
-constexpr int blocks_of(int n, int size) { return (n + size - 1) / size; }
-
 struct Plan {
   Convolution shape;
   int tile_rows;
@@ -43,12 +42,12 @@ struct Plan {
 
   Plan(const Convolution& c, int multiprocessors)
       : shape(c),
-        tile_rows(blocks_of(c.result_rows, 2)),
-        tile_columns(blocks_of(c.result_columns, 2)),
+        tile_rows(cuda::divide_up(c.result_rows, 2)),
+        tile_columns(cuda::divide_up(c.result_columns, 2)),
         tiles(c.batch * tile_rows * tile_columns),
-        row_blocks(blocks_of(c.outputs, kRows)),
-        column_blocks(blocks_of(c.inputs, kColumns)) {
-    const int steps = blocks_of(tiles, kDepth);
+        row_blocks(cuda::divide_up(c.outputs, kRows)),
+        column_blocks(cuda::divide_up(c.inputs, kColumns)) {
+    const int steps = cuda::divide_up(tiles, kDepth);
     const int blocks = row_blocks * column_blocks * c.groups;
     // The time of a number of shares: waves of blocks, each of some steps and of a beginning and end worth a few more.
     constexpr int kOverhead = 3;
@@ -56,16 +55,16 @@ struct Plan {
     int64_t best = INT64_MAX;
     int best_shares = 1;
     for (int n = 1; n <= std::min(steps, kMostShares); ++n) {
-      const int64_t waves = (int64_t{blocks} * n + multiprocessors - 1) / multiprocessors;
-      const int64_t time = waves * (blocks_of(steps, n) + kOverhead);
+      const int64_t waves = cuda::divide_up(int64_t{blocks} * n, multiprocessors);
+      const int64_t time = waves * (cuda::divide_up(steps, n) + kOverhead);
       if (time < best) {
         best = time;
         best_shares = n;
       }
       if (waves > 8) break;
     }
-    tiles_of_share = blocks_of(steps, best_shares) * kDepth;
-    shares = blocks_of(tiles, tiles_of_share);
+    tiles_of_share = cuda::divide_up(steps, best_shares) * kDepth;
+    shares = cuda::divide_up(tiles, tiles_of_share);
   }
 
   __host__ __device__ int64_t weights() const { return int64_t{shape.groups} * shape.outputs * shape.inputs * kTaps; }
@@ -190,7 +189,7 @@ __global__ __launch_bounds__(kThreads, 1) void gradient_of_share(const float* dy
   const int line = static_cast<int>(threadIdx.x) / kDepth;
   const int first_tile = share * plan.tiles_of_share;
   const int tiles = min(plan.tiles_of_share, plan.tiles - first_tile);
-  const int steps = (tiles + kDepth - 1) / kDepth;
+  const int steps = cuda::divide_up(tiles, kDepth);
   const Place place;
   Source source(dy, x, plan, first_tile, first_row + line, first_column + line, group);
 
@@ -273,7 +272,7 @@ uint64_t f2x2_wgrad_workspace_bytes(const Convolution& convolution, int multipro
 }
 
 void f2x2_wgrad(const Convolution& convolution, const float* dy, const float* x, float* dw, float* workspace,
-                     int multiprocessors, cudaStream_t stream) {
+                int multiprocessors, cudaStream_t stream) {
   const Plan plan(convolution, multiprocessors);
   constexpr unsigned kBytes = kShared * sizeof(float);
   allow_shared_memory(gradient_of_share, kBytes);

@@ -11,9 +11,10 @@
 // gradient 1.6 times it (geometric means 90 and 57). The products are half to two thirds of the time. Filters and
 // images in one launch took 3 % off.
 #include "conv/winograd/batched_product.hpp"
+#include "conv/winograd/f4x4_transforms.cuh"
 #include "conv/winograd/winograd.hpp"
 #include "conv/winograd/winograd_filters.cuh"
-#include "conv/winograd/f4x4_transforms.cuh"
+#include "cuda_common/divide_up.hpp"
 #include "cuda_common/launch.hpp"
 
 namespace gpunn::cuda_tiled::winograd {
@@ -142,8 +143,6 @@ __global__ __launch_bounds__(kThreads) void transform_results(const float* from,
   }
 }
 
-unsigned blocks_of(int n, int unit) { return static_cast<unsigned>((n + unit - 1) / unit); }
-
 }  // namespace
 
 uint64_t f4x4_fprop_workspace_bytes(const Convolution& convolution, int multiprocessors) {
@@ -152,20 +151,20 @@ uint64_t f4x4_fprop_workspace_bytes(const Convolution& convolution, int multipro
 }
 
 void f4x4_fprop(const Convolution& c, const float* x, const float* w, const Epilogue& epilogue, float* y,
-                    float* workspace, int multiprocessors, cudaStream_t stream) {
+                float* workspace, int multiprocessors, cudaStream_t stream) {
   const Plan plan(c, multiprocessors);
   float* filters = workspace;
   float* images = filters + plan.filters();
   float* results = images + plan.images();
   const auto groups = static_cast<unsigned>(c.groups);
   const FilterLayout layout{c.inputs, plan.filter_line, plan.filter_point()};
-  dim3 filter_grid(blocks_of(plan.filter_line, kFilterLanes), blocks_of(c.inputs, kFilterInputs), groups);
+  dim3 filter_grid(cuda::grid_size(plan.filter_line, kFilterLanes), cuda::grid_size(c.inputs, kFilterInputs), groups);
   const int64_t x_image = int64_t{c.groups} * c.inputs * c.rows * c.columns;
   const int64_t y_image = int64_t{c.groups} * c.outputs * c.result_rows * c.result_columns;
   for (int first = 0; first < c.batch; first += plan.images_at_once) {
     const int tiles = LargeTiles(c, std::min(plan.images_at_once, c.batch - first)).count;
-    const unsigned tile_blocks = blocks_of(tiles, kThreads);
-    const unsigned image_blocks = blocks_of(c.groups * c.inputs * tiles, kFilterThreads);
+    const unsigned tile_blocks = cuda::grid_size(tiles, kThreads);
+    const unsigned image_blocks = cuda::grid_size(c.groups * c.inputs * tiles, kFilterThreads);
     launch(c.turned ? transform_operands<true> : transform_operands<false>,
            {dim3(filter_grid.x * filter_grid.y * filter_grid.z + image_blocks), dim3(kFilterThreads)}, stream,
            x + first * x_image, w, images, filters, filter_grid, tiles, layout, plan);

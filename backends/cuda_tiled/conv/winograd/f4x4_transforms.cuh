@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "conv/winograd/winograd.hpp"
+#include "cuda_common/divide_up.hpp"
 
 namespace gpunn::cuda_tiled::winograd {
 
@@ -121,8 +122,8 @@ inline constexpr int64_t kChunkBytes = int64_t{256} << 20;
 // Images of a chunk, of which each makes `bytes` of transformed tensors; chunks are about equal.
 inline int images_of_chunk(int batch, int64_t bytes) {
   const int64_t most = std::max<int64_t>(kChunkBytes / bytes, 1);
-  const int64_t chunks = (batch + most - 1) / most;
-  return static_cast<int>((batch + chunks - 1) / chunks);
+  const int64_t chunks = cuda::divide_up(batch, most);
+  return static_cast<int>(cuda::divide_up(batch, chunks));
 }
 
 struct LargeTile {

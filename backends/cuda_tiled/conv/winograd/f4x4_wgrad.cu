@@ -7,10 +7,11 @@
 // 100 for 512 at 4x4; 1.4 to 1.9 times conv:3.
 #include <algorithm>
 
-#include "conv/winograd/batched_product.hpp"
 #include "conv/shares.hpp"
-#include "conv/winograd/winograd.hpp"
+#include "conv/winograd/batched_product.hpp"
 #include "conv/winograd/f4x4_transforms.cuh"
+#include "conv/winograd/winograd.hpp"
+#include "cuda_common/divide_up.hpp"
 #include "cuda_common/launch.hpp"
 
 namespace gpunn::cuda_tiled::winograd {
@@ -37,7 +38,7 @@ struct Plan {
   Plan(const Convolution& c, int multiprocessors)
       : shape(c),
         images_at_once(images_of_chunk(c.batch, bytes_of_image(c))),
-        chunks((c.batch + images_at_once - 1) / images_at_once),
+        chunks(cuda::divide_up(c.batch, images_at_once)),
         tiles(c, images_at_once),
         input_line(multiple_of_four(c.inputs)),
         output_line(multiple_of_four(c.outputs)) {
@@ -149,8 +150,6 @@ __global__ __launch_bounds__(kThreads) void transform_sums(const float* sums, fl
   for (int i = 0; i < 9; ++i) dw[i] = gradient[i];
 }
 
-unsigned blocks_of(int n, int unit) { return static_cast<unsigned>((n + unit - 1) / unit); }
-
 }  // namespace
 
 uint64_t f4x4_wgrad_workspace_bytes(const Convolution& convolution, int multiprocessors) {
@@ -159,8 +158,8 @@ uint64_t f4x4_wgrad_workspace_bytes(const Convolution& convolution, int multipro
   return sizeof(float) * static_cast<uint64_t>(plan.images() + plan.gradients() + parts * plan.sums());
 }
 
-void f4x4_wgrad(const Convolution& c, const float* dy, const float* x, float* dw, float* workspace,
-                           int multiprocessors, cudaStream_t stream) {
+void f4x4_wgrad(const Convolution& c, const float* dy, const float* x, float* dw, float* workspace, int multiprocessors,
+                cudaStream_t stream) {
   const Plan plan(c, multiprocessors);
   float* images = workspace;
   float* gradients = images + plan.images();
@@ -172,13 +171,13 @@ void f4x4_wgrad(const Convolution& c, const float* dy, const float* x, float* dw
   int used = 0;  // parts: the last chunk may be cut in fewer shares
   for (int first = 0; first < c.batch; first += plan.images_at_once) {
     const int tiles = LargeTiles(c, std::min(plan.images_at_once, c.batch - first)).count;
-    const unsigned tile_blocks = blocks_of(tiles, kTiles);
-    const unsigned image_blocks = blocks_of(c.inputs, kChannels);
+    const unsigned tile_blocks = cuda::grid_size(tiles, kTiles);
+    const unsigned image_blocks = cuda::grid_size(c.inputs, kChannels);
     launch(transform_operands,
-           {dim3(tile_blocks, image_blocks + blocks_of(c.outputs, kChannels), groups), dim3(kThreads)}, stream,
+           {dim3(tile_blocks, image_blocks + cuda::grid_size(c.outputs, kChannels), groups), dim3(kThreads)}, stream,
            x + first * x_image, dy + first * dy_image, images, gradients, static_cast<int>(image_blocks), tiles, plan);
     conv::TileChoice tile = plan.product;
-    tile.shares = static_cast<int>(blocks_of(tiles, tile.depth_of_share));
+    tile.shares = static_cast<int>(cuda::divide_up(tiles, tile.depth_of_share));
     conv::batched_product({.batch = kLargePoints * c.groups,
                            .m = c.outputs,
                            .n = c.inputs,
@@ -195,8 +194,8 @@ void f4x4_wgrad(const Convolution& c, const float* dy, const float* x, float* dw
   }
   if (plan.parts() > 1) conv::add_shares(parts, sums, plan.sums(), used, {}, stream);
   launch(transform_sums,
-         {dim3(blocks_of(c.inputs, kThreads), static_cast<unsigned>(c.outputs), groups), dim3(kThreads)}, stream, sums,
-         dw, plan);
+         {dim3(cuda::grid_size(c.inputs, kThreads), static_cast<unsigned>(c.outputs), groups), dim3(kThreads)}, stream,
+         sums, dw, plan);
 }
 
 }  // namespace gpunn::cuda_tiled::winograd

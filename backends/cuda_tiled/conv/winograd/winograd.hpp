@@ -27,20 +27,20 @@ struct Convolution {
 
 uint64_t f2x2_fprop_workspace_bytes(const Convolution& convolution);
 void f2x2_fprop(const Convolution& convolution, const float* x, const float* w, const Epilogue& epilogue, float* y,
-              float* workspace, cudaStream_t stream);
+                float* workspace, cudaStream_t stream);
 
 // The gradient of the filters of a convolution that is not turned, from x and dy; `multiprocessors` of the GPU decide
 // in how many shares the batch is cut.
 uint64_t f2x2_wgrad_workspace_bytes(const Convolution& convolution, int multiprocessors);
 void f2x2_wgrad(const Convolution& convolution, const float* dy, const float* x, float* dw, float* workspace,
-                     int multiprocessors, cudaStream_t stream);
+                int multiprocessors, cudaStream_t stream);
 
 // The same with F(4x4, 3x3) and F(3x3, 4x4), which are not fused.
 uint64_t f4x4_fprop_workspace_bytes(const Convolution& convolution, int multiprocessors);
 void f4x4_fprop(const Convolution& convolution, const float* x, const float* w, const Epilogue& epilogue, float* y,
-                    float* workspace, int multiprocessors, cudaStream_t stream);
+                float* workspace, int multiprocessors, cudaStream_t stream);
 uint64_t f4x4_wgrad_workspace_bytes(const Convolution& convolution, int multiprocessors);
 void f4x4_wgrad(const Convolution& convolution, const float* dy, const float* x, float* dw, float* workspace,
-                           int multiprocessors, cudaStream_t stream);
+                int multiprocessors, cudaStream_t stream);
 
 }  // namespace gpunn::cuda_tiled::winograd

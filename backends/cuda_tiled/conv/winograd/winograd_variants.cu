@@ -1,95 +1,19 @@
-// The fp32 variants of the convolution ladders: what each refuses, and its call for each pass.
+// conv:3 and conv:4, Winograd in fp32: what each refuses, and its call for each pass.
 #include <gpunn/ops.h>
 
 #include <algorithm>
 #include <string>
 #include <utility>
 
-#include "conv/im2col.hpp"
-#include "conv/implicit_gemm.hpp"
-#include "conv/winograd/winograd.hpp"
 #include "conv/convolution.hpp"
+#include "conv/winograd/winograd.hpp"
 
 namespace gpunn::cuda_tiled {
 namespace {
 
 using Problem = ConvolutionProblem;
 
-const float* bias_of(const Problem& problem, const OpArgs& args) { return problem.bias ? args.in<float>(2) : nullptr; }
-
 bool of_data(const Problem& problem) { return problem.pass == ConvolutionPass::backward_data; }
-
-// --- conv:1 ---
-
-std::string im2col_refuses(const Problem& problem) {
-  const ConvolutionShape& shape = problem.shape;
-  const double elements = static_cast<double>(shape.batch) * static_cast<double>(shape.groups * shape.group_inputs) *
-                          static_cast<double>(shape.rows.taps * shape.columns.taps) *
-                          static_cast<double>(shape.rows.outputs * shape.columns.outputs);
-  if (elements * sizeof(float) > static_cast<double>(kMostConvolutionWorkspace)) return kTooMuchWorkspace;
-  constexpr int64_t kMostGridDimension = 65535;
-  if (shape.batch * shape.groups > kMostGridDimension) return "too many images";
-  if (shape.group_outputs > (1 << 21) || shape.group_inputs * shape.rows.taps * shape.columns.taps > (1 << 21)) {
-    return "too many channels";
-  }
-  return "";
-}
-
-uint64_t im2col_workspace(const Problem& problem) { return conv::im2col_bytes(problem.shape); }
-
-void run_im2col(const Problem& problem, cudaStream_t stream, const OpArgs& args) {
-  const auto* first = args.in<float>(0);
-  const auto* second = args.in<float>(1);
-  auto* matrix = args.workspace<float>();
-  switch (problem.pass) {
-    case ConvolutionPass::forward:
-      return conv::im2col_forward(problem.shape, first, second, {bias_of(problem, args), problem.relu},
-                                  args.out<float>(0), matrix, stream);
-    case ConvolutionPass::backward_data:
-      return conv::im2col_backward_data(problem.shape, first, second, args.out<float>(0), matrix, stream);
-    case ConvolutionPass::backward_filter:
-      return conv::im2col_backward_filter(problem.shape, first, second, args.out<float>(0), matrix, stream);
-  }
-}
-
-// --- conv:2 ---
-
-uint64_t implicit_workspace(const Problem& problem) {
-  switch (problem.pass) {
-    case ConvolutionPass::backward_data:
-      return conv::implicit_gemm_dgrad_workspace_bytes(problem.shape, problem.multiprocessors);
-    case ConvolutionPass::backward_filter:
-      return conv::implicit_gemm_wgrad_workspace_bytes(problem.shape, problem.multiprocessors);
-    case ConvolutionPass::forward:
-      break;
-  }
-  return conv::implicit_gemm_fprop_workspace_bytes(problem.shape, problem.multiprocessors);
-}
-
-std::string implicit_refuses(const Problem& problem) {
-  std::string reason = conv::implicit_gemm_refuses(problem.shape, of_data(problem));
-  if (!reason.empty()) return reason;
-  return implicit_workspace(problem) > kMostConvolutionWorkspace ? kTooMuchWorkspace : "";
-}
-
-void run_implicit(const Problem& problem, cudaStream_t stream, const OpArgs& args) {
-  const auto* first = args.in<float>(0);
-  const auto* second = args.in<float>(1);
-  auto* workspace = args.workspace<void>();
-  switch (problem.pass) {
-    case ConvolutionPass::forward:
-      return conv::implicit_gemm_fprop(problem.shape, first, second, {bias_of(problem, args), problem.relu}, args.out<float>(0),
-                           workspace, problem.multiprocessors, stream);
-    case ConvolutionPass::backward_data:
-      return conv::implicit_gemm_dgrad(problem.shape, first, second, args.out<float>(0), workspace, problem.multiprocessors,
-                                 stream);
-    case ConvolutionPass::backward_filter:
-      return conv::implicit_gemm_wgrad(problem.shape, first, second, args.out<float>(0), workspace, problem.multiprocessors,
-                                   stream);
-  }
-}
-
-// --- conv:3 and conv:4 ---
 
 winograd::Convolution winograd_of(const Problem& problem) {
   const ConvolutionShape& s = problem.shape;
@@ -184,10 +108,9 @@ void run_f2x2(const Problem& problem, cudaStream_t stream, const OpArgs& args) {
   auto* workspace = args.workspace<float>();
   if (problem.pass == ConvolutionPass::backward_filter) {
     return winograd::f2x2_wgrad(convolution, first, second, args.out<float>(0), workspace, problem.multiprocessors,
-                                     stream);
+                                stream);
   }
-  winograd::f2x2_fprop(convolution, first, second, {bias_of(problem, args), problem.relu}, args.out<float>(0), workspace,
-                     stream);
+  winograd::f2x2_fprop(convolution, first, second, problem.epilogue(args), args.out<float>(0), workspace, stream);
 }
 
 uint64_t f4x4_workspace(const Problem& problem) {
@@ -209,25 +132,19 @@ void run_f4x4(const Problem& problem, cudaStream_t stream, const OpArgs& args) {
   const auto* second = args.in<float>(1);
   auto* workspace = args.workspace<float>();
   if (problem.pass == ConvolutionPass::backward_filter) {
-    return winograd::f4x4_wgrad(convolution, first, second, args.out<float>(0), workspace,
-                                           problem.multiprocessors, stream);
+    return winograd::f4x4_wgrad(convolution, first, second, args.out<float>(0), workspace, problem.multiprocessors,
+                                stream);
   }
-  winograd::f4x4_fprop(convolution, first, second, {bias_of(problem, args), problem.relu}, args.out<float>(0),
-                           workspace, problem.multiprocessors, stream);
+  winograd::f4x4_fprop(convolution, first, second, problem.epilogue(args), args.out<float>(0), workspace,
+                       problem.multiprocessors, stream);
 }
 
 }  // namespace
 
-std::vector<ConvolutionVariant> fp32_convolution_variants() {
+std::vector<ConvolutionVariant> winograd_variants() {
   return {
       {.name = "conv:3", .refuses = f2x2_refuses, .workspace_bytes = f2x2_workspace, .run = run_f2x2},
       {.name = "conv:4", .refuses = f4x4_refuses, .workspace_bytes = f4x4_workspace, .run = run_f4x4, .trusted = false},
-      {.name = "conv:2", .refuses = implicit_refuses, .workspace_bytes = implicit_workspace, .run = run_implicit},
-      {.name = "conv:1",
-       .refuses = im2col_refuses,
-       .workspace_bytes = im2col_workspace,
-       .run = run_im2col,
-       .candidate = false},
   };
 }
 

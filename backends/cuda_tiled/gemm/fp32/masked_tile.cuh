@@ -5,9 +5,10 @@
 
 #include <cooperative_groups.h>
 
+#include "cuda_common/divide_up.hpp"
+#include "gemm/fp32/register_tile.cuh"
 #include "gemm/gemm_arguments.cuh"
 #include "last_block.cuh"
-#include "gemm/fp32/register_tile.cuh"
 
 namespace gpunn::cuda_tiled {
 
@@ -119,7 +120,7 @@ class ClusterMask {
  public:
   __device__ __forceinline__ ClusterMask(const GemmArguments& g, int tile_row, int tile_column)
       : in_tile_(static_cast<int>(threadIdx.x) % Shape::kBlockN), column_(tile_column * Shape::kBlockN + in_tile_) {
-    const int share = (Shape::kBlockM + static_cast<int>(gridDim.z) - 1) / static_cast<int>(gridDim.z);
+    const int share = cuda::divide_up(Shape::kBlockM, static_cast<int>(gridDim.z));
     const int begin = static_cast<int>(blockIdx.z) * share;
     row_ = begin + static_cast<int>(threadIdx.x) / Shape::kBlockN;
     const int first_row = tile_row * Shape::kBlockM;

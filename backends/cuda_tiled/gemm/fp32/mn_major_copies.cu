@@ -13,8 +13,8 @@
 #include <string>
 
 #include "cuda_common/launch.hpp"
-#include "gemm/variants.hpp"
 #include "gemm/fp32/tile_variant.cuh"
+#include "gemm/gemm_variants.hpp"
 
 namespace gpunn::cuda_tiled {
 namespace {
@@ -91,7 +91,8 @@ void run(const Gemm& problem, cudaStream_t stream, const OpArgs& args) {
   };
   if (!problem.shape.transpose_a) copy(g.a, g.m);
   if (problem.shape.transpose_b) copy(g.b, g.n);
-  launch(copy_mn_major, {dim3(tiles_of(g.k, kCopied), tiles_of(outer, kCopied), count), dim3(kCopyThreads)}, stream,
+  launch(copy_mn_major,
+         {dim3(cuda::grid_size(g.k, kCopied), cuda::grid_size(outer, kCopied), count), dim3(kCopyThreads)}, stream,
          copies);
   run_mn_major<MnMajorTiles64>(g, stream);
 }

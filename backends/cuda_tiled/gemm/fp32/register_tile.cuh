@@ -9,41 +9,57 @@
 
 namespace gpunn::cuda_tiled {
 
-// A block makes BlockM x BlockN sums, BlockK products of each at a time, with Stages tiles in shared memory. A warp
-// makes WarpM x WarpN of them, a thread ThreadM x ThreadN. With Slices > 1 several groups of warps make the same sums,
-// each over its share of every BlockK. Settled: see settle_sums.
-template <int BlockM, int BlockN, int BlockK, int WarpM, int WarpN, int ThreadM, int ThreadN, int Stages,
-          int Slices = 1, int MinBlocks = 1, int Strip = 4, bool Settled = false>
+struct BlockTile {
+  int m, n, k;
+};
+struct PartTile {
+  int m, n;
+};
+
+// The numbers that make a kernel of this core.
+struct GemmTile {
+  BlockTile block;       // a block makes m x n sums, k products of each at a time
+  PartTile warp;         // of which a warp makes these,
+  PartTile thread;       // and a thread these
+  int stages;            // tiles in shared memory
+  int slices = 1;        // groups of warps that make the same sums, each over its share of every block.k
+  int min_blocks = 1;    // that a multiprocessor is to hold at once
+  int strip = 4;         // columns, in the order of a thread's products
+  bool settled = false;  // see settle_sums
+};
+
+// What follows from them.
+template <GemmTile tile>
 struct TileShape {
-  static constexpr int kBlockM = BlockM;
-  static constexpr int kBlockN = BlockN;
-  static constexpr int kBlockK = BlockK;
-  static constexpr int kThreadM = ThreadM;
-  static constexpr int kThreadN = ThreadN;
-  static constexpr int kStages = Stages;
-  static constexpr int kSlices = Slices;
-  static constexpr bool kSettled = Settled;
-  static constexpr int kStrip = Strip;          // columns, in the order of a thread's products
-  static constexpr int kMinBlocks = MinBlocks;  // a multiprocessor is to hold at once
-  static constexpr int kWarpM = WarpM;
-  static constexpr int kWarpN = WarpN;
-  static constexpr int kLanesM = WarpM / ThreadM;
-  static constexpr int kLanesN = WarpN / ThreadN;
-  static constexpr int kWarps = BlockM / WarpM * (BlockN / WarpN);  // of a slice
-  static constexpr int kThreads = kWarps * Slices * 32;
+  static constexpr int kBlockM = tile.block.m;
+  static constexpr int kBlockN = tile.block.n;
+  static constexpr int kBlockK = tile.block.k;
+  static constexpr int kWarpM = tile.warp.m;
+  static constexpr int kWarpN = tile.warp.n;
+  static constexpr int kThreadM = tile.thread.m;
+  static constexpr int kThreadN = tile.thread.n;
+  static constexpr int kStages = tile.stages;
+  static constexpr int kSlices = tile.slices;
+  static constexpr int kMinBlocks = tile.min_blocks;
+  static constexpr int kStrip = tile.strip;
+  static constexpr bool kSettled = tile.settled;
+  static constexpr int kLanesM = kWarpM / kThreadM;
+  static constexpr int kLanesN = kWarpN / kThreadN;
+  static constexpr int kWarps = kBlockM / kWarpM * (kBlockN / kWarpN);  // of a slice
+  static constexpr int kThreads = kWarps * kSlices * 32;
   // Rows of a tile in shared memory, which holds it as [k][m] or [k][n]. The 4 floats more make a store of 8
   // neighbours in k and 4 in m, as a transposing copy has, hit 32 different banks.
-  static constexpr int kStrideM = BlockM + 4;
-  static constexpr int kStrideN = BlockN + 4;
-  static constexpr int kTileA = BlockK * kStrideM;
-  static constexpr int kTileB = BlockK * kStrideN;
-  static constexpr int kPipelineFloats = Stages * (kTileA + kTileB);
-  static constexpr int kReductionFloats = (Slices - 1) * BlockM * BlockN;
+  static constexpr int kStrideM = kBlockM + 4;
+  static constexpr int kStrideN = kBlockN + 4;
+  static constexpr int kTileA = kBlockK * kStrideM;
+  static constexpr int kTileB = kBlockK * kStrideN;
+  static constexpr int kPipelineFloats = kStages * (kTileA + kTileB);
+  static constexpr int kReductionFloats = (kSlices - 1) * kBlockM * kBlockN;
   static constexpr int kSharedBytes = 4 * (kPipelineFloats > kReductionFloats ? kPipelineFloats : kReductionFloats);
   static_assert(kLanesM * kLanesN == 32);
-  static_assert(ThreadM % 4 == 0 && ThreadN % 4 == 0);
-  static_assert(BlockK % 8 == 0 && BlockK % (2 * Slices) == 0 && BlockM % WarpM == 0 && BlockN % WarpN == 0);
-  static_assert(Stages >= 2 && ThreadN % Strip == 0);
+  static_assert(kThreadM % 4 == 0 && kThreadN % 4 == 0);
+  static_assert(kBlockK % 8 == 0 && kBlockK % (2 * kSlices) == 0 && kBlockM % kWarpM == 0 && kBlockN % kWarpN == 0);
+  static_assert(kStages >= 2 && kThreadN % kStrip == 0);
 };
 
 // Where a thread's sums lie in the block's tile: those of i = 0...ThreadM-1 in quads, at row(i); the columns likewise.

@@ -5,10 +5,11 @@
 
 #include <cooperative_groups.h>
 
-#include "gemm/gemm_arguments.cuh"
+#include "cuda_common/divide_up.hpp"
 #include "gemm/fp32/register_tile.cuh"
 #include "gemm/fp32/shared_sums.cuh"
 #include "gemm/fp32/tile_gemm.cuh"
+#include "gemm/gemm_arguments.cuh"
 
 namespace gpunn::cuda_tiled {
 
@@ -29,7 +30,7 @@ __device__ __forceinline__ void add_ranks(const GemmArguments& g, const float* s
   constexpr int kStride = kThreadsOfSlice<Shape>;
   constexpr int kQuads = kQuadsOfThread<Shape> * kStride;
   const int ranks = static_cast<int>(gridDim.z);
-  const int share = (kQuads + ranks - 1) / ranks;
+  const int share = cuda::divide_up(kQuads, ranks);
   const int begin = static_cast<int>(blockIdx.z) * share;
   const int end = min(begin + share, kQuads);
   cluster.sync();
@@ -64,8 +65,8 @@ __device__ __forceinline__ void add_ranks(const GemmArguments& g, const float* s
 template <class Shape, bool TransposeA, bool TransposeB, int Bytes>
 __global__ void __launch_bounds__(Shape::kThreads, Shape::kMinBlocks) sliced_gemm(GemmArguments g) {
   extern __shared__ __align__(16) float shared[];
-  const int rows = (g.m + Shape::kBlockM - 1) / Shape::kBlockM;
-  const int columns = (g.n + Shape::kBlockN - 1) / Shape::kBlockN;
+  const int rows = cuda::divide_up(g.m, Shape::kBlockM);
+  const int columns = cuda::divide_up(g.n, Shape::kBlockN);
   const TilePlace tile = tile_place(static_cast<int>(blockIdx.x), rows, columns);
   const int first_row = tile.row * Shape::kBlockM;
   const int first_column = tile.column * Shape::kBlockN;
@@ -75,7 +76,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kMinBlocks) sliced_gem
   auto load_b = loader_of_b<Shape, TransposeB, Bytes>(g, first_column, first_k, end_k);
   const ThreadPlace<Shape> place(static_cast<int>(threadIdx.x));
   float sums[Shape::kThreadM][Shape::kThreadN];
-  slice_tile<Shape>(place, shared, (end_k - first_k + Shape::kBlockK - 1) / Shape::kBlockK, load_a, load_b, sums);
+  slice_tile<Shape>(place, shared, cuda::divide_up(end_k - first_k, Shape::kBlockK), load_a, load_b, sums);
 
   const bool whole = gridDim.z == 1;
   const float4 bias = bias_of_quads(g, place, first_column);

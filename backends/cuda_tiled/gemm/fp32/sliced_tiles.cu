@@ -24,17 +24,19 @@
 #include <string>
 
 #include "architecture.hpp"
-#include "launch.hpp"
-#include "gemm/variants.hpp"
+#include "cuda_common/divide_up.hpp"
 #include "gemm/fp32/sliced_gemm.cuh"
 #include "gemm/fp32/tile_variant.cuh"
+#include "gemm/gemm_variants.hpp"
+#include "launch.hpp"
 
 namespace gpunn::cuda_tiled {
 namespace {
 
-// BlockM, BlockN, BlockK, WarpM, WarpN, ThreadM, ThreadN, Stages, Slices, MinBlocks, Strip
-using Tiles32 = TileShape<64, 32, 32, 64, 32, 8, 8, 3, 8, 2, 1>;
-using Tiles64 = TileShape<64, 64, 32, 64, 64, 16, 8, 3, 8>;
+using Tiles32 = TileShape<GemmTile{
+    .block = {64, 32, 32}, .warp = {64, 32}, .thread = {8, 8}, .stages = 3, .slices = 8, .min_blocks = 2, .strip = 1}>;
+using Tiles64 =
+    TileShape<GemmTile{.block = {64, 64, 32}, .warp = {64, 64}, .thread = {16, 8}, .stages = 3, .slices = 8}>;
 
 // Whether the larger tiles fill the GPU once.
 bool takes_large_tiles(const Gemm& problem) {
@@ -58,8 +60,8 @@ std::string refuses(const Gemm& problem) {
 template <class Shape>
 void run_sliced(const Gemm& problem, unsigned ranks, cudaStream_t stream, const OpArgs& args) {
   GemmArguments g = arguments_of(problem, args);
-  const int64_t share = (problem.shape.k + ranks - 1) / ranks;
-  g.k_of_split = static_cast<int>(tiles_of(share, Shape::kBlockK) * Shape::kBlockK);
+  const int64_t share = cuda::divide_up(problem.shape.k, ranks);
+  g.k_of_split = static_cast<int>(cuda::divide_up(share, Shape::kBlockK) * Shape::kBlockK);
   const Launch shape{dim3(tiles_of<Shape>(problem), 1, ranks), dim3(Shape::kThreads), kSlicedBytes<Shape>};
   with_transposes(problem, [&]<bool TransposeA, bool TransposeB>() {
     constexpr auto kKernel = sliced_gemm<Shape, TransposeA, TransposeB, kByQuadsAndCopies>;

@@ -17,16 +17,18 @@
 #include <cstdint>
 
 #include "architecture.hpp"
-#include "launch.hpp"
-#include "gemm/variants.hpp"
+#include "cuda_common/divide_up.hpp"
 #include "gemm/fp32/tile_variant.cuh"
+#include "gemm/gemm_variants.hpp"
+#include "launch.hpp"
 
 namespace gpunn::cuda_tiled {
 namespace {
 
-// BlockM, BlockN, BlockK, WarpM, WarpN, ThreadM, ThreadN, Stages, Slices
-using Tiles32 = TileShape<32, 32, 32, 16, 32, 4, 4, 3, 4>;
-using Tiles16 = TileShape<16, 32, 32, 16, 32, 4, 4, 3, 4>;
+using Tiles32 =
+    TileShape<GemmTile{.block = {32, 32, 32}, .warp = {16, 32}, .thread = {4, 4}, .stages = 3, .slices = 4}>;
+using Tiles16 =
+    TileShape<GemmTile{.block = {16, 32, 32}, .warp = {16, 32}, .thread = {4, 4}, .stages = 3, .slices = 4}>;
 constexpr int kMostSplits = 8;  // blocks of a cluster, on any GPU that has clusters
 
 __global__ void add_splits(const float* partial, GemmArguments g, int splits) {
@@ -35,7 +37,7 @@ __global__ void add_splits(const float* partial, GemmArguments g, int splits) {
   if (i >= sums) return;
   float sum = partial[i];
   for (int split = 1; split < splits; ++split) sum += partial[split * sums + i];
-  g.y[i] = finish(g.epilogue, sum, static_cast<int>(i % g.n));
+  g.y[i] = finish_at(g.epilogue, sum, static_cast<int>(i % g.n));
 }
 
 // How much of k a block takes: so much that the blocks fill the GPU once, and at least one tile.
@@ -43,13 +45,13 @@ template <class Shape>
 int k_of_split(const Gemm& problem) {
   const int64_t tiles = tiles_of<Shape>(problem);
   const int64_t splits = std::clamp<int64_t>(multiprocessors() / tiles, 1, kMostSplits);
-  const int64_t share = (problem.shape.k + splits - 1) / splits;
-  return static_cast<int>(tiles_of(share, Shape::kBlockK) * Shape::kBlockK);
+  const int64_t share = cuda::divide_up(problem.shape.k, splits);
+  return static_cast<int>(cuda::divide_up(share, Shape::kBlockK) * Shape::kBlockK);
 }
 
 template <class Shape>
 int splits_of(const Gemm& problem) {
-  return static_cast<int>(tiles_of(problem.shape.k, k_of_split<Shape>(problem)));
+  return static_cast<int>(cuda::divide_up(problem.shape.k, k_of_split<Shape>(problem)));
 }
 
 template <class Shape, int Most>
@@ -71,7 +73,7 @@ template <class Shape, int Bytes>
 void run_splits(const Gemm& problem, int share, cudaStream_t stream, const OpArgs& args) {
   GemmArguments g = arguments_of(problem, args);
   g.k_of_split = share;
-  const int splits = static_cast<int>(tiles_of(problem.shape.k, share));
+  const int splits = static_cast<int>(cuda::divide_up(problem.shape.k, share));
   const Launch shape{dim3(tiles_of<Shape>(problem), 1, static_cast<unsigned>(splits)), dim3(Shape::kThreads),
                      Shape::kSharedBytes};
   with_transposes(problem, [&]<bool TransposeA, bool TransposeB>() {
@@ -97,10 +99,10 @@ int k_of_small_block(const Gemm& problem) {
   const int usual = k_of_split<Tiles16>(problem);
   const int splits = splits_of<Tiles16>(problem);
   if (splits == 1 || compute_capability() < 90) return usual;
-  const auto tiles = static_cast<int>(tiles_of(problem.shape.k, Tiles16::kBlockK));
+  const auto tiles = static_cast<int>(cuda::divide_up(problem.shape.k, Tiles16::kBlockK));
   const int wanted = std::clamp(std::min(2 * splits, (tiles + 3) / 4), splits, kMostSplits);
-  const auto share = tiles_of(problem.shape.k, wanted);
-  return static_cast<int>(tiles_of(share, Tiles16::kBlockK)) * Tiles16::kBlockK;
+  const auto share = cuda::grid_size(problem.shape.k, wanted);
+  return static_cast<int>(cuda::divide_up(share, Tiles16::kBlockK)) * Tiles16::kBlockK;
 }
 
 template <class Shape, int Bytes>
@@ -136,7 +138,7 @@ Variant<Gemm> variant(const char* name, decltype(Variant<Gemm>::refuses) refuses
 // Blocks of a cluster have a part of each column of a tile.
 template <class Shape>
 int64_t parts_of_columns(const Gemm& problem) {
-  return int64_t{tiles_of(problem.shape.m, Shape::kBlockM)} * splits_of<Shape>(problem);
+  return int64_t{cuda::grid_size(problem.shape.m, Shape::kBlockM)} * splits_of<Shape>(problem);
 }
 
 template <class Shape, std::string (*Refuses)(const Gemm&)>

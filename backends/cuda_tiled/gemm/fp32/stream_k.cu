@@ -48,27 +48,34 @@
 #include <type_traits>
 
 #include "architecture.hpp"
-#include "launch.hpp"
-#include "gemm/variants.hpp"
 #include "gemm/fp32/stream_k.cuh"
 #include "gemm/fp32/tile_variant.cuh"
+#include "gemm/gemm_variants.hpp"
+#include "launch.hpp"
 
 namespace gpunn::cuda_tiled {
 namespace {
 
-// BlockM, BlockN, BlockK, WarpM, WarpN, ThreadM, ThreadN, Stages, Slices, MinBlocks, Strip, Settled
-using Tiles64 = TileShape<64, 64, 32, 32, 64, 8, 8, 3, 2, 2>;
+using Tiles64 = TileShape<GemmTile{
+    .block = {64, 64, 32}, .warp = {32, 64}, .thread = {8, 8}, .stages = 3, .slices = 2, .min_blocks = 2}>;
 // Where both operands pass through registers a third stage would only take registers, of which there are none left;
 // where neither does, 8 warps on one tile are faster than 4 on each of two.
 template <bool TransposeA, bool TransposeB>
-using Tiles128 = std::conditional_t<TransposeA && !TransposeB, TileShape<128, 128, 16, 64, 64, 16, 8, 3, 2, 1, 4, true>,
-                                    TileShape<128, 128, 16, 64, 64, 16, 8, !TransposeA && TransposeB ? 2 : 3, 1, 2>>;
+using Tiles128 = std::conditional_t<
+    TransposeA && !TransposeB,
+    TileShape<GemmTile{
+        .block = {128, 128, 16}, .warp = {64, 64}, .thread = {16, 8}, .stages = 3, .slices = 2, .settled = true}>,
+    TileShape<GemmTile{.block = {128, 128, 16},
+                       .warp = {64, 64},
+                       .thread = {16, 8},
+                       .stages = !TransposeA && TransposeB ? 2 : 3,
+                       .min_blocks = 2}>>;
 
 constexpr int kLeastSteps = 4;  // of a block
 
 template <class Shape>
 int64_t steps_of(const Gemm& problem) {
-  return int64_t{tiles_of<Shape>(problem)} * tiles_of(problem.shape.k, Shape::kBlockK);
+  return int64_t{tiles_of<Shape>(problem)} * cuda::grid_size(problem.shape.k, Shape::kBlockK);
 }
 
 template <class Shape>
@@ -136,7 +143,7 @@ void run(const Gemm& problem, cudaStream_t stream, const OpArgs& args) {
     const StreamKArguments s{.g = arguments_of(problem, args),
                              .parts = args.workspace<float>(),
                              .tiles = static_cast<int>(tiles_of<Shape>(problem)),
-                             .steps_of_tile = static_cast<int>(tiles_of(problem.shape.k, Shape::kBlockK)),
+                             .steps_of_tile = static_cast<int>(cuda::divide_up(problem.shape.k, Shape::kBlockK)),
                              .steps = static_cast<int>(steps_of<Shape>(problem)),
                              .blocks = blocks_of<Shape>(problem)};
     constexpr auto kKernel = stream_k_gemm<Shape, TransposeA, TransposeB, Bytes>;

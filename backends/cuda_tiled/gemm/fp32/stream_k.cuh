@@ -3,11 +3,12 @@
 
 #include <cstdint>
 
+#include "cuda_common/divide_up.hpp"
 #include "dependent_launch.cuh"
-#include "gemm/gemm_arguments.cuh"
 #include "gemm/fp32/register_tile.cuh"
 #include "gemm/fp32/shared_sums.cuh"
 #include "gemm/fp32/tile_gemm.cuh"
+#include "gemm/gemm_arguments.cuh"
 
 namespace gpunn::cuda_tiled {
 
@@ -29,7 +30,7 @@ struct StreamKArguments {
   }
   template <class Shape>
   __device__ __forceinline__ TilePlace place_of(int tile) const {
-    return tile_place(tile, (g.m + Shape::kBlockM - 1) / Shape::kBlockM, (g.n + Shape::kBlockN - 1) / Shape::kBlockN);
+    return tile_place(tile, cuda::divide_up(g.m, Shape::kBlockM), cuda::divide_up(g.n, Shape::kBlockN));
   }
 };
 

@@ -6,11 +6,12 @@
 
 #include <cooperative_groups.h>
 
-#include "gemm/gemm_arguments.cuh"
+#include "cuda_common/divide_up.hpp"
 #include "gemm/fp32/masked_tile.cuh"
 #include "gemm/fp32/matrix_loader.cuh"
 #include "gemm/fp32/register_tile.cuh"
 #include "gemm/fp32/shared_sums.cuh"
+#include "gemm/gemm_arguments.cuh"
 
 namespace gpunn::cuda_tiled {
 
@@ -36,33 +37,36 @@ constexpr int kByFloats = 4;
 constexpr int kByQuads = 16;
 constexpr int kByQuadsAndCopies = 20;
 
+template <class Shape>
+constexpr LoadedTile kLoadedA = {
+    .outer = Shape::kBlockM, .k = Shape::kBlockK, .stride = Shape::kStrideM, .threads = Shape::kThreads};
+template <class Shape>
+constexpr LoadedTile kLoadedB = {
+    .outer = Shape::kBlockN, .k = Shape::kBlockK, .stride = Shape::kStrideN, .threads = Shape::kThreads};
+
 // Of a matrix [k, outer], or of [outer, k] where KLast.
-template <bool KLast, int Bytes, int BlockOuter, int BlockK, int Stride, int Threads>
+template <bool KLast, int Bytes, LoadedTile tile>
 __device__ __forceinline__ auto loader_of(const float* matrix, int outer, int size_k, int first_outer, int first_k,
                                           int end_k) {
   const int thread = static_cast<int>(threadIdx.x);
   if constexpr (!KLast) {
     constexpr int kCopied = Bytes == kByFloats ? 4 : 16;
-    return StraightLoader<BlockOuter, BlockK, Stride, Threads, kCopied>(matrix, outer, first_outer, first_k, end_k,
-                                                                        thread);
+    return StraightLoader<tile, kCopied>(matrix, outer, first_outer, first_k, end_k, thread);
   } else if constexpr (Bytes == kByQuads) {
-    return QuadLoader<BlockOuter, BlockK, Stride, Threads>(matrix, outer, size_k, first_outer, first_k, end_k, thread);
+    return QuadLoader<tile>(matrix, outer, size_k, first_outer, first_k, end_k, thread);
   } else {
-    return TransposingLoader<BlockOuter, BlockK, Stride, Threads>(matrix, outer, size_k, first_outer, first_k, end_k,
-                                                                  thread);
+    return TransposingLoader<tile>(matrix, outer, size_k, first_outer, first_k, end_k, thread);
   }
 }
 
 template <class Shape, bool Transpose, int Bytes>
 __device__ __forceinline__ auto loader_of_a(const GemmArguments& g, int first_row, int first_k, int end_k) {
-  return loader_of<!Transpose, Bytes, Shape::kBlockM, Shape::kBlockK, Shape::kStrideM, Shape::kThreads>(
-      g.a, g.m, g.k, first_row, first_k, end_k);
+  return loader_of<!Transpose, Bytes, kLoadedA<Shape>>(g.a, g.m, g.k, first_row, first_k, end_k);
 }
 
 template <class Shape, bool Transpose, int Bytes>
 __device__ __forceinline__ auto loader_of_b(const GemmArguments& g, int first_column, int first_k, int end_k) {
-  return loader_of<Transpose, Bytes, Shape::kBlockN, Shape::kBlockK, Shape::kStrideN, Shape::kThreads>(
-      g.b, g.n, g.k, first_column, first_k, end_k);
+  return loader_of<Transpose, Bytes, kLoadedB<Shape>>(g.b, g.n, g.k, first_column, first_k, end_k);
 }
 
 template <class Shape>
@@ -104,8 +108,8 @@ __device__ __forceinline__ float4 bias_of_quads(const GemmArguments& g, const Th
 template <class Shape, bool TransposeA, bool TransposeB, int Bytes, bool Masked = false>
 __global__ void __launch_bounds__(Shape::kThreads, Shape::kMinBlocks) tile_gemm(GemmArguments g) {
   extern __shared__ __align__(16) float shared[];
-  const int rows = (g.m + Shape::kBlockM - 1) / Shape::kBlockM;
-  const int columns = (g.n + Shape::kBlockN - 1) / Shape::kBlockN;
+  const int rows = cuda::divide_up(g.m, Shape::kBlockM);
+  const int columns = cuda::divide_up(g.n, Shape::kBlockN);
   const TilePlace tile = tile_place(static_cast<int>(blockIdx.x), rows, columns);
   const int first_row = tile.row * Shape::kBlockM;
   const int first_column = tile.column * Shape::kBlockN;
@@ -115,7 +119,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kMinBlocks) tile_gemm(
   auto load_b = loader_of_b<Shape, TransposeB, Bytes>(g, first_column, first_k, end_k);
   const ThreadPlace<Shape> place(static_cast<int>(threadIdx.x));
   float sums[Shape::kThreadM][Shape::kThreadN];
-  register_tile<Shape>(place, shared, (end_k - first_k + Shape::kBlockK - 1) / Shape::kBlockK, load_a, load_b, sums);
+  register_tile<Shape>(place, shared, cuda::divide_up(end_k - first_k, Shape::kBlockK), load_a, load_b, sums);
   if constexpr (Masked) {
     store_masked<Shape>(g, place, shared, tile.row, tile.column, rows, sums);
   } else {
@@ -131,8 +135,8 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kMinBlocks) cluster_ge
   extern __shared__ __align__(16) float shared[];
   namespace groups = cooperative_groups;
   const groups::cluster_group cluster = groups::this_cluster();
-  const int rows = (g.m + Shape::kBlockM - 1) / Shape::kBlockM;
-  const int columns = (g.n + Shape::kBlockN - 1) / Shape::kBlockN;
+  const int rows = cuda::divide_up(g.m, Shape::kBlockM);
+  const int columns = cuda::divide_up(g.n, Shape::kBlockN);
   const TilePlace tile = tile_place(static_cast<int>(blockIdx.x), rows, columns);
   const int first_row = tile.row * Shape::kBlockM;
   const int first_column = tile.column * Shape::kBlockN;
@@ -143,7 +147,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kMinBlocks) cluster_ge
   const ThreadPlace<Shape> place(static_cast<int>(threadIdx.x));
   const std::conditional_t<Masked, ClusterMask<Shape>, NoMask> mask(g, tile.row, tile.column);
   float sums[Shape::kThreadM][Shape::kThreadN];
-  register_tile<Shape>(place, shared, (end_k - first_k + Shape::kBlockK - 1) / Shape::kBlockK, load_a, load_b, sums);
+  register_tile<Shape>(place, shared, cuda::divide_up(end_k - first_k, Shape::kBlockK), load_a, load_b, sums);
 
   constexpr int kStride = Shape::kBlockN + 4;
   static_assert(Shape::kBlockM * kStride * 4 <= Shape::kSharedBytes);
@@ -165,7 +169,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kMinBlocks) cluster_ge
     return;
   }
   const int ranks = static_cast<int>(gridDim.z);
-  const int share = (Shape::kBlockM * Shape::kBlockN + ranks - 1) / ranks;
+  const int share = cuda::divide_up(Shape::kBlockM * Shape::kBlockN, ranks);
   const int begin = static_cast<int>(blockIdx.z) * share;
   const int end = min(begin + share, Shape::kBlockM * Shape::kBlockN);
   for (int i = begin + static_cast<int>(threadIdx.x); i < end; i += Shape::kThreads) {
@@ -180,7 +184,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kMinBlocks) cluster_ge
     float sum = part[0];
 #pragma unroll
     for (int rank = 1; rank < 8; ++rank) sum += part[rank];
-    g.y[int64_t{first_row + row} * g.n + first_column + column] = finish(g.epilogue, sum, first_column + column);
+    g.y[int64_t{first_row + row} * g.n + first_column + column] = finish_at(g.epilogue, sum, first_column + column);
   }
   cluster.sync();  // nobody leaves while its shared memory is read
 #endif

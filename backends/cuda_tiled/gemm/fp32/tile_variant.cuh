@@ -7,15 +7,16 @@
 
 #include "architecture.hpp"
 #include "cuda_common/launch.hpp"
+#include "gemm/fp32/tile_gemm.cuh"
+#include "gemm/gemm_variants.hpp"
 #include "gemm/launch_gemm.hpp"
 #include "gemm/masked.hpp"
-#include "gemm/fp32/tile_gemm.cuh"
 
 namespace gpunn::cuda_tiled {
 
 template <class Shape>
 unsigned tiles_of(const Gemm& problem) {
-  return tiles_of(problem.shape.m, Shape::kBlockM) * tiles_of(problem.shape.n, Shape::kBlockN);
+  return cuda::grid_size(problem.shape.m, Shape::kBlockM) * cuda::grid_size(problem.shape.n, Shape::kBlockN);
 }
 
 // A quarter of the GPU without work is too much: smaller tiles serve better.
@@ -38,7 +39,7 @@ void run_tiles(const Gemm& problem, cudaStream_t stream, const OpArgs& args) {
 template <class Shape>
 void launch_masked(void (*kernel)(GemmArguments), const GemmArguments& g, cudaStream_t stream) {
   allow_shared_memory(reinterpret_cast<const void*>(kernel), Shape::kSharedBytes);
-  const unsigned tiles = tiles_of(g.m, Shape::kBlockM) * tiles_of(g.n, Shape::kBlockN);
+  const unsigned tiles = cuda::grid_size(g.m, Shape::kBlockM) * cuda::grid_size(g.n, Shape::kBlockN);
   launch(kernel, {dim3(tiles), dim3(Shape::kThreads), Shape::kSharedBytes}, stream, g);
 }
 
@@ -50,16 +51,17 @@ void run_masked_tiles(const Gemm& problem, cudaStream_t stream, const OpArgs& ar
 
 template <class Shape>
 std::string refusal_of_masked_tiles(const Gemm& problem) {
-  return refusal_of_mask(problem, tiles_of(problem.shape.m, Shape::kBlockM));
+  return refusal_of_mask(problem, cuda::grid_size(problem.shape.m, Shape::kBlockM));
 }
 
 template <class Shape>
 uint64_t bytes_of_masked_tiles(const Gemm& problem) {
-  return bytes_of_parts(problem, tiles_of(problem.shape.m, Shape::kBlockM));
+  return bytes_of_parts(problem, cuda::grid_size(problem.shape.m, Shape::kBlockM));
 }
 
 // Of gemm:7 where both operands are k-major, and of gemm:11, which makes them so.
-using MnMajorTiles64 = TileShape<128, 64, 16, 32, 64, 8, 8, 4, 2, 1, 1, true>;
+using MnMajorTiles64 = TileShape<GemmTile{
+    .block = {128, 64, 16}, .warp = {32, 64}, .thread = {8, 8}, .stages = 4, .slices = 2, .strip = 1, .settled = true}>;
 
 inline bool mn_major(const Gemm& problem) { return problem.shape.transpose_a && !problem.shape.transpose_b; }
 
@@ -68,7 +70,7 @@ template <class Shape>
 void run_mn_major(const GemmArguments& g, cudaStream_t stream) {
   constexpr auto kKernel = tile_gemm<Shape, true, false, 16>;
   allow_shared_memory(reinterpret_cast<const void*>(kKernel), Shape::kSharedBytes);
-  const unsigned tiles = tiles_of(g.m, Shape::kBlockM) * tiles_of(g.n, Shape::kBlockN);
+  const unsigned tiles = cuda::grid_size(g.m, Shape::kBlockM) * cuda::grid_size(g.n, Shape::kBlockN);
   launch(kKernel, {dim3(tiles), dim3(Shape::kThreads), Shape::kSharedBytes}, stream, g);
 }
 

@@ -23,16 +23,18 @@
 #include <string>
 #include <vector>
 
-#include "gemm/variants.hpp"
 #include "gemm/fp32/tile_variant.cuh"
+#include "gemm/gemm_variants.hpp"
 
 namespace gpunn::cuda_tiled {
 namespace {
 
-// BlockM, BlockN, BlockK, WarpM, WarpN, ThreadM, ThreadN, Stages, Slices, MinBlocks, Strip
-using Tiles128 = TileShape<128, 128, 16, 64, 64, 16, 8, 3, 1, 2>;
-using Tiles256 = TileShape<128, 256, 8, 64, 64, 16, 8, 4, 1, 1, 1>;
-using Tiles64 = TileShape<128, 64, 16, 32, 64, 8, 8, 4, 2, 1, 1>;
+using Tiles128 =
+    TileShape<GemmTile{.block = {128, 128, 16}, .warp = {64, 64}, .thread = {16, 8}, .stages = 3, .min_blocks = 2}>;
+using Tiles256 =
+    TileShape<GemmTile{.block = {128, 256, 8}, .warp = {64, 64}, .thread = {16, 8}, .stages = 4, .strip = 1}>;
+using Tiles64 = TileShape<GemmTile{
+    .block = {128, 64, 16}, .warp = {32, 64}, .thread = {8, 8}, .stages = 4, .slices = 2, .strip = 1}>;
 
 template <class Shape>
 std::string refuses(const Gemm& problem) {
@@ -55,7 +57,7 @@ std::string refuses_256(const Gemm& problem) {
 
 void run_64(const Gemm& problem, cudaStream_t stream, const OpArgs& args) {
   mn_major(problem) ? run_mn_major<MnMajorTiles64>(arguments_of(problem, args), stream)
-                   : run_tiles<Tiles64, 16>(problem, stream, args);
+                    : run_tiles<Tiles64, 16>(problem, stream, args);
 }
 
 template <class Shape>
@@ -85,7 +87,8 @@ std::vector<Variant<Gemm>> warp_tiles_variants() {
 }
 
 std::vector<MaskedVariant> masked_warp_tiles_variants() {
-  return {masked_variant<Tiles128, 16, refuses<Tiles128>>("gemm:6"), masked_variant<Tiles64, 16, refuses<Tiles64>>("gemm:7"),
+  return {masked_variant<Tiles128, 16, refuses<Tiles128>>("gemm:6"),
+          masked_variant<Tiles64, 16, refuses<Tiles64>>("gemm:7"),
           masked_variant<Tiles128, 4, refuses_quads>("gemm:8")};
 }
 

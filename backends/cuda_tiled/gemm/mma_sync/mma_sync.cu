@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "architecture.hpp"
+#include "cuda_common/divide_up.hpp"
 #include "cuda_common/launch.hpp"
 #include "gemm/mma_sync/mma_sync.cuh"
 #include "gemm/mma_sync/mma_sync.hpp"
@@ -13,35 +14,32 @@ using namespace cuda;
 using backends::Matmul;
 
 template <bool kBf16>
-using Big = MmaTiling<kBf16, 128, 128, 64, 32, 4>;
+using Big = MmaTiling<MmaTile{.bf16 = kBf16, .tile_m = 128, .tile_n = 128, .warp_m = 64, .warp_n = 32, .stages = 4}>;
 template <bool kBf16>
-using Small = MmaTiling<kBf16, 64, 64, 32, 32, 4>;
+using Small = MmaTiling<MmaTile{.bf16 = kBf16, .tile_m = 64, .tile_n = 64, .warp_m = 32, .warp_n = 32, .stages = 4}>;
 
 constexpr int kBlockK = Big<false>::kBlockK;
 constexpr int kSmallTile = Small<false>::kTileM;
 constexpr int kMostGridRows = 65535;
 
-int divide_up(int64_t a, int64_t b) { return static_cast<int>((a + b - 1) / b); }
-
 // Where tiles are fewer than multiprocessors, parts of at least eight blocks of K.
 int k_of_part(const Matmul& shape) {
   constexpr int kMostParts = 32;
-  const int64_t tiles = int64_t{divide_up(shape.m, kSmallTile)} * divide_up(shape.n, kSmallTile);
+  const int64_t tiles = int64_t{cuda::divide_up(shape.m, kSmallTile)} * cuda::divide_up(shape.n, kSmallTile);
   const int64_t wanted = std::max<int64_t>(1, 2 * multiprocessors() / std::max<int64_t>(1, tiles));
   const int64_t most = std::max<int64_t>(1, shape.k / (8 * kBlockK));
   const int64_t parts = std::min({wanted, most, int64_t{kMostParts}});
-  return divide_up(divide_up(shape.k, parts), kBlockK) * kBlockK;
+  return cuda::divide_up(cuda::divide_up(shape.k, parts), kBlockK) * kBlockK;
 }
 
-int parts_of(const Matmul& shape) { return divide_up(shape.k, k_of_part(shape)); }
+int parts_of(const Matmul& shape) { return cuda::divide_up(shape.k, k_of_part(shape)); }
 
 template <class T, bool kTransposeA, bool kTransposeB>
 void launch_mma(const MmaArguments& g, int parts, cudaStream_t stream) {
   constexpr int kBytes = MmaShared<T, kTransposeA, kTransposeB>::kBytes;
   allow_shared_memory(mma_sync<T, kTransposeA, kTransposeB>, kBytes);
   launch(mma_sync<T, kTransposeA, kTransposeB>,
-         {dim3(static_cast<unsigned>(divide_up(g.m, T::kTileM)), static_cast<unsigned>(divide_up(g.n, T::kTileN)),
-               static_cast<unsigned>(parts)),
+         {dim3(cuda::grid_size(g.m, T::kTileM), cuda::grid_size(g.n, T::kTileN), static_cast<unsigned>(parts)),
           dim3(T::kThreads), kBytes},
          stream, g);
 }
@@ -63,20 +61,19 @@ MmaArguments arguments(const Gemm& problem, const OpArgs& args) {
           .m = static_cast<int>(shape.m),
           .n = static_cast<int>(shape.n),
           .k = static_cast<int>(shape.k),
-          .k_of_part = divide_up(shape.k, kBlockK) * kBlockK,
+          .k_of_part = cuda::divide_up(shape.k, kBlockK) * kBlockK,
           .vectors_a = (shape.transpose_a ? shape.m : shape.k) % kVector == 0,
           .vectors_b = (shape.transpose_b ? shape.k : shape.n) % kVector == 0,
-          .epilogue = {.bias = problem.bias ? args.in<float>(2) : nullptr, .relu = shape.relu}};
+          .epilogue = problem.epilogue(args)};
 }
 
 // The parts' sums in the order of K.
-__global__ void add_parts(const float* sums, int parts, int64_t size, int n, TensorCoreEpilogue epilogue, float* y) {
+__global__ void add_parts(const float* sums, int parts, int64_t size, int n, Epilogue epilogue, float* y) {
   const int64_t i = thread_index();
   if (i >= size) return;
   float sum = sums[i];
   for (int part = 1; part < parts; ++part) sum += sums[part * size + i];
-  if (epilogue.bias != nullptr) sum += epilogue.bias[i % n];
-  y[i] = epilogue.relu && sum < 0.0F ? 0.0F : sum;
+  y[i] = finish_at(epilogue, sum, i % n);
 }
 
 }  // namespace
@@ -89,7 +86,7 @@ std::string mma_sync_refuses(const Gemm& problem) {
     return "the precision is neither TF32 nor BF16";
   }
   if (shape.m <= 0 || shape.n <= 0 || shape.k <= 0) return "a matrix is empty";
-  if (shape.m > kMost || shape.k > kMost || divide_up(shape.n, kSmallTile) > kMostGridRows)
+  if (shape.m > kMost || shape.k > kMost || cuda::divide_up(shape.n, kSmallTile) > kMostGridRows)
     return "a size is too large";
   if (compute_capability() < kAmpere) return "the GPU is older than compute capability 8.0";
   return {};
@@ -113,7 +110,7 @@ void mma_sync_small(const Gemm& problem, cudaStream_t stream, const OpArgs& args
   const Matmul& shape = problem.shape;
   const int parts = parts_of(shape);
   MmaArguments g = arguments(problem, args);
-  const TensorCoreEpilogue epilogue = g.epilogue;
+  const Epilogue epilogue = g.epilogue;
   g.k_of_part = k_of_part(shape);
   if (parts > 1) {
     g.y = args.workspace<float>();

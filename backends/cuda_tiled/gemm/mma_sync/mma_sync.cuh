@@ -14,7 +14,8 @@
 #include <cuda_bf16.h>
 
 #include "async_copy.cuh"
-#include "gemm/tensor_core_epilogue.hpp"
+#include "cuda_common/divide_up.hpp"
+#include "epilogue.cuh"
 
 namespace gpunn::cuda_tiled {
 
@@ -25,13 +26,23 @@ struct MmaArguments {
   int m, n, k;
   int k_of_part;              // a multiple of kBlockK
   bool vectors_a, vectors_b;  // lines begin at, and consist of, 16 bytes each
-  TensorCoreEpilogue epilogue;
+  Epilogue epilogue;
 };
 
-template <bool kBf16_, int kTileM_, int kTileN_, int kWarpM_, int kWarpN_, int kStages_>
+// A block makes tile_m x tile_n of y, a warp of it warp_m x warp_n, with `stages` tiles of K in shared memory.
+struct MmaTile {
+  bool bf16;
+  int tile_m, tile_n;
+  int warp_m, warp_n;
+  int stages;
+};
+
+template <MmaTile tile>
 struct MmaTiling {
-  static constexpr bool kBf16 = kBf16_;
-  static constexpr int kTileM = kTileM_, kTileN = kTileN_, kWarpM = kWarpM_, kWarpN = kWarpN_, kStages = kStages_;
+  static constexpr bool kBf16 = tile.bf16;
+  static constexpr int kTileM = tile.tile_m, kTileN = tile.tile_n;
+  static constexpr int kWarpM = tile.warp_m, kWarpN = tile.warp_n;
+  static constexpr int kStages = tile.stages;
   static constexpr int kBlockK = 16;
   static constexpr int kWarpsN = kTileN / kWarpN;
   static constexpr int kThreads = 32 * (kTileM / kWarpM) * kWarpsN;
@@ -39,19 +50,19 @@ struct MmaTiling {
 
 // A tile of `kOuter` x 16 in shared memory. The pitch lets the lanes of a fragment, 8 of the outer index by 4 of K,
 // find their numbers in different banks; BF16 reads pairs of neighbours in K.
-template <bool kAlongK, int kOuter, bool kBf16>
+template <bool kKMajor, int kOuter, bool kBf16>
 struct MmaOperand {
-  static constexpr int kPitch = kAlongK ? (kBf16 ? 24 : 20) : kOuter + (kBf16 ? 4 : 8);
-  static constexpr int kFloats = kPitch * (kAlongK ? kOuter : 16);
-  static constexpr int kLines = kAlongK ? kOuter : 16;
-  static constexpr int kLine = kAlongK ? 16 : kOuter;  // numbers
+  static constexpr int kPitch = kKMajor ? (kBf16 ? 24 : 20) : kOuter + (kBf16 ? 4 : 8);
+  static constexpr int kFloats = kPitch * (kKMajor ? kOuter : 16);
+  static constexpr int kLines = kKMajor ? kOuter : 16;
+  static constexpr int kLine = kKMajor ? 16 : kOuter;  // numbers
 
   __device__ __forceinline__ static float at(const float* tile, int outer, int k) {
-    return kAlongK ? tile[outer * kPitch + k] : tile[k * kPitch + outer];
+    return kKMajor ? tile[outer * kPitch + k] : tile[k * kPitch + outer];
   }
   // At k and k + 1, for an even k.
   __device__ __forceinline__ static float2 pair_at(const float* tile, int outer, int k) {
-    if constexpr (kAlongK) return *reinterpret_cast<const float2*>(tile + outer * kPitch + k);
+    if constexpr (kKMajor) return *reinterpret_cast<const float2*>(tile + outer * kPitch + k);
     return make_float2(tile[k * kPitch + outer], tile[(k + 1) * kPitch + outer]);
   }
 
@@ -59,9 +70,9 @@ struct MmaOperand {
   template <int kThreads>
   __device__ __forceinline__ static void copy(float* tile, const float* matrix, int outer, int k, int size_outer,
                                               int size_k, int end_k, bool vectors) {
-    const int first_line = kAlongK ? outer : k, lines = kAlongK ? size_outer : end_k;
-    const int first = kAlongK ? k : outer, line_end = kAlongK ? end_k : size_outer;
-    const int64_t length = kAlongK ? size_k : size_outer;
+    const int first_line = kKMajor ? outer : k, lines = kKMajor ? size_outer : end_k;
+    const int first = kKMajor ? k : outer, line_end = kKMajor ? end_k : size_outer;
+    const int64_t length = kKMajor ? size_k : size_outer;
     if (vectors) {
       constexpr int kChunks = kLine / 4;
       static_assert(kLines * kChunks % kThreads == 0);
@@ -132,7 +143,7 @@ __global__ __launch_bounds__(T::kThreads) void mma_sync(MmaArguments g) {
   const int row = static_cast<int>(blockIdx.x) * T::kTileM, column = static_cast<int>(blockIdx.y) * T::kTileN;
   const int first_k = static_cast<int>(blockIdx.z) * g.k_of_part;
   const int end_k = min(first_k + g.k_of_part, g.k);
-  const int blocks = (end_k - first_k + T::kBlockK - 1) / T::kBlockK;
+  const int blocks = cuda::divide_up(end_k - first_k, T::kBlockK);
 
   const auto copy = [&](int block) {
     if (block < blocks) {

@@ -1,10 +1,11 @@
 // gemm:strassen, one level of Strassen's algorithm in Winograd's variant: seven products of half the size, not eight.
 // gemm:strassen_twice, two levels: 49 products of a quarter of the size, not 64.
 //
-// A loop of nothing but multiplications and additions makes 59 TFLOP/s on an H200, the classical variants 51, as cuBLAS:
-// what is left to gain is to do fewer. A first pass writes the sums of quarters of a and b (strassen_operands.cuh), and
-// one kernel makes the products, adding most of them up in registers (strassen_products.cuh). Passes and stores cost
-// what an eighth of a small product takes, and the tiles of a quarter have to fill the GPU: below 4096^3 it loses.
+// A loop of nothing but multiplications and additions makes 59 TFLOP/s on an H200, the classical variants 51, as
+// cuBLAS: what is left to gain is to do fewer. A first pass writes the sums of quarters of a and b
+// (strassen_operands.cuh), and one kernel makes the products, adding most of them up in registers
+// (strassen_products.cuh). Passes and stores cost what an eighth of a small product takes, and the tiles of a quarter
+// have to fill the GPU: below 4096^3 it loses.
 //
 // H200: 4096^3 in 2.48 ms, 55.3 TFLOP/s of a classical product, cuBLAS 2.67; b transposed 2.50 and 2.73. 8192^3 in 19.3
 // ms and twice in 17.9 ms, 61.6 TFLOP/s, cuBLAS 21.4. 2048^3 takes 1.25 ms, cuBLAS 0.34, and 5120^3 6.1 ms, cuBLAS 5.7:
@@ -27,8 +28,8 @@
 // digits, and where large columns of a meet small rows of b, y loses them. A NaN in a row of a makes NaN of that
 // row of each quarter of y, in a column of b of that column, and so can an infinity, or a number beyond 1e38, of which
 // sums of quarters overflow.
-// No gate by shape can tell such data, and the autotuner tries only uniform data. Hence these variants are no candidates:
-// who knows his data asks for them by name.
+// No gate by shape can tell such data, and the autotuner tries only uniform data. Hence these variants are no
+// candidates: who knows his data asks for them by name.
 //
 // Strassen, Gaussian elimination is not optimal (1969); Winograd, On multiplication of 2 x 2 matrices (1971); on GPUs
 // Huang, Yu and van de Geijn, Strassen's algorithm reloaded on GPUs (2020).
@@ -39,11 +40,11 @@
 
 #include "architecture.hpp"
 #include "cuda_common/launch.hpp"
+#include "gemm/fp32/tile_variant.cuh"
 #include "gemm/launch_gemm.hpp"
-#include "gemm/variants.hpp"
 #include "gemm/strassen/strassen_operands.cuh"
 #include "gemm/strassen/strassen_products.cuh"
-#include "gemm/fp32/tile_variant.cuh"
+#include "gemm/gemm_variants.hpp"
 
 namespace gpunn::cuda_tiled {
 namespace {
@@ -52,7 +53,7 @@ using strassen::Arguments;
 using strassen::Factor;
 using strassen::kProducts;
 
-using Tiles = TileShape<128, 256, 8, 64, 64, 16, 8, 4, 1, 1, 2>;
+using Tiles = TileShape<GemmTile{.block = {128, 256, 8}, .warp = {64, 64}, .thread = {16, 8}, .stages = 4, .strip = 2}>;
 
 constexpr int64_t kLeastOfOne = 1024;  // of m, n and k
 constexpr int64_t kLeastOfTwo = 2048;
@@ -101,11 +102,11 @@ Factors pack(const Operand& operand, float* packed, cudaStream_t stream) {
   const auto k = static_cast<unsigned>(operand.k);
   if (operand.mn_major) {
     launch(strassen::add_quarters<kOfA>,
-           {dim3(tiles_of(operand.outer, 4 * strassen::kThreads), k), dim3(strassen::kThreads)}, stream, operand.matrix,
-           packed, operand.k, operand.outer, operand.row_floats);
+           {dim3(cuda::grid_size(operand.outer, 4 * strassen::kThreads), k), dim3(strassen::kThreads)}, stream,
+           operand.matrix, packed, operand.k, operand.outer, operand.row_floats);
   } else {
     launch(strassen::transpose_quarters<kOfA>,
-           {dim3(tiles_of(operand.k, strassen::kTile), tiles_of(operand.outer, strassen::kTile)),
+           {dim3(cuda::grid_size(operand.k, strassen::kTile), cuda::grid_size(operand.outer, strassen::kTile)),
             dim3(strassen::kThreads)},
            stream, operand.matrix, packed, operand.k, operand.outer);
   }
@@ -134,7 +135,7 @@ void multiply(const Operand& a, const Operand& b, Arguments result, float* packe
   constexpr auto kKernel = strassen::multiply_factors<Tiles>;
   constexpr unsigned kSharedBytes = strassen::shared_bytes<Tiles>();
   allow_shared_memory(kKernel, kSharedBytes);
-  const unsigned tiles = tiles_of(a.outer, Tiles::kBlockM) * tiles_of(b.outer, Tiles::kBlockN);
+  const unsigned tiles = cuda::grid_size(a.outer, Tiles::kBlockM) * cuda::grid_size(b.outer, Tiles::kBlockN);
   launch(kKernel, {dim3(tiles), dim3(Tiles::kThreads), kSharedBytes}, stream, result);
 }
 

@@ -18,12 +18,13 @@
 
 #include <cstdint>
 
-#include "gemm/gemm_arguments.cuh"
+#include "cuda_common/divide_up.hpp"
 #include "gemm/fp32/matrix_loader.cuh"
-#include "gemm/strassen/quads.cuh"
 #include "gemm/fp32/register_tile.cuh"
-#include "gemm/strassen/strassen.hpp"
 #include "gemm/fp32/tile_gemm.cuh"
+#include "gemm/gemm_arguments.cuh"
+#include "gemm/strassen/quads.cuh"
+#include "gemm/strassen/strassen.hpp"
 
 namespace gpunn::cuda_tiled::strassen {
 
@@ -166,15 +167,15 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kMinBlocks)
     multiply_factors(const __grid_constant__ Arguments g) {
   static_assert(Shape::kSlices == 1 && Shape::kThreadM % 8 == 0);
   extern __shared__ __align__(16) float shared[];
-  const int rows = (g.half_m + Shape::kBlockM - 1) / Shape::kBlockM;
-  const int columns = (g.half_n + Shape::kBlockN - 1) / Shape::kBlockN;
+  const int rows = cuda::divide_up(g.half_m, Shape::kBlockM);
+  const int columns = cuda::divide_up(g.half_n, Shape::kBlockN);
   const TilePlace tile = tile_place(static_cast<int>(blockIdx.x), rows, columns);
   const int row = tile.row * Shape::kBlockM;
   const int column = tile.column * Shape::kBlockN;
-  const int tiles = (g.half_k + Shape::kBlockK - 1) / Shape::kBlockK;
+  const int tiles = cuda::divide_up(g.half_k, Shape::kBlockK);
   const int thread = static_cast<int>(threadIdx.x);
-  using LoadA = StraightLoader<Shape::kBlockM, Shape::kBlockK, Shape::kStrideM, Shape::kThreads, 16>;
-  using LoadB = StraightLoader<Shape::kBlockN, Shape::kBlockK, Shape::kStrideN, Shape::kThreads, 16>;
+  using LoadA = StraightLoader<kLoadedA<Shape>, 16>;
+  using LoadB = StraightLoader<kLoadedB<Shape>, 16>;
   const auto loader_of_a = [&](int product) {
     return LoadA(g.a[product].data, g.half_m, g.a[product].row_floats, row, 0, g.half_k, thread);
   };

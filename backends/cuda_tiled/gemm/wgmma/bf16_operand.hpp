@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "cuda_common/divide_up.hpp"
 #include "gemm/wgmma/tensor_map.hpp"
 
 namespace gpunn::cuda_tiled {
@@ -16,11 +17,11 @@ struct Bf16Operand {
 
   int64_t pitch() const {
     constexpr int64_t kAligned = kTensorMapAlignment / int64_t{sizeof(uint16_t)};
-    return (line + kAligned - 1) / kAligned * kAligned;
+    return cuda::divide_up(line, kAligned) * kAligned;
   }
   uint64_t bytes() const {
     const uint64_t bytes = sizeof(uint16_t) * static_cast<uint64_t>(lines) * static_cast<uint64_t>(pitch());
-    return (bytes + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;
+    return cuda::divide_up(bytes, kWorkspaceAlignment) * kWorkspaceAlignment;
   }
 };
 

@@ -5,10 +5,11 @@
 
 #include <cuda_bf16.h>
 
+#include "cuda_common/divide_up.hpp"
 #include "cuda_common/launch.hpp"
 #include "dependent_launch.cuh"
-#include "launch.hpp"
 #include "gemm/wgmma/operand_copy.hpp"
+#include "launch.hpp"
 
 namespace gpunn::cuda_tiled {
 namespace {
@@ -138,18 +139,18 @@ __global__ __launch_bounds__(kLineThreads) void lines_to_bf16(Bf16Copy copy, Bf1
 }  // namespace
 
 void copy_transposed(const TransposedCopy& first, const TransposedCopy& second, cudaStream_t stream) {
-  const auto tiles = [](int64_t n) { return static_cast<unsigned>((n + kTile - 1) / kTile); };
   const int64_t rows = std::min(std::max(first.rows, second.rows), kMostGridRows * kTile);
-  launch_with(
-      transpose,
-      {dim3(tiles(std::max(first.columns, second.columns)), tiles(rows), second.rows > 0 ? 2 : 1), dim3(kTileThreads)},
-      {.early = true}, stream, first, second);
+  launch_with(transpose,
+              {dim3(cuda::grid_size(std::max(first.columns, second.columns), kTile), cuda::grid_size(rows, kTile),
+                    second.rows > 0 ? 2 : 1),
+               dim3(kTileThreads)},
+              {.early = true}, stream, first, second);
 }
 
 void copy_pitched(const float* from, int64_t rows, int64_t columns, float* to, int64_t pitch, cudaStream_t stream) {
   constexpr int64_t kQuad = 4;
-  launch_with(repitch, thread_each((rows * columns + kQuad - 1) / kQuad), {.early = true}, stream, from, rows, columns,
-              to, pitch);
+  launch_with(repitch, thread_each(cuda::divide_up(rows * columns, kQuad)), {.early = true}, stream, from, rows,
+              columns, to, pitch);
 }
 
 void copy_bf16(const Bf16Copy& first, const Bf16Copy& second, cudaStream_t stream) {

@@ -6,11 +6,11 @@
 // each 64 rows of the tile (NVIDIA's CUTLASS calls this a warp-specialised cooperative kernel).
 //
 // Which index runs along memory differs:
-//   K      of either: wgmma reads it so from shared memory.
-//   Outer  (m of a, n of b) with BF16: wgmma can read that too.
-//   Outer  with TF32: wgmma can't; but a' may come from registers, into which each thread loads what it needs as it
-//          lies. Where b is the operand that has this, y^T = op(b)^T op(a)^T is computed, b being a', and the
-//          epilogue stores transposed.
+//   K-major            wgmma reads it so from shared memory.
+//   MN-major in BF16   wgmma can read that too.
+//   MN-major in TF32   wgmma can't. But a' may come from registers, into which each thread loads what it needs as it
+//                      lies. Where b is the operand that has this, the kernel computes y^T = op(b)^T op(a)^T with b as
+//                      a', and the epilogue stores transposed.
 //
 // TF32's rounding to nearest costs nothing: TMA does it where a tensor map says so. The errors against
 // float64 are those of mma.sync's rounded fragments, 2.9e-4, and 2.3e-3 in BF16.
@@ -19,41 +19,50 @@
 #include <cstdint>
 
 #include "dependent_launch.cuh"
+#include "epilogue.cuh"
 #include "gemm/mask_epilogue.cuh"
-#include "gemm/tensor_core_epilogue.hpp"
 #include "gemm/wgmma/wgmma_instructions.cuh"
 
 namespace gpunn::cuda_tiled {
 
-enum class Along : uint8_t { kK, kOuter };
+// Which index of an operand runs along memory, as CUTLASS says it.
+enum class Major : uint8_t { kK, kMN };
+enum class Element : uint8_t { kTf32, kBf16 };
 
-struct Tf32 {
-  static constexpr int kBlockK = 32;
+// Of a' and b'.
+struct WgmmaOperands {
+  Element element;
+  Major a, b;
+
+  constexpr int block_k() const { return element == Element::kTf32 ? 32 : 64; }  // numbers of 128 bytes
 };
-struct Bf16 {
-  static constexpr int kBlockK = 64;
+
+struct WgmmaTile {
+  WgmmaOperands operands;
+  int consumers;  // warpgroups, each of 64 rows
+  int columns;
+  int stages;
 };
 
 inline constexpr int kLineBytes = 128;  // of a row of a tile in shared memory, the swizzle's span
 inline constexpr int kWarpgroup = 128;  // threads
 
-template <class Element_, Along kAlongOfA, Along kAlongOfB, int kConsumers_, int kColumns_, int kStages_>
+template <WgmmaTile tile>
 struct Tiling {
-  using Element = Element_;
-  static constexpr bool kTf32 = Element::kBlockK == 32;
-  static constexpr Along kAlongA = kAlongOfA, kAlongB = kAlongOfB;
-  static constexpr int kConsumers = kConsumers_;  // warpgroups, each of 64 rows
+  static constexpr bool kTf32 = tile.operands.element == Element::kTf32;
+  static constexpr Major kMajorA = tile.operands.a, kMajorB = tile.operands.b;
+  static constexpr int kConsumers = tile.consumers;
   static constexpr int kRows = 64 * kConsumers;
-  static constexpr int kColumns = kColumns_;
+  static constexpr int kColumns = tile.columns;
   static constexpr int kThreads = (1 + kConsumers) * kWarpgroup;
-  static constexpr int kStages = kStages_;
-  static constexpr int kBlockK = Element::kBlockK;
+  static constexpr int kStages = tile.stages;
+  static constexpr int kBlockK = tile.operands.block_k();
   static constexpr int kBytesA = kRows * kLineBytes;
   static constexpr int kBytesB = kColumns * kLineBytes;
   static constexpr int kStageBytes = kBytesA + kBytesB;
   static constexpr int kColumnBytes = kBlockK * kLineBytes;  // of a box that has K as its rows
-  static constexpr bool kRegisterA = kTf32 && kAlongA == Along::kOuter;
-  static_assert(!kTf32 || kAlongB == Along::kK);
+  static constexpr bool kRegisterA = kTf32 && kMajorA == Major::kMN;
+  static_assert(!kTf32 || kMajorB == Major::kK);
   // The swizzle wants stages at multiples of 1024 bytes, which dynamic shared memory doesn't promise.
   static constexpr int kSharedBytes = kStages * kStageBytes + 1024;
 };
@@ -147,7 +156,7 @@ __device__ __forceinline__ int warpgroup_index() {
 }
 
 // `lines` lines (or columns of lines) of an operand, to this block or, with `blocks`, to those.
-template <class T, Along kAlong>
+template <class T, Major kMajor>
 __device__ __forceinline__ void copy_operand(uint8_t* to, const CUtensorMap& map, uint64_t* barrier, int k, int outer,
                                              int lines, uint16_t blocks) {
   const auto copy = [&](uint8_t* box, int x, int y) {
@@ -156,7 +165,7 @@ __device__ __forceinline__ void copy_operand(uint8_t* to, const CUtensorMap& map
     else
       copy_box_to(blocks, box, &map, barrier, x, y);
   };
-  if constexpr (kAlong == Along::kK) {
+  if constexpr (kMajor == Major::kK) {
     copy(to, k, outer);
   } else {
     constexpr int kWidth = T::kBlockK;  // numbers of a line
@@ -176,9 +185,9 @@ __device__ __forceinline__ void produce(Ring<T>& ring, const CUtensorMap& a, con
     barrier_wait(&ring.empty[ring.stage], ring.phase ^ 1U);
     uint64_t* full = &ring.full[ring.stage];
     barrier_expect(full, T::kStageBytes);
-    copy_operand<T, T::kAlongA>(ring.a() + line_a * kLineBytes, a, full, block * T::kBlockK, row + line_a, lines_a,
+    copy_operand<T, T::kMajorA>(ring.a() + line_a * kLineBytes, a, full, block * T::kBlockK, row + line_a, lines_a,
                                 with_a);
-    copy_operand<T, T::kAlongB>(ring.b() + line_b * kLineBytes, b, full, block * T::kBlockK, column + line_b, lines_b,
+    copy_operand<T, T::kMajorB>(ring.b() + line_b * kLineBytes, b, full, block * T::kBlockK, column + line_b, lines_b,
                                 with_b);
     ring.advance();
   }
@@ -220,8 +229,8 @@ template <class T>
 __device__ __forceinline__ void multiply_stage(float (&d)[T::kColumns / 2], const uint8_t* a, const uint8_t* b,
                                                bool accumulate) {
   // K of 32 bytes a step: along a line that far, across lines as many lines as there are numbers.
-  constexpr int kStepA = T::kAlongA == Along::kK ? 32 : T::kBlockK / 4 * kLineBytes;
-  constexpr int kStepB = T::kAlongB == Along::kK ? 32 : T::kBlockK / 4 * kLineBytes;
+  constexpr int kStepA = T::kMajorA == Major::kK ? 32 : T::kBlockK / 4 * kLineBytes;
+  constexpr int kStepB = T::kMajorB == Major::kK ? 32 : T::kBlockK / 4 * kLineBytes;
   const uint64_t from_a = tile_descriptor(a, T::kColumnBytes), from_b = tile_descriptor(b, T::kColumnBytes);
 #pragma unroll
   for (int step = 0; step < 4; ++step) {
@@ -231,7 +240,7 @@ __device__ __forceinline__ void multiply_stage(float (&d)[T::kColumns / 2], cons
     if constexpr (T::kTf32)
       wgmma_tf32(d, step_a, step_b, accumulate || step > 0);
     else
-      wgmma_bf16<T::kAlongA == Along::kOuter, T::kAlongB == Along::kOuter>(d, step_a, step_b, accumulate || step > 0);
+      wgmma_bf16<T::kMajorA == Major::kMN, T::kMajorB == Major::kMN>(d, step_a, step_b, accumulate || step > 0);
   }
 }
 
@@ -291,14 +300,9 @@ struct WgmmaOutput {
   float* y;
   int rows;     // of y'
   int columns;  // of y'
-  TensorCoreEpilogue epilogue;
+  Epilogue epilogue;
   MaskEpilogue mask = {};  // of kernels that have it (masked.hpp), in place of the other
 };
-
-__device__ __forceinline__ float finish(const TensorCoreEpilogue& epilogue, float sum, float bias) {
-  sum += bias;
-  return epilogue.relu && sum < 0.0F ? 0.0F : sum;  // not fmaxf, which drops a NaN
-}
 
 // Neighbours of y, of which at least the first is inside.
 __device__ __forceinline__ void store_pair(float* y, float2 sums, bool both) {
@@ -330,7 +334,7 @@ __device__ __forceinline__ float4 exchange(float2 first, float2 second) {
 template <class T, bool kGuarded>
 __device__ __forceinline__ void store_straight(const float (&d)[T::kColumns / 2], const WgmmaOutput& out, int row,
                                                int column) {
-  const TensorCoreEpilogue& epilogue = out.epilogue;
+  const Epilogue& epilogue = out.epilogue;
   const bool in_upper = !kGuarded || row < out.rows, in_lower = !kGuarded || row + kRowStep<T> < out.rows;
   const auto finished = [&](int j, int half, bool both) {
     const int at = column + j * 8;
@@ -369,7 +373,7 @@ template <class T, bool kGuarded>
 __device__ __forceinline__ void store_transposed(const float (&d)[T::kColumns / 2], const WgmmaOutput& out, int row,
                                                  int column) {
   static_assert(kRowStep<T> == 1);
-  const TensorCoreEpilogue& epilogue = out.epilogue;
+  const Epilogue& epilogue = out.epilogue;
   if (kGuarded && row >= out.rows) return;
   const bool both = !kGuarded || row + 1 < out.rows;
   float bias0 = 0.0F, bias1 = 0.0F;

@@ -7,8 +7,8 @@
 #include <cuda_runtime_api.h>
 
 #include "cuda_common/add_op.hpp"
+#include "epilogue.cuh"
 #include "gemm/gemm.hpp"
-#include "gemm/tensor_core_epilogue.hpp"
 
 namespace gpunn::cuda_tiled {
 
@@ -38,8 +38,7 @@ uint64_t wgmma_rounding_workspace(const Gemm& problem);
 void wgmma_rounding(const Gemm& problem, cudaStream_t stream, const cuda::OpArgs& args);
 
 // The product alone, of a and b that are bfloat16 already, with lines `pitch_a` and `pitch_b` apart (multiples of 8).
-void wgmma_bf16_product(WgmmaKernel kernel, const backends::Matmul& shape, const TensorCoreEpilogue& epilogue,
-                        const uint16_t* a, int64_t pitch_a, const uint16_t* b, int64_t pitch_b, float* y,
-                        cudaStream_t stream);
+void wgmma_bf16_product(WgmmaKernel kernel, const backends::Matmul& shape, const Epilogue& epilogue, const uint16_t* a,
+                        int64_t pitch_a, const uint16_t* b, int64_t pitch_b, float* y, cudaStream_t stream);
 
 }  // namespace gpunn::cuda_tiled

@@ -11,10 +11,10 @@ namespace {
 
 using backends::Matmul;
 
-template <Along kAlongA, Along kAlongB>
+template <Major kMajorA, Major kMajorB>
 void product(WgmmaKernel kernel, const MatrixInMemory& a, const MatrixInMemory& b, const WgmmaOutput& out, int64_t k,
              cudaStream_t stream) {
-  launch_wgmma_kernel<Bf16, kAlongA, kAlongB, false>(kernel, a, b, out, k, stream);
+  launch_wgmma_kernel<WgmmaOperands{Element::kBf16, kMajorA, kMajorB}, false>(kernel, a, b, out, k, stream);
 }
 
 }  // namespace
@@ -25,7 +25,7 @@ uint64_t wgmma_bf16_workspace(const Gemm& problem) {
          bf16_operand(shape.n, shape.k, shape.transpose_b).bytes();
 }
 
-void wgmma_bf16_product(WgmmaKernel kernel, const Matmul& shape, const TensorCoreEpilogue& epilogue, const uint16_t* a,
+void wgmma_bf16_product(WgmmaKernel kernel, const Matmul& shape, const Epilogue& epilogue, const uint16_t* a,
                         int64_t pitch_a, const uint16_t* b, int64_t pitch_b, float* y, cudaStream_t stream) {
   const Bf16Operand of_a = bf16_operand(shape.m, shape.k, !shape.transpose_a);
   const Bf16Operand of_b = bf16_operand(shape.n, shape.k, shape.transpose_b);
@@ -33,9 +33,9 @@ void wgmma_bf16_product(WgmmaKernel kernel, const Matmul& shape, const TensorCor
   const MatrixInMemory right{.data = b, .inner = of_b.line, .outer = of_b.lines, .pitch = pitch_b};
   const WgmmaOutput out{
       .y = y, .rows = static_cast<int>(shape.m), .columns = static_cast<int>(shape.n), .epilogue = epilogue};
-  constexpr Along kK = Along::kK, kOuter = Along::kOuter;
-  const auto run = shape.transpose_a ? (shape.transpose_b ? product<kOuter, kK> : product<kOuter, kOuter>)
-                                     : (shape.transpose_b ? product<kK, kK> : product<kK, kOuter>);
+  constexpr Major kK = Major::kK, kMN = Major::kMN;
+  const auto run = shape.transpose_a ? (shape.transpose_b ? product<kMN, kK> : product<kMN, kMN>)
+                                     : (shape.transpose_b ? product<kK, kK> : product<kK, kMN>);
   run(kernel, left, right, out, shape.k, stream);
 }
 
@@ -48,8 +48,8 @@ void wgmma_bf16(WgmmaKernel kernel, const Gemm& problem, cudaStream_t stream, co
   auto* const room_b = reinterpret_cast<uint16_t*>(room + a.bytes());
   copy_bf16({.from = args.in<float>(0), .rows = a.lines, .columns = a.line, .to = room_a, .pitch = a.pitch()},
             {.from = args.in<float>(1), .rows = b.lines, .columns = b.line, .to = room_b, .pitch = b.pitch()}, stream);
-  const TensorCoreEpilogue epilogue{.bias = problem.bias ? args.in<float>(2) : nullptr, .relu = shape.relu};
-  wgmma_bf16_product(kernel, shape, epilogue, room_a, a.pitch(), room_b, b.pitch(), args.out<float>(0), stream);
+  wgmma_bf16_product(kernel, shape, problem.epilogue(args), room_a, a.pitch(), room_b, b.pitch(), args.out<float>(0),
+                     stream);
 }
 
 }  // namespace gpunn::cuda_tiled

@@ -16,6 +16,7 @@
 
 #include <cuda_bf16.h>
 
+#include "cuda_common/divide_up.hpp"
 #include "dependent_launch.cuh"
 #include "gemm/wgmma/wgmma_persistent.cuh"
 
@@ -34,7 +35,7 @@ struct RoundedOperand {
   int boxes;    // of each slab
   int panel_boxes;
 
-  __host__ __device__ int panels() const { return (boxes + panel_boxes - 1) / panel_boxes; }
+  __host__ __device__ int panels() const { return cuda::divide_up(boxes, panel_boxes); }
   __host__ __device__ int boxes_of(int panel) const {
     const int left = boxes - panel * panel_boxes;
     return left < panel_boxes ? left : panel_boxes;
@@ -89,10 +90,10 @@ __device__ __forceinline__ uint32_t rounded_pair(float low, float high) {
 }
 
 // Rounds kLines lines of a box from `first` on. One warp, a lane eight numbers of every fourth.
-template <int kLines, Along kAlong>
+template <int kLines, Major kMajor>
 __device__ __forceinline__ void round_lines(const RoundedOperand& operand, const Box& box, int first) {
   const int outer = box.index * kBox, k = box.slab * kBox;
-  const int line0 = (kAlong == Along::kK ? outer : k) + first, column0 = kAlong == Along::kK ? k : outer;
+  const int line0 = (kMajor == Major::kK ? outer : k) + first, column0 = kMajor == Major::kK ? k : outer;
   const int line = static_cast<int>(threadIdx.x) % 32 / 8, column = column0 + static_cast<int>(threadIdx.x) % 8 * 8;
   const float* from = operand.from + int64_t{line0 + line} * operand.columns + column;
   uint16_t* to = operand.to + int64_t{line0 + line} * operand.pitch + column;
@@ -125,7 +126,7 @@ __device__ __forceinline__ void round_lines(const RoundedOperand& operand, const
 }
 
 // The pass before: the first slabs, a quarter of a box a warp, and the counters.
-template <Along kAlongA, Along kAlongB>
+template <Major kMajorA, Major kMajorB>
 __global__ __launch_bounds__(256) void round_head(Rounding rounding) {
   let_next_kernel_start();
   wait_for_kernel_before();
@@ -137,9 +138,9 @@ __global__ __launch_bounds__(256) void round_head(Rounding rounding) {
     const Box box = box_at(rounding, i / kBoxQuarters);
     const int first = i % kBoxQuarters * kLines;
     if (box.of_b)
-      round_lines<kLines, kAlongB>(rounding.b, box, first);
+      round_lines<kLines, kMajorB>(rounding.b, box, first);
     else
-      round_lines<kLines, kAlongA>(rounding.a, box, first);
+      round_lines<kLines, kMajorA>(rounding.a, box, first);
   }
   for (int i = thread; i < rounding.counters_used(); i += threads) {
     rounding.counters[i] = i == 0 ? static_cast<unsigned>(boxes) : 0;
@@ -147,7 +148,7 @@ __global__ __launch_bounds__(256) void round_head(Rounding rounding) {
 }
 
 // The others, a box at a time. One warp.
-template <Along kAlongA, Along kAlongB>
+template <Major kMajorA, Major kMajorB>
 __device__ __forceinline__ void round_rest(const Rounding& rounding) {
   constexpr int kLines = kBox / 2;
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -162,9 +163,9 @@ __device__ __forceinline__ void round_rest(const Rounding& rounding) {
 #pragma unroll 1
     for (int first = 0; first < kBox; first += kLines) {
       if (box.of_b)
-        round_lines<kLines, kAlongB>(rounding.b, box, first);
+        round_lines<kLines, kMajorB>(rounding.b, box, first);
       else
-        round_lines<kLines, kAlongA>(rounding.a, box, first);
+        round_lines<kLines, kMajorA>(rounding.a, box, first);
     }
     __syncwarp();
     if (lane == 0) {
@@ -220,8 +221,8 @@ __device__ __forceinline__ void produce_rounded(Ring<T>& ring, const CUtensorMap
       barrier_wait(&ring.empty[ring.stage], ring.phase ^ 1U);
       uint64_t* full = &ring.full[ring.stage];
       barrier_expect(full, T::kStageBytes);
-      copy_operand<T, T::kAlongA>(ring.a(), a, full, block * T::kBlockK, row, T::kRows, 0);
-      copy_operand<T, T::kAlongB>(ring.b() + line_b * kLineBytes, b, full, block * T::kBlockK, column + line_b, lines_b,
+      copy_operand<T, T::kMajorA>(ring.a(), a, full, block * T::kBlockK, row, T::kRows, 0);
+      copy_operand<T, T::kMajorB>(ring.b() + line_b * kLineBytes, b, full, block * T::kBlockK, column + line_b, lines_b,
                                   with_b);
     }
     __syncwarp();
@@ -256,7 +257,7 @@ __global__ __launch_bounds__(T::kThreads, 1) void wgmma_rounding(const __grid_co
         produce_rounded(ring, a, b, (at.x * kShare + rank) * T::kRows, at.y * T::kColumns, blocks, rounding);
       }
     } else {
-      round_rest<T::kAlongA, T::kAlongB>(rounding);
+      round_rest<T::kMajorA, T::kMajorB>(rounding);
     }
   } else {
     take_registers<208>();

@@ -1,14 +1,14 @@
 // gemm:wgmma_small: K is not cut, and tiles are so small that each multiprocessor has about one:
-// 128 x 64, 64 x 128, 64 x 64 or 64 x 32. What the split variants need for their clusters, barriers before the first copy
-// and after the last sum, costs more at a K of 1024 than the traffic that it saves.
-// H200: 1024^3, NT, in 7.8 us in TF32, 276 TFLOP/s, 1.3 times gemm:wgmma_split_low, 1.48 times cuBLAS; BF16 5.1 us, 419
-// TFLOP/s, 1.3 times it, 1.12 times cuBLAS. 512^3 in BF16 2.5 us instead of 4.5, 4096 x 64 x 1024 3.8 us instead
-// of 7.1. In TF32 an operand whose lines do not run along K is transposed by a pass before, one for both: 1024^3, NN,
-// in 11.0 us with it, 1.15 times cuBLAS, gemm:wgmma_split 12.1 us; TN 12.5 us, 1.38 times, 14.1 us; TT 11.0 us, 1.14
-// times, 11.5 us; 512^3, NN, 5.2 us instead of 6.5, 128 x 512 x 512 4.6 us instead of 5.2. What was slower: y through
-// shared memory and TMA, by 0.5 us; clusters at this K, by 0.1 us with a shared, 0.6 us with b; parts of K whose sums
-// are sent to the block that adds them, 9.0 us; fewer stages, so that the next product's blocks fit beside, 5.9 us, as
-// two of them then share a multiprocessor.
+// 128 x 64, 64 x 128, 64 x 64 or 64 x 32. What the split variants need for their clusters, barriers before the first
+// copy and after the last sum, costs more at a K of 1024 than the traffic that it saves. H200: 1024^3, NT, in 7.8 us in
+// TF32, 276 TFLOP/s, 1.3 times gemm:wgmma_split_low, 1.48 times cuBLAS; BF16 5.1 us, 419 TFLOP/s, 1.3 times it, 1.12
+// times cuBLAS. 512^3 in BF16 2.5 us instead of 4.5, 4096 x 64 x 1024 3.8 us instead of 7.1. In TF32 an operand whose
+// lines do not run along K is transposed by a pass before, one for both: 1024^3, NN, in 11.0 us with it, 1.15 times
+// cuBLAS, gemm:wgmma_split 12.1 us; TN 12.5 us, 1.38 times, 14.1 us; TT 11.0 us, 1.14 times, 11.5 us; 512^3, NN, 5.2 us
+// instead of 6.5, 128 x 512 x 512 4.6 us instead of 5.2. What was slower: y through shared memory and TMA, by 0.5 us;
+// clusters at this K, by 0.1 us with a shared, 0.6 us with b; parts of K whose sums are sent to the block that adds
+// them, 9.0 us; fewer stages, so that the next product's blocks fit beside, 5.9 us, as two of them then share a
+// multiprocessor.
 #pragma once
 
 #include <algorithm>
@@ -23,8 +23,9 @@ constexpr int small_stages(int consumers, int columns) {
   return std::min(kRoom / ((64 * consumers + columns) * kLineBytes), 16);
 }
 
-template <class Element, Along kAlongA, Along kAlongB, int kConsumers, int kColumns>
-using SmallTiling = Tiling<Element, kAlongA, kAlongB, kConsumers, kColumns, small_stages(kConsumers, kColumns)>;
+template <WgmmaOperands kOperands, int kConsumers, int kColumns>
+using SmallTiling = Tiling<WgmmaTile{
+    .operands = kOperands, .consumers = kConsumers, .columns = kColumns, .stages = small_stages(kConsumers, kColumns)}>;
 
 // A tile that is inside of y, without bias or ReLU: with so few warps the instructions for them would be waited for.
 template <class T>

@@ -10,8 +10,9 @@
 
 #include <type_traits>
 
-#include "last_block.cuh"
+#include "cuda_common/divide_up.hpp"
 #include "gemm/wgmma/wgmma.cuh"
+#include "last_block.cuh"
 
 namespace gpunn::cuda_tiled {
 
@@ -90,7 +91,7 @@ class MaskedShare {
   static constexpr int kPitch = Sums<T, true>::kPitch, kHeight = Sums<T, true>::kHeight;
   static constexpr int kQuads = Sums<T, true>::kWidth / 4;  // of a row
   static constexpr int kGroups = T::kThreads / kQuads;      // of threads, with a row each at a time
-  static constexpr int kMost = (kHeight + kGroups - 1) / kGroups;
+  static constexpr int kMost = cuda::divide_up(kHeight, kGroups);
   static_assert(kGroups * kQuads == T::kThreads);
 
  public:

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "cuda_common/divide_up.hpp"
 #include "gemm/masked.hpp"
 #include "gemm/wgmma/operand_copy.hpp"
 #include "gemm/wgmma/wgmma_launch.cuh"
@@ -17,11 +18,13 @@ namespace {
 
 using backends::Matmul;
 
+constexpr WgmmaOperands kBothKMajor{Element::kTf32, Major::kK, Major::kK};
+constexpr WgmmaOperands kMnMajorA{Element::kTf32, Major::kMN, Major::kK};  // from registers
 constexpr int64_t kAlignedFloats = kTensorMapAlignment / int64_t{sizeof(float)};
 
 struct Operand {
   int64_t outer;  // m or n
-  Along along;
+  Major major;
   bool copied;
 };
 
@@ -29,27 +32,26 @@ struct Tf32Plan {
   Operand a, b;
 };
 
-int64_t pitch_of_copy(int64_t k) { return divide_up(k, kAlignedFloats) * kAlignedFloats; }
+int64_t pitch_of_copy(int64_t k) { return cuda::divide_up(k, kAlignedFloats) * kAlignedFloats; }
 
 uint64_t bytes_of_copy(const Operand& operand, int64_t k) {
   if (!operand.copied) return 0;
   const uint64_t bytes = sizeof(float) * static_cast<uint64_t>(operand.outer) * static_cast<uint64_t>(pitch_of_copy(k));
-  return (bytes + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;
+  return cuda::divide_up(bytes, kWorkspaceAlignment) * kWorkspaceAlignment;
 }
 
 Operand operand_of(int64_t outer, int64_t k, bool along_k) {
-  return {.outer = outer,
-          .along = along_k ? Along::kK : Along::kOuter,
-          .copied = (along_k ? k : outer) % kAlignedFloats != 0};
+  return {
+      .outer = outer, .major = along_k ? Major::kK : Major::kMN, .copied = (along_k ? k : outer) % kAlignedFloats != 0};
 }
 
 Tf32Plan plan_of(WgmmaKernel kernel, const Matmul& shape) {
   Tf32Plan plan{.a = operand_of(shape.m, shape.k, !shape.transpose_a),
                 .b = operand_of(shape.n, shape.k, shape.transpose_b)};
   if (kernel == WgmmaKernel::kSmall) {
-    for (Operand* operand : {&plan.a, &plan.b}) operand->copied |= operand->along == Along::kOuter;
+    for (Operand* operand : {&plan.a, &plan.b}) operand->copied |= operand->major == Major::kMN;
   }
-  const auto in_registers = [](const Operand& operand) { return operand.along == Along::kOuter && !operand.copied; };
+  const auto in_registers = [](const Operand& operand) { return operand.major == Major::kMN && !operand.copied; };
   if (in_registers(plan.a) && in_registers(plan.b)) (shape.m <= shape.n ? plan.a : plan.b).copied = true;
   return plan;
 }
@@ -57,16 +59,16 @@ Tf32Plan plan_of(WgmmaKernel kernel, const Matmul& shape) {
 // As the kernel finds it.
 struct Placed {
   MatrixInMemory matrix;
-  Along along;
+  Major major;
 };
 
 Placed placed(const Operand& operand, int64_t k, const float* data, const float* room) {
   if (operand.copied) {
-    return {{.data = room, .inner = k, .outer = operand.outer, .pitch = pitch_of_copy(k)}, Along::kK};
+    return {{.data = room, .inner = k, .outer = operand.outer, .pitch = pitch_of_copy(k)}, Major::kK};
   }
-  const bool along_k = operand.along == Along::kK;
+  const bool along_k = operand.major == Major::kK;
   const int64_t line = along_k ? k : operand.outer;
-  return {{.data = data, .inner = line, .outer = along_k ? operand.outer : k, .pitch = line}, operand.along};
+  return {{.data = data, .inner = line, .outer = along_k ? operand.outer : k, .pitch = line}, operand.major};
 }
 
 struct PlacedOperands {
@@ -82,7 +84,7 @@ PlacedOperands place(const Tf32Plan& plan, int64_t k, const float* a, const floa
   int count = 0;
   const auto copy = [&](const Operand& operand, const float* from, float* to) {
     if (!operand.copied) return;
-    if (operand.along == Along::kK)
+    if (operand.major == Major::kK)
       copy_pitched(from, operand.outer, k, to, pitch_of_copy(k), stream);
     else
       transposed[count++] = {.from = from, .rows = k, .columns = operand.outer, .to = to, .pitch = pitch_of_copy(k)};
@@ -102,8 +104,8 @@ inline constexpr int kConsumersOf = kKernel == WgmmaKernel::kSplit ? 2 : 1;
 // Columns of y are added up in so many parts: from each tile, of each block that has a part of K.
 template <WgmmaKernel kKernel>
 int64_t parts_of_columns(const Matmul& shape) {
-  using T = SplitTiling<Tf32, Along::kOuter, Along::kK, kConsumersOf<kKernel>>;
-  return divide_up(shape.m, T::kColumns) * split_parts<T, true, true>(shape.n, shape.m, shape.k);
+  using T = SplitTiling<kMnMajorA, kConsumersOf<kKernel>>;
+  return cuda::divide_up(shape.m, T::kColumns) * split_parts<T, true, true>(shape.n, shape.m, shape.k);
 }
 
 template <WgmmaKernel kKernel>
@@ -138,8 +140,7 @@ void run_masked(const Gemm& problem, cudaStream_t stream, const cuda::OpArgs& ar
                                  .parts = reinterpret_cast<float*>(room + workspace_of(plan, shape.k)),
                                  .sums = args.out<float>(1),
                                  .counters = counters}};
-  launch_split<Tf32, Along::kOuter, Along::kK, true, kConsumersOf<kKernel>, true>(placed.b.matrix, placed.a.matrix, out,
-                                                                                  shape.k, stream);
+  launch_split<kMnMajorA, true, kConsumersOf<kKernel>, true>(placed.b.matrix, placed.a.matrix, out, shape.k, stream);
 }
 
 template <WgmmaKernel kKernel>
@@ -161,8 +162,8 @@ bool wgmma_compiled() {
   // An empty kernel has no barriers.
   static const bool compiled = [] {
     cudaFuncAttributes attributes{};
-    const bool found = cudaFuncGetAttributes(
-                           &attributes, wgmma_split<SplitTiling<Tf32, Along::kK, Along::kK, 2>, false>) == cudaSuccess;
+    const bool found =
+        cudaFuncGetAttributes(&attributes, wgmma_split<SplitTiling<kBothKMajor, 2>, false>) == cudaSuccess;
     cudaGetLastError();  // must not be told by the next launch
     return found && attributes.sharedSizeBytes > 0;
   }();
@@ -180,14 +181,14 @@ void wgmma_tf32(WgmmaKernel kernel, const Gemm& problem, cudaStream_t stream, co
   WgmmaOutput out{.y = args.out<float>(0),
                   .rows = static_cast<int>(shape.m),
                   .columns = static_cast<int>(shape.n),
-                  .epilogue = {.bias = problem.bias ? args.in<float>(2) : nullptr, .relu = shape.relu}};
-  if (b.along == Along::kOuter) {
+                  .epilogue = problem.epilogue(args)};
+  if (b.major == Major::kMN) {
     std::swap(out.rows, out.columns);
-    launch_wgmma_kernel<Tf32, Along::kOuter, Along::kK, true>(kernel, b.matrix, a.matrix, out, shape.k, stream);
-  } else if (a.along == Along::kOuter) {
-    launch_wgmma_kernel<Tf32, Along::kOuter, Along::kK, false>(kernel, a.matrix, b.matrix, out, shape.k, stream);
+    launch_wgmma_kernel<kMnMajorA, true>(kernel, b.matrix, a.matrix, out, shape.k, stream);
+  } else if (a.major == Major::kMN) {
+    launch_wgmma_kernel<kMnMajorA, false>(kernel, a.matrix, b.matrix, out, shape.k, stream);
   } else {
-    launch_wgmma_kernel<Tf32, Along::kK, Along::kK, false>(kernel, a.matrix, b.matrix, out, shape.k, stream);
+    launch_wgmma_kernel<kBothKMajor, false>(kernel, a.matrix, b.matrix, out, shape.k, stream);
   }
 }
 
