@@ -1,13 +1,13 @@
-// How a family registers several kernels for one op: a list, whose variants are numbered from the first that follows
-// cuda_naive's to the fastest. It writes
+// How a family registers several kernels for one op. The kernel variants are numbered from the first step behind
+// cuda_naive's kernel to the fastest. A family writes
 //
 //   struct Gemm { ... };                             // the op at its shape, validated; a value
 //   Gemm gemm_of(const OpDesc& desc);                // throws Refusal
 //   std::string key_of(const Gemm& problem);         // "gemm m 1 n 2 k 3 nn fp32": what the tuning cache calls it
 //   add_variants(device, GPUNN_OP_MATMUL, gemm_of, key_of, {{.name = "gemm:1", ...}, ...});
 //
-// Each variant can be asked for by its name. Without a name the op is run by the variant that is the fastest on this
-// GPU at this shape, among the candidates that serve it. Where no variant serves it, it goes to the base.
+// Each variant can be asked for by its name. Without a name the autotuner takes the variant that is the fastest on this
+// GPU at this shape, among the candidates that serve it. Where no variant serves the shape, the base runs the op.
 #pragma once
 
 #include <gpunn/plugin.hpp>
@@ -62,7 +62,7 @@ template <class Problem>
 struct VariantList {
   std::vector<Variant<Problem>> variants;
 
-  // Those that serve the problem, in the list's order.
+  // Those that serve the problem, in their order.
   std::vector<Variant<Problem>> candidates(const Problem& problem) const {
     std::vector<Variant<Problem>> found;
     for (const Variant<Problem>& variant : variants) {

@@ -236,11 +236,11 @@ TEST_CASE("fp32 variants of the forward convolution stay within the bound") {
   try_variants(fp32_variants(), ConvolutionPass::forward, kAll);
 }
 
-TEST_CASE("fp32 variants of the data's gradient stay within the bound") {
+TEST_CASE("fp32 variants of the data gradient stay within the bound") {
   try_variants(fp32_variants(), ConvolutionPass::backward_data, kAll);
 }
 
-TEST_CASE("fp32 variants of the filters' gradient stay within the bound") {
+TEST_CASE("fp32 variants of the weight gradient stay within the bound") {
   try_variants(fp32_variants(), ConvolutionPass::backward_filter, kAll);
 }
 

@@ -1,4 +1,4 @@
-// The fp32 variants against float64, and at larger sizes Strassen's algorithm, products of k-major copies, of warps
+// The fp32 variants against float64, and at larger sizes Strassen's algorithm, products of MN-major copies, of warps
 // that share k, and stream-K against gemm:2, whose every sum is one of its own: at sizes that fill no tile, at every
 // transpose, with bias and ReLU.
 #include <algorithm>
@@ -171,7 +171,7 @@ TEST_CASE("Strassen's algorithm makes the product, up to its larger rounding err
   check("gemm:strassen_twice", 2064, 2080, 2096);
 }
 
-TEST_CASE("Products of k-major copies are right", "[k-major]") {
+TEST_CASE("Products of MN-major copies are right", "[mn-major]") {
   check("gemm:11", 1028, 1020, 1000);
   check("gemm:11", 900, 1284, 516);
 }

@@ -12,9 +12,9 @@
 #include "catch.hpp"
 #include "counters.hpp"
 #include "device_memory.hpp"
+#include "gemm/gemm_variants.hpp"
 #include "gemm/masked.hpp"
 #include "gemm/tensor_core.hpp"
-#include "gemm/gemm_variants.hpp"
 
 using gpunn::cuda_tiled::Counters;
 using gpunn::cuda_tiled::counters_of_mask;

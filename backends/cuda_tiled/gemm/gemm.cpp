@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "gemm/choose_gemm.hpp"
-#include "gemm/tensor_core.hpp"
 #include "gemm/gemm_variants.hpp"
+#include "gemm/tensor_core.hpp"
 #include "kernels.hpp"
 
 namespace gpunn::cuda_tiled {

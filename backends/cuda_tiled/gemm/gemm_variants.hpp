@@ -1,4 +1,4 @@
-// The variants of the fp32 GEMM list, a file each; gemm.cpp puts them in order.
+// The variants of the fp32 fp32 GEMM, a file each; gemm.cpp puts them in order.
 #pragma once
 
 #include <vector>

@@ -15,8 +15,8 @@
 #include "cuda_common/divide_up.hpp"
 #include "cuda_common/launch.hpp"
 #include "gemm/gemm_arguments.cuh"
-#include "gemm/launch_gemm.hpp"
 #include "gemm/gemm_variants.hpp"
+#include "gemm/launch_gemm.hpp"
 
 namespace gpunn::cuda_tiled {
 namespace {

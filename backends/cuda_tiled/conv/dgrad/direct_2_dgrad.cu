@@ -1,6 +1,6 @@
 // direct:2 of the data gradient, of narrow images.
 //
-// direct:1 gathers: each pixel of dx asks all taps, also those that fall on the border, which for 8x8 pixels under 5x5
+// In direct:1 each pixel of dx asks all taps, also those that fall on the border, which for 8x8 pixels under 5x5
 // taps is more than half of them. Here a thread has a row of dy and spreads it: a pixel of dy times the taps of a row
 // of the filter is added to as many neighbours, so that no product is of a zero. The sums of a row of dx, with all that
 // hangs over its edges, stay in registers. Row h of dx gets from rows h - 0, h - 1, ... of dy; the thread of row v
@@ -8,11 +8,11 @@
 // does equal work. dy's channels are split over threads, whose sums meet in shared memory, in their order.
 //
 // The lanes of a warp have the same row of different images, groups of filters and splits, so that they store a row of
-// dx together, and planes are apart so that they meet different banks; that, and what direct_gather.cu says of bringing
-// data, made 1.2 times the speed. Another 1.14 times: loads for the next products, across the ends of rows too, into a
-// second set of registers (8150 cycles of a block for the products instead of 8790); filters asked for by neighbouring
-// threads, ten at a time (direct_weights.cuh); and the splits' sums added by several outputs of a thread at once (1560
-// cycles instead of 2160).
+// dx together, and planes are apart so that they meet different banks; that, and what direct_1_fprop.cu says of
+// bringing data, made 1.2 times the speed. Another 1.14 times: loads for the next products, across the ends of rows
+// too, into a second set of registers (8150 cycles of a block for the products instead of 8790); filters asked for by
+// neighbouring threads, ten at a time (direct_weights.cuh); and the splits' sums added by several outputs of a thread
+// at once (1560 cycles instead of 2160).
 //
 // H200, 5x5, 6 to 16 channels, batch 512: 12x12 without padding 6.8 us, 23.3 TFLOP/s (7.7 us before), 2.6 times
 // direct:1; 14x14 with padding 18.0 us, 26.8 TFLOP/s (19.2). 14x14 without, batch 128: 5.7 us (6.3). 12x12, batch 1024:
@@ -113,7 +113,7 @@ __device__ __forceinline__ void add_splits(const float* results, const Dgrad& z,
 
 template <int S, int TK, int TQ>
 __global__ void __launch_bounds__(kMostThreads)
-    scatter(const float* dy, const float* w, float* dx, Dgrad z, int in_width, bool out_fours) {
+    direct_dgrad(const float* dy, const float* w, float* dx, Dgrad z, int in_width, bool out_fours) {
   constexpr int kX = four_fold(TQ);
   constexpr int kW = four_fold(TK * S);
   constexpr int kOut = four_fold(TQ + S - 1);
@@ -269,7 +269,7 @@ struct Instance {
 
 template <int S, int TK, int TQ>
 constexpr Instance instance() {
-  return {S, TK, TQ, scatter<S, TK, TQ>};
+  return {S, TK, TQ, direct_dgrad<S, TK, TQ>};
 }
 
 constexpr std::array kInstances = {

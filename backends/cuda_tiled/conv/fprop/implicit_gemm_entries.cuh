@@ -1,4 +1,4 @@
-// The entries of an implicit GEMM, forward or gradient of the data: a tap of the filter and a channel that is summed
+// The entries of an implicit GEMM, forward or data gradient: a tap of the filter and a channel that is summed
 // over, of each class of pixels.
 #pragma once
 

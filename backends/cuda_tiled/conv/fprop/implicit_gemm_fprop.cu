@@ -1,4 +1,4 @@
-// conv:2, implicit GEMM, forward and gradient of the data: the product of the filters [channels of the result, entries]
+// conv:2, implicit GEMM, forward and data gradient: the product of the filters [channels of the result, entries]
 // and of the matrix [entries, pixels] that im2col would write, an entry being a tap of the filter and a channel that is
 // summed over. The matrix is never written: a block reads each of its numbers from the image when it is due.
 //
@@ -7,11 +7,11 @@
 // While 128 x 128 results are multiplied from shared memory, the next two stages of 16 entries are on their way there
 // as asynchronous copies, of single numbers for the image's; what lies in the padding is copied as zero.
 //
-// H200, 3x3, batch 128, 64 channels at 32x32 to 512 at 4x4: 30 TFLOP/s with the filters' gradient, 4.6 times conv:1
+// H200, 3x3, batch 128, 64 channels at 32x32 to 512 at 4x4: 30 TFLOP/s with the weight gradient, 4.6 times conv:1
 // (geometric means of the three passes). At a stride of 2 and batch 512 33 to 36 TFLOP/s forward, where cuDNN has 22 to
 // 38.
 //
-// The gradient of the data is the same over dy. At a stride, a pixel of dx meets only the taps of its residue: the
+// The data gradient is the same over dy. At a stride, a pixel of dx meets only the taps of its residue: the
 // pixels are split in classes by residue, each with its own entries, and no product is by an inserted zero.
 #include <algorithm>
 #include <cstddef>
@@ -85,7 +85,7 @@ struct Stages {
 template <int tile_rows, int tile_columns>
 __global__ __launch_bounds__(TileShape<tile_rows, tile_columns>::kThreads,
                              TileShape<tile_rows, tile_columns>::kResident) void  //
-    gather_product(const float* x, const float* filters, const Entry* table, SharesEnd end, float* y, Plan plan) {
+    fprop_product(const float* x, const float* filters, const Entry* table, SharesEnd end, float* y, Plan plan) {
   using Shape = TileShape<tile_rows, tile_columns>;
   constexpr int kThreads = Shape::kThreads;
   constexpr int kLoadLines = kThreads / tile_columns;
@@ -225,7 +225,7 @@ template <int tile_rows, int tile_columns>
 void launch_product(const dim3& grid, cudaStream_t stream, const float* x, const float* filters, const Entry* table,
                     const SharesEnd& end, float* y, const Plan& plan) {
   constexpr unsigned kBytes = sizeof(Stages<tile_rows, tile_columns>);
-  const auto kernel = gather_product<tile_rows, tile_columns>;
+  const auto kernel = fprop_product<tile_rows, tile_columns>;
   allow_shared_memory(kernel, kBytes);
   launch(kernel, {grid, dim3(TileShape<tile_rows, tile_columns>::kThreads), kBytes}, stream, x, filters, table, end, y,
          plan);

@@ -1,5 +1,5 @@
-// The plan of a convolution's forward pass, or of its data gradient, as a gather: each output pixel is a sum over taps
-// of input pixels, with one filter matrix a tap. A data gradient of stride s is s * s such gathers, one for each phase
+// The plan of a convolution's forward pass, or of its data gradient, as an fprop: each output pixel is a sum over taps
+// of input pixels, with one filter matrix a tap. A data gradient of stride s is s * s of these, one for each phase
 // of the output's rows and columns, and none of them multiplies the zeros between the strides.
 #pragma once
 
@@ -87,7 +87,7 @@ int shared_bytes(const FpropPlan& plan, const FpropTile& tile);
 // The forward pass's only phase, without what concerns channels and stages.
 std::optional<FpropPlan> fprop_geometry(const backends::ConvolutionShape& shape, const FpropTile& tile);
 
-// Nothing where the gather does not serve: groups, more taps or larger strides than it knows, or patches too large.
+// Nothing where the kernel does not serve: groups, more taps or larger strides than it knows, or patches too large.
 std::optional<FpropPlan> plan_fprop(const backends::ConvolutionShape& shape, const FpropTile& tile, int shared_limit);
 std::optional<FpropPlan> plan_dgrad(const backends::ConvolutionShape& shape, const FpropTile& tile, int shared_limit);
 

@@ -1,4 +1,4 @@
-// conv:tf32:1 to 4, forward and data gradient (tensor_gather.hpp): implicit GEMM (Chetlur et al., 2014) in TF32 on
+// conv:tf32:1 to 4, forward and data gradient (wgmma_fprop.hpp): implicit GEMM (Chetlur et al., 2014) in TF32 on
 // Hopper's tensor cores.
 //
 // A block computes a tile of pixels by filters. wgmma reads TF32 from shared memory only where the contraction is

@@ -28,7 +28,7 @@ inline constexpr std::array<Tile, 4> kTiles = {{{64, 64, 32, 2}, {64, 64, 32, 1}
 
 // A product c[rows, columns] = a[rows, terms] * b[terms, columns]. Forward: filters by pixels, terms are channels and
 // taps. Data gradient: channels by pixels of dx, or where there is one tap by those of dy, terms are filters and taps.
-// Filter gradient: filters by channels and taps, terms are pixels of dy.
+// Weight gradient: filters by channels and taps, terms are pixels of dy.
 struct Plan {
   ConvolutionPass pass;
   Source source;
@@ -54,7 +54,7 @@ std::optional<Plan> plan_of(ConvolutionPass pass, const backends::ConvolutionSha
 
 struct Operands {
   const float* first;   // x; of the gradients dy
-  const float* second;  // w; of the filter gradient x
+  const float* second;  // w; of the weight gradient x
   const float* bias;    // or nullptr
   float* out;
   bool relu = false;

@@ -11,10 +11,10 @@
 // and where copies are of 4 bytes, twice as many blocks share the work.
 //
 // H200, all convolutions of ResNet-50 of 28x28, batch 32, best of all variants against best of those before: forward
-// 0.55 against 0.95 ms, data gradients 0.66 against 1.02, filter gradients 0.69 against 1.06; together 1.89
+// 0.55 against 0.95 ms, data gradients 0.66 against 1.02, weight gradients 0.69 against 1.06; together 1.89
 // against 3.03, and cuDNN's best 3.08. 1x1: 1024 to 256 channels of 4x4 8.5, 5.7 and 7.1 us against 15.1, 14.8
 // and 11.4; 512 to 2048 of 2x2 8.9, 10.5 and 10.0 against 20.4, 21.1 and 14.6. 3x3: 512 channels of 4x4 at stride
-// 2 21.3 forward against 35.2, 128 of 7x7 12.5 against 15.8, its filter gradient 17.6 against 24.8; data gradients of
+// 2 21.3 forward against 35.2, 128 of 7x7 12.5 against 15.8, its weight gradient 17.6 against 24.8; data gradients of
 // 3x3 at a stride stay with the variants before, since here all taps of a pixel are multiplied, those that have no
 // output too.
 #pragma once

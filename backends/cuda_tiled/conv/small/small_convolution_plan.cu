@@ -82,9 +82,9 @@ std::optional<Plan> plan_of(ConvolutionPass pass, const backends::ConvolutionSha
   }
   // What one tap reaches must be all of the image, where vectors take it as it lies.
   if (plan.source == Source::kVectors && dense && input_plane != output_plane) return std::nullopt;
-  const bool scattered = pass == ConvolutionPass::backward_data && one_tap && !dense;
+  const bool strided = pass == ConvolutionPass::backward_data && one_tap && !dense;
   const int64_t run = pass == ConvolutionPass::backward_filter ? plan.columns : of_inputs ? input_plane : output_plane;
-  plan.together = run % 4 == 0 && !scattered;
+  plan.together = run % 4 == 0 && !strided;
   plan.row_tiles = cuda::divide_up(plan.rows, tile.rows);
   plan.column_tiles = cuda::divide_up(plan.columns, tile.columns);
   plan.chunks = cuda::divide_up(plan.terms, tile.terms);

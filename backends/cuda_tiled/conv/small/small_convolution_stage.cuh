@@ -27,7 +27,7 @@ struct RowShare {
   }
 };
 
-// In shared memory: where taps stand beside a pixel's first; for filter gradients columns too, and the bit of a
+// In shared memory: where taps stand beside a pixel's first; for weight gradients columns too, and the bit of a
 // column's tap, if there is such a column.
 struct TapTables {
   int* tap;
@@ -91,7 +91,7 @@ struct StageCopier {
   }
 
  private:
-  // Filter gradients: dy and x, whose pixels are the terms. A thread looks up its pixel once for all rows of both.
+  // Weight gradients: dy and x, whose pixels are the terms. A thread looks up its pixel once for all rows of both.
   __device__ __forceinline__ void copy_gradient_and_pixels(uint32_t stage, int term, int terms_left) const {
     using Share = RowShare<T, T::kTerms>;
     const int at = Share::at(place);

@@ -114,7 +114,7 @@ struct TileStore {
     // Of a data gradient with a stride the zeros up to the next pixel of dy, or to the edge, are written too.
     int block_rows = 1;
     int block_columns = 1;
-    if constexpr (T::kScattered) {
+    if constexpr (T::kStrided) {
       const auto [image, at] = plan.by_pixel_plane(to);
       const auto [y, x] = plan.by_pixel_columns(at);
       to = image * channels * plane + y * plan.row_stride * plan.input_columns + x * plan.column_stride;
@@ -131,7 +131,7 @@ struct TileStore {
       const float total = total_of_cluster(shared, plan.splits, row * T::kPitch + column, 0.0f);
       float* out = arguments.out + to + (place.first_row + row) * row_size;
       *out = finished(total, bias_of(place.first_row + row));
-      if constexpr (T::kScattered) {
+      if constexpr (T::kStrided) {
         for (int y = 0; y < block_rows; ++y) {
           for (int x = y == 0 ? 1 : 0; x < block_columns; ++x) out[y * plan.input_columns + x] = 0.0f;
         }

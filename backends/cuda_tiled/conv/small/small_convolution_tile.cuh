@@ -59,7 +59,7 @@ struct Traits {
   static constexpr bool kWgrad = kPass == ConvolutionPass::backward_filter;
   static constexpr bool kVectors = kSource == Source::kVectors;
   static constexpr bool kTaps = kSource == Source::kTaps;
-  static constexpr bool kScattered = kDgrad && !kTaps;  // pixels of dy, whose stride is that of the outputs
+  static constexpr bool kStrided = kDgrad && !kTaps;  // pixels of dy, whose stride is that of the outputs
 
   // A stage is the first operand's tile and the second's; sums lie as the second operand does.
   static constexpr int kFirst = first_words(kPass, kTile);

@@ -1,5 +1,5 @@
-// Convolutions in TF32 on Hopper's tensor cores: the forward pass and the data gradient as gathers (tensor_gather.hpp),
-// the filter gradient as a product over pixels (tensor_filter.hpp). Each comes with several tiles to choose from.
+// Convolutions in TF32 on Hopper's tensor cores: the forward pass and the data gradient (wgmma_fprop.hpp),
+// the weight gradient as a product over pixels (wgmma_wgrad.hpp). Each comes with several tiles to choose from.
 #pragma once
 
 #include <array>

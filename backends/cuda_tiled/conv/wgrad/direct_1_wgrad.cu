@@ -1,5 +1,5 @@
-// direct:1 of the filter gradient, for few channels: dw[k,c,r,s] is the sum over images and positions of dy[n,k,p,q]
-// x[n,c,p+r,q+s]. cuda_naive loads two numbers for each product; direct:2 (direct_filter.cu) makes more of each load.
+// direct:1 of the weight gradient, for few channels: dw[k,c,r,s] is the sum over images and positions of dy[n,k,p,q]
+// x[n,c,p+r,q+s]. cuda_naive loads two numbers for each product; direct:2 (direct_2_wgrad.cu) makes more of each load.
 //
 // First pass: a block takes a few images, one after another, and some of the filters of a group. It lays x, with its
 // zero border, and dy into shared memory; rows are an odd number of floats apart, so that threads on neighbouring rows

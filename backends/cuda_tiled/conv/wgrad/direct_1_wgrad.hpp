@@ -1,4 +1,4 @@
-// The filter gradient of a convolution of few channels.
+// The weight gradient of a convolution of few channels.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// direct:2 of the filter gradient: dw[k,c,r,s] is the sum over images and positions of dy[n,k,p,q] x[n,c,p+r,q+s].
+// direct:2 of the weight gradient: dw[k,c,r,s] is the sum over images and positions of dy[n,k,p,q] x[n,c,p+r,q+s].
 //
 // In direct:1 a thread has the taps of a row of one filter, and two loads give as many products as there are taps. Here
 // it has those of up to eight filters: of four pixels of each of them and four of x, loads of 16 bytes, it makes 160
@@ -23,7 +23,7 @@
 // 64: 17.6 us (23.4).
 //
 // Tried and slower: a filter's next pixels loaded as soon as it has multiplied (9070 cycles for the products instead of
-// 7400: what matters is in which registers the operands lie, direct_gather.cu); loads kept in their order by volatile
+// 7400: what matters is in which registers the operands lie, direct_1_fprop.cu); loads kept in their order by volatile
 // assembly (7.9 us); 512 threads (8.3 us) or 384 (8.0); 8 or 32 shares of the chunks in the second kernel (7.9, 8.5
 // us).
 #include <gpunn/plugin.hpp>

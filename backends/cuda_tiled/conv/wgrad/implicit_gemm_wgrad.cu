@@ -1,4 +1,4 @@
-// conv:2, implicit GEMM, gradient of the filters: the product of dy [channels of dy, pixels] and of the matrix [pixels,
+// conv:2, implicit GEMM, weight gradient: the product of dy [channels of dy, pixels] and of the matrix [pixels,
 // entries] that im2col would write, an entry being a channel of x and a tap of the filter. Neither is written: a block
 // reads the numbers from dy and x by asynchronous copies, two stages of 16 pixels ahead of the one that is multiplied
 // from shared memory.

@@ -1,4 +1,4 @@
-// The plan of a convolution's filter gradient as a matrix product over pixels: dw[(channel, tap), filter] is the sum
+// The plan of a convolution's weight gradient as a matrix product over pixels: dw[(channel, tap), filter] is the sum
 // over output pixels of x at the tap, times dy. Blocks share a sum, each with some of the pixels, and a second pass
 // adds their parts in the order of the blocks.
 #pragma once

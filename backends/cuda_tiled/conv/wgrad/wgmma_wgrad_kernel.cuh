@@ -1,8 +1,8 @@
-// conv:tf32:1 to 4, filter gradient (tensor_filter.hpp), in TF32 on Hopper's tensor cores.
+// conv:tf32:1 to 4, weight gradient (wgmma_wgrad.hpp), in TF32 on Hopper's tensor cores.
 //
 // The contraction is over pixels, which are contiguous in dy: its tile lies in shared memory as wgmma wants it, copied
 // through registers that round it. x at each tap is loaded to registers from the patch that all taps share, as in
-// tensor_gather_kernel.cuh. A block takes all nine taps of 64 channels, so that x and dy are read once for them. One
+// wgmma_fprop_kernel.cuh. A block takes all nine taps of 64 channels, so that x and dy are read once for them. One
 // warpgroup copies and the others multiply. Blocks divide the pixels; their parts are added in order, so that twice
 // gives the same.
 //

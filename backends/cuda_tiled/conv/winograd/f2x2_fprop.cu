@@ -1,4 +1,4 @@
-// conv:3, Winograd F(2x2, 3x3) (Lavin and Gray, 2016), forward and gradient of the data: an output tile of 2x2 from an
+// conv:3, Winograd F(2x2, 3x3) (Lavin and Gray, 2016), forward and data gradient: an output tile of 2x2 from an
 // input patch of 4x4 takes 16 products for each pair of channels instead of 36.
 //
 // Fused: the transformed images, four times as large as the images, are never in memory. A block computes 64 channels
@@ -8,7 +8,7 @@
 // the transform back, whose end adds the bias and applies ReLU.
 //
 // H200, 3x3, batch 128, 64 channels at 32x32 to 512 at 4x4: 56 to 65 TFLOP/s of the direct convolution, 1.9 times
-// conv:2 (geometric means, with the filters' gradient: 57). 70 % of the multiprocessors' issue slots are used, two
+// conv:2 (geometric means, with the weight gradient: 57). 70 % of the multiprocessors' issue slots are used, two
 // thirds of them for multiplications: a scheduler has but two warps to choose from.
 #include <algorithm>
 

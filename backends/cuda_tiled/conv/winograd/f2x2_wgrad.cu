@@ -1,4 +1,4 @@
-// conv:3, Winograd F(3x3, 2x2) (Lavin and Gray, 2016), gradient of the filters: the 3x3 gradient is what a patch of 4x4
+// conv:3, Winograd F(3x3, 2x2) (Lavin and Gray, 2016), weight gradient: the 3x3 gradient is what a patch of 4x4
 // of x gives under a tile of 2x2 of dy, summed over all tiles. Both are transformed to 16 points, the sum over tiles is
 // 16 matrix products, and what is transformed back is their sum.
 //

@@ -1,12 +1,12 @@
-// conv:4, Winograd F(4x4, 3x3), forward and gradient of the data: 36 products for each pair of channels and tile of 4x4
+// conv:4, Winograd F(4x4, 3x3), forward and data gradient: 36 products for each pair of channels and tile of 4x4
 // instead of 144, four times fewer. The transformed images are 2.25 times as large as the images, where those of F(2x2,
 // 3x3) are four times as large, and 36 points of a tile are too many for a block's registers: so the transforms are
 // kernels of their own, and between them 36 matrix products are one launch.
 //
-// The transforms lose digits, see winograd_large.cuh; fp32_variants.cu says where the error bound of the conformance
-// tests allows it.
+// The transforms lose digits, see f4x4_transforms.cuh; winograd_variants.cu says where the error bound of the
+// conformance tests allows it.
 //
-// H200, 3x3, batch 128, forward and gradient of the data: 71 TFLOP/s of the direct convolution for 64 channels at
+// H200, 3x3, batch 128, forward and data gradient: 71 TFLOP/s of the direct convolution for 64 channels at
 // 32x32, 94 for 128 at 16x16, 112 for 256 at 8x8, 96 for 512 at 4x4; 1.3 to 1.7 times conv:3, and with the filters'
 // gradient 1.6 times it (geometric means 90 and 57). The products are half to two thirds of the time. Filters and
 // images in one launch took 3 % off.

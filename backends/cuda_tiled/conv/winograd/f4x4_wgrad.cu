@@ -1,4 +1,4 @@
-// conv:4, Winograd F(3x3, 4x4), gradient of the filters: a tile of 4x4 of dy and the 6x6 patch of x that it met, both
+// conv:4, Winograd F(3x3, 4x4), weight gradient: a tile of 4x4 of dy and the 6x6 patch of x that it met, both
 // transformed to 36 points, whose products are summed over all tiles: 36 matrix products [channels of dy, tiles] x
 // [tiles, channels of x], one launch. The tiles are cut in shares where the channels alone give too few blocks; their
 // sums are added in order.

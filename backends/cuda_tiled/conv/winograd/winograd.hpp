@@ -29,7 +29,7 @@ uint64_t f2x2_fprop_workspace_bytes(const Convolution& convolution);
 void f2x2_fprop(const Convolution& convolution, const float* x, const float* w, const Epilogue& epilogue, float* y,
                 float* workspace, cudaStream_t stream);
 
-// The gradient of the filters of a convolution that is not turned, from x and dy; `multiprocessors` of the GPU decide
+// The weight gradient of a convolution that is not turned, from x and dy; `multiprocessors` of the GPU decide
 // in how many shares the batch is cut.
 uint64_t f2x2_wgrad_workspace_bytes(const Convolution& convolution, int multiprocessors);
 void f2x2_wgrad(const Convolution& convolution, const float* dy, const float* x, float* dw, float* workspace,

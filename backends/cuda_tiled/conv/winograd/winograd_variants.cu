@@ -47,20 +47,20 @@ winograd::Convolution winograd_of(const Problem& problem) {
 //   F(4x4)  1e31   5.2    0.89   0.86   0.55   0.50   0.19   0.16   0.10
 //
 // Where a window holds little but padding, its sum is small and the tile's error is not: hence a padding of at most 1;
-// and of the data's gradient, whose padding is 2 minus the forward's, a forward padding of exactly 1.
+// and of the data gradient, whose padding is 2 minus the forward's, a forward padding of exactly 1.
 //
 // A NaN or an infinity of x becomes NaN in all of its tiles' results, also in those whose windows don't hold it.
 //
-// The gradient of the filters is a sum over all pixels; on an H200 the largest part of its bound was for F(2x2) 0.21 at
+// The weight gradient is a sum over all pixels; on an H200 the largest part of its bound was for F(2x2) 0.21 at
 // 36 pixels, 0.07 at 100, 0.02 at 512, and for F(3x3, 4x4) 1.4, 0.74 and 0.17. A tap that hardly any pixel meets, as in
 // an image of one row, has next to no bound.
 struct WinogradGate {
   int64_t least_channels;
-  int64_t least_pixels;  // that the filters' gradient goes over
+  int64_t least_pixels;  // that the weight gradient goes over
 };
 constexpr WinogradGate kGateOfF2x2{16, 64};
 constexpr WinogradGate kGateOfF4x4{64, 512};
-constexpr int64_t kLeastExtent = 4;  // of the images, for the filters' gradient
+constexpr int64_t kLeastExtent = 4;  // of the images, for the weight gradient
 
 std::string winograd_refuses(const Problem& problem, const WinogradGate& gate) {
   const ConvolutionShape& s = problem.shape;

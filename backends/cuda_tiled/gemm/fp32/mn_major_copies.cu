@@ -1,9 +1,9 @@
-// gemm:11, k-major copies first, then the tiles of gemm:7. (k-major: a row for each k, as the loop over k reads it;
-// NVIDIA's CUTLASS calls this layout MN-major.)
+// gemm:11, MN-major copies first, then the tiles of gemm:7. (MN-major, as CUTLASS has it: a row for each k, as the loop
+// over k reads it.)
 //
 // Of the four transposes one needs no transposing on the way into shared memory: a [k, m] and b [k, n]. The others pass
 // an operand, or both, through registers, and with tiles as small as those that 1024^3 needs there are few products to
-// hide that behind. A pass over the operand costs less: it writes the k-major copy while the data is in the
+// hide that behind. A pass over the operand costs less: it writes the MN-major copy while the data is in the
 // second-level cache. From 2048^3 on larger tiles serve, which hide it well.
 //
 // H200: 1024^3 nn in 54.8 us, gemm:7 56.1, cuBLAS 55.5; nt in 58.8 us, gemm:7 55.0, cuBLAS 57.7. 1500^3 nn in 215 us,
@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(kCopyThreads) copy_mn_major(const Copies copie
 std::string refuses(const Gemm& problem) {
   const backends::Matmul& shape = problem.shape;
   constexpr int64_t kMost = 2048;  // beyond, gemm:5 and gemm:6 are faster
-  if (mn_major(problem)) return "it is k-major as it is";
+  if (mn_major(problem)) return "it is MN-major as it is";
   std::string refusal = refusal_of_size(problem);
   if (refusal.empty()) refusal = refusal_of_quads(problem);
   if (refusal.empty()) refusal = refusal_of_tiles<MnMajorTiles64>(problem);

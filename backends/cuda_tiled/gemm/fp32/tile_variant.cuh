@@ -59,7 +59,7 @@ uint64_t bytes_of_masked_tiles(const Gemm& problem) {
   return bytes_of_parts(problem, cuda::grid_size(problem.shape.m, Shape::kBlockM));
 }
 
-// Of gemm:7 where both operands are k-major, and of gemm:11, which makes them so.
+// Of gemm:7 where both operands are MN-major, and of gemm:11, which makes them so.
 using MnMajorTiles64 = TileShape<GemmTile{
     .block = {128, 64, 16}, .warp = {32, 64}, .thread = {8, 8}, .stages = 4, .slices = 2, .strip = 1, .settled = true}>;
 

@@ -41,10 +41,10 @@
 #include "architecture.hpp"
 #include "cuda_common/launch.hpp"
 #include "gemm/fp32/tile_variant.cuh"
+#include "gemm/gemm_variants.hpp"
 #include "gemm/launch_gemm.hpp"
 #include "gemm/strassen/strassen_operands.cuh"
 #include "gemm/strassen/strassen_products.cuh"
-#include "gemm/gemm_variants.hpp"
 
 namespace gpunn::cuda_tiled {
 namespace {
@@ -77,7 +77,7 @@ struct Factors {
   Factor quarter[3];
 };
 
-// The sums, and the quarters of a matrix that is not k-major, are at `packed`.
+// The sums, and the quarters of a matrix that is not MN-major, are at `packed`.
 Factors factors_of(const Operand& operand, const float* packed) {
   Factors found;
   for (Factor& sum : found.sum) {

@@ -10,7 +10,7 @@ namespace gpunn::cuda_tiled::strassen {
 constexpr int kProducts = 7;
 constexpr int kThreads = 256;  // of a block that adds quarters
 
-// A k-major factor of a product.
+// An MN-major factor of a product.
 struct Factor {
   const float* data = nullptr;
   int row_floats = 0;

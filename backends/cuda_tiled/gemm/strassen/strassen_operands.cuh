@@ -6,8 +6,8 @@
 //   S4 = A12 - S2     T4 = B21 - T2   (with the other sign than Winograd's, so that its product is added too)
 //
 // One pass reads a matrix once and writes all that the products want of it, at the speed of memory. The products want
-// factors with a row for each k, [k][m] and [k][n] (k-major, as gemm:11 has it): of a matrix that is stored so only the
-// sums are written; of the others the three quarters that are factors themselves are transposed, too.
+// factors with a row for each k, [k][m] and [k][n] (MN-major, as gemm:11 has it): of a matrix that is stored so only
+// the sums are written; of the others the three quarters that are factors themselves are transposed, too.
 #pragma once
 
 #include <cstdint>
@@ -42,8 +42,8 @@ __device__ __forceinline__ Sums<Value> sums_of(const Quarters<Value>& q) {
   }
 }
 
-// Of a k-major matrix [2 k][2 outer], whose rows lie row_floats apart. A thread takes four neighbours of each quarter.
-// grid: (quads of a quarter's row, rows of a quarter)
+// Of an MN-major matrix [2 k][2 outer], whose rows lie row_floats apart. A thread takes four neighbours of each
+// quarter. grid: (quads of a quarter's row, rows of a quarter)
 template <bool kOfA>
 __global__ void __launch_bounds__(kThreads)
     add_quarters(const float* matrix, float* sums, int k, int outer, int row_floats) {

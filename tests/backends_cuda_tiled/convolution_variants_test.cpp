@@ -84,10 +84,10 @@ TEST_CASE("Winograd's variants serve 3x3 at stride 1 of as many channels as thei
   CHECK(serving(problem_of(plain(8, 15, 32, 128, 3, 1), kForward)).back() == "conv:1");
   CHECK(std::ranges::count(serving(problem_of(plain(8, 15, 32, 128, 3, 1), kForward)), "conv:3") == 0);
   CHECK(std::ranges::count(serving(problem_of(plain(8, 16, 32, 128, 3, 1), kForward)), "conv:3") == 1);
-  // Without padding the data's gradient has one of 2.
+  // Without padding the data gradient has one of 2.
   CHECK(serving(problem_of(plain(8, 64, 32, 64, 3, 0), kForward)) == both);
   CHECK(serving(problem_of(plain(8, 64, 32, 64, 3, 0), kData)) == none);
-  // The filters' gradient by the pixels that it goes over.
+  // The weight gradient by the pixels that it goes over.
   CHECK(serving(problem_of(plain(1, 64, 7, 64, 3, 1), kFilter)) == none);
   CHECK(serving(problem_of(plain(1, 64, 8, 64, 3, 1), kFilter)) == small);
   CHECK(serving(problem_of(plain(7, 64, 8, 64, 3, 1), kFilter)) == small);

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "gemm/gemm_variants.hpp"
 #include "gemm/masked.hpp"
 #include "gemm/tensor_core.hpp"
-#include "gemm/gemm_variants.hpp"
 
 namespace {
 
@@ -97,7 +97,7 @@ TEST_CASE("rows that are not whole quads go to the variants that copy 4 bytes at
   CHECK_FALSE(serves("gemm:5", product(2048, 2048, 2048, false, true)));
 }
 
-TEST_CASE("gemm:11 copies what is not k-major, up to 2048") {
+TEST_CASE("gemm:11 copies what is not MN-major, up to 2048") {
   CHECK_FALSE(serves("gemm:11", product(2048, 2048, 2048, true, false)));
   CHECK(serves("gemm:11", product(2048, 2048, 2048)));
   CHECK_FALSE(serves("gemm:11", product(2052, 2048, 2048)));
