@@ -14,7 +14,6 @@
 #include "device_memory.hpp"
 #include "gemm/gemm_variants.hpp"
 #include "gemm/masked.hpp"
-#include "gemm/tensor_core.hpp"
 
 using gpunn::cuda_tiled::Counters;
 using gpunn::cuda_tiled::counters_of_mask;

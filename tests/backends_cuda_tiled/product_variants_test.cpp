@@ -10,7 +10,6 @@
 #include "catch.hpp"
 #include "gemm/gemm_variants.hpp"
 #include "gemm/masked.hpp"
-#include "gemm/tensor_core.hpp"
 
 namespace {
 

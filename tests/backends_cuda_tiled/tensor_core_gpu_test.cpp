@@ -9,7 +9,7 @@
 
 #include "catch.hpp"
 #include "device_memory.hpp"
-#include "gemm/tensor_core.hpp"
+#include "gemm/gemm_variants.hpp"
 
 using gpunn::cuda_tiled::Gemm;
 using gpunn::cuda_tiled::tensor_core_variants;

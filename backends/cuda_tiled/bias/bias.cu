@@ -13,7 +13,6 @@
 #include "common/bias.hpp"
 #include "counters.hpp"
 #include "cuda_common/add_op.hpp"
-#include "cuda_common/divide_up.hpp"
 #include "cuda_common/launch.hpp"
 #include "device.hpp"
 #include "kernels.hpp"

@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "conv/shares.hpp"
-#include "cuda_common/divide_up.hpp"
 #include "cuda_common/launch.hpp"
 
 namespace gpunn::cuda_tiled::conv {

@@ -20,7 +20,6 @@
 #include <array>
 #include <cstdint>
 
-#include "cuda_common/divide_up.hpp"
 #include "cuda_common/launch.hpp"
 
 namespace gpunn::cuda_tiled {

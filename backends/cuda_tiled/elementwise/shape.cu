@@ -7,7 +7,6 @@
 #include "common/copy.hpp"
 #include "common/shape.hpp"
 #include "cuda_common/add_op.hpp"
-#include "cuda_common/divide_up.hpp"
 #include "cuda_common/launch.hpp"
 #include "device.hpp"
 #include "elementwise/each.cuh"

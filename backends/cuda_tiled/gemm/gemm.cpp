@@ -5,7 +5,6 @@
 
 #include "gemm/choose_gemm.hpp"
 #include "gemm/gemm_variants.hpp"
-#include "gemm/tensor_core.hpp"
 #include "kernels.hpp"
 
 namespace gpunn::cuda_tiled {

@@ -7,7 +7,6 @@
 #include <cuda_runtime_api.h>
 
 #include "cuda_common/add_op.hpp"
-#include "cuda_common/divide_up.hpp"
 #include "gemm/gemm.hpp"
 #include "gemm/gemm_arguments.cuh"
 #include "shared_memory.hpp"
@@ -25,6 +24,10 @@ std::string refusal_of_size(const Gemm& problem);
 
 // Why copies of 16 bytes can't serve it: rows that are not whole quads.
 std::string refusal_of_quads(const Gemm& problem);
+
+// y [size / n, n] = the `count` parts of its sums, added in their order, with the epilogue.
+void add_parts(const float* parts, int count, int64_t size, int n, const Epilogue& epilogue, float* y,
+               cudaStream_t stream);
 
 // Calls run.operator()<transpose_a, transpose_b>().
 template <class Run>

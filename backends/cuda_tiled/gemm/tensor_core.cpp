@@ -1,9 +1,8 @@
-#include "gemm/tensor_core.hpp"
-
 #include <algorithm>
 
 #include "architecture.hpp"
 #include "cuda_common/divide_up.hpp"
+#include "gemm/gemm_variants.hpp"
 #include "gemm/mma_sync/mma_sync.hpp"
 #include "gemm/wgmma/wgmma.hpp"
 

@@ -12,7 +12,6 @@
 
 #include <cuda_pipeline_primitives.h>
 
-#include "cuda_common/divide_up.hpp"
 #include "cuda_common/launch.hpp"
 #include "gemm/gemm_arguments.cuh"
 #include "gemm/gemm_variants.hpp"

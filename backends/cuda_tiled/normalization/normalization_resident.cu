@@ -277,18 +277,10 @@ bool in_fours(const Split& split, std::initializer_list<const void*> tensors) {
          });
 }
 
-}  // namespace
-
-bool forward(const Forward& f, const Split& split, cudaStream_t stream) {
-  Layout layout;
-  if (!layout_of(split, layout)) return false;
-  const bool fours = in_fours(split, {f.x, f.y, f.residual});
-  const auto run = [&](auto values, auto threads) {
-    launch_cluster(fours ? forward_kernel<4, values(), threads()> : forward_kernel<1, values(), threads()>, f, layout,
-                   stream);
-    return true;
-  };
-  switch (values_of(layout, 32, fours)) {
+// Calls run(values, threads) with the values that a thread holds, at most `most`; false where it would be more.
+template <int most, class Run>
+bool with_values(Layout& layout, bool fours, const Run& run) {
+  switch (values_of(layout, most, fours)) {
     case 4:
       if (layout.threads == 32) return run(Constant<4>(), Constant<32>());
       if (layout.threads == 128) return run(Constant<4>(), Constant<128>());
@@ -298,33 +290,35 @@ bool forward(const Forward& f, const Split& split, cudaStream_t stream) {
     case 16:
       return run(Constant<16>(), Constant<kMostThreads>());
     case 32:
-      return run(Constant<32>(), Constant<kMostThreads>());
+      if constexpr (most == 32) return run(Constant<32>(), Constant<kMostThreads>());
+      return false;
     default:
       return false;
   }
+}
+
+}  // namespace
+
+bool forward(const Forward& f, const Split& split, cudaStream_t stream) {
+  Layout layout;
+  if (!layout_of(split, layout)) return false;
+  const bool fours = in_fours(split, {f.x, f.y, f.residual});
+  return with_values<32>(layout, fours, [&](auto values, auto threads) {
+    launch_cluster(fours ? forward_kernel<4, values(), threads()> : forward_kernel<1, values(), threads()>, f, layout,
+                   stream);
+    return true;
+  });
 }
 
 bool backward(const Backward& b, const Split& split, cudaStream_t stream) {
   Layout layout;
   if (!layout_of(split, layout)) return false;
   const bool fours = in_fours(split, {b.dy, b.more_dy, b.relu_y, b.masked, b.x, b.dx});
-  const auto run = [&](auto values, auto threads) {
+  return with_values<16>(layout, fours, [&](auto values, auto threads) {
     launch_cluster(fours ? backward_kernel<4, values(), threads()> : backward_kernel<1, values(), threads()>, b, layout,
                    stream);
     return true;
-  };
-  switch (values_of(layout, 16, fours)) {
-    case 4:
-      if (layout.threads == 32) return run(Constant<4>(), Constant<32>());
-      if (layout.threads == 128) return run(Constant<4>(), Constant<128>());
-      return run(Constant<4>(), Constant<kMostThreads>());
-    case 8:
-      return run(Constant<8>(), Constant<kMostThreads>());
-    case 16:
-      return run(Constant<16>(), Constant<kMostThreads>());
-    default:
-      return false;
-  }
+  });
 }
 
 }  // namespace gpunn::cuda_tiled::resident

@@ -28,7 +28,6 @@
 #include "conv/direct/direct_convolution.hpp"
 #include "conv/direct/direct_stage.cuh"
 #include "conv/direct/direct_weights.cuh"
-#include "cuda_common/divide_up.hpp"
 #include "cuda_common/launch.hpp"
 #include "shared_memory.hpp"
 

@@ -8,7 +8,6 @@
 #include "conv/convolution.hpp"
 #include "conv/direct/direct_convolution.hpp"
 #include "conv/direct/direct_pooling.hpp"
-#include "conv/wgrad/direct_1_wgrad.hpp"
 
 namespace gpunn::cuda_tiled {
 namespace {

@@ -32,27 +32,15 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <utility>
 
 #include "conv/direct/direct_convolution.hpp"
 #include "conv/direct/direct_stage.cuh"
 #include "conv/direct/direct_store.cuh"
-#include "cuda_common/divide_up.hpp"
 #include "cuda_common/launch.hpp"
 #include "shared_memory.hpp"
 
 namespace gpunn::cuda_tiled::direct {
-
-// What a thread makes: filters x rows x columns, with filters of r x s taps; r of 0: of any number of rows.
-struct Tile {
-  int r, s;
-  int filters, rows, columns;
-};
-
-// nvcc takes no kernels whose template parameter is a struct.
-template <Tile tile>
-struct OfTile {
-  static constexpr Tile kTile = tile;
-};
 
 namespace {
 
@@ -87,11 +75,24 @@ struct Fprop {
   Divider by_positions, by_band_tiles, by_tiles, by_taps, by_lanes, by_k_groups;
 };
 
-template <class Of, bool kPool>
-__global__ void __launch_bounds__(Of::kTile.rows > 1 ? kThreadsOfTall : kMostThreads)
+// What a thread makes: filters x rows x columns, with filters of r x s taps; r of 0: of any number of rows.
+struct Tile {
+  int r, s;
+  int filters, rows, columns;
+};
+
+// clang-format off
+constexpr std::array<Tile, 14> kTiles = {{
+    {5, 5, 4, 1, 8}, {5, 5, 4, 2, 4}, {5, 5, 4, 1, 4}, {5, 5, 3, 1, 8}, {5, 5, 3, 1, 4}, {3, 3, 2, 4, 4},
+    {3, 3, 4, 2, 8}, {3, 3, 4, 1, 8}, {3, 3, 4, 1, 4}, {3, 3, 3, 1, 4}, {0, 7, 4, 1, 4}, {0, 5, 4, 1, 4},
+    {0, 3, 4, 1, 4}, {0, 1, 4, 1, 4}}};
+// clang-format on
+
+template <int kTile, bool kPool>  // of kTiles
+__global__ void __launch_bounds__(kTiles[kTile].rows > 1 ? kThreadsOfTall : kMostThreads)
     direct_fprop(const float* x, const float* w, Epilogue epilogue, float* y, Fprop z, Widths widths, Pooling pooling) {
-  constexpr int R = Of::kTile.r, S = Of::kTile.s;
-  constexpr int TK = Of::kTile.filters, TP = Of::kTile.rows, TQ = Of::kTile.columns;
+  constexpr int R = kTiles[kTile].r, S = kTiles[kTile].s;
+  constexpr int TK = kTiles[kTile].filters, TP = kTiles[kTile].rows, TQ = kTiles[kTile].columns;
   constexpr int kX = four_fold(TQ + S - 1);
   constexpr int kW = four_fold(TK * S);
   extern __shared__ float4 shared_fours[];
@@ -279,27 +280,12 @@ struct Instance {
   Kernel pooling;
 };
 
-constexpr std::array<Tile, 14> kTiles = {{{5, 5, 4, 1, 8},
-                                          {5, 5, 4, 2, 4},
-                                          {5, 5, 4, 1, 4},
-                                          {5, 5, 3, 1, 8},
-                                          {5, 5, 3, 1, 4},
-                                          {3, 3, 2, 4, 4},
-                                          {3, 3, 4, 2, 8},
-                                          {3, 3, 4, 1, 8},
-                                          {3, 3, 4, 1, 4},
-                                          {3, 3, 3, 1, 4},
-                                          {0, 7, 4, 1, 4},
-                                          {0, 5, 4, 1, 4},
-                                          {0, 3, 4, 1, 4},
-                                          {0, 1, 4, 1, 4}}};
-
-template <std::size_t... i>
-constexpr std::array<Instance, sizeof...(i)> instances_of(std::index_sequence<i...>) {
-  return {{{kTiles[i], direct_fprop<OfTile<kTiles[i]>, false>, direct_fprop<OfTile<kTiles[i]>, true>}...}};
+template <int... i>
+constexpr std::array<Instance, sizeof...(i)> instances_of(std::integer_sequence<int, i...>) {
+  return {{{kTiles[i], direct_fprop<i, false>, direct_fprop<i, true>}...}};
 }
 
-constexpr std::array kInstances = instances_of(std::make_index_sequence<kTiles.size()>());
+constexpr std::array kInstances = instances_of(std::make_integer_sequence<int, kTiles.size()>());
 
 Stage stage_of(const ConvolutionShape& shape, bool backward_data) {
   const auto narrow = [](int64_t value) { return static_cast<int>(value); };

@@ -2,7 +2,6 @@
 
 #include "conv/fprop/wgmma_fprop_kernel.cuh"
 #include "conv/wgmma/wgmma_convolution.hpp"
-#include "cuda_common/divide_up.hpp"
 #include "dependent_launch.cuh"
 #include "launch.hpp"
 #include "shared_memory.hpp"
@@ -40,7 +39,7 @@ template <int kTile, int kSteps>
 void launch_fprop(const FpropPlan& plan, const FpropOperands& operands, float* workspace, cudaStream_t stream) {
   constexpr FpropTile kShape = kFpropTiles[kTile];
   constexpr int kBlocks = blocks_of(kShape);
-  constexpr auto kKernel = fprop_kernel<FpropInstance<kShape, kSteps>>;
+  constexpr auto kKernel = fprop_kernel<kTile, kSteps>;
   allow_shared_memory(kKernel, kSharedLimit);
 
   int64_t packed = 0;

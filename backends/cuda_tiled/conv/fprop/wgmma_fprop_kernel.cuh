@@ -16,8 +16,8 @@
 
 #include <cstdint>
 
-#include "conv/fprop/wgmma_fprop.hpp"
 #include "conv/wgmma/instructions.cuh"
+#include "conv/wgmma/wgmma_convolution.hpp"
 #include "cuda_common/divide_up.hpp"
 #include "dependent_launch.cuh"
 
@@ -131,22 +131,14 @@ __device__ __forceinline__ void store_pixels(const FpropPlan& plan, const FpropP
 // Blocks of the narrowest tile share a multiprocessor.
 constexpr int blocks_of(const FpropTile& tile) { return tile.pixels * tile.filters <= 128 * 64 ? 2 : 1; }
 
-// What an instance of the kernel is: its tile, and the products of 8 channels of a stage.
-template <FpropTile tile, int steps>
-struct FpropInstance {
-  static constexpr FpropTile kTile = tile;
-  static constexpr int kSteps = steps;
-  static constexpr int kBlocks = blocks_of(tile);
-};
-
-template <class Instance>
-__global__ void __launch_bounds__(fprop_threads(Instance::kBlocks), Instance::kBlocks)
+template <int kTile, int kSteps>  // of kFpropTiles; products of 8 channels of a stage
+__global__ void __launch_bounds__(fprop_threads(blocks_of(kFpropTiles[kTile])), blocks_of(kFpropTiles[kTile]))
     fprop_kernel(const __grid_constant__ FpropPlan plan, const __grid_constant__ FpropArguments arguments) {
 #ifdef GPUNN_CONV_TENSOR_CORES
   let_next_kernel_start();
-  constexpr FpropTile kTile = Instance::kTile;
-  constexpr int kPixels = kTile.pixels, kTiles = kPixels / 128, kFilters = kTile.filters;
-  constexpr int kSteps = Instance::kSteps, kBlocks = Instance::kBlocks;
+  constexpr FpropTile kShape = kFpropTiles[kTile];
+  constexpr int kPixels = kShape.pixels, kTiles = kPixels / 128, kFilters = kShape.filters;
+  constexpr int kBlocks = blocks_of(kShape);
   constexpr int kFilterWords = kSteps * 8 * kFilters;
   constexpr int kBuffers = kSteps % 3 == 0 && kBlocks == 1 ? 3 : 2;
   constexpr int kThreads = fprop_threads(kBlocks);
@@ -196,7 +188,7 @@ __global__ void __launch_bounds__(fprop_threads(Instance::kBlocks), Instance::kB
   wait_for_kernel_before();
   const int warpgroup = static_cast<int>(threadIdx.x) / 128;
   if (warpgroup == kMultipliers / 128) {
-    if constexpr (kBlocks == 1) set_fewer_registers<56>();
+    if constexpr (kBlocks == 1) give_up_registers<56>();
     const int copier = static_cast<int>(threadIdx.x) - kMultipliers;
     const int channel_size = plan.input_rows * plan.input_columns;
     const float* packed = arguments.packed + phase.packed +
@@ -262,7 +254,7 @@ __global__ void __launch_bounds__(fprop_threads(Instance::kBlocks), Instance::kB
       }
     }
   } else {
-    if constexpr (kBlocks == 1) set_more_registers<224>();
+    if constexpr (kBlocks == 1) take_registers<224>();
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const int warp = static_cast<int>(threadIdx.x) / 32 % 4;
     const int first_of_lane = warpgroup * kTiles * 64 + warp * 16 + lane / 4;
@@ -322,14 +314,14 @@ __global__ void __launch_bounds__(fprop_threads(Instance::kBlocks), Instance::kB
       for (int step = 0; step < kSteps; ++step) {
         const uint64_t filter = operand_descriptor(
             filter_address + static_cast<uint32_t>(stage * kFilterWords + step * 8 * kFilters) * 4, 128, 256);
-        wgmma_fence();
+        warpgroup_arrive();
 #pragma unroll
-        for (int tile = 0; tile < kTiles; ++tile) wgmma(sum[tile], pixel[step % kBuffers][tile], filter);
-        wgmma_commit();
+        for (int tile = 0; tile < kTiles; ++tile) wgmma_tf32(sum[tile], pixel[step % kBuffers][tile], filter, true);
+        warpgroup_commit();
         if (step + 1 == kSteps && kSteps % kBuffers != 0) {
-          wgmma_wait<0>();  // the next step's operand goes where this one's is
+          warpgroup_wait<0>();  // the next step's operand goes where this one's is
         } else {
-          wgmma_wait<1>();
+          warpgroup_wait<1>();
         }
         if (step == 0 && i > 0 && threadIdx.x % 128 == 0) barrier_arrive(empty + static_cast<uint32_t>(previous) * 8);
         if (step + 1 < kSteps) {
@@ -343,7 +335,7 @@ __global__ void __launch_bounds__(fprop_threads(Instance::kBlocks), Instance::kB
       parity = next_parity;
       group = next_group;
     }
-    wgmma_wait<0>();
+    warpgroup_wait<0>();
 
     store_pixels<kTiles, kFilters>(plan, phase, arguments, first_pixel, pixels, filter_tile, split, first_of_lane, sum);
   }

@@ -12,8 +12,7 @@
 
 #include <algorithm>
 
-#include "conv/wgrad/direct_1_wgrad.hpp"
-#include "cuda_common/divide_up.hpp"
+#include "conv/direct/direct_convolution.hpp"
 #include "cuda_common/launch.hpp"
 #include "shared_memory.hpp"
 

@@ -35,7 +35,6 @@
 #include "conv/direct/direct_bulk.cuh"
 #include "conv/direct/direct_convolution.hpp"
 #include "conv/direct/direct_stage.cuh"
-#include "cuda_common/divide_up.hpp"
 #include "cuda_common/launch.hpp"
 #include "shared_memory.hpp"
 

@@ -20,7 +20,6 @@
 #include "conv/shares.hpp"
 #include "conv/tile_choice.hpp"
 #include "conv/tile_product.cuh"
-#include "cuda_common/divide_up.hpp"
 #include "cuda_common/launch.hpp"
 #include "shared_memory.hpp"
 

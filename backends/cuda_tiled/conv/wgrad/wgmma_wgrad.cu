@@ -1,6 +1,5 @@
 #include "conv/wgmma/wgmma_convolution.hpp"
 #include "conv/wgrad/wgmma_wgrad_kernel.cuh"
-#include "cuda_common/divide_up.hpp"
 #include "dependent_launch.cuh"
 #include "launch.hpp"
 #include "shared_memory.hpp"
@@ -44,7 +43,7 @@ __global__ void __launch_bounds__(kAddThreads)
 template <int kTile, bool kVector>
 void launch_wgrad(const WgradPlan& plan, const WgradArguments& arguments, cudaStream_t stream) {
   constexpr WgradTile kShape = kWgradTiles[kTile];
-  constexpr auto kKernel = wgrad_kernel<WgradInstance<kShape, kVector>>;
+  constexpr auto kKernel = wgrad_kernel<kTile, kVector>;
   allow_shared_memory(kKernel, kSharedLimit);
   cuda::launch(kKernel,
                {dim3(static_cast<unsigned>(plan.row_tiles * plan.filter_tiles), static_cast<unsigned>(plan.splits)),

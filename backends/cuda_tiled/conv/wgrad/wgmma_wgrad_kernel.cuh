@@ -15,7 +15,6 @@
 
 #include "conv/fprop/wgmma_fprop_kernel.cuh"
 #include "conv/wgmma/instructions.cuh"
-#include "conv/wgrad/wgmma_wgrad.hpp"
 #include "dependent_launch.cuh"
 
 namespace gpunn::cuda_tiled::tensor {
@@ -132,24 +131,16 @@ __device__ __forceinline__ void store_part(const WgradPlan& plan, const WgradArg
 // That multiply, beside the one that copies.
 constexpr int warpgroups_of(const WgradTile& tile) { return tile.slots == 9 ? 3 : 2; }
 
-// What an instance of the kernel is. vector: both x and dy are copied in vectors, which takes fewer registers.
-template <WgradTile tile, bool vector>
-struct WgradInstance {
-  static constexpr WgradTile kTile = tile;
-  static constexpr bool kVector = vector;
-  static constexpr int kWarpgroups = warpgroups_of(tile);
-};
-
-template <class Instance>
-__global__ void __launch_bounds__((Instance::kWarpgroups + 1) * 128, 1)
+// kVector: both x and dy are copied in vectors, which takes fewer registers.
+template <int kTile, bool kVector>  // of kWgradTiles
+__global__ void __launch_bounds__((warpgroups_of(kWgradTiles[kTile]) + 1) * 128, 1)
     wgrad_kernel(const __grid_constant__ WgradPlan plan, const __grid_constant__ WgradArguments arguments) {
 #ifdef GPUNN_CONV_TENSOR_CORES
   let_next_kernel_start();
-  constexpr WgradTile kTile = Instance::kTile;
-  constexpr int kWarpgroups = Instance::kWarpgroups;
-  constexpr bool kVector = Instance::kVector;
-  constexpr int kBlockSlots = kTile.slots, kSlots = kBlockSlots / kWarpgroups;
-  constexpr int kFilters = kTile.filters, kPixels = kTile.pixels;
+  constexpr WgradTile kShape = kWgradTiles[kTile];
+  constexpr int kWarpgroups = warpgroups_of(kShape);
+  constexpr int kBlockSlots = kShape.slots, kSlots = kBlockSlots / kWarpgroups;
+  constexpr int kFilters = kShape.filters, kPixels = kShape.pixels;
   constexpr int kGradientWords = kPixels * kFilters;
   extern __shared__ __align__(128) float shared[];
 
@@ -182,7 +173,7 @@ __global__ void __launch_bounds__((Instance::kWarpgroups + 1) * 128, 1)
 
   const int warpgroup = static_cast<int>(threadIdx.x) / 128;
   if (warpgroup == kWarpgroups) {
-    set_fewer_registers<kWarpgroups == 3 ? 56 : 104>();
+    give_up_registers<kWarpgroups == 3 ? 56 : 104>();
     const int copier = static_cast<int>(threadIdx.x) % 128;
     const int channel = first_channel(plan, row_tile);
     const int plane = plan.geometry.output_rows * plan.geometry.output_columns;
@@ -243,7 +234,7 @@ __global__ void __launch_bounds__((Instance::kWarpgroups + 1) * 128, 1)
       }
     }
   } else {
-    set_more_registers<kWarpgroups == 3 ? 152 : 200>();
+    take_registers<kWarpgroups == 3 ? 152 : 200>();
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const int warp = static_cast<int>(threadIdx.x) / 32 % 4;
     const int first_of_lane = warpgroup * kSlots * 64 + warp * 16 + lane / 4;
@@ -293,11 +284,11 @@ __global__ void __launch_bounds__((Instance::kWarpgroups + 1) * 128, 1)
       for (int step = 0; step < kSteps; ++step) {
         const uint64_t gradient = operand_descriptor(
             gradient_address + static_cast<uint32_t>(stage * kGradientWords + step * 64) * 4, 128, kPixels / 4 * 128);
-        wgmma_fence();
+        warpgroup_arrive();
 #pragma unroll
-        for (int slot = 0; slot < kSlots; ++slot) wgmma(sum[slot], pixel[step % 2][slot], gradient);
-        wgmma_commit();
-        wgmma_wait<1>();
+        for (int slot = 0; slot < kSlots; ++slot) wgmma_tf32(sum[slot], pixel[step % 2][slot], gradient, true);
+        warpgroup_commit();
+        warpgroup_wait<1>();
         if (step + 1 < kSteps) {
           load(pixel[(step + 1) % 2], stage, step + 1);
         } else if (i + 1 < chunks) {
@@ -305,7 +296,7 @@ __global__ void __launch_bounds__((Instance::kWarpgroups + 1) * 128, 1)
           load(pixel[0], next, 0);
         }
       }
-      wgmma_wait<0>();
+      warpgroup_wait<0>();
       if (threadIdx.x % 128 == 0) barrier_arrive(empty + static_cast<uint32_t>(stage) * 8);
       stage = next;
       parity = next_parity;

@@ -2,7 +2,6 @@
 // asynchronous copies fill two stages ahead: with one barrier a stage, and no register that waits for memory.
 #include "conv/tile_product.cuh"
 #include "conv/winograd/batched_product.hpp"
-#include "cuda_common/divide_up.hpp"
 #include "cuda_common/launch.hpp"
 
 namespace gpunn::cuda_tiled::conv {

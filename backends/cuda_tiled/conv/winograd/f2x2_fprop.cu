@@ -17,7 +17,6 @@
 #include "conv/winograd/f2x2_multiply.cuh"
 #include "conv/winograd/winograd.hpp"
 #include "conv/winograd/winograd_filters.cuh"
-#include "cuda_common/divide_up.hpp"
 #include "cuda_common/launch.hpp"
 #include "shared_memory.hpp"
 

@@ -14,7 +14,6 @@
 #include "conv/winograd/f4x4_transforms.cuh"
 #include "conv/winograd/winograd.hpp"
 #include "conv/winograd/winograd_filters.cuh"
-#include "cuda_common/divide_up.hpp"
 #include "cuda_common/launch.hpp"
 
 namespace gpunn::cuda_tiled::winograd {

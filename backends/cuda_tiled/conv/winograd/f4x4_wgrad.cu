@@ -11,7 +11,6 @@
 #include "conv/winograd/batched_product.hpp"
 #include "conv/winograd/f4x4_transforms.cuh"
 #include "conv/winograd/winograd.hpp"
-#include "cuda_common/divide_up.hpp"
 #include "cuda_common/launch.hpp"
 
 namespace gpunn::cuda_tiled::winograd {

@@ -12,6 +12,12 @@
 
 namespace gpunn::cuda_tiled {
 
+// The tile of a block, among the rows and columns of tiles.
+struct TilePlace {
+  int row;
+  int column;
+};
+
 // Four neighbours of a row of y, zeros outside; they are written by no kernel that runs.
 __device__ __forceinline__ float4 quad_of_mask(const GemmArguments& g, int row, int column) {
   float4 quad = make_float4(0.0F, 0.0F, 0.0F, 0.0F);
@@ -55,15 +61,15 @@ __device__ __forceinline__ void mask_sums(const GemmArguments& g, const ThreadPl
   }
 }
 
-// In place of store_sums. `rows` tiles lie above each other, of which this is `tile_row`.
+// In place of store_sums.
 template <class Shape>
 __device__ __forceinline__ void store_masked(const GemmArguments& g, const ThreadPlace<Shape>& place, float* shared,
-                                             int tile_row, int tile_column, int rows,
-                                             float (&sums)[Shape::kThreadM][Shape::kThreadN]) {
+                                             const TilePlace& tile, float (&sums)[Shape::kThreadM][Shape::kThreadN]) {
   constexpr int kGroups = Shape::kBlockM / Shape::kThreadM;  // of threads that have the same columns
   static_assert(kGroups * Shape::kBlockN * 4 <= Shape::kSharedBytes);
-  const int first_row = tile_row * Shape::kBlockM;
-  const int first_column = tile_column * Shape::kBlockN;
+  const int rows = cuda::divide_up(g.m, Shape::kBlockM);  // of tiles
+  const int first_row = tile.row * Shape::kBlockM;
+  const int first_column = tile.column * Shape::kBlockN;
   const bool stores = Shape::kSlices == 1 || place.slice == 0;
   __syncthreads();  // nobody reads a tile any more
   if (stores) {
@@ -82,7 +88,7 @@ __device__ __forceinline__ void store_masked(const GemmArguments& g, const Threa
       if (first_column + i < g.n) with(i, first_column + i);
     }
   };
-  float* const parts = rows == 1 ? g.mask.sums : g.mask.parts + int64_t{tile_row} * g.n;
+  float* const parts = rows == 1 ? g.mask.sums : g.mask.parts + int64_t{tile.row} * g.n;
   each_column([&](int i, int column) {
     float sum = 0.0F;
 #pragma unroll
@@ -103,7 +109,7 @@ __device__ __forceinline__ void store_masked(const GemmArguments& g, const Threa
     }
   };
   if (rows == 1) return store();
-  const BlockTurn turn(g.mask.counters + tile_column, static_cast<unsigned>(rows));
+  const BlockTurn turn(g.mask.counters + tile.column, static_cast<unsigned>(rows));
   store();
   if (!turn.is_last()) return;
   each_column([&](int, int column) { g.mask.sums[column] = sum_of_parts(g.mask.parts, rows, g.n, column); });
@@ -118,12 +124,12 @@ class ClusterMask {
   static_assert(kRows * Shape::kBlockN == Shape::kThreads && Shape::kBlockM % 2 == 0);
 
  public:
-  __device__ __forceinline__ ClusterMask(const GemmArguments& g, int tile_row, int tile_column)
-      : in_tile_(static_cast<int>(threadIdx.x) % Shape::kBlockN), column_(tile_column * Shape::kBlockN + in_tile_) {
+  __device__ __forceinline__ ClusterMask(const GemmArguments& g, const TilePlace& tile)
+      : in_tile_(static_cast<int>(threadIdx.x) % Shape::kBlockN), column_(tile.column * Shape::kBlockN + in_tile_) {
     const int share = cuda::divide_up(Shape::kBlockM, static_cast<int>(gridDim.z));
     const int begin = static_cast<int>(blockIdx.z) * share;
     row_ = begin + static_cast<int>(threadIdx.x) / Shape::kBlockN;
-    const int first_row = tile_row * Shape::kBlockM;
+    const int first_row = tile.row * Shape::kBlockM;
     end_ = column_ < g.n ? min(min(begin + share, Shape::kBlockM), g.m - first_row) : 0;
     at_ = int64_t{first_row + row_} * g.n + column_;
 #pragma unroll
@@ -136,8 +142,8 @@ class ClusterMask {
   }
 
   // In place of the end of cluster_gemm, out of the shared memory of all.
-  __device__ __forceinline__ void store(const GemmArguments& g, const float* shared, int stride, int tile_row,
-                                        int tile_column, int rows) const {
+  __device__ __forceinline__ void store(const GemmArguments& g, const float* shared, int stride,
+                                        const TilePlace& tile) const {
 #if __CUDA_ARCH__ >= 900
     namespace groups = cooperative_groups;
     const groups::cluster_group cluster = groups::this_cluster();
@@ -163,15 +169,15 @@ class ClusterMask {
     const int thread_row = static_cast<int>(threadIdx.x) / Shape::kBlockN;
     in[thread_row][in_tile_] = column_sum;
     __syncthreads();
-    const int parts = rows * ranks;
+    const int parts = cuda::divide_up(g.m, Shape::kBlockM) * ranks;
     const bool adds = thread_row == 0 && column_ < g.n;
     if (adds) {
       float sum = 0.0F;
 #pragma unroll
       for (int row = 0; row < kRows; ++row) sum += in[row][in_tile_];
-      g.mask.parts[int64_t{tile_row * ranks + static_cast<int>(blockIdx.z)} * g.n + column_] = sum;
+      g.mask.parts[int64_t{tile.row * ranks + static_cast<int>(blockIdx.z)} * g.n + column_] = sum;
     }
-    const BlockTurn turn(g.mask.counters + tile_column, static_cast<unsigned>(parts));
+    const BlockTurn turn(g.mask.counters + tile.column, static_cast<unsigned>(parts));
     if (turn.is_last() && adds) g.mask.sums[column_] = sum_of_parts(g.mask.parts, parts, g.n, column_);
 #endif
   }

@@ -65,9 +65,7 @@ __device__ __forceinline__ void add_ranks(const GemmArguments& g, const float* s
 template <class Shape, bool TransposeA, bool TransposeB, int Bytes>
 __global__ void __launch_bounds__(Shape::kThreads, Shape::kMinBlocks) sliced_gemm(GemmArguments g) {
   extern __shared__ __align__(16) float shared[];
-  const int rows = cuda::divide_up(g.m, Shape::kBlockM);
-  const int columns = cuda::divide_up(g.n, Shape::kBlockN);
-  const TilePlace tile = tile_place(static_cast<int>(blockIdx.x), rows, columns);
+  const TilePlace tile = tile_of_block<Shape>(g.m, g.n);
   const int first_row = tile.row * Shape::kBlockM;
   const int first_column = tile.column * Shape::kBlockN;
   const int first_k = min(g.k, static_cast<int>(blockIdx.z) * g.k_of_split);

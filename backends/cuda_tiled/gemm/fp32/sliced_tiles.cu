@@ -24,7 +24,6 @@
 #include <string>
 
 #include "architecture.hpp"
-#include "cuda_common/divide_up.hpp"
 #include "gemm/fp32/sliced_gemm.cuh"
 #include "gemm/fp32/tile_variant.cuh"
 #include "gemm/gemm_variants.hpp"
@@ -65,7 +64,7 @@ void run_sliced(const Gemm& problem, unsigned ranks, cudaStream_t stream, const 
   const Launch shape{dim3(tiles_of<Shape>(problem), 1, ranks), dim3(Shape::kThreads), kSlicedBytes<Shape>};
   with_transposes(problem, [&]<bool TransposeA, bool TransposeB>() {
     constexpr auto kKernel = sliced_gemm<Shape, TransposeA, TransposeB, kByQuadsAndCopies>;
-    allow_shared_memory(reinterpret_cast<const void*>(kKernel), kSlicedBytes<Shape>);
+    allow_shared_memory(kKernel, kSlicedBytes<Shape>);
     if (ranks == 1) return launch(kKernel, shape, stream, g);
     launch_with(kKernel, shape, {.cluster = dim3(1, 1, ranks)}, stream, g);
   });

@@ -17,7 +17,6 @@
 #include <cstdint>
 
 #include "architecture.hpp"
-#include "cuda_common/divide_up.hpp"
 #include "gemm/fp32/tile_variant.cuh"
 #include "gemm/gemm_variants.hpp"
 #include "launch.hpp"
@@ -30,15 +29,6 @@ using Tiles32 =
 using Tiles16 =
     TileShape<GemmTile{.block = {16, 32, 32}, .warp = {16, 32}, .thread = {4, 4}, .stages = 3, .slices = 4}>;
 constexpr int kMostSplits = 8;  // blocks of a cluster, on any GPU that has clusters
-
-__global__ void add_splits(const float* partial, GemmArguments g, int splits) {
-  const int64_t i = thread_index();
-  const int64_t sums = int64_t{g.m} * g.n;
-  if (i >= sums) return;
-  float sum = partial[i];
-  for (int split = 1; split < splits; ++split) sum += partial[split * sums + i];
-  g.y[i] = finish_at(g.epilogue, sum, static_cast<int>(i % g.n));
-}
 
 // How much of k a block takes: so much that the blocks fill the GPU once, and at least one tile.
 template <class Shape>
@@ -79,7 +69,7 @@ void run_splits(const Gemm& problem, int share, cudaStream_t stream, const OpArg
   with_transposes(problem, [&]<bool TransposeA, bool TransposeB>() {
     if (compute_capability() >= 90) {
       constexpr auto kKernel = cluster_gemm<Shape, TransposeA, TransposeB, Bytes>;
-      allow_shared_memory(reinterpret_cast<const void*>(kKernel), Shape::kSharedBytes);
+      allow_shared_memory(kKernel, Shape::kSharedBytes);
       launch_with(kKernel, shape, {.cluster = dim3(1, 1, shape.grid.z)}, stream, g);
       return;
     }
@@ -87,9 +77,9 @@ void run_splits(const Gemm& problem, int share, cudaStream_t stream, const OpArg
     partial.y = args.workspace<float>();
     partial.epilogue = {};
     constexpr auto kKernel = tile_gemm<Shape, TransposeA, TransposeB, Bytes>;
-    allow_shared_memory(reinterpret_cast<const void*>(kKernel), Shape::kSharedBytes);
+    allow_shared_memory(kKernel, Shape::kSharedBytes);
     launch(kKernel, shape, stream, partial);
-    launch(add_splits, thread_each(problem.shape.m * problem.shape.n), stream, partial.y, g, splits);
+    add_parts(partial.y, splits, problem.shape.m * problem.shape.n, g.n, g.epilogue, g.y, stream);
   });
 }
 
@@ -162,7 +152,7 @@ void run_masked(const Gemm& problem, cudaStream_t stream, const OpArgs& args, un
   g.k_of_split = k_of_split<Shape>(problem);
   const auto ranks = static_cast<unsigned>(splits);
   constexpr auto kKernel = cluster_gemm<Shape, false, false, Bytes, true>;
-  allow_shared_memory(reinterpret_cast<const void*>(kKernel), Shape::kSharedBytes);
+  allow_shared_memory(kKernel, Shape::kSharedBytes);
   launch_with(kKernel, {dim3(tiles_of<Shape>(problem), 1, ranks), dim3(Shape::kThreads), Shape::kSharedBytes},
               {.cluster = dim3(1, 1, ranks)}, stream, g);
 }

@@ -17,17 +17,19 @@ namespace gpunn::cuda_tiled {
 
 // Which tile a block makes: groups of 8 rows of tiles, column by column. The blocks that run at the same time then
 // share few rows of a and few columns of b, which the second-level cache holds.
-struct TilePlace {
-  int row;
-  int column;
-};
-
 __device__ __forceinline__ TilePlace tile_place(int block, int rows, int columns) {
   constexpr int kGroup = 8;
   const int group = block / (kGroup * columns);
   const int in_group = block - group * kGroup * columns;
   const int height = min(kGroup, rows - group * kGroup);
   return {group * kGroup + in_group % height, in_group / height};
+}
+
+// The tile of this block, of a y [m, n].
+template <class Shape>
+__device__ __forceinline__ TilePlace tile_of_block(int m, int n) {
+  return tile_place(static_cast<int>(blockIdx.x), cuda::divide_up(m, Shape::kBlockM),
+                    cuda::divide_up(n, Shape::kBlockN));
 }
 
 // How tiles are fetched: by copies of 4 bytes, so that rows may have any length; by quads, of which rows must be whole,
@@ -108,9 +110,7 @@ __device__ __forceinline__ float4 bias_of_quads(const GemmArguments& g, const Th
 template <class Shape, bool TransposeA, bool TransposeB, int Bytes, bool Masked = false>
 __global__ void __launch_bounds__(Shape::kThreads, Shape::kMinBlocks) tile_gemm(GemmArguments g) {
   extern __shared__ __align__(16) float shared[];
-  const int rows = cuda::divide_up(g.m, Shape::kBlockM);
-  const int columns = cuda::divide_up(g.n, Shape::kBlockN);
-  const TilePlace tile = tile_place(static_cast<int>(blockIdx.x), rows, columns);
+  const TilePlace tile = tile_of_block<Shape>(g.m, g.n);
   const int first_row = tile.row * Shape::kBlockM;
   const int first_column = tile.column * Shape::kBlockN;
   const int first_k = static_cast<int>(blockIdx.z) * g.k_of_split;
@@ -121,7 +121,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kMinBlocks) tile_gemm(
   float sums[Shape::kThreadM][Shape::kThreadN];
   register_tile<Shape>(place, shared, cuda::divide_up(end_k - first_k, Shape::kBlockK), load_a, load_b, sums);
   if constexpr (Masked) {
-    store_masked<Shape>(g, place, shared, tile.row, tile.column, rows, sums);
+    store_masked<Shape>(g, place, shared, tile, sums);
   } else {
     store_sums<Shape>(g, g.y + int64_t{blockIdx.z} * g.m * g.n, place, first_row, first_column, sums);
   }
@@ -135,9 +135,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kMinBlocks) cluster_ge
   extern __shared__ __align__(16) float shared[];
   namespace groups = cooperative_groups;
   const groups::cluster_group cluster = groups::this_cluster();
-  const int rows = cuda::divide_up(g.m, Shape::kBlockM);
-  const int columns = cuda::divide_up(g.n, Shape::kBlockN);
-  const TilePlace tile = tile_place(static_cast<int>(blockIdx.x), rows, columns);
+  const TilePlace tile = tile_of_block<Shape>(g.m, g.n);
   const int first_row = tile.row * Shape::kBlockM;
   const int first_column = tile.column * Shape::kBlockN;
   const int first_k = min(g.k, static_cast<int>(blockIdx.z) * g.k_of_split);
@@ -145,7 +143,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kMinBlocks) cluster_ge
   auto load_a = loader_of_a<Shape, TransposeA, Bytes>(g, first_row, first_k, end_k);
   auto load_b = loader_of_b<Shape, TransposeB, Bytes>(g, first_column, first_k, end_k);
   const ThreadPlace<Shape> place(static_cast<int>(threadIdx.x));
-  const std::conditional_t<Masked, ClusterMask<Shape>, NoMask> mask(g, tile.row, tile.column);
+  const std::conditional_t<Masked, ClusterMask<Shape>, NoMask> mask(g, tile);
   float sums[Shape::kThreadM][Shape::kThreadN];
   register_tile<Shape>(place, shared, cuda::divide_up(end_k - first_k, Shape::kBlockK), load_a, load_b, sums);
 
@@ -164,7 +162,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kMinBlocks) cluster_ge
   }
   cluster.sync();
   if constexpr (Masked) {
-    mask.store(g, shared, kStride, tile.row, tile.column, rows);
+    mask.store(g, shared, kStride, tile);
     cluster.sync();
     return;
   }

@@ -25,28 +25,26 @@ std::string refusal_of_tiles(const Gemm& problem) {
   return 4 * tiles_of<Shape>(problem) < 3U * static_cast<unsigned>(multiprocessors()) ? "it has too few tiles" : "";
 }
 
-template <class Shape, int Bytes>
-void run_tiles(const Gemm& problem, cudaStream_t stream, const OpArgs& args) {
-  const GemmArguments g = arguments_of(problem, args);
-  with_transposes(problem, [&]<bool TransposeA, bool TransposeB>() {
-    constexpr auto kKernel = tile_gemm<Shape, TransposeA, TransposeB, Bytes>;
-    allow_shared_memory(reinterpret_cast<const void*>(kKernel), Shape::kSharedBytes);
-    launch(kKernel, {dim3(tiles_of<Shape>(problem)), dim3(Shape::kThreads), Shape::kSharedBytes}, stream, g);
-  });
-}
-
-// With the epilogue of masked.hpp, by a kernel that has it.
+// A block for each tile of y.
 template <class Shape>
-void launch_masked(void (*kernel)(GemmArguments), const GemmArguments& g, cudaStream_t stream) {
-  allow_shared_memory(reinterpret_cast<const void*>(kernel), Shape::kSharedBytes);
-  const unsigned tiles = cuda::grid_size(g.m, Shape::kBlockM) * cuda::grid_size(g.n, Shape::kBlockN);
+void launch_tiles(void (*kernel)(GemmArguments), const GemmArguments& g, cudaStream_t stream) {
+  allow_shared_memory(kernel, Shape::kSharedBytes);
+  const unsigned tiles = grid_size(g.m, Shape::kBlockM) * grid_size(g.n, Shape::kBlockN);
   launch(kernel, {dim3(tiles), dim3(Shape::kThreads), Shape::kSharedBytes}, stream, g);
 }
 
 template <class Shape, int Bytes>
+void run_tiles(const Gemm& problem, cudaStream_t stream, const OpArgs& args) {
+  with_transposes(problem, [&]<bool TransposeA, bool TransposeB>() {
+    launch_tiles<Shape>(tile_gemm<Shape, TransposeA, TransposeB, Bytes>, arguments_of(problem, args), stream);
+  });
+}
+
+// With the epilogue of masked.hpp.
+template <class Shape, int Bytes>
 void run_masked_tiles(const Gemm& problem, cudaStream_t stream, const OpArgs& args, unsigned* counters) {
-  launch_masked<Shape>(tile_gemm<Shape, false, false, Bytes, true>, masked_arguments_of(problem, args, counters),
-                       stream);
+  launch_tiles<Shape>(tile_gemm<Shape, false, false, Bytes, true>, masked_arguments_of(problem, args, counters),
+                      stream);
 }
 
 template <class Shape>
@@ -66,12 +64,8 @@ using MnMajorTiles64 = TileShape<GemmTile{
 inline bool mn_major(const Gemm& problem) { return problem.shape.transpose_a && !problem.shape.transpose_b; }
 
 // Of an a [k, m] and a b [k, n], whose rows are whole quads.
-template <class Shape>
-void run_mn_major(const GemmArguments& g, cudaStream_t stream) {
-  constexpr auto kKernel = tile_gemm<Shape, true, false, 16>;
-  allow_shared_memory(reinterpret_cast<const void*>(kKernel), Shape::kSharedBytes);
-  const unsigned tiles = cuda::grid_size(g.m, Shape::kBlockM) * cuda::grid_size(g.n, Shape::kBlockN);
-  launch(kKernel, {dim3(tiles), dim3(Shape::kThreads), Shape::kSharedBytes}, stream, g);
+inline void run_mn_major(const GemmArguments& g, cudaStream_t stream) {
+  launch_tiles<MnMajorTiles64>(tile_gemm<MnMajorTiles64, true, false, kByQuads>, g, stream);
 }
 
 }  // namespace gpunn::cuda_tiled

@@ -1,8 +1,8 @@
 #include <algorithm>
 
 #include "architecture.hpp"
-#include "cuda_common/divide_up.hpp"
 #include "cuda_common/launch.hpp"
+#include "gemm/launch_gemm.hpp"
 #include "gemm/mma_sync/mma_sync.cuh"
 #include "gemm/mma_sync/mma_sync.hpp"
 #include "shared_memory.hpp"
@@ -67,15 +67,6 @@ MmaArguments arguments(const Gemm& problem, const OpArgs& args) {
           .epilogue = problem.epilogue(args)};
 }
 
-// The parts' sums in the order of K.
-__global__ void add_parts(const float* sums, int parts, int64_t size, int n, Epilogue epilogue, float* y) {
-  const int64_t i = thread_index();
-  if (i >= size) return;
-  float sum = sums[i];
-  for (int part = 1; part < parts; ++part) sum += sums[part * size + i];
-  y[i] = finish_at(epilogue, sum, i % n);
-}
-
 }  // namespace
 
 std::string mma_sync_refuses(const Gemm& problem) {
@@ -120,8 +111,7 @@ void mma_sync_small(const Gemm& problem, cudaStream_t stream, const OpArgs& args
       problem.precision == GPUNN_PRECISION_BF16 ? launch_transposes<Small, true> : launch_transposes<Small, false>;
   run(shape, g, parts, stream);
   if (parts == 1) return;
-  const int64_t size = shape.m * shape.n;
-  launch(add_parts, thread_each(size), stream, g.y, parts, size, g.n, epilogue, args.out<float>(0));
+  add_parts(g.y, parts, shape.m * shape.n, g.n, epilogue, args.out<float>(0), stream);
 }
 
 }  // namespace gpunn::cuda_tiled

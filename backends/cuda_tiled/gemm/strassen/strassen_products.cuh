@@ -167,9 +167,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kMinBlocks)
     multiply_factors(const __grid_constant__ Arguments g) {
   static_assert(Shape::kSlices == 1 && Shape::kThreadM % 8 == 0);
   extern __shared__ __align__(16) float shared[];
-  const int rows = cuda::divide_up(g.half_m, Shape::kBlockM);
-  const int columns = cuda::divide_up(g.half_n, Shape::kBlockN);
-  const TilePlace tile = tile_place(static_cast<int>(blockIdx.x), rows, columns);
+  const TilePlace tile = tile_of_block<Shape>(g.half_m, g.half_n);
   const int row = tile.row * Shape::kBlockM;
   const int column = tile.column * Shape::kBlockN;
   const int tiles = cuda::divide_up(g.half_k, Shape::kBlockK);

@@ -5,7 +5,6 @@
 
 #include <cuda_bf16.h>
 
-#include "cuda_common/divide_up.hpp"
 #include "cuda_common/launch.hpp"
 #include "dependent_launch.cuh"
 #include "gemm/wgmma/operand_copy.hpp"

@@ -1,7 +1,6 @@
 // Launching the product that rounds its float32 operands to BF16 itself.
 #include <algorithm>
 
-#include "cuda_common/divide_up.hpp"
 #include "cuda_common/launch.hpp"
 #include "gemm/wgmma/bf16_operand.hpp"
 #include "gemm/wgmma/wgmma_launch.cuh"

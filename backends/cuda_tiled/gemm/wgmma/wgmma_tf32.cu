@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "cuda_common/divide_up.hpp"
 #include "gemm/masked.hpp"
 #include "gemm/wgmma/operand_copy.hpp"
 #include "gemm/wgmma/wgmma_launch.cuh"
