@@ -250,10 +250,8 @@ void run(const Plan& plan, const float* x, const float* w, const Epilogue& epilo
            stream, w, filters, table, plan);
   }
   const bool cut = plan.tile.shares > 1;
-  const SharesEnd end{.bias = epilogue.bias,
-                      .channels = plan.groups * plan.results,
-                      .plane = plan.rows.results * plan.columns.results,
-                      .relu = epilogue.relu};
+  const SharesEnd end{
+      .epilogue = epilogue, .channels = plan.groups * plan.results, .plane = plan.rows.results * plan.columns.results};
   const int64_t pixels = int64_t{plan.batch} * plan.rows.results_of(0) * plan.columns.results_of(0);
   const dim3 grid(cuda::grid_size(pixels, plan.tile.columns) * static_cast<unsigned>(plan.running_classes()),
                   cuda::grid_size(plan.results, plan.tile.rows), groups * static_cast<unsigned>(plan.tile.shares));

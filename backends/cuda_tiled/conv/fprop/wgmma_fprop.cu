@@ -3,6 +3,7 @@
 #include "conv/fprop/wgmma_fprop_kernel.cuh"
 #include "conv/wgmma/wgmma_convolution.hpp"
 #include "dependent_launch.cuh"
+#include "epilogue.cuh"
 #include "launch.hpp"
 #include "shared_memory.hpp"
 
