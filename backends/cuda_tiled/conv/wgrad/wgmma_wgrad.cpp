@@ -33,7 +33,7 @@ std::optional<WgradPlan> plan_wgrad(const backends::ConvolutionShape& shape, con
   if (plan.flat != 0) {
     plan.patch_channels = channels;
     plan.channel_tiles = 1;
-    plan.row_tiles = cuda::divide_up(int64_t{channels} * plan.taps, rows);
+    plan.row_tiles = static_cast<int>(cuda::divide_up(int64_t{channels} * plan.taps, rows));
   } else if (plan.several_channels != 0) {
     plan.patch_channels = rows;
     plan.channel_tiles = plan.row_tiles = cuda::divide_up(channels, rows);
@@ -46,7 +46,8 @@ std::optional<WgradPlan> plan_wgrad(const backends::ConvolutionShape& shape, con
   constexpr int kMostGridRows = 65535;  // of the kernel that adds the parts, whose blocks have 32 filters each
   if (cuda::divide_up(plan.geometry.outputs, 32) > kMostGridRows) return std::nullopt;
   plan.filter_pitch = cuda::divide_up(plan.geometry.outputs, 32) * 32;
-  plan.chunks = cuda::divide_up(int64_t{plan.geometry.batch} * phase.rows * phase.columns, tile.pixels);
+  plan.chunks =
+      static_cast<int>(cuda::divide_up(int64_t{plan.geometry.batch} * phase.rows * phase.columns, tile.pixels));
   // Of many stages a block takes two at least: to add the parts of half as many blocks saves more than it costs.
   const int most = plan.chunks >= 64 ? plan.chunks / 2 : plan.chunks;
   plan.splits = std::clamp(blocks / (plan.row_tiles * plan.filter_tiles), 1, most);

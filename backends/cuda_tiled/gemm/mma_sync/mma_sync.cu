@@ -61,7 +61,7 @@ MmaArguments arguments(const Gemm& problem, const OpArgs& args) {
           .m = static_cast<int>(shape.m),
           .n = static_cast<int>(shape.n),
           .k = static_cast<int>(shape.k),
-          .k_of_part = cuda::divide_up(shape.k, kBlockK) * kBlockK,
+          .k_of_part = static_cast<int>(cuda::divide_up(shape.k, kBlockK)) * kBlockK,
           .vectors_a = (shape.transpose_a ? shape.m : shape.k) % kVector == 0,
           .vectors_b = (shape.transpose_b ? shape.k : shape.n) % kVector == 0,
           .epilogue = problem.epilogue(args)};
