@@ -229,7 +229,7 @@ part_sanitize() {
       done
     done
     check "${name}_others" cuda_tiled "$tool" --suite ops --without MATMUL --without CONV2D
-    for op in masked pooling stream-k k-major slices; do run "${name}_tests_of_$op" "$tool" "$build/bin/test_backends_cuda_tiled_gpu" "[$op]"; done
+    for op in masked pooling stream-k mn-major slices; do run "${name}_tests_of_$op" "$tool" "$build/bin/test_backends_cuda_tiled_gpu" "[$op]"; done
     [ "$tool" = synccheck ] && continue
     for backend in cuda_naive cudnn; do check "${backend}_$tool" "$backend" "$tool" --suite ops --without 20011; done
   done

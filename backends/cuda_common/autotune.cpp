@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "cuda_common/check.hpp"
+#include "cuda_common/divide_up.hpp"
 #include "cuda_common/stream.hpp"
 #include "cuda_common/trial.hpp"
 
@@ -22,9 +23,7 @@ constexpr int kMostRepetitions = 10;
 constexpr int kMeasurements = 3;
 constexpr double kPatienceSeconds = 4.0;  // for all candidates of one op
 
-uint64_t padded(uint64_t bytes) {
-  return (bytes + CudaDevice::kAlignment - 1) / CudaDevice::kAlignment * CudaDevice::kAlignment;
-}
+uint64_t padded(uint64_t bytes) { return divide_up(bytes, CudaDevice::kAlignment) * CudaDevice::kAlignment; }
 
 uint64_t bytes_of(const gpunn_tensor& tensor) {
   return static_cast<uint64_t>(plugin::element_count(tensor)) * sizeof(float);

@@ -7,6 +7,7 @@
 #include <cuda_runtime.h>
 
 #include "cuda_common/check.hpp"
+#include "cuda_common/divide_up.hpp"
 
 namespace gpunn::cuda {
 
@@ -19,9 +20,12 @@ struct Launch {
   unsigned shared_bytes = 0;
 };
 
+// The blocks of a grid's dimension that together have n elements.
+inline unsigned grid_size(int64_t n, int64_t of_block) { return static_cast<unsigned>(divide_up(n, of_block)); }
+
 // A thread for each of n elements.
 inline Launch thread_each(int64_t n, unsigned threads = kThreads) {
-  return {dim3(static_cast<unsigned>((n + threads - 1) / threads)), dim3(threads)};
+  return {dim3(grid_size(n, threads)), dim3(threads)};
 }
 
 // A block for each of n elements.

@@ -17,6 +17,7 @@
 #include "cuda_common/add_op.hpp"
 #include "cuda_common/launch.hpp"
 #include "kernels.hpp"
+#include "cuda_common/divide_up.hpp"
 
 namespace gpunn::cuda_naive {
 namespace {
@@ -139,7 +140,7 @@ struct NormPlan {
 
 NormPlan plan_norm(const OpDesc& desc) {
   const int64_t n = norm_of(desc);
-  const int64_t blocks = std::clamp<int64_t>((n + kThreads - 1) / kThreads, 1, kMostNormBlocks);
+  const int64_t blocks = std::clamp<int64_t>(cuda::divide_up(n, kThreads), 1, kMostNormBlocks);
   return {.n = n, .blocks = blocks, .workspace_bytes = static_cast<uint64_t>(blocks) * sizeof(double)};
 }
 

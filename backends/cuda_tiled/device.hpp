@@ -14,7 +14,7 @@ class TiledDevice final : public cuda::TunedDevice {
  public:
   explicit TiledDevice(const gpunn_device_options& options);
 
-  // Runs of ops that are one thing here: program/.
+  // Fused subgraphs: subgraphs/.
   plugin::SubgraphSupport query_subgraph(const plugin::ProgramDesc& desc, std::size_t first, std::size_t limit);
   std::unique_ptr<plugin::Subgraph> create_subgraph(const plugin::ProgramDesc& desc, std::size_t first,
                                                     std::size_t count);

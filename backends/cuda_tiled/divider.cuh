@@ -43,4 +43,17 @@ struct Divider {
   }
 };
 
+// n / d for n and d below 2^16, without the shift: the fused steps divide in loops (divide() in step_shared.cuh).
+struct Divisor {
+  uint32_t magic = 0;
+  uint32_t whole = 0;  // all bits where d is 1
+
+  Divisor() = default;
+  explicit Divisor(int d)
+      : magic(d == 1 ? 0
+                     : static_cast<uint32_t>(((uint64_t{1} << 32) + static_cast<uint64_t>(d) - 1) /
+                                             static_cast<uint64_t>(d))),
+        whole(d == 1 ? ~uint32_t{0} : 0) {}
+};
+
 }  // namespace gpunn::cuda_tiled

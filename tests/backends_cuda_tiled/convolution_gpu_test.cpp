@@ -1,4 +1,4 @@
-// Every rung of convolution against the sum in f64, at sizes that don't fit its tiles: within the bound of the
+// Every variant of convolution against the sum in f64, at sizes that don't fit its tiles: within the bound of the
 // conformance tests, inside its memory, and twice the same. Those of TF32 within the bound of its operands, one of
 // which is cut and the other rounded to 10 bits.
 #include <gpunn/ops.h>
@@ -12,7 +12,7 @@
 
 #include "architecture.hpp"
 #include "catch.hpp"
-#include "convolution.hpp"
+#include "conv/convolution.hpp"
 #include "convolution_shapes.hpp"
 #include "device_memory.hpp"
 
@@ -21,7 +21,7 @@ namespace {
 using gpunn::backends::ConvolutionShape;
 using gpunn::cuda_tiled::ConvolutionPass;
 using gpunn::cuda_tiled::ConvolutionProblem;
-using gpunn::cuda_tiled::ConvolutionRung;
+using gpunn::cuda_tiled::ConvolutionVariant;
 
 struct Sizes {
   std::size_t x, w, y;
@@ -99,11 +99,11 @@ Trial trial_of(const ConvolutionShape& shape, ConvolutionPass pass) {
   return trial;
 }
 
-std::vector<float> run(const ConvolutionRung& rung, const ConvolutionProblem& problem,
+std::vector<float> run(const ConvolutionVariant& variant, const ConvolutionProblem& problem,
                        const std::vector<const Memory*>& inputs, std::size_t size) {
   const Memory output(size * sizeof(float));
-  run_on_device(inputs, {&output}, rung.workspace_of(problem),
-                [&](const gpunn::plugin::OpArgs& args) { rung.run(problem, nullptr, args); });
+  run_on_device(inputs, {&output}, variant.workspace_of(problem),
+                [&](const gpunn::plugin::OpArgs& args) { variant.run(problem, nullptr, args); });
   return output.read(size);
 }
 
@@ -168,14 +168,14 @@ const std::vector<ConvolutionShape>& narrow_shapes() {
   return all;
 }
 
-struct Rungs {
+struct Variants {
   int32_t precision;
-  std::vector<ConvolutionRung> all;
+  std::vector<ConvolutionVariant> all;
 };
 
-Rungs fp32_rungs() { return {GPUNN_PRECISION_FP32, gpunn::cuda_tiled::fp32_convolution_rungs()}; }
-Rungs direct_rungs() { return {GPUNN_PRECISION_FP32, gpunn::cuda_tiled::direct_convolution_rungs()}; }
-Rungs tf32_rungs() { return {GPUNN_PRECISION_TF32, gpunn::cuda_tiled::tensor_convolution_rungs()}; }
+Variants fp32_variants() { return {GPUNN_PRECISION_FP32, gpunn::cuda_tiled::fp32_convolution_variants()}; }
+Variants direct_variants() { return {GPUNN_PRECISION_FP32, gpunn::cuda_tiled::direct_convolution_variants()}; }
+Variants tf32_variants() { return {GPUNN_PRECISION_TF32, gpunn::cuda_tiled::tensor_convolution_variants()}; }
 
 Trial trial_of(const ConvolutionShape& shape, ConvolutionPass pass, int32_t precision) {
   Trial trial = trial_of(shape, pass);
@@ -183,21 +183,21 @@ Trial trial_of(const ConvolutionShape& shape, ConvolutionPass pass, int32_t prec
   return trial;
 }
 
-void try_rungs(const Rungs& rungs, ConvolutionPass pass, const std::vector<std::string>& expected,
-               const std::vector<ConvolutionShape>& tried = shapes()) {
+void try_variants(const Variants& variants, ConvolutionPass pass, const std::vector<std::string>& expected,
+                  const std::vector<ConvolutionShape>& tried = shapes()) {
   std::vector<std::string> served;
-  for (const ConvolutionRung& rung : rungs.all) {
+  for (const ConvolutionVariant& variant : variants.all) {
     for (const ConvolutionShape& shape : tried) {
-      const Trial trial = trial_of(shape, pass, rungs.precision);
-      if (!rung.refuses(trial.problem).empty()) continue;
-      INFO(rung.name << " " << shape.batch << "x" << shape.groups << "x" << shape.group_inputs << "x"
-                     << shape.rows.inputs << "x" << shape.columns.inputs << " to " << shape.group_outputs);
+      const Trial trial = trial_of(shape, pass, variants.precision);
+      if (!variant.refuses(trial.problem).empty()) continue;
+      INFO(variant.name << " " << shape.batch << "x" << shape.groups << "x" << shape.group_inputs << "x"
+                        << shape.rows.inputs << "x" << shape.columns.inputs << " to " << shape.group_outputs);
       const Memory first(trial.first);
       const Memory second(trial.second);
-      const std::vector<float> found = run(rung, trial.problem, {&first, &second}, trial.sums.size());
+      const std::vector<float> found = run(variant, trial.problem, {&first, &second}, trial.sums.size());
       CHECK(worst_part(trial, found) < 1);
-      CHECK(same_bits(run(rung, trial.problem, {&first, &second}, trial.sums.size()), found));
-      if (served.empty() || served.back() != rung.name) served.emplace_back(rung.name);
+      CHECK(same_bits(run(variant, trial.problem, {&first, &second}, trial.sums.size()), found));
+      if (served.empty() || served.back() != variant.name) served.emplace_back(variant.name);
     }
   }
   CHECK(served == expected);
@@ -205,17 +205,17 @@ void try_rungs(const Rungs& rungs, ConvolutionPass pass, const std::vector<std::
 
 const std::vector<std::string> kAll{"conv:3", "conv:4", "conv:2", "conv:1"};
 
-void try_bias_and_relu(const Rungs& rungs) {
-  for (const ConvolutionRung& rung : rungs.all) {
+void try_bias_and_relu(const Variants& variants) {
+  for (const ConvolutionVariant& variant : variants.all) {
     for (const ConvolutionShape& shape : shapes()) {
-      const Trial trial = trial_of(shape, ConvolutionPass::forward, rungs.precision);
-      if (!rung.refuses(trial.problem).empty()) continue;
+      const Trial trial = trial_of(shape, ConvolutionPass::forward, variants.precision);
+      if (!variant.refuses(trial.problem).empty()) continue;
       const auto channels = static_cast<std::size_t>(shape.groups * shape.group_outputs);
       const std::vector<float> bias = uniform_values(channels, 3);
       const Memory first(trial.first);
       const Memory second(trial.second);
       const Memory third(bias);
-      std::vector<float> expected = run(rung, trial.problem, {&first, &second}, trial.sums.size());
+      std::vector<float> expected = run(variant, trial.problem, {&first, &second}, trial.sums.size());
       const auto plane = static_cast<std::size_t>(shape.rows.outputs * shape.columns.outputs);
       for (std::size_t i = 0; i < expected.size(); ++i) {
         expected[i] += bias[i / plane % channels];
@@ -224,53 +224,53 @@ void try_bias_and_relu(const Rungs& rungs) {
       ConvolutionProblem fused = trial.problem;
       fused.bias = true;
       fused.relu = true;
-      INFO(rung.name << " of " << shape.group_inputs << " channels");
-      CHECK(run(rung, fused, {&first, &second, &third}, expected.size()) == expected);
+      INFO(variant.name << " of " << shape.group_inputs << " channels");
+      CHECK(run(variant, fused, {&first, &second, &third}, expected.size()) == expected);
     }
   }
 }
 
 }  // namespace
 
-TEST_CASE("fp32 rungs of the forward convolution stay within the bound") {
-  try_rungs(fp32_rungs(), ConvolutionPass::forward, kAll);
+TEST_CASE("fp32 variants of the forward convolution stay within the bound") {
+  try_variants(fp32_variants(), ConvolutionPass::forward, kAll);
 }
 
-TEST_CASE("fp32 rungs of the data's gradient stay within the bound") {
-  try_rungs(fp32_rungs(), ConvolutionPass::backward_data, kAll);
+TEST_CASE("fp32 variants of the data gradient stay within the bound") {
+  try_variants(fp32_variants(), ConvolutionPass::backward_data, kAll);
 }
 
-TEST_CASE("fp32 rungs of the filters' gradient stay within the bound") {
-  try_rungs(fp32_rungs(), ConvolutionPass::backward_filter, kAll);
+TEST_CASE("fp32 variants of the weight gradient stay within the bound") {
+  try_variants(fp32_variants(), ConvolutionPass::backward_filter, kAll);
 }
 
-TEST_CASE("direct rungs of convolution and its gradients stay within the bound") {
+TEST_CASE("direct variants of convolution and its gradients stay within the bound") {
   for (const auto& tried : {shapes(), narrow_shapes()}) {
-    try_rungs(direct_rungs(), ConvolutionPass::forward, {"direct:1"}, tried);
-    try_rungs(direct_rungs(), ConvolutionPass::backward_data, {"direct:2", "direct:1"}, tried);
-    try_rungs(direct_rungs(), ConvolutionPass::backward_filter, {"direct:2", "direct:1"}, tried);
+    try_variants(direct_variants(), ConvolutionPass::forward, {"direct:1"}, tried);
+    try_variants(direct_variants(), ConvolutionPass::backward_data, {"direct:2", "direct:1"}, tried);
+    try_variants(direct_variants(), ConvolutionPass::backward_filter, {"direct:2", "direct:1"}, tried);
   }
 }
 
-TEST_CASE("TF32 rungs of convolution and its gradients stay within the bound") {
+TEST_CASE("TF32 variants of convolution and its gradients stay within the bound") {
   std::vector<std::string> expected;
   if (gpunn::cuda_tiled::compute_capability() == 90) {
     expected = {"conv:tf32:1", "conv:tf32:2", "conv:tf32:3", "conv:tf32:4",
                 "conv:tf32:5", "conv:tf32:6", "conv:tf32:7", "conv:tf32:8"};
   }
-  try_rungs(tf32_rungs(), ConvolutionPass::forward, expected);
-  try_rungs(tf32_rungs(), ConvolutionPass::backward_data, expected);
-  try_rungs(tf32_rungs(), ConvolutionPass::backward_filter, expected);
+  try_variants(tf32_variants(), ConvolutionPass::forward, expected);
+  try_variants(tf32_variants(), ConvolutionPass::backward_data, expected);
+  try_variants(tf32_variants(), ConvolutionPass::backward_filter, expected);
 }
 
-TEST_CASE("TF32 rungs refuse fp32") {
-  for (const ConvolutionRung& rung : gpunn::cuda_tiled::tensor_convolution_rungs()) {
-    CHECK_FALSE(rung.refuses(trial_of(shapes()[0], ConvolutionPass::forward).problem).empty());
+TEST_CASE("TF32 variants refuse fp32") {
+  for (const ConvolutionVariant& variant : gpunn::cuda_tiled::tensor_convolution_variants()) {
+    CHECK_FALSE(variant.refuses(trial_of(shapes()[0], ConvolutionPass::forward).problem).empty());
   }
 }
 
-TEST_CASE("bias and ReLU in a rung are those after it") {
-  try_bias_and_relu(fp32_rungs());
-  try_bias_and_relu(direct_rungs());
-  try_bias_and_relu(tf32_rungs());
+TEST_CASE("bias and ReLU in a variant are those after it") {
+  try_bias_and_relu(fp32_variants());
+  try_bias_and_relu(direct_variants());
+  try_bias_and_relu(tf32_variants());
 }

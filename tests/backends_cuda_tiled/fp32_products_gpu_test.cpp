@@ -1,5 +1,5 @@
-// The fp32 rungs against float64, and at larger sizes Strassen's algorithm, products of k-major copies, of warps that
-// share k, and stream-K against gemm:2, whose every sum is one of its own: at sizes that fill no tile, at every
+// The fp32 variants against float64, and at larger sizes Strassen's algorithm, products of MN-major copies, of warps
+// that share k, and stream-K against gemm:2, whose every sum is one of its own: at sizes that fill no tile, at every
 // transpose, with bias and ReLU.
 #include <algorithm>
 #include <cmath>
@@ -12,18 +12,18 @@
 
 #include "catch.hpp"
 #include "device_memory.hpp"
-#include "gemm/rungs.hpp"
+#include "gemm/gemm_variants.hpp"
 
-using gpunn::cuda_tiled::fp32_gemm_rungs;
+using gpunn::cuda_tiled::fp32_gemm_variants;
 using gpunn::cuda_tiled::Gemm;
-using gpunn::cuda_tiled::Rung;
+using gpunn::cuda_tiled::Variant;
 using gpunn::plugin::OpArgs;
 
 namespace {
 
-Rung<Gemm> rung_called(const std::string& name) {
-  for (const Rung<Gemm>& rung : fp32_gemm_rungs()) {
-    if (rung.name == name) return rung;
+Variant<Gemm> variant_called(const std::string& name) {
+  for (const Variant<Gemm>& variant : fp32_gemm_variants()) {
+    if (variant.name == name) return variant;
   }
   FAIL("there is no " + name);
   return {};
@@ -50,11 +50,11 @@ class Product {
         bias_(random_values(problem.shape.n, 3)) {}
 
   // With one number that lies behind y.
-  std::vector<float> run(const Rung<Gemm>& rung) const {
+  std::vector<float> run(const Variant<Gemm>& variant) const {
     const std::size_t count = static_cast<std::size_t>(problem_.shape.m * problem_.shape.n) + 1;
     const Memory y(count * sizeof(float));
-    run_on_device({&a_, &b_, &bias_}, {&y}, rung.workspace_of(problem_),
-                  [&](const OpArgs& args) { rung.run(problem_, nullptr, args); });
+    run_on_device({&a_, &b_, &bias_}, {&y}, variant.workspace_of(problem_),
+                  [&](const OpArgs& args) { variant.run(problem_, nullptr, args); });
     return y.read(count);
   }
 
@@ -113,17 +113,17 @@ class Reference {
 };
 
 void check(const std::string& name, int64_t m, int64_t n, int64_t k) {
-  const Rung<Gemm> rung = rung_called(name);
+  const Variant<Gemm> variant = variant_called(name);
   for (int transposes = 0; transposes < 4; ++transposes) {
     const Gemm problem = problem_of(m, n, k, transposes);
-    const std::string reason = rung.refuses(problem);
+    const std::string reason = variant.refuses(problem);
     if (!reason.empty()) {  // this GPU, or nothing to copy
       WARN(name + ": " + reason);
       continue;
     }
     const Product product(problem);
-    const std::vector<float> expected = product.run(gpunn::cuda_tiled::register_tiles_rung());
-    const std::vector<float> found = product.run(rung);
+    const std::vector<float> expected = product.run(gpunn::cuda_tiled::register_tiles_variant());
+    const std::vector<float> found = product.run(variant);
     CHECK(std::isnan(found.back()));
     double largest = 0, difference = 0;
     bool numbers = true;
@@ -144,22 +144,22 @@ TEST_CASE("fp32 products agree with float64, write all of y and nothing else, an
   const int64_t sizes[][3] = {{129, 257, 131}, {300, 260, 100}, {128, 10, 84},    {7, 5, 3},
                               {1, 1, 1},       {96, 200, 1000}, {2044, 1796, 20}, {2045, 1797, 21}};
   std::set<std::string> ran, all;
-  for (const Rung<Gemm>& rung : fp32_gemm_rungs()) {
-    if (std::string(rung.name).find("strassen") == std::string::npos) all.insert(rung.name);
+  for (const Variant<Gemm>& variant : fp32_gemm_variants()) {
+    if (std::string(variant.name).find("strassen") == std::string::npos) all.insert(variant.name);
   }
   for (const auto& size : sizes) {
     for (int transposes = 0; transposes < 4; ++transposes) {
       const Gemm problem = problem_of(size[0], size[1], size[2], transposes);
       const Product product(problem);
       const Reference reference(problem);
-      for (const Rung<Gemm>& rung : fp32_gemm_rungs()) {
-        if (!rung.refuses(problem).empty()) continue;
-        INFO(rung.name << " " << size[0] << "x" << size[1] << "x" << size[2] << ", transposes " << transposes);
-        const std::vector<float> found = product.run(rung), again = product.run(rung);
+      for (const Variant<Gemm>& variant : fp32_gemm_variants()) {
+        if (!variant.refuses(problem).empty()) continue;
+        INFO(variant.name << " " << size[0] << "x" << size[1] << "x" << size[2] << ", transposes " << transposes);
+        const std::vector<float> found = product.run(variant), again = product.run(variant);
         CHECK(std::memcmp(found.data(), again.data(), found.size() * sizeof(float)) == 0);
         CHECK(std::isnan(found.back()));
         CHECK(reference.worst_part(found) < 1);
-        ran.insert(rung.name);
+        ran.insert(variant.name);
       }
     }
   }
@@ -171,7 +171,7 @@ TEST_CASE("Strassen's algorithm makes the product, up to its larger rounding err
   check("gemm:strassen_twice", 2064, 2080, 2096);
 }
 
-TEST_CASE("Products of k-major copies are right", "[k-major]") {
+TEST_CASE("Products of MN-major copies are right", "[mn-major]") {
   check("gemm:11", 1028, 1020, 1000);
   check("gemm:11", 900, 1284, 516);
 }
@@ -193,10 +193,10 @@ TEST_CASE("Products whose blocks share tiles (stream-K) are right", "[stream-k]"
 }
 
 TEST_CASE("Stream-K gives the same bits each time", "[stream-k]") {
-  const Rung<Gemm> rung = rung_called("gemm:stream_k");
+  const Variant<Gemm> variant = variant_called("gemm:stream_k");
   for (int transposes = 0; transposes < 4; ++transposes) {
     const Product product(problem_of(1100, 1516, 1004, transposes));
-    std::vector<float> first = product.run(rung), second = product.run(rung);
+    std::vector<float> first = product.run(variant), second = product.run(variant);
     first.pop_back(), second.pop_back();  // a NaN
     CHECK(first == second);
   }

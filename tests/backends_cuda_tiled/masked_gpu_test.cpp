@@ -1,5 +1,5 @@
-// Each rung with the mask and the sums of columns in its epilogue, at sizes that fill no tile: sums against float64, dx
-// bit by bit against the same rung without, masked here.
+// Each variant with the mask and the sums of columns in its epilogue, at sizes that fill no tile: sums against float64,
+// dx bit by bit against the same variant without, masked here.
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -12,24 +12,23 @@
 #include "catch.hpp"
 #include "counters.hpp"
 #include "device_memory.hpp"
+#include "gemm/gemm_variants.hpp"
 #include "gemm/masked.hpp"
-#include "gemm/rungs.hpp"
-#include "gemm/tensor_core.hpp"
 
 using gpunn::cuda_tiled::Counters;
 using gpunn::cuda_tiled::counters_of_mask;
 using gpunn::cuda_tiled::Gemm;
-using gpunn::cuda_tiled::MaskedRung;
-using gpunn::cuda_tiled::Rung;
+using gpunn::cuda_tiled::MaskedVariant;
+using gpunn::cuda_tiled::Variant;
 using gpunn::plugin::OpArgs;
 
 namespace {
 
-Rung<Gemm> plain_rung(const std::string& name) {
-  std::vector<Rung<Gemm>> rungs = gpunn::cuda_tiled::tensor_core_rungs();
-  for (const Rung<Gemm>& rung : gpunn::cuda_tiled::fp32_gemm_rungs()) rungs.push_back(rung);
-  for (const Rung<Gemm>& rung : rungs) {
-    if (rung.name == name) return rung;
+Variant<Gemm> plain_variant(const std::string& name) {
+  std::vector<Variant<Gemm>> variants = gpunn::cuda_tiled::tensor_core_variants();
+  for (const Variant<Gemm>& variant : gpunn::cuda_tiled::fp32_gemm_variants()) variants.push_back(variant);
+  for (const Variant<Gemm>& variant : variants) {
+    if (variant.name == name) return variant;
   }
   FAIL("there is no " + name);
   return {};
@@ -59,15 +58,16 @@ class Case {
   std::size_t elements() const { return y_.size(); }
   bool passes(std::size_t i) const { return y_[i] > 0.0F; }
 
-  // With a number that lies behind each output. The rung runs three times, with the same counters.
-  Gradient run(const MaskedRung& rung) const {
+  // With a number that lies behind each output. The variant runs three times, with the same counters.
+  Gradient run(const MaskedVariant& variant) const {
     const Counters counters(static_cast<std::size_t>(counters_of_mask(problem_)));
-    return on_device(rung.workspace_bytes(problem_), [&](const OpArgs& args) {
-      for (int i = 0; i < 3; ++i) rung.run(problem_, nullptr, args, counters.data());
+    return on_device(variant.workspace_bytes(problem_), [&](const OpArgs& args) {
+      for (int i = 0; i < 3; ++i) variant.run(problem_, nullptr, args, counters.data());
     });
   }
-  std::vector<float> product(const Rung<Gemm>& rung) const {
-    return on_device(rung.workspace_of(problem_), [&](const OpArgs& args) { rung.run(problem_, nullptr, args); }).dx;
+  std::vector<float> product(const Variant<Gemm>& variant) const {
+    return on_device(variant.workspace_of(problem_), [&](const OpArgs& args) { variant.run(problem_, nullptr, args); })
+        .dx;
   }
 
  private:
@@ -86,9 +86,9 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-void check_rung(const MaskedRung& rung, const Case& of) {
-  const Gradient found = of.run(rung);
-  std::vector<float> expected = of.product(plain_rung(rung.name));
+void check_variant(const MaskedVariant& variant, const Case& of) {
+  const Gradient found = of.run(variant);
+  std::vector<float> expected = of.product(plain_variant(variant.name));
   std::vector<double> sums(of.n(), 0.0), sizes(of.n(), 0.0);
   bool right = true;
   for (std::size_t i = 0; i < of.elements(); ++i) {
@@ -109,7 +109,7 @@ void check_rung(const MaskedRung& rung, const Case& of) {
   CHECK(worst < 1e-5);
   CHECK(std::isnan(found.dx.back()));
   CHECK(std::isnan(found.db.back()));
-  const Gradient again = of.run(rung);
+  const Gradient again = of.run(variant);
   CHECK(same_bits(found.dx, again.dx));
   CHECK(same_bits(found.db, again.db));
 }
@@ -124,12 +124,12 @@ TEST_CASE("A product masked in its epilogue is the product, masked, with the sum
     std::vector<std::string> seen;
     for (const auto& shape : kShapes) {
       const Case of(shape[0], shape[1], shape[2], precision);
-      for (const MaskedRung& rung : gpunn::cuda_tiled::masked_rungs()) {
-        const std::string reason = rung.refuses(of.problem());
+      for (const MaskedVariant& variant : gpunn::cuda_tiled::masked_variants()) {
+        const std::string reason = variant.refuses(of.problem());
         if (!reason.empty()) continue;
-        seen.emplace_back(rung.name);
-        INFO(rung.name << ", " << shape[0] << " x " << shape[1] << " x " << shape[2] << ", precision " << precision);
-        check_rung(rung, of);
+        seen.emplace_back(variant.name);
+        INFO(variant.name << ", " << shape[0] << " x " << shape[1] << " x " << shape[2] << ", precision " << precision);
+        check_variant(variant, of);
       }
     }
     CHECK(seen.size() > 10);

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "catch.hpp"
-#include "conv/direct_convolution.hpp"
+#include "conv/direct/direct_convolution.hpp"
 #include "counters.hpp"
 #include "device_memory.hpp"
-#include "pooling_gradient.hpp"
+#include "pooling/pooling_gradient.hpp"
 
 namespace {
 
@@ -161,8 +161,8 @@ TEST_CASE("a convolution that pools is the convolution, and its maxima", "[pooli
     const ConvolutionShape shape{layer.images, 1, layer.channels, layer.filters, along, along};
     const Pool pool =
         square(layer.images, layer.filters, outputs, outputs, layer.window, layer.stride, layer.pool_pad).pool();
-    const direct::GatherPlan plain = direct::gather_of(shape, false);
-    const direct::GatherPlan pooling = direct::gather_pooling_of(shape, pool);
+    const direct::FpropPlan plain = direct::fprop_of(shape, false);
+    const direct::FpropPlan pooling = direct::fprop_pooling_of(shape, pool);
     REQUIRE(plain.data);
     REQUIRE(pooling.data);
     std::vector<float> image = random_values(layer.images * layer.channels * layer.size * layer.size, 1);
@@ -172,11 +172,11 @@ TEST_CASE("a convolution that pools is the convolution, and its maxima", "[pooli
     const Memory bias(random_values(layer.filters, 3));
     const auto count = static_cast<std::size_t>(pool.planes * pool.input_size());
     const auto maxima = static_cast<std::size_t>(pool.planes * pool.output_size());
-    const auto run = [&](const direct::GatherPlan& plan, const Memory* y, const Memory* pooled) {
+    const auto run = [&](const direct::FpropPlan& plan, const Memory* y, const Memory* pooled) {
       const auto at = [](const Memory* memory) {
         return memory == nullptr ? nullptr : static_cast<float*>(memory->data());
       };
-      direct::run_gather(plan, at(&x), at(&w), at(&bias), true, at(y), 0, nullptr, at(pooled));
+      direct::run_fprop(plan, at(&x), at(&w), at(&bias), true, at(y), 0, nullptr, at(pooled));
     };
     const Memory y(count * sizeof(float)), same_y(count * sizeof(float));
     const Memory with_y(maxima * sizeof(float)), without(maxima * sizeof(float));

@@ -1,4 +1,4 @@
-// Each rung on tensor cores against float64, at sizes that fill no tile, at every transpose, with bias and ReLU.
+// Each variant on tensor cores against float64, at sizes that fill no tile, at every transpose, with bias and ReLU.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -9,11 +9,11 @@
 
 #include "catch.hpp"
 #include "device_memory.hpp"
-#include "gemm/tensor_core.hpp"
+#include "gemm/gemm_variants.hpp"
 
 using gpunn::cuda_tiled::Gemm;
-using gpunn::cuda_tiled::Rung;
-using gpunn::cuda_tiled::tensor_core_rungs;
+using gpunn::cuda_tiled::tensor_core_variants;
+using gpunn::cuda_tiled::Variant;
 using gpunn::plugin::OpArgs;
 
 namespace {
@@ -56,13 +56,13 @@ struct Case {
   }
 
   // With `beyond` numbers that lie behind y.
-  std::vector<float> run(const Rung<Gemm>& rung, std::size_t beyond) const {
-    return on_device(rung, beyond, [&](const OpArgs& args) { rung.run(problem, nullptr, args); });
+  std::vector<float> run(const Variant<Gemm>& variant, std::size_t beyond) const {
+    return on_device(variant, beyond, [&](const OpArgs& args) { variant.run(problem, nullptr, args); });
   }
 
   // Captured between what fills its operands and its next use, on two streams.
-  std::vector<float> run_captured(const Rung<Gemm>& rung) const {
-    return on_device(rung, 0, [&](const OpArgs& args) {
+  std::vector<float> run_captured(const Variant<Gemm>& variant) const {
+    return on_device(variant, 0, [&](const OpArgs& args) {
       cudaStream_t first = nullptr, second = nullptr;
       cudaEvent_t event = nullptr;
       cudaGraph_t graph = nullptr;
@@ -74,16 +74,16 @@ struct Case {
       REQUIRE(cudaEventCreate(&event) == cudaSuccess);
       REQUIRE(cudaMemset(const_cast<float*>(args.in<float>(0)), 0, bytes) == cudaSuccess);
       REQUIRE(cudaStreamBeginCapture(first, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
-      rung.run(problem, first, args);
+      variant.run(problem, first, args);
       CHECK(cudaEventRecord(event, first) == cudaSuccess);
       CHECK(cudaStreamWaitEvent(second, event, 0) == cudaSuccess);
       CHECK(cudaMemcpyAsync(const_cast<float*>(args.in<float>(0)), elsewhere.data(), bytes, cudaMemcpyDeviceToDevice,
                             second) == cudaSuccess);
-      rung.run(problem, second, args);
+      variant.run(problem, second, args);
       CHECK(cudaEventRecord(event, second) == cudaSuccess);
       CHECK(cudaStreamWaitEvent(first, event, 0) == cudaSuccess);
-      rung.run(problem, first, args);
-      rung.run(problem, first, args);
+      variant.run(problem, first, args);
+      variant.run(problem, first, args);
       REQUIRE(cudaStreamEndCapture(first, &graph) == cudaSuccess);
       REQUIRE(cudaGraphInstantiate(&executable, graph, 0) == cudaSuccess);
       CHECK(cudaGraphLaunch(executable, first) == cudaSuccess);
@@ -98,13 +98,13 @@ struct Case {
 
  private:
   template <class Run>
-  std::vector<float> on_device(const Rung<Gemm>& rung, std::size_t beyond, const Run& run) const {
+  std::vector<float> on_device(const Variant<Gemm>& variant, std::size_t beyond, const Run& run) const {
     const Memory on_a(a), on_b(b), on_bias(bias);
     const auto count = static_cast<std::size_t>(problem.shape.m * problem.shape.n) + beyond;
     const Memory y(count * sizeof(float));
     std::vector<const Memory*> inputs = {&on_a, &on_b};
     if (problem.bias) inputs.push_back(&on_bias);
-    run_on_device(inputs, {&y}, rung.workspace_of(problem), run);
+    run_on_device(inputs, {&y}, variant.workspace_of(problem), run);
     return y.read(count);
   }
 };
@@ -122,18 +122,18 @@ double error(const std::vector<float>& y, const std::vector<double>& expected) {
 constexpr double kTf32Error = 6e-4;
 constexpr double kBf16Error = 5e-3;
 
-// Calls check(rung, the largest error) for each rung that serves the product, in TF32 and in BF16.
+// Calls check(variant, the largest error) for each variant that serves the product, in TF32 and in BF16.
 template <class Check>
-void for_each_rung(Case& product, const Check& check) {
+void for_each_variant(Case& product, const Check& check) {
   for (const int32_t precision : {GPUNN_PRECISION_TF32, GPUNN_PRECISION_BF16}) {
     product.problem.precision = precision;
     const bool tf32 = precision == GPUNN_PRECISION_TF32;
-    for (const Rung<Gemm>& rung : tensor_core_rungs()) {
-      if (!rung.refuses(product.problem).empty()) continue;
+    for (const Variant<Gemm>& variant : tensor_core_variants()) {
+      if (!variant.refuses(product.problem).empty()) continue;
       const auto& shape = product.problem.shape;
-      INFO(rung.name << " " << shape.m << "x" << shape.n << "x" << shape.k << " transposes " << shape.transpose_a
-                     << shape.transpose_b << (tf32 ? " tf32" : " bf16"));
-      check(rung, tf32 ? kTf32Error : kBf16Error);
+      INFO(variant.name << " " << shape.m << "x" << shape.n << "x" << shape.k << " transposes " << shape.transpose_a
+                        << shape.transpose_b << (tf32 ? " tf32" : " bf16"));
+      check(variant, tf32 ? kTf32Error : kBf16Error);
     }
   }
 }
@@ -148,29 +148,32 @@ TEST_CASE("products on tensor cores agree with float64, write all of y and nothi
     for (int transposes = 0; transposes < 4; ++transposes) {
       Case product(size[0], size[1], size[2], transposes, GPUNN_PRECISION_TF32);
       const std::vector<double> expected = product.expected();
-      for_each_rung(product, [&](const Rung<Gemm>& rung, double most) {
+      for_each_variant(product, [&](const Variant<Gemm>& variant, double most) {
         constexpr std::size_t kBeyond = 64;
-        const std::vector<float> y = product.run(rung, kBeyond);
+        const std::vector<float> y = product.run(variant, kBeyond);
         CHECK(error(y, expected) < most);
         bool untouched = true;
         for (std::size_t i = y.size() - kBeyond; i < y.size(); ++i) untouched = untouched && std::isnan(y[i]);
         CHECK(untouched);
-        const std::vector<float> again = product.run(rung, kBeyond);
+        const std::vector<float> again = product.run(variant, kBeyond);
         CHECK(std::memcmp(y.data(), again.data(), y.size() * sizeof(float)) == 0);
         ++runs;
       });
     }
   }
-  if (gpunn::cuda_tiled::tensor_core_rungs().back().refuses(Case(8, 8, 8, 0, GPUNN_PRECISION_TF32).problem).empty()) {
+  if (gpunn::cuda_tiled::tensor_core_variants()
+          .back()
+          .refuses(Case(8, 8, 8, 0, GPUNN_PRECISION_TF32).problem)
+          .empty()) {
     CHECK(runs > 0);
   }
 }
 
-TEST_CASE("rungs on tensor cores refuse strict float32 and empty matrices") {
-  for (const Rung<Gemm>& rung : tensor_core_rungs()) {
-    INFO(rung.name);
-    CHECK_FALSE(rung.refuses(Case(256, 256, 256, 0, GPUNN_PRECISION_FP32).problem).empty());
-    CHECK_FALSE(rung.refuses(Case(256, 0, 256, 0, GPUNN_PRECISION_TF32).problem).empty());
+TEST_CASE("variants on tensor cores refuse strict float32 and empty matrices") {
+  for (const Variant<Gemm>& variant : tensor_core_variants()) {
+    INFO(variant.name);
+    CHECK_FALSE(variant.refuses(Case(256, 256, 256, 0, GPUNN_PRECISION_FP32).problem).empty());
+    CHECK_FALSE(variant.refuses(Case(256, 0, 256, 0, GPUNN_PRECISION_TF32).problem).empty());
   }
 }
 
@@ -179,8 +182,8 @@ TEST_CASE("products whose blocks share tiles, or round for each other, agree wit
   for (const auto& size : sizes) {
     for (const int transposes : {0, 2, 3}) {
       Case product(size[0], size[1], size[2], transposes, GPUNN_PRECISION_TF32);
-      for_each_rung(product, [&](const Rung<Gemm>& rung, double most) {
-        const std::vector<float> y = product.run(rung, 0);
+      for_each_variant(product, [&](const Variant<Gemm>& variant, double most) {
+        const std::vector<float> y = product.run(variant, 0);
         double difference = 0, total = 0;
         constexpr std::size_t kStep = 997;
         for (std::size_t at = 0; at < y.size(); at += kStep) {
@@ -196,13 +199,13 @@ TEST_CASE("products whose blocks share tiles, or round for each other, agree wit
 }
 
 TEST_CASE("a NaN in an operand reaches its row of y on tensor cores, through ReLU too") {
-  for (const Rung<Gemm>& rung : tensor_core_rungs()) {
+  for (const Variant<Gemm>& variant : tensor_core_variants()) {
     for (const int32_t precision : {GPUNN_PRECISION_TF32, GPUNN_PRECISION_BF16}) {
       Case product(200, 136, 72, 0, precision);  // transposes 0: with ReLU
-      if (!rung.refuses(product.problem).empty()) continue;
-      INFO(rung.name);
+      if (!variant.refuses(product.problem).empty()) continue;
+      INFO(variant.name);
       product.a[72 * 130 + 5] = std::numeric_limits<float>::quiet_NaN();
-      const std::vector<float> y = product.run(rung, 0);
+      const std::vector<float> y = product.run(variant, 0);
       int nans_in_row = 0, nans = 0;
       for (std::size_t i = 0; i < y.size(); ++i) {
         nans += std::isnan(y[i]) ? 1 : 0;
@@ -215,12 +218,12 @@ TEST_CASE("a NaN in an operand reaches its row of y on tensor cores, through ReL
 }
 
 TEST_CASE("products on tensor cores are captured, and wait there for what comes before them") {
-  for (const Rung<Gemm>& rung : tensor_core_rungs()) {
+  for (const Variant<Gemm>& variant : tensor_core_variants()) {
     for (const int32_t precision : {GPUNN_PRECISION_TF32, GPUNN_PRECISION_BF16}) {
       const Case product(260, 132, 520, 2, precision);
-      if (!rung.refuses(product.problem).empty()) continue;
-      INFO(rung.name);
-      CHECK(error(product.run_captured(rung), product.expected()) <
+      if (!variant.refuses(product.problem).empty()) continue;
+      INFO(variant.name);
+      CHECK(error(product.run_captured(variant), product.expected()) <
             (precision == GPUNN_PRECISION_TF32 ? kTf32Error : kBf16Error));
     }
   }

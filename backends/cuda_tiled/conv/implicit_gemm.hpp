@@ -7,23 +7,23 @@
 #include <cuda_runtime_api.h>
 
 #include "common/convolution.hpp"
-#include "epilogue.hpp"
+#include "epilogue.cuh"
 
 namespace gpunn::cuda_tiled::conv {
 
 // What the kernels can't count; empty where they serve.
 std::string implicit_gemm_refuses(const backends::ConvolutionShape& shape, bool gradient_of_data);
 
-uint64_t forward_workspace_bytes(const backends::ConvolutionShape& shape, int multiprocessors);
-void forward(const backends::ConvolutionShape& shape, const float* x, const float* w, const Epilogue& epilogue,
-             float* y, void* workspace, int multiprocessors, cudaStream_t stream);
+uint64_t implicit_gemm_fprop_workspace_bytes(const backends::ConvolutionShape& shape, int multiprocessors);
+void implicit_gemm_fprop(const backends::ConvolutionShape& shape, const float* x, const float* w,
+                         const Epilogue& epilogue, float* y, void* workspace, int multiprocessors, cudaStream_t stream);
 
-uint64_t backward_data_workspace_bytes(const backends::ConvolutionShape& shape, int multiprocessors);
-void backward_data(const backends::ConvolutionShape& shape, const float* dy, const float* w, float* dx, void* workspace,
-                   int multiprocessors, cudaStream_t stream);
+uint64_t implicit_gemm_dgrad_workspace_bytes(const backends::ConvolutionShape& shape, int multiprocessors);
+void implicit_gemm_dgrad(const backends::ConvolutionShape& shape, const float* dy, const float* w, float* dx,
+                         void* workspace, int multiprocessors, cudaStream_t stream);
 
-uint64_t backward_filter_workspace_bytes(const backends::ConvolutionShape& shape, int multiprocessors);
-void backward_filter(const backends::ConvolutionShape& shape, const float* dy, const float* x, float* dw,
-                     void* workspace, int multiprocessors, cudaStream_t stream);
+uint64_t implicit_gemm_wgrad_workspace_bytes(const backends::ConvolutionShape& shape, int multiprocessors);
+void implicit_gemm_wgrad(const backends::ConvolutionShape& shape, const float* dy, const float* x, float* dw,
+                         void* workspace, int multiprocessors, cudaStream_t stream);
 
 }  // namespace gpunn::cuda_tiled::conv

@@ -12,8 +12,7 @@ __global__ void add_parts(const float* parts, float* to, int64_t size, int count
   float sum = 0.0F;
 #pragma unroll 8
   for (int share = 0; share < count; ++share) sum += parts[share * size + i];
-  if (end.bias != nullptr) sum += end.bias[i / end.plane % end.channels];
-  to[i] = end.relu && sum < 0.0F ? 0.0F : sum;
+  to[i] = finish_at(end.epilogue, sum, i / end.plane % end.channels);
 }
 
 }  // namespace
@@ -23,12 +22,12 @@ Shares shares_of(int64_t blocks, int steps, int resident, int overhead, int most
   Shares best{.count = 1, .steps = std::max(steps, 1)};
   int64_t shortest = INT64_MAX;
   for (int count = 1; count <= std::min(steps, most); ++count) {
-    const int of_share = (steps + count - 1) / count;
-    const int64_t waves = (blocks * count + resident - 1) / resident;
+    const int of_share = cuda::divide_up(steps, count);
+    const int64_t waves = cuda::divide_up(blocks * count, resident);
     const int64_t time = waves * (of_share + overhead) + (count > 1 ? overhead : 0);
     if (time < shortest) {
       shortest = time;
-      best = {.count = (steps + of_share - 1) / of_share, .steps = of_share};
+      best = {.count = cuda::divide_up(steps, of_share), .steps = of_share};
     }
     if (waves > kMostWaves) break;
   }

@@ -5,6 +5,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include "epilogue.cuh"
+
 namespace gpunn::cuda_tiled::conv {
 
 struct Shares {
@@ -20,10 +22,9 @@ Shares shares_of(int64_t blocks, int steps, int resident, int overhead, int most
 // to[i] = sum of parts[share][i] in the order of the shares; then the bias of i's channel, i / plane % channels, and
 // ReLU.
 struct SharesEnd {
-  const float* bias = nullptr;
+  Epilogue epilogue;
   int channels = 1;
   int plane = 1;
-  bool relu = false;
 };
 void add_shares(const float* parts, float* to, int64_t size, int count, const SharesEnd& end, cudaStream_t stream);
 

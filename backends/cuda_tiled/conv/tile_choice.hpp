@@ -5,6 +5,8 @@
 #include <array>
 #include <cstdint>
 
+#include "cuda_common/divide_up.hpp"
+
 namespace gpunn::cuda_tiled::conv {
 
 struct TileChoice {
@@ -37,16 +39,16 @@ inline TileChoice choose_tile(const ProductSize& size, int multiprocessors, int 
   constexpr double kBlockDepth = 24;     // what a block's beginning and end are worth
   constexpr double kEnoughWarps = 16;    // of a multiprocessor, to keep its cores busy
   constexpr double kProductsOfByte = 6;  // a multiprocessor's products while the memory moves a byte for it
-  const auto blocks = [](int64_t n, int64_t unit) { return (n + unit - 1) / unit; };
   TileChoice best;
   double shortest = 1e300;
   for (const Tile& tile : kTiles) {
-    const int64_t tiles = blocks(size.rows, tile.rows) * blocks(size.columns, tile.columns) * size.count;
+    const int64_t tiles =
+        cuda::divide_up(size.rows, tile.rows) * cuda::divide_up(size.columns, tile.columns) * size.count;
     for (int shares = 1; shares <= most_shares; ++shares) {
-      const int64_t depth = blocks(blocks(size.depth, shares), depth_unit) * depth_unit;
-      const int64_t used = std::max<int64_t>(blocks(size.depth, depth), 1);
+      const int64_t depth = cuda::divide_up(cuda::divide_up(size.depth, shares), depth_unit) * depth_unit;
+      const int64_t used = std::max<int64_t>(cuda::divide_up(size.depth, depth), 1);
       if (used != shares) continue;
-      const int64_t busiest = blocks(tiles * shares, multiprocessors);
+      const int64_t busiest = cuda::divide_up(tiles * shares, multiprocessors);
       const double warps = static_cast<double>(std::min<int64_t>(busiest, tile.resident) * tile.threads) / 32;
       const double speed = tile.efficiency * std::min(1.0, warps / kEnoughWarps);
       double time =

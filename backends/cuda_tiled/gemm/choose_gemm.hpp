@@ -6,7 +6,7 @@
 
 namespace gpunn::cuda_tiled {
 
-// What runs a MATMUL on this device: the rung that the autotuner chooses.
+// What runs a MATMUL on this device: the variant that the autotuner chooses.
 cuda::AlgorithmPtr choose_gemm(TiledDevice& device, const backends::OpDesc& desc);
 
 }  // namespace gpunn::cuda_tiled

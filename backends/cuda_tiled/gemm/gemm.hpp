@@ -1,4 +1,4 @@
-// A matrix product as the rungs of the GEMM ladder see it.
+// A matrix product as the variants of the GEMM ladder see it.
 #pragma once
 
 #include <cstdint>
@@ -6,14 +6,17 @@
 #include <vector>
 
 #include "common/matmul.hpp"
+#include "epilogue.cuh"
 
 namespace gpunn::cuda_tiled {
 
 struct Gemm {
   backends::Matmul shape;
   bool bias = false;      // MATMUL_BIAS_ACTIVATION: in<float>(2) is the bias [n]
-  int32_t precision = 0;  // GPUNN_PRECISION_: what a rung may round the factors to
+  int32_t precision = 0;  // GPUNN_PRECISION_: what a variant may round the factors to
   int64_t terms = 0;      // of a sum, for the autotuner: k
+
+  Epilogue epilogue(const backends::OpArgs& args) const { return {bias ? args.in<float>(2) : nullptr, shape.relu}; }
 };
 
 Gemm gemm_of(const backends::OpDesc& desc);

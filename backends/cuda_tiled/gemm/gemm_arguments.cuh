@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "epilogue.hpp"
-#include "mask_epilogue.cuh"
+#include "epilogue.cuh"
+#include "gemm/mask_epilogue.cuh"
 
 namespace gpunn::cuda_tiled {
 
@@ -19,11 +19,6 @@ struct GemmArguments {
   int k_of_split = 0;  // how much of k a block takes
   MaskEpilogue mask;   // of kernels that have it (masked.hpp), in place of the other
 };
-
-__device__ __forceinline__ float finish(const Epilogue& epilogue, float sum, int column) {
-  if (epilogue.bias != nullptr) sum += epilogue.bias[column];
-  return epilogue.relu && sum < 0.0F ? 0.0F : sum;  // not fmaxf, which drops a NaN
-}
 
 // Stores four neighbours of a row of y, as many of them as there are.
 __device__ __forceinline__ void store_quad(float* y, const GemmArguments& g, int row, int column, float4 quad) {

@@ -2,7 +2,8 @@
 #include <utility>
 
 #include "cuda_common/autotune.hpp"
-#include "launch_gemm.hpp"
+#include "cuda_common/launch.hpp"
+#include "gemm/launch_gemm.hpp"
 
 namespace gpunn::cuda_tiled {
 
@@ -13,6 +14,14 @@ namespace {
 Gemm with_terms(Gemm problem) {
   problem.terms = problem.shape.k;
   return problem;
+}
+
+__global__ void add_parts_kernel(const float* parts, int count, int64_t size, int n, Epilogue epilogue, float* y) {
+  const int64_t i = thread_index();
+  if (i >= size) return;
+  float sum = parts[i];
+  for (int part = 1; part < count; ++part) sum += parts[part * size + i];
+  y[i] = finish_at(epilogue, sum, i % n);
 }
 
 }  // namespace
@@ -38,7 +47,7 @@ GemmArguments arguments_of(const Gemm& problem, const OpArgs& args) {
   g.a = args.in<float>(0);
   g.b = args.in<float>(1);
   g.y = args.out<float>(0);
-  if (problem.bias) g.epilogue = {.bias = args.in<float>(2), .relu = problem.shape.relu};
+  g.epilogue = problem.epilogue(args);
   g.m = static_cast<int>(problem.shape.m);
   g.n = static_cast<int>(problem.shape.n);
   g.k = static_cast<int>(problem.shape.k);
@@ -50,6 +59,11 @@ GemmArguments masked_arguments_of(const Gemm& problem, const OpArgs& args, unsig
   GemmArguments g = arguments_of(problem, args);
   g.mask = {.y = args.in<float>(2), .parts = args.workspace<float>(), .sums = args.out<float>(1), .counters = counters};
   return g;
+}
+
+void add_parts(const float* parts, int count, int64_t size, int n, const Epilogue& epilogue, float* y,
+               cudaStream_t stream) {
+  launch(add_parts_kernel, thread_each(size), stream, parts, count, size, n, epilogue, y);
 }
 
 std::string refusal_of_size(const Gemm& problem) {

@@ -1,4 +1,4 @@
-// What the rungs of the ladder share on the host.
+// What the variants of the ladder share on the host.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 #include <cuda_runtime_api.h>
 
 #include "cuda_common/add_op.hpp"
-#include "gemm.hpp"
-#include "gemm_arguments.cuh"
+#include "gemm/gemm.hpp"
+#include "gemm/gemm_arguments.cuh"
 #include "shared_memory.hpp"
 
 namespace gpunn::cuda_tiled {
@@ -25,6 +25,10 @@ std::string refusal_of_size(const Gemm& problem);
 // Why copies of 16 bytes can't serve it: rows that are not whole quads.
 std::string refusal_of_quads(const Gemm& problem);
 
+// y [size / n, n] = the `count` parts of its sums, added in their order, with the epilogue.
+void add_parts(const float* parts, int count, int64_t size, int n, const Epilogue& epilogue, float* y,
+               cudaStream_t stream);
+
 // Calls run.operator()<transpose_a, transpose_b>().
 template <class Run>
 void with_transposes(const Gemm& problem, Run&& run) {
@@ -34,7 +38,5 @@ void with_transposes(const Gemm& problem, Run&& run) {
     problem.shape.transpose_b ? run.template operator()<false, true>() : run.template operator()<false, false>();
   }
 }
-
-inline unsigned tiles_of(int64_t size, int tile) { return static_cast<unsigned>((size + tile - 1) / tile); }
 
 }  // namespace gpunn::cuda_tiled

@@ -1,4 +1,4 @@
-#include "masked.hpp"
+#include "gemm/masked.hpp"
 
 namespace gpunn::cuda_tiled {
 
@@ -8,11 +8,11 @@ std::string refusal_of_mask(const Gemm& problem, int64_t parts) {
   return parts > kMost ? "it has too many rows" : std::string();
 }
 
-std::vector<MaskedRung> masked_rungs() {
-  std::vector<MaskedRung> rungs = masked_wgmma_rungs();
-  for (const MaskedRung& rung : masked_warp_tiles_rungs()) rungs.push_back(rung);
-  for (const MaskedRung& rung : masked_small_tiles_rungs()) rungs.push_back(rung);
-  return rungs;
+std::vector<MaskedVariant> masked_variants() {
+  std::vector<MaskedVariant> variants = masked_wgmma_variants();
+  for (const MaskedVariant& variant : masked_warp_tiles_variants()) variants.push_back(variant);
+  for (const MaskedVariant& variant : masked_small_tiles_variants()) variants.push_back(variant);
+  return variants;
 }
 
 }  // namespace gpunn::cuda_tiled

@@ -1,10 +1,10 @@
-#include "tensor_core.hpp"
-
 #include <algorithm>
 
 #include "architecture.hpp"
-#include "mma_sync.hpp"
-#include "wgmma.hpp"
+#include "cuda_common/divide_up.hpp"
+#include "gemm/gemm_variants.hpp"
+#include "gemm/mma_sync/mma_sync.hpp"
+#include "gemm/wgmma/wgmma.hpp"
 
 namespace gpunn::cuda_tiled {
 namespace {
@@ -26,7 +26,7 @@ uint64_t workspace(const Gemm& problem) {
 }
 
 template <WgmmaKernel kKernel>
-Rung<Gemm> wgmma_rung(const char* name) {
+Variant<Gemm> wgmma_variant(const char* name) {
   return {.name = name, .refuses = refuses<kKernel>, .workspace_bytes = workspace<kKernel>, .run = run<kKernel>};
 }
 
@@ -35,7 +35,7 @@ Rung<Gemm> wgmma_rung(const char* name) {
 std::string wgmma_refuses(WgmmaKernel kernel, const Gemm& problem) {
   constexpr int kHopper = 90;
   constexpr int64_t kMost = int64_t{1} << 30U;
-  constexpr int64_t kMostTransposed = int64_t{1} << 20U;  // numbers; beyond, the split rungs are faster
+  constexpr int64_t kMostTransposed = int64_t{1} << 20U;  // numbers; beyond, the split variants are faster
   const backends::Matmul& shape = problem.shape;
   if (problem.precision != GPUNN_PRECISION_TF32 && problem.precision != GPUNN_PRECISION_BF16) {
     return "the precision is neither TF32 nor BF16";
@@ -45,7 +45,7 @@ std::string wgmma_refuses(WgmmaKernel kernel, const Gemm& problem) {
   if (compute_capability() != kHopper) return "the GPU is not of compute capability 9.0";
   if (!wgmma_compiled()) return "not compiled for sm_90a";
   const auto tiles = [&](int64_t rows, int64_t columns) {
-    return ((shape.m + rows - 1) / rows) * ((shape.n + columns - 1) / columns);
+    return (cuda::divide_up(shape.m, rows)) * (cuda::divide_up(shape.n, columns));
   };
   if (kernel == WgmmaKernel::kSplit && tiles(128, 128) > 2 * multiprocessors()) return "tiles fill the GPU anyway";
   if (kernel == WgmmaKernel::kSplitLow && tiles(128, 128) > multiprocessors())
@@ -63,17 +63,17 @@ std::string wgmma_refuses(WgmmaKernel kernel, const Gemm& problem) {
   return {};
 }
 
-std::vector<Rung<Gemm>> tensor_core_rungs() {
+std::vector<Variant<Gemm>> tensor_core_variants() {
   return {
-      wgmma_rung<WgmmaKernel::kSmall>("gemm:wgmma_small"),
+      wgmma_variant<WgmmaKernel::kSmall>("gemm:wgmma_small"),
       {.name = "gemm:wgmma_rounding",
        .refuses = wgmma_rounding_refuses,
        .workspace_bytes = wgmma_rounding_workspace,
        .run = wgmma_rounding},
-      wgmma_rung<WgmmaKernel::kSplit>("gemm:wgmma_split"),
-      wgmma_rung<WgmmaKernel::kSplitLow>("gemm:wgmma_split_low"),
-      wgmma_rung<WgmmaKernel::kMulticast>("gemm:wgmma_multicast"),
-      wgmma_rung<WgmmaKernel::kPersistent>("gemm:wgmma_persistent"),
+      wgmma_variant<WgmmaKernel::kSplit>("gemm:wgmma_split"),
+      wgmma_variant<WgmmaKernel::kSplitLow>("gemm:wgmma_split_low"),
+      wgmma_variant<WgmmaKernel::kMulticast>("gemm:wgmma_multicast"),
+      wgmma_variant<WgmmaKernel::kPersistent>("gemm:wgmma_persistent"),
       {.name = "gemm:mma_sync", .refuses = mma_sync_refuses, .workspace_bytes = nullptr, .run = mma_sync_big},
       {.name = "gemm:mma_sync_split",
        .refuses = mma_sync_refuses,

@@ -25,24 +25,24 @@ using backends::Refusal;
 
 constexpr const char* kSeparate = "separate";
 
-std::vector<MaskedRung> serving(const Gemm& problem) {
-  std::vector<MaskedRung> rungs = masked_rungs();
+std::vector<MaskedVariant> serving(const Gemm& problem) {
+  std::vector<MaskedVariant> rungs = masked_variants();
   // Rounded to BF16 a product is so much faster that none of these would be chosen.
   if (problem.precision == GPUNN_PRECISION_BF16) return {};
-  std::erase_if(rungs, [&](const MaskedRung& rung) { return !rung.refuses(problem).empty(); });
+  std::erase_if(rungs, [&](const MaskedVariant& rung) { return !rung.refuses(problem).empty(); });
   return rungs;
 }
 
 class MaskedAlgorithm final : public cuda::Algorithm {
  public:
-  MaskedAlgorithm(const MaskedRung& rung, const Gemm& problem)
+  MaskedAlgorithm(const MaskedVariant& rung, const Gemm& problem)
       : rung_(rung), problem_(problem), counters_(static_cast<std::size_t>(counters_of_mask(problem))) {}
   std::string name() const override { return rung_.name; }
   uint64_t workspace_bytes() const override { return rung_.workspace_bytes(problem_); }
   void run(const OpArgs& args, cudaStream_t stream) override { rung_.run(problem_, stream, args, counters_.data()); }
 
  private:
-  MaskedRung rung_;
+  MaskedVariant rung_;
   Gemm problem_;
   Counters counters_;
 };
@@ -111,17 +111,17 @@ class Separate final : public cuda::Algorithm {
 // has none, those of tensor cores that have one are tried too: what they lose to it the pass may cost more.
 cuda::AlgorithmPtr choose(TiledDevice& device, const ProgramDesc& desc, std::size_t first, const DenseRun& run) {
   const Gemm problem = gemm_of(desc.op(first));
-  const std::vector<MaskedRung> rungs = serving(problem);
+  const std::vector<MaskedVariant> rungs = serving(problem);
   const std::string product = choose_gemm(device, desc.op(first))->name();
   const auto named = [&](const std::string& name) {
-    return std::find_if(rungs.begin(), rungs.end(), [&](const MaskedRung& rung) { return rung.name == name; });
+    return std::find_if(rungs.begin(), rungs.end(), [&](const MaskedVariant& rung) { return rung.name == name; });
   };
   std::vector<std::string> names;
   if (named(product) != rungs.end()) {
     names = {product, kSeparate};
   } else {
     names = {kSeparate};
-    for (const MaskedRung& rung : masked_wgmma_rungs()) {
+    for (const MaskedVariant& rung : masked_wgmma_variants()) {
       if (named(rung.name) != rungs.end()) names.emplace_back(rung.name);
     }
   }
@@ -162,11 +162,11 @@ SubgraphSupport query_dense(const TiledDevice& device, const ProgramDesc& desc, 
   if (match_dense(desc, first, limit).ops == 0) return SubgraphSupport::no();
   try {
     const Gemm problem = gemm_of(desc.op(first));
-    const std::vector<MaskedRung> rungs = serving(problem);
+    const std::vector<MaskedVariant> rungs = serving(problem);
     if (rungs.empty()) return SubgraphSupport::no();
     uint64_t bytes = mask_of(device, desc.op(first + 1)).support.workspace_bytes;
     bytes = std::max(bytes, device.choose(desc.op(first)).support.workspace_bytes);
-    for (const MaskedRung& rung : rungs) bytes = std::max(bytes, rung.workspace_bytes(problem));
+    for (const MaskedVariant& rung : rungs) bytes = std::max(bytes, rung.workspace_bytes(problem));
     return SubgraphSupport::yes(2, "fused dense gradient", bytes);
   } catch (const Refusal& refusal) {
     return SubgraphSupport::no(refusal.what());

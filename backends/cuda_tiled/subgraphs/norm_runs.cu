@@ -7,7 +7,7 @@
 
 #include "common/elementwise.hpp"
 #include "cuda_common/stream.hpp"
-#include "normalization_resident.hpp"
+#include "normalization/normalization_resident.hpp"
 #include "subgraphs/norm_runs.hpp"
 
 namespace gpunn::cuda_tiled {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "common/convolution.hpp"
-#include "pooling_gradient.hpp"
+#include "pooling/pooling_gradient.hpp"
 
 namespace gpunn::cuda_tiled {
 

@@ -1,8 +1,8 @@
 #include <cstddef>
 #include <memory>
 
-#include "conv/direct_pooling.hpp"
-#include "convolution.hpp"
+#include "conv/direct/direct_pooling.hpp"
+#include "conv/convolution.hpp"
 #include "counters.hpp"
 #include "cuda_common/stream.hpp"
 #include "subgraphs/pool_match.hpp"

@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "divider.cuh"
+
 namespace gpunn::cuda_tiled {
 
 // The first kernel's blocks: how many are a cluster, which is also the images of a cluster, one a block; their threads;
@@ -109,19 +111,6 @@ struct StepNetwork {
   int64_t history = 0;   // entries of the losses' table; 0: none is kept
   bool metrics = false;  // whether totals are kept
   int64_t advance = 1;
-};
-
-// n / d for n and d below 2^16, by a multiplication.
-struct Divisor {
-  uint32_t magic = 0;
-  uint32_t whole = 0;  // all bits where d is 1
-
-  Divisor() = default;
-  explicit Divisor(int d)
-      : magic(d == 1 ? 0
-                     : static_cast<uint32_t>(((uint64_t{1} << 32) + static_cast<uint64_t>(d) - 1) /
-                                             static_cast<uint64_t>(d))),
-        whole(d == 1 ? ~uint32_t{0} : 0) {}
 };
 
 // A pass over rows of planes in shared memory: a thread makes `tile` neighbouring outputs of `filters_a_thread`

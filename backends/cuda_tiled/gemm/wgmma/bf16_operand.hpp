@@ -1,0 +1,32 @@
+// Operands rounded to bfloat16 in the workspace, as they lie; wgmma takes them whichever index runs along memory.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda_common/divide_up.hpp"
+#include "gemm/wgmma/tensor_map.hpp"
+
+namespace gpunn::cuda_tiled {
+
+// Parts of the workspace begin at multiples of this.
+inline constexpr uint64_t kWorkspaceAlignment = 256;
+
+// Of an operand [k, outer] or, with K along its lines, [outer, k].
+struct Bf16Operand {
+  int64_t lines, line;
+
+  int64_t pitch() const {
+    constexpr int64_t kAligned = kTensorMapAlignment / int64_t{sizeof(uint16_t)};
+    return cuda::divide_up(line, kAligned) * kAligned;
+  }
+  uint64_t bytes() const {
+    const uint64_t bytes = sizeof(uint16_t) * static_cast<uint64_t>(lines) * static_cast<uint64_t>(pitch());
+    return cuda::divide_up(bytes, kWorkspaceAlignment) * kWorkspaceAlignment;
+  }
+};
+
+inline Bf16Operand bf16_operand(int64_t outer, int64_t k, bool along_k) {
+  return {.lines = along_k ? outer : k, .line = along_k ? k : outer};
+}
+
+}  // namespace gpunn::cuda_tiled

@@ -1,0 +1,105 @@
+// x[rows, channels, size] as blocks go through it that each have a share of a channel, its elements taken as one
+// sequence through the rows.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include <cuda_runtime.h>
+
+#include "common/requirements.hpp"
+#include "cuda_common/divide_up.hpp"
+
+namespace gpunn::cuda_tiled {
+
+inline constexpr unsigned kBlock = 256;  // threads
+inline constexpr unsigned kWarps = kBlock / 32;
+inline constexpr unsigned kInFlight = 16;                // elements of a thread
+inline constexpr unsigned kStride = kBlock * kInFlight;  // elements of a block
+inline constexpr unsigned kEveryLane = 0xffffffffU;
+inline constexpr int64_t kMostShares = 256;
+
+// A channel's elements, cut in shares. Shares begin at multiples of kStride.
+struct Split {
+  int64_t channels = 0;
+  unsigned rows = 0;
+  unsigned size = 0;      // elements of a row
+  unsigned elements = 0;  // rows * size
+  unsigned share = 0;     // elements of a share; the last has fewer
+  unsigned shares = 1;
+};
+
+// Throws Refusal where 32 bits do not hold what the kernels count.
+inline Split split_of(int64_t rows, int64_t channels, int64_t size) {
+  using backends::require;
+  constexpr int64_t kMost = int64_t{1} << 31;
+  require(rows < kMost && size < kMost && rows * size < kMost, "wants channels of fewer than 2^31 elements");
+  require(channels <= (int64_t{1} << 22), "wants at most 2^22 channels");
+  const int64_t elements = rows * size;
+  const int64_t strides = std::max<int64_t>(1, cuda::divide_up(elements, kStride));
+  const int64_t share = cuda::divide_up(strides, kMostShares) * kStride;
+  return {.channels = channels,
+          .rows = static_cast<unsigned>(rows),
+          .size = static_cast<unsigned>(size),
+          .elements = static_cast<unsigned>(elements),
+          .share = static_cast<unsigned>(share),
+          .shares = static_cast<unsigned>(std::max<int64_t>(1, cuda::divide_up(elements, share)))};
+}
+
+// How many of a channel's elements enter the statistics. What the device holds may be anything.
+inline __device__ unsigned counted_elements(const int32_t* count, const Split& split) {
+  if (count == nullptr) return split.elements;
+  const int32_t rows = max(*count, 0);
+  return min(static_cast<unsigned>(rows), split.rows) * split.size;
+}
+
+// The share of a channel that a block has.
+struct Share {
+  int64_t channel;
+  unsigned index;
+  unsigned begin;
+  unsigned end;
+};
+
+inline __device__ Share share_of(const Split& split, unsigned block) {
+  const unsigned index = block % split.shares;
+  const unsigned begin = index * split.share;
+  return {.channel = block / split.shares,
+          .index = index,
+          .begin = begin,
+          .end = begin + min(split.share, split.elements - begin)};
+}
+
+// Where element i of a channel lies in x.
+inline __device__ int64_t address_of(const Split& split, int64_t channel, unsigned i) {
+  const unsigned row = i / split.size;
+  return (row * split.channels + channel) * split.size + (i - row * split.size);
+}
+
+template <unsigned width>
+__device__ __forceinline__ void load(const float* from, float* to) {
+  if constexpr (width == 4) {
+    const float4 four = *reinterpret_cast<const float4*>(from);
+    to[0] = four.x, to[1] = four.y, to[2] = four.z, to[3] = four.w;
+  } else {
+    to[0] = *from;
+  }
+}
+
+template <unsigned width>
+__device__ __forceinline__ void store(float* to, const float* from) {
+  if constexpr (width == 4) {
+    *reinterpret_cast<float4*>(to) = make_float4(from[0], from[1], from[2], from[3]);
+  } else {
+    *to = from[0];
+  }
+}
+
+// Calls visit(first) for the thread's steps through [begin, end); a step has the elements first + j * kBlock * width to
+// width - 1 behind, j < kInFlight / width, as far as they lie before the end.
+template <unsigned width, class Visit>
+__device__ __forceinline__ void for_steps(unsigned begin, unsigned end, const Visit& visit) {
+  for (unsigned first = begin + threadIdx.x * width; first < end; first += kStride) visit(first);
+}
+
+}  // namespace gpunn::cuda_tiled

@@ -1,0 +1,131 @@
+// BATCH_NORM, its backward and BATCH_NORM_INFERENCE of images, by hand: at the speed of memory, and with equal bits for
+// equal inputs. One kernel where a channel fits the registers of a block or a cluster (normalization_resident.hpp),
+// else two (normalization_passes.cuh).
+#include <algorithm>
+#include <cstdint>
+#include <initializer_list>
+#include <type_traits>
+
+#include "common/normalization.hpp"
+#include "cuda_common/add_op.hpp"
+#include "cuda_common/launch.hpp"
+#include "device.hpp"
+#include "kernels.hpp"
+#include "normalization/channel_shares.cuh"
+#include "normalization/normalization_passes.cuh"
+#include "normalization/normalization_resident.hpp"
+
+namespace gpunn::cuda_tiled {
+namespace {
+
+using namespace cuda;
+using namespace passes;
+using Plan = BatchNormPlan;
+
+Plan plan_of(const BatchNorm& shape) {
+  require(shape.size > 1, "a matrix: the base reads it as well");
+  return {.shape = shape, .split = split_of(shape.rows, shape.channels, shape.size)};
+}
+
+Plan forward_plan(const OpDesc& desc) { return batch_norm_plan(batch_norm_of(desc)); }
+Plan backward_plan(const OpDesc& desc) { return batch_norm_plan(batch_norm_backward_of(desc)); }
+Plan inference_plan(const OpDesc& desc) { return plan_of(batch_norm_inference_of(desc)); }
+
+// Calls run(a constant), 4 where the elements of a row can be had four at a time from all these tensors, else 1.
+template <class Run>
+void by_width(const Split& split, std::initializer_list<const float*> tensors, const Run& run) {
+  const bool aligned = std::all_of(tensors.begin(), tensors.end(), [](const float* tensor) {
+    return reinterpret_cast<uintptr_t>(tensor) % sizeof(float4) == 0;
+  });
+  if (split.size % 4 == 0 && aligned) {
+    run(std::integral_constant<unsigned, 4>());
+  } else {
+    run(std::integral_constant<unsigned, 1>());
+  }
+}
+
+Launch blocks_of(const Split& split) { return block_each(split.channels * split.shares, kBlock); }
+
+const int32_t* count_of(const Plan& plan, const OpArgs& args) {
+  return plan.shape.counted ? args.in<int32_t>(5) : nullptr;
+}
+
+void run_forward(const Plan& plan, cudaStream_t stream, const OpArgs& args) {
+  auto* const parts = args.workspace<float2>();
+  const Forward f{.x = args.in<float>(0),
+                  .gamma = args.in<float>(1),
+                  .beta = args.in<float>(2),
+                  .count = count_of(plan, args),
+                  .parts = parts,
+                  .residual = nullptr,
+                  .relu = false,
+                  .y = args.out<float>(0),
+                  .mean = args.out<float>(1),
+                  .rstd = args.out<float>(2),
+                  .running_mean = args.out<float>(3),
+                  .running_var = args.out<float>(4),
+                  .epsilon = plan.shape.epsilon,
+                  .momentum = plan.shape.momentum};
+  run_batch_norm(plan, f, parts, stream);
+}
+
+void run_backward(const Plan& plan, cudaStream_t stream, const OpArgs& args) {
+  const Backward b{.dy = args.in<float>(0),
+                   .more_dy = nullptr,
+                   .relu_y = nullptr,
+                   .masked = nullptr,
+                   .x = args.in<float>(1),
+                   .gamma = args.in<float>(2),
+                   .mean = args.in<float>(3),
+                   .rstd = args.in<float>(4),
+                   .count = count_of(plan, args),
+                   .parts = args.workspace<float2>(),
+                   .dx = args.out<float>(0),
+                   .dgamma = args.out<float>(1),
+                   .dbeta = args.out<float>(2)};
+  run_batch_norm_backward(plan, b, stream);
+}
+
+void run_inference(const Plan& plan, cudaStream_t stream, const OpArgs& args) {
+  const Inference f{.x = args.in<float>(0),
+                    .gamma = args.in<float>(1),
+                    .beta = args.in<float>(2),
+                    .mean = args.in<float>(3),
+                    .variance = args.in<float>(4),
+                    .y = args.out<float>(0),
+                    .epsilon = plan.shape.epsilon};
+  by_width(plan.split, {f.x, f.y},
+           [&](auto width) { launch(normalise_by_given<width()>, blocks_of(plan.split), stream, f, plan.split); });
+}
+
+}  // namespace
+
+BatchNormPlan batch_norm_plan(const BatchNorm& shape) {
+  BatchNormPlan plan = plan_of(shape);
+  plan.workspace_bytes = static_cast<uint64_t>(plan.split.channels) * plan.split.shares * sizeof(float2);
+  return plan;
+}
+
+void run_batch_norm(const BatchNormPlan& plan, const Forward& f, float2* parts, cudaStream_t stream) {
+  if (resident::forward(f, plan.split, stream)) return;
+  by_width(plan.split, {f.x, f.y, f.residual}, [&](auto width) {
+    launch(reduce_statistics<width()>, blocks_of(plan.split), stream, f.x, f.count, parts, plan.split);
+    launch(normalise<width()>, blocks_of(plan.split), stream, f, plan.split);
+  });
+}
+
+void run_batch_norm_backward(const BatchNormPlan& plan, const Backward& b, cudaStream_t stream) {
+  if (resident::backward(b, plan.split, stream)) return;
+  by_width(plan.split, {b.dy, b.more_dy, b.relu_y, b.masked, b.x, b.dx}, [&](auto width) {
+    launch(reduce_gradients<width()>, blocks_of(plan.split), stream, b, plan.split);
+    launch(flow_back<width()>, blocks_of(plan.split), stream, b, plan.split);
+  });
+}
+
+void add_normalization_kernels(TiledDevice& device) {
+  add_op(device, GPUNN_OP_BATCH_NORM, "batch_norm", forward_plan, run_forward);
+  add_op(device, GPUNN_OP_BATCH_NORM_BACKWARD, "batch_norm_backward", backward_plan, run_backward);
+  add_op(device, GPUNN_OP_BATCH_NORM_INFERENCE, "batch_norm_inference", inference_plan, run_inference);
+}
+
+}  // namespace gpunn::cuda_tiled

@@ -1,0 +1,88 @@
+// BATCH_NORM and its backward in one pass over memory, where the registers of a block, or of a cluster of blocks, hold
+// a channel.
+#pragma once
+
+#include <cstdint>
+
+#include "common/normalization.hpp"
+#include "normalization/channel_shares.cuh"
+
+namespace gpunn::cuda_tiled {
+
+struct Forward {
+  const float* x;
+  const float* gamma;
+  const float* beta;
+  const int32_t* count;  // NULL: all rows
+  const float2* parts;
+  const float* residual;  // added to y; NULL: nothing is
+  bool relu;              // y is max(y, 0), NaN stays NaN
+  float* y;
+  float* mean;
+  float* rstd;
+  float* running_mean;
+  float* running_var;
+  float epsilon;
+  float momentum;
+};
+
+struct Backward {
+  const float* dy;
+  const float* more_dy;  // added to dy; NULL: nothing is
+  const float* relu_y;   // of the ReLU behind: where it is not positive, dy counts as 0; NULL: there is none
+  float* masked;         // what of dy goes on through the ReLU, in all rows; NULL: is not wanted
+  const float* x;
+  const float* gamma;
+  const float* mean;
+  const float* rstd;
+  const int32_t* count;  // NULL: all rows
+  float2* parts;         // by share, the sums of dy and of dy (x - mean)
+  float* dx;
+  float* dgamma;
+  float* dbeta;
+};
+
+// One value's end.
+inline __device__ float finish(float y, float residual, bool relu) {
+  y += residual;
+  return relu && y < 0.0F ? 0.0F : y;
+}
+
+// dy as it comes to the batch norm.
+template <unsigned width>
+__device__ __forceinline__ void load_gradient(const Backward& b, int64_t address, float* dy) {
+  load<width>(b.dy + address, dy);
+  if (b.more_dy != nullptr) {
+    float more[width];
+    load<width>(b.more_dy + address, more);
+#pragma unroll
+    for (unsigned k = 0; k < width; ++k) dy[k] += more[k];
+  }
+  if (b.relu_y != nullptr) {
+    float y[width];
+    load<width>(b.relu_y + address, y);
+#pragma unroll
+    for (unsigned k = 0; k < width; ++k) dy[k] = y[k] > 0.0F ? dy[k] : 0.0F;
+  }
+}
+
+struct BatchNormPlan {
+  backends::BatchNorm shape;
+  Split split;
+  uint64_t workspace_bytes = 0;
+};
+
+// Throws Refusal.
+BatchNormPlan batch_norm_plan(const backends::BatchNorm& shape);
+// `parts` is of plan.workspace_bytes.
+void run_batch_norm(const BatchNormPlan& plan, const Forward& f, float2* parts, cudaStream_t stream);
+void run_batch_norm_backward(const BatchNormPlan& plan, const Backward& b, cudaStream_t stream);
+
+namespace resident {
+
+// False: the channel is too large, and nothing was done.
+bool forward(const Forward& f, const Split& split, cudaStream_t stream);
+bool backward(const Backward& b, const Split& split, cudaStream_t stream);
+
+}  // namespace resident
+}  // namespace gpunn::cuda_tiled

@@ -1,0 +1,169 @@
+// How a family registers several kernels for one op. The kernel variants are numbered from the first step behind
+// cuda_naive's kernel to the fastest. A family writes
+//
+//   struct Gemm { ... };                             // the op at its shape, validated; a value
+//   Gemm gemm_of(const OpDesc& desc);                // throws Refusal
+//   std::string key_of(const Gemm& problem);         // "gemm m 1 n 2 k 3 nn fp32": what the tuning cache calls it
+//   add_variants(device, GPUNN_OP_MATMUL, gemm_of, key_of, {{.name = "gemm:1", ...}, ...});
+//
+// Each variant can be asked for by its name. Without a name the autotuner takes the variant that is the fastest on this
+// GPU at this shape, among the candidates that serve it. Where no variant serves the shape, the base runs the op.
+#pragma once
+
+#include <gpunn/plugin.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <cuda_runtime_api.h>
+
+#include "cuda_common/add_op.hpp"
+#include "cuda_common/autotune.hpp"
+#include "device.hpp"
+
+namespace gpunn::cuda_tiled {
+
+using namespace cuda;
+
+template <class Problem>
+struct Variant {
+  const char* name = nullptr;                             // "gemm:3"
+  std::string (*refuses)(const Problem&) = nullptr;       // why it can't serve the problem; empty: it does
+  uint64_t (*workspace_bytes)(const Problem&) = nullptr;  // none
+  void (*run)(const Problem&, cudaStream_t, const OpArgs&) = nullptr;
+  bool candidate = true;  // false: run only by its name
+  // False: taken only where it agrees with the first candidate that is trusted (autotune.hpp), as one that rounds more.
+  bool trusted = true;
+
+  uint64_t workspace_of(const Problem& problem) const {
+    return workspace_bytes == nullptr ? 0 : workspace_bytes(problem);
+  }
+};
+
+// A variant at a problem, for the autotuner.
+template <class Problem>
+class VariantAlgorithm final : public Algorithm {
+ public:
+  VariantAlgorithm(const Variant<Problem>& variant, const Problem& problem) : variant_(variant), problem_(problem) {}
+  std::string name() const override { return variant_.name; }
+  uint64_t workspace_bytes() const override { return variant_.workspace_of(problem_); }
+  void run(const OpArgs& args, cudaStream_t stream) override { variant_.run(problem_, stream, args); }
+
+ private:
+  Variant<Problem> variant_;
+  Problem problem_;
+};
+
+template <class Problem>
+struct VariantList {
+  std::vector<Variant<Problem>> variants;
+
+  // Those that serve the problem, in their order.
+  std::vector<Variant<Problem>> candidates(const Problem& problem) const {
+    std::vector<Variant<Problem>> found;
+    for (const Variant<Problem>& variant : variants) {
+      if (variant.candidate && variant.refuses(problem).empty()) found.push_back(variant);
+    }
+    return found;
+  }
+
+  std::string refusals(const Problem& problem) const {
+    std::string text;
+    for (const Variant<Problem>& variant : variants) {
+      if (variant.candidate)
+        text += (text.empty() ? "" : "; ") + std::string(variant.name) + ": " + variant.refuses(problem);
+    }
+    return text;
+  }
+};
+
+template <class Problem>
+Candidates candidates_of(const VariantList<Problem>& list, const Problem& problem) {
+  Candidates found;
+  const std::vector<Variant<Problem>> variants = list.candidates(problem);
+  found.first_trusted = variants.size();
+  for (std::size_t i = 0; i < variants.size(); ++i) {
+    if (variants[i].trusted) found.first_trusted = std::min(found.first_trusted, i);
+    found.algorithms.push_back(std::make_unique<VariantAlgorithm<Problem>>(variants[i], problem));
+  }
+  return found;
+}
+
+template <class Problem>
+AlgorithmPtr variant_of(const VariantList<Problem>& list, const Problem& problem, const std::string& name) {
+  for (const Variant<Problem>& variant : list.candidates(problem)) {
+    if (variant.name == name) return std::make_unique<VariantAlgorithm<Problem>>(variant, problem);
+  }
+  throw Refusal("there is no kernel " + name + " for this shape");
+}
+
+inline std::unique_ptr<plugin::Kernel> kernel_of(AlgorithmPtr chosen) {
+  const std::string name = chosen->name();
+  return plugin::make_kernel([algorithm = std::move(chosen), name](plugin::Stream& stream, const OpArgs& args) {
+    const ProfilerRange range(name.c_str());
+    algorithm->run(args, native(stream));
+  });
+}
+
+// The variant that runs the op of `desc`: the one that the autotuner chooses, who calls the problem by `key`.
+template <class Problem>
+AlgorithmPtr choose_variant(TiledDevice& device, const OpDesc& desc, const VariantList<Problem>& list,
+                            const Problem& problem, const std::string& key) {
+  const TuningTask task{
+      .key = key,
+      .terms = problem.terms,
+      .nan_input = -1,
+      .candidates = [&] { return candidates_of(list, problem); },
+      .restore = [&](const std::string& name) { return variant_of(list, problem, name); },
+  };
+  return choose_algorithm(device, desc, task);
+}
+
+// Registers the variants of `op`. Of a problem the autotuner needs `terms`, how many products a sum of it has, as a
+// member.
+template <class Problem>
+void add_variants(TiledDevice& device, int32_t op, Problem (*problem_of)(const OpDesc&),
+                  std::string (*key_of)(const Problem&), std::vector<Variant<Problem>> variants) {
+  const auto list = std::make_shared<const VariantList<Problem>>(VariantList<Problem>{std::move(variants)});
+  plugin::KernelFactory tuned;
+  tuned.query = [list, problem_of](const OpDesc& desc) {
+    return support_of([&] {
+      const Problem problem = problem_of(desc);
+      const std::vector<Variant<Problem>> serving = list->candidates(problem);
+      if (serving.empty()) return plugin::Support::no(list->refusals(problem));
+      uint64_t workspace_bytes = 0;
+      for (const Variant<Problem>& variant : serving) {
+        workspace_bytes = std::max(workspace_bytes, variant.workspace_of(problem));
+      }
+      return plugin::Support::yes(workspace_bytes);
+    });
+  };
+  tuned.create = [&device, list, problem_of, key_of](const OpDesc& desc) {
+    const Problem problem = problem_of(desc);
+    return kernel_of(choose_variant(device, desc, *list, problem, key_of(problem)));
+  };
+  device.add(op, std::move(tuned));
+
+  for (const Variant<Problem>& variant : list->variants) {
+    plugin::KernelFactory named;
+    named.name = variant.name;
+    named.only_by_name = true;
+    named.query = [variant, problem_of](const OpDesc& desc) {
+      return support_of([&] {
+        const Problem problem = problem_of(desc);
+        const std::string reason = variant.refuses(problem);
+        return reason.empty() ? plugin::Support::yes(variant.workspace_of(problem)) : plugin::Support::no(reason);
+      });
+    };
+    named.create = [variant, problem_of](const OpDesc& desc) {
+      return kernel_of(std::make_unique<VariantAlgorithm<Problem>>(variant, problem_of(desc)));
+    };
+    device.add(op, std::move(named));
+  }
+}
+
+}  // namespace gpunn::cuda_tiled
