@@ -10,9 +10,10 @@
 #include "ops/values.hpp"
 
 using gpunn::Precision;
-using gpunn::bench::Case;
+using gpunn::bench::inputs_of;
 using gpunn::bench::parse_request;
 using gpunn::bench::Reference;
+using gpunn::ops::Case;
 using Bytes = Reference::Bytes;
 
 namespace {

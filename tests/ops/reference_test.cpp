@@ -347,10 +347,10 @@ TEST_CASE("metrics: ties go to the smaller index, a NaN row has rank C, the tail
   check_values(run(GPUNN_OP_METRICS_ACCUMULATE, {loss, i32s({}, {2}), totals})[0], {13, 1, 2, 5});
 }
 
-TEST_CASE("the oracle refuses what does not fit") {
+TEST_CASE("a reference refuses what does not fit") {
   const ReferenceTensor two = f32s({2}, {1, 2}), three = f32s({3}, {1, 2, 3});
   const graph::OpSignature add{GPUNN_OP_ADD, {}, {two.type, two.type}, {two.type}};
   CHECK_THROWS_WITH(run_reference(add, {two}), Contains("2 input tensors, found 1"));
   CHECK_THROWS_WITH(run_reference(add, {two, three}), Contains("input 1 of type f32[2], found f32[3]"));
-  CHECK_THROWS_WITH(run_reference({12345, {}, {}, {}}, {}), Contains("no op with id 12345"));
+  CHECK_THROWS_WITH(run_reference({12345, {}, {}, {}}, {}), Contains("there is no op 12345"));
 }
