@@ -15,6 +15,7 @@
 using namespace gpunn;
 using namespace gpunn::conformance;
 using namespace gpunn::testing;
+using namespace gpunn::ops;
 
 namespace {
 

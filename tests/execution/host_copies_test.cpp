@@ -80,7 +80,7 @@ TEST_CASE("ops of an overlay with memory of its own are copied through the host"
     CHECK(placements[0].level == 0);
     CHECK(placements[1].level == 1);
     const MemoryPlan plan =
-        plan_memory(program.graph, std::vector<uint64_t>(placements.size(), 0), backend.info().alignment);
+        gpunn::compiler::plan_memory(program.graph, std::vector<uint64_t>(placements.size(), 0), backend.info().alignment);
     auto arena = backend.allocate(plan.arena_bytes);
     Variables variables(backend);
     Executable executable(backend, variables, program.graph, plan, arena.data());
@@ -168,7 +168,7 @@ TEST_CASE("a program with host copies is not captured, and says why", "[executio
   const CopyingProgram program;
   const auto placements = place_nodes(backend, program.graph);
   const MemoryPlan plan =
-      plan_memory(program.graph, std::vector<uint64_t>(placements.size(), 0), backend.info().alignment);
+      gpunn::compiler::plan_memory(program.graph, std::vector<uint64_t>(placements.size(), 0), backend.info().alignment);
   auto arena = backend.allocate(plan.arena_bytes);
   Variables variables(backend);
   Executable executable(backend, variables, program.graph, plan, arena.data());
