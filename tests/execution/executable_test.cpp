@@ -53,7 +53,7 @@ struct Bound {
   static MemoryPlan make_plan(Backend& backend, const Graph& graph) {
     std::vector<uint64_t> workspaces;
     for (const auto& placement : place_nodes(backend, graph)) workspaces.push_back(placement.workspace_bytes);
-    return plan_memory(graph, workspaces, backend.info().alignment);
+    return gpunn::compiler::plan_memory(graph, workspaces, backend.info().alignment);
   }
 
   void check_after(int runs) {

@@ -40,7 +40,7 @@ struct BoundLanes {
 
   explicit BoundLanes(Backend& on)
       : backend(on),
-        plan(plan_memory(graph, std::vector<uint64_t>(graph.nodes().size(), 0), on.info().alignment)),
+        plan(gpunn::compiler::plan_memory(graph, std::vector<uint64_t>(graph.nodes().size(), 0), on.info().alignment)),
         arena(on.allocate(plan.arena_bytes)),
         executable(on, variables, graph, plan, arena.data()) {
     variables.write("x", bytes_of({1, -1, 2, 0}));
