@@ -19,7 +19,7 @@ using ops::ReferenceTensor;
 
 namespace {
 
-// What the oracle does in well under a second.
+// Work that references do in well under a second.
 constexpr double kWholeWork = 4e7, kPartWork = 4e7;
 
 // How an op can be cut: two ranges of its outputs, each with the dimensions that it is in; {-1, -1}: nowhere.

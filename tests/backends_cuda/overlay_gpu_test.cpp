@@ -45,7 +45,7 @@ TEST_CASE("a captured step holds an overlay's kernels between its base's, and re
 
   std::vector<uint64_t> workspaces;
   for (const auto& placement : execution::place_nodes(backend, graph)) workspaces.push_back(placement.workspace_bytes);
-  const compiler::MemoryPlan plan = plan_memory(graph, workspaces, backend.info().alignment);
+  const compiler::MemoryPlan plan = compiler::plan_memory(graph, workspaces, backend.info().alignment);
   const execution::Buffer arena = backend.allocate(plan.arena_bytes);
   Variables variables(backend);
   Executable executable(backend, variables, graph, plan, arena.data());

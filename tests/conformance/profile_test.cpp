@@ -14,6 +14,7 @@
 
 using namespace gpunn;
 using namespace gpunn::conformance;
+using namespace gpunn::ops;
 using namespace gpunn::testing;
 using namespace gpunn::ops;
 

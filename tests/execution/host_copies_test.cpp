@@ -79,8 +79,8 @@ TEST_CASE("ops of an overlay with memory of its own are copied through the host"
     const auto placements = place_nodes(backend, program.graph);
     CHECK(placements[0].level == 0);
     CHECK(placements[1].level == 1);
-    const MemoryPlan plan =
-        gpunn::compiler::plan_memory(program.graph, std::vector<uint64_t>(placements.size(), 0), backend.info().alignment);
+    const MemoryPlan plan = gpunn::compiler::plan_memory(program.graph, std::vector<uint64_t>(placements.size(), 0),
+                                                         backend.info().alignment);
     auto arena = backend.allocate(plan.arena_bytes);
     Variables variables(backend);
     Executable executable(backend, variables, program.graph, plan, arena.data());
@@ -107,7 +107,7 @@ TEST_CASE("ops of an overlay with memory of its own are copied through the host"
 
 TEST_CASE("host copies keep in place what is in place, and workspaces apart", "[execution]") {
   const Chain chain(generate_domains());
-  chain.top->workspace_bytes = 1000;  // the sample fills all of it
+  chain.top->workspace_bytes = 1000;  // all of which the sample fills
   Backend backend(registry(), "only_relu", allowed());
   const TensorType type = floats({5});
   const auto placement = backend.place(relu(type));
@@ -167,8 +167,8 @@ TEST_CASE("a program with host copies is not captured, and says why", "[executio
   CHECK(backend.can_capture());
   const CopyingProgram program;
   const auto placements = place_nodes(backend, program.graph);
-  const MemoryPlan plan =
-      gpunn::compiler::plan_memory(program.graph, std::vector<uint64_t>(placements.size(), 0), backend.info().alignment);
+  const MemoryPlan plan = gpunn::compiler::plan_memory(program.graph, std::vector<uint64_t>(placements.size(), 0),
+                                                       backend.info().alignment);
   auto arena = backend.allocate(plan.arena_bytes);
   Variables variables(backend);
   Executable executable(backend, variables, program.graph, plan, arena.data());
