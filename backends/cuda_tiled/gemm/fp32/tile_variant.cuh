@@ -64,8 +64,9 @@ using MnMajorTiles64 = TileShape<GemmTile{
 inline bool mn_major(const Gemm& problem) { return problem.shape.transpose_a && !problem.shape.transpose_b; }
 
 // Of an a [k, m] and a b [k, n], whose rows are whole quads.
-inline void run_mn_major(const GemmArguments& g, cudaStream_t stream) {
-  launch_tiles<MnMajorTiles64>(tile_gemm<MnMajorTiles64, true, false, kByQuads>, g, stream);
+template <class Shape>
+void run_mn_major(const GemmArguments& g, cudaStream_t stream) {
+  launch_tiles<Shape>(tile_gemm<Shape, true, false, kByQuads>, g, stream);
 }
 
 }  // namespace gpunn::cuda_tiled
