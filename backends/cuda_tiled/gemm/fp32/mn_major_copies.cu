@@ -94,7 +94,7 @@ void run(const Gemm& problem, cudaStream_t stream, const OpArgs& args) {
   launch(copy_mn_major,
          {dim3(cuda::grid_size(g.k, kCopied), cuda::grid_size(outer, kCopied), count), dim3(kCopyThreads)}, stream,
          copies);
-  run_mn_major(g, stream);
+  run_mn_major<MnMajorTiles64>(g, stream);
 }
 
 }  // namespace

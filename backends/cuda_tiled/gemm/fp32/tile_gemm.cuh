@@ -28,8 +28,9 @@ __device__ __forceinline__ TilePlace tile_place(int block, int rows, int columns
 // The tile of this block, of a y [m, n].
 template <class Shape>
 __device__ __forceinline__ TilePlace tile_of_block(int m, int n) {
-  return tile_place(static_cast<int>(blockIdx.x), cuda::divide_up(m, Shape::kBlockM),
-                    cuda::divide_up(n, Shape::kBlockN));
+  const int rows = cuda::divide_up(m, Shape::kBlockM);
+  const int columns = cuda::divide_up(n, Shape::kBlockN);
+  return tile_place(static_cast<int>(blockIdx.x), rows, columns);
 }
 
 // How tiles are fetched: by copies of 4 bytes, so that rows may have any length; by quads, of which rows must be whole,

@@ -25,7 +25,6 @@ std::string refusal_of_tiles(const Gemm& problem) {
   return 4 * tiles_of<Shape>(problem) < 3U * static_cast<unsigned>(multiprocessors()) ? "it has too few tiles" : "";
 }
 
-// A block for each tile of y.
 template <class Shape>
 void launch_tiles(void (*kernel)(GemmArguments), const GemmArguments& g, cudaStream_t stream) {
   allow_shared_memory(kernel, Shape::kSharedBytes);
@@ -40,7 +39,6 @@ void run_tiles(const Gemm& problem, cudaStream_t stream, const OpArgs& args) {
   });
 }
 
-// With the epilogue of masked.hpp.
 template <class Shape, int Bytes>
 void run_masked_tiles(const Gemm& problem, cudaStream_t stream, const OpArgs& args, unsigned* counters) {
   launch_tiles<Shape>(tile_gemm<Shape, false, false, Bytes, true>, masked_arguments_of(problem, args, counters),
@@ -64,8 +62,9 @@ using MnMajorTiles64 = TileShape<GemmTile{
 inline bool mn_major(const Gemm& problem) { return problem.shape.transpose_a && !problem.shape.transpose_b; }
 
 // Of an a [k, m] and a b [k, n], whose rows are whole quads.
-inline void run_mn_major(const GemmArguments& g, cudaStream_t stream) {
-  launch_tiles<MnMajorTiles64>(tile_gemm<MnMajorTiles64, true, false, kByQuads>, g, stream);
+template <class Shape>
+void run_mn_major(const GemmArguments& g, cudaStream_t stream) {
+  launch_tiles<Shape>(tile_gemm<Shape, true, false, kByQuads>, g, stream);
 }
 
 }  // namespace gpunn::cuda_tiled

@@ -56,7 +56,8 @@ std::string refuses_256(const Gemm& problem) {
 }
 
 void run_64(const Gemm& problem, cudaStream_t stream, const OpArgs& args) {
-  mn_major(problem) ? run_mn_major(arguments_of(problem, args), stream) : run_tiles<Tiles64, 16>(problem, stream, args);
+  mn_major(problem) ? run_mn_major<MnMajorTiles64>(arguments_of(problem, args), stream)
+                    : run_tiles<Tiles64, 16>(problem, stream, args);
 }
 
 template <class Shape>
