@@ -152,8 +152,9 @@ class Backend {
 
   // The plugins, highest first, whose extension fuses subgraphs. Those with memory of their own have none here.
   std::vector<std::string> fusing_plugins() const;
-  // Offers the ops of a program to them; `placements` are those of its nodes, all served.
-  Subgraphs fuse_subgraphs(const graph::Graph& graph, std::span<const Placement> placements) const;
+  // Offers the ops of a program to them; `placements` are those of its nodes, all served. Brings the ops of a subgraph
+  // together: nodes and placements change their order.
+  Subgraphs fuse_subgraphs(graph::Graph& graph, std::vector<Placement>& placements) const;
   // `description` is of the graph.
   FusedSubgraph create(const graph::Graph& graph, const Subgraph& subgraph, const ProgramDescription& description);
 

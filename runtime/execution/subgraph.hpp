@@ -15,7 +15,7 @@
 
 namespace gpunn::execution {
 
-// Consecutive ops of a program that a plugin runs as one.
+// Ops of a program that a plugin runs as one; they stand together.
 struct Subgraph {
   graph::NodeRange nodes;
   int level = 0;  // index into the chain

@@ -1,15 +1,19 @@
 /*
- * The program extension: a plugin fuses a run of consecutive ops of a step program and runs it as one thing.
+ * The subgraph extension: a plugin fuses several ops of a step program and runs them as one thing.
  *
  * A plugin offers it where `extension(GPUNN_EXTENSION_SUBGRAPH)` returns a gpunn_subgraph_extension. It stays a full
  * citizen op by op: the same program is also run without subgraphs, to look at what each op makes, and as the test.
  *
- * The host walks the ops in their order, after fusion. At each it asks `query` for how many ops from there on the
- * plugin runs as one, and goes on behind a subgraph. It offers ops up to the first that a plugin higher in the chain
- * runs, and asks from the top of the chain down, so that a subgraph hides nobody's own kernel.
+ * The host walks the ops in their order, after fusion. At each it asks `query` which ops from there on the plugin runs as
+ * one. It offers ops up to the first that a plugin higher in the chain runs, and asks from the top of the chain down, so
+ * that a subgraph hides no other plugin's kernel.
  *
- * What a subgraph has to do: after `enqueue`, every value that an op of the run writes and that is needed after the run
- * is as if the ops had run one after another, but for rounding. Nothing else may be written but the workspace and those
+ * The ops of a subgraph need not be neighbours in the program. The host changes the order of the program so that they
+ * are: an op between them that depends on none of them goes before the subgraph, the others go behind it. An op that
+ * depends on one of them, and on which another one depends, makes a subgraph impossible: the host refuses it.
+ *
+ * A subgraph has to do this: after `enqueue`, every value that one of its ops writes and that is needed after the
+ * subgraph is as if the ops had run one after another, but for rounding. It writes nothing but the workspace and those
  * values. Where an op says that something in device memory may be anything (labels, indices), so it may here.
  *
  * Growth, threads, lifetimes and errors are as abi.h says: each struct begins with its size, arrays hold pointers.
@@ -88,6 +92,9 @@ typedef struct gpunn_subgraph_support {
   uint64_t workspace_bytes;
   uint32_t flags; /* GPUNN_OP_DETERMINISTIC, GPUNN_OP_CAPTURABLE */
   uint32_t reserved;
+  /* Room for `limit` numbers, of the host, which begins with first, first + 1, ...: the plugin leaves in the first n_ops
+   * of them which ops it fuses, in rising order. ops[0] stays `first`. */
+  uint32_t* ops;
   char name[64];    /* what it is, for the user: "fused training step" */
   char reason[256]; /* where there is no subgraph, why, for the user; empty where this op begins nothing of the kind */
 } gpunn_subgraph_support;
@@ -108,15 +115,16 @@ typedef struct gpunn_subgraph_extension {
   uint32_t struct_size;
   uint32_t reserved;
 
-  /* How many of the ops [first, first + limit) the plugin runs as one, beginning with `first`. Cheap, free of side
+  /* Which of the ops [first, first + limit) the plugin runs as one, `first` being one of them. Cheap, free of side
    * effects, and the same answer to the same question as long as the device is open. With
    * GPUNN_OP_REQUIRE_DETERMINISTIC a subgraph without GPUNN_OP_DETERMINISTIC is not taken. */
   gpunn_status (*query)(gpunn_device* device, const gpunn_program_desc* desc, uint32_t first, uint32_t limit,
                         gpunn_subgraph_support* subgraph, gpunn_error* error);
-  /* Of a run that query fused. May plan, allocate and autotune on scratch memory of its own. */
+  /* Of a subgraph that query chose, whose ops are the n_ops from `first` on of a program in its new order. May plan,
+   * allocate and autotune on scratch memory of its own. */
   gpunn_status (*create)(gpunn_device* device, const gpunn_program_desc* desc, uint32_t first, uint32_t n_ops,
                          gpunn_subgraph** program, gpunn_error* error);
-  /* Puts the run on the stream and returns; never synchronises, allocates or reads device memory on the host. */
+  /* Puts the subgraph on the stream and returns; never synchronises, allocates or reads device memory on the host. */
   gpunn_status (*enqueue)(gpunn_subgraph* program, gpunn_stream* stream, const gpunn_subgraph_args* args,
                           gpunn_error* error);
   void (*destroy)(gpunn_subgraph* program);

@@ -20,6 +20,8 @@ struct Control {
   // Of "capturing": the most ops that it runs as one (0: none), how many more than were offered it subgraphs, what it
   // says of the subgraph, and scratch memory beyond what it needs.
   int32_t subgraphs = 0, fuses_beyond = 0;
+  // Of the ops that it runs as one, counted from the first one, it leaves these out; -1: none.
+  int32_t leaves_out[2] = {-1, -1};
   uint32_t subgraph_flags = 3;
   uint64_t subgraph_workspace = 0;
 
