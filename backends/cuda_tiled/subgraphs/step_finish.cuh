@@ -3,8 +3,8 @@
 // Dropout leaves a mark in what it makes: -0 is an element that was dropped, and nothing else is. So the way back draws
 // no numbers.
 //
-// Batch norm needs sums over all images, which are in other blocks: each block writes its own to the workspace, waits
-// for all blocks of the kernel, and adds them up itself, in order. All blocks must be resident (step_kernels.cu sees to
+// Batch norm needs sums over all images, which are in other blocks: each block tells the others its own, through memory
+// that is the subgraph's alone, and adds up what it hears, in order. All blocks must be resident (step_kernels.cu sees to
 // it).
 #pragma once
 
@@ -18,12 +18,10 @@
 
 namespace gpunn::cuda_tiled {
 
-__device__ __forceinline__ float activate(StepActivation activation, float slope, float x) {
+// What takes many instructions is called, not inlined: it is needed in many places, of which few run, and the kernels
+// are slower the more code lies between what runs.
+static __device__ __noinline__ float activate_curved(StepActivation activation, float x) {
   switch (activation) {
-    case StepActivation::relu:
-      return x < 0.0F ? 0.0F : x;
-    case StepActivation::leaky_relu:
-      return x > 0.0F ? x : slope * x;
     case StepActivation::sigmoid:
       return 1.0F / (1.0F + expf(-x));
     case StepActivation::tanh:
@@ -32,43 +30,50 @@ __device__ __forceinline__ float activate(StepActivation activation, float slope
       return x * (0.5F * (1.0F + erff(x * 0.70710678118654752F)));
     case StepActivation::gelu_tanh:
       return x * (0.5F * (1.0F + tanhf(0.79788456080286536F * (x + 0.044715F * x * x * x))));
-    case StepActivation::silu:
-      return x / (1.0F + expf(-x));
     default:
-      return x;
+      return x / (1.0F + expf(-x));
   }
+}
+
+__device__ __forceinline__ float activate(StepActivation activation, float slope, float x) {
+  if (activation > StepActivation::leaky_relu) return activate_curved(activation, x);
+  if (activation == StepActivation::none || !(x < 0.0F)) return x;
+  return activation == StepActivation::relu ? 0.0F : slope * x;
 }
 
 // By what f made, of those whose result says it.
 __device__ __forceinline__ float gradient_by_result(StepActivation activation, float slope, float y) {
+  if (activation == StepActivation::sigmoid) return y * (1.0F - y);
+  if (activation == StepActivation::tanh) return 1.0F - y * y;
+  if (activation == StepActivation::none || y > 0.0F) return 1.0F;
+  return activation == StepActivation::relu ? 0.0F : slope;
+}
+
+static __device__ __noinline__ float gradient_curved(StepActivation activation, float x) {
   switch (activation) {
-    case StepActivation::relu:
-      return y > 0.0F ? 1.0F : 0.0F;
-    case StepActivation::leaky_relu:
-      return y > 0.0F ? 1.0F : slope;
-    case StepActivation::sigmoid:
-      return y * (1.0F - y);
-    case StepActivation::tanh:
-      return 1.0F - y * y;
+    case StepActivation::gelu:
+      return 0.5F * (1.0F + erff(x * 0.70710678118654752F)) + x * 0.39894228040143268F * expf(-0.5F * x * x);
+    case StepActivation::gelu_tanh: {
+      const float t = tanhf(0.79788456080286536F * (x + 0.044715F * x * x * x));
+      return 0.5F * (1.0F + t) + 0.5F * x * (1.0F - t * t) * 0.79788456080286536F * (1.0F + 3.0F * 0.044715F * x * x);
+    }
+    case StepActivation::silu: {
+      const float s = 1.0F / (1.0F + expf(-x));
+      return s * (1.0F + x * (1.0F - s));
+    }
     default:
-      return 1.0F;
+      return gradient_by_result(activation, 0.0F, activate_curved(activation, x));
   }
 }
 
 __device__ __forceinline__ float activation_gradient(StepActivation activation, float slope, float x) {
-  if (activation == StepActivation::gelu) {
-    return 0.5F * (1.0F + erff(x * 0.70710678118654752F)) + x * 0.39894228040143268F * expf(-0.5F * x * x);
-  }
-  if (activation == StepActivation::gelu_tanh) {
-    const float t = tanhf(0.79788456080286536F * (x + 0.044715F * x * x * x));
-    return 0.5F * (1.0F + t) + 0.5F * x * (1.0F - t * t) * 0.79788456080286536F * (1.0F + 3.0F * 0.044715F * x * x);
-  }
-  if (activation == StepActivation::silu) {
-    const float s = 1.0F / (1.0F + expf(-x));
-    return s * (1.0F + x * (1.0F - s));
-  }
-  if (activation == StepActivation::leaky_relu) return x > 0.0F ? 1.0F : slope;
-  return gradient_by_result(activation, slope, activate(activation, slope, x));
+  if (activation > StepActivation::leaky_relu) return gradient_curved(activation, x);
+  return gradient_by_result(activation, slope, x);
+}
+
+static __device__ __noinline__ uint32_t drawn_word(const StepDropout& dropout, uint64_t block, int word) {
+  const gpunn_random_words words = gpunn_philox(dropout.seed, dropout.stream, block);
+  return word == 0 ? words.word[0] : word == 1 ? words.word[1] : word == 2 ? words.word[2] : words.word[3];
 }
 
 // Element `i` of a row of the batch.
@@ -76,12 +81,10 @@ __device__ __forceinline__ float drop(const StepPlan& plan, const FinishPlan& fi
                                       float value) {
   const StepDropout& dropout = finish.finish.dropout;
   if (dropout.threshold == 0) return value;
-  const int64_t n = int64_t{plan.batch} * finish.row_size;
-  const int64_t at = int64_t{row} * finish.row_size + i;
-  const gpunn_random_words words =
-      gpunn_philox(dropout.seed, dropout.stream, gpunn_random_block(counter, n) + static_cast<uint64_t>(at / 4));
-  const auto word = static_cast<int>(at % 4);
-  const uint32_t drawn = word == 0 ? words.word[0] : word == 1 ? words.word[1] : word == 2 ? words.word[2] : words.word[3];
+  const int n = plan.batch * finish.row_size;  // below 2^31: the plan sees to it
+  const int at = row * finish.row_size + i;
+  const uint32_t drawn =
+      drawn_word(dropout, gpunn_random_block(counter, n) + static_cast<uint64_t>(at / 4), at % 4);
   return drawn >> 8 < dropout.threshold ? -0.0F : dropout.factor * value + 0.0F;
 }
 
@@ -93,21 +96,64 @@ __device__ __forceinline__ float undrop(const StepDropout& dropout, float d, flo
   return dropout.factor * d;
 }
 
-// By one thread of each block, when the block has written what others read: waits until all have.
-__device__ __forceinline__ void meet_blocks(const StepTensors& tensors) {
-#if __CUDA_ARCH__ >= 700
-  auto* met = reinterpret_cast<unsigned long long*>(&tensors.noted->met);
-  __threadfence();
-  // The counter begins at -1.
-  const unsigned long long before = atomicAdd(met, 1ULL) + 1ULL;
-  const unsigned long long blocks = gridDim.x;
-  const unsigned long long all = (before / blocks + 1ULL) * blocks;
-  unsigned long long now = 0;
-  do {
-    asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(now) : "l"(met) : "memory");
-  } while (now + 1ULL < all);
-  __threadfence();
-#endif
+// What images tell each other: a number or two with the number of the run, so that whoever reads them sees by it that
+// they have come. Neither a barrier nor a fence is needed.
+__device__ __forceinline__ uint64_t tagged(float value, uint32_t run) {
+  return uint64_t{run} << 32 | __float_as_uint(value);
+}
+
+__device__ __forceinline__ void tell(uint64_t* to, float value, uint32_t run) {
+  asm volatile("st.volatile.global.u64 [%0], %1;" ::"l"(to), "l"(tagged(value, run)) : "memory");
+}
+
+__device__ __forceinline__ void tell(uint64_t* to, float2 values, uint32_t run) {
+  asm volatile("st.volatile.global.v2.u64 [%0], {%1, %2};" ::"l"(to), "l"(tagged(values.x, run)),
+               "l"(tagged(values.y, run))
+               : "memory");
+}
+
+__device__ __forceinline__ bool heard(const uint64_t* from, uint32_t run, float& value) {
+  uint64_t word = 0;
+  asm volatile("ld.volatile.global.u64 %0, [%1];" : "=l"(word) : "l"(from) : "memory");
+  value = __uint_as_float(static_cast<uint32_t>(word));
+  return word >> 32 == run;
+}
+
+__device__ __forceinline__ bool heard(const uint64_t* from, uint32_t run, float2& values) {
+  uint64_t words[2] = {};
+  asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];" : "=l"(words[0]), "=l"(words[1]) : "l"(from) : "memory");
+  values = make_float2(__uint_as_float(static_cast<uint32_t>(words[0])), __uint_as_float(static_cast<uint32_t>(words[1])));
+  return words[0] >> 32 == run && words[1] >> 32 == run;
+}
+
+// By a warp: use(row, what it told) for the first `rows` rows, whose words lie one behind the other from `from` on.
+template <class T, class Use>
+__device__ __forceinline__ void hear(const uint64_t* from, uint32_t run, int rows, Use use) {
+  constexpr int kAtOnce = 4;
+  constexpr int kWords = sizeof(T) / sizeof(float);
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  for (int first = lane; first < rows; first += kAtOnce * 32) {
+    T values[kAtOnce];
+    bool all = false;
+    while (!all) {
+      all = true;
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        const int row = min(first + i * 32, rows - 1);
+        all = heard(from + int64_t{row} * kWords, run, values[i]) && all;
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      if (first + i * 32 < rows) use(values[i]);
+    }
+  }
+  __syncwarp();
+}
+
+__device__ __forceinline__ uint64_t* exchange_of(const StepTensors& tensors, const FinishPlan& finish) {
+  return reinterpret_cast<uint64_t*>(reinterpret_cast<char*>(tensors.noted) + exchange_from(shared_plan())) +
+         int64_t{finish.exchange} * 2;
 }
 
 // Numbers by channel of a batch norm in shared memory.
@@ -135,23 +181,21 @@ __device__ __forceinline__ int counted_rows(const StepPlan& plan, const StepBatc
   return plan.counted != 0 ? min(max(batch.count, 0), plan.batch) : plan.batch;
 }
 
-// Of a channel: by a warp, whose lanes have sums over rows of (x - reference) and its square over `n` elements in all.
-__device__ __forceinline__ void set_statistics(const StepPlan& plan, const GeneralTensors& tensors,
+// Of a channel, by a warp: the mean, and the sum of the squares of what is off it, of `n` elements. The first image's
+// block leaves them for the running ones.
+__device__ __forceinline__ void set_statistics(const StepPlan& plan, const StepTensors& tensors,
                                                const FinishPlan& finish, const NormTable& table, int slot, int channel,
                                                float mean, float squares, float n, bool writes) {
   if (threadIdx.x % 32 != 0) return;
-  const StepNorm& norm = finish.finish.norm;
-  const float variance = n > 0.0F ? squares / n : 0.0F;
-  table.mean(slot) = n > 0.0F ? mean : 0.0F;
-  table.rstd(slot) = n > 0.0F ? 1.0F / sqrtf(variance + norm.epsilon) : 0.0F;
-  table.gamma(slot) = n > 0.0F ? __ldcg(tensors.parameters + norm.gamma + channel) : 0.0F;
-  table.beta(slot) = n > 0.0F ? __ldcg(tensors.parameters + norm.beta + channel) : 0.0F;
-  if (!writes || !(n > 0.0F)) return;
-  float* running_mean = tensors.running[finish.norm_index][0] + channel;
-  float* running_variance = tensors.running[finish.norm_index][1] + channel;
-  const float unbiased = n > 1.0F ? squares / (n - 1.0F) : variance;
-  *running_mean = (1.0F - norm.momentum) * *running_mean + norm.momentum * mean;
-  *running_variance = (1.0F - norm.momentum) * *running_variance + norm.momentum * unbiased;
+  const bool any = n > 0.0F;
+  const float variance = any ? squares / n : 0.0F;
+  table.mean(slot) = any ? mean : 0.0F;
+  table.rstd(slot) = any ? 1.0F / sqrtf(variance + finish.finish.norm.epsilon) : 0.0F;
+  if (!any) table.beta(slot) = 0.0F;
+  if (!writes) return;
+  float* batch = tensors.workspace + plan.norm_gradients + plan.norms + finish.first_norm + channel;
+  batch[0] = mean;
+  batch[finish.channels] = n > 1.0F ? squares / (n - 1.0F) : variance;
 }
 
 __device__ __forceinline__ NormTable norm_table(const FinishPlan& finish, int channels) {
@@ -193,78 +237,141 @@ __device__ __forceinline__ float2 sum_parts(const NormTable& table, int channel,
   return sum;
 }
 
-// The sums of row_pass() with bias, to be kept.
+// Gamma and beta of a channel, a thread each: asked for early, since they take as long as all else.
 template <class B>
-__device__ __forceinline__ void keep_sums(const ConvPlan& conv, const FinishPlan& finish) {
-  float* shared = shared_floats();
-  const int a_filter = conv.forward.out_rows * conv.forward.pitch;
-  const int a_split = conv.filters * a_filter;
-  for (int i = static_cast<int>(threadIdx.x); i < conv.filters * finish.size; i += B::kThreads) {
-    const int filter = divide(i, finish.by_size);
-    const int in_plane = i - filter * finish.size;
-    const int row = divide(in_plane, finish.by_out_row);
-    const int column = in_plane - row * finish.out_width;
-    const float* sum = shared + conv.forward.sums + filter * a_filter + row * conv.forward.pitch + column;
-    float value = 0.0F;
-    for (int split = 0; split < conv.forward.splits; ++split) value += sum[split * a_split];
-    shared[finish.u + i] = value + shared[conv.bias + filter];
+struct Affine {
+  static constexpr int kEach = 2;
+  float gamma[kEach] = {};
+  float beta[kEach] = {};
+
+  __device__ __forceinline__ Affine(const StepTensors& tensors, const StepNorm& norm, int from, int channels) {
+    if (norm.there == 0) return;
+#pragma unroll
+    for (int i = 0; i < kEach; ++i) {
+      const int c = static_cast<int>(threadIdx.x) + i * B::kThreads;
+      if (c >= channels) continue;
+      gamma[i] = __ldcg(tensors.parameters + norm.gamma + from + c);
+      beta[i] = __ldcg(tensors.parameters + norm.beta + from + c);
+    }
+  }
+  __device__ __forceinline__ void store(const NormTable& table, int channels) const {
+#pragma unroll
+    for (int i = 0; i < kEach; ++i) {
+      const int c = static_cast<int>(threadIdx.x) + i * B::kThreads;
+      if (c >= channels) continue;
+      table.gamma(c) = gamma[i];
+      table.beta(c) = beta[i];
+    }
+  }
+};
+
+// Two numbers at a time through the sums of all filters, those between rows too: map(filter, value).
+template <class B, class Map>
+__device__ __forceinline__ void each_sum(const ConvPlan& conv, const FinishPlan& finish, Map map) {
+  float2* sums = reinterpret_cast<float2*>(shared_floats() + conv.forward.sums);
+#pragma unroll 1
+  for (int i = static_cast<int>(threadIdx.x); i < conv.filters * finish.plane / 2; i += B::kThreads) {
+    sums[i] = map(divide(2 * i, finish.by_plane), i, sums[i]);
+  }
+}
+
+// The sums of row_pass() with bias: what batch norm or the activation begins with, and what is kept of it.
+template <class B>
+__device__ __forceinline__ void keep_sums(const StepTensors& tensors, const ConvPlan& conv, const FinishPlan& finish,
+                                          int row) {
+  const float* shared = shared_floats();
+  const StepActivation activation = finish.finish.activation;
+  const float slope = finish.finish.slope;
+  const bool norm = finish.finish.norm.there != 0;
+  const int splits = conv.forward.splits;
+  const int a_split = conv.filters * finish.plane;
+  const float2* others = reinterpret_cast<const float2*>(shared + conv.forward.sums);
+  float2* saved = reinterpret_cast<float2*>(tensors.workspace + finish.saved + int64_t{row} * ((a_split + 3) / 4 * 4));
+  each_sum<B>(conv, finish, [&](int filter, int i, float2 u) {
+    for (int split = 1; split < splits; ++split) {
+      const float2 more = others[split * (a_split / 2) + i];
+      u.x += more.x;
+      u.y += more.y;
+    }
+    const float bias = shared[conv.bias + filter];
+    u.x += bias;
+    u.y += bias;
+    if (norm) {
+      __stcg(saved + i, u);
+      return u;
+    }
+    const float2 v = make_float2(activate(activation, slope, u.x), activate(activation, slope, u.y));
+    __stcg(saved + i, known_by_result(activation) ? v : u);
+    return v;
+  });
+}
+
+// What keep_sums() has kept, back to shared memory.
+template <class B>
+__device__ __forceinline__ void fetch_kept(const StepTensors& tensors, int row) {
+  const StepPlan& plan = shared_plan();
+#pragma unroll 1
+  for (int layer = plan.n_convs - 1; layer >= 0; --layer) {
+    const FinishPlan& finish = plan.conv_finish[layer];
+    if (finish.kept == 0) continue;
+    const int fours = (plan.conv[layer].filters * finish.plane + 3) / 4;
+    const float* saved = tensors.workspace + finish.saved + int64_t{row} * fours * 4;
+    for (int i = static_cast<int>(threadIdx.x); i < fours; i += B::kThreads) {
+      copy_async<16>(shared_floats() + finish.u + 4 * i, saved + 4 * i);
+    }
   }
 }
 
 // Mean and deviation of each channel over all images. `meet` meets the threads of B.
 template <class B, class Meet>
-__device__ __forceinline__ void conv_statistics(const GeneralTensors& tensors, const StepBatch& batch,
+__device__ __forceinline__ void conv_statistics(const StepTensors& tensors, const StepBatch& batch, const ConvPlan& conv,
                                                 const FinishPlan& finish, int row, Meet meet) {
   constexpr int kWarps = B::kThreads / 32;
   const StepPlan& plan = shared_plan();
   const NormTable table = norm_table(finish, finish.channels);
-  const float* u = shared_floats() + finish.u;
+  const float* u = shared_floats() + conv.forward.sums;
+  const int between = conv.forward.pitch - finish.out_width;
   const int parts = sum_planes<B>(finish, table, [&](int filter, int i) {
-    const float off = u[filter * finish.size + i] - u[filter * finish.size];
+    const int at = filter * finish.plane + i + divide(i, finish.by_out_row) * between;
+    const float off = u[at] - u[filter * finish.plane];
     return make_float2(off, off * off);
   });
   meet();
   const int rows = pass_blocks(plan);
-  auto* exchange = reinterpret_cast<float2*>(tensors.workspace + finish.exchange);
+  uint64_t* exchange = exchange_of(tensors, finish);
   const auto size = static_cast<float>(finish.size);
   for (int c = static_cast<int>(threadIdx.x); c < finish.channels; c += B::kThreads) {
     const float2 sum = sum_parts(table, c, parts);
     const float off = sum.x / size;
-    exchange[c * rows + row] = make_float2(u[c * finish.size] + off, fmaxf(sum.y - sum.x * off, 0.0F));
+    tell(exchange + 2 * (c * rows + row), make_float2(u[c * finish.plane] + off, fmaxf(sum.y - sum.x * off, 0.0F)),
+         batch.run);
   }
-  meet();
-  if (threadIdx.x == 0) meet_blocks(tensors);
-  meet();
   const int counted = counted_rows(plan, batch);
-  const int lane = static_cast<int>(threadIdx.x % 32);
   for (int c = static_cast<int>(threadIdx.x / 32); c < finish.channels; c += kWarps) {
-    const float2* of = exchange + c * rows;
-    const float reference = __ldcg(of).x;
+    const float reference = u[c * finish.plane];  // as good as any
     float off = 0.0F;
     float off_squares = 0.0F;
     float within = 0.0F;
-#pragma unroll 4
-    for (int r = lane; r < counted; r += 32) {
-      const float2 image = __ldcg(of + r);
+    hear<float2>(exchange + 2 * c * rows, batch.run, counted, [&](float2 image) {
       const float d = image.x - reference;
       off += d;
       off_squares = fmaf(d, d, off_squares);
       within += image.y;
-    }
+    });
     off = warp_sum(off);
     off_squares = warp_sum(off_squares);
     within = warp_sum(within);
     const auto n = static_cast<float>(counted);
     const float mean = off / fmaxf(n, 1.0F);
-    const float between = fmaxf(off_squares - off * mean, 0.0F);
-    set_statistics(plan, tensors, finish, table, c, c, reference + mean, within + size * between, n * size, row == 0);
+    const float spread = fmaxf(off_squares - off * mean, 0.0F);
+    set_statistics(plan, tensors, finish, table, c, c, reference + mean, within + size * spread, n * size, row == 0);
   }
   meet();
 }
 
 // From an image's sums to what the next layer reads, to put(filter, row, column, i, value). `meet` meets the threads of B.
 template <class B, class Put, class Meet>
-__device__ __forceinline__ void finish_conv_general(const GeneralTensors& tensors, const StepBatch& batch, int layer,
+__device__ __forceinline__ void finish_conv_general(const StepTensors& tensors, const StepBatch& batch, int layer,
                                                     int row, Put put, Meet meet) {
   const StepPlan& plan = shared_plan();
   const ConvPlan& conv = plan.conv[layer];
@@ -278,39 +385,56 @@ __device__ __forceinline__ void finish_conv_general(const GeneralTensors& tensor
     });
     return;
   }
-  keep_sums<B>(conv, finish);
-  meet();
-  const bool norm = finish.finish.norm.there != 0;
-  if (norm) conv_statistics<B>(tensors, batch, finish, row, meet);
   const NormTable table = norm_table(finish, finish.channels);
-  const float* u = shared_floats() + finish.u;
+  const Affine<B> affine(tensors, finish.finish.norm, 0, finish.channels);
+  keep_sums<B>(tensors, conv, finish, row);
+  if (finish.finish.norm.there != 0) {
+    affine.store(table, finish.channels);
+    meet();
+    conv_statistics<B>(tensors, batch, conv, finish, row, meet);
+    each_sum<B>(conv, finish, [&](int filter, int, float2 u) {
+      return make_float2(activate(activation, slope, table.normal(filter, u.x)),
+                         activate(activation, slope, table.normal(filter, u.y)));
+    });
+  }
+  meet();
+  const float* values = shared_floats() + conv.forward.sums;
   uint8_t* chosen = shared_bytes() + conv.chosen;
-  each_pooled<B>(conv, [&](int filter, int, int r, int c) {
-    const float* window = u + filter * finish.size + r * conv.stride_rows * finish.out_width + c * conv.stride_columns;
-    const int i = filter * conv.pooled_height * conv.pooled_width + r * conv.pooled_width + c;
+  const int pitch = conv.forward.pitch;
+  const int size = conv.pooled_height * conv.pooled_width;
+  const bool two_by_two = conv.window_rows == 2 && conv.window_columns == 2 && conv.stride_columns % 2 == 0;
+  each_pooled<B>(conv, [&](int filter, int place, int r, int c) {
+    const float* window = values + filter * finish.plane + r * conv.stride_rows * pitch + c * conv.stride_columns;
     float most = 0.0F;
     float sum = 0.0F;
     int which = 0;
-    int at = 0;
-    for (int y = 0; y < conv.window_rows; ++y) {
-      for (int x = 0; x < conv.window_columns; ++x) {
-        const float raw = window[y * finish.out_width + x];
-        const float value = activate(activation, slope, norm ? table.normal(filter, raw) : raw);
-        sum += value;
-        if (at == 0 || (!(value <= most) && !isnan(most))) {
-          most = value;
-          which = at;
-        }
-        ++at;
+    const auto look = [&](int at, float value) {
+      sum += value;
+      if (at == 0 || (!(value <= most) && !isnan(most))) {
+        most = value;
+        which = at;
+      }
+    };
+    if (two_by_two) {
+      const float2 upper = *reinterpret_cast<const float2*>(window);
+      const float2 lower = *reinterpret_cast<const float2*>(window + pitch);
+      look(0, upper.x);
+      look(1, upper.y);
+      look(2, lower.x);
+      look(3, lower.y);
+    } else {
+      int at = 0;
+      for (int y = 0; y < conv.window_rows; ++y) {
+        for (int x = 0; x < conv.window_columns; ++x) look(at++, window[y * pitch + x]);
       }
     }
+    const int i = filter * size + place;
     chosen[i] = static_cast<uint8_t>(which);
-    put(filter, r, c, i,
-        drop(plan, finish, batch.counter, row, i, finish.mean != 0 ? sum * finish.mean_share : most));
+    put(filter, r, c, i, drop(plan, finish, batch.counter, row, i, finish.mean != 0 ? sum * finish.mean_share : most));
   });
 }
 
-// As unpool(), of all that the general kernels know: `y` says what the layer made, by (filter, row, column, i).
+// As unpool(), of all that the general kernels know: `result` says what the layer made, by (filter, row, column, i).
 template <class B, class Get, class Result>
 __device__ __forceinline__ void unpool_general(int layer, int terms, int apart, Get get, Result result) {
   const StepPlan& plan = shared_plan();
@@ -321,12 +445,21 @@ __device__ __forceinline__ void unpool_general(int layer, int terms, int apart, 
   const float slope = finish.finish.slope;
   const bool norm = finish.finish.norm.there != 0;
   const NormTable table = norm_table(finish, finish.channels);
+  const int size = conv.pooled_height * conv.pooled_width;
+  const int pitch = conv.forward.pitch;
   const float* u = shared + finish.u;
   float* dy = shared + conv.dy + conv.dy_left;
   const uint8_t* chosen = shared_bytes() + conv.chosen;
   float2* windows = reinterpret_cast<float2*>(shared + conv.windows);
+  const auto slope_at = [&](int filter, float kept) {
+    if (norm) return activation_gradient(activation, slope, table.normal(filter, kept));
+    return known_by_result(activation) ? gradient_by_result(activation, slope, kept)
+                                       : activation_gradient(activation, slope, kept);
+  };
+  const bool two_by_two = finish.mean != 0 && conv.window_rows == 2 && conv.window_columns == 2 &&
+                          conv.stride_columns % 2 == 0;
   each_pooled<B>(conv, [&](int filter, int place, int row, int column) {
-    const int i = filter * conv.pooled_height * conv.pooled_width + place;
+    const int i = filter * size + place;
     const float* from = shared + get(filter, row, column, i);
     float d = 0.0F;
 #pragma unroll 8
@@ -334,7 +467,9 @@ __device__ __forceinline__ void unpool_general(int layer, int terms, int apart, 
     float y = result(filter, row, column, i);
     d = undrop(finish.finish.dropout, d, y);
     const int which = chosen[i];
-    float* plane = dy + filter * conv.dy_plane;
+    const int first_row = row * conv.stride_rows;
+    const int first_column = column * conv.stride_columns;
+    float* window = dy + filter * conv.dy_plane + first_row * conv.dy_pitch + first_column;
     if (finish.kept == 0) {
       if (which == 255) {
         if (conv.sparse != 0) windows[i] = make_float2(0.0F, 0.0F);
@@ -342,22 +477,33 @@ __device__ __forceinline__ void unpool_general(int layer, int terms, int apart, 
       }
       if (conv.relu == 0) d *= gradient_by_result(activation, slope, y);
       const int r = divide(which, conv.by_window);
-      const int line = row * conv.stride_rows + r;
-      const int at = column * conv.stride_columns + which - r * conv.window_columns;
-      plane[line * conv.dy_pitch + at] = d;
-      if (conv.sparse != 0) windows[i] = make_float2(__int_as_float(line * conv.x_pitch + at), d);
+      const int c = which - r * conv.window_columns;
+      window[r * conv.dy_pitch + c] = d;
+      if (conv.sparse != 0) {
+        windows[i] = make_float2(__int_as_float((first_row + r) * conv.x_pitch + first_column + c), d);
+      }
       return;
     }
-    if (finish.mean != 0) d *= finish.mean_share;
-    int at = 0;
+    const float* kept = u + filter * finish.plane + first_row * pitch + first_column;
+    if (two_by_two) {
+      d *= finish.mean_share;
+      const float2 upper = *reinterpret_cast<const float2*>(kept);
+      const float2 lower = *reinterpret_cast<const float2*>(kept + pitch);
+      *reinterpret_cast<float2*>(window) = make_float2(d * slope_at(filter, upper.x), d * slope_at(filter, upper.y));
+      *reinterpret_cast<float2*>(window + conv.dy_pitch) =
+          make_float2(d * slope_at(filter, lower.x), d * slope_at(filter, lower.y));
+      return;
+    }
+    if (finish.mean == 0) {
+      const int r = divide(which, conv.by_window);
+      const int c = which - r * conv.window_columns;
+      window[r * conv.dy_pitch + c] = d * slope_at(filter, kept[r * pitch + c]);
+      return;
+    }
+    d *= finish.mean_share;
     for (int r = 0; r < conv.window_rows; ++r) {
-      for (int c = 0; c < conv.window_columns; ++c, ++at) {
-        if (finish.mean == 0 && at != which) continue;
-        const int line = row * conv.stride_rows + r;
-        const int in_line = column * conv.stride_columns + c;
-        const float raw = u[filter * finish.size + line * finish.out_width + in_line];
-        plane[line * conv.dy_pitch + in_line] =
-            d * activation_gradient(activation, slope, norm ? table.normal(filter, raw) : raw);
+      for (int c = 0; c < conv.window_columns; ++c) {
+        window[r * conv.dy_pitch + c] = d * slope_at(filter, kept[r * pitch + c]);
       }
     }
   });
@@ -365,7 +511,7 @@ __device__ __forceinline__ void unpool_general(int layer, int terms, int apart, 
 
 // The gradient in front of batch norm, in place of the one behind it. By all threads.
 template <class B>
-__device__ __forceinline__ void conv_norm_backward(const GeneralTensors& tensors, const StepBatch& batch, int layer,
+__device__ __forceinline__ void conv_norm_backward(const StepTensors& tensors, const StepBatch& batch, int layer,
                                                    int row) {
   constexpr int kWarps = B::kThreads / 32;
   const StepPlan& plan = shared_plan();
@@ -374,34 +520,28 @@ __device__ __forceinline__ void conv_norm_backward(const GeneralTensors& tensors
   const NormTable table = norm_table(finish, finish.channels);
   const float* u = shared_floats() + finish.u;
   float* dy = shared_floats() + conv.dy + conv.dy_left;
-  const auto place = [&](int filter, int i) {
-    const int line = divide(i, finish.by_out_row);
-    return filter * conv.dy_plane + line * conv.dy_pitch + i - line * finish.out_width;
-  };
+  const int between = conv.forward.pitch - finish.out_width;
+  const int dy_between = conv.dy_pitch - finish.out_width;
   const int parts = sum_planes<B>(finish, table, [&](int filter, int i) {
-    const float d = dy[place(filter, i)];
-    return make_float2(d, d * table.standard(filter, u[filter * finish.size + i]));
+    const int line = divide(i, finish.by_out_row);
+    const float d = dy[filter * conv.dy_plane + i + line * dy_between];
+    return make_float2(d, d * table.standard(filter, u[filter * finish.plane + i + line * between]));
   });
   __syncthreads();
   const int rows = pass_blocks(plan);
-  auto* exchange = reinterpret_cast<float2*>(tensors.workspace + finish.exchange) + rows * finish.channels;
+  uint64_t* exchange = exchange_of(tensors, finish) + int64_t{2} * rows * finish.channels;
   for (int c = static_cast<int>(threadIdx.x); c < finish.channels; c += B::kThreads) {
-    exchange[c * rows + row] = sum_parts(table, c, parts);
+    tell(exchange + 2 * (c * rows + row), sum_parts(table, c, parts), batch.run);
   }
-  __syncthreads();
-  if (threadIdx.x == 0) meet_blocks(tensors);
-  __syncthreads();
   const int counted = counted_rows(plan, batch);
   const int lane = static_cast<int>(threadIdx.x % 32);
   const float n = fmaxf(static_cast<float>(counted) * static_cast<float>(finish.size), 1.0F);
   for (int c = static_cast<int>(threadIdx.x / 32); c < finish.channels; c += kWarps) {
     float2 sum = make_float2(0.0F, 0.0F);
-#pragma unroll 4
-    for (int r = lane; r < counted; r += 32) {
-      const float2 image = __ldcg(exchange + c * rows + r);
+    hear<float2>(exchange + 2 * c * rows, batch.run, counted, [&](float2 image) {
       sum.x += image.x;
       sum.y += image.y;
-    }
+    });
     sum.x = warp_sum(sum.x);
     sum.y = warp_sum(sum.y);
     if (lane == 0) {
@@ -416,10 +556,13 @@ __device__ __forceinline__ void conv_norm_backward(const GeneralTensors& tensors
   }
   __syncthreads();
   const bool counts = row < counted;
+#pragma unroll 2
   for (int i = static_cast<int>(threadIdx.x); i < conv.filters * finish.size; i += B::kThreads) {
     const int filter = divide(i, finish.by_size);
-    float& d = dy[place(filter, i - filter * finish.size)];
-    const float x = table.standard(filter, u[i]);
+    const int in_plane = i - filter * finish.size;
+    const int line = divide(in_plane, finish.by_out_row);
+    float& d = dy[filter * conv.dy_plane + in_plane + line * dy_between];
+    const float x = table.standard(filter, u[filter * finish.plane + in_plane + line * between]);
     d = counts ? table.gamma(filter) * table.rstd(filter) * (d - table.mean_d(filter) - x * table.mean_dx(filter))
                : 0.0F;
   }
@@ -429,7 +572,7 @@ __device__ __forceinline__ void conv_norm_backward(const GeneralTensors& tensors
 // The sums of a dense layer's outputs [from, from + rows) over all images of the batch, for batch norm; `u` has the
 // cluster's own. By all threads.
 template <class B>
-__device__ __forceinline__ void dense_statistics(const GeneralTensors& tensors, const StepBatch& batch, int layer,
+__device__ __forceinline__ void dense_statistics(const StepTensors& tensors, const StepBatch& batch, int layer,
                                                  int rows, int from, int rank, int first_row) {
   constexpr int kWarps = B::kThreads / 32;
   const StepPlan& plan = shared_plan();
@@ -437,30 +580,26 @@ __device__ __forceinline__ void dense_statistics(const GeneralTensors& tensors, 
   const FinishPlan& finish = plan.dense_finish[layer];
   const float* u = shared_floats() + finish.u;
   const int pitch = pass_blocks(plan);
-  float* exchange = tensors.workspace + finish.exchange;
+  uint64_t* exchange = exchange_of(tensors, finish);
+  const NormTable table = norm_table(finish, dense.slice);
+  const Affine<B> affine(tensors, finish.finish.norm, from, rows);
   for (int i = static_cast<int>(threadIdx.x); i < rows * B::kImages; i += B::kThreads) {
     const int image = i % B::kImages;
     if (dense.sliced == 0 && image != rank) continue;
-    exchange[(from + i / B::kImages) * pitch + first_row + image] = u[i];
+    tell(exchange + (from + i / B::kImages) * pitch + first_row + image, u[i], batch.run);
   }
+  affine.store(table, rows);
   __syncthreads();
-  if (threadIdx.x == 0) meet_blocks(tensors);
-  __syncthreads();
-  const NormTable table = norm_table(finish, dense.slice);
   const int counted = counted_rows(plan, batch);
-  const int lane = static_cast<int>(threadIdx.x % 32);
   const bool writes = first_row == 0 && (dense.sliced != 0 || rank == 0);
   for (int slot = static_cast<int>(threadIdx.x / 32); slot < rows; slot += kWarps) {
-    const float* of = exchange + (from + slot) * pitch;
-    const float reference = __ldcg(of);
+    const float reference = u[slot * B::kImages];  // as good as any
     float off = 0.0F;
     float squares = 0.0F;
-#pragma unroll 4
-    for (int r = lane; r < counted; r += 32) {
-      const float d = __ldcg(of + r) - reference;
-      off += d;
-      squares = fmaf(d, d, squares);
-    }
+    hear<float>(exchange + (from + slot) * pitch, batch.run, counted, [&](float x) {
+      off += x - reference;
+      squares = fmaf(x - reference, x - reference, squares);
+    });
     off = warp_sum(off);
     squares = warp_sum(squares);
     const auto n = static_cast<float>(counted);
@@ -474,7 +613,7 @@ __device__ __forceinline__ void dense_statistics(const GeneralTensors& tensors, 
 // In front of a dense layer's batch norm, of the gradient behind it in dense.dy; to put(slot, image, value). By all
 // threads.
 template <class B, class Put>
-__device__ __forceinline__ void dense_norm_backward(const GeneralTensors& tensors, const StepBatch& batch, int layer,
+__device__ __forceinline__ void dense_norm_backward(const StepTensors& tensors, const StepBatch& batch, int layer,
                                                     int rows, int from, int rank, int first_row, Put put) {
   constexpr int kWarps = B::kThreads / 32;
   const StepPlan& plan = shared_plan();
@@ -482,40 +621,42 @@ __device__ __forceinline__ void dense_norm_backward(const GeneralTensors& tensor
   const FinishPlan& finish = plan.dense_finish[layer];
   const float* u = shared_floats() + finish.u;
   const float* dy = shared_floats() + dense.dy;
-  const int pitch = pass_blocks(plan);
-  const float* sums = tensors.workspace + finish.exchange;
-  float* exchange = tensors.workspace + finish.exchange + int64_t{pitch} * finish.channels;
-  for (int i = static_cast<int>(threadIdx.x); i < rows * B::kImages; i += B::kThreads) {
-    const int image = i % B::kImages;
-    if (dense.sliced == 0 && image != rank) continue;
-    exchange[(from + i / B::kImages) * pitch + first_row + image] = dy[i];
-  }
-  __syncthreads();
-  if (threadIdx.x == 0) meet_blocks(tensors);
-  __syncthreads();
   const NormTable table = norm_table(finish, dense.slice);
+  const int pitch = pass_blocks(plan);
+  // The pairs that a cluster tells: of the gradient, and of it times what was normalised.
+  uint64_t* exchange = exchange_of(tensors, finish) + int64_t{pitch} * finish.channels;
   const int counted = counted_rows(plan, batch);
+  const int clusters = pitch / B::kImages;
+  const int cluster = first_row / B::kImages;
+  for (int slot = static_cast<int>(threadIdx.x); slot < rows; slot += B::kThreads) {
+    if (dense.sliced == 0 && rank != 0) continue;
+    float2 sum = make_float2(0.0F, 0.0F);
+#pragma unroll
+    for (int image = 0; image < B::kImages; ++image) {
+      const float d = first_row + image < counted ? dy[slot * B::kImages + image] : 0.0F;
+      sum.x += d;
+      sum.y = fmaf(d, table.standard(slot, u[slot * B::kImages + image]), sum.y);
+    }
+    tell(exchange + 2 * ((from + slot) * clusters + cluster), sum, batch.run);
+  }
   const int lane = static_cast<int>(threadIdx.x % 32);
   const bool writes = first_row == 0 && (dense.sliced != 0 || rank == 0);
   for (int slot = static_cast<int>(threadIdx.x / 32); slot < rows; slot += kWarps) {
-    float sum = 0.0F;
-    float product = 0.0F;
-#pragma unroll 4
-    for (int r = lane; r < counted; r += 32) {
-      const float d = __ldcg(exchange + (from + slot) * pitch + r);
-      sum += d;
-      product = fmaf(d, table.standard(slot, __ldcg(sums + (from + slot) * pitch + r)), product);
-    }
-    sum = warp_sum(sum);
-    product = warp_sum(product);
+    float2 sum = make_float2(0.0F, 0.0F);
+    hear<float2>(exchange + 2 * (from + slot) * clusters, batch.run, clusters, [&](float2 told) {
+      sum.x += told.x;
+      sum.y += told.y;
+    });
+    sum.x = warp_sum(sum.x);
+    sum.y = warp_sum(sum.y);
     if (lane == 0) {
       const float n = fmaxf(static_cast<float>(counted), 1.0F);
-      table.mean_d(slot) = sum / n;
-      table.mean_dx(slot) = product / n;
+      table.mean_d(slot) = sum.x / n;
+      table.mean_dx(slot) = sum.y / n;
       if (writes) {
         float* gradients = tensors.workspace + plan.norm_gradients + finish.first_norm + from + slot;
-        gradients[0] = product;
-        gradients[finish.channels] = sum;
+        gradients[0] = sum.y;
+        gradients[finish.channels] = sum.x;
       }
     }
   }

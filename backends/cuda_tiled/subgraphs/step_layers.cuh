@@ -203,7 +203,9 @@ __device__ __forceinline__ void dense_backward(const TensorsOf<B>& tensors, cons
         });
       }
       __syncthreads();
+      if constexpr (B::kGeneral) fetch_kept<B>(tensors, first_row + rank);
       clear<B>(plan.zeros[1]);  // where w was
+      if constexpr (B::kGeneral) wait_for_copies();
       __syncthreads();
       if (dense.sliced != 0) wait_for_bytes(shared_arrivals().backward[layer]);
     }
@@ -261,6 +263,30 @@ __device__ __forceinline__ void conv_forward(const TensorsOf<B>& tensors, const 
   }
 }
 
+// unpool_general() of what the layer above has left, whatever that is.
+template <class B>
+__device__ __forceinline__ void unpool_next(int layer, int rank) {
+  const StepPlan& plan = shared_plan();
+  const float* shared = shared_floats();
+  const DensePlan& dense = plan.dense[0];
+  const bool last = layer + 1 == plan.n_convs;
+  const ConvPlan& above = plan.conv[last ? layer : layer + 1];
+  const RowPass& dx = above.backward;
+  const bool by_rows = above.by_rows > 0;
+  const int terms = last ? (dense.sliced != 0 ? kStepShares : 1) : by_rows ? kRowLanes : dx.splits;
+  const int apart = last ? dense.x_pitch : by_rows ? 1 : dx.filters * dx.out_rows * dx.pitch;
+  unpool_general<B>(
+      layer, terms, apart,
+      [&](int filter, int r, int c, int i) {
+        if (last) return dense.received + i;
+        return by_rows ? row_gradient_at(above, filter, r, c) : dx.sums + (filter * dx.out_rows + r) * dx.pitch + c;
+      },
+      [&](int filter, int r, int c, int i) {
+        if (last) return shared[dense.x + rank * dense.x_pitch + i];
+        return shared[above.x + above.x_left + filter * above.x_plane + r * above.x_pitch + c];
+      });
+}
+
 template <class B>
 __device__ __forceinline__ void conv_backward(const TensorsOf<B>& tensors, const StepBatch& batch, int rank,
                                               int row) {
@@ -287,27 +313,19 @@ __device__ __forceinline__ void conv_backward(const TensorsOf<B>& tensors, const
     }
     if (layer == 0) break;
     const ConvPlan& conv = plan.conv[layer - 1];
-    const auto unpooled = [&](int terms, int apart, auto get) {
-      if constexpr (B::kGeneral) {
-        unpool_general<B>(layer - 1, terms, apart, get, [&](int filter, int r, int c, int i) {
-          if (layer == plan.n_convs) return shared[plan.dense[0].x + rank * plan.dense[0].x_pitch + i];
-          const ConvPlan& above = plan.conv[layer];
-          return shared[above.x + above.x_left + filter * above.x_plane + r * above.x_pitch + c];
-        });
-      } else {
-        unpool<B>(conv, terms, apart, get);
-      }
-    };
-    if (layer == plan.n_convs) {
+    if constexpr (B::kGeneral) {
+      unpool_next<B>(layer - 1, rank);
+    } else if (layer == plan.n_convs) {
       const DensePlan& dense = plan.dense[0];
-      unpooled(dense.sliced != 0 ? kStepShares : 1, dense.x_pitch,
-               [&](int, int, int, int i) { return dense.received + i; });
+      unpool<B>(conv, dense.sliced != 0 ? kStepShares : 1, dense.x_pitch,
+                [&](int, int, int, int i) { return dense.received + i; });
     } else if (const ConvPlan& above = plan.conv[layer]; above.by_rows > 0) {
-      unpooled(kRowLanes, 1, [&](int filter, int r, int c, int) { return row_gradient_at(above, filter, r, c); });
+      unpool<B>(conv, kRowLanes, 1,
+                [&](int filter, int r, int c, int) { return row_gradient_at(above, filter, r, c); });
     } else {
       const RowPass& dx = above.backward;
-      unpooled(dx.splits, dx.filters * dx.out_rows * dx.pitch,
-               [&](int filter, int r, int c, int) { return dx.sums + (filter * dx.out_rows + r) * dx.pitch + c; });
+      unpool<B>(conv, dx.splits, dx.filters * dx.out_rows * dx.pitch,
+                [&](int filter, int r, int c, int) { return dx.sums + (filter * dx.out_rows + r) * dx.pitch + c; });
     }
     __syncthreads();
     if constexpr (B::kGeneral) {

@@ -156,9 +156,7 @@ class Matcher {
 
   void find_loss() {
     for (std::size_t i = pattern_.begin(); i < pattern_.end(); ++i) {
-      if (!is_loss(pattern_.op(i))) continue;
-      require(loss_ == Pattern::kNone, "several losses");
-      loss_ = i;
+      if (is_loss(pattern_.op(i)) && loss_ == Pattern::kNone) loss_ = i;
     }
     require(loss_ != Pattern::kNone, "no loss that is known");
     logits_ = pattern_.input(loss_, 0);
@@ -678,6 +676,8 @@ class Matcher {
       if (gradient || parameter) flat_op(i, optimizers);
     }
     require(!optimizers.empty(), "no optimizer");
+    require_apart(true);
+    require_apart(false);
     if (network.flat_ops.size() == 1) plain_optimizer(optimizers[0]);
     if (network.before_norm >= 0) {
       const std::size_t history = pattern_.find({GPUNN_OP_TABLE_STORE}, {-1, match_.values.step, norm_});
@@ -690,6 +690,20 @@ class Matcher {
       if (pattern_.needed(norm_)) {
         match_.values.norm = norm_;
         leave(norm_);
+      }
+    }
+  }
+
+  // At most one optimizer, and at most one average, for an element.
+  void require_apart(bool averages) const {
+    const auto& ops = match_.network.flat_ops;
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+      for (std::size_t j = i + 1; j < ops.size(); ++j) {
+        const auto of_kind = [&](FlatKind kind) {
+          return kind >= FlatKind::sgd && (kind == FlatKind::average) == averages;
+        };
+        require(!of_kind(ops[i].kind) || !of_kind(ops[j].kind) || ops[i].to <= ops[j].from || ops[j].to <= ops[i].from,
+                "two optimizers of one parameter");
       }
     }
   }
@@ -886,7 +900,6 @@ class Matcher {
     match_.values.state1 = match_.values.flat_states[0][0];
     match_.values.state2 = match_.values.flat_states[0][1];
     network.flat = false;
-    network.flat_ops.clear();
   }
 
   void counters() {
@@ -924,6 +937,12 @@ class Matcher {
     network.advance = advance_of(op(advance));
     if (!with_.advance) return;
     pattern_.take(advance, "");
+    // Whoever reads the counter reads it before it advances.
+    for (std::size_t i = advance + 1; i < pattern_.end(); ++i) {
+      const auto inputs = desc_.inputs(i);
+      require(!pattern_.taken(i) || std::find(inputs.begin(), inputs.end(), values.step) == inputs.end(),
+              "a counter that advances too early");
+    }
     network.advances = true;
     leave(pattern_.output(advance));
   }

@@ -161,6 +161,7 @@ __device__ __forceinline__ void make_pass(const TensorsOf<B>& tensors) {
   };
   if (warp == kWarps - 2) {
     if constexpr (B::kGeneral) {
+      if (thread % 32 == 0) batch.run = __ldcg(&tensors.noted->runs) + 1;  // none has the number that memory begins with
       if (ready) find_ready_batch(plan, tensors, first_row, B::kImages, batch);
     }
     if (!ready) find_batch(plan, tensors, first_row, B::kImages, batch);
@@ -207,7 +208,7 @@ __device__ __forceinline__ void make_pass(const TensorsOf<B>& tensors) {
 }
 
 template <class B>
-__global__ void __launch_bounds__(B::kBound, B::kBlocks) step_pass(const TensorsOf<B> tensors) {
+__global__ void __launch_bounds__(B::kBound, B::kBlocks) step_pass(const __grid_constant__ TensorsOf<B> tensors) {
 #if __CUDA_ARCH__ >= 900
   make_pass<B>(tensors);
 #endif

@@ -1,6 +1,7 @@
 #include "step_plan.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 
 #include "step_plan_conv.hpp"
@@ -27,11 +28,16 @@ std::string refuse(const StepNetwork& network) {
     if (conv.out_height() < conv.window[0] || conv.out_width() < conv.window[1]) return "a window beyond the image";
     if (conv.columns > 7 || conv.rows > 7) return "filters of more than 7 rows or columns";
   }
+  constexpr int kMostNormal = 700;  // a thread has two channels at most
+  for (const DenseShape& dense : network.dense) {
+    if (dense.finish.norm.there != 0 && dense.outputs > kMostNormal) return "batch norm of more than 700 outputs";
+  }
   return {};
 }
 
 // Whether the plain kernels know all of it.
 bool is_plain(const StepNetwork& network) {
+  if (std::getenv("GPUNN_STEP_GENERAL") != nullptr) return false;  // TEMPORARY
   const auto plain = [](const StepFinish& finish) {
     return finish.norm.there == 0 && finish.dropout.threshold == 0 &&
            (finish.activation == StepActivation::none || finish.activation == StepActivation::relu);
@@ -97,14 +103,13 @@ void lay_out_shared(StepPlan& plan) {
   for (int i = 0; i < plan.n_convs; ++i) {
     const ConvPlan& conv = plan.conv[i];
     FinishPlan& finish = plan.conv_finish[i];
-    if (finish.kept != 0) finish.u = always.take(int64_t{conv.filters} * finish.size);
     if (finish.finish.norm.there != 0) finish.statistics = always.take(int64_t{kStatistics} * conv.filters);
   }
   for (int i = 0; i < plan.n_dense; ++i) {
     FinishPlan& finish = plan.dense_finish[i];
     const int64_t kept = int64_t{plan.dense[i].slice} * plan.images;
     if (finish.kept != 0) finish.u = always.take(kept);
-    if (finish.finish.norm.there != 0) finish.statistics = always.take(int64_t{kStatistics} * plan.dense[i].slice);
+    if (finish.finish.norm.there != 0) finish.statistics = always.take(int64_t{kNormNumbers} * plan.dense[i].slice);
   }
 
   Layout dense = always;
@@ -136,6 +141,10 @@ void lay_out_shared(StepPlan& plan) {
     if (conv.sparse != 0) {
       conv.windows = backward.take(int64_t{2} * conv.filters * conv.pooled_height * conv.pooled_width);
     }
+  }
+  for (int i = 0; i < plan.n_convs; ++i) {
+    FinishPlan& finish = plan.conv_finish[i];
+    if (finish.kept != 0) finish.u = backward.take(int64_t{plan.conv[i].filters} * finish.plane);
   }
   const int backward_sums = backward.take(0);
   int64_t most_sums = 0;
@@ -199,12 +208,17 @@ void lay_out_workspace(StepPlan& plan) {
     finish.first_norm = plan.norms;
     plan.norms += 2 * finish.channels;
     finish.norm_index = plan.norm_layers++;
-    // Forward and backward, pairs of numbers.
-    finish.exchange = memory.take(rows * finish.channels * 4);
+    // Forward and backward.
+    finish.exchange = plan.exchange;
+    plan.exchange += static_cast<int>(2 * rows * finish.channels);
   };
+  for (int i = 0; i < plan.n_convs; ++i) {
+    FinishPlan& finish = plan.conv_finish[i];
+    if (finish.kept != 0) finish.saved = memory.take(rows * up(plan.conv[i].filters * finish.plane, 4));
+  }
   for (int i = 0; i < plan.n_convs; ++i) norm(plan.conv_finish[i]);
   for (int i = 0; i < plan.n_dense; ++i) norm(plan.dense_finish[i]);
-  plan.norm_gradients = memory.take(plan.norms);
+  plan.norm_gradients = memory.take(int64_t{2} * plan.norms);
   plan.norm_blocks = up(plan.norms, kUpdateSums) / kUpdateSums;
   plan.partial_blocks = up(plan.partials, kUpdateSums) / kUpdateSums;
   plan.update_blocks = plan.dense_blocks + plan.partial_blocks + plan.bias_blocks + plan.norm_blocks;
@@ -219,12 +233,13 @@ FinishPlan plan_finish(const StepFinish& finish, int channels, int size) {
   plan.size = size;
   plan.mean_share = 1.0F;
   plan.by_size = Divisor(std::max(size, 1));
-  plan.by_out_row = Divisor(1);
   return plan;
 }
 
-FinishPlan plan_finish(const ConvShape& conv) {
+FinishPlan plan_finish(const ConvShape& conv, int pitch) {
   FinishPlan plan = plan_finish(conv.finish, conv.filters, conv.out_height() * conv.out_width());
+  plan.plane = conv.out_height() * pitch;
+  plan.by_plane = Divisor(plan.plane);
   plan.kept = conv.kept() ? 1 : 0;
   plan.mean = conv.mean ? 1 : 0;
   plan.mean_share = 1.0F / static_cast<float>(conv.window[0] * conv.window[1]);
@@ -264,7 +279,9 @@ void lay_out_general(StepPlan& plan, const StepNetwork& network) {
   plan.flat_blocks = network.before_norm >= 0 ? up(plan.flat_size, kUpdateThreads) / kUpdateThreads : 0;
   plan.norm_history = network.norm_history;
   std::copy(network.flat_ops.begin(), network.flat_ops.end(), plan.flat_op);
-  for (int i = 0; i < plan.n_convs; ++i) plan.conv_finish[i] = plan_finish(network.convs[i]);
+  for (int i = 0; i < plan.n_convs; ++i) {
+    plan.conv_finish[i] = plan_finish(network.convs[i], plan.conv[i].forward.pitch);
+  }
   for (int i = 0; i < plan.n_dense; ++i) plan.dense_finish[i] = plan_finish(network.dense[i]);
 }
 
@@ -339,7 +356,7 @@ bool is_small(const StepNetwork& network) {
   bool small = int64_t{network.channels} * network.height * network.width <= kMost && network.sample.batch <= 8192;
   for (const ConvShape& conv : network.convs) {
     small = small && int64_t{conv.channels} * conv.height * conv.width <= kMost &&
-            int64_t{conv.filters} * conv.out_height() * conv.out_width() <= kMost &&
+            int64_t{conv.filters} * conv.out_height() * (conv.out_width() + 24) <= kMost &&
             int64_t{conv.filters} * conv.channels * conv.rows * conv.columns <= kMost && conv.weight <= 1 << 30 &&
             conv.bias <= 1 << 30;
   }

@@ -283,15 +283,17 @@ struct FinishPlan {
   int kept;            // 1: all sums are kept
   int mean;            // of windows
   float mean_share;    // 1 / elements of a window
-  int u;               // in shared memory: the sums kept, [filter][row][column]; of a dense layer [row][image]
-  int statistics;      // in shared memory: mean, rstd and two sums by channel, then scratch
+  int u;               // in shared memory, on the way back: what is kept, as forward.sums; of a dense layer [row][image]
+  int statistics;      // in shared memory: kStatistics numbers by channel
   int channels, size;  // of the norm: elements of an image's channel
+  int plane;           // of what is kept: elements of a channel, with those between rows
   int out_width;
   int norm_index;      // among the batch norms
   int row_size;        // of what dropout drops: elements of an image
   int first_norm;      // column among all gammas and betas
-  int64_t exchange;    // in the workspace, in floats: what images tell each other, [channel][row] pairs
-  Divisor by_size, by_out_row;
+  int exchange;        // where images tell each other, in 16 bytes
+  int64_t saved;       // in the workspace, in floats: what is kept, by image
+  Divisor by_plane, by_size, by_out_row;
 };
 
 struct alignas(16) StepPlan {
@@ -343,7 +345,8 @@ struct alignas(16) StepPlan {
   int norm_layers;
   int64_t target_rows;
   int64_t norm_history;
-  int64_t norm_gradients, squares;  // in the workspace, in floats
+  int exchange;                     // of all norms, in 16 bytes
+  int64_t norm_gradients, squares;  // in the workspace, in floats; of norms mean and variance of the batch lie behind
   gpunn_random_shift_attrs shift;
   FinishPlan conv_finish[kMostStepConvs];
   FinishPlan dense_finish[kMostStepDense];
@@ -371,15 +374,19 @@ struct NotedBatches {
   uint32_t inputs;   // how many of its blocks have written their factors of the dense layers' weight gradients: the x,
   uint32_t written;  // and all of them
   uint32_t unused;
-  int64_t met;  // how often a block of the first kernel has come to a barrier of all of them
-  int64_t unused2;
+  uint32_t runs;  // how often the second kernel has ended
+  uint32_t unused2[5];
 };
 
 constexpr std::size_t next_batch_bytes(const StepPlan& plan) {
   return sizeof(NextBatch) + (static_cast<std::size_t>(plan.batch) * sizeof(int32_t) + 15) / 16 * 16;
 }
 
-constexpr std::size_t noted_bytes(const StepPlan& plan) { return sizeof(NotedBatches) + 2 * next_batch_bytes(plan); }
+// Behind both lies what images tell each other about batch norms.
+constexpr std::size_t exchange_from(const StepPlan& plan) { return sizeof(NotedBatches) + 2 * next_batch_bytes(plan); }
+constexpr std::size_t noted_bytes(const StepPlan& plan) {
+  return exchange_from(plan) + static_cast<std::size_t>(plan.exchange) * 16;
+}
 
 // What the step reads and writes. Where nothing is kept the pointer is null.
 struct StepTensors {

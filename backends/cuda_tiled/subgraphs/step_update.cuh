@@ -105,12 +105,40 @@ __device__ __forceinline__ void update(const StepPlan& plan, const StepTensors& 
   }
 }
 
-// L1_GRADIENT, CLAMP, CLIP_NORM, the optimizers and averages, as far as `ops` goes: the parameter at `at`, whose gradient
-// is `g`. Returns the gradient.
-__device__ __forceinline__ float run_flat(const StepPlan& plan, const GeneralTensors& tensors, Rates rates, int begin,
-                                          int end, int at, float g, float scale) {
-  float w = __ldcg(tensors.parameters + at);
-  bool updated = false;
+// An element of the flat arrays, with what an optimizer and an average keep for it, all asked for at once. There is at
+// most one of each for an element.
+struct FlatElement {
+  float w = 0.0F;
+  float state1 = 0.0F;
+  float state2 = 0.0F;
+  float average = 0.0F;
+};
+
+__device__ __forceinline__ FlatElement load_element(const StepPlan& plan, const GeneralTensors& tensors, int at) {
+  FlatElement element;
+  if (at < 0) return element;
+  element.w = __ldcg(tensors.parameters + at);
+#pragma unroll 1
+  for (int j = 0; j < plan.flat_ops; ++j) {
+    const FlatOp& op = plan.flat_op[j];
+    if (op.kind < FlatKind::sgd || at < op.from || at >= op.to) continue;
+    const float* state1 = tensors.flat_state[j][0];
+    const float* state2 = tensors.flat_state[j][1];
+    if (op.kind == FlatKind::average) {
+      element.average = __ldcg(state1 + at);
+      continue;
+    }
+    if (state1 != nullptr) element.state1 = __ldcg(state1 + at);
+    if (state2 != nullptr) element.state2 = __ldcg(state2 + at);
+  }
+  return element;
+}
+
+// L1_GRADIENT, CLAMP, CLIP_NORM, the optimizers and averages, as far as `end` goes, on an element whose gradient is `g`.
+// Returns the gradient.
+static __device__ __noinline__ float run_flat(const StepPlan& plan, const GeneralTensors& tensors, Rates rates, int begin,
+                                          int end, int at, FlatElement element, float g, float scale) {
+  float w = element.w;
 #pragma unroll 1
   for (int j = begin; j < end; ++j) {
     const FlatOp& op = plan.flat_op[j];
@@ -122,99 +150,107 @@ __device__ __forceinline__ float run_flat(const StepPlan& plan, const GeneralTen
     switch (op.kind) {
       case FlatKind::clip_norm:
         g *= scale;
-        break;
+        continue;
       case FlatKind::l1:
         if (at < op.decayed) g += op.a * (w > 0.0F ? 1.0F : w < 0.0F ? -1.0F : 0.0F);
-        break;
+        continue;
       case FlatKind::clamp:
         g = g < op.a ? op.a : g > op.b ? op.b : g;
-        break;
+        continue;
+      case FlatKind::average:
+        state1[at] = op.a * element.average + op.b * w;
+        continue;
       case FlatKind::sgd: {
         const float own = g + decay * w;
         float step = own;
         if (state1 != nullptr) {
-          const float speed = op.a * state1[at] + own;
+          const float speed = op.a * element.state1 + own;
           state1[at] = speed;
           step = op.option != 0 ? own + op.a * speed : speed;
         }
         w -= rate * step;
-        updated = true;
         break;
       }
       case FlatKind::adam: {
         const bool decoupled = op.option != 0;
         const float own = decoupled ? g : g + decay * w;
-        const float first = op.a * state1[at] + (1.0F - op.a) * own;
-        const float second = op.b * state2[at] + (1.0F - op.b) * (own * own);
+        const float first = op.a * element.state1 + (1.0F - op.a) * own;
+        const float second = op.b * element.state2 + (1.0F - op.b) * (own * own);
         state1[at] = first;
         state2[at] = second;
         w = (decoupled ? 1.0F - rate * decay : 1.0F) * w -
             rate * (first * rates.correction1) / (sqrtf(second * rates.correction2) + op.c);
-        updated = true;
         break;
       }
       case FlatKind::rmsprop: {
         const float own = g + decay * w;
-        const float square = op.a * state1[at] + (1.0F - op.a) * (own * own);
+        const float square = op.a * element.state1 + (1.0F - op.a) * (own * own);
         state1[at] = square;
         float step = own / (sqrtf(square) + op.c);
         if (state2 != nullptr) {
-          step = op.b * state2[at] + step;
+          step = op.b * element.state2 + step;
           state2[at] = step;
         }
         w -= rate * step;
-        updated = true;
         break;
       }
       case FlatKind::adagrad: {
         const float own = g + decay * w;
-        const float sum = state1[at] + own * own;
+        const float sum = element.state1 + own * own;
         state1[at] = sum;
         w -= rate * own / (sqrtf(sum) + op.c);
-        updated = true;
         break;
       }
       case FlatKind::lion: {
-        const float m = state1[at];
-        const float mixed = op.a * m + (1.0F - op.a) * g;
+        const float mixed = op.a * element.state1 + (1.0F - op.a) * g;
         w *= 1.0F - rate * decay;
         w -= rate * (mixed > 0.0F ? 1.0F : mixed < 0.0F ? -1.0F : mixed);
-        state1[at] = op.b * m + (1.0F - op.b) * g;
-        updated = true;
+        state1[at] = op.b * element.state1 + (1.0F - op.b) * g;
         break;
       }
-      default:
-        state1[at] = op.a * state1[at] + op.b * w;
     }
+    tensors.parameters[at] = w;
   }
-  if (updated) tensors.parameters[at] = w;
   return g;
+}
+
+// What a thread loads early of its parameters.
+template <bool GENERAL>
+using LoadedParameter = std::conditional_t<GENERAL, FlatElement, Parameter>;
+
+template <bool GENERAL>
+__device__ __forceinline__ LoadedParameter<GENERAL> load_early(const StepPlan& plan,
+                                                               const UpdateTensors<GENERAL>& tensors, int at) {
+  if constexpr (GENERAL) {
+    return load_element(plan, tensors, at);
+  } else {
+    return load_parameter(tensors, at);
+  }
 }
 
 // What becomes of a thread's gradients, as update(). Returns the sum of their squares where their norm is wanted.
 template <bool GENERAL, int COUNT, class Place, class Gradient>
 __device__ __forceinline__ float finish_gradients(const StepPlan& plan, const UpdateTensors<GENERAL>& tensors,
-                                                  Rates rates, const Parameter (&parameters)[COUNT], Place place,
-                                                  Gradient gradient) {
+                                                  Rates rates, const LoadedParameter<GENERAL> (&parameters)[COUNT],
+                                                  Place place, Gradient gradient) {
   if constexpr (GENERAL) {
-    if (plan.flat != 0) {
-      const bool all = plan.before_norm < 0;
-      const int end = all ? plan.flat_ops : plan.before_norm;
-      float squares = 0.0F;
+    const bool all = plan.before_norm < 0;
+    const int end = all ? plan.flat_ops : plan.before_norm;
+    float squares = 0.0F;
 #pragma unroll
-      for (int j = 0; j < COUNT; ++j) {
-        const int at = place(j);
-        if (at < 0) continue;
-        float g = gradient(j);
-        if (end > 0) g = run_flat(plan, tensors, rates, 0, end, at, g, 1.0F);
-        squares = fmaf(g, g, squares);
-        if (!all || plan.flat_ops == 0) tensors.gradients[at] = g;
-      }
-      return squares;
+    for (int j = 0; j < COUNT; ++j) {
+      const int at = place(j);
+      if (at < 0) continue;
+      float g = gradient(j);
+      if (end > 0) g = run_flat(plan, tensors, rates, 0, end, at, parameters[j], g, 1.0F);
+      squares = fmaf(g, g, squares);
+      if (!all || plan.flat_ops == 0) tensors.gradients[at] = g;
     }
+    return squares;
+  } else {
+    update(plan, tensors, rates, parameters, place, gradient);
+    return 0.0F;
   }
-  update(plan, tensors, rates, parameters, place, gradient);
-  return 0.0F;
 }
 
 union UpdateShared {
@@ -268,10 +304,10 @@ __device__ __forceinline__ float update_dense(const StepPlan& plan, const Update
   const int outputs = input < inputs ? dense.outputs : 0;
   const int first_at = weight_at + output * inputs + input;
   const auto place = [&](int j) { return output + j * kApart < outputs ? first_at + j * kApart * inputs : -1; };
-  Parameter weight[kParameters];
+  LoadedParameter<GENERAL> weight[kParameters];
 #pragma unroll
   for (int j = 0; j < kParameters; ++j) {
-    weight[j] = load_parameter(tensors, place(j));
+    weight[j] = load_early<GENERAL>(plan, tensors, place(j));
   }
   // The first kernel's blocks have all started, and go on with the convolutions when they have written what this block
   // reads. It waits for no other block of this kernel.
@@ -336,7 +372,7 @@ __device__ __forceinline__ float update_column(const StepPlan& plan, const Updat
   constexpr int kGroups = kUpdateThreads / kUpdateSums;
   const int thread = static_cast<int>(threadIdx.x);
   const int group = thread / kUpdateSums;
-  const Parameter parameter[1] = {load_parameter(tensors, group == 0 ? at : -1)};
+  const LoadedParameter<GENERAL> parameter[1] = {load_early<GENERAL>(plan, tensors, group == 0 ? at : -1)};
   wait_for_kernel_before();
   fetch_rates(plan, tensors);
   float sum = 0.0F;
@@ -386,20 +422,33 @@ __device__ __forceinline__ float update_biases(const StepPlan& plan, const Updat
                                 at, shared);
 }
 
-// Gammas and betas of batch norms, whose gradients the first kernel has summed up.
+// Gammas and betas of batch norms, whose gradients the first kernel has summed up; and the running statistics.
 __device__ __forceinline__ float update_norms(const StepPlan& plan, const GeneralTensors& tensors, int block,
                                               UpdateShared& shared) {
   const int column = block * kUpdateSums + static_cast<int>(threadIdx.x) % kUpdateSums;
   int at = -1;
+  float* running = nullptr;
+  float momentum = 0.0F;
   const auto look = [&](const FinishPlan& finish) {
     const int c = column - finish.first_norm;
-    if (finish.finish.norm.there == 0 || c < 0 || c >= 2 * finish.channels) return;
-    at = static_cast<int>(c < finish.channels ? finish.finish.norm.gamma + c
-                                              : finish.finish.norm.beta + c - finish.channels);
+    const StepNorm& norm = finish.finish.norm;
+    if (norm.there == 0 || c < 0 || c >= 2 * finish.channels) return;
+    const bool second = c >= finish.channels;
+    const int channel = second ? c - finish.channels : c;
+    at = static_cast<int>((second ? norm.beta : norm.gamma) + channel);
+    running = tensors.running[finish.norm_index][second ? 1 : 0] + channel;
+    momentum = norm.momentum;
   };
   for (int i = 0; i < plan.n_convs; ++i) look(plan.conv_finish[i]);
   for (int i = 0; i < plan.n_dense; ++i) look(plan.dense_finish[i]);
-  return update_column<true>(plan, tensors, tensors.workspace + plan.norm_gradients + column, 0, 1, at, shared);
+  const float before = running != nullptr ? *running : 0.0F;
+  const float* gradients = tensors.workspace + plan.norm_gradients + column;
+  const float squares = update_column<true>(plan, tensors, gradients, 0, 1, at, shared);
+  const bool counts = plan.counted == 0 || shared_rates().count > 0;
+  if (running != nullptr && counts && threadIdx.x < kUpdateSums) {
+    *running = (1.0F - momentum) * before + momentum * __ldcg(gradients + plan.norms);
+  }
+  return squares;
 }
 
 // The samples of the step after the next. To draw a number takes longer than the rest of this kernel, so that is begun
@@ -476,13 +525,14 @@ __device__ __forceinline__ void finish_step(const StepPlan& plan, const UpdateTe
   if constexpr (GENERAL) {
     const double mean = head.count > 0 ? sum / static_cast<double>(head.count) : 0.0;
     if (tensors.mean_loss != nullptr) *tensors.mean_loss = static_cast<float>(mean);
+    ++tensors.noted->runs;
     if (plan.advances == 0) return;
   }
   *tensors.step = static_cast<int64_t>(static_cast<uint64_t>(head.step) + static_cast<uint64_t>(plan.advance));
 }
 
 template <bool GENERAL>
-__global__ void __launch_bounds__(kUpdateBound, 2) step_update(const UpdateTensors<GENERAL> tensors) {
+__global__ void __launch_bounds__(kUpdateBound, 2) step_update(const __grid_constant__ UpdateTensors<GENERAL> tensors) {
   __shared__ __align__(16) UpdateShared shared;
   __shared__ __align__(16) char plan_memory[plan_bytes(GENERAL)];
   const StepPlan& plan = *reinterpret_cast<const StepPlan*>(plan_memory);
@@ -519,20 +569,22 @@ __global__ void __launch_bounds__(kUpdateBound, 2) step_update(const UpdateTenso
 }
 
 // Kernel 3, where the norm of all gradients is wanted: what bounds and uses them behind it.
-__global__ void __launch_bounds__(kUpdateThreads) step_flat(const GeneralTensors tensors) {
+static __global__ void __launch_bounds__(kUpdateThreads) step_flat(const __grid_constant__ GeneralTensors tensors) {
   __shared__ double sums[kUpdateWarps];
   __shared__ __align__(16) char plan_memory[plan_bytes(true)];
   const StepPlan& plan = *reinterpret_cast<const StepPlan*>(plan_memory);
   let_next_kernel_start();
   copy_plan<true>(tensors.plan, reinterpret_cast<float4*>(plan_memory), kUpdateThreads);
   const int thread = static_cast<int>(threadIdx.x);
+  const int at = static_cast<int>(blockIdx.x) * kUpdateThreads + thread;
   __syncthreads();
+  // The kernels before leave them as they are.
+  const FlatElement element = load_element(plan, tensors, at < plan.flat_size ? at : -1);
   wait_for_kernel_before();
   double sum = 0.0;
   for (int i = thread; i < plan.update_blocks; i += kUpdateThreads) {
     sum += static_cast<double>(__ldcg(tensors.workspace + plan.squares + i));
   }
-  const int at = static_cast<int>(blockIdx.x) * kUpdateThreads + thread;
   const float g = at < plan.flat_size ? __ldcg(tensors.gradients + at) : 0.0F;
   const auto* head = reinterpret_cast<const StepHead*>(tensors.workspace + plan.head);
   const float4 rates = __ldcg(reinterpret_cast<const float4*>(head));
@@ -554,7 +606,7 @@ __global__ void __launch_bounds__(kUpdateThreads) step_flat(const GeneralTensors
     if (op.option == 0) scale = fminf(scale, 1.0F);
   }
   run_flat(plan, tensors, {.rate = rates.x, .correction1 = rates.y, .correction2 = rates.z, .count = 0},
-           plan.before_norm, plan.flat_ops, at, g, scale);
+           plan.before_norm, plan.flat_ops, at, element, g, scale);
 }
 
 }  // namespace gpunn::cuda_tiled
