@@ -76,24 +76,35 @@ static __device__ __noinline__ uint32_t drawn_word(const StepDropout& dropout, u
   return word == 0 ? words.word[0] : word == 1 ? words.word[1] : word == 2 ? words.word[2] : words.word[3];
 }
 
-// Element `i` of a row of the batch.
-__device__ __forceinline__ float drop(const StepPlan& plan, const FinishPlan& finish, int64_t counter, int row, int i,
-                                      float value) {
-  const StepDropout& dropout = finish.finish.dropout;
-  if (dropout.threshold == 0) return value;
-  const int n = plan.batch * finish.row_size;  // below 2^31: the plan sees to it
-  const int at = row * finish.row_size + i;
-  const uint32_t drawn =
-      drawn_word(dropout, gpunn_random_block(counter, n) + static_cast<uint64_t>(at / 4), at % 4);
-  return drawn >> 8 < dropout.threshold ? -0.0F : dropout.factor * value + 0.0F;
-}
+// Dropout of a row of the batch, its numbers at hand: in shared memory each would be read for each element.
+struct Dropping {
+  const StepDropout* dropout;
+  uint32_t threshold;
+  float factor;
+  int first;  // of the row's elements
+  uint64_t block;
+
+  __device__ __forceinline__ Dropping(const StepPlan& plan, const FinishPlan& finish, int64_t counter, int row)
+      : dropout(&finish.finish.dropout),
+        threshold(dropout->threshold),
+        factor(dropout->factor),
+        first(row * finish.row_size),
+        block(gpunn_random_block(counter, int64_t{plan.batch} * finish.row_size)) {}
+
+  // Element `i` of the row.
+  __device__ __forceinline__ float operator()(int i, float value) const {
+    if (threshold == 0) return value;
+    const uint32_t drawn = drawn_word(*dropout, block + static_cast<uint64_t>((first + i) / 4), (first + i) % 4);
+    return drawn >> 8 < threshold ? -0.0F : factor * value + 0.0F;
+  }
+};
 
 // The gradient in front of dropout of one behind it, by what dropout made; `y` becomes what it was made of.
-__device__ __forceinline__ float undrop(const StepDropout& dropout, float d, float& y) {
-  if (dropout.threshold == 0) return d;
+__device__ __forceinline__ float undrop(uint32_t threshold, float factor, float d, float& y) {
+  if (threshold == 0) return d;
   if (__float_as_uint(y) == 0x80000000U) return 0.0F;
-  y /= dropout.factor;
-  return dropout.factor * d;
+  y /= factor;
+  return factor * d;
 }
 
 // What images tell each other: a number or two with the number of the run, so that whoever reads them sees by it that
@@ -378,10 +389,12 @@ __device__ __forceinline__ void finish_conv_general(const StepTensors& tensors, 
   const FinishPlan& finish = plan.conv_finish[layer];
   const StepActivation activation = finish.finish.activation;
   const float slope = finish.finish.slope;
+  const Dropping drop(plan, finish, batch.counter, row);
   if (finish.kept == 0) {
+    const bool relu = conv.relu != 0;
     finish_conv<B>(conv, [&](int filter, int r, int c, int i, float value) {
-      if (conv.relu == 0) value = activate(activation, slope, value);
-      put(filter, r, c, i, drop(plan, finish, batch.counter, row, i, value));
+      if (!relu) value = activate(activation, slope, value);
+      put(filter, r, c, i, drop(i, value));
     });
     return;
   }
@@ -403,8 +416,13 @@ __device__ __forceinline__ void finish_conv_general(const StepTensors& tensors, 
   const int pitch = conv.forward.pitch;
   const int size = conv.pooled_height * conv.pooled_width;
   const bool two_by_two = conv.window_rows == 2 && conv.window_columns == 2 && conv.stride_columns % 2 == 0;
+  const int plane = finish.plane;
+  const int stride_rows = conv.stride_rows * pitch;
+  const int stride_columns = conv.stride_columns;
+  const bool mean = finish.mean != 0;
+  const float share = finish.mean_share;
   each_pooled<B>(conv, [&](int filter, int place, int r, int c) {
-    const float* window = values + filter * finish.plane + r * conv.stride_rows * pitch + c * conv.stride_columns;
+    const float* window = values + filter * plane + r * stride_rows + c * stride_columns;
     float most = 0.0F;
     float sum = 0.0F;
     int which = 0;
@@ -430,7 +448,7 @@ __device__ __forceinline__ void finish_conv_general(const StepTensors& tensors, 
     }
     const int i = filter * size + place;
     chosen[i] = static_cast<uint8_t>(which);
-    put(filter, r, c, i, drop(plan, finish, batch.counter, row, i, finish.mean != 0 ? sum * finish.mean_share : most));
+    put(filter, r, c, i, drop(i, mean ? sum * share : most));
   });
 }
 
@@ -458,52 +476,65 @@ __device__ __forceinline__ void unpool_general(int layer, int terms, int apart, 
   };
   const bool two_by_two = finish.mean != 0 && conv.window_rows == 2 && conv.window_columns == 2 &&
                           conv.stride_columns % 2 == 0;
+  // At hand, as in unpool().
+  const uint32_t threshold = finish.finish.dropout.threshold;
+  const float factor = finish.finish.dropout.factor;
+  const float share = finish.mean_share;
+  const int plane = finish.plane;
+  const int dy_plane = conv.dy_plane;
+  const int dy_pitch = conv.dy_pitch;
+  const int x_pitch = conv.x_pitch;
+  const int stride_rows = conv.stride_rows;
+  const int stride_columns = conv.stride_columns;
+  const int window_rows = conv.window_rows;
+  const int window_columns = conv.window_columns;
+  const Divisor by_window = conv.by_window;
+  const bool sparse = conv.sparse != 0;
+  const bool is_kept = finish.kept != 0;
+  const bool mean = finish.mean != 0;
+  const bool relu = conv.relu != 0;
   each_pooled<B>(conv, [&](int filter, int place, int row, int column) {
     const int i = filter * size + place;
     const float* from = shared + get(filter, row, column, i);
+    const int which = chosen[i];
+    float y = result(filter, row, column, i);
     float d = 0.0F;
 #pragma unroll 8
     for (int term = 0; term < terms; ++term) d += from[term * apart];
-    float y = result(filter, row, column, i);
-    d = undrop(finish.finish.dropout, d, y);
-    const int which = chosen[i];
-    const int first_row = row * conv.stride_rows;
-    const int first_column = column * conv.stride_columns;
-    float* window = dy + filter * conv.dy_plane + first_row * conv.dy_pitch + first_column;
-    if (finish.kept == 0) {
+    d = undrop(threshold, factor, d, y);
+    const int first_row = row * stride_rows;
+    const int first_column = column * stride_columns;
+    float* window = dy + filter * dy_plane + first_row * dy_pitch + first_column;
+    const int r = divide(which, by_window);
+    const int c = which - r * window_columns;
+    if (!is_kept) {
       if (which == 255) {
-        if (conv.sparse != 0) windows[i] = make_float2(0.0F, 0.0F);
+        if (sparse) windows[i] = make_float2(0.0F, 0.0F);
         return;
       }
-      if (conv.relu == 0) d *= gradient_by_result(activation, slope, y);
-      const int r = divide(which, conv.by_window);
-      const int c = which - r * conv.window_columns;
-      window[r * conv.dy_pitch + c] = d;
-      if (conv.sparse != 0) {
-        windows[i] = make_float2(__int_as_float((first_row + r) * conv.x_pitch + first_column + c), d);
-      }
+      if (!relu) d *= gradient_by_result(activation, slope, y);
+      window[r * dy_pitch + c] = d;
+      if (sparse) windows[i] = make_float2(__int_as_float((first_row + r) * x_pitch + first_column + c), d);
       return;
     }
-    const float* kept = u + filter * finish.plane + first_row * pitch + first_column;
+    const float* kept = u + filter * plane + first_row * pitch + first_column;
     if (two_by_two) {
-      d *= finish.mean_share;
+      d *= share;
       const float2 upper = *reinterpret_cast<const float2*>(kept);
       const float2 lower = *reinterpret_cast<const float2*>(kept + pitch);
       *reinterpret_cast<float2*>(window) = make_float2(d * slope_at(filter, upper.x), d * slope_at(filter, upper.y));
-      *reinterpret_cast<float2*>(window + conv.dy_pitch) =
+      *reinterpret_cast<float2*>(window + dy_pitch) =
           make_float2(d * slope_at(filter, lower.x), d * slope_at(filter, lower.y));
       return;
     }
-    if (finish.mean == 0) {
-      const int r = divide(which, conv.by_window);
-      const int c = which - r * conv.window_columns;
-      window[r * conv.dy_pitch + c] = d * slope_at(filter, kept[r * pitch + c]);
+    if (!mean) {
+      window[r * dy_pitch + c] = d * slope_at(filter, kept[r * pitch + c]);
       return;
     }
-    d *= finish.mean_share;
-    for (int r = 0; r < conv.window_rows; ++r) {
-      for (int c = 0; c < conv.window_columns; ++c) {
-        window[r * conv.dy_pitch + c] = d * slope_at(filter, kept[r * pitch + c]);
+    d *= share;
+    for (int line = 0; line < window_rows; ++line) {
+      for (int at = 0; at < window_columns; ++at) {
+        window[line * dy_pitch + at] = d * slope_at(filter, kept[line * pitch + at]);
       }
     }
   });

@@ -8,6 +8,8 @@ void launch_general_step(const StepPlan& plan, const GeneralTensors& tensors, cu
   with_step_code<true>(plan, [&](auto code) { launch_pass<decltype(code)>(plan, tensors, stream); });
   launch_update<true>(plan, tensors, stream);
   if (plan.flat_blocks == 0) return;
+  // Another division of a multiprocessor's memory would have to wait until it is idle.
+  if (plan.images == PairBlock::kImages) prefer_shared_memory(step_flat);
   launch_with(step_flat, {dim3(static_cast<unsigned>(plan.flat_blocks)), dim3(kUpdateThreads)}, {.early = true}, stream,
               tensors);
 }

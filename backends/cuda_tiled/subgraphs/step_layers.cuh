@@ -48,7 +48,7 @@ __device__ __forceinline__ void store_below(const StepTensors& tensors, int laye
     const FinishPlan& finish = shared_plan().dense_finish[layer - 1];
     const StepActivation activation = finish.finish.activation;
     float y = shared_floats()[dense.x + image * dense.x_pitch + from + row];
-    value = undrop(finish.finish.dropout, value, y);
+    value = undrop(finish.finish.dropout.threshold, finish.finish.dropout.factor, value, y);
     if (known_by_result(activation)) {
       value *= gradient_by_result(activation, finish.finish.slope, y);
     } else {
@@ -111,13 +111,17 @@ __device__ __forceinline__ void dense_forward(const TensorsOf<B>& tensors, const
     if constexpr (B::kGeneral) {
       if (finish.kept != 0) keep_dense<B>(tensors, batch, layer, rows, from, rank, row - rank);
     }
+    const StepActivation activation = finish.finish.activation;
+    const float slope = finish.finish.slope;
+    const bool kept = finish.kept != 0;
+    const bool norm = finish.finish.norm.there != 0;
+    const bool drops = finish.finish.dropout.threshold != 0;
+    const NormTable table = norm_table(finish, dense.slice);
     const auto finished = [&](int output, int image) {
-      const float u = finish.kept != 0 ? shared[finish.u + output * B::kImages + image]
-                                       : dense_sum<B>(dense, rows, output, image);
-      const NormTable table = norm_table(finish, dense.slice);
-      const float v = finish.finish.norm.there != 0 ? table.normal(output, u) : u;
-      return drop(plan, finish, batch.counter, row - rank + image, from + output,
-                  activate(finish.finish.activation, finish.finish.slope, v));
+      float u = kept ? shared[finish.u + output * B::kImages + image] : dense_sum<B>(dense, rows, output, image);
+      if (norm) u = table.normal(output, u);
+      u = activate(activation, slope, u);
+      return drops ? Dropping(plan, finish, batch.counter, row - rank + image)(from + output, u) : u;
     };
     dense_finish<B>(layer, rows, from, shared + (last ? plan.logits : plan.dense[layer + 1].x),
                     last ? plan.logits_pitch : plan.dense[layer + 1].x_pitch, finished);

@@ -153,6 +153,11 @@ __device__ __forceinline__ void make_pass(const TensorsOf<B>& tensors) {
     let_next_kernel_start();
   }
   if (row > 0) let_next_kernel_start();
+  if constexpr (B::kGeneral) {
+    if (thread == 0) {
+      copy_async<4>(reinterpret_cast<float*>(&batch.run), reinterpret_cast<const float*>(&tensors.noted->runs));
+    }
+  }
   const auto stage_dense_layers = [&](int own, int warps) {
     stage_dense_in_bulk(tensors.parameters, rank, row / B::kImages, own, warps, shared_arrivals().weights);
     __syncwarp();
@@ -161,7 +166,6 @@ __device__ __forceinline__ void make_pass(const TensorsOf<B>& tensors) {
   };
   if (warp == kWarps - 2) {
     if constexpr (B::kGeneral) {
-      if (thread % 32 == 0) batch.run = __ldcg(&tensors.noted->runs) + 1;  // none has the number that memory begins with
       if (ready) find_ready_batch(plan, tensors, first_row, B::kImages, batch);
     }
     if (!ready) find_batch(plan, tensors, first_row, B::kImages, batch);

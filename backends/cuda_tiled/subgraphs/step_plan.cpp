@@ -1,7 +1,6 @@
 #include "step_plan.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <limits>
 
 #include "step_plan_conv.hpp"
@@ -37,7 +36,6 @@ std::string refuse(const StepNetwork& network) {
 
 // Whether the plain kernels know all of it.
 bool is_plain(const StepNetwork& network) {
-  if (std::getenv("GPUNN_STEP_GENERAL") != nullptr) return false;  // TEMPORARY
   const auto plain = [](const StepFinish& finish) {
     return finish.norm.there == 0 && finish.dropout.threshold == 0 &&
            (finish.activation == StepActivation::none || finish.activation == StepActivation::relu);

@@ -367,7 +367,8 @@ struct NextBatch {
 };
 
 // Two of them, behind what the first kernel expects its next step to be and what its blocks tell the second kernel. All
-// numbers begin at -1, and wrap around.
+// numbers begin at -1, and wrap around; but for `runs`, so that what images have told each other never seems to be of a
+// first run.
 struct NotedBatches {
   int64_t expected;
   uint32_t started;  // how often the first kernel has started

@@ -48,6 +48,7 @@ class StepSubgraph final : public Subgraph {
                 "copying a step's plan");
     // No step has this number.
     cuda::check(cudaMemset(noted_memory_.get<void>(), 0xFF, noted_bytes(plan)), "clearing the batches to come");
+    cuda::check(cudaMemset(&noted_memory_.get<NotedBatches>()->runs, 0, sizeof(uint32_t)), "clearing the runs");
     // The streams of a training don't wait for the one on which that was put.
     cuda::check(cudaStreamSynchronize(cudaStreamLegacy), "waiting for a step's plan");
   }

@@ -136,7 +136,7 @@ __device__ __forceinline__ FlatElement load_element(const StepPlan& plan, const 
 
 // L1_GRADIENT, CLAMP, CLIP_NORM, the optimizers and averages, as far as `end` goes, on an element whose gradient is `g`.
 // Returns the gradient.
-static __device__ __noinline__ float run_flat(const StepPlan& plan, const GeneralTensors& tensors, Rates rates, int begin,
+__device__ __forceinline__ float run_flat(const StepPlan& plan, const GeneralTensors& tensors, Rates rates, int begin,
                                           int end, int at, FlatElement element, float g, float scale) {
   float w = element.w;
 #pragma unroll 1
@@ -222,7 +222,9 @@ template <bool GENERAL>
 __device__ __forceinline__ LoadedParameter<GENERAL> load_early(const StepPlan& plan,
                                                                const UpdateTensors<GENERAL>& tensors, int at) {
   if constexpr (GENERAL) {
-    return load_element(plan, tensors, at);
+    if (plan.flat != 0) return load_element(plan, tensors, at);
+    const Parameter parameter = load_parameter(tensors, at);
+    return {.w = parameter.w, .state1 = parameter.state1, .state2 = parameter.state2};
   } else {
     return load_parameter(tensors, at);
   }
@@ -234,6 +236,15 @@ __device__ __forceinline__ float finish_gradients(const StepPlan& plan, const Up
                                                   Rates rates, const LoadedParameter<GENERAL> (&parameters)[COUNT],
                                                   Place place, Gradient gradient) {
   if constexpr (GENERAL) {
+    if (plan.flat == 0) {
+      Parameter plain[COUNT];
+#pragma unroll
+      for (int j = 0; j < COUNT; ++j) {
+        plain[j] = {.w = parameters[j].w, .state1 = parameters[j].state1, .state2 = parameters[j].state2};
+      }
+      update(plan, tensors, rates, plain, place, gradient);
+      return 0.0F;
+    }
     const bool all = plan.before_norm < 0;
     const int end = all ? plan.flat_ops : plan.before_norm;
     float squares = 0.0F;
