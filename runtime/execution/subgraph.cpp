@@ -120,8 +120,8 @@ class Offer {
     return static_cast<std::size_t>(hidden - rest.begin());
   }
 
-  void require_sane(const Level& level, std::size_t first, std::size_t limit,
-                    const gpunn_subgraph_support& answer, const std::vector<uint32_t>& ops) const {
+  void require_sane(const Level& level, std::size_t first, std::size_t limit, const gpunn_subgraph_support& answer,
+                    const std::vector<uint32_t>& ops) const {
     const std::string where =
         "plugin '" + level.plugin->name() + "': query of a program at " + text_of(graph_.nodes()[first]);
     if (answer.n_ops > limit) {

@@ -277,7 +277,8 @@ TEST_CASE("a subgraph is refused where what it leaves out must run within it", "
   control->leaves_out[0] = 2;
   Backend backend(registry(), "capturing");
   const CompiledProgram compiled = compile(fusible_program(), backend);
-  CHECK(compiled.subgraphs.reasons.front() == "capturing, at SCALE 'half': RELU 'active' has to run between what it fuses");
+  CHECK(compiled.subgraphs.reasons.front() ==
+        "capturing, at SCALE 'half': RELU 'active' has to run between what it fuses");
   CHECK(compiled.subgraphs.taken.front().nodes.first > 0);
 }
 

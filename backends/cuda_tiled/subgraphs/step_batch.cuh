@@ -131,8 +131,7 @@ __device__ __forceinline__ void find_ready_batch(const StepPlan& plan, const Gen
     const bool there = row < plan.batch;
     batch.guess[lane] = -1;
     batch.index[lane] = there ? row : -1;
-    batch.labels[lane] =
-        there && tensors.labels != nullptr ? __ldcg(static_cast<const int*>(tensors.labels) + row) : 0;
+    batch.labels[lane] = there && tensors.labels != nullptr ? __ldcg(static_cast<const int*>(tensors.labels) + row) : 0;
   }
   if (lane == 0) {
     batch.again = 1;

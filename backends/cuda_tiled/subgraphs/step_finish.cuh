@@ -1,11 +1,12 @@
-// What the general kernels do with a layer's sums: batch norm, activations, means of windows, dropout, and the way back.
+// What the general kernels do with a layer's sums: batch norm, activations, means of windows, dropout, and the way
+// back.
 //
 // Dropout leaves a mark in what it makes: -0 is an element that was dropped, and nothing else is. So the way back draws
 // no numbers.
 //
 // Batch norm needs sums over all images, which are in other blocks: each block tells the others its own, through memory
-// that is the subgraph's alone, and adds up what it hears, in order. All blocks must be resident (step_kernels.cu sees to
-// it).
+// that is the subgraph's alone, and adds up what it hears, in order. All blocks must be resident (step_kernels.cu sees
+// to it).
 #pragma once
 
 #include <gpunn/random.h>
@@ -133,7 +134,8 @@ __device__ __forceinline__ bool heard(const uint64_t* from, uint32_t run, float&
 __device__ __forceinline__ bool heard(const uint64_t* from, uint32_t run, float2& values) {
   uint64_t words[2] = {};
   asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];" : "=l"(words[0]), "=l"(words[1]) : "l"(from) : "memory");
-  values = make_float2(__uint_as_float(static_cast<uint32_t>(words[0])), __uint_as_float(static_cast<uint32_t>(words[1])));
+  values =
+      make_float2(__uint_as_float(static_cast<uint32_t>(words[0])), __uint_as_float(static_cast<uint32_t>(words[1])));
   return words[0] >> 32 == run && words[1] >> 32 == run;
 }
 
@@ -213,8 +215,8 @@ __device__ __forceinline__ NormTable norm_table(const FinishPlan& finish, int ch
   return {shared_floats() + finish.statistics, channels};
 }
 
-// Two sums over each channel's elements of the block's image: value(filter, i) gives the terms. Leaves them as parts, of
-// which there are as many as is said.
+// Two sums over each channel's elements of the block's image: value(filter, i) gives the terms. Leaves them as parts,
+// of which there are as many as is said.
 template <class B, class Value>
 __device__ __forceinline__ int sum_planes(const FinishPlan& finish, const NormTable& table, Value value) {
   constexpr int kWarps = B::kThreads / 32;
@@ -335,8 +337,8 @@ __device__ __forceinline__ void fetch_kept(const StepTensors& tensors, int row) 
 
 // Mean and deviation of each channel over all images. `meet` meets the threads of B.
 template <class B, class Meet>
-__device__ __forceinline__ void conv_statistics(const StepTensors& tensors, const StepBatch& batch, const ConvPlan& conv,
-                                                const FinishPlan& finish, int row, Meet meet) {
+__device__ __forceinline__ void conv_statistics(const StepTensors& tensors, const StepBatch& batch,
+                                                const ConvPlan& conv, const FinishPlan& finish, int row, Meet meet) {
   constexpr int kWarps = B::kThreads / 32;
   const StepPlan& plan = shared_plan();
   const NormTable table = norm_table(finish, finish.channels);
@@ -380,7 +382,8 @@ __device__ __forceinline__ void conv_statistics(const StepTensors& tensors, cons
   meet();
 }
 
-// From an image's sums to what the next layer reads, to put(filter, row, column, i, value). `meet` meets the threads of B.
+// From an image's sums to what the next layer reads, to put(filter, row, column, i, value). `meet` meets the threads of
+// B.
 template <class B, class Put, class Meet>
 __device__ __forceinline__ void finish_conv_general(const StepTensors& tensors, const StepBatch& batch, int layer,
                                                     int row, Put put, Meet meet) {
@@ -474,8 +477,8 @@ __device__ __forceinline__ void unpool_general(int layer, int terms, int apart, 
     return known_by_result(activation) ? gradient_by_result(activation, slope, kept)
                                        : activation_gradient(activation, slope, kept);
   };
-  const bool two_by_two = finish.mean != 0 && conv.window_rows == 2 && conv.window_columns == 2 &&
-                          conv.stride_columns % 2 == 0;
+  const bool two_by_two =
+      finish.mean != 0 && conv.window_rows == 2 && conv.window_columns == 2 && conv.stride_columns % 2 == 0;
   // At hand, as in unpool().
   const uint32_t threshold = finish.finish.dropout.threshold;
   const float factor = finish.finish.dropout.factor;

@@ -292,8 +292,7 @@ __device__ __forceinline__ void unpool_next(int layer, int rank) {
 }
 
 template <class B>
-__device__ __forceinline__ void conv_backward(const TensorsOf<B>& tensors, const StepBatch& batch, int rank,
-                                              int row) {
+__device__ __forceinline__ void conv_backward(const TensorsOf<B>& tensors, const StepBatch& batch, int rank, int row) {
   const StepPlan& plan = shared_plan();
   float* shared = shared_floats();
   const int thread = static_cast<int>(threadIdx.x);

@@ -330,8 +330,8 @@ class Matcher {
       case GPUNN_OP_MATMUL_BIAS_ACTIVATION:
         return dense_layer(layer, at, matmul_bias_activation_of(op(at.op)), pattern_.input(at.op, 2));
       case GPUNN_OP_BIAS_ADD:
-        require(layer.bias < 0 && finish.norm.there == 0 && finish.activation == StepActivation::none && !layer.pooled &&
-                    finish.dropout.threshold == 0,
+        require(layer.bias < 0 && finish.norm.there == 0 && finish.activation == StepActivation::none &&
+                    !layer.pooled && finish.dropout.threshold == 0,
                 "a bias elsewhere than behind its layer");
         layer.bias = from_outside(pattern_.input(at.op, 1));
         return;
@@ -482,8 +482,7 @@ class Matcher {
             "no gradient of the mean");
     pattern_.take(mean_backward, "");
     const std::size_t fill = pattern_.producer(pattern_.input(mean_backward, 0), mean_backward);
-    require(fill != Pattern::kNone && pattern_.op(fill) == GPUNN_OP_FILL,
-            "a gradient of the loss that is no constant");
+    require(fill != Pattern::kNone && pattern_.op(fill) == GPUNN_OP_FILL, "a gradient of the loss that is no constant");
     pattern_.take(fill, "");
     network.loss_gradient = static_cast<float>(op(fill).attrs<gpunn_fill_attrs>().value);
     d_ = pattern_.output(backward);
@@ -562,8 +561,8 @@ class Matcher {
       }
       case GPUNN_OP_BATCH_NORM: {
         const std::size_t found = pattern_.take(
-            GPUNN_OP_BATCH_NORM_BACKWARD,
-            {d_, x, layer.gamma, pattern_.output(at.op, 1), pattern_.output(at.op, 2)}, "no gradient of batch norm");
+            GPUNN_OP_BATCH_NORM_BACKWARD, {d_, x, layer.gamma, pattern_.output(at.op, 1), pattern_.output(at.op, 2)},
+            "no gradient of batch norm");
         const bool counted = batch_norm_backward_of(op(found)).counted;
         require(counted == match_.network.counted && (!counted || pattern_.input(found, 5) == count_),
                 "the gradient of another batch norm");
@@ -581,10 +580,9 @@ class Matcher {
         break;
     }
     // A layer's own op, perhaps with its ReLU.
-    const bool with_relu = (pattern_.op(at.op) == GPUNN_OP_CONV2D_BIAS_ACTIVATION &&
-                            convolution_bias_activation_of(op(at.op)).relu) ||
-                           (pattern_.op(at.op) == GPUNN_OP_MATMUL_BIAS_ACTIVATION &&
-                            matmul_bias_activation_of(op(at.op)).relu);
+    const bool with_relu =
+        (pattern_.op(at.op) == GPUNN_OP_CONV2D_BIAS_ACTIVATION && convolution_bias_activation_of(op(at.op)).relu) ||
+        (pattern_.op(at.op) == GPUNN_OP_MATMUL_BIAS_ACTIVATION && matmul_bias_activation_of(op(at.op)).relu);
     if (with_relu) relu_backward(layer, y);
     bias_backward(layer);
     if (layer.dense) {
@@ -620,9 +618,8 @@ class Matcher {
   // No gradient flows further: what made x is no layer.
   void require_beginning() const {
     const Layer& first = layers_.front();
-    const std::size_t more =
-        first.dense ? pattern_.find({GPUNN_OP_MATMUL}, {d_, first.w})
-                    : pattern_.find({GPUNN_OP_CONV2D_BACKWARD_DATA}, {d_, first.w});
+    const std::size_t more = first.dense ? pattern_.find({GPUNN_OP_MATMUL}, {d_, first.w})
+                                         : pattern_.find({GPUNN_OP_CONV2D_BACKWARD_DATA}, {d_, first.w});
     if (more == Pattern::kNone) return;
     const std::size_t in_front = pattern_.producer(x_, layer_ops_[0].op);
     throw Refusal(in_front == Pattern::kNone ? "layers in front of what is offered"
@@ -654,12 +651,8 @@ class Matcher {
     }
   }
 
-  bool is_gradient(int32_t id) const {
-    return desc_.value(id).root == desc_.value(match_.values.gradients.id).root;
-  }
-  bool is_parameter(int32_t id) const {
-    return desc_.value(id).root == desc_.value(match_.values.parameters.id).root;
-  }
+  bool is_gradient(int32_t id) const { return desc_.value(id).root == desc_.value(match_.values.gradients.id).root; }
+  bool is_parameter(int32_t id) const { return desc_.value(id).root == desc_.value(match_.values.parameters.id).root; }
 
   // Bounds of the gradients, optimizers and what follows them.
   void update() {
@@ -869,8 +862,7 @@ class Matcher {
       pattern_.take(made, "");
       made = pattern_.producer(pattern_.input(made, 0), made);
     }
-    require(made != Pattern::kNone && pattern_.op(made) == GPUNN_OP_TABLE_LOAD &&
-                op(made).input(0).dtype == GPUNN_F32,
+    require(made != Pattern::kNone && pattern_.op(made) == GPUNN_OP_TABLE_LOAD && op(made).input(0).dtype == GPUNN_F32,
             "a learning rate that comes from no table");
     if (rate_ != Pattern::kNone) {
       require(made == rate_, "several learning rates");
@@ -911,9 +903,9 @@ class Matcher {
         const auto inputs = desc_.inputs(metrics);
         const Metrics found = metrics_of(op(metrics));
         if (found.classes > 0) {
-          require(inputs.size() == 5 && pattern_.same(inputs[3], logits_) &&
-                      found.classes == layers_.back().matrix.outputs,
-                  "metrics of other classes");
+          require(
+              inputs.size() == 5 && pattern_.same(inputs[3], logits_) && found.classes == layers_.back().matrix.outputs,
+              "metrics of other classes");
           use_label(inputs[4]);
           network.ranks = true;
         }
@@ -961,8 +953,7 @@ class Matcher {
           values.mean_loss = id;
         } else {
           const std::size_t reader = pattern_.outer_reader(id);
-          throw Refusal((reader == Pattern::kNone ? std::string("something outside")
-                                                  : op_text(desc_, reader)) +
+          throw Refusal((reader == Pattern::kNone ? std::string("something outside") : op_text(desc_, reader)) +
                         " reads what " + op_text(desc_, i) + " makes within the step");
         }
       }
@@ -1012,8 +1003,8 @@ class Matcher {
 
 // All that is fused besides the core, from the most to the least.
 constexpr Surroundings kSurroundings[] = {
-    {true, true, true, true},   {true, true, true, false},   {true, false, true, true},   {true, false, true, false},
-    {true, false, false, false}, {false, true, true, true},  {false, true, true, false},  {false, false, true, true},
+    {true, true, true, true},    {true, true, true, false},   {true, false, true, true},  {true, false, true, false},
+    {true, false, false, false}, {false, true, true, true},   {false, true, true, false}, {false, false, true, true},
     {false, false, true, false}, {false, false, false, false}};
 
 }  // namespace

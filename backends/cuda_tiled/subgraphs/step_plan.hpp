@@ -150,7 +150,8 @@ struct FlatOp {
   int decayed = 0;
   int option = 0;  // nesterov, decoupled, rescale
   // sgd: momentum; adam: beta1, beta2, epsilon; rmsprop: alpha, momentum, epsilon; adagrad: -, -, epsilon; lion: beta1,
-  // beta2; clip_norm: largest norm, -, epsilon; clamp: low, high; average: of the average, of the parameters; l1: weight
+  // beta2; clip_norm: largest norm, -, epsilon; clamp: low, high; average: of the average, of the parameters; l1:
+  // weight
   float a = 0.0F, b = 0.0F, c = 0.0F;
   float decay = 0.0F;
   float rate = 1.0F;  // factor of the learning rate
@@ -174,9 +175,9 @@ struct StepNetwork {
   std::vector<DenseShape> dense;  // at least one; the last one's outputs are the classes
   StepLoss loss = StepLoss::cross_entropy;
   StepTargets targets = StepTargets::none;
-  int64_t target_rows = 0;                // of a table of targets
-  float loss_a = 0.0F;                    // huber: delta; hinge: margin
-  int loss_power = 1;                     // of hinge
+  int64_t target_rows = 0;  // of a table of targets
+  float loss_a = 0.0F;      // huber: delta; hinge: margin
+  int loss_power = 1;       // of hinge
   float loss_gradient = 1.0F;
   StepOptimizer optimizer = StepOptimizer::sgd;
   gpunn_sgd_attrs sgd{};
@@ -280,19 +281,19 @@ struct DensePlan {
 // What the general kernels know of a convolution or dense layer besides.
 struct FinishPlan {
   StepFinish finish;
-  int kept;            // 1: all sums are kept
-  int mean;            // of windows
-  float mean_share;    // 1 / elements of a window
-  int u;               // in shared memory, on the way back: what is kept, as forward.sums; of a dense layer [row][image]
-  int statistics;      // in shared memory: kStatistics numbers by channel
+  int kept;          // 1: all sums are kept
+  int mean;          // of windows
+  float mean_share;  // 1 / elements of a window
+  int u;             // in shared memory, on the way back: what is kept, as forward.sums; of a dense layer [row][image]
+  int statistics;    // in shared memory: kStatistics numbers by channel
   int channels, size;  // of the norm: elements of an image's channel
   int plane;           // of what is kept: elements of a channel, with those between rows
   int out_width;
-  int norm_index;      // among the batch norms
-  int row_size;        // of what dropout drops: elements of an image
-  int first_norm;      // column among all gammas and betas
-  int exchange;        // where images tell each other, in 16 bytes
-  int64_t saved;       // in the workspace, in floats: what is kept, by image
+  int norm_index;  // among the batch norms
+  int row_size;    // of what dropout drops: elements of an image
+  int first_norm;  // column among all gammas and betas
+  int exchange;    // where images tell each other, in 16 bytes
+  int64_t saved;   // in the workspace, in floats: what is kept, by image
   Divisor by_plane, by_size, by_out_row;
 };
 
@@ -409,15 +410,15 @@ struct StepTensors {
 
 // What the general kernels have besides.
 struct GeneralTensors : StepTensors {
-  const float* x;          // of a batch that is ready
-  const int32_t* count;    // of its rows that are samples
-  const float* targets;    // a table by label, or of the rows
-  const float* border;     // of shifted images
-  float* gradients;        // flat
-  float* logits;           // where they are wanted outside
+  const float* x;        // of a batch that is ready
+  const int32_t* count;  // of its rows that are samples
+  const float* targets;  // a table by label, or of the rows
+  const float* border;   // of shifted images
+  float* gradients;      // flat
+  float* logits;         // where they are wanted outside
   float* row_losses;
   float* mean_loss;
-  float* norm;             // of all gradients
+  float* norm;  // of all gradients
   float* norm_history;
   float* flat_state[kMostFlatOps][2];
   float* running[kMostStepConvs + kMostStepDense][2];  // mean and variance: of convolutions, then of dense layers

@@ -134,8 +134,8 @@ __device__ __forceinline__ FlatElement load_element(const StepPlan& plan, const 
   return element;
 }
 
-// L1_GRADIENT, CLAMP, CLIP_NORM, the optimizers and averages, as far as `end` goes, on an element whose gradient is `g`.
-// Returns the gradient.
+// L1_GRADIENT, CLAMP, CLIP_NORM, the optimizers and averages, as far as `end` goes, on an element whose gradient is
+// `g`. Returns the gradient.
 __device__ __forceinline__ float run_flat(const StepPlan& plan, const GeneralTensors& tensors, Rates rates, int begin,
                                           int end, int at, FlatElement element, float g, float scale) {
   float w = element.w;
@@ -289,7 +289,7 @@ __device__ __forceinline__ void fetch_rows(float (*to)[COLUMNS], const float* ro
 
 template <bool GENERAL>
 __device__ __forceinline__ float update_dense(const StepPlan& plan, const UpdateTensors<GENERAL>& tensors, int block,
-                                             UpdateShared& shared) {
+                                              UpdateShared& shared) {
   constexpr int kParameters = kUpdateRows * kUpdateColumns / kUpdateThreads;  // of a thread
   int layer = 0;
   while (layer + 1 < plan.n_dense && block >= plan.dense[layer + 1].first_tile) ++layer;
@@ -407,7 +407,7 @@ __device__ __forceinline__ float update_column(const StepPlan& plan, const Updat
 
 template <bool GENERAL>
 __device__ __forceinline__ float update_convs(const StepPlan& plan, const UpdateTensors<GENERAL>& tensors, int block,
-                                             UpdateShared& shared) {
+                                              UpdateShared& shared) {
   const int column = block * kUpdateSums + static_cast<int>(threadIdx.x) % kUpdateSums;
   int at = -1;
   for (int layer = 0; layer < plan.n_convs; ++layer) {
@@ -423,7 +423,7 @@ __device__ __forceinline__ float update_convs(const StepPlan& plan, const Update
 
 template <bool GENERAL>
 __device__ __forceinline__ float update_biases(const StepPlan& plan, const UpdateTensors<GENERAL>& tensors, int block,
-                                              UpdateShared& shared) {
+                                               UpdateShared& shared) {
   int layer = 0;
   while (layer + 1 < plan.n_dense && block >= plan.dense[layer + 1].first_bias) ++layer;
   const DensePlan& dense = plan.dense[layer];

@@ -277,8 +277,8 @@ std::vector<FusedTraining> fused_trainings() {
            lenet_of("leaky_relu", "max_pool", false, 0) + digits(220, 50, false) +
                "augmentation: {rotate: 10, mixup: 0.2}\noptimizer: {type: adagrad, learning_rate: 0.01}\n",
            true),
-      rare("MLP with dropout, batch 128, AdamW",
-           perceptron_of("relu", {128}, false, 0.2) + digits(512, 128) + kAdamW, true),
+      rare("MLP with dropout, batch 128, AdamW", perceptron_of("relu", {128}, false, 0.2) + digits(512, 128) + kAdamW,
+           true),
       rare("MLP with batch norm and SiLU, batch 60 of 200, the last one not full, Adam",
            perceptron_of("silu", {96, 40}, true, 0) + digits(200, 60, false) + kAdam, true),
       rare("MLP with sigmoid, mean squared error, batch 32, LARS",
