@@ -1,3 +1,17 @@
+// The general kernels of a step: what the plain ones of step_kernels.cu do not know.
+//
+// H200, batch 128, a training step in us; the plain networks take 31.7 (LeNet-5) and 14.5 (MLP 784-128-10).
+//
+//   LeNet-5  RMSprop                                              38.3
+//            dropout behind poolings and dense layers             41.5
+//            shifts, label smoothing, a norm's bound, an average  43.8
+//            tanh and means of windows                            46.6
+//            GELU                                                 47.5
+//            batch mixed or images turned by ops before the step  54.0, 55.6
+//            batch norm behind convolutions, behind all layers    63.6, 80.5
+//   MLP      dropout, AdamW                                       16.7
+//            tanh, mean squared error                             17.4
+//            batch norm                                           21.3
 #include "cuda_common/check.hpp"
 #include "step_kernels.hpp"
 #include "step_launch.cuh"

@@ -8,6 +8,9 @@
 // before still runs. Nor do the tiles of dense layers wait for its end: counters tell when their factors are there,
 // first x, then dy, and where there are convolutions, they are done while the first kernel still has their backward
 // part before it.
+//
+// The general kernel knows more optimizers, bounds of gradients and averages (FlatOp). It writes the gradients where ops
+// outside the step update the parameters, and where the norm of all gradients is wanted: kernel 3 goes on from there.
 #pragma once
 
 #include "dependent_launch.cuh"
