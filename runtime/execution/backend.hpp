@@ -152,8 +152,9 @@ class Backend {
 
   // The plugins that fuse subgraphs, highest first. A plugin that computes in memory of its own is not among them.
   std::vector<std::string> fusing_plugins() const;
-  // Offers them the ops of a step program. `placements` are those of its nodes, all of them served.
-  Subgraphs fuse_subgraphs(const graph::Graph& graph, std::span<const Placement> placements) const;
+  // Offers them the ops of a step program. `placements` are those of its nodes, all of them served. Nodes and
+  // placements change their order, so that the ops of a subgraph stand together.
+  Subgraphs fuse_subgraphs(graph::Graph& graph, std::vector<Placement>& placements) const;
   // `description` describes the graph.
   FusedSubgraph create(const graph::Graph& graph, const Subgraph& subgraph, const ProgramDescription& description);
 

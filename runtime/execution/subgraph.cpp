@@ -3,8 +3,12 @@
 
 #include <gpunn/error.hpp>
 #include <gpunn/progress.hpp>
+#include <gpunn/subgraph.hpp>
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
+#include <optional>
 #include <utility>
 
 #include "common/text.hpp"
@@ -20,21 +24,48 @@ namespace {
 
 constexpr uint64_t kAbsurdSubgraphWorkspace = uint64_t{1} << 40;
 
-// Offers the ops of a step program to the plugins.
+// Offers the ops of a step program to the plugins, and brings those together that a plugin fuses.
 class Offer {
  public:
-  Offer(const graph::Graph& graph, std::span<const Placement> placements, const BackendOptions& options)
-      : graph_(graph), placements_(placements), options_(options), description_(graph, options) {}
+  Offer(graph::Graph& graph, std::vector<Placement>& placements, const BackendOptions& options)
+      : graph_(graph), placements_(placements), options_(options) {
+    description_.emplace(graph_, options_);
+  }
 
-  // The subgraph that begins with this node. It has no nodes if the plugin fuses none here.
-  Subgraph ask(const Level& level, int index, std::size_t first) {
-    Subgraph subgraph{.nodes = {first, 0}, .level = index, .name = {}};
-    const std::size_t limit = limit_at(index, first);
-    if (limit == 0) return subgraph;
+  // Asks about the ops [first, end).
+  void walk(std::span<const Level> levels, std::size_t first, std::size_t end, std::vector<Subgraph>& taken,
+            LongWork& work) {
+    while (first < end) {
+      work.reach(first);
+      std::optional<Subgraph> subgraph;
+      for (std::size_t i = 0; i < levels.size() && !subgraph; ++i) {
+        if (levels[i].subgraphs != nullptr) subgraph = ask(levels[i], static_cast<int>(i), first, end);
+      }
+      if (!subgraph) {
+        ++first;
+        continue;
+      }
+      // What has gone before it has not been asked about.
+      walk(levels, first, subgraph->nodes.first, taken, work);
+      first = subgraph->nodes.end();
+      taken.push_back(std::move(*subgraph));
+    }
+  }
+
+  std::vector<std::string> take_reasons() { return std::move(reasons_); }
+
+ private:
+  // A subgraph to which this node belongs, its nodes brought together.
+  std::optional<Subgraph> ask(const Level& level, int index, std::size_t first, std::size_t end) {
+    const std::size_t limit = limit_at(index, first, end);
+    if (limit == 0) return std::nullopt;
+    std::vector<uint32_t> ops(limit);
+    std::iota(ops.begin(), ops.end(), static_cast<uint32_t>(first));
     gpunn_subgraph_support answer{};
     answer.struct_size = sizeof(answer);
+    answer.ops = ops.data();
     const plugins::CallResult result = plugins::guarded([&](gpunn_error* error) {
-      return level.subgraphs->query(level.device, description_.get(), static_cast<uint32_t>(first),
+      return level.subgraphs->query(level.device, description_->get(), static_cast<uint32_t>(first),
                                     static_cast<uint32_t>(limit), &answer, error);
     });
     if (!result.ok() && result.status != GPUNN_UNSUPPORTED) {
@@ -44,38 +75,63 @@ class Offer {
     answer.reason[sizeof(answer.reason) - 1] = '\0';
     if (!result.ok() || answer.n_ops == 0) {
       note(level, first, result.ok() ? answer.reason : result.message);
-      return subgraph;
+      return std::nullopt;
     }
-    require_sane(level, first, limit, answer);
+    require_sane(level, first, limit, answer, ops);
+    ops.resize(answer.n_ops);
     if (options_.deterministic && (answer.flags & GPUNN_OP_DETERMINISTIC) == 0) {
       note(level, first, "its fused subgraph is not deterministic, as `deterministic: true` requires");
-      return subgraph;
+      return std::nullopt;
     }
-    subgraph.nodes.count = answer.n_ops;
-    subgraph.workspace_bytes = answer.workspace_bytes;
-    subgraph.flags = answer.flags;
-    subgraph.name = answer.name[0] == '\0' ? "fused ops" : answer.name;
-    return subgraph;
+    const plugin::Gathered gathered = plugin::gather_ops(plugin::ProgramDesc(*description_->get()), ops);
+    if (gathered.between != plugin::Gathered::kNowhere) {
+      note(level, first, text_of(graph_.nodes()[gathered.between]) + " has to run between what it fuses");
+      return std::nullopt;
+    }
+    bring_together(first, ops, gathered);
+    return Subgraph{.nodes = {first + gathered.before.size(), ops.size()},
+                    .level = index,
+                    .workspace_bytes = answer.workspace_bytes,
+                    .flags = answer.flags,
+                    .name = answer.name[0] == '\0' ? "fused ops" : answer.name};
   }
 
-  std::vector<std::string> take_reasons() { return std::move(reasons_); }
+  void bring_together(std::size_t first, const std::vector<uint32_t>& ops, const plugin::Gathered& gathered) {
+    if (gathered.before.empty() && gathered.behind.empty()) return;
+    std::vector<std::size_t> order = gathered.before;
+    order.insert(order.end(), ops.begin(), ops.end());
+    order.insert(order.end(), gathered.behind.begin(), gathered.behind.end());
+    std::vector<graph::Node> nodes;
+    std::vector<Placement> placements;
+    for (const std::size_t node : order) {
+      nodes.push_back(std::move(graph_.nodes()[node]));
+      placements.push_back(std::move(placements_[node]));
+    }
+    std::ranges::move(nodes, graph_.nodes().begin() + static_cast<std::ptrdiff_t>(first));
+    std::ranges::move(placements, placements_.begin() + static_cast<std::ptrdiff_t>(first));
+    description_.emplace(graph_, options_);
+  }
 
- private:
   // How many ops come before the first that a higher plugin runs, or that runs with a kernel wanted by its name.
-  std::size_t limit_at(int level, std::size_t first) const {
-    const auto rest = placements_.subspan(first);
+  std::size_t limit_at(int level, std::size_t first, std::size_t end) const {
+    const auto rest = std::span(placements_).subspan(first, end - first);
     const auto hidden =
         std::ranges::find_if(rest, [level](const Placement& p) { return p.level < level || !p.kernel.empty(); });
     return static_cast<std::size_t>(hidden - rest.begin());
   }
 
-  void require_sane(const Level& level, std::size_t first, std::size_t limit,
-                    const gpunn_subgraph_support& answer) const {
+  void require_sane(const Level& level, std::size_t first, std::size_t limit, const gpunn_subgraph_support& answer,
+                    const std::vector<uint32_t>& ops) const {
     const std::string where =
         "plugin '" + level.plugin->name() + "': query of a subgraph at " + text_of(graph_.nodes()[first]);
     if (answer.n_ops > limit) {
       throw Error(where + " fuses " + std::to_string(answer.n_ops) + " ops where " + std::to_string(limit) +
                   " were offered");
+    }
+    const auto end = ops.begin() + static_cast<std::ptrdiff_t>(answer.n_ops);
+    const bool rising = std::adjacent_find(ops.begin(), end, std::greater_equal<>()) == end;
+    if (answer.ops != ops.data() || !rising || ops[0] != first || *(end - 1) >= first + limit) {
+      throw Error(where + " names ops that were not offered, not in their order, or not the first one");
     }
     if (answer.workspace_bytes > kAbsurdSubgraphWorkspace) {
       throw Error(where + " asks for a workspace of " + human_bytes(answer.workspace_bytes) + ", which makes no sense");
@@ -88,10 +144,10 @@ class Offer {
     if (std::ranges::find(reasons_, text) == reasons_.end()) reasons_.push_back(std::move(text));
   }
 
-  const graph::Graph& graph_;
-  std::span<const Placement> placements_;
+  graph::Graph& graph_;
+  std::vector<Placement>& placements_;
   const BackendOptions& options_;
-  ProgramDescription description_;
+  std::optional<ProgramDescription> description_;
   std::vector<std::string> reasons_;
 };
 
@@ -118,23 +174,12 @@ std::vector<std::string> Backend::fusing_plugins() const {
   return names;
 }
 
-Subgraphs Backend::fuse_subgraphs(const graph::Graph& graph, std::span<const Placement> placements) const {
+Subgraphs Backend::fuse_subgraphs(graph::Graph& graph, std::vector<Placement>& placements) const {
   Subgraphs result;
   if (fusing_plugins().empty()) return result;
   Offer offer(graph, placements, impl_->options);
   LongWork work("planning: fused subgraphs", graph.nodes().size());
-  for (std::size_t node = 0; node < graph.nodes().size(); work.reach(node)) {
-    std::size_t next = node + 1;
-    for (std::size_t i = 0; i < impl_->levels.size(); ++i) {
-      if (impl_->levels[i].subgraphs == nullptr) continue;
-      Subgraph subgraph = offer.ask(impl_->levels[i], static_cast<int>(i), node);
-      if (subgraph.nodes.count == 0) continue;
-      next = subgraph.nodes.end();
-      result.taken.push_back(std::move(subgraph));
-      break;
-    }
-    node = next;
-  }
+  offer.walk(impl_->levels, 0, graph.nodes().size(), result.taken, work);
   result.reasons = offer.take_reasons();
   return result;
 }

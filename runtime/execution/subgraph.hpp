@@ -15,7 +15,7 @@
 
 namespace gpunn::execution {
 
-// Consecutive ops of a step program that a plugin fuses.
+// Ops of a step program that a plugin fuses. They stand together.
 struct Subgraph {
   compiler::NodeRange nodes;
   int level = 0;  // index into the chain

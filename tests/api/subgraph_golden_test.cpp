@@ -46,9 +46,10 @@ TEST_CASE("layout of gpunn_subgraph_support", "[api]") {
   CHECK(offsetof(gpunn_subgraph_support, workspace_bytes) == 8);
   CHECK(offsetof(gpunn_subgraph_support, flags) == 16);
   CHECK(offsetof(gpunn_subgraph_support, reserved) == 20);
-  CHECK(offsetof(gpunn_subgraph_support, name) == 24);
-  CHECK(offsetof(gpunn_subgraph_support, reason) == 88);
-  CHECK(sizeof(gpunn_subgraph_support) == 344);
+  CHECK(offsetof(gpunn_subgraph_support, ops) == 24);
+  CHECK(offsetof(gpunn_subgraph_support, name) == 32);
+  CHECK(offsetof(gpunn_subgraph_support, reason) == 96);
+  CHECK(sizeof(gpunn_subgraph_support) == 352);
 }
 
 TEST_CASE("layout of gpunn_subgraph_args", "[api]") {

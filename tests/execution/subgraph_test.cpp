@@ -224,6 +224,64 @@ TEST_CASE("a base fuses no subgraph across an op that an overlay runs", "[execut
   CHECK(compiled.subgraphs.taken[1].nodes.first == 3);
 }
 
+namespace {
+
+// fusible_program() with two ops in its midst: one has nothing to do with it, the other reads what it makes on its way.
+Graph interrupted_program() {
+  Graph graph = fusible_program();
+  const ValueId x = 0;
+  const ValueId scaled = graph.nodes()[0].outputs[0];
+  const ValueId apart = graph.add_value("apart", floats({kFusedSize}), Storage::state);
+  const ValueId seen = graph.add_value("seen", floats({kFusedSize}), Storage::state);
+  graph.add_into(GPUNN_OP_SCALE, "apart", Attributes::of(gpunn_scale_attrs{0, 3.0F}), {x}, {apart});
+  graph.add_into(GPUNN_OP_SCALE, "seen", Attributes::of(gpunn_scale_attrs{0, 2.0F}), {scaled}, {seen});
+  std::rotate(graph.nodes().begin() + 1, graph.nodes().begin() + 4, graph.nodes().end());
+  return graph;
+}
+
+std::vector<std::string> names(const Graph& graph) {
+  std::vector<std::string> result;
+  for (const auto& node : graph.nodes()) result.push_back(node.name);
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("ops that are left out go before a subgraph or behind it", "[execution][subgraphs]") {
+  const auto control = controlled("capturing");
+  CHECK(names(interrupted_program()) ==
+        std::vector<std::string>{"half", "apart", "seen", "shift", "active", "accumulate"});
+  control->subgraphs = 100;
+  control->leaves_out[0] = 1;
+  control->leaves_out[1] = 2;
+  Backend backend(registry(), "capturing");
+  CompiledProgram compiled = compile(interrupted_program(), backend);
+  // The one in front is asked about by itself.
+  CHECK(counts(compiled) == std::vector<std::size_t>{1, 4, 1});
+  CHECK(names(compiled.graph) == std::vector<std::string>{"apart", "half", "shift", "active", "accumulate", "seen"});
+  Variables variables(backend);
+  const auto arena = backend.allocate(compiled.plan.arena_bytes);
+  Executable executable(backend, variables, compiled.graph, compiled.plan, arena.data(), compiled.subgraphs.taken);
+  variables.write("x", bytes_of({2, -2, 4, -4, 6, 100}));
+  variables.write("flat", bytes_of({9, 9, 9, 9, 9, 9, 1, 0, -1, 3, 0, -50}));
+  executable.run();
+  backend.synchronize();
+  CHECK(floats_of(variables.read("y")) == std::vector<float>{2, 0, 1, 1, 3, 0});
+  CHECK(floats_of(variables.read("apart")) == std::vector<float>{6, -6, 12, -12, 18, 300});
+  CHECK(floats_of(variables.read("seen")) == std::vector<float>{2, -2, 4, -4, 6, 100});
+}
+
+TEST_CASE("a subgraph is refused where what it leaves out must run within it", "[execution][subgraphs]") {
+  const auto control = controlled("capturing");
+  control->subgraphs = 100;
+  control->leaves_out[0] = 2;
+  Backend backend(registry(), "capturing");
+  const CompiledProgram compiled = compile(fusible_program(), backend);
+  CHECK(compiled.subgraphs.reasons.front() ==
+        "capturing, at SCALE 'half': RELU 'active' has to run between what it fuses");
+  CHECK(compiled.subgraphs.taken.front().nodes.first > 0);
+}
+
 TEST_CASE("a plugin's nonsense is refused with the plugin's name", "[execution][subgraphs]") {
   const auto control = controlled("capturing");
   control->subgraphs = 2;

@@ -1,14 +1,17 @@
 /*
- * The subgraph extension: a plugin fuses consecutive ops of a step program, a subgraph, and runs them as it likes.
+ * The subgraph extension: a plugin fuses several ops of a step program, a subgraph, and runs them as it likes.
  *
  * A plugin has the extension if `extension(GPUNN_EXTENSION_SUBGRAPH)` returns a gpunn_subgraph_extension. Such a plugin
  * still serves the ops one by one: the host also runs the same step program without fused subgraphs, to show what each
  * op computes and to compare the results.
  *
- * After composite ops are chosen, the host walks the ops in their order. At each op it calls `query`: how many ops,
- * beginning with this one, does the plugin fuse? It continues behind the fused subgraph. It asks from the top of the
- * chain down, and offers ops up to the first that a plugin higher in the chain runs. So a subgraph never replaces a
- * kernel of a higher plugin.
+ * After composite ops are chosen, the host walks the ops in their order. At each op it asks `query` which ops, from
+ * this one on, the plugin fuses. It offers ops up to the first that a plugin higher in the chain runs, and asks from
+ * the top of the chain down. So a subgraph never replaces a kernel of a higher plugin.
+ *
+ * The ops of a subgraph need not be neighbours in the step program. The host changes the order of the program so that
+ * they are: an op between them that depends on none of them goes before the subgraph, the others go behind it. If an op
+ * that is left out depends on one of them, and another one depends on it, the host refuses the subgraph.
  *
  * After `enqueue`, each value that an op of the subgraph writes and that is needed after the subgraph has the content
  * that the ops would have given it one after another, up to rounding. A subgraph writes nothing but these values and
@@ -90,6 +93,9 @@ typedef struct gpunn_subgraph_support {
   uint64_t workspace_bytes;
   uint32_t flags; /* GPUNN_OP_DETERMINISTIC, GPUNN_OP_CAPTURABLE */
   uint32_t reserved;
+  /* Room for `limit` numbers, of the host, which begins with first, first + 1, ...: the plugin leaves in the first
+   * n_ops of them which ops it fuses, in rising order. ops[0] stays `first`. */
+  uint32_t* ops;
   char name[64]; /* what the subgraph is, for the user: "fused training step" */
   /* Why there is no subgraph, for the user. Empty if no pattern of the plugin begins with this op. */
   char reason[256];
@@ -110,12 +116,13 @@ typedef struct gpunn_subgraph_extension {
   uint32_t struct_size;
   uint32_t reserved;
 
-  /* Tells how many of the ops [first, first + limit) the plugin fuses, beginning with `first`. It is cheap, has no side
+  /* Tells which of the ops [first, first + limit) the plugin fuses, `first` being one of them. It is cheap, has no side
    * effects, and gives the same answer to the same question as long as the device is open. With
    * GPUNN_OP_REQUIRE_DETERMINISTIC the host takes no subgraph without GPUNN_OP_DETERMINISTIC. */
   gpunn_status (*query)(gpunn_device* device, const gpunn_program_desc* desc, uint32_t first, uint32_t limit,
                         gpunn_subgraph_support* subgraph, gpunn_error* error);
-  /* Creates a subgraph that `query` has offered. It may plan, allocate, and autotune on scratch memory of its own. */
+  /* Creates a subgraph that `query` has offered. Its ops are the n_ops from `first` on of the step program in its new
+   * order. It may plan, allocate, and autotune on scratch memory of its own. */
   gpunn_status (*create)(gpunn_device* device, const gpunn_program_desc* desc, uint32_t first, uint32_t n_ops,
                          gpunn_subgraph** subgraph, gpunn_error* error);
   /* Puts the subgraph on the stream and returns. Never synchronises, allocates or reads device memory on the host. */

@@ -12,12 +12,14 @@
 #include <gpunn/plugin.hpp>
 #include <gpunn/subgraph.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace gpunn::plugin {
 
@@ -39,16 +41,70 @@ class ProgramDesc {
   int32_t precision() const { return desc_.precision; }
   bool require_deterministic() const { return (desc_.flags & GPUNN_OP_REQUIRE_DETERMINISTIC) != 0; }
 
-  // Whether the value has content before a subgraph that begins with op `first`.
+  // Whether an op of a subgraph that begins with op `first` finds something in the value.
   bool comes_in(int32_t id, std::size_t first) const { return value(id).first_write < static_cast<int64_t>(first); }
-  // Whether the value is read after a subgraph that ends before op `end`.
+  // Whether the value is needed after a subgraph that ends before op `end`.
   bool needed_after(int32_t id, std::size_t end) const { return value(id).last_read >= static_cast<int64_t>(end); }
+
+  // Whether two values share bytes.
+  bool overlap(int32_t a, int32_t b) const {
+    const gpunn_program_value& left = value(a);
+    const gpunn_program_value& right = value(b);
+    return left.root == right.root && left.offset < right.offset + bytes(*right.tensor) &&
+           right.offset < left.offset + bytes(*left.tensor);
+  }
+  // Whether one of the two ops writes bytes that the other one reads or writes, so that their order matters.
+  bool conflict(std::size_t a, std::size_t b) const {
+    return any_overlap(outputs(a), inputs(b)) || any_overlap(outputs(a), outputs(b)) ||
+           any_overlap(inputs(a), outputs(b));
+  }
 
   const gpunn_program_desc& raw() const { return desc_; }
 
  private:
+  static int64_t bytes(const gpunn_tensor& tensor) {
+    const bool wide = tensor.dtype == GPUNN_F64 || tensor.dtype == GPUNN_I64;
+    const bool narrow = tensor.dtype == GPUNN_U8;
+    return element_count(tensor) * (wide ? 8 : narrow ? 1 : 4);
+  }
+  bool any_overlap(std::span<const int32_t> a, std::span<const int32_t> b) const {
+    return std::any_of(a.begin(), a.end(), [&](int32_t x) {
+      return std::any_of(b.begin(), b.end(), [&](int32_t y) { return overlap(x, y); });
+    });
+  }
+
   const gpunn_program_desc& desc_;
 };
+
+// How the ops of a subgraph come to stand together.
+struct Gathered {
+  std::vector<std::size_t> before;  // ops between them that depend on none of them, in their order
+  std::vector<std::size_t> behind;  // the other ops between them
+  // Where the subgraph is impossible: an op that depends on it and on which it depends.
+  std::size_t between = kNowhere;
+
+  static constexpr std::size_t kNowhere = static_cast<std::size_t>(-1);
+};
+
+// `ops` rise.
+inline Gathered gather_ops(const ProgramDesc& desc, std::span<const uint32_t> ops) {
+  Gathered result;
+  if (ops.empty() || ops.back() - ops.front() + 1 == ops.size()) return result;
+  std::vector<std::size_t> chosen;
+  for (std::size_t op = ops.front(); op <= ops.back(); ++op) {
+    const auto conflicts = [&](std::size_t other) { return desc.conflict(other, op); };
+    const auto behind = std::find_if(result.behind.begin(), result.behind.end(), conflicts);
+    if (op == ops[chosen.size()]) {
+      chosen.push_back(op);
+      if (behind == result.behind.end()) continue;
+      result.between = *behind;
+      return result;
+    }
+    const bool depends = behind != result.behind.end() || std::any_of(chosen.begin(), chosen.end(), conflicts);
+    (depends ? result.behind : result.before).push_back(op);
+  }
+  return result;
+}
 
 // The answer of query_subgraph.
 struct SubgraphSupport {
@@ -57,9 +113,15 @@ struct SubgraphSupport {
   uint32_t flags = GPUNN_OP_DETERMINISTIC | GPUNN_OP_CAPTURABLE;
   std::string name;
   std::string reason;
+  std::vector<uint32_t> chosen = {};  // which ops; empty: as many from `first` on
 
   static SubgraphSupport yes(std::size_t ops, std::string name, uint64_t workspace_bytes = 0) {
     return {.ops = ops, .workspace_bytes = workspace_bytes, .name = std::move(name), .reason = {}};
+  }
+  static SubgraphSupport yes(std::vector<uint32_t> chosen, std::string name, uint64_t workspace_bytes = 0) {
+    SubgraphSupport support = yes(chosen.size(), std::move(name), workspace_bytes);
+    support.chosen = std::move(chosen);
+    return support;
   }
   static SubgraphSupport no(std::string reason = {}) { return {.flags = 0, .name = {}, .reason = std::move(reason)}; }
 };
@@ -117,6 +179,8 @@ struct __attribute__((visibility("hidden"))) SubgraphTable {
       const auto known = read_struct<gpunn_program_desc>(desc);
       const SubgraphSupport subgraph = device_of(handle).query_subgraph(ProgramDesc(known), first, limit);
       gpunn_subgraph_support value{};
+      value.ops = out->ops;
+      std::copy_n(subgraph.chosen.begin(), std::min<std::size_t>(subgraph.chosen.size(), limit), value.ops);
       value.n_ops = static_cast<uint32_t>(subgraph.ops);
       value.workspace_bytes = subgraph.workspace_bytes;
       value.flags = subgraph.flags;

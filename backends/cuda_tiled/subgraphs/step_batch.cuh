@@ -14,6 +14,7 @@ struct StepBatch {
   int64_t counter;             // of steps
   int64_t expected;            // step
   int count;                   // rows of the batch that are samples
+  uint32_t run;                // of the general kernels: the number of this run
   int again;                   // whether some guess was wrong
   int guess[kMostStepImages];  // samples, as they were noted two steps ago
   int index[kMostStepImages];  // samples; -1: none
@@ -121,11 +122,76 @@ __device__ __forceinline__ void find_batch(const StepPlan& plan, const StepTenso
   }
 }
 
+// Of a batch that is ready. By one warp.
+__device__ __forceinline__ void find_ready_batch(const StepPlan& plan, const GeneralTensors& tensors, int first_row,
+                                                 int images, StepBatch& batch) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  if (lane < images) {
+    const int row = first_row + lane;
+    const bool there = row < plan.batch;
+    batch.guess[lane] = -1;
+    batch.index[lane] = there ? row : -1;
+    batch.labels[lane] = there && tensors.labels != nullptr ? __ldcg(static_cast<const int*>(tensors.labels) + row) : 0;
+  }
+  if (lane == 0) {
+    batch.again = 1;
+    batch.counter = tensors.step == nullptr ? 0 : __ldcg(reinterpret_cast<const long long*>(tensors.step));
+    batch.expected = batch.counter;
+    batch.count = __ldcg(tensors.count);
+  }
+}
+
+// Calls put(at, value) for elements `thread`, `thread` + threads, ... of the sample of a batch that is ready.
+template <class Put>
+__device__ __forceinline__ void copy_sample(const StepPlan& plan, const GeneralTensors& tensors, int row, int thread,
+                                            int threads, Put put) {
+  const float* x = tensors.x + int64_t{row} * plan.sample_size;
+#pragma unroll 4
+  for (int at = thread; at < plan.sample_size; at += threads) put(at, __ldcg(x + at));
+}
+
+// Of a sample that RANDOM_SHIFT moves: image `row` of the batch at `counter`.
+template <class Put>
+__device__ __forceinline__ void gather_shifted(const StepPlan& plan, const GeneralTensors& tensors, int index,
+                                               int64_t counter, int row, int thread, int threads, Put put) {
+  const gpunn_random_shift_attrs& shift = plan.shift;
+  const gpunn_random_words words =
+      gpunn_philox(shift.seed, shift.stream,
+                   static_cast<uint64_t>(counter) * static_cast<uint64_t>(plan.batch) + static_cast<uint64_t>(row));
+  const auto moved = [&](uint32_t word, int reach) {
+    return static_cast<int>((uint64_t{word >> 8} * static_cast<uint64_t>(2 * reach + 1)) >> 24) - reach;
+  };
+  const int down = moved(words.word[0], shift.reach[0]);
+  const int right = moved(words.word[1], shift.reach[1]);
+  const bool flipped = gpunn_random_unit(words.word[2]) < shift.flip;
+  const int height = plan.height;
+  const int width = plan.width;
+  const int64_t begin = int64_t{index} * plan.sample_size;
+  const bool bytes = plan.data_type == GPUNN_U8;
+#pragma unroll 2
+  for (int at = thread; at < plan.sample_size; at += threads) {
+    const int channel = divide(at, plan.by_channel);
+    const int in_plane = at - channel * height * width;
+    const int h = divide(in_plane, plan.by_width);
+    const int w = in_plane - h * width;
+    const int from_row = h + down;
+    const int from_column = (flipped ? width - 1 - w : w) + right;
+    if (from_row < 0 || from_row >= height || from_column < 0 || from_column >= width) {
+      put(at, tensors.border[channel]);
+      continue;
+    }
+    const int64_t from = begin + (channel * height + from_row) * width + from_column;
+    const float value = bytes ? static_cast<float>(static_cast<const uint8_t*>(tensors.data)[from])
+                              : static_cast<const float*>(tensors.data)[from];
+    put(at, value * tensors.scale[channel] + tensors.shift[channel]);
+  }
+}
+
 // The learning rate and what else grows with the step, for the second kernel. By one thread of the grid.
 __device__ __forceinline__ void write_head(const StepPlan& plan, const StepTensors& tensors, int64_t step, int count) {
   StepHead head{};
   head.step = step;
-  head.rate = tensors.rate_table[min(max(head.step, int64_t{0}), plan.rates - 1)];
+  if (plan.rates > 0) head.rate = tensors.rate_table[min(max(head.step, int64_t{0}), plan.rates - 1)];
   head.count = count;
   if (plan.optimizer == StepOptimizer::adam) {
     const double t = static_cast<double>(head.step) + 1.0;
@@ -225,7 +291,7 @@ __device__ __forceinline__ void stage_filters(const float* parameters, FilterPla
   for (int layer = 0; layer < plan.n_convs; ++layer) {
     const ConvPlan& conv = plan.conv[layer];
     for (int i = thread; i < conv.filters; i += threads) {
-      copy_async<4>(shared + conv.bias + i, parameters + conv.bias_at + i);
+      copy_async<4>(shared + conv.bias + i, parameters + max(conv.bias_at, int64_t{0}) + i, conv.bias_at >= 0);
     }
   }
 }
@@ -296,9 +362,9 @@ __device__ __forceinline__ void stage_dense(int layer, const float* parameters, 
   const int from = dense.sliced != 0 ? rank * dense.slice : 0;
   const int rows = min(dense.slice, dense.outputs - from);
   const int inputs = dense.inputs;
-  const float* bias = parameters + dense.bias_at + from;
+  const float* bias = parameters + max(dense.bias_at, int64_t{0}) + from;
   for (int row = warp * 32 + lane; row < rows; row += warps * 32) {
-    copy_async<4>(shared + dense.bias + row, bias + row);
+    copy_async<4>(shared + dense.bias + row, bias + row, dense.bias_at >= 0);
   }
   if (copied_in_bulk(dense)) return;
   const float* w = parameters + dense.weight_at + int64_t{from} * inputs;

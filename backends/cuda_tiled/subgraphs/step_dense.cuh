@@ -62,10 +62,21 @@ __device__ __forceinline__ void dense_product(int layer, int rows) {
   }
 }
 
+// The splits and bias of one output.
+template <class B>
+__device__ __forceinline__ float dense_sum(const DensePlan& dense, int rows, int row, int image) {
+  const float* sum = shared_floats() + shared_plan().scratch + row * B::kImages + image;
+  float value = 0.0F;
+#pragma unroll 8
+  for (int split = 0; split < dense.splits; ++split) value += sum[split * rows * B::kImages];
+  return value + shared_floats()[dense.bias + row];
+}
+
 // Adds up the splits, bias, ReLU; a sliced layer's outputs go to every block of the cluster. y[image][pitch]. Four
 // neighbouring threads have neighbouring rows of an image: what they send they send as one, zeros behind the last row.
-template <class B>
-__device__ __forceinline__ void dense_finish(int layer, int rows, int from, float* y, int pitch) {
+// The general kernels have value(row, image) instead.
+template <class B, class Value>
+__device__ __forceinline__ void dense_finish(int layer, int rows, int from, float* y, int pitch, Value of) {
   const DensePlan& dense = shared_plan().dense[layer];
   const float* shared = shared_floats();
   const float* sums = shared + shared_plan().scratch;
@@ -82,11 +93,15 @@ __device__ __forceinline__ void dense_finish(int layer, int rows, int from, floa
     const int image = i / 4 % B::kImages;
     float value = 0.0F;
     if (row < rows) {
-      const float* sum = sums + row * B::kImages + image;
+      if constexpr (B::kGeneral) {
+        value = of(row, image);
+      } else {
+        const float* sum = sums + row * B::kImages + image;
 #pragma unroll 8
-      for (int split = 0; split < splits; ++split) value += sum[split * rows * B::kImages];
-      value += bias[row];
-      if (relu && value < 0.0F) value = 0.0F;
+        for (int split = 0; split < splits; ++split) value += sum[split * rows * B::kImages];
+        value += bias[row];
+        if (relu && value < 0.0F) value = 0.0F;
+      }
     }
     float* to = y + image * pitch + from + row;
     if (sliced) {

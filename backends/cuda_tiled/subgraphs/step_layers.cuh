@@ -4,6 +4,7 @@
 #include "step_batch.cuh"
 #include "step_conv.cuh"
 #include "step_dense.cuh"
+#include "step_finish.cuh"
 #include "step_loss.cuh"
 #include "step_plan.hpp"
 #include "step_pool.cuh"
@@ -43,6 +44,25 @@ template <class B>
 __device__ __forceinline__ void store_below(const StepTensors& tensors, int layer, int rank, int first_row, int from,
                                             int row, int image, float value) {
   const DensePlan& dense = shared_plan().dense[layer];
+  if constexpr (B::kGeneral) {
+    const FinishPlan& finish = shared_plan().dense_finish[layer - 1];
+    const StepActivation activation = finish.finish.activation;
+    float y = shared_floats()[dense.x + image * dense.x_pitch + from + row];
+    value = undrop(finish.finish.dropout.threshold, finish.finish.dropout.factor, value, y);
+    if (known_by_result(activation)) {
+      value *= gradient_by_result(activation, finish.finish.slope, y);
+    } else {
+      const float u = shared_floats()[finish.u + row * B::kImages + image];
+      const NormTable table = norm_table(finish, shared_plan().dense[layer - 1].slice);
+      value *= activation_gradient(activation, finish.finish.slope,
+                                   finish.finish.norm.there != 0 ? table.normal(row, u) : u);
+    }
+    if (finish.finish.norm.there != 0) {
+      shared_floats()[shared_plan().dense[layer - 1].dy + row * B::kImages + image] = value;
+      return;
+    }
+    return store_gradient<B>(tensors, layer - 1, rank, first_row, from, row, image, value);
+  }
   if (shared_plan().dense[layer - 1].relu != 0 &&
       !(shared_floats()[dense.x + image * dense.x_pitch + from + row] > 0.0F)) {
     value = 0.0F;
@@ -62,8 +82,21 @@ __device__ __forceinline__ void write_input(const StepTensors& tensors, int laye
   if (column < dense.dy_pitch) tensors.workspace[dense.dy_rows + int64_t{row} * dense.dy_pitch + column] = 0.0F;
 }
 
+// Sums of a dense layer with bias, to be kept, and over them batch norm's statistics.
 template <class B>
-__device__ __forceinline__ void dense_forward(const StepTensors& tensors, int rank, int row) {
+__device__ __forceinline__ void keep_dense(const GeneralTensors& tensors, const StepBatch& batch, int layer, int rows,
+                                           int from, int rank, int first_row) {
+  const DensePlan& dense = shared_plan().dense[layer];
+  const FinishPlan& finish = shared_plan().dense_finish[layer];
+  for (int i = static_cast<int>(threadIdx.x); i < rows * B::kImages; i += B::kThreads) {
+    shared_floats()[finish.u + i] = dense_sum<B>(dense, rows, i / B::kImages, i % B::kImages);
+  }
+  __syncthreads();
+  if (finish.finish.norm.there != 0) dense_statistics<B>(tensors, batch, layer, rows, from, rank, first_row);
+}
+
+template <class B>
+__device__ __forceinline__ void dense_forward(const TensorsOf<B>& tensors, const StepBatch& batch, int rank, int row) {
   const StepPlan& plan = shared_plan();
   float* shared = shared_floats();
 #pragma unroll 1
@@ -74,8 +107,24 @@ __device__ __forceinline__ void dense_forward(const StepTensors& tensors, int ra
     const int rows = min(dense.slice, dense.outputs - from);
     dense_product<B>(layer, rows);
     __syncthreads();
+    const FinishPlan& finish = plan.dense_finish[layer];
+    if constexpr (B::kGeneral) {
+      if (finish.kept != 0) keep_dense<B>(tensors, batch, layer, rows, from, rank, row - rank);
+    }
+    const StepActivation activation = finish.finish.activation;
+    const float slope = finish.finish.slope;
+    const bool kept = finish.kept != 0;
+    const bool norm = finish.finish.norm.there != 0;
+    const bool drops = finish.finish.dropout.threshold != 0;
+    const NormTable table = norm_table(finish, dense.slice);
+    const auto finished = [&](int output, int image) {
+      float u = kept ? shared[finish.u + output * B::kImages + image] : dense_sum<B>(dense, rows, output, image);
+      if (norm) u = table.normal(output, u);
+      u = activate(activation, slope, u);
+      return drops ? Dropping(plan, finish, batch.counter, row - rank + image)(from + output, u) : u;
+    };
     dense_finish<B>(layer, rows, from, shared + (last ? plan.logits : plan.dense[layer + 1].x),
-                    last ? plan.logits_pitch : plan.dense[layer + 1].x_pitch);
+                    last ? plan.logits_pitch : plan.dense[layer + 1].x_pitch, finished);
     write_input<B>(tensors, layer, rank, row);
     __syncthreads();  // the sums have been read
     if (dense.sliced != 0) wait_for_bytes(shared_arrivals().forward[layer]);
@@ -84,7 +133,7 @@ __device__ __forceinline__ void dense_forward(const StepTensors& tensors, int ra
 
 // The loss and its gradient, a warp an image; another warp has the loss of this block's image.
 template <class B>
-__device__ __forceinline__ void make_loss(const StepTensors& tensors, const StepBatch& batch, int rank, int row) {
+__device__ __forceinline__ void make_loss(const TensorsOf<B>& tensors, const StepBatch& batch, int rank, int row) {
   const StepPlan& plan = shared_plan();
   const int warp = static_cast<int>(threadIdx.x / 32);
   const int layer = plan.n_dense - 1;
@@ -92,17 +141,27 @@ __device__ __forceinline__ void make_loss(const StepTensors& tensors, const Step
   if (warp > B::kImages) return;
   const int image = warp < B::kImages ? warp : rank;
   const float* logits = shared_floats() + plan.logits + image * plan.logits_pitch;
+  const auto put = [&](int output, float value) {
+    store_gradient<B>(tensors, layer, rank, row - rank, 0, output, image, value);
+  };
+  if constexpr (B::kGeneral) {
+    if (warp < B::kImages) {
+      loss_gradient_general(plan, tensors, logits, classes, row - rank + image, batch.labels[image], batch.count, put);
+    } else if (row < plan.batch) {
+      loss_of_general(plan, tensors, logits, classes, row, batch.labels[rank]);
+    }
+    return;
+  }
   if (warp == B::kImages) {
     if (row < plan.batch) loss_of(plan, tensors, logits, classes, row, batch.labels[rank]);
     return;
   }
-  loss_gradient(
-      plan, logits, classes, row - rank + image, batch.labels[image], batch.count,
-      [&](int output, float value) { store_gradient<B>(tensors, layer, rank, row - rank, 0, output, image, value); });
+  loss_gradient(plan, logits, classes, row - rank + image, batch.labels[image], batch.count, put);
 }
 
 template <class B>
-__device__ __forceinline__ void dense_backward(const StepTensors& tensors, int rank, int first_row) {
+__device__ __forceinline__ void dense_backward(const TensorsOf<B>& tensors, const StepBatch& batch, int rank,
+                                               int first_row) {
   const StepPlan& plan = shared_plan();
   float* shared = shared_floats();
 #pragma unroll 1
@@ -132,6 +191,15 @@ __device__ __forceinline__ void dense_backward(const StepTensors& tensors, int r
         });
       }
       __syncthreads();
+      if constexpr (B::kGeneral) {
+        if (plan.dense_finish[layer - 1].finish.norm.there != 0) {
+          dense_norm_backward<B>(tensors, batch, layer - 1, count, from, rank, first_row,
+                                 [&](int slot, int image, float value) {
+                                   store_gradient<B>(tensors, layer - 1, rank, first_row, from, slot, image, value);
+                                 });
+          __syncthreads();
+        }
+      }
     } else {
       if (dense.sliced == 0) {
         dense_back<B>(layer, 0, dense.inputs, [&](int input, int image, float value) {
@@ -139,7 +207,9 @@ __device__ __forceinline__ void dense_backward(const StepTensors& tensors, int r
         });
       }
       __syncthreads();
+      if constexpr (B::kGeneral) fetch_kept<B>(tensors, first_row + rank);
       clear<B>(plan.zeros[1]);  // where w was
+      if constexpr (B::kGeneral) wait_for_copies();
       __syncthreads();
       if (dense.sliced != 0) wait_for_bytes(shared_arrivals().backward[layer]);
     }
@@ -155,10 +225,11 @@ __device__ __forceinline__ void announce(uint32_t& counter) {
 
 // By all warps but the last.
 template <class B>
-__device__ __forceinline__ void conv_forward(int rank) {
+__device__ __forceinline__ void conv_forward(const TensorsOf<B>& tensors, const StepBatch& batch, int rank, int row) {
   using F = WithoutLastWarp<B>;
   const StepPlan& plan = shared_plan();
   float* shared = shared_floats();
+  int meetings = 0;  // of the general kernels
 #pragma unroll 1
   for (int layer = 0; layer < plan.n_convs; ++layer) {
     const ConvPlan& conv = plan.conv[layer];
@@ -179,20 +250,49 @@ __device__ __forceinline__ void conv_forward(int rank) {
                     : shared + plan.conv[layer + 1].x + plan.conv[layer + 1].x_left;
     const int y_plane = plan.conv[last ? layer : layer + 1].x_plane;
     const int y_pitch = plan.conv[last ? layer : layer + 1].x_pitch;
-    finish_conv<F>(conv, [&](int filter, int row, int column, int i, float value) {
+    const auto put = [&](int filter, int line, int column, int i, float value) {
       if (!last) {
-        y[filter * y_plane + row * y_pitch + column] = value;
+        y[filter * y_plane + line * y_pitch + column] = value;
         return;
       }
 #pragma unroll
       for (int other = 0; other < B::kImages; ++other) store_remote(y + i, other, value, shared_arrivals().pooled);
-    });
+    };
+    if constexpr (B::kGeneral) {
+      finish_conv_general<F>(tensors, batch, layer, row, put, [&] { meet(shared_meetings()[meetings++]); });
+    } else {
+      finish_conv<F>(conv, put);
+    }
     if (!last) meet(shared_arrivals().convs[2 * layer + 1]);
   }
 }
 
+// unpool_general() of what the layer above has left, whatever that is.
 template <class B>
-__device__ __forceinline__ void conv_backward(const StepTensors& tensors, int row) {
+__device__ __forceinline__ void unpool_next(int layer, int rank) {
+  const StepPlan& plan = shared_plan();
+  const float* shared = shared_floats();
+  const DensePlan& dense = plan.dense[0];
+  const bool last = layer + 1 == plan.n_convs;
+  const ConvPlan& above = plan.conv[last ? layer : layer + 1];
+  const RowPass& dx = above.backward;
+  const bool by_rows = above.by_rows > 0;
+  const int terms = last ? (dense.sliced != 0 ? kStepShares : 1) : by_rows ? kRowLanes : dx.splits;
+  const int apart = last ? dense.x_pitch : by_rows ? 1 : dx.filters * dx.out_rows * dx.pitch;
+  unpool_general<B>(
+      layer, terms, apart,
+      [&](int filter, int r, int c, int i) {
+        if (last) return dense.received + i;
+        return by_rows ? row_gradient_at(above, filter, r, c) : dx.sums + (filter * dx.out_rows + r) * dx.pitch + c;
+      },
+      [&](int filter, int r, int c, int i) {
+        if (last) return shared[dense.x + rank * dense.x_pitch + i];
+        return shared[above.x + above.x_left + filter * above.x_plane + r * above.x_pitch + c];
+      });
+}
+
+template <class B>
+__device__ __forceinline__ void conv_backward(const TensorsOf<B>& tensors, const StepBatch& batch, int rank, int row) {
   const StepPlan& plan = shared_plan();
   float* shared = shared_floats();
   const int thread = static_cast<int>(threadIdx.x);
@@ -216,7 +316,9 @@ __device__ __forceinline__ void conv_backward(const StepTensors& tensors, int ro
     }
     if (layer == 0) break;
     const ConvPlan& conv = plan.conv[layer - 1];
-    if (layer == plan.n_convs) {
+    if constexpr (B::kGeneral) {
+      unpool_next<B>(layer - 1, rank);
+    } else if (layer == plan.n_convs) {
       const DensePlan& dense = plan.dense[0];
       unpool<B>(conv, dense.sliced != 0 ? kStepShares : 1, dense.x_pitch,
                 [&](int, int, int, int i) { return dense.received + i; });
@@ -229,6 +331,9 @@ __device__ __forceinline__ void conv_backward(const StepTensors& tensors, int ro
                 [&](int filter, int r, int c, int) { return dx.sums + (filter * dx.out_rows + r) * dx.pitch + c; });
     }
     __syncthreads();
+    if constexpr (B::kGeneral) {
+      if (plan.conv_finish[layer - 1].finish.norm.there != 0) conv_norm_backward<B>(tensors, batch, layer - 1, row);
+    }
     if (layer == plan.n_convs) announce<B>(tensors.noted->written);
     int busy = 0;
     if (conv.by_rows > 0) {

@@ -1,15 +1,28 @@
-// Recognises a whole training step in a program: batch, convolutions with ReLU and pooling, dense layers, softmax with
-// cross-entropy, their backwards, the optimizer and the counters, in any order that the values allow.
+// Recognises the training step of a small network in a program: layers, a loss, their backwards, and what surrounds
+// them as far as the step knows it. step_plan.hpp says what a network may be.
+//
+// The core are the layers behind the batch, the loss and all gradients. Around it three parts are fused where the step
+// knows them, and are ordinary ops before or behind it where it does not: the batch (samples drawn and normalised,
+// shifted; labels), the update (norm and bounds of the gradients, optimizers, an average of the parameters), and the
+// counters (metrics, histories).
 #pragma once
 
 #include <gpunn/subgraph.hpp>
 
-#include <optional>
+#include <array>
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "step_plan.hpp"
 
 namespace gpunn::cuda_tiled {
+
+// Where a flat array begins: `offset` bytes before a value.
+struct FlatBase {
+  int32_t id = -1;
+  int64_t offset = 0;
+};
 
 // Ids of the values that a step takes and leaves; -1: there is none.
 struct StepValues {
@@ -17,19 +30,32 @@ struct StepValues {
   int32_t labels = -1;
   int32_t scale = -1;
   int32_t shift = -1;
+  int32_t border = -1;
+  int32_t targets = -1;
+  int32_t x = -1;      // of a batch that is ready
+  int32_t count = -1;  // likewise
   int32_t step = -1;
   int32_t rate_table = -1;
-  int32_t parameters = -1;
-  int32_t state1 = -1;
-  int32_t state2 = -1;
+  FlatBase parameters;
+  FlatBase gradients;
+  FlatBase state1;
+  FlatBase state2;
+  std::array<std::array<FlatBase, 2>, kMostFlatOps> flat_states;
+  std::array<std::array<int32_t, 2>, kMostStepConvs + kMostStepDense> running;  // by norm, convolutions' first
   int32_t totals = -1;
   int32_t history = -1;
+  int32_t norm_history = -1;
+  // What the step makes on its way, where it is wanted outside.
+  int32_t logits = -1;
+  int32_t row_losses = -1;
+  int32_t mean_loss = -1;
+  int32_t norm = -1;
 };
 
 struct StepMatch {
   StepNetwork network;
   StepValues values;
-  std::size_t ops = 0;  // 0: none, because of `reason`; that is empty where no step begins here
+  std::vector<uint32_t> ops;  // none: because of `reason`; that is empty where no step begins here
   std::string reason;
 };
 

@@ -35,6 +35,8 @@
 // sums over the lanes of a warp; the last layer and the loss by one warp an image.
 #pragma once
 
+#include <type_traits>
+
 #include "dependent_launch.cuh"
 #include "step_batch.cuh"
 #include "step_layers.cuh"
@@ -53,6 +55,9 @@ __device__ __forceinline__ void begin_arrivals(int rank) {
     for (uint64_t& barrier : arrivals.convs) barrier_init(&barrier, WithoutLastWarp<B>::kThreads);
     begin_bytes(arrivals.pooled);
     barrier_expect(&arrivals.pooled, B::kImages * plan.dense[0].inputs * 4);
+    if constexpr (B::kGeneral) {
+      for (int i = 0; i < kStepMeetings; ++i) barrier_init(shared_meetings() + i, WithoutLastWarp<B>::kThreads);
+    }
   }
 #pragma unroll 1
   for (int layer = 0; layer < plan.n_dense; ++layer) {
@@ -72,7 +77,7 @@ __device__ __forceinline__ void begin_arrivals(int rank) {
 }
 
 template <class B>
-__device__ __forceinline__ void make_pass(const StepTensors& tensors) {
+__device__ __forceinline__ void make_pass(const TensorsOf<B>& tensors) {
   __shared__ StepBatch batch;
   const int thread = static_cast<int>(threadIdx.x);
   const int warp = thread / 32;
@@ -82,13 +87,21 @@ __device__ __forceinline__ void make_pass(const StepTensors& tensors) {
   float* shared = shared_floats();
   constexpr bool convs = B::kColumns != kNoFilters;
 
-  copy_plan(tensors.plan, step_shared, B::kThreads);
+  copy_plan<B::kGeneral>(tensors.plan, step_shared, B::kThreads);
   __syncthreads();
   clear<B>(plan.zeros[0]);
   if (thread == 0) begin_arrivals<B>(rank);
   const int first_row = row - rank;
   constexpr int kWarps = B::kThreads / 32;
-  if (warp == kWarps - 2) guess_batch(plan, tensors, first_row, B::kImages, batch);
+  bool ready = false;
+  if constexpr (B::kGeneral) ready = plan.ready != 0;
+  if (warp == kWarps - 2) {
+    if (ready) {
+      if (thread % 32 < B::kImages) batch.guess[thread % 32] = -1;
+    } else {
+      guess_batch(plan, tensors, first_row, B::kImages, batch);
+    }
+  }
   // The other blocks have begun, and what is cleared is cleared before somebody's pixels or weights come there.
   cluster_barrier();
 
@@ -97,8 +110,17 @@ __device__ __forceinline__ void make_pass(const StepTensors& tensors) {
   constexpr int kFetchers = B::kThreads - 64;
   static_assert(kFetchers % B::kImages == 0);
   const int image = convs || thread >= kFetchers ? rank : thread / (kFetchers / B::kImages);
-  const auto fetch = [&](int index, int instead) {
-    const bool known = index >= 0 && index < plan.data_rows;
+  const auto fetch = [&](int index, int instead, int64_t step) {
+    const bool known = index >= 0 && (ready || index < plan.data_rows);
+    const auto gather = [&]<int kAhead>(std::integral_constant<int, kAhead>, int from, int fetchers, auto put) {
+      if constexpr (B::kGeneral) {
+        if (ready) return copy_sample(plan, tensors, index, from, fetchers, put);
+        if (plan.shifted != 0) {
+          return gather_shifted(plan, tensors, index, step, first_row + image, from, fetchers, put);
+        }
+      }
+      gather_sample<kAhead>(plan, tensors, index, from, fetchers, put);
+    };
     if (convs) {
       const ConvPlan& conv = plan.conv[0];
       float* x = shared + conv.x + conv.x_left;
@@ -106,19 +128,19 @@ __device__ __forceinline__ void make_pass(const StepTensors& tensors) {
         const int line = divide(at, conv.by_width);  // of all channels: planes are `height` lines
         x[line * conv.x_pitch + at - line * conv.width] = value;
       };
-      if (known) gather_sample<1>(plan, tensors, index, thread, kFetchers, put);
+      if (known) gather(std::integral_constant<int, 1>{}, thread, kFetchers, put);
       for (int at = thread; !known && instead >= 0 && at < plan.sample_size; at += kFetchers) put(at, 0.0F);
     } else {
       constexpr int kOfImage = kFetchers / B::kImages;
       float* x = shared + plan.dense[0].x + image * plan.dense[0].x_pitch;
       const int fetcher = thread % kOfImage;
       const auto put = [&](int at, float value) { x[at] = value; };
-      if (known) gather_sample<5>(plan, tensors, index, fetcher, kOfImage, put);
+      if (known) gather(std::integral_constant<int, 5>{}, fetcher, kOfImage, put);
       for (int at = fetcher; !known && instead >= 0 && at < plan.sample_size; at += kOfImage) put(at, 0.0F);
     }
   };
-  if (warp == kWarps - 2) guess_labels(plan, tensors, B::kImages, batch);
-  if (thread < kFetchers) fetch(batch.guess[image], -1);
+  if (warp == kWarps - 2 && !ready) guess_labels(plan, tensors, B::kImages, batch);
+  if (thread < kFetchers) fetch(batch.guess[image], -1, batch.expected);
   FilterPlaces filters;
   if (convs && warp < kWarps - 2) filters = filter_places(thread, B::kThreads - 64, row);
   wait_for_kernel_before();
@@ -131,13 +153,23 @@ __device__ __forceinline__ void make_pass(const StepTensors& tensors) {
     let_next_kernel_start();
   }
   if (row > 0) let_next_kernel_start();
+  if constexpr (B::kGeneral) {
+    if (thread == 0) {
+      copy_async<4>(reinterpret_cast<float*>(&batch.run), reinterpret_cast<const float*>(&tensors.noted->runs));
+    }
+  }
   const auto stage_dense_layers = [&](int own, int warps) {
     stage_dense_in_bulk(tensors.parameters, rank, row / B::kImages, own, warps, shared_arrivals().weights);
     __syncwarp();
 #pragma unroll 1
     for (int i = 0; i < plan.n_dense; ++i) stage_dense(i, tensors.parameters, rank, own, warps);
   };
-  if (warp == kWarps - 2) find_batch(plan, tensors, first_row, B::kImages, batch);
+  if (warp == kWarps - 2) {
+    if constexpr (B::kGeneral) {
+      if (ready) find_ready_batch(plan, tensors, first_row, B::kImages, batch);
+    }
+    if (!ready) find_batch(plan, tensors, first_row, B::kImages, batch);
+  }
   if (!convs) {
     stage_dense_layers(warp, kWarps);
     wait_for_copies();
@@ -149,8 +181,12 @@ __device__ __forceinline__ void make_pass(const StepTensors& tensors) {
   __syncthreads();
   // As soon as is known: the next step's blocks may begin while this one's still run.
   if (row == 0 && thread == B::kThreads - 1) tensors.noted->expected = step_after(plan, batch.counter);
-  if (batch.again != 0) {
-    if (thread < kFetchers && batch.index[image] != batch.guess[image]) fetch(batch.index[image], batch.guess[image]);
+  bool again = batch.again != 0;
+  if constexpr (B::kGeneral) again = again || (plan.shifted != 0 && batch.counter != batch.expected);
+  if (again) {
+    bool wrong = batch.index[image] != batch.guess[image];
+    if constexpr (B::kGeneral) wrong = wrong || (plan.shifted != 0 && batch.counter != batch.expected);
+    if (thread < kFetchers && wrong) fetch(batch.index[image], batch.guess[image], batch.counter);
     __syncthreads();
   }
   if constexpr (convs) {
@@ -158,25 +194,25 @@ __device__ __forceinline__ void make_pass(const StepTensors& tensors) {
       stage_dense_layers(0, 1);
       wait_for_copies();
     } else {
-      conv_forward<B>(rank);
+      conv_forward<B>(tensors, batch, rank, row);
     }
     __syncthreads();
     wait_for_bytes(shared_arrivals().weights);
     wait_for_bytes(shared_arrivals().pooled);
   }
-  dense_forward<B>(tensors, rank, row);
+  dense_forward<B>(tensors, batch, rank, row);
   make_loss<B>(tensors, batch, rank, row);
-  if (warp == kWarps - 2) prefetch_sample(plan, tensors, step_after(plan, batch.counter), row);
+  if (warp == kWarps - 2 && !ready) prefetch_sample(plan, tensors, step_after(plan, batch.counter), row);
   if (row == 0 && thread == B::kThreads - 1) write_head(plan, tensors, batch.counter, batch.count);
   __syncthreads();
   announce<B>(tensors.noted->inputs);
-  dense_backward<B>(tensors, rank, first_row);
+  dense_backward<B>(tensors, batch, rank, first_row);
   if (!convs) announce<B>(tensors.noted->written);
-  if constexpr (convs) conv_backward<B>(tensors, row);
+  if constexpr (convs) conv_backward<B>(tensors, batch, rank, row);
 }
 
 template <class B>
-__global__ void __launch_bounds__(B::kBound, B::kBlocks) step_pass(const StepTensors tensors) {
+__global__ void __launch_bounds__(B::kBound, B::kBlocks) step_pass(const __grid_constant__ TensorsOf<B> tensors) {
 #if __CUDA_ARCH__ >= 900
   make_pass<B>(tensors);
 #endif

@@ -27,8 +27,25 @@ std::string refuse(const StepNetwork& network) {
     if (conv.out_height() < conv.window[0] || conv.out_width() < conv.window[1]) return "a window beyond the image";
     if (conv.columns > 7 || conv.rows > 7) return "filters of more than 7 rows or columns";
   }
-  if (network.dense.back().relu) return "logits behind an activation";
+  constexpr int kMostNormal = 700;  // a thread has two channels at most
+  for (const DenseShape& dense : network.dense) {
+    if (dense.finish.norm.there != 0 && dense.outputs > kMostNormal) return "batch norm of more than 700 outputs";
+  }
   return {};
+}
+
+// Whether the plain kernels know all of it.
+bool is_plain(const StepNetwork& network) {
+  const auto plain = [](const StepFinish& finish) {
+    return finish.norm.there == 0 && finish.dropout.threshold == 0 &&
+           (finish.activation == StepActivation::none || finish.activation == StepActivation::relu);
+  };
+  return !network.ready && !network.shifted && network.loss == StepLoss::cross_entropy && !network.flat &&
+         network.advances && network.rates > 0 &&
+         std::all_of(network.convs.begin(), network.convs.end(),
+                     [&](const ConvShape& conv) { return !conv.mean && conv.bias >= 0 && plain(conv.finish); }) &&
+         std::all_of(network.dense.begin(), network.dense.end(),
+                     [&](const DenseShape& dense) { return dense.bias >= 0 && plain(dense.finish); });
 }
 
 class Layout {
@@ -60,7 +77,7 @@ int dense_splits(int rows, int length, int images, int warps) {
 //   backward convolutions  x of all layers | dy            | sums
 void lay_out_shared(StepPlan& plan) {
   Layout always;
-  always.take(sizeof(StepPlan) / 4 + 1);
+  always.take(static_cast<int64_t>(plan_bytes(plan.general != 0)) / 4 + 1);
   plan.zeros[0][0] = always.take(0);
   for (int i = 0; i < plan.n_convs; ++i) {
     ConvPlan& conv = plan.conv[i];
@@ -79,6 +96,18 @@ void lay_out_shared(StepPlan& plan) {
     } else if (conv.backward_data != 0) {
       conv.backward.w = always.take(int64_t{conv.filters} * conv.rows * conv.columns * conv.backward.filter_tiles * 4);
     }
+  }
+
+  for (int i = 0; i < plan.n_convs; ++i) {
+    const ConvPlan& conv = plan.conv[i];
+    FinishPlan& finish = plan.conv_finish[i];
+    if (finish.finish.norm.there != 0) finish.statistics = always.take(int64_t{kStatistics} * conv.filters);
+  }
+  for (int i = 0; i < plan.n_dense; ++i) {
+    FinishPlan& finish = plan.dense_finish[i];
+    const int64_t kept = int64_t{plan.dense[i].slice} * plan.images;
+    if (finish.kept != 0) finish.u = always.take(kept);
+    if (finish.finish.norm.there != 0) finish.statistics = always.take(int64_t{kNormNumbers} * plan.dense[i].slice);
   }
 
   Layout dense = always;
@@ -110,6 +139,10 @@ void lay_out_shared(StepPlan& plan) {
     if (conv.sparse != 0) {
       conv.windows = backward.take(int64_t{2} * conv.filters * conv.pooled_height * conv.pooled_width);
     }
+  }
+  for (int i = 0; i < plan.n_convs; ++i) {
+    FinishPlan& finish = plan.conv_finish[i];
+    if (finish.kept != 0) finish.u = backward.take(int64_t{plan.conv[i].filters} * finish.plane);
   }
   const int backward_sums = backward.take(0);
   int64_t most_sums = 0;
@@ -167,14 +200,94 @@ void lay_out_workspace(StepPlan& plan) {
     plan.partials = conv.bias_from + conv.filters;
   }
   plan.partial_rows = memory.take(int64_t{plan.batch} * plan.partials);
+  const int64_t rows = up(plan.batch, plan.images);
+  const auto norm = [&](FinishPlan& finish) {
+    if (finish.finish.norm.there == 0) return;
+    finish.first_norm = plan.norms;
+    plan.norms += 2 * finish.channels;
+    finish.norm_index = plan.norm_layers++;
+    // Forward and backward.
+    finish.exchange = plan.exchange;
+    plan.exchange += static_cast<int>(2 * rows * finish.channels);
+  };
+  for (int i = 0; i < plan.n_convs; ++i) {
+    FinishPlan& finish = plan.conv_finish[i];
+    if (finish.kept != 0) finish.saved = memory.take(rows * up(plan.conv[i].filters * finish.plane, 4));
+  }
+  for (int i = 0; i < plan.n_convs; ++i) norm(plan.conv_finish[i]);
+  for (int i = 0; i < plan.n_dense; ++i) norm(plan.dense_finish[i]);
+  plan.norm_gradients = memory.take(int64_t{2} * plan.norms);
+  plan.norm_blocks = up(plan.norms, kUpdateSums) / kUpdateSums;
   plan.partial_blocks = up(plan.partials, kUpdateSums) / kUpdateSums;
+  plan.update_blocks = plan.dense_blocks + plan.partial_blocks + plan.bias_blocks + plan.norm_blocks;
+  plan.squares = memory.take(plan.update_blocks);
   plan.workspace_bytes = static_cast<uint64_t>(memory.used()) * 4;
+}
+
+FinishPlan plan_finish(const StepFinish& finish, int channels, int size) {
+  FinishPlan plan{};
+  plan.finish = finish;
+  plan.channels = channels;
+  plan.size = size;
+  plan.mean_share = 1.0F;
+  plan.by_size = Divisor(std::max(size, 1));
+  return plan;
+}
+
+FinishPlan plan_finish(const ConvShape& conv, int pitch) {
+  FinishPlan plan = plan_finish(conv.finish, conv.filters, conv.out_height() * conv.out_width());
+  plan.plane = conv.out_height() * pitch;
+  plan.by_plane = Divisor(plan.plane);
+  plan.kept = conv.kept() ? 1 : 0;
+  plan.mean = conv.mean ? 1 : 0;
+  plan.mean_share = 1.0F / static_cast<float>(conv.window[0] * conv.window[1]);
+  plan.row_size = conv.pooled_size();
+  plan.out_width = conv.out_width();
+  plan.by_out_row = Divisor(conv.out_width());
+  return plan;
+}
+
+FinishPlan plan_finish(const DenseShape& dense) {
+  FinishPlan plan = plan_finish(dense.finish, dense.outputs, 1);
+  plan.kept = dense.finish.norm.there != 0 || !known_by_result(dense.finish.activation) ? 1 : 0;
+  plan.row_size = dense.outputs;
+  return plan;
+}
+
+// What the general kernels know besides.
+void lay_out_general(StepPlan& plan, const StepNetwork& network) {
+  plan.ready = network.ready ? 1 : 0;
+  plan.shifted = network.shifted ? 1 : 0;
+  plan.shift = network.shift;
+  plan.height = network.height;
+  plan.width = network.width;
+  plan.by_width = Divisor(std::max(network.width, 1));
+  plan.loss = network.loss;
+  plan.targets = network.targets;
+  plan.target_rows = network.target_rows;
+  plan.loss_a = network.loss_a;
+  plan.loss_power = network.loss_power;
+  plan.counted = network.counted ? 1 : 0;
+  plan.ranked = network.ranks ? 1 : 0;
+  plan.advances = network.advances ? 1 : 0;
+  plan.flat = network.flat ? 1 : 0;
+  plan.flat_ops = static_cast<int>(network.flat_ops.size());
+  plan.before_norm = network.before_norm;
+  plan.flat_size = static_cast<int>(network.flat_size);
+  plan.flat_blocks = network.before_norm >= 0 ? up(plan.flat_size, kUpdateThreads) / kUpdateThreads : 0;
+  plan.norm_history = network.norm_history;
+  std::copy(network.flat_ops.begin(), network.flat_ops.end(), plan.flat_op);
+  for (int i = 0; i < plan.n_convs; ++i) {
+    plan.conv_finish[i] = plan_finish(network.convs[i], plan.conv[i].forward.pitch);
+  }
+  for (int i = 0; i < plan.n_dense; ++i) plan.dense_finish[i] = plan_finish(network.dense[i]);
 }
 
 // Everything for one budget of sums, in floats.
 template <class B>
 StepPlan lay_out(const StepNetwork& network, int budget) {
   StepPlan plan{};
+  plan.general = is_plain(network) ? 0 : 1;
   plan.sample = network.sample;
   const gpunn_sample_attrs& sample = network.sample;
   plan.steps = sample.drop_last != 0 ? sample.rows / sample.batch : (sample.rows + sample.batch - 1) / sample.batch;
@@ -203,7 +316,7 @@ StepPlan lay_out(const StepNetwork& network, int budget) {
     DensePlan& dense = plan.dense[i];
     dense.inputs = shape.inputs;
     dense.outputs = shape.outputs;
-    dense.relu = shape.relu ? 1 : 0;
+    dense.relu = shape.finish.activation == StepActivation::relu ? 1 : 0;
     dense.weight_at = shape.weight;
     dense.bias_at = shape.bias;
     // To make a small layer in each block costs less than a barrier of the cluster. Below a sliced layer all are.
@@ -220,6 +333,7 @@ StepPlan lay_out(const StepNetwork& network, int budget) {
     dense.by_fours = Divisor((dense.inputs + 3) / 4);
   }
   plan.logits_pitch = dense_pitch(plan.dense[plan.n_dense - 1].outputs);
+  lay_out_general(plan, network);
   lay_out_shared(plan);
   lay_out_workspace(plan);
 
@@ -240,7 +354,7 @@ bool is_small(const StepNetwork& network) {
   bool small = int64_t{network.channels} * network.height * network.width <= kMost && network.sample.batch <= 8192;
   for (const ConvShape& conv : network.convs) {
     small = small && int64_t{conv.channels} * conv.height * conv.width <= kMost &&
-            int64_t{conv.filters} * conv.out_height() * conv.out_width() <= kMost &&
+            int64_t{conv.filters} * conv.out_height() * (conv.out_width() + 24) <= kMost &&
             int64_t{conv.filters} * conv.channels * conv.rows * conv.columns <= kMost && conv.weight <= 1 << 30 &&
             conv.bias <= 1 << 30;
   }

@@ -36,12 +36,14 @@ template <class B>
 struct WithoutLastWarp : B {
   static constexpr int kThreads = B::kThreads - 32;
 };
-// The kernel for a kind of network, so that little code lies between what is run: columns of all its filters.
+// The kernel for a kind of network, so that little code lies between what is run: columns of all its filters, and
+// whether it is general. The plain kernels know ReLU, maxima of windows, cross-entropy of labels, SGD and Adam alone.
 inline constexpr int kAnyColumns = 0;
 inline constexpr int kNoFilters = -1;
-template <class B, int COLUMNS>
+template <class B, int COLUMNS, bool GENERAL = false>
 struct StepCode : B {
   static constexpr int kColumns = COLUMNS;
+  static constexpr bool kGeneral = GENERAL;
 };
 inline constexpr int kMostStepImages = 8;
 // Sums that a cluster makes of each gradient that it exchanges.
@@ -53,11 +55,21 @@ constexpr int dense_tile(int images) { return 4 * (32 / images); }
 inline constexpr int kUpdateThreads = 256;
 inline constexpr int kMostStepConvs = 4;
 inline constexpr int kMostStepDense = 6;
+inline constexpr int kMostFlatOps = 8;
+// Numbers by channel that a batch norm keeps in shared memory: mean, 1 / deviation, gamma, beta, and two means of the
+// gradient.
+inline constexpr int kNormNumbers = 6;
+// Parts of a channel's sums, two numbers each.
+inline constexpr int kNormParts = 4;
+inline constexpr int kStatistics = kNormNumbers + 2 * kNormParts;
 // The tile of a dense layer's weight gradient: outputs x inputs.
 inline constexpr int kUpdateRows = 16;
 inline constexpr int kUpdateColumns = 64;
 // Columns of the convolutions' sums an image that a block adds.
 inline constexpr int kUpdateSums = 64;
+
+// Static shared memory of the first kernel, at most: the limit of the other part is less by it.
+inline constexpr int kStepStaticBytes = 512;
 
 // Of the gradient towards x by rows (step_sparse.cuh): channels of a lane, lanes that share the filters, and how far
 // apart the sums of two elements lie, so that neighbours' meet in no bank.
@@ -65,37 +77,97 @@ inline constexpr int kRowChannels = 3;
 inline constexpr int kRowLanes = 16;
 inline constexpr int kRowPitch = 33;
 
-// ReLU(x * w + bias), then the largest of each window. A window of 1 x 1 is no pooling.
+enum class StepActivation : int32_t { none, relu, leaky_relu, sigmoid, tanh, gelu, gelu_tanh, silu };
+
+// Whether y rises with x and says what its gradient is.
+constexpr bool known_by_result(StepActivation activation) { return activation < StepActivation::gelu; }
+
+// As DROPOUT; a threshold of 0 drops nothing.
+struct StepDropout {
+  uint64_t seed = 0;
+  uint64_t stream = 0;
+  uint32_t threshold = 0;
+  float factor = 1.0F;
+};
+
+// As BATCH_NORM, over channels of `size` elements an image.
+struct StepNorm {
+  int there = 0;
+  float epsilon = 0.0F;
+  float momentum = 0.0F;
+  int64_t gamma = 0;  // where they begin in the parameters, in elements
+  int64_t beta = 0;
+};
+
+// What may follow a layer's sums, in this order: batch norm, activation, (of a convolution: pooling,) dropout.
+struct StepFinish {
+  StepNorm norm{};
+  StepActivation activation = StepActivation::none;
+  float slope = 0.0F;  // of a leaky ReLU
+  StepDropout dropout{};
+};
+
+// f(x * w + bias), then the largest or the mean of each window. A window of 1 x 1 is no pooling.
 struct ConvShape {
   int channels = 0, height = 0, width = 0;  // of x
   int filters = 0, rows = 0, columns = 0;   // of w
   int pad[2] = {0, 0};
-  bool relu = false;
   int window[2] = {1, 1};
   int stride[2] = {1, 1};  // of the windows, which don't overlap
-  int64_t weight = 0;      // where w and the bias begin in the parameters, in elements
-  int64_t bias = 0;
+  bool mean = false;
+  int64_t weight = 0;  // where w and the bias begin in the parameters, in elements
+  int64_t bias = 0;    // -1: there is none
+  StepFinish finish;
 
   int out_height() const { return height + 2 * pad[0] - rows + 1; }
   int out_width() const { return width + 2 * pad[1] - columns + 1; }
   int pooled_height() const { return (out_height() - window[0]) / stride[0] + 1; }
   int pooled_width() const { return (out_width() - window[1]) / stride[1] + 1; }
   int pooled_size() const { return filters * pooled_height() * pooled_width(); }
+  // Whether all sums are kept for the way back, not the place of each window's largest alone.
+  bool kept() const { return mean || finish.norm.there != 0 || !known_by_result(finish.activation); }
 };
 
-// ReLU(x w^T + bias), w[outputs, inputs].
+// f(x w^T + bias), w[outputs, inputs].
 struct DenseShape {
   int inputs = 0;
   int outputs = 0;
-  bool relu = false;
   int64_t weight = 0;
-  int64_t bias = 0;
+  int64_t bias = 0;  // -1: there is none
+  StepFinish finish;
+};
+
+enum class StepLoss : int32_t { cross_entropy, soft_cross_entropy, squares, binary_cross_entropy, huber, hinge };
+
+// Where a row's targets come from, of losses that have some.
+enum class StepTargets : int32_t { none, of_label, of_row };
+
+enum class FlatKind : int32_t { clip_norm, l1, clamp, sgd, adam, rmsprop, adagrad, lion, average };
+
+// An op on the flat array of gradients or of parameters: on the elements [from, to), of which those before `decayed`
+// decay.
+struct FlatOp {
+  FlatKind kind = FlatKind::sgd;
+  int from = 0, to = 0;
+  int decayed = 0;
+  int option = 0;  // nesterov, decoupled, rescale
+  // sgd: momentum; adam: beta1, beta2, epsilon; rmsprop: alpha, momentum, epsilon; adagrad: -, -, epsilon; lion: beta1,
+  // beta2; clip_norm: largest norm, -, epsilon; clamp: low, high; average: of the average, of the parameters; l1:
+  // weight
+  float a = 0.0F, b = 0.0F, c = 0.0F;
+  float decay = 0.0F;
+  float rate = 1.0F;  // factor of the learning rate
 };
 
 enum class StepOptimizer : int32_t { sgd, adam };
 
 struct StepNetwork {
+  // Where the batch is ready, made by ops before: `sample.batch` says how many rows it has.
+  bool ready = false;
+  bool counted = false;  // whether batch norms are over the rows that are samples alone
   gpunn_sample_attrs sample{};
+  bool shifted = false;
+  gpunn_random_shift_attrs shift{};
   int64_t data_rows = 0;
   int channels = 0, height = 0, width = 0;  // of a sample; 1 x n x 1 where it is no image
   int32_t data_type = 0;                    // GPUNN_U8 or GPUNN_F32
@@ -103,13 +175,27 @@ struct StepNetwork {
   int64_t label_rows = 0;
   std::vector<ConvShape> convs;
   std::vector<DenseShape> dense;  // at least one; the last one's outputs are the classes
+  StepLoss loss = StepLoss::cross_entropy;
+  StepTargets targets = StepTargets::none;
+  int64_t target_rows = 0;  // of a table of targets
+  float loss_a = 0.0F;      // huber: delta; hinge: margin
+  int loss_power = 1;       // of hinge
   float loss_gradient = 1.0F;
   StepOptimizer optimizer = StepOptimizer::sgd;
   gpunn_sgd_attrs sgd{};
   gpunn_adam_attrs adam{};
-  int64_t rates = 0;     // entries of the learning rate's table
-  int64_t history = 0;   // entries of the losses' table; 0: none is kept
-  bool metrics = false;  // whether totals are kept
+  // Instead of the optimizer, what happens to gradients and parameters; the first `before_norm` of them before the norm
+  // of all gradients is known. Without any, the gradients are what the step leaves.
+  bool flat = false;
+  std::vector<FlatOp> flat_ops;
+  int before_norm = -1;  // -1: no norm is wanted
+  int64_t flat_size = 0;
+  int64_t norm_history = 0;  // entries of the norms' table
+  int64_t rates = 0;         // entries of the learning rate's table; 0: none is wanted
+  int64_t history = 0;       // entries of the losses' table; 0: none is kept
+  bool metrics = false;      // whether totals are kept
+  bool ranks = false;        // whether ranks of labels are among them
+  bool advances = true;      // whether the step advances the counter
   int64_t advance = 1;
 };
 
@@ -181,6 +267,25 @@ struct DensePlan {
   Divisor by_slice, by_fours, by_splits;
 };
 
+// What the general kernels know of a convolution or dense layer besides.
+struct FinishPlan {
+  StepFinish finish;
+  int kept;          // 1: all sums are kept
+  int mean;          // of windows
+  float mean_share;  // 1 / elements of a window
+  int u;             // in shared memory, on the way back: what is kept, as forward.sums; of a dense layer [row][image]
+  int statistics;    // in shared memory: kStatistics numbers by channel
+  int channels, size;  // of the norm: elements of an image's channel
+  int plane;           // of what is kept: elements of a channel, with those between rows
+  int out_width;
+  int norm_index;  // among the batch norms
+  int row_size;    // of what dropout drops: elements of an image
+  int first_norm;  // column among all gammas and betas
+  int exchange;    // where images tell each other, in 16 bytes
+  int64_t saved;   // in the workspace, in floats: what is kept, by image
+  Divisor by_plane, by_size, by_out_row;
+};
+
 struct alignas(16) StepPlan {
   gpunn_sample_attrs sample;
   int64_t steps;  // of an epoch
@@ -210,7 +315,38 @@ struct alignas(16) StepPlan {
   Divisor by_channel;  // elements of a sample's channel
   ConvPlan conv[kMostStepConvs];
   DensePlan dense[kMostStepDense];
+  // From here on of the general kernels alone.
+  int general;
+  int ready;
+  int shifted;
+  int height, width;
+  Divisor by_width;
+  StepLoss loss;
+  StepTargets targets;
+  float loss_a;
+  int loss_power;
+  int counted;
+  int ranked;
+  int advances;
+  int flat, flat_ops, before_norm, flat_size, flat_blocks;
+  int update_blocks;  // of the second kernel that have gradients
+  int norms;          // gammas and betas
+  int norm_blocks;
+  int norm_layers;
+  int64_t target_rows;
+  int64_t norm_history;
+  int exchange;                     // of all norms, in 16 bytes
+  int64_t norm_gradients, squares;  // in the workspace, in floats; of norms mean and variance of the batch lie behind
+  gpunn_random_shift_attrs shift;
+  FinishPlan conv_finish[kMostStepConvs];
+  FinishPlan dense_finish[kMostStepDense];
+  FlatOp flat_op[kMostFlatOps];
 };
+
+// Bytes of a plan that the kernels copy to shared memory.
+constexpr std::size_t plan_bytes(bool general) {
+  return general ? sizeof(StepPlan) : (offsetof(StepPlan, general) + 15) / 16 * 16;
+}
 
 // The samples of a step to come. The second kernel draws them two steps ahead, while it waits for others: so they can
 // be fetched before the step before has ended. Whoever reads them checks the step: a counter may be set from outside.
@@ -221,20 +357,27 @@ struct NextBatch {
 };
 
 // Two of them, behind what the first kernel expects its next step to be and what its blocks tell the second kernel. All
-// numbers begin at -1, and wrap around.
+// numbers begin at -1, and wrap around; but for `runs`, so that what images have told each other never seems to be of a
+// first run.
 struct NotedBatches {
   int64_t expected;
   uint32_t started;  // how often the first kernel has started
   uint32_t inputs;   // how many of its blocks have written their factors of the dense layers' weight gradients: the x,
   uint32_t written;  // and all of them
   uint32_t unused;
+  uint32_t runs;  // how often the second kernel has ended
+  uint32_t unused2[5];
 };
 
 constexpr std::size_t next_batch_bytes(const StepPlan& plan) {
   return sizeof(NextBatch) + (static_cast<std::size_t>(plan.batch) * sizeof(int32_t) + 15) / 16 * 16;
 }
 
-constexpr std::size_t noted_bytes(const StepPlan& plan) { return sizeof(NotedBatches) + 2 * next_batch_bytes(plan); }
+// Behind both lies what images tell each other about batch norms.
+constexpr std::size_t exchange_from(const StepPlan& plan) { return sizeof(NotedBatches) + 2 * next_batch_bytes(plan); }
+constexpr std::size_t noted_bytes(const StepPlan& plan) {
+  return exchange_from(plan) + static_cast<std::size_t>(plan.exchange) * 16;
+}
 
 // What the step reads and writes. Where nothing is kept the pointer is null.
 struct StepTensors {
@@ -252,6 +395,22 @@ struct StepTensors {
   float* workspace;
   const StepPlan* plan;
   NotedBatches* noted;
+};
+
+// What the general kernels have besides.
+struct GeneralTensors : StepTensors {
+  const float* x;        // of a batch that is ready
+  const int32_t* count;  // of its rows that are samples
+  const float* targets;  // a table by label, or of the rows
+  const float* border;   // of shifted images
+  float* gradients;      // flat
+  float* logits;         // where they are wanted outside
+  float* row_losses;
+  float* mean_loss;
+  float* norm;  // of all gradients
+  float* norm_history;
+  float* flat_state[kMostFlatOps][2];
+  float* running[kMostStepConvs + kMostStepDense][2];  // mean and variance: of convolutions, then of dense layers
 };
 
 // Either a plan, or why there is none.

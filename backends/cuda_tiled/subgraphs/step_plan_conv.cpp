@@ -155,7 +155,7 @@ ConvPlan plan_conv(const ConvShape& shape, bool backward_data, int budget, int t
   plan.window_columns = shape.window[1];
   plan.stride_rows = shape.stride[0];
   plan.stride_columns = shape.stride[1];
-  plan.relu = shape.relu ? 1 : 0;
+  plan.relu = shape.finish.activation == StepActivation::relu ? 1 : 0;
   plan.backward_data = backward_data ? 1 : 0;
   plan.weight_at = shape.weight;
   plan.bias_at = shape.bias;
@@ -177,7 +177,8 @@ ConvPlan plan_conv(const ConvShape& shape, bool backward_data, int budget, int t
                                 shape.width + shape.pad[1]});
   plan.x_left = shape.pad[1];
   // Where few elements of dy are no zeros.
-  plan.sparse = backward_data && shape.window[0] * shape.window[1] >= 4 && (shape.columns == 3 || shape.columns == 5);
+  plan.sparse = backward_data && !shape.kept() && shape.window[0] * shape.window[1] >= 4 &&
+                (shape.columns == 3 || shape.columns == 5);
   if (plan.sparse != 0) gradient.splits = 0;
   plan.x_pitch = best_pitch(x_width, forward.tile, forward.strips, forward.out_rows, plan.sparse != 0);
   // Rows of zeros around it, for window_gradient().

@@ -1,5 +1,8 @@
 #include "step_program.hpp"
 
+#include <type_traits>
+#include <utility>
+
 #include "cuda_common/check.hpp"
 #include "cuda_common/stream.hpp"
 #include "step_kernels.hpp"
@@ -13,7 +16,11 @@ using namespace plugin;
 StepPlanned plan_of(const StepMatch& match) {
   const int limit = step_shared_limit();
   if (limit == 0) return {std::nullopt, "the GPU has no clusters of blocks"};
-  return make_step_plan(match.network, limit);
+  StepPlanned planned = make_step_plan(match.network, limit);
+  if (planned.plan && !step_is_resident(*planned.plan)) {
+    return {std::nullopt, "batch norm over more images than the GPU has at once"};
+  }
+  return planned;
 }
 
 // Device memory.
@@ -41,24 +48,44 @@ class StepSubgraph final : public Subgraph {
                 "copying a step's plan");
     // No step has this number.
     cuda::check(cudaMemset(noted_memory_.get<void>(), 0xFF, noted_bytes(plan)), "clearing the batches to come");
+    cuda::check(cudaMemset(&noted_memory_.get<NotedBatches>()->runs, 0, sizeof(uint32_t)), "clearing the runs");
     // The streams of a training don't wait for the one on which that was put.
     cuda::check(cudaStreamSynchronize(cudaStreamLegacy), "waiting for a step's plan");
   }
 
   void enqueue(Stream& stream, const SubgraphArgs& args) override {
-    const auto at = [&]<class T>(int32_t id, T* /*type*/) { return id < 0 ? nullptr : args.data<T>(id); };
-    StepTensors tensors{};
-    tensors.data = args.data<char>(values_.data);
-    tensors.labels = args.data<char>(values_.labels);
-    tensors.scale = args.data<float>(values_.scale);
-    tensors.shift = args.data<float>(values_.shift);
-    tensors.step = args.data<int64_t>(values_.step);
-    tensors.rate_table = args.data<float>(values_.rate_table);
-    tensors.parameters = args.data<float>(values_.parameters);
-    tensors.state1 = at(values_.state1, static_cast<float*>(nullptr));
-    tensors.state2 = at(values_.state2, static_cast<float*>(nullptr));
-    tensors.totals = at(values_.totals, static_cast<double*>(nullptr));
-    tensors.history = at(values_.history, static_cast<float*>(nullptr));
+    const auto at = [&]<class T>(int32_t id, T*& to) { to = id < 0 ? nullptr : args.data<std::remove_const_t<T>>(id); };
+    const auto flat = [&](const FlatBase& base, float*& to) {
+      to = base.id < 0 ? nullptr : reinterpret_cast<float*>(args.data<char>(base.id) - base.offset);
+    };
+    GeneralTensors tensors{};
+    tensors.data = values_.data < 0 ? nullptr : args.data<char>(values_.data);
+    tensors.labels = values_.labels < 0 ? nullptr : args.data<char>(values_.labels);
+    at(values_.scale, tensors.scale);
+    at(values_.shift, tensors.shift);
+    at(values_.step, tensors.step);
+    at(values_.rate_table, tensors.rate_table);
+    flat(values_.parameters, tensors.parameters);
+    flat(values_.gradients, tensors.gradients);
+    flat(values_.state1, tensors.state1);
+    flat(values_.state2, tensors.state2);
+    at(values_.totals, tensors.totals);
+    at(values_.history, tensors.history);
+    at(values_.x, tensors.x);
+    at(values_.count, tensors.count);
+    at(values_.targets, tensors.targets);
+    at(values_.border, tensors.border);
+    at(values_.logits, tensors.logits);
+    at(values_.row_losses, tensors.row_losses);
+    at(values_.mean_loss, tensors.mean_loss);
+    at(values_.norm, tensors.norm);
+    at(values_.norm_history, tensors.norm_history);
+    for (std::size_t i = 0; i < values_.flat_states.size(); ++i) {
+      for (std::size_t j = 0; j < 2; ++j) flat(values_.flat_states[i][j], tensors.flat_state[i][j]);
+    }
+    for (std::size_t i = 0; i < values_.running.size(); ++i) {
+      for (std::size_t j = 0; j < 2; ++j) at(values_.running[i][j], tensors.running[i][j]);
+    }
     tensors.workspace = args.workspace<float>();
     tensors.plan = plan_memory_.get<StepPlan>();
     tensors.noted = noted_memory_.get<NotedBatches>();
@@ -75,16 +102,16 @@ class StepSubgraph final : public Subgraph {
 }  // namespace
 
 SubgraphSupport query_step(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
-  const StepMatch match = match_step(desc, first, limit);
-  if (match.ops == 0) return SubgraphSupport::no(match.reason);
+  StepMatch match = match_step(desc, first, limit);
+  if (match.ops.empty()) return SubgraphSupport::no(match.reason);
   const StepPlanned planned = plan_of(match);
   if (!planned.plan) return SubgraphSupport::no(planned.refusal);
-  return SubgraphSupport::yes(match.ops, "fused training step", planned.plan->workspace_bytes);
+  return SubgraphSupport::yes(std::move(match.ops), "fused training step", planned.plan->workspace_bytes);
 }
 
 std::unique_ptr<Subgraph> create_step(const ProgramDesc& desc, std::size_t first, std::size_t count) {
   const StepMatch match = match_step(desc, first, count);
-  const StepPlanned planned = match.ops == count ? plan_of(match) : StepPlanned{};
+  const StepPlanned planned = match.ops.size() == count ? plan_of(match) : StepPlanned{};
   if (!planned.plan) throw Failure(GPUNN_INVALID_ARGUMENT, "not a step that was fused");
   return std::make_unique<StepSubgraph>(*planned.plan, match.values);
 }

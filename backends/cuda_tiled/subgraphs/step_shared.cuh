@@ -2,6 +2,8 @@
 // by its name, so that the compiler knows which memory it is.
 #pragma once
 
+#include <type_traits>
+
 #include "step_plan.hpp"
 
 namespace gpunn::cuda_tiled {
@@ -26,6 +28,17 @@ __device__ __forceinline__ StepArrivals& shared_arrivals() {
   return arrivals;
 }
 
+// Barriers of the general kernels, of all warps but the last, in the forward convolutions. Each is used once.
+inline constexpr int kStepMeetings = 5 * kMostStepConvs;
+__device__ __forceinline__ uint64_t* shared_meetings() {
+  __shared__ uint64_t meetings[kStepMeetings];
+  return meetings;
+}
+
+// The tensors of a kernel.
+template <class B>
+using TensorsOf = std::conditional_t<B::kGeneral, GeneralTensors, StepTensors>;
+
 __device__ __forceinline__ int divide(int n, const Divisor& by) {
   return static_cast<int>(__umulhi(static_cast<unsigned>(n), by.magic) + (static_cast<unsigned>(n) & by.whole));
 }
@@ -41,9 +54,10 @@ __device__ __forceinline__ int pass_blocks(const StepPlan& plan) {
   return (plan.batch + plan.images - 1) / plan.images * plan.images;
 }
 
-// Copies `n` 16-byte pieces by the whole block.
+// By the whole block.
+template <bool GENERAL>
 __device__ __forceinline__ void copy_plan(const StepPlan* from, float4* to, int threads) {
-  for (int i = static_cast<int>(threadIdx.x); i < static_cast<int>(sizeof(StepPlan) / 16); i += threads) {
+  for (int i = static_cast<int>(threadIdx.x); i < static_cast<int>(plan_bytes(GENERAL) / 16); i += threads) {
     to[i] = reinterpret_cast<const float4*>(from)[i];
   }
 }

@@ -8,11 +8,16 @@
 // before still runs. Nor do the tiles of dense layers wait for its end: counters tell when their factors are there,
 // first x, then dy, and where there are convolutions, they are done while the first kernel still has their backward
 // part before it.
+//
+// The general kernel knows more optimizers, bounds of gradients and averages (FlatOp). It writes the gradients where
+// ops outside the step update the parameters, and where the norm of all gradients is wanted: kernel 3 goes on from
+// there.
 #pragma once
 
 #include "dependent_launch.cuh"
 #include "step_batch.cuh"
 #include "step_plan.hpp"
+#include "step_shared.cuh"
 #include "step_sync.cuh"
 
 namespace gpunn::cuda_tiled {
@@ -28,6 +33,9 @@ struct Parameter {
   float state1 = 0.0F;
   float state2 = 0.0F;
 };
+
+template <bool GENERAL>
+using UpdateTensors = std::conditional_t<GENERAL, GeneralTensors, StepTensors>;
 
 // Before the kernel before has ended, which reads them only; past the caches of a multiprocessor, which may hold what
 // they were before that.
@@ -101,6 +109,165 @@ __device__ __forceinline__ void update(const StepPlan& plan, const StepTensors& 
   }
 }
 
+// An element of the flat arrays, with what an optimizer and an average keep for it, all asked for at once. There is at
+// most one of each for an element.
+struct FlatElement {
+  float w = 0.0F;
+  float state1 = 0.0F;
+  float state2 = 0.0F;
+  float average = 0.0F;
+};
+
+__device__ __forceinline__ FlatElement load_element(const StepPlan& plan, const GeneralTensors& tensors, int at) {
+  FlatElement element;
+  if (at < 0) return element;
+  element.w = __ldcg(tensors.parameters + at);
+#pragma unroll 1
+  for (int j = 0; j < plan.flat_ops; ++j) {
+    const FlatOp& op = plan.flat_op[j];
+    if (op.kind < FlatKind::sgd || at < op.from || at >= op.to) continue;
+    const float* state1 = tensors.flat_state[j][0];
+    const float* state2 = tensors.flat_state[j][1];
+    if (op.kind == FlatKind::average) {
+      element.average = __ldcg(state1 + at);
+      continue;
+    }
+    if (state1 != nullptr) element.state1 = __ldcg(state1 + at);
+    if (state2 != nullptr) element.state2 = __ldcg(state2 + at);
+  }
+  return element;
+}
+
+// L1_GRADIENT, CLAMP, CLIP_NORM, the optimizers and averages, as far as `end` goes, on an element whose gradient is
+// `g`. Returns the gradient.
+__device__ __forceinline__ float run_flat(const StepPlan& plan, const GeneralTensors& tensors, Rates rates, int begin,
+                                          int end, int at, FlatElement element, float g, float scale) {
+  float w = element.w;
+#pragma unroll 1
+  for (int j = begin; j < end; ++j) {
+    const FlatOp& op = plan.flat_op[j];
+    if (at < op.from || at >= op.to) continue;
+    const float decay = at < op.decayed ? op.decay : 0.0F;
+    const float rate = rates.rate * op.rate;
+    float* state1 = tensors.flat_state[j][0];
+    float* state2 = tensors.flat_state[j][1];
+    switch (op.kind) {
+      case FlatKind::clip_norm:
+        g *= scale;
+        continue;
+      case FlatKind::l1:
+        if (at < op.decayed) g += op.a * (w > 0.0F ? 1.0F : w < 0.0F ? -1.0F : 0.0F);
+        continue;
+      case FlatKind::clamp:
+        g = g < op.a ? op.a : g > op.b ? op.b : g;
+        continue;
+      case FlatKind::average:
+        state1[at] = op.a * element.average + op.b * w;
+        continue;
+      case FlatKind::sgd: {
+        const float own = g + decay * w;
+        float step = own;
+        if (state1 != nullptr) {
+          const float speed = op.a * element.state1 + own;
+          state1[at] = speed;
+          step = op.option != 0 ? own + op.a * speed : speed;
+        }
+        w -= rate * step;
+        break;
+      }
+      case FlatKind::adam: {
+        const bool decoupled = op.option != 0;
+        const float own = decoupled ? g : g + decay * w;
+        const float first = op.a * element.state1 + (1.0F - op.a) * own;
+        const float second = op.b * element.state2 + (1.0F - op.b) * (own * own);
+        state1[at] = first;
+        state2[at] = second;
+        w = (decoupled ? 1.0F - rate * decay : 1.0F) * w -
+            rate * (first * rates.correction1) / (sqrtf(second * rates.correction2) + op.c);
+        break;
+      }
+      case FlatKind::rmsprop: {
+        const float own = g + decay * w;
+        const float square = op.a * element.state1 + (1.0F - op.a) * (own * own);
+        state1[at] = square;
+        float step = own / (sqrtf(square) + op.c);
+        if (state2 != nullptr) {
+          step = op.b * element.state2 + step;
+          state2[at] = step;
+        }
+        w -= rate * step;
+        break;
+      }
+      case FlatKind::adagrad: {
+        const float own = g + decay * w;
+        const float sum = element.state1 + own * own;
+        state1[at] = sum;
+        w -= rate * own / (sqrtf(sum) + op.c);
+        break;
+      }
+      case FlatKind::lion: {
+        const float mixed = op.a * element.state1 + (1.0F - op.a) * g;
+        w *= 1.0F - rate * decay;
+        w -= rate * (mixed > 0.0F ? 1.0F : mixed < 0.0F ? -1.0F : mixed);
+        state1[at] = op.b * element.state1 + (1.0F - op.b) * g;
+        break;
+      }
+    }
+    tensors.parameters[at] = w;
+  }
+  return g;
+}
+
+// What a thread loads early of its parameters.
+template <bool GENERAL>
+using LoadedParameter = std::conditional_t<GENERAL, FlatElement, Parameter>;
+
+template <bool GENERAL>
+__device__ __forceinline__ LoadedParameter<GENERAL> load_early(const StepPlan& plan,
+                                                               const UpdateTensors<GENERAL>& tensors, int at) {
+  if constexpr (GENERAL) {
+    if (plan.flat != 0) return load_element(plan, tensors, at);
+    const Parameter parameter = load_parameter(tensors, at);
+    return {.w = parameter.w, .state1 = parameter.state1, .state2 = parameter.state2};
+  } else {
+    return load_parameter(tensors, at);
+  }
+}
+
+// What becomes of a thread's gradients, as update(). Returns the sum of their squares where their norm is wanted.
+template <bool GENERAL, int COUNT, class Place, class Gradient>
+__device__ __forceinline__ float finish_gradients(const StepPlan& plan, const UpdateTensors<GENERAL>& tensors,
+                                                  Rates rates, const LoadedParameter<GENERAL> (&parameters)[COUNT],
+                                                  Place place, Gradient gradient) {
+  if constexpr (GENERAL) {
+    if (plan.flat == 0) {
+      Parameter plain[COUNT];
+#pragma unroll
+      for (int j = 0; j < COUNT; ++j) {
+        plain[j] = {.w = parameters[j].w, .state1 = parameters[j].state1, .state2 = parameters[j].state2};
+      }
+      update(plan, tensors, rates, plain, place, gradient);
+      return 0.0F;
+    }
+    const bool all = plan.before_norm < 0;
+    const int end = all ? plan.flat_ops : plan.before_norm;
+    float squares = 0.0F;
+#pragma unroll
+    for (int j = 0; j < COUNT; ++j) {
+      const int at = place(j);
+      if (at < 0) continue;
+      float g = gradient(j);
+      if (end > 0) g = run_flat(plan, tensors, rates, 0, end, at, parameters[j], g, 1.0F);
+      squares = fmaf(g, g, squares);
+      if (!all || plan.flat_ops == 0) tensors.gradients[at] = g;
+    }
+    return squares;
+  } else {
+    update(plan, tensors, rates, parameters, place, gradient);
+    return 0.0F;
+  }
+}
+
 union UpdateShared {
   struct {
     float x[kUpdateBatch][kUpdateColumns];
@@ -124,8 +291,9 @@ __device__ __forceinline__ void fetch_rows(float (*to)[COLUMNS], const float* ro
   }
 }
 
-__device__ __forceinline__ void update_dense(const StepPlan& plan, const StepTensors& tensors, int block,
-                                             UpdateShared& shared) {
+template <bool GENERAL>
+__device__ __forceinline__ float update_dense(const StepPlan& plan, const UpdateTensors<GENERAL>& tensors, int block,
+                                              UpdateShared& shared) {
   constexpr int kParameters = kUpdateRows * kUpdateColumns / kUpdateThreads;  // of a thread
   int layer = 0;
   while (layer + 1 < plan.n_dense && block >= plan.dense[layer + 1].first_tile) ++layer;
@@ -151,10 +319,10 @@ __device__ __forceinline__ void update_dense(const StepPlan& plan, const StepTen
   const int outputs = input < inputs ? dense.outputs : 0;
   const int first_at = weight_at + output * inputs + input;
   const auto place = [&](int j) { return output + j * kApart < outputs ? first_at + j * kApart * inputs : -1; };
-  Parameter weight[kParameters];
+  LoadedParameter<GENERAL> weight[kParameters];
 #pragma unroll
   for (int j = 0; j < kParameters; ++j) {
-    weight[j] = load_parameter(tensors, place(j));
+    weight[j] = load_early<GENERAL>(plan, tensors, place(j));
   }
   // The first kernel's blocks have all started, and go on with the convolutions when they have written what this block
   // reads. It waits for no other block of this kernel.
@@ -204,7 +372,7 @@ __device__ __forceinline__ void update_dense(const StepPlan& plan, const StepTen
     *reinterpret_cast<float4*>(to + 32) = make_float4(sum[o][4], sum[o][5], sum[o][6], sum[o][7]);
   }
   __syncthreads();
-  update(plan, tensors, shared_rates(), weight, place, [&](int j) {
+  return finish_gradients<GENERAL>(plan, tensors, shared_rates(), weight, place, [&](int j) {
     float g = 0.0F;
 #pragma unroll
     for (int w = 0; w < kUpdateWarps; ++w) g += shared.sums[w][thread + j * kUpdateThreads];
@@ -213,13 +381,13 @@ __device__ __forceinline__ void update_dense(const StepPlan& plan, const StepTen
 }
 
 // The parameter `at`, whose gradient is the sum of a column of `rows`, kUpdateSums of them a block.
-__device__ __forceinline__ void update_column(const StepPlan& plan, const StepTensors& tensors, const float* rows,
-                                              int pitch, int at, UpdateShared& shared) {
+template <bool GENERAL>
+__device__ __forceinline__ float update_column(const StepPlan& plan, const UpdateTensors<GENERAL>& tensors,
+                                               const float* rows, int pitch, int batch, int at, UpdateShared& shared) {
   constexpr int kGroups = kUpdateThreads / kUpdateSums;
   const int thread = static_cast<int>(threadIdx.x);
   const int group = thread / kUpdateSums;
-  const Parameter parameter[1] = {load_parameter(tensors, group == 0 ? at : -1)};
-  const int batch = plan.batch;
+  const LoadedParameter<GENERAL> parameter[1] = {load_early<GENERAL>(plan, tensors, group == 0 ? at : -1)};
   wait_for_kernel_before();
   fetch_rates(plan, tensors);
   float sum = 0.0F;
@@ -230,8 +398,8 @@ __device__ __forceinline__ void update_column(const StepPlan& plan, const StepTe
   shared.bias[thread] = sum;
   wait_for_copies();
   __syncthreads();
-  if (group != 0) return;
-  update(
+  if (group != 0) return 0.0F;
+  return finish_gradients<GENERAL>(
       plan, tensors, shared_rates(), parameter, [&](int) { return group == 0 ? at : -1; },
       [&](int) {
         float g = 0.0F;
@@ -241,28 +409,61 @@ __device__ __forceinline__ void update_column(const StepPlan& plan, const StepTe
       });
 }
 
-__device__ __forceinline__ void update_convs(const StepPlan& plan, const StepTensors& tensors, int block,
-                                             UpdateShared& shared) {
+template <bool GENERAL>
+__device__ __forceinline__ float update_convs(const StepPlan& plan, const UpdateTensors<GENERAL>& tensors, int block,
+                                              UpdateShared& shared) {
   const int column = block * kUpdateSums + static_cast<int>(threadIdx.x) % kUpdateSums;
   int at = -1;
   for (int layer = 0; layer < plan.n_convs; ++layer) {
     const ConvPlan& conv = plan.conv[layer];
     if (column >= conv.weight_from && column < conv.bias_from)
       at = static_cast<int>(conv.weight_at) + column - conv.weight_from;
-    if (column >= conv.bias_from && column < conv.bias_from + conv.filters)
+    if (column >= conv.bias_from && column < conv.bias_from + conv.filters && conv.bias_at >= 0)
       at = static_cast<int>(conv.bias_at) + column - conv.bias_from;
   }
-  update_column(plan, tensors, tensors.workspace + plan.partial_rows + column, plan.partials, at, shared);
+  return update_column<GENERAL>(plan, tensors, tensors.workspace + plan.partial_rows + column, plan.partials,
+                                plan.batch, at, shared);
 }
 
-__device__ __forceinline__ void update_biases(const StepPlan& plan, const StepTensors& tensors, int block,
-                                              UpdateShared& shared) {
+template <bool GENERAL>
+__device__ __forceinline__ float update_biases(const StepPlan& plan, const UpdateTensors<GENERAL>& tensors, int block,
+                                               UpdateShared& shared) {
   int layer = 0;
   while (layer + 1 < plan.n_dense && block >= plan.dense[layer + 1].first_bias) ++layer;
   const DensePlan& dense = plan.dense[layer];
   const int column = (block - dense.first_bias) * kUpdateSums + static_cast<int>(threadIdx.x) % kUpdateSums;
-  const int at = column < dense.outputs ? static_cast<int>(dense.bias_at) + column : -1;
-  update_column(plan, tensors, tensors.workspace + dense.dy_rows + column, dense.dy_pitch, at, shared);
+  const int at = column < dense.outputs && dense.bias_at >= 0 ? static_cast<int>(dense.bias_at) + column : -1;
+  return update_column<GENERAL>(plan, tensors, tensors.workspace + dense.dy_rows + column, dense.dy_pitch, plan.batch,
+                                at, shared);
+}
+
+// Gammas and betas of batch norms, whose gradients the first kernel has summed up; and the running statistics.
+__device__ __forceinline__ float update_norms(const StepPlan& plan, const GeneralTensors& tensors, int block,
+                                              UpdateShared& shared) {
+  const int column = block * kUpdateSums + static_cast<int>(threadIdx.x) % kUpdateSums;
+  int at = -1;
+  float* running = nullptr;
+  float momentum = 0.0F;
+  const auto look = [&](const FinishPlan& finish) {
+    const int c = column - finish.first_norm;
+    const StepNorm& norm = finish.finish.norm;
+    if (norm.there == 0 || c < 0 || c >= 2 * finish.channels) return;
+    const bool second = c >= finish.channels;
+    const int channel = second ? c - finish.channels : c;
+    at = static_cast<int>((second ? norm.beta : norm.gamma) + channel);
+    running = tensors.running[finish.norm_index][second ? 1 : 0] + channel;
+    momentum = norm.momentum;
+  };
+  for (int i = 0; i < plan.n_convs; ++i) look(plan.conv_finish[i]);
+  for (int i = 0; i < plan.n_dense; ++i) look(plan.dense_finish[i]);
+  const float before = running != nullptr ? *running : 0.0F;
+  const float* gradients = tensors.workspace + plan.norm_gradients + column;
+  const float squares = update_column<true>(plan, tensors, gradients, 0, 1, at, shared);
+  const bool counts = plan.counted == 0 || shared_rates().count > 0;
+  if (running != nullptr && counts && threadIdx.x < kUpdateSums) {
+    *running = (1.0F - momentum) * before + momentum * __ldcg(gradients + plan.norms);
+  }
+  return squares;
 }
 
 // The samples of the step after the next. To draw a number takes longer than the rest of this kernel, so that is begun
@@ -305,7 +506,9 @@ __device__ __forceinline__ T sum_of_block(T value, T* shared) {
 }
 
 // MEAN_ROWS, METRICS_ACCUMULATE, TABLE_STORE and ADVANCE. No other block reads the counter.
-__device__ __forceinline__ void finish_step(const StepPlan& plan, const StepTensors& tensors, UpdateShared& shared) {
+template <bool GENERAL>
+__device__ __forceinline__ void finish_step(const StepPlan& plan, const UpdateTensors<GENERAL>& tensors,
+                                            UpdateShared& shared) {
   wait_for_kernel_before();
   const StepHead head = *reinterpret_cast<const StepHead*>(tensors.workspace + plan.head);
   const float* losses = tensors.workspace + plan.losses;
@@ -334,30 +537,91 @@ __device__ __forceinline__ void finish_step(const StepPlan& plan, const StepTens
     tensors.history[remainder < 0 ? remainder + plan.history : remainder] =
         static_cast<float>(sum / static_cast<double>(head.count));
   }
+  if constexpr (GENERAL) {
+    const double mean = head.count > 0 ? sum / static_cast<double>(head.count) : 0.0;
+    if (tensors.mean_loss != nullptr) *tensors.mean_loss = static_cast<float>(mean);
+    ++tensors.noted->runs;
+    if (plan.advances == 0) return;
+  }
   *tensors.step = static_cast<int64_t>(static_cast<uint64_t>(head.step) + static_cast<uint64_t>(plan.advance));
 }
 
-__global__ void __launch_bounds__(kUpdateBound, 2) step_update(const StepTensors tensors) {
+template <bool GENERAL>
+__global__ void __launch_bounds__(kUpdateBound, 2) step_update(const __grid_constant__ UpdateTensors<GENERAL> tensors) {
   __shared__ __align__(16) UpdateShared shared;
-  __shared__ StepPlan plan;
+  __shared__ __align__(16) char plan_memory[plan_bytes(GENERAL)];
+  const StepPlan& plan = *reinterpret_cast<const StepPlan*>(plan_memory);
   // What the next step's first kernel does before it waits is noted by now, or will be found out to be wrong.
   let_next_kernel_start();
-  copy_plan(tensors.plan, reinterpret_cast<float4*>(&plan), kUpdateThreads);
+  copy_plan<GENERAL>(tensors.plan, reinterpret_cast<float4*>(plan_memory), kUpdateThreads);
   __syncthreads();
   const int block = static_cast<int>(blockIdx.x);
   const int partial = block - plan.dense_blocks;
   const int bias = partial - plan.partial_blocks;
+  int rest = bias - plan.bias_blocks;
+  float squares = 0.0F;
   if (partial < 0) {
-    update_dense(plan, tensors, block, shared);
+    squares = update_dense<GENERAL>(plan, tensors, block, shared);
   } else if (bias < 0) {
-    update_convs(plan, tensors, partial, shared);
-  } else if (bias < plan.bias_blocks) {
-    update_biases(plan, tensors, bias, shared);
-  } else if (bias == plan.bias_blocks) {
-    finish_step(plan, tensors, shared);
+    squares = update_convs<GENERAL>(plan, tensors, partial, shared);
+  } else if (rest < 0) {
+    squares = update_biases<GENERAL>(plan, tensors, bias, shared);
   } else {
-    draw_batch(plan, tensors);
+    if constexpr (GENERAL) {
+      if (rest < plan.norm_blocks) squares = update_norms(plan, tensors, rest, shared);
+      rest -= plan.norm_blocks;
+    }
+    if (rest == 0) finish_step<GENERAL>(plan, tensors, shared);
+    if (rest == 1) draw_batch(plan, tensors);
   }
+  if constexpr (GENERAL) {
+    if (block < plan.update_blocks && plan.before_norm >= 0) {
+      __syncthreads();
+      squares = sum_of_block(squares, shared.bias);
+      if (threadIdx.x == 0) tensors.workspace[plan.squares + block] = squares;
+    }
+  }
+}
+
+// Kernel 3, where the norm of all gradients is wanted: what bounds and uses them behind it.
+static __global__ void __launch_bounds__(kUpdateThreads) step_flat(const __grid_constant__ GeneralTensors tensors) {
+  __shared__ double sums[kUpdateWarps];
+  __shared__ __align__(16) char plan_memory[plan_bytes(true)];
+  const StepPlan& plan = *reinterpret_cast<const StepPlan*>(plan_memory);
+  let_next_kernel_start();
+  copy_plan<true>(tensors.plan, reinterpret_cast<float4*>(plan_memory), kUpdateThreads);
+  const int thread = static_cast<int>(threadIdx.x);
+  const int at = static_cast<int>(blockIdx.x) * kUpdateThreads + thread;
+  __syncthreads();
+  // The kernels before leave them as they are.
+  const FlatElement element = load_element(plan, tensors, at < plan.flat_size ? at : -1);
+  wait_for_kernel_before();
+  double sum = 0.0;
+  for (int i = thread; i < plan.update_blocks; i += kUpdateThreads) {
+    sum += static_cast<double>(__ldcg(tensors.workspace + plan.squares + i));
+  }
+  const float g = at < plan.flat_size ? __ldcg(tensors.gradients + at) : 0.0F;
+  const auto* head = reinterpret_cast<const StepHead*>(tensors.workspace + plan.head);
+  const float4 rates = __ldcg(reinterpret_cast<const float4*>(head));
+  sum = sum_of_block(sum, sums);
+  const auto norm = static_cast<float>(sqrt(sum));
+  if (at == 0) {
+    if (tensors.norm != nullptr) *tensors.norm = norm;
+    if (plan.norm_history > 0) {
+      const int64_t remainder = __ldcg(reinterpret_cast<const long long*>(&head->step)) % plan.norm_history;
+      tensors.norm_history[remainder < 0 ? remainder + plan.norm_history : remainder] = norm;
+    }
+  }
+  if (at >= plan.flat_size) return;
+  float scale = 1.0F;
+  for (int j = plan.before_norm; j < plan.flat_ops; ++j) {
+    const FlatOp& op = plan.flat_op[j];
+    if (op.kind != FlatKind::clip_norm || !isfinite(norm)) continue;
+    scale = op.a / (norm + op.c);
+    if (op.option == 0) scale = fminf(scale, 1.0F);
+  }
+  run_flat(plan, tensors, {.rate = rates.x, .correction1 = rates.y, .correction2 = rates.z, .count = 0},
+           plan.before_norm, plan.flat_ops, at, element, g, scale);
 }
 
 }  // namespace gpunn::cuda_tiled

@@ -124,8 +124,51 @@ constexpr const char* kAdam = "optimizer: {type: adam, learning_rate: 0.002}\n";
 constexpr const char* kAdamW =
     "optimizer: {type: adamw, learning_rate: 0.002, weight_decay: 0.01}\nschedule: {type: cosine, warmup_epochs: 1}\n";
 
+constexpr const char* kMomentum = "optimizer: {type: sgd, learning_rate: 0.02, momentum: 0.9}\n";
+
+// LeNet's shape of other parts: `norm` is batch norm behind each layer, `dropped` the share that dropout drops.
+std::string lenet_of(const std::string& activation, const std::string& pooling, bool norm, double dropped) {
+  const std::string bias = norm ? ", bias: false" : "";
+  const auto finish = [&](bool pooled) {
+    std::string layers = norm ? "    - batch_norm\n" : "";
+    layers += "    - " + activation + "\n";
+    if (pooled) layers += "    - " + pooling + ": {window: 2}\n";
+    if (dropped > 0) layers += "    - dropout: {p: " + std::to_string(dropped) + "}\n";
+    return layers;
+  };
+  return "model:\n  layers:\n    - conv2d: {filters: 6, kernel: 5, padding: 2" + bias + "}\n" + finish(true) +
+         "    - conv2d: {filters: 10, kernel: 5" + bias + "}\n" + finish(true) +
+         "    - flatten\n    - linear: {units: 72" + bias + "}\n" + finish(false) + "    - linear: {units: 10}\n";
+}
+
+// The same of linear layers.
+std::string perceptron_of(const std::string& activation, const std::vector<int>& units, bool norm, double dropped) {
+  std::string layers = "model:\n  layers:\n    - flatten\n";
+  for (const int width : units) {
+    layers += "    - linear: {units: " + std::to_string(width) + (norm ? ", bias: false}\n" : "}\n");
+    if (norm) layers += "    - batch_norm\n";
+    layers += "    - " + activation + "\n";
+    if (dropped > 0) layers += "    - dropout: {p: " + std::to_string(dropped) + "}\n";
+  }
+  return layers + "    - linear: {units: 10}\n";
+}
+
+// A step whose parts the pattern of a training step may or may not know.
+constexpr const char* kTreatment =
+    "augmentation: {translate: 2}\n"
+    "loss: {type: cross_entropy, label_smoothing: 0.1}\n"
+    "optimizer: {type: sgd, learning_rate: 0.02, momentum: 0.9, nesterov: true, weight_decay: 5e-4, clip_norm: 0.5}\n";
+constexpr const char* kBounds =
+    "optimizer: {type: rmsprop, learning_rate: 0.001, momentum: 0.5, weight_decay: 0.01, l1: 1e-5, clip_value: 0.5,\n"
+    "            groups: [{match: \"*.bias\", learning_rate_factor: 0.1}]}\n";
+
+std::string with_average(std::string yaml) {
+  const std::string training = "training: {epochs: 20";
+  return yaml.replace(yaml.find(training), training.size(), training + ", ema: 0.9");
+}
+
 // Max pooling behind convolution, bias and ReLU, and behind batch norm and ReLU: windows that halve the image, and
-// windows that overlap and reach over the edge. Dropout keeps the step from being a plain chain of layers.
+// windows that overlap and reach over the edge.
 constexpr const char* kMaxima = R"(
 model:
   layers:
@@ -218,6 +261,33 @@ std::vector<FusedTraining> fused_trainings() {
            kMeans + digits(320, 32) + kNesterov),
       rare("MLP of seven layers, batch 100 of 250, the last one not full, momentum, weight decay, schedule",
            perceptron({140, 96, 80, 132, 64, 37}) + digits(250, 100, false) + kNesterov),
+      rare("LeNet with tanh and means of windows, batch 64, momentum, weight decay, schedule",
+           lenet_of("tanh", "avg_pool", false, 0) + digits(320, 64) + kNesterov),
+      rare("LeNet with dropout, batch 48 of 200, the last one not full, SGD",
+           lenet_of("relu", "max_pool", false, 0.2) + digits(200, 48, false) + kPlain),
+      rare("LeNet with batch norm behind all layers, batch 40 of 210, the last one not full, momentum",
+           lenet_of("relu", "max_pool", true, 0) + digits(210, 40, false) + kMomentum),
+      rare("LeNet with batch norm, tanh, means of windows and dropout, batch 100, SGD",
+           lenet_of("tanh", "avg_pool", true, 0.1) + digits(300, 100) + kPlain),
+      rare("LeNet with shifts, label smoothing, a norm's bound and an average of the parameters, batch 64",
+           with_average(lenet(6, 16, 5, 84) + digits(320, 64)) + kTreatment),
+      rare("LeNet with GELU, RMSprop, L1, a bound of the gradients, a group of its own rate, batch 32",
+           lenet_of("gelu", "max_pool", false, 0) + digits(320, 32) + kBounds, true),
+      rare("LeNet with leaky ReLU, images turned and mixed, batch 50 of 220, the last one not full, Adagrad",
+           lenet_of("leaky_relu", "max_pool", false, 0) + digits(220, 50, false) +
+               "augmentation: {rotate: 10, mixup: 0.2}\noptimizer: {type: adagrad, learning_rate: 0.01}\n",
+           true),
+      rare("MLP with dropout, batch 128, AdamW", perceptron_of("relu", {128}, false, 0.2) + digits(512, 128) + kAdamW,
+           true),
+      rare("MLP with batch norm and SiLU, batch 60 of 200, the last one not full, Adam",
+           perceptron_of("silu", {96, 40}, true, 0) + digits(200, 60, false) + kAdam, true),
+      rare("MLP with sigmoid, mean squared error, batch 32, LARS",
+           perceptron_of("sigmoid", {64}, false, 0) + digits(320, 32) +
+               "loss: mean_squared_error\noptimizer: {type: lars, learning_rate: 0.5}\n"),
+      rare("MLP with tanh, hinge loss, batch 32, a norm's bound, Lion",
+           perceptron_of("tanh", {64, 48}, false, 0) + digits(320, 32) +
+               "loss: hinge\noptimizer: {type: lion, learning_rate: 0.0005, clip_norm: 1}\n",
+           true),
       rare("dropout, batch norm, tanh, clipping, two passes a step, an average of the parameters", kOddities),
   };
 }

@@ -134,11 +134,14 @@ bool same(const std::vector<execution::Subgraph>& a, const std::vector<execution
 void check_offers(const execution::Backend& backend, const execution::CompiledProgram& program) {
   const std::size_t ops = program.placements.size();
   for (std::size_t hidden = 0; hidden < ops; ++hidden) {
+    graph::Graph graph = program.graph;
     std::vector<execution::Placement> placements = program.placements;
     placements[hidden].level = -1;
-    backend.fuse_subgraphs(program.graph, placements);
+    backend.fuse_subgraphs(graph, placements);
   }
-  if (!same(backend.fuse_subgraphs(program.graph, program.placements).taken, program.subgraphs.taken)) {
+  graph::Graph graph = program.graph;
+  std::vector<execution::Placement> placements = program.placements;
+  if (!same(backend.fuse_subgraphs(graph, placements).taken, program.subgraphs.taken)) {
     throw Error("a step program that is offered a second time is fused differently");
   }
 }

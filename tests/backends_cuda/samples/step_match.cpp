@@ -6,6 +6,7 @@
 
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "subgraphs/dense_match.hpp"
 #include "subgraphs/pool_match.hpp"
@@ -16,13 +17,13 @@ namespace {
 using namespace gpunn::plugin;
 using namespace gpunn::cuda_tiled;
 
-constexpr int kSharedLimit = 227 * 1024 - 80;
+constexpr int kSharedLimit = 227 * 1024 - kStepStaticBytes;
 
 class TestDevice final : public HostDevice {
  public:
   SubgraphSupport query_subgraph(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
-    const StepMatch match = match_step(desc, first, limit);
-    if (match.ops == 0) {
+    StepMatch match = match_step(desc, first, limit);
+    if (match.ops.empty()) {
       const DenseRun dense = match_dense(desc, first, limit);
       if (dense.ops > 0) return SubgraphSupport::yes(dense.ops, "fused dense gradient");
       const PoolRun run = match_pool(desc, first, limit);
@@ -31,7 +32,7 @@ class TestDevice final : public HostDevice {
     }
     const StepPlanned planned = make_step_plan(match.network, kSharedLimit);
     if (!planned.plan) return SubgraphSupport::no(planned.refusal);
-    return SubgraphSupport::yes(match.ops, "fused training step", planned.plan->workspace_bytes);
+    return SubgraphSupport::yes(std::move(match.ops), "fused training step", planned.plan->workspace_bytes);
   }
   std::unique_ptr<Subgraph> create_subgraph(const ProgramDesc& /*desc*/, std::size_t /*first*/, std::size_t /*count*/) {
     return make_subgraph([](Stream& /*stream*/, const SubgraphArgs& /*args*/) {

@@ -143,6 +143,12 @@ class CapturingDevice final : public HostDevice {
       bytes += static_cast<uint64_t>(element_count(desc.tensor(desc.outputs(i)[0]))) * sizeof(float);
     }
     SubgraphSupport subgraph = SubgraphSupport::yes(count, "ops in a row", bytes);
+    const auto& out = control.leaves_out;
+    for (std::size_t i = 0; i < count && out[0] >= 0; ++i) {
+      const auto op = static_cast<int32_t>(i);
+      if (op != out[0] && op != out[1]) subgraph.chosen.push_back(static_cast<uint32_t>(first + i));
+    }
+    if (out[0] >= 0) subgraph.ops = subgraph.chosen.size();
     subgraph.flags = control.subgraph_flags;
     return subgraph;
   }

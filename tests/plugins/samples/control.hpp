@@ -20,6 +20,8 @@ struct Control {
   // For "capturing": the most ops that it fuses (0: none), how many it fuses beyond the ops that it was offered, the
   // flags of its subgraphs, and scratch memory beyond what they need.
   int32_t subgraphs = 0, fuses_beyond = 0;
+  // Of the ops that it runs as one, counted from the first one, it leaves these out; -1: none.
+  int32_t leaves_out[2] = {-1, -1};
   uint32_t subgraph_flags = 3;
   uint64_t subgraph_workspace = 0;
 
