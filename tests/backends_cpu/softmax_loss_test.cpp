@@ -85,7 +85,7 @@ TEST_CASE("exp is within 2 ulp on every instruction set") {
 
 TEST_CASE("softmax, log-softmax and their backwards") {
   const Shape shape = GENERATE(Shape{1, 1}, Shape{128, 10}, Shape{3, 17}, Shape{513, 7}, Shape{5, 2047}, Shape{3, 2048},
-                               Shape{7, 5003}, Shape{2, 3, 11}, Shape{0, 10}, Shape{2001, 1}, Shape{4});
+                               Shape{7, 5003}, Shape{0, 10}, Shape{2001, 1});
   Random random(31);
   const Tensor<float> x = random.tensor(shape, -12.0F, 12.0F);
   const Tensor<float> dy = random.tensor(shape);
