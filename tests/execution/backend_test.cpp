@@ -287,7 +287,8 @@ TEST_CASE("a plugin on plugin.hpp that throws everywhere", "[execution]") {
   CHECK_THAT(error_of([&] { backend.place(relu(type)); }), Contains("op_query of RELU") && Contains("thrown in query"));
   const OpSignature copy{GPUNN_OP_COPY, {}, {type}, {type}};
   CHECK_THAT(error_of([&] { backend.create(copy, 0); }), Contains("op_create of COPY") && Contains("UNSUPPORTED"));
-  const OpSignature fill{GPUNN_OP_FILL, {}, {}, {type}};
+  const gpunn_fill_attrs two{.struct_size = 0, .dtype = GPUNN_F32, .rank = 1, .reserved = 0, .dim = {2}, .value = 0};
+  const OpSignature fill{GPUNN_OP_FILL, gpunn::graph::Attributes::of(two), {}, {type}};
   Kernel kernel = backend.create(fill, 0);
   const gpunn_tensor tensor = abi_tensor(type, values);
   CHECK_THAT(error_of([&] {

@@ -138,7 +138,7 @@ constexpr Synonyms kSynonyms[] = {
     {"global_max_pool", "gmp global_max_pooling global_max_pooling2d adaptive_max_pool adaptivemaxpool2d"},
     {"dropout", "dropout1d dropout2d spatial_dropout spatial_dropout2d alpha_dropout drop dropout_layer"},
     {"flatten", "view ravel unflatten"},
-    {"multi_head_attention", "attention self_attention multiheadattention mha"},
+    {"multi_head_attention", "attention self_attention mha"},
     {"class_token", "cls_token cls"},
     {"heads", "num_heads n_heads nhead"},
     {"dimension", "dim axis"},
