@@ -4,10 +4,10 @@
 
 #include "cuda_common/check.hpp"
 #include "kernels.hpp"
-#include "subgraphs/dense_runs.hpp"
-#include "subgraphs/norm_runs.hpp"
-#include "subgraphs/pool_runs.hpp"
-#include "subgraphs/step_program.hpp"
+#include "subgraphs/dense_gradient.hpp"
+#include "subgraphs/batch_norm.hpp"
+#include "subgraphs/pooling.hpp"
+#include "subgraphs/step_subgraph.hpp"
 
 namespace gpunn::cuda_tiled {
 

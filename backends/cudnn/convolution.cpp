@@ -67,7 +67,7 @@ ConvolutionProblem make_problem(const OpDesc& desc, ConvolutionPass pass, const 
 }
 
 // Where there are few channels, cuDNN's engines in fp32 leave most of the GPU idle: on an H200, for 5x5 taps, 6 to 16
-// channels, 512 images of 12x12, the best take 18.9, 38.0 and 42.9 us (forward, data and filter gradient), and the
+// channels, 512 images of 12x12, the best take 18.9, 38.0 and 42.9 us (forward, data and weight gradient), and the
 // base's kernels 8.0, 9.6 and 10.9.
 void require_channels(const ConvolutionShape& shape) {
   require(!has_few_channels(shape), "of few channels: the base's kernel is faster");

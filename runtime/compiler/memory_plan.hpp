@@ -32,7 +32,7 @@ struct MemoryPlan {
 // take over a dying input's memory where the op allows it.
 //
 // Each of `runs` (they don't overlap, and are in order) counts as one node: what it touches, and its workspace, which
-// is given for its first node, lives through all of it and takes over nothing; values that nobody outside it touches
+// is given for its first node, lives through all of it and takes over nothing; values that no node outside it touches
 // have no memory.
 MemoryPlan plan_memory(const Graph& graph, std::span<const uint64_t> workspace_bytes, uint64_t alignment,
                        const std::vector<NodeRange>& runs = {});

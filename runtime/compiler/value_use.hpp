@@ -10,11 +10,11 @@ namespace gpunn::compiler {
 using graph::Graph;
 using graph::ValueId;
 
-// When the bytes of a value come into being, and until when somebody wants them, counted in nodes. Bytes that values
+// When the bytes of a value come into being, and until when they are needed, counted in nodes. Bytes that values
 // share, as views do, are looked at together.
 struct ValueUse {
   int32_t first_write = -1;  // -1: they hold something when the program begins
-  int32_t last_read = -1;    // -1: nobody reads them; the number of nodes: they are needed after the program
+  int32_t last_read = -1;    // -1: no node reads them; the number of nodes: they are needed after the program
 };
 
 // By value id. All that lives outside the arena is there before the program and needed after it, but for gradients that

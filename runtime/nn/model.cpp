@@ -100,7 +100,7 @@ ValueId build(Graph& graph, const ModelSpec& model, ValueId x, const ForwardOpti
 
 using ByLayer = std::vector<std::vector<Parameter>>;
 
-// The tensors of each layer, found by building the model for a batch of one that nobody runs.
+// The tensors of each layer, found by building the model for a batch of one that is never run.
 struct LayerTensors {
   ByLayer parameters, buffers;
 };

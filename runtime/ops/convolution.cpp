@@ -258,7 +258,7 @@ CaseSpec backward_data_request(Written& r) {
 
 // --- CONV2D_BACKWARD_FILTER ---
 
-void backward_filter_gradient(GradientContext& c) {
+void weight_gradient_gradient(GradientContext& c) {
   const ValueId w = c.output_gradient();
   const Attributes a = with_sizes(c, c.input(1), w);
   if (c.wants(1)) c.set(1, c.add(GPUNN_OP_CONV2D_BACKWARD_DATA, a, {c.input(0), w}));
@@ -362,7 +362,7 @@ std::vector<OpInfo> rows() {
        .typical = {.attrs = typical_attrs(GPUNN_ACTIVATION_NONE), .inputs = {typical_images(), typical_w()}},
        .request = backward_data_request},
       {.id = GPUNN_OP_CONV2D_BACKWARD_FILTER,
-       .gradient = backward_filter_gradient,
+       .gradient = weight_gradient_gradient,
        .flops = filter_flops,
        .describe = describe_conv2d,
        .reference = conv2d_backward_filter_reference,

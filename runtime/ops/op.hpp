@@ -58,7 +58,7 @@ struct OpInfo {
   int max_inputs = 0;
   // For output i, the input whose memory it is; -1: memory of its own.
   std::vector<int> in_place = {};
-  // For output i, the inputs whose memory it may take over if nobody reads them later, best first.
+  // For output i, the inputs whose memory it may take over if no node reads them later, best first.
   std::vector<std::vector<int>> may_alias = {};
 
   // The output types. Throws Error on shapes that do not fit, with both.

@@ -19,7 +19,7 @@ struct Free {
   void operator()(void* data) const { cudaFree(data); }
 };
 
-// Device memory that begins as NaNs, with a border of them behind it that nobody may write. What holds given values has
+// Device memory that begins as NaNs, with a border of them behind it that no kernel may write. What holds given values has
 // none: a memory checker is to see every read beyond it.
 class Memory {
  public:

@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(AsyncCopies::kThreads, 2) async_copies_gemm(Ge
   float sums[8][8] = {};
   for (int tile = 0; tile < tiles; ++tile) {
     __pipeline_wait_prior(T::kStages - 2);
-    // Now this tile is there for all, and nobody is still at the one before, whose place is filled next.
+    // Now this tile is there for all, and no thread is still at the one before, whose place is filled next.
     __syncthreads();
     if (const int next = tile + T::kStages - 1; next < tiles) {
       copies_a.start(tiles_a + next % T::kStages * T::kTile);

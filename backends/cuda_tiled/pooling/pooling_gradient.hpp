@@ -1,5 +1,5 @@
 // The gradient of MAX_POOL2D or AVG_POOL2D and that of the ReLU before it in one pass, and its sum by channel, which is
-// the gradient of a bias before that. subgraphs/pool_runs.hpp has the figures.
+// the gradient of a bias before that. subgraphs/pooling.hpp has the figures.
 #pragma once
 
 #include <cstdint>

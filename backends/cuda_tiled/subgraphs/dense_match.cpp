@@ -12,7 +12,7 @@ using namespace plugin;
 using backends::Refusal;
 
 // Throws Refusal.
-DenseRun find_run(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
+DenseSubgraph find_run(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
   if (limit < 2 || desc.op(first).op() != GPUNN_OP_MATMUL) return {};
   const OpDesc mask = desc.op(first + 1);
   if (mask.op() != GPUNN_OP_BIAS_ACTIVATION_BACKWARD) return {};
@@ -30,7 +30,7 @@ DenseRun find_run(const ProgramDesc& desc, std::size_t first, std::size_t limit)
 
 }  // namespace
 
-DenseRun match_dense(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
+DenseSubgraph match_dense(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
   try {
     return find_run(desc, first, limit);
   } catch (const Refusal&) {

@@ -1,4 +1,4 @@
-// Finds the gradients behind dense layers that dense_runs.hpp subgraphs.
+// Finds the gradients behind dense layers that dense_gradient.hpp fuses.
 #pragma once
 
 #include <gpunn/subgraph.hpp>
@@ -9,13 +9,13 @@
 
 namespace gpunn::cuda_tiled {
 
-// The ids of what a run of two ops reads and writes; none where there is no run.
-struct DenseRun {
+// The ids of what the two ops read and write; none where they are not there.
+struct DenseSubgraph {
   std::size_t ops = 0;
   std::array<int32_t, 3> inputs{};   // dy, w, y
   std::array<int32_t, 2> outputs{};  // dx, the bias's gradient
 };
 
-DenseRun match_dense(const plugin::ProgramDesc& desc, std::size_t first, std::size_t limit);
+DenseSubgraph match_dense(const plugin::ProgramDesc& desc, std::size_t first, std::size_t limit);
 
 }  // namespace gpunn::cuda_tiled

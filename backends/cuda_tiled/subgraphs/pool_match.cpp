@@ -19,7 +19,7 @@ class Matcher {
       : desc_(desc), first_(first), limit_(std::min(limit, desc.ops() - first)) {}
 
   // Throws Refusal.
-  PoolRun run() const {
+  PoolSubgraph run() const {
     if (is(0, GPUNN_OP_CONV2D_BIAS_ACTIVATION) && is(1, GPUNN_OP_MAX_POOL2D)) return forward();
     const bool mean = is(0, GPUNN_OP_AVG_POOL2D_BACKWARD);
     if (!mean && !is(0, GPUNN_OP_MAX_POOL2D_BACKWARD)) return {};
@@ -34,8 +34,8 @@ class Matcher {
   int32_t output(std::size_t op, std::size_t i) const { return desc_.outputs(first_ + op)[i]; }
   bool needed(int32_t id) const { return desc_.needed_after(id, first_ + 2); }
 
-  PoolRun forward() const {
-    PoolRun run;
+  PoolSubgraph forward() const {
+    PoolSubgraph run;
     const int32_t y = output(0, 0);
     run.pooled = output(1, 0);
     if (input(1, 0) != y || desc_.value(y).root != y || !needed(run.pooled)) return {};
@@ -53,8 +53,8 @@ class Matcher {
     return run;
   }
 
-  PoolRun backward(bool mean, bool bias) const {
-    PoolRun run;
+  PoolSubgraph backward(bool mean, bool bias) const {
+    PoolSubgraph run;
     run.backward = true;
     run.dpooled = input(0, 0);
     const int32_t through = output(0, 0);
@@ -86,11 +86,11 @@ class Matcher {
 
 }  // namespace
 
-PoolRun match_pool(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
+PoolSubgraph match_pool(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
   try {
     return Matcher(desc, first, limit).run();
   } catch (const Refusal& refusal) {
-    PoolRun none;
+    PoolSubgraph none;
     none.reason = refusal.what();
     return none;
   }

@@ -1,4 +1,4 @@
-// What is fused of poolings and their neighbours: which ops, and which values. pool_runs.hpp
+// Finds poolings with neighbours that pooling.hpp fuses: which ops, and which values.
 #pragma once
 
 #include <gpunn/subgraph.hpp>
@@ -13,7 +13,7 @@
 namespace gpunn::cuda_tiled {
 
 // Ids of values; -1: nothing of the kind.
-struct PoolRun {
+struct PoolSubgraph {
   std::size_t ops = 0;  // 0: there is none
   std::string reason;   // why there is none, where something of the kind begins
   bool backward = false;
@@ -33,6 +33,6 @@ struct PoolRun {
   int32_t y = -1;  // what is pooled; forward: where others need it
 };
 
-PoolRun match_pool(const plugin::ProgramDesc& desc, std::size_t first, std::size_t limit);
+PoolSubgraph match_pool(const plugin::ProgramDesc& desc, std::size_t first, std::size_t limit);
 
 }  // namespace gpunn::cuda_tiled

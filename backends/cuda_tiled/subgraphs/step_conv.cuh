@@ -100,7 +100,7 @@ __device__ __forceinline__ void row_pass(int layer, bool backward) {
 // row: of x it reads each number once, 8 bytes at a time, as of dy, whose reads are broadcasts. Threads are numbered
 // from `thread`, so that those that had least to do in the pass before can begin.
 template <class B, int S, int FILTERS>
-__device__ __forceinline__ void filter_gradient(int layer, int thread) {
+__device__ __forceinline__ void weight_gradient(int layer, int thread) {
   float* shared = shared_floats();
   const ConvPlan& conv = shared_plan().conv[layer];
   const RowPass& pass = conv.gradient;
@@ -210,20 +210,20 @@ __device__ __forceinline__ void run_row_pass(int layer, bool backward) {
 }
 
 template <class B, int S>
-__device__ __forceinline__ void run_filter_gradient(int layer, int thread) {
-  if (shared_plan().conv[layer].gradient.filters_a_thread < 4) return filter_gradient<B, S, 3>(layer, thread);
-  filter_gradient<B, S, 4>(layer, thread);
+__device__ __forceinline__ void run_weight_gradient(int layer, int thread) {
+  if (shared_plan().conv[layer].gradient.filters_a_thread < 4) return weight_gradient<B, S, 3>(layer, thread);
+  weight_gradient<B, S, 4>(layer, thread);
 }
 
 template <class B>
-__device__ __forceinline__ void run_filter_gradient(int layer, int thread) {
+__device__ __forceinline__ void run_weight_gradient(int layer, int thread) {
   if constexpr (B::kColumns != kAnyColumns) {
-    run_filter_gradient<B, B::kColumns>(layer, thread);
+    run_weight_gradient<B, B::kColumns>(layer, thread);
   } else {
     const int columns = shared_plan().conv[layer].columns;
-    if (columns == 5) return run_filter_gradient<B, 5>(layer, thread);
-    if (columns == 3) return run_filter_gradient<B, 3>(layer, thread);
-    run_filter_gradient<B, 0>(layer, thread);
+    if (columns == 5) return run_weight_gradient<B, 5>(layer, thread);
+    if (columns == 3) return run_weight_gradient<B, 3>(layer, thread);
+    run_weight_gradient<B, 0>(layer, thread);
   }
 }
 

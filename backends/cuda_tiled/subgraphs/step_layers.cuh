@@ -349,7 +349,7 @@ __device__ __forceinline__ void conv_backward(const TensorsOf<B>& tensors, const
       continue;
     }
     const int turned = thread - busy;
-    run_filter_gradient<B>(layer - 1, turned < 0 ? turned + B::kThreads : turned);
+    run_weight_gradient<B>(layer - 1, turned < 0 ? turned + B::kThreads : turned);
     // The padding of dy is zeros.
     for (int filter = B::kThreads / 32 - 1 - warp; filter < conv.filters; filter += B::kThreads / 32) {
       float sum = 0.0F;

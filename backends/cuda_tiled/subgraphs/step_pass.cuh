@@ -102,7 +102,7 @@ __device__ __forceinline__ void make_pass(const TensorsOf<B>& tensors) {
       guess_batch(plan, tensors, first_row, B::kImages, batch);
     }
   }
-  // The other blocks have begun, and what is cleared is cleared before somebody's pixels or weights come there.
+  // The other blocks have begun, and what is cleared is cleared before pixels or weights come there.
   cluster_barrier();
 
   // The sample that this thread helps to fetch: while the kernel before still runs, and again should it turn out to be

@@ -1,5 +1,5 @@
 // Two more ways through a convolution's backward part, where there is a convolution below it: without the zeros that
-// row_pass() and filter_gradient() multiply.
+// row_pass() and weight_gradient() multiply.
 //
 // Towards x: a warp makes a row of x, lanes are filters (the terms of the sum) and tiles of channels. A lane reads a
 // row of dy once and adds it, shifted, to COLUMNS + S - 1 sums of each channel, so that neither columns nor rows of
@@ -7,7 +7,7 @@
 // What the lanes have is added when it is read. The filters are those of the forward pass, not turned round.
 //
 // Towards the weights, where windows of four or more were pooled: dy has one number a window, at most. A warp takes a
-// filter's windows one by one, lanes are rows of its weights: a quarter of filter_gradient()'s multiplications, each of
+// filter's windows one by one, lanes are rows of its weights: a quarter of weight_gradient()'s multiplications, each of
 // which reads x, and no parts to add up.
 //
 // H200, LeNet-5 at batch 128: both together 1.9 us of 37.3 a step.

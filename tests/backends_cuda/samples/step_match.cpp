@@ -24,9 +24,9 @@ class TestDevice final : public HostDevice {
   SubgraphSupport query_subgraph(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
     StepMatch match = match_step(desc, first, limit);
     if (match.ops.empty()) {
-      const DenseRun dense = match_dense(desc, first, limit);
+      const DenseSubgraph dense = match_dense(desc, first, limit);
       if (dense.ops > 0) return SubgraphSupport::yes(dense.ops, "fused dense gradient");
-      const PoolRun run = match_pool(desc, first, limit);
+      const PoolSubgraph run = match_pool(desc, first, limit);
       if (run.ops == 0 || !run.backward) return SubgraphSupport::no(match.reason.empty() ? run.reason : match.reason);
       return SubgraphSupport::yes(run.ops, "fused pooling backward", run.gradient.workspace_bytes);
     }

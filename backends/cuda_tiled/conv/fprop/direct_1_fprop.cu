@@ -24,7 +24,7 @@
 // cuDNN 17.8. 3x3, 3 to 16 channels, 32x32, batch 128: 7.3 us (11.4); cuDNN 18.4. 3x3, 16 to 16 channels, 28x28, batch
 // 64: 10.2 us (12.0). 3x3, 3 to 64 channels, 32x32, batch 512: 81 us (84).
 //
-// Where MAX_POOL2D follows (subgraphs/pool_runs.hpp), a block that has whole planes puts them into shared memory too,
+// Where MAX_POOL2D follows (subgraphs/pooling.hpp), a block that has whole planes puts them into shared memory too,
 // and pools them there: 1.1 us on top of the 8.4 of 5x5, 1 to 6 channels, 28x28, batch 512, where the op takes 4.0; of
 // 3x3, 3 to 16 channels, 32x32, batch 128, whose filters are split over blocks, 8.8 us instead of 11.2.
 #include <gpunn/plugin.hpp>

@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(T::kThreads, blocks_of(T::kThreads))
     __syncthreads();
   }
   store_tile<T>(plan, arguments, place, shared);
-  if (plan.splits > 1) meet_cluster_relaxed();  // nobody ends while others read what it has
+  if (plan.splits > 1) meet_cluster_relaxed();  // no block ends while others read what it has
 #endif
 }
 

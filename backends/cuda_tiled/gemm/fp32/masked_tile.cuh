@@ -71,7 +71,7 @@ __device__ __forceinline__ void store_masked(const GemmArguments& g, const Threa
   const int first_row = tile.row * Shape::kBlockM;
   const int first_column = tile.column * Shape::kBlockN;
   const bool stores = Shape::kSlices == 1 || place.slice == 0;
-  __syncthreads();  // nobody reads a tile any more
+  __syncthreads();  // no thread reads a tile any more
   if (stores) {
     float in[Shape::kThreadN];
     mask_sums<Shape>(g, place, first_row, first_column, sums, in);

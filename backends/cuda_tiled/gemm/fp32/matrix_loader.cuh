@@ -34,7 +34,7 @@ class StraightLoader {
                                             int first_k, int end_k, int thread)
       : row_floats_(row_floats), rows_left_(end_k - first_k - thread / kChunks) {
     const int chunk = thread % kChunks * kFloats;
-    // A chunk past the edge feeds only sums that nobody stores: any chunk will do.
+    // A chunk past the edge feeds only sums that are never stored: any chunk will do.
     const int column = first_outer + chunk < outer ? first_outer + chunk : 0;
     source_ = matrix + int64_t{first_k + thread / kChunks} * row_floats + column;
     to_ = thread / kChunks * tile.stride + chunk;

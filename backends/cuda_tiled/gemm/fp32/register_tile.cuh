@@ -219,7 +219,7 @@ __device__ __forceinline__ void multiply_tiles(const ThreadPlace<Shape>& place, 
       held_b = load_b.start(next_b);
       // This tile's products are to cover the latency of loads into registers. Copies write shared memory, so that the
       // compiler leaves the reads for those products behind them; where there are none it would move the products in
-      // front of the loads, but for a barrier of the warp, at which nobody waits.
+      // front of the loads, but for a barrier of the warp, at which no thread waits.
       if constexpr (!std::is_empty_v<decltype(held_a)> && !std::is_empty_v<decltype(held_b)>) __syncwarp();
     }
     commit_copies();

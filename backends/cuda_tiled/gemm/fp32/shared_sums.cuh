@@ -62,7 +62,7 @@ __device__ __forceinline__ void take_sums(const ThreadPlace<Shape>& place, float
                                           const float (&sums)[Shape::kThreadM][Shape::kThreadN], const Take& take) {
   constexpr int kQuadsOfSlice = kQuadsOfThread<Shape> / Shape::kSlices;
   static_assert(kQuadsOfSlice * Shape::kSlices == kQuadsOfThread<Shape>);
-  __syncthreads();  // nobody reads a tile any more
+  __syncthreads();  // no thread reads a tile any more
   put_sums<Shape>(place, shared, sums);
   __syncthreads();
 #pragma unroll(kQuadsOfSlice < 4 ? kQuadsOfSlice : 4)

@@ -57,7 +57,7 @@ __device__ __forceinline__ void add_ranks(const GemmArguments& g, const float* s
     }
     store_quad(g.y, g, row, column, finish_quad(g.epilogue, part[0], bias));
   }
-  cluster.sync();  // nobody leaves while its shared memory is read
+  cluster.sync();  // no block leaves while its shared memory is read
 #endif
 }
 

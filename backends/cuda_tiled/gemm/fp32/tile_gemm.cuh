@@ -185,7 +185,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kMinBlocks) cluster_ge
     for (int rank = 1; rank < 8; ++rank) sum += part[rank];
     g.y[int64_t{first_row + row} * g.n + first_column + column] = finish_at(g.epilogue, sum, first_column + column);
   }
-  cluster.sync();  // nobody leaves while its shared memory is read
+  cluster.sync();  // no block leaves while its shared memory is read
 #endif
 }
 

@@ -49,7 +49,7 @@ struct Target {
 };
 
 // A thread's sums while they are stored, in shared memory: in registers they would leave too few to store them by, and
-// how the compiler then fits them in costs the products a third of their speed. Nobody else reads them.
+// how the compiler then fits them in costs the products a third of their speed. No other thread reads them.
 template <class Shape>
 struct Parking {
   static constexpr int kSums = Shape::kThreadM * Shape::kThreadN;

@@ -1,6 +1,6 @@
 // wgmma, the matrix product of a warpgroup (128 threads) on Hopper's tensor cores: d[64 x N] += a[64 x K] b[N x K]^T
 // with K of 32 bytes (8 numbers of TF32, 16 of BF16), d in registers as float, b in shared memory, a there or in
-// registers. It runs asynchronously: between warpgroup_arrive and warpgroup_wait<0> nobody may touch d or a's
+// registers. It runs asynchronously: between warpgroup_arrive and warpgroup_wait<0> no thread may touch d or a's
 // registers.
 //
 // Thread t of the warpgroup holds of d, with row = 16 (t / 32) + (t % 32) / 4 and column = 2 (t % 4):

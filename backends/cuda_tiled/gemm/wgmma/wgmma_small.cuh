@@ -64,7 +64,7 @@ __global__ __launch_bounds__(T::kThreads, 1) void wgmma_small(const __grid_const
     const int thread = static_cast<int>(threadIdx.x) % kWarpgroup;
     const int thread_row = consumer * 64 + row_of_thread<T>(thread), thread_column = thread % 4 * 2;
     float d[T::kColumns / 2];
-    // What is not filled again is not released, so that nobody arrives at a barrier of a block that has ended.
+    // What is not filled again is not released, so that no thread arrives at a barrier of a block that has ended.
     consume(ring, d, consumer, thread, blocks, blocks - T::kStages);
     const bool inside = row + T::kRows <= out.rows && column + T::kColumns <= out.columns && out.columns % 4 == 0;
     if (inside && out.epilogue.bias == nullptr && !out.epilogue.relu)

@@ -95,7 +95,7 @@ class MaskedShare {
   static_assert(kGroups * kQuads == T::kThreads);
 
  public:
-  // Asks for the mask before there is anything to mask, so that nobody waits for it.
+  // Asks for the mask before there is anything to mask, so that no thread waits for it.
   __device__ __forceinline__ MaskedShare(const WgmmaOutput& out, int column, int tile, int part, int parts)
       : group_(static_cast<int>(threadIdx.x) / kQuads),
         quad_(static_cast<int>(threadIdx.x) % kQuads),
@@ -198,7 +198,7 @@ __global__ __launch_bounds__(T::kThreads, T::kConsumers == 1 && !kMasked ? 2 : 1
     const int thread_row = consumer * 64 + row_of_thread<T>(thread), thread_column = thread % 4 * 2;
     float d[T::kColumns / 2];
     consume(ring, d, consumer, thread, last - first, last - first);
-    __syncthreads();  // the ring is read to its end, and nobody's copies are still to come
+    __syncthreads();  // the ring is read to its end, and no copies are still to come
     if constexpr (kMasked) {
       leave_sums<T, kTransposed>(d, sums, thread_row, thread_column);
     } else if (parts == 1) {

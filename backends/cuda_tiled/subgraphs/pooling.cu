@@ -1,12 +1,12 @@
 #include <cstddef>
 #include <memory>
 
-#include "conv/direct/direct_pooling.hpp"
 #include "conv/convolution.hpp"
+#include "conv/direct/direct_pooling.hpp"
 #include "counters.hpp"
 #include "cuda_common/stream.hpp"
 #include "subgraphs/pool_match.hpp"
-#include "subgraphs/pool_runs.hpp"
+#include "subgraphs/pooling.hpp"
 
 namespace gpunn::cuda_tiled {
 namespace {
@@ -15,7 +15,7 @@ using namespace plugin;
 
 // What is fused, with what a pooled convolution needs.
 struct Found {
-  PoolRun run;
+  PoolSubgraph run;
   DirectPooling direct;
 };
 
@@ -32,12 +32,12 @@ Found find(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
 }
 
 void run_forward(const Found& found, cudaStream_t stream, const SubgraphArgs& args) {
-  const PoolRun& run = found.run;
+  const PoolSubgraph& run = found.run;
   run_direct_pooling(found.direct, args.data<float>(run.x), args.data<float>(run.w), args.data<float>(run.bias),
                      run.y < 0 ? nullptr : args.data<float>(run.y), args.data<float>(run.pooled), stream);
 }
 
-void run_backward(const PoolRun& run, unsigned* counters, cudaStream_t stream, const SubgraphArgs& args) {
+void run_backward(const PoolSubgraph& run, unsigned* counters, cudaStream_t stream, const SubgraphArgs& args) {
   run_pooling_gradient(run.gradient,
                        {.dpooled = args.data<float>(run.dpooled),
                         .y = args.data<float>(run.y),
@@ -52,7 +52,7 @@ void run_backward(const PoolRun& run, unsigned* counters, cudaStream_t stream, c
 
 SubgraphSupport query_pool(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
   const Found found = find(desc, first, limit);
-  const PoolRun& run = found.run;
+  const PoolSubgraph& run = found.run;
   if (run.ops == 0) return SubgraphSupport::no(run.reason);
   return SubgraphSupport::yes(run.ops, run.backward ? "fused pooling backward" : "fused convolution and pooling",
                               run.backward ? run.gradient.workspace_bytes : 0);

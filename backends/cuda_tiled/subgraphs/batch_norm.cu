@@ -8,7 +8,7 @@
 #include "common/elementwise.hpp"
 #include "cuda_common/stream.hpp"
 #include "normalization/normalization_resident.hpp"
-#include "subgraphs/norm_runs.hpp"
+#include "subgraphs/batch_norm.hpp"
 
 namespace gpunn::cuda_tiled {
 namespace {
@@ -16,15 +16,15 @@ namespace {
 using namespace plugin;
 using backends::Refusal;
 
-// The ids of what a run reads and writes; -1: nothing of the kind.
-struct NormRun {
+// The ids of what the subgraph reads and writes; -1: nothing of the kind.
+struct NormSubgraph {
   std::size_t ops = 0;  // 0: there is none
   BatchNormPlan plan;
   bool backward = false;
   std::vector<int32_t> inputs;   // of the batch norm
   std::vector<int32_t> outputs;  // of the batch norm
   int32_t other = -1;            // what is added to y, or to dy
-  int32_t y = -1;                // what the run ends in, forward; of the ReLU, backward
+  int32_t y = -1;                // what the subgraph ends in, forward; of the ReLU, backward
   int32_t dy = -1;               // what comes in, backward
   int32_t masked = -1;           // what of it goes on through the ReLU, where others need that
 };
@@ -35,7 +35,7 @@ class Matcher {
       : desc_(desc), first_(first), limit_(std::min(limit, desc.ops() - first)) {}
 
   // Throws Refusal.
-  NormRun run() const {
+  NormSubgraph run() const {
     if (is(0, GPUNN_OP_BATCH_NORM)) return forward();
     if (is(0, GPUNN_OP_RELU_BACKWARD)) return backward(0);
     if (is(0, GPUNN_OP_ADD) && is(1, GPUNN_OP_RELU_BACKWARD)) return backward(1);
@@ -52,19 +52,19 @@ class Matcher {
     const auto ids = desc_.outputs(first_ + i);
     return {ids.begin(), ids.end()};
   }
-  // Whether only the run's first `count` ops have to do with the value.
+  // Whether only the first `count` ops have to do with the value.
   bool within(int32_t id, std::size_t count) const {
     return desc_.value(id).root == id && !desc_.needed_after(id, first_ + count);
   }
 
-  // Whether all of these are needed after the run, and so have memory.
+  // Whether all of these are needed after the subgraph, and so have memory.
   bool all_needed(const std::vector<int32_t>& ids, std::size_t begin, std::size_t count) const {
     return std::all_of(ids.begin() + static_cast<std::ptrdiff_t>(begin), ids.end(),
                        [&](int32_t id) { return desc_.needed_after(id, first_ + count); });
   }
 
-  NormRun forward() const {
-    NormRun run;
+  NormSubgraph forward() const {
+    NormSubgraph run;
     run.inputs = inputs(0);
     run.outputs = outputs(0);
     const int32_t normalised = run.outputs[0];
@@ -90,10 +90,10 @@ class Matcher {
     return run;
   }
 
-  NormRun backward(std::size_t relu) const {
+  NormSubgraph backward(std::size_t relu) const {
     const std::size_t norm = relu + 1;
     if (!is(norm, GPUNN_OP_BATCH_NORM_BACKWARD)) return {};
-    NormRun run;
+    NormSubgraph run;
     run.backward = true;
     run.ops = norm + 1;
     run.dy = inputs(relu)[0];
@@ -121,7 +121,7 @@ class Matcher {
   std::size_t limit_;
 };
 
-NormRun match(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
+NormSubgraph match(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
   try {
     return Matcher(desc, first, limit).run();
   } catch (const Refusal&) {
@@ -129,7 +129,7 @@ NormRun match(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
   }
 }
 
-void run_forward(const NormRun& run, cudaStream_t stream, const SubgraphArgs& args) {
+void run_forward(const NormSubgraph& run, cudaStream_t stream, const SubgraphArgs& args) {
   const auto in = [&](std::size_t i) { return args.data<float>(run.inputs[i]); };
   const auto out = [&](std::size_t i) { return args.data<float>(run.outputs[i]); };
   auto* const parts = args.workspace<float2>();
@@ -150,7 +150,7 @@ void run_forward(const NormRun& run, cudaStream_t stream, const SubgraphArgs& ar
   run_batch_norm(run.plan, f, parts, stream);
 }
 
-void run_backward(const NormRun& run, cudaStream_t stream, const SubgraphArgs& args) {
+void run_backward(const NormSubgraph& run, cudaStream_t stream, const SubgraphArgs& args) {
   const auto in = [&](std::size_t i) { return args.data<float>(run.inputs[i]); };
   const auto out = [&](std::size_t i) { return args.data<float>(run.outputs[i]); };
   const Backward b{.dy = args.data<float>(run.dy),
@@ -172,14 +172,14 @@ void run_backward(const NormRun& run, cudaStream_t stream, const SubgraphArgs& a
 }  // namespace
 
 SubgraphSupport query_norm(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
-  const NormRun run = match(desc, first, limit);
+  const NormSubgraph run = match(desc, first, limit);
   if (run.ops == 0) return SubgraphSupport::no();
   return SubgraphSupport::yes(run.ops, run.backward ? "fused batch norm backward" : "fused batch norm",
                               run.plan.workspace_bytes);
 }
 
 std::unique_ptr<Subgraph> create_norm(const ProgramDesc& desc, std::size_t first, std::size_t count) {
-  const NormRun run = match(desc, first, count);
+  const NormSubgraph run = match(desc, first, count);
   if (run.ops != count) throw Failure(GPUNN_INVALID_ARGUMENT, "not a batch norm that was fused");
   return make_subgraph([run](Stream& stream, const SubgraphArgs& args) {
     const cudaStream_t native = cuda::native(stream);

@@ -7,7 +7,7 @@
 //
 // What is pooled is written where others need it, as the gradients do; the gradient between pooling and ReLU is neither
 // written nor read. In front of BATCH_NORM_BACKWARD the second is worth more than the mask inside that op
-// (norm_runs.hpp): batch 512, 64 channels of 32x32, the batch norm takes 196 us instead of 243, the pooling no more.
+// (batch_norm.hpp): batch 512, 64 channels of 32x32, the batch norm takes 196 us instead of 243, the pooling no more.
 //
 // H200, against the sum of the ops by themselves (each of cuda_tiled or, where it has none, of its base), us:
 //
@@ -16,7 +16,7 @@
 //   without bias: 64 channels of 32x32 20.3 against 44.5, 128 of 16x16 7.7 against 20.4, 256 of 8x8 4.2 against 8.2
 //   maxima of 3x3 at stride 2, which overlap: 64 channels of 32x32 60.8 against 312, batch 32 of 55x55 50.6 against 251
 //   means of 2x2: 64 channels of 32x32 22.8 against 223
-//   the convolution: 5x5, 1 to 6 channels, 28x28, batch 512 9.5 against 12.4 (9.1 where nobody needs what was pooled),
+//   the convolution: 5x5, 1 to 6 channels, 28x28, batch 512 9.5 against 12.4 (9.1 where what was pooled is not needed),
 //   batch 128 3.9 against 5.5; 6 to 16 channels, 12x12, batch 512 7.4 against 8.9; 3x3, 8 channels, 16x16 9.7 against
 //   12.8, 3 to 16 channels, 32x32, batch 128 8.8 against 11.2
 //
@@ -35,7 +35,7 @@
 namespace gpunn::cuda_tiled {
 
 plugin::SubgraphSupport query_pool(const plugin::ProgramDesc& desc, std::size_t first, std::size_t limit);
-// Of a run that query_pool fuses.
+// Creates a subgraph that query_pool has offered.
 std::unique_ptr<plugin::Subgraph> create_pool(const plugin::ProgramDesc& desc, std::size_t first, std::size_t count);
 
 }  // namespace gpunn::cuda_tiled

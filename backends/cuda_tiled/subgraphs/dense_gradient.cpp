@@ -1,4 +1,4 @@
-#include "subgraphs/dense_runs.hpp"
+#include "subgraphs/dense_gradient.hpp"
 
 #include <gpunn/ops.h>
 
@@ -26,23 +26,23 @@ using backends::Refusal;
 constexpr const char* kSeparate = "separate";
 
 std::vector<MaskedVariant> serving(const Gemm& problem) {
-  std::vector<MaskedVariant> rungs = masked_variants();
+  std::vector<MaskedVariant> variants = masked_variants();
   // Rounded to BF16 a product is so much faster that none of these would be chosen.
   if (problem.precision == GPUNN_PRECISION_BF16) return {};
-  std::erase_if(rungs, [&](const MaskedVariant& rung) { return !rung.refuses(problem).empty(); });
-  return rungs;
+  std::erase_if(variants, [&](const MaskedVariant& variant) { return !variant.refuses(problem).empty(); });
+  return variants;
 }
 
 class MaskedAlgorithm final : public cuda::Algorithm {
  public:
-  MaskedAlgorithm(const MaskedVariant& rung, const Gemm& problem)
-      : rung_(rung), problem_(problem), counters_(static_cast<std::size_t>(counters_of_mask(problem))) {}
-  std::string name() const override { return rung_.name; }
-  uint64_t workspace_bytes() const override { return rung_.workspace_bytes(problem_); }
-  void run(const OpArgs& args, cudaStream_t stream) override { rung_.run(problem_, stream, args, counters_.data()); }
+  MaskedAlgorithm(const MaskedVariant& variant, const Gemm& problem)
+      : variant_(variant), problem_(problem), counters_(static_cast<std::size_t>(counters_of_mask(problem))) {}
+  std::string name() const override { return variant_.name; }
+  uint64_t workspace_bytes() const override { return variant_.workspace_bytes(problem_); }
+  void run(const OpArgs& args, cudaStream_t stream) override { variant_.run(problem_, stream, args, counters_.data()); }
 
  private:
-  MaskedVariant rung_;
+  MaskedVariant variant_;
   Gemm problem_;
   Counters counters_;
 };
@@ -107,22 +107,23 @@ class Separate final : public cuda::Algorithm {
   std::unique_ptr<Kernel> mask_;
 };
 
-// The rung that the product alone is run by, with its epilogue, or without where it has none or is faster so. Where it
-// has none, those of tensor cores that have one are tried too: what they lose to it the pass may cost more.
-cuda::AlgorithmPtr choose(TiledDevice& device, const ProgramDesc& desc, std::size_t first, const DenseRun& run) {
+// The variant that the product alone is run by, with its epilogue, or without where it has none or is faster so. Where
+// it has none, those of tensor cores that have one are tried too: what they lose to it the pass may cost more.
+cuda::AlgorithmPtr choose(TiledDevice& device, const ProgramDesc& desc, std::size_t first, const DenseSubgraph& run) {
   const Gemm problem = gemm_of(desc.op(first));
-  const std::vector<MaskedVariant> rungs = serving(problem);
+  const std::vector<MaskedVariant> variants = serving(problem);
   const std::string product = choose_gemm(device, desc.op(first))->name();
   const auto named = [&](const std::string& name) {
-    return std::find_if(rungs.begin(), rungs.end(), [&](const MaskedVariant& rung) { return rung.name == name; });
+    return std::find_if(variants.begin(), variants.end(),
+                        [&](const MaskedVariant& variant) { return variant.name == name; });
   };
   std::vector<std::string> names;
-  if (named(product) != rungs.end()) {
+  if (named(product) != variants.end()) {
     names = {product, kSeparate};
   } else {
     names = {kSeparate};
-    for (const MaskedVariant& rung : masked_wgmma_variants()) {
-      if (named(rung.name) != rungs.end()) names.emplace_back(rung.name);
+    for (const MaskedVariant& variant : masked_wgmma_variants()) {
+      if (named(variant.name) != variants.end()) names.emplace_back(variant.name);
     }
   }
   const auto made = [&](const std::string& name) -> cuda::AlgorithmPtr {
@@ -162,11 +163,11 @@ SubgraphSupport query_dense(const TiledDevice& device, const ProgramDesc& desc, 
   if (match_dense(desc, first, limit).ops == 0) return SubgraphSupport::no();
   try {
     const Gemm problem = gemm_of(desc.op(first));
-    const std::vector<MaskedVariant> rungs = serving(problem);
-    if (rungs.empty()) return SubgraphSupport::no();
+    const std::vector<MaskedVariant> variants = serving(problem);
+    if (variants.empty()) return SubgraphSupport::no();
     uint64_t bytes = mask_of(device, desc.op(first + 1)).support.workspace_bytes;
     bytes = std::max(bytes, device.choose(desc.op(first)).support.workspace_bytes);
-    for (const MaskedVariant& rung : rungs) bytes = std::max(bytes, rung.workspace_bytes(problem));
+    for (const MaskedVariant& variant : variants) bytes = std::max(bytes, variant.workspace_bytes(problem));
     return SubgraphSupport::yes(2, "fused dense gradient", bytes);
   } catch (const Refusal& refusal) {
     return SubgraphSupport::no(refusal.what());
@@ -175,7 +176,7 @@ SubgraphSupport query_dense(const TiledDevice& device, const ProgramDesc& desc, 
 
 std::unique_ptr<Subgraph> create_dense(TiledDevice& device, const ProgramDesc& desc, std::size_t first,
                                        std::size_t count) {
-  const DenseRun run = match_dense(desc, first, count);
+  const DenseSubgraph run = match_dense(desc, first, count);
   if (run.ops == 0 || run.ops != count) throw Failure(GPUNN_INVALID_ARGUMENT, "not a gradient that was fused");
   return make_subgraph([run, algorithm = choose(device, desc, first, run)](Stream& stream, const SubgraphArgs& args) {
     const auto of = [&](int32_t id) { return &args.tensor(id); };

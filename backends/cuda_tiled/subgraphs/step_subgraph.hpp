@@ -1,4 +1,4 @@
-// Whole training steps as subgraphs of the program extension.
+// Whole training steps as fused subgraphs.
 #pragma once
 
 #include <gpunn/subgraph.hpp>

@@ -20,7 +20,7 @@
 namespace gpunn::cuda_tiled {
 
 plugin::SubgraphSupport query_norm(const plugin::ProgramDesc& desc, std::size_t first, std::size_t limit);
-// Of a run that query_norm fuses.
+// Creates a subgraph that query_norm has offered.
 std::unique_ptr<plugin::Subgraph> create_norm(const plugin::ProgramDesc& desc, std::size_t first, std::size_t count);
 
 }  // namespace gpunn::cuda_tiled

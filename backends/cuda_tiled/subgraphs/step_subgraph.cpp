@@ -1,4 +1,4 @@
-#include "step_program.hpp"
+#include "step_subgraph.hpp"
 
 #include <type_traits>
 #include <utility>
