@@ -5,8 +5,8 @@
 //
 // Backward could let each window add its gradient to the place of its maximum, but windows overlap, and atomicAdd would
 // add in another order in each run. So each pixel asks the windows that hold it whether it is their maximum; no two
-// threads write the same place, and no zeros need be written first. Most pixels are not equal to the maximum and learn so
-// from one comparison; the others look at the window's pixels before them, since of equal ones the first wins.
+// threads write the same place, and no zeros need be written first. Most pixels are not equal to the maximum and learn
+// so from one comparison; the others look at the window's pixels before them, since of equal ones the first wins.
 //
 // The mean's backward asks the same windows for their share, without a comparison.
 //

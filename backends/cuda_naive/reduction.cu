@@ -15,9 +15,9 @@
 #include "block_tree.cuh"
 #include "common/reduction.hpp"
 #include "cuda_common/add_op.hpp"
+#include "cuda_common/divide_up.hpp"
 #include "cuda_common/launch.hpp"
 #include "kernels.hpp"
-#include "cuda_common/divide_up.hpp"
 
 namespace gpunn::cuda_naive {
 namespace {

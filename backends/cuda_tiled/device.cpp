@@ -4,8 +4,8 @@
 
 #include "cuda_common/check.hpp"
 #include "kernels.hpp"
-#include "subgraphs/dense_gradient.hpp"
 #include "subgraphs/batch_norm.hpp"
+#include "subgraphs/dense_gradient.hpp"
 #include "subgraphs/pooling.hpp"
 #include "subgraphs/step_subgraph.hpp"
 

@@ -39,7 +39,7 @@ const std::map<int32_t, OpInfo>& catalogue() {
 #include "ops/families.inc"
 #undef GPUNN_FAMILY
          }) {
-      for (OpInfo& info : rows()) result[info.id] = described(std::move(info), all().at(info.id));
+      for (const OpInfo& info : rows()) result[info.id] = described(info, all().at(info.id));
     }
     return result;
   }();

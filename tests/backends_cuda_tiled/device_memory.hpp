@@ -19,8 +19,8 @@ struct Free {
   void operator()(void* data) const { cudaFree(data); }
 };
 
-// Device memory that begins as NaNs, with a border of them behind it that no kernel may write. What holds given values has
-// none: a memory checker is to see every read beyond it.
+// Device memory that begins as NaNs, with a border of them behind it that no kernel may write. What holds given values
+// has none: a memory checker is to see every read beyond it.
 class Memory {
  public:
   explicit Memory(std::size_t bytes) : Memory(bytes, kBorder) {}

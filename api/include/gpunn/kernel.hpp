@@ -217,8 +217,8 @@ class Device {
   void add(int32_t op, KernelFactory factory) { factories_.emplace(op, std::move(factory)); }
 
   struct Choice {
-    const KernelFactory* factory;
-    Support support;
+    const KernelFactory* factory = nullptr;
+    Support support = {};
   };
   // Of the factories with the wanted name where there is one, else of all that may be taken without. None is asked
   // about tensors and attributes that are not what the op's row in op_list.inc declares. Defined in plugin.hpp.

@@ -81,7 +81,7 @@ inline Shape broadcast_shape(Tensors in) {
 }
 
 inline Shape expanded_shape(const AnyAttributes& attributes, const Shape& x) {
-  const Shape y = stated_shape(attributes.as<gpunn_expand_attrs>());
+  Shape y = stated_shape(attributes.as<gpunn_expand_attrs>());
   require(broadcast_shape(x, y) == y, shape_text(x) + " can't be broadcast to " + shape_text(y));
   return y;
 }

@@ -6,8 +6,8 @@
 namespace gpunn::cpu {
 namespace {
 
-constexpr float kRootOfTwoByPi = 0.7978845608F;
-constexpr float kCubic = 0.044715F;  // of GELU by tanh
+inline constexpr float kRootOfTwoByPi = 0.7978845608F;
+inline constexpr float kCubic = 0.044715F;  // of GELU by tanh
 
 inline float sigmoid(float x) { return 1.0F / (1.0F + exp_f32(-x)); }
 

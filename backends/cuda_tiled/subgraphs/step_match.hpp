@@ -41,7 +41,7 @@ struct StepValues {
   FlatBase state1;
   FlatBase state2;
   std::array<std::array<FlatBase, 2>, kMostFlatOps> flat_states;
-  std::array<std::array<int32_t, 2>, kMostStepConvs + kMostStepDense> running;  // by norm, convolutions' first
+  std::array<std::array<int32_t, 2>, kMostStepConvs + kMostStepDense> running{};  // by norm, convolutions' first
   int32_t totals = -1;
   int32_t history = -1;
   int32_t norm_history = -1;

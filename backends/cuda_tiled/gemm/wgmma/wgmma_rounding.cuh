@@ -8,10 +8,10 @@
 // gemm:wgmma_persistent 235, before there were pairs 223, cuBLAS on tensors of bfloat16 185; 8192^3 in 1.48 ms, 1.62,
 // 1.59 and 1.42 (up to 1.66 ms one after the other: the GPU grows hot). 2048^3 in 36 us, 39, 36 and 25. What bounds
 // 2048^3: the pass alone is 11.6 us at the speed of memory, and as long as it runs the
-// product is slower: 34 us where no block waits for what is rounded. What was slower: more loads under way (registers for
-// 16 KB a warp instead of 8), as each takes longer then, 45 us instead of 42 with 4 slabs before; prefetches into L2,
-// 43; two rounding warps instead of three, 41; boxes only as far ahead as they are needed, no difference; clusters of
-// four, of which only 30 fit, 59. On few tiles it is slow, and refuses.
+// product is slower: 34 us where no block waits for what is rounded. What was slower: more loads under way (registers
+// for 16 KB a warp instead of 8), as each takes longer then, 45 us instead of 42 with 4 slabs before; prefetches into
+// L2, 43; two rounding warps instead of three, 41; boxes only as far ahead as they are needed, no difference; clusters
+// of four, of which only 30 fit, 59. On few tiles it is slow, and refuses.
 #pragma once
 
 #include <cuda_bf16.h>
