@@ -45,8 +45,7 @@ std::vector<ValueId> radam_formula(Expressions& e, const OptimizerConfig& config
 OptimizerRow radam() {
   return {.kind = optimizer_kind<RAdam>("radam", weight_decay_key(), betas_key<RAdam>(), epsilon_key<RAdam>()),
           .formula = radam_formula,
-          .states = adam_states,
-          .counts_steps = true};
+          .states = adam_states};
 }
 
 }  // namespace gpunn::training
