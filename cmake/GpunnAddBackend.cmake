@@ -23,6 +23,12 @@ function(gpunn_add_backend name)
   if("${ARGN}" MATCHES "\\.cu(;|$)" AND NOT "CUDA" IN_LIST languages)
     message(FATAL_ERROR "gpunn_add_backend(${name}): for .cu sources write project(... LANGUAGES CXX CUDA)")
   endif()
+  # Without one, the compiler is asked for no optimisation at all, and a kernel is several times slower than it could be.
+  if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+    message(STATUS "gpunn_add_backend(${name}): no build type is set, Release is taken; "
+                   "for a debugger say -DCMAKE_BUILD_TYPE=Debug")
+    set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug, Release, RelWithDebInfo or MinSizeRel" FORCE)
+  endif()
   include(GNUInstallDirs)
   set(target gpunn_backend_${name})
   add_library(${target} MODULE ${ARGN})

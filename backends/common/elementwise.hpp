@@ -20,8 +20,6 @@ inline int64_t map_size(const OpDesc& desc) {
   return plugin::element_count(y);
 }
 
-inline int64_t map_size(const OpDesc& desc, std::size_t /*inputs*/) { return map_size(desc); }
-
 struct Scale {
   int64_t n = 0;
   float factor = 0.0F;

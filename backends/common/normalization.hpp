@@ -1,4 +1,4 @@
-// BATCH_NORM and BATCH_NORM_INFERENCE, LAYER_NORM, LOCAL_RESPONSE_NORM, and their backwards.
+// BATCH_NORM and BATCH_NORM_INFERENCE, LAYER_NORM, INSTANCE_NORM, LOCAL_RESPONSE_NORM, and their backwards.
 #pragma once
 
 #include <cstdint>
@@ -54,6 +54,34 @@ inline LayerNorm layer_norm_of(const OpDesc& desc) {
 
 inline LayerNorm layer_norm_backward_of(const OpDesc& desc) {
   return {.rows = desc.input(1).dim[0], .columns = desc.input(1).dim[1]};
+}
+
+// x[rows, channels, size] as above. A plane is a channel of a row.
+struct InstanceNorm {
+  int64_t rows = 0;
+  int64_t channels = 0;
+  int64_t size = 1;
+  float epsilon = 0;
+  uint64_t workspace_bytes = 0;  // of the backward: two f64 a plane
+
+  constexpr int64_t planes() const { return rows * channels; }
+  // What a plane's sums are divided by. A plane without elements has a mean and a variance of 0.
+  constexpr int64_t terms() const { return size > 0 ? size : 1; }
+};
+
+inline InstanceNorm instance_norm_of(const OpDesc& desc) {
+  const gpunn_tensor& x = desc.input(0);
+  return {.rows = x.dim[0],
+          .channels = x.dim[1],
+          .size = size_from(x, 2),
+          .epsilon = desc.attrs<gpunn_layer_norm_attrs>().epsilon};
+}
+
+inline InstanceNorm instance_norm_backward_of(const OpDesc& desc) {
+  const gpunn_tensor& x = desc.input(1);
+  InstanceNorm shape{.rows = x.dim[0], .channels = x.dim[1], .size = size_from(x, 2)};
+  shape.workspace_bytes = static_cast<uint64_t>(shape.planes()) * 2 * sizeof(double);
+  return shape;
 }
 
 // x[rows, channels, size] as above. The denominator of channel c is k + factor * the sum of x^2 over the channels

@@ -1,5 +1,7 @@
 #include "copy.hpp"
 
+#include <gpunn/op_signature.hpp>
+
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -73,9 +75,6 @@ CopyRun choose_run(int32_t from, int32_t to) {
   }
 }
 
-// Bytes of an element.
-int64_t size_of(int32_t dtype) { return dtype == GPUNN_U8 ? 1 : dtype == GPUNN_I64 ? 8 : 4; }
-
 }  // namespace
 
 CopyPlan plan_copy(const OpDesc& desc) { return plan_loops(copy_of(desc)); }
@@ -84,8 +83,8 @@ CopyPlan plan_loops(const Copy& made) {
   CopyPlan plan;
   plan.loops = made;
   plan.run = choose_run(plan.loops.from, plan.loops.to);
-  plan.x_size = size_of(plan.loops.from);
-  plan.y_size = size_of(plan.loops.to);
+  plan.x_size = static_cast<int64_t>(ops::dtype_bytes(plan.loops.from));
+  plan.y_size = static_cast<int64_t>(ops::dtype_bytes(plan.loops.to));
   return plan;
 }
 

@@ -4,7 +4,7 @@ namespace gpunn::cpu {
 
 void add_kernels(plugin::Device& device) {
 #define GPUNN_FAMILY(name) add_##name##_kernels(device);
-#include "families.inc"
+#include "cpu_families.inc"
 #undef GPUNN_FAMILY
 }
 

@@ -1,4 +1,4 @@
-// The op families of the CPU backend.
+// The op families of the CPU backend, a file each: add_<family>_kernels is in <family>.cpp.
 #pragma once
 
 #include <gpunn/kernel.hpp>
@@ -6,7 +6,7 @@
 namespace gpunn::cpu {
 
 #define GPUNN_FAMILY(name) void add_##name##_kernels(plugin::Device& device);
-#include "families.inc"
+#include "cpu_families.inc"
 #undef GPUNN_FAMILY
 
 // All of them.

@@ -101,8 +101,7 @@ struct GeluByErf {
 struct GeluByErfBackward {
   __device__ float operator()(float dy, float x) const {
     const float density = 0.3989422804F * expf(-0.5F * x * x);
-    // Where the density has vanished x may be as large as it likes.
-    return dy * (normcdff(x) + (density > 0.0F ? x * density : 0.0F));
+    return dy * (normcdff(x) + x * density);
   }
 };
 

@@ -1,4 +1,4 @@
-// The op families of the naive CUDA backend.
+// The op families of the naive CUDA backend, a file each: add_<family>_kernels is in <family>.cu.
 #pragma once
 
 #include <gpunn/kernel.hpp>
@@ -6,7 +6,7 @@
 namespace gpunn::cuda_naive {
 
 #define GPUNN_FAMILY(name) void add_##name##_kernels(plugin::Device& device);
-#include "families.inc"
+#include "naive_families.inc"
 #undef GPUNN_FAMILY
 
 }  // namespace gpunn::cuda_naive

@@ -11,7 +11,7 @@ class NaiveDevice final : public cuda::CudaDevice {
  public:
   explicit NaiveDevice(const gpunn_device_options& options) : CudaDevice(options) {
 #define GPUNN_FAMILY(name) add_##name##_kernels(*this);
-#include "families.inc"
+#include "naive_families.inc"
 #undef GPUNN_FAMILY
   }
 };

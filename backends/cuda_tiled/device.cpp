@@ -13,15 +13,9 @@ namespace gpunn::cuda_tiled {
 
 TiledDevice::TiledDevice(const gpunn_device_options& options)
     : TunedDevice(options, "cuda_tiled", {GPUNN_PLUGIN_VERSION}) {
-  add_elementwise_kernels(*this);
-  add_bias_kernels(*this);
-  add_gemm_kernels(*this);
-  add_convolution_kernels(*this);
-  add_pooling_kernels(*this);
-  add_shape_kernels(*this);
-  add_softmax_kernels(*this);
-  add_normalization_kernels(*this);
-  add_optimizer_kernels(*this);
+#define GPUNN_FAMILY(name) add_##name##_kernels(*this);
+#include "families.inc"
+#undef GPUNN_FAMILY
 }
 
 plugin::SubgraphSupport TiledDevice::query_subgraph(const plugin::ProgramDesc& desc, std::size_t first,

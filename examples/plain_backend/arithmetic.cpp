@@ -21,6 +21,11 @@ int64_t source(const gpunn_tensor& x, const gpunn_tensor& y, int64_t index) {
   return offset;
 }
 
+void expand(const gpunn_expand_attrs&, const OpArgs& args) {
+  const gpunn_tensor &x = args.input(0), &y = args.output(0);
+  for (int64_t i = 0; i < elements(y); ++i) args.out<float>(0)[i] = args.in<float>(0)[source(x, y, i)];
+}
+
 template <float (*function)(float, float)>
 void of_two(const gpunn_no_attrs&, const OpArgs& args) {
   const auto *a = args.in<float>(0), *b = args.in<float>(1);
@@ -45,6 +50,7 @@ float exponential(float x) { return std::exp(x); }
 float logarithm(float x) { return std::log(x); }
 float root(float x) { return std::sqrt(x); }
 float tangent(float x) { return std::tanh(x); }
+float error_function(float x) { return std::erf(x); }
 float rsqrt(float x) { return 1.0F / std::sqrt(x); }
 
 void select(const gpunn_no_attrs&, const OpArgs& args) {
@@ -166,18 +172,34 @@ void reduce(const gpunn_reduce_attrs& attrs, const OpArgs& args) {
   }
 }
 
-void matmul(const gpunn_matmul_attrs& attrs, const OpArgs& args) {
+// y[rows,columns] = op(a) op(b), op being the transpose or nothing.
+void multiply(const gpunn_matmul_attrs& attrs, const float* a, const float* b, float* y, int64_t rows, int64_t columns,
+              int64_t depth) {
   const bool ta = attrs.transpose_a != 0, tb = attrs.transpose_b != 0;
-  const int64_t rows = args.output(0).dim[0], columns = args.output(0).dim[1], depth = args.input(0).dim[ta ? 0 : 1];
   for (int64_t m = 0; m < rows; ++m) {
     for (int64_t n = 0; n < columns; ++n) {
       double sum = 0;
       for (int64_t k = 0; k < depth; ++k) {
-        const double a = args.in<float>(0)[ta ? k * rows + m : m * depth + k];
-        sum += a * args.in<float>(1)[tb ? n * depth + k : k * columns + n];
+        const double factor = a[ta ? k * rows + m : m * depth + k];
+        sum += factor * b[tb ? n * depth + k : k * columns + n];
       }
-      args.out<float>(0)[m * columns + n] = static_cast<float>(sum);
+      y[m * columns + n] = static_cast<float>(sum);
     }
+  }
+}
+
+void matmul(const gpunn_matmul_attrs& attrs, const OpArgs& args) {
+  const gpunn_tensor &a = args.input(0), &y = args.output(0);
+  multiply(attrs, args.in<float>(0), args.in<float>(1), args.out<float>(0), y.dim[0], y.dim[1],
+           a.dim[attrs.transpose_a != 0 ? 0 : 1]);
+}
+
+void batch_matmul(const gpunn_matmul_attrs& attrs, const OpArgs& args) {
+  const gpunn_tensor &a = args.input(0), &y = args.output(0);
+  const int64_t rows = y.dim[1], columns = y.dim[2], depth = a.dim[attrs.transpose_a != 0 ? 1 : 2];
+  for (int64_t i = 0; i < y.dim[0]; ++i) {
+    multiply(attrs, args.in<float>(0) + i * rows * depth, args.in<float>(1) + i * depth * columns,
+             args.out<float>(0) + i * rows * columns, rows, columns, depth);
   }
 }
 
@@ -191,13 +213,16 @@ void add_arithmetic(Device& device) {
   serve(device, GPUNN_OP_MAXIMUM, of_two<maximum>);
   serve(device, GPUNN_OP_LESS, of_two<less>);
   serve(device, GPUNN_OP_SELECT, select);
+  serve(device, GPUNN_OP_EXPAND, expand);
   serve(device, GPUNN_OP_EXP, of_one<exponential>);
   serve(device, GPUNN_OP_LOG, of_one<logarithm>);
   serve(device, GPUNN_OP_SQRT, of_one<root>);
   serve(device, GPUNN_OP_RSQRT, of_one<rsqrt>);
   serve(device, GPUNN_OP_TANH, of_one<tangent>);
+  serve(device, GPUNN_OP_ERF, of_one<error_function>);
   serve(device, GPUNN_OP_REDUCE, reduce);
   serve(device, GPUNN_OP_MATMUL, matmul);
+  serve(device, GPUNN_OP_BATCH_MATMUL, batch_matmul);
   serve(device, GPUNN_OP_COPY, copy, is_copy);
   serve(device, GPUNN_OP_FILL, fill, is_fill);
 }

@@ -165,6 +165,28 @@ void slice(const gpunn_slice_attrs& attrs, const OpArgs& args) {
           [&](int64_t to, int64_t from) { args.out<float>(0)[to] = args.in<float>(0)[from]; });
 }
 
+void transpose(const gpunn_transpose_attrs& attrs, const OpArgs& args) {
+  const gpunn_tensor &x = args.input(0), &y = args.output(0);
+  for (int64_t i = 0; i < elements(y); ++i) {
+    int64_t rest = i, from = 0;
+    for (int32_t k = y.rank - 1; k >= 0; --k) {
+      from += rest % y.dim[k] * x.stride[attrs.permutation[k]];
+      rest /= y.dim[k];
+    }
+    args.out<float>(0)[i] = args.in<float>(0)[from];
+  }
+}
+
+void concat(const gpunn_concat_attrs& attrs, const OpArgs& args) {
+  int64_t start[GPUNN_MAX_RANK] = {};  // of the input in y
+  for (std::size_t part = 0; part < args.inputs(); ++part) {
+    const auto* x = args.in<float>(part);
+    for_box(args.input(part), args.output(0), start,
+            [&](int64_t from, int64_t to) { args.out<float>(0)[to] = x[from]; });
+    start[attrs.axis] += args.input(part).dim[attrs.axis];
+  }
+}
+
 }  // namespace
 
 void add_images(Device& device) {
@@ -177,6 +199,8 @@ void add_images(Device& device) {
   serve(device, GPUNN_OP_AVG_POOL2D_BACKWARD, average_pool_backward);
   serve(device, GPUNN_OP_PAD, pad);
   serve(device, GPUNN_OP_SLICE, slice);
+  serve(device, GPUNN_OP_TRANSPOSE, transpose);
+  serve(device, GPUNN_OP_CONCAT, concat);
 }
 
 }  // namespace plain

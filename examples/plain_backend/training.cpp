@@ -1,4 +1,6 @@
-// Losses, batch norm and what is counted.
+// Losses, batch norm, dropout and what is counted.
+#include <gpunn/random.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -139,6 +141,17 @@ void accumulate_metrics(const gpunn_no_attrs&, const OpArgs& args) {
   totals[3] += static_cast<double>(count);
 }
 
+// The words are those of random.h, so that a mask has the same bits on every backend.
+void dropout(const gpunn_dropout_attrs& attrs, const OpArgs& args) {
+  const int64_t n = elements(args.input(0));
+  const uint64_t first = gpunn_random_block(*args.in<int64_t>(1), n);
+  for (int64_t i = 0; i < n; ++i) {
+    const gpunn_random_words words = gpunn_philox(attrs.seed, attrs.stream, first + static_cast<uint64_t>(i / 4));
+    const bool dropped = words.word[i % 4] >> 8 < gpunn_dropout_threshold(attrs.p);
+    args.out<float>(0)[i] = dropped ? 0.0F : args.in<float>(0)[i] / (1.0F - attrs.p);
+  }
+}
+
 }  // namespace
 
 void add_training(Device& device) {
@@ -149,6 +162,7 @@ void add_training(Device& device) {
   serve(device, GPUNN_OP_BATCH_NORM, batch_norm);
   serve(device, GPUNN_OP_BATCH_NORM_BACKWARD, batch_norm_backward);
   serve(device, GPUNN_OP_METRICS_ACCUMULATE, accumulate_metrics);
+  serve(device, GPUNN_OP_DROPOUT, dropout);
 }
 
 }  // namespace plain

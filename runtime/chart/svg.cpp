@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "common/escape.hpp"
+
 namespace gpunn::chart {
 
 namespace {
@@ -12,22 +14,11 @@ constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
 // Bytes of the UTF-8 character that text begins with; 0: it is none that XML allows.
 std::size_t character(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(i < text.size() ? text[i] : 0); };
-  const unsigned first = byte(0);
-  if (first < 0x80) return (first >= 0x20 && first != 0x7F) || first == '\n' || first == '\t' ? 1 : 0;
-  const std::size_t size = first >= 0xC2 && first < 0xE0   ? 2
-                           : first >= 0xE0 && first < 0xF0 ? 3
-                           : first >= 0xF0 && first < 0xF5 ? 4
-                                                           : 0;
-  for (std::size_t i = 1; i < size; ++i) {
-    if (byte(i) < 0x80 || byte(i) >= 0xC0) return 0;
-  }
-  // Longer than it need be, a half of a pair, beyond Unicode, or no character.
-  if ((first == 0xE0 && byte(1) < 0xA0) || (first == 0xED && byte(1) >= 0xA0) || (first == 0xF0 && byte(1) < 0x90) ||
-      (first == 0xF4 && byte(1) >= 0x90) || (first == 0xEF && byte(1) == 0xBF && byte(2) >= 0xBE)) {
-    return 0;
-  }
-  return size;
+  const char first = text.front();
+  const bool control = (first >= 0 && first < ' ' && first != '\n' && first != '\t') || first == '\x7F';
+  // U+FFFE and U+FFFF
+  const bool no_character = text.starts_with("\xEF\xBF\xBE") || text.starts_with("\xEF\xBF\xBF");
+  return control || no_character ? 0 : utf8_bytes(text);
 }
 
 std::string_view name_of(SvgWriter::Anchor anchor) {

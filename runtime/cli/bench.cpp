@@ -16,6 +16,7 @@
 #include "cli/command.hpp"
 #include "cli/experiment_options.hpp"
 #include "cli/json.hpp"
+#include "cli/output.hpp"
 #include "cli/status_line.hpp"
 #include "cli/table.hpp"
 #include "cli/terminal.hpp"
@@ -26,7 +27,7 @@ namespace gpunn::cli {
 namespace {
 
 void print_report(const BenchReport& report) {
-  fmt::print("{} on {}, median of {}\n", report.what, report.backend, report.repeats);
+  put("{} on {}, median of {}\n", report.what, report.backend, report.repeats);
   Table table({{"  MEDIAN", Align::right},
                {"MIN", Align::right},
                {"MAX", Align::right},
@@ -36,12 +37,12 @@ void print_report(const BenchReport& report) {
   table.add({duration_text(report.median_seconds), duration_text(report.min_seconds), duration_text(report.max_seconds),
              fmt::format("{:.1f}", report.gflops), rate_text(report.samples_per_second),
              bytes_text(report.peak_bytes)});
-  fmt::print("{}", table.text());
-  fmt::print("memory    {} arena, {} parameters and states, {} data\n", bytes_text(report.arena_bytes),
-             bytes_text(report.persistent_bytes), bytes_text(report.data_bytes));
-  fmt::print("steps     {}; {} allocations, {} waits of the host in the timed ones\n",
-             report.captured ? "launches of a captured graph" : "op by op: " + report.eager_reason, report.allocations,
-             report.synchronizations);
+  put("{}", table.text());
+  put("memory    {} arena, {} parameters and states, {} data\n", bytes_text(report.arena_bytes),
+      bytes_text(report.persistent_bytes), bytes_text(report.data_bytes));
+  put("steps     {}; {} allocations, {} waits of the host in the timed ones\n",
+      report.captured ? "launches of a captured graph" : "op by op: " + report.eager_reason, report.allocations,
+      report.synchronizations);
 }
 
 struct BenchArguments {
@@ -119,8 +120,8 @@ ExitCode run_ops(BenchArguments& arguments, bool as_json) {
   if (as_json) {
     print_json(to_json(report));
   } else {
-    fmt::print("{}", bench_report(report, arguments.format, terminal_of(STDOUT_FILENO).colour));
-    if (!arguments.chart.empty()) fmt::print("chart  {}\n", arguments.chart.string());
+    put("{}", bench_report(report, arguments.format, terminal_of(STDOUT_FILENO).colour));
+    if (!arguments.chart.empty()) put("chart  {}\n", arguments.chart.string());
   }
   return report.ok() ? ExitCode::done : ExitCode::failed;
 }
@@ -139,7 +140,7 @@ ExitCode run_step(BenchArguments& arguments, bool as_json) {
   if (!arguments.precisions.empty()) settings.push_back({"training.precision", arguments.precisions});
   arguments.step.backend = arguments.backends;
   const BenchReport report = bench_experiment(load_experiment(arguments.what[0], settings), arguments.step);
-  if (!report.notice.empty()) fmt::print(stderr, "{}\n", report.notice);
+  if (!report.notice.empty()) StatusLine::of_stderr().print(printable(report.notice));
   if (as_json) {
     print_json(to_json(report));
   } else {

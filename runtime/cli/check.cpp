@@ -11,6 +11,7 @@
 #include "cli/command.hpp"
 #include "cli/experiment_options.hpp"
 #include "cli/json.hpp"
+#include "cli/output.hpp"
 #include "cli/status_line.hpp"
 #include "cli/terminal.hpp"
 #include "cli/work_display.hpp"
@@ -21,9 +22,14 @@ namespace {
 
 void print_case(const CheckCase& result, bool verbose, bool several) {
   if (result.verdict != Verdict::failed && !verbose) return;
-  StatusLine::of_stderr().print(fmt::format("{:<11} {}{} {} {}  error {:.3g}{}{}", name_of(result.verdict),
+  std::string by;
+  if (!result.plugin.empty() && result.plugin != result.backend) {
+    by = fmt::format(" by {}{}", result.plugin, result.refusal.empty() ? "" : " (" + printable(result.refusal) + ")");
+  }
+  StatusLine::of_stderr().print(fmt::format("{:<11} {}{} {} {}{}  error {:.3g}{}{}", name_of(result.verdict),
                                             several ? result.backend + " " : "", result.suite, result.op, result.name,
-                                            result.error, result.detail.empty() ? "" : ": ", printable(result.detail)));
+                                            by, result.error, result.detail.empty() ? "" : ": ",
+                                            printable(result.detail)));
 }
 
 Json json_of(const std::vector<CheckReport>& reports) {
@@ -54,8 +60,9 @@ void add_check(CommandLine& line) {
   verb.add_option("backend", options->backends, "Names of backends, or plugin files")
       .required()
       .type_name("BACKEND|FILE.so");
-  verb.add_option("--suite", options->check.suites,
-                  "Only this suite: nodevice, abi, ops, grad, stream, graph, subgraphs, train, perf; may be repeated")
+  verb.add_option(
+          "--suite", options->check.suites,
+          "Only this suite: nodevice, abi, ops, grad, state, stream, graph, subgraphs, train, perf; may be repeated")
       .repeated()
       .type_name("SUITE");
   verb.add_option("--op", options->check.ops, "Only this op, as CONV2D; may be repeated").repeated().type_name("OP");
@@ -91,6 +98,12 @@ void add_check(CommandLine& line) {
   verb.add_option("--threads", options->check.threads, "Host threads of the backend; 0: its choice, the default")
       .range(0, 1024)
       .type_name("N");
+  verb.add_flag("--strict", options->check.strict,
+                "The plugin by itself: what its base would run is skipped, or fails where it is required");
+  verb.add_option("--limit", options->check.limit_seconds, "A case that takes longer counts as hung")
+      .range(1, 86'400)
+      .capture_default_str()
+      .type_name("SECONDS");
   verb.add_flag("--in-process", options->check.in_process,
                 "Open the backend in this process, for a debugger or a sanitizer; a crash is then the end");
   const std::vector<std::pair<std::string, ReportFormat>> formats{{"text", ReportFormat::text},
@@ -111,7 +124,7 @@ void add_check(CommandLine& line) {
       if (line.json) {
         print_json(json_of(reports));
       } else {
-        fmt::print("{}", check_report(reports, options->format, terminal_of(STDOUT_FILENO).colour));
+        put("{}", check_report(reports, options->format, terminal_of(STDOUT_FILENO).colour));
       }
       const bool ok = std::ranges::all_of(reports, &CheckReport::ok);
       return ok ? ExitCode::done : ExitCode::failed;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "cli/command.hpp"
+#include "cli/output.hpp"
 #include "cli/parser/complete.hpp"
 
 namespace gpunn::cli {
@@ -93,7 +94,7 @@ void add_complete(CommandLine& line) {
   verb.callback([&line, words] {
     line.action = [&line, words] {
       for (const Completion& one : complete(*line.app, *words)) {
-        fmt::print("{}{}{}\n", one.word, one.about.empty() ? "" : "\t", one.about);
+        put("{}{}{}\n", one.word, one.about.empty() ? "" : "\t", one.about);
       }
       return ExitCode::done;
     };
@@ -116,7 +117,7 @@ void add_completion(CommandLine& line) {
   verb.add_option("shell", *shell, "The shell that reads the script").required().one_of({"bash", "zsh", "fish"});
   verb.callback([&line, shell] {
     line.action = [shell] {
-      fmt::print("{}", completion_script(*shell));
+      put("{}", completion_script(*shell));
       return ExitCode::done;
     };
   });

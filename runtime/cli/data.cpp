@@ -8,6 +8,7 @@
 #include "cli/command.hpp"
 #include "cli/data_inspect.hpp"
 #include "cli/json.hpp"
+#include "cli/output.hpp"
 #include "cli/table.hpp"
 #include "cli/terminal.hpp"
 #include "cli/units.hpp"
@@ -34,7 +35,7 @@ ExitCode list(bool json) {
                                     : info.found.string(),
                info.description});
   }
-  fmt::print("{}", table.text(terminal_of(STDOUT_FILENO).colour));
+  put("{}", table.text(terminal_of(STDOUT_FILENO).colour));
   return ExitCode::done;
 }
 
@@ -45,7 +46,7 @@ ExitCode get(const std::vector<std::string>& names, bool json) {
     if (json) {
       document.push_back({{"name", name}, {"folder", folder.string()}});
     } else {
-      fmt::print("{} is in {}\n", name, folder.string());
+      put("{} is in {}\n", name, folder.string());
     }
   }
   if (json) print_json(document);

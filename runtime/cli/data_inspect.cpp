@@ -12,6 +12,7 @@
 
 #include "cli/experiment_options.hpp"
 #include "cli/json.hpp"
+#include "cli/output.hpp"
 #include "cli/table.hpp"
 #include "cli/terminal.hpp"
 #include "cli/units.hpp"
@@ -55,9 +56,13 @@ DataConfig config_of(const InspectOptions& options) {
   const std::vector<DatasetInfo> sets = list_datasets();
   const bool named =
       std::any_of(sets.begin(), sets.end(), [&](const DatasetInfo& s) { return s.name == options.what; });
-  std::error_code ignored;
   if (named) return config_of(options.what, options.path, options);
-  if (!fs::exists(path, ignored)) {
+  std::error_code failure;
+  const fs::file_status status = fs::status(path, failure);
+  if (failure && status.type() != fs::file_type::not_found) {
+    throw Error("can't look at " + options.what + ": " + failure.message(), ExitCode::missing);
+  }
+  if (!fs::exists(status)) {
     if (path.has_parent_path()) throw Error(options.what + ": no such file or folder", ExitCode::missing);
     DataConfig unknown;  // whose loading says which names are near
     unknown.dataset = options.what;
@@ -78,6 +83,18 @@ DataConfig config_of(const InspectOptions& options) {
                 ExitCode::usage);
   }
   return config_of(kind, path, options);
+}
+
+// Before the data is read, which may take long.
+void require_sheet_of_its_own(const InspectOptions& options) {
+  for (const fs::path& read : {fs::path(options.what), options.path}) {
+    std::error_code not_there;
+    if (!options.sheet.empty() && fs::equivalent(options.sheet, read, not_there)) {
+      throw Error("--sheet " + options.sheet.string() + " would replace " + read.string() +
+                      ", which is read here; give another name",
+                  ExitCode::usage);
+    }
+  }
 }
 
 void write_sheet(const Dataset& set, const InspectOptions& options) {
@@ -136,8 +153,8 @@ void print_ranges(const std::vector<ChannelSummary>& channels, const Column& tit
     table.add({name(i), fmt::format("{:.5g}", c.min), fmt::format("{:.5g}", c.max), fmt::format("{:.5g}", c.mean),
                fmt::format("{:.5g}", c.stddev)});
   }
-  fmt::print("\nof the training samples as they are stored:\n{}", table.text(colour));
-  if (channels.size() > kMostChannelRows) fmt::print("and {} more\n", channels.size() - kMostChannelRows);
+  put("\nof the training samples as they are stored:\n{}", table.text(colour));
+  if (channels.size() > kMostChannelRows) put("and {} more\n", channels.size() - kMostChannelRows);
 }
 
 // How many rows each class has, or each label.
@@ -161,20 +178,20 @@ void print_classes(const Dataset& set, const std::vector<Part>& parts, bool colo
     cells.emplace_back(static_cast<std::size_t>(30 * train[i] / most), '#');
     table.add(std::move(cells));
   }
-  fmt::print("\n{}", table.text(colour));
+  put("\n{}", table.text(colour));
 }
 
 void print_report(const Dataset& set, const std::vector<Part>& parts) {
   const bool colour = terminal_of(STDOUT_FILENO).colour;
-  fmt::print("{} from {}\n", set.name, printable(set.source));
+  put("{} from {}\n", set.name, printable(set.source));
   for (const Part& part : parts) {
-    fmt::print("{:<10}  {} rows, {}, {}\n", part.name, count_text(part.split.rows()), to_string(part.split.samples),
-               bytes_text(part.split.values.size()));
+    put("{:<10}  {} rows, {}, {}\n", part.name, count_text(part.split.rows()), to_string(part.split.samples),
+        bytes_text(part.split.values.size()));
   }
   for (std::size_t i = 0; i < std::min(kMostChannelRows, std::min(set.mean.size(), set.stddev.size())); ++i) {
-    fmt::print("normalised by channel {}: mean {:.4f}, standard deviation {:.4f}\n", i, set.mean[i], set.stddev[i]);
+    put("normalised by channel {}: mean {:.4f}, standard deviation {:.4f}\n", i, set.mean[i], set.stddev[i]);
   }
-  for (const std::string& note : set.notes) fmt::print("note: {}\n", printable(note));
+  for (const std::string& note : set.notes) put("note: {}\n", printable(note));
   const SplitSummary& train = parts.front().summary;
   const bool features = set.train.samples.shape.size() == 2;
   print_ranges(
@@ -206,6 +223,7 @@ void add_inspect_options(Verb verb, InspectOptions& options) {
 }
 
 ExitCode inspect(const InspectOptions& options, bool json) {
+  require_sheet_of_its_own(options);
   const Dataset set = load_dataset(config_of(options));
   if (!options.sheet.empty()) write_sheet(set, options);
   std::vector<Part> parts;

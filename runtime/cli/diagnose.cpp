@@ -7,6 +7,7 @@
 #include "cli/command.hpp"
 #include "cli/experiment_options.hpp"
 #include "cli/json.hpp"
+#include "cli/output.hpp"
 #include "cli/terminal.hpp"
 
 namespace gpunn::cli {
@@ -29,7 +30,7 @@ void add_diagnose(CommandLine& line) {
       if (line.json) {
         print_json(to_json(report));
       } else {
-        fmt::print("{}\n", printable(report.text()));
+        put("{}\n", printable(report.text()));
       }
       return report.found ? ExitCode::failed : ExitCode::done;
     };

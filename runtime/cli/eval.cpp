@@ -10,6 +10,7 @@
 #include "cli/command.hpp"
 #include "cli/experiment_options.hpp"
 #include "cli/json.hpp"
+#include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/terminal.hpp"
 #include "cli/units.hpp"
@@ -47,16 +48,16 @@ void add_eval(CommandLine& line) {
         return ExitCode::done;
       }
       const EvalReport& total = report.total;
-      fmt::print("rows      {} {} rows\n", count_text(total.rows), name_of(total.part));
-      fmt::print("loss      {:.6f}\n", total.loss);
+      put("rows      {} {} rows\n", count_text(total.rows), name_of(total.part));
+      put("loss      {:.6f}\n", total.loss);
       for (const Score& score : total.scores) {
-        if (!std::isnan(score.value)) fmt::print("{:<8}  {}\n", score.metric.title, score_text(score));
+        if (!std::isnan(score.value)) put("{:<8}  {}\n", score.metric.title, score_text(score));
       }
-      fmt::print("time      {}\n", duration_text(total.seconds));
+      put("time      {}\n", duration_text(total.seconds));
       const bool colour = terminal_of(STDOUT_FILENO).colour;
       const std::string table = class_table(report, colour);
-      if (!table.empty()) fmt::print("\n{}", table);
-      if (options->confusion) fmt::print("\n{}", confusion_table(report, colour));
+      if (!table.empty()) put("\n{}", table);
+      if (options->confusion) put("\n{}", confusion_table(report, colour));
       return ExitCode::done;
     };
   });

@@ -1,5 +1,7 @@
 #include "cli/experiment_options.hpp"
 
+#include <system_error>
+
 namespace gpunn::cli {
 
 void add_backend_option(Verb verb, std::string& backend) {
@@ -70,14 +72,24 @@ std::vector<Override> ExperimentOptions::overrides() const {
   return result;
 }
 
+namespace {
+
+std::filesystem::path absolute_plugin(const std::filesystem::path& plugin) {
+  std::error_code failure;
+  std::filesystem::path path = std::filesystem::absolute(plugin, failure);
+  if (failure) throw Error("--plugin " + plugin.string() + ": " + failure.message(), ExitCode::usage);
+  return path;
+}
+
+}  // namespace
+
 Experiment ExperimentOptions::load() const {
   Experiment experiment = load_experiment(file, overrides());
   if (!runs.empty()) experiment.runs = runs;
   if (!kernels.empty()) experiment.kernels = kernels;
   // Before the file's own, so that a plugin given by hand is the one that is found.
   for (std::size_t i = 0; i < plugins.size(); ++i) {
-    experiment.plugins.insert(experiment.plugins.begin() + static_cast<std::ptrdiff_t>(i),
-                              std::filesystem::absolute(plugins[i]));
+    experiment.plugins.insert(experiment.plugins.begin() + static_cast<std::ptrdiff_t>(i), absolute_plugin(plugins[i]));
   }
   return experiment;
 }

@@ -6,6 +6,7 @@
 
 #include "cli/command.hpp"
 #include "cli/json.hpp"
+#include "cli/output.hpp"
 #include "cli/terminal.hpp"
 
 namespace gpunn::cli {
@@ -40,9 +41,9 @@ void add_export(CommandLine& line) {
                     {"numbers", report.numbers},
                     {"unnamed", report.unnamed}});
       } else {
-        fmt::print("weights   {} tensors, {} numbers, in {}\n", report.tensors, report.numbers, report.file.string());
+        put("weights   {} tensors, {} numbers, in {}\n", report.tensors, report.numbers, report.file.string());
         for (const std::string& name : report.unnamed) {
-          fmt::print("no row    {} keeps its name\n", printable(name));
+          put("no row    {} keeps its name\n", printable(name));
         }
       }
       return ExitCode::done;

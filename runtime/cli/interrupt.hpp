@@ -4,8 +4,9 @@
 
 namespace gpunn::cli {
 
-// While one lives, the first SIGINT (Ctrl-C) or SIGTERM raises a flag and says so on stderr; the second ends the
-// process at once with exit code 130.
+// While one lives, SIGINT (Ctrl-C), SIGTERM or SIGHUP (a terminal that is gone) ends the process at once with exit code
+// 130, as long as there is nothing to save. Once begin() was called, the first raises a flag and says so on stderr, and
+// the second ends the process. A signal that the program was started to ignore, as by nohup, stays ignored.
 class InterruptGuard {
  public:
   InterruptGuard();
@@ -13,7 +14,9 @@ class InterruptGuard {
   InterruptGuard(const InterruptGuard&) = delete;
   InterruptGuard& operator=(const InterruptGuard&) = delete;
 
-  const std::atomic<bool>* flag() const;
+  // There is something to save from now on, and the training looks at the flag.
+  static void begin();
+  static const std::atomic<bool>* flag();
 };
 
 }  // namespace gpunn::cli

@@ -1,16 +1,16 @@
 #include "cli/json.hpp"
 
-#include <cstdio>
-
 #include <fmt/format.h>
+
+#include "cli/output.hpp"
 
 namespace gpunn::cli {
 
 namespace {
 
 void print(const Json& document, int indent) {
-  fmt::print("{}\n", document.dump(indent, ' ', false, Json::error_handler_t::replace));
-  std::fflush(stdout);
+  put("{}\n", document.dump(indent, ' ', false, Json::error_handler_t::replace));
+  flush_stdout();
 }
 
 template <typename T>
@@ -38,6 +38,7 @@ Json to_json(const PlannedOp& op) {
           {"name", op.name},
           {"backend", op.backend},
           {"kernel", op.kernel},
+          {"refusal", op.refusal},
           {"attributes", op.attributes},
           {"inputs", op.inputs},
           {"outputs", op.outputs},
@@ -130,19 +131,11 @@ Json to_json(const ScheduleReport& report) {
 }
 
 Json to_json(const CheckCase& result) {
-  return {{"backend", result.backend},
-          {"suite", result.suite},
-          {"op", result.op},
-          {"name", result.name},
-          {"kernel", result.kernel},
-          {"dtype", result.dtype},
-          {"verdict", name_of(result.verdict)},
-          {"optional", result.optional},
-          {"error", result.error},
-          {"detail", result.detail},
-          {"seconds", result.seconds},
-          {"gflops", result.gflops},
-          {"gigabytes", result.gigabytes}};
+  return {{"backend", result.backend},   {"suite", result.suite},   {"op", result.op},
+          {"name", result.name},         {"kernel", result.kernel}, {"plugin", result.plugin},
+          {"refusal", result.refusal},   {"dtype", result.dtype},   {"verdict", name_of(result.verdict)},
+          {"optional", result.optional}, {"error", result.error},   {"detail", result.detail},
+          {"seconds", result.seconds},   {"gflops", result.gflops}, {"gigabytes", result.gigabytes}};
 }
 
 Json to_json(const CheckReport& report) {

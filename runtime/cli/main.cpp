@@ -1,15 +1,17 @@
 #include <gpunn/error.hpp>
 #include <gpunn/plugins.hpp>
 
-#include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <string>
 
+#include "cli/output.hpp"
 #include "cli/parser/program.hpp"
 #include "cli/status_line.hpp"
+#include "common/system_call.hpp"
 
 int main(int argc, char** argv) {
-  gpunn::cli::require_stderr();
+  gpunn::cli::prepare_standard_files();
   // A plugin's OpenMP team waits between two kernels. By default it spins for milliseconds on cores that other
   // programs, or its own threads, need; this many spins cover the gaps of a step. libgomp reads it when a plugin brings
   // it in.
@@ -18,12 +20,13 @@ int main(int argc, char** argv) {
   try {
     code = gpunn::cli::run_program(argc, argv);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "gpunn: internal error: %s\n", error.what());
+    gpunn::cli::write_to_stderr(std::string("gpunn: internal error: ") + error.what() + "\n");
   }
   gpunn::shutdown_plugins();
+  gpunn::cli::flush_stdout();
   // A full disk or a closed pipe behind stdout must not pass for success.
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-    std::fprintf(stderr, "gpunn: can't write to the standard output\n");
+  if (const int error = gpunn::cli::stdout_error(); error != 0) {
+    gpunn::cli::write_to_stderr("gpunn: can't write to the standard output: " + gpunn::reason_of(error) + "\n");
     if (code == gpunn::ExitCode::done) code = gpunn::ExitCode::failed;
   }
   return static_cast<int>(code);

@@ -11,7 +11,9 @@
 #include "cli/command.hpp"
 #include "cli/experiment_options.hpp"
 #include "cli/json.hpp"
+#include "cli/output.hpp"
 #include "cli/schedule_plan.hpp"
+#include "cli/status_line.hpp"
 #include "cli/table.hpp"
 #include "cli/terminal.hpp"
 #include "cli/units.hpp"
@@ -38,7 +40,22 @@ void print_ops(const PlanReport& report, bool colour) {
     table.add({std::to_string(i), op.op, op.name, runner, flops_text(op.flops),
                op.workspace_bytes == 0 ? "-" : bytes_text(op.workspace_bytes), outputs});
   }
-  fmt::print("{}", table.text(colour));
+  put("{}", table.text(colour));
+}
+
+// Why ops are not run by the plugin on top of the chain: each reason once, with the ops that have it.
+void print_refusals(const PlanReport& report) {
+  std::map<std::string, std::map<std::string, int>> ops_of;
+  for (const PlannedOp& op : report.ops) {
+    if (!op.refusal.empty()) ++ops_of[op.refusal][op.op];
+  }
+  for (const auto& [refusal, ops] : ops_of) {
+    std::string names;
+    for (const auto& [op, count] : ops) {
+      names += (names.empty() ? "" : ", ") + op + (count > 1 ? fmt::format(" ({} times)", count) : "");
+    }
+    fmt::print("{}not served: {}: {}\n", &refusal == &ops_of.begin()->first ? "\n" : "", names, printable(refusal));
+  }
 }
 
 // The fused subgraphs, and the reasons of the plugins that could have fused more.
@@ -49,13 +66,13 @@ void print_subgraphs(const PlanReport& report, bool colour) {
       table.add({printable(subgraph.name), fmt::format("{}-{}", subgraph.first_op, subgraph.last_op), subgraph.backend,
                  subgraph.workspace_bytes == 0 ? "-" : bytes_text(subgraph.workspace_bytes)});
     }
-    fmt::print("\n{}", table.text(colour));
+    put("\n{}", table.text(colour));
   }
   constexpr std::size_t kShown = 5;
   for (std::size_t i = 0; i < std::min(kShown, report.not_fused.size()); ++i) {
-    fmt::print("{}not fused: {}\n", i == 0 ? "\n" : "", printable(report.not_fused[i]));
+    put("{}not fused: {}\n", i == 0 ? "\n" : "", printable(report.not_fused[i]));
   }
-  if (report.not_fused.size() > kShown) fmt::print("and {} more\n", report.not_fused.size() - kShown);
+  if (report.not_fused.size() > kShown) put("and {} more\n", report.not_fused.size() - kShown);
 }
 
 void print_totals(const PlanReport& report, bool colour) {
@@ -70,18 +87,17 @@ void print_totals(const PlanReport& report, bool colour) {
     table.add(
         {storage, count_text(total.first), count_text(static_cast<int64_t>(total.second)), bytes_text(total.second)});
   }
-  fmt::print("{}\n", table.text(colour));
+  put("{}\n", table.text(colour));
 
   double flops = 0;
   for (const PlannedOp& op : report.ops) flops += op.flops;
   const auto line = [](const char* what, uint64_t bytes, const char* note = "") {
-    fmt::print("{:<12}{:>14} bytes  {:>10}{}\n", what, count_text(static_cast<int64_t>(bytes)), bytes_text(bytes),
-               note);
+    put("{:<12}{:>14} bytes  {:>10}{}\n", what, count_text(static_cast<int64_t>(bytes)), bytes_text(bytes), note);
   };
-  fmt::print("{:<12}{:>14}\n", "parameters", count_text(report.parameters));
-  fmt::print("{:<12}{:>14}\n", "trainable", count_text(report.trainable));
-  fmt::print("{:<12}{:>14}\n", "frozen", count_text(report.parameters - report.trainable));
-  fmt::print("{:<12}{:>14.3f} GFLOP a step\n", "work", flops / 1e9);
+  put("{:<12}{:>14}\n", "parameters", count_text(report.parameters));
+  put("{:<12}{:>14}\n", "trainable", count_text(report.trainable));
+  put("{:<12}{:>14}\n", "frozen", count_text(report.parameters - report.trainable));
+  put("{:<12}{:>14.3f} GFLOP a step\n", "work", flops / 1e9);
   line("arena", report.arena_bytes);
   line("persistent", report.persistent_bytes);
   line("peak", report.peak_bytes);
@@ -89,18 +105,19 @@ void print_totals(const PlanReport& report, bool colour) {
        report.residency == "stream" ? ", rings of batches; the data set stays on the host" : "");
 }
 
-void print_report(const PlanReport& report) {
+void print_report(const PlanReport& report, bool why) {
   const bool colour = terminal_of(STDOUT_FILENO).colour;
   std::string chain;
   for (const std::string& name : report.chain) chain += (chain.empty() ? "" : " over ") + name;
-  fmt::print("{} ops of one training step on {}\n", report.ops.size(), chain.empty() ? report.backend : chain);
-  fmt::print("data  {}\n", printable(report.data));
-  if (!report.start.empty()) fmt::print("{}\n", printable(report.start));
-  fmt::print("\n");
+  put("{} ops of one training step on {}\n", report.ops.size(), chain.empty() ? report.backend : chain);
+  put("data  {}\n", printable(report.data));
+  if (!report.start.empty()) put("{}\n", printable(report.start));
+  put("\n");
   print_ops(report, colour);
+  if (why) print_refusals(report);
   print_subgraphs(report, colour);
-  fmt::print("\narena, {}\n{}\n", bytes_text(report.arena_bytes),
-             arena_map(report, std::min<std::size_t>(columns_of(STDOUT_FILENO), 120)));
+  put("\narena, {}\n{}\n", bytes_text(report.arena_bytes),
+      arena_map(report, std::min<std::size_t>(columns_of(STDOUT_FILENO), 120)));
   print_totals(report, colour);
 }
 
@@ -108,6 +125,7 @@ struct PlanArguments {
   ExperimentOptions experiment;
   Argument schedule;
   std::filesystem::path chart;  // of the schedule
+  bool why = false;
 };
 
 ExitCode show_schedule(const PlanArguments& arguments, bool as_json) {
@@ -118,15 +136,15 @@ ExitCode show_schedule(const PlanArguments& arguments, bool as_json) {
                 ExitCode::usage);
   }
   const ScheduleReport report = plan_schedule(arguments.experiment.load());
-  if (!report.notice.empty()) fmt::print(stderr, "{}\n", report.notice);
+  if (!report.notice.empty()) StatusLine::of_stderr().print(printable(report.notice));
   if (!arguments.chart.empty()) write_chart(report, arguments.chart);
   if (as_json) {
     print_json(to_json(report));
   } else {
     const Terminal terminal = terminal_of(STDOUT_FILENO);
-    fmt::print("{}", schedule_text(report, std::min<std::size_t>(columns_of(STDOUT_FILENO), 100), terminal.utf8,
-                                   terminal.colour));
-    if (!arguments.chart.empty()) fmt::print("\nchart  {}\n", arguments.chart.string());
+    put("{}",
+        schedule_text(report, std::min<std::size_t>(columns_of(STDOUT_FILENO), 100), terminal.utf8, terminal.colour));
+    if (!arguments.chart.empty()) put("\nchart  {}\n", arguments.chart.string());
   }
   return ExitCode::done;
 }
@@ -144,16 +162,17 @@ void add_plan(CommandLine& line) {
                       "Draw the learning rate over the training instead, in a file too where one is named")
           .expected(0, 1)
           .type_name("[FILE.svg]");
+  verb.add_flag("--why", options->why, "Say why ops are run by a base, and not by the plugin above it");
   add_json_flag(verb, line);
   verb.callback([&line, options] {
     line.action = [&line, options] {
       if (options->schedule.given()) return show_schedule(*options, line.json);
       const PlanReport report = plan(options->experiment.load());
-      if (!report.notice.empty()) fmt::print(stderr, "{}\n", report.notice);
+      if (!report.notice.empty()) StatusLine::of_stderr().print(printable(report.notice));
       if (line.json) {
         print_json(to_json(report));
       } else {
-        print_report(report);
+        print_report(report, options->why);
       }
       return ExitCode::done;
     };

@@ -8,6 +8,7 @@
 #include "cli/command.hpp"
 #include "cli/experiment_options.hpp"
 #include "cli/json.hpp"
+#include "cli/output.hpp"
 #include "cli/table.hpp"
 #include "cli/terminal.hpp"
 
@@ -37,10 +38,10 @@ void print_table(const std::vector<PluginReport>& reports) {
                report.base.empty() ? "-" : printable(report.base), loaded ? std::to_string(report.priority) : "-",
                loaded ? std::to_string(report.devices) : "-", report.path.string()});
   }
-  fmt::print("{}", table.text(terminal.colour));
+  put("{}", table.text(terminal.colour));
   for (const PluginReport& report : reports) {
     if (report.status != PluginStatus::ok && !report.detail.empty()) {
-      fmt::print("\n{}: {}\n  {}\n", report.path.filename().string(), name_of(report.status), printable(report.detail));
+      put("\n{}: {}\n  {}\n", report.path.filename().string(), name_of(report.status), printable(report.detail));
     }
   }
 }
@@ -67,11 +68,10 @@ void add_plugins(CommandLine& line) {
         print_json(document);
       } else if (options->names) {
         for (const PluginReport& report : reports) {
-          if (report.status == PluginStatus::ok) fmt::print("{}\n", printable(report.name));
+          if (report.status == PluginStatus::ok) put("{}\n", printable(report.name));
         }
       } else if (reports.empty()) {
-        fmt::print(
-            "no plugin files seen; they are called libgpunn_backend_*.so and looked for in --plugin, "
+        put("no plugin files seen; they are called libgpunn_backend_*.so and looked for in --plugin, "
             "$GPUNN_PLUGIN_PATH and beside libgpunn\n");
       } else {
         print_table(reports);

@@ -7,6 +7,7 @@
 #include "cli/command.hpp"
 #include "cli/experiment_options.hpp"
 #include "cli/json.hpp"
+#include "cli/output.hpp"
 #include "cli/terminal.hpp"
 #include "cli/units.hpp"
 
@@ -15,15 +16,15 @@ namespace gpunn::cli {
 namespace {
 
 void print_prediction(const Prediction& prediction) {
-  fmt::print("{}", printable(prediction.source));
-  if (prediction.label) fmt::print(" (label {})", *prediction.label);
-  fmt::print("\n");
-  for (const NamedValue& one : prediction.values) fmt::print("  {:>12.6g}  {}\n", one.value, printable(one.name));
+  put("{}", printable(prediction.source));
+  if (prediction.label) put(" (label {})", *prediction.label);
+  put("\n");
+  for (const NamedValue& one : prediction.values) put("  {:>12.6g}  {}\n", one.value, printable(one.name));
   for (const ClassProbability& one : prediction.top) {
     const std::string name = one.name.empty() || one.name == std::to_string(one.index)
                                  ? std::to_string(one.index)
                                  : fmt::format("{} {}", one.index, printable(one.name));
-    fmt::print("  {:>8}  {}\n", percent_text(one.probability), name);
+    put("  {:>8}  {}\n", percent_text(one.probability), name);
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/interrupt.hpp"
 #include "cli/json.hpp"
 #include "cli/progress_bar.hpp"
 #include "cli/terminal.hpp"
@@ -58,6 +59,7 @@ void Progress::on_message(const std::string& text) {
 }
 
 void Progress::on_start(const RunStart& start) {
+  InterruptGuard::begin();
   last_drawn_ = line_.terminal().interactive ? Clock::time_point() : Clock::now();
   epochs_ = start.experiment.epochs;
   line_.print_stamped(fmt::format("{} on {}, {}, in {}", printable(start.experiment.name), printable(start.backend),
@@ -101,6 +103,8 @@ void Progress::on_epoch(const EpochReport& report) {
   line_.print_stamped(line);
   if (line_.terminal().interactive) last_drawn_ = {};
 }
+
+void Quiet::on_start(const RunStart& /*start*/) { InterruptGuard::begin(); }
 
 void Quiet::on_message(const std::string& text) { StatusLine::of_stderr().print(printable(text)); }
 

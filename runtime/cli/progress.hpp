@@ -35,6 +35,7 @@ class Progress : public TrainingListener {
 // Announcements only.
 class Quiet : public TrainingListener {
  public:
+  void on_start(const RunStart& start) override;
   void on_message(const std::string& text) override;
 };
 

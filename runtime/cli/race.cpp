@@ -12,7 +12,9 @@
 #include "cli/experiment_options.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/json.hpp"
+#include "cli/output.hpp"
 #include "cli/progress.hpp"
+#include "cli/status_line.hpp"
 #include "cli/table.hpp"
 #include "cli/terminal.hpp"
 #include "cli/units.hpp"
@@ -96,9 +98,9 @@ void print_report(const RaceReport& report, ReportFormat format) {
   const bool markdown = format == ReportFormat::markdown;
   const bool colour = !markdown && terminal_of(STDOUT_FILENO).colour;
   const Table table = table_of(report, colour);
-  fmt::print("{}\n", markdown ? table.markdown() : table.text(colour));
-  if (const std::string text = reasons(report, markdown); !text.empty()) fmt::print("{}\n", text);
-  fmt::print("{0}chart  {1}\n{0}runs   {2}\n", markdown ? "- " : "", report.chart.string(), report.folder.string());
+  put("{}\n", markdown ? table.markdown() : table.text(colour));
+  if (const std::string text = reasons(report, markdown); !text.empty()) put("{}\n", text);
+  put("{0}chart  {1}\n{0}runs   {2}\n", markdown ? "- " : "", report.chart.string(), report.folder.string());
 }
 
 ExitCode run_race(RaceArguments arguments, bool quiet_asked, bool json) {

@@ -1,15 +1,28 @@
 #include <gpunn/report.hpp>
 
 #include <memory>
+#include <system_error>
 
 #include <fmt/format.h>
 
 #include "cli/command.hpp"
 #include "cli/experiment_options.hpp"
 #include "cli/json.hpp"
+#include "cli/output.hpp"
 #include "cli/progress.hpp"
 
 namespace gpunn::cli {
+
+namespace {
+
+uint64_t size_of(const std::filesystem::path& file) {
+  std::error_code failure;
+  const uint64_t bytes = std::filesystem::file_size(file, failure);
+  if (failure) throw Error("can't look at " + file.string() + ": " + failure.message());
+  return bytes;
+}
+
+}  // namespace
 
 void add_report(CommandLine& line) {
   struct Options {
@@ -40,9 +53,9 @@ void add_report(CommandLine& line) {
       Quiet announcements;
       const std::filesystem::path file = write_report(request, &announcements);
       if (line.json) {
-        print_json({{"file", file.string()}, {"bytes", std::filesystem::file_size(file)}});
+        print_json({{"file", file.string()}, {"bytes", size_of(file)}});
       } else {
-        fmt::print("report    {}\n", file.string());
+        put("report    {}\n", file.string());
       }
       return ExitCode::done;
     };

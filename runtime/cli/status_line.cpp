@@ -3,12 +3,10 @@
 #include <gpunn/clock.hpp>
 
 #include <algorithm>
-#include <cerrno>
 
-#include <fcntl.h>
-#include <signal.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "common/system_call.hpp"
 
 namespace gpunn::cli {
 
@@ -16,49 +14,9 @@ namespace {
 
 constexpr std::string_view kEraseLine = "\r\x1b[2K";
 
-// Keeps SIGPIPE from this thread: one that a write of its own raised is taken back, one that was there stays.
-class NoBrokenPipe {
- public:
-  NoBrokenPipe() {
-    sigemptyset(&pipe_);
-    sigaddset(&pipe_, SIGPIPE);
-    sigset_t pending;
-    sigpending(&pending);
-    was_pending_ = sigismember(&pending, SIGPIPE) == 1;
-    pthread_sigmask(SIG_BLOCK, &pipe_, &former_);
-  }
-  ~NoBrokenPipe() {
-    const timespec now{0, 0};
-    if (!was_pending_) sigtimedwait(&pipe_, nullptr, &now);
-    pthread_sigmask(SIG_SETMASK, &former_, nullptr);
-  }
-  NoBrokenPipe(const NoBrokenPipe&) = delete;
-  NoBrokenPipe& operator=(const NoBrokenPipe&) = delete;
-
- private:
-  sigset_t pipe_{}, former_{};
-  bool was_pending_ = false;
-};
-
 }  // namespace
 
-void write_to_stderr(std::string_view text) {
-  const NoBrokenPipe guard;
-  while (!text.empty()) {
-    const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-}
-
-void require_stderr() {
-  if (::fcntl(STDERR_FILENO, F_GETFD) >= 0) return;
-  const int file = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
-  if (file < 0 || file == STDERR_FILENO) return;
-  ::dup2(file, STDERR_FILENO);
-  ::close(file);
-}
+void write_to_stderr(std::string_view text) { write_all(STDERR_FILENO, text); }
 
 StatusLine& StatusLine::of_stderr() {
   static StatusLine line;

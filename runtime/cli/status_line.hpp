@@ -9,12 +9,8 @@
 namespace gpunn::cli {
 
 // Writes to stderr, all or what goes. A terminal that is gone, a closed pipe or a full disk behind it ends nothing:
-// what is told there is never worth the training.
+// no message is worth a training.
 void write_to_stderr(std::string_view text);
-
-// Where the program was started without a stderr, puts /dev/null there: else the next file that is opened takes its
-// number, and gets what is told to the user.
-void require_stderr();
 
 // The unfinished line at the bottom of a terminal that is drawn anew again and again, and the lines above it. There is
 // one stderr, hence one of these; any thread may use it.

@@ -9,6 +9,8 @@
 #include "cli/command.hpp"
 #include "cli/experiment_options.hpp"
 #include "cli/json.hpp"
+#include "cli/output.hpp"
+#include "cli/status_line.hpp"
 #include "cli/table.hpp"
 #include "cli/terminal.hpp"
 #include "cli/units.hpp"
@@ -58,25 +60,24 @@ void print_summary_layers(const SummaryReport& report, bool colour) {
                layer.parameters > 0 ? count_text(layer.trainable) : "-", megaflops(layer.forward_flops),
                megaflops(layer.step_flops)});
   }
-  fmt::print("{}\n", table.text(colour));
+  put("{}\n", table.text(colour));
 }
 
 void print_summary_totals(const SummaryReport& report) {
   const auto count = [](const char* what, int64_t number, const char* note = "") {
-    fmt::print("{:<12}{:>16}{}\n", what, count_text(number), note);
+    put("{:<12}{:>16}{}\n", what, count_text(number), note);
   };
   count("parameters", report.parameters);
   count("trainable", report.trainable);
   count("frozen", report.parameters - report.trainable);
   if (report.buffers > 0) count("buffers", report.buffers, "  running statistics, which are no parameters");
-  fmt::print("{:<12}{:>16.3f} GFLOP a batch of {}, {:.3f} MFLOP a sample\n", "forward", report.forward_flops / 1e9,
-             report.batch_size, report.forward_flops / 1e6 / static_cast<double>(report.batch_size));
-  fmt::print("{:<12}{:>16.3f} GFLOP for {} samples: forward, gradients, update\n", "step", report.step_flops / 1e9,
-             report.samples_per_step);
-  fmt::print("\n");
+  put("{:<12}{:>16.3f} GFLOP a batch of {}, {:.3f} MFLOP a sample\n", "forward", report.forward_flops / 1e9,
+      report.batch_size, report.forward_flops / 1e6 / static_cast<double>(report.batch_size));
+  put("{:<12}{:>16.3f} GFLOP for {} samples: forward, gradients, update\n", "step", report.step_flops / 1e9,
+      report.samples_per_step);
+  put("\n");
   const auto memory = [](const char* what, uint64_t bytes, const char* note = "") {
-    fmt::print("{:<12}{:>16} bytes  {:>10}{}\n", what, count_text(static_cast<int64_t>(bytes)), bytes_text(bytes),
-               note);
+    put("{:<12}{:>16} bytes  {:>10}{}\n", what, count_text(static_cast<int64_t>(bytes)), bytes_text(bytes), note);
   };
   memory("parameters", report.parameter_bytes, report.buffers > 0 ? ", with the buffers" : "");
   memory("gradients", report.gradient_bytes);
@@ -86,10 +87,10 @@ void print_summary_totals(const SummaryReport& report) {
 }
 
 void print_summary_report(const SummaryReport& report) {
-  fmt::print("{}, a batch of {} samples {}\n", printable(report.model), report.batch_size, to_string(report.sample));
-  fmt::print("data  {}\n", printable(report.data));
-  if (!report.start.empty()) fmt::print("{}\n", printable(report.start));
-  fmt::print("\n");
+  put("{}, a batch of {} samples {}\n", printable(report.model), report.batch_size, to_string(report.sample));
+  put("data  {}\n", printable(report.data));
+  if (!report.start.empty()) put("{}\n", printable(report.start));
+  put("\n");
   print_summary_layers(report, terminal_of(STDOUT_FILENO).colour);
   print_summary_totals(report);
 }
@@ -114,7 +115,7 @@ void add_summary(CommandLine& line) {
       if (options->batch) request.overrides.push_back({"data.batch_size", std::to_string(*options->batch)});
       if (!options->input.empty()) request.input = input_shape_of(options->input);
       const SummaryReport report = summarize(request);
-      if (!report.notice.empty()) fmt::print(stderr, "{}\n", printable(report.notice));
+      if (!report.notice.empty()) StatusLine::of_stderr().print(printable(report.notice));
       if (line.json) {
         print_json(to_json(report));
       } else {

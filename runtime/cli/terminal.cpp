@@ -7,6 +7,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "common/escape.hpp"
+
 namespace gpunn::cli {
 
 namespace {
@@ -78,12 +80,6 @@ std::string coloured(const std::string& text, Colour colour, bool enabled) {
   return "\x1b[" + std::string(code) + "m" + text + "\x1b[0m";
 }
 
-std::string printable(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) {
-    if ((static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') || c == 0x7F) c = '?';
-  }
-  return result;
-}
+std::string printable(std::string_view text) { return escaped(text, "\n\t"); }
 
 }  // namespace gpunn::cli

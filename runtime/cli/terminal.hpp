@@ -24,7 +24,7 @@ enum class Colour { bold, red, green, yellow, dim };
 // The text in colour, or as it is.
 std::string coloured(const std::string& text, Colour colour, bool enabled);
 
-// Text from outside without control characters, so that a file's name can't drive the terminal.
+// Text from outside, its control characters escaped, so that a file's name can't drive the terminal.
 std::string printable(std::string_view text);
 
 }  // namespace gpunn::cli

@@ -7,6 +7,7 @@
 
 #include "cli/interrupt.hpp"
 #include "cli/json.hpp"
+#include "cli/output.hpp"
 #include "cli/profile.hpp"
 #include "cli/progress.hpp"
 #include "cli/units.hpp"
@@ -25,19 +26,22 @@ void print_summary(const RunResult& result) {
   if (result.final_evaluation.rows > 0) {
     const EvalReport& evaluation = result.final_evaluation;
     const Score& telling = evaluation.scores.front();
-    fmt::print("{:<8}  {} of {} {} rows, loss {:.4f}\n", telling.metric.title, score_text(telling),
-               count_text(evaluation.rows), name_of(evaluation.part), evaluation.loss);
+    put("{:<8}  {} of {} {} rows, loss {:.4f}\n", telling.metric.title, score_text(telling),
+        count_text(evaluation.rows), name_of(evaluation.part), evaluation.loss);
   }
-  if (result.best_epoch > 0) fmt::print("best      epoch {}, {}\n", result.best_epoch, best_text(result));
-  fmt::print("time      {} of training, {} in all, on {}\n", duration_text(result.train_seconds),
-             duration_text(result.total_seconds), result.backend);
-  fmt::print("memory    {} arena, {} parameters and states, {} data\n", bytes_text(result.arena_bytes),
-             bytes_text(result.persistent_bytes), bytes_text(result.data_bytes));
-  fmt::print("run       {}\n", run);
-  if (result.profile) fmt::print("\n{}", profile_text(*result.profile, terminal_of(STDOUT_FILENO).colour));
+  if (result.best_epoch > 0) put("best      epoch {}, {}\n", result.best_epoch, best_text(result));
+  put("time      {} of training, {} in all, on {}\n", duration_text(result.train_seconds),
+      duration_text(result.total_seconds), result.backend);
+  put("memory    {} arena, {} parameters and states, {} data\n", bytes_text(result.arena_bytes),
+      bytes_text(result.persistent_bytes), bytes_text(result.data_bytes));
+  put("run       {}\n", run);
+  if (result.profile) put("\n{}", profile_text(*result.profile, terminal_of(STDOUT_FILENO).colour));
   // A stop was told of when it came.
-  if (result.interrupted) return fmt::print("\nnext:\n  gpunn resume {}\n", run);
-  fmt::print("\nnext:\n  gpunn eval {}\n  gpunn predict {} --row 0\n", run, run);
+  if (result.interrupted) {
+    put("\nnext:\n  gpunn resume {}\n", run);
+  } else {
+    put("\nnext:\n  gpunn eval {}\n  gpunn predict {} --row 0\n", run, run);
+  }
 }
 
 // After the summary, so that what goes wrong here takes nothing away from it.
@@ -46,7 +50,7 @@ void report_on(const RunResult& result, TrainingListener& announcements, bool js
   if (json) {
     print_json_line({{"event", "report"}, {"file", file.string()}});
   } else {
-    fmt::print("\nreport    {}\n", file.string());
+    put("\nreport    {}\n", file.string());
   }
 }
 

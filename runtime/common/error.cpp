@@ -1,6 +1,10 @@
 #include <gpunn/error.hpp>
 
+#include "common/escape.hpp"
+
 namespace gpunn {
+
+Error::Error(const std::string& message, ExitCode code) : std::runtime_error(escaped(message, "\n\t")), code_(code) {}
 
 std::string Diagnostic::text() const {
   std::string result = where.file;

@@ -1,21 +1,43 @@
 #pragma once
 
-#include <cstddef>
 #include <filesystem>
 #include <functional>
-#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/input_file.hpp"
 
 namespace gpunn {
 
-// The whole file. Throws Error(missing) where it can't be read, and Error where it is larger than `limit` bytes.
-std::string read_text(const std::filesystem::path& file, std::size_t limit = std::size_t{64} << 20);
 // Throws Error(usage) where write_atomically() could not write the file: known before the work that it is to tell of.
-void require_writable(const std::filesystem::path& file);
-// Writes a temporary file beside `file`, flushes it to disk and renames it; on failure `file` is as it was.
+// `kept` are files that must stay as they are, under whatever name.
+void require_writable(const std::filesystem::path& file, const std::vector<std::filesystem::path>& kept = {});
+
+// The new content of a file, on its way to the disk. Throws Error "can't write FILE: why".
+class OutputFile {
+ public:
+  void write(std::string_view bytes);
+
+ private:
+  friend void write_atomically(const std::filesystem::path& file, const std::function<void(OutputFile&)>& fill);
+  OutputFile(const std::filesystem::path& file, FileDescriptor descriptor)
+      : file_(file), descriptor_(std::move(descriptor)) {}
+
+  const std::filesystem::path& file_;
+  FileDescriptor descriptor_;
+};
+
+// Writes a temporary file beside `file`, flushes it to disk and renames it; on failure `file` is as it was. What killed
+// processes left of their writing is removed first.
 void write_atomically(const std::filesystem::path& file, std::string_view text);
-// The same for a writer that wants a path: `write` fills the file at the path it is given.
-void replace_atomically(const std::filesystem::path& file,
-                        const std::function<void(const std::filesystem::path&)>& write);
+void write_atomically(const std::filesystem::path& file, const std::function<void(OutputFile&)>& fill);
+
+// The folder, and those it is in. Throws Error "can't make the folder FOLDER: why". (The C++ library's own says that a
+// folder is not there where it could not look.)
+void make_folders(const std::filesystem::path& folder);
+
+// At the end of the file, which is made where it is not there. It may have got a part of the text if this throws.
+void append(const std::filesystem::path& file, std::string_view text);
 
 }  // namespace gpunn

@@ -1,43 +1,14 @@
 #include <gpunn/error.hpp>
+#include <gpunn/op_signature.hpp>
 #include <gpunn/tensor_type.hpp>
 
 namespace gpunn {
 
-std::size_t size_of(DType type) {
-  switch (type) {
-    case DType::u8:
-      return 1;
-    case DType::bf16:
-    case DType::f16:
-      return 2;
-    case DType::f32:
-    case DType::i32:
-      return 4;
-    case DType::f64:
-    case DType::i64:
-      return 8;
-  }
-  return 0;
-}
+std::size_t size_of(DType type) { return ops::dtype_bytes(static_cast<int32_t>(type)); }
 
 std::string_view name_of(DType type) {
-  switch (type) {
-    case DType::f32:
-      return "f32";
-    case DType::bf16:
-      return "bf16";
-    case DType::f16:
-      return "f16";
-    case DType::f64:
-      return "f64";
-    case DType::i32:
-      return "i32";
-    case DType::i64:
-      return "i64";
-    case DType::u8:
-      return "u8";
-  }
-  return "?";
+  const ops::Dtype* found = ops::find_dtype(static_cast<int32_t>(type));
+  return found != nullptr ? found->name : "?";
 }
 
 int64_t element_count(const Shape& shape) {

@@ -3,6 +3,8 @@
 #include <array>
 #include <cstdio>
 
+#include "common/escape.hpp"
+
 namespace gpunn {
 
 std::string join(const std::vector<std::string>& parts, std::string_view separator) {
@@ -16,7 +18,7 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
 
 std::string in_quotes(std::string_view text) {
   std::string result = "'";
-  result += text;
+  result += escaped(text);
   result += '\'';
   return result;
 }

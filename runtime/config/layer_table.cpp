@@ -1,6 +1,7 @@
 #include "config/layer_table.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "config/layers/families.hpp"
 
@@ -8,14 +9,11 @@ namespace gpunn::config {
 
 namespace {
 
-// In the order of the documentation.
 std::vector<LayerType> make_table() {
   std::vector<LayerType> table;
-  for (const auto& family :
-       {convolution_layers(), linear_layers(), activation_layers(), pooling_layers(), upsampling_layers(),
-        normalization_layers(), shape_layers(), dropout_layers(), merge_layers(), attention_layers()}) {
-    table.insert(table.end(), family.begin(), family.end());
-  }
+#define GPUNN_LAYERS(name) std::ranges::move(name##_layers(), std::back_inserter(table));
+#include "config/layers/families.inc"
+#undef GPUNN_LAYERS
   return table;
 }
 

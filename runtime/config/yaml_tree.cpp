@@ -7,6 +7,7 @@
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
+#include "common/escape.hpp"
 #include "common/text.hpp"
 #include "config/diagnostics.hpp"
 
@@ -127,7 +128,7 @@ class TreeBuilder final : public YAML::EventHandler {
       if (parent.key_lines.emplace(parent.key, parent.key_where.line).second) {
         parent.node.entries.push_back({std::move(parent.key), parent.key_where, std::move(node)});
       } else {
-        duplicates_.add(parent.key_where, "duplicate key '" + parent.key + "'; it is already given in line " +
+        duplicates_.add(parent.key_where, "duplicate key " + in_quotes(parent.key) + "; it is already given in line " +
                                               std::to_string(parent.key_lines.at(parent.key)));
       }
     }
@@ -194,7 +195,7 @@ std::string describe(const YamlNode& node) {
   }
   std::string shown = node.scalar;
   if (shown.size() > kLongestShown) shown = shown.substr(0, kLongestShown) + "...";
-  return node.quoted ? "the text \"" + shown + "\"" : in_quotes(shown);
+  return node.quoted ? "the text \"" + escaped(shown) + "\"" : in_quotes(shown);
 }
 
 }  // namespace gpunn::config

@@ -12,8 +12,6 @@
 namespace gpunn::conformance {
 
 using ops::Case;
-using ops::compare;
-using ops::Comparison;
 using ops::decode;
 using ops::index_text;
 using ops::Random;
@@ -34,19 +32,6 @@ std::string departure(const graph::OpSignature& signature, const OutputBytes& ea
     std::snprintf(text, sizeof(text), ": enqueued %.9g, replayed %.9g", decode(type, eager[i]).values[element],
                   decode(type, replayed[i]).values[element]);
     return "output " + std::to_string(i) + index_text(type.shape, element) + text;
-  }
-  return "";
-}
-
-// By the oracle, where equal bits can't be asked for.
-std::string inaccuracy(const graph::OpSignature& signature, const std::vector<ReferenceTensor>& inputs,
-                       const OutputBytes& found, Precision precision, double& error) {
-  const Expectation expectation = expect_oracle(signature, inputs, precision);
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    const Comparison comparison = compare(expectation.outputs[i], decode(signature.outputs[i], found[i]),
-                                          expectation.tolerances[i], "output " + std::to_string(i));
-    error = std::max(error, comparison.error);
-    if (!comparison.ok()) return comparison.detail;
   }
   return "";
 }
@@ -80,8 +65,10 @@ void run_captured(const Case& test, Workbench& bench, CheckCase& result) {
     graph->launch();
     const OutputBytes replayed = bound.read();
     const std::string problem =
-        deterministic ? departure(signature, eager[i], replayed)
-                      : inaccuracy(signature, contents[i], replayed, bench.options().precision, result.error);
+        deterministic
+            ? departure(signature, eager[i], replayed)
+            // Where equal bits can't be asked for.
+            : expect_reference(signature, contents[i], bench.options().precision).fault(replayed, result.error);
     if (problem.empty()) continue;
     result.verdict = Verdict::failed;
     result.detail = "a replay on inputs that changed since the capture gave " + problem;

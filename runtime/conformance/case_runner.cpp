@@ -51,11 +51,15 @@ constexpr uint8_t kPoisons[] = {0xFF, 0xC3};
 class Bench {
  public:
   Bench(execution::Backend& backend, const graph::OpSignature& signature, const std::vector<ReferenceTensor>& inputs,
-        const Aliases& aliases, uint64_t workspace_bytes)
+        const Aliases& aliases, const std::vector<int>& same_memory, uint64_t workspace_bytes)
       : backend_(backend), signature_(signature), aliases_(aliases), workspace_(backend, workspace_bytes, kOutputBand) {
-    for (const ReferenceTensor& input : inputs) {
-      content_.push_back(encode(input));
-      inputs_.push_back(std::make_unique<GuardedBuffer>(backend, content_.back().size(), kInputBand));
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      content_.push_back(encode(inputs[i]));
+      if (i < same_memory.size() && same_memory[i] >= 0) {
+        inputs_.push_back(inputs_[static_cast<std::size_t>(same_memory[i])]);
+        continue;
+      }
+      inputs_.push_back(std::make_shared<GuardedBuffer>(backend, content_.back().size(), kInputBand));
       inputs_.back()->write(content_.back());
     }
     for (std::size_t i = 0; i < signature.outputs.size(); ++i) {
@@ -99,7 +103,8 @@ class Bench {
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       const std::string damage = inputs_[i]->damage();
       if (!damage.empty()) return "input " + std::to_string(i) + ": the kernel " + damage;
-      const bool written = std::find(aliases_.begin(), aliases_.end(), static_cast<int>(i)) != aliases_.end();
+      const bool written = std::ranges::any_of(
+          aliases_, [&](int input) { return input >= 0 && inputs_[static_cast<std::size_t>(input)] == inputs_[i]; });
       if (!written && !std::ranges::equal(inputs_[i]->content(), content_[i])) {
         return "input " + std::to_string(i) + ": the kernel changed it";
       }
@@ -116,8 +121,9 @@ class Bench {
   execution::Backend& backend_;
   const graph::OpSignature& signature_;
   const Aliases& aliases_;
-  std::vector<std::vector<std::byte>> content_;  // of the inputs
-  std::vector<std::unique_ptr<GuardedBuffer>> inputs_, outputs_;
+  std::vector<std::vector<std::byte>> content_;         // of the inputs
+  std::vector<std::shared_ptr<GuardedBuffer>> inputs_;  // two may be one
+  std::vector<std::unique_ptr<GuardedBuffer>> outputs_;
   GuardedBuffer workspace_;
 };
 
@@ -148,16 +154,12 @@ std::string run_variant(execution::Backend& backend, execution::Kernel& kernel, 
     bench.run(kernel, poison, std::string(ops::op_info(signature.op).name) + " on '" + backend.name() + "'");
     if (std::string damage = bench.damage(); !damage.empty()) return damage;
     for (std::size_t i = 0; i < signature.outputs.size(); ++i) {
-      const std::string what = "output " + std::to_string(i);
-      const ReferenceTensor found = decode(signature.outputs[i], bench.result(i));
-      const Comparison comparison = compare(expectation.outputs[i], found, expectation.tolerances[i], what);
-      error = std::max(error, comparison.error);
-      if (!comparison.ok()) return comparison.detail;
+      if (std::string fault = expectation.fault(i, bench.result(i), error); !fault.empty()) return fault;
       if (before.size() < signature.outputs.size()) {
         before.emplace_back(bench.result(i).begin(), bench.result(i).end());
       } else if (deterministic) {
         const std::string change = difference(before[i], bench.result(i), signature.outputs[i]);
-        if (!change.empty()) return what + change;
+        if (!change.empty()) return "output " + std::to_string(i) + change;
       }
     }
   }
@@ -166,8 +168,21 @@ std::string run_variant(execution::Backend& backend, execution::Kernel& kernel, 
 
 }  // namespace
 
-Expectation expect_oracle(const graph::OpSignature& signature, const std::vector<ReferenceTensor>& inputs,
-                          Precision precision) {
+std::string Expectation::fault(std::size_t i, std::span<const std::byte> found, double& error) const {
+  const Comparison comparison =
+      compare(outputs[i], decode(outputs[i].type, found), tolerances[i], "output " + std::to_string(i));
+  error = std::max(error, comparison.error);
+  return comparison.detail;
+}
+
+std::string Expectation::fault(const std::vector<std::vector<std::byte>>& found, double& error) const {
+  std::string first;
+  for (std::size_t i = 0; i < found.size() && first.empty(); ++i) first = fault(i, found[i], error);
+  return first;
+}
+
+Expectation expect_reference(const graph::OpSignature& signature, const std::vector<ReferenceTensor>& inputs,
+                             Precision precision) {
   Expectation expectation{run_reference(signature, inputs), {}};
   const Evaluation evaluation{signature, inputs, expectation.outputs, {}, precision};
   for (std::size_t i = 0; i < expectation.outputs.size(); ++i) {
@@ -205,14 +220,15 @@ bool is_served(const execution::Backend& backend, const graph::OpSignature& sign
 }
 
 void run_case(execution::Backend& backend, const graph::OpSignature& signature,
-              const std::vector<ReferenceTensor>& inputs, const Expectation& expectation, CheckCase& result) {
+              const std::vector<ReferenceTensor>& inputs, const Expectation& expectation, CheckCase& result,
+              const std::vector<int>& same_memory) {
   if (!is_served(backend, signature, result)) return;
   const execution::Placement placement = backend.place(signature);
   execution::Kernel kernel = backend.create(signature, placement);
   const bool deterministic = (placement.flags & GPUNN_OP_DETERMINISTIC) != 0;
   const std::vector<Aliases> variants = variants_of(signature);
   for (const Aliases& aliases : variants) {
-    Bench bench(backend, signature, inputs, aliases, placement.workspace_bytes);
+    Bench bench(backend, signature, inputs, aliases, same_memory, placement.workspace_bytes);
     const std::string problem =
         run_variant(backend, kernel, signature, bench, expectation, deterministic, result.error);
     if (problem.empty()) continue;

@@ -2,6 +2,8 @@
 
 #include <gpunn/check.hpp>
 
+#include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,18 +21,26 @@ using ops::Tolerance;
 struct Expectation {
   std::vector<ReferenceTensor> outputs;
   std::vector<Tolerance> tolerances;
+
+  // What is wrong with output i, found as these bytes; empty: nothing. Raises `error` to its largest error as a share
+  // of what is allowed.
+  std::string fault(std::size_t i, std::span<const std::byte> found, double& error) const;
+  // The first that is wrong with all of them.
+  std::string fault(const std::vector<std::vector<std::byte>>& found, double& error) const;
 };
 
-// The oracle's outputs with the table's tolerances, where products may be rounded to a precision.
-Expectation expect_oracle(const graph::OpSignature& signature, const std::vector<ReferenceTensor>& inputs,
-                          Precision precision);
+// The float64 reference's outputs with the table's tolerances, where products may be rounded to a precision.
+Expectation expect_reference(const graph::OpSignature& signature, const std::vector<ReferenceTensor>& inputs,
+                             Precision precision);
 
 // Runs an op on a backend: first with memory of its own for each tensor, then with every output in the memory of each
 // input that it may alias. Each is run twice, over different poison in outputs and workspace, with guard bands around
 // every tensor and the workspace. Checks the results, the bands and the inputs; if the kernel says that it is
-// deterministic, both runs must agree. The verdict is in `result`, whose suite, op and name are the caller's.
+// deterministic, both runs must agree. `same_memory` as Case has it. The verdict is in `result`, whose suite, op and
+// name are the caller's.
 void run_case(execution::Backend& backend, const graph::OpSignature& signature,
-              const std::vector<ReferenceTensor>& inputs, const Expectation& expectation, CheckCase& result);
+              const std::vector<ReferenceTensor>& inputs, const Expectation& expectation, CheckCase& result,
+              const std::vector<int>& same_memory = {});
 
 // Whether a plugin of the backend's chain serves the op; if not, the verdict is `unsupported`.
 bool is_served(const execution::Backend& backend, const graph::OpSignature& signature, CheckCase& result);

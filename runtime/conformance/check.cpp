@@ -4,11 +4,15 @@
 #include <gpunn/words.hpp>
 
 #include <algorithm>
+#include <chrono>
+#include <map>
 #include <memory>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "common/text.hpp"
+#include "conformance/arithmetic.hpp"
 #include "conformance/checks_work.hpp"
 #include "conformance/kernel_checks.hpp"
 #include "conformance/process/work.hpp"
@@ -61,10 +65,15 @@ struct NamedSuite {
   bool usual;  // runs where no suite is named
 };
 
-constexpr NamedSuite kSuites[] = {{"abi", abi_suite, true},       {"ops", ops_suite, true},
-                                  {"grad", gradient_suite, true}, {"stream", stream_suite, true},
-                                  {"graph", graph_suite, true},   {"subgraphs", subgraphs_suite, true},
-                                  {"train", train_suite, true},   {"perf", perf_suite, false}};
+constexpr NamedSuite kSuites[] = {{"abi", abi_suite, true},
+                                  {"ops", ops_suite, true},
+                                  {"grad", gradient_suite, true},
+                                  {"state", state_suite, true},
+                                  {"stream", stream_suite, true},
+                                  {"graph", graph_suite, true},
+                                  {"subgraphs", subgraphs_suite, true},
+                                  {"train", train_suite, true},
+                                  {"perf", perf_suite, false}};
 constexpr const char* kNoDevice = "nodevice";  // is not about an open backend
 
 std::set<std::string> chosen_suites(const CheckOptions& options) {
@@ -134,9 +143,63 @@ class BackendWork final : public ChecksWork {
 
   void run(std::size_t index, CheckCase& result, const Note& note) override {
     bench().want(check(index).kernel);
+    if (!is_of_this_plugin(check(index), result)) return;
     check(index).run(bench(), result, note);
+    if (std::string fault = mend_arithmetic(); !fault.empty() && result.verdict == Verdict::passed) {
+      result.verdict = Verdict::failed;
+      result.detail = "'" + bench().backend().name() + "' " + fault;
+    }
+  }
+
+ private:
+  // Says who serves it. False, with the verdict, where that is a base that is to be left out.
+  bool is_of_this_plugin(const Check& check, CheckCase& result) {
+    const std::vector<std::string> chain = bench().backend().chain();
+    const bool alone = options().strict && chain.size() > 1;
+    if (!check.signature) {
+      if (!alone || check.labels.suite == "abi" || check.labels.suite == "stream") return true;
+      result.detail = "a training, which its base takes part in";
+    } else {
+      const execution::Placement placement = bench().backend().place(*check.signature);
+      result.refusal = placement.reason;
+      if (placement.level >= 0) result.plugin = chain[static_cast<std::size_t>(placement.level)];
+      if (!alone || placement.level <= 0) return true;
+      result.detail = placement.reason;
+      result.plugin.clear();
+    }
+    result.verdict = Verdict::unsupported;
+    return false;
   }
 };
+
+// Where a plugin is checked that has a base, the base's cases alone would make it look well.
+void require_part(const CheckOptions& options, const Opened& opened, Reporter& reporter, const CheckReport& report) {
+  struct Cases {
+    int own = 0, others = 0;
+    std::string refusal;
+  };
+  std::map<std::string, Cases> cases;
+  for (const CheckCase& result : report.cases) {
+    if (result.suite != "ops") continue;
+    // What gpunn composes of ops that are served needs no kernel.
+    if (result.verdict == Verdict::unsupported && result.optional) continue;
+    Cases& of = cases[options.ops.empty() ? "" : result.op];
+    // What crashes ends before it says who it was.
+    const bool crashed = result.verdict == Verdict::failed && result.plugin.empty();
+    ++(crashed || result.plugin == opened.backend ? of.own : of.others);
+    if (of.refusal.empty()) of.refusal = result.refusal;
+  }
+  for (const auto& [op, of] : cases) {
+    if (of.own > 0 || (op.empty() && opened.fuses)) continue;
+    CheckCase result = make_check("abi", "op_query", "serves " + (op.empty() ? std::string("an op") : op)).labels;
+    result.verdict = Verdict::failed;
+    result.detail = "'" + opened.backend + "' served none of the " + std::to_string(of.others) + " cases" +
+                    (op.empty() ? "" : " of " + op) +
+                    (opened.base.empty() ? "" : "; what passed was run by '" + opened.base + "' under it") +
+                    (of.refusal.empty() ? "" : ". Asked about the first, " + of.refusal);
+    reporter.add(std::move(result));
+  }
+}
 
 // One backend's report in the making.
 struct Examination {
@@ -175,7 +238,9 @@ void run_checks(Examination& one, const Checks& listed) {
     if (index < checks.size()) progress.tell(checks[index].labels.suite + " " + checks[index].labels.op);
   };
   tell(0);
-  const WorkListener listener{[&](const Opened& opened) {
+  Opened opened;
+  const WorkListener listener{[&](const Opened& by) {
+                                opened = by;
                                 one.report.backend = opened.backend;
                                 one.report.device = opened.device;
                                 if (opened.no_device.empty()) return;
@@ -190,8 +255,12 @@ void run_checks(Examination& one, const Checks& listed) {
                                 tell(index + 1);
                               }};
   BackendWork work(one.options, checks);
-  const std::string trouble = one.options.in_process ? run_here(work, listener) : run_in_children(work, listener);
+  WorkLimits limits;
+  limits.check = std::chrono::seconds(one.options.limit_seconds);
+  const std::string trouble =
+      one.options.in_process ? run_here(work, listener) : run_in_children(work, listener, limits);
   if (!trouble.empty()) add_failure(one, "opens and closes", trouble);
+  if (opened.no_device.empty()) require_part(one.options, opened, one.reporter, one.report);
 }
 
 }  // namespace

@@ -5,9 +5,10 @@ namespace gpunn::conformance {
 
 Checks abi_suite(const CheckOptions&) {
   Checks checks;
-  for (auto group : {table_checks, memory_checks, stream_checks, query_checks}) {
+  for (auto group : {table_checks, memory_checks, stream_checks, contract_checks, query_checks}) {
     for (const AbiCheck& check : group()) {
       checks.push_back(make_check("abi", check.member, check.name));
+      checks.back().op = check.op;
       checks.back().run = [run = check.run](Workbench& bench, CheckCase&, const Note& note) {
         run(bench.chain(), note);
       };

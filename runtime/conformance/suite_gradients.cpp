@@ -36,9 +36,7 @@ Expectation expect_differences(const GradientProblem& problem, Precision precisi
 Checks gradient_suite(const CheckOptions&) {
   Checks checks;
   for (GradientCase& test : all_gradients()) {
-    checks.push_back(make_check("grad", ops::op_info(test.op).name, test.name));
-    checks.back().op = test.op;
-    checks.back().labels.dtype = name_of(DType::f32);
+    checks.push_back(make_check("grad", signature_of(test), test.name));
     checks.back().run = [test = std::move(test)](Workbench& bench, CheckCase& result, const Note&) {
       Random random(bench.options().seed, std::string(ops::op_info(test.op).name) + test.name);
       const GradientProblem problem = make_problem(test, random);

@@ -106,15 +106,7 @@ void run_strided(const RawChain& chain, const StridedCase& test, uint64_t seed, 
   in[0].data = from.data();
   out[0].data = to.data();
   const RawMemory workspace(chain.bottom(), GPUNN_MEMORY_DEVICE, std::max<uint64_t>(kernel.workspace_bytes(), 1));
-  const gpunn_op_args args{.struct_size = sizeof(gpunn_op_args),
-                           .n_inputs = 1,
-                           .n_outputs = 1,
-                           .reserved = 0,
-                           .inputs = description.inputs(),
-                           .outputs = description.outputs(),
-                           .workspace = workspace.data(),
-                           .workspace_bytes = kernel.workspace_bytes()};
-  kernel.enqueue(kernel.device().stream(), args);
+  kernel.enqueue(kernel.device().stream(), description, workspace);
   kernel.device().synchronize();
 
   std::vector<std::byte> bytes(before.size());

@@ -33,12 +33,14 @@ Check make_check(std::string_view suite, const graph::OpSignature& signature, st
 
 // The plugin's table, memory, streams, events and queries.
 Checks abi_suite(const CheckOptions& options);
-// Every op against the oracle.
+// Every op against its float64 reference.
 Checks ops_suite(const CheckOptions& options);
 // COPY between tensors with gaps and turned dimensions; part of the suite "ops".
 Checks strided_copies(const CheckOptions& options);
-// Backward kernels against finite differences of the oracle's forward ops.
+// Backward kernels against finite differences of the references of forward ops.
 Checks gradient_suite(const CheckOptions& options);
+// Every op called again and again, beside others, at other addresses: what it remembers, allocates and leaves behind.
+Checks state_suite(const CheckOptions& options);
 // Streams and events under load, and every op on a stream that is busy.
 Checks stream_suite(const CheckOptions& options);
 // Captured graphs: every op by itself, and whole trainings, replayed against op by op.

@@ -11,9 +11,11 @@
 #include <map>
 #include <utility>
 
+#include "common/input_file.hpp"
 #include "common/text.hpp"
 #include "data/cifar_names.hpp"
 #include "data/registry.hpp"
+#include "data/room.hpp"
 #include "data/tar.hpp"
 
 namespace gpunn::data {
@@ -65,7 +67,7 @@ Split read_batch(const Batch& batch, const Labels& labels) {
   const int64_t rows = bytes / record;
   Split split;
   split.samples = {DType::u8, {rows, 3, kSide, kSide}};
-  split.values.resize(split.samples.bytes());
+  make_room(split);
   split.labels.reserve(static_cast<std::size_t>(rows));
   std::vector<std::byte> block(static_cast<std::size_t>(std::min(rows, kRecordsAtATime) * record));
   for (int64_t row = 0; row < rows;) {
@@ -163,18 +165,16 @@ const Files kCifar10 = {"cifar-10-binary.tar.gz", kCifar10Train, kCifar10Test};
 const Files kCifar100 = {"cifar-100-binary.tar.gz", kCifar100Train, kCifar100Test};
 
 std::string first_missing(const fs::path& folder, const Files& files) {
-  std::error_code ignored;
   for (const std::string& name : files.all()) {
-    if (!fs::is_regular_file(folder / name, ignored)) return name;
+    if (!is_file(folder / name)) return name;
   }
   return {};
 }
 
 std::string why_not_in(const fs::path& folder, const Files& files) {
-  std::error_code ignored;
-  if (!fs::is_directory(folder, ignored)) return "no such folder";
+  if (!is_folder(folder)) return "no such folder";
   const std::string missing = first_missing(folder, files);
-  if (missing.empty() || fs::is_regular_file(folder / files.archive, ignored)) return {};
+  if (missing.empty() || is_file(folder / files.archive)) return {};
   return "has no " + missing + " and no " + files.archive;
 }
 

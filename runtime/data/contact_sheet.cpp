@@ -175,6 +175,7 @@ void write_contact_sheet(const Dataset& set, const std::filesystem::path& file, 
             left + static_cast<int64_t>(column) * tile_width, sheet);
     }
   }
+  require_writable(file);
   write_atomically(file, data::encode_png(sheet));
 }
 

@@ -8,6 +8,7 @@
 
 #include "data/own_data.hpp"
 #include "data/registry.hpp"
+#include "data/room.hpp"
 #include "data/table.hpp"
 #include "data/table_keys.hpp"
 #include "data/target_columns.hpp"
@@ -50,7 +51,7 @@ Rows read_rows(const std::filesystem::path& file, const CsvSet& settings, const 
 Split split_of(const Rows& rows, const std::vector<std::string>& names) {
   Split split;
   split.samples = {DType::f32, {rows.rows, rows.features}};
-  split.values.resize(split.samples.bytes());
+  make_room(split);
   std::memcpy(split.values.data(), rows.values.data(), split.values.size());
   rows.targets->put_into(split, names);
   return split;

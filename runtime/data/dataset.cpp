@@ -11,6 +11,7 @@
 #include "data/locate.hpp"
 #include "data/own_data.hpp"
 #include "data/registry.hpp"
+#include "data/room.hpp"
 #include "data/rows.hpp"
 #include "data/statistics.hpp"
 #include "data/target_columns.hpp"
@@ -85,7 +86,7 @@ const data::DatasetRow& find_checked(const DataConfig& config) {
 Split blank_split(const TensorType& samples, const data::DatasetSizes& sizes) {
   Split split;
   split.samples = samples;
-  split.values.resize(samples.bytes());
+  data::make_room(split);
   const int64_t classes = sizes.classes;
   if (sizes.targets != TargetKind::one_class) {
     data::set_targets(split, std::vector<float>(static_cast<std::size_t>(split.rows() * classes)), classes);

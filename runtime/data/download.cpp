@@ -4,12 +4,17 @@
 #include <gpunn/progress.hpp>
 
 #include <cerrno>
+#include <chrono>
+#include <optional>
 #include <system_error>
+#include <thread>
+#include <utility>
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
+#include "common/file_lock.hpp"
+#include "common/files.hpp"
 #include "data/digest.hpp"
 
 namespace gpunn::data {
@@ -21,22 +26,17 @@ namespace {
 constexpr int kAttemptsPerMirror = 4;
 constexpr uint64_t kPackingSlack = 64 << 10;  // what a packed file may be larger than its content
 
-// Held while a folder is filled, so that two programs don't write one ".part" file.
-class FolderLock {
- public:
-  explicit FolderLock(const fs::path& folder)
-      : fd_(::open((folder / ".lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644)) {
-    if (fd_ < 0) throw Error("can't write in " + folder.string() + ": " + std::generic_category().message(errno));
-    while (::flock(fd_, LOCK_EX) != 0 && errno == EINTR) {
-    }
-  }
-  ~FolderLock() { ::close(fd_); }
-  FolderLock(const FolderLock&) = delete;
-  FolderLock& operator=(const FolderLock&) = delete;
+constexpr std::chrono::milliseconds kLookEvery{200};
 
- private:
-  int fd_;
-};
+// Two programs must not write one ".part" file. Without locks each goes on alone: the file is checked in any case.
+FileLock lock_folder(const fs::path& folder) {
+  std::optional<LongWork> waiting;
+  while (true) {
+    if (auto lock = FileLock::take(folder / ".lock")) return std::move(*lock);
+    if (!waiting) waiting.emplace("waiting for another process that fills " + folder.string());
+    std::this_thread::sleep_for(kLookEvery);
+  }
+}
 
 // Empty: the file holds what it should.
 std::string what_is_wrong(const fs::path& path, const RemoteFile& file) {
@@ -50,12 +50,19 @@ std::string what_is_wrong(const fs::path& path, const RemoteFile& file) {
 }
 
 void flush_and_rename(const fs::path& from, const fs::path& to) {
-  const int fd = ::open(from.c_str(), O_RDONLY | O_CLOEXEC);
-  const bool flushed = fd >= 0 && ::fsync(fd) == 0;
-  const int code = errno;
-  if (fd >= 0) ::close(fd);
-  if (!flushed) throw Error("can't write " + from.string() + ": " + std::generic_category().message(code));
-  fs::rename(from, to);
+  const FileDescriptor file(retried([&] { return ::open(from.c_str(), O_RDONLY | O_CLOEXEC); }));
+  if (!file || retried([&] { return ::fsync(file.get()); }) != 0) {
+    throw Error("can't write " + from.string() + ": " + reason_of(errno));
+  }
+  if (retried([&] { return ::rename(from.c_str(), to.c_str()); }) != 0) {
+    throw Error("can't write " + to.string() + ": " + reason_of(errno));
+  }
+}
+
+void remove_file(const fs::path& file) {
+  std::error_code failure;
+  fs::remove(file, failure);
+  if (failure) throw Error("can't remove " + file.string() + ": " + failure.message());
 }
 
 HttpResult fetch_watched(HttpRequest& request, const std::string& name) {
@@ -91,12 +98,12 @@ std::string fetch_from(const std::string& mirror, const RemoteFile& file, const 
         flush_and_rename(request.file, job.folder / file.name);
         return {};
       }
-      fs::remove(request.file);
+      remove_file(request.file);
       if (before == 0) return why;  // a beginning from elsewhere may have spoilt it; without one, it is the mirror
       continue;
     }
     why = result.error;
-    if (result.too_large) fs::remove(request.file);
+    if (result.too_large) remove_file(request.file);
     if (have() <= before) return why;  // a connection that broke under way is worth another attempt
   }
   return why;
@@ -122,13 +129,11 @@ void download_files(const DownloadJob& job) {
             job.folder.string(),
         ExitCode::missing);
   }
-  std::error_code code;
-  fs::create_directories(job.folder, code);
-  if (code) throw Error("can't make the folder " + job.folder.string() + ": " + code.message());
-  const FolderLock lock(job.folder);
+  make_folders(job.folder);
+  const FileLock lock = lock_folder(job.folder);
   for (const RemoteFile& file : job.files) {
     const fs::path place = job.folder / file.name;
-    if (fs::exists(place, code) && what_is_wrong(place, file).empty()) continue;
+    if (path_exists(place) && what_is_wrong(place, file).empty()) continue;
     fetch(file, job);
   }
 }

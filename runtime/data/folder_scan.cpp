@@ -7,6 +7,7 @@
 #include <array>
 #include <utility>
 
+#include "common/input_file.hpp"
 #include "common/text.hpp"
 
 namespace gpunn::data {
@@ -136,9 +137,8 @@ struct Parts {
 // Where the parts are. Folders that are called train and test are parts where nothing else lies beside them: a class
 // may well be called train.
 Parts parts_of(const fs::path& root, const fs::path& test_root) {
-  std::error_code ignored;
-  if (!fs::is_directory(root, ignored)) {
-    throw Error(root.string() + (fs::exists(root, ignored) ? " is no folder" : ": no such folder") +
+  if (!is_folder(root)) {
+    throw Error(root.string() + (path_exists(root) ? " is no folder" : ": no such folder") +
                     "; data.path has to name the folder of the images",
                 ExitCode::missing);
   }

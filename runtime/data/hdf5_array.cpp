@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/input_file.hpp"
 #include "common/text.hpp"
 
 namespace gpunn::data {
@@ -30,11 +31,10 @@ auto told(const fs::path& file, const Call& call) {
 }
 
 Handle open_file(const fs::path& path) {
-  std::error_code ignored;
-  if (!fs::is_regular_file(path, ignored)) {
-    throw Error(path.string() + (fs::exists(path, ignored) ? " is no regular file" : ": no such file") +
-                    "; expected an HDF5 file",
-                ExitCode::missing);
+  if (!is_file(path)) {
+    throw Error(
+        path.string() + (path_exists(path) ? " is no regular file" : ": no such file") + "; expected an HDF5 file",
+        ExitCode::missing);
   }
   if (H5Fis_hdf5(path.c_str()) <= 0) {
     throw Error(path.string() + ": it is no HDF5 file: expected one that begins with HDF5's signature");

@@ -10,9 +10,11 @@
 #include <utility>
 
 #include "common/text.hpp"
+#include "common/trial.hpp"
 #include "data/hdf5_array.hpp"
 #include "data/own_data.hpp"
 #include "data/registry.hpp"
+#include "data/room.hpp"
 #include "data/target_columns.hpp"
 
 namespace gpunn::data {
@@ -64,7 +66,7 @@ class Samples {
   void read(Split& split) const {
     split.samples = {array_.bytes() ? DType::u8 : DType::f32, shape_};
     require_memory(split.samples.bytes(), array_.name() + ": the samples", "write fewer of them, or as unsigned bytes");
-    split.values.resize(split.samples.bytes());
+    make_room(split);
     if (array_.bytes()) {
       read_as<uint8_t>(split, H5T_NATIVE_UINT8);
     } else {
@@ -225,7 +227,7 @@ void name_outputs(Dataset& set, const Hdf5Set& settings) {
   }
 }
 
-Dataset read_hdf5(const DataConfig& config) {
+Dataset read_arrays(const DataConfig& config) {
   const Hdf5Set settings = settings_for<Hdf5Set>(config);
   Dataset set;
   set.name = "hdf5";
@@ -255,6 +257,16 @@ Dataset read_hdf5(const DataConfig& config) {
   name_outputs(set, settings);
   take_test_share(set, config);
   return set;
+}
+
+// libhdf5 trusts what it reads: in files of the older format, which have no checksums, a changed byte can crash it.
+Dataset read_hdf5(const DataConfig& config) {
+  const std::string crash = crash_of([&] { read_arrays(config); });
+  if (!crash.empty()) {
+    throw Error(config.path.string() + (config.test_path.empty() ? "" : " or " + config.test_path.string()) +
+                ": reading it crashes the HDF5 library (" + crash + "); the file is damaged, fetch or write it again");
+  }
+  return read_arrays(config);
 }
 
 config::KindOf<DataConfig> hdf5_keys() {

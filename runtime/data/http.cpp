@@ -2,6 +2,8 @@
 
 #include <gpunn/error.hpp>
 
+#include "common/system_call.hpp"
+
 #ifdef GPUNN_WITH_DOWNLOAD
 
 #include <array>
@@ -121,7 +123,7 @@ HttpResult http_fetch(const HttpRequest& request) {
   if (!curl) throw Error("libcurl can't start: out of memory");
   std::unique_ptr<std::FILE, FileCloser> file(std::fopen(request.file.c_str(), "ab"));
   const auto cant_write = [&request](int code) {
-    return Error("can't write " + request.file.string() + ": " + std::generic_category().message(code));
+    return Error("can't write " + request.file.string() + ": " + reason_of(code));
   };
   if (!file) throw cant_write(errno);
 

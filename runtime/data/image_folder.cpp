@@ -14,6 +14,7 @@
 #include "data/own_data.hpp"
 #include "data/parallel.hpp"
 #include "data/registry.hpp"
+#include "data/room.hpp"
 #include "data/table_keys.hpp"
 
 namespace gpunn::data {
@@ -68,7 +69,7 @@ class Decoder {
     const int64_t channels = settings_.channels == 0 ? kColours : settings_.channels;
     split.samples = {DType::u8, {rows, channels, height_, width_}};
     require_memory(split.samples.bytes(), "the images of " + root_.string(), "set data.image_size to a smaller size");
-    split.values.resize(split.samples.bytes());
+    make_room(split);
     std::vector<uint8_t> grey(files.size());  // not bits, which threads would share
     Oddity deep, animated;
     LongWork work("decoding the images of " + root_.filename().string(), files.size());

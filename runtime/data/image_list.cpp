@@ -6,6 +6,8 @@
 #include <map>
 #include <system_error>
 
+#include "common/input_file.hpp"
+
 namespace gpunn::data {
 
 namespace fs = std::filesystem;
@@ -47,8 +49,7 @@ ImageList read_image_list(const fs::path& table_file, const fs::path& folder, co
     const fs::path file = (folder / name).lexically_normal();
     const auto [other, is_new] = lines.emplace(file, table.line());
     if (!is_new) table.fail("the image " + shown(name) + " is in line " + std::to_string(other->second) + ", too");
-    std::error_code ignored;
-    if (!fs::is_regular_file(file, ignored)) missing.push_back({table.line(), name});
+    if (!is_file(file)) missing.push_back({table.line(), name});
     list.files.push_back(file);
     list.targets->add(table, fields);
   }

@@ -1,5 +1,7 @@
 #include "data/locate.hpp"
 
+#include <gpunn/error.hpp>
+
 #include <cstdlib>
 
 namespace gpunn::data {
@@ -13,22 +15,32 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
+// A folder that this user may not look into is one without the set. Only of the one that the user named is it an error.
+std::string why_not_in(const DatasetRow& row, const fs::path& folder, bool named) {
+  try {
+    return row.why_not_in(folder);
+  } catch (const Error& error) {
+    if (named) throw;
+    return error.what();
+  }
+}
+
 // True where the set is found in `folder`.
-bool look_in(const DatasetRow& row, const fs::path& folder, Search& search) {
-  std::string why_not = row.why_not_in(folder);
+bool look_in(const DatasetRow& row, const fs::path& folder, Search& search, bool named = false) {
+  std::string why_not = why_not_in(row, folder, named);
   const bool here = why_not.empty();
   search.places.push_back({folder, std::move(why_not)});
   if (here) search.found = folder;
   return here;
 }
 
-bool look_in_and_beneath(const DatasetRow& row, const fs::path& folder, Search& search) {
-  if (look_in(row, folder, search)) return true;
+bool look_in_and_beneath(const DatasetRow& row, const fs::path& folder, Search& search, bool named) {
+  if (look_in(row, folder, search, named)) return true;
   std::error_code ignored;
   for (const std::string& name : row.folder_names) {
     // Of the names that aren't there, the first alone is worth telling.
     const bool tell = name == row.folder_names.front() || fs::is_directory(folder / name, ignored);
-    if (tell && look_in(row, folder / name, search)) return true;
+    if (tell && look_in(row, folder / name, search, named)) return true;
   }
   return false;
 }
@@ -46,9 +58,9 @@ fs::path cache_folder(const DatasetRow& row) {
 
 Search locate(const DatasetRow& row, const fs::path& first) {
   Search search;
-  if (!first.empty() && look_in_and_beneath(row, first, search)) return search;
+  if (!first.empty() && look_in_and_beneath(row, first, search, true)) return search;
   const std::string data_dir = environment("GPUNN_DATA_DIR");
-  if (!data_dir.empty() && look_in_and_beneath(row, data_dir, search)) return search;
+  if (!data_dir.empty() && look_in_and_beneath(row, data_dir, search, false)) return search;
   for (const fs::path& folder : row.system_folders) {
     if (look_in(row, folder, search)) return search;
   }

@@ -8,6 +8,7 @@
 
 #include <zlib.h>
 
+#include "common/input_file.hpp"
 #include "data/idx.hpp"
 
 namespace gpunn::data {
@@ -30,11 +31,10 @@ const std::array<std::string, 4> kFiles = {"train-images-idx3-ubyte", "train-lab
 fs::path find_file(const fs::path& folder, const std::string& name) {
   std::string dotted = name;
   dotted[dotted.rfind("-idx")] = '.';
-  std::error_code ignored;
   for (const std::string& stem : {name, dotted}) {
     for (const char* ending : {"", ".gz"}) {
       fs::path file = folder / (stem + ending);
-      if (fs::is_regular_file(file, ignored)) return file;
+      if (is_file(file)) return file;
     }
   }
   return {};
@@ -47,8 +47,7 @@ fs::path require_file(const fs::path& folder, const std::string& name) {
 }
 
 std::string why_not_in(const fs::path& folder, const char* other_name, uint32_t other_labels) {
-  std::error_code ignored;
-  if (!fs::is_directory(folder, ignored)) return "no such folder";
+  if (!is_folder(folder)) return "no such folder";
   for (const std::string& name : kFiles) {
     if (find_file(folder, name).empty()) return "has no " + name + "[.gz]";
   }

@@ -5,8 +5,7 @@
 #include <sstream>
 #include <utility>
 
-#include <unistd.h>
-
+#include "common/host_memory.hpp"
 #include "common/text.hpp"
 #include "data/partition.hpp"
 #include "data/philox_source.hpp"
@@ -54,11 +53,9 @@ void take_validation_share(Dataset& set, const DataConfig& config) {
 }
 
 void require_memory(uint64_t bytes, const std::string& what, const std::string& advice) {
-  const auto memory =
-      static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(::sysconf(_SC_PAGE_SIZE));
-  if (bytes <= memory) return;
-  throw Error(what + " are " + human_bytes(bytes) + ", more than this machine's memory of " + human_bytes(memory) +
-              "; " + advice);
+  const uint64_t free = free_host_memory();
+  if (free == 0 || bytes <= free) return;
+  throw Error(what + " are " + human_bytes(bytes) + ", and " + human_bytes(free) + " of memory are free; " + advice);
 }
 
 }  // namespace gpunn::data

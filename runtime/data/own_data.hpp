@@ -16,8 +16,8 @@ void take_test_share(Dataset& set, const DataConfig& config);
 // part too.
 void take_validation_share(Dataset& set, const DataConfig& config);
 
-// Throws Error where samples of so many bytes don't fit into this machine's memory. `what` says whose, `advice` what to
-// do about it.
+// Throws Error where samples of so many bytes don't fit into the memory that is free. `what` says whose, `advice` what
+// to do about it.
 void require_memory(uint64_t bytes, const std::string& what, const std::string& advice);
 
 }  // namespace gpunn::data

@@ -8,6 +8,7 @@
 
 #include "data/philox_source.hpp"
 #include "data/registry.hpp"
+#include "data/room.hpp"
 #include "data/synthetic.hpp"
 
 namespace gpunn::data {
@@ -41,7 +42,7 @@ Split make_split(const Line& line, uint64_t seed, uint64_t stream, const TensorT
   Split split;
   split.samples = samples;
   const int64_t rows = split.rows();
-  split.values.resize(split.samples.bytes());
+  make_room(split);
   split.labels.resize(static_cast<std::size_t>(rows));
   LongWork work("drawing points", static_cast<uint64_t>(rows));
   for (int64_t row = 0; row < rows; ++row, work.advance()) {

@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <string>
-#include <system_error>
 
 #include <zlib.h>
 
@@ -37,32 +35,18 @@ struct UnpackingReader::Inflater {
 };
 
 UnpackingReader::UnpackingReader(const std::filesystem::path& file, Mode mode)
-    : file_(file), work_("reading " + file.filename().string(), 0, WorkUnit::bytes) {
-  std::error_code code;
-  if (std::filesystem::exists(file, code) && !std::filesystem::is_regular_file(file, code)) {
-    throw Error(file.string() + " is no regular file", ExitCode::missing);
-  }
-  errno = 0;
-  stream_.open(file, std::ios::binary);
-  if (!stream_) {
-    throw Error("can't open " + file.string() + ": " + std::generic_category().message(errno), ExitCode::missing);
-  }
-  file_bytes_ = std::filesystem::file_size(file, code);
-  if (code) throw Error("can't tell the size of " + file.string() + ": " + code.message(), ExitCode::missing);
-  work_.expect(file_bytes_);
+    : stream_(file), work_("reading " + file.filename().string(), stream_.bytes(), WorkUnit::bytes) {
   std::array<char, 2> magic = {};
-  stream_.read(magic.data(), magic.size());
-  const bool gzip = stream_.gcount() == 2 && magic[0] == '\x1f' && magic[1] == '\x8b';
+  const bool gzip = stream_.read(magic) == magic.size() && magic[0] == '\x1f' && magic[1] == '\x8b';
   if (gzip && mode == Mode::unpacked) inflater_ = std::make_unique<Inflater>();
-  stream_.clear();
-  stream_.seekg(0);
+  stream_.rewind();
 }
 
 UnpackingReader::~UnpackingReader() = default;
 
 uint64_t UnpackingReader::most_bytes() const {
-  if (!packed()) return file_bytes_;
-  return file_bytes_ > UINT64_MAX / kBestGzipRatio ? UINT64_MAX : file_bytes_ * kBestGzipRatio;
+  if (!packed()) return file_bytes();
+  return file_bytes() > UINT64_MAX / kBestGzipRatio ? UINT64_MAX : file_bytes() * kBestGzipRatio;
 }
 
 std::size_t UnpackingReader::read(std::span<std::byte> out) {
@@ -72,9 +56,7 @@ std::size_t UnpackingReader::read(std::span<std::byte> out) {
 }
 
 std::size_t UnpackingReader::read_plain(std::span<std::byte> out) {
-  stream_.read(reinterpret_cast<char*>(out.data()), static_cast<std::streamsize>(out.size()));
-  if (stream_.bad()) throw Error(file_.string() + ": reading failed at byte " + std::to_string(position_));
-  const auto count = static_cast<std::size_t>(stream_.gcount());
+  const std::size_t count = stream_.read(out);
   work_.advance(count);
   return count;
 }
@@ -82,11 +64,7 @@ std::size_t UnpackingReader::read_plain(std::span<std::byte> out) {
 void UnpackingReader::refill() {
   Inflater& state = *inflater_;
   state.consumed_before += state.filled;
-  stream_.read(reinterpret_cast<char*>(state.input.data()), static_cast<std::streamsize>(state.input.size()));
-  if (stream_.bad()) {
-    throw Error(file_.string() + ": reading failed at byte " + std::to_string(state.consumed_before));
-  }
-  state.filled = static_cast<std::size_t>(stream_.gcount());
+  state.filled = stream_.read(std::as_writable_bytes(std::span(state.input)));
   work_.advance(state.filled);
   state.zlib.next_in = state.input.data();
   state.zlib.avail_in = static_cast<uInt>(state.filled);
@@ -100,8 +78,9 @@ std::size_t UnpackingReader::read_packed(std::span<std::byte> out) {
     if (zlib.avail_in == 0) refill();
     if (zlib.avail_in == 0) {
       if (state.at_member_end) return done;
-      throw Error(file_.string() + ": the gzip stream ends early: the file has " + std::to_string(file_bytes_) +
-                  " bytes, which unpack to " + std::to_string(position_ + done) + " and promise more. Fetch it again");
+      throw Error(stream_.path().string() + ": the gzip stream ends early: the file has " +
+                  std::to_string(file_bytes()) + " bytes, which unpack to " + std::to_string(position_ + done) +
+                  " and promise more. Fetch it again");
     }
     if (state.at_member_end) {
       inflateReset(&zlib);
@@ -116,7 +95,7 @@ std::size_t UnpackingReader::read_packed(std::span<std::byte> out) {
       state.at_member_end = true;
     } else if (result != Z_OK && result != Z_BUF_ERROR) {
       const uint64_t at = state.consumed_before + state.filled - zlib.avail_in;
-      throw Error(file_.string() + ": corrupt gzip data at byte " + std::to_string(at) + " of the file: " +
+      throw Error(stream_.path().string() + ": corrupt gzip data at byte " + std::to_string(at) + " of the file: " +
                   (zlib.msg != nullptr ? zlib.msg : "zlib error " + std::to_string(result)) + ". Fetch it again");
     }
   }

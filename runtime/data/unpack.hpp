@@ -5,10 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <span>
 #include <vector>
+
+#include "common/input_file.hpp"
 
 namespace gpunn::data {
 
@@ -17,7 +18,7 @@ namespace gpunn::data {
 class UnpackingReader {
  public:
   enum class Mode { unpacked, as_it_is };
-  // Throws Error(missing) where the file can't be opened.
+  // Throws Error(missing) where the file can't be opened or read.
   explicit UnpackingReader(const std::filesystem::path& file, Mode mode = Mode::unpacked);
   ~UnpackingReader();
   UnpackingReader(const UnpackingReader&) = delete;
@@ -27,7 +28,7 @@ class UnpackingReader {
   std::size_t read(std::span<std::byte> out);
 
   bool packed() const { return inflater_ != nullptr; }
-  uint64_t file_bytes() const { return file_bytes_; }
+  uint64_t file_bytes() const { return stream_.bytes(); }
   // Unpacked bytes delivered so far.
   uint64_t position() const { return position_; }
   // The most that the file can hold unpacked: deflate packs at most 1032 to 1.
@@ -39,9 +40,7 @@ class UnpackingReader {
   std::size_t read_plain(std::span<std::byte> out);
   std::size_t read_packed(std::span<std::byte> out);
 
-  std::filesystem::path file_;
-  std::ifstream stream_;
-  uint64_t file_bytes_ = 0;
+  InputFile stream_;
   uint64_t position_ = 0;
   std::unique_ptr<Inflater> inflater_;
   LongWork work_;  // in bytes of the file

@@ -81,7 +81,7 @@ struct Placement {
   int level = -1;  // index into the chain: 0 is the overlay on top; -1: no plugin serves it
   uint64_t workspace_bytes = 0;
   uint32_t flags = 0;
-  std::string reason;       // of each plugin in the chain, if none serves the op
+  std::string reason;       // why the plugins above the one that serves it don't; where none does, why all don't
   std::string kernel = {};  // the one of BackendOptions.kernels that serves; empty: the plugin's own choice
 };
 

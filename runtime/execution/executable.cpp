@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -14,12 +15,11 @@
 #include "execution/step.hpp"
 #include "execution/stream_plan.hpp"
 #include "execution/streams.hpp"
+#include "ops/op.hpp"
 
 namespace gpunn::execution {
 
 namespace {
-
-constexpr std::size_t kShownProblems = 8;
 
 // Limits of a captured graph that does several runs. There are enough runs in a launch to make its overhead negligible,
 // and not so many nodes that making the graph takes longer than it saves.
@@ -66,19 +66,25 @@ std::vector<void*> bind_values(Backend& backend, Variables& variables, const gra
 
 std::vector<Placement> place_nodes(const Backend& backend, const graph::Graph& graph) {
   std::vector<Placement> placements;
-  std::string problems;
-  std::size_t unserved = 0;
+  std::map<std::string, std::pair<std::string, std::size_t>> unserved;  // by op: its first problem, and how many more
   LongWork work("planning: choosing kernels", graph.nodes().size());
   for (const graph::Node& node : graph.nodes()) {
     work.advance();
     placements.push_back(backend.place(graph.signature(node)));
     if (placements.back().level >= 0) continue;
-    if (++unserved <= kShownProblems) {
-      problems += "\n  " + text_of(node) + ", " + text_of(graph.signature(node)) + ": " + placements.back().reason;
+    auto [problem, first] = unserved.try_emplace(std::string(gpunn::ops::op_info(node.op).name));
+    if (first) {
+      problem->second.first = text_of(node) + ", " + text_of(graph.signature(node)) + ": " + placements.back().reason;
+    } else {
+      ++problem->second.second;
     }
   }
-  if (unserved == 0) return placements;
-  if (unserved > kShownProblems) problems += "\n  and " + std::to_string(unserved - kShownProblems) + " more";
+  if (unserved.empty()) return placements;
+  std::string problems;
+  for (const auto& [op, problem] : unserved) {
+    problems += "\n  " + problem.first;
+    if (problem.second > 0) problems += " (and " + std::to_string(problem.second) + " more of " + op + ")";
+  }
   throw Error("backend '" + backend.name() + "' does not serve what the model needs:" + problems, ExitCode::missing);
 }
 

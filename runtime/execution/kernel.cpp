@@ -161,7 +161,11 @@ Placement Backend::place(const graph::OpSignature& signature) const {
     const Level& level = impl_->levels[i];
     std::string reason;
     const gpunn_op_support support = query(level, signature, impl_->options, "", reason);
-    if (support.score > 0) return placed(level, static_cast<int>(i), support, "");
+    if (support.score > 0) {
+      Placement found = placed(level, static_cast<int>(i), support, "");
+      found.reason = std::move(placement.reason);
+      return found;
+    }
     placement.reason += (i == 0 ? "" : "; ") + level.plugin->name() + ": " + reason;
   }
   return placement;

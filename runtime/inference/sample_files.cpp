@@ -10,6 +10,7 @@
 
 #include <glob.h>
 
+#include "common/input_file.hpp"
 #include "common/text.hpp"
 #include "data/csv.hpp"
 #include "data/folder_scan.hpp"
@@ -148,15 +149,14 @@ class Finder {
   Finder(const ModelInfo& info, const DataConfig& data) : info_(info), data_(data) {}
 
   void add(const fs::path& input) {
-    std::error_code ignored;
-    if (fs::is_directory(input, ignored)) {
+    if (is_folder(input)) {
       const std::vector<fs::path> images = data::images_beneath(input);
       if (images.empty()) {
         throw Error(input.string() + ": the folder has no images (.png, .jpg, .jpeg, .pgm, .ppm, .pnm)",
                     ExitCode::missing);
       }
       for (const fs::path& image : images) add_file(image);
-    } else if (fs::exists(input, ignored) || input.native().find_first_of("*?[") == std::string::npos) {
+    } else if (path_exists(input) || input.native().find_first_of("*?[") == std::string::npos) {
       add_file(input);  // which says so where it is not there
     } else {
       const std::vector<fs::path> matches = matches_of(input);

@@ -11,11 +11,9 @@ namespace {
 
 LayerFunctions all_layers() {
   LayerFunctions all;
-  for (const auto& family :
-       {convolution_layers(), linear_layers(), activation_layers(), pooling_layers(), upsampling_layers(),
-        normalization_layers(), shape_layers(), dropout_layers(), merge_layers(), attention_layers()}) {
-    all.insert(family.begin(), family.end());
-  }
+#define GPUNN_LAYERS(name) all.merge(name##_layers());
+#include "config/layers/families.inc"
+#undef GPUNN_LAYERS
   return all;
 }
 

@@ -180,6 +180,11 @@ CaseSpec gelu_request(Written& r) {
   return {.attrs = gelu_attrs(false), .inputs = repeated(inputs, f32(r.sizes))};
 }
 
+std::vector<CaseSpec> differentiable_gelu() {
+  const InputSpec x = f32({7, 9}, uniform(-3, 3));
+  return {{.attrs = gelu_attrs(false), .inputs = {x}}, {.attrs = gelu_attrs(true), .inputs = {x}}};
+}
+
 // --- GELU_BACKWARD ---
 
 // dy (P + x P').
@@ -282,6 +287,10 @@ std::vector<OpInfo> rows() {
        .reference = sigmoid_reference,
        .tolerance = {{sigmoid_scale, "an exp, a sum and a quotient"}},
        .cases = sigmoid_cases,
+       .differentiable =
+           [] {
+             return std::vector<CaseSpec>{{.inputs = {f32({7, 9}, uniform(-3, 3))}}};
+           },
        .typical = {.inputs = {typical_images()}},
        .request = same_shape<1>},
       {.id = GPUNN_OP_SIGMOID_BACKWARD,
@@ -298,6 +307,10 @@ std::vector<OpInfo> rows() {
        .reference = tanh_reference,
        .tolerance = {{sigmoid_scale, "a tanh, to the relative error of its result"}},
        .cases = tanh_cases,
+       .differentiable =
+           [] {
+             return std::vector<CaseSpec>{{.inputs = {f32({7, 9}, uniform(-3, 3))}}};
+           },
        .typical = {.inputs = {typical_images()}},
        .request = same_shape<1>},
       {.id = GPUNN_OP_TANH_BACKWARD,
@@ -316,6 +329,7 @@ std::vector<OpInfo> rows() {
        .reference = gelu_reference,
        .tolerance = {{gelu_scale, "(1 + erf) / 2, whose terms may cancel, and a product"}},
        .cases = gelu_cases,
+       .differentiable = differentiable_gelu,
        .typical = {.attrs = gelu_attrs(false), .inputs = {typical_images()}},
        .request = gelu_request<1>},
       {.id = GPUNN_OP_GELU_BACKWARD,
@@ -334,6 +348,10 @@ std::vector<OpInfo> rows() {
        .reference = silu_reference,
        .tolerance = {{silu_scale, "an exp, a sum, a quotient and a product"}},
        .cases = silu_cases,
+       .differentiable =
+           [] {
+             return std::vector<CaseSpec>{{.inputs = {f32({7, 9}, uniform(-3, 3))}}};
+           },
        .typical = {.inputs = {typical_images()}},
        .request = same_shape<1>},
       {.id = GPUNN_OP_SILU_BACKWARD,

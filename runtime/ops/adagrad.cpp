@@ -88,6 +88,7 @@ std::vector<OpInfo> rows() {
        .tolerance = {{adagrad_scale, "a sum, a root and a quotient"}},
        .cases = adagrad_cases,
        .typical = {.attrs = adagrad_attrs(1e-8F, 0, 0), .inputs = typical_update(1)},
+       .largest = kLargestSquared,
        .request = adagrad_request},
   };
 }

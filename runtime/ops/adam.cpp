@@ -130,6 +130,7 @@ std::vector<OpInfo> rows() {
              "moments of two products, two quotients and a root; the powers of beta must be formed in more than f32"}},
        .cases = adam_cases,
        .typical = {.attrs = adam_attrs(1e-4F, true, kTypicalParameters), .inputs = with_step(typical_update(2), 3)},
+       .largest = kLargestSquared,
        .request = adam_request},
   };
 }

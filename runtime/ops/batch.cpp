@@ -1,6 +1,8 @@
 // SAMPLE_INDICES, GATHER_ROWS, SCATTER_ADD and GATHER_NORMALIZE.
 #include <gpunn/random.h>
 
+#include <algorithm>
+
 #include "ops/op.hpp"
 
 namespace gpunn::ops::batch {
@@ -107,9 +109,9 @@ void gather_rows_reference(ReferenceCall& call) {
   const bool same = call.in_type(0).dtype == call.out_type().dtype;
   for (int64_t b = 0; b < call.in_dim(1, 0); ++b) {
     const auto row = static_cast<int64_t>(call.in(1)[at(b)]);
-    call.require(row < call.in_dim(0, 0), "an index below the rows of data");
+    const bool named = row >= 0 && row < call.in_dim(0, 0);
     for (int64_t i = 0; i < size; ++i) {
-      const double value = row < 0 ? 0 : call.in(0)[at(row * size + i)];
+      const double value = !named ? 0 : call.in(0)[at(row * size + i)];
       call.out()[at(b * size + i)] = same ? value : convert(value, call.out_type().dtype);
     }
   }
@@ -195,14 +197,14 @@ CaseSpec scatter_request(Written& r) {
 // --- GATHER_NORMALIZE ---
 
 void gather_normalize_reference(ReferenceCall& call) {
-  const int64_t size = row_size(call), channels = call.in_dim(0, 1), inner = size / channels;
+  const int64_t size = row_size(call), inner = size / std::max<int64_t>(call.in_dim(0, 1), 1);
   for (int64_t b = 0; b < call.in_dim(1, 0); ++b) {
     const auto row = static_cast<int64_t>(call.in(1)[at(b)]);
-    call.require(row < call.in_dim(0, 0), "an index below the rows of data");
+    const bool named = row >= 0 && row < call.in_dim(0, 0);
     for (int64_t i = 0; i < size; ++i) {
       const int64_t c = i / inner;
       call.out()[at(b * size + i)] =
-          row < 0 ? 0 : call.in(0)[at(row * size + i)] * call.in(2)[at(c)] + call.in(3)[at(c)];
+          !named ? 0 : call.in(0)[at(row * size + i)] * call.in(2)[at(c)] + call.in(3)[at(c)];
     }
   }
 }

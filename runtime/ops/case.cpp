@@ -33,6 +33,15 @@ Generator sometimes(double value, int64_t one_in, Generator rest) {
   };
 }
 
+Generator apart(double gap) {
+  return [gap](Random&, int64_t index) {
+    constexpr int64_t kPrime = 10007;
+    const int64_t mixed = (index * 4001 + 17) % kPrime;  // all different below kPrime elements
+    constexpr int64_t kMiddle = kPrime / 2;
+    return gap * (static_cast<double>(mixed - kMiddle) + 0.5);
+  };
+}
+
 InputSpec f32(Shape shape, Generator value) { return {{DType::f32, std::move(shape)}, std::move(value)}; }
 InputSpec f64(Shape shape, Generator value) { return {{DType::f64, std::move(shape)}, std::move(value)}; }
 InputSpec i32(Shape shape, Generator value) { return {{DType::i32, std::move(shape)}, std::move(value)}; }
@@ -114,7 +123,14 @@ Case make_case(int32_t op, CaseSpec spec) {
   if (signature.outputs.empty()) signature.outputs = op_info(op).infer(spec.attrs, signature.inputs);
 
   std::string name = case_name(spec, signature);
-  return {std::move(name), std::move(signature), std::move(spec.inputs), std::move(spec.derive)};
+  return {std::move(name), std::move(signature), std::move(spec.inputs), std::move(spec.derive), {}};
+}
+
+int64_t elements_of(const Case& test) {
+  int64_t elements = 0;
+  for (const TensorType& type : test.signature.inputs) elements += type.elements();
+  for (const TensorType& type : test.signature.outputs) elements += type.elements();
+  return elements;
 }
 
 std::vector<ReferenceTensor> Case::inputs(Random& random) const {
@@ -167,19 +183,12 @@ std::vector<Case> all_cases() {
 }
 
 std::vector<Case> one_case_each() {
-  constexpr int64_t kMost = 20'000;  // elements, inputs and outputs together
-  const auto size = [](const Case& test) {
-    int64_t elements = 0;
-    for (const TensorType& type : test.signature.inputs) elements += type.elements();
-    for (const TensorType& type : test.signature.outputs) elements += type.elements();
-    return elements;
-  };
   std::map<int32_t, Case> chosen;
   for (Case& test : all_cases()) {
     const auto found = chosen.find(test.signature.op);
     if (found == chosen.end()) {
       chosen.emplace(test.signature.op, std::move(test));
-    } else if (size(test) <= kMost && size(test) > size(found->second)) {
+    } else if (elements_of(test) <= kOrdinaryElements && elements_of(test) > elements_of(found->second)) {
       found->second = std::move(test);
     }
   }

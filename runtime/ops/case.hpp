@@ -22,6 +22,9 @@ Generator integers(int64_t low, int64_t high);  // both included
 Generator constant(double value);
 Generator listed(std::vector<double> values);                       // over and over again
 Generator sometimes(double value, int64_t one_in, Generator rest);  // `value` at about one of `one_in`
+// Values at least `gap` apart from each other and from 0, in a mixed order: differences do not cross a kink of ReLU or
+// a tie of a maximum. For up to 10007 elements.
+Generator apart(double gap = 0.01);
 
 struct InputSpec {
   TensorType type;
@@ -94,6 +97,8 @@ struct Case {
   graph::OpSignature signature;
   std::vector<InputSpec> specs;
   Derivation derive;
+  // For each input the one before it whose memory it has, or -1. Empty: each has its own.
+  std::vector<int> same_memory = {};
 
   // The data is made when the case runs.
   std::vector<ReferenceTensor> inputs(Random& random) const;
@@ -102,6 +107,10 @@ struct Case {
 };
 
 Case make_case(int32_t op, CaseSpec spec);
+
+// Of its inputs and outputs together; and how many are neither few nor many.
+int64_t elements_of(const Case& test);
+constexpr int64_t kOrdinaryElements = 20'000;
 
 std::vector<Case> all_cases();
 // Of each op one that is neither tiny nor large.

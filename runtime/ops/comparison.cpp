@@ -17,12 +17,14 @@ double representable(double value, DType type) {
   return type == DType::f32 && std::isinf(static_cast<float>(value)) ? static_cast<float>(value) : value;
 }
 
-// The difference in units of the bound.
-double error_of(double reference, double found, double bound) {
+// The difference in units of the bound. Where infinite neighbours leave no bound, any finite number will do.
+double error_of(double reference, double found, double bound, bool spreads) {
+  if (spreads && !std::isfinite(found)) return 0;
   if (std::isnan(reference) || std::isnan(found)) return std::isnan(reference) && std::isnan(found) ? 0 : kInfinity;
   if (reference == found) return 0;
   const double difference = std::abs(found - reference);
   if (!std::isfinite(difference)) return kInfinity;
+  if (std::isnan(bound)) return 0;
   return bound > 0 ? difference / bound : kInfinity;
 }
 
@@ -55,8 +57,8 @@ Comparison compare(const ReferenceTensor& reference, const ReferenceTensor& foun
   }
   Comparison result;
   for (std::size_t i = 0; i < count; ++i) {
-    const double error =
-        error_of(representable(reference.values[i], reference.type.dtype), found.values[i], tolerance.bound[i]);
+    const double error = error_of(representable(reference.values[i], reference.type.dtype), found.values[i],
+                                  tolerance.bound[i], tolerance.spreads);
     if (error > 1) ++result.wrong;
     if (error > result.error) {
       result.error = error;

@@ -18,10 +18,16 @@ void nll_gradient(GradientContext& c) {
   c.set(0, c.add(GPUNN_OP_NLL_LOSS_BACKWARD, classes(count), {c.output_gradient(), c.input(1)}));
 }
 
+// What a row has for its label; NaN where that names no class.
+double labelled(const Values& x, const Values& labels, int64_t n, int64_t classes) {
+  const int64_t label = label_of(labels, n, classes);
+  return label == kNoLabel ? kNan : x[at(n * classes + label)];
+}
+
 void nll_loss_reference(ReferenceCall& call) {
   const int64_t rows = call.in_dim(0, 0), classes = call.in_dim(0, 1);
   for (int64_t n = 0; n < rows; ++n) {
-    call.out()[at(n)] = -call.in(0)[at(n * classes + label_of(call, call.in(1), n, classes))];
+    call.out()[at(n)] = -labelled(call.in(0), call.in(1), n, classes);
   }
 }
 
@@ -72,13 +78,23 @@ CaseSpec labelled_request(Written& r) {
   return {.inputs = {f32(r.sizes, uniform(-4, 0)), labels(r.sizes)}};
 }
 
+const std::vector<Shape> kDifferentiableShapes = {{4, 7}, {1, 2}, {3, 21}};
+
+std::vector<CaseSpec> differentiable_labelled() {
+  std::vector<CaseSpec> cases;
+  for (const Shape& shape : kDifferentiableShapes) {
+    cases.push_back({.inputs = {f32(shape, uniform(-3, 3)), labels(shape)}});
+  }
+  return cases;
+}
+
 // --- NLL_LOSS_BACKWARD ---
 
 void nll_loss_backward_reference(ReferenceCall& call) {
   const int64_t rows = call.in_dim(0, 0), classes = call.attrs<gpunn_classes_attrs>().classes;
   call.require(call.out_type().shape == Shape{rows, classes}, "dlogp[N,C]");
   for (int64_t n = 0; n < rows; ++n) {
-    const int64_t label = label_of(call, call.in(1), n, classes);
+    const int64_t label = label_of(call.in(1), n, classes);
     for (int64_t c = 0; c < classes; ++c) call.out()[at(n * classes + c)] = c == label ? -call.in(0)[at(n)] : 0;
   }
 }
@@ -115,7 +131,7 @@ void softmax_cross_entropy_reference(ReferenceCall& call) {
   Values& logp = call.out(1);
   for (int64_t n = 0; n < rows; ++n) {
     log_softmax_row(call.in(0), logp, n, classes);
-    loss[at(n)] = -logp[at(n * classes + label_of(call, call.in(1), n, classes))];
+    loss[at(n)] = -labelled(logp, call.in(1), n, classes);
   }
 }
 
@@ -125,8 +141,8 @@ std::vector<double> cross_entropy_scale(const Evaluation& e, std::size_t output)
   const TensorType& type = e.inputs.at(0).type;
   std::vector<double> scale;
   for_each_row(type, [&](std::size_t row) {
-    const auto label = static_cast<std::size_t>(e.inputs.at(1).values.at(scale.size()));
-    scale.push_back(of_logp[row + label]);
+    const int64_t label = label_of(e.inputs.at(1).values, static_cast<int64_t>(scale.size()), type.shape.at(1));
+    scale.push_back(label == kNoLabel ? 0 : of_logp[row + at(label)]);
   });
   return scale;
 }
@@ -143,10 +159,11 @@ void softmax_cross_entropy_backward_reference(ReferenceCall& call) {
   const Values& dloss = call.in(0);
   const Values& logp = call.in(1);
   for (int64_t n = 0; n < rows; ++n) {
-    const int64_t label = label_of(call, call.in(2), n, classes);
+    const int64_t label = label_of(call.in(2), n, classes);
     for (int64_t c = 0; c < classes; ++c) {
       const double one_hot = c == label ? 1 : 0;
-      call.out()[at(n * classes + c)] = dloss[at(n)] * (std::exp(logp[at(n * classes + c)]) - one_hot);
+      const double slope = std::exp(logp[at(n * classes + c)]) - one_hot;
+      call.out()[at(n * classes + c)] = label == kNoLabel ? 0 : dloss[at(n)] * slope;
     }
   }
 }
@@ -159,9 +176,9 @@ std::vector<double> cross_entropy_backward_scale(const Evaluation& e, std::size_
   std::vector<double> scale(e.reference.at(output).values.size());
   std::size_t n = 0;
   for_each_row(type, [&](std::size_t row) {
-    const auto label = static_cast<std::size_t>(e.inputs.at(2).values.at(n));
+    const int64_t label = label_of(e.inputs.at(2).values, static_cast<int64_t>(n), type.shape.at(1));
     for (std::size_t i = row; i < row + columns(type); ++i) {
-      const double one_hot = i == row + label ? 1 : 0;
+      const double one_hot = static_cast<int64_t>(i - row) == label ? 1 : 0;
       scale[i] = std::abs(dloss[n]) * kFunctionError * (std::exp(logp[i]) + one_hot);
     }
     ++n;
@@ -263,6 +280,14 @@ CaseSpec targeted_request(Written& r) {
   return {.inputs = {f32(r.sizes), f32(r.sizes, uniform(0, 1))}};
 }
 
+std::vector<CaseSpec> differentiable_soft() {
+  std::vector<CaseSpec> cases;
+  for (const Shape& shape : kDifferentiableShapes) {
+    cases.push_back({.inputs = {f32(shape, uniform(-3, 3)), f32(shape, uniform(0, 1))}});
+  }
+  return cases;
+}
+
 // --- SOFT_CROSS_ENTROPY_BACKWARD ---
 
 std::vector<ValueId> soft_cross_entropy_backward_parts(Composition& c) {
@@ -329,6 +354,7 @@ std::vector<OpInfo> rows() {
        .reference = nll_loss_reference,
        .tolerance = {{exact_scale, "a change of sign"}},
        .cases = nll_cases,
+       .differentiable = differentiable_labelled,
        .typical = {.inputs = {typical_logits(), typical_labels()}},
        .request = labelled_request},
       {.id = GPUNN_OP_NLL_LOSS_BACKWARD,
@@ -345,6 +371,7 @@ std::vector<OpInfo> rows() {
        .reference = softmax_cross_entropy_reference,
        .tolerance = {{cross_entropy_scale, "as LOG_SOFTMAX"}},
        .cases = cross_entropy_cases,
+       .differentiable = differentiable_labelled,
        .typical = {.inputs = {typical_logits(), typical_labels()}},
        .request = labelled_request},
       {.id = GPUNN_OP_SOFTMAX_CROSS_ENTROPY_BACKWARD,
@@ -363,6 +390,7 @@ std::vector<OpInfo> rows() {
        .reference = soft_cross_entropy_reference,
        .tolerance = {{soft_cross_entropy_scale, "as LOG_SOFTMAX, then a sum of C products"}},
        .cases = soft_cases,
+       .differentiable = differentiable_soft,
        .typical = {.inputs = {typical_logits(), typical_target()}},
        .request = targeted_request},
       {.id = GPUNN_OP_SOFT_CROSS_ENTROPY_BACKWARD,

@@ -152,4 +152,26 @@ StatisticsError statistics_error(const ChannelView& view, const std::vector<doub
   return s;
 }
 
+std::vector<double> normalization_scale(const Evaluation& e, std::size_t output, const ChannelView& groups,
+                                        double epsilon, const std::function<std::size_t(std::size_t element)>& affine) {
+  const std::vector<double>&x = e.inputs.at(0).values, &gamma = e.inputs.at(1).values, &beta = e.inputs.at(2).values;
+  std::vector<double> scale(e.reference.at(output).values.size());
+  for (std::size_t group = 0; group < groups.channels; ++group) {
+    const StatisticsError s = groups.inner == 0 ? StatisticsError{} : statistics_error(groups, x, group);
+    const double rstd = 1 / std::sqrt(s.variance + epsilon);
+    const double rstd_error = rstd * (kRootError + 0.5 * s.variance_error * rstd * rstd);
+    if (output == 1) scale[group] = s.mean_error;
+    if (output == 2) scale[group] = rstd_error;
+    if (output != 0) continue;
+    const double mean = e.reference.at(1).values[group];
+    groups.for_channel(group, 1, [&](std::size_t i) {
+      const std::size_t c = affine(i);
+      const double from_mean = std::abs(x[i] - mean);
+      scale[i] =
+          std::abs(gamma[c]) * (rstd * (s.mean_error + 4 * from_mean) + rstd_error * from_mean) + 2 * std::abs(beta[c]);
+    });
+  }
+  return scale;
+}
+
 }  // namespace gpunn::ops

@@ -92,21 +92,6 @@ void for_each_row(const TensorType& type, Visit visit) {
 std::size_t columns(const TensorType& type);
 double row_maximum(const std::vector<double>& x, std::size_t first, std::size_t columns);
 
-// A tensor [N,C,...] as [images][channels][inner], whose first `counted` images enter the statistics.
-struct ChannelView {
-  std::size_t images, channels, inner, counted;
-
-  double elements() const { return static_cast<double>(counted * inner); }
-
-  // visit(element) for what of channel c is in the images [0, last).
-  template <class Visit>
-  void for_channel(std::size_t c, std::size_t last, Visit visit) const {
-    for (std::size_t n = 0; n < last; ++n) {
-      for (std::size_t i = 0; i < inner; ++i) visit((n * channels + c) * inner + i);
-    }
-  }
-};
-
 // What f32 makes of a channel's mean and variance, in units of roundoff.
 struct StatisticsError {
   double mean_error = 0;      // absolute
@@ -117,5 +102,10 @@ struct StatisticsError {
 StatisticsError statistics_error(const ChannelView& view, const std::vector<double>& x, std::size_t c);
 
 constexpr double kRootError = 4;  // roundings of the sum with epsilon, of the root and of the quotient
+
+// Of y, mean and rstd, in that order, of an op that normalises each channel of `groups` by itself: of its first input,
+// by gamma and beta, the next two; `affine` says which of these an element has.
+std::vector<double> normalization_scale(const Evaluation& evaluation, std::size_t output, const ChannelView& groups,
+                                        double epsilon, const std::function<std::size_t(std::size_t element)>& affine);
 
 }  // namespace gpunn::ops

@@ -31,9 +31,9 @@ void hinge_loss_reference(ReferenceCall& call) {
   const auto attrs = call.attrs<gpunn_hinge_attrs>();
   const int64_t rows = call.in_dim(0, 0), classes = call.in_dim(0, 1);
   for (int64_t n = 0; n < rows; ++n) {
-    const int64_t label = label_of(call, call.in(1), n, classes);
-    double sum = 0;
-    for (int64_t c = 0; c < classes; ++c) {
+    const int64_t label = label_of(call.in(1), n, classes);
+    double sum = label == kNoLabel ? kNan : 0;
+    for (int64_t c = 0; label != kNoLabel && c < classes; ++c) {
       const double short_by = shortfall(call, call.in(0), n * classes, label, c);
       if (c != label && !(short_by <= 0)) sum += attrs.power == 2 ? short_by * short_by : short_by;
     }
@@ -49,7 +49,11 @@ struct Hinge {
         attrs(e.signature.attrs.as<gpunn_hinge_attrs>()),
         classes(static_cast<std::size_t>(e.inputs.at(x_input).type.shape.at(1))) {}
 
-  std::size_t label_at(std::size_t n) const { return n * classes + static_cast<std::size_t>(label[n]); }
+  // Of a row without one, whose outputs are exact, that of the first class.
+  std::size_t label_at(std::size_t n) const {
+    const int64_t own = label_of(label, static_cast<int64_t>(n), static_cast<int64_t>(classes));
+    return n * classes + at(std::max<int64_t>(own, 0));
+  }
   double shortfall(std::size_t n, std::size_t c) const {
     return std::max(0.0, static_cast<double>(attrs.margin) - x[label_at(n)] + x[n * classes + c]);
   }
@@ -121,23 +125,35 @@ CaseSpec hinge_request(Written& r) {
           .inputs = {f32(r.sizes, uniform(-4, 0)), i32({r.sizes[0]}, integers(0, r.sizes[1] - 1))}};
 }
 
+// No two scores are a margin apart, where the hinge has its kink.
+std::vector<CaseSpec> differentiable_hinge() {
+  const std::vector<InputSpec> inputs{f32({5, 7}, apart(0.02)), i32({5}, integers(0, 6))};
+  return {{.attrs = hinge_attrs(20.01F, 1), .inputs = inputs}, {.attrs = hinge_attrs(20.01F, 2), .inputs = inputs}};
+}
+
 // --- HINGE_LOSS_BACKWARD ---
 
 void hinge_loss_backward_reference(ReferenceCall& call) {
   const auto attrs = call.attrs<gpunn_hinge_attrs>();
   const int64_t rows = call.in_dim(1, 0), classes = call.in_dim(1, 1);
   for (int64_t n = 0; n < rows; ++n) {
-    const int64_t label = label_of(call, call.in(2), n, classes);
+    const int64_t label = label_of(call.in(2), n, classes);
+    if (label == kNoLabel) {
+      for (int64_t c = 0; c < classes; ++c) call.out()[at(n * classes + c)] = 0;
+      continue;
+    }
     double sum = 0;
     for (int64_t c = 0; c < classes; ++c) {
       if (c == label) continue;
       const double short_by = shortfall(call, call.in(1), n * classes, label, c);
-      double slope = 0;
-      if (!(short_by <= 0)) slope = (attrs.power == 2 ? 2 * short_by : 1) / static_cast<double>(classes);
-      call.out()[at(n * classes + c)] = call.in(0)[at(n)] * slope;
+      double slope = 0;  // where the class keeps its distance, whatever dloss is
+      if (!(short_by <= 0)) {
+        slope = call.in(0)[at(n)] * (attrs.power == 2 ? 2 * short_by : 1) / static_cast<double>(classes);
+      }
+      call.out()[at(n * classes + c)] = slope;
       sum += slope;
     }
-    call.out()[at(n * classes + label)] = -call.in(0)[at(n)] * sum;
+    call.out()[at(n * classes + label)] = -sum;
   }
 }
 
@@ -182,6 +198,7 @@ std::vector<OpInfo> rows() {
        .reference = hinge_loss_reference,
        .tolerance = {{hinge_scale, "differences from the label's score, and their sum in any order"}},
        .cases = hinge_cases,
+       .differentiable = differentiable_hinge,
        .typical = {.attrs = hinge_attrs(1, 2), .inputs = {typical_logits(), typical_labels()}},
        .request = hinge_request},
       {.id = GPUNN_OP_HINGE_LOSS_BACKWARD,

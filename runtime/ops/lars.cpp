@@ -155,6 +155,7 @@ std::vector<OpInfo> rows() {
        .tolerance = {{lars_scale, "two sums of a part's squares in any order, then three products"}},
        .cases = lars_cases,
        .typical = typical_lars(),
+       .largest = kLargestSquared,
        .request = lars_request},
   };
 }

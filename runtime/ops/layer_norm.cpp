@@ -60,24 +60,7 @@ ChannelView rows_of(const Evaluation& e, std::size_t x) {
 std::vector<double> layer_norm_scale(const Evaluation& e, std::size_t output) {
   const double epsilon = e.signature.attrs.as<gpunn_layer_norm_attrs>().epsilon;
   const ChannelView rows = rows_of(e, 0);
-  const std::vector<double>&x = e.inputs.at(0).values, &gamma = e.inputs.at(1).values, &beta = e.inputs.at(2).values;
-  std::vector<double> scale(e.reference.at(output).values.size());
-  for (std::size_t n = 0; n < rows.channels; ++n) {
-    const StatisticsError s = statistics_error(rows, x, n);
-    const double rstd = 1 / std::sqrt(s.variance + epsilon);
-    const double rstd_error = rstd * (kRootError + 0.5 * s.variance_error * rstd * rstd);
-    if (output == 1) scale[n] = s.mean_error;
-    if (output == 2) scale[n] = rstd_error;
-    if (output != 0) continue;
-    const double mean = e.reference.at(1).values[n];
-    rows.for_channel(n, 1, [&](std::size_t i) {
-      const std::size_t d = i - n * rows.inner;
-      const double from_mean = std::abs(x[i] - mean);
-      scale[i] =
-          std::abs(gamma[d]) * (rstd * (s.mean_error + 4 * from_mean) + rstd_error * from_mean) + 2 * std::abs(beta[d]);
-    });
-  }
-  return scale;
+  return normalization_scale(e, output, rows, epsilon, [&](std::size_t i) { return i % rows.inner; });
 }
 
 const std::vector<Shape> kLayerNormShapes = {{1, 1},    {1, 17},   {129, 1},  {128, 10}, {37, 123},
@@ -113,6 +96,10 @@ CaseSpec layer_norm_request(Written& r) {
   if (r.sizes.size() != 2) bad(r, "N,D");
   const InputSpec columns = f32({r.sizes[1]});
   return {.attrs = attributes(1e-5F), .inputs = {f32(r.sizes), columns, columns}};
+}
+
+std::vector<CaseSpec> differentiable_rows() {
+  return {forward_case({3, 7}, uniform(-1, 3), "", 1e-2F), forward_case({1, 12}, uniform(-1, 3), "", 1e-2F)};
 }
 
 // --- LAYER_NORM_BACKWARD ---
@@ -223,8 +210,10 @@ std::vector<OpInfo> rows() {
        .reference = layer_norm_reference,
        .tolerance = {{layer_norm_scale, "as BATCH_NORM, by row"}},
        .cases = layer_norm_cases,
+       .differentiable = differentiable_rows,
        .typical = {.attrs = attributes(1e-5F),
                    .inputs = {typical_rows(), f32({kTypicalClasses}), f32({kTypicalClasses})}},
+       .largest = kLargestSquared,
        .request = layer_norm_request},
       {.id = GPUNN_OP_LAYER_NORM_BACKWARD,
        .decompose = layer_norm_backward_parts,

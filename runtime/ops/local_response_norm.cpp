@@ -188,6 +188,16 @@ CaseSpec response_request(Written& r) {
   return {.attrs = attributes(take_int(r, "window", 5), 1e-4F, 0.75F, 1), .inputs = {f32(r.sizes)}};
 }
 
+// With an alpha at which the neighbours count.
+CaseSpec differentiable_case(const Shape& x, int32_t size) {
+  return {.attrs = attributes(size, 0.9F, 0.75F, 1.5F), .inputs = {f32(x, uniform(-2, 2))}};
+}
+
+std::vector<CaseSpec> differentiable_responses() {
+  return {differentiable_case({2, 7, 2, 2}, 5), differentiable_case({2, 6, 3}, 4), differentiable_case({3, 5}, 1),
+          differentiable_case({1, 3, 2, 1}, 9)};
+}
+
 // --- LOCAL_RESPONSE_NORM_BACKWARD ---
 
 // dx = dy base^-beta - 2 alpha beta / size x times the sum of dy x base^(-beta-1) over the channels whose window x is
@@ -275,7 +285,9 @@ std::vector<OpInfo> rows() {
        .reference = local_response_norm_reference,
        .tolerance = {{local_response_norm_scale, "a sum of squares, a power and a product"}},
        .cases = response_cases,
+       .differentiable = differentiable_responses,
        .typical = {.attrs = attributes(5, 1e-4F, 0.75F, 1), .inputs = {typical_images()}},
+       .largest = kLargestSquared,
        .request = response_request},
       {.id = GPUNN_OP_LOCAL_RESPONSE_NORM_BACKWARD,
        .decompose = response_backward_parts,
@@ -285,6 +297,7 @@ std::vector<OpInfo> rows() {
        .tolerance = {{local_response_norm_backward_scale, "sums of squares, two powers, a sum"}},
        .cases = response_backward_cases,
        .typical = {.attrs = attributes(5, 1e-4F, 0.75F, 1), .inputs = repeated(2, typical_images())},
+       .largest = kLargestSquared,
        .request = response_backward_request},
   };
 }

@@ -90,7 +90,16 @@ struct Size {
 const std::vector<Size> kMatmulSizes = {{1, 1, 1},      {1, 1, 17},    {1, 13, 1},    {5, 1, 3},       {2, 3, 5},
                                         {7, 11, 13},    {16, 16, 16},  {31, 33, 29},  {64, 64, 64},    {65, 63, 66},
                                         {127, 65, 255}, {1, 129, 513}, {513, 1, 37},  {257, 129, 513}, {128, 10, 84},
-                                        {10, 84, 128},  {3, 1031, 2},  {4, 5, 20011}, {0, 4, 3},       {3, 4, 0}};
+                                        {10, 84, 128},  {3, 1031, 2},  {4, 5, 20011}, {0, 4, 3},       {3, 0, 4},
+                                        {3, 4, 0},      {19, 23, 1}};
+
+// Every remainder of 16 in each dimension, and one dimension longer than 11 and 16 bits hold.
+std::vector<Size> remainders_and_long() {
+  std::vector<Size> sizes;
+  for (int64_t i = 17; i <= 32; ++i) sizes.insert(sizes.end(), {{i, 21, 35}, {21, i, 35}, {21, 35, i}});
+  for (const int64_t large : {2'053, 65'543}) sizes.insert(sizes.end(), {{large, 3, 5}, {3, large, 5}, {3, 5, large}});
+  return sizes;
+}
 
 Shape matrix(int64_t rows, int64_t columns, bool transposed) {
   return transposed ? Shape{columns, rows} : Shape{rows, columns};
@@ -105,6 +114,12 @@ std::vector<CaseSpec> matmul_cases() {
       }
     }
   }
+  int turn = 0;
+  for (const auto& [m, n, k] : remainders_and_long()) {
+    const bool ta = turn % 2 != 0, tb = turn / 2 % 2 != 0;
+    ++turn;
+    cases.push_back({.attrs = matmul_attrs(ta, tb), .inputs = {f32(matrix(m, k, ta)), f32(matrix(k, n, tb))}});
+  }
   cases.push_back({.attrs = matmul_attrs(false, false),
                    .inputs = {f32({67, 301}, uniform(0, 1)), f32({301, 45}, uniform(0, 1))},
                    .note = "positive"});
@@ -112,7 +127,8 @@ std::vector<CaseSpec> matmul_cases() {
 }
 
 CaseSpec matmul_request(Written& r) {
-  if (r.sizes.size() != 3) bad(r, "MxNxK, with ta=1 or tb=1 for a transposed a or b");
+  if (r.sizes.size() == 1) r.sizes.assign(3, r.sizes[0]);
+  if (r.sizes.size() != 3) bad(r, "MxNxK, or N for NxNxN, with ta=1 or tb=1 for a transposed a or b");
   const int64_t m = r.sizes[0], n = r.sizes[1], k = r.sizes[2];
   const bool ta = take(r, "ta", 0) != 0, tb = take(r, "tb", 0) != 0;
   return {.attrs = matmul_attrs(ta, tb), .inputs = {f32(matrix(m, k, ta)), f32(matrix(k, n, tb))}};
@@ -154,9 +170,9 @@ CaseSpec batch_matmul_case(int64_t batch, const Size& size, bool ta, bool tb) {
 
 // Of one product each, of many small ones, as attention has them, and of none.
 std::vector<CaseSpec> batch_matmul_cases() {
-  const std::vector<std::pair<int64_t, Size>> batches = {{1, {1, 1, 1}},    {1, {33, 29, 31}}, {5, {3, 4, 7}},
-                                                         {24, {17, 17, 8}}, {24, {17, 8, 17}}, {3, {65, 70, 129}},
-                                                         {301, {1, 5, 3}},  {0, {3, 4, 5}},    {4, {3, 4, 0}}};
+  const std::vector<std::pair<int64_t, Size>> batches = {
+      {1, {1, 1, 1}},   {1, {33, 29, 31}}, {5, {3, 4, 7}}, {24, {17, 17, 8}}, {24, {17, 8, 17}}, {3, {65, 70, 129}},
+      {301, {1, 5, 3}}, {0, {3, 4, 5}},    {4, {3, 4, 0}}, {2053, {2, 3, 2}}, {65543, {1, 2, 1}}};
   std::vector<CaseSpec> cases;
   for (const auto& [batch, size] : batches) {
     for (const bool ta : {false, true}) {
@@ -209,6 +225,14 @@ std::vector<CaseSpec> fused_cases() {
                          .inputs = {f32(matrix(m, k, ta)), f32(matrix(k, n, tb)), f32({n})}});
       }
     }
+  }
+  int turn = 0;
+  for (const auto& [m, n, k] : remainders_and_long()) {
+    const bool ta = turn % 2 != 0, tb = turn / 2 % 2 != 0;
+    const int32_t activation = turn % 4 == 1 ? GPUNN_ACTIVATION_NONE : GPUNN_ACTIVATION_RELU;
+    ++turn;
+    cases.push_back(
+        {.attrs = fused_attrs(ta, tb, activation), .inputs = {f32(matrix(m, k, ta)), f32(matrix(k, n, tb)), f32({n})}});
   }
   cases.push_back({.attrs = fused_attrs(false, false, GPUNN_ACTIVATION_RELU),
                    .inputs = {f32({33, 47}), f32({47, 21}), f32({21}, uniform(-20, 20))},

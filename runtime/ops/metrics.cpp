@@ -13,7 +13,9 @@ namespace {
 InputSpec totals() { return f64({4}, listed({1234.5, 17, 29, 1000})); }
 
 // How many classes come before the label: a larger x, or an equal one and a smaller index.
+// That of a label that names no class is the last.
 int64_t rank_of(const Values& x, int64_t row, int64_t classes, int64_t label) {
+  if (label == kNoLabel) return std::max<int64_t>(classes, 5);
   int64_t rank = 0;
   for (int64_t c = 0; c < classes; ++c) {
     const double value = x[at(row * classes + c)], own = x[at(row * classes + label)];
@@ -32,7 +34,7 @@ void metrics_accumulate_reference(ReferenceCall& call) {
     totals[0] += call.in(0)[at(n)];
     if (call.inputs() > 3) {
       const int64_t classes = call.in_dim(3, 1);
-      const int64_t rank = rank_of(call.in(3), n, classes, static_cast<int64_t>(call.in(4)[at(n)]));
+      const int64_t rank = rank_of(call.in(3), n, classes, label_of(call.in(4), n, classes));
       totals[1] += rank == 0 ? 1 : 0;
       totals[2] += rank < 5 ? 1 : 0;
     }

@@ -13,7 +13,7 @@ namespace gpunn::ops {
   namespace name {            \
   std::vector<OpInfo> rows(); \
   }
-#include "ops/families.inc"
+#include "op_families.inc"
 #undef GPUNN_FAMILY
 
 namespace {
@@ -36,7 +36,7 @@ const std::map<int32_t, OpInfo>& catalogue() {
     for (const auto& [id, row] : all()) result[id] = described({.id = id}, row);
     for (const auto rows : {
 #define GPUNN_FAMILY(name) name::rows,
-#include "ops/families.inc"
+#include "op_families.inc"
 #undef GPUNN_FAMILY
          }) {
       for (const OpInfo& info : rows()) result[info.id] = described(info, all().at(info.id));

@@ -22,6 +22,10 @@ namespace gpunn::ops {
 using graph::Attributes;
 using graph::OpSignature;
 
+// Sums of many such numbers stay in f32; their squares do not.
+constexpr double kLargest = 1e30;
+constexpr double kLargestSquared = 1e15;
+
 // All that the host knows of an op. The file of its family has what is written by hand; the rest follows from the op's
 // row in op_list.inc.
 struct OpInfo {
@@ -47,8 +51,14 @@ struct OpInfo {
   std::vector<ToleranceRow> tolerance = {};
   // Ordinary and awkward shapes and values, for `gpunn check`.
   std::vector<CaseSpec> (*cases)() = nullptr;
+  // Of an op with a gradient: small cases whose values stay away from kinks, so that differences tell the gradient.
+  std::vector<CaseSpec> (*differentiable)() = nullptr;
   // As a training meets the op: a shape that is worth timing.
   CaseSpec typical = {};
+  // A number so large that nothing that a kernel has to form of one input on its way leaves f32; likewise its inverse.
+  double largest = kLargest;
+  // A size of the row that is small by nature, as that of colours: kernels need not be fast where it is large.
+  std::string_view few = {};
   // The op at a shape that a user wrote for `gpunn bench op`.
   CaseSpec (*request)(Written& written) = nullptr;
 

@@ -71,6 +71,15 @@ CaseSpec loss_request(Written& r) {
   return {.inputs = {f32(r.sizes), f32(r.sizes, uniform(0, 1))}};
 }
 
+// With what x and the target are drawn from.
+std::vector<CaseSpec> differentiable_pairs(const Generator& x, const Generator& target, const Attributes& attrs = {}) {
+  std::vector<CaseSpec> cases;
+  for (const Shape& shape : {Shape{6}, Shape{3, 5}, Shape{2, 3, 2, 2}}) {
+    cases.push_back({.attrs = attrs, .inputs = {f32(shape, x), f32(shape, target)}});
+  }
+  return cases;
+}
+
 // --- MSE_LOSS_BACKWARD ---
 
 std::vector<ValueId> mse_backward_parts(Composition& c) {
@@ -233,6 +242,9 @@ CaseSpec huber_request(Written& r) {
   return spec;
 }
 
+// Some distances are below this delta and some above, none near it.
+std::vector<CaseSpec> differentiable_huber() { return differentiable_pairs(apart(0.02), constant(0), huber_attrs(30)); }
+
 // --- HUBER_LOSS_BACKWARD ---
 
 std::vector<ValueId> huber_backward_parts(Composition& c) {
@@ -259,6 +271,7 @@ std::vector<OpInfo> rows() {
        .reference = mse_loss_reference,
        .tolerance = {{squares_scale, "a sum of squares and a quotient"}},
        .cases = mse_cases,
+       .differentiable = [] { return differentiable_pairs(uniform(), uniform()); },
        .typical = {.inputs = repeated(2, typical_logits())},
        .request = loss_request},
       {.id = GPUNN_OP_MSE_LOSS_BACKWARD,
@@ -276,6 +289,7 @@ std::vector<OpInfo> rows() {
        .reference = forward<bce>,
        .tolerance = {{bce_scale, "a sum of terms of a product, an exp and a logarithm, and a quotient"}},
        .cases = bce_cases,
+       .differentiable = [] { return differentiable_pairs(uniform(-3, 3), uniform(0, 1)); },
        .typical = {.inputs = {typical_logits(), typical_target()}},
        .request = loss_request},
       {.id = GPUNN_OP_BCE_LOGITS_LOSS_BACKWARD,
@@ -294,6 +308,7 @@ std::vector<OpInfo> rows() {
        .reference = forward<huber>,
        .tolerance = {{squares_scale, "a sum of squares or distances, and a quotient"}},
        .cases = huber_cases,
+       .differentiable = differentiable_huber,
        .typical = {.attrs = huber_attrs(1), .inputs = {typical_logits(), typical_target()}},
        .request = huber_request},
       {.id = GPUNN_OP_HUBER_LOSS_BACKWARD,

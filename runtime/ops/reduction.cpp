@@ -117,6 +117,7 @@ std::vector<CaseSpec> reduce_cases() {
     cases.push_back({.attrs = reduce_attrs(GPUNN_REDUCE_MEAN, r.axes, true), .inputs = {f32(r.x)}});
     cases.push_back({.attrs = reduce_attrs(GPUNN_REDUCE_MAX, r.axes, false), .inputs = {f32(r.x, uniform(-2, -1))}});
   }
+  cases.push_back({.attrs = reduce_attrs(GPUNN_REDUCE_SUM, 0b010U, false), .inputs = {f32({3, 0, 4})}});
   return cases;
 }
 

@@ -84,8 +84,9 @@ double activate(int32_t activation, double x);
 // The value that a C conversion to this type gives.
 double convert(double value, DType to);
 
-// The class of row n; throws Error where it is none.
-int64_t label_of(const ReferenceCall& call, const Values& labels, int64_t n, int64_t classes);
+// The class of row n; kNoLabel where it names none.
+constexpr int64_t kNoLabel = -1;
+int64_t label_of(const Values& labels, int64_t n, int64_t classes);
 
 // y[row] = x[row] - max - log(sum of exp(x[row] - max)); one sum of max and log would lose the smaller.
 void log_softmax_row(const Values& x, Values& y, int64_t row, int64_t classes);

@@ -109,6 +109,10 @@ std::vector<OpInfo> rows() {
        .reference = relu_reference,
        .tolerance = {{exact_scale, "chooses, computes nothing"}},
        .cases = relu_cases,
+       .differentiable =
+           [] {
+             return std::vector<CaseSpec>{{.inputs = {f32({7, 9}, apart())}}};
+           },
        .typical = {.inputs = {typical_images()}},
        .request = same_shape<1>},
       {.id = GPUNN_OP_RELU_BACKWARD,
@@ -127,6 +131,10 @@ std::vector<OpInfo> rows() {
        .reference = leaky_relu_reference,
        .tolerance = {{one_rounding_scale, "one product, rounded once"}},
        .cases = leaky_relu_cases,
+       .differentiable =
+           [] {
+             return std::vector<CaseSpec>{{.attrs = slope(0.2F), .inputs = {f32({7, 9}, apart())}}};
+           },
        .typical = {.attrs = slope(0.01F), .inputs = {typical_images()}},
        .request = leaky_relu_request<1>},
       {.id = GPUNN_OP_LEAKY_RELU_BACKWARD,

@@ -107,6 +107,7 @@ std::vector<OpInfo> rows() {
        .tolerance = {{rmsprop_scale, "a moment of two products, a root and a quotient"}},
        .cases = rmsprop_cases,
        .typical = {.attrs = rmsprop_attrs(1e-8F, 0, 0, 0), .inputs = typical_update(1)},
+       .largest = kLargestSquared,
        .request = rmsprop_request},
   };
 }

@@ -70,6 +70,14 @@ CaseSpec softmax_request(Written& r) {
   return {.inputs = {f32(r.sizes)}};
 }
 
+std::vector<CaseSpec> differentiable_rows() {
+  std::vector<CaseSpec> cases;
+  for (const Shape& shape : {Shape{4, 7}, Shape{1, 2}, Shape{3, 21}}) {
+    cases.push_back({.inputs = {f32(shape, uniform(-3, 3))}});
+  }
+  return cases;
+}
+
 // --- SOFTMAX_BACKWARD ---
 
 std::vector<ValueId> softmax_backward_parts(Composition& c) {
@@ -193,6 +201,7 @@ std::vector<OpInfo> rows() {
        .reference = softmax_reference,
        .tolerance = {{softmax_scale, "the rounding of x - max is magnified by exp, then a sum and a quotient"}},
        .cases = forward_cases,
+       .differentiable = differentiable_rows,
        .typical = {.inputs = repeated(1, typical_logits())},
        .request = softmax_request},
       {.id = GPUNN_OP_SOFTMAX_BACKWARD,
@@ -210,6 +219,7 @@ std::vector<OpInfo> rows() {
        .reference = log_softmax_reference,
        .tolerance = {{log_softmax_scale, "the roundings of x - max, of the sum inside log and of log"}},
        .cases = forward_cases,
+       .differentiable = differentiable_rows,
        .typical = {.inputs = repeated(1, typical_logits())},
        .request = softmax_request},
       {.id = GPUNN_OP_LOG_SOFTMAX_BACKWARD,

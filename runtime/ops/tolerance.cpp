@@ -21,6 +21,12 @@ void add_products(const Evaluation& evaluation, std::size_t output, std::vector<
   for (std::size_t i = 0; i < bound.size(); ++i) bound[i] += (4 * unit + 4 * unit * unit) * sum[i];
 }
 
+bool all_finite(const std::vector<ReferenceTensor>& tensors) {
+  return std::ranges::all_of(tensors, [](const ReferenceTensor& tensor) {
+    return std::ranges::all_of(tensor.values, [](double value) { return std::isfinite(value); });
+  });
+}
+
 }  // namespace
 
 double product_roundoff(Precision precision) {
@@ -43,7 +49,7 @@ Tolerance tolerance_of(const Evaluation& evaluation, std::size_t output) {
   const double roundoff = unit_roundoff(type);
   // Numbers below the smallest normal one may be flushed to zero, as GPUs and vectorised code do.
   const double smallest = type == DType::f32 ? std::numeric_limits<float>::min() : 0;
-  Tolerance tolerance{row.scale(evaluation, output), row.reason};
+  Tolerance tolerance{row.scale(evaluation, output), row.reason, row.multiplies && !all_finite(evaluation.inputs)};
   for (double& bound : tolerance.bound) bound = roundoff * bound + (bound > 0 ? smallest : 0);
   if (row.multiplies && evaluation.precision != Precision::fp32) add_products(evaluation, output, tolerance.bound);
   return tolerance;

@@ -11,6 +11,9 @@ namespace gpunn::ops {
 struct Tolerance {
   std::vector<double> bound;  // by element: the largest |found - reference| that passes
   std::string_view reason;
+  // An input is not finite, and the op may multiply it with zeros that it adds, or transform what is around: outputs
+  // may be NaN or infinite anywhere, and must be so where the reference is.
+  bool spreads = false;
 };
 
 // What a correct kernel may be off by in output `output`, from the op's rows: |found - reference| <= unit roundoff of

@@ -17,6 +17,21 @@ struct ReferenceTensor {
   std::vector<double> values;
 };
 
+// A tensor [N,C,...] as [images][channels][inner], whose first `counted` images enter the statistics.
+struct ChannelView {
+  std::size_t images, channels, inner, counted;
+
+  double elements() const { return static_cast<double>(counted * inner); }
+
+  // visit(element) for what of channel c is in the images [0, last).
+  template <class Visit>
+  void for_channel(std::size_t c, std::size_t last, Visit visit) const {
+    for (std::size_t n = 0; n < last; ++n) {
+      for (std::size_t i = 0; i < inner; ++i) visit((n * channels + c) * inner + i);
+    }
+  }
+};
+
 // Test data that depends on the seed and the case's name alone, so that a case can be repeated by itself.
 class Random {
  public:

@@ -10,6 +10,7 @@
 #include "config/checked_backends.hpp"
 #include "plugins/plugin.hpp"
 #include "race/race_chart.hpp"
+#include "training/own_files.hpp"
 
 namespace gpunn {
 
@@ -86,7 +87,7 @@ Lineup named_backends(const std::vector<std::string>& names) {
 fs::path make_folder(const Experiment& experiment) {
   const fs::path wanted = experiment.runs / experiment.name / ("race_" + utc_name());
   std::error_code failure;
-  fs::create_directories(wanted.parent_path(), failure);
+  make_folders(wanted.parent_path());
   fs::path folder = wanted;
   for (int i = 2; !failure && !fs::create_directory(folder, failure); ++i) {
     if (!failure) folder = wanted.string() + "-" + std::to_string(i);
@@ -159,7 +160,7 @@ RaceReport race(const Experiment& experiment, const RaceOptions& options) {
   if (field.backends.empty()) {
     throw Error("no backend works here, so there is none to race; 'gpunn plugins' says why", ExitCode::missing);
   }
-  if (!options.chart.empty()) require_writable(options.chart);
+  if (!options.chart.empty()) training::require_output(options.chart, &experiment);
   RaceReport report;
   report.experiment = experiment.name;
   report.left_out = std::move(field.left_out);

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/files.hpp"
+#include "common/input_file.hpp"
 
 namespace gpunn::reports {
 
@@ -31,7 +32,7 @@ std::optional<int64_t> count(const json& record, const char* key) {
 History read_history(const std::filesystem::path& metrics_jsonl, std::vector<Metric> metrics) {
   History history;
   history.metrics = std::move(metrics);
-  if (!std::filesystem::exists(metrics_jsonl)) return history;
+  if (!path_exists(metrics_jsonl)) return history;
   std::istringstream lines(read_text(metrics_jsonl));
   for (std::string line; std::getline(lines, line);) {
     const json record = json::parse(line, nullptr, false);

@@ -7,9 +7,11 @@
 #include <nlohmann/json.hpp>
 
 #include "common/files.hpp"
+#include "common/input_file.hpp"
 #include "report/page.hpp"
 #include "storage/checkpoint.hpp"
 #include "training/class_metrics.hpp"
+#include "training/own_files.hpp"
 #include "training/trained_model.hpp"
 
 namespace gpunn {
@@ -32,7 +34,7 @@ std::string recorded(const json& record, const char* object, const char* key) {
 
 json environment_of(const fs::path& run) {
   const fs::path file = run / "environment.json";
-  return fs::exists(file) ? json::parse(read_text(file), nullptr, false) : json();
+  return path_exists(file) ? json::parse(read_text(file), nullptr, false) : json();
 }
 
 // As many values of a sample as a reader can take in.
@@ -137,11 +139,11 @@ Contents gather(const ReportRequest& request, TrainingListener* listener) {
 }  // namespace
 
 fs::path write_report(const ReportRequest& request, TrainingListener* listener) {
-  if (!fs::is_directory(request.run)) {
+  if (!is_folder(request.run)) {
     throw Error(request.run.string() + ": no such run folder; `gpunn run` makes one under runs/", ExitCode::missing);
   }
   fs::path file = request.file.empty() ? request.run / "report.html" : request.file;
-  require_writable(file);
+  training::require_output(file);
   write_atomically(file, page(gather(request, listener)));
   return file;
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <pthread.h>
+
 namespace gpunn::storage {
 
 namespace {
@@ -12,9 +14,13 @@ herr_t keep_first_description(unsigned /*position*/, const H5E_error2_t* error, 
   return 0;
 }
 
+// Free in a child process, whatever thread held it in the parent. Never destroyed: other static objects may use it.
 std::mutex& library_mutex() {
-  static std::mutex mutex;
-  return mutex;
+  static std::mutex* const mutex = [] {
+    pthread_atfork([] { library_mutex().lock(); }, [] { library_mutex().unlock(); }, [] { library_mutex().unlock(); });
+    return new std::mutex;
+  }();
+  return *mutex;
 }
 
 // A floating-point number of two bytes: one sign bit, then the exponent, then the mantissa.

@@ -5,12 +5,16 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
-#include <system_error>
+#include <string_view>
+#include <utility>
 
+#include "common/host_memory.hpp"
+#include "common/input_file.hpp"
 #include "storage/attributes.hpp"
 #include "storage/checkpoint.hpp"
 #include "storage/format.hpp"
 #include "storage/hdf5.hpp"
+#include "storage/loaded_image.hpp"
 #include "storage/model_info.hpp"
 
 namespace gpunn::storage {
@@ -250,35 +254,54 @@ class Reader {
   uint64_t file_bytes_;
 };
 
-Checkpoint load(const fs::path& file, uint64_t file_bytes) {
+constexpr std::string_view kSignature = "\x89HDF\r\n\x1a\n";
+
+// Where an HDF5 file's signature may be: at its beginning, or behind a block of the user's own.
+bool is_hdf5(std::string_view bytes) {
+  for (std::size_t place = 0; place + kSignature.size() <= bytes.size(); place = place == 0 ? 512 : 2 * place) {
+    if (bytes.substr(place).starts_with(kSignature)) return true;
+  }
+  return false;
+}
+
+// Since version 2 of it, the superblock and all that it leads to have checksums. libhdf5 takes a file for one of the
+// older versions by a single byte, and crashes on what it then reads.
+void require_checksums(std::string_view bytes) {
+  const std::string_view head = bytes.substr(0, kSignature.size() + 1);
+  if (head.starts_with(kSignature) && head.size() > kSignature.size() && head.back() >= 2) return;
+  throw Hdf5Failure(
+      "is not a gpunn checkpoint, or its beginning is damaged: gpunn writes a superblock of version 2 or "
+      "later, at the beginning" +
+      std::string(kAdvice));
+}
+
+Checkpoint load(const fs::path& file) {
+  InputFile input(file);
+  const std::size_t size = input.bytes();
+  require_host_memory(size, file.string());
+  std::string bytes(size, '\0');
+  bytes.resize(input.read(bytes));
   const Hdf5Session session;
-  if (H5Fis_hdf5(file.c_str()) <= 0) {
+  if (!is_hdf5(bytes)) {
     const std::string_view about = explanation(file.extension().string());
     if (!about.empty()) throw Hdf5Failure("is no checkpoint. " + std::string(about));
     throw Hdf5Failure(std::string("is not an HDF5 file, or its beginning is lost") + kAdvice);
   }
-  const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "open the file");
-  // Checkpoints are replaced whole, so there is nothing to lock out, and some network file systems have no locks.
-  check_call(H5Pset_file_locking(access, false, true), "open the file");
-  const Handle opened(H5Fopen(file.c_str(), H5F_ACC_RDONLY, access), H5Fclose,
-                      "open it as HDF5; it is truncated or damaged");
-  const Handle root(H5Gopen2(opened, "/", H5P_DEFAULT), H5Gclose, "open its root group");
-  return Reader(root, file_bytes).read();
+  require_checksums(bytes);
+  const LoadedImage image(std::move(bytes));
+  const Handle root(H5Gopen2(image.file(), "/", H5P_DEFAULT), H5Gclose, "open its root group");
+  return Reader(root, size).read();
 }
 
 }  // namespace
 
 Checkpoint load_checkpoint(const fs::path& file) {
-  std::error_code why;
-  const fs::file_status status = fs::status(file, why);
-  if (!fs::exists(status)) throw Error("there is no checkpoint " + file.string(), ExitCode::missing);
-  if (!fs::is_regular_file(status))
-    throw Error(file.string() + " is not a file, so it is no checkpoint", ExitCode::missing);
-  const uint64_t bytes = fs::file_size(file, why);
-  if (why) throw Error("can't read the checkpoint " + file.string() + ": " + why.message(), ExitCode::missing);
+  const PathKind kind = kind_of(file);
+  if (kind == PathKind::absent) throw Error("there is no checkpoint " + file.string(), ExitCode::missing);
+  if (kind != PathKind::file) throw Error(file.string() + " is not a file, so it is no checkpoint", ExitCode::missing);
   try {
     const LongWork work("reading " + file.filename().string());
-    return load(file, bytes);
+    return load(file);
   } catch (const Hdf5Failure& failure) {
     throw Error("the checkpoint " + file.string() + ": " + failure.what());
   } catch (const std::bad_alloc&) {

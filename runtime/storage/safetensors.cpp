@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <fstream>
 #include <optional>
 #include <set>
 #include <tuple>
@@ -234,17 +233,13 @@ void save_safetensors(const std::filesystem::path& file, const Safetensors& cont
   std::array<char, kLengthBytes> length{};
   for (std::size_t i = 0; i < kLengthBytes; ++i) length[i] = static_cast<char>(text.size() >> (8 * i) & 0xFF);
   LongWork work("writing " + file.filename().string(), at, WorkUnit::bytes);
-  replace_atomically(file, [&](const std::filesystem::path& path) {
-    std::ofstream stream(path, std::ios::binary);
-    stream.write(length.data(), length.size());
-    stream.write(text.data(), static_cast<std::streamsize>(text.size()));
+  write_atomically(file, [&](OutputFile& out) {
+    out.write({length.data(), length.size()});
+    out.write(text);
     for (const StoredTensor& tensor : content.tensors) {
-      stream.write(reinterpret_cast<const char*>(tensor.values.data()),
-                   static_cast<std::streamsize>(tensor.values.size()));
+      out.write({reinterpret_cast<const char*>(tensor.values.data()), tensor.values.size()});
       work.advance(tensor.values.size());
     }
-    stream.close();
-    if (!stream) throw Error("can't write " + file.string() + ": is the disk full?");
   });
 }
 

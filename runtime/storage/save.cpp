@@ -13,7 +13,6 @@
 #include "storage/file_image.hpp"
 #include "storage/format.hpp"
 #include "storage/model_info.hpp"
-#include "storage/temporaries.hpp"
 
 namespace gpunn::storage {
 
@@ -180,7 +179,6 @@ void save_checkpoint(const std::filesystem::path& file, const Checkpoint& checkp
     FileImage image(total_bytes(checkpoint));
     write_checkpoint(image.file(), checkpoint);
     const std::string_view bytes = image.finish();
-    remove_stale_temporaries(file);
     write_atomically(file, bytes);
   } catch (const Hdf5Failure& failure) {
     throw Error("can't save the checkpoint " + file.string() + ": " + failure.what());

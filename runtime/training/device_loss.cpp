@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/files.hpp"
+#include "common/input_file.hpp"
 #include "common/process.hpp"
 #include "common/text.hpp"
 #include "execution/op_text.hpp"
@@ -64,13 +65,13 @@ std::string FaultReport::text() const {
 FaultReport diagnose(const DiagnoseRequest& request) {
   // Not RunFolder::open: the process that trains in the folder may be waiting for this one.
   const std::filesystem::path file = request.run / "last.h5";
-  if (!std::filesystem::exists(file)) {
+  if (!path_exists(file)) {
     throw Error(request.run.string() + ": no run folder, it holds no last.h5 to begin at", ExitCode::missing);
   }
   const storage::Checkpoint checkpoint = storage::load_checkpoint(file);
   // As the run is now: a resume may have changed it since the checkpoint.
   const std::filesystem::path resolved = request.run / "resolved.yaml";
-  const bool described = std::filesystem::exists(resolved);
+  const bool described = path_exists(resolved);
   Experiment experiment = parse_experiment(described ? read_text(resolved) : checkpoint.experiment,
                                            described ? resolved.string() : file.string() + ":experiment");
   experiment.backend = request.backend.empty() ? checkpoint.backend : request.backend;

@@ -14,6 +14,7 @@
 #include "storage/model_info.hpp"
 #include "storage/safetensors.hpp"
 #include "training/name_table.hpp"
+#include "training/own_files.hpp"
 #include "training/trained_model.hpp"
 
 namespace gpunn {
@@ -70,7 +71,7 @@ ExportReport export_weights(const std::filesystem::path& model, const std::files
     if (!about.empty()) message.append(". ").append(about);
     throw Error(message, ExitCode::usage);
   }
-  require_writable(file);
+  training::require_output(file);
   const std::filesystem::path source = training::checkpoint_file(model);
   storage::Checkpoint checkpoint = storage::load_checkpoint(source);
   const Experiment experiment = parse_experiment(checkpoint.experiment, source.string() + ":experiment");

@@ -2,15 +2,12 @@
 
 #include <gpunn/error.hpp>
 
-#include <cerrno>
-#include <cstring>
 #include <string>
 #include <utility>
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
+
+#include "common/files.hpp"
 
 namespace gpunn::training {
 
@@ -35,11 +32,12 @@ bool is_hidden_folder(const fs::directory_entry& entry) {
   throw Error(folder.string() + ": can't create the run folder: " + why);
 }
 
-// A folder whose lock can be taken has no owner.
+// A folder whose lock can be taken has no owner. Where there are no locks, that can't be told.
 void remove_unlocked(const fs::path& folder) {
   try {
     std::error_code ignored;
-    if (const auto lock = FolderLock::take(folder); lock != nullptr) fs::remove_all(folder, ignored);
+    const auto lock = lock_folder(folder);
+    if (lock && lock->failure().empty()) fs::remove_all(folder, ignored);
   } catch (const Error&) {  // another user's
   }
 }
@@ -65,25 +63,9 @@ void remove_leftovers(const fs::path& folder) {
 
 }  // namespace
 
-std::shared_ptr<FolderLock> FolderLock::take(const fs::path& folder) {
-  const fs::path file = folder / kLockFile;
-  const int descriptor = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (descriptor < 0 && errno == ENOENT) return nullptr;
-  if (descriptor < 0) throw Error(folder.string() + ": can't write to the run folder: " + std::strerror(errno));
-  std::shared_ptr<FolderLock> lock(new FolderLock(descriptor));
-  if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
-    if (errno == EWOULDBLOCK) return nullptr;
-    throw Error(folder.string() + ": can't lock the run folder: " + std::strerror(errno));
-  }
-  struct stat held {
-  }, there{};
-  const bool same = ::fstat(descriptor, &held) == 0 && ::stat(file.c_str(), &there) == 0 && held.st_ino == there.st_ino;
-  return same ? lock : nullptr;
-}
+std::optional<FileLock> lock_folder(const fs::path& folder) { return FileLock::take(folder / kLockFile); }
 
-FolderLock::~FolderLock() { ::close(descriptor_); }
-
-HiddenFolder::HiddenFolder(fs::path name, fs::path path, std::shared_ptr<FolderLock> lock)
+HiddenFolder::HiddenFolder(fs::path name, fs::path path, FileLock lock)
     : name_(std::move(name)), path_(std::move(path)), lock_(std::move(lock)) {}
 
 HiddenFolder::~HiddenFolder() {
@@ -95,21 +77,19 @@ HiddenFolder::~HiddenFolder() {
 // Nothing where the name is taken.
 std::shared_ptr<HiddenFolder> HiddenFolder::try_make(const fs::path& name) {
   std::error_code failure;
-  if (fs::exists(name)) return nullptr;
+  if (path_exists(name)) return nullptr;
   const fs::path path = hidden_name(name);
   if (!fs::create_directory(path, failure)) {
     if (failure) fail_to_create(name, failure.message());
     return nullptr;
   }
-  std::shared_ptr<FolderLock> lock = FolderLock::take(path);
-  if (lock == nullptr) return nullptr;
-  return std::shared_ptr<HiddenFolder>(new HiddenFolder(name, path, std::move(lock)));
+  std::optional<FileLock> lock = lock_folder(path);
+  if (!lock) return nullptr;
+  return std::shared_ptr<HiddenFolder>(new HiddenFolder(name, path, std::move(*lock)));
 }
 
 std::shared_ptr<HiddenFolder> HiddenFolder::make(const fs::path& wanted) {
-  std::error_code failure;
-  fs::create_directories(parent_or_here(wanted), failure);
-  if (failure) fail_to_create(wanted, failure.message());
+  make_folders(parent_or_here(wanted));
   remove_leftovers(parent_or_here(wanted));
   for (int i = 1;; ++i) {
     const fs::path name = i == 1 ? wanted : fs::path(wanted.string() + "-" + std::to_string(i));
@@ -119,10 +99,8 @@ std::shared_ptr<HiddenFolder> HiddenFolder::make(const fs::path& wanted) {
 
 std::shared_ptr<HiddenFolder> HiddenFolder::make_named(const fs::path& given) {
   const fs::path name = given.has_filename() ? given : given.parent_path();  // "run/" is "run"
-  if (fs::exists(name)) throw Error(given.string() + ": already exists", ExitCode::usage);
-  std::error_code failure;
-  fs::create_directories(parent_or_here(name), failure);
-  if (failure) fail_to_create(name, failure.message());
+  if (path_exists(name)) throw Error(given.string() + ": already exists", ExitCode::usage);
+  make_folders(parent_or_here(name));
   remove_leftovers(parent_or_here(name));
   std::shared_ptr<HiddenFolder> made = try_make(name);
   if (made == nullptr) throw Error(given.string() + ": another process is about to train there", ExitCode::usage);

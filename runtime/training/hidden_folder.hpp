@@ -2,22 +2,14 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
+
+#include "common/file_lock.hpp"
 
 namespace gpunn::training {
 
-// A folder's file ".lock", held: by one process at a time, until it ends, however it ends.
-class FolderLock {
- public:
-  // Nothing where another process holds it, or took the folder away.
-  static std::shared_ptr<FolderLock> take(const std::filesystem::path& folder);
-  ~FolderLock();
-  FolderLock(const FolderLock&) = delete;
-  FolderLock& operator=(const FolderLock&) = delete;
-
- private:
-  explicit FolderLock(int descriptor) : descriptor_(descriptor) {}
-  int descriptor_;
-};
+// The folder's file ".lock"; nothing where another process holds it, or took the folder away.
+std::optional<FileLock> lock_folder(const std::filesystem::path& folder);
 
 // A new folder, locked, that is called ".NAME.gpunn-new" until it is complete. Where it never is, it goes with this
 // object; what a killed process left is taken away when the next one is made beside it.
@@ -32,16 +24,17 @@ class HiddenFolder {
   HiddenFolder& operator=(const HiddenFolder&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
+  const FileLock& lock() const { return lock_; }
   // Gives it its name, which it returns. It stays locked.
   std::filesystem::path publish();
 
  private:
-  HiddenFolder(std::filesystem::path name, std::filesystem::path path, std::shared_ptr<FolderLock> lock);
+  HiddenFolder(std::filesystem::path name, std::filesystem::path path, FileLock lock);
   static std::shared_ptr<HiddenFolder> try_make(const std::filesystem::path& name);
 
   std::filesystem::path name_;
   std::filesystem::path path_;
-  std::shared_ptr<FolderLock> lock_;
+  FileLock lock_;
 };
 
 }  // namespace gpunn::training

@@ -1,7 +1,12 @@
 #include "training/memory_check.hpp"
 
+#include <algorithm>
+#include <string_view>
+
+#include "common/host_memory.hpp"
 #include "common/text.hpp"
 #include "execution/backend.hpp"
+#include "training/optimizer_ops.hpp"
 
 namespace gpunn::training {
 
@@ -24,7 +29,41 @@ int64_t largest_batch(const MemoryNeed& need, uint64_t free, int64_t batch,
   return fits;
 }
 
+bool computes_on_host(const gpunn_device_info& device) { return std::string_view(device.memory_domain) == "host"; }
+
 }  // namespace
+
+gpunn_device_info with_host_limits(gpunn_device_info device) {
+  if (!computes_on_host(device) || device.free_bytes == 0) return device;
+  const uint64_t free = free_host_memory();
+  if (free > 0) device.free_bytes = std::min(device.free_bytes, free);
+  return device;
+}
+
+void require_memory_for_weights(const Experiment& experiment, const ParameterLayout& parameters,
+                                const ParameterLayout& buffers, const gpunn_device_info& given) {
+  const uint64_t all = parameters.type().bytes();
+  const uint64_t trained = static_cast<uint64_t>(parameters.trained) * sizeof(float);
+  const uint64_t arrays = 1 + optimizer_states(experiment.optimizer).size();  // the gradients, and the states
+  const uint64_t kept = all + buffers.type().bytes() + (experiment.ema > 0 ? all : 0) + arrays * trained;
+  int64_t largest = 0;
+  for (const nn::Parameter& parameter : parameters.parameters) {
+    largest = std::max(largest, element_count(parameter.shape));
+  }
+  const uint64_t made_on_host = all + static_cast<uint64_t>(largest) * sizeof(float);
+  const gpunn_device_info device = with_host_limits(given);
+  const std::string weights = experiment.file.string() + ": the model's " + std::to_string(parameters.count()) +
+                              " weights, with their gradients and the optimizer's states,";
+  const uint64_t on_device = kept + (computes_on_host(device) ? made_on_host : 0);
+  if (device.free_bytes > 0 && on_device > device.free_bytes) {
+    throw execution::OutOfMemory(weights + " need " + human_bytes(on_device) + ", and " +
+                                 human_bytes(device.free_bytes) + " of the " + human_bytes(device.total_bytes) +
+                                 " of '" + device.name + "' are free; make the model smaller");
+  }
+  if (!computes_on_host(device)) {
+    require_host_memory(made_on_host, experiment.file.string() + ": to draw the model's first weights");
+  }
+}
 
 void require_memory(const std::string& where, const MemoryNeed& need, const gpunn_device_info& device, int64_t batch,
                     const std::function<uint64_t(int64_t batch)>& arena_of) {

@@ -1,10 +1,13 @@
 #pragma once
 
 #include <gpunn/abi.h>
+#include <gpunn/experiment.hpp>
 
 #include <cstdint>
 #include <functional>
 #include <string>
+
+#include "training/layout.hpp"
 
 namespace gpunn::training {
 
@@ -21,5 +24,14 @@ struct MemoryNeed {
 // is suggested. `where` begins the message.
 void require_memory(const std::string& where, const MemoryNeed& need, const gpunn_device_info& device, int64_t batch,
                     const std::function<uint64_t(int64_t batch)>& arena_of);
+
+// The device as `require_memory` is to take it: one that computes in the host's memory has no more than the host can
+// still give this process.
+gpunn_device_info with_host_limits(gpunn_device_info device);
+
+// Throws execution::OutOfMemory where parameters, gradients and optimizer states alone don't fit, or the host can't
+// hold the first weights: before any of them is made.
+void require_memory_for_weights(const Experiment& experiment, const ParameterLayout& parameters,
+                                const ParameterLayout& buffers, const gpunn_device_info& device);
 
 }  // namespace gpunn::training

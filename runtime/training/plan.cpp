@@ -33,6 +33,7 @@ PlannedOp planned_op(const execution::CompiledProgram& program, std::size_t n, c
   op.name = node.name;
   op.backend = chain[static_cast<std::size_t>(program.placements[n].level)];
   op.kernel = program.placements[n].kernel;
+  op.refusal = program.placements[n].reason;
   op.attributes = info.describe != nullptr ? info.describe(node.attrs) : "";
   for (const ValueId input : node.inputs) op.inputs.push_back(named(program.graph, input));
   for (const ValueId output : node.outputs) op.outputs.push_back(named(program.graph, output));

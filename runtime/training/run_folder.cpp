@@ -4,8 +4,9 @@
 
 #include <chrono>
 #include <cmath>
-#include <fstream>
+#include <functional>
 #include <sstream>
+#include <thread>
 
 #include <nlohmann/json.hpp>
 
@@ -19,6 +20,9 @@ using nlohmann::json;
 
 namespace {
 
+constexpr std::chrono::seconds kPatience{5};
+constexpr std::chrono::milliseconds kLookEvery{100};
+
 std::string csv_header(const tasks::Task& task, const std::string& part) {
   std::string header = "epoch,global_step,train_loss,";
   for (const tasks::TaskMetric& one : task.metrics()) {
@@ -29,13 +33,6 @@ std::string csv_header(const tasks::Task& task, const std::string& part) {
   return header + "learning_rate,train_seconds,samples_per_second,best\n";
 }
 
-void append(const fs::path& file, const std::string& text) {
-  std::ofstream out(file, std::ios::app | std::ios::binary);
-  out << text;
-  out.flush();
-  if (!out) throw Error(file.string() + ": can't append to it; is the disk full?");
-}
-
 double seconds_since_1970() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
@@ -44,12 +41,24 @@ double seconds_since_1970() {
 fs::path new_event_file(const fs::path& folder) {
   auto seconds = static_cast<int64_t>(seconds_since_1970());
   const auto name = [&] { return folder / ("events.out.tfevents." + std::to_string(seconds) + ".gpunn"); };
-  while (fs::exists(name())) ++seconds;
+  while (path_exists(name())) ++seconds;
   return name().filename();
 }
 
 // Records may be missing: a checkpoint alone is enough to go on from.
-std::string text_if_there(const fs::path& file) { return fs::exists(file) ? read_text(file) : std::string(); }
+std::string text_if_there(const fs::path& file) { return path_exists(file) ? read_text(file) : std::string(); }
+
+// A process that was killed on a GPU holds its lock until the driver has let go of its memory, a second or two.
+std::shared_ptr<const FileLock> lock_when_free(const fs::path& path,
+                                               const std::function<void(const std::string&)>& waiting) {
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  for (bool told = false;; told = true) {
+    if (auto lock = lock_folder(path)) return std::make_shared<const FileLock>(std::move(*lock));
+    if (!told && waiting) waiting(path.string() + ": another process holds this run folder; waiting 5 s for its end");
+    if (std::chrono::steady_clock::now() >= end) return nullptr;
+    std::this_thread::sleep_for(kLookEvery);
+  }
+}
 
 }  // namespace
 
@@ -61,21 +70,28 @@ RunFolder RunFolder::create(const Experiment& experiment, const fs::path& given)
   return folder;
 }
 
-RunFolder RunFolder::open(const fs::path& path) {
-  if (!fs::is_directory(path)) {
+RunFolder RunFolder::open(const fs::path& path, const std::function<void(const std::string&)>& waiting) {
+  if (!is_folder(path)) {
     throw Error(path.string() + ": no such run folder; `gpunn run` makes one under runs/", ExitCode::missing);
   }
   RunFolder folder;
   folder.path_ = path;
-  if (!fs::exists(folder.last())) {
+  if (!path_exists(folder.last())) {
     throw Error(path.string() + ": holds no last.h5, so there is nothing to resume", ExitCode::missing);
   }
-  folder.lock_ = FolderLock::take(path);
+  folder.lock_ = lock_when_free(path, waiting);
   if (folder.lock_ == nullptr) {
     throw Error(path.string() + ": another process is training in this run folder; wait for it, or stop it",
                 ExitCode::usage);
   }
   return folder;
+}
+
+std::string RunFolder::lock_notice() const {
+  const FileLock& lock = lock_ != nullptr ? *lock_ : hidden_->lock();
+  if (lock.failure().empty()) return "";
+  return "note: " + path_.string() + ": the file system can't lock the run folder (" + lock.failure() +
+         "), so nothing stops a second process from training in it";
 }
 
 void RunFolder::write_given(const Experiment& experiment) const {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -24,12 +25,17 @@ class RunFolder {
   // <runs>/<name>/<time>, or `given`. It appears under that name only with publish(), complete with its first
   // checkpoint, so that a run folder can always be resumed. Until then it is hidden, and gone where the training fails.
   static RunFolder create(const Experiment& experiment, const std::filesystem::path& given);
-  // An existing one. Throws Error(missing) where it is none, Error(usage) where another process trains in it.
-  static RunFolder open(const std::filesystem::path& folder);
+  // An existing one. Throws Error(missing) where it is none, Error(usage) where another process trains in it and goes
+  // on with that for seconds; `waiting` is told so at once.
+  static RunFolder open(const std::filesystem::path& folder,
+                        const std::function<void(const std::string&)>& waiting = {});
 
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path last() const { return path_ / "last.h5"; }
   std::filesystem::path best() const { return path_ / "best.h5"; }
+
+  // "note: ..." where the file system has no locks; empty: it has.
+  std::string lock_notice() const;
 
   void write_given(const Experiment& experiment) const;
   void write_resolved(const Experiment& experiment) const;
@@ -51,7 +57,7 @@ class RunFolder {
   std::string part_;              // "test" or "validation"
   // Of a new run the folder, of a resumed one its lock: one process at a time trains in it.
   std::shared_ptr<HiddenFolder> hidden_;
-  std::shared_ptr<FolderLock> lock_;
+  std::shared_ptr<const FileLock> lock_;
 };
 
 }  // namespace gpunn::training

@@ -103,9 +103,11 @@ Session Session::open(const Experiment& given, Dataset dataset, execution::Profi
     parts.second = open_backend(experiment, registry, two->checked);
   }
   if (profiler != nullptr) profiler->attach(*backend);
-  const uint64_t alignment = backend->info().alignment;
+  const gpunn_device_info device = backend->info();
+  const uint64_t alignment = device.alignment;
   parts.state = std::make_unique<TrainingState>(experiment, lay_out(std::move(parameters), std::move(rules), alignment),
                                                 lay_out(std::move(buffers), alignment));
+  require_memory_for_weights(experiment, parts.state->parameters(), parts.state->buffers(), device);
   parts.runner = std::make_unique<execution::ProgramRunner>(std::move(backend));
   parts.data = std::make_unique<DataFeed>(experiment, std::move(dataset));
   Session session(std::move(parts));
@@ -221,7 +223,8 @@ void Session::check_memory() {
                       arena_bytes(evaluation_program(with, data_->test(), std::min(evaluated, data_->test().rows()))));
     };
   }
-  require_memory(experiment_->file.string(), need, runner_->backend().info(), experiment_->data.batch_size, arena_of);
+  require_memory(experiment_->file.string(), need, with_host_limits(runner_->backend().info()),
+                 experiment_->data.batch_size, arena_of);
 }
 
 StreamedProgram& Session::evaluation_step() {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "common/files.hpp"
+#include "common/input_file.hpp"
 #include "common/text.hpp"
 #include "compiler/memory_plan.hpp"
 #include "config/yaml_tree.hpp"
@@ -31,7 +32,7 @@ constexpr uint64_t kArenaAlignment = 256;  // as GPUs have it
 
 // A model by itself has layers, and neither a model nor data.
 bool is_model_file(const std::filesystem::path& file) {
-  if (!std::filesystem::is_regular_file(file)) return false;  // load_experiment() says what is near
+  if (!is_file(file)) return false;  // load_experiment() says what is near
   const config::YamlNode root = config::parse_yaml(read_text(file, config::kLargestYamlFile), file.string());
   return root.find("layers") != nullptr && root.find("model") == nullptr && root.find("data") == nullptr;
 }
@@ -39,7 +40,7 @@ bool is_model_file(const std::filesystem::path& file) {
 // An experiment around a model. Its data set only stands for one.
 Experiment experiment_around(const std::filesystem::path& model, const std::vector<Override>& overrides) {
   std::string quoted;
-  for (const char c : std::filesystem::absolute(model).string()) quoted += c == '\'' ? "''" : std::string(1, c);
+  for (const char c : absolute_path(model).string()) quoted += c == '\'' ? "''" : std::string(1, c);
   return parse_experiment("model: '" + quoted + "'\ndata: points\n", model.string(), overrides);
 }
 

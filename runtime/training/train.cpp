@@ -7,11 +7,13 @@
 #include "common/files.hpp"
 #include "training/evaluation_part.hpp"
 #include "training/model_info.hpp"
+#include "training/own_files.hpp"
 #include "training/trainer.hpp"
 #include "training/transfer.hpp"
 
 namespace gpunn {
 
+using training::require_output;
 using training::RunFolder;
 using training::Session;
 using training::Trainer;
@@ -21,10 +23,10 @@ namespace {
 // Runs `training` with a profiler where one is asked for, and writes its trace: of a training that fails as well, where
 // it was told which file.
 template <class F>
-RunResult profiled(const RunOptions& options, F training) {
+RunResult profiled(const Experiment& experiment, const RunOptions& options, F training) {
   if (!options.profile) return training(nullptr);
   const std::filesystem::path& file = options.profile->file;
-  if (!file.empty()) require_writable(file);
+  if (!file.empty()) require_output(file, &experiment);
   execution::Profiler profiler(*options.profile);
   RunResult result;
   try {
@@ -45,7 +47,7 @@ RunResult profiled(const RunOptions& options, F training) {
 }  // namespace
 
 RunResult train(const Experiment& experiment, const RunOptions& options) {
-  return profiled(options, [&](execution::Profiler* profiler) {
+  return profiled(experiment, options, [&](execution::Profiler* profiler) {
     Dataset dataset = training::load_for(experiment.data, EvaluationPart::validation);
     const std::optional<training::Start> start = training::find_start(experiment, training::sample_shape(dataset));
     Session session = Session::open(experiment, std::move(dataset), profiler);
@@ -60,10 +62,12 @@ RunResult train(const Experiment& experiment, const RunOptions& options) {
 }
 
 RunResult resume(const std::filesystem::path& run, const std::vector<Override>& overrides, const RunOptions& options) {
-  const RunFolder folder = RunFolder::open(run);
+  const RunFolder folder = RunFolder::open(run, [&](const std::string& text) {
+    if (options.listener != nullptr) options.listener->on_message(text);
+  });
   const storage::Checkpoint checkpoint = storage::load_checkpoint(folder.last());
   Experiment experiment = training::experiment_of(checkpoint, folder.last(), overrides);
-  if (const std::filesystem::path resolved = run / "resolved.yaml"; std::filesystem::exists(resolved)) {
+  if (const std::filesystem::path resolved = run / "resolved.yaml"; path_exists(resolved)) {
     const std::string expected = parse_experiment(read_text(resolved), resolved.string()).name;
     if (expected != experiment.name) {
       throw Error(folder.last().string() + ": a checkpoint of another experiment, '" + experiment.name +
@@ -74,7 +78,7 @@ RunResult resume(const std::filesystem::path& run, const std::vector<Override>& 
   // Not "auto", which may choose another one today.
   const bool chosen = std::ranges::any_of(overrides, [](const Override& o) { return o.key == "backend"; });
   if (!chosen) experiment.backend = checkpoint.backend;
-  return profiled(options, [&](execution::Profiler* profiler) {
+  return profiled(experiment, options, [&](execution::Profiler* profiler) {
     Dataset dataset = training::load_for(experiment.data, EvaluationPart::validation);
     training::take_target_scale(checkpoint, dataset);
     Session session = Session::open(experiment, std::move(dataset), profiler);

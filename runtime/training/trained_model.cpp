@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "common/input_file.hpp"
 #include "config/checked_backends.hpp"
 #include "training/evaluation_part.hpp"
 #include "training/model_info.hpp"
@@ -12,9 +13,9 @@ namespace gpunn::training {
 namespace fs = std::filesystem;
 
 fs::path checkpoint_file(const fs::path& path) {
-  if (!fs::is_directory(path)) return path;
+  if (!is_folder(path)) return path;
   for (const char* name : {"best.h5", "last.h5"}) {
-    if (fs::exists(path / name)) return path / name;
+    if (path_exists(path / name)) return path / name;
   }
   throw Error(path.string() + ": holds neither best.h5 nor last.h5; give a run folder that `gpunn run` made",
               ExitCode::missing);

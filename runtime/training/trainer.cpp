@@ -45,7 +45,8 @@ Trainer::Trainer(Session& session, RunFolder folder, RunOptions options)
   result_.backend = session_.backend_name();
   session_.training();
   for (const std::string& notice :
-       {session_.notice(), session_.data().streaming_notice(), schedule_notice(session_.schedule()),
+       {folder_.lock_notice(), session_.notice(), session_.data().streaming_notice(),
+        schedule_notice(session_.schedule()),
         moving_statistics_notice(session_.experiment(), session_.layout(), session_.buffers())}) {
     if (!notice.empty()) say(notice);
   }

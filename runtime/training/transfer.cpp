@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 #include <iterator>
 #include <set>
 #include <string_view>
 #include <utility>
 
+#include "common/input_file.hpp"
 #include "common/text.hpp"
 #include "nn/model.hpp"
 #include "storage/safetensors.hpp"
@@ -30,8 +30,7 @@ std::string listed(const std::vector<std::string>& names) {
 // How a file begins that torch.save() wrote: an archive since PyTorch 1.6, a pickle before.
 bool is_of_pytorch(const std::filesystem::path& file) {
   std::array<char, 4> head{};
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream.read(head.data(), head.size())) return false;
+  if (InputFile(file).read(head) < head.size()) return false;
   const bool archive = std::string_view(head.data(), head.size()) == "PK\3\4";
   const bool pickle = head[0] == '\x80' && head[1] >= 2 && head[1] <= 5;
   return archive || pickle;

@@ -93,6 +93,34 @@ class FusingDevice final : public HostDevice {
 
 }  // namespace
 
+TEST_CASE("values overlap by the bytes that their dtypes take", "[api]") {
+  for (const gpunn::ops::Dtype& dtype : gpunn::ops::kDtypes) {
+    INFO(dtype.name);
+    gpunn_tensor tensor{};
+    tensor.struct_size = sizeof(tensor);
+    tensor.dtype = dtype.id;
+    tensor.rank = 1;
+    tensor.dim[0] = 10;
+    gpunn_program_value values[2]{};
+    const gpunn_program_value* both[2];
+    for (std::size_t i = 0; i < 2; ++i) {
+      values[i].struct_size = sizeof(values[i]);
+      values[i].tensor = &tensor;
+      both[i] = &values[i];
+    }
+    gpunn_program_desc desc{};
+    desc.struct_size = sizeof(desc);
+    desc.values = both;
+    desc.n_values = 2;
+    values[1].offset = static_cast<int64_t>(10 * dtype.bytes);
+    CHECK_FALSE(ProgramDesc(desc).overlap(0, 1));
+    --values[1].offset;
+    CHECK(ProgramDesc(desc).overlap(0, 1));
+  }
+  CHECK(gpunn::ops::dtype_bytes(GPUNN_BF16) == 2);
+  CHECK(gpunn::ops::dtype_bytes(99) == 0);
+}
+
 TEST_CASE("the table of the subgraph extension", "[api]") {
   const gpunn_subgraph_extension& table = *subgraph_extension<FusingDevice>();
   CHECK(table.struct_size == sizeof(gpunn_subgraph_extension));

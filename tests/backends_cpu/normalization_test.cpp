@@ -157,6 +157,36 @@ TEST_CASE("layer norm has the same bits at any number of threads") {
   CHECK(worst_error(dbeta, sums) < 1e-5);
 }
 
+TEST_CASE("instance norm has the same bits at any number of threads, and the statistics of each plane") {
+  const Runner planes(gpunn::cpu::add_instance_norm_kernels);
+  constexpr gpunn_layer_norm_attrs attrs{sizeof(gpunn_layer_norm_attrs), 1e-3F};
+  const Shape shape = GENERATE(Shape{1, 1}, Shape{1000, 120}, Shape{64, 6, 24, 24}, Shape{5, 900, 3},
+                               Shape{2, 3, 170, 170}, Shape{2, 3, 0});
+  const Layout at(shape);
+  const auto size = static_cast<double>(at.size);
+  Random random(5);
+  const Tensor<float> x = random.tensor(shape, 2, 4), dy = random.tensor(shape);
+  const Tensor<float> gamma = random.tensor({shape[1]}), beta = random.tensor({shape[1]});
+  Tensor<float> y(shape), mean({shape[0], shape[1]}), rstd({shape[0], shape[1]}), dx(shape), dgamma({shape[1]}),
+      dbeta({shape[1]});
+  on_each_machine(y, [&] { planes.run(GPUNN_OP_INSTANCE_NORM, &attrs, {x, gamma, beta}, {y, mean, rstd}); });
+  double sum = 0, squares = 0;
+  for (int64_t i = 0; i < at.size; ++i) sum += x[i] / size;
+  for (int64_t i = 0; i < at.size; ++i) squares += std::pow(x[i] - sum, 2) / size;
+  CHECK(std::abs(mean[0] - sum) < 1e-6 * 4);
+  CHECK(std::abs(rstd[0] * std::sqrt(squares + 1e-3) - 1) < 1e-5);
+
+  const auto backward = [&] {
+    planes.run(GPUNN_OP_INSTANCE_NORM_BACKWARD, nullptr, {dy, x, gamma, mean, rstd}, {dx, dgamma, dbeta});
+  };
+  on_each_machine(dx, backward);
+  on_each_machine(dgamma, backward);
+  on_each_machine(dbeta, backward);
+  std::vector<double> sums(static_cast<std::size_t>(shape[1]));
+  for (int64_t i = 0; i < dy.size(); ++i) sums[static_cast<std::size_t>(at.channel(i))] += dy[i];
+  CHECK(worst_error(dbeta, sums) < 1e-5);
+}
+
 TEST_CASE("local response norm by hand, and alike at any number of threads") {
   const Runner planes(gpunn::cpu::add_local_response_norm_kernels);
   constexpr gpunn_local_response_norm_attrs attrs{sizeof(gpunn_local_response_norm_attrs), 4, 2.0F, 0.5F, 3.0F};

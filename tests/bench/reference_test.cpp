@@ -1,4 +1,4 @@
-// What a measured op is judged by: the oracle on all of it, or on a part in which no term of a sum is missing.
+// What a measured op is judged by: the reference on all of it, or on a part in which no term of a sum is missing.
 #include "bench/reference.hpp"
 
 #include <cmath>

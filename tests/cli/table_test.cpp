@@ -31,7 +31,8 @@ TEST_CASE("colours and letters beyond ASCII take no more room than they show") {
 }
 
 TEST_CASE("text from outside can't drive the terminal") {
-  CHECK(printable("a\x1b[2Jb\rc\nd\te\x7F") == "a?[2Jb?c\nd\te?");
+  CHECK(printable("a\x1b[2Jb\rc\nd\te\x7F") == "a\\x1b[2Jb\\rc\nd\te\\x7f");
+  CHECK(printable("caf\xC3\xA9 \xC2\x9B \xFF \xE2\x82") == "caf\xC3\xA9 \\xc2\\x9b \\xff \\xe2\\x82");
 }
 
 TEST_CASE("numbers for people") {

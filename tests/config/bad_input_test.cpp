@@ -179,6 +179,29 @@ TEST_CASE("settings that don't go together") {
   }
 }
 
+TEST_CASE("a schedule whose rate grows without end, or whose periods vanish") {
+  const auto errors = [](const std::string& schedule, const std::string& more = "training: {epochs: 10000}\n") {
+    return errors_of(kSound + "schedule: {" + schedule + "}\n" + more);
+  };
+  CHECK(errors("type: step, step_size: 1, gamma: 2")
+            .at(0)
+            .starts_with("e.yaml:3:38: schedule.gamma: the learning rate becomes 1"));
+  CHECK(errors("type: step, per: epoch, step_size: 1, gamma: 2").size() == 1);
+  CHECK(
+      errors("type: multi_step, milestones: [1, 2, 3], gamma: 1000").at(0).starts_with("e.yaml:3:53: schedule.gamma"));
+  CHECK(
+      errors("type: one_cycle, final_div_factor: 1e-300").at(0).starts_with("e.yaml:3:29: schedule.final_div_factor"));
+  CHECK(errors("type: one_cycle, div_factor: 1e-300").at(0).starts_with("e.yaml:3:29: schedule.div_factor"));
+  for (const std::string least : {"t_0: 1e-11", "t_0: 5e-324, t_mult: 2"}) {
+    CHECK(errors("type: cosine, " + least)
+              .at(0)
+              .starts_with("e.yaml:3:26: schedule.t_0: expected at least 1e-06 epochs"));
+  }
+  CHECK(errors("type: step, step_size: 1e-11").at(0).starts_with("e.yaml:3:24: schedule.step_size: expected at least"));
+  CHECK(errors("type: step, step_size: 1, gamma: 2", "training: {epochs: 10}\n").empty());
+  CHECK(errors("type: cosine, t_0: 1e-6").empty());
+}
+
 TEST_CASE("a schedule that can't be") {
   const auto errors = [](const std::string& schedule) { return errors_of(kSound + "schedule: {" + schedule + "}\n"); };
   CHECK(errors("type: step") ==

@@ -50,7 +50,7 @@ TEST_CASE("what is wrong with an IDX file is told with file, place, expected and
   SECTION("missing") {
     CHECK_THROWS_WITH(read_idx(folder / "none", 3), Contains("none") && Contains("No such file"));
     CHECK(test::code_of([&] { read_idx(folder / "none", 3); }) == gpunn::ExitCode::missing);
-    CHECK_THROWS_WITH(read_idx(folder.path(), 3), Contains("no regular file"));
+    CHECK_THROWS_WITH(read_idx(folder.path(), 3), Contains("it is a folder"));
   }
   SECTION("empty and headless") {
     CHECK_THROWS_WITH(read(""), Contains("bad") && Contains("ends inside its 4-byte magic number"));

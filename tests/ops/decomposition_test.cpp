@@ -1,4 +1,4 @@
-// Each op is what it is made of: its oracle against the oracles of its decomposition.
+// Each op is what it is made of: its reference against the references of its decomposition.
 #include <cmath>
 #include <set>
 

@@ -1,4 +1,4 @@
-// A graph evaluated node by node by the oracle.
+// A graph evaluated node by node by the reference.
 #pragma once
 
 #include <map>

@@ -134,7 +134,11 @@ TEST_CASE("softmax and its loss stay right far from 0") {
   check_values(run(GPUNN_OP_SOFTMAX_CROSS_ENTROPY_BACKWARD,
                    {f32s({1}, {2}), f32s({1, 2}, {std::log(0.25), std::log(0.75)}), i32s({1}, {0})})[0],
                {-1.5, 1.5});
-  CHECK_THROWS_WITH(run(GPUNN_OP_NLL_LOSS, {f32s({1, 2}, {0, 0}), i32s({1}, {2})}), Contains("a label in 0..1"));
+  // A label that names no class.
+  check_values(run(GPUNN_OP_NLL_LOSS, {f32s({2, 2}, {0, -1, 0, -1}), i32s({2}, {2, 1})})[0], {kNan, 1});
+  check_values(run(GPUNN_OP_SOFTMAX_CROSS_ENTROPY_BACKWARD,
+                   {f32s({1}, {2}), f32s({1, 2}, {std::log(0.25), std::log(0.75)}), i32s({1}, {-1})})[0],
+               {0, 0});
 }
 
 TEST_CASE("cross-entropy with soft targets") {

@@ -298,3 +298,16 @@ TEST_CASE("a checkpoint that lies is refused before anything is allocated") {
   edit(file, change);
   CHECK_THROWS_WITH(load_checkpoint(file), Contains(expected) && Contains("last.h5"));
 }
+
+TEST_CASE("a checkpoint with a superblock of a version without checksums is refused") {
+  const gpunn::testing::TemporaryFolder folder;
+  save_checkpoint(folder / "last.h5", small_checkpoint());
+  const std::string sound = bytes_of(folder / "last.h5");
+  for (const char version : {'\0', '\1'}) {
+    std::string damaged = sound;
+    damaged[8] = version;
+    write_bytes(folder / "last.h5", damaged);
+    CHECK_THROWS_WITH(load_checkpoint(folder / "last.h5"),
+                      Contains("last.h5") && Contains("superblock of version 2 or later"));
+  }
+}

@@ -86,7 +86,7 @@ TEST_CASE("one wrong element of one gradient at step 7 is found, and the guilty 
   CHECK(storage::load_checkpoint(folder / "run" / "last.h5").counters.at("step") == 0);
 }
 
-TEST_CASE("where the one that trains is wrong, the oracle says so") {
+TEST_CASE("where the one that trains is wrong, the reference says so") {
   const TemporaryFolder folder;
   const std::string text = departure(checked_lenet(folder.path(), "check:wrong_relu,cpu"), folder / "run");
   CHECK_THAT(text, Contains("depart at step 7 in RELU_BACKWARD 'fc2.backward'"));
@@ -100,6 +100,16 @@ TEST_CASE("a wrong optimizer is named, and the parameter that shows it") {
   CHECK_THAT(text, Contains("depart at step 1 in SGD_UPDATE 'optimizer', output 0 'parameters'"));
   CHECK_THAT(text, Contains(".weight[") || Contains(".bias["));
   CHECK_THAT(text, Contains(": wrong_optimizer is wrong."));
+}
+
+TEST_CASE("an op that writes where it must not is named, and not the one whose memory it was") {
+  const TemporaryFolder folder;
+  CHECK_THAT(departure(checked_lenet(folder.path(), "check:cpu,trespasser"), folder / "run"),
+             Contains("backend 'trespasser' wrote where it must not, at step 1: RELU ") &&
+                 Contains("run by 'trespasser', changed the memory of '") && Contains("which is no output of it"));
+  CHECK_THAT(departure(checked_lenet(folder.path(), "check:cpu,meddler"), folder / "run2"),
+             Contains("backend 'meddler' wrote where it must not, at step 1: BIAS_ADD 'conv1'") &&
+                 Contains("changed its input 1, 'conv1.bias'"));
 }
 
 TEST_CASE("what goes wrong only in one go shows in the parameters") {

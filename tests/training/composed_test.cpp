@@ -1,4 +1,5 @@
 // examples/plain_backend has the core ops and nothing else: what networks are written in beside them is composed.
+#include <algorithm>
 #include <cmath>
 
 #include "catch.hpp"
@@ -50,6 +51,26 @@ TEST_CASE("a backend of core ops trains LeNet and an MLP as one with all of them
   require_same_training(on_digits(model("lenet5"), kMomentum), 6);
   require_same_training(on_digits(model("mlp"), kMomentum), 15);
   require_same_training(on_digits(model("mlp"), "{type: adamw, learning_rate: 0.002}"), 15);
+}
+
+TEST_CASE("a backend of core ops trains a vision transformer") {
+  require_same_training(on_digits(model("vit",
+                                        ", parameters: {classes: 10, patch: 7, width: 8, depth: 2, heads: 2, mlp: 16, "
+                                        "dropout: 0.1}"),
+                                  "{type: adamw, learning_rate: 0.002}"),
+                        6);
+}
+
+TEST_CASE("instance norm is an op, and trains alike composed") {
+  const Experiment experiment = on_digits(
+      "{layers: [conv2d: {filters: 6, kernel: 5, stride: 2}, instance_norm: {affine: true}, relu, "
+      "conv2d: {filters: 8, kernel: 3}, instance_norm, relu, group_norm: {groups: 8}, flatten, linear: {units: 10}]}",
+      kMomentum);
+  training::Session session = training::Session::open(experiment);
+  for (const int32_t op : {GPUNN_OP_INSTANCE_NORM, GPUNN_OP_INSTANCE_NORM_BACKWARD}) {
+    CHECK(std::ranges::count(session.training().graph.nodes(), op, &graph::Node::op) == 3);
+  }
+  require_same_training(experiment, 15);
 }
 
 TEST_CASE("a backend of core ops trains ResNet-18", "[long]") {

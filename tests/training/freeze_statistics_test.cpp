@@ -60,9 +60,9 @@ std::vector<std::byte> constant_bytes(float value, std::size_t count) {
 }
 
 // What a graph computes, in float64. Views are of all of a value.
-class OracleRun {
+class ReferenceRun {
  public:
-  explicit OracleRun(const Graph& graph) : graph_(graph) {}
+  explicit ReferenceRun(const Graph& graph) : graph_(graph) {}
   void set(ValueId id, std::vector<double> values) { values_[graph_.root(id)] = std::move(values); }
   const std::vector<double>& get(ValueId id) { return values_.at(graph_.root(id)); }
   void run() {
@@ -160,12 +160,12 @@ TEST_CASE("the gradients of batch norm by given statistics are those of finite d
                                                    {target, sine_values(24, 0.37, 0)},
                                                    {count, {4}}};
   const auto run = [&] {
-    OracleRun result(g);
+    ReferenceRun result(g);
     for (const auto& [id, numbers] : values) result.set(id, numbers);
     result.run();
     return result;
   };
-  OracleRun at = run();
+  ReferenceRun at = run();
   for (std::size_t t = 0; t < targets.size(); ++t) {
     CAPTURE(g.value(targets[t]).name);
     REQUIRE(gradients[t] != graph::kNoValue);

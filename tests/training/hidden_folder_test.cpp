@@ -14,8 +14,8 @@
 #include "temporary_folder.hpp"
 
 using gpunn::testing::TemporaryFolder;
-using gpunn::training::FolderLock;
 using gpunn::training::HiddenFolder;
+using gpunn::training::lock_folder;
 namespace fs = std::filesystem;
 
 namespace {
@@ -49,7 +49,7 @@ TEST_CASE("a folder is hidden until it is published, and stays locked") {
   CHECK(hidden->publish() == folder.path() / "run");
   CHECK(hidden->path() == folder.path() / "run");
   CHECK(names_in(folder.path()) == std::vector<std::string>{"run"});
-  CHECK(FolderLock::take(folder.path() / "run") == nullptr);
+  CHECK(!lock_folder(folder.path() / "run"));
 }
 
 TEST_CASE("a folder that is never published goes, a published one stays") {
@@ -58,7 +58,7 @@ TEST_CASE("a folder that is never published goes, a published one stays") {
   CHECK(names_in(folder.path()).empty());
   HiddenFolder::make(folder.path() / "run")->publish();
   CHECK(names_in(folder.path()) == std::vector<std::string>{"run"});
-  CHECK(FolderLock::take(folder.path() / "run") != nullptr);
+  CHECK(lock_folder(folder.path() / "run"));
 }
 
 TEST_CASE("of two that want one name the second gets a number") {

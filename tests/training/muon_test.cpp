@@ -1,4 +1,5 @@
-// Muon's ops, run by the float64 oracle, take the steps of PyTorch's Muon; tests/fixtures/muon.py says how those came.
+// Muon's ops, run by the float64 reference, take the steps of PyTorch's Muon; tests/fixtures/muon.py says how those
+// came.
 #include <gpunn/ops.h>
 
 #include <algorithm>

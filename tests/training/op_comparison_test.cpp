@@ -67,12 +67,12 @@ TEST_CASE("a difference within what the sum of absolute values allows is roundin
   CHECK(counted.evaluations == 1);
 }
 
-TEST_CASE("beyond it the oracle says who is wrong") {
+TEST_CASE("beyond it the reference says who is wrong") {
   Counted counted;
   ComparedOp op = product(2, 2.1F);
   OpDifference difference = compare_op(op, counted.judging(op.signature));
   CHECK(difference.departs);
-  CHECK(difference.oracle == 2.0);
+  CHECK(difference.reference == 2.0);
   CHECK_FALSE(difference.first_wrong);
   CHECK(difference.second_wrong);
   CHECK(difference.first == 2);
@@ -113,7 +113,7 @@ TEST_CASE("coarser products may differ more, other ops may not") {
   CHECK(compare_op(sum, judging).departs);
 }
 
-TEST_CASE("an input that was left on the device is fetched for the oracle alone") {
+TEST_CASE("an input that was left on the device is fetched for the reference alone") {
   int fetched = 0;
   Judging judging;
   judging.fetch = [&](std::size_t input) {
@@ -130,7 +130,7 @@ TEST_CASE("an input that was left on the device is fetched for the oracle alone"
   CHECK(difference.departs);
   CHECK(difference.second_wrong);
   CHECK(difference.element == 1);
-  CHECK(difference.oracle == 40.0);
+  CHECK(difference.reference == 40.0);
 }
 
 TEST_CASE("parameters after a step may differ by a part of the step, and by rounding") {

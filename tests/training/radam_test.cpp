@@ -1,6 +1,6 @@
-// RAdam, an optimizer written in core ops: a hundred of its steps by the oracle are those of torch.optim.RAdam (PyTorch
-// 2.15, float64). The gradient of element i in step t is cos(1.3 t + 0.7 i) / (1 + i), the learning rate
-// 0.05 / (1 + 0.02 t); betas, epsilon and decay are what f32 holds of 0.9, 0.999, 1e-8 and the number below.
+// RAdam, an optimizer written in core ops: a hundred of its steps by the reference are those of torch.optim.RAdam
+// (PyTorch 2.15, float64). The gradient of element i in step t is cos(1.3 t + 0.7 i) / (1 + i), the learning rate 0.05
+// / (1 + 0.02 t); betas, epsilon and decay are what f32 holds of 0.9, 0.999, 1e-8 and the number below.
 #include <cmath>
 #include <cstdint>
 #include <string>

@@ -135,6 +135,8 @@ inline Shape convolution_shape(const gpunn_conv2d_attrs& a, const Shape& x, cons
     require(a.pad[i] >= 0, "padding " + pair_text(a.pad) + " must not be negative");
   }
   require(a.groups > 0, "groups " + std::to_string(a.groups) + " must be positive");
+  require(x[0] > 0 && x[1] > 0 && w[0] > 0,
+          "images " + shape_text(x) + " and filters " + shape_text(w) + " must not be empty");
   require(w[1] <= kLargestSize / a.groups, "the filter " + shape_text(w) + " has too many channels");
   require(w[1] * a.groups == x[1], "the filter " + shape_text(w) + " in " + std::to_string(a.groups) +
                                        " groups reads " + std::to_string(w[1] * a.groups) + " channels, the input " +
@@ -302,8 +304,7 @@ inline Shape transposed_shape(const AnyAttributes& attributes, const Shape& x) {
 
 inline Tensor filled(const AnyAttributes& attributes) {
   const auto a = attributes.as<gpunn_fill_attrs>();
-  const bool known = std::ranges::any_of(kDtypes, [&](const auto& one) { return one.first == a.dtype; });
-  require(known, "unknown dtype " + std::to_string(a.dtype));
+  require(find_dtype(a.dtype) != nullptr, "unknown dtype " + std::to_string(a.dtype));
   return {a.dtype, stated_shape(a)};
 }
 
@@ -357,6 +358,7 @@ inline void require_attributes(int32_t op, const AnyAttributes& attributes, Tens
       require_positive(attributes.as<gpunn_batch_norm_attrs>().epsilon, "epsilon");
       break;
     case GPUNN_OP_LAYER_NORM:
+    case GPUNN_OP_INSTANCE_NORM:
       require_positive(attributes.as<gpunn_layer_norm_attrs>().epsilon, "epsilon");
       break;
     case GPUNN_OP_LOCAL_RESPONSE_NORM:
@@ -591,7 +593,7 @@ inline std::vector<Tensor> outputs_of(const Op& op, const void* attributes, Tens
   Sizes sizes;
   for (std::size_t i = 0; i < inputs.size(); ++i) sizes.match(signature.input(i), inputs[i]);
   for (const std::string_view size : signature.positive) {
-    require(sizes.value(size) > 0, std::string(size) + " must not be 0 in " + std::string(op.text));
+    require(!sizes.has(size) || sizes.value(size) > 0, std::string(size) + " must not be 0 in " + std::string(op.text));
   }
   const AnyAttributes given(attributes);
   detail::require_attributes(op.id, given, inputs);

@@ -39,15 +39,33 @@ struct Tensor {
   bool operator==(const Tensor&) const = default;
 };
 
-inline constexpr std::pair<int32_t, std::string_view> kDtypes[] = {
-    {GPUNN_F32, "f32"}, {GPUNN_BF16, "bf16"}, {GPUNN_F16, "f16"}, {GPUNN_F64, "f64"},
-    {GPUNN_I32, "i32"}, {GPUNN_I64, "i64"},   {GPUNN_U8, "u8"}};
+struct Dtype {
+  int32_t id;
+  std::string_view name;
+  std::size_t bytes;  // of an element
+};
 
-inline std::string dtype_text(int32_t dtype) {
-  for (const auto& [value, name] : kDtypes) {
-    if (value == dtype) return std::string(name);
+inline constexpr Dtype kDtypes[] = {{GPUNN_F32, "f32", 4}, {GPUNN_BF16, "bf16", 2}, {GPUNN_F16, "f16", 2},
+                                    {GPUNN_F64, "f64", 8}, {GPUNN_I32, "i32", 4},   {GPUNN_I64, "i64", 8},
+                                    {GPUNN_U8, "u8", 1}};
+
+// nullptr for a number that is none.
+constexpr const Dtype* find_dtype(int32_t id) {
+  for (const Dtype& one : kDtypes) {
+    if (one.id == id) return &one;
   }
-  return "dtype " + std::to_string(dtype);
+  return nullptr;
+}
+
+// Bytes of an element; 0 for a number that is no dtype.
+constexpr std::size_t dtype_bytes(int32_t id) {
+  const Dtype* found = find_dtype(id);
+  return found != nullptr ? found->bytes : 0;
+}
+
+inline std::string dtype_text(int32_t id) {
+  const Dtype* found = find_dtype(id);
+  return found != nullptr ? std::string(found->name) : "dtype " + std::to_string(id);
 }
 
 inline std::string shape_text(std::span<const int64_t> shape) {
@@ -131,8 +149,8 @@ inline Pattern read_pattern(std::string_view text, const std::vector<Pattern>& i
   if (pattern.optional || pattern.repeated) pattern.name.remove_suffix(1);
   if (head.empty()) pattern.dtypes = {GPUNN_F32};
   for (const std::string_view one : split(head, '|')) {
-    for (const auto& [dtype, name] : kDtypes) {
-      if (name == one) pattern.dtypes.push_back(dtype);
+    for (const Dtype& dtype : kDtypes) {
+      if (dtype.name == one) pattern.dtypes.push_back(dtype.id);
     }
   }
   for (const std::string_view size : split(sizes, ',')) {

@@ -63,9 +63,7 @@ class ProgramDesc {
 
  private:
   static int64_t bytes(const gpunn_tensor& tensor) {
-    const bool wide = tensor.dtype == GPUNN_F64 || tensor.dtype == GPUNN_I64;
-    const bool narrow = tensor.dtype == GPUNN_U8;
-    return element_count(tensor) * (wide ? 8 : narrow ? 1 : 4);
+    return element_count(tensor) * static_cast<int64_t>(ops::dtype_bytes(tensor.dtype));
   }
   bool any_overlap(std::span<const int32_t> a, std::span<const int32_t> b) const {
     return std::any_of(a.begin(), a.end(), [&](int32_t x) {

@@ -79,9 +79,6 @@ void map2(F f, int64_t n, cudaStream_t stream, const OpArgs& args) {
   each(Map2<F>{f}, {{args.in<float>(0), args.in<float>(1)}, {args.out<float>(0)}}, n, stream);
 }
 
-int64_t size_of_one(const OpDesc& desc) { return map_size(desc, 1); }
-int64_t size_of_two(const OpDesc& desc) { return map_size(desc, 2); }
-
 Fill f32_fill(const OpDesc& desc) {
   const Fill plan = fill_of(desc);
   require(plan.dtype == GPUNN_F32, "only f32 gains here");
@@ -111,13 +108,13 @@ void run_fill(const Fill& plan, cudaStream_t stream, const OpArgs& args) {
 }  // namespace
 
 void add_elementwise_kernels(TiledDevice& device) {
-  add_op(device, GPUNN_OP_ADD, "add", size_of_two, run_add);
+  add_op(device, GPUNN_OP_ADD, "add", map_size, run_add);
   add_op(device, GPUNN_OP_SCALE, "scale", scale_of, run_scale);
   add_op(device, GPUNN_OP_AXPBY, "axpby", axpby_of, run_axpby);
   add_op(device, GPUNN_OP_CLAMP, "clamp", clamp_of, run_clamp);
   add_op(device, GPUNN_OP_FILL, "fill", f32_fill, run_fill);
-  add_op(device, GPUNN_OP_RELU, "relu", size_of_one, run_relu);
-  add_op(device, GPUNN_OP_RELU_BACKWARD, "relu_backward", size_of_two, run_relu_backward);
+  add_op(device, GPUNN_OP_RELU, "relu", map_size, run_relu);
+  add_op(device, GPUNN_OP_RELU_BACKWARD, "relu_backward", map_size, run_relu_backward);
 }
 
 }  // namespace gpunn::cuda_tiled

@@ -75,11 +75,15 @@ std::string refusal_of_size(const Gemm& problem) {
   return {};
 }
 
-std::string refusal_of_quads(const Gemm& problem) {
+bool has_quads(const Gemm& problem) {
   const Matmul& shape = problem.shape;
   const int64_t row_of_a = shape.transpose_a ? shape.m : shape.k;
   const int64_t row_of_b = shape.transpose_b ? shape.k : shape.n;
-  return row_of_a % 4 != 0 || row_of_b % 4 != 0 ? "a row is not a multiple of 4" : std::string();
+  return row_of_a % 4 == 0 && row_of_b % 4 == 0;
+}
+
+std::string refusal_of_quads(const Gemm& problem) {
+  return has_quads(problem) ? std::string() : "a row is not a multiple of 4";
 }
 
 }  // namespace gpunn::cuda_tiled

@@ -24,6 +24,8 @@ std::string refusal_of_size(const Gemm& problem);
 
 // Why copies of 16 bytes can't serve it: rows that are not whole quads.
 std::string refusal_of_quads(const Gemm& problem);
+// Whether it is empty, without memory for a text: op_enqueue may ask.
+bool has_quads(const Gemm& problem);
 
 // y [size / n, n] = the `count` parts of its sums, added in their order, with the epilogue.
 void add_parts(const float* parts, int count, int64_t size, int n, const Epilogue& epilogue, float* y,

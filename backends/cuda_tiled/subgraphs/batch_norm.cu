@@ -69,7 +69,7 @@ class Matcher {
     run.outputs = outputs(0);
     const int32_t normalised = run.outputs[0];
     if (is(1, GPUNN_OP_RELU) && inputs(1)[0] == normalised && within(normalised, 2)) {
-      backends::map_size(desc_.op(first_ + 1), 1);
+      backends::map_size(desc_.op(first_ + 1));
       run.y = outputs(1)[0];
       run.ops = 2;
     } else if (is(1, GPUNN_OP_ADD) && is(2, GPUNN_OP_RELU)) {
@@ -77,8 +77,8 @@ class Matcher {
       const int32_t sum = outputs(1)[0];
       if (terms[0] == terms[1] || (terms[0] != normalised && terms[1] != normalised)) return {};
       if (inputs(2)[0] != sum || !within(normalised, 3) || !within(sum, 3)) return {};
-      backends::map_size(desc_.op(first_ + 1), 2);
-      backends::map_size(desc_.op(first_ + 2), 1);
+      backends::map_size(desc_.op(first_ + 1));
+      backends::map_size(desc_.op(first_ + 2));
       run.other = terms[0] == normalised ? terms[1] : terms[0];
       run.y = outputs(2)[0];
       run.ops = 3;
@@ -101,7 +101,7 @@ class Matcher {
     if (relu == 1) {
       const int32_t sum = outputs(0)[0];
       if (run.dy != sum || run.y == sum || !within(sum, run.ops)) return {};
-      backends::map_size(desc_.op(first_), 2);
+      backends::map_size(desc_.op(first_));
       run.dy = inputs(0)[0];
       run.other = inputs(0)[1];
     }
@@ -111,7 +111,7 @@ class Matcher {
     if (run.inputs[0] != masked || run.inputs[1] == masked) return {};
     if (!all_needed(run.outputs, 0, run.ops)) return {};
     if (desc_.needed_after(masked, first_ + run.ops)) run.masked = masked;
-    backends::map_size(desc_.op(first_ + relu), 2);
+    backends::map_size(desc_.op(first_ + relu));
     run.plan = batch_norm_plan(backends::batch_norm_backward_of(desc_.op(first_ + norm)));
     return run;
   }

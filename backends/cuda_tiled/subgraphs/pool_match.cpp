@@ -72,7 +72,7 @@ class Matcher {
     if (bias) {
       backends::require(backends::bias_activation_backward_of(activation).relu, "there is no ReLU");
     } else {
-      backends::map_size(activation, 2);
+      backends::map_size(activation);
     }
     run.gradient = pooling_gradient_of(pool, desc_.tensor(run.y).dim[1], mean, bias);
     run.ops = 2;

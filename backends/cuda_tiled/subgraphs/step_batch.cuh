@@ -14,7 +14,7 @@ struct StepBatch {
   int64_t counter;             // of steps
   int64_t expected;            // step
   int count;                   // rows of the batch that are samples
-  uint32_t run;                // of the general kernels: the number of this run
+  uint32_t run;                // of kernels with batch norm: the number of this run
   int again;                   // whether some guess was wrong
   int guess[kMostStepImages];  // samples, as they were noted two steps ago
   int index[kMostStepImages];  // samples; -1: none

@@ -74,7 +74,7 @@ __device__ __forceinline__ float dense_sum(const DensePlan& dense, int rows, int
 
 // Adds up the splits, bias, ReLU; a sliced layer's outputs go to every block of the cluster. y[image][pitch]. Four
 // neighbouring threads have neighbouring rows of an image: what they send they send as one, zeros behind the last row.
-// The general kernels have value(row, image) instead.
+// Kernels with norms or other finishes have value(row, image) instead.
 template <class B, class Value>
 __device__ __forceinline__ void dense_finish(int layer, int rows, int from, float* y, int pitch, Value of) {
   const DensePlan& dense = shared_plan().dense[layer];
@@ -93,7 +93,7 @@ __device__ __forceinline__ void dense_finish(int layer, int rows, int from, floa
     const int image = i / 4 % B::kImages;
     float value = 0.0F;
     if (row < rows) {
-      if constexpr (B::kGeneral) {
+      if constexpr (B::kNorms || B::kFinishes) {
         value = of(row, image);
       } else {
         const float* sum = sums + row * B::kImages + image;

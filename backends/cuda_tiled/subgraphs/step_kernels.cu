@@ -1,12 +1,19 @@
 #include "cuda_common/check.hpp"
-#include "launch.hpp"
-#include "shared_memory.hpp"
 #include "step_kernels.hpp"
 #include "step_launch.cuh"
 
 namespace gpunn::cuda_tiled {
 
 using cuda::check;
+
+extern template void launch_pass<kNormPart>(const StepPlan&, const GeneralTensors&, cudaStream_t);
+extern template void launch_pass<kFinishPart>(const StepPlan&, const GeneralTensors&, cudaStream_t);
+extern template void launch_pass<kLossPart | kBatchPart>(const StepPlan&, const GeneralTensors&, cudaStream_t);
+extern template void launch_pass<kAllParts>(const StepPlan&, const GeneralTensors&, cudaStream_t);
+extern template bool pass_is_resident<kNormPart>(const StepPlan&);
+extern template bool pass_is_resident<kAllParts>(const StepPlan&);
+extern template void launch_update<kNormPart>(const StepPlan&, const GeneralTensors&, cudaStream_t);
+extern template void launch_update<kAllUpdateParts>(const StepPlan&, const GeneralTensors&, cudaStream_t);
 
 int step_shared_limit() {
   int device = 0;
@@ -19,12 +26,39 @@ int step_shared_limit() {
   return optin - kStepStaticBytes;
 }
 
-void launch_step(const StepPlan& plan, const GeneralTensors& tensors, cudaStream_t stream) {
-  if (plan.general != 0) return launch_general_step(plan, tensors, stream);
-  with_step_code<false>(plan, [&](auto code) { launch_pass<decltype(code)>(plan, tensors, stream); });
-  launch_update<false>(plan, tensors, stream);
+bool step_is_resident(const StepPlan& plan) {
+  if (plan.norm_layers == 0) return true;
+  return plan.parts == kNormPart ? pass_is_resident<kNormPart>(plan) : pass_is_resident<kAllParts>(plan);
 }
 
-bool step_is_resident(const StepPlan& plan) { return plan.norm_layers == 0 || general_step_is_resident(plan); }
+void launch_step(const StepPlan& plan, const GeneralTensors& tensors, cudaStream_t stream) {
+  switch (plan.parts) {
+    case kNoParts:
+      launch_pass<kNoParts>(plan, tensors, stream);
+      break;
+    case kNormPart:
+      launch_pass<kNormPart>(plan, tensors, stream);
+      break;
+    case kFinishPart:
+      launch_pass<kFinishPart>(plan, tensors, stream);
+      break;
+    case kLossPart | kBatchPart:
+      launch_pass<kLossPart | kBatchPart>(plan, tensors, stream);
+      break;
+    default:
+      launch_pass<kAllParts>(plan, tensors, stream);
+  }
+  switch (plan.update_parts) {
+    case kNoParts:
+      launch_update<kNoParts>(plan, tensors, stream);
+      break;
+    case kNormPart:
+      launch_update<kNormPart>(plan, tensors, stream);
+      break;
+    default:
+      launch_update<kAllUpdateParts>(plan, tensors, stream);
+  }
+  if (plan.flat_blocks > 0) launch_flat(plan, tensors, stream);
+}
 
 }  // namespace gpunn::cuda_tiled

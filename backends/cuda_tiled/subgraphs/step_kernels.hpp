@@ -12,10 +12,8 @@ int step_shared_limit();
 
 // Whether the device runs all blocks of the first kernel at the same time, where they wait for each other.
 bool step_is_resident(const StepPlan& plan);
-bool general_step_is_resident(const StepPlan& plan);
 
 // One whole step on `stream`. Throws where a launch fails.
 void launch_step(const StepPlan& plan, const GeneralTensors& tensors, cudaStream_t stream);
-void launch_general_step(const StepPlan& plan, const GeneralTensors& tensors, cudaStream_t stream);
 
 }  // namespace gpunn::cuda_tiled

@@ -6,6 +6,8 @@
 #include "step_dense.cuh"
 #include "step_finish.cuh"
 #include "step_loss.cuh"
+#include "step_norm.cuh"
+#include "step_norm_dense.cuh"
 #include "step_plan.hpp"
 #include "step_pool.cuh"
 #include "step_sparse.cuh"
@@ -44,7 +46,7 @@ template <class B>
 __device__ __forceinline__ void store_below(const StepTensors& tensors, int layer, int rank, int first_row, int from,
                                             int row, int image, float value) {
   const DensePlan& dense = shared_plan().dense[layer];
-  if constexpr (B::kGeneral) {
+  if constexpr (B::kFinishes) {
     const FinishPlan& finish = shared_plan().dense_finish[layer - 1];
     const StepActivation activation = finish.finish.activation;
     float y = shared_floats()[dense.x + image * dense.x_pitch + from + row];
@@ -67,6 +69,12 @@ __device__ __forceinline__ void store_below(const StepTensors& tensors, int laye
       !(shared_floats()[dense.x + image * dense.x_pitch + from + row] > 0.0F)) {
     value = 0.0F;
   }
+  if constexpr (B::kNorms) {
+    if (shared_plan().dense_finish[layer - 1].finish.norm.there != 0) {
+      shared_floats()[shared_plan().dense[layer - 1].dy + row * B::kImages + image] = value;
+      return;
+    }
+  }
   store_gradient<B>(tensors, layer - 1, rank, first_row, from, row, image, value);
 }
 
@@ -88,11 +96,16 @@ __device__ __forceinline__ void keep_dense(const GeneralTensors& tensors, const 
                                            int from, int rank, int first_row) {
   const DensePlan& dense = shared_plan().dense[layer];
   const FinishPlan& finish = shared_plan().dense_finish[layer];
+  if constexpr (B::kNorms) {
+    if (finish.finish.norm.there != 0) {
+      dense_statistics<B>(tensors, batch, layer, rows, from, rank, first_row);
+      return;
+    }
+  }
   for (int i = static_cast<int>(threadIdx.x); i < rows * B::kImages; i += B::kThreads) {
     shared_floats()[finish.u + i] = dense_sum<B>(dense, rows, i / B::kImages, i % B::kImages);
   }
   __syncthreads();
-  if (finish.finish.norm.there != 0) dense_statistics<B>(tensors, batch, layer, rows, from, rank, first_row);
 }
 
 template <class B>
@@ -108,7 +121,7 @@ __device__ __forceinline__ void dense_forward(const TensorsOf<B>& tensors, const
     dense_product<B>(layer, rows);
     __syncthreads();
     const FinishPlan& finish = plan.dense_finish[layer];
-    if constexpr (B::kGeneral) {
+    if constexpr (B::kNorms || B::kFinishes) {
       if (finish.kept != 0) keep_dense<B>(tensors, batch, layer, rows, from, rank, row - rank);
     }
     const StepActivation activation = finish.finish.activation;
@@ -120,8 +133,12 @@ __device__ __forceinline__ void dense_forward(const TensorsOf<B>& tensors, const
     const auto finished = [&](int output, int image) {
       float u = kept ? shared[finish.u + output * B::kImages + image] : dense_sum<B>(dense, rows, output, image);
       if (norm) u = table.normal(output, u);
-      u = activate(activation, slope, u);
-      return drops ? Dropping(plan, finish, batch.counter, row - rank + image)(from + output, u) : u;
+      if constexpr (B::kFinishes) {
+        u = activate(activation, slope, u);
+        return drops ? Dropping(plan, finish, batch.counter, row - rank + image)(from + output, u) : u;
+      } else {
+        return dense.relu != 0 && u < 0.0F ? 0.0F : u;
+      }
     };
     dense_finish<B>(layer, rows, from, shared + (last ? plan.logits : plan.dense[layer + 1].x),
                     last ? plan.logits_pitch : plan.dense[layer + 1].x_pitch, finished);
@@ -144,7 +161,7 @@ __device__ __forceinline__ void make_loss(const TensorsOf<B>& tensors, const Ste
   const auto put = [&](int output, float value) {
     store_gradient<B>(tensors, layer, rank, row - rank, 0, output, image, value);
   };
-  if constexpr (B::kGeneral) {
+  if constexpr (B::kLosses) {
     if (warp < B::kImages) {
       loss_gradient_general(plan, tensors, logits, classes, row - rank + image, batch.labels[image], batch.count, put);
     } else if (row < plan.batch) {
@@ -191,7 +208,7 @@ __device__ __forceinline__ void dense_backward(const TensorsOf<B>& tensors, cons
         });
       }
       __syncthreads();
-      if constexpr (B::kGeneral) {
+      if constexpr (B::kNorms) {
         if (plan.dense_finish[layer - 1].finish.norm.there != 0) {
           dense_norm_backward<B>(tensors, batch, layer - 1, count, from, rank, first_row,
                                  [&](int slot, int image, float value) {
@@ -207,11 +224,11 @@ __device__ __forceinline__ void dense_backward(const TensorsOf<B>& tensors, cons
         });
       }
       __syncthreads();
-      if constexpr (B::kGeneral) fetch_kept<B>(tensors, first_row + rank);
+      if constexpr (B::kNorms || B::kFinishes) fetch_kept<B>(tensors, first_row + rank);
       clear<B>(plan.zeros[1]);  // where w was
-      if constexpr (B::kGeneral) wait_for_copies();
-      __syncthreads();
       if (dense.sliced != 0) wait_for_bytes(shared_arrivals().backward[layer]);
+      if constexpr (B::kNorms || B::kFinishes) wait_for_copies();
+      __syncthreads();
     }
   }
 }
@@ -229,7 +246,7 @@ __device__ __forceinline__ void conv_forward(const TensorsOf<B>& tensors, const 
   using F = WithoutLastWarp<B>;
   const StepPlan& plan = shared_plan();
   float* shared = shared_floats();
-  int meetings = 0;  // of the general kernels
+  int meetings = 0;  // of kernels with norms or other finishes
 #pragma unroll 1
   for (int layer = 0; layer < plan.n_convs; ++layer) {
     const ConvPlan& conv = plan.conv[layer];
@@ -258,37 +275,74 @@ __device__ __forceinline__ void conv_forward(const TensorsOf<B>& tensors, const 
 #pragma unroll
       for (int other = 0; other < B::kImages; ++other) store_remote(y + i, other, value, shared_arrivals().pooled);
     };
-    if constexpr (B::kGeneral) {
-      finish_conv_general<F>(tensors, batch, layer, row, put, [&] { meet(shared_meetings()[meetings++]); });
-    } else {
-      finish_conv<F>(conv, put);
+    const auto meet_next = [&] { meet(shared_meetings()[meetings++]); };
+    bool normed = false;
+    if constexpr (B::kNorms) {
+      const FinishPlan& finish = plan.conv_finish[layer];
+      if (finish.picks != 0) {
+        float* pick = finish.pick < 0 ? y : shared + finish.pick;
+        normed_conv<F>(tensors, batch, layer, row, pick, y_plane, y_pitch, put, meet_next);
+        normed = true;
+      }
+    }
+    if (!normed) {
+      if constexpr (B::kFinishes) {
+        finish_conv_general<F>(tensors, batch, layer, row, put, meet_next);
+      } else {
+        finish_conv<F>(conv, put);
+      }
     }
     if (!last) meet(shared_arrivals().convs[2 * layer + 1]);
   }
 }
 
-// unpool_general() of what the layer above has left, whatever that is.
+// Where the layer above has left the gradient towards its x, which is the sum of `terms` numbers that lie `apart`; and
+// what that x is.
 template <class B>
-__device__ __forceinline__ void unpool_next(int layer, int rank) {
-  const StepPlan& plan = shared_plan();
-  const float* shared = shared_floats();
-  const DensePlan& dense = plan.dense[0];
-  const bool last = layer + 1 == plan.n_convs;
-  const ConvPlan& above = plan.conv[last ? layer : layer + 1];
-  const RowPass& dx = above.backward;
-  const bool by_rows = above.by_rows > 0;
-  const int terms = last ? (dense.sliced != 0 ? kStepShares : 1) : by_rows ? kRowLanes : dx.splits;
-  const int apart = last ? dense.x_pitch : by_rows ? 1 : dx.filters * dx.out_rows * dx.pitch;
-  unpool_general<B>(
-      layer, terms, apart,
-      [&](int filter, int r, int c, int i) {
-        if (last) return dense.received + i;
-        return by_rows ? row_gradient_at(above, filter, r, c) : dx.sums + (filter * dx.out_rows + r) * dx.pitch + c;
-      },
-      [&](int filter, int r, int c, int i) {
-        if (last) return shared[dense.x + rank * dense.x_pitch + i];
-        return shared[above.x + above.x_left + filter * above.x_plane + r * above.x_pitch + c];
-      });
+struct LeftAbove {
+  bool last;
+  bool by_rows;
+  const DensePlan& dense;
+  const ConvPlan& above;
+  const float* x;  // of this block's image
+  int terms;
+  int apart;
+
+  __device__ __forceinline__ LeftAbove(const StepPlan& plan, int layer, int rank)
+      : last(layer + 1 == plan.n_convs), dense(plan.dense[0]), above(plan.conv[last ? layer : layer + 1]) {
+    by_rows = above.by_rows > 0;
+    const RowPass& dx = above.backward;
+    terms = last ? (dense.sliced != 0 ? kStepShares : 1) : by_rows ? kRowLanes : dx.splits;
+    apart = last ? dense.x_pitch : by_rows ? 1 : dx.filters * dx.out_rows * dx.pitch;
+    x = shared_floats() + (last ? dense.x + rank * dense.x_pitch : above.x + above.x_left);
+  }
+  __device__ __forceinline__ int gradient(int filter, int r, int c, int i) const {
+    if (last) return dense.received + i;
+    const RowPass& dx = above.backward;
+    return by_rows ? row_gradient_at(above, filter, r, c) : dx.sums + (filter * dx.out_rows + r) * dx.pitch + c;
+  }
+  __device__ __forceinline__ float value(int filter, int r, int c, int i) const {
+    return last ? x[i] : x[filter * above.x_plane + r * above.x_pitch + c];
+  }
+};
+
+// The way back through a convolution's poolings, activation and norm.
+template <class B>
+__device__ __forceinline__ void unpool_next(const GeneralTensors& tensors, const StepBatch& batch, int layer, int rank,
+                                            int row) {
+  const LeftAbove<B> left(shared_plan(), layer, rank);
+  const auto gradient = [&](int filter, int r, int c, int i) { return left.gradient(filter, r, c, i); };
+  const auto value = [&](int filter, int r, int c, int i) { return left.value(filter, r, c, i); };
+  if constexpr (B::kNorms) {
+    if (shared_plan().conv_finish[layer].picks != 0) {
+      return normed_unpool<B>(tensors, batch, layer, row, left.terms, left.apart, gradient, value);
+    }
+  }
+  if constexpr (B::kFinishes) {
+    unpool_general<B>(layer, left.terms, left.apart, gradient, value);
+  } else {
+    unpool<B>(shared_plan().conv[layer], left.terms, left.apart, gradient);
+  }
 }
 
 template <class B>
@@ -316,8 +370,8 @@ __device__ __forceinline__ void conv_backward(const TensorsOf<B>& tensors, const
     }
     if (layer == 0) break;
     const ConvPlan& conv = plan.conv[layer - 1];
-    if constexpr (B::kGeneral) {
-      unpool_next<B>(layer - 1, rank);
+    if constexpr (B::kNorms || B::kFinishes) {
+      unpool_next<B>(tensors, batch, layer - 1, rank, row);
     } else if (layer == plan.n_convs) {
       const DensePlan& dense = plan.dense[0];
       unpool<B>(conv, dense.sliced != 0 ? kStepShares : 1, dense.x_pitch,
@@ -331,13 +385,22 @@ __device__ __forceinline__ void conv_backward(const TensorsOf<B>& tensors, const
                 [&](int filter, int r, int c, int) { return dx.sums + (filter * dx.out_rows + r) * dx.pitch + c; });
     }
     __syncthreads();
-    if constexpr (B::kGeneral) {
-      if (plan.conv_finish[layer - 1].finish.norm.there != 0) conv_norm_backward<B>(tensors, batch, layer - 1, row);
-    }
     if (layer == plan.n_convs) announce<B>(tensors.noted->written);
+    bool normed = false;
+    if constexpr (B::kNorms) {
+      const FinishPlan& finish = plan.conv_finish[layer - 1];
+      normed = finish.finish.norm.there != 0;
+      if (normed) {
+        if constexpr (B::kFinishes) {
+          if (finish.picks == 0) conv_norm_sums<B>(tensors, batch, layer - 1, row);
+        }
+        conv_norm_backward<B>(tensors, batch, layer - 1, row);
+      }
+    }
     int busy = 0;
     if (conv.by_rows > 0) {
       run_row_gradient<B>(layer - 1);
+      busy = conv.backward.out_rows * conv.row_groups * 32 % B::kThreads;
     } else if (conv.backward_data != 0) {
       run_row_pass<B>(layer - 1, true);
       const RowPass& dx = conv.backward;
@@ -350,8 +413,10 @@ __device__ __forceinline__ void conv_backward(const TensorsOf<B>& tensors, const
     }
     const int turned = thread - busy;
     run_weight_gradient<B>(layer - 1, turned < 0 ? turned + B::kThreads : turned);
+    // In front of a batch norm a bias changes nothing: the mean takes it away again.
+    for (int i = thread; i < conv.filters && normed && own; i += B::kThreads) partial[conv.bias_from + i] = 0.0F;
     // The padding of dy is zeros.
-    for (int filter = B::kThreads / 32 - 1 - warp; filter < conv.filters; filter += B::kThreads / 32) {
+    for (int filter = B::kThreads / 32 - 1 - warp; filter < conv.filters && !normed; filter += B::kThreads / 32) {
       float sum = 0.0F;
       for (int i = lane; i < conv.dy_plane; i += 32) sum += shared[conv.dy + filter * conv.dy_plane + i];
       sum = warp_sum(sum);

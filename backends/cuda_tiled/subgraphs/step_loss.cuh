@@ -73,7 +73,7 @@ __device__ __forceinline__ void loss_of(const StepPlan& plan, const StepTensors&
   }
 }
 
-// Of the general kernels: a row of targets, by a class.
+// Of kernels with kLossPart: a row of targets, by a class.
 struct TargetRow {
   const float* at;  // nullptr: zeros
 

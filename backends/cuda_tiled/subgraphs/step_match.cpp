@@ -954,6 +954,7 @@ class Matcher {
         }
       }
     }
+    match_.network.told = values.logits >= 0 || values.row_losses >= 0 || values.mean_loss >= 0;
     match_.ops = pattern_.chosen();
     const plugin::Gathered gathered = plugin::gather_ops(desc_, match_.ops);
     if (gathered.between != plugin::Gathered::kNowhere) {

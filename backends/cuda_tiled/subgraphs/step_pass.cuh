@@ -55,7 +55,7 @@ __device__ __forceinline__ void begin_arrivals(int rank) {
     for (uint64_t& barrier : arrivals.convs) barrier_init(&barrier, WithoutLastWarp<B>::kThreads);
     begin_bytes(arrivals.pooled);
     barrier_expect(&arrivals.pooled, B::kImages * plan.dense[0].inputs * 4);
-    if constexpr (B::kGeneral) {
+    if constexpr (B::kNorms || B::kFinishes) {
       for (int i = 0; i < kStepMeetings; ++i) barrier_init(shared_meetings() + i, WithoutLastWarp<B>::kThreads);
     }
   }
@@ -94,7 +94,7 @@ __device__ __forceinline__ void make_pass(const TensorsOf<B>& tensors) {
   const int first_row = row - rank;
   constexpr int kWarps = B::kThreads / 32;
   bool ready = false;
-  if constexpr (B::kGeneral) ready = plan.ready != 0;
+  if constexpr (B::kBatches) ready = plan.ready != 0;
   if (warp == kWarps - 2) {
     if (ready) {
       if (thread % 32 < B::kImages) batch.guess[thread % 32] = -1;
@@ -113,7 +113,7 @@ __device__ __forceinline__ void make_pass(const TensorsOf<B>& tensors) {
   const auto fetch = [&](int index, int instead, int64_t step) {
     const bool known = index >= 0 && (ready || index < plan.data_rows);
     const auto gather = [&]<int kAhead>(std::integral_constant<int, kAhead>, int from, int fetchers, auto put) {
-      if constexpr (B::kGeneral) {
+      if constexpr (B::kBatches) {
         if (ready) return copy_sample(plan, tensors, index, from, fetchers, put);
         if (plan.shifted != 0) {
           return gather_shifted(plan, tensors, index, step, first_row + image, from, fetchers, put);
@@ -153,7 +153,7 @@ __device__ __forceinline__ void make_pass(const TensorsOf<B>& tensors) {
     let_next_kernel_start();
   }
   if (row > 0) let_next_kernel_start();
-  if constexpr (B::kGeneral) {
+  if constexpr (B::kNorms) {
     if (thread == 0) {
       copy_async<4>(reinterpret_cast<float*>(&batch.run), reinterpret_cast<const float*>(&tensors.noted->runs));
     }
@@ -165,7 +165,7 @@ __device__ __forceinline__ void make_pass(const TensorsOf<B>& tensors) {
     for (int i = 0; i < plan.n_dense; ++i) stage_dense(i, tensors.parameters, rank, own, warps);
   };
   if (warp == kWarps - 2) {
-    if constexpr (B::kGeneral) {
+    if constexpr (B::kBatches) {
       if (ready) find_ready_batch(plan, tensors, first_row, B::kImages, batch);
     }
     if (!ready) find_batch(plan, tensors, first_row, B::kImages, batch);
@@ -182,16 +182,25 @@ __device__ __forceinline__ void make_pass(const TensorsOf<B>& tensors) {
   // As soon as is known: the next step's blocks may begin while this one's still run.
   if (row == 0 && thread == B::kThreads - 1) tensors.noted->expected = step_after(plan, batch.counter);
   bool again = batch.again != 0;
-  if constexpr (B::kGeneral) again = again || (plan.shifted != 0 && batch.counter != batch.expected);
+  if constexpr (B::kBatches) again = again || (plan.shifted != 0 && batch.counter != batch.expected);
   if (again) {
     bool wrong = batch.index[image] != batch.guess[image];
-    if constexpr (B::kGeneral) wrong = wrong || (plan.shifted != 0 && batch.counter != batch.expected);
+    if constexpr (B::kBatches) wrong = wrong || (plan.shifted != 0 && batch.counter != batch.expected);
     if (thread < kFetchers && wrong) fetch(batch.index[image], batch.guess[image], batch.counter);
     __syncthreads();
   }
   if constexpr (convs) {
     if (last_warp) {
-      stage_dense_layers(0, 1);
+      // All blocks wait for what this one reduces, while its weights have time.
+      if constexpr (B::kNorms) {
+#pragma unroll 1
+        for (int layer = 0; layer < plan.n_convs; ++layer) {
+          reduce_conv_statistics(tensors, batch, row, layer);
+          if (layer == 0) stage_dense_layers(0, 1);
+        }
+      } else {
+        stage_dense_layers(0, 1);
+      }
       wait_for_copies();
     } else {
       conv_forward<B>(tensors, batch, rank, row);

@@ -1,6 +1,7 @@
 #include "step_plan.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 #include "step_plan_conv.hpp"
@@ -10,6 +11,8 @@ namespace {
 
 // Half of a multiprocessor's 228 KiB, less what the system and the static part take of each.
 constexpr int kTwoBlocks = 114 * 1024 - 1024 - 256;
+// All of it, less the static parts and a block of the second kernel, which should find room beside one of the first.
+constexpr int kBesideUpdate = 228 * 1024 - 1536 - 47 * 1024 - 256;
 
 // Rows of a matrix that 8 threads read at once by 16 bytes: an odd number of 16 bytes apart they meet no bank twice.
 int dense_pitch(int n) {
@@ -34,18 +37,45 @@ std::string refuse(const StepNetwork& network) {
   return {};
 }
 
-// Whether the plain kernels know all of it.
-bool is_plain(const StepNetwork& network) {
-  const auto plain = [](const StepFinish& finish) {
-    return finish.norm.there == 0 && finish.dropout.threshold == 0 &&
-           (finish.activation == StepActivation::none || finish.activation == StepActivation::relu);
+// Whether norm and activation keep or turn round the order of a window's elements, of which only the largest goes on.
+// Of fewer than four it would not pay.
+bool picks(const ConvShape& conv) {
+  const StepFinish& finish = conv.finish;
+  const bool ordered =
+      finish.activation == StepActivation::leaky_relu ? finish.slope >= 0.0F : known_by_result(finish.activation);
+  return finish.norm.there != 0 && !conv.mean && ordered && conv.window[0] * conv.window[1] >= 4;
+}
+
+// What the first kernel has to know.
+unsigned parts_of(const StepNetwork& network) {
+  unsigned parts = kNoParts;
+  const auto look = [&](const StepFinish& finish) {
+    if (finish.norm.there != 0) parts |= kNormPart;
+    if (finish.dropout.threshold != 0 || finish.activation > StepActivation::relu) parts |= kFinishPart;
   };
-  return !network.ready && !network.shifted && network.loss == StepLoss::cross_entropy && !network.flat &&
-         network.advances && network.rates > 0 &&
-         std::all_of(network.convs.begin(), network.convs.end(),
-                     [&](const ConvShape& conv) { return !conv.mean && conv.bias >= 0 && plain(conv.finish); }) &&
-         std::all_of(network.dense.begin(), network.dense.end(),
-                     [&](const DenseShape& dense) { return dense.bias >= 0 && plain(dense.finish); });
+  for (const ConvShape& conv : network.convs) {
+    look(conv.finish);
+    if (conv.mean || (conv.finish.norm.there != 0 && !picks(conv))) parts |= kFinishPart;
+  }
+  for (const DenseShape& dense : network.dense) look(dense.finish);
+  if (network.loss != StepLoss::cross_entropy || network.told || network.metrics != network.ranks) parts |= kLossPart;
+  if (network.ready || network.shifted) parts |= kBatchPart;
+  return parts;
+}
+
+// Those of the smallest instance that knows them.
+unsigned instance_with(unsigned parts, int images, int columns) {
+  // Networks of mixed filters have the smallest and the largest alone.
+  const bool few = columns == kAnyColumns || (images != PairBlock::kImages && columns != kNoFilters);
+  for (const unsigned instance : {kNoParts, kNormPart, kFinishPart, kLossPart | kBatchPart}) {
+    if ((parts & ~instance) == 0 && (instance == kNoParts || !few)) return instance;
+  }
+  return kAllParts;
+}
+
+unsigned update_parts_of(const StepNetwork& network, unsigned parts) {
+  if (network.ready || network.flat || !network.advances || network.rates == 0 || network.told) return kAllUpdateParts;
+  return parts & kNormPart;
 }
 
 class Layout {
@@ -77,7 +107,7 @@ int dense_splits(int rows, int length, int images, int warps) {
 //   backward convolutions  x of all layers | dy            | sums
 void lay_out_shared(StepPlan& plan) {
   Layout always;
-  always.take(static_cast<int64_t>(plan_bytes(plan.general != 0)) / 4 + 1);
+  always.take(static_cast<int64_t>(plan_bytes(plan.parts != kNoParts)) / 4 + 1);
   plan.zeros[0][0] = always.take(0);
   for (int i = 0; i < plan.n_convs; ++i) {
     ConvPlan& conv = plan.conv[i];
@@ -101,7 +131,7 @@ void lay_out_shared(StepPlan& plan) {
   for (int i = 0; i < plan.n_convs; ++i) {
     const ConvPlan& conv = plan.conv[i];
     FinishPlan& finish = plan.conv_finish[i];
-    if (finish.finish.norm.there != 0) finish.statistics = always.take(int64_t{kStatistics} * conv.filters);
+    if (finish.finish.norm.there != 0) finish.statistics = always.take(int64_t{kNormNumbers} * conv.filters);
   }
   for (int i = 0; i < plan.n_dense; ++i) {
     FinishPlan& finish = plan.dense_finish[i];
@@ -122,6 +152,8 @@ void lay_out_shared(StepPlan& plan) {
     ConvPlan& conv = plan.conv[i];
     if (conv.by_rows == 0) conv.forward.w = forward.take(packed_filters(conv));
     conv.bias = forward.take(conv.filters);
+    FinishPlan& finish = plan.conv_finish[i];
+    finish.pick = finish.picks != 0 && i + 1 == plan.n_convs ? forward.take(finish.row_size) : -1;
     sums = std::max(sums, int64_t{conv.forward.splits} * conv.filters * conv.forward.out_rows * conv.forward.pitch);
   }
   const int forward_sums = forward.take(sums);
@@ -142,10 +174,21 @@ void lay_out_shared(StepPlan& plan) {
   }
   for (int i = 0; i < plan.n_convs; ++i) {
     FinishPlan& finish = plan.conv_finish[i];
-    if (finish.kept != 0) finish.u = backward.take(int64_t{plan.conv[i].filters} * finish.plane);
+    if (finish.picks != 0) {
+      finish.picked = backward.take(finish.row_size);
+    } else if (finish.kept != 0) {
+      finish.u = backward.take(int64_t{plan.conv[i].filters} * finish.plane);
+    }
   }
   const int backward_sums = backward.take(0);
   int64_t most_sums = 0;
+  for (int i = 0; i < plan.n_convs; ++i) {
+    FinishPlan& finish = plan.conv_finish[i];
+    if (finish.picks == 0) continue;
+    // Read between the sums of the layer above and its own.
+    finish.u = backward_sums;
+    most_sums = std::max(most_sums, int64_t{plan.conv[i].filters} * finish.plane);
+  }
   for (int i = 0; i < plan.n_convs; ++i) {
     ConvPlan& conv = plan.conv[i];
     conv.forward.sums = forward_sums;
@@ -208,14 +251,19 @@ void lay_out_workspace(StepPlan& plan) {
     finish.norm_index = plan.norm_layers++;
     // Forward and backward.
     finish.exchange = plan.exchange;
-    plan.exchange += static_cast<int>(2 * rows * finish.channels);
+    plan.exchange += 2 * (finish.sources + kResultCopies) * finish.channels;
   };
   for (int i = 0; i < plan.n_convs; ++i) {
     FinishPlan& finish = plan.conv_finish[i];
     if (finish.kept != 0) finish.saved = memory.take(rows * up(plan.conv[i].filters * finish.plane, 4));
+    if (finish.picks != 0) finish.saved_picks = memory.take(rows * up(finish.row_size, 4));
+    finish.sources = static_cast<int>(rows) << finish.parts_log;
+    norm(finish);
   }
-  for (int i = 0; i < plan.n_convs; ++i) norm(plan.conv_finish[i]);
-  for (int i = 0; i < plan.n_dense; ++i) norm(plan.dense_finish[i]);
+  for (int i = 0; i < plan.n_dense; ++i) {
+    plan.dense_finish[i].sources = static_cast<int>(rows) / plan.images;
+    norm(plan.dense_finish[i]);
+  }
   plan.norm_gradients = memory.take(int64_t{2} * plan.norms);
   plan.norm_blocks = up(plan.norms, kUpdateSums) / kUpdateSums;
   plan.partial_blocks = up(plan.partials, kUpdateSums) / kUpdateSums;
@@ -234,7 +282,8 @@ FinishPlan plan_finish(const StepFinish& finish, int channels, int size) {
   return plan;
 }
 
-FinishPlan plan_finish(const ConvShape& conv, int pitch) {
+// `threads` are those of the forward convolutions.
+FinishPlan plan_finish(const ConvShape& conv, int pitch, int threads) {
   FinishPlan plan = plan_finish(conv.finish, conv.filters, conv.out_height() * conv.out_width());
   plan.plane = conv.out_height() * pitch;
   plan.by_plane = Divisor(plan.plane);
@@ -244,6 +293,16 @@ FinishPlan plan_finish(const ConvShape& conv, int pitch) {
   plan.row_size = conv.pooled_size();
   plan.out_width = conv.out_width();
   plan.by_out_row = Divisor(conv.out_width());
+  plan.by_pitch = Divisor(pitch);
+  plan.picks = picks(conv) ? 1 : 0;
+  int share = 4;
+  while (2 * share * conv.filters <= threads && share < 32 * kNormParts) share *= 2;
+  const int lanes = std::min(share, 32);
+  const int parts = share / lanes;
+  plan.lanes_log = std::countr_zero(static_cast<unsigned>(lanes));
+  plan.parts_log = std::countr_zero(static_cast<unsigned>(parts));
+  plan.part_rows = up(conv.out_height(), parts) / parts;
+  plan.part_windows = up(conv.pooled_height() * conv.pooled_width(), parts) / parts;
   return plan;
 }
 
@@ -254,7 +313,8 @@ FinishPlan plan_finish(const DenseShape& dense) {
   return plan;
 }
 
-// What the general kernels know besides.
+// What kernels with parts know besides.
+template <class B>
 void lay_out_general(StepPlan& plan, const StepNetwork& network) {
   plan.ready = network.ready ? 1 : 0;
   plan.shifted = network.shifted ? 1 : 0;
@@ -278,7 +338,7 @@ void lay_out_general(StepPlan& plan, const StepNetwork& network) {
   plan.norm_history = network.norm_history;
   std::copy(network.flat_ops.begin(), network.flat_ops.end(), plan.flat_op);
   for (int i = 0; i < plan.n_convs; ++i) {
-    plan.conv_finish[i] = plan_finish(network.convs[i], plan.conv[i].forward.pitch);
+    plan.conv_finish[i] = plan_finish(network.convs[i], plan.conv[i].forward.pitch, WithoutLastWarp<B>::kThreads);
   }
   for (int i = 0; i < plan.n_dense; ++i) plan.dense_finish[i] = plan_finish(network.dense[i]);
 }
@@ -287,7 +347,6 @@ void lay_out_general(StepPlan& plan, const StepNetwork& network) {
 template <class B>
 StepPlan lay_out(const StepNetwork& network, int budget) {
   StepPlan plan{};
-  plan.general = is_plain(network) ? 0 : 1;
   plan.sample = network.sample;
   const gpunn_sample_attrs& sample = network.sample;
   plan.steps = sample.drop_last != 0 ? sample.rows / sample.batch : (sample.rows + sample.batch - 1) / sample.batch;
@@ -310,6 +369,9 @@ StepPlan lay_out(const StepNetwork& network, int budget) {
     const bool all = conv.columns == network.convs[0].columns && (conv.columns == 3 || conv.columns == 5);
     plan.columns = all && plan.columns != kAnyColumns ? conv.columns : kAnyColumns;
   }
+  const unsigned parts = parts_of(network);
+  plan.parts = instance_with(parts, B::kImages, plan.columns);
+  plan.update_parts = update_parts_of(network, parts);
   bool sliced = false;
   for (int i = plan.n_dense - 1; i >= 0; --i) {
     const DenseShape& shape = network.dense[i];
@@ -333,7 +395,7 @@ StepPlan lay_out(const StepNetwork& network, int budget) {
     dense.by_fours = Divisor((dense.inputs + 3) / 4);
   }
   plan.logits_pitch = dense_pitch(plan.dense[plan.n_dense - 1].outputs);
-  lay_out_general(plan, network);
+  lay_out_general<B>(plan, network);
   lay_out_shared(plan);
   lay_out_workspace(plan);
 
@@ -367,8 +429,8 @@ bool is_small(const StepNetwork& network) {
 
 // Sums in more parts keep more threads busy, as long as there is room.
 template <class B>
-std::optional<StepPlan> largest_that_fits(const StepNetwork& network, int shared_limit) {
-  for (int budget = 16384; budget >= 512; budget /= 2) {
+std::optional<StepPlan> largest_that_fits(const StepNetwork& network, int shared_limit, int least = 512) {
+  for (int budget = 16384; budget >= least; budget /= 2) {
     const StepPlan plan = lay_out<B>(network, budget);
     if (plan.shared_bytes <= shared_limit) return plan;
   }
@@ -383,6 +445,10 @@ StepPlanned make_step_plan(const StepNetwork& network, int shared_limit) {
   if (!refusal.empty()) return {std::nullopt, refusal};
   // Where convolutions run first, more weights a block are fetched for nothing.
   if (!network.convs.empty()) {
+    constexpr int kEnough = 4096;  // with fewer sums the first kernel would lose more than the second one wins
+    if (const auto plan = largest_that_fits<PairBlock>(network, std::min(shared_limit, kBesideUpdate), kEnough)) {
+      return {plan, {}};
+    }
     if (const auto plan = largest_that_fits<PairBlock>(network, shared_limit)) return {plan, {}};
   }
   if (const auto plan = largest_that_fits<OctetBlock>(network, std::min(shared_limit, kTwoBlocks))) return {plan, {}};

@@ -36,14 +36,29 @@ template <class B>
 struct WithoutLastWarp : B {
   static constexpr int kThreads = B::kThreads - 32;
 };
-// The kernel for a kind of network, so that little code lies between what is run: columns of all its filters, and
-// whether it is general. The plain kernels know ReLU, maxima of windows, cross-entropy of labels, SGD and Adam alone.
+// The parts of a step that the plain kernels lack: these know ReLU, maxima of windows, cross-entropy of labels, SGD and
+// Adam alone. Each instance of a kernel knows a set of parts, so that little code lies between what it runs.
+inline constexpr unsigned kNoParts = 0;
+inline constexpr unsigned kNormPart = 1;    // batch norm with ReLU or no activation
+inline constexpr unsigned kFinishPart = 2;  // other activations, means of windows, dropout
+inline constexpr unsigned kLossPart = 4;    // other losses; logits and losses that are read outside the step
+inline constexpr unsigned kBatchPart = 8;   // batches that are ready, and images that are shifted
+inline constexpr unsigned kAllParts = 15;
+// The second kernel has batch norm's part and this one: other optimizers, bounds, averages, a counter that stays.
+inline constexpr unsigned kUpdatePart = 2;
+inline constexpr unsigned kAllUpdateParts = 3;
+
+// The kernel for a kind of network: columns of all its filters, and its parts.
 inline constexpr int kAnyColumns = 0;
 inline constexpr int kNoFilters = -1;
-template <class B, int COLUMNS, bool GENERAL = false>
+template <class B, int COLUMNS, unsigned PARTS = kNoParts>
 struct StepCode : B {
   static constexpr int kColumns = COLUMNS;
-  static constexpr bool kGeneral = GENERAL;
+  static constexpr bool kGeneral = PARTS != kNoParts;
+  static constexpr bool kNorms = (PARTS & kNormPart) != 0;
+  static constexpr bool kFinishes = (PARTS & kFinishPart) != 0;
+  static constexpr bool kLosses = (PARTS & kLossPart) != 0;
+  static constexpr bool kBatches = (PARTS & kBatchPart) != 0;
 };
 inline constexpr int kMostStepImages = 8;
 // Sums that a cluster makes of each gradient that it exchanges.
@@ -59,9 +74,10 @@ inline constexpr int kMostFlatOps = 8;
 // Numbers by channel that a batch norm keeps in shared memory: mean, 1 / deviation, gamma, beta, and two means of the
 // gradient.
 inline constexpr int kNormNumbers = 6;
-// Parts of a channel's sums, two numbers each.
+// Warps that share a channel's sums of an image, at most.
 inline constexpr int kNormParts = 4;
-inline constexpr int kStatistics = kNormNumbers + 2 * kNormParts;
+// How often a batch norm's result is written, so that not all blocks read it from the same place.
+inline constexpr int kResultCopies = 8;
 // The tile of a dense layer's weight gradient: outputs x inputs.
 inline constexpr int kUpdateRows = 16;
 inline constexpr int kUpdateColumns = 64;
@@ -177,6 +193,7 @@ struct StepNetwork {
   std::vector<DenseShape> dense;  // at least one; the last one's outputs are the classes
   StepLoss loss = StepLoss::cross_entropy;
   StepTargets targets = StepTargets::none;
+  bool told = false;        // whether logits or losses are read outside
   int64_t target_rows = 0;  // of a table of targets
   float loss_a = 0.0F;      // huber: delta; hinge: margin
   int loss_power = 1;       // of hinge
@@ -267,14 +284,23 @@ struct DensePlan {
   Divisor by_slice, by_fours, by_splits;
 };
 
-// What the general kernels know of a convolution or dense layer besides.
+// What kernels with parts know of a convolution or dense layer besides.
 struct FinishPlan {
   StepFinish finish;
   int kept;          // 1: all sums are kept
   int mean;          // of windows
   float mean_share;  // 1 / elements of a window
   int u;             // in shared memory, on the way back: what is kept, as forward.sums; of a dense layer [row][image]
-  int statistics;    // in shared memory: kStatistics numbers by channel
+  int statistics;    // in shared memory: kNormNumbers numbers by channel
+  // Batch norm over windows' largest: 1 where a window's largest element is known before the norm is, since norm and
+  // activation keep or turn round the order. Only those elements are normalised then.
+  int picks;
+  int pick;    // in shared memory, on the way forward: the elements picked; -1: where the next layer has its x
+  int picked;  // on the way back
+  int64_t saved_picks;
+  int lanes_log, parts_log;  // threads that share a channel: lanes of a warp, and warps; powers of two
+  int part_rows;             // rows of the output in a part
+  int part_windows;
   int channels, size;  // of the norm: elements of an image's channel
   int plane;           // of what is kept: elements of a channel, with those between rows
   int out_width;
@@ -282,8 +308,9 @@ struct FinishPlan {
   int row_size;    // of what dropout drops: elements of an image
   int first_norm;  // column among all gammas and betas
   int exchange;    // where images tell each other, in 16 bytes
+  int sources;     // that tell of a channel
   int64_t saved;   // in the workspace, in floats: what is kept, by image
-  Divisor by_plane, by_size, by_out_row;
+  Divisor by_plane, by_size, by_out_row, by_pitch;
 };
 
 struct alignas(16) StepPlan {
@@ -315,8 +342,8 @@ struct alignas(16) StepPlan {
   Divisor by_channel;  // elements of a sample's channel
   ConvPlan conv[kMostStepConvs];
   DensePlan dense[kMostStepDense];
-  // From here on of the general kernels alone.
-  int general;
+  unsigned parts, update_parts;  // of the kernels
+  // From here on of kernels with parts alone.
   int ready;
   int shifted;
   int height, width;
@@ -345,7 +372,7 @@ struct alignas(16) StepPlan {
 
 // Bytes of a plan that the kernels copy to shared memory.
 constexpr std::size_t plan_bytes(bool general) {
-  return general ? sizeof(StepPlan) : (offsetof(StepPlan, general) + 15) / 16 * 16;
+  return general ? sizeof(StepPlan) : (offsetof(StepPlan, ready) + 15) / 16 * 16;
 }
 
 // The samples of a step to come. The second kernel draws them two steps ahead, while it waits for others: so they can
@@ -365,7 +392,7 @@ struct NotedBatches {
   uint32_t inputs;   // how many of its blocks have written their factors of the dense layers' weight gradients: the x,
   uint32_t written;  // and all of them
   uint32_t unused;
-  uint32_t runs;  // how often the second kernel has ended
+  uint32_t runs;  // how often the second kernel of a step with batch norm has ended
   uint32_t unused2[5];
 };
 
@@ -397,7 +424,7 @@ struct StepTensors {
   NotedBatches* noted;
 };
 
-// What the general kernels have besides.
+// What kernels with parts have besides.
 struct GeneralTensors : StepTensors {
   const float* x;        // of a batch that is ready
   const int32_t* count;  // of its rows that are samples

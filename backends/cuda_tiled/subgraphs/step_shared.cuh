@@ -28,7 +28,8 @@ __device__ __forceinline__ StepArrivals& shared_arrivals() {
   return arrivals;
 }
 
-// Barriers of the general kernels, of all warps but the last, in the forward convolutions. Each is used once.
+// Barriers of kernels with norms or other finishes, of all warps but the last, in the forward convolutions. Each is
+// used once.
 inline constexpr int kStepMeetings = 5 * kMostStepConvs;
 __device__ __forceinline__ uint64_t* shared_meetings() {
   __shared__ uint64_t meetings[kStepMeetings];

@@ -9,13 +9,14 @@
 // first x, then dy, and where there are convolutions, they are done while the first kernel still has their backward
 // part before it.
 //
-// The general kernel knows more optimizers, bounds of gradients and averages (FlatOp). It writes the gradients where
-// ops outside the step update the parameters, and where the norm of all gradients is wanted: kernel 3 goes on from
-// there.
+// The instance of all parts knows more optimizers, bounds of gradients and averages (FlatOp). It writes the gradients
+// where ops outside the step update the parameters, and where the norm of all gradients is wanted: kernel 3 goes on
+// from there.
 #pragma once
 
 #include "dependent_launch.cuh"
 #include "step_batch.cuh"
+#include "step_optimizer.cuh"
 #include "step_plan.hpp"
 #include "step_shared.cuh"
 #include "step_sync.cuh"
@@ -26,247 +27,6 @@ inline constexpr int kUpdateBatch = 128;  // rows of the batch at once
 inline constexpr int kUpdateWarps = kUpdateThreads / 32;
 // Bounds the registers, so that a block fits beside one of the first kernel.
 inline constexpr int kUpdateBound = 320;
-
-// A parameter and what the optimizer keeps for it.
-struct Parameter {
-  float w = 0.0F;
-  float state1 = 0.0F;
-  float state2 = 0.0F;
-};
-
-template <bool GENERAL>
-using UpdateTensors = std::conditional_t<GENERAL, GeneralTensors, StepTensors>;
-
-// Before the kernel before has ended, which reads them only; past the caches of a multiprocessor, which may hold what
-// they were before that.
-__device__ __forceinline__ Parameter load_parameter(const StepTensors& tensors, int at) {
-  Parameter parameter;
-  if (at < 0) return parameter;
-  parameter.w = __ldcg(tensors.parameters + at);
-  if (tensors.state1 != nullptr) parameter.state1 = __ldcg(tensors.state1 + at);
-  if (tensors.state2 != nullptr) parameter.state2 = __ldcg(tensors.state2 + at);
-  return parameter;
-}
-
-// The beginning of StepHead: what the optimizer needs.
-struct alignas(16) Rates {
-  float rate;
-  float correction1;
-  float correction2;
-  int count;
-};
-
-__device__ __forceinline__ Rates& shared_rates() {
-  __shared__ Rates rates;
-  return rates;
-}
-
-// Asynchronously, by one thread of a block: what many threads read at the same time one part of the L2 cache has to
-// serve.
-__device__ __forceinline__ void fetch_rates(const StepPlan& plan, const StepTensors& tensors) {
-  if (threadIdx.x == 0) copy_async<16>(&shared_rates().rate, tensors.workspace + plan.head);
-}
-
-// SGD_UPDATE and ADAM_UPDATE of a thread's parameters at place(j), none where that is negative, whose gradients are
-// gradient(j). Places are below 2^31: the plan sees to it.
-template <int COUNT, class Place, class Gradient>
-__device__ __forceinline__ void update(const StepPlan& plan, const StepTensors& tensors, Rates rates,
-                                       const Parameter (&parameters)[COUNT], Place place, Gradient gradient) {
-  if (plan.optimizer == StepOptimizer::sgd) {
-    const gpunn_sgd_attrs sgd = plan.sgd;
-    const bool has_speed = tensors.state1 != nullptr;
-#pragma unroll
-    for (int j = 0; j < COUNT; ++j) {
-      const Parameter& parameter = parameters[j];
-      const int at = place(j);
-      const float decay = at < sgd.decayed ? sgd.weight_decay : 0.0F;
-      const float g = gradient(j) + decay * parameter.w;
-      const float speed = has_speed ? sgd.momentum * parameter.state1 + g : g;
-      const float step = has_speed && sgd.nesterov != 0 ? g + sgd.momentum * speed : speed;
-      if (at < 0) continue;
-      if (has_speed) tensors.state1[at] = speed;
-      tensors.parameters[at] = parameter.w - rates.rate * step;
-    }
-    return;
-  }
-  const gpunn_adam_attrs adam = plan.adam;
-  const bool decoupled = adam.decoupled != 0;
-#pragma unroll
-  for (int j = 0; j < COUNT; ++j) {
-    const Parameter& parameter = parameters[j];
-    const int at = place(j);
-    const float decay = at < adam.decayed ? adam.weight_decay : 0.0F;
-    const float own = gradient(j);
-    const float g = decoupled ? own : own + decay * parameter.w;
-    const float keep = decoupled ? 1.0F - rates.rate * decay : 1.0F;
-    const float first = adam.beta1 * parameter.state1 + (1.0F - adam.beta1) * g;
-    const float second = adam.beta2 * parameter.state2 + (1.0F - adam.beta2) * (g * g);
-    if (at < 0) continue;
-    tensors.state1[at] = first;
-    tensors.state2[at] = second;
-    tensors.parameters[at] = keep * parameter.w - rates.rate * (first * rates.correction1) /
-                                                      (sqrtf(second * rates.correction2) + adam.epsilon);
-  }
-}
-
-// An element of the flat arrays, with what an optimizer and an average keep for it, all asked for at once. There is at
-// most one of each for an element.
-struct FlatElement {
-  float w = 0.0F;
-  float state1 = 0.0F;
-  float state2 = 0.0F;
-  float average = 0.0F;
-};
-
-__device__ __forceinline__ FlatElement load_element(const StepPlan& plan, const GeneralTensors& tensors, int at) {
-  FlatElement element;
-  if (at < 0) return element;
-  element.w = __ldcg(tensors.parameters + at);
-#pragma unroll 1
-  for (int j = 0; j < plan.flat_ops; ++j) {
-    const FlatOp& op = plan.flat_op[j];
-    if (op.kind < FlatKind::sgd || at < op.from || at >= op.to) continue;
-    const float* state1 = tensors.flat_state[j][0];
-    const float* state2 = tensors.flat_state[j][1];
-    if (op.kind == FlatKind::average) {
-      element.average = __ldcg(state1 + at);
-      continue;
-    }
-    if (state1 != nullptr) element.state1 = __ldcg(state1 + at);
-    if (state2 != nullptr) element.state2 = __ldcg(state2 + at);
-  }
-  return element;
-}
-
-// L1_GRADIENT, CLAMP, CLIP_NORM, the optimizers and averages, as far as `end` goes, on an element whose gradient is
-// `g`. Returns the gradient.
-__device__ __forceinline__ float run_flat(const StepPlan& plan, const GeneralTensors& tensors, Rates rates, int begin,
-                                          int end, int at, FlatElement element, float g, float scale) {
-  float w = element.w;
-#pragma unroll 1
-  for (int j = begin; j < end; ++j) {
-    const FlatOp& op = plan.flat_op[j];
-    if (at < op.from || at >= op.to) continue;
-    const float decay = at < op.decayed ? op.decay : 0.0F;
-    const float rate = rates.rate * op.rate;
-    float* state1 = tensors.flat_state[j][0];
-    float* state2 = tensors.flat_state[j][1];
-    switch (op.kind) {
-      case FlatKind::clip_norm:
-        g *= scale;
-        continue;
-      case FlatKind::l1:
-        if (at < op.decayed) g += op.a * (w > 0.0F ? 1.0F : w < 0.0F ? -1.0F : 0.0F);
-        continue;
-      case FlatKind::clamp:
-        g = g < op.a ? op.a : g > op.b ? op.b : g;
-        continue;
-      case FlatKind::average:
-        state1[at] = op.a * element.average + op.b * w;
-        continue;
-      case FlatKind::sgd: {
-        const float own = g + decay * w;
-        float step = own;
-        if (state1 != nullptr) {
-          const float speed = op.a * element.state1 + own;
-          state1[at] = speed;
-          step = op.option != 0 ? own + op.a * speed : speed;
-        }
-        w -= rate * step;
-        break;
-      }
-      case FlatKind::adam: {
-        const bool decoupled = op.option != 0;
-        const float own = decoupled ? g : g + decay * w;
-        const float first = op.a * element.state1 + (1.0F - op.a) * own;
-        const float second = op.b * element.state2 + (1.0F - op.b) * (own * own);
-        state1[at] = first;
-        state2[at] = second;
-        w = (decoupled ? 1.0F - rate * decay : 1.0F) * w -
-            rate * (first * rates.correction1) / (sqrtf(second * rates.correction2) + op.c);
-        break;
-      }
-      case FlatKind::rmsprop: {
-        const float own = g + decay * w;
-        const float square = op.a * element.state1 + (1.0F - op.a) * (own * own);
-        state1[at] = square;
-        float step = own / (sqrtf(square) + op.c);
-        if (state2 != nullptr) {
-          step = op.b * element.state2 + step;
-          state2[at] = step;
-        }
-        w -= rate * step;
-        break;
-      }
-      case FlatKind::adagrad: {
-        const float own = g + decay * w;
-        const float sum = element.state1 + own * own;
-        state1[at] = sum;
-        w -= rate * own / (sqrtf(sum) + op.c);
-        break;
-      }
-      case FlatKind::lion: {
-        const float mixed = op.a * element.state1 + (1.0F - op.a) * g;
-        w *= 1.0F - rate * decay;
-        w -= rate * (mixed > 0.0F ? 1.0F : mixed < 0.0F ? -1.0F : mixed);
-        state1[at] = op.b * element.state1 + (1.0F - op.b) * g;
-        break;
-      }
-    }
-    tensors.parameters[at] = w;
-  }
-  return g;
-}
-
-// What a thread loads early of its parameters.
-template <bool GENERAL>
-using LoadedParameter = std::conditional_t<GENERAL, FlatElement, Parameter>;
-
-template <bool GENERAL>
-__device__ __forceinline__ LoadedParameter<GENERAL> load_early(const StepPlan& plan,
-                                                               const UpdateTensors<GENERAL>& tensors, int at) {
-  if constexpr (GENERAL) {
-    if (plan.flat != 0) return load_element(plan, tensors, at);
-    const Parameter parameter = load_parameter(tensors, at);
-    return {.w = parameter.w, .state1 = parameter.state1, .state2 = parameter.state2};
-  } else {
-    return load_parameter(tensors, at);
-  }
-}
-
-// What becomes of a thread's gradients, as update(). Returns the sum of their squares where their norm is wanted.
-template <bool GENERAL, int COUNT, class Place, class Gradient>
-__device__ __forceinline__ float finish_gradients(const StepPlan& plan, const UpdateTensors<GENERAL>& tensors,
-                                                  Rates rates, const LoadedParameter<GENERAL> (&parameters)[COUNT],
-                                                  Place place, Gradient gradient) {
-  if constexpr (GENERAL) {
-    if (plan.flat == 0) {
-      Parameter plain[COUNT];
-#pragma unroll
-      for (int j = 0; j < COUNT; ++j) {
-        plain[j] = {.w = parameters[j].w, .state1 = parameters[j].state1, .state2 = parameters[j].state2};
-      }
-      update(plan, tensors, rates, plain, place, gradient);
-      return 0.0F;
-    }
-    const bool all = plan.before_norm < 0;
-    const int end = all ? plan.flat_ops : plan.before_norm;
-    float squares = 0.0F;
-#pragma unroll
-    for (int j = 0; j < COUNT; ++j) {
-      const int at = place(j);
-      if (at < 0) continue;
-      float g = gradient(j);
-      if (end > 0) g = run_flat(plan, tensors, rates, 0, end, at, parameters[j], g, 1.0F);
-      squares = fmaf(g, g, squares);
-      if (!all || plan.flat_ops == 0) tensors.gradients[at] = g;
-    }
-    return squares;
-  } else {
-    update(plan, tensors, rates, parameters, place, gradient);
-    return 0.0F;
-  }
-}
 
 union UpdateShared {
   struct {
@@ -438,6 +198,7 @@ __device__ __forceinline__ float update_biases(const StepPlan& plan, const Updat
 }
 
 // Gammas and betas of batch norms, whose gradients the first kernel has summed up; and the running statistics.
+template <bool FLAT>
 __device__ __forceinline__ float update_norms(const StepPlan& plan, const GeneralTensors& tensors, int block,
                                               UpdateShared& shared) {
   const int column = block * kUpdateSums + static_cast<int>(threadIdx.x) % kUpdateSums;
@@ -458,7 +219,7 @@ __device__ __forceinline__ float update_norms(const StepPlan& plan, const Genera
   for (int i = 0; i < plan.n_dense; ++i) look(plan.dense_finish[i]);
   const float before = running != nullptr ? *running : 0.0F;
   const float* gradients = tensors.workspace + plan.norm_gradients + column;
-  const float squares = update_column<true>(plan, tensors, gradients, 0, 1, at, shared);
+  const float squares = update_column<FLAT>(plan, tensors, gradients, 0, 1, at, shared);
   const bool counts = plan.counted == 0 || shared_rates().count > 0;
   if (running != nullptr && counts && threadIdx.x < kUpdateSums) {
     *running = (1.0F - momentum) * before + momentum * __ldcg(gradients + plan.norms);
@@ -506,8 +267,8 @@ __device__ __forceinline__ T sum_of_block(T value, T* shared) {
 }
 
 // MEAN_ROWS, METRICS_ACCUMULATE, TABLE_STORE and ADVANCE. No other block reads the counter.
-template <bool GENERAL>
-__device__ __forceinline__ void finish_step(const StepPlan& plan, const UpdateTensors<GENERAL>& tensors,
+template <unsigned PARTS>
+__device__ __forceinline__ void finish_step(const StepPlan& plan, const UpdateTensors<PARTS != kNoParts>& tensors,
                                             UpdateShared& shared) {
   wait_for_kernel_before();
   const StepHead head = *reinterpret_cast<const StepHead*>(tensors.workspace + plan.head);
@@ -537,23 +298,25 @@ __device__ __forceinline__ void finish_step(const StepPlan& plan, const UpdateTe
     tensors.history[remainder < 0 ? remainder + plan.history : remainder] =
         static_cast<float>(sum / static_cast<double>(head.count));
   }
-  if constexpr (GENERAL) {
+  if constexpr ((PARTS & kNormPart) != 0) ++tensors.noted->runs;
+  if constexpr (kUpdatesFlat<PARTS>) {
     const double mean = head.count > 0 ? sum / static_cast<double>(head.count) : 0.0;
     if (tensors.mean_loss != nullptr) *tensors.mean_loss = static_cast<float>(mean);
-    ++tensors.noted->runs;
     if (plan.advances == 0) return;
   }
   *tensors.step = static_cast<int64_t>(static_cast<uint64_t>(head.step) + static_cast<uint64_t>(plan.advance));
 }
 
-template <bool GENERAL>
-__global__ void __launch_bounds__(kUpdateBound, 2) step_update(const __grid_constant__ UpdateTensors<GENERAL> tensors) {
+template <unsigned PARTS>
+__global__ void __launch_bounds__(kUpdateBound, 2)
+    step_update(const __grid_constant__ UpdateTensors<PARTS != kNoParts> tensors) {
+  constexpr bool kFlat = kUpdatesFlat<PARTS>;
   __shared__ __align__(16) UpdateShared shared;
-  __shared__ __align__(16) char plan_memory[plan_bytes(GENERAL)];
+  __shared__ __align__(16) char plan_memory[plan_bytes(PARTS != kNoParts)];
   const StepPlan& plan = *reinterpret_cast<const StepPlan*>(plan_memory);
   // What the next step's first kernel does before it waits is noted by now, or will be found out to be wrong.
   let_next_kernel_start();
-  copy_plan<GENERAL>(tensors.plan, reinterpret_cast<float4*>(plan_memory), kUpdateThreads);
+  copy_plan<PARTS != kNoParts>(tensors.plan, reinterpret_cast<float4*>(plan_memory), kUpdateThreads);
   __syncthreads();
   const int block = static_cast<int>(blockIdx.x);
   const int partial = block - plan.dense_blocks;
@@ -561,67 +324,26 @@ __global__ void __launch_bounds__(kUpdateBound, 2) step_update(const __grid_cons
   int rest = bias - plan.bias_blocks;
   float squares = 0.0F;
   if (partial < 0) {
-    squares = update_dense<GENERAL>(plan, tensors, block, shared);
+    squares = update_dense<kFlat>(plan, tensors, block, shared);
   } else if (bias < 0) {
-    squares = update_convs<GENERAL>(plan, tensors, partial, shared);
+    squares = update_convs<kFlat>(plan, tensors, partial, shared);
   } else if (rest < 0) {
-    squares = update_biases<GENERAL>(plan, tensors, bias, shared);
+    squares = update_biases<kFlat>(plan, tensors, bias, shared);
   } else {
-    if constexpr (GENERAL) {
-      if (rest < plan.norm_blocks) squares = update_norms(plan, tensors, rest, shared);
+    if constexpr ((PARTS & kNormPart) != 0) {
+      if (rest < plan.norm_blocks) squares = update_norms<kFlat>(plan, tensors, rest, shared);
       rest -= plan.norm_blocks;
     }
-    if (rest == 0) finish_step<GENERAL>(plan, tensors, shared);
+    if (rest == 0) finish_step<PARTS>(plan, tensors, shared);
     if (rest == 1) draw_batch(plan, tensors);
   }
-  if constexpr (GENERAL) {
+  if constexpr (kFlat) {
     if (block < plan.update_blocks && plan.before_norm >= 0) {
       __syncthreads();
       squares = sum_of_block(squares, shared.bias);
       if (threadIdx.x == 0) tensors.workspace[plan.squares + block] = squares;
     }
   }
-}
-
-// Kernel 3, where the norm of all gradients is wanted: what bounds and uses them behind it.
-static __global__ void __launch_bounds__(kUpdateThreads) step_flat(const __grid_constant__ GeneralTensors tensors) {
-  __shared__ double sums[kUpdateWarps];
-  __shared__ __align__(16) char plan_memory[plan_bytes(true)];
-  const StepPlan& plan = *reinterpret_cast<const StepPlan*>(plan_memory);
-  let_next_kernel_start();
-  copy_plan<true>(tensors.plan, reinterpret_cast<float4*>(plan_memory), kUpdateThreads);
-  const int thread = static_cast<int>(threadIdx.x);
-  const int at = static_cast<int>(blockIdx.x) * kUpdateThreads + thread;
-  __syncthreads();
-  // The kernels before leave them as they are.
-  const FlatElement element = load_element(plan, tensors, at < plan.flat_size ? at : -1);
-  wait_for_kernel_before();
-  double sum = 0.0;
-  for (int i = thread; i < plan.update_blocks; i += kUpdateThreads) {
-    sum += static_cast<double>(__ldcg(tensors.workspace + plan.squares + i));
-  }
-  const float g = at < plan.flat_size ? __ldcg(tensors.gradients + at) : 0.0F;
-  const auto* head = reinterpret_cast<const StepHead*>(tensors.workspace + plan.head);
-  const float4 rates = __ldcg(reinterpret_cast<const float4*>(head));
-  sum = sum_of_block(sum, sums);
-  const auto norm = static_cast<float>(sqrt(sum));
-  if (at == 0) {
-    if (tensors.norm != nullptr) *tensors.norm = norm;
-    if (plan.norm_history > 0) {
-      const int64_t remainder = __ldcg(reinterpret_cast<const long long*>(&head->step)) % plan.norm_history;
-      tensors.norm_history[remainder < 0 ? remainder + plan.norm_history : remainder] = norm;
-    }
-  }
-  if (at >= plan.flat_size) return;
-  float scale = 1.0F;
-  for (int j = plan.before_norm; j < plan.flat_ops; ++j) {
-    const FlatOp& op = plan.flat_op[j];
-    if (op.kind != FlatKind::clip_norm || !isfinite(norm)) continue;
-    scale = op.a / (norm + op.c);
-    if (op.option == 0) scale = fminf(scale, 1.0F);
-  }
-  run_flat(plan, tensors, {.rate = rates.x, .correction1 = rates.y, .correction2 = rates.z, .count = 0},
-           plan.before_norm, plan.flat_ops, at, element, g, scale);
 }
 
 }  // namespace gpunn::cuda_tiled

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "cli/command.hpp"
+#include "cli/output.hpp"
 #include "cli/parser/help_layout.hpp"
 #include "cli/parser/suggest.hpp"
 
@@ -119,7 +120,7 @@ void add_help(CommandLine& line) {
       line.app->clear();  // else the program's help is that of the verb that was given, this one
       const std::string text = words->empty() ? line.app->help() : help_of(*line.app, *words);
       if (text.empty()) no_help(*line.app, *words);
-      fmt::print("{}", text);
+      put("{}", text);
       return ExitCode::done;
     };
   });

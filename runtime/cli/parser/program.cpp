@@ -1,17 +1,18 @@
 #include "cli/parser/program.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <optional>
+#include <sstream>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "cli/command.hpp"
 #include "cli/json.hpp"
+#include "cli/output.hpp"
 #include "cli/parser/suggest.hpp"
 #include "cli/status_line.hpp"
 #include "cli/terminal.hpp"
@@ -21,8 +22,8 @@ namespace gpunn::cli {
 namespace {
 
 void print_error(const std::string& message) {
-  const Terminal terminal = terminal_of(STDERR_FILENO);
-  fmt::print(stderr, "{} {}\n", coloured("gpunn:", Colour::red, terminal.colour), printable(message));
+  StatusLine& line = StatusLine::of_stderr();
+  line.print(coloured("gpunn:", Colour::red, line.terminal().colour) + " " + printable(message));
 }
 
 ExitCode report(const CommandLine& line, const std::string& message, ExitCode code,
@@ -39,7 +40,7 @@ ExitCode report(const CommandLine& line, const std::string& message, ExitCode co
     print_error(message);
   } else {
     // As compilers print them, so that editors find the places.
-    for (const Diagnostic& one : diagnostics) fmt::print(stderr, "{}\n", printable(one.text()));
+    for (const Diagnostic& one : diagnostics) StatusLine::of_stderr().print(printable(one.text()));
   }
   return code;
 }
@@ -48,7 +49,9 @@ ExitCode report(const CommandLine& line, const std::string& message, ExitCode co
 ExitCode report_parse_error(CommandLine& line, const CLI::ParseError& error,
                             const std::vector<std::string>& arguments) {
   if (error.get_exit_code() == 0) {
-    line.app->exit(error);
+    std::ostringstream text;
+    line.app->exit(error, text, text);
+    write_to_stdout(text.str());
     return ExitCode::done;
   }
   // The flag may stand behind what stopped the parser.
@@ -58,7 +61,7 @@ ExitCode report_parse_error(CommandLine& line, const CLI::ParseError& error,
   if (message.empty()) message = error.what();
   const bool verb_is_missing = message == error.what() && verb.get_require_subcommand_min() > 0;
   if (verb_is_missing) {
-    fmt::print(stderr, "{}\n", verb.help(verb.get_parent() == nullptr ? "" : full_name(*verb.get_parent())));
+    StatusLine::of_stderr().print(verb.help(verb.get_parent() == nullptr ? "" : full_name(*verb.get_parent())));
     message = "a subcommand is required: one of these verbs";
   } else {
     message += "\ntry '" + full_name(verb) + " --help'";
@@ -86,6 +89,9 @@ ExitCode run_program(int argc, char** argv) {
     return report(line, error.what(), error.code());
   } catch (const std::bad_alloc&) {
     return report(line, "not enough memory", ExitCode::failed);
+  } catch (const std::filesystem::filesystem_error& error) {
+    const std::string path = error.path1().string();
+    return report(line, "can't use " + path + ": " + error.code().message(), ExitCode::failed);
   } catch (const std::exception& error) {
     return report(line, std::string("internal error: ") + error.what(), ExitCode::failed);
   }

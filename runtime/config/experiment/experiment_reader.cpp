@@ -220,7 +220,8 @@ Experiment load_experiment(const fs::path& file, const std::vector<Override>& ov
   try {
     text = read_text(file, config::kLargestYamlFile);
   } catch (const Error& error) {
-    config::fail_at({}, error.what() + near_files(file));
+    std::error_code ignored;
+    config::fail_at({}, error.what() + (fs::exists(file, ignored) ? "" : near_files(file)));
   }
   return read(text, file.string(), file.parent_path(), overrides);
 }

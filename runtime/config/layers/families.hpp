@@ -7,15 +7,8 @@
 
 namespace gpunn::config {
 
-std::vector<LayerType> convolution_layers();
-std::vector<LayerType> linear_layers();
-std::vector<LayerType> activation_layers();
-std::vector<LayerType> pooling_layers();
-std::vector<LayerType> upsampling_layers();
-std::vector<LayerType> normalization_layers();
-std::vector<LayerType> shape_layers();
-std::vector<LayerType> dropout_layers();
-std::vector<LayerType> merge_layers();
-std::vector<LayerType> attention_layers();
+#define GPUNN_LAYERS(name) std::vector<LayerType> name##_layers();
+#include "config/layers/families.inc"
+#undef GPUNN_LAYERS
 
 }  // namespace gpunn::config

@@ -20,6 +20,7 @@ struct AbiCheck {
 
   std::string member;  // of the table
   std::string name;
+  int32_t op = 0;  // of the catalogue, where it is about one
   std::function<void(const RawChain& chain, const Note& note)> run;
 };
 
@@ -27,6 +28,8 @@ std::vector<AbiCheck> table_checks();   // names, functions, device information
 std::vector<AbiCheck> memory_checks();  // allocation, copies, fills
 std::vector<AbiCheck> stream_checks();  // streams and events
 std::vector<AbiCheck> query_checks();   // op_query on what is unknown or makes no sense
+
+std::vector<AbiCheck> contract_checks();  // op_query on what is nearly right, by hosts of several versions
 
 // Throws Error with `message` where `holds` is false.
 void demand(bool holds, const std::string& message);

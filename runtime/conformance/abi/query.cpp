@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "conformance/abi/abi_checks.hpp"
-#include "execution/backend.hpp"
+#include "conformance/abi/question.hpp"
 #include "ops/case.hpp"
 #include "ops/op.hpp"
 
@@ -19,43 +19,12 @@ using ops::Case;
 
 namespace {
 
-gpunn_op_support query(const RawDevice& device, const gpunn_op_desc* desc) {
-  gpunn_op_support support{};
-  support.struct_size = sizeof(support);
-  const plugins::CallResult result = plugins::guarded(
-      [&](gpunn_error* error) { return device.table().op_query(device.device(), desc, &support, error); });
-  demand(result.status >= GPUNN_OK && result.status <= GPUNN_INTERNAL,
-         "op_query returned status " + std::to_string(result.status) + ", which abi.h lacks");
-  if (!result.ok()) support.score = 0;
-  return support;
-}
-
 void check_unknown_op(const RawChain& chain) {
   for (const int32_t op : {0, -1, 99999, 2147483647}) {
     const RawDescription description(op, nullptr, {}, {});
     const gpunn_op_support support = query(chain.top(), description.get());
     demand(support.score <= 0, "op_query serves op " + std::to_string(op) + ", which does not exist");
   }
-}
-
-// What is asked about, with room to spoil it.
-struct Question {
-  int32_t op;
-  std::vector<std::byte> attrs;
-  std::vector<gpunn_tensor> inputs, outputs;
-};
-
-std::vector<gpunn_tensor> abi_tensors(const std::vector<TensorType>& types) {
-  std::vector<gpunn_tensor> result;
-  for (const TensorType& type : types) result.push_back(execution::abi_tensor(type, nullptr));
-  return result;
-}
-
-Question question_of(const graph::OpSignature& signature) {
-  Question question{signature.op, {}, abi_tensors(signature.inputs), abi_tensors(signature.outputs)};
-  const auto* bytes = static_cast<const std::byte*>(signature.attrs.data());
-  question.attrs.assign(bytes, bytes + signature.attrs.size());
-  return question;
 }
 
 // Every attribute but struct_size set to 32-bit words of one value.
@@ -130,9 +99,7 @@ void check_nonsense(const RawChain& chain, const graph::OpSignature& signature, 
     note(std::string("op_query with ") + kind.what);
     Question question = question_of(signature);
     kind.spoil(question);
-    const RawDescription description(question.op, question.attrs.empty() ? nullptr : question.attrs.data(),
-                                     question.inputs, question.outputs);
-    query(chain.top(), description.get());
+    query(chain.top(), question.description().get());
   }
 }
 

@@ -29,7 +29,15 @@ RawKernel::~RawKernel() {
   if (kernel_ != nullptr) plugins::guarded_void([&] { device_->table().op_free(kernel_); });
 }
 
-void RawKernel::enqueue(gpunn_stream* stream, const gpunn_op_args& args) const {
+void RawKernel::enqueue(gpunn_stream* stream, const RawDescription& description, const RawMemory& workspace) const {
+  const gpunn_op_args args{.struct_size = sizeof(gpunn_op_args),
+                           .n_inputs = description.get()->n_inputs,
+                           .n_outputs = description.get()->n_outputs,
+                           .reserved = 0,
+                           .inputs = description.inputs(),
+                           .outputs = description.outputs(),
+                           .workspace = workspace.data(),
+                           .workspace_bytes = workspace_bytes()};
   device_->call("op_enqueue",
                 [&](gpunn_error* error) { return device_->table().op_enqueue(kernel_, stream, &args, error); });
 }

@@ -23,8 +23,8 @@ class RawKernel {
   uint64_t workspace_bytes() const { return support_.workspace_bytes; }
   const RawDevice& device() const { return *device_; }
 
-  // On a stream of device().
-  void enqueue(gpunn_stream* stream, const gpunn_op_args& args) const;
+  // On a stream of device(), with the tensors of `description` as they are now.
+  void enqueue(gpunn_stream* stream, const RawDescription& description, const RawMemory& workspace) const;
 
  private:
   const RawDevice* device_ = nullptr;

@@ -91,6 +91,22 @@ void check_index(const RawChain& chain) {
   }
 }
 
+// Each that probe counted, not only the first.
+void check_every_index(const RawChain& chain) {
+  const RawDevice& device = chain.top();
+  int32_t count = 0;
+  device.call("probe", [&](gpunn_error* error) { return device.table().probe(&count, error); });
+  gpunn_device_options options{};
+  options.struct_size = sizeof(options);
+  for (options.index = 0; options.index < count; ++options.index) {
+    gpunn_device* opened = nullptr;
+    device.call("device_open of device " + std::to_string(options.index) + " of " + std::to_string(count),
+                [&](gpunn_error* error) { return device.table().device_open(&options, &opened, error); });
+    demand(opened != nullptr, "device_open of device " + std::to_string(options.index) + " said OK and gave none");
+    device.table().device_close(opened);
+  }
+}
+
 template <std::size_t N>
 void check_text(const char (&text)[N], const char* what, bool may_be_empty) {
   demand(std::memchr(text, '\0', N) != nullptr, std::string(what) + " has no NUL at its end");
@@ -155,6 +171,7 @@ std::vector<AbiCheck> table_checks() {
   return {{"name", "names and versions", check_names},
           {"table", "required functions", check_functions},
           {"probe", "counts devices, twice the same", check_probe},
+          {"device_open", "opens every device that probe counts", check_every_index},
           {"device_open", "refuses a device that there is not", check_index},
           {"device_open", "keeps an error within struct_size", check_short_error},
           {"device_info", "fields make sense", check_info},

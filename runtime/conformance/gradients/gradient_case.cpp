@@ -46,6 +46,22 @@ ReferenceTensor finite_difference(const Function& forward, const std::vector<Ref
   return gradient;
 }
 
+graph::OpSignature signature_of(const GradientCase& test) {
+  std::vector<ReferenceTensor> inputs;
+  for (const InputSpec& spec : test.inputs) {
+    inputs.push_back({spec.type, std::vector<double>(static_cast<std::size_t>(spec.type.elements()), 0)});
+  }
+  const std::vector<ReferenceTensor> outputs = test.forward(inputs);
+  graph::OpSignature signature{test.op, test.attrs, {}, {}};
+  for (const Wire& wire : test.wires) {
+    signature.inputs.push_back(wire.source == Source::output_gradient ? outputs.at(test.differentiated).type
+                               : wire.source == Source::input         ? inputs.at(wire.index).type
+                                                                      : outputs.at(wire.index).type);
+  }
+  signature.outputs = ops::op_info(test.op).infer(test.attrs, signature.inputs);
+  return signature;
+}
+
 GradientProblem make_problem(const GradientCase& test, Random& random) {
   std::vector<ReferenceTensor> inputs;
   for (const InputSpec& spec : test.inputs) {
@@ -61,14 +77,12 @@ GradientProblem make_problem(const GradientCase& test, Random& random) {
     weight.values.push_back(rounded(random.uniform(-1, 1), weight.type.dtype));
   }
 
-  GradientProblem problem{{test.op, test.attrs, {}, {}}, {}, {}};
+  GradientProblem problem{signature_of(test), {}, {}};
   for (const Wire& wire : test.wires) {
     problem.inputs.push_back(wire.source == Source::output_gradient ? weight
                              : wire.source == Source::input         ? inputs.at(wire.index)
                                                                     : stored(outputs.at(wire.index)));
-    problem.signature.inputs.push_back(problem.inputs.back().type);
   }
-  problem.signature.outputs = ops::op_info(test.op).infer(test.attrs, problem.signature.inputs);
   for (const std::size_t input : test.with_respect) {
     problem.expected.push_back(finite_difference(test.forward, inputs, input, test.differentiated, weight));
   }
@@ -77,9 +91,8 @@ GradientProblem make_problem(const GradientCase& test, Random& random) {
 
 std::vector<GradientCase> all_gradients() {
   std::vector<GradientCase> result;
-  for (auto family :
-       {linear_gradients, activation_gradients, shape_gradients, normalization_gradients, loss_gradients}) {
-    std::vector<GradientCase> cases = family();
+  for (auto source : {linear_gradients, shape_gradients, normalization_gradients, family_gradients}) {
+    std::vector<GradientCase> cases = source();
     std::move(cases.begin(), cases.end(), std::back_inserter(result));
   }
   return result;

@@ -8,6 +8,7 @@
 
 namespace gpunn::conformance {
 
+using ops::apart;
 using ops::constant;
 using ops::f32;
 using ops::Generator;
@@ -19,7 +20,7 @@ using ops::Random;
 using ops::ReferenceTensor;
 using ops::uniform;
 
-// A function of float64 tensors: one op of the oracle, or a few.
+// A function of float64 tensors: one op of the reference, or a few.
 using Function = std::function<std::vector<ReferenceTensor>(const std::vector<ReferenceTensor>& inputs)>;
 
 // Where an input of a backward op comes from: the gradient of a forward output, a forward input, or a forward output.
@@ -41,11 +42,13 @@ struct GradientCase {
   std::size_t differentiated = 0;         // the forward output that has a gradient
 };
 
-std::vector<GradientCase> linear_gradients();  // matmul, bias, convolution
-std::vector<GradientCase> activation_gradients();
-std::vector<GradientCase> shape_gradients();  // pooling, reduction, element-wise, dropout
-std::vector<GradientCase> normalization_gradients();
-std::vector<GradientCase> loss_gradients();  // softmax and losses
+std::vector<GradientCase> linear_gradients();         // matmul, bias, convolution
+std::vector<GradientCase> shape_gradients();          // pooling, reduction, element-wise, dropout
+std::vector<GradientCase> normalization_gradients();  // batch norm of fewer rows than there are
+
+// Of the cases that families call differentiable, those whose gradient is a single op: the op's gradient function tells
+// which op that is and what it reads.
+std::vector<GradientCase> family_gradients();
 
 std::vector<GradientCase> all_gradients();
 
@@ -60,6 +63,9 @@ struct GradientProblem {
   std::vector<ReferenceTensor> inputs;
   std::vector<ReferenceTensor> expected;
 };
+
+// Of the backward op, without the gradients.
+graph::OpSignature signature_of(const GradientCase& test);
 
 GradientProblem make_problem(const GradientCase& test, Random& random);
 

@@ -21,7 +21,7 @@ void add_matmul(std::vector<GradientCase>& cases, bool ta, bool tb) {
   const std::vector<InputSpec> inputs{f32(ta ? Shape{k, m} : Shape{m, k}), f32(tb ? Shape{n, k} : Shape{k, n})};
   const Wire dy{Source::output_gradient, 0}, a{Source::input, 0}, b{Source::input, 1};
   const GradientCase base{
-      transposes(ta, tb), inputs, oracle_function(GPUNN_OP_MATMUL, matmul(ta, tb)), GPUNN_OP_MATMUL, {}, {}, {}, 0};
+      transposes(ta, tb), inputs, reference_function(GPUNN_OP_MATMUL, matmul(ta, tb)), GPUNN_OP_MATMUL, {}, {}, {}, 0};
   GradientCase by_a = base;
   by_a.name += ", by a";
   by_a.attrs = ta ? matmul(tb, true) : matmul(false, !tb);
@@ -39,13 +39,13 @@ void add_matmul(std::vector<GradientCase>& cases, bool ta, bool tb) {
 void add_bias(std::vector<GradientCase>& cases, const Shape& shape) {
   cases.push_back({.name = "of BIAS_ADD, by b, x " + to_string(shape),
                    .inputs = {f32(shape), f32({shape[1]})},
-                   .forward = oracle_function(GPUNN_OP_BIAS_ADD),
+                   .forward = reference_function(GPUNN_OP_BIAS_ADD),
                    .op = GPUNN_OP_BIAS_BACKWARD,
                    .attrs = {},
                    .wires = {{Source::output_gradient, 0}},
                    .with_respect = {1}});
   for (const int32_t activation : {GPUNN_ACTIVATION_NONE, GPUNN_ACTIVATION_RELU}) {
-    const Function biased = oracle_function(GPUNN_OP_BIAS_ADD), relu = oracle_function(GPUNN_OP_RELU);
+    const Function biased = reference_function(GPUNN_OP_BIAS_ADD), relu = reference_function(GPUNN_OP_RELU);
     const Function forward = [=](const std::vector<ReferenceTensor>& in) {
       return activation == GPUNN_ACTIVATION_RELU ? relu(biased(in)) : biased(in);
     };
@@ -73,7 +73,7 @@ void add_transposed(std::vector<GradientCase>& cases, const TransposedConvolutio
   const Shape y = ops::op_info(GPUNN_OP_CONV2D).infer(attributes, types).front().shape;
   const GradientCase base{"of CONV2D_BACKWARD_DATA, dy " + to_string(y) + ", w " + to_string(c.w),
                           {f32(y), f32(c.w)},
-                          oracle_function(GPUNN_OP_CONV2D_BACKWARD_DATA, attributes),
+                          reference_function(GPUNN_OP_CONV2D_BACKWARD_DATA, attributes),
                           0,
                           attributes,
                           {},
@@ -104,7 +104,7 @@ void add_convolution(std::vector<GradientCase>& cases, const TransposedConvoluti
   const auto attributes = graph::Attributes::of(attrs);
   const GradientCase base{"of CONV2D, x " + to_string(c.x) + ", w " + to_string(c.w),
                           {f32(c.x), f32(c.w)},
-                          oracle_function(GPUNN_OP_CONV2D, attributes),
+                          reference_function(GPUNN_OP_CONV2D, attributes),
                           0,
                           attributes,
                           {},

@@ -18,6 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/system_call.hpp"
+
 namespace gpunn::conformance {
 
 namespace {
@@ -33,7 +35,7 @@ struct Header {
   Verdict verdict;
   bool optional;
   double error, seconds, gflops, gigabytes;
-  std::size_t text, detail;  // bytes that follow
+  std::size_t text, detail, plugin, refusal;  // bytes that follow
 };
 
 // In the child: a crash ends it at once, whatever handlers the host has, and it does not outlive its parent.
@@ -44,16 +46,6 @@ void make_mortal(pid_t parent) {
   setrlimit(RLIMIT_CORE, &no_core);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);
-}
-
-void write_all(int file, const char* bytes, std::size_t count) {
-  while (count > 0) {
-    const ssize_t written = ::write(file, bytes, count);
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;
-    bytes += written;
-    count -= static_cast<std::size_t>(written);
-  }
 }
 
 // Of a sanitizer's report the summary, of anything else its end, in one line.
@@ -74,18 +66,19 @@ void close_file(int& file) {
 
 void send(int pipe, const Message& message) {
   const CheckCase& result = message.result;
-  const Header header{message.kind,   message.code,  result.verdict,   result.optional,     result.error,
-                      result.seconds, result.gflops, result.gigabytes, message.text.size(), result.detail.size()};
+  const Header header{message.kind,        message.code,         result.verdict,       result.optional,
+                      result.error,        result.seconds,       result.gflops,        result.gigabytes,
+                      message.text.size(), result.detail.size(), result.plugin.size(), result.refusal.size()};
   std::string bytes(sizeof(header), '\0');
   std::memcpy(bytes.data(), &header, sizeof(header));
   bytes += message.text;
-  bytes += result.detail;
-  write_all(pipe, bytes.data(), bytes.size());
+  bytes += result.detail + result.plugin + result.refusal;
+  write_all(pipe, bytes);
 }
 
 void end_of_words() {
   std::fflush(nullptr);
-  write_all(STDERR_FILENO, &kEndOfWords, 1);
+  write_all(STDERR_FILENO, {&kEndOfWords, 1});
 }
 
 Child::Child(const std::function<void(int pipe)>& body) {
@@ -140,7 +133,7 @@ void Child::forward_output() {
   for (std::string_view text(buffer, static_cast<std::size_t>(count)); !text.empty();) {
     const std::size_t end = text.find(kEndOfWords);
     const std::string_view words = text.substr(0, end);
-    write_all(STDERR_FILENO, words.data(), words.size());
+    write_all(STDERR_FILENO, words);
     last_words_ += words;
     if (end == std::string_view::npos) break;
     last_words_.clear();
@@ -172,19 +165,25 @@ std::optional<Message> Child::take() {
   Header header{};
   if (received_.size() < sizeof(header)) return std::nullopt;
   std::memcpy(&header, received_.data(), sizeof(header));
-  if (received_.size() < sizeof(header) + header.text + header.detail) return std::nullopt;
+  if (received_.size() < sizeof(header) + header.text + header.detail + header.plugin + header.refusal) {
+    return std::nullopt;
+  }
+  std::size_t next = sizeof(header);
+  const auto taken = [&](std::size_t bytes) { return received_.substr(std::exchange(next, next + bytes), bytes); };
   Message message;
   message.kind = header.kind;
   message.code = header.code;
-  message.text = received_.substr(sizeof(header), header.text);
+  message.text = taken(header.text);
   message.result.verdict = header.verdict;
   message.result.optional = header.optional;
   message.result.error = header.error;
   message.result.seconds = header.seconds;
   message.result.gflops = header.gflops;
   message.result.gigabytes = header.gigabytes;
-  message.result.detail = received_.substr(sizeof(header) + header.text, header.detail);
-  received_.erase(0, sizeof(header) + header.text + header.detail);
+  message.result.detail = taken(header.detail);
+  message.result.plugin = taken(header.plugin);
+  message.result.refusal = taken(header.refusal);
+  received_.erase(0, next);
   return message;
 }
 
@@ -208,7 +207,7 @@ std::string Child::end() {
   }
   std::string text;
   if (hung_) {
-    text = "hung: nothing was heard of it for too long";
+    text = "hung: it took longer than the limit of a case, which --limit sets";
   } else if (WIFSIGNALED(status)) {
     text = "crashed (" + std::string(strsignal(WTERMSIG(status))) + ")";
   } else {

@@ -3,6 +3,7 @@
 #include <gpunn/error.hpp>
 
 #include <exception>
+#include <sstream>
 #include <utility>
 
 #include "conformance/process/channel.hpp"
@@ -27,12 +28,21 @@ bool lost_device(const CheckCase& result) {
   return result.verdict == Verdict::failed && result.detail.find("DEVICE_LOST") != std::string::npos;
 }
 
-// Three strings in one, parted by a character that names don't have.
-std::string packed(const Opened& opened) { return opened.backend + '\0' + opened.device + '\0' + opened.no_device; }
+// All in one string, with a character between them that names don't have.
+std::string packed(const Opened& opened) {
+  return opened.backend + '\0' + opened.device + '\0' + opened.no_device + '\0' + opened.base + '\0' +
+         (opened.fuses ? "fuses" : "");
+}
 
 Opened unpacked(const std::string& text) {
-  const std::size_t first = text.find('\0'), second = text.find('\0', first + 1);
-  return {text.substr(0, first), text.substr(first + 1, second - first - 1), text.substr(second + 1)};
+  std::istringstream parts(text);
+  Opened opened;
+  std::string fuses;
+  for (std::string* part : {&opened.backend, &opened.device, &opened.no_device, &opened.base, &fuses}) {
+    std::getline(parts, *part, '\0');
+  }
+  opened.fuses = !fuses.empty();
+  return opened;
 }
 
 // In the child: everything from check `next` on.

@@ -17,6 +17,8 @@ struct Opened {
   std::string backend;    // its name
   std::string device;     // and that of its device
   std::string no_device;  // why it has none; empty: it has
+  std::string base = {};  // the plugin under it; empty: none
+  bool fuses = false;     // it has subgraphs of its own
 };
 
 // A row of checks of one backend. All that a plugin takes part in happens in these functions, which may run in another

@@ -8,9 +8,6 @@
 namespace gpunn::conformance {
 
 using ops::Case;
-using ops::compare;
-using ops::Comparison;
-using ops::decode;
 using ops::encode;
 using ops::Random;
 using ops::ReferenceTensor;
@@ -39,7 +36,7 @@ OpRun::OpRun(const Case& test, Workbench& bench, const std::string& label, int r
   };
   Random random(bench.options().seed, label + test.name), other(bench.options().seed, "stale" + label + test.name);
   const std::vector<ReferenceTensor> inputs = test.inputs(random), stale = test.inputs(other);
-  expectation_ = expect_oracle(signature_, inputs, bench.options().precision);
+  expectation_ = expect_reference(signature_, inputs, bench.options().precision);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const std::vector<std::byte> content = encode(inputs[i]);
     staged_.push_back(allocate(content.size()));
@@ -62,19 +59,11 @@ OpRun::OpRun(const Case& test, Workbench& bench, const std::string& label, int r
 }
 
 void OpRun::enqueue(const RawStream& stream, const RawStream& wrapper, int round) {
-  const gpunn_op_args args{.struct_size = sizeof(gpunn_op_args),
-                           .n_inputs = static_cast<uint32_t>(in_.size()),
-                           .n_outputs = static_cast<uint32_t>(out_.size()),
-                           .reserved = 0,
-                           .inputs = description_.inputs(),
-                           .outputs = description_.outputs(),
-                           .workspace = workspace_->data(),
-                           .workspace_bytes = kernel_.workspace_bytes()};
   for (std::size_t i = 0; i < in_.size(); ++i) stream.copy(*inputs_[i], *staged_[i]);
   for (const Memory& output : outputs_) {
     if (output) stream.fill(*output, kOpPoison);
   }
-  kernel_.enqueue(wrapper.get(), args);
+  kernel_.enqueue(wrapper.get(), description_, *workspace_);
   const std::vector<Memory>& results = results_.at(static_cast<std::size_t>(round));
   for (std::size_t i = 0; i < out_.size(); ++i) {
     stream.copy(results[i]->data(), out_[i].data, signature_.outputs[i].bytes(), GPUNN_DEVICE_TO_DEVICE);
@@ -86,10 +75,7 @@ std::string OpRun::fault(double& error, int round) const {
   for (std::size_t i = 0; i < out_.size(); ++i) {
     std::vector<std::byte> bytes(signature_.outputs[i].bytes());
     results[i]->read(bytes);
-    const Comparison comparison = compare(expectation_.outputs[i], decode(signature_.outputs[i], bytes),
-                                          expectation_.tolerances[i], "output " + std::to_string(i));
-    error = std::max(error, comparison.error);
-    if (!comparison.ok()) return comparison.detail;
+    if (std::string fault = expectation_.fault(i, bytes, error); !fault.empty()) return fault;
   }
   return "";
 }

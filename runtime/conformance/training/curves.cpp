@@ -8,6 +8,7 @@
 #include <numeric>
 #include <optional>
 
+#include "ops/comparison.hpp"
 #include "ops/tolerance.hpp"
 #include "training/session.hpp"
 

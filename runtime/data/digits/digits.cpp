@@ -11,6 +11,7 @@
 
 #include "data/digits/distort.hpp"
 #include "data/parallel.hpp"
+#include "data/room.hpp"
 #include "data/synthetic.hpp"
 
 namespace gpunn::data {
@@ -97,7 +98,7 @@ Split make_split(uint64_t seed, uint64_t stream, const TensorType& samples) {
   Split split;
   split.samples = samples;
   const int64_t rows = split.rows();
-  split.values.resize(split.samples.bytes());
+  make_room(split);
   split.labels.resize(static_cast<std::size_t>(rows));
   LongWork work("drawing digits", static_cast<uint64_t>(rows));
   for_row_stretches(rows, kRowsAtATime, [&](int64_t first, int64_t last) {

@@ -7,6 +7,7 @@
 
 #include "data/digits/digits.hpp"
 #include "data/parallel.hpp"
+#include "data/room.hpp"
 #include "data/synthetic.hpp"
 #include "data/target_columns.hpp"
 
@@ -33,7 +34,7 @@ void put(const DigitImage& digit, int left, std::byte* canvas) {
 Split make_pairs(uint64_t seed, uint64_t stream, const TensorType& samples) {
   Split split;
   split.samples = samples;
-  split.values.resize(samples.bytes());
+  data::make_room(split);
   const int64_t rows = split.rows();
   std::vector<float> labels(static_cast<std::size_t>(rows * kDigits));
   LongWork work("drawing pairs of digits", static_cast<uint64_t>(rows));

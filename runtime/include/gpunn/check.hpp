@@ -17,11 +17,13 @@ GPUNN_API std::string_view name_of(Verdict verdict);
 
 struct CheckCase {
   std::string backend;
-  std::string suite;   // "ops", "grad", ...
-  std::string op;      // "CONV2D", or what else is looked at
-  std::string name;    // shapes and attributes
-  std::string kernel;  // the named one that ran; empty: the plugin's own choice
-  std::string dtype;   // of an op's first input, or of its output where it has none: "f32"
+  std::string suite;    // "ops", "grad", ...
+  std::string op;       // "CONV2D", or what else is looked at
+  std::string name;     // shapes and attributes
+  std::string kernel;   // the named one that ran; empty: the plugin's own choice
+  std::string plugin;   // of the chain, the one that served the op; empty: none did, or the case is about no op
+  std::string refusal;  // why those above that plugin did not serve it: "mine: the rows are too long"; empty: none is
+  std::string dtype;    // of an op's first input, or of its output where it has none: "f32"
   Verdict verdict = Verdict::passed;
   bool optional = false;                          // to lack it is no failure, even where all is required
   std::string detail;                             // of a failure: where, expected, found, tolerance
@@ -45,6 +47,8 @@ struct CheckOptions {
   std::string reference = "cpu";  // the backend that the suite "train" compares with
   uint64_t seed = 1;
   int threads = 0;
+  bool strict = false;      // the plugin by itself: what its base runs is skipped, or fails where it is required
+  int limit_seconds = 120;  // a case that takes longer counts as hung
   // Run everything in this process, where a debugger or a sanitizer sees it and a crash is the end. Otherwise the
   // backend is opened in child processes alone, which are forked before this one has had to do with a driver.
   bool in_process = false;

@@ -22,8 +22,8 @@ enum class ExitCode : int {
 // An error for the user: what() says what was expected, what was found, where, and what to do.
 class GPUNN_API Error : public std::runtime_error {
  public:
-  explicit Error(const std::string& message, ExitCode code = ExitCode::failed)
-      : std::runtime_error(message), code_(code) {}
+  // What the message quotes of files may hold anything: but for line breaks, it is escaped where it is not plain text.
+  explicit Error(const std::string& message, ExitCode code = ExitCode::failed);
   ExitCode code() const noexcept { return code_; }
 
  private:

@@ -24,7 +24,8 @@ struct PlannedOp {
   std::string op;    // "CONV2D_BIAS_ACTIVATION"
   std::string name;  // "conv1"
   std::string backend;
-  std::string kernel;  // the wanted one that runs it; empty: the backend's own choice
+  std::string kernel;   // the wanted one that runs it; empty: the backend's own choice
+  std::string refusal;  // why the plugins above `backend` do not run it; empty: there are none
   std::string attributes;
   std::vector<std::string> inputs, outputs;  // "name f32[128, 10]"
   uint64_t workspace_bytes = 0;

@@ -35,6 +35,11 @@ ValueId batch_norm(const LayerContext& c) {
   return c.graph.add(GPUNN_OP_BATCH_NORM, c.layer.name, attrs, std::move(inputs)).front();
 }
 
+Attributes with_epsilon(const LayerContext& c) {
+  return Attributes::of(
+      gpunn_layer_norm_attrs{.struct_size = 0, .epsilon = static_cast<float>(c.arguments.number("epsilon"))});
+}
+
 // Over the last of a sample's dimensions, or all of them, which the op sees as one.
 ValueId layer_norm(const LayerContext& c) {
   const Shape x = c.input_shape();
@@ -46,40 +51,48 @@ ValueId layer_norm(const LayerContext& c) {
   const int64_t elements = element_count(together);
   const ValueId gamma = c.parameter({.name = "weight", .shape = together, .init = InitKind::ones});
   const ValueId beta = c.parameter({.name = "bias", .shape = together, .init = InitKind::zeros});
-  const gpunn_layer_norm_attrs attrs{.struct_size = 0, .epsilon = static_cast<float>(c.arguments.number("epsilon"))};
   const ValueId y = c.graph
-                        .add(GPUNN_OP_LAYER_NORM, c.layer.name, Attributes::of(attrs),
+                        .add(GPUNN_OP_LAYER_NORM, c.layer.name, with_epsilon(c),
                              {view(c, c.inputs[0], {element_count(x) / elements, elements}), view(c, gamma, {elements}),
                               view(c, beta, {elements})})
                         .front();
   return view(c, y, x);
 }
 
-// LAYER_NORM over each group of a sample's channels, then what each channel is multiplied with and what is added.
-// (Wu and He, 2018; with a group a channel, Ulyanov et al., 2016.)
-ValueId normalize_groups(const LayerContext& c, int64_t groups) {
+// The weight or the bias of a layer with one for each channel; a constant where the layer has none.
+ValueId by_channel(const LayerContext& c, const char* name, InitKind init) {
+  const Shape channels{c.input_shape().at(1)};
+  if (c.arguments.boolean("affine")) return c.parameter({.name = name, .shape = channels, .init = init});
+  return graph::Expressions(c.graph, c.layer.name).constant(init == InitKind::ones ? 1 : 0, channels);
+}
+
+ValueId instance_norm(const LayerContext& c) {
+  const ValueId gamma = by_channel(c, "weight", InitKind::ones), beta = by_channel(c, "bias", InitKind::zeros);
+  return c.graph.add(GPUNN_OP_INSTANCE_NORM, c.layer.name, with_epsilon(c), {c.inputs[0], gamma, beta}).front();
+}
+
+// LAYER_NORM over each group of a sample's channels, then what each channel is multiplied with and what is added. (Wu
+// and He, 2018.)
+ValueId group_norm(const LayerContext& c) {
   const Shape x = c.input_shape();
+  const int64_t groups = c.arguments.integer("groups");
   require_channels_in_multiple(x, groups, "groups");
+  if (groups == x[1]) return instance_norm(c);
   const int64_t size = element_count(x) / (x[0] * groups);
-  const gpunn_layer_norm_attrs attrs{.struct_size = 0, .epsilon = static_cast<float>(c.arguments.number("epsilon"))};
   graph::Expressions e(c.graph, c.layer.name);
   const ValueId normal =
       c.graph
-          .add(GPUNN_OP_LAYER_NORM, c.layer.name, Attributes::of(attrs),
+          .add(GPUNN_OP_LAYER_NORM, c.layer.name, with_epsilon(c),
                {view(c, c.inputs[0], {x[0] * groups, size}), e.constant(1, {size}), e.constant(0, {size})})
           .front();
   const ValueId y = view(c, normal, x);
   if (!c.arguments.boolean("affine")) return y;
-  const ValueId gamma = c.parameter({.name = "weight", .shape = {x[1]}, .init = InitKind::ones});
-  const ValueId beta = c.parameter({.name = "bias", .shape = {x[1]}, .init = InitKind::zeros});
-  Shape by_channel(x.size() - 1, 1);
-  by_channel[0] = x[1];
-  const ValueId scaled = c.graph.add1(GPUNN_OP_MUL, c.layer.name, {}, {y, view(c, gamma, by_channel)});
+  const ValueId gamma = by_channel(c, "weight", InitKind::ones), beta = by_channel(c, "bias", InitKind::zeros);
+  Shape with_rest(x.size() - 1, 1);
+  with_rest[0] = x[1];
+  const ValueId scaled = c.graph.add1(GPUNN_OP_MUL, c.layer.name, {}, {y, view(c, gamma, with_rest)});
   return c.graph.add1(GPUNN_OP_BIAS_ADD, c.layer.name, {}, {scaled, beta});
 }
-
-ValueId group_norm(const LayerContext& c) { return normalize_groups(c, c.arguments.integer("groups")); }
-ValueId instance_norm(const LayerContext& c) { return normalize_groups(c, c.input_shape().at(1)); }
 
 ValueId local_response_norm(const LayerContext& c) {
   const auto number = [&c](const char* key) { return static_cast<float>(c.arguments.number(key)); };

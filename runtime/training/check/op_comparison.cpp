@@ -18,8 +18,8 @@ using ops::Evaluation;
 using ops::ReferenceTensor;
 using ops::Tolerance;
 
-// About a minute of the oracle's plain loops.
-constexpr double kMostOracleFlops = 1e10;
+// About a minute of the reference's plain loops.
+constexpr double kMostReferenceFlops = 1e10;
 
 bool is_product(int32_t op) {
   switch (op) {
@@ -72,7 +72,7 @@ class Comparer {
     result.departs = !difference.ok();
     result.output = output;
     fill(result, difference, allowed);
-    if (result.departs) ask_oracle(result);
+    if (result.departs) ask_reference(result);
     return result;
   }
 
@@ -87,8 +87,8 @@ class Comparer {
     result.reason = allowed.reason;
   }
 
-  void ask_oracle(OpDifference& result) {
-    if (ops::flops_of(op_.signature) > kMostOracleFlops) return;
+  void ask_reference(OpDifference& result) {
+    if (ops::flops_of(op_.signature) > kMostReferenceFlops) return;
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       if (op_.inputs[i].empty() && inputs_[i].type.bytes() > 0) {
         inputs_[i] = ops::decode(inputs_[i].type, judging_.fetch(i));
@@ -104,7 +104,7 @@ class Comparer {
     if (!result.departs) return;
     fill(result, second.ok() ? first : second, allowed);
     result.allowed *= 2;
-    result.oracle = reference[output].values[result.element];
+    result.reference = reference[output].values[result.element];
     result.first_wrong = !first.ok();
     result.second_wrong = !second.ok();
   }

@@ -40,14 +40,14 @@ struct OpDifference {
   double first = 0, second = 0, allowed = 0;
   std::size_t wrong = 0;                           // elements
   std::string reason;                              // of what is allowed
-  std::optional<double> oracle;                    // what float64 gives, where it was asked
+  std::optional<double> reference;                 // what float64 gives, where it was asked
   bool first_wrong = false, second_wrong = false;  // according to it
 };
 
 // Compares by the tolerances of conformance/: two backends may differ by twice the tolerance of a single backend. The
 // bounds of sums need the sums of absolute values. The op runs once more on the first backend for them, since the
-// float64 oracle would take seconds. Only a difference beyond the bound is put to the oracle. The op departs if a
-// backend is off by more than its tolerance, and the verdict says which backend. An op too large for the oracle is
+// float64 reference would take seconds. Only a difference beyond the bound is put to the reference. The op departs if a
+// backend is off by more than its tolerance, and the verdict says which backend. An op too large for the reference is
 // judged by the bound alone.
 OpDifference compare_op(const ComparedOp& op, const Judging& judging);
 

@@ -8,7 +8,9 @@
 
 #include "execution/op_text.hpp"
 #include "ops/comparison.hpp"
+#include "training/check/crash_note.hpp"
 #include "training/check/parameter_comparison.hpp"
+#include "training/check/surroundings.hpp"
 #include "training/programs.hpp"
 #include "training/variable_access.hpp"
 
@@ -27,6 +29,10 @@ HostBytes read(execution::Backend& backend, const void* address, std::size_t byt
   HostBytes result(bytes);
   backend.download(result.data(), address, bytes);
   return result;
+}
+
+std::string plugin_of(const execution::Backend& backend, const execution::CompiledProgram& program, std::size_t node) {
+  return "'" + backend.chain()[static_cast<std::size_t>(program.placements[node].level)] + "'";
 }
 
 }  // namespace
@@ -81,15 +87,17 @@ void StepChecker::give_inputs(std::size_t node, const std::vector<HostBytes>& va
   }
 }
 
+bool StepChecker::overlap(ValueId a, ValueId b) const {
+  const auto begin = [&](ValueId id) { return static_cast<const std::byte*>(executable_->address(id)); };
+  const auto end = [&](ValueId id) { return begin(id) + program_.graph.value(id).type.bytes(); };
+  return begin(a) < end(b) && begin(b) < end(a);
+}
+
 // What the second leaves unwritten must not be right because it lies there from the step before. An output in an
 // input's memory holds the input.
 void StepChecker::poison_outputs(std::size_t node) {
   const graph::Graph& graph = program_.graph;
   const graph::Node& op = graph.nodes()[node];
-  const auto begin = [&](ValueId id) { return static_cast<const std::byte*>(executable_->address(id)); };
-  const auto overlap = [&](ValueId a, ValueId b) {
-    return begin(a) < begin(b) + graph.value(b).type.bytes() && begin(b) < begin(a) + graph.value(a).type.bytes();
-  };
   for (const ValueId output : op.outputs) {
     if (std::ranges::any_of(op.inputs, [&](ValueId input) { return overlap(input, output); })) continue;
     second_->fill(executable_->address(output), kPoison, graph.value(output).type.bytes());
@@ -104,16 +112,44 @@ ComparedOp StepChecker::run_node(Executable& executable, std::size_t node) {
     const std::size_t bytes = is_resident(input) ? 0 : graph.value(input).type.bytes();
     result.inputs.push_back(read(first_.backend, executable.address(input), bytes));
   }
-  executable.run_node(node);
+  const auto run = [&](execution::Backend& backend, const execution::CompiledProgram& program, Executable& by) {
+    const CrashNote note(plugin_of(backend, program, node) + ": " + execution::text_of(op) + ", " +
+                         execution::text_of(result.signature) + ", at step " + std::to_string(step_));
+    by.run_node(node);
+    backend.synchronize();
+  };
+  run(first_.backend, first_.program, executable);
   give_inputs(node, result.inputs);
   poison_outputs(node);
-  executable_->run_node(node);
+  const Surroundings around(*second_, program_, *executable_, arena_.data(), node);
+  run(*second_, program_, *executable_);
+  require_left_alone(node, result, around);
   for (const ValueId output : op.outputs) {
     const std::size_t bytes = graph.value(output).type.bytes();
     result.first.push_back(read(first_.backend, executable.address(output), bytes));
     result.second.push_back(read(*second_, executable_->address(output), bytes));
   }
   return result;
+}
+
+// The op that writes where it must not is named, and not the one that reads it.
+void StepChecker::require_left_alone(std::size_t node, const ComparedOp& run, const Surroundings& around) const {
+  const graph::Graph& graph = program_.graph;
+  const graph::Node& op = graph.nodes()[node];
+  std::string damaged = around.damage();
+  for (std::size_t i = 0; i < op.inputs.size() && damaged.empty(); ++i) {
+    const ValueId input = op.inputs[i];
+    if (is_resident(input) || std::ranges::any_of(op.outputs, [&](ValueId output) { return overlap(input, output); })) {
+      continue;
+    }
+    if (read(*second_, executable_->address(input), run.inputs[i].size()) != run.inputs[i]) {
+      damaged = "its input " + std::to_string(i) + ", '" + graph.value(input).name + "'";
+    }
+  }
+  if (damaged.empty()) return;
+  throw Error("backend '" + second_->name() + "' wrote where it must not, at step " + std::to_string(step_) + ": " +
+              execution::text_of(op) + ", run by " + plugin_of(*second_, program_, node) + ", changed " + damaged +
+              ". " + execution::text_of(run.signature));
 }
 
 void StepChecker::compare(Executable& executable, std::size_t node) {
@@ -142,9 +178,6 @@ void StepChecker::depart(std::size_t node, const graph::OpSignature& signature, 
   const graph::Value& output = program_.graph.value(op.outputs[d.output]);
   const std::string a = first_.backend.name();
   const std::string b = second_->name();
-  const auto plugin = [node](const execution::Backend& backend, const execution::CompiledProgram& program) {
-    return "'" + backend.chain()[static_cast<std::size_t>(program.placements[node].level)] + "'";
-  };
   const bool flat = output.view_of == graph::kNoValue && output.type == first_.layout.type();
   const std::string parameter = flat ? " (" + parameter_element(first_.layout, d.element) + ")" : "";
   std::string text = "backends '" + a + "' and '" + b + "' depart at step " + std::to_string(step_) + " in " +
@@ -152,13 +185,13 @@ void StepChecker::depart(std::size_t node, const graph::OpSignature& signature, 
                      ops::index_text(output.type.shape, d.element) + parameter + ": on the same inputs " + a +
                      " gives " + ops::number_text(d.first) + " and " + b + " " + ops::number_text(d.second) +
                      "; they may differ by " + ops::number_text(d.allowed) + " (" + d.reason + "). ";
-  if (d.oracle) {
-    text += "The float64 oracle gives " + ops::number_text(*d.oracle) + ": " +
+  if (d.reference) {
+    text += "The float64 reference gives " + ops::number_text(*d.reference) + ": " +
             (d.first_wrong && d.second_wrong ? "both are wrong. " : (d.first_wrong ? a : b) + " is wrong. ");
   }
   text += std::to_string(d.wrong) + " of " + std::to_string(output.type.elements()) + " elements are off. " +
-          execution::text_of(signature) + " is run by " + plugin(first_.backend, first_.program) + " for " + a +
-          " and by " + plugin(*second_, program_) + " for " + b;
+          execution::text_of(signature) + " is run by " + plugin_of(first_.backend, first_.program, node) + " for " +
+          a + " and by " + plugin_of(*second_, program_, node) + " for " + b;
   throw Error(text);
 }
 

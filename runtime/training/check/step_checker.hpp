@@ -18,6 +18,8 @@
 
 namespace gpunn::training {
 
+class Surroundings;
+
 // The backend that trains.
 struct Trained {
   execution::Backend& backend;
@@ -54,6 +56,8 @@ class StepChecker {
   ComparedOp run_node(execution::Executable& executable, std::size_t node);
   void give_inputs(std::size_t node, const std::vector<HostBytes>& values);
   void poison_outputs(std::size_t node);
+  bool overlap(graph::ValueId a, graph::ValueId b) const;  // of their memory on the second
+  void require_left_alone(std::size_t node, const ComparedOp& run, const Surroundings& around) const;
   void compare(execution::Executable& executable, std::size_t node);
   void compare_whole_step(const State& before);
   [[noreturn]] void depart(std::size_t node, const graph::OpSignature& signature, const OpDifference& difference);

@@ -8,6 +8,7 @@
 #include "common/text.hpp"
 #include "training/evaluation_part.hpp"
 #include "training/notices.hpp"
+#include "training/own_files.hpp"
 #include "training/schedule/kinds/schedule_rows.hpp"
 #include "training/schedule/schedule.hpp"
 #include "training/training_length.hpp"
@@ -93,7 +94,7 @@ void write_chart(const ScheduleReport& report, const std::filesystem::path& file
   std::string subtitle =
       std::to_string(report.steps) + " steps, " + std::to_string(report.steps_per_epoch) + " an epoch";
   if (report.reacts) subtitle += "; without the drops that depend on the training";
-  require_writable(file);
+  training::require_output(file);
   write_atomically(file, chart::svg({"learning rate of " + report.experiment, subtitle, {std::move(panel)}}));
 }
 

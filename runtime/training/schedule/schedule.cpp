@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "config/values.hpp"
 #include "training/metric.hpp"
 
 namespace gpunn::training {
 
 Schedule::Schedule(const Experiment& experiment, int64_t steps_per_epoch, int64_t steps)
-    : steps_per_epoch_(steps_per_epoch) {
+    : file_(experiment.file.string()), steps_per_epoch_(steps_per_epoch) {
   const ScheduleConfig& given = experiment.schedule;
   const bool by_epoch = given.per == SchedulePer::epoch;
   const auto per_epoch = static_cast<double>(steps_per_epoch);
@@ -56,7 +57,14 @@ double Schedule::rate_at(double tick) const {
 
 void Schedule::fill(int64_t from) {
   for (auto i = static_cast<std::size_t>(from); i < rates_.size(); ++i) {
-    rates_[i] = static_cast<float>(rate_at(tick_of(static_cast<int64_t>(i))));
+    const double rate = rate_at(tick_of(static_cast<int64_t>(i)));
+    if (!is_learning_rate(rate) && !(rate >= 0 && rate <= curve_.base)) {
+      throw Error(file_ + ": schedule: the learning rate becomes " + config::number_text(rate) + " at step " +
+                      std::to_string(i + 1) + " of " + std::to_string(rates_.size()) + "; expected at most " +
+                      config::number_text(config::kLargestRate),
+                  ExitCode::usage);
+    }
+    rates_[i] = static_cast<float>(rate);
   }
 }
 

@@ -19,7 +19,7 @@ namespace gpunn::training {
 class Schedule {
  public:
   Schedule() = default;
-  // Throws Error(usage) where the warm-up is longer than the epochs of the training.
+  // Throws Error(usage) where the warm-up is longer than the epochs of the training, or a rate is none.
   Schedule(const Experiment& experiment, int64_t steps_per_epoch, int64_t steps);
 
   const std::vector<float>& rates() const { return rates_; }
@@ -51,6 +51,7 @@ class Schedule {
   const ReduceOnPlateau* reacting() const { return std::get_if<ReduceOnPlateau>(&curve_.config.kind); }
   int64_t first_drop(const ReduceOnPlateau& config) const;
 
+  std::string file_;  // of the experiment, for messages
   const ScheduleRow* row_ = &schedule_rows().front();
   Curve curve_;
   Plateau plateau_;

@@ -1,7 +1,6 @@
 // An overlay on cpu with the cpu's own matrix products and convolutions, a little different; the build says how:
 // - KIND_OBEDIENT: results are off by a unit in the last place now and then, as another order of summing would make
-// them;
-//   where the precision is tf32, factors are rounded to its 11 bits.
+//   them; where the precision is tf32, factors are rounded to its 11 bits.
 // - KIND_ROUNDED: factors are rounded so whatever the precision.
 // - KIND_SLANTED: the gradient of filters lacks the last image of the batch.
 #include <cmath>
@@ -78,7 +77,7 @@ class RoundingKernel final : public Kernel {
     if (kKind != KIND_OBEDIENT || rounds_) return;
     float* const y = args.out<float>(0);
     for (int64_t i = 0; i < element_count(args.output(0)); i += 3) {
-      if (y[i] != 0) y[i] = std::nextafter(y[i], i % 2 == 0 ? 2 * y[i] : 0.0F);
+      if (y[i] != 0 && std::isfinite(y[i])) y[i] = std::nextafter(y[i], i % 2 == 0 ? 2 * y[i] : 0.0F);
     }
   }
 

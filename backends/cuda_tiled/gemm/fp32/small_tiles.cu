@@ -105,7 +105,7 @@ void run_share(const Gemm& problem, int share, cudaStream_t stream, const OpArgs
 // With gemm:9's copies of 4 bytes, with all stages on their way, are faster but for the shortest sums,
 void run_16(const Gemm& problem, cudaStream_t stream, const OpArgs& args) {
   const int share = k_of_small_block(problem);
-  if (!refusal_of_quads(problem).empty()) return run_share<Tiles16, kByFloats>(problem, share, stream, args);
+  if (!has_quads(problem)) return run_share<Tiles16, kByFloats>(problem, share, stream, args);
   const bool few = share <= 4 * Tiles16::kBlockK && problem.shape.k <= 512;
   few ? run_share<Tiles16, kByQuads>(problem, share, stream, args)
       : run_share<Tiles16, kByQuadsAndCopies>(problem, share, stream, args);
@@ -115,7 +115,7 @@ void run_16(const Gemm& problem, cudaStream_t stream, const OpArgs& args) {
 void run_32(const Gemm& problem, cudaStream_t stream, const OpArgs& args) {
   const int share = k_of_split<Tiles32>(problem);
   const bool both_transposed = !problem.shape.transpose_a && problem.shape.transpose_b;
-  const bool quads = refusal_of_quads(problem).empty() && !(both_transposed && share > 512);
+  const bool quads = has_quads(problem) && !(both_transposed && share > 512);
   quads ? run_share<Tiles32, kByQuads>(problem, share, stream, args)
         : run_share<Tiles32, kByFloats>(problem, share, stream, args);
 }
@@ -163,7 +163,7 @@ MaskedVariant masked_variant(const char* name) {
           .refuses = refuses_masked<Shape, Refuses>,
           .workspace_bytes = masked_workspace_bytes<Shape>,
           .run = [](const Gemm& problem, cudaStream_t stream, const OpArgs& args, unsigned* counters) {
-            const auto run = refusal_of_quads(problem).empty() ? run_masked<Shape, 16> : run_masked<Shape, 4>;
+            const auto run = has_quads(problem) ? run_masked<Shape, 16> : run_masked<Shape, 4>;
             run(problem, stream, args, counters);
           }};
 }

@@ -93,7 +93,7 @@ double time_of(const Gemm& problem, double step, double part) {
 }
 
 bool takes_large_tiles(const Gemm& problem) {
-  return refusal_of_quads(problem).empty() &&
+  return has_quads(problem) &&
          time_of<Tiles128<false, false>>(problem, 28, 1) + 35 < time_of<Tiles64>(problem, 17.2, 0.5);
 }
 
@@ -103,7 +103,7 @@ void with_shape(const Gemm& problem, Run&& run) {
   with_transposes(problem, [&]<bool TransposeA, bool TransposeB>() {
     if (takes_large_tiles(problem)) {
       run.template operator()<Tiles128<TransposeA, TransposeB>, TransposeA, TransposeB, kByQuads>();
-    } else if (refusal_of_quads(problem).empty()) {
+    } else if (has_quads(problem)) {
       run.template operator()<Tiles64, TransposeA, TransposeB, kByQuads>();
     } else {
       run.template operator()<Tiles64, TransposeA, TransposeB, kByFloats>();

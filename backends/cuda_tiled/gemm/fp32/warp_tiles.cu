@@ -46,7 +46,7 @@ std::string refuses(const Gemm& problem) {
 
 std::string refuses_quads(const Gemm& problem) {
   std::string refusal = refusal_of_size(problem);
-  if (refusal.empty() && refusal_of_quads(problem).empty()) refusal = "its rows are multiples of 4";
+  if (refusal.empty() && has_quads(problem)) refusal = "its rows are multiples of 4";
   return refusal;
 }
 

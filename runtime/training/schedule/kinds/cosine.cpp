@@ -14,7 +14,7 @@ double cosine_rate(const Curve& curve, double tick) {
   const auto& [t_0, t_mult, least] = curve.as<CosineSchedule>();
   double period = curve.length;
   if (t_0 > 0) {
-    period = curve.ticks(t_0);
+    period = curve.period(t_0);
     if (t_mult == 1) tick = std::fmod(tick, period);
     while (tick >= period) {
       tick -= period;
@@ -28,7 +28,7 @@ std::vector<Turn> restarts(const Curve& curve) {
   const auto& cosine = curve.as<CosineSchedule>();
   std::vector<Turn> turns;
   if (cosine.t_0 <= 0) return turns;
-  double period = curve.ticks(cosine.t_0);
+  double period = curve.period(cosine.t_0);
   for (double tick = period; tick < curve.length && turns.size() < kMostTurns; tick += period) {
     turns.push_back({tick, "restart"});
     period *= static_cast<double>(cosine.t_mult);
@@ -37,7 +37,9 @@ std::vector<Turn> restarts(const Curve& curve) {
 }
 
 void check_cosine(ScheduleCheck& check) {
-  check.require_whole("t_0", check.as<CosineSchedule>().t_0);
+  const double t_0 = check.as<CosineSchedule>().t_0;
+  if (t_0 > 0) check.require_period("t_0", t_0);
+  check.require_whole("t_0", t_0);
   check_min_learning_rate<CosineSchedule>(check);
 }
 

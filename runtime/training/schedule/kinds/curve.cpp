@@ -12,4 +12,6 @@ double nearly_whole(double ticks) {
 
 double Curve::ticks(double configured) const { return nearly_whole(configured * unit); }
 
+double Curve::period(double configured) const { return std::max(ticks(configured), kShortestPeriod); }
+
 }  // namespace gpunn::training

@@ -22,7 +22,12 @@ struct Curve {
     return std::get<Kind>(config.kind);
   }
   double ticks(double configured) const;  // of a configured length; what is a whole number but for rounding is one
+  // The same of a length that repeats, which is never 0.
+  double period(double configured) const;
 };
+
+// The shortest length that repeats, in epochs or in ticks: a shorter one would be 0 but for rounding.
+inline constexpr double kShortestPeriod = 1e-6;
 
 // The nearest whole number where `ticks` is that but for rounding: 0.07 epochs of 100 steps are 7 of them.
 double nearly_whole(double ticks);

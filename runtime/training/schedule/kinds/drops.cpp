@@ -13,7 +13,7 @@ using config::number_text;
 
 double step_rate(const Curve& curve, double tick) {
   const auto& step = curve.as<StepSchedule>();
-  return curve.base * std::pow(step.gamma, std::floor(tick / curve.ticks(step.step_size)));
+  return curve.base * std::pow(step.gamma, std::floor(tick / curve.period(step.step_size)));
 }
 
 // The milestones count the warm-up.
@@ -26,7 +26,7 @@ double multi_step_rate(const Curve& curve, double tick) {
 
 std::vector<Turn> step_turns(const Curve& curve) {
   std::vector<Turn> turns;
-  const double size = curve.ticks(curve.as<StepSchedule>().step_size);
+  const double size = curve.period(curve.as<StepSchedule>().step_size);
   for (double tick = size; tick < curve.length && turns.size() < kMostTurns; tick += size) {
     turns.push_back({tick, "drop"});
   }
@@ -48,6 +48,7 @@ void check_step(ScheduleCheck& check) {
     check.add("step_size",
               "schedule step needs 'step_size', the " + check.unit() + " between two drops: a number above 0");
   }
+  if (size > 0) check.require_period("step_size", size);
   check.require_whole("step_size", size);
 }
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "config/values.hpp"
+#include "training/schedule/kinds/curve.hpp"
 
 namespace gpunn::training {
 
@@ -18,6 +19,12 @@ void ScheduleCheck::require_whole(const std::string& key, double length) {
   if (!sound("per") || per == SchedulePer::epoch_fraction || length == std::floor(length)) return;
   const std::string counted = per == SchedulePer::epoch ? "epoch" : "step";
   add(key, "schedule." + key + ": expected a whole number of " + counted + "s (schedule.per: " + counted + "), found " +
+               number_text(length));
+}
+
+void ScheduleCheck::require_period(const std::string& key, double length) {
+  if (!sound(key) || length >= kShortestPeriod) return;
+  add(key, "schedule." + key + ": expected at least " + number_text(kShortestPeriod) + " " + unit() + ", found " +
                number_text(length));
 }
 

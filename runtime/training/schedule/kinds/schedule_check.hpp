@@ -25,6 +25,8 @@ class ScheduleCheck {
   void add(const std::string& key, const std::string& message);
   // Lengths of what the rate changes with can't be cut.
   void require_whole(const std::string& key, double length);
+  // A length that repeats is long enough to be told from none.
+  void require_period(const std::string& key, double length);
   // min_learning_rate is at most the rate that the schedule starts from.
   void require_at_most_base(double min_learning_rate);
   std::string unit() const;  // of lengths: "steps", "epochs"

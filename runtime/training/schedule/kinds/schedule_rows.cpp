@@ -1,5 +1,6 @@
 #include "training/schedule/kinds/schedule_rows.hpp"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -29,6 +30,39 @@ void check_warmup(const Experiment& experiment, const config::GivenKeys& given, 
   if (s.per == SchedulePer::epoch) check.require_whole("warmup_epochs", s.warmup_epochs);
 }
 
+// The key that a rate grows by, or the type.
+std::string growing_key(const config::GivenKeys& given) {
+  for (const char* key : {"gamma", "final_div_factor", "div_factor"}) {
+    if (given.has(std::string("schedule.") + key)) return key;
+  }
+  return "type";
+}
+
+// The rate stays in the range of optimizer.learning_rate all through the training. How many steps there are is not
+// known yet: Schedule looks at each.
+void check_rates(const Experiment& experiment, const config::GivenKeys& given, const ScheduleRow& row,
+                 ScheduleCheck& check) {
+  const bool known = given.sound("training.epochs") && given.sound("optimizer.learning_rate");
+  if (!known || experiment.schedule.per == SchedulePer::step || experiment.max_steps > 0) return;
+  const double length = std::max(static_cast<double>(experiment.epochs) - experiment.schedule.warmup_epochs, 1.0);
+  const Curve curve = {.config = experiment.schedule,
+                       .base = experiment.optimizer.learning_rate,
+                       .unit = 1,
+                       .warmup = experiment.schedule.warmup_epochs,
+                       .length = length};
+  constexpr int kLooks = 1000;
+  for (int i = 0; i <= kLooks; ++i) {
+    const double epoch = length * i / kLooks;
+    const double rate = row.rate(curve, epoch);
+    if (is_learning_rate(rate)) continue;
+    const std::string key = growing_key(given);
+    return check.add(key, "schedule." + key + ": the learning rate becomes " + number_text(rate) + " in epoch " +
+                              std::to_string(static_cast<int64_t>(epoch + curve.warmup) + 1) + " of " +
+                              std::to_string(experiment.epochs) + "; expected at most " +
+                              number_text(config::kLargestRate));
+  }
+}
+
 ScheduleRow constant_schedule() { return {.kind = schedule_kind<ConstantSchedule>("constant"), .rate = constant_rate}; }
 
 }  // namespace
@@ -41,6 +75,8 @@ ScheduleRow cosine_schedule();
 ScheduleRow one_cycle_schedule();
 ScheduleRow polynomial_schedule();
 ScheduleRow reduce_on_plateau();
+
+bool is_learning_rate(double rate) { return rate >= 0 && rate <= config::kLargestRate; }
 
 const std::vector<ScheduleRow>& schedule_rows() {
   static const std::vector<ScheduleRow> rows = {constant_schedule(),    step_schedule(),    multi_step_schedule(),
@@ -76,10 +112,14 @@ std::vector<config::KeyOf<ScheduleConfig>> schedule_keys() {
 
 void check_schedule(const Experiment& experiment, const config::GivenKeys& given, config::Diagnostics& diagnostics) {
   if (!given.sound("schedule.type")) return;
+  const std::size_t before = diagnostics.size();
   ScheduleCheck check(experiment, given, diagnostics);
   const ScheduleRow& row = config::row_of(schedule_rows(), experiment.schedule);
   if (row.check != nullptr) row.check(check);
   check_warmup(experiment, given, check);
+  const bool sound =
+      std::ranges::none_of(given.bad, [](const std::string& key) { return key.starts_with("schedule."); });
+  if (sound && diagnostics.size() == before) check_rates(experiment, given, row, check);
 }
 
 }  // namespace gpunn::training

@@ -29,6 +29,9 @@ struct ScheduleRow {
 
 const std::vector<ScheduleRow>& schedule_rows();
 
+// Neither infinite nor beyond what an optimizer takes.
+bool is_learning_rate(double rate);
+
 // The section's keys, and what is wrong with what was given.
 std::vector<config::KeyOf<ScheduleConfig>> schedule_keys();
 void check_schedule(const Experiment& experiment, const config::GivenKeys& given, config::Diagnostics& diagnostics);

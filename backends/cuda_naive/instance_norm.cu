@@ -1,0 +1,128 @@
+// INSTANCE_NORM: a block a plane, which is a channel of a row. Its backward: a block a plane for dx and the plane's
+// sums, then a thread a channel, which adds the sums of its planes for dgamma and dbeta.
+//
+// The threads of a block stride through the plane together, so the reads are coalesced. The plane is read for its mean,
+// for the squares of the differences from it, and for the result; a plane fits the nearest cache, which serves all but
+// the first. Unlike batch norm's channels there are enough planes to keep the GPU busy: with 64 channels in a batch of
+// 64 they are 4096. Where they are few, a block has more threads. The next version would keep a plane in the registers
+// of its block, load four elements at a time, and give a plane of a few hundred elements to a single warp, which needs
+// no barriers to add.
+#include <algorithm>
+#include <cstdint>
+
+#include "block_tree.cuh"
+#include "common/normalization.hpp"
+#include "cuda_common/add_op.hpp"
+#include "cuda_common/launch.hpp"
+#include "kernels.hpp"
+
+namespace gpunn::cuda_naive {
+namespace {
+
+using namespace cuda;
+
+// Where there are fewer planes than this, blocks of kThreads would leave much of the GPU idle.
+constexpr int64_t kManyPlanes = 1024;
+
+Launch block_each_plane(const InstanceNorm& shape) {
+  return tree_each(shape.planes(), shape.size, shape.planes() < kManyPlanes ? kMostTreeThreads : kThreads);
+}
+
+__global__ void instance_norm(const float* x, const float* gamma, const float* beta, float* y, float* means,
+                              float* rstds, InstanceNorm shape) {
+  const auto terms = static_cast<float>(shape.terms());
+  for (int64_t plane = blockIdx.x; plane < shape.planes(); plane += gridDim.x) {
+    const float* in = x + plane * shape.size;
+    float* out = y + plane * shape.size;
+    float sum = 0.0F;
+    for (int64_t i = threadIdx.x; i < shape.size; i += blockDim.x) sum += in[i];
+    const float mean = block_sum(sum) / terms;
+    float squares = 0.0F;
+    for (int64_t i = threadIdx.x; i < shape.size; i += blockDim.x) squares += (in[i] - mean) * (in[i] - mean);
+    const float rstd = 1.0F / sqrtf(block_sum(squares) / terms + shape.epsilon);
+    const int64_t channel = plane % shape.channels;
+    const float factor = rstd * gamma[channel];
+    const float shift = beta[channel];
+    for (int64_t i = threadIdx.x; i < shape.size; i += blockDim.x) out[i] = (in[i] - mean) * factor + shift;
+    if (threadIdx.x == 0) {
+      means[plane] = mean;
+      rstds[plane] = rstd;
+    }
+  }
+}
+
+struct Saved {
+  const float* gamma;
+  const float* mean;
+  const float* rstd;
+};
+
+// What a plane adds to dgamma and dbeta of its channel.
+struct PlaneSums {
+  double* dgamma;
+  double* dbeta;
+};
+
+__global__ void instance_norm_backward(const float* dy, const float* x, Saved saved, float* dx, PlaneSums to,
+                                       InstanceNorm shape) {
+  const auto terms = static_cast<float>(shape.terms());
+  for (int64_t plane = blockIdx.x; plane < shape.planes(); plane += gridDim.x) {
+    const int64_t begin = plane * shape.size;
+    const float mean = saved.mean[plane];
+    const float rstd = saved.rstd[plane];
+    float sum = 0.0F;
+    float product = 0.0F;
+    for (int64_t i = threadIdx.x; i < shape.size; i += blockDim.x) {
+      sum += dy[begin + i];
+      product += dy[begin + i] * (x[begin + i] - mean);
+    }
+    sum = block_sum(sum);
+    product = block_sum(product) * rstd;
+    const float factor = saved.gamma[plane % shape.channels] * rstd;
+    const float offset = sum / terms;
+    const float slope = product * rstd / terms;
+    for (int64_t i = threadIdx.x; i < shape.size; i += blockDim.x) {
+      dx[begin + i] = factor * (dy[begin + i] - offset - (x[begin + i] - mean) * slope);
+    }
+    if (threadIdx.x == 0) {
+      to.dgamma[plane] = static_cast<double>(product);
+      to.dbeta[plane] = static_cast<double>(sum);
+    }
+  }
+}
+
+__global__ void add_planes(PlaneSums sums, float* dgamma, float* dbeta, InstanceNorm shape) {
+  const int64_t channel = thread_index();
+  if (channel >= shape.channels) return;
+  double product = 0.0;
+  double sum = 0.0;
+  for (int64_t plane = channel; plane < shape.planes(); plane += shape.channels) {
+    product += sums.dgamma[plane];
+    sum += sums.dbeta[plane];
+  }
+  dgamma[channel] = static_cast<float>(product);
+  dbeta[channel] = static_cast<float>(sum);
+}
+
+void run_forward(const InstanceNorm& shape, cudaStream_t stream, const OpArgs& args) {
+  launch(instance_norm, block_each_plane(shape), stream, args.in<float>(0), args.in<float>(1), args.in<float>(2),
+         args.out<float>(0), args.out<float>(1), args.out<float>(2), shape);
+}
+
+void run_backward(const InstanceNorm& shape, cudaStream_t stream, const OpArgs& args) {
+  const Saved saved{.gamma = args.in<float>(2), .mean = args.in<float>(3), .rstd = args.in<float>(4)};
+  auto* workspace = args.workspace<double>();
+  const PlaneSums sums{.dgamma = workspace, .dbeta = workspace + shape.planes()};
+  launch(instance_norm_backward, block_each_plane(shape), stream, args.in<float>(0), args.in<float>(1), saved,
+         args.out<float>(0), sums, shape);
+  launch(add_planes, thread_each(shape.channels), stream, sums, args.out<float>(1), args.out<float>(2), shape);
+}
+
+}  // namespace
+
+void add_instance_norm_kernels(plugin::Device& device) {
+  add_op(device, GPUNN_OP_INSTANCE_NORM, "instance_norm", instance_norm_of, run_forward);
+  add_op(device, GPUNN_OP_INSTANCE_NORM_BACKWARD, "instance_norm_backward", instance_norm_backward_of, run_backward);
+}
+
+}  // namespace gpunn::cuda_naive

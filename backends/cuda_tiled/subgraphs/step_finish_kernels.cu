@@ -1,0 +1,8 @@
+// The first kernel of a step with other activations, means of windows or dropout.
+#include "step_launch.cuh"
+
+namespace gpunn::cuda_tiled {
+
+template void launch_pass<kFinishPart>(const StepPlan&, const GeneralTensors&, cudaStream_t);
+
+}  // namespace gpunn::cuda_tiled

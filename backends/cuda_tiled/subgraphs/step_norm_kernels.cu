@@ -1,0 +1,10 @@
+// The kernels of a step with batch norm and nothing else that the plain ones lack.
+#include "step_launch.cuh"
+
+namespace gpunn::cuda_tiled {
+
+template void launch_pass<kNormPart>(const StepPlan&, const GeneralTensors&, cudaStream_t);
+template bool pass_is_resident<kNormPart>(const StepPlan&);
+template void launch_update<kNormPart>(const StepPlan&, const GeneralTensors&, cudaStream_t);
+
+}  // namespace gpunn::cuda_tiled

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+
+#include "common/system_call.hpp"
+
+namespace gpunn {
+
+// A regular file, opened for reading. All functions throw Error(missing) "can't read FILE: why".
+class InputFile {
+ public:
+  explicit InputFile(const std::filesystem::path& file);
+
+  const std::filesystem::path& path() const { return path_; }
+  uint64_t bytes() const { return bytes_; }  // when it was opened
+  // Fills `out`; fewer only at the end.
+  std::size_t read(std::span<std::byte> out);
+  std::size_t read(std::span<char> out) { return read(std::as_writable_bytes(out)); }
+  void rewind();
+
+ private:
+  std::filesystem::path path_;
+  FileDescriptor descriptor_;
+  uint64_t bytes_ = 0;
+};
+
+// The whole of a file, a pipe or a device. Throws Error(missing) where it can't be read, or where a pipe has no writer
+// or one that is silent for long; and Error where it is larger than `limit` bytes.
+std::string read_text(const std::filesystem::path& file, std::size_t limit = std::size_t{64} << 20);
+
+// What a path leads to, links followed. Throws Error(missing) where that can't be told: no permission, links in a
+// circle, a name that is too long.
+enum class PathKind { absent, file, folder, other };
+PathKind kind_of(const std::filesystem::path& path);
+inline bool path_exists(const std::filesystem::path& path) { return kind_of(path) != PathKind::absent; }
+inline bool is_file(const std::filesystem::path& path) { return kind_of(path) == PathKind::file; }
+inline bool is_folder(const std::filesystem::path& path) { return kind_of(path) == PathKind::folder; }
+
+// From the root, for a file that is looked for from elsewhere. Throws Error where the working folder is gone.
+std::filesystem::path absolute_path(const std::filesystem::path& path);
+
+}  // namespace gpunn
