@@ -15,11 +15,6 @@ using gpunn::storage::Handle;
 using gpunn::storage::load_checkpoint;
 using gpunn::storage::save_checkpoint;
 
-// The HDF5 library itself leaks where it meets a damaged file. Only the leak sanitizer asks.
-extern "C" const char* __lsan_default_suppressions() {  // NOLINT(bugprone-reserved-identifier)
-  return "leak:libhdf5";
-}
-
 namespace {
 
 constexpr hid_t kDefault = H5P_DEFAULT;
