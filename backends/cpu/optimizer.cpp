@@ -58,7 +58,8 @@ void run_adam(const Adam& plan, const OpArgs& args) {
                        .beta1 = attrs.beta1,
                        .beta2 = attrs.beta2,
                        .epsilon = attrs.epsilon,
-                       .gradient_decay = 0.0F,
+                       .decoupled = attrs.decoupled != 0,
+                       .weight_decay = 0.0F,
                        .keep = 1.0F,
                        .correction1 = correction(attrs.beta1),
                        .correction2 = correction(attrs.beta2)};
@@ -66,7 +67,7 @@ void run_adam(const Adam& plan, const OpArgs& args) {
   if (attrs.decoupled != 0) {
     decaying.keep = 1.0F - lr * attrs.weight_decay;
   } else {
-    decaying.gradient_decay = attrs.weight_decay;
+    decaying.weight_decay = attrs.weight_decay;
   }
   for_pieces(plan.n, attrs.decayed, [&](int64_t begin, int64_t end, bool decays) {
     simd_optimizer().adam(decays ? decaying : plain, w + begin, g + begin, m + begin, v + begin, end - begin);

@@ -128,7 +128,7 @@ struct GeluByTanhBackward {
   __device__ float operator()(float dy, float x) const {
     const float gate = tanh_gate(x), near = within_reach(x);
     const float slope = 2.0F * kRootOfTwoByPi * (1.0F + 3.0F * kCubic * near * near);
-    return dy * (gate + near * (gate * (1.0F - gate) * slope));
+    return dy * (gate + x * (gate * (1.0F - gate) * slope));
   }
 };
 

@@ -10,6 +10,7 @@
 #include "common/escape.hpp"
 #include "common/text.hpp"
 #include "config/diagnostics.hpp"
+#include "config/yaml_syntax.hpp"
 
 namespace gpunn::config {
 
@@ -178,7 +179,8 @@ YamlNode parse_yaml(std::string_view text, const std::string& file) {
     return root;
   } catch (const YAML::Exception& error) {
     const bool placed = !error.mark.is_null();
-    fail_at({file, placed ? error.mark.line + 1 : 0, placed ? error.mark.column + 1 : 0}, "YAML syntax: " + error.msg);
+    fail_at({file, placed ? error.mark.line + 1 : 0, placed ? error.mark.column + 1 : 0},
+            "YAML syntax: " + yaml_syntax_fault(error));
   }
 }
 

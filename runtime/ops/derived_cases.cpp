@@ -308,13 +308,13 @@ std::vector<Case> small_cases() {
   return result;
 }
 
-// Of each op one; of what fuses several ops, by attributes that choose which, one for each of the first attributes.
+// Of each op one for each of its first attributes, which choose what it computes.
 std::vector<Case> ordinary_cases() {
   constexpr std::size_t kMostAttributes = 4;
   std::map<int32_t, std::vector<Case>> chosen;
   for (Case& test : one_case_each()) chosen[test.signature.op] = {std::move(test)};
   for (Case& test : all_cases()) {
-    if (!op_info(test.signature.op).composite || elements_of(test) > kOrdinaryElements) continue;
+    if (elements_of(test) > kOrdinaryElements) continue;
     std::vector<Case>& of = chosen[test.signature.op];
     const auto found =
         std::ranges::find_if(of, [&](const Case& other) { return other.signature.attrs == test.signature.attrs; });

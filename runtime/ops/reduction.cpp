@@ -60,8 +60,10 @@ void reduce_reference(ReferenceCall& call) {
     double& target = y.at(at(output));
     if (count[at(output)]++ == 0) {
       target = x;
-    } else {
-      target = attrs.kind == GPUNN_REDUCE_MAX ? std::max(target, x) : target + x;
+    } else if (attrs.kind != GPUNN_REDUCE_MAX) {
+      target += x;
+    } else if (x > target || std::isnan(x)) {
+      target = x;
     }
   }
   for (std::size_t i = 0; i < y.size(); ++i) {

@@ -4,6 +4,8 @@
 
 #include <pthread.h>
 
+#include "common/escape.hpp"
+
 namespace gpunn::storage {
 
 namespace {
@@ -45,7 +47,7 @@ std::string hdf5_error_text() {
 
 void fail_in_hdf5(const std::string& doing) {
   const std::string text = hdf5_error_text();
-  throw Hdf5Failure("cannot " + doing + (text.empty() ? "" : " (HDF5: " + text + ")"));
+  throw Hdf5Failure("cannot " + doing + (text.empty() ? "" : " (HDF5: " + escaped(text) + ")"));
 }
 
 Hdf5Session::Hdf5Session() : lock_(library_mutex()) {

@@ -156,7 +156,7 @@ TEST_CASE("a schedule longer than the training is told") {
        "schedule.t_0 (11) is more than the 10 epochs of the training: the learning rate "
        "never comes to the end of its first curve");
   told("{type: cosine, warmup_epochs: 10}",
-       "the learning rate's warm-up takes the whole training, 100 steps: optimizer.learning_rate is never reached");
+       "schedule.warmup_epochs takes the whole training, 100 steps: optimizer.learning_rate is never reached");
   told("{type: reduce_on_plateau, patience: 8}",
        "schedule.patience (8) is too long for the training, 10 epochs: the learning rate never drops");
   CHECK(warnings_of("{type: reduce_on_plateau, patience: 7}").empty());

@@ -72,7 +72,7 @@ inline float gelu_tanh_backward(float dy, float x) {
   const float gate = tanh_gate(x);
   const float near = within_reach(x);
   const float slope = 2.0F * kRootOfTwoByPi * (1.0F + 3.0F * kCubic * near * near);
-  return dy * (gate + near * (gate * (1.0F - gate) * slope));
+  return dy * (gate + x * (gate * (1.0F - gate) * slope));
 }
 
 }  // namespace

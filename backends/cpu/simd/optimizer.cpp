@@ -30,7 +30,7 @@ void adam(const AdamStep& by, float* w, const float* g, float* m, float* v, int6
   const AdamStep step = by;
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) {
-    const float gradient = g[i] + step.gradient_decay * w[i];
+    const float gradient = step.decoupled ? g[i] : g[i] + step.weight_decay * w[i];
     const float first = step.beta1 * m[i] + (1.0F - step.beta1) * gradient;
     const float second = step.beta2 * v[i] + (1.0F - step.beta2) * (gradient * gradient);
     m[i] = first;

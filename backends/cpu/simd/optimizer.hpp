@@ -19,10 +19,11 @@ struct AdamStep {
   float beta1;
   float beta2;
   float epsilon;
-  float gradient_decay;  // added to the gradient: weight_decay * w
-  float keep;            // w is first multiplied by this: 1 - lr * weight_decay where decoupled, else 1
-  float correction1;     // 1 / (1 - beta1^t)
-  float correction2;     // 1 / (1 - beta2^t)
+  bool decoupled;
+  float weight_decay;  // of the gradient, where not decoupled: weight_decay * w is added
+  float keep;          // w is first multiplied by this: 1 - lr * weight_decay where decoupled, else 1
+  float correction1;   // 1 / (1 - beta1^t)
+  float correction2;   // 1 / (1 - beta2^t)
 };
 
 struct RmspropStep {

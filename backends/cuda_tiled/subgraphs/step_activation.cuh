@@ -46,8 +46,11 @@ static __device__ __noinline__ float gradient_curved(StepActivation activation, 
     case StepActivation::gelu:
       return 0.5F * (1.0F + erff(x * 0.70710678118654752F)) + x * 0.39894228040143268F * expf(-0.5F * x * x);
     case StepActivation::gelu_tanh: {
-      const float t = tanhf(0.79788456080286536F * (x + 0.044715F * x * x * x));
-      return 0.5F * (1.0F + t) + 0.5F * x * (1.0F - t * t) * 0.79788456080286536F * (1.0F + 3.0F * 0.044715F * x * x);
+      // Beyond 16 t is 1 or -1, and the powers could overflow. This way round a NaN passes.
+      const float near = x < -16.0F ? -16.0F : x > 16.0F ? 16.0F : x;
+      const float t = tanhf(0.79788456080286536F * (near + 0.044715F * near * near * near));
+      const float slope = 0.79788456080286536F * (1.0F + 3.0F * 0.044715F * near * near);
+      return 0.5F * (1.0F + t) + x * (0.5F * (1.0F - t * t) * slope);
     }
     case StepActivation::silu: {
       const float s = 1.0F / (1.0F + expf(-x));

@@ -28,7 +28,8 @@ std::vector<std::string> Schedule::warnings() const {
   training.text = "the training, " + length_text(training.ticks);
   training.rest = "the " + length_text(curve_.length) + (curve_.warmup > 0 ? " after the warm-up" : " of the training");
   if (curve_.warmup >= training.ticks) {
-    found.push_back("the learning rate's warm-up takes the whole training, " + std::to_string(steps) +
+    found.push_back(std::string(curve_.config.warmup_steps > 0 ? "schedule.warmup_steps" : "schedule.warmup_epochs") +
+                    " takes the whole training, " + std::to_string(steps) +
                     " steps: optimizer.learning_rate is never reached");
     return found;
   }

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import time
+import unittest
 from pathlib import Path
 
 from base import GPUNN, LIMIT, ProgramTest, SOURCE
@@ -166,3 +167,50 @@ class Survival(ProgramTest):
         locked.chmod(0o700)
         self.assertEqual(done.returncode, 3, done.stderr)
         self.assertIn("Permission denied", done.stderr)
+
+
+@unittest.skipUnless(os.geteuid() == 0, "only root can run a program as somebody else")
+class Nobody(ProgramTest):
+    """What reads a run, as a user who may write nowhere, with a home that can't be written, or is not there."""
+
+    NOBODY = 65534
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        os.chmod(cls.folder, 0o755)
+        cls.home = cls.folder / "home"
+        cls.home.mkdir(mode=0o555)
+
+    def setUp(self):
+        if not self.runs(["--version"], {}).returncode == 0:
+            self.skipTest("nobody may not read the program")
+
+    def runs(self, arguments, environment):
+        return subprocess.run([GPUNN, *map(str, arguments)], cwd="/", capture_output=True, text=True, timeout=LIMIT,
+                              env={"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", **environment},
+                              stdin=subprocess.DEVNULL, user=self.NOBODY, group=self.NOBODY, extra_groups=[])
+
+    def test_what_only_reads_needs_no_home(self):
+        self.gpunn(*self.points("--runs", "runs", "--epochs", "1"))
+        run = next(Path(self.folder, "runs").glob("*/*"))
+        verbs = {
+            "eval": ["eval", run, "--backend", "cpu"],
+            "plan": ["plan", SOURCE / "experiments" / "lenet_digits.yaml", "--backend", "cpu"],
+            "check": ["check", "cpu", "--op", "RELU"],
+            "bench": ["bench", "op", "matmul", "64", "--backend", "cpu"],
+            "predict": ["predict", run, "--row", "3", "--backend", "cpu"],
+        }
+        for where, environment in {"none": {}, "empty": {"HOME": ""}, "read-only": {"HOME": str(self.home)},
+                                   "missing": {"HOME": "/nonesuch"}}.items():
+            for name, arguments in verbs.items():
+                with self.subTest(verb=name, home=where):
+                    done = self.runs(arguments, environment)
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    self.assertNotIn("internal error", done.stderr)
+
+    def test_a_run_that_may_not_write_says_where(self):
+        done = self.runs(self.points("--runs", self.home / "runs"), {"HOME": str(self.home)})
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn(str(self.home / "runs"), done.stderr)
+        self.assertIn("ermission denied", done.stderr)
