@@ -177,7 +177,7 @@ TEST_CASE("rounded products pass where the precision allows them, and only there
   CHECK(gpunn::check(faulty).failed > 60);
 }
 
-TEST_CASE("a training in tf32 agrees with the reference in fp32") {
+TEST_CASE("a training in tf32 agrees with the reference in fp32", "[long]") {
   gpunn::CheckOptions options = options_for("obedient");
   options.suites = {"train"};
   options.precision = gpunn::Precision::tf32;

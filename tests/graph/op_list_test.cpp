@@ -23,10 +23,11 @@ std::set<std::string_view> sizes_of(const std::vector<ops::Pattern>& patterns) {
 TEST_CASE("the outputs of every op follow from its signature, or from a rule") {
   CHECK(ops::all().size() >= 90);
   std::set<std::string_view> names;
-  for (const auto& [id, op] : ops::all()) {
+  for (const auto& row : ops::all()) {
+    const auto& op = row.second;
     INFO(op.name << ": " << op.text);
     CHECK(names.insert(op.name).second);
-    CHECK(op.id == id);
+    CHECK(op.id == row.first);
     CHECK(op.attributes >= sizeof(uint32_t));
     const std::set<std::string_view> given = sizes_of(op.signature.inputs);
     const auto known = [&](std::string_view size) { return is_number(size) || given.contains(size); };

@@ -72,7 +72,7 @@ TEST_CASE("a run killed at any moment leaves a checkpoint that resumes to the st
       _exit(0);
     }
     // Killed so long after its folder appeared; before that there is nothing to lose.
-    for (int i = 0; i < 2000 && !std::filesystem::exists(run); ++i) {
+    for (int i = 0; i < 20000 && !std::filesystem::exists(run); ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));

@@ -169,11 +169,11 @@ class Survival(ProgramTest):
         self.assertIn("Permission denied", done.stderr)
 
 
-@unittest.skipUnless(os.geteuid() == 0, "only root can run a program as somebody else")
-class Nobody(ProgramTest):
+@unittest.skipUnless(os.geteuid() == 0, "only root can run a program as another user")
+class Unprivileged(ProgramTest):
     """What reads a run, as a user who may write nowhere, with a home that can't be written, or is not there."""
 
-    NOBODY = 65534
+    USER = 65534
 
     @classmethod
     def setUpClass(cls):
@@ -184,12 +184,12 @@ class Nobody(ProgramTest):
 
     def setUp(self):
         if not self.runs(["--version"], {}).returncode == 0:
-            self.skipTest("nobody may not read the program")
+            self.skipTest("that user may not read the program")
 
     def runs(self, arguments, environment):
         return subprocess.run([GPUNN, *map(str, arguments)], cwd="/", capture_output=True, text=True, timeout=LIMIT,
                               env={"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", **environment},
-                              stdin=subprocess.DEVNULL, user=self.NOBODY, group=self.NOBODY, extra_groups=[])
+                              stdin=subprocess.DEVNULL, user=self.USER, group=self.USER, extra_groups=[])
 
     def test_what_only_reads_needs_no_home(self):
         self.gpunn(*self.points("--runs", "runs", "--epochs", "1"))
