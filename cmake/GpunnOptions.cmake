@@ -62,8 +62,4 @@ if(GPUNN_SANITIZE)
     gpunn_build_flags INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize=${GPUNN_SANITIZE} -fno-omit-frame-pointer
                                 -fno-sanitize-recover=all>)
   target_link_options(gpunn_build_flags INTERFACE -fsanitize=${GPUNN_SANITIZE})
-  if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-    # Its sanitizers bring operator new into the program; a test that counts allocations has one of its own, which counts.
-    target_link_options(gpunn_build_flags INTERFACE LINKER:-z,muldefs)
-  endif()
 endif()
