@@ -7,7 +7,8 @@ namespace gpunn::training {
 std::string fallback_notice(const Dataset& dataset) {
   if (dataset.fallback_of.empty()) return "";
   return "WARNING: data set '" + dataset.fallback_of + "' was not found: '" + dataset.name +
-         "' is used instead, as data.offline_fallback allows. Its figures are not figures of '" + dataset.fallback_of + "'.";
+         "' is used instead, as data.offline_fallback allows. Its figures are not figures of '" + dataset.fallback_of +
+         "'.";
 }
 
 std::string schedule_notice(const Schedule& schedule) {
