@@ -312,7 +312,10 @@ std::vector<Case> small_cases() {
 std::vector<Case> ordinary_cases() {
   constexpr std::size_t kMostAttributes = 4;
   std::map<int32_t, std::vector<Case>> chosen;
-  for (Case& test : one_case_each()) chosen[test.signature.op] = {std::move(test)};
+  for (Case& test : one_case_each()) {
+    const int32_t op = test.signature.op;
+    chosen[op] = {std::move(test)};
+  }
   for (Case& test : all_cases()) {
     if (elements_of(test) > kOrdinaryElements) continue;
     std::vector<Case>& of = chosen[test.signature.op];

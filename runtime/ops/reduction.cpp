@@ -58,11 +58,10 @@ void reduce_reference(ReferenceCall& call) {
     }
     const double x = call.in(0)[at(i)];
     double& target = y.at(at(output));
-    if (count[at(output)]++ == 0) {
-      target = x;
-    } else if (attrs.kind != GPUNN_REDUCE_MAX) {
-      target += x;
-    } else if (x > target || std::isnan(x)) {
+    const bool first = count[at(output)]++ == 0;
+    if (attrs.kind != GPUNN_REDUCE_MAX) {
+      target = first ? x : target + x;
+    } else if (first || x > target || std::isnan(x)) {
       target = x;
     }
   }
