@@ -183,7 +183,7 @@ class Unprivileged(ProgramTest):
         cls.home.mkdir(mode=0o555)
 
     def setUp(self):
-        if not self.runs(["--version"], {}).returncode == 0:
+        if self.runs(["--version"], {}).returncode != 0:
             self.skipTest("that user may not read the program")
 
     def runs(self, arguments, environment):
