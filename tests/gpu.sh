@@ -16,6 +16,7 @@ usage: tests/gpu.sh [PART...]     without a part: all of them, in this order
   bench      training steps against PyTorch's, eager and as a CUDA graph
   kernels    products, convolutions and steps of cuda_tiled against PyTorch's, each with what it must reach; a roofline
   profile    where a step's time goes
+  faults     faults planted in cuda_naive, each to be found by the check; a training killed 100 times
   examples   a third party's CUDA kernel: built outside, checked, trained with
   sanitize   compute-sanitizer's racecheck, initcheck, memcheck and synccheck over conformance cases and the kernels' tests; takes many minutes
 
@@ -179,6 +180,17 @@ part_profile() {
   judge "profile" "traces" "written" "$status"
 }
 
+part_faults() {
+  local plugin status=0
+  plugin=$(find "$build" -name 'libgpunn_backend_cuda_naive.so' | head -n 1)
+  "$python" -B tests/mutations/mutations.py "$gpunn" "$build/tests/mutations/libgpunn_backend_mutant.so" "$plugin" . \
+    --verbose --table "$out/mutations.md" >"$out/mutations.log" 2>&1 || status=1
+  judge "faults planted in cuda_naive" "$(grep -E '^[0-9]+ of' "$out/mutations.log" | tail -n 1)" "all found" "$status"
+  status=0
+  "$python" -B tests/faults/kills_test.py "$gpunn" 100 --backend cuda_tiled >"$out/kills.log" 2>&1 || status=1
+  judge "a training killed at random moments" "$(tail -n 1 "$out/kills.log")" "the same weights" "$status"
+}
+
 part_examples() {
   local status=0
   ctest --test-dir "$build" -R '^example|^package' --output-on-failure >"$out/examples.log" 2>&1 || status=1
@@ -242,7 +254,7 @@ part_sanitize() {
   done
 }
 
-parts=(build tests check train race check_run bench kernels profile examples sanitize)
+parts=(build tests check train race check_run bench kernels profile faults examples sanitize)
 case ${1:-} in -h | --help) usage && exit 0 ;; esac
 [ $# -eq 0 ] || parts=("$@")
 for part in "${parts[@]}"; do

@@ -140,10 +140,7 @@ void call_often(const Case& test, Workbench& bench, CheckCase& result) {
   for (int i = 0; i < 32; ++i) op.enqueue();
   bench.backend().synchronize();
   const int64_t times = times_within(0.05, seconds_since(begin) / 32, 1000);
-  const Footprint before = footprint_of(bench.backend());
-  for (int64_t i = 0; i < times; ++i) op.enqueue();
-  bench.backend().synchronize();
-  const std::string grown = growth(before, footprint_of(bench.backend()), times);
+  const std::string grown = leak(bench.backend(), times, [&] { op.enqueue(); });
   if (!grown.empty()) throw Error(std::to_string(times) + " calls of one kernel leak " + grown);
   exercise.run(op, result, "after " + std::to_string(times) + " calls");
 }
@@ -160,13 +157,10 @@ void create_often(const Case& test, Workbench& bench, CheckCase& result) {
   }
   const int64_t times = times_within(0.1, seconds_since(begin) / kWarmUp, 200);
   const execution::Placement placement = backend.place(test.signature);
-  const Footprint before = footprint_of(backend);
-  for (int64_t i = 0; i < times; ++i) {
+  const std::string grown = leak(backend, times, [&] {
     backend.place(test.signature);
     backend.create(test.signature, placement);
-  }
-  backend.synchronize();
-  const std::string grown = growth(before, footprint_of(backend), times);
+  });
   if (!grown.empty()) throw Error(std::to_string(times) + " kernels, made and freed, leak " + grown);
 }
 

@@ -1,9 +1,10 @@
-"""Trainings that are killed at random moments: `kills_test.py GPUNN KILLS [SEED]`.
+"""Trainings that are killed at random moments: `kills_test.py GPUNN KILLS [--backend NAME] [--seed N]`.
 
 Each is resumed and killed again, up to some times, and then left to end: in the weights of a training that nothing
 stopped, with no temporary file left.
 """
 
+import argparse
 import os
 import random
 import shutil
@@ -23,15 +24,14 @@ data: {dataset: digits, synthetic_train: 256, synthetic_test: 64, batch_size: 32
 optimizer: {type: adam}
 training: {epochs: 4}
 checkpoint: {every_steps: 1}
-backend: cpu
 """
 
 
 class Kills:
-    def __init__(self, gpunn, seed):
+    def __init__(self, gpunn, backend, seed):
         self.gpunn, self.random = gpunn, random.Random(seed)
         self.root = Path(tempfile.mkdtemp(prefix="gpunn-kills-"))
-        (self.root / "e.yaml").write_text(EXPERIMENT)
+        (self.root / "e.yaml").write_text(f"{EXPERIMENT}backend: {backend}\n")
         start = time.monotonic()
         self.must(["run", "e.yaml", "--runs", "straight", "--quiet"])
         self.seconds = time.monotonic() - start
@@ -90,4 +90,10 @@ class Kills:
 
 
 if __name__ == "__main__":
-    Kills(os.path.abspath(sys.argv[1]), int(sys.argv[3]) if len(sys.argv) > 3 else time.time_ns()).run(int(sys.argv[2]))
+    parser = argparse.ArgumentParser()
+    parser.add_argument("gpunn", type=os.path.abspath)
+    parser.add_argument("kills", type=int)
+    parser.add_argument("--backend", default="cpu")
+    parser.add_argument("--seed", type=int, default=time.time_ns())
+    arguments = parser.parse_args()
+    Kills(arguments.gpunn, arguments.backend, arguments.seed).run(arguments.kills)

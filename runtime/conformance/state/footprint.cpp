@@ -1,10 +1,12 @@
 #include "conformance/state/footprint.hpp"
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string_view>
 #include <system_error>
+#include <thread>
 
 #include <malloc.h>
 #include <unistd.h>
@@ -12,6 +14,14 @@
 namespace gpunn::conformance {
 
 namespace {
+
+// What memory this process and the device hold.
+struct Footprint {
+  int64_t heap = 0;    // bytes that were allocated and not given back
+  int64_t mapped = 0;  // bytes of address space
+  int64_t device = 0;  // bytes in use, by whomever
+  int64_t files = 0;   // descriptors that are open
+};
 
 int64_t mapped_bytes() {
   std::ifstream file("/proc/self/statm");
@@ -30,8 +40,6 @@ int64_t open_files() {
   return count;
 }
 
-}  // namespace
-
 Footprint footprint_of(execution::Backend& backend) {
   Footprint footprint;
   const struct mallinfo2 heap = mallinfo2();
@@ -46,6 +54,7 @@ Footprint footprint_of(execution::Backend& backend) {
   return footprint;
 }
 
+// What has grown by so much that `times` of something must have left it behind. Empty: nothing.
 std::string growth(const Footprint& before, const Footprint& after, int64_t times) {
   struct Kind {
     const char* what;
@@ -63,6 +72,23 @@ std::string growth(const Footprint& before, const Footprint& after, int64_t time
   }
   if (after.files - before.files > times / 2) return "files stay open";
   return "";
+}
+
+}  // namespace
+
+std::string leak(execution::Backend& backend, int64_t times, const std::function<void()>& something) {
+  // A device's memory is also taken by other programs, now and then; a leak takes some each time.
+  constexpr int kRounds = 4;
+  std::string grown;
+  for (int round = 0; round < kRounds; ++round) {
+    if (round > 0) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    const Footprint before = footprint_of(backend);
+    for (int64_t i = 0; i < times; ++i) something();
+    backend.synchronize();
+    grown = growth(before, footprint_of(backend), times);
+    if (grown.empty()) break;
+  }
+  return grown;
 }
 
 }  // namespace gpunn::conformance
