@@ -32,7 +32,7 @@ TEST_CASE("the cpu backend passes every suite, with nothing left out", "[cpu]") 
   }
 }
 
-TEST_CASE("every wrong kernel is found, and no right one is blamed") {
+TEST_CASE("every wrong kernel is found, and no right one is blamed", "[long]") {
   const gpunn::CheckReport report = gpunn::check(options_for("faulty"));
   CHECK_FALSE(report.ok());
   const auto failed = failures(report, "ops");
