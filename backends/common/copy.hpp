@@ -1,4 +1,4 @@
-// COPY: any strides on both sides, converting between f32, i32, i64 and u8.
+// COPY: any strides on both sides, converting between f32, bf16, f16, i32, i64 and u8.
 #pragma once
 
 #include <cstdint>

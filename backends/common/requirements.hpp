@@ -13,6 +13,9 @@ using plugin::OpArgs;
 using plugin::OpDesc;
 using plugin::Refusal;
 
+// What the tensors that an op's row calls "float" may be.
+enum class Dtypes { f32, floating };
+
 inline void require(bool holds, const char* otherwise) {
   if (!holds) throw Refusal(otherwise);
 }

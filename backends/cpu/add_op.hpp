@@ -9,7 +9,11 @@
 // workspace_bytes gets that much scratch memory.
 #pragma once
 
+#include <gpunn/float_formats.hpp>
 #include <gpunn/kernel.hpp>
+
+#include <cstdint>
+#include <type_traits>
 
 #include "common/requirements.hpp"
 
@@ -19,7 +23,7 @@ using namespace backends;
 
 // Serves `op` by plan_of(desc) at query and creation, and run(plan, args) at each enqueue. Any callables.
 template <class PlanOf, class Run>
-void serve(plugin::Device& device, int32_t op, PlanOf plan_of, Run run) {
+void serve(plugin::Device& device, int32_t op, PlanOf plan_of, Run run, Dtypes dtypes = Dtypes::f32) {
   device.add(op, {.query =
                       [plan_of](const OpDesc& desc) {
                         [[maybe_unused]] const auto plan = plan_of(desc);
@@ -33,13 +37,46 @@ void serve(plugin::Device& device, int32_t op, PlanOf plan_of, Run run) {
                       [plan_of, run](const OpDesc& desc) {
                         return plugin::make_kernel(
                             [plan = plan_of(desc), run](plugin::Stream&, const OpArgs& args) { run(plan, args); });
-                      }});
+                      },
+                  .half = dtypes == Dtypes::floating});
 }
 
 template <class Plan>
-void add_op(plugin::Device& device, int32_t op, Plan (*plan_of)(const OpDesc&),
-            void (*run)(const Plan&, const OpArgs&)) {
-  serve(device, op, plan_of, run);
+void add_op(plugin::Device& device, int32_t op, Plan (*plan_of)(const OpDesc&), void (*run)(const Plan&, const OpArgs&),
+            Dtypes dtypes = Dtypes::f32) {
+  serve(device, op, plan_of, run, dtypes);
+}
+
+// What calls the function that of(T()) gives, T being the type of an op's first input: float, BFloat16 or Half.
+//
+//   serve(device, GPUNN_OP_CLAMP, clamp_of, each_floating([](auto x) { return run_clamp<decltype(x)>; }),
+//         Dtypes::floating);
+template <class Of>
+auto each_floating(Of of) {
+  return [f32 = of(float()), bf16 = of(BFloat16()), f16 = of(Half())](const auto& plan, const OpArgs& args) {
+    switch (args.input(0).dtype) {
+      case GPUNN_BF16:
+        return bf16(plan, args);
+      case GPUNN_F16:
+        return f16(plan, args);
+      default:
+        return f32(plan, args);
+    }
+  };
+}
+
+// Elements of half precision that are converted at a time: the buffers of three operands stay in the first-level cache.
+constexpr int64_t kStretch = 1024;
+
+// n numbers of half precision, `step` apart, as f32.
+template <class T>
+void widen(const T* x, int64_t step, float* to, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) to[i] = x[i * step];
+}
+
+template <class T>
+void narrow(const float* x, T* to, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) to[i] = T(x[i]);
 }
 
 }  // namespace gpunn::cpu

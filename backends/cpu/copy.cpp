@@ -1,5 +1,6 @@
 #include "copy.hpp"
 
+#include <gpunn/float_formats.hpp>
 #include <gpunn/op_signature.hpp>
 
 #include <cmath>
@@ -16,7 +17,9 @@ namespace {
 // C's conversion; where C leaves it undefined (a float beyond an integer type) the nearest value, 0 for NaN.
 template <class To, class From>
 To convert(From value) {
-  if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+  if constexpr (std::is_same_v<From, BFloat16> || std::is_same_v<From, Half>) {
+    return convert<To, float>(value);
+  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
     const From beyond = std::numeric_limits<To>::digits == 63   ? From(9223372036854775808.0)
                         : std::numeric_limits<To>::digits == 31 ? From(2147483648.0)
                                                                 : From(256.0);
@@ -24,6 +27,8 @@ To convert(From value) {
     if (value >= beyond) return std::numeric_limits<To>::max();
     if (value <= From(std::numeric_limits<To>::min())) return std::numeric_limits<To>::min();
     return static_cast<To>(value);
+  } else if constexpr (std::is_same_v<To, BFloat16> || std::is_same_v<To, Half>) {
+    return To(static_cast<float>(value));
   } else {
     return static_cast<To>(value);
   }
@@ -49,6 +54,10 @@ CopyRun choose_to(int32_t to) {
   switch (to) {
     case GPUNN_F32:
       return copy_elements<From, float>;
+    case GPUNN_BF16:
+      return copy_elements<From, BFloat16>;
+    case GPUNN_F16:
+      return copy_elements<From, Half>;
     case GPUNN_I32:
       return copy_elements<From, int32_t>;
     case GPUNN_I64:
@@ -64,6 +73,10 @@ CopyRun choose_run(int32_t from, int32_t to) {
   switch (from) {
     case GPUNN_F32:
       return choose_to<float>(to);
+    case GPUNN_BF16:
+      return choose_to<BFloat16>(to);
+    case GPUNN_F16:
+      return choose_to<Half>(to);
     case GPUNN_I32:
       return choose_to<int32_t>(to);
     case GPUNN_I64:

@@ -1,4 +1,4 @@
-// GPUNN_OP_COPY: any strides on both sides, converting between f32, i32, i64 and u8.
+// GPUNN_OP_COPY: any strides on both sides, converting between f32, bf16, f16, i32, i64 and u8.
 #pragma once
 
 #include <gpunn/kernel.hpp>

@@ -44,8 +44,10 @@ plugin::Support support_of(const Answer& answer) {
 // Serves `op` by plan(desc) at query and creation, and run(plan, stream, args) at each enqueue. `name` is what
 // profilers show.
 template <class Plan, class Run>
-void add_op(plugin::Device& device, int32_t op, const char* name, Plan (*plan)(const OpDesc&), Run run) {
+void add_op(plugin::Device& device, int32_t op, const char* name, Plan (*plan)(const OpDesc&), Run run,
+            Dtypes dtypes = Dtypes::f32) {
   plugin::KernelFactory factory;
+  factory.half = dtypes == Dtypes::floating;
   factory.query = [plan](const OpDesc& desc) {
     [[maybe_unused]] const Plan made = plan(desc);
     uint64_t workspace_bytes = 0;

@@ -23,8 +23,9 @@ using namespace backends;
 
 template <class Problem, class OwnDevice>
 void add_tuned_op(OwnDevice& device, int32_t op, const char* name, Problem (*problem_of)(const OpDesc&),
-                  TuningTask (*task_of)(OwnDevice&, const Problem&)) {
+                  TuningTask (*task_of)(OwnDevice&, const Problem&), Dtypes dtypes = Dtypes::f32) {
   plugin::KernelFactory factory;
+  factory.half = dtypes == Dtypes::floating;
   factory.query = [problem_of](const OpDesc& desc) { return plugin::Support::yes(problem_of(desc).workspace_bytes); };
   factory.create = [&device, problem_of, task_of, name](const OpDesc& desc) {
     AlgorithmPtr chosen = choose_algorithm(device, desc, task_of(device, problem_of(desc)));

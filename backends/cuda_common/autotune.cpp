@@ -1,5 +1,7 @@
 #include "cuda_common/autotune.hpp"
 
+#include <gpunn/op_signature.hpp>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -26,7 +28,7 @@ constexpr double kPatienceSeconds = 4.0;  // for all candidates of one op
 uint64_t padded(uint64_t bytes) { return divide_up(bytes, CudaDevice::kAlignment) * CudaDevice::kAlignment; }
 
 uint64_t bytes_of(const gpunn_tensor& tensor) {
-  return static_cast<uint64_t>(plugin::element_count(tensor)) * sizeof(float);
+  return static_cast<uint64_t>(plugin::element_count(tensor)) * ops::dtype_bytes(tensor.dtype);
 }
 
 // Device memory of one piece, dealt out in parts.
@@ -58,7 +60,7 @@ class Trial {
         stop_(device.index()) {
     for (std::size_t i = 0; i < desc.inputs(); ++i) inputs_.push_back(placed(desc.input(i)));
     for (std::size_t i = 0; i < desc.outputs(); ++i) outputs_.push_back(placed(desc.output(i)));
-    reference_ = static_cast<float*>(scratch_.take(bytes_of(desc.output(0))));
+    reference_ = scratch_.take(bytes_of(desc.output(0)));
     differences_ = static_cast<unsigned*>(scratch_.take(sizeof(unsigned)));
     for (gpunn_tensor& tensor : inputs_) input_pointers_.push_back(&tensor);
     for (gpunn_tensor& tensor : outputs_) output_pointers_.push_back(&tensor);
@@ -71,10 +73,11 @@ class Trial {
     raw_.workspace_bytes = workspace_bytes;
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       const int64_t n = plugin::element_count(inputs_[i]);
-      fill_uniform(static_cast<float*>(inputs_[i].data), n, static_cast<uint32_t>(i + 1), stream_.handle());
+      fill_uniform(inputs_[i].data, inputs_[i].dtype, n, static_cast<uint32_t>(i + 1), stream_.handle());
       if (static_cast<int>(i) != task.nan_input) continue;
       // Bytes of ones are a NaN.
-      stream_.fill(static_cast<float*>(inputs_[i].data) + (n - 1), 0xFF, sizeof(float));
+      const uint64_t size = ops::dtype_bytes(inputs_[i].dtype);
+      stream_.fill(static_cast<char*>(inputs_[i].data) + (static_cast<uint64_t>(n) - 1) * size, 0xFF, size);
     }
     tolerance_ = static_cast<float>(0.02 * std::sqrt(static_cast<double>(task.terms) + 1.0));
   }
@@ -93,8 +96,8 @@ class Trial {
   bool agrees() {
     unsigned count = 0;
     stream_.fill(differences_, 0, sizeof(count));
-    count_differences(reference_, static_cast<const float*>(outputs_[0].data), plugin::element_count(outputs_[0]),
-                      tolerance_, differences_, stream_.handle());
+    count_differences(reference_, outputs_[0].data, outputs_[0].dtype, plugin::element_count(outputs_[0]), tolerance_,
+                      differences_, stream_.handle());
     stream_.copy(&count, differences_, sizeof(count), GPUNN_DEVICE_TO_HOST);
     stream_.synchronize();
     return count == 0;
@@ -157,7 +160,7 @@ class Trial {
   std::vector<gpunn_tensor> inputs_, outputs_;
   std::vector<const gpunn_tensor*> input_pointers_, output_pointers_;
   gpunn_op_args raw_{};
-  float* reference_ = nullptr;  // output 0 of the trusted algorithm
+  void* reference_ = nullptr;  // output 0 of the trusted algorithm
   unsigned* differences_ = nullptr;
   float tolerance_ = 0.0F;
 };

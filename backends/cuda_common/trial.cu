@@ -1,3 +1,8 @@
+#include <gpunn/abi.h>
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
 #include "cuda_common/launch.hpp"
 #include "cuda_common/trial.hpp"
 
@@ -13,27 +18,51 @@ __device__ uint32_t mixed(uint32_t h) {
   return h ^ h >> 16U;
 }
 
-__global__ void fill(float* x, int64_t n, uint32_t seed) {
-  const int64_t i = thread_index();
-  if (i < n) x[i] = static_cast<float>(mixed(static_cast<uint32_t>(i) ^ mixed(seed)) >> 8U) * 0x1p-23F - 1.0F;
-}
-
-__global__ void differences(const float* a, const float* b, int64_t n, float tolerance, unsigned* count) {
+template <class T>
+__global__ void fill(T* x, int64_t n, uint32_t seed) {
   const int64_t i = thread_index();
   if (i >= n) return;
-  const bool one_nan = (a[i] != a[i]) != (b[i] != b[i]);
-  if (one_nan || fabsf(a[i] - b[i]) > tolerance) atomicAdd(count, 1U);
+  x[i] = static_cast<T>(static_cast<float>(mixed(static_cast<uint32_t>(i) ^ mixed(seed)) >> 8U) * 0x1p-23F - 1.0F);
+}
+
+template <class T>
+__global__ void differences(const T* a, const T* b, int64_t n, float tolerance, unsigned* count) {
+  const int64_t i = thread_index();
+  if (i >= n) return;
+  const auto left = static_cast<float>(a[i]), right = static_cast<float>(b[i]);
+  const bool one_nan = (left != left) != (right != right);
+  if (one_nan || fabsf(left - right) > tolerance) atomicAdd(count, 1U);
+}
+
+// action(T()) for the type of the dtype.
+template <class Action>
+void with_type(int32_t dtype, const Action& action) {
+  switch (dtype) {
+    case GPUNN_BF16:
+      return action(__nv_bfloat16());
+    case GPUNN_F16:
+      return action(__half());
+    default:
+      return action(float());
+  }
 }
 
 }  // namespace
 
-void fill_uniform(float* x, int64_t n, uint32_t seed, cudaStream_t stream) {
-  launch(fill, thread_each(n), stream, x, n, seed);
+void fill_uniform(void* x, int32_t dtype, int64_t n, uint32_t seed, cudaStream_t stream) {
+  with_type(dtype, [&](auto type) {
+    using T = decltype(type);
+    launch(fill<T>, thread_each(n), stream, static_cast<T*>(x), n, seed);
+  });
 }
 
-void count_differences(const float* a, const float* b, int64_t n, float tolerance, unsigned* count,
+void count_differences(const void* a, const void* b, int32_t dtype, int64_t n, float tolerance, unsigned* count,
                        cudaStream_t stream) {
-  launch(differences, thread_each(n), stream, a, b, n, tolerance, count);
+  with_type(dtype, [&](auto type) {
+    using T = decltype(type);
+    launch(differences<T>, thread_each(n), stream, static_cast<const T*>(a), static_cast<const T*>(b), n, tolerance,
+           count);
+  });
 }
 
 }  // namespace gpunn::cuda

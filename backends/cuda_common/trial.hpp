@@ -7,13 +7,13 @@
 
 namespace gpunn::cuda {
 
-// x[i] uniform in [-1, 1), a function of seed and i. Zeros would do for results, but not for times: they draw less
-// power, and the clock stays higher than it is in a training.
-void fill_uniform(float* x, int64_t n, uint32_t seed, cudaStream_t stream);
+// Of f32, bf16 or f16: x[i] uniform in [-1, 1), a function of seed and i. Zeros would do for results, but not for
+// times: they draw less power, and the clock stays higher than it is in a training.
+void fill_uniform(void* x, int32_t dtype, int64_t n, uint32_t seed, cudaStream_t stream);
 
 // Adds to *count, in device memory, how many elements of a and b differ by more than the tolerance, or are a NaN in one
 // alone.
-void count_differences(const float* a, const float* b, int64_t n, float tolerance, unsigned* count,
+void count_differences(const void* a, const void* b, int32_t dtype, int64_t n, float tolerance, unsigned* count,
                        cudaStream_t stream);
 
 }  // namespace gpunn::cuda

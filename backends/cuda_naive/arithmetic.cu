@@ -6,6 +6,7 @@
 // divide by multiplying, and let a block keep one row of the operand that is repeated.
 #include "common/broadcast.hpp"
 #include "cuda_common/add_op.hpp"
+#include "cuda_common/floating.hpp"
 #include "cuda_common/launch.hpp"
 #include "kernels.hpp"
 
@@ -24,22 +25,26 @@ __device__ int64_t offset_of(const Broadcast& plan, int operand, int64_t i) {
   return offset + i * plan.stride[operand][0];
 }
 
-template <float (*function)(float)>
-__global__ void of_one(Broadcast plan, const float* x, float* y) {
+template <class T, float (*function)(float)>
+__global__ void of_one(Broadcast plan, const T* x, T* y) {
   const int64_t i = thread_index();
-  if (i < plan.n) y[i] = function(x[offset_of(plan, 0, i)]);
+  if (i < plan.n) y[i] = static_cast<T>(function(static_cast<float>(x[offset_of(plan, 0, i)])));
 }
 
-template <float (*function)(float, float)>
-__global__ void of_two(Broadcast plan, const float* a, const float* b, float* y) {
-  const int64_t i = thread_index();
-  if (i < plan.n) y[i] = function(a[offset_of(plan, 0, i)], b[offset_of(plan, 1, i)]);
-}
-
-__global__ void select(Broadcast plan, const float* condition, const float* a, const float* b, float* y) {
+template <class T, float (*function)(float, float)>
+__global__ void of_two(Broadcast plan, const T* a, const T* b, T* y) {
   const int64_t i = thread_index();
   if (i >= plan.n) return;
-  y[i] = condition[offset_of(plan, 0, i)] != 0.0F ? a[offset_of(plan, 1, i)] : b[offset_of(plan, 2, i)];
+  const auto left = static_cast<float>(a[offset_of(plan, 0, i)]), right = static_cast<float>(b[offset_of(plan, 1, i)]);
+  y[i] = static_cast<T>(function(left, right));
+}
+
+template <class T>
+__global__ void select(Broadcast plan, const T* condition, const T* a, const T* b, T* y) {
+  const int64_t i = thread_index();
+  if (i >= plan.n) return;
+  y[i] = static_cast<float>(condition[offset_of(plan, 0, i)]) != 0.0F ? a[offset_of(plan, 1, i)]
+                                                                      : b[offset_of(plan, 2, i)];
 }
 
 __device__ float sum(float a, float b) { return a + b; }
@@ -60,41 +65,58 @@ __device__ float root(float x) { return sqrtf(x); }
 __device__ float rsqrt_of(float x) { return rsqrtf(x); }
 __device__ float error_function(float x) { return erff(x); }
 
-template <float (*function)(float)>
+template <class T, float (*function)(float)>
 void run_one(const Broadcast& plan, cudaStream_t stream, const OpArgs& args) {
-  launch(of_one<function>, thread_each(plan.n), stream, plan, args.in<float>(0), args.out<float>(0));
+  launch(of_one<T, function>, thread_each(plan.n), stream, plan, args.in<T>(0), args.out<T>(0));
 }
 
-template <float (*function)(float, float)>
+template <class T, float (*function)(float, float)>
 void run_two(const Broadcast& plan, cudaStream_t stream, const OpArgs& args) {
-  launch(of_two<function>, thread_each(plan.n), stream, plan, args.in<float>(0), args.in<float>(1), args.out<float>(0));
+  launch(of_two<T, function>, thread_each(plan.n), stream, plan, args.in<T>(0), args.in<T>(1), args.out<T>(0));
 }
 
+template <class T>
 void run_select(const Broadcast& plan, cudaStream_t stream, const OpArgs& args) {
-  launch(select, thread_each(plan.n), stream, plan, args.in<float>(0), args.in<float>(1), args.in<float>(2),
-         args.out<float>(0));
+  launch(select<T>, thread_each(plan.n), stream, plan, args.in<T>(0), args.in<T>(1), args.in<T>(2), args.out<T>(0));
 }
 
 }  // namespace
 
 void add_arithmetic_kernels(plugin::Device& device) {
-  add_op(device, GPUNN_OP_ADD, "add", broadcast_of, run_two<sum>);
-  add_op(device, GPUNN_OP_SUB, "sub", broadcast_of, run_two<difference>);
-  add_op(device, GPUNN_OP_MUL, "mul", broadcast_of, run_two<product>);
-  add_op(device, GPUNN_OP_DIV, "div", broadcast_of, run_two<quotient>);
-  add_op(device, GPUNN_OP_MAXIMUM, "maximum", broadcast_of, run_two<larger>);
-  add_op(device, GPUNN_OP_MINIMUM, "minimum", broadcast_of, run_two<smaller>);
-  add_op(device, GPUNN_OP_POW, "pow", broadcast_of, run_two<power>);
-  add_op(device, GPUNN_OP_EQUAL, "equal", broadcast_of, run_two<equal>);
-  add_op(device, GPUNN_OP_LESS, "less", broadcast_of, run_two<less>);
-  add_op(device, GPUNN_OP_LESS_EQUAL, "less_equal", broadcast_of, run_two<less_equal>);
-  add_op(device, GPUNN_OP_SELECT, "select", broadcast_of, run_select);
-  add_op(device, GPUNN_OP_EXPAND, "expand", broadcast_of, run_one<itself>);
-  add_op(device, GPUNN_OP_EXP, "exp", broadcast_of, run_one<exponential>);
-  add_op(device, GPUNN_OP_LOG, "log", broadcast_of, run_one<logarithm>);
-  add_op(device, GPUNN_OP_SQRT, "sqrt", broadcast_of, run_one<root>);
-  add_op(device, GPUNN_OP_RSQRT, "rsqrt", broadcast_of, run_one<rsqrt_of>);
-  add_op(device, GPUNN_OP_ERF, "erf", broadcast_of, run_one<error_function>);
+  add_op(device, GPUNN_OP_ADD, "add", broadcast_of, each_floating([](auto x) { return run_two<decltype(x), sum>; }),
+         Dtypes::floating);
+  add_op(device, GPUNN_OP_SUB, "sub", broadcast_of,
+         each_floating([](auto x) { return run_two<decltype(x), difference>; }), Dtypes::floating);
+  add_op(device, GPUNN_OP_MUL, "mul", broadcast_of, each_floating([](auto x) { return run_two<decltype(x), product>; }),
+         Dtypes::floating);
+  add_op(device, GPUNN_OP_DIV, "div", broadcast_of,
+         each_floating([](auto x) { return run_two<decltype(x), quotient>; }), Dtypes::floating);
+  add_op(device, GPUNN_OP_MAXIMUM, "maximum", broadcast_of,
+         each_floating([](auto x) { return run_two<decltype(x), larger>; }), Dtypes::floating);
+  add_op(device, GPUNN_OP_MINIMUM, "minimum", broadcast_of,
+         each_floating([](auto x) { return run_two<decltype(x), smaller>; }), Dtypes::floating);
+  add_op(device, GPUNN_OP_POW, "pow", broadcast_of, each_floating([](auto x) { return run_two<decltype(x), power>; }),
+         Dtypes::floating);
+  add_op(device, GPUNN_OP_EQUAL, "equal", broadcast_of,
+         each_floating([](auto x) { return run_two<decltype(x), equal>; }), Dtypes::floating);
+  add_op(device, GPUNN_OP_LESS, "less", broadcast_of, each_floating([](auto x) { return run_two<decltype(x), less>; }),
+         Dtypes::floating);
+  add_op(device, GPUNN_OP_LESS_EQUAL, "less_equal", broadcast_of,
+         each_floating([](auto x) { return run_two<decltype(x), less_equal>; }), Dtypes::floating);
+  add_op(device, GPUNN_OP_SELECT, "select", broadcast_of, each_floating([](auto x) { return run_select<decltype(x)>; }),
+         Dtypes::floating);
+  add_op(device, GPUNN_OP_EXPAND, "expand", broadcast_of,
+         each_floating([](auto x) { return run_one<decltype(x), itself>; }), Dtypes::floating);
+  add_op(device, GPUNN_OP_EXP, "exp", broadcast_of,
+         each_floating([](auto x) { return run_one<decltype(x), exponential>; }), Dtypes::floating);
+  add_op(device, GPUNN_OP_LOG, "log", broadcast_of,
+         each_floating([](auto x) { return run_one<decltype(x), logarithm>; }), Dtypes::floating);
+  add_op(device, GPUNN_OP_SQRT, "sqrt", broadcast_of, each_floating([](auto x) { return run_one<decltype(x), root>; }),
+         Dtypes::floating);
+  add_op(device, GPUNN_OP_RSQRT, "rsqrt", broadcast_of,
+         each_floating([](auto x) { return run_one<decltype(x), rsqrt_of>; }), Dtypes::floating);
+  add_op(device, GPUNN_OP_ERF, "erf", broadcast_of,
+         each_floating([](auto x) { return run_one<decltype(x), error_function>; }), Dtypes::floating);
 }
 
 }  // namespace gpunn::cuda_naive

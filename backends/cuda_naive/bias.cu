@@ -11,6 +11,7 @@
 #include "block_tree.cuh"
 #include "common/bias.hpp"
 #include "cuda_common/add_op.hpp"
+#include "cuda_common/floating.hpp"
 #include "cuda_common/launch.hpp"
 #include "kernels.hpp"
 
@@ -19,64 +20,73 @@ namespace {
 
 using namespace cuda;
 
-__global__ void bias_add(const float* x, const float* bias, float* y, Bias shape) {
+template <class T>
+__global__ void bias_add(const T* x, const float* bias, T* y, Bias shape) {
   const int64_t i = thread_index();
-  if (i < shape.elements()) y[i] = x[i] + bias[i / shape.size % shape.channels];
+  if (i < shape.elements()) y[i] = static_cast<T>(static_cast<float>(x[i]) + bias[i / shape.size % shape.channels]);
 }
 
-__global__ void sum_by_channel(const float* dy, float* db, Bias shape) {
+template <class T>
+__global__ void sum_by_channel(const T* dy, float* db, Bias shape) {
   for (int64_t channel = blockIdx.x; channel < shape.channels; channel += gridDim.x) {
     float sum = 0.0F;
     for (int64_t i = threadIdx.x; i < shape.rows * shape.size; i += blockDim.x) {
       const int64_t row = i / shape.size;
-      sum += dy[(row * shape.channels + channel) * shape.size + i % shape.size];
+      sum += static_cast<float>(dy[(row * shape.channels + channel) * shape.size + i % shape.size]);
     }
     sum = block_sum(sum);
     if (threadIdx.x == 0) db[channel] = sum;
   }
 }
 
-__global__ void mask(const float* dy, const float* y, float* dx, int64_t n) {
+template <class T>
+__global__ void mask(const T* dy, const T* y, T* dx, int64_t n) {
   const int64_t i = thread_index();
-  if (i < n) dx[i] = y[i] > 0.0F ? dy[i] : 0.0F;
+  if (i < n) dx[i] = static_cast<float>(y[i]) > 0.0F ? dy[i] : static_cast<T>(0.0F);
 }
 
+template <class T>
 void run_add(const Bias& shape, cudaStream_t stream, const OpArgs& args) {
-  launch(bias_add, thread_each(shape.elements()), stream, args.in<float>(0), args.in<float>(1), args.out<float>(0),
+  launch(bias_add<T>, thread_each(shape.elements()), stream, args.in<T>(0), args.in<float>(1), args.out<T>(0), shape);
+}
+
+template <class T>
+void sum(const Bias& shape, cudaStream_t stream, const T* dy, float* db) {
+  // As many threads as a block may have: the fewer elements each adds, the fewer loads it waits for.
+  launch(sum_by_channel<T>, tree_each(shape.channels, shape.rows * shape.size, kMostTreeThreads), stream, dy, db,
          shape);
 }
 
-void sum(const Bias& shape, cudaStream_t stream, const float* dy, float* db) {
-  // As many threads as a block may have: the fewer elements each adds, the fewer loads it waits for.
-  launch(sum_by_channel, tree_each(shape.channels, shape.rows * shape.size, kMostTreeThreads), stream, dy, db, shape);
-}
-
+template <class T>
 void run_backward(const Bias& shape, cudaStream_t stream, const OpArgs& args) {
-  sum(shape, stream, args.in<float>(0), args.out<float>(0));
+  sum(shape, stream, args.in<T>(0), args.out<float>(0));
 }
 
 // Two kernels, for the mask wants all threads of the GPU and the sum a block a channel. The next version would mask in
 // the first pass of a sum that is split over enough blocks, and read dy once.
+template <class T>
 void run_activation_backward(const Bias& shape, cudaStream_t stream, const OpArgs& args) {
-  const auto* dy = args.in<float>(0);
-  auto* dx = args.out<float>(0);
+  const T* dy = args.in<T>(0);
+  T* dx = args.out<T>(0);
   const int64_t n = shape.elements();
   if (shape.relu) {
-    launch(mask, thread_each(n), stream, dy, args.in<float>(1), dx, n);
+    launch(mask<T>, thread_each(n), stream, dy, args.in<T>(1), dx, n);
   } else if (dx != dy && n != 0) {
-    const auto bytes = static_cast<std::size_t>(n) * sizeof(float);
+    const auto bytes = static_cast<std::size_t>(n) * sizeof(T);
     check(cudaMemcpyAsync(dx, dy, bytes, cudaMemcpyDeviceToDevice, stream), "copying dy to dx");
   }
-  sum(shape, stream, dx, args.out<float>(1));
+  sum<T>(shape, stream, dx, args.out<float>(1));
 }
 
 }  // namespace
 
 void add_bias_kernels(plugin::Device& device) {
-  add_op(device, GPUNN_OP_BIAS_ADD, "bias_add", bias_add_of, run_add);
-  add_op(device, GPUNN_OP_BIAS_BACKWARD, "bias_backward", bias_backward_of, run_backward);
+  add_op(device, GPUNN_OP_BIAS_ADD, "bias_add", bias_add_of, each_floating([](auto x) { return run_add<decltype(x)>; }),
+         Dtypes::floating);
+  add_op(device, GPUNN_OP_BIAS_BACKWARD, "bias_backward", bias_backward_of,
+         each_floating([](auto x) { return run_backward<decltype(x)>; }), Dtypes::floating);
   add_op(device, GPUNN_OP_BIAS_ACTIVATION_BACKWARD, "bias_activation_backward", bias_activation_backward_of,
-         run_activation_backward);
+         each_floating([](auto x) { return run_activation_backward<decltype(x)>; }), Dtypes::floating);
 }
 
 }  // namespace gpunn::cuda_naive

@@ -19,6 +19,7 @@
 #include "block_tree.cuh"
 #include "common/convolution.hpp"
 #include "cuda_common/add_op.hpp"
+#include "cuda_common/floating.hpp"
 #include "cuda_common/launch.hpp"
 #include "epilogue.cuh"
 #include "kernels.hpp"
@@ -57,7 +58,8 @@ __device__ int64_t output_of(const ConvolutionAxis& axis, int64_t input, int64_t
   return output < axis.outputs ? output : -1;
 }
 
-__global__ void convolution(const float* x, const float* w, Epilogue epilogue, float* y, ConvolutionShape shape) {
+template <class T>
+__global__ void convolution(const T* x, const T* w, Epilogue epilogue, T* y, ConvolutionShape shape) {
   const Sizes sizes(shape);
   const int64_t i = thread_index();
   if (i >= shape.batch * sizes.outputs * sizes.output_plane) return;
@@ -66,8 +68,8 @@ __global__ void convolution(const float* x, const float* w, Epilogue epilogue, f
   const int64_t k = i / sizes.output_plane % sizes.outputs;
   const int64_t n = i / sizes.output_plane / sizes.outputs;
   const int64_t first_channel = k / shape.group_outputs * shape.group_inputs;
-  const float* image = x + (n * sizes.inputs + first_channel) * sizes.input_plane;
-  const float* filter = w + k * shape.group_inputs * sizes.taps;
+  const T* image = x + (n * sizes.inputs + first_channel) * sizes.input_plane;
+  const T* filter = w + k * shape.group_inputs * sizes.taps;
   float sum = 0.0F;
   for (int64_t r = 0; r < shape.rows.taps; ++r) {
     const int64_t row = input_of(shape.rows, p, r);
@@ -75,15 +77,18 @@ __global__ void convolution(const float* x, const float* w, Epilogue epilogue, f
     for (int64_t s = 0; s < shape.columns.taps; ++s) {
       const int64_t column = input_of(shape.columns, q, s);
       if (column < 0 || column >= shape.columns.inputs) continue;
-      const float* source = image + row * shape.columns.inputs + column;
-      const float* weight = filter + r * shape.columns.taps + s;
-      for (int64_t c = 0; c < shape.group_inputs; ++c) sum += source[c * sizes.input_plane] * weight[c * sizes.taps];
+      const T* source = image + row * shape.columns.inputs + column;
+      const T* weight = filter + r * shape.columns.taps + s;
+      for (int64_t c = 0; c < shape.group_inputs; ++c) {
+        sum += static_cast<float>(source[c * sizes.input_plane]) * static_cast<float>(weight[c * sizes.taps]);
+      }
     }
   }
-  y[i] = epilogue(sum, k);
+  y[i] = static_cast<T>(epilogue(sum, k));
 }
 
-__global__ void backward_data(const float* dy, const float* w, float* dx, ConvolutionShape shape) {
+template <class T>
+__global__ void backward_data(const T* dy, const T* w, T* dx, ConvolutionShape shape) {
   const Sizes sizes(shape);
   const int64_t i = thread_index();
   if (i >= shape.batch * sizes.inputs * sizes.input_plane) return;
@@ -93,8 +98,8 @@ __global__ void backward_data(const float* dy, const float* w, float* dx, Convol
   const int64_t n = i / sizes.input_plane / sizes.inputs;
   const int64_t first_filter = channel / shape.group_inputs * shape.group_outputs;
   const int64_t filter_size = shape.group_inputs * sizes.taps;
-  const float* gradient = dy + (n * sizes.outputs + first_filter) * sizes.output_plane;
-  const float* filter = w + first_filter * filter_size + channel % shape.group_inputs * sizes.taps;
+  const T* gradient = dy + (n * sizes.outputs + first_filter) * sizes.output_plane;
+  const T* filter = w + first_filter * filter_size + channel % shape.group_inputs * sizes.taps;
   float sum = 0.0F;
   for (int64_t r = 0; r < shape.rows.taps; ++r) {
     const int64_t p = output_of(shape.rows, row, r);
@@ -102,12 +107,14 @@ __global__ void backward_data(const float* dy, const float* w, float* dx, Convol
     for (int64_t s = 0; s < shape.columns.taps; ++s) {
       const int64_t q = output_of(shape.columns, column, s);
       if (q < 0) continue;
-      const float* source = gradient + p * shape.columns.outputs + q;
-      const float* weight = filter + r * shape.columns.taps + s;
-      for (int64_t k = 0; k < shape.group_outputs; ++k) sum += source[k * sizes.output_plane] * weight[k * filter_size];
+      const T* source = gradient + p * shape.columns.outputs + q;
+      const T* weight = filter + r * shape.columns.taps + s;
+      for (int64_t k = 0; k < shape.group_outputs; ++k) {
+        sum += static_cast<float>(source[k * sizes.output_plane]) * static_cast<float>(weight[k * filter_size]);
+      }
     }
   }
-  dx[i] = sum;
+  dx[i] = static_cast<T>(sum);
 }
 
 // An element of [images, rows, columns].
@@ -135,7 +142,8 @@ struct Pixel {
   }
 };
 
-__global__ void backward_filter(const float* dy, const float* x, float* dw, ConvolutionShape shape) {
+template <class T>
+__global__ void backward_filter(const T* dy, const T* x, T* dw, ConvolutionShape shape) {
   const Sizes sizes(shape);
   const int64_t rows = shape.rows.outputs;
   const int64_t columns = shape.columns.outputs;
@@ -147,58 +155,65 @@ __global__ void backward_filter(const float* dy, const float* x, float* dw, Conv
     const int64_t c = i / sizes.taps % shape.group_inputs;
     const int64_t k = i / sizes.taps / shape.group_inputs;
     const int64_t channel = k / shape.group_outputs * shape.group_inputs + c;
-    const float* gradient = dy + k * sizes.output_plane;
-    const float* image = x + channel * sizes.input_plane;
+    const T* gradient = dy + k * sizes.output_plane;
+    const T* image = x + channel * sizes.input_plane;
     float sum = 0.0F;
     for (Pixel at(threadIdx.x, rows, columns); at.image < shape.batch; at.advance(step, rows, columns)) {
       const int64_t row = input_of(shape.rows, at.row, r);
       const int64_t column = input_of(shape.columns, at.column, s);
       if (row < 0 || row >= shape.rows.inputs || column < 0 || column >= shape.columns.inputs) continue;
-      sum += gradient[at.image * sizes.outputs * sizes.output_plane + at.row * columns + at.column] *
-             image[at.image * sizes.inputs * sizes.input_plane + row * shape.columns.inputs + column];
+      const int64_t of_gradient = at.image * sizes.outputs * sizes.output_plane + at.row * columns + at.column;
+      const int64_t of_image = at.image * sizes.inputs * sizes.input_plane + row * shape.columns.inputs + column;
+      sum += static_cast<float>(gradient[of_gradient]) * static_cast<float>(image[of_image]);
     }
     sum = block_sum(sum);
-    if (threadIdx.x == 0) dw[i] = sum;
+    if (threadIdx.x == 0) dw[i] = static_cast<T>(sum);
   }
 }
 
+template <class T>
 void run_forward(const ConvolutionShape& shape, const Epilogue& epilogue, cudaStream_t stream, const OpArgs& args) {
   const Sizes sizes(shape);
-  launch(convolution, thread_each(shape.batch * sizes.outputs * sizes.output_plane), stream, args.in<float>(0),
-         args.in<float>(1), epilogue, args.out<float>(0), shape);
+  launch(convolution<T>, thread_each(shape.batch * sizes.outputs * sizes.output_plane), stream, args.in<T>(0),
+         args.in<T>(1), epilogue, args.out<T>(0), shape);
 }
 
+template <class T>
 void run_convolution(const ConvolutionShape& shape, cudaStream_t stream, const OpArgs& args) {
-  run_forward(shape, {}, stream, args);
+  run_forward<T>(shape, {}, stream, args);
 }
 
+template <class T>
 void run_bias_activation(const ConvolutionBiasActivation& plan, cudaStream_t stream, const OpArgs& args) {
-  run_forward(plan.shape, {.bias = args.in<float>(2), .relu = plan.relu}, stream, args);
+  run_forward<T>(plan.shape, {.bias = args.in<float>(2), .relu = plan.relu}, stream, args);
 }
 
+template <class T>
 void run_backward_data(const ConvolutionShape& shape, cudaStream_t stream, const OpArgs& args) {
   const Sizes sizes(shape);
-  launch(backward_data, thread_each(shape.batch * sizes.inputs * sizes.input_plane), stream, args.in<float>(0),
-         args.in<float>(1), args.out<float>(0), shape);
+  launch(backward_data<T>, thread_each(shape.batch * sizes.inputs * sizes.input_plane), stream, args.in<T>(0),
+         args.in<T>(1), args.out<T>(0), shape);
 }
 
+template <class T>
 void run_backward_filter(const ConvolutionShape& shape, cudaStream_t stream, const OpArgs& args) {
   const Sizes sizes(shape);
-  launch(backward_filter,
+  launch(backward_filter<T>,
          tree_each(sizes.outputs * shape.group_inputs * sizes.taps, shape.batch * sizes.output_plane, 512), stream,
-         args.in<float>(0), args.in<float>(1), args.out<float>(0), shape);
+         args.in<T>(0), args.in<T>(1), args.out<T>(0), shape);
 }
 
 }  // namespace
 
 void add_convolution_kernels(plugin::Device& device) {
-  add_op(device, GPUNN_OP_CONV2D, "conv2d", convolution_of, run_convolution);
+  add_op(device, GPUNN_OP_CONV2D, "conv2d", convolution_of,
+         each_floating([](auto x) { return run_convolution<decltype(x)>; }), Dtypes::floating);
   add_op(device, GPUNN_OP_CONV2D_BIAS_ACTIVATION, "conv2d_bias_activation", convolution_bias_activation_of,
-         run_bias_activation);
+         each_floating([](auto x) { return run_bias_activation<decltype(x)>; }), Dtypes::floating);
   add_op(device, GPUNN_OP_CONV2D_BACKWARD_DATA, "conv2d_backward_data", convolution_backward_data_of,
-         run_backward_data);
+         each_floating([](auto x) { return run_backward_data<decltype(x)>; }), Dtypes::floating);
   add_op(device, GPUNN_OP_CONV2D_BACKWARD_FILTER, "conv2d_backward_filter", convolution_backward_filter_of,
-         run_backward_filter);
+         each_floating([](auto x) { return run_backward_filter<decltype(x)>; }), Dtypes::floating);
 }
 
 }  // namespace gpunn::cuda_naive

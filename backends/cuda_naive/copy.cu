@@ -1,4 +1,4 @@
-// COPY: any strides on both sides, converting between f32, i32, i64 and u8. A thread an element.
+// COPY: any strides on both sides, converting between f32, bf16, f16, i32, i64 and u8. A thread an element.
 //
 // Elements are numbered in the order of y's memory, so that neighbouring threads write neighbours: stores are
 // coalesced, and loads are where x runs the same way. Where it does not, as in a transpose, each thread's 4 bytes come
@@ -8,6 +8,9 @@
 // contiguous.
 #include <limits>
 #include <type_traits>
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
 
 #include "common/copy.hpp"
 #include "cuda_common/add_op.hpp"
@@ -20,9 +23,18 @@ namespace {
 using namespace cuda;
 
 // C's conversion; where C leaves it undefined (a float beyond an integer type) the nearest value, 0 for NaN.
+template <class T>
+constexpr bool kHalf = std::is_same_v<T, __nv_bfloat16> || std::is_same_v<T, __half>;
+
 template <class To, class From>
 __device__ To convert(From value) {
-  if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+  if constexpr (std::is_same_v<To, From>) {
+    return value;
+  } else if constexpr (kHalf<From>) {
+    return convert<To>(static_cast<float>(value));
+  } else if constexpr (kHalf<To>) {
+    return static_cast<To>(static_cast<float>(value));
+  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
     constexpr To kLeast = std::numeric_limits<To>::min();
     constexpr To kMost = std::numeric_limits<To>::max();
     // kMost + 1, a power of two: kMost itself would be rounded.
@@ -63,6 +75,10 @@ void copy_from(const Copy& loops, cudaStream_t stream, const OpArgs& args) {
   switch (loops.to) {
     case GPUNN_F32:
       return launch_copy<From, float>(loops, stream, args);
+    case GPUNN_BF16:
+      return launch_copy<From, __nv_bfloat16>(loops, stream, args);
+    case GPUNN_F16:
+      return launch_copy<From, __half>(loops, stream, args);
     case GPUNN_I32:
       return launch_copy<From, int32_t>(loops, stream, args);
     case GPUNN_I64:
@@ -76,6 +92,10 @@ void run_copy(const Copy& loops, cudaStream_t stream, const OpArgs& args) {
   switch (loops.from) {
     case GPUNN_F32:
       return copy_from<float>(loops, stream, args);
+    case GPUNN_BF16:
+      return copy_from<__nv_bfloat16>(loops, stream, args);
+    case GPUNN_F16:
+      return copy_from<__half>(loops, stream, args);
     case GPUNN_I32:
       return copy_from<int32_t>(loops, stream, args);
     case GPUNN_I64:
@@ -87,6 +107,8 @@ void run_copy(const Copy& loops, cudaStream_t stream, const OpArgs& args) {
 
 }  // namespace
 
-void add_copy_kernels(plugin::Device& device) { add_op(device, GPUNN_OP_COPY, "copy", copy_of, run_copy); }
+void add_copy_kernels(plugin::Device& device) {
+  add_op(device, GPUNN_OP_COPY, "copy", copy_of, run_copy, Dtypes::floating);
+}
 
 }  // namespace gpunn::cuda_naive

@@ -8,6 +8,7 @@
 // A function object says what happens to an element, so that one kernel serves all of them.
 #include "common/elementwise.hpp"
 #include "cuda_common/add_op.hpp"
+#include "cuda_common/floating.hpp"
 #include "cuda_common/launch.hpp"
 #include "kernels.hpp"
 
@@ -16,16 +17,16 @@ namespace {
 
 using namespace cuda;
 
-template <class F>
-__global__ void map(F f, const float* x, float* y, int64_t n) {
+template <class T, class F>
+__global__ void map(F f, const T* x, T* y, int64_t n) {
   const int64_t i = thread_index();
-  if (i < n) y[i] = f(x[i]);
+  if (i < n) y[i] = static_cast<T>(f(static_cast<float>(x[i])));
 }
 
-template <class F>
-__global__ void map_two(F f, const float* a, const float* b, float* y, int64_t n) {
+template <class T, class F>
+__global__ void map_two(F f, const T* a, const T* b, T* y, int64_t n) {
   const int64_t i = thread_index();
-  if (i < n) y[i] = f(a[i], b[i]);
+  if (i < n) y[i] = static_cast<T>(f(static_cast<float>(a[i]), static_cast<float>(b[i])));
 }
 
 __device__ float sigmoid_of(float x) { return 1.0F / (1.0F + expf(-x)); }
@@ -132,54 +133,61 @@ struct GeluByTanhBackward {
   }
 };
 
-template <class F>
+template <class T, class F>
 void launch_map(F f, int64_t n, cudaStream_t stream, const OpArgs& args) {
-  launch(map<F>, thread_each(n), stream, f, args.in<float>(0), args.out<float>(0), n);
+  launch(map<T, F>, thread_each(n), stream, f, args.in<T>(0), args.out<T>(0), n);
 }
 
-template <class F>
+template <class T, class F>
 void launch_map_two(F f, int64_t n, cudaStream_t stream, const OpArgs& args) {
-  launch(map_two<F>, thread_each(n), stream, f, args.in<float>(0), args.in<float>(1), args.out<float>(0), n);
+  launch(map_two<T, F>, thread_each(n), stream, f, args.in<T>(0), args.in<T>(1), args.out<T>(0), n);
 }
 
-template <class F>
+template <class T, class F>
 void run(int64_t n, cudaStream_t stream, const OpArgs& args) {
-  launch_map(F{}, n, stream, args);
+  launch_map<T>(F{}, n, stream, args);
 }
 
-template <class F>
+template <class T, class F>
 void run_backward(int64_t n, cudaStream_t stream, const OpArgs& args) {
-  launch_map_two(F{}, n, stream, args);
+  launch_map_two<T>(F{}, n, stream, args);
 }
 
+template <class T>
 void run_scale(const Scale& op, cudaStream_t stream, const OpArgs& args) {
-  launch_map(Times{op.factor}, op.n, stream, args);
+  launch_map<T>(Times{op.factor}, op.n, stream, args);
 }
 
+template <class T>
 void run_axpby(const Axpby& op, cudaStream_t stream, const OpArgs& args) {
-  launch_map_two(WeightedSum{op.alpha, op.beta}, op.n, stream, args);
+  launch_map_two<T>(WeightedSum{op.alpha, op.beta}, op.n, stream, args);
 }
 
+template <class T>
 void run_clamp(const Clamp& op, cudaStream_t stream, const OpArgs& args) {
-  launch_map(Within{op.low, op.high}, op.n, stream, args);
+  launch_map<T>(Within{op.low, op.high}, op.n, stream, args);
 }
 
+template <class T>
 void run_leaky_relu(const LeakyRelu& op, cudaStream_t stream, const OpArgs& args) {
-  launch_map(Leaky{op.slope}, op.n, stream, args);
+  launch_map<T>(Leaky{op.slope}, op.n, stream, args);
 }
 
+template <class T>
 void run_leaky_relu_backward(const LeakyRelu& op, cudaStream_t stream, const OpArgs& args) {
-  launch_map_two(LeakyBackward{op.slope}, op.n, stream, args);
+  launch_map_two<T>(LeakyBackward{op.slope}, op.n, stream, args);
 }
 
+template <class T>
 void run_gelu(const Gelu& op, cudaStream_t stream, const OpArgs& args) {
-  if (op.tanh) return launch_map(GeluByTanh{}, op.n, stream, args);
-  launch_map(GeluByErf{}, op.n, stream, args);
+  if (op.tanh) return launch_map<T>(GeluByTanh{}, op.n, stream, args);
+  launch_map<T>(GeluByErf{}, op.n, stream, args);
 }
 
+template <class T>
 void run_gelu_backward(const Gelu& op, cudaStream_t stream, const OpArgs& args) {
-  if (op.tanh) return launch_map_two(GeluByTanhBackward{}, op.n, stream, args);
-  launch_map_two(GeluByErfBackward{}, op.n, stream, args);
+  if (op.tanh) return launch_map_two<T>(GeluByTanhBackward{}, op.n, stream, args);
+  launch_map_two<T>(GeluByErfBackward{}, op.n, stream, args);
 }
 
 template <class T>
@@ -211,22 +219,37 @@ void run_fill(const Fill& plan, cudaStream_t stream, const OpArgs& args) {
 }  // namespace
 
 void add_elementwise_kernels(plugin::Device& device) {
-  add_op(device, GPUNN_OP_SCALE, "scale", scale_of, run_scale);
-  add_op(device, GPUNN_OP_AXPBY, "axpby", axpby_of, run_axpby);
-  add_op(device, GPUNN_OP_CLAMP, "clamp", clamp_of, run_clamp);
+  add_op(device, GPUNN_OP_SCALE, "scale", scale_of, each_floating([](auto x) { return run_scale<decltype(x)>; }),
+         Dtypes::floating);
+  add_op(device, GPUNN_OP_AXPBY, "axpby", axpby_of, each_floating([](auto x) { return run_axpby<decltype(x)>; }),
+         Dtypes::floating);
+  add_op(device, GPUNN_OP_CLAMP, "clamp", clamp_of, each_floating([](auto x) { return run_clamp<decltype(x)>; }),
+         Dtypes::floating);
   add_op(device, GPUNN_OP_FILL, "fill", fill_of, run_fill);
-  add_op(device, GPUNN_OP_RELU, "relu", map_size, run<Relu>);
-  add_op(device, GPUNN_OP_RELU_BACKWARD, "relu_backward", map_size, run_backward<ReluBackward>);
-  add_op(device, GPUNN_OP_LEAKY_RELU, "leaky_relu", leaky_relu_of, run_leaky_relu);
-  add_op(device, GPUNN_OP_LEAKY_RELU_BACKWARD, "leaky_relu_backward", leaky_relu_of, run_leaky_relu_backward);
-  add_op(device, GPUNN_OP_SIGMOID, "sigmoid", map_size, run<Sigmoid>);
-  add_op(device, GPUNN_OP_SIGMOID_BACKWARD, "sigmoid_backward", map_size, run_backward<SigmoidBackward>);
-  add_op(device, GPUNN_OP_TANH, "tanh", map_size, run<Tanh>);
-  add_op(device, GPUNN_OP_TANH_BACKWARD, "tanh_backward", map_size, run_backward<TanhBackward>);
-  add_op(device, GPUNN_OP_GELU, "gelu", gelu_of, run_gelu);
-  add_op(device, GPUNN_OP_GELU_BACKWARD, "gelu_backward", gelu_of, run_gelu_backward);
-  add_op(device, GPUNN_OP_SILU, "silu", map_size, run<Silu>);
-  add_op(device, GPUNN_OP_SILU_BACKWARD, "silu_backward", map_size, run_backward<SiluBackward>);
+  add_op(device, GPUNN_OP_RELU, "relu", map_size, each_floating([](auto x) { return run<decltype(x), Relu>; }),
+         Dtypes::floating);
+  add_op(device, GPUNN_OP_RELU_BACKWARD, "relu_backward", map_size,
+         each_floating([](auto x) { return run_backward<decltype(x), ReluBackward>; }), Dtypes::floating);
+  add_op(device, GPUNN_OP_LEAKY_RELU, "leaky_relu", leaky_relu_of,
+         each_floating([](auto x) { return run_leaky_relu<decltype(x)>; }), Dtypes::floating);
+  add_op(device, GPUNN_OP_LEAKY_RELU_BACKWARD, "leaky_relu_backward", leaky_relu_of,
+         each_floating([](auto x) { return run_leaky_relu_backward<decltype(x)>; }), Dtypes::floating);
+  add_op(device, GPUNN_OP_SIGMOID, "sigmoid", map_size, each_floating([](auto x) { return run<decltype(x), Sigmoid>; }),
+         Dtypes::floating);
+  add_op(device, GPUNN_OP_SIGMOID_BACKWARD, "sigmoid_backward", map_size,
+         each_floating([](auto x) { return run_backward<decltype(x), SigmoidBackward>; }), Dtypes::floating);
+  add_op(device, GPUNN_OP_TANH, "tanh", map_size, each_floating([](auto x) { return run<decltype(x), Tanh>; }),
+         Dtypes::floating);
+  add_op(device, GPUNN_OP_TANH_BACKWARD, "tanh_backward", map_size,
+         each_floating([](auto x) { return run_backward<decltype(x), TanhBackward>; }), Dtypes::floating);
+  add_op(device, GPUNN_OP_GELU, "gelu", gelu_of, each_floating([](auto x) { return run_gelu<decltype(x)>; }),
+         Dtypes::floating);
+  add_op(device, GPUNN_OP_GELU_BACKWARD, "gelu_backward", gelu_of,
+         each_floating([](auto x) { return run_gelu_backward<decltype(x)>; }), Dtypes::floating);
+  add_op(device, GPUNN_OP_SILU, "silu", map_size, each_floating([](auto x) { return run<decltype(x), Silu>; }),
+         Dtypes::floating);
+  add_op(device, GPUNN_OP_SILU_BACKWARD, "silu_backward", map_size,
+         each_floating([](auto x) { return run_backward<decltype(x), SiluBackward>; }), Dtypes::floating);
 }
 
 }  // namespace gpunn::cuda_naive

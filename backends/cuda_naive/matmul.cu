@@ -13,6 +13,7 @@
 // thread a small tile of y in registers, cut a long K over several blocks, and in the end use the tensor cores.
 #include "common/matmul.hpp"
 #include "cuda_common/add_op.hpp"
+#include "cuda_common/floating.hpp"
 #include "cuda_common/launch.hpp"
 #include "epilogue.cuh"
 #include "kernels.hpp"
@@ -23,56 +24,70 @@ namespace {
 using namespace cuda;
 
 // Element i of one product.
-__device__ float product_element(const float* a, const float* b, Matmul shape, int64_t i) {
+template <class T>
+__device__ float product_element(const T* a, const T* b, Matmul shape, int64_t i) {
   const int64_t row = i / shape.n;
   const int64_t column = i % shape.n;
   // A transpose is another way to walk: which stride belongs to the index of y, and which to k.
-  const float* left = a + row * (shape.transpose_a ? 1 : shape.k);
-  const float* right = b + column * (shape.transpose_b ? shape.k : 1);
+  const T* left = a + row * (shape.transpose_a ? 1 : shape.k);
+  const T* right = b + column * (shape.transpose_b ? shape.k : 1);
   const int64_t left_step = shape.transpose_a ? shape.m : 1;
   const int64_t right_step = shape.transpose_b ? 1 : shape.n;
   float sum = 0.0F;
-  for (int64_t k = 0; k < shape.k; ++k) sum += left[k * left_step] * right[k * right_step];
+  for (int64_t k = 0; k < shape.k; ++k) {
+    sum += static_cast<float>(left[k * left_step]) * static_cast<float>(right[k * right_step]);
+  }
   return sum;
 }
 
-__global__ void matmul(const float* a, const float* b, Epilogue epilogue, float* y, Matmul shape) {
+template <class T>
+__global__ void matmul(const T* a, const T* b, Epilogue epilogue, T* y, Matmul shape) {
   const int64_t i = thread_index();
-  if (i < shape.m * shape.n) y[i] = epilogue(product_element(a, b, shape, i), i % shape.n);
+  if (i < shape.m * shape.n) y[i] = static_cast<T>(epilogue(product_element(a, b, shape, i), i % shape.n));
 }
 
-__global__ void batch_matmul(const float* a, const float* b, float* y, BatchMatmul shape) {
+template <class T>
+__global__ void batch_matmul(const T* a, const T* b, T* y, BatchMatmul shape) {
   const int64_t size = shape.one.m * shape.one.n;
   const int64_t i = thread_index();
   if (i >= shape.batch * size) return;
   const int64_t product = i / size;
-  y[i] = product_element(a + product * shape.one.m * shape.one.k, b + product * shape.one.k * shape.one.n, shape.one,
-                         i % size);
+  const T* left = a + product * shape.one.m * shape.one.k;
+  const T* right = b + product * shape.one.k * shape.one.n;
+  y[i] = static_cast<T>(product_element(left, right, shape.one, i % size));
 }
 
+template <class T>
 void run(const Matmul& shape, const Epilogue& epilogue, cudaStream_t stream, const OpArgs& args) {
-  launch(matmul, thread_each(shape.m * shape.n), stream, args.in<float>(0), args.in<float>(1), epilogue,
-         args.out<float>(0), shape);
+  launch(matmul<T>, thread_each(shape.m * shape.n), stream, args.in<T>(0), args.in<T>(1), epilogue, args.out<T>(0),
+         shape);
 }
 
-void run_matmul(const Matmul& shape, cudaStream_t stream, const OpArgs& args) { run(shape, {}, stream, args); }
+template <class T>
+void run_matmul(const Matmul& shape, cudaStream_t stream, const OpArgs& args) {
+  run<T>(shape, {}, stream, args);
+}
 
+template <class T>
 void run_batch_matmul(const BatchMatmul& shape, cudaStream_t stream, const OpArgs& args) {
-  launch(batch_matmul, thread_each(shape.batch * shape.one.m * shape.one.n), stream, args.in<float>(0),
-         args.in<float>(1), args.out<float>(0), shape);
+  launch(batch_matmul<T>, thread_each(shape.batch * shape.one.m * shape.one.n), stream, args.in<T>(0), args.in<T>(1),
+         args.out<T>(0), shape);
 }
 
+template <class T>
 void run_matmul_bias_activation(const Matmul& shape, cudaStream_t stream, const OpArgs& args) {
-  run(shape, {.bias = args.in<float>(2), .relu = shape.relu}, stream, args);
+  run<T>(shape, {.bias = args.in<float>(2), .relu = shape.relu}, stream, args);
 }
 
 }  // namespace
 
 void add_matmul_kernels(plugin::Device& device) {
-  add_op(device, GPUNN_OP_MATMUL, "matmul", matmul_of, run_matmul);
-  add_op(device, GPUNN_OP_BATCH_MATMUL, "batch_matmul", batch_matmul_of, run_batch_matmul);
+  add_op(device, GPUNN_OP_MATMUL, "matmul", matmul_of, each_floating([](auto x) { return run_matmul<decltype(x)>; }),
+         Dtypes::floating);
+  add_op(device, GPUNN_OP_BATCH_MATMUL, "batch_matmul", batch_matmul_of,
+         each_floating([](auto x) { return run_batch_matmul<decltype(x)>; }), Dtypes::floating);
   add_op(device, GPUNN_OP_MATMUL_BIAS_ACTIVATION, "matmul_bias_activation", matmul_bias_activation_of,
-         run_matmul_bias_activation);
+         each_floating([](auto x) { return run_matmul_bias_activation<decltype(x)>; }), Dtypes::floating);
 }
 
 }  // namespace gpunn::cuda_naive

@@ -15,6 +15,7 @@
 #include "block_tree.cuh"
 #include "common/normalization.hpp"
 #include "cuda_common/add_op.hpp"
+#include "cuda_common/floating.hpp"
 #include "cuda_common/launch.hpp"
 #include "kernels.hpp"
 
@@ -41,22 +42,27 @@ struct Statistics {
   float* running_var;
 };
 
-__global__ void batch_norm(const float* x, const float* gamma, const float* beta, const int32_t* count, float* y,
-                           Statistics to, BatchNorm shape) {
+template <class T>
+__global__ void batch_norm(const T* x, const float* gamma, const float* beta, const int32_t* count, T* y, Statistics to,
+                           BatchNorm shape) {
   const int64_t n = counted_rows(count, shape) * shape.size;
   const int64_t all = shape.rows * shape.size;
   for (int64_t channel = blockIdx.x; channel < shape.channels; channel += gridDim.x) {
     if (n == 0) {  // nothing is known of the channel
-      for (int64_t i = threadIdx.x; i < all; i += blockDim.x) y[element_of(shape, channel, i)] = 0.0F;
+      for (int64_t i = threadIdx.x; i < all; i += blockDim.x) {
+        y[element_of(shape, channel, i)] = static_cast<T>(0.0F);
+      }
       if (threadIdx.x == 0) to.mean[channel] = to.rstd[channel] = 0.0F;
       continue;
     }
     float sum = 0.0F;
-    for (int64_t i = threadIdx.x; i < n; i += blockDim.x) sum += x[element_of(shape, channel, i)];
+    for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
+      sum += static_cast<float>(x[element_of(shape, channel, i)]);
+    }
     const float mean = block_sum(sum) / static_cast<float>(n);
     float squares = 0.0F;
     for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
-      const float from_mean = x[element_of(shape, channel, i)] - mean;
+      const float from_mean = static_cast<float>(x[element_of(shape, channel, i)]) - mean;
       squares += from_mean * from_mean;
     }
     squares = block_sum(squares);
@@ -64,7 +70,7 @@ __global__ void batch_norm(const float* x, const float* gamma, const float* beta
     const float factor = rstd * gamma[channel];
     for (int64_t i = threadIdx.x; i < all; i += blockDim.x) {
       const int64_t element = element_of(shape, channel, i);
-      y[element] = (x[element] - mean) * factor + beta[channel];
+      y[element] = static_cast<T>((static_cast<float>(x[element]) - mean) * factor + beta[channel]);
     }
     if (threadIdx.x == 0) {
       const float variance = squares / static_cast<float>(n > 1 ? n - 1 : 1);
@@ -82,8 +88,9 @@ struct Saved {
   const float* rstd;
 };
 
-__global__ void batch_norm_backward(const float* dy, const float* x, Saved saved, const int32_t* count, float* dx,
-                                    float* dgamma, float* dbeta, BatchNorm shape) {
+template <class T>
+__global__ void batch_norm_backward(const T* dy, const T* x, Saved saved, const int32_t* count, T* dx, float* dgamma,
+                                    float* dbeta, BatchNorm shape) {
   const int64_t n = counted_rows(count, shape) * shape.size;
   for (int64_t channel = blockIdx.x; channel < shape.channels; channel += gridDim.x) {
     const float mean = saved.mean[channel];
@@ -92,8 +99,9 @@ __global__ void batch_norm_backward(const float* dy, const float* x, Saved saved
     float product = 0.0F;
     for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
       const int64_t element = element_of(shape, channel, i);
-      sum += dy[element];
-      product += dy[element] * (x[element] - mean);
+      const auto gradient = static_cast<float>(dy[element]);
+      sum += gradient;
+      product += gradient * (static_cast<float>(x[element]) - mean);
     }
     sum = block_sum(sum);
     product = block_sum(product) * rstd;
@@ -102,7 +110,9 @@ __global__ void batch_norm_backward(const float* dy, const float* x, Saved saved
     const float slope = n > 0 ? product * rstd / static_cast<float>(n) : 0.0F;
     for (int64_t i = threadIdx.x; i < shape.rows * shape.size; i += blockDim.x) {
       const int64_t element = element_of(shape, channel, i);
-      dx[element] = i < n ? factor * (dy[element] - offset - (x[element] - mean) * slope) : 0.0F;
+      const float from_mean = static_cast<float>(x[element]) - mean;
+      const float gradient = static_cast<float>(dy[element]) - offset - from_mean * slope;
+      dx[element] = static_cast<T>(i < n ? factor * gradient : 0.0F);
     }
     if (threadIdx.x == 0) {
       dgamma[channel] = product;
@@ -120,12 +130,13 @@ struct Affine {
 
 // The root of a channel's variance is taken once an element: the kernel is bound by memory, and the numbers of the
 // channels stay in the cache. y may be x.
-__global__ void batch_norm_inference(const float* x, Affine by, float* y, BatchNorm shape) {
+template <class T>
+__global__ void batch_norm_inference(const T* x, Affine by, T* y, BatchNorm shape) {
   const int64_t i = thread_index();
   if (i >= shape.elements()) return;
   const int64_t channel = i / shape.size % shape.channels;
   const float rstd = 1.0F / sqrtf(by.variance[channel] + shape.epsilon);
-  y[i] = (x[i] - by.mean[channel]) * rstd * by.gamma[channel] + by.beta[channel];
+  y[i] = static_cast<T>((static_cast<float>(x[i]) - by.mean[channel]) * rstd * by.gamma[channel] + by.beta[channel]);
 }
 
 const int32_t* count_of(const BatchNorm& shape, const OpArgs& args) {
@@ -137,33 +148,39 @@ Launch block_each_channel(const BatchNorm& shape) {
   return tree_each(shape.channels, shape.rows * shape.size, kMostTreeThreads);
 }
 
+template <class T>
 void run_forward(const BatchNorm& shape, cudaStream_t stream, const OpArgs& args) {
   const Statistics to{.mean = args.out<float>(1),
                       .rstd = args.out<float>(2),
                       .running_mean = args.out<float>(3),
                       .running_var = args.out<float>(4)};
-  launch(batch_norm, block_each_channel(shape), stream, args.in<float>(0), args.in<float>(1), args.in<float>(2),
-         count_of(shape, args), args.out<float>(0), to, shape);
+  launch(batch_norm<T>, block_each_channel(shape), stream, args.in<T>(0), args.in<float>(1), args.in<float>(2),
+         count_of(shape, args), args.out<T>(0), to, shape);
 }
 
+template <class T>
 void run_backward(const BatchNorm& shape, cudaStream_t stream, const OpArgs& args) {
   const Saved saved{.gamma = args.in<float>(2), .mean = args.in<float>(3), .rstd = args.in<float>(4)};
-  launch(batch_norm_backward, block_each_channel(shape), stream, args.in<float>(0), args.in<float>(1), saved,
-         count_of(shape, args), args.out<float>(0), args.out<float>(1), args.out<float>(2), shape);
+  launch(batch_norm_backward<T>, block_each_channel(shape), stream, args.in<T>(0), args.in<T>(1), saved,
+         count_of(shape, args), args.out<T>(0), args.out<float>(1), args.out<float>(2), shape);
 }
 
+template <class T>
 void run_inference(const BatchNorm& shape, cudaStream_t stream, const OpArgs& args) {
   const Affine by{
       .gamma = args.in<float>(1), .beta = args.in<float>(2), .mean = args.in<float>(3), .variance = args.in<float>(4)};
-  launch(batch_norm_inference, thread_each(shape.elements()), stream, args.in<float>(0), by, args.out<float>(0), shape);
+  launch(batch_norm_inference<T>, thread_each(shape.elements()), stream, args.in<T>(0), by, args.out<T>(0), shape);
 }
 
 }  // namespace
 
 void add_normalization_kernels(plugin::Device& device) {
-  add_op(device, GPUNN_OP_BATCH_NORM, "batch_norm", batch_norm_of, run_forward);
-  add_op(device, GPUNN_OP_BATCH_NORM_BACKWARD, "batch_norm_backward", batch_norm_backward_of, run_backward);
-  add_op(device, GPUNN_OP_BATCH_NORM_INFERENCE, "batch_norm_inference", batch_norm_inference_of, run_inference);
+  add_op(device, GPUNN_OP_BATCH_NORM, "batch_norm", batch_norm_of,
+         each_floating([](auto x) { return run_forward<decltype(x)>; }), Dtypes::floating);
+  add_op(device, GPUNN_OP_BATCH_NORM_BACKWARD, "batch_norm_backward", batch_norm_backward_of,
+         each_floating([](auto x) { return run_backward<decltype(x)>; }), Dtypes::floating);
+  add_op(device, GPUNN_OP_BATCH_NORM_INFERENCE, "batch_norm_inference", batch_norm_inference_of,
+         each_floating([](auto x) { return run_inference<decltype(x)>; }), Dtypes::floating);
 }
 
 }  // namespace gpunn::cuda_naive

@@ -19,6 +19,7 @@
 // y; and a warp takes a whole image's mean, reading 32 neighbours at a time.
 #include "common/pooling.hpp"
 #include "cuda_common/add_op.hpp"
+#include "cuda_common/floating.hpp"
 #include "cuda_common/launch.hpp"
 #include "kernels.hpp"
 
@@ -47,38 +48,41 @@ __device__ Span outputs_of(const PoolAxis& axis, int64_t input) {
   return {before < 0 ? 0 : before / axis.stride + 1, last < axis.outputs ? last + 1 : axis.outputs};
 }
 
-__global__ void max_pool(const float* x, float* y, Pool pool) {
+template <class T>
+__global__ void max_pool(const T* x, T* y, Pool pool) {
   const int64_t i = thread_index();
   if (i >= pool.planes * pool.output_size()) return;
   const Span rows = inputs_of(pool.rows, i / pool.columns.outputs % pool.rows.outputs);
   const Span columns = inputs_of(pool.columns, i % pool.columns.outputs);
-  const float* plane = x + i / pool.output_size() * pool.input_size();
-  float most = plane[rows.begin * pool.columns.inputs + columns.begin];
+  const T* plane = x + i / pool.output_size() * pool.input_size();
+  auto most = static_cast<float>(plane[rows.begin * pool.columns.inputs + columns.begin]);
   for (int64_t row = rows.begin; row < rows.end; ++row) {
     for (int64_t column = columns.begin; column < columns.end; ++column) {
-      const float value = plane[row * pool.columns.inputs + column];
+      const auto value = static_cast<float>(plane[row * pool.columns.inputs + column]);
       if (value > most || isnan(value)) most = value;
     }
   }
-  y[i] = most;
+  y[i] = static_cast<T>(most);
 }
 
 // Whether this may be where the window's maximum y comes from. A NaN wins its window.
 __device__ bool is_maximum(float x, float y) { return x == y || isnan(x); }
 
 // Whether no pixel of the window that comes before this one, in row-major order, is its maximum.
-__device__ bool is_first(const float* plane, int64_t width, const Span& rows, const Span& columns, int64_t row,
+template <class T>
+__device__ bool is_first(const T* plane, int64_t width, const Span& rows, const Span& columns, int64_t row,
                          int64_t column, float y) {
   for (int64_t r = rows.begin; r <= row; ++r) {
     const int64_t end = r < row ? columns.end : column;
     for (int64_t c = columns.begin; c < end; ++c) {
-      if (is_maximum(plane[r * width + c], y)) return false;
+      if (is_maximum(static_cast<float>(plane[r * width + c]), y)) return false;
     }
   }
   return true;
 }
 
-__global__ void max_pool_backward(const float* dy, const float* x, const float* y, float* dx, Pool pool) {
+template <class T>
+__global__ void max_pool_backward(const T* dy, const T* x, const T* y, T* dx, Pool pool) {
   const int64_t i = thread_index();
   if (i >= pool.planes * pool.input_size()) return;
   const int64_t width = pool.columns.inputs;
@@ -87,19 +91,19 @@ __global__ void max_pool_backward(const float* dy, const float* x, const float* 
   const int64_t plane = i / pool.input_size();
   const Span p = outputs_of(pool.rows, row);
   const Span q = outputs_of(pool.columns, column);
-  const float* image = x + plane * pool.input_size();
+  const T* image = x + plane * pool.input_size();
   float sum = 0.0F;
   for (int64_t window_row = p.begin; window_row < p.end; ++window_row) {
     for (int64_t window_column = q.begin; window_column < q.end; ++window_column) {
       const int64_t output = plane * pool.output_size() + window_row * pool.columns.outputs + window_column;
-      const float most = y[output];
-      if (!is_maximum(x[i], most)) continue;
+      const auto most = static_cast<float>(y[output]);
+      if (!is_maximum(static_cast<float>(x[i]), most)) continue;
       const Span rows = inputs_of(pool.rows, window_row);
       const Span columns = inputs_of(pool.columns, window_column);
-      if (is_first(image, width, rows, columns, row, column, most)) sum += dy[output];
+      if (is_first(image, width, rows, columns, row, column, most)) sum += static_cast<float>(dy[output]);
     }
   }
-  dx[i] = sum;
+  dx[i] = static_cast<T>(sum);
 }
 
 // What the sum of a window is divided by.
@@ -109,62 +113,73 @@ __device__ float divisor(const Pool& pool, const Span& rows, const Span& columns
   return static_cast<float>(count);
 }
 
-__global__ void avg_pool(const float* x, float* y, Pool pool) {
+template <class T>
+__global__ void avg_pool(const T* x, T* y, Pool pool) {
   const int64_t i = thread_index();
   if (i >= pool.planes * pool.output_size()) return;
   const Span rows = inputs_of(pool.rows, i / pool.columns.outputs % pool.rows.outputs);
   const Span columns = inputs_of(pool.columns, i % pool.columns.outputs);
-  const float* plane = x + i / pool.output_size() * pool.input_size();
+  const T* plane = x + i / pool.output_size() * pool.input_size();
   float sum = 0.0F;
   for (int64_t row = rows.begin; row < rows.end; ++row) {
     for (int64_t column = columns.begin; column < columns.end; ++column) {
-      sum += plane[row * pool.columns.inputs + column];
+      sum += static_cast<float>(plane[row * pool.columns.inputs + column]);
     }
   }
-  y[i] = sum / divisor(pool, rows, columns);
+  y[i] = static_cast<T>(sum / divisor(pool, rows, columns));
 }
 
-__global__ void avg_pool_backward(const float* dy, float* dx, Pool pool) {
+template <class T>
+__global__ void avg_pool_backward(const T* dy, T* dx, Pool pool) {
   const int64_t i = thread_index();
   if (i >= pool.planes * pool.input_size()) return;
   const Span p = outputs_of(pool.rows, i / pool.columns.inputs % pool.rows.inputs);
   const Span q = outputs_of(pool.columns, i % pool.columns.inputs);
-  const float* plane = dy + i / pool.input_size() * pool.output_size();
+  const T* plane = dy + i / pool.input_size() * pool.output_size();
   float sum = 0.0F;
   for (int64_t row = p.begin; row < p.end; ++row) {
     const Span rows = inputs_of(pool.rows, row);
     for (int64_t column = q.begin; column < q.end; ++column) {
-      sum += plane[row * pool.columns.outputs + column] / divisor(pool, rows, inputs_of(pool.columns, column));
+      sum += static_cast<float>(plane[row * pool.columns.outputs + column]) /
+             divisor(pool, rows, inputs_of(pool.columns, column));
     }
   }
-  dx[i] = sum;
+  dx[i] = static_cast<T>(sum);
 }
 
+template <class T>
 void run_forward(const Pool& pool, cudaStream_t stream, const OpArgs& args) {
-  launch(max_pool, thread_each(pool.planes * pool.output_size()), stream, args.in<float>(0), args.out<float>(0), pool);
+  launch(max_pool<T>, thread_each(pool.planes * pool.output_size()), stream, args.in<T>(0), args.out<T>(0), pool);
 }
 
+template <class T>
 void run_backward(const Pool& pool, cudaStream_t stream, const OpArgs& args) {
-  launch(max_pool_backward, thread_each(pool.planes * pool.input_size()), stream, args.in<float>(0), args.in<float>(1),
-         args.in<float>(2), args.out<float>(0), pool);
+  launch(max_pool_backward<T>, thread_each(pool.planes * pool.input_size()), stream, args.in<T>(0), args.in<T>(1),
+         args.in<T>(2), args.out<T>(0), pool);
 }
 
+template <class T>
 void run_average(const Pool& pool, cudaStream_t stream, const OpArgs& args) {
-  launch(avg_pool, thread_each(pool.planes * pool.output_size()), stream, args.in<float>(0), args.out<float>(0), pool);
+  launch(avg_pool<T>, thread_each(pool.planes * pool.output_size()), stream, args.in<T>(0), args.out<T>(0), pool);
 }
 
+template <class T>
 void run_average_backward(const Pool& pool, cudaStream_t stream, const OpArgs& args) {
-  launch(avg_pool_backward, thread_each(pool.planes * pool.input_size()), stream, args.in<float>(0), args.out<float>(0),
+  launch(avg_pool_backward<T>, thread_each(pool.planes * pool.input_size()), stream, args.in<T>(0), args.out<T>(0),
          pool);
 }
 
 }  // namespace
 
 void add_pooling_kernels(plugin::Device& device) {
-  add_op(device, GPUNN_OP_MAX_POOL2D, "max_pool2d", max_pool_of, run_forward);
-  add_op(device, GPUNN_OP_MAX_POOL2D_BACKWARD, "max_pool2d_backward", max_pool_backward_of, run_backward);
-  add_op(device, GPUNN_OP_AVG_POOL2D, "avg_pool2d", avg_pool_of, run_average);
-  add_op(device, GPUNN_OP_AVG_POOL2D_BACKWARD, "avg_pool2d_backward", avg_pool_backward_of, run_average_backward);
+  add_op(device, GPUNN_OP_MAX_POOL2D, "max_pool2d", max_pool_of,
+         each_floating([](auto x) { return run_forward<decltype(x)>; }), Dtypes::floating);
+  add_op(device, GPUNN_OP_MAX_POOL2D_BACKWARD, "max_pool2d_backward", max_pool_backward_of,
+         each_floating([](auto x) { return run_backward<decltype(x)>; }), Dtypes::floating);
+  add_op(device, GPUNN_OP_AVG_POOL2D, "avg_pool2d", avg_pool_of,
+         each_floating([](auto x) { return run_average<decltype(x)>; }), Dtypes::floating);
+  add_op(device, GPUNN_OP_AVG_POOL2D_BACKWARD, "avg_pool2d_backward", avg_pool_backward_of,
+         each_floating([](auto x) { return run_average_backward<decltype(x)>; }), Dtypes::floating);
 }
 
 }  // namespace gpunn::cuda_naive

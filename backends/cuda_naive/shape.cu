@@ -9,6 +9,7 @@
 // where rows are contiguous on both sides a thread takes 16 bytes and saves three of four divisions.
 #include "common/shape.hpp"
 #include "cuda_common/add_op.hpp"
+#include "cuda_common/floating.hpp"
 #include "cuda_common/launch.hpp"
 #include "kernels.hpp"
 
@@ -17,7 +18,8 @@ namespace {
 
 using namespace cuda;
 
-__global__ void copy_box(const float* x, float* y, Copy loops) {
+template <class T>
+__global__ void copy_box(const T* x, T* y, Copy loops) {
   const int64_t i = thread_index();
   if (i >= loops.n) return;
   int64_t rest = i;
@@ -32,7 +34,8 @@ __global__ void copy_box(const float* x, float* y, Copy loops) {
   y[to + rest * loops.y_stride[0]] = x[from + rest * loops.x_stride[0]];
 }
 
-__global__ void pad_with_zeros(const float* x, float* y, Pad pad) {
+template <class T>
+__global__ void pad_with_zeros(const T* x, T* y, Pad pad) {
   const int64_t i = thread_index();
   if (i >= pad.n) return;
   int64_t rest = i;
@@ -46,33 +49,41 @@ __global__ void pad_with_zeros(const float* x, float* y, Pad pad) {
     from += position * stride;
     stride *= pad.size[d];
   }
-  y[i] = inside ? x[from] : 0.0F;
+  y[i] = inside ? x[from] : static_cast<T>(0.0F);
 }
 
-void launch_box(const Box& box, cudaStream_t stream, const float* x, float* y) {
+template <class T>
+void launch_box(const Box& box, cudaStream_t stream, const T* x, T* y) {
   if (box.loops.n == 0) return;  // an offset would point behind the end
-  launch(copy_box, thread_each(box.loops.n), stream, x + box.x_offset, y + box.y_offset, box.loops);
+  launch(copy_box<T>, thread_each(box.loops.n), stream, x + box.x_offset, y + box.y_offset, box.loops);
 }
 
+template <class T>
 void run_one(const Box& box, cudaStream_t stream, const OpArgs& args) {
-  launch_box(box, stream, args.in<float>(0), args.out<float>(0));
+  launch_box(box, stream, args.in<T>(0), args.out<T>(0));
 }
 
+template <class T>
 void run_concat(const std::vector<Box>& parts, cudaStream_t stream, const OpArgs& args) {
-  for (std::size_t i = 0; i < parts.size(); ++i) launch_box(parts[i], stream, args.in<float>(i), args.out<float>(0));
+  for (std::size_t i = 0; i < parts.size(); ++i) launch_box(parts[i], stream, args.in<T>(i), args.out<T>(0));
 }
 
+template <class T>
 void run_pad(const Pad& pad, cudaStream_t stream, const OpArgs& args) {
-  launch(pad_with_zeros, thread_each(pad.n), stream, args.in<float>(0), args.out<float>(0), pad);
+  launch(pad_with_zeros<T>, thread_each(pad.n), stream, args.in<T>(0), args.out<T>(0), pad);
 }
 
 }  // namespace
 
 void add_shape_kernels(plugin::Device& device) {
-  add_op(device, GPUNN_OP_PAD, "pad", pad_of, run_pad);
-  add_op(device, GPUNN_OP_SLICE, "slice", slice_of, run_one);
-  add_op(device, GPUNN_OP_CONCAT, "concat", concat_of, run_concat);
-  add_op(device, GPUNN_OP_TRANSPOSE, "transpose", transpose_of, run_one);
+  add_op(device, GPUNN_OP_PAD, "pad", pad_of, each_floating([](auto x) { return run_pad<decltype(x)>; }),
+         Dtypes::floating);
+  add_op(device, GPUNN_OP_SLICE, "slice", slice_of, each_floating([](auto x) { return run_one<decltype(x)>; }),
+         Dtypes::floating);
+  add_op(device, GPUNN_OP_CONCAT, "concat", concat_of, each_floating([](auto x) { return run_concat<decltype(x)>; }),
+         Dtypes::floating);
+  add_op(device, GPUNN_OP_TRANSPOSE, "transpose", transpose_of,
+         each_floating([](auto x) { return run_one<decltype(x)>; }), Dtypes::floating);
 }
 
 }  // namespace gpunn::cuda_naive

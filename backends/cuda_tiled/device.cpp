@@ -1,5 +1,7 @@
 #include "device.hpp"
 
+#include <algorithm>
+#include <cstddef>
 #include <string>
 
 #include "cuda_common/check.hpp"
@@ -18,16 +20,30 @@ TiledDevice::TiledDevice(const gpunn_device_options& options)
 #undef GPUNN_FAMILY
 }
 
+namespace {
+
+// How many ops from `first` on are without half precision, which but one of the subgraphs' kernels lack.
+std::size_t full_precision(const plugin::ProgramDesc& desc, std::size_t first, std::size_t limit) {
+  const std::size_t end = std::min(limit, desc.ops() - first);
+  std::size_t count = 0;
+  while (count < end && !plugin::has_half(desc.op(first + count))) ++count;
+  return count;
+}
+
+}  // namespace
+
 plugin::SubgraphSupport TiledDevice::query_subgraph(const plugin::ProgramDesc& desc, std::size_t first,
                                                     std::size_t limit) {
   cuda::check(cudaSetDevice(index()), "choosing the device");
+  const std::size_t full = full_precision(desc, first, limit);
+  if (full == 0) return query_norm(desc, first, limit);
   std::string reason;
   for (const auto fuse_subgraph : {query_step, query_norm, query_pool}) {
-    plugin::SubgraphSupport run = fuse_subgraph(desc, first, limit);
+    plugin::SubgraphSupport run = fuse_subgraph(desc, first, full);
     if (run.ops > 0) return run;
     if (reason.empty()) reason = run.reason;
   }
-  plugin::SubgraphSupport dense = query_dense(*this, desc, first, limit);
+  plugin::SubgraphSupport dense = query_dense(*this, desc, first, full);
   if (dense.ops == 0 && !reason.empty()) dense.reason = reason;
   return dense;
 }
@@ -35,6 +51,7 @@ plugin::SubgraphSupport TiledDevice::query_subgraph(const plugin::ProgramDesc& d
 std::unique_ptr<plugin::Subgraph> TiledDevice::create_subgraph(const plugin::ProgramDesc& desc, std::size_t first,
                                                                std::size_t count) {
   cuda::check(cudaSetDevice(index()), "choosing the device");
+  if (full_precision(desc, first, count) < count) return create_norm(desc, first, count);
   if (query_step(desc, first, count).ops == count) return create_step(desc, first, count);
   if (query_norm(desc, first, count).ops == count) return create_norm(desc, first, count);
   if (query_pool(desc, first, count).ops == count) return create_pool(desc, first, count);

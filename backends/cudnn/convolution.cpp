@@ -2,6 +2,7 @@
 #include "common/convolution.hpp"
 
 #include <gpunn/kernel.hpp>
+#include <gpunn/op_signature.hpp>
 
 #include <algorithm>
 #include <array>
@@ -35,13 +36,15 @@ struct ConvolutionProblem {
   ConvolutionShape shape{};
   bool bias = false;
   bool relu = false;
+  int32_t dtype = GPUNN_F32;
   int32_t precision = GPUNN_PRECISION_FP32;
   uint64_t workspace_bytes = 0;
 
   Epilogue epilogue() const { return !bias ? Epilogue::none : relu ? Epilogue::bias_relu : Epilogue::bias; }
   EngineRules rules() const {
     // BF16 may round products further than TF32 does, but need not.
-    return {.tensor_cores = precision != GPUNN_PRECISION_FP32, .workspace_bytes = workspace_bytes};
+    return {.tensor_cores = ops::is_half(dtype) || precision != GPUNN_PRECISION_FP32,
+            .workspace_bytes = workspace_bytes};
   }
 };
 
@@ -63,7 +66,11 @@ void require_small(const gpunn_tensor& tensor) {
 
 ConvolutionProblem make_problem(const OpDesc& desc, ConvolutionPass pass, const ConvolutionShape& shape) {
   for (const gpunn_tensor* tensor : {&desc.input(0), &desc.input(1), &desc.output(0)}) require_small(*tensor);
-  return {.pass = pass, .shape = shape, .precision = desc.precision(), .workspace_bytes = workspace_limit(desc)};
+  return {.pass = pass,
+          .shape = shape,
+          .dtype = desc.input(0).dtype,
+          .precision = desc.precision(),
+          .workspace_bytes = workspace_limit(desc)};
 }
 
 // Where there are few channels, cuDNN's engines in fp32 leave most of the GPU idle: on an H200, for 5x5 taps, 6 to 16
@@ -175,8 +182,8 @@ class Convolution final : public Algorithm {
 };
 
 std::shared_ptr<const OperationGraph> make_graph(const Target& target, const ConvolutionProblem& problem, bool fused) {
-  return std::make_shared<const OperationGraph>(
-      convolution_graph(target, problem.pass, problem.shape, fused ? problem.epilogue() : Epilogue::none));
+  return std::make_shared<const OperationGraph>(convolution_graph(
+      target, problem.pass, problem.shape, fused ? problem.epilogue() : Epilogue::none, problem.dtype));
 }
 
 void add_algorithms(const Target& target, const ConvolutionProblem& problem, bool fused, std::size_t most,
@@ -215,7 +222,9 @@ std::string key_of(const ConvolutionProblem& problem) {
   if (problem.pass == ConvolutionPass::backward_data) key = "conv2d_backward_data";
   if (problem.pass == ConvolutionPass::backward_filter) key = "conv2d_backward_filter";
   if (problem.bias) key += problem.relu ? "_bias_relu" : "_bias";
-  return key + " " + text_of(problem.shape) + " " + precision_name(problem.precision);
+  return key + " " + text_of(problem.shape) + " " +
+         (ops::is_half(problem.dtype) ? ops::dtype_text(problem.dtype) + " tensors"
+                                      : precision_name(problem.precision));
 }
 
 TuningTask convolution_task(CudnnDevice& device, const ConvolutionProblem& problem) {
@@ -230,12 +239,13 @@ TuningTask convolution_task(CudnnDevice& device, const ConvolutionProblem& probl
 }  // namespace
 
 void add_convolution_kernels(CudnnDevice& device) {
-  add_tuned_op(device, GPUNN_OP_CONV2D, "conv2d", forward_problem, convolution_task);
+  add_tuned_op(device, GPUNN_OP_CONV2D, "conv2d", forward_problem, convolution_task, Dtypes::floating);
   add_tuned_op(device, GPUNN_OP_CONV2D_BIAS_ACTIVATION, "conv2d_bias_activation", bias_activation_problem,
                convolution_task);
-  add_tuned_op(device, GPUNN_OP_CONV2D_BACKWARD_DATA, "conv2d_backward_data", backward_data_problem, convolution_task);
+  add_tuned_op(device, GPUNN_OP_CONV2D_BACKWARD_DATA, "conv2d_backward_data", backward_data_problem, convolution_task,
+               Dtypes::floating);
   add_tuned_op(device, GPUNN_OP_CONV2D_BACKWARD_FILTER, "conv2d_backward_filter", backward_filter_problem,
-               convolution_task);
+               convolution_task, Dtypes::floating);
 }
 
 }  // namespace gpunn::cudnn

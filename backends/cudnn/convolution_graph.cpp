@@ -17,8 +17,19 @@ constexpr float kOne = 1.0F;
 constexpr float kZero = 0.0F;
 constexpr cudnnDataType_t kFloat = CUDNN_DATA_FLOAT;
 
-// Packed row-major, f32.
-Descriptor make_tensor(int64_t id, const Extents& extents) {
+cudnnDataType_t data_type(int32_t dtype) {
+  switch (dtype) {
+    case GPUNN_BF16:
+      return CUDNN_DATA_BFLOAT16;
+    case GPUNN_F16:
+      return CUDNN_DATA_HALF;
+    default:
+      return CUDNN_DATA_FLOAT;
+  }
+}
+
+// Packed row-major.
+Descriptor make_tensor(int64_t id, const Extents& extents, int32_t dtype = GPUNN_F32) {
   Extents strides{};
   int64_t stride = 1;
   for (std::size_t i = extents.size(); i-- > 0;) {
@@ -27,7 +38,7 @@ Descriptor make_tensor(int64_t id, const Extents& extents) {
   }
   const bool is_virtual = id == kProduct || id == kBiased;
   Descriptor tensor(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-  tensor.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, kFloat);
+  tensor.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, data_type(dtype));
   tensor.set(CUDNN_ATTR_TENSOR_DIMENSIONS, extents);
   tensor.set(CUDNN_ATTR_TENSOR_STRIDES, strides);
   tensor.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, id);
@@ -126,15 +137,15 @@ Descriptor make_pointwise_operation(const Descriptor& pointwise, const Descripto
 }  // namespace
 
 OperationGraph convolution_graph(const Target& target, ConvolutionPass pass, const ConvolutionShape& shape,
-                                 Epilogue epilogue) {
+                                 Epilogue epilogue, int32_t dtype) {
   const int64_t inputs = shape.groups * shape.group_inputs;
   const int64_t outputs = shape.groups * shape.group_outputs;
   const Extents results{shape.batch, outputs, shape.rows.outputs, shape.columns.outputs};
 
   // cuDNN tells groups from the channels of x and w.
-  Descriptor x = make_tensor(kImages, {shape.batch, inputs, shape.rows.inputs, shape.columns.inputs});
-  Descriptor w = make_tensor(kFilters, {outputs, shape.group_inputs, shape.rows.taps, shape.columns.taps});
-  Descriptor y = make_tensor(kResults, results);
+  Descriptor x = make_tensor(kImages, {shape.batch, inputs, shape.rows.inputs, shape.columns.inputs}, dtype);
+  Descriptor w = make_tensor(kFilters, {outputs, shape.group_inputs, shape.rows.taps, shape.columns.taps}, dtype);
+  Descriptor y = make_tensor(kResults, results, dtype);
   Descriptor convolution = make_convolution(shape);
 
   std::vector<Descriptor> parts;

@@ -5,6 +5,7 @@
 #include "common/matmul.hpp"
 
 #include <gpunn/kernel.hpp>
+#include <gpunn/op_signature.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -34,6 +35,7 @@ constexpr int kMostAlgorithms = 16;
 struct MatmulProblem {
   Matmul shape;
   bool bias = false;
+  int32_t dtype = GPUNN_F32;
   int32_t precision = GPUNN_PRECISION_FP32;
   uint64_t workspace_bytes = 0;
 };
@@ -52,7 +54,11 @@ MatmulProblem make_problem(const OpDesc& desc, const Matmul& shape, bool bias) {
   require(shape.m > 0 && shape.n > 0 && shape.k > 0, "cuBLASLt does not multiply empty matrices");
   require(shape.m <= kLargestSize && shape.n <= kLargestSize && shape.k <= kLargestSize,
           "a size is beyond cuBLASLt's 2^31 - 1");
-  return {.shape = shape, .bias = bias, .precision = desc.precision(), .workspace_bytes = workspace_limit(shape)};
+  return {.shape = shape,
+          .bias = bias,
+          .dtype = desc.input(0).dtype,
+          .precision = desc.precision(),
+          .workspace_bytes = workspace_limit(shape)};
 }
 
 MatmulProblem matmul_problem(const OpDesc& desc) { return make_problem(desc, matmul_of(desc), false); }
@@ -61,8 +67,20 @@ MatmulProblem matmul_bias_activation_problem(const OpDesc& desc) {
   return make_problem(desc, matmul_bias_activation_of(desc), true);
 }
 
-cublasComputeType_t compute_type(int32_t precision) {
-  switch (precision) {
+cudaDataType_t data_type(int32_t dtype) {
+  switch (dtype) {
+    case GPUNN_BF16:
+      return CUDA_R_16BF;
+    case GPUNN_F16:
+      return CUDA_R_16F;
+    default:
+      return CUDA_R_32F;
+  }
+}
+
+cublasComputeType_t compute_type(const MatmulProblem& problem) {
+  if (ops::is_half(problem.dtype)) return CUBLAS_COMPUTE_32F;
+  switch (problem.precision) {
     case GPUNN_PRECISION_TF32:
       return CUBLAS_COMPUTE_32F_FAST_TF32;
     case GPUNN_PRECISION_BF16:
@@ -75,9 +93,10 @@ cublasComputeType_t compute_type(int32_t precision) {
 // An op for cuBLASLt: what is multiplied and what follows in the same kernel.
 class LtOperation {
  public:
-  LtOperation(const MatmulProblem& problem, bool fused) : lt_(cublaslt()), fused_(fused) {
+  LtOperation(const MatmulProblem& problem, bool fused)
+      : lt_(cublaslt()), fused_(fused), type_(data_type(problem.dtype)) {
     const Matmul& shape = problem.shape;
-    check(lt_.create_operation(&operation_, compute_type(problem.precision), CUDA_R_32F), "describing a product");
+    check(lt_.create_operation(&operation_, compute_type(problem), CUDA_R_32F), "describing a product");
     set(CUBLASLT_MATMUL_DESC_TRANSA, shape.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(CUBLASLT_MATMUL_DESC_TRANSB, shape.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
     if (fused_) {
@@ -109,6 +128,12 @@ class LtOperation {
     check(lt_.set_preference(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace_bytes,
                              sizeof(workspace_bytes)),
           "describing a preference");
+    // Parts of k are never added up in half precision.
+    const uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+    if (type_ != CUDA_R_32F) {
+      check(lt_.set_preference(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions, sizeof(reductions)),
+            "describing a preference");
+    }
     std::vector<cublasLtMatmulHeuristicResult_t> found(kMostAlgorithms);
     int count = 0;
     const cublasStatus_t code =
@@ -136,10 +161,9 @@ class LtOperation {
     constexpr float kOne = 1.0F;
     constexpr float kZero = 0.0F;
     if (fused_) set_bias(args.in<float>(2));
-    check(
-        lt_.matmul(handle, operation_, &kOne, args.in<float>(1), a_, args.in<float>(0), b_, &kZero, args.out<float>(0),
-                   d_, args.out<float>(0), d_, &algorithm, args.workspace<void>(), workspace_bytes, stream),
-        "cublasLtMatmul");
+    check(lt_.matmul(handle, operation_, &kOne, args.in<void>(1), a_, args.in<void>(0), b_, &kZero, args.out<void>(0),
+                     d_, args.out<void>(0), d_, &algorithm, args.workspace<void>(), workspace_bytes, stream),
+          "cublasLtMatmul");
   }
 
  private:
@@ -150,12 +174,13 @@ class LtOperation {
   void set_bias(const float* bias) { set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias); }
 
   void make_layout(cublasLtMatrixLayout_t& layout, int64_t rows, int64_t columns) {
-    check(lt_.create_layout(&layout, CUDA_R_32F, static_cast<uint64_t>(rows), static_cast<uint64_t>(columns), rows),
+    check(lt_.create_layout(&layout, type_, static_cast<uint64_t>(rows), static_cast<uint64_t>(columns), rows),
           "describing a matrix");
   }
 
   const CublasLt& lt_;
   bool fused_;
+  cudaDataType_t type_;
   cublasLtMatmulDesc_t operation_ = nullptr;
   cublasLtMatrixLayout_t a_ = nullptr, b_ = nullptr, d_ = nullptr;
 };
@@ -249,6 +274,7 @@ std::string key_of(const MatmulProblem& problem) {
   std::string key = problem.bias ? shape.relu ? "matmul_bias_relu" : "matmul_bias" : "matmul";
   key += " m=" + std::to_string(shape.m) + " n=" + std::to_string(shape.n) + " k=" + std::to_string(shape.k);
   key += std::string(" ") + (shape.transpose_a ? "t" : "n") + (shape.transpose_b ? "t" : "n");
+  if (ops::is_half(problem.dtype)) return key + " " + ops::dtype_text(problem.dtype) + " tensors";
   return key + " " + precision_name(problem.precision);
 }
 
@@ -264,7 +290,7 @@ TuningTask matmul_task(CudnnDevice& device, const MatmulProblem& problem) {
 }  // namespace
 
 void add_matmul_kernels(CudnnDevice& device) {
-  add_tuned_op(device, GPUNN_OP_MATMUL, "matmul", matmul_problem, matmul_task);
+  add_tuned_op(device, GPUNN_OP_MATMUL, "matmul", matmul_problem, matmul_task, Dtypes::floating);
   add_tuned_op(device, GPUNN_OP_MATMUL_BIAS_ACTIVATION, "matmul_bias_activation", matmul_bias_activation_problem,
                matmul_task);
 }

@@ -47,6 +47,14 @@ class Differentiation {
     return found == gradients_.end() ? kNoValue : found->second;
   }
 
+  // In the value's own dtype, which a formula in f32 need not have left it in.
+  ValueId gradient_as_value(ValueId id) {
+    const auto found = gradients_.find(id);
+    if (found == gradients_.end()) return kNoValue;
+    found->second = converted(found->second, graph_.value(id).type.dtype);
+    return found->second;
+  }
+
   void accumulate(ValueId id, ValueId gradient) {
     const Value& value = graph_.value(id);
     if (value.view_of != kNoValue && !targets_.contains(id)) {
@@ -59,10 +67,23 @@ class Differentiation {
       return;
     }
     const auto [entry, first] = gradients_.try_emplace(id, gradient);
-    if (!first) entry->second = graph_.add1(GPUNN_OP_ADD, value.name + ".gradient", {}, {entry->second, gradient});
+    if (first) return;
+    const bool alike = graph_.value(entry->second).type == graph_.value(gradient).type;
+    const DType type = alike ? graph_.value(gradient).type.dtype : DType::f32;
+    const std::string name = value.name + ".gradient";
+    const std::vector<ValueId> parts{converted(entry->second, type), converted(gradient, type)};
+    entry->second = graph_.add1(GPUNN_OP_ADD, name, {}, parts);
   }
 
  private:
+  ValueId converted(ValueId id, DType type) {
+    if (graph_.value(id).type.dtype == type) return id;
+    const std::string name = graph_.value(id).name;
+    const ValueId result = graph_.add_value(name, {type, graph_.value(id).type.shape}, graph::Storage::arena);
+    graph_.add_into(GPUNN_OP_COPY, name, {}, {id}, {result});
+    return result;
+  }
+
   Graph& graph_;
   std::set<ValueId> targets_, needed_;
   std::map<ValueId, ValueId> gradients_;
@@ -73,7 +94,11 @@ class NodeGradient : public ops::GradientContext {
   NodeGradient(Differentiation& differentiation, const Node& node)
       : GradientContext(differentiation.graph(), node), differentiation_(differentiation) {}
 
-  ValueId output_gradient(std::size_t i) const override { return differentiation_.gradient(output(i)); }
+  // What flows through a conversion may be of either type.
+  ValueId output_gradient(std::size_t i) const override {
+    if (node().op == GPUNN_OP_COPY) return differentiation_.gradient(output(i));
+    return differentiation_.gradient_as_value(output(i));
+  }
   bool wants(std::size_t i) const override { return differentiation_.needs(input(i)); }
   void set(std::size_t i, ValueId gradient) override { differentiation_.accumulate(input(i), gradient); }
 
@@ -110,7 +135,7 @@ std::vector<ValueId> add_gradients(Graph& graph, ValueId loss, const std::vector
 
   std::vector<ValueId> result;
   result.reserve(targets.size());
-  for (const ValueId target : targets) result.push_back(differentiation.gradient(target));
+  for (const ValueId target : targets) result.push_back(differentiation.gradient_as_value(target));
   return result;
 }
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <utility>
 
 #include "ops/op.hpp"
 
@@ -74,35 +76,104 @@ bool append_parts(Graph& graph, const Node& node) {
 
 namespace {
 
-// Appends the node, or what it comes to. The highest place in the chain that serves any of it; -1: no plugin serves
-// all.
-int append_served(Graph& graph, const Node& node, const Provider& provider) {
-  const OpInfo& info = ops::op_info(node.op);
-  const int level = provider(graph.signature(node));
-  const std::size_t before = graph.nodes().size();
-  if ((level < 0 || info.composite) && append_parts(graph, node)) {
-    const std::vector<Node> parts(graph.nodes().begin() + static_cast<std::ptrdiff_t>(before), graph.nodes().end());
-    graph.nodes().resize(before);
+class Decomposition {
+ public:
+  Decomposition(Graph& graph, const Provider& provider) : graph_(graph), provider_(provider) {}
+
+  // Appends the node, or what it comes to. The highest place in the chain that serves any of it; -1: no plugin serves
+  // all.
+  int append(const Node& node) {
+    const int level = provider_(graph_.signature(node));
+    if (level != 0) {
+      const int wide = append_in_f32(node, level);
+      if (wide >= 0) return wide;
+    }
+    if (level < 0 || ops::op_info(node.op).composite) {
+      const std::size_t before = graph_.nodes().size();
+      if (append_parts(graph_, node)) {
+        const int highest = replace_by_served(before);
+        if (highest >= 0 && highest < chain_rank(level)) return highest;
+        graph_.nodes().resize(before);
+      }
+    }
+    graph_.nodes().push_back(node);
+    return level;
+  }
+
+ private:
+  // Replaces the nodes from `first` on by what they come to; returns what append() does.
+  int replace_by_served(std::size_t first) {
+    const std::vector<Node> parts(graph_.nodes().begin() + static_cast<std::ptrdiff_t>(first), graph_.nodes().end());
+    graph_.nodes().resize(first);
     bool served = true;
     int highest = std::numeric_limits<int>::max();
     for (const Node& part : parts) {
-      const int of_part = append_served(graph, part, provider);
+      const int of_part = append(part);
       served = served && of_part >= 0;
       highest = std::min(highest, chain_rank(of_part));
     }
-    if (served && highest < chain_rank(level)) return highest;
-    graph.nodes().resize(before);
+    return served ? highest : -1;
   }
-  graph.nodes().push_back(node);
-  return level;
-}
+
+  // A kernel without half precision that is higher in the chain than one with it keeps its op: what it reads and writes
+  // is converted around it. -1, and nothing is appended, where there is no such kernel.
+  int append_in_f32(const Node& node, int level) {
+    const ops::Signature& signature = ops::op_info(node.op).row->signature;
+    const std::size_t before = graph_.nodes().size();
+    const std::map<ValueId, ValueId> widened = widened_;
+    Node wide = node;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      if (is_convertible(signature.input(i), node.inputs[i])) wide.inputs[i] = widen(node.inputs[i]);
+    }
+    std::vector<std::pair<ValueId, ValueId>> narrowed;
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+      if (!is_convertible(signature.outputs[i], node.outputs[i])) continue;
+      wide.outputs[i] = f32_like(node.outputs[i]);
+      narrowed.emplace_back(wide.outputs[i], node.outputs[i]);
+    }
+    if (wide.inputs == node.inputs && narrowed.empty()) return -1;
+    const int of_wide = append(wide);
+    for (const auto& [from, to] : narrowed) graph_.add_into(GPUNN_OP_COPY, node.name, {}, {from}, {to});
+    const bool converts = std::ranges::all_of(
+        graph_.nodes().begin() + static_cast<std::ptrdiff_t>(before), graph_.nodes().end(),
+        [&](const Node& part) { return part.op != GPUNN_OP_COPY || provider_(graph_.signature(part)) >= 0; });
+    if (converts && chain_rank(of_wide) < chain_rank(level)) return of_wide;
+    graph_.nodes().resize(before);
+    widened_ = widened;
+    return -1;
+  }
+
+  bool is_convertible(const ops::Pattern& pattern, ValueId id) const {
+    return pattern.floating && is_half(graph_.value(id).type.dtype);
+  }
+
+  ValueId f32_like(ValueId id) {
+    return graph_.add_value(graph_.value(id).name + ".f32", {DType::f32, graph_.value(id).type.shape},
+                            graph::Storage::arena);
+  }
+
+  // The value in f32. Of a value of the arena, which one op alone writes, the copy that another op needed serves too.
+  ValueId widen(ValueId id) {
+    const auto found = widened_.find(id);
+    if (found != widened_.end()) return found->second;
+    const ValueId result = f32_like(id);
+    graph_.add_into(GPUNN_OP_COPY, graph_.value(result).name, {}, {id}, {result});
+    if (graph_.value(id).storage == graph::Storage::arena) widened_.emplace(id, result);
+    return result;
+  }
+
+  Graph& graph_;
+  const Provider& provider_;
+  std::map<ValueId, ValueId> widened_;
+};
 
 }  // namespace
 
 void decompose_unserved(Graph& graph, const Provider& provider) {
   const std::vector<Node> nodes = std::move(graph.nodes());
   graph.nodes().clear();
-  for (const Node& node : nodes) append_served(graph, node, provider);
+  Decomposition decomposition(graph, provider);
+  for (const Node& node : nodes) decomposition.append(node);
 }
 
 }  // namespace gpunn::compiler

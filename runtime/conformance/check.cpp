@@ -52,8 +52,10 @@ Check make_check(std::string_view suite, const graph::OpSignature& signature, st
   Check check = make_check(suite, ops::op_info(signature.op).name, name);
   check.op = signature.op;
   check.signature = signature;
-  const std::vector<TensorType>& types = signature.inputs.empty() ? signature.outputs : signature.inputs;
-  check.labels.dtype = name_of(types.front().dtype);
+  std::vector<TensorType> types = signature.inputs;
+  types.insert(types.end(), signature.outputs.begin(), signature.outputs.end());
+  const auto half = std::ranges::find_if(types, [](const TensorType& type) { return is_half(type.dtype); });
+  check.labels.dtype = name_of((half != types.end() ? *half : types.front()).dtype);
   return check;
 }
 

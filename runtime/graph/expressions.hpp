@@ -35,7 +35,7 @@ class Expressions {
 
   // -1, 0 or 1.
   ValueId sign(ValueId x);
-  // Integers as f32.
+  // Integers, or numbers of half precision, as f32.
   ValueId to_f32(ValueId x);
   // A number, as often as the shape says.
   ValueId constant(double value, const Shape& shape = {});

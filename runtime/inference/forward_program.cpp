@@ -4,10 +4,12 @@
 #include <gpunn/ops.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "compiler/half_precision.hpp"
 #include "nn/model.hpp"
 #include "tasks/task.hpp"
 #include "training/programs.hpp"
@@ -95,6 +97,11 @@ ForwardProgram forward_program(const ForwardModel& model, int64_t rows) {
       g, model.experiment.model, x, parameters,
       {.training = false, .seed = model.experiment.seed, .buffers = buffers, .layers = &outputs.layers});
 
+  std::vector<FoldedNorm> norms = fold_batch_norms(g);
+  if (const std::optional<DType> half = half_of(model.experiment.precision)) {
+    outputs.last = compiler::use_half_precision(g, 0, *half, outputs.last);
+  }
+
   const tasks::Task& task = tasks::find(model.experiment.task);
   const tasks::TaskContext context{.experiment = model.experiment,
                                    .outputs = static_cast<int64_t>(model.info.outputs.size())};
@@ -105,7 +112,6 @@ ForwardProgram forward_program(const ForwardModel& model, int64_t rows) {
   require_outputs_named(model, g.value(scores).type);
   const ValueId predictions = output_view(g, variable::kPredictions, g.value(scores).type, model.max_batch);
   g.add_into(task.prediction_op(g, context, outputs), "predictions", {}, {scores}, {predictions});
-  std::vector<FoldedNorm> norms = fold_batch_norms(g);
   return {std::move(g), std::move(norms)};
 }
 

@@ -1,5 +1,6 @@
 #include "ops/case.hpp"
 
+#include <algorithm>
 #include <iterator>
 #include <map>
 #include <utility>
@@ -178,6 +179,23 @@ std::vector<Case> all_cases() {
   for (const OpInfo* info : all_ops()) {
     std::vector<Case> cases = cases_of(*info);
     std::move(cases.begin(), cases.end(), std::back_inserter(result));
+  }
+  return result;
+}
+
+std::vector<Case> half_cases() {
+  std::vector<Case> result;
+  for (const OpInfo* info : all_ops()) {
+    const Signature& signature = info->row->signature;
+    if (info->cases == nullptr || std::ranges::none_of(signature.inputs, &Pattern::floating)) continue;
+    for (const DType type : {DType::bf16, DType::f16}) {
+      for (CaseSpec& spec : info->cases()) {
+        for (std::size_t i = 0; i < spec.inputs.size(); ++i) {
+          if (signature.input(i).floating) spec.inputs[i].type.dtype = type;
+        }
+        result.push_back(make_case(info->id, std::move(spec)));
+      }
+    }
   }
   return result;
 }

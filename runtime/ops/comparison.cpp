@@ -14,7 +14,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // The reference as its type can hold it: what is too large for it is infinite.
 double representable(double value, DType type) {
-  return type == DType::f32 && std::isinf(static_cast<float>(value)) ? static_cast<float>(value) : value;
+  return is_floating(type) && std::isinf(rounded(value, type)) ? rounded(value, type) : value;
 }
 
 // The difference in units of the bound. Where infinite neighbours leave no bound, any finite number will do.

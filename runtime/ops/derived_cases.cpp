@@ -21,8 +21,6 @@ namespace {
 
 using Change = std::function<void(std::vector<double>& values)>;
 
-bool is_floating(DType type) { return type == DType::f32 || type == DType::f64; }
-
 std::string name_of_input(const Case& test, std::size_t input) {
   return std::string(op_info(test.signature.op).row->signature.input(input).name);
 }

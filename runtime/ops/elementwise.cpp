@@ -169,6 +169,25 @@ std::vector<CaseSpec> copy_cases() {
     cases.push_back(copy_case(u8(odd), to));
   }
   cases.push_back(copy_case(i32(odd, integers(-100000, 100000)), DType::u8, "modulo 256"));
+  for (const DType half : {DType::bf16, DType::f16}) {
+    // Tensors of half precision are converted around kernels without it.
+    for (const Shape& shape : kElementwiseShapes) {
+      cases.push_back(copy_case(f32(shape), half));
+      cases.push_back(copy_case({{half, shape}, uniform()}, DType::f32));
+    }
+    const double tie = 1 + unit_roundoff(half), past_tie = 1 + 3 * unit_roundoff(half);
+    cases.push_back(
+        copy_case(f32(odd, listed({tie, past_tie, -tie, -past_tie, std::nextafter(tie, 2)})), half, "ties"));
+    cases.push_back(copy_case(f32(odd, listed({1e-7, 3e-5, -6e-8, 5e-8, 1e-39, -1e-40})), half, "subnormal numbers"));
+    cases.push_back(
+        copy_case(f32(odd, listed({65519, 65520, -65520, 1e5, 3.39e38, -3.4e38})), half, "beyond the largest"));
+    cases.push_back(copy_case(f32(odd, listed(kExtremes)), half, "NaN and infinities"));
+    cases.push_back(copy_case({{half, odd}, listed(kExtremes)}, DType::f32, "NaN and infinities"));
+    cases.push_back(copy_case({{half, odd}, uniform()}, half));
+    cases.push_back(copy_case(i32(odd, integers(-60000, 60000)), half));
+    cases.push_back(copy_case({{half, odd}, uniform(-1000, 1000)}, DType::i32, "fractions cut"));
+  }
+  cases.push_back(copy_case({{DType::bf16, odd}, uniform()}, DType::f16));
   return cases;
 }
 

@@ -13,13 +13,11 @@ const std::vector<double>& reference_values(const Evaluation& e, std::size_t out
   return e.reference.at(output).values;
 }
 
-bool is_real(DType type) { return type == DType::f32 || type == DType::f64; }
-
 // The op on absolute values of its real inputs: of a sum of products, the sum of their absolute values.
 std::vector<ReferenceTensor> on_absolute_inputs(const Evaluation& e, std::size_t how_many) {
   std::vector<ReferenceTensor> inputs = e.inputs;
   for (std::size_t i = 0; i < std::min(how_many, inputs.size()); ++i) {
-    if (is_real(inputs[i].type.dtype)) inputs[i].values = magnitudes(inputs[i].values, 1);
+    if (is_floating(inputs[i].type.dtype)) inputs[i].values = magnitudes(inputs[i].values, 1);
   }
   return e.on(inputs);
 }

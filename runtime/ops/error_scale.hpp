@@ -29,7 +29,8 @@ struct Evaluation {
 };
 
 // How large the rounding errors of an op may grow: for each element of an output a number to be multiplied with the
-// unit roundoff of its type. Each function is the error analysis of one kind of op.
+// unit roundoff of what is computed with: f32, or f64 for an output of f64. Each function is the error analysis of one
+// kind of op.
 using ErrorScale = std::function<std::vector<double>(const Evaluation& evaluation, std::size_t output)>;
 
 // A row of an op's tolerances.

@@ -46,7 +46,7 @@ double convert(double value, DType to) {
       return static_cast<uint8_t>(static_cast<int64_t>(value));
     case DType::bf16:
     case DType::f16:
-      break;
+      return rounded(value, to);
   }
   throw Error("no reference converts to " + std::string(name_of(to)));
 }

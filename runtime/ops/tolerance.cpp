@@ -21,6 +21,21 @@ void add_products(const Evaluation& evaluation, std::size_t output, std::vector<
   for (std::size_t i = 0; i < bound.size(); ++i) bound[i] += (4 * unit + 4 * unit * unit) * sum[i];
 }
 
+// What is stored in half precision is computed in f32 and rounded once, as the reference is where an op is exact.
+void add_last_rounding(const ReferenceTensor& reference, std::vector<double>& bound) {
+  const double roundoff = unit_roundoff(reference.type.dtype);
+  // Half a step between subnormal numbers; those of bf16 are below f32's smallest normal one.
+  const double least = reference.type.dtype == DType::f16 ? std::ldexp(1.0, -25) : 0;
+  for (std::size_t i = 0; i < bound.size(); ++i) {
+    const double value = reference.values[i];
+    if (bound[i] > 0) {
+      bound[i] += std::max(least, roundoff * (std::abs(value) + bound[i]));
+    } else if (std::isfinite(value)) {
+      bound[i] = std::abs(rounded(value, reference.type.dtype) - value);
+    }
+  }
+}
+
 bool all_finite(const std::vector<ReferenceTensor>& tensors) {
   return std::ranges::all_of(tensors, [](const ReferenceTensor& tensor) {
     return std::ranges::all_of(tensor.values, [](double value) { return std::isfinite(value); });
@@ -45,13 +60,16 @@ Tolerance tolerance_of(const Evaluation& evaluation, std::size_t output) {
   const OpInfo& info = op_info(evaluation.signature.op);
   if (info.tolerance.empty()) throw Error("there is no tolerance for " + std::string(info.name));
   const ToleranceRow& row = info.tolerance[std::min(output, info.tolerance.size() - 1)];
-  const DType type = evaluation.reference.at(output).type.dtype;
-  const double roundoff = unit_roundoff(type);
+  const ReferenceTensor& reference = evaluation.reference.at(output);
+  const DType type = reference.type.dtype;
+  const double roundoff = unit_roundoff(is_half(type) ? DType::f32 : type);
   // Numbers below the smallest normal one may be flushed to zero, as GPUs and vectorised code do.
-  const double smallest = type == DType::f32 ? std::numeric_limits<float>::min() : 0;
+  const double smallest = type == DType::f32 || is_half(type) ? std::numeric_limits<float>::min() : 0;
   Tolerance tolerance{row.scale(evaluation, output), row.reason, row.multiplies && !all_finite(evaluation.inputs)};
   for (double& bound : tolerance.bound) bound = roundoff * bound + (bound > 0 ? smallest : 0);
-  if (row.multiplies && evaluation.precision != Precision::fp32) add_products(evaluation, output, tolerance.bound);
+  const bool rounds_factors = evaluation.precision != Precision::fp32 && !is_half(evaluation.inputs[0].type.dtype);
+  if (row.multiplies && rounds_factors) add_products(evaluation, output, tolerance.bound);
+  if (is_half(type)) add_last_rounding(reference, tolerance.bound);
   return tolerance;
 }
 

@@ -1,6 +1,7 @@
 #include "ops/values.hpp"
 
 #include <gpunn/error.hpp>
+#include <gpunn/float_formats.hpp>
 
 #include <cstring>
 #include <string>
@@ -32,10 +33,20 @@ auto with_type(DType type, Action action) {
     case DType::u8:
       return action(uint8_t{});
     case DType::bf16:
+      return action(BFloat16{});
     case DType::f16:
-      break;
+      return action(Half{});
   }
   throw Error("there are no test values of type " + std::string(name_of(type)));
+}
+
+template <class T>
+T narrowed(double value) {
+  if constexpr (std::is_same_v<T, BFloat16> || std::is_same_v<T, Half>) {
+    return T(static_cast<float>(value));
+  } else {
+    return static_cast<T>(value);
+  }
 }
 
 }  // namespace
@@ -54,13 +65,17 @@ int64_t Random::below(int64_t n) { return static_cast<int64_t>(word() % static_c
 double rounded(double value, DType type) {
   return with_type(type, [=](auto number) {
     using T = decltype(number);
-    return std::is_floating_point_v<T> ? static_cast<T>(value) : static_cast<double>(static_cast<int64_t>(value));
+    if constexpr (std::is_integral_v<T>) {
+      return static_cast<double>(static_cast<int64_t>(value));
+    } else {
+      return static_cast<double>(narrowed<T>(value));
+    }
   });
 }
 
 void store(double value, DType type, std::byte* to) {
   with_type(type, [=](auto number) {
-    number = static_cast<decltype(number)>(value);
+    number = narrowed<decltype(number)>(value);
     std::memcpy(to, &number, sizeof(number));
   });
 }
@@ -69,7 +84,7 @@ std::vector<std::byte> encode(const ReferenceTensor& tensor) {
   return with_type(tensor.type.dtype, [&](auto number) {
     std::vector<std::byte> bytes(tensor.values.size() * sizeof(number));
     for (std::size_t i = 0; i < tensor.values.size(); ++i) {
-      number = static_cast<decltype(number)>(tensor.values[i]);
+      number = narrowed<decltype(number)>(tensor.values[i]);
       std::memcpy(bytes.data() + i * sizeof(number), &number, sizeof(number));
     }
     return bytes;

@@ -48,10 +48,10 @@ class Random {
 // The value of the type that is nearest, or for an integer type the one towards zero.
 double rounded(double value, DType type);
 
-// A number as it lies in memory. Throws Error for bf16 and f16, which no op of the catalogue has yet.
+// A number as it lies in memory.
 void store(double value, DType type, std::byte* to);
 
-// The tensor as it lies in memory, and back; likewise.
+// The tensor as it lies in memory, and back.
 std::vector<std::byte> encode(const ReferenceTensor& tensor);
 ReferenceTensor decode(const TensorType& type, std::span<const std::byte> bytes);
 

@@ -1,6 +1,7 @@
 #include "storage/safetensors.hpp"
 
 #include <gpunn/error.hpp>
+#include <gpunn/float_formats.hpp>
 #include <gpunn/progress.hpp>
 
 #include <algorithm>
@@ -15,7 +16,6 @@
 
 #include "common/files.hpp"
 #include "common/text.hpp"
-#include "storage/float_formats.hpp"
 
 namespace gpunn::storage {
 
@@ -59,8 +59,8 @@ std::vector<std::byte> converted(std::string_view bytes, Convert convert) {
 }
 
 std::vector<std::byte> values_of(DType stored, std::string_view bytes) {
-  if (stored == DType::f16) return converted<uint16_t>(bytes, from_half);
-  if (stored == DType::bf16) return converted<uint16_t>(bytes, from_bfloat16);
+  if (stored == DType::f16) return converted<uint16_t>(bytes, Half::of_bits);
+  if (stored == DType::bf16) return converted<uint16_t>(bytes, BFloat16::of_bits);
   if (stored == DType::f64) return converted<double>(bytes, [](double value) { return static_cast<float>(value); });
   std::vector<std::byte> values(bytes.size());
   if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());

@@ -3,10 +3,12 @@
 #include <gpunn/ops.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "compiler/autodiff.hpp"
+#include "compiler/half_precision.hpp"
 #include "ops/op.hpp"
 #include "training/accumulation.hpp"
 #include "training/augmentation.hpp"
@@ -50,7 +52,11 @@ tasks::ModelOutputs add_model(Graph& g, const ProgramContext& c, ValueId x, cons
   tasks::ModelOutputs outputs;
   options.seed = c.experiment.seed;
   options.layers = &outputs.layers;
+  const std::size_t first = g.nodes().size();
   outputs.last = nn::build_forward(g, c.experiment.model, x, parameters, options);
+  if (const std::optional<DType> half = half_of(c.experiment.precision)) {
+    outputs.last = compiler::use_half_precision(g, first, *half, outputs.last);
+  }
   return outputs;
 }
 

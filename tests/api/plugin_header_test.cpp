@@ -327,7 +327,7 @@ TEST_CASE("no kernel is asked about what the op's row does not allow", "[api]") 
   CHECK(reason() == "x is missing");
   inputs[0] = &x;
   x.dtype = GPUNN_I32;
-  CHECK(reason() == "x must be f32[...], is i32[2, 3]");
+  CHECK(reason() == "x must be f32 or bf16 or f16[...], is i32[2, 3]");
   x.dtype = GPUNN_F32;
   y.dim[1] = 4;
   y.stride[0] = 4;

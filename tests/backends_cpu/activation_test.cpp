@@ -154,7 +154,8 @@ TEST_CASE("activations refuse what they do not serve, and say why") {
   const Tensor<float> x({2, 3});
   const Tensor<int32_t> whole({2, 3});
   Tensor<float> y({2, 3});
-  CHECK_THAT(activation_runner().refusal(GPUNN_OP_TANH, nullptr, {whole}, {y}), Contains("must be f32[...], is i32"));
+  CHECK_THAT(activation_runner().refusal(GPUNN_OP_TANH, nullptr, {whole}, {y}),
+             Contains("must be f32 or bf16 or f16[...], is i32"));
   CHECK_THAT(activation_runner().refusal(GPUNN_OP_SILU, nullptr, {View(x).strided({1, 2})}, {y}), Contains("packed"));
   CHECK_THAT(activation_runner().refusal(GPUNN_OP_GELU, nullptr, {x}, {y}), Contains("attributes"));
   CHECK_THAT(activation_runner().refusal(GPUNN_OP_LEAKY_RELU_BACKWARD, nullptr, {x, x}, {y}), Contains("attributes"));

@@ -172,11 +172,12 @@ TEST_CASE("element-wise ops refuse what they do not serve, and say why") {
   CHECK_THAT(arithmetic_runner().refusal(GPUNN_OP_ADD, nullptr, {x}, {y}), Contains("takes 2 inputs, not 1"));
   CHECK_THAT(arithmetic_runner().refusal(GPUNN_OP_ADD, nullptr, {x, x}, {}), Contains("has 1 outputs, not 0"));
   CHECK_THAT(arithmetic_runner().refusal(GPUNN_OP_ADD, nullptr, {x, longer}, {y}), Contains("[2, 3] and [2, 4]"));
-  CHECK_THAT(arithmetic_runner().refusal(GPUNN_OP_ADD, nullptr, {whole, x}, {y}), Contains("must be f32[]"));
+  CHECK_THAT(arithmetic_runner().refusal(GPUNN_OP_ADD, nullptr, {whole, x}, {y}),
+             Contains("must be f32 or bf16 or f16[]"));
   CHECK_THAT(arithmetic_runner().refusal(GPUNN_OP_ADD, nullptr, {View(x).strided({1, 2}), x}, {y}), Contains("packed"));
   CHECK_THAT(elementwise_runner().refusal(GPUNN_OP_SCALE, nullptr, {x}, {y}), Contains("attributes"));
   CHECK_THAT(elementwise_runner().refusal(GPUNN_OP_COPY, nullptr, {x}, {View(y).strided({0, 1})}), Contains("overlap"));
-  CHECK_THAT(elementwise_runner().refusal(GPUNN_OP_COPY, nullptr, {View(GPUNN_BF16, {2, 3})}, {y}), Contains("bf16"));
+  CHECK_THAT(elementwise_runner().refusal(GPUNN_OP_COPY, nullptr, {View(GPUNN_F64, {2, 3})}, {y}), Contains("f64"));
   CHECK_THAT(elementwise_runner().refusal(GPUNN_OP_COPY, nullptr, {View(77, {2, 3})}, {y}), Contains("dtype 77"));
   const auto odd = fill_attrs(GPUNN_U8, {2}, 256);
   CHECK_THAT(elementwise_runner().refusal(GPUNN_OP_FILL, &odd, {}, {View(GPUNN_U8, {2})}), Contains("fit u8"));

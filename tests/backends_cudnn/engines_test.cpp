@@ -112,6 +112,21 @@ TEST_CASE("every convolution has plans in fp32, deterministic and without tensor
   }
 }
 
+TEST_CASE("every convolution has plans for tensors of half precision, which sum in f32") {
+  const std::size_t i = GENERATE(range(std::size_t{0}, shapes().size()));
+  const auto pass =
+      GENERATE(ConvolutionPass::forward, ConvolutionPass::backward_data, ConvolutionPass::backward_filter);
+  const int32_t dtype = GENERATE(int32_t{GPUNN_BF16}, int32_t{GPUNN_F16});
+  CAPTURE(i, static_cast<int>(pass), dtype);
+  const OperationGraph graph = convolution_graph(h200(), pass, shapes()[i], Epilogue::none, dtype);
+  const EngineRules rules{.tensor_cores = true, .workspace_bytes = kRoom};
+  const std::vector<ExecutionPlan> plans = execution_plans(h200(), graph, rules, kAll);
+  CHECK(!plans.empty());
+  for (const ExecutionPlan& plan : plans) {
+    CHECK(!has_note(graph, plan.name, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION));
+  }
+}
+
 TEST_CASE("with tf32 tensor cores are among the plans") {
   const EngineRules rules{.tensor_cores = true, .workspace_bytes = kRoom};
   for (const Operation& operation : kOperations) {

@@ -121,23 +121,23 @@ TEST_CASE("values by the words of the field") {
 }
 
 TEST_CASE("what this version does not serve is said where it is asked for") {
-  for (const auto& [line, sentence] :
-       std::vector<std::pair<std::string, std::string>>{{"problem_type: regression", "'task: regression'"},
-                                                        {"task: regressor", "'task: regression'"},
-                                                        {"task: multilabel", "'multi_label'"},
-                                                        {"task: segmentation", "without detection or segmentation"},
-                                                        {"loss: mse", "did you mean 'mean_squared_error'?"},
-                                                        {"training: {devices: 2}", "A run uses one device"},
-                                                        {"data_parallel: true", "A run uses one device"},
-                                                        {"device: [0, 1]", "A run uses one device"},
-                                                        {"gpus: 16", "A run uses one device"},
-                                                        {"backend: [cpu, other]", "'gpunn race'"},
-                                                        {"training: {precision: fp16}", "no half precision"},
-                                                        {"training: {precision: 16}", "no half precision"},
-                                                        {"training: {amp: true}", "no half precision"},
-                                                        {"wandb: true", "TensorBoard"},
-                                                        {"model: net.onnx", "neither reads nor writes ONNX"},
-                                                        {"model: net.pth", "safetensors"}}) {
+  for (const auto& [line, sentence] : std::vector<std::pair<std::string, std::string>>{
+           {"problem_type: regression", "'task: regression'"},
+           {"task: regressor", "'task: regression'"},
+           {"task: multilabel", "'multi_label'"},
+           {"task: segmentation", "without detection or segmentation"},
+           {"loss: mse", "did you mean 'mean_squared_error'?"},
+           {"training: {devices: 2}", "A run uses one device"},
+           {"data_parallel: true", "A run uses one device"},
+           {"device: [0, 1]", "A run uses one device"},
+           {"gpus: 16", "A run uses one device"},
+           {"backend: [cpu, other]", "'gpunn race'"},
+           {"training: {precision: fp16}", "bf16, what is learnt stays f32"},
+           {"training: {precision: 16}", "bf16, what is learnt stays f32"},
+           {"training: {amp: true}", "bf16, what is learnt stays f32"},
+           {"wandb: true", "TensorBoard"},
+           {"model: net.onnx", "neither reads nor writes ONNX"},
+           {"model: net.pth", "safetensors"}}) {
     CAPTURE(line);
     const bool model = line.starts_with("model");
     const Texts errors = errors_of(model ? line + "\ndata: points\n" : kSound + line + "\n");

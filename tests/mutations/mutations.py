@@ -77,6 +77,7 @@ PLACES = {
     "reads-small-numbers-as-zero": ["RELU", "ADD", "MATMUL", "BIAS_ADD", "SCALE"],
     "reads-bf16": F32,
     "rounded-to-bf16": F32,
+    "half-precision-cut-off": ["ADD", "EXP", "GELU", "SIGMOID_BACKWARD", "COPY", "CLAMP"],
     "crashes-on-empty-tensors": ["RELU", "MATMUL", "SOFTMAX", "BATCH_NORM", "REDUCE"],
     "yes-to-an-op-that-there-is-not": ONCE,
     "a-second-device-that-does-not-open": ONCE,

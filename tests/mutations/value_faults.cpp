@@ -27,6 +27,23 @@ Fault changed(std::string name, float (*change)(float y, int64_t index)) {
           .host_only = true};
 }
 
+// Each number of half precision is the next towards zero.
+Fault half_a_step_off(std::string name) {
+  return {.name = std::move(name),
+          .enqueue =
+              [](Call& call, gpunn_error* error) {
+                const gpunn_status status = call.run(error);
+                real().stream_sync(call.stream, nullptr);
+                for (uint32_t i = 0; i < call.args.n_outputs; ++i) {
+                  if (call.out(i).dtype != GPUNN_BF16 && call.out(i).dtype != GPUNN_F16) continue;
+                  auto* y = static_cast<uint16_t*>(call.out(i).data);
+                  for (int64_t k = 0; k < elements(call.out(i)); ++k) y[k] -= (y[k] & 0x7FFFU) != 0 ? 1 : 0;
+                }
+                return status;
+              },
+          .host_only = true};
+}
+
 // The kernel sees inputs that were changed before; those of f32, or those of i32, which are labels and indices.
 template <class T>
 Fault seen(std::string name, int32_t dtype, T (*change)(T x)) {
@@ -83,6 +100,7 @@ std::vector<Fault> value_faults() {
       changed("off-by-a-thousandth", [](float y, int64_t) { return y * 1.001F; }),
       changed("one-element-off-by-a-thousandth", [](float y, int64_t k) { return k == 5 ? y * 1.001F : y; }),
       changed("a-thousandth-added", [](float y, int64_t) { return y + 1e-3F; }),
+      half_a_step_off("half-precision-cut-off"),
       changed("rounded-to-bf16", [](float y, int64_t) { return bf16(y); }),
       changed("one-sign-wrong", [](float y, int64_t k) { return k == 3 ? -y : y; }),
       changed("negative-becomes-zero", [](float y, int64_t) { return y < 0 ? 0.0F : y; }),

@@ -179,12 +179,26 @@ class Kernel {
   virtual void enqueue(Stream& stream, const OpArgs& args) = 0;
 };
 
+// Whether a tensor of the op is bf16 or f16.
+inline bool has_half(const OpDesc& desc) {
+  const auto half = [](const gpunn_tensor& tensor) { return tensor.dtype == GPUNN_BF16 || tensor.dtype == GPUNN_F16; };
+  for (std::size_t i = 0; i < desc.inputs(); ++i) {
+    if (half(desc.input(i))) return true;
+  }
+  for (std::size_t i = 0; i < desc.outputs(); ++i) {
+    if (half(desc.output(i))) return true;
+  }
+  return false;
+}
+
 // How one op is served: whether, and by which kernel.
 struct KernelFactory {
   std::function<Support(const OpDesc&)> query;
   std::function<std::unique_ptr<Kernel>(const OpDesc&)> create;
   // What the user writes after --kernel, as "gemm:3"; no comma in it. Empty: it has none.
   std::string name = {};
+  // Takes tensors of bf16 and f16 too; others are only asked about ops without any.
+  bool half = false;
   // Never the plugin's own choice, whatever its score: a kernel to learn from, or to compare with.
   bool only_by_name = false;
 };
@@ -231,6 +245,7 @@ class Device {
  private:
   // The answer of a factory. A kernel that may not be used counts as one that does not serve.
   static Support answer(const KernelFactory& factory, const OpDesc& desc) {
+    if (!factory.half && has_half(desc)) return Support::no("its tensors must be f32, not bf16 or f16");
     Support support;
     try {
       support = factory.query(desc);

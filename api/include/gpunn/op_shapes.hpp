@@ -604,10 +604,11 @@ inline std::vector<Tensor> outputs_of(const Op& op, const void* attributes, Tens
       outputs.push_back(inputs[static_cast<std::size_t>(output.in_place)]);
     } else if (output.computed) {
       outputs.push_back(detail::computed_output(op.id, given, inputs));
+      if (output.floating) outputs.back().dtype = sizes.dtype(output);
     } else {
       outputs.push_back(sizes.tensor(output));
       // A copy keeps the dtype; what it is converted to is the output's.
-      if (output.dtypes.size() > 1) outputs.back().dtype = inputs[0].dtype;
+      if (output.dtypes.size() > 1 && !output.floating) outputs.back().dtype = inputs[0].dtype;
     }
   }
   return outputs;
@@ -658,7 +659,8 @@ inline void require_declared(const plugin::OpDesc& desc) {
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Pattern& pattern = signature.outputs[i];
     const Tensor given = detail::tensor_at(raw.outputs, i, pattern, signature.strided);
-    const bool chosen = !pattern.computed && std::ranges::find(pattern.dtypes, given.dtype) != pattern.dtypes.end();
+    const bool chosen = !pattern.computed && !pattern.floating &&
+                        std::ranges::find(pattern.dtypes, given.dtype) != pattern.dtypes.end();
     require(given.shape == outputs[i].shape && (chosen || given.dtype == outputs[i].dtype),
             std::string(pattern.name) + " must be " + text_of(outputs[i]) + ", is " + text_of(given));
   }

@@ -57,6 +57,10 @@ constexpr const Dtype* find_dtype(int32_t id) {
   return nullptr;
 }
 
+// What "float" in a signature may be.
+constexpr bool is_floating(int32_t id) { return id == GPUNN_F32 || id == GPUNN_BF16 || id == GPUNN_F16; }
+constexpr bool is_half(int32_t id) { return id == GPUNN_BF16 || id == GPUNN_F16; }
+
 // Bytes of an element; 0 for a number that is no dtype.
 constexpr std::size_t dtype_bytes(int32_t id) {
   const Dtype* found = find_dtype(id);
@@ -85,6 +89,7 @@ inline std::string text_of(const Tensor& tensor) { return dtype_text(tensor.dtyp
 struct Pattern {
   std::string_view name;
   std::vector<int32_t> dtypes;          // allowed; empty: any
+  bool floating = false;                // "float": of the dtype that all such tensors of the op share
   std::vector<std::string_view> sizes;  // names and numbers
   bool rest = false;                    // "..." behind them
   bool computed = false;                // "[?]"
@@ -148,6 +153,8 @@ inline Pattern read_pattern(std::string_view text, const std::vector<Pattern>& i
   pattern.repeated = pattern.name.ends_with('*');
   if (pattern.optional || pattern.repeated) pattern.name.remove_suffix(1);
   if (head.empty()) pattern.dtypes = {GPUNN_F32};
+  pattern.floating = head == "float";
+  if (pattern.floating) pattern.dtypes = {GPUNN_F32, GPUNN_BF16, GPUNN_F16};
   for (const std::string_view one : split(head, '|')) {
     for (const Dtype& dtype : kDtypes) {
       if (dtype.name == one) pattern.dtypes.push_back(dtype.id);
@@ -212,8 +219,10 @@ class Sizes {
  public:
   // Throws Misfit where a tensor does not fit its pattern and the sizes so far.
   void match(const Pattern& pattern, const Tensor& tensor) {
+    if (pattern.floating && floating_ == kUnknown) floating_ = tensor.dtype;
     const bool right_dtype =
-        pattern.dtypes.empty() || std::ranges::find(pattern.dtypes, tensor.dtype) != pattern.dtypes.end();
+        (pattern.dtypes.empty() || std::ranges::find(pattern.dtypes, tensor.dtype) != pattern.dtypes.end()) &&
+        (!pattern.floating || tensor.dtype == floating_);
     if (right_dtype && pattern.computed) return;
     if (!right_dtype || !try_match(pattern, tensor.shape)) {
       throw Misfit(std::string(pattern.name) + " must be " + expected(pattern) + ", is " + text_of(tensor));
@@ -222,10 +231,15 @@ class Sizes {
 
   // The tensor that a pattern stands for.
   Tensor tensor(const Pattern& pattern) const {
-    Tensor made{pattern.dtypes.empty() ? GPUNN_F32 : pattern.dtypes.front(), {}};
+    Tensor made{dtype(pattern), {}};
     for (const std::string_view size : pattern.sizes) made.shape.push_back(value(size));
     if (pattern.rest) made.shape.insert(made.shape.end(), rest_.begin(), rest_.end());
     return made;
+  }
+
+  int32_t dtype(const Pattern& pattern) const {
+    if (pattern.floating && floating_ != kUnknown) return floating_;
+    return pattern.dtypes.empty() ? GPUNN_F32 : pattern.dtypes.front();
   }
 
   bool has(std::string_view size) const { return find(size) != sizes_.end(); }
@@ -265,7 +279,10 @@ class Sizes {
   // "f32[N, C] = [8, 3]", or as far as that is known: "f32[N, C, ...] with N = 8".
   std::string expected(const Pattern& pattern) const {
     std::string text, known;
-    for (const int32_t dtype : pattern.dtypes) text += (text.empty() ? "" : " or ") + dtype_text(dtype);
+    const bool one_dtype = pattern.floating && is_floating(floating_);
+    for (const int32_t allowed : one_dtype ? std::vector{floating_} : pattern.dtypes) {
+      text += (text.empty() ? "" : " or ") + dtype_text(allowed);
+    }
     text += "[";
     bool all_known = !pattern.rest || has_rest_;
     for (const std::string_view size : pattern.sizes) {
@@ -281,7 +298,10 @@ class Sizes {
     return text + (all_known ? " = " + shape_text(tensor(pattern).shape) : known);
   }
 
+  static constexpr int32_t kUnknown = -1;
+
   Bound sizes_;
+  int32_t floating_ = kUnknown;  // what tensors of dtype "float" are
   std::vector<int64_t> rest_;
   bool has_rest_ = false;
 };

@@ -1,6 +1,7 @@
-// ADD, SCALE, AXPBY, CLAMP and FILL of f32, and the ReLU and its gradient: as each.cuh has it.
+// ADD, SCALE, AXPBY, CLAMP, FILL of f32, and the ReLU and its gradient: as each.cuh has it.
 #include "common/elementwise.hpp"
 #include "cuda_common/add_op.hpp"
+#include "cuda_common/floating.hpp"
 #include "device.hpp"
 #include "elementwise/each.cuh"
 #include "kernels.hpp"
@@ -69,14 +70,14 @@ struct Constant {
   __device__ void operator()(int64_t /*i*/, const float (&/*in*/)[1], float (&out)[1]) const { out[0] = value; }
 };
 
-template <class F>
+template <class T, class F>
 void map(F f, int64_t n, cudaStream_t stream, const OpArgs& args) {
-  each(Map<F>{f}, {{args.in<float>(0)}, {args.out<float>(0)}}, n, stream);
+  each<T>(Map<F>{f}, {{args.in<T>(0)}, {args.out<T>(0)}}, n, stream);
 }
 
-template <class F>
+template <class T, class F>
 void map2(F f, int64_t n, cudaStream_t stream, const OpArgs& args) {
-  each(Map2<F>{f}, {{args.in<float>(0), args.in<float>(1)}, {args.out<float>(0)}}, n, stream);
+  each<T>(Map2<F>{f}, {{args.in<T>(0), args.in<T>(1)}, {args.out<T>(0)}}, n, stream);
 }
 
 Fill f32_fill(const OpDesc& desc) {
@@ -85,20 +86,32 @@ Fill f32_fill(const OpDesc& desc) {
   return plan;
 }
 
-void run_add(int64_t n, cudaStream_t stream, const OpArgs& args) { map2(Sum{}, n, stream, args); }
-void run_relu(int64_t n, cudaStream_t stream, const OpArgs& args) { map(Relu{}, n, stream, args); }
-void run_relu_backward(int64_t n, cudaStream_t stream, const OpArgs& args) { map2(ReluBackward{}, n, stream, args); }
+template <class T>
+void run_add(int64_t n, cudaStream_t stream, const OpArgs& args) {
+  map2<T>(Sum{}, n, stream, args);
+}
+template <class T>
+void run_relu(int64_t n, cudaStream_t stream, const OpArgs& args) {
+  map<T>(Relu{}, n, stream, args);
+}
+template <class T>
+void run_relu_backward(int64_t n, cudaStream_t stream, const OpArgs& args) {
+  map2<T>(ReluBackward{}, n, stream, args);
+}
 
+template <class T>
 void run_scale(const Scale& plan, cudaStream_t stream, const OpArgs& args) {
-  map(Product{plan.factor}, plan.n, stream, args);
+  map<T>(Product{plan.factor}, plan.n, stream, args);
 }
 
+template <class T>
 void run_axpby(const Axpby& plan, cudaStream_t stream, const OpArgs& args) {
-  map2(Combination{plan.alpha, plan.beta}, plan.n, stream, args);
+  map2<T>(Combination{plan.alpha, plan.beta}, plan.n, stream, args);
 }
 
+template <class T>
 void run_clamp(const Clamp& plan, cudaStream_t stream, const OpArgs& args) {
-  map(Between{plan.low, plan.high}, plan.n, stream, args);
+  map<T>(Between{plan.low, plan.high}, plan.n, stream, args);
 }
 
 void run_fill(const Fill& plan, cudaStream_t stream, const OpArgs& args) {
@@ -108,13 +121,19 @@ void run_fill(const Fill& plan, cudaStream_t stream, const OpArgs& args) {
 }  // namespace
 
 void add_elementwise_kernels(TiledDevice& device) {
-  add_op(device, GPUNN_OP_ADD, "add", map_size, run_add);
-  add_op(device, GPUNN_OP_SCALE, "scale", scale_of, run_scale);
-  add_op(device, GPUNN_OP_AXPBY, "axpby", axpby_of, run_axpby);
-  add_op(device, GPUNN_OP_CLAMP, "clamp", clamp_of, run_clamp);
+  add_op(device, GPUNN_OP_ADD, "add", map_size, each_floating([](auto x) { return run_add<decltype(x)>; }),
+         Dtypes::floating);
+  add_op(device, GPUNN_OP_SCALE, "scale", scale_of, each_floating([](auto x) { return run_scale<decltype(x)>; }),
+         Dtypes::floating);
+  add_op(device, GPUNN_OP_AXPBY, "axpby", axpby_of, each_floating([](auto x) { return run_axpby<decltype(x)>; }),
+         Dtypes::floating);
+  add_op(device, GPUNN_OP_CLAMP, "clamp", clamp_of, each_floating([](auto x) { return run_clamp<decltype(x)>; }),
+         Dtypes::floating);
   add_op(device, GPUNN_OP_FILL, "fill", f32_fill, run_fill);
-  add_op(device, GPUNN_OP_RELU, "relu", map_size, run_relu);
-  add_op(device, GPUNN_OP_RELU_BACKWARD, "relu_backward", map_size, run_relu_backward);
+  add_op(device, GPUNN_OP_RELU, "relu", map_size, each_floating([](auto x) { return run_relu<decltype(x)>; }),
+         Dtypes::floating);
+  add_op(device, GPUNN_OP_RELU_BACKWARD, "relu_backward", map_size,
+         each_floating([](auto x) { return run_relu_backward<decltype(x)>; }), Dtypes::floating);
 }
 
 }  // namespace gpunn::cuda_tiled

@@ -9,6 +9,7 @@
 
 #include "common/requirements.hpp"
 #include "cuda_common/divide_up.hpp"
+#include "pack.cuh"
 
 namespace gpunn::cuda_tiled {
 
@@ -76,23 +77,19 @@ inline __device__ int64_t address_of(const Split& split, int64_t channel, unsign
   return (row * split.channels + channel) * split.size + (i - row * split.size);
 }
 
-template <unsigned width>
-__device__ __forceinline__ void load(const float* from, float* to) {
-  if constexpr (width == 4) {
-    const float4 four = *reinterpret_cast<const float4*>(from);
-    to[0] = four.x, to[1] = four.y, to[2] = four.z, to[3] = four.w;
-  } else {
-    to[0] = *from;
-  }
+template <unsigned width, class T>
+__device__ __forceinline__ void load(const T* from, float* to) {
+  const auto pack = *reinterpret_cast<const Pack<T, width>*>(from);
+#pragma unroll
+  for (unsigned k = 0; k < width; ++k) to[k] = static_cast<float>(pack.values[k]);
 }
 
-template <unsigned width>
-__device__ __forceinline__ void store(float* to, const float* from) {
-  if constexpr (width == 4) {
-    *reinterpret_cast<float4*>(to) = make_float4(from[0], from[1], from[2], from[3]);
-  } else {
-    *to = from[0];
-  }
+template <unsigned width, class T>
+__device__ __forceinline__ void store(T* to, const float* from) {
+  Pack<T, width> pack;
+#pragma unroll
+  for (unsigned k = 0; k < width; ++k) pack.values[k] = static_cast<T>(from[k]);
+  *reinterpret_cast<Pack<T, width>*>(to) = pack;
 }
 
 // Calls visit(first) for the thread's steps through [begin, end); a step has the elements first + j * kBlock * width to

@@ -8,6 +8,7 @@
 
 #include "common/normalization.hpp"
 #include "cuda_common/add_op.hpp"
+#include "cuda_common/floating.hpp"
 #include "cuda_common/launch.hpp"
 #include "device.hpp"
 #include "kernels.hpp"
@@ -32,10 +33,10 @@ Plan backward_plan(const OpDesc& desc) { return batch_norm_plan(batch_norm_backw
 Plan inference_plan(const OpDesc& desc) { return plan_of(batch_norm_inference_of(desc)); }
 
 // Calls run(a constant), 4 where the elements of a row can be had four at a time from all these tensors, else 1.
-template <class Run>
-void by_width(const Split& split, std::initializer_list<const float*> tensors, const Run& run) {
-  const bool aligned = std::all_of(tensors.begin(), tensors.end(), [](const float* tensor) {
-    return reinterpret_cast<uintptr_t>(tensor) % sizeof(float4) == 0;
+template <class T, class Run>
+void by_width(const Split& split, std::initializer_list<const T*> tensors, const Run& run) {
+  const bool aligned = std::all_of(tensors.begin(), tensors.end(), [](const T* tensor) {
+    return reinterpret_cast<uintptr_t>(tensor) % (4 * sizeof(T)) == 0;
   });
   if (split.size % 4 == 0 && aligned) {
     run(std::integral_constant<unsigned, 4>());
@@ -50,52 +51,56 @@ const int32_t* count_of(const Plan& plan, const OpArgs& args) {
   return plan.shape.counted ? args.in<int32_t>(5) : nullptr;
 }
 
+template <class T>
 void run_forward(const Plan& plan, cudaStream_t stream, const OpArgs& args) {
   auto* const parts = args.workspace<float2>();
-  const Forward f{.x = args.in<float>(0),
-                  .gamma = args.in<float>(1),
-                  .beta = args.in<float>(2),
-                  .count = count_of(plan, args),
-                  .parts = parts,
-                  .residual = nullptr,
-                  .relu = false,
-                  .y = args.out<float>(0),
-                  .mean = args.out<float>(1),
-                  .rstd = args.out<float>(2),
-                  .running_mean = args.out<float>(3),
-                  .running_var = args.out<float>(4),
-                  .epsilon = plan.shape.epsilon,
-                  .momentum = plan.shape.momentum};
+  const Forward<T> f{.x = args.in<T>(0),
+                     .gamma = args.in<float>(1),
+                     .beta = args.in<float>(2),
+                     .count = count_of(plan, args),
+                     .parts = parts,
+                     .residual = nullptr,
+                     .relu = false,
+                     .y = args.out<T>(0),
+                     .mean = args.out<float>(1),
+                     .rstd = args.out<float>(2),
+                     .running_mean = args.out<float>(3),
+                     .running_var = args.out<float>(4),
+                     .epsilon = plan.shape.epsilon,
+                     .momentum = plan.shape.momentum};
   run_batch_norm(plan, f, parts, stream);
 }
 
+template <class T>
 void run_backward(const Plan& plan, cudaStream_t stream, const OpArgs& args) {
-  const Backward b{.dy = args.in<float>(0),
-                   .more_dy = nullptr,
-                   .relu_y = nullptr,
-                   .masked = nullptr,
-                   .x = args.in<float>(1),
-                   .gamma = args.in<float>(2),
-                   .mean = args.in<float>(3),
-                   .rstd = args.in<float>(4),
-                   .count = count_of(plan, args),
-                   .parts = args.workspace<float2>(),
-                   .dx = args.out<float>(0),
-                   .dgamma = args.out<float>(1),
-                   .dbeta = args.out<float>(2)};
+  const Backward<T> b{.dy = args.in<T>(0),
+                      .more_dy = nullptr,
+                      .relu_y = nullptr,
+                      .masked = nullptr,
+                      .x = args.in<T>(1),
+                      .gamma = args.in<float>(2),
+                      .mean = args.in<float>(3),
+                      .rstd = args.in<float>(4),
+                      .count = count_of(plan, args),
+                      .parts = args.workspace<float2>(),
+                      .dx = args.out<T>(0),
+                      .dgamma = args.out<float>(1),
+                      .dbeta = args.out<float>(2)};
   run_batch_norm_backward(plan, b, stream);
 }
 
+template <class T>
 void run_inference(const Plan& plan, cudaStream_t stream, const OpArgs& args) {
-  const Inference f{.x = args.in<float>(0),
-                    .gamma = args.in<float>(1),
-                    .beta = args.in<float>(2),
-                    .mean = args.in<float>(3),
-                    .variance = args.in<float>(4),
-                    .y = args.out<float>(0),
-                    .epsilon = plan.shape.epsilon};
-  by_width(plan.split, {f.x, f.y},
-           [&](auto width) { launch(normalise_by_given<width()>, blocks_of(plan.split), stream, f, plan.split); });
+  const Inference<T> f{.x = args.in<T>(0),
+                       .gamma = args.in<float>(1),
+                       .beta = args.in<float>(2),
+                       .mean = args.in<float>(3),
+                       .variance = args.in<float>(4),
+                       .y = args.out<T>(0),
+                       .epsilon = plan.shape.epsilon};
+  by_width<T>(plan.split, {f.x, f.y}, [&](auto width) {
+    launch(normalise_by_given<width(), T>, blocks_of(plan.split), stream, f, plan.split);
+  });
 }
 
 }  // namespace
@@ -106,26 +111,38 @@ BatchNormPlan batch_norm_plan(const BatchNorm& shape) {
   return plan;
 }
 
-void run_batch_norm(const BatchNormPlan& plan, const Forward& f, float2* parts, cudaStream_t stream) {
+template <class T>
+void run_batch_norm(const BatchNormPlan& plan, const Forward<T>& f, float2* parts, cudaStream_t stream) {
   if (resident::forward(f, plan.split, stream)) return;
-  by_width(plan.split, {f.x, f.y, f.residual}, [&](auto width) {
-    launch(reduce_statistics<width()>, blocks_of(plan.split), stream, f.x, f.count, parts, plan.split);
-    launch(normalise<width()>, blocks_of(plan.split), stream, f, plan.split);
+  by_width<T>(plan.split, {f.x, f.y, f.residual}, [&](auto width) {
+    launch(reduce_statistics<width(), T>, blocks_of(plan.split), stream, f.x, f.count, parts, plan.split);
+    launch(normalise<width(), T>, blocks_of(plan.split), stream, f, plan.split);
   });
 }
 
-void run_batch_norm_backward(const BatchNormPlan& plan, const Backward& b, cudaStream_t stream) {
+template <class T>
+void run_batch_norm_backward(const BatchNormPlan& plan, const Backward<T>& b, cudaStream_t stream) {
   if (resident::backward(b, plan.split, stream)) return;
-  by_width(plan.split, {b.dy, b.more_dy, b.relu_y, b.masked, b.x, b.dx}, [&](auto width) {
-    launch(reduce_gradients<width()>, blocks_of(plan.split), stream, b, plan.split);
-    launch(flow_back<width()>, blocks_of(plan.split), stream, b, plan.split);
+  by_width<T>(plan.split, {b.dy, b.more_dy, b.relu_y, b.masked, b.x, b.dx}, [&](auto width) {
+    launch(reduce_gradients<width(), T>, blocks_of(plan.split), stream, b, plan.split);
+    launch(flow_back<width(), T>, blocks_of(plan.split), stream, b, plan.split);
   });
 }
+
+template void run_batch_norm(const BatchNormPlan&, const Forward<float>&, float2*, cudaStream_t);
+template void run_batch_norm_backward(const BatchNormPlan&, const Backward<float>&, cudaStream_t);
+template void run_batch_norm(const BatchNormPlan&, const Forward<__nv_bfloat16>&, float2*, cudaStream_t);
+template void run_batch_norm_backward(const BatchNormPlan&, const Backward<__nv_bfloat16>&, cudaStream_t);
+template void run_batch_norm(const BatchNormPlan&, const Forward<__half>&, float2*, cudaStream_t);
+template void run_batch_norm_backward(const BatchNormPlan&, const Backward<__half>&, cudaStream_t);
 
 void add_normalization_kernels(TiledDevice& device) {
-  add_op(device, GPUNN_OP_BATCH_NORM, "batch_norm", forward_plan, run_forward);
-  add_op(device, GPUNN_OP_BATCH_NORM_BACKWARD, "batch_norm_backward", backward_plan, run_backward);
-  add_op(device, GPUNN_OP_BATCH_NORM_INFERENCE, "batch_norm_inference", inference_plan, run_inference);
+  add_op(device, GPUNN_OP_BATCH_NORM, "batch_norm", forward_plan,
+         each_floating([](auto x) { return run_forward<decltype(x)>; }), Dtypes::floating);
+  add_op(device, GPUNN_OP_BATCH_NORM_BACKWARD, "batch_norm_backward", backward_plan,
+         each_floating([](auto x) { return run_backward<decltype(x)>; }), Dtypes::floating);
+  add_op(device, GPUNN_OP_BATCH_NORM_INFERENCE, "batch_norm_inference", inference_plan,
+         each_floating([](auto x) { return run_inference<decltype(x)>; }), Dtypes::floating);
 }
 
 }  // namespace gpunn::cuda_tiled

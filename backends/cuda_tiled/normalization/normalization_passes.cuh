@@ -52,9 +52,9 @@ __device__ inline float2 sum_warp(float2 mine) {
 }
 
 // Mean and squares of every share.
-template <unsigned width>
+template <unsigned width, class T>
 __global__ void __launch_bounds__(kBlock)
-    reduce_statistics(const float* x, const int32_t* count, float2* parts, Split split) {
+    reduce_statistics(const T* x, const int32_t* count, float2* parts, Split split) {
   const Share at = share_of(split, blockIdx.x);
   const unsigned end = min(at.end, counted_elements(count, split));
   Moments mine{0.0F, 0.0F, 0.0F};
@@ -107,8 +107,9 @@ __device__ inline Moments channel_statistics(const float2* parts, const Split& s
 }
 
 // What is done with y at the end.
+template <class T>
 struct Ending {
-  const float* residual = nullptr;
+  const T* residual = nullptr;
   bool relu = false;
 };
 
@@ -120,8 +121,8 @@ struct Affine {
 };
 
 // y of a share; y may be x.
-template <unsigned width>
-__device__ __forceinline__ void apply(const float* x, float* y, const Affine& by, const Ending& ending, const Share& at,
+template <unsigned width, class T>
+__device__ __forceinline__ void apply(const T* x, T* y, const Affine& by, const Ending<T>& ending, const Share& at,
                                       const Split& split) {
   for_steps<width>(at.begin, at.end, [&](unsigned first) {
     int64_t address[kInFlight / width];
@@ -140,27 +141,27 @@ __device__ __forceinline__ void apply(const float* x, float* y, const Affine& by
       if (first + j * kBlock * width >= at.end) break;
 #pragma unroll
       for (unsigned k = j * width; k < (j + 1) * width; ++k) {
-        values[k] = finish((values[k] - by.mean) * by.factor + by.beta, residual[k], ending.relu);
+        values[k] = finish<T>((values[k] - by.mean) * by.factor + by.beta, residual[k], ending.relu);
       }
       store<width>(y + address[j], values + j * width);
     }
   });
 }
 
-template <unsigned width>
-__device__ void clear(float* y, const Ending& ending, unsigned begin, const Share& at, const Split& split) {
+template <unsigned width, class T>
+__device__ void clear(T* y, const Ending<T>& ending, unsigned begin, const Share& at, const Split& split) {
   for (unsigned i = begin + threadIdx.x * width; i < at.end; i += kBlock * width) {
     const int64_t address = address_of(split, at.channel, i);
     float zeros[width] = {};
     if (ending.residual != nullptr) load<width>(ending.residual + address, zeros);
 #pragma unroll
-    for (unsigned k = 0; k < width; ++k) zeros[k] = finish(0.0F, zeros[k], ending.relu);
+    for (unsigned k = 0; k < width; ++k) zeros[k] = finish<T>(0.0F, zeros[k], ending.relu);
     store<width>(y + address, zeros);
   }
 }
 
-template <unsigned width>
-__global__ void __launch_bounds__(kBlock) normalise(Forward f, Split split) {
+template <unsigned width, class T>
+__global__ void __launch_bounds__(kBlock) normalise(Forward<T> f, Split split) {
   const Share at = share_of(split, gridDim.x - 1 - blockIdx.x);
   const unsigned counted = counted_elements(f.count, split);
   __shared__ Affine by;
@@ -184,34 +185,35 @@ __global__ void __launch_bounds__(kBlock) normalise(Forward f, Split split) {
   }
   __syncthreads();
   if (counted == 0) {
-    clear<width>(f.y, {f.residual, f.relu}, at.begin, at, split);
+    clear<width, T>(f.y, {f.residual, f.relu}, at.begin, at, split);
   } else {
     const Affine affine = by;  // in registers
-    apply<width>(f.x, f.y, affine, {f.residual, f.relu}, at, split);
+    apply<width, T>(f.x, f.y, affine, {f.residual, f.relu}, at, split);
   }
 }
 
+template <class T>
 struct Inference {
-  const float* x;
+  const T* x;
   const float* gamma;
   const float* beta;
   const float* mean;
   const float* variance;
-  float* y;  // may be x
+  T* y;  // may be x
   float epsilon;
 };
 
-template <unsigned width>
-__global__ void __launch_bounds__(kBlock) normalise_by_given(Inference f, Split split) {
+template <unsigned width, class T>
+__global__ void __launch_bounds__(kBlock) normalise_by_given(Inference<T> f, Split split) {
   const Share at = share_of(split, blockIdx.x);
   const float rstd = 1.0F / sqrtf(f.variance[at.channel] + f.epsilon);
-  apply<width>(f.x, f.y, {f.mean[at.channel], rstd * f.gamma[at.channel], f.beta[at.channel]}, {}, at, split);
+  apply<width, T>(f.x, f.y, {f.mean[at.channel], rstd * f.gamma[at.channel], f.beta[at.channel]}, {}, at, split);
 }
 
 // dy and x of a step, of which the elements before `end` are there; the others are left. `again`: what goes on through
 // the ReLU is there already, where it is wanted.
-template <unsigned width>
-__device__ __forceinline__ void load_step(const Backward& b, const Split& split, int64_t channel, unsigned first,
+template <unsigned width, class T>
+__device__ __forceinline__ void load_step(const Backward<T>& b, const Split& split, int64_t channel, unsigned first,
                                           unsigned end, bool again, float* dy, float* x, int64_t* address) {
 #pragma unroll
   for (unsigned j = 0; j < kInFlight / width; ++j) {
@@ -227,8 +229,8 @@ __device__ __forceinline__ void load_step(const Backward& b, const Split& split,
   }
 }
 
-template <unsigned width>
-__global__ void __launch_bounds__(kBlock) reduce_gradients(Backward b, Split split) {
+template <unsigned width, class T>
+__global__ void __launch_bounds__(kBlock) reduce_gradients(Backward<T> b, Split split) {
   const Share at = share_of(split, blockIdx.x);
   const unsigned counted = counted_elements(b.count, split);
   const unsigned end = b.masked != nullptr ? at.end : min(at.end, counted);
@@ -267,8 +269,8 @@ struct Slope {
   float slope;
 };
 
-template <unsigned width>
-__global__ void __launch_bounds__(kBlock) flow_back(Backward b, Split split) {
+template <unsigned width, class T>
+__global__ void __launch_bounds__(kBlock) flow_back(Backward<T> b, Split split) {
   const Share at = share_of(split, gridDim.x - 1 - blockIdx.x);
   const unsigned counted = counted_elements(b.count, split);
   const float mean = b.mean[at.channel];
@@ -309,7 +311,7 @@ __global__ void __launch_bounds__(kBlock) flow_back(Backward b, Split split) {
       store<width>(b.dx + address[j], dy + j * width);
     }
   });
-  clear<width>(b.dx, {}, max(at.begin, counted), at, split);  // the rows that do not count
+  clear<width, T>(b.dx, {}, max(at.begin, counted), at, split);  // the rows that do not count
 }
 
 }  // namespace gpunn::cuda_tiled::passes

@@ -111,8 +111,8 @@ __device__ __forceinline__ int counted(const int32_t* count, const Layout& layou
   return static_cast<int>(min(static_cast<unsigned>(max(*count, 0)), layout.rows) * layout.by_size.by);
 }
 
-template <unsigned width, int values, int threads>
-__global__ void __launch_bounds__(threads, values >= 32 ? 2 : 1) forward_kernel(Forward f, Layout layout) {
+template <class T, unsigned width, int values, int threads>
+__global__ void __launch_bounds__(threads, values >= 32 ? 2 : 1) forward_kernel(Forward<T> f, Layout layout) {
   constexpr int kSteps = values / static_cast<int>(width);
   __shared__ Total totals[2];
   const Mine<width, threads> mine(layout, values);
@@ -160,7 +160,7 @@ __global__ void __launch_bounds__(threads, values >= 32 ? 2 : 1) forward_kernel(
 #pragma unroll
     for (unsigned k = 0; k < width; ++k) {
       float& value = x[j * width + k];
-      value = finish(n == 0 ? 0.0F : (value - mean) * factor + beta, residual[k], f.relu);
+      value = finish<T>(n == 0 ? 0.0F : (value - mean) * factor + beta, residual[k], f.relu);
     }
     store<width>(f.y + address, x + j * width);
   }
@@ -177,8 +177,8 @@ __global__ void __launch_bounds__(threads, values >= 32 ? 2 : 1) forward_kernel(
   leave(layout.cluster);
 }
 
-template <unsigned width, int values, int threads>
-__global__ void __launch_bounds__(threads, values >= 16 ? 2 : 1) backward_kernel(Backward b, Layout layout) {
+template <class T, unsigned width, int values, int threads>
+__global__ void __launch_bounds__(threads, values >= 16 ? 2 : 1) backward_kernel(Backward<T> b, Layout layout) {
   constexpr int kSteps = values / static_cast<int>(width);
   __shared__ Total total;
   const Mine<width, threads> mine(layout, values);
@@ -271,9 +271,10 @@ bool layout_of(const Split& split, Layout& layout) {
   return true;
 }
 
-bool in_fours(const Split& split, std::initializer_list<const void*> tensors) {
-  return split.size % 4 == 0 && std::all_of(tensors.begin(), tensors.end(), [](const void* tensor) {
-           return reinterpret_cast<uintptr_t>(tensor) % sizeof(float4) == 0;
+template <class T>
+bool in_fours(const Split& split, std::initializer_list<const T*> tensors) {
+  return split.size % 4 == 0 && std::all_of(tensors.begin(), tensors.end(), [](const T* tensor) {
+           return reinterpret_cast<uintptr_t>(tensor) % (4 * sizeof(T)) == 0;
          });
 }
 
@@ -299,26 +300,35 @@ bool with_values(Layout& layout, bool fours, const Run& run) {
 
 }  // namespace
 
-bool forward(const Forward& f, const Split& split, cudaStream_t stream) {
+template <class T>
+bool forward(const Forward<T>& f, const Split& split, cudaStream_t stream) {
   Layout layout;
   if (!layout_of(split, layout)) return false;
-  const bool fours = in_fours(split, {f.x, f.y, f.residual});
+  const bool fours = in_fours<T>(split, {f.x, f.y, f.residual});
   return with_values<32>(layout, fours, [&](auto values, auto threads) {
-    launch_cluster(fours ? forward_kernel<4, values(), threads()> : forward_kernel<1, values(), threads()>, f, layout,
-                   stream);
+    launch_cluster(fours ? forward_kernel<T, 4, values(), threads()> : forward_kernel<T, 1, values(), threads()>, f,
+                   layout, stream);
     return true;
   });
 }
 
-bool backward(const Backward& b, const Split& split, cudaStream_t stream) {
+template <class T>
+bool backward(const Backward<T>& b, const Split& split, cudaStream_t stream) {
   Layout layout;
   if (!layout_of(split, layout)) return false;
-  const bool fours = in_fours(split, {b.dy, b.more_dy, b.relu_y, b.masked, b.x, b.dx});
+  const bool fours = in_fours<T>(split, {b.dy, b.more_dy, b.relu_y, b.masked, b.x, b.dx});
   return with_values<16>(layout, fours, [&](auto values, auto threads) {
-    launch_cluster(fours ? backward_kernel<4, values(), threads()> : backward_kernel<1, values(), threads()>, b, layout,
-                   stream);
+    launch_cluster(fours ? backward_kernel<T, 4, values(), threads()> : backward_kernel<T, 1, values(), threads()>, b,
+                   layout, stream);
     return true;
   });
 }
+
+template bool forward(const Forward<float>& f, const Split& split, cudaStream_t stream);
+template bool backward(const Backward<float>& b, const Split& split, cudaStream_t stream);
+template bool forward(const Forward<__nv_bfloat16>& f, const Split& split, cudaStream_t stream);
+template bool backward(const Backward<__nv_bfloat16>& b, const Split& split, cudaStream_t stream);
+template bool forward(const Forward<__half>& f, const Split& split, cudaStream_t stream);
+template bool backward(const Backward<__half>& b, const Split& split, cudaStream_t stream);
 
 }  // namespace gpunn::cuda_tiled::resident

@@ -1,5 +1,5 @@
 // BATCH_NORM and its backward in one pass over memory, where the registers of a block, or of a cluster of blocks, hold
-// a channel.
+// a channel. T is float, __nv_bfloat16 or __half; statistics and parameters are float.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,16 @@
 
 namespace gpunn::cuda_tiled {
 
+template <class T>
 struct Forward {
-  const float* x;
+  const T* x;
   const float* gamma;
   const float* beta;
   const int32_t* count;  // NULL: all rows
   const float2* parts;
-  const float* residual;  // added to y; NULL: nothing is
-  bool relu;              // y is max(y, 0), NaN stays NaN
-  float* y;
+  const T* residual;  // added to y; NULL: nothing is
+  bool relu;          // y is max(y, 0), NaN stays NaN
+  T* y;
   float* mean;
   float* rstd;
   float* running_mean;
@@ -26,37 +27,39 @@ struct Forward {
   float momentum;
 };
 
+template <class T>
 struct Backward {
-  const float* dy;
-  const float* more_dy;  // added to dy; NULL: nothing is
-  const float* relu_y;   // of the ReLU behind: where it is not positive, dy counts as 0; NULL: there is none
-  float* masked;         // what of dy goes on through the ReLU, in all rows; NULL: is not wanted
-  const float* x;
+  const T* dy;
+  const T* more_dy;  // added to dy; NULL: nothing is
+  const T* relu_y;   // of the ReLU behind: where it is not positive, dy counts as 0; NULL: there is none
+  T* masked;         // what of dy goes on through the ReLU, in all rows; NULL: is not wanted
+  const T* x;
   const float* gamma;
   const float* mean;
   const float* rstd;
   const int32_t* count;  // NULL: all rows
   float2* parts;         // by share, the sums of dy and of dy (x - mean)
-  float* dx;
+  T* dx;
   float* dgamma;
   float* dbeta;
 };
 
-// One value's end.
-inline __device__ float finish(float y, float residual, bool relu) {
-  y += residual;
+// One value's end, as one op after the other has it.
+template <class T>
+__device__ float finish(float y, float residual, bool relu) {
+  y = rounded_to<T>(y) + residual;
   return relu && y < 0.0F ? 0.0F : y;
 }
 
 // dy as it comes to the batch norm.
-template <unsigned width>
-__device__ __forceinline__ void load_gradient(const Backward& b, int64_t address, float* dy) {
+template <unsigned width, class T>
+__device__ __forceinline__ void load_gradient(const Backward<T>& b, int64_t address, float* dy) {
   load<width>(b.dy + address, dy);
   if (b.more_dy != nullptr) {
     float more[width];
     load<width>(b.more_dy + address, more);
 #pragma unroll
-    for (unsigned k = 0; k < width; ++k) dy[k] += more[k];
+    for (unsigned k = 0; k < width; ++k) dy[k] = rounded_to<T>(dy[k] + more[k]);
   }
   if (b.relu_y != nullptr) {
     float y[width];
@@ -75,14 +78,18 @@ struct BatchNormPlan {
 // Throws Refusal.
 BatchNormPlan batch_norm_plan(const backends::BatchNorm& shape);
 // `parts` is of plan.workspace_bytes.
-void run_batch_norm(const BatchNormPlan& plan, const Forward& f, float2* parts, cudaStream_t stream);
-void run_batch_norm_backward(const BatchNormPlan& plan, const Backward& b, cudaStream_t stream);
+template <class T>
+void run_batch_norm(const BatchNormPlan& plan, const Forward<T>& f, float2* parts, cudaStream_t stream);
+template <class T>
+void run_batch_norm_backward(const BatchNormPlan& plan, const Backward<T>& b, cudaStream_t stream);
 
 namespace resident {
 
 // False: the channel is too large, and nothing was done.
-bool forward(const Forward& f, const Split& split, cudaStream_t stream);
-bool backward(const Backward& b, const Split& split, cudaStream_t stream);
+template <class T>
+bool forward(const Forward<T>& f, const Split& split, cudaStream_t stream);
+template <class T>
+bool backward(const Backward<T>& b, const Split& split, cudaStream_t stream);
 
 }  // namespace resident
 }  // namespace gpunn::cuda_tiled

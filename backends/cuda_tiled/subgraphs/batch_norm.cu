@@ -21,6 +21,7 @@ struct NormSubgraph {
   std::size_t ops = 0;  // 0: there is none
   BatchNormPlan plan;
   bool backward = false;
+  int32_t dtype = GPUNN_F32;     // of what is normalised
   std::vector<int32_t> inputs;   // of the batch norm
   std::vector<int32_t> outputs;  // of the batch norm
   int32_t other = -1;            // what is added to y, or to dy
@@ -87,6 +88,7 @@ class Matcher {
     }
     if (!all_needed(run.outputs, 1, run.ops) || !all_needed({run.y}, 0, run.ops)) return {};
     run.plan = batch_norm_plan(backends::batch_norm_of(desc_.op(first_)));
+    run.dtype = desc_.op(first_).input(0).dtype;
     return run;
   }
 
@@ -113,6 +115,7 @@ class Matcher {
     if (desc_.needed_after(masked, first_ + run.ops)) run.masked = masked;
     backends::map_size(desc_.op(first_ + relu));
     run.plan = batch_norm_plan(backends::batch_norm_backward_of(desc_.op(first_ + norm)));
+    run.dtype = desc_.op(first_ + norm).input(0).dtype;
     return run;
   }
 
@@ -129,44 +132,52 @@ NormSubgraph match(const ProgramDesc& desc, std::size_t first, std::size_t limit
   }
 }
 
+template <class T>
 void run_forward(const NormSubgraph& run, cudaStream_t stream, const SubgraphArgs& args) {
   const auto in = [&](std::size_t i) { return args.data<float>(run.inputs[i]); };
   const auto out = [&](std::size_t i) { return args.data<float>(run.outputs[i]); };
   auto* const parts = args.workspace<float2>();
-  const Forward f{.x = in(0),
-                  .gamma = in(1),
-                  .beta = in(2),
-                  .count = run.plan.shape.counted ? args.data<int32_t>(run.inputs[5]) : nullptr,
-                  .parts = parts,
-                  .residual = run.other < 0 ? nullptr : args.data<float>(run.other),
-                  .relu = true,
-                  .y = args.data<float>(run.y),
-                  .mean = out(1),
-                  .rstd = out(2),
-                  .running_mean = out(3),
-                  .running_var = out(4),
-                  .epsilon = run.plan.shape.epsilon,
-                  .momentum = run.plan.shape.momentum};
+  const Forward<T> f{.x = args.data<T>(run.inputs[0]),
+                     .gamma = in(1),
+                     .beta = in(2),
+                     .count = run.plan.shape.counted ? args.data<int32_t>(run.inputs[5]) : nullptr,
+                     .parts = parts,
+                     .residual = run.other < 0 ? nullptr : args.data<T>(run.other),
+                     .relu = true,
+                     .y = args.data<T>(run.y),
+                     .mean = out(1),
+                     .rstd = out(2),
+                     .running_mean = out(3),
+                     .running_var = out(4),
+                     .epsilon = run.plan.shape.epsilon,
+                     .momentum = run.plan.shape.momentum};
   run_batch_norm(run.plan, f, parts, stream);
 }
 
+template <class T>
 void run_backward(const NormSubgraph& run, cudaStream_t stream, const SubgraphArgs& args) {
   const auto in = [&](std::size_t i) { return args.data<float>(run.inputs[i]); };
   const auto out = [&](std::size_t i) { return args.data<float>(run.outputs[i]); };
-  const Backward b{.dy = args.data<float>(run.dy),
-                   .more_dy = run.other < 0 ? nullptr : args.data<float>(run.other),
-                   .relu_y = args.data<float>(run.y),
-                   .masked = run.masked < 0 ? nullptr : args.data<float>(run.masked),
-                   .x = in(1),
-                   .gamma = in(2),
-                   .mean = in(3),
-                   .rstd = in(4),
-                   .count = run.plan.shape.counted ? args.data<int32_t>(run.inputs[5]) : nullptr,
-                   .parts = args.workspace<float2>(),
-                   .dx = out(0),
-                   .dgamma = out(1),
-                   .dbeta = out(2)};
+  const Backward<T> b{.dy = args.data<T>(run.dy),
+                      .more_dy = run.other < 0 ? nullptr : args.data<T>(run.other),
+                      .relu_y = args.data<T>(run.y),
+                      .masked = run.masked < 0 ? nullptr : args.data<T>(run.masked),
+                      .x = args.data<T>(run.inputs[1]),
+                      .gamma = in(2),
+                      .mean = in(3),
+                      .rstd = in(4),
+                      .count = run.plan.shape.counted ? args.data<int32_t>(run.inputs[5]) : nullptr,
+                      .parts = args.workspace<float2>(),
+                      .dx = args.data<T>(run.outputs[0]),
+                      .dgamma = out(1),
+                      .dbeta = out(2)};
   run_batch_norm_backward(run.plan, b, stream);
+}
+
+template <class T>
+void run_norm(const NormSubgraph& run, cudaStream_t stream, const SubgraphArgs& args) {
+  if (run.backward) return run_backward<T>(run, stream, args);
+  run_forward<T>(run, stream, args);
 }
 
 }  // namespace
@@ -183,10 +194,13 @@ std::unique_ptr<Subgraph> create_norm(const ProgramDesc& desc, std::size_t first
   if (run.ops != count) throw Failure(GPUNN_INVALID_ARGUMENT, "not a batch norm that was fused");
   return make_subgraph([run](Stream& stream, const SubgraphArgs& args) {
     const cudaStream_t native = cuda::native(stream);
-    if (run.backward) {
-      run_backward(run, native, args);
-    } else {
-      run_forward(run, native, args);
+    switch (run.dtype) {
+      case GPUNN_BF16:
+        return run_norm<__nv_bfloat16>(run, native, args);
+      case GPUNN_F16:
+        return run_norm<__half>(run, native, args);
+      default:
+        return run_norm<float>(run, native, args);
     }
   });
 }

@@ -23,7 +23,7 @@ struct CheckCase {
   std::string kernel;   // the named one that ran; empty: the plugin's own choice
   std::string plugin;   // of the chain, the one that served the op; empty: none did, or the case is about no op
   std::string refusal;  // why those above that plugin did not serve it: "mine: the rows are too long"; empty: none is
-  std::string dtype;    // of an op's first input, or of its output where it has none: "f32"
+  std::string dtype;    // "bf16" or "f16" where a tensor of the op is; else of its first input or output: "f32"
   Verdict verdict = Verdict::passed;
   bool optional = false;                          // to lack it is no failure, even where all is required
   std::string detail;                             // of a failure: where, expected, found, tolerance

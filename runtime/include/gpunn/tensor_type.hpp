@@ -21,6 +21,9 @@ enum class DType : int32_t {
   u8 = GPUNN_U8,
 };
 
+constexpr bool is_half(DType type) { return type == DType::bf16 || type == DType::f16; }
+constexpr bool is_floating(DType type) { return type == DType::f32 || type == DType::f64 || is_half(type); }
+
 GPUNN_API std::size_t size_of(DType type);
 GPUNN_API std::string_view name_of(DType type);
 

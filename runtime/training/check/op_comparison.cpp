@@ -35,9 +35,9 @@ bool is_product(int32_t op) {
   }
 }
 
-// How much coarser than f32 the factors of a product may be rounded.
-double coarseness(int32_t op, Precision precision) {
-  if (precision == Precision::fp32 || !is_product(op)) return 1;
+// How much coarser than f32 the factors of a product may be rounded. Those of half precision are not.
+double coarseness(const graph::OpSignature& op, Precision precision) {
+  if (precision == Precision::fp32 || !is_product(op.op) || is_half(op.inputs.at(0).dtype)) return 1;
   constexpr int kFp32Bits = 24, kTf32Bits = 11, kBf16Bits = 8;
   return std::ldexp(1.0, kFp32Bits - (precision == Precision::tf32 ? kTf32Bits : kBf16Bits));
 }
@@ -52,7 +52,7 @@ Tolerance tolerance(const Evaluation& evaluation, std::size_t output, double fac
 class Comparer {
  public:
   Comparer(const ComparedOp& op, const Judging& judging)
-      : op_(op), judging_(judging), coarseness_(coarseness(op.signature.op, judging.precision)) {
+      : op_(op), judging_(judging), coarseness_(coarseness(op.signature, judging.precision)) {
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {
       const TensorType& type = op.signature.inputs[i];
       inputs_.push_back(op.inputs[i].empty() ? ReferenceTensor{type, {}} : ops::decode(type, op.inputs[i]));
