@@ -14,7 +14,8 @@ struct BatchNorm {
   int64_t size = 1;
   float epsilon = 0;
   float momentum = 0;
-  bool counted = false;  // the last input says how many rows enter the statistics
+  bool counted = false;        // the last input says how many rows enter the statistics
+  bool channels_last = false;  // x lies as [rows, size, channels]
 
   constexpr int64_t elements() const { return rows * channels * size; }
 };
@@ -27,7 +28,8 @@ inline BatchNorm batch_norm_of(const OpDesc& desc) {
           .size = size_from(x, 2),
           .epsilon = attrs.epsilon,
           .momentum = attrs.momentum,
-          .counted = desc.inputs() == 6};
+          .counted = desc.inputs() == 6,
+          .channels_last = plugin::has_channels_last(desc)};
 }
 
 inline BatchNorm batch_norm_inference_of(const OpDesc& desc) { return batch_norm_of(desc); }
@@ -35,7 +37,11 @@ inline BatchNorm batch_norm_inference_of(const OpDesc& desc) { return batch_norm
 // It has no attributes.
 inline BatchNorm batch_norm_backward_of(const OpDesc& desc) {
   const gpunn_tensor& x = desc.input(1);
-  return {.rows = x.dim[0], .channels = x.dim[1], .size = size_from(x, 2), .counted = desc.inputs() == 6};
+  return {.rows = x.dim[0],
+          .channels = x.dim[1],
+          .size = size_from(x, 2),
+          .counted = desc.inputs() == 6,
+          .channels_last = plugin::has_channels_last(desc)};
 }
 
 // x[rows, columns].

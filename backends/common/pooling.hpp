@@ -19,9 +19,11 @@ struct PoolAxis {
 
 struct Pool {
   int64_t planes = 0;  // images times channels
+  int64_t channels = 1;
   PoolAxis rows;
   PoolAxis columns;
   bool count_padding = false;  // of AVG_POOL2D: a mean is over the whole window, padding being 0
+  bool channels_last = false;  // images lie as [rows, columns, channels]
 
   constexpr int64_t input_size() const { return rows.inputs * columns.inputs; }
   constexpr int64_t output_size() const { return rows.outputs * columns.outputs; }
@@ -38,8 +40,12 @@ inline Pool pool_between(const OpDesc& desc, const gpunn_tensor& x, const gpunn_
                     .stride = attrs.stride[i],
                     .pad = attrs.pad[i]};
   };
-  return {
-      .planes = x.dim[0] * x.dim[1], .rows = axis(0), .columns = axis(1), .count_padding = attrs.count_padding != 0};
+  return {.planes = x.dim[0] * x.dim[1],
+          .channels = x.dim[1],
+          .rows = axis(0),
+          .columns = axis(1),
+          .count_padding = attrs.count_padding != 0,
+          .channels_last = plugin::has_channels_last(desc)};
 }
 
 }  // namespace detail

@@ -16,6 +16,9 @@ using plugin::Refusal;
 // What the tensors that an op's row calls "float" may be.
 enum class Dtypes { f32, floating };
 
+// The layouts of images that a kernel takes.
+enum class Layouts { packed, channels_last_too };
+
 inline void require(bool holds, const char* otherwise) {
   if (!holds) throw Refusal(otherwise);
 }

@@ -23,7 +23,8 @@ using namespace backends;
 
 // Serves `op` by plan_of(desc) at query and creation, and run(plan, args) at each enqueue. Any callables.
 template <class PlanOf, class Run>
-void serve(plugin::Device& device, int32_t op, PlanOf plan_of, Run run, Dtypes dtypes = Dtypes::f32) {
+void serve(plugin::Device& device, int32_t op, PlanOf plan_of, Run run, Dtypes dtypes = Dtypes::f32,
+           Layouts layouts = Layouts::packed) {
   device.add(op, {.query =
                       [plan_of](const OpDesc& desc) {
                         [[maybe_unused]] const auto plan = plan_of(desc);
@@ -38,13 +39,14 @@ void serve(plugin::Device& device, int32_t op, PlanOf plan_of, Run run, Dtypes d
                         return plugin::make_kernel(
                             [plan = plan_of(desc), run](plugin::Stream&, const OpArgs& args) { run(plan, args); });
                       },
-                  .half = dtypes == Dtypes::floating});
+                  .half = dtypes == Dtypes::floating,
+                  .channels_last = layouts == Layouts::channels_last_too});
 }
 
 template <class Plan>
 void add_op(plugin::Device& device, int32_t op, Plan (*plan_of)(const OpDesc&), void (*run)(const Plan&, const OpArgs&),
-            Dtypes dtypes = Dtypes::f32) {
-  serve(device, op, plan_of, run, dtypes);
+            Dtypes dtypes = Dtypes::f32, Layouts layouts = Layouts::packed) {
+  serve(device, op, plan_of, run, dtypes, layouts);
 }
 
 // What calls the function that of(T()) gives, T being the type of an op's first input: float, BFloat16 or Half.

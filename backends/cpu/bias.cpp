@@ -118,9 +118,10 @@ void run_activation_backward(const BiasPlan& plan, const OpArgs& args) {
 }  // namespace
 
 void add_bias_kernels(plugin::Device& device) {
-  add_op(device, GPUNN_OP_BIAS_ADD, plan_bias_add, run_add);
-  add_op(device, GPUNN_OP_BIAS_BACKWARD, plan_bias_backward, run_backward);
-  add_op(device, GPUNN_OP_BIAS_ACTIVATION_BACKWARD, plan_activation_backward, run_activation_backward);
+  add_op(device, GPUNN_OP_BIAS_ADD, plan_bias_add, run_add, Dtypes::f32, Layouts::channels_last_too);
+  add_op(device, GPUNN_OP_BIAS_BACKWARD, plan_bias_backward, run_backward, Dtypes::f32, Layouts::channels_last_too);
+  add_op(device, GPUNN_OP_BIAS_ACTIVATION_BACKWARD, plan_activation_backward, run_activation_backward, Dtypes::f32,
+         Layouts::channels_last_too);
 }
 
 }  // namespace gpunn::cpu

@@ -45,9 +45,10 @@ plugin::Support support_of(const Answer& answer) {
 // profilers show.
 template <class Plan, class Run>
 void add_op(plugin::Device& device, int32_t op, const char* name, Plan (*plan)(const OpDesc&), Run run,
-            Dtypes dtypes = Dtypes::f32) {
+            Dtypes dtypes = Dtypes::f32, Layouts layouts = Layouts::packed) {
   plugin::KernelFactory factory;
   factory.half = dtypes == Dtypes::floating;
+  factory.channels_last = layouts == Layouts::channels_last_too;
   factory.query = [plan](const OpDesc& desc) {
     [[maybe_unused]] const Plan made = plan(desc);
     uint64_t workspace_bytes = 0;

@@ -23,10 +23,16 @@ using namespace backends;
 
 template <class Problem, class OwnDevice>
 void add_tuned_op(OwnDevice& device, int32_t op, const char* name, Problem (*problem_of)(const OpDesc&),
-                  TuningTask (*task_of)(OwnDevice&, const Problem&), Dtypes dtypes = Dtypes::f32) {
+                  TuningTask (*task_of)(OwnDevice&, const Problem&), Dtypes dtypes = Dtypes::f32,
+                  Layouts layouts = Layouts::packed) {
   plugin::KernelFactory factory;
   factory.half = dtypes == Dtypes::floating;
-  factory.query = [problem_of](const OpDesc& desc) { return plugin::Support::yes(problem_of(desc).workspace_bytes); };
+  factory.channels_last = layouts == Layouts::channels_last_too;
+  factory.query = [problem_of](const OpDesc& desc) {
+    const Problem problem = problem_of(desc);
+    if constexpr (requires { problem.score(); }) return plugin::Support::yes(problem.workspace_bytes, problem.score());
+    return plugin::Support::yes(problem.workspace_bytes);
+  };
   factory.create = [&device, problem_of, task_of, name](const OpDesc& desc) {
     AlgorithmPtr chosen = choose_algorithm(device, desc, task_of(device, problem_of(desc)));
     return plugin::make_kernel(

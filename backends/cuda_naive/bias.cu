@@ -4,10 +4,11 @@
 //
 // The sum by channel of [N,C,H,W] reads the C runs of H x W elements that lie apart, each coalesced. As many blocks
 // work as there are channels, so that LeNet's 6 leave most of the GPU idle, and the time is that of the loads which
-// each thread waits for, one after another. For [N,C], neighbours in a column lie C elements apart: each thread draws
-// 32 bytes from memory and uses 4 of them; what helps is that the blocks of the next channels find the rest in the
-// cache. The next version would split a channel over several blocks, add their sums in a second pass, and give each
-// thread of a block its own column where C is the last dimension.
+// each thread waits for, one after another. For [N,C], and for channels-last images, which are such a matrix,
+// neighbours in a column lie C elements apart: each thread draws 32 bytes from memory and uses 4 of them; what helps is
+// that the blocks of the next channels find the rest in the cache. The next version would split a channel over several
+// blocks, add their sums in a second pass, and give each thread of a block its own column where C is the last
+// dimension.
 #include "block_tree.cuh"
 #include "common/bias.hpp"
 #include "cuda_common/add_op.hpp"
@@ -82,11 +83,12 @@ void run_activation_backward(const Bias& shape, cudaStream_t stream, const OpArg
 
 void add_bias_kernels(plugin::Device& device) {
   add_op(device, GPUNN_OP_BIAS_ADD, "bias_add", bias_add_of, each_floating([](auto x) { return run_add<decltype(x)>; }),
-         Dtypes::floating);
+         Dtypes::floating, Layouts::channels_last_too);
   add_op(device, GPUNN_OP_BIAS_BACKWARD, "bias_backward", bias_backward_of,
-         each_floating([](auto x) { return run_backward<decltype(x)>; }), Dtypes::floating);
+         each_floating([](auto x) { return run_backward<decltype(x)>; }), Dtypes::floating, Layouts::channels_last_too);
   add_op(device, GPUNN_OP_BIAS_ACTIVATION_BACKWARD, "bias_activation_backward", bias_activation_backward_of,
-         each_floating([](auto x) { return run_activation_backward<decltype(x)>; }), Dtypes::floating);
+         each_floating([](auto x) { return run_activation_backward<decltype(x)>; }), Dtypes::floating,
+         Layouts::channels_last_too);
 }
 
 }  // namespace gpunn::cuda_naive

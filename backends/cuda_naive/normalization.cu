@@ -4,11 +4,11 @@
 // write y. (The mean square minus the squared mean would take one pass less and lose every digit that the two have in
 // common; where the mean is a thousand deviations, all.) The backward goes through it twice: for the sums of dy and of
 // dy (x - mean), and to write dx. Reads of [N,C,H,W] are coalesced, since a channel is N runs of H x W elements; of
-// [N,C] neighbours lie C elements apart, so that each thread draws 32 bytes from memory and uses 4. What is worse: as
-// many blocks work as there are channels, 64 in a wide layer where the GPU would want a thousand, and each waits for
-// its loads again and again. The next version would split a channel over several blocks, whose means and sums of
-// squares are put together in a second pass (Chan, Golub and LeVeque, 1983), and write y by all threads of the GPU; and
-// it would load four elements at a time.
+// [N,C], and of images that lie as [N,H,W,C], neighbours lie C elements apart, so that each thread draws 32 bytes from
+// memory and uses 4. What is worse: as many blocks work as there are channels, 64 in a wide layer where the GPU would
+// want a thousand, and each waits for its loads again and again. The next version would split a channel over several
+// blocks, whose means and sums of squares are put together in a second pass (Chan, Golub and LeVeque, 1983), and write
+// y by all threads of the GPU; and it would load four elements at a time.
 #include <algorithm>
 #include <cstdint>
 
@@ -32,6 +32,7 @@ __device__ int64_t counted_rows(const int32_t* count, const BatchNorm& shape) {
 
 // Where element i of a channel, counted through its rows, lies in x.
 __device__ int64_t element_of(const BatchNorm& shape, int64_t channel, int64_t i) {
+  if (shape.channels_last) return i * shape.channels + channel;
   return (i / shape.size * shape.channels + channel) * shape.size + i % shape.size;
 }
 
@@ -134,7 +135,7 @@ template <class T>
 __global__ void batch_norm_inference(const T* x, Affine by, T* y, BatchNorm shape) {
   const int64_t i = thread_index();
   if (i >= shape.elements()) return;
-  const int64_t channel = i / shape.size % shape.channels;
+  const int64_t channel = (shape.channels_last ? i : i / shape.size) % shape.channels;
   const float rstd = 1.0F / sqrtf(by.variance[channel] + shape.epsilon);
   y[i] = static_cast<T>((static_cast<float>(x[i]) - by.mean[channel]) * rstd * by.gamma[channel] + by.beta[channel]);
 }
@@ -176,11 +177,12 @@ void run_inference(const BatchNorm& shape, cudaStream_t stream, const OpArgs& ar
 
 void add_normalization_kernels(plugin::Device& device) {
   add_op(device, GPUNN_OP_BATCH_NORM, "batch_norm", batch_norm_of,
-         each_floating([](auto x) { return run_forward<decltype(x)>; }), Dtypes::floating);
+         each_floating([](auto x) { return run_forward<decltype(x)>; }), Dtypes::floating, Layouts::channels_last_too);
   add_op(device, GPUNN_OP_BATCH_NORM_BACKWARD, "batch_norm_backward", batch_norm_backward_of,
-         each_floating([](auto x) { return run_backward<decltype(x)>; }), Dtypes::floating);
+         each_floating([](auto x) { return run_backward<decltype(x)>; }), Dtypes::floating, Layouts::channels_last_too);
   add_op(device, GPUNN_OP_BATCH_NORM_INFERENCE, "batch_norm_inference", batch_norm_inference_of,
-         each_floating([](auto x) { return run_inference<decltype(x)>; }), Dtypes::floating);
+         each_floating([](auto x) { return run_inference<decltype(x)>; }), Dtypes::floating,
+         Layouts::channels_last_too);
 }
 
 }  // namespace gpunn::cuda_naive

@@ -8,6 +8,9 @@
 // threads write the same place, and no zeros need be written first. Most pixels are not equal to the maximum and learn
 // so from one comparison; the others look at the window's pixels before them, since of equal ones the first wins.
 //
+// Channels-last images differ in where an element lies alone: threads are numbered in the order of the memory that they
+// write, so that neighbours are neighbours in either layout.
+//
 // The mean's backward asks the same windows for their share, without a comparison.
 //
 // Where the window is the whole image, as at the end of a residual network, a thread adds up H * W numbers by itself:
@@ -27,6 +30,47 @@ namespace gpunn::cuda_naive {
 namespace {
 
 using namespace cuda;
+
+// An element of x or y.
+struct Element {
+  int64_t plane;
+  int64_t row;
+  int64_t column;
+};
+
+// The element of that place in memory, of images of that size.
+__device__ Element element_at(const Pool& pool, int64_t i, int64_t rows, int64_t columns) {
+  if (!pool.channels_last) return {i / (rows * columns), i / columns % rows, i % columns};
+  const int64_t pixel = i / pool.channels;
+  const int64_t image = pixel / (rows * columns);
+  return {image * pool.channels + i % pool.channels, pixel / columns % rows, pixel % columns};
+}
+
+// Where pixels of one plane lie.
+struct Plane {
+  int64_t first;
+  int64_t step;
+  int64_t columns;
+  __device__ int64_t at(int64_t row, int64_t column) const { return first + (row * columns + column) * step; }
+};
+
+__device__ Plane plane_of(const Pool& pool, int64_t plane, int64_t rows, int64_t columns) {
+  if (!pool.channels_last) return {plane * rows * columns, 1, columns};
+  return {plane / pool.channels * rows * columns * pool.channels + plane % pool.channels, pool.channels, columns};
+}
+
+__device__ Element input_at(const Pool& pool, int64_t i) {
+  return element_at(pool, i, pool.rows.inputs, pool.columns.inputs);
+}
+__device__ Element output_at(const Pool& pool, int64_t i) {
+  return element_at(pool, i, pool.rows.outputs, pool.columns.outputs);
+}
+__device__ Plane inputs_of(const Pool& pool, int64_t plane) {
+  return plane_of(pool, plane, pool.rows.inputs, pool.columns.inputs);
+}
+__device__ Plane outputs_of(const Pool& pool, int64_t plane) {
+  return plane_of(pool, plane, pool.rows.outputs, pool.columns.outputs);
+}
 
 // From begin to before end.
 struct Span {
@@ -52,13 +96,14 @@ template <class T>
 __global__ void max_pool(const T* x, T* y, Pool pool) {
   const int64_t i = thread_index();
   if (i >= pool.planes * pool.output_size()) return;
-  const Span rows = inputs_of(pool.rows, i / pool.columns.outputs % pool.rows.outputs);
-  const Span columns = inputs_of(pool.columns, i % pool.columns.outputs);
-  const T* plane = x + i / pool.output_size() * pool.input_size();
-  auto most = static_cast<float>(plane[rows.begin * pool.columns.inputs + columns.begin]);
+  const Element element = output_at(pool, i);
+  const Span rows = inputs_of(pool.rows, element.row);
+  const Span columns = inputs_of(pool.columns, element.column);
+  const Plane plane = inputs_of(pool, element.plane);
+  auto most = static_cast<float>(x[plane.at(rows.begin, columns.begin)]);
   for (int64_t row = rows.begin; row < rows.end; ++row) {
     for (int64_t column = columns.begin; column < columns.end; ++column) {
-      const auto value = static_cast<float>(plane[row * pool.columns.inputs + column]);
+      const auto value = static_cast<float>(x[plane.at(row, column)]);
       if (value > most || isnan(value)) most = value;
     }
   }
@@ -70,12 +115,12 @@ __device__ bool is_maximum(float x, float y) { return x == y || isnan(x); }
 
 // Whether no pixel of the window that comes before this one, in row-major order, is its maximum.
 template <class T>
-__device__ bool is_first(const T* plane, int64_t width, const Span& rows, const Span& columns, int64_t row,
+__device__ bool is_first(const T* x, const Plane& plane, const Span& rows, const Span& columns, int64_t row,
                          int64_t column, float y) {
   for (int64_t r = rows.begin; r <= row; ++r) {
     const int64_t end = r < row ? columns.end : column;
     for (int64_t c = columns.begin; c < end; ++c) {
-      if (is_maximum(static_cast<float>(plane[r * width + c]), y)) return false;
+      if (is_maximum(static_cast<float>(x[plane.at(r, c)]), y)) return false;
     }
   }
   return true;
@@ -85,22 +130,20 @@ template <class T>
 __global__ void max_pool_backward(const T* dy, const T* x, const T* y, T* dx, Pool pool) {
   const int64_t i = thread_index();
   if (i >= pool.planes * pool.input_size()) return;
-  const int64_t width = pool.columns.inputs;
-  const int64_t column = i % width;
-  const int64_t row = i / width % pool.rows.inputs;
-  const int64_t plane = i / pool.input_size();
-  const Span p = outputs_of(pool.rows, row);
-  const Span q = outputs_of(pool.columns, column);
-  const T* image = x + plane * pool.input_size();
+  const Element element = input_at(pool, i);
+  const Span p = outputs_of(pool.rows, element.row);
+  const Span q = outputs_of(pool.columns, element.column);
+  const Plane image = inputs_of(pool, element.plane);
+  const Plane windows = outputs_of(pool, element.plane);
   float sum = 0.0F;
   for (int64_t window_row = p.begin; window_row < p.end; ++window_row) {
     for (int64_t window_column = q.begin; window_column < q.end; ++window_column) {
-      const int64_t output = plane * pool.output_size() + window_row * pool.columns.outputs + window_column;
+      const int64_t output = windows.at(window_row, window_column);
       const auto most = static_cast<float>(y[output]);
       if (!is_maximum(static_cast<float>(x[i]), most)) continue;
       const Span rows = inputs_of(pool.rows, window_row);
       const Span columns = inputs_of(pool.columns, window_column);
-      if (is_first(image, width, rows, columns, row, column, most)) sum += static_cast<float>(dy[output]);
+      if (is_first(x, image, rows, columns, element.row, element.column, most)) sum += static_cast<float>(dy[output]);
     }
   }
   dx[i] = static_cast<T>(sum);
@@ -117,13 +160,14 @@ template <class T>
 __global__ void avg_pool(const T* x, T* y, Pool pool) {
   const int64_t i = thread_index();
   if (i >= pool.planes * pool.output_size()) return;
-  const Span rows = inputs_of(pool.rows, i / pool.columns.outputs % pool.rows.outputs);
-  const Span columns = inputs_of(pool.columns, i % pool.columns.outputs);
-  const T* plane = x + i / pool.output_size() * pool.input_size();
+  const Element element = output_at(pool, i);
+  const Span rows = inputs_of(pool.rows, element.row);
+  const Span columns = inputs_of(pool.columns, element.column);
+  const Plane plane = inputs_of(pool, element.plane);
   float sum = 0.0F;
   for (int64_t row = rows.begin; row < rows.end; ++row) {
     for (int64_t column = columns.begin; column < columns.end; ++column) {
-      sum += static_cast<float>(plane[row * pool.columns.inputs + column]);
+      sum += static_cast<float>(x[plane.at(row, column)]);
     }
   }
   y[i] = static_cast<T>(sum / divisor(pool, rows, columns));
@@ -133,15 +177,15 @@ template <class T>
 __global__ void avg_pool_backward(const T* dy, T* dx, Pool pool) {
   const int64_t i = thread_index();
   if (i >= pool.planes * pool.input_size()) return;
-  const Span p = outputs_of(pool.rows, i / pool.columns.inputs % pool.rows.inputs);
-  const Span q = outputs_of(pool.columns, i % pool.columns.inputs);
-  const T* plane = dy + i / pool.input_size() * pool.output_size();
+  const Element element = input_at(pool, i);
+  const Span p = outputs_of(pool.rows, element.row);
+  const Span q = outputs_of(pool.columns, element.column);
+  const Plane windows = outputs_of(pool, element.plane);
   float sum = 0.0F;
   for (int64_t row = p.begin; row < p.end; ++row) {
     const Span rows = inputs_of(pool.rows, row);
     for (int64_t column = q.begin; column < q.end; ++column) {
-      sum += static_cast<float>(plane[row * pool.columns.outputs + column]) /
-             divisor(pool, rows, inputs_of(pool.columns, column));
+      sum += static_cast<float>(dy[windows.at(row, column)]) / divisor(pool, rows, inputs_of(pool.columns, column));
     }
   }
   dx[i] = static_cast<T>(sum);
@@ -173,13 +217,14 @@ void run_average_backward(const Pool& pool, cudaStream_t stream, const OpArgs& a
 
 void add_pooling_kernels(plugin::Device& device) {
   add_op(device, GPUNN_OP_MAX_POOL2D, "max_pool2d", max_pool_of,
-         each_floating([](auto x) { return run_forward<decltype(x)>; }), Dtypes::floating);
+         each_floating([](auto x) { return run_forward<decltype(x)>; }), Dtypes::floating, Layouts::channels_last_too);
   add_op(device, GPUNN_OP_MAX_POOL2D_BACKWARD, "max_pool2d_backward", max_pool_backward_of,
-         each_floating([](auto x) { return run_backward<decltype(x)>; }), Dtypes::floating);
+         each_floating([](auto x) { return run_backward<decltype(x)>; }), Dtypes::floating, Layouts::channels_last_too);
   add_op(device, GPUNN_OP_AVG_POOL2D, "avg_pool2d", avg_pool_of,
-         each_floating([](auto x) { return run_average<decltype(x)>; }), Dtypes::floating);
+         each_floating([](auto x) { return run_average<decltype(x)>; }), Dtypes::floating, Layouts::channels_last_too);
   add_op(device, GPUNN_OP_AVG_POOL2D_BACKWARD, "avg_pool2d_backward", avg_pool_backward_of,
-         each_floating([](auto x) { return run_average_backward<decltype(x)>; }), Dtypes::floating);
+         each_floating([](auto x) { return run_average_backward<decltype(x)>; }), Dtypes::floating,
+         Layouts::channels_last_too);
 }
 
 }  // namespace gpunn::cuda_naive

@@ -22,11 +22,15 @@ TiledDevice::TiledDevice(const gpunn_device_options& options)
 
 namespace {
 
-// How many ops from `first` on are without half precision, which but one of the subgraphs' kernels lack.
-std::size_t full_precision(const plugin::ProgramDesc& desc, std::size_t first, std::size_t limit) {
+// How many ops from `first` on are without half precision and channels-last images, which but one of the subgraphs'
+// kernels lack.
+std::size_t plain_ops(const plugin::ProgramDesc& desc, std::size_t first, std::size_t limit) {
   const std::size_t end = std::min(limit, desc.ops() - first);
   std::size_t count = 0;
-  while (count < end && !plugin::has_half(desc.op(first + count))) ++count;
+  const auto is_plain = [](const plugin::OpDesc& op) {
+    return !plugin::has_half(op) && !plugin::has_channels_last(op);
+  };
+  while (count < end && is_plain(desc.op(first + count))) ++count;
   return count;
 }
 
@@ -35,15 +39,15 @@ std::size_t full_precision(const plugin::ProgramDesc& desc, std::size_t first, s
 plugin::SubgraphSupport TiledDevice::query_subgraph(const plugin::ProgramDesc& desc, std::size_t first,
                                                     std::size_t limit) {
   cuda::check(cudaSetDevice(index()), "choosing the device");
-  const std::size_t full = full_precision(desc, first, limit);
-  if (full == 0) return query_norm(desc, first, limit);
+  const std::size_t plain = plain_ops(desc, first, limit);
+  if (plain == 0) return query_norm(desc, first, limit);
   std::string reason;
   for (const auto fuse_subgraph : {query_step, query_norm, query_pool}) {
-    plugin::SubgraphSupport run = fuse_subgraph(desc, first, full);
+    plugin::SubgraphSupport run = fuse_subgraph(desc, first, plain);
     if (run.ops > 0) return run;
     if (reason.empty()) reason = run.reason;
   }
-  plugin::SubgraphSupport dense = query_dense(*this, desc, first, full);
+  plugin::SubgraphSupport dense = query_dense(*this, desc, first, plain);
   if (dense.ops == 0 && !reason.empty()) dense.reason = reason;
   return dense;
 }
@@ -51,7 +55,7 @@ plugin::SubgraphSupport TiledDevice::query_subgraph(const plugin::ProgramDesc& d
 std::unique_ptr<plugin::Subgraph> TiledDevice::create_subgraph(const plugin::ProgramDesc& desc, std::size_t first,
                                                                std::size_t count) {
   cuda::check(cudaSetDevice(index()), "choosing the device");
-  if (full_precision(desc, first, count) < count) return create_norm(desc, first, count);
+  if (plain_ops(desc, first, count) < count) return create_norm(desc, first, count);
   if (query_step(desc, first, count).ops == count) return create_step(desc, first, count);
   if (query_norm(desc, first, count).ops == count) return create_norm(desc, first, count);
   if (query_pool(desc, first, count).ops == count) return create_pool(desc, first, count);

@@ -38,7 +38,10 @@ struct ConvolutionProblem {
   bool relu = false;
   int32_t dtype = GPUNN_F32;
   int32_t precision = GPUNN_PRECISION_FP32;
+  bool channels_last = false;
   uint64_t workspace_bytes = 0;
+  // cuDNN's engines on tensor cores read channels-last images; to packed ones they convert, each time.
+  int score() const { return channels_last && ops::is_half(dtype) ? 2 : 1; }
 
   Epilogue epilogue() const { return !bias ? Epilogue::none : relu ? Epilogue::bias_relu : Epilogue::bias; }
   EngineRules rules() const {
@@ -70,6 +73,7 @@ ConvolutionProblem make_problem(const OpDesc& desc, ConvolutionPass pass, const 
           .shape = shape,
           .dtype = desc.input(0).dtype,
           .precision = desc.precision(),
+          .channels_last = plugin::has_channels_last(desc),
           .workspace_bytes = workspace_limit(desc)};
 }
 
@@ -182,8 +186,9 @@ class Convolution final : public Algorithm {
 };
 
 std::shared_ptr<const OperationGraph> make_graph(const Target& target, const ConvolutionProblem& problem, bool fused) {
-  return std::make_shared<const OperationGraph>(convolution_graph(
-      target, problem.pass, problem.shape, fused ? problem.epilogue() : Epilogue::none, problem.dtype));
+  return std::make_shared<const OperationGraph>(
+      convolution_graph(target, problem.pass, problem.shape, fused ? problem.epilogue() : Epilogue::none,
+                        {.dtype = problem.dtype, .channels_last = problem.channels_last}));
 }
 
 void add_algorithms(const Target& target, const ConvolutionProblem& problem, bool fused, std::size_t most,
@@ -224,7 +229,8 @@ std::string key_of(const ConvolutionProblem& problem) {
   if (problem.bias) key += problem.relu ? "_bias_relu" : "_bias";
   return key + " " + text_of(problem.shape) + " " +
          (ops::is_half(problem.dtype) ? ops::dtype_text(problem.dtype) + " tensors"
-                                      : precision_name(problem.precision));
+                                      : precision_name(problem.precision)) +
+         (problem.channels_last ? " channels-last" : "");
 }
 
 TuningTask convolution_task(CudnnDevice& device, const ConvolutionProblem& problem) {
@@ -239,13 +245,14 @@ TuningTask convolution_task(CudnnDevice& device, const ConvolutionProblem& probl
 }  // namespace
 
 void add_convolution_kernels(CudnnDevice& device) {
-  add_tuned_op(device, GPUNN_OP_CONV2D, "conv2d", forward_problem, convolution_task, Dtypes::floating);
+  add_tuned_op(device, GPUNN_OP_CONV2D, "conv2d", forward_problem, convolution_task, Dtypes::floating,
+               Layouts::channels_last_too);
   add_tuned_op(device, GPUNN_OP_CONV2D_BIAS_ACTIVATION, "conv2d_bias_activation", bias_activation_problem,
                convolution_task);
   add_tuned_op(device, GPUNN_OP_CONV2D_BACKWARD_DATA, "conv2d_backward_data", backward_data_problem, convolution_task,
-               Dtypes::floating);
+               Dtypes::floating, Layouts::channels_last_too);
   add_tuned_op(device, GPUNN_OP_CONV2D_BACKWARD_FILTER, "conv2d_backward_filter", backward_filter_problem,
-               convolution_task, Dtypes::floating);
+               convolution_task, Dtypes::floating, Layouts::channels_last_too);
 }
 
 }  // namespace gpunn::cudnn

@@ -28,17 +28,18 @@ cudnnDataType_t data_type(int32_t dtype) {
   }
 }
 
-// Packed row-major.
-Descriptor make_tensor(int64_t id, const Extents& extents, int32_t dtype = GPUNN_F32) {
+Descriptor make_tensor(int64_t id, const Extents& extents, const Storage& storage = {}) {
+  constexpr std::array<std::size_t, 4> kPacked{3, 2, 1, 0};
+  constexpr std::array<std::size_t, 4> kChannelsLast{1, 3, 2, 0};
   Extents strides{};
   int64_t stride = 1;
-  for (std::size_t i = extents.size(); i-- > 0;) {
+  for (const std::size_t i : storage.channels_last ? kChannelsLast : kPacked) {
     strides[i] = stride;
     stride *= extents[i];
   }
   const bool is_virtual = id == kProduct || id == kBiased;
   Descriptor tensor(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-  tensor.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, data_type(dtype));
+  tensor.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, data_type(storage.dtype));
   tensor.set(CUDNN_ATTR_TENSOR_DIMENSIONS, extents);
   tensor.set(CUDNN_ATTR_TENSOR_STRIDES, strides);
   tensor.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, id);
@@ -137,15 +138,15 @@ Descriptor make_pointwise_operation(const Descriptor& pointwise, const Descripto
 }  // namespace
 
 OperationGraph convolution_graph(const Target& target, ConvolutionPass pass, const ConvolutionShape& shape,
-                                 Epilogue epilogue, int32_t dtype) {
+                                 Epilogue epilogue, const Storage& storage) {
   const int64_t inputs = shape.groups * shape.group_inputs;
   const int64_t outputs = shape.groups * shape.group_outputs;
   const Extents results{shape.batch, outputs, shape.rows.outputs, shape.columns.outputs};
 
   // cuDNN tells groups from the channels of x and w.
-  Descriptor x = make_tensor(kImages, {shape.batch, inputs, shape.rows.inputs, shape.columns.inputs}, dtype);
-  Descriptor w = make_tensor(kFilters, {outputs, shape.group_inputs, shape.rows.taps, shape.columns.taps}, dtype);
-  Descriptor y = make_tensor(kResults, results, dtype);
+  Descriptor x = make_tensor(kImages, {shape.batch, inputs, shape.rows.inputs, shape.columns.inputs}, storage);
+  Descriptor w = make_tensor(kFilters, {outputs, shape.group_inputs, shape.rows.taps, shape.columns.taps}, storage);
+  Descriptor y = make_tensor(kResults, results, storage);
   Descriptor convolution = make_convolution(shape);
 
   std::vector<Descriptor> parts;
@@ -153,14 +154,15 @@ OperationGraph convolution_graph(const Target& target, ConvolutionPass pass, con
   if (epilogue == Epilogue::none) {
     operations.push_back(make_operation(names_of(pass), convolution, x, w, y));
   } else {
-    Descriptor product = make_tensor(kProduct, results);
+    const Storage intermediate{.dtype = GPUNN_F32, .channels_last = storage.channels_last};
+    Descriptor product = make_tensor(kProduct, results, intermediate);
     Descriptor bias = make_tensor(kBias, {1, outputs, 1, 1});
     Descriptor add = make_pointwise(CUDNN_POINTWISE_ADD);
     operations.push_back(make_operation(names_of(pass), convolution, x, w, product));
     if (epilogue == Epilogue::bias) {
       operations.push_back(make_pointwise_operation(add, product, &bias, y));
     } else {
-      Descriptor biased = make_tensor(kBiased, results);
+      Descriptor biased = make_tensor(kBiased, results, intermediate);
       Descriptor relu = make_pointwise(CUDNN_POINTWISE_RELU_FWD);
       operations.push_back(make_pointwise_operation(add, product, &bias, biased));
       operations.push_back(make_pointwise_operation(relu, biased, nullptr, y));

@@ -21,13 +21,20 @@ enum class Epilogue { none, bias, bias_relu };
 // The names of tensors in a graph.
 enum TensorId : int64_t { kImages = 1, kFilters = 2, kResults = 3, kBias = 4 };
 
-// x, w and y, of that dtype, are images, filters and results in every pass; the pass says which of them is computed.
+// How the tensors lie in memory.
+struct Storage {
+  int32_t dtype = GPUNN_F32;
+  bool channels_last = false;
+};
+
+// x, w and y, stored so, are images, filters and results in every pass; the pass says which of them is computed.
 struct OperationGraph {
   std::vector<Descriptor> parts;  // what the graph is made of
   Descriptor graph;
 };
 
 OperationGraph convolution_graph(const Target& target, backends::ConvolutionPass pass,
-                                 const backends::ConvolutionShape& shape, Epilogue epilogue, int32_t dtype = GPUNN_F32);
+                                 const backends::ConvolutionShape& shape, Epilogue epilogue,
+                                 const Storage& storage = {});
 
 }  // namespace gpunn::cudnn

@@ -2,6 +2,8 @@
 #include <gpunn/op_signature.hpp>
 #include <gpunn/tensor_type.hpp>
 
+#include <numeric>
+
 namespace gpunn {
 
 std::size_t size_of(DType type) { return ops::dtype_bytes(static_cast<int32_t>(type)); }
@@ -32,6 +34,28 @@ std::string to_string(const Shape& shape) {
   return result + "]";
 }
 
-std::string to_string(const TensorType& type) { return std::string(name_of(type.dtype)) + to_string(type.shape); }
+bool has_layouts(const TensorType& type) {
+  const Shape& shape = type.shape;
+  return shape.size() == 4 && shape[0] > 0 && shape[1] > 1 && shape[2] > 0 && shape[3] > 0 &&
+         (shape[2] > 1 || shape[3] > 1);
+}
+
+std::vector<int64_t> strides_of(const TensorType& type) {
+  std::vector<std::size_t> order(type.shape.size());  // outermost first
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  if (type.layout == Layout::channels_last) order = {0, 2, 3, 1};
+  std::vector<int64_t> strides(order.size());
+  int64_t stride = 1;
+  for (std::size_t i = order.size(); i-- > 0;) {
+    strides[order[i]] = stride;
+    stride *= type.shape[order[i]];
+  }
+  return strides;
+}
+
+std::string to_string(const TensorType& type) {
+  return std::string(name_of(type.dtype)) + to_string(type.shape) +
+         (type.layout == Layout::channels_last ? " channels-last" : "");
+}
 
 }  // namespace gpunn

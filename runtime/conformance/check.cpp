@@ -55,6 +55,9 @@ Check make_check(std::string_view suite, const graph::OpSignature& signature, st
   std::vector<TensorType> types = signature.inputs;
   types.insert(types.end(), signature.outputs.begin(), signature.outputs.end());
   const auto half = std::ranges::find_if(types, [](const TensorType& type) { return is_half(type.dtype); });
+  check.labels.extra = half != types.end() || std::ranges::any_of(types, [](const TensorType& type) {
+                         return type.layout == Layout::channels_last;
+                       });
   check.labels.dtype = name_of((half != types.end() ? *half : types.front()).dtype);
   return check;
 }

@@ -1,7 +1,5 @@
 #include "conformance/reporter.hpp"
 
-#include <gpunn/tensor_type.hpp>
-
 #include <utility>
 
 #include "conformance/profiles.hpp"
@@ -19,22 +17,13 @@ void Reporter::add(const CheckCase& labels, CheckCase result) {
   result.name = labels.name;
   result.kernel = labels.kernel;
   result.dtype = labels.dtype;
+  result.extra = labels.extra;
   result.optional = result.optional || labels.optional;
   add(std::move(result));
 }
 
-namespace {
-
-// What a plugin need not have is not worth thousands of lines.
-bool is_half_precision_left_out(const CheckCase& result) {
-  return result.verdict == Verdict::unsupported &&
-         (result.dtype == name_of(DType::bf16) || result.dtype == name_of(DType::f16));
-}
-
-}  // namespace
-
 void Reporter::add(CheckCase result) {
-  if (is_half_precision_left_out(result)) return;
+  if (result.extra && result.verdict == Verdict::unsupported) return;
   result.backend = report_.backend;
   const bool skipped = result.verdict == Verdict::unsupported || result.verdict == Verdict::no_device;
   if (skipped && must_run(result)) {

@@ -31,6 +31,7 @@ Checks ops_suite(const CheckOptions& options) {
   std::vector<Case> cases = all_cases();
   std::ranges::move(ops::derived_cases(), std::back_inserter(cases));
   std::ranges::move(ops::half_cases(), std::back_inserter(cases));
+  std::ranges::move(ops::channels_last_cases(), std::back_inserter(cases));
   for (Case& test : cases) {
     checks.push_back(make_check("ops", test.signature, test.name));
     checks.back().run = [test = std::move(test)](Workbench& bench, CheckCase& result, const Note&) {

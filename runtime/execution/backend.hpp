@@ -83,6 +83,7 @@ struct Placement {
   uint32_t flags = 0;
   std::string reason;       // why the plugins above the one that serves it don't; where none does, why all don't
   std::string kernel = {};  // the one of BackendOptions.kernels that serves; empty: the plugin's own choice
+  int score = 0;            // the plugin's, to compare with its answer to another layout
 };
 
 // A kernel that a plugin of the chain gives a name to.

@@ -7,6 +7,7 @@
 
 #include "compiler/decompose.hpp"
 #include "compiler/fuse.hpp"
+#include "compiler/layout.hpp"
 #include "execution/executable.hpp"
 
 namespace gpunn::execution {
@@ -17,6 +18,13 @@ graph::Graph lower(graph::Graph program, std::span<const Backend* const> backend
   };
   const LongWork work("planning: fusing and splitting ops");
   compiler::fuse(program, provider(*backends.front()));
+  compiler::choose_layouts(program, [&](const graph::OpSignature& signature) -> compiler::Offer {
+    for (const Backend* backend : backends.subspan(1)) {
+      if (backend->place(signature).level < 0) return {};
+    }
+    const Placement placement = backends.front()->place(signature);
+    return {placement.level, placement.score};
+  });
   for (const Backend* backend : backends) compiler::decompose_unserved(program, provider(*backend));
   return program;
 }

@@ -89,8 +89,12 @@ std::vector<std::string> names_of(const gpunn_op_support& support) {
 }
 
 Placement placed(const Level& level, int index, const gpunn_op_support& support, const std::string& kernel) {
-  if (level.host_copies == nullptr) return {index, support.workspace_bytes, support.flags, "", kernel};
-  return {index, 0, support.flags & ~uint32_t{GPUNN_OP_CAPTURABLE}, "", kernel};  // its workspace lies with its copies
+  Placement placement{index, support.workspace_bytes, support.flags, "", kernel, support.score};
+  if (level.host_copies != nullptr) {
+    placement.workspace_bytes = 0;  // lies with its copies
+    placement.flags &= ~uint32_t{GPUNN_OP_CAPTURABLE};
+  }
+  return placement;
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <gpunn/error.hpp>
 
+#include <algorithm>
 #include <utility>
 
 #include "execution/backend.hpp"
@@ -18,12 +19,8 @@ gpunn_tensor abi_tensor(const TensorType& type, void* data) {
   tensor.dtype = static_cast<int32_t>(type.dtype);
   tensor.rank = static_cast<int32_t>(type.shape.size());
   tensor.data = data;
-  int64_t stride = 1;
-  for (std::size_t i = type.shape.size(); i-- > 0;) {
-    tensor.dim[i] = type.shape[i];
-    tensor.stride[i] = stride;
-    stride *= type.shape[i];
-  }
+  std::ranges::copy(type.shape, tensor.dim);
+  std::ranges::copy(strides_of(type), tensor.stride);
   return tensor;
 }
 

@@ -17,7 +17,7 @@ inline constexpr ValueId kNoValue = -1;
 enum class Storage { arena, parameters, gradients, optimizer, state, data };
 std::string_view name_of(Storage storage);
 
-// A packed tensor. A view shares the bytes of another value from an offset on, under a type of its own.
+// A tensor without gaps. A view shares the bytes of another value from an offset on, under a type of its own.
 struct Value {
   std::string name;
   TensorType type;

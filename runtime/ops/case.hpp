@@ -115,6 +115,8 @@ constexpr int64_t kOrdinaryElements = 20'000;
 std::vector<Case> all_cases();
 // Those of ops whose tensors may be of half precision ("float" in the op's row), in bf16 and in f16.
 std::vector<Case> half_cases();
+// Those whose images may be channels-last, and are, in f32 and in bf16.
+std::vector<Case> channels_last_cases();
 // Of each op one that is neither tiny nor large.
 std::vector<Case> one_case_each();
 // Of each op one at a shape that is worth timing.

@@ -156,6 +156,14 @@ CaseSpec copy_case(const InputSpec& from, DType to, const std::string& note = {}
   return {.inputs = {from}, .note = note, .outputs = {TensorType{to, from.type.shape}}};
 }
 
+InputSpec values_of(DType type, const Shape& shape, Generator value) {
+  InputSpec spec;
+  spec.type.dtype = type;
+  spec.type.shape = shape;
+  spec.value = std::move(value);
+  return spec;
+}
+
 std::vector<CaseSpec> copy_cases() {
   std::vector<CaseSpec> cases;
   for (const Shape& shape : kElementwiseShapes) cases.push_back(copy_case(f32(shape), DType::f32));
@@ -173,7 +181,7 @@ std::vector<CaseSpec> copy_cases() {
     // Tensors of half precision are converted around kernels without it.
     for (const Shape& shape : kElementwiseShapes) {
       cases.push_back(copy_case(f32(shape), half));
-      cases.push_back(copy_case({{half, shape}, uniform()}, DType::f32));
+      cases.push_back(copy_case(values_of(half, shape, uniform()), DType::f32));
     }
     const double tie = 1 + unit_roundoff(half), past_tie = 1 + 3 * unit_roundoff(half);
     cases.push_back(
@@ -182,12 +190,12 @@ std::vector<CaseSpec> copy_cases() {
     cases.push_back(
         copy_case(f32(odd, listed({65519, 65520, -65520, 1e5, 3.39e38, -3.4e38})), half, "beyond the largest"));
     cases.push_back(copy_case(f32(odd, listed(kExtremes)), half, "NaN and infinities"));
-    cases.push_back(copy_case({{half, odd}, listed(kExtremes)}, DType::f32, "NaN and infinities"));
-    cases.push_back(copy_case({{half, odd}, uniform()}, half));
+    cases.push_back(copy_case(values_of(half, odd, listed(kExtremes)), DType::f32, "NaN and infinities"));
+    cases.push_back(copy_case(values_of(half, odd, uniform()), half));
     cases.push_back(copy_case(i32(odd, integers(-60000, 60000)), half));
-    cases.push_back(copy_case({{half, odd}, uniform(-1000, 1000)}, DType::i32, "fractions cut"));
+    cases.push_back(copy_case(values_of(half, odd, uniform(-1000, 1000)), DType::i32, "fractions cut"));
   }
-  cases.push_back(copy_case({{DType::bf16, odd}, uniform()}, DType::f16));
+  cases.push_back(copy_case(values_of(DType::bf16, odd, uniform()), DType::f16));
   return cases;
 }
 

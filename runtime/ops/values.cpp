@@ -80,13 +80,32 @@ void store(double value, DType type, std::byte* to) {
   });
 }
 
+namespace {
+
+// visit(i, at) for each element i, row-major, and the place in memory at which the layout has it.
+template <class Visit>
+void for_each_place(const TensorType& type, std::size_t elements, const Visit& visit) {
+  if (type.layout == Layout::packed) {
+    for (std::size_t i = 0; i < elements; ++i) visit(i, i);
+    return;
+  }
+  const auto channels = static_cast<std::size_t>(type.shape[1]);
+  const auto size = static_cast<std::size_t>(type.shape[2] * type.shape[3]);
+  for (std::size_t i = 0; i < elements; ++i) {
+    const std::size_t plane = i / size;
+    visit(i, (plane / channels * size + i % size) * channels + plane % channels);
+  }
+}
+
+}  // namespace
+
 std::vector<std::byte> encode(const ReferenceTensor& tensor) {
   return with_type(tensor.type.dtype, [&](auto number) {
     std::vector<std::byte> bytes(tensor.values.size() * sizeof(number));
-    for (std::size_t i = 0; i < tensor.values.size(); ++i) {
+    for_each_place(tensor.type, tensor.values.size(), [&](std::size_t i, std::size_t at) {
       number = narrowed<decltype(number)>(tensor.values[i]);
-      std::memcpy(bytes.data() + i * sizeof(number), &number, sizeof(number));
-    }
+      std::memcpy(bytes.data() + at * sizeof(number), &number, sizeof(number));
+    });
     return bytes;
   });
 }
@@ -95,10 +114,10 @@ ReferenceTensor decode(const TensorType& type, std::span<const std::byte> bytes)
   if (bytes.size() != type.bytes()) throw Error("expected the bytes of " + to_string(type));
   ReferenceTensor tensor{type, std::vector<double>(static_cast<std::size_t>(type.elements()))};
   with_type(type.dtype, [&](auto number) {
-    for (std::size_t i = 0; i < tensor.values.size(); ++i) {
-      std::memcpy(&number, bytes.data() + i * sizeof(number), sizeof(number));
+    for_each_place(type, tensor.values.size(), [&](std::size_t i, std::size_t at) {
+      std::memcpy(&number, bytes.data() + at * sizeof(number), sizeof(number));
       tensor.values[i] = static_cast<double>(number);
-    }
+    });
   });
   return tensor;
 }

@@ -411,6 +411,74 @@ TEST_CASE("host memory is aligned and refuses what can't be", "[api]") {
   CHECK_THAT(std::string(error.message), Contains("18446744073709551615 bytes"));
 }
 
+TEST_CASE("channels-last images are told from packed ones", "[api]") {
+  gpunn_tensor image{};
+  image.rank = 4;
+  const int64_t dims[] = {2, 3, 4, 5};
+  const int64_t strides[] = {60, 1, 15, 3};
+  std::copy(std::begin(dims), std::end(dims), image.dim);
+  std::copy(std::begin(strides), std::end(strides), image.stride);
+  CHECK(is_channels_last(image));
+  CHECK_FALSE(is_packed(image));
+  image.stride[0] = 61;
+  CHECK_FALSE(is_channels_last(image));
+  // One pixel: both at once.
+  image.dim[2] = image.dim[3] = 1;
+  image.stride[0] = 3;
+  CHECK(is_channels_last(image));
+  CHECK(is_packed(image));
+  image.rank = 3;
+  CHECK_FALSE(is_channels_last(image));
+}
+
+TEST_CASE("a kernel is asked about channels-last images where it takes them, or the op does not care", "[api]") {
+  gpunn_tensor image{};
+  image.struct_size = sizeof(image);
+  image.dtype = GPUNN_F32;
+  image.rank = 4;
+  const int64_t dims[] = {2, 3, 4, 5};
+  const int64_t strides[] = {60, 1, 15, 3};
+  std::copy(std::begin(dims), std::end(dims), image.dim);
+  std::copy(std::begin(strides), std::end(strides), image.stride);
+  gpunn_tensor packed = image;
+  const int64_t packed_strides[] = {60, 20, 5, 1};
+  std::copy(std::begin(packed_strides), std::end(packed_strides), packed.stride);
+  const gpunn_tensor* inputs[] = {&image};
+  const gpunn_tensor* outputs[] = {&image};
+  const gpunn_pool2d_attrs window{.struct_size = sizeof(gpunn_pool2d_attrs),
+                                  .window = {1, 1},
+                                  .stride = {1, 1},
+                                  .pad = {0, 0},
+                                  .count_padding = 0,
+                                  .input_size = {0, 0}};
+  gpunn_op_desc desc{};
+  desc.struct_size = sizeof(desc);
+  desc.n_inputs = desc.n_outputs = 1;
+  desc.inputs = inputs;
+  desc.outputs = outputs;
+  desc.attrs = &window;
+  const auto reason = [&](int32_t op, bool takes) {
+    desc.op = op;
+    class OneKernel final : public HostDevice {
+     public:
+      OneKernel(int32_t op, bool takes) {
+        add(op, {.query = [](const OpDesc&) { return Support::yes(); },
+                 .create = {},
+                 .name = {},
+                 .half = false,
+                 .channels_last = takes});
+      }
+    };
+    return OneKernel(op, takes).choose(OpDesc(desc)).support.reason;
+  };
+  CHECK(reason(GPUNN_OP_MAX_POOL2D, false) == "its images must be packed row-major, not channels-last");
+  CHECK(reason(GPUNN_OP_MAX_POOL2D, true).empty());
+  CHECK(reason(GPUNN_OP_RELU, false).empty());
+  outputs[0] = &packed;
+  CHECK(reason(GPUNN_OP_MAX_POOL2D, true) == "its images must be all packed row-major or all channels-last");
+  CHECK_THAT(reason(GPUNN_OP_RELU, true), Contains("all of that layout"));
+}
+
 TEST_CASE("packed and strided tensors are told apart", "[api]") {
   gpunn_tensor tensor{};
   tensor.rank = 3;

@@ -26,7 +26,13 @@ struct Case {
   int64_t images, channels;
   PoolAxis rows, columns;
   bool mean = false, count_padding = false;
-  Pool pool() const { return {images * channels, rows, columns, count_padding}; }
+  Pool pool() const {
+    return {.planes = images * channels,
+            .channels = channels,
+            .rows = rows,
+            .columns = columns,
+            .count_padding = count_padding};
+  }
 };
 
 Case square(int64_t images, int64_t channels, int64_t rows, int64_t columns, int64_t window, int64_t stride,

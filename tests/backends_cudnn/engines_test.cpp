@@ -97,8 +97,10 @@ bool has_note(const OperationGraph& graph, const std::string& plan, cudnnBackend
 TEST_CASE("every convolution has plans in fp32, deterministic and without tensor cores") {
   const std::size_t i = GENERATE(range(std::size_t{0}, shapes().size()));
   const std::size_t k = GENERATE(range(std::size_t{0}, std::size(kOperations)));
-  CAPTURE(i, k);
-  const OperationGraph graph = convolution_graph(h200(), kOperations[k].pass, shapes()[i], kOperations[k].epilogue);
+  const bool channels_last = GENERATE(false, true);
+  CAPTURE(i, k, channels_last);
+  const OperationGraph graph = convolution_graph(h200(), kOperations[k].pass, shapes()[i], kOperations[k].epilogue,
+                                                 {.dtype = GPUNN_F32, .channels_last = channels_last});
   const EngineRules rules{.tensor_cores = false, .workspace_bytes = kRoom};
   const std::vector<ExecutionPlan> plans = execution_plans(h200(), graph, rules, kAll);
   CHECK(!plans.empty());
@@ -117,8 +119,10 @@ TEST_CASE("every convolution has plans for tensors of half precision, which sum 
   const auto pass =
       GENERATE(ConvolutionPass::forward, ConvolutionPass::backward_data, ConvolutionPass::backward_filter);
   const int32_t dtype = GENERATE(int32_t{GPUNN_BF16}, int32_t{GPUNN_F16});
-  CAPTURE(i, static_cast<int>(pass), dtype);
-  const OperationGraph graph = convolution_graph(h200(), pass, shapes()[i], Epilogue::none, dtype);
+  const bool channels_last = GENERATE(false, true);
+  CAPTURE(i, static_cast<int>(pass), dtype, channels_last);
+  const OperationGraph graph =
+      convolution_graph(h200(), pass, shapes()[i], Epilogue::none, {.dtype = dtype, .channels_last = channels_last});
   const EngineRules rules{.tensor_cores = true, .workspace_bytes = kRoom};
   const std::vector<ExecutionPlan> plans = execution_plans(h200(), graph, rules, kAll);
   CHECK(!plans.empty());

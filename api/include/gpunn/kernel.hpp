@@ -77,6 +77,18 @@ inline bool is_packed(const gpunn_tensor& tensor) {
   return true;
 }
 
+// Whether the image x[N,C,H,W] lies in memory as [N,H,W,C] without gaps. One with a single channel or pixel may be
+// packed as well.
+inline bool is_channels_last(const gpunn_tensor& tensor) {
+  if (tensor.rank != 4) return false;
+  int64_t expected = 1;
+  for (const int i : {1, 3, 2, 0}) {
+    if (tensor.dim[i] != 1 && tensor.stride[i] != expected) return false;
+    expected *= tensor.dim[i];
+  }
+  return true;
+}
+
 // One op at one shape, as a kernel's query and create see it. A view: valid during that call.
 class OpDesc {
  public:
@@ -179,16 +191,27 @@ class Kernel {
   virtual void enqueue(Stream& stream, const OpArgs& args) = 0;
 };
 
-// Whether a tensor of the op is bf16 or f16.
-inline bool has_half(const OpDesc& desc) {
-  const auto half = [](const gpunn_tensor& tensor) { return tensor.dtype == GPUNN_BF16 || tensor.dtype == GPUNN_F16; };
+// Whether holds(tensor) is true of an input or an output.
+template <class Holds>
+bool any_tensor(const OpDesc& desc, const Holds& holds) {
   for (std::size_t i = 0; i < desc.inputs(); ++i) {
-    if (half(desc.input(i))) return true;
+    if (holds(desc.input(i))) return true;
   }
   for (std::size_t i = 0; i < desc.outputs(); ++i) {
-    if (half(desc.output(i))) return true;
+    if (holds(desc.output(i))) return true;
   }
   return false;
+}
+
+// Whether a tensor of the op is bf16 or f16.
+inline bool has_half(const OpDesc& desc) {
+  return any_tensor(desc,
+                    [](const gpunn_tensor& tensor) { return tensor.dtype == GPUNN_BF16 || tensor.dtype == GPUNN_F16; });
+}
+
+// Whether the images of the op are channels-last and could not be taken for packed ones.
+inline bool has_channels_last(const OpDesc& desc) {
+  return any_tensor(desc, [](const gpunn_tensor& tensor) { return is_channels_last(tensor) && !is_packed(tensor); });
 }
 
 // How one op is served: whether, and by which kernel.
@@ -199,6 +222,8 @@ struct KernelFactory {
   std::string name = {};
   // Takes tensors of bf16 and f16 too; others are only asked about ops without any.
   bool half = false;
+  // Takes channels-last images too. Kernels of elementwise ops and of strided ones need not say so.
+  bool channels_last = false;
   // Never the plugin's own choice, whatever its score: a kernel to learn from, or to compare with.
   bool only_by_name = false;
 };
@@ -244,18 +269,8 @@ class Device {
 
  private:
   // The answer of a factory. A kernel that may not be used counts as one that does not serve.
-  static Support answer(const KernelFactory& factory, const OpDesc& desc) {
-    if (!factory.half && has_half(desc)) return Support::no("its tensors must be f32, not bf16 or f16");
-    Support support;
-    try {
-      support = factory.query(desc);
-    } catch (const Refusal& refusal) {
-      return Support::no(refusal.what());
-    }
-    const bool unfit = desc.require_deterministic() && (support.flags & GPUNN_OP_DETERMINISTIC) == 0;
-    if (support.score > 0 && unfit) return Support::no("no deterministic kernel at this shape");
-    return support;
-  }
+  // Defined in plugin.hpp.
+  inline static Support answer(const KernelFactory& factory, const OpDesc& desc);
   // Where no factory is asked.
   Support none(const OpDesc& desc) const {
     const std::string wanted(desc.kernel());

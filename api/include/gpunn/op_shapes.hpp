@@ -632,9 +632,30 @@ inline Tensor tensor_at(const gpunn_tensor* const* list, std::size_t at, const P
             name + "has a size that is negative or beyond any memory: " + text_of(made));
     if (size != 0) elements *= size;
   }
-  require(strided || plugin::element_count(tensor) == 0 || plugin::is_packed(tensor),
-          name + "must be packed row-major");
+  require(
+      strided || plugin::element_count(tensor) == 0 || plugin::is_packed(tensor) || plugin::is_channels_last(tensor),
+      name + (tensor.rank == 4 ? "must be packed row-major or channels-last" : "must be packed row-major"));
   return made;
+}
+
+}  // namespace detail
+
+namespace detail {
+
+// All images of an op have one layout; where tensors are alike by element, they must be of one shape for another than
+// the packed one.
+inline void require_one_layout(const Signature& signature, const plugin::OpDesc& desc) {
+  if (signature.strided || !plugin::has_channels_last(desc)) return;
+  const gpunn_tensor& first = desc.inputs() > 0 ? desc.input(0) : desc.output(0);
+  const bool differs = plugin::any_tensor(desc, [&](const gpunn_tensor& tensor) {
+    if (signature.elementwise && !std::ranges::equal(std::span(tensor.dim, static_cast<std::size_t>(tensor.rank)),
+                                                     std::span(first.dim, static_cast<std::size_t>(first.rank)))) {
+      return true;
+    }
+    return tensor.rank == 4 && plugin::element_count(tensor) > 0 && !plugin::is_channels_last(tensor);
+  });
+  require(!differs, signature.elementwise ? "channels-last images of it must be of one shape and all of that layout"
+                                          : "its images must be all packed row-major or all channels-last");
 }
 
 }  // namespace detail
@@ -664,6 +685,7 @@ inline void require_declared(const plugin::OpDesc& desc) {
     require(given.shape == outputs[i].shape && (chosen || given.dtype == outputs[i].dtype),
             std::string(pattern.name) + " must be " + text_of(outputs[i]) + ", is " + text_of(given));
   }
+  detail::require_one_layout(signature, desc);
 }
 
 }  // namespace gpunn::ops

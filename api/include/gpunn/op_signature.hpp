@@ -103,6 +103,7 @@ struct Signature {
   std::vector<Pattern> inputs, outputs;
   std::vector<std::string_view> positive;  // sizes that must not be 0
   bool strided = false;                    // tensors may have any strides
+  bool elementwise = false;                // of tensors of one shape, whatever the order of their elements
   std::size_t least_inputs = 0;
   std::size_t most_inputs = 0;
 
@@ -192,6 +193,8 @@ inline Signature read_signature(std::string_view text) {
   for (const std::string_view one : split(conditions, ' ')) {
     if (one == "strided") {
       signature.strided = true;
+    } else if (one == "elementwise") {
+      signature.elementwise = true;
     } else {
       signature.positive.push_back(one.substr(0, one.find('>')));
     }

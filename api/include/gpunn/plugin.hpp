@@ -28,6 +28,28 @@ inline std::string misfit_of(const OpDesc& desc) {
   }
 }
 
+// Whether the order in which images lie is all the same to the op.
+inline bool is_order_free(int32_t op) {
+  const auto found = ops::all().find(op);
+  return found != ops::all().end() && (found->second.signature.elementwise || found->second.signature.strided);
+}
+
+inline Support Device::answer(const KernelFactory& factory, const OpDesc& desc) {
+  if (!factory.half && has_half(desc)) return Support::no("its tensors must be f32, not bf16 or f16");
+  if (!factory.channels_last && !is_order_free(desc.op()) && has_channels_last(desc)) {
+    return Support::no("its images must be packed row-major, not channels-last");
+  }
+  Support support;
+  try {
+    support = factory.query(desc);
+  } catch (const Refusal& refusal) {
+    return Support::no(refusal.what());
+  }
+  const bool unfit = desc.require_deterministic() && (support.flags & GPUNN_OP_DETERMINISTIC) == 0;
+  if (support.score > 0 && unfit) return Support::no("no deterministic kernel at this shape");
+  return support;
+}
+
 inline Device::Choice Device::choose(const OpDesc& desc) const {
   const std::string_view wanted = desc.kernel();
   Choice best{nullptr, none(desc)};

@@ -1,6 +1,6 @@
 // BATCH_NORM, its backward and BATCH_NORM_INFERENCE of images, by hand: at the speed of memory, and with equal bits for
 // equal inputs. One kernel where a channel fits the registers of a block or a cluster (normalization_resident.hpp),
-// else two (normalization_passes.cuh).
+// else two (normalization_passes.cuh). Channels-last images have kernels of their own (channels_last.cuh).
 #include <algorithm>
 #include <cstdint>
 #include <initializer_list>
@@ -13,6 +13,7 @@
 #include "device.hpp"
 #include "kernels.hpp"
 #include "normalization/channel_shares.cuh"
+#include "normalization/channels_last.cuh"
 #include "normalization/normalization_passes.cuh"
 #include "normalization/normalization_resident.hpp"
 
@@ -21,6 +22,7 @@ namespace {
 
 using namespace cuda;
 using namespace passes;
+using channels_last::Matrix;
 using Plan = BatchNormPlan;
 
 Plan plan_of(const BatchNorm& shape) {
@@ -32,17 +34,59 @@ Plan forward_plan(const OpDesc& desc) { return batch_norm_plan(batch_norm_of(des
 Plan backward_plan(const OpDesc& desc) { return batch_norm_plan(batch_norm_backward_of(desc)); }
 Plan inference_plan(const OpDesc& desc) { return plan_of(batch_norm_inference_of(desc)); }
 
+template <std::size_t bytes, class T>
+bool are_aligned(std::initializer_list<const T*> tensors) {
+  return std::all_of(tensors.begin(), tensors.end(),
+                     [](const T* tensor) { return reinterpret_cast<uintptr_t>(tensor) % bytes == 0; });
+}
+
 // Calls run(a constant), 4 where the elements of a row can be had four at a time from all these tensors, else 1.
 template <class T, class Run>
 void by_width(const Split& split, std::initializer_list<const T*> tensors, const Run& run) {
-  const bool aligned = std::all_of(tensors.begin(), tensors.end(), [](const T* tensor) {
-    return reinterpret_cast<uintptr_t>(tensor) % (4 * sizeof(T)) == 0;
-  });
-  if (split.size % 4 == 0 && aligned) {
+  if (split.size % 4 == 0 && are_aligned<4 * sizeof(T)>(tensors)) {
     run(std::integral_constant<unsigned, 4>());
   } else {
     run(std::integral_constant<unsigned, 1>());
   }
+}
+
+// Calls run(a constant, the matrix, a block for each of its parts): 4 where channels can be had four at a time from all
+// these tensors, else 1.
+template <class T, class Run>
+void by_channels(const Plan& plan, std::initializer_list<const T*> tensors, const Run& run) {
+  const auto with = [&](auto width) {
+    const Matrix matrix = channels_last::in_packs(channels_last::matrix_of(plan.shape), width());
+    const dim3 grid(grid_size(matrix.channels, int64_t{matrix.lanes} * width()), matrix.shares);
+    run(width, matrix, Launch{grid, dim3(kBlock)});
+  };
+  using channels_last::kWidth;
+  if (plan.shape.channels % kWidth == 0 && are_aligned<kWidth * sizeof(T)>(tensors)) {
+    with(std::integral_constant<unsigned, kWidth>());
+  } else {
+    with(std::integral_constant<unsigned, 1>());
+  }
+}
+
+// The blocks that put the shares together.
+Launch joining(const Matrix& matrix) { return block_each(divide_up(matrix.channels, channels_last::kJoined), kBlock); }
+
+template <class T>
+void run_channels_last(const Plan& plan, const Forward<T>& f, float2* parts, cudaStream_t stream) {
+  by_channels<T>(plan, {f.x, f.y, f.residual}, [&](auto width, const Matrix& matrix, const Launch& blocks) {
+    launch(channels_last::reduce_statistics<width(), T>, blocks, stream, f.x, f.count, parts, matrix);
+    launch(channels_last::join_statistics<T>, joining(matrix), stream, f, matrix);
+    launch(channels_last::normalise<width(), T>, blocks, stream, f, matrix);
+  });
+}
+
+template <class T>
+void run_channels_last(const Plan& plan, const Backward<T>& b, cudaStream_t stream) {
+  by_channels<T>(plan, {b.dy, b.more_dy, b.relu_y, b.masked, b.x, b.dx},
+                 [&](auto width, const Matrix& matrix, const Launch& blocks) {
+                   launch(channels_last::reduce_gradients<width(), T>, blocks, stream, b, matrix);
+                   launch(channels_last::join_gradients<T>, joining(matrix), stream, b, matrix);
+                   launch(channels_last::flow_back<width(), T>, blocks, stream, b, matrix);
+                 });
 }
 
 Launch blocks_of(const Split& split) { return block_each(split.channels * split.shares, kBlock); }
@@ -98,6 +142,11 @@ void run_inference(const Plan& plan, cudaStream_t stream, const OpArgs& args) {
                        .variance = args.in<float>(4),
                        .y = args.out<T>(0),
                        .epsilon = plan.shape.epsilon};
+  if (plan.shape.channels_last) {
+    return by_channels<T>(plan, {f.x, f.y}, [&](auto width, const Matrix& matrix, const Launch& blocks) {
+      launch(channels_last::normalise_by_given<width(), T>, blocks, stream, f, matrix);
+    });
+  }
   by_width<T>(plan.split, {f.x, f.y}, [&](auto width) {
     launch(normalise_by_given<width(), T>, blocks_of(plan.split), stream, f, plan.split);
   });
@@ -107,12 +156,14 @@ void run_inference(const Plan& plan, cudaStream_t stream, const OpArgs& args) {
 
 BatchNormPlan batch_norm_plan(const BatchNorm& shape) {
   BatchNormPlan plan = plan_of(shape);
-  plan.workspace_bytes = static_cast<uint64_t>(plan.split.channels) * plan.split.shares * sizeof(float2);
+  const unsigned shares = shape.channels_last ? channels_last::matrix_of(shape).shares : plan.split.shares;
+  plan.workspace_bytes = static_cast<uint64_t>(shape.channels) * shares * sizeof(float2);
   return plan;
 }
 
 template <class T>
 void run_batch_norm(const BatchNormPlan& plan, const Forward<T>& f, float2* parts, cudaStream_t stream) {
+  if (plan.shape.channels_last) return run_channels_last(plan, f, parts, stream);
   if (resident::forward(f, plan.split, stream)) return;
   by_width<T>(plan.split, {f.x, f.y, f.residual}, [&](auto width) {
     launch(reduce_statistics<width(), T>, blocks_of(plan.split), stream, f.x, f.count, parts, plan.split);
@@ -122,6 +173,7 @@ void run_batch_norm(const BatchNormPlan& plan, const Forward<T>& f, float2* part
 
 template <class T>
 void run_batch_norm_backward(const BatchNormPlan& plan, const Backward<T>& b, cudaStream_t stream) {
+  if (plan.shape.channels_last) return run_channels_last(plan, b, stream);
   if (resident::backward(b, plan.split, stream)) return;
   by_width<T>(plan.split, {b.dy, b.more_dy, b.relu_y, b.masked, b.x, b.dx}, [&](auto width) {
     launch(reduce_gradients<width(), T>, blocks_of(plan.split), stream, b, plan.split);
@@ -138,11 +190,12 @@ template void run_batch_norm_backward(const BatchNormPlan&, const Backward<__hal
 
 void add_normalization_kernels(TiledDevice& device) {
   add_op(device, GPUNN_OP_BATCH_NORM, "batch_norm", forward_plan,
-         each_floating([](auto x) { return run_forward<decltype(x)>; }), Dtypes::floating);
+         each_floating([](auto x) { return run_forward<decltype(x)>; }), Dtypes::floating, Layouts::channels_last_too);
   add_op(device, GPUNN_OP_BATCH_NORM_BACKWARD, "batch_norm_backward", backward_plan,
-         each_floating([](auto x) { return run_backward<decltype(x)>; }), Dtypes::floating);
+         each_floating([](auto x) { return run_backward<decltype(x)>; }), Dtypes::floating, Layouts::channels_last_too);
   add_op(device, GPUNN_OP_BATCH_NORM_INFERENCE, "batch_norm_inference", inference_plan,
-         each_floating([](auto x) { return run_inference<decltype(x)>; }), Dtypes::floating);
+         each_floating([](auto x) { return run_inference<decltype(x)>; }), Dtypes::floating,
+         Layouts::channels_last_too);
 }
 
 }  // namespace gpunn::cuda_tiled

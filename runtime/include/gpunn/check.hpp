@@ -25,6 +25,7 @@ struct CheckCase {
   std::string refusal;  // why those above that plugin did not serve it: "mine: the rows are too long"; empty: none is
   std::string dtype;    // "bf16" or "f16" where a tensor of the op is; else of its first input or output: "f32"
   Verdict verdict = Verdict::passed;
+  bool extra = false;                             // of tensors that a plugin need not take: told only where it does
   bool optional = false;                          // to lack it is no failure, even where all is required
   std::string detail;                             // of a failure: where, expected, found, tolerance
   double error = 0;                               // the largest, in units of the tolerance

@@ -33,14 +33,23 @@ using Shape = std::vector<int64_t>;
 GPUNN_API int64_t element_count(const Shape& shape);
 GPUNN_API std::string to_string(const Shape& shape);  // "[128, 1, 28, 28]"
 
+// How an image [N,C,H,W] lies in memory: as it says, or as [N,H,W,C].
+enum class Layout : uint8_t { packed, channels_last };
+
 struct TensorType {
   DType dtype = DType::f32;
   Shape shape;
+  Layout layout = Layout::packed;  // channels_last of images alone, and of those of several channels and pixels
   bool operator==(const TensorType&) const = default;
   int64_t elements() const { return element_count(shape); }
   std::size_t bytes() const { return static_cast<std::size_t>(elements()) * size_of(dtype); }
 };
 
-GPUNN_API std::string to_string(const TensorType& type);  // "f32[128, 10]"
+// Where both layouts differ: of an image of several channels and pixels.
+GPUNN_API bool has_layouts(const TensorType& type);
+// Of each dimension, in elements.
+GPUNN_API std::vector<int64_t> strides_of(const TensorType& type);
+
+GPUNN_API std::string to_string(const TensorType& type);  // "f32[128, 10]", "bf16[8, 64, 32, 32] channels-last"
 
 }  // namespace gpunn
