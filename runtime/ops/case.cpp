@@ -1,7 +1,5 @@
 #include "ops/case.hpp"
 
-#include <gpunn/ops.h>
-
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -206,36 +204,15 @@ std::vector<Case> half_cases() {
 
 namespace {
 
-// Whether its images could lie in either layout: it is not strided, has images, and no tensor besides them of which
-// every element matters by its place.
+bool is_image(const TensorType& type) { return is_floating(type.dtype) && has_layouts(type); }
+
 bool may_be_channels_last(const Case& test) {
-  const Signature& signature = op_info(test.signature.op).row->signature;
-  if (signature.strided) return false;
-  const auto is_image = [](const TensorType& type) { return is_floating(type.dtype) && has_layouts(type); };
-  const std::vector<TensorType>& inputs = test.signature.inputs;
-  const std::vector<TensorType>& outputs = test.signature.outputs;
-  if (signature.elementwise) {
-    return std::ranges::all_of(inputs, [&](const TensorType& type) { return type == outputs[0] && is_image(type); });
-  }
-  switch (test.signature.op) {
-    case GPUNN_OP_BIAS_ADD:
-    case GPUNN_OP_BIAS_BACKWARD:
-    case GPUNN_OP_BIAS_ACTIVATION_BACKWARD:
-    case GPUNN_OP_CONV2D:
-    case GPUNN_OP_CONV2D_BACKWARD_DATA:
-    case GPUNN_OP_CONV2D_BACKWARD_FILTER:
-    case GPUNN_OP_CONV2D_BIAS_ACTIVATION:
-    case GPUNN_OP_MAX_POOL2D:
-    case GPUNN_OP_MAX_POOL2D_BACKWARD:
-    case GPUNN_OP_AVG_POOL2D:
-    case GPUNN_OP_AVG_POOL2D_BACKWARD:
-    case GPUNN_OP_BATCH_NORM:
-    case GPUNN_OP_BATCH_NORM_BACKWARD:
-    case GPUNN_OP_BATCH_NORM_INFERENCE:
-      return std::ranges::any_of(inputs, is_image) || std::ranges::any_of(outputs, is_image);
-    default:
-      return false;
-  }
+  if (op_info(test.signature.op).row->signature.strided) return false;
+  return std::ranges::any_of(test.signature.inputs, is_image) || std::ranges::any_of(test.signature.outputs, is_image);
+}
+
+void store_channels_last(TensorType& type) {
+  if (is_image(type)) type.layout = Layout::channels_last;
 }
 
 }  // namespace
@@ -247,12 +224,9 @@ std::vector<Case> channels_last_cases() {
   });
   std::erase_if(result, [](const Case& test) { return !may_be_channels_last(test); });
   for (Case& test : result) {
-    for (TensorType& type : test.signature.inputs)
-      type.layout = has_layouts(type) ? Layout::channels_last : type.layout;
-    for (TensorType& type : test.signature.outputs)
-      type.layout = has_layouts(type) ? Layout::channels_last : type.layout;
-    for (InputSpec& spec : test.specs)
-      spec.type.layout = has_layouts(spec.type) ? Layout::channels_last : spec.type.layout;
+    for (TensorType& type : test.signature.inputs) store_channels_last(type);
+    for (TensorType& type : test.signature.outputs) store_channels_last(type);
+    for (InputSpec& spec : test.specs) store_channels_last(spec.type);
     test.name += ", channels-last";
   }
   return result;

@@ -115,7 +115,7 @@ constexpr int64_t kOrdinaryElements = 20'000;
 std::vector<Case> all_cases();
 // Those of ops whose tensors may be of half precision ("float" in the op's row), in bf16 and in f16.
 std::vector<Case> half_cases();
-// Those whose images may be channels-last, and are, in f32 and in bf16.
+// Those with images, f32 and bf16, which are channels-last here.
 std::vector<Case> channels_last_cases();
 // Of each op one that is neither tiny nor large.
 std::vector<Case> one_case_each();
