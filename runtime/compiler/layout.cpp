@@ -76,7 +76,7 @@ class LayoutChoice {
       if (may_change(output)) {
         type_of(output).layout = layout;
       } else {
-        const ValueId made = add_like(output, type_of(output).dtype, layout);
+        const ValueId made = add_like(output, layout);
         copies.emplace_back(std::exchange(output, made), made);
       }
     }
@@ -115,10 +115,10 @@ class LayoutChoice {
     return follows ? Layout::channels_last : Layout::packed;
   }
 
-  ValueId add_like(ValueId id, DType dtype, Layout layout) {
+  ValueId add_like(ValueId id, Layout layout) {
     const std::string suffix = layout == Layout::packed ? ".packed" : ".channels_last";
-    const ValueId made =
-        graph_.add_value(graph_.value(id).name + suffix, {dtype, type_of(id).shape, layout}, graph::Storage::arena);
+    const ValueId made = graph_.add_value(graph_.value(id).name + suffix,
+                                          {type_of(id).dtype, type_of(id).shape, layout}, graph::Storage::arena);
     fixed_.resize(graph_.values().size(), false);
     return made;
   }
@@ -141,7 +141,7 @@ class LayoutChoice {
     const auto copy = copied_.find(id);
     const bool again = copy != copied_.end() && unchanged_since(copy->second.node, copy->second.value);
     const ValueId from = again ? copy->second.value : id;
-    const ValueId made = add_like(id, type_of(id).dtype, layout);
+    const ValueId made = add_like(id, layout);
     graph_.add_into(GPUNN_OP_COPY, graph_.value(made).name, {}, {from}, {made});
     converted_[{id, layout}] = {made, graph_.nodes().size()};
     return made;

@@ -638,12 +638,7 @@ inline Tensor tensor_at(const gpunn_tensor* const* list, std::size_t at, const P
   return made;
 }
 
-}  // namespace detail
-
-namespace detail {
-
-// All images of an op have one layout; where tensors are alike by element, they must be of one shape for another than
-// the packed one.
+// All images of an op have one layout. An elementwise op takes channels-last ones only where nothing is broadcast.
 inline void require_one_layout(const Signature& signature, const plugin::OpDesc& desc) {
   if (signature.strided || !plugin::has_channels_last(desc)) return;
   const gpunn_tensor& first = desc.inputs() > 0 ? desc.input(0) : desc.output(0);

@@ -7,6 +7,8 @@
 // whatever its shape, so that none idles. Where the short side is x's row, the tile is one stretch of x's memory.
 //
 // What lies alike goes as each.cuh does it, but with two dtypes: 16 bytes a thread and access of the wider one.
+#include <gpunn/op_signature.hpp>
+
 #include <algorithm>
 #include <cstdint>
 #include <type_traits>
@@ -200,8 +202,6 @@ void run_copy(const CopyPlan& plan, cudaStream_t stream, const OpArgs& args) {
   }
 }
 
-bool is_floating(int32_t dtype) { return dtype == GPUNN_F32 || dtype == GPUNN_BF16 || dtype == GPUNN_F16; }
-
 // The size of tiles of at most `most` that share out n evenly; large ones begin at multiples of 32 bytes of half
 // precision, where n is one.
 uint32_t even_share(uint32_t n, uint32_t most) {
@@ -253,7 +253,7 @@ Transpose transpose_of(const Copy& loops) {
 
 CopyPlan plan_copy(const OpDesc& desc) {
   const Copy loops = copy_of(desc);
-  require(is_floating(loops.from) && is_floating(loops.to), "only floating dtypes gain here");
+  require(ops::is_floating(loops.from) && ops::is_floating(loops.to), "only floating dtypes gain here");
   require(loops.n > 0, "there is nothing to move");
   CopyPlan plan{.from = loops.from, .to = loops.to};
   const bool f32 = loops.from == GPUNN_F32 && loops.to == GPUNN_F32;

@@ -22,7 +22,7 @@ using passes::Inference;
 using passes::merge;
 using passes::Moments;
 
-inline constexpr unsigned kMostLanes = 32;
+inline constexpr unsigned kMostColumns = 32;      // of a block's threads
 inline constexpr unsigned kWidth = 4;             // channels of a thread, where all are aligned
 inline constexpr unsigned kRowsRead = 4;          // rows that a thread has in flight, reading one tensor or two
 inline constexpr unsigned kGradientRowsRead = 2;  // and reading up to four
@@ -37,13 +37,13 @@ struct Matrix {
   int64_t pixels = 1;  // rows of an image
   int64_t share = 1;   // rows of a share; the last may have fewer
   unsigned shares = 1;
-  unsigned lanes = 1;  // threads side by side, a power of two
+  unsigned columns = 1;  // of a block's threads, a power of two
 };
 
 // The matrix in packs of `width` channels.
 inline Matrix in_packs(Matrix matrix, unsigned width) {
-  matrix.lanes = 1;
-  while (matrix.lanes < kMostLanes && matrix.lanes * width < matrix.channels) matrix.lanes *= 2;
+  matrix.columns = 1;
+  while (matrix.columns < kMostColumns && matrix.columns * width < matrix.channels) matrix.columns *= 2;
   return matrix;
 }
 
@@ -51,8 +51,8 @@ inline Matrix matrix_of(const backends::BatchNorm& shape) {
   constexpr int64_t kBlocks = 132 * kResident;
   Matrix matrix = in_packs({.rows = shape.rows * shape.size, .channels = shape.channels, .pixels = shape.size}, kWidth);
   // What a block reads at once; its share is a multiple of that.
-  const int64_t at_once = kBlock / matrix.lanes * kRowsRead;
-  const int64_t tiles = cuda::divide_up(shape.channels, int64_t{matrix.lanes} * kWidth);
+  const int64_t at_once = kBlock / matrix.columns * kRowsRead;
+  const int64_t tiles = cuda::divide_up(shape.channels, int64_t{matrix.columns} * kWidth);
   const int64_t shares = std::max<int64_t>(1, kBlocks / tiles);
   matrix.share = std::max<int64_t>(1, cuda::divide_up(cuda::divide_up(matrix.rows, shares), at_once)) * at_once;
   matrix.shares = static_cast<unsigned>(std::max<int64_t>(1, cuda::divide_up(matrix.rows, matrix.share)));
@@ -81,12 +81,12 @@ struct Place {
 
 template <unsigned width>
 __device__ Place place_of(const Matrix& matrix) {
-  const unsigned row = threadIdx.x / matrix.lanes;
+  const unsigned row = threadIdx.x / matrix.columns;
   const int64_t begin = blockIdx.y * matrix.share;
-  return {.channel = (static_cast<int64_t>(blockIdx.x) * matrix.lanes + threadIdx.x % matrix.lanes) * width,
+  return {.channel = (static_cast<int64_t>(blockIdx.x) * matrix.columns + threadIdx.x % matrix.columns) * width,
           .begin = begin + row,
           .end = min(begin + matrix.share, matrix.rows),
-          .step = kBlock / matrix.lanes,
+          .step = kBlock / matrix.columns,
           .row = row};
 }
 
@@ -149,10 +149,10 @@ __global__ void __launch_bounds__(kBlock, kResident)
     of_mean[k][threadIdx.x] = mean[k];
     of_squares[k][threadIdx.x] = squares[k];
   }
-  for (unsigned half = kBlock / matrix.lanes / 2; half > 0; half /= 2) {
+  for (unsigned half = kBlock / matrix.columns / 2; half > 0; half /= 2) {
     __syncthreads();
     if (at.row >= half) continue;
-    const unsigned other = threadIdx.x + half * matrix.lanes;
+    const unsigned other = threadIdx.x + half * matrix.columns;
     const float mine = of_n[threadIdx.x];
 #pragma unroll
     for (unsigned k = 0; k < width; ++k) {
@@ -355,10 +355,10 @@ __global__ void __launch_bounds__(kBlock, kResident) reduce_gradients(Backward<T
     of_sums[k][threadIdx.x] = sums[k];
     of_products[k][threadIdx.x] = products[k];
   }
-  for (unsigned half = kBlock / matrix.lanes / 2; half > 0; half /= 2) {
+  for (unsigned half = kBlock / matrix.columns / 2; half > 0; half /= 2) {
     __syncthreads();
     if (at.row >= half) continue;
-    const unsigned other = threadIdx.x + half * matrix.lanes;
+    const unsigned other = threadIdx.x + half * matrix.columns;
 #pragma unroll
     for (unsigned k = 0; k < width; ++k) {
       of_sums[k][threadIdx.x] += of_sums[k][other];

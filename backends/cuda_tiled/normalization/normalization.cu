@@ -56,7 +56,7 @@ template <class T, class Run>
 void by_channels(const Plan& plan, std::initializer_list<const T*> tensors, const Run& run) {
   const auto with = [&](auto width) {
     const Matrix matrix = channels_last::in_packs(channels_last::matrix_of(plan.shape), width());
-    const dim3 grid(grid_size(matrix.channels, int64_t{matrix.lanes} * width()), matrix.shares);
+    const dim3 grid(grid_size(matrix.channels, int64_t{matrix.columns} * width()), matrix.shares);
     run(width, matrix, Launch{grid, dim3(kBlock)});
   };
   using channels_last::kWidth;
