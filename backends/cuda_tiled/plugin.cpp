@@ -17,6 +17,7 @@ class TiledBackend final : public plugin::Backend {
   const char* version() const override { return GPUNN_PLUGIN_VERSION; }
   const char* build() const override { return cuda::build_text(); }
   const char* base() const override { return "cuda_naive"; }
+  const char* alternatives() const override { return "cudnn"; }
   int priority() const override { return 50; }
   bool concurrent_streams() const override { return true; }
   const void* extension(const char* name) override {

@@ -22,6 +22,7 @@ class CudnnBackend final : public plugin::Backend {
     return text.c_str();
   }
   const char* base() const override { return "cuda_tiled"; }
+  const char* alternatives() const override { return "cuda_tiled"; }
   int priority() const override { return 40; }
   bool concurrent_streams() const override { return true; }
   int probe() override {

@@ -121,7 +121,7 @@ SampleTimes OpRunner::time(const SampleLimits& limits) {
   CheckCase unused;
   std::unique_ptr<Backend::Captured> graph;
   if (times.runs > 1 && conformance::is_capturable(backend_, placement_, unused)) {
-    graph = conformance::capture(backend_, enqueue_all);
+    graph = execution::capture(backend_, enqueue_all);
   }
   times.captured = graph != nullptr;
   const auto sample = [&] { return milliseconds([&] { graph != nullptr ? graph->launch() : enqueue_all(); }) * 1e-3; };

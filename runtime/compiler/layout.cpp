@@ -20,6 +20,9 @@ using graph::ValueId;
 
 namespace {
 
+// How much faster an op has to be in another layout than that of what it reads: a copy must pay.
+constexpr double kWorthTurning = 1.25;
+
 bool has_images(const OpSignature& signature) {
   return std::ranges::any_of(signature.inputs, has_layouts) || std::ranges::any_of(signature.outputs, has_layouts);
 }
@@ -109,7 +112,12 @@ class LayoutChoice {
     if (last.level != packed.level) {
       return chain_rank(last.level) < chain_rank(packed.level) ? Layout::channels_last : Layout::packed;
     }
-    if (last.score != packed.score) return last.score > packed.score ? Layout::channels_last : Layout::packed;
+    if (last.seconds > 0 && packed.seconds > 0) {
+      if (last.seconds * kWorthTurning < packed.seconds) return Layout::channels_last;
+      if (packed.seconds * kWorthTurning < last.seconds) return Layout::packed;
+    } else if (last.score != packed.score) {
+      return last.score > packed.score ? Layout::channels_last : Layout::packed;
+    }
     const bool follows =
         std::ranges::any_of(now.inputs, [](const TensorType& type) { return type.layout == Layout::channels_last; });
     return follows ? Layout::channels_last : Layout::packed;

@@ -6,7 +6,8 @@
 namespace gpunn::compiler {
 
 // Stores images channels-last where kernels like it: an op whose plugin gives channels-last images a higher score than
-// packed ones, or which a higher plugin serves only so, is run on such. So is an op that reads what another wrote
+// packed ones, whose kernel was timed and is a quarter faster on them, or which a higher plugin serves only so, is run
+// on such. So is an op that reads what another wrote
 // so, where the same plugin serves both at the same score. Between two ops of different layouts a COPY converts; a
 // COPY that was there anyway, to another dtype, does both. What is bound by name, has views or is written more than
 // once stays packed.

@@ -1,7 +1,6 @@
 #include "conformance/bound_op.hpp"
 
 #include <algorithm>
-#include <exception>
 #include <string>
 #include <utility>
 
@@ -73,20 +72,6 @@ bool BoundOp::untouched() {
     if (!std::ranges::all_of(bytes, [](std::byte byte) { return byte == std::byte{kUnwritten}; })) return false;
   }
   return true;
-}
-
-std::unique_ptr<Backend::Captured> capture(Backend& backend, const std::function<void()>& enqueue) {
-  backend.begin_capture();
-  try {
-    enqueue();
-  } catch (...) {
-    try {
-      backend.end_capture();
-    } catch (const std::exception&) {  // the first error is the one to tell
-    }
-    throw;
-  }
-  return backend.end_capture();
 }
 
 bool is_capturable(const Backend& backend, const execution::Placement& placement, CheckCase& result) {

@@ -39,10 +39,6 @@ class BoundOp {
   std::vector<gpunn_tensor> in_, out_;
 };
 
-// What `enqueue` puts on the stream, as a graph. Whatever goes wrong, the stream is out of capture mode afterwards.
-std::unique_ptr<execution::Backend::Captured> capture(execution::Backend& backend,
-                                                      const std::function<void()>& enqueue);
-
 // Whether the backend can capture an op that is placed so; otherwise the verdict is `unsupported` and says why. It is
 // optional where the op has no part in it.
 bool is_capturable(const execution::Backend& backend, const execution::Placement& placement, CheckCase& result);

@@ -57,7 +57,7 @@ void run_captured(const Case& test, Workbench& bench, CheckCase& result) {
   }
 
   bound.write(contents[0]);
-  const auto graph = capture(backend, [&] { bound.enqueue(); });
+  const auto graph = execution::capture(backend, [&] { bound.enqueue(); });
   if (!bound.untouched()) throw Error("the kernel ran while it was captured, before any launch");
   // There and back, so that each content follows another one.
   for (const std::size_t i : {1, 2, 3, 0, 2}) {

@@ -13,7 +13,8 @@ namespace gpunn::execution {
 Backend::Backend(const plugins::PluginRegistry& registry, const std::string& name, const BackendOptions& options)
     : impl_(std::make_unique<Impl>()) {
   impl_->options = options;
-  impl_->open(registry.chain(name));
+  impl_->open(
+      registry.chain(name, options.alternatives ? plugins::Alternatives::included : plugins::Alternatives::left_out));
   want_kernels(options.kernels);
 }
 
@@ -32,6 +33,10 @@ const gpunn_device_info& Backend::info() const { return impl_->bottom().info; }
 bool Backend::can_capture() const { return impl_->bottom().plugin->can_capture(); }
 
 bool Backend::concurrent(int level) const { return impl_->levels.at(static_cast<std::size_t>(level)).concurrent; }
+
+int Backend::rank(int level) const { return impl_->levels.at(static_cast<std::size_t>(level)).rank; }
+
+KernelTimes* Backend::kernel_times() const { return impl_->kernel_times.get(); }
 
 const BackendOptions& Backend::options() const { return impl_->options; }
 

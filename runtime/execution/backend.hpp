@@ -33,6 +33,9 @@ struct BackendOptions {
   bool host_copies = false;  // an overlay may have memory of its own, with copies through the host
   int streams = 4;           // on which ops of a captured program may run at the same time; 1: one after another
   bool subgraphs = true;     // a plugin may fuse consecutive ops (subgraph.hpp)
+  // Of plugins that name each other as alternatives (GPUNN_EXTENSION_ALTERNATIVES) the one that is known to be faster
+  // at an op runs it. False: the chain is the plugin and its bases, and the highest runs it.
+  bool alternatives = false;
   // Kernels wanted by their names, as "gemm:3": each op takes the first of them that a plugin of the chain has for it.
   std::vector<std::string> kernels = {};
   bool kernels_where_named = false;  // a chain of plugins that know of no names runs with its own choice
@@ -45,6 +48,7 @@ class Backend;
 class FusedSubgraph;
 class Event;
 class Streams;
+class KernelTimes;
 class ProgramDescription;
 struct Subgraph;
 struct Subgraphs;
@@ -84,6 +88,8 @@ struct Placement {
   std::string reason;       // why the plugins above the one that serves it don't; where none does, why all don't
   std::string kernel = {};  // the one of BackendOptions.kernels that serves; empty: the plugin's own choice
   int score = 0;            // the plugin's, to compare with its answer to another layout
+  int rank = -1;            // the level of the highest plugin that names it as an alternative: equals in the chain
+  double seconds = 0;       // what the kernel takes; 0: not measured (kernel_times.hpp)
 };
 
 // A kernel that a plugin of the chain gives a name to.
@@ -136,6 +142,13 @@ class Backend {
   std::string notice() const;
 
   Placement place(const graph::OpSignature& signature) const;
+  // The plugin that serves an op, and those beside it that serve it as its alternatives.
+  std::vector<Placement> alternatives(const graph::OpSignature& signature) const;
+  // The place in the chain that counts when plugins are compared, by level.
+  int rank(int level) const;
+  // Which of several alternatives is faster at which op. nullptr: there are no alternatives, or kernels must be
+  // deterministic, so that no clock may choose them.
+  KernelTimes* kernel_times() const;
   // By the plugin of chain level `level`, and with the kernel of that name where there is one.
   Kernel create(const graph::OpSignature& signature, int level, const std::string& kernel = {});
   Kernel create(const graph::OpSignature& signature, const Placement& placement) {
@@ -225,5 +238,8 @@ class Backend::Captured {
   virtual ~Captured() = default;
   virtual void launch() = 0;
 };
+
+// What `enqueue` puts on the stream, as a graph. Whatever goes wrong, the stream is out of capture mode afterwards.
+std::unique_ptr<Backend::Captured> capture(Backend& backend, const std::function<void()>& enqueue);
 
 }  // namespace gpunn::execution

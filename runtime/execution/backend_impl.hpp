@@ -9,6 +9,7 @@
 
 #include "execution/backend.hpp"
 #include "execution/host_copies.hpp"
+#include "execution/kernel_times.hpp"
 #include "execution/memory_pool.hpp"
 #include "plugins/call.hpp"
 
@@ -20,6 +21,7 @@ struct Level {
   gpunn_device* device = nullptr;
   gpunn_stream* stream = nullptr;
   gpunn_device_info info{};
+  int rank = 0;                                         // the level of the highest of plugins that are alternatives
   bool concurrent = false;                              // its kernels may run at the same time on several streams
   const gpunn_subgraph_extension* subgraphs = nullptr;  // nullptr: it fuses no subgraphs
   std::unique_ptr<HostCopies> host_copies{};            // only if its memory is not that of the bottom plugin
@@ -35,6 +37,7 @@ struct Backend::Impl final : MemoryPool::Source {
   int64_t synchronizations = 0;
   // While kernels are wanted by name: the names of the ops that place() was asked about, and those taken.
   KernelNames kernel_names;
+  std::unique_ptr<KernelTimes> kernel_times;  // nullptr: there are no alternatives to choose from by time
   MemoryPool pool{*this};
   bool pooling = true;
 
@@ -48,6 +51,7 @@ struct Backend::Impl final : MemoryPool::Source {
   void open(std::vector<std::shared_ptr<const plugins::Plugin>> chain);
   void sync(const std::string& after);
   Placement place_wanted(const graph::OpSignature& signature, const std::vector<NamedKernel>& there);
+  Placement fastest(const graph::OpSignature& signature, Placement highest);
 
   // nullptr, with `result` telling why, where the plugin gives none.
   void* plugin_memory(int32_t kind, uint64_t bytes, plugins::CallResult& result);
@@ -64,6 +68,8 @@ struct Backend::Impl final : MemoryPool::Source {
   void destroy_streams(const std::vector<gpunn_stream*>& streams) const noexcept;
 
  private:
+  void open_levels(std::vector<std::shared_ptr<const plugins::Plugin>> chain);
+  void rank_levels();
   void open_device(Level& level);
   void open_subgraphs(Level& level);
   void settle_domains();

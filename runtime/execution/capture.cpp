@@ -1,5 +1,7 @@
 #include <gpunn/error.hpp>
 
+#include <exception>
+
 #include "execution/backend_impl.hpp"
 #include "plugins/call.hpp"
 
@@ -42,6 +44,20 @@ std::unique_ptr<Backend::Captured> Backend::end_capture() {
                 [&](gpunn_error* error) { return level.table().capture_end(level.stream, &graph, error); });
   if (graph == nullptr) throw Error("plugin '" + level.plugin->name() + "': capture_end said OK but gave no graph");
   return std::make_unique<CapturedGraph>(level, graph);
+}
+
+std::unique_ptr<Backend::Captured> capture(Backend& backend, const std::function<void()>& enqueue) {
+  backend.begin_capture();
+  try {
+    enqueue();
+  } catch (...) {
+    try {
+      backend.end_capture();
+    } catch (const std::exception&) {  // the first error is the one to tell
+    }
+    throw;
+  }
+  return backend.end_capture();
 }
 
 }  // namespace gpunn::execution

@@ -9,12 +9,13 @@
 #include "compiler/fuse.hpp"
 #include "compiler/layout.hpp"
 #include "execution/executable.hpp"
+#include "execution/kernel_times.hpp"
 
 namespace gpunn::execution {
 
 graph::Graph lower(graph::Graph program, std::span<const Backend* const> backends) {
   const auto provider = [](const Backend& backend) -> compiler::Provider {
-    return [&backend](const graph::OpSignature& signature) { return backend.place(signature).level; };
+    return [&backend](const graph::OpSignature& signature) { return backend.place(signature).rank; };
   };
   const LongWork work("planning: fusing and splitting ops");
   compiler::fuse(program, provider(*backends.front()));
@@ -23,7 +24,7 @@ graph::Graph lower(graph::Graph program, std::span<const Backend* const> backend
       if (backend->place(signature).level < 0) return {};
     }
     const Placement placement = backends.front()->place(signature);
-    return {placement.level, placement.score};
+    return {placement.rank, placement.score, placement.seconds};
   });
   for (const Backend* backend : backends) compiler::decompose_unserved(program, provider(*backend));
   return program;
@@ -65,6 +66,33 @@ compiler::MemoryPlan plan_op_by_op(const CompiledProgram& program, const Backend
 CompiledProgram compile(graph::Graph program, const Backend& backend) {
   const Backend* const only = &backend;
   return place_and_plan(lower(std::move(program), {&only, 1}), backend, FuseSubgraphs::allowed);
+}
+
+namespace {
+
+// Whether an op has alternatives and is run by itself.
+bool has_choices(const CompiledProgram& program, const Backend& backend) {
+  std::vector<bool> fused(program.graph.nodes().size());
+  for (const Subgraph& subgraph : program.subgraphs.taken) {
+    std::fill_n(fused.begin() + static_cast<std::ptrdiff_t>(subgraph.nodes.first), subgraph.nodes.count, true);
+  }
+  for (std::size_t n = 0; n < fused.size(); ++n) {
+    if (!fused[n] && backend.alternatives(program.graph.signature(program.graph.nodes()[n])).size() > 1) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+CompiledProgram compile_fastest(const graph::Graph& program, Backend& backend) {
+  CompiledProgram result = compile(program, backend);
+  // The choice of a kernel may lead to ops, in another layout or dtype, that were not asked about before.
+  constexpr int kMostRounds = 4;
+  for (int round = 0; round < kMostRounds; ++round) {
+    if (backend.kernel_times() == nullptr || !has_choices(result, backend) || !measure_alternatives(backend)) break;
+    result = compile(program, backend);
+  }
+  return result;
 }
 
 }  // namespace gpunn::execution

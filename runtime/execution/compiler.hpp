@@ -22,6 +22,10 @@ struct CompiledProgram {
 // Throws Error if no plugin of the chain serves an op.
 CompiledProgram compile(graph::Graph program, const Backend& backend);
 
+// The same, after timing the kernels of ops that plugins serve as alternatives, as far as their times are not known. A
+// step program that is fused as a whole has nothing to time.
+CompiledProgram compile_fastest(const graph::Graph& program, Backend& backend);
+
 // The two halves of compile(). lower() takes the composite ops that the first backend prefers and all backends serve,
 // so that all of them can run the very same ops.
 graph::Graph lower(graph::Graph program, std::span<const Backend* const> backends);

@@ -4,8 +4,11 @@
 #include <gpunn/words.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <sstream>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "common/text.hpp"
 #include "execution/backend_impl.hpp"
@@ -79,6 +82,10 @@ gpunn_op_support query(const Level& level, const graph::OpSignature& signature, 
   return support;
 }
 
+std::string time_text(double seconds) {
+  return std::isinf(seconds) ? "does not run" : fmt::format("{:.1f} us", seconds * 1e6);
+}
+
 std::vector<std::string> names_of(const gpunn_op_support& support) {
   std::vector<std::string> names;
   std::istringstream text(support.kernels);
@@ -89,7 +96,13 @@ std::vector<std::string> names_of(const gpunn_op_support& support) {
 }
 
 Placement placed(const Level& level, int index, const gpunn_op_support& support, const std::string& kernel) {
-  Placement placement{index, support.workspace_bytes, support.flags, "", kernel, support.score};
+  Placement placement{.level = index,
+                      .workspace_bytes = support.workspace_bytes,
+                      .flags = support.flags,
+                      .reason = "",
+                      .kernel = kernel,
+                      .score = support.score,
+                      .rank = level.rank};
   if (level.host_copies != nullptr) {
     placement.workspace_bytes = 0;  // lies with its copies
     placement.flags &= ~uint32_t{GPUNN_OP_CAPTURABLE};
@@ -168,11 +181,53 @@ Placement Backend::place(const graph::OpSignature& signature) const {
     if (support.score > 0) {
       Placement found = placed(level, static_cast<int>(i), support, "");
       found.reason = std::move(placement.reason);
-      return found;
+      return impl_->kernel_times == nullptr ? found : impl_->fastest(signature, std::move(found));
     }
     placement.reason += (i == 0 ? "" : "; ") + level.plugin->name() + ": " + reason;
   }
   return placement;
+}
+
+std::vector<Placement> Backend::alternatives(const graph::OpSignature& signature) const {
+  std::vector<Placement> result;
+  for (std::size_t i = 0; i < impl_->levels.size(); ++i) {
+    const Level& level = impl_->levels[i];
+    if (!result.empty() && level.rank != result.front().rank) continue;
+    std::string reason;
+    const gpunn_op_support support = query(level, signature, impl_->options, "", reason);
+    if (support.score > 0) result.push_back(placed(level, static_cast<int>(i), support, ""));
+  }
+  return result;
+}
+
+// `highest`, or the alternative that is known to be faster.
+Placement Backend::Impl::fastest(const graph::OpSignature& signature, Placement highest) {
+  const auto is_other = [&](const Level& level) {
+    return level.rank == highest.rank && &level != &levels[static_cast<std::size_t>(highest.level)];
+  };
+  if (std::ranges::none_of(levels, is_other)) return highest;
+  const std::string key = KernelTimes::key_of(signature, options);
+  const std::optional<double> known = kernel_times->find(key, highest.level);
+  if (!known) {
+    kernel_times->ask(key, signature);
+    return highest;
+  }
+  Placement result = highest;
+  result.seconds = *known;
+  std::string times;
+  for (std::size_t i = 0; i < levels.size(); ++i) {
+    const std::optional<double> seconds = kernel_times->find(key, static_cast<int>(i));
+    if (!seconds || levels[i].rank != highest.rank) continue;
+    times += (times.empty() ? "" : ", ") + levels[i].plugin->name() + " " + time_text(*seconds);
+    if (*seconds >= result.seconds) continue;
+    std::string reason;
+    const gpunn_op_support support = query(levels[i], signature, options, "", reason);
+    if (support.score <= 0) continue;
+    result = placed(levels[i], static_cast<int>(i), support, "");
+    result.seconds = *seconds;
+  }
+  if (result.level != highest.level) result.reason = "slower: " + times;
+  return result;
 }
 
 std::vector<NamedKernel> Backend::kernels(const graph::OpSignature& signature) const {

@@ -2,6 +2,7 @@
 
 #include <gpunn/error.hpp>
 
+#include <algorithm>
 #include <bit>
 #include <cstdio>
 #include <cstdlib>
@@ -47,29 +48,64 @@ std::string plugin_named(const Level& level) { return "plugin '" + level.plugin-
 void Backend::Impl::open(std::vector<std::shared_ptr<const plugins::Plugin>> chain) {
   const char* const given = std::getenv("GPUNN_POOL");
   pooling = given == nullptr || std::string_view(given) != "0";
-  for (const auto& plugin : chain) {
-    if (options.device < 0 || options.device >= plugin->devices()) {
-      throw Error("backend '" + plugin->name() + "' has " + std::to_string(plugin->devices()) +
-                      (plugin->devices() == 1 ? " device" : " devices") + ", counted from 0; device " +
-                      std::to_string(options.device) + " was asked for",
-                  ExitCode::missing);
-    }
-  }
   if (options.threads < 0) {
     throw Error("threads must be 0 (the backend's choice) or more, not " + std::to_string(options.threads),
                 ExitCode::usage);
   }
-  levels.reserve(chain.size());
-  for (auto& plugin : chain) {
-    levels.push_back({.plugin = std::move(plugin)});
-    open_device(levels.back());
-  }
+  open_levels(std::move(chain));
   settle_domains();
+  rank_levels();
   const std::vector<gpunn_stream*> streams = make_streams();
   for (std::size_t i = 0; i < levels.size(); ++i) levels[i].stream = streams[i];
 }
 
+// A plugin that is in the chain only as an alternative is left out if it can't be opened or has memory of its own.
+void Backend::Impl::open_levels(std::vector<std::shared_ptr<const plugins::Plugin>> chain) {
+  levels.reserve(chain.size());
+  std::string needed = chain.front()->name();
+  for (auto& plugin : chain) {
+    const bool is_needed = plugin->name() == needed;
+    if (is_needed) needed = plugin->base();
+    levels.push_back({.plugin = std::move(plugin)});
+    Level& level = levels.back();
+    try {
+      open_device(level);
+      if (is_needed || std::string_view(level.info.memory_domain) == levels.front().info.memory_domain) continue;
+    } catch (const Error&) {
+      if (is_needed) throw;
+    }
+    if (level.device != nullptr) plugins::guarded_void([&] { level.table().device_close(level.device); });
+    levels.pop_back();
+  }
+}
+
+// Plugins that name each other as alternatives share the rank of the highest.
+void Backend::Impl::rank_levels() {
+  const auto names = [](const Level& level, const Level& other) {
+    return std::ranges::count(level.plugin->alternatives(), other.plugin->name()) != 0;
+  };
+  bool choice = false;
+  for (std::size_t i = 0; i < levels.size(); ++i) {
+    levels[i].rank = static_cast<int>(i);
+    for (std::size_t above = 0; options.alternatives && above < i && levels[i].rank == static_cast<int>(i); ++above) {
+      if (names(levels[above], levels[i])) levels[i].rank = levels[above].rank;
+    }
+    choice = choice || levels[i].rank != static_cast<int>(i);
+  }
+  if (!choice || options.deterministic) return;
+  std::vector<std::filesystem::path> files;
+  for (const Level& level : levels) files.push_back(level.plugin->path());
+  kernel_times = std::make_unique<KernelTimes>(
+      std::move(files), std::string(bottom().info.name) + ", driver " + static_cast<const char*>(bottom().info.driver));
+}
+
 void Backend::Impl::open_device(Level& level) {
+  if (options.device < 0 || options.device >= level.plugin->devices()) {
+    throw Error("backend '" + level.plugin->name() + "' has " + std::to_string(level.plugin->devices()) +
+                    (level.plugin->devices() == 1 ? " device" : " devices") + ", counted from 0; device " +
+                    std::to_string(options.device) + " was asked for",
+                ExitCode::missing);
+  }
   gpunn_device_options request{};
   request.struct_size = sizeof(request);
   request.index = options.device;

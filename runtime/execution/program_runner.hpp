@@ -38,6 +38,9 @@ class ProgramRunner {
   const Variables& variables() const { return variables_; }
 
   RunnableProgram compile(graph::Graph program) const { return {execution::compile(std::move(program), *backend_)}; }
+  RunnableProgram compile_fastest(const graph::Graph& program) {
+    return {execution::compile_fastest(program, *backend_)};
+  }
   // Makes room for several step programs at once, so that the arena is not replaced between them.
   void reserve(uint64_t arena_bytes) { arena(arena_bytes); }
   uint64_t arena_bytes() const { return arena_.bytes(); }

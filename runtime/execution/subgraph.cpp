@@ -57,7 +57,7 @@ class Offer {
  private:
   // A subgraph to which this node belongs, its nodes brought together.
   std::optional<Subgraph> ask(const Level& level, int index, std::size_t first, std::size_t end) {
-    const std::size_t limit = limit_at(index, first, end);
+    const std::size_t limit = limit_at(level, first, end);
     if (limit == 0) return std::nullopt;
     std::vector<uint32_t> ops(limit);
     std::iota(ops.begin(), ops.end(), static_cast<uint32_t>(first));
@@ -113,10 +113,10 @@ class Offer {
   }
 
   // How many ops come before the first that a higher plugin runs, or that runs with a kernel wanted by its name.
-  std::size_t limit_at(int level, std::size_t first, std::size_t end) const {
+  std::size_t limit_at(const Level& level, std::size_t first, std::size_t end) const {
     const auto rest = std::span(placements_).subspan(first, end - first);
-    const auto hidden =
-        std::ranges::find_if(rest, [level](const Placement& p) { return p.level < level || !p.kernel.empty(); });
+    const auto hidden = std::ranges::find_if(
+        rest, [&](const Placement& p) { return p.level < 0 || p.rank < level.rank || !p.kernel.empty(); });
     return static_cast<std::size_t>(hidden - rest.begin());
   }
 

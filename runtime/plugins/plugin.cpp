@@ -1,6 +1,9 @@
 #include "plugins/plugin.hpp"
 
+#include <sstream>
 #include <utility>
+
+#include "plugins/call.hpp"
 
 namespace gpunn {
 
@@ -33,7 +36,16 @@ Plugin::Plugin(std::filesystem::path path, const gpunn_plugin& table, int device
       table_(table),
       name_(table.name),
       base_(table.base == nullptr ? "" : table.base),
-      devices_(devices) {}
+      devices_(devices) {
+  guarded_void([&] {
+    const auto* const names =
+        table.extension == nullptr ? nullptr : static_cast<const char*>(table.extension(GPUNN_EXTENSION_ALTERNATIVES));
+    std::istringstream text(names == nullptr ? "" : names);
+    for (std::string name; std::getline(text, name, ',');) {
+      if (!name.empty()) alternatives_.push_back(name);
+    }
+  });
+}
 
 bool Plugin::can_capture() const {
   return table_.capture_begin != nullptr && table_.capture_end != nullptr && table_.graph_launch != nullptr &&

@@ -19,15 +19,20 @@ class Plugin {
   const std::filesystem::path& path() const { return path_; }
   const std::string& name() const { return name_; }
   const std::string& base() const { return base_; }  // empty: none
-  int devices() const { return devices_; }           // as probe reported
+  // GPUNN_EXTENSION_ALTERNATIVES: plugins whose kernels may run in place of this one's.
+  const std::vector<std::string>& alternatives() const { return alternatives_; }
+  int devices() const { return devices_; }  // as probe reported
   bool can_capture() const;
 
  private:
   std::filesystem::path path_;
   gpunn_plugin table_{};
   std::string name_, base_;
+  std::vector<std::string> alternatives_;
   int devices_ = 0;
 };
+
+enum class Alternatives { left_out, included };
 
 // Every plugin that could be found, and what became of the rest. A driver is asked only for what is asked about: to
 // make a registry or a chain starts no driver that the chain does not need.
@@ -45,14 +50,16 @@ class PluginRegistry {
 
   // The plugin of this name (or file path; "auto": the working one of the largest priority) and its bases, overlay
   // first. Throws Error(missing) saying why one can't serve, with the candidates; a base that is absent or in a cycle
-  // is such a reason.
-  std::vector<std::shared_ptr<const Plugin>> chain(const std::string& name) const;
+  // is such a reason. The alternatives of a plugin that has a base follow it, as far as they can serve.
+  std::vector<std::shared_ptr<const Plugin>> chain(const std::string& name,
+                                                   Alternatives alternatives = Alternatives::left_out) const;
 
  private:
   using Chain = std::vector<std::shared_ptr<const Plugin>>;
   std::shared_ptr<const Plugin> find(const std::string& name, const std::string& needed_by) const;
   Chain chain_of(std::shared_ptr<const Plugin> top) const;
   Chain best_chain() const;
+  void insert_alternatives(Chain& chain) const;
 
   std::vector<PluginReport> files_;
 };

@@ -157,7 +157,29 @@ PluginRegistry::Chain PluginRegistry::best_chain() const {
                                                     : join(reasons, "; ")));
 }
 
-PluginRegistry::Chain PluginRegistry::chain(const std::string& name) const {
+void PluginRegistry::insert_alternatives(Chain& chain) const {
+  for (std::size_t i = 0; i + 1 < chain.size(); ++i) {
+    auto place = static_cast<std::ptrdiff_t>(i) + 1;
+    for (const std::string& name : chain[i]->alternatives()) {
+      const auto is_it = [&](const auto& known) { return known->name() == name; };
+      if (std::ranges::any_of(chain, is_it)) continue;
+      for (const PluginReport& file : files_) {
+        if (file.name != name || file.status != PluginStatus::ok) continue;
+        Loaded loaded = probe(file);
+        if (loaded.plugin == nullptr) continue;
+        chain.insert(chain.begin() + place++, std::move(loaded.plugin));
+        break;
+      }
+    }
+  }
+}
+
+PluginRegistry::Chain PluginRegistry::chain(const std::string& name, Alternatives alternatives) const {
+  if (alternatives == Alternatives::included) {
+    Chain result = chain(name);
+    insert_alternatives(result);
+    return result;
+  }
   if (name == "auto") return best_chain();
   if (!is_path(name)) return chain_of(find(name, ""));
 

@@ -114,6 +114,7 @@ double step_seconds(const RaceEntry& entry) {
 }
 
 RaceEntry run(Experiment experiment, const std::string& backend, const fs::path& folder, const RaceOptions& options) {
+  experiment.alternatives = false;  // each backend is to run its own kernels
   RaceEntry entry;
   entry.backend = backend;
   experiment.backend = backend;

@@ -29,17 +29,19 @@ std::unique_ptr<execution::Backend> open_backend(const Experiment& experiment, c
                                                  const std::string& name) {
   return std::make_unique<execution::Backend>(
       registry, name,
-      execution::BackendOptions{.device = static_cast<int>(experiment.device),
-                                .threads = static_cast<int>(experiment.threads),
-                                .precision = experiment.precision,
-                                .deterministic = experiment.deterministic,
-                                .host_copies = experiment.host_copies,
-                                .streams = static_cast<int>(experiment.streams),
-                                .subgraphs = experiment.subgraphs,
-                                .kernels = experiment.kernels,
-                                // Of two backends it may be the other that has them.
-                                .kernels_where_named = experiment.kernels_where_named ||
-                                                       config::checked_backends(experiment.backend).has_value()});
+      execution::BackendOptions{
+          .device = static_cast<int>(experiment.device),
+          .threads = static_cast<int>(experiment.threads),
+          .precision = experiment.precision,
+          .deterministic = experiment.deterministic,
+          .host_copies = experiment.host_copies,
+          .streams = static_cast<int>(experiment.streams),
+          .subgraphs = experiment.subgraphs,
+          .alternatives = experiment.alternatives && !config::checked_backends(experiment.backend),
+          .kernels = experiment.kernels,
+          // Of two backends it may be the other that has them.
+          .kernels_where_named =
+              experiment.kernels_where_named || config::checked_backends(experiment.backend).has_value()});
 }
 
 }  // namespace gpunn::training

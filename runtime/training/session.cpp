@@ -170,7 +170,7 @@ ProgramContext Session::context() const {
 // Fused no further than both backends can have it, where there are two.
 execution::RunnableProgram Session::compile_training() const {
   graph::Graph program = training_program(context(), data_->train());
-  if (second_ == nullptr) return runner_->compile(std::move(program));
+  if (second_ == nullptr) return runner_->compile_fastest(program);
   const std::array<const execution::Backend*, 2> both = {&runner_->backend(), second_.get()};
   return {execution::place_and_plan(execution::lower(std::move(program), both), runner_->backend(),
                                     execution::FuseSubgraphs::none)};

@@ -48,7 +48,7 @@ TEST_CASE("wrongly typed values") {
   CHECK(error("training: 5") ==
         Texts{"e.yaml:3:11: training: expected a map of epochs, max_steps, seed, freeze, freeze_statistics, "
               "accumulate, ema, check_gradients, precision, deterministic, threads, streams, "
-              "subgraphs, log_every_steps, found '5'"});
+              "subgraphs, alternatives, log_every_steps, found '5'"});
 }
 
 TEST_CASE("numbers out of range, NaN and infinity") {

@@ -29,11 +29,11 @@ using gpunn::graph::ValueId;
 using gpunn::plugins::PluginRegistry;
 
 inline const PluginRegistry& registry() {
-  static const PluginRegistry instance({samples::folder("overlays"), samples::folder("faulty"),
-                                        samples::folder("throwing"), samples::folder("capturing"),
-                                        samples::folder("forking"), samples::folder("asynchronous"),
-                                        samples::folder("on_capturing"), samples::folder("named"),
-                                        samples::folder("on_named"), samples::folder("minor_0")});
+  static const PluginRegistry instance(
+      {samples::folder("overlays"), samples::folder("faulty"), samples::folder("throwing"),
+       samples::folder("capturing"), samples::folder("forking"), samples::folder("asynchronous"),
+       samples::folder("on_capturing"), samples::folder("named"), samples::folder("on_named"),
+       samples::folder("minor_0"), samples::folder("alternatives")});
   return instance;
 }
 

@@ -36,6 +36,15 @@ TEST_CASE("a chain is the overlay and its bases", "[plugins]") {
   CHECK(names(registry, "second_storey") == Names{"second_storey", "only_relu", "small_base"});
 }
 
+TEST_CASE("alternatives follow the plugin that names them, where they can serve", "[plugins]") {
+  using gpunn::plugins::Alternatives;
+  const PluginRegistry registry({folder("overlays"), folder("alternatives")});
+  CHECK(names(registry, "racer") == Names{"racer", "small_base"});
+  Names chain;
+  for (const auto& plugin : registry.chain("racer", Alternatives::included)) chain.push_back(plugin->name());
+  CHECK(chain == Names{"racer", "rival", "far_rival", "small_base"});
+}
+
 TEST_CASE("a path names a plugin too", "[plugins]") {
   const PluginRegistry registry({folder("overlays")});
   CHECK(names(registry, file("overlays", "only_relu").string()) == Names{"only_relu", "small_base"});

@@ -238,6 +238,12 @@ typedef struct gpunn_plugin {
  * ops run one after another. */
 #define GPUNN_EXTENSION_CONCURRENT_STREAMS "gpunn.concurrent_streams"
 
+/* alternatives: a const char*, the names of plugins with commas between them. Where one of them is there, shares this
+ * plugin's memory and serves an op that this plugin serves too, the host times both kernels and runs the faster one.
+ * Such a plugin also joins the chain, below this plugin and above its base, for ops that this plugin does not serve. A
+ * plugin that wants its own kernels run says nothing. */
+#define GPUNN_EXTENSION_ALTERNATIVES "gpunn.alternatives"
+
 /* The one exported symbol. Pure: touches no driver, starts no thread. Returns NULL where the plugin can't serve a host
  * of this version. */
 typedef const gpunn_plugin* (*gpunn_plugin_query_v1_fn)(uint16_t host_major, uint16_t host_minor);

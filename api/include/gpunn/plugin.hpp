@@ -96,6 +96,9 @@ class Backend {
   // Whether kernels may run at the same time on several streams, and a capture follows events to other streams:
   // GPUNN_EXTENSION_CONCURRENT_STREAMS.
   virtual bool concurrent_streams() const { return false; }
+  // Names of plugins, with commas between them, whose kernels may run in place of this one's where they are faster:
+  // GPUNN_EXTENSION_ALTERNATIVES. nullptr: none.
+  virtual const char* alternatives() const { return nullptr; }
   virtual const void* extension(const char* /*name*/) { return nullptr; }
   virtual void shutdown() {}
 };

@@ -167,9 +167,13 @@ struct __attribute__((visibility("hidden"))) Table {
   static const void* extension(const char* name) noexcept {
     const void* found = nullptr;
     guard(nullptr, [&] {
-      const bool asks_concurrency = std::strcmp(name, GPUNN_EXTENSION_CONCURRENT_STREAMS) == 0;
-      found = asks_concurrency && backend().concurrent_streams() ? static_cast<const void*>(&backend())
-                                                                 : backend().extension(name);
+      if (std::strcmp(name, GPUNN_EXTENSION_CONCURRENT_STREAMS) == 0 && backend().concurrent_streams()) {
+        found = &backend();
+      } else if (std::strcmp(name, GPUNN_EXTENSION_ALTERNATIVES) == 0 && backend().alternatives() != nullptr) {
+        found = backend().alternatives();
+      } else {
+        found = backend().extension(name);
+      }
     });
     return found;
   }

@@ -81,6 +81,9 @@ std::vector<Key> training_keys() {
               "Streams of the device on which ops of a step may run at the same time; the numbers stay the same."),
       boolean("subgraphs", &E::subgraphs,
               "The backend may fuse consecutive ops of a step into one kernel, up to a whole small network."),
+      boolean("alternatives", &E::alternatives,
+              "Time the kernels of plugins that the backend names as alternatives, and run the fastest at each op; "
+              "false: only the backend and its bases. A race uses none."),
       integer("log_every_steps", &E::log_every_steps, between(0, kMostSteps),
               "Steps between two log lines; 0: about ten lines an epoch."),
   };

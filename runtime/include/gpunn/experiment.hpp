@@ -66,6 +66,7 @@ struct Experiment {
   int64_t threads = 0;       // host threads of the backend; 0: its choice
   int64_t streams = 4;       // of the device, on which ops of a step may run at the same time
   bool subgraphs = true;     // a plugin may fuse consecutive ops of a step
+  bool alternatives = true;  // a plugin that the backend names may run ops where its kernel is faster
   bool host_copies = false;  // an overlay may work in other memory than its base
   std::vector<std::filesystem::path> plugins;
   std::vector<std::string> kernels;  // wanted by name, as "gemm:3"

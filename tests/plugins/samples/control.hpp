@@ -16,6 +16,7 @@ struct Control {
   uint64_t workspace_bytes = 0;
   uint64_t capacity = 0;  // of device memory, in bytes; 0: no limit, and device_info does not tell what is free
   uint32_t op_flags = 3;
+  int32_t delay = 0;  // of op_enqueue, in microseconds
   char memory_domain[96] = "host";
   // For "capturing": the most ops that it fuses (0: none), how many it fuses beyond the ops that it was offered, the
   // flags of its subgraphs, and scratch memory beyond what they need.

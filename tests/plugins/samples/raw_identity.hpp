@@ -7,6 +7,7 @@ struct Identity {
   const char* base;  // or ""
   const char* ops;   // "all" or "relu"
   int priority;
+  const char* alternatives;  // or ""
 };
 
 extern const Identity kIdentity;

@@ -225,6 +225,9 @@ void set_op_functions(gpunn_plugin& t) {
   t.op_enqueue = [](gpunn_kernel* kernel, gpunn_stream*, const gpunn_op_args* args, gpunn_error* error) {
     return body("op_enqueue", error, [&] {
       ++control.enqueues;
+      const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(control.delay);
+      while (control.delay > 0 && std::chrono::steady_clock::now() < end) {
+      }
       run(*reinterpret_cast<Kernel*>(kernel), *args);
     });
   };
@@ -254,6 +257,9 @@ gpunn_plugin make_table() {
     enter("shutdown");
   };
   t.extension = [](const char* name) -> const void* {
+    if (std::strcmp(name, GPUNN_EXTENSION_ALTERNATIVES) == 0 && kIdentity.alternatives[0] != '\0') {
+      return kIdentity.alternatives;
+    }
     return std::strcmp(name, "test.control") == 0 ? &control : nullptr;
   };
 
