@@ -8,6 +8,8 @@
 // AVG_POOL2D and its backward where the window is the whole image, as residual networks end in: a warp an image, whose
 // lanes read neighbours. The base has a thread an image, whose neighbours are H * W floats away. The order of additions
 // is the shape's alone. (cuDNN's pooling has not been timed against it.)
+//
+// Channels-last images: channels_last.cu.
 #include <cstdint>
 #include <limits>
 
@@ -16,6 +18,7 @@
 #include "cuda_common/launch.hpp"
 #include "device.hpp"
 #include "kernels.hpp"
+#include "pooling/channels_last.hpp"
 #include "pooling/maximum.cuh"
 
 namespace gpunn::cuda_tiled {
@@ -44,11 +47,23 @@ Pool whole(const Pool& pool) {
   return pool;
 }
 
-Pool forward_mean(const OpDesc& desc) { return whole(avg_pool_of(desc)); }
-Pool backward_mean(const OpDesc& desc) { return whole(avg_pool_backward_of(desc)); }
+// Channels-last images of any dtype have kernels for all windows (channels_last.cu).
+struct PoolPlan {
+  Pool pool;
+  int32_t dtype = GPUNN_F32;
+};
 
-Pool forward_pool(const OpDesc& desc) { return served(max_pool_of(desc)); }
-Pool backward_pool(const OpDesc& desc) { return served(max_pool_backward_of(desc)); }
+template <Pool (*pool_of)(const OpDesc&), Pool (*packed)(const Pool&)>
+PoolPlan plan_of(const OpDesc& desc) {
+  const PoolPlan plan{pool_of(desc), desc.output(0).dtype};
+  if (plan.pool.channels_last) {
+    pooling_last::require_served(plan.pool);
+    return plan;
+  }
+  require(plan.dtype == GPUNN_F32, "images in half precision have to lie channels-last");
+  packed(plan.pool);
+  return plan;
+}
 
 // Two neighbouring numbers: in one access where the width is even, since every row then begins at a multiple of 8
 // bytes.
@@ -153,12 +168,20 @@ __global__ void mean_backward_by_four(const float* dy, float4* dx, uint32_t quar
   dx[i] = {share, share, share, share};
 }
 
-void run_forward_mean(const Pool& pool, cudaStream_t stream, const OpArgs& args) {
+void run_forward_mean(const PoolPlan& plan, cudaStream_t stream, const OpArgs& args) {
+  const Pool& pool = plan.pool;
+  if (pool.channels_last) {
+    return pooling_last::run_mean(pool, plan.dtype, args.in<void>(0), args.out<void>(0), stream);
+  }
   launch(mean_of_images, thread_each(pool.planes * kLanes), stream, args.in<float>(0), args.out<float>(0),
          static_cast<uint32_t>(pool.planes), static_cast<uint32_t>(pool.input_size()));
 }
 
-void run_backward_mean(const Pool& pool, cudaStream_t stream, const OpArgs& args) {
+void run_backward_mean(const PoolPlan& plan, cudaStream_t stream, const OpArgs& args) {
+  const Pool& pool = plan.pool;
+  if (pool.channels_last) {
+    return pooling_last::run_mean_backward(pool, plan.dtype, args.in<void>(0), args.out<void>(0), stream);
+  }
   const int64_t n = pool.planes * pool.input_size();
   const auto size = static_cast<uint32_t>(pool.input_size());
   auto* dx = args.out<float>(0);
@@ -171,7 +194,11 @@ void run_backward_mean(const Pool& pool, cudaStream_t stream, const OpArgs& args
   }
 }
 
-void run_forward(const Pool& pool, cudaStream_t stream, const OpArgs& args) {
+void run_forward(const PoolPlan& plan, cudaStream_t stream, const OpArgs& args) {
+  const Pool& pool = plan.pool;
+  if (pool.channels_last) {
+    return pooling_last::run_maximum(pool, plan.dtype, args.in<void>(0), args.out<void>(0), stream);
+  }
   const int64_t n = pool.planes * pool.output_size();
   launch(pool.columns.inputs % 2 == 0 ? forward<true> : forward<false>, thread_each(n), stream, args.in<float>(0),
          args.out<float>(0), static_cast<uint32_t>(n), static_cast<uint32_t>(pool.output_size()),
@@ -179,7 +206,12 @@ void run_forward(const Pool& pool, cudaStream_t stream, const OpArgs& args) {
          static_cast<uint32_t>(pool.input_size()));
 }
 
-void run_backward(const Pool& pool, cudaStream_t stream, const OpArgs& args) {
+void run_backward(const PoolPlan& plan, cudaStream_t stream, const OpArgs& args) {
+  const Pool& pool = plan.pool;
+  if (pool.channels_last) {
+    return pooling_last::run_maximum_backward(pool, plan.dtype, args.in<void>(0), args.in<void>(1), args.in<void>(2),
+                                              args.out<void>(0), stream);
+  }
   const int64_t cell_rows = (pool.rows.inputs + 1) / 2;
   const int64_t cell_columns = (pool.columns.inputs + 1) / 2;
   const int64_t n = pool.planes * cell_rows * cell_columns;
@@ -192,10 +224,13 @@ void run_backward(const Pool& pool, cudaStream_t stream, const OpArgs& args) {
 }  // namespace
 
 void add_pooling_kernels(TiledDevice& device) {
-  add_op(device, GPUNN_OP_MAX_POOL2D, "max_pool2d", forward_pool, run_forward);
-  add_op(device, GPUNN_OP_MAX_POOL2D_BACKWARD, "max_pool2d_backward", backward_pool, run_backward);
-  add_op(device, GPUNN_OP_AVG_POOL2D, "avg_pool2d", forward_mean, run_forward_mean);
-  add_op(device, GPUNN_OP_AVG_POOL2D_BACKWARD, "avg_pool2d_backward", backward_mean, run_backward_mean);
+  const auto add = [&](int32_t op, const char* name, PoolPlan (*plan)(const OpDesc&), auto run) {
+    add_op(device, op, name, plan, run, Dtypes::floating, Layouts::channels_last_too);
+  };
+  add(GPUNN_OP_MAX_POOL2D, "max_pool2d", plan_of<max_pool_of, served>, run_forward);
+  add(GPUNN_OP_MAX_POOL2D_BACKWARD, "max_pool2d_backward", plan_of<max_pool_backward_of, served>, run_backward);
+  add(GPUNN_OP_AVG_POOL2D, "avg_pool2d", plan_of<avg_pool_of, whole>, run_forward_mean);
+  add(GPUNN_OP_AVG_POOL2D_BACKWARD, "avg_pool2d_backward", plan_of<avg_pool_backward_of, whole>, run_backward_mean);
 }
 
 }  // namespace gpunn::cuda_tiled
