@@ -123,13 +123,26 @@ AlgorithmPtr choose_variant(TiledDevice& device, const OpDesc& desc, const Varia
   return choose_algorithm(device, desc, task);
 }
 
+// The answer of a problem's variants; of those whose problem has a score, that score.
+template <class Problem>
+plugin::Support support_with(const Problem& problem, uint64_t workspace_bytes) {
+  if constexpr (requires { problem.score(); }) return plugin::Support::yes(workspace_bytes, problem.score());
+  return plugin::Support::yes(workspace_bytes);
+}
+
 // Registers the variants of `op`. Of a problem the autotuner needs `terms`, how many products a sum of it has, as a
 // member.
 template <class Problem>
 void add_variants(TiledDevice& device, int32_t op, Problem (*problem_of)(const OpDesc&),
-                  std::string (*key_of)(const Problem&), std::vector<Variant<Problem>> variants) {
+                  std::string (*key_of)(const Problem&), std::vector<Variant<Problem>> variants,
+                  Dtypes dtypes = Dtypes::f32, Layouts layouts = Layouts::packed) {
   const auto list = std::make_shared<const VariantList<Problem>>(VariantList<Problem>{std::move(variants)});
+  const auto takes = [=](plugin::KernelFactory& factory) {
+    factory.half = dtypes == Dtypes::floating;
+    factory.channels_last = layouts == Layouts::channels_last_too;
+  };
   plugin::KernelFactory tuned;
+  takes(tuned);
   tuned.query = [list, problem_of](const OpDesc& desc) {
     return support_of([&] {
       const Problem problem = problem_of(desc);
@@ -139,7 +152,7 @@ void add_variants(TiledDevice& device, int32_t op, Problem (*problem_of)(const O
       for (const Variant<Problem>& variant : serving) {
         workspace_bytes = std::max(workspace_bytes, variant.workspace_of(problem));
       }
-      return plugin::Support::yes(workspace_bytes);
+      return support_with(problem, workspace_bytes);
     });
   };
   tuned.create = [&device, list, problem_of, key_of](const OpDesc& desc) {
@@ -152,11 +165,12 @@ void add_variants(TiledDevice& device, int32_t op, Problem (*problem_of)(const O
     plugin::KernelFactory named;
     named.name = variant.name;
     named.only_by_name = true;
+    takes(named);
     named.query = [variant, problem_of](const OpDesc& desc) {
       return support_of([&] {
         const Problem problem = problem_of(desc);
         const std::string reason = variant.refuses(problem);
-        return reason.empty() ? plugin::Support::yes(variant.workspace_of(problem)) : plugin::Support::no(reason);
+        return reason.empty() ? support_with(problem, variant.workspace_of(problem)) : plugin::Support::no(reason);
       });
     };
     named.create = [variant, problem_of](const OpDesc& desc) {

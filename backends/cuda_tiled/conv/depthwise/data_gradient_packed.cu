@@ -1,0 +1,26 @@
+// The data gradient of depthwise convolutions of packed images.
+#include "conv/depthwise/dispatch.cuh"
+#include "conv/depthwise/packed.cuh"
+#include "conv/depthwise/sliding.hpp"
+#include "cuda_common/launch.hpp"
+
+namespace gpunn::cuda_tiled::depthwise {
+
+void data_gradient_of_packed(const DepthwiseProblem& problem, const Addresses& at, cudaStream_t stream) {
+  const PackedPlan plan = packed_plan_at(problem, at.y);
+  const cuda::Launch blocks{dim3(static_cast<unsigned>(plan.blocks)), dim3(static_cast<unsigned>(plan.threads)),
+                            plan.shared_bytes};
+  with_filter(problem, [&](auto type, auto taps, auto stride) {
+    using T = decltype(type);
+    const auto run = [&](auto kernel) {
+      cuda::launch(kernel, blocks, stream, static_cast<const T*>(at.y), static_cast<const T*>(at.w),
+                   static_cast<T*>(at.out), sizes_of(problem.shape), plan);
+    };
+    if constexpr (stride() == 2) {
+      if (shift_of(problem.shape) == 1) return run(data_gradient_packed<T, taps(), stride(), 1>);
+    }
+    run(data_gradient_packed<T, taps(), stride(), 0>);
+  });
+}
+
+}  // namespace gpunn::cuda_tiled::depthwise
