@@ -23,4 +23,38 @@ inline constexpr int64_t kTensorMapAlignment = 16;
 CUtensorMap tf32_tensor_map(const MatrixInMemory& matrix, int box_outer);
 CUtensorMap bf16_tensor_map(const MatrixInMemory& matrix, int box_outer);
 
+// Numbers of 16 bits: `outer` times `taps` lines of `inner` numbers, each line `pitch` numbers after the one before.
+struct TapsInMemory {
+  const void* data;
+  int64_t inner;
+  int64_t taps;
+  int64_t outer;
+  int64_t pitch;
+};
+
+// For copies of boxes of box_outer lines of 64 numbers, all of one tap.
+CUtensorMap half_tensor_map(const TapsInMemory& matrix, int box_outer);
+
+// Channels-last images of numbers of 16 bits, whose pixels are `pitch` numbers apart, and the windows that are read of
+// them: one begins at every stride-th pixel of an axis from `first` on, `windows` times.
+struct WindowAxis {
+  int64_t pixels;
+  int64_t windows;
+  int64_t first;
+  int64_t stride;
+};
+struct ImagesInMemory {
+  const void* data;
+  int64_t images;
+  int64_t channels;
+  int64_t pitch;
+  WindowAxis rows, columns;
+};
+
+// Whether TMA can gather such windows, of which the last tap lies `reach` pixels behind the first.
+bool has_window_map(const WindowAxis& axis, int64_t reach);
+
+// For copies of one pixel each of `pixels` windows, 64 channels of it.
+CUtensorMap window_tensor_map(const ImagesInMemory& images, int pixels);
+
 }  // namespace gpunn::cuda_tiled

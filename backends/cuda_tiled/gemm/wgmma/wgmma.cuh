@@ -21,12 +21,11 @@
 #include "dependent_launch.cuh"
 #include "epilogue.cuh"
 #include "gemm/mask_epilogue.cuh"
+#include "gemm/wgmma/major.hpp"
 #include "gemm/wgmma/wgmma_instructions.cuh"
 
 namespace gpunn::cuda_tiled {
 
-// Which index of an operand runs along memory, as CUTLASS says it.
-enum class Major : uint8_t { kK, kMN };
 enum class Element : uint8_t { kTf32, kBf16 };
 
 // Of a' and b'.

@@ -1,0 +1,329 @@
+#include "conv/half/half_convolution.hpp"
+
+#include <gpunn/op_signature.hpp>
+
+#include <algorithm>
+
+#include "architecture.hpp"
+#include "cuda_common/divide_up.hpp"
+#include "kernels.hpp"
+
+namespace gpunn::cuda_tiled {
+namespace {
+
+using backends::ConvolutionAxis;
+
+constexpr int64_t kMostRows = int64_t{1} << 30;
+
+HalfConvolution problem_of(const OpDesc& desc, ConvolutionPass pass, const ConvolutionShape& shape) {
+  const int32_t dtype = desc.input(0).dtype;
+  require(ops::is_half(dtype), "is for tensors of bf16 and f16");
+  for (const gpunn_tensor* tensor : {&desc.input(0), &desc.input(1), &desc.output(0)}) {
+    require(plugin::is_channels_last(*tensor), "is for channels-last images and filters");
+  }
+  require(!has_few_channels(shape), "of few channels: the direct kernels are faster");
+  return {.pass = pass, .shape = shape, .dtype = dtype, .terms = terms_of(pass, shape)};
+}
+
+HalfConvolution forward_problem(const OpDesc& desc) {
+  return problem_of(desc, ConvolutionPass::forward, convolution_of(desc));
+}
+HalfConvolution bias_activation_problem_of_half(const OpDesc& desc) {
+  const ConvolutionBiasActivation op = convolution_bias_activation_of(desc);
+  HalfConvolution problem = problem_of(desc, ConvolutionPass::forward, op.shape);
+  problem.bias = true;
+  problem.relu = op.relu;
+  return problem;
+}
+HalfConvolution backward_data_problem(const OpDesc& desc) {
+  return problem_of(desc, ConvolutionPass::backward_data, convolution_backward_data_of(desc));
+}
+HalfConvolution backward_filter_problem(const OpDesc& desc) {
+  return problem_of(desc, ConvolutionPass::backward_filter, convolution_backward_filter_of(desc));
+}
+
+std::string half_key_of(const HalfConvolution& problem) {
+  std::string key = "conv2d";
+  if (problem.pass == ConvolutionPass::backward_data) key = "conv2d_backward_data";
+  if (problem.pass == ConvolutionPass::backward_filter) key = "conv2d_backward_filter";
+  if (problem.bias) key += problem.relu ? "_bias_relu" : "_bias";
+  return key + " " + text_of(problem.shape) + " " + ops::dtype_text(problem.dtype) + " tensors channels-last";
+}
+
+// One axis of one phase: which windows there are, and the taps that they take.
+struct PhaseAxis {
+  WindowAxis windows;
+  TapAxis taps;
+  int64_t reach = 0;  // from the first tap's pixel to the last one's
+};
+
+PhaseAxis forward_axis(const ConvolutionAxis& axis) {
+  return {.windows = {.pixels = axis.inputs, .windows = axis.outputs, .first = -axis.pad, .stride = axis.stride},
+          .taps = {.count = static_cast<int>(axis.taps),
+                   .first = 0,
+                   .step = 1,
+                   .offset_step = static_cast<int>(axis.dilation)},
+          .reach = (axis.taps - 1) * axis.dilation};
+}
+
+// dx[phase + stride * i] takes dy[i + (phase + pad - t * dilation) / stride] at the taps t for which that divides.
+PhaseAxis gradient_axis(const ConvolutionAxis& axis, int64_t phase) {
+  const int64_t windows = phase < axis.inputs ? cuda::divide_up(axis.inputs - phase, axis.stride) : 0;
+  PhaseAxis made{.windows = {.pixels = axis.outputs, .windows = windows, .first = 0, .stride = 1},
+                 .taps = {.count = 0}};
+  int64_t last_tap = 0, last_offset = 0;
+  // From the last tap on, whose pixel is the first.
+  for (int64_t tap = axis.taps - 1; tap >= 0; --tap) {
+    const int64_t distance = phase + axis.pad - tap * axis.dilation;
+    if (distance % axis.stride != 0) continue;
+    const int64_t offset = distance / axis.stride;
+    if (made.taps.count == 0) {
+      made.taps.first = static_cast<int>(tap);
+      made.windows.first = offset;
+    } else {
+      made.taps.step = static_cast<int>(tap - last_tap);
+      made.taps.offset_step = static_cast<int>(offset - last_offset);
+    }
+    ++made.taps.count;
+    made.reach = offset - made.windows.first;
+    last_tap = tap;
+    last_offset = offset;
+  }
+  return made;
+}
+
+// A phase with its windows, of which a tensor map is made for each run.
+struct ConvolutionPlan {
+  HalfPlan half;
+  struct Axes {
+    PhaseAxis rows, columns;
+  };
+  std::array<Axes, kMostPhases> axes;
+  bool windows = true;  // none are gathered where a product of pixels does
+  bool serves = true;
+};
+
+Windows windows_of(const PhaseAxis& rows, const PhaseAxis& columns) {
+  return {.image = Divider(rows.windows.windows * columns.windows.windows),
+          .columns = Divider(columns.windows.windows),
+          .top = static_cast<int>(rows.windows.first),
+          .left = static_cast<int>(columns.windows.first),
+          .row_stride = static_cast<int>(rows.windows.stride),
+          .column_stride = static_cast<int>(columns.windows.stride)};
+}
+
+// Puts a phase of `batch` images into the plan, of sums over `blocks` of K at each tap.
+HalfPhase& add_phase(ConvolutionPlan& plan, int index, const PhaseAxis& rows, const PhaseAxis& columns, int64_t batch,
+                     int64_t blocks) {
+  HalfPhase& phase = plan.half.product.phase[static_cast<std::size_t>(index)];
+  plan.axes[static_cast<std::size_t>(index)] = {rows, columns};
+  phase.tap_rows = rows.taps;
+  phase.tap_columns = columns.taps;
+  const int64_t count = batch * rows.windows.windows * columns.windows.windows;
+  const int64_t all_blocks = int64_t{rows.taps.count} * columns.taps.count * blocks;
+  const bool fits = count <= kMostRows && all_blocks <= kMostRows;
+  const bool gathered =
+      all_blocks == 0 || (has_window_map(rows.windows, rows.reach) && has_window_map(columns.windows, columns.reach));
+  plan.serves = plan.serves && fits && (gathered || !plan.windows);
+  if (!plan.serves) return phase;
+  phase.windows = windows_of(rows, columns);
+  phase.rows = static_cast<int>(count);
+  phase.blocks = static_cast<int>(all_blocks);
+  return phase;
+}
+
+bool is_plain(const ConvolutionAxis& axis) { return axis.taps == 1 && axis.stride == 1 && axis.pad == 0; }
+
+int64_t pixels_of(const ConvolutionShape& shape, int64_t ConvolutionAxis::*side) {
+  return shape.batch * (shape.rows.*side) * (shape.columns.*side);
+}
+
+int64_t taps_of(const ConvolutionShape& shape) { return shape.rows.taps * shape.columns.taps; }
+
+void plan_forward(const ConvolutionShape& shape, ConvolutionPlan& plan) {
+  HalfProduct& product = plan.half.product;
+  const int64_t blocks = cuda::divide_up(shape.group_inputs, kHalfBlockK);
+  HalfPhase& phase = add_phase(plan, 0, forward_axis(shape.rows), forward_axis(shape.columns), shape.batch, blocks);
+  phase.places.row_pitch = shape.group_outputs;
+  product.image_a = plan.windows;
+  product.channel_blocks = static_cast<int>(blocks);
+  product.columns = static_cast<int>(shape.group_outputs);
+  product.vectors = shape.group_outputs % 8 == 0;
+  plan.half.a = {.lines = pixels_of(shape, &ConvolutionAxis::inputs), .line = shape.group_inputs};
+  plan.half.b = {.lines = shape.group_outputs * taps_of(shape), .line = shape.group_inputs};
+}
+
+void plan_backward_data(const ConvolutionShape& shape, ConvolutionPlan& plan) {
+  HalfProduct& product = plan.half.product;
+  const int64_t blocks = cuda::divide_up(shape.group_outputs, kHalfBlockK);
+  const int64_t channels = shape.group_inputs;
+  const int64_t row_stride = shape.rows.stride, column_stride = shape.columns.stride;
+  plan.half.major_b = Major::kMN;
+  plan.half.a = {.lines = pixels_of(shape, &ConvolutionAxis::outputs), .line = shape.group_outputs};
+  plan.half.b = {.lines = shape.group_outputs * taps_of(shape), .line = channels};
+  product.image_a = plan.windows;
+  product.channel_blocks = static_cast<int>(blocks);
+  product.columns = static_cast<int>(channels);
+  product.vectors = channels % 8 == 0;
+  plan.serves = plan.serves && row_stride * column_stride <= kMostPhases;
+  if (!plan.serves) return;
+  product.phases = 0;
+  for (int64_t i = 0; i < row_stride; ++i) {
+    for (int64_t j = 0; j < column_stride; ++j) {
+      if (i >= shape.rows.inputs || j >= shape.columns.inputs) continue;  // no pixels
+      HalfPhase& phase = add_phase(plan, product.phases, gradient_axis(shape.rows, i), gradient_axis(shape.columns, j),
+                                   shape.batch, blocks);
+      if (!plan.serves) return;
+      const ConvolutionPlan::Axes& axes = plan.axes[static_cast<std::size_t>(product.phases)];
+      const int64_t pixels = axes.rows.windows.windows * axes.columns.windows.windows;
+      const bool scattered = row_stride * column_stride > 1;
+      phase.places = {.scattered = scattered,
+                      .image = Divider(pixels),
+                      .columns = Divider(axes.columns.windows.windows),
+                      .first = (i * shape.columns.inputs + j) * channels,
+                      .image_pitch = shape.rows.inputs * shape.columns.inputs * channels,
+                      .row_pitch = scattered ? row_stride * shape.columns.inputs * channels : channels,
+                      .column_pitch = column_stride * channels};
+      ++product.phases;
+    }
+  }
+}
+
+void plan_backward_filter(const ConvolutionShape& shape, ConvolutionPlan& plan) {
+  HalfProduct& product = plan.half.product;
+  const int64_t channels = shape.group_inputs, taps = taps_of(shape);
+  const int64_t pixels = pixels_of(shape, &ConvolutionAxis::outputs);
+  HalfPhase& phase = add_phase(plan, 0, forward_axis(shape.rows), forward_axis(shape.columns), shape.batch, 1);
+  if (!plan.serves) return;
+  phase.rows = static_cast<int>(shape.group_outputs);
+  phase.blocks = static_cast<int>(cuda::divide_up(pixels, kHalfBlockK));
+  phase.places.row_pitch = taps * channels;
+  plan.half.major_a = plan.half.major_b = Major::kMN;
+  plan.half.a = {.lines = pixels, .line = shape.group_outputs};
+  plan.half.b = {.lines = pixels_of(shape, &ConvolutionAxis::inputs), .line = channels};
+  product.image_b = plan.windows;
+  product.vectors = channels % 8 == 0;
+  if (plan.windows) {
+    const int64_t blocks = cuda::divide_up(channels, kHalfBlockK);
+    plan.serves = taps * blocks * kHalfBlockK <= kMostRows;
+    product.channel_blocks = static_cast<int>(blocks);
+    product.columns = static_cast<int>(taps * blocks * kHalfBlockK);
+    product.channels = static_cast<int>(channels);
+  } else {
+    product.channel_blocks = phase.blocks;
+    product.columns = static_cast<int>(channels);
+  }
+}
+
+ConvolutionPlan plan_of(const HalfConvolution& problem, int tile) {
+  const ConvolutionShape& shape = problem.shape;
+  ConvolutionPlan plan;
+  plan.half.tile = tile;
+  plan.half.element = problem.dtype == GPUNN_BF16 ? HalfElement::kBf16 : HalfElement::kF16;
+  plan.half.product.filter_columns = static_cast<int>(shape.columns.taps);
+  plan.half.product.epilogue.relu = problem.relu;
+  plan.windows = !is_plain(shape.rows) || !is_plain(shape.columns);
+  plan.serves = std::max(shape.group_inputs, shape.group_outputs) * taps_of(shape) <= kMostRows;
+  if (!plan.serves) return plan;
+  switch (problem.pass) {
+    case ConvolutionPass::backward_data:
+      plan_backward_data(shape, plan);
+      break;
+    case ConvolutionPass::backward_filter:
+      plan_backward_filter(shape, plan);
+      break;
+    case ConvolutionPass::forward:
+      plan_forward(shape, plan);
+      break;
+  }
+  if (plan.serves) plan_tiles(plan.half, multiprocessors());
+  return plan;
+}
+
+CUtensorMap matrix_map(const HalfLines& lines, const void* data, int box_outer) {
+  return half_tensor_map({.data = data, .inner = lines.line, .taps = 1, .outer = lines.lines, .pitch = lines.pitch()},
+                         box_outer);
+}
+
+CUtensorMap windows_map(const ConvolutionPlan& plan, std::size_t phase, const HalfLines& lines, int64_t images,
+                        const void* data, int pixels) {
+  return window_tensor_map({.data = data,
+                            .images = images,
+                            .channels = lines.line,
+                            .pitch = lines.pitch(),
+                            .rows = plan.axes[phase].rows.windows,
+                            .columns = plan.axes[phase].columns.windows},
+                           pixels);
+}
+
+template <int kTile>
+std::string refuses(const HalfConvolution& problem) {
+  if (problem.shape.groups != 1) return "the channels are in groups";
+  if (std::string refusal = half_refusal_of_gpu(); !refusal.empty()) return refusal;
+  const ConvolutionPlan plan = plan_of(problem, kTile);
+  if (!plan.serves) return "its filters or strides are too large";
+  return is_countable(plan.half) ? std::string() : "a tensor is too large";
+}
+
+template <int kTile>
+uint64_t workspace(const HalfConvolution& problem) {
+  return plan_of(problem, kTile).half.workspace_bytes();
+}
+
+template <int kTile>
+void run(const HalfConvolution& problem, cudaStream_t stream, const OpArgs& args) {
+  ConvolutionPlan plan = plan_of(problem, kTile);
+  HalfPlan& half = plan.half;
+  HalfProduct& product = half.product;
+  const HalfTile& tile = half.tile_size();
+  auto* const room = args.workspace<uint8_t>();
+  const void* const a = place_lines(half.a, args.in<void>(0), room, stream);
+  const void* const b = place_lines(half.b, args.in<void>(1), room + half.a.copy_bytes(), stream);
+  const ConvolutionShape& shape = problem.shape;
+  if (problem.pass == ConvolutionPass::backward_filter) {
+    product.a[0] = matrix_map(half.a, a, kHalfBlockK);
+    product.b =
+        plan.windows ? windows_map(plan, 0, half.b, shape.batch, b, kHalfBlockK) : matrix_map(half.b, b, kHalfBlockK);
+  } else {
+    for (std::size_t i = 0; i < static_cast<std::size_t>(product.phases); ++i) {
+      // A phase without taps reads nothing; its map is never used.
+      if (product.phase[i].blocks == 0) continue;
+      product.a[i] =
+          plan.windows ? windows_map(plan, i, half.a, shape.batch, a, tile.rows) : matrix_map(half.a, a, tile.rows);
+    }
+    product.b = half_tensor_map({.data = b,
+                                 .inner = half.b.line,
+                                 .taps = taps_of(shape),
+                                 .outer = shape.group_outputs,
+                                 .pitch = half.b.pitch()},
+                                half.major_b == Major::kK ? tile.columns : kHalfBlockK);
+  }
+  run_half_product(half,
+                   {.y = args.out<void>(0), .bias = problem.bias ? args.in<float>(2) : nullptr, .workspace = room},
+                   multiprocessors(), stream);
+}
+
+template <int kTile>
+Variant<HalfConvolution> variant(const char* name) {
+  return {.name = name, .refuses = refuses<kTile>, .workspace_bytes = workspace<kTile>, .run = run<kTile>};
+}
+
+}  // namespace
+
+std::vector<Variant<HalfConvolution>> half_convolution_variants() {
+  return {variant<0>("conv:half_128x256"), variant<1>("conv:half_256x128"), variant<2>("conv:half_128x192"),
+          variant<3>("conv:half_128x128"), variant<4>("conv:half_128x64")};
+}
+
+void add_half_convolution_kernels(TiledDevice& device) {
+  const auto add = [&](int32_t op, HalfConvolution (*problem)(const OpDesc&)) {
+    add_variants(device, op, problem, half_key_of, half_convolution_variants(), Dtypes::floating,
+                 Layouts::channels_last_too);
+  };
+  add(GPUNN_OP_CONV2D, forward_problem);
+  add(GPUNN_OP_CONV2D_BIAS_ACTIVATION, bias_activation_problem_of_half);
+  add(GPUNN_OP_CONV2D_BACKWARD_DATA, backward_data_problem);
+  add(GPUNN_OP_CONV2D_BACKWARD_FILTER, backward_filter_problem);
+}
+
+}  // namespace gpunn::cuda_tiled

@@ -1,0 +1,264 @@
+// half_product: the product of half_product.hpp. Persistent blocks walk over tiles of y'. A warp feeds the ring of
+// stages, one thread of it, while two warpgroups multiply the stages by wgmma, each half of the tile's rows; during the
+// store of a tile the ring is already filled for the next one.
+//
+// Long sums of few outputs are split: each part leaves its sums in memory, and a second kernel adds them in their
+// order (half_parts.cu), so that equal inputs give equal bits.
+#pragma once
+
+#include <cstdint>
+
+#include "gemm/wgmma/wgmma.cuh"
+#include "half/half_copies.cuh"
+#include "half/half_instructions.cuh"
+#include "half/half_product.hpp"
+#include "half/half_store.cuh"
+
+namespace gpunn::cuda_tiled {
+
+template <HalfTile tile, HalfElement element, Major major_a, Major major_b>
+struct HalfTiling {
+  static constexpr HalfElement kElement = element;
+  static constexpr Major kMajorA = major_a, kMajorB = major_b;
+  static constexpr int kConsumers = 2;
+  static constexpr int kRows = tile.rows, kColumns = tile.columns, kStages = tile.stages;
+  static constexpr int kBlocksEach = tile.blocks;               // of threads a multiprocessor
+  static constexpr int kRowBlocks = kRows / (64 * kConsumers);  // of 64 rows, a consumer
+  // A warp feeds the ring. Without a warpgroup for it the others have registers enough: 224, or 112 of two blocks.
+  static constexpr int kThreads = kConsumers * kWarpgroup + 32;
+  static constexpr int kBytesA = kRows * kLineBytes, kBytesB = kColumns * kLineBytes;
+  static constexpr int kStageBytes = kBytesA + kBytesB;
+  static constexpr int kBoxBytes = 64 * kLineBytes;         // of 64 rows or columns, whichever index runs along lines
+  static constexpr int kPass = tile.blocks == 1 ? 64 : 32;  // columns that a warp stores at a time
+  static constexpr int kStoreBytes = kConsumers * 4 * 16 * kPass * int{sizeof(uint16_t)};
+  // The swizzle wants stages at multiples of 1024 bytes, which dynamic shared memory doesn't promise.
+  static constexpr int kSharedBytes = kStages * kStageBytes + kStoreBytes + 1024;
+};
+
+// What a block does next: a tile of a phase, and a part of its K.
+struct HalfItem {
+  int phase;
+  int row_tile, column_tile;
+  int split;
+  int first, last;  // blocks of K
+};
+
+// Items in their order: phase by phase, part by part; tiles in bands of `band` rows, down a band first, so that those
+// under way at a time share what they read of a' and b'.
+__device__ __forceinline__ bool find_item(const HalfProduct& product, int index, HalfItem& item) {
+  int phase = 0;
+  int items = product.phase[0].row_tiles * product.column_tiles * product.splits;
+  while (index >= items) {
+    index -= items;
+    if (++phase == product.phases) return false;
+    items = product.phase[phase].row_tiles * product.column_tiles * product.splits;
+  }
+  const HalfPhase& of = product.phase[phase];
+  const int tiles = of.row_tiles * product.column_tiles;
+  item.phase = phase;
+  item.split = index / tiles;
+  const int tile = index - item.split * tiles;
+  const int first_row = tile / (product.band * product.column_tiles) * product.band;
+  const int height = min(of.row_tiles - first_row, product.band);
+  const int within = tile - first_row * product.column_tiles;
+  item.column_tile = within / height;
+  item.row_tile = first_row + within - item.column_tile * height;
+  item.first = static_cast<int>(int64_t{of.blocks} * item.split / product.splits);
+  item.last = static_cast<int>(int64_t{of.blocks} * (item.split + 1) / product.splits);
+  return true;
+}
+
+__device__ __forceinline__ Pixel pixel_of(const Windows& windows, int window) {
+  const Divider::Result image = windows.image(window);
+  const Divider::Result row = windows.columns(image.rest);
+  return {.row = windows.top + row.quotient * windows.row_stride,
+          .column = windows.left + row.rest * windows.column_stride,
+          .image = image.quotient};
+}
+
+// Feeds the ring with an item. One thread.
+template <class T>
+__device__ __forceinline__ void produce_item(Ring<T>& ring, const HalfProduct& product, const HalfItem& item) {
+  constexpr int kBoxesA = T::kRows / 64, kBoxesB = T::kColumns / 64;
+  const HalfPhase& phase = product.phase[item.phase];
+  const CUtensorMap* const map_a = &product.a[item.phase];
+  const CUtensorMap* const map_b = &product.b;
+  const int row = item.row_tile * T::kRows, column = item.column_tile * T::kColumns;
+
+  // Of K: the tap (i, j) and its block of channels. With image_b it is the columns that have taps.
+  int i = 0, j = 0, channel = item.first;
+  if (!product.image_b && product.channel_blocks < phase.blocks) {
+    const int tap = item.first / product.channel_blocks;
+    channel -= tap * product.channel_blocks;
+    i = tap / phase.tap_columns.count;
+    j = tap - i * phase.tap_columns.count;
+  }
+  Pixel windows{};
+  if (product.image_a) windows = pixel_of(phase.windows, row);
+  int box_channel[kBoxesB], box_row_offset[kBoxesB], box_column_offset[kBoxesB];
+  int boxes = 0;
+  if (T::kMajorB == Major::kMN && product.image_b) {
+#pragma unroll
+    for (int box = 0; box < kBoxesB; ++box) {
+      const int at = column / 64 + box;
+      const int tap = at / product.channel_blocks;
+      box_channel[box] = (at - tap * product.channel_blocks) * 64;
+      const int tap_row = tap / phase.tap_columns.count;
+      box_row_offset[box] = tap_row * phase.tap_rows.offset_step;
+      box_column_offset[box] = (tap - tap_row * phase.tap_columns.count) * phase.tap_columns.offset_step;
+      if (at * 64 < product.columns) ++boxes;
+    }
+  }
+
+  for (int block = item.first; block < item.last; ++block) {
+    barrier_wait(&ring.empty[ring.stage], ring.phase ^ 1U);
+    uint64_t* const full = &ring.full[ring.stage];
+    uint8_t* const to_a = ring.a();
+    uint8_t* const to_b = ring.b();
+    if constexpr (T::kMajorB == Major::kMN) {
+      if (product.image_b) {
+        // What lies behind the last column is left as it is: it makes columns that are not stored.
+        barrier_expect(full, T::kBytesA + static_cast<uint32_t>(boxes) * T::kBoxBytes);
+        const Pixel pixels = pixel_of(phase.windows, block * kHalfBlockK);
+#pragma unroll
+        for (int box = 0; box < kBoxesB; ++box) {
+          if (box < boxes) {
+            copy_windows(to_b + box * T::kBoxBytes, map_b, full, box_channel[box], pixels, box_row_offset[box],
+                         box_column_offset[box]);
+          }
+        }
+      }
+    }
+    if (!product.image_b) {
+      barrier_expect(full, T::kStageBytes);
+      const int tap = (phase.tap_rows.first + i * phase.tap_rows.step) * product.filter_columns +
+                      phase.tap_columns.first + j * phase.tap_columns.step;
+      if constexpr (T::kMajorB == Major::kK) {
+        copy_box_of_tap(to_b, map_b, full, channel * kHalfBlockK, tap, column);
+      } else {
+        for (int box = 0; box < kBoxesB; ++box) {
+          copy_box_of_tap(to_b + box * T::kBoxBytes, map_b, full, column + box * 64, tap, channel * kHalfBlockK);
+        }
+      }
+    }
+    if constexpr (T::kMajorA == Major::kK) {
+      if (product.image_a) {
+        copy_windows(to_a, map_a, full, channel * kHalfBlockK, windows, i * phase.tap_rows.offset_step,
+                     j * phase.tap_columns.offset_step);
+      } else {
+        copy_box_of_tap(to_a, map_a, full, block * kHalfBlockK, 0, row);
+      }
+    } else {
+      for (int box = 0; box < kBoxesA; ++box) {
+        copy_box_of_tap(to_a + box * T::kBoxBytes, map_a, full, row + box * 64, 0, block * kHalfBlockK);
+      }
+    }
+    ring.advance();
+    if (++channel == product.channel_blocks) {
+      channel = 0;
+      if (++j == phase.tap_columns.count) {
+        j = 0;
+        ++i;
+      }
+    }
+  }
+}
+
+template <class T>
+__device__ __forceinline__ void multiply_half_stage(float (&d)[T::kColumns / 2], const uint8_t* a, const uint8_t* b,
+                                                    bool accumulate) {
+  // 16 of K a step: along a line 32 bytes, across lines 16 lines.
+  constexpr int kStepA = T::kMajorA == Major::kK ? 32 : 16 * kLineBytes;
+  constexpr int kStepB = T::kMajorB == Major::kK ? 32 : 16 * kLineBytes;
+  constexpr int kTransposeA = T::kMajorA == Major::kMN, kTransposeB = T::kMajorB == Major::kMN;
+  const uint64_t from_a = tile_descriptor(a, T::kBoxBytes), from_b = tile_descriptor(b, T::kBoxBytes);
+#pragma unroll
+  for (int step = 0; step < 4; ++step) {
+    // A descriptor's lowest bits are the address in units of 16 bytes.
+    const uint64_t step_a = from_a + static_cast<unsigned>(step * kStepA / 16);
+    const uint64_t step_b = from_b + static_cast<unsigned>(step * kStepB / 16);
+    if constexpr (T::kElement == HalfElement::kBf16)
+      wgmma_bf16<kTransposeA, kTransposeB>(d, step_a, step_b, accumulate || step > 0);
+    else
+      wgmma_f16<kTransposeA, kTransposeB>(d, step_a, step_b, accumulate || step > 0);
+  }
+}
+
+// Of a consumer all of whose rows are beyond the last: it leaves the tensor cores to the other.
+template <class T>
+__device__ __forceinline__ void pass_over_item(Ring<T>& ring, int thread, int blocks) {
+  for (int block = 0; block < blocks; ++block) {
+    barrier_wait(&ring.full[ring.stage], ring.phase);
+    release(ring, ring.stage, thread);
+    ring.advance();
+  }
+}
+
+// d = the sum over `blocks` stages. One warpgroup; `thread` is of it.
+template <class T>
+__device__ __forceinline__ void consume_item(Ring<T>& ring, float (&d)[T::kRowBlocks][T::kColumns / 2], int consumer,
+                                             int thread, int blocks) {
+  int previous = 0;
+  for (int block = 0; block < blocks; ++block) {
+    barrier_wait(&ring.full[ring.stage], ring.phase);
+    warpgroup_arrive();
+#pragma unroll
+    for (int rows = 0; rows < T::kRowBlocks; ++rows) {
+      multiply_half_stage<T>(d[rows], ring.a() + (consumer * T::kRowBlocks + rows) * T::kBoxBytes, ring.b(), block > 0);
+    }
+    warpgroup_commit();
+    warpgroup_wait<1>();  // the previous stage has been read
+    if (block > 0) release(ring, previous, thread);
+    previous = ring.stage;
+    ring.advance();
+  }
+  warpgroup_wait<0>();
+  if (blocks > 0) release(ring, previous, thread);
+}
+
+template <class T>
+__global__ __launch_bounds__(T::kThreads,
+                             T::kBlocksEach) void half_product(const __grid_constant__ HalfProduct product) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  extern __shared__ uint8_t shared[];
+  __shared__ RingBarriers<T> barriers;
+  Ring<T> ring = make_ring<T>(shared, barriers, product.a[0], product.b, {});
+  begin_ring(1);
+
+  const int warpgroup = warpgroup_index();
+  const int step = static_cast<int>(gridDim.x);
+  HalfItem item;
+  if (warpgroup == T::kConsumers) {
+    if (threadIdx.x == T::kConsumers * kWarpgroup) {
+      for (int index = static_cast<int>(blockIdx.x); find_item(product, index, item); index += step) {
+        produce_item(ring, product, item);
+      }
+    }
+  } else {
+    const int consumer = warpgroup;
+    const int thread = static_cast<int>(threadIdx.x) % kWarpgroup;
+    uint8_t* const staging = ring.stages + T::kStages * T::kStageBytes +
+                             (consumer * 4 + thread / 32) * 16 * T::kPass * int{sizeof(uint16_t)};
+    for (int index = static_cast<int>(blockIdx.x); find_item(product, index, item); index += step) {
+      const int first_row = item.row_tile * T::kRows + consumer * T::kRowBlocks * 64;
+      if (first_row >= product.phase[item.phase].rows) {
+        pass_over_item(ring, thread, item.last - item.first);
+        continue;
+      }
+      float d[T::kRowBlocks][T::kColumns / 2];
+      consume_item(ring, d, consumer, thread, item.last - item.first);
+#pragma unroll
+      for (int rows = 0; rows < T::kRowBlocks; ++rows) {
+        const int row = first_row + rows * 64 + thread / 32 * 16;
+        if (product.splits > 1) {
+          leave_half_sums<T>(d[rows], product, item.split, row, item.column_tile * T::kColumns);
+        } else {
+          store_half_sums<T>(d[rows], product, product.phase[item.phase], row, item.column_tile * T::kColumns, staging);
+        }
+      }
+    }
+  }
+#endif
+}
+
+}  // namespace gpunn::cuda_tiled

@@ -1,0 +1,67 @@
+// Products of bf16 and f16 tensors on the host: what must be copied before, how K is split, and the launch.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <cuda_runtime_api.h>
+
+#include "gemm/wgmma/major.hpp"
+#include "gemm/wgmma/tensor_map.hpp"
+#include "half/half_product.hpp"
+
+namespace gpunn::cuda_tiled {
+
+// Lines of numbers of 16 bits, of which TMA wants each to begin at a multiple of 16 bytes: others are copied into the
+// workspace, with a gap behind each.
+struct HalfLines {
+  int64_t lines = 0;
+  int64_t line = 0;
+
+  bool is_copied() const { return line % 8 != 0; }
+  int64_t pitch() const { return (line + 7) / 8 * 8; }
+  uint64_t copy_bytes() const;  // 0: it is not copied
+};
+
+// The product but for its addresses. Of `product` the caller has filled in what concerns the operands and y.
+struct HalfPlan {
+  HalfProduct product;
+  HalfElement element = HalfElement::kBf16;
+  Major major_a = Major::kK, major_b = Major::kK;
+  HalfLines a, b;
+  int tile = 0;  // of kHalfTiles
+  uint64_t parts_bytes = 0;
+
+  const HalfTile& tile_size() const { return kHalfTiles[static_cast<std::size_t>(tile)]; }
+  uint64_t workspace_bytes() const { return a.copy_bytes() + b.copy_bytes() + parts_bytes; }
+};
+
+// Fills in tiles and splits: those with which the GPU's `multiprocessors` should be done first.
+void plan_tiles(HalfPlan& plan, int multiprocessors);
+
+// Whether the kernels can count what the plan has: tiles, pieces of y and of copies, each in 31 bits.
+bool is_countable(const HalfPlan& plan);
+
+struct HalfAddresses {
+  void* y = nullptr;
+  const float* bias = nullptr;
+  void* workspace = nullptr;
+};
+
+// The operand's lines as TMA may read them: copied into `room`, if they must be.
+const void* place_lines(const HalfLines& lines, const void* data, void* room, cudaStream_t stream);
+
+// y = the product. `plan` has its tensor maps.
+void run_half_product(const HalfPlan& plan, const HalfAddresses& addresses, int multiprocessors, cudaStream_t stream);
+
+// Why the current GPU has no such kernels, or nothing.
+std::string half_refusal_of_gpu();
+
+// y = the sum of the parts, in their order.
+void add_half_parts(const HalfPlan& plan, cudaStream_t stream);
+
+// By the tile's kernels; a file each.
+template <int kTile>
+void launch_half_tile(const HalfPlan& plan, int blocks, cudaStream_t stream);
+
+}  // namespace gpunn::cuda_tiled

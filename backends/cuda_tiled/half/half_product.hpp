@@ -1,0 +1,106 @@
+// A product of matrices of bf16 or f16 on Hopper's tensor cores, as its kernel (half_kernel.cuh) gets it. MATMUL and
+// the three passes of a channels-last convolution are all of this form:
+//
+//   y'[row, column] = sum over k of a'[row, k] b'[column, k]
+//
+//                    rows      columns          k                  a'                     b'
+//   MATMUL           m         n                k                  a                      b
+//   forward          pixels    filters          taps x channels    windows of x           filters
+//   data gradient    pixels    channels         taps x filters     windows of dy          filters, transposed
+//   weight gradient  filters   taps x channels  pixels             dy, transposed         windows of x, transposed
+//
+// Windows never lie in memory: the tensor memory accelerator (TMA) in its im2col mode gathers their pixels, with zeros
+// for the padding. A data gradient of stride s is several products, called phases, one for each position of an output
+// pixel modulo s, so that no zero between the strides is multiplied.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include <cuda.h>
+
+#include "divider.cuh"
+#include "epilogue.cuh"
+
+namespace gpunn::cuda_tiled {
+
+enum class HalfElement : uint8_t { kBf16, kF16 };
+
+// y' in tiles of rows x columns, `stages` blocks of K in flight, `blocks` of threads a multiprocessor.
+struct HalfTile {
+  int rows;
+  int columns;
+  int stages;
+  int blocks;
+};
+
+inline constexpr std::array<HalfTile, 5> kHalfTiles = {
+    {{128, 256, 4, 1}, {256, 128, 4, 1}, {128, 192, 5, 1}, {128, 128, 3, 2}, {128, 64, 4, 2}}};
+
+inline constexpr int kHalfBlockK = 64;  // of K, a stage: 128 bytes of a line
+inline constexpr int kMostPhases = 4;
+
+// The taps of a filter's rows, or columns, that a phase takes: first + i * step, whose window begins i * offset_step
+// pixels behind that of i = 0.
+struct TapAxis {
+  int count = 1;
+  int first = 0;
+  int step = 0;
+  int offset_step = 0;
+};
+
+// The windows of all images in their order, row by row: window (i, j) begins at the pixel
+// (top + i * row_stride, left + j * column_stride), which may lie in the padding.
+struct Windows {
+  Divider image;    // windows of an image
+  Divider columns;  // of a row of windows
+  int top = 0;
+  int left = 0;
+  int row_stride = 1;
+  int column_stride = 1;
+};
+
+// Where a row of y' begins in y, in elements: one pitch behind the row before, or scattered, where rows are the pixels
+// (i, j) of a phase.
+struct RowPlaces {
+  bool scattered = false;
+  Divider image;
+  Divider columns;
+  int64_t first = 0;
+  int64_t image_pitch = 0;
+  int64_t row_pitch = 0;  // the pitch of rows of y' that are not scattered
+  int64_t column_pitch = 0;
+};
+
+struct HalfPhase {
+  Windows windows;  // of a', or of b' for a weight gradient
+  TapAxis tap_rows;
+  TapAxis tap_columns;
+  RowPlaces places;
+  int rows = 0;
+  int row_tiles = 0;
+  int blocks = 0;  // of K
+};
+
+struct HalfProduct {
+  std::array<CUtensorMap, kMostPhases> a;
+  CUtensorMap b;
+  std::array<HalfPhase, kMostPhases> phase;
+  int phases = 1;
+  int splits = 1;        // parts of K, each of which leaves its sums in `parts`
+  bool image_a = false;  // a' consists of windows
+  bool image_b = false;  // b' does
+  int filter_columns = 1;
+  int channel_blocks = 0;  // blocks of 64 in a tap: of K, or of the columns where image_b is set
+  int columns = 0;         // of y', whole blocks of 64 where image_b is set
+  int column_tiles = 0;
+  int channels = 0;  // columns of y in a tap, where image_b is set
+  int band = 1;      // tiles: see HalfTileOrder
+  void* y = nullptr;
+  bool vectors = false;    // rows of y, and its columns' blocks of 64, are multiples of 16 bytes
+  float* parts = nullptr;  // [splits, rows, parts_pitch]
+  int parts_pitch = 0;
+  Epilogue epilogue;
+};
+
+}  // namespace gpunn::cuda_tiled

@@ -1,0 +1,177 @@
+// How half_product ends: sums go from registers through shared memory to y in bf16 or f16, in pieces of 16 bytes of a
+// row, or, as parts of sums, to memory in float.
+#pragma once
+
+#include <cstdint>
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "half/half_product.hpp"
+#include "shared_barrier.cuh"
+
+namespace gpunn::cuda_tiled {
+
+// Two neighbours, rounded to the nearest.
+template <bool kBf16>
+__device__ __forceinline__ uint32_t half_pair(float low, float high) {
+  uint32_t packed;
+  if constexpr (kBf16)
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
+  else
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
+  return packed;
+}
+
+template <bool kBf16>
+__device__ __forceinline__ uint16_t half_bits(float value) {
+  if constexpr (kBf16)
+    return __bfloat16_as_ushort(__float2bfloat16_rn(value));
+  else
+    return __half_as_ushort(__float2half_rn(value));
+}
+
+// The columns of y' from one on that are neighbours in y: where they begin there, and how many they are.
+struct ColumnSpan {
+  int first;
+  int count;
+};
+
+__device__ __forceinline__ ColumnSpan span_of(const HalfProduct& product, int column) {
+  if (!product.image_b) return {column, product.columns - column};
+  if (column >= product.columns) return {0, 0};
+  const int box = column / 64;
+  const int tap = box / product.channel_blocks;
+  const int channel = (box - tap * product.channel_blocks) * 64 + column % 64;
+  return {tap * product.channels + channel, product.channels - channel};
+}
+
+__device__ __forceinline__ int64_t place_of(const RowPlaces& places, int row) {
+  if (!places.scattered) return row * places.row_pitch;
+  const Divider::Result image = places.image(row);
+  const Divider::Result line = places.columns(image.rest);
+  return places.first + image.quotient * places.image_pitch + line.quotient * places.row_pitch +
+         line.rest * places.column_pitch;
+}
+
+// Four matrices of 8 x 8 numbers of 16 bits, of which a thread gives two of a row of each, to the rows whose addresses
+// the lanes name: eight lanes a matrix.
+__device__ __forceinline__ void store_matrices(uint32_t address, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(a), "r"(b),
+               "r"(c), "r"(d)
+               : "memory");
+#endif
+}
+
+__device__ __forceinline__ uint4 load_chunk(uint32_t address) {
+  uint4 chunk;
+  asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(chunk.x), "=r"(chunk.y), "=r"(chunk.z), "=r"(chunk.w)
+               : "r"(address)
+               : "memory");
+  return chunk;
+}
+
+// Of this thread. Volatile keeps the compiler from computing all that follows from it before the first tile, which
+// would take the registers of the sums.
+__device__ __forceinline__ int lane_index() {
+  int lane;
+  asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));
+  return lane;
+}
+
+// The sums of a warp's 16 rows from `row` on, with bias and ReLU; zeros where there is nothing to sum up. A warp takes
+// kPass columns at a time through its part of shared memory, where chunk c of 16 bytes of a row lies so that neither
+// the matrices' rows nor the readers' chunks share banks.
+template <class T>
+__device__ __forceinline__ void store_half_sums(const float (&d)[T::kColumns / 2], const HalfProduct& product,
+                                                const HalfPhase& phase, int row, int column, uint8_t* staging) {
+  constexpr bool kBf16 = T::kElement == HalfElement::kBf16;
+  constexpr int kChunks = T::kPass / 8;      // of a row
+  constexpr int kRowsAtOnce = 32 / kChunks;  // that the warp stores
+  constexpr int kStores = 16 / kRowsAtOnce;
+  if (row >= phase.rows) return;
+  const int lane = lane_index();
+  const uint32_t shared = shared_address(staging);
+  const auto place_in_shared = [&](int of_row, int chunk) {
+    const int turned = chunk ^ (of_row * kChunks / 8 % kChunks);
+    return shared + static_cast<uint32_t>((of_row * kChunks + turned) * 16);
+  };
+  uint16_t* to[kStores];
+#pragma unroll
+  for (int i = 0; i < kStores; ++i) {
+    const int mine = row + i * kRowsAtOnce + lane / kChunks;
+    to[i] = mine < phase.rows ? static_cast<uint16_t*>(product.y) + place_of(phase.places, mine) : nullptr;
+  }
+  const int chunk = lane % kChunks;
+#pragma unroll
+  for (int pass = 0; pass < T::kColumns / T::kPass; ++pass) {
+    const ColumnSpan span = span_of(product, column + pass * T::kPass);
+    if (span.count <= 0) continue;
+#pragma unroll
+    for (int pair = 0; pair < kChunks / 2; ++pair) {
+      float sums[8];
+#pragma unroll
+      for (int i = 0; i < 8; ++i) sums[i] = phase.blocks == 0 ? 0.0F : d[(pass * kChunks + pair * 2) * 4 + i];
+      if (product.epilogue.bias != nullptr) {
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          const int at = (pair * 2 + half) * 8 + lane % 4 * 2;
+          const float* const bias = product.epilogue.bias + span.first + at;
+          const float bias0 = at < span.count ? bias[0] : 0.0F, bias1 = at + 1 < span.count ? bias[1] : 0.0F;
+          sums[half * 4] += bias0;
+          sums[half * 4 + 1] += bias1;
+          sums[half * 4 + 2] += bias0;
+          sums[half * 4 + 3] += bias1;
+        }
+      }
+      if (product.epilogue.relu) {
+#pragma unroll
+        for (float& sum : sums) sum = rectified(sum, true);
+      }
+      store_matrices(place_in_shared(lane / 8 % 2 * 8 + lane % 8, pair * 2 + lane / 16),
+                     half_pair<kBf16>(sums[0], sums[1]), half_pair<kBf16>(sums[2], sums[3]),
+                     half_pair<kBf16>(sums[4], sums[5]), half_pair<kBf16>(sums[6], sums[7]));
+    }
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < kStores; ++i) {
+      const uint4 eight = load_chunk(place_in_shared(i * kRowsAtOnce + lane / kChunks, chunk));
+      if (to[i] == nullptr) continue;
+      uint16_t* const at = to[i] + span.first + chunk * 8;
+      if (product.vectors) {
+        if (chunk * 8 < span.count) *reinterpret_cast<uint4*>(at) = eight;
+      } else {
+        const uint32_t words[4] = {eight.x, eight.y, eight.z, eight.w};
+#pragma unroll
+        for (int k = 0; k < 8; ++k) {
+          if (chunk * 8 + k < span.count) at[k] = static_cast<uint16_t>(words[k / 2] >> (k % 2 * 16));
+        }
+      }
+    }
+    __syncwarp();
+  }
+}
+
+// The same rows' sums as a part, which half_parts.cu adds to the others.
+template <class T>
+__device__ __forceinline__ void leave_half_sums(const float (&d)[T::kColumns / 2], const HalfProduct& product,
+                                                int split, int row, int column) {
+  const int lane = lane_index();
+  const int rows = product.phase[0].rows;
+  row += lane / 4;
+  column += lane % 4 * 2;
+  float* const part = product.parts + (int64_t{split} * rows + row) * product.parts_pitch + column;
+#pragma unroll
+  for (int j = 0; j < T::kColumns / 8; ++j) {
+    if (column + j * 8 >= product.parts_pitch) break;
+    if (row < rows) *reinterpret_cast<float2*>(part + j * 8) = make_float2(d[j * 4], d[j * 4 + 1]);
+    if (row + 8 < rows) {
+      *reinterpret_cast<float2*>(part + 8 * int64_t{product.parts_pitch} + j * 8) =
+          make_float2(d[j * 4 + 2], d[j * 4 + 3]);
+    }
+  }
+}
+
+}  // namespace gpunn::cuda_tiled
