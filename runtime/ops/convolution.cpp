@@ -153,6 +153,11 @@ const std::vector<Convolution> kConvolutions = {
     {{5, 96, 2, 2}, 200, 1, 1, {1, 1}, {0, 0}, {1, 1}, 1, "small images, deep"},
     {{3, 132, 3, 3}, 72, 3, 3, {2, 2}, {1, 1}, {1, 1}, 1, "small images, deep"},
     {{67, 2, 6, 5}, 3, 3, 3, {1, 1}, {0, 0}, {1, 1}, 1, "many images"},
+    {{2, 24, 9, 11}, 32, 3, 2, {2, 1}, {1, 0}, {1, 1}, 1, "channels in eights"},
+    {{1, 8, 13, 17}, 24, 3, 3, {1, 1}, {2, 3}, {2, 3}, 1, "channels in eights, dilated"},
+    {{3, 40, 15, 12}, 16, 3, 2, {2, 2}, {1, 2}, {3, 2}, 1, "channels in eights, dilated strides"},
+    {{2, 72, 9, 9}, 136, 1, 1, {2, 2}, {0, 0}, {1, 1}, 1, "channels in eights, pixels that no window reads"},
+    {{2, 3, 17, 18}, 32, 7, 7, {2, 2}, {3, 3}, {1, 1}, 1, "a network's first"},
 };
 
 gpunn_conv2d_attrs attributes(const Convolution& c, int32_t activation) {
