@@ -44,7 +44,7 @@ HalfPlan plan_of(const HalfGemm& problem, int tile) {
   phase.rows = static_cast<int>(shape.m);
   phase.blocks = static_cast<int>(cuda::divide_up(shape.k, kHalfBlockK));
   phase.places.row_pitch = shape.n;
-  product.channel_blocks = phase.blocks;
+  product.channel_blocks = Divider(phase.blocks);
   product.columns = static_cast<int>(shape.n);
   product.vectors = shape.n % 8 == 0;
   product.epilogue.relu = shape.relu;

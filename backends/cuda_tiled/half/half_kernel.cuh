@@ -35,36 +35,34 @@ struct HalfTiling {
   static constexpr int kSharedBytes = kStages * kStageBytes + kStoreBytes + 1024;
 };
 
-// What a block does next: a tile of a phase, and a part of its K.
+// What a block does next: a tile of a phase, or a part of its K.
 struct HalfItem {
   int phase;
-  int row_tile, column_tile;
-  int split;
+  int2 at;          // the tile, in tiles: its row and column
+  int part;         // where its sums are left; -1: they are the tile's
   int first, last;  // blocks of K
 };
 
-// Items in their order: phase by phase, part by part; tiles in bands of `band` rows, down a band first, so that those
-// under way at a time share what they read of a' and b'.
 __device__ __forceinline__ bool find_item(const HalfProduct& product, int index, HalfItem& item) {
   int phase = 0;
-  int items = product.phase[0].row_tiles * product.column_tiles * product.splits;
-  while (index >= items) {
-    index -= items;
+  while (index >= product.phase[phase].items) {
+    index -= product.phase[phase].items;
     if (++phase == product.phases) return false;
-    items = product.phase[phase].row_tiles * product.column_tiles * product.splits;
   }
   const HalfPhase& of = product.phase[phase];
-  const int tiles = of.row_tiles * product.column_tiles;
   item.phase = phase;
-  item.split = index / tiles;
-  const int tile = index - item.split * tiles;
-  const int first_row = tile / (product.band * product.column_tiles) * product.band;
-  const int height = min(of.row_tiles - first_row, product.band);
-  const int within = tile - first_row * product.column_tiles;
-  item.column_tile = within / height;
-  item.row_tile = first_row + within - item.column_tile * height;
-  item.first = static_cast<int>(int64_t{of.blocks} * item.split / product.splits);
-  item.last = static_cast<int>(int64_t{of.blocks} * (item.split + 1) / product.splits);
+  item.part = -1;
+  item.first = 0;
+  item.last = of.blocks;
+  int tile = index;
+  if (index >= of.whole_tiles) {
+    const Divider::Result split = of.split_tiles(index - of.whole_tiles);
+    tile = of.whole_tiles + split.rest;
+    item.part = split.rest * product.splits + split.quotient;
+    item.first = split.quotient * product.blocks_of_split;
+    item.last = min(item.first + product.blocks_of_split, of.blocks);
+  }
+  item.at = place_of_tile(of, tile);
   return true;
 }
 
@@ -83,15 +81,16 @@ __device__ __forceinline__ void produce_item(Ring<T>& ring, const HalfProduct& p
   const HalfPhase& phase = product.phase[item.phase];
   const CUtensorMap* const map_a = &product.a[item.phase];
   const CUtensorMap* const map_b = &product.b;
-  const int row = item.row_tile * T::kRows, column = item.column_tile * T::kColumns;
+  const int row = item.at.x * T::kRows, column = item.at.y * T::kColumns;
+  const int channel_blocks = static_cast<int>(product.channel_blocks.by);
 
   // Of K: the tap (i, j) and its block of channels. With image_b it is the columns that have taps.
   int i = 0, j = 0, channel = item.first;
-  if (!product.image_b && product.channel_blocks < phase.blocks) {
-    const int tap = item.first / product.channel_blocks;
-    channel -= tap * product.channel_blocks;
-    i = tap / phase.tap_columns.count;
-    j = tap - i * phase.tap_columns.count;
+  if (!product.image_b && item.first >= channel_blocks) {
+    const Divider::Result tap = product.channel_blocks(item.first);
+    channel = tap.rest;
+    i = tap.quotient / phase.tap_columns.count;
+    j = tap.quotient - i * phase.tap_columns.count;
   }
   Pixel windows{};
   if (product.image_a) windows = pixel_of(phase.windows, row);
@@ -101,11 +100,11 @@ __device__ __forceinline__ void produce_item(Ring<T>& ring, const HalfProduct& p
 #pragma unroll
     for (int box = 0; box < kBoxesB; ++box) {
       const int at = column / 64 + box;
-      const int tap = at / product.channel_blocks;
-      box_channel[box] = (at - tap * product.channel_blocks) * 64;
-      const int tap_row = tap / phase.tap_columns.count;
+      const Divider::Result tap = product.channel_blocks(at);
+      box_channel[box] = tap.rest * 64;
+      const int tap_row = tap.quotient / phase.tap_columns.count;
       box_row_offset[box] = tap_row * phase.tap_rows.offset_step;
-      box_column_offset[box] = (tap - tap_row * phase.tap_columns.count) * phase.tap_columns.offset_step;
+      box_column_offset[box] = (tap.quotient - tap_row * phase.tap_columns.count) * phase.tap_columns.offset_step;
       if (at * 64 < product.columns) ++boxes;
     }
   }
@@ -154,7 +153,7 @@ __device__ __forceinline__ void produce_item(Ring<T>& ring, const HalfProduct& p
       }
     }
     ring.advance();
-    if (++channel == product.channel_blocks) {
+    if (++channel == channel_blocks) {
       channel = 0;
       if (++j == phase.tap_columns.count) {
         j = 0;
@@ -240,7 +239,8 @@ __global__ __launch_bounds__(T::kThreads,
     uint8_t* const staging = ring.stages + T::kStages * T::kStageBytes +
                              (consumer * 4 + thread / 32) * 16 * T::kPass * int{sizeof(uint16_t)};
     for (int index = static_cast<int>(blockIdx.x); find_item(product, index, item); index += step) {
-      const int first_row = item.row_tile * T::kRows + consumer * T::kRowBlocks * 64;
+      const int row_in_tile = consumer * T::kRowBlocks * 64;
+      const int first_row = item.at.x * T::kRows + row_in_tile;
       if (first_row >= product.phase[item.phase].rows) {
         pass_over_item(ring, thread, item.last - item.first);
         continue;
@@ -249,11 +249,13 @@ __global__ __launch_bounds__(T::kThreads,
       consume_item(ring, d, consumer, thread, item.last - item.first);
 #pragma unroll
       for (int rows = 0; rows < T::kRowBlocks; ++rows) {
-        const int row = first_row + rows * 64 + thread / 32 * 16;
-        if (product.splits > 1) {
-          leave_half_sums<T>(d[rows], product, item.split, row, item.column_tile * T::kColumns);
+        const int row_of_warp = rows * 64 + thread / 32 * 16;
+        if (item.part >= 0) {
+          leave_half_sums<T>(d[rows], product.parts + int64_t{item.part} * (T::kRows * T::kColumns),
+                             row_in_tile + row_of_warp);
         } else {
-          store_half_sums<T>(d[rows], product, product.phase[item.phase], row, item.column_tile * T::kColumns, staging);
+          store_half_sums<T>(d[rows], product, product.phase[item.phase], first_row + row_of_warp,
+                             item.at.y * T::kColumns, staging);
         }
       }
     }

@@ -31,20 +31,25 @@ __global__ void repitch_half(const uint16_t* from, Divider chunks, int line, int
   reinterpret_cast<uint4*>(to)[i] = make_uint4(words[0], words[1], words[2], words[3]);
 }
 
-// A thread four columns of y'.
+// A thread four columns of a split tile, of so many quads in a row and in a tile.
 template <bool kBf16>
-__global__ void add_parts_of_half(HalfProduct product, Divider quads, int64_t count) {
+__global__ void add_parts_of_half(HalfProduct product, Divider tile_quads, Divider row_quads, int tile_rows,
+                                  int64_t count) {
   let_next_kernel_start();
   wait_for_kernel_before();
   const int64_t i = cuda::thread_index();
   if (i >= count) return;
-  const int rows = product.phase[0].rows;
-  const Divider::Result at = quads(static_cast<int>(i));
-  const int row = at.quotient, column = at.rest * 4;
+  const HalfPhase& phase = product.phase[0];
+  const Divider::Result tile = tile_quads(static_cast<int>(i));
+  const Divider::Result quad = row_quads(tile.rest);
+  const int2 at = place_of_tile(phase, phase.whole_tiles + tile.quotient);
+  const int row = at.x * tile_rows + quad.quotient;
+  const int column = at.y * static_cast<int>(row_quads.by) * 4 + quad.rest * 4;
+  if (row >= phase.rows || column >= product.columns) return;
   const ColumnSpan span = span_of(product, column);
   if (span.count <= 0) return;
-  const float* part = product.parts + int64_t{row} * product.parts_pitch + column;
-  const int64_t pitch = int64_t{rows} * product.parts_pitch;
+  const int64_t pitch = int64_t{tile_quads.by} * 4;
+  const float* const part = product.parts + tile.quotient * product.splits * pitch + int64_t{tile.rest} * 4;
   float4 sum = *reinterpret_cast<const float4*>(part);
 #pragma unroll 8
   for (int split = 1; split < product.splits; ++split) {
@@ -59,7 +64,7 @@ __global__ void add_parts_of_half(HalfProduct product, Divider quads, int64_t co
   for (int k = 0; k < 4; ++k) {
     if (k < span.count) sums[k] = finish_at(product.epilogue, sums[k], span.first + k);
   }
-  uint16_t* const to = static_cast<uint16_t*>(product.y) + place_of(product.phase[0].places, row) + span.first;
+  uint16_t* const to = static_cast<uint16_t*>(product.y) + place_of(phase.places, row) + span.first;
   if (product.vectors) {
     *reinterpret_cast<uint2*>(to) = make_uint2(half_pair<kBf16>(sums[0], sums[1]), half_pair<kBf16>(sums[2], sums[3]));
     return;
@@ -88,9 +93,13 @@ const void* place_lines(const HalfLines& lines, const void* data, void* room, cu
 
 void add_half_parts(const HalfPlan& plan, cudaStream_t stream) {
   const HalfProduct& product = plan.product;
-  const int64_t quads = product.parts_pitch / 4, count = quads * product.phase[0].rows;
+  const HalfPhase& phase = product.phase[0];
+  const HalfTile& tile = plan.tile_size();
+  const int64_t tile_quads = int64_t{tile.rows} * tile.columns / 4;
+  const int64_t tiles = int64_t{phase.row_tiles} * product.column_tiles - phase.whole_tiles;
   launch_with(plan.element == HalfElement::kBf16 ? add_parts_of_half<true> : add_parts_of_half<false>,
-              cuda::thread_each(count), {.early = true}, stream, product, Divider(quads), count);
+              cuda::thread_each(tiles * tile_quads), {.early = true}, stream, product, Divider(tile_quads),
+              Divider(tile.columns / 4), tile.rows, tiles * tile_quads);
 }
 
 }  // namespace gpunn::cuda_tiled

@@ -11,27 +11,54 @@ namespace gpunn::cuda_tiled {
 namespace {
 
 constexpr int kMostSplits = 128;
+constexpr int kLeastBlocks = 4;  // of K, of a part
+constexpr int64_t kMostItems = int64_t{1} << 28;
 constexpr int kBandRows = 2048;  // of y', whose tiles and those of the columns beside them are under way at a time
 
 // Times in microseconds, as measured on an H200; only their proportions count.
 struct Cost {
-  static constexpr double kItem = 1.5;            // to fill the ring and to store a tile
-  static constexpr double kSecondKernel = 3.0;    // that adds the parts
-  static constexpr double kBytes = 3.0e6;         // of the parts, written and read, in a microsecond
-  static constexpr double kNumbers = 64 * 5.0e6;  // products of a multiprocessor in a microsecond, times 2 / 128
+  static constexpr double kItem = 1.0;          // to fill the ring and to store a tile
+  static constexpr double kSecondKernel = 3.0;  // that adds the parts
+  static constexpr double kPartBytes = 4.0e6;   // that are written and read again in a microsecond
+  static constexpr double kProducts = 3.4e6;    // of a multiprocessor in a microsecond
 };
 
-double time_of(const HalfPlan& plan, int64_t items_of_split, int splits, int64_t slots) {
+// Of a phase whose first tiles are whole while K of the others is split.
+struct Split {
+  int64_t whole;
+  int64_t others;
+  int splits;
+};
+
+double time_of(const HalfPlan& plan, const Split& split, int64_t slots) {
   const HalfTile& tile = plan.tile_size();
-  const int blocks = cuda::divide_up(plan.product.phase[0].blocks, splits);
-  const double block = static_cast<double>(tile.rows) * tile.columns * kHalfBlockK * tile.blocks / (Cost::kNumbers * 8);
-  const auto waves = static_cast<double>(cuda::divide_up(items_of_split * splits, slots));
-  double time = waves * (blocks * block + Cost::kItem);
-  if (splits > 1) {
-    const double bytes = 8.0 * splits * plan.product.phase[0].rows * plan.product.columns;
-    time += Cost::kSecondKernel + bytes / Cost::kBytes;
+  const int blocks = plan.product.phase[0].blocks;
+  const double block = static_cast<double>(tile.rows) * tile.columns * kHalfBlockK * tile.blocks / Cost::kProducts;
+  const auto waves_time = [&](int64_t items, int item_blocks) {
+    return static_cast<double>(cuda::divide_up(items, slots)) * (item_blocks * block + Cost::kItem);
+  };
+  double time = waves_time(split.whole, blocks);
+  if (split.others == 0) return time;
+  const double bytes = 4.0 * tile.rows * tile.columns * static_cast<double>(split.others) * split.splits;
+  return time + waves_time(split.others * split.splits, cuda::divide_up(blocks, split.splits)) + Cost::kSecondKernel +
+         bytes / Cost::kPartBytes;
+}
+
+// All tiles whole, all split, or those split that would not fill the GPU once more.
+Split best_split(const HalfPlan& plan, int64_t tiles, int64_t slots) {
+  Split best{.whole = tiles, .others = 0, .splits = 1};
+  double best_time = time_of(plan, best, slots);
+  const int most = std::min(kMostSplits, plan.product.phase[0].blocks / kLeastBlocks);
+  for (const int64_t whole : {int64_t{0}, tiles / slots * slots}) {
+    for (int splits = 2; whole < tiles && splits <= most; ++splits) {
+      const Split split{.whole = whole, .others = tiles - whole, .splits = splits};
+      const double time = time_of(plan, split, slots);
+      if (time >= best_time) continue;
+      best_time = time;
+      best = split;
+    }
   }
-  return time;
+  return best;
 }
 
 }  // namespace
@@ -40,43 +67,38 @@ void plan_tiles(HalfPlan& plan, int multiprocessors) {
   const HalfTile& tile = plan.tile_size();
   HalfProduct& product = plan.product;
   product.column_tiles = cuda::divide_up(product.columns, tile.columns);
-  product.band = std::max(kBandRows / tile.rows, 1);
-  int64_t items = 0;
   for (int i = 0; i < product.phases; ++i) {
     HalfPhase& phase = product.phase[static_cast<std::size_t>(i)];
     phase.row_tiles = cuda::divide_up(phase.rows, tile.rows);
-    items += int64_t{phase.row_tiles} * product.column_tiles;
+    phase.band = std::max(kBandRows / tile.rows, 1);
+    phase.band_tiles = Divider(int64_t{phase.band} * product.column_tiles);
+    phase.band_height = Divider(phase.band);
+    phase.last_height = Divider(phase.row_tiles % phase.band);
+    const int64_t tiles = int64_t{phase.row_tiles} * product.column_tiles;
+    phase.whole_tiles = phase.items = static_cast<int>(std::min(tiles, kMostItems + 1));
   }
   product.splits = 1;
-  product.parts_pitch = cuda::divide_up(product.columns, 64) * 64;
   plan.parts_bytes = 0;
-  if (product.phases > 1) return;
-  const int64_t slots = int64_t{multiprocessors} * tile.blocks;
-  const int most = std::min(kMostSplits, std::max(product.phase[0].blocks / 4, 1));
-  double best = time_of(plan, items, 1, slots);
-  for (int splits = 2; splits <= most; ++splits) {
-    const double time = time_of(plan, items, splits, slots);
-    if (time >= best) continue;
-    best = time;
-    product.splits = splits;
-  }
-  if (product.splits > 1) {
-    plan.parts_bytes = sizeof(float) * static_cast<uint64_t>(product.splits) *
-                       static_cast<uint64_t>(product.phase[0].rows) * static_cast<uint64_t>(product.parts_pitch);
-  }
+  HalfPhase& phase = product.phase[0];
+  if (product.phases > 1 || phase.items > kMostItems) return;
+  const Split split = best_split(plan, phase.items, int64_t{multiprocessors} * tile.blocks);
+  if (split.others == 0) return;
+  product.blocks_of_split = cuda::divide_up(phase.blocks, split.splits);
+  product.splits = cuda::divide_up(phase.blocks, product.blocks_of_split);
+  phase.whole_tiles = static_cast<int>(split.whole);
+  phase.split_tiles = Divider(split.others);
+  phase.items = static_cast<int>(split.whole + split.others * product.splits);
+  plan.parts_bytes = sizeof(float) * static_cast<uint64_t>(split.others * product.splits) *
+                     static_cast<uint64_t>(tile.rows) * static_cast<uint64_t>(tile.columns);
 }
 
 bool is_countable(const HalfPlan& plan) {
   constexpr int64_t kMost = int64_t{1} << 30;
-  int64_t rows = 0, tiles = 0;
-  for (int i = 0; i < plan.product.phases; ++i) {
-    const HalfPhase& phase = plan.product.phase[static_cast<std::size_t>(i)];
-    rows += phase.rows;
-    tiles += int64_t{phase.row_tiles} * plan.product.column_tiles;
-  }
+  int64_t items = 0;
+  for (int i = 0; i < plan.product.phases; ++i) items += plan.product.phase[static_cast<std::size_t>(i)].items;
   const auto chunks = [](const HalfLines& lines) { return lines.is_copied() ? lines.lines * lines.pitch() / 8 : 0; };
-  const int64_t quads = plan.product.splits > 1 ? rows * plan.product.parts_pitch / 4 : 0;
-  return std::max({tiles * plan.product.splits, quads, chunks(plan.a), chunks(plan.b)}) <= kMost &&
+  const auto quads = static_cast<int64_t>(plan.parts_bytes / (4 * sizeof(float)));
+  return items <= kMostItems && std::max({quads, chunks(plan.a), chunks(plan.b)}) <= kMost &&
          std::max(plan.a.lines, plan.b.lines) <= kMost * 2 - 1;
 }
 
@@ -88,9 +110,7 @@ void run_half_product(const HalfPlan& plan, const HalfAddresses& addresses, int 
   product.parts =
       reinterpret_cast<float*>(static_cast<uint8_t*>(addresses.workspace) + plan.a.copy_bytes() + plan.b.copy_bytes());
   int64_t items = 0;
-  for (int i = 0; i < product.phases; ++i) {
-    items += int64_t{product.phase[static_cast<std::size_t>(i)].row_tiles} * product.column_tiles * product.splits;
-  }
+  for (int i = 0; i < product.phases; ++i) items += product.phase[static_cast<std::size_t>(i)].items;
   const auto blocks = static_cast<int>(std::min(items, int64_t{multiprocessors} * plan.tile_size().blocks));
   constexpr void (*kLaunches[])(const HalfPlan&, int, cudaStream_t) = {
       launch_half_tile<0>, launch_half_tile<1>, launch_half_tile<2>, launch_half_tile<3>, launch_half_tile<4>};

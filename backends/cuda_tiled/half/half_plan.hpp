@@ -17,8 +17,9 @@ namespace gpunn::cuda_tiled {
 struct HalfLines {
   int64_t lines = 0;
   int64_t line = 0;
+  bool made = false;  // they are made in the workspace, of another tensor
 
-  bool is_copied() const { return line % 8 != 0; }
+  bool is_copied() const { return made || line % 8 != 0; }
   int64_t pitch() const { return (line + 7) / 8 * 8; }
   uint64_t copy_bytes() const;  // 0: it is not copied
 };

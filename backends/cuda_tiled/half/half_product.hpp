@@ -80,6 +80,15 @@ struct HalfPhase {
   int rows = 0;
   int row_tiles = 0;
   int blocks = 0;  // of K
+  // Tiles in bands of some rows, down a band first: those under way at a time share what they read of a' and b'.
+  int band = 1;  // tiles
+  Divider band_tiles;
+  Divider band_height;
+  Divider last_height;  // of the last band
+  // The first tiles are computed whole. Of the others K is split: all parts of a tile leave their sums in memory.
+  int whole_tiles = 0;
+  Divider split_tiles;
+  int items = 0;  // tiles and parts of tiles
 };
 
 struct HalfProduct {
@@ -87,19 +96,18 @@ struct HalfProduct {
   CUtensorMap b;
   std::array<HalfPhase, kMostPhases> phase;
   int phases = 1;
-  int splits = 1;        // parts of K, each of which leaves its sums in `parts`
-  bool image_a = false;  // a' consists of windows
-  bool image_b = false;  // b' does
+  int splits = 1;           // parts of K of a split tile
+  int blocks_of_split = 0;  // of K
+  bool image_a = false;     // a' consists of windows
+  bool image_b = false;     // b' does
   int filter_columns = 1;
-  int channel_blocks = 0;  // blocks of 64 in a tap: of K, or of the columns where image_b is set
+  Divider channel_blocks;  // blocks of 64 in a tap: of K, or of the columns where image_b is set
   int columns = 0;         // of y', whole blocks of 64 where image_b is set
   int column_tiles = 0;
   int channels = 0;  // columns of y in a tap, where image_b is set
-  int band = 1;      // tiles: see HalfTileOrder
   void* y = nullptr;
   bool vectors = false;    // rows of y, and its columns' blocks of 64, are multiples of 16 bytes
-  float* parts = nullptr;  // [splits, rows, parts_pitch]
-  int parts_pitch = 0;
+  float* parts = nullptr;  // a tile of sums for each part
   Epilogue epilogue;
 };
 

@@ -41,9 +41,18 @@ __device__ __forceinline__ ColumnSpan span_of(const HalfProduct& product, int co
   if (!product.image_b) return {column, product.columns - column};
   if (column >= product.columns) return {0, 0};
   const int box = column / 64;
-  const int tap = box / product.channel_blocks;
-  const int channel = (box - tap * product.channel_blocks) * 64 + column % 64;
-  return {tap * product.channels + channel, product.channels - channel};
+  const Divider::Result tap = product.channel_blocks(box);
+  const int channel = tap.rest * 64 + column % 64;
+  return {tap.quotient * product.channels + channel, product.channels - channel};
+}
+
+// The row and the column of a tile, in tiles.
+__device__ __forceinline__ int2 place_of_tile(const HalfPhase& phase, int tile) {
+  const Divider::Result band = phase.band_tiles(tile);
+  const int first_row = band.quotient * phase.band;
+  const bool is_last = first_row + phase.band > phase.row_tiles;
+  const Divider::Result within = (is_last ? phase.last_height : phase.band_height)(band.rest);
+  return make_int2(first_row + within.rest, within.quotient);
 }
 
 __device__ __forceinline__ int64_t place_of(const RowPlaces& places, int row) {
@@ -105,6 +114,10 @@ __device__ __forceinline__ void store_half_sums(const float (&d)[T::kColumns / 2
     to[i] = mine < phase.rows ? static_cast<uint16_t*>(product.y) + place_of(phase.places, mine) : nullptr;
   }
   const int chunk = lane % kChunks;
+  // Loaded before the memory operations, across which the compiler loads again.
+  const float* const bias_of_columns = product.epilogue.bias;
+  const bool relu = product.epilogue.relu, empty = phase.blocks == 0, vectors = product.vectors;
+  const bool plain = bias_of_columns == nullptr && !relu && !empty;
 #pragma unroll
   for (int pass = 0; pass < T::kColumns / T::kPass; ++pass) {
     const ColumnSpan span = span_of(product, column + pass * T::kPass);
@@ -113,22 +126,15 @@ __device__ __forceinline__ void store_half_sums(const float (&d)[T::kColumns / 2
     for (int pair = 0; pair < kChunks / 2; ++pair) {
       float sums[8];
 #pragma unroll
-      for (int i = 0; i < 8; ++i) sums[i] = phase.blocks == 0 ? 0.0F : d[(pass * kChunks + pair * 2) * 4 + i];
-      if (product.epilogue.bias != nullptr) {
+      for (int i = 0; i < 8; ++i) sums[i] = d[(pass * kChunks + pair * 2) * 4 + i];
+      if (!plain) {
 #pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          const int at = (pair * 2 + half) * 8 + lane % 4 * 2;
-          const float* const bias = product.epilogue.bias + span.first + at;
-          const float bias0 = at < span.count ? bias[0] : 0.0F, bias1 = at + 1 < span.count ? bias[1] : 0.0F;
-          sums[half * 4] += bias0;
-          sums[half * 4 + 1] += bias1;
-          sums[half * 4 + 2] += bias0;
-          sums[half * 4 + 3] += bias1;
+        for (int i = 0; i < 8; ++i) {
+          const int at = (pair * 2 + i / 4) * 8 + lane % 4 * 2 + i % 2;
+          if (empty) sums[i] = 0.0F;
+          if (bias_of_columns != nullptr && at < span.count) sums[i] += bias_of_columns[span.first + at];
+          sums[i] = rectified(sums[i], relu);
         }
-      }
-      if (product.epilogue.relu) {
-#pragma unroll
-        for (float& sum : sums) sum = rectified(sum, true);
       }
       store_matrices(place_in_shared(lane / 8 % 2 * 8 + lane % 8, pair * 2 + lane / 16),
                      half_pair<kBf16>(sums[0], sums[1]), half_pair<kBf16>(sums[2], sums[3]),
@@ -140,7 +146,7 @@ __device__ __forceinline__ void store_half_sums(const float (&d)[T::kColumns / 2
       const uint4 eight = load_chunk(place_in_shared(i * kRowsAtOnce + lane / kChunks, chunk));
       if (to[i] == nullptr) continue;
       uint16_t* const at = to[i] + span.first + chunk * 8;
-      if (product.vectors) {
+      if (vectors) {
         if (chunk * 8 < span.count) *reinterpret_cast<uint4*>(at) = eight;
       } else {
         const uint32_t words[4] = {eight.x, eight.y, eight.z, eight.w};
@@ -154,23 +160,15 @@ __device__ __forceinline__ void store_half_sums(const float (&d)[T::kColumns / 2
   }
 }
 
-// The same rows' sums as a part, which half_parts.cu adds to the others.
+// The same rows' sums as a part, a tile of which half_lines.cu adds to the others; `row` is in the tile.
 template <class T>
-__device__ __forceinline__ void leave_half_sums(const float (&d)[T::kColumns / 2], const HalfProduct& product,
-                                                int split, int row, int column) {
+__device__ __forceinline__ void leave_half_sums(const float (&d)[T::kColumns / 2], float* part, int row) {
   const int lane = lane_index();
-  const int rows = product.phase[0].rows;
-  row += lane / 4;
-  column += lane % 4 * 2;
-  float* const part = product.parts + (int64_t{split} * rows + row) * product.parts_pitch + column;
+  part += (row + lane / 4) * T::kColumns + lane % 4 * 2;
 #pragma unroll
   for (int j = 0; j < T::kColumns / 8; ++j) {
-    if (column + j * 8 >= product.parts_pitch) break;
-    if (row < rows) *reinterpret_cast<float2*>(part + j * 8) = make_float2(d[j * 4], d[j * 4 + 1]);
-    if (row + 8 < rows) {
-      *reinterpret_cast<float2*>(part + 8 * int64_t{product.parts_pitch} + j * 8) =
-          make_float2(d[j * 4 + 2], d[j * 4 + 3]);
-    }
+    *reinterpret_cast<float2*>(part + j * 8) = make_float2(d[j * 4], d[j * 4 + 1]);
+    *reinterpret_cast<float2*>(part + 8 * T::kColumns + j * 8) = make_float2(d[j * 4 + 2], d[j * 4 + 3]);
   }
 }
 

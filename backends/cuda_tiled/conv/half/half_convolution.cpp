@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "architecture.hpp"
+#include "conv/convolution.hpp"
+#include "conv/half/half_unfold.hpp"
 #include "cuda_common/divide_up.hpp"
 #include "kernels.hpp"
 
@@ -14,6 +16,7 @@ namespace {
 using backends::ConvolutionAxis;
 
 constexpr int64_t kMostRows = int64_t{1} << 30;
+constexpr int64_t kFewChannels = 16;  // below, blocks of K with 64 channels of a tap would be mostly empty
 
 HalfConvolution problem_of(const OpDesc& desc, ConvolutionPass pass, const ConvolutionShape& shape) {
   const int32_t dtype = desc.input(0).dtype;
@@ -99,7 +102,8 @@ struct ConvolutionPlan {
     PhaseAxis rows, columns;
   };
   std::array<Axes, kMostPhases> axes;
-  bool windows = true;  // none are gathered where a product of pixels does
+  bool windows = true;    // none are gathered where a product of pixels does
+  bool unfolded = false;  // windows are laid out in the workspace
   bool serves = true;
 };
 
@@ -140,15 +144,33 @@ int64_t pixels_of(const ConvolutionShape& shape, int64_t ConvolutionAxis::*side)
 
 int64_t taps_of(const ConvolutionShape& shape) { return shape.rows.taps * shape.columns.taps; }
 
+HalfLines unfolded_lines(const ConvolutionShape& shape) {
+  return {
+      .lines = pixels_of(shape, &ConvolutionAxis::outputs), .line = taps_of(shape) * shape.group_inputs, .made = true};
+}
+
+// K of a forward pass whose windows are lines.
+void set_unfolded_taps(const ConvolutionShape& shape, HalfPhase& phase, ConvolutionPlan& plan) {
+  phase.tap_rows = phase.tap_columns = {};
+  phase.blocks = static_cast<int>(cuda::divide_up(unfolded_lines(shape).line, kHalfBlockK));
+  plan.half.product.channel_blocks = Divider(phase.blocks);
+}
+
 void plan_forward(const ConvolutionShape& shape, ConvolutionPlan& plan) {
   HalfProduct& product = plan.half.product;
   const int64_t blocks = cuda::divide_up(shape.group_inputs, kHalfBlockK);
   HalfPhase& phase = add_phase(plan, 0, forward_axis(shape.rows), forward_axis(shape.columns), shape.batch, blocks);
   phase.places.row_pitch = shape.group_outputs;
-  product.image_a = plan.windows;
-  product.channel_blocks = static_cast<int>(blocks);
   product.columns = static_cast<int>(shape.group_outputs);
   product.vectors = shape.group_outputs % 8 == 0;
+  if (plan.unfolded) {
+    set_unfolded_taps(shape, phase, plan);
+    plan.half.a = unfolded_lines(shape);
+    plan.half.b = {.lines = shape.group_outputs, .line = unfolded_lines(shape).line};
+    return;
+  }
+  product.image_a = plan.windows;
+  product.channel_blocks = Divider(blocks);
   plan.half.a = {.lines = pixels_of(shape, &ConvolutionAxis::inputs), .line = shape.group_inputs};
   plan.half.b = {.lines = shape.group_outputs * taps_of(shape), .line = shape.group_inputs};
 }
@@ -162,7 +184,7 @@ void plan_backward_data(const ConvolutionShape& shape, ConvolutionPlan& plan) {
   plan.half.a = {.lines = pixels_of(shape, &ConvolutionAxis::outputs), .line = shape.group_outputs};
   plan.half.b = {.lines = shape.group_outputs * taps_of(shape), .line = channels};
   product.image_a = plan.windows;
-  product.channel_blocks = static_cast<int>(blocks);
+  product.channel_blocks = Divider(blocks);
   product.columns = static_cast<int>(channels);
   product.vectors = channels % 8 == 0;
   plan.serves = plan.serves && row_stride * column_stride <= kMostPhases;
@@ -201,16 +223,23 @@ void plan_backward_filter(const ConvolutionShape& shape, ConvolutionPlan& plan) 
   plan.half.major_a = plan.half.major_b = Major::kMN;
   plan.half.a = {.lines = pixels, .line = shape.group_outputs};
   plan.half.b = {.lines = pixels_of(shape, &ConvolutionAxis::inputs), .line = channels};
-  product.image_b = plan.windows;
+  product.vectors = channels * taps % 8 == 0;
+  if (plan.unfolded) {
+    plan.half.b = unfolded_lines(shape);
+    product.channel_blocks = Divider(phase.blocks);
+    product.columns = static_cast<int>(plan.half.b.line);
+    return;
+  }
   product.vectors = channels % 8 == 0;
+  product.image_b = plan.windows;
   if (plan.windows) {
     const int64_t blocks = cuda::divide_up(channels, kHalfBlockK);
     plan.serves = taps * blocks * kHalfBlockK <= kMostRows;
-    product.channel_blocks = static_cast<int>(blocks);
+    product.channel_blocks = Divider(blocks);
     product.columns = static_cast<int>(taps * blocks * kHalfBlockK);
     product.channels = static_cast<int>(channels);
   } else {
-    product.channel_blocks = phase.blocks;
+    product.channel_blocks = Divider(phase.blocks);
     product.columns = static_cast<int>(channels);
   }
 }
@@ -223,6 +252,7 @@ ConvolutionPlan plan_of(const HalfConvolution& problem, int tile) {
   plan.half.product.filter_columns = static_cast<int>(shape.columns.taps);
   plan.half.product.epilogue.relu = problem.relu;
   plan.windows = !is_plain(shape.rows) || !is_plain(shape.columns);
+  plan.unfolded = plan.windows && problem.pass != ConvolutionPass::backward_data && shape.group_inputs < kFewChannels;
   plan.serves = std::max(shape.group_inputs, shape.group_outputs) * taps_of(shape) <= kMostRows;
   if (!plan.serves) return plan;
   switch (problem.pass) {
@@ -245,6 +275,26 @@ CUtensorMap matrix_map(const HalfLines& lines, const void* data, int box_outer) 
                          box_outer);
 }
 
+// The windows of x as lines in `room`.
+const void* unfold(const ConvolutionShape& shape, const ConvolutionPlan& plan, const void* x, void* room,
+                   cudaStream_t stream) {
+  const HalfLines lines = unfolded_lines(shape);
+  unfold_half({.from = x,
+               .to = room,
+               .windows = windows_of(plan.axes[0].rows, plan.axes[0].columns),
+               .count = lines.lines,
+               .row_step = static_cast<int>(shape.rows.dilation),
+               .column_step = static_cast<int>(shape.columns.dilation),
+               .pixel_rows = static_cast<int>(shape.rows.inputs),
+               .pixel_columns = static_cast<int>(shape.columns.inputs),
+               .channels = Divider(shape.group_inputs),
+               .filter_columns = Divider(shape.columns.taps),
+               .line = static_cast<int>(lines.line),
+               .pitch = static_cast<int>(lines.pitch())},
+              stream);
+  return room;
+}
+
 CUtensorMap windows_map(const ConvolutionPlan& plan, std::size_t phase, const HalfLines& lines, int64_t images,
                         const void* data, int pixels) {
   return window_tensor_map({.data = data,
@@ -262,6 +312,7 @@ std::string refuses(const HalfConvolution& problem) {
   if (std::string refusal = half_refusal_of_gpu(); !refusal.empty()) return refusal;
   const ConvolutionPlan plan = plan_of(problem, kTile);
   if (!plan.serves) return "its filters or strides are too large";
+  if (plan.half.workspace_bytes() > kMostConvolutionWorkspace) return kTooMuchWorkspace;
   return is_countable(plan.half) ? std::string() : "a tensor is too large";
 }
 
@@ -277,23 +328,28 @@ void run(const HalfConvolution& problem, cudaStream_t stream, const OpArgs& args
   HalfProduct& product = half.product;
   const HalfTile& tile = half.tile_size();
   auto* const room = args.workspace<uint8_t>();
-  const void* const a = place_lines(half.a, args.in<void>(0), room, stream);
-  const void* const b = place_lines(half.b, args.in<void>(1), room + half.a.copy_bytes(), stream);
   const ConvolutionShape& shape = problem.shape;
+  const auto place = [&](const HalfLines& lines, std::size_t input, void* to) {
+    return lines.made ? unfold(shape, plan, args.in<void>(input), to, stream)
+                      : place_lines(lines, args.in<void>(input), to, stream);
+  };
+  const void* const a = place(half.a, 0, room);
+  const void* const b = place(half.b, 1, room + half.a.copy_bytes());
+  const bool gathered = plan.windows && !plan.unfolded;
   if (problem.pass == ConvolutionPass::backward_filter) {
     product.a[0] = matrix_map(half.a, a, kHalfBlockK);
     product.b =
-        plan.windows ? windows_map(plan, 0, half.b, shape.batch, b, kHalfBlockK) : matrix_map(half.b, b, kHalfBlockK);
+        gathered ? windows_map(plan, 0, half.b, shape.batch, b, kHalfBlockK) : matrix_map(half.b, b, kHalfBlockK);
   } else {
     for (std::size_t i = 0; i < static_cast<std::size_t>(product.phases); ++i) {
       // A phase without taps reads nothing; its map is never used.
       if (product.phase[i].blocks == 0) continue;
       product.a[i] =
-          plan.windows ? windows_map(plan, i, half.a, shape.batch, a, tile.rows) : matrix_map(half.a, a, tile.rows);
+          gathered ? windows_map(plan, i, half.a, shape.batch, a, tile.rows) : matrix_map(half.a, a, tile.rows);
     }
     product.b = half_tensor_map({.data = b,
                                  .inner = half.b.line,
-                                 .taps = taps_of(shape),
+                                 .taps = plan.unfolded ? 1 : taps_of(shape),
                                  .outer = shape.group_outputs,
                                  .pitch = half.b.pitch()},
                                 half.major_b == Major::kK ? tile.columns : kHalfBlockK);
