@@ -108,7 +108,7 @@ class NodeGradient : public ops::GradientContext {
 
 }  // namespace
 
-std::vector<ValueId> add_gradients(Graph& graph, ValueId loss, const std::vector<ValueId>& targets) {
+std::vector<ValueId> add_gradients(Graph& graph, ValueId loss, const std::vector<ValueId>& targets, ValueId scale) {
   if (!graph.value(loss).type.shape.empty()) {
     throw Error("a loss must be a scalar, '" + graph.value(loss).name + "' is " + to_string(graph.value(loss).type));
   }
@@ -116,7 +116,8 @@ std::vector<ValueId> add_gradients(Graph& graph, ValueId loss, const std::vector
   const std::vector<Node> forward = graph.nodes();  // a copy: the graph grows below
 
   const gpunn_fill_attrs one{.struct_size = 0, .dtype = GPUNN_F32, .rank = 0, .reserved = 0, .dim = {}, .value = 1.0};
-  differentiation.accumulate(loss, graph.add1(GPUNN_OP_FILL, "loss.gradient", Attributes::of(one), {}));
+  if (scale == kNoValue) scale = graph.add1(GPUNN_OP_FILL, "loss.gradient", Attributes::of(one), {});
+  differentiation.accumulate(loss, scale);
 
   for (std::size_t n = forward.size(); n-- > 0;) {
     const Node& node = forward[n];

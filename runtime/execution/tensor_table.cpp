@@ -29,6 +29,7 @@ int32_t abi_precision(Precision precision) {
     case Precision::fp32:
       return GPUNN_PRECISION_FP32;
     case Precision::tf32:
+    case Precision::f16:  // as many bits; of tensors that stay f32
       return GPUNN_PRECISION_TF32;
     case Precision::bf16:
       return GPUNN_PRECISION_BF16;

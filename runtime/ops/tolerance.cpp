@@ -49,6 +49,7 @@ double product_roundoff(Precision precision) {
     case Precision::fp32:
       return unit_roundoff(DType::f32);
     case Precision::tf32:
+    case Precision::f16:
       return std::ldexp(1.0, -11);  // 10 bits behind the point
     case Precision::bf16:
       return unit_roundoff(DType::bf16);

@@ -9,8 +9,9 @@ namespace gpunn::training {
 
 namespace {
 
-// Steps before the bad one that are looked at op by op: an overflow in the parameters shows in the loss a step later.
-constexpr int64_t kObservedSteps = 8;
+// Steps up to the bad one that are looked at op by op: an overflow in the parameters shows in the loss a step later.
+// With a scaled loss gradients overflow as a matter of course and never reach the parameters.
+int64_t observed_steps(const Session& session) { return session.loss_scale() ? 1 : 8; }
 
 }  // namespace
 
@@ -18,7 +19,7 @@ std::string find_divergence(Session& session, const storage::Checkpoint& snapsho
   session.restore_state(snapshot);
   std::string found;
   for (int64_t s = session.step(); s <= step && found.empty(); ++s) {
-    if (s + kObservedSteps <= step) {
+    if (s + observed_steps(session) <= step) {
       session.train_step();
       continue;
     }

@@ -12,6 +12,7 @@
 #include "ops/op.hpp"
 #include "training/accumulation.hpp"
 #include "training/augmentation.hpp"
+#include "training/loss_scale.hpp"
 #include "training/optimizer_ops.hpp"
 
 namespace gpunn::training {
@@ -62,12 +63,12 @@ tasks::ModelOutputs add_model(Graph& g, const ProgramContext& c, ValueId x, cons
 
 // The gradient of each parameter; kNoValue of the frozen ones, for which nothing is computed.
 std::vector<ValueId> add_trained_gradients(Graph& g, const ParameterLayout& layout, ValueId loss,
-                                           const std::vector<ValueId>& views) {
+                                           const std::vector<ValueId>& views, ValueId scale) {
   std::vector<ValueId> trained;
   for (std::size_t i = 0; i < views.size(); ++i) {
     if (!layout.rules[i].frozen) trained.push_back(views[i]);
   }
-  const std::vector<ValueId> found = compiler::add_gradients(g, loss, trained);
+  const std::vector<ValueId> found = compiler::add_gradients(g, loss, trained, scale);
   std::vector<ValueId> gradients(views.size(), graph::kNoValue);
   std::size_t next = 0;
   for (std::size_t i = 0; i < views.size(); ++i) {
@@ -171,6 +172,9 @@ Graph training_program(const ProgramContext& c, const SplitType& split) {
       fixed.insert(std::move(norm));
     }
   }
+  std::optional<LossScaleValues> scaling;
+  if (scales_loss(c.experiment)) scaling = add_loss_scale(g);
+  const ValueId scale = scaling ? scaling->scale : graph::kNoValue;
   ValueId loss = graph::kNoValue, partial = graph::kNoValue;
   for (int64_t part = 0; part < parts; ++part) {
     const Batch rows = parts == 1 ? batch : add_part(g, batch, part, parts);
@@ -181,7 +185,8 @@ Graph training_program(const ProgramContext& c, const SplitType& split) {
     const ValueId losses = c.task().add_training_loss(g, c.of_task(), outputs, rows);
     const ValueId mean = g.add1(GPUNN_OP_MEAN_ROWS, "loss.mean", {}, {losses, rows.count});
     if (part == 1) partial = g.add_value(variable::kPartialGradients, c.layout.trained_type(), Storage::gradients);
-    bind_gradients(g, c.layout, add_trained_gradients(g, c.layout, mean, views), part == 0 ? gradients : partial);
+    bind_gradients(g, c.layout, add_trained_gradients(g, c.layout, mean, views, scale),
+                   part == 0 ? gradients : partial);
     if (part > 0) {
       add_to_mean(g, "gradients", gradients, partial, part, parts);
       add_to_mean(g, "loss.mean", loss, mean, part, parts);
@@ -195,10 +200,20 @@ Graph training_program(const ProgramContext& c, const SplitType& split) {
   const ValueId rates =
       g.add_value(variable::kLearningRates, {DType::f32, {std::max<int64_t>(c.total_steps, 1)}}, Storage::state);
   const ValueId rate = g.add1(GPUNN_OP_TABLE_LOAD, "learning_rate", {}, {rates, step});
-  const UpdateValues values{.parameters = parameters, .gradients = gradients, .rate = rate, .step = step};
+  UpdateValues values{.parameters = parameters, .gradients = gradients, .rate = rate, .step = step};
+  ValueId finite = graph::kNoValue;
+  if (scaling) {
+    finite = add_unscaling(g, *scaling, gradients);
+    values.step = add_update_count(g, *scaling, step);
+  }
   const ValueId norm = add_gradient_bounds(g, c.experiment, c.layout, values);
+  const std::size_t update = g.nodes().size();
   add_optimizer(g, c.experiment.optimizer, c.layout, values);
   if (c.experiment.ema > 0) add_average(g, c.experiment.ema, c.layout, add_average_value(g, c), parameters);
+  if (scaling) {
+    undo_unless(g, c.layout, update, finite);
+    add_scale_update(g, *scaling, finite);
+  }
 
   add_history(g, variable::kLossHistory, "loss.history", step, loss);
   if (norm != graph::kNoValue) add_history(g, variable::kGradientNorms, "gradient_norm.history", step, norm);

@@ -34,11 +34,14 @@ inline constexpr const char* kBatchCount = "batch.kept_count";   // i32 0-d: row
 inline constexpr const char* kMixupShares = "mixup.shares";      // f32[steps]
 inline constexpr const char* kLossHistory = "loss_history";      // f32[kLossHistorySize], by step modulo its size
 inline constexpr const char* kGradientNorms = "gradient_norms";  // likewise, where they are recorded
-inline constexpr const char* kScale = "data.scale";              // f32[C]
-inline constexpr const char* kShift = "data.shift";              // f32[C]
-inline constexpr const char* kPredictions = "predictions";       // f32[batch, outputs]: the task says what they are
-inline constexpr const char* kRowScores = "rows.scores";         // f32[batch, outputs], what they are made of
-inline constexpr const char* kRowLosses = "rows.losses";         // f32[batch]
+inline constexpr const char* kLossScale = "loss_scale";          // f32 0-d each, in f16: loss_scale.hpp
+inline constexpr const char* kGoodSteps = "loss_scale.good_steps";
+inline constexpr const char* kSkippedSteps = "loss_scale.skipped_steps";
+inline constexpr const char* kScale = "data.scale";         // f32[C]
+inline constexpr const char* kShift = "data.shift";         // f32[C]
+inline constexpr const char* kPredictions = "predictions";  // f32[batch, outputs]: the task says what they are
+inline constexpr const char* kRowScores = "rows.scores";    // f32[batch, outputs], what they are made of
+inline constexpr const char* kRowLosses = "rows.losses";    // f32[batch]
 }  // namespace variable
 
 inline constexpr int64_t kLossHistorySize = 4096;

@@ -154,6 +154,18 @@ void RunFolder::log(const std::string& text) const {
   append(path_ / "log.txt", utc_time() + " " + elapsed_stamp() + " " + text + "\n");
 }
 
+namespace {
+
+void add_loss_scale(json& record, std::vector<event_file::Scalar>& scalars, const std::optional<LossScale>& scale) {
+  if (!scale) return;
+  record["loss_scale"] = scale->scale;
+  record["skipped_steps"] = scale->skipped_steps;
+  scalars.push_back({"loss_scale", scale->scale});
+  scalars.push_back({"skipped_steps", static_cast<double>(scale->skipped_steps)});
+}
+
+}  // namespace
+
 void RunFolder::record_step(const StepReport& r) const {
   json record{{"kind", "step"},
               {"epoch", r.epoch},
@@ -171,6 +183,7 @@ void RunFolder::record_step(const StepReport& r) const {
     record["gradient_norm"] = *r.gradient_norm;
     scalars.push_back({"gradient_norm", *r.gradient_norm});
   }
+  add_loss_scale(record, scalars, r.loss_scale);
   append(path_ / "metrics.jsonl", record.dump() + "\n");
   append(path_ / events_, event_file::scalar_record(seconds_since_1970(), r.global_step, scalars));
 }
@@ -206,6 +219,7 @@ void RunFolder::record_epoch(const EpochReport& r) const {
   add(r.train_scores, "train");
   row << r.evaluation.loss << ',';
   add(r.evaluation.scores, part_);
+  add_loss_scale(record, scalars, r.loss_scale);
   row << r.learning_rate << ',' << r.train_seconds << ',' << r.samples_per_second << ',' << (r.best ? 1 : 0) << '\n';
   append(path_ / "metrics.jsonl", record.dump() + "\n");
   append(path_ / "metrics.csv", row.str());

@@ -1,5 +1,7 @@
 #include "training/session.hpp"
 
+#include <gpunn/float_formats.hpp>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -14,6 +16,7 @@
 #include "training/augmentation.hpp"
 #include "training/batch_stream.hpp"
 #include "training/check/step_checker.hpp"
+#include "training/loss_scale.hpp"
 #include "training/memory_check.hpp"
 #include "training/mixup.hpp"
 #include "training/notices.hpp"
@@ -270,12 +273,14 @@ std::optional<double> Session::first_non_finite(graph::ValueId id) {
     for (std::size_t i = 0; i + sizeof(T) <= bytes; i += sizeof(T)) {
       T element;
       std::memcpy(&element, host.data() + i, sizeof(T));
-      if (!std::isfinite(element)) return static_cast<double>(element);
+      if (!std::isfinite(static_cast<double>(element))) return static_cast<double>(element);
     }
     return std::nullopt;
   };
   if (value.type.dtype == DType::f32) return search(0.0F);
   if (value.type.dtype == DType::f64) return search(0.0);
+  if (value.type.dtype == DType::bf16) return search(BFloat16());
+  if (value.type.dtype == DType::f16) return search(Half());
   return std::nullopt;
 }
 
@@ -306,6 +311,12 @@ std::vector<float> Session::losses(int64_t first, int64_t last) const {
 std::vector<float> Session::gradient_norms(int64_t first, int64_t last) const {
   if (!records_gradient_norm(*experiment_)) return {};
   return history(variable::kGradientNorms, first, last);
+}
+
+std::optional<LossScale> Session::loss_scale() const {
+  if (!scales_loss(*experiment_)) return std::nullopt;
+  return LossScale{.scale = read_scalar<float>(variables(), variable::kLossScale),
+                   .skipped_steps = static_cast<int64_t>(read_scalar<float>(variables(), variable::kSkippedSteps))};
 }
 
 std::vector<float> Session::history(const char* variable, int64_t first, int64_t last) const {

@@ -100,6 +100,7 @@ class Session {
   std::vector<float> losses(int64_t first, int64_t last) const;  // of the steps [first, last), at most kLossHistorySize
   // Of the gradients, likewise; empty where they are not recorded.
   std::vector<float> gradient_norms(int64_t first, int64_t last) const;
+  std::optional<LossScale> loss_scale() const;  // where the loss is scaled
   const Schedule& schedule() const { return schedule_; }
   float learning_rate_of_step(int64_t step) const { return schedule_.rates()[static_cast<std::size_t>(step)]; }
   // To be told of every epoch. True where the learning rates of the steps to come changed.

@@ -1,8 +1,11 @@
 // Session's state to a checkpoint and back.
+#include <algorithm>
+#include <array>
 #include <string>
 #include <vector>
 
 #include "training/flat_tensors.hpp"
+#include "training/loss_scale.hpp"
 #include "training/optimizer_ops.hpp"
 #include "training/programs.hpp"
 #include "training/session.hpp"
@@ -13,18 +16,30 @@ namespace gpunn::training {
 namespace {
 
 constexpr const char* kStoredTotals = "totals";
+constexpr std::array kLossScaling = {variable::kLossScale, variable::kGoodSteps, variable::kSkippedSteps};
+
+const storage::StoredTensor* find_state(const storage::Checkpoint& checkpoint, const std::string& name,
+                                        const TensorType& type) {
+  const auto found = std::ranges::find(checkpoint.state, name, &storage::StoredTensor::name);
+  return found == checkpoint.state.end() || !(found->type == type) ? nullptr : &*found;
+}
 
 }  // namespace
 
 void Session::save_state(storage::Checkpoint& checkpoint) {
   training_step();
   state_->save(checkpoint);
-  storage::StoredTensor totals;
-  totals.name = kStoredTotals;
-  totals.type = {DType::f64, {4}};
-  totals.values = variables().read(variable::kTotals);
   checkpoint.state.clear();
-  checkpoint.state.push_back(std::move(totals));
+  const auto keep = [&](const char* name, const TensorType& type, const char* variable) {
+    storage::StoredTensor& tensor = checkpoint.state.emplace_back();
+    tensor.name = name;
+    tensor.type = type;
+    tensor.values = variables().read(variable);
+  };
+  keep(kStoredTotals, {DType::f64, {4}}, variable::kTotals);
+  if (scales_loss(*experiment_)) {
+    for (const char* name : kLossScaling) keep(name, {DType::f32, {}}, name);
+  }
   const int64_t done = step();
   schedule_.save(checkpoint);
   // The sampler, the schedule but for what it saved itself, and all random numbers are functions of the step; they are
@@ -40,13 +55,19 @@ void Session::restore_state(const storage::Checkpoint& checkpoint) {
   std::string differences = state_->mismatches(checkpoint);
   const auto step = checkpoint.counters.find("step");
   if (step == checkpoint.counters.end() || step->second < 0) differences += "\n  the counter 'step' is missing";
-  const bool has_totals = checkpoint.state.size() == 1 && checkpoint.state[0].name == kStoredTotals &&
-                          checkpoint.state[0].type == TensorType{DType::f64, {4}};
-  if (!has_totals) differences += "\n  the state 'totals' f64[4] is missing";
+  const storage::StoredTensor* const totals = find_state(checkpoint, kStoredTotals, {DType::f64, {4}});
+  if (totals == nullptr) differences += "\n  the state 'totals' f64[4] is missing";
   if (!differences.empty()) not_this_model(differences);
 
   state_->restore(checkpoint);
-  variables().write(variable::kTotals, checkpoint.state[0].values);
+  variables().write(variable::kTotals, totals->values);
+  // A run that was of another precision begins with the first scale.
+  if (scales_loss(*experiment_)) {
+    for (const char* name : kLossScaling) {
+      const storage::StoredTensor* const stored = find_state(checkpoint, name, {DType::f32, {}});
+      if (stored != nullptr) variables().write(name, stored->values);
+    }
+  }
   variables().write(variable::kStep, std::as_bytes(std::span(&step->second, 1)));
   if (experiment_->accumulate > 1) {
     const int64_t passes = step->second * experiment_->accumulate;

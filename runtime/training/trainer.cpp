@@ -11,6 +11,7 @@
 #include "training/device_loss.hpp"
 #include "training/divergence.hpp"
 #include "training/environment.hpp"
+#include "training/loss_scale.hpp"
 #include "training/metric.hpp"
 #include "training/model_info.hpp"
 #include "training/notices.hpp"
@@ -235,14 +236,21 @@ void Trainer::look() {
   const execution::HostSpan span(session_.profiler(), "read back");
   const std::vector<float> losses = session_.losses(looked_at_, step_);
   const std::vector<float> norms = session_.gradient_norms(looked_at_, step_);
+  const std::optional<LossScale> scaling = session_.loss_scale();
   for (std::size_t i = 0; i < losses.size(); ++i) {
     const int64_t step = looked_at_ + static_cast<int64_t>(i);
     if (!std::isfinite(losses[i])) diverged(step, "the loss became " + std::to_string(losses[i]));
-    if (!norms.empty() && !std::isfinite(norms[i])) {
+    if (!norms.empty() && !std::isfinite(norms[i]) && !scaling) {
       diverged(step, "the norm of the gradients became " + std::to_string(norms[i]));
     }
   }
-  if (!norms.empty()) gradient_norm_ = norms.back();
+  if (scaling && scaling->scale < kLeastLossScale) {
+    throw Error("the gradients are not finite in f16 at any scale of the loss: " +
+                    std::to_string(scaling->skipped_steps) + " of " + std::to_string(step_) +
+                    " steps were skipped. Try training.precision bf16 or a smaller optimizer.learning_rate.",
+                ExitCode::diverged);
+  }
+  if (!norms.empty() && std::isfinite(norms.back())) gradient_norm_ = norms.back();
   if (options_.listener != nullptr && !losses.empty()) options_.listener->on_losses(looked_at_, losses);
   looked_at_ = step_;
 }
@@ -294,6 +302,7 @@ void Trainer::report(bool record) {
     report.seconds_left = static_cast<double>(session_.total_steps() - step_) / per_second;
   }
   report.gradient_norm = gradient_norm_;
+  report.loss_scale = session_.loss_scale();
   last_report_ = Clock::now();
   if (record) folder_.record_step(report);
   if (options_.listener != nullptr) options_.listener->on_step(report);
@@ -314,6 +323,7 @@ void Trainer::finish_epoch() {
     epoch.samples_per_second =
         static_cast<double>((step_ - epoch_first_step_) * session_.samples_per_step()) / epoch_seconds_;
   }
+  epoch.loss_scale = session_.loss_scale();
   epoch.evaluation = session_.evaluate();
   const std::string part = name_of(epoch.evaluation.part);
   if (!std::isfinite(epoch.evaluation.loss)) {
@@ -341,6 +351,10 @@ void Trainer::finish_epoch() {
       "epoch " + std::to_string(epoch.epoch) + ": " + part + " loss " + std::to_string(epoch.evaluation.loss);
   for (const Score& score : epoch.evaluation.scores) {
     if (std::isfinite(score.value)) line += ", " + part + " " + score.metric.title + " " + std::to_string(score.value);
+  }
+  if (epoch.loss_scale) {
+    line += ", loss scale " + config::number_text(epoch.loss_scale->scale) + ", " +
+            std::to_string(epoch.loss_scale->skipped_steps) + " steps skipped so far";
   }
   folder_.log(line);
   // The record comes first: a kill between the two leaves a record too many, which resuming takes back.

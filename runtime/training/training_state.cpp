@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "training/flat_tensors.hpp"
+#include "training/loss_scale.hpp"
 #include "training/optimizer/optimizer_rows.hpp"
 #include "training/optimizer_ops.hpp"
 #include "training/programs.hpp"
@@ -41,6 +42,10 @@ void TrainingState::initialise(execution::Variables& variables) {
   if (experiment_.ema > 0) {
     variables_->create(variable::kAverage, parameters_.type(), Storage::optimizer);
     variables_->write(variable::kAverage, variables_->read(variable::kParameters));
+  }
+  if (scales_loss(experiment_)) {
+    variables_->create(variable::kLossScale, {DType::f32, {}}, Storage::state);
+    write_scalar(*variables_, variable::kLossScale, kFirstLossScale);
   }
   if (config::row_of(optimizer_rows(), experiment_.optimizer).by_parameter) {
     for (std::size_t i = 0; i < parameters_.ranges.size(); ++i) {

@@ -37,8 +37,8 @@ constexpr Explanation kExplanations[] = {
      "This version exchanges weights as .safetensors alone ('gpunn export', key 'init_from')."},
     {"fp16 f16 float16 half half_precision 16 64 16_mixed 16_true amp use_amp mixed mixed_precision autocast "
      "grad_scaler fp8 float8 int8 fp64 f64 float64 double",
-     "Half precision is 'training.precision: bf16': what lies between layers is bf16, what is learnt stays f32. This "
-     "version trains neither in fp16, which needs its losses scaled, nor in fp8, int8 or fp64."},
+     "Half precision is 'training.precision: bf16', or 'f16', whose losses are scaled: what lies between layers is of "
+     "that type, what is learnt stays f32. This version trains neither in fp8, int8 nor fp64."},
     {"text nlp imdb wikitext ag_news glue tokens tokenizer vocab audio speech librispeech speech_commands video "
      "timeseries time_series .txt .jsonl .wav .mp3 .flac .ogg .mp4 .avi",
      "This version trains on images and on rows of numbers, not on text, audio or video: turn each sample into a row "

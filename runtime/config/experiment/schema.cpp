@@ -70,10 +70,10 @@ std::vector<Key> training_keys() {
       boolean(
           "check_gradients", &E::check_gradients,
           "Record the norm of the gradients at each step, as clip_norm does, and end the run where it is not finite."),
-      choice("precision", &E::precision, {"fp32", "tf32", "bf16"},
-             "What the factors of a product may be rounded to; sums stay fp32. With bf16 the values between layers are "
-             "bf16 "
-             "too; parameters, statistics, norms of rows, losses and the optimizer's states stay f32."),
+      choice("precision", &E::precision, {"fp32", "tf32", "bf16", "f16"},
+             "What the factors of a product may be rounded to; sums stay fp32. With bf16 and f16 the values between "
+             "layers are of that type too; parameters, statistics, norms of rows, losses and the optimizer's states "
+             "stay f32. f16 scales the loss."),
       boolean("deterministic", &E::deterministic,
               "Only kernels that give the same bits each time; an error where there are none."),
       integer("threads", &E::threads, between(0, 1024), "Host threads; 0: the backend's choice."),

@@ -6,13 +6,14 @@
 
 namespace gpunn {
 
-// What the factors of a product may be rounded to; sums stay fp32. With bf16 what lies between the layers of a model is
-// bf16 too.
-enum class Precision { fp32, tf32, bf16 };
+// What the factors of a product may be rounded to; sums stay fp32. With bf16 and f16 what lies between the layers of a
+// model is of that type too.
+enum class Precision { fp32, tf32, bf16, f16 };
 
 // The dtype of a model's values between its layers, where that is not f32.
 constexpr std::optional<DType> half_of(Precision precision) {
   if (precision == Precision::bf16) return DType::bf16;
+  if (precision == Precision::f16) return DType::f16;
   return std::nullopt;
 }
 

@@ -16,6 +16,12 @@
 
 namespace gpunn {
 
+// What a training in f16 multiplies the gradient of its loss by, and the steps so far whose gradients overflowed.
+struct LossScale {
+  double scale = 1;
+  int64_t skipped_steps = 0;
+};
+
 // What a listener is told while training; times in seconds.
 struct StepReport {
   int64_t epoch = 0, epochs = 0;  // epoch counts from 1
@@ -27,6 +33,7 @@ struct StepReport {
   double samples_per_second = 0;
   double seconds_left = 0;
   std::optional<double> gradient_norm = {};  // of this step, before clip_norm; where it is recorded
+  std::optional<LossScale> loss_scale = {};  // after this step, of a training in f16
 };
 
 struct EvalReport {
@@ -47,6 +54,7 @@ struct EpochReport {
   double train_seconds = 0;
   double samples_per_second = 0;
   bool best = false;
+  std::optional<LossScale> loss_scale = {};  // of a training in f16
 };
 
 // A training that begins.

@@ -39,7 +39,7 @@ bool is_product(int32_t op) {
 double coarseness(const graph::OpSignature& op, Precision precision) {
   if (precision == Precision::fp32 || !is_product(op.op) || is_half(op.inputs.at(0).dtype)) return 1;
   constexpr int kFp32Bits = 24, kTf32Bits = 11, kBf16Bits = 8;
-  return std::ldexp(1.0, kFp32Bits - (precision == Precision::tf32 ? kTf32Bits : kBf16Bits));
+  return std::ldexp(1.0, kFp32Bits - (precision == Precision::bf16 ? kBf16Bits : kTf32Bits));
 }
 
 Tolerance tolerance(const Evaluation& evaluation, std::size_t output, double factor) {

@@ -38,7 +38,7 @@ class ExitCodes(ProgramTest):
     def test_what_this_version_does_not_serve(self):
         self.fails(2, "A run uses one device", *self.points("--devices", "4"))
         self.fails(2, "A run uses one device", *self.points("--gpus", "4"))
-        self.fails(2, "trains neither in fp16", "check", "cpu", "--precision", "fp16")
+        self.fails(2, "trains neither in fp8", "check", "cpu", "--precision", "fp16")
         self.fails(2, "neither reads nor writes ONNX", "export", "run", "--to", "x.onnx")
         self.fails(2, "safetensors.torch", "export", "run", "--to", "x.pt")
         self.fails(2, "neither reads nor writes ONNX", "run", "x.onnx")
