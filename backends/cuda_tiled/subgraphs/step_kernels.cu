@@ -15,15 +15,18 @@ extern template bool pass_is_resident<kAllParts>(const StepPlan&);
 extern template void launch_update<kNormPart>(const StepPlan&, const GeneralTensors&, cudaStream_t);
 extern template void launch_update<kAllUpdateParts>(const StepPlan&, const GeneralTensors&, cudaStream_t);
 
-int step_shared_limit() {
+StepLimits step_limits() {
   int device = 0;
   int major = 0;
   int optin = 0;
+  StepLimits limits;
   check(cudaGetDevice(&device), "asking for the device");
   check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "asking for the architecture");
   check(cudaDeviceGetAttribute(&optin, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "asking for shared memory");
-  if (major < 9) return 0;
-  return optin - kStepStaticBytes;
+  check(cudaDeviceGetAttribute(&limits.multiprocessors, cudaDevAttrMultiProcessorCount, device),
+        "asking for multiprocessors");
+  if (major >= 9) limits.shared = optin - kStepStaticBytes;
+  return limits;
 }
 
 bool step_is_resident(const StepPlan& plan) {
@@ -31,7 +34,9 @@ bool step_is_resident(const StepPlan& plan) {
   return plan.parts == kNormPart ? pass_is_resident<kNormPart>(plan) : pass_is_resident<kAllParts>(plan);
 }
 
-void launch_step(const StepPlan& plan, const GeneralTensors& tensors, cudaStream_t stream) {
+namespace {
+
+void launch_single(const StepPlan& plan, const GeneralTensors& tensors, cudaStream_t stream) {
   switch (plan.parts) {
     case kNoParts:
       launch_pass<kNoParts>(plan, tensors, stream);
@@ -47,6 +52,16 @@ void launch_step(const StepPlan& plan, const GeneralTensors& tensors, cudaStream
       break;
     default:
       launch_pass<kAllParts>(plan, tensors, stream);
+  }
+}
+
+}  // namespace
+
+void launch_step(const StepPlan& plan, const GeneralTensors& tensors, cudaStream_t stream) {
+  if (plan.rounds > 0) {
+    launch_rounds(plan, tensors, stream);
+  } else {
+    launch_single(plan, tensors, stream);
   }
   switch (plan.update_parts) {
     case kNoParts:

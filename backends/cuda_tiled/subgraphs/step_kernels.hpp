@@ -7,8 +7,8 @@
 
 namespace gpunn::cuda_tiled {
 
-// Bytes of shared memory that a block of the first kernel may have on the current device; 0 where it can't run.
-int step_shared_limit();
+// What the current device has for the kernels; no shared memory where they can't run.
+StepLimits step_limits();
 
 // Whether the device runs all blocks of the first kernel at the same time, where they wait for each other.
 bool step_is_resident(const StepPlan& plan);

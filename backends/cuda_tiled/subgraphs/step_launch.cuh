@@ -81,6 +81,9 @@ void launch_update(const StepPlan& plan, const GeneralTensors& tensors, cudaStre
               tensors);
 }
 
+// What is in the place of the first kernel where batches are large.
+void launch_rounds(const StepPlan& plan, const GeneralTensors& tensors, cudaStream_t stream);
+
 // Kernel 3.
 void launch_flat(const StepPlan& plan, const GeneralTensors& tensors, cudaStream_t stream);
 

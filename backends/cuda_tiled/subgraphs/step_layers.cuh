@@ -312,14 +312,14 @@ struct LeftAbove {
       : last(layer + 1 == plan.n_convs), dense(plan.dense[0]), above(plan.conv[last ? layer : layer + 1]) {
     by_rows = above.by_rows > 0;
     const RowPass& dx = above.backward;
-    terms = last ? (dense.sliced != 0 ? kStepShares : 1) : by_rows ? kRowLanes : dx.splits;
+    terms = last ? (dense.sliced != 0 ? kStepShares : 1) : by_rows ? kRowTerms<B> : dx.splits;
     apart = last ? dense.x_pitch : by_rows ? 1 : dx.filters * dx.out_rows * dx.pitch;
     x = shared_floats() + (last ? dense.x + rank * dense.x_pitch : above.x + above.x_left);
   }
   __device__ __forceinline__ int gradient(int filter, int r, int c, int i) const {
     if (last) return dense.received + i;
     const RowPass& dx = above.backward;
-    return by_rows ? row_gradient_at(above, filter, r, c) : dx.sums + (filter * dx.out_rows + r) * dx.pitch + c;
+    return by_rows ? row_gradient_at<B>(above, filter, r, c) : dx.sums + (filter * dx.out_rows + r) * dx.pitch + c;
   }
   __device__ __forceinline__ float value(int filter, int r, int c, int i) const {
     return last ? x[i] : x[filter * above.x_plane + r * above.x_pitch + c];
@@ -353,7 +353,8 @@ __device__ __forceinline__ void conv_backward(const TensorsOf<B>& tensors, const
   const int warp = thread / 32;
   const int lane = thread % 32;
   const bool own = row < plan.batch;
-  float* partial = tensors.workspace + plan.partial_rows + int64_t{row} * plan.partials;
+  float* partial = B::kRounds ? shared + plan.totals
+                              : tensors.workspace + plan.partial_rows + int64_t{row} * plan.partials;
 #pragma unroll 1
   for (int layer = plan.n_convs; layer >= 0; --layer) {
     // What the layer above has left in the sums: its weights' gradient, and that of its x.
@@ -365,7 +366,7 @@ __device__ __forceinline__ void conv_backward(const TensorsOf<B>& tensors, const
         float sum = 0.0F;
 #pragma unroll 4
         for (int split = 0; split < above.gradient.splits; ++split) sum += sums[split * n + i];
-        partial[above.weight_from + i] = sum;
+        put_gradient<B>(partial[above.weight_from + i], sum);
       }
     }
     if (layer == 0) break;
@@ -377,15 +378,17 @@ __device__ __forceinline__ void conv_backward(const TensorsOf<B>& tensors, const
       unpool<B>(conv, dense.sliced != 0 ? kStepShares : 1, dense.x_pitch,
                 [&](int, int, int, int i) { return dense.received + i; });
     } else if (const ConvPlan& above = plan.conv[layer]; above.by_rows > 0) {
-      unpool<B>(conv, kRowLanes, 1,
-                [&](int filter, int r, int c, int) { return row_gradient_at(above, filter, r, c); });
+      unpool<B>(conv, kRowTerms<B>, 1,
+                [&](int filter, int r, int c, int) { return row_gradient_at<B>(above, filter, r, c); });
     } else {
       const RowPass& dx = above.backward;
       unpool<B>(conv, dx.splits, dx.filters * dx.out_rows * dx.pitch,
                 [&](int filter, int r, int c, int) { return dx.sums + (filter * dx.out_rows + r) * dx.pitch + c; });
     }
     __syncthreads();
-    if (layer == plan.n_convs) announce<B>(tensors.noted->written);
+    if constexpr (!B::kRounds) {
+      if (layer == plan.n_convs) announce<B>(tensors.noted->written);
+    }
     bool normed = false;
     if constexpr (B::kNorms) {
       const FinishPlan& finish = plan.conv_finish[layer - 1];
@@ -420,7 +423,7 @@ __device__ __forceinline__ void conv_backward(const TensorsOf<B>& tensors, const
       float sum = 0.0F;
       for (int i = lane; i < conv.dy_plane; i += 32) sum += shared[conv.dy + filter * conv.dy_plane + i];
       sum = warp_sum(sum);
-      if (lane == 0 && own) partial[conv.bias_from + filter] = sum;
+      if (lane == 0 && own) put_gradient<B>(partial[conv.bias_from + filter], sum);
     }
     __syncthreads();
   }

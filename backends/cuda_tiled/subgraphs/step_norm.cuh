@@ -165,7 +165,7 @@ __device__ __forceinline__ void reduce_conv_statistics(const StepTensors& tensor
   const int parts = 1 << finish.parts_log;
   const auto n = static_cast<float>(counted) * static_cast<float>(finish.size);
 #pragma unroll 1
-  for (int c = row; c < finish.channels; c += pass_blocks(plan)) {
+  for (int c = row; c < finish.channels; c += plan.pass_blocks) {
     reduce_statistics(plan, tensors, finish, exchange, batch.run, c, counted * parts, n, [&](int source) {
       const PartRows rows(plan.conv[layer].forward, finish, source & (parts - 1));
       return static_cast<float>(rows.count * finish.out_width);
@@ -373,7 +373,7 @@ __device__ __forceinline__ void conv_norm_backward(const StepTensors& tensors, c
   const int counted = counted_rows(plan, batch);
   if (threadIdx.x / 32 == kWarps - 1) {
     const auto n = static_cast<float>(counted) * static_cast<float>(finish.size);
-    for (int c = row; c < finish.channels; c += pass_blocks(plan)) {
+    for (int c = row; c < finish.channels; c += plan.pass_blocks) {
       reduce_gradients(plan, tensors, finish, exchange, batch.run, c, counted << finish.parts_log, n);
     }
   }

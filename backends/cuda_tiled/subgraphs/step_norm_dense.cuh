@@ -50,8 +50,8 @@ __device__ __forceinline__ void dense_statistics(const StepTensors& tensors, con
   }
   affine.store(table, rows, counted > 0);
   const int sources = (counted + kImages - 1) / kImages;
-  for (int c = first_row + rank + (kWarps - 1 - thread / 32) * pass_blocks(plan); c < finish.channels;
-       c += kWarps * pass_blocks(plan)) {
+  for (int c = first_row + rank + (kWarps - 1 - thread / 32) * plan.pass_blocks; c < finish.channels;
+       c += kWarps * plan.pass_blocks) {
     reduce_statistics(plan, tensors, finish, exchange, batch.run, c, sources, static_cast<float>(counted),
                       [&](int source) { return static_cast<float>(counted_in(source)); });
   }
@@ -86,8 +86,8 @@ __device__ __forceinline__ void dense_norm_backward(const StepTensors& tensors, 
     tell(exchange.source(from + slot, first_row / B::kImages), sum, batch.run);
   }
   const int sources = (counted + B::kImages - 1) / B::kImages;
-  for (int c = first_row + rank + (kWarps - 1 - thread / 32) * pass_blocks(plan); c < finish.channels;
-       c += kWarps * pass_blocks(plan)) {
+  for (int c = first_row + rank + (kWarps - 1 - thread / 32) * plan.pass_blocks; c < finish.channels;
+       c += kWarps * plan.pass_blocks) {
     reduce_gradients(plan, tensors, finish, exchange, batch.run, c, sources, static_cast<float>(counted));
   }
   wait_for_results<B>(exchange, batch.run, from, rows, [&](int slot, float2 result) {

@@ -4,6 +4,7 @@
 #include <bit>
 #include <limits>
 
+#include "step_layout.hpp"
 #include "step_plan_conv.hpp"
 
 namespace gpunn::cuda_tiled {
@@ -64,7 +65,10 @@ unsigned parts_of(const StepNetwork& network) {
 }
 
 // Those of the smallest instance that knows them.
-unsigned instance_with(unsigned parts, int images, int columns) {
+template <class B>
+unsigned instance_with(unsigned parts, int columns) {
+  if (B::kRounds) return parts == kNoParts ? kNoParts : kRoundParts;
+  constexpr int images = B::kImages;
   // Networks of mixed filters have the smallest and the largest alone.
   const bool few = columns == kAnyColumns || (images != PairBlock::kImages && columns != kNoFilters);
   for (const unsigned instance : {kNoParts, kNormPart, kFinishPart, kLossPart | kBatchPart}) {
@@ -77,21 +81,6 @@ unsigned update_parts_of(const StepNetwork& network, unsigned parts) {
   if (network.ready || network.flat || !network.advances || network.rates == 0 || network.told) return kAllUpdateParts;
   return parts & kNormPart;
 }
-
-class Layout {
- public:
-  // Floats, from a multiple of 16 bytes.
-  int take(int64_t floats) {
-    const int64_t at = used_;
-    used_ += (floats + 3) / 4 * 4;
-    return static_cast<int>(at);
-  }
-  void skip_to(int at) { used_ = std::max<int64_t>(used_, at); }
-  int64_t used() const { return used_; }
-
- private:
-  int64_t used_ = 0;
-};
 
 // Slots of a dense product's sums: see step_dense.cuh.
 int dense_splits(int rows, int length, int images, int warps) {
@@ -193,7 +182,7 @@ void lay_out_shared(StepPlan& plan) {
     ConvPlan& conv = plan.conv[i];
     conv.forward.sums = forward_sums;
     conv.backward.sums = backward_sums;
-    const int64_t dx = (gradient_sums(conv) + 3) / 4 * 4;
+    const int64_t dx = (gradient_sums(conv, false) + 3) / 4 * 4;
     conv.gradient.sums = static_cast<int>(std::min<int64_t>(backward_sums + dx, std::numeric_limits<int>::max()));
     most_sums = std::max(most_sums, dx + int64_t{conv.gradient.splits} * conv.gradient.pitch);
   }
@@ -236,13 +225,11 @@ void lay_out_workspace(StepPlan& plan) {
     dense.first_bias = plan.bias_blocks;
     plan.bias_blocks += up(dense.outputs, kUpdateSums) / kUpdateSums;
   }
-  for (int i = 0; i < plan.n_convs; ++i) {
-    ConvPlan& conv = plan.conv[i];
-    conv.weight_from = plan.partials;
-    conv.bias_from = conv.weight_from + conv.gradient.pitch;
-    plan.partials = conv.bias_from + conv.filters;
+  plan.partial_rows = memory.take(int64_t{plan.partial_sums} * plan.partials);
+  if (plan.rounds > 0 && plan.n_convs > 0) {
+    plan.kept_rows = memory.take(int64_t{plan.batch} * plan.kept);
+    plan.dx_rows = memory.take(int64_t{plan.batch} * plan.dense[0].x_pitch);
   }
-  plan.partial_rows = memory.take(int64_t{plan.batch} * plan.partials);
   const int64_t rows = up(plan.batch, plan.images);
   const auto norm = [&](FinishPlan& finish) {
     if (finish.finish.norm.there == 0) return;
@@ -338,14 +325,15 @@ void lay_out_general(StepPlan& plan, const StepNetwork& network) {
   plan.norm_history = network.norm_history;
   std::copy(network.flat_ops.begin(), network.flat_ops.end(), plan.flat_op);
   for (int i = 0; i < plan.n_convs; ++i) {
-    plan.conv_finish[i] = plan_finish(network.convs[i], plan.conv[i].forward.pitch, WithoutLastWarp<B>::kThreads);
+    plan.conv_finish[i] = plan_finish(network.convs[i], plan.conv[i].forward.pitch, B::kThreads - 32);
   }
   for (int i = 0; i < plan.n_dense; ++i) plan.dense_finish[i] = plan_finish(network.dense[i]);
 }
 
-// Everything for one budget of sums, in floats.
+// Everything for one budget of sums, in floats. Nothing where large batches don't fit.
 template <class B>
-StepPlan lay_out(const StepNetwork& network, int budget) {
+std::optional<StepPlan> lay_out(const StepNetwork& network, int budget, const StepLimits& limits) {
+  constexpr int kForwardThreads = B::kRounds ? B::kThreads : WithoutLastWarp<B>::kThreads;
   StepPlan plan{};
   plan.sample = network.sample;
   const gpunn_sample_attrs& sample = network.sample;
@@ -361,8 +349,11 @@ StepPlan lay_out(const StepNetwork& network, int budget) {
   plan.n_convs = static_cast<int>(network.convs.size());
   plan.n_dense = static_cast<int>(network.dense.size());
   for (int i = 0; i < plan.n_convs; ++i) {
-    plan.conv[i] = plan_conv(network.convs[i], i > 0, budget, WithoutLastWarp<B>::kThreads);
+    plan.conv[i] = plan_conv(network.convs[i], i > 0, {.sums = budget, .threads = kForwardThreads, .rounds = B::kRounds});
     plan.filter_floats += plan.conv[i].gradient.pitch;
+    plan.conv[i].weight_from = plan.partials;
+    plan.conv[i].bias_from = plan.partials + plan.conv[i].gradient.pitch;
+    plan.partials = plan.conv[i].bias_from + plan.conv[i].filters;
   }
   plan.columns = kNoFilters;
   for (const ConvShape& conv : network.convs) {
@@ -370,7 +361,7 @@ StepPlan lay_out(const StepNetwork& network, int budget) {
     plan.columns = all && plan.columns != kAnyColumns ? conv.columns : kAnyColumns;
   }
   const unsigned parts = parts_of(network);
-  plan.parts = instance_with(parts, B::kImages, plan.columns);
+  plan.parts = instance_with<B>(parts, plan.columns);
   plan.update_parts = update_parts_of(network, parts);
   bool sliced = false;
   for (int i = plan.n_dense - 1; i >= 0; --i) {
@@ -382,13 +373,13 @@ StepPlan lay_out(const StepNetwork& network, int budget) {
     dense.weight_at = shape.weight;
     dense.bias_at = shape.bias;
     // To make a small layer in each block costs less than a barrier of the cluster. Below a sliced layer all are.
-    sliced = sliced || (int64_t{shape.inputs} * shape.outputs > 4096 && i + 1 < plan.n_dense);
+    sliced = sliced || (!B::kRounds && int64_t{shape.inputs} * shape.outputs > 4096 && i + 1 < plan.n_dense);
     dense.sliced = sliced ? 1 : 0;
     // Outputs are sent to other blocks by four.
     dense.slice = sliced ? up((shape.outputs + plan.images - 1) / plan.images, 4) : shape.outputs;
     dense.x_pitch = dense_pitch(shape.inputs);
     dense.backward_data = i > 0 || plan.n_convs > 0 ? 1 : 0;
-    dense.splits = dense_splits(dense.slice, dense.inputs, plan.images, B::kThreads / 32);
+    dense.splits = B::kRounds ? 1 : dense_splits(dense.slice, dense.inputs, plan.images, B::kThreads / 32);
     dense.share = (up(dense.inputs, 4) / 4 + dense.splits - 1) / dense.splits;
     dense.by_splits = Divisor(dense.splits);
     dense.by_slice = Divisor(dense.slice);
@@ -396,7 +387,14 @@ StepPlan lay_out(const StepNetwork& network, int budget) {
   }
   plan.logits_pitch = dense_pitch(plan.dense[plan.n_dense - 1].outputs);
   lay_out_general<B>(plan, network);
-  lay_out_shared(plan);
+  if constexpr (B::kRounds) {
+    if (!lay_out_rounds(plan, limits)) return std::nullopt;
+  } else {
+    lay_out_shared(plan);
+    if (plan.shared_bytes > limits.shared) return std::nullopt;
+    plan.pass_blocks = up(plan.batch, plan.images);
+    plan.partial_sums = plan.batch;
+  }
   lay_out_workspace(plan);
 
   plan.loss_gradient = network.loss_gradient;
@@ -429,31 +427,46 @@ bool is_small(const StepNetwork& network) {
 
 // Sums in more parts keep more threads busy, as long as there is room.
 template <class B>
-std::optional<StepPlan> largest_that_fits(const StepNetwork& network, int shared_limit, int least = 512) {
+std::optional<StepPlan> largest_that_fits(const StepNetwork& network, const StepLimits& limits, int least = 512) {
   for (int budget = 16384; budget >= least; budget /= 2) {
-    const StepPlan plan = lay_out<B>(network, budget);
-    if (plan.shared_bytes <= shared_limit) return plan;
+    if (auto plan = lay_out<B>(network, budget, limits)) return plan;
   }
   return std::nullopt;
 }
 
-}  // namespace
-
-StepPlanned make_step_plan(const StepNetwork& network, int shared_limit) {
-  std::string refusal = refuse(network);
-  if (refusal.empty() && !is_small(network)) refusal = "too large for shared memory";
-  if (!refusal.empty()) return {std::nullopt, refusal};
+// A block an image.
+StepPlanned plan_single(const StepNetwork& network, const StepLimits& limits) {
+  const auto within = [&](int bytes) {
+    return StepLimits{.shared = std::min(limits.shared, bytes), .multiprocessors = limits.multiprocessors};
+  };
   // Where convolutions run first, more weights a block are fetched for nothing.
   if (!network.convs.empty()) {
     constexpr int kEnough = 4096;  // with fewer sums the first kernel would lose more than the second one wins
-    if (const auto plan = largest_that_fits<PairBlock>(network, std::min(shared_limit, kBesideUpdate), kEnough)) {
-      return {plan, {}};
-    }
-    if (const auto plan = largest_that_fits<PairBlock>(network, shared_limit)) return {plan, {}};
+    if (const auto plan = largest_that_fits<PairBlock>(network, within(kBesideUpdate), kEnough)) return {plan, {}};
+    if (const auto plan = largest_that_fits<PairBlock>(network, limits)) return {plan, {}};
   }
-  if (const auto plan = largest_that_fits<OctetBlock>(network, std::min(shared_limit, kTwoBlocks))) return {plan, {}};
-  if (const auto plan = largest_that_fits<OctetBlock>(network, shared_limit)) return {plan, {}};
+  if (const auto plan = largest_that_fits<OctetBlock>(network, within(kTwoBlocks))) return {plan, {}};
+  if (const auto plan = largest_that_fits<OctetBlock>(network, limits)) return {plan, {}};
   return {std::nullopt, "too large for shared memory"};
+}
+
+// Sums enough for one part of what a block has at once: more blocks find room so.
+std::optional<StepPlan> plan_rounds(const StepNetwork& network, const StepLimits& limits) {
+  constexpr int kSums = 4096;
+  if ((parts_of(network) & kNormPart) != 0) return std::nullopt;
+  return lay_out<ForwardRounds>(network, kSums, limits);
+}
+
+}  // namespace
+
+StepPlanned make_step_plan(const StepNetwork& network, const StepLimits& limits) {
+  std::string refusal = refuse(network);
+  if (refusal.empty() && !is_small(network)) refusal = "too large for shared memory";
+  if (!refusal.empty()) return {std::nullopt, refusal};
+  StepPlanned planned = plan_single(network, limits);
+  if (planned.plan && !rounds_pay(*planned.plan, limits)) return planned;
+  if (const auto plan = plan_rounds(network, limits)) return {plan, {}};
+  return planned;
 }
 
 }  // namespace gpunn::cuda_tiled

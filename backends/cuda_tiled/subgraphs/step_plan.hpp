@@ -27,9 +27,22 @@ struct StepBlock {
   static constexpr int kBlocks = BLOCKS;
   // What its registers are bounded by: more threads than it has, so that a block of the second kernel fits beside it.
   static constexpr int kBound = BOUND;
+  static constexpr bool kRounds = false;
 };
 using PairBlock = StepBlock<2, 512, 1, 768>;
 using OctetBlock = StepBlock<8, 384, 2, 384>;
+// Of the kernels for large batches (step_rounds.cuh): a block has one image after another.
+template <int THREADS, int BLOCKS>
+struct RoundBlock : StepBlock<1, THREADS, BLOCKS, THREADS> {
+  static constexpr bool kRounds = true;
+};
+using ForwardRounds = RoundBlock<128, 5>;
+using BackwardRounds = RoundBlock<128, 4>;
+// Threads of the block of dense layers, and the images that it may have.
+inline constexpr int kDenseRoundThreads = 512;
+inline constexpr int kDenseRoundImages[] = {4, 8, 16};
+// In shared memory the gradients of a dense layer lie so far apart besides, so that neighbours meet in few banks.
+inline constexpr int kDenseRoundPad = 4;
 // What of it runs the forward convolutions: its last warp asks for the dense layers' weights meanwhile, and waits while
 // the memory is busy with what was asked for before.
 template <class B>
@@ -44,6 +57,8 @@ inline constexpr unsigned kFinishPart = 2;  // other activations, means of windo
 inline constexpr unsigned kLossPart = 4;    // other losses; logits and losses that are read outside the step
 inline constexpr unsigned kBatchPart = 8;   // batches that are ready, and images that are shifted
 inline constexpr unsigned kAllParts = 15;
+// All but batch norm, whose images must be there at the same time.
+inline constexpr unsigned kRoundParts = kFinishPart | kLossPart | kBatchPart;
 // The second kernel has batch norm's part and this one: other optimizers, bounds, averages, a counter that stays.
 inline constexpr unsigned kUpdatePart = 2;
 inline constexpr unsigned kAllUpdateParts = 3;
@@ -329,6 +344,17 @@ struct alignas(16) StepPlan {
   int zeros[2][2];  // stretches to clear: at the start, and before dy
   int shared_bytes;
   float loss_gradient;
+  // Of large batches: images of a block of dense layers, 0 of others. A block of convolutions leaves `kept` floats of
+  // each image in the workspace, from `kept_from` on in shared memory, and finds them there on the way back.
+  int rounds;
+  int kept_from, kept;
+  int samples;  // in shared memory: those of a block's images
+  int totals;   // likewise: the gradients that a block has summed up
+  int forward_blocks, backward_blocks;
+  int backward_bytes, dense_bytes;
+  int64_t kept_rows, dx_rows;  // in the workspace
+  int pass_blocks;             // blocks that tell the second kernel what they have written
+  int partial_sums;            // rows of the convolutions' partial gradients
   // Kernel 2.
   int dense_blocks, partial_blocks, bias_blocks;  // the last ones of dense layers
   int partials;                                   // columns of the convolutions' partial gradients
@@ -446,6 +472,11 @@ struct StepPlanned {
   std::string refusal;
 };
 
-StepPlanned make_step_plan(const StepNetwork& network, int shared_limit);
+struct StepLimits {
+  int shared = 0;  // bytes of a block
+  int multiprocessors = 0;
+};
+
+StepPlanned make_step_plan(const StepNetwork& network, const StepLimits& limits);
 
 }  // namespace gpunn::cuda_tiled

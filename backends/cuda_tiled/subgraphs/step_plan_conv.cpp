@@ -27,7 +27,9 @@ int best_pitch(int least, int tile, int strips, int rows, bool odd = false) {
 
 // Time of a pass whose threads take `units` steps each, in cycles. Its warps are dealt to four schedulers; a step has
 // `instructions` and, for a warp alone, waits of half as much again.
-int64_t pass_cost(int64_t threads, int64_t units, int64_t instructions) {
+int64_t pass_cost(const ConvBudget& budget, int64_t threads, int64_t units, int64_t instructions) {
+  // The block as a whole is no faster by more threads than it has.
+  if (budget.rounds) return (threads + budget.threads - 1) / budget.threads * units * instructions;
   const int64_t warps = (threads + 127) / 128;
   return units * std::max(warps * instructions, instructions * 3 / 2);
 }
@@ -47,7 +49,7 @@ void set_filter_tiles(RowPass& pass) {
 }
 
 // A pass that makes [filters][rows][width] from `channels` planes.
-void tile_pass(RowPass& pass, int width, int budget) {
+void tile_pass(RowPass& pass, int width, const ConvBudget& budget) {
   set_filter_tiles(pass);
   pass.tile = best_tile(width);
   pass.strips = up(width, pass.tile) / pass.tile;
@@ -56,10 +58,10 @@ void tile_pass(RowPass& pass, int width, int budget) {
   int64_t best = std::numeric_limits<int64_t>::max();
   for (int splits = 1; splits <= pass.channels && pass.channels * splits < 1 << 16; ++splits) {
     const int64_t sums = int64_t{splits} * pass.filters * pass.out_rows * pass.pitch;
-    if (splits > 1 && sums > budget) break;
+    if (splits > 1 && sums > budget.sums) break;
     // Adding up a sum takes about three instructions for each split.
     const int64_t adding = sums * 3 / 128;
-    const int64_t cost = pass_cost(threads * splits, (pass.channels + splits - 1) / splits, 500) + adding;
+    const int64_t cost = pass_cost(budget, threads * splits, (pass.channels + splits - 1) / splits, 500) + adding;
     if (cost < best) {
       best = cost;
       pass.splits = splits;
@@ -72,7 +74,7 @@ void tile_pass(RowPass& pass, int width, int budget) {
 }
 
 // The weight gradient: threads are (row of the filter, channel, filter tile), the sum over dy's rows is split.
-void tile_gradient(RowPass& pass, const ConvShape& conv, int budget) {
+void tile_gradient(RowPass& pass, const ConvShape& conv, const ConvBudget& budget) {
   set_filter_tiles(pass);
   pass.strips = up(conv.out_width(), 2);
   pass.pitch = conv.filters * conv.channels * conv.rows * conv.columns;
@@ -80,9 +82,9 @@ void tile_gradient(RowPass& pass, const ConvShape& conv, int budget) {
   int64_t best = std::numeric_limits<int64_t>::max();
   for (int splits = 1; splits <= conv.out_height() && conv.out_height() * splits < 1 << 16; ++splits) {
     const int64_t sums = int64_t{splits} * pass.pitch;
-    if (splits > 1 && sums > budget) break;
+    if (splits > 1 && sums > budget.sums) break;
     const int64_t units = (conv.out_height() + splits - 1) / splits;
-    const int64_t cost = pass_cost(threads * splits, units, int64_t{pass.strips} * 25) + sums * 3 / 128;
+    const int64_t cost = pass_cost(budget, threads * splits, units, int64_t{pass.strips} * 25) + sums * 3 / 128;
     if (cost < best) {
       best = cost;
       pass.splits = splits;
@@ -92,9 +94,14 @@ void tile_gradient(RowPass& pass, const ConvShape& conv, int budget) {
   pass.by_splits = Divisor(pass.splits);
 }
 
+// Floats that row_gradient() leaves of `items`.
+int64_t row_sums(int items, int sums, bool rounds) {
+  return int64_t{items} * kRowChannels * sums * (rounds ? 32 / kRowLanes : kRowPitch);
+}
+
 // The gradient towards x by rows, where it multiplies less than a pass over dy and its sums find room. Only widths and
 // filters that it has instances for.
-void plan_rows(ConvPlan& plan, const ConvShape& shape, int budget) {
+void plan_rows(ConvPlan& plan, const ConvShape& shape, const ConvBudget& budget) {
   struct Instance {
     int columns, width;
   };
@@ -110,8 +117,8 @@ void plan_rows(ConvPlan& plan, const ConvShape& shape, int budget) {
     const int64_t rows =
         int64_t{groups} * kChannels * up(shape.filters, kRowLanes) * instance.width * shape.out_height();
     const int sums = instance.width + shape.columns - 1;
-    const int64_t floats = int64_t{shape.height} * groups * kRowChannels * sums * kRowPitch;
-    if (10 * rows > 9 * pass || 2 * floats > 3 * int64_t{budget} || shape.height * groups >= 1 << 15) return;
+    const int64_t floats = row_sums(shape.height * groups, sums, budget.rounds);
+    if (10 * rows > 9 * pass || 2 * floats > 3 * int64_t{budget.sums} || shape.height * groups >= 1 << 15) return;
     plan.by_rows = 1;
     plan.row_groups = groups;
     plan.row_sums = sums;
@@ -129,11 +136,9 @@ void plan_rows(ConvPlan& plan, const ConvShape& shape, int budget) {
 
 }  // namespace
 
-int64_t gradient_sums(const ConvPlan& conv) {
+int64_t gradient_sums(const ConvPlan& conv, bool rounds) {
   if (conv.backward_data == 0) return 0;
-  if (conv.by_rows > 0) {
-    return int64_t{conv.height} * conv.row_groups * kRowChannels * conv.row_sums * kRowPitch;
-  }
+  if (conv.by_rows > 0) return row_sums(conv.height * conv.row_groups, conv.row_sums, rounds);
   return int64_t{conv.backward.splits} * conv.channels * conv.height * conv.backward.pitch;
 }
 
@@ -141,7 +146,7 @@ int64_t packed_filters(const ConvPlan& conv) {
   return int64_t{conv.channels} * conv.rows * conv.columns * conv.forward.filter_tiles * 4;
 }
 
-ConvPlan plan_conv(const ConvShape& shape, bool backward_data, int budget, int threads) {
+ConvPlan plan_conv(const ConvShape& shape, bool backward_data, const ConvBudget& budget) {
   ConvPlan plan{};
   plan.channels = shape.channels;
   plan.height = shape.height;
@@ -217,7 +222,7 @@ ConvPlan plan_conv(const ConvShape& shape, bool backward_data, int budget, int t
 
   plan.by_plane = Divisor(plan.pooled_height * plan.pooled_width);
   plan.by_row = Divisor(plan.pooled_width);
-  plan.pool_groups = std::max(1, threads / (plan.pooled_height * plan.pooled_width));
+  plan.pool_groups = std::max(1, budget.threads / (plan.pooled_height * plan.pooled_width));
   plan.by_taps = Divisor(shape.rows * shape.columns);
   plan.filter_floats = shape.channels * shape.rows * shape.columns;
   plan.by_filter = Divisor(plan.filter_floats);

@@ -9,11 +9,18 @@ namespace gpunn::cuda_tiled {
 
 constexpr int up(int n, int step) { return (n + step - 1) / step * step; }
 
-// All but places in shared memory; sums of a pass in at most `budget` floats. `threads`: of the forward pass.
-ConvPlan plan_conv(const ConvShape& shape, bool backward_data, int budget, int threads);
+// For which kernel a convolution is laid out.
+struct ConvBudget {
+  int sums = 0;         // floats of a pass
+  int threads = 0;      // of the forward pass
+  bool rounds = false;  // whether other blocks have work where this one has none (step_rounds.cuh)
+};
+
+// All but places in shared memory.
+ConvPlan plan_conv(const ConvShape& shape, bool backward_data, const ConvBudget& budget);
 
 // Floats of the sums of the gradient towards x, and of the filters as row_pass() reads them.
-int64_t gradient_sums(const ConvPlan& conv);
+int64_t gradient_sums(const ConvPlan& conv, bool rounds);
 int64_t packed_filters(const ConvPlan& conv);
 
 }  // namespace gpunn::cuda_tiled

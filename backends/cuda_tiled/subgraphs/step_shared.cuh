@@ -50,11 +50,6 @@ __device__ __forceinline__ NextBatch& noted_batch(const StepPlan& plan, NotedBat
   return *reinterpret_cast<NextBatch*>(reinterpret_cast<char*>(noted + 1) + which * bytes);
 }
 
-// Blocks of the first kernel.
-__device__ __forceinline__ int pass_blocks(const StepPlan& plan) {
-  return (plan.batch + plan.images - 1) / plan.images * plan.images;
-}
-
 // By the whole block.
 template <bool GENERAL>
 __device__ __forceinline__ void copy_plan(const StepPlan* from, float4* to, int threads) {

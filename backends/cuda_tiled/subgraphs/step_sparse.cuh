@@ -17,6 +17,36 @@
 
 namespace gpunn::cuda_tiled {
 
+// A number of the convolutions' gradients: of the image, or the sum over the block's images.
+template <class B>
+__device__ __forceinline__ void put_gradient(float& to, float value) {
+  if constexpr (B::kRounds) {
+    to += value;
+  } else {
+    to = value;
+  }
+}
+
+// The sums of each of COUNT numbers over LANES neighbouring lanes: lane i has COUNT / LANES of them afterwards, from
+// the i-th such part on. With each exchange a lane gives half of what it has left and takes the other half.
+template <int LANES, int COUNT>
+__device__ __forceinline__ void add_over_lanes(float (&values)[COUNT]) {
+  static_assert(COUNT % LANES == 0);
+  int n = COUNT;
+#pragma unroll
+  for (int step = LANES / 2; step > 0; step /= 2) {
+    n /= 2;
+    const bool upper = (threadIdx.x & static_cast<unsigned>(step)) != 0;
+#pragma unroll
+    for (int i = 0; i < COUNT / 2; ++i) {
+      if (i >= n) break;
+      const float given = upper ? values[i] : values[i + n];
+      const float kept = upper ? values[i + n] : values[i];
+      values[i] = kept + __shfl_xor_sync(0xFFFFFFFFU, given, step);
+    }
+  }
+}
+
 template <class B, int S, int COLUMNS>
 __device__ __forceinline__ void row_gradient(int layer) {
   constexpr int kSums = COLUMNS + S - 1;
@@ -68,6 +98,21 @@ __device__ __forceinline__ void row_gradient(int layer) {
       }
     }
     __syncwarp();
+    if constexpr (B::kRounds) {
+      // Rather than what the lanes have, of which that would be too much for several blocks, their sum.
+      constexpr int kCount = (kChannels * kSums + kRowLanes - 1) / kRowLanes * kRowLanes;
+      float values[kCount] = {};
+#pragma unroll
+      for (int i = 0; i < kChannels * kSums; ++i) values[i] = sum[i / kSums][i % kSums];
+      add_over_lanes<kRowLanes>(values);
+      float* to = shared + pass.sums + (item * (32 / kRowLanes) + lane / kRowLanes) * (kChannels * kSums);
+#pragma unroll
+      for (int i = 0; i < kCount / kRowLanes; ++i) {
+        const int at = lane % kRowLanes * (kCount / kRowLanes) + i;
+        if (at < kChannels * kSums) to[at] = values[i];
+      }
+      continue;
+    }
     float* out = shared + pass.sums + item * (kChannels * kSums * kRowPitch) + lane;
 #pragma unroll
     for (int c = 0; c < kChannels; ++c) {
@@ -77,11 +122,19 @@ __device__ __forceinline__ void row_gradient(int layer) {
   }
 }
 
-// Where the sums of an element of x begin, kRowLanes of them.
+template <class B>
+inline constexpr int kRowTerms = B::kRounds ? 1 : kRowLanes;
+
+// Where the sum of an element of x is, or kRowLanes sums of it begin.
+template <class B>
 __device__ __forceinline__ int row_gradient_at(const ConvPlan& conv, int channel, int row, int column) {
   const int tile = channel / kRowChannels;
   const int value = (channel - tile * kRowChannels) * conv.row_sums + column + conv.x_left;
   const int item = row * conv.row_groups + tile / (32 / kRowLanes);
+  if constexpr (B::kRounds) {
+    return conv.backward.sums +
+           (item * (32 / kRowLanes) + tile % (32 / kRowLanes)) * (kRowChannels * conv.row_sums) + value;
+  }
   return conv.backward.sums + (item * kRowChannels * conv.row_sums + value) * kRowPitch +
          tile % (32 / kRowLanes) * kRowLanes;
 }
@@ -118,8 +171,8 @@ __device__ __forceinline__ void window_gradient(int layer, float* partial, bool 
     if (!own || weight_row >= weight_rows) continue;
     float* to = partial + conv.weight_from + filter * conv.filter_floats + weight_row * S;
 #pragma unroll
-    for (int s = 0; s < S; ++s) to[s] = sum[s];
-    if (weight_row == 0) partial[conv.bias_from + filter] = bias;
+    for (int s = 0; s < S; ++s) put_gradient<B>(to[s], sum[s]);
+    if (weight_row == 0) put_gradient<B>(partial[conv.bias_from + filter], bias);
   }
 }
 

@@ -14,9 +14,9 @@ namespace {
 using namespace plugin;
 
 StepPlanned plan_of(const StepMatch& match) {
-  const int limit = step_shared_limit();
-  if (limit == 0) return {std::nullopt, "the GPU has no clusters of blocks"};
-  StepPlanned planned = make_step_plan(match.network, limit);
+  const StepLimits limits = step_limits();
+  if (limits.shared == 0) return {std::nullopt, "the GPU has no clusters of blocks"};
+  StepPlanned planned = make_step_plan(match.network, limits);
   if (planned.plan && !step_is_resident(*planned.plan)) {
     return {std::nullopt, "batch norm over more images than the GPU has at once"};
   }

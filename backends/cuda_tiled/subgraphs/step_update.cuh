@@ -89,7 +89,7 @@ __device__ __forceinline__ float update_dense(const StepPlan& plan, const Update
   uint32_t all = 0;
   if (thread == 0) {
     const auto runs = *static_cast<volatile const uint32_t*>(&tensors.noted->started) + 1;
-    all = runs * static_cast<uint32_t>(pass_blocks(plan)) - 1;
+    all = runs * static_cast<uint32_t>(plan.pass_blocks) - 1;
     wait_for_count(&tensors.noted->inputs, all);
   }
   __syncthreads();
@@ -182,7 +182,7 @@ __device__ __forceinline__ float update_convs(const StepPlan& plan, const Update
       at = static_cast<int>(conv.bias_at) + column - conv.bias_from;
   }
   return update_column<GENERAL>(plan, tensors, tensors.workspace + plan.partial_rows + column, plan.partials,
-                                plan.batch, at, shared);
+                                plan.partial_sums, at, shared);
 }
 
 template <bool GENERAL>

@@ -30,7 +30,7 @@ class TestDevice final : public HostDevice {
       if (run.ops == 0 || !run.backward) return SubgraphSupport::no(match.reason.empty() ? run.reason : match.reason);
       return SubgraphSupport::yes(run.ops, "fused pooling backward", run.gradient.workspace_bytes);
     }
-    const StepPlanned planned = make_step_plan(match.network, kSharedLimit);
+    const StepPlanned planned = make_step_plan(match.network, {.shared = kSharedLimit, .multiprocessors = 132});
     if (!planned.plan) return SubgraphSupport::no(planned.refusal);
     return SubgraphSupport::yes(std::move(match.ops), "fused training step", planned.plan->workspace_bytes);
   }

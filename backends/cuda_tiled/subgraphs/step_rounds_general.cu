@@ -1,0 +1,8 @@
+// The kernels of large batches with all parts that they know.
+#include "step_rounds_launch.cuh"
+
+namespace gpunn::cuda_tiled {
+
+template void launch_rounds_with<kRoundParts>(const StepPlan&, const GeneralTensors&, cudaStream_t);
+
+}  // namespace gpunn::cuda_tiled
