@@ -7,20 +7,34 @@
 
 namespace gpunn::cuda_tiled::depthwise {
 
-// dw[i] = the sum of parts[split][i], in the order of the splits.
+inline constexpr int kJoinedSums = 32;   // of a block
+inline constexpr int kJoiningRows = 16;  // threads that share the splits of a sum
+
+// dw[i] = the sum of parts[split][i]: of each row of threads in the order of the splits, then of the rows in theirs.
 template <class T>
-__global__ void __launch_bounds__(cuda::kThreads) join_parts(const float* parts, T* dw, int64_t size, int splits) {
-  const int64_t i = cuda::thread_index();
-  if (i >= size) return;
+__global__ void __launch_bounds__(kJoinedSums* kJoiningRows)
+    join_parts(const float* __restrict__ parts, T* __restrict__ dw, int64_t size, int splits) {
+  __shared__ float shared[kJoiningRows][kJoinedSums];
+  const int64_t i = int64_t{blockIdx.x} * kJoinedSums + threadIdx.x;
   float sum = 0.0F;
+  if (i < size) {
 #pragma unroll 8
-  for (int split = 0; split < splits; ++split) sum += parts[split * size + i];
+    for (int split = static_cast<int>(threadIdx.y); split < splits; split += kJoiningRows) {
+      sum += parts[split * size + i];
+    }
+  }
+  shared[threadIdx.y][threadIdx.x] = sum;
+  __syncthreads();
+  if (threadIdx.y > 0 || i >= size) return;
+#pragma unroll
+  for (int row = 1; row < kJoiningRows; ++row) sum += shared[row][threadIdx.x];
   dw[i] = static_cast<T>(sum);
 }
 
 template <class T>
 void join(const float* parts, T* dw, int64_t size, int splits, cudaStream_t stream) {
-  cuda::launch(join_parts<T>, cuda::thread_each(size), stream, parts, dw, size, splits);
+  const cuda::Launch blocks{dim3(cuda::grid_size(size, kJoinedSums)), dim3(kJoinedSums, kJoiningRows)};
+  cuda::launch(join_parts<T>, blocks, stream, parts, dw, size, splits);
 }
 
 }  // namespace gpunn::cuda_tiled::depthwise

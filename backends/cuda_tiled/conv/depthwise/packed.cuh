@@ -141,6 +141,7 @@ __global__ void __launch_bounds__(kPackedThreads)
     T* to = y + (tile.plane + plane) * (int64_t{z.y_rows} * z.y_columns) + row * z.y_columns + column;
     Sums sums;
     sums.clear();
+#pragma unroll Sums::kSteps
     for (int a = row; a < last + Sums::kSteps - 1; ++a) {
       float values[Sums::kRead][1];
       rows.read(a * stride - z.pad_rows, left, values);
@@ -187,6 +188,7 @@ __global__ void __launch_bounds__(kPackedThreads)
     T* to = dx + (tile.plane + plane) * (int64_t{z.x_rows} * z.x_columns) + row * stride * z.x_columns + group * stride;
     Sums sums;
     sums.clear();
+#pragma unroll Sums::kSteps
     for (int a = row - kBack; a < last; ++a) {
       float values[Sums::kRead][1];
       rows.read(a + before_rows, group + before_columns - kBack, values);
@@ -274,6 +276,7 @@ __global__ void __launch_bounds__(kPackedThreads)
           at + plan.x_stage + lead_of(stage.dy) + plane * y_size + (row - stage.tile.row) * z.y_columns + column;
       const int left = column * stride - z.pad_columns;
       sums.forget();
+#pragma unroll Sums::kSteps
       for (int a = row; a < last + Sums::kSteps - 1; ++a) {
         const float dy_value[1][1] = {{a < last ? static_cast<float>(*dy_at) : 0.0F}};
         dy_at += z.y_columns;
