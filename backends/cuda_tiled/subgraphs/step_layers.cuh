@@ -353,8 +353,8 @@ __device__ __forceinline__ void conv_backward(const TensorsOf<B>& tensors, const
   const int warp = thread / 32;
   const int lane = thread % 32;
   const bool own = row < plan.batch;
-  float* partial = B::kRounds ? shared + plan.totals
-                              : tensors.workspace + plan.partial_rows + int64_t{row} * plan.partials;
+  float* partial =
+      B::kRounds ? shared + plan.totals : tensors.workspace + plan.partial_rows + int64_t{row} * plan.partials;
 #pragma unroll 1
   for (int layer = plan.n_convs; layer >= 0; --layer) {
     // What the layer above has left in the sums: its weights' gradient, and that of its x.

@@ -349,7 +349,8 @@ std::optional<StepPlan> lay_out(const StepNetwork& network, int budget, const St
   plan.n_convs = static_cast<int>(network.convs.size());
   plan.n_dense = static_cast<int>(network.dense.size());
   for (int i = 0; i < plan.n_convs; ++i) {
-    plan.conv[i] = plan_conv(network.convs[i], i > 0, {.sums = budget, .threads = kForwardThreads, .rounds = B::kRounds});
+    plan.conv[i] =
+        plan_conv(network.convs[i], i > 0, {.sums = budget, .threads = kForwardThreads, .rounds = B::kRounds});
     plan.filter_floats += plan.conv[i].gradient.pitch;
     plan.conv[i].weight_from = plan.partials;
     plan.conv[i].bias_from = plan.partials + plan.conv[i].gradient.pitch;

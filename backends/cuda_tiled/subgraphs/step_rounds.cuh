@@ -32,7 +32,8 @@ __device__ __forceinline__ int sample_of_row(const StepPlan& plan, const StepTen
   return noted == kNotNoted ? sample_index(plan, step, row) : noted;
 }
 
-// Calls put(at, value) for elements `thread`, `thread` + threads, ... of the sample at `row`; zeros where there is none.
+// Calls put(at, value) for elements `thread`, `thread` + threads, ... of the sample at `row`; zeros where there is
+// none.
 template <class B, class Put>
 __device__ __forceinline__ void fetch_sample(const StepPlan& plan, const TensorsOf<B>& tensors, int64_t counter,
                                              int index, int row, int thread, int threads, Put put) {

@@ -209,10 +209,9 @@ __device__ __forceinline__ void round_backward(const TensorsOf<B>& tensors, int 
       if constexpr (B::kFinishes) {
         const StepActivation activation = finish.finish.activation;
         value = undrop(finish.finish.dropout.threshold, finish.finish.dropout.factor, value, y);
-        value *= known_by_result(activation)
-                     ? gradient_by_result(activation, finish.finish.slope, y)
-                     : activation_gradient(activation, finish.finish.slope,
-                                           shared[finish.u + input * B::kImages + image]);
+        value *= known_by_result(activation) ? gradient_by_result(activation, finish.finish.slope, y)
+                                             : activation_gradient(activation, finish.finish.slope,
+                                                                   shared[finish.u + input * B::kImages + image]);
       } else if (below.relu != 0 && !(y > 0.0F)) {
         value = 0.0F;
       }

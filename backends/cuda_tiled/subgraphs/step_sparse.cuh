@@ -132,8 +132,8 @@ __device__ __forceinline__ int row_gradient_at(const ConvPlan& conv, int channel
   const int value = (channel - tile * kRowChannels) * conv.row_sums + column + conv.x_left;
   const int item = row * conv.row_groups + tile / (32 / kRowLanes);
   if constexpr (B::kRounds) {
-    return conv.backward.sums +
-           (item * (32 / kRowLanes) + tile % (32 / kRowLanes)) * (kRowChannels * conv.row_sums) + value;
+    return conv.backward.sums + (item * (32 / kRowLanes) + tile % (32 / kRowLanes)) * (kRowChannels * conv.row_sums) +
+           value;
   }
   return conv.backward.sums + (item * kRowChannels * conv.row_sums + value) * kRowPitch +
          tile % (32 / kRowLanes) * kRowLanes;

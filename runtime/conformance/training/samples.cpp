@@ -277,6 +277,12 @@ std::vector<FusedTraining> fused_trainings() {
            lenet_of("leaky_relu", "max_pool", false, 0) + digits(220, 50, false) +
                "augmentation: {rotate: 10, mixup: 0.2}\noptimizer: {type: adagrad, learning_rate: 0.01}\n",
            true),
+      rare("LeNet 6-16-84, batch 600 of 1400, the last one not full, momentum, weight decay, schedule",
+           lenet(6, 16, 5, 84) + digits(1400, 600, false) + kNesterov),
+      rare("LeNet with tanh, means of windows and dropout, batch 450 of 1000, the last one not full, SGD",
+           lenet_of("tanh", "avg_pool", false, 0.1) + digits(1000, 450, false) + kPlain),
+      rare("MLP 784-37-10, batch 530 of 1200, the last one not full, SGD",
+           perceptron({37}) + digits(1200, 530, false) + kPlain),
       rare("MLP with dropout, batch 128, AdamW", perceptron_of("relu", {128}, false, 0.2) + digits(512, 128) + kAdamW,
            true),
       rare("MLP with batch norm and SiLU, batch 60 of 200, the last one not full, Adam",
