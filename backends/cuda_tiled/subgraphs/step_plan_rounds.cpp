@@ -150,11 +150,14 @@ bool lay_out_rounds(StepPlan& plan, const StepLimits& limits) {
 bool rounds_pay(const StepPlan& single, const StepLimits& limits) {
   // The time of a block an image grows by waves, of images that the GPU has at the same time. Large batches begin with
   // more: H200, LeNet-5 52 us and 0.115 an image, where a wave of 132 takes 31.5; MLP 784-128-10 14 and 0.03, where a
-  // wave of 264 takes 27.
-  const int waves = single.n_convs > 0 ? 3 : 1;
+  // batch of 128 takes 14.5 and one of 256 is two waves, 32: clusters of 8 find no room on some multiprocessors.
   const int room = std::max(1, (limits.shared + kBlockBytes) / (single.shared_bytes + kBlockBytes));
-  const int blocks = single.images == PairBlock::kImages ? PairBlock::kBlocks : OctetBlock::kBlocks;
-  return single.batch > waves * std::min(room, blocks) * limits.multiprocessors;
+  if (single.n_convs > 0) {
+    constexpr int kWaves = 3;
+    const int blocks = single.images == PairBlock::kImages ? PairBlock::kBlocks : OctetBlock::kBlocks;
+    return single.batch > kWaves * std::min(room, blocks) * limits.multiprocessors;
+  }
+  return single.batch > std::min(room, OctetBlock::kBlocks) * limits.multiprocessors * 7 / 8;
 }
 
 }  // namespace gpunn::cuda_tiled
