@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "compiler/half_precision.hpp"
+#include "compiler/join_conversions.hpp"
 #include "nn/model.hpp"
 #include "tasks/task.hpp"
 #include "training/programs.hpp"
@@ -63,11 +64,13 @@ ForwardModel forward_model(Experiment experiment, ModelInfo info, uint64_t align
                 ExitCode::usage);
   }
   ForwardModel model;
-  model.layout = training::lay_out(nn::model_parameters(experiment.model, input.sample.shape), alignment);
+  model.layout = training::lay_out(nn::model_parameters(experiment.model, input.sample.shape),
+                                   training::parameter_alignment(experiment.precision, alignment));
   model.buffers = training::lay_out(nn::model_buffers(experiment.model, input.sample.shape), alignment);
   model.experiment = std::move(experiment);
   model.info = std::move(info);
   model.max_batch = max_batch;
+  model.alignment = alignment;
   return model;
 }
 
@@ -112,6 +115,7 @@ ForwardProgram forward_program(const ForwardModel& model, int64_t rows) {
   require_outputs_named(model, g.value(scores).type);
   const ValueId predictions = output_view(g, variable::kPredictions, g.value(scores).type, model.max_batch);
   g.add_into(task.prediction_op(g, context, outputs), "predictions", {}, {scores}, {predictions});
+  if (half_of(model.experiment.precision)) compiler::join_conversions(g, model.alignment);
   return {std::move(g), std::move(norms)};
 }
 

@@ -27,6 +27,7 @@ struct ForwardModel {
   ModelInfo info;
   training::ParameterLayout layout, buffers;
   int64_t max_batch = 1;
+  uint64_t alignment = 1;  // of tensors on the device, in bytes
 };
 
 // Throws Error where the checkpoint's normalisation, or that of the overrides, is for another number of channels.

@@ -30,6 +30,10 @@ std::vector<int64_t> ParameterLayout::bounds(const UpdateRange& range) const {
   return result;
 }
 
+uint64_t parameter_alignment(Precision precision, uint64_t alignment) {
+  return half_of(precision) ? 2 * alignment : alignment;
+}
+
 ParameterLayout lay_out(std::vector<nn::Parameter> parameters, std::vector<UpdateRule> rules, uint64_t alignment) {
   const int64_t step = std::max<int64_t>(static_cast<int64_t>(alignment / sizeof(float)), 1);
   ParameterLayout layout;

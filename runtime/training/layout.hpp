@@ -1,5 +1,7 @@
 #pragma once
 
+#include <gpunn/precision.hpp>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -38,6 +40,10 @@ struct ParameterLayout {
   // parameter with the gap behind it is what lies between two.
   std::vector<int64_t> bounds(const UpdateRange& range) const;
 };
+
+// What parameters are aligned to, in bytes, on a device that asks for `alignment`: in half precision twice as much, so
+// that the flat array of converted parameters is aligned too.
+uint64_t parameter_alignment(Precision precision, uint64_t alignment);
 
 // `alignment` in bytes, a power of two.
 ParameterLayout lay_out(std::vector<nn::Parameter> parameters, std::vector<UpdateRule> rules, uint64_t alignment);

@@ -9,6 +9,7 @@
 
 #include "compiler/autodiff.hpp"
 #include "compiler/half_precision.hpp"
+#include "compiler/join_conversions.hpp"
 #include "ops/op.hpp"
 #include "training/accumulation.hpp"
 #include "training/augmentation.hpp"
@@ -108,6 +109,11 @@ void add_kept(Graph& g, const char* name, gpunn_op op, ValueId x) {
   const TensorType type = g.value(x).type;
   const ValueId kept = g.add_value(name, type, Storage::state);
   g.add_into(op, name, {}, {x}, {kept});
+}
+
+// One kernel for the weights of half precision, where there are several.
+void join_weights(Graph& g, const ProgramContext& c) {
+  if (half_of(c.experiment.precision) && c.alignment > 0) compiler::join_conversions(g, c.alignment);
 }
 
 ValueId add_totals(Graph& g, const char* name) { return g.add_value(name, {DType::f64, {4}}, Storage::state); }
@@ -218,6 +224,7 @@ Graph training_program(const ProgramContext& c, const SplitType& split) {
   add_history(g, variable::kLossHistory, "loss.history", step, loss);
   if (norm != graph::kNoValue) add_history(g, variable::kGradientNorms, "gradient_norm.history", step, norm);
   add_advance(g, step);
+  join_weights(g, c);
   return g;
 }
 
@@ -237,6 +244,7 @@ Graph evaluation_program(const ProgramContext& c, const SplitType& split, int64_
   Graph g;
   const EvaluationValues evaluation = add_evaluation(g, c, split, batch_size);
   add_advance(g, evaluation.step);
+  join_weights(g, c);
   return g;
 }
 
@@ -248,6 +256,7 @@ Graph inspection_program(const ProgramContext& c, const SplitType& split, int64_
   add_kept(g, variable::kRowLosses, GPUNN_OP_COPY, evaluation.losses);
   add_kept(g, variable::kPredictions, c.task().prediction_op(g, c.of_task(), evaluation.outputs), scores);
   add_advance(g, evaluation.step);
+  join_weights(g, c);
   return g;
 }
 

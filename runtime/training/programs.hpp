@@ -52,6 +52,8 @@ struct ProgramContext {
   int64_t outputs = 0;  // that the data asks for: classes, labels or target columns
   int64_t total_steps = 0;
   ParameterLayout buffers = {};
+  // Of tensors on the device, in bytes. 0: none is known, and no tensor is put at a place within another.
+  uint64_t alignment = 0;
   const tasks::Task& task() const { return tasks::find(experiment.task); }
   tasks::TaskContext of_task() const { return {experiment, outputs}; }
 };

@@ -107,7 +107,7 @@ Session Session::open(const Experiment& given, Dataset dataset, execution::Profi
   }
   if (profiler != nullptr) profiler->attach(*backend);
   const gpunn_device_info device = backend->info();
-  const uint64_t alignment = device.alignment;
+  const uint64_t alignment = parameter_alignment(experiment.precision, device.alignment);
   parts.state = std::make_unique<TrainingState>(experiment, lay_out(std::move(parameters), std::move(rules), alignment),
                                                 lay_out(std::move(buffers), alignment));
   require_memory_for_weights(experiment, parts.state->parameters(), parts.state->buffers(), device);
@@ -167,7 +167,8 @@ ProgramContext Session::context() const {
           .layout = layout(),
           .outputs = dataset().classes,
           .total_steps = total_steps_,
-          .buffers = buffers()};
+          .buffers = buffers(),
+          .alignment = runner_->backend().info().alignment};
 }
 
 // Fused no further than both backends can have it, where there are two.
@@ -217,7 +218,8 @@ void Session::check_memory() {
                                    .layout = layout(),
                                    .outputs = dataset().classes,
                                    .total_steps = total_steps_,
-                                   .buffers = buffers()};
+                                   .buffers = buffers(),
+                                   .alignment = runner_->backend().info().alignment};
       const int64_t evaluated = smaller.data.eval_batch_size > 0 ? smaller.data.eval_batch_size : batch;
       const auto arena_bytes = [this](graph::Graph program) {
         return execution::compile(std::move(program), runner_->backend()).plan.arena_bytes;

@@ -59,7 +59,7 @@ TEST_CASE("an option that this version does not serve is answered in a sentence"
   CHECK_THAT(explain(program.app, {"run", "x.yaml", "--gpus=4"}), Contains("A run uses one device"));
   CHECK_THAT(explain(program.app, {"run", "x.yaml", "--gpu", "0"}),
              Contains("--backend NAME") && Contains("--set device=N"));
-  CHECK_THAT(explain(program.app, {"run", "x.yaml", "--fp16"}), Contains("bf16, what is learnt stays f32"));
+  CHECK_THAT(explain(program.app, {"run", "x.yaml", "--fp16"}), Contains("of that type, what is learnt stays f32"));
 }
 
 TEST_CASE("many options are listed by --help") {

@@ -132,9 +132,9 @@ TEST_CASE("what this version does not serve is said where it is asked for") {
            {"device: [0, 1]", "A run uses one device"},
            {"gpus: 16", "A run uses one device"},
            {"backend: [cpu, other]", "'gpunn race'"},
-           {"training: {precision: fp16}", "type, what is learnt stays f32"},
-           {"training: {precision: 16}", "type, what is learnt stays f32"},
-           {"training: {amp: true}", "type, what is learnt stays f32"},
+           {"training: {precision: fp16}", "of that type, what is learnt stays f32"},
+           {"training: {precision: 16}", "of that type, what is learnt stays f32"},
+           {"training: {amp: true}", "of that type, what is learnt stays f32"},
            {"wandb: true", "TensorBoard"},
            {"model: net.onnx", "neither reads nor writes ONNX"},
            {"model: net.pth", "safetensors"}}) {

@@ -1,4 +1,6 @@
 // Trainings in bf16: what lies between layers is rounded, what is learnt is not.
+#include <gpunn/ops.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -60,4 +62,19 @@ TEST_CASE("what a training in bf16 learns and saves is f32") {
   session.save_state(state);
   REQUIRE_FALSE(state.parameters.empty());
   for (const storage::StoredTensor& tensor : state.parameters) CHECK(tensor.type.dtype == DType::f32);
+}
+
+TEST_CASE("the weights that have one layout are converted by one op, in training and in evaluation") {
+  const std::string precision = GENERATE("bf16", "f16");
+  Session session = Session::open(half_on_digits(
+      precision,
+      "flatten, linear: {units: 24, activation: tanh}, layer_norm, linear: {units: 16}, relu, linear: {units: 10}"));
+  const auto conversions = [](const graph::Graph& g) {
+    return std::ranges::count_if(g.nodes(), [&](const graph::Node& node) {
+      return node.op == GPUNN_OP_COPY && is_half(g.value(node.outputs[0]).type.dtype) &&
+             g.value(g.root(node.inputs[0])).storage == graph::Storage::parameters;
+    });
+  };
+  CHECK(conversions(session.training().graph) == 1);
+  CHECK(conversions(session.evaluation().graph) == 1);
 }
