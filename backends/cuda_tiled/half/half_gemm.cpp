@@ -92,8 +92,9 @@ Variant<HalfGemm> variant(const char* name) {
 }  // namespace
 
 std::vector<Variant<HalfGemm>> half_gemm_variants() {
-  return {variant<0>("gemm:half_128x256"), variant<1>("gemm:half_256x128"), variant<2>("gemm:half_128x192"),
-          variant<3>("gemm:half_128x128"), variant<4>("gemm:half_128x64")};
+  // First the one that is nowhere far behind, which runs where nothing may be timed.
+  return {variant<3>("gemm:half_128x128"), variant<0>("gemm:half_128x256"), variant<1>("gemm:half_256x128"),
+          variant<2>("gemm:half_128x192"), variant<4>("gemm:half_128x64"),  variant<5>("gemm:half_128x64_deep")};
 }
 
 void add_half_gemm_kernels(TiledDevice& device) {

@@ -112,8 +112,9 @@ void run_half_product(const HalfPlan& plan, const HalfAddresses& addresses, int 
   int64_t items = 0;
   for (int i = 0; i < product.phases; ++i) items += product.phase[static_cast<std::size_t>(i)].items;
   const auto blocks = static_cast<int>(std::min(items, int64_t{multiprocessors} * plan.tile_size().blocks));
-  constexpr void (*kLaunches[])(const HalfPlan&, int, cudaStream_t) = {
-      launch_half_tile<0>, launch_half_tile<1>, launch_half_tile<2>, launch_half_tile<3>, launch_half_tile<4>};
+  constexpr void (*kLaunches[])(const HalfPlan&, int, cudaStream_t) = {launch_half_tile<0>, launch_half_tile<1>,
+                                                                       launch_half_tile<2>, launch_half_tile<3>,
+                                                                       launch_half_tile<4>, launch_half_tile<5>};
   static_assert(std::size(kLaunches) == kHalfTiles.size());
   kLaunches[plan.tile](placed, blocks, stream);
   if (product.splits > 1) add_half_parts(placed, stream);

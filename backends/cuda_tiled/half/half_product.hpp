@@ -34,8 +34,9 @@ struct HalfTile {
   int blocks;
 };
 
-inline constexpr std::array<HalfTile, 5> kHalfTiles = {
-    {{128, 256, 4, 1}, {256, 128, 4, 1}, {128, 192, 5, 1}, {128, 128, 3, 2}, {128, 64, 4, 2}}};
+// The last is for few tiles, of which each then has a multiprocessor and many stages for itself.
+inline constexpr std::array<HalfTile, 6> kHalfTiles = {
+    {{128, 256, 4, 1}, {256, 128, 4, 1}, {128, 192, 5, 1}, {128, 128, 3, 2}, {128, 64, 4, 2}, {128, 64, 8, 1}}};
 
 inline constexpr int kHalfBlockK = 64;  // of K, a stage: 128 bytes of a line
 inline constexpr int kMostPhases = 4;

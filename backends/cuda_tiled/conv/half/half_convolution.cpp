@@ -367,8 +367,9 @@ Variant<HalfConvolution> variant(const char* name) {
 }  // namespace
 
 std::vector<Variant<HalfConvolution>> half_convolution_variants() {
-  return {variant<0>("conv:half_128x256"), variant<1>("conv:half_256x128"), variant<2>("conv:half_128x192"),
-          variant<3>("conv:half_128x128"), variant<4>("conv:half_128x64")};
+  // First the one that is nowhere far behind, which runs where nothing may be timed.
+  return {variant<3>("conv:half_128x128"), variant<0>("conv:half_128x256"), variant<1>("conv:half_256x128"),
+          variant<2>("conv:half_128x192"), variant<4>("conv:half_128x64"),  variant<5>("conv:half_128x64_deep")};
 }
 
 void add_half_convolution_kernels(TiledDevice& device) {
