@@ -1,5 +1,5 @@
 // Depthwise convolutions of channels-last images. Threads read what they need from memory: neighbours in a block share
-// columns through the first-level cache, and the row after the next is on its way while one is added.
+// columns through the first-level cache, and the next row is on its way while one is added.
 #pragma once
 
 #include <cuda_runtime.h>

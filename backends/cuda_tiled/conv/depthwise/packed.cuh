@@ -22,7 +22,7 @@ __device__ __forceinline__ int lead_of(const T* from) {
 }
 
 // Copies `count` elements to `to`, which is a multiple of 16 bytes, from its element lead_of(from) on. Planes of
-// plane_pieces pieces of 16 bytes get `pitch` elements each; plane_pieces 0: all lies as it does in global memory.
+// `plane` elements get `pitch` elements each, and have `pieces` pieces of 16 bytes.
 template <class T>
 __device__ __forceinline__ void copy_tile(T* to, const T* from, int count, Divider pieces, int pitch, int plane) {
   constexpr int kPiece = kPieceBytes / sizeof(T);

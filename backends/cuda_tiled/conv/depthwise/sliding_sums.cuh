@@ -16,7 +16,7 @@ namespace gpunn::cuda_tiled::depthwise {
 // How many steps a filter of `taps` reaches back.
 __host__ __device__ constexpr int steps_of(int taps, int stride) { return (taps + stride - 1) / stride; }
 
-// w[taps][taps][channels], and in the order of the sums.
+// w[taps][taps][channels] as f32.
 template <int taps, int channels>
 struct Weights {
   float at[taps][taps][channels];
