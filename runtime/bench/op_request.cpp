@@ -45,6 +45,13 @@ Written parse(const std::string& op, const std::string& shape) {
   return written;
 }
 
+void require_half(const ops::OpInfo& info, ops::CaseSpec& spec, DType dtype) {
+  if (!ops::store_in_half(info, spec, dtype)) {
+    throw Error("bench op: the tensors of " + std::string(info.name) + " can't be " + std::string(name_of(dtype)),
+                ExitCode::usage);
+  }
+}
+
 }  // namespace
 
 std::vector<std::vector<std::byte>> inputs_of(const ops::Case& request, uint64_t seed) {
@@ -53,6 +60,10 @@ std::vector<std::vector<std::byte>> inputs_of(const ops::Case& request, uint64_t
 }
 
 ops::Case parse_request(const std::string& op, const std::string& shape) {
+  return parse_request(op, shape, DType::f32, Layout::packed);
+}
+
+ops::Case parse_request(const std::string& op, const std::string& shape, DType dtype, Layout layout) {
   const ops::OpInfo* info = ops::find_op(op);
   if (info == nullptr || info->request == nullptr) {
     throw Error("bench: no op '" + op + "' to measure" + advice_or_list(op, bench_op_names(), "'gpunn help ops'"),
@@ -62,7 +73,12 @@ ops::Case parse_request(const std::string& op, const std::string& shape) {
   try {
     ops::CaseSpec spec = info->request(written);
     if (!written.options.empty()) bad(written, "no option '" + written.options.begin()->first + "'");
-    return ops::make_case(info->id, std::move(spec));
+    if (is_half(dtype)) require_half(*info, spec, dtype);
+    ops::Case request = ops::make_case(info->id, std::move(spec));
+    if (layout == Layout::channels_last && !ops::store_channels_last(request)) {
+      throw Error("bench op " + op + " " + shape + ": has no images that could be channels-last", ExitCode::usage);
+    }
+    return request;
   } catch (const Error& error) {
     if (error.code() == ExitCode::usage) throw;
     throw Error("bench op " + op + " " + shape + ": " + error.what(), ExitCode::usage);

@@ -12,6 +12,10 @@ namespace gpunn::bench {
 // The op and types that `gpunn bench op NAME SHAPE` means. Throws Error(usage) with the form that the op expects.
 ops::Case parse_request(const std::string& op, const std::string& shape);
 
+// The same with tensors of half precision where the op's row has `float`, and with channels-last images. Throws
+// Error(usage) for an op that has none.
+ops::Case parse_request(const std::string& op, const std::string& shape, DType dtype, Layout layout);
+
 // The inputs as they lie in memory, the same for the same seed.
 std::vector<std::vector<std::byte>> inputs_of(const ops::Case& request, uint64_t seed);
 

@@ -38,8 +38,11 @@ class OpBench {
     if (options.repeats < 1) throw Error("repeats must be at least 1", ExitCode::usage);
     for (const OpShape& one : options.what) {
       for (const std::string& shape : bench::swept(one.op, one.shape)) {
-        requests_.push_back(bench::parse_request(one.op, shape));
-        shapes_.push_back({one.op, shape});
+        requests_.push_back(bench::parse_request(one.op, shape, options.dtype, options.layout));
+        std::string text = shape;
+        if (is_half(options.dtype)) text += " " + std::string(name_of(options.dtype));
+        if (options.layout == Layout::channels_last) text += " channels-last";
+        shapes_.push_back({one.op, text});
       }
     }
     for (const std::string& name : options.backends) {
@@ -236,7 +239,17 @@ class OpBench {
 }  // namespace
 
 std::string name_of(Precision precision) {
-  return precision == Precision::fp32 ? "fp32" : precision == Precision::tf32 ? "tf32" : "bf16";
+  switch (precision) {
+    case Precision::fp32:
+      return "fp32";
+    case Precision::tf32:
+      return "tf32";
+    case Precision::bf16:
+      return "bf16";
+    case Precision::f16:
+      return "f16";
+  }
+  return "";
 }
 
 bool OpBenchReport::ok() const {

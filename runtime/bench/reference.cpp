@@ -109,6 +109,7 @@ Slice slice_of(const TensorType& type, const std::array<int, 2>& dims, const std
 
 TensorType type_of(const TensorType& whole, const Slice& slice) {
   TensorType type = whole;
+  type.layout = Layout::packed;  // the reference goes by indices
   for (std::size_t d = 0; d < slice.size(); ++d) {
     if (slice[d]) type.shape[d] = static_cast<int64_t>(slice[d]->size());
   }
@@ -119,11 +120,12 @@ ReferenceTensor taken(const TensorType& whole, const std::vector<std::byte>& byt
   const TensorType type = type_of(whole, slice);
   const std::size_t size = size_of(type.dtype);
   std::vector<std::byte> part(type.bytes());
+  const std::vector<int64_t> strides = strides_of(whole);
   std::vector<int64_t> at(type.shape.size(), 0);
   for (std::size_t i = 0; i < part.size() / size; ++i) {
     int64_t offset = 0;
     for (std::size_t d = 0; d < at.size(); ++d) {
-      offset = offset * whole.shape[d] + (slice[d] ? (*slice[d])[static_cast<std::size_t>(at[d])] : at[d]);
+      offset += (slice[d] ? (*slice[d])[static_cast<std::size_t>(at[d])] : at[d]) * strides[d];
     }
     std::copy_n(bytes.data() + static_cast<std::size_t>(offset) * size, size, part.data() + i * size);
     for (std::size_t d = at.size(); d-- > 0;) {

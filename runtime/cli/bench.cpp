@@ -132,8 +132,10 @@ ExitCode run_step(BenchArguments& arguments, bool as_json) {
   }
   for (const auto& [given, option] :
        {std::pair{!arguments.chart.empty(), "--chart"}, std::pair{!arguments.preset.empty(), "--preset"},
-        std::pair{arguments.ops.cold, "--cold"}, std::pair{arguments.no_ceilings, "--no-ceilings"},
-        std::pair{arguments.verbose, "--verbose"}, std::pair{arguments.format != ReportFormat::text, "--format"}}) {
+        std::pair{arguments.ops.cold, "--cold"}, std::pair{arguments.ops.dtype != DType::f32, "--dtype"},
+        std::pair{arguments.ops.layout != Layout::packed, "--layout"},
+        std::pair{arguments.no_ceilings, "--no-ceilings"}, std::pair{arguments.verbose, "--verbose"},
+        std::pair{arguments.format != ReportFormat::text, "--format"}}) {
     if (given) throw Error(std::string(option) + " is for 'bench op'", ExitCode::usage);
   }
   std::vector<Override> settings = parse_settings(arguments.settings);
@@ -170,6 +172,13 @@ void add_bench(CommandLine& line) {
   verb.add_option("--precision", options->precisions,
                   "What the factors of products may be rounded to; of an op several, as fp32,tf32")
       .type_name("fp32|tf32|bf16,...");
+  const std::vector<std::pair<std::string, DType>> dtypes{
+      {"f32", DType::f32}, {"bf16", DType::bf16}, {"f16", DType::f16}};
+  verb.add_choice("--dtype", options->ops.dtype, dtypes,
+                  "What the tensors of an op are, where it takes others than f32");
+  const std::vector<std::pair<std::string, Layout>> layouts{{"packed", Layout::packed},
+                                                            {"channels_last", Layout::channels_last}};
+  verb.add_choice("--layout", options->ops.layout, layouts, "How the images of an op lie in memory");
   verb.add_option("--preset", options->preset, "Measure a list of ops at shapes that matter").one_of(bench_presets());
   verb.add_option("--repeats", options->step.repeats, "Timed repeats, of which the median counts; slow ops get fewer")
       .capture_default_str()

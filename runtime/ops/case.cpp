@@ -185,6 +185,15 @@ std::vector<Case> all_cases() {
   return result;
 }
 
+bool store_in_half(const OpInfo& info, CaseSpec& spec, DType half) {
+  const Signature& signature = info.row->signature;
+  if (std::ranges::none_of(signature.inputs, &Pattern::floating)) return false;
+  for (std::size_t i = 0; i < spec.inputs.size(); ++i) {
+    if (signature.input(i).floating) spec.inputs[i].type.dtype = half;
+  }
+  return true;
+}
+
 std::vector<Case> half_cases() {
   std::vector<Case> result;
   for (const OpInfo* info : all_ops()) {
@@ -192,9 +201,7 @@ std::vector<Case> half_cases() {
     if (info->cases == nullptr || std::ranges::none_of(signature.inputs, &Pattern::floating)) continue;
     for (const DType type : {DType::bf16, DType::f16}) {
       for (CaseSpec& spec : info->cases()) {
-        for (std::size_t i = 0; i < spec.inputs.size(); ++i) {
-          if (signature.input(i).floating) spec.inputs[i].type.dtype = type;
-        }
+        store_in_half(*info, spec, type);
         result.push_back(make_case(info->id, std::move(spec)));
       }
     }
@@ -211,24 +218,27 @@ bool may_be_channels_last(const Case& test) {
   return std::ranges::any_of(test.signature.inputs, is_image) || std::ranges::any_of(test.signature.outputs, is_image);
 }
 
-void store_channels_last(TensorType& type) {
+void make_channels_last(TensorType& type) {
   if (is_image(type)) type.layout = Layout::channels_last;
 }
 
 }  // namespace
+
+bool store_channels_last(Case& test) {
+  if (!may_be_channels_last(test)) return false;
+  for (TensorType& type : test.signature.inputs) make_channels_last(type);
+  for (TensorType& type : test.signature.outputs) make_channels_last(type);
+  for (InputSpec& spec : test.specs) make_channels_last(spec.type);
+  test.name += ", channels-last";
+  return true;
+}
 
 std::vector<Case> channels_last_cases() {
   std::vector<Case> result = all_cases();
   std::ranges::copy_if(half_cases(), std::back_inserter(result), [](const Case& test) {
     return std::ranges::any_of(test.signature.inputs, [](const TensorType& type) { return type.dtype == DType::bf16; });
   });
-  std::erase_if(result, [](const Case& test) { return !may_be_channels_last(test); });
-  for (Case& test : result) {
-    for (TensorType& type : test.signature.inputs) store_channels_last(type);
-    for (TensorType& type : test.signature.outputs) store_channels_last(type);
-    for (InputSpec& spec : test.specs) store_channels_last(spec.type);
-    test.name += ", channels-last";
-  }
+  std::erase_if(result, [](Case& test) { return !store_channels_last(test); });
   return result;
 }
 

@@ -108,6 +108,12 @@ struct Case {
 
 Case make_case(int32_t op, CaseSpec spec);
 
+struct OpInfo;
+// Gives the inputs that the op's row marks "float" this dtype. False where there are none.
+bool store_in_half(const OpInfo& info, CaseSpec& spec, DType half);
+// Has its images lie channels-last. False where it has none, or takes tensors of any strides.
+bool store_channels_last(Case& test);
+
 // Of its inputs and outputs together; and how many are neither few nor many.
 int64_t elements_of(const Case& test);
 constexpr int64_t kOrdinaryElements = 20'000;

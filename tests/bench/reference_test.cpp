@@ -92,3 +92,21 @@ TEST_CASE("rows of a large op by rows are judged, an op that can't be cut is not
   const Case norm = parse_request("norm", "50000000");
   CHECK_FALSE(Reference::of(norm.signature, inputs_of(norm, 1)));
 }
+
+TEST_CASE("channels-last images of half precision are judged by the same indices") {
+  const auto dtype = GENERATE(gpunn::DType::f32, gpunn::DType::bf16);
+  for (const char* shape : {"2,3,5,7,4,3,3", "64,64,32,32,64,3,3,pad=1"}) {  // whole, and a part
+    const Case packed = parse_request("conv2d", shape, dtype, gpunn::Layout::packed);
+    const Case last = parse_request("conv2d", shape, dtype, gpunn::Layout::channels_last);
+    const auto judged = [](const Case& request) {
+      const auto inputs = gpunn::bench::inputs_of(request, 1);
+      auto reference = gpunn::bench::Reference::of(request.signature, inputs);
+      REQUIRE(reference);
+      return reference->judge({std::vector<std::byte>(request.signature.outputs[0].bytes())}, gpunn::Precision::fp32);
+    };
+    const auto one = judged(packed), other = judged(last);
+    CHECK(one.error == other.error);  // of zeros
+    CHECK(one.checked == other.checked);
+    CHECK_FALSE(other.detail.empty());
+  }
+}

@@ -2,6 +2,7 @@
 
 #include <gpunn/experiment.hpp>
 #include <gpunn/export.h>
+#include <gpunn/tensor_type.hpp>
 
 #include <cstdint>
 #include <filesystem>
@@ -104,7 +105,9 @@ struct OpBenchOptions {
   // is, beside the own choice.
   std::vector<std::string> kernels;
   std::vector<Precision> precisions = {Precision::fp32};
-  int64_t repeats = 30;  // at most: a slow op gets fewer, five at least
+  DType dtype = DType::f32;        // of the tensors that may be of half precision
+  Layout layout = Layout::packed;  // of images
+  int64_t repeats = 30;            // at most: a slow op gets fewer, five at least
   int64_t warmup = 3;
   int threads = 0;
   bool cold = false;  // each run on data that no cache holds
