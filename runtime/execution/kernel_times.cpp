@@ -55,7 +55,7 @@ json& object_in(json& parent, const std::string& name) {
 
 }  // namespace
 
-KernelTimes::KernelTimes(std::vector<fs::path> plugins, std::string device) : device_(std::move(device)) {
+KernelTimes::KernelTimes(const std::vector<fs::path>& plugins, std::string device) : device_(std::move(device)) {
   if (const fs::path into = folder(); !into.empty()) file_ = into / "kernel_times.json";
   for (const fs::path& path : plugins) plugins_.push_back({path.string(), stamp_of(path), {}});
   load();

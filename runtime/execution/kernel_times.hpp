@@ -18,7 +18,7 @@ namespace gpunn::execution {
 class KernelTimes {
  public:
   // `plugins`: the files of the chain's plugins, by level. `device`: the device and its driver.
-  KernelTimes(std::vector<std::filesystem::path> plugins, std::string device);
+  KernelTimes(const std::vector<std::filesystem::path>& plugins, std::string device);
 
   // The op in a text: its types, attributes and precision.
   static std::string key_of(const graph::OpSignature& signature, const BackendOptions& options);
