@@ -84,7 +84,7 @@ bool is_capturable(const Backend& backend, const execution::Placement& placement
   };
   if (!backend.can_capture()) return lacks(true, "'" + chain.back() + "' captures no graphs");
   const std::string& server = chain[static_cast<std::size_t>(placement.level)];
-  if (std::string(backend.info().memory_domain) == "host" && server != chain.back()) {
+  if (!backend.can_capture(placement.level)) {
     return lacks(true, "work of '" + server + "' on the host can't be captured by '" + chain.back() + "'");
   }
   if ((placement.flags & GPUNN_OP_CAPTURABLE) != 0) return true;

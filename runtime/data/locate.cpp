@@ -4,6 +4,8 @@
 
 #include <cstdlib>
 
+#include "common/cache_folder.hpp"
+
 namespace gpunn::data {
 
 namespace fs = std::filesystem;
@@ -48,12 +50,8 @@ bool look_in_and_beneath(const DatasetRow& row, const fs::path& folder, Search& 
 }  // namespace
 
 fs::path cache_folder(const DatasetRow& row) {
-  // The XDG base directory specification has relative paths ignored.
-  const fs::path cache = environment("XDG_CACHE_HOME");
-  if (cache.is_absolute()) return cache / "gpunn" / row.name;
-  const fs::path home = environment("HOME");
-  if (home.is_absolute()) return home / ".cache" / "gpunn" / row.name;
-  return {};
+  const fs::path cache = gpunn::cache_folder();
+  return cache.empty() ? cache : cache / row.name;
 }
 
 Search locate(const DatasetRow& row, const fs::path& first) {

@@ -32,6 +32,11 @@ const gpunn_device_info& Backend::info() const { return impl_->bottom().info; }
 
 bool Backend::can_capture() const { return impl_->bottom().plugin->can_capture(); }
 
+bool Backend::can_capture(int level) const {
+  const bool on_host = std::string_view(impl_->bottom().info.memory_domain) == "host";
+  return can_capture() && (!on_host || level + 1 == static_cast<int>(impl_->levels.size()));
+}
+
 bool Backend::concurrent(int level) const { return impl_->levels.at(static_cast<std::size_t>(level)).concurrent; }
 
 int Backend::rank(int level) const { return impl_->levels.at(static_cast<std::size_t>(level)).rank; }

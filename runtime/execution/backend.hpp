@@ -135,6 +135,9 @@ class Backend {
   std::vector<std::string> chain() const;  // names, overlay first
   const gpunn_device_info& info() const;   // of the base at the bottom, which owns memory and stream
   bool can_capture() const;
+  // Whether the work of this chain level can be captured. A host stream has no native handle that would let the plugin
+  // at the bottom record another's work.
+  bool can_capture(int level) const;
   // Whether kernels of this chain level may run at the same time on several streams.
   bool concurrent(int level) const;
   const BackendOptions& options() const;

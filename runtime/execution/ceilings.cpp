@@ -6,13 +6,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <functional>
-#include <limits>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "execution/event.hpp"
+#include "execution/timed_work.hpp"
 
 namespace gpunn::execution {
 
@@ -32,38 +32,17 @@ uint64_t budget(const Backend& backend) {
   return free == 0 ? 128 * kMiB : free / 4;
 }
 
-double seconds_of(Event& start, Event& stop, const std::function<void()>& work) {
-  start.record();
-  work();
-  stop.record();
-  stop.synchronize();
-  return stop.milliseconds_since(start) * 1e-3;
-}
-
-double best_seconds(Event& start, Event& stop, const std::function<void()>& work) {
-  double best = std::numeric_limits<double>::infinity();
-  for (int i = 0; i < kRepeats; ++i) best = std::min(best, seconds_of(start, stop, work));
-  return best;
-}
-
 std::string of(const Backend& backend, const char* what, int level) {
   return std::string(what) + " of '" + backend.chain()[static_cast<std::size_t>(level)] + "'";
 }
 
-// Zeros, or one number everywhere, would have a GPU draw less power and run faster than it ever does. One piece from
-// the host, doubled on the device.
+// Zeros, or one number everywhere, would have a GPU draw less power and run faster than it ever does.
 void fill_random(Backend& backend, const Buffer& buffer) {
   std::vector<float> piece(std::min<uint64_t>(buffer.bytes(), kMiB) / sizeof(float));
   for (std::size_t i = 0; i < piece.size(); ++i) {
     piece[i] = 2 * gpunn_random_unit(gpunn_philox(1, 0, i / 4).word[i % 4]) - 1;
   }
-  uint64_t filled = piece.size() * sizeof(float);
-  backend.upload(buffer.data(), piece.data(), filled);
-  while (filled < buffer.bytes()) {
-    const uint64_t more = std::min(filled, buffer.bytes() - filled);
-    backend.copy(static_cast<std::byte*>(buffer.data()) + filled, buffer.data(), more);
-    filled += more;
-  }
+  fill_with(backend, buffer.data(), buffer.bytes(), std::as_bytes(std::span(piece)));
 }
 
 void measure_copy(Backend& backend, Event& start, Event& stop, Ceilings& ceilings) {
@@ -80,7 +59,7 @@ void measure_copy(Backend& backend, Event& start, Event& stop, Ceilings& ceiling
   const auto copy = [&] { backend.copy(to.data(), from.data(), bytes); };
   copy();
   backend.synchronize();
-  take(best_seconds(start, stop, copy), of(backend, "copy", static_cast<int>(backend.chain().size()) - 1));
+  take(best_seconds(start, stop, kRepeats, copy), of(backend, "copy", static_cast<int>(backend.chain().size()) - 1));
 
   // Whether the device was still at it when the call came back: more often than not, as a busy machine may mislead
   // either way.
@@ -88,7 +67,7 @@ void measure_copy(Backend& backend, Event& start, Event& stop, Ceilings& ceiling
   int behind = 0;
   for (int i = 0; i < kTries; ++i) {
     double host = 0;
-    const double device = seconds_of(start, stop, [&] {
+    const double device = best_seconds(start, stop, 1, [&] {
       const auto before = std::chrono::steady_clock::now();
       copy();
       host = std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
@@ -108,7 +87,7 @@ void measure_copy(Backend& backend, Event& start, Event& stop, Ceilings& ceiling
   const gpunn_tensor x = abi_tensor(type, from.data()), y = abi_tensor(type, to.data());
   const auto run = [&] { kernel.enqueue({&x, 1}, {&y, 1}, workspace.data(), "COPY"); };
   run();
-  take(best_seconds(start, stop, run), of(backend, "COPY", placement.level));
+  take(best_seconds(start, stop, kRepeats, run), of(backend, "COPY", placement.level));
 }
 
 void measure_matmul(Backend& backend, Event& start, Event& stop, Ceilings& ceilings) {
@@ -127,9 +106,9 @@ void measure_matmul(Backend& backend, Event& start, Event& stop, Ceilings& ceili
     const gpunn_tensor output = abi_tensor(type, y.data());
     const auto run = [&] { kernel.enqueue(inputs, {&output, 1}, workspace.data(), "MATMUL"); };
     run();
-    const double once = seconds_of(start, stop, run);
+    const double once = best_seconds(start, stop, 1, run);
     const bool last = once >= kLongEnough || n == kLargestMatmul;
-    const double seconds = last ? best_seconds(start, stop, run) : once;
+    const double seconds = last ? best_seconds(start, stop, kRepeats, run) : once;
     const auto side = static_cast<double>(n);
     const double rate = 2 * side * side * side / seconds;
     if (seconds > 0 && rate > ceilings.flops_per_second) {

@@ -157,14 +157,12 @@ struct Executable::Impl {
   std::string why_not_capturable() const {
     const std::vector<std::string> chain = backend.chain();
     if (!backend.can_capture()) return "backend '" + chain.back() + "' captures no graphs";
-    const bool on_host = std::string(backend.info().memory_domain) == "host";
     for (const Step& step : steps) {
       const std::string& plugin = chain[static_cast<std::size_t>(step.level())];
       if ((step.flags() & GPUNN_OP_CAPTURABLE) == 0) {
         return step.what() + " can't be captured by '" + plugin + "'";
       }
-      // A host stream has no native handle that would let one plugin record another's work.
-      if (on_host && step.level() + 1 != static_cast<int>(chain.size())) {
+      if (!backend.can_capture(step.level())) {
         return step.what() + " is run by '" + plugin + "', whose work on the host '" + chain.back() + "' can't capture";
       }
     }

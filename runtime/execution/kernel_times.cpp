@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/cache_folder.hpp"
 #include "common/files.hpp"
 #include "execution/op_text.hpp"
 
@@ -25,10 +26,7 @@ constexpr double kDoesNotRun = -1;  // JSON has no infinity
 
 fs::path folder() {
   if (const char* given = std::getenv("GPUNN_CACHE_DIR"); given != nullptr) return given;
-  const char* const cache = std::getenv("XDG_CACHE_HOME");
-  if (cache != nullptr && fs::path(cache).is_absolute()) return fs::path(cache) / "gpunn";
-  const char* const home = std::getenv("HOME");
-  return home == nullptr || !fs::path(home).is_absolute() ? fs::path() : fs::path(home) / ".cache/gpunn";
+  return cache_folder();
 }
 
 // Changes when the file does.

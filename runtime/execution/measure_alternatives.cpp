@@ -10,6 +10,7 @@
 #include "execution/backend_impl.hpp"
 #include "execution/kernel_times.hpp"
 #include "execution/op_text.hpp"
+#include "execution/timed_work.hpp"
 #include "ops/op.hpp"
 
 namespace gpunn::execution {
@@ -17,7 +18,7 @@ namespace gpunn::execution {
 namespace {
 
 constexpr uint64_t kPatternBytes = uint64_t{1} << 20;
-constexpr double kSampleMilliseconds = 0.5;
+constexpr double kSampleSeconds = 0.5e-3;
 constexpr double kMostRunsOfSample = 10;
 constexpr int kSamples = 3;
 
@@ -57,7 +58,8 @@ std::vector<std::byte> pattern_of(DType dtype) {
 // An op's tensors in memory of their own, its inputs random.
 class Trial {
  public:
-  Trial(Backend& backend, const graph::OpSignature& signature) : backend_(backend), signature_(signature) {
+  Trial(Backend& backend, const graph::OpSignature& signature)
+      : backend_(backend), signature_(signature), start_(backend.make_event()), stop_(backend.make_event()) {
     for (const TensorType& type : signature.inputs) {
       inputs_.push_back(placed(type));
       fill(type, inputs_.back().data);
@@ -75,19 +77,17 @@ class Trial {
     const std::string what = op_name(signature_.op);
     const auto run = [&] { kernel.enqueue(inputs_, outputs_, workspace.data(), what); };
     run();
-    const double once = std::max(milliseconds(run), 1e-4);
-    const int runs = static_cast<int>(std::clamp(kSampleMilliseconds / once, 1.0, kMostRunsOfSample));
+    const double once = std::max(best_seconds(start_, stop_, 1, run), 1e-7);
+    const int runs = static_cast<int>(std::clamp(kSampleSeconds / once, 1.0, kMostRunsOfSample));
     const auto run_all = [&] {
       for (int i = 0; i < runs; ++i) run();
     };
     // Enqueued one by one, small kernels would be timed by how fast the host gives them out.
-    const bool captures = backend_.can_capture() && (placement.flags & GPUNN_OP_CAPTURABLE) != 0;
+    const bool captures = backend_.can_capture(placement.level) && (placement.flags & GPUNN_OP_CAPTURABLE) != 0;
     const auto graph = captures ? capture(backend_, run_all) : nullptr;
     const auto sample = [&] { graph != nullptr ? graph->launch() : run_all(); };
     sample();
-    double best = std::numeric_limits<double>::infinity();
-    for (int i = 0; i < kSamples; ++i) best = std::min(best, milliseconds(sample));
-    return best * 1e-3 / runs;
+    return best_seconds(start_, stop_, kSamples, sample) / runs;
   }
 
  private:
@@ -96,28 +96,11 @@ class Trial {
     return abi_tensor(type, memory_.back().data());
   }
 
-  void fill(const TensorType& type, void* data) {
-    const std::vector<std::byte> pattern = pattern_of(type.dtype);
-    uint64_t done = std::min<uint64_t>(pattern.size(), type.bytes());
-    backend_.upload(data, pattern.data(), done);
-    while (done < type.bytes()) {
-      const uint64_t part = std::min(done, type.bytes() - done);
-      backend_.copy(static_cast<std::byte*>(data) + done, data, part);
-      done += part;
-    }
-  }
-
-  template <class Run>
-  double milliseconds(const Run& run) {
-    const auto timer = backend_.make_timer();
-    timer->start();
-    run();
-    timer->stop();
-    return timer->milliseconds();
-  }
+  void fill(const TensorType& type, void* data) { fill_with(backend_, data, type.bytes(), pattern_of(type.dtype)); }
 
   Backend& backend_;
   const graph::OpSignature& signature_;
+  Event start_, stop_;
   std::vector<Buffer> memory_;
   std::vector<gpunn_tensor> inputs_, outputs_;
 };
