@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "conformance/training/kept_state.hpp"
+#include "ops/comparison.hpp"
 #include "ops/tolerance.hpp"
 #include "ops/values.hpp"
 #include "training/session.hpp"
