@@ -14,7 +14,6 @@
 #include "ops/fixtures.hpp"
 
 using namespace gpunn;
-using namespace gpunn::conformance;
 using namespace gpunn::testing;
 using namespace gpunn::ops;
 
