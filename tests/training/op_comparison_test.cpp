@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "catch.hpp"
+#include "ops/reference.hpp"
 #include "training/check/parameter_comparison.hpp"
 
 using namespace gpunn;
