@@ -53,12 +53,6 @@ void require_class_outputs(const Graph& g, const TaskContext& c, ValueId output)
                           std::to_string(c.outputs) + " classes: expected f32[" + rows + ", " +
                           std::to_string(c.outputs) + "]" + (one ? " or f32[" + rows + ", 1]" : "")}});
   }
-  if (c.experiment.loss.type() == LossKind::cross_entropy &&
-      (ends_in(c.experiment, "softmax") || ends_in(c.experiment, "log_softmax"))) {
-    throw ConfigError(
-        {{last.where, "loss cross_entropy takes logits and does its own softmax: remove the last layer '" + last.name +
-                          "', or use mean_squared_error"}});
-  }
 }
 
 // Where the model has one output, of the targets of two classes that of class 1.
@@ -117,22 +111,23 @@ class Classification : public Task {
   ValueId add_training_loss(Graph& g, const TaskContext& c, const ModelOutputs& outputs,
                             const Batch& batch) const override {
     require_output(g, c, outputs);
+    const ValueId compared = add_loss_input(g, c.experiment, outputs);
     if (batch.has(kTargetField)) {
-      return add_loss_to_classes(g, c, outputs.last, batch.fields.at(kTargetField));
+      return add_loss_to_classes(g, c, compared, batch.fields.at(kTargetField));
     }
     if (has_class_targets(c.experiment)) {
-      return add_loss_to_classes(g, c, outputs.last, add_class_targets(g, c.outputs, batch.label()));
+      return add_loss_to_classes(g, c, compared, add_class_targets(g, c.outputs, batch.label()));
     }
-    return add_loss_to_label(g, c.experiment.loss, outputs.last, batch.label());
+    return add_loss_to_label(g, c.experiment.loss, compared, batch.label());
   }
 
   // Without label smoothing and class weights.
   ValueId add_evaluation_loss(Graph& g, const TaskContext& c, const ModelOutputs& outputs,
                               const Batch& batch) const override {
     require_output(g, c, outputs);
-    if (knows_labels(c.experiment.loss.type()))
-      return add_loss_to_label(g, c.experiment.loss, outputs.last, batch.label());
-    return add_loss_to_classes(g, c, outputs.last, add_class_targets(g, c.outputs, batch.label()));
+    const ValueId compared = add_loss_input(g, c.experiment, outputs);
+    if (knows_labels(c.experiment.loss.type())) return add_loss_to_label(g, c.experiment.loss, compared, batch.label());
+    return add_loss_to_classes(g, c, compared, add_class_targets(g, c.outputs, batch.label()));
   }
 
   void add_to_totals(Graph& g, const TaskContext& c, const ModelOutputs& outputs, const Batch& batch, ValueId losses,
@@ -148,7 +143,7 @@ class Classification : public Task {
     gpunn_pad_attrs zero_in_front{};
     zero_in_front.rank = 2;
     zero_in_front.before[1] = 1;
-    return g.add1(GPUNN_OP_PAD, "scores", Attributes::of(zero_in_front), {outputs.last});
+    return g.add1(GPUNN_OP_PAD, "scores", Attributes::of(zero_in_front), {add_loss_input(g, c.experiment, outputs)});
   }
 
   // Class probabilities. With binary_cross_entropy each class has its own, and those of a row sum to 1 only where they
@@ -159,7 +154,8 @@ class Classification : public Task {
     // Of 0 and a logit the softmax is one minus its sigmoid, and its sigmoid.
     const bool each =
         c.experiment.loss.type() == LossKind::binary_cross_entropy && g.value(outputs.last).type.shape.at(1) != 1;
-    return each ? GPUNN_OP_SIGMOID : GPUNN_OP_SOFTMAX;
+    if (!each) return GPUNN_OP_SOFTMAX;
+    return ends_in(c.experiment, "sigmoid") ? GPUNN_OP_COPY : GPUNN_OP_SIGMOID;
   }
 };
 

@@ -29,6 +29,35 @@ ValueId add_loss_to_target(Graph& g, const LossConfig& loss, ValueId output, Val
   throw Error("the loss hinge compares outputs with one label a row, not with targets", ExitCode::usage);
 }
 
+bool ends_in_part_of_loss(const Experiment& experiment) {
+  const std::string& last = experiment.model.layers.back().type;
+  if (experiment.loss.type() == LossKind::binary_cross_entropy) return last == "sigmoid";
+  return experiment.loss.type() == LossKind::cross_entropy && (last == "softmax" || last == "log_softmax");
+}
+
+ValueId add_loss_input(Graph& g, const Experiment& experiment, const ModelOutputs& outputs) {
+  if (!ends_in_part_of_loss(experiment)) return outputs.last;
+  const std::vector<LayerSpec>& layers = experiment.model.layers;
+  const LayerSpec& last = layers.back();
+  std::string before;
+  if (!last.from.empty()) {
+    before = last.from.front();
+  } else if (layers.size() > 1) {
+    before = layers[layers.size() - 2].name;
+  }
+  const auto found = outputs.layers.find(before);
+  if (found == outputs.layers.end()) {
+    throw ConfigError(
+        {{last.where, "the loss " + name_of(experiment.loss.type()) + " takes what goes into the last layer '" +
+                          last.name + "', and that is the model's input: there is nothing to train"}});
+  }
+  const TensorType type = g.value(found->second).type;
+  if (!is_half(type.dtype)) return found->second;
+  const ValueId logits = g.add_value("logits", {DType::f32, type.shape}, graph::Storage::arena);
+  g.add_into(GPUNN_OP_COPY, "logits", {}, {found->second}, {logits});
+  return logits;
+}
+
 std::string name_of(LossKind kind) {
   switch (kind) {
     case LossKind::mean_squared_error:

@@ -3,6 +3,7 @@
 #include <gpunn/experiment.hpp>
 
 #include "graph/graph.hpp"
+#include "tasks/batch.hpp"
 
 namespace gpunn::tasks {
 
@@ -10,6 +11,12 @@ namespace gpunn::tasks {
 // which hinge is not.
 graph::ValueId add_loss_to_target(graph::Graph& g, const LossConfig& loss, graph::ValueId output,
                                   graph::ValueId target);
+
+// What the loss is computed of, f32: the model's last output. cross_entropy has a softmax of its own and
+// binary_cross_entropy a sigmoid: of a model that ends in that layer they take what goes into it.
+graph::ValueId add_loss_input(graph::Graph& g, const Experiment& experiment, const ModelOutputs& outputs);
+// Whether the model ends in a layer that the loss has of its own.
+bool ends_in_part_of_loss(const Experiment& experiment);
 
 // As experiments call it.
 std::string name_of(LossKind kind);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tasks/losses.hpp"
 #include "tasks/output_metric.hpp"
 #include "tasks/target_task.hpp"
 
@@ -127,8 +128,8 @@ class MultiLabel : public TargetTask {
     static constexpr std::array kinds = {LossKind::binary_cross_entropy};
     return kinds;
   }
-  gpunn_op prediction_op(const graph::Graph&, const TaskContext&, const ModelOutputs&) const override {
-    return GPUNN_OP_SIGMOID;
+  gpunn_op prediction_op(const graph::Graph&, const TaskContext& c, const ModelOutputs&) const override {
+    return ends_in_part_of_loss(c.experiment) ? GPUNN_OP_COPY : GPUNN_OP_SIGMOID;
   }
 };
 

@@ -16,7 +16,8 @@ void TargetTask::require_output(const Graph& g, const TaskContext& c, const Mode
 ValueId TargetTask::add_training_loss(Graph& g, const TaskContext& c, const ModelOutputs& outputs,
                                       const Batch& batch) const {
   require_output(g, c, outputs);
-  return add_loss_to_target(g, c.experiment.loss, outputs.last, batch.fields.at(kTargetField));
+  return add_loss_to_target(g, c.experiment.loss, add_loss_input(g, c.experiment, outputs),
+                            batch.fields.at(kTargetField));
 }
 
 ValueId TargetTask::add_evaluation_loss(Graph& g, const TaskContext& c, const ModelOutputs& outputs,

@@ -42,14 +42,10 @@ class Checker {
     check_backend();
     check_task();
     const std::string last = e_.model.layers.empty() ? "" : e_.model.layers.back().type;
-    if (std::holds_alternative<CrossEntropy>(e_.loss.kind) && (last == "softmax" || last == "log_softmax")) {
+    if (std::holds_alternative<BinaryCrossEntropy>(e_.loss.kind) && (last == "softmax" || last == "log_softmax")) {
       diagnostics_.add(e_.model.layers.back().where,
-                       "the loss cross_entropy has a softmax of its own: leave out the model's last layer" +
-                           e_.model.layers.back().origin);
-    }
-    if (std::holds_alternative<BinaryCrossEntropy>(e_.loss.kind) && (last == "sigmoid" || last == "softmax")) {
-      diagnostics_.add(e_.model.layers.back().where,
-                       "the loss binary_cross_entropy has a sigmoid of its own: leave out the model's last layer" +
+                       "the loss binary_cross_entropy judges each output by itself, with a sigmoid: leave out the "
+                       "model's last layer" +
                            e_.model.layers.back().origin);
     }
   }

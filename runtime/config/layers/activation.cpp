@@ -18,8 +18,11 @@ std::vector<LayerType> activation_layers() {
        1,
        {{"approximate", V::choice, "none", {}, {"none", "tanh"}, "`tanh`: by a hyperbolic tangent instead of erf."}}},
       {"silu", "x * sigmoid(x), also called swish.", 1, {}},
-      {"softmax", "Probabilities of [classes]. Not in front of the loss `cross_entropy`, which has its own.", 1, {}},
-      {"log_softmax", "Their logarithms. Not in front of the loss `cross_entropy` either.", 1, {}},
+      {"softmax",
+       "Probabilities of [classes]. The loss `cross_entropy` takes what goes into it, where it is the last layer.",
+       1,
+       {}},
+      {"log_softmax", "Their logarithms; as the last layer, like `softmax`.", 1, {}},
   };
 }
 
