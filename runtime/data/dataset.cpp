@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "data/arrays.hpp"
 #include "data/download.hpp"
 #include "data/locate.hpp"
 #include "data/own_data.hpp"
@@ -133,16 +134,36 @@ Dataset load_dataset(const DataConfig& config) {
 
 Dataset load_sizes(const DataConfig& config) {
   const data::DatasetRow& row = find_checked(config);
-  if (row.origin == data::Origin::user) return as_configured(row.make(config), config);
+  if (row.sizes == nullptr) return as_configured(row.make(config), config);
   if (row.origin == data::Origin::synthetic) return as_configured(blank(row, config), config);
   const data::Search search = data::locate(row, config.path);
   if (!search.found.empty()) return as_configured(row.read(search.found, config), config);
   return as_configured(blank(row, config), config);
 }
 
+Dataset prepare_arrays(Dataset dataset, const DataConfig& config) {
+  data::require_arrays(dataset);
+  if (dataset.batches != nullptr) {
+    if (config.validation_fraction > 0) {
+      throw Error(
+          "data.validation_fraction takes samples of arrays; these are batches that come while training: give "
+          "validation samples of their own",
+          ExitCode::usage);
+    }
+    const auto channels = static_cast<std::size_t>(dataset.train.samples.shape[1]);
+    if (dataset.mean.empty()) {
+      dataset.mean.assign(channels, 0.0);
+      dataset.stddev.assign(channels, 1.0);
+    }
+    return dataset;
+  }
+  return as_configured(std::move(dataset), config);
+}
+
 std::vector<DatasetInfo> list_datasets() {
   std::vector<DatasetInfo> result;
   for (const data::DatasetRow& row : data::registry()) {
+    if (row.origin == data::Origin::memory) continue;  // nothing that this machine could have
     DatasetInfo info;
     info.name = row.name;
     info.description = row.description;
@@ -162,7 +183,9 @@ std::filesystem::path download_dataset(const std::string& name) {
   const data::DatasetRow& row = data::find_dataset(name);
   if (row.origin != data::Origin::published) {
     throw Error("data set '" + name + "' is " +
-                    (row.origin == data::Origin::synthetic ? "made by the program" : "files of your own") +
+                    (row.origin == data::Origin::synthetic ? "made by the program"
+                     : row.origin == data::Origin::memory  ? "arrays in memory"
+                                                           : "files of your own") +
                     ": there is nothing to download",
                 ExitCode::usage);
   }

@@ -1,6 +1,7 @@
 #include "data/keys.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -48,6 +49,8 @@ std::vector<config::KeyOf<DataConfig>> data_keys() {
   using namespace config;
   const std::vector<KindOf<D>> kinds = registered_kinds();
   const std::vector<std::string> own = names_of(Origin::user);
+  std::vector<std::string> of_user = own;
+  std::ranges::move(names_of(Origin::memory), std::back_inserter(of_user));
   std::vector<KeyOf<D>> keys = {
       required(kind_key("dataset", kinds, "The data set.")),
       optional(path("path", &D::path, "A folder to look in first; for your own data, the folder or file itself.")),
@@ -55,9 +58,9 @@ std::vector<config::KeyOf<DataConfig>> data_keys() {
   };
   for (KeyOf<D>& key : keys_of_kinds(kinds)) keys.push_back(std::move(key));
   for (KeyOf<D>& key : std::vector{
-           only(own, boolean("scale_targets", &D::scale_targets,
-                             "Learn numbers as (target - mean) / standard deviation of the training rows; what is "
-                             "evaluated and predicted is in the data's own units.")),
+           only(of_user, boolean("scale_targets", &D::scale_targets,
+                                 "Learn numbers as (target - mean) / standard deviation of the training rows; what is "
+                                 "evaluated and predicted is in the data's own units.")),
            only(own, number("test_fraction", &D::test_fraction, from_to_below(0, 1),
                             "The share of the samples that becomes the test part, where there is none.")),
            number("validation_fraction", &D::validation_fraction, from_to_below(0, 1),

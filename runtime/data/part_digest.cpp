@@ -47,7 +47,7 @@ uint32_t crc_of_targets(const Split& split) {
 }
 
 PartDigest digest_of_part(const Split& split) {
-  return {.rows = split.rows(), .samples = crc_of(split.values), .targets = crc_of_targets(split)};
+  return {.rows = split.rows(), .samples = crc_of(split.sample_bytes()), .targets = crc_of_targets(split)};
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 namespace gpunn::data {
 
 // A file each.
+DatasetRow arrays_row();
 DatasetRow cifar10_row();
 DatasetRow cifar100_row();
 DatasetRow csv_row();
@@ -19,9 +20,9 @@ DatasetRow points_row();
 DatasetRow two_digits_row();
 
 const std::vector<DatasetRow>& registry() {
-  static const std::vector<DatasetRow> rows = {
-      mnist_row(),      fashion_mnist_row(), cifar10_row(),      cifar100_row(), digits_row(),
-      two_digits_row(), points_row(),        image_folder_row(), hdf5_row(),     csv_row()};
+  static const std::vector<DatasetRow> rows = {mnist_row(),  fashion_mnist_row(), cifar10_row(), cifar100_row(),
+                                               digits_row(), two_digits_row(),    points_row(),  image_folder_row(),
+                                               hdf5_row(),   csv_row(),           arrays_row()};
   return rows;
 }
 

@@ -31,6 +31,7 @@ enum class Origin {
   published,  // files that are looked for, and downloaded
   synthetic,  // made by the program
   user,       // files of the user's own at data.path
+  memory,     // arrays of a program that calls gpunn
 };
 
 // Of a set as it is published or made: its samples, and how many classes or labels they have.
@@ -50,7 +51,7 @@ struct DatasetRow {
   std::vector<std::filesystem::path> system_folders;  // where a distribution's package installs it
   std::vector<std::string> mirrors;                   // URLs ending in '/', the first that serves wins
   std::vector<RemoteFile> files;
-  DatasetSizes (*sizes)(const DataConfig& config) = nullptr;  // all but the user's own
+  DatasetSizes (*sizes)(const DataConfig& config) = nullptr;  // published and synthetic ones
   std::string stand_in;  // a synthetic set of samples of the same shape; empty: there is none
 
   // The keys that an experiment has for this set alone, and what finds mistakes in what was given for them. nullptr:

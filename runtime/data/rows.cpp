@@ -52,7 +52,7 @@ Split without_values(const Split& split, std::span<const int64_t> rows) {
 }
 
 std::size_t bytes_of_row(const Split& split) {
-  return split.rows() > 0 ? split.values.size() / place_of(split.rows()) : 0;
+  return split.rows() > 0 ? split.sample_bytes().size() / place_of(split.rows()) : 0;
 }
 
 }  // namespace
@@ -62,12 +62,17 @@ Split copy_rows(const Split& split, std::span<const int64_t> rows) {
   const std::size_t row_bytes = bytes_of_row(split);
   result.values.resize(rows.size() * row_bytes);
   for (std::size_t to = 0; to < rows.size(); ++to) {
-    std::memcpy(result.values.data() + to * row_bytes, split.values.data() + place_of(rows[to]) * row_bytes, row_bytes);
+    std::memcpy(result.values.data() + to * row_bytes, split.sample_bytes().data() + place_of(rows[to]) * row_bytes,
+                row_bytes);
   }
   return result;
 }
 
 void keep_rows(Split& split, std::span<const int64_t> rows) {
+  if (split.lent != nullptr) {  // which is not ours to change
+    split = copy_rows(split, rows);
+    return;
+  }
   Split result = without_values(split, rows);
   gather_bytes(split.values, bytes_of_row(split), rows);
   result.values = std::move(split.values);

@@ -30,7 +30,7 @@ Extent extent_of(const Split& split) {
 ChannelSummary of_bytes(const Split& split, const Extent& extent, std::size_t channel) {
   std::array<uint64_t, 256> count = {};
   for (std::size_t row = 0; row < extent.rows; ++row) {
-    const std::byte* at = split.values.data() + (row * extent.channels + channel) * extent.inner;
+    const std::byte* at = split.sample_bytes().data() + (row * extent.channels + channel) * extent.inner;
     for (std::size_t i = 0; i < extent.inner; ++i) ++count[std::to_integer<std::size_t>(at[i])];
   }
   ChannelSummary summary;
@@ -55,7 +55,7 @@ ChannelSummary of_bytes(const Split& split, const Extent& extent, std::size_t ch
 
 // The deviation in a second pass, so that a large mean does not swallow it.
 ChannelSummary of_floats(const Split& split, const Extent& extent, std::size_t channel) {
-  const auto* values = reinterpret_cast<const float*>(split.values.data());
+  const auto* values = reinterpret_cast<const float*>(split.sample_bytes().data());
   const auto for_each = [&](const auto& take) {
     for (std::size_t row = 0; row < extent.rows; ++row) {
       const float* at = values + (row * extent.channels + channel) * extent.inner;

@@ -53,7 +53,9 @@ Context::Context(const ForwardModel& model, std::unique_ptr<execution::Backend> 
   const TensorType input = forward_rows(model_.info.input.sample, model_.max_batch);
   input_address_ = variables_.create(variable::kInput, input, Storage::data);
   staged_input_ = backend_->allocate(input.bytes(), GPUNN_MEMORY_PINNED);
-  for (const char* name : {variable::kLogits, variable::kPredictions}) {
+  std::vector<const char*> outputs = {variable::kLogits};
+  if (model_.has_task()) outputs.push_back(variable::kPredictions);
+  for (const char* name : outputs) {
     const TensorType row = output_row(largest.graph, name);
     const TensorType type = forward_rows(row, model_.max_batch);
     row_bytes_.push_back(row.bytes());

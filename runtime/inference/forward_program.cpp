@@ -4,6 +4,7 @@
 #include <gpunn/ops.h>
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -42,6 +43,19 @@ void require_outputs_named(const ForwardModel& model, const TensorType& scores) 
   if (scores.shape.size() == 2 && scores.shape[1] == named) return;
   throw Error("the model's last layer gives " + to_string(scores) + ", and the file names " + std::to_string(named) +
               " outputs: the two are not of one model");
+}
+
+// What the task makes of the outputs.
+void add_predictions(Graph& g, const ForwardModel& model, const tasks::ModelOutputs& outputs,
+                     const std::function<void(const char*, gpunn_op, ValueId)>& add_output) {
+  const tasks::Task& task = tasks::find(model.experiment.task);
+  const tasks::TaskContext context{.experiment = model.experiment,
+                                   .outputs = static_cast<int64_t>(model.info.outputs.size())};
+  const TensorType type = g.value(outputs.last).type;
+  if (type.shape.size() != 2) require_outputs_named(model, type);
+  const ValueId scores = task.add_scores(g, context, outputs);
+  require_outputs_named(model, g.value(scores).type);
+  add_output(variable::kPredictions, task.prediction_op(g, context, outputs), scores);
 }
 
 }  // namespace
@@ -105,16 +119,11 @@ ForwardProgram forward_program(const ForwardModel& model, int64_t rows) {
     outputs.last = compiler::use_half_precision(g, 0, *half, outputs.last);
   }
 
-  const tasks::Task& task = tasks::find(model.experiment.task);
-  const tasks::TaskContext context{.experiment = model.experiment,
-                                   .outputs = static_cast<int64_t>(model.info.outputs.size())};
-  const TensorType type = g.value(outputs.last).type;
-  if (type.shape.size() != 2) require_outputs_named(model, type);
-  g.add_into(GPUNN_OP_COPY, "logits", {}, {outputs.last}, {output_view(g, variable::kLogits, type, model.max_batch)});
-  const ValueId scores = task.add_scores(g, context, outputs);
-  require_outputs_named(model, g.value(scores).type);
-  const ValueId predictions = output_view(g, variable::kPredictions, g.value(scores).type, model.max_batch);
-  g.add_into(task.prediction_op(g, context, outputs), "predictions", {}, {scores}, {predictions});
+  const auto add_output = [&](const char* name, gpunn_op op, ValueId value) {
+    g.add_into(op, name, {}, {value}, {output_view(g, name, g.value(value).type, model.max_batch)});
+  };
+  add_output(variable::kLogits, GPUNN_OP_COPY, outputs.last);
+  if (model.has_task()) add_predictions(g, model, outputs, add_output);
   if (half_of(model.experiment.precision)) compiler::join_conversions(g, model.alignment);
   return {std::move(g), std::move(norms)};
 }

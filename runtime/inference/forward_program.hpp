@@ -28,6 +28,8 @@ struct ForwardModel {
   training::ParameterLayout layout, buffers;
   int64_t max_batch = 1;
   uint64_t alignment = 1;  // of tensors on the device, in bytes
+  // Whether the outputs are known by names, of which the task makes predictions; else there are only logits.
+  bool has_task() const { return !info.outputs.empty(); }
 };
 
 // Throws Error where the checkpoint's normalisation, or that of the overrides, is for another number of channels.

@@ -21,6 +21,7 @@
 #include "training/batch_ops.hpp"
 #include "training/flat_tensors.hpp"
 #include "training/model_info.hpp"
+#include "training/network.hpp"
 #include "training/open_backend.hpp"
 #include "training/targets.hpp"
 #include "training/trained_model.hpp"
@@ -45,9 +46,7 @@ void require_range(const char* option, int64_t value, int64_t least, int64_t mos
               ExitCode::usage);
 }
 
-Experiment opened_experiment(const storage::Checkpoint& checkpoint, const std::filesystem::path& file,
-                             const ModelOptions& options) {
-  Experiment experiment = training::experiment_of(checkpoint, file, options.overrides);
+Experiment with_options(Experiment experiment, const ModelOptions& options) {
   if (!options.backend.empty()) experiment.backend = options.backend;
   if (options.device) experiment.device = *options.device;
   if (options.threads) experiment.threads = *options.threads;
@@ -101,8 +100,6 @@ void require_array(const ModelTensor& tensor, const char* kind, DType dtype, std
 
 class Model::Impl {
  public:
-  Impl(const storage::Checkpoint& checkpoint, const std::filesystem::path& file, const ModelOptions& options)
-      : Impl(checkpoint, file, opened_experiment(checkpoint, file, options), options) {}
   Impl(const storage::Checkpoint& checkpoint, const std::filesystem::path& file, Experiment experiment,
        const ModelOptions& options)
       : registry_(experiment.plugins),
@@ -228,8 +225,12 @@ class Model::Impl {
   void name_tensors(const graph::Graph& program) {
     inputs_ = {{model_.info.input.name, model_.info.input.sample}};
     const std::array<const char*, 2> names = tasks::find(model_.info.task).output_names();
-    outputs_ = {{names[0], inference::output_row(program, inference::variable::kLogits)},
-                {names[1], inference::output_row(program, inference::variable::kPredictions)}};
+    const ModelTensor logits{names[0], inference::output_row(program, inference::variable::kLogits)};
+    if (!model_.has_task()) {
+      outputs_ = {{"outputs", logits.row}};
+      return;
+    }
+    outputs_ = {logits, {names[1], inference::output_row(program, inference::variable::kPredictions)}};
   }
 
   std::unique_ptr<Context> open_context(const Context* first) const {
@@ -324,7 +325,20 @@ Model Model::load(const std::filesystem::path& path, const ModelOptions& options
   require_range("max_batch", options.max_batch, 1, kMostBatch);
   require_range("calls", options.calls, 0, kMostCalls);
   const std::filesystem::path file = training::checkpoint_file(path);
-  return Model(std::make_shared<Impl>(storage::load_checkpoint(file), file, options));
+  const storage::Checkpoint checkpoint = storage::load_checkpoint(file);
+  return Model(std::make_shared<Impl>(
+      checkpoint, file, with_options(training::experiment_of(checkpoint, file, options.overrides), options), options));
+}
+
+Model Network::model(const ModelOptions& options) const {
+  require_range("max_batch", options.max_batch, 1, kMostBatch);
+  require_range("calls", options.calls, 0, kMostCalls);
+  if (!options.overrides.empty()) {
+    throw Error("ModelOptions.overrides are for Model::load; a network has its settings from Network::set",
+                ExitCode::usage);
+  }
+  return Model(std::make_shared<Model::Impl>(impl_->checkpoint(), impl_->experiment.file,
+                                             with_options(impl_->experiment, options), options));
 }
 
 const ModelInfo& Model::info() const { return impl_->model().info; }
@@ -343,6 +357,9 @@ void Model::run(std::span<const ArrayView> inputs, std::span<const MutableArrayV
 std::vector<Decoded> Model::predict(const ArrayView& input, int64_t top) const {
   if (top < 1) throw Error("top must be at least 1, is " + std::to_string(top), ExitCode::usage);
   const std::size_t columns = info().outputs.size();
+  if (columns == 0) {
+    throw Error("the outputs of this model have no names that a prediction could tell; call run()", ExitCode::usage);
+  }
   const int64_t rows = input.shape.empty() ? 0 : input.shape.front();
   if (rows > max_batch()) run({&input, 1}, {});  // which refuses it
   std::vector<float> predictions(static_cast<std::size_t>(std::max<int64_t>(rows, 0)) * columns);

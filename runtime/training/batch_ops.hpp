@@ -22,7 +22,7 @@ struct SplitType {
   TensorType samples;
   std::optional<BatchRing> ring = {};
   int64_t targets = 0;  // f32 numbers that a row is to be learnt from; 0: a label in their place
-  int64_t rows() const { return samples.shape[0]; }
+  int64_t rows() const { return samples.shape.empty() ? 0 : samples.shape[0]; }
   std::string samples_variable() const { return name + (ring ? ".ring.samples" : ".samples"); }
   std::string rows_variable() const { return name + (ring ? ".ring.rows" : targets > 0 ? ".targets" : ".labels"); }
   const char* field() const { return targets > 0 ? kTargetField : tasks::kLabelField; }  // of the batch

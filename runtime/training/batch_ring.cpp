@@ -9,15 +9,13 @@ namespace {
 constexpr int64_t kMostBatches = 32;  // of a group; as many steps as one launch may have
 constexpr int64_t kGroupBytes = int64_t{32} << 20;
 
-}  // namespace
-
-BatchRing lay_out_ring(const TensorType& split, int64_t words_of_row, int64_t batch, uint64_t alignment) {
+// With so many batches a group.
+BatchRing ring_of_groups(const TensorType& samples, int64_t words_of_row, int64_t batch, int64_t group,
+                         uint64_t alignment) {
   BatchRing ring;
   ring.batch = batch;
-  ring.samples = split;
-  ring.samples.shape[0] = batch;
-  const auto batch_bytes = std::max<int64_t>(static_cast<int64_t>(ring.samples.bytes()), 1);
-  ring.group = std::clamp<int64_t>(kGroupBytes / batch_bytes, 1, kMostBatches);
+  ring.group = group;
+  ring.samples = samples;
   ring.samples.shape[0] = ring.slots() * batch;
 
   const int64_t step = std::max<int64_t>(static_cast<int64_t>(alignment / sizeof(int32_t)), 1);
@@ -25,6 +23,22 @@ BatchRing lay_out_ring(const TensorType& split, int64_t words_of_row, int64_t ba
   ring.index_at = aligned(batch * words_of_row);
   ring.count_at = ring.index_at + aligned(batch);
   ring.rows = {DType::i32, {ring.slots(), ring.count_at + aligned(1)}};
+  return ring;
+}
+
+}  // namespace
+
+BatchRing lay_out_ring(const TensorType& split, int64_t words_of_row, int64_t batch, uint64_t alignment) {
+  TensorType one = split;
+  one.shape[0] = batch;
+  const auto batch_bytes = std::max<int64_t>(static_cast<int64_t>(one.bytes()), 1);
+  const int64_t group = std::clamp<int64_t>(kGroupBytes / batch_bytes, 1, kMostBatches);
+  return ring_of_groups(split, words_of_row, batch, group, alignment);
+}
+
+BatchRing ring_of_source(const TensorType& samples, int64_t words_of_row, int64_t batch, uint64_t alignment) {
+  BatchRing ring = ring_of_groups(samples, words_of_row, batch, 1, alignment);
+  ring.varied = true;
   return ring;
 }
 

@@ -11,9 +11,10 @@ namespace gpunn::training {
 struct BatchRing {
   static constexpr int64_t kGroups = 2;
 
-  int64_t batch = 0;   // rows of a batch
-  int64_t group = 0;   // batches of a group
-  TensorType samples;  // [slots * batch, ...], stored as in the split
+  int64_t batch = 0;    // rows of a batch
+  int64_t group = 0;    // batches of a group
+  bool varied = false;  // any batch may have fewer rows than `batch`
+  TensorType samples;   // [slots * batch, ...], stored as in the split
   // i32 [slots, words]: beside its samples each slot has what its rows are to be learnt from, labels i32[batch] or
   // targets f32[batch, ...], indices into the ring's samples [batch], -1 past the last, and the count of the others;
   // each of the three at an aligned place.
@@ -27,5 +28,9 @@ struct BatchRing {
 // For batches of a split whose samples are [rows, ...], with so many words a row of what it is to be learnt from. Small
 // batches go in large groups, so that a copy is worth its while and many steps can share a launch.
 BatchRing lay_out_ring(const TensorType& split, int64_t words_of_row, int64_t batch, uint64_t alignment);
+
+// The same for batches that the calling program brings, of at most `batch` rows. They go one by one: the program may
+// take longer for one than the device does, and is to be no further ahead than it has to.
+BatchRing ring_of_source(const TensorType& samples, int64_t words_of_row, int64_t batch, uint64_t alignment);
 
 }  // namespace gpunn::training

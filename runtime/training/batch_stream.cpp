@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <span>
 #include <string>
 #include <utility>
@@ -28,16 +29,13 @@ execution::Buffer pinned(execution::Backend& backend, uint64_t bytes) {
 
 }  // namespace
 
-BatchStream::BatchStream(execution::Backend& backend, execution::Variables& variables, const Split& split,
-                         const SplitType& type, const Sampling& sampling, execution::Profiler* profiler)
+BatchStream::BatchStream(execution::Backend& backend, execution::Variables& variables, const SplitType& type,
+                         BatchFill batch_fill, execution::Profiler* profiler)
     : backend_(backend),
-      split_(split),
-      sampling_(sampling),
+      fill_(std::move(batch_fill)),
       ring_(type.ring.value()),
       row_bytes_(ring_.samples.bytes() / place(ring_.slots() * ring_.batch)),
       words_of_row_(type.words_of_row()),
-      wanted_(type.targets > 0 ? split.fields.at(kTargetField).values.data()
-                               : std::as_bytes(std::span(split.labels)).data()),
       device_samples_(variables.create(type.samples_variable(), ring_.samples, graph::Storage::data)),
       device_rows_(variables.create(type.rows_variable(), ring_.rows, graph::Storage::data)),
       pinned_samples_(pinned(backend, ring_.samples.bytes())),
@@ -64,18 +62,15 @@ void BatchStream::fill(int64_t group, std::size_t buffer) const {
   for (int64_t i = 0; i < ring_.group; ++i) {
     const int64_t slot = static_cast<int64_t>(buffer) * ring_.group + i;
     auto* const words = static_cast<int32_t*>(pinned_rows_.data()) + slot * ring_.words();
+    auto* const samples = static_cast<std::byte*>(pinned_samples_.data()) + place(slot * ring_.batch) * row_bytes_;
+    const std::span<int32_t> wanted(words, place(ring_.batch * words_of_row_));
+    const int64_t count =
+        fill_(group * ring_.group + i, {samples, place(ring_.batch) * row_bytes_}, std::as_writable_bytes(wanted));
+    std::ranges::fill(wanted.subspan(place(count * words_of_row_)), 0);
     const std::span<int32_t> index(words + ring_.index_at, place(ring_.batch));
-    const int32_t count = sampling_.rows_of_step(group * ring_.group + i, index);
-    words[ring_.count_at] = count;
-    std::fill(words + count * words_of_row_, words + ring_.batch * words_of_row_, 0);
-    auto* to = static_cast<std::byte*>(pinned_samples_.data()) + place(slot * ring_.batch) * row_bytes_;
-    for (int32_t k = 0; k < count; ++k, to += row_bytes_) {
-      int32_t& row = index[static_cast<std::size_t>(k)];
-      std::memcpy(to, split_.values.data() + place(row) * row_bytes_, row_bytes_);
-      std::memcpy(words + k * words_of_row_, wanted_ + place(row * words_of_row_) * sizeof(int32_t),
-                  place(words_of_row_) * sizeof(int32_t));
-      row = static_cast<int32_t>(slot * ring_.batch) + k;
-    }
+    std::iota(index.begin(), index.begin() + count, static_cast<int32_t>(slot * ring_.batch));
+    std::fill(index.begin() + count, index.end(), -1);
+    words[ring_.count_at] = static_cast<int32_t>(count);
   }
 }
 

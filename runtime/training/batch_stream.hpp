@@ -1,7 +1,5 @@
 #pragma once
 
-#include <gpunn/data.hpp>
-
 #include <array>
 #include <cstdint>
 #include <limits>
@@ -12,6 +10,7 @@
 #include "execution/event.hpp"
 #include "execution/profiler.hpp"
 #include "execution/variables.hpp"
+#include "training/batch_fill.hpp"
 #include "training/batch_loader.hpp"
 #include "training/batch_ops.hpp"
 
@@ -20,7 +19,7 @@ namespace gpunn::training {
 // Keeps the ring of a streamed split filled ahead of the step program that reads it. Three things go on at the same
 // time, each on a group of batches:
 //
-//   loader thread   gathers rows of the split into a pinned buffer
+//   loader thread   fills a pinned buffer with batches
 //   copy stream     copies the other pinned buffer to the ring's group that is free
 //   compute stream  trains on the ring's other group
 //
@@ -31,9 +30,9 @@ class BatchStream {
  public:
   static constexpr int64_t kNoEnd = std::numeric_limits<int64_t>::max() / 2;
 
-  // `split` has to stay where it is. Creates the ring's variables. A profiler is told of the copies.
-  BatchStream(execution::Backend& backend, execution::Variables& variables, const Split& split, const SplitType& type,
-              const Sampling& sampling, execution::Profiler* profiler = nullptr);
+  // Creates the variables of the type's ring. A profiler is told of the copies.
+  BatchStream(execution::Backend& backend, execution::Variables& variables, const SplitType& type, BatchFill batch_fill,
+              execution::Profiler* profiler = nullptr);
   BatchStream(const BatchStream&) = delete;
   BatchStream& operator=(const BatchStream&) = delete;
   ~BatchStream();  // waits for both streams
@@ -61,12 +60,10 @@ class BatchStream {
   bool may_upload() const { return uploaded_ < consumed_ + BatchRing::kGroups; }
 
   execution::Backend& backend_;
-  const Split& split_;
-  const Sampling sampling_;
+  const BatchFill fill_;
   const BatchRing ring_;
   const std::size_t row_bytes_;
-  const int64_t words_of_row_;     // of what a row is to be learnt from,
-  const std::byte* const wanted_;  // row by row
+  const int64_t words_of_row_;  // of what a row is to be learnt from
   void* const device_samples_;
   void* const device_rows_;
   execution::Buffer pinned_samples_, pinned_rows_;  // laid out as the ring

@@ -26,15 +26,24 @@ void DataFeed::place(execution::ProgramRunner& runner, execution::Profiler* prof
   runner_ = &runner;
   profiler_ = profiler;
   const gpunn_device_info& device = runner.backend().info();
-  residency_ = training::choose_residency(experiment_.data.residency, resident_bytes(dataset_), device);
+  residency_ = dataset_.batches != nullptr
+                   ? Residency::stream
+                   : training::choose_residency(experiment_.data.residency, resident_bytes(dataset_), device);
   if (resident()) {
     upload(train_, dataset_.train);
-    upload(test_, dataset_.test);
-    for (Split* split : {&dataset_.train, &dataset_.test}) split->values = {};
+    if (evaluates()) upload(test_, dataset_.test);
+    for (Split* split : {&dataset_.train, &dataset_.test}) {
+      split->values = {};
+      split->lent = nullptr;
+    }
   } else {
-    train_.ring = lay_out_ring(train_.samples, train_.words_of_row(), training_sampling(experiment_, train_).batch,
-                               device.alignment);
-    test_.ring = lay_out_ring(test_.samples, test_.words_of_row(), evaluation_batch(), device.alignment);
+    const int64_t batch = training_sampling(experiment_, train_).batch;
+    train_.ring = dataset_.batches != nullptr
+                      ? ring_of_source(train_.samples, train_.words_of_row(), batch, device.alignment)
+                      : lay_out_ring(train_.samples, train_.words_of_row(), batch, device.alignment);
+    if (evaluates()) {
+      test_.ring = lay_out_ring(test_.samples, test_.words_of_row(), evaluation_batch(), device.alignment);
+    }
   }
   upload_normalisation();
 }
@@ -43,7 +52,7 @@ void DataFeed::upload(const SplitType& type, const Split& split) {
   const execution::HostSpan span(profiler_, "data upload");
   execution::Variables& variables = runner_->variables();
   variables.create(type.samples_variable(), split.samples, Storage::data);
-  variables.write(type.samples_variable(), split.values);
+  variables.write(type.samples_variable(), split.sample_bytes());
   variables.create(type.rows_variable(), type.rows_type(split.rows()), Storage::data);
   if (type.targets > 0) {
     variables.write(type.rows_variable(), split.fields.at(kTargetField).values);
@@ -80,26 +89,30 @@ int64_t DataFeed::evaluation_batch() const {
 Sampling DataFeed::evaluation_sampling() const { return training::evaluation_sampling(test_, evaluation_batch()); }
 
 std::string DataFeed::streaming_notice() const {
-  if (resident() || experiment_.data.residency != Residency::automatic) return "";
+  if (resident() || dataset_.batches != nullptr || experiment_.data.residency != Residency::automatic) return "";
   return "data set '" + dataset_.name + "', " + human_bytes(resident_bytes(dataset_)) +
          ", is streamed from the host: " + "the device has " + human_bytes(runner_->backend().info().free_bytes) +
          " free, and at most half is given to data";
 }
 
-std::unique_ptr<BatchStream> DataFeed::training_stream() const {
+std::unique_ptr<BatchStream> DataFeed::training_stream(int64_t steps) const {
   if (resident()) return nullptr;
-  return std::make_unique<BatchStream>(runner_->backend(), runner_->variables(), dataset_.train, train_,
-                                       training_sampling(experiment_, train_), profiler_);
+  const Sampling sampling = training_sampling(experiment_, train_);
+  BatchFill fill = dataset_.batches != nullptr ? fill_from_source(*dataset_.batches, train_, steps)
+                                               : fill_from_split(dataset_.train, train_, sampling);
+  return std::make_unique<BatchStream>(runner_->backend(), runner_->variables(), train_, std::move(fill), profiler_);
 }
 
 std::unique_ptr<BatchStream> DataFeed::evaluation_stream() const {
   if (resident()) return nullptr;
-  return std::make_unique<BatchStream>(runner_->backend(), runner_->variables(), dataset_.test, test_,
-                                       evaluation_sampling());
+  return std::make_unique<BatchStream>(runner_->backend(), runner_->variables(), test_,
+                                       fill_from_split(dataset_.test, test_, evaluation_sampling()));
 }
 
 std::vector<std::byte> DataFeed::test_samples() const {
-  return resident() ? runner_->variables().read(test_.samples_variable()) : dataset_.test.values;
+  if (resident()) return runner_->variables().read(test_.samples_variable());
+  const std::span<const std::byte> bytes = dataset_.test.sample_bytes();
+  return {bytes.begin(), bytes.end()};
 }
 
 }  // namespace gpunn::training

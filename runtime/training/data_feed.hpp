@@ -32,7 +32,8 @@ class DataFeed {
   const SplitType& test() const { return test_; }
   Residency residency() const { return residency_; }  // device or stream
   bool resident() const { return residency_ != Residency::stream; }
-  int64_t evaluation_batch() const;  // rows
+  bool evaluates() const { return test_.rows() > 0; }  // there are rows to evaluate
+  int64_t evaluation_batch() const;                    // rows
   Sampling evaluation_sampling() const;
   // Why the data set is streamed, where the experiment does not ask for that; else empty.
   std::string streaming_notice() const;
@@ -40,7 +41,7 @@ class DataFeed {
   // Samples of their own beside the data set's, until the type's variables are dropped.
   void upload(const SplitType& type, const Split& split);
   // Streams of batches; none where the data set is resident.
-  std::unique_ptr<BatchStream> training_stream() const;
+  std::unique_ptr<BatchStream> training_stream(int64_t steps) const;  // of a training of so many steps
   std::unique_ptr<BatchStream> evaluation_stream() const;
   // The samples of the test split, as the data set has them.
   std::vector<std::byte> test_samples() const;

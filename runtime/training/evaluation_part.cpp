@@ -35,6 +35,12 @@ Dataset load_for(const DataConfig& config, EvaluationPart part) {
   return with_part(std::move(set), config, part);
 }
 
+Dataset prepared_for(Dataset dataset, const DataConfig& config, EvaluationPart part, Digest digest) {
+  Dataset set = prepare_arrays(std::move(dataset), config);
+  if (digest == Digest::whole) set.digest = data::digest_of(set);
+  return with_part(std::move(set), config, part);
+}
+
 Dataset sizes_for_training(const DataConfig& config) {
   return with_part(load_sizes(config), config, EvaluationPart::validation);
 }

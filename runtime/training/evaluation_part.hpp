@@ -9,6 +9,10 @@ namespace gpunn::training {
 // `digest` is of all parts.
 Dataset load_for(const DataConfig& config, EvaluationPart part);
 
+// The same of a data set of the calling program. Of resumed trainings and of checkpoints the digest of the rows counts.
+enum class Digest { none, whole };
+Dataset prepared_for(Dataset dataset, const DataConfig& config, EvaluationPart part, Digest digest = Digest::whole);
+
 // The same of load_sizes(), as a training would have it: for a plan.
 Dataset sizes_for_training(const DataConfig& config);
 

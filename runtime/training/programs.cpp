@@ -184,7 +184,8 @@ Graph training_program(const ProgramContext& c, const SplitType& split) {
   ValueId loss = graph::kNoValue, partial = graph::kNoValue;
   for (int64_t part = 0; part < parts; ++part) {
     const Batch rows = parts == 1 ? batch : add_part(g, batch, part, parts);
-    const ValueId count = sampling.has_partial_batch() ? rows.count : graph::kNoValue;
+    const bool varied = split.ring && split.ring->varied;
+    const ValueId count = sampling.has_partial_batch() || varied ? rows.count : graph::kNoValue;
     const tasks::ModelOutputs outputs =
         add_model(g, c, rows.x, views,
                   {.training = true, .step = pass, .count = count, .buffers = buffers, .fixed_buffers = fixed});

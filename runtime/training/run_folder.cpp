@@ -88,6 +88,7 @@ RunFolder RunFolder::open(const fs::path& path, const std::function<void(const s
 }
 
 std::string RunFolder::lock_notice() const {
+  if (is_none()) return "";
   const FileLock& lock = lock_ != nullptr ? *lock_ : hidden_->lock();
   if (lock.failure().empty()) return "";
   return "note: " + path_.string() + ": the file system can't lock the run folder (" + lock.failure() +
@@ -95,19 +96,23 @@ std::string RunFolder::lock_notice() const {
 }
 
 void RunFolder::write_given(const Experiment& experiment) const {
+  if (is_none()) return;
   write_atomically(path_ / "experiment.yaml", experiment.text);
 }
 
 void RunFolder::write_resolved(const Experiment& experiment) const {
+  if (is_none()) return;
   write_atomically(path_ / "resolved.yaml", resolved_yaml(experiment));
 }
 
 void RunFolder::write_environment(const std::string& text, const std::string& name) const {
+  if (is_none()) return;
   write_atomically(path_ / name, text + "\n");
 }
 
 // The event file comes last: TensorBoard looks into hidden folders too, and would list this one under both names.
 void RunFolder::publish(const tasks::Task& task, EvaluationPart part) {
+  if (is_none()) return;
   part_ = name_of(part);
   append(path_ / "metrics.csv", csv_header(task, part_));
   append(path_ / "metrics.jsonl", "");
@@ -121,6 +126,7 @@ void RunFolder::begin_events() {
 }
 
 void RunFolder::rewind(int64_t global_step, const tasks::Task& task, EvaluationPart part) {
+  if (is_none()) return;
   part_ = name_of(part);
   begin_events();
   append(path_ / events_, event_file::start_record(seconds_since_1970(), global_step + 1));
@@ -151,6 +157,7 @@ void RunFolder::rewind(int64_t global_step, const tasks::Task& task, EvaluationP
 }
 
 void RunFolder::log(const std::string& text) const {
+  if (is_none()) return;
   append(path_ / "log.txt", utc_time() + " " + elapsed_stamp() + " " + text + "\n");
 }
 
@@ -167,6 +174,7 @@ void add_loss_scale(json& record, std::vector<event_file::Scalar>& scalars, cons
 }  // namespace
 
 void RunFolder::record_step(const StepReport& r) const {
+  if (is_none()) return;
   json record{{"kind", "step"},
               {"epoch", r.epoch},
               {"global_step", r.global_step},
@@ -189,19 +197,18 @@ void RunFolder::record_step(const StepReport& r) const {
 }
 
 void RunFolder::record_epoch(const EpochReport& r) const {
+  if (is_none()) return;
   json record{{"kind", "epoch"},
               {"epoch", r.epoch},
               {"global_step", r.global_step},
               {"train_loss", r.train_loss},
-              {part_ + "_loss", r.evaluation.loss},
+              {part_ + "_loss", r.evaluation.loss},  // null where nothing is evaluated
               {"learning_rate", r.learning_rate},
               {"train_seconds", r.train_seconds},
               {"samples_per_second", r.samples_per_second},
               {"best", r.best}};
-  std::vector<event_file::Scalar> scalars{{"loss/train", r.train_loss},
-                                          {"loss/" + part_, r.evaluation.loss},
-                                          {"learning_rate", r.learning_rate},
-                                          {"samples_per_second", r.samples_per_second}};
+  std::vector<event_file::Scalar> scalars{
+      {"loss/train", r.train_loss}, {"learning_rate", r.learning_rate}, {"samples_per_second", r.samples_per_second}};
   std::ostringstream row;
   row.precision(9);
   row << r.epoch << ',' << r.global_step << ',' << r.train_loss << ',';
@@ -217,7 +224,11 @@ void RunFolder::record_epoch(const EpochReport& r) const {
     }
   };
   add(r.train_scores, "train");
-  row << r.evaluation.loss << ',';
+  if (!std::isnan(r.evaluation.loss)) {
+    row << r.evaluation.loss;
+    scalars.push_back({"loss/" + part_, r.evaluation.loss});
+  }
+  row << ',';
   add(r.evaluation.scores, part_);
   add_loss_scale(record, scalars, r.loss_scale);
   row << r.learning_rate << ',' << r.train_seconds << ',' << r.samples_per_second << ',' << (r.best ? 1 : 0) << '\n';

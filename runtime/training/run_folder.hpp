@@ -25,12 +25,16 @@ class RunFolder {
   // <runs>/<name>/<time>, or `given`. It appears under that name only with publish(), complete with its first
   // checkpoint, so that a run folder can always be resumed. Until then it is hidden, and gone where the training fails.
   static RunFolder create(const Experiment& experiment, const std::filesystem::path& given);
+  // No folder: nothing is written, and path() is empty.
+  static RunFolder none() { return {}; }
   // An existing one. Throws Error(missing) where it is none, Error(usage) where another process trains in it and goes
   // on with that for seconds; `waiting` is told so at once.
   static RunFolder open(const std::filesystem::path& folder,
                         const std::function<void(const std::string&)>& waiting = {});
 
   const std::filesystem::path& path() const { return path_; }
+  bool is_none() const { return path_.empty(); }
+  bool is_new() const { return hidden_ != nullptr && events_.empty(); }  // and not yet published
   std::filesystem::path last() const { return path_ / "last.h5"; }
   std::filesystem::path best() const { return path_ / "best.h5"; }
 

@@ -186,10 +186,11 @@ StreamedProgram& Session::training_step() {
     variables().create(variable::kLearningRates, {DType::f32, {steps}}, Storage::state);
     upload_rates();
     upload_mixup();
-    training_ = std::make_unique<StreamedProgram>(StreamedProgram{compile_training(), data_->training_stream()});
+    training_ =
+        std::make_unique<StreamedProgram>(StreamedProgram{compile_training(), data_->training_stream(total_steps_)});
     check_memory();
     const execution::CompiledProgram& compiled = training_->program.compiled;
-    runner_->reserve(std::max(compiled.plan.arena_bytes, evaluation_step().program.compiled.plan.arena_bytes));
+    runner_->reserve(std::max(compiled.plan.arena_bytes, evaluation_arena_bytes()));
     runner_->ready(training_->program);
     if (second_ != nullptr) {
       checker_ = std::make_unique<StepChecker>(
@@ -202,12 +203,16 @@ StreamedProgram& Session::training_step() {
   return *training_;
 }
 
+uint64_t Session::evaluation_arena_bytes() {
+  return data_->evaluates() ? evaluation_step().program.compiled.plan.arena_bytes : 0;
+}
+
 // Before the first byte of the arena is asked for.
 void Session::check_memory() {
   const execution::CompiledProgram& training = training_->program.compiled;
-  const execution::CompiledProgram& evaluation = evaluation_step().program.compiled;
-  const MemoryNeed need{.arena = std::max(training.plan.arena_bytes, evaluation.plan.arena_bytes),
-                        .persistent = persistent_bytes_of({&training.graph, &evaluation.graph}),
+  const graph::Graph& evaluation = data_->evaluates() ? evaluation_step().program.compiled.graph : training.graph;
+  const MemoryNeed need{.arena = std::max(training.plan.arena_bytes, evaluation_arena_bytes()),
+                        .persistent = persistent_bytes_of({&training.graph, &evaluation}),
                         .data = variables().bytes(Storage::data)};
   std::function<uint64_t(int64_t)> arena_of;
   if (data_->resident()) {  // a ring is as large as its batches
@@ -224,7 +229,9 @@ void Session::check_memory() {
       const auto arena_bytes = [this](graph::Graph program) {
         return execution::compile(std::move(program), runner_->backend()).plan.arena_bytes;
       };
-      return std::max(arena_bytes(training_program(with, data_->train())),
+      const uint64_t training_arena = arena_bytes(training_program(with, data_->train()));
+      if (!data_->evaluates()) return training_arena;
+      return std::max(training_arena,
                       arena_bytes(evaluation_program(with, data_->test(), std::min(evaluated, data_->test().rows()))));
     };
   }

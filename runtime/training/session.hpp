@@ -126,6 +126,7 @@ class Session {
   LongWork evaluation_work() const;
   EvalReport evaluate_by(StreamedProgram& program, const std::function<void(int64_t steps)>& launch);
   void check_memory();
+  uint64_t evaluation_arena_bytes();  // 0: there is nothing to evaluate
   void upload_class_targets();
   void upload_rates();
   void upload_mixup();

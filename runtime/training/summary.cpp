@@ -201,6 +201,10 @@ SummaryReport summarize_with_data(const Experiment& experiment) {
 
 }  // namespace
 
+SummaryReport summarize(const Experiment& experiment, const Shape& input) {
+  return summarize_without_data(experiment, input);
+}
+
 SummaryReport summarize(const SummaryRequest& request) {
   const bool model_alone = is_model_file(request.file);
   const Experiment experiment = model_alone ? experiment_around(request.file, request.overrides)

@@ -1,54 +1,37 @@
 #include <gpunn/training.hpp>
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <utility>
 
 #include "common/files.hpp"
 #include "training/evaluation_part.hpp"
 #include "training/model_info.hpp"
-#include "training/own_files.hpp"
+#include "training/profiled.hpp"
 #include "training/trainer.hpp"
 #include "training/transfer.hpp"
 
 namespace gpunn {
 
-using training::require_output;
+using training::profiled;
 using training::RunFolder;
 using training::Session;
 using training::Trainer;
 
 namespace {
 
-// Runs `training` with a profiler where one is asked for, and writes its trace: of a training that fails as well, where
-// it was told which file.
-template <class F>
-RunResult profiled(const Experiment& experiment, const RunOptions& options, F training) {
-  if (!options.profile) return training(nullptr);
-  const std::filesystem::path& file = options.profile->file;
-  if (!file.empty()) require_output(file, &experiment);
-  execution::Profiler profiler(*options.profile);
-  RunResult result;
-  try {
-    result = training(&profiler);
-  } catch (const Error&) {
-    try {
-      if (!file.empty()) profiler.write(file);
-    } catch (const Error&) {  // the first error is the one to tell
-    }
-    throw;
-  }
-  result.profile = profiler.report();
-  result.profile->file = file.empty() ? result.run / "trace.json" : file;
-  profiler.write(result.profile->file);
-  return result;
+Dataset data_of(const Experiment& experiment) {
+  return training::load_for(experiment.data, EvaluationPart::validation);
 }
 
-}  // namespace
+Dataset prepared(Dataset dataset, const Experiment& experiment) {
+  return training::prepared_for(std::move(dataset), experiment.data, EvaluationPart::validation);
+}
 
-RunResult train(const Experiment& experiment, const RunOptions& options) {
+RunResult train_on(const Experiment& experiment, const std::function<Dataset()>& data, const RunOptions& options) {
   return profiled(experiment, options, [&](execution::Profiler* profiler) {
-    Dataset dataset = training::load_for(experiment.data, EvaluationPart::validation);
+    Dataset dataset = data();
     const std::optional<training::Start> start = training::find_start(experiment, training::sample_shape(dataset));
     Session session = Session::open(experiment, std::move(dataset), profiler);
     if (start) {
@@ -61,7 +44,8 @@ RunResult train(const Experiment& experiment, const RunOptions& options) {
   });
 }
 
-RunResult resume(const std::filesystem::path& run, const std::vector<Override>& overrides, const RunOptions& options) {
+RunResult resume_on(const std::filesystem::path& run, const std::vector<Override>& overrides,
+                    const std::function<Dataset(const Experiment&)>& data, const RunOptions& options) {
   const RunFolder folder = RunFolder::open(run, [&](const std::string& text) {
     if (options.listener != nullptr) options.listener->on_message(text);
   });
@@ -79,13 +63,35 @@ RunResult resume(const std::filesystem::path& run, const std::vector<Override>& 
   const bool chosen = std::ranges::any_of(overrides, [](const Override& o) { return o.key == "backend"; });
   if (!chosen) experiment.backend = checkpoint.backend;
   return profiled(experiment, options, [&](execution::Profiler* profiler) {
-    Dataset dataset = training::load_for(experiment.data, EvaluationPart::validation);
+    Dataset dataset = data(experiment);
     training::take_target_scale(checkpoint, dataset);
     Session session = Session::open(experiment, std::move(dataset), profiler);
     Trainer trainer(session, folder, options);
     trainer.begin(checkpoint);
     return trainer.run();
   });
+}
+
+}  // namespace
+
+RunResult train(const Experiment& experiment, const RunOptions& options) {
+  return train_on(
+      experiment, [&] { return data_of(experiment); }, options);
+}
+
+RunResult train(const Experiment& experiment, Dataset dataset, const RunOptions& options) {
+  return train_on(
+      experiment, [&] { return prepared(std::move(dataset), experiment); }, options);
+}
+
+RunResult resume(const std::filesystem::path& run, const std::vector<Override>& overrides, const RunOptions& options) {
+  return resume_on(run, overrides, data_of, options);
+}
+
+RunResult resume(const std::filesystem::path& run, Dataset dataset, const std::vector<Override>& overrides,
+                 const RunOptions& options) {
+  return resume_on(
+      run, overrides, [&](const Experiment& experiment) { return prepared(std::move(dataset), experiment); }, options);
 }
 
 }  // namespace gpunn

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "config/values.hpp"
 #include "training/check/summary.hpp"
@@ -58,7 +59,9 @@ void Trainer::say(const std::string& text) {
   if (options_.listener != nullptr) options_.listener->on_message(text);
 }
 
-void Trainer::begin() {
+void Trainer::begin() { begin_folder(); }
+
+void Trainer::begin_folder() {
   folder_.write_given(session_.experiment());
   folder_.write_resolved(session_.experiment());
   folder_.write_environment(environment_record(session_), "environment.json");
@@ -95,10 +98,12 @@ void Trainer::begin(const storage::Checkpoint& from) {
                .stale_epochs = counter("stale_epochs")};
   step_ = looked_at_ = session_.step();
   snapshot_ = from;
+  if (folder_.is_new()) return begin_folder();
   folder_.rewind(step_, session_.task(), session_.dataset().evaluated);
   folder_.write_resolved(session_.experiment());
   folder_.write_environment(environment_record(session_), "environment-from-step-" + std::to_string(step_) + ".json");
   if (!data_notice.empty()) say(data_notice);
+  if (folder_.is_none()) return;
   const std::string larger = stopped_early() ? "early_stopping.patience" : "training.epochs";
   say(finished()
           ? "already finished after " + std::to_string(step_) + " steps; to go on, give " + larger + " a larger value"
@@ -163,12 +168,22 @@ EvalReport Trainer::final_evaluation() {
   const auto& stopping = session_.experiment().early_stopping;
   const bool last_is_best = progress_.best_epoch * session_.steps_per_epoch() >= step_;
   if (stopping && stopping->restore_best && !result_.interrupted && progress_.best_epoch > 0 && !last_is_best) {
-    session_.restore_parameters(storage::load_checkpoint(folder_.best()));
+    session_.restore_parameters(best_checkpoint());
     say("ends with the weights of epoch " + std::to_string(progress_.best_epoch) + ", the best by " +
         stopping->monitor);
-    return session_.evaluate();
+    return evaluate();
   }
-  return result_.epochs.empty() ? session_.evaluate() : result_.epochs.back().evaluation;
+  return result_.epochs.empty() ? evaluate() : result_.epochs.back().evaluation;
+}
+
+// NaN where there is nothing to evaluate.
+EvalReport Trainer::evaluate() {
+  if (session_.data().evaluates()) return session_.evaluate();
+  return {.part = session_.dataset().evaluated, .loss = std::numeric_limits<double>::quiet_NaN(), .scores = {}};
+}
+
+storage::Checkpoint Trainer::best_checkpoint() const {
+  return best_ ? *best_ : storage::load_checkpoint(folder_.best());
 }
 
 void Trainer::train_epoch() {
@@ -256,11 +271,15 @@ void Trainer::look() {
 }
 
 void Trainer::diverged(int64_t step, const std::string& what) {
-  const std::string culprit = find_divergence(session_, snapshot_, step);
+  // Batches of the calling program come once.
+  const std::string culprit = session_.dataset().batches == nullptr
+                                  ? find_divergence(session_, snapshot_, step)
+                                  : "the batches can't be had again, so the op was not looked for";
+  const std::string before = folder_.is_none() ? "The weights are those of the end of the last epoch"
+                                               : "The last checkpoint, " + folder_.last().string() + ", is from before";
   const std::string text = what + " at step " + std::to_string(step + 1) + " (epoch " +
-                           std::to_string(step / session_.steps_per_epoch() + 1) + "): " + culprit +
-                           ". The last checkpoint, " + folder_.last().string() +
-                           ", is from before. Try a smaller optimizer.learning_rate.";
+                           std::to_string(step / session_.steps_per_epoch() + 1) + "): " + culprit + ". " + before +
+                           ". Try a smaller optimizer.learning_rate.";
   throw Error(text, ExitCode::diverged);
 }
 
@@ -274,6 +293,7 @@ void Trainer::device_lost(const DeviceLostError& error) {
   const int64_t epoch = std::max<int64_t>(last - 1, 0) / session_.steps_per_epoch() + 1;
   const std::string what = "the device was lost " + which + " (epoch " + std::to_string(epoch) + "): " + error.what();
   if (!options_.program.empty()) say("the device was lost; a new process repeats the steps to find the op");
+  if (folder_.is_none()) throw DeviceLostError(what + ". The weights are those of the end of the last epoch");
   const DiagnoseRequest request{
       .run = folder_.path(), .first_step = first, .last_step = last, .backend = result_.backend};
   const std::string text = what + ". " + fault_text(options_.program, request) + " The last checkpoint, " +
@@ -324,9 +344,10 @@ void Trainer::finish_epoch() {
         static_cast<double>((step_ - epoch_first_step_) * session_.samples_per_step()) / epoch_seconds_;
   }
   epoch.loss_scale = session_.loss_scale();
-  epoch.evaluation = session_.evaluate();
+  epoch.evaluation = evaluate();
   const std::string part = name_of(epoch.evaluation.part);
-  if (!std::isfinite(epoch.evaluation.loss)) {
+  const bool evaluated = session_.data().evaluates();
+  if (evaluated && !std::isfinite(epoch.evaluation.loss)) {
     diverged(step_ - 1, "the " + part + " loss became " + std::to_string(epoch.evaluation.loss));
   }
 
@@ -347,8 +368,9 @@ void Trainer::finish_epoch() {
     progress_.best_epoch = epoch.epoch;
   }
 
-  std::string line =
-      "epoch " + std::to_string(epoch.epoch) + ": " + part + " loss " + std::to_string(epoch.evaluation.loss);
+  std::string line = "epoch " + std::to_string(epoch.epoch) + ": " +
+                     (evaluated ? part + " loss " + std::to_string(epoch.evaluation.loss)
+                                : "training loss " + std::to_string(epoch.train_loss));
   for (const Score& score : epoch.evaluation.scores) {
     if (std::isfinite(score.value)) line += ", " + part + " " + score.metric.title + " " + std::to_string(score.value);
   }
@@ -370,6 +392,8 @@ void Trainer::finish_epoch() {
   if (regular || finished()) files.push_back(folder_.last());
   save(files);
   if (new_rates && files.empty()) take_snapshot();  // steps are replayed at the rates that they had
+  const bool ends_with_best = experiment.early_stopping && experiment.early_stopping->restore_best;
+  if (folder_.is_none() && ends_with_best && epoch.best) best_ = snapshot_;
   result_.epochs.push_back(epoch);
   if (options_.listener != nullptr) options_.listener->on_epoch(epoch);
   if (stopped_early()) {
@@ -414,6 +438,7 @@ void Trainer::save(const std::vector<std::filesystem::path>& files) {
   if (files.empty()) return;
   const execution::HostSpan span(session_.profiler(), "checkpoint");
   take_snapshot();
+  if (folder_.is_none()) return;
   for (const std::filesystem::path& file : files) storage::save_checkpoint(file, snapshot_);
 }
 

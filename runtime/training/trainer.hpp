@@ -17,9 +17,12 @@ class Trainer {
 
   // From the session's present state, with no checkpoint yet.
   void begin();
-  // From a checkpoint of this run.
+  // From a checkpoint of this run, or in a new folder from one of another.
   void begin(const storage::Checkpoint& checkpoint);
   RunResult run();
+  // The state of the last checkpoint, and the state that the training has now.
+  const storage::Checkpoint& last_checkpoint() const { return snapshot_; }
+  storage::Checkpoint checkpoint();
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -32,6 +35,7 @@ class Trainer {
     int64_t stale_epochs = 0;  // since then
   };
 
+  void begin_folder();
   RunResult run_to_the_end();
   bool finished() const;
   bool stopped_early() const;
@@ -43,9 +47,10 @@ class Trainer {
   void finish_epoch();
   void look();  // reads the losses since the last look; throws on NaN or infinity
   void report(bool record);
-  storage::Checkpoint checkpoint();
+  EvalReport evaluate();
   void take_snapshot();
   void save(const std::vector<std::filesystem::path>& files);  // one state, to each of them in turn
+  storage::Checkpoint best_checkpoint() const;
   void say(const std::string& text);
   // `what` became NaN or infinite in a step that counts from 0.
   [[noreturn]] void diverged(int64_t step, const std::string& what);
@@ -56,11 +61,12 @@ class Trainer {
   RunOptions options_;
   RunResult result_;
   Progress progress_;
-  storage::Checkpoint snapshot_;         // where a diverged run is replayed from
-  int64_t step_ = 0;                     // done
-  int64_t in_flight_ = 0;                // steps after that which were begun and not waited for
-  std::optional<double> gradient_norm_;  // of the last step looked at, where it is recorded
-  int64_t looked_at_ = 0;                // losses of the steps before this one are known to be finite
+  storage::Checkpoint snapshot_;             // where a diverged run is replayed from
+  std::optional<storage::Checkpoint> best_;  // where there is no folder, and the training is to end with it
+  int64_t step_ = 0;                         // done
+  int64_t in_flight_ = 0;                    // steps after that which were begun and not waited for
+  std::optional<double> gradient_norm_;      // of the last step looked at, where it is recorded
+  int64_t looked_at_ = 0;                    // losses of the steps before this one are known to be finite
   bool eager_told_ = false;
   int64_t ahead_ = 1;  // steps to put on the stream before waiting for them
   Clock::time_point last_report_;

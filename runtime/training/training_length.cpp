@@ -11,6 +11,21 @@ namespace {
 // 80 MB of learning rates.
 constexpr int64_t kMostSteps = 20'000'000;
 
+// Without rows to evaluate.
+void require_training_monitor(const Experiment& experiment) {
+  const auto require = [](const std::string& key, const std::string& monitor) {
+    if (monitor.starts_with("train_")) return;
+    throw Error(key + " " + monitor +
+                    " is measured on samples that are put aside, and there are none: give validation samples, or "
+                    "watch train_" +
+                    monitor,
+                ExitCode::usage);
+  };
+  if (experiment.early_stopping) require("early_stopping.monitor", experiment.early_stopping->monitor);
+  const auto* plateau = std::get_if<ReduceOnPlateau>(&experiment.schedule.kind);
+  if (plateau != nullptr) require("schedule.monitor", plateau->monitor);
+}
+
 }  // namespace
 
 TrainingLength training_length(const Experiment& experiment, const Dataset& dataset) {
@@ -18,7 +33,7 @@ TrainingLength training_length(const Experiment& experiment, const Dataset& data
     throw Error(experiment.file.string() + ": " + message, ExitCode::usage);
   };
   if (dataset.train.rows() == 0) fail("the data set '" + dataset.name + "' has no training samples");
-  if (dataset.test.rows() == 0) {
+  if (dataset.test.rows() == 0 && !dataset.unwatched) {
     fail("the data set '" + dataset.name + "' has no test samples in " + dataset.source +
          "; put data.test_fraction: 0.2 to take a fifth of the samples, or say with data.test_path where they are");
   }
@@ -32,6 +47,11 @@ TrainingLength training_length(const Experiment& experiment, const Dataset& data
     fail("data.batch_size " + std::to_string(experiment.data.batch_size) + " is larger than the " +
          std::to_string(dataset.train.rows()) + " training samples of '" + dataset.name + "'; choose a smaller one");
   }
+  if (dataset.batches != nullptr && experiment.accumulate > 1) {
+    fail("training.accumulate " + std::to_string(experiment.accumulate) +
+         " is for arrays; of batches that come while training each is a step: bring larger ones, or leave it out");
+  }
+  if (dataset.unwatched) require_training_monitor(experiment);
   TrainingLength length;
   length.steps_per_epoch = training_sampling(experiment, SplitType{"train", dataset.train.samples}).steps_per_epoch();
   length.steps = experiment.epochs * length.steps_per_epoch;

@@ -179,7 +179,8 @@ TEST_CASE("launches of several steps find their batches in the ring, wherever a 
   sample->copy_delay = 300;
   sample->fill_delay = 5000;  // of the zeros that the ring begins with
   Ring ring(45, {.rows = 45, .batch = 10, .shuffle = true, .drop_last = false, .seed = 3});
-  training::BatchStream stream(ring.backend, ring.variables, ring.split, ring.type, ring.sampling);
+  training::BatchStream stream(ring.backend, ring.variables, ring.type,
+                               training::fill_from_split(ring.split, ring.type, ring.sampling));
   const int64_t most = ring.type.ring->group;
   CHECK(most == 32);
   for (const int64_t first : {0, 5, 1000003}) {
@@ -199,7 +200,8 @@ TEST_CASE("launches of several steps find their batches in the ring, wherever a 
 TEST_CASE("a stream ends where it was told to") {
   const Controlled sample;
   Ring ring(45, {.rows = 45, .batch = 10});
-  training::BatchStream stream(ring.backend, ring.variables, ring.split, ring.type, ring.sampling);
+  training::BatchStream stream(ring.backend, ring.variables, ring.type,
+                               training::fill_from_split(ring.split, ring.type, ring.sampling));
   stream.seek(0, 5);
   for (int64_t step = 0; step < 5; ++step) {
     stream.before();

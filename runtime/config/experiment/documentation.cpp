@@ -3,6 +3,7 @@
 #include <gpunn/experiment.hpp>
 #include <gpunn/vocabulary.hpp>
 
+#include <algorithm>
 #include <utility>
 
 #include "common/text.hpp"
@@ -125,7 +126,7 @@ std::vector<KeyInfo> experiment_keys() {
 std::vector<LayerInfo> layer_types() {
   std::vector<LayerInfo> layers;
   for (const config::LayerType& type : config::layer_table()) {
-    LayerInfo layer{type.name, type.help, {}};
+    LayerInfo layer{type.name, type.help, {}, type.inputs, std::max(type.inputs, type.most_inputs)};
     for (const config::LayerKey& key : type.keys) layer.keys.push_back(config::info_of(key, type));
     layers.push_back(std::move(layer));
   }

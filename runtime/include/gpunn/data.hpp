@@ -1,5 +1,6 @@
 #pragma once
 
+#include <gpunn/batch_source.hpp>
 #include <gpunn/data_config.hpp>
 #include <gpunn/evaluation_part.hpp>
 #include <gpunn/export.h>
@@ -8,6 +9,8 @@
 #include <cstddef>
 #include <filesystem>
 #include <map>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -37,7 +40,13 @@ struct Split {
   std::vector<std::byte> values;        // samples.bytes()
   std::vector<int32_t> labels;          // a class a row, of a classification; else empty
   std::map<std::string, Field> fields;  // what other tasks need of a sample, by name
+  // In place of `values`: the samples in memory of the calling program, packed, which stays as it is. They are copied
+  // once, to the device; where they are streamed, only batch by batch.
+  std::shared_ptr<const std::byte> lent = {};
   int64_t rows() const { return samples.shape.empty() ? 0 : samples.shape[0]; }
+  std::span<const std::byte> sample_bytes() const {
+    return lent == nullptr ? std::span<const std::byte>(values) : std::span(lent.get(), samples.bytes());
+  }
 };
 
 // How an image of another size becomes a sample.
@@ -80,7 +89,18 @@ struct Dataset {
   std::vector<std::string> columns;  // of a table: the names of its features, in their order; empty: it has no names
   bool from_registry = false;        // a published set without files here: load_sizes() has the registry's sizes
   DataDigest digest;                 // of the parts as they were loaded; no rows where they were not looked at
+  // In place of the values and targets of `train`: batches that the calling program brings while it trains. `train` has
+  // the type of the samples, for as many rows as an epoch's steps have at most.
+  std::shared_ptr<BatchSource> batches = {};
+  bool unwatched = false;  // a training without rows to evaluate is meant
 };
+
+// The name of a data set that a program has in memory, as DataConfig::dataset and Dataset::name have it.
+inline constexpr const char* kArrays = "arrays";
+
+// A data set of kArrays as load_dataset() would have it: some of its training rows put aside, cut to the limits, its
+// statistics measured, all as config says. Throws Error(usage) where parts, types, labels or sizes don't go together.
+GPUNN_API Dataset prepare_arrays(Dataset dataset, const DataConfig& config);
 
 // Reads or makes the data set. One in files is looked for in config.path, $GPUNN_DATA_DIR, where the distribution's
 // package installs it and the user's cache folder, then downloaded into the latter unless GPUNN_OFFLINE=1 is set.

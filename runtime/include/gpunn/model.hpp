@@ -86,7 +86,7 @@ class GPUNN_API Model {
   const Experiment& experiment() const;            // of its training, with the overrides
   const std::vector<ModelTensor>& inputs() const;  // info().input: samples as the data set has them, not normalised
   // What the last layer gives, and what that means: "logits" and "probabilities" of classes or labels, "outputs" and
-  // "values" of a regression.
+  // "values" of a regression. Of a Network whose outputs have no names, "outputs" alone.
   const std::vector<ModelTensor>& outputs() const;
   int64_t max_batch() const;
   std::string backend() const;
@@ -102,6 +102,7 @@ class GPUNN_API Model {
   std::vector<Decoded> predict(const ArrayView& input, int64_t top = 1) const;
 
  private:
+  friend class Network;
   class Impl;
   explicit Model(std::shared_ptr<Impl> impl) noexcept;
   std::shared_ptr<Impl> impl_;

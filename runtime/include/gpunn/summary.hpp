@@ -52,4 +52,7 @@ struct SummaryRequest {
 // where the experiment or its `init_from` does not fit.
 GPUNN_API SummaryReport summarize(const SummaryRequest& request);
 
+// The same of an experiment in memory, for samples of this shape.
+GPUNN_API SummaryReport summarize(const Experiment& experiment, const Shape& input);
+
 }  // namespace gpunn

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <gpunn/data.hpp>
 #include <gpunn/evaluation_part.hpp>
 #include <gpunn/experiment.hpp>
 #include <gpunn/export.h>
@@ -107,7 +108,7 @@ struct RunResult {
 struct RunOptions {
   TrainingListener* listener = nullptr;
   const std::atomic<bool>* stop = nullptr;  // set by a signal handler: checkpoint and return
-  std::filesystem::path run_folder;         // empty: <runs>/<name>/<time>
+  std::filesystem::path run_folder = {};    // empty: <runs>/<name>/<time>
   std::optional<ProfileOptions> profile = {};
   // The program gpunn, started anew to find the op at which a device was lost (`gpunn diagnose`); empty: the error says
   // how to look for it.
@@ -117,9 +118,15 @@ struct RunOptions {
 // Trains in a new run folder.
 GPUNN_API RunResult train(const Experiment& experiment, const RunOptions& options = {});
 
+// The same on a data set of the calling program, called kArrays.
+GPUNN_API RunResult train(const Experiment& experiment, Dataset dataset, const RunOptions& options = {});
+
 // Goes on from last.h5 of a run folder, in the same folder.
 GPUNN_API RunResult resume(const std::filesystem::path& run, const std::vector<Override>& overrides,
                            const RunOptions& options = {});
+// The same with the data set of the calling program that the run was begun with.
+GPUNN_API RunResult resume(const std::filesystem::path& run, Dataset dataset,
+                           const std::vector<Override>& overrides = {}, const RunOptions& options = {});
 
 // Steps of a run in which a device was lost, counted from 1.
 struct DiagnoseRequest {

@@ -20,6 +20,7 @@ struct KeyInfo {
 struct LayerInfo {
   std::string name, help;
   std::vector<KeyInfo> keys;
+  int inputs = 1, most_inputs = 1;  // layers that it takes
 };
 
 // In the order of the documentation. `model` is not among the keys.

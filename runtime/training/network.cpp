@@ -1,0 +1,377 @@
+#include "training/network.hpp"
+
+#include <gpunn/words.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "common/text.hpp"
+#include "config/checked_backends.hpp"
+#include "nn/model.hpp"
+#include "storage/safetensors.hpp"
+#include "training/evaluation_part.hpp"
+#include "training/model_info.hpp"
+#include "training/own_files.hpp"
+#include "training/profiled.hpp"
+#include "training/programs.hpp"
+#include "training/trained_model.hpp"
+#include "training/trainer.hpp"
+#include "training/training_length.hpp"
+#include "training/transfer.hpp"
+#include "training/variable_access.hpp"
+
+namespace gpunn {
+
+namespace {
+
+using storage::StoredTensor;
+
+[[noreturn]] void refuse(const std::string& message) { throw Error(message, ExitCode::usage); }
+
+std::vector<StoredTensor> first_values(const std::vector<nn::Parameter>& tensors, uint64_t seed) {
+  std::vector<StoredTensor> result;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const std::vector<float> values = nn::initial_values(tensors[i], seed, i);
+    const std::span<const std::byte> bytes = std::as_bytes(std::span(values));
+    result.push_back({tensors[i].name, {DType::f32, tensors[i].shape}, {bytes.begin(), bytes.end()}});
+  }
+  return result;
+}
+
+// What the last layer gives for a sample.
+Shape output_of(const ModelSpec& model, const Shape& sample) {
+  graph::Graph g;
+  Shape batch = sample;
+  batch.insert(batch.begin(), 1);
+  const auto values = [&](const std::vector<nn::Parameter>& tensors, graph::Storage storage) {
+    std::vector<graph::ValueId> ids;
+    for (const nn::Parameter& t : tensors) ids.push_back(g.add_value(t.name, {DType::f32, t.shape}, storage));
+    return ids;
+  };
+  const graph::ValueId x = g.add_value("x", {DType::f32, batch}, graph::Storage::data);
+  const std::vector<graph::ValueId> parameters =
+      values(nn::model_parameters(model, sample), graph::Storage::parameters);
+  const nn::ForwardOptions options{.training = false,
+                                   .buffers = values(nn::model_buffers(model, sample), graph::Storage::state)};
+  return g.value(nn::build_forward(g, model, x, parameters, options)).type.shape;
+}
+
+// Named by their numbers; none where the last layer does not give [rows, outputs].
+std::vector<std::string> numbered_outputs(const Experiment& experiment, const Shape& sample) {
+  const Shape shape = output_of(experiment.model, sample);
+  if (shape.size() != 2) return {};
+  const bool one_for_two = shape[1] == 1 && tasks::find(experiment.task).has_labels() &&
+                           experiment.loss.type() == LossKind::binary_cross_entropy;
+  std::vector<std::string> names;
+  for (int64_t i = 0; i < (one_for_two ? 2 : shape[1]); ++i) names.push_back(std::to_string(i));
+  return names;
+}
+
+std::span<const float> floats_in(const StoredTensor& tensor) {
+  return {reinterpret_cast<const float*>(tensor.values.data()), tensor.values.size() / sizeof(float)};
+}
+
+// A part of zeros with a single row.
+Split stand_in(const Split& like, const Dataset& set) {
+  Split part;
+  part.samples = like.samples;
+  part.samples.shape.front() = 1;
+  part.values.resize(part.samples.bytes());
+  if (set.targets == TargetKind::one_class) {
+    part.labels = {0};
+  } else {
+    const TensorType type{DType::f32, {1, set.classes}};
+    part.fields[kTargetField] = {.type = type, .values = std::vector<std::byte>(type.bytes())};
+  }
+  return part;
+}
+
+}  // namespace
+
+Network::Impl::Impl(Experiment given_experiment, ModelInfo given_info)
+    : experiment(std::move(given_experiment)), info(std::move(given_info)) {
+  const Shape& sample = info.input.sample.shape;
+  state.parameters = first_values(nn::model_parameters(experiment.model, sample), experiment.seed);
+  state.buffers = first_values(nn::model_buffers(experiment.model, sample), experiment.seed);
+  if (experiment.ema > 0) state.optimizer[training::variable::kAverage] = state.parameters;
+  if (info.outputs.empty()) info.outputs = numbered_outputs(experiment, sample);
+  describe();
+}
+
+Network::Impl::Impl(Experiment given_experiment, ModelInfo given_info, storage::Checkpoint given_state)
+    : experiment(std::move(given_experiment)), info(std::move(given_info)), state(std::move(given_state)) {
+  describe();
+}
+
+// The tensors as the model has them, which those of the state have to be.
+void Network::Impl::describe() {
+  const Shape& sample = info.input.sample.shape;
+  std::vector<nn::Parameter> parameters = nn::model_parameters(experiment.model, sample);
+  const std::vector<nn::Parameter> buffers = nn::model_buffers(experiment.model, sample);
+  const std::vector<training::UpdateRule> rules = training::update_rules(parameters, experiment);
+  std::vector<NetworkTensor> described;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    described.push_back({parameters[i].name, parameters[i].layer, parameters[i].shape, false, !rules[i].frozen});
+  }
+  for (const nn::Parameter& buffer : buffers) {
+    described.push_back({buffer.name, buffer.layer, buffer.shape, true, false});
+  }
+  const std::string differences =
+      training::mismatches(training::lay_out(std::move(parameters), sizeof(float)), state.parameters, "parameter") +
+      training::mismatches(training::lay_out(buffers, sizeof(float)), state.buffers, "buffer");
+  if (!differences.empty()) refuse("the settings are for another model than that of the weights:" + differences);
+  tensors = std::move(described);
+}
+
+void Network::Impl::set(Experiment given_experiment, ModelInfo given_info) {
+  Impl changed(std::move(given_experiment), std::move(given_info), std::move(state));
+  try {
+    changed.describe();
+  } catch (...) {
+    state = std::move(changed.state);
+    throw;
+  }
+  auto& kept = changed.state.optimizer;
+  if (changed.experiment.ema == 0) kept.erase(training::variable::kAverage);
+  if (changed.experiment.ema > 0 && !kept.contains(training::variable::kAverage)) {
+    kept[training::variable::kAverage] = changed.state.parameters;
+  }
+  if (changed.info.outputs.empty()) {
+    changed.info.outputs = numbered_outputs(changed.experiment, changed.info.input.sample.shape);
+  }
+  const Shape& sample = changed.info.input.sample.shape;
+  std::vector<nn::Parameter> parameters = nn::model_parameters(changed.experiment.model, sample);
+  std::vector<training::UpdateRule> rules = training::update_rules(parameters, changed.experiment);
+  const training::TrainingState layout(
+      changed.experiment, training::lay_out(std::move(parameters), std::move(rules), sizeof(float)),
+      training::lay_out(nn::model_buffers(changed.experiment.model, sample), sizeof(float)));
+  if (!layout.mismatches(changed.state).empty()) changed.forget_training();
+  *this = std::move(changed);
+}
+
+void Network::Impl::forget_training() {
+  std::erase_if(state.optimizer, [](const auto& one) { return one.first != training::variable::kAverage; });
+  state.counters.clear();
+  state.metrics.clear();
+  state.state.clear();
+}
+
+int64_t Network::Impl::counter(const char* name) const {
+  const auto found = state.counters.find(name);
+  return found == state.counters.end() ? 0 : found->second;
+}
+
+std::vector<StoredTensor*> Network::Impl::find(const std::string& name) {
+  std::vector<StoredTensor*> result;
+  const auto add_from = [&](std::vector<StoredTensor>& among) {
+    const auto found = std::ranges::find(among, name, &StoredTensor::name);
+    if (found != among.end()) result.push_back(&*found);
+  };
+  const auto average = state.optimizer.find(training::variable::kAverage);
+  if (average != state.optimizer.end()) add_from(average->second);
+  add_from(state.parameters);
+  add_from(state.buffers);
+  if (!result.empty()) return result;
+  std::vector<std::string> names;
+  for (const NetworkTensor& tensor : tensors) names.push_back(tensor.name);
+  refuse("the network has no tensor " + in_quotes(name) + did_you_mean_or_list(name, names));
+}
+
+storage::Checkpoint Network::Impl::checkpoint() const {
+  storage::Checkpoint whole = state;
+  whole.experiment = resolved_yaml(experiment);
+  whole.model = complete_info();
+  if (whole.backend.empty()) whole.backend = experiment.backend;
+  return whole;
+}
+
+ModelInfo Network::Impl::complete_info() const {
+  ModelInfo complete = info;
+  const auto channels = static_cast<std::size_t>(info.input.sample.shape.front());
+  if (complete.input.mean.empty()) complete.input.mean.assign(channels, 0.0);
+  if (complete.input.stddev.empty()) complete.input.stddev.assign(channels, 1.0);
+  complete.task = experiment.task;
+  return complete;
+}
+
+void Network::Impl::require_samples(const Dataset& dataset) const {
+  for (const Split* part : {&dataset.train, &dataset.validation, &dataset.test}) {
+    if (part->samples.shape.empty()) continue;
+    const TensorType row{part->samples.dtype, {part->samples.shape.begin() + 1, part->samples.shape.end()}};
+    if (row == info.input.sample) continue;
+    refuse("the network takes samples of " + to_string(info.input.sample) + ", found " + to_string(row));
+  }
+  if (dataset.classes != static_cast<int64_t>(info.outputs.size())) {
+    refuse("the network has " + std::to_string(info.outputs.size()) + " outputs, the data ask for " +
+           std::to_string(dataset.classes));
+  }
+}
+
+// What the network was trained with before stays as it is.
+void Network::Impl::take_settings_into(Dataset& dataset) const {
+  if (!info.input.mean.empty()) {
+    dataset.mean = info.input.mean;
+    dataset.stddev = info.input.stddev;
+  }
+  dataset.class_names = info.outputs;
+  require_samples(dataset);
+}
+
+RunResult Network::Impl::train(Dataset dataset, const RunOptions& options) {
+  take_settings_into(dataset);
+  const bool measured = !info.target_mean.empty();
+  dataset = training::prepared_for(std::move(dataset), experiment.data, EvaluationPart::validation,
+                                   options.run_folder.empty() ? training::Digest::none : training::Digest::whole);
+  if (measured) {
+    dataset.target_mean = info.target_mean;
+    dataset.target_stddev = info.target_stddev;
+  }
+  Experiment more = experiment;
+  const int64_t per_epoch = training::training_length(experiment, dataset).steps_per_epoch;
+  // An epoch that was broken off is left as it is, and one of other data may have other steps.
+  const int64_t epochs_before = (counter("step") + per_epoch - 1) / per_epoch;
+  const int64_t first = epochs_before * per_epoch;
+  more.epochs += epochs_before;
+  if (more.max_steps > 0) more.max_steps += first;
+  ModelInfo trained_info = training::model_info(more, dataset);
+
+  return training::profiled(more, options, [&](execution::Profiler* profiler) {
+    training::Session session = training::Session::open(more, std::move(dataset), profiler);
+    training::Trainer trainer(session,
+                              options.run_folder.empty() ? training::RunFolder::none()
+                                                         : training::RunFolder::create(more, options.run_folder),
+                              options);
+    if (first == 0) {
+      session.restore_parameters(state);
+      trainer.begin();
+    } else {
+      storage::Checkpoint from = state;
+      from.model = trained_info;
+      from.counters["step"] = first;
+      from.counters["steps_per_epoch"] = per_epoch;
+      for (const char* progress : {"best_epoch", "watched_epoch", "stale_epochs"}) from.counters[progress] = 0;
+      trainer.begin(from);
+    }
+    RunResult result;
+    try {
+      result = trainer.run();
+    } catch (...) {
+      state = trainer.last_checkpoint();
+      info = std::move(trained_info);
+      throw;
+    }
+    state = trainer.checkpoint();
+    info = std::move(trained_info);
+    return result;
+  });
+}
+
+EvalReport Network::Impl::evaluate(Dataset dataset, TrainingListener* listener) const {
+  Experiment alone = experiment;
+  if (alone.data.eval_batch_size == 0) alone.data.eval_batch_size = alone.data.batch_size;
+  alone.data.batch_size = alone.accumulate = 1;
+  alone.data.validation_fraction = 0;
+  alone.data.scale_targets = false;
+  alone.max_steps = 0;
+  alone.epochs = 1;
+  alone.augmentation = {};
+  alone.schedule = {};
+  alone.early_stopping.reset();
+  alone.backend = config::trained_backend(alone.backend);
+  const ModelInfo complete = complete_info();
+  dataset.train = stand_in(dataset.test, dataset);
+  dataset.validation = {};
+  dataset.batches = nullptr;
+  dataset.class_names = info.outputs;
+  dataset.mean = complete.input.mean;
+  dataset.stddev = complete.input.stddev;
+  require_samples(dataset);
+  dataset = training::prepared_for(std::move(dataset), alone.data, EvaluationPart::test, training::Digest::none);
+  dataset.target_mean = info.target_mean;
+  dataset.target_stddev = info.target_stddev;
+  training::Session session = training::Session::open(alone, std::move(dataset));
+  session.restore_parameters(state);
+  if (listener != nullptr && !session.notice().empty()) listener->on_message(session.notice());
+  return session.evaluate();
+}
+
+Network::Network(Experiment experiment, ModelInfo info)
+    : impl_(std::make_unique<Impl>(std::move(experiment), std::move(info))) {}
+Network::Network(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
+Network::Network(const Network& other) : impl_(std::make_unique<Impl>(*other.impl_)) {}
+Network::Network(Network&&) noexcept = default;
+Network& Network::operator=(const Network& other) {
+  if (this != &other) impl_ = std::make_unique<Impl>(*other.impl_);
+  return *this;
+}
+Network& Network::operator=(Network&&) noexcept = default;
+Network::~Network() = default;
+
+Network Network::load(const std::filesystem::path& path, const std::vector<Override>& overrides) {
+  const std::filesystem::path file = training::checkpoint_file(path);
+  storage::Checkpoint checkpoint = storage::load_checkpoint(file);
+  Experiment experiment = training::experiment_of(checkpoint, file, overrides);
+  ModelInfo info = training::model_info(checkpoint, experiment, file);
+  if (experiment.ema > 0 && !checkpoint.optimizer.contains(training::variable::kAverage)) {
+    checkpoint.optimizer[training::variable::kAverage] = checkpoint.parameters;
+  }
+  return Network(std::make_unique<Impl>(std::move(experiment), std::move(info), std::move(checkpoint)));
+}
+
+const Experiment& Network::experiment() const { return impl_->experiment; }
+const ModelInfo& Network::info() const { return impl_->info; }
+void Network::set(Experiment experiment, ModelInfo info) { impl_->set(std::move(experiment), std::move(info)); }
+const std::vector<NetworkTensor>& Network::tensors() const { return impl_->tensors; }
+std::span<const float> Network::read(const std::string& name) const { return floats_in(*impl_->find(name).front()); }
+
+void Network::write(const std::string& name, std::span<const float> values) {
+  for (StoredTensor* tensor : impl_->find(name)) {
+    if (values.size() != floats_in(*tensor).size()) {
+      refuse("the tensor " + in_quotes(name) + " is " + to_string(tensor->type) + ", found " +
+             std::to_string(values.size()) + " values");
+    }
+    std::memcpy(tensor->values.data(), values.data(), values.size_bytes());
+  }
+}
+
+std::string Network::read_file(const std::filesystem::path& file, const std::filesystem::path& names, bool strict) {
+  Experiment from = impl_->experiment;
+  from.init_from = {.file = file, .names = names};
+  const std::optional<training::Start> start = training::find_start(from, impl_->info.input.sample.shape);
+  const training::TransferReport& report = start.value().report;
+  if (strict && (!report.kept.empty() || !report.unused.empty())) {
+    refuse("not all tensors are in both the file and the network; with strict off those are taken that fit.\n" +
+           report.text());
+  }
+  for (const NetworkTensor& tensor : impl_->tensors) {
+    const StoredTensor* stored = start->find(tensor.name, tensor.shape);
+    if (stored != nullptr) write(tensor.name, floats_in(*stored));
+  }
+  return report.text();
+}
+
+int64_t Network::steps() const { return impl_->counter("step"); }
+int64_t Network::epochs() const { return impl_->counter("epoch"); }
+void Network::forget_training() { impl_->forget_training(); }
+
+void Network::save(const std::filesystem::path& file) const {
+  training::require_output(file);
+  const storage::Checkpoint checkpoint = impl_->checkpoint();
+  if (file.extension() != ".safetensors") return storage::save_checkpoint(file, checkpoint);
+  storage::Safetensors content;
+  content.metadata = {{"format", "pt"}};
+  content.tensors = training::model_tensors(checkpoint);
+  storage::save_safetensors(file, content);
+}
+
+RunResult Network::train(Dataset dataset, const RunOptions& options) {
+  return impl_->train(std::move(dataset), options);
+}
+EvalReport Network::evaluate(Dataset dataset, TrainingListener* listener) const {
+  return impl_->evaluate(std::move(dataset), listener);
+}
+
+}  // namespace gpunn

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <gpunn/network.hpp>
+
+#include <vector>
+
+#include "storage/checkpoint.hpp"
+
+namespace gpunn {
+
+class Network::Impl {
+ public:
+  Impl(Experiment given_experiment, ModelInfo given_info);
+  Impl(Experiment given_experiment, ModelInfo given_info, storage::Checkpoint given_state);
+
+  // Other settings; the state follows where it can.
+  void set(Experiment given_experiment, ModelInfo given_info);
+  void forget_training();
+  RunResult train(Dataset dataset, const RunOptions& options);
+  EvalReport evaluate(Dataset dataset, TrainingListener* listener) const;
+  int64_t counter(const char* name) const;
+  // The tensors of a name: of a parameter that has a running average, this first and then the parameter itself.
+  std::vector<storage::StoredTensor*> find(const std::string& name);
+  // `state` with all that a file needs.
+  storage::Checkpoint checkpoint() const;
+  // What the input is normalised with, where nothing was measured yet: nothing.
+  ModelInfo complete_info() const;
+
+  Experiment experiment;
+  ModelInfo info;
+  storage::Checkpoint state;  // of tensors, counters and metrics; its texts and `model` are made by checkpoint()
+  std::vector<NetworkTensor> tensors;
+
+ private:
+  void describe();
+  void require_samples(const Dataset& dataset) const;
+  void take_settings_into(Dataset& dataset) const;
+};
+
+}  // namespace gpunn

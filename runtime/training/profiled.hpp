@@ -1,0 +1,34 @@
+#pragma once
+
+#include <gpunn/training.hpp>
+
+#include "execution/profiler.hpp"
+#include "training/own_files.hpp"
+
+namespace gpunn::training {
+
+// Runs `training` with a profiler where one is asked for, and writes its trace: of a training that fails as well, where
+// it was told which file.
+template <class F>
+RunResult profiled(const Experiment& experiment, const RunOptions& options, F training) {
+  if (!options.profile) return training(nullptr);
+  const std::filesystem::path& file = options.profile->file;
+  if (!file.empty()) require_output(file, &experiment);
+  execution::Profiler profiler(*options.profile);
+  RunResult result;
+  try {
+    result = training(&profiler);
+  } catch (const Error&) {
+    try {
+      if (!file.empty()) profiler.write(file);
+    } catch (const Error&) {  // the first error is the one to tell
+    }
+    throw;
+  }
+  result.profile = profiler.report();
+  result.profile->file = file.empty() ? result.run / "trace.json" : file;
+  profiler.write(result.profile->file);
+  return result;
+}
+
+}  // namespace gpunn::training
