@@ -44,6 +44,7 @@ class CpuDevice final : public plugin::HostDevice {
     plugin::copy_text(info.name, sizeof(info.name), model.empty() ? "CPU" : model);
     plugin::copy_text(info.driver, sizeof(info.driver), isa_name(active_isa()));
     info.compute_units = thread_count();
+    info.tensor_alignment = 1;  // vectors are loaded and stored at any address
     info.total_bytes = memory_bytes("MemTotal");
     info.free_bytes = memory_bytes("MemAvailable");
   }

@@ -39,6 +39,11 @@ bool Backend::can_capture(int level) const {
 
 bool Backend::concurrent(int level) const { return impl_->levels.at(static_cast<std::size_t>(level)).concurrent; }
 
+uint64_t Backend::tensor_alignment(int level) const {
+  const gpunn_device_info& info = impl_->levels.at(static_cast<std::size_t>(level)).info;
+  return info.tensor_alignment != 0 ? info.tensor_alignment : info.alignment;
+}
+
 int Backend::rank(int level) const { return impl_->levels.at(static_cast<std::size_t>(level)).rank; }
 
 KernelTimes* Backend::kernel_times() const { return impl_->kernel_times.get(); }

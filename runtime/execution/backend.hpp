@@ -46,6 +46,7 @@ struct BackendOptions {
 
 class Backend;
 class FusedSubgraph;
+class CallerStream;
 class Event;
 class Streams;
 class KernelTimes;
@@ -112,6 +113,8 @@ class Kernel {
   void enqueue(const gpunn_op_args& args, const std::string& what);
   // The same on another of `streams`.
   void enqueue(const gpunn_op_args& args, const std::string& what, const Streams& streams, std::size_t stream);
+  // The same on a stream of the caller.
+  void enqueue(const gpunn_op_args& args, const std::string& what, const CallerStream& stream);
   explicit operator bool() const { return state_ != nullptr; }
 
  private:
@@ -140,6 +143,8 @@ class Backend {
   bool can_capture(int level) const;
   // Whether kernels of this chain level may run at the same time on several streams.
   bool concurrent(int level) const;
+  // The alignment in bytes that kernels of this chain level need of tensors; 1: that of an element.
+  uint64_t tensor_alignment(int level) const;
   const BackendOptions& options() const;
   // What the user should know about the chain: that it copies through the host. Empty: nothing.
   std::string notice() const;
@@ -215,6 +220,7 @@ class Backend {
 
  private:
   friend class Buffer;
+  friend class CallerStream;
   friend class CopyStream;
   friend class Event;
   friend class Kernel;

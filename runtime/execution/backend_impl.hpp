@@ -65,6 +65,8 @@ struct Backend::Impl final : MemoryPool::Source {
   // A new stream of the bottom plugin, and what the others wrap it as, by level. Those with memory of their own have
   // streams of their own.
   std::vector<gpunn_stream*> make_streams() const;
+  // The same of a stream that the caller has: every plugin wraps it.
+  std::vector<gpunn_stream*> wrap_stream(void* native) const;
   void destroy_streams(const std::vector<gpunn_stream*>& streams) const noexcept;
 
  private:

@@ -12,6 +12,7 @@
 
 #include "common/text.hpp"
 #include "execution/backend_impl.hpp"
+#include "execution/caller_stream.hpp"
 #include "execution/op_text.hpp"
 #include "execution/streams.hpp"
 #include "execution/tensor_table.hpp"
@@ -139,6 +140,10 @@ void Kernel::enqueue(const gpunn_op_args& args, const std::string& what) {
 
 void Kernel::enqueue(const gpunn_op_args& args, const std::string& what, const Streams& streams, std::size_t stream) {
   enqueue_on(streams.handle(stream, state_->level_index), args, what);
+}
+
+void Kernel::enqueue(const gpunn_op_args& args, const std::string& what, const CallerStream& stream) {
+  enqueue_on(stream.handle(state_->level_index), args, what);
 }
 
 void Kernel::enqueue_on(gpunn_stream* stream, const gpunn_op_args& args, const std::string& what) {

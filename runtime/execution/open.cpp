@@ -129,6 +129,11 @@ void Backend::Impl::open_device(Level& level) {
   });
   open_subgraphs(level);
   if (level.info.memory_domain[0] == '\0') throw Error(plugin_named(level) + ": device_info gave no memory domain");
+  const uint64_t of_tensors = level.info.tensor_alignment;
+  if (of_tensors != 0 && (!std::has_single_bit(of_tensors) || of_tensors > level.info.alignment)) {
+    throw Error(plugin_named(level) + ": device_info gave a tensor_alignment of " + std::to_string(of_tensors) +
+                " bytes; expected 0 or a power of two up to its alignment");
+  }
   if (!std::has_single_bit(level.info.alignment) || level.info.alignment > kAbsurdAlignment) {
     throw Error(plugin_named(level) + ": device_info gave an alignment of " + std::to_string(level.info.alignment) +
                 " bytes; expected a power of two up to " + std::to_string(kAbsurdAlignment));
@@ -195,6 +200,22 @@ std::vector<gpunn_stream*> Backend::Impl::make_streams() const {
                    : level.table().stream_wrap(level.device, native, &streams[i], error);
       });
       if (streams[i] == nullptr) throw Error(plugin_named(level) + ": " + call + " said OK but gave no stream");
+    }
+  } catch (...) {
+    destroy_streams(streams);
+    throw;
+  }
+  return streams;
+}
+
+std::vector<gpunn_stream*> Backend::Impl::wrap_stream(void* native) const {
+  std::vector<gpunn_stream*> streams(levels.size(), nullptr);
+  try {
+    for (std::size_t i = 0; i < levels.size(); ++i) {
+      plugins::call(*levels[i].plugin, "stream_wrap", [&](gpunn_error* error) {
+        return levels[i].table().stream_wrap(levels[i].device, native, &streams[i], error);
+      });
+      if (streams[i] == nullptr) throw Error(plugin_named(levels[i]) + ": stream_wrap said OK but gave no stream");
     }
   } catch (...) {
     destroy_streams(streams);

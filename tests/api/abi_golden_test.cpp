@@ -44,7 +44,8 @@ TEST_CASE("layout of gpunn_device_info", "[api]") {
   CHECK(offsetof(gpunn_device_info, total_bytes) == 296);
   CHECK(offsetof(gpunn_device_info, free_bytes) == 304);
   CHECK(offsetof(gpunn_device_info, alignment) == 312);
-  CHECK(sizeof(gpunn_device_info) == 320);
+  CHECK(offsetof(gpunn_device_info, tensor_alignment) == 320);
+  CHECK(sizeof(gpunn_device_info) == 328);
 }
 
 TEST_CASE("layout of gpunn_op_desc", "[api]") {

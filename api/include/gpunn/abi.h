@@ -93,6 +93,9 @@ typedef struct gpunn_device_info {
   uint64_t total_bytes;
   uint64_t free_bytes;
   uint64_t alignment; /* of allocations, and of every tensor that reaches a kernel; a power of two */
+  /* Since minor 1: the alignment that kernels need of tensors in memory of others, if that is less than `alignment`; a
+   * power of two. 1: that of an element. 0: as `alignment`. */
+  uint64_t tensor_alignment;
 } gpunn_device_info;
 
 /* Values of a memory kind. Pinned memory is host memory that copies to and from the device asynchronously. */
