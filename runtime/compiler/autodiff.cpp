@@ -112,12 +112,16 @@ std::vector<ValueId> add_gradients(Graph& graph, ValueId loss, const std::vector
   if (!graph.value(loss).type.shape.empty()) {
     throw Error("a loss must be a scalar, '" + graph.value(loss).name + "' is " + to_string(graph.value(loss).type));
   }
-  Differentiation differentiation(graph, targets);
-  const std::vector<Node> forward = graph.nodes();  // a copy: the graph grows below
-
   const gpunn_fill_attrs one{.struct_size = 0, .dtype = GPUNN_F32, .rank = 0, .reserved = 0, .dim = {}, .value = 1.0};
   if (scale == kNoValue) scale = graph.add1(GPUNN_OP_FILL, "loss.gradient", Attributes::of(one), {});
-  differentiation.accumulate(loss, scale);
+  return add_gradients(graph, {{loss, scale}}, targets);
+}
+
+std::vector<ValueId> add_gradients(Graph& graph, const std::vector<Cotangent>& cotangents,
+                                   const std::vector<ValueId>& targets) {
+  Differentiation differentiation(graph, targets);
+  const std::vector<Node> forward = graph.nodes();  // a copy: the graph grows below
+  for (const Cotangent& one : cotangents) differentiation.accumulate(one.value, one.gradient);
 
   for (std::size_t n = forward.size(); n-- > 0;) {
     const Node& node = forward[n];

@@ -13,4 +13,15 @@ std::vector<graph::ValueId> add_gradients(graph::Graph& graph, graph::ValueId lo
                                           const std::vector<graph::ValueId>& targets,
                                           graph::ValueId scale = graph::kNoValue);
 
+// A value of the graph, and the gradient that reaches it from outside: of the value's type.
+struct Cotangent {
+  graph::ValueId value = graph::kNoValue;
+  graph::ValueId gradient = graph::kNoValue;
+};
+
+// The same from the gradients that some values have: d / d v of the sum of their products with these values. Only the
+// first output of an op passes a gradient on.
+std::vector<graph::ValueId> add_gradients(graph::Graph& graph, const std::vector<Cotangent>& cotangents,
+                                          const std::vector<graph::ValueId>& targets);
+
 }  // namespace gpunn::compiler

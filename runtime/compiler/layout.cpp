@@ -75,7 +75,7 @@ class LayoutChoice {
     for (ValueId& input : node.inputs) input = converted(input, layout);
     std::vector<std::pair<ValueId, ValueId>> copies;
     for (ValueId& output : node.outputs) {
-      if (layout == Layout::packed || !has_layouts(type_of(output))) continue;
+      if (!has_layouts(type_of(output)) || type_of(output).layout == layout) continue;
       if (may_change(output)) {
         type_of(output).layout = layout;
       } else {

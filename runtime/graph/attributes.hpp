@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace gpunn::graph {
@@ -22,6 +23,15 @@ class Attributes {
     Attributes result;
     result.bytes_.resize(sizeof(T));
     std::memcpy(result.bytes_.data(), &attrs, sizeof(T));
+    return result;
+  }
+
+  // Of the bytes of such a struct. Sets struct_size.
+  static Attributes of_struct(std::vector<std::byte> bytes) {
+    Attributes result;
+    result.bytes_ = std::move(bytes);
+    const auto size = static_cast<uint32_t>(result.bytes_.size());
+    if (size >= sizeof(size)) std::memcpy(result.bytes_.data(), &size, sizeof(size));
     return result;
   }
 

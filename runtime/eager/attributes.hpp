@@ -1,0 +1,45 @@
+#pragma once
+
+#include <gpunn/ops.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/attributes.hpp"
+
+namespace gpunn::eager {
+
+// A member of an attribute struct of op_attrs.h, as the caller sees it.
+struct AttributeField {
+  AttributeInfo info;
+  std::string_view member;  // its name in the struct
+  std::size_t offset = 0;   // in the struct, in bytes
+  void (*write)(void* member, const AttributeValue& value) = nullptr;
+  std::vector<int32_t> only_of = {};  // ops; empty: all that have the struct
+};
+
+// The struct of an op, by name, with its members except struct_size, reserved ones and `rank`, which is the length of
+// the lists.
+struct AttributeTable {
+  std::string_view name;
+  std::size_t bytes = 0;
+  std::size_t rank_offset = 0;  // of int32_t rank; 0: there is none
+  std::vector<AttributeField> fields;
+};
+
+// Every struct that an op has, but gpunn_no_attrs.
+const std::vector<AttributeTable>& attribute_tables();
+// nullptr: the op has no attributes.
+const AttributeTable* attribute_table(int32_t op);
+// Those of the table that the op uses.
+std::vector<const AttributeField*> attribute_fields(int32_t op);
+
+// The op's struct. Throws Error(usage), with the op's name, where a name is unknown, a value is of another kind or
+// missing, and where lists differ in length.
+graph::Attributes attributes_of(int32_t op, std::string_view op_name, std::span<const NamedAttribute> values);
+
+}  // namespace gpunn::eager
