@@ -73,3 +73,27 @@ def resnet(depth, stem="cifar", classes=10):
         if isinstance(module, nn.Conv2d):
             nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
     return model
+
+
+def vgg11(classes=10, hidden=512):
+    """VGG-11 with batch norm for 32x32 images, as models/vgg11.yaml with pool 1."""
+    layers, channels = [], 3
+    for stage in ((64,), (128,), (256, 256), (512, 512), (512, 512)):
+        for filters in stage:
+            layers += [nn.Conv2d(channels, filters, 3, padding=1), nn.BatchNorm2d(filters), nn.ReLU()]
+            channels = filters
+        layers.append(nn.MaxPool2d(2))
+    for units in (hidden, hidden):
+        layers += [nn.Flatten(), nn.Linear(channels, units), nn.ReLU(), nn.Dropout(0.5)]
+        channels = units
+    return nn.Sequential(*layers, nn.Linear(channels, classes))
+
+
+def depthwise(classes=10):
+    """The network of bench/depthwise_cifar10.yaml: depthwise 3x3 and 1x1 convolutions."""
+    layers, channels = normed(3, 32, 3) + [nn.ReLU()], 32
+    for filters, stride in ((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), (512, 1), (512, 1)):
+        layers += [nn.Conv2d(channels, channels, 3, stride, 1, groups=channels, bias=False)]
+        layers += [nn.BatchNorm2d(channels), nn.ReLU()] + normed(channels, filters, 1) + [nn.ReLU()]
+        channels = filters
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, classes))

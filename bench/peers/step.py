@@ -24,6 +24,7 @@ def options():
         help="graph: the step as one CUDA graph; compile: torch.compile(mode='reduce-overhead') of the model",
     )
     parser.add_argument("--autotune", action="store_true", help="torch.backends.cudnn.benchmark")
+    parser.add_argument("--layout", choices=["packed", "channels_last"], default="packed", help="of images and filters")
     parser.add_argument("--precision", choices=["fp32", "tf32", "bf16"], default="fp32", help="bf16: autocast")
     return parser.parse_args()
 
@@ -67,13 +68,14 @@ def timed(what, model, chosen, image=(1, 28, 28)):
     if device.type == "cuda":
         allow(chosen.precision, chosen.autotune)
         torch.cuda.reset_peak_memory_stats()
-    model = model.to(device)
+    layout = torch.channels_last if chosen.layout == "channels_last" else torch.contiguous_format
+    model = model.to(device, memory_format=layout)
     run = model
     if chosen.mode == "compile":
         torch._dynamo.reset()  # each network for its own shapes, whatever was compiled before it
         # With CUDA graphs; max-autotune tries its products for a minute a network besides.
         run = torch.compile(model, mode="reduce-overhead", dynamic=False)
-    images = torch.rand(chosen.batch, *image, device=device)
+    images = torch.rand(chosen.batch, *image, device=device).to(memory_format=layout)
     labels = torch.randint(0, 10, (chosen.batch,), device=device)
     loss_of = torch.nn.CrossEntropyLoss()
     optimizer = torch.optim.SGD(
@@ -116,6 +118,7 @@ def timed(what, model, chosen, image=(1, 28, 28)):
         "device": chosen.device,
         "mode": chosen.mode,
         "precision": chosen.precision,
+        "layout": chosen.layout,
         "peak_bytes": torch.cuda.max_memory_allocated() if device.type == "cuda" else 0,
         "reserved_bytes": torch.cuda.max_memory_reserved() if device.type == "cuda" else 0,
         "threads": torch.get_num_threads(),

@@ -13,7 +13,7 @@ import json
 
 import torch
 
-from models import lenet5, mlp, resnet
+from models import depthwise, lenet5, mlp, resnet, vgg11
 from step import timed
 
 # name: (what it is, how it is made, the shape of an image)
@@ -21,6 +21,8 @@ NETWORKS = {
     "lenet": ("LeNet-5 training step", lenet5, (1, 28, 28)),
     "mlp": ("MLP 784-128-10 training step", mlp, (1, 28, 28)),
     "resnet18": ("ResNet-18 training step", lambda: resnet(18), (3, 32, 32)),
+    "vgg11": ("VGG-11 training step", vgg11, (3, 32, 32)),
+    "depthwise": ("depthwise training step", depthwise, (3, 32, 32)),
     "resnet50": ("ResNet-50 training step", lambda: resnet(50, "mnist"), (1, 28, 28)),
 }
 
@@ -29,6 +31,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("steps", nargs="+", metavar="NETWORK:BATCH:PRECISION:MODE")
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--layout", choices=["packed", "channels_last"], default="packed")
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--warmup", type=int, default=20)
     parser.add_argument("--steps-timed", type=int, default=200)
@@ -41,6 +44,7 @@ def main():
             precision=precision,
             mode=mode,
             device=chosen.device,
+            layout=chosen.layout,
             threads=chosen.threads,
             warmup=chosen.warmup,
             steps=chosen.steps_timed,
