@@ -6,14 +6,16 @@
 //   add_op(device, GPUNN_OP_RELU, plan_relu, run_relu);
 //
 // and the query is plan_relu's success, of a desc that is as the op's row declares. A plan with a member
-// workspace_bytes gets that much scratch memory.
+// workspace_bytes gets that much scratch memory; one with a member score offers the kernel at that score.
 #pragma once
 
 #include <gpunn/float_formats.hpp>
 #include <gpunn/kernel.hpp>
 
 #include <cstdint>
+#include <string>
 #include <type_traits>
+#include <utility>
 
 #include "common/requirements.hpp"
 
@@ -24,21 +26,22 @@ using namespace backends;
 // Serves `op` by plan_of(desc) at query and creation, and run(plan, args) at each enqueue. Any callables.
 template <class PlanOf, class Run>
 void serve(plugin::Device& device, int32_t op, PlanOf plan_of, Run run, Dtypes dtypes = Dtypes::f32,
-           Layouts layouts = Layouts::packed) {
+           Layouts layouts = Layouts::packed, std::string name = {}) {
   device.add(op, {.query =
                       [plan_of](const OpDesc& desc) {
                         [[maybe_unused]] const auto plan = plan_of(desc);
-                        if constexpr (requires { plan.workspace_bytes; }) {
-                          return plugin::Support::yes(plan.workspace_bytes);
-                        } else {
-                          return plugin::Support::yes();
-                        }
+                        plugin::Support support = plugin::Support::yes();
+                        if constexpr (requires { plan.workspace_bytes; })
+                          support.workspace_bytes = plan.workspace_bytes;
+                        if constexpr (requires { plan.score; }) support.score = plan.score;
+                        return support;
                       },
                   .create =
                       [plan_of, run](const OpDesc& desc) {
                         return plugin::make_kernel(
                             [plan = plan_of(desc), run](plugin::Stream&, const OpArgs& args) { run(plan, args); });
                       },
+                  .name = std::move(name),
                   .half = dtypes == Dtypes::floating,
                   .channels_last = layouts == Layouts::channels_last_too});
 }

@@ -6,8 +6,10 @@
 #include "convolution_dots.hpp"
 #include "convolution_filter.hpp"
 #include "convolution_gather.hpp"
+#include "image_product.hpp"
 #include "kernels.hpp"
 #include "parallel.hpp"
+#include "winograd.hpp"
 
 namespace gpunn::cpu {
 namespace {
@@ -25,9 +27,17 @@ uint64_t checked_workspace(const Algorithm& algorithm) {
   return static_cast<uint64_t>(bytes);
 }
 
+// Packed images. Kernels of channels-last images are faster where there are enough channels to fill vectors.
+constexpr int kPackedScore = 2;
+constexpr int kFewChannelsScore = 1;
+constexpr int kProductScore = 3;
+constexpr int kWinogradScore = 4;
+constexpr int64_t kManyChannels = 24;
+
 struct GatherPlan {
   std::shared_ptr<const ConvolutionGather> algorithm;  // shared, since a plan is copied into its kernel
   uint64_t workspace_bytes = 0;
+  int score = kPackedScore;
 };
 
 GatherPlan make_gather(const ConvolutionShape& shape, ConvolutionGather::Direction direction, int threads) {
@@ -43,6 +53,7 @@ struct ConvolutionForward {
   bool bias = false;
   bool relu = false;
   uint64_t workspace_bytes = 0;
+  int score = kPackedScore;
 };
 
 ConvolutionForward make_forward(const ConvolutionShape& shape, int threads) {
@@ -89,6 +100,7 @@ void run_gather(const GatherPlan& plan, const OpArgs& args) {
 struct FilterPlan {
   std::shared_ptr<const ConvolutionFilter> algorithm;
   uint64_t workspace_bytes;
+  int score = kPackedScore;
 };
 
 FilterPlan plan_backward_filter(const OpDesc& desc, int threads) {
@@ -102,22 +114,105 @@ void run_filter(const FilterPlan& plan, const OpArgs& args) {
   plan.algorithm->run(args.in<float>(0), args.in<float>(1), args.out<float>(0), args.workspace<float>());
 }
 
+// How an op gives and takes its operands.
+struct ImageOp {
+  ConvolutionPass pass;
+  bool bias = false;
+  bool relu = false;
+  ConvolutionShape shape{};
+};
+
+ImageOp image_op_of(const OpDesc& desc) {
+  switch (desc.op()) {
+    case GPUNN_OP_CONV2D_BACKWARD_DATA:
+      return {.pass = ConvolutionPass::backward_data, .shape = convolution_backward_data_of(desc)};
+    case GPUNN_OP_CONV2D_BACKWARD_FILTER:
+      return {.pass = ConvolutionPass::backward_filter, .shape = convolution_backward_filter_of(desc)};
+    case GPUNN_OP_CONV2D_BIAS_ACTIVATION: {
+      const auto [shape, relu] = convolution_bias_activation_of(desc);
+      return {.pass = ConvolutionPass::forward, .bias = true, .relu = relu, .shape = shape};
+    }
+    default:
+      return {.pass = ConvolutionPass::forward, .shape = convolution_of(desc)};
+  }
+}
+
+// A kernel of channels-last images: Images serves forward and backward to the data, Filter backward to the filter.
+template <class Images, class Filter>
+struct ImagePlan {
+  ImageOp op;
+  std::shared_ptr<const Images> images;
+  std::shared_ptr<const Filter> filter;
+  uint64_t workspace_bytes = 0;
+  int score = 0;
+};
+
+template <class Images, class Filter>
+ImagePlan<Images, Filter> plan_images(const OpDesc& desc, int threads, int score) {
+  require(plugin::has_channels_last(desc), "this kernel takes channels-last images");
+  ImagePlan<Images, Filter> plan;
+  plan.op = image_op_of(desc);
+  plan.score = score;
+  const ConvolutionShape& shape = plan.op.shape;
+  if (std::max(shape.group_inputs, shape.group_outputs) < kManyChannels) plan.score = kFewChannelsScore;
+  if (plan.op.pass == ConvolutionPass::backward_filter) {
+    plan.filter = std::make_shared<const Filter>(shape, threads);
+    plan.workspace_bytes = checked_workspace(*plan.filter);
+  } else {
+    plan.images = std::make_shared<const Images>(shape, plan.op.pass, threads);
+    plan.workspace_bytes = checked_workspace(*plan.images);
+  }
+  return plan;
+}
+
+using ProductPlan = ImagePlan<ImageProduct, ImageFilterProduct>;
+using WinogradPlan = ImagePlan<WinogradProduct, WinogradFilter>;
+
+ProductPlan plan_product(const OpDesc& desc, int threads) {
+  return plan_images<ImageProduct, ImageFilterProduct>(desc, threads, kProductScore);
+}
+
+WinogradPlan plan_winograd(const OpDesc& desc, int threads) {
+  const ImageOp op = image_op_of(desc);
+  require(suits_winograd(op.shape, op.pass),
+          "Winograd's convolution is of 3x3 filters at stride and dilation 1, and of "
+          "enough channels and pixels");
+  return plan_images<WinogradProduct, WinogradFilter>(desc, threads, kWinogradScore);
+}
+
+template <class Plan>
+void run_images(const Plan& plan, const OpArgs& args) {
+  const auto *first = args.in<float>(0), *second = args.in<float>(1);
+  if (plan.filter != nullptr) {
+    plan.filter->run(first, second, args.out<float>(0), args.workspace<float>());
+    return;
+  }
+  plan.images->run(first, second, plan.op.bias ? args.in<float>(2) : nullptr, plan.op.relu, args.out<float>(0),
+                   args.workspace<float>());
+}
+
 // With the number of threads that query and create agree on, since workspace is by thread.
 template <class Plan>
 void add_threaded_op(plugin::Device& device, int32_t op, Plan (*plan)(const OpDesc&, int),
-                     void (*run)(const Plan&, const OpArgs&)) {
+                     void (*run)(const Plan&, const OpArgs&), std::string name, Layouts layouts = Layouts::packed) {
   const int threads = thread_count();
   serve(
-      device, op, [plan, threads](const OpDesc& desc) { return plan(desc, threads); }, run);
+      device, op, [plan, threads](const OpDesc& desc) { return plan(desc, threads); }, run, Dtypes::f32, layouts,
+      std::move(name));
 }
 
 }  // namespace
 
 void add_convolution_kernels(plugin::Device& device) {
-  add_threaded_op(device, GPUNN_OP_CONV2D, plan_convolution, run_forward);
-  add_threaded_op(device, GPUNN_OP_CONV2D_BIAS_ACTIVATION, plan_bias_activation, run_forward);
-  add_threaded_op(device, GPUNN_OP_CONV2D_BACKWARD_DATA, plan_backward_data, run_gather);
-  add_threaded_op(device, GPUNN_OP_CONV2D_BACKWARD_FILTER, plan_backward_filter, run_filter);
+  add_threaded_op(device, GPUNN_OP_CONV2D, plan_convolution, run_forward, "conv:lanes");
+  add_threaded_op(device, GPUNN_OP_CONV2D_BIAS_ACTIVATION, plan_bias_activation, run_forward, "conv:lanes");
+  add_threaded_op(device, GPUNN_OP_CONV2D_BACKWARD_DATA, plan_backward_data, run_gather, "conv:lanes");
+  add_threaded_op(device, GPUNN_OP_CONV2D_BACKWARD_FILTER, plan_backward_filter, run_filter, "conv:lanes");
+  for (const int32_t op : {GPUNN_OP_CONV2D, GPUNN_OP_CONV2D_BIAS_ACTIVATION, GPUNN_OP_CONV2D_BACKWARD_DATA,
+                           GPUNN_OP_CONV2D_BACKWARD_FILTER}) {
+    add_threaded_op(device, op, plan_product, run_images<ProductPlan>, "conv:product", Layouts::channels_last_too);
+    add_threaded_op(device, op, plan_winograd, run_images<WinogradPlan>, "conv:winograd", Layouts::channels_last_too);
+  }
 }
 
 }  // namespace gpunn::cpu

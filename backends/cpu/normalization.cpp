@@ -25,7 +25,8 @@ namespace {
 constexpr int64_t kMostNormParts = 64;
 
 struct BatchNormPlan {
-  BatchNorm shape{};
+  BatchNorm shape{};  // channels-last: a row is a pixel
+  int64_t rows_in_image = 1;
   int64_t rows_per_part = 1;
   int64_t parts = 0;
   const NormalizationKernels* kernels = nullptr;
@@ -54,9 +55,14 @@ Workspace workspace_of(const BatchNormPlan& plan, const OpArgs& args) {
 BatchNormPlan make_plan(const BatchNorm& shape) {
   BatchNormPlan plan;
   plan.shape = shape;
+  if (shape.channels_last) {
+    plan.rows_in_image = shape.size;
+    plan.shape.rows *= shape.size;
+    plan.shape.size = 1;
+  }
   plan.rows_per_part =
-      std::max(rows_per_task(shape.channels * shape.size), (shape.rows + kMostNormParts - 1) / kMostNormParts);
-  plan.parts = (shape.rows + plan.rows_per_part - 1) / plan.rows_per_part;
+      std::max(rows_per_task(shape.channels * plan.shape.size), divide_up(plan.shape.rows, kMostNormParts));
+  plan.parts = (plan.shape.rows + plan.rows_per_part - 1) / plan.rows_per_part;
   plan.kernels = &GPUNN_SELECT_ISA(normalization_kernels);
   const auto channels = static_cast<uint64_t>(shape.channels);
   plan.workspace_bytes =
@@ -77,7 +83,8 @@ ChannelShape part_of(const BatchNormPlan& plan, int64_t part, int64_t rows) {
 
 // How many rows enter the statistics.
 int64_t counted_rows(const BatchNormPlan& plan, const OpArgs& args) {
-  return plan.shape.counted ? std::clamp<int64_t>(*args.in<int32_t>(5), 0, plan.shape.rows) : plan.shape.rows;
+  if (!plan.shape.counted) return plan.shape.rows;
+  return std::clamp<int64_t>(*args.in<int32_t>(5) * plan.rows_in_image, 0, plan.shape.rows);
 }
 
 void fill_zero(float* data, int64_t n) {
@@ -220,9 +227,10 @@ BatchNormPlan plan_inference(const OpDesc& desc) { return make_plan(batch_norm_i
 }  // namespace
 
 void add_normalization_kernels(plugin::Device& device) {
-  add_op(device, GPUNN_OP_BATCH_NORM, plan_normalization, run_forward);
-  add_op(device, GPUNN_OP_BATCH_NORM_BACKWARD, plan_normalization_backward, run_backward);
-  add_op(device, GPUNN_OP_BATCH_NORM_INFERENCE, plan_inference, run_inference);
+  constexpr Layouts kBoth = Layouts::channels_last_too;
+  add_op(device, GPUNN_OP_BATCH_NORM, plan_normalization, run_forward, Dtypes::f32, kBoth);
+  add_op(device, GPUNN_OP_BATCH_NORM_BACKWARD, plan_normalization_backward, run_backward, Dtypes::f32, kBoth);
+  add_op(device, GPUNN_OP_BATCH_NORM_INFERENCE, plan_inference, run_inference, Dtypes::f32, kBoth);
 }
 
 }  // namespace gpunn::cpu

@@ -1,5 +1,5 @@
-// MAX_POOL2D, AVG_POOL2D and their backwards: maxima of 2x2 windows at stride 2 in simd/pooling.cpp, all others here, a
-// task some planes.
+// MAX_POOL2D, AVG_POOL2D and their backwards. Packed images: maxima of 2x2 windows at stride 2 in simd/pooling.cpp, all
+// others here, a task some planes. Channels-last images: vectors of channels, a task some channels of an image.
 #include "simd/pooling.hpp"
 
 #include <gpunn/kernel.hpp>
@@ -28,6 +28,8 @@ PoolPlan make_plan(const Pool& shape) {
 
 PoolPlan plan_pooling(const OpDesc& desc) { return make_plan(max_pool_of(desc)); }
 PoolPlan plan_pooling_backward(const OpDesc& desc) { return make_plan(max_pool_backward_of(desc)); }
+PoolPlan plan_average(const OpDesc& desc) { return make_plan(avg_pool_of(desc)); }
+PoolPlan plan_average_backward(const OpDesc& desc) { return make_plan(avg_pool_backward_of(desc)); }
 
 // The part of a window inside the image, along one axis.
 struct Span {
@@ -81,8 +83,50 @@ void pool_plane_backward(const Pool& pool, const float* dy, const float* x, cons
   }
 }
 
+// A task has whole vectors of channels, and of them so many that neighbouring tasks rarely share a line of memory.
+constexpr int64_t kChannelsInTask = 64;
+
+// Calls body(pixel offset in x, pixel offset in y, v, h, window, first channel, channels) for each output pixel.
+template <class Body>
+void each_window(const Pool& pool, const Body& body) {
+  const int64_t channels = pool.channels;
+  const int64_t parts = divide_up(channels, kChannelsInTask);
+  const int64_t images = channels == 0 ? 0 : pool.planes / channels;
+  parallel_for(images * parts, [&](int64_t task) {
+    const int64_t image = task / parts;
+    const int64_t first = task % parts * kChannelsInTask;
+    for (int64_t p = 0; p < pool.rows.outputs; ++p) {
+      const Span v = window_span(p, pool.rows);
+      for (int64_t q = 0; q < pool.columns.outputs; ++q) {
+        const Span h = window_span(q, pool.columns);
+        const PixelWindow window{.rows = v.end - v.begin,
+                                 .columns = h.end - h.begin,
+                                 .row = pool.columns.inputs * channels,
+                                 .pixel = channels};
+        const int64_t x = image * pool.input_size() + v.begin * pool.columns.inputs + h.begin;
+        const int64_t y = image * pool.output_size() + p * pool.columns.outputs + q;
+        body(x * channels + first, y * channels + first, v, h, window, std::min(kChannelsInTask, channels - first));
+      }
+    }
+  });
+}
+
+void fill_images(const Pool& pool, float* dx) {
+  parallel_ranges(pool.planes, rows_per_task(pool.input_size()), [&](int64_t begin, int64_t end) {
+    std::fill(dx + begin * pool.input_size(), dx + end * pool.input_size(), 0.0F);
+  });
+}
+
 void run_forward(const PoolPlan& plan, const OpArgs& args) {
   const Pool& pool = plan.shape;
+  if (pool.channels_last) {
+    const auto* images = args.in<float>(0);
+    auto* pooled = args.out<float>(0);
+    each_window(pool, [&](int64_t x, int64_t y, Span, Span, const PixelWindow& window, int64_t channels) {
+      plan.kernels->largest(images + x, window, channels, pooled + y);
+    });
+    return;
+  }
   parallel_ranges(pool.planes, rows_per_task(pool.input_size()), [&](int64_t begin, int64_t end) {
     const auto* x = args.in<float>(0) + begin * pool.input_size();
     auto* y = args.out<float>(0) + begin * pool.output_size();
@@ -100,6 +144,15 @@ void run_forward(const PoolPlan& plan, const OpArgs& args) {
 
 void run_backward(const PoolPlan& plan, const OpArgs& args) {
   const Pool& pool = plan.shape;
+  if (pool.channels_last) {
+    const auto *dy = args.in<float>(0), *images = args.in<float>(1), *pooled = args.in<float>(2);
+    auto* dx = args.out<float>(0);
+    fill_images(pool, dx);
+    each_window(pool, [&](int64_t x, int64_t y, Span, Span, const PixelWindow& window, int64_t channels) {
+      plan.kernels->to_largest(dy + y, images + x, pooled + y, window, channels, dx + x);
+    });
+    return;
+  }
   parallel_ranges(pool.planes, rows_per_task(pool.input_size()), [&](int64_t begin, int64_t end) {
     const auto* dy = args.in<float>(0) + begin * pool.output_size();
     const auto* x = args.in<float>(1) + begin * pool.input_size();
@@ -167,7 +220,16 @@ void average_plane_backward(const Pool& pool, const float* dy, float* dx) {
   }
 }
 
-void run_average(const Pool& pool, const OpArgs& args) {
+void run_average(const PoolPlan& plan, const OpArgs& args) {
+  const Pool& pool = plan.shape;
+  if (pool.channels_last) {
+    const auto* images = args.in<float>(0);
+    auto* pooled = args.out<float>(0);
+    each_window(pool, [&](int64_t x, int64_t y, Span v, Span h, const PixelWindow& window, int64_t channels) {
+      plan.kernels->average(images + x, window, channels, divisor(pool, v, h), pooled + y);
+    });
+    return;
+  }
   parallel_ranges(pool.planes, rows_per_task(pool.input_size()), [&](int64_t begin, int64_t end) {
     const auto* x = args.in<float>(0);
     auto* y = args.out<float>(0);
@@ -177,7 +239,17 @@ void run_average(const Pool& pool, const OpArgs& args) {
   });
 }
 
-void run_average_backward(const Pool& pool, const OpArgs& args) {
+void run_average_backward(const PoolPlan& plan, const OpArgs& args) {
+  const Pool& pool = plan.shape;
+  if (pool.channels_last) {
+    const auto* dy = args.in<float>(0);
+    auto* dx = args.out<float>(0);
+    fill_images(pool, dx);
+    each_window(pool, [&](int64_t x, int64_t y, Span v, Span h, const PixelWindow& window, int64_t channels) {
+      plan.kernels->to_all(dy + y, window, channels, divisor(pool, v, h), dx + x);
+    });
+    return;
+  }
   parallel_ranges(pool.planes, rows_per_task(pool.input_size()), [&](int64_t begin, int64_t end) {
     const auto* dy = args.in<float>(0);
     auto* dx = args.out<float>(0);
@@ -190,10 +262,11 @@ void run_average_backward(const Pool& pool, const OpArgs& args) {
 }  // namespace
 
 void add_pooling_kernels(plugin::Device& device) {
-  add_op(device, GPUNN_OP_MAX_POOL2D, plan_pooling, run_forward);
-  add_op(device, GPUNN_OP_MAX_POOL2D_BACKWARD, plan_pooling_backward, run_backward);
-  add_op(device, GPUNN_OP_AVG_POOL2D, avg_pool_of, run_average);
-  add_op(device, GPUNN_OP_AVG_POOL2D_BACKWARD, avg_pool_backward_of, run_average_backward);
+  constexpr Layouts kBoth = Layouts::channels_last_too;
+  add_op(device, GPUNN_OP_MAX_POOL2D, plan_pooling, run_forward, Dtypes::f32, kBoth);
+  add_op(device, GPUNN_OP_MAX_POOL2D_BACKWARD, plan_pooling_backward, run_backward, Dtypes::f32, kBoth);
+  add_op(device, GPUNN_OP_AVG_POOL2D, plan_average, run_average, Dtypes::f32, kBoth);
+  add_op(device, GPUNN_OP_AVG_POOL2D_BACKWARD, plan_average_backward, run_average_backward, Dtypes::f32, kBoth);
 }
 
 }  // namespace gpunn::cpu

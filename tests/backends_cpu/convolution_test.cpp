@@ -91,6 +91,12 @@ struct Exact {
 
 constexpr double kTolerance = 1e-6;
 
+// What conformance allows of a sum of so many products: Winograd's roundings are those of a tile's other sums too.
+double tolerance_of(const std::string& kernel, int64_t terms) {
+  const double bound = (4 + 2 * std::sqrt(static_cast<double>(terms))) * std::ldexp(1.0, -24);
+  return kernel == "conv:winograd" ? bound : kTolerance;
+}
+
 // Each op on each machine against the plain loop nest.
 void check_convolution(const Conv& v) {
   INFO("x " << v.n << "x" << v.c << "x" << v.h << "x" << v.w << ", filters " << v.k << "x" << v.r << "x" << v.s
@@ -117,7 +123,11 @@ void check_convolution(const Conv& v) {
   }
 
   gpunn_conv2d_attrs attrs = v.attrs();
-  const auto check = [&](int32_t op, const Views& inputs, const Exact& exact, const Shape& shape) {
+  const Tensor<float> last_x = with_channels_last(x);
+  const Tensor<float> last_w = with_channels_last(w);
+  const Tensor<float> last_dy = with_channels_last(dy);
+  const auto check = [&](int32_t op, const Views& inputs, const Views& last_inputs, const Exact& exact,
+                         const Shape& shape, int64_t terms) {
     INFO("op " << op);
     Tensor<float> result(shape);
     on_each_machine(result, [&] {
@@ -125,12 +135,26 @@ void check_convolution(const Conv& v) {
       Runner(gpunn::cpu::add_convolution_kernels).run(op, &attrs, inputs, {result});
       CHECK(exact.error_of(result) < kTolerance);
     });
+    const View last_result = channels_last(result);
+    const Runner any(gpunn::cpu::add_convolution_kernels);
+    for (const std::string& kernel : any.kernels(op, &attrs, last_inputs, {last_result})) {
+      INFO("channels-last, kernel " << kernel);
+      on_each_machine(result, [&] {
+        std::fill(result.begin(), result.end(), NAN);
+        Runner(gpunn::cpu::add_convolution_kernels).run(op, &attrs, last_inputs, {last_result}, kernel);
+        CHECK(exact.error_of(with_channels_last(result, true)) < tolerance_of(kernel, terms));
+      });
+    }
   };
-  check(GPUNN_OP_CONV2D, {x, w}, y_exact, v.y_shape());
-  check(GPUNN_OP_CONV2D_BACKWARD_DATA, {dy, w}, dx_exact, v.x_shape());
-  check(GPUNN_OP_CONV2D_BACKWARD_FILTER, {dy, x}, dw_exact, v.w_shape());
+  const View lx = channels_last(last_x);
+  const View lw = channels_last(last_w);
+  const View ldy = channels_last(last_dy);
+  check(GPUNN_OP_CONV2D, {x, w}, {lx, lw}, y_exact, v.y_shape(), v.c / v.groups * v.r * v.s);
+  check(GPUNN_OP_CONV2D_BACKWARD_DATA, {dy, w}, {ldy, lw}, dx_exact, v.x_shape(), v.k / v.groups * v.r * v.s);
+  check(GPUNN_OP_CONV2D_BACKWARD_FILTER, {dy, x}, {ldy, lx}, dw_exact, v.w_shape(), v.n * v.p() * v.q());
   attrs.activation = GPUNN_ACTIVATION_RELU;
-  check(GPUNN_OP_CONV2D_BIAS_ACTIVATION, {x, w, bias}, relu_exact, v.y_shape());
+  check(GPUNN_OP_CONV2D_BIAS_ACTIVATION, {x, w, bias}, {lx, lw, bias}, relu_exact, v.y_shape(),
+        v.c / v.groups * v.r * v.s);
 }
 
 }  // namespace
@@ -183,6 +207,21 @@ TEST_CASE("convolution: few pixels and large filters") {
   check_convolution({3, 300, 3, 3, 5, 1, 1});
   check_convolution({5, 11, 9, 9, 6, 5, 5, {2, 1}, {0, 4}});
   check_convolution({1, 512, 2, 2, 33, 3, 3, {1, 1}, {1, 1}});
+}
+
+TEST_CASE("convolution: channels-last kernels, whose tiles and panels the shape does not fill") {
+  check_convolution({3, 33, 13, 10, 39, 3, 3, {1, 1}, {1, 1}});  // Winograd's tiles reach beyond the image
+  check_convolution({3, 32, 14, 15, 70, 3, 3});
+  check_convolution({2, 40, 12, 12, 33, 3, 3, {1, 1}, {2, 2}});
+  check_convolution({9, 130, 8, 8, 150, 3, 3, {1, 1}, {1, 1}});
+  check_convolution({2, 3, 20, 20, 64, 3, 3, {1, 1}, {1, 1}});
+  check_convolution({2, 3, 30, 30, 40, 7, 7, {2, 2}, {3, 3}});
+  check_convolution({3, 48, 9, 9, 72, 1, 1});
+  check_convolution({3, 300, 5, 5, 33, 1, 1});
+  check_convolution({3, 304, 5, 5, 20, 1, 1});
+  check_convolution({3, 48, 9, 9, 72, 1, 1, {2, 2}});
+  check_convolution({2, 48, 9, 9, 36, 3, 3, {2, 2}, {1, 1}, {1, 1}, 3});
+  check_convolution({2, 320, 7, 7, 24, 3, 3, {2, 2}, {1, 1}});
 }
 
 TEST_CASE("convolution refuses what it does not serve, with the reason") {

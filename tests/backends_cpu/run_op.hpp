@@ -9,6 +9,7 @@
 #include <cstring>
 #include <limits>
 #include <random>
+#include <sstream>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -128,10 +129,28 @@ struct View {
 
 using Views = std::vector<View>;
 
+// A tensor [N, C, H, W], and its elements in another tensor with the channels last; and back.
+inline View channels_last(const Tensor<float>& tensor) {
+  const Shape& s = tensor.shape();
+  return View(tensor).strided({s[1] * s[2] * s[3], 1, s[3] * s[1], s[1]});
+}
+inline Tensor<float> with_channels_last(const Tensor<float>& x, bool back = false) {
+  const Shape& s = x.shape();
+  Tensor<float> turned(s);
+  for (int64_t i = 0; i < x.size(); ++i) {
+    const int64_t pixel = i % (s[2] * s[3]);
+    const int64_t channel = i / (s[2] * s[3]) % s[1];
+    const int64_t at = (i / (s[1] * s[2] * s[3]) * s[2] * s[3] + pixel) * s[1] + channel;
+    back ? turned[i] = x[at] : turned[at] = x[i];
+  }
+  return turned;
+}
+
 // An op's description or arguments over views that outlive it.
 class Bound {
  public:
-  Bound(int32_t op, const void* attrs, const Views& inputs, const Views& outputs) {
+  Bound(int32_t op, const void* attrs, const Views& inputs, const Views& outputs, const char* kernel = nullptr) {
+    desc_.kernel = kernel;
     for (const View& view : inputs) inputs_.push_back(&view.raw);
     for (const View& view : outputs) outputs_.push_back(&view.raw);
     desc_.struct_size = sizeof(desc_);
@@ -172,8 +191,19 @@ class Runner {
     return choice.factory != nullptr ? std::string() : choice.support.reason;
   }
 
-  void run(int32_t op, const void* attrs, const Views& inputs, const Views& outputs) const {
-    Bound bound(op, attrs, inputs, outputs);
+  // The names of the kernels that serve the op.
+  std::vector<std::string> kernels(int32_t op, const void* attrs, const Views& inputs, const Views& outputs) const {
+    const Bound bound(op, attrs, inputs, outputs);
+    std::vector<std::string> names;
+    std::istringstream list(device_.kernels(bound.desc()));
+    for (std::string name; std::getline(list, name, ',');) names.push_back(name);
+    return names;
+  }
+
+  // By the kernel of that name, or by the device's choice.
+  void run(int32_t op, const void* attrs, const Views& inputs, const Views& outputs,
+           const std::string& kernel = {}) const {
+    Bound bound(op, attrs, inputs, outputs, kernel.c_str());
     const auto choice = device_.choose(bound.desc());
     INFO("op " << op << ": " << choice.support.reason);
     REQUIRE(choice.factory != nullptr);

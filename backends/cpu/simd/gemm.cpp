@@ -42,7 +42,28 @@ static void finish_tile(const GemmTile& t, float* sums, int width) {
   }
 }
 
-template <int rows, int vectors>
+// One p: b at bv, a's row i at group[i / 3][(i % 3) * a_stride], which takes fewer registers than a pointer a row.
+template <int rows, int vectors, int steps>
+static GPUNN_ALWAYS_INLINE void add_steps(Vec (&sum)[rows][vectors], const float* (&group)[(rows + 2) / 3],
+                                          int64_t a_stride, const float*& b, int64_t b_stride) {
+#pragma GCC unroll 4
+  for (int step = 0; step < steps; ++step) {
+    Vec bv[vectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v) bv[v] = load(b + v * kLanes);
+#pragma GCC unroll 16
+    for (int i = 0; i < rows; ++i) {
+      const Vec av = broadcast(group[i / 3][(i % 3) * a_stride + step]);
+#pragma GCC unroll 4
+      for (int v = 0; v < vectors; ++v) sum[i][v] += av * bv[v];
+    }
+    b += b_stride;
+  }
+#pragma GCC unroll 8
+  for (int g = 0; g < (rows + 2) / 3; ++g) group[g] += steps;
+}
+
+template <int rows, int vectors, bool in_rows>
 static void tile(const GemmTile& t) {
   Vec sum[rows][vectors];
 #pragma GCC unroll 16
@@ -60,7 +81,15 @@ static void tile(const GemmTile& t) {
   const float* b = t.b;
   const int64_t a_stride = t.a_stride;
   const int64_t b_stride = t.b_stride;
-  for (int64_t p = t.k; p > 0; --p) {
+  int64_t p = t.k;
+  if constexpr (in_rows) {
+    const float* group[(rows + 2) / 3];
+#pragma GCC unroll 8
+    for (int g = 0; g < (rows + 2) / 3; ++g) group[g] = a + 3 * g * a_stride;
+    for (; p >= 4; p -= 4) add_steps<rows, vectors, 4>(sum, group, a_stride, b, b_stride);
+    for (; p > 0; --p) add_steps<rows, vectors, 1>(sum, group, a_stride, b, b_stride);
+  }
+  for (; p > 0; --p) {
     Vec bv[vectors];
 #pragma GCC unroll 4
     for (int v = 0; v < vectors; ++v) bv[v] = load(b + v * kLanes);
@@ -99,20 +128,21 @@ static void tile(const GemmTile& t) {
   }
 }
 
-template <int rows>
+template <int rows, bool in_rows>
 static void tile_of_rows(const GemmTile& t) {
   if (t.rows == rows) {
     if (t.columns <= kLanes) {
-      tile<rows, 1>(t);
+      tile<rows, 1, in_rows>(t);
     } else {
-      tile<rows, 2>(t);
+      tile<rows, 2, in_rows>(t);
     }
   } else if constexpr (rows > 1) {
-    tile_of_rows<rows - 1>(t);
+    tile_of_rows<rows - 1, in_rows>(t);
   }
 }
 
-static void any_tile(const GemmTile& t) { tile_of_rows<kTileRows>(t); }
+static void any_tile(const GemmTile& t) { tile_of_rows<kTileRows, false>(t); }
+static void any_rows_tile(const GemmTile& t) { tile_of_rows<kTileRows, true>(t); }
 
 // Rows of p are contiguous in the source: copied.
 static void pack_rows(const float* from, int64_t k_stride, int64_t count, int64_t width, int64_t k, float* to) {
@@ -179,6 +209,6 @@ static float dot(const float* a, const float* b, int64_t k) {
   return sum_lanes((sum[0] + sum[1]) + (sum[2] + sum[3]));
 }
 
-constinit const GemmKernels gemm_kernels{kLanes, kTileRows, kTileColumns, any_tile, pack, dot};
+constinit const GemmKernels gemm_kernels{kLanes, kTileRows, kTileColumns, any_tile, any_rows_tile, pack, dot};
 
 }  // namespace gpunn::cpu::GPUNN_ISA

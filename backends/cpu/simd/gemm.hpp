@@ -7,7 +7,8 @@
 
 namespace gpunn::cpu {
 
-// c[i, j] (+)= sum over p of a[p * a_stride + i] * b[p * b_stride + j], then the epilogue.
+// c[i, j] (+)= sum over p of a[p * a_stride + i] * b[p * b_stride + j], then the epilogue; of rows_tile
+// a[i * a_stride + p].
 struct GemmTile {
   int64_t k;
   const float* a;
@@ -30,6 +31,8 @@ struct GemmKernels {
   int tile_rows;
   int tile_columns;
   void (*tile)(const GemmTile& tile);
+  // The same with a in rows along p: as what pixels of channels-last images are.
+  void (*rows_tile)(const GemmTile& tile);
   // to[p * width + i] = from[i * index_stride + p * k_stride], 0 for count <= i < width, p < k. One of the strides is
   // 1. Writes up to `lanes` floats past the end.
   void (*pack)(const float* from, int64_t index_stride, int64_t k_stride, int64_t count, int64_t width, int64_t k,

@@ -3,6 +3,7 @@
 #include "simd/pooling.hpp"
 
 #include "simd/maximum.hpp"
+#include "simd/vec.hpp"
 
 namespace gpunn::cpu {
 namespace {
@@ -117,8 +118,76 @@ void backward(const float* dy, const float* x, const float* y, float* dx, int64_
 }  // namespace
 
 namespace GPUNN_ISA {
+
+// Calls body(first channel, load, store) for vectors of channels: load(p) reads a vector's channels, store(p, v) writes
+// them.
+template <class Body>
+static GPUNN_ALWAYS_INLINE void each_vector(int64_t channels, const Body& body) {
+  int64_t c = 0;
+  for (; c + kLanes <= channels; c += kLanes) {
+    body(
+        c, [](const float* p) { return load(p); }, [](float* p, Vec v) { store(p, v); });
+  }
+  if (c == channels) return;
+  const int n = static_cast<int>(channels - c);
+  body(
+      c, [n](const float* p) { return load_first(p, n); }, [n](float* p, Vec v) { store_first(p, v, n); });
+}
+
+static void pixel_largest(const float* x, const PixelWindow& w, int64_t channels, float* y) {
+  each_vector(channels, [&](int64_t c, auto load_at, auto store_at) {
+    Vec best = load_at(x + c);
+    for (int64_t i = 0; i < w.rows; ++i) {
+      for (int64_t j = 0; j < w.columns; ++j) {
+        const Vec value = load_at(x + c + i * w.row + j * w.pixel);
+        best = (value > best) | (value != value) ? value : best;
+      }
+    }
+    store_at(y + c, best);
+  });
+}
+
+static void pixel_to_largest(const float* dy, const float* x, const float* y, const PixelWindow& w, int64_t channels,
+                             float* dx) {
+  each_vector(channels, [&](int64_t c, auto load_at, auto store_at) {
+    const Vec best = load_at(y + c);
+    Vec left = load_at(dy + c);
+    for (int64_t i = 0; i < w.rows; ++i) {
+      for (int64_t j = 0; j < w.columns; ++j) {
+        const int64_t at = c + i * w.row + j * w.pixel;
+        const Vec value = load_at(x + at);
+        const auto here = (value == best) | (value != value);
+        store_at(dx + at, load_at(dx + at) + (here ? left : zero()));
+        left = here ? zero() : left;
+      }
+    }
+  });
+}
+
+static void pixel_average(const float* x, const PixelWindow& w, int64_t channels, float divisor, float* y) {
+  each_vector(channels, [&](int64_t c, auto load_at, auto store_at) {
+    Vec sum = zero();
+    for (int64_t i = 0; i < w.rows; ++i) {
+      for (int64_t j = 0; j < w.columns; ++j) sum += load_at(x + c + i * w.row + j * w.pixel);
+    }
+    store_at(y + c, sum / broadcast(divisor));
+  });
+}
+
+static void pixel_to_all(const float* dy, const PixelWindow& w, int64_t channels, float divisor, float* dx) {
+  each_vector(channels, [&](int64_t c, auto load_at, auto store_at) {
+    const Vec share = load_at(dy + c) / broadcast(divisor);
+    for (int64_t i = 0; i < w.rows; ++i) {
+      for (int64_t j = 0; j < w.columns; ++j) {
+        float* at = dx + c + i * w.row + j * w.pixel;
+        store_at(at, load_at(at) + share);
+      }
+    }
+  });
+}
+
 extern const PoolingKernels pooling_kernels;
-const PoolingKernels pooling_kernels{forward, backward};
+const PoolingKernels pooling_kernels{forward, backward, pixel_largest, pixel_to_largest, pixel_average, pixel_to_all};
 }  // namespace GPUNN_ISA
 
 }  // namespace gpunn::cpu
