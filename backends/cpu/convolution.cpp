@@ -6,6 +6,7 @@
 #include "convolution_dots.hpp"
 #include "convolution_filter.hpp"
 #include "convolution_gather.hpp"
+#include "depthwise.hpp"
 #include "image_product.hpp"
 #include "kernels.hpp"
 #include "parallel.hpp"
@@ -32,6 +33,7 @@ constexpr int kPackedScore = 2;
 constexpr int kFewChannelsScore = 1;
 constexpr int kProductScore = 3;
 constexpr int kWinogradScore = 4;
+constexpr int kDepthwiseScore = 4;
 constexpr int64_t kManyChannels = 24;
 
 struct GatherPlan {
@@ -154,7 +156,7 @@ ImagePlan<Images, Filter> plan_images(const OpDesc& desc, int threads, int score
   plan.op = image_op_of(desc);
   plan.score = score;
   const ConvolutionShape& shape = plan.op.shape;
-  if (std::max(shape.group_inputs, shape.group_outputs) < kManyChannels) plan.score = kFewChannelsScore;
+  if (shape.groups * std::max(shape.group_inputs, shape.group_outputs) < kManyChannels) plan.score = kFewChannelsScore;
   if (plan.op.pass == ConvolutionPass::backward_filter) {
     plan.filter = std::make_shared<const Filter>(shape, threads);
     plan.workspace_bytes = checked_workspace(*plan.filter);
@@ -166,10 +168,16 @@ ImagePlan<Images, Filter> plan_images(const OpDesc& desc, int threads, int score
 }
 
 using ProductPlan = ImagePlan<ImageProduct, ImageFilterProduct>;
+using DepthwisePlan = ImagePlan<DepthwiseImages, DepthwiseFilter>;
 using WinogradPlan = ImagePlan<WinogradProduct, WinogradFilter>;
 
 ProductPlan plan_product(const OpDesc& desc, int threads) {
   return plan_images<ImageProduct, ImageFilterProduct>(desc, threads, kProductScore);
+}
+
+DepthwisePlan plan_depthwise(const OpDesc& desc, int threads) {
+  require(is_depthwise(image_op_of(desc).shape), "this kernel is of depthwise convolutions");
+  return plan_images<DepthwiseImages, DepthwiseFilter>(desc, threads, kDepthwiseScore);
 }
 
 WinogradPlan plan_winograd(const OpDesc& desc, int threads) {
@@ -211,6 +219,8 @@ void add_convolution_kernels(plugin::Device& device) {
   for (const int32_t op : {GPUNN_OP_CONV2D, GPUNN_OP_CONV2D_BIAS_ACTIVATION, GPUNN_OP_CONV2D_BACKWARD_DATA,
                            GPUNN_OP_CONV2D_BACKWARD_FILTER}) {
     add_threaded_op(device, op, plan_product, run_images<ProductPlan>, "conv:product", Layouts::channels_last_too);
+    add_threaded_op(device, op, plan_depthwise, run_images<DepthwisePlan>, "conv:depthwise",
+                    Layouts::channels_last_too);
     add_threaded_op(device, op, plan_winograd, run_images<WinogradPlan>, "conv:winograd", Layouts::channels_last_too);
   }
 }

@@ -192,11 +192,8 @@ ImageFilterProduct::ImageFilterProduct(const ConvolutionShape& shape, int thread
       x_(images_of(shape, false)),
       dy_(images_of(shape, true)),
       targets_(target_classes(shape, true)[0]),
-      in_place_(sees_itself(shape) && shape.group_inputs % kernels_->lanes == 0),
       outputs_(shape.batch * shape.rows.outputs * shape.columns.outputs) {
   block_channels_ = even_block(x_.channels, kBlockColumns);
-  // Whole vectors, so that no vector of an image in place ends behind it.
-  if (block_channels_ < x_.channels) block_channels_ = round_up(block_channels_, kernels_->lanes);
   channel_blocks_ = divide_up(x_.channels, block_channels_);
   block_taps_ =
       channel_blocks_ > 1 ? 1 : even_block(targets_.taps(), std::max<int64_t>(kBlockColumns / x_.channels, 1));
@@ -229,7 +226,7 @@ void ImageFilterProduct::add_chunk(const float* dy, const float* x, int64_t grou
   const int64_t columns = taps * channels;
   const int64_t filter_floats = targets_.taps() * x_.channels;
   GemmTile tile{};
-  tile.b_stride = in_place_ ? x_.all_channels : rows_stride_;
+  tile.b_stride = rows_stride_;
   tile.c_row = filter_floats;
   tile.c_column = 1;
   for (int64_t step = steps * chunk / chunks_; step < last; ++step) {
@@ -237,13 +234,8 @@ void ImageFilterProduct::add_chunk(const float* dy, const float* x, int64_t grou
     const int64_t count = std::min(depth_, outputs_ - first);
     tile.k = count;
     tile.accumulate = step > steps * chunk / chunks_;
-    const float* rows = scratch.rows;
-    if (in_place_) {
-      rows = x + first * x_.all_channels + group * x_.channels + channel;
-    } else {
-      copy_rows(x_, targets_, x, group * x_.channels + channel, channels, {tap, tap + taps}, first, count, scratch.rows,
-                rows_stride_);
-    }
+    copy_rows(x_, targets_, x, group * x_.channels + channel, channels, {tap, tap + taps}, first, count, scratch.rows,
+              rows_stride_);
     const float* own_dy = dy + first * dy_.all_channels + group * dy_.channels;
     for (int64_t k = 0; k < dy_.channels; k += rows_at_once_) {
       kernels_->pack(own_dy + k, 1, dy_.all_channels, std::min(rows_at_once_, dy_.channels - k), rows_at_once_, count,
@@ -251,7 +243,7 @@ void ImageFilterProduct::add_chunk(const float* dy, const float* x, int64_t grou
     }
     for (int64_t j = 0; j < columns; j += kernels_->tile_columns) {
       tile.columns = static_cast<int>(std::min<int64_t>(kernels_->tile_columns, columns - j));
-      tile.b = rows + j;
+      tile.b = scratch.rows + j;
       tile.a_stride = rows_at_once_;
       for (int64_t k = 0; k < dy_.channels; k += rows_at_once_) {
         tile.rows = static_cast<int>(std::min(rows_at_once_, dy_.channels - k));

@@ -80,7 +80,6 @@ class ImageFilterProduct {
   GroupedImages x_;
   GroupedImages dy_;
   TargetClass targets_;
-  bool in_place_;
   int64_t outputs_;     // of all images
   int64_t block_taps_;  // of a task; 1 where block_channels_ are not all
   int64_t block_channels_;

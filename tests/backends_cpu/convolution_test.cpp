@@ -192,6 +192,10 @@ TEST_CASE("convolution: groups, and depthwise with a multiplier") {
   check_convolution({3, 6, 8, 8, 9, 3, 3, {1, 1}, {1, 1}, {1, 1}, 3});
   check_convolution({18, 10, 7, 7, 10, 3, 3, {2, 2}, {1, 1}, {1, 1}, 10});
   check_convolution({2, 4, 9, 9, 12, 3, 3, {1, 1}, {2, 2}, {2, 2}, 4});
+  check_convolution({3, 37, 19, 23, 37, 3, 3, {1, 1}, {1, 1}, {1, 1}, 37});
+  check_convolution({2, 32, 12, 25, 32, 3, 3, {2, 2}, {1, 1}, {1, 1}, 32});
+  check_convolution({2, 16, 11, 14, 16, 5, 5, {2, 1}, {2, 2}, {1, 1}, 16});
+  check_convolution({2, 18, 12, 11, 18, 7, 4, {3, 2}, {3, 1}, {1, 2}, 18});
 }
 
 TEST_CASE("convolution: enough channels for several tiles, bands and ranges") {

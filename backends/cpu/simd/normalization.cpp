@@ -55,14 +55,21 @@ void squares(const float* x, const float* mean, double* squares, ChannelShape sh
 
 void products(const float* dy, const float* x, const float* mean, double* sums, double* products, ChannelShape shape) {
   if (shape.size == 1) {
-    // In strips of rows that the first-level cache holds for the second sum.
-    constexpr int64_t kStrip = 8 * kRowsInSum;
-    for (int64_t row = 0; row < shape.rows; row += kStrip) {
-      const ChannelShape strip{shape.rows - row < kStrip ? shape.rows - row : kStrip, shape.channels, 1};
+    for (int64_t row = 0; row < shape.rows; row += kRowsInSum) {
+      const int64_t rows = shape.rows - row < kRowsInSum ? shape.rows - row : kRowsInSum;
       const float* d = dy + row * shape.channels;
       const float* xs = x + row * shape.channels;
-      add_rows(strip, sums, [d](int64_t, int64_t i) { return d[i]; });
-      add_rows(strip, products, [d, xs, mean](int64_t c, int64_t i) { return d[i] * (xs[i] - mean[c]); });
+#pragma omp simd
+      for (int64_t c = 0; c < shape.channels; ++c) {
+        float sum = 0;
+        float product = 0;
+        for (int64_t i = 0; i < rows; ++i) {
+          sum += d[i * shape.channels + c];
+          product += d[i * shape.channels + c] * (xs[i * shape.channels + c] - mean[c]);
+        }
+        sums[c] += static_cast<double>(sum);
+        products[c] += static_cast<double>(product);
+      }
     }
     return;
   }
