@@ -1,4 +1,4 @@
-// The thread team: OpenMP's, which lives as long as the process, so that a parallel loop costs about a microsecond.
+// Loops on the thread team (thread_team.hpp).
 //
 // A result must not depend on the number of threads: cut the work into tasks by the shape alone, give each output
 // element to one task, and reduce across tasks in the tasks' order.
@@ -7,32 +7,31 @@
 #include <algorithm>
 #include <cstdint>
 
-#include <omp.h>
-
 namespace gpunn::cpu {
 
 // The size of the team. A kernel that asks for workspace by thread must take the number once, when its factory is
 // registered (after the device has set it), and pass it to parallel_for, since another device may change it later.
 int thread_count();
 
-// 0: as many as the process may run on.
+// 0: as many as the process may run on, or as OMP_NUM_THREADS says.
 void set_thread_count(int threads);
 
+// What parallel_for calls, with the type of its body taken away.
+void run_on_team(int threads, int64_t tasks, void (*body)(const void* context, int64_t task, int thread),
+                 const void* context);
+
 // Calls body(task, thread) for each task in [0, tasks), thread in [0, threads); by the caller alone where there is one
-// task or one thread. Tasks go to whichever thread is free. body must not throw.
+// task or one thread. Each thread begins with its own share of consecutive tasks, and then takes over those of others.
+// body must not throw.
 template <class Body>
 void parallel_for(int threads, int64_t tasks, const Body& body) {
-  threads = static_cast<int>(std::min<int64_t>(threads, tasks));
-  if (threads <= 1) {
+  if (threads <= 1 || tasks <= 1) {
     for (int64_t task = 0; task < tasks; ++task) body(task, 0);
     return;
   }
-#pragma omp parallel num_threads(threads)
-  {
-    const int thread = omp_get_thread_num();
-#pragma omp for schedule(dynamic, 1) nowait
-    for (int64_t task = 0; task < tasks; ++task) body(task, thread);
-  }
+  run_on_team(
+      threads, tasks,
+      [](const void* context, int64_t task, int thread) { (*static_cast<const Body*>(context))(task, thread); }, &body);
 }
 
 // Calls body(task) on the whole team.

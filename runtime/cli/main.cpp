@@ -12,9 +12,9 @@
 
 int main(int argc, char** argv) {
   gpunn::cli::prepare_standard_files();
-  // A plugin's OpenMP team waits between two kernels. By default it spins for milliseconds on cores that other
-  // programs, or its own threads, need; this many spins cover the gaps of a step. libgomp reads it when a plugin brings
-  // it in.
+  // The OpenMP team of a plugin that has one waits between two kernels. By default it spins for milliseconds on cores
+  // that other programs, or its own threads, need; this many spins cover the gaps of a step. libgomp reads it when a
+  // plugin brings it in.
   setenv("GOMP_SPINCOUNT", "30000", 0);
   gpunn::ExitCode code = gpunn::ExitCode::failed;
   try {
