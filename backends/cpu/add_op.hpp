@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "common/requirements.hpp"
+#include "simd/half.hpp"
 
 namespace gpunn::cpu {
 
@@ -76,11 +77,15 @@ constexpr int64_t kStretch = 1024;
 // n numbers of half precision, `step` apart, as f32.
 template <class T>
 void widen(const T* x, int64_t step, float* to, int64_t n) {
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    if (step == 1) return GPUNN_SELECT_ISA(half_kernels).widen(x, to, n);
+  }
   for (int64_t i = 0; i < n; ++i) to[i] = x[i * step];
 }
 
 template <class T>
 void narrow(const float* x, T* to, int64_t n) {
+  if constexpr (std::is_same_v<T, BFloat16>) return GPUNN_SELECT_ISA(half_kernels).narrow(x, to, n);
   for (int64_t i = 0; i < n; ++i) to[i] = T(x[i]);
 }
 

@@ -55,6 +55,7 @@ void copy_rows(const GroupedImages& source, const TargetClass& target, const T* 
   int64_t row = first % in_image / columns.targets;
   int64_t column = first % columns.targets;
   const auto bytes = [](int64_t numbers) { return static_cast<std::size_t>(numbers) * sizeof(T); };
+  const auto clear = [&](T* numbers, int64_t n) { std::memset(static_cast<void*>(numbers), 0, bytes(n)); };
   // Neighbouring columns are one run in memory.
   const bool runs = columns.per_tap == 1 && channels == source.all_channels;
   for (int64_t i = 0; i < count; ++i, to += stride) {
@@ -66,7 +67,7 @@ void copy_rows(const GroupedImages& source, const TargetClass& target, const T* 
       const int64_t n = std::min(columns.taps - v, taps.end - tap);
       const int64_t y = rows.source(row, u);
       if (y < 0 || y >= source.height) {
-        std::memset(at, 0, bytes(n * channels));
+        clear(at, n * channels);
       } else {
         const T* line = data + ((image * source.height + y) * source.width) * source.all_channels + channel;
         if (runs) {
@@ -74,14 +75,14 @@ void copy_rows(const GroupedImages& source, const TargetClass& target, const T* 
           const int64_t left = std::clamp<int64_t>(-x, 0, n);
           const int64_t right = std::clamp<int64_t>(x + n - source.width, 0, n - left);
           const int64_t inside = n - left - right;
-          if (left > 0) std::memset(at, 0, bytes(left * channels));
+          if (left > 0) clear(at, left * channels);
           if (inside > 0) std::memcpy(at + left * channels, line + (x + left) * channels, bytes(inside * channels));
-          if (right > 0) std::memset(at + (n - right) * channels, 0, bytes(right * channels));
+          if (right > 0) clear(at + (n - right) * channels, right * channels);
         } else {
           for (int64_t j = 0; j < n; ++j) {
             const int64_t x = columns.source(column, v + j);
             if (x < 0 || x >= source.width) {
-              std::memset(at + j * channels, 0, bytes(channels));
+              clear(at + j * channels, channels);
             } else {
               std::memcpy(at + j * channels, line + x * source.all_channels, bytes(channels));
             }
