@@ -30,11 +30,11 @@ std::vector<ValueId> flat_views(Graph& g, const char* name, const training::Para
 }
 
 // The first rows of a variable with room for `max_batch` rows of the value's type.
-ValueId output_view(Graph& g, const char* name, const TensorType& type, int64_t max_batch) {
+ValueId output_view(Graph& g, const char* name, TensorType type, int64_t max_batch) {
   TensorType whole = type;
   whole.shape.front() = max_batch;
   const ValueId variable = g.add_value(name, whole, Storage::state);
-  return g.add_view(std::string(name) + ".rows", variable, type);
+  return g.add_view(std::string(name) + ".rows", variable, std::move(type));
 }
 
 // The names are the file's, the layers are the file's: nothing but this says that they are of one model.

@@ -51,7 +51,7 @@ TrainingLength training_length(const Experiment& experiment, const Dataset& data
     fail("training.accumulate " + std::to_string(experiment.accumulate) +
          " is for arrays; of batches that come while training each is a step: bring larger ones, or leave it out");
   }
-  if (dataset.unwatched) require_training_monitor(experiment);
+  if (dataset.test.rows() == 0) require_training_monitor(experiment);
   TrainingLength length;
   length.steps_per_epoch = training_sampling(experiment, SplitType{"train", dataset.train.samples}).steps_per_epoch();
   length.steps = experiment.epochs * length.steps_per_epoch;
