@@ -1,0 +1,125 @@
+"""Arrays of the caller as the library takes them: samples uint8 or float32, labels int32, targets float32."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gpunn.errors import UsageError
+
+Array = npt.NDArray[Any]
+
+
+def as_array(value: Any, what: str) -> Array:
+    """A numpy array of anything that is one: numpy, PyTorch, lists. No copy where there is no need."""
+    if hasattr(value, "detach"):  # PyTorch, whose tensors may have a gradient or be on a device
+        value = value.detach().cpu()
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{what}: expected an array of numbers, found {type(value).__name__}: {error}") from error
+    if array.dtype == object or array.dtype.kind not in "buif":
+        raise UsageError(f"{what}: expected an array of numbers, found dtype {array.dtype}")
+    return array
+
+
+def samples_of(
+    value: Any, what: str = "x", *, shape: list[int] | None = None, dtype: str | None = None, images: bool = False
+) -> Array:
+    """Samples ``[rows, ...]``, packed. uint8 stays where samples are images (pixels, which the network divides by
+    255); all other numbers become float32. ``shape`` and ``dtype`` are those of one sample, where they are known;
+    ``images``: the network takes ``[C, H, W]``, so that ``[rows, H, W]`` are images of one channel.
+    """
+    array = as_array(value, what)
+    if array.ndim < 2:
+        raise UsageError(
+            f"{what}: expected [rows, features] or [rows, channels, height, width], found {list(array.shape)}"
+            + (f"; one sample is {what}[None]" if array.ndim == 1 else "")
+        )
+    if array.size == 0:
+        raise UsageError(f"{what}: the array is empty, {list(array.shape)}")
+    one_channel = images and array.ndim == 3
+    if shape is not None:
+        one_channel = list(array.shape[1:]) == shape[1:] and shape[0] == 1 and len(shape) == 3
+    if one_channel:
+        array = array[:, None]
+    if shape is not None and list(array.shape[1:]) != shape:
+        hint = ""
+        if len(shape) == 3 and array.ndim == 4 and [array.shape[3], *array.shape[1:3]] == shape:
+            hint = f"; its channels are last: {what}.transpose(0, 3, 1, 2)"
+        raise UsageError(f"{what}: the network takes samples of {shape}, found {list(array.shape[1:])}{hint}")
+    pixels = array.dtype == np.uint8 and array.ndim > 2
+    if dtype == "u8" and not pixels:
+        raise UsageError(
+            f"{what}: the network was trained on uint8 pixels from 0 to 255, found {array.dtype}; give it such pixels"
+        )
+    if dtype == "f32" and pixels:
+        raise UsageError(
+            f"{what}: the network was trained on floating-point samples, found uint8 pixels; convert them as those "
+            f"were, for instance by ({what} / 255).astype('float32')"
+        )
+    return np.ascontiguousarray(array, dtype=np.uint8 if pixels else np.float32)
+
+
+def infer_task(y: Array, loss: str | None, columns: int) -> str:
+    """What is learnt from targets of this form by this loss, and a network with so many outputs."""
+    flat = y.ndim == 1 or (y.ndim == 2 and y.shape[1] == 1)
+    if loss in ("cross_entropy", "hinge"):
+        return "classification"
+    if loss == "binary_cross_entropy":
+        return "classification" if flat and columns in (1, 2) else "multi_label"
+    if loss in ("mean_squared_error", "huber"):
+        return "classification" if flat and y.dtype.kind in "bui" and columns > 1 else "regression"
+    if y.dtype.kind not in "bui":
+        return "regression"
+    if flat:
+        return "classification"
+    return "multi_label" if bool(np.isin(y, (0, 1)).all()) else "regression"
+
+
+def targets_of(value: Any, task: str, outputs: int, rows: int, what: str = "y") -> Array:
+    """Labels int32 ``[rows]`` or targets float32 ``[rows, outputs]`` of samples that are ``rows``."""
+    y = as_array(value, what)
+    if y.ndim == 0 or y.shape[0] != rows:
+        raise UsageError(f"{what}: expected one entry for each of the {rows} samples, found {list(y.shape)}")
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        row = int(np.argwhere(~np.isfinite(y))[0][0])
+        found = "NaN" if np.isnan(y.reshape(rows, -1)[row]).any() else "an infinity"
+        raise UsageError(f"{what}: {found} in row {row} (counted from 0); remove such rows or replace the value")
+    if task == "classification":
+        return _labels(y, outputs, what)
+    if y.ndim == 1:
+        y = y[:, None]
+    if y.ndim != 2 or y.shape[1] != outputs:
+        raise UsageError(
+            f"{what}: the network has {outputs} outputs, expected targets of [{rows}, {outputs}], found {list(y.shape)}"
+        )
+    if task == "multi_label" and not np.isin(y, (0, 1)).all():
+        raise UsageError(f"{what}: each label of a row is 0 or 1, found {float(y[~np.isin(y, (0, 1))][0])}")
+    return np.ascontiguousarray(y, dtype=np.float32)
+
+
+def _labels(y: Array, classes: int, what: str) -> Array:
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = y[:, 0]
+    if y.ndim == 2 and y.shape[1] == classes:  # one-hot
+        if not (np.isin(y, (0, 1)).all() and (y.sum(axis=1) == 1).all()):
+            raise UsageError(f"{what}: a class a row is expected, as a number or as a row with a single 1")
+        y = y.argmax(axis=1)
+    if y.ndim != 1:
+        raise UsageError(f"{what}: a class a row is expected, [rows], found {list(y.shape)}")
+    if y.dtype.kind == "f" and (y != np.floor(y)).any():
+        raise UsageError(
+            f"{what}: classes are integers from 0, found {float(y[y != np.floor(y)][0])}; to learn numbers, compile "
+            "with loss='mean_squared_error'"
+        )
+    wrong = (y < 0) | (y >= classes)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise UsageError(
+            f"{what}: the label of row {row} (counted from 0) is {int(y[row])}; the network has {classes} "
+            f"outputs, so labels are 0 to {classes - 1}"
+        )
+    return np.ascontiguousarray(y, dtype=np.int32)

@@ -1,0 +1,582 @@
+"""Layers of a network, with the names and the order of arguments that they have in PyTorch.
+
+Each class is a layer type of the YAML models; ``gpunn help layers`` and docs/experiments.md have their keys. Sizes that
+PyTorch asks for and that follow from the input (``in_channels``, ``in_features``, ``num_features``) are compared with
+it when the network meets its first samples; None is "whatever comes".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+from gpunn._core import layer_types as _layer_types
+from gpunn.errors import UsageError
+
+Size = int | Sequence[int]
+
+
+def _size(value: Size) -> int | list[int]:
+    return value if isinstance(value, int) else [int(part) for part in value]
+
+
+class Node:
+    """What a layer gives, or the network's input: what another layer is called with."""
+
+    def __init__(self, layer: Layer | None, inputs: Sequence[Node], shape: Sequence[int] | None = None) -> None:
+        self.layer = layer
+        self.inputs = list(inputs)
+        self.shape = None if shape is None else [int(size) for size in shape]
+
+    def __repr__(self) -> str:
+        return f"Input({tuple(self.shape or ())})" if self.layer is None else f"<output of {self.layer!r}>"
+
+    def __add__(self, other: Node) -> Node:
+        return Add()(self, other)
+
+    def __mul__(self, other: Node) -> Node:
+        return Multiply()(self, other)
+
+
+def Input(shape: Sequence[int]) -> Node:  # noqa: N802  # a function in the place of a layer
+    """The input of a network: the shape of one sample, ``(channels, height, width)`` or ``(features,)``."""
+    return Node(None, [], shape)
+
+
+class Layer:
+    """The base of all layers: a type of the YAML models, and its keys as far as they are not the default.
+
+    Called with what another layer gives (``y = layer(x)``, ``z = Add()(x, y)`` or ``Add()([x, y])``) it returns a
+    :class:`Node`. A layer has one place in one network.
+    """
+
+    type: ClassVar[str] = ""
+
+    def __init__(self, name: str | None = None, **keys: Any) -> None:
+        self.name = name
+        self.keys: dict[str, Any] = {
+            key: value for key, value in keys.items() if not _is_default(self.type, key, value)
+        }
+        self.expected: dict[str, int] = {}  # what the caller says of the input: {"in_channels": 3}
+
+    @classmethod
+    def _restored(cls, name: str, keys: Mapping[str, Any]) -> Layer:
+        layer = cls.__new__(cls)
+        Layer.__init__(layer, name, **keys)
+        return layer
+
+    def _expect(self, **sizes: int | None) -> None:
+        for key, size in sizes.items():
+            if size is not None:
+                self.expected[key] = int(size)
+
+    def __call__(self, *inputs: Node | Sequence[Node]) -> Node:
+        nodes: list[Node] = []
+        for one in inputs:
+            nodes.extend([one] if isinstance(one, Node) else one)
+        least, most = _inputs_of(self.type)
+        if not least <= len(nodes) <= most or not all(isinstance(node, Node) for node in nodes):
+            wanted = str(least) if least == most else f"{least} to {most}"
+            raise UsageError(
+                f"{type(self).__name__} is called with {wanted} of what gpunn.Input and other layers give, "
+                f"found {len(nodes)}; arrays go into a network"
+            )
+        return Node(self, nodes)
+
+    def __repr__(self) -> str:
+        parts = [f"{key}={value!r}" for key, value in (self.expected | self.keys).items()]
+        if self.name is not None:
+            parts.append(f"name={self.name!r}")
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+
+class Conv2d(Layer):
+    """2-D convolution of ``[C, H, W]``. ``padding`` may be "same"."""
+
+    type = "conv2d"
+
+    def __init__(
+        self,
+        in_channels: int | None,
+        out_channels: int,
+        kernel_size: Size,
+        stride: Size = 1,
+        padding: Size | str = 0,
+        dilation: Size = 1,
+        groups: int = 1,
+        bias: bool = True,
+        *,
+        init: str = "default",
+        activation: str = "none",
+        name: str | None = None,
+    ) -> None:
+        margins: int | str | list[int] = padding if isinstance(padding, str) else _size(padding)
+        super().__init__(
+            name,
+            filters=out_channels,
+            kernel=_size(kernel_size),
+            stride=_size(stride),
+            padding=0 if margins == "valid" else margins,
+            dilation=_size(dilation),
+            groups=groups,
+            bias=bias,
+            init=init,
+            activation=activation,
+        )
+        self._expect(in_channels=in_channels)
+
+
+class ConvTranspose2d(Layer):
+    """Transposed 2-D convolution of ``[C, H, W]``, which makes images larger."""
+
+    type = "conv2d_transpose"
+
+    def __init__(
+        self,
+        in_channels: int | None,
+        out_channels: int,
+        kernel_size: Size,
+        stride: Size = 1,
+        padding: Size = 0,
+        output_padding: Size = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Size = 1,
+        *,
+        init: str = "default",
+        activation: str = "none",
+        name: str | None = None,
+    ) -> None:
+        super().__init__(
+            name,
+            filters=out_channels,
+            kernel=_size(kernel_size),
+            stride=_size(stride),
+            padding=_size(padding),
+            output_padding=_size(output_padding),
+            dilation=_size(dilation),
+            groups=groups,
+            bias=bias,
+            init=init,
+            activation=activation,
+        )
+        self._expect(in_channels=in_channels)
+
+
+class Linear(Layer):
+    """Weighted sums of ``[features]``, or of each token of ``[tokens, features]``."""
+
+    type = "linear"
+
+    def __init__(
+        self,
+        in_features: int | None,
+        out_features: int,
+        bias: bool = True,
+        *,
+        init: str = "default",
+        activation: str = "none",
+        name: str | None = None,
+    ) -> None:
+        super().__init__(name, units=out_features, bias=bias, init=init, activation=activation)
+        self._expect(in_features=in_features)
+
+
+class ReLU(Layer):
+    """``max(x, 0)``."""
+
+    type = "relu"
+
+    def __init__(self, *, name: str | None = None) -> None:
+        super().__init__(name)
+
+
+class ReLU6(Layer):
+    """``min(max(x, 0), 6)``."""
+
+    type = "relu6"
+
+    def __init__(self, *, name: str | None = None) -> None:
+        super().__init__(name)
+
+
+class LeakyReLU(Layer):
+    """``x`` where it is above 0, else ``negative_slope * x``."""
+
+    type = "leaky_relu"
+
+    def __init__(self, negative_slope: float = 0.01, *, name: str | None = None) -> None:
+        super().__init__(name, slope=negative_slope)
+
+
+class Sigmoid(Layer):
+    """``1 / (1 + exp(-x))``. The loss ``binary_cross_entropy`` takes what goes into it, where it is the last layer."""
+
+    type = "sigmoid"
+
+    def __init__(self, *, name: str | None = None) -> None:
+        super().__init__(name)
+
+
+class Tanh(Layer):
+    """The hyperbolic tangent."""
+
+    type = "tanh"
+
+    def __init__(self, *, name: str | None = None) -> None:
+        super().__init__(name)
+
+
+class GELU(Layer):
+    """``x`` times the share of a standard normal distribution below it; ``approximate`` is "none" or "tanh"."""
+
+    type = "gelu"
+
+    def __init__(self, approximate: str = "none", *, name: str | None = None) -> None:
+        super().__init__(name, approximate=approximate)
+
+
+class SiLU(Layer):
+    """``x * sigmoid(x)``."""
+
+    type = "silu"
+
+    def __init__(self, *, name: str | None = None) -> None:
+        super().__init__(name)
+
+
+def _require_last(dim: int | None) -> None:
+    if dim not in (None, 1, -1):
+        raise UsageError(f"a softmax is over the classes of [rows, classes]: dim is 1, -1 or None, found {dim}")
+
+
+class Softmax(Layer):
+    """Probabilities of ``[classes]``. The loss ``cross_entropy`` takes the input of a softmax at the end."""
+
+    type = "softmax"
+
+    def __init__(self, dim: int | None = None, *, name: str | None = None) -> None:
+        _require_last(dim)
+        super().__init__(name)
+
+
+class LogSoftmax(Layer):
+    """The logarithms of :class:`Softmax`."""
+
+    type = "log_softmax"
+
+    def __init__(self, dim: int | None = None, *, name: str | None = None) -> None:
+        _require_last(dim)
+        super().__init__(name)
+
+
+class MaxPool2d(Layer):
+    """The largest of each window of ``[C, H, W]``; ``stride`` None: the window's size."""
+
+    type = "max_pool"
+
+    def __init__(
+        self,
+        kernel_size: Size,
+        stride: Size | None = None,
+        padding: Size = 0,
+        *,
+        ceil_mode: bool = False,
+        name: str | None = None,
+    ) -> None:
+        keys: dict[str, Any] = {} if stride is None else {"stride": _size(stride)}
+        super().__init__(name, window=_size(kernel_size), **keys, padding=_size(padding), ceil_mode=ceil_mode)
+
+
+class AvgPool2d(Layer):
+    """The mean of each window of ``[C, H, W]``; ``stride`` None: the window's size."""
+
+    type = "avg_pool"
+
+    def __init__(
+        self,
+        kernel_size: Size,
+        stride: Size | None = None,
+        padding: Size = 0,
+        *,
+        count_include_pad: bool = True,
+        name: str | None = None,
+    ) -> None:
+        keys: dict[str, Any] = {} if stride is None else {"stride": _size(stride)}
+        super().__init__(
+            name, window=_size(kernel_size), **keys, padding=_size(padding), count_padding=count_include_pad
+        )
+
+
+class AdaptiveAvgPool2d(Layer):
+    """Means of windows that give ``[C, rows, columns]`` of that size."""
+
+    type = "adaptive_avg_pool"
+
+    def __init__(self, output_size: Size, *, name: str | None = None) -> None:
+        super().__init__(name, size=_size(output_size))
+
+
+class GlobalAvgPool2d(Layer):
+    """The mean of each channel: ``[C, H, W]`` to ``[C]``."""
+
+    type = "global_avg_pool"
+
+    def __init__(self, *, name: str | None = None) -> None:
+        super().__init__(name)
+
+
+class GlobalMaxPool2d(Layer):
+    """The largest of each channel: ``[C, H, W]`` to ``[C]``."""
+
+    type = "global_max_pool"
+
+    def __init__(self, *, name: str | None = None) -> None:
+        super().__init__(name)
+
+
+class Upsample(Layer):
+    """``[C, H, W]`` with rows and columns multiplied; ``mode`` is "nearest" or "bilinear"."""
+
+    type = "upsample"
+
+    def __init__(self, scale_factor: Size, mode: str = "nearest", *, name: str | None = None) -> None:
+        super().__init__(name, factor=_size(scale_factor), mode=mode)
+
+
+class BatchNorm2d(Layer):
+    """Each channel of ``[C, ...]`` to a mean of 0 and a variance of 1, then times a weight plus a bias."""
+
+    type = "batch_norm"
+
+    def __init__(
+        self, num_features: int | None = None, eps: float = 1e-5, momentum: float = 0.1, *, name: str | None = None
+    ) -> None:
+        super().__init__(name, epsilon=eps, momentum=momentum)
+        self._expect(num_features=num_features)
+
+
+BatchNorm1d = BatchNorm2d
+
+
+class LayerNorm(Layer):
+    """Normalises the last dimensions of a sample together: as many as ``normalized_shape`` has; None: all."""
+
+    type = "layer_norm"
+
+    def __init__(self, normalized_shape: Size | None = None, eps: float = 1e-5, *, name: str | None = None) -> None:
+        shape = [] if normalized_shape is None else [normalized_shape]
+        if len(shape) == 1 and not isinstance(shape[0], int):
+            shape = list(shape[0])
+        super().__init__(name, epsilon=eps, dimensions=len(shape))
+        numbers = 1
+        for size in shape:
+            numbers *= int(size)  # type: ignore[arg-type]  # a flat list by now
+        self._expect(normalized_shape=numbers if shape else None)
+
+
+class GroupNorm(Layer):
+    """Normalises each of equal groups of the channels of ``[C, ...]``, with a weight and a bias for each channel."""
+
+    type = "group_norm"
+
+    def __init__(
+        self,
+        num_groups: int = 32,
+        num_channels: int | None = None,
+        eps: float = 1e-5,
+        affine: bool = True,
+        *,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(name, groups=num_groups, epsilon=eps, affine=affine)
+        self._expect(num_channels=num_channels)
+
+
+class InstanceNorm2d(Layer):
+    """Each channel of each sample ``[C, ...]`` to a mean of 0 and a variance of 1."""
+
+    type = "instance_norm"
+
+    def __init__(
+        self, num_features: int | None = None, eps: float = 1e-5, *, affine: bool = False, name: str | None = None
+    ) -> None:
+        super().__init__(name, epsilon=eps, affine=affine)
+        self._expect(num_features=num_features)
+
+
+class LocalResponseNorm(Layer):
+    """``x / (k + alpha / size * s) ** beta``, s the sum of the squares of ``size`` neighbouring channels."""
+
+    type = "local_response_norm"
+
+    def __init__(
+        self, size: int = 5, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0, *, name: str | None = None
+    ) -> None:
+        super().__init__(name, size=size, alpha=alpha, beta=beta, k=k)
+
+
+class Flatten(Layer):
+    """All dimensions of a sample as one."""
+
+    type = "flatten"
+
+    def __init__(self, *, name: str | None = None) -> None:
+        super().__init__(name)
+
+
+class Reshape(Layer):
+    """The same numbers as a sample of another shape; one size may be -1: the rest."""
+
+    type = "reshape"
+
+    def __init__(self, shape: Sequence[int], *, name: str | None = None) -> None:
+        super().__init__(name, shape=[int(size) for size in shape])
+
+
+class Permute(Layer):
+    """A sample's dimensions in another order, each by its number in the input, from 0 (the rows don't count)."""
+
+    type = "transpose"
+
+    def __init__(self, dims: Sequence[int], *, name: str | None = None) -> None:
+        super().__init__(name, permutation=[int(dim) for dim in dims])
+
+
+class ZeroPad2d(Layer):
+    """``[C, H, W]`` with zeros around it: a number for all sides, or PyTorch's ``(left, right, top, bottom)``."""
+
+    type = "pad"
+
+    def __init__(self, padding: Size, *, name: str | None = None) -> None:
+        sides = _size(padding)
+        if not isinstance(sides, int):
+            if len(sides) != 4:
+                raise UsageError(f"padding is a number or (left, right, top, bottom), found {len(sides)} numbers")
+            sides = sides[2:] + sides[:2]
+        super().__init__(name, padding=sides)
+
+
+class Slice(Layer):
+    """Neighbours in a dimension of a sample: ``x[..., start : start + size, ...]``."""
+
+    type = "slice"
+
+    def __init__(self, start: int = 0, size: int = 1, dimension: int = 0, *, name: str | None = None) -> None:
+        super().__init__(name, dimension=dimension, start=start, size=size)
+
+
+class PixelShuffle(Layer):
+    """``[C * factor**2, H, W]`` as an image of ``[C, H * factor, W * factor]``."""
+
+    type = "pixel_shuffle"
+
+    def __init__(self, upscale_factor: int, *, name: str | None = None) -> None:
+        super().__init__(name, factor=upscale_factor)
+
+
+class Dropout(Layer):
+    """In training each value becomes 0 with probability ``p``, the others grow to keep the mean."""
+
+    type = "dropout"
+
+    def __init__(self, p: float = 0.5, *, name: str | None = None) -> None:
+        super().__init__(name, p=p)
+
+
+class Add(Layer):
+    """The sum of two layers of equal shape."""
+
+    type = "add"
+
+    def __init__(self, *, name: str | None = None) -> None:
+        super().__init__(name)
+
+
+class Multiply(Layer):
+    """The product of two layers of equal shape, or of ``[C, ...]`` and a number for each channel."""
+
+    type = "multiply"
+
+    def __init__(self, *, name: str | None = None) -> None:
+        super().__init__(name)
+
+
+class Concat(Layer):
+    """The channels, or features, of two to 16 layers one behind the other."""
+
+    type = "concat"
+
+    def __init__(self, *, name: str | None = None) -> None:
+        super().__init__(name)
+
+
+class MultiheadAttention(Layer):
+    """Self-attention of ``[tokens, features]``."""
+
+    type = "multi_head_attention"
+
+    def __init__(
+        self,
+        embed_dim: int | None,
+        num_heads: int,
+        dropout: float = 0.0,
+        bias: bool = True,
+        *,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(name, heads=num_heads, dropout=dropout, bias=bias)
+        self._expect(embed_dim=embed_dim)
+
+
+class ClassToken(Layer):
+    """``[tokens, features]`` behind a token that is trained."""
+
+    type = "class_token"
+
+    def __init__(self, *, name: str | None = None) -> None:
+        super().__init__(name)
+
+
+class PositionEmbedding(Layer):
+    """A sample plus a trained number for each of its values."""
+
+    type = "position_embedding"
+
+    def __init__(self, *, name: str | None = None) -> None:
+        super().__init__(name)
+
+
+def _all_layers() -> Iterator[type[Layer]]:
+    yield from Layer.__subclasses__()
+
+
+CLASS_OF: dict[str, type[Layer]] = {one.type: one for one in _all_layers()}
+_TABLE: dict[str, dict[str, Any]] = {}  # of the C++ library, filled in when it is first asked for
+
+
+def table() -> dict[str, dict[str, Any]]:
+    """The layer types of the YAML models by their names: help, keys, number of inputs."""
+    if not _TABLE:
+        _TABLE.update({layer["name"]: layer for layer in _layer_types()})
+    return _TABLE
+
+
+def _inputs_of(layer_type: str) -> tuple[int, int]:
+    row = table()[layer_type]
+    return row["inputs"], row["most_inputs"]
+
+
+def _is_default(layer_type: str, key: str, value: Any) -> bool:
+    for row in table()[layer_type]["keys"]:
+        if row["path"] == key:
+            fallback = str(row["default"]).strip("`")
+            if isinstance(value, bool):
+                return fallback == str(value).lower()
+            if isinstance(value, int | float):
+                try:
+                    return float(fallback) == value
+                except ValueError:
+                    return False
+            return bool(fallback == value)
+    return False

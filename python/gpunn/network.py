@@ -1,0 +1,847 @@
+"""Networks in code: built of layers, trained on arrays or batches, read and written as YAML.
+
+A network is the same thing as a model in YAML: the same layers, and from the same seed the same weights, batches and
+dropout masks. ``Sequential`` is for a chain of layers, ``Network`` for one with branches.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gpunn import _core
+from gpunn._arrays import Array, as_array, infer_task, samples_of, targets_of
+from gpunn._batches import Batches, is_batches, pair_of
+from gpunn._yaml import flow, section
+from gpunn.errors import UsageError
+from gpunn.layers import CLASS_OF, Layer, Node
+from gpunn.losses import Outputs, outputs_of
+
+_LOSSES = {
+    "mse": "mean_squared_error",
+    "bce": "binary_cross_entropy",
+    "ce": "cross_entropy",
+}
+_DEFAULT_LOSS = {
+    "classification": "cross_entropy",
+    "regression": "mean_squared_error",
+    "multi_label": "binary_cross_entropy",
+}
+_AT_A_TIME = 256  # rows of a call
+
+Setting = str | Mapping[str, Any]
+
+
+class History:
+    """What a training recorded: ``history`` has a list a metric, ``epochs`` a dict an epoch."""
+
+    def __init__(self) -> None:
+        self.epochs: list[dict[str, Any]] = []
+
+    @property
+    def history(self) -> dict[str, list[Any]]:
+        names = {name: None for epoch in self.epochs for name in epoch}
+        return {name: [epoch.get(name) for epoch in self.epochs] for name in names}
+
+    def frame(self) -> Any:
+        """The same as a pandas.DataFrame, a row an epoch."""
+        import pandas as pd
+
+        return pd.DataFrame(self.epochs)
+
+    def __getitem__(self, name: str) -> list[Any]:
+        return self.history[name]
+
+    def __len__(self) -> int:
+        return len(self.epochs)
+
+    def __repr__(self) -> str:
+        if not self.epochs:
+            return "History(no epoch)"
+        last = {name: value for name, value in self.epochs[-1].items() if isinstance(value, float)}
+        return f"History({len(self)} epochs, last: " + ", ".join(f"{k} {v:.4g}" for k, v in last.items()) + ")"
+
+
+class _Listener:
+    """Passes what the library tells to the callbacks."""
+
+    def __init__(self, callbacks: Sequence[Any], history: History, verbose: bool) -> None:
+        self._callbacks = callbacks
+        self._history = history
+        self._verbose = verbose
+
+    def _call(self, name: str, *arguments: Any) -> bool:
+        answers = [
+            getattr(one, name)(*arguments) if hasattr(one, name) else one(*arguments)
+            for one in self._callbacks
+            if hasattr(one, name) or (name == "on_epoch" and callable(one))
+        ]
+        return any(answer is True for answer in answers)
+
+    def on_message(self, text: str) -> None:
+        if self._verbose or text.startswith("WARNING"):
+            print(text)
+        self._call("on_message", text)
+
+    def on_start(self, backend: str, device: str) -> None:
+        if self._verbose:
+            print(f"training on {backend}, {device}")
+        self._call("on_start", backend, device)
+
+    def on_step(self, step: dict[str, Any]) -> bool:
+        return self._call("on_step", step)
+
+    def on_epoch(self, epoch: dict[str, Any]) -> bool:
+        self._history.epochs.append(epoch)
+        if self._verbose:
+            shown = {k: v for k, v in epoch.items() if isinstance(v, float) and k != "samples_per_second"}
+            print(f"epoch {epoch['epoch']}: " + ", ".join(f"{k} {v:.4g}" for k, v in shown.items()))
+        return self._call("on_epoch", epoch)
+
+
+class Network:
+    """A network of layers with branches: ``Network(x, z)`` from the inputs ``x`` to the output ``z``.
+
+    >>> x = Input((3, 32, 32))                                        # doctest: +SKIP
+    >>> y = Conv2d(3, 16, 3, padding=1)(x)                            # doctest: +SKIP
+    >>> z = Linear(None, 10)(GlobalAvgPool2d()(Add()(y, ReLU()(y))))  # doctest: +SKIP
+    >>> network = Network(x, z)                                       # doctest: +SKIP
+
+    Weights are drawn from ``seed``, as a training from YAML with this ``training.seed`` draws them. They exist once the
+    shape of a sample is known: from ``Input``, ``Sequential(input_shape=...)``, or the first array.
+    """
+
+    def __init__(self, inputs: Node, outputs: Node, *, name: str = "network", seed: int = 1) -> None:
+        if inputs.layer is not None:
+            raise UsageError(f"a network begins with gpunn.Input(shape), found {inputs!r}")
+        self._begin(_chain_of(inputs, outputs), inputs.shape, name, seed)
+
+    def _begin(
+        self, chain: Sequence[tuple[Layer, list[Layer | None]]], input_shape: Sequence[int] | None, name: str, seed: int
+    ) -> None:
+        if not chain:
+            raise UsageError("a network has at least one layer")
+        self.name = name
+        self.seed = seed
+        self.history = History()
+        self._layers = [layer for layer, _ in chain]
+        self._names = _names_of(self._layers)
+        self._from = _sources_of(chain, self._names)
+        self._input = None if input_shape is None else [int(size) for size in input_shape]
+        self._settings: dict[str, Any] = {}
+        self._compiled: dict[str, Any] = {}
+        self._core: _core.Network | None = None
+        self._runner: _core.Runner | None = None
+        self._text = ""  # of the experiment, where it was read from a file
+        if self._input is not None:
+            self._build(self._input, "f32")
+
+    # ---- what it is made of
+
+    @property
+    def layers(self) -> list[Layer]:
+        """In the order of the YAML."""
+        return list(self._layers)
+
+    def to_yaml(self, file: str | os.PathLike[str] | None = None) -> str:
+        """The model as YAML, which ``gpunn run`` and :func:`from_yaml` read; written to ``file`` too, if given."""
+        text = f"name: {flow(self.name)}\n" + section("input", self._input) + "layers:\n"
+        for i, layer in enumerate(self._layers):
+            keys: dict[str, Any] = {"name": self._names[i]}
+            if self._from[i]:
+                keys["from"] = self._from[i]
+            text += f"  - {layer.type}: {flow(keys | layer.keys)}\n"
+        if file is not None:
+            Path(file).write_text(text, encoding="utf-8")
+        return text
+
+    def _experiment(self, task: str | None = None, loss: Setting | None = None) -> str:
+        """The experiment as YAML, but for what a call of fit says."""
+        if self._text:
+            return self._text
+        settings = self._settings
+        text = f"name: {flow(self.name)}\n"
+        text += section("task", task or settings.get("task"))
+        text += "model:\n" + "".join(f"  {line}\n" for line in self.to_yaml().splitlines())
+        data: dict[str, Any] = {"dataset": "arrays", "batch_size": 1}
+        if (task or settings.get("task")) == "regression":
+            data["scale_targets"] = settings.get("scale_targets", False)
+        text += section("data", data)
+        text += section("loss", loss if loss is not None else settings.get("loss"))
+        for name in ("optimizer", "schedule", "augmentation", "early_stopping"):
+            text += section(name, settings.get(name))
+        training = {"seed": self.seed, "precision": settings.get("precision", "fp32"), "epochs": 1}
+        training["threads"] = settings.get("threads", 0)
+        text += section("training", training | dict(settings.get("training") or {}))
+        text += section("backend", str(settings.get("backend", "auto")))
+        text += section("device", settings.get("device", 0))
+        if settings.get("plugins"):
+            text += section("plugins", [str(one) for one in settings["plugins"]])
+        return text
+
+    def _build(self, shape: list[int], dtype: str) -> _core.Network:
+        """With the first weights, where there are none."""
+        if self._core is None:
+            mean, stddev = self._normalisation()
+            self._core = _core.Network(self._experiment(), self.name, dtype, shape, mean, stddev, [])
+            try:
+                self._require_expected(self._core)
+            except UsageError:
+                self._core = None
+                raise
+        return self._core
+
+    def _normalisation(self) -> tuple[list[float], list[float]]:
+        normalize = self._settings.get("normalize")
+        if normalize is None or isinstance(normalize, str):
+            return [], []
+        mean, stddev = normalize
+        return list(np.atleast_1d(mean).astype(float)), list(np.atleast_1d(stddev).astype(float))
+
+    def _require_expected(self, core: _core.Network) -> None:
+        """What the layers were told of their inputs is right."""
+        shapes = {name: shape for name, _, shape, _, _ in core.tensors()}
+        for layer, name in zip(self._layers, self._names, strict=True):
+            for key, size in layer.expected.items():
+                found = _found_size(layer, key, name, shapes)
+                if found is not None and found != size:
+                    raise UsageError(
+                        f"{type(layer).__name__} '{name}': {key} is {size}, and its input has {found}; "
+                        f"give {key}={found}, or None to take what comes"
+                    )
+
+    def _needs_images(self) -> bool:
+        return self._layers[0].type in ("conv2d", "conv2d_transpose", "max_pool", "avg_pool", "upsample", "pad")
+
+    def _samples(self, x: Any, what: str = "x") -> Array:
+        if self._core is None:
+            array = samples_of(x, what, shape=self._input, images=self._needs_images())
+            self._build(list(array.shape[1:]), "u8" if array.dtype == np.uint8 else "f32")
+            return array
+        info = self._core.info()
+        fresh = self._core.steps == 0 and not self._text
+        array = samples_of(x, what, shape=list(info["shape"]), dtype=None if fresh else info["dtype"])
+        dtype = "u8" if array.dtype == np.uint8 else "f32"
+        if dtype != info["dtype"]:  # never trained: the weights are those of either type
+            self._retype(dtype)
+        return array
+
+    def _retype(self, dtype: str) -> None:
+        old = self._built()
+        info = old.info()
+        core = _core.Network(
+            self._experiment(), self.name, dtype, info["shape"], info["mean"], info["stddev"], info["outputs"]
+        )
+        for name, *_ in old.tensors():
+            core.write(name, old.read(name))
+        self._core, self._runner = core, None
+
+    def _built(self) -> _core.Network:
+        if self._core is None:
+            first = self._layers[0]
+            size = first.expected.get("in_features")
+            if first.type == "linear" and size is not None:
+                return self._build([size], "f32")
+            raise UsageError(
+                "the network has no weights yet, since the shape of a sample is not known: give "
+                "Sequential(..., input_shape=(channels, height, width)), or call it with an array first"
+            )
+        return self._core
+
+    # ---- training
+
+    def compile(
+        self,
+        optimizer: Setting | None = None,
+        loss: Setting | None = None,
+        *,
+        learning_rate: float | None = None,
+        schedule: Setting | None = None,
+        backend: str | os.PathLike[str] = "auto",
+        precision: str = "fp32",
+        augmentation: Mapping[str, Any] | None = None,
+        early_stopping: Mapping[str, Any] | None = None,
+        task: str | None = None,
+        normalize: str | tuple[Any, Any] | None = None,
+        scale_targets: bool = False,
+        training: Mapping[str, Any] | None = None,
+        device: int = 0,
+        threads: int = 0,
+        plugins: Sequence[str | os.PathLike[str]] = (),
+    ) -> Network:
+        """Says how the network is trained; nothing is computed yet. Weights stay, what an optimizer knew is forgotten.
+
+        Args:
+            optimizer: a name ("sgd", "adam", "adamw", ...) or a map with its keys, as ``optimizer`` in YAML.
+            loss: a name or a map, as ``loss`` in YAML; "mse", "bce" and "ce" are short forms. None: by the targets:
+                cross_entropy for a class a row, binary_cross_entropy for several labels, else mean_squared_error.
+            learning_rate: of the optimizer, in place of its own key.
+            schedule, augmentation, early_stopping: as the sections of these names in YAML.
+            backend: a plugin's name or file. "auto": the fastest that works here.
+            precision: "fp32", "tf32", "bf16" or "f16".
+            task: "classification", "regression" or "multi_label". None: by loss and targets.
+            normalize: None takes samples as they are (uint8 pixels divided by 255); "data" by the mean and standard
+                deviation of the training samples, channel by channel; or a pair (mean, stddev).
+            scale_targets: of a regression, learn (target - mean) / stddev; ``predict`` answers in the targets' units.
+            training: further keys of the section ``training`` in YAML: "ema", "freeze", "accumulate", ...
+            device: counted from 0. threads: of the host, 0: the backend's choice.
+            plugins: files and folders to find backends in, besides the usual places.
+
+        Raises ConfigError with all mistakes at once. Returns the network.
+        """
+        chosen: dict[str, Any] = {}
+        if optimizer is not None:
+            chosen = {"type": optimizer} if isinstance(optimizer, str) else dict(optimizer)
+        if learning_rate is not None:
+            chosen["learning_rate"] = learning_rate
+        if isinstance(loss, str):
+            loss = _LOSSES.get(loss, loss)
+        if normalize is not None and isinstance(normalize, str) and normalize != "data":
+            raise UsageError(f"normalize is None, 'data' or a pair (mean, stddev), found {normalize!r}")
+        settings = {
+            "optimizer": chosen or None,
+            "loss": loss,
+            "schedule": {"type": schedule} if isinstance(schedule, str) else schedule,
+            "backend": os.fspath(backend),
+            "precision": precision,
+            "augmentation": augmentation,
+            "early_stopping": early_stopping,
+            "task": task,
+            "normalize": normalize,
+            "scale_targets": scale_targets,
+            "training": training,
+            "device": device,
+            "threads": threads,
+            "plugins": plugins,
+        }
+        before, text = self._settings, self._text
+        self._settings, self._text = settings, ""
+        try:
+            _core.read_model(self._experiment(), self.name)
+        except Exception:
+            self._settings, self._text = before, text
+            raise
+        self._runner = None
+        if self._core is not None:
+            self._core.forget_training()
+            self._apply(self._core)
+        return self
+
+    def _apply(
+        self,
+        core: _core.Network,
+        task: str | None = None,
+        loss: Setting | None = None,
+        outputs: Sequence[str] | None = None,
+        settings: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        info = core.info()
+        mean, stddev = self._normalisation()
+        if not mean and core.steps > 0:  # measured by an earlier training
+            mean, stddev = info["mean"], info["stddev"]
+        if not mean and self._settings.get("normalize") is None:
+            mean = [0.0] * info["shape"][0]
+            stddev = [1.0] * info["shape"][0]
+        if self._text and not mean:
+            mean, stddev = info["mean"], info["stddev"]
+        names = list(outputs) if outputs is not None else (info["outputs"] if self._text else [])
+        core.set(self._experiment(task, loss), self.name, list(settings), mean, stddev, names)
+
+    def fit(
+        self,
+        x: Any,
+        y: Any = None,
+        *,
+        epochs: int = 1,
+        batch_size: int | None = None,
+        validation_data: Any = None,
+        validation_split: float = 0.0,
+        shuffle: bool = True,
+        drop_last: bool = False,
+        steps_per_epoch: int | None = None,
+        callbacks: Sequence[Any] = (),
+        verbose: bool = False,
+        run_folder: str | os.PathLike[str] | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> History:
+        """Trains for ``epochs`` epochs. A later call goes on where the last one ended.
+
+        Args:
+            x: samples ``[rows, ...]``, of which there is no copy where they are contiguous and float32, or uint8
+                images; or batches: an iterable of pairs (samples, targets), or a function that makes one. Batches are
+                asked for anew in each epoch, so that a stream which augments differently is heeded.
+            y: targets of ``x``: classes ``[rows]`` from 0, numbers ``[rows, outputs]``, or a 0 or 1 for each label.
+            batch_size: rows of a step, 32 for arrays; of batches the most that one has, the first one's where None.
+            validation_data: a pair (x, y), or batches; evaluated after each epoch.
+            validation_split: the share of the rows that is put aside for that instead.
+            shuffle: draw a new order of the rows for each epoch, from the network's seed.
+            drop_last: leave out the last batch of an epoch where it is not full.
+            steps_per_epoch: of batches that have no end, or no length.
+            callbacks: objects with any of ``on_start(backend, device)``, ``on_step(dict)``, ``on_epoch(dict)``, or
+                functions, called as ``on_epoch``. What returns True ends the training. An exception ends it too; the
+                weights are then those of the end of the last epoch.
+            verbose: print a line an epoch.
+            run_folder: write a run folder, as ``gpunn run`` does; it must not exist.
+            settings: keys of the experiment in YAML by their full names, as ``{"checkpoint.every_steps": 100}``.
+
+        Returns what was recorded in this call. Ctrl-C keeps the weights of the step at hand and raises
+        KeyboardInterrupt. Raises UsageError where an argument does not fit, DivergedError where a loss is NaN.
+        """
+        if epochs < 1:
+            raise UsageError(f"epochs: expected at least 1, found {epochs}")
+        batches = None
+        if is_batches(x):
+            if y is not None:
+                raise UsageError("batches bring their targets with them: leave y out")
+            batches = Batches(x, steps_per_epoch, epochs)
+            x, y = batches.first
+        elif steps_per_epoch is not None:
+            raise UsageError("steps_per_epoch is for batches; arrays have as many steps as batch_size gives")
+        if y is None:
+            raise UsageError("y: a training needs targets")
+        samples = self._samples(x)
+        core = self._built()
+        task, targets = self._learn(core, y, len(samples))
+        outputs = len(core.info()["outputs"])
+        checked = _gathered(validation_data) if validation_data is not None else None
+        val_x = val_y = None
+        if checked is not None:
+            val_x = self._samples(checked[0], "validation x")
+            val_y = targets_of(checked[1], task, outputs, len(val_x), "validation y")
+        most = batch_size if batch_size is not None else len(samples) if batches is not None else 32
+        if most < 1:
+            raise UsageError(f"batch_size: expected at least 1, found {most}")
+        if batches is None:
+            most = min(most, max(1, len(samples) - round(validation_split * len(samples))))
+        options = {
+            "training.epochs": epochs,
+            "data.batch_size": most,
+            "data.shuffle": shuffle and batches is None,
+            "data.drop_last": drop_last and batches is None,
+            "data.validation_fraction": validation_split,
+        } | dict(settings or {})
+        self._apply(
+            core, task, self._loss(task, core), core.info()["outputs"], [(k, flow(v)) for k, v in options.items()]
+        )
+        next_batch: Callable[[int], tuple[Array, Array]] | None = None
+        if batches is not None:
+            next_batch = batches.begin(self._converter(core, task, outputs, most))
+        history = History()
+        listener = _Listener([*callbacks], history, verbose)
+        rows = batches.steps * most if batches is not None else len(samples)
+        self._runner = None
+        try:
+            core.train(
+                samples,
+                targets if batches is None else None,
+                val_x,
+                val_y,
+                next_batch,
+                rows,
+                listener,
+                "" if run_folder is None else os.fspath(run_folder),
+            )
+        finally:
+            self.history.epochs.extend(history.epochs)
+        return history
+
+    def _loss(self, task: str, core: _core.Network) -> Setting:
+        loss: Setting | None = self._settings.get("loss")
+        if loss is not None:
+            return loss
+        columns = self._columns(core)
+        return "binary_cross_entropy" if task == "classification" and columns == 1 else _DEFAULT_LOSS[task]
+
+    def _columns(self, core: _core.Network) -> int:
+        """How many numbers the last layer gives for a row."""
+        summary = _core.summarize(self._plain_experiment(), self.name, core.info()["shape"])
+        shape = summary["layers"][-1]["output"]
+        if len(shape) != 1:
+            raise UsageError(
+                f"the network gives {list(shape)} for each sample; what is trained on arrays gives [outputs]: end with "
+                "Flatten or Linear"
+            )
+        return int(shape[0])
+
+    def _plain_experiment(self) -> str:
+        text = "model:\n" + "".join(f"  {line}\n" for line in self.to_yaml().splitlines())
+        return text + "data: {dataset: arrays, batch_size: 1}\ntask: regression\n"
+
+    def _learn(self, core: _core.Network, y: Any, rows: int) -> tuple[str, Array]:
+        """The task, which the network is set to, and the targets as it takes them."""
+        given = as_array(y, "y")
+        if self._text:
+            task = str(core.info()["task"])
+            return task, targets_of(given, task, len(core.info()["outputs"]), rows)
+        columns = self._columns(core)
+        loss = self._settings.get("loss")
+        kind = loss if isinstance(loss, str) or loss is None else str(loss.get("type", "cross_entropy"))
+        task = self._settings.get("task") or infer_task(given, kind, columns)
+        if core.steps > 0 and core.info()["task"] != task:
+            raise UsageError(
+                f"the network has learnt {core.info()['task']}, and these targets are of {task}; compile it anew first"
+            )
+        self._apply(core, task, self._loss(task, core), settings=[])
+        return task, targets_of(given, task, len(core.info()["outputs"]), rows)
+
+    def _converter(
+        self, core: _core.Network, task: str, outputs: int, most: int
+    ) -> Callable[[Any, Any, str], tuple[Array, Array]]:
+        info = core.info()
+
+        def convert(x: Any, y: Any, what: str) -> tuple[Array, Array]:
+            samples = samples_of(x, f"{what}, x", shape=list(info["shape"]), dtype=info["dtype"])
+            if len(samples) > most:
+                raise UsageError(
+                    f"{what} has {len(samples)} rows, more than the {most} of the first or of batch_size; give fit the "
+                    "largest as batch_size"
+                )
+            if samples.dtype == np.float32 and not np.isfinite(samples).all():
+                raise UsageError(f"{what}, x: holds NaN or an infinity")
+            return samples, targets_of(y, task, outputs, len(samples), f"{what}, y")
+
+        return convert
+
+    def evaluate(self, x: Any, y: Any = None, *, batch_size: int = 256) -> dict[str, float]:
+        """Loss and metrics on samples and their targets, or on batches: a dict of "loss", "accuracy", ..."""
+        if is_batches(x):
+            x, y = _gathered(x)
+        elif y is None:
+            raise UsageError("y: an evaluation needs targets")
+        samples = self._samples(x)
+        core = self._built()
+        task, targets = self._learn(core, y, len(samples))
+        size = [("data.eval_batch_size", str(batch_size))]
+        self._apply(core, task, self._loss(task, core), core.info()["outputs"], size)
+        return dict(core.evaluate(samples, targets))
+
+    # ---- answers
+
+    def _run(self, x: Any, output: int) -> npt.NDArray[np.float32]:
+        samples = self._samples(x)
+        core = self._built()
+        wanted = min(len(samples), _AT_A_TIME)
+        if self._runner is None or self._runner.max_batch < wanted:
+            if not self._text and core.steps == 0 and not core.info()["mean"]:
+                self._apply(core)
+            self._runner = core.runner(wanted)
+        runner = self._runner
+        which = min(output, runner.outputs - 1)
+        most = runner.max_batch
+        parts = [runner.run(samples[i : i + most], which) for i in range(0, len(samples), most)]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def forward(self, x: Any) -> Outputs:
+        """What the last layer gives for samples ``[rows, ...]``: float32 ``[rows, ...]``, which knows what it is
+        (``.kind``: "probabilities" where the network ends in a softmax or sigmoid, else "logits" or "values")."""
+        last = self._layers[-1].type
+        kinds = {"softmax": "probabilities", "sigmoid": "probabilities", "log_softmax": "log_probabilities"}
+        regression = self._core is not None and self._core.info()["task"] == "regression"
+        return outputs_of(self._run(x, 0), kinds.get(last, "values" if regression else "logits"))
+
+    __call__ = forward
+
+    def predict(self, x: Any) -> npt.NDArray[np.float32]:
+        """Probabilities ``[rows, classes]`` or ``[rows, labels]``; of a regression numbers in the targets' units."""
+        return self._run(x, 1)
+
+    # ---- weights
+
+    def state_dict(self) -> dict[str, npt.NDArray[np.float32]]:
+        """Parameters and buffers by their names, "conv2d1.weight": copies."""
+        core = self._built()
+        return {name: core.read(name) for name, *_ in core.tensors()}
+
+    def parameters(self) -> dict[str, npt.NDArray[np.float32]]:
+        """The parameters alone, in the order of the layers: copies."""
+        core = self._built()
+        return {name: core.read(name) for name, _, _, buffer, _ in core.tensors() if not buffer}
+
+    def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> None:
+        """Takes arrays by their names; of PyTorch too. ``strict``: every tensor has to be there, and no other. Arrays
+        of another shape are refused in any case, before anything is changed."""
+        core = self._built()
+        shapes = {name: tuple(shape) for name, _, shape, _, _ in core.tensors()}
+        wrong = [f"missing: {name}" for name in shapes if name not in state and strict]
+        taken: dict[str, Array] = {}
+        for name, value in state.items():
+            if name not in shapes:
+                if strict and not name.endswith("num_batches_tracked"):
+                    wrong.append(f"not of this network: {name}")
+                continue
+            array = as_array(value, name)
+            if array.shape != shapes[name]:
+                wrong.append(f"{name}: expected {list(shapes[name])}, found {list(array.shape)}")
+            taken[name] = np.ascontiguousarray(array, dtype=np.float32)
+        if wrong:
+            raise UsageError("the state does not fit the network:\n  " + "\n  ".join(wrong))
+        for name, array in taken.items():
+            core.write(name, array)
+        self._runner = None
+
+    def save(self, file: str | os.PathLike[str]) -> None:
+        """Writes a checkpoint (``.h5``), which :meth:`load`, ``gpunn.load`` and ``gpunn predict`` read; or the tensors
+        alone, where the name ends in ``.safetensors``."""
+        core = self._built()
+        if not self._text and core.steps == 0:
+            self._apply(core, outputs=core.info()["outputs"])
+        core.save(Path(file))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Network:
+        """A network from a checkpoint or a run folder, to be used or trained further."""
+        core = _core.Network.load(Path(path))
+        network = _network_of("network", core.info()["shape"], core.layers(), build=False)
+        network._core = core
+        network._text = core.resolved()
+        return network
+
+    def load_weights(
+        self, file: str | os.PathLike[str], *, names: str | os.PathLike[str] | None = None, strict: bool = True
+    ) -> str:
+        """Weights of a checkpoint, run folder or ``.safetensors`` file. ``names`` is a table of what they are called
+        there, as ``init_from.names`` in YAML. Returns what was taken, in words."""
+        report = self._built().read_file(Path(file), "" if names is None else Path(names), strict)
+        self._runner = None
+        return report
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        state["_runner"] = None
+        core = state.pop("_core")
+        state["_saved"] = None
+        if core is not None:
+            with tempfile.TemporaryDirectory() as folder:
+                file = Path(folder) / "network.h5"
+                core.save(file)
+                state["_saved"] = file.read_bytes()
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        saved = state.pop("_saved")
+        self.__dict__.update(state)
+        self._core = None
+        if saved is not None:
+            with tempfile.TemporaryDirectory() as folder:
+                file = Path(folder) / "network.h5"
+                file.write_bytes(saved)
+                self._core = _core.Network.load(file)
+
+    # ---- to be read
+
+    def summary(self, input_shape: Sequence[int] | None = None) -> str:
+        """A table of the layers, their outputs for a sample and their parameters. Returns the text."""
+        shape = list(input_shape) if input_shape is not None else self._built().info()["shape"]
+        report = _core.summarize(self._plain_experiment(), self.name, shape)
+        rows = [("layer", "type", "output", "parameters")]
+        rows += [
+            (one["name"], one["type"], str(tuple(one["output"])), f"{one['parameters']:,}") for one in report["layers"]
+        ]
+        widths = [max(len(row[i]) for row in rows) for i in range(4)]
+        lines = [
+            "  ".join(
+                cell.rjust(width) if i == 3 else cell.ljust(width)
+                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
+            for row in rows
+        ]
+        lines.append(
+            f"{report['parameters']:,} parameters, {report['buffers']:,} numbers in buffers, "
+            f"{report['forward_flops'] / 1e6:,.2f} MFLOP for a sample"
+        )
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        inner = "".join(f"  ({name}): {layer!r}\n" for name, layer in zip(self._names, self._layers, strict=True))
+        return f"{type(self).__name__}(\n{inner})"
+
+
+class Sequential(Network):
+    """A chain of layers: ``Sequential([Conv2d(1, 6, 5), ReLU(), ...])``, or ``Sequential(Conv2d(1, 6, 5), ...)``.
+
+    ``input_shape`` is the shape of one sample; without it the network has its weights from the first array on.
+    """
+
+    def __init__(
+        self,
+        *layers: Layer | Iterable[Layer],
+        input_shape: Sequence[int] | None = None,
+        name: str = "network",
+        seed: int = 1,
+    ) -> None:
+        chain: list[Layer] = []
+        for one in layers:
+            parts = one.layers if isinstance(one, Network) else [one] if isinstance(one, Layer) else list(one)
+            for part in parts:
+                chain.extend(part.layers if isinstance(part, Network) else [part])
+        for layer in chain:
+            if not isinstance(layer, Layer):
+                raise UsageError(f"Sequential takes layers of gpunn, found {type(layer).__name__}")
+        seen: set[int] = set()
+        for layer in chain:
+            _require_once(layer, seen)
+        self._begin([(layer, []) for layer in chain], input_shape, name, seed)
+
+    def __len__(self) -> int:
+        return len(self._layers)
+
+    def __getitem__(self, index: int) -> Layer:
+        return self._layers[index]
+
+
+def from_yaml(source: str | os.PathLike[str], *, seed: int = 1, **parameters: Any) -> Network:
+    """A network of a model in YAML: a file, or the text itself. ``parameters`` are those that the model declares.
+
+    Its blocks are taken apart and its parameters put in. ``Sequential`` where it is a chain, else ``Network``.
+    """
+    text = os.fspath(source)
+    origin = "model.yaml" if "\n" in text else text
+    if "\n" in text:
+        model = "model:\n" + "".join(f"  {line}\n" for line in text.splitlines())
+        if parameters:
+            raise UsageError("parameters are for a model in a file; put them into the text")
+    else:
+        inner: dict[str, Any] = {"file": str(Path(text).absolute())}
+        if parameters:
+            inner["parameters"] = parameters
+        model = section("model", inner)
+    name, shape, layers = _core.read_model(model + "data: {dataset: arrays, batch_size: 1}\ntask: regression\n", origin)
+    return _network_of(name, shape, layers, seed=seed)
+
+
+def _network_of(
+    name: str, shape: Sequence[int], layers: Sequence[Any], *, seed: int = 1, build: bool = True
+) -> Network:
+    made = [CLASS_OF[kind]._restored(given, _values(kind, keys)) for kind, given, _, keys in layers]
+    by_name = {layer.name: layer for layer in made}
+    chain: list[tuple[Layer, list[Layer | None]]] = [
+        (layer, [by_name.get(source) for source in sources])
+        for layer, (_, _, sources, _) in zip(made, layers, strict=True)
+    ]
+    network: Network = Network.__new__(Sequential if not any(sources for _, sources in chain) else Network)
+    network._begin(chain, list(shape) if build and shape else None, name, seed)
+    if shape:
+        network._input = list(shape)
+    return network
+
+
+def _values(kind: str, keys: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """A layer's keys from their texts."""
+    listed = ("shape", "permutation")
+    return {
+        key: _value(texts[0]) if len(texts) == 1 and key not in listed else [_value(text) for text in texts]
+        for key, texts in keys.items()
+    }
+
+
+def _value(text: str) -> Any:
+    if text in ("true", "false"):
+        return text == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _require_once(layer: Layer, seen: set[int]) -> None:
+    if id(layer) in seen:
+        raise UsageError(f"{layer!r} has two places in the network; a layer has its own weights and one place")
+    seen.add(id(layer))
+
+
+def _chain_of(inputs: Node, outputs: Node) -> list[tuple[Layer, list[Layer | None]]]:
+    """The layers between the two, each behind those that it comes from; None is the input."""
+    chain: list[tuple[Layer, list[Layer | None]]] = []
+    done: set[int] = {id(inputs)}
+    seen: set[int] = set()
+    waiting = [outputs]
+    while waiting:
+        node = waiting[-1]
+        if id(node) in done:
+            waiting.pop()
+            continue
+        if node.layer is None:
+            raise UsageError(f"the output comes from {node!r} too, which is not the network's input")
+        missing = [one for one in node.inputs if id(one) not in done]
+        if missing:
+            waiting.extend(reversed(missing))
+            continue
+        _require_once(node.layer, seen)
+        chain.append((node.layer, [one.layer for one in node.inputs]))
+        done.add(id(node))
+        waiting.pop()
+    return chain
+
+
+def _names_of(layers: Sequence[Layer]) -> list[str]:
+    """As the YAML names them: what is given, or type and ordinal."""
+    given = {layer.name for layer in layers if layer.name is not None}
+    if len(given) < sum(layer.name is not None for layer in layers):
+        raise UsageError("two layers of the network have the same name")
+    ordinals: dict[str, int] = {}
+    names: list[str] = []
+    for layer in layers:
+        ordinals[layer.type] = ordinals.get(layer.type, 0) + 1
+        name = layer.name
+        if name is None:
+            name = f"{layer.type}{ordinals[layer.type]}"
+            while name in given:
+                name += "_"
+            given.add(name)
+        names.append(name)
+    return names
+
+
+def _sources_of(chain: Sequence[tuple[Layer, list[Layer | None]]], names: Sequence[str]) -> list[list[str]]:
+    """What each layer comes from, where that is not the layer before."""
+    name_of = {id(layer): name for (layer, _), name in zip(chain, names, strict=True)}
+    result: list[list[str]] = []
+    before: Layer | None = None
+    for layer, sources in chain:
+        follows = len(sources) == 0 or (len(sources) == 1 and sources[0] is before)
+        result.append([] if follows else ["input" if one is None else name_of[id(one)] for one in sources])
+        before = layer
+    return result
+
+
+def _found_size(layer: Layer, key: str, name: str, shapes: Mapping[str, Sequence[int]]) -> int | None:
+    """What the input of a layer has of a size that its constructor was told, by its weights."""
+    weight = shapes.get(f"{name}.weight")
+    if weight is None:
+        return None
+    if key == "in_channels" and layer.type == "conv2d":
+        return int(weight[1]) * int(layer.keys.get("groups", 1))
+    if key == "in_channels":
+        return int(weight[0])
+    if key == "in_features":
+        return int(weight[1])
+    if key in ("num_features", "num_channels"):
+        return int(weight[0])
+    if key == "normalized_shape":
+        return int(np.prod(weight))
+    return None
+
+
+def _gathered(data: Any) -> tuple[Any, Any]:
+    """Samples and targets of a pair, or of batches in a row."""
+    if isinstance(data, list | tuple) and len(data) == 2 and not is_batches(data):
+        return data[0], data[1]
+    source = data() if callable(data) and not hasattr(data, "__iter__") else data
+    pairs = [pair_of(batch, f"batch {i + 1}") for i, batch in enumerate(source)]
+    if not pairs:
+        raise UsageError("the iterable brings no batch: it ends at once")
+    try:
+        return (
+            np.concatenate([as_array(x, "x") for x, _ in pairs]),
+            np.concatenate([as_array(y, "y") for _, y in pairs]),
+        )
+    except ValueError as error:
+        raise UsageError(f"the batches differ in the shape of their samples: {error}") from error
