@@ -16,9 +16,9 @@ namespace gpunn::data {
 
 namespace {
 
-constexpr int64_t kMostRows = std::numeric_limits<int32_t>::max();  // an index of a row is an i32
+constexpr int64_t kMostArrayRows = std::numeric_limits<int32_t>::max();  // an index of a row is an i32
 
-[[noreturn]] void refuse(const std::string& message) { throw Error(message, ExitCode::usage); }
+[[noreturn]] void refuse_arrays(const std::string& message) { throw Error(message, ExitCode::usage); }
 
 std::string row_text(std::size_t row) { return "row " + std::to_string(row) + " (counted from 0)"; }
 
@@ -30,15 +30,15 @@ void require_samples(const Split& part, const std::string& name) {
   const TensorType& type = part.samples;
   const bool known = type.dtype == DType::u8 || type.dtype == DType::f32;
   if (!known || type.shape.size() < 2) {
-    refuse("the " + name + " samples: expected u8 or f32 of [rows, features] or [rows, C, H, W], found " +
-           to_string(type));
+    refuse_arrays("the " + name + " samples: expected u8 or f32 of [rows, features] or [rows, C, H, W], found " +
+                  to_string(type));
   }
   if (std::ranges::any_of(type.shape, [](int64_t size) { return size < 1; })) {
-    refuse("the " + name + " samples are empty: " + to_string(type));
+    refuse_arrays("the " + name + " samples are empty: " + to_string(type));
   }
-  if (type.shape.front() > kMostRows) {
-    refuse("the " + name + " samples are " + to_string(type) + "; at most " + std::to_string(kMostRows) +
-           " rows can be told apart");
+  if (type.shape.front() > kMostArrayRows) {
+    refuse_arrays("the " + name + " samples are " + to_string(type) + "; at most " + std::to_string(kMostArrayRows) +
+                  " rows can be told apart");
   }
 }
 
@@ -54,8 +54,8 @@ void require_finite(std::span<const std::byte> bytes, std::size_t columns, const
     if (zero == 0) continue;
     for (std::size_t i = 0; i < here; ++i) {
       if (std::isfinite(block[i])) continue;
-      refuse("the " + what + " hold " + (std::isnan(block[i]) ? "NaN" : "an infinity") + " in " +
-             row_text((first + i) / columns) + "; remove such rows or replace the value");
+      refuse_arrays("the " + what + " hold " + (std::isnan(block[i]) ? "NaN" : "an infinity") + " in " +
+                    row_text((first + i) / columns) + "; remove such rows or replace the value");
     }
   }
 }
@@ -63,8 +63,8 @@ void require_finite(std::span<const std::byte> bytes, std::size_t columns, const
 void require_values(const Split& part, const std::string& name) {
   const std::span<const std::byte> bytes = part.sample_bytes();
   if (bytes.size() != part.samples.bytes()) {
-    refuse("the " + name + " samples " + to_string(part.samples) + " take " + std::to_string(part.samples.bytes()) +
-           " bytes, found " + std::to_string(bytes.size()));
+    refuse_arrays("the " + name + " samples " + to_string(part.samples) + " take " +
+                  std::to_string(part.samples.bytes()) + " bytes, found " + std::to_string(bytes.size()));
   }
   const auto columns = static_cast<std::size_t>(row_type(part.samples).elements());
   if (part.samples.dtype == DType::f32) require_finite(bytes, columns, name + " samples");
@@ -72,14 +72,14 @@ void require_values(const Split& part, const std::string& name) {
 
 void require_labels(const Split& part, const std::string& name, int64_t classes) {
   if (static_cast<int64_t>(part.labels.size()) != part.rows()) {
-    refuse("the " + name + " part has " + std::to_string(part.rows()) + " samples and " +
-           std::to_string(part.labels.size()) + " labels; there must be one for each");
+    refuse_arrays("the " + name + " part has " + std::to_string(part.rows()) + " samples and " +
+                  std::to_string(part.labels.size()) + " labels; there must be one for each");
   }
   const auto bad = std::ranges::find_if(part.labels, [&](int32_t label) { return label < 0 || label >= classes; });
   if (bad == part.labels.end()) return;
-  refuse("the " + name + " label of " + row_text(static_cast<std::size_t>(bad - part.labels.begin())) + " is " +
-         std::to_string(*bad) + "; with " + std::to_string(classes) + " classes labels are 0 to " +
-         std::to_string(classes - 1));
+  refuse_arrays("the " + name + " label of " + row_text(static_cast<std::size_t>(bad - part.labels.begin())) + " is " +
+                std::to_string(*bad) + "; with " + std::to_string(classes) + " classes labels are 0 to " +
+                std::to_string(classes - 1));
 }
 
 void require_target_field(const Split& part, const std::string& name, const Dataset& set) {
@@ -87,8 +87,8 @@ void require_target_field(const Split& part, const std::string& name, const Data
   const TensorType expected{DType::f32, {part.rows(), set.classes}};
   if (field == part.fields.end() || !(field->second.type == expected) ||
       field->second.values.size() != expected.bytes()) {
-    refuse("the " + name + " targets: expected " + to_string(expected) + ", found " +
-           (field == part.fields.end() ? "none" : to_string(field->second.type)));
+    refuse_arrays("the " + name + " targets: expected " + to_string(expected) + ", found " +
+                  (field == part.fields.end() ? "none" : to_string(field->second.type)));
   }
   require_finite(field->second.values, static_cast<std::size_t>(set.classes), name + " targets");
   if (set.targets != TargetKind::labels) return;
@@ -96,8 +96,8 @@ void require_target_field(const Split& part, const std::string& name, const Data
     float value = 0;
     std::memcpy(&value, field->second.values.data() + i * sizeof(float), sizeof(float));
     if (value == 0 || value == 1) continue;
-    refuse("the " + name + " labels of " + row_text(i / static_cast<std::size_t>(set.classes)) + " hold " +
-           std::to_string(value) + "; each must be 0 or 1");
+    refuse_arrays("the " + name + " labels of " + row_text(i / static_cast<std::size_t>(set.classes)) + " hold " +
+                  std::to_string(value) + "; each must be 0 or 1");
   }
 }
 
@@ -122,8 +122,8 @@ Dataset not_here(const DataConfig&) {
 }  // namespace
 
 void require_arrays(const Dataset& set) {
-  if (set.name != kArrays) refuse("a data set in memory is called '" + std::string(kArrays) + "'");
-  if (set.classes < 1) refuse("a data set in memory needs at least one class, label or target column");
+  if (set.name != kArrays) refuse_arrays("a data set in memory is called '" + std::string(kArrays) + "'");
+  if (set.classes < 1) refuse_arrays("a data set in memory needs at least one class, label or target column");
   if (set.batches != nullptr) {
     require_samples(set.train, "training");
   } else {
@@ -133,8 +133,8 @@ void require_arrays(const Dataset& set) {
     if (part->rows() == 0) continue;
     require_part(*part, name, set);
     if (row_type(part->samples) == row_type(set.train.samples)) continue;
-    refuse("training samples are " + to_string(set.train.samples) + " and " + name + " samples " +
-           to_string(part->samples) + "; they may differ in the number of rows alone");
+    refuse_arrays("training samples are " + to_string(set.train.samples) + " and " + name + " samples " +
+                  to_string(part->samples) + "; they may differ in the number of rows alone");
   }
 }
 
