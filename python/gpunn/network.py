@@ -343,13 +343,10 @@ class Network:
     ) -> None:
         info = core.info()
         mean, stddev = self._normalisation()
-        if not mean and core.steps > 0:  # measured by an earlier training
-            mean, stddev = info["mean"], info["stddev"]
-        if not mean and self._settings.get("normalize") is None:
-            mean = [0.0] * info["shape"][0]
-            stddev = [1.0] * info["shape"][0]
-        if self._text and not mean:
-            mean, stddev = info["mean"], info["stddev"]
+        measured = self._settings.get("normalize") == "data" and core.steps == 0
+        if not mean and not measured:  # what the weights were learnt with, or nothing
+            size = info["shape"][0]
+            mean, stddev = info["mean"] or [0.0] * size, info["stddev"] or [1.0] * size
         names = list(outputs) if outputs is not None else (info["outputs"] if self._text else [])
         core.set(self._experiment(task, loss), self.name, list(settings), mean, stddev, names)
 

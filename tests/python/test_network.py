@@ -366,6 +366,48 @@ def test_networks_are_saved_loaded_and_pickled(tmp_path: Path) -> None:
         gnn.Network.load(tmp_path / "nothing.h5")
 
 
+def test_what_a_training_measured_stays_with_the_network(tmp_path: Path) -> None:
+    x, y = blobs()
+    x = 100 + 30 * x
+    network = compiled(normalize="data")
+    network.fit(x, y, epochs=10)
+    assert network.evaluate(x, y)["accuracy"] > 0.9
+    network.save(tmp_path / "n.h5")
+    loaded = gnn.Network.load(tmp_path / "n.h5")
+    loaded.compile("sgd", learning_rate=1e-6, backend="cpu")
+    assert np.array_equal(loaded.predict(x), network.predict(x))
+    loaded.fit(x, y)
+    assert loaded.evaluate(x, y)["accuracy"] > 0.9
+    numbers = 1000 * x[:, :1]
+    regression = gnn.Sequential([gnn.Linear(8, 1)]).compile("adam", backend="cpu", normalize="data", scale_targets=True)
+    regression.fit(x, numbers, epochs=100)
+    regression.save(tmp_path / "r.h5")
+    again = gnn.Network.load(tmp_path / "r.h5")
+    assert np.array_equal(again.predict(x), regression.predict(x))
+    assert again.evaluate(x, numbers) == regression.evaluate(x, numbers)
+    assert again.evaluate(x, numbers)["r2"] > 0.9
+
+
+def test_images_are_augmented_and_half_precision_trains() -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 128)
+    x = rng.integers(0, 60, (128, 3, 12, 12), dtype=np.uint8)
+    x[:, :, 2:10, 2:10] += (150 * y[:, None, None, None]).astype(np.uint8)
+    layers = [gnn.Conv2d(3, 4, 3), gnn.BatchNorm2d(4), gnn.ReLU(), gnn.GlobalAvgPool2d(), gnn.Linear(4, 2)]
+    network = gnn.Sequential(layers, input_shape=(3, 12, 12)).compile(
+        "adam",
+        backend="cpu",
+        precision="bf16",
+        augmentation={"flip": 0.5, "translate": [1, 1]},
+        training={"ema": 0.9},
+        schedule={"type": "cosine"},
+    )
+    network.fit(x, y, epochs=20, batch_size=16)
+    assert network.evaluate(x, y)["accuracy"] > 0.9
+    with pytest.raises(gnn.UsageError, match="augmentation is for images"):
+        compiled(augmentation={"flip": 0.5}).fit(*blobs())
+
+
 def test_weights_by_name_and_of_pytorch() -> None:
     torch = pytest.importorskip("torch")
     theirs = torch.nn.Sequential(
