@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 #include <type_traits>
+#include <utility>
 
 #include "grain.hpp"
 #include "parallel.hpp"
@@ -95,6 +96,14 @@ CopyPlan plan_copy(const OpDesc& desc) { return plan_loops(copy_of(desc)); }
 CopyPlan plan_loops(const Copy& made) {
   CopyPlan plan;
   plan.loops = made;
+  // Runs of few elements cost more than their elements, as those of the nine taps of a filter.
+  constexpr int64_t kShortRun = 32;
+  const int32_t last = made.rank - 1;
+  if (last > 0 && made.dim[last] < kShortRun && made.dim[last - 1] > made.dim[last]) {
+    std::swap(plan.loops.dim[last], plan.loops.dim[last - 1]);
+    std::swap(plan.loops.x_stride[last], plan.loops.x_stride[last - 1]);
+    std::swap(plan.loops.y_stride[last], plan.loops.y_stride[last - 1]);
+  }
   plan.run = choose_run(plan.loops.from, plan.loops.to);
   plan.x_size = static_cast<int64_t>(ops::dtype_bytes(plan.loops.from));
   plan.y_size = static_cast<int64_t>(ops::dtype_bytes(plan.loops.to));

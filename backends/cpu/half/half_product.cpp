@@ -15,23 +15,15 @@ constexpr int64_t kHalfColumns = 288;
 constexpr int64_t kHalfDepth = 512;
 constexpr int64_t kMostHalfChunks = 16;
 constexpr double kMostHalfPartials = 4.0 * 1024 * 1024;
-constexpr int64_t kOutputsInTranspose = 64;
 
 int64_t whole(int64_t numbers, int64_t unit) { return round_up(numbers, unit); }
 
 // Two rows as pairs: to[j][0] = first[j * step], to[j][1] = second[j * step]; zeros behind count, and for a row of
 // null.
-void interleave(const BFloat16* first, const BFloat16* second, int64_t step, int64_t count, BFloat16* to) {
-  if (first != nullptr && second != nullptr && step == 1) {
-    for (int64_t j = 0; j < count; ++j) {
-      to[2 * j] = first[j];
-      to[2 * j + 1] = second[j];
-    }
-  } else {
-    for (int64_t j = 0; j < count; ++j) {
-      to[2 * j] = first == nullptr ? BFloat16() : first[j * step];
-      to[2 * j + 1] = second == nullptr ? BFloat16() : second[j * step];
-    }
+void interleave_any(const BFloat16* first, const BFloat16* second, int64_t step, int64_t count, BFloat16* to) {
+  for (int64_t j = 0; j < count; ++j) {
+    to[2 * j] = first == nullptr ? BFloat16() : first[j * step];
+    to[2 * j + 1] = second == nullptr ? BFloat16() : second[j * step];
   }
   std::fill(to + 2 * count, to + 2 * HalfTile::kColumns, BFloat16());
 }
@@ -98,7 +90,13 @@ void HalfImageProduct::pack_filter(const BFloat16* filter, BFloat16* packed) con
         return forward_ ? at + target * filter_numbers + channel : at + channel * filter_numbers + target;
       };
       for (int64_t p = 0; p < part.depth; p += 2) {
-        interleave(term(p), term(p + 1), forward_ ? filter_numbers : 1, count, to);
+        const BFloat16* first = term(p);
+        const BFloat16* second = term(p + 1);
+        if (!forward_ && second != nullptr) {
+          kernels_->interleave(first, second, static_cast<int>(count), to);
+        } else {
+          interleave_any(first, second, forward_ ? filter_numbers : 1, count, to);
+        }
         to += 2 * HalfTile::kColumns;
       }
     }
@@ -130,7 +128,8 @@ void HalfImageProduct::multiply(const Part& part, int64_t group, int64_t task, c
   BFloat16* in_panel[HalfTile::kRows];
   const int64_t panels_in_split = divide_up(panels_, part.splits);
   const int64_t last_panel = std::min((task % part.splits + 1) * panels_in_split, panels_);
-  HalfTile tile{.k = part.depth, .a = rows, .a_stride = stride, .b = nullptr, .c = sums, .rows = 0};
+  HalfTile tile{
+      .k = part.depth, .a = rows, .a_stride = stride, .b = nullptr, .c = sums, .rows = 0, .accumulate = false};
   kernels_->begin();
   for (int64_t panel = task % part.splits * panels_in_split; panel < last_panel; ++panel) {
     const int64_t channel = panel * HalfTile::kColumns;
@@ -181,11 +180,13 @@ HalfFilterProduct::HalfFilterProduct(const ConvolutionShape& shape, int threads,
   chunks_ = std::min({divide_up(2 * kHalfTasks, shape.groups * blocks_), divide_up(outputs_, depth_), kMostHalfChunks,
                       std::max<int64_t>(static_cast<int64_t>(most), 1)});
   rows_stride_ = block_taps_ * block_channels_ + 32;
+  block_panels_ = divide_up(block_taps_ * block_channels_, HalfTile::kColumns);
+  panel_floats_ = round_up(dy_.channels, HalfTile::kRows) * HalfTile::kColumns;
+  block_floats_ = shape.groups * block_panels_ * panel_floats_;
 }
 
 double HalfFilterProduct::workspace_bytes() const {
-  const double sums = static_cast<double>(chunks_) * static_cast<double>(shape_.groups * shape_.group_outputs) *
-                      static_cast<double>(shape_.group_inputs * targets_.taps());
+  const double sums = static_cast<double>(chunks_ * blocks_) * static_cast<double>(block_floats_);
   const double dy = static_cast<double>(dy_.all_channels + 16) * static_cast<double>(dy_stride_);
   const double rows = static_cast<double>(depth_) * static_cast<double>(2 * rows_stride_ + 2 * HalfTile::kColumns);
   return sums * sizeof(float) + (dy + threads_ * rows + 128) * sizeof(BFloat16);
@@ -194,19 +195,27 @@ double HalfFilterProduct::workspace_bytes() const {
 // [channel][output]; zeros behind the last output.
 void HalfFilterProduct::transpose(const BFloat16* dy, BFloat16* to) const {
   const int64_t channels = dy_.all_channels;
-  parallel_for(threads_, divide_up(outputs_, kOutputsInTranspose), [&](int64_t task, int) {
-    const int64_t begin = task * kOutputsInTranspose;
-    const int64_t end = std::min(outputs_, begin + kOutputsInTranspose);
-    for (int64_t k = 0; k < channels; ++k) {
-      for (int64_t p = begin; p < end; ++p) to[k * dy_stride_ + p] = dy[p * channels + k];
-    }
-    if (end < outputs_) return;
-    for (int64_t k = 0; k < channels; ++k) {
-      std::fill(to + k * dy_stride_ + outputs_, to + (k + 1) * dy_stride_, BFloat16());
+  constexpr int64_t kAtOnce = 16;
+  parallel_for(threads_, divide_up(outputs_, HalfTile::kDepth), [&](int64_t task, int) {
+    const int64_t begin = task * HalfTile::kDepth;
+    const bool all = begin + HalfTile::kDepth <= outputs_;
+    for (int64_t k = 0; k < channels; k += kAtOnce) {
+      const int64_t count = std::min(kAtOnce, channels - k);
+      if (all) {
+        kernels_->transpose(dy + begin * channels + k, channels, static_cast<int>(count), to + k * dy_stride_ + begin,
+                            dy_stride_);
+        continue;
+      }
+      for (int64_t i = k; i < k + count; ++i) {
+        for (int64_t p = begin; p < begin + HalfTile::kDepth; ++p) {
+          to[i * dy_stride_ + p] = p < outputs_ ? dy[p * channels + i] : BFloat16();
+        }
+      }
     }
   });
 }
 
+// Sums are [panel of columns][output channel][column of the panel].
 void HalfFilterProduct::add_chunk(const BFloat16* dy, const BFloat16* x, int64_t group, int64_t chunk, int64_t block,
                                   float* sums, BFloat16* scratch) const {
   const int64_t steps = divide_up(outputs_, depth_);
@@ -216,9 +225,7 @@ void HalfFilterProduct::add_chunk(const BFloat16* dy, const BFloat16* x, int64_t
   const int64_t tap = block / channel_blocks_ * block_taps_;
   const int64_t taps = std::min(block_taps_, targets_.taps() - tap);
   const int64_t columns = taps * channels;
-  const int64_t filter_numbers = targets_.taps() * x_.channels;
   BFloat16* pairs = scratch + depth_ * rows_stride_;
-  alignas(64) float made[HalfTile::kRows * HalfTile::kColumns];
   kernels_->begin();
   for (int64_t step = begin; step < steps * (chunk + 1) / chunks_; ++step) {
     const int64_t first = step * depth_;
@@ -226,52 +233,69 @@ void HalfFilterProduct::add_chunk(const BFloat16* dy, const BFloat16* x, int64_t
     const int64_t depth = round_up(count, HalfTile::kDepth);
     copy_rows(x_, targets_, x, group * x_.channels + channel, channels, {tap, tap + taps}, first, count, scratch,
               rows_stride_);
-    HalfTile tile{.k = depth, .a = nullptr, .a_stride = dy_stride_, .b = pairs, .c = made, .rows = 0};
+    HalfTile tile{.k = depth,
+                  .a = nullptr,
+                  .a_stride = dy_stride_,
+                  .b = pairs,
+                  .c = nullptr,
+                  .rows = 0,
+                  .accumulate = step > begin};
     for (int64_t j = 0; j < columns; j += HalfTile::kColumns) {
       const int64_t width = std::min<int64_t>(HalfTile::kColumns, columns - j);
       for (int64_t p = 0; p < depth; p += 2) {
         const BFloat16* pair = scratch + p * rows_stride_ + j;
-        interleave(p < count ? pair : nullptr, p + 1 < count ? pair + rows_stride_ : nullptr, 1, width,
-                   pairs + p * HalfTile::kColumns);
+        if (p + 1 < count) {
+          kernels_->interleave(pair, pair + rows_stride_, static_cast<int>(width), pairs + p * HalfTile::kColumns);
+        } else {
+          interleave_any(p < count ? pair : nullptr, nullptr, 1, width, pairs + p * HalfTile::kColumns);
+        }
       }
       for (int64_t k = 0; k < dy_.channels; k += HalfTile::kRows) {
         tile.rows = static_cast<int>(std::min<int64_t>(HalfTile::kRows, dy_.channels - k));
         tile.a = dy + (group * dy_.channels + k) * dy_stride_ + first;
+        tile.c = sums + j / HalfTile::kColumns * panel_floats_ + k * HalfTile::kColumns;
         kernels_->multiply(tile);
-        for (int r = 0; r < tile.rows; ++r) {
-          float* to = sums + (group * dy_.channels + k + r) * filter_numbers + tap * x_.channels + channel + j;
-          const float* from = made + r * HalfTile::kColumns;
-          if (step == begin) {
-            std::copy_n(from, width, to);
-          } else {
-            for (int64_t i = 0; i < width; ++i) to[i] += from[i];
-          }
-        }
       }
     }
   }
   kernels_->end();
 }
 
+// The sums of all chunks, in their order.
+void HalfFilterProduct::put_filter(const float* sums, int64_t group, int64_t block, BFloat16* dw) const {
+  const int64_t channel = block % channel_blocks_ * block_channels_;
+  const int64_t channels = std::min(block_channels_, x_.channels - channel);
+  const int64_t tap = block / channel_blocks_ * block_taps_;
+  const int64_t columns = std::min(block_taps_, targets_.taps() - tap) * channels;
+  const int64_t filter_numbers = targets_.taps() * x_.channels;
+  const int64_t chunk_floats = blocks_ * block_floats_;
+  for (int64_t k = 0; k < dy_.channels; ++k) {
+    BFloat16* to = dw + (group * dy_.channels + k) * filter_numbers + tap * x_.channels + channel;
+    for (int64_t j = 0; j < columns; j += HalfTile::kColumns) {
+      const float* from = sums + j / HalfTile::kColumns * panel_floats_ + k * HalfTile::kColumns;
+      for (int64_t i = 0; i < std::min<int64_t>(HalfTile::kColumns, columns - j); ++i) {
+        float sum = from[i];
+        for (int64_t chunk = 1; chunk < chunks_; ++chunk) sum += from[chunk * chunk_floats + i];
+        to[j + i] = BFloat16(sum);
+      }
+    }
+  }
+}
+
 void HalfFilterProduct::run(const BFloat16* dy, const BFloat16* x, BFloat16* dw, void* workspace) const {
-  const int64_t all = shape_.groups * shape_.group_outputs * shape_.group_inputs * targets_.taps();
+  const int64_t own_floats = block_panels_ * panel_floats_;  // of a group's block
   auto* sums = static_cast<float*>(workspace);
-  auto* turned = reinterpret_cast<BFloat16*>(sums + round_up(chunks_ * all, 16));
+  auto* turned = reinterpret_cast<BFloat16*>(sums + chunks_ * blocks_ * block_floats_);
   BFloat16* scratch = turned + round_up((dy_.all_channels + 16) * dy_stride_, 32);
   const int64_t thread_numbers = depth_ * (rows_stride_ + HalfTile::kColumns);
   transpose(dy, turned);
-  parallel_for(threads_, chunks_ * shape_.groups * blocks_, [&](int64_t task, int thread) {
-    const int64_t chunk = task / blocks_ / shape_.groups;
-    add_chunk(turned, x, task / blocks_ % shape_.groups, chunk, task % blocks_, sums + chunk * all,
+  const int64_t parts = shape_.groups * blocks_;
+  parallel_for(threads_, chunks_ * parts, [&](int64_t task, int thread) {
+    add_chunk(turned, x, task % parts / blocks_, task / parts, task % blocks_, sums + task * own_floats,
               scratch + thread * thread_numbers);
   });
-  parallel_for(threads_, divide_up(all, kGrain), [&](int64_t task, int) {
-    for (int64_t i = task * kGrain; i < std::min(all, (task + 1) * kGrain); ++i) {
-      float sum = sums[i];
-      for (int64_t chunk = 1; chunk < chunks_; ++chunk) sum += sums[chunk * all + i];
-      dw[i] = BFloat16(sum);
-    }
-  });
+  parallel_for(threads_, parts,
+               [&](int64_t part, int) { put_filter(sums + part * own_floats, part / blocks_, part % blocks_, dw); });
 }
 
 }  // namespace gpunn::cpu

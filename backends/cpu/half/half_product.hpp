@@ -62,6 +62,7 @@ class HalfFilterProduct {
   void transpose(const BFloat16* dy, BFloat16* to) const;
   void add_chunk(const BFloat16* dy, const BFloat16* x, int64_t group, int64_t chunk, int64_t block, float* sums,
                  BFloat16* scratch) const;
+  void put_filter(const float* sums, int64_t group, int64_t block, BFloat16* dw) const;
 
   const HalfTileKernels* kernels_;
   ConvolutionShape shape_;
@@ -78,6 +79,9 @@ class HalfFilterProduct {
   int64_t depth_;  // outputs that are multiplied at once
   int64_t chunks_;
   int64_t rows_stride_;
+  int64_t block_panels_;  // of HalfTile::kColumns columns
+  int64_t panel_floats_;  // sums of all output channels of a group in a panel's columns
+  int64_t block_floats_;  // of all groups
 };
 
 }  // namespace gpunn::cpu

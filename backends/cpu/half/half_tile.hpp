@@ -8,7 +8,7 @@
 
 namespace gpunn::cpu {
 
-// c[i, j] = the sum over p of a[i * a_stride + p] * b[p, j], in f32. b is packed: [p / 2][j][p % 2].
+// c[i, j] (+)= the sum over p of a[i * a_stride + p] * b[p, j], in f32. b is packed: [p / 2][j][p % 2].
 struct HalfTile {
   static constexpr int kRows = 32;
   static constexpr int kColumns = 32;
@@ -20,6 +20,7 @@ struct HalfTile {
   const BFloat16* b;
   float* c;  // [kRows][kColumns], of which rows are written up to a multiple of 16
   int rows;  // up to kRows
+  bool accumulate;
 };
 
 struct HalfTileKernels {
@@ -30,6 +31,10 @@ struct HalfTileKernels {
   void (*multiply)(const HalfTile& tile);
   // y[i][j] = c[i, j] plus bias[j] (may be null), through ReLU; columns up to HalfTile::kColumns.
   void (*store)(const float* c, int rows, int columns, const float* bias, bool relu, BFloat16* const* y);
+  // Two rows as pairs, to[j][0] = first[j] and to[j][1] = second[j] for j < count, and zeros up to HalfTile::kColumns.
+  void (*interleave)(const BFloat16* first, const BFloat16* second, int count, BFloat16* to);
+  // to[i * to_stride + p] = from[p * from_stride + i], i < count up to 16, p < 32; `to` is written for 16 i.
+  void (*transpose)(const BFloat16* from, int64_t from_stride, int count, BFloat16* to, int64_t to_stride);
 };
 
 // What this build has and this machine runs, best last; none where GPUNN_CPU_ISA says less than avx512. The first call

@@ -1,37 +1,85 @@
 #include "simd/normalization.hpp"
 
 #include "simd/sum_terms.hpp"
+#include "simd/vec.hpp"
 
 namespace gpunn::cpu {
 namespace {
+
+using GPUNN_ISA::kLanes;
+using GPUNN_ISA::load;
+using GPUNN_ISA::load_first;
+using GPUNN_ISA::store;
+using GPUNN_ISA::Vec;
 
 // Rows of [rows, channels] whose terms are summed in f32 before they are added in f64: an eighth of the conversions, at
 // the errors of sums of eight.
 constexpr int64_t kRowsInSum = 8;
 
-// sums[c] += the sum over the rows of term(i), i being where a row's channel c is, in f32 by kRowsInSum rows.
-template <class Term>
-inline void add_rows(ChannelShape shape, double* sums, Term term) {
-  for (int64_t row = 0; row < shape.rows; row += kRowsInSum) {
-    const int64_t first = row * shape.channels;
-    if (shape.rows - row >= kRowsInSum) {
+inline void add_lanes(double* sums, Vec terms, int n) {
+  float lane[kLanes];
+  store(lane, terms);
+  if (n == kLanes) {
 #pragma omp simd
-      for (int64_t c = 0; c < shape.channels; ++c) {
-        float sum = 0;
-        for (int64_t i = 0; i < kRowsInSum; ++i) sum += term(c, first + i * shape.channels + c);
-        sums[c] += static_cast<double>(sum);
-      }
-    } else {
-      for (int64_t i = row; i < shape.rows; ++i) {
-#pragma omp simd
-        for (int64_t c = 0; c < shape.channels; ++c) sums[c] += static_cast<double>(term(c, i * shape.channels + c));
-      }
-    }
+    for (int i = 0; i < kLanes; ++i) sums[i] += static_cast<double>(lane[i]);
+  } else {
+    for (int i = 0; i < n; ++i) sums[i] += static_cast<double>(lane[i]);
   }
 }
 
+// Calls body(first row, rows, channel, n, load) for each kRowsInSum rows of each vector of channels; load(p) has the
+// vector's n channels at p.
+template <class Body>
+inline void each_rows(ChannelShape shape, const Body& body) {
+  for (int64_t row = 0; row < shape.rows; row += kRowsInSum) {
+    const int64_t rows = shape.rows - row < kRowsInSum ? shape.rows - row : kRowsInSum;
+    int64_t c = 0;
+    for (; c + kLanes <= shape.channels; c += kLanes) {
+      body(row, rows, c, kLanes, [](const float* p) { return load(p); });
+    }
+    const int n = static_cast<int>(shape.channels - c);
+    if (n > 0) body(row, rows, c, n, [n](const float* p) { return load_first(p, n); });
+  }
+}
+
+void row_sum(const float* x, double* sums, ChannelShape shape) {
+  each_rows(shape, [&](int64_t row, int64_t rows, int64_t c, int n, auto load_at) {
+    Vec sum{};
+    for (int64_t i = row; i < row + rows; ++i) sum += load_at(x + i * shape.channels + c);
+    add_lanes(sums + c, sum, n);
+  });
+}
+
+void row_squares(const float* x, const float* mean, double* squares, ChannelShape shape) {
+  each_rows(shape, [&](int64_t row, int64_t rows, int64_t c, int n, auto load_at) {
+    const Vec m = load_at(mean + c);
+    Vec sum{};
+    for (int64_t i = row; i < row + rows; ++i) {
+      const Vec apart = load_at(x + i * shape.channels + c) - m;
+      sum += apart * apart;
+    }
+    add_lanes(squares + c, sum, n);
+  });
+}
+
+void row_products(const float* dy, const float* x, const float* mean, double* sums, double* products,
+                  ChannelShape shape) {
+  each_rows(shape, [&](int64_t row, int64_t rows, int64_t c, int n, auto load_at) {
+    const Vec m = load_at(mean + c);
+    Vec sum{};
+    Vec product{};
+    for (int64_t i = row; i < row + rows; ++i) {
+      const Vec gradient = load_at(dy + i * shape.channels + c);
+      sum += gradient;
+      product += gradient * (load_at(x + i * shape.channels + c) - m);
+    }
+    add_lanes(sums + c, sum, n);
+    add_lanes(products + c, product, n);
+  });
+}
+
 void sum(const float* x, double* sums, ChannelShape shape) {
-  if (shape.size == 1) return add_rows(shape, sums, [x](int64_t, int64_t i) { return x[i]; });
+  if (shape.size == 1) return row_sum(x, sums, shape);
   for (int64_t row = 0; row < shape.rows; ++row) {
     for (int64_t c = 0; c < shape.channels; ++c) {
       sums[c] += sum_terms(shape.size, [x](int64_t i) { return x[i]; });
@@ -41,9 +89,7 @@ void sum(const float* x, double* sums, ChannelShape shape) {
 }
 
 void squares(const float* x, const float* mean, double* squares, ChannelShape shape) {
-  if (shape.size == 1) {
-    return add_rows(shape, squares, [x, mean](int64_t c, int64_t i) { return (x[i] - mean[c]) * (x[i] - mean[c]); });
-  }
+  if (shape.size == 1) return row_squares(x, mean, squares, shape);
   for (int64_t row = 0; row < shape.rows; ++row) {
     for (int64_t c = 0; c < shape.channels; ++c) {
       const float m = mean[c];
@@ -54,25 +100,7 @@ void squares(const float* x, const float* mean, double* squares, ChannelShape sh
 }
 
 void products(const float* dy, const float* x, const float* mean, double* sums, double* products, ChannelShape shape) {
-  if (shape.size == 1) {
-    for (int64_t row = 0; row < shape.rows; row += kRowsInSum) {
-      const int64_t rows = shape.rows - row < kRowsInSum ? shape.rows - row : kRowsInSum;
-      const float* d = dy + row * shape.channels;
-      const float* xs = x + row * shape.channels;
-#pragma omp simd
-      for (int64_t c = 0; c < shape.channels; ++c) {
-        float sum = 0;
-        float product = 0;
-        for (int64_t i = 0; i < rows; ++i) {
-          sum += d[i * shape.channels + c];
-          product += d[i * shape.channels + c] * (xs[i * shape.channels + c] - mean[c]);
-        }
-        sums[c] += static_cast<double>(sum);
-        products[c] += static_cast<double>(product);
-      }
-    }
-    return;
-  }
+  if (shape.size == 1) return row_products(dy, x, mean, sums, products, shape);
   for (int64_t row = 0; row < shape.rows; ++row) {
     for (int64_t c = 0; c < shape.channels; ++c) {
       const float m = mean[c];

@@ -13,7 +13,11 @@ template <int rows>
 void multiply_rows(const HalfTile& t, int first) {
   __m512 sum[rows][2];
 #pragma GCC unroll 16
-  for (int i = 0; i < rows; ++i) sum[i][0] = sum[i][1] = _mm512_setzero_ps();
+  for (int i = 0; i < rows; ++i) {
+    const float* c = t.c + (first + i) * HalfTile::kColumns;
+    sum[i][0] = t.accumulate ? _mm512_loadu_ps(c) : _mm512_setzero_ps();
+    sum[i][1] = t.accumulate ? _mm512_loadu_ps(c + 16) : _mm512_setzero_ps();
+  }
   for (int64_t p = 0; p < t.k; p += 2) {
     const BFloat16* b = t.b + p * HalfTile::kColumns;
     const auto left = reinterpret_cast<__m512bh>(_mm512_loadu_si512(b));
@@ -42,6 +46,7 @@ void multiply_pairs(const HalfTile& t) {
 }  // namespace
 
 extern const HalfTileKernels avx512_bf16_tiles;
-const HalfTileKernels avx512_bf16_tiles{"avx512_bf16", nothing, nothing, multiply_pairs, store_half};
+const HalfTileKernels avx512_bf16_tiles{"avx512_bf16", nothing,         nothing,       multiply_pairs,
+                                        store_half,    interleave_half, transpose_half};
 
 }  // namespace gpunn::cpu

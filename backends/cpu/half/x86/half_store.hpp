@@ -1,9 +1,11 @@
-// How a tile of sums goes to bf16 rows; for files that are compiled for AVX-512 with BF16.
+// How a tile of sums goes to bf16 rows, and bf16 rows to a tile's factors; for files that are compiled for AVX-512 with
+// BF16.
 #pragma once
 
 #include <immintrin.h>
 
 #include "half/half_tile.hpp"
+#include "simd/vec.hpp"
 
 namespace gpunn::cpu {
 namespace {
@@ -21,6 +23,39 @@ void store_half(const float* c, int rows, int columns, const float* bias, bool r
       _mm256_mask_storeu_epi16(y[i] + j, lanes, rounded);
     }
   }
+}
+
+inline __m512i load_numbers(const BFloat16* p, int n) {
+  const auto lanes = n >= 32 ? ~__mmask32{0} : static_cast<__mmask32>((1U << n) - 1U);
+  return _mm512_maskz_loadu_epi16(lanes, p);
+}
+
+void interleave_half(const BFloat16* first, const BFloat16* second, int count, BFloat16* to) {
+  alignas(64) static constexpr uint16_t kLow[32] = {0, 32, 1, 33, 2,  34, 3,  35, 4,  36, 5,  37, 6,  38, 7,  39,
+                                                    8, 40, 9, 41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47};
+  const __m512i low = _mm512_load_si512(kLow);
+  const __m512i high = _mm512_add_epi16(low, _mm512_set1_epi16(16));
+  const __m512i a = load_numbers(first, count);
+  const __m512i b = load_numbers(second, count);
+  _mm512_storeu_si512(to, _mm512_permutex2var_epi16(a, low, b));
+  _mm512_storeu_si512(to + 32, _mm512_permutex2var_epi16(a, high, b));
+}
+
+// Pairs of rows are vectors of 16 pairs, which are transposed as f32 numbers are.
+void transpose_half(const BFloat16* from, int64_t from_stride, int count, BFloat16* to, int64_t to_stride) {
+  alignas(64) static constexpr uint16_t kPairs[32] = {0, 32, 1, 33, 2,  34, 3,  35, 4,  36, 5,  37, 6,  38, 7,  39,
+                                                      8, 40, 9, 41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47};
+  const __m512i order = _mm512_load_si512(kPairs);
+  GPUNN_ISA::Vec rows[GPUNN_ISA::kLanes];
+#pragma GCC unroll 16
+  for (int p = 0; p < 16; ++p) {
+    const __m512i a = load_numbers(from + 2 * p * from_stride, count);
+    const __m512i b = load_numbers(from + (2 * p + 1) * from_stride, count);
+    rows[p] = _mm512_castsi512_ps(_mm512_permutex2var_epi16(a, order, b));
+  }
+  GPUNN_ISA::transpose(rows);
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; ++i) GPUNN_ISA::store(reinterpret_cast<float*>(to + i * to_stride), rows[i]);
 }
 
 }  // namespace
