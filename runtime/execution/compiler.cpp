@@ -8,6 +8,7 @@
 #include "compiler/decompose.hpp"
 #include "compiler/fuse.hpp"
 #include "compiler/layout.hpp"
+#include "compiler/widen_near_use.hpp"
 #include "execution/executable.hpp"
 #include "execution/kernel_times.hpp"
 
@@ -27,6 +28,7 @@ graph::Graph lower(graph::Graph program, std::span<const Backend* const> backend
     return {placement.rank, placement.score, placement.seconds};
   });
   for (const Backend* backend : backends) compiler::decompose_unserved(program, provider(*backend));
+  compiler::widen_near_use(program);
   return program;
 }
 
