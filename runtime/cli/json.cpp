@@ -55,6 +55,8 @@ Json to_json(const PlannedSubgraph& subgraph) {
           {"workspace_bytes", subgraph.workspace_bytes}};
 }
 
+Json to_json(const PlannedRecomputation& stage) { return {{"name", stage.name}, {"ops", stage.ops}}; }
+
 Json to_json(const PluginReport& report) {
   return {{"path", report.path.string()}, {"status", name_of(report.status)},
           {"detail", report.detail},      {"name", report.name},
@@ -72,6 +74,7 @@ Json to_json(const PlanReport& report) {
           {"parameters", report.parameters},
           {"trainable", report.trainable},
           {"arena_bytes", report.arena_bytes},
+          {"kept_arena_bytes", report.kept_arena_bytes},
           {"persistent_bytes", report.persistent_bytes},
           {"data_bytes", report.data_bytes},
           {"residency", report.residency},
@@ -79,6 +82,7 @@ Json to_json(const PlanReport& report) {
           {"ops", array_of(report.ops)},
           {"subgraphs", array_of(report.subgraphs)},
           {"not_fused", report.not_fused},
+          {"recomputed", array_of(report.recomputed)},
           {"tensors", array_of(report.tensors)}};
 }
 

@@ -24,6 +24,7 @@ Json to_json(const PluginReport& report);
 Json to_json(const PlannedTensor& tensor);
 Json to_json(const PlannedOp& op);
 Json to_json(const PlannedSubgraph& subgraph);
+Json to_json(const PlannedRecomputation& stage);
 Json to_json(const PlanReport& report);
 Json to_json(const SummaryLayer& layer);
 Json to_json(const SummaryReport& report);

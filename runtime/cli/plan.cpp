@@ -75,6 +75,17 @@ void print_subgraphs(const PlanReport& report, bool colour) {
   if (report.not_fused.size() > kShown) put("and {} more\n", report.not_fused.size() - kShown);
 }
 
+void print_recomputations(const PlanReport& report) {
+  if (report.recomputed.empty()) return;
+  std::string stages;
+  for (const PlannedRecomputation& stage : report.recomputed) {
+    stages += fmt::format("{}{} ({} {})", stages.empty() ? "" : ", ", printable(stage.name), stage.ops,
+                          stage.ops == 1 ? "op" : "ops");
+  }
+  put("\nrecomputed: {}\narena {}, without recomputation {}\n", stages, bytes_text(report.arena_bytes),
+      bytes_text(report.kept_arena_bytes));
+}
+
 void print_totals(const PlanReport& report, bool colour) {
   std::map<std::string, std::pair<int64_t, uint64_t>> storages;
   for (const PlannedTensor& tensor : report.tensors) {
@@ -116,6 +127,7 @@ void print_report(const PlanReport& report, bool why) {
   print_ops(report, colour);
   if (why) print_refusals(report);
   print_subgraphs(report, colour);
+  print_recomputations(report);
   put("\narena, {}\n{}\n", bytes_text(report.arena_bytes),
       arena_map(report, std::min<std::size_t>(columns_of(STDOUT_FILENO), 120)));
   print_totals(report, colour);

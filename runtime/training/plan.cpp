@@ -1,10 +1,14 @@
 #include <gpunn/plan.hpp>
 
+#include <algorithm>
 #include <map>
 #include <optional>
+#include <string_view>
 #include <utility>
 
+#include "compiler/recompute.hpp"
 #include "config/checked_backends.hpp"
+#include "config/layer_names.hpp"
 #include "ops/op.hpp"
 #include "training/evaluation_part.hpp"
 #include "training/notices.hpp"
@@ -58,6 +62,25 @@ void append_subgraphs(const execution::CompiledProgram& program, PlanReport& rep
                                 .workspace_bytes = subgraph.workspace_bytes});
   }
   report.not_fused = program.subgraphs.reasons;
+}
+
+// Of each block or layer, in the order of the step, the ops that compute its activations again.
+std::vector<PlannedRecomputation> recomputations(const execution::CompiledProgram& program,
+                                                 const std::vector<std::string>& patterns) {
+  std::vector<PlannedRecomputation> result;
+  for (const Node& node : program.graph.nodes()) {
+    if (!node.name.ends_with(compiler::kRecomputedSuffix)) continue;
+    const std::string layer = node.name.substr(0, node.name.size() - compiler::kRecomputedSuffix.size());
+    const std::string_view name = config::outermost_match(patterns, layer);
+    if (name.empty()) continue;
+    const auto found = std::ranges::find(result, name, &PlannedRecomputation::name);
+    if (found == result.end()) {
+      result.push_back({.name = std::string(name), .ops = 1});
+    } else {
+      ++found->ops;
+    }
+  }
+  return result;
 }
 
 std::string workspace_name(const execution::CompiledProgram& program, std::size_t node) {
@@ -131,6 +154,13 @@ PlanReport plan(const Experiment& experiment) {
   report.parameters = session.layout().count();
   report.trainable = session.layout().trained_count();
   report.arena_bytes = session.arena_bytes();
+  report.recomputed = recomputations(program, experiment.recompute);
+  report.kept_arena_bytes = report.arena_bytes;
+  if (!report.recomputed.empty()) {
+    Experiment keeping = experiment;
+    keeping.recompute.clear();
+    report.kept_arena_bytes = session.arena_bytes_of(keeping);
+  }
   report.persistent_bytes = session.persistent_bytes();
   report.data_bytes = session.data_bytes();
   report.residency = training::name_of(session.data().residency());

@@ -3,6 +3,7 @@
 #include <gpunn/ops.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -10,11 +11,13 @@
 #include "compiler/autodiff.hpp"
 #include "compiler/half_precision.hpp"
 #include "compiler/join_conversions.hpp"
+#include "compiler/recompute.hpp"
 #include "ops/op.hpp"
 #include "training/accumulation.hpp"
 #include "training/augmentation.hpp"
 #include "training/loss_scale.hpp"
 #include "training/optimizer_ops.hpp"
+#include "training/recomputed_stages.hpp"
 
 namespace gpunn::training {
 
@@ -60,6 +63,15 @@ tasks::ModelOutputs add_model(Graph& g, const ProgramContext& c, ValueId x, cons
     outputs.last = compiler::use_half_precision(g, first, *half, outputs.last);
   }
   return outputs;
+}
+
+// Has the activations of the stages of training.recompute computed again by the nodes from `backward` on.
+void recompute(Graph& g, const ProgramContext& c, compiler::NodeRange forward, std::size_t backward,
+               const std::map<std::string, ValueId>& layers) {
+  if (c.experiment.recompute.empty()) return;
+  std::map<std::string, uint64_t> bytes;
+  for (const auto& [name, output] : layers) bytes.emplace(name, g.value(output).type.bytes());
+  compiler::recompute_stages(g, forward, backward, stage_numbers(c.experiment, recomputed_stages(c.experiment, bytes)));
 }
 
 // The gradient of each parameter; kNoValue of the frozen ones, for which nothing is computed.
@@ -186,14 +198,18 @@ Graph training_program(const ProgramContext& c, const SplitType& split) {
     const Batch rows = parts == 1 ? batch : add_part(g, batch, part, parts);
     const bool varied = split.ring && split.ring->varied;
     const ValueId count = sampling.has_partial_batch() || varied ? rows.count : graph::kNoValue;
+    const std::size_t first = g.nodes().size();
     const tasks::ModelOutputs outputs =
         add_model(g, c, rows.x, views,
                   {.training = true, .step = pass, .count = count, .buffers = buffers, .fixed_buffers = fixed});
+    const compiler::NodeRange forward{first, g.nodes().size() - first};
     const ValueId losses = c.task().add_training_loss(g, c.of_task(), outputs, rows);
     const ValueId mean = g.add1(GPUNN_OP_MEAN_ROWS, "loss.mean", {}, {losses, rows.count});
     if (part == 1) partial = g.add_value(variable::kPartialGradients, c.layout.trained_type(), Storage::gradients);
-    bind_gradients(g, c.layout, add_trained_gradients(g, c.layout, mean, views, scale),
-                   part == 0 ? gradients : partial);
+    const std::size_t backward = g.nodes().size();
+    const std::vector<ValueId> found = add_trained_gradients(g, c.layout, mean, views, scale);
+    recompute(g, c, forward, backward, outputs.layers);
+    bind_gradients(g, c.layout, found, part == 0 ? gradients : partial);
     if (part > 0) {
       add_to_mean(g, "gradients", gradients, partial, part, parts);
       add_to_mean(g, "loss.mean", loss, mean, part, parts);

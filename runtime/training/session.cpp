@@ -162,8 +162,8 @@ void Session::upload_mixup() {
   variables().write(variable::kMixupShares, bytes_of(shares));
 }
 
-ProgramContext Session::context() const {
-  return {.experiment = *experiment_,
+ProgramContext Session::context_of(const Experiment& experiment) const {
+  return {.experiment = experiment,
           .layout = layout(),
           .outputs = dataset().classes,
           .total_steps = total_steps_,
@@ -219,24 +219,23 @@ void Session::check_memory() {
     arena_of = [this](int64_t batch) {
       Experiment smaller = *experiment_;
       smaller.data.batch_size = batch;
-      const ProgramContext with = {.experiment = smaller,
-                                   .layout = layout(),
-                                   .outputs = dataset().classes,
-                                   .total_steps = total_steps_,
-                                   .buffers = buffers(),
-                                   .alignment = runner_->backend().info().alignment};
-      const int64_t evaluated = smaller.data.eval_batch_size > 0 ? smaller.data.eval_batch_size : batch;
-      const auto arena_bytes = [this](graph::Graph program) {
-        return execution::compile(std::move(program), runner_->backend()).plan.arena_bytes;
-      };
-      const uint64_t training_arena = arena_bytes(training_program(with, data_->train()));
-      if (!data_->evaluates()) return training_arena;
-      return std::max(training_arena,
-                      arena_bytes(evaluation_program(with, data_->test(), std::min(evaluated, data_->test().rows()))));
+      return arena_bytes_of(smaller);
     };
   }
   require_memory(experiment_->file.string(), need, with_host_limits(runner_->backend().info()),
                  experiment_->data.batch_size, arena_of);
+}
+
+uint64_t Session::arena_bytes_of(const Experiment& other) const {
+  const ProgramContext with = context_of(other);
+  const auto arena_bytes = [this](graph::Graph program) {
+    return execution::compile(std::move(program), runner_->backend()).plan.arena_bytes;
+  };
+  const uint64_t training_arena = arena_bytes(training_program(with, data_->train()));
+  if (!data_->evaluates()) return training_arena;
+  const int64_t batch = other.data.eval_batch_size > 0 ? other.data.eval_batch_size : other.data.batch_size;
+  return std::max(training_arena,
+                  arena_bytes(evaluation_program(with, data_->test(), std::min(batch, data_->test().rows()))));
 }
 
 StreamedProgram& Session::evaluation_step() {

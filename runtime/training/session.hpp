@@ -69,6 +69,8 @@ class Session {
   // Empty: nothing.
   std::string notice() const;
   uint64_t arena_bytes() const { return runner_->arena_bytes(); }
+  // What an experiment with the same data and parameters would have.
+  uint64_t arena_bytes_of(const Experiment& other) const;
   uint64_t persistent_bytes() const { return runner_->persistent_bytes(); }
   uint64_t data_bytes() const { return variables().bytes(graph::Storage::data); }
 
@@ -117,7 +119,8 @@ class Session {
  private:
   struct Parts;
   explicit Session(Parts parts);
-  ProgramContext context() const;
+  ProgramContext context_of(const Experiment& experiment) const;
+  ProgramContext context() const { return context_of(*experiment_); }
   execution::Variables& variables() { return runner_->variables(); }
   const execution::Variables& variables() const { return runner_->variables(); }
   StreamedProgram& training_step();

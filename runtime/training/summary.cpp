@@ -10,6 +10,7 @@
 #include "common/input_file.hpp"
 #include "common/text.hpp"
 #include "compiler/memory_plan.hpp"
+#include "compiler/recompute.hpp"
 #include "config/yaml_tree.hpp"
 #include "ops/op.hpp"
 #include "training/augmentation.hpp"
@@ -81,7 +82,8 @@ ForwardPass forward_pass(const Experiment& experiment, const Shape& sample) {
 
 // The layer that a node of a step belongs to: of its own name, or one of the gradient's.
 std::string layer_of_node(const std::string& node) {
-  for (const std::string_view ending : {".backward", ".gradient"}) {
+  for (const std::string_view ending :
+       {std::string_view(".backward"), std::string_view(".gradient"), compiler::kRecomputedSuffix}) {
     if (!node.ends_with(ending)) continue;
     const std::string value = node.substr(0, node.size() - ending.size());
     return value.substr(0, value.rfind(':'));  // of an op with several outputs "bn1:0"

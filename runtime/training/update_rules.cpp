@@ -8,6 +8,7 @@
 #include <map>
 #include <variant>
 
+#include "common/pattern.hpp"
 #include "common/text.hpp"
 #include "training/optimizer/optimizer_rows.hpp"
 
@@ -16,10 +17,6 @@ namespace gpunn::training {
 namespace {
 
 constexpr std::size_t kMostListed = 12;  // names in a message
-
-bool any_matches(const std::vector<std::string>& patterns, const std::string& name) {
-  return std::ranges::any_of(patterns, [&](const std::string& pattern) { return matches(pattern, name); });
-}
 
 // A line for each pattern that no parameter's name matches.
 void check_patterns(const std::string& key, const std::vector<std::string>& patterns,
@@ -45,26 +42,6 @@ bool decays(const nn::Parameter& parameter, const std::vector<ParameterGroup>& g
 }
 
 }  // namespace
-
-// A '*' takes as little as possible, and one more character each time that what is behind it does not fit.
-bool matches(std::string_view pattern, std::string_view text) {
-  std::size_t p = 0, t = 0, star = std::string_view::npos, taken = 0;
-  while (t < text.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      taken = t;
-    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t])) {
-      ++p;
-      ++t;
-    } else if (star != std::string_view::npos) {
-      p = star + 1;
-      t = ++taken;
-    } else {
-      return false;
-    }
-  }
-  return pattern.find_first_not_of('*', p) == std::string_view::npos;
-}
 
 std::vector<UpdateRule> update_rules(const std::vector<nn::Parameter>& parameters, const Experiment& experiment) {
   const std::vector<ParameterGroup>& groups = experiment.optimizer.groups;

@@ -3,7 +3,6 @@
 #include <gpunn/experiment.hpp>
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "nn/model.hpp"
@@ -23,9 +22,6 @@ struct GroupUpdate {
   double rate_factor = 1;
   double weight_decay = 0;  // of those that decay
 };
-
-// Whether `text` is `pattern`, in which '*' stands for any characters and '?' for one.
-bool matches(std::string_view pattern, std::string_view text);
 
 // The rule of each parameter: the first group with a matching pattern has it, and what is frozen is in none. Throws
 // Error, an ExitCode::usage, with every pattern that matches nothing, and where nothing is left to train.

@@ -47,8 +47,23 @@ TEST_CASE("wrongly typed values") {
   CHECK(error("plugins: {a: b}") == Texts{"e.yaml:3:10: plugins: expected a list of paths, found a map"});
   CHECK(error("training: 5") ==
         Texts{"e.yaml:3:11: training: expected a map of epochs, max_steps, seed, freeze, freeze_statistics, "
-              "accumulate, ema, check_gradients, precision, deterministic, threads, streams, "
+              "accumulate, ema, check_gradients, recompute, precision, deterministic, threads, streams, "
               "subgraphs, alternatives, log_every_steps, found '5'"});
+}
+
+TEST_CASE("training.recompute names layers or blocks of the model") {
+  const std::string blocks =
+      "model:\n"
+      "  blocks: {pair: {layers: [linear: {name: dense, units: 4}, relu]}}\n"
+      "  layers: [pair: {name: stage, repeat: 2}, linear: {name: output, units: 2}]\n"
+      "data: points\n";
+  for (const char* fine : {"stage", "stage.1", "'*.dense'", "[output, 'st*']", "'*'"}) {
+    CHECK(parse_experiment(blocks + "training: {recompute: " + fine + "}\n", "e.yaml").recompute.size() >= 1);
+  }
+  CHECK(errors_of(blocks + "training:\n  seed: 2\n  recompute: [stag, 'x*', stage]\n") ==
+        Texts{"e.yaml:7:3: training.recompute: 'stag' matches no layer or block of the model; did you mean 'stage'?",
+              "e.yaml:7:3: training.recompute: 'x*' matches no layer or block of the model; there are stage, stage.0, "
+              "stage.0.dense, stage.0.relu1, stage.1, stage.1.dense, stage.1.relu1, output"});
 }
 
 TEST_CASE("numbers out of range, NaN and infinity") {

@@ -66,7 +66,7 @@ optimizer:
   {type: adamw, learning_rate: 0.1, betas: [0.8, 0.9], epsilon: 1e-7, weight_decay: 0.123456789012345678,
    groups: [{match: "1.*", weight_decay: 0.1}, {match: ["a", 'b*'], learning_rate_factor: 0.3, weight_decay: true}]}
 schedule: {type: exponential, k: 0.333333333333333314829616256247}
-training: {seed: 9223372036854775807, precision: bf16, freeze: ['conv*', "2.?"], freeze_statistics: true}
+training: {seed: 9223372036854775807, precision: bf16, freeze: ['conv*', "2.?"], freeze_statistics: true, recompute: ["1", 'l*']}
 early_stopping: {monitor: loss, min_delta: 1e-17}
 plugins: ["x, y", 'it''s']
 backend: "check:cpu,other"

@@ -102,6 +102,7 @@ constexpr Synonyms kSynonyms[] = {
     {"ema", "ema_decay polyak swa weight_averaging moving_average"},
     {"precision", "dtype"},
     {"deterministic", "cudnn_deterministic reproducible determinism"},
+    {"recompute", "gradient_checkpointing activation_checkpointing checkpoint_activations use_checkpoint remat"},
     {"freeze", "frozen freeze_layers trainable requires_grad"},
     {"log_every_steps", "log_interval log_every log_steps log_every_n_steps print_freq logging_steps verbose"},
     {"every_epochs", "save_every save_freq save_every_epochs period every_n_epochs"},

@@ -1,11 +1,16 @@
 #include "config/experiment/experiment_checks.hpp"
 
+#include <gpunn/words.hpp>
+
 #include <algorithm>
+#include <cstddef>
 #include <variant>
 
+#include "common/pattern.hpp"
 #include "common/text.hpp"
 #include "config/checked_backends.hpp"
 #include "config/experiment/schema.hpp"
+#include "config/layer_names.hpp"
 #include "data/keys.hpp"
 #include "tasks/losses.hpp"
 #include "tasks/task.hpp"
@@ -35,6 +40,7 @@ class Checker {
     check_early_stopping();
     check_accumulation();
     check_mixup();
+    check_recomputation();
     if (!e_.init_from.names.empty() && e_.init_from.file.empty() && sound("init_from.file")) {
       diagnostics_.add(place("init_from.names"), "init_from.names is for the tensors of init_from.file; give that too");
     }
@@ -113,6 +119,21 @@ class Checker {
     if (e_.accumulate <= 1 || e_.data.drop_last || !sound("data.drop_last")) return;
     diagnostics_.add(place("training.accumulate"),
                      "training.accumulate takes full batches: it needs data.drop_last: true");
+  }
+
+  void check_recomputation() {
+    if (e_.recompute.empty() || e_.model.layers.empty() || !sound("training.recompute")) return;
+    const std::vector<std::string> names = layers_and_blocks(e_.model);
+    for (const std::string& pattern : e_.recompute) {
+      if (std::ranges::any_of(names, [&](const std::string& name) { return matches(pattern, name); })) continue;
+      const std::string near = did_you_mean(pattern, names);
+      const auto listed = static_cast<std::ptrdiff_t>(std::min(names.size(), kMostListed));
+      std::vector<std::string> first(names.begin(), names.begin() + listed);
+      if (first.size() < names.size()) first.emplace_back("...");
+      diagnostics_.add(place("training.recompute"), "training.recompute: " + in_quotes(pattern) +
+                                                        " matches no layer or block of the model" +
+                                                        (near.empty() ? "; there are " + join(first, ", ") : near));
+    }
   }
 
   // It becomes a folder.

@@ -70,6 +70,11 @@ std::vector<Key> training_keys() {
       boolean(
           "check_gradients", &E::check_gradients,
           "Record the norm of the gradients at each step, as clip_norm does, and end the run where it is not finite."),
+      optional(
+          texts("recompute", &E::recompute,
+                "Patterns, as `stage1` or `stage?.*`, of blocks and layers whose activations are not kept: they are "
+                "computed again, from what each block begins with, when the gradients need them. Takes less memory, "
+                "more time, and gives the same numbers.")),
       choice("precision", &E::precision, {"fp32", "tf32", "bf16", "f16"},
              "What the factors of a product may be rounded to; sums stay fp32. With bf16 and f16 the values between "
              "layers are of that type too; parameters, statistics, norms of rows, losses and the optimizer's states "

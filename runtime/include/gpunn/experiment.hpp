@@ -54,11 +54,12 @@ struct Experiment {
   int64_t epochs = 10;
   int64_t max_steps = 0;  // stop after so many; 0: no limit
   uint64_t seed = 1;
-  int64_t accumulate = 1;           // batches whose gradients make up an update
-  double ema = 0;                   // what is kept of the parameters' running average at each step; 0: there is none
-  bool check_gradients = false;     // record the norm of the gradients, and end where it is not finite
-  std::vector<std::string> freeze;  // names of parameters that are not trained, as ParameterGroup::match
-  bool freeze_statistics = false;   // batch norms whose parameters are all frozen keep their running statistics
+  int64_t accumulate = 1;              // batches whose gradients make up an update
+  double ema = 0;                      // what is kept of the parameters' running average at each step; 0: there is none
+  bool check_gradients = false;        // record the norm of the gradients, and end where it is not finite
+  std::vector<std::string> freeze;     // names of parameters that are not trained, as ParameterGroup::match
+  bool freeze_statistics = false;      // batch norms whose parameters are all frozen keep their running statistics
+  std::vector<std::string> recompute;  // names of layers and blocks whose activations are computed again, likewise
   Precision precision = Precision::fp32;
   bool deterministic = false;
   std::string backend = "auto";

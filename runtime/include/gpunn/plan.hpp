@@ -41,6 +41,12 @@ struct PlannedSubgraph {
   uint64_t workspace_bytes = 0;
 };
 
+// A block or layer of `training.recompute`.
+struct PlannedRecomputation {
+  std::string name;
+  int64_t ops = 0;  // that run a second time
+};
+
 struct PlanReport {
   std::string notice;  // what the user must know, as of a data set in place of the one asked for; empty: nothing
   std::string data;    // the data set, its rows, samples and classes, and whether they are the registry's word
@@ -50,10 +56,12 @@ struct PlanReport {
   std::vector<PlannedOp> ops;      // one training step
   std::vector<PlannedSubgraph> subgraphs;
   std::vector<std::string> not_fused;  // why plugins that fuse subgraphs did not fuse these ops
+  std::vector<PlannedRecomputation> recomputed;
   std::vector<PlannedTensor> tensors;
   int64_t parameters = 0;
   int64_t trainable = 0;          // of the parameters; the others are frozen
   uint64_t arena_bytes = 0;       // activations and workspaces
+  uint64_t kept_arena_bytes = 0;  // the arena if all activations were kept; without recomputation the same
   uint64_t persistent_bytes = 0;  // parameters, gradients, optimizer states, tables
   uint64_t data_bytes = 0;        // the resident data set, or the ring of batches that it is streamed through
   std::string residency;          // of the data set: "device" or "stream"
