@@ -114,8 +114,8 @@ void require_part(const Split& part, const std::string& name, const Dataset& set
 Dataset not_here(const DataConfig&) {
   throw Error(
       "the data set 'arrays' is memory of the program that trained this model, and no file has it. Give the arrays "
-      "again from a program (in Python, gpunn.resume(run, x, y); in C++, resume(run, dataset)), or say with "
-      "--set data.dataset=... which other data to use",
+      "again from a program: in Python, gpunn.Network.load(run).fit(x, y) or .evaluate(x, y); in C++, "
+      "resume(run, dataset). Or say with --set data.dataset=... which other data to use",
       ExitCode::missing);
 }
 

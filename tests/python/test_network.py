@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pickle
+import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -453,6 +456,49 @@ def test_a_run_folder_can_be_written(tmp_path: Path) -> None:
     network.fit(x, y, epochs=3, validation_split=0.2, run_folder=tmp_path / "run")
     assert (tmp_path / "run" / "metrics.csv").read_text().count("\n") == 4
     assert same(gnn.Network.load(tmp_path / "run" / "last.h5"), network)
+
+
+INTERRUPTED = """
+import numpy as np, gpunn as gnn
+x = np.random.default_rng(0).normal(size=(2000, 64)).astype("f4")
+network = gnn.Sequential([gnn.Linear(64, 64), gnn.ReLU(), gnn.Linear(64, 2)]).compile(backend="cpu")
+first = network.fit(x, x[:, 0] > 0).epochs[-1]["global_step"]
+print("ready", flush=True)
+try:
+    network.fit(x, x[:, 0] > 0, epochs=20000)
+except KeyboardInterrupt:
+    print(network._core.steps > first, len(network.fit(x, x[:, 0] > 0)))
+"""
+
+
+def test_ctrl_c_keeps_the_weights_and_the_interpreter() -> None:
+    with subprocess.Popen([sys.executable, "-c", INTERRUPTED], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=120)[0] == "True 1\n"
+        assert process.returncode == 0
+
+
+def test_threads_that_ask_at_once_get_right_answers() -> None:
+    x, y = blobs()
+    network = compiled()
+    network.fit(x, y)
+    expected = network.predict(x)
+    wrong: list[int] = []
+
+    def ask() -> None:
+        for i in range(100):
+            if not np.array_equal(network.predict(x), expected):
+                wrong.append(i)
+
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
 
 
 def test_importing_loads_no_layers() -> None:
