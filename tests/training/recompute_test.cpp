@@ -51,7 +51,7 @@ struct Learnt {
   uint64_t arena = 0;
 };
 
-Learnt learn(const Experiment& experiment, int64_t steps) {
+Learnt learnt_in(const Experiment& experiment, int64_t steps) {
   Learnt result;
   Session session = Session::open(experiment);
   session.train_steps(steps);
@@ -97,8 +97,8 @@ TEST_CASE("recomputation changes no bit of a training, and takes less memory") {
   INFO(precision << ", " << patterns);
   constexpr int64_t kSteps = 5;  // over a partial batch and into the second epoch
   const std::string common = ", precision: " + precision;
-  const Learnt kept = learn(blocks_on_digits(common), kSteps);
-  const Learnt again = learn(blocks_on_digits(common + ", recompute: " + patterns), kSteps);
+  const Learnt kept = learnt_in(blocks_on_digits(common), kSteps);
+  const Learnt again = learnt_in(blocks_on_digits(common + ", recompute: " + patterns), kSteps);
   CHECK(again.losses == kept.losses);
   check_same_bits(again.state.parameters, kept.state.parameters);
   check_same_bits(again.state.buffers, kept.state.buffers);
@@ -111,8 +111,8 @@ TEST_CASE("recomputation goes with parts of a batch, frozen layers and an averag
   constexpr int64_t kSteps = 4;
   const std::vector<Override> full{{"data.drop_last", "true"}};
   const std::string common = ", accumulate: 2, ema: 0.5, freeze: ['stage.0.*'], freeze_statistics: true";
-  const Learnt kept = learn(blocks_on_digits(common, full), kSteps);
-  const Learnt again = learn(blocks_on_digits(common + ", recompute: '*'", full), kSteps);
+  const Learnt kept = learnt_in(blocks_on_digits(common, full), kSteps);
+  const Learnt again = learnt_in(blocks_on_digits(common + ", recompute: '*'", full), kSteps);
   CHECK(again.losses == kept.losses);
   check_same_bits(again.state.parameters, kept.state.parameters);
   check_same_bits(again.state.buffers, kept.state.buffers);
