@@ -28,7 +28,7 @@ void each_run(const AxisClass& axis, int64_t inputs, const Body& body) {
 }  // namespace
 
 bool is_depthwise(const ConvolutionShape& s) {
-  return s.groups > 1 && s.group_inputs == 1 && s.group_outputs == 1 && s.rows.taps <= DepthwiseRun::kMostRows;
+  return s.groups > 1 && s.group_inputs == 1 && s.group_outputs == 1 && s.rows.taps <= kMostDepthwiseRows;
 }
 
 DepthwiseImages::DepthwiseImages(const ConvolutionShape& shape, ConvolutionPass pass, int threads)
@@ -73,16 +73,17 @@ double DepthwiseImages::workspace_floats() const {
   return static_cast<double>(tap_rows_ * tap_columns_) * static_cast<double>(target_.all_channels);
 }
 
-void DepthwiseImages::run_row(int64_t image, int64_t row, const float* source, const float* taps, const float* bias,
-                              bool relu, float* target) const {
+template <class T>
+void DepthwiseImages::run_row(int64_t image, int64_t row, const T* source, const float* taps, const float* bias,
+                              bool relu, T* target) const {
   const int64_t channels = target_.all_channels;
   const int64_t step = row_classes_[0].target_step;
   const AxisClass& axis = row_classes_[static_cast<std::size_t>(row % step)];
   const TapRange range = axis.taps_within(row / step, 0, source_.height);
-  const float* source_rows[DepthwiseRun::kMostRows];
-  const float* filter_rows[DepthwiseRun::kMostRows];
+  const T* source_rows[kMostDepthwiseRows];
+  const float* filter_rows[kMostDepthwiseRows];
   for (const Columns& columns : columns_) {
-    DepthwiseRun run{};
+    DepthwiseRun<T> run{};
     run.x = source_rows;
     run.w = filter_rows;
     run.taps = static_cast<int>(columns.taps);
@@ -98,17 +99,19 @@ void DepthwiseImages::run_row(int64_t image, int64_t row, const float* source, c
       source_rows[r] = source + at * channels;
       filter_rows[r] = taps + ((axis.first_tap + u * axis.tap_step) * tap_columns_ + columns.tap) * channels;
     }
-    float* to = target + ((image * target_.height + row) * target_.width + columns.first_target) * channels;
-    kernels_->row(run, bias, relu, to, columns.target_step * channels);
+    T* to = target + ((image * target_.height + row) * target_.width + columns.first_target) * channels;
+    kernels_->of<T>().row(run, bias, relu, to, columns.target_step * channels);
   }
 }
 
-void DepthwiseImages::run(const float* source, const float* filter, const float* bias, bool relu, float* target,
+template <class T>
+void DepthwiseImages::run(const T* source, const T* filter, const float* bias, bool relu, T* target,
                           float* workspace) const {
   const int64_t channels = target_.all_channels;
   const int64_t all_taps = tap_rows_ * tap_columns_;
   for (int64_t c = 0; c < channels; ++c) {
-    for (int64_t tap = 0; tap < all_taps; ++tap) workspace[tap * channels + c] = filter[c * all_taps + tap];
+    for (int64_t tap = 0; tap < all_taps; ++tap)
+      workspace[tap * channels + c] = static_cast<float>(filter[c * all_taps + tap]);
   }
   const int64_t rows = batch_ * target_.height;
   const int64_t at_once = rows_per_task(target_.width * channels);
@@ -134,14 +137,15 @@ double DepthwiseFilter::workspace_floats() const {
          static_cast<double>(x_.all_channels);
 }
 
-void DepthwiseFilter::add_row(int64_t image, int64_t row, const float* dy, const float* x, float* sums) const {
+template <class T>
+void DepthwiseFilter::add_row(int64_t image, int64_t row, const T* dy, const T* x, float* sums) const {
   const int64_t channels = x_.all_channels;
   const TapRange range = rows_.taps_within(row, 0, x_.height);
   if (range.begin == range.end) return;
-  const float* source_rows[DepthwiseRun::kMostRows];
+  const T* source_rows[kMostDepthwiseRows];
   each_run(columns_, x_.width, [&](int64_t begin, int64_t end, TapRange taps) {
     if (taps.begin == taps.end) return;
-    DepthwiseRun run{};
+    DepthwiseRun<T> run{};
     run.x = source_rows;
     run.rows = static_cast<int>(range.end - range.begin);
     run.taps = static_cast<int>(taps.end - taps.begin);
@@ -153,12 +157,14 @@ void DepthwiseFilter::add_row(int64_t image, int64_t row, const float* dy, const
       const int64_t source = rows_.source(row, range.begin + r);
       source_rows[r] = x + ((image * x_.height + source) * x_.width + columns_.source(begin, taps.begin)) * channels;
     }
-    kernels_->filter(run, dy + ((image * dy_.height + row) * dy_.width + begin) * channels, channels,
-                     sums + (range.begin * columns_.taps + taps.begin) * channels, columns_.taps * channels, channels);
+    kernels_->of<T>().filter(run, dy + ((image * dy_.height + row) * dy_.width + begin) * channels, channels,
+                             sums + (range.begin * columns_.taps + taps.begin) * channels, columns_.taps * channels,
+                             channels);
   });
 }
 
-void DepthwiseFilter::run(const float* dy, const float* x, float* dw, float* workspace) const {
+template <class T>
+void DepthwiseFilter::run(const T* dy, const T* x, T* dw, float* workspace) const {
   const int64_t channels = x_.all_channels;
   const int64_t all_taps = rows_.taps * columns_.taps;
   const int64_t rows = batch_ * dy_.height;
@@ -173,9 +179,14 @@ void DepthwiseFilter::run(const float* dy, const float* x, float* dw, float* wor
     for (int64_t tap = 0; tap < all_taps; ++tap) {
       float sum = 0;
       for (int64_t chunk = 0; chunk < chunks_; ++chunk) sum += workspace[(chunk * all_taps + tap) * channels + c];
-      dw[c * all_taps + tap] = sum;
+      dw[c * all_taps + tap] = T(sum);
     }
   }
 }
+
+template void DepthwiseImages::run(const float*, const float*, const float*, bool, float*, float*) const;
+template void DepthwiseImages::run(const BFloat16*, const BFloat16*, const float*, bool, BFloat16*, float*) const;
+template void DepthwiseFilter::run(const float*, const float*, float*, float*) const;
+template void DepthwiseFilter::run(const BFloat16*, const BFloat16*, BFloat16*, float*) const;
 
 }  // namespace gpunn::cpu

@@ -9,7 +9,7 @@
 
 namespace gpunn::cpu {
 
-// Whether each channel has one filter, of at most DepthwiseRun::kMostRows rows.
+// Whether each channel has one filter, of at most kMostDepthwiseRows rows.
 bool is_depthwise(const ConvolutionShape& shape);
 
 // Forward, and backward to the data. Columns whose taps are all in the image are computed several at a time.
@@ -18,8 +18,9 @@ class DepthwiseImages {
   DepthwiseImages(const ConvolutionShape& shape, ConvolutionPass pass, int threads);
 
   double workspace_floats() const;
-  void run(const float* source, const float* filter, const float* bias, bool relu, float* target,
-           float* workspace) const;
+  // T is float or BFloat16.
+  template <class T>
+  void run(const T* source, const T* filter, const float* bias, bool relu, T* target, float* workspace) const;
 
  private:
   // Targets of a class of columns that take the same taps.
@@ -36,8 +37,9 @@ class DepthwiseImages {
   };
 
   void add_columns(const AxisClass& columns);
-  void run_row(int64_t image, int64_t row, const float* source, const float* taps, const float* bias, bool relu,
-               float* target) const;
+  template <class T>
+  void run_row(int64_t image, int64_t row, const T* source, const float* taps, const float* bias, bool relu,
+               T* target) const;
 
   const DepthwiseKernels* kernels_;
   int threads_;
@@ -55,10 +57,12 @@ class DepthwiseFilter {
   DepthwiseFilter(const ConvolutionShape& shape, int threads);
 
   double workspace_floats() const;
-  void run(const float* dy, const float* x, float* dw, float* workspace) const;
+  template <class T>
+  void run(const T* dy, const T* x, T* dw, float* workspace) const;
 
  private:
-  void add_row(int64_t image, int64_t row, const float* dy, const float* x, float* sums) const;
+  template <class T>
+  void add_row(int64_t image, int64_t row, const T* dy, const T* x, float* sums) const;
 
   const DepthwiseKernels* kernels_;
   int threads_;

@@ -1,13 +1,15 @@
-// CONV2D and its backwards of bf16 images on AMX or AVX512-BF16. Packed images are turned around a kernel of
-// channels-last ones, so that a network of bf16 needs no conversion to f32.
+// CONV2D and its backwards of bf16 images, on AMX or AVX512-BF16, and depthwise ones on any machine. Packed images are
+// turned around a kernel of channels-last ones, so that a network of bf16 needs no conversion to f32.
 #include <gpunn/kernel.hpp>
 
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "add_op.hpp"
 #include "common/convolution.hpp"
+#include "depthwise.hpp"
 #include "grain.hpp"
 #include "half/half_product.hpp"
 #include "kernels.hpp"
@@ -20,8 +22,9 @@ constexpr double kLargestHalfWorkspace = 64.0 * 1024 * 1024 * 1024;
 constexpr int kTurnedScore = 1;
 constexpr int kHalfScore = 3;
 constexpr int64_t kChannelsAtOnce = 64;
-// Groups of fewer channels would leave most of a tile empty.
+// Fewer channels would leave most of a tile empty: the kernels of f32 are faster, with conversions around them.
 constexpr int64_t kFewestGroupChannels = 8;
+constexpr int64_t kFewestHalfChannels = 24;
 
 // A tensor [images, channels, pixels] with its channels last, or back.
 struct Turn {
@@ -53,6 +56,8 @@ Turn turn_of(const gpunn_tensor& tensor) {
 struct HalfConvolutionPlan {
   std::shared_ptr<const HalfImageProduct> images;
   std::shared_ptr<const HalfFilterProduct> filter;
+  std::shared_ptr<const DepthwiseImages> depthwise_images;
+  std::shared_ptr<const DepthwiseFilter> depthwise_filter;
   bool bias = false;
   bool relu = false;
   bool turned = false;
@@ -70,26 +75,50 @@ uint64_t half_workspace(const Algorithm& algorithm) {
 }
 
 void require_full_tiles(const ConvolutionShape& shape) {
-  require(shape.groups == 1 || std::min(shape.group_inputs, shape.group_outputs) >= kFewestGroupChannels,
-          "groups of few channels leave the tiles empty");
+  require(std::max(shape.group_inputs, shape.group_outputs) >= kFewestHalfChannels &&
+              (shape.groups == 1 || std::min(shape.group_inputs, shape.group_outputs) >= kFewestGroupChannels),
+          "few channels leave the tiles empty");
 }
 
-HalfConvolutionPlan plan_half(const OpDesc& desc, int threads, const HalfTileKernels& kernels) {
+template <class Algorithm>
+uint64_t depthwise_workspace(const Algorithm& algorithm) {
+  const double bytes = algorithm.workspace_floats() * sizeof(float);
+  require(bytes < kLargestHalfWorkspace, "the convolution would need more than 64 GiB of workspace");
+  return (static_cast<uint64_t>(bytes) + 63) / 64 * 64;
+}
+
+// By `kernels`; depthwise where there are none.
+HalfConvolutionPlan plan_half(const OpDesc& desc, int threads, const HalfTileKernels* kernels) {
   require(desc.input(0).dtype == GPUNN_BF16, "this kernel is of bf16 tensors");
   HalfConvolutionPlan plan;
   const auto use_images = [&](const ConvolutionShape& shape, ConvolutionPass pass) {
+    if (kernels == nullptr) {
+      require(is_depthwise(shape), "this kernel is of depthwise convolutions");
+      plan.depthwise_images = std::make_shared<const DepthwiseImages>(shape, pass, threads);
+      plan.own_workspace = depthwise_workspace(*plan.depthwise_images);
+      return;
+    }
     require_full_tiles(shape);
-    plan.images = std::make_shared<const HalfImageProduct>(shape, pass, threads, kernels);
+    plan.images = std::make_shared<const HalfImageProduct>(shape, pass, threads, *kernels);
     plan.own_workspace = half_workspace(*plan.images);
+  };
+  const auto use_filter = [&](const ConvolutionShape& shape) {
+    if (kernels == nullptr) {
+      require(is_depthwise(shape), "this kernel is of depthwise convolutions");
+      plan.depthwise_filter = std::make_shared<const DepthwiseFilter>(shape, threads);
+      plan.own_workspace = depthwise_workspace(*plan.depthwise_filter);
+      return;
+    }
+    require_full_tiles(shape);
+    plan.filter = std::make_shared<const HalfFilterProduct>(shape, threads, *kernels);
+    plan.own_workspace = half_workspace(*plan.filter);
   };
   switch (desc.op()) {
     case GPUNN_OP_CONV2D_BACKWARD_DATA:
       use_images(convolution_backward_data_of(desc), ConvolutionPass::backward_data);
       break;
     case GPUNN_OP_CONV2D_BACKWARD_FILTER:
-      require_full_tiles(convolution_backward_filter_of(desc));
-      plan.filter = std::make_shared<const HalfFilterProduct>(convolution_backward_filter_of(desc), threads, kernels);
-      plan.own_workspace = half_workspace(*plan.filter);
+      use_filter(convolution_backward_filter_of(desc));
       break;
     case GPUNN_OP_CONV2D_BIAS_ACTIVATION: {
       const auto [shape, relu] = backends::convolution_bias_activation_of(desc);
@@ -128,11 +157,12 @@ void run_half(const HalfConvolutionPlan& plan, const OpArgs& args) {
     y = to;
   }
   auto* workspace = args.workspace<char>();
-  if (plan.filter != nullptr) {
-    plan.filter->run(x[0], x[1], y, workspace);
-  } else {
-    plan.images->run(x[0], x[1], plan.bias ? args.in<float>(2) : nullptr, plan.relu, y, workspace);
-  }
+  const float* bias = plan.bias ? args.in<float>(2) : nullptr;
+  if (plan.filter != nullptr) plan.filter->run(x[0], x[1], y, workspace);
+  if (plan.images != nullptr) plan.images->run(x[0], x[1], bias, plan.relu, y, workspace);
+  auto* floats = reinterpret_cast<float*>(workspace);
+  if (plan.depthwise_filter != nullptr) plan.depthwise_filter->run(x[0], x[1], y, floats);
+  if (plan.depthwise_images != nullptr) plan.depthwise_images->run(x[0], x[1], bias, plan.relu, y, floats);
   if (plan.turned) plan.turns[2].run(y, args.out<BFloat16>(0), true);
 }
 
@@ -140,18 +170,21 @@ void run_half(const HalfConvolutionPlan& plan, const OpArgs& args) {
 
 void add_half_convolution_kernels(plugin::Device& device) {
   const int threads = thread_count();
-  for (const HalfTileKernels* kernels : usable_half_tiles()) {
+  std::vector<const HalfTileKernels*> kinds = usable_half_tiles();
+  kinds.insert(kinds.begin(), nullptr);
+  for (const HalfTileKernels* kernels : kinds) {
+    const std::string name = kernels == nullptr ? "depthwise_bf16" : kernels->name;
+    const bool best = kernels == kinds.back();
     for (const int32_t op : {GPUNN_OP_CONV2D, GPUNN_OP_CONV2D_BIAS_ACTIVATION, GPUNN_OP_CONV2D_BACKWARD_DATA,
                              GPUNN_OP_CONV2D_BACKWARD_FILTER}) {
-      const bool best = kernels == usable_half_tiles().back();
       serve(
           device, op,
           [threads, kernels, best](const OpDesc& desc) {
-            HalfConvolutionPlan plan = plan_half(desc, threads, *kernels);
+            HalfConvolutionPlan plan = plan_half(desc, threads, kernels);
             if (best) ++plan.score;
             return plan;
           },
-          run_half, Dtypes::floating, Layouts::channels_last_too, std::string("conv:") + kernels->name);
+          run_half, Dtypes::floating, Layouts::channels_last_too, "conv:" + name);
     }
   }
 }

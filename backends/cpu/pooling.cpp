@@ -4,6 +4,8 @@
 
 #include <gpunn/kernel.hpp>
 
+#include <type_traits>
+
 #include "add_op.hpp"
 #include "common/pooling.hpp"
 #include "grain.hpp"
@@ -26,10 +28,20 @@ PoolPlan make_plan(const Pool& shape) {
           .kernels = &GPUNN_SELECT_ISA(pooling_kernels)};
 }
 
-PoolPlan plan_pooling(const OpDesc& desc) { return make_plan(max_pool_of(desc)); }
-PoolPlan plan_pooling_backward(const OpDesc& desc) { return make_plan(max_pool_backward_of(desc)); }
-PoolPlan plan_average(const OpDesc& desc) { return make_plan(avg_pool_of(desc)); }
-PoolPlan plan_average_backward(const OpDesc& desc) { return make_plan(avg_pool_backward_of(desc)); }
+// f16, and gradients that several windows add to in bf16, are left to f32 with conversions around it: sums are f32.
+Pool served(const OpDesc& desc, const Pool& pool, bool backward) {
+  const int32_t dtype = desc.input(0).dtype;
+  require(dtype != GPUNN_F16, "this kernel is of f32 and bf16 tensors");
+  const auto apart = [](const PoolAxis& axis) { return axis.stride >= axis.window; };
+  require(dtype == GPUNN_F32 || !backward || (apart(pool.rows) && apart(pool.columns)),
+          "gradients of windows that overlap are summed in f32 only");
+  return pool;
+}
+
+PoolPlan plan_pooling(const OpDesc& desc) { return make_plan(served(desc, max_pool_of(desc), false)); }
+PoolPlan plan_pooling_backward(const OpDesc& desc) { return make_plan(served(desc, max_pool_backward_of(desc), true)); }
+PoolPlan plan_average(const OpDesc& desc) { return make_plan(served(desc, avg_pool_of(desc), false)); }
+PoolPlan plan_average_backward(const OpDesc& desc) { return make_plan(served(desc, avg_pool_backward_of(desc), true)); }
 
 // The part of a window inside the image, along one axis.
 struct Span {
@@ -42,7 +54,8 @@ Span window_span(int64_t output, const PoolAxis& axis) {
   return {std::max<int64_t>(start, 0), std::min(start + axis.window, axis.inputs)};
 }
 
-void pool_plane(const Pool& pool, const float* x, float* y) {
+template <class T>
+void pool_plane(const Pool& pool, const T* x, T* y) {
   const int64_t width = pool.columns.inputs;
   for (int64_t p = 0; p < pool.rows.outputs; ++p) {
     const Span v = window_span(p, pool.rows);
@@ -55,13 +68,14 @@ void pool_plane(const Pool& pool, const float* x, float* y) {
           if (value > best || value != value) best = value;
         }
       }
-      *y++ = best;
+      *y++ = T(best);
     }
   }
 }
 
 // The offset of the window's maximum; -1 where x does not hold y.
-int64_t winner(int64_t width, const float* x, Span v, Span h, float y) {
+template <class T>
+int64_t winner(int64_t width, const T* x, Span v, Span h, float y) {
   for (int64_t i = v.begin; i < v.end; ++i) {
     for (int64_t j = h.begin; j < h.end; ++j) {
       const float value = x[i * width + j];
@@ -71,14 +85,15 @@ int64_t winner(int64_t width, const float* x, Span v, Span h, float y) {
   return -1;
 }
 
-void pool_plane_backward(const Pool& pool, const float* dy, const float* x, const float* y, float* dx) {
-  std::fill(dx, dx + pool.input_size(), 0.0F);
+template <class T>
+void pool_plane_backward(const Pool& pool, const T* dy, const T* x, const T* y, T* dx) {
+  std::fill(dx, dx + pool.input_size(), T());
   for (int64_t p = 0; p < pool.rows.outputs; ++p) {
     const Span v = window_span(p, pool.rows);
     for (int64_t q = 0; q < pool.columns.outputs; ++q) {
       const int64_t output = p * pool.columns.outputs + q;
       const int64_t at = winner(pool.columns.inputs, x, v, window_span(q, pool.columns), y[output]);
-      if (at >= 0) dx[at] += dy[output];
+      if (at >= 0) dx[at] = T(dx[at] + dy[output]);
     }
   }
 }
@@ -111,28 +126,32 @@ void each_window(const Pool& pool, const Body& body) {
   });
 }
 
-void fill_images(const Pool& pool, float* dx) {
+template <class T>
+void fill_images(const Pool& pool, T* dx) {
   parallel_ranges(pool.planes, rows_per_task(pool.input_size()), [&](int64_t begin, int64_t end) {
-    std::fill(dx + begin * pool.input_size(), dx + end * pool.input_size(), 0.0F);
+    std::fill(dx + begin * pool.input_size(), dx + end * pool.input_size(), T());
   });
 }
 
+template <class T>
 void run_forward(const PoolPlan& plan, const OpArgs& args) {
   const Pool& pool = plan.shape;
   if (pool.channels_last) {
-    const auto* images = args.in<float>(0);
-    auto* pooled = args.out<float>(0);
+    const auto* images = args.in<T>(0);
+    auto* pooled = args.out<T>(0);
     each_window(pool, [&](int64_t x, int64_t y, Span, Span, const PixelWindow& window, int64_t channels) {
-      plan.kernels->largest(images + x, window, channels, pooled + y);
+      plan.kernels->pixels<T>().largest(images + x, window, channels, pooled + y);
     });
     return;
   }
   parallel_ranges(pool.planes, rows_per_task(pool.input_size()), [&](int64_t begin, int64_t end) {
-    const auto* x = args.in<float>(0) + begin * pool.input_size();
-    auto* y = args.out<float>(0) + begin * pool.output_size();
-    if (plan.simple) {
-      plan.kernels->forward(x, y, end - begin, pool.rows.inputs, pool.columns.inputs);
-      return;
+    const auto* x = args.in<T>(0) + begin * pool.input_size();
+    auto* y = args.out<T>(0) + begin * pool.output_size();
+    if constexpr (std::is_same_v<T, float>) {
+      if (plan.simple) {
+        plan.kernels->forward(x, y, end - begin, pool.rows.inputs, pool.columns.inputs);
+        return;
+      }
     }
     for (int64_t plane = begin; plane < end; ++plane) {
       pool_plane(pool, x, y);
@@ -142,25 +161,28 @@ void run_forward(const PoolPlan& plan, const OpArgs& args) {
   });
 }
 
+template <class T>
 void run_backward(const PoolPlan& plan, const OpArgs& args) {
   const Pool& pool = plan.shape;
   if (pool.channels_last) {
-    const auto *dy = args.in<float>(0), *images = args.in<float>(1), *pooled = args.in<float>(2);
-    auto* dx = args.out<float>(0);
+    const auto *dy = args.in<T>(0), *images = args.in<T>(1), *pooled = args.in<T>(2);
+    auto* dx = args.out<T>(0);
     fill_images(pool, dx);
     each_window(pool, [&](int64_t x, int64_t y, Span, Span, const PixelWindow& window, int64_t channels) {
-      plan.kernels->to_largest(dy + y, images + x, pooled + y, window, channels, dx + x);
+      plan.kernels->pixels<T>().to_largest(dy + y, images + x, pooled + y, window, channels, dx + x);
     });
     return;
   }
   parallel_ranges(pool.planes, rows_per_task(pool.input_size()), [&](int64_t begin, int64_t end) {
-    const auto* dy = args.in<float>(0) + begin * pool.output_size();
-    const auto* x = args.in<float>(1) + begin * pool.input_size();
-    const auto* y = args.in<float>(2) + begin * pool.output_size();
-    auto* dx = args.out<float>(0) + begin * pool.input_size();
-    if (plan.simple) {
-      plan.kernels->backward(dy, x, y, dx, end - begin, pool.rows.inputs, pool.columns.inputs);
-      return;
+    const auto* dy = args.in<T>(0) + begin * pool.output_size();
+    const auto* x = args.in<T>(1) + begin * pool.input_size();
+    const auto* y = args.in<T>(2) + begin * pool.output_size();
+    auto* dx = args.out<T>(0) + begin * pool.input_size();
+    if constexpr (std::is_same_v<T, float>) {
+      if (plan.simple) {
+        plan.kernels->backward(dy, x, y, dx, end - begin, pool.rows.inputs, pool.columns.inputs);
+        return;
+      }
     }
     for (int64_t plane = begin; plane < end; ++plane) {
       pool_plane_backward(pool, dy, x, y, dx);
@@ -179,14 +201,16 @@ float divisor(const Pool& pool, Span v, Span h) {
   return static_cast<float>(count);
 }
 
-float sum_of(const float* x, int64_t n) {
+template <class T>
+float sum_of(const T* x, int64_t n) {
   float sum = 0.0F;
 #pragma omp simd reduction(+ : sum)
   for (int64_t i = 0; i < n; ++i) sum += x[i];
   return sum;
 }
 
-void average_plane(const Pool& pool, const float* x, float* y) {
+template <class T>
+void average_plane(const Pool& pool, const T* x, T* y) {
   const int64_t width = pool.columns.inputs;
   for (int64_t p = 0; p < pool.rows.outputs; ++p) {
     const Span v = window_span(p, pool.rows);
@@ -200,73 +224,88 @@ void average_plane(const Pool& pool, const float* x, float* y) {
           for (int64_t j = h.begin; j < h.end; ++j) sum += x[i * width + j];
         }
       }
-      *y++ = sum / divisor(pool, v, h);
+      *y++ = T(sum / divisor(pool, v, h));
     }
   }
 }
 
-void average_plane_backward(const Pool& pool, const float* dy, float* dx) {
+template <class T>
+void average_plane_backward(const Pool& pool, const T* dy, T* dx) {
   const int64_t width = pool.columns.inputs;
-  std::fill(dx, dx + pool.input_size(), 0.0F);
+  std::fill(dx, dx + pool.input_size(), T());
   for (int64_t p = 0; p < pool.rows.outputs; ++p) {
     const Span v = window_span(p, pool.rows);
     for (int64_t q = 0; q < pool.columns.outputs; ++q) {
       const Span h = window_span(q, pool.columns);
-      const float share = *dy++ / divisor(pool, v, h);
+      const float share = static_cast<float>(*dy++) / divisor(pool, v, h);
       for (int64_t i = v.begin; i < v.end; ++i) {
-        for (int64_t j = h.begin; j < h.end; ++j) dx[i * width + j] += share;
+        for (int64_t j = h.begin; j < h.end; ++j) dx[i * width + j] = T(dx[i * width + j] + share);
       }
     }
   }
 }
 
+template <class T>
 void run_average(const PoolPlan& plan, const OpArgs& args) {
   const Pool& pool = plan.shape;
   if (pool.channels_last) {
-    const auto* images = args.in<float>(0);
-    auto* pooled = args.out<float>(0);
+    const auto* images = args.in<T>(0);
+    auto* pooled = args.out<T>(0);
     each_window(pool, [&](int64_t x, int64_t y, Span v, Span h, const PixelWindow& window, int64_t channels) {
-      plan.kernels->average(images + x, window, channels, divisor(pool, v, h), pooled + y);
+      plan.kernels->pixels<T>().average(images + x, window, channels, divisor(pool, v, h), pooled + y);
     });
     return;
   }
   parallel_ranges(pool.planes, rows_per_task(pool.input_size()), [&](int64_t begin, int64_t end) {
-    const auto* x = args.in<float>(0);
-    auto* y = args.out<float>(0);
+    const auto* x = args.in<T>(0);
+    auto* y = args.out<T>(0);
     for (int64_t plane = begin; plane < end; ++plane) {
       average_plane(pool, x + plane * pool.input_size(), y + plane * pool.output_size());
     }
   });
 }
 
+template <class T>
 void run_average_backward(const PoolPlan& plan, const OpArgs& args) {
   const Pool& pool = plan.shape;
   if (pool.channels_last) {
-    const auto* dy = args.in<float>(0);
-    auto* dx = args.out<float>(0);
+    const auto* dy = args.in<T>(0);
+    auto* dx = args.out<T>(0);
     fill_images(pool, dx);
     each_window(pool, [&](int64_t x, int64_t y, Span v, Span h, const PixelWindow& window, int64_t channels) {
-      plan.kernels->to_all(dy + y, window, channels, divisor(pool, v, h), dx + x);
+      plan.kernels->pixels<T>().to_all(dy + y, window, channels, divisor(pool, v, h), dx + x);
     });
     return;
   }
   parallel_ranges(pool.planes, rows_per_task(pool.input_size()), [&](int64_t begin, int64_t end) {
-    const auto* dy = args.in<float>(0);
-    auto* dx = args.out<float>(0);
+    const auto* dy = args.in<T>(0);
+    auto* dx = args.out<T>(0);
     for (int64_t plane = begin; plane < end; ++plane) {
       average_plane_backward(pool, dy + plane * pool.output_size(), dx + plane * pool.input_size());
     }
   });
 }
 
+// As each_floating, of f32 and bf16.
+template <class Of>
+auto each_pooled(Of of) {
+  return [f32 = of(float()), bf16 = of(BFloat16())](const PoolPlan& plan, const OpArgs& args) {
+    args.input(0).dtype == GPUNN_BF16 ? bf16(plan, args) : f32(plan, args);
+  };
+}
+
 }  // namespace
 
 void add_pooling_kernels(plugin::Device& device) {
   constexpr Layouts kBoth = Layouts::channels_last_too;
-  add_op(device, GPUNN_OP_MAX_POOL2D, plan_pooling, run_forward, Dtypes::f32, kBoth);
-  add_op(device, GPUNN_OP_MAX_POOL2D_BACKWARD, plan_pooling_backward, run_backward, Dtypes::f32, kBoth);
-  add_op(device, GPUNN_OP_AVG_POOL2D, plan_average, run_average, Dtypes::f32, kBoth);
-  add_op(device, GPUNN_OP_AVG_POOL2D_BACKWARD, plan_average_backward, run_average_backward, Dtypes::f32, kBoth);
+  serve(device, GPUNN_OP_MAX_POOL2D, plan_pooling, each_pooled([](auto x) { return run_forward<decltype(x)>; }),
+        Dtypes::floating, kBoth);
+  serve(device, GPUNN_OP_MAX_POOL2D_BACKWARD, plan_pooling_backward,
+        each_pooled([](auto x) { return run_backward<decltype(x)>; }), Dtypes::floating, kBoth);
+  serve(device, GPUNN_OP_AVG_POOL2D, plan_average, each_pooled([](auto x) { return run_average<decltype(x)>; }),
+        Dtypes::floating, kBoth);
+  serve(device, GPUNN_OP_AVG_POOL2D_BACKWARD, plan_average_backward,
+        each_pooled([](auto x) { return run_average_backward<decltype(x)>; }), Dtypes::floating, kBoth);
 }
 
 }  // namespace gpunn::cpu

@@ -5,32 +5,44 @@
 namespace gpunn::cpu::GPUNN_ISA {
 
 struct WholeVector {
-  Vec get(const float* p) const { return load(p); }
-  void put(float* p, Vec v) const { store(p, v); }
+  template <class T>
+  Vec get(const T* p) const {
+    return load(p);
+  }
+  template <class T>
+  void put(T* p, Vec v) const {
+    store(p, v);
+  }
 };
 
 struct FirstLanes {
   int n;
-  Vec get(const float* p) const { return load_first(p, n); }
-  void put(float* p, Vec v) const { store_first(p, v, n); }
+  template <class T>
+  Vec get(const T* p) const {
+    return load_first(p, n);
+  }
+  template <class T>
+  void put(T* p, Vec v) const {
+    store_first(p, v, n);
+  }
 };
 
-template <class Lanes>
-static GPUNN_ALWAYS_INLINE void put_target(Lanes lanes, Vec sum, const float* bias, bool relu, float* y) {
+template <class T, class Lanes>
+static GPUNN_ALWAYS_INLINE void put_target(Lanes lanes, Vec sum, const float* bias, bool relu, T* y) {
   if (bias != nullptr) sum += lanes.get(bias);
   lanes.put(y, relu ? max_or_nan(sum, zero()) : sum);
 }
 
 // `outputs` neighbouring targets, which share the sources that they both see: stride in taps, 0 where it is no
 // multiple.
-template <int taps, int stride, int outputs, class Lanes>
-static GPUNN_ALWAYS_INLINE void targets_of(const DepthwiseRun& run, Lanes lanes, int64_t c, int64_t first,
-                                           const float* bias, bool relu, float* y, int64_t y_target) {
+template <int taps, int stride, int outputs, class T, class Lanes>
+static GPUNN_ALWAYS_INLINE void targets_of(const DepthwiseRun<T>& run, Lanes lanes, int64_t c, int64_t first,
+                                           const float* bias, bool relu, T* y, int64_t y_target) {
   Vec sum[outputs];
 #pragma GCC unroll 8
   for (int j = 0; j < outputs; ++j) sum[j] = zero();
   for (int r = 0; r < run.rows; ++r) {
-    const float* x = run.x[r] + first * run.x_target + c;
+    const T* x = run.x[r] + first * run.x_target + c;
     const float* w = run.w[r] + c;
     Vec filter[taps];
 #pragma GCC unroll 8
@@ -49,22 +61,22 @@ static GPUNN_ALWAYS_INLINE void targets_of(const DepthwiseRun& run, Lanes lanes,
   for (int j = 0; j < outputs; ++j) put_target(lanes, sum[j], bias, relu, y + (first + j) * y_target + c);
 }
 
-template <int taps, int stride, class Lanes>
-static GPUNN_ALWAYS_INLINE void shared_row(const DepthwiseRun& run, Lanes lanes, int64_t c, const float* bias,
-                                           bool relu, float* y, int64_t y_target) {
+template <int taps, int stride, class T, class Lanes>
+static GPUNN_ALWAYS_INLINE void shared_row(const DepthwiseRun<T>& run, Lanes lanes, int64_t c, const float* bias,
+                                           bool relu, T* y, int64_t y_target) {
   int64_t j = 0;
   for (; j + 8 <= run.targets; j += 8) targets_of<taps, stride, 8>(run, lanes, c, j, bias, relu, y, y_target);
   for (; j + 2 <= run.targets; j += 2) targets_of<taps, stride, 2>(run, lanes, c, j, bias, relu, y, y_target);
   for (; j < run.targets; ++j) targets_of<taps, stride, 1>(run, lanes, c, j, bias, relu, y, y_target);
 }
 
-template <class Lanes>
-static GPUNN_ALWAYS_INLINE void any_row(const DepthwiseRun& run, Lanes lanes, int64_t c, const float* bias, bool relu,
-                                        float* y, int64_t y_target) {
+template <class T, class Lanes>
+static GPUNN_ALWAYS_INLINE void any_row(const DepthwiseRun<T>& run, Lanes lanes, int64_t c, const float* bias,
+                                        bool relu, T* y, int64_t y_target) {
   for (int64_t j = 0; j < run.targets; ++j) {
     Vec sum = zero();
     for (int r = 0; r < run.rows; ++r) {
-      const float* x = run.x[r] + j * run.x_target + c;
+      const T* x = run.x[r] + j * run.x_target + c;
       const float* w = run.w[r] + c;
       for (int t = 0; t < run.taps; ++t) sum += lanes.get(w + t * run.w_tap) * lanes.get(x + t * run.x_tap);
     }
@@ -72,9 +84,9 @@ static GPUNN_ALWAYS_INLINE void any_row(const DepthwiseRun& run, Lanes lanes, in
   }
 }
 
-template <int stride, class Lanes>
-static GPUNN_ALWAYS_INLINE void row_of(const DepthwiseRun& run, Lanes lanes, int64_t c, const float* bias, bool relu,
-                                       float* y, int64_t y_target) {
+template <int stride, class T, class Lanes>
+static GPUNN_ALWAYS_INLINE void row_of(const DepthwiseRun<T>& run, Lanes lanes, int64_t c, const float* bias, bool relu,
+                                       T* y, int64_t y_target) {
   switch (run.taps) {
     case 1:
       return shared_row<1, stride>(run, lanes, c, bias, relu, y, y_target);
@@ -89,9 +101,9 @@ static GPUNN_ALWAYS_INLINE void row_of(const DepthwiseRun& run, Lanes lanes, int
   }
 }
 
-template <class Lanes>
-static GPUNN_ALWAYS_INLINE void row_lanes(const DepthwiseRun& run, Lanes lanes, int64_t c, const float* bias, bool relu,
-                                          float* y, int64_t y_target) {
+template <class T, class Lanes>
+static GPUNN_ALWAYS_INLINE void row_lanes(const DepthwiseRun<T>& run, Lanes lanes, int64_t c, const float* bias,
+                                          bool relu, T* y, int64_t y_target) {
   const float* own_bias = bias == nullptr ? nullptr : bias + c;
   if (run.x_target == run.x_tap) {
     row_of<1>(run, lanes, c, own_bias, relu, y, y_target);
@@ -102,7 +114,8 @@ static GPUNN_ALWAYS_INLINE void row_lanes(const DepthwiseRun& run, Lanes lanes, 
   }
 }
 
-static void depthwise_row(const DepthwiseRun& run, const float* bias, bool relu, float* y, int64_t y_target) {
+template <class T>
+static void depthwise_row(const DepthwiseRun<T>& run, const float* bias, bool relu, T* y, int64_t y_target) {
   int64_t c = 0;
   for (; c + kLanes <= run.channels; c += kLanes) row_lanes(run, WholeVector{}, c, bias, relu, y, y_target);
   if (c < run.channels) {
@@ -110,19 +123,19 @@ static void depthwise_row(const DepthwiseRun& run, const float* bias, bool relu,
   }
 }
 
-template <int rows, int taps, class Lanes>
-static GPUNN_ALWAYS_INLINE void filter_rows(const DepthwiseRun& run, Lanes lanes, int first_row, int first_tap,
-                                            int64_t c, const float* dy, int64_t dy_target, float* sums,
-                                            int64_t sums_row, int64_t sums_tap) {
+template <int rows, int taps, class T, class Lanes>
+static GPUNN_ALWAYS_INLINE void filter_rows(const DepthwiseRun<T>& run, Lanes lanes, int first_row, int first_tap,
+                                            int64_t c, const T* dy, int64_t dy_target, float* sums, int64_t sums_row,
+                                            int64_t sums_tap) {
   Vec sum[rows][taps];
-  const float* x[rows];
+  const T* x[rows];
 #pragma GCC unroll 4
   for (int r = 0; r < rows; ++r) {
     x[r] = run.x[first_row + r] + first_tap * run.x_tap + c;
 #pragma GCC unroll 4
     for (int t = 0; t < taps; ++t) sum[r][t] = zero();
   }
-  const float* d = dy + c;
+  const T* d = dy + c;
   for (int64_t j = 0; j < run.targets; ++j) {
     const Vec gradient = lanes.get(d);
 #pragma GCC unroll 4
@@ -143,8 +156,8 @@ static GPUNN_ALWAYS_INLINE void filter_rows(const DepthwiseRun& run, Lanes lanes
   }
 }
 
-template <int rows, class Lanes>
-static GPUNN_ALWAYS_INLINE void filter_taps(const DepthwiseRun& run, Lanes lanes, int row, int64_t c, const float* dy,
+template <int rows, class T, class Lanes>
+static GPUNN_ALWAYS_INLINE void filter_taps(const DepthwiseRun<T>& run, Lanes lanes, int row, int64_t c, const T* dy,
                                             int64_t dy_target, float* sums, int64_t sums_row, int64_t sums_tap) {
   int t = 0;
   for (; t + 3 <= run.taps; t += 3) {
@@ -155,15 +168,16 @@ static GPUNN_ALWAYS_INLINE void filter_taps(const DepthwiseRun& run, Lanes lanes
   }
 }
 
-template <class Lanes>
-static GPUNN_ALWAYS_INLINE void filter_lanes(const DepthwiseRun& run, Lanes lanes, int64_t c, const float* dy,
+template <class T, class Lanes>
+static GPUNN_ALWAYS_INLINE void filter_lanes(const DepthwiseRun<T>& run, Lanes lanes, int64_t c, const T* dy,
                                              int64_t dy_target, float* sums, int64_t sums_row, int64_t sums_tap) {
   int r = 0;
   for (; r + 3 <= run.rows; r += 3) filter_taps<3>(run, lanes, r, c, dy, dy_target, sums, sums_row, sums_tap);
   for (; r < run.rows; ++r) filter_taps<1>(run, lanes, r, c, dy, dy_target, sums, sums_row, sums_tap);
 }
 
-static void depthwise_filter(const DepthwiseRun& run, const float* dy, int64_t dy_target, float* sums, int64_t sums_row,
+template <class T>
+static void depthwise_filter(const DepthwiseRun<T>& run, const T* dy, int64_t dy_target, float* sums, int64_t sums_row,
                              int64_t sums_tap) {
   int64_t c = 0;
   for (; c + kLanes <= run.channels; c += kLanes) {
@@ -174,6 +188,7 @@ static void depthwise_filter(const DepthwiseRun& run, const float* dy, int64_t d
   }
 }
 
-constinit const DepthwiseKernels depthwise_kernels{depthwise_row, depthwise_filter};
+constinit const DepthwiseKernels depthwise_kernels{{depthwise_row<float>, depthwise_filter<float>},
+                                                   {depthwise_row<BFloat16>, depthwise_filter<BFloat16>}};
 
 }  // namespace gpunn::cpu::GPUNN_ISA

@@ -2,17 +2,21 @@
 // is of channels.
 #pragma once
 
+#include <gpunn/float_formats.hpp>
+
 #include <cstdint>
+#include <type_traits>
 
 #include "isa.hpp"
 
 namespace gpunn::cpu {
 
-// Targets of a row that take the same taps. Distances are in floats.
-struct DepthwiseRun {
-  static constexpr int kMostRows = 64;
+constexpr int kMostDepthwiseRows = 64;
 
-  const float* const* x;  // [rows]: the first target's first tap in each source row
+// Targets of a row that take the same taps. Distances are in numbers. T is float or BFloat16.
+template <class T>
+struct DepthwiseRun {
+  const T* const* x;      // [rows]: the first target's first tap in each source row
   const float* const* w;  // [rows]: the first tap in the filter's row
   int rows;
   int taps;       // of a row
@@ -23,12 +27,27 @@ struct DepthwiseRun {
   int64_t channels;
 };
 
-struct DepthwiseKernels {
+template <class T>
+struct DepthwiseKernelsOf {
   // y[j * y_target + c] = the sum over rows and taps of w * x, plus bias (may be null), through ReLU.
-  void (*row)(const DepthwiseRun& run, const float* bias, bool relu, float* y, int64_t y_target);
+  void (*row)(const DepthwiseRun<T>& run, const float* bias, bool relu, T* y, int64_t y_target);
   // sums[row * sums_row + tap * sums_tap + c] += the sum over the targets of dy[j * dy_target + c] * x.
-  void (*filter)(const DepthwiseRun& run, const float* dy, int64_t dy_target, float* sums, int64_t sums_row,
+  void (*filter)(const DepthwiseRun<T>& run, const T* dy, int64_t dy_target, float* sums, int64_t sums_row,
                  int64_t sums_tap);
+};
+
+struct DepthwiseKernels {
+  DepthwiseKernelsOf<float> f32;
+  DepthwiseKernelsOf<BFloat16> bf16;
+
+  template <class T>
+  const DepthwiseKernelsOf<T>& of() const {
+    if constexpr (std::is_same_v<T, float>) {
+      return f32;
+    } else {
+      return bf16;
+    }
+  }
 };
 
 GPUNN_DECLARE_ISA_VARIANTS(DepthwiseKernels, depthwise_kernels);

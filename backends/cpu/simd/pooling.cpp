@@ -126,15 +126,16 @@ static GPUNN_ALWAYS_INLINE void each_vector(int64_t channels, const Body& body) 
   int64_t c = 0;
   for (; c + kLanes <= channels; c += kLanes) {
     body(
-        c, [](const float* p) { return load(p); }, [](float* p, Vec v) { store(p, v); });
+        c, [](const auto* p) { return load(p); }, [](auto* p, Vec v) { store(p, v); });
   }
   if (c == channels) return;
   const int n = static_cast<int>(channels - c);
   body(
-      c, [n](const float* p) { return load_first(p, n); }, [n](float* p, Vec v) { store_first(p, v, n); });
+      c, [n](const auto* p) { return load_first(p, n); }, [n](auto* p, Vec v) { store_first(p, v, n); });
 }
 
-static void pixel_largest(const float* x, const PixelWindow& w, int64_t channels, float* y) {
+template <class T>
+static void pixel_largest(const T* x, const PixelWindow& w, int64_t channels, T* y) {
   each_vector(channels, [&](int64_t c, auto load_at, auto store_at) {
     Vec best = load_at(x + c);
     for (int64_t i = 0; i < w.rows; ++i) {
@@ -147,8 +148,8 @@ static void pixel_largest(const float* x, const PixelWindow& w, int64_t channels
   });
 }
 
-static void pixel_to_largest(const float* dy, const float* x, const float* y, const PixelWindow& w, int64_t channels,
-                             float* dx) {
+template <class T>
+static void pixel_to_largest(const T* dy, const T* x, const T* y, const PixelWindow& w, int64_t channels, T* dx) {
   each_vector(channels, [&](int64_t c, auto load_at, auto store_at) {
     const Vec best = load_at(y + c);
     Vec left = load_at(dy + c);
@@ -164,7 +165,8 @@ static void pixel_to_largest(const float* dy, const float* x, const float* y, co
   });
 }
 
-static void pixel_average(const float* x, const PixelWindow& w, int64_t channels, float divisor, float* y) {
+template <class T>
+static void pixel_average(const T* x, const PixelWindow& w, int64_t channels, float divisor, T* y) {
   each_vector(channels, [&](int64_t c, auto load_at, auto store_at) {
     Vec sum = zero();
     for (int64_t i = 0; i < w.rows; ++i) {
@@ -174,12 +176,13 @@ static void pixel_average(const float* x, const PixelWindow& w, int64_t channels
   });
 }
 
-static void pixel_to_all(const float* dy, const PixelWindow& w, int64_t channels, float divisor, float* dx) {
+template <class T>
+static void pixel_to_all(const T* dy, const PixelWindow& w, int64_t channels, float divisor, T* dx) {
   each_vector(channels, [&](int64_t c, auto load_at, auto store_at) {
     const Vec share = load_at(dy + c) / broadcast(divisor);
     for (int64_t i = 0; i < w.rows; ++i) {
       for (int64_t j = 0; j < w.columns; ++j) {
-        float* at = dx + c + i * w.row + j * w.pixel;
+        T* at = dx + c + i * w.row + j * w.pixel;
         store_at(at, load_at(at) + share);
       }
     }
@@ -187,7 +190,11 @@ static void pixel_to_all(const float* dy, const PixelWindow& w, int64_t channels
 }
 
 extern const PoolingKernels pooling_kernels;
-const PoolingKernels pooling_kernels{forward, backward, pixel_largest, pixel_to_largest, pixel_average, pixel_to_all};
+const PoolingKernels pooling_kernels{
+    forward,
+    backward,
+    {pixel_largest<float>, pixel_to_largest<float>, pixel_average<float>, pixel_to_all<float>},
+    {pixel_largest<BFloat16>, pixel_to_largest<BFloat16>, pixel_average<BFloat16>, pixel_to_all<BFloat16>}};
 }  // namespace GPUNN_ISA
 
 }  // namespace gpunn::cpu

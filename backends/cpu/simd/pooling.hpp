@@ -2,7 +2,10 @@
 // window of channels-last images.
 #pragma once
 
+#include <gpunn/float_formats.hpp>
+
 #include <cstdint>
+#include <type_traits>
 
 #include "isa.hpp"
 
@@ -16,20 +19,35 @@ struct PixelWindow {
   int64_t pixel;  // from one pixel to the next
 };
 
+// T is float or BFloat16.
+template <class T>
+struct PixelKernels {
+  // Of a window of pixels at x, by channel: the largest value, or a NaN of theirs.
+  void (*largest)(const T* x, const PixelWindow& window, int64_t channels, T* y);
+  // dx += dy at the first pixel that holds y, or a NaN.
+  void (*to_largest)(const T* dy, const T* x, const T* y, const PixelWindow& window, int64_t channels, T* dx);
+  // y = the sum over the window, divided; dx += dy / divisor all over the window.
+  void (*average)(const T* x, const PixelWindow& window, int64_t channels, float divisor, T* y);
+  void (*to_all)(const T* dy, const PixelWindow& window, int64_t channels, float divisor, T* dx);
+};
+
 // One plane is [height, width] before pooling and [height / 2, width / 2] after.
 struct PoolingKernels {
   void (*forward)(const float* x, float* y, int64_t planes, int64_t height, int64_t width);
   // Writes every element of dx once.
   void (*backward)(const float* dy, const float* x, const float* y, float* dx, int64_t planes, int64_t height,
                    int64_t width);
-  // Of a window of pixels at x, by channel: the largest value, or a NaN of theirs.
-  void (*largest)(const float* x, const PixelWindow& window, int64_t channels, float* y);
-  // dx += dy at the first pixel that holds y, or a NaN.
-  void (*to_largest)(const float* dy, const float* x, const float* y, const PixelWindow& window, int64_t channels,
-                     float* dx);
-  // y = the sum over the window, divided; dx += dy / divisor all over the window.
-  void (*average)(const float* x, const PixelWindow& window, int64_t channels, float divisor, float* y);
-  void (*to_all)(const float* dy, const PixelWindow& window, int64_t channels, float divisor, float* dx);
+  PixelKernels<float> f32;
+  PixelKernels<BFloat16> bf16;
+
+  template <class T>
+  const PixelKernels<T>& pixels() const {
+    if constexpr (std::is_same_v<T, float>) {
+      return f32;
+    } else {
+      return bf16;
+    }
+  }
 };
 
 GPUNN_DECLARE_ISA_VARIANTS(PoolingKernels, pooling_kernels);

@@ -2,6 +2,8 @@
 // Arithmetic is by operators; a * b + c becomes one FMA where the machine has it. Only for files of simd/.
 #pragma once
 
+#include <gpunn/float_formats.hpp>
+
 #include <cstddef>
 #include <cstdint>
 
@@ -58,6 +60,42 @@ GPUNN_ALWAYS_INLINE void store_first(float* p, Vec v, int n) {
   for (int i = 0; i < n; ++i) p[i] = v[i];
 }
 #endif
+
+// The same of bf16 numbers in memory; stored to the nearest, ties to even.
+using Bits32 = uint32_t __attribute__((vector_size(kLanes * sizeof(uint32_t))));
+using Bits16 = uint16_t __attribute__((vector_size(kLanes * sizeof(uint16_t))));
+
+GPUNN_ALWAYS_INLINE Vec widened(Bits16 bits) {
+  const Bits32 wide = __builtin_convertvector(bits, Bits32) << 16;
+  Vec v;
+  __builtin_memcpy(&v, &wide, sizeof(v));
+  return v;
+}
+GPUNN_ALWAYS_INLINE Bits16 narrowed(Vec v) {
+  Bits32 wide;
+  __builtin_memcpy(&wide, &v, sizeof(v));
+  const Bits32 rounded = (wide + 0x7FFFU + ((wide >> 16) & 1U)) >> 16;
+  const Bits32 not_a_number = (wide >> 16) | 0x40U;
+  return __builtin_convertvector((wide & 0x7FFFFFFFU) > 0x7F800000U ? not_a_number : rounded, Bits16);
+}
+GPUNN_ALWAYS_INLINE Vec load(const BFloat16* p) {
+  Bits16 bits;
+  __builtin_memcpy(&bits, p, sizeof(bits));
+  return widened(bits);
+}
+GPUNN_ALWAYS_INLINE void store(BFloat16* p, Vec v) {
+  const Bits16 bits = narrowed(v);
+  __builtin_memcpy(static_cast<void*>(p), &bits, sizeof(bits));
+}
+GPUNN_ALWAYS_INLINE Vec load_first(const BFloat16* p, int n) {
+  Bits16 bits{};
+  __builtin_memcpy(&bits, p, static_cast<std::size_t>(n) * sizeof(BFloat16));
+  return widened(bits);
+}
+GPUNN_ALWAYS_INLINE void store_first(BFloat16* p, Vec v, int n) {
+  const Bits16 bits = narrowed(v);
+  __builtin_memcpy(static_cast<void*>(p), &bits, static_cast<std::size_t>(n) * sizeof(BFloat16));
+}
 
 // The sum of the lanes, halves first: an order that the width alone decides.
 GPUNN_ALWAYS_INLINE float sum_lanes(Vec v) {
