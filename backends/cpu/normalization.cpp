@@ -210,7 +210,7 @@ void apply_all(const BatchNormPlan& plan, const Workspace& to, const T* x, const
 }
 
 template <class T>
-void run_forward(const BatchNormPlan& plan, const OpArgs& args) {
+void run_batch_norm(const BatchNormPlan& plan, const OpArgs& args) {
   const BatchNorm& shape = plan.shape;
   const auto* x = args.in<T>(0);
   const auto *gamma = args.in<float>(1), *beta = args.in<float>(2);
@@ -251,7 +251,7 @@ void run_forward(const BatchNormPlan& plan, const OpArgs& args) {
 }
 
 template <class T>
-void run_backward(const BatchNormPlan& plan, const OpArgs& args) {
+void run_batch_norm_backward(const BatchNormPlan& plan, const OpArgs& args) {
   const BatchNorm& shape = plan.shape;
   const auto *dy = args.in<T>(0), *x = args.in<T>(1);
   const auto *gamma = args.in<float>(2), *mean = args.in<float>(3), *rstd = args.in<float>(4);
@@ -329,10 +329,10 @@ BatchNormPlan plan_inference(const OpDesc& desc) {
 
 void add_normalization_kernels(plugin::Device& device) {
   constexpr Layouts kBoth = Layouts::channels_last_too;
-  serve(device, GPUNN_OP_BATCH_NORM, plan_normalization, each_floating([](auto x) { return run_forward<decltype(x)>; }),
-        Dtypes::floating, kBoth);
+  serve(device, GPUNN_OP_BATCH_NORM, plan_normalization,
+        each_floating([](auto x) { return run_batch_norm<decltype(x)>; }), Dtypes::floating, kBoth);
   serve(device, GPUNN_OP_BATCH_NORM_BACKWARD, plan_normalization_backward,
-        each_floating([](auto x) { return run_backward<decltype(x)>; }), Dtypes::floating, kBoth);
+        each_floating([](auto x) { return run_batch_norm_backward<decltype(x)>; }), Dtypes::floating, kBoth);
   serve(device, GPUNN_OP_BATCH_NORM_INFERENCE, plan_inference,
         each_floating([](auto x) { return run_inference<decltype(x)>; }), Dtypes::floating, kBoth);
 }

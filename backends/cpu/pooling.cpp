@@ -134,7 +134,7 @@ void fill_images(const Pool& pool, T* dx) {
 }
 
 template <class T>
-void run_forward(const PoolPlan& plan, const OpArgs& args) {
+void run_maximum(const PoolPlan& plan, const OpArgs& args) {
   const Pool& pool = plan.shape;
   if (pool.channels_last) {
     const auto* images = args.in<T>(0);
@@ -162,7 +162,7 @@ void run_forward(const PoolPlan& plan, const OpArgs& args) {
 }
 
 template <class T>
-void run_backward(const PoolPlan& plan, const OpArgs& args) {
+void run_maximum_backward(const PoolPlan& plan, const OpArgs& args) {
   const Pool& pool = plan.shape;
   if (pool.channels_last) {
     const auto *dy = args.in<T>(0), *images = args.in<T>(1), *pooled = args.in<T>(2);
@@ -298,10 +298,10 @@ auto each_pooled(Of of) {
 
 void add_pooling_kernels(plugin::Device& device) {
   constexpr Layouts kBoth = Layouts::channels_last_too;
-  serve(device, GPUNN_OP_MAX_POOL2D, plan_pooling, each_pooled([](auto x) { return run_forward<decltype(x)>; }),
+  serve(device, GPUNN_OP_MAX_POOL2D, plan_pooling, each_pooled([](auto x) { return run_maximum<decltype(x)>; }),
         Dtypes::floating, kBoth);
   serve(device, GPUNN_OP_MAX_POOL2D_BACKWARD, plan_pooling_backward,
-        each_pooled([](auto x) { return run_backward<decltype(x)>; }), Dtypes::floating, kBoth);
+        each_pooled([](auto x) { return run_maximum_backward<decltype(x)>; }), Dtypes::floating, kBoth);
   serve(device, GPUNN_OP_AVG_POOL2D, plan_average, each_pooled([](auto x) { return run_average<decltype(x)>; }),
         Dtypes::floating, kBoth);
   serve(device, GPUNN_OP_AVG_POOL2D_BACKWARD, plan_average_backward,

@@ -115,7 +115,7 @@ Dataset not_here(const DataConfig&) {
   throw Error(
       "the data set 'arrays' is memory of the program that trained this model, and no file has it. Give the arrays "
       "again from a program: in Python, gpunn.Network.load(run).fit(x, y) or .evaluate(x, y); in C++, "
-      "resume(run, dataset). Or say with --set data.dataset=... which other data to use",
+      "resume(run, {}, dataset). Or say with --set data.dataset=... which other data to use",
       ExitCode::missing);
 }
 

@@ -88,7 +88,7 @@ RunResult resume(const std::filesystem::path& run, const std::vector<Override>& 
   return resume_on(run, overrides, data_of, options);
 }
 
-RunResult resume(const std::filesystem::path& run, Dataset dataset, const std::vector<Override>& overrides,
+RunResult resume(const std::filesystem::path& run, const std::vector<Override>& overrides, Dataset dataset,
                  const RunOptions& options) {
   return resume_on(
       run, overrides, [&](const Experiment& experiment) { return prepared(std::move(dataset), experiment); }, options);

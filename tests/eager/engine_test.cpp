@@ -61,7 +61,7 @@ TEST_CASE("a result lies in the caller's memory, wherever that is", "[eager]") {
   CHECK(engine.name() == "cpu");
   CHECK(engine.on_host());
   for (const std::size_t offset : {0, 4, 12}) {
-    const Memory x = floats({5}, {-1, 2, -3, 4, NAN}, offset), y = floats({5}, {9, 9, 9, 9, 9}, offset);
+    const HostArray x = floats({5}, {-1, 2, -3, 4, NAN}, offset), y = floats({5}, {9, 9, 9, 9, 9}, offset);
     engine.run(kRelu, std::vector{x.array()}, std::vector{y.array()});
     CHECK(y.values()[1] == 2);
     CHECK(y.values()[2] == 0);
@@ -72,24 +72,24 @@ TEST_CASE("a result lies in the caller's memory, wherever that is", "[eager]") {
 
 TEST_CASE("arrays off the alignment of their elements go through temporary memory", "[eager]") {
   const Engine engine = cpu();
-  const Memory x = floats({300}, std::vector<double>(300, -2), 1), y = floats({300}, std::vector<double>(300, 9), 3);
+  const HostArray x = floats({300}, std::vector<double>(300, -2), 1), y = floats({300}, std::vector<double>(300, 9), 3);
   engine.run(Op("scale", std::vector<NamedAttribute>{{"factor", 3.0}}), std::vector{x.array()}, std::vector{y.array()});
   CHECK(y.values() == std::vector<double>(300, -6));
 }
 
 TEST_CASE("an output may lie in the memory of an input", "[eager]") {
   const Engine engine = cpu();
-  const Memory x = floats({2, 2}, {1, 2, 3, 4});
+  const HostArray x = floats({2, 2}, {1, 2, 3, 4});
   engine.run(kAdd, std::vector{x.array(), x.array()}, std::vector{x.array()});
   CHECK(x.values() == std::vector<double>{2, 4, 6, 8});
   // A product reads its operands to the end.
   engine.run(Op("matmul"), std::vector{x.array(), x.array()}, std::vector{x.array()});
   CHECK(x.values() == std::vector<double>{28, 40, 60, 88});
 
-  const Memory y = floats({2, 2}, {0, 0, 0, 0});
+  const HostArray y = floats({2, 2}, {0, 0, 0, 0});
   CHECK_THAT(message_of([&] {
                engine.run(Op("softmax_cross_entropy"),
-                          std::vector{y.array(), Memory({{DType::i32, {2}}, {0, 1}}).array()},
+                          std::vector{y.array(), HostArray({{DType::i32, {2}}, {0, 1}}).array()},
                           std::vector{Array{{DType::f32, {2}}, y.array().data}, y.array()});
              }),
              Contains("two of its results lie in the same memory"));
@@ -97,7 +97,7 @@ TEST_CASE("an output may lie in the memory of an input", "[eager]") {
 
 TEST_CASE("what does not fit is told with what was expected", "[eager]") {
   const Engine engine = cpu();
-  const Memory x = floats({2, 3}, std::vector<double>(6, 1)), y = floats({2, 2}, std::vector<double>(4, 1));
+  const HostArray x = floats({2, 3}, std::vector<double>(6, 1)), y = floats({2, 2}, std::vector<double>(4, 1));
   CHECK_THAT(message_of([&] {
                engine.run(Op("matmul"), std::vector{x.array(), x.array()}, std::vector{y.array()});
              }),
@@ -120,13 +120,13 @@ TEST_CASE("arrays without elements need no memory", "[eager]") {
   const Engine engine = cpu();
   const Array nothing{{DType::f32, {0, 3}}, nullptr};
   engine.run(kRelu, std::vector{nothing}, std::vector{nothing});
-  const Memory w = floats({3, 2}, std::vector<double>(6, 1));
+  const HostArray w = floats({3, 2}, std::vector<double>(6, 1));
   engine.run(Op("matmul"), std::vector{nothing, w.array()}, std::vector{Array{{DType::f32, {0, 2}}, nullptr}});
 }
 
 TEST_CASE("labels that name no class make a loss NaN", "[eager]") {
-  const Memory x = floats({2, 2}, {1, 2, 3, 4}), label({{DType::i32, {2}}, {1, -100}}), loss = floats({2}, {0, 0}),
-               logp = floats({2, 2}, {0, 0, 0, 0});
+  const HostArray x = floats({2, 2}, {1, 2, 3, 4}), label({{DType::i32, {2}}, {1, -100}}), loss = floats({2}, {0, 0}),
+                  logp = floats({2, 2}, {0, 0, 0, 0});
   cpu().run(Op("softmax_cross_entropy"), std::vector{x.array(), label.array()},
             std::vector{loss.array(), logp.array()});
   CHECK(loss.values()[0] == Approx(std::log(1 + std::exp(-1.0))));
@@ -138,14 +138,14 @@ TEST_CASE("images that lie channels-last are used as they lie", "[eager]") {
   const TensorType x_type{DType::f32, {2, 3, 4, 5}, Layout::channels_last};
   std::vector<double> numbers(120);
   for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = std::sin(static_cast<double>(i));
-  const Memory x({x_type, numbers}), y(x_type);
+  const HostArray x({x_type, numbers}), y(x_type);
   engine.run(kRelu, std::vector{x.array()}, std::vector{y.array()});
   for (std::size_t i = 0; i < numbers.size(); ++i) CHECK(y.values()[i] == Approx(std::max(0.0, numbers[i])));
 
   // Images and filters of different layouts meet.
-  const Memory w = floats({4, 3, 2, 2}, std::vector<double>(48, 0.5));
-  const Memory packed_x({{DType::f32, {2, 3, 4, 5}}, numbers}), packed_y(TensorType{DType::f32, {2, 4, 3, 4}});
-  const Memory turned_y(TensorType{DType::f32, {2, 4, 3, 4}, Layout::channels_last});
+  const HostArray w = floats({4, 3, 2, 2}, std::vector<double>(48, 0.5));
+  const HostArray packed_x({{DType::f32, {2, 3, 4, 5}}, numbers}), packed_y(TensorType{DType::f32, {2, 4, 3, 4}});
+  const HostArray turned_y(TensorType{DType::f32, {2, 4, 3, 4}, Layout::channels_last});
   engine.run(Op("conv2d"), std::vector{packed_x.array(), w.array()}, std::vector{packed_y.array()});
   engine.run(Op("conv2d"), std::vector{x.array(), w.array()}, std::vector{turned_y.array()});
   check_close(turned_y.values(), packed_y.values(), 1e-6);
@@ -155,10 +155,10 @@ TEST_CASE("images that lie channels-last are used as they lie", "[eager]") {
 
 TEST_CASE("a second call prepares nothing and takes its temporary memory from the pool", "[eager]") {
   const Engine engine = Engine::open({.backend = GPUNN_CPU_PLUGIN, .threads = 1});
-  const Memory x = floats({8, 8, 16, 16}, std::vector<double>(16384, 1)),
-               w = floats({8, 8, 3, 3}, std::vector<double>(576, 1));
-  const Memory y(TensorType{DType::f32, {8, 8, 14, 14}});
-  const Memory odd = floats({7}, {1, 2, 3, 4, 5, 6, 7}, 1), result = floats({7}, std::vector<double>(7));
+  const HostArray x = floats({8, 8, 16, 16}, std::vector<double>(16384, 1)),
+                  w = floats({8, 8, 3, 3}, std::vector<double>(576, 1));
+  const HostArray y(TensorType{DType::f32, {8, 8, 14, 14}});
+  const HostArray odd = floats({7}, {1, 2, 3, 4, 5, 6, 7}, 1), result = floats({7}, std::vector<double>(7));
   const auto call = [&] {
     engine.run(Op("conv2d"), std::vector{x.array(), w.array()}, std::vector{y.array()});
     engine.run(kRelu, std::vector{odd.array()}, std::vector{result.array()});
@@ -185,8 +185,8 @@ TEST_CASE("several threads call one engine", "[eager]") {
     threads.emplace_back([&engine, &wrong, t] {
       const int64_t n = 50 + t;
       const auto count = static_cast<std::size_t>(n);
-      const Memory x = floats({n, n}, std::vector<double>(count * count, t + 1));
-      const Memory y(TensorType{DType::f32, {n, n}});
+      const HostArray x = floats({n, n}, std::vector<double>(count * count, t + 1));
+      const HostArray y(TensorType{DType::f32, {n, n}});
       for (int i = 0; i < 50; ++i) {
         engine.run(Op("matmul"), std::vector{x.array(), x.array()}, std::vector{y.array()});
         if (y.values().back() != static_cast<double>(n) * (t + 1) * (t + 1)) ++wrong;
@@ -216,7 +216,7 @@ TEST_CASE("work runs on the caller's stream, in its order", "[eager]") {
     const Engine engine = sample(name);
     CHECK(!engine.on_host());
     samples::Worker one, two;
-    const Memory x = floats({1000}, std::vector<double>(1000, 1));
+    const HostArray x = floats({1000}, std::vector<double>(1000, 1));
     engine.run(kAdd, std::vector{x.array(), x.array()}, std::vector{x.array()}, {.native = &one});
     one.drain();
     // The caller's own work, behind which ours must run.
@@ -231,8 +231,9 @@ TEST_CASE("work runs on the caller's stream, in its order", "[eager]") {
     one.drain();
     CHECK(x.values()[999] == 8);
     // Temporary memory belongs to a stream: each has a pool.
-    const Memory a = floats({500}, std::vector<double>(500, -1), 1), b = floats({500}, std::vector<double>(500, 3), 1);
-    const Memory ya = floats({500}, std::vector<double>(500)), yb = floats({500}, std::vector<double>(500));
+    const HostArray a = floats({500}, std::vector<double>(500, -1), 1),
+                    b = floats({500}, std::vector<double>(500, 3), 1);
+    const HostArray ya = floats({500}, std::vector<double>(500)), yb = floats({500}, std::vector<double>(500));
     for (int i = 0; i < 50; ++i) {
       engine.run(kRelu, std::vector{a.array()}, std::vector{ya.array()}, {.native = &one});
       engine.run(kRelu, std::vector{b.array()}, std::vector{yb.array()}, {.native = &two});
@@ -248,7 +249,7 @@ TEST_CASE("a captured stream needs prepared kernels and memory of the caller", "
   const Engine engine = sample("concurrent");
   samples::Worker worker;
   const CallerStream plain{.native = &worker}, capturing{.native = &worker, .capturing = true};
-  const Memory x = floats({33}, std::vector<double>(33, -1), 1), y = floats({33}, std::vector<double>(33, 5));
+  const HostArray x = floats({33}, std::vector<double>(33, -1), 1), y = floats({33}, std::vector<double>(33, 5));
   const auto call = [&](const CallerStream& stream, const eager::Scratch& scratch) {
     engine.run(kRelu, std::vector{x.array()}, std::vector{y.array()}, stream, scratch);
   };
@@ -270,7 +271,7 @@ TEST_CASE("memory that another stream reads is not given away before it has", "[
   const Engine engine = sample("concurrent");
   samples::Worker one, two;
   std::atomic<bool> read{false};
-  const Memory x = floats({64}, std::vector<double>(64, 7)), copy(TensorType{DType::f32, {64}});
+  const HostArray x = floats({64}, std::vector<double>(64, 7)), copy(TensorType{DType::f32, {64}});
   {
     const eager::Memory memory = engine.allocate(256, {.native = &one});
     engine.copy(memory.data(), x.array().data, 256, {.native = &one});
@@ -282,7 +283,7 @@ TEST_CASE("memory that another stream reads is not given away before it has", "[
     memory.released_by(&two);
   }
   const eager::Memory next = engine.allocate(256, {.native = &one});
-  const Memory other = floats({64}, std::vector<double>(64, 1));
+  const HostArray other = floats({64}, std::vector<double>(64, 1));
   engine.copy(next.data(), other.array().data, 256, {.native = &one});
   read = true;
   one.drain();
@@ -311,9 +312,9 @@ TEST_CASE("each op of the catalogue gives what its reference gives", "[eager]") 
     ops::Random random(7, test.name);
     const std::vector<ops::ReferenceTensor> inputs = test.inputs(random);
     const std::vector<ops::ReferenceTensor> expected = ops::run_reference(test.signature, inputs);
-    std::vector<Memory> in, out;
+    std::vector<HostArray> in, out;
     for (const ops::ReferenceTensor& tensor : inputs) in.emplace_back(tensor);
-    std::vector<const Memory*> results;
+    std::vector<const HostArray*> results;
     out.reserve(expected.size());
     for (std::size_t i = 0; i < expected.size(); ++i) {
       const int in_place = info.in_place[i];
@@ -371,7 +372,7 @@ TEST_CASE("each gradient is what differentiation makes of the references", "[eag
 
       // What the gradient does not need is not there.
       const eager::GradientNeeds needs = op.gradient_needs(types, wanted);
-      std::vector<Memory> in, out, gradients;
+      std::vector<HostArray> in, out, gradients;
       for (const ops::ReferenceTensor& one : inputs) in.emplace_back(one);
       for (const ops::ReferenceTensor& one : outputs) out.emplace_back(one);
       for (const TensorType& type : gradient_types) gradients.emplace_back(type);
@@ -382,8 +383,8 @@ TEST_CASE("each gradient is what differentiation makes of the references", "[eag
       for (std::size_t i = 0; i < out_arrays.size(); ++i) {
         if (!needs.outputs[i]) out_arrays[i].data = nullptr;
       }
-      engine.run_gradient(op, Memory(cotangent).array(), in_arrays, out_arrays, wanted, arrays(gradients));
-      for (const Memory& gradient : gradients) {
+      engine.run_gradient(op, HostArray(cotangent).array(), in_arrays, out_arrays, wanted, arrays(gradients));
+      for (const HostArray& gradient : gradients) {
         check_close(gradient.values(), values.at(program.externals[external++]).values, 1e-4);
       }
       ++checked;
@@ -414,7 +415,7 @@ TEST_CASE("a gradient says what it reads", "[eager]") {
 
 TEST_CASE("an overlay's kernel runs its op, its base the others", "[eager]") {
   const Engine engine = sample("obedient");
-  const Memory x = floats({2, 2}, {-1, 2, -3, 4}), y = floats({2, 2}, {0, 0, 0, 0});
+  const HostArray x = floats({2, 2}, {-1, 2, -3, 4}), y = floats({2, 2}, {0, 0, 0, 0});
   engine.run(kRelu, std::vector{x.array()}, std::vector{y.array()});
   CHECK(y.values() == std::vector<double>{0, 2, 0, 4});
   const auto explained = [&](const Op& op, const std::vector<Array>& inputs) {

@@ -32,20 +32,20 @@ inline Engine sample(const std::string& name) {
 }
 
 // Memory for a tensor, as far off an alignment of 64 bytes as is said.
-class Memory {
+class HostArray {
  public:
-  explicit Memory(TensorType type, std::size_t offset = 0)
+  explicit HostArray(TensorType type, std::size_t offset = 0)
       : type_(std::move(type)), bytes_(type_.bytes() + offset + 128), data_(bytes_.data()) {
     while (reinterpret_cast<uintptr_t>(data_) % 64 != 0) ++data_;
     data_ += offset;
   }
-  Memory(const gpunn::ops::ReferenceTensor& tensor, std::size_t offset = 0) : Memory(tensor.type, offset) {
+  HostArray(const gpunn::ops::ReferenceTensor& tensor, std::size_t offset = 0) : HostArray(tensor.type, offset) {
     const std::vector<std::byte> encoded = gpunn::ops::encode(tensor);
     std::copy(encoded.begin(), encoded.end(), data_);
   }
-  Memory(Memory&&) = default;
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
+  HostArray(HostArray&&) = default;
+  HostArray(const HostArray&) = delete;
+  HostArray& operator=(const HostArray&) = delete;
 
   Array array() const { return {type_, data_}; }
   std::vector<double> values() const { return tensor().values; }
@@ -57,13 +57,13 @@ class Memory {
   std::byte* data_;
 };
 
-inline Memory floats(Shape shape, const std::vector<double>& values, std::size_t offset = 0) {
-  return Memory({{DType::f32, std::move(shape)}, values}, offset);
+inline HostArray floats(Shape shape, const std::vector<double>& values, std::size_t offset = 0) {
+  return HostArray({{DType::f32, std::move(shape)}, values}, offset);
 }
 
-inline std::vector<Array> arrays(const std::vector<Memory>& memories) {
+inline std::vector<Array> arrays(const std::vector<HostArray>& memories) {
   std::vector<Array> result;
-  for (const Memory& one : memories) result.push_back(one.array());
+  for (const HostArray& one : memories) result.push_back(one.array());
   return result;
 }
 

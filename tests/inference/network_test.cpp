@@ -321,10 +321,10 @@ TEST_CASE("a run on arrays is resumed with them, and not without") {
   const RunResult part =
       train(experiment, digits(), {.listener = &stop, .stop = &stop.stop, .run_folder = folder.path() / "b"});
   CHECK_THROWS_WITH(resume(part.run, std::vector<Override>{}),
-                    Contains("memory of the program that trained") && Contains("resume(run, dataset)"));
-  const RunResult rest = resume(part.run, digits());
+                    Contains("memory of the program that trained") && Contains("resume(run, {}, dataset)"));
+  const RunResult rest = resume(part.run, {}, digits());
   CHECK(same_state(straight.run / "last.h5", rest.run / "last.h5"));
-  CHECK_THROWS_WITH(resume(part.run, digits({{"data.train_limit", "100"}})), Contains("had 200 rows"));
+  CHECK_THROWS_WITH(resume(part.run, {}, digits({{"data.train_limit", "100"}})), Contains("had 200 rows"));
   CHECK_THROWS_WITH(evaluate({.path = part.run, .overrides = {}}), Contains("no file has it"));
 }
 

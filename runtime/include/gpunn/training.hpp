@@ -125,8 +125,8 @@ GPUNN_API RunResult train(const Experiment& experiment, Dataset dataset, const R
 GPUNN_API RunResult resume(const std::filesystem::path& run, const std::vector<Override>& overrides,
                            const RunOptions& options = {});
 // The same with the data set of the calling program that the run was begun with.
-GPUNN_API RunResult resume(const std::filesystem::path& run, Dataset dataset,
-                           const std::vector<Override>& overrides = {}, const RunOptions& options = {});
+GPUNN_API RunResult resume(const std::filesystem::path& run, const std::vector<Override>& overrides, Dataset dataset,
+                           const RunOptions& options = {});
 
 // Steps of a run in which a device was lost, counted from 1.
 struct DiagnoseRequest {
