@@ -1,4 +1,11 @@
-"""gpunn trains neural networks, from YAML or from Python, on any backend plugin."""
+"""gpunn trains neural networks, from YAML or from Python, on any backend plugin.
+
+import gpunn
+
+run = gpunn.run("lenet_digits", epochs=2)
+print(run.final["test_accuracy"])
+print(gpunn.load(run).predict("seven.png"))
+"""
 
 from __future__ import annotations
 
@@ -17,167 +24,121 @@ from gpunn.errors import (
 )
 
 if TYPE_CHECKING:
-    from gpunn import errors as errors
-    from gpunn import sklearn as sklearn
+    from gpunn import callbacks as callbacks, errors as errors, plots as plots, sklearn as sklearn
+    from gpunn._core import (
+        EpochReport as EpochReport,
+        Experiment as Experiment,
+        Prediction as Prediction,
+        StepReport as StepReport,
+    )
+    from gpunn._evaluation import Evaluation as Evaluation, evaluate as evaluate, export as export, report as report
+    from gpunn._experiment import (
+        load_experiment as load_experiment,
+        shipped_experiments as shipped_experiments,
+        shipped_models as shipped_models,
+    )
+    from gpunn._model import Model as Model, load as load, predict as predict
+    from gpunn._run import Run as Run, open_run as open_run
+    from gpunn._tools import (
+        bench as bench,
+        bench_ops as bench_ops,
+        check as check,
+        datasets as datasets,
+        download as download,
+        load_dataset as load_dataset,
+        plan as plan,
+        plugins as plugins,
+        race as race,
+        schedule as schedule,
+        summary as summary,
+    )
+    from gpunn._training import TrainingInterrupted as TrainingInterrupted, resume as resume, run as run
+    from gpunn._weights import load_weights as load_weights
+    from gpunn.callbacks import Callback as Callback, RunStart as RunStart, StopTraining as StopTraining
     from gpunn.layers import (
         GELU as GELU,
-    )
-    from gpunn.layers import (
         AdaptiveAvgPool2d as AdaptiveAvgPool2d,
-    )
-    from gpunn.layers import (
         Add as Add,
-    )
-    from gpunn.layers import (
         AvgPool2d as AvgPool2d,
-    )
-    from gpunn.layers import (
         BatchNorm1d as BatchNorm1d,
-    )
-    from gpunn.layers import (
         BatchNorm2d as BatchNorm2d,
-    )
-    from gpunn.layers import (
         ClassToken as ClassToken,
-    )
-    from gpunn.layers import (
         Concat as Concat,
-    )
-    from gpunn.layers import (
         Conv2d as Conv2d,
-    )
-    from gpunn.layers import (
         ConvTranspose2d as ConvTranspose2d,
-    )
-    from gpunn.layers import (
         Dropout as Dropout,
-    )
-    from gpunn.layers import (
         Flatten as Flatten,
-    )
-    from gpunn.layers import (
         GlobalAvgPool2d as GlobalAvgPool2d,
-    )
-    from gpunn.layers import (
         GlobalMaxPool2d as GlobalMaxPool2d,
-    )
-    from gpunn.layers import (
         GroupNorm as GroupNorm,
-    )
-    from gpunn.layers import (
         Input as Input,
-    )
-    from gpunn.layers import (
         InstanceNorm2d as InstanceNorm2d,
-    )
-    from gpunn.layers import (
         Layer as Layer,
-    )
-    from gpunn.layers import (
         LayerNorm as LayerNorm,
-    )
-    from gpunn.layers import (
         LeakyReLU as LeakyReLU,
-    )
-    from gpunn.layers import (
         Linear as Linear,
-    )
-    from gpunn.layers import (
         LocalResponseNorm as LocalResponseNorm,
-    )
-    from gpunn.layers import (
         LogSoftmax as LogSoftmax,
-    )
-    from gpunn.layers import (
         MaxPool2d as MaxPool2d,
-    )
-    from gpunn.layers import (
         MultiheadAttention as MultiheadAttention,
-    )
-    from gpunn.layers import (
         Multiply as Multiply,
-    )
-    from gpunn.layers import (
         Node as Node,
-    )
-    from gpunn.layers import (
         Permute as Permute,
-    )
-    from gpunn.layers import (
         PixelShuffle as PixelShuffle,
-    )
-    from gpunn.layers import (
         PositionEmbedding as PositionEmbedding,
-    )
-    from gpunn.layers import (
         ReLU as ReLU,
-    )
-    from gpunn.layers import (
         ReLU6 as ReLU6,
-    )
-    from gpunn.layers import (
         Reshape as Reshape,
-    )
-    from gpunn.layers import (
         Sigmoid as Sigmoid,
-    )
-    from gpunn.layers import (
         SiLU as SiLU,
-    )
-    from gpunn.layers import (
         Slice as Slice,
-    )
-    from gpunn.layers import (
         Softmax as Softmax,
-    )
-    from gpunn.layers import (
         Tanh as Tanh,
-    )
-    from gpunn.layers import (
         Upsample as Upsample,
-    )
-    from gpunn.layers import (
         ZeroPad2d as ZeroPad2d,
     )
     from gpunn.losses import (
         Outputs as Outputs,
-    )
-    from gpunn.losses import (
         binary_cross_entropy_loss as binary_cross_entropy_loss,
-    )
-    from gpunn.losses import (
         cross_entropy_loss as cross_entropy_loss,
-    )
-    from gpunn.losses import (
         hinge_loss as hinge_loss,
-    )
-    from gpunn.losses import (
         huber_loss as huber_loss,
-    )
-    from gpunn.losses import (
         l1_loss as l1_loss,
-    )
-    from gpunn.losses import (
         mse_loss as mse_loss,
     )
     from gpunn.network import (
         History as History,
-    )
-    from gpunn.network import (
         Network as Network,
-    )
-    from gpunn.network import (
         Sequential as Sequential,
-    )
-    from gpunn.network import (
         from_yaml as from_yaml,
     )
 
 __version__: str = _version()
 
 # What is imported when it is first asked for, so that `import gpunn` takes little time: the names of a module of the
-# package, which may be itself among them.
+# package, which may be itself among them. The imports above say the same to type checkers.
 _LAZY: dict[str, tuple[str, ...]] = {
+    "_core": ("EpochReport", "Experiment", "Prediction", "StepReport"),
+    "_evaluation": ("Evaluation", "evaluate", "export", "report"),
+    "_experiment": ("load_experiment", "shipped_experiments", "shipped_models"),
+    "_model": ("Model", "load", "predict"),
+    "_run": ("Run", "open_run"),
+    "_tools": (
+        "bench",
+        "bench_ops",
+        "check",
+        "datasets",
+        "download",
+        "load_dataset",
+        "plan",
+        "plugins",
+        "race",
+        "schedule",
+        "summary",
+    ),
+    "_training": ("TrainingInterrupted", "resume", "run"),
+    "_weights": ("load_weights",),
+    "callbacks": ("Callback", "RunStart", "StopTraining", "callbacks"),
     "errors": ("errors",),
     "layers": (
         "AdaptiveAvgPool2d",
@@ -237,6 +198,7 @@ _LAZY: dict[str, tuple[str, ...]] = {
         "from_yaml",
     ),
     "sklearn": ("sklearn",),
+    "plots": ("plots",),
 }
 _MODULE_OF = {name: module for module, names in _LAZY.items() for name in names}
 

@@ -1,15 +1,1461 @@
+# Made by python/tools/make_stub.py with nanobind 3.1.0.
+"""
+The public C++ API of libgpunn. Use the package gpunn, which is built on it.
+"""
+
 from collections.abc import Callable, Sequence
+
 from pathlib import Path
+
 from typing import Any
 
 import numpy as np
+
 import numpy.typing as npt
 
-def version() -> str: ...
-def build_record() -> str: ...
+from collections.abc import Sequence
+
+import os
+
+import pathlib
+
+from typing import Annotated, Any
+
+import numpy
+
+from numpy.typing import NDArray
+
+def version() -> str:
+    """The version of libgpunn, as "0.1.0"."""
+
+def build_record() -> str:
+    """Compiler, flags and library versions, a line each."""
+
+class Metric:
+    """A number that says how good a model is."""
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def name(self) -> str:
+        """In experiments and records: "top5_accuracy"."""
+
+    @property
+    def title(self) -> str:
+        """For readers: "top-5 accuracy"."""
+
+    @property
+    def larger_is_better(self) -> bool: ...
+
+    @property
+    def is_share(self) -> bool:
+        """Lies between 0 and 1."""
+
+class LossScale:
+    """What a training in f16 multiplies its loss by."""
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def scale(self) -> float: ...
+
+    @property
+    def skipped_steps(self) -> int:
+        """Steps so far whose gradients overflowed."""
+
+class StepReport:
+    """Where a training is. Times in seconds."""
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def epoch(self) -> int:
+        """Counts from 1."""
+
+    @property
+    def epochs(self) -> int: ...
+
+    @property
+    def step(self) -> int:
+        """Steps done in this epoch."""
+
+    @property
+    def steps(self) -> int:
+        """Steps of an epoch."""
+
+    @property
+    def global_step(self) -> int:
+        """Steps done in all."""
+
+    @property
+    def loss(self) -> float:
+        """The running mean of this epoch."""
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """By name, the most telling first; NaN where a metric says nothing."""
+
+    @property
+    def learning_rate(self) -> float: ...
+
+    @property
+    def samples_per_second(self) -> float: ...
+
+    @property
+    def seconds_left(self) -> float: ...
+
+    @property
+    def gradient_norm(self) -> float | None:
+        """Of this step, where it is recorded."""
+
+    @property
+    def loss_scale(self) -> LossScale | None:
+        """Of a training in f16."""
+
+class EvalReport:
+    """How a model does on data that it was not trained on."""
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def part(self) -> str:
+        """"test" or "validation"."""
+
+    @property
+    def loss(self) -> float: ...
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """By name, the most telling first; NaN where a metric says nothing."""
+
+    @property
+    def rows(self) -> int: ...
+
+    @property
+    def seconds(self) -> float: ...
+
+class EpochReport:
+    """An epoch that is over."""
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def epoch(self) -> int:
+        """Counts from 1."""
+
+    @property
+    def global_step(self) -> int: ...
+
+    @property
+    def train_loss(self) -> float: ...
+
+    @property
+    def train_metrics(self) -> dict[str, float]:
+        """By name, the most telling first; NaN where a metric says nothing."""
+
+    @property
+    def evaluation(self) -> EvalReport: ...
+
+    @property
+    def learning_rate(self) -> float: ...
+
+    @property
+    def train_seconds(self) -> float: ...
+
+    @property
+    def samples_per_second(self) -> float: ...
+
+    @property
+    def best(self) -> bool:
+        """The best epoch so far, by checkpoint.monitor."""
+
+    @property
+    def loss_scale(self) -> LossScale | None:
+        """Of a training in f16."""
+
+class ProfiledOp:
+    """An op of the training step, over all measured steps. Times in seconds."""
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def op(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def backend(self) -> str: ...
+
+    @property
+    def count(self) -> int: ...
+
+    @property
+    def seconds(self) -> float: ...
+
+    @property
+    def share(self) -> float: ...
+
+    @property
+    def flops(self) -> float: ...
+
+    @property
+    def bytes(self) -> float: ...
+
+    @property
+    def gflops(self) -> float: ...
+
+    @property
+    def gigabytes(self) -> float: ...
+
+    @property
+    def ceiling_share(self) -> float: ...
+
+class ProfileReport:
+    """Where the time of training steps goes. Times in seconds."""
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def file(self) -> pathlib.Path: ...
+
+    @property
+    def backend(self) -> str: ...
+
+    @property
+    def device(self) -> str: ...
+
+    @property
+    def steps(self) -> int: ...
+
+    @property
+    def step_seconds(self) -> float: ...
+
+    @property
+    def whole_step_seconds(self) -> float: ...
+
+    @property
+    def captured(self) -> bool: ...
+
+    @property
+    def subgraphs(self) -> list[str]: ...
+
+    @property
+    def ceiling_gflops(self) -> float: ...
+
+    @property
+    def ceiling_gigabytes(self) -> float: ...
+
+    @property
+    def ops(self) -> list[ProfiledOp]: ...
+
+class BackendComparison:
+    """Of backend "check:A,B": how far B came from A, which trained."""
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def trained(self) -> str: ...
+
+    @property
+    def checked(self) -> str: ...
+
+    @property
+    def steps(self) -> int: ...
+
+    @property
+    def op_error(self) -> float: ...
+
+    @property
+    def op(self) -> str: ...
+
+    @property
+    def parameter_difference(self) -> float: ...
+
+    @property
+    def parameter(self) -> str: ...
+
+class RunResult:
+    """What a training ends with. Times in seconds."""
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def run(self) -> pathlib.Path:
+        """The run folder."""
+
+    @property
+    def backend(self) -> str: ...
+
+    @property
+    def epochs(self) -> list[EpochReport]:
+        """Those of this call."""
+
+    @property
+    def final_evaluation(self) -> EvalReport: ...
+
+    @property
+    def monitor(self) -> Metric:
+        """What best_metric is."""
+
+    @property
+    def best_metric(self) -> float: ...
+
+    @property
+    def best_epoch(self) -> int:
+        """0: there is none."""
+
+    @property
+    def stopped_early(self) -> bool: ...
+
+    @property
+    def interrupted(self) -> bool: ...
+
+    @property
+    def train_seconds(self) -> float:
+        """Of the steps alone."""
+
+    @property
+    def total_seconds(self) -> float: ...
+
+    @property
+    def arena_bytes(self) -> int: ...
+
+    @property
+    def persistent_bytes(self) -> int: ...
+
+    @property
+    def data_bytes(self) -> int: ...
+
+    @property
+    def profile(self) -> ProfileReport | None: ...
+
+    @property
+    def comparison(self) -> BackendComparison | None: ...
+
+class Experiment:
+    """An experiment that was read and checked."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def task(self) -> str: ...
+
+    @property
+    def backend(self) -> str: ...
+
+    @property
+    def epochs(self) -> int: ...
+
+    @property
+    def seed(self) -> int: ...
+
+    @property
+    def model(self) -> str:
+        """The name of its model."""
+
+    @property
+    def dataset(self) -> str:
+        """The name of its data set."""
+
+    @property
+    def runs(self) -> pathlib.Path:
+        """The folder of run folders."""
+
+    @runs.setter
+    def runs(self, arg: str | os.PathLike[str], /) -> None: ...
+
+    @property
+    def plugins(self) -> list[pathlib.Path]:
+        """Files and folders to find backends in, besides the usual ones."""
+
+    @plugins.setter
+    def plugins(self, arg: Sequence[str | os.PathLike[str]], /) -> None: ...
+
+    @property
+    def kernels(self) -> list[str]:
+        """Wanted by name, as "gemm:3"."""
+
+    @kernels.setter
+    def kernels(self, arg: Sequence[str], /) -> None: ...
+
+    def yaml(self) -> str:
+        """One YAML document with every key, and the model inline."""
+
+    def __repr__(self) -> str: ...
+
+def load_experiment(file: str | os.PathLike[str], settings: Sequence[tuple[str, str]] = []) -> Experiment:
+    """Reads an experiment's file and checks it."""
+
+def parse_experiment(text: str, origin: str, settings: Sequence[tuple[str, str]] = []) -> Experiment:
+    """
+    Reads an experiment from YAML and checks it. Files that it names are looked for from the working directory; errors call it `origin`.
+    """
+
+def train(experiment: Experiment, listener: object | None, run_folder: str | os.PathLike[str], profile: tuple[str | os.PathLike[str], int] | None, program: str | os.PathLike[str]) -> RunResult:
+    """Trains in a new run folder; an empty one is <runs>/<name>/<time>."""
+
+def resume(run: str | os.PathLike[str], settings: Sequence[tuple[str, str]], listener: object | None, profile: tuple[str | os.PathLike[str], int] | None, program: str | os.PathLike[str]) -> RunResult:
+    """Goes on from the last checkpoint of a run folder, in the same folder."""
+
+class ClassReport:
+    """One class of the evaluated data."""
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def index(self) -> int: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def rows(self) -> int:
+        """Of this class."""
+
+    @property
+    def predicted(self) -> int:
+        """Taken for this class, rightly or not."""
+
+    @property
+    def correct(self) -> int:
+        """Both."""
+
+    @property
+    def precision(self) -> float: ...
+
+    @property
+    def recall(self) -> float: ...
+
+    @property
+    def f1(self) -> float: ...
+
+class Mistake:
+    """A row that was taken for another class than its own."""
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def row(self) -> int:
+        """Counts from 0."""
+
+    @property
+    def label(self) -> int: ...
+
+    @property
+    def predicted(self) -> int: ...
+
+    @property
+    def probability(self) -> float:
+        """Of the predicted class."""
+
+    @property
+    def label_probability(self) -> float:
+        """Of its own class."""
+
+    @property
+    def loss(self) -> float: ...
+
+class OutputReport:
+    """A target column or a label of the evaluated data, by itself."""
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def index(self) -> int: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def rows(self) -> int | None:
+        """Of a label: that have it."""
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """By name, the most telling first; NaN where a metric says nothing."""
+
+class RowReport:
+    """A row that was foretold badly."""
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def row(self) -> int:
+        """Counts from 0."""
+
+    @property
+    def loss(self) -> float: ...
+
+    @property
+    def target(self) -> str: ...
+
+    @property
+    def prediction(self) -> str: ...
+
+class ClassEvalReport:
+    """A model on its test data, class by class or output by output."""
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def total(self) -> EvalReport: ...
+
+    @property
+    def classes(self) -> list[ClassReport]: ...
+
+    @property
+    def macro_precision(self) -> float: ...
+
+    @property
+    def macro_recall(self) -> float: ...
+
+    @property
+    def macro_f1(self) -> float: ...
+
+    @property
+    def mistakes(self) -> list[Mistake]:
+        """Those with the largest loss, by falling loss."""
+
+    @property
+    def outputs(self) -> list[OutputReport]:
+        """Of data without classes."""
+
+    @property
+    def worst_rows(self) -> list[RowReport]:
+        """Likewise: those with the largest loss, by falling loss."""
+
+    @property
+    def confusion(self) -> NDArray[numpy.int64]:
+        """
+        int64 [classes, classes]: rows by their own class, and within it by the predicted one. Without rows where there are no classes, or too many of them.
+        """
+
+    @property
+    def target_values(self) -> NDArray[numpy.float32]:
+        """float32 [rows, outputs] of a regression, in the units of the data."""
+
+    @property
+    def predicted_values(self) -> NDArray[numpy.float32]:
+        """float32 [rows, outputs] of a regression, in the units of the data."""
+
+def evaluate(path: str | os.PathLike[str], settings: Sequence[tuple[str, str]], mistakes: int, listener: object | None) -> ClassEvalReport:
+    """A run folder or checkpoint on its test data."""
+
+def write_report(run: str | os.PathLike[str], file: str | os.PathLike[str], settings: Sequence[tuple[str, str]], mistakes: int, listener: object | None) -> pathlib.Path:
+    """
+    Writes what there is to see of a run as one HTML page; returns the file.
+    """
+
+class ExportReport:
+    """A file of weights that was written."""
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def file(self) -> pathlib.Path: ...
+
+    @property
+    def tensors(self) -> int: ...
+
+    @property
+    def numbers(self) -> int: ...
+
+    @property
+    def unnamed(self) -> list[str]:
+        """Tensors that the table of names has no row for."""
+
+def export_weights(model: str | os.PathLike[str], file: str | os.PathLike[str], names: str | os.PathLike[str]) -> ExportReport:
+    """Writes weights as a .safetensors file."""
+
+class ModelTensor:
+    """An input or output of a model; a batch is [rows, *shape]."""
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of one row."""
+
+    @property
+    def dtype(self) -> str:
+        """"u8", "f32", ..."""
+
+class InputInfo:
+    """
+    What a model takes: samples in the form in which its data set has them.
+    """
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of one sample: (C, H, W) or (features,)."""
+
+    @property
+    def dtype(self) -> str:
+        """"u8" or "f32"."""
+
+    @property
+    def mean(self) -> list[float]:
+        """By channel or feature, of values scaled by 1/255 where u8."""
+
+    @property
+    def stddev(self) -> list[float]: ...
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the features; empty: they have none."""
+
+class ModelInfo:
+    """What a trained model is."""
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def task(self) -> str: ...
+
+    @property
+    def input(self) -> InputInfo: ...
+
+    @property
+    def outputs(self) -> list[str]:
+        """The names of classes, labels or numbers."""
+
+class ClassProbability:
+    """A class, and how probable it is."""
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def index(self) -> int: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def probability(self) -> float: ...
+
+class NamedValue:
+    """A number of a regression, in the units of the data."""
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def value(self) -> float: ...
+
+class Prediction:
+    """What a model makes of a sample."""
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def source(self) -> str:
+        """The file, "table.csv:12" of a line, or "row 7"."""
+
+    @property
+    def top(self) -> list[ClassProbability]:
+        """Of classes or labels: the most probable first."""
+
+    @property
+    def values(self) -> list[NamedValue]:
+        """Of a regression."""
+
+    @property
+    def label(self) -> int | None:
+        """Where it is known."""
+
+class Model:
+    """A trained model, loaded once. Threads may call it at the same time."""
+
+    @staticmethod
+    def load(path: str | os.PathLike[str], backend: str = '', device: int | None = None, threads: int | None = None, max_batch: int = 64, plugins: Sequence[str | os.PathLike[str]] = [], calls: int = 0, settings: Sequence[tuple[str, str]] = []) -> Model: ...
+
+    def run(self, input: Annotated[NDArray[Any], dict(device='cpu', writable=False)], output: int) -> NDArray[numpy.float32]:
+        """
+        The output of that number for an array [rows, ...] in host memory, packed.
+        """
+
+    def predict(self, input: Annotated[NDArray[Any], dict(device='cpu', writable=False)], top: int) -> list[Prediction]: ...
+
+    def predict_files(self, files: Sequence[str | os.PathLike[str]], rows: Sequence[int], top: int) -> list[Prediction]: ...
+
+    @property
+    def info(self) -> ModelInfo: ...
+
+    @property
+    def experiment(self) -> Experiment: ...
+
+    @property
+    def inputs(self) -> list[ModelTensor]: ...
+
+    @property
+    def outputs(self) -> list[ModelTensor]: ...
+
+    @property
+    def max_batch(self) -> int: ...
+
+    @property
+    def backend(self) -> str: ...
+
+    @property
+    def device(self) -> str: ...
+
+class PlannedTensor:
+    """A tensor of a training step, and where it lies."""
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def type(self) -> str:
+        """"f32[128, 10]"."""
+
+    @property
+    def storage(self) -> str: ...
+
+    @property
+    def offset(self) -> int:
+        """In its storage, in bytes."""
+
+    @property
+    def bytes(self) -> int: ...
+
+    @property
+    def first_op(self) -> int: ...
+
+    @property
+    def last_op(self) -> int: ...
+
+class PlannedOp:
+    """An op of a training step."""
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def op(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def backend(self) -> str: ...
+
+    @property
+    def kernel(self) -> str:
+        """The wanted one; empty: the backend's own choice."""
+
+    @property
+    def refusal(self) -> str:
+        """Why the plugins above `backend` do not run it."""
+
+    @property
+    def attributes(self) -> str: ...
+
+    @property
+    def inputs(self) -> list[str]: ...
+
+    @property
+    def outputs(self) -> list[str]: ...
+
+    @property
+    def workspace_bytes(self) -> int: ...
+
+    @property
+    def flops(self) -> float: ...
+
+    @property
+    def subgraph(self) -> int:
+        """Its fused subgraph, an index; -1: none."""
+
+class PlannedSubgraph:
+    """Consecutive ops that a plugin fuses."""
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def backend(self) -> str: ...
+
+    @property
+    def first_op(self) -> int: ...
+
+    @property
+    def last_op(self) -> int: ...
+
+    @property
+    def workspace_bytes(self) -> int: ...
+
+class PlanReport:
+    """A training step as it would run."""
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def notice(self) -> str: ...
+
+    @property
+    def data(self) -> str: ...
+
+    @property
+    def start(self) -> str: ...
+
+    @property
+    def backend(self) -> str: ...
+
+    @property
+    def chain(self) -> list[str]:
+        """The backend and its bases."""
+
+    @property
+    def ops(self) -> list[PlannedOp]: ...
+
+    @property
+    def subgraphs(self) -> list[PlannedSubgraph]: ...
+
+    @property
+    def not_fused(self) -> list[str]: ...
+
+    @property
+    def tensors(self) -> list[PlannedTensor]: ...
+
+    @property
+    def parameters(self) -> int: ...
+
+    @property
+    def trainable(self) -> int: ...
+
+    @property
+    def arena_bytes(self) -> int: ...
+
+    @property
+    def persistent_bytes(self) -> int: ...
+
+    @property
+    def data_bytes(self) -> int: ...
+
+    @property
+    def residency(self) -> str: ...
+
+    @property
+    def peak_bytes(self) -> int: ...
+
+class SchedulePoint:
+    """A step at which a learning rate begins, turns or ends."""
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def step(self) -> int:
+        """Counts from 1."""
+
+    @property
+    def epoch(self) -> float: ...
+
+    @property
+    def learning_rate(self) -> float: ...
+
+    @property
+    def what(self) -> str: ...
+
+class ScheduleReport:
+    """The learning rates that a training will have."""
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def notice(self) -> str: ...
+
+    @property
+    def experiment(self) -> str: ...
+
+    @property
+    def type(self) -> str: ...
+
+    @property
+    def steps_per_epoch(self) -> int: ...
+
+    @property
+    def steps(self) -> int: ...
+
+    @property
+    def reacts(self) -> bool: ...
+
+    @property
+    def points(self) -> list[SchedulePoint]: ...
+
+    @property
+    def learning_rates(self) -> list[float]:
+        """Of each step."""
+
+class SummaryLayer:
+    """A layer of a model. FLOPs are of one batch."""
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def type(self) -> str: ...
+
+    @property
+    def output(self) -> tuple[int, ...]:
+        """The shape of a batch."""
+
+    @property
+    def parameters(self) -> int: ...
+
+    @property
+    def trainable(self) -> int: ...
+
+    @property
+    def buffers(self) -> int: ...
+
+    @property
+    def forward_flops(self) -> float: ...
+
+    @property
+    def step_flops(self) -> float: ...
+
+class SummaryReport:
+    """What a model is made of, and what training it takes."""
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def model(self) -> str: ...
+
+    @property
+    def data(self) -> str: ...
+
+    @property
+    def start(self) -> str: ...
+
+    @property
+    def notice(self) -> str: ...
+
+    @property
+    def sample(self) -> tuple[int, ...]:
+        """(C, H, W) or (features,)."""
+
+    @property
+    def batch_size(self) -> int: ...
+
+    @property
+    def samples_per_step(self) -> int: ...
+
+    @property
+    def layers(self) -> list[SummaryLayer]: ...
+
+    @property
+    def parameters(self) -> int: ...
+
+    @property
+    def trainable(self) -> int: ...
+
+    @property
+    def buffers(self) -> int: ...
+
+    @property
+    def forward_flops(self) -> float: ...
+
+    @property
+    def step_flops(self) -> float: ...
+
+    @property
+    def parameter_bytes(self) -> int: ...
+
+    @property
+    def gradient_bytes(self) -> int: ...
+
+    @property
+    def optimizer_bytes(self) -> int: ...
+
+    @property
+    def activation_bytes(self) -> int: ...
+
+    @property
+    def total_bytes(self) -> int: ...
+
+def plan(experiment: Experiment) -> PlanReport:
+    """Plans a training step without running it."""
+
+def plan_schedule(experiment: Experiment) -> ScheduleReport:
+    """The learning rates that a training will have."""
+
+def summary(file: str | os.PathLike[str], settings: Sequence[tuple[str, str]], input: Sequence[int]) -> SummaryReport:
+    """What a model is made of. No device is touched."""
+
+class RaceEntry:
+    """One backend's part in a race. Times in seconds."""
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def backend(self) -> str: ...
+
+    @property
+    def failure(self) -> str:
+        """Why it did not finish; empty: it did."""
+
+    @property
+    def finished(self) -> bool: ...
+
+    @property
+    def steps(self) -> int: ...
+
+    @property
+    def step_seconds(self) -> float: ...
+
+    @property
+    def samples_per_second(self) -> float: ...
+
+    @property
+    def speed_up(self) -> float:
+        """Over the first entry that finished; 0: unknown."""
+
+    @property
+    def peak_bytes(self) -> int: ...
+
+    @property
+    def result(self) -> RunResult:
+        """As far as it came."""
+
+    @property
+    def losses(self) -> list[float]:
+        """Of each step."""
+
+class RaceReport:
+    """The same experiment on one backend after another."""
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def experiment(self) -> str: ...
+
+    @property
+    def folder(self) -> pathlib.Path:
+        """Of the run folders."""
+
+    @property
+    def chart(self) -> pathlib.Path:
+        """The SVG file of the learning curves."""
+
+    @property
+    def entries(self) -> list[RaceEntry]:
+        """In the order in which they ran."""
+
+    @property
+    def ok(self) -> bool:
+        """Every entry finished."""
+
+    @property
+    def interrupted(self) -> bool: ...
+
+def race(experiment: Experiment, backends: Sequence[str], chart: str | os.PathLike[str], listener: object | None) -> RaceReport:
+    """Trains an experiment on one backend after another."""
+
+class BenchReport:
+    """An experiment's training step, timed. Times in seconds."""
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def what(self) -> str: ...
+
+    @property
+    def backend(self) -> str: ...
+
+    @property
+    def notice(self) -> str: ...
+
+    @property
+    def repeats(self) -> int: ...
+
+    @property
+    def median_seconds(self) -> float: ...
+
+    @property
+    def min_seconds(self) -> float: ...
+
+    @property
+    def max_seconds(self) -> float: ...
+
+    @property
+    def gflops(self) -> float: ...
+
+    @property
+    def samples_per_second(self) -> float: ...
+
+    @property
+    def peak_bytes(self) -> int: ...
+
+    @property
+    def arena_bytes(self) -> int: ...
+
+    @property
+    def persistent_bytes(self) -> int: ...
+
+    @property
+    def data_bytes(self) -> int: ...
+
+    @property
+    def allocations(self) -> int: ...
+
+    @property
+    def synchronizations(self) -> int: ...
+
+    @property
+    def captured(self) -> bool: ...
+
+    @property
+    def eager_reason(self) -> str: ...
+
+class OpBenchRow:
+    """One op by one backend and kernel. Times in seconds."""
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def op(self) -> str: ...
+
+    @property
+    def shape(self) -> str: ...
+
+    @property
+    def precision(self) -> str: ...
+
+    @property
+    def backend(self) -> str: ...
+
+    @property
+    def served_by(self) -> str: ...
+
+    @property
+    def kernel(self) -> str:
+        """The named one; empty: the plugin's own choice."""
+
+    @property
+    def failure(self) -> str:
+        """Why it was not measured; empty: it was."""
+
+    @property
+    def repeats(self) -> int: ...
+
+    @property
+    def runs(self) -> int: ...
+
+    @property
+    def captured(self) -> bool: ...
+
+    @property
+    def median_seconds(self) -> float: ...
+
+    @property
+    def min_seconds(self) -> float: ...
+
+    @property
+    def max_seconds(self) -> float: ...
+
+    @property
+    def flops(self) -> float: ...
+
+    @property
+    def bytes(self) -> float: ...
+
+    @property
+    def teraflops(self) -> float: ...
+
+    @property
+    def gigabytes(self) -> float: ...
+
+    @property
+    def speed_up(self) -> float:
+        """Over the first backend's row; 0: unknown."""
+
+    @property
+    def ceiling_share(self) -> float:
+        """0: unknown."""
+
+    @property
+    def error(self) -> float:
+        """Against float64; negative: not known."""
+
+    @property
+    def error_allowed(self) -> float: ...
+
+    @property
+    def wrong(self) -> str:
+        """What is beyond the tolerance; empty: nothing."""
+
+class OpBenchReport:
+    """Ops of the catalogue, timed."""
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def rows(self) -> list[OpBenchRow]: ...
+
+    @property
+    def ok(self) -> bool:
+        """Nothing is wrong, and something was measured."""
+
+def bench_experiment(experiment: Experiment, repeats: int, warmup: int) -> BenchReport:
+    """Times the training step of an experiment."""
+
+def bench_ops(what: Sequence[tuple[str, str]], backends: Sequence[str], plugins: Sequence[str | os.PathLike[str]], kernels: Sequence[str], precisions: Sequence[str], dtype: str, layout: str, repeats: int, warmup: int, threads: int, cold: bool, ceilings: bool, seed: int, chart: str | os.PathLike[str]) -> OpBenchReport:
+    """Times ops, each given by its name and shape."""
+
+def bench_op_names() -> list[str]:
+    """The ops that can be timed."""
+
+def bench_preset(name: str) -> list[tuple[str, str]]:
+    """The ops and shapes of a preset."""
+
+def bench_presets() -> list[str]:
+    """The names of presets."""
+
+class CheckCase:
+    """One case of the conformance suites."""
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def backend(self) -> str: ...
+
+    @property
+    def suite(self) -> str: ...
+
+    @property
+    def op(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def kernel(self) -> str: ...
+
+    @property
+    def plugin(self) -> str: ...
+
+    @property
+    def refusal(self) -> str: ...
+
+    @property
+    def dtype(self) -> str: ...
+
+    @property
+    def verdict(self) -> str: ...
+
+    @property
+    def detail(self) -> str:
+        """Of a failure: where, expected, found, tolerance."""
+
+    @property
+    def error(self) -> float:
+        """The largest, in units of the tolerance."""
+
+    @property
+    def seconds(self) -> float: ...
+
+    @property
+    def gflops(self) -> float: ...
+
+    @property
+    def gigabytes(self) -> float: ...
+
+class CheckReport:
+    """Whether a backend's kernels are right."""
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def backend(self) -> str: ...
+
+    @property
+    def device(self) -> str: ...
+
+    @property
+    def passed(self) -> int: ...
+
+    @property
+    def failed(self) -> int: ...
+
+    @property
+    def skipped(self) -> int: ...
+
+    @property
+    def ok(self) -> bool: ...
+
+    @property
+    def cases(self) -> list[CheckCase]: ...
+
+def check(backend: str, plugins: Sequence[str | os.PathLike[str]], suites: Sequence[str], ops: Sequence[str], cases: Sequence[str], without: Sequence[str], kernels: Sequence[str], profile: str, precision: str, reference: str, seed: int, threads: int, strict: bool, limit_seconds: int, on_case: object | None) -> CheckReport:
+    """Runs the conformance suites. The backend is opened in child processes."""
+
+def check_suites() -> list[str]:
+    """The names of suites."""
+
+def check_ops() -> list[str]:
+    """The names of ops."""
+
+def check_profiles() -> list[tuple[str, str]]:
+    """The names of profiles, and what each requires."""
+
+class DatasetInfo:
+    """A data set that experiments may name."""
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def description(self) -> str: ...
+
+    @property
+    def synthetic(self) -> bool:
+        """Drawn by gpunn: it needs no files."""
+
+    @property
+    def users_own(self) -> bool:
+        """Read from data.path."""
+
+    @property
+    def found(self) -> pathlib.Path:
+        """Its folder; empty: it is not on this machine."""
+
+    @property
+    def searched(self) -> list[pathlib.Path]: ...
+
+def list_datasets() -> list[DatasetInfo]:
+    """The data sets that experiments may name."""
+
+def download_dataset(name: str) -> pathlib.Path:
+    """Fetches a data set into the user's cache folder, and returns that."""
+
+class Dataset:
+    """A data set in host memory, as numpy arrays that are copies."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def source(self) -> str: ...
+
+    @property
+    def class_names(self) -> list[str]: ...
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the features; empty: they have none."""
+
+    @property
+    def x_train(self) -> NDArray[Any]:
+        """uint8 or float32 [rows, C, H, W] or [rows, features]."""
+
+    @property
+    def y_train(self) -> NDArray[Any]:
+        """Classes, int32 [rows]; else targets, float32 [rows, outputs]."""
+
+    @property
+    def x_test(self) -> NDArray[Any]: ...
+
+    @property
+    def y_test(self) -> NDArray[Any]: ...
+
+def load_dataset(experiment: Experiment) -> Dataset:
+    """The data set of an experiment."""
+
+class PluginReport:
+    """What became of one file that looked like a plugin."""
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def status(self) -> str:
+        """"OK", "NO_DEVICE", "DEPENDENCY_MISSING", ..."""
+
+    @property
+    def detail(self) -> str:
+        """Why it is not OK."""
+
+    @property
+    def version(self) -> str: ...
+
+    @property
+    def build(self) -> str: ...
+
+    @property
+    def base(self) -> str: ...
+
+    @property
+    def priority(self) -> int: ...
+
+    @property
+    def devices(self) -> int: ...
+
+    @property
+    def path(self) -> pathlib.Path: ...
+
+def list_plugins(extra: Sequence[str | os.PathLike[str]]) -> list[PluginReport]:
+    """Every plugin that is found, and whether it can be used."""
+
+class WorkReport:
+    """How far a piece of long work is."""
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def id(self) -> int: ...
+
+    @property
+    def what(self) -> str: ...
+
+    @property
+    def detail(self) -> str: ...
+
+    @property
+    def unit(self) -> str: ...
+
+    @property
+    def done(self) -> int: ...
+
+    @property
+    def total(self) -> int:
+        """0: not known."""
+
+    @property
+    def seconds(self) -> float:
+        """Since it began."""
+
+def long_work() -> list[WorkReport]:
+    """All that goes on in this process, the oldest first."""
+
 def layer_types() -> list[dict[str, Any]]: ...
+
 def experiment_keys() -> list[dict[str, Any]]: ...
+
 def summarize(text: str, origin: str, shape: Sequence[int]) -> dict[str, Any]: ...
+
 def read_model(text: str, origin: str) -> tuple[str, list[int], list[Any]]: ...
 
 class Runner:

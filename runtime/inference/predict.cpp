@@ -60,15 +60,24 @@ void gather(std::span<const FileSample> samples, const InputInfo& input, std::ve
   });
 }
 
-}  // namespace
-
-std::vector<Prediction> predict(const TrainedModel& trained, const PredictRequest& request) {
+void require_answerable(const PredictRequest& request) {
   if (request.inputs.empty() && request.rows.empty()) {
     throw Error("nothing to predict: give files, or --row N for rows of the test set", ExitCode::usage);
   }
   if (request.top_k < 1) throw Error("top must be at least 1, is " + std::to_string(request.top_k), ExitCode::usage);
-  const Model model =
-      Model::load(trained.path, {.max_batch = kLargestPredicted, .calls = 1, .overrides = trained.overrides});
+}
+
+}  // namespace
+
+std::vector<Prediction> predict(const TrainedModel& trained, const PredictRequest& request) {
+  require_answerable(request);
+  return predict(
+      Model::load(trained.path, {.max_batch = kLargestPredicted, .calls = 1, .overrides = trained.overrides}), request);
+}
+
+std::vector<Prediction> predict(const Model& model, const PredictRequest& request) {
+  require_answerable(request);
+  const auto largest = static_cast<std::size_t>(std::min(kLargestPredicted, model.max_batch()));
   const InputInfo& input = model.info().input;
   std::vector<FileSample> samples = inference::samples_in(request.inputs, model.info(), model.experiment().data);
   for (FileSample& sample : test_rows(request.rows, model)) samples.push_back(std::move(sample));
@@ -77,8 +86,8 @@ std::vector<Prediction> predict(const TrainedModel& trained, const PredictReques
   std::vector<std::byte> batch;
   Shape shape = input.sample.shape;
   shape.insert(shape.begin(), 0);
-  for (std::size_t first = 0; first < samples.size(); first += static_cast<std::size_t>(kLargestPredicted)) {
-    const std::size_t count = std::min(static_cast<std::size_t>(kLargestPredicted), samples.size() - first);
+  for (std::size_t first = 0; first < samples.size(); first += largest) {
+    const std::size_t count = std::min(largest, samples.size() - first);
     const auto part = std::span(samples).subspan(first, count);
     gather(part, input, batch);
     shape.front() = static_cast<int64_t>(count);

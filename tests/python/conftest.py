@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import gpunn
+import small
 
 SOURCE = Path(__file__).parents[2]
 
@@ -28,6 +29,12 @@ def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def source() -> Path:
     """The source tree."""
     return SOURCE
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> gpunn.Run:
+    """A run that nobody changes."""
+    return gpunn.run(small.experiment(), runs=tmp_path_factory.mktemp("runs"))
 
 
 @pytest.fixture

@@ -186,5 +186,7 @@ struct PredictRequest {
 };
 // Without rows, no data set is needed.
 GPUNN_API std::vector<Prediction> predict(const TrainedModel& model, const PredictRequest& request);
+// The same of a model that is loaded.
+GPUNN_API std::vector<Prediction> predict(const Model& model, const PredictRequest& request);
 
 }  // namespace gpunn

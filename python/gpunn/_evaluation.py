@@ -1,0 +1,153 @@
+"""How good a trained model is, and pages and files made of it."""
+
+from __future__ import annotations
+
+import math
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gpunn import _core
+from gpunn._core import ClassEvalReport, ClassReport, ExportReport, Mistake, OutputReport, RowReport
+from gpunn._experiment import PathLike, Settings, settings_of
+from gpunn._listener import Listener
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+
+class Evaluation:
+    """A model on its test data, class by class, or output by output where there are no classes."""
+
+    def __init__(self, core: ClassEvalReport) -> None:
+        self._core = core
+
+    @property
+    def part(self) -> str:
+        """``"test"`` or ``"validation"``."""
+        return self._core.total.part
+
+    @property
+    def rows(self) -> int:
+        return self._core.total.rows
+
+    @property
+    def loss(self) -> float:
+        return self._core.total.loss
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """By name, the most telling first; a share lies between 0 and 1. NaN where a metric says nothing."""
+        return self._core.total.metrics
+
+    @property
+    def classes(self) -> list[ClassReport]:
+        return self._core.classes
+
+    @property
+    def outputs(self) -> list[OutputReport]:
+        """Targets or labels, of data without classes."""
+        return self._core.outputs
+
+    @property
+    def mistakes(self) -> list[Mistake]:
+        """Rows of another class than the predicted one, those with the largest loss first."""
+        return self._core.mistakes
+
+    @property
+    def worst_rows(self) -> list[RowReport]:
+        """Of data without classes: the rows with the largest loss first."""
+        return self._core.worst_rows
+
+    @property
+    def confusion(self) -> npt.NDArray[np.int64]:
+        """int64 [classes, classes]: rows by their own class, and within it by the predicted one. Without rows where
+        there are no classes, or more than 4096."""
+        return self._core.confusion
+
+    @property
+    def targets(self) -> npt.NDArray[np.float32]:
+        """float32 [rows, outputs] of a regression, in the units of the data."""
+        return self._core.target_values
+
+    @property
+    def predictions(self) -> npt.NDArray[np.float32]:
+        """float32 [rows, outputs] of a regression, in the units of the data."""
+        return self._core.predicted_values
+
+    def records(self) -> list[dict[str, Any]]:
+        """A dictionary a class or output."""
+        if self.classes:
+            names = ("name", "rows", "predicted", "correct", "precision", "recall", "f1")
+            return [{name: getattr(one, name) for name in names} for one in self.classes]
+        return [{"name": one.name, "rows": one.rows, **one.metrics} for one in self.outputs]
+
+    def frame(self) -> pd.DataFrame:
+        """The classes or outputs as a frame of pandas."""
+        import pandas as pd
+
+        frame = pd.DataFrame(self.records())
+        return frame.set_index("name") if "name" in frame else frame
+
+    def plot(self, *, axes: Axes | None = None) -> Axes:
+        """The confusion matrix, with matplotlib: ``gpunn.plots.confusion``."""
+        from gpunn.plots import confusion
+
+        return confusion(self, axes=axes)
+
+    def __repr__(self) -> str:
+        metrics = ", ".join(f"{name} {value:.4g}" for name, value in self.metrics.items() if not math.isnan(value))
+        return f"<Evaluation of {self.rows} {self.part} rows: loss {self.loss:.4g}, {metrics}>"
+
+    def _repr_html_(self) -> str:
+        records = self.records()
+        titles = "".join(f"<th>{escape(str(name))}</th>" for name in (records[0] if records else {}))
+        lines = "".join(
+            "<tr>"
+            + "".join(
+                f"<td>{escape(f'{value:.4g}' if isinstance(value, float) else str(value))}</td>"
+                for value in row.values()
+            )
+            + "</tr>"
+            for row in records[:100]
+        )
+        return f"<p>{escape(repr(self)[1:-1])}</p><table><tr>{titles}</tr>{lines}</table>"
+
+
+def evaluate(
+    model: PathLike,
+    *,
+    backend: str | None = None,
+    set: Settings | None = None,
+    mistakes: int = 24,
+) -> Evaluation:
+    """A run, a run folder (its best checkpoint, else the last) or a checkpoint file on its test data.
+
+    mistakes: so many of the worst are told at most.
+    """
+    return Evaluation(_core.evaluate(Path(model), settings_of(set, backend=backend), mistakes, Listener()))
+
+
+def report(
+    run: PathLike,
+    file: PathLike | None = None,
+    *,
+    backend: str | None = None,
+    set: Settings | None = None,
+    mistakes: int = 24,
+) -> Path:
+    """Writes one HTML page with what there is to see of a run, by default ``report.html`` in it; returns its path."""
+    target = Path(file) if file is not None else ""
+    return _core.write_report(Path(run), target, settings_of(set, backend=backend), mistakes, Listener())
+
+
+def export(model: PathLike, file: PathLike, *, names: PathLike | None = None) -> ExportReport:
+    """Writes the weights of a run or a checkpoint as a ``.safetensors`` file.
+
+    names: a table of names, as ``init_from.names`` takes it: the tensors have the names on its left in the file.
+    """
+    return _core.export_weights(Path(model), Path(file), Path(names) if names is not None else "")

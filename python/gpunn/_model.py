@@ -1,0 +1,211 @@
+"""``gpunn.load``: a trained model that answers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from gpunn import _core
+from gpunn._core import Experiment, ModelInfo, ModelTensor, Prediction
+from gpunn._experiment import PathLike, Settings, paths_of, settings_of
+from gpunn.errors import UsageError
+
+Array: TypeAlias = "npt.NDArray[Any]"
+Files: TypeAlias = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
+
+_TYPES: dict[str, Any] = {"u8": np.uint8, "f32": np.float32, "f64": np.float64, "i32": np.int32, "i64": np.int64}
+
+
+class Model:
+    """A trained model, loaded once: its weights are on the device, its data set is not needed.
+
+    Threads may call it at the same time; the interpreter's lock is released meanwhile. :func:`gpunn.load` opens one.
+    """
+
+    def __init__(self, core: _core.Model) -> None:
+        self._core = core
+        self._run = core.run
+        self._dtype = np.dtype(_TYPES[core.inputs[0].dtype])
+        self._rank = len(core.inputs[0].shape) + 1
+        self._numbers = {tensor.name: number for number, tensor in enumerate(core.outputs)}
+        self._last = len(self._numbers) - 1
+
+    def __call__(self, x: Any) -> npt.NDArray[np.float32]:
+        """``run(x)``."""
+        return self.run(x)
+
+    @overload
+    def run(self, x: Any, outputs: str | None = None) -> npt.NDArray[np.float32]: ...
+    @overload
+    def run(self, x: Any, outputs: Iterable[str]) -> dict[str, npt.NDArray[np.float32]]: ...
+    def run(
+        self, x: Any, outputs: str | Iterable[str] | None = None
+    ) -> npt.NDArray[np.float32] | dict[str, npt.NDArray[np.float32]]:
+        """What the model makes of samples.
+
+        x: an array [rows, *info.input.shape] of the type ``info.input.dtype``, in the form in which the data set has
+            its samples: images as uint8 [rows, C, H, W], 0 to 255, not normalised; rows of tables as float32. A single
+            sample is a batch of one. Whatever numpy or DLPack on the host takes for an array is taken.
+        outputs: the name of one output, or several of them, which gives a dictionary. None: what the task makes of
+            the last layer, ``"probabilities"`` of classes and labels, ``"values"`` of a regression. ``"logits"`` and
+            ``"outputs"`` are the last layer itself.
+
+        Returns float32 [rows, *outputs]. Raises :class:`UsageError` where the type or the shape is not the model's.
+        """
+        array = x if type(x) is np.ndarray and x.dtype == self._dtype else self._converted(x)
+        if array.ndim != self._rank or not array.flags.c_contiguous:
+            array = self._shaped(array)
+        if outputs is None:
+            return self._run(array, self._last)
+        if isinstance(outputs, str):
+            return self._run(array, self._number(outputs))
+        return {name: self._run(array, self._number(name)) for name in outputs}
+
+    def predict(self, x: Any = None, *, top: int = 3, rows: Sequence[int] = ()) -> list[Prediction]:
+        """What the model says of samples, in words.
+
+        x: an array as :meth:`run` takes it; or the path of an image, a folder of images, a CSV file with a row of
+            features a line, a pattern as ``"*.png"``, or a list of such.
+        top: so many classes are told of each, the most probable first.
+        rows: of the test data, counted from 0, which is read for them.
+        """
+        if top < 1:
+            raise UsageError(f"top must be at least 1, is {top}")
+        predictions: list[Prediction] = []
+        if x is not None and not _are_files(x):
+            predictions = self._core.predict(self._shaped(self._converted(x)), top)
+            if not rows:
+                return predictions
+            x = None
+        files = [] if x is None else [Path(one) for one in ([x] if isinstance(x, (str, os.PathLike)) else x)]
+        return predictions + self._core.predict_files(files, list(rows), top)
+
+    @property
+    def info(self) -> ModelInfo:
+        """Its task, its input and the names of what it tells."""
+        return self._core.info
+
+    @property
+    def inputs(self) -> list[ModelTensor]:
+        return self._core.inputs
+
+    @property
+    def outputs(self) -> list[ModelTensor]:
+        return self._core.outputs
+
+    @property
+    def experiment(self) -> Experiment:
+        """Of its training."""
+        return self._core.experiment
+
+    @property
+    def backend(self) -> str:
+        return self._core.backend
+
+    @property
+    def device(self) -> str:
+        """The name of the device."""
+        return self._core.device
+
+    @property
+    def max_batch(self) -> int:
+        """Rows that go to the device at a time; more are split."""
+        return self._core.max_batch
+
+    def __repr__(self) -> str:
+        info = self.info
+        return (
+            f"<gpunn.Model {self.experiment.model}: {info.input.name} {info.input.dtype}{list(info.input.shape)} -> "
+            f"{len(info.outputs)} {self.outputs[-1].name}, on {self.backend}>"
+        )
+
+    def _number(self, output: str) -> int:
+        if output not in self._numbers:
+            raise UsageError(f"the model has no output {output!r}; it has {', '.join(self._numbers)}")
+        return self._numbers[output]
+
+    def _converted(self, x: Any) -> Array:
+        """Of the model's type, where no value changes by more than rounding."""
+        array = _as_array(x)
+        if array.dtype == self._dtype:
+            return array
+        kinds = "biuf" if self._dtype.kind == "f" else "iu"
+        wanted = f"{self._dtype.name} {self._wanted()}"
+        if array.dtype.kind not in kinds:
+            hint = "; images are not normalised: 0 to 255" if self._dtype == np.uint8 else ""
+            raise UsageError(f"the model takes {wanted}, found {array.dtype}{list(array.shape)}{hint}")
+        if self._dtype.kind in "iu" and array.size:
+            limits = np.iinfo(self._dtype)
+            if array.min() < limits.min or array.max() > limits.max:
+                raise UsageError(
+                    f"the model takes {wanted}, found {array.dtype} with values from {array.min()} to {array.max()}"
+                )
+        return array.astype(self._dtype)
+
+    def _shaped(self, array: Array) -> Array:
+        if array.ndim == self._rank - 1 and array.shape == tuple(self.info.input.shape):
+            array = array[np.newaxis]
+        return np.ascontiguousarray(array)
+
+    def _wanted(self) -> str:
+        return "[rows, " + ", ".join(str(size) for size in self.info.input.shape) + "]"
+
+
+def load(
+    path: PathLike,
+    *,
+    backend: str | None = None,
+    device: int | None = None,
+    threads: int | None = None,
+    max_batch: int = 64,
+    plugins: Sequence[PathLike] = (),
+    calls: int = 0,
+    set: Settings | None = None,
+) -> Model:
+    """Opens a trained model: a run, a run folder (its best checkpoint, else the last) or a checkpoint file.
+
+    backend, device, threads: where it computes; None: as its training did.
+    max_batch: rows that go to the device at a time.
+    calls: that may run at the same time; 0: one a processor, at most 8.
+    set: keys of its experiment to change.
+
+    Raises :class:`MissingError` where the file, the backend or the device is not there.
+    """
+    return Model(
+        _core.Model.load(
+            Path(path), backend or "", device, threads, max_batch, paths_of(plugins), calls, settings_of(set)
+        )
+    )
+
+
+def predict(
+    model: PathLike,
+    x: Any = None,
+    *,
+    backend: str | None = None,
+    top: int = 3,
+    rows: Sequence[int] = (),
+    set: Settings | None = None,
+) -> list[Prediction]:
+    """``load(model).predict(x)``: to call a model more than once, load it."""
+    return load(model, backend=backend, set=set).predict(x, top=top, rows=rows)
+
+
+def _are_files(x: Any) -> bool:
+    if isinstance(x, (str, os.PathLike)):
+        return True
+    return isinstance(x, (list, tuple)) and len(x) > 0 and all(isinstance(one, (str, os.PathLike)) for one in x)
+
+
+def _as_array(x: Any) -> Array:
+    if hasattr(x, "__dlpack__") and not isinstance(x, np.ndarray) and not hasattr(x, "__array__"):
+        return np.from_dlpack(x)
+    try:
+        return np.asarray(x)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise UsageError(f"expected an array in host memory, found {type(x).__name__}: {error}") from error

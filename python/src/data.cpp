@@ -1,0 +1,82 @@
+#include <gpunn/data.hpp>
+#include <gpunn/experiment.hpp>
+
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "arrays.hpp"
+#include "errand.hpp"
+#include "record.hpp"
+
+namespace gpunn::python {
+
+namespace {
+
+using AnyArray = nb::ndarray<nb::numpy>;
+
+template <typename T>
+AnyArray copied(const TensorType& type, std::span<const std::byte> values) {
+  NewArray<T> array({type.shape.begin(), type.shape.end()});
+  if (!values.empty()) std::memcpy(array.data(), values.data(), values.size());
+  return AnyArray(array.release().handle());
+}
+
+AnyArray array_of_bytes(const TensorType& type, std::span<const std::byte> values) {
+  return type.dtype == DType::u8 ? copied<uint8_t>(type, values) : copied<float>(type, values);
+}
+
+AnyArray targets_of(const Split& split) {
+  if (const auto found = split.fields.find(kTargetField); found != split.fields.end()) {
+    return array_of_bytes(found->second.type, found->second.values);
+  }
+  return AnyArray(array_of(split.labels, {split.labels.size()}).handle());
+}
+
+}  // namespace
+
+void bind_data(nb::module_& module) {
+  Record<DatasetInfo>(module, "DatasetInfo", "A data set that experiments may name.")
+      .field("name", &DatasetInfo::name)
+      .field("description", &DatasetInfo::description)
+      .field("synthetic", &DatasetInfo::synthetic, "Drawn by gpunn: it needs no files.")
+      .field("users_own", &DatasetInfo::users_own, "Read from data.path.")
+      .field("found", &DatasetInfo::found, "Its folder; empty: it is not on this machine.")
+      .field("searched", &DatasetInfo::searched);
+  module.def(
+      "list_datasets", [] { return on_errand(false, [](Errand&) { return list_datasets(); }); },
+      "The data sets that experiments may name.");
+  module.def(
+      "download_dataset",
+      [](const std::string& name) { return on_errand(false, [name](Errand&) { return download_dataset(name); }); },
+      nb::arg("name"), "Fetches a data set into the user's cache folder, and returns that.");
+  nb::class_<Dataset>(module, "Dataset", "A data set in host memory, as numpy arrays that are copies.")
+      .def_ro("name", &Dataset::name)
+      .def_ro("source", &Dataset::source)
+      .def_ro("class_names", &Dataset::class_names)
+      .def_ro("columns", &Dataset::columns, "The names of the features; empty: they have none.")
+      .def_prop_ro(
+          "x_train", [](const Dataset& d) { return array_of_bytes(d.train.samples, d.train.sample_bytes()); },
+          nb::rv_policy::automatic, "uint8 or float32 [rows, C, H, W] or [rows, features].")
+      .def_prop_ro(
+          "y_train", [](const Dataset& d) { return targets_of(d.train); }, nb::rv_policy::automatic,
+          "Classes, int32 [rows]; else targets, float32 [rows, outputs].")
+      .def_prop_ro(
+          "x_test", [](const Dataset& d) { return array_of_bytes(d.test.samples, d.test.sample_bytes()); },
+          nb::rv_policy::automatic)
+      .def_prop_ro(
+          "y_test", [](const Dataset& d) { return targets_of(d.test); }, nb::rv_policy::automatic);
+  module.def(
+      "load_dataset",
+      [](const Experiment& experiment) {
+        return on_errand(false, [config = experiment.data](Errand&) { return load_dataset(config); });
+      },
+      nb::arg("experiment"), "The data set of an experiment.");
+}
+
+}  // namespace gpunn::python

@@ -1,0 +1,125 @@
+#include <gpunn/evaluation.hpp>
+#include <gpunn/report.hpp>
+
+#include <string>
+#include <vector>
+
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "arrays.hpp"
+#include "listener.hpp"
+#include "record.hpp"
+#include "scores.hpp"
+#include "settings.hpp"
+
+namespace gpunn::python {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+nb::ndarray<nb::numpy, int64_t> confusion_of(const ClassEvalReport& report) {
+  const std::size_t classes = report.confusion.empty() ? 0 : report.classes.size();
+  return array_of(report.confusion, {classes, classes});
+}
+
+nb::ndarray<nb::numpy, float> numbers_of(const ClassEvalReport& report, const std::vector<float>& values) {
+  const std::size_t outputs = report.outputs.size();
+  return array_of(values, {outputs > 0 ? values.size() / outputs : 0, outputs});
+}
+
+void bind_rows(nb::module_& module) {
+  Record<ClassReport>(module, "ClassReport", "One class of the evaluated data.")
+      .field("index", &ClassReport::index)
+      .field("name", &ClassReport::name)
+      .field("rows", &ClassReport::rows, "Of this class.")
+      .field("predicted", &ClassReport::predicted, "Taken for this class, rightly or not.")
+      .field("correct", &ClassReport::correct, "Both.")
+      .field("precision", &ClassReport::precision)
+      .field("recall", &ClassReport::recall)
+      .field("f1", &ClassReport::f1);
+  Record<Mistake>(module, "Mistake", "A row that was taken for another class than its own.")
+      .field("row", &Mistake::row, "Counts from 0.")
+      .field("label", &Mistake::label)
+      .field("predicted", &Mistake::predicted)
+      .field("probability", &Mistake::probability, "Of the predicted class.")
+      .field("label_probability", &Mistake::label_probability, "Of its own class.")
+      .field("loss", &Mistake::loss);
+  Record<OutputReport>(module, "OutputReport", "A target column or a label of the evaluated data, by itself.")
+      .field("index", &OutputReport::index)
+      .field("name", &OutputReport::name)
+      .field("rows", &OutputReport::rows, "Of a label: that have it.")
+      .computed(
+          "metrics", [](const OutputReport& r) { return scores_of(r.scores); }, kScoresDoc);
+  Record<RowReport>(module, "RowReport", "A row that was foretold badly.")
+      .field("row", &RowReport::row, "Counts from 0.")
+      .field("loss", &RowReport::loss)
+      .field("target", &RowReport::target)
+      .field("prediction", &RowReport::prediction);
+}
+
+}  // namespace
+
+void bind_evaluation(nb::module_& module) {
+  bind_rows(module);
+  Record<ClassEvalReport>(module, "ClassEvalReport", "A model on its test data, class by class or output by output.")
+      .field("total", &ClassEvalReport::total)
+      .field("classes", &ClassEvalReport::classes)
+      .field("macro_precision", &ClassEvalReport::macro_precision)
+      .field("macro_recall", &ClassEvalReport::macro_recall)
+      .field("macro_f1", &ClassEvalReport::macro_f1)
+      .field("mistakes", &ClassEvalReport::mistakes, "Those with the largest loss, by falling loss.")
+      .field("outputs", &ClassEvalReport::outputs, "Of data without classes.")
+      .field("worst_rows", &ClassEvalReport::worst_rows, "Likewise: those with the largest loss, by falling loss.")
+      .of()
+      .def_prop_ro(
+          "confusion", &confusion_of, nb::rv_policy::automatic,
+          "int64 [classes, classes]: rows by their own class, and within it by the predicted one. Without rows "
+          "where there are no classes, or too many of them.")
+      .def_prop_ro(
+          "target_values", [](const ClassEvalReport& r) { return numbers_of(r, r.target_values); },
+          nb::rv_policy::automatic, "float32 [rows, outputs] of a regression, in the units of the data.")
+      .def_prop_ro(
+          "predicted_values", [](const ClassEvalReport& r) { return numbers_of(r, r.predicted_values); },
+          nb::rv_policy::automatic, "float32 [rows, outputs] of a regression, in the units of the data.");
+  module.def(
+      "evaluate",
+      [](const fs::path& path, const Settings& settings, int64_t mistakes, nb::handle listener) {
+        return on_errand(false,
+                         [model = TrainedModel{path, overrides_of(settings)}, mistakes, listener](Errand& errand) {
+                           PythonListener told(errand, listener);
+                           return evaluate_classes(model, mistakes, &told);
+                         });
+      },
+      nb::arg("path"), nb::arg("settings"), nb::arg("mistakes"), nb::arg("listener").none(),
+      "A run folder or checkpoint on its test data.");
+  module.def(
+      "write_report",
+      [](const fs::path& run, const fs::path& file, const Settings& settings, int64_t mistakes, nb::handle listener) {
+        const ReportRequest request{
+            .run = run, .file = file, .overrides = overrides_of(settings), .mistakes = mistakes};
+        return on_errand(false, [request, listener](Errand& errand) {
+          PythonListener told(errand, listener);
+          return write_report(request, &told);
+        });
+      },
+      nb::arg("run"), nb::arg("file"), nb::arg("settings"), nb::arg("mistakes"), nb::arg("listener").none(),
+      "Writes what there is to see of a run as one HTML page; returns the file.");
+  Record<ExportReport>(module, "ExportReport", "A file of weights that was written.")
+      .field("file", &ExportReport::file)
+      .field("tensors", &ExportReport::tensors)
+      .field("numbers", &ExportReport::numbers)
+      .field("unnamed", &ExportReport::unnamed, "Tensors that the table of names has no row for.");
+  module.def(
+      "export_weights",
+      [](const fs::path& model, const fs::path& file, const fs::path& names) {
+        return on_errand(false, [model, file, names](Errand&) { return export_weights(model, file, names); });
+      },
+      nb::arg("model"), nb::arg("file"), nb::arg("names"), "Writes weights as a .safetensors file.");
+}
+
+}  // namespace gpunn::python

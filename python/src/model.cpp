@@ -1,0 +1,210 @@
+#include <gpunn/error.hpp>
+#include <gpunn/model.hpp>
+#include <gpunn/training.hpp>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "arrays.hpp"
+#include "errand.hpp"
+#include "record.hpp"
+#include "settings.hpp"
+
+namespace gpunn::python {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+using HostArray = nb::ndarray<nb::ro, nb::device::cpu>;
+
+// Not freed in a forked child, where its device is out of reach.
+struct SharedModel {
+  explicit SharedModel(Model opened) : model(new Model(std::move(opened))) {}
+  SharedModel(const SharedModel&) = delete;
+  SharedModel(SharedModel&& other) noexcept : model(std::exchange(other.model, nullptr)) {}
+  SharedModel& operator=(const SharedModel&) = delete;
+  SharedModel& operator=(SharedModel&&) = delete;
+  ~SharedModel() {
+    if (!is_forked_child()) delete model;
+  }
+  const Model* model;
+};
+
+bool is_packed(const HostArray& array) {
+  int64_t stride = 1;
+  for (std::size_t i = array.ndim(); i-- > 0;) {
+    if (array.shape(i) > 1 && array.stride(i) != stride) return false;
+    stride *= static_cast<int64_t>(array.shape(i));
+  }
+  return true;
+}
+
+// Rows of one array, as many as a call may bring at a time.
+class Batches {
+ public:
+  Batches(const Model& model, const HostArray& array)
+      : dtype_(dtype_of(array.dtype())), data_(static_cast<const std::byte*>(array.data())), most_(model.max_batch()) {
+    for (std::size_t i = 0; i < array.ndim(); ++i) shape_.push_back(static_cast<int64_t>(array.shape(i)));
+    if (shape_.empty() || shape_.front() < 1) {
+      throw Error("expected an array of one row or more, found " + to_string(TensorType{dtype_, shape_}),
+                  ExitCode::usage);
+    }
+    if (!is_packed(array)) {
+      throw Error("the array is not packed in row-major order; numpy.ascontiguousarray() makes it so", ExitCode::usage);
+    }
+    rows_ = shape_.front();
+    row_bytes_ = size_of(dtype_);
+    for (std::size_t i = 1; i < shape_.size(); ++i) row_bytes_ *= static_cast<std::size_t>(shape_[i]);
+  }
+  int64_t rows() const { return rows_; }
+
+  // call(view, first row)
+  template <typename Call>
+  void for_each(Call call) {
+    for (int64_t first = 0; first < rows_; first += shape_.front()) {
+      shape_.front() = std::min(rows_ - first, most_);
+      call(ArrayView{.name = {},
+                     .dtype = dtype_,
+                     .shape = shape_,
+                     .data = data_ + static_cast<std::size_t>(first) * row_bytes_},
+           first);
+    }
+  }
+
+ private:
+  DType dtype_;
+  const std::byte* data_;
+  int64_t most_, rows_ = 0;
+  std::size_t row_bytes_ = 0;
+  Shape shape_;
+};
+
+nb::ndarray<nb::numpy, float> run(const SharedModel& shared, const HostArray& input, std::size_t which) {
+  const Model& model = *shared.model;
+  const ModelTensor& output = model.outputs().at(which);
+  Batches batches(model, input);
+  Shape shape = output.row.shape;
+  shape.insert(shape.begin(), batches.rows());
+  NewArray<float> answer({shape.begin(), shape.end()});
+  {
+    const AtWork at_work;
+    const Unlocked unlocked;
+    batches.for_each([&](const ArrayView& rows, int64_t first) {
+      shape.front() = rows.shape.front();
+      model.run(rows, {.name = output.name,
+                       .dtype = output.row.dtype,
+                       .shape = shape,
+                       .data = answer.data() + first * output.row.elements()});
+    });
+  }
+  return answer.release();
+}
+
+std::vector<Prediction> predict_array(const SharedModel& shared, const HostArray& input, int64_t top) {
+  const Model& model = *shared.model;
+  Batches batches(model, input);
+  std::vector<Prediction> predictions;
+  const AtWork at_work;
+  const Unlocked unlocked;
+  batches.for_each([&](const ArrayView& rows, int64_t first) {
+    for (Decoded& decoded : model.predict(rows, top)) {
+      predictions.push_back({.source = "row " + std::to_string(predictions.size()),
+                             .top = std::move(decoded.classes),
+                             .values = std::move(decoded.values),
+                             .label = {}});
+    }
+    static_cast<void>(first);
+  });
+  return predictions;
+}
+
+std::string dtype_name(const TensorType& type) { return std::string(name_of(type.dtype)); }
+
+void bind_info(nb::module_& module) {
+  Record<ModelTensor>(module, "ModelTensor", "An input or output of a model; a batch is [rows, *shape].")
+      .field("name", &ModelTensor::name)
+      .computed(
+          "shape", [](const ModelTensor& t) { return sizes_of(t.row.shape); }, "Of one row.")
+      .computed(
+          "dtype", [](const ModelTensor& t) { return dtype_name(t.row); }, "\"u8\", \"f32\", ...");
+  Record<InputInfo>(module, "InputInfo", "What a model takes: samples in the form in which its data set has them.")
+      .field("name", &InputInfo::name)
+      .computed(
+          "shape", [](const InputInfo& i) { return sizes_of(i.sample.shape); },
+          "Of one sample: (C, H, W) or (features,).")
+      .computed(
+          "dtype", [](const InputInfo& i) { return dtype_name(i.sample); }, "\"u8\" or \"f32\".")
+      .field("mean", &InputInfo::mean, "By channel or feature, of values scaled by 1/255 where u8.")
+      .field("stddev", &InputInfo::stddev)
+      .field("columns", &InputInfo::columns, "The names of the features; empty: they have none.");
+  Record<ModelInfo>(module, "ModelInfo", "What a trained model is.")
+      .field("task", &ModelInfo::task)
+      .field("input", &ModelInfo::input)
+      .field("outputs", &ModelInfo::outputs, "The names of classes, labels or numbers.");
+  Record<ClassProbability>(module, "ClassProbability", "A class, and how probable it is.")
+      .field("index", &ClassProbability::index)
+      .field("name", &ClassProbability::name)
+      .field("probability", &ClassProbability::probability);
+  Record<NamedValue>(module, "NamedValue", "A number of a regression, in the units of the data.")
+      .field("name", &NamedValue::name)
+      .field("value", &NamedValue::value);
+  Record<Prediction>(module, "Prediction", "What a model makes of a sample.")
+      .field("source", &Prediction::source, "The file, \"table.csv:12\" of a line, or \"row 7\".")
+      .field("top", &Prediction::top, "Of classes or labels: the most probable first.")
+      .field("values", &Prediction::values, "Of a regression.")
+      .field("label", &Prediction::label, "Where it is known.");
+}
+
+}  // namespace
+
+void bind_model(nb::module_& module) {
+  bind_info(module);
+  nb::class_<SharedModel>(module, "Model", "A trained model, loaded once. Threads may call it at the same time.")
+      .def_static(
+          "load",
+          [](const fs::path& path, const std::string& backend, std::optional<int64_t> device,
+             std::optional<int64_t> threads, int64_t max_batch, const std::vector<fs::path>& plugins, int64_t calls,
+             const Settings& settings) {
+            ModelOptions options{.backend = backend,
+                                 .device = device,
+                                 .threads = threads,
+                                 .max_batch = max_batch,
+                                 .plugins = plugins,
+                                 .calls = calls,
+                                 .overrides = overrides_of(settings)};
+            return SharedModel(on_errand(false, [path, options](Errand&) { return Model::load(path, options); }));
+          },
+          nb::arg("path"), nb::arg("backend") = "", nb::arg("device") = nb::none(), nb::arg("threads") = nb::none(),
+          nb::arg("max_batch") = 64, nb::arg("plugins") = std::vector<fs::path>(), nb::arg("calls") = 0,
+          nb::arg("settings") = Settings())
+      .def("run", &run, nb::arg("input").noconvert(), nb::arg("output"),
+           "The output of that number for an array [rows, ...] in host memory, packed.")
+      .def("predict", &predict_array, nb::arg("input").noconvert(), nb::arg("top"))
+      .def(
+          "predict_files",
+          [](const SharedModel& shared, const std::vector<fs::path>& inputs, const std::vector<int64_t>& rows,
+             int64_t top) {
+            const PredictRequest request{.inputs = inputs, .rows = rows, .top_k = top};
+            return on_errand(false, [model = *shared.model, request](Errand&) { return predict(model, request); });
+          },
+          nb::arg("files"), nb::arg("rows"), nb::arg("top"))
+      .def_prop_ro("info", [](const SharedModel& m) { return m.model->info(); })
+      .def_prop_ro("experiment", [](const SharedModel& m) { return m.model->experiment(); })
+      .def_prop_ro("inputs", [](const SharedModel& m) { return m.model->inputs(); })
+      .def_prop_ro("outputs", [](const SharedModel& m) { return m.model->outputs(); })
+      .def_prop_ro("max_batch", [](const SharedModel& m) { return m.model->max_batch(); })
+      .def_prop_ro("backend", [](const SharedModel& m) { return m.model->backend(); })
+      .def_prop_ro("device", [](const SharedModel& m) { return m.model->device(); });
+}
+
+}  // namespace gpunn::python

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include <nanobind/nanobind.h>
+
+#include "bindings.hpp"
+
+namespace gpunn::python {
+
+// A struct of results as a class of Python whose attributes are read, and which shows them.
+template <typename T>
+class Record {
+ public:
+  Record(nb::module_& module, const char* name, const char* doc) : class_(module, name, doc) {
+    fields_ = nb::list();
+    class_.attr("_fields") = fields_;
+    class_.def("__repr__", [](nb::handle self) {
+      std::string text = nb::cast<std::string>(self.type().attr("__name__")) + "(";
+      const char* between = "";
+      for (const nb::handle field : nb::cast<nb::list>(self.type().attr("_fields"))) {
+        text +=
+            between + nb::cast<std::string>(field) + "=" + nb::cast<std::string>(nb::repr(nb::getattr(self, field)));
+        between = ", ";
+      }
+      return text + ")";
+    });
+  }
+
+  template <typename Member>
+  Record& field(const char* name, Member T::*member, const char* doc = "") {
+    class_.def_ro(name, member, doc);
+    fields_.append(name);
+    return *this;
+  }
+  template <typename Getter>
+  Record& computed(const char* name, Getter getter, const char* doc = "") {
+    class_.def_prop_ro(name, std::move(getter), doc);
+    fields_.append(name);
+    return *this;
+  }
+  nb::class_<T>& of() { return class_; }
+
+ private:
+  nb::class_<T> class_;
+  nb::list fields_;
+};
+
+}  // namespace gpunn::python
