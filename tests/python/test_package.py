@@ -15,6 +15,9 @@ def test_version_is_that_of_the_project(source: Path) -> None:
     found = re.search(r"project\(gpunn VERSION ([0-9.]+)", (source / "CMakeLists.txt").read_text())
     assert found is not None
     assert gpunn.__version__ == found[1]
+    cuda = (source / "python" / "cuda" / "pyproject.toml").read_text()
+    assert f'version = "{found[1]}"' in cuda
+    assert f'"gpunn=={found[1]}"' in cuda
 
 
 def test_every_name_can_be_had() -> None:
