@@ -144,9 +144,9 @@ class Engine::Impl {
     if (!plan.concurrent() && !on_host() && !caller.capturing) stream.mark();
   }
 
-  uint64_t scratch_bytes(const Call& call) {
+  uint64_t scratch_bytes(const Call& call, bool capturing) {
     const std::lock_guard lock(mutex_);
-    return plan_for(call, false).scratch_bytes();
+    return plan_for(call, capturing).scratch_bytes();
   }
 
   std::vector<std::string> explain(const Call& call) {
@@ -418,14 +418,15 @@ void Engine::run_gradient(const Op& op, const Array& cotangent, std::span<const 
              stream, scratch);
 }
 
-uint64_t Engine::scratch_bytes(const Op& op, std::span<const Array> inputs, std::span<const Array> outputs) const {
+uint64_t Engine::scratch_bytes(const Op& op, std::span<const Array> inputs, std::span<const Array> outputs,
+                               bool capturing) const {
   return impl_->scratch_bytes(
-      {.op = op, .id = op.impl_->info->id, .attrs = op.impl_->attrs, .inputs = inputs, .outputs = outputs});
+      {.op = op, .id = op.impl_->info->id, .attrs = op.impl_->attrs, .inputs = inputs, .outputs = outputs}, capturing);
 }
 
 uint64_t Engine::gradient_scratch_bytes(const Op& op, const Array& cotangent, std::span<const Array> inputs,
                                         std::span<const Array> outputs, const std::vector<bool>& wanted,
-                                        std::span<const Array> gradients) const {
+                                        std::span<const Array> gradients, bool capturing) const {
   return impl_->scratch_bytes({.op = op,
                                .id = op.impl_->info->id,
                                .attrs = op.impl_->attrs,
@@ -433,7 +434,8 @@ uint64_t Engine::gradient_scratch_bytes(const Op& op, const Array& cotangent, st
                                .inputs = inputs,
                                .outputs = outputs,
                                .wanted = &wanted,
-                               .gradients = gradients});
+                               .gradients = gradients},
+                              capturing);
 }
 
 std::vector<std::string> Engine::explain(const Op& op, std::span<const Array> inputs,

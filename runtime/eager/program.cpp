@@ -101,19 +101,6 @@ void drop_unneeded(Graph& graph, const std::vector<ValueId>& wanted, const std::
 // Has the value computed in the memory of `external`, or copied there.
 void deliver(Graph& graph, std::vector<ValueId>& made, std::size_t which, ValueId external) {
   const ValueId from = made[which];
-  if (from == kNoValue) {  // nothing flows back to this input
-    gpunn_fill_attrs zeros{};
-    const TensorType& type = graph.value(external).type;
-    zeros.dtype = static_cast<int32_t>(type.dtype);
-    zeros.rank = static_cast<int32_t>(type.shape.size());
-    std::ranges::copy(type.shape, zeros.dim);
-    graph.nodes().push_back({.op = GPUNN_OP_FILL,
-                             .name = "gradient",
-                             .attrs = graph::Attributes::of(zeros),
-                             .inputs = {},
-                             .outputs = {external}});
-    return;
-  }
   const graph::Value& value = graph.value(from);
   const auto writers = std::ranges::count_if(
       graph.nodes(), [&](const Node& node) { return std::ranges::count(node.outputs, from) != 0; });
@@ -266,7 +253,14 @@ Program gradient_program(int32_t op, const graph::Attributes& attrs, const Tenso
   } catch (const Error& error) {
     throw Error(error.what(), ExitCode::usage);
   }
-  for (std::size_t i = 0; i < made.size(); ++i) deliver(graph, made, i, to[i]);
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    if (made[i] == kNoValue) {
+      const auto input = static_cast<std::size_t>(std::ranges::find(in, targets[i]) - in.begin());
+      throw Error(name + ": has no gradient for its input " + std::string(info.row->signature.input(input).name),
+                  ExitCode::usage);
+    }
+    deliver(graph, made, i, to[i]);
+  }
   std::set<ValueId> given(in.begin(), in.end());
   given.insert(out.begin(), out.end());
   given.insert(dy);

@@ -197,11 +197,13 @@ class GPUNN_API Engine {
                     const std::vector<bool>& wanted, std::span<const Array> gradients, const CallerStream& stream = {},
                     const Scratch& scratch = {}) const;
 
-  // The temporary memory of such a call, in bytes. It prepares the kernels.
-  uint64_t scratch_bytes(const Op& op, std::span<const Array> inputs, std::span<const Array> outputs) const;
+  // The temporary memory of such a call, in bytes. It prepares the kernels, which it refuses to do for a stream that is
+  // being captured.
+  uint64_t scratch_bytes(const Op& op, std::span<const Array> inputs, std::span<const Array> outputs,
+                         bool capturing = false) const;
   uint64_t gradient_scratch_bytes(const Op& op, const Array& cotangent, std::span<const Array> inputs,
                                   std::span<const Array> outputs, const std::vector<bool>& wanted,
-                                  std::span<const Array> gradients) const;
+                                  std::span<const Array> gradients, bool capturing = false) const;
 
   // The kernel of each op that a call comes to: "cpu: CONV2D f32[...] ...", one a line.
   std::vector<std::string> explain(const Op& op, std::span<const Array> inputs, std::span<const Array> outputs) const;
