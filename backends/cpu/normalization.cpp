@@ -304,7 +304,7 @@ void run_batch_norm_backward(const BatchNormPlan& plan, const OpArgs& args) {
 }
 
 template <class T>
-void run_inference(const BatchNormPlan& plan, const OpArgs& args) {
+void run_batch_norm_inference(const BatchNormPlan& plan, const OpArgs& args) {
   const BatchNorm& shape = plan.shape;
   const auto *gamma = args.in<float>(1), *beta = args.in<float>(2), *mean = args.in<float>(3),
              *variance = args.in<float>(4);
@@ -334,7 +334,7 @@ void add_normalization_kernels(plugin::Device& device) {
   serve(device, GPUNN_OP_BATCH_NORM_BACKWARD, plan_normalization_backward,
         each_floating([](auto x) { return run_batch_norm_backward<decltype(x)>; }), Dtypes::floating, kBoth);
   serve(device, GPUNN_OP_BATCH_NORM_INFERENCE, plan_inference,
-        each_floating([](auto x) { return run_inference<decltype(x)>; }), Dtypes::floating, kBoth);
+        each_floating([](auto x) { return run_batch_norm_inference<decltype(x)>; }), Dtypes::floating, kBoth);
 }
 
 }  // namespace gpunn::cpu
