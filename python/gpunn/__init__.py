@@ -24,7 +24,7 @@ from gpunn.errors import (
 )
 
 if TYPE_CHECKING:
-    from gpunn import callbacks as callbacks, errors as errors, plots as plots, sklearn as sklearn
+    from gpunn import callbacks as callbacks, errors as errors, ops as ops, plots as plots, sklearn as sklearn
     from gpunn._core import (
         EpochReport as EpochReport,
         Experiment as Experiment,
@@ -199,6 +199,7 @@ _LAZY: dict[str, tuple[str, ...]] = {
     ),
     "sklearn": ("sklearn",),
     "plots": ("plots",),
+    "ops": ("ops",),
 }
 _MODULE_OF = {name: module for module, names in _LAZY.items() for name in names}
 

@@ -22,4 +22,5 @@ NB_MODULE(_core, module) {
   bind_progress(module);
   bind_network(module);
   bind_vocabulary(module);
+  bind_ops(module);
 }

@@ -1,0 +1,147 @@
+"""Which backend runs an op: named with the call, by ``with gpunn.ops.use(...)``, or chosen by the device."""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from gpunn import _core
+from gpunn.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Backend:
+    """A backend with its options: the name of a plugin, or the path of its ``.so`` file.
+
+    ``threads`` are those on the host (0: the backend's choice). ``precision`` is what factors of products of f32
+    numbers may be rounded to: ``fp32``, ``tf32``, ``bf16`` or ``f16``. ``kernels`` are wanted by name, as ``gemm:3``.
+    ``plugins`` are files and folders to find backends in, besides the usual ones. With ``alternatives``, plugins that
+    name each other as such are timed at each op, and the fastest runs it.
+    """
+
+    name: str
+    threads: int = 0
+    precision: str = "fp32"
+    deterministic: bool = False
+    alternatives: bool = True
+    kernels: tuple[str, ...] = field(default=())
+    plugins: tuple[str, ...] = field(default=())
+
+    def engine(self, device: int = 0) -> _core.Engine:
+        """The backend, opened on a device. It stays open until the process ends."""
+        key = (self, device)
+        found = _engines.get(key)
+        if found is None:
+            with _lock:
+                found = _core.Engine.open(
+                    self.name,
+                    device,
+                    self.threads,
+                    self.precision,
+                    self.deterministic,
+                    self.alternatives,
+                    list(self.plugins),
+                    list(self.kernels),
+                )
+                _engines[key] = found
+        return found
+
+
+_engines: dict[tuple[Backend, int], _core.Engine] = {}
+_lock = threading.Lock()
+_chosen: contextvars.ContextVar[Backend | None] = contextvars.ContextVar("gpunn_backend", default=None)
+_named: dict[str, Backend] = {}
+
+_ON_HOST = Backend("cpu")
+_ON_CUDA = Backend("auto")
+
+
+def named(backend: str | Backend | None) -> Backend | None:
+    """The backend of that name, with the usual options."""
+    if backend is None or isinstance(backend, Backend):
+        return backend
+    found = _named.get(backend)
+    if found is None:
+        if not isinstance(backend, str):
+            raise UsageError(f"backend must be a name, a path or a gpunn.ops.Backend, is {type(backend).__name__}")
+        found = _named[backend] = Backend(backend)
+    return found
+
+
+def engine_for(backend: str | Backend | None, cuda: bool, device: int) -> _core.Engine:
+    """The engine for arrays in host memory or on a CUDA device."""
+    chosen = named(backend) or _chosen.get()
+    if chosen is None:
+        chosen = _ON_CUDA if cuda else _ON_HOST
+    engine = chosen.engine(device if cuda else 0)
+    if engine.on_host == cuda:
+        where = f"cuda:{device}" if cuda else "in host memory"
+        raise UsageError(
+            f"the arrays are {where}, and backend '{chosen.name}' works on {engine.device} ({engine.memory_domain}); "
+            "move the arrays, or name another backend"
+        )
+    return engine
+
+
+@contextlib.contextmanager
+def use(
+    backend: str | Backend,
+    *,
+    threads: int = 0,
+    precision: str = "fp32",
+    deterministic: bool = False,
+    kernels: Sequence[str] = (),
+    plugins: Sequence[str] = (),
+) -> Iterator[Backend]:
+    """Calls within ``with`` run on this backend, unless they name one. Of this thread, or task, alone."""
+    if not isinstance(backend, Backend):
+        backend = Backend(
+            backend,
+            threads=threads,
+            precision=precision,
+            deterministic=deterministic,
+            kernels=tuple(kernels),
+            plugins=tuple(str(one) for one in plugins),
+        )
+    token = _chosen.set(backend)
+    try:
+        yield backend
+    finally:
+        _chosen.reset(token)
+
+
+class PoolStatistics(NamedTuple):
+    """What the caching pools of all opened backends did; sizes in bytes."""
+
+    requests: int
+    hits: int
+    used_bytes: int
+    held_bytes: int
+    peak_bytes: int
+
+    @property
+    def hit_rate(self) -> float:
+        """The share of requests that a kept block served; 0 without a request."""
+        return self.hits / self.requests if self.requests else 0.0
+
+
+def pool_statistics(backend: str | Backend | None = None) -> PoolStatistics:
+    """Of the pools of one backend, on all its devices, or of all backends that are open."""
+    only = named(backend)
+    totals = [0] * len(PoolStatistics._fields)
+    # The same engine may be known by several options.
+    for engine in {id(e): e for (b, _), e in list(_engines.items()) if only is None or b == only}.values():
+        statistics = engine.pool_statistics()
+        for i, name in enumerate(PoolStatistics._fields):
+            totals[i] += statistics[name]
+    return PoolStatistics(*totals)
+
+
+def trim_pools() -> None:
+    """Hands the memory that the pools keep for later back to the devices."""
+    for engine in list(_engines.values()):
+        engine.trim_pool()

@@ -1,0 +1,248 @@
+"""gpunn.ops on arrays of NumPy, of PyTorch, and of a library that gpunn does not know."""
+
+from __future__ import annotations
+
+import gc
+import importlib.util
+import resource
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from op_samples import SAMPLES, floats
+
+import gpunn
+from gpunn import ops
+
+
+def test_functions_are_those_that_the_generator_makes(source: Path) -> None:
+    spec = importlib.util.spec_from_file_location("generate_ops", source / "python" / "tools" / "generate_ops.py")
+    assert spec is not None
+    assert spec.loader is not None
+    generator = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(generator)
+    assert generator.FILE.read_text() == generator.text(), "run python/tools/generate_ops.py"
+
+
+@pytest.mark.parametrize("name", sorted(SAMPLES))
+def test_every_function_runs(name: str) -> None:
+    inputs, attributes = SAMPLES[name]()
+    result = getattr(ops, name)(*inputs, **attributes)
+    for one in result if isinstance(result, tuple) else (result,):
+        assert isinstance(one, np.ndarray)
+
+
+def test_values() -> None:
+    x, w = floats(2, 3, 8, 8), floats(4, 3, 3, 3, seed=1)
+    y = ops.conv2d(x, w, stride=2, pad=1)
+    padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (2, 3))[:, :, ::2, ::2]
+    expected = np.einsum("nchwrs,kcrs->nkhw", windows, w)
+    np.testing.assert_allclose(y, expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(ops.reduce(x, kind="mean", axes=-1), x.mean(-1), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(ops.reduce(x), x.sum(), rtol=1e-4)
+    np.testing.assert_array_equal(ops.concat(x, x, axis=-1), np.concatenate([x, x], -1))
+    np.testing.assert_array_equal(ops.add(x, 2), x + 2)
+    assert ops.fill(shape=[2, 3], value=4.0).tolist() == [[4.0] * 3] * 2
+
+
+def test_nothing_is_copied() -> None:
+    x, out = floats(1000), np.empty(1000, np.float32)
+    assert ops.relu(x, out=out) is out
+    np.testing.assert_array_equal(out, np.maximum(x, 0))
+    before = ops.pool_statistics().requests
+    for offset in range(4):  # any array of whole elements is used where it lies
+        ops.relu(x[offset:], out=out[offset:])
+    assert ops.pool_statistics().requests == before
+    assert ops.relu(x, out=x) is x
+    assert x.min() == 0
+
+
+def test_arrays_with_gaps_are_made_contiguous() -> None:
+    x = floats(6, 8)
+    np.testing.assert_array_equal(ops.relu(x.T), np.maximum(x.T, 0))
+    np.testing.assert_array_equal(ops.relu(x[::2, ::-1]), np.maximum(x[::2, ::-1], 0))
+    with pytest.raises(gpunn.UsageError, match="out must be contiguous"):
+        ops.relu(x[:, :4].copy(), out=x[:, :4])
+    with pytest.raises(gpunn.UsageError, match="w changes in place, so it must be contiguous"):
+        ops.sgd_update(x[:, 0], x[0, :6].copy(), 0.1)
+
+
+def test_in_place() -> None:
+    w, g = np.ones(4, np.float32), np.full(4, 2, np.float32)
+    assert ops.sgd_update(w, g, 0.25) is w
+    assert w.tolist() == [0.5] * 4
+    w.flags.writeable = False
+    with pytest.raises(gpunn.UsageError, match="read-only"):
+        ops.sgd_update(w, g, 0.25)
+
+
+def test_labels_of_any_integer_dtype() -> None:
+    x = floats(4, 3)
+    small = ops.softmax_cross_entropy(x, np.array([0, 2, 1, 1], np.int32))[0]
+    np.testing.assert_array_equal(ops.softmax_cross_entropy(x, np.array([0, 2, 1, 1]))[0], small)
+    wrong = ops.softmax_cross_entropy(x, np.array([0, -100, 2**32 + 1, 3]))[0]
+    assert np.isnan(wrong).tolist() == [False, True, True, True]
+    with pytest.raises(gpunn.UsageError, match="label must be i32"):
+        ops.softmax_cross_entropy(x, np.full(4, np.nan, np.float32))
+
+
+def test_mistakes() -> None:
+    x = floats(2, 3)
+    with pytest.raises(gpunn.UsageError, match="is f64"):
+        ops.relu(x.astype(np.float64))
+    with pytest.raises(gpunn.UsageError, match="no dtype 'complex64'"):
+        ops.relu(x.astype(np.complex64))
+    with pytest.raises(gpunn.UsageError, match="inner dimensions"):
+        ops.matmul(x, x)
+    with pytest.raises(gpunn.UsageError, match="found list"):
+        ops.relu([1.0, 2.0])
+    with pytest.raises(gpunn.UsageError, match="out must be 1 arrays"):
+        ops.relu(x, out=(x, x))
+    with pytest.raises(gpunn.UsageError, match="must be f32"):
+        ops.relu(x, out=np.empty((3, 2), np.float32))
+    with pytest.raises(gpunn.UsageError, match="names dimension 2 of a tensor of 2"):
+        ops.reduce(x, axes=2)
+    with pytest.raises(gpunn.MissingError, match="'cup'"):
+        ops.relu(x, backend="cup")
+    with pytest.raises(gpunn.UsageError, match="did you mean 'conv2d'"):
+        ops.vjp("conv2", x)
+    with pytest.raises(gpunn.UsageError, match="has no gradient"):
+        ops.vjp(ops.equal, x, x)
+
+
+def test_arrays_without_elements() -> None:
+    nothing = np.empty((0, 3), np.float32)
+    assert ops.relu(nothing).shape == (0, 3)
+    assert ops.matmul(nothing, floats(3, 2)).shape == (0, 2)
+    assert ops.concat(nothing, floats(2, 3)).shape == (2, 3)
+
+
+def test_vjp() -> None:
+    x, w = floats(2, 3, 6, 6), floats(4, 3, 3, 3, seed=1)
+    y, back = ops.vjp(ops.conv2d, x, w, pad=1)
+    dy = floats(*y.shape, seed=2)
+    dx, dw = back(dy)
+    step = 1e-2
+    to_x, to_w = floats(*x.shape, seed=3), floats(*w.shape, seed=4)
+    for gradient, direction, moved in (
+        (dx, to_x, ops.conv2d(x + step * to_x, w, pad=1)),
+        (dw, to_w, ops.conv2d(x, w + step * to_w, pad=1)),
+    ):
+        difference = ((moved - y) / step * dy).sum()
+        assert difference == pytest.approx((gradient * direction).sum(), rel=1e-2, abs=1e-2)
+    _loss, back = ops.vjp(ops.softmax_cross_entropy, floats(4, 3), np.array([0, 1, 2, 0]))
+    dx, nothing = back(np.ones(4, np.float32))
+    assert nothing is None
+    np.testing.assert_allclose(dx.sum(1), 0, atol=1e-6)
+    only = ops.vjp(ops.conv2d, x, w, wanted=[False, True])[1](np.ones((2, 4, 4, 4), np.float32))
+    assert only[0] is None
+
+
+def test_backend_by_name_and_by_context() -> None:
+    x = floats(3, 3)
+    with ops.use("cpu", threads=1) as chosen:
+        assert chosen.threads == 1
+        ops.matmul(x, x)
+    assert ops.explain(ops.matmul, x, x, backend="cpu")[0].startswith("cpu: MATMUL")
+    ops.matmul(x, x, backend=ops.Backend("cpu", precision="fp32"))
+    statistics = ops.pool_statistics()
+    assert 0 <= statistics.hit_rate <= 1
+    assert statistics.peak_bytes >= statistics.held_bytes
+
+
+class Foreign:
+    """An array of a library that gpunn does not know."""
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return self._array.__dlpack_device__()
+
+
+def test_any_dlpack_array() -> None:
+    x = floats(3, 4)
+    y: Any = ops.relu(Foreign(x))
+    assert isinstance(y, ops.Tensor)
+    assert (y.shape, y.dtype, y.ndim, len(y)) == ((3, 4), "f32", 2, 3)
+    np.testing.assert_array_equal(y.numpy(), np.maximum(x, 0))
+    assert y.numpy().ctypes.data == np.from_dlpack(y).ctypes.data == y._memory.address
+    z = ops.relu(y)
+    view = np.asarray(z)
+    del y, z
+    gc.collect()
+    np.testing.assert_array_equal(view, np.maximum(x, 0))
+
+
+def test_memory_of_results_goes_back_to_the_pool() -> None:
+    x: Any = Foreign(floats(1000))
+    ops.relu(x)
+    gc.collect()
+    used = ops.pool_statistics().used_bytes
+    kept = [ops.relu(x) for _ in range(5)]
+    assert ops.pool_statistics().used_bytes > used
+    view = kept[0].numpy()
+    del kept
+    gc.collect()
+    assert ops.pool_statistics().used_bytes > used
+    del view
+    gc.collect()
+    assert ops.pool_statistics().used_bytes == used
+
+
+def test_threads() -> None:
+    wrong = []
+
+    def work(n: int) -> None:
+        x = np.full((n, n), n, np.float32)
+        for _ in range(100):
+            if not (ops.matmul(x, x) == n**3).all():
+                wrong.append(n)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in (3, 4, 5, 6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_ten_thousand_calls_leak_nothing() -> None:
+    x, w = floats(4, 8), floats(8, 8, seed=1)
+    foreign = Foreign(x)
+
+    def rounds(count: int) -> int:
+        for _ in range(count):
+            ops.matmul(x, w)
+            ops.relu(foreign)
+        gc.collect()
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    before = rounds(500)
+    after = rounds(10_000)
+    assert after - before < 2_000  # KiB; an array leaked by each call would be 2.5 MiB
+    assert ops.pool_statistics().used_bytes == 0
+
+
+def test_pytorch_tensors() -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.randn(2, 3, 4, 4)
+    y = ops.relu(x)
+    assert isinstance(y, torch.Tensor)
+    assert torch.equal(y, x.relu())
+    out = torch.empty_like(x)
+    assert ops.relu(x, out=out) is out
+    half = ops.add(x.bfloat16(), 1.0)
+    assert half.dtype == torch.bfloat16
+    last = x.to(memory_format=torch.channels_last)
+    assert ops.relu(last).is_contiguous(memory_format=torch.channels_last)
+    with pytest.raises(gpunn.UsageError, match="of one library"):
+        ops.add(x, x.numpy())
+    with pytest.raises(gpunn.UsageError, match=r"gpunn\.ops records no gradients"):
+        ops.relu(x.requires_grad_())
