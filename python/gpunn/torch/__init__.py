@@ -1,0 +1,105 @@
+"""gpunn's kernels inside PyTorch.
+
+Importing this module registers the ops of the catalogue as ``torch.ops.gpunn.*``, with fake kernels, autograd and
+autocast: they work under ``torch.compile``, and within CUDA graphs after a warm-up of each shape. ``backend=`` is the
+name of the plugin that runs an op, or the path of a plugin's file.
+
+    import gpunn.torch
+    report = gpunn.torch.replace(model, backend="cuda_tiled")
+
+``replace`` has the convolutions, linear layers, norms, activations and pooling of a model run on gpunn, in place.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from torch import nn
+
+from gpunn.ops import _backend
+from gpunn.ops._backend import Backend
+from gpunn.torch._modules import COUNTERPARTS
+from gpunn.torch._register import registered
+
+__all__ = ["Backend", "Report", "registered", "replace", "restore"]
+
+
+@dataclass
+class Report:
+    """What ``replace`` did: names of modules."""
+
+    backend: str
+    replaced: dict[str, str] = field(default_factory=dict)
+    """The type of each module that runs on gpunn now."""
+    left: dict[str, str] = field(default_factory=dict)
+    """Modules of types that gpunn has, and why it can't run them."""
+
+    def __str__(self) -> str:
+        kinds: dict[str, int] = {}
+        for kind in self.replaced.values():
+            kinds[kind] = kinds.get(kind, 0) + 1
+        lines = [f"{count} {kind} on {self.backend or 'gpunn'}" for kind, count in sorted(kinds.items())]
+        lines += [f"{name} left as it is: {reason}" for name, reason in self.left.items()]
+        return "\n".join(lines) or "nothing to replace"
+
+
+_lock = threading.Lock()
+
+
+def _name_of(backend: str | Backend) -> str:
+    """A name by which ops find the backend with its options."""
+    if isinstance(backend, str):
+        return backend
+    with _lock:
+        for name, known in _backend._named.items():
+            if known == backend:
+                return name
+        name = f"{backend.name}#{len(_backend._named)}"
+        _backend._named[name] = backend
+        return name
+
+
+def replace(model: nn.Module, backend: str | Backend = "", *, only: Sequence[type[nn.Module]] | None = None) -> Report:
+    """Has the modules of a model run on gpunn, in place, and tells which.
+
+    A module turns into a subclass of its class, so parameters, buffers, hooks, ``state_dict``, ``train`` and ``eval``
+    stay as they are. Modules of other classes, subclasses among them, and configurations that gpunn lacks are left
+    alone. ``backend`` is a plugin's name, the path of its ``.so`` file or a ``gpunn.ops.Backend``; by default ``cpu``,
+    and the best CUDA backend for tensors there. ``only`` limits it to some classes, as ``[nn.Conv2d]``.
+    """
+    name = _name_of(backend)
+    report = Report(name)
+    for path, module in model.named_modules():
+        kind = type(module)
+        found = COUNTERPARTS.get(kind)
+        if found is None:
+            if hasattr(kind, "_gpunn_original"):  # replaced before: another backend
+                object.__setattr__(module, "_gpunn_backend", name)
+                report.replaced[path] = kind.__name__
+            continue
+        if only is not None and not issubclass(kind, tuple(only)):
+            continue
+        counterpart, refuses = found
+        reason = refuses(module)
+        if reason is not None:
+            report.left[path] = f"{kind.__name__} with {reason}"
+            continue
+        module.__class__ = counterpart
+        object.__setattr__(module, "_gpunn_backend", name)
+        report.replaced[path] = kind.__name__
+    return report
+
+
+def restore(model: nn.Module) -> None:
+    """Undoes ``replace``."""
+    for module in model.modules():
+        original = getattr(type(module), "_gpunn_original", None)
+        if original is not None:
+            module.__class__ = original
+            module.__dict__.pop("_gpunn_backend", None)
+
+
+for _original, (_counterpart, _) in COUNTERPARTS.items():
+    _counterpart._gpunn_original = _original  # type: ignore[attr-defined]
