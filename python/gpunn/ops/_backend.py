@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import os
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -36,7 +37,7 @@ class Backend:
         key = (self, device)
         found = _engines.get(key)
         if found is None:
-            with _lock:
+            with _lock, _threads_that_do_not_spin():
                 found = _core.Engine.open(
                     self.name,
                     device,
@@ -49,6 +50,27 @@ class Backend:
                 )
                 _engines[key] = found
         return found
+
+
+# How many rounds an idle thread of OpenMP spins for before it sleeps: some microseconds.
+_SPINS = "1000"
+
+
+@contextlib.contextmanager
+def _threads_that_do_not_spin() -> Iterator[None]:
+    """PyTorch has a thread team of its own. While one team computes, the other must not keep the cores busy by waiting.
+
+    OpenMP reads the environment when a backend's library is loaded, so that this comes too late for a later change.
+    """
+    own = {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"} & os.environ.keys()
+    if own:
+        yield
+        return
+    os.environ["GOMP_SPINCOUNT"] = _SPINS
+    try:
+        yield
+    finally:
+        del os.environ["GOMP_SPINCOUNT"]
 
 
 _engines: dict[tuple[Backend, int], _core.Engine] = {}
