@@ -95,7 +95,8 @@ void bind_bench(nb::module_& module) {
          const std::vector<fs::path>& plugins, const std::vector<std::string>& kernels,
          const std::vector<std::string>& precisions, const std::string& dtype, const std::string& layout,
          int64_t repeats, int64_t warmup, int threads, bool cold, bool ceilings, uint64_t seed, const fs::path& chart) {
-        OpBenchOptions options{.backends = backends,
+        OpBenchOptions options{.what = {},
+                               .backends = backends,
                                .plugins = plugins,
                                .kernels = kernels,
                                .precisions = {},
@@ -107,7 +108,8 @@ void bind_bench(nb::module_& module) {
                                .cold = cold,
                                .ceilings = ceilings,
                                .seed = seed,
-                               .chart = chart};
+                               .chart = chart,
+                               .on_row = {}};
         for (const auto& [op, shape] : what) options.what.push_back({op, shape});
         for (const std::string& one : precisions) options.precisions.push_back(precision_named(one));
         return on_errand(false, [options](Errand& errand) mutable {

@@ -68,7 +68,8 @@ void bind_check(nb::module_& module) {
                              .seed = seed,
                              .threads = threads,
                              .strict = strict,
-                             .limit_seconds = limit_seconds};
+                             .limit_seconds = limit_seconds,
+                             .on_case = {}};
         return on_errand(false, [options, on_case](Errand& errand) mutable {
           options.on_case = [&](const CheckCase& one) {
             if (!on_case.is_none()) errand.ask([&] { on_case(nb::cast(one, nb::rv_policy::copy)); });
