@@ -47,10 +47,11 @@ def download(name: str) -> Path:
 def load_dataset(name: str, *, task: str = "classification", **settings: Any) -> Dataset:
     """A data set as arrays: ``x_train``, ``y_train``, ``x_test``, ``y_test``.
 
-    name: one of ``gpunn.datasets()``. task: what its targets are read for, as in an experiment. settings: other keys of the section ``data`` of an experiment, such as
-    ``train_limit=1000`` or ``path="photos"``.
+    name: one of ``gpunn.datasets()``. task: what its targets are read for, as in an experiment.
+    settings: other keys of the section ``data`` of an experiment, such as ``train_limit=1000`` or ``path="photos"``.
     """
     experiment = {
+        "task": task,
         "model": {"layers": ["flatten", {"linear": {"units": 1}}]},
         "data": {"dataset": name, **settings},
         "optimizer": {"type": "sgd"},
