@@ -15,6 +15,12 @@ import numpy.typing as npt
 
 from collections.abc import Sequence
 
+from typing import Any, TypeAlias
+
+_Array: TypeAlias = tuple[int, int, Sequence[int], Sequence[int] | None]
+
+from collections.abc import Sequence
+
 import os
 
 import pathlib
@@ -1516,3 +1522,93 @@ def read_model(text: str, origin: str) -> tuple[str, list[int], list[Any]]: ...
 def layer_types() -> list[dict[str, Any]]: ...
 
 def experiment_keys() -> list[dict[str, Any]]: ...
+
+def op_catalogue() -> list[dict[str, Any]]: ...
+
+def describe_array(array: Any) -> tuple[tuple[int, int, tuple[int, ...], tuple[int, ...]], int, int, Any]: ...
+
+class Op:
+    def __init__(self, name: str, attributes: dict[str, Any]) -> None: ...
+    def output_types(self, inputs: Sequence[_Array]) -> list[tuple[int, tuple[int, ...]]]: ...
+    def gradient_needs(self, inputs: Sequence[_Array], wanted: Sequence[bool]) -> tuple[list[bool], list[bool]]: ...
+
+class PoolTensor:
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> int: ...
+    @property
+    def address(self) -> int: ...
+    @property
+    def on_host(self) -> bool: ...
+    @property
+    def device(self) -> int: ...
+    def share(self, reader: int | None = None) -> Any: ...
+
+class Engine:
+    @staticmethod
+    def open(
+        backend: str,
+        device: int = 0,
+        threads: int = 0,
+        precision: str = "fp32",
+        deterministic: bool = False,
+        alternatives: bool = True,
+        plugins: list[str] = ...,
+        kernels: list[str] = ...,
+    ) -> Engine: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def chain(self) -> list[str]: ...
+    @property
+    def device(self) -> str: ...
+    @property
+    def memory_domain(self) -> str: ...
+    @property
+    def on_host(self) -> bool: ...
+    @property
+    def alignment(self) -> int: ...
+    @property
+    def plans(self) -> int: ...
+    def pool_statistics(self) -> dict[str, int]: ...
+    def trim_pool(self) -> None: ...
+    def run(
+        self,
+        op: Op,
+        inputs: Sequence[_Array],
+        outputs: Sequence[_Array],
+        stream: int = 0,
+        capturing: bool = False,
+        scratch: int = 0,
+        scratch_bytes: int = 0,
+    ) -> None: ...
+    def run_gradient(
+        self,
+        op: Op,
+        cotangent: _Array,
+        inputs: Sequence[_Array],
+        outputs: Sequence[_Array],
+        wanted: Sequence[bool],
+        gradients: Sequence[_Array],
+        stream: int = 0,
+        capturing: bool = False,
+        scratch: int = 0,
+        scratch_bytes: int = 0,
+    ) -> None: ...
+    def scratch_bytes(
+        self, op: Op, inputs: Sequence[_Array], outputs: Sequence[_Array], capturing: bool = False
+    ) -> int: ...
+    def gradient_scratch_bytes(
+        self,
+        op: Op,
+        cotangent: _Array,
+        inputs: Sequence[_Array],
+        outputs: Sequence[_Array],
+        wanted: Sequence[bool],
+        gradients: Sequence[_Array],
+        capturing: bool = False,
+    ) -> int: ...
+    def explain(self, op: Op, inputs: Sequence[_Array], outputs: Sequence[_Array]) -> list[str]: ...
+    def allocate(self, dtype: int, shape: Sequence[int], stream: int = 0, device: int = 0) -> PoolTensor: ...
+    def synchronize(self, stream: int = 0) -> None: ...

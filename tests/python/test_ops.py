@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from op_samples import SAMPLES, floats
 
 import gpunn
 from gpunn import ops
+from op_samples import SAMPLES, floats
 
 
 def test_functions_are_those_that_the_generator_makes(source: Path) -> None:

@@ -9,11 +9,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from op_samples import SAMPLES  # noqa: E402
-
 import gpunn  # noqa: E402
 import gpunn.torch  # noqa: E402
 from gpunn import ops  # noqa: E402
+from op_samples import SAMPLES  # noqa: E402
 
 if not torch.cuda.is_available():
     pytest.skip("no GPU", allow_module_level=True)

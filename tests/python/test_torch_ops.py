@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+
 from op_samples import SAMPLES
 
 torch = pytest.importorskip("torch")

@@ -74,7 +74,7 @@ class Tensor:
         """The same memory as an array; of host memory alone."""
         if not self._memory.on_host:
             raise UsageError(f"the tensor is on {self.place}; hand it to a library of that device by DLPack")
-        return np.from_dlpack(self)  # type: ignore[arg-type]
+        return np.from_dlpack(self)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         return np.array(self.numpy(), dtype=dtype, copy=copy if copy is not None else dtype is not None)

@@ -174,7 +174,7 @@ def _outputs(info: OpInfo, arguments: Arguments, op: _core.Op, out: Any) -> tupl
     else:
         like = arguments.described[0] if arguments.described else None
         arrays = [library.empty(dtype, shape, arguments.place, like, arguments.engine) for dtype, shape in fresh]
-    described = []
+    described: list[Any] = []
     for array in arrays:
         if isinstance(array, Tensor):
             memory = array._memory
