@@ -20,6 +20,7 @@ import gpunn._core
 STUB = Path(__file__).parents[1] / "gpunn" / "_core.pyi"
 HEAD = f"# Made by python/tools/make_stub.py with nanobind {nanobind.__version__}.\n"
 Definition = ast.ClassDef | ast.FunctionDef
+OF_EVERY_OBJECT = {"__init__", "__eq__", "__hash__"}
 
 
 def generated() -> str:
@@ -63,7 +64,7 @@ def stub() -> str:
         imports += [source for name, source in order if name is None and source not in imports]
     names, order = parts(generated())
     for name, source in better.items():
-        missing = members(names[name]) - members(source) - {"__init__"} if name in names else {"the whole of it"}
+        missing = members(names[name]) - members(source) - OF_EVERY_OBJECT if name in names else {"the whole of it"}
         if missing:
             raise SystemExit(f"{name} in a .pyi file of {Path(__file__).parent.name}: {', '.join(sorted(missing))}?")
     body = [better.get(name, source) if name else source for name, source in order]
