@@ -266,7 +266,7 @@ void WinogradFilter::run(const float* dy, const float* x, float* dw, float* work
   const int64_t filters = rows_per_task(x_.channels * kAllTaps);
   parallel_for(threads_, divide_up(dy_.channels, filters), [&](int64_t task, int) {
     for (int64_t k = task * filters; k < std::min(dy_.channels, (task + 1) * filters); ++k) {
-      transforms_->filter_gradient(sums + k * x_.channels, sums_point_, x_.channels, dw + k * kAllTaps * x_.channels,
+      transforms_->weight_gradient(sums + k * x_.channels, sums_point_, x_.channels, dw + k * kAllTaps * x_.channels,
                                    x_.channels);
     }
   });

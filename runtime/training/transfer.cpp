@@ -29,12 +29,12 @@ std::string listed(const std::vector<std::string>& names) {
 
 // How a file begins that torch.save() wrote: an archive since PyTorch 1.6, a pickle before.
 bool is_of_pytorch(const std::filesystem::path& file) {
-  std::array<char, 9> head{};
-  if (InputFile(file).read(head) < head.size()) return false;
-  if (head[8] == '{') return false;  // the JSON of a .safetensors file, behind a length that may look like a pickle
-  const bool archive = std::string_view(head.data(), head.size()) == "PK\3\4";
-  const bool pickle = head[0] == '\x80' && head[1] >= 2 && head[1] <= 5;
-  return archive || pickle;
+  std::array<char, 9> bytes{};
+  const std::string_view head(bytes.data(), InputFile(file).read(bytes));
+  if (head.starts_with("PK\3\4")) return true;
+  // A .safetensors file has JSON behind its length, whose bytes may look like a pickle's first.
+  if (head.size() < bytes.size() || head[8] == '{') return false;
+  return head[0] == '\x80' && head[1] >= 2 && head[1] <= 5;
 }
 
 std::string in_shell_quotes(const std::string& text) {

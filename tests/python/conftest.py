@@ -33,7 +33,7 @@ def source() -> Path:
 
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> gpunn.Run:
-    """A run that nobody changes."""
+    """A run that no test changes."""
     return gpunn.run(small.experiment(), runs=tmp_path_factory.mktemp("runs"))
 
 

@@ -165,8 +165,8 @@ def test_what_is_not_there(trained: gpunn.Run) -> None:
     for path in ("nowhere", trained.path / "log.txt"):
         with pytest.raises(gpunn.Error, match=str(path)):
             gpunn.load(path)
-    with pytest.raises(gpunn.MissingError, match="nobody"):
-        gpunn.load(trained, backend="nobody")
+    with pytest.raises(gpunn.MissingError, match="unheard"):
+        gpunn.load(trained, backend="unheard")
     with pytest.raises(gpunn.UsageError, match="max_batch"):
         gpunn.load(trained, max_batch=0)
 

@@ -217,7 +217,7 @@ def test_mistakes_come_together_with_their_places() -> None:
         (17, gpunn.UsageError, "found int"),
         ({"model": object()}, gpunn.UsageError, "found object"),
         ({}, gpunn.ConfigError, "model"),
-        (small.experiment(backend="nobody"), gpunn.MissingError, "nobody"),
+        (small.experiment(backend="unheard"), gpunn.MissingError, "unheard"),
         (small.experiment(data={"dataset": "mnist", "path": "nowhere"}), gpunn.MissingError, "nowhere"),
     ],
 )

@@ -29,7 +29,7 @@ struct WinogradKernels {
   // u[point * u_point + i] = the 36 points of nine taps w[tap * w_tap + i], i < n.
   void (*filter)(const float* w, int64_t w_tap, int64_t n, float* u, int64_t u_point);
   // dw[tap * dw_tap + i] = the nine taps of the 36 points at m, i < n.
-  void (*filter_gradient)(const float* m, int64_t m_point, int64_t n, float* dw, int64_t dw_tap);
+  void (*weight_gradient)(const float* m, int64_t m_point, int64_t n, float* dw, int64_t dw_tap);
 };
 
 GPUNN_DECLARE_ISA_VARIANTS(WinogradKernels, winograd_kernels);
