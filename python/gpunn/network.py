@@ -324,13 +324,13 @@ class Network:
         self._settings, self._text = settings, ""
         try:
             _core.read_model(self._experiment(), self.name)
+            if self._core is not None:
+                self._apply(self._core)
+                self._core.forget_training()
         except Exception:
             self._settings, self._text = before, text
             raise
         self._runner = None
-        if self._core is not None:
-            self._core.forget_training()
-            self._apply(self._core)
         return self
 
     def _apply(

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Ends work that tells of each row, once somebody stopped it.
+// Ends work that tells of each row, once it was stopped.
 void end_if_stopped(const Errand& errand) {
   if (errand.stopped()) throw Error("interrupted", ExitCode::interrupted);
 }

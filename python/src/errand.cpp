@@ -35,7 +35,7 @@ void Errand::ask(const std::function<void()>& callback) {
   if (deaf_ || is_exiting()) return;
   question_ = &callback;
   changed_.notify_all();
-  // The end of the interpreter tells nobody, and lets a callback that runs come to its end.
+  // The end of the interpreter does not notify this thread, and lets a callback that runs come to its end.
   while (!changed_.wait_for(lock, kSignalInterval, [&] { return question_ == nullptr; })) {
     if (is_exiting() && !answering_) question_ = nullptr;
   }

@@ -31,7 +31,7 @@ class Errand : public std::enable_shared_from_this<Errand> {
   void run(std::function<void()> work);
 
   // From within the work: has the waiting thread call `callback`, with the interpreter's lock, and waits for that. Does
-  // nothing once a callback has thrown, or nobody waits any more.
+  // nothing once a callback has thrown, or no thread waits any more.
   void ask(const std::function<void()>& callback);
 
   const std::atomic<bool>* stop() const { return &stop_; }

@@ -18,6 +18,7 @@
 #include "errand.hpp"
 #include "record.hpp"
 #include "settings.hpp"
+#include "shared_model.hpp"
 
 namespace gpunn::python {
 
@@ -26,19 +27,6 @@ namespace {
 namespace fs = std::filesystem;
 
 using HostArray = nb::ndarray<nb::ro, nb::device::cpu>;
-
-// Not freed in a forked child, where its device is out of reach.
-struct SharedModel {
-  explicit SharedModel(Model opened) : model(new Model(std::move(opened))) {}
-  SharedModel(const SharedModel&) = delete;
-  SharedModel(SharedModel&& other) noexcept : model(std::exchange(other.model, nullptr)) {}
-  SharedModel& operator=(const SharedModel&) = delete;
-  SharedModel& operator=(SharedModel&&) = delete;
-  ~SharedModel() {
-    if (!is_forked_child()) delete model;
-  }
-  const Model* model;
-};
 
 bool is_packed(const HostArray& array) {
   int64_t stride = 1;
@@ -97,8 +85,8 @@ nb::ndarray<nb::numpy, float> run(const SharedModel& shared, const HostArray& in
   shape.insert(shape.begin(), batches.rows());
   NewArray<float> answer({shape.begin(), shape.end()});
   {
-    const AtWork at_work;
     const Unlocked unlocked;
+    const AtWork at_work;
     batches.for_each([&](const ArrayView& rows, int64_t first) {
       shape.front() = rows.shape.front();
       model.run(rows, {.name = output.name,
@@ -114,8 +102,8 @@ std::vector<Prediction> predict_array(const SharedModel& shared, const HostArray
   const Model& model = *shared.model;
   Batches batches(model, input);
   std::vector<Prediction> predictions;
-  const AtWork at_work;
   const Unlocked unlocked;
+  const AtWork at_work;
   batches.for_each([&](const ArrayView& rows, int64_t first) {
     for (Decoded& decoded : model.predict(rows, top)) {
       predictions.push_back({.source = "row " + std::to_string(predictions.size()),

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -23,6 +24,9 @@
 #include <nanobind/stl/vector.h>
 
 #include "bindings.hpp"
+#include "process.hpp"
+#include "settings.hpp"
+#include "shared_model.hpp"
 
 namespace gpunn::python {
 
@@ -189,7 +193,7 @@ class NetworkListener final : public TrainingListener {
     look_for_signals();
     stop_if(listener_.attr("on_epoch")(as_dict(report)));
   }
-  const std::atomic<bool>& stop() const { return stop_; }
+  std::atomic<bool>& stop() { return stop_; }
   // With the interpreter's lock held.
   void raise_signal() {
     if (signal_) std::rethrow_exception(std::exchange(signal_, nullptr));
@@ -215,15 +219,33 @@ class NetworkListener final : public TrainingListener {
 
 struct PythonNetwork {
   Network network;
+  // The thread that uses it while the interpreter's lock is released; a callback of its training may read it.
+  std::shared_ptr<std::atomic<std::thread::id>> user = std::make_shared<std::atomic<std::thread::id>>();
 };
 
-using Settings = std::vector<std::pair<std::string, std::string>>;
+// The use of a network while one lives: one thread at a time.
+class InUse {
+ public:
+  enum class Kind { reads, writes };
+  InUse(const PythonNetwork& network, Kind kind) : user_(network.user) {
+    std::thread::id user;
+    first_ = user_->compare_exchange_strong(user, std::this_thread::get_id());
+    if (first_ || (kind == Kind::reads && user == std::this_thread::get_id())) return;
+    throw Error("the network is in use: " + std::string(user == std::this_thread::get_id()
+                                                            ? "a callback of its training can't change it"
+                                                            : "another thread trains, evaluates or saves it"),
+                ExitCode::usage);
+  }
+  InUse(const InUse&) = delete;
+  InUse& operator=(const InUse&) = delete;
+  ~InUse() {
+    if (first_) *user_ = std::thread::id();
+  }
 
-std::vector<Override> overrides_of(const Settings& settings) {
-  std::vector<Override> overrides;
-  for (const auto& [key, value] : settings) overrides.push_back({key, value});
-  return overrides;
-}
+ private:
+  std::shared_ptr<std::atomic<std::thread::id>> user_;
+  bool first_ = false;
+};
 
 ModelInfo info_of(const std::string& dtype, const std::vector<int64_t>& shape, const std::vector<double>& mean,
                   const std::vector<double>& stddev, const std::vector<std::string>& outputs) {
@@ -276,23 +298,24 @@ class Runner {
   nb::object run(const HostArray& samples, int64_t output) const {
     const Shape shape = shape_of(samples);
     const auto which = static_cast<std::size_t>(output);
-    const ModelTensor& tensor = model_.outputs().at(which);
+    const ModelTensor& tensor = model_.model->outputs().at(which);
     Shape answer = tensor.row.shape;
     answer.insert(answer.begin(), shape.empty() ? 0 : shape.front());
     std::vector<float> values(static_cast<std::size_t>(element_count(answer)));
     {
-      const nb::gil_scoped_release released;
-      model_.run({.name = {}, .dtype = dtype_of(samples), .shape = shape, .data = samples.data()},
-                 {.name = tensor.name, .dtype = DType::f32, .shape = answer, .data = values.data()});
+      const Unlocked released;
+      const AtWork at_work;
+      model_.model->run({.name = {}, .dtype = dtype_of(samples), .shape = shape, .data = samples.data()},
+                        {.name = tensor.name, .dtype = DType::f32, .shape = answer, .data = values.data()});
     }
     return array_of(std::move(values), answer);
   }
-  int64_t max_batch() const { return model_.max_batch(); }
-  int64_t outputs() const { return static_cast<int64_t>(model_.outputs().size()); }
-  std::string backend() const { return model_.backend(); }
+  int64_t max_batch() const { return model_.model->max_batch(); }
+  int64_t outputs() const { return static_cast<int64_t>(model_.model->outputs().size()); }
+  std::string backend() const { return model_.model->backend(); }
 
  private:
-  Model model_;
+  SharedModel model_;
 };
 
 nb::dict summary_dict(const SummaryReport& report) {
@@ -323,6 +346,7 @@ nb::dict summary_dict(const SummaryReport& report) {
 nb::list train(PythonNetwork& self, const HostArray& samples, const nb::object& targets,
                const std::optional<HostArray>& val_samples, const nb::object& val_targets, const nb::object& next,
                int64_t rows, const nb::object& listener, const std::string& run_folder) {
+  const InUse in_use(self, InUse::Kind::writes);
   Dataset set = arrays_for(self.network);
   if (next.is_none()) {
     set.train = part_of(samples, targets);
@@ -339,7 +363,8 @@ nb::list train(PythonNetwork& self, const HostArray& samples, const nb::object& 
   NetworkListener told(listener);
   RunResult result;
   {
-    const nb::gil_scoped_release released;
+    const Unlocked released;
+    const AtWork at_work(&told.stop());
     result = self.network.train(std::move(set), {.listener = &told, .stop = &told.stop(), .run_folder = run_folder});
   }
   told.raise_signal();
@@ -349,11 +374,13 @@ nb::list train(PythonNetwork& self, const HostArray& samples, const nb::object& 
 }
 
 nb::dict evaluate(const PythonNetwork& self, const HostArray& samples, const nb::object& targets) {
+  const InUse in_use(self, InUse::Kind::reads);
   Dataset set = arrays_for(self.network);
   set.test = part_of(samples, targets);
   EvalReport report;
   {
-    const nb::gil_scoped_release released;
+    const Unlocked released;
+    const AtWork at_work;
     report = self.network.evaluate(std::move(set));
   }
   return as_dict(report);
@@ -386,6 +413,7 @@ void bind_network(nb::module_& module) {
           [](PythonNetwork& self, const std::string& text, const std::string& origin, const Settings& settings,
              const std::vector<double>& mean, const std::vector<double>& stddev,
              const std::vector<std::string>& outputs) {
+            const InUse in_use(self, InUse::Kind::writes);
             ModelInfo info = self.network.info();
             info.input.mean = mean;
             info.input.stddev = stddev;
@@ -394,7 +422,11 @@ void bind_network(nb::module_& module) {
           },
           nb::arg("text"), nb::arg("origin"), nb::arg("settings"), nb::arg("mean"), nb::arg("stddev"),
           nb::arg("outputs"))
-      .def("copy", [](const PythonNetwork& self) { return PythonNetwork{self.network}; })
+      .def("copy",
+           [](const PythonNetwork& self) {
+             const InUse in_use(self, InUse::Kind::reads);
+             return PythonNetwork{self.network};
+           })
       .def("info", [](const PythonNetwork& self) { return info_dict(self.network); })
       .def("resolved", [](const PythonNetwork& self) { return resolved_yaml(self.network.experiment()); })
       .def("layers", [](const PythonNetwork& self) { return layers_of(self.network.experiment()); })
@@ -410,6 +442,7 @@ void bind_network(nb::module_& module) {
       .def(
           "read",
           [](const PythonNetwork& self, const std::string& name) {
+            const InUse in_use(self, InUse::Kind::reads);
             const std::span<const float> values = self.network.read(name);
             for (const NetworkTensor& tensor : self.network.tensors()) {
               if (tensor.name == name) return array_of({values.begin(), values.end()}, tensor.shape);
@@ -420,21 +453,33 @@ void bind_network(nb::module_& module) {
       .def(
           "write",
           [](PythonNetwork& self, const std::string& name, const Floats& values) {
+            const InUse in_use(self, InUse::Kind::writes);
             self.network.write(name, {values.data(), values.size()});
           },
           nb::arg("name"), nb::arg("values"))
       .def(
           "read_file",
           [](PythonNetwork& self, const std::filesystem::path& file, const std::filesystem::path& names, bool strict) {
+            const InUse in_use(self, InUse::Kind::writes);
             return self.network.read_file(file, names, strict);
           },
           nb::arg("file"), nb::arg("names"), nb::arg("strict"))
       .def_prop_ro("steps", [](const PythonNetwork& self) { return self.network.steps(); })
       .def_prop_ro("epochs", [](const PythonNetwork& self) { return self.network.epochs(); })
-      .def("forget_training", [](PythonNetwork& self) { self.network.forget_training(); })
+      .def("forget_training",
+           [](PythonNetwork& self) {
+             const InUse in_use(self, InUse::Kind::writes);
+             self.network.forget_training();
+           })
       .def(
-          "save", [](const PythonNetwork& self, const std::filesystem::path& file) { self.network.save(file); },
-          nb::arg("file"), nb::call_guard<nb::gil_scoped_release>())
+          "save",
+          [](const PythonNetwork& self, const std::filesystem::path& file) {
+            const InUse in_use(self, InUse::Kind::reads);
+            const Unlocked released;
+            const AtWork at_work;
+            self.network.save(file);
+          },
+          nb::arg("file"))
       .def("train", &train, nb::arg("samples"), nb::arg("targets").none(), nb::arg("val_samples").none(),
            nb::arg("val_targets").none(), nb::arg("next").none(), nb::arg("rows"), nb::arg("listener"),
            nb::arg("run_folder"))
@@ -442,9 +487,12 @@ void bind_network(nb::module_& module) {
       .def(
           "runner",
           [](const PythonNetwork& self, int64_t max_batch) {
+            const InUse in_use(self, InUse::Kind::reads);
+            const Unlocked released;
+            const AtWork at_work;
             return Runner(self.network.model({.max_batch = max_batch}));
           },
-          nb::arg("max_batch"), nb::call_guard<nb::gil_scoped_release>());
+          nb::arg("max_batch"));
 
   module.def(
       "summarize",

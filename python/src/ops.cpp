@@ -17,6 +17,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "bindings.hpp"
+#include "process.hpp"
 
 namespace gpunn::python {
 
@@ -77,7 +78,9 @@ Array array_of(nb::handle tuple) {
   if (!PyTuple_Check(tuple.ptr()) || PyTuple_Size(tuple.ptr()) != 4) {
     throw Error("an array is a tuple (address, dtype, shape, strides)", ExitCode::usage);
   }
-  return {type_of(tuple), PyLong_AsVoidPtr(PyTuple_GetItem(tuple.ptr(), 0))};
+  void* const data = PyLong_AsVoidPtr(PyTuple_GetItem(tuple.ptr(), 0));
+  if (data == nullptr && PyErr_Occurred() != nullptr) nb::raise_python_error();
+  return {type_of(tuple), data};
 }
 
 std::vector<Array> arrays_of(nb::handle list) {
@@ -236,7 +239,8 @@ Engine open_engine(const std::string& backend, int device, int threads, const st
     throw Error("precision must be fp32, tf32, bf16 or f16, is '" + precision + "'", ExitCode::usage);
   }
   options.precision = found->second;
-  const nb::gil_scoped_release release;
+  const Unlocked released;
+  const AtWork at_work;
   return Engine::open(options);
 }
 
@@ -381,7 +385,8 @@ void bind_ops(nb::module_& module) {
           [scratch_of](const Engine& engine, const Op& op, nb::handle inputs, nb::handle outputs, uintptr_t stream,
                        bool capturing, uintptr_t scratch, uint64_t scratch_bytes) {
             const std::vector<Array> in = arrays_of(inputs), out = arrays_of(outputs);
-            const nb::gil_scoped_release release;
+            const Unlocked released;
+            const AtWork at_work;
             engine.run(op, in, out, {.native = pointer(stream), .capturing = capturing},
                        scratch_of(scratch, scratch_bytes));
           },
@@ -395,7 +400,8 @@ void bind_ops(nb::module_& module) {
             const std::vector<Array> in = arrays_of(inputs), out = arrays_of(outputs), to = arrays_of(gradients);
             const Array dy = array_of(cotangent);
             const std::vector<bool> flags = flags_of(wanted);
-            const nb::gil_scoped_release release;
+            const Unlocked released;
+            const AtWork at_work;
             engine.run_gradient(op, dy, in, out, flags, to, {.native = pointer(stream), .capturing = capturing},
                                 scratch_of(scratch, scratch_bytes));
           },
@@ -406,7 +412,8 @@ void bind_ops(nb::module_& module) {
           "scratch_bytes",
           [](const Engine& engine, const Op& op, nb::handle inputs, nb::handle outputs, bool capturing) {
             const std::vector<Array> in = arrays_of(inputs), out = arrays_of(outputs);
-            const nb::gil_scoped_release release;
+            const Unlocked released;
+            const AtWork at_work;
             return engine.scratch_bytes(op, in, out, capturing);
           },
           nb::arg("op"), nb::arg("inputs"), nb::arg("outputs"), nb::arg("capturing") = false)
@@ -417,7 +424,8 @@ void bind_ops(nb::module_& module) {
             const std::vector<Array> in = arrays_of(inputs), out = arrays_of(outputs), to = arrays_of(gradients);
             const Array dy = array_of(cotangent);
             const std::vector<bool> flags = flags_of(wanted);
-            const nb::gil_scoped_release release;
+            const Unlocked released;
+            const AtWork at_work;
             return engine.gradient_scratch_bytes(op, dy, in, out, flags, to, capturing);
           },
           nb::arg("op"), nb::arg("cotangent"), nb::arg("inputs"), nb::arg("outputs"), nb::arg("wanted"),
@@ -425,7 +433,10 @@ void bind_ops(nb::module_& module) {
       .def(
           "explain",
           [](const Engine& engine, const Op& op, nb::handle inputs, nb::handle outputs) {
-            return engine.explain(op, arrays_of(inputs), arrays_of(outputs));
+            const std::vector<Array> in = arrays_of(inputs), out = arrays_of(outputs);
+            const Unlocked released;
+            const AtWork at_work;
+            return engine.explain(op, in, out);
           },
           nb::arg("op"), nb::arg("inputs"), nb::arg("outputs"), "The kernels of a call.")
       .def(
@@ -437,7 +448,8 @@ void bind_ops(nb::module_& module) {
       .def(
           "synchronize",
           [](const Engine& engine, uintptr_t stream) {
-            const nb::gil_scoped_release release;
+            const Unlocked released;
+            const AtWork at_work;
             engine.synchronize({.native = pointer(stream)});
           },
           nb::arg("stream") = 0)

@@ -127,13 +127,7 @@ void Network::Impl::describe() {
 }
 
 void Network::Impl::set(Experiment given_experiment, ModelInfo given_info) {
-  Impl changed(std::move(given_experiment), std::move(given_info), std::move(state));
-  try {
-    changed.describe();
-  } catch (...) {
-    state = std::move(changed.state);
-    throw;
-  }
+  Impl changed(std::move(given_experiment), std::move(given_info), state);  // a copy: a refused call changes nothing
   auto& kept = changed.state.optimizer;
   if (changed.experiment.ema == 0) kept.erase(training::variable::kAverage);
   if (changed.experiment.ema > 0 && !kept.contains(training::variable::kAverage)) {
@@ -282,6 +276,7 @@ EvalReport Network::Impl::evaluate(Dataset dataset, TrainingListener* listener) 
   alone.early_stopping.reset();
   alone.backend = config::trained_backend(alone.backend);
   const ModelInfo complete = complete_info();
+  if (dataset.test.rows() == 0) refuse("evaluate: the data set has no test rows");
   dataset.train = stand_in(dataset.test, dataset);
   dataset.validation = {};
   dataset.batches = nullptr;

@@ -75,7 +75,7 @@ TEST_CASE("a single dropped term shows at every depth of the sum") {
     // Nor does one show among zeros, numbers that may be flushed to it, and what is not finite.
     const bool special = test.name.find(" in a") != std::string::npos || test.name.find(" in b") != std::string::npos;
     INFO(test.name);
-    if (!special) CHECK((test.verdict == gpunn::Verdict::failed) == !empty);
+    if (!special && test.plugin == "faulty") CHECK((test.verdict == gpunn::Verdict::failed) == !empty);
   }
 }
 

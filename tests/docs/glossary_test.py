@@ -23,7 +23,7 @@ WORDS = [
     (r"nobody|somebody|as ever", "a subject, or another sentence", []),
 ]
 
-FOLDERS = [".github", "api", "backends", "bench", "cmake", "docs", "examples", "experiments", "models", "runtime", "tests"]
+FOLDERS = [".github", "api", "backends", "bench", "cmake", "docs", "examples", "experiments", "models", "python", "runtime", "tests"]
 ENDINGS = (".c", ".cmake", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".inc", ".md", ".py", ".sh", ".txt", ".yaml", ".yml")
 
 

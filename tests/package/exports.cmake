@@ -2,6 +2,7 @@
 # headers alone. What the compiler brings in, as a static libstdc++, is not asked about.
 execute_process(COMMAND ${NM} -DC --defined-only ${LIBRARY} OUTPUT_VARIABLE listing COMMAND_ERROR_IS_FATAL ANY)
 file(GLOB rooms RELATIVE ${SOURCE}/runtime ${SOURCE}/runtime/*)
+list(REMOVE_ITEM rooms eager) # gpunn/ops.hpp, which is public, is in the namespace of its room
 list(JOIN rooms "|" rooms)
 string(REGEX MATCHALL "[^\n]+" lines "${listing}")
 set(count 0)

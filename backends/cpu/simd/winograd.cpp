@@ -215,13 +215,13 @@ static GPUNN_ALWAYS_INLINE void filter_of_points(const float* m, int64_t m_point
   }
 }
 
-static void transform_filter_gradient(const float* m, int64_t m_point, int64_t n, float* dw, int64_t dw_tap) {
+static void transform_weight_gradient(const float* m, int64_t m_point, int64_t n, float* dw, int64_t dw_tap) {
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) filter_of_points<true>(m + i, m_point, kLanes, dw + i, dw_tap);
   if (i < n) filter_of_points<false>(m + i, m_point, static_cast<int>(n - i), dw + i, dw_tap);
 }
 
 constinit const WinogradKernels winograd_kernels{transform_pixels<6>, transform_pixels<4>, transform_output,
-                                                 transform_filter, transform_filter_gradient};
+                                                 transform_filter, transform_weight_gradient};
 
 }  // namespace gpunn::cpu::GPUNN_ISA

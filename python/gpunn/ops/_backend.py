@@ -66,11 +66,12 @@ def _threads_that_do_not_spin() -> Iterator[None]:
     if own:
         yield
         return
-    os.environ["GOMP_SPINCOUNT"] = _SPINS
+    # os.environ is left alone: gpunn._core sets the variable too, for the process and not for Python.
+    os.putenv("GOMP_SPINCOUNT", _SPINS)
     try:
         yield
     finally:
-        del os.environ["GOMP_SPINCOUNT"]
+        os.putenv("GOMP_SPINCOUNT", "30000")
 
 
 _engines: dict[tuple[Backend, int], _core.Engine] = {}
