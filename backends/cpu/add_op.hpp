@@ -27,7 +27,7 @@ using namespace backends;
 // Serves `op` by plan_of(desc) at query and creation, and run(plan, args) at each enqueue. Any callables.
 template <class PlanOf, class Run>
 void serve(plugin::Device& device, int32_t op, PlanOf plan_of, Run run, Dtypes dtypes = Dtypes::f32,
-           Layouts layouts = Layouts::packed, std::string name = {}) {
+           Layouts layouts = Layouts::packed, const std::string& name = {}) {
   device.add(op, {.query =
                       [plan_of](const OpDesc& desc) {
                         [[maybe_unused]] const auto plan = plan_of(desc);
@@ -42,7 +42,7 @@ void serve(plugin::Device& device, int32_t op, PlanOf plan_of, Run run, Dtypes d
                         return plugin::make_kernel(
                             [plan = plan_of(desc), run](plugin::Stream&, const OpArgs& args) { run(plan, args); });
                       },
-                  .name = std::move(name),
+                  .name = name,
                   .half = dtypes == Dtypes::floating,
                   .channels_last = layouts == Layouts::channels_last_too});
 }

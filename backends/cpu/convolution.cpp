@@ -118,7 +118,7 @@ void run_filter(const FilterPlan& plan, const OpArgs& args) {
 
 // How an op gives and takes its operands.
 struct ImageOp {
-  ConvolutionPass pass;
+  ConvolutionPass pass = ConvolutionPass::forward;
   bool bias = false;
   bool relu = false;
   ConvolutionShape shape{};

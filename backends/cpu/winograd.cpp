@@ -95,7 +95,6 @@ WinogradProduct::WinogradProduct(const ConvolutionShape& shape, ConvolutionPass 
       tiling_(shape.batch, target_.height, target_.width),
       panel_(products_->tile_columns),
       panels_(divide_up(target_.channels, panel_)),
-      splits_(1),
       tile_floats_(staggered(source_.channels)) {
   block_tiles_ = even_block(
       tiling_.tiles, std::clamp(kBlockFloats / (kAllPoints * source_.channels), kFewestBlockTiles, kMostBlockTiles));

@@ -65,7 +65,7 @@ class WinogradProduct {
   int64_t panels_;
   int64_t block_tiles_;  // in a task
   int64_t blocks_;
-  int64_t splits_;  // of the panels
+  int64_t splits_ = 1;  // of the panels
   int64_t rows_at_once_;
   int64_t tile_floats_;  // from one tile's channels to the next one's, of a point
 };

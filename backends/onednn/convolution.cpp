@@ -74,7 +74,7 @@ Plan plan_forward(const OpDesc& desc, const ConvolutionShape& shape, bool with_b
   const Layout x = image(desc.input(0)), w = filter(desc.input(1), shape), y = image(desc.output(0));
   const memory::desc bias({shape.groups * shape.group_outputs}, memory::data_type::f32, tag::a);
   const auto chosen = forward(attributes_of(desc), shape, x, w, y, with_bias ? &bias : nullptr);
-  Plan plan{chosen,
+  Plan plan{common_part(chosen),
             {{DNNL_ARG_SRC, false, 0, x.given, chosen.src_desc()},
              {DNNL_ARG_WEIGHTS, false, 1, w.given, chosen.weights_desc()},
              {DNNL_ARG_DST, true, 0, y.given, chosen.dst_desc()}},
@@ -99,7 +99,7 @@ Plan plan_backward_data(const OpDesc& desc) {
       attributes,
       std::tuple_cat(std::tuple(dnnl::algorithm::convolution_direct, dx.any, w.any, dy.any), geometry(shape)),
       forward(attributes, shape, dx, w, dy));
-  return {chosen,
+  return {common_part(chosen),
           {{DNNL_ARG_DIFF_DST, false, 0, dy.given, chosen.diff_dst_desc()},
            {DNNL_ARG_WEIGHTS, false, 1, w.given, chosen.weights_desc()},
            {DNNL_ARG_DIFF_SRC, true, 0, dx.given, chosen.diff_src_desc()}},
@@ -115,7 +115,7 @@ Plan plan_backward_filter(const OpDesc& desc) {
       attributes,
       std::tuple_cat(std::tuple(dnnl::algorithm::convolution_direct, x.any, dw.any, dy.any), geometry(shape)),
       forward(attributes, shape, x, dw, dy));
-  return {chosen,
+  return {common_part(chosen),
           {{DNNL_ARG_DIFF_DST, false, 0, dy.given, chosen.diff_dst_desc()},
            {DNNL_ARG_SRC, false, 1, x.given, chosen.src_desc()},
            {DNNL_ARG_DIFF_WEIGHTS, true, 0, dw.given, chosen.diff_weights_desc()}},

@@ -30,9 +30,9 @@ Plan product(const OpDesc& desc, const backends::Matmul& p, int64_t batch, bool 
   if (bias) {
     const memory::desc row({1, p.n}, memory::data_type::f32, memory::format_tag::ab);
     plan.operands.push_back({DNNL_ARG_BIAS, false, 2, row, row});
-    plan.description = describe<dnnl::matmul>(attributes, std::tuple(a, b, row, y));
+    plan.description = common_part(describe<dnnl::matmul>(attributes, std::tuple(a, b, row, y)));
   } else {
-    plan.description = describe<dnnl::matmul>(attributes, std::tuple(a, b, y));
+    plan.description = common_part(describe<dnnl::matmul>(attributes, std::tuple(a, b, y)));
   }
   return plan;
 }

@@ -168,7 +168,7 @@ uint64_t Plan::workspace_bytes() const {
   return bytes + description.scratchpad_desc().get_size();
 }
 
-void serve(plugin::Device& device, int32_t op, int threads, std::function<Plan(const OpDesc&)> plan_of,
+void serve(plugin::Device& device, int32_t op, int threads, const std::function<Plan(const OpDesc&)>& plan_of,
            bool channels_last) {
   constexpr int kPackedScore = 1;
   constexpr int kChannelsLastScore = 2;  // what its convolutions read without a copy

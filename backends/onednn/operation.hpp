@@ -60,11 +60,14 @@ typename Primitive::primitive_desc describe(const dnnl::primitive_attr& attribut
       arguments);
 }
 
+// What all primitives have of their description: the same object of oneDNN's, without the class of its operation.
+inline dnnl::primitive_desc_base common_part(const dnnl::primitive_desc_base& description) { return description; }
+
 // One tensor of the op.
 struct Operand {
-  int argument;       // DNNL_ARG_...
-  bool output;        // of the op; else an input
-  std::size_t index;  // among the op's inputs or outputs
+  int argument = 0;       // DNNL_ARG_...
+  bool output = false;    // of the op; else an input
+  std::size_t index = 0;  // among the op's inputs or outputs
   dnnl::memory::desc given;
   dnnl::memory::desc wanted;
 };
@@ -81,7 +84,7 @@ struct Plan {
 };
 
 // Serves `op` by what plan_of(desc) gives; that may throw Refusal or dnnl::error, which makes the base serve it.
-void serve(plugin::Device& device, int32_t op, int threads, std::function<Plan(const OpDesc&)> plan_of,
+void serve(plugin::Device& device, int32_t op, int threads, const std::function<Plan(const OpDesc&)>& plan_of,
            bool channels_last);
 
 }  // namespace gpunn::onednn

@@ -21,6 +21,9 @@ namespace gpunn::eager {
 
 namespace {
 
+// Not even an empty tensor has the address NULL. Its memory is not touched, so that it need not be the device's.
+alignas(4096) std::byte of_empty{};
+
 // A mask of externals has a bit for each.
 constexpr std::size_t kMostExternals = 64;
 
@@ -363,8 +366,7 @@ class Engine::Impl {
                           ", is needed and has no address",
                       ExitCode::usage);
         }
-        // Not even an empty tensor has the address NULL.
-        data = reinterpret_cast<void*>(static_cast<uintptr_t>(backend_.info().alignment));
+        data = &of_empty;
       }
       addresses[i++] = data;
     });

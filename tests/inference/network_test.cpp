@@ -312,6 +312,21 @@ TEST_CASE("a network runs before any training, whatever its last layer gives") {
   CHECK(logits_of(model, samples)[0] == 1);
 }
 
+TEST_CASE("settings that are refused change nothing of a network") {
+  Network network = small_network();
+  network.train(digits());
+  const auto before = weights_of(network);
+  const auto refused = experiment_of(std::string(kSmall) + kOfArrays, {{"training.freeze", "['*']"}});
+  CHECK_THROWS_WITH(network.set(refused, network.info()), Contains("freeze"));
+  CHECK(weights_of(network) == before);
+  network.train(digits());
+  CHECK(network.epochs() == 4);
+
+  Dataset untested = digits();
+  untested.test = {};
+  CHECK_THROWS_WITH(network.evaluate(std::move(untested)), Contains("no test rows"));
+}
+
 TEST_CASE("a run on arrays is resumed with them, and not without") {
   const TemporaryFolder folder;
   Experiment experiment = experiment_of(std::string(kSmall) + kOfArrays);

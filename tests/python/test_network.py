@@ -501,6 +501,44 @@ def test_threads_that_ask_at_once_get_right_answers() -> None:
     assert not wrong
 
 
+def test_a_network_that_is_trained_is_not_another_threads() -> None:
+    x, y = blobs()
+    network = compiled()
+    network.fit(x, y)
+    expected = network.predict(x)
+    told: list[str] = []
+
+    def ask(_: object) -> None:
+        assert np.array_equal(network.predict(x[:4]), expected[:4])  # the training's own thread may read
+
+        def save() -> None:
+            try:
+                network.save("other.h5")
+            except gnn.UsageError as error:
+                told.append(str(error))
+
+        thread = threading.Thread(target=save)
+        thread.start()
+        thread.join()
+        with pytest.raises(gnn.UsageError, match="callback"):
+            network.fit(x, y)
+
+    network.fit(x, y, epochs=1, callbacks=[ask])
+    assert told
+    assert all("in use" in text for text in told)
+
+
+def test_refused_settings_leave_the_weights() -> None:
+    x, y = blobs()
+    network = compiled()
+    network.fit(x, y)
+    expected = network.predict(x)
+    with pytest.raises(gnn.Error, match="freeze"):
+        network.compile(training={"freeze": ["*"]})
+    assert np.array_equal(network.predict(x), expected)
+    network.fit(x, y)
+
+
 def test_importing_loads_no_layers() -> None:
     code = "import gpunn, sys; print([m for m in sys.modules if m.startswith('gpunn.') or m == 'sklearn'])"
     loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout

@@ -134,6 +134,8 @@ static GPUNN_ALWAYS_INLINE void each_vector(int64_t channels, const Body& body) 
       c, [n](const auto* p) { return load_first(p, n); }, [n](auto* p, Vec v) { store_first(p, v, n); });
 }
 
+static auto is_nan(Vec value) { return value != value; }  // NOLINT(misc-redundant-expression)
+
 template <class T>
 static void pixel_largest(const T* x, const PixelWindow& w, int64_t channels, T* y) {
   each_vector(channels, [&](int64_t c, auto load_at, auto store_at) {
@@ -141,7 +143,7 @@ static void pixel_largest(const T* x, const PixelWindow& w, int64_t channels, T*
     for (int64_t i = 0; i < w.rows; ++i) {
       for (int64_t j = 0; j < w.columns; ++j) {
         const Vec value = load_at(x + c + i * w.row + j * w.pixel);
-        best = (value > best) | (value != value) ? value : best;
+        best = ((value > best) | is_nan(value)) ? value : best;
       }
     }
     store_at(y + c, best);
@@ -157,7 +159,7 @@ static void pixel_to_largest(const T* dy, const T* x, const T* y, const PixelWin
       for (int64_t j = 0; j < w.columns; ++j) {
         const int64_t at = c + i * w.row + j * w.pixel;
         const Vec value = load_at(x + at);
-        const auto here = (value == best) | (value != value);
+        const auto here = (value == best) | is_nan(value);
         store_at(dx + at, load_at(dx + at) + (here ? left : zero()));
         left = here ? zero() : left;
       }

@@ -10,7 +10,7 @@
 namespace gpunn::cpu {
 namespace {
 
-void store_half(const float* c, int rows, int columns, const float* bias, bool relu, BFloat16* const* y) {
+inline void store_half(const float* c, int rows, int columns, const float* bias, bool relu, BFloat16* const* y) {
   for (int j = 0; j < columns; j += 16) {
     const int n = columns - j < 16 ? columns - j : 16;
     const auto lanes = static_cast<__mmask16>((1U << n) - 1U);
@@ -30,7 +30,7 @@ inline __m512i load_numbers(const BFloat16* p, int n) {
   return _mm512_maskz_loadu_epi16(lanes, p);
 }
 
-void interleave_half(const BFloat16* first, const BFloat16* second, int count, BFloat16* to) {
+inline void interleave_half(const BFloat16* first, const BFloat16* second, int count, BFloat16* to) {
   alignas(64) static constexpr uint16_t kLow[32] = {0, 32, 1, 33, 2,  34, 3,  35, 4,  36, 5,  37, 6,  38, 7,  39,
                                                     8, 40, 9, 41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47};
   const __m512i low = _mm512_load_si512(kLow);
@@ -42,7 +42,7 @@ void interleave_half(const BFloat16* first, const BFloat16* second, int count, B
 }
 
 // Pairs of rows are vectors of 16 pairs, which are transposed as f32 numbers are.
-void transpose_half(const BFloat16* from, int64_t from_stride, int count, BFloat16* to, int64_t to_stride) {
+inline void transpose_half(const BFloat16* from, int64_t from_stride, int count, BFloat16* to, int64_t to_stride) {
   alignas(64) static constexpr uint16_t kPairs[32] = {0, 32, 1, 33, 2,  34, 3,  35, 4,  36, 5,  37, 6,  38, 7,  39,
                                                       8, 40, 9, 41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47};
   const __m512i order = _mm512_load_si512(kPairs);
