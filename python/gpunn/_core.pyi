@@ -1343,8 +1343,8 @@ class DatasetInfo:
         """Read from data.path."""
 
     @property
-    def found(self) -> pathlib.Path:
-        """Its folder; empty: it is not on this machine."""
+    def found(self) -> pathlib.Path | None:
+        """Its folder; None: it is not on this machine."""
 
     @property
     def searched(self) -> list[pathlib.Path]: ...

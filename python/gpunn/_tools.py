@@ -53,7 +53,7 @@ def load_dataset(name: str, *, task: str = "classification", **settings: Any) ->
     experiment = {
         "task": task,
         "model": {"layers": ["flatten", {"linear": {"units": 1}}]},
-        "data": {"dataset": name, **settings},
+        "data": {"dataset": name, "batch_size": 1, **settings},
         "optimizer": {"type": "sgd"},
     }
     return _core.load_dataset(load_experiment(experiment))

@@ -19,6 +19,7 @@ from gpunn import _core
 from gpunn._arrays import Array, as_array, infer_task, samples_of, targets_of
 from gpunn._batches import Batches, is_batches, pair_of
 from gpunn._yaml import flow, section
+from gpunn.callbacks import Callback
 from gpunn.errors import UsageError
 from gpunn.layers import CLASS_OF, Layer, Node
 from gpunn.losses import Outputs, outputs_of
@@ -71,8 +72,22 @@ class History:
 class _Listener:
     """Passes what the library tells to the callbacks."""
 
-    def __init__(self, callbacks: Sequence[Any], history: History, verbose: bool) -> None:
+    def __init__(
+        self, callbacks: Sequence[Any], history: History, verbose: bool, new_weights: Callable[[], None]
+    ) -> None:
+        for one in callbacks:
+            if isinstance(one, Callback):
+                raise UsageError(
+                    "fit tells its callbacks dicts; gpunn.Callback is for gpunn.run. Write a class of your own with "
+                    "any of on_start(backend, device), on_step(dict) and on_epoch(dict)"
+                )
+            if not callable(one) and not any(hasattr(one, name) for name in ("on_start", "on_step", "on_epoch")):
+                raise UsageError(
+                    "a callback is callable or has any of on_start(backend, device), on_step(dict) and "
+                    f"on_epoch(dict), found {one!r}"
+                )
         self._callbacks = callbacks
+        self._new_weights = new_weights
         self._history = history
         self._verbose = verbose
 
@@ -82,7 +97,7 @@ class _Listener:
             for one in self._callbacks
             if hasattr(one, name) or (name == "on_epoch" and callable(one))
         ]
-        return any(answer is True for answer in answers)
+        return any(isinstance(answer, bool | np.bool_) and bool(answer) for answer in answers)
 
     def on_message(self, text: str) -> None:
         if self._verbose or text.startswith("WARNING"):
@@ -99,6 +114,7 @@ class _Listener:
 
     def on_epoch(self, epoch: dict[str, Any]) -> bool:
         self._history.epochs.append(epoch)
+        self._new_weights()
         if self._verbose:
             shown = {k: v for k, v in epoch.items() if isinstance(v, float) and k != "samples_per_second"}
             print(f"epoch {epoch['epoch']}: " + ", ".join(f"{k} {v:.4g}" for k, v in shown.items()))
@@ -318,7 +334,7 @@ class Network:
             "training": training,
             "device": device,
             "threads": threads,
-            "plugins": plugins,
+            "plugins": [plugins] if isinstance(plugins, str | os.PathLike) else plugins,
         }
         before, text = self._settings, self._text
         self._settings, self._text = settings, ""
@@ -430,9 +446,9 @@ class Network:
         if batches is not None:
             next_batch = batches.begin(self._converter(core, task, outputs, most))
         history = History()
-        listener = _Listener([*callbacks], history, verbose)
+        listener = _Listener([*callbacks], history, verbose, self._forget_runner)
         rows = batches.steps * most if batches is not None else len(samples)
-        self._runner = None
+        self._forget_runner()
         try:
             core.train(
                 samples,
@@ -445,8 +461,12 @@ class Network:
                 "" if run_folder is None else os.fspath(run_folder),
             )
         finally:
+            self._forget_runner()
             self.history.epochs.extend(history.epochs)
         return history
+
+    def _forget_runner(self) -> None:
+        self._runner = None  # it has the weights of another moment
 
     def _loss(self, task: str, core: _core.Network) -> Setting:
         loss: Setting | None = self._settings.get("loss")

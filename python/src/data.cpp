@@ -2,11 +2,13 @@
 #include <gpunn/experiment.hpp>
 
 #include <cstring>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -46,7 +48,12 @@ void bind_data(nb::module_& module) {
       .field("description", &DatasetInfo::description)
       .field("synthetic", &DatasetInfo::synthetic, "Drawn by gpunn: it needs no files.")
       .field("users_own", &DatasetInfo::users_own, "Read from data.path.")
-      .field("found", &DatasetInfo::found, "Its folder; empty: it is not on this machine.")
+      .computed(
+          "found",
+          [](const DatasetInfo& info) {
+            return info.found.empty() ? std::nullopt : std::optional<std::filesystem::path>(info.found);
+          },
+          "Its folder; None: it is not on this machine.")
       .field("searched", &DatasetInfo::searched);
   module.def(
       "list_datasets", [] { return on_errand(false, [](Errand&) { return list_datasets(); }); },

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <optional>
 #include <utility>
@@ -88,6 +89,32 @@ Split stand_in(const Split& like, const Dataset& set) {
   }
   return part;
 }
+
+// Calls `ended` at the end of each epoch, before the listener of the program is told of it.
+class AtEpochs final : public TrainingListener {
+ public:
+  AtEpochs(TrainingListener* listener, std::function<void()> ended) : next_(listener), ended_(std::move(ended)) {}
+  void on_message(const std::string& text) override {
+    if (next_ != nullptr) next_->on_message(text);
+  }
+  void on_start(const RunStart& start) override {
+    if (next_ != nullptr) next_->on_start(start);
+  }
+  void on_step(const StepReport& step) override {
+    if (next_ != nullptr) next_->on_step(step);
+  }
+  void on_losses(int64_t first, const std::vector<float>& losses) override {
+    if (next_ != nullptr) next_->on_losses(first, losses);
+  }
+  void on_epoch(const EpochReport& epoch) override {
+    ended_();
+    if (next_ != nullptr) next_->on_epoch(epoch);
+  }
+
+ private:
+  TrainingListener* next_;
+  std::function<void()> ended_;
+};
 
 }  // namespace
 
@@ -234,10 +261,19 @@ RunResult Network::Impl::train(Dataset dataset, const RunOptions& options) {
 
   return training::profiled(more, options, [&](execution::Profiler* profiler) {
     training::Session session = training::Session::open(more, std::move(dataset), profiler);
+    // What a callback reads of the network is of the epoch that ended, where that is kept.
+    const training::Trainer* training = nullptr;
+    AtEpochs listener(options.listener, [&] {
+      state = training->last_checkpoint();
+      info = trained_info;
+    });
+    RunOptions told = options;
+    told.listener = &listener;
     training::Trainer trainer(session,
                               options.run_folder.empty() ? training::RunFolder::none()
                                                          : training::RunFolder::create(more, options.run_folder),
-                              options);
+                              told);
+    training = &trainer;
     if (first == 0) {
       session.restore_parameters(state);
       trainer.begin();
