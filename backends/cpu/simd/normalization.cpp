@@ -9,22 +9,23 @@ namespace {
 using GPUNN_ISA::kLanes;
 using GPUNN_ISA::load;
 using GPUNN_ISA::load_first;
-using GPUNN_ISA::store;
 using GPUNN_ISA::Vec;
 
 // Rows of [rows, channels] whose terms are summed in f32 before they are added in f64: an eighth of the conversions, at
 // the errors of sums of eight.
 constexpr int64_t kRowsInSum = 8;
 
+using Doubles = double __attribute__((vector_size(kLanes * sizeof(double))));
+
 inline void add_lanes(double* sums, Vec terms, int n) {
-  float lane[kLanes];
-  store(lane, terms);
-  if (n == kLanes) {
-#pragma omp simd
-    for (int i = 0; i < kLanes; ++i) sums[i] += static_cast<double>(lane[i]);
-  } else {
-    for (int i = 0; i < n; ++i) sums[i] += static_cast<double>(lane[i]);
+  if (n < kLanes) {
+    for (int i = 0; i < n; ++i) sums[i] += static_cast<double>(terms[i]);
+    return;
   }
+  Doubles all;
+  __builtin_memcpy(&all, sums, sizeof(all));
+  all += __builtin_convertvector(terms, Doubles);
+  __builtin_memcpy(sums, &all, sizeof(all));
 }
 
 // Calls body(first row, rows, channel, n, load) for each kRowsInSum rows of each vector of channels; load(p) has the
