@@ -23,6 +23,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "arrays.hpp"
 #include "bindings.hpp"
 #include "process.hpp"
 #include "settings.hpp"
@@ -284,13 +285,6 @@ nb::list layers_of(const Experiment& experiment) {
   return result;
 }
 
-nb::object array_of(std::vector<float> values, const Shape& shape) {
-  auto* const kept = new std::vector<float>(std::move(values));
-  const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<float>*>(p); });
-  std::vector<std::size_t> sizes(shape.begin(), shape.end());
-  return nb::cast(nb::ndarray<nb::numpy, float>(kept->data(), sizes.size(), sizes.data(), owner));
-}
-
 // What a network answers, with the weights of one moment.
 class Runner {
  public:
@@ -301,14 +295,14 @@ class Runner {
     const ModelTensor& tensor = model_.model->outputs().at(which);
     Shape answer = tensor.row.shape;
     answer.insert(answer.begin(), shape.empty() ? 0 : shape.front());
-    std::vector<float> values(static_cast<std::size_t>(element_count(answer)));
+    NewArray<float> values({answer.begin(), answer.end()});
     {
       const Unlocked released;
       const AtWork at_work;
       model_.model->run({.name = {}, .dtype = dtype_of(samples), .shape = shape, .data = samples.data()},
                         {.name = tensor.name, .dtype = DType::f32, .shape = answer, .data = values.data()});
     }
-    return array_of(std::move(values), answer);
+    return nb::cast(values.release());
   }
   int64_t max_batch() const { return model_.model->max_batch(); }
   int64_t outputs() const { return static_cast<int64_t>(model_.model->outputs().size()); }
@@ -445,7 +439,10 @@ void bind_network(nb::module_& module) {
             const InUse in_use(self, InUse::Kind::reads);
             const std::span<const float> values = self.network.read(name);
             for (const NetworkTensor& tensor : self.network.tensors()) {
-              if (tensor.name == name) return array_of({values.begin(), values.end()}, tensor.shape);
+              if (tensor.name == name) {
+                return nb::cast(array_of(std::vector<float>(values.begin(), values.end()),
+                                         {tensor.shape.begin(), tensor.shape.end()}));
+              }
             }
             return nb::object();
           },

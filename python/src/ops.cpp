@@ -16,6 +16,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "arrays.hpp"
 #include "bindings.hpp"
 #include "process.hpp"
 
@@ -246,26 +247,6 @@ Engine open_engine(const std::string& backend, int device, int threads, const st
 
 // --- Results in memory of the pool ---
 
-nb::dlpack::dtype dlpack_dtype(DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-      return nb::dtype<float>();
-    case DType::f64:
-      return nb::dtype<double>();
-    case DType::i32:
-      return nb::dtype<int32_t>();
-    case DType::i64:
-      return nb::dtype<int64_t>();
-    case DType::u8:
-      return nb::dtype<uint8_t>();
-    case DType::bf16:
-      return {static_cast<uint8_t>(nb::dlpack::dtype_code::Bfloat), 16, 1};
-    case DType::f16:
-      return {static_cast<uint8_t>(nb::dlpack::dtype_code::Float), 16, 1};
-  }
-  return {};
-}
-
 // Memory of the pool as a tensor. Whoever takes it by DLPack keeps it alive.
 class PoolTensor {
  public:
@@ -298,10 +279,9 @@ class PoolTensor {
       }
     });
     std::vector<std::size_t> sizes(type_.shape.begin(), type_.shape.end());
-    return nb::cast(
-        nb::ndarray<>(memory_->data(), sizes.size(), sizes.data(), owner, nullptr, dlpack_dtype(type_.dtype),
-                      host_ ? nb::device::cpu::value : nb::device::cuda::value, device_),
-        nb::rv_policy::reference);
+    return nb::cast(nb::ndarray<>(memory_->data(), sizes.size(), sizes.data(), owner, nullptr, dlpack_of(type_.dtype),
+                                  host_ ? nb::device::cpu::value : nb::device::cuda::value, device_),
+                    nb::rv_policy::reference);
   }
 
  private:
@@ -318,7 +298,7 @@ nb::object describe(nb::handle array) {
   const auto view = nb::cast<nb::ndarray<nb::ro>>(array);
   int dtype = -1;
   for (const DType one : {DType::f32, DType::f64, DType::i32, DType::i64, DType::u8, DType::bf16, DType::f16}) {
-    if (view.dtype() == dlpack_dtype(one)) dtype = static_cast<int>(one);
+    if (view.dtype() == dlpack_of(one)) dtype = static_cast<int>(one);
   }
   nb::list sizes, strides;
   for (std::size_t i = 0; i < view.ndim(); ++i) {
