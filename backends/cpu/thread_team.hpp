@@ -1,9 +1,10 @@
 // The threads that share the loops of a process. parallel.hpp is what kernels use.
 //
-// A loop lies in a slot. Its tasks are divided into shares, one for each place of the loop: the caller has place 0, the
-// worker w has place w. A thread that has finished its own share takes tasks of others. So a thread works on the same part
-// of a tensor from loop to loop, whose values its cache has, and a thread that the system stopped holds up one task.
-// The caller can do all of the work: workers that come late find no task left.
+// A loop lies in a slot. Its tasks are divided into shares, one for each place of the loop: the caller has
+// place 0, the worker w has place w. A thread that has finished its own share takes tasks of others. So a
+// thread works on the same part of a tensor from loop to loop, whose values its cache has, and a thread that
+// the system stopped holds up one task. The caller can do all of the work: workers that come late find no
+// task left.
 //
 // Idle threads spin for a while, since a thread that sleeps takes several microseconds to wake, and then sleep. They
 // sleep at once if other programs want the processors.

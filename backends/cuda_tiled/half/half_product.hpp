@@ -93,8 +93,8 @@ struct HalfPhase {
 };
 
 struct HalfProduct {
-  std::array<CUtensorMap, kMostPhases> a;
-  CUtensorMap b;
+  std::array<CUtensorMap, kMostPhases> a{};
+  CUtensorMap b{};
   std::array<HalfPhase, kMostPhases> phase;
   int phases = 1;
   int splits = 1;           // parts of K of a split tile

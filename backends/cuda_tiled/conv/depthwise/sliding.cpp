@@ -30,8 +30,7 @@ PackedPlan packed_plan_at(const DepthwiseProblem& problem, const void* from) {
 
 std::string packed_refuses(const DepthwiseProblem& problem) {
   if (problem.channels_last) return "is for packed images";
-  const std::string reason = sliding_refuses(problem);
-  if (!reason.empty()) return reason;
+  if (std::string reason = sliding_refuses(problem); !reason.empty()) return reason;
   const backends::ConvolutionShape& s = problem.shape;
   constexpr int64_t kMostPlane = 1 << 26;
   constexpr int64_t kMostColumns = 256;  // of a weight gradient, whose threads keep their columns
@@ -64,8 +63,7 @@ void run_packed(const DepthwiseProblem& problem, const Addresses& at, cudaStream
 
 std::string channels_last_refuses(const DepthwiseProblem& problem) {
   if (!problem.channels_last) return "is for channels-last images";
-  const std::string reason = sliding_refuses(problem);
-  if (!reason.empty()) return reason;
+  if (std::string reason = sliding_refuses(problem); !reason.empty()) return reason;
   const backends::ConvolutionShape& s = problem.shape;
   if (s.groups % width_of(s.rows.taps) != 0) return "takes channels by fours, or by twos for filters beyond 3x3";
   if (s.batch > (1 << 24) || channels_last_plan(problem).tasks > kMostNumbered / 2) return "is for fewer pixels";

@@ -55,8 +55,8 @@ std::string half_key_of(const HalfConvolution& problem) {
 
 // One axis of one phase: which windows there are, and the taps that they take.
 struct PhaseAxis {
-  WindowAxis windows;
-  TapAxis taps;
+  WindowAxis windows{};
+  TapAxis taps{};
   int64_t reach = 0;  // from the first tap's pixel to the last one's
 };
 
