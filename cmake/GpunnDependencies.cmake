@@ -22,6 +22,8 @@ find_package(JPEG REQUIRED)
 # Both are needed for `gpunn data get`; without them the program is built without downloads.
 find_package(CURL)
 find_package(OpenSSL COMPONENTS Crypto)
+# Needed to read and write ONNX files; without it the program says so.
+find_package(Protobuf 3.12)
 if(GPUNN_BUILD_TESTS)
   find_package(Catch2 REQUIRED) # 2 or 3
 endif()
