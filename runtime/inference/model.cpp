@@ -373,13 +373,4 @@ std::vector<Decoded> Model::predict(const ArrayView& input, int64_t top) const {
   return decoded;
 }
 
-std::vector<uint8_t> read_image(const std::filesystem::path& file, const InputInfo& input) {
-  const Shape& shape = input.sample.shape;
-  if (shape.size() != 3 || input.sample.dtype != DType::u8) {
-    throw Error("the model takes rows of " + to_string(input.sample) + ", not images", ExitCode::usage);
-  }
-  // Where the samples are light on dark, as MNIST is, a scan or a drawing is most often dark on light.
-  return read_image(file, shape[0], shape[1], shape[2], input.light_on_dark, input.fit);
-}
-
 }  // namespace gpunn

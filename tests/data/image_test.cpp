@@ -47,6 +47,23 @@ struct Reader {
 
 }  // namespace
 
+TEST_CASE("an image in memory gives what its file does, and no memory is taken for more pixels than allowed") {
+  const Reader read;
+  const std::string png = make_png(40, 30, test::counting_bytes(1200));
+  const std::string jpeg = make_jpeg(40, 30, test::counting_bytes(3600), JCS_RGB, 3);
+  const std::string pgm = "P5 40 30 255\n" + test::counting_bytes(1200);
+  const auto in_memory = [](const std::string& bytes, int64_t most_pixels) {
+    return read_image({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, "upload.png", 1, 15, 20, false,
+                      {}, most_pixels);
+  };
+  for (const std::string& bytes : {png, jpeg, pgm}) {
+    CHECK(in_memory(bytes, 1200) == read(bytes, 1, 15, 20));
+    CHECK_THROWS_WITH(in_memory(bytes, 1199),
+                      Contains("upload.png") && Contains("40 by 30") && Contains("1199 in all"));
+  }
+  CHECK_THROWS_WITH(in_memory("", 1200), Contains("upload.png: not an image"));
+}
+
 TEST_CASE("PNGs of every kind are read as 8-bit grey or colour") {
   const Reader read;
   test::PngOptions options;

@@ -7,11 +7,13 @@
 
 namespace gpunn::data {
 
-Image make_image(int64_t height, int64_t width, int64_t channels, const std::filesystem::path& file) {
-  if (height <= 0 || width <= 0 || height > kMostSide || width > kMostSide || height * width > kMostPixels) {
+Image make_image(int64_t height, int64_t width, int64_t channels, const std::filesystem::path& file,
+                 int64_t most_pixels) {
+  const int64_t most = std::min(most_pixels, kMostPixels);
+  if (height <= 0 || width <= 0 || height > kMostSide || width > kMostSide || height * width > most) {
     throw Error(file.string() + ": the image is " + std::to_string(width) + " by " + std::to_string(height) +
-                " pixels; expected 1 to " + std::to_string(kMostSide) + " a side and at most " +
-                std::to_string(kMostPixels) + " in all");
+                " pixels; expected 1 to " + std::to_string(kMostSide) + " a side and at most " + std::to_string(most) +
+                " in all");
   }
   Image image;
   image.height = height;

@@ -22,18 +22,21 @@ inline constexpr int64_t kMostSide = 16384;
 inline constexpr int64_t kMostPixels = int64_t{256} << 20;
 
 // The decoders take a file's bytes and its name for errors. They throw Error where the bytes are damaged, truncated or
-// of a kind not supported, and where the picture is larger than the bounds above, before memory for it is taken.
-Image decode_image(std::span<const uint8_t> bytes, const std::filesystem::path& file);  // of any of these kinds
+// of a kind not supported, and where the picture is larger than the bounds above or has more than `most_pixels`, before
+// memory for it is taken.
+Image decode_image(std::span<const uint8_t> bytes, const std::filesystem::path& file,
+                   int64_t most_pixels = kMostPixels);  // of any of these kinds
 Image read_image_file(const std::filesystem::path& file);
-Image decode_png(std::span<const uint8_t> bytes, const std::filesystem::path& file);
-Image decode_jpeg(std::span<const uint8_t> bytes, const std::filesystem::path& file);
-Image decode_pnm(std::span<const uint8_t> bytes, const std::filesystem::path& file);
+Image decode_png(std::span<const uint8_t> bytes, const std::filesystem::path& file, int64_t most_pixels);
+Image decode_jpeg(std::span<const uint8_t> bytes, const std::filesystem::path& file, int64_t most_pixels);
+Image decode_pnm(std::span<const uint8_t> bytes, const std::filesystem::path& file, int64_t most_pixels);
 
 // A PNG file's bytes.
 std::string encode_png(const Image& image);
 
 // An Image of this size, zeroed. Throws Error, naming the file, where it is beyond the bounds.
-Image make_image(int64_t height, int64_t width, int64_t channels, const std::filesystem::path& file);
+Image make_image(int64_t height, int64_t width, int64_t channels, const std::filesystem::path& file,
+                 int64_t most_pixels = kMostPixels);
 
 // Grey from colour by the luminance weights of Rec. 601 (0.299, 0.587, 0.114), rounded as Pillow's convert("L") does;
 // colour from grey by repetition.

@@ -20,7 +20,8 @@ constexpr int kMostScans = 256;  // a progressive file may repeat scans to burn 
 // guarded() is given must hold no object with a destructor.
 class JpegDecoder {
  public:
-  JpegDecoder(std::span<const uint8_t> bytes, const std::filesystem::path& file) : file_(file), bytes_(bytes) {
+  JpegDecoder(std::span<const uint8_t> bytes, const std::filesystem::path& file, int64_t most_pixels)
+      : file_(file), most_pixels_(most_pixels), bytes_(bytes) {
     jpeg_.err = jpeg_std_error(&errors_);
     jpeg_.client_data = this;
     errors_.error_exit = on_error;
@@ -42,7 +43,7 @@ class JpegDecoder {
       throw Error(file_.string() + ": the JPEG is in CMYK (for print); expected grey or colour. Save it as RGB");
     }
     const bool grey = jpeg_.jpeg_color_space == JCS_GRAYSCALE;
-    Image image = make_image(jpeg_.image_height, jpeg_.image_width, grey ? 1 : 3, file_);
+    Image image = make_image(jpeg_.image_height, jpeg_.image_width, grey ? 1 : 3, file_, most_pixels_);
     jpeg_.out_color_space = grey ? JCS_GRAYSCALE : JCS_RGB;
     uint8_t* target = image.values.data();
     const auto row_bytes = static_cast<std::size_t>(image.width * image.channels);
@@ -88,6 +89,7 @@ class JpegDecoder {
   }
 
   const std::filesystem::path& file_;
+  int64_t most_pixels_;
   std::span<const uint8_t> bytes_;
   jpeg_decompress_struct jpeg_ = {};
   jpeg_error_mgr errors_ = {};
@@ -98,8 +100,8 @@ class JpegDecoder {
 
 }  // namespace
 
-Image decode_jpeg(std::span<const uint8_t> bytes, const std::filesystem::path& file) {
-  return JpegDecoder(bytes, file).decode();
+Image decode_jpeg(std::span<const uint8_t> bytes, const std::filesystem::path& file, int64_t most_pixels) {
+  return JpegDecoder(bytes, file, most_pixels).decode();
 }
 
 }  // namespace gpunn::data

@@ -38,8 +38,8 @@ bool is_animated(std::span<const uint8_t> bytes) {
 // guarded() is given must hold no object with a destructor.
 class PngDecoder {
  public:
-  PngDecoder(std::span<const uint8_t> bytes, const std::filesystem::path& file)
-      : file_(file), rest_(bytes), animated_(is_animated(bytes)) {
+  PngDecoder(std::span<const uint8_t> bytes, const std::filesystem::path& file, int64_t most_pixels)
+      : file_(file), most_pixels_(most_pixels), rest_(bytes), animated_(is_animated(bytes)) {
     png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, this, on_error, on_warning);
     if (png_ != nullptr) info_ = png_create_info_struct(png_);
     if (info_ == nullptr) {
@@ -60,7 +60,7 @@ class PngDecoder {
     const auto height = static_cast<int64_t>(png_get_image_height(png_, info_));
     const auto width = static_cast<int64_t>(png_get_image_width(png_, info_));
     const bool colour = (png_get_color_type(png_, info_) & PNG_COLOR_MASK_COLOR) != 0;
-    Image image = make_image(height, width, colour ? 3 : 1, file_);
+    Image image = make_image(height, width, colour ? 3 : 1, file_, most_pixels_);
     image.from_16_bits = png_get_bit_depth(png_, info_) == 16;
     image.first_frame = animated_;
 
@@ -129,6 +129,7 @@ class PngDecoder {
   }
 
   const std::filesystem::path& file_;
+  int64_t most_pixels_;
   std::span<const uint8_t> rest_;
   bool animated_ = false;
   png_structp png_ = nullptr;
@@ -139,8 +140,8 @@ class PngDecoder {
 
 }  // namespace
 
-Image decode_png(std::span<const uint8_t> bytes, const std::filesystem::path& file) {
-  return PngDecoder(bytes, file).decode();
+Image decode_png(std::span<const uint8_t> bytes, const std::filesystem::path& file, int64_t most_pixels) {
+  return PngDecoder(bytes, file, most_pixels).decode();
 }
 
 }  // namespace gpunn::data

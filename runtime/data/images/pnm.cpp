@@ -9,7 +9,8 @@ namespace {
 // The header of a PGM or PPM file: numbers between white space, with comments from '#' to the line's end.
 class PnmReader {
  public:
-  PnmReader(std::span<const uint8_t> bytes, const std::filesystem::path& file) : bytes_(bytes), file_(file) {}
+  PnmReader(std::span<const uint8_t> bytes, const std::filesystem::path& file, int64_t most_pixels)
+      : bytes_(bytes), file_(file), most_pixels_(most_pixels) {}
 
   Image read() {
     const bool colour = bytes_[1] == '6';
@@ -28,7 +29,7 @@ class PnmReader {
       fail("the header promises " + std::to_string(width) + " by " + std::to_string(height) + " pixels, and only " +
            std::to_string(bytes_.size() - at_) + " bytes follow");
     }
-    Image image = make_image(height, width, channels, file_);
+    Image image = make_image(height, width, channels, file_, most_pixels_);
     image.from_16_bits = wide == 2;
     for (std::size_t i = 0; i < image.values.size(); ++i) {
       const std::size_t byte = at_ + i * wide;
@@ -66,13 +67,14 @@ class PnmReader {
 
   std::span<const uint8_t> bytes_;
   const std::filesystem::path& file_;
+  int64_t most_pixels_;
   std::size_t at_ = 0;
 };
 
 }  // namespace
 
-Image decode_pnm(std::span<const uint8_t> bytes, const std::filesystem::path& file) {
-  return PnmReader(bytes, file).read();
+Image decode_pnm(std::span<const uint8_t> bytes, const std::filesystem::path& file, int64_t most_pixels) {
+  return PnmReader(bytes, file, most_pixels).read();
 }
 
 }  // namespace gpunn::data

@@ -31,12 +31,12 @@ std::string kind_of(std::string_view start) {
 
 }  // namespace
 
-data::Image data::decode_image(std::span<const uint8_t> bytes, const std::filesystem::path& file) {
+data::Image data::decode_image(std::span<const uint8_t> bytes, const std::filesystem::path& file, int64_t most_pixels) {
   using namespace std::string_view_literals;
   const std::string_view start(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (start.starts_with("\x89PNG\r\n\x1a\n"sv)) return decode_png(bytes, file);
-  if (start.starts_with("\xff\xd8\xff"sv)) return decode_jpeg(bytes, file);
-  if (start.starts_with("P5"sv) || start.starts_with("P6"sv)) return decode_pnm(bytes, file);
+  if (start.starts_with("\x89PNG\r\n\x1a\n"sv)) return decode_png(bytes, file, most_pixels);
+  if (start.starts_with("\xff\xd8\xff"sv)) return decode_jpeg(bytes, file, most_pixels);
+  if (start.starts_with("P5"sv) || start.starts_with("P6"sv)) return decode_pnm(bytes, file, most_pixels);
   throw Error(file.string() + ": not an image that can be read: " + kind_of(start) +
               "; expected a PNG, a JPEG or a binary PGM or PPM (P5 or P6). Convert it or take it out");
 }
@@ -46,8 +46,9 @@ data::Image data::read_image_file(const std::filesystem::path& file) {
   return decode_image({reinterpret_cast<const uint8_t*>(text.data()), text.size()}, file);
 }
 
-std::vector<uint8_t> read_image(const std::filesystem::path& file, int64_t channels, int64_t height, int64_t width,
-                                bool invert_light_background, const ImageFit& fit) {
+namespace {
+
+void require_sample_of_pixels(int64_t channels, int64_t height, int64_t width) {
   if ((channels != 1 && channels != 3) || height < 1 || width < 1 || height > data::kMostSide ||
       width > data::kMostSide) {
     throw Error("an image can be read as 1 (grey) or 3 (colour) channels of 1 to " + std::to_string(data::kMostSide) +
@@ -55,7 +56,11 @@ std::vector<uint8_t> read_image(const std::filesystem::path& file, int64_t chann
                     std::to_string(height) + " by " + std::to_string(width),
                 ExitCode::usage);
   }
-  data::Image image = data::convert_channels(data::read_image_file(file), channels);
+}
+
+std::vector<uint8_t> fitted(data::Image image, int64_t channels, int64_t height, int64_t width,
+                            bool invert_light_background, const ImageFit& fit) {
+  image = data::convert_channels(std::move(image), channels);
   const bool invert = invert_light_background && channels == 1 && data::has_light_background(image);
   image = fit.crop ? data::resize_and_crop(image, height, width, fit.shorter_side) : data::resize(image, height, width);
   if (invert)
@@ -64,6 +69,21 @@ std::vector<uint8_t> read_image(const std::filesystem::path& file, int64_t chann
   std::vector<uint8_t> planes(image.values.size());
   data::write_planes(image, reinterpret_cast<std::byte*>(planes.data()));
   return planes;
+}
+
+}  // namespace
+
+std::vector<uint8_t> read_image(const std::filesystem::path& file, int64_t channels, int64_t height, int64_t width,
+                                bool invert_light_background, const ImageFit& fit) {
+  require_sample_of_pixels(channels, height, width);
+  return fitted(data::read_image_file(file), channels, height, width, invert_light_background, fit);
+}
+
+std::vector<uint8_t> read_image(std::span<const uint8_t> bytes, const std::string& name, int64_t channels,
+                                int64_t height, int64_t width, bool invert_light_background, const ImageFit& fit,
+                                int64_t most_pixels) {
+  require_sample_of_pixels(channels, height, width);
+  return fitted(data::decode_image(bytes, name, most_pixels), channels, height, width, invert_light_background, fit);
 }
 
 }  // namespace gpunn

@@ -148,5 +148,10 @@ GPUNN_API std::filesystem::path download_dataset(const std::string& name);
 // inverted where `invert_light_background` is set, as MNIST's digits are light on dark.
 GPUNN_API std::vector<uint8_t> read_image(const std::filesystem::path& file, int64_t channels, int64_t height,
                                           int64_t width, bool invert_light_background, const ImageFit& fit = {});
+// The same of the bytes of such a file; errors call it `name`. An image of more than `most_pixels` is refused before
+// memory for it is taken.
+GPUNN_API std::vector<uint8_t> read_image(std::span<const uint8_t> bytes, const std::string& name, int64_t channels,
+                                          int64_t height, int64_t width, bool invert_light_background,
+                                          const ImageFit& fit, int64_t most_pixels);
 
 }  // namespace gpunn

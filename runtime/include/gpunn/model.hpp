@@ -111,5 +111,9 @@ class GPUNN_API Model {
 // Reads an image file as a sample of the model: as many channels and pixels as it takes, fitted as the images of its
 // data set were. Throws Error(usage) where the model takes no images, and Error where the file is none.
 GPUNN_API std::vector<uint8_t> read_image(const std::filesystem::path& file, const InputInfo& input);
+// The same of the bytes of such a file; errors call it `name`. An image of more than `most_pixels` is refused before
+// memory for it is taken.
+GPUNN_API std::vector<uint8_t> read_image(std::span<const uint8_t> bytes, const std::string& name,
+                                          const InputInfo& input, int64_t most_pixels = int64_t{1} << 26);
 
 }  // namespace gpunn
