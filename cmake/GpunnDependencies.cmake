@@ -19,9 +19,10 @@ find_package(nlohmann_json REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(PNG REQUIRED)
 find_package(JPEG REQUIRED)
-# Both are needed for `gpunn data get`; without them the program is built without downloads.
+# Both are needed for `gpunn data get`; without them the program is built without downloads. `gpunn serve` takes OpenSSL
+# for HTTPS.
 find_package(CURL)
-find_package(OpenSSL COMPONENTS Crypto)
+find_package(OpenSSL COMPONENTS Crypto SSL)
 # Needed to read and write ONNX files; without it the program says so.
 find_package(Protobuf 3.12)
 if(GPUNN_BUILD_TESTS)

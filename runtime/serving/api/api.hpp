@@ -1,0 +1,60 @@
+#pragma once
+
+#include <gpunn/serving.hpp>
+
+#include <atomic>
+#include <optional>
+#include <string>
+
+#include "serving/api/access_log.hpp"
+#include "serving/api/worker_pool.hpp"
+#include "serving/http/exchange.hpp"
+#include "serving/models/repository.hpp"
+#include "serving/protocol/target.hpp"
+
+namespace gpunn::serving {
+
+// What each request is answered with. Threads may share it.
+class Api {
+ public:
+  Api(ModelRepository& repository, const ServingOptions& options);
+
+  // Refuses what needs no body to be refused: without the token, from another site's page, while the service drains.
+  std::optional<Response> admit(const RequestHead& head) const;
+  void handle(const ExchangePtr& exchange);
+  void begin_draining() { draining_ = true; }
+  void stop() { pool_.stop(); }
+
+ private:
+  void route(const ExchangePtr& exchange, const Target& target);
+  bool route_health(const ExchangePtr& exchange, const Target& target);
+  bool route_model(const ExchangePtr& exchange, const Target& target);
+  bool route_repository(const ExchangePtr& exchange, const Target& target);
+  // Runs an answer on the pool; what it throws is the answer.
+  void on_pool(const ExchangePtr& exchange, std::function<Response()> make);
+
+  ModelRepository& repository_;
+  ServingOptions options_;
+  std::string token_;
+  std::atomic<bool> draining_{false};
+  WorkerPool pool_;
+};
+
+// Sends the answer, or the error for what making it throws.
+void answer_now(const ExchangePtr& exchange, Response response);
+// {"error": ...} with the status of a ServiceError, 400 for a gpunn::Error of the user's making, 500 else.
+Response response_of(const std::exception& failure);
+
+// The parts of the API, a file each. They throw ServiceError.
+void infer(const ExchangePtr& exchange, const ServedModelPtr& model, const ServingOptions& options, WorkerPool& pool);
+void classify(const ExchangePtr& exchange, const ServedModelPtr& model, int64_t top, const ServingOptions& options,
+              WorkerPool& pool);
+std::string server_metadata();
+std::string model_metadata(const ModelRepository& repository, const ServedModel& model);
+std::string model_config(const ServedModel& model);
+std::string model_statistics(const std::vector<ServedModelPtr>& models);
+std::string repository_index(const ModelRepository& repository, bool ready_alone);
+std::string prometheus_metrics(const std::vector<ServedModelPtr>& models);
+std::string_view browser_page();
+
+}  // namespace gpunn::serving

@@ -1,0 +1,134 @@
+#include <gpunn/error.hpp>
+#include <gpunn/model.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "serving/api/api.hpp"
+#include "serving/http/server.hpp"
+#include "serving/protocol/compression.hpp"
+#include "serving/protocol/multipart.hpp"
+#include "serving/protocol/service_error.hpp"
+#include "tasks/task.hpp"
+
+namespace gpunn::serving {
+
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+
+struct Classification {
+  ExchangePtr exchange;
+  ServedModelPtr model;
+  int64_t top = 5;
+  std::vector<uint8_t> sample;
+  JobResult result;
+};
+
+struct ImageBytes {
+  std::string name;  // for messages
+  std::string_view bytes;
+};
+
+// The body itself, or the only file of a form.
+ImageBytes image_of(std::string_view body, const std::string& boundary) {
+  if (boundary.empty()) return {"the image", body};
+  std::vector<FormPart> parts = parse_multipart(body, boundary);
+  std::erase_if(parts, [](const FormPart& part) {
+    return part.file.empty() && !part.content_type.starts_with("image/") && part.name != "image";
+  });
+  if (parts.size() != 1) {
+    throw ServiceError(400, "the form holds " + std::to_string(parts.size()) + " images; expected one");
+  }
+  return {parts.front().file.empty() ? "the image" : parts.front().file, parts.front().content};
+}
+
+Response classified(const Classification& work) {
+  if (work.result.status != 200) return error_response(work.result.status, work.result.message);
+  const ModelInfo& info = work.model->model.info();
+  const std::string& bytes = work.result.outputs.front();
+  std::vector<float> predictions(bytes.size() / sizeof(float));
+  std::memcpy(predictions.data(), bytes.data(), predictions.size() * sizeof(float));
+  const Decoded decoded = tasks::find(info.task).decode(predictions, info.outputs, work.top);
+  // Under the keys of `gpunn predict --json`.
+  OrderedJson document = {{"model", work.model->name}, {"version", work.model->version}};
+  if (!decoded.classes.empty() || decoded.values.empty()) {
+    OrderedJson classes = OrderedJson::array();
+    for (const ClassProbability& one : decoded.classes) {
+      classes.push_back({{"class", one.index}, {"name", one.name}, {"probability", one.probability}});
+    }
+    document["classes"] = std::move(classes);
+  }
+  if (!decoded.values.empty()) {
+    OrderedJson values = OrderedJson::object();
+    for (const NamedValue& one : decoded.values) values[one.name] = one.value;
+    document["values"] = std::move(values);
+  }
+  Response response;
+  response.body = document.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+  return response;
+}
+
+void read_and_submit(const std::shared_ptr<Classification>& work, const ServingOptions& options) {
+  const Exchange& exchange = *work->exchange;
+  ServedModel& model = *work->model;
+  if (exchange.abandoned()) return;
+  std::string inflated;
+  std::string_view body = exchange.body();
+  if (coding_of(exchange.header("Content-Encoding")) != Coding::identity) {
+    inflated = decompress(body, options.body_bytes);
+    body = inflated;
+  }
+  const ImageBytes image = image_of(body, multipart_boundary(exchange.header("Content-Type")));
+  if (image.bytes.empty()) {
+    throw ServiceError(400, image.name + " has no bytes; expected those of a JPEG or PNG file");
+  }
+  try {
+    work->sample = read_image({reinterpret_cast<const uint8_t*>(image.bytes.data()), image.bytes.size()}, image.name,
+                              model.model.info().input, options.image_pixels);
+  } catch (const Error& failure) {  // of a damaged image, which is the client's
+    throw ServiceError(400, failure.what());
+  }
+  Job job;
+  job.rows = 1;
+  job.input = work->sample.data();
+  job.keep = work;
+  job.outputs = {1};
+  job.received = exchange.received();
+  job.abandoned = [raw = &exchange] { return raw->abandoned(); };
+  job.done = [weak = std::weak_ptr<Classification>(work)](JobResult result) {
+    const std::shared_ptr<Classification> held = weak.lock();
+    if (held == nullptr) return;
+    held->result = std::move(result);
+    held->exchange->answer([held] { return classified(*held); });
+  };
+  model.batcher.submit(std::move(job));
+}
+
+}  // namespace
+
+void classify(const ExchangePtr& exchange, const ServedModelPtr& model, int64_t top, const ServingOptions& options,
+              WorkerPool& pool) {
+  if (model->model.outputs().size() < 2) {
+    throw ServiceError(400, "model '" + model->name +
+                                "' has no task that says what its outputs mean; call /v2/models/" + model->name +
+                                "/infer");
+  }
+  auto work = std::make_shared<Classification>();
+  work->exchange = exchange;
+  work->model = model;
+  work->top = top;
+  pool.run([work, &options] {
+    try {
+      read_and_submit(work, options);
+    } catch (const std::exception& failure) {
+      work->model->statistics.add_failure(Failure::other, Clock::now() - work->exchange->received());
+      answer_now(work->exchange, response_of(failure));
+    }
+  });
+}
+
+}  // namespace gpunn::serving

@@ -1,0 +1,202 @@
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "serving/api/api.hpp"
+#include "serving/http/server.hpp"
+#include "serving/protocol/compression.hpp"
+#include "serving/protocol/datatype.hpp"
+#include "serving/protocol/infer_request.hpp"
+#include "serving/protocol/infer_response.hpp"
+#include "serving/protocol/service_error.hpp"
+
+namespace gpunn::serving {
+
+namespace {
+
+constexpr std::size_t kShort = std::size_t{64} << 10;  // bytes of a body that are read on the network's thread
+
+// A request on its way: what it points into stays with it.
+struct Inference {
+  ExchangePtr exchange;
+  ServedModelPtr model;
+  std::string inflated;   // the body, where it was compressed
+  std::string converted;  // the input, where it came as JSON
+  InferRequest request;
+  std::vector<std::size_t> outputs;  // of the model, in the order of the answer
+  JobResult result;
+};
+
+std::string in(const ServedModel& model) { return " for model '" + model.name + "'"; }
+
+// A body without JSON, which is the values of the only input.
+InferRequest raw_request(std::string_view body, const ServedModel& model) {
+  const ModelTensor& tensor = model.model.inputs().front();
+  const std::size_t row_bytes = tensor.row.bytes();
+  if (body.empty() || body.size() % row_bytes != 0) {
+    throw ServiceError(400, "a raw binary request holds rows of " + std::to_string(row_bytes) + " bytes" + in(model) +
+                                ", and the body has " + std::to_string(body.size()));
+  }
+  InferRequest request;
+  InferInput& input = request.inputs.emplace_back();
+  input.name = tensor.name;
+  input.datatype = datatype_of(tensor.row.dtype);
+  input.shape = tensor.row.shape;
+  input.shape.insert(input.shape.begin(), static_cast<int64_t>(body.size() / row_bytes));
+  input.has_shape = true;
+  input.binary_bytes = body.size();
+  input.binary = body;
+  request.binary_outputs = true;
+  return request;
+}
+
+const InferInput& checked_input(const InferRequest& request, const ServedModel& model) {
+  const ModelTensor& tensor = model.model.inputs().front();
+  if (request.inputs.size() != 1) {
+    throw ServiceError(400,
+                       "expected 1 inputs but got " + std::to_string(request.inputs.size()) + " inputs" + in(model));
+  }
+  const InferInput& input = request.inputs.front();
+  if (input.name != tensor.name) {
+    throw ServiceError(
+        400, "unexpected inference input '" + input.name + "'" + in(model) + "; expected '" + tensor.name + "'");
+  }
+  if (input.in_shared_memory) throw ServiceError(501, "the service has no shared memory with its clients");
+  const std::string_view expected = datatype_of(tensor.row.dtype);
+  if (input.datatype != expected) {
+    throw ServiceError(400, "inference input '" + input.name + "' data-type is '" + input.datatype + "', but model '" +
+                                model.name + "' expects '" + std::string(expected) + "'");
+  }
+  const Shape& row = tensor.row.shape;
+  const bool fits = input.shape.size() == row.size() + 1 &&
+                    std::equal(row.begin(), row.end(), input.shape.begin() + 1) && input.shape.front() >= 1;
+  if (!fits) {
+    Shape wanted = row;
+    wanted.insert(wanted.begin(), -1);
+    throw ServiceError(400, "unexpected shape for input '" + input.name + "'" + in(model) + ". Expected " +
+                                to_string(wanted) + ", got " + to_string(input.shape));
+  }
+  if (input.shape.front() > model.model.max_batch()) {
+    throw ServiceError(400, "inference request batch-size must be <= " + std::to_string(model.model.max_batch()) +
+                                in(model) + ", found " + std::to_string(input.shape.front()));
+  }
+  return input;
+}
+
+std::vector<std::size_t> checked_outputs(InferRequest& request, const ServedModel& model) {
+  const std::vector<ModelTensor>& known = model.model.outputs();
+  if (request.outputs.empty()) {
+    for (const ModelTensor& output : known) request.outputs.push_back({.name = output.name});
+  }
+  std::vector<std::size_t> outputs;
+  for (const InferOutput& output : request.outputs) {
+    const auto found = std::ranges::find(known, output.name, &ModelTensor::name);
+    if (found == known.end()) {
+      throw ServiceError(400, "unexpected inference output '" + output.name + "'" + in(model));
+    }
+    if (output.in_shared_memory) throw ServiceError(501, "the service has no shared memory with its clients");
+    outputs.push_back(static_cast<std::size_t>(found - known.begin()));
+  }
+  return outputs;
+}
+
+Response answer_of(const Inference& inference) {
+  if (inference.result.status != 200) return error_response(inference.result.status, inference.result.message);
+  const ServedModel& model = *inference.model;
+  const int64_t rows = inference.request.inputs.front().shape.front();
+  InferAnswer answer{.model = model.name, .version = model.version, .id = inference.request.id, .outputs = {}};
+  for (std::size_t i = 0; i < inference.outputs.size(); ++i) {
+    const ModelTensor& tensor = model.model.outputs()[inference.outputs[i]];
+    const InferOutput& wanted = inference.request.outputs[i];
+    OutputTensor& output = answer.outputs.emplace_back();
+    output.name = tensor.name;
+    output.dtype = tensor.row.dtype;
+    output.shape = tensor.row.shape;
+    output.shape.insert(output.shape.begin(), rows);
+    output.values = inference.result.outputs[i];
+    output.binary = wanted.binary.value_or(inference.request.binary_outputs);
+    output.classes = wanted.classes;
+    const std::vector<std::string>& labels = model.model.info().outputs;
+    if (static_cast<int64_t>(labels.size()) == tensor.row.elements()) output.labels = labels;
+  }
+  EncodedAnswer encoded = encode_infer_answer(answer);
+  Response response;
+  response.body = std::move(encoded.body);
+  if (encoded.has_binary) {
+    response.content_type = "application/octet-stream";
+    response.headers.emplace_back("Inference-Header-Content-Length", std::to_string(encoded.header_bytes));
+  }
+  const Coding coding = accepted_coding(inference.exchange->header("Accept-Encoding"));
+  if (coding != Coding::identity) {
+    response.body = compress(response.body, coding);
+    response.headers.emplace_back("Content-Encoding", std::string(name_of(coding)));
+  }
+  return response;
+}
+
+void submit(const std::shared_ptr<Inference>& inference, const ServingOptions& options) {
+  const Exchange& exchange = *inference->exchange;
+  ServedModel& model = *inference->model;
+  std::string_view body = exchange.body();
+  if (coding_of(exchange.header("Content-Encoding")) != Coding::identity) {
+    inference->inflated = decompress(body, options.body_bytes);
+    body = inference->inflated;
+  }
+  std::optional<std::size_t> header_bytes;
+  if (const std::string_view text = exchange.header("Inference-Header-Content-Length"); !text.empty()) {
+    const std::optional<int64_t> number = whole_number(text);
+    if (!number || *number < 0) {
+      throw ServiceError(400,
+                         "Inference-Header-Content-Length is '" + std::string(text) + "'; expected a number of bytes");
+    }
+    header_bytes = static_cast<std::size_t>(*number);
+  }
+  inference->request =
+      header_bytes == std::size_t{0} ? raw_request(body, model) : parse_infer_request(body, header_bytes);
+  const InferInput& input = checked_input(inference->request, model);
+  const std::string_view values = packed_values(input, model.model.inputs().front().row.dtype, inference->converted);
+  inference->outputs = checked_outputs(inference->request, model);
+  Job job;
+  job.rows = input.shape.front();
+  job.input = values.data();
+  job.keep = inference;
+  job.outputs = inference->outputs;
+  job.received = exchange.received();
+  if (inference->request.timeout_us > 0) {
+    constexpr uint64_t kLongest = 86'400'000'000;
+    job.deadline = job.received + std::chrono::microseconds(std::min(inference->request.timeout_us, kLongest));
+  }
+  job.abandoned = [exchange = inference->exchange.get()] { return exchange->abandoned(); };
+  job.done = [weak = std::weak_ptr<Inference>(inference)](JobResult result) {
+    const std::shared_ptr<Inference> held = weak.lock();
+    if (held == nullptr) return;
+    held->result = std::move(result);
+    held->exchange->answer([held] { return answer_of(*held); });
+  };
+  model.batcher.submit(std::move(job));
+}
+
+void fail(const Inference& inference, const std::exception& failure) {
+  inference.model->statistics.add_failure(Failure::other, Clock::now() - inference.exchange->received());
+  answer_now(inference.exchange, response_of(failure));
+}
+
+}  // namespace
+
+void infer(const ExchangePtr& exchange, const ServedModelPtr& model, const ServingOptions& options, WorkerPool& pool) {
+  auto inference = std::make_shared<Inference>();
+  inference->exchange = exchange;
+  inference->model = model;
+  const auto begin = [inference, &options] {
+    try {
+      submit(inference, options);
+    } catch (const std::exception& failure) {
+      fail(*inference, failure);
+    }
+  };
+  if (exchange->body().size() <= kShort && exchange->header("Content-Encoding").empty()) return begin();
+  pool.run(begin);
+}
+
+}  // namespace gpunn::serving

@@ -1,0 +1,210 @@
+#include "serving/models/batcher.hpp"
+
+#include <gpunn/error.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <utility>
+
+namespace gpunn::serving {
+
+namespace {
+
+constexpr const char* kStopped = "the model is being unloaded";
+
+}  // namespace
+
+// An instance's memory for batches of several requests.
+struct Batcher::Buffers {
+  std::string input;
+  std::vector<std::string> outputs;
+};
+
+Batcher::Batcher(const Model& model, const BatchOptions& options, Statistics& statistics)
+    : model_(model), options_(options), statistics_(statistics) {
+  for (int i = 0; i < std::max(options.instances, 1); ++i) {
+    threads_.emplace_back([this] { work(); });
+  }
+}
+
+Batcher::~Batcher() { stop(); }
+
+void Batcher::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  for (std::thread& thread : threads_) {
+    if (thread.joinable()) thread.join();
+  }
+}
+
+void Batcher::submit(Job job) {
+  job.queued = Clock::now();
+  std::string why;
+  {
+    const std::lock_guard lock(mutex_);
+    if (lost_) {
+      why = lost_why_;
+    } else if (stopping_) {
+      why = kStopped;
+    } else if (queue_.size() >= options_.queue) {
+      why = "Exceeds maximum queue size: " + std::to_string(options_.queue) + " requests wait for the model";
+    } else {
+      queued_rows_ += job.rows;
+      queue_.push_back(std::move(job));
+      statistics_.enter_queue();
+    }
+  }
+  if (!why.empty()) return refuse(job, Failure::rejected, 503, why);
+  wake_.notify_one();
+}
+
+void Batcher::work() {
+  Buffers buffers;
+  buffers.outputs.resize(model_.outputs().size());
+  std::unique_lock lock(mutex_);
+  while (wait_for_batch(lock)) {
+    Jobs jobs = take_batch();
+    lock.unlock();
+    run(jobs, buffers);
+    jobs.clear();  // what it held may be the last of something large
+    lock.lock();
+  }
+}
+
+bool Batcher::wait_for_batch(std::unique_lock<std::mutex>& lock) {
+  for (;;) {
+    wake_.wait(lock, [&] { return stopping_ || !queue_.empty(); });
+    if (queue_.empty()) return false;
+    const auto full = [&] { return stopping_ || queue_.empty() || queued_rows_ >= model_.max_batch(); };
+    if (options_.delay.count() > 0) wake_.wait_until(lock, queue_.front().queued + options_.delay, full);
+    if (!queue_.empty()) return true;  // else another instance took them
+  }
+}
+
+Batcher::Jobs Batcher::take_batch() {
+  Jobs jobs;
+  int64_t rows = 0;
+  while (!queue_.empty() && rows + queue_.front().rows <= model_.max_batch()) {
+    rows += queue_.front().rows;
+    jobs.push_back(std::move(queue_.front()));
+    queue_.pop_front();
+    statistics_.leave_queue();
+  }
+  queued_rows_ -= rows;
+  if (!queue_.empty()) wake_.notify_one();
+  return jobs;
+}
+
+void Batcher::refuse(Job& job, Failure why, int status, const std::string& message) {
+  statistics_.add_failure(why, Clock::now() - job.received);
+  job.done({.status = status, .message = message});
+}
+
+void Batcher::run(Jobs& jobs, Buffers& buffers) {
+  const Clock::time_point begin = Clock::now();
+  std::erase_if(jobs, [&](Job& job) {
+    if (job.abandoned && job.abandoned()) {
+      refuse(job, Failure::canceled, 499, "the client has closed the connection");
+      return true;
+    }
+    if (begin > job.deadline) {
+      refuse(job, Failure::rejected, 503, "Request timeout expired: it waited too long for its batch");
+      return true;
+    }
+    return false;
+  });
+  if (jobs.empty()) return;
+  int64_t rows = 0;
+  for (const Job& job : jobs) rows += job.rows;
+  int status = 500;
+  std::string failure;
+  try {
+    return infer(jobs, rows, buffers, begin);
+  } catch (const DeviceLostError& error) {
+    status = 503;
+    failure = error.what();
+    lose(failure);
+  } catch (const std::exception& error) {
+    failure = error.what();
+  }
+  for (Job& job : jobs) {
+    if (job.done) refuse(job, Failure::backend, status, failure);
+  }
+}
+
+void Batcher::infer(Jobs& jobs, int64_t rows, Buffers& buffers, Clock::time_point begin) {
+  const ModelTensor& input = model_.inputs().front();
+  const void* samples = jobs.front().input;
+  if (jobs.size() > 1) {
+    const std::size_t row_bytes = input.row.bytes();
+    buffers.input.resize(static_cast<std::size_t>(rows) * row_bytes);
+    char* target = buffers.input.data();
+    for (const Job& job : jobs) {
+      const std::size_t bytes = static_cast<std::size_t>(job.rows) * row_bytes;
+      std::memcpy(target, job.input, bytes);
+      target += bytes;
+    }
+    samples = buffers.input.data();
+  }
+  std::vector<Shape> shapes;
+  std::vector<std::size_t> wanted;
+  for (const Job& job : jobs) wanted.insert(wanted.end(), job.outputs.begin(), job.outputs.end());
+  std::ranges::sort(wanted);
+  wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
+  const auto with_rows = [&](const TensorType& row) {
+    Shape shape = row.shape;
+    shape.insert(shape.begin(), rows);
+    return shape;
+  };
+  const Shape input_shape = with_rows(input.row);
+  for (const std::size_t output : wanted) shapes.push_back(with_rows(model_.outputs()[output].row));
+  std::vector<MutableArrayView> outputs;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const ModelTensor& tensor = model_.outputs()[wanted[i]];
+    std::string& values = buffers.outputs[wanted[i]];
+    values.resize(static_cast<std::size_t>(rows) * tensor.row.bytes());
+    outputs.push_back({.name = tensor.name, .dtype = tensor.row.dtype, .shape = shapes[i], .data = values.data()});
+  }
+  const ArrayView array{.name = input.name, .dtype = input.row.dtype, .shape = input_shape, .data = samples};
+  const Clock::time_point gathered = Clock::now();
+  model_.run({&array, 1}, outputs);
+  const Clock::time_point ran = Clock::now();
+  std::vector<JobResult> results(jobs.size());
+  std::size_t first = 0;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    const auto count = static_cast<std::size_t>(jobs[i].rows);
+    for (const std::size_t output : jobs[i].outputs) {
+      const std::size_t bytes = model_.outputs()[output].row.bytes();
+      results[i].outputs.push_back(buffers.outputs[output].substr(first * bytes, count * bytes));
+    }
+    first += count;
+  }
+  const Clock::time_point end = Clock::now();
+  statistics_.add_execution(rows, gathered - begin, ran - gathered, end - ran, jobs.size());
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    statistics_.add_success({.queue = begin - jobs[i].queued, .total = end - jobs[i].received});
+    std::exchange(jobs[i].done, nullptr)(std::move(results[i]));
+  }
+}
+
+// Nothing can be done on the device any more: what waits is refused, too.
+void Batcher::lose(const std::string& why) {
+  std::deque<Job> waiting;
+  {
+    const std::lock_guard lock(mutex_);
+    lost_why_ = "the model's device is lost: " + why;
+    lost_ = true;
+    waiting.swap(queue_);
+    queued_rows_ = 0;
+  }
+  for (Job& job : waiting) {
+    statistics_.leave_queue();
+    refuse(job, Failure::backend, 503, lost_why_);
+  }
+}
+
+}  // namespace gpunn::serving

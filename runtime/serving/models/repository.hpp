@@ -1,0 +1,77 @@
+#pragma once
+
+#include <gpunn/model.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "serving/models/served_model.hpp"
+
+namespace gpunn::serving {
+
+// Where a version of a model comes from.
+struct ModelSource {
+  std::string name;
+  int64_t version = 1;
+  std::filesystem::path path;
+};
+
+struct ModelState {
+  std::string name, version;  // of a model that was never loaded: no version
+  std::string state;          // READY, UNAVAILABLE
+  std::string reason;         // why it is not ready
+};
+
+// What a MODEL of the command line names, [NAME[:VERSION]=]PATH: a run folder or a file is one version; a folder whose
+// subfolders are numbers holds a version in each. The name defaults to the experiment's. Throws Error.
+std::vector<ModelSource> model_sources(const std::string& text);
+
+// The models that are served, by name and version. Threads may share it.
+class ModelRepository {
+ public:
+  ModelRepository(ModelOptions options, BatchOptions batch) : options_(std::move(options)), batch_(batch) {}
+  ModelRepository(const ModelRepository&) = delete;
+  ModelRepository& operator=(const ModelRepository&) = delete;
+  ~ModelRepository() { stop(); }
+
+  // Makes a source known; load() reads it. Throws Error(usage) where the version is known already, or the name is none.
+  void add(const ModelSource& source);
+  // Loads all versions of a model, also anew; the old ones finish what they have. Throws ServiceError: 400 where a file
+  // can't be loaded, and then nothing changes; 404 where the name is not known.
+  void load(const std::string& name);
+  // Loads a model that is there already, in place of what the name and version served.
+  void put(const std::string& name, int64_t version, Model model);
+  void unload(const std::string& name);  // returns once its requests are answered
+  void stop();                           // all of them
+
+  // `version` empty: the highest. Throws ServiceError(404).
+  ServedModelPtr find(std::string_view name, std::string_view version) const;
+  std::vector<ServedModelPtr> all() const;
+  std::vector<std::string> names() const;  // also of models that are not loaded
+  std::vector<ModelState> index() const;
+  bool lost() const;  // whether a device is
+
+ private:
+  struct Entry {
+    std::map<int64_t, std::filesystem::path> sources;
+    std::map<int64_t, ServedModelPtr> versions;  // that are loaded
+    std::string reason;                          // why it is not
+  };
+  using Versions = std::map<int64_t, ServedModelPtr>;
+
+  void replace(const std::string& name, Versions versions, const std::string& reason);
+
+  ModelOptions options_;
+  BatchOptions batch_;
+  std::mutex changing_;       // held while a model is loaded or unloaded
+  mutable std::mutex mutex_;  // of the entries
+  std::map<std::string, Entry, std::less<>> entries_;
+};
+
+}  // namespace gpunn::serving

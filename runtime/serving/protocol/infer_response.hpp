@@ -1,0 +1,41 @@
+#pragma once
+
+#include <gpunn/tensor_type.hpp>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gpunn::serving {
+
+// An output tensor of an answer: packed bytes.
+struct OutputTensor {
+  std::string_view name;
+  DType dtype = DType::f32;
+  Shape shape;  // with the rows
+  std::string_view values;
+  bool binary = false;
+  int64_t classes = 0;  // most of a row to tell as "value:index:label"; 0: the values
+  std::span<const std::string> labels = {};
+};
+
+struct InferAnswer {
+  std::string_view model, version, id;
+  std::vector<OutputTensor> outputs;
+};
+
+struct EncodedAnswer {
+  std::string body;
+  std::size_t header_bytes = 0;  // of the JSON
+  bool has_binary = false;
+};
+
+// The body of an answer to an inference request. A value that is not finite is null in JSON.
+EncodedAnswer encode_infer_answer(const InferAnswer& answer);
+
+// Appends text as a JSON string; what is not UTF-8 is replaced.
+void append_json_string(std::string& json, std::string_view text);
+
+}  // namespace gpunn::serving

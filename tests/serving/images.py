@@ -1,0 +1,63 @@
+"""Images as bodies, and what they must not do."""
+
+import json
+
+from served import Server, ServingTest, digits, png, png_header, points
+
+
+class ImagesTest(ServingTest):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server(f"digits={digits()}", "--max-pixels", "1", "--max-body", "1")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.__exit__()
+
+    def classify(self, body, query="", **headers):
+        status, _, answer = self.server.ask("POST", "/v1/classify" + query, body, headers)
+        return status, json.loads(answer)
+
+    def test_an_image_gets_its_classes(self):
+        status, answer = self.classify(png(28), "?top=3")
+        self.assertEqual(status, 200, answer)
+        self.assertEqual((answer["model"], answer["version"], len(answer["classes"])), ("digits", "1", 3))
+        shares = [one["probability"] for one in answer["classes"]]
+        self.assertEqual(shares, sorted(shares, reverse=True))
+        self.assertEqual(len(self.classify(png(28))[1]["classes"]), 5)
+        self.assertAlmostEqual(sum(one["probability"] for one in self.classify(png(40), "?top=99")[1]["classes"]), 1, places=5)
+
+    def test_a_form_as_browsers_send_it(self):
+        form = (b'--X\r\nContent-Disposition: form-data; name="note"\r\n\r\nhello\r\n--X\r\nContent-Disposition: '
+                b'form-data; name="image"; filename="a.png"\r\nContent-Type: image/png\r\n\r\n' + png(28) + b"\r\n--X--\r\n")
+        kind = {"Content-Type": "multipart/form-data; boundary=X"}
+        status, answer = self.classify(form, **kind)
+        self.assertEqual((status, answer), (200, self.classify(png(28))[1]))
+        self.assertEqual(self.classify(form[:-9], **kind)[0], 400)
+        self.assertIn("expected one", self.classify(b"--X--", **kind)[1]["error"])
+
+    def test_what_is_no_image_is_refused(self):
+        for body, text in ((b"", "no bytes"), (b"GIF89a", "it is a GIF"), (png(28)[:60], "damaged PNG"),
+                           (png_header(20_000, 20_000), "PNG"), (png(1025), "at most 1048576 in all")):
+            status, answer = self.classify(body)
+            self.assertEqual(status, 400, answer)
+            self.assertIn(text, answer["error"])
+        self.assertEqual(self.classify(bytes(2 << 20))[0], 413)
+        for query in ("?top=0", "?top=x", "?top=-1"):
+            self.assertEqual(self.classify(png(28), query)[0], 400)
+        self.assertEqual(self.classify(png(28), "?model=none")[0], 404)
+        self.assertEqual(self.server.get("/v1/classify")[0], 405)
+
+    def test_a_model_that_takes_no_images_says_so(self):
+        with Server(f"digits={digits()}", f"points={points()}") as server:
+            status, _, answer = server.ask("POST", "/v1/classify?model=points", png(28))
+            self.assertEqual((status, "not images" in answer.decode()), (400, True))
+            status, _, answer = server.ask("POST", "/v1/classify", png(28))
+            self.assertEqual((status, "several models" in answer.decode()), (400, True))
+
+    def test_the_page_needs_nothing_from_elsewhere(self):
+        status, headers, page = self.server.ask("GET", "/")
+        self.assertEqual((status, headers["Content-Type"]), (200, "text/html; charset=utf-8"))
+        self.assertIn("default-src 'none'", headers["Content-Security-Policy"])
+        self.assertNotIn(b"http://", page)
+        self.assertNotIn(b"https://", page)
