@@ -25,7 +25,7 @@ struct ServeOptions {
   std::optional<int64_t> device, threads;
   std::vector<std::filesystem::path> plugins;
   std::string address = "127.0.0.1";
-  int64_t port = 8000, max_batch = 64, max_delay = 0, queue = 4096, instances = 1, network_threads = 1;
+  int64_t port = 8000, max_batch = 64, max_delay = 0, queue = 4096, instances = 1, network_threads = 1, warm_up = 3'000;
   int64_t timeout = 60'000, idle_timeout = 60'000, transfer_timeout = 30'000, drain_timeout = 30'000;
   int64_t connections = 1024, body = 64, memory = 1024, pixels = 64;
   std::filesystem::path certificate, key, token_file, access_log;
@@ -64,6 +64,7 @@ ServingOptions serving_options(const ServeOptions& options) {
   serving.network_threads = static_cast<int>(options.network_threads);
   serving.instances = static_cast<int>(options.instances);
   serving.batch_delay = std::chrono::microseconds(options.max_delay);
+  serving.warm_up = milliseconds(options.warm_up);
   serving.queue = static_cast<std::size_t>(options.queue);
   serving.request_timeout = milliseconds(options.timeout);
   serving.idle_timeout = milliseconds(options.idle_timeout);
@@ -184,6 +185,11 @@ void add_serve(CommandLine& line) {
       .capture_default_str()
       .range(1, 64)
       .type_name("N");
+  verb.add_option("--warm-up", options->warm_up,
+                  "Milliseconds that loading a model may take longer, to have the kernels of its batches ready")
+      .capture_default_str()
+      .range(0, 86'400'000)
+      .type_name("MS");
   add_network_options(verb, *options);
   add_limits(verb, *options);
   verb.callback([&line, options] {

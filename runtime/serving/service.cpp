@@ -30,6 +30,7 @@ const ServingOptions& checked(const ServingOptions& options) {
   require_between("network_threads", options.network_threads, 1, 256);
   require_between("instances", options.instances, 1, 1024);
   require_between("batch_delay", options.batch_delay.count(), 0, 60'000'000);
+  require_between("warm_up", options.warm_up.count(), 0, 86'400'000);
   require_between("queue", static_cast<int64_t>(options.queue), 1, 1 << 24);
   require_between("connections", static_cast<int64_t>(options.connections), 1, 1 << 20);
   require_between("header_bytes", static_cast<int64_t>(options.header_bytes), 256, 1 << 24);
@@ -64,8 +65,10 @@ class Service::Impl {
   explicit Impl(const ServingOptions& options)
       : options_(checked(options)),
         log_(options.access_log),
-        repository_(options.model,
-                    {.delay = options.batch_delay, .queue = options.queue, .instances = options.instances}) {
+        repository_(options.model, {.delay = options.batch_delay,
+                                    .queue = options.queue,
+                                    .instances = options.instances,
+                                    .warm_up = options.warm_up}) {
     for (const std::string& text : options.models) {
       for (const serving::ModelSource& source : serving::model_sources(text)) repository_.add(source);
     }

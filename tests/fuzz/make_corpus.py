@@ -69,6 +69,18 @@ def made(name):
     elif name == "csv":
         yield b"x,y,label\n1,2,a\n3,4,b\n5,6,a\n7,8,b\n"
         yield b'"x ""q""",label\r\n1e3,"a\nb"\r\n-2,c\r\n'
+    elif name == "infer_request":
+        for json, rest in ((b'{"id":"1","inputs":[{"name":"x","shape":[1,2],"datatype":"FP32","data":[[1,2.5]]}]}', b""),
+                           (b'{"inputs":[{"name":"x","shape":[2],"datatype":"UINT8","parameters":{"binary_data_size":2}}],'
+                            b'"outputs":[{"name":"p","parameters":{"classification":3,"binary_data":true}}],'
+                            b'"parameters":{"binary_data_output":true,"timeout":5}}', b"ab")):
+            yield struct.pack("<H", len(json)) + json + rest
+    elif name == "form":
+        yield (b'multipart/form-data; boundary="B"\n--B\r\nContent-Disposition: form-data; name="image"; filename="a.png"\r\n'
+               b"Content-Type: image/png\r\n\r\nbytes\r\n--B--\r\n")
+        yield b"/v2/models/a%20b/versions/1/infer?top=5&model=x+y"
+        yield zlib.compress(b"a" * 1000)
+        yield gzip.compress(b"body", mtime=0)
     elif name == "tuning_cache":
         yield b"gpunn tuning 1\nmatmul 8x8x8\tgemm:3\nconv\twinograd\n"
     elif name == "command_line":

@@ -1,7 +1,10 @@
 """Several models and versions, loaded and unloaded while requests come."""
 
+import os
 import shutil
 import threading
+import unittest
+from pathlib import Path
 
 from served import FOLDER, Server, ServingTest, binary_request, digits, points
 
@@ -57,6 +60,27 @@ class RepositoryTest(ServingTest):
             self.assertEqual(server.post("/v2/repository/models/none/unload", {})[0], 404)
             document = {"parameters": {"config": "{}"}}
             self.assertEqual(server.post("/v2/repository/models/digits/load", document)[0], 501)
+
+    @unittest.skipUnless(os.environ.get("GPUNN_TRAINING_SAMPLE_DIR"), "the sample plugins are not named")
+    def test_a_lost_device_is_told_and_its_requests_are_refused(self):
+        plugin = Path(os.environ["GPUNN_TRAINING_SAMPLE_DIR"], "libgpunn_backend_losing.so")
+        if not plugin.exists():
+            self.skipTest("the sample plugins are not built")
+        intact = FOLDER / "intact"  # while it is there
+        intact.touch()
+        with Server(f"digits={digits()}", "--backend", "losing", "--plugin", plugin, "--instances", "2",
+                    environment={"GPUNN_TEST_LOSE": "predict:0", "GPUNN_TEST_LOSE_ONCE": str(intact)}) as server:
+            self.assertEqual(self.infer(server, "digits"), 200)
+            self.assertEqual(server.get("/v2/health/live")[0], 200)
+            intact.unlink()
+            self.assertEqual([self.infer(server, "digits") for _ in range(5)], [503] * 5)
+            for path in ("/v2/health/live", "/v2/health/ready", "/v2/models/digits/ready"):
+                self.assertEqual(server.get(path)[0], 400)
+            state = server.post("/v2/repository/index", {})[1][0]
+            self.assertEqual((state["state"], state["reason"]), ("UNAVAILABLE", "its device is lost"))
+            self.assertEqual(server.metric("nv_inference_request_failure", reason="BACKEND"), 1)
+            server.terminate()
+            self.assertEqual(server.ended()[0], 0)
 
     def test_a_file_that_went_bad_leaves_the_old_model_serving(self):
         run = FOLDER / "spoilt"

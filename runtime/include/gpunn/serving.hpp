@@ -25,6 +25,7 @@ struct ServingOptions {
   int network_threads = 1;
   int instances = 1;                         // batches of a model that may run at the same time
   std::chrono::microseconds batch_delay{0};  // that a request waits for others to fill a batch at most
+  std::chrono::milliseconds warm_up{3'000};  // that loading a model may take longer, to have its kernels ready
   std::size_t queue = 4096;                  // requests to a model that may wait; further ones get 503
 
   std::chrono::milliseconds request_timeout{60'000};   // until its answer; 0: none

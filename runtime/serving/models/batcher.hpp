@@ -19,9 +19,10 @@
 namespace gpunn::serving {
 
 struct BatchOptions {
-  std::chrono::microseconds delay{0};  // that the first request of a batch waits for others at most
-  std::size_t queue = 4096;            // requests that may wait
-  int instances = 1;                   // batches that may run at the same time
+  std::chrono::microseconds delay{0};    // that the first request of a batch waits for others at most
+  std::size_t queue = 4096;              // requests that may wait
+  int instances = 1;                     // batches that may run at the same time
+  std::chrono::milliseconds warm_up{0};  // that loading a model may take longer, to have its kernels ready
 };
 
 // What became of a request: the outputs that it asked for, packed, or why there are none.

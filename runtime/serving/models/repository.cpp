@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "common/text.hpp"
+#include "serving/models/warm_up.hpp"
 #include "serving/protocol/service_error.hpp"
 #include "serving/protocol/target.hpp"
 
@@ -138,8 +139,10 @@ void ModelRepository::load(const std::string& name) {
   try {
     for (const auto& [number, path] : sources) {
       ModelOptions options = options_;
-      options.calls = std::max(batch_.instances, 1);
-      versions.emplace(number, std::make_shared<ServedModel>(name, number, Model::load(path, options), batch_));
+      options.calls = batch_.instances;
+      const Model model = Model::load(path, options);
+      warm_up(model, options.calls, batch_.warm_up);
+      versions.emplace(number, std::make_shared<ServedModel>(name, number, model, batch_));
     }
   } catch (const std::exception& failure) {
     const std::lock_guard lock(mutex_);
