@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <exception>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "common/text.hpp"
@@ -70,6 +71,15 @@ bool is_time(const std::string& name) {
   return name.size() >= 20 && name[4] == '-' && name[7] == '-' && name[10] == 'T' && name[19] == 'Z';
 }
 
+// Lets the requests that have found a model before it went be answered by it.
+void retire(const ServedModelPtr& old) {
+  constexpr std::chrono::seconds kLongest{30};
+  constexpr std::chrono::milliseconds kLook{1};
+  const Clock::time_point end = Clock::now() + kLongest;
+  while (old.use_count() > 1 && Clock::now() < end) std::this_thread::sleep_for(kLook);
+  old->batcher.stop();
+}
+
 }  // namespace
 
 std::vector<ModelSource> model_sources(const std::string& text) {
@@ -121,7 +131,7 @@ void ModelRepository::replace(const std::string& name, Versions versions, const 
     entry.versions.swap(versions);
     entry.reason = reason;
   }
-  for (const auto& [number, old] : versions) old->batcher.stop();
+  for (const auto& [number, old] : versions) retire(old);
 }
 
 void ModelRepository::load(const std::string& name) {
@@ -166,7 +176,7 @@ void ModelRepository::put(const std::string& name, int64_t version, Model model)
     const std::lock_guard lock(mutex_);
     entries_[name].versions = versions;
   }
-  if (old != nullptr) old->batcher.stop();
+  if (old != nullptr) retire(old);
 }
 
 void ModelRepository::unload(const std::string& name) {
