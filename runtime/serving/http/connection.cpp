@@ -20,7 +20,7 @@ using boost::system::error_code;
 namespace {
 
 constexpr std::size_t kChunk = std::size_t{64} << 10;
-constexpr std::chrono::milliseconds kLinger{5'000};
+constexpr std::chrono::milliseconds kLinger{5'000}, kLingerAtTheEnd{1'000};
 constexpr std::chrono::milliseconds kUnwatched{100};  // a request is answered sooner than that, as a rule
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
@@ -156,6 +156,9 @@ void Connection::end() {
 }
 
 void Connection::end_if_idle() {
+  if (state_ == State::receiving && !header_seen_) {
+    return write(error_response(503, "the service is shutting down, and the request has not arrived"));
+  }
   if (state_ != State::idle && state_ != State::handshake) return;
   std::byte byte{};
   const bool arrived = buffer_.size() > 0 || ::recv(socket_.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
@@ -331,7 +334,7 @@ void Connection::linger() {
   if (std::exchange(counted_, false)) --server_.busy;
   server_.body_bytes -= std::exchange(counted_bytes_, 0);
   request_.reset();
-  set(State::lingering, kLinger);
+  set(State::lingering, server_.draining ? kLingerAtTheEnd : kLinger);
   buffer_.consume(buffer_.size());
   error_code error;
 #ifdef GPUNN_WITH_TLS

@@ -28,7 +28,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   void start();
   void end();          // at once
-  void end_if_idle();  // where no request has begun to arrive
+  void end_if_idle();  // where no request has arrived; one whose headers are not whole is refused
   void sweep(Clock::time_point now);
   // The answer of the request that is worked at; of an earlier one it is ignored.
   void send(const Exchange& exchange, const std::function<Response()>& make);
