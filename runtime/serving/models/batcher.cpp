@@ -21,8 +21,8 @@ struct Batcher::Buffers {
   std::vector<std::string> outputs;
 };
 
-Batcher::Batcher(const Model& model, const BatchOptions& options, Statistics& statistics)
-    : model_(model), options_(options), statistics_(statistics) {
+Batcher::Batcher(Model model, const BatchOptions& options, Statistics& statistics)
+    : model_(std::move(model)), options_(options), statistics_(statistics) {
   for (int i = 0; i < std::max(options.instances, 1); ++i) {
     threads_.emplace_back([this] { work(); });
   }

@@ -47,7 +47,7 @@ struct Job {
 // Gathers requests to batches and runs them. Threads may share it.
 class Batcher {
  public:
-  Batcher(const Model& model, const BatchOptions& options, Statistics& statistics);
+  Batcher(Model model, const BatchOptions& options, Statistics& statistics);
   Batcher(const Batcher&) = delete;
   Batcher& operator=(const Batcher&) = delete;
   ~Batcher();  // refuses what waits

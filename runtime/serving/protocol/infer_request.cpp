@@ -179,8 +179,11 @@ class Reader final : public nlohmann::json_sax<Json> {
         if (key_ == "id") request_.id = std::move(value);
         break;
       case Place::input:
-        if (key_ == "name") input().name = std::move(value);
-        if (key_ == "datatype") input().datatype = std::move(value);
+        if (key_ == "name") {
+          input().name = std::move(value);
+        } else if (key_ == "datatype") {
+          input().datatype = std::move(value);
+        }
         break;
       case Place::output:
         if (key_ == "name") output().name = std::move(value);
