@@ -16,8 +16,6 @@ namespace gpunn::serving {
 
 namespace {
 
-constexpr std::size_t kMostOnPool = 256;
-
 int pool_threads() { return static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 2U, 8U)); }
 
 Response json_response(std::string body) {
@@ -61,7 +59,7 @@ void require_method(const Exchange& exchange, std::string_view method) {
 }  // namespace
 
 Api::Api(ModelRepository& repository, const ServingOptions& options)
-    : repository_(repository), options_(options), token_(options.token), pool_(pool_threads(), kMostOnPool) {}
+    : repository_(repository), options_(options), token_(options.token), pool_(pool_threads(), options.queue) {}
 
 std::optional<Response> Api::admit(const RequestHead& head) const {
   const std::string_view path = path_of(head.target());

@@ -15,7 +15,7 @@ namespace gpunn::serving {
 
 namespace {
 
-constexpr std::size_t kShort = std::size_t{64} << 10;  // bytes of a body that are read on the network's thread
+constexpr std::size_t kShort = std::size_t{64} << 10;  // bytes of JSON that are read on the network's thread
 
 // A request on its way: what it points into stays with it.
 struct Inference {
@@ -135,6 +135,18 @@ Response answer_of(const Inference& inference) {
   return response;
 }
 
+// The length of the JSON before binary tensors, where there are any.
+std::optional<std::size_t> json_bytes_of(const Exchange& exchange) {
+  const std::string_view text = exchange.header("Inference-Header-Content-Length");
+  if (text.empty()) return std::nullopt;
+  const std::optional<int64_t> number = whole_number(text);
+  if (!number || *number < 0) {
+    throw ServiceError(400,
+                       "Inference-Header-Content-Length is '" + std::string(text) + "'; expected a number of bytes");
+  }
+  return static_cast<std::size_t>(*number);
+}
+
 void submit(const std::shared_ptr<Inference>& inference, const ServingOptions& options) {
   const Exchange& exchange = *inference->exchange;
   ServedModel& model = *inference->model;
@@ -143,15 +155,7 @@ void submit(const std::shared_ptr<Inference>& inference, const ServingOptions& o
     inference->inflated = decompress(body, options.body_bytes);
     body = inference->inflated;
   }
-  std::optional<std::size_t> header_bytes;
-  if (const std::string_view text = exchange.header("Inference-Header-Content-Length"); !text.empty()) {
-    const std::optional<int64_t> number = whole_number(text);
-    if (!number || *number < 0) {
-      throw ServiceError(400,
-                         "Inference-Header-Content-Length is '" + std::string(text) + "'; expected a number of bytes");
-    }
-    header_bytes = static_cast<std::size_t>(*number);
-  }
+  const std::optional<std::size_t> header_bytes = json_bytes_of(exchange);
   inference->request =
       header_bytes == std::size_t{0} ? raw_request(body, model) : parse_infer_request(body, header_bytes);
   const InferInput& input = checked_input(inference->request, model);
@@ -195,7 +199,8 @@ void infer(const ExchangePtr& exchange, const ServedModelPtr& model, const Servi
       fail(*inference, failure);
     }
   };
-  if (exchange->body().size() <= kShort && exchange->header("Content-Encoding").empty()) return begin();
+  const std::size_t json = json_bytes_of(*exchange).value_or(exchange->body().size());
+  if (json <= kShort && exchange->header("Content-Encoding").empty()) return begin();
   pool.run(begin);
 }
 
