@@ -25,6 +25,9 @@ find_package(CURL)
 find_package(OpenSSL COMPONENTS Crypto SSL)
 # Needed to read and write ONNX files; without it the program says so.
 find_package(Protobuf 3.12)
+# `gpunn serve --grpc-port` needs both; without them the program says so.
+find_package(gRPC CONFIG QUIET)
+find_program(GPUNN_GRPC_CPP_PLUGIN grpc_cpp_plugin)
 if(GPUNN_BUILD_TESTS)
   find_package(Catch2 REQUIRED) # 2 or 3
 endif()

@@ -5,7 +5,7 @@ include(CMakePackageConfigHelpers)
 # Everything that `gpunn run` needs, and no test.
 get_property(gpunn_backends GLOBAL PROPERTY GPUNN_BACKENDS)
 add_custom_target(program)
-foreach(target gpunn_cli gpunn_runtime ${gpunn_backends})
+foreach(target gpunn_cli gpunn_runtime gpunn_grpc ${gpunn_backends})
   if(TARGET ${target})
     add_dependencies(program ${target})
   endif()

@@ -22,7 +22,7 @@ constexpr int64_t kMegabyte = int64_t{1} << 20;
 struct ServeOptions {
   std::vector<std::string> models, settings;
   std::string backend;
-  std::optional<int64_t> device, threads;
+  std::optional<int64_t> device, threads, grpc_port;
   std::vector<std::filesystem::path> plugins;
   std::string address = "127.0.0.1";
   int64_t port = 8000, max_batch = 64, max_delay = 0, queue = 4096, instances = 1, network_threads = 1, warm_up = 3'000;
@@ -61,6 +61,7 @@ ServingOptions serving_options(const ServeOptions& options) {
                    .overrides = parse_settings(options.settings)};
   serving.address = options.address;
   serving.port = static_cast<uint16_t>(options.port);
+  if (options.grpc_port) serving.grpc_port = static_cast<uint16_t>(*options.grpc_port);
   serving.network_threads = static_cast<int>(options.network_threads);
   serving.instances = static_cast<int>(options.instances);
   serving.batch_delay = std::chrono::microseconds(options.max_delay);
@@ -87,6 +88,9 @@ void add_network_options(Verb verb, ServeOptions& options) {
       .type_name("HOST");
   verb.add_option("--port", options.port, "Port to listen at; 0: any that is free")
       .capture_default_str()
+      .range(0, 65535)
+      .type_name("N");
+  verb.add_option("--grpc-port", options.grpc_port, "Port to serve gRPC at, too; 0: any that is free; default: none")
       .range(0, 65535)
       .type_name("N");
   verb.add_option("--network-threads", options.network_threads, "Threads that read requests and write answers")
@@ -140,12 +144,14 @@ ExitCode serve(const ServeOptions& options) {
   std::string names;
   for (const std::string& model : service.models()) names += (names.empty() ? "" : ", ") + model;
   put("serving {} at {}\n", names, service.url());
+  if (service.grpc_port() > 0) put("gRPC at {}:{}\n", options.address, service.grpc_port());
   flush_stdout();
   stop.wait();
   write_to_stderr("stopping: accepted requests are answered first; press again to quit\n");
   if (service.stop()) return ExitCode::done;
   write_to_stderr("gpunn: some requests were not answered within --drain-timeout\n");
-  return ExitCode::failed;
+  flush_stdout();
+  std::_Exit(static_cast<int>(ExitCode::failed));  // what hangs on a device would hang here, too
 }
 
 }  // namespace

@@ -1,11 +1,14 @@
 #include <gpunn/error.hpp>
 #include <gpunn/serving.hpp>
 
+#include <algorithm>
 #include <mutex>
 #include <utility>
 
+#include "common/input_file.hpp"
 #include "serving/api/access_log.hpp"
 #include "serving/api/api.hpp"
+#include "serving/grpc/face.hpp"
 #include "serving/http/server.hpp"
 #include "serving/models/repository.hpp"
 #include "serving/protocol/service_error.hpp"
@@ -58,6 +61,18 @@ serving::HttpOptions http_options(const ServingOptions& options) {
   return http;
 }
 
+serving::GrpcOptions grpc_options(const ServingOptions& options) {
+  serving::GrpcOptions grpc;
+  grpc.address = options.address;
+  grpc.port = *options.grpc_port;
+  grpc.body_bytes = options.body_bytes;
+  if (!options.certificate.empty()) {
+    grpc.certificate = read_text(options.certificate);
+    grpc.private_key = read_text(options.private_key);
+  }
+  return grpc;
+}
+
 }  // namespace
 
 class Service::Impl {
@@ -76,30 +91,38 @@ class Service::Impl {
     api_.emplace(repository_, options_);
     server_.emplace(http_options(options_), callbacks());
     port_ = server_->port();
+    if (options_.grpc_port) {
+      grpc_ = serving::open_grpc(grpc_options(options_), callbacks());
+      grpc_port_ = grpc_->port();
+    }
   }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
-  ~Impl() { stop(); }
+  // In this order: the pool brings work to the models, and they answer over the network.
+  ~Impl() {
+    stop();
+    api_->stop();
+    repository_.stop();
+    grpc_.reset();
+  }
 
   const ServingOptions& options() const { return options_; }
   serving::ModelRepository& repository() { return repository_; }
   uint16_t port() const { return port_; }
+  uint16_t grpc_port() const { return grpc_port_; }
 
   bool stop() {
     const std::lock_guard lock(stopping_);
     if (!server_) return drained_;
+    const serving::Clock::time_point end = serving::Clock::now() + options_.drain_timeout;
+    const auto left = [&] {
+      const auto rest = std::chrono::duration_cast<std::chrono::milliseconds>(end - serving::Clock::now());
+      return std::max(rest, std::chrono::milliseconds(0));
+    };
     api_->begin_draining();
-    drained_ = server_->drain(kQuiet, options_.drain_timeout);
-    // In this order: the pool brings work to the models, and they to the network.
-    if (drained_) {
-      api_->stop();
-      repository_.stop();
-      server_.reset();
-    } else {
-      server_.reset();
-      api_->stop();
-      repository_.stop();
-    }
+    drained_ = server_->drain(kQuiet, left());
+    server_.reset();
+    if (grpc_ != nullptr) drained_ = grpc_->drain(left()) && drained_;
     log_.flush();
     return drained_;
   }
@@ -133,7 +156,8 @@ class Service::Impl {
   serving::ModelRepository repository_;
   std::optional<serving::Api> api_;
   std::optional<serving::HttpServer> server_;
-  uint16_t port_ = 0;
+  std::unique_ptr<serving::GrpcFace> grpc_;
+  uint16_t port_ = 0, grpc_port_ = 0;
   std::mutex stopping_;
   bool drained_ = true;
 };
@@ -142,6 +166,7 @@ Service::Service(const ServingOptions& options) : impl_(std::make_unique<Impl>(o
 Service::~Service() = default;
 
 uint16_t Service::port() const { return impl_->port(); }
+uint16_t Service::grpc_port() const { return impl_->grpc_port(); }
 
 std::string Service::url() const {
   const ServingOptions& options = impl_->options();

@@ -42,6 +42,16 @@ class DrainTest(ServingTest):
                 server.terminate()
                 self.assertEqual(server.ended()[0], 130)
 
+    def test_what_hangs_does_not_hold_up_the_end(self):
+        with Server(f"digits={digits()}", "--max-delay", "50000000", "--drain-timeout", "300") as server:
+            headers, body = binary_request(bytes(784))
+            with server.socket() as client:
+                client.sendall(raw_request(body, headers))
+                self.assertTrue(server.wait_for(lambda: server.metric("nv_inference_pending_request_count") == 1))
+                server.terminate()
+                code, said = server.ended()
+                self.assertEqual((code, "--drain-timeout" in said), (1, True))
+
     def test_under_load_nothing_that_was_accepted_is_lost(self):
         # GPUNN_SERVING_REQUESTS says how many requests to send at least.
         wanted = int(os.environ.get("GPUNN_SERVING_REQUESTS", "3000"))

@@ -73,6 +73,7 @@ class Server:
             raise AssertionError(f"no service: {line} {self.process.stderr.read()}")
         self.port = int(found[2])
         self.line = line
+        self.grpc = self.process.stdout.readline().split()[-1] if "--grpc-port" in arguments else None
 
     def __enter__(self):
         return self

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,8 +21,9 @@ struct ServingOptions {
   std::vector<std::string> models = {};
   ModelOptions model = {};  // of each; `max_batch` is the largest batch, `calls` is that of `instances`
 
-  std::string address = "127.0.0.1";  // or a name; "0.0.0.0" and "::": all of the machine's
-  uint16_t port = 8000;               // 0: any that is free
+  std::string address = "127.0.0.1";       // or a name; "0.0.0.0" and "::": all of the machine's
+  uint16_t port = 8000;                    // 0: any that is free
+  std::optional<uint16_t> grpc_port = {};  // where gRPC is served, too; 0: any that is free
   int network_threads = 1;
   int instances = 1;                         // batches of a model that may run at the same time
   std::chrono::microseconds batch_delay{0};  // that a request waits for others to fill a batch at most
@@ -55,6 +57,7 @@ class GPUNN_API Service {
   ~Service();  // stop()
 
   uint16_t port() const;
+  uint16_t grpc_port() const;               // 0: gRPC is not served
   std::string url() const;                  // "http://127.0.0.1:8000"
   std::vector<std::string> models() const;  // "lenet:1", each that is ready
 
@@ -63,7 +66,7 @@ class GPUNN_API Service {
   void put(const std::string& name, Model model, int64_t version = 1);
 
   // Answers all requests that were accepted and refuses new ones, then ends all connections. False: drain_timeout came
-  // before the last answer. May be called again.
+  // before the last answer, and the destructor still waits for what runs on the device. May be called again.
   bool stop();
 
  private:
