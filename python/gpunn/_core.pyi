@@ -575,6 +575,36 @@ class ExportReport:
 def export_weights(model: str | os.PathLike[str], file: str | os.PathLike[str], names: str | os.PathLike[str]) -> ExportReport:
     """Writes weights as a .safetensors file."""
 
+class OnnxExportReport:
+    """An ONNX model that was written."""
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def file(self) -> pathlib.Path: ...
+
+    @property
+    def data(self) -> pathlib.Path:
+        """The file with the weights; empty where the model has them."""
+
+    @property
+    def opset(self) -> int: ...
+
+    @property
+    def ir_version(self) -> int: ...
+
+    @property
+    def nodes(self) -> int: ...
+
+    @property
+    def tensors(self) -> int: ...
+
+    @property
+    def numbers(self) -> int: ...
+
+def export_onnx(model: str | os.PathLike[str], file: str | os.PathLike[str], opset: int, raw_input: bool, fold_batch_norm: bool, external_data: bool) -> OnnxExportReport:
+    """Writes a model as an ONNX file."""
+
 class ModelTensor:
     """An input or output of a model; a batch is [rows, *shape]."""
 

@@ -11,9 +11,18 @@ import numpy as np
 import numpy.typing as npt
 
 from gpunn import _core
-from gpunn._core import ClassEvalReport, ClassReport, ExportReport, Mistake, OutputReport, RowReport
+from gpunn._core import (
+    ClassEvalReport,
+    ClassReport,
+    ExportReport,
+    Mistake,
+    OnnxExportReport,
+    OutputReport,
+    RowReport,
+)
 from gpunn._experiment import PathLike, Settings, settings_of
 from gpunn._listener import Listener
+from gpunn.errors import UsageError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -145,9 +154,30 @@ def report(
     return _core.write_report(Path(run), target, settings_of(set, backend=backend), mistakes, Listener())
 
 
-def export(model: PathLike, file: PathLike, *, names: PathLike | None = None) -> ExportReport:
-    """Writes the weights of a run or a checkpoint as a ``.safetensors`` file.
+def export(
+    model: PathLike,
+    file: PathLike,
+    *,
+    names: PathLike | None = None,
+    opset: int | None = None,
+    raw_input: bool = False,
+    fold_batch_norm: bool = False,
+    external_data: bool = False,
+) -> ExportReport | OnnxExportReport:
+    """Writes a run or a checkpoint for other programs: ``NAME.safetensors`` has the weights, ``NAME.onnx`` the model.
 
-    names: a table of names, as ``init_from.names`` takes it: the tensors have the names on its left in the file.
+    names: of weights, a table of names, as ``init_from.names`` takes it: the tensors have the names on its left.
+
+    Of ONNX alone: ``opset`` is 13 to 21, by default 18. With ``raw_input`` the graph takes samples as the data set has
+    them (uint8 images) and normalises them. ``fold_batch_norm`` folds each batch norm into the layer in front of it.
+    ``external_data`` writes the weights to ``NAME.onnx.data``, as is done above 2 GB in any case.
     """
+    if Path(file).suffix == ".onnx":
+        if names is not None:
+            raise UsageError("names is for NAME.safetensors; tensors in an ONNX file have the model's names")
+        return _core.export_onnx(
+            Path(model), Path(file), 18 if opset is None else opset, raw_input, fold_batch_norm, external_data
+        )
+    if opset is not None or raw_input or fold_batch_norm or external_data:
+        raise UsageError("opset, raw_input, fold_batch_norm and external_data are for NAME.onnx")
     return _core.export_weights(Path(model), Path(file), Path(names) if names is not None else "")

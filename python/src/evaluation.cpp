@@ -1,4 +1,5 @@
 #include <gpunn/evaluation.hpp>
+#include <gpunn/onnx_export.hpp>
 #include <gpunn/report.hpp>
 
 #include <string>
@@ -120,6 +121,24 @@ void bind_evaluation(nb::module_& module) {
         return on_errand(false, [model, file, names](Errand&) { return export_weights(model, file, names); });
       },
       nb::arg("model"), nb::arg("file"), nb::arg("names"), "Writes weights as a .safetensors file.");
+  Record<OnnxExportReport>(module, "OnnxExportReport", "An ONNX model that was written.")
+      .field("file", &OnnxExportReport::file)
+      .field("data", &OnnxExportReport::data, "The file with the weights; empty where the model has them.")
+      .field("opset", &OnnxExportReport::opset)
+      .field("ir_version", &OnnxExportReport::ir_version)
+      .field("nodes", &OnnxExportReport::nodes)
+      .field("tensors", &OnnxExportReport::tensors)
+      .field("numbers", &OnnxExportReport::numbers);
+  module.def(
+      "export_onnx",
+      [](const fs::path& model, const fs::path& file, int64_t opset, bool raw_input, bool fold_batch_norm,
+         bool external_data) {
+        const OnnxExportOptions options{
+            .opset = opset, .raw_input = raw_input, .fold_batch_norm = fold_batch_norm, .external_data = external_data};
+        return on_errand(false, [model, file, options](Errand&) { return export_onnx(model, file, options); });
+      },
+      nb::arg("model"), nb::arg("file"), nb::arg("opset"), nb::arg("raw_input"), nb::arg("fold_batch_norm"),
+      nb::arg("external_data"), "Writes a model as an ONNX file.");
 }
 
 }  // namespace gpunn::python

@@ -1,3 +1,5 @@
+#include <gpunn/error.hpp>
+#include <gpunn/onnx_export.hpp>
 #include <gpunn/training.hpp>
 
 #include <memory>
@@ -11,40 +13,86 @@
 
 namespace gpunn::cli {
 
+namespace {
+
+void write_weights(const CommandLine& line, const std::filesystem::path& model, const std::filesystem::path& file,
+                   const std::filesystem::path& names) {
+  const ExportReport report = export_weights(model, file, names);
+  if (line.json) {
+    print_json({{"file", report.file.string()},
+                {"tensors", report.tensors},
+                {"numbers", report.numbers},
+                {"unnamed", report.unnamed}});
+    return;
+  }
+  put("weights   {} tensors, {} numbers, in {}\n", report.tensors, report.numbers, report.file.string());
+  for (const std::string& name : report.unnamed) put("no row    {} keeps its name\n", printable(name));
+}
+
+void write_onnx(const CommandLine& line, const std::filesystem::path& model, const std::filesystem::path& file,
+                const OnnxExportOptions& options) {
+  const OnnxExportReport report = export_onnx(model, file, options);
+  if (line.json) {
+    print_json({{"file", report.file.string()},
+                {"data", report.data.string()},
+                {"opset", report.opset},
+                {"ir_version", report.ir_version},
+                {"nodes", report.nodes},
+                {"tensors", report.tensors},
+                {"numbers", report.numbers}});
+    return;
+  }
+  put("ONNX      {} nodes, {} tensors, {} numbers, opset {} (IR {}), in {}\n", report.nodes, report.tensors,
+      report.numbers, report.opset, report.ir_version, report.file.string());
+  if (!report.data.empty()) put("data      in {}, which belongs beside it\n", report.data.string());
+}
+
+}  // namespace
+
 void add_export(CommandLine& line) {
   struct Options {
     std::filesystem::path model, file, names;
+    OnnxExportOptions onnx;
   };
   auto options = std::make_shared<Options>();
   Verb verb =
-      line.program.add_verb("export", "Write a trained model's weights for other programs",
+      line.program.add_verb("export", "Write a trained model for other programs: its weights, or all of it as ONNX",
                             {"gpunn export runs/lenet_mnist/2025-01-02T03-04-05Z --to lenet.safetensors",
                              "gpunn export runs/resnet18_cifar10/2025-01-02T03-04-05Z --to resnet18.safetensors "
-                             "--names models/resnet.names.yaml"});
+                             "--names models/resnet.names.yaml",
+                             "gpunn export runs/lenet_mnist/2025-01-02T03-04-05Z --to lenet.onnx --raw-input"});
   verb.add_option("model", options->model, "A run folder (its best checkpoint) or a checkpoint file")
       .required()
       .type_name("RUN|CHECKPOINT");
-  verb.add_option("--to", options->file, "The file to write: NAME.safetensors")
+  verb.add_option("--to", options->file, "The file to write: NAME.safetensors, or NAME.onnx")
       .required()
-      .type_name("FILE.safetensors");
+      .type_name("FILE");
   verb.add_option("--names", options->names,
                   "A table of names, as init_from.names takes it: write the names on its left, for PyTorch's "
                   "load_state_dict")
       .type_name("TABLE");
+  verb.add_option("--opset", options->onnx.opset, "Of an ONNX file: the operator set, 13 to 21 (default 18)")
+      .type_name("N");
+  verb.add_flag("--raw-input", options->onnx.raw_input,
+                "Of an ONNX file: the graph takes samples as the data set has them, uint8 images, and normalises them");
+  verb.add_flag("--fold-batch-norm", options->onnx.fold_batch_norm,
+                "Of an ONNX file: fold each batch norm into the layer in front of it");
+  verb.add_flag("--external-data", options->onnx.external_data,
+                "Of an ONNX file: write the weights to FILE.data beside it, as is done above 2 GB in any case");
   add_json_flag(verb, line);
   verb.callback([&line, options] {
     line.action = [&line, options] {
-      const ExportReport report = export_weights(options->model, options->file, options->names);
-      if (line.json) {
-        print_json({{"file", report.file.string()},
-                    {"tensors", report.tensors},
-                    {"numbers", report.numbers},
-                    {"unnamed", report.unnamed}});
-      } else {
-        put("weights   {} tensors, {} numbers, in {}\n", report.tensors, report.numbers, report.file.string());
-        for (const std::string& name : report.unnamed) {
-          put("no row    {} keeps its name\n", printable(name));
+      if (options->file.extension() == ".onnx") {
+        if (!options->names.empty()) {
+          throw Error("--names is for NAME.safetensors; tensors in an ONNX file have the model's names",
+                      ExitCode::usage);
         }
+        write_onnx(line, options->model, options->file, options->onnx);
+      } else {
+        if (options->onnx != OnnxExportOptions()) {
+          throw Error("--opset, --raw-input, --fold-batch-norm and --external-data are for NAME.onnx", ExitCode::usage);
+        }
+        write_weights(line, options->model, options->file, options->names);
       }
       return ExitCode::done;
     };

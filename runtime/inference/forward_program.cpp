@@ -95,7 +95,7 @@ TensorType output_row(const Graph& program, const char* output) {
   return {value->type.dtype, {value->type.shape.begin() + 1, value->type.shape.end()}};
 }
 
-ForwardProgram forward_program(const ForwardModel& model, int64_t rows) {
+ForwardProgram forward_program(const ForwardModel& model, int64_t rows, BatchNorms batch_norms) {
   Graph g;
   const InputInfo& input = model.info.input;
   const TensorType channels{DType::f32, {input.sample.shape.front()}};
@@ -114,7 +114,8 @@ ForwardProgram forward_program(const ForwardModel& model, int64_t rows) {
       g, model.experiment.model, x, parameters,
       {.training = false, .seed = model.experiment.seed, .buffers = buffers, .layers = &outputs.layers});
 
-  std::vector<FoldedNorm> norms = fold_batch_norms(g);
+  std::vector<FoldedNorm> norms;
+  if (batch_norms == BatchNorms::folded) norms = fold_batch_norms(g);
   if (const std::optional<DType> half = half_of(model.experiment.precision)) {
     outputs.last = compiler::use_half_precision(g, 0, *half, outputs.last);
   }

@@ -47,6 +47,8 @@ struct ForwardProgram {
   graph::Graph graph;
   std::vector<FoldedNorm> norms;
 };
-ForwardProgram forward_program(const ForwardModel& model, int64_t rows);
+// Which batch norms stay ops of their own.
+enum class BatchNorms { folded, kept };
+ForwardProgram forward_program(const ForwardModel& model, int64_t rows, BatchNorms norms = BatchNorms::folded);
 
 }  // namespace gpunn::inference

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <gpunn/export.h>
+
+#include <cstdint>
+#include <filesystem>
+
+namespace gpunn {
+
+struct OnnxExportOptions {
+  int64_t opset = 18;            // 13 to 21
+  bool raw_input = false;        // samples as the data set has them (u8 of images): the graph normalises them
+  bool fold_batch_norm = false;  // into the layer in front, where that is linear
+  bool external_data = false;    // weights in FILE.data beside the file; so in any case above 2 GB
+  bool operator==(const OnnxExportOptions&) const = default;
+};
+
+struct OnnxExportReport {
+  std::filesystem::path file;
+  std::filesystem::path data;  // empty: the file has the weights
+  int64_t opset = 0, ir_version = 0;
+  int64_t nodes = 0, tensors = 0, numbers = 0;  // tensors and numbers of weights and constants
+};
+
+// Writes a run folder (its best.h5, else last.h5) or a checkpoint file as an ONNX model that takes any
+// number of rows and computes what Model::run does. Throws Error: usage for another ending or opset or a folder that is
+// not there, missing where this gpunn was built without protobuf, failed where a file can't be written.
+GPUNN_API OnnxExportReport export_onnx(const std::filesystem::path& model, const std::filesystem::path& file,
+                                       const OnnxExportOptions& options = {});
+
+}  // namespace gpunn

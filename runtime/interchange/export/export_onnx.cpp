@@ -1,0 +1,241 @@
+#include <gpunn/error.hpp>
+#include <gpunn/onnx_export.hpp>
+#include <gpunn/ops.h>
+#include <gpunn/version.hpp>
+#include <gpunn/words.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+
+#include <nlohmann/json.hpp>
+
+#include "common/text.hpp"
+#include "inference/forward_program.hpp"
+#include "interchange/export/onnx_builder.hpp"
+#include "interchange/export/write_onnx.hpp"
+#include "storage/checkpoint.hpp"
+#include "storage/model_info.hpp"
+#include "tasks/task.hpp"
+#include "training/batch_ops.hpp"
+#include "training/flat_tensors.hpp"
+#include "training/model_info.hpp"
+#include "training/own_files.hpp"
+#include "training/programs.hpp"
+#include "training/trained_model.hpp"
+
+namespace gpunn {
+
+namespace {
+
+using graph::Graph;
+using graph::ValueId;
+using namespace interchange;  // NOLINT(google-build-using-namespace): the room's own
+
+constexpr int64_t kFirstOpset = 13, kLastOpset = 21;
+constexpr int64_t kRows = 2;                            // of the first of two programs, which tell what depends on them
+constexpr uint64_t kAlignment = 4;                      // no gaps between weights
+constexpr uint64_t kMostInFile = uint64_t{2000} << 20;  // protobuf ends at 2 GiB; nodes need some of it
+
+void check_request(const std::filesystem::path& file, const OnnxExportOptions& options) {
+  if (file.extension() != ".onnx") {
+    throw Error("an ONNX model is written as NAME.onnx, found " + in_quotes(file.string()), ExitCode::usage);
+  }
+  if (options.opset < kFirstOpset || options.opset > kLastOpset) {
+    throw Error("opset: expected " + std::to_string(kFirstOpset) + " to " + std::to_string(kLastOpset) + ", found " +
+                    std::to_string(options.opset),
+                ExitCode::usage);
+  }
+  require_onnx();
+}
+
+std::filesystem::path data_file(const std::filesystem::path& file) {
+  std::filesystem::path data = file;
+  data += ".data";
+  return data;
+}
+
+std::vector<float> floats_of(const std::vector<std::byte>& bytes) {
+  std::vector<float> values(bytes.size() / sizeof(float));
+  if (!values.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+ValueId find_variable(const Graph& g, const char* name) {
+  const auto found = std::ranges::find_if(
+      g.values(), [&](const graph::Value& v) { return v.name == name && v.view_of == graph::kNoValue; });
+  return found == g.values().end() ? graph::kNoValue : static_cast<ValueId>(found - g.values().begin());
+}
+
+// A trained model on its way: the weights must stay where they are until it is written.
+class Translation {
+ public:
+  Translation(const storage::Checkpoint& checkpoint, const std::filesystem::path& file,
+              const OnnxExportOptions& options)
+      : options_(options) {
+    Experiment experiment = training::experiment_of(checkpoint, file);
+    experiment.precision = Precision::fp32;
+    ModelInfo info = training::model_info(checkpoint, experiment, file);
+    model_ = inference::forward_model(std::move(experiment), std::move(info), kAlignment, kRows + 1);
+    const auto norms = options.fold_batch_norm ? inference::BatchNorms::folded : inference::BatchNorms::kept;
+    first_ = inference::forward_program(model_, kRows, norms);
+    second_ = inference::forward_program(model_, kRows + 1, norms);
+    read_weights(checkpoint, file);
+  }
+
+  OnnxModel run() {
+    onnx_.opset = options_.opset;
+    onnx_.name = model_.experiment.name;
+    const InputInfo& input = model_.info.input;
+    onnx_.inputs = {{input.name, options_.raw_input && input.sample.dtype == DType::u8 ? OnnxType::u8 : OnnxType::f32,
+                     input.sample.shape}};
+    OnnxBuilder builder(onnx_, first_.graph, second_.graph, kRows, sources());
+    builder.reserve(input.name);
+    const std::array<const char*, 2> names = tasks::find(model_.info.task).output_names();
+    const char* logits = model_.has_task() ? names[0] : "outputs";
+    builder.reserve(logits);
+    if (model_.has_task()) builder.reserve(names[1]);
+    for (const OnnxStep& step : onnx_steps(first_.graph)) {
+      if (step.node->op == GPUNN_OP_GATHER_NORMALIZE) {
+        builder.define(step.outputs.front(), add_input(builder));
+      } else {
+        add_onnx_step(builder, step);
+      }
+    }
+    const Graph& g = first_.graph;
+    const std::string last = builder.source(find_variable(g, inference::variable::kLogits)).name;
+    add_output(builder, last, logits, inference::output_row(g, inference::variable::kLogits).shape);
+    if (model_.has_task()) {
+      const std::string scores = builder.source(find_variable(g, inference::variable::kPredictions)).name;
+      const std::string given = scores == last ? std::string(logits) : scores;
+      add_output(builder, in_data_units(builder, given), names[1],
+                 inference::output_row(g, inference::variable::kPredictions).shape);
+    }
+    add_metadata();
+    return std::move(onnx_);
+  }
+
+ private:
+  void read_weights(const storage::Checkpoint& checkpoint, const std::filesystem::path& file) {
+    const std::vector<storage::StoredTensor>& parameters = training::evaluated_parameters(checkpoint);
+    const std::string differences = training::mismatches(model_.layout, parameters, "parameter") +
+                                    training::mismatches(model_.buffers, checkpoint.buffers, "buffer");
+    if (!differences.empty()) {
+      throw Error("the checkpoint " + file.string() + " does not hold the weights of its model:" + differences,
+                  ExitCode::usage);
+    }
+    parameters_ = floats_of(training::put_together(model_.layout, parameters));
+    buffers_ = floats_of(training::put_together(model_.buffers, checkpoint.buffers));
+    inference::fold_weights(first_.graph, first_.norms, parameters_, buffers_);
+  }
+
+  // What was a norm's beta is the bias of the layer in front.
+  OnnxSources sources() const {
+    const Graph& g = first_.graph;
+    OnnxSources sources{.parameters = find_variable(g, training::variable::kParameters),
+                        .buffers = find_variable(g, training::variable::kBuffers),
+                        .parameter_values = parameters_,
+                        .buffer_values = buffers_,
+                        .names = {}};
+    constexpr std::string_view kWeight = "weight";
+    for (const inference::FoldedNorm& norm : first_.norms) {
+      const std::string& weight = g.value(norm.weight).name;
+      if (!weight.ends_with(kWeight)) continue;
+      sources.names[norm.beta] = weight.substr(0, weight.size() - kWeight.size()) + "bias";
+    }
+    return sources;
+  }
+
+  std::string add_input(OnnxBuilder& b) const {
+    const InputInfo& input = model_.info.input;
+    if (!options_.raw_input) return input.name;
+    const std::string layer = "normalize";
+    std::string x = input.name;
+    if (input.sample.dtype == DType::u8) {
+      x = b.add(layer, "Cast", {x}, {{"to", static_cast<int64_t>(OnnxType::f32)}}, false);
+    }
+    const training::Normalisation normal = training::normalise(input.sample.dtype, input.mean, input.stddev);
+    Shape by_channel(input.sample.shape.size(), 1);
+    by_channel[0] = input.sample.shape[0];
+    x = b.add(layer, "Mul", {x, b.floats(layer, normal.scale, by_channel)}, {}, false);
+    return b.add(layer, "Add", {x, b.floats(layer, normal.shift, by_channel)}, {}, false);
+  }
+
+  // The numbers of a regression as the data has them.
+  std::string in_data_units(OnnxBuilder& b, const std::string& scores) const {
+    const ModelInfo& info = model_.info;
+    if (info.target_mean.empty()) return scores;
+    const Shape shape = {static_cast<int64_t>(info.target_mean.size())};
+    const std::vector<float> stddev(info.target_stddev.begin(), info.target_stddev.end());
+    const std::vector<float> mean(info.target_mean.begin(), info.target_mean.end());
+    const std::string layer = "values_in_units";
+    const std::string scaled = b.add(layer, "Mul", {scores, b.floats(layer, stddev, shape)}, {}, false);
+    return b.add(layer, "Add", {scaled, b.floats(layer, mean, shape)}, {}, false);
+  }
+
+  // Gives the tensor its name; one that has the name of another output already, or is the input, is copied.
+  void add_output(OnnxBuilder& b, const std::string& tensor, const std::string& name, const Shape& row) {
+    const auto producer =
+        std::ranges::find_if(onnx_.nodes, [&](const OnnxNode& node) { return node.outputs.front() == tensor; });
+    const bool taken = std::ranges::any_of(onnx_.outputs, [&](const OnnxValue& o) { return o.name == tensor; });
+    if (producer == onnx_.nodes.end() || taken) {
+      b.add(name, "Identity", {tensor}, {}, false);
+      onnx_.nodes.back().outputs = {name};
+    } else {
+      producer->outputs = {name};
+      for (OnnxNode& node : onnx_.nodes) std::ranges::replace(node.inputs, tensor, name);
+    }
+    onnx_.outputs.push_back({name, OnnxType::f32, row});
+  }
+
+  void add_metadata() {
+    const ModelInfo& info = model_.info;
+    const auto list = [](const auto& values) { return nlohmann::json(values).dump(); };
+    std::vector<std::string> outputs;
+    for (const std::string& name : info.outputs) outputs.push_back(storage::as_utf8(name));
+    onnx_.metadata = {{"gpunn_version", version()},
+                      {"experiment", storage::as_utf8(model_.experiment.name)},
+                      {"task", info.task},
+                      {info.task == "classification" ? "class_names" : "output_names", list(outputs)},
+                      {"mean", list(info.input.mean)},
+                      {"std", list(info.input.stddev)},
+                      {"scale", info.input.sample.dtype == DType::u8 ? "1/255" : "1"},
+                      {"input", options_.raw_input ? "raw" : "normalized"},
+                      {"model", storage::model_info_text(info)}};
+  }
+
+  OnnxExportOptions options_;
+  inference::ForwardModel model_;
+  inference::ForwardProgram first_, second_;
+  std::vector<float> parameters_, buffers_;
+  OnnxModel onnx_;
+};
+
+}  // namespace
+
+OnnxExportReport export_onnx(const std::filesystem::path& model, const std::filesystem::path& file,
+                             const OnnxExportOptions& options) {
+  check_request(file, options);
+  training::require_output(file);
+  const std::filesystem::path source = training::checkpoint_file(model);
+  Translation translation(storage::load_checkpoint(source), source, options);
+  const OnnxModel onnx = translation.run();
+
+  OnnxExportReport report{.file = file, .opset = onnx.opset, .ir_version = ir_version(onnx.opset)};
+  uint64_t bytes = 0;
+  for (const OnnxTensor& tensor : onnx.tensors) {
+    bytes += tensor.bytes.size();
+    report.numbers += element_count(tensor.shape);
+  }
+  if (options.external_data || bytes > kMostInFile) {
+    report.data = data_file(file);
+    training::require_output(report.data);
+  }
+  write_onnx(onnx, file, report.data);
+  report.nodes = static_cast<int64_t>(onnx.nodes.size());
+  report.tensors = static_cast<int64_t>(onnx.tensors.size());
+  return report;
+}
+
+}  // namespace gpunn

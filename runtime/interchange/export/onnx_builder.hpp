@@ -1,0 +1,113 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graph/graph.hpp"
+#include "interchange/export/onnx_model.hpp"
+
+namespace gpunn::interchange {
+
+// A size of a batch of N rows: fixed + per_row * N.
+struct BatchSize {
+  int64_t fixed = 0, per_row = 0;
+  bool operator==(const BatchSize&) const = default;
+};
+using BatchShape = std::vector<BatchSize>;
+
+// A tensor of the ONNX graph.
+struct Emitted {
+  std::string name;
+  BatchShape shape;
+};
+
+// Rows of zeros around an image.
+struct ImagePadding {
+  int64_t top = 0, bottom = 0, left = 0, right = 0;
+  bool empty() const { return top == 0 && bottom == 0 && left == 0 && right == 0; }
+};
+
+// An op of gpunn's graph, with what ONNX says in the same node.
+struct OnnxStep {
+  const graph::Node* node = nullptr;
+  std::vector<graph::ValueId> inputs, outputs;
+  ImagePadding padding;                   // besides the op's own
+  bool count_padding = true;              // of an average
+  graph::ValueId bias = graph::kNoValue;  // of a product
+};
+
+// The variables of the graph that are not computed: weights by the flat array that they lie in.
+struct OnnxSources {
+  graph::ValueId parameters = graph::kNoValue, buffers = graph::kNoValue;
+  std::span<const float> parameter_values, buffer_values;
+  std::map<graph::ValueId, std::string> names;  // of tensors whose name is another than the value's
+};
+
+// Appends nodes to a model and knows which tensor has which value of the graph.
+class OnnxBuilder {
+ public:
+  // `first` and `second` are the same program for `rows` and `rows` + 1 rows.
+  OnnxBuilder(OnnxModel& model, const graph::Graph& first, const graph::Graph& second, int64_t rows,
+              OnnxSources sources);
+
+  int64_t opset() const { return model_.opset; }
+  const graph::Graph& graph() const { return graph_; }
+  OnnxModel& model() { return model_; }
+
+  // The shape of a value for any number of rows.
+  BatchShape shape(graph::ValueId id) const;
+  // The value whose memory this is, as a tensor of its own: weights are tensors, the array that they lie in is none.
+  graph::ValueId origin(graph::ValueId id) const;
+  // The tensor of a value, in that value's shape: with a Reshape behind it where a view has another.
+  std::string tensor(graph::ValueId id);
+  // The tensor as it is, in whatever shape.
+  Emitted source(graph::ValueId id);
+  std::string reshaped(const std::string& layer, const Emitted& from, const BatchShape& to);
+  // A node with one output, which is returned. The first node of a layer that is `principal` has the layer's name.
+  std::string add(const std::string& layer, const std::string& op, std::vector<std::string> inputs,
+                  std::vector<OnnxAttribute> attributes = {}, bool principal = true);
+  void define(graph::ValueId id, std::string name);
+  void define(graph::ValueId id, std::string name, BatchShape shape);
+
+  std::string floats(const std::string& layer, const std::vector<float>& values, const Shape& shape);
+  std::string number(const std::string& layer, double value) { return floats(layer, {static_cast<float>(value)}, {}); }
+  std::string integers(const std::string& layer, const std::vector<int64_t>& values);
+  // The shape as a tensor, computed where it depends on the batch.
+  std::string shape_tensor(const std::string& layer, const BatchShape& shape);
+  // A name that no other tensor or node has.
+  std::string unique(const std::string& wanted);
+  void reserve(const std::string& name) { names_.insert(name); }
+
+ private:
+  std::string add_constant(const std::string& layer, OnnxType type, std::span<const std::byte> bytes, Shape shape);
+
+  OnnxModel& model_;
+  const graph::Graph& graph_;
+  const graph::Graph& second_;
+  int64_t rows_;
+  OnnxSources sources_;
+  std::map<graph::ValueId, Emitted> emitted_;                                     // by origin
+  std::map<std::pair<graph::ValueId, std::vector<int64_t>>, std::string> views_;  // Reshapes that are there
+  std::set<std::string> names_, layers_with_ops_;
+  std::string rows_tensor_;
+};
+
+// Appends what the op of a step is in ONNX. Throws Error naming the op and the layer where there is nothing.
+void add_onnx_step(OnnxBuilder& builder, const OnnxStep& step);
+
+// Families of it; false where the op is none of theirs.
+bool add_elementwise_step(OnnxBuilder& b, const OnnxStep& step);
+bool add_window_step(OnnxBuilder& b, const OnnxStep& step);  // convolution, pooling, up-sampling
+bool add_norm_step(OnnxBuilder& b, const OnnxStep& step);
+bool add_shape_step(OnnxBuilder& b, const OnnxStep& step);  // and products and reductions
+
+// The steps of a program that its outputs need, in order: padding and bias go into the op that they belong to.
+std::vector<OnnxStep> onnx_steps(const graph::Graph& g);
+
+}  // namespace gpunn::interchange

@@ -1,0 +1,147 @@
+// Layers that compute nothing, products and reductions.
+#include <gpunn/error.hpp>
+#include <gpunn/ops.h>
+
+#include <cstring>
+
+#include "interchange/export/onnx_builder.hpp"
+
+namespace gpunn::interchange {
+
+namespace {
+
+using Numbers = std::vector<int64_t>;
+
+std::vector<std::string> tensors_of(OnnxBuilder& b, const OnnxStep& step) {
+  std::vector<std::string> names;
+  for (const graph::ValueId id : step.inputs) names.push_back(b.tensor(id));
+  return names;
+}
+
+std::string product(OnnxBuilder& b, const OnnxStep& step) {
+  const auto attrs = step.node->attrs.as<gpunn_matmul_attrs>();
+  return b.add(step.node->name, "Gemm", tensors_of(b, step),
+               {{"transA", int64_t{attrs.transpose_a}}, {"transB", int64_t{attrs.transpose_b}}});
+}
+
+std::string batched_product(OnnxBuilder& b, const OnnxStep& step) {
+  const auto attrs = step.node->attrs.as<gpunn_matmul_attrs>();
+  std::vector<std::string> inputs = tensors_of(b, step);
+  const auto turned = [&](const std::string& x) {
+    return b.add(step.node->name, "Transpose", {x}, {{"perm", Numbers{0, 2, 1}}}, false);
+  };
+  if (attrs.transpose_a != 0) inputs[0] = turned(inputs[0]);
+  if (attrs.transpose_b != 0) inputs[1] = turned(inputs[1]);
+  return b.add(step.node->name, "MatMul", inputs);
+}
+
+std::string reduction(OnnxBuilder& b, const OnnxStep& step) {
+  const std::string& layer = step.node->name;
+  const auto attrs = step.node->attrs.as<gpunn_reduce_attrs>();
+  const char* op = attrs.kind == GPUNN_REDUCE_SUM    ? "ReduceSum"
+                   : attrs.kind == GPUNN_REDUCE_MEAN ? "ReduceMean"
+                                                     : "ReduceMax";
+  Numbers axes;
+  for (int64_t i = 0; i < std::ssize(b.shape(step.inputs[0])); ++i) {
+    if ((attrs.axes >> i & 1U) != 0) axes.push_back(i);
+  }
+  const std::string x = b.tensor(step.inputs[0]);
+  const OnnxAttribute keep{"keepdims", int64_t{attrs.keep_dims != 0 ? 1 : 0}};
+  // Axes are an input from 13 on for sums, from 18 on for the others.
+  const bool as_input = attrs.kind == GPUNN_REDUCE_SUM || b.opset() >= 18;
+  if (as_input) return b.add(layer, op, {x, b.integers(layer, axes)}, {keep});
+  return b.add(layer, op, {x}, {{"axes", axes}, keep});
+}
+
+std::string padding(OnnxBuilder& b, const OnnxStep& step) {
+  const auto attrs = step.node->attrs.as<gpunn_pad_attrs>();
+  Numbers around(attrs.before, attrs.before + attrs.rank);
+  around.insert(around.end(), attrs.after, attrs.after + attrs.rank);
+  return b.add(step.node->name, "Pad", {b.tensor(step.inputs[0]), b.integers(step.node->name, around)},
+               {{"mode", std::string("constant")}});
+}
+
+std::string box(OnnxBuilder& b, const OnnxStep& step) {
+  const std::string& layer = step.node->name;
+  const auto attrs = step.node->attrs.as<gpunn_slice_attrs>();
+  const BatchShape from = b.shape(step.inputs[0]), to = b.shape(step.outputs.front());
+  Numbers starts, ends, axes;
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    if (from[i] == to[i] && attrs.start[i] == 0) continue;
+    if (to[i].per_row != 0) throw Error("layer '" + layer + "' takes some rows of the batch, which ONNX can't say");
+    starts.push_back(attrs.start[i]);
+    ends.push_back(attrs.start[i] + to[i].fixed);
+    axes.push_back(static_cast<int64_t>(i));
+  }
+  const std::string x = b.tensor(step.inputs[0]);
+  if (axes.empty()) return x;
+  return b.add(layer, "Slice", {x, b.integers(layer, starts), b.integers(layer, ends), b.integers(layer, axes)});
+}
+
+std::string filled(OnnxBuilder& b, const OnnxStep& step) {
+  const std::string& layer = step.node->name;
+  const auto value = static_cast<float>(step.node->attrs.as<gpunn_fill_attrs>().value);
+  const std::string to = b.shape_tensor(layer, b.shape(step.outputs.front()));
+  return b.add(layer, "Expand", {b.floats(layer, {value}, {}), to}, {}, false);
+}
+
+std::string expanded(OnnxBuilder& b, const OnnxStep& step) {
+  const std::string& layer = step.node->name;
+  return b.add(layer, "Expand", {b.tensor(step.inputs[0]), b.shape_tensor(layer, b.shape(step.outputs.front()))}, {},
+               false);
+}
+
+std::string transposed(OnnxBuilder& b, const OnnxStep& step) {
+  const auto attrs = step.node->attrs.as<gpunn_transpose_attrs>();
+  return b.add(step.node->name, "Transpose", tensors_of(b, step),
+               {{"perm", Numbers(attrs.permutation, attrs.permutation + attrs.rank)}});
+}
+
+}  // namespace
+
+bool add_shape_step(OnnxBuilder& b, const OnnxStep& step) {
+  std::string name;
+  switch (step.node->op) {
+    case GPUNN_OP_MATMUL:
+      name = product(b, step);
+      break;
+    case GPUNN_OP_BATCH_MATMUL:
+      name = batched_product(b, step);
+      break;
+    case GPUNN_OP_REDUCE:
+      name = reduction(b, step);
+      break;
+    case GPUNN_OP_PAD:
+      name = padding(b, step);
+      break;
+    case GPUNN_OP_SLICE:
+      name = box(b, step);
+      break;
+    case GPUNN_OP_FILL:
+      name = filled(b, step);
+      break;
+    case GPUNN_OP_EXPAND:
+      name = expanded(b, step);
+      break;
+    case GPUNN_OP_TRANSPOSE:
+      name = transposed(b, step);
+      break;
+    case GPUNN_OP_CONCAT:
+      name = b.add(step.node->name, "Concat", tensors_of(b, step),
+                   {{"axis", int64_t{step.node->attrs.as<gpunn_concat_attrs>().axis}}});
+      break;
+    case GPUNN_OP_COPY: {
+      const bool same = b.graph().value(step.inputs[0]).type.dtype == DType::f32 &&
+                        b.graph().value(step.outputs[0]).type.dtype == DType::f32;
+      if (!same) return false;
+      name = b.tensor(step.inputs[0]);
+      break;
+    }
+    default:
+      return false;
+  }
+  b.define(step.outputs.front(), name);
+  return true;
+}
+
+}  // namespace gpunn::interchange

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+
+#include "interchange/export/onnx_model.hpp"
+
+namespace gpunn::interchange {
+
+// The version of the format that came with an opset.
+int64_t ir_version(int64_t opset);
+
+// Throws Error(missing) where gpunn was built without protobuf.
+void require_onnx();
+
+// Writes the model to `file`, and, where `data` is given, its larger tensors to that one first. Each is replaced as a
+// whole. Returns the bytes of tensors.
+void write_onnx(const OnnxModel& model, const std::filesystem::path& file, const std::filesystem::path& data);
+
+}  // namespace gpunn::interchange

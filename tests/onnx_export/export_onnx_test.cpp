@@ -1,0 +1,137 @@
+// Files of `export_onnx`, read back by the messages of ONNX.
+#include <gpunn/error.hpp>
+#include <gpunn/network.hpp>
+#include <gpunn/onnx_export.hpp>
+
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include <interchange/onnx/onnx.pb.h>
+
+#include "catch.hpp"
+#include "temporary_folder.hpp"
+
+using namespace gpunn;
+using namespace gpunn::testing;
+
+namespace {
+
+std::string content_of(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+onnx::ModelProto read(const std::filesystem::path& file) {
+  onnx::ModelProto model;
+  REQUIRE(model.ParseFromString(content_of(file)));
+  return model;
+}
+
+// The first weights of a network of a few layers, as a checkpoint.
+std::filesystem::path checkpoint_in(const TemporaryFolder& folder, const std::string& task = "classification") {
+  const Experiment experiment = parse_experiment(
+      "name: few_layers\ntask: " + task +
+          "\nmodel: {layers: [conv2d: {name: conv1, filters: 3, kernel: 2, padding: same, bias: false}, "
+          "batch_norm: {name: bn1}, relu, max_pool: {name: pool1, window: 3, stride: 2, padding: 1, ceil_mode: true}, "
+          "flatten, linear: {name: output, units: 2}]}\n"
+          "data: {dataset: arrays, batch_size: 4}\nbackend: cpu\n",
+      "few_layers.yaml");
+  ModelInfo info{.task = task, .input = {}, .outputs = {"a", "b"}, .data = {}};
+  info.input.sample = {DType::u8, {1, 9, 9}};
+  info.input.mean = {0.5};
+  info.input.stddev = {0.25};
+  if (task == "regression") {
+    info.target_mean = {1, 2};
+    info.target_stddev = {3, 4};
+  }
+  const std::filesystem::path file = folder / "few_layers.h5";
+  Network(experiment, info).save(file);
+  return file;
+}
+
+std::vector<std::string> ops_of(const onnx::ModelProto& model) {
+  std::vector<std::string> ops;
+  for (const auto& node : model.graph().node()) ops.push_back(node.op_type());
+  return ops;
+}
+
+std::map<std::string, std::string> metadata_of(const onnx::ModelProto& model) {
+  std::map<std::string, std::string> told;
+  for (const auto& entry : model.metadata_props()) told[entry.key()] = entry.value();
+  return told;
+}
+
+}  // namespace
+
+TEST_CASE("an ONNX file has the layers, the names and the weights of its model") {
+  const TemporaryFolder folder;
+  const auto checkpoint = checkpoint_in(folder);
+  const OnnxExportReport report = export_onnx(checkpoint, folder / "x.onnx");
+  const onnx::ModelProto model = read(folder / "x.onnx");
+  CHECK(model.ir_version() == 8);
+  CHECK(report.ir_version == 8);
+  REQUIRE(model.opset_import_size() == 1);
+  CHECK(model.opset_import(0).version() == 18);
+  CHECK(model.producer_name() == "gpunn");
+  // Padding is in the convolution and in the pooling, the bias in the product.
+  CHECK(ops_of(model) ==
+        std::vector<std::string>{"Conv", "BatchNormalization", "Relu", "MaxPool", "Flatten", "Gemm", "Softmax"});
+  const onnx::GraphProto& graph = model.graph();
+  CHECK(report.nodes == graph.node_size());
+  CHECK(report.tensors == graph.initializer_size());
+  CHECK(graph.node(0).name() == "conv1");
+  CHECK(graph.node(1).name() == "bn1");
+  CHECK(graph.node(3).name() == "pool1");
+  CHECK(graph.node(5).name() == "output");
+  std::set<std::string> tensors;
+  const Network network = Network::load(checkpoint);
+  for (const auto& tensor : graph.initializer()) {
+    CAPTURE(tensor.name());
+    tensors.insert(tensor.name());
+    const auto values = network.read(tensor.name());
+    REQUIRE(tensor.raw_data().size() == values.size_bytes());
+    CHECK(std::memcmp(tensor.raw_data().data(), values.data(), values.size_bytes()) == 0);
+  }
+  CHECK(tensors == std::set<std::string>{"conv1.weight", "bn1.weight", "bn1.bias", "bn1.running_mean",
+                                         "bn1.running_var", "output.weight", "output.bias"});
+  REQUIRE(graph.input_size() == 1);
+  CHECK(graph.input(0).name() == "image");
+  CHECK(graph.input(0).type().tensor_type().shape().dim(0).dim_param() == "batch");
+  REQUIRE(graph.output_size() == 2);
+  CHECK(graph.output(0).name() == "logits");
+  CHECK(graph.output(1).name() == "probabilities");
+  auto told = metadata_of(model);
+  CHECK(told["class_names"] == "[\"a\",\"b\"]");
+  CHECK(told["mean"] == "[0.5]");
+  CHECK(told["std"] == "[0.25]");
+  CHECK(told["task"] == "classification");
+}
+
+TEST_CASE("a graph may normalise, fold its norms and keep its weights beside it") {
+  const TemporaryFolder folder;
+  const OnnxExportOptions options{.opset = 13, .raw_input = true, .fold_batch_norm = true, .external_data = true};
+  const OnnxExportReport report = export_onnx(checkpoint_in(folder, "regression"), folder / "x.onnx", options);
+  const onnx::ModelProto model = read(folder / "x.onnx");
+  CHECK(model.ir_version() == 7);
+  CHECK(ops_of(model) ==
+        std::vector<std::string>{"Cast", "Mul", "Add", "Conv", "Relu", "MaxPool", "Flatten", "Gemm", "Mul", "Add"});
+  CHECK(model.graph().input(0).type().tensor_type().elem_type() == onnx::TensorProto::UINT8);
+  CHECK(model.graph().output(1).name() == "values");
+  REQUIRE(model.graph().node(3).input_size() == 3);
+  CHECK(model.graph().node(3).input(2) == "conv1.bias");
+  REQUIRE(report.data == folder / "x.onnx.data");
+  CHECK_THROWS_WITH(export_onnx(folder / "few_layers.h5", folder / "x.onnx.txt"), Contains("NAME.onnx"));
+}
+
+TEST_CASE("an export that can't be leaves no file") {
+  const TemporaryFolder folder;
+  const auto checkpoint = checkpoint_in(folder);
+  CHECK_THROWS_WITH(export_onnx(checkpoint, folder / "x.onnx", {.opset = 22}), Contains("13 to 21, found 22"));
+  CHECK_THROWS_WITH(export_onnx(checkpoint, folder / "none" / "x.onnx"), Contains("there is no folder"));
+  CHECK_THROWS_WITH(export_onnx(folder / "no.h5", folder / "x.onnx"), Contains("no.h5"));
+  CHECK(!std::filesystem::exists(folder / "x.onnx"));
+}

@@ -1,0 +1,188 @@
+"""Exported ONNX models are sound, and ONNX Runtime gets from them what gpunn gets.
+
+The error of an output is its largest difference as a share of gpunn's largest value in that output. Needs the packages
+onnx and onnxruntime.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import gpunn
+import gpunn as gnn
+from gpunn._core import OnnxExportReport
+
+onnx: Any = pytest.importorskip("onnx", reason="needs the package onnx")
+ort: Any = pytest.importorskip("onnxruntime", reason="needs the package onnxruntime")
+
+OPSETS = (13, 18, 21)
+IR = {13: 7, 14: 7, 15: 8, 16: 8, 17: 8, 18: 8, 19: 9, 20: 9, 21: 10}
+FIXTURE = Path(__file__).parents[1] / "fixtures" / "tensorrt_operators.txt"
+
+# Each model of models/, with the smallest samples that it takes.
+MODELS: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
+    "alexnet": ((3, 64, 64), {"classes": 10, "hidden": 64, "pool": 2}),
+    "allconv": ((3, 32, 32), {}),
+    "cnn_cifar": ((3, 32, 32), {}),
+    "lenet5": ((1, 28, 28), {}),
+    "mlp": ((1, 28, 28), {}),
+    "mobilenet_v2": ((3, 64, 64), {"classes": 10}),
+    "perceptron": ((2,), {}),
+    "resnet18": ((3, 64, 64), {"classes": 10}),
+    "resnet34": ((3, 64, 64), {"classes": 10}),
+    "resnet50": ((3, 64, 64), {"classes": 10}),
+    "resnet101": ((3, 64, 64), {"classes": 10}),
+    "squeezenet1_1": ((3, 64, 64), {"classes": 10}),
+    "vgg11": ((3, 32, 32), {"classes": 10, "hidden": 64, "pool": 2}),
+    "vgg13": ((3, 32, 32), {"classes": 10, "hidden": 64, "pool": 2}),
+    "vgg16": ((3, 32, 32), {"classes": 10, "batch_norm": True, "hidden": 64, "pool": 3}),
+    "vgg19": ((3, 32, 32), {"classes": 10, "hidden": 64, "pool": 2}),
+    "vit": ((3, 64, 64), {"classes": 10, "width": 48, "depth": 2, "heads": 3, "mlp": 64}),
+}
+DEPTHS = {"resnet34", "resnet101", "vgg13", "vgg19"}
+
+
+def operators() -> set[str]:
+    return {line.strip() for line in FIXTURE.read_text().splitlines() if line.strip() and not line.startswith("#")}
+
+
+def compare(network: gnn.Network, shape: tuple[int, ...], tmp_path: Path, opset: int, **options: Any) -> Any:
+    """Exports the network with other running statistics than 0 and 1; returns the ONNX model."""
+    rng = np.random.default_rng(7)
+    samples: npt.NDArray[np.float32] = rng.normal(size=(5, *shape)).astype(np.float32)
+    network.forward(samples[:1])
+    state = network.state_dict()
+    for name, value in state.items():
+        if name.endswith("running_mean"):
+            state[name] = rng.normal(scale=0.1, size=value.shape).astype(np.float32)
+        elif name.endswith("running_var"):
+            state[name] = rng.uniform(0.5, 1.5, value.shape).astype(np.float32)
+    network.load_state_dict(state)
+    network.save(tmp_path / "network.h5")
+    file = tmp_path / f"network_{opset}.onnx"
+    report = gpunn.export(tmp_path / "network.h5", file, opset=opset, **options)
+    assert isinstance(report, OnnxExportReport)
+    assert (report.opset, report.ir_version) == (opset, IR[opset])
+    onnx.checker.check_model(str(file), full_check=True)
+    model = onnx.load(str(file))
+    onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
+    assert {node.op_type for node in model.graph.node} <= operators()
+    session = ort.InferenceSession(str(file), providers=["CPUExecutionProvider"])
+    runner = gpunn.load(tmp_path / "network.h5", backend="cpu")
+    for rows in (1, 2, 5):
+        x = samples[:rows]
+        ours = runner.run(x, [one.name for one in runner.outputs])
+        theirs = session.run([o.name for o in session.get_outputs()], {session.get_inputs()[0].name: x})
+        for output, value in zip(session.get_outputs(), theirs, strict=True):
+            expected = ours[output.name]
+            assert value.shape == expected.shape
+            assert np.abs(value - expected).max() <= 1e-5 * np.abs(expected).max(), (output.name, rows)
+    return model
+
+
+@pytest.mark.parametrize("opset", OPSETS)
+@pytest.mark.parametrize("name", MODELS)
+def test_every_model(name: str, opset: int, tmp_path: Path, source: Path) -> None:
+    if name in DEPTHS and opset != 18 and not os.environ.get("GPUNN_LONG_TESTS"):
+        pytest.skip("another depth of a model that is exported here; set GPUNN_LONG_TESTS to run it")
+    shape, parameters = MODELS[name]
+    compare(gnn.from_yaml(source / "models" / f"{name}.yaml", **parameters), shape, tmp_path, opset)
+
+
+def test_no_model_is_left_out(source: Path) -> None:
+    files = {file.stem for file in (source / "models").glob("*.yaml") if not file.stem.endswith(".names")}
+    assert files == set(MODELS)
+
+
+def every_image_layer() -> gnn.Network:
+    return gnn.Sequential(
+        gnn.Conv2d(4, 8, (3, 2), 1, "same", 2, 2),
+        gnn.BatchNorm2d(8),
+        gnn.ReLU(),
+        gnn.Conv2d(8, 8, 3, 2, 1, groups=8, bias=False),
+        gnn.BatchNorm2d(8),
+        gnn.ReLU6(),
+        gnn.MaxPool2d(3, 2, 1, ceil_mode=True),
+        gnn.ConvTranspose2d(8, 6, 3, 2, padding=1, output_padding=1, groups=2),
+        gnn.LeakyReLU(0.2),
+        gnn.Upsample(2, "bilinear"),
+        gnn.GroupNorm(3, 6),
+        gnn.SiLU(),
+        gnn.Upsample(2),
+        gnn.GroupNorm(6, 6),
+        gnn.AvgPool2d(3, 2, 1, count_include_pad=False),
+        gnn.AvgPool2d(3, 2, 1),
+        gnn.InstanceNorm2d(6),
+        gnn.Tanh(),
+        gnn.LocalResponseNorm(4),
+        gnn.LocalResponseNorm(5),
+        gnn.ZeroPad2d((1, 2, 3, 4)),
+        gnn.LayerNorm(),
+        gnn.GELU(),
+        gnn.Slice(1, 4, 0),
+        gnn.PixelShuffle(2),
+        gnn.AdaptiveAvgPool2d((3, 5)),
+        gnn.Sigmoid(),
+        gnn.Flatten(),
+        gnn.Linear(None, 7),
+        gnn.LogSoftmax(),
+    )
+
+
+def merges_and_attention() -> gnn.Network:
+    x = gnn.Input((4, 8, 8))
+    a = gnn.Conv2d(4, 8, 3, padding=1)(x)
+    b = gnn.Conv2d(4, 8, 1)(x)
+    gate = gnn.Sigmoid()(gnn.GlobalAvgPool2d()(a))
+    y = gnn.Concat()(gnn.Multiply()(a + b, gate), x)
+    y = gnn.Permute((1, 0))(gnn.Reshape((12, 64))(y))
+    y = gnn.PositionEmbedding()(gnn.ClassToken()(y))
+    y = y + gnn.MultiheadAttention(12, 3)(gnn.LayerNorm(12)(y))
+    y = gnn.GELU("tanh")(gnn.Linear(12, 16)(y))
+    return gnn.Network(x, gnn.Softmax()(gnn.Linear(None, 5)(gnn.Flatten()(gnn.Dropout()(y)))))
+
+
+@pytest.mark.parametrize("fold", [False, True])
+@pytest.mark.parametrize("opset", range(13, 22))
+def test_every_layer(opset: int, fold: bool, tmp_path: Path) -> None:
+    first = compare(every_image_layer(), (4, 17, 19), tmp_path, opset, fold_batch_norm=fold)
+    assert ("BatchNormalization" in {node.op_type for node in first.graph.node}) != fold
+    compare(merges_and_attention(), (4, 8, 8), tmp_path, opset, fold_batch_norm=fold)
+
+
+def test_raw_images_and_what_the_file_tells(trained: gpunn.Run, tmp_path: Path) -> None:
+    file = tmp_path / "raw.onnx"
+    report = gpunn.export(trained.path, file, raw_input=True, external_data=True)
+    assert isinstance(report, OnnxExportReport)
+    assert report.data == Path(f"{file}.data")
+    onnx.checker.check_model(str(file), full_check=True)
+    model = onnx.load(str(file))
+    told = {entry.key: entry.value for entry in model.metadata_props}
+    assert told["task"] == "classification"
+    assert json.loads(told["class_names"]) == [str(i) for i in range(10)]
+    assert told["gpunn_version"] == gpunn.__version__
+    assert {"conv1.weight", "conv1.bias"} <= {tensor.name for tensor in model.graph.initializer}
+    assert {"conv1", "conv2", "pool1"} <= {node.name for node in model.graph.node}
+    images = np.random.default_rng(1).integers(0, 256, (9, 1, 28, 28), dtype=np.uint8)
+    session = ort.InferenceSession(str(file), providers=["CPUExecutionProvider"])
+    ours = gpunn.load(trained.path, backend="cpu").run(images, ["logits", "probabilities"])
+    names = ["logits", "probabilities"]
+    for name, value in zip(names, session.run(names, {"image": images}), strict=True):
+        assert np.abs(value - ours[name]).max() <= 1e-5 * np.abs(ours[name]).max()
+
+
+def test_mistakes(trained: gpunn.Run, tmp_path: Path) -> None:
+    with pytest.raises(gpunn.UsageError, match="opset: expected 13 to 21, found 12"):
+        gpunn.export(trained.path, tmp_path / "x.onnx", opset=12)
+    with pytest.raises(gpunn.UsageError, match="there is no folder"):
+        gpunn.export(trained.path, tmp_path / "nowhere" / "x.onnx")
+    with pytest.raises(gpunn.UsageError, match="names"):
+        gpunn.export(trained.path, tmp_path / "x.onnx", names=tmp_path / "names.yaml")
+    assert not list(tmp_path.glob("*.onnx*"))
