@@ -70,7 +70,7 @@ class Server:
         line = self.process.stdout.readline()
         found = re.search(r"at (https?)://[^:]+:(\d+)$", line.strip())
         if not found:
-            raise AssertionError(f"no service: {line} {self.process.stderr.read()}")
+            raise AssertionError(f"no service: {line} {self.process.communicate(timeout=LIMIT)[1]}")
         self.port = int(found[2])
         self.line = line
         self.grpc = self.process.stdout.readline().split()[-1] if "--grpc-port" in arguments else None
