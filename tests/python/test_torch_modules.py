@@ -136,6 +136,23 @@ def test_a_compiled_model_trains_as_it_did() -> None:
     assert losses(torch.compile(model, backend="aot_eager")) == pytest.approx(losses(small_net()), rel=1e-3)
 
 
+def test_images_become_channels_last_once() -> None:
+    """Gpunn's own kernels of the host are faster so. A plugin's may know no such order, and are not bypassed."""
+    x = torch.randn(2, 3, 8, 8)
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 4, 3))
+    gpunn.torch.replace(model, "cpu")
+    seen: list[bool] = []
+    for module in model:
+        module.register_forward_hook(
+            lambda _module, _inputs, y: seen.append(y.is_contiguous(memory_format=torch.channels_last))
+        )
+    model(x)
+    assert seen == [True] * 4
+    gpunn.torch.replace(model)
+    with gpunn.ops.use("cpu", threads=1):  # which might be a plugin
+        assert model(x).is_contiguous()
+
+
 def test_only_some_classes() -> None:
     model = small_net()
     report = gpunn.torch.replace(model, only=[nn.Conv2d])

@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from gpunn.ops import _backend as _backends
+
 _ops = torch.ops.gpunn
 
 
@@ -19,17 +21,31 @@ def _pair(value: Any) -> tuple[int, int]:
     return (value, value) if isinstance(value, int) else (int(value[0]), int(value[1]))
 
 
+def _is_faster_channels_last(input: torch.Tensor, backend: str) -> bool:
+    """Whether gpunn's own kernels of the host run a convolution. They compute in channels-last order, in which the
+    modules that follow leave the images. A plugin gets images as they are, since it may know no other order.
+    """
+    name = backend.partition("#")[0]  # options follow
+    if input.device.type != "cpu" or name not in ("", "cpu"):
+        return False
+    # A compiled model resolves its backends later, and the compiler can't read a context variable.
+    return name == "cpu" or torch.compiler.is_compiling() or _backends._chosen.get() is None
+
+
 class Conv2d(nn.Conv2d):
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         if input.dim() != 4:
             return super().forward(input)
+        backend = _backend(self)
+        if _is_faster_channels_last(input, backend):
+            input = input.contiguous(memory_format=torch.channels_last)
         padding = (0, 0) if self.padding == "valid" else self.padding
         attributes: dict[str, Any] = {
             "stride": self.stride,
             "pad": padding,
             "dilation": self.dilation,
             "groups": self.groups,
-            "backend": _backend(self),
+            "backend": backend,
         }
         if self.bias is None:
             return _ops.conv2d(input, self.weight, **attributes)  # type: ignore[no-any-return]
