@@ -68,8 +68,11 @@ Tolerance tolerance_of(const Evaluation& evaluation, std::size_t output) {
   const double smallest = type == DType::f32 || is_half(type) ? std::numeric_limits<float>::min() : 0;
   Tolerance tolerance{row.scale(evaluation, output), row.reason, row.multiplies && !all_finite(evaluation.inputs)};
   for (double& bound : tolerance.bound) bound = roundoff * bound + (bound > 0 ? smallest : 0);
-  const bool rounds_factors = evaluation.precision != Precision::fp32 && !is_half(evaluation.inputs[0].type.dtype);
-  if (row.multiplies && rounds_factors) add_products(evaluation, output, tolerance.bound);
+  // An op without inputs, as FILL, multiplies nothing.
+  const bool factors_are_rounded = row.multiplies && evaluation.precision != Precision::fp32;
+  if (factors_are_rounded && !is_half(evaluation.inputs.at(0).type.dtype)) {
+    add_products(evaluation, output, tolerance.bound);
+  }
   if (is_half(type)) add_last_rounding(reference, tolerance.bound);
   return tolerance;
 }
