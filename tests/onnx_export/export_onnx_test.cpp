@@ -3,12 +3,15 @@
 #include <gpunn/network.hpp>
 #include <gpunn/onnx_export.hpp>
 
+#include <csignal>
+#include <cstring>
 #include <fstream>
 #include <map>
 #include <set>
 #include <sstream>
 
 #include <interchange/onnx/onnx.pb.h>
+#include <sys/resource.h>
 
 #include "catch.hpp"
 #include "temporary_folder.hpp"
@@ -35,7 +38,7 @@ onnx::ModelProto read(const std::filesystem::path& file) {
 std::filesystem::path checkpoint_in(const TemporaryFolder& folder, const std::string& task = "classification") {
   const Experiment experiment = parse_experiment(
       "name: few_layers\ntask: " + task +
-          "\nmodel: {layers: [conv2d: {name: conv1, filters: 3, kernel: 2, padding: same, bias: false}, "
+          "\nmodel: {layers: [conv2d: {name: conv1, filters: 12, kernel: 2, padding: same, bias: false}, "
           "batch_norm: {name: bn1}, relu, max_pool: {name: pool1, window: 3, stride: 2, padding: 1, ceil_mode: true}, "
           "flatten, linear: {name: output, units: 2}]}\n"
           "data: {dataset: arrays, batch_size: 4}\nbackend: cpu\n",
@@ -134,4 +137,26 @@ TEST_CASE("an export that can't be leaves no file") {
   CHECK_THROWS_WITH(export_onnx(checkpoint, folder / "none" / "x.onnx"), Contains("there is no folder"));
   CHECK_THROWS_WITH(export_onnx(folder / "no.h5", folder / "x.onnx"), Contains("no.h5"));
   CHECK(!std::filesystem::exists(folder / "x.onnx"));
+}
+
+TEST_CASE("a file that can't be written whole stays as it was") {
+  const TemporaryFolder folder;
+  const auto checkpoint = checkpoint_in(folder);
+  export_onnx(checkpoint, folder / "x.onnx");
+  const std::string before = content_of(folder / "x.onnx");
+  rlimit usual{};
+  REQUIRE(getrlimit(RLIMIT_FSIZE, &usual) == 0);
+  const rlimit small{.rlim_cur = 512, .rlim_max = usual.rlim_max};
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  REQUIRE(setrlimit(RLIMIT_FSIZE, &small) == 0);
+  std::string message;
+  try {
+    export_onnx(checkpoint, folder / "x.onnx", {.opset = 21});
+  } catch (const Error& error) {
+    message = error.what();
+  }
+  setrlimit(RLIMIT_FSIZE, &usual);
+  std::signal(SIGXFSZ, handler);
+  CHECK_THAT(message, Contains("can't write"));
+  CHECK(content_of(folder / "x.onnx") == before);
 }

@@ -186,3 +186,55 @@ def test_mistakes(trained: gpunn.Run, tmp_path: Path) -> None:
     with pytest.raises(gpunn.UsageError, match="names"):
         gpunn.export(trained.path, tmp_path / "x.onnx", names=tmp_path / "names.yaml")
     assert not list(tmp_path.glob("*.onnx*"))
+
+
+def test_unusual_windows(tmp_path: Path) -> None:
+    text = """
+name: windows
+layers:
+  - conv2d: {name: a, filters: 4, kernel: [2, 3], stride: [2, 1], padding: [0, 3, 2, 1], dilation: [1, 2]}
+  - max_pool: {name: b, window: 4, stride: 1, padding: [3, 0, 1, 2]}
+  - max_pool: {name: c, window: [3, 2], stride: [2, 3], padding: [1, 2, 0, 1], ceil_mode: true}
+  - conv2d_transpose: {name: d, filters: 6, kernel: 3, stride: 2, padding: [0, 1, 2, 0], output_padding: 1, groups: 2}
+  - avg_pool: {name: e, window: 3, stride: 1, padding: [2, 0, 1, 0], count_padding: false}
+  - avg_pool: {name: f, window: 3, stride: 2, padding: [1, 0, 2, 1]}
+  - avg_pool: {name: g, window: 3, stride: 1, padding: [2, 1, 0, 2], count_padding: false}
+  - adaptive_avg_pool: {name: h, size: [4, 9]}
+  - layer_norm: {name: i, dimensions: 2}
+  - instance_norm: {name: j, affine: false}
+  - group_norm: {name: k, groups: 2, affine: false}
+  - layer_norm: {name: image}
+  - global_max_pool: {name: logits}
+  - batch_norm: {name: l}
+  - linear: {name: m, units: 3, activation: silu}
+"""
+    for opset in OPSETS:
+        compare(gnn.from_yaml(text), (3, 11, 13), tmp_path, opset)
+        compare(gnn.from_yaml(text), (3, 11, 13), tmp_path, opset, fold_batch_norm=True)
+
+
+@pytest.mark.parametrize("name", ["mlp_diabetes", "lenet_two_digits", "perceptron_points", "one_output"])
+def test_tasks(name: str, tmp_path: Path, source: Path) -> None:
+    if name == "one_output":
+        experiment: Any = {
+            "model": {"layers": ["flatten", {"linear": {"units": 1}}]},
+            "data": {"dataset": "points", "batch_size": 20},
+            "loss": "binary_cross_entropy",
+            "backend": "cpu",
+        }
+    else:
+        experiment = source / "experiments" / f"{name}.yaml"
+    run = gpunn.run(experiment, set={"training.epochs": 1}, backend="cpu", runs=tmp_path)
+    model = gpunn.load(run.path, backend="cpu")
+    info = model.info.input
+    rng = np.random.default_rng(2)
+    shape = (7, *info.shape)
+    x = rng.integers(0, 256, shape, dtype=np.uint8) if info.dtype == "u8" else rng.normal(size=shape).astype(np.float32)
+    gpunn.export(run.path, tmp_path / "x.onnx", raw_input=True)
+    onnx.checker.check_model(str(tmp_path / "x.onnx"), full_check=True)
+    session = ort.InferenceSession(str(tmp_path / "x.onnx"), providers=["CPUExecutionProvider"])
+    names = [one.name for one in model.outputs]
+    assert [one.name for one in session.get_outputs()] == names
+    ours = model.run(x, names)
+    for output, value in zip(names, session.run(names, {info.name: x}), strict=True):
+        assert np.abs(value - ours[output]).max() <= 1e-5 * np.abs(ours[output]).max()

@@ -28,8 +28,8 @@ constexpr Explanation kExplanations[] = {
      "What computes is chosen by 'backend: NAME' at the top of the file, or --backend NAME ('gpunn plugins' lists the "
      "names); which of its devices, by 'device: N' at the top, or --set device=N, counted from 0."},
     {"onnx .onnx",
-     "This version neither reads nor writes ONNX: describe the model in YAML, and exchange its weights as "
-     ".safetensors ('gpunn export', key 'init_from')."},
+     "This version writes ONNX ('gpunn export --to NAME.onnx') and does not read it: describe the model in YAML, and "
+     "take its weights from a .safetensors file (key 'init_from')."},
     {"pt .pt .pth .ckpt .bin torchscript pytorch torch state_dict",
      "gpunn and PyTorch exchange weights as .safetensors: in Python, safetensors.torch.save_file(model.state_dict(), "
      "'model.safetensors') writes them and safetensors.torch.load_file reads them."},

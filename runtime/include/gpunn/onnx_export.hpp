@@ -16,8 +16,8 @@ struct OnnxExportOptions {
 };
 
 struct OnnxExportReport {
-  std::filesystem::path file;
-  std::filesystem::path data;  // empty: the file has the weights
+  std::filesystem::path file = {};
+  std::filesystem::path data = {};  // empty: the file has the weights
   int64_t opset = 0, ir_version = 0;
   int64_t nodes = 0, tensors = 0, numbers = 0;  // tensors and numbers of weights and constants
 };

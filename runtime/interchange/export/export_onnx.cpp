@@ -62,9 +62,11 @@ std::vector<float> floats_of(const std::vector<std::byte>& bytes) {
   return values;
 }
 
-ValueId find_variable(const Graph& g, const char* name) {
-  const auto found = std::ranges::find_if(
-      g.values(), [&](const graph::Value& v) { return v.name == name && v.view_of == graph::kNoValue; });
+// A layer may have the name of a variable; its value has another storage.
+ValueId find_variable(const Graph& g, const char* name, graph::Storage storage = graph::Storage::state) {
+  const auto found = std::ranges::find_if(g.values(), [&](const graph::Value& v) {
+    return v.name == name && v.view_of == graph::kNoValue && v.storage == storage;
+  });
   return found == g.values().end() ? graph::kNoValue : static_cast<ValueId>(found - g.values().begin());
 }
 
@@ -133,7 +135,7 @@ class Translation {
   // What was a norm's beta is the bias of the layer in front.
   OnnxSources sources() const {
     const Graph& g = first_.graph;
-    OnnxSources sources{.parameters = find_variable(g, training::variable::kParameters),
+    OnnxSources sources{.parameters = find_variable(g, training::variable::kParameters, graph::Storage::parameters),
                         .buffers = find_variable(g, training::variable::kBuffers),
                         .parameter_values = parameters_,
                         .buffer_values = buffers_,
@@ -228,7 +230,7 @@ OnnxExportReport export_onnx(const std::filesystem::path& model, const std::file
     bytes += tensor.bytes.size();
     report.numbers += element_count(tensor.shape);
   }
-  if (options.external_data || bytes > kMostInFile) {
+  if ((options.external_data || bytes > kMostInFile) && has_large_tensors(onnx)) {
     report.data = data_file(file);
     training::require_output(report.data);
   }

@@ -36,8 +36,8 @@ struct ImagePadding {
 // An op of gpunn's graph, with what ONNX says in the same node.
 struct OnnxStep {
   const graph::Node* node = nullptr;
-  std::vector<graph::ValueId> inputs, outputs;
-  ImagePadding padding;                   // besides the op's own
+  std::vector<graph::ValueId> inputs = {}, outputs = {};
+  ImagePadding padding = {};              // besides the op's own
   bool count_padding = true;              // of an average
   graph::ValueId bias = graph::kNoValue;  // of a product
 };

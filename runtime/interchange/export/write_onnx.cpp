@@ -3,6 +3,9 @@
 #include <gpunn/error.hpp>
 #include <gpunn/version.hpp>
 
+#include <algorithm>
+#include <exception>
+
 #include "common/files.hpp"
 
 #ifdef GPUNN_WITH_ONNX
@@ -13,6 +16,16 @@
 namespace gpunn::interchange {
 
 int64_t ir_version(int64_t opset) { return opset <= 14 ? 7 : opset <= 18 ? 8 : opset <= 20 ? 9 : 10; }
+
+namespace {
+
+constexpr std::size_t kLeastExternal = 1024;  // bytes; smaller ones stay in the file, where shape inference reads them
+
+bool is_large(const OnnxTensor& tensor) { return tensor.bytes.size() >= kLeastExternal; }
+
+}  // namespace
+
+bool has_large_tensors(const OnnxModel& model) { return std::ranges::any_of(model.tensors, is_large); }
 
 #ifndef GPUNN_WITH_ONNX
 
@@ -34,19 +47,28 @@ void require_onnx() {}
 
 namespace {
 
-constexpr std::size_t kLeastExternal = 1024;  // bytes; smaller ones stay in the file, where shape inference reads them
-constexpr uint64_t kAlignment = 4096;         // for runtimes that map the file
+constexpr uint64_t kAlignment = 4096;  // for runtimes that map the file
 
+// Protobuf knows no exceptions, and its destructors write: an error waits until all of that is over.
 class FileStream : public google::protobuf::io::CopyingOutputStream {
  public:
   explicit FileStream(OutputFile& out) : out_(out) {}
   bool Write(const void* buffer, int size) override {
-    out_.write({static_cast<const char*>(buffer), static_cast<std::size_t>(size)});
-    return true;
+    if (error_ != nullptr) return false;
+    try {
+      out_.write({static_cast<const char*>(buffer), static_cast<std::size_t>(size)});
+    } catch (...) {
+      error_ = std::current_exception();
+    }
+    return error_ == nullptr;
+  }
+  void throw_error() const {
+    if (error_ != nullptr) std::rethrow_exception(error_);
   }
 
  private:
   OutputFile& out_;
+  std::exception_ptr error_;
 };
 
 void set_type(onnx::ValueInfoProto& to, const OnnxValue& value) {
@@ -87,7 +109,7 @@ std::string_view text_of(std::span<const std::byte> bytes) {
 }
 
 bool is_external(const OnnxTensor& tensor, const std::filesystem::path& data) {
-  return !data.empty() && tensor.bytes.size() >= kLeastExternal;
+  return !data.empty() && is_large(tensor);
 }
 
 uint64_t aligned(uint64_t at) { return (at + kAlignment - 1) / kAlignment * kAlignment; }
@@ -149,10 +171,13 @@ void write_onnx(const OnnxModel& model, const std::filesystem::path& file, const
   if (!data.empty()) write_data(model, data);
   write_atomically(file, [&](OutputFile& out) {
     FileStream stream(out);
-    google::protobuf::io::CopyingOutputStreamAdaptor adaptor(&stream);
-    if (!proto.SerializeToZeroCopyStream(&adaptor) || !adaptor.Flush()) {
-      throw Error("can't write " + file.string() + ": the model is too large for one file; ask for external data");
+    bool whole = false;
+    {
+      google::protobuf::io::CopyingOutputStreamAdaptor adaptor(&stream);
+      whole = proto.SerializeToZeroCopyStream(&adaptor) && adaptor.Flush();
     }
+    stream.throw_error();
+    if (!whole) throw Error("can't write " + file.string() + ": protobuf refuses the model, which may be too large");
   });
 }
 

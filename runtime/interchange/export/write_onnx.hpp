@@ -13,8 +13,11 @@ int64_t ir_version(int64_t opset);
 // Throws Error(missing) where gpunn was built without protobuf.
 void require_onnx();
 
+// Whether a file beside the model would have any of its tensors.
+bool has_large_tensors(const OnnxModel& model);
+
 // Writes the model to `file`, and, where `data` is given, its larger tensors to that one first. Each is replaced as a
-// whole. Returns the bytes of tensors.
+// whole.
 void write_onnx(const OnnxModel& model, const std::filesystem::path& file, const std::filesystem::path& data);
 
 }  // namespace gpunn::interchange

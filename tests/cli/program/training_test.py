@@ -58,7 +58,7 @@ class Training(ProgramTest):
         begun = self.gpunn(*self.points("--runs", "a2", "--epochs", "1", "--set", f"init_from={weights}"))
         self.assertIn("2 of 2 tensors", begun.stderr)
         refused = self.gpunn("export", run, "--to", "weights.pt", code=2)
-        self.assertIn("weights are written as NAME.safetensors", refused.stderr)
+        self.assertIn("written as NAME.safetensors", refused.stderr)
 
         resumed = self.gpunn("resume", run, "--epochs", "5")
         self.assertEqual(EPOCH_LINE.findall(resumed.stderr), [("4", "5"), ("5", "5")])
