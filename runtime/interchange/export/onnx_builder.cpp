@@ -70,7 +70,7 @@ Emitted OnnxBuilder::source(ValueId id) {
   OnnxTensor tensor{.name = unique(named == sources_.names.end() ? value.name : named->second),
                     .shape = value.type.shape,
                     .bytes = std::as_bytes(all.subspan(first, static_cast<std::size_t>(value.type.elements())))};
-  const Emitted result{tensor.name, shape(id)};
+  Emitted result{tensor.name, shape(id)};
   model_.tensors.push_back(std::move(tensor));
   emitted_[id] = result;
   return result;
@@ -115,7 +115,7 @@ std::string OnnxBuilder::unique(const std::string& wanted) {
 std::string OnnxBuilder::add(const std::string& layer, const std::string& op, std::vector<std::string> inputs,
                              std::vector<OnnxAttribute> attributes, bool principal) {
   const bool own = principal && !names_.contains(layer);
-  const std::string name = unique(own ? layer : layer + "/" + op);
+  std::string name = unique(own ? layer : layer + "/" + op);
   model_.nodes.push_back(
       {.op = op, .name = name, .inputs = std::move(inputs), .outputs = {name}, .attributes = std::move(attributes)});
   return name;
@@ -132,7 +132,7 @@ void OnnxBuilder::define(ValueId id, std::string name, BatchShape shape) {
 std::string OnnxBuilder::add_constant(const std::string& layer, OnnxType type, std::span<const std::byte> bytes,
                                       Shape shape) {
   model_.constants.emplace_back(bytes.begin(), bytes.end());
-  const std::string name = unique(layer + "/constant");
+  std::string name = unique(layer + "/constant");
   model_.tensors.push_back(
       {.name = name, .type = type, .shape = std::move(shape), .bytes = std::span(model_.constants.back())});
   return name;

@@ -146,13 +146,14 @@ class StepList {
   std::vector<OnnxStep> needed() {
     std::set<ValueId> wanted;
     std::vector<OnnxStep> kept;
-    for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) {
+    for (std::size_t i = steps_.size(); i-- > 0;) {
+      const OnnxStep& step = steps_[i];
       const bool is_output = std::ranges::any_of(
-          step->outputs, [&](ValueId id) { return g_.value(g_.root(id)).storage == graph::Storage::state; });
-      const bool is_read = std::ranges::any_of(step->outputs, [&](ValueId id) { return wanted.contains(g_.root(id)); });
+          step.outputs, [&](ValueId id) { return g_.value(g_.root(id)).storage == graph::Storage::state; });
+      const bool is_read = std::ranges::any_of(step.outputs, [&](ValueId id) { return wanted.contains(g_.root(id)); });
       if (!is_output && !is_read) continue;
-      for (const ValueId input : step->inputs) wanted.insert(g_.root(input));
-      kept.push_back(*step);
+      for (const ValueId input : step.inputs) wanted.insert(g_.root(input));
+      kept.push_back(step);
     }
     std::ranges::reverse(kept);
     return kept;

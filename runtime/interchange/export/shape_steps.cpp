@@ -73,7 +73,7 @@ std::string box(OnnxBuilder& b, const OnnxStep& step) {
     ends.push_back(attrs.start[i] + to[i].fixed);
     axes.push_back(static_cast<int64_t>(i));
   }
-  const std::string x = b.tensor(step.inputs[0]);
+  std::string x = b.tensor(step.inputs[0]);
   if (axes.empty()) return x;
   return b.add(layer, "Slice", {x, b.integers(layer, starts), b.integers(layer, ends), b.integers(layer, axes)});
 }
