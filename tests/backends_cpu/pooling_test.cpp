@@ -113,6 +113,43 @@ TEST_CASE("max pooling and its backward, with ties") {
   }
 }
 
+// Whole numbers up to 4 and their sums are exact in half precision, so that the kernels of f32 say what is right.
+TEMPLATE_TEST_CASE("max pooling of half precision is that of f32", "", gpunn::BFloat16, gpunn::Half) {
+  const PoolingCase c = GENERATE(
+      PoolingCase{{128, 6, 24, 24}, {2, 2}, {2, 2}, {0, 0}}, PoolingCase{{2, 3, 9, 11}, {2, 2}, {2, 2}, {0, 0}},
+      PoolingCase{{1, 2, 67, 66}, {2, 2}, {2, 2}, {0, 0}}, PoolingCase{{2, 3, 13, 17}, {3, 3}, {2, 2}, {1, 1}},
+      PoolingCase{{0, 2, 6, 6}, {2, 2}, {2, 2}, {0, 0}}, PoolingCase{{40, 8, 20, 20}, {5, 5}, {3, 3}, {2, 2}});
+  const auto attrs = attrs_of(c);
+  Random random(23);
+  const Tensor<float> x = random.coarse(c.x), dy = random.coarse(output_shape(c));
+  Tensor<float> y(dy.shape()), dx(c.x);
+  pooling_runner().run(GPUNN_OP_MAX_POOL2D, &attrs, {x}, {y});
+  pooling_runner().run(GPUNN_OP_MAX_POOL2D_BACKWARD, &attrs, {dy, x, y}, {dx});
+
+  const auto narrowed = [](const Tensor<float>& wide) {
+    Tensor<TestType> narrow(wide.shape());
+    for (int64_t i = 0; i < wide.size(); ++i) narrow[i] = TestType(wide[i]);
+    return narrow;
+  };
+  const auto same = [](const Tensor<TestType>& found, const Tensor<float>& expected) {
+    for (int64_t i = 0; i < found.size(); ++i) {
+      if (static_cast<float>(found[i]) != expected[i]) return false;
+    }
+    return true;
+  };
+  const Tensor<TestType> half_x = narrowed(x), half_dy = narrowed(dy), half_y = narrowed(y);
+  Tensor<TestType> found_y(y.shape()), found_dx(c.x);
+  for (const int threads : {1, 3}) {
+    gpunn::cpu::set_thread_count(threads);
+    const Runner runner(gpunn::cpu::add_pooling_kernels);
+    runner.run(GPUNN_OP_MAX_POOL2D, &attrs, {half_x}, {found_y});
+    CHECK(same(found_y, y));
+    runner.run(GPUNN_OP_MAX_POOL2D_BACKWARD, &attrs, {half_dy, half_x, half_y}, {found_dx});
+    CHECK(same(found_dx, dx));
+  }
+  gpunn::cpu::set_thread_count(0);
+}
+
 TEST_CASE("average pooling and its backward") {
   const PoolingCase c =
       GENERATE(PoolingCase{{7, 3, 8, 8}, {2, 2}, {2, 2}, {0, 0}}, PoolingCase{{2, 3, 9, 11}, {2, 2}, {2, 2}, {0, 0}},

@@ -1,6 +1,7 @@
 // Runs one op of the CPU backend on host tensors, with a guard around every tensor and around the workspace.
 #pragma once
 
+#include <gpunn/float_formats.hpp>
 #include <gpunn/plugin.hpp>
 
 #include <algorithm>
@@ -33,6 +34,8 @@ constexpr int32_t dtype_of() {
   if constexpr (std::is_same_v<T, int32_t>) return GPUNN_I32;
   if constexpr (std::is_same_v<T, int64_t>) return GPUNN_I64;
   if constexpr (std::is_same_v<T, uint8_t>) return GPUNN_U8;
+  if constexpr (std::is_same_v<T, gpunn::BFloat16>) return GPUNN_BF16;
+  if constexpr (std::is_same_v<T, gpunn::Half>) return GPUNN_F16;
 }
 
 inline int64_t count_of(const Shape& shape) {
