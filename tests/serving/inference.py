@@ -13,7 +13,8 @@ from served import GPUNN, LIMIT, Server, ServingTest, binary_request, digits, po
 class InferenceTest(ServingTest):
     @classmethod
     def setUpClass(cls):
-        cls.server = Server(f"digits={digits()}", f"points={points()}", "--max-batch", "16", "--max-delay", "2000")
+        cls.server = Server(f"digits={digits()}", f"points={points()}", "--max-batch", "16", "--max-delay", "2000",
+                            "--warm-up", "300")
         cls.pixels = bytes(i * 7 % 251 for i in range(784))
 
     @classmethod

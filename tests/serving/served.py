@@ -64,8 +64,10 @@ class Server:
     """`gpunn serve` with some models and options, at a free port."""
 
     def __init__(self, *arguments, environment=None):
+        # Under a sanitizer it would take all the time that it may.
+        warm_up = [] if "--warm-up" in arguments else ["--warm-up", "0"]
         self.process = subprocess.Popen(
-            [GPUNN, "serve", "--port", "0", *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            [GPUNN, "serve", "--port", "0", *map(str, arguments), *warm_up], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             text=True, cwd=FOLDER, env={**os.environ, **(environment or {})})
         line = self.process.stdout.readline()
         found = re.search(r"at (https?)://[^:]+:(\d+)$", line.strip())

@@ -84,9 +84,9 @@ class Connection::Request final : public Exchange, public std::enable_shared_fro
   std::atomic<bool> answered_{false};
 };
 
-Connection::Connection(const std::shared_ptr<Loop>& loop, Socket socket)
+Connection::Connection(Loop& loop, Socket socket)
     : loop_(loop),
-      server_(loop->server()),
+      server_(loop.server()),
       socket_(std::move(socket)),
       buffer_(server_.options.limits.header_bytes + 2 * kChunk) {
   error_code ignored;
@@ -124,7 +124,7 @@ void Connection::async_write(const Buffers& buffers, Handler handler) {
 
 void Connection::set(State state, std::chrono::milliseconds limit) {
   state_ = state;
-  deadline_ = loop_->now() + limit + kUnwatched;  // now() is up to that old
+  deadline_ = loop_.now() + limit + kUnwatched;  // now() is up to that old
 }
 
 void Connection::start() {
@@ -152,7 +152,7 @@ void Connection::end() {
   server_.body_bytes -= std::exchange(counted_bytes_, 0);
   error_code ignored;
   socket_.close(ignored);
-  loop_->remove(shared_from_this());
+  loop_.remove(shared_from_this());
 }
 
 void Connection::end_if_idle() {
@@ -218,7 +218,7 @@ void Connection::parse() {
     }
   }
   if (!parser_->is_done()) return read();
-  request_ = std::make_shared<Request>(loop_, weak_from_this(), parser_->release());
+  request_ = std::make_shared<Request>(loop_.weak_from_this(), weak_from_this(), parser_->release());
   state_ = State::pending;
   pending_since_ = Clock::now();
   const auto limit = server_.options.limits.answer;
@@ -251,7 +251,7 @@ bool Connection::on_header() {
     refusal->close = refusal->close || !parser_->is_done();
     http::request<GrowingBody> headers;  // for the access log
     headers.base() = std::move(parser_->get().base());
-    request_ = std::make_shared<Request>(loop_, weak_from_this(), std::move(headers));
+    request_ = std::make_shared<Request>(loop_.weak_from_this(), weak_from_this(), std::move(headers));
     write(std::move(*refusal));
     return false;
   }
@@ -301,7 +301,7 @@ void Connection::write(Response response) {
   head_.clear();
   head_.append("HTTP/1.1 ");
   append_number(head_, static_cast<std::size_t>(response_.status));
-  head_.append(" ").append(reason.data(), reason.size()).append("\r\nDate: ").append(loop_->date());
+  head_.append(" ").append(reason.data(), reason.size()).append("\r\nDate: ").append(loop_.date());
   if (!response_.content_type.empty() && !response_.body.empty()) {
     head_.append("\r\nContent-Type: ").append(response_.content_type);
   }

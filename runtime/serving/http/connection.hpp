@@ -21,7 +21,7 @@ namespace gpunn::serving {
 // A client. It sends one request after the other; while one is worked at, the next waits in the socket.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  Connection(const std::shared_ptr<Loop>& loop, Socket socket);
+  Connection(Loop& loop, Socket socket);
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
   ~Connection();
@@ -57,7 +57,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   template <class Buffers, class Handler>
   void async_write(const Buffers& buffers, Handler handler);
 
-  std::shared_ptr<Loop> loop_;
+  Loop& loop_;  // which outlives its connections
   ServerState& server_;
   Socket socket_;
 #ifdef GPUNN_WITH_TLS

@@ -62,10 +62,13 @@ void Loop::stop() {
     context_.stop();
   });
   thread_.join();
+  // What was cancelled lets go of its connection.
+  context_.restart();
+  context_.poll();
 }
 
 void Loop::add(Socket socket) {
-  const auto connection = std::make_shared<Connection>(shared_from_this(), std::move(socket));
+  const auto connection = std::make_shared<Connection>(*this, std::move(socket));
   connections_.insert(connection);
   connection->start();
 }

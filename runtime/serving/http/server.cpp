@@ -87,6 +87,7 @@ class HttpServer::Impl {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
   ~Impl() {
+    on(*loops_.front(), [this] { stop_listening(); });
     for (const auto& loop : loops_) loop->stop();
     again_.reset();
     acceptor_.reset();
@@ -104,11 +105,8 @@ class HttpServer::Impl {
     };
     while (!is_quiet() && Clock::now() < end) std::this_thread::sleep_for(kLook);
     on(*loops_.front(), [this] {
-      closed_ = true;
-      again_->cancel();
-      accept_waiting();
-      error_code ignored;
-      acceptor_->close(ignored);
+      if (!closed_) accept_waiting();
+      stop_listening();
     });
     for (;;) {
       for (const auto& loop : loops_) on(*loop, [&loop] { loop->close_idle(); });
@@ -127,6 +125,13 @@ class HttpServer::Impl {
       done.set_value();
     });
     done.get_future().wait();
+  }
+
+  void stop_listening() {
+    closed_ = true;
+    error_code ignored;
+    again_->cancel();
+    acceptor_->close(ignored);
   }
 
   void listen() {
