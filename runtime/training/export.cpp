@@ -66,7 +66,8 @@ void add_batch_counts(std::vector<storage::StoredTensor>& tensors, int64_t batch
 ExportReport export_weights(const std::filesystem::path& model, const std::filesystem::path& file,
                             const std::filesystem::path& names) {
   if (file.extension() != ".safetensors") {
-    std::string message = "a model is written as NAME.safetensors (its weights) or NAME.onnx, found " + in_quotes(file.string());
+    std::string message =
+        "a model is written as NAME.safetensors (its weights) or NAME.onnx, found " + in_quotes(file.string());
     const std::string_view about = explanation(file.extension().string());
     if (!about.empty()) message.append(". ").append(about);
     throw Error(message, ExitCode::usage);
