@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         shipped_experiments as shipped_experiments,
         shipped_models as shipped_models,
     )
+    from gpunn._history import History as History
     from gpunn._model import Model as Model, load as load, predict as predict
     from gpunn._run import Run as Run, open_run as open_run
     from gpunn._tools import (
@@ -106,12 +107,7 @@ if TYPE_CHECKING:
         l1_loss as l1_loss,
         mse_loss as mse_loss,
     )
-    from gpunn.network import (
-        History as History,
-        Network as Network,
-        Sequential as Sequential,
-        from_yaml as from_yaml,
-    )
+    from gpunn.network import Network as Network, Sequential as Sequential, from_yaml as from_yaml
 
 __version__: str = _version()
 
@@ -121,6 +117,7 @@ _LAZY: dict[str, tuple[str, ...]] = {
     "_core": ("EpochReport", "Experiment", "Prediction", "StepReport"),
     "_evaluation": ("Evaluation", "evaluate", "export", "report"),
     "_experiment": ("load_experiment", "shipped_experiments", "shipped_models"),
+    "_history": ("History",),
     "_model": ("Model", "load", "predict"),
     "_run": ("Run", "open_run"),
     "_tools": (
@@ -191,12 +188,7 @@ _LAZY: dict[str, tuple[str, ...]] = {
         "l1_loss",
         "mse_loss",
     ),
-    "network": (
-        "History",
-        "Network",
-        "Sequential",
-        "from_yaml",
-    ),
+    "network": ("Network", "Sequential", "from_yaml"),
     "sklearn": ("sklearn",),
     "plots": ("plots",),
     "ops": ("ops",),

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from gpunn._arrays import Array
+import numpy as np
+
+from gpunn._arrays import Array, as_array
 from gpunn.errors import UsageError
 
 Convert = Callable[[Any, Any, str], tuple[Array, Array]]
@@ -113,3 +115,20 @@ class Batches:
             return
         if next(self._iterator, None) is not None:
             raise UsageError(f"epoch {self._epoch + 1} has more than the {self.steps} batches that were expected")
+
+
+def gathered(data: Any) -> tuple[Any, Any]:
+    """Samples and targets of a pair, or of batches in a row."""
+    if isinstance(data, list | tuple) and len(data) == 2 and not is_batches(data):
+        return data[0], data[1]
+    source = data() if callable(data) and not hasattr(data, "__iter__") else data
+    pairs = [pair_of(batch, f"batch {i + 1}") for i, batch in enumerate(source)]
+    if not pairs:
+        raise UsageError("the iterable brings no batch: it ends at once")
+    try:
+        return (
+            np.concatenate([as_array(x, "x") for x, _ in pairs]),
+            np.concatenate([as_array(y, "y") for _, y in pairs]),
+        )
+    except ValueError as error:
+        raise UsageError(f"the batches differ in the shape of their samples: {error}") from error

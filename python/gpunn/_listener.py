@@ -7,11 +7,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpunn._core import EpochReport, Experiment, StepReport
 from gpunn.callbacks import METHODS, Callback, RunStart, StopTraining
 from gpunn.errors import UsageError
 
 if TYPE_CHECKING:
+    from gpunn._history import History
     from gpunn._progress import TrainingBar
 
 _log = logging.getLogger("gpunn")
@@ -21,9 +24,15 @@ class Listener:
     """Tells callbacks and the progress bar. A method returns whether the training is to stop."""
 
     def __init__(self, callbacks: Sequence[Callback | Any] = (), bar: TrainingBar | None = None) -> None:
+        if isinstance(callbacks, str) or not hasattr(callbacks, "__iter__"):
+            raise UsageError(f"callbacks: expected a list of callbacks, found {callbacks!r}")
         for callback in callbacks:
-            if isinstance(callback, type) or not any(callable(getattr(callback, name, None)) for name in METHODS):
-                raise UsageError(f"a callback is an object with some of {', '.join(METHODS)}, found {callback!r}")
+            has_some = callable(callback) or any(callable(getattr(callback, name, None)) for name in METHODS)
+            if isinstance(callback, type) or not has_some:
+                raise UsageError(
+                    f"a callback is a function of an epoch, or an object with some of {', '.join(METHODS)}; "
+                    f"found {callback!r}"
+                )
         self._callbacks = list(callbacks)
         self._bar = bar
         self.path: Path | None = None
@@ -45,8 +54,8 @@ class Listener:
         return False
 
     def on_start(self, experiment: Experiment, path: Path, backend: str, device: str) -> bool:
-        self.path = path
-        start = RunStart(experiment, path, backend, device)
+        self.path = None if path == Path() else path
+        start = RunStart(experiment, self.path, backend, device)
         if self._bar is not None:
             self._bar.on_start(start)
         return self._tell("on_start", start)
@@ -70,11 +79,52 @@ class Listener:
     def _tell(self, name: str, *arguments: Any) -> bool:
         stop = False
         for callback in self._callbacks:
-            method: Callable[..., None] | None = getattr(callback, name, None)
+            method: Callable[..., Any] | None = getattr(callback, name, None)
+            if method is None and name == "on_epoch" and callable(callback):
+                method = callback
             if method is None:
                 continue
             try:
-                method(*arguments)
+                answer = method(*arguments)
             except StopTraining:
                 stop = True
+            else:
+                stop = stop or (isinstance(answer, bool | np.bool_) and bool(answer))
         return stop
+
+
+class FitListener(Listener):
+    """Keeps the history of a network's training, and prints it where that is wanted."""
+
+    def __init__(
+        self,
+        callbacks: Sequence[Callback | Any],
+        history: History,
+        verbose: bool,
+        new_weights: Callable[[], None],
+    ) -> None:
+        super().__init__(callbacks)
+        self._history = history
+        self._verbose = verbose
+        self._new_weights = new_weights
+
+    def on_message(self, text: str) -> bool:
+        if self._verbose:
+            print(text)
+        elif text.startswith("WARNING"):
+            super().on_message(text)
+        return False
+
+    def on_start(self, experiment: Experiment, path: Path, backend: str, device: str) -> bool:
+        if self._verbose:
+            print(f"training on {backend}, {device}")
+        return super().on_start(experiment, path, backend, device)
+
+    def on_epoch(self, report: EpochReport) -> bool:
+        epoch = dict(report)
+        self._history.epochs.append(epoch)
+        self._new_weights()
+        if self._verbose:
+            shown = {k: v for k, v in epoch.items() if isinstance(v, float) and k != "samples_per_second"}
+            print(f"epoch {epoch['epoch']}: " + ", ".join(f"{k} {v:.4g}" for k, v in shown.items()))
+        return super().on_epoch(report)

@@ -17,9 +17,11 @@ import numpy.typing as npt
 
 from gpunn import _core
 from gpunn._arrays import Array, as_array, infer_task, samples_of, targets_of
-from gpunn._batches import Batches, is_batches, pair_of
+from gpunn._batches import Batches, gathered, is_batches
+from gpunn._chain import chain_of, found_size, names_of, require_once, sources_of, values
+from gpunn._history import History
+from gpunn._listener import FitListener
 from gpunn._yaml import flow, section
-from gpunn.callbacks import Callback
 from gpunn.errors import UsageError
 from gpunn.layers import CLASS_OF, Layer, Node
 from gpunn.losses import Outputs, outputs_of
@@ -39,88 +41,6 @@ _AT_A_TIME = 256  # rows of a call
 Setting = str | Mapping[str, Any]
 
 
-class History:
-    """What a training recorded: ``history`` has a list a metric, ``epochs`` a dict an epoch."""
-
-    def __init__(self) -> None:
-        self.epochs: list[dict[str, Any]] = []
-
-    @property
-    def history(self) -> dict[str, list[Any]]:
-        names = {name: None for epoch in self.epochs for name in epoch}
-        return {name: [epoch.get(name) for epoch in self.epochs] for name in names}
-
-    def frame(self) -> Any:
-        """The same as a pandas.DataFrame, a row an epoch."""
-        import pandas as pd
-
-        return pd.DataFrame(self.epochs)
-
-    def __getitem__(self, name: str) -> list[Any]:
-        return self.history[name]
-
-    def __len__(self) -> int:
-        return len(self.epochs)
-
-    def __repr__(self) -> str:
-        if not self.epochs:
-            return "History(no epoch)"
-        last = {name: value for name, value in self.epochs[-1].items() if isinstance(value, float)}
-        return f"History({len(self)} epochs, last: " + ", ".join(f"{k} {v:.4g}" for k, v in last.items()) + ")"
-
-
-class _Listener:
-    """Passes what the library tells to the callbacks."""
-
-    def __init__(
-        self, callbacks: Sequence[Any], history: History, verbose: bool, new_weights: Callable[[], None]
-    ) -> None:
-        for one in callbacks:
-            if isinstance(one, Callback):
-                raise UsageError(
-                    "fit tells its callbacks dicts; gpunn.Callback is for gpunn.run. Write a class of your own with "
-                    "any of on_start(backend, device), on_step(dict) and on_epoch(dict)"
-                )
-            if not callable(one) and not any(hasattr(one, name) for name in ("on_start", "on_step", "on_epoch")):
-                raise UsageError(
-                    "a callback is callable or has any of on_start(backend, device), on_step(dict) and "
-                    f"on_epoch(dict), found {one!r}"
-                )
-        self._callbacks = callbacks
-        self._new_weights = new_weights
-        self._history = history
-        self._verbose = verbose
-
-    def _call(self, name: str, *arguments: Any) -> bool:
-        answers = [
-            getattr(one, name)(*arguments) if hasattr(one, name) else one(*arguments)
-            for one in self._callbacks
-            if hasattr(one, name) or (name == "on_epoch" and callable(one))
-        ]
-        return any(isinstance(answer, bool | np.bool_) and bool(answer) for answer in answers)
-
-    def on_message(self, text: str) -> None:
-        if self._verbose or text.startswith("WARNING"):
-            print(text)
-        self._call("on_message", text)
-
-    def on_start(self, backend: str, device: str) -> None:
-        if self._verbose:
-            print(f"training on {backend}, {device}")
-        self._call("on_start", backend, device)
-
-    def on_step(self, step: dict[str, Any]) -> bool:
-        return self._call("on_step", step)
-
-    def on_epoch(self, epoch: dict[str, Any]) -> bool:
-        self._history.epochs.append(epoch)
-        self._new_weights()
-        if self._verbose:
-            shown = {k: v for k, v in epoch.items() if isinstance(v, float) and k != "samples_per_second"}
-            print(f"epoch {epoch['epoch']}: " + ", ".join(f"{k} {v:.4g}" for k, v in shown.items()))
-        return self._call("on_epoch", epoch)
-
-
 class Network:
     """A network of layers with branches: ``Network(x, z)`` from the inputs ``x`` to the output ``z``.
 
@@ -136,7 +56,7 @@ class Network:
     def __init__(self, inputs: Node, outputs: Node, *, name: str = "network", seed: int = 1) -> None:
         if inputs.layer is not None:
             raise UsageError(f"a network begins with gpunn.Input(shape), found {inputs!r}")
-        self._begin(_chain_of(inputs, outputs), inputs.shape, name, seed)
+        self._begin(chain_of(inputs, outputs), inputs.shape, name, seed)
 
     def _begin(
         self, chain: Sequence[tuple[Layer, list[Layer | None]]], input_shape: Sequence[int] | None, name: str, seed: int
@@ -147,13 +67,14 @@ class Network:
         self.seed = seed
         self.history = History()
         self._layers = [layer for layer, _ in chain]
-        self._names = _names_of(self._layers)
-        self._from = _sources_of(chain, self._names)
+        self._names = names_of(self._layers)
+        self._from = sources_of(chain, self._names)
         self._input = None if input_shape is None else [int(size) for size in input_shape]
         self._settings: dict[str, Any] = {}
         self._compiled: dict[str, Any] = {}
         self._core: _core.Network | None = None
-        self._runner: _core.Runner | None = None
+        self._answers: _core.Model | None = None
+        self._training = False
         self._text = ""  # of the experiment, where it was read from a file
         if self._input is not None:
             self._build(self._input, "f32")
@@ -225,7 +146,7 @@ class Network:
         shapes = {name: shape for name, _, shape, _, _ in core.tensors()}
         for layer, name in zip(self._layers, self._names, strict=True):
             for key, size in layer.expected.items():
-                found = _found_size(layer, key, name, shapes)
+                found = found_size(layer, key, name, shapes)
                 if found is not None and found != size:
                     raise UsageError(
                         f"{type(layer).__name__} '{name}': {key} is {size}, and its input has {found}; "
@@ -241,7 +162,7 @@ class Network:
             self._build(list(array.shape[1:]), "u8" if array.dtype == np.uint8 else "f32")
             return array
         info = self._core.info()
-        fresh = self._core.steps == 0 and not self._text
+        fresh = self._core.steps == 0 and not self._text and not self._training
         array = samples_of(x, what, shape=list(info["shape"]), dtype=None if fresh else info["dtype"])
         dtype = "u8" if array.dtype == np.uint8 else "f32"
         if dtype != info["dtype"]:  # never trained: the weights are those of either type
@@ -256,7 +177,7 @@ class Network:
         )
         for name, *_ in old.tensors():
             core.write(name, old.read(name))
-        self._core, self._runner = core, None
+        self._core, self._answers = core, None
 
     def _built(self) -> _core.Network:
         if self._core is None:
@@ -346,7 +267,7 @@ class Network:
         except Exception:
             self._settings, self._text = before, text
             raise
-        self._runner = None
+        self._answers = None
         return self
 
     def _apply(
@@ -396,9 +317,9 @@ class Network:
             shuffle: draw a new order of the rows for each epoch, from the network's seed.
             drop_last: leave out the last batch of an epoch where it is not full.
             steps_per_epoch: of batches that have no end, or no length.
-            callbacks: objects with any of ``on_start(backend, device)``, ``on_step(dict)``, ``on_epoch(dict)``, or
-                functions, called as ``on_epoch``. What returns True ends the training. An exception ends it too; the
-                weights are then those of the end of the last epoch.
+            callbacks: as those of ``gpunn.run``: see :class:`gpunn.Callback`. Functions are called as ``on_epoch``.
+                What returns True or raises :class:`gpunn.StopTraining` ends the training. An exception ends it too;
+                the weights are then those of the step at hand.
             verbose: print a line an epoch.
             run_folder: write a run folder, as ``gpunn run`` does; it must not exist.
             settings: keys of the experiment in YAML by their full names, as ``{"checkpoint.every_steps": 100}``.
@@ -408,6 +329,8 @@ class Network:
         """
         if epochs < 1:
             raise UsageError(f"epochs: expected at least 1, found {epochs}")
+        history = History()
+        listener = FitListener(callbacks, history, verbose, self._forget_answers)
         batches = None
         if is_batches(x):
             if y is not None:
@@ -422,7 +345,7 @@ class Network:
         core = self._built()
         task, targets = self._learn(core, y, len(samples))
         outputs = len(core.info()["outputs"])
-        checked = _gathered(validation_data) if validation_data is not None else None
+        checked = gathered(validation_data) if validation_data is not None else None
         val_x = val_y = None
         if checked is not None:
             val_x = self._samples(checked[0], "validation x")
@@ -445,10 +368,9 @@ class Network:
         next_batch: Callable[[int], tuple[Array, Array]] | None = None
         if batches is not None:
             next_batch = batches.begin(self._converter(core, task, outputs, most))
-        history = History()
-        listener = _Listener([*callbacks], history, verbose, self._forget_runner)
         rows = batches.steps * most if batches is not None else len(samples)
-        self._forget_runner()
+        self._forget_answers()
+        self._training = True
         try:
             core.train(
                 samples,
@@ -461,12 +383,14 @@ class Network:
                 "" if run_folder is None else os.fspath(run_folder),
             )
         finally:
-            self._forget_runner()
+            self._training = False
+            self._forget_answers()
             self.history.epochs.extend(history.epochs)
+        listener.on_end(history)
         return history
 
-    def _forget_runner(self) -> None:
-        self._runner = None  # it has the weights of another moment
+    def _forget_answers(self) -> None:
+        self._answers = None  # it has the weights of another moment
 
     def _loss(self, task: str, core: _core.Network) -> Setting:
         loss: Setting | None = self._settings.get("loss")
@@ -478,7 +402,7 @@ class Network:
     def _columns(self, core: _core.Network) -> int:
         """How many numbers the last layer gives for a row."""
         summary = _core.summarize(self._plain_experiment(), self.name, core.info()["shape"])
-        shape = summary["layers"][-1]["output"]
+        shape = summary.layers[-1].output[1:]
         if len(shape) != 1:
             raise UsageError(
                 f"the network gives {list(shape)} for each sample; what is trained on arrays gives [outputs]: end with "
@@ -528,11 +452,11 @@ class Network:
     def evaluate(self, x: Any, y: Any = None, *, batch_size: int = 256) -> dict[str, float]:
         """Loss and metrics on samples and their targets, or on batches: a dict of "loss", "accuracy", ..."""
         if is_batches(x):
-            x, y = _gathered(x)
+            x, y = gathered(x)
         elif y is None:
             raise UsageError("y: an evaluation needs targets")
         samples = self._samples(x)
-        core = self._built()
+        core = self._built().copy()  # so that a callback of a training may evaluate
         task, targets = self._learn(core, y, len(samples))
         size = [("data.eval_batch_size", str(batch_size))]
         self._apply(core, task, self._loss(task, core), core.info()["outputs"], size)
@@ -544,15 +468,12 @@ class Network:
         samples = self._samples(x)
         core = self._built()
         wanted = min(len(samples), _AT_A_TIME)
-        if self._runner is None or self._runner.max_batch < wanted:
-            if not self._text and core.steps == 0 and not core.info()["mean"]:
+        if self._answers is None or self._answers.max_batch < wanted:
+            if not self._training and not self._text and core.steps == 0 and not core.info()["mean"]:
                 self._apply(core)
-            self._runner = core.runner(wanted)
-        runner = self._runner
-        which = min(output, runner.outputs - 1)
-        most = runner.max_batch
-        parts = [runner.run(samples[i : i + most], which) for i in range(0, len(samples), most)]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+            self._answers = core.model(wanted)
+        answers = self._answers
+        return answers.run(samples, min(output, len(answers.outputs) - 1))
 
     def forward(self, x: Any) -> Outputs:
         """What the last layer gives for samples ``[rows, ...]``: float32 ``[rows, ...]``, which knows what it is
@@ -600,7 +521,7 @@ class Network:
             raise UsageError("the state does not fit the network:\n  " + "\n  ".join(wrong))
         for name, array in taken.items():
             core.write(name, array)
-        self._runner = None
+        self._answers = None
 
     def save(self, file: str | os.PathLike[str]) -> None:
         """Writes a checkpoint (``.h5``), which :meth:`load`, ``gpunn.load`` and ``gpunn predict`` read; or the tensors
@@ -625,12 +546,12 @@ class Network:
         """Weights of a checkpoint, run folder or ``.safetensors`` file. ``names`` is a table of what they are called
         there, as ``init_from.names`` in YAML. Returns what was taken, in words."""
         report = self._built().read_file(Path(file), "" if names is None else Path(names), strict)
-        self._runner = None
+        self._answers = None
         return report
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
-        state["_runner"] = None
+        state["_answers"] = None
         core = state.pop("_core")
         state["_saved"] = None
         if core is not None:
@@ -657,9 +578,7 @@ class Network:
         shape = list(input_shape) if input_shape is not None else self._built().info()["shape"]
         report = _core.summarize(self._plain_experiment(), self.name, shape)
         rows = [("layer", "type", "output", "parameters")]
-        rows += [
-            (one["name"], one["type"], str(tuple(one["output"])), f"{one['parameters']:,}") for one in report["layers"]
-        ]
+        rows += [(one.name, one.type, str(tuple(one.output[1:])), f"{one.parameters:,}") for one in report.layers]
         widths = [max(len(row[i]) for row in rows) for i in range(4)]
         lines = [
             "  ".join(
@@ -669,8 +588,8 @@ class Network:
             for row in rows
         ]
         lines.append(
-            f"{report['parameters']:,} parameters, {report['buffers']:,} numbers in buffers, "
-            f"{report['forward_flops'] / 1e6:,.2f} MFLOP for a sample"
+            f"{report.parameters:,} parameters, {report.buffers:,} numbers in buffers, "
+            f"{report.forward_flops / 1e6:,.2f} MFLOP for a sample"
         )
         return "\n".join(lines)
 
@@ -702,7 +621,7 @@ class Sequential(Network):
                 raise UsageError(f"Sequential takes layers of gpunn, found {type(layer).__name__}")
         seen: set[int] = set()
         for layer in chain:
-            _require_once(layer, seen)
+            require_once(layer, seen)
         self._begin([(layer, []) for layer in chain], input_shape, name, seed)
 
     def __len__(self) -> int:
@@ -735,7 +654,7 @@ def from_yaml(source: str | os.PathLike[str], *, seed: int = 1, **parameters: An
 def _network_of(
     name: str, shape: Sequence[int], layers: Sequence[Any], *, seed: int = 1, build: bool = True
 ) -> Network:
-    made = [CLASS_OF[kind]._restored(given, _values(kind, keys)) for kind, given, _, keys in layers]
+    made = [CLASS_OF[kind]._restored(given, values(kind, keys)) for kind, given, _, keys in layers]
     by_name = {layer.name: layer for layer in made}
     chain: list[tuple[Layer, list[Layer | None]]] = [
         (layer, [by_name.get(source) for source in sources])
@@ -746,119 +665,3 @@ def _network_of(
     if shape:
         network._input = list(shape)
     return network
-
-
-def _values(kind: str, keys: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """A layer's keys from their texts."""
-    listed = ("shape", "permutation")
-    return {
-        key: _value(texts[0]) if len(texts) == 1 and key not in listed else [_value(text) for text in texts]
-        for key, texts in keys.items()
-    }
-
-
-def _value(text: str) -> Any:
-    if text in ("true", "false"):
-        return text == "true"
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
-
-
-def _require_once(layer: Layer, seen: set[int]) -> None:
-    if id(layer) in seen:
-        raise UsageError(f"{layer!r} has two places in the network; a layer has its own weights and one place")
-    seen.add(id(layer))
-
-
-def _chain_of(inputs: Node, outputs: Node) -> list[tuple[Layer, list[Layer | None]]]:
-    """The layers between the two, each behind those that it comes from; None is the input."""
-    chain: list[tuple[Layer, list[Layer | None]]] = []
-    done: set[int] = {id(inputs)}
-    seen: set[int] = set()
-    waiting = [outputs]
-    while waiting:
-        node = waiting[-1]
-        if id(node) in done:
-            waiting.pop()
-            continue
-        if node.layer is None:
-            raise UsageError(f"the output comes from {node!r} too, which is not the network's input")
-        missing = [one for one in node.inputs if id(one) not in done]
-        if missing:
-            waiting.extend(reversed(missing))
-            continue
-        _require_once(node.layer, seen)
-        chain.append((node.layer, [one.layer for one in node.inputs]))
-        done.add(id(node))
-        waiting.pop()
-    return chain
-
-
-def _names_of(layers: Sequence[Layer]) -> list[str]:
-    """As the YAML names them: what is given, or type and ordinal."""
-    given = {layer.name for layer in layers if layer.name is not None}
-    if len(given) < sum(layer.name is not None for layer in layers):
-        raise UsageError("two layers of the network have the same name")
-    ordinals: dict[str, int] = {}
-    names: list[str] = []
-    for layer in layers:
-        ordinals[layer.type] = ordinals.get(layer.type, 0) + 1
-        name = layer.name
-        if name is None:
-            name = f"{layer.type}{ordinals[layer.type]}"
-            while name in given:
-                name += "_"
-            given.add(name)
-        names.append(name)
-    return names
-
-
-def _sources_of(chain: Sequence[tuple[Layer, list[Layer | None]]], names: Sequence[str]) -> list[list[str]]:
-    """What each layer comes from, where that is not the layer before."""
-    name_of = {id(layer): name for (layer, _), name in zip(chain, names, strict=True)}
-    result: list[list[str]] = []
-    before: Layer | None = None
-    for layer, sources in chain:
-        follows = len(sources) == 0 or (len(sources) == 1 and sources[0] is before)
-        result.append([] if follows else ["input" if one is None else name_of[id(one)] for one in sources])
-        before = layer
-    return result
-
-
-def _found_size(layer: Layer, key: str, name: str, shapes: Mapping[str, Sequence[int]]) -> int | None:
-    """What the input of a layer has of a size that its constructor was told, by its weights."""
-    weight = shapes.get(f"{name}.weight")
-    if weight is None:
-        return None
-    if key == "in_channels" and layer.type == "conv2d":
-        return int(weight[1]) * int(layer.keys.get("groups", 1))
-    if key == "in_channels":
-        return int(weight[0])
-    if key == "in_features":
-        return int(weight[1])
-    if key in ("num_features", "num_channels"):
-        return int(weight[0])
-    if key == "normalized_shape":
-        return int(np.prod(weight))
-    return None
-
-
-def _gathered(data: Any) -> tuple[Any, Any]:
-    """Samples and targets of a pair, or of batches in a row."""
-    if isinstance(data, list | tuple) and len(data) == 2 and not is_batches(data):
-        return data[0], data[1]
-    source = data() if callable(data) and not hasattr(data, "__iter__") else data
-    pairs = [pair_of(batch, f"batch {i + 1}") for i, batch in enumerate(source)]
-    if not pairs:
-        raise UsageError("the iterable brings no batch: it ends at once")
-    try:
-        return (
-            np.concatenate([as_array(x, "x") for x, _ in pairs]),
-            np.concatenate([as_array(y, "y") for _, y in pairs]),
-        )
-    except ValueError as error:
-        raise UsageError(f"the batches differ in the shape of their samples: {error}") from error

@@ -1,6 +1,9 @@
 #include "errand.hpp"
 
+#include <algorithm>
 #include <chrono>
+
+#include <cxxabi.h>
 
 namespace gpunn::python {
 
@@ -12,7 +15,7 @@ constexpr std::chrono::milliseconds kSignalInterval{50};
 }  // namespace
 
 void Errand::run(std::function<void()> work) {
-  auto at_work = std::make_unique<AtWork>(&stop_);
+  auto at_work = std::make_unique<AtWork>(what_, &stop_);
   std::thread([self = shared_from_this(), at_work = std::move(at_work), work = std::move(work)]() mutable {
     try {
       work();
@@ -30,15 +33,19 @@ void Errand::run(std::function<void()> work) {
   if (failure_ != nullptr) std::rethrow_exception(failure_);
 }
 
-void Errand::ask(const std::function<void()>& callback) {
+bool Errand::ask(const std::function<void()>& callback) {
   std::unique_lock lock(mutex_);
-  if (deaf_ || is_exiting()) return;
-  question_ = &callback;
+  if (deaf_ || is_exiting()) return false;
+  const auto question = std::make_shared<Question>(Question{&callback});
+  questions_.push_back(question);
   changed_.notify_all();
-  // The end of the interpreter does not notify this thread, and lets a callback that runs come to its end.
-  while (!changed_.wait_for(lock, kSignalInterval, [&] { return question_ == nullptr; })) {
-    if (is_exiting() && !answering_) question_ = nullptr;
+  // The end of the interpreter does not notify this thread.
+  while (!changed_.wait_for(lock, kSignalInterval, [&] { return question->callback == nullptr; })) {
+    if (!is_exiting() || (question->answering && !callbacks_are_late())) continue;
+    question->callback = nullptr;
   }
+  std::erase(questions_, question);
+  return question->answered;
 }
 
 void Errand::wait() {
@@ -47,9 +54,9 @@ void Errand::wait() {
     {
       const Unlocked unlocked;
       std::unique_lock lock(mutex_);
-      changed_.wait_for(lock, kSignalInterval, [&] { return done_ || question_ != nullptr; });
+      changed_.wait_for(lock, kSignalInterval, [&] { return done_ || !questions_.empty(); });
       done = done_;
-      asked = question_ != nullptr;
+      asked = !questions_.empty();
     }
     if (done) return;
     if (asked) answer();
@@ -58,24 +65,33 @@ void Errand::wait() {
 }
 
 void Errand::answer() {
-  const std::function<void()>* question = nullptr;
+  std::shared_ptr<Question> question;
+  const std::function<void()>* callback = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    question = question_;
-    answering_ = question != nullptr;
+    if (questions_.empty()) return;
+    question = questions_.front();
+    questions_.pop_front();
+    callback = question->callback;
+    question->answering = callback != nullptr;
   }
-  if (question == nullptr) return;
+  if (callback == nullptr) return;
+  bool answered = false;
   if (exception_ == nullptr) {
     try {
-      (*question)();
+      const InCallback in_callback;
+      (*callback)();
+      answered = true;
+    } catch (const abi::__forced_unwind&) {
+      wait_for_ever();  // the interpreter has ended, and ends this thread within Python
     } catch (...) {
       exception_ = std::current_exception();
       stop_ = true;
     }
   }
   const std::lock_guard lock(mutex_);
-  question_ = nullptr;
-  answering_ = false;
+  question->answered = answered;
+  question->callback = nullptr;
   changed_.notify_all();
 }
 
@@ -86,10 +102,15 @@ bool Errand::heed_signals() {
   stop_ = true;
   if (stoppable_ && !second) return false;
   const std::lock_guard lock(mutex_);
-  deaf_ = true;
-  question_ = nullptr;
-  changed_.notify_all();
+  turn_away();
   return true;
+}
+
+void Errand::turn_away() {
+  deaf_ = true;
+  for (const auto& question : questions_) question->callback = nullptr;
+  questions_.clear();
+  changed_.notify_all();
 }
 
 }  // namespace gpunn::python

@@ -1,5 +1,7 @@
 #include "listener.hpp"
 
+#include <memory>
+
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -16,10 +18,13 @@ PythonListener::PythonListener(Errand& errand, nb::handle listener)
 template <typename... Arguments>
 void PythonListener::tell(const char* method, const Arguments&... arguments) {
   if (listener_.is_none()) return;
-  errand_.ask([&] {
-    const nb::object answer = listener_.attr(method)(nb::cast(arguments, nb::rv_policy::copy)...);
-    if (nb::cast<bool>(answer)) errand_.request_stop();
+  // Shared: at the end of the interpreter the callback may return when this thread is gone.
+  const auto stop = std::make_shared<bool>(false);
+  const bool returned = errand_.ask([&, stop] {
+    const auto kept = stop;
+    *kept = nb::cast<bool>(listener_.attr(method)(nb::cast(arguments, nb::rv_policy::copy)...));
   });
+  if (returned && *stop) errand_.request_stop();
 }
 
 void PythonListener::on_message(const std::string& text) { tell("on_message", text); }

@@ -27,20 +27,34 @@ class Unlocked {
   PyThreadState* state_;
 };
 
-// The library is at work while one lives. The end of the interpreter waits for that, and sets `stop` so that it need
-// not wait long. Throws where require_usable_process() does.
+// The library is at work while one lives. The end of the interpreter waits for that, says so with `what` where it takes
+// long, and sets `stop` so that it need not. Throws where require_usable_process() does.
 class AtWork {
  public:
-  explicit AtWork(std::atomic<bool>* stop = nullptr);
+  explicit AtWork(const char* what = "a call", std::atomic<bool>* stop = nullptr);
   ~AtWork();
   AtWork(const AtWork&) = delete;
   AtWork& operator=(const AtWork&) = delete;
 
  private:
+  const char* what_;
   std::atomic<bool>* stop_;
+};
+
+// The work waits for a callback in Python while one lives.
+class InCallback {
+ public:
+  InCallback();
+  ~InCallback();
+  InCallback(const InCallback&) = delete;
+  InCallback& operator=(const InCallback&) = delete;
 };
 
 // Whether the interpreter ends.
 bool is_exiting() noexcept;
+// Whether it ends and has waited long enough for callbacks.
+bool callbacks_are_late() noexcept;
+
+[[noreturn]] void wait_for_ever();
 
 }  // namespace gpunn::python

@@ -1,6 +1,7 @@
 // What a training tells and ends with.
 #include <gpunn/training.hpp>
 
+#include <cmath>
 #include <map>
 #include <string>
 
@@ -17,6 +18,68 @@ namespace gpunn::python {
 
 namespace {
 
+// One that says nothing, as top-5 accuracy of three classes, is left out.
+void add_scores(nb::dict& to, const std::string& prefix, const Scores& scores) {
+  for (const Score& score : scores) {
+    if (!std::isnan(score.value)) to[nb::str((prefix + score.metric.name).c_str())] = score.value;
+  }
+}
+
+nb::dict values_of(const EvalReport& report) {
+  nb::dict result;
+  add_scores(result, "", report.scores);
+  result["loss"] = report.loss;
+  return result;
+}
+
+nb::dict values_of(const EpochReport& report) {
+  nb::dict result;
+  result["epoch"] = report.epoch;
+  result["global_step"] = report.global_step;
+  result["loss"] = report.train_loss;
+  add_scores(result, "", report.train_scores);
+  if (report.evaluation.rows > 0) {
+    result["val_loss"] = report.evaluation.loss;
+    add_scores(result, "val_", report.evaluation.scores);
+  }
+  result["learning_rate"] = report.learning_rate;
+  result["seconds"] = report.train_seconds;
+  result["samples_per_second"] = report.samples_per_second;
+  return result;
+}
+
+nb::dict values_of(const StepReport& report) {
+  nb::dict result;
+  add_scores(result, "", report.scores);
+  result["epoch"] = report.epoch;
+  result["epochs"] = report.epochs;
+  result["step"] = report.step;
+  result["steps"] = report.steps;
+  result["global_step"] = report.global_step;
+  result["loss"] = report.loss;
+  result["learning_rate"] = report.learning_rate;
+  result["samples_per_second"] = report.samples_per_second;
+  result["seconds_left"] = report.seconds_left;
+  return result;
+}
+
+// A report's numbers by the names of a training's history: report["val_loss"], dict(report).
+template <typename T>
+void add_values(nb::class_<T>& record) {
+  record.def("keys", [](const T& report) { return nb::typed<nb::list, std::string>(values_of(report).keys()); })
+      .def("__getitem__",
+           [](const T& report, const std::string& name) {
+             const nb::dict values = values_of(report);
+             const nb::object found = values.attr("get")(name);
+             if (!found.is_none()) return nb::typed<nb::object, double>(found);
+             const std::string names = nb::cast<std::string>(nb::str(", ").attr("join")(values.keys()));
+             throw nb::key_error(("there is no '" + name + "'; there are " + names).c_str());
+           })
+      .def("__contains__", [](const T& report, nb::handle name) {
+        return nb::cast<bool>(values_of(report).attr("__contains__")(name));
+      });
+}
+
 void bind_steps(nb::module_& module) {
   Record<Metric>(module, "Metric", "A number that says how good a model is.")
       .field("name", &Metric::name, "In experiments and records: \"top5_accuracy\".")
@@ -26,8 +89,8 @@ void bind_steps(nb::module_& module) {
   Record<LossScale>(module, "LossScale", "What a training in f16 multiplies its loss by.")
       .field("scale", &LossScale::scale)
       .field("skipped_steps", &LossScale::skipped_steps, "Steps so far whose gradients overflowed.");
-  Record<StepReport>(module, "StepReport", "Where a training is. Times in seconds.")
-      .field("epoch", &StepReport::epoch, "Counts from 1.")
+  Record<StepReport> step(module, "StepReport", "Where a training is. Times in seconds.");
+  step.field("epoch", &StepReport::epoch, "Counts from 1.")
       .field("epochs", &StepReport::epochs)
       .field("step", &StepReport::step, "Steps done in this epoch.")
       .field("steps", &StepReport::steps, "Steps of an epoch.")
@@ -40,7 +103,9 @@ void bind_steps(nb::module_& module) {
       .field("seconds_left", &StepReport::seconds_left)
       .field("gradient_norm", &StepReport::gradient_norm, "Of this step, where it is recorded.")
       .field("loss_scale", &StepReport::loss_scale, "Of a training in f16.");
-  Record<EvalReport>(module, "EvalReport", "How a model does on data that it was not trained on.")
+  add_values(step.of());
+  Record<EvalReport> evaluation(module, "EvalReport", "How a model does on data that it was not trained on.");
+  evaluation
       .computed(
           "part", [](const EvalReport& r) { return std::string(name_of(r.part)); }, "\"test\" or \"validation\".")
       .field("loss", &EvalReport::loss)
@@ -48,8 +113,9 @@ void bind_steps(nb::module_& module) {
           "metrics", [](const EvalReport& r) { return scores_of(r.scores); }, kScoresDoc)
       .field("rows", &EvalReport::rows)
       .field("seconds", &EvalReport::seconds);
-  Record<EpochReport>(module, "EpochReport", "An epoch that is over.")
-      .field("epoch", &EpochReport::epoch, "Counts from 1.")
+  add_values(evaluation.of());
+  Record<EpochReport> epoch(module, "EpochReport", "An epoch that is over.");
+  epoch.field("epoch", &EpochReport::epoch, "Counts from 1.")
       .field("global_step", &EpochReport::global_step)
       .field("train_loss", &EpochReport::train_loss)
       .computed(
@@ -60,6 +126,7 @@ void bind_steps(nb::module_& module) {
       .field("samples_per_second", &EpochReport::samples_per_second)
       .field("best", &EpochReport::best, "The best epoch so far, by checkpoint.monitor.")
       .field("loss_scale", &EpochReport::loss_scale, "Of a training in f16.");
+  add_values(epoch.of());
 }
 
 void bind_profile(nb::module_& module) {

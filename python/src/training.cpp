@@ -26,12 +26,15 @@ using Profile = std::optional<std::pair<fs::path, int64_t>>;
 template <typename Training>
 RunResult on_errand_with(nb::handle listener, const fs::path& folder, const Profile& profile, const fs::path& program,
                          Training training) {
-  return on_errand(true, [listener, folder, profile, program, training = std::move(training)](Errand& errand) {
-    PythonListener told(errand, listener);
-    RunOptions options{.listener = &told, .stop = errand.stop(), .run_folder = folder, .program = program};
-    if (profile) options.profile = ProfileOptions{.file = profile->first, .steps = profile->second};
-    return training(options);
-  });
+  return on_errand(
+      true,
+      [listener, folder, profile, program, training = std::move(training)](Errand& errand) {
+        PythonListener told(errand, listener);
+        RunOptions options{.listener = &told, .stop = errand.stop(), .run_folder = folder, .program = program};
+        if (profile) options.profile = ProfileOptions{.file = profile->first, .steps = profile->second};
+        return training(options);
+      },
+      "a training");
 }
 
 }  // namespace

@@ -61,7 +61,8 @@ def stub() -> str:
     for file in sorted(Path(__file__).parent.glob("*.pyi")):
         definitions, order = parts(file.read_text(encoding="utf-8"))
         better |= definitions
-        imports += [source for name, source in order if name is None and source not in imports]
+        outside = [source for name, source in order if name is None and "gpunn._core" not in source]
+        imports += [source for source in outside if source not in imports]
     names, order = parts(generated())
     for name, source in better.items():
         missing = members(names[name]) - members(source) - OF_EVERY_OBJECT if name in names else {"the whole of it"}

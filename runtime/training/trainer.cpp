@@ -228,9 +228,16 @@ void Trainer::run_ahead(int64_t most) {
   const int64_t count = std::min(ahead_, most);
   const auto start = Clock::now();
   in_flight_ = count;
-  session_.train_steps(count);
-  session_.backend().synchronize();
-  step_ += count;
+  try {
+    session_.train_steps(count);
+    session_.backend().synchronize();
+    step_ += count;
+  } catch (const Error& error) {
+    // A source of batches that ends because the training is to stop: the steps before that one count.
+    if (error.code() != ExitCode::interrupted || !stop_requested()) throw;
+    session_.backend().synchronize();
+    step_ = session_.step();
+  }
   in_flight_ = 0;
   tell_if_eager();
   const double affordable = std::chrono::duration<double>(kReportInterval).count() * static_cast<double>(count) /

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import signal
 import subprocess
@@ -323,8 +324,8 @@ def test_callbacks_see_and_stop_a_training() -> None:
     seen: list[Any] = []
 
     class Watcher:
-        def on_start(self, backend: str, device: str) -> None:
-            seen.append(backend)
+        def on_start(self, start: gnn.RunStart) -> None:
+            seen.append(start.backend)
 
         def on_epoch(self, epoch: dict[str, Any]) -> bool:
             seen.append(epoch["epoch"])
@@ -546,7 +547,7 @@ def test_a_callback_sees_the_weights_of_its_epoch() -> None:
     assert np.mean(np.argmax(network.predict(x), axis=1) == y) == pytest.approx(told[-1], abs=1e-6)
 
 
-@pytest.mark.parametrize("callback", [3, object(), gnn.Callback()])
+@pytest.mark.parametrize("callback", [3, object(), gnn.Callback])
 def test_what_is_no_callback_is_refused(callback: Any) -> None:
     x, y = blobs()
     with pytest.raises(gnn.UsageError, match="on_epoch"):
@@ -569,3 +570,67 @@ def test_importing_loads_no_layers() -> None:
     loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
     assert "gpunn.layers" not in loaded
     assert "sklearn" not in loaded
+
+
+def test_callbacks_of_run_serve_fit_and_evaluate_the_weights_of_their_epoch() -> None:
+    x, y = blobs()
+    network = compiled()
+    told: list[Any] = []
+
+    class Both(gnn.Callback):
+        def on_start(self, start: gnn.RunStart) -> None:
+            told.append((start.backend, start.path))
+
+        def on_epoch(self, epoch: gnn.EpochReport) -> None:
+            assert network.evaluate(x, y)["loss"] == pytest.approx(epoch["val_loss"], rel=1e-6)
+            assert epoch.evaluation.loss == epoch["val_loss"]
+            assert network.predict(x).shape == (200, 3)
+            if epoch.epoch == 2:
+                raise gnn.StopTraining
+
+        def on_end(self, run: Any) -> None:
+            told.append(run)
+
+    history = network.fit(x, y, epochs=9, validation_data=(x, y), callbacks=[Both()])
+    assert told == [("cpu", None), history]
+    assert history["epoch"] == [1, 2]
+    expected = compiled()
+    expected.fit(x, y, epochs=2)
+    assert same(network, expected)
+
+
+def test_control_c_reaches_a_source_of_batches_that_waits() -> None:
+    x, y = blobs(80)
+    network, expected = compiled(), compiled()
+    expected.fit(x[:40], y[:40], batch_size=40, shuffle=False)
+    ended: list[str] = []
+
+    def batches() -> Iterator[tuple[Array, Array]]:
+        try:
+            yield x[:40], y[:40]
+            timer.start()
+            time.sleep(60)
+            yield x[40:], y[40:]
+        finally:
+            ended.append(threading.current_thread().name)
+
+    timer = threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT])
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        network.fit(batches(), steps_per_epoch=2)
+    assert time.monotonic() - start < 20
+    assert ended == [threading.current_thread().name]
+    assert same(network, expected)
+
+
+def test_a_source_of_batches_may_not_read_the_network_that_learns_them() -> None:
+    x, y = blobs(80)
+    network = compiled()
+
+    def batches() -> Iterator[tuple[Array, Array]]:
+        yield x[:40], y[:40]
+        network.predict(x)
+        yield x[40:], y[40:]
+
+    with pytest.raises(gnn.UsageError, match="source of its batches may not"):
+        network.fit(batches(), steps_per_epoch=2)

@@ -88,6 +88,7 @@ def test_callbacks_are_told_in_order_on_the_callers_thread() -> None:
     class Recorder(gpunn.Callback):
         def on_start(self, start: RunStart) -> None:
             threads.add(threading.get_ident())
+            assert start.path is not None
             told.append(f"start {start.backend} {start.path.name}")
 
         def on_step(self, step: gpunn.StepReport) -> None:
@@ -263,6 +264,19 @@ threading.Thread(target=gpunn.run, args=(experiment,), kwargs=arguments, daemon=
 assert started.wait(60)
 print("leaving")
 """,
+    # A daemon thread is in a callback that does not return: the end says so and does not wait for it.
+    "callback": """
+class Sleeper(gpunn.Callback):
+    def on_step(self, step):
+        started.set()
+        while True: time.sleep(0.01)
+started = threading.Event()
+experiment = small.experiment(training={"epochs": 100000})
+arguments = {"run_folder": "mine", "callbacks": [Sleeper()]}
+threading.Thread(target=gpunn.run, args=(experiment,), kwargs=arguments, daemon=True).start()
+assert started.wait(60)
+print("leaving")
+""",
     # A child process cannot use the threads of its parent, and says so in place of waiting for them.
     "fork": """
 run = gpunn.run(small.experiment(), epochs=1)
@@ -301,11 +315,17 @@ print("leaving")
 @pytest.mark.parametrize("name", sorted(SCRIPTS))
 @pytest.mark.filterwarnings("ignore")
 def test_end_of_the_process(name: str) -> None:
-    head = f"import os, sys, threading\nsys.path.insert(0, {str(Path(__file__).parent)!r})\nimport gpunn, small\n"
+    head = f"import os, sys, threading, time\nsys.path.insert(0, {str(Path(__file__).parent)!r})\nimport gpunn, small\n"
     command = [sys.executable, "-W", "ignore", "-c", head + SCRIPTS[name]]
+    start = time.monotonic()
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+    if name == "callback":
+        assert "waits for a training in another thread, for a callback" in done.stderr
+        assert done.stderr.count("\n") == 1
+        assert time.monotonic() - start < 30
+        done.stderr = ""
     assert (done.returncode, done.stderr) == (0, "")
     assert "leaving" in done.stdout
-    if name == "exit":
+    if name in ("exit", "callback"):
         assert (Path("mine") / "last.h5").is_file()
         assert "interrupted after step" in (Path("mine") / "log.txt").read_text()

@@ -1,0 +1,110 @@
+"""Layers in their order: what each comes from, what it is called, and which sizes it found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from gpunn.errors import UsageError
+from gpunn.layers import Layer, Node
+
+
+def values(kind: str, keys: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """A layer's keys from their texts."""
+    listed = ("shape", "permutation")
+    return {
+        key: _value(texts[0]) if len(texts) == 1 and key not in listed else [_value(text) for text in texts]
+        for key, texts in keys.items()
+    }
+
+
+def _value(text: str) -> Any:
+    if text in ("true", "false"):
+        return text == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def require_once(layer: Layer, seen: set[int]) -> None:
+    if id(layer) in seen:
+        raise UsageError(f"{layer!r} has two places in the network; a layer has its own weights and one place")
+    seen.add(id(layer))
+
+
+def chain_of(inputs: Node, outputs: Node) -> list[tuple[Layer, list[Layer | None]]]:
+    """The layers between the two, each behind those that it comes from; None is the input."""
+    chain: list[tuple[Layer, list[Layer | None]]] = []
+    done: set[int] = {id(inputs)}
+    seen: set[int] = set()
+    waiting = [outputs]
+    while waiting:
+        node = waiting[-1]
+        if id(node) in done:
+            waiting.pop()
+            continue
+        if node.layer is None:
+            raise UsageError(f"the output comes from {node!r} too, which is not the network's input")
+        missing = [one for one in node.inputs if id(one) not in done]
+        if missing:
+            waiting.extend(reversed(missing))
+            continue
+        require_once(node.layer, seen)
+        chain.append((node.layer, [one.layer for one in node.inputs]))
+        done.add(id(node))
+        waiting.pop()
+    return chain
+
+
+def names_of(layers: Sequence[Layer]) -> list[str]:
+    """As the YAML names them: what is given, or type and ordinal."""
+    given = {layer.name for layer in layers if layer.name is not None}
+    if len(given) < sum(layer.name is not None for layer in layers):
+        raise UsageError("two layers of the network have the same name")
+    ordinals: dict[str, int] = {}
+    names: list[str] = []
+    for layer in layers:
+        ordinals[layer.type] = ordinals.get(layer.type, 0) + 1
+        name = layer.name
+        if name is None:
+            name = f"{layer.type}{ordinals[layer.type]}"
+            while name in given:
+                name += "_"
+            given.add(name)
+        names.append(name)
+    return names
+
+
+def sources_of(chain: Sequence[tuple[Layer, list[Layer | None]]], names: Sequence[str]) -> list[list[str]]:
+    """What each layer comes from, where that is not the layer before."""
+    name_of = {id(layer): name for (layer, _), name in zip(chain, names, strict=True)}
+    result: list[list[str]] = []
+    before: Layer | None = None
+    for layer, sources in chain:
+        follows = len(sources) == 0 or (len(sources) == 1 and sources[0] is before)
+        result.append([] if follows else ["input" if one is None else name_of[id(one)] for one in sources])
+        before = layer
+    return result
+
+
+def found_size(layer: Layer, key: str, name: str, shapes: Mapping[str, Sequence[int]]) -> int | None:
+    """What the input of a layer has of a size that its constructor was told, by its weights."""
+    weight = shapes.get(f"{name}.weight")
+    if weight is None:
+        return None
+    if key == "in_channels" and layer.type == "conv2d":
+        return int(weight[1]) * int(layer.keys.get("groups", 1))
+    if key == "in_channels":
+        return int(weight[0])
+    if key == "in_features":
+        return int(weight[1])
+    if key in ("num_features", "num_channels"):
+        return int(weight[0])
+    if key == "normalized_shape":
+        return int(np.prod(weight))
+    return None

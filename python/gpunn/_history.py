@@ -1,0 +1,35 @@
+"""What trainings of a network recorded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class History:
+    """What a training recorded: ``history`` has a list a metric, ``epochs`` a dict an epoch."""
+
+    def __init__(self) -> None:
+        self.epochs: list[dict[str, Any]] = []
+
+    @property
+    def history(self) -> dict[str, list[Any]]:
+        names = {name: None for epoch in self.epochs for name in epoch}
+        return {name: [epoch.get(name) for epoch in self.epochs] for name in names}
+
+    def frame(self) -> Any:
+        """The same as a pandas.DataFrame, a row an epoch."""
+        import pandas as pd
+
+        return pd.DataFrame(self.epochs)
+
+    def __getitem__(self, name: str) -> list[Any]:
+        return self.history[name]
+
+    def __len__(self) -> int:
+        return len(self.epochs)
+
+    def __repr__(self) -> str:
+        if not self.epochs:
+            return "History(no epoch)"
+        last = {name: value for name, value in self.epochs[-1].items() if isinstance(value, float)}
+        return f"History({len(self)} epochs, last: " + ", ".join(f"{k} {v:.4g}" for k, v in last.items()) + ")"
