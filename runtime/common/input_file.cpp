@@ -54,8 +54,8 @@ std::size_t InputFile::read(std::span<std::byte> out) {
   return static_cast<std::size_t>(got);
 }
 
-void InputFile::rewind() {
-  if (::lseek(descriptor_.get(), 0, SEEK_SET) < 0) fail(path_, reason_of(errno));
+void InputFile::seek(uint64_t offset) {
+  if (::lseek(descriptor_.get(), static_cast<off_t>(offset), SEEK_SET) < 0) fail(path_, reason_of(errno));
 }
 
 std::string read_text(const fs::path& file, std::size_t limit) {

@@ -20,7 +20,9 @@ class InputFile {
   // Fills `out`; fewer only at the end.
   std::size_t read(std::span<std::byte> out);
   std::size_t read(std::span<char> out) { return read(std::as_writable_bytes(out)); }
-  void rewind();
+  // Where the next read begins.
+  void seek(uint64_t offset);
+  void rewind() { seek(0); }
 
  private:
   std::filesystem::path path_;

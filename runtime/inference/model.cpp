@@ -16,6 +16,8 @@
 #include "common/text.hpp"
 #include "config/checked_backends.hpp"
 #include "inference/context.hpp"
+#include "inference/load_onnx.hpp"
+#include "interchange/onnx/import.hpp"
 #include "plugins/plugin.hpp"
 #include "tasks/task.hpp"
 #include "training/batch_ops.hpp"
@@ -324,6 +326,11 @@ Model::~Model() = default;
 Model Model::load(const std::filesystem::path& path, const ModelOptions& options) {
   require_range("max_batch", options.max_batch, 1, kMostBatch);
   require_range("calls", options.calls, 0, kMostCalls);
+  if (interchange::is_onnx(path)) {
+    inference::OnnxModelFile onnx = inference::load_onnx(path, options.overrides);
+    return Model(
+        std::make_shared<Impl>(onnx.checkpoint, path, with_options(std::move(onnx.experiment), options), options));
+  }
   const std::filesystem::path file = training::checkpoint_file(path);
   const storage::Checkpoint checkpoint = storage::load_checkpoint(file);
   return Model(std::make_shared<Impl>(

@@ -1,0 +1,104 @@
+// An ONNX file as plain data: what its bytes say, checked for sizes but not for meaning.
+#pragma once
+
+#include <gpunn/tensor_type.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace gpunn::interchange {
+
+// Types of elements, with the numbers of ONNX's TensorProto.DataType.
+enum class Element : int32_t {
+  none = 0,
+  f32 = 1,
+  u8 = 2,
+  i8 = 3,
+  u16 = 4,
+  i16 = 5,
+  i32 = 6,
+  i64 = 7,
+  text = 8,
+  boolean = 9,
+  f16 = 10,
+  f64 = 11,
+  u32 = 12,
+  u64 = 13,
+  bf16 = 16,
+};
+std::string name_of(Element element);  // "float", "int64", "type 20"
+bool is_floating(Element element);
+bool is_integer(Element element);  // bool included
+
+// A size: `factor`, or `factor` times the number of rows of a batch.
+struct Size {
+  int64_t factor = 0;
+  bool of_batch = false;
+  bool operator==(const Size&) const = default;
+};
+
+// A tensor that is known before anything runs. Floats of every width are kept as f32, integers and truth values as
+// sizes, so that arithmetic on shapes can follow the batch.
+struct Constant {
+  Element element = Element::f32;
+  Shape shape;
+  std::shared_ptr<const std::vector<float>> floats;  // where is_floating(element)
+  std::vector<Size> integers;                        // else
+  bool trained = false;                              // an initializer, which training may change
+};
+
+struct Attribute {
+  std::string name;
+  std::string reference;  // in a function: the attribute of the call that this one takes its value from
+  // std::monostate: of a kind that is not read, as a subgraph.
+  std::variant<std::monostate, float, int64_t, std::string, Constant, std::vector<float>, std::vector<int64_t>,
+               std::vector<std::string>>
+      value;
+  bool is_graph = false;
+};
+
+struct FileNode {
+  std::string name, op, domain, overload;
+  std::vector<std::string> inputs, outputs;  // an empty name: left out
+  std::vector<Attribute> attributes;
+};
+
+struct FileFunction {
+  std::string name, domain, overload;
+  std::vector<std::string> inputs, outputs, attributes;
+  std::vector<Attribute> defaults;
+  std::vector<FileNode> nodes;
+  std::map<std::string, int64_t> opsets;
+};
+
+struct FileInput {
+  std::string name;
+  Element element = Element::none;
+  bool has_shape = false;
+  std::vector<std::optional<int64_t>> shape;  // nothing: a size that the file leaves open
+};
+
+struct FileModel {
+  int64_t ir_version = 0;
+  std::map<std::string, int64_t> opsets;  // by domain; "" is ONNX's own
+  std::string producer, graph_name;
+  std::vector<FileNode> nodes;
+  std::vector<FileInput> inputs;
+  std::vector<std::string> outputs;
+  std::map<std::string, Constant> initializers;
+  std::vector<FileFunction> functions;
+  std::map<std::string, std::string> metadata;
+};
+
+// Reads a file and the data that it keeps beside itself. Throws Error: missing where the file or its data is not there,
+// else what is wrong with it. Its claims are compared with its bytes before memory is taken for them.
+FileModel read_file_model(const std::filesystem::path& file);
+
+}  // namespace gpunn::interchange

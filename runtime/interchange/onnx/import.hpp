@@ -1,0 +1,37 @@
+// ONNX in: a file's graph as layers of a model, and its weights.
+#pragma once
+
+#include <gpunn/model_spec.hpp>
+#include <gpunn/tensor_type.hpp>
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace gpunn::interchange {
+
+struct ImportedTensor {
+  std::string name;  // "conv1.weight": of a layer's parameter or buffer
+  Shape shape;
+  std::shared_ptr<const std::vector<float>> values;
+};
+
+struct ImportedModel {
+  ModelSpec model;
+  std::string input;  // the name that the file has for it
+  std::string output;
+  Shape sample;  // one row of the input
+  std::vector<ImportedTensor> tensors;
+  std::map<std::string, std::string> metadata;
+};
+
+// Whether a path is to be read as ONNX: by its ending.
+bool is_onnx(const std::filesystem::path& file);
+
+// Reads a network of one input and one output, whose first dimension is the batch. Throws Error: what
+// read_file_model() throws; and, with all nodes that no layer can stand for at once, Error(usage).
+ImportedModel import_onnx(const std::filesystem::path& file);
+
+}  // namespace gpunn::interchange

@@ -1,0 +1,327 @@
+#include "interchange/onnx/importer.hpp"
+
+#include <gpunn/error.hpp>
+
+#include <algorithm>
+#include <iterator>
+
+#include "common/text.hpp"
+#include "interchange/onnx/elements.hpp"
+
+namespace gpunn::interchange {
+
+namespace {
+
+constexpr std::size_t kMostProblems = 50;
+
+std::string plain(std::string_view name) {
+  std::string result;
+  for (const char c : name) {
+    const bool kept =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
+    result += kept ? c : c == '/' ? '.' : '_';
+  }
+  const std::size_t begin = result.find_first_not_of('.');
+  const std::size_t end = result.find_last_not_of('.');
+  return begin == std::string::npos ? std::string() : result.substr(begin, end - begin + 1);
+}
+
+std::string title(const FileNode& node) {
+  const std::string name = !node.name.empty() ? node.name : node.outputs.empty() ? "" : node.outputs.front();
+  return (node.domain.empty() ? "" : node.domain + ".") + node.op + " " + in_quotes(name);
+}
+
+std::map<std::string, std::vector<OpRow>> all_rows() {
+  std::map<std::string, std::vector<OpRow>> table;
+  for (const auto& rows : {activation_rows(), convolution_rows(), elementwise_rows(), linear_rows(),
+                           normalization_rows(), pooling_rows(), shape_rows()}) {
+    for (const OpRow& row : rows) table[std::string(row.op)].push_back(row);
+  }
+  return table;
+}
+
+}  // namespace
+
+const OpRow* find_row(const std::string& op, int64_t opset, bool& known) {
+  static const std::map<std::string, std::vector<OpRow>> table = all_rows();
+  const auto found = table.find(op);
+  known = found != table.end();
+  if (!known) return nullptr;
+  const OpRow* best = nullptr;
+  for (const OpRow& row : found->second) {
+    if (row.since <= opset && (best == nullptr || row.since > best->since)) best = &row;
+  }
+  return best;
+}
+
+bool is_onnx(const std::filesystem::path& file) { return file.extension() == ".onnx"; }
+
+ImportedModel import_onnx(const std::filesystem::path& file) { return Importer(file, read_file_model(file)).run(); }
+
+Importer::Importer(const std::filesystem::path& file, FileModel model) : file_(file), file_model_(std::move(model)) {}
+
+void Importer::refuse(const std::string& why) const { throw Error(file_.string() + ": " + why, ExitCode::usage); }
+
+ImportedModel Importer::run() {
+  const auto own = file_model_.opsets.find("");
+  if (own == file_model_.opsets.end()) refuse("the file does not say which version of ONNX's operators it uses");
+  opset_ = own->second;
+  if (opset_ < kFirstOpset || opset_ > kLastOpset) {
+    refuse("the file uses opset " + std::to_string(opset_) + "; opsets " + std::to_string(kFirstOpset) + " to " +
+           std::to_string(kLastOpset) + " are read. Export it again with one of these, or convert it with " +
+           "onnx.version_converter");
+  }
+  for (const FileFunction& function : file_model_.functions) {
+    if (function.domain.empty())
+      refuse("the file has an operator " + in_quotes(function.name) + " of its own in ONNX's domain");
+  }
+  for (auto& [name, constant] : file_model_.initializers) values_[name] = constant_value(std::move(constant));
+  for (const FileNode& node : file_model_.nodes) {
+    for (const std::string& input : node.inputs) {
+      if (!input.empty()) readers_[input].push_back(&node);
+    }
+  }
+  // A model of gpunn's gives, behind what its layers give, what the task makes of that.
+  const bool own_export = file_model_.producer == "gpunn" && file_model_.outputs.size() == 2;
+  if (own_export) file_model_.outputs.pop_back();
+  if (file_model_.outputs.size() != 1) {
+    refuse("the graph has " + std::to_string(file_model_.outputs.size()) +
+           " outputs; a network of one output is expected. Export it without the others");
+  }
+  names_ = {"input"};
+  read_input();
+  order();
+  for (const std::size_t i : order_) {
+    if (!taken_.contains(&file_model_.nodes[i])) import_node(file_model_.nodes[i]);
+  }
+  if (!problems_.empty()) {
+    const std::size_t shown = std::min(problems_.size(), kMostProblems);
+    std::string message =
+        std::to_string(problems_.size()) + (problems_.size() == 1 ? " node" : " nodes") + " can't be imported:";
+    for (std::size_t i = 0; i < shown; ++i) message += "\n  " + problems_[i];
+    if (shown < problems_.size()) message += "\n  and " + std::to_string(problems_.size() - shown) + " more";
+    refuse(message);
+  }
+  const std::string& output = file_model_.outputs.front();
+  const Value* last = find_value(output);
+  if (last == nullptr) refuse("no node gives the output " + in_quotes(output));
+  if (last->constant) refuse("the output " + in_quotes(output) + " does not depend on the input");
+  if (last->layer == "input") refuse("the output " + in_quotes(output) + " is the input itself: there is no layer");
+  remove_unused(last->layer);
+  result_.model.file = file_;
+  result_.model.name = file_.stem().string();
+  result_.model.input.assign(result_.sample.begin(), result_.sample.end());
+  result_.output = output;
+  result_.metadata = std::move(file_model_.metadata);
+  return std::move(result_);
+}
+
+void Importer::read_input() {
+  const FileInput* input = nullptr;
+  for (const FileInput& one : file_model_.inputs) {
+    if (values_.contains(one.name)) continue;  // up to IR version 3 initializers were inputs too
+    if (input != nullptr) {
+      refuse("the graph has more than one input, " + in_quotes(input->name) + " and " + in_quotes(one.name) +
+             "; a network of one input is expected");
+    }
+    input = &one;
+  }
+  if (input == nullptr) refuse("the graph has no input");
+  if (!is_floating(input->element)) {
+    refuse("the input " + in_quotes(input->name) + " is " + name_of(input->element) + "; floats are expected");
+  }
+  if (!input->has_shape || input->shape.size() < 2) {
+    refuse("the input " + in_quotes(input->name) + " has no shape of [batch, ...]; export the network with one");
+  }
+  Value value{.constant = {}, .layer = "input", .shape = {{1, true}}};
+  for (std::size_t i = 1; i < input->shape.size(); ++i) {
+    const std::optional<int64_t> size = input->shape[i];
+    if (!size || *size < 1 || *size > (int64_t{1} << 31)) {
+      refuse("dimension " + std::to_string(i) + " of the input " + in_quotes(input->name) + " is " +
+             (size ? std::to_string(*size) : "open") +
+             "; only the first, the batch's, may be open. Export the network " + "with a fixed size of its samples");
+    }
+    value.shape.push_back({*size, false});
+  }
+  const std::optional<int64_t> batch = input->shape.front();
+  baked_batch_ = batch && *batch > 0 ? *batch : 0;
+  // Networks of Keras take channels last, which they turn round at once: the input is then as after that.
+  const FileNode* reader = only_reader(input->name);
+  if (reader != nullptr && reader->op == "Transpose" && value.shape.size() == 4 && reader->outputs.size() == 1) {
+    const auto permutation = std::ranges::find(reader->attributes, "perm", &Attribute::name);
+    if (permutation != reader->attributes.end()) {
+      const auto* order = std::get_if<std::vector<int64_t>>(&permutation->value);
+      if (order != nullptr && *order == std::vector<int64_t>{0, 3, 1, 2}) {
+        value.shape = {value.shape[0], value.shape[3], value.shape[1], value.shape[2]};
+        take_in(*reader);
+        set_value(reader->outputs.front(), value);
+      }
+    }
+  }
+  for (std::size_t i = 1; i < value.shape.size(); ++i) result_.sample.push_back(value.shape[i].factor);
+  if (!checked_count(result_.sample)) {
+    refuse("the input " + in_quotes(input->name) + " of " + to_string(value.shape) + " is larger than any memory");
+  }
+  result_.input = input->name;
+  values_[input->name] = std::move(value);
+}
+
+// Kahn's algorithm: files should be in order, but need not be sound.
+void Importer::order() {
+  std::map<std::string, std::size_t> producers;
+  for (std::size_t i = 0; i < file_model_.nodes.size(); ++i) {
+    for (const std::string& output : file_model_.nodes[i].outputs) {
+      if (output.empty()) continue;
+      if (values_.contains(output) && !taken_.contains(&file_model_.nodes[i])) {
+        refuse("the value " + in_quotes(output) + " of node " + title(file_model_.nodes[i]) + " is an input, too");
+      }
+      if (!producers.emplace(output, i).second) refuse("two nodes give the value " + in_quotes(output));
+    }
+  }
+  std::vector<std::size_t> waiting(file_model_.nodes.size(), 0);
+  std::vector<std::vector<std::size_t>> users(file_model_.nodes.size());
+  for (std::size_t i = 0; i < file_model_.nodes.size(); ++i) {
+    for (const std::string& input : file_model_.nodes[i].inputs) {
+      if (input.empty() || values_.contains(input)) continue;
+      const auto producer = producers.find(input);
+      if (producer == producers.end()) {
+        refuse("the input " + in_quotes(input) + " of node " + title(file_model_.nodes[i]) +
+               " is neither an initializer nor the output of a node");
+      }
+      users[producer->second].push_back(i);
+      ++waiting[i];
+    }
+  }
+  std::set<std::size_t> ready;
+  for (std::size_t i = 0; i < waiting.size(); ++i) {
+    if (waiting[i] == 0) ready.insert(i);
+  }
+  std::vector<std::size_t> order;
+  while (!ready.empty()) {
+    const std::size_t next = *ready.begin();
+    ready.erase(ready.begin());
+    order.push_back(next);
+    for (const std::size_t user : users[next]) {
+      if (--waiting[user] == 0) ready.insert(user);
+    }
+  }
+  if (order.size() != file_model_.nodes.size()) {
+    for (std::size_t i = 0; i < waiting.size(); ++i) {
+      if (waiting[i] > 0) refuse("the nodes form a cycle; " + title(file_model_.nodes[i]) + " is in it or behind it");
+    }
+  }
+  order_ = std::move(order);
+}
+
+void Importer::report(const FileNode& node, int64_t opset, const std::string& why) {
+  problems_.push_back(title(node) + " (opset " + std::to_string(opset) + "): " + why);
+}
+
+void Importer::import_node(const FileNode& node) {
+  const auto give_up = [&] {
+    for (const std::string& output : node.outputs) broken_.insert(output);
+  };
+  bool known = false;
+  const OpRow* row = node.domain.empty() ? find_row(node.op, opset_, known) : nullptr;
+  std::vector<const Value*> inputs;
+  bool complete = true;
+  for (const std::string& input : node.inputs) {
+    const Value* value = input.empty() ? nullptr : find_value(input);
+    if (!input.empty() && value == nullptr) complete = false;  // of a node that was reported
+    inputs.push_back(value);
+  }
+  if (!node.domain.empty()) {
+    report(node, opset_,
+           "operators of the domain " + in_quotes(node.domain) + " are not known; export with ONNX's own operators");
+    return give_up();
+  }
+  const bool has_graph = std::ranges::any_of(node.attributes, &Attribute::is_graph);
+  if (has_graph) {
+    report(node, opset_,
+           "it runs a graph of its own, which layers can't do; export the network without branches and "
+           "loops that depend on data");
+    return give_up();
+  }
+  Call call(*this, node, opset_, std::move(inputs));
+  try {
+    if (complete && fold(call)) return;
+    if (row == nullptr) {
+      throw Unsupported(known ? "its form in this opset is not read; export with a later one"
+                              : "no layer computes this operator; export the network without it");
+    }
+    if (!complete) return give_up();
+    row->import(call);
+  } catch (const Unsupported& problem) {
+    report(node, opset_, problem.what());
+    give_up();
+  }
+}
+
+const FileNode* Importer::only_reader(const std::string& value) const {
+  const auto found = readers_.find(value);
+  if (found == readers_.end() || found->second.size() != 1) return nullptr;
+  return std::ranges::find(file_model_.outputs, value) == file_model_.outputs.end() ? found->second.front() : nullptr;
+}
+
+const Value* Importer::find_value(const std::string& name) const {
+  const auto found = values_.find(name);
+  return found == values_.end() ? nullptr : &found->second;
+}
+
+void Importer::set_value(const std::string& name, Value value) { values_[name] = std::move(value); }
+
+LayerSpec* Importer::find_layer(const std::string& name) {
+  const auto found = layer_index_.find(name);
+  return found == layer_index_.end() ? nullptr : &layers_[found->second];
+}
+
+void Importer::add_layer(LayerSpec layer) {
+  layer.where = {file_.string(), 0, 0};
+  layer_index_[layer.name] = layers_.size();
+  layers_.push_back(std::move(layer));
+}
+
+// As the weights are called, since other programs know these names; else as the node is.
+std::string Importer::unique_name(const FileNode& node, const std::string& suffix) {
+  constexpr std::string_view kWeight = ".weight";
+  std::string base;
+  for (const std::string& input : node.inputs) {
+    const Value* value = find_value(input);
+    if (base.empty() && value != nullptr && value->constant && input.ends_with(kWeight)) {
+      base = plain(std::string_view(input).substr(0, input.size() - kWeight.size()));
+    }
+  }
+  if (base.empty()) {
+    base = plain(node.name);
+    const std::string own = "." + node.op;
+    if (base.ends_with(own)) base.resize(base.size() - own.size());
+  }
+  if (base.empty() && !node.outputs.empty()) base = plain(node.outputs.front());
+  if (base.empty()) base = plain(node.op);
+  if (!suffix.empty()) base += "." + suffix;
+  std::string name = base;
+  int64_t& ordinal = ordinals_[base];
+  while (!names_.insert(name).second) name = base + "_" + std::to_string(++ordinal + 1);
+  return name;
+}
+
+// What does not lead to the output, as a sigmoid that became part of a SiLU; and the output's layer comes last.
+void Importer::remove_unused(const std::string& output) {
+  std::set<std::string> used = {output};
+  for (auto layer = layers_.rbegin(); layer != layers_.rend(); ++layer) {
+    if (used.contains(layer->name)) used.insert(layer->from.begin(), layer->from.end());
+  }
+  LayerSpec last;
+  for (LayerSpec& layer : layers_) {
+    if (!used.contains(layer.name)) continue;
+    for (auto& [name, tensor] : tensors_[layer.name]) result_.tensors.push_back(std::move(tensor));
+    if (layer.name == output) {
+      last = std::move(layer);
+    } else {
+      result_.model.layers.push_back(std::move(layer));
+    }
+  }
+  result_.model.layers.push_back(std::move(last));
+}
+
+}  // namespace gpunn::interchange

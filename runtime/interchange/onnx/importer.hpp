@@ -1,0 +1,175 @@
+// What the files of op families use to turn nodes into layers.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <initializer_list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "interchange/onnx/file_model.hpp"
+#include "interchange/onnx/import.hpp"
+
+namespace gpunn::interchange {
+
+// Why a node can't be imported, as the end of a sentence about it.
+class Unsupported : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+using Sizes = std::vector<Size>;
+std::string to_string(const Sizes& sizes);  // "[N, 3, 224, 224]"
+
+// A value of the graph: known now, or what a layer gives for a batch.
+struct Value {
+  std::shared_ptr<const Constant> constant;  // nullptr: of a layer
+  std::string layer;
+  Sizes shape;
+};
+Value constant_value(Constant constant);
+
+// A layer's keys: a name and the texts of its values.
+using Keys = std::vector<std::pair<std::string, std::vector<std::string>>>;
+std::vector<std::string> texts(const std::vector<int64_t>& values);
+std::string text(double value);  // that reads back as the same number
+std::string text(bool value);
+
+class Importer;
+
+// A node with its inputs.
+class Call {
+ public:
+  Call(Importer& importer, const FileNode& node, int64_t opset, std::vector<const Value*> inputs)
+      : importer_(importer), node_(node), opset_(opset), inputs_(std::move(inputs)) {}
+
+  const FileNode& node() const { return node_; }
+  int64_t opset() const { return opset_; }
+
+  std::size_t count() const { return inputs_.size(); }
+  bool has(std::size_t i) const { return i < inputs_.size() && inputs_[i] != nullptr; }
+  const Value& input(std::size_t i) const;
+  // A value of a layer, whose first dimension is the batch. `data` throws Unsupported for others, and for constants.
+  const Value& data(std::size_t i) const;
+  Shape sample(std::size_t i) const;  // the shape of a row of it
+  // Known now; `what` says in an error what it is.
+  const Constant& constant(std::size_t i, const char* what) const;
+  const Constant& floats(std::size_t i, const char* what) const;
+  std::vector<int64_t> integers(std::size_t i, const char* what) const;
+  double scalar(std::size_t i, const char* what) const;
+
+  bool has_attribute(const char* name) const { return find(name) != nullptr; }
+  int64_t integer(const char* name, int64_t fallback) const;
+  double number(const char* name, double fallback) const;
+  std::string word(const char* name, const std::string& fallback) const;
+  std::vector<int64_t> list(const char* name, const std::vector<int64_t>& fallback = {}) const;
+  const Constant* tensor(const char* name) const;
+  // Which of an input's dimensions: an attribute that counts negative ones from the end.
+  std::size_t axis(const char* name, int64_t fallback, std::size_t rank) const;
+
+  void give(std::size_t output, Value value);
+  void give(Value value) { give(0, std::move(value)); }
+  void give_constant(Constant constant) { give(0, constant_value(std::move(constant))); }
+  // The first output is what this layer gives.
+  void give_layer(const std::string& type, Keys keys, Shape row);
+
+  // A layer for this node, not yet anybody's output: `row` is the shape of a row of what it gives.
+  Value layer(const std::string& type, const std::vector<const Value*>& from, Keys keys, const Shape& row,
+              const std::string& suffix = "");
+  // A tensor of the layer that `value` is of.
+  void set_tensor(const Value& value, const std::string& name, Shape shape, const Constant& values);
+
+  // Other shapes of a row.
+  Value reshaped(const Value& x, const Shape& row);
+  Value transposed(const Value& x, const std::vector<int64_t>& permutation);  // of a row's dimensions
+
+  Importer& importer() { return importer_; }
+
+ private:
+  const Attribute* find(const char* name) const;
+
+  Importer& importer_;
+  const FileNode& node_;
+  int64_t opset_;
+  std::vector<const Value*> inputs_;
+};
+
+// How a node of one op type is imported, from one opset on up to the next row of that type.
+struct OpRow {
+  std::string_view op;
+  int64_t since;
+  void (*import)(Call&);
+};
+
+// A file a family.
+std::vector<OpRow> activation_rows();
+std::vector<OpRow> convolution_rows();
+std::vector<OpRow> elementwise_rows();
+std::vector<OpRow> linear_rows();
+std::vector<OpRow> normalization_rows();
+std::vector<OpRow> pooling_rows();
+std::vector<OpRow> shape_rows();
+
+// Computes what is known before anything runs: arithmetic on shapes, chiefly. False where the op is none that it knows
+// or an input is not known yet. Throws Unsupported where it can't be computed.
+bool fold(Call& call);
+
+constexpr int64_t kFirstOpset = 7, kLastOpset = 23;
+
+// The row of an op for an opset; nullptr: none. `known` tells whether there are rows for other opsets.
+const OpRow* find_row(const std::string& op, int64_t opset, bool& known);
+
+class Importer {
+ public:
+  Importer(const std::filesystem::path& file, FileModel model);
+
+  ImportedModel run();
+
+  // For calls.
+  std::string unique_name(const FileNode& node, const std::string& suffix);
+  void add_layer(LayerSpec layer);
+  LayerSpec* find_layer(const std::string& name);
+  std::map<std::string, ImportedTensor>& tensors_of(const std::string& layer) { return tensors_[layer]; }
+  // The only node that reads a value, which is no output of the graph; nullptr: there are others, or none.
+  const FileNode* only_reader(const std::string& value) const;
+  const Value* find_value(const std::string& name) const;
+  void set_value(const std::string& name, Value value);
+  // The size of the batch that the file was exported for; 0: any.
+  int64_t baked_batch() const { return baked_batch_; }
+  // A node that another one took in, which gives the value of both.
+  void take_in(const FileNode& node) { taken_.insert(&node); }
+
+ private:
+  void read_input();
+  void order();
+  void import_node(const FileNode& node);
+  void report(const FileNode& node, int64_t opset, const std::string& why);
+  void remove_unused(const std::string& output);
+  [[noreturn]] void refuse(const std::string& why) const;
+
+  std::filesystem::path file_;
+  FileModel file_model_;
+  ImportedModel result_;
+  int64_t opset_ = 0, baked_batch_ = 0;
+  std::vector<std::size_t> order_;  // the nodes such that each comes after its inputs
+  std::map<std::string, Value> values_;
+  std::map<std::string, std::vector<const FileNode*>> readers_;
+  std::set<std::string> broken_;  // outputs of nodes that can't be imported
+  std::set<const FileNode*> taken_;
+  std::vector<LayerSpec> layers_;
+  std::map<std::string, std::size_t> layer_index_;
+  std::set<std::string> names_;
+  std::map<std::string, int64_t> ordinals_;
+  std::map<std::string, std::map<std::string, ImportedTensor>> tensors_;
+  std::vector<std::string> problems_;
+};
+
+}  // namespace gpunn::interchange

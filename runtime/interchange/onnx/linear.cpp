@@ -1,0 +1,90 @@
+#include <algorithm>
+
+#include "interchange/onnx/elements.hpp"
+#include "interchange/onnx/importer.hpp"
+
+namespace gpunn::interchange {
+
+namespace {
+
+// [units, features] of weights [features, units], or as they are; times a factor.
+Constant as_linear(const Constant& weights, bool turned, double factor) {
+  const int64_t rows = weights.shape[0], columns = weights.shape[1];
+  if (!turned && factor == 1) return weights;
+  std::vector<float> values(weights.floats->size());
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j) {
+      const auto to = static_cast<std::size_t>(turned ? j * rows + i : i * columns + j);
+      values[to] = static_cast<float>(factor * (*weights.floats)[static_cast<std::size_t>(i * columns + j)]);
+    }
+  }
+  return floats_constant(turned ? Shape{columns, rows} : weights.shape, std::move(values));
+}
+
+// A bias for each unit of what broadcasts to [N, units].
+std::optional<Constant> as_bias(const Constant& from, int64_t units, double factor) {
+  if (!is_floating(from.element)) return std::nullopt;
+  const auto count = static_cast<int64_t>(from.floats->size());
+  const int64_t last = from.shape.empty() ? 1 : from.shape.back();
+  if (count != last || (count != 1 && count != units)) return std::nullopt;
+  std::vector<float> values(static_cast<std::size_t>(units));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = static_cast<float>(factor * (*from.floats)[count == 1 ? 0 : i]);
+  }
+  return floats_constant({units}, std::move(values));
+}
+
+Value product(Call& call, const Constant& weights, const Constant* bias) {
+  Shape row = call.sample(0);
+  const int64_t units = weights.shape[0];
+  if (row.empty() || row.size() > 2 || row.back() != weights.shape[1] || units < 1) {
+    throw Unsupported("its weights don't fit its input " + to_string(call.data(0).shape));
+  }
+  row.back() = units;
+  const Value y = call.layer("linear", {&call.data(0)},
+                             {{"units", {std::to_string(units)}}, {"bias", {text(bias != nullptr)}}}, row);
+  call.set_tensor(y, "weight", weights.shape, weights);
+  if (bias != nullptr) call.set_tensor(y, "bias", {units}, *bias);
+  return y;
+}
+
+void gemm(Call& call) {
+  const Constant& weights = call.floats(1, "the weights");
+  if (weights.shape.size() != 2 || call.integer("transA", 0) != 0 || call.sample(0).size() != 1) {
+    throw Unsupported("is no product of [N, features] and weights");
+  }
+  const Constant turned = as_linear(weights, call.integer("transB", 0) == 0, call.number("alpha", 1));
+  std::optional<Constant> bias;
+  if (call.has(2)) {
+    bias = as_bias(call.constant(2, "the bias"), turned.shape[0], call.number("beta", 1));
+    if (!bias) throw Unsupported("its bias is not one number for each unit");
+  }
+  call.give(product(call, turned, bias ? &*bias : nullptr));
+}
+
+void matmul(Call& call) {
+  const Constant& weights = call.floats(1, "the second factor");
+  if (weights.shape.size() != 2) throw Unsupported("its second factor is " + gpunn::to_string(weights.shape));
+  const Constant turned = as_linear(weights, true, 1);
+  // A sum with a constant behind it is the bias.
+  const std::string& output = call.node().outputs.front();
+  const FileNode* sum = call.importer().only_reader(output);
+  std::optional<Constant> bias;
+  if (sum != nullptr && sum->op == "Add" && sum->domain.empty() && sum->inputs.size() == 2 &&
+      sum->outputs.size() == 1) {
+    const Value* other = call.importer().find_value(sum->inputs[sum->inputs[0] == output ? 1 : 0]);
+    if (other != nullptr && other->constant) bias = as_bias(*other->constant, turned.shape[0], 1);
+  }
+  const Value y = product(call, turned, bias ? &*bias : nullptr);
+  call.give(y);
+  if (bias) {
+    call.importer().take_in(*sum);
+    call.importer().set_value(sum->outputs.front(), y);
+  }
+}
+
+}  // namespace
+
+std::vector<OpRow> linear_rows() { return {{"Gemm", 7, gemm}, {"MatMul", 1, matmul}}; }
+
+}  // namespace gpunn::interchange

@@ -1,0 +1,148 @@
+#include <algorithm>
+
+#include "interchange/onnx/importer.hpp"
+
+namespace gpunn::interchange {
+
+namespace {
+
+void pass_on(Call& call) { call.give(call.data(0)); }
+
+void cast(Call& call) {
+  if (!is_floating(static_cast<Element>(call.integer("to", 0)))) throw Unsupported("makes integers of the data");
+  call.give(call.data(0));
+}
+
+void dropout_of(Call& call, double p) {
+  if (!(p > 0 && p < 1)) return pass_on(call);
+  call.give_layer("dropout", {{"p", {text(p)}}}, call.sample(0));
+}
+void dropout_7(Call& call) { dropout_of(call, call.number("ratio", 0.5)); }
+void dropout_12(Call& call) { dropout_of(call, call.has(1) ? call.scalar(1, "the ratio") : 0.5); }
+
+Shape merged(const Shape& row) {
+  int64_t count = 1;
+  for (const int64_t size : row) count *= size;
+  return {count};
+}
+
+void flatten(Call& call) {
+  const Shape row = call.sample(0);
+  if (call.integer("axis", 1) != 1) throw Unsupported("flattens from another dimension than 1");
+  call.give(call.reshaped(call.data(0), merged(row)));
+}
+
+void reshape(Call& call) {
+  const Constant& wanted = call.constant(1, "the shape");
+  const Shape row = call.sample(0);
+  if (is_floating(wanted.element) || wanted.shape.size() != 1 || wanted.integers.size() < 2) {
+    throw Unsupported("its shape must be a list of two integers or more");
+  }
+  const bool zeros_copy = call.integer("allowzero", 0) == 0;
+  const Size first = wanted.integers.front();
+  const int64_t baked = call.importer().baked_batch();
+  const bool keeps = first == Size{1, true} || (first.factor == 0 && zeros_copy) ||
+                     (!first.of_batch && first.factor > 0 && first.factor == baked);
+  const bool rest = !first.of_batch && first.factor == -1;  // the batch, if the others make up a row
+  if (!keeps && !rest) throw Unsupported("takes the batch apart, or rows of it together");
+  Shape result;
+  int64_t known = 1;
+  std::size_t open = 0;
+  for (std::size_t i = 1; i < wanted.integers.size(); ++i) {
+    Size size = wanted.integers[i];
+    if (size.of_batch) throw Unsupported("takes the batch apart");
+    if (size.factor == 0 && zeros_copy && i <= row.size()) size.factor = row[i - 1];
+    if (size.factor == -1) {
+      ++open;
+    } else if (size.factor < 1 || __builtin_mul_overflow(known, size.factor, &known)) {
+      throw Unsupported("a size of its shape is " + std::to_string(size.factor));
+    }
+    result.push_back(size.factor);
+  }
+  const int64_t count = merged(row).front();
+  if (open > 1 || (open == 1 && (rest || count % known != 0))) throw Unsupported("its shape leaves too much open");
+  for (int64_t& size : result) size = size == -1 ? count / known : size;
+  if (open == 0 && known != count) {
+    throw Unsupported("makes " + gpunn::to_string(result) + " of rows of " + gpunn::to_string(row));
+  }
+  call.give(call.reshaped(call.data(0), result));
+}
+
+// The dimensions of an attribute or, from opset 13 on, of the second input.
+std::vector<int64_t> dimensions(const Call& call, std::size_t rank) {
+  std::vector<int64_t> axes = call.has(1) ? call.integers(1, "the dimensions") : call.list("axes");
+  for (int64_t& axis : axes) {
+    if (axis < 0) axis += static_cast<int64_t>(rank);
+    if (axis < 1 || axis >= static_cast<int64_t>(rank))
+      throw Unsupported("one of its dimensions is the batch's or none");
+  }
+  std::ranges::sort(axes);
+  if (axes.empty() || std::ranges::adjacent_find(axes) != axes.end()) {
+    throw Unsupported("does not name its dimensions once each");
+  }
+  return axes;
+}
+
+void squeeze(Call& call) {
+  Shape row = call.sample(0);
+  std::vector<int64_t> axes = dimensions(call, row.size() + 1);
+  std::ranges::reverse(axes);
+  for (const int64_t axis : axes) {
+    if (row[static_cast<std::size_t>(axis) - 1] != 1) throw Unsupported("drops a dimension that is not 1");
+    row.erase(row.begin() + axis - 1);
+  }
+  call.give(call.reshaped(call.data(0), row));
+}
+
+void unsqueeze(Call& call) {
+  Shape row = call.sample(0);
+  const std::size_t given = call.has(1) ? call.integers(1, "the dimensions").size() : call.list("axes").size();
+  for (const int64_t axis : dimensions(call, row.size() + 1 + given)) {
+    if (axis - 1 > std::ssize(row)) throw Unsupported("one of its dimensions is not there");
+    row.insert(row.begin() + axis - 1, 1);
+  }
+  call.give(call.reshaped(call.data(0), row));
+}
+
+void transpose(Call& call) {
+  const std::size_t rank = call.sample(0).size() + 1;
+  std::vector<int64_t> permutation = call.list("perm"), sorted = permutation;
+  std::ranges::sort(sorted);
+  bool sound = permutation.size() == rank && permutation.front() == 0;
+  for (std::size_t i = 0; sound && i < rank; ++i) sound = sorted[i] == static_cast<int64_t>(i);
+  if (!sound) throw Unsupported("moves the batch, or does not name each dimension once");
+  permutation.erase(permutation.begin());
+  for (int64_t& one : permutation) --one;
+  call.give(call.transposed(call.data(0), permutation));
+}
+
+void concat(Call& call) {
+  Shape row = call.sample(0);
+  constexpr std::size_t kMostParts = 16;
+  if (row.empty() || call.axis("axis", 1, row.size() + 1) != 1) throw Unsupported("joins another dimension than 1");
+  if (call.count() == 1) return pass_on(call);
+  if (call.count() > kMostParts) throw Unsupported("joins more than 16 values");
+  std::vector<const Value*> parts;
+  row[0] = 0;
+  for (std::size_t i = 0; i < call.count(); ++i) {
+    const Shape part = call.sample(i);
+    if (part.size() != row.size() || !std::equal(part.begin() + 1, part.end(), row.begin() + 1)) {
+      throw Unsupported("joins values of unlike shapes");
+    }
+    row[0] += part[0];
+    parts.push_back(&call.data(i));
+  }
+  call.give(call.layer("concat", parts, {}, row));
+}
+
+}  // namespace
+
+std::vector<OpRow> shape_rows() {
+  return {
+      {"Identity", 1, pass_on},    {"Cast", 6, cast},       {"Dropout", 7, dropout_7}, {"Dropout", 12, dropout_12},
+      {"Flatten", 1, flatten},     {"Reshape", 5, reshape}, {"Squeeze", 1, squeeze},   {"Unsqueeze", 1, unsqueeze},
+      {"Transpose", 1, transpose}, {"Concat", 4, concat},
+  };
+}
+
+}  // namespace gpunn::interchange

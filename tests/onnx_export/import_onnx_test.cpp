@@ -1,0 +1,312 @@
+// ONNX files, made by the messages of ONNX or by `export_onnx`, as models.
+#include <gpunn/error.hpp>
+#include <gpunn/model.hpp>
+#include <gpunn/network.hpp>
+#include <gpunn/onnx_export.hpp>
+
+#include <cmath>
+#include <fstream>
+
+#include <interchange/onnx/onnx.pb.h>
+
+#include "catch.hpp"
+#include "temporary_folder.hpp"
+
+using namespace gpunn;
+using namespace gpunn::testing;
+
+namespace {
+
+using Floats = std::vector<float>;
+
+// A file under construction: x[N, ...] in, y out.
+class FileBuilder {
+ public:
+  explicit FileBuilder(const Shape& row, int64_t opset = 18) {
+    model_.set_ir_version(8);
+    auto* version = model_.add_opset_import();
+    version->set_version(opset);
+    auto* input = graph().add_input();
+    input->set_name("x");
+    auto* type = input->mutable_type()->mutable_tensor_type();
+    type->set_elem_type(onnx::TensorProto::FLOAT);
+    type->mutable_shape()->add_dim()->set_dim_param("batch");
+    for (const int64_t size : row) type->mutable_shape()->add_dim()->set_dim_value(size);
+    graph().add_output()->set_name("y");
+  }
+
+  onnx::GraphProto& graph() { return *model_.mutable_graph(); }
+
+  onnx::TensorProto& tensor(const std::string& name, const Shape& shape, const Floats& values) {
+    auto* tensor = graph().add_initializer();
+    tensor->set_name(name);
+    tensor->set_data_type(onnx::TensorProto::FLOAT);
+    for (const int64_t size : shape) tensor->add_dims(size);
+    for (const float value : values) tensor->add_float_data(value);
+    return *tensor;
+  }
+
+  void integers(const std::string& name, const std::vector<int64_t>& values) {
+    auto* tensor = graph().add_initializer();
+    tensor->set_name(name);
+    tensor->set_data_type(onnx::TensorProto::INT64);
+    tensor->add_dims(static_cast<int64_t>(values.size()));
+    for (const int64_t value : values) tensor->add_int64_data(value);
+  }
+
+  onnx::NodeProto& node(const std::string& op, const std::vector<std::string>& inputs, const std::string& output) {
+    auto* node = graph().add_node();
+    node->set_op_type(op);
+    node->set_name(output + "_node");
+    for (const std::string& input : inputs) node->add_input(input);
+    node->add_output(output);
+    return *node;
+  }
+
+  std::filesystem::path save(const TemporaryFolder& folder) const {
+    const auto file = folder / "x.onnx";
+    std::ofstream out(file, std::ios::binary);
+    model_.SerializeToOstream(&out);
+    return file;
+  }
+
+  onnx::ModelProto& model() { return model_; }
+
+ private:
+  onnx::ModelProto model_;
+};
+
+void set(onnx::NodeProto& node, const std::string& name, const std::vector<int64_t>& values) {
+  auto* attribute = node.add_attribute();
+  attribute->set_name(name);
+  attribute->set_type(onnx::AttributeProto::INTS);
+  for (const int64_t value : values) attribute->add_ints(value);
+}
+
+void set(onnx::NodeProto& node, const std::string& name, int64_t value) {
+  auto* attribute = node.add_attribute();
+  attribute->set_name(name);
+  attribute->set_type(onnx::AttributeProto::INT);
+  attribute->set_i(value);
+}
+
+Floats first_output(const Model& model, const Floats& x) {
+  Shape shape = model.inputs().front().row.shape;
+  const int64_t rows = static_cast<int64_t>(x.size()) / element_count(shape);
+  shape.insert(shape.begin(), rows);
+  Shape result = model.outputs().front().row.shape;
+  result.insert(result.begin(), rows);
+  Floats y(static_cast<std::size_t>(element_count(result)));
+  model.run({.name = {}, .dtype = DType::f32, .shape = shape, .data = x.data()},
+            {.name = {}, .dtype = DType::f32, .shape = result, .data = y.data()});
+  return y;
+}
+
+Floats outputs_of(const FileBuilder& file, const Floats& x) {
+  const TemporaryFolder folder;
+  return first_output(Model::load(file.save(folder), {.backend = "cpu", .threads = 1, .max_batch = 8}), x);
+}
+
+std::string refusal(const FileBuilder& file) {
+  const TemporaryFolder folder;
+  try {
+    Model::load(file.save(folder), {.backend = "cpu"});
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+void check_close(const Floats& found, const Floats& expected, float tolerance = 1e-5F) {
+  REQUIRE(found.size() == expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    CAPTURE(i);
+    CHECK(std::abs(found[i] - expected[i]) <= tolerance * std::max(1.0F, std::abs(expected[i])));
+  }
+}
+
+void round_trip(const std::string& name, const Shape& sample, int64_t classes = 10) {
+  CAPTURE(name);
+  const TemporaryFolder folder;
+  const Experiment experiment = parse_experiment("name: one\nmodel: " GPUNN_SOURCE_DIR "/models/" + name +
+                                                     ".yaml\ndata: {dataset: arrays, batch_size: 4}\nbackend: cpu\n",
+                                                 "one.yaml");
+  ModelInfo info{.task = "classification", .input = {}, .outputs = {}, .data = {}};
+  for (int64_t i = 0; i < classes; ++i) info.outputs.push_back("class " + std::to_string(i));
+  info.input.sample = {DType::f32, sample};
+  info.input.mean.assign(static_cast<std::size_t>(sample[0]), 0.5);
+  info.input.stddev.assign(static_cast<std::size_t>(sample[0]), 2);
+  Network(experiment, info).save(folder / "one.h5");
+  export_onnx(folder / "one.h5", folder / "one.onnx");
+  const ModelOptions options{.backend = "cpu", .threads = 1, .max_batch = 2};
+  const Model before = Model::load(folder / "one.h5", options), after = Model::load(folder / "one.onnx", options);
+  CHECK(after.info().outputs == info.outputs);
+  Floats x(static_cast<std::size_t>(2 * element_count(sample)));
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::sin(static_cast<float>(i) * 0.37F);
+  check_close(first_output(after, x), first_output(before, x), 1e-4F);
+}
+
+}  // namespace
+
+TEST_CASE("a model that gpunn exported comes back with its outputs, its classes and its normalisation") {
+  round_trip("perceptron", {4}, 2);
+  round_trip("mlp", {1, 28, 28});
+  round_trip("lenet5", {1, 28, 28});
+  round_trip("cnn_cifar", {3, 32, 32});
+  round_trip("allconv", {3, 32, 32});
+  round_trip("resnet18", {3, 32, 32}, 1000);
+  round_trip("mobilenet_v2", {3, 32, 32}, 1000);
+}
+
+TEST_CASE("an imported product has its bias from Gemm, or from the sum behind MatMul") {
+  for (const bool gemm : {true, false}) {
+    CAPTURE(gemm);
+    FileBuilder file({2});
+    file.tensor("w", {2, 3}, {1, 2, 3, 4, 5, 6});
+    file.tensor("b", {3}, {10, 20, 30});
+    if (gemm) {
+      file.node("Gemm", {"x", "w", "b"}, "y");
+    } else {
+      file.node("MatMul", {"x", "w"}, "product");
+      file.node("Add", {"b", "product"}, "y");
+    }
+    check_close(outputs_of(file, {1, 1, -1, 2}), {15, 27, 39, 17, 28, 39});
+  }
+}
+
+TEST_CASE("an imported convolution takes unlike paddings, an average counts what it is told to") {
+  FileBuilder file({1, 2, 2});
+  file.tensor("w", {1, 1, 2, 2}, {1, 10, 100, 1000});
+  set(file.node("Conv", {"x", "w"}, "c"), "pads", {1, 0, 0, 1});  // a row above, a column on the right
+  auto& pool = file.node("AveragePool", {"c"}, "y");
+  set(pool, "kernel_shape", {2, 2});
+  set(pool, "pads", {1, 1, 0, 0});
+  // c = [[2100, 200], [4321, 402]] of [[1, 2], [3, 4]]
+  check_close(outputs_of(file, {1, 2, 3, 4}),
+              {2100, (2100 + 200) / 2.0F, (2100 + 4321) / 2.0F, (2100 + 200 + 4321 + 402) / 4.0F});
+}
+
+TEST_CASE("a shape that is computed from the batch is a flattening") {
+  FileBuilder file({2, 1, 2});
+  file.integers("zero", {0});
+  file.integers("rest", {-1});
+  file.node("Shape", {"x"}, "s");
+  set(file.node("Gather", {"s", "zero"}, "n"), "axis", 0);
+  set(file.node("Concat", {"n", "rest"}, "to"), "axis", 0);
+  file.node("Reshape", {"x", "to"}, "flat");
+  file.tensor("w", {4, 1}, {1, 2, 3, 4});
+  file.node("MatMul", {"flat", "w"}, "y");
+  check_close(outputs_of(file, {1, 1, 1, 1, 1, 2, 3, 4}), {10, 30});
+}
+
+TEST_CASE("constants are added and multiplied by channel, and a gate of a sigmoid is a SiLU") {
+  FileBuilder file({2, 1, 1});
+  file.tensor("k", {2, 1, 1}, {2, -1});
+  file.tensor("one", {}, {1});
+  file.node("Mul", {"x", "k"}, "scaled");
+  file.node("Sub", {"one", "scaled"}, "z");
+  file.node("Sigmoid", {"z"}, "gate");
+  file.node("Mul", {"z", "gate"}, "y");
+  const auto silu = [](float z) { return z / (1 + std::exp(-z)); };
+  check_close(outputs_of(file, {3, 5}), {silu(-5), silu(6)});
+}
+
+TEST_CASE("operators mean what they meant in the file's version") {
+  FileBuilder old({3}, 10);
+  auto& clip = old.node("Clip", {"x"}, "y");
+  for (const auto& [name, value] : {std::pair{"min", 0.0F}, std::pair{"max", 6.0F}}) {
+    auto* attribute = clip.add_attribute();
+    attribute->set_name(name);
+    attribute->set_type(onnx::AttributeProto::FLOAT);
+    attribute->set_f(value);
+  }
+  check_close(outputs_of(old, {-1, 3, 9}), {0, 3, 6});
+  FileBuilder now({3}, 18);
+  now.tensor("low", {}, {0});
+  now.tensor("high", {}, {6});
+  now.node("Clip", {"x", "low", "high"}, "y");
+  check_close(outputs_of(now, {-1, 3, 9}), {0, 3, 6});
+  for (const int64_t opset : {6, 24}) {
+    FileBuilder other({3}, opset);
+    other.node("Relu", {"x"}, "y");
+    CHECK_THAT(refusal(other), Contains("opsets 7 to 23"));
+  }
+}
+
+TEST_CASE("all nodes that can't be imported are named at once") {
+  FileBuilder file({3});
+  file.node("Einsum", {"x"}, "a");
+  file.node("FancyOp", {"a"}, "b").set_domain("com.example");
+  file.node("Relu", {"b"}, "c");
+  file.node("LSTM", {"c"}, "y");
+  const std::string text = refusal(file);
+  CHECK_THAT(text, Contains("3 nodes can't be imported"));
+  CHECK_THAT(text, Contains("Einsum 'a_node'"));
+  CHECK_THAT(text, Contains("com.example.FancyOp 'b_node'"));
+  CHECK_THAT(text, Contains("LSTM 'y_node'"));
+}
+
+TEST_CASE("a graph that is none is refused") {
+  FileBuilder cycle({3});
+  cycle.node("Add", {"x", "b"}, "a");
+  cycle.node("Relu", {"a"}, "b");
+  cycle.node("Relu", {"a"}, "y");
+  CHECK_THAT(refusal(cycle), Contains("cycle"));
+  FileBuilder missing({3});
+  missing.node("Add", {"x", "gone"}, "y");
+  CHECK_THAT(refusal(missing), Contains("'gone'") && Contains("neither an initializer"));
+  FileBuilder negative({3, -2});
+  negative.node("Relu", {"x"}, "y");
+  CHECK_THAT(refusal(negative), Contains("is -2"));
+  FileBuilder branch({3});
+  auto* attribute = branch.node("If", {"x"}, "y").add_attribute();
+  attribute->set_name("then_branch");
+  attribute->set_type(onnx::AttributeProto::GRAPH);
+  CHECK_THAT(refusal(branch), Contains("a graph of its own"));
+}
+
+TEST_CASE("what a tensor claims is compared with its bytes") {
+  for (const Shape& shape : {Shape{3, -1}, Shape{int64_t{1} << 31, int64_t{1} << 31}, Shape{3, 1000}}) {
+    FileBuilder file({3});
+    file.tensor("w", shape, {1, 2, 3});
+    file.node("MatMul", {"x", "w"}, "y");
+    CHECK_THAT(refusal(file), Contains("the tensor 'w'"));
+  }
+  FileBuilder raw({3});
+  auto& tensor = raw.tensor("w", {3, 1}, {});
+  tensor.set_raw_data("four");
+  raw.node("MatMul", {"x", "w"}, "y");
+  CHECK_THAT(refusal(raw), Contains("the tensor 'w'"));
+  const TemporaryFolder folder;
+  CHECK_THROWS_WITH(Model::load(folder.write("x.onnx", "no model at all")), Contains("not an ONNX model"));
+  CHECK_THROWS_AS(Model::load(folder / "none.onnx"), Error);
+}
+
+TEST_CASE("tensors beside a file are of its folder") {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "model");
+  const Floats values = {1, 2, 3};
+  const std::string bytes(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+  folder.write("outside.bin", bytes);
+  folder.write("model/w.bin", bytes);
+  folder.write("model/short.bin", bytes.substr(1));
+  std::filesystem::create_symlink(folder / "outside.bin", folder / "model" / "link.bin");
+  const auto load = [&](const std::string& location) {
+    FileBuilder file({3});
+    auto& tensor = file.tensor("w", {3, 1}, {});
+    tensor.set_data_location(onnx::TensorProto::EXTERNAL);
+    auto* entry = tensor.add_external_data();
+    entry->set_key("location");
+    entry->set_value(location);
+    file.node("MatMul", {"x", "w"}, "y");
+    std::ofstream(folder / "model" / "x.onnx", std::ios::binary) << file.model().SerializeAsString();
+    return Model::load(folder / "model" / "x.onnx", {.backend = "cpu", .threads = 1, .max_batch = 1});
+  };
+  check_close(first_output(load("w.bin"), {1, 1, 1}), {6});
+  for (const std::string& bad :
+       {std::string("../outside.bin"), (folder / "outside.bin").string(), std::string("link.bin"),
+        std::string("short.bin"), std::string("none.bin"), std::string()}) {
+    CAPTURE(bad);
+    CHECK_THROWS_AS(load(bad), Error);
+  }
+}
