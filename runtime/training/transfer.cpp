@@ -4,11 +4,13 @@
 #include <array>
 #include <iterator>
 #include <set>
+#include <span>
 #include <string_view>
 #include <utility>
 
 #include "common/input_file.hpp"
 #include "common/text.hpp"
+#include "interchange/onnx/import.hpp"
 #include "nn/model.hpp"
 #include "storage/safetensors.hpp"
 #include "training/name_table.hpp"
@@ -60,9 +62,19 @@ std::string in_shell_quotes(const std::string& text) {
       ExitCode::usage);
 }
 
+std::vector<storage::StoredTensor> onnx_tensors(const std::filesystem::path& file) {
+  std::vector<storage::StoredTensor> tensors;
+  for (const interchange::ImportedTensor& tensor : interchange::import_onnx(file).tensors) {
+    const auto bytes = std::as_bytes(std::span(*tensor.values));
+    tensors.push_back({tensor.name, {DType::f32, tensor.shape}, {bytes.begin(), bytes.end()}});
+  }
+  return tensors;
+}
+
 std::vector<storage::StoredTensor> tensors_of(const std::filesystem::path& file) {
   if (is_of_pytorch(file)) explain_conversion(file);
   if (file.extension() == ".safetensors") return storage::load_safetensors(file).tensors;
+  if (interchange::is_onnx(file)) return onnx_tensors(file);
   return model_tensors(storage::load_checkpoint(file));
 }
 

@@ -5,12 +5,14 @@
 #include <gpunn/onnx_export.hpp>
 
 #include <cmath>
+#include <cstring>
 #include <fstream>
 
 #include <interchange/onnx/onnx.pb.h>
 
 #include "catch.hpp"
 #include "temporary_folder.hpp"
+#include "training/transfer.hpp"
 
 using namespace gpunn;
 using namespace gpunn::testing;
@@ -209,6 +211,37 @@ TEST_CASE("constants are added and multiplied by channel, and a gate of a sigmoi
   file.node("Mul", {"z", "gate"}, "y");
   const auto silu = [](float z) { return z / (1 + std::exp(-z)); };
   check_close(outputs_of(file, {3, 5}), {silu(-5), silu(6)});
+}
+
+TEST_CASE("a training starts from the weights of an ONNX file") {
+  const TemporaryFolder folder;
+  FileBuilder file({2});
+  file.tensor("output.weight", {2, 2}, {1, 2, 3, 4});
+  file.tensor("output.bias", {2}, {5, 6});
+  set(file.node("Gemm", {"x", "output.weight", "output.bias"}, "y"), "transB", 1);
+  const auto start = training::read_starting_tensors({.file = file.save(folder), .names = {}});
+  REQUIRE(start.tensors.size() == 2);
+  const auto& weight = start.tensors.at("output.weight");
+  CHECK(weight.type == TensorType{DType::f32, {2, 2}});
+  const Floats expected = {1, 2, 3, 4};
+  REQUIRE(weight.values.size() == sizeof(float) * expected.size());
+  CHECK(std::memcmp(weight.values.data(), expected.data(), weight.values.size()) == 0);
+  CHECK(start.tensors.contains("output.bias"));
+}
+
+TEST_CASE("many values are joined by several layers") {
+  FileBuilder file({1});
+  std::vector<std::string> parts;
+  Floats expected;
+  for (int i = 0; i < 40; ++i) {
+    const std::string name = "p" + std::to_string(i);
+    file.tensor("k" + name, {}, {static_cast<float>(i)});
+    file.node("Mul", {"x", "k" + name}, name);
+    parts.push_back(name);
+    expected.push_back(2.0F * static_cast<float>(i));
+  }
+  set(file.node("Concat", parts, "y"), "axis", -1);
+  check_close(outputs_of(file, {2}), expected);
 }
 
 TEST_CASE("operators mean what they meant in the file's version") {

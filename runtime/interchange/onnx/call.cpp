@@ -171,6 +171,7 @@ void Call::give_layer(const std::string& type, Keys keys, Shape row) {
 
 Value Call::layer(const std::string& type, const std::vector<const Value*>& from, Keys keys, const Shape& row,
                   const std::string& suffix) {
+  if (!checked_count(row)) throw Unsupported("gives rows of " + gpunn::to_string(row) + ", larger than any memory");
   LayerSpec spec;
   spec.type = type;
   spec.name = importer_.unique_name(node_, suffix);

@@ -11,8 +11,8 @@ void convolution(Call& call) {
     throw Unsupported("is no 2-D convolution; its weights are " + gpunn::to_string(weights.shape));
   const int64_t groups = call.integer("group", 1), filters = weights.shape[0];
   const WindowOf2d window = window_of(call, {weights.shape[2], weights.shape[3]});
-  if (groups < 1 || filters < 1 || filters % groups != 0 || row[0] % groups != 0 ||
-      weights.shape[1] != row[0] / groups) {
+  if (groups < 1 || filters < 1 || weights.shape[2] < 1 || weights.shape[3] < 1 || filters % groups != 0 ||
+      row[0] % groups != 0 || weights.shape[1] != row[0] / groups) {
     throw Unsupported("its weights " + gpunn::to_string(weights.shape) + " in " + std::to_string(groups) +
                       " groups don't fit its input " + to_string(call.data(0).shape));
   }

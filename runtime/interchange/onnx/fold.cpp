@@ -48,12 +48,15 @@ bool gather(Call& call) {
   return true;
 }
 
+constexpr std::size_t kLongestList = 64;
+
 bool concat_lists(Call& call) {
   std::vector<Size> all;
   for (std::size_t i = 0; i < call.count(); ++i) {
     if (!is_list(call, i)) return false;
     const std::vector<Size>& part = call.input(i).constant->integers;
     all.insert(all.end(), part.begin(), part.end());
+    if (all.size() > kLongestList) throw Unsupported("makes a list that is longer than any shape");
   }
   const auto count = static_cast<int64_t>(all.size());
   call.give_constant(sizes_constant({count}, std::move(all)));
@@ -72,6 +75,9 @@ bool pass_constant(Call& call) {
   return true;
 }
 
+bool as_list(Call& call) { return between_list_and_number(call, true); }
+bool as_number(Call& call) { return between_list_and_number(call, false); }
+
 bool cast_constant(Call& call) {
   if (!call.has(0) || !call.input(0).constant) return false;
   const auto to = static_cast<Element>(call.integer("to", 0));
@@ -81,19 +87,24 @@ bool cast_constant(Call& call) {
   return pass_constant(call);
 }
 
+using Folding = bool (*)(Call&);
+
+Folding find_folding(const std::string& op) {
+  static const std::map<std::string_view, Folding> table = {
+      {"Constant", give_attribute}, {"Shape", give_shape},    {"Identity", pass_constant}, {"Cast", cast_constant},
+      {"Gather", gather},           {"Concat", concat_lists}, {"Unsqueeze", as_list},      {"Squeeze", as_number},
+  };
+  const auto found = table.find(op);
+  return found == table.end() ? nullptr : found->second;
+}
+
 }  // namespace
 
+bool is_folded(const std::string& op) { return find_folding(op) != nullptr; }
+
 bool fold(Call& call) {
-  const std::string& op = call.node().op;
-  if (op == "Constant") return give_attribute(call);
-  if (op == "Shape") return give_shape(call);
-  if (op == "Identity") return pass_constant(call);
-  if (op == "Cast") return cast_constant(call);
-  if (op == "Gather") return gather(call);
-  if (op == "Concat") return concat_lists(call);
-  if (op == "Unsqueeze") return between_list_and_number(call, true);
-  if (op == "Squeeze") return between_list_and_number(call, false);
-  return false;
+  bool (*const folding)(Call&) = find_folding(call.node().op);
+  return folding != nullptr && folding(call);
 }
 
 }  // namespace gpunn::interchange

@@ -245,9 +245,10 @@ void Importer::import_node(const FileNode& node) {
   Call call(*this, node, opset_, std::move(inputs));
   try {
     if (complete && fold(call)) return;
+    if (!complete && is_folded(node.op)) return give_up();
     if (row == nullptr) {
       throw Unsupported(known ? "its form in this opset is not read; export with a later one"
-                              : "no layer computes this operator; export the network without it");
+                              : "no layer computes this operator of data; export the network without it");
     }
     if (!complete) return give_up();
     row->import(call);

@@ -121,6 +121,8 @@ std::vector<OpRow> shape_rows();
 // Computes what is known before anything runs: arithmetic on shapes, chiefly. False where the op is none that it knows
 // or an input is not known yet. Throws Unsupported where it can't be computed.
 bool fold(Call& call);
+// Whether it knows an op.
+bool is_folded(const std::string& op);
 
 constexpr int64_t kFirstOpset = 7, kLastOpset = 23;
 

@@ -121,7 +121,6 @@ void concat(Call& call) {
   constexpr std::size_t kMostParts = 16;
   if (row.empty() || call.axis("axis", 1, row.size() + 1) != 1) throw Unsupported("joins another dimension than 1");
   if (call.count() == 1) return pass_on(call);
-  if (call.count() > kMostParts) throw Unsupported("joins more than 16 values");
   std::vector<const Value*> parts;
   row[0] = 0;
   for (std::size_t i = 0; i < call.count(); ++i) {
@@ -132,7 +131,20 @@ void concat(Call& call) {
     row[0] += part[0];
     parts.push_back(&call.data(i));
   }
-  call.give(call.layer("concat", parts, {}, row));
+  // A layer takes so many; the rest goes behind what it gives.
+  Value joined = *parts.front();
+  for (std::size_t begin = 1; begin < parts.size(); begin += kMostParts - 1) {
+    const std::size_t end = std::min(begin + kMostParts - 1, parts.size());
+    std::vector<const Value*> some = {&joined};
+    Shape partial = row;
+    partial[0] = joined.shape[1].factor;
+    for (std::size_t i = begin; i < end; ++i) {
+      some.push_back(parts[i]);
+      partial[0] += parts[i]->shape[1].factor;
+    }
+    joined = call.layer("concat", some, {}, partial, end < parts.size() ? "part" : "");
+  }
+  call.give(std::move(joined));
 }
 
 }  // namespace
