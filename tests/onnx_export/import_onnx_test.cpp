@@ -298,7 +298,7 @@ TEST_CASE("a graph that is none is refused") {
   CHECK_THAT(refusal(branch), Contains("a graph of its own"));
 }
 
-TEST_CASE("what a tensor claims is compared with its bytes") {
+TEST_CASE("what a tensor says of itself is compared with its bytes") {
   for (const Shape& shape : {Shape{3, -1}, Shape{int64_t{1} << 31, int64_t{1} << 31}, Shape{3, 1000}}) {
     FileBuilder file({3});
     file.tensor("w", shape, {1, 2, 3});

@@ -165,18 +165,18 @@ void Call::give(std::size_t output, Value value) {
   importer_.set_value(node_.outputs[output], std::move(value));
 }
 
-void Call::give_layer(const std::string& type, Keys keys, Shape row) {
-  give(layer(type, {&data(0)}, std::move(keys), row));
+void Call::give_layer(const std::string& type, const Keys& keys, const Shape& row) {
+  give(layer(type, {&data(0)}, keys, row));
 }
 
-Value Call::layer(const std::string& type, const std::vector<const Value*>& from, Keys keys, const Shape& row,
+Value Call::layer(const std::string& type, const std::vector<const Value*>& from, const Keys& keys, const Shape& row,
                   const std::string& suffix) {
   if (!checked_count(row)) throw Unsupported("gives rows of " + gpunn::to_string(row) + ", larger than any memory");
   LayerSpec spec;
   spec.type = type;
   spec.name = importer_.unique_name(node_, suffix);
   for (const Value* value : from) spec.from.push_back(value->layer);
-  for (auto& [name, values] : keys) spec.parameters.push_back({std::move(name), std::move(values), {}});
+  for (const auto& [name, values] : keys) spec.parameters.push_back({name, values, {}});
   Value value{.constant = {}, .layer = spec.name, .shape = batch_of(row)};
   importer_.add_layer(std::move(spec));
   return value;

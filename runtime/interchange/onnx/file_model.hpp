@@ -98,7 +98,7 @@ struct FileModel {
 };
 
 // Reads a file and the data that it keeps beside itself. Throws Error: missing where the file or its data is not there,
-// else what is wrong with it. Its claims are compared with its bytes before memory is taken for them.
+// else what is wrong with it. What it says is compared with its bytes before memory is taken for them.
 FileModel read_file_model(const std::filesystem::path& file);
 
 }  // namespace gpunn::interchange

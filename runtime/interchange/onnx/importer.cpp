@@ -58,7 +58,8 @@ bool is_onnx(const std::filesystem::path& file) { return file.extension() == ".o
 
 ImportedModel import_onnx(const std::filesystem::path& file) { return Importer(file, read_file_model(file)).run(); }
 
-Importer::Importer(const std::filesystem::path& file, FileModel model) : file_(file), file_model_(std::move(model)) {}
+Importer::Importer(std::filesystem::path file, FileModel model)
+    : file_(std::move(file)), file_model_(std::move(model)) {}
 
 void Importer::refuse(const std::string& why) const { throw Error(file_.string() + ": " + why, ExitCode::usage); }
 
@@ -309,8 +310,8 @@ std::string Importer::unique_name(const FileNode& node, const std::string& suffi
 // What does not lead to the output, as a sigmoid that became part of a SiLU; and the output's layer comes last.
 void Importer::remove_unused(const std::string& output) {
   std::set<std::string> used = {output};
-  for (auto layer = layers_.rbegin(); layer != layers_.rend(); ++layer) {
-    if (used.contains(layer->name)) used.insert(layer->from.begin(), layer->from.end());
+  for (std::size_t i = layers_.size(); i-- > 0;) {
+    if (used.contains(layers_[i].name)) used.insert(layers_[i].from.begin(), layers_[i].from.end());
   }
   LayerSpec last;
   for (LayerSpec& layer : layers_) {

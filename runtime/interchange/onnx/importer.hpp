@@ -79,10 +79,10 @@ class Call {
   void give(Value value) { give(0, std::move(value)); }
   void give_constant(Constant constant) { give(0, constant_value(std::move(constant))); }
   // The first output is what this layer gives.
-  void give_layer(const std::string& type, Keys keys, Shape row);
+  void give_layer(const std::string& type, const Keys& keys, const Shape& row);
 
   // A layer for this node, not yet anybody's output: `row` is the shape of a row of what it gives.
-  Value layer(const std::string& type, const std::vector<const Value*>& from, Keys keys, const Shape& row,
+  Value layer(const std::string& type, const std::vector<const Value*>& from, const Keys& keys, const Shape& row,
               const std::string& suffix = "");
   // A tensor of the layer that `value` is of.
   void set_tensor(const Value& value, const std::string& name, Shape shape, const Constant& values);
@@ -131,7 +131,7 @@ const OpRow* find_row(const std::string& op, int64_t opset, bool& known);
 
 class Importer {
  public:
-  Importer(const std::filesystem::path& file, FileModel model);
+  Importer(std::filesystem::path file, FileModel model);
 
   ImportedModel run();
 

@@ -41,8 +41,8 @@ Value product(Call& call, const Constant& weights, const Constant* bias) {
     throw Unsupported("its weights don't fit its input " + to_string(call.data(0).shape));
   }
   row.back() = units;
-  const Value y = call.layer("linear", {&call.data(0)},
-                             {{"units", {std::to_string(units)}}, {"bias", {text(bias != nullptr)}}}, row);
+  Value y = call.layer("linear", {&call.data(0)},
+                       {{"units", {std::to_string(units)}}, {"bias", {text(bias != nullptr)}}}, row);
   call.set_tensor(y, "weight", weights.shape, weights);
   if (bias != nullptr) call.set_tensor(y, "bias", {units}, *bias);
   return y;

@@ -111,7 +111,8 @@ class Reader {
     if (tensor.has_segment()) refuse_tensor(name, "is stored in segments, which are not read");
     const std::optional<int64_t> count = checked_count(shape);
     if (!count) {
-      refuse_tensor(name, "a shape of " + gpunn::to_string(shape) + " is negative or larger than anything that can be read");
+      refuse_tensor(name,
+                    "a shape of " + gpunn::to_string(shape) + " is negative or larger than anything that can be read");
     }
     const uint64_t wanted = static_cast<uint64_t>(*count) * bytes_of(element);
     if (tensor.data_location() == onnx::TensorProto::EXTERNAL) {
@@ -129,8 +130,8 @@ class Reader {
   void require_bytes(const std::string& name, Element element, const Shape& shape, std::size_t found) const {
     const uint64_t wanted = static_cast<uint64_t>(*checked_count(shape)) * bytes_of(element);
     if (found == wanted) return;
-    refuse_tensor(name, "expected " + std::to_string(wanted) + " bytes for " + name_of(element) + gpunn::to_string(shape) +
-                            ", found " + std::to_string(found));
+    refuse_tensor(name, "expected " + std::to_string(wanted) + " bytes for " + name_of(element) +
+                            gpunn::to_string(shape) + ", found " + std::to_string(found));
   }
 
   static std::vector<std::byte> typed_bytes(const onnx::TensorProto& tensor, Element element) {

@@ -7,7 +7,7 @@ namespace gpunn::interchange {
 namespace {
 
 std::vector<int64_t> numbers(const Call& call, const char* name, std::size_t count, int64_t fallback, int64_t least) {
-  const std::vector<int64_t> found = call.list(name, std::vector<int64_t>(count, fallback));
+  std::vector<int64_t> found = call.list(name, std::vector<int64_t>(count, fallback));
   const bool fits = std::ranges::all_of(found, [&](int64_t one) { return one >= least && one < (1 << 24); });
   if (found.size() != count || !fits) {
     throw Unsupported("its attribute " + std::string(name) + " must be " + std::to_string(count) +
