@@ -51,7 +51,7 @@ class Errand : public std::enable_shared_from_this<Errand> {
 
   void wait();
   void answer();
-  // With the mutex held: nobody is answered any more.
+  // With the mutex held: no question is answered any more.
   void turn_away();
   // Whether there is nothing to wait for any more.
   bool heed_signals();

@@ -17,9 +17,9 @@ struct StartingTensors {
   std::map<std::string, storage::StoredTensor> tensors;
 };
 
-// Reads `init_from`: a checkpoint, a run folder (best.h5, else last.h5), a .safetensors file or an .onnx file, whose names go through
-// the table of `init_from.names`. Throws Error where it can't be read, saying how a file of PyTorch's is converted, and
-// where two tensors get one name.
+// Reads `init_from`: a checkpoint, a run folder (best.h5, else last.h5), a .safetensors file or an .onnx file, whose
+// names go through the table of `init_from.names`. Throws Error where it can't be read, saying how a file of PyTorch's
+// is converted, and where two tensors get one name.
 StartingTensors read_starting_tensors(const InitFromConfig& config);
 
 // Which tensors of a model were found, and why the others were not.
