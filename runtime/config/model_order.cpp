@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <string>
 
 #include "common/text.hpp"
+#include "common/topological_order.hpp"
 
 namespace gpunn::config {
 
@@ -38,31 +38,15 @@ std::vector<std::vector<int>> resolve_inputs(const ModelSpec& model, Diagnostics
   return inputs;
 }
 
-// Kahn's algorithm, earliest in the file first. What is left over is on a cycle or behind one.
+// The model's input is there from the start.
 std::vector<std::size_t> sort(const std::vector<std::vector<int>>& inputs) {
-  std::vector<std::size_t> waiting(inputs.size(), 0);
-  std::vector<std::vector<std::size_t>> users(inputs.size());
+  std::vector<std::vector<std::size_t>> layers(inputs.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     for (const int input : inputs[i]) {
-      if (input == kModelInput) continue;
-      users[static_cast<std::size_t>(input)].push_back(i);
-      ++waiting[i];
+      if (input != kModelInput) layers[i].push_back(static_cast<std::size_t>(input));
     }
   }
-  std::set<std::size_t> ready;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (waiting[i] == 0) ready.insert(i);
-  }
-  std::vector<std::size_t> order;
-  while (!ready.empty()) {
-    const std::size_t next = *ready.begin();
-    ready.erase(ready.begin());
-    order.push_back(next);
-    for (const std::size_t user : users[next]) {
-      if (--waiting[user] == 0) ready.insert(user);
-    }
-  }
-  return order;
+  return topological_order(layers);
 }
 
 // Walks from an unsorted layer to one of its unsorted inputs until a layer comes up again.

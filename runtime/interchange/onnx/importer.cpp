@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "common/text.hpp"
+#include "common/topological_order.hpp"
 #include "interchange/onnx/elements.hpp"
 
 namespace gpunn::interchange {
@@ -167,7 +168,7 @@ void Importer::read_input() {
   values_[input->name] = std::move(value);
 }
 
-// Kahn's algorithm: files should be in order, but need not be sound.
+// Files should be in order, but need not be sound.
 void Importer::order() {
   std::map<std::string, std::size_t> producers;
   for (std::size_t i = 0; i < file_model_.nodes.size(); ++i) {
@@ -179,9 +180,8 @@ void Importer::order() {
       if (!producers.emplace(output, i).second) refuse("two nodes give the value " + in_quotes(output));
     }
   }
-  std::vector<std::size_t> waiting(file_model_.nodes.size(), 0);
-  std::vector<std::vector<std::size_t>> users(file_model_.nodes.size());
-  for (std::size_t i = 0; i < file_model_.nodes.size(); ++i) {
+  std::vector<std::vector<std::size_t>> inputs(file_model_.nodes.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
     for (const std::string& input : file_model_.nodes[i].inputs) {
       if (input.empty() || values_.contains(input)) continue;
       const auto producer = producers.find(input);
@@ -189,29 +189,15 @@ void Importer::order() {
         refuse("the input " + in_quotes(input) + " of node " + title(file_model_.nodes[i]) +
                " is neither an initializer nor the output of a node");
       }
-      users[producer->second].push_back(i);
-      ++waiting[i];
+      inputs[i].push_back(producer->second);
     }
   }
-  std::set<std::size_t> ready;
-  for (std::size_t i = 0; i < waiting.size(); ++i) {
-    if (waiting[i] == 0) ready.insert(i);
-  }
-  std::vector<std::size_t> order;
-  while (!ready.empty()) {
-    const std::size_t next = *ready.begin();
-    ready.erase(ready.begin());
-    order.push_back(next);
-    for (const std::size_t user : users[next]) {
-      if (--waiting[user] == 0) ready.insert(user);
-    }
-  }
-  if (order.size() != file_model_.nodes.size()) {
-    for (std::size_t i = 0; i < waiting.size(); ++i) {
-      if (waiting[i] > 0) refuse("the nodes form a cycle; " + title(file_model_.nodes[i]) + " is in it or behind it");
-    }
-  }
-  order_ = std::move(order);
+  order_ = topological_order(inputs);
+  if (order_.size() == inputs.size()) return;
+  std::vector<bool> sorted(inputs.size(), false);
+  for (const std::size_t i : order_) sorted[i] = true;
+  const auto left = static_cast<std::size_t>(std::ranges::find(sorted, false) - sorted.begin());
+  refuse("the nodes form a cycle; " + title(file_model_.nodes[left]) + " is in it or behind it");
 }
 
 void Importer::report(const FileNode& node, int64_t opset, const std::string& why) {
