@@ -1,6 +1,6 @@
 // MAX_POOL2D, AVG_POOL2D and their backwards. Packed images: maxima of 2x2 windows at stride 2 in simd/pooling.cpp, all
-// others here, a task some planes; planes of half precision
-// are widened strip by strip. Channels-last images: vectors of channels, a task some channels of an image.
+// others here, a task some planes; planes of half precision are widened strip by strip. Channels-last images: vectors
+// of channels, a task some channels of an image.
 #include "simd/pooling.hpp"
 
 #include <gpunn/kernel.hpp>
