@@ -81,8 +81,7 @@ nb::ndarray<nb::numpy, float> run(const SharedModel& shared, const HostArray& in
   const Model& model = *shared.model;
   const ModelTensor& output = model.outputs().at(which);
   Batches batches(model, input);
-  Shape shape = output.row.shape;
-  shape.insert(shape.begin(), batches.rows());
+  Shape shape = batch_shape(output.row.shape, batches.rows());
   NewArray<float> answer({shape.begin(), shape.end()});
   {
     const Unlocked unlocked;

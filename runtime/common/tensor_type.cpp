@@ -25,6 +25,12 @@ int64_t element_count(const Shape& shape) {
   return count;
 }
 
+Shape batch_shape(const Shape& row, int64_t rows) {
+  Shape shape = {rows};
+  shape.insert(shape.end(), row.begin(), row.end());
+  return shape;
+}
+
 std::string to_string(const Shape& shape) {
   std::string result = "[";
   for (std::size_t i = 0; i < shape.size(); ++i) {

@@ -35,11 +35,10 @@ Context::Context(const ForwardModel& model, std::unique_ptr<execution::Backend> 
   const execution::CompiledProgram largest =
       execution::compile(forward_program(model_, model_.max_batch).graph, *backend_);
   const auto fill = [&](const char* name, const training::ParameterLayout& layout, Storage storage,
-                        const std::vector<std::byte>& values) {
+                        const std::vector<float>& values) {
     if (layout.total == 0) return;
     if (first != nullptr) return variables_.share(name, first->variables_);
-    variables_.create(name, layout.type(), storage);
-    variables_.write(name, values);
+    write_values(variables_, name, layout.type(), storage, values);
   };
   fill(training::variable::kParameters, model_.layout, Storage::parameters, weights.parameters);
   fill(training::variable::kBuffers, model_.buffers, Storage::state, weights.buffers);

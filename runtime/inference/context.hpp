@@ -10,14 +10,9 @@
 #include "execution/executable.hpp"
 #include "execution/variables.hpp"
 #include "inference/forward_program.hpp"
+#include "inference/forward_weights.hpp"
 
 namespace gpunn::inference {
-
-// Weights of a model, as flat arrays of its layouts, and what its input is normalised with.
-struct Weights {
-  std::vector<std::byte> parameters, buffers;
-  std::vector<float> scale, shift;
-};
 
 // An array of one of the model's outputs, in the caller's memory.
 struct OutputTarget {

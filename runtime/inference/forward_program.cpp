@@ -62,7 +62,7 @@ void add_predictions(Graph& g, const ForwardModel& model, const tasks::ModelOutp
 
 TensorType forward_rows(const TensorType& row, int64_t rows) {
   TensorType type = row;
-  type.shape.insert(type.shape.begin(), rows);
+  type.shape = batch_shape(row.shape, rows);
   return type;
 }
 
@@ -88,11 +88,16 @@ ForwardModel forward_model(Experiment experiment, ModelInfo info, uint64_t align
   return model;
 }
 
-TensorType output_row(const Graph& program, const char* output) {
-  const auto value = std::ranges::find_if(program.values(), [&](const graph::Value& one) {
-    return one.view_of == graph::kNoValue && one.storage == Storage::state && one.name == output;
+ValueId find_variable(const Graph& program, const char* name, Storage storage) {
+  const auto found = std::ranges::find_if(program.values(), [&](const graph::Value& one) {
+    return one.view_of == graph::kNoValue && one.storage == storage && one.name == name;
   });
-  return {value->type.dtype, {value->type.shape.begin() + 1, value->type.shape.end()}};
+  return found == program.values().end() ? graph::kNoValue : static_cast<ValueId>(found - program.values().begin());
+}
+
+TensorType output_row(const Graph& program, const char* output) {
+  const TensorType& type = program.value(find_variable(program, output)).type;
+  return {type.dtype, {type.shape.begin() + 1, type.shape.end()}};
 }
 
 ForwardProgram forward_program(const ForwardModel& model, int64_t rows, BatchNorms batch_norms) {

@@ -38,6 +38,11 @@ ForwardModel forward_model(Experiment experiment, ModelInfo info, uint64_t align
 // The type of so many rows.
 TensorType forward_rows(const TensorType& row, int64_t rows);
 
+// A variable by its name, which is also a layer's where that is called so: a layer's value has another storage.
+// kNoValue: there is none.
+graph::ValueId find_variable(const graph::Graph& program, const char* name,
+                             graph::Storage storage = graph::Storage::state);
+
 // The type of one row of an output.
 TensorType output_row(const graph::Graph& program, const char* output);
 

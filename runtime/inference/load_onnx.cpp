@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <span>
 #include <string>
 #include <utility>
 
@@ -46,8 +45,7 @@ std::vector<storage::StoredTensor> in_order(const std::vector<nn::Parameter>& wa
   for (const nn::Parameter& one : wanted) {
     const auto tensor = found.find(one.name);
     if (tensor == found.end()) continue;  // which the comparison with the layout tells
-    const auto bytes = std::as_bytes(std::span(*tensor->second->values));
-    result.push_back({one.name, {DType::f32, tensor->second->shape}, {bytes.begin(), bytes.end()}});
+    result.push_back(storage::stored_floats(one.name, tensor->second->shape, *tensor->second->values));
   }
   return result;
 }

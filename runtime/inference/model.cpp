@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <condition_variable>
-#include <cstring>
 #include <exception>
 #include <mutex>
 #include <thread>
@@ -20,8 +19,6 @@
 #include "interchange/onnx/import.hpp"
 #include "plugins/plugin.hpp"
 #include "tasks/task.hpp"
-#include "training/batch_ops.hpp"
-#include "training/flat_tensors.hpp"
 #include "training/model_info.hpp"
 #include "training/network.hpp"
 #include "training/open_backend.hpp"
@@ -79,12 +76,6 @@ std::size_t find_tensor(const std::vector<ModelTensor>& tensors, std::string_vie
               ExitCode::usage);
 }
 
-std::vector<float> floats_of(const std::vector<std::byte>& bytes) {
-  std::vector<float> values(bytes.size() / sizeof(float));
-  if (!values.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
-  return values;
-}
-
 // Allocates nothing where all is well.
 void require_array(const ModelTensor& tensor, const char* kind, DType dtype, std::span<const int64_t> shape,
                    const void* data) {
@@ -114,7 +105,7 @@ class Model::Impl {
     model_ =
         inference::forward_model(std::move(experiment), std::move(info), backend->info().alignment, options.max_batch);
     const inference::ForwardProgram program = inference::forward_program(model_, 1);
-    read_weights(checkpoint, file, program);
+    weights_ = inference::forward_weights(model_, program, checkpoint, file);
     name_tensors(program.graph);
     contexts_.reserve(most_calls_);
     idle_.reserve(most_calls_);
@@ -202,26 +193,6 @@ class Model::Impl {
 
   static std::size_t usual_calls() {
     return static_cast<std::size_t>(std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, kUsualCalls));
-  }
-
-  void read_weights(const storage::Checkpoint& checkpoint, const std::filesystem::path& file,
-                    const inference::ForwardProgram& program) {
-    const std::vector<storage::StoredTensor>& parameters = training::evaluated_parameters(checkpoint);
-    const std::string differences = training::mismatches(model_.layout, parameters, "parameter") +
-                                    training::mismatches(model_.buffers, checkpoint.buffers, "buffer");
-    if (!differences.empty()) {
-      throw Error("the checkpoint " + file.string() + " does not hold the weights of its model:" + differences,
-                  ExitCode::usage);
-    }
-    weights_.buffers = training::put_together(model_.buffers, checkpoint.buffers);
-    std::vector<float> values = floats_of(training::put_together(model_.layout, parameters));
-    inference::fold_weights(program.graph, program.norms, values, floats_of(weights_.buffers));
-    const std::span<const std::byte> bytes = std::as_bytes(std::span(values));
-    weights_.parameters.assign(bytes.begin(), bytes.end());
-    const InputInfo& input = model_.info.input;
-    training::Normalisation normalisation = training::normalise(input.sample.dtype, input.mean, input.stddev);
-    weights_.scale = std::move(normalisation.scale);
-    weights_.shift = std::move(normalisation.shift);
   }
 
   void name_tensors(const graph::Graph& program) {

@@ -84,8 +84,7 @@ std::vector<Prediction> predict(const Model& model, const PredictRequest& reques
 
   std::vector<Prediction> predictions;
   std::vector<std::byte> batch;
-  Shape shape = input.sample.shape;
-  shape.insert(shape.begin(), 0);
+  Shape shape = batch_shape(input.sample.shape, 0);
   for (std::size_t first = 0; first < samples.size(); first += largest) {
     const std::size_t count = std::min(largest, samples.size() - first);
     const auto part = std::span(samples).subspan(first, count);

@@ -107,9 +107,7 @@ struct LayerTensors {
 
 LayerTensors tensors_by_layer(const ModelSpec& model, const Shape& sample_shape) {
   Graph scratch;
-  Shape batch = sample_shape;
-  batch.insert(batch.begin(), 1);
-  const ValueId x = scratch.add_value("x", {DType::f32, batch}, graph::Storage::arena);
+  const ValueId x = scratch.add_value("x", {DType::f32, batch_shape(sample_shape, 1)}, graph::Storage::arena);
   LayerTensors found{ByLayer(model.layers.size()), ByLayer(model.layers.size())};
   const auto record = [&scratch](ByLayer& to, graph::Storage storage) {
     return [&scratch, &to, storage](std::size_t layer, Parameter tensor) {

@@ -8,7 +8,9 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace gpunn::storage {
@@ -18,6 +20,12 @@ struct StoredTensor {
   TensorType type;
   std::vector<std::byte> values;
 };
+
+// A tensor of f32, copied; `values` are as many as the shape says.
+inline StoredTensor stored_floats(std::string name, Shape shape, std::span<const float> values) {
+  const std::span<const std::byte> bytes = std::as_bytes(values);
+  return {std::move(name), {DType::f32, std::move(shape)}, {bytes.begin(), bytes.end()}};
+}
 
 // The whole state of a training, as docs/checkpoint-format.md lays it out in HDF5.
 struct Checkpoint {

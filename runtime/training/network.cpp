@@ -35,9 +35,8 @@ using storage::StoredTensor;
 std::vector<StoredTensor> first_values(const std::vector<nn::Parameter>& tensors, uint64_t seed) {
   std::vector<StoredTensor> result;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    const std::vector<float> values = nn::initial_values(tensors[i], seed, i);
-    const std::span<const std::byte> bytes = std::as_bytes(std::span(values));
-    result.push_back({tensors[i].name, {DType::f32, tensors[i].shape}, {bytes.begin(), bytes.end()}});
+    result.push_back(
+        storage::stored_floats(tensors[i].name, tensors[i].shape, nn::initial_values(tensors[i], seed, i)));
   }
   return result;
 }
@@ -45,14 +44,12 @@ std::vector<StoredTensor> first_values(const std::vector<nn::Parameter>& tensors
 // What the last layer gives for a sample.
 Shape output_of(const ModelSpec& model, const Shape& sample) {
   graph::Graph g;
-  Shape batch = sample;
-  batch.insert(batch.begin(), 1);
   const auto values = [&](const std::vector<nn::Parameter>& tensors, graph::Storage storage) {
     std::vector<graph::ValueId> ids;
     for (const nn::Parameter& t : tensors) ids.push_back(g.add_value(t.name, {DType::f32, t.shape}, storage));
     return ids;
   };
-  const graph::ValueId x = g.add_value("x", {DType::f32, batch}, graph::Storage::data);
+  const graph::ValueId x = g.add_value("x", {DType::f32, batch_shape(sample, 1)}, graph::Storage::data);
   const std::vector<graph::ValueId> parameters =
       values(nn::model_parameters(model, sample), graph::Storage::parameters);
   const nn::ForwardOptions options{.training = false,

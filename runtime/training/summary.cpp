@@ -55,8 +55,7 @@ double flops_of(const Graph& g, const graph::Node& node) { return ops::flops_of(
 
 ForwardPass forward_pass(const Experiment& experiment, const Shape& sample) {
   Graph g;
-  Shape batch = sample;
-  batch.insert(batch.begin(), experiment.data.batch_size);
+  const Shape batch = batch_shape(sample, experiment.data.batch_size);
   const ValueId x = g.add_value("x", {DType::f32, batch}, Storage::data);
   const ValueId step = g.add_value("step", {DType::i64, {}}, Storage::state);
   const auto values = [&](const std::vector<nn::Parameter>& tensors, Storage storage) {

@@ -4,7 +4,6 @@
 #include <array>
 #include <iterator>
 #include <set>
-#include <span>
 #include <string_view>
 #include <utility>
 
@@ -65,8 +64,7 @@ std::string in_shell_quotes(const std::string& text) {
 std::vector<storage::StoredTensor> onnx_tensors(const std::filesystem::path& file) {
   std::vector<storage::StoredTensor> tensors;
   for (const interchange::ImportedTensor& tensor : interchange::import_onnx(file).tensors) {
-    const auto bytes = std::as_bytes(std::span(*tensor.values));
-    tensors.push_back({tensor.name, {DType::f32, tensor.shape}, {bytes.begin(), bytes.end()}});
+    tensors.push_back(storage::stored_floats(tensor.name, tensor.shape, *tensor.values));
   }
   return tensors;
 }

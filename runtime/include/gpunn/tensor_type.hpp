@@ -31,7 +31,8 @@ GPUNN_API std::string_view name_of(DType type);
 using Shape = std::vector<int64_t>;
 
 GPUNN_API int64_t element_count(const Shape& shape);
-GPUNN_API std::string to_string(const Shape& shape);  // "[128, 1, 28, 28]"
+GPUNN_API Shape batch_shape(const Shape& row, int64_t rows);  // [rows, row...]
+GPUNN_API std::string to_string(const Shape& shape);          // "[128, 1, 28, 28]"
 
 // How an image [N,C,H,W] lies in memory: as it says, or as [N,H,W,C].
 enum class Layout : uint8_t { packed, channels_last };

@@ -52,11 +52,7 @@ std::string gelu(OnnxBuilder& b, const std::string& layer, const std::string& x,
 bool add_elementwise_step(OnnxBuilder& b, const OnnxStep& step) {
   const graph::Node& node = *step.node;
   const std::string& layer = node.name;
-  const auto inputs = [&] {
-    Inputs names;
-    for (const graph::ValueId id : step.inputs) names.push_back(b.tensor(id));
-    return names;
-  };
+  const auto inputs = [&] { return b.tensors(step.inputs); };
   const auto give = [&](const std::string& name) {
     b.define(step.outputs.front(), name);
     return true;

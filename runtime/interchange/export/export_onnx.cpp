@@ -6,20 +6,18 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <optional>
 
 #include <nlohmann/json.hpp>
 
 #include "common/text.hpp"
-#include "inference/forward_program.hpp"
+#include "inference/forward_weights.hpp"
 #include "interchange/export/onnx_builder.hpp"
 #include "interchange/export/write_onnx.hpp"
+#include "interchange/onnx/import.hpp"
 #include "storage/checkpoint.hpp"
 #include "storage/model_info.hpp"
 #include "tasks/task.hpp"
-#include "training/batch_ops.hpp"
-#include "training/flat_tensors.hpp"
 #include "training/model_info.hpp"
 #include "training/own_files.hpp"
 #include "training/programs.hpp"
@@ -56,20 +54,6 @@ std::filesystem::path data_file(const std::filesystem::path& file) {
   return data;
 }
 
-std::vector<float> floats_of(const std::vector<std::byte>& bytes) {
-  std::vector<float> values(bytes.size() / sizeof(float));
-  if (!values.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
-  return values;
-}
-
-// A layer may have the name of a variable; its value has another storage.
-ValueId find_variable(const Graph& g, const char* name, graph::Storage storage = graph::Storage::state) {
-  const auto found = std::ranges::find_if(g.values(), [&](const graph::Value& v) {
-    return v.name == name && v.view_of == graph::kNoValue && v.storage == storage;
-  });
-  return found == g.values().end() ? graph::kNoValue : static_cast<ValueId>(found - g.values().begin());
-}
-
 // A trained model on its way: the weights must stay where they are until it is written.
 class Translation {
  public:
@@ -83,7 +67,7 @@ class Translation {
     const auto norms = options.fold_batch_norm ? inference::BatchNorms::folded : inference::BatchNorms::kept;
     first_ = inference::forward_program(model_, kRows, norms);
     second_ = inference::forward_program(model_, kRows + 1, norms);
-    read_weights(checkpoint, file);
+    weights_ = inference::forward_weights(model_, first_, checkpoint, file);
   }
 
   OnnxModel run() {
@@ -106,10 +90,10 @@ class Translation {
       }
     }
     const Graph& g = first_.graph;
-    const std::string last = builder.source(find_variable(g, inference::variable::kLogits)).name;
+    const std::string last = builder.source(inference::find_variable(g, inference::variable::kLogits)).name;
     add_output(builder, last, logits, inference::output_row(g, inference::variable::kLogits).shape);
     if (model_.has_task()) {
-      const std::string scores = builder.source(find_variable(g, inference::variable::kPredictions)).name;
+      const std::string scores = builder.source(inference::find_variable(g, inference::variable::kPredictions)).name;
       const std::string given = scores == last ? std::string(logits) : scores;
       add_output(builder, in_data_units(builder, given), names[1],
                  inference::output_row(g, inference::variable::kPredictions).shape);
@@ -119,27 +103,15 @@ class Translation {
   }
 
  private:
-  void read_weights(const storage::Checkpoint& checkpoint, const std::filesystem::path& file) {
-    const std::vector<storage::StoredTensor>& parameters = training::evaluated_parameters(checkpoint);
-    const std::string differences = training::mismatches(model_.layout, parameters, "parameter") +
-                                    training::mismatches(model_.buffers, checkpoint.buffers, "buffer");
-    if (!differences.empty()) {
-      throw Error("the checkpoint " + file.string() + " does not hold the weights of its model:" + differences,
-                  ExitCode::usage);
-    }
-    parameters_ = floats_of(training::put_together(model_.layout, parameters));
-    buffers_ = floats_of(training::put_together(model_.buffers, checkpoint.buffers));
-    inference::fold_weights(first_.graph, first_.norms, parameters_, buffers_);
-  }
-
   // What was a norm's beta is the bias of the layer in front.
   OnnxSources sources() const {
     const Graph& g = first_.graph;
-    OnnxSources sources{.parameters = find_variable(g, training::variable::kParameters, graph::Storage::parameters),
-                        .buffers = find_variable(g, training::variable::kBuffers),
-                        .parameter_values = parameters_,
-                        .buffer_values = buffers_,
-                        .names = {}};
+    OnnxSources sources{
+        .parameters = inference::find_variable(g, training::variable::kParameters, graph::Storage::parameters),
+        .buffers = inference::find_variable(g, training::variable::kBuffers),
+        .parameter_values = weights_.parameters,
+        .buffer_values = weights_.buffers,
+        .names = {}};
     constexpr std::string_view kWeight = "weight";
     for (const inference::FoldedNorm& norm : first_.norms) {
       const std::string& weight = g.value(norm.weight).name;
@@ -157,11 +129,10 @@ class Translation {
     if (input.sample.dtype == DType::u8) {
       x = b.add(layer, "Cast", {x}, {{"to", static_cast<int64_t>(OnnxType::f32)}}, false);
     }
-    const training::Normalisation normal = training::normalise(input.sample.dtype, input.mean, input.stddev);
     Shape by_channel(input.sample.shape.size(), 1);
     by_channel[0] = input.sample.shape[0];
-    x = b.add(layer, "Mul", {x, b.floats(layer, normal.scale, by_channel)}, {}, false);
-    return b.add(layer, "Add", {x, b.floats(layer, normal.shift, by_channel)}, {}, false);
+    x = b.add(layer, "Mul", {x, b.floats(layer, weights_.scale, by_channel)}, {}, false);
+    return b.add(layer, "Add", {x, b.floats(layer, weights_.shift, by_channel)}, {}, false);
   }
 
   // The numbers of a regression as the data has them.
@@ -210,7 +181,7 @@ class Translation {
   OnnxExportOptions options_;
   inference::ForwardModel model_;
   inference::ForwardProgram first_, second_;
-  std::vector<float> parameters_, buffers_;
+  inference::Weights weights_;
   OnnxModel onnx_;
 };
 

@@ -70,7 +70,7 @@ void add_layer_norm(OnnxBuilder& b, const OnnxStep& step) {
   std::vector<std::string> inputs = {x.name, gamma.name, beta.name};
   if (!last) {
     x.shape = rows;
-    inputs = {b.tensor(step.inputs[0]), b.tensor(step.inputs[1]), b.tensor(step.inputs[2])};
+    inputs = b.tensors(step.inputs);
   }
   const int64_t normalised = last ? static_cast<int64_t>(dimensions) : 1;
   const std::string y = b.opset() >= 17
@@ -81,7 +81,7 @@ void add_layer_norm(OnnxBuilder& b, const OnnxStep& step) {
 
 void add_instance_norm(OnnxBuilder& b, const OnnxStep& step) {
   const std::string& layer = step.node->name;
-  std::vector<std::string> inputs = {b.tensor(step.inputs[0]), b.tensor(step.inputs[1]), b.tensor(step.inputs[2])};
+  std::vector<std::string> inputs = b.tensors(step.inputs);
   BatchShape shape = b.shape(step.inputs[0]);
   if (shape.size() < 3) {  // ONNX asks for three dimensions at least
     const BatchShape before = shape;
@@ -122,9 +122,7 @@ bool add_norm_step(OnnxBuilder& b, const OnnxStep& step) {
   switch (step.node->op) {
     case GPUNN_OP_BATCH_NORM_INFERENCE: {
       const auto attrs = step.node->attrs.as<gpunn_batch_norm_attrs>();
-      std::vector<std::string> inputs;
-      for (const ValueId id : step.inputs) inputs.push_back(b.tensor(id));
-      b.define(step.outputs.front(), b.add(layer, "BatchNormalization", inputs,
+      b.define(step.outputs.front(), b.add(layer, "BatchNormalization", b.tensors(step.inputs),
                                            {{"epsilon", attrs.epsilon}, {"momentum", 1 - attrs.momentum}}));
       return true;
     }

@@ -85,6 +85,12 @@ std::string OnnxBuilder::tensor(ValueId id) {
   return view;
 }
 
+std::vector<std::string> OnnxBuilder::tensors(const std::vector<ValueId>& ids) {
+  std::vector<std::string> names;
+  for (const ValueId id : ids) names.push_back(tensor(id));
+  return names;
+}
+
 std::string OnnxBuilder::reshaped(const std::string& layer, const Emitted& from, const BatchShape& to) {
   const bool whole_layer = !layers_with_ops_.contains(layer);
   if (to.size() == 2 && from.shape.size() > 1 && to[0] == from.shape[0] && to[0].per_row != 0) {

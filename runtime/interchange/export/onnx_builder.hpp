@@ -66,6 +66,7 @@ class OnnxBuilder {
   graph::ValueId origin(graph::ValueId id) const;
   // The tensor of a value, in that value's shape: with a Reshape behind it where a view has another.
   std::string tensor(graph::ValueId id);
+  std::vector<std::string> tensors(const std::vector<graph::ValueId>& ids);
   // The tensor as it is, in whatever shape.
   Emitted source(graph::ValueId id);
   std::string reshaped(const std::string& layer, const Emitted& from, const BatchShape& to);

@@ -12,21 +12,15 @@ namespace {
 
 using Numbers = std::vector<int64_t>;
 
-std::vector<std::string> tensors_of(OnnxBuilder& b, const OnnxStep& step) {
-  std::vector<std::string> names;
-  for (const graph::ValueId id : step.inputs) names.push_back(b.tensor(id));
-  return names;
-}
-
 std::string product(OnnxBuilder& b, const OnnxStep& step) {
   const auto attrs = step.node->attrs.as<gpunn_matmul_attrs>();
-  return b.add(step.node->name, "Gemm", tensors_of(b, step),
+  return b.add(step.node->name, "Gemm", b.tensors(step.inputs),
                {{"transA", int64_t{attrs.transpose_a}}, {"transB", int64_t{attrs.transpose_b}}});
 }
 
 std::string batched_product(OnnxBuilder& b, const OnnxStep& step) {
   const auto attrs = step.node->attrs.as<gpunn_matmul_attrs>();
-  std::vector<std::string> inputs = tensors_of(b, step);
+  std::vector<std::string> inputs = b.tensors(step.inputs);
   const auto turned = [&](const std::string& x) {
     return b.add(step.node->name, "Transpose", {x}, {{"perm", Numbers{0, 2, 1}}}, false);
   };
@@ -93,7 +87,7 @@ std::string expanded(OnnxBuilder& b, const OnnxStep& step) {
 
 std::string transposed(OnnxBuilder& b, const OnnxStep& step) {
   const auto attrs = step.node->attrs.as<gpunn_transpose_attrs>();
-  return b.add(step.node->name, "Transpose", tensors_of(b, step),
+  return b.add(step.node->name, "Transpose", b.tensors(step.inputs),
                {{"perm", Numbers(attrs.permutation, attrs.permutation + attrs.rank)}});
 }
 
@@ -127,7 +121,7 @@ bool add_shape_step(OnnxBuilder& b, const OnnxStep& step) {
       name = transposed(b, step);
       break;
     case GPUNN_OP_CONCAT:
-      name = b.add(step.node->name, "Concat", tensors_of(b, step),
+      name = b.add(step.node->name, "Concat", b.tensors(step.inputs),
                    {{"axis", int64_t{step.node->attrs.as<gpunn_concat_attrs>().axis}}});
       break;
     case GPUNN_OP_COPY: {

@@ -14,16 +14,10 @@ Numbers pads(const int32_t (&own)[2], const ImagePadding& more) {
   return {own[0] + more.top, own[1] + more.left, own[0] + more.bottom, own[1] + more.right};
 }
 
-std::vector<std::string> tensors(OnnxBuilder& b, const OnnxStep& step) {
-  std::vector<std::string> names;
-  for (const graph::ValueId id : step.inputs) names.push_back(b.tensor(id));
-  return names;
-}
-
 std::string convolution(OnnxBuilder& b, const OnnxStep& step) {
   const auto attrs = step.node->attrs.as<gpunn_conv2d_attrs>();
   const Shape& w = b.graph().value(step.inputs[1]).type.shape;
-  return b.add(step.node->name, "Conv", tensors(b, step),
+  return b.add(step.node->name, "Conv", b.tensors(step.inputs),
                {{"dilations", pair(attrs.dilation)},
                 {"group", int64_t{attrs.groups}},
                 {"kernel_shape", Numbers{w[2], w[3]}},
@@ -39,7 +33,7 @@ std::string transposed_convolution(OnnxBuilder& b, const OnnxStep& step) {
     const int64_t least = (y[2 + i] - 1) * attrs.stride[i] + attrs.dilation[i] * (w[2 + i] - 1) + 1 - 2 * attrs.pad[i];
     more.push_back(attrs.input_size[i] - least);
   }
-  return b.add(step.node->name, "ConvTranspose", tensors(b, step),
+  return b.add(step.node->name, "ConvTranspose", b.tensors(step.inputs),
                {{"dilations", pair(attrs.dilation)},
                 {"group", int64_t{attrs.groups}},
                 {"kernel_shape", Numbers{w[2], w[3]}},
@@ -54,12 +48,12 @@ std::string pooling(OnnxBuilder& b, const OnnxStep& step) {
   const Shape& x = b.graph().value(step.inputs[0]).type.shape;
   const Numbers around = pads(attrs.pad, step.padding);
   if (attrs.window[0] == x[2] && attrs.window[1] == x[3] && around == Numbers(4, 0)) {
-    return b.add(step.node->name, maximum ? "GlobalMaxPool" : "GlobalAveragePool", tensors(b, step));
+    return b.add(step.node->name, maximum ? "GlobalMaxPool" : "GlobalAveragePool", b.tensors(step.inputs));
   }
   std::vector<OnnxAttribute> attributes = {
       {"kernel_shape", pair(attrs.window)}, {"pads", around}, {"strides", pair(attrs.stride)}};
   if (!maximum) attributes.push_back({"count_include_pad", int64_t{step.count_padding ? 1 : 0}});
-  return b.add(step.node->name, maximum ? "MaxPool" : "AveragePool", tensors(b, step), std::move(attributes));
+  return b.add(step.node->name, maximum ? "MaxPool" : "AveragePool", b.tensors(step.inputs), std::move(attributes));
 }
 
 std::string upsampling(OnnxBuilder& b, const OnnxStep& step) {

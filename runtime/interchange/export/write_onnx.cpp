@@ -7,6 +7,7 @@
 #include <exception>
 
 #include "common/files.hpp"
+#include "interchange/onnx/import.hpp"
 
 #ifdef GPUNN_WITH_ONNX
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
@@ -29,21 +30,12 @@ bool has_large_tensors(const OnnxModel& model) { return std::ranges::any_of(mode
 
 #ifndef GPUNN_WITH_ONNX
 
-void require_onnx() {
-  throw Error(
-      "this gpunn was built without protobuf, which ONNX files need: install libprotobuf-dev and protobuf-compiler, "
-      "and build it again",
-      ExitCode::missing);
-}
-
 void write_onnx(const OnnxModel& /*model*/, const std::filesystem::path& /*file*/,
                 const std::filesystem::path& /*data*/) {
   require_onnx();
 }
 
 #else
-
-void require_onnx() {}
 
 namespace {
 

@@ -10,9 +10,6 @@ namespace gpunn::interchange {
 // The version of the format that came with an opset.
 int64_t ir_version(int64_t opset);
 
-// Throws Error(missing) where gpunn was built without protobuf.
-void require_onnx();
-
 // Whether a file beside the model would have any of its tensors.
 bool has_large_tensors(const OnnxModel& model);
 

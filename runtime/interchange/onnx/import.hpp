@@ -12,6 +12,9 @@
 
 namespace gpunn::interchange {
 
+// Throws Error(missing) where gpunn was built without protobuf, which ONNX files need.
+void require_onnx();
+
 struct ImportedTensor {
   std::string name;  // "conv1.weight": of a layer's parameter or buffer
   Shape shape;

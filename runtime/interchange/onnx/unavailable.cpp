@@ -2,14 +2,20 @@
 #include <gpunn/error.hpp>
 
 #include "interchange/onnx/file_model.hpp"
+#include "interchange/onnx/import.hpp"
 
 namespace gpunn::interchange {
 
-FileModel read_file_model(const std::filesystem::path& file) {
-  throw Error(file.string() +
-                  ": this gpunn was built without ONNX. Build it where protobuf's compiler and library are installed "
-                  "(Debian: protobuf-compiler, libprotobuf-dev)",
-              ExitCode::missing);
+void require_onnx() {
+  throw Error(
+      "this gpunn was built without protobuf, which ONNX files need: install libprotobuf-dev and protobuf-compiler, "
+      "and build it again",
+      ExitCode::missing);
+}
+
+FileModel read_file_model(const std::filesystem::path& /*file*/) {
+  require_onnx();
+  return {};
 }
 
 }  // namespace gpunn::interchange

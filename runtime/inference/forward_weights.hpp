@@ -1,0 +1,22 @@
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "inference/forward_program.hpp"
+#include "storage/checkpoint.hpp"
+
+namespace gpunn::inference {
+
+// Weights of a model, as flat arrays of its layouts, and what its input is normalised with, by channel.
+struct Weights {
+  std::vector<float> parameters, buffers;
+  std::vector<float> scale, shift;
+};
+
+// The weights that forward programs of the model want, with the norms of `program` folded in. Throws Error(usage),
+// naming `file`, where the checkpoint holds those of another model.
+Weights forward_weights(const ForwardModel& model, const ForwardProgram& program, const storage::Checkpoint& checkpoint,
+                        const std::filesystem::path& file);
+
+}  // namespace gpunn::inference
