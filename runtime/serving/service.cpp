@@ -170,9 +170,8 @@ uint16_t Service::grpc_port() const { return impl_->grpc_port(); }
 
 std::string Service::url() const {
   const ServingOptions& options = impl_->options();
-  const bool is_v6 = options.address.find(':') != std::string::npos;
-  return (options.certificate.empty() ? "http://" : "https://") +
-         (is_v6 ? "[" + options.address + "]" : options.address) + ":" + std::to_string(port());
+  return (options.certificate.empty() ? "http://" : "https://") + serving::host_of(options.address) + ":" +
+         std::to_string(port());
 }
 
 std::vector<std::string> Service::models() const {

@@ -2,9 +2,7 @@
 
 #include <gpunn/error.hpp>
 
-#include <array>
 #include <cerrno>
-#include <ctime>
 #include <iterator>
 
 #include <fcntl.h>
@@ -12,23 +10,13 @@
 #include <unistd.h>
 
 #include "common/system_call.hpp"
+#include "serving/http/date.hpp"
 
 namespace gpunn::serving {
 
 namespace {
 
 constexpr std::size_t kGathered = 16 << 10, kMostTarget = 1024;
-
-std::string log_time() {
-  static constexpr std::array kMonths = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
-                                         "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
-  const std::time_t seconds = std::time(nullptr);
-  std::tm time{};
-  ::gmtime_r(&seconds, &time);
-  return fmt::format("{:02}/{}/{:04}:{:02}:{:02}:{:02} +0000", time.tm_mday,
-                     kMonths[static_cast<std::size_t>(time.tm_mon)], time.tm_year + 1900, time.tm_hour, time.tm_min,
-                     time.tm_sec);
-}
 
 // What a client sent can't break the line.
 void append_plain(std::string& line, std::string_view text) {
@@ -47,11 +35,10 @@ AccessLog::AccessLog(const std::filesystem::path& file) {
   if (file.empty()) return;
   if (file == "-") {
     descriptor_ = STDERR_FILENO;
-    flusher_ = std::thread([this] { flush_now_and_then(); });
-    return;
+  } else {
+    descriptor_ = ::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
+    owned_ = true;
   }
-  descriptor_ = ::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
-  owned_ = true;
   if (descriptor_ < 0) {
     throw Error(file.string() + ": the access log can't be written: " + reason_of(errno), ExitCode::missing);
   }
@@ -71,7 +58,7 @@ AccessLog::~AccessLog() {
 
 void AccessLog::add(std::string_view peer, std::string_view method, std::string_view target, int status,
                     std::size_t bytes, std::chrono::nanoseconds took) {
-  const std::string time = log_time();
+  const std::string time = log_date();
   const std::lock_guard lock(mutex_);
   fmt::format_to(std::back_inserter(lines_), "{} - - [{}] \"", peer, time);
   append_plain(lines_, method);

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "serving/http/server.hpp"
+#include "serving/protocol/header_text.hpp"
 #include "serving/protocol/service_error.hpp"
 
 namespace gpunn::serving {
@@ -32,12 +33,6 @@ bool is_same_secret(std::string_view given, std::string_view expected) {
     differences |= static_cast<unsigned>(static_cast<unsigned char>(c ^ expected[i]));
   }
   return differences == 0;
-}
-
-bool starts_as(std::string_view text, std::string_view start) {
-  return text.size() >= start.size() && std::ranges::equal(text.substr(0, start.size()), start, [](char a, char b) {
-           return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
-         });
 }
 
 // A page of another site may make a browser send requests here; it says so in Origin.
@@ -67,7 +62,8 @@ std::optional<Response> Api::admit(const RequestHead& head) const {
   if (!token_.empty() && !is_open && path != "/") {
     constexpr std::string_view kScheme = "Bearer ";
     const std::string_view given = head.header("Authorization");
-    if (!starts_as(given, kScheme) || !is_same_secret(given.substr(kScheme.size()), token_)) {
+    if (!is_same_word(given.substr(0, kScheme.size()), kScheme) ||
+        !is_same_secret(given.substr(kScheme.size()), token_)) {
       Response refusal = error_response(401, "the service wants its token: 'Authorization: Bearer TOKEN'");
       refusal.headers.emplace_back("WWW-Authenticate", "Bearer");
       return refusal;

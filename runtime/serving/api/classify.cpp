@@ -7,9 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "serving/api/api.hpp"
-#include "serving/http/server.hpp"
-#include "serving/protocol/compression.hpp"
+#include "serving/api/pending.hpp"
 #include "serving/protocol/multipart.hpp"
 #include "serving/protocol/service_error.hpp"
 #include "tasks/task.hpp"
@@ -20,12 +18,9 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-struct Classification {
-  ExchangePtr exchange;
-  ServedModelPtr model;
+struct Classification : Pending {
   int64_t top = 5;
   std::vector<uint8_t> sample;
-  JobResult result;
 };
 
 struct ImageBytes {
@@ -47,7 +42,6 @@ ImageBytes image_of(std::string_view body, const std::string& boundary) {
 }
 
 Response classified(const Classification& work) {
-  if (work.result.status != 200) return error_response(work.result.status, work.result.message);
   const ModelInfo& info = work.model->model.info();
   const std::string& bytes = work.result.outputs.front();
   std::vector<float> predictions(bytes.size() / sizeof(float));
@@ -76,12 +70,7 @@ void read_and_submit(const std::shared_ptr<Classification>& work, const ServingO
   const Exchange& exchange = *work->exchange;
   ServedModel& model = *work->model;
   if (exchange.abandoned()) return;
-  std::string inflated;
-  std::string_view body = exchange.body();
-  if (coding_of(exchange.header("Content-Encoding")) != Coding::identity) {
-    inflated = decompress(body, options.body_bytes);
-    body = inflated;
-  }
+  const std::string_view body = plain_body(*work, options.body_bytes);
   const ImageBytes image = image_of(body, multipart_boundary(exchange.header("Content-Type")));
   if (image.bytes.empty()) {
     throw ServiceError(400, image.name + " has no bytes; expected those of a JPEG or PNG file");
@@ -92,19 +81,10 @@ void read_and_submit(const std::shared_ptr<Classification>& work, const ServingO
   } catch (const Error& failure) {  // of a damaged image, which is the client's
     throw ServiceError(400, failure.what());
   }
-  Job job;
+  Job job = job_of(work, classified);
   job.rows = 1;
   job.input = work->sample.data();
-  job.keep = work;
   job.outputs = {1};
-  job.received = exchange.received();
-  job.abandoned = [raw = &exchange] { return raw->abandoned(); };
-  job.done = [weak = std::weak_ptr<Classification>(work)](JobResult result) {
-    const std::shared_ptr<Classification> held = weak.lock();
-    if (held == nullptr) return;
-    held->result = std::move(result);
-    held->exchange->answer([held] { return classified(*held); });
-  };
   model.batcher.submit(std::move(job));
 }
 
@@ -125,8 +105,7 @@ void classify(const ExchangePtr& exchange, const ServedModelPtr& model, int64_t 
     try {
       read_and_submit(work, options);
     } catch (const std::exception& failure) {
-      work->model->statistics.add_failure(Failure::other, Clock::now() - work->exchange->received());
-      answer_now(work->exchange, response_of(failure));
+      fail(*work, failure);
     }
   });
 }

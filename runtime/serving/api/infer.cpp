@@ -3,8 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "serving/api/api.hpp"
-#include "serving/http/server.hpp"
+#include "serving/api/pending.hpp"
 #include "serving/protocol/compression.hpp"
 #include "serving/protocol/datatype.hpp"
 #include "serving/protocol/infer_request.hpp"
@@ -17,15 +16,10 @@ namespace {
 
 constexpr std::size_t kShort = std::size_t{64} << 10;  // bytes of JSON that are read on the network's thread
 
-// A request on its way: what it points into stays with it.
-struct Inference {
-  ExchangePtr exchange;
-  ServedModelPtr model;
-  std::string inflated;   // the body, where it was compressed
+struct Inference : Pending {
   std::string converted;  // the input, where it came as JSON
   InferRequest request;
   std::vector<std::size_t> outputs;  // of the model, in the order of the answer
-  JobResult result;
 };
 
 std::string in(const ServedModel& model) { return " for model '" + model.name + "'"; }
@@ -42,8 +36,7 @@ InferRequest raw_request(std::string_view body, const ServedModel& model) {
   InferInput& input = request.inputs.emplace_back();
   input.name = tensor.name;
   input.datatype = datatype_of(tensor.row.dtype);
-  input.shape = tensor.row.shape;
-  input.shape.insert(input.shape.begin(), static_cast<int64_t>(body.size() / row_bytes));
+  input.shape = batch_shape(tensor.row.shape, static_cast<int64_t>(body.size() / row_bytes));
   input.has_shape = true;
   input.binary_bytes = body.size();
   input.binary = body;
@@ -72,10 +65,8 @@ const InferInput& checked_input(const InferRequest& request, const ServedModel& 
   const bool fits = input.shape.size() == row.size() + 1 &&
                     std::equal(row.begin(), row.end(), input.shape.begin() + 1) && input.shape.front() >= 1;
   if (!fits) {
-    Shape wanted = row;
-    wanted.insert(wanted.begin(), -1);
     throw ServiceError(400, "unexpected shape for input '" + input.name + "'" + in(model) + ". Expected " +
-                                to_string(wanted) + ", got " + to_string(input.shape));
+                                to_string(batch_shape(row, -1)) + ", got " + to_string(input.shape));
   }
   if (input.shape.front() > model.model.max_batch()) {
     throw ServiceError(400, "inference request batch-size must be <= " + std::to_string(model.model.max_batch()) +
@@ -102,7 +93,6 @@ std::vector<std::size_t> checked_outputs(InferRequest& request, const ServedMode
 }
 
 Response answer_of(const Inference& inference) {
-  if (inference.result.status != 200) return error_response(inference.result.status, inference.result.message);
   const ServedModel& model = *inference.model;
   const int64_t rows = inference.request.inputs.front().shape.front();
   InferAnswer answer{.model = model.name, .version = model.version, .id = inference.request.id, .outputs = {}};
@@ -112,8 +102,7 @@ Response answer_of(const Inference& inference) {
     OutputTensor& output = answer.outputs.emplace_back();
     output.name = tensor.name;
     output.dtype = tensor.row.dtype;
-    output.shape = tensor.row.shape;
-    output.shape.insert(output.shape.begin(), rows);
+    output.shape = batch_shape(tensor.row.shape, rows);
     output.values = inference.result.outputs[i];
     output.binary = wanted.binary.value_or(inference.request.binary_outputs);
     output.classes = wanted.classes;
@@ -150,40 +139,22 @@ std::optional<std::size_t> json_bytes_of(const Exchange& exchange) {
 void submit(const std::shared_ptr<Inference>& inference, const ServingOptions& options) {
   const Exchange& exchange = *inference->exchange;
   ServedModel& model = *inference->model;
-  std::string_view body = exchange.body();
-  if (coding_of(exchange.header("Content-Encoding")) != Coding::identity) {
-    inference->inflated = decompress(body, options.body_bytes);
-    body = inference->inflated;
-  }
+  const std::string_view body = plain_body(*inference, options.body_bytes);
   const std::optional<std::size_t> header_bytes = json_bytes_of(exchange);
   inference->request =
       header_bytes == std::size_t{0} ? raw_request(body, model) : parse_infer_request(body, header_bytes);
   const InferInput& input = checked_input(inference->request, model);
   const std::string_view values = packed_values(input, model.model.inputs().front().row.dtype, inference->converted);
   inference->outputs = checked_outputs(inference->request, model);
-  Job job;
+  Job job = job_of(inference, answer_of);
   job.rows = input.shape.front();
   job.input = values.data();
-  job.keep = inference;
   job.outputs = inference->outputs;
-  job.received = exchange.received();
   if (inference->request.timeout_us > 0) {
     constexpr uint64_t kLongest = 86'400'000'000;
     job.deadline = job.received + std::chrono::microseconds(std::min(inference->request.timeout_us, kLongest));
   }
-  job.abandoned = [exchange = inference->exchange.get()] { return exchange->abandoned(); };
-  job.done = [weak = std::weak_ptr<Inference>(inference)](JobResult result) {
-    const std::shared_ptr<Inference> held = weak.lock();
-    if (held == nullptr) return;
-    held->result = std::move(result);
-    held->exchange->answer([held] { return answer_of(*held); });
-  };
   model.batcher.submit(std::move(job));
-}
-
-void fail(const Inference& inference, const std::exception& failure) {
-  inference.model->statistics.add_failure(Failure::other, Clock::now() - inference.exchange->received());
-  answer_now(inference.exchange, response_of(failure));
 }
 
 }  // namespace

@@ -17,9 +17,8 @@ std::string text_of(const Document& document) {
 
 // Of a row, with -1 for the number of rows.
 Document tensor_metadata(const ModelTensor& tensor) {
-  Shape shape = tensor.row.shape;
-  shape.insert(shape.begin(), -1);
-  return {{"name", tensor.name}, {"datatype", datatype_of(tensor.row.dtype)}, {"shape", shape}};
+  return {
+      {"name", tensor.name}, {"datatype", datatype_of(tensor.row.dtype)}, {"shape", batch_shape(tensor.row.shape, -1)}};
 }
 
 Document tensor_config(const ModelTensor& tensor) {

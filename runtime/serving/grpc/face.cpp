@@ -64,25 +64,33 @@ grpc::Status read_inference(const Response& response, ModelInferResponse& messag
   return {grpc::INTERNAL, "the answer can't be read"};
 }
 
-// A call with one answer. gRPC frees it by OnDone.
-class UnaryCall final : public ServerUnaryReactor {
+// The request that a call waits for. gRPC may cancel it from another thread.
+class Awaited {
  public:
-  void begin_with(std::shared_ptr<CallExchange> call, const HttpCallbacks& callbacks) {
+  void begin_with(const std::shared_ptr<CallExchange>& call, const HttpCallbacks& callbacks) {
     {
       const std::lock_guard lock(mutex_);
       call_ = call;
     }
     begin(call, callbacks);
   }
-  void OnCancel() override {
+  void cancel() {
     const std::lock_guard lock(mutex_);
     if (const auto call = call_.lock()) call->cancel();
   }
-  void OnDone() override { delete this; }
 
  private:
   std::mutex mutex_;
   std::weak_ptr<CallExchange> call_;
+};
+
+// A call with one answer. gRPC frees it by OnDone.
+class UnaryCall final : public ServerUnaryReactor {
+ public:
+  void OnCancel() override { awaited.cancel(); }
+  void OnDone() override { delete this; }
+
+  Awaited awaited;
 };
 
 std::shared_ptr<CallExchange> infer_exchange(const ModelInferRequest& request, const CallbackServerContext& context,
@@ -120,20 +128,13 @@ class InferStream final : public grpc::ServerBidiReactor<ModelInferRequest, Mode
       }
       StartWrite(&response_);
     });
-    {
-      const std::lock_guard lock(mutex_);
-      call_ = call;
-    }
-    begin(call, callbacks_);
+    awaited_.begin_with(call, callbacks_);
   }
   void OnWriteDone(bool ok) override {
     if (!ok) return Finish(grpc::Status::CANCELLED);
     StartRead(&request_);
   }
-  void OnCancel() override {
-    const std::lock_guard lock(mutex_);
-    if (const auto call = call_.lock()) call->cancel();
-  }
+  void OnCancel() override { awaited_.cancel(); }
   void OnDone() override { delete this; }
 
  private:
@@ -141,8 +142,7 @@ class InferStream final : public grpc::ServerBidiReactor<ModelInferRequest, Mode
   const HttpCallbacks& callbacks_;
   ModelInferRequest request_;
   ModelStreamInferResponse response_;
-  std::mutex mutex_;
-  std::weak_ptr<CallExchange> call_;
+  Awaited awaited_;
 };
 
 class InferenceService final : public inference::GRPCInferenceService::CallbackService {
@@ -209,11 +209,11 @@ class InferenceService final : public inference::GRPCInferenceService::CallbackS
       reactor->Finish({grpc::INVALID_ARGUMENT, body.problem});
       return reactor;
     }
-    reactor->begin_with(infer_exchange(*request, *context, callbacks_, std::move(body),
-                                       [reactor, response](const Response& answer) {
-                                         reactor->Finish(read_inference(answer, *response));
-                                       }),
-                        callbacks_);
+    reactor->awaited.begin_with(infer_exchange(*request, *context, callbacks_, std::move(body),
+                                               [reactor, response](const Response& answer) {
+                                                 reactor->Finish(read_inference(answer, *response));
+                                               }),
+                                callbacks_);
     return reactor;
   }
   grpc::ServerBidiReactor<ModelInferRequest, ModelStreamInferResponse>* ModelStreamInfer(
@@ -229,7 +229,7 @@ class InferenceService final : public inference::GRPCInferenceService::CallbackS
         method, target, std::move(body),
         [reactor, read = std::move(read)](const Response& response) { reactor->Finish(read(response)); });
     introduce(*exchange, context, callbacks_);
-    reactor->begin_with(std::move(exchange), callbacks_);
+    reactor->awaited.begin_with(exchange, callbacks_);
     return reactor;
   }
   // The JSON of the HTTP face has the names of the message's fields.
@@ -273,11 +273,9 @@ class GrpcServer final : public GrpcFace {
       tls.pem_key_cert_pairs.push_back({options.private_key, options.certificate});
       credentials = grpc::SslServerCredentials(tls);
     }
-    const bool is_v6 = options.address.find(':') != std::string::npos;
-    const std::string host = is_v6 ? "[" + options.address + "]" : options.address;
     grpc::ServerBuilder builder;
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // or two services would share a port
-    builder.AddListeningPort(host + ":" + std::to_string(options.port), credentials, &port_);
+    builder.AddListeningPort(host_of(options.address) + ":" + std::to_string(options.port), credentials, &port_);
     constexpr std::size_t kAround = 65536;  // names, shapes and parameters
     builder.SetMaxReceiveMessageSize(
         static_cast<int>(std::min<std::size_t>(options.body_bytes + kAround, std::numeric_limits<int>::max())));

@@ -147,9 +147,7 @@ void Connection::end() {
   if (state_ == State::ended) return;
   state_ = State::ended;
   if (request_ != nullptr) request_->abandon(true);
-  request_.reset();
-  if (std::exchange(counted_, false)) --server_.busy;
-  server_.body_bytes -= std::exchange(counted_bytes_, 0);
+  let_go_of_request();
   error_code ignored;
   socket_.close(ignored);
   loop_.remove(shared_from_this());
@@ -165,10 +163,14 @@ void Connection::end_if_idle() {
   if (!arrived) end();
 }
 
-void Connection::begin_next() {
+void Connection::let_go_of_request() {
   request_.reset();
   if (std::exchange(counted_, false)) --server_.busy;
   server_.body_bytes -= std::exchange(counted_bytes_, 0);
+}
+
+void Connection::begin_next() {
+  let_go_of_request();
   response_ = {};
   header_seen_ = probed_ = false;
   parser_.emplace();
@@ -331,9 +333,7 @@ void Connection::on_written(const error_code& error) {
 
 // What the client still sends is read, or its system would drop the answer with the connection.
 void Connection::linger() {
-  if (std::exchange(counted_, false)) --server_.busy;
-  server_.body_bytes -= std::exchange(counted_bytes_, 0);
-  request_.reset();
+  let_go_of_request();
   set(State::lingering, server_.draining ? kLingerAtTheEnd : kLinger);
   buffer_.consume(buffer_.size());
   error_code error;

@@ -50,6 +50,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void watch_client();
   void set(State state, std::chrono::milliseconds limit);
   void begin_next();
+  void let_go_of_request();  // it counts no more
   bool is_tls() const;
 
   template <class Buffers, class Handler>

@@ -1,8 +1,5 @@
 #include "serving/http/loop.hpp"
 
-#include <array>
-#include <cstdio>
-#include <ctime>
 #include <exception>
 #include <utility>
 #include <vector>
@@ -11,28 +8,13 @@
 #include <boost/asio/post.hpp>
 
 #include "serving/http/connection.hpp"
+#include "serving/http/date.hpp"
 
 namespace gpunn::serving {
 
 namespace {
 
 constexpr std::chrono::milliseconds kSweep{100};
-
-// As RFC 9110 wants it: "Sun, 06 Nov 1994 08:49:37 GMT". The names do not depend on the locale.
-std::string http_date() {
-  static constexpr std::array kDays = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
-  static constexpr std::array kMonths = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
-                                         "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
-  const std::time_t seconds = std::time(nullptr);
-  std::tm time{};
-  ::gmtime_r(&seconds, &time);
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "%s, %02d %s %04d %02d:%02d:%02d GMT",
-                kDays[static_cast<std::size_t>(time.tm_wday)], time.tm_mday,
-                kMonths[static_cast<std::size_t>(time.tm_mon)], time.tm_year + 1900, time.tm_hour, time.tm_min,
-                time.tm_sec);
-  return text.data();
-}
 
 }  // namespace
 

@@ -25,6 +25,12 @@ struct HttpLimits {
   std::chrono::milliseconds answer{60'000};         // from the last byte of a request to its answer; 0: no bound
 };
 
+// An address or name as it stands in a URL.
+inline std::string host_of(const std::string& address) {
+  const bool is_v6 = address.find(':') != std::string::npos;
+  return is_v6 ? "[" + address + "]" : address;
+}
+
 struct HttpOptions {
   std::string address = "127.0.0.1";
   uint16_t port = 8000;  // 0: any that is free

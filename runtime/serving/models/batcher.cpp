@@ -155,13 +155,8 @@ void Batcher::infer(Jobs& jobs, int64_t rows, Buffers& buffers, Clock::time_poin
   for (const Job& job : jobs) wanted.insert(wanted.end(), job.outputs.begin(), job.outputs.end());
   std::ranges::sort(wanted);
   wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
-  const auto with_rows = [&](const TensorType& row) {
-    Shape shape = row.shape;
-    shape.insert(shape.begin(), rows);
-    return shape;
-  };
-  const Shape input_shape = with_rows(input.row);
-  for (const std::size_t output : wanted) shapes.push_back(with_rows(model_.outputs()[output].row));
+  const Shape input_shape = batch_shape(input.row.shape, rows);
+  for (const std::size_t output : wanted) shapes.push_back(batch_shape(model_.outputs()[output].row.shape, rows));
   std::vector<MutableArrayView> outputs;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     const ModelTensor& tensor = model_.outputs()[wanted[i]];

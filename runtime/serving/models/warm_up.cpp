@@ -33,8 +33,7 @@ void warm_up(const Model& model, int instances, std::chrono::milliseconds budget
   std::exception_ptr failure;
   const auto run = [&] {
     try {
-      Shape shape = input.row.shape;
-      shape.insert(shape.begin(), 0);
+      Shape shape = batch_shape(input.row.shape, 0);
       for (const int64_t rows : sizes) {
         if (Clock::now() > end) return;
         shape.front() = rows;

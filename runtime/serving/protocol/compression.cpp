@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <new>
 
 #include <zlib.h>
 
+#include "serving/protocol/header_text.hpp"
 #include "serving/protocol/service_error.hpp"
 
 namespace gpunn::serving {
@@ -16,19 +16,6 @@ namespace {
 constexpr std::size_t kPiece = std::size_t{64} << 10;
 constexpr int kAnyWrapper = 15 + 32;  // zlib tells gzip from zlib by itself
 constexpr int kGzip = 15 + 16, kZlib = 15;
-
-std::string_view trimmed(std::string_view text) {
-  const auto is_space = [](char c) { return c == ' ' || c == '\t'; };
-  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
-  return text;
-}
-
-bool same(std::string_view a, std::string_view b) {
-  return std::ranges::equal(a, b, [](char x, char y) {
-    return std::tolower(static_cast<unsigned char>(x)) == std::tolower(static_cast<unsigned char>(y));
-  });
-}
 
 Bytef* writable(std::string_view bytes) {  // zlib only reads it
   return const_cast<Bytef*>(
@@ -63,9 +50,9 @@ class Deflater {
 
 Coding coding_of(std::string_view content_encoding) {
   const std::string_view name = trimmed(content_encoding);
-  if (name.empty() || same(name, "identity")) return Coding::identity;
-  if (same(name, "gzip") || same(name, "x-gzip")) return Coding::gzip;
-  if (same(name, "deflate")) return Coding::deflate;
+  if (name.empty() || is_same_word(name, "identity")) return Coding::identity;
+  if (is_same_word(name, "gzip") || is_same_word(name, "x-gzip")) return Coding::gzip;
+  if (is_same_word(name, "deflate")) return Coding::deflate;
   throw ServiceError(400, "Content-Encoding is '" + std::string(name) + "'; expected gzip, deflate or none");
 }
 
@@ -82,8 +69,8 @@ Coding accepted_coding(std::string_view accept_encoding) {
     const bool refused = quality != std::string_view::npos &&
                          parameters.find_first_of("123456789", quality) == std::string_view::npos;  // q=0, q=0.00
     if (refused) continue;
-    if (same(name, "gzip")) return Coding::gzip;
-    if (same(name, "deflate")) best = Coding::deflate;
+    if (is_same_word(name, "gzip")) return Coding::gzip;
+    if (is_same_word(name, "deflate")) best = Coding::deflate;
   }
   return best;
 }

@@ -1,9 +1,9 @@
 #include "serving/protocol/multipart.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <utility>
 
+#include "serving/protocol/header_text.hpp"
 #include "serving/protocol/service_error.hpp"
 
 namespace gpunn::serving {
@@ -14,18 +14,6 @@ constexpr std::size_t kMostParts = 64, kMostHeaderBytes = 8192, kMostBoundary = 
 
 [[noreturn]] void refuse_form(const std::string& why) { throw ServiceError(400, "the form can't be read: " + why); }
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::ranges::transform(result, result.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return result;
-}
-
-std::string_view without_spaces(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
-}
-
 // A header's value and its parameters: `form-data; name="x"; filename="a b.png"`. A backslash quotes in quotes.
 std::string parameter_of(std::string_view value, std::string_view wanted) {
   std::size_t at = value.find(';');
@@ -33,7 +21,7 @@ std::string parameter_of(std::string_view value, std::string_view wanted) {
     ++at;
     const std::size_t equals = value.find_first_of("=;", at);
     if (equals == std::string_view::npos) break;
-    const std::string name = lower(without_spaces(value.substr(at, equals - at)));
+    const std::string_view name = trimmed(value.substr(at, equals - at));
     at = equals;
     if (value[equals] == ';') continue;
     std::string text;
@@ -47,10 +35,10 @@ std::string parameter_of(std::string_view value, std::string_view wanted) {
       at = value.find(';', at);
     } else {
       const std::size_t end = std::min(value.find(';', at), value.size());
-      text = without_spaces(value.substr(at, end - at));
+      text = trimmed(value.substr(at, end - at));
       at = end;
     }
-    if (name == wanted) return text;
+    if (is_same_word(name, wanted)) return text;
   }
   return {};
 }
@@ -65,14 +53,14 @@ FormPart part_of(std::string_view head, std::string_view content) {
     head.remove_prefix(std::min(end + 2, head.size()));
     const std::size_t colon = line.find(':');
     if (colon == std::string_view::npos) refuse_form("a part has a header without ':'");
-    const std::string name = lower(without_spaces(line.substr(0, colon)));
-    const std::string_view value = without_spaces(line.substr(colon + 1));
-    if (name == "content-disposition") {
+    const std::string_view name = trimmed(line.substr(0, colon));
+    const std::string_view value = trimmed(line.substr(colon + 1));
+    if (is_same_word(name, "Content-Disposition")) {
       has_disposition = true;
       part.name = parameter_of(value, "name");
       part.file = parameter_of(value, "filename");
-    } else if (name == "content-type") {
-      part.content_type = lower(without_spaces(value.substr(0, value.find(';'))));
+    } else if (is_same_word(name, "Content-Type")) {
+      part.content_type = lower(trimmed(value.substr(0, value.find(';'))));
     }
   }
   if (!has_disposition) refuse_form("a part has no Content-Disposition");
@@ -82,7 +70,7 @@ FormPart part_of(std::string_view head, std::string_view content) {
 }  // namespace
 
 std::string multipart_boundary(std::string_view content_type) {
-  if (lower(without_spaces(content_type.substr(0, content_type.find(';')))) != "multipart/form-data") return {};
+  if (!is_same_word(trimmed(content_type.substr(0, content_type.find(';'))), "multipart/form-data")) return {};
   std::string boundary = parameter_of(content_type, "boundary");
   if (boundary.empty() || boundary.size() > kMostBoundary) {
     refuse_form("its Content-Type names no boundary of 1 to 70 characters");

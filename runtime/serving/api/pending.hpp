@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstddef>
+#include <exception>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "serving/api/api.hpp"
+#include "serving/http/server.hpp"
+
+namespace gpunn::serving {
+
+// A request on its way to a model and back. What its job points into stays with it.
+struct Pending {
+  ExchangePtr exchange;
+  ServedModelPtr model;
+  std::string inflated;  // the body, where it was compressed
+  JobResult result;
+};
+
+// The body without its Content-Encoding. Throws ServiceError where it is damaged or has more than `most` bytes.
+std::string_view plain_body(Pending& pending, std::size_t most);
+
+// Answers with the error, and counts it.
+void fail(const Pending& pending, const std::exception& failure);
+
+// The job of a request, whose rows, input and outputs are the caller's to fill in. `answer` makes the response of a
+// result, on a thread of the network; where there is none the client gets the reason.
+template <class Work>
+Job job_of(const std::shared_ptr<Work>& work, Response (*answer)(const Work&)) {
+  Job job;
+  job.keep = work;
+  job.received = work->exchange->received();
+  job.abandoned = [exchange = work->exchange.get()] { return exchange->abandoned(); };
+  job.done = [weak = std::weak_ptr<Work>(work), answer](JobResult result) {
+    const std::shared_ptr<Work> held = weak.lock();
+    if (held == nullptr) return;
+    static_cast<Pending&>(*held).result = std::move(result);
+    held->exchange->answer([held, answer] {
+      return held->result.status == 200 ? answer(*held) : error_response(held->result.status, held->result.message);
+    });
+  };
+  return job;
+}
+
+}  // namespace gpunn::serving
