@@ -222,7 +222,10 @@ def test_mistakes_come_together_with_their_places() -> None:
         (small.experiment(data={"dataset": "mnist", "path": "nowhere"}), gpunn.MissingError, "nowhere"),
     ],
 )
-def test_bad_experiments(experiment: object, error: type[Exception], text: str) -> None:
+def test_bad_experiments(
+    experiment: object, error: type[Exception], text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GPUNN_DATA_DIR", raising=False)  # or the data set would be found there
     with pytest.raises(error, match=text):
         gpunn.run(experiment)  # type: ignore[arg-type]
 
