@@ -1612,42 +1612,33 @@ class Engine:
     def plans(self) -> int: ...
     def pool_statistics(self) -> dict[str, int]: ...
     def trim_pool(self) -> None: ...
-    def run(
-        self,
-        op: Op,
-        inputs: Sequence[_Array],
-        outputs: Sequence[_Array],
-        stream: int = 0,
-        capturing: bool = False,
-        scratch: int = 0,
-        scratch_bytes: int = 0,
-    ) -> None: ...
-    def run_gradient(
-        self,
-        op: Op,
-        cotangent: _Array,
-        inputs: Sequence[_Array],
-        outputs: Sequence[_Array],
-        wanted: Sequence[bool],
-        gradients: Sequence[_Array],
-        stream: int = 0,
-        capturing: bool = False,
-        scratch: int = 0,
-        scratch_bytes: int = 0,
-    ) -> None: ...
-    def scratch_bytes(
-        self, op: Op, inputs: Sequence[_Array], outputs: Sequence[_Array], capturing: bool = False
-    ) -> int: ...
-    def gradient_scratch_bytes(
-        self,
-        op: Op,
-        cotangent: _Array,
-        inputs: Sequence[_Array],
-        outputs: Sequence[_Array],
-        wanted: Sequence[bool],
-        gradients: Sequence[_Array],
-        capturing: bool = False,
-    ) -> int: ...
     def explain(self, op: Op, inputs: Sequence[_Array], outputs: Sequence[_Array]) -> list[str]: ...
     def allocate(self, dtype: int, shape: Sequence[int], stream: int = 0, device: int = 0) -> PoolTensor: ...
     def synchronize(self, stream: int = 0) -> None: ...
+
+class Call:
+    """An op, or its gradient, on arrays of settled types."""
+
+    def __init__(self, engine: Engine, op: Op, inputs: Sequence[_Array], outputs: Sequence[_Array]) -> None: ...
+    @staticmethod
+    def gradient(
+        engine: Engine,
+        op: Op,
+        cotangent: _Array,
+        inputs: Sequence[_Array],
+        outputs: Sequence[_Array],
+        wanted: Sequence[bool],
+        gradients: Sequence[_Array],
+    ) -> Call: ...
+    def scratch_bytes(self, capturing: bool = False, addresses: Sequence[int] | None = None) -> int:
+        """Bytes of temporary memory that `run` needs."""
+
+    def run(
+        self,
+        stream: int = 0,
+        capturing: bool = False,
+        scratch: int = 0,
+        scratch_bytes: int = 0,
+        addresses: Sequence[int] | None = None,
+    ) -> None:
+        """`addresses`: of inputs and outputs; of a gradient also of the gradients, then of the cotangent."""

@@ -18,6 +18,7 @@
 
 #include "arrays.hpp"
 #include "bindings.hpp"
+#include "eager_arrays.hpp"
 #include "process.hpp"
 
 namespace gpunn::python {
@@ -32,75 +33,6 @@ using eager::NamedAttribute;
 using eager::Op;
 
 // --- From Python ---
-
-int64_t integer(PyObject* value) {
-  const long long number = PyLong_AsLongLong(value);
-  if (number == -1 && PyErr_Occurred() != nullptr) nb::raise_python_error();
-  return number;
-}
-
-Shape shape_of(nb::handle sizes) {
-  Shape shape;
-  const Py_ssize_t rank = PyTuple_Size(sizes.ptr());
-  if (rank < 0) nb::raise_python_error();
-  for (Py_ssize_t i = 0; i < rank; ++i) shape.push_back(integer(PyTuple_GetItem(sizes.ptr(), i)));
-  return shape;
-}
-
-// How the strides lie. Those of dimensions of size 1, and all of an array without elements, say nothing.
-Layout layout_of(const TensorType& type, nb::handle strides) {
-  if (strides.is_none()) return Layout::packed;
-  const Shape given = shape_of(strides);
-  const auto lies = [&](Layout layout) {
-    TensorType wanted = type;
-    wanted.layout = layout;
-    const std::vector<int64_t> expected = strides_of(wanted);
-    for (std::size_t i = 0; i < expected.size(); ++i) {
-      if (type.shape[i] != 1 && given[i] != expected[i]) return false;
-    }
-    return true;
-  };
-  if (given.size() != type.shape.size()) throw Error("strides and shape differ in length", ExitCode::usage);
-  if (type.elements() == 0 || lies(Layout::packed)) return Layout::packed;
-  if (has_layouts(type) && lies(Layout::channels_last)) return Layout::channels_last;
-  throw Error("an array " + to_string(type) + " with strides " + to_string(given) +
-                  " is neither packed row-major nor channels-last; copy it first",
-              ExitCode::usage);
-}
-
-TensorType type_of(nb::handle tuple) {
-  TensorType type{static_cast<DType>(integer(PyTuple_GetItem(tuple.ptr(), 1))),
-                  shape_of(PyTuple_GetItem(tuple.ptr(), 2))};
-  type.layout = layout_of(type, PyTuple_GetItem(tuple.ptr(), 3));
-  return type;
-}
-
-Array array_of(nb::handle tuple) {
-  if (!PyTuple_Check(tuple.ptr()) || PyTuple_Size(tuple.ptr()) != 4) {
-    throw Error("an array is a tuple (address, dtype, shape, strides)", ExitCode::usage);
-  }
-  void* const data = PyLong_AsVoidPtr(PyTuple_GetItem(tuple.ptr(), 0));
-  if (data == nullptr && PyErr_Occurred() != nullptr) nb::raise_python_error();
-  return {type_of(tuple), data};
-}
-
-std::vector<Array> arrays_of(nb::handle list) {
-  std::vector<Array> arrays;
-  for (nb::handle one : list) arrays.push_back(array_of(one));
-  return arrays;
-}
-
-std::vector<TensorType> types_of(nb::handle list) {
-  std::vector<TensorType> types;
-  for (nb::handle one : list) types.push_back(array_of(one).type);
-  return types;
-}
-
-std::vector<bool> flags_of(nb::handle list) {
-  std::vector<bool> flags;
-  for (nb::handle one : list) flags.push_back(nb::cast<bool>(one));
-  return flags;
-}
 
 // A seed may have 64 bits.
 int64_t attribute_integer(nb::handle value) {
@@ -135,8 +67,6 @@ Op make_op(const std::string& name, const nb::dict& attributes) {
   for (const auto& [key, value] : attributes) values.emplace_back(nb::cast<std::string>(key), attribute_value(value));
   return Op(name, values);
 }
-
-void* pointer(uintptr_t address) { return reinterpret_cast<void*>(address); }
 
 // --- To Python ---
 
@@ -344,9 +274,6 @@ void bind_ops(nb::module_& module) {
       .def_prop_ro("device", &PoolTensor::device)
       .def("share", &PoolTensor::share, nb::arg("reader") = nb::none());
 
-  const auto scratch_of = [](uintptr_t address, uint64_t bytes) {
-    return eager::Scratch{.data = pointer(address), .bytes = bytes};
-  };
   nb::class_<Engine>(module, "Engine", "A chain of plugins that is opened on a device.")
       .def_static("open", &open_engine, nb::arg("backend"), nb::arg("device") = 0, nb::arg("threads") = 0,
                   nb::arg("precision") = "fp32", nb::arg("deterministic") = false, nb::arg("alternatives") = true,
@@ -360,56 +287,6 @@ void bind_ops(nb::module_& module) {
       .def_prop_ro("plans", &Engine::plans)
       .def("pool_statistics", &statistics_of)
       .def("trim_pool", &Engine::trim_pool, nb::call_guard<nb::gil_scoped_release>())
-      .def(
-          "run",
-          [scratch_of](const Engine& engine, const Op& op, nb::handle inputs, nb::handle outputs, uintptr_t stream,
-                       bool capturing, uintptr_t scratch, uint64_t scratch_bytes) {
-            const std::vector<Array> in = arrays_of(inputs), out = arrays_of(outputs);
-            const Unlocked released;
-            const AtWork at_work;
-            engine.run(op, in, out, {.native = pointer(stream), .capturing = capturing},
-                       scratch_of(scratch, scratch_bytes));
-          },
-          nb::arg("op"), nb::arg("inputs"), nb::arg("outputs"), nb::arg("stream") = 0, nb::arg("capturing") = false,
-          nb::arg("scratch") = 0, nb::arg("scratch_bytes") = 0)
-      .def(
-          "run_gradient",
-          [scratch_of](const Engine& engine, const Op& op, nb::handle cotangent, nb::handle inputs, nb::handle outputs,
-                       nb::handle wanted, nb::handle gradients, uintptr_t stream, bool capturing, uintptr_t scratch,
-                       uint64_t scratch_bytes) {
-            const std::vector<Array> in = arrays_of(inputs), out = arrays_of(outputs), to = arrays_of(gradients);
-            const Array dy = array_of(cotangent);
-            const std::vector<bool> flags = flags_of(wanted);
-            const Unlocked released;
-            const AtWork at_work;
-            engine.run_gradient(op, dy, in, out, flags, to, {.native = pointer(stream), .capturing = capturing},
-                                scratch_of(scratch, scratch_bytes));
-          },
-          nb::arg("op"), nb::arg("cotangent"), nb::arg("inputs"), nb::arg("outputs"), nb::arg("wanted"),
-          nb::arg("gradients"), nb::arg("stream") = 0, nb::arg("capturing") = false, nb::arg("scratch") = 0,
-          nb::arg("scratch_bytes") = 0)
-      .def(
-          "scratch_bytes",
-          [](const Engine& engine, const Op& op, nb::handle inputs, nb::handle outputs, bool capturing) {
-            const std::vector<Array> in = arrays_of(inputs), out = arrays_of(outputs);
-            const Unlocked released;
-            const AtWork at_work;
-            return engine.scratch_bytes(op, in, out, capturing);
-          },
-          nb::arg("op"), nb::arg("inputs"), nb::arg("outputs"), nb::arg("capturing") = false)
-      .def(
-          "gradient_scratch_bytes",
-          [](const Engine& engine, const Op& op, nb::handle cotangent, nb::handle inputs, nb::handle outputs,
-             nb::handle wanted, nb::handle gradients, bool capturing) {
-            const std::vector<Array> in = arrays_of(inputs), out = arrays_of(outputs), to = arrays_of(gradients);
-            const Array dy = array_of(cotangent);
-            const std::vector<bool> flags = flags_of(wanted);
-            const Unlocked released;
-            const AtWork at_work;
-            return engine.gradient_scratch_bytes(op, dy, in, out, flags, to, capturing);
-          },
-          nb::arg("op"), nb::arg("cotangent"), nb::arg("inputs"), nb::arg("outputs"), nb::arg("wanted"),
-          nb::arg("gradients"), nb::arg("capturing") = false)
       .def(
           "explain",
           [](const Engine& engine, const Op& op, nb::handle inputs, nb::handle outputs) {
@@ -438,6 +315,7 @@ void bind_ops(nb::module_& module) {
           [](const Engine& a, nb::handle b) { return nb::isinstance<Engine>(b) && a == nb::cast<const Engine&>(b); },
           nb::is_operator())
       .def("__hash__", [](const Engine& engine) { return nb::hash(nb::str(engine.name().c_str())); });
+  bind_call(module);
 }
 
 }  // namespace gpunn::python

@@ -236,7 +236,7 @@ class _Torch(Library):
         return array.to(self.dtypes[dtype])
 
     def stream(self, place: Place) -> int:
-        return int(self.torch.cuda.current_stream(place.device).cuda_stream) if place.cuda else 0
+        return int(self.torch._C._cuda_getCurrentRawStream(place.device)) if place.cuda else 0
 
     def capturing(self) -> bool:
         return bool(self.torch.cuda.is_current_stream_capturing())

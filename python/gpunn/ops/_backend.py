@@ -83,6 +83,11 @@ _ON_HOST = Backend("cpu")
 _ON_CUDA = Backend("auto")
 
 
+def chosen() -> Backend | None:
+    """That of ``use`` around this call."""
+    return _chosen.get()
+
+
 def named(backend: str | Backend | None) -> Backend | None:
     """The backend of that name, with the usual options."""
     if backend is None or isinstance(backend, Backend):
@@ -97,14 +102,14 @@ def named(backend: str | Backend | None) -> Backend | None:
 
 def engine_for(backend: str | Backend | None, cuda: bool, device: int) -> _core.Engine:
     """The engine for arrays in host memory or on a CUDA device."""
-    chosen = named(backend) or _chosen.get()
-    if chosen is None:
-        chosen = _ON_CUDA if cuda else _ON_HOST
-    engine = chosen.engine(device if cuda else 0)
+    wanted = named(backend) or chosen()
+    if wanted is None:
+        wanted = _ON_CUDA if cuda else _ON_HOST
+    engine = wanted.engine(device if cuda else 0)
     if engine.on_host == cuda:
         where = f"cuda:{device}" if cuda else "in host memory"
         raise UsageError(
-            f"the arrays are {where}, and backend '{chosen.name}' works on {engine.device} ({engine.memory_domain}); "
+            f"the arrays are {where}, and backend '{wanted.name}' works on {engine.device} ({engine.memory_domain}); "
             "move the arrays, or name another backend"
         )
     return engine

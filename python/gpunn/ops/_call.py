@@ -200,18 +200,21 @@ def run(info: OpInfo, arguments: Arguments, op: _core.Op, out: Any) -> list[Any]
     library = arguments.library
     assert library is not None
     arrays, described = _outputs(info, arguments, op, out)
-    engine, place = arguments.engine, arguments.place
-    if place.cuda:
-        address, size, owner = 0, 0, None
-        if library.name == "torch":
-            size = engine.scratch_bytes(op, arguments.described, described, library.capturing())
-            if size:
-                address, owner = library.scratch(size, place)
-        engine.run(op, arguments.described, described, library.stream(place), library.capturing(), address, size)
-        del owner
-    else:
-        engine.run(op, arguments.described, described)
+    _enqueue(_core.Call(arguments.engine, op, arguments.described, described), library, arguments.place)
     return arrays
+
+
+def _enqueue(call: _core.Call, library: Library, place: Place) -> None:
+    if not place.cuda:
+        call.run()
+        return
+    address, size, owner, capturing = 0, 0, None, library.capturing()
+    if library.name == "torch":
+        size = call.scratch_bytes(capturing)
+        if size:
+            address, owner = library.scratch(size, place)
+    call.run(library.stream(place), capturing, address, size)
+    del owner
 
 
 def call(name: str, inputs: Sequence[Any], attributes: dict[str, Any], out: Any, backend: str | Backend | None) -> Any:
@@ -315,19 +318,8 @@ def vjp(
             else library.describe(g, place)[0]
             for g in gradients
         ]
-        address, size, owner, capturing = 0, 0, None, False
-        if place.cuda:
-            capturing = library.capturing()
-            if library.name == "torch":
-                size = engine.gradient_scratch_bytes(
-                    op, how, arguments.described, described_out, wants, described_to, capturing
-                )
-                address, owner = library.scratch(size, place) if size else (0, None)
-        stream = library.stream(place)
-        engine.run_gradient(
-            op, how, arguments.described, described_out, wants, described_to, stream, capturing, address, size
-        )
-        del owner
+        call = _core.Call.gradient(engine, op, how, arguments.described, described_out, wants, described_to)
+        _enqueue(call, library, place)
         del keep
         handed = iter(_handed_back(library, gradients))
         return tuple(next(handed) if want else None for want in wants)

@@ -29,7 +29,7 @@ def _is_faster_channels_last(input: torch.Tensor, backend: str) -> bool:
     if input.device.type != "cpu" or name not in ("", "cpu"):
         return False
     # A compiled model resolves its backends later, and the compiler can't read a context variable.
-    return name == "cpu" or torch.compiler.is_compiling() or _backends._chosen.get() is None
+    return name == "cpu" or torch.compiler.is_compiling() or _backends.chosen() is None
 
 
 class Conv2d(nn.Conv2d):

@@ -8,11 +8,22 @@ from typing import Any
 
 import torch
 
-from gpunn import _core
-from gpunn.errors import UsageError
-from gpunn.ops._arrays import F32, HOST, INTEGERS, Library, Place, library_of
+from gpunn.ops._arrays import F32
 from gpunn.ops._backend import engine_for
-from gpunn.ops._call import CATALOGUE, OpInfo, flows_back, info_of
+from gpunn.ops._call import CATALOGUE, OpInfo, info_of
+from gpunn.torch._prepared import (
+    ARRAYS,
+    Differentiation,
+    Maker,
+    Prepared,
+    PreparedGradient,
+    decode,
+    encode,
+    fresh_kinds,
+    kind_of,
+    prepare,
+    settled,
+)
 
 # Inputs of matrix products and convolutions become the autocast dtype. All others follow what they are given.
 PRODUCTS = frozenset({"matmul", "batch_matmul", "matmul_bias_activation", "conv2d", "conv2d_bias_activation"})
@@ -32,7 +43,6 @@ _SCHEMA_TYPES = {
 }
 
 _library = torch.library.Library("gpunn", "DEF")
-_arrays: Library = library_of(torch.empty(0))
 # The key sets below autograd, as torch.library has them for its own custom ops.
 _AFTER_AUTOGRAD = torch._C._after_autograd_keyset
 
@@ -85,55 +95,8 @@ def _split(info: OpInfo, args: Sequence[Any]) -> list[Any]:
     return tensors
 
 
-def _settled(info: OpInfo, attributes: dict[str, Any]) -> tuple[_core.Op, str]:
-    """The op with its attributes, and the backend's name."""
-    given = dict(attributes)
-    backend = given.pop("backend", "")
-    return info.op(given), backend
-
-
-def _with_defaults(info: OpInfo, attributes: dict[str, Any]) -> dict[str, Any]:
-    """The dispatcher leaves out what is as the schema says."""
-    result = {}
-    for one in info.attributes:
-        default = None if one["same_as"] else one["default"]
-        result[one["name"]] = attributes.get(one["name"], default)
-    result["backend"] = attributes.get("backend", "")
-    return result
-
-
-def _describe(info: OpInfo, tensors: Sequence[torch.Tensor], place: Place) -> tuple[list[Any], list[Any]]:
-    described, keep = [], []
-    for i, tensor in enumerate(tensors):
-        if _arrays.place(tensor) != place:
-            raise UsageError(f"{info.name}: {info.input(i)['name']} is {_arrays.place(tensor)}, x is {place}")
-        one, kept = _arrays.describe(tensor, place)
-        codes = info.input_codes(i)
-        if one[1] in INTEGERS and codes and one[1] not in codes and codes[0] in INTEGERS:
-            one, kept = _arrays.describe(_arrays.cast(tensor, codes[0]), place)
-        if i in info.mutated and kept is not tensor:
-            raise UsageError(f"{info.name}: {info.input(i)['name']} changes in place, so it must be contiguous")
-        described.append(one)
-        keep.append(kept)
-    return described, keep
-
-
-def _fresh(info: OpInfo, op: _core.Op, described: list[Any], place: Place) -> list[torch.Tensor]:
-    types = info.output_types(op, described)
-    like = described[0] if described else None
-    return [
-        _arrays.empty(dtype, shape, place, like, None)
-        for (dtype, shape), in_place in zip(types, info.in_place, strict=False)
-        if in_place < 0
-    ]
-
-
-def _scratch(place: Place, size: int) -> tuple[int, Any]:
-    return _arrays.scratch(size, place) if size else (0, None)
-
-
-def _results(info: OpInfo, outputs: list[torch.Tensor]) -> Any:
-    if not info.fresh:
+def _results(outputs: Sequence[torch.Tensor]) -> Any:
+    if not outputs:
         return None
     return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
@@ -141,25 +104,7 @@ def _results(info: OpInfo, outputs: list[torch.Tensor]) -> Any:
 def _kernel(info: OpInfo) -> Callable[..., Any]:
     def run(*args: Any, **attributes: Any) -> Any:
         tensors = _split(info, args)
-        op, backend = _settled(info, _with_defaults(info, attributes))
-        place = _arrays.place(tensors[0]) if tensors else HOST
-        engine = engine_for(backend or None, place.cuda, place.device)
-        described, keep = _describe(info, tensors, place)
-        outputs = _fresh(info, op, described, place)
-        to = [_arrays.describe(one, place)[0] for one in outputs]
-        if place.cuda:
-            capturing = _arrays.capturing()
-            size = engine.scratch_bytes(op, described, to, capturing)
-            address, owner = _scratch(place, size)
-            engine.run(op, described, to, _arrays.stream(place), capturing, address, size)
-            del owner
-        else:
-            engine.run(op, described, to)
-        del keep
-        for i in info.mutated:
-            if i < len(tensors):
-                torch.autograd.graph.increment_version(tensors[i])
-        return _results(info, outputs)
+        return _results(prepare(info, tensors, attributes).run(tensors))
 
     return run
 
@@ -167,230 +112,113 @@ def _kernel(info: OpInfo) -> Callable[..., Any]:
 def _fake(info: OpInfo) -> Callable[..., Any]:
     def run(*args: Any, **attributes: Any) -> Any:
         tensors = _split(info, args)
-        op, _ = _settled(info, _with_defaults(info, attributes))
-        described = []
-        for i, tensor in enumerate(tensors):
-            code = _code(tensor)
-            codes = info.input_codes(i)
-            if code in INTEGERS and codes and code not in codes and codes[0] in INTEGERS:
-                code = codes[0]
-            described.append((0, code, tuple(int(size) for size in tensor.shape), None))
-        types = info.output_types(op, described)
-        last = bool(tensors) and _is_channels_last(tensors[0])
-        outputs = [
-            _empty_like_kernel(tensors[0], dtype, shape, last)
-            for (dtype, shape), in_place in zip(types, info.in_place, strict=False)
-            if in_place < 0
-        ]
-        return _results(info, outputs)
+        op, _ = settled(info, attributes)
+        kinds = [kind_of(info, i, tensor) for i, tensor in enumerate(tensors)]
+        return _results([Maker(kind, tensors[0].device)() for kind in fresh_kinds(info, op, kinds)])
 
     return run
 
 
-def _code(tensor: torch.Tensor) -> int:
-    code: int | None = _arrays.codes.get(tensor.dtype)  # type: ignore[attr-defined]
-    if code is None:
-        raise UsageError(f"gpunn has no dtype '{tensor.dtype}'")
-    return code
-
-
-def _is_channels_last(tensor: torch.Tensor) -> bool:
-    return tensor.dim() == 4 and not tensor.is_contiguous() and tensor.is_contiguous(memory_format=torch.channels_last)
-
-
-def _empty_like_kernel(like: torch.Tensor, dtype: int, shape: Sequence[int], last: bool) -> torch.Tensor:
-    return torch.empty(
-        tuple(shape),
-        dtype=_arrays.dtypes[dtype],  # type: ignore[attr-defined]
-        device=like.device,
-        memory_format=torch.channels_last if last and len(shape) == 4 else torch.contiguous_format,
-    )
-
-
 # --- Autograd ---
-
-
-def _encode_types(tensors: Sequence[torch.Tensor]) -> list[int]:
-    numbers = []
-    for tensor in tensors:
-        numbers += [_code(tensor), int(_is_channels_last(tensor)), tensor.dim(), *(int(s) for s in tensor.shape)]
-    return numbers
-
-
-def _decode_types(numbers: Sequence[int]) -> list[tuple[int, bool, tuple[int, ...]]]:
-    types = []
-    at = 0
-    while at < len(numbers):
-        rank = numbers[at + 2]
-        types.append((numbers[at], bool(numbers[at + 1]), tuple(numbers[at + 3 : at + 3 + rank])))
-        at += 3 + rank
-    return types
-
-
-def _last_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    _, c, h, w = shape
-    return (h * w * c, 1, w * c, c)
-
-
-def _absent(dtype: int, last: bool, shape: tuple[int, ...]) -> Any:
-    """A tensor of which only the type is told."""
-    return (0, dtype, shape, _last_strides(shape) if last else None)
 
 
 def _vjp_kernel(info: OpInfo) -> Callable[..., list[torch.Tensor]]:
     def run(
         cotangent: torch.Tensor, inputs: Any, outputs: Any, types: Any, wanted: Any, **attributes: Any
     ) -> list[torch.Tensor]:
-        op, backend = _settled(info, _with_defaults(info, attributes))
-        place = _arrays.place(cotangent)
+        op, backend = settled(info, attributes)
+        place = ARRAYS.place(cotangent)
         engine = engine_for(backend or None, place.cuda, place.device)
-        kinds = _decode_types(types)
-        keep: list[Any] = []
-
-        def described(tensor: torch.Tensor | None, kind: tuple[int, bool, tuple[int, ...]]) -> Any:
-            if tensor is None:
-                return _absent(*kind)
-            if tensor.dtype is not _arrays.dtypes[kind[0]]:  # type: ignore[attr-defined]
-                tensor = _arrays.cast(tensor, kind[0])
-            one, kept = _arrays.describe(tensor, place)
-            keep.append(kept)
-            return one
-
-        out_types = info.output_types(op, [(0, k[0], k[2], None) for k in kinds])
-        dy = described(cotangent, (out_types[0][0], False, out_types[0][1]))
-        ins = [described(tensor, kind) for tensor, kind in zip(inputs, kinds, strict=True)]
-        outs = [described(t, (kind[0], False, kind[1])) for t, kind in zip(outputs, out_types, strict=True)]
-        gradients = [
-            _empty_like_kernel(cotangent, *_dtype_shape(kind), kind[1])
-            for kind, want in zip(kinds, wanted, strict=True)
-            if want
-        ]
-        to = [_arrays.describe(one, place)[0] for one in gradients]
-        wants = list(wanted)
-        if place.cuda:
-            capturing = _arrays.capturing()
-            size = engine.gradient_scratch_bytes(op, dy, ins, outs, wants, to, capturing)
-            address, owner = _scratch(place, size)
-            engine.run_gradient(op, dy, ins, outs, wants, to, _arrays.stream(place), capturing, address, size)
-            del owner
-        else:
-            engine.run_gradient(op, dy, ins, outs, wants, to)
-        return gradients
+        prepared = PreparedGradient(info, op, engine, place, cotangent, decode(types), wanted)
+        return prepared.run(cotangent, inputs, outputs)
 
     return run
-
-
-def _dtype_shape(kind: tuple[int, bool, tuple[int, ...]]) -> tuple[int, tuple[int, ...]]:
-    return kind[0], kind[2]
 
 
 def _vjp_fake(info: OpInfo) -> Callable[..., list[torch.Tensor]]:
     def run(
         cotangent: torch.Tensor, inputs: Any, outputs: Any, types: Any, wanted: Any, **attributes: Any
     ) -> list[torch.Tensor]:
-        return [
-            _empty_like_kernel(cotangent, kind[0], kind[2], kind[1])
-            for kind, want in zip(_decode_types(types), wanted, strict=True)
-            if want
-        ]
+        kinds = decode(types)
+        return [Maker(kind, cotangent.device)() for kind, want in zip(kinds, wanted, strict=True) if want]
 
     return run
 
 
-def _needs(
-    info: OpInfo, op: _core.Op, types: list[tuple[int, bool, tuple[int, ...]]], wanted: tuple[bool, ...]
-) -> tuple[list[bool], list[bool]]:
-    """Which inputs and outputs the gradient reads."""
-    key = (op, tuple(types), wanted)
-    found = _kept_needs.get(key)
-    if found is None:
-        if len(_kept_needs) > _MOST_NEEDS:
-            _kept_needs.clear()
-        found = _kept_needs[key] = op.gradient_needs([(0, k[0], k[2], None) for k in types], wanted)
-    return found
+def _is_plain(keyset: Any) -> bool:
+    """Whether nothing but the kernel follows: no fake tensors, no tracing, no vmap."""
+    return keyset.highestPriorityTypeId() in _KERNEL_KEYS
 
 
-_kept_needs: dict[Any, tuple[list[bool], list[bool]]] = {}
-_MOST_NEEDS = 4096
+_KERNEL_KEYS = (torch._C.DispatchKey.CPU, torch._C.DispatchKey.CUDA)
+
+
+def _runs_kernels(cotangent: torch.Tensor) -> bool:
+    """Whether a gradient may be computed at once. A gradient of gradients, which there is none of, is refused by the
+    dispatcher."""
+    return (
+        type(cotangent) is torch.Tensor
+        and not torch.is_grad_enabled()
+        and torch._C._len_torch_dispatch_stack() == 0
+        and torch._C._functorch.peek_interpreter_stack() is None
+    )
 
 
 def _autograd(info: OpInfo, overload: Any, vjp: Any) -> Callable[..., Any]:
     class Differentiable(torch.autograd.Function):
         @staticmethod
         def forward(ctx: Any, call: Any, *tensors: Any) -> Any:
-            keyset, op, attributes, count, wanted = call
+            keyset, prepared, differentiation, attributes, count = call
             given = tensors[:count]
-            arguments = (list(given),) if info.repeated else tensors
-            with torch._C._AutoDispatchBelowAutograd():
-                result = overload.redispatch(keyset & _AFTER_AUTOGRAD, *arguments, **attributes)
-            results = list(result) if isinstance(result, (tuple, list)) else [] if result is None else [result]
-            fresh = iter(results)
-            outputs = [given[i] if i >= 0 else next(fresh) for i in _present(info, count)]
-            codes = _encode_types(given)
-            for i, tensor in enumerate(given):  # integers are converted
-                if not tensor.is_floating_point():
-                    allowed = info.input_codes(i)
-                    at = _type_offset(given, i)
-                    if allowed and codes[at] not in allowed:
-                        codes[at] = allowed[0]
-            kinds = _decode_types(codes)
-            need_inputs, need_outputs = _needs(info, op, kinds, wanted)
-            saved = [t if n else None for t, n in zip(given, need_inputs, strict=True)]
-            saved += [t if n else None for t, n in zip(outputs, need_outputs, strict=True)]
-            ctx.save_for_backward(*saved)
-            ctx.call = (codes, wanted, attributes, count, len(tensors))
+            if prepared is not None:
+                results = prepared.run(given)
+            else:
+                arguments = (list(given),) if info.repeated else tensors
+                with torch._C._AutoDispatchBelowAutograd():
+                    result = overload.redispatch(keyset, *arguments, **attributes)
+                results = list(result) if isinstance(result, (tuple, list)) else [] if result is None else [result]
+            ctx.save_for_backward(*differentiation.saved(given, results))
+            ctx.call = (prepared, differentiation, attributes, count, len(tensors))
             if len(results) > 1:
                 ctx.mark_non_differentiable(*results[1:])
             ctx.set_materialize_grads(False)
-            return result
+            return _results(results)
 
         @staticmethod
         def backward(ctx: Any, *cotangents: Any) -> Any:
-            codes, wanted, attributes, count, all_tensors = ctx.call
-            nothing = (None,) * (1 + all_tensors)
-            if not cotangents or cotangents[0] is None:
-                return nothing
+            prepared, differentiation, attributes, count, all_tensors = ctx.call
+            dy = cotangents[0] if cotangents else None
+            if dy is None:
+                return (None,) * (1 + all_tensors)
             saved = ctx.saved_tensors
-            gradients = iter(
-                vjp(cotangents[0], list(saved[:count]), list(saved[count:]), codes, list(wanted), **attributes)
-            )
-            flows = [next(gradients) if want else None for want in wanted]
+            if prepared is not None and _runs_kernels(dy):
+                found = prepared.gradient(differentiation, dy, saved[:count], saved[count:])
+            else:
+                inputs, outputs = list(saved[:count]), list(saved[count:])
+                found = vjp(dy, inputs, outputs, encode(differentiation.kinds), differentiation.wanted, **attributes)
+            gradients = iter(found)
+            flows = [next(gradients) if want else None for want in differentiation.wanted]
             return (None, *flows, *[None] * (all_tensors - count))
 
     def run(keyset: Any, *args: Any, **attributes: Any) -> Any:
         tensors = _split(info, args)
-        if not info.differentiable or not torch.is_grad_enabled() or not any(t.requires_grad for t in tensors):
+        below = keyset & _AFTER_AUTOGRAD
+        prepared: Prepared | None = prepare(info, tensors, attributes) if _is_plain(below) else None
+        requires = tuple([tensor.requires_grad for tensor in tensors])
+        if not info.differentiable or not torch.is_grad_enabled() or True not in requires:
             with torch._C._AutoDispatchBelowAutograd():
-                return overload.redispatch(keyset & _AFTER_AUTOGRAD, *args, **attributes)
-        for i in info.mutated:
-            if i < len(tensors) and tensors[i].requires_grad:
-                raise UsageError(f"{info.name}: {info.input(i)['name']} changes in place and can't require grad")
-        op, _ = _settled(info, _with_defaults(info, attributes))
-        shown = [(0, _shown_code(info, i, t), tuple(t.shape), None) for i, t in enumerate(tensors)]
-        possible = flows_back(info, op, shown)
-        wanted = tuple(p and t.requires_grad for p, t in zip(possible, tensors, strict=True))
-        for i, (tensor, want) in enumerate(zip(tensors, wanted, strict=True)):
-            if tensor.requires_grad and not want:
-                raise UsageError(f"{info.name}: there is no gradient for {info.input(i)['name']}; detach it")
-        call = (keyset, op, attributes, len(tensors), wanted)
+                if prepared is not None:
+                    return _results(prepared.run(tensors))
+                return overload.redispatch(below, *args, **attributes)
+        if prepared is not None:
+            differentiation = prepared.differentiation(requires)
+        else:
+            kinds = [kind_of(info, i, tensor) for i, tensor in enumerate(tensors)]
+            differentiation = Differentiation(info, settled(info, attributes)[0], kinds, requires)
+        call = (below, prepared, differentiation, attributes, len(tensors))
         return Differentiable.apply(call, *(tensors if info.repeated else args))
 
     return run
-
-
-def _shown_code(info: OpInfo, i: int, tensor: torch.Tensor) -> int:
-    code = _code(tensor)
-    codes = info.input_codes(i)
-    return codes[0] if code in INTEGERS and codes and code not in codes else code
-
-
-def _type_offset(tensors: Sequence[torch.Tensor], i: int) -> int:
-    return sum(3 + t.dim() for t in tensors[:i])
-
-
-def _present(info: OpInfo, inputs: int) -> list[int]:
-    """For each output that there is, the input that it is in place of, or -1."""
-    return [i for i in info.in_place if i < inputs]
 
 
 # --- Autocast ---

@@ -1,0 +1,311 @@
+"""Calls on tensors of PyTorch, prepared once for the types at hand: a repeated call hands over addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+
+from gpunn import _core
+from gpunn.errors import UsageError
+from gpunn.ops import _backend
+from gpunn.ops._arrays import HOST, INTEGERS, Library, Place, library_of
+from gpunn.ops._backend import engine_for
+from gpunn.ops._call import OpInfo, flows_back
+
+ARRAYS: Library = library_of(torch.empty(0))
+
+
+class Kind(NamedTuple):
+    """What is known of a tensor beside its numbers."""
+
+    code: int
+    channels_last: bool
+    shape: tuple[int, ...]
+
+    def described(self, address: int = 0) -> Any:
+        return (address, self.code, self.shape, _last_strides(self.shape) if self.channels_last else None)
+
+
+def _last_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    _, c, h, w = shape
+    return (h * w * c, 1, w * c, c)
+
+
+def code_of(tensor: torch.Tensor) -> int:
+    code: int | None = ARRAYS.codes.get(tensor.dtype)  # type: ignore[attr-defined]
+    if code is None:
+        raise UsageError(f"gpunn has no dtype '{tensor.dtype}'")
+    return code
+
+
+def is_channels_last(tensor: torch.Tensor) -> bool:
+    return tensor.dim() == 4 and not tensor.is_contiguous() and tensor.is_contiguous(memory_format=torch.channels_last)
+
+
+def kind_of(info: OpInfo, i: int, tensor: torch.Tensor) -> Kind:
+    """As the op takes its input ``i``: integers are converted."""
+    code, codes = code_of(tensor), info.input_codes(i)
+    if code in INTEGERS and codes and code not in codes and codes[0] in INTEGERS:
+        code = codes[0]
+    return Kind(code, is_channels_last(tensor), tuple(int(size) for size in tensor.shape))
+
+
+def settled(info: OpInfo, attributes: dict[str, Any]) -> tuple[_core.Op, str]:
+    """The op with its attributes, and the backend's name. The dispatcher leaves out what is as the schema says."""
+    given = {a["name"]: attributes.get(a["name"], None if a["same_as"] else a["default"]) for a in info.attributes}
+    return info.op(given), attributes.get("backend", "")
+
+
+class Maker:
+    """Makes new tensors of a kind."""
+
+    def __init__(self, kind: Kind, device: torch.device) -> None:
+        self.shape = kind.shape
+        self.options: dict[str, Any] = {"dtype": ARRAYS.dtypes[kind.code], "device": device}  # type: ignore[attr-defined]
+        if kind.channels_last:
+            self.options["memory_format"] = torch.channels_last
+
+    def __call__(self) -> torch.Tensor:
+        return torch.empty(self.shape, **self.options)
+
+
+def output_kinds(info: OpInfo, op: _core.Op, inputs: Sequence[Kind]) -> list[Kind]:
+    """Of all outputs, in place or not. Images lie as those of the first input."""
+    last = bool(inputs) and inputs[0].channels_last
+    types = info.output_types(op, [(0, kind.code, kind.shape, None) for kind in inputs])
+    return [Kind(code, last and len(shape) == 4, tuple(shape)) for code, shape in types]
+
+
+def fresh_kinds(info: OpInfo, op: _core.Op, inputs: Sequence[Kind]) -> list[Kind]:
+    """Of the outputs that are not in place."""
+    outputs = output_kinds(info, op, inputs)
+    return [kind for kind, in_place in zip(outputs, info.in_place, strict=False) if in_place < 0]
+
+
+class Differentiation:
+    """What the gradient of a call computes and reads."""
+
+    def __init__(self, info: OpInfo, op: _core.Op, kinds: list[Kind], requires: Sequence[bool]) -> None:
+        for i in info.mutated:
+            if i < len(requires) and requires[i]:
+                raise UsageError(f"{info.name}: {info.input(i)['name']} changes in place and can't require grad")
+        described = [(0, kind.code, kind.shape, None) for kind in kinds]
+        possible = flows_back(info, op, described)
+        for i, (flows, wants) in enumerate(zip(possible, requires, strict=True)):
+            if wants and not flows:
+                raise UsageError(f"{info.name}: there is no gradient for {info.input(i)['name']}; detach it")
+        self.kinds = kinds
+        self.wanted = [flows and wants for flows, wants in zip(possible, requires, strict=True)]
+        self.inputs, self.outputs = op.gradient_needs(described, self.wanted)
+        # Where each output that there is lies among the inputs and the fresh outputs.
+        fresh = iter(range(len(kinds), len(kinds) + len(info.in_place)))
+        places = [i if i >= 0 else next(fresh) for i in info.in_place if i < len(kinds)]
+        self._kept = [i if needed else None for i, needed in enumerate(self.inputs)]
+        self._kept += [i if needed else None for i, needed in zip(places, self.outputs, strict=True)]
+
+    def saved(self, given: Sequence[torch.Tensor], fresh: Sequence[torch.Tensor]) -> list[torch.Tensor | None]:
+        """Of the inputs, then of the outputs, those that the gradient reads."""
+        tensors = (*given, *fresh)
+        return [None if i is None else tensors[i] for i in self._kept]
+
+
+class _Run:
+    """A call of the core with the device that it is for."""
+
+    def __init__(self, call: _core.Call, place: Place) -> None:
+        self.call, self.place = call, place
+
+    def __call__(self, addresses: list[int]) -> None:
+        if not self.place.cuda:
+            self.call.run(addresses=addresses)
+            return
+        capturing = ARRAYS.capturing()
+        size = self.call.scratch_bytes(capturing, addresses)
+        address, owner = ARRAYS.scratch(size, self.place) if size else (0, None)
+        self.call.run(ARRAYS.stream(self.place), capturing, address, size, addresses)
+        del owner
+
+
+class _Repair:
+    """Makes of input ``i`` what kernels take: other integers, elements without gaps. None: it is as they want it."""
+
+    def __init__(self, info: OpInfo, i: int, tensor: torch.Tensor, kind: Kind) -> None:
+        self.i = i
+        self.code = kind.code if kind.code != code_of(tensor) else None
+        self.packs = not (tensor.is_contiguous() or kind.channels_last)
+        if (self.packs or self.code is not None) and i in info.mutated:
+            name = info.input(i)["name"]
+            raise UsageError(f"{info.name}: {name} changes in place, so it must be contiguous, and of its dtype")
+
+    @property
+    def needed(self) -> bool:
+        return self.packs or self.code is not None
+
+    def __call__(self, tensor: torch.Tensor) -> torch.Tensor:
+        if self.code is not None:
+            tensor = ARRAYS.cast(tensor, self.code)
+        return tensor.contiguous() if self.packs else tensor
+
+
+class Prepared:
+    """An op for inputs of these types, on their device."""
+
+    def __init__(self, info: OpInfo, tensors: Sequence[torch.Tensor], attributes: dict[str, Any]) -> None:
+        self.info = info
+        self.op, backend = settled(info, attributes)
+        self.place = ARRAYS.place(tensors[0]) if tensors else HOST
+        device = tensors[0].device if tensors else torch.device("cpu")
+        self.engine = engine_for(backend or None, self.place.cuda, self.place.device)
+        for i, tensor in enumerate(tensors):
+            if ARRAYS.place(tensor) != self.place:
+                raise UsageError(f"{info.name}: {info.input(i)['name']} is {ARRAYS.place(tensor)}, x is {self.place}")
+        self.kinds = [kind_of(info, i, tensor) for i, tensor in enumerate(tensors)]
+        repairs = [_Repair(info, i, t, k) for i, (t, k) in enumerate(zip(tensors, self.kinds, strict=True))]
+        self.repairs = [one for one in repairs if one.needed]
+        self.mutated = [i for i in info.mutated if i < len(tensors)]
+        fresh = fresh_kinds(info, self.op, self.kinds)
+        self._makers = [Maker(kind, device) for kind in fresh]
+        inputs = [kind.described() for kind in self.kinds]
+        call = _core.Call(self.engine, self.op, inputs, [kind.described() for kind in fresh])
+        self._run = _Run(call, self.place)
+        self._differentiations: dict[tuple[bool, ...], Differentiation] = {}
+        self._gradients: dict[Any, PreparedGradient] = {}
+
+    def run(self, given: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """The outputs that are not in place."""
+        tensors = given
+        if self.repairs:
+            tensors = list(given)
+            for repair in self.repairs:
+                tensors[repair.i] = repair(tensors[repair.i])
+        fresh = [make() for make in self._makers]
+        self._run([t.data_ptr() for t in tensors] + [t.data_ptr() for t in fresh])
+        for i in self.mutated:
+            torch.autograd.graph.increment_version(given[i])
+        return fresh
+
+    def differentiation(self, requires: tuple[bool, ...]) -> Differentiation:
+        found = self._differentiations.get(requires)
+        if found is None:
+            found = self._differentiations[requires] = Differentiation(self.info, self.op, self.kinds, requires)
+        return found
+
+    def gradient(
+        self,
+        differentiation: Differentiation,
+        cotangent: torch.Tensor,
+        inputs: Sequence[torch.Tensor | None],
+        outputs: Sequence[torch.Tensor | None],
+    ) -> list[torch.Tensor]:
+        key = (id(differentiation), cotangent.dtype, cotangent.stride())
+        found = self._gradients.get(key)
+        if found is None:
+            made = PreparedGradient(
+                self.info, self.op, self.engine, self.place, cotangent, self.kinds, differentiation.wanted
+            )
+            found = self._gradients[key] = made
+        # What was given needs no look again where the call took it as it is.
+        return found.run(cotangent, inputs, outputs, bool(self.repairs))
+
+
+class PreparedGradient:
+    """The gradient of an op for inputs of these types, on their device, and for a cotangent that lies so."""
+
+    def __init__(
+        self,
+        info: OpInfo,
+        op: _core.Op,
+        engine: _core.Engine,
+        place: Place,
+        cotangent: torch.Tensor,
+        kinds: Sequence[Kind],
+        wanted: Sequence[bool],
+    ) -> None:
+        outputs = output_kinds(info, op, kinds)
+        self._last = is_channels_last(cotangent)
+        self._packs = not (self._last or cotangent.is_contiguous())
+        code = outputs[0].code
+        self._cast = code if code_of(cotangent) != code else None
+        dy = Kind(code, self._last, outputs[0].shape)
+        self.kinds, self.outputs = kinds, outputs
+        gradients = [kind for kind, want in zip(kinds, wanted, strict=True) if want]
+        self._makers = [Maker(kind, cotangent.device) for kind in gradients]
+        call = _core.Call.gradient(
+            engine,
+            op,
+            dy.described(),
+            [kind.described() for kind in kinds],
+            [kind.described() for kind in outputs],
+            list(wanted),
+            [kind.described() for kind in gradients],
+        )
+        self._run = _Run(call, place)
+
+    def run(
+        self,
+        cotangent: torch.Tensor,
+        inputs: Sequence[torch.Tensor | None],
+        outputs: Sequence[torch.Tensor | None],
+        repairs: bool = True,
+    ) -> list[torch.Tensor]:
+        """The gradients that are wanted. With ``repairs`` inputs and outputs may lie otherwise than their kinds."""
+        if self._cast is not None:
+            cotangent = ARRAYS.cast(cotangent, self._cast)
+        if self._packs:
+            cotangent = cotangent.contiguous()
+        if repairs:
+            inputs = [_repaired(t, k) for t, k in zip(inputs, self.kinds, strict=True)]
+            outputs = [_repaired(t, k) for t, k in zip(outputs, self.outputs, strict=True)]
+        gradients = [make() for make in self._makers]
+        read = [0 if t is None else t.data_ptr() for t in (*inputs, *outputs)]
+        self._run([*read, *[t.data_ptr() for t in gradients], cotangent.data_ptr()])
+        return gradients
+
+
+def _repaired(tensor: torch.Tensor | None, kind: Kind) -> torch.Tensor | None:
+    if tensor is None:
+        return None
+    if tensor.dtype is not ARRAYS.dtypes[kind.code]:  # type: ignore[attr-defined]
+        tensor = ARRAYS.cast(tensor, kind.code)
+    return tensor.contiguous(memory_format=torch.channels_last if kind.channels_last else torch.contiguous_format)
+
+
+def prepare(info: OpInfo, tensors: Sequence[torch.Tensor], attributes: dict[str, Any]) -> Prepared:
+    """The call for such tensors and attributes. Raises UsageError for what the op does not take."""
+    parts: list[Any] = [info.name, _backend.chosen()]
+    for tensor in tensors:
+        if tensor.layout is not torch.strided:
+            raise UsageError(f"{info.name}: a tensor must be strided, is {tensor.layout}")
+        parts += (tensor.dtype, tensor.shape, tensor.stride(), tensor.get_device())
+    for name, value in attributes.items():
+        parts += (name, tuple(value) if type(value) is list else value)
+    key = tuple(parts)
+    found = _kept.get(key)
+    if found is None:
+        if len(_kept) >= _MOST_KEPT:
+            _kept.clear()
+        found = _kept[key] = Prepared(info, tensors, attributes)
+    return found
+
+
+_kept: dict[Any, Prepared] = {}
+_MOST_KEPT = 4096
+
+
+def encode(kinds: Sequence[Kind]) -> list[int]:
+    """Kinds as a schema of PyTorch can have them."""
+    numbers: list[int] = []
+    for kind in kinds:
+        numbers += [kind.code, int(kind.channels_last), len(kind.shape), *kind.shape]
+    return numbers
+
+
+def decode(numbers: Sequence[int]) -> list[Kind]:
+    kinds, at = [], 0
+    while at < len(numbers):
+        rank = numbers[at + 2]
+        kinds.append(Kind(numbers[at], bool(numbers[at + 1]), tuple(numbers[at + 3 : at + 3 + rank])))
+        at += 3 + rank
+    return kinds
