@@ -86,6 +86,12 @@ bool has_choices(const CompiledProgram& program, const Backend& backend) {
 
 }  // namespace
 
+bool is_fused_as_whole(const CompiledProgram& program) {
+  return std::ranges::any_of(program.subgraphs.taken, [&](const Subgraph& subgraph) {
+    return subgraph.nodes.count * 4 >= program.graph.nodes().size() * 3;
+  });
+}
+
 CompiledProgram compile_fastest(const graph::Graph& program, Backend& backend) {
   CompiledProgram result = compile(program, backend);
   // The choice of a kernel may lead to ops, in another layout or dtype, that were not asked about before.

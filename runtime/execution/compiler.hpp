@@ -26,6 +26,9 @@ CompiledProgram compile(graph::Graph program, const Backend& backend);
 // step program that is fused as a whole has nothing to time.
 CompiledProgram compile_fastest(const graph::Graph& program, Backend& backend);
 
+// Whether a plugin fuses all of it, or all but a few ops, as one subgraph.
+bool is_fused_as_whole(const CompiledProgram& program);
+
 // The two halves of compile(). lower() takes the composite ops that the first backend prefers and all backends serve,
 // so that all of them can run the very same ops.
 graph::Graph lower(graph::Graph program, std::span<const Backend* const> backends);

@@ -3,6 +3,8 @@
 #include <gpunn/plan.hpp>
 
 #include <algorithm>
+#include <cmath>
+#include <vector>
 
 #include "check_support.hpp"
 #include "training/session.hpp"
@@ -135,4 +137,19 @@ TEST_CASE("two backends are compared op by op, whatever they fuse") {
   CHECK(session.training().subgraphs.taken.empty());
   session.train_steps(2);
   CHECK(session.comparison()->steps == 2);
+}
+
+TEST_CASE("a step that is fused as a whole in f32 alone is taken in place of ops in bf16") {
+  const auto halves = [](const std::string& backend) {
+    gpunn::Experiment experiment = experiment_on(backend);
+    experiment.precision = gpunn::Precision::bf16;
+    gpunn::training::Session session = gpunn::training::Session::open(experiment);
+    session.train_steps(3);
+    CHECK(std::isfinite(session.losses(0, 3).back()));
+    const std::vector<gpunn::graph::Value>& values = session.training().graph.values();
+    return std::ranges::count_if(values, [](const auto& value) { return value.type.dtype == gpunn::DType::bf16; });
+  };
+  CHECK(halves("fusing_wide") == 0);
+  CHECK(halves("fusing_pieces") > 0);  // is nothing as a whole
+  CHECK(halves("fusing_idle") > 0);
 }

@@ -78,7 +78,8 @@ std::vector<Key> training_keys() {
       choice("precision", &E::precision, {"fp32", "tf32", "bf16", "f16"},
              "What the factors of a product may be rounded to; sums stay fp32. With bf16 and f16 the values between "
              "layers are of that type too; parameters, statistics, norms of rows, losses and the optimizer's states "
-             "stay f32. f16 scales the loss."),
+             "stay f32. A step that a backend fuses as a whole in f32, which small networks have, stays f32 in bf16. f16 "
+             "scales the loss."),
       boolean("deterministic", &E::deterministic,
               "Only kernels that give the same bits each time; an error where there are none."),
       integer("threads", &E::threads, between(0, 1024), "Host threads; 0: the backend's choice."),

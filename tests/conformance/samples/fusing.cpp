@@ -6,6 +6,7 @@
 // - KIND_FORGETFUL: the whole, but the gradients of biases are those of the step before.
 // - KIND_MISCOUNTING: the whole, but the metrics are added up twice.
 // - KIND_WAVERING: the whole, said to be deterministic, but each step rounds differently.
+// - KIND_WIDE: the whole, unless a value of it is of half precision.
 // - KIND_IDLE: no subgraph, with a reason.
 #include <gpunn/subgraph.hpp>
 
@@ -23,7 +24,7 @@ namespace {
 using namespace gpunn::plugin;
 using samples::CpuLibrary;
 
-enum Kind { KIND_WHOLE, KIND_PIECES, KIND_FORGETFUL, KIND_MISCOUNTING, KIND_WAVERING, KIND_IDLE };
+enum Kind { KIND_WHOLE, KIND_PIECES, KIND_FORGETFUL, KIND_MISCOUNTING, KIND_WAVERING, KIND_WIDE, KIND_IDLE };
 constexpr Kind kKind = SAMPLE_KIND;
 #ifndef SAMPLE_BASE
 #define SAMPLE_BASE "cpu"
@@ -33,6 +34,16 @@ uint64_t bytes_of(const gpunn_tensor& tensor) {
   const bool wide = tensor.dtype == GPUNN_F64 || tensor.dtype == GPUNN_I64;
   const uint64_t size = wide ? 8 : tensor.dtype == GPUNN_U8 ? 1 : 4;
   return static_cast<uint64_t>(element_count(tensor)) * size;
+}
+
+bool has_half(const ProgramDesc& desc, std::size_t first, std::size_t count) {
+  for (std::size_t i = first; i < first + count; ++i) {
+    for (const int32_t id : desc.outputs(i)) {
+      const int32_t dtype = desc.tensor(id).dtype;
+      if (dtype == GPUNN_BF16 || dtype == GPUNN_F16) return true;
+    }
+  }
+  return false;
 }
 
 uint64_t align_up(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
@@ -156,6 +167,7 @@ class FusingDevice final : public HostDevice {
   SubgraphSupport query_subgraph(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
     if (kKind == KIND_IDLE) return first == 0 ? SubgraphSupport::no("it is idle") : SubgraphSupport::no();
     std::size_t count = limit;
+    if (kKind == KIND_WIDE && has_half(desc, first, limit)) return SubgraphSupport::no("half precision");
     if (kKind == KIND_PIECES) {
       const int32_t op = desc.op(first).op();
       if (op == GPUNN_OP_MATMUL || op == GPUNN_OP_CONV2D) return SubgraphSupport::no();
