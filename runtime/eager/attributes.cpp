@@ -353,6 +353,9 @@ std::vector<AttributeTable> make_tables() {
                         {epsilon<batch_norm>(1e-5), Row(&batch_norm::momentum, "momentum", number, AttributeValue(0.1),
                                                         "the batch's share of the running statistics")
                                                         .of({GPUNN_OP_BATCH_NORM})}));
+  using attention = gpunn_attention_attrs;
+  tables.push_back(table<attention>("gpunn_attention_attrs", {{&attention::scale, "scale", number, kRequired,
+                                                               "factor of the scores, mostly 1 / sqrt(D)"}}));
   tables.push_back(table<gpunn_layer_norm_attrs>("gpunn_layer_norm_attrs", {epsilon<gpunn_layer_norm_attrs>(1e-5)}));
   using response = gpunn_local_response_norm_attrs;
   tables.push_back(

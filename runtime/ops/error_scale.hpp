@@ -37,7 +37,8 @@ using ErrorScale = std::function<std::vector<double>(const Evaluation& evaluatio
 struct ToleranceRow {
   ErrorScale scale;
   std::string_view reason;
-  bool multiplies = false;  // products of this op may be rounded to the precision that the user allows
+  bool multiplies = false;     // products of this op may be rounded to the precision that the user allows
+  bool has_precision = false;  // the scale already has what these roundings come to
 };
 
 // --- Analyses that several ops share ---

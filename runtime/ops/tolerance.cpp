@@ -69,7 +69,7 @@ Tolerance tolerance_of(const Evaluation& evaluation, std::size_t output) {
   Tolerance tolerance{row.scale(evaluation, output), row.reason, row.multiplies && !all_finite(evaluation.inputs)};
   for (double& bound : tolerance.bound) bound = roundoff * bound + (bound > 0 ? smallest : 0);
   // An op without inputs, as FILL, multiplies nothing.
-  const bool factors_are_rounded = row.multiplies && evaluation.precision != Precision::fp32;
+  const bool factors_are_rounded = row.multiplies && !row.has_precision && evaluation.precision != Precision::fp32;
   if (factors_are_rounded && !is_half(evaluation.inputs.at(0).type.dtype)) {
     add_products(evaluation, output, tolerance.bound);
   }

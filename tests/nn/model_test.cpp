@@ -129,7 +129,9 @@ TEST_CASE("attention has PyTorch's parameters, and drops weights in training alo
   CHECK(training.parameters[0].deviation == Approx(std::sqrt(2.0 / 24)));  // Glorot's
   CHECK(std::ranges::count(training.ops(), GPUNN_OP_DROPOUT) == 1);
   CHECK(std::ranges::count(inference.ops(), GPUNN_OP_DROPOUT) == 0);
-  CHECK(std::ranges::count(inference.ops(), GPUNN_OP_BATCH_MATMUL) == 2);
+  CHECK(std::ranges::count(training.ops(), GPUNN_OP_BATCH_MATMUL) == 2);
+  CHECK(std::ranges::count(training.ops(), GPUNN_OP_ATTENTION) == 0);
+  CHECK(std::ranges::count(inference.ops(), GPUNN_OP_ATTENTION) == 1);
   CHECK(to_string(training.graph.value(training.y).type.shape) == "[4, 5, 6]");
 }
 

@@ -111,6 +111,11 @@ typedef struct gpunn_upsample2d_attrs {
   int32_t mode;
 } gpunn_upsample2d_attrs;
 
+typedef struct gpunn_attention_attrs {
+  uint32_t struct_size;
+  float scale; /* of the scores; 1 / sqrt(D) in Vaswani et al. */
+} gpunn_attention_attrs;
+
 /* Ioffe and Szegedy, 2015. */
 typedef struct gpunn_batch_norm_attrs {
   uint32_t struct_size;

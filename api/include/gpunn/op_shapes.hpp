@@ -348,6 +348,12 @@ inline void require_attributes(int32_t op, const AnyAttributes& attributes, Tens
       require(a.low <= a.high, "low " + std::to_string(a.low) + " must not be above high " + std::to_string(a.high));
       break;
     }
+    case GPUNN_OP_ATTENTION:
+    case GPUNN_OP_ATTENTION_BACKWARD: {
+      const float scale = attributes.as<gpunn_attention_attrs>().scale;
+      require(std::isfinite(scale), "scale " + std::to_string(scale) + " must be finite");
+      break;
+    }
     case GPUNN_OP_BATCH_NORM: {
       const auto a = attributes.as<gpunn_batch_norm_attrs>();
       require_positive(a.epsilon, "epsilon");

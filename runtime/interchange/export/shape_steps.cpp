@@ -29,6 +29,21 @@ std::string batched_product(OnnxBuilder& b, const OnnxStep& step) {
   return b.add(step.node->name, "MatMul", inputs);
 }
 
+// The heads of q[N,T,H,D] become a dimension of the batch for two products.
+std::string attended(OnnxBuilder& b, const OnnxStep& step) {
+  const std::string& layer = step.node->name;
+  const double scale = step.node->attrs.as<gpunn_attention_attrs>().scale;
+  const auto turned = [&](const std::string& x, const Numbers& permutation) {
+    return b.add(layer, "Transpose", {x}, {{"perm", permutation}}, false);
+  };
+  const Numbers heads_first{0, 2, 1, 3}, keys_last{0, 2, 3, 1};
+  const std::vector<std::string> inputs = b.tensors(step.inputs);
+  const std::string queries = b.add(layer, "Mul", {turned(inputs[0], heads_first), b.number(layer, scale)}, {}, false);
+  const std::string scores = b.add(layer, "MatMul", {queries, turned(inputs[1], keys_last)}, {}, false);
+  const std::string weights = b.add(layer, "Softmax", {scores}, {{"axis", int64_t{-1}}}, false);
+  return turned(b.add(layer, "MatMul", {weights, turned(inputs[2], heads_first)}), heads_first);
+}
+
 std::string reduction(OnnxBuilder& b, const OnnxStep& step) {
   const std::string& layer = step.node->name;
   const auto attrs = step.node->attrs.as<gpunn_reduce_attrs>();
@@ -101,6 +116,9 @@ bool add_shape_step(OnnxBuilder& b, const OnnxStep& step) {
       break;
     case GPUNN_OP_BATCH_MATMUL:
       name = batched_product(b, step);
+      break;
+    case GPUNN_OP_ATTENTION:
+      name = attended(b, step);
       break;
     case GPUNN_OP_REDUCE:
       name = reduction(b, step);

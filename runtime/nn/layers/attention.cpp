@@ -22,6 +22,30 @@ ValueId swapped(const LayerContext& c, ValueId x) {
   return c.graph.add1(GPUNN_OP_TRANSPOSE, c.layer.name, Attributes::of(attrs), {x});
 }
 
+float score_scale(int64_t head) { return static_cast<float>(1 / std::sqrt(static_cast<double>(head))); }
+
+// q, k, v and the result are [samples, tokens, heads, head].
+ValueId mixed_by_weights(const LayerContext& c, ValueId q, ValueId k, ValueId v) {
+  const gpunn_attention_attrs attrs{.struct_size = 0, .scale = score_scale(c.graph.value(q).type.shape[3])};
+  return c.graph.add(GPUNN_OP_ATTENTION, c.layer.name, Attributes::of(attrs), {q, k, v}).front();
+}
+
+// The same with weights left out. Those that are kept are a tensor: ATTENTION has no dropout.
+ValueId mixed_by_dropped_weights(const LayerContext& c, ValueId q, ValueId k, ValueId v) {
+  const Shape shape = c.graph.value(q).type.shape;
+  const int64_t samples = shape[0], tokens = shape[1], heads = shape[2], head = shape[3];
+  const auto by_head = [&](ValueId x) { return view(c, swapped(c, x), {samples * heads, tokens, head}); };
+  Expressions e(c.graph, c.layer.name);
+  const gpunn_matmul_attrs by_keys{.struct_size = 0, .transpose_a = 0, .transpose_b = 1};
+  const ValueId scores =
+      e.op(GPUNN_OP_BATCH_MATMUL, {e.scaled(by_head(q), score_scale(head)), by_head(k)}, Attributes::of(by_keys));
+  const ValueId weights = e.op(GPUNN_OP_SOFTMAX, {view(c, scores, {samples * heads * tokens, tokens})});
+  const ValueId kept = drop(c, weights, c.arguments.number("dropout"));
+  const ValueId mixed = e.op(GPUNN_OP_BATCH_MATMUL, {view(c, kept, {samples * heads, tokens, tokens}), by_head(v)},
+                             Attributes::of(gpunn_matmul_attrs{}));
+  return swapped(c, view(c, mixed, {samples, heads, tokens, head}));
+}
+
 ValueId multi_head_attention(const LayerContext& c) {
   const Shape x = c.input_shape();
   require_rank(x, 3, "[N, tokens, features]", "");
@@ -48,26 +72,18 @@ ValueId multi_head_attention(const LayerContext& c) {
   const auto projected = [&](int64_t part) {
     ValueId y = weighted_sums(c, rows, e.slice(in_weight, 0, part * features, features));
     if (bias) y = add_bias(y, e.slice(in_bias, 0, part * features, features));
-    return view(c, swapped(c, view(c, y, {samples, tokens, heads, head})), {samples * heads, tokens, head});
+    return view(c, y, {samples, tokens, heads, head});
   };
-  const ValueId queries = e.scaled(projected(0), 1 / std::sqrt(static_cast<double>(head)));
-  const ValueId keys = projected(1), values = projected(2);
-
-  const gpunn_matmul_attrs by_keys{.struct_size = 0, .transpose_a = 0, .transpose_b = 1};
-  const ValueId scores = e.op(GPUNN_OP_BATCH_MATMUL, {queries, keys}, Attributes::of(by_keys));
-  const ValueId weights = e.op(GPUNN_OP_SOFTMAX, {view(c, scores, {samples * heads * tokens, tokens})});
-  const ValueId kept = drop(c, weights, c.arguments.number("dropout"));
-  const ValueId mixed = e.op(GPUNN_OP_BATCH_MATMUL, {view(c, kept, {samples * heads, tokens, tokens}), values},
-                             Attributes::of(gpunn_matmul_attrs{}));
+  const ValueId queries = projected(0), keys = projected(1), values = projected(2);
+  const ValueId mixed = drops(c, c.arguments.number("dropout")) ? mixed_by_dropped_weights(c, queries, keys, values)
+                                                                : mixed_by_weights(c, queries, keys, values);
 
   const ValueId out_weight = c.parameter({.name = "out_proj.weight",
                                           .shape = {features, features},
                                           .init = InitKind::kaiming_uniform,
                                           .fan_in = features,
                                           .decayed = true});
-  const ValueId by_token =
-      view(c, swapped(c, view(c, mixed, {samples, heads, tokens, head})), {samples * tokens, features});
-  ValueId y = weighted_sums(c, by_token, out_weight);
+  ValueId y = weighted_sums(c, view(c, mixed, {samples * tokens, features}), out_weight);
   if (bias) y = add_bias(y, bias_parameter("out_proj.bias", features));
   return view(c, y, x);
 }

@@ -83,10 +83,12 @@ ValueId enlarge(const LayerContext& c, ValueId x, const Pair& factor, int32_t mo
   return c.graph.add1(GPUNN_OP_UPSAMPLE2D, c.layer.name, Attributes::of(attrs), {x});
 }
 
+bool drops(const LayerContext& c, double p) { return c.options.training && static_cast<float>(p) != 0; }
+
 ValueId drop(const LayerContext& c, ValueId x, double p) {
   constexpr uint64_t kDropoutStreams = uint64_t{1} << 32;  // stream of the layer with index 0
   const auto share = static_cast<float>(p);
-  if (!c.options.training || share == 0) return x;
+  if (!drops(c, p)) return x;
   if (c.options.step == graph::kNoValue) fail("dropout needs the step counter in training");
   if (share >= 1) fail("a share that is dropped must be below 1 in single precision");
   const gpunn_dropout_attrs attrs{

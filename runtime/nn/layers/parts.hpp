@@ -42,6 +42,8 @@ graph::ValueId view(const LayerContext& c, graph::ValueId x, const Shape& shape)
 // Images of x with their rows and columns multiplied; `mode` is a gpunn_upsampling.
 graph::ValueId enlarge(const LayerContext& c, graph::ValueId x, const Pair& factor, int32_t mode);
 
+// Whether drop() leaves values out: in training, unless p is 0.
+bool drops(const LayerContext& c, double p);
 // x with values left out as the layer `dropout` does it; x itself where none are.
 graph::ValueId drop(const LayerContext& c, graph::ValueId x, double p);
 
