@@ -96,7 +96,11 @@ def documentation(op: dict[str, Any]) -> list[str]:
         lines.append(f"    ``{one['name']}``: {one['help']}.")
     fresh = [o for o in op["outputs"] if o["in_place"] < 0]
     results = ", ".join(f"``{o['name']}``: {tensor_text(o)}" for o in fresh)
-    lines += ["", f"    Returns {results}." if fresh else "    Returns what changed in place."]
+    returned = f"    Returns {results}." if fresh else "    Returns what changed in place."
+    if len(returned) > WIDTH:
+        cut = returned.rindex(", ``", 0, WIDTH)
+        returned = returned[: cut + 1] + "\n    " + returned[cut + 2 :]
+    lines += ["", returned]
     lines.append('    """')
     return lines
 

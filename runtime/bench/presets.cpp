@@ -23,6 +23,10 @@ std::vector<OpShape> gemm() {
     shapes.push_back({"matmul", shape});
   }
   shapes.push_back({"matmul_bias_activation", "2048x2048x2048,tb=1"});
+  // Of a vision transformer on images of 224x224, and of longer sequences.
+  for (const char* shape : {"32,197,12,64", "4,1024,16,64", "4,1024,8,128"}) {
+    for (const char* op : {"attention", "attention_backward"}) shapes.push_back({op, shape});
+  }
   return shapes;
 }
 

@@ -65,8 +65,9 @@ bool row_by_row(const OpSignature& s) {
   const bool pointwise = s.op >= GPUNN_OP_ADD && s.op <= GPUNN_OP_ERF && s.op != GPUNN_OP_FILL;
   const bool pooling = s.op >= GPUNN_OP_MAX_POOL2D && s.op <= GPUNN_OP_UPSAMPLE2D_BACKWARD;
   const bool softmax = s.op >= GPUNN_OP_SOFTMAX && s.op <= GPUNN_OP_LOG_SOFTMAX_BACKWARD;
+  const bool attention = s.op == GPUNN_OP_ATTENTION || s.op == GPUNN_OP_ATTENTION_BACKWARD;
   const bool loss = s.op >= GPUNN_OP_NLL_LOSS && s.op <= GPUNN_OP_SOFT_CROSS_ENTROPY_BACKWARD;
-  if (!pointwise && !pooling && !softmax && !loss) return false;
+  if (!pointwise && !pooling && !softmax && !attention && !loss) return false;
   const auto has_rows = [&](const TensorType& type) {
     const Shape& y = s.outputs[0].shape;
     return !type.shape.empty() && type.shape[0] == y[0] && (!pointwise || type.shape.size() == y.size());

@@ -107,6 +107,20 @@ TEST_CASE("what is read next is f32, and a value is converted once") {
   CHECK(count_of(net.g, GPUNN_OP_COPY) == 4);
 }
 
+TEST_CASE("attention is of half precision, what it keeps of the scores is not") {
+  Graph g;
+  const auto rows = [&](const char* name) { return g.add_value(name, {DType::f32, {2, 5, 3, 4}}, Storage::data); };
+  const ValueId q = rows("q"), k = rows("k"), v = rows("v");
+  const std::vector<ValueId> made =
+      g.add(GPUNN_OP_ATTENTION, "attention", Attributes::of(gpunn_attention_attrs{.struct_size = 0, .scale = 0.5F}),
+            {q, k, v});
+  const ValueId result = use_half_precision(g, 0, DType::bf16, made[0]);
+  CHECK(g.value(made[0]).type.dtype == DType::bf16);
+  CHECK(g.value(made[1]).type == TensorType{DType::f32, {2, 3, 5}});
+  CHECK(g.value(result).type.dtype == DType::f32);
+  CHECK(count_of(g, GPUNN_OP_COPY) == 4);  // q, k, v and the result
+}
+
 TEST_CASE("nodes before the first stay as they are") {
   MixedNet net;
   use_half_precision(net.g, net.g.nodes().size(), DType::bf16, net.rows[0]);

@@ -128,6 +128,21 @@ SAMPLES: dict[str, Callable[[], Sample]] = {
     "softmax_backward": _two,
     "log_softmax": _one,
     "log_softmax_backward": _two,
+    "attention": lambda: (
+        [floats(2, 3, 2, 4), floats(2, 5, 2, 4, seed=1), floats(2, 5, 2, 4, seed=2)],
+        {"scale": 0.5},
+    ),
+    "attention_backward": lambda: (
+        [
+            floats(2, 3, 2, 4),
+            floats(2, 3, 2, 4, seed=1),
+            floats(2, 5, 2, 4, seed=2),
+            floats(2, 5, 2, 4, seed=3),
+            floats(2, 3, 2, 4, seed=4),
+            positive(2, 2, 3),
+        ],
+        {"scale": 0.5},
+    ),
     "batch_norm": lambda: (
         [floats(*X), channels(1), channels(2), np.zeros(3, np.float32), np.ones(3, np.float32)],
         {"momentum": 0.25},

@@ -90,6 +90,9 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "avg_pool2d": lambda x: F.avg_pool2d(x, 3, 1, 1, count_include_pad=False),
     "softmax": lambda x: F.softmax(x, -1),
     "log_softmax": lambda x: F.log_softmax(x, -1),
+    "attention": lambda q, k, v: F.scaled_dot_product_attention(
+        q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), scale=0.5
+    ).transpose(1, 2),
     "batch_norm": lambda x, g, b, m, v: F.batch_norm(x, m, v, g, b, training=True, momentum=0.25),
     "batch_norm_inference": lambda x, g, b, m, v: F.batch_norm(x, m, v, g, b),
     "layer_norm": lambda x, g, b: F.layer_norm(x, (4,), g, b),

@@ -18,6 +18,8 @@ __all__ = [
     "adam_update",
     "add",
     "advance",
+    "attention",
+    "attention_backward",
     "avg_pool2d",
     "avg_pool2d_backward",
     "axpby",
@@ -1081,6 +1083,60 @@ def log_softmax_backward(
     Returns ``dx``: [N, C] of f32.
     """
     return call("log_softmax_backward", (dy, y), {}, out, backend)
+
+
+def attention(
+    q: Array,
+    k: Array | float,
+    v: Array | float,
+    *,
+    scale: float,
+    out: Any = None,
+    backend: str | Backend | None = None,
+) -> tuple[Array, Array]:
+    """Softmax(scale * q k') v by sample and head, and the logarithm of each softmax's denominator.
+
+    ``q:float[N,T,H,D] k:float[N,S,H,D] v:float[N,S,H,D] -> y:float[N,T,H,D] lse[N,H,T]; S>0 D>0``
+
+    ``q``: [N, T, H, D] of f32, bf16 or f16.
+    ``k``: [N, S, H, D] of f32, bf16 or f16.
+    ``v``: [N, S, H, D] of f32, bf16 or f16.
+    ``scale``: factor of the scores, mostly 1 / sqrt(D).
+
+    Returns ``y``: [N, T, H, D] of f32, bf16 or f16, ``lse``: [N, H, T] of f32.
+    """
+    return call("attention", (q, k, v), {"scale": scale}, out, backend)
+
+
+def attention_backward(
+    dy: Array,
+    q: Array | float,
+    k: Array | float,
+    v: Array | float,
+    y: Array | float,
+    lse: Array | float,
+    *,
+    scale: float,
+    out: Any = None,
+    backend: str | Backend | None = None,
+) -> tuple[Array, Array, Array]:
+    """The gradients of attention, of its results y and lse.
+
+    ``dy:float[N,T,H,D] q:float[N,T,H,D] k:float[N,S,H,D] v:float[N,S,H,D] y:float[N,T,H,D] lse[N,H,T]
+    -> dq:float[N,T,H,D] dk:float[N,S,H,D] dv:float[N,S,H,D]; S>0 D>0``
+
+    ``dy``: [N, T, H, D] of f32, bf16 or f16.
+    ``q``: [N, T, H, D] of f32, bf16 or f16.
+    ``k``: [N, S, H, D] of f32, bf16 or f16.
+    ``v``: [N, S, H, D] of f32, bf16 or f16.
+    ``y``: [N, T, H, D] of f32, bf16 or f16.
+    ``lse``: [N, H, T] of f32.
+    ``scale``: factor of the scores, mostly 1 / sqrt(D).
+
+    Returns ``dq``: [N, T, H, D] of f32, bf16 or f16, ``dk``: [N, S, H, D] of f32, bf16 or f16,
+    ``dv``: [N, S, H, D] of f32, bf16 or f16.
+    """
+    return call("attention_backward", (dy, q, k, v, y, lse), {"scale": scale}, out, backend)
 
 
 def batch_norm(

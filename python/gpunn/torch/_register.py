@@ -25,8 +25,10 @@ from gpunn.torch._prepared import (
     settled,
 )
 
-# Inputs of matrix products and convolutions become the autocast dtype. All others follow what they are given.
-PRODUCTS = frozenset({"matmul", "batch_matmul", "matmul_bias_activation", "conv2d", "conv2d_bias_activation"})
+# Inputs of these products become the autocast dtype. All others follow what they are given.
+PRODUCTS = frozenset(
+    {"matmul", "batch_matmul", "matmul_bias_activation", "attention", "conv2d", "conv2d_bias_activation"}
+)
 
 _SCHEMA_TYPES = {
     "flag": "bool",
