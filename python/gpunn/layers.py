@@ -34,8 +34,14 @@ class Node:
     def __add__(self, other: Node) -> Node:
         return Add()(self, other)
 
+    def __sub__(self, other: Node) -> Node:
+        return Subtract()(self, other)
+
     def __mul__(self, other: Node) -> Node:
         return Multiply()(self, other)
+
+    def __truediv__(self, other: Node) -> Node:
+        return Divide()(self, other)
 
 
 def Input(shape: Sequence[int]) -> Node:  # noqa: N802  # a function in the place of a layer
@@ -255,9 +261,9 @@ class Softmax(Layer):
 
     type = "softmax"
 
-    def __init__(self, dim: int | None = None, *, name: str | None = None) -> None:
+    def __init__(self, dim: int | None = None, *, over: str = "classes", name: str | None = None) -> None:
         _require_last(dim)
-        super().__init__(name)
+        super().__init__(name, over=over)
 
 
 class LogSoftmax(Layer):
@@ -265,9 +271,176 @@ class LogSoftmax(Layer):
 
     type = "log_softmax"
 
-    def __init__(self, dim: int | None = None, *, name: str | None = None) -> None:
+    def __init__(self, dim: int | None = None, *, over: str = "classes", name: str | None = None) -> None:
         _require_last(dim)
+        super().__init__(name, over=over)
+
+
+class ELU(Layer):
+    """x where it is above 0, else ``alpha * (exp(x) - 1)``."""
+
+    type = "elu"
+
+    def __init__(self, alpha: float = 1.0, *, name: str | None = None) -> None:
+        super().__init__(name, alpha=alpha)
+
+
+class SELU(Layer):
+    """1.0507 times an ELU with an alpha of 1.6733."""
+
+    type = "selu"
+
+    def __init__(self, *, name: str | None = None) -> None:
         super().__init__(name)
+
+
+class CELU(Layer):
+    """x where it is above 0, else ``alpha * (exp(x / alpha) - 1)``."""
+
+    type = "celu"
+
+    def __init__(self, alpha: float = 1.0, *, name: str | None = None) -> None:
+        super().__init__(name, alpha=alpha)
+
+
+class Softplus(Layer):
+    """``log(1 + exp(x))``."""
+
+    type = "softplus"
+
+    def __init__(self, *, name: str | None = None) -> None:
+        super().__init__(name)
+
+
+class Softsign(Layer):
+    """``x / (1 + |x|)``."""
+
+    type = "softsign"
+
+    def __init__(self, *, name: str | None = None) -> None:
+        super().__init__(name)
+
+
+class Mish(Layer):
+    """``x * tanh(softplus(x))``."""
+
+    type = "mish"
+
+    def __init__(self, *, name: str | None = None) -> None:
+        super().__init__(name)
+
+
+class Hardsigmoid(Layer):
+    """``min(max(slope * x + offset, 0), 1)``; the defaults are PyTorch's."""
+
+    type = "hard_sigmoid"
+
+    def __init__(self, slope: float = 0.16666667, offset: float = 0.5, *, name: str | None = None) -> None:
+        super().__init__(name, slope=slope, offset=offset)
+
+
+class Hardswish(Layer):
+    """``x * min(max(x / 6 + 0.5, 0), 1)``."""
+
+    type = "hard_swish"
+
+    def __init__(self, *, name: str | None = None) -> None:
+        super().__init__(name)
+
+
+class PReLU(Layer):
+    """x where it is above 0, else a trained slope times x: one for all, or with ``channels`` one for each."""
+
+    type = "prelu"
+
+    def __init__(self, channels: bool = False, *, name: str | None = None) -> None:
+        super().__init__(name, channels=channels)
+
+
+class Clamp(Layer):
+    """``min(max(x, low), high)``."""
+
+    type = "clamp"
+
+    def __init__(self, low: float = 0.0, high: float = 1.0, *, name: str | None = None) -> None:
+        super().__init__(name, low=low, high=high)
+
+
+class Abs(Layer):
+    """``|x|``."""
+
+    type = "abs"
+
+    def __init__(self, *, name: str | None = None) -> None:
+        super().__init__(name)
+
+
+class Exp(Layer):
+    """The exponential function."""
+
+    type = "exp"
+
+    def __init__(self, *, name: str | None = None) -> None:
+        super().__init__(name)
+
+
+class Log(Layer):
+    """The natural logarithm."""
+
+    type = "log"
+
+    def __init__(self, *, name: str | None = None) -> None:
+        super().__init__(name)
+
+
+class Erf(Layer):
+    """The error function."""
+
+    type = "erf"
+
+    def __init__(self, *, name: str | None = None) -> None:
+        super().__init__(name)
+
+
+class Power(Layer):
+    """x to a power: 0.5 is the square root, -1 the reciprocal."""
+
+    type = "power"
+
+    def __init__(self, exponent: float = 2.0, *, name: str | None = None) -> None:
+        super().__init__(name, exponent=exponent)
+
+
+class Affine(Layer):
+    """x times a weight plus a bias of ``shape``, which broadcasts; None: a number for each channel of ``[C, ...]``.
+
+    With ``trained`` off they are constants.
+    """
+
+    type = "affine"
+
+    def __init__(
+        self,
+        shape: Size | None = None,
+        *,
+        weight: bool = True,
+        bias: bool = True,
+        trained: bool = True,
+        name: str | None = None,
+    ) -> None:
+        keys: dict[str, Any] = {} if shape is None else {"shape": _size(shape)}
+        super().__init__(name, **keys, weight=weight, bias=bias, trained=trained)
+
+
+class Reduce(Layer):
+    """The mean, sum or largest over dimensions of a sample, counted from 0."""
+
+    type = "reduce"
+
+    def __init__(
+        self, function: str = "mean", dimensions: Size = 0, keep: bool = False, *, name: str | None = None
+    ) -> None:
+        super().__init__(name, function=function, dimensions=_size(dimensions), keep=keep)
 
 
 class MaxPool2d(Layer):
@@ -299,12 +472,18 @@ class AvgPool2d(Layer):
         stride: Size | None = None,
         padding: Size = 0,
         *,
+        ceil_mode: bool = False,
         count_include_pad: bool = True,
         name: str | None = None,
     ) -> None:
         keys: dict[str, Any] = {} if stride is None else {"stride": _size(stride)}
         super().__init__(
-            name, window=_size(kernel_size), **keys, padding=_size(padding), count_padding=count_include_pad
+            name,
+            window=_size(kernel_size),
+            **keys,
+            padding=_size(padding),
+            count_padding=count_include_pad,
+            ceil_mode=ceil_mode,
         )
 
 
@@ -485,7 +664,7 @@ class Dropout(Layer):
 
 
 class Add(Layer):
-    """The sum of two layers of equal shape."""
+    """The sum of two layers of one shape, but for sizes of 1, which are repeated."""
 
     type = "add"
 
@@ -494,9 +673,45 @@ class Add(Layer):
 
 
 class Multiply(Layer):
-    """The product of two layers of equal shape, or of ``[C, ...]`` and a number for each channel."""
+    """The product of two layers as in :class:`Add`, or of ``[C, ...]`` and a number for each channel."""
 
     type = "multiply"
+
+    def __init__(self, *, name: str | None = None) -> None:
+        super().__init__(name)
+
+
+class Subtract(Layer):
+    """The first of two layers minus the second, as in :class:`Add`."""
+
+    type = "subtract"
+
+    def __init__(self, *, name: str | None = None) -> None:
+        super().__init__(name)
+
+
+class Divide(Layer):
+    """The first of two layers over the second, as in :class:`Add`."""
+
+    type = "divide"
+
+    def __init__(self, *, name: str | None = None) -> None:
+        super().__init__(name)
+
+
+class Maximum(Layer):
+    """The larger value of two layers, as in :class:`Add`."""
+
+    type = "maximum"
+
+    def __init__(self, *, name: str | None = None) -> None:
+        super().__init__(name)
+
+
+class Minimum(Layer):
+    """The smaller value of two layers, as in :class:`Add`."""
+
+    type = "minimum"
 
     def __init__(self, *, name: str | None = None) -> None:
         super().__init__(name)

@@ -80,11 +80,21 @@ TEST_CASE("channels that groups can't split") {
 }
 
 TEST_CASE("branches of two shapes") {
-  CHECK(
-      shape_error(
-          "linear: {name: a, units: 3},\nlinear: {name: b, units: 4, from: input},\nadd: {name: sum, from: [a, b]}",
-          {2}) ==
-      "m:5:1: add 'sum': expected two inputs of one shape, found [1, 3] of 'a' in line 3 and [1, 4] of 'b' in line 4");
+  CHECK(shape_error(
+            "linear: {name: a, units: 3},\nlinear: {name: b, units: 4, from: input},\nadd: {name: sum, from: [a, b]}",
+            {2}) ==
+        "m:5:1: add 'sum': expected two inputs of one shape, but for sizes of 1, found [1, 3] of 'a' in line 3 and [1, "
+        "4] "
+        "of 'b' in line 4");
+}
+
+TEST_CASE("constants and reductions of dimensions that there are not") {
+  CHECK(shape_error("affine: {name: a, shape: [2, 3]}", {3, 2, 2}) ==
+        "m:3:1: affine 'a': a shape of [2, 3] does not broadcast to an input of [1, 3, 2, 2]");
+  CHECK(shape_error("affine: {name: a, shape: [1, 3]}", {3}) ==
+        "m:3:1: affine 'a': a shape of [1, 3] does not broadcast to an input of [1, 3]");
+  CHECK(shape_error("reduce: {name: r, dimensions: [0, 2]}", {3, 2}) ==
+        "m:3:1: reduce 'r': dimension 2 of a sample of [3, 2] does not exist");
 }
 
 TEST_CASE("numbers that don't fit another shape") {

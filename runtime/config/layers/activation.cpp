@@ -2,6 +2,15 @@
 
 namespace gpunn::config {
 
+namespace {
+
+LayerKey over_key() {
+  return {"over", LayerValue::choice,  "classes",
+          {},     {"classes", "last"}, "`last`: over the last dimension of a sample that has several."};
+}
+
+}  // namespace
+
 std::vector<LayerType> activation_layers() {
   using V = LayerValue;
   return {
@@ -21,8 +30,8 @@ std::vector<LayerType> activation_layers() {
       {"softmax",
        "Probabilities of [classes]. The loss `cross_entropy` takes what goes into it, where it is the last layer.",
        1,
-       {}},
-      {"log_softmax", "Their logarithms; as the last layer, like `softmax`.", 1, {}},
+       {over_key()}},
+      {"log_softmax", "Their logarithms; as the last layer, like `softmax`.", 1, {over_key()}},
   };
 }
 

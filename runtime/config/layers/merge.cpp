@@ -5,12 +5,15 @@ namespace gpunn::config {
 std::vector<LayerType> merge_layers() {
   constexpr int kMostParts = 16;
   return {
-      {"add", "The sum of two layers of equal shape: `from: [a, b]`.", 2, {}},
+      {"add", "The sum of two layers of one shape, but for sizes of 1, which are repeated: `from: [a, b]`.", 2, {}},
+      {"subtract", "The first of two layers minus the second, as in `add`.", 2, {}},
       {"multiply",
-       "The product of two layers of equal shape, or of [C, ...] and a number for each channel, [C] or [C, 1, ...]: "
-       "`from: [a, b]`.",
+       "The product of two layers, as in `add`, or of [C, ...] and a number for each channel, [C]: `from: [a, b]`.",
        2,
        {}},
+      {"divide", "The first of two layers over the second, as in `add`.", 2, {}},
+      {"maximum", "The larger value of two layers, as in `add`.", 2, {}},
+      {"minimum", "The smaller value of two layers, as in `add`.", 2, {}},
       {"concat",
        "The channels, or features, of two to 16 layers one behind the other: `from: [a, b, c]`.",
        2,

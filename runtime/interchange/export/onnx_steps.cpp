@@ -123,6 +123,9 @@ class StepList {
         filled_with(shares->inputs[0]) != 1.0 || means->node->attrs != shares->node->attrs) {
       return;
     }
+    // Ones of another size than the image's stand for a border too.
+    const Shape &image = g_.value(means->inputs[0]).type.shape, &ones = g_.value(shares->inputs[0]).type.shape;
+    if (!std::equal(image.begin() + 2, image.end(), ones.begin() + 2, ones.end())) return;
     const std::vector<ValueId> outputs = step.outputs;
     step = *means;
     step.outputs = outputs;

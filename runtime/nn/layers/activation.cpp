@@ -24,8 +24,10 @@ ValueId gelu(const LayerContext& c) {
 }
 
 ValueId over_classes(const LayerContext& c, int32_t op) {
-  require_rank(c.input_shape(), 2, "[N, classes]", "; put a flatten in front");
-  return c.graph.add1(op, c.layer.name, {}, {c.inputs[0]});
+  const Shape x = c.input_shape();
+  if (c.arguments.choice("over") == "classes") require_rank(x, 2, "[N, classes]", "; put a flatten in front");
+  const ValueId rows = view(c, c.inputs[0], {element_count(x) / x.back(), x.back()});
+  return view(c, c.graph.add1(op, c.layer.name, {}, {rows}), x);
 }
 
 ValueId softmax(const LayerContext& c) { return over_classes(c, GPUNN_OP_SOFTMAX); }

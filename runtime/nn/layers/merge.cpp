@@ -11,26 +11,39 @@ namespace {
 
 using graph::ValueId;
 
-ValueId add(const LayerContext& c) {
-  if (c.input_shape(0) != c.input_shape(1)) {
-    fail("expected two inputs of one shape, found " + c.input_text(0) + " and " + c.input_text(1));
-  }
-  return c.graph.add1(GPUNN_OP_ADD, c.layer.name, {}, {c.inputs[0], c.inputs[1]});
+// Whether sizes are equal, or 1 in one of the inputs, which is then repeated.
+bool broadcast(const Shape& a, const Shape& b) {
+  return a.size() == b.size() &&
+         std::ranges::equal(a, b, [](int64_t x, int64_t y) { return x == y || x == 1 || y == 1; });
 }
+
+ValueId merge(const LayerContext& c, int32_t op) {
+  if (!broadcast(c.input_shape(0), c.input_shape(1))) {
+    fail("expected two inputs of one shape, but for sizes of 1, found " + c.input_text(0) + " and " + c.input_text(1));
+  }
+  return c.graph.add1(op, c.layer.name, {}, {c.inputs[0], c.inputs[1]});
+}
+
+ValueId add(const LayerContext& c) { return merge(c, GPUNN_OP_ADD); }
+ValueId subtract(const LayerContext& c) { return merge(c, GPUNN_OP_SUB); }
+ValueId divide(const LayerContext& c) { return merge(c, GPUNN_OP_DIV); }
+ValueId maximum(const LayerContext& c) { return merge(c, GPUNN_OP_MAXIMUM); }
+ValueId minimum(const LayerContext& c) { return merge(c, GPUNN_OP_MINIMUM); }
 
 // x[N,C,...] times y of the same shape, or times a number for each channel.
 ValueId multiply(const LayerContext& c) {
   const Shape a = c.input_shape(0), b = c.input_shape(1);
+  if (broadcast(a, b)) return merge(c, GPUNN_OP_MUL);
   const bool second_is_whole = element_count(b) > element_count(a);
   const Shape &whole = second_is_whole ? b : a, &part = second_is_whole ? a : b;
   Shape by_channel(whole.size(), 1);
   std::copy_n(whole.begin(), 2, by_channel.begin());
-  if (part != whole && part != by_channel && part != Shape{whole[0], whole[1]}) {
+  if (part != Shape{whole[0], whole[1]}) {
     fail("expected two inputs of one shape, or one of a number for each channel of the other, found " +
          c.input_text(0) + " and " + c.input_text(1));
   }
   const std::size_t of_whole = second_is_whole ? 1 : 0;
-  const ValueId factor = view(c, c.inputs[1 - of_whole], part == whole ? whole : by_channel);
+  const ValueId factor = view(c, c.inputs[1 - of_whole], by_channel);
   return c.graph.add1(GPUNN_OP_MUL, c.layer.name, {}, {c.inputs[of_whole], factor});
 }
 
@@ -57,9 +70,8 @@ ValueId concat(const LayerContext& c) {
 
 LayerFunctions merge_layers() {
   return {
-      {"add", add},
-      {"multiply", multiply},
-      {"concat", concat},
+      {"add", add},         {"subtract", subtract}, {"multiply", multiply}, {"divide", divide},
+      {"maximum", maximum}, {"minimum", minimum},   {"concat", concat},
   };
 }
 

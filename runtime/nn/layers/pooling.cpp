@@ -104,18 +104,27 @@ ValueId max_pool(const LayerContext& c) {
 }
 
 ValueId avg_pool(const LayerContext& c) {
-  const SlidingWindow s = sliding_window(c);
-  gpunn_pool2d_attrs attrs = s.attrs();
-  const bool count_padding = c.arguments.boolean("count_padding");
-  attrs.count_padding = count_padding ? 1 : 0;
-  if (s.by_op()) return pool(c, GPUNN_OP_AVG_POOL2D, c.inputs[0], attrs);
+  SlidingWindow s = sliding_window(c);
   const Shape x = c.input_shape();
-  const auto means = [&](ValueId of) { return pool(c, GPUNN_OP_AVG_POOL2D, padded(c, of, s.padding), attrs); };
-  const ValueId y = means(c.inputs[0]);
-  if (count_padding) return y;
-  // Over what of each window is within the image.
+  const Margins given = s.padding;
+  if (c.arguments.boolean("ceil_mode")) take_last_window(x, s);
+  const bool widened = s.padding != given;
+  const bool count_padding = c.arguments.boolean("count_padding");
+  const bool by_op = s.by_op() && !widened;
+  gpunn_pool2d_attrs attrs = by_op ? s.attrs() : attributes(s.window, s.stride, {0, 0});
+  attrs.count_padding = count_padding ? 1 : 0;
+  if (by_op) return pool(c, GPUNN_OP_AVG_POOL2D, c.inputs[0], attrs);
+  const auto means = [&](ValueId of, const Margins& margins) {
+    return pool(c, GPUNN_OP_AVG_POOL2D, padded(c, of, margins), attrs);
+  };
+  const ValueId y = means(c.inputs[0], s.padding);
+  if (count_padding && !widened) return y;
+  // Over what of each window counts: the image, or that and its given border.
   graph::Expressions e(c.graph, c.layer.name);
-  return e.div(y, means(e.constant(1, {1, 1, x[2], x[3]})));
+  if (!count_padding) return e.div(y, means(e.constant(1, {1, 1, x[2], x[3]}), s.padding));
+  const Shape counted{1, 1, given[0] + x[2] + given[1], given[2] + x[3] + given[3]};
+  const Margins more{0, s.padding[1] - given[1], 0, s.padding[3] - given[3]};
+  return e.div(y, means(e.constant(1, counted), more));
 }
 
 // The means over `size` windows of a dimension of x, which may overlap and differ by one in length: window i is from
