@@ -147,6 +147,13 @@ std::vector<int64_t> Call::list(const char* name, const std::vector<int64_t>& fa
   throw Unsupported("its attribute " + std::string(name) + " must be integers");
 }
 
+std::vector<float> Call::numbers(const char* name) const {
+  const Attribute* found = find(name);
+  if (found == nullptr) return {};
+  if (const auto* value = std::get_if<std::vector<float>>(&found->value)) return *value;
+  throw Unsupported("its attribute " + std::string(name) + " must be numbers");
+}
+
 const Constant* Call::tensor(const char* name) const {
   const Attribute* found = find(name);
   return found == nullptr ? nullptr : std::get_if<Constant>(&found->value);

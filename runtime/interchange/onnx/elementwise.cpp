@@ -1,4 +1,7 @@
+// Sums, products and the like: of layers, or of a layer and a constant.
 #include <algorithm>
+#include <functional>
+#include <iterator>
 
 #include "interchange/onnx/elements.hpp"
 #include "interchange/onnx/importer.hpp"
@@ -7,104 +10,201 @@ namespace gpunn::interchange {
 
 namespace {
 
-// One number for each channel of [N, channels, ...] from a constant that broadcasts to that.
-std::vector<float> by_channel(const Constant& from, const Shape& row) {
-  const std::size_t rank = row.size() + 1, given = from.shape.size();
-  bool fits = is_floating(from.element) && given <= rank;
-  for (std::size_t i = 0; fits && i < given; ++i) {
-    const std::size_t dimension = rank - given + i;
-    fits = from.shape[i] == 1 || (dimension == 1 && from.shape[i] == row[0]);
+Shape row_of(const Value& x) {
+  Shape row;
+  for (std::size_t d = 1; d < x.shape.size(); ++d) row.push_back(x.shape[d].factor);
+  if (row.empty()) throw Unsupported("takes one number a sample");
+  return row;
+}
+
+// The constant's shape as dimensions of a row, less those of 1 in front.
+Shape within_row(const Constant& constant, const Shape& row) {
+  Shape shape = constant.shape;
+  while (!shape.empty() && shape.front() == 1) shape.erase(shape.begin());
+  bool fits = is_floating(constant.element) && shape.size() <= row.size();
+  for (std::size_t i = 0; fits && i < shape.size(); ++i) {
+    const int64_t size = row[row.size() - shape.size() + i];
+    fits = shape[i] == 1 || shape[i] == size;
   }
   if (!fits) {
-    throw Unsupported("its constant is " + name_of(from.element) + gpunn::to_string(from.shape) +
-                      "; layers take one number, or one for each channel");
+    throw Unsupported("its constant is " + name_of(constant.element) + gpunn::to_string(constant.shape) +
+                      ", which does not broadcast to rows of " + gpunn::to_string(row));
   }
-  std::vector<float> values(static_cast<std::size_t>(row[0]), from.floats->front());
-  if (from.floats->size() > 1) values = *from.floats;
-  return values;
+  return shape.empty() ? Shape{1} : shape;
 }
 
-// x * factor + term by channel, which a batch norm of mean 0 and variance 1 computes.
-void affine(Call& call, std::size_t x, std::vector<float> factor, std::vector<float> term) {
-  const Shape row = call.sample(x);
-  const Shape channels = {row[0]};
-  const auto count = static_cast<std::size_t>(row[0]);
-  const Value y = call.layer("batch_norm", {&call.data(x)}, {{"epsilon", {"1e-12"}}}, row);
-  call.set_tensor(y, "weight", channels, floats_constant(channels, std::move(factor)));
-  call.set_tensor(y, "bias", channels, floats_constant(channels, std::move(term)));
-  call.set_tensor(y, "running_mean", channels, floats_constant(channels, std::vector<float>(count, 0)));
-  call.set_tensor(y, "running_var", channels, floats_constant(channels, std::vector<float>(count, 1)));
-  call.give(y);
+// x * weight + bias; a nullptr: without it. A constant that training may change is a parameter, another one a buffer.
+Value affine(Call& call, const Value& x, const Constant* weight, const Constant* bias) {
+  const Constant& first = weight != nullptr ? *weight : *bias;
+  const Shape row = row_of(x);
+  Shape shape = within_row(first, row);
+  const bool by_channel = shape.size() == row.size() && shape.front() == row.front() && element_count(shape) == row[0];
+  if (by_channel) shape = {row.front()};
+  const bool trained = first.trained && element_count(shape) > 1 && x.layer != "input";
+  Keys keys = {{"weight", {text(weight != nullptr)}}, {"bias", {text(bias != nullptr)}}, {"trained", {text(trained)}}};
+  if (!by_channel) keys.push_back({"shape", texts(shape)});
+  Value y = call.layer("affine", {&x}, keys, row);
+  if (weight != nullptr) call.set_tensor(y, "weight", shape, *weight);
+  if (bias != nullptr) call.set_tensor(y, "bias", shape, *bias);
+  return y;
 }
 
-enum class Sum { plus, minus };
+Constant mapped(const Constant& from, const std::function<float(float)>& function) {
+  if (!is_floating(from.element)) throw Unsupported("its constant is " + name_of(from.element));
+  std::vector<float> values = *from.floats;
+  std::ranges::transform(values, values.begin(), function);
+  Constant result = floats_constant(from.shape, std::move(values));
+  result.trained = from.trained;
+  return result;
+}
 
-void sum_with_constant(Call& call, Sum kind) {
-  const std::size_t x = call.input(0).constant ? 1 : 0;
-  const Shape row = call.sample(x);
-  if (row.empty()) throw Unsupported("takes one number a sample");
-  std::vector<float> term = by_channel(call.constant(1 - x, "the term"), row);
-  float factor = 1;
-  if (kind == Sum::minus && x == 0) {
-    for (float& one : term) one = -one;
-  } else if (kind == Sum::minus) {
-    factor = -1;
+Value scaled(Call& call, const Value& x, double factor) {
+  const Constant weight = floats_constant({}, {static_cast<float>(factor)});
+  return affine(call, x, &weight, nullptr);
+}
+
+// The layer `type` of two values whose shapes are equal but for sizes of 1.
+Value merged(Call& call, const char* type, const Value& a, const Value& b) {
+  const Shape first = row_of(a), second = row_of(b);
+  Shape row;
+  for (std::size_t i = 0; first.size() == second.size() && i < first.size(); ++i) {
+    if (first[i] != second[i] && first[i] != 1 && second[i] != 1) break;
+    row.push_back(std::max(first[i], second[i]));
   }
-  affine(call, x, std::vector<float>(term.size(), factor), term);
+  if (row.size() != first.size() || first.size() != second.size()) {
+    throw Unsupported("takes values of " + to_string(a.shape) + " and " + to_string(b.shape) +
+                      "; layers take equal shapes, or sizes of 1");
+  }
+  return call.layer(type, {&a, &b}, {}, row);
 }
 
-void add(Call& call) {
-  if (call.input(0).constant || call.input(1).constant) return sum_with_constant(call, Sum::plus);
-  if (call.sample(0) != call.sample(1)) throw Unsupported("adds values of unlike shapes");
-  call.give(call.layer("add", {&call.data(0), &call.data(1)}, {}, call.sample(0)));
+Value sum_of(Call& call, const Value& a, const Value& b) {
+  if (!a.constant && !b.constant) return merged(call, "add", a, b);
+  const Constant& term = a.constant ? *a.constant : *b.constant;
+  return affine(call, a.constant ? b : a, nullptr, &term);
 }
+
+// Data of a layer, or a constant. Up to opset 6 the second one is aligned from `axis` on, not from its end.
+Value operand(const Call& call, std::size_t i) {
+  const Value& value = call.input(i);
+  if (!value.constant) return call.data(i);
+  constexpr int64_t kAlignedByAxis = 6;
+  if (call.opset() > kAlignedByAxis || i == 0 || !call.has_attribute("axis")) return value;
+  const std::size_t rank = call.input(0).shape.size();
+  const std::size_t end = call.axis("axis", 0, rank) + value.constant->shape.size();
+  Constant aligned = *value.constant;
+  if (end < rank) aligned.shape.insert(aligned.shape.end(), rank - end, 1);
+  return constant_value(std::move(aligned));
+}
+
+void add(Call& call) { call.give(sum_of(call, operand(call, 0), operand(call, 1))); }
 
 void subtract(Call& call) {
-  if (!call.input(0).constant && !call.input(1).constant) throw Unsupported("no layer subtracts layers");
-  sum_with_constant(call, Sum::minus);
+  const Value a = operand(call, 0), b = operand(call, 1);
+  if (!a.constant && !b.constant) return call.give(merged(call, "subtract", a, b));
+  if (b.constant) {
+    const Constant term = mapped(*b.constant, std::negate<>());
+    return call.give(affine(call, a, nullptr, &term));
+  }
+  call.give(affine(call, scaled(call, b, -1), nullptr, &*a.constant));
+}
+
+// x * sigmoid(x).
+bool gate(Call& call) {
+  for (const std::size_t i : {std::size_t{0}, std::size_t{1}}) {
+    const Value &x = call.data(1 - i), &factor = call.data(i);
+    const LayerSpec* layer = call.importer().find_layer(factor.layer);
+    if (layer == nullptr || layer->type != "sigmoid" || layer->from.front() != x.layer || x.shape != factor.shape)
+      continue;
+    call.give(call.layer("silu", {&x}, {}, call.sample(0)));
+    return true;
+  }
+  return false;
 }
 
 void multiply(Call& call) {
-  if (call.input(0).constant || call.input(1).constant) {
-    const std::size_t x = call.input(0).constant ? 1 : 0;
-    const Shape row = call.sample(x);
-    if (row.empty()) throw Unsupported("takes one number a sample");
-    std::vector<float> factor = by_channel(call.constant(1 - x, "the factor"), row);
-    const std::vector<float> zeros(factor.size(), 0);
-    return affine(call, x, std::move(factor), zeros);
+  const Value a = operand(call, 0), b = operand(call, 1);
+  if (a.constant || b.constant) {
+    return call.give(affine(call, a.constant ? b : a, a.constant ? &*a.constant : &*b.constant, nullptr));
   }
-  for (const std::size_t i : {std::size_t{0}, std::size_t{1}}) {  // x * sigmoid(x)
-    const LayerSpec* gate = call.importer().find_layer(call.data(i).layer);
-    if (gate != nullptr && gate->type == "sigmoid" && gate->from.front() == call.data(1 - i).layer &&
-        call.data(0).shape == call.data(1).shape) {
-      return call.give(call.layer("silu", {&call.data(1 - i)}, {}, call.sample(0)));
-    }
-  }
-  for (const std::size_t i : {std::size_t{0}, std::size_t{1}}) {
-    const Shape all = call.sample(i), each = call.sample(1 - i);
-    const bool channels = each.size() == all.size() && each.size() > 1 && each[0] == all[0] &&
-                          std::all_of(each.begin() + 1, each.end(), [](int64_t size) { return size == 1; });
-    if (all == each || channels) {
-      return call.give(call.layer("multiply", {&call.data(i), &call.data(1 - i)}, {}, all));
-    }
-  }
-  throw Unsupported("multiplies values of unlike shapes");
+  if (!gate(call)) call.give(merged(call, "multiply", a, b));
 }
 
 void divide(Call& call) {
-  if (call.input(0).constant || !call.input(1).constant) throw Unsupported("no layer divides by a layer");
-  const Shape row = call.sample(0);
-  if (row.empty()) throw Unsupported("takes one number a sample");
-  std::vector<float> factor = by_channel(call.constant(1, "the divisor"), row);
-  for (float& one : factor) one = 1 / one;
-  const std::vector<float> zeros(factor.size(), 0);
-  affine(call, 0, std::move(factor), zeros);
+  const Value a = operand(call, 0), b = operand(call, 1);
+  if (!a.constant && !b.constant) return call.give(merged(call, "divide", a, b));
+  if (b.constant) {
+    const Constant factor = mapped(*b.constant, [](float x) { return 1 / x; });
+    return call.give(affine(call, a, &factor, nullptr));
+  }
+  const Value inverse = call.layer("power", {&b}, {{"exponent", {"-1"}}}, row_of(b), "inverse");
+  call.give(affine(call, inverse, &*a.constant, nullptr));
 }
+
+// The larger or smaller of a value and a constant of one number, which is a bound.
+Value bounded(Call& call, const Value& x, const Constant& bound, bool upper) {
+  if (!is_floating(bound.element) || bound.floats->size() != 1) throw Unsupported("its bound is not one number");
+  constexpr double kLargest = 3.4e38;
+  const double at = std::clamp<double>(bound.floats->front(), -kLargest, kLargest);
+  const Keys keys = {{"low", {text(upper ? -kLargest : at)}}, {"high", {text(upper ? at : kLargest)}}};
+  return call.layer("clamp", {&x}, keys, row_of(x));
+}
+
+// From the first input on, two at a time.
+Value folded(Call& call, const std::function<Value(const Value&, const Value&)>& step) {
+  Value result = operand(call, 0);
+  for (std::size_t i = 1; i < call.count(); ++i) result = step(result, operand(call, i));
+  if (result.constant) throw Unsupported("takes constants alone");
+  return result;
+}
+
+void sum(Call& call) {
+  call.give(folded(call, [&](const Value& a, const Value& b) { return sum_of(call, a, b); }));
+}
+
+void mean(Call& call) {
+  const Value all = folded(call, [&](const Value& a, const Value& b) { return sum_of(call, a, b); });
+  call.give(call.count() == 1 ? all : scaled(call, all, 1.0 / static_cast<double>(call.count())));
+}
+
+void extreme(Call& call, const char* type, bool upper) {
+  call.give(folded(call, [&](const Value& a, const Value& b) {
+    if (!a.constant && !b.constant) return merged(call, type, a, b);
+    if (a.constant && b.constant) throw Unsupported("takes several constants");
+    return bounded(call, a.constant ? b : a, a.constant ? *a.constant : *b.constant, upper);
+  }));
+}
+void maximum(Call& call) { extreme(call, "maximum", false); }
+void minimum(Call& call) { extreme(call, "minimum", true); }
+
+void negate(Call& call) { call.give(scaled(call, call.data(0), -1)); }
+
+void power(Call& call) {
+  const double exponent = call.scalar(1, "the exponent");
+  call.give_layer("power", {{"exponent", {text(exponent)}}}, call.sample(0));
+}
+
+template <auto& exponent>
+void fixed_power(Call& call) {
+  call.give_layer("power", {{"exponent", {exponent}}}, call.sample(0));
+}
+constexpr char kHalf[] = "0.5", kInverse[] = "-1";
 
 }  // namespace
 
 std::vector<OpRow> elementwise_rows() {
-  return {{"Add", 7, add}, {"Sub", 7, subtract}, {"Mul", 7, multiply}, {"Div", 7, divide}};
+  return {{"Add", 6, add},
+          {"Sub", 6, subtract},
+          {"Mul", 6, multiply},
+          {"Div", 6, divide},
+          {"Sum", 6, sum},
+          {"Mean", 6, mean},
+          {"Max", 6, maximum},
+          {"Min", 6, minimum},
+          {"Neg", 6, negate},
+          {"Pow", 6, power},
+          {"Sqrt", 6, fixed_power<kHalf>},
+          {"Reciprocal", 6, fixed_power<kInverse>}};
 }
 
 }  // namespace gpunn::interchange

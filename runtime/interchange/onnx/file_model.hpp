@@ -68,6 +68,7 @@ struct FileNode {
   std::string name, op, domain, overload;
   std::vector<std::string> inputs, outputs;  // an empty name: left out
   std::vector<Attribute> attributes;
+  int64_t opset = 0;  // of ONNX's operators, where it is another one than the model's; 0: that one
 };
 
 struct FileFunction {

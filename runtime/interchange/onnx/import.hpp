@@ -4,6 +4,7 @@
 #include <gpunn/model_spec.hpp>
 #include <gpunn/tensor_type.hpp>
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -33,8 +34,13 @@ struct ImportedModel {
 // Whether a path is to be read as ONNX: by its ending.
 bool is_onnx(const std::filesystem::path& file);
 
+// What a file may ask for.
+struct ImportLimits {
+  int64_t computed = int64_t{1} << 28;  // elements of constants that are computed, all of them together
+};
+
 // Reads a network of one input and one output, whose first dimension is the batch. Throws Error: what
 // read_file_model() throws; and, with all nodes that no layer can stand for at once, Error(usage).
-ImportedModel import_onnx(const std::filesystem::path& file);
+ImportedModel import_onnx(const std::filesystem::path& file, const ImportLimits& limits = {});
 
 }  // namespace gpunn::interchange

@@ -8,6 +8,7 @@
 #include "common/text.hpp"
 #include "common/topological_order.hpp"
 #include "interchange/onnx/elements.hpp"
+#include "interchange/onnx/inline_functions.hpp"
 
 namespace gpunn::interchange {
 
@@ -22,9 +23,15 @@ std::string plain(std::string_view name) {
         (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
     result += kept ? c : c == '/' ? '.' : '_';
   }
-  const std::size_t begin = result.find_first_not_of('.');
-  const std::size_t end = result.find_last_not_of('.');
-  return begin == std::string::npos ? std::string() : result.substr(begin, end - begin + 1);
+  // As the names of layers in YAML: not too long, and without empty parts.
+  constexpr std::size_t kLongest = 160;
+  std::string kept;
+  for (const char c : result) {
+    if (c != '.' || (!kept.empty() && kept.back() != '.')) kept += c;
+  }
+  kept.resize(std::min(kept.size(), kLongest));
+  while (!kept.empty() && kept.back() == '.') kept.pop_back();
+  return kept;
 }
 
 std::string title(const FileNode& node) {
@@ -35,7 +42,7 @@ std::string title(const FileNode& node) {
 std::map<std::string, std::vector<OpRow>> all_rows() {
   std::map<std::string, std::vector<OpRow>> table;
   for (const auto& rows : {activation_rows(), convolution_rows(), elementwise_rows(), linear_rows(),
-                           normalization_rows(), pooling_rows(), shape_rows()}) {
+                           normalization_rows(), pooling_rows(), resizing_rows(), shape_rows()}) {
     for (const OpRow& row : rows) table[std::string(row.op)].push_back(row);
   }
   return table;
@@ -57,10 +64,12 @@ const OpRow* find_row(const std::string& op, int64_t opset, bool& known) {
 
 bool is_onnx(const std::filesystem::path& file) { return file.extension() == ".onnx"; }
 
-ImportedModel import_onnx(const std::filesystem::path& file) { return Importer(file, read_file_model(file)).run(); }
+ImportedModel import_onnx(const std::filesystem::path& file, const ImportLimits& limits) {
+  return Importer(file, read_file_model(file), limits).run();
+}
 
-Importer::Importer(std::filesystem::path file, FileModel model)
-    : file_(std::move(file)), file_model_(std::move(model)) {}
+Importer::Importer(std::filesystem::path file, FileModel model, const ImportLimits& limits)
+    : file_(std::move(file)), limits_(limits), file_model_(std::move(model)) {}
 
 void Importer::refuse(const std::string& why) const { throw Error(file_.string() + ": " + why, ExitCode::usage); }
 
@@ -77,6 +86,7 @@ ImportedModel Importer::run() {
     if (function.domain.empty())
       refuse("the file has an operator " + in_quotes(function.name) + " of its own in ONNX's domain");
   }
+  if (const std::string failure = inline_functions(file_model_); !failure.empty()) refuse(failure);
   for (auto& [name, constant] : file_model_.initializers) values_[name] = constant_value(std::move(constant));
   for (const FileNode& node : file_model_.nodes) {
     for (const std::string& input : node.inputs) {
@@ -209,7 +219,8 @@ void Importer::import_node(const FileNode& node) {
     for (const std::string& output : node.outputs) broken_.insert(output);
   };
   bool known = false;
-  const OpRow* row = node.domain.empty() ? find_row(node.op, opset_, known) : nullptr;
+  const int64_t opset = node.opset == 0 ? opset_ : node.opset;
+  const OpRow* row = node.domain.empty() ? find_row(node.op, opset, known) : nullptr;
   std::vector<const Value*> inputs;
   bool complete = true;
   for (const std::string& input : node.inputs) {
@@ -218,18 +229,18 @@ void Importer::import_node(const FileNode& node) {
     inputs.push_back(value);
   }
   if (!node.domain.empty()) {
-    report(node, opset_,
+    report(node, opset,
            "operators of the domain " + in_quotes(node.domain) + " are not known; export with ONNX's own operators");
     return give_up();
   }
   const bool has_graph = std::ranges::any_of(node.attributes, &Attribute::is_graph);
   if (has_graph) {
-    report(node, opset_,
+    report(node, opset,
            "it runs a graph of its own, which layers can't do; export the network without branches and "
            "loops that depend on data");
     return give_up();
   }
-  Call call(*this, node, opset_, std::move(inputs));
+  Call call(*this, node, opset, std::move(inputs));
   try {
     if (complete && fold(call)) return;
     if (!complete && is_folded(node.op)) return give_up();
@@ -240,7 +251,7 @@ void Importer::import_node(const FileNode& node) {
     if (!complete) return give_up();
     row->import(call);
   } catch (const Unsupported& problem) {
-    report(node, opset_, problem.what());
+    report(node, opset, problem.what());
     give_up();
   }
 }
@@ -257,6 +268,15 @@ const Value* Importer::find_value(const std::string& name) const {
 }
 
 void Importer::set_value(const std::string& name, Value value) { values_[name] = std::move(value); }
+
+int64_t Importer::take_room(const Shape& shape) {
+  const std::optional<int64_t> count = checked_count(shape);
+  if (!count || *count > limits_.computed - computed_) {
+    throw Unsupported("would compute a constant of " + gpunn::to_string(shape) + ", larger than any network's");
+  }
+  computed_ += *count;
+  return *count;
+}
 
 LayerSpec* Importer::find_layer(const std::string& name) {
   const auto found = layer_index_.find(name);

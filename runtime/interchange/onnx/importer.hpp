@@ -71,6 +71,7 @@ class Call {
   double number(const char* name, double fallback) const;
   std::string word(const char* name, const std::string& fallback) const;
   std::vector<int64_t> list(const char* name, const std::vector<int64_t>& fallback = {}) const;
+  std::vector<float> numbers(const char* name) const;
   const Constant* tensor(const char* name) const;
   // Which of an input's dimensions: an attribute that counts negative ones from the end.
   std::size_t axis(const char* name, int64_t fallback, std::size_t rank) const;
@@ -116,6 +117,7 @@ std::vector<OpRow> elementwise_rows();
 std::vector<OpRow> linear_rows();
 std::vector<OpRow> normalization_rows();
 std::vector<OpRow> pooling_rows();
+std::vector<OpRow> resizing_rows();
 std::vector<OpRow> shape_rows();
 
 // Computes what is known before anything runs: arithmetic on shapes, chiefly. False where the op is none that it knows
@@ -124,14 +126,14 @@ bool fold(Call& call);
 // Whether it knows an op.
 bool is_folded(const std::string& op);
 
-constexpr int64_t kFirstOpset = 7, kLastOpset = 23;
+constexpr int64_t kFirstOpset = 6, kLastOpset = 23;
 
 // The row of an op for an opset; nullptr: none. `known` tells whether there are rows for other opsets.
 const OpRow* find_row(const std::string& op, int64_t opset, bool& known);
 
 class Importer {
  public:
-  Importer(std::filesystem::path file, FileModel model);
+  Importer(std::filesystem::path file, FileModel model, const ImportLimits& limits);
 
   ImportedModel run();
 
@@ -148,6 +150,9 @@ class Importer {
   int64_t baked_batch() const { return baked_batch_; }
   // A node that another one took in, which gives the value of both.
   void take_in(const FileNode& node) { taken_.insert(&node); }
+  // The number of elements of a constant that is computed. Throws Unsupported where all of them together would take
+  // more memory than any network needs: a few bytes of a file may ask for any size.
+  int64_t take_room(const Shape& shape);
 
  private:
   void read_input();
@@ -158,9 +163,10 @@ class Importer {
   [[noreturn]] void refuse(const std::string& why) const;
 
   std::filesystem::path file_;
+  ImportLimits limits_;
   FileModel file_model_;
   ImportedModel result_;
-  int64_t opset_ = 0, baked_batch_ = 0;
+  int64_t opset_ = 0, baked_batch_ = 0, computed_ = 0;
   std::vector<std::size_t> order_;  // the nodes such that each comes after its inputs
   std::map<std::string, Value> values_;
   std::map<std::string, std::vector<const FileNode*>> readers_;

@@ -85,6 +85,6 @@ void matmul(Call& call) {
 
 }  // namespace
 
-std::vector<OpRow> linear_rows() { return {{"Gemm", 7, gemm}, {"MatMul", 1, matmul}}; }
+std::vector<OpRow> linear_rows() { return {{"Gemm", 6, gemm}, {"MatMul", 1, matmul}}; }
 
 }  // namespace gpunn::interchange

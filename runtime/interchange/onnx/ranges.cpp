@@ -1,0 +1,94 @@
+#include "interchange/onnx/ranges.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <set>
+
+namespace gpunn::interchange {
+
+namespace {
+
+// From opset 10 on these are inputs.
+std::vector<int64_t> slice_list(const Call& call, std::size_t input, const char* name) {
+  if (call.count() > 1 || input > 2) return call.has(input) ? call.integers(input, name) : std::vector<int64_t>();
+  return call.list(name);
+}
+
+SliceRange range_of(std::size_t axis, int64_t size, int64_t start, int64_t end, int64_t step) {
+  if (step == 0 || step == std::numeric_limits<int64_t>::min())
+    throw Unsupported("slices in steps of " + std::to_string(step));
+  const auto place = [size](int64_t at) { return at < 0 ? at + size : at; };
+  SliceRange range{.axis = axis, .start = 0, .count = 0, .step = step};
+  if (step > 0) {
+    range.start = std::clamp<int64_t>(place(start), 0, size);
+    const int64_t last = std::clamp<int64_t>(place(end), 0, size);
+    range.count = last > range.start ? (last - range.start - 1) / step + 1 : 0;
+  } else {
+    range.start = std::clamp<int64_t>(place(start), -1, size - 1);
+    // An end far below 0 is in front of the first.
+    const int64_t last = end < -size ? -1 : std::clamp<int64_t>(place(end), -1, size - 1);
+    range.count = range.start > last ? (range.start - last - 1) / -step + 1 : 0;
+  }
+  if (range.count < 1) throw Unsupported("leaves nothing of dimension " + std::to_string(axis));
+  return range;
+}
+
+}  // namespace
+
+std::vector<SliceRange> slice_ranges(const Call& call, const Sizes& sizes) {
+  const std::vector<int64_t> starts = slice_list(call, 1, "starts"), ends = slice_list(call, 2, "ends");
+  std::vector<int64_t> axes = slice_list(call, 3, "axes"), steps = slice_list(call, 4, "steps");
+  if (call.count() <= 1) axes = call.list("axes");
+  if (axes.empty()) {
+    axes.resize(starts.size());
+    std::iota(axes.begin(), axes.end(), 0);
+  }
+  if (steps.empty()) steps.assign(starts.size(), 1);
+  if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size()) {
+    throw Unsupported("does not give each dimension a start, an end and a step");
+  }
+  const auto rank = static_cast<int64_t>(sizes.size());
+  std::vector<SliceRange> ranges;
+  std::set<int64_t> seen;
+  for (std::size_t i = 0; i < starts.size(); ++i) {
+    const int64_t axis = axes[i] < 0 ? axes[i] + rank : axes[i];
+    if (axis < 0 || axis >= rank || !seen.insert(axis).second) {
+      throw Unsupported("slices dimension " + std::to_string(axes[i]) + " of " + to_string(sizes));
+    }
+    const Size size = sizes[static_cast<std::size_t>(axis)];
+    if (size.of_batch) {
+      if (starts[i] != 0 || ends[i] < std::numeric_limits<int32_t>::max() || steps[i] != 1) {
+        throw Unsupported("takes a part of the batch");
+      }
+      continue;
+    }
+    const SliceRange range = range_of(static_cast<std::size_t>(axis), size.factor, starts[i], ends[i], steps[i]);
+    if (range.count != size.factor || range.step != 1) ranges.push_back(range);
+  }
+  return ranges;
+}
+
+std::vector<int64_t> split_sizes(const Call& call, int64_t size) {
+  std::vector<int64_t> parts = call.has(1) ? call.integers(1, "the parts") : call.list("split");
+  const std::size_t outputs = call.node().outputs.size();
+  if (parts.empty()) {
+    const auto count = static_cast<int64_t>(outputs);
+    if (call.integer("num_outputs", count) != count || count < 1) throw Unsupported("has other outputs than it says");
+    // All as large as the first, but the last, which has what is left.
+    const int64_t each = (size + count - 1) / count;
+    parts.assign(outputs, each);
+    parts.back() = size - each * (count - 1);
+  }
+  int64_t sum = 0;
+  bool sound = parts.size() == outputs;
+  for (const int64_t part : parts) {
+    sound = sound && part > 0 && part <= size;
+    if (sound) sum += part;
+    sound = sound && sum <= size;
+  }
+  if (!sound || sum != size) throw Unsupported("its parts are not those of a dimension of " + std::to_string(size));
+  return parts;
+}
+
+}  // namespace gpunn::interchange

@@ -1,0 +1,208 @@
+// Operators of ONNX as layers, on numbers that can be followed by hand; tests/python compares with ONNX's own cases.
+#include <gpunn/network.hpp>
+
+#include "onnx_files.hpp"
+
+using namespace gpunn;
+using namespace onnx_test;
+
+TEST_CASE("values are sliced, split, gathered and joined along any dimension of a sample") {
+  FileBuilder file({2, 3});
+  file.integers("begin", {-2});
+  file.integers("end", {9});
+  file.integers("last", {2});
+  file.integers("places", {2, 0});
+  file.node("Slice", {"x", "begin", "end", "last"}, "right");  // columns 1 and 2
+  set(file.node("Gather", {"x", "places"}, "turned"), "axis", 2);
+  auto& split = file.node("Split", {"x"}, "above");
+  split.add_output("below");
+  set(split, "axis", 1);
+  set(file.node("Concat", {"above", "below"}, "wide"), "axis", -1);  // [1, 6]
+  set(file.node("Concat", {"right", "turned"}, "both"), "axis", 1);  // [4, 2]
+  file.node("Flatten", {"wide"}, "flat_wide");
+  file.node("Flatten", {"both"}, "flat_both");
+  set(file.node("Concat", {"flat_wide", "flat_both"}, "y"), "axis", 1);
+  check_close(outputs_of(file, {1, 2, 3, 4, 5, 6}), {1, 2, 3, 4, 5, 6, 2, 3, 5, 6, 3, 1, 6, 4});
+}
+
+TEST_CASE("a batch is not sliced, split or joined") {
+  for (const auto& [op, axis] : {std::pair{"Split", 0}, std::pair{"Concat", 0}, std::pair{"Gather", 0}}) {
+    CAPTURE(op);
+    FileBuilder file({2});
+    file.integers("zero", {0});
+    const bool gathers = std::string(op) == "Gather";
+    set(file.node(op, gathers ? std::vector<std::string>{"x", "zero"} : std::vector<std::string>{"x"}, "y"), "axis",
+        axis);
+    CHECK_THAT(refusal(file), Contains("batch"));
+  }
+}
+
+TEST_CASE("images are padded by zeros, cut by negative padding, and enlarged") {
+  FileBuilder file({1, 2, 2});
+  file.integers("pads", {0, 0, 1, -1, 0, 0, 0, 1});
+  file.node("Pad", {"x", "pads"}, "p");  // [[0, 0], [2, 0], [4, 0]]
+  file.tensor("scales", {4}, {1, 1, 1, 2});
+  auto& resize = file.node("Resize", {"p", "", "scales"}, "y");
+  set_text(resize, "mode", "nearest");
+  check_close(outputs_of(file, {1, 2, 3, 4}), {0, 0, 0, 0, 2, 2, 0, 0, 4, 4, 0, 0});
+  FileBuilder sizes({1, 1, 2});
+  sizes.integers("to", {1, 1, 2, 4});
+  auto& linear = sizes.node("Resize", {"x", "", "", "to"}, "y");
+  set_text(linear, "mode", "linear");
+  sizes.graph().mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim(0)->set_dim_value(
+      1);
+  check_close(outputs_of(sizes, {0, 4}), {0, 1, 3, 4, 0, 1, 3, 4});
+}
+
+TEST_CASE("convolutions of lines and transposed ones are those of images") {
+  FileBuilder file({1, 4});
+  file.tensor("w", {1, 1, 2}, {1, 10});
+  set(file.node("Conv", {"x", "w"}, "c"), "pads", {1, 0});
+  file.tensor("t", {1, 1, 2}, {1, 2});
+  set(file.node("ConvTranspose", {"c", "t"}, "y"), "strides", std::vector<int64_t>{2});
+  check_close(outputs_of(file, {1, 2, 3, 4}), {10, 20, 21, 42, 32, 64, 43, 86});
+}
+
+TEST_CASE("the last window of an average may be partly in the image") {
+  FileBuilder file({1, 1, 3});
+  auto& pool = file.node("AveragePool", {"x"}, "y");
+  set(pool, "kernel_shape", {1, 2});
+  set(pool, "strides", {1, 2});
+  set(pool, "ceil_mode", 1);
+  check_close(outputs_of(file, {1, 3, 5}), {2, 5});
+}
+
+TEST_CASE("norms over tokens, channels and groups") {
+  FileBuilder file({2, 2});
+  file.tensor("w", {2}, {1, 2});
+  file.tensor("b", {2}, {10, 20});
+  file.node("LayerNormalization", {"x", "w", "b"}, "y");
+  check_close(outputs_of(file, {1, 3, 5, 5}), {9, 22, 10, 20}, 1e-4F);
+  FileBuilder instance({2, 2});
+  instance.tensor("w", {2}, {1, 2});
+  instance.tensor("b", {2}, {10, 20});
+  instance.node("InstanceNormalization", {"x", "w", "b"}, "y");
+  check_close(outputs_of(instance, {1, 3, 0, 4}), {9, 11, 18, 22}, 1e-4F);
+  FileBuilder groups({2, 2}, 18);
+  groups.tensor("w", {1}, {3});
+  groups.tensor("b", {1}, {10});
+  set(groups.node("GroupNormalization", {"x", "w", "b"}, "y"), "num_groups", 1);
+  check_close(outputs_of(groups, {1, 1, 3, 3}), {7, 7, 13, 13}, 1e-4F);
+}
+
+TEST_CASE("hard gates, means and bounds of several values") {
+  FileBuilder file({2});
+  file.node("HardSwish", {"x"}, "a");
+  file.node("HardSigmoid", {"x"}, "b");
+  file.node("Mean", {"a", "b", "x"}, "m");
+  file.tensor("most", {}, {1});
+  file.node("Min", {"m", "most"}, "y");
+  const auto expected = [](float x) {
+    const float swish = x * std::clamp(x / 6 + 0.5F, 0.0F, 1.0F), gate = std::clamp(0.2F * x + 0.5F, 0.0F, 1.0F);
+    return std::min((swish + gate + x) / 3, 1.0F);
+  };
+  check_close(outputs_of(file, {-1, 4}), {expected(-1), expected(4)});
+}
+
+TEST_CASE("constants are computed at import, of any number of rows") {
+  FileBuilder file({4, 1});
+  file.integers("two", {2});
+  file.integers("zero", {0});
+  file.integers("one", {1});
+  file.integers("rest", {-1});
+  file.node("Shape", {"x"}, "s");
+  file.node("Slice", {"s", "zero", "one"}, "n");
+  file.node("Slice", {"s", "one", "two"}, "c");
+  file.node("Div", {"c", "two"}, "half");
+  set(file.node("Concat", {"n", "two", "half"}, "to"), "axis", 0);
+  file.node("Reshape", {"x", "to"}, "pairs");
+  set(file.node("Transpose", {"pairs"}, "swapped"), "perm", {0, 2, 1});
+  set(file.node("Concat", {"n", "rest"}, "flat"), "axis", 0);
+  file.node("Reshape", {"swapped", "flat"}, "y");  // the channel shuffle of ShuffleNet
+  check_close(outputs_of(file, {1, 2, 3, 4, 5, 6, 7, 8}), {1, 3, 2, 4, 5, 7, 6, 8});
+}
+
+TEST_CASE("functions of the file are put where they are called") {
+  FileBuilder file({2});
+  auto* version = file.model().add_opset_import();
+  version->set_domain("mine");
+  version->set_version(1);
+  auto* function = file.model().add_functions();
+  function->set_name("Twice");
+  function->set_domain("mine");
+  function->add_input("in");
+  function->add_output("out");
+  function->add_attribute("slope");
+  auto* own = function->add_opset_import();
+  own->set_version(18);
+  auto* leaky = function->add_node();
+  leaky->set_op_type("LeakyRelu");
+  leaky->add_input("in");
+  leaky->add_output("mid");
+  auto* reference = leaky->add_attribute();
+  reference->set_name("alpha");
+  reference->set_type(gpunn::onnx::AttributeProto::FLOAT);
+  reference->set_ref_attr_name("slope");
+  auto* add = function->add_node();
+  add->set_op_type("Add");
+  add->add_input("mid");
+  add->add_input("mid");
+  add->add_output("out");
+  for (const auto& [from, to] : {std::pair{"x", "h"}, std::pair{"h", "y"}}) {
+    auto& call = file.node("Twice", {from}, to);
+    call.set_domain("mine");
+    auto* slope = call.add_attribute();
+    slope->set_name("slope");
+    slope->set_type(gpunn::onnx::AttributeProto::FLOAT);
+    slope->set_f(0.5F);
+  }
+  check_close(outputs_of(file, {1, -1}), {4, -1});
+  // Itself within itself.
+  leaky->set_op_type("Twice");
+  leaky->set_domain("mine");
+  CHECK_THAT(refusal(file), Contains("calls others, or itself"));
+}
+
+TEST_CASE("a constant is trained where it is a parameter of the file") {
+  const TemporaryFolder folder;
+  FileBuilder file({2, 1, 1});
+  file.tensor("mean", {2, 1, 1}, {1, 2});
+  file.node("Sub", {"x", "mean"}, "centred");  // of the input: how it was normalised
+  file.tensor("w", {2, 2, 1, 1}, {1, 0, 0, 1});
+  file.node("Conv", {"centred", "w"}, "c");
+  file.tensor("scale", {2, 1, 1}, {3, 4});
+  file.node("Mul", {"c", "scale"}, "scaled");
+  file.tensor("half", {}, {0.5F});
+  file.node("Mul", {"scaled", "half"}, "halved");
+  file.node("Flatten", {"halved"}, "y");
+  const Network network = Network::load(file.save(folder));
+  int trained = 0, kept = 0;
+  for (const NetworkTensor& tensor : network.tensors()) {
+    CAPTURE(tensor.name);
+    (tensor.buffer ? kept : trained) += 1;
+    CHECK(tensor.trainable == !tensor.buffer);
+    const Floats values(network.read(tensor.name).begin(), network.read(tensor.name).end());
+    if (tensor.buffer) {
+      CHECK((values == Floats{-1, -2} || values == Floats{0.5F}));
+    } else {
+      CHECK((values == Floats{3, 4} || values.size() == 4));
+    }
+  }
+  CHECK(trained == 2);
+  CHECK(kept == 2);
+  check_close(outputs_of(file, {2, 4}), {1.5F, 4});
+}
+
+TEST_CASE("a few bytes don't ask for any memory they like") {
+  FileBuilder filled({2});
+  filled.integers("huge", {int64_t{1} << 31, int64_t{1} << 31});
+  filled.node("ConstantOfShape", {"huge"}, "c");
+  filled.node("Add", {"x", "c"}, "y");
+  CHECK_THAT(refusal(filled), Contains("larger than any network's"));
+  FileBuilder expanded({2});
+  expanded.integers("huge", {int64_t{1} << 30});
+  expanded.tensor("one", {1}, {1});
+  expanded.node("Expand", {"one", "huge"}, "c");
+  expanded.node("Add", {"x", "c"}, "y");
+  CHECK_THAT(refusal(expanded), Contains("larger than any network's"));
+}

@@ -1,0 +1,77 @@
+"""torchvision's networks, as both of PyTorch's exporters write them, give gpunn what they give PyTorch.
+
+Needs torch, torchvision, onnx and onnxscript. The weights are random.
+"""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gpunn
+
+pytest.importorskip("onnx", reason="needs the package onnx")
+pytest.importorskip("onnxscript", reason="needs the package onnxscript")
+torch: Any = pytest.importorskip("torch", reason="needs PyTorch")
+torchvision: Any = pytest.importorskip("torchvision", reason="needs torchvision")
+
+# With the rows and columns of its images: small ones where the network takes them.
+NETWORKS = {
+    "alexnet": 64,
+    "vgg16_bn": 224,
+    "resnet18": 64,
+    "resnet50": 64,
+    "squeezenet1_1": 64,
+    "mobilenet_v2": 64,
+    "mobilenet_v3_small": 64,
+    "shufflenet_v2_x1_0": 64,
+    "googlenet": 64,
+    "densenet121": 64,
+    "efficientnet_b0": 64,
+}
+ROWS = 2
+
+
+def network(name: str) -> Any:
+    """With statistics that show in the outputs."""
+    torch.manual_seed(20261125)
+    more = {"init_weights": True, "aux_logits": False, "transform_input": True} if name == "googlenet" else {}
+    model = getattr(torchvision.models, name)(weights=None, **more).eval()
+    with torch.no_grad():
+        for module in model.modules():
+            if isinstance(module, torch.nn.BatchNorm2d):
+                module.running_mean.normal_(0, 0.1)
+                module.running_var.uniform_(0.5, 1.5)
+                module.weight.uniform_(0.5, 1.5)
+                module.bias.normal_(0, 0.1)
+    return model
+
+
+def export(model: Any, x: Any, file: Path, exporter: str) -> None:
+    names: dict[str, Any] = {"input_names": ["x"], "output_names": ["y"]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if exporter == "legacy":
+            axes = {"x": {0: "rows"}, "y": {0: "rows"}}
+            torch.onnx.export(model, (x,), str(file), dynamo=False, dynamic_axes=axes, **names)
+        else:
+            shapes = ({0: torch.export.Dim("rows")},)
+            torch.onnx.export(
+                model, (x,), str(file), dynamo=True, dynamic_shapes=shapes, external_data=False, verbose=False, **names
+            )
+
+
+@pytest.mark.parametrize("exporter", ["legacy", "dynamo"])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_network_of_torchvision_gives_what_pytorch_gives(name: str, exporter: str, tmp_path: Path) -> None:
+    model, size = network(name), NETWORKS[name]
+    x = torch.randn(ROWS, 3, size, size)
+    with torch.no_grad():
+        expected = model(x).numpy()
+    export(model, x, tmp_path / "network.onnx", exporter)
+    found = gpunn.load(tmp_path / "network.onnx", backend="cpu", max_batch=ROWS).run(x.numpy())
+    assert np.abs(found - expected).max() <= 1e-4 * np.abs(expected).max()
