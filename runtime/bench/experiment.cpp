@@ -1,10 +1,17 @@
 #include <gpunn/bench.hpp>
 
 #include <algorithm>
+#include <cstddef>
+#include <random>
+#include <span>
+#include <vector>
 
 #include "bench/statistics.hpp"
 #include "config/checked_backends.hpp"
+#include "nn/model.hpp"
 #include "ops/op.hpp"
+#include "tasks/task.hpp"
+#include "training/evaluation_part.hpp"
 #include "training/session.hpp"
 
 namespace gpunn {
@@ -12,6 +19,47 @@ namespace gpunn {
 namespace {
 
 constexpr int64_t kStepsPerSample = 10;
+
+// Samples for a model whose data a program would bring: random numbers of [-1, 1), of each class equally many.
+Dataset random_samples(const Experiment& experiment) {
+  const ModelSpec& model = experiment.model;
+  if (model.input.empty()) {
+    throw Error(experiment.file.string() +
+                    ": the model names no input, and the experiment no data to measure it on; "
+                    "give data.dataset, or the model's 'input'",
+                ExitCode::usage);
+  }
+  Dataset set;
+  set.name = kArrays;
+  set.source = "random samples";
+  set.unwatched = true;
+  set.classes = nn::output_shape(model, model.input).back();
+  set.targets = tasks::find(experiment.task).target_kind();
+  Split& part = set.train;
+  const int64_t rows = experiment.data.batch_size * experiment.accumulate;
+  part.samples = {DType::f32, model.input};
+  part.samples.shape.insert(part.samples.shape.begin(), rows);
+  std::vector<float> values(static_cast<std::size_t>(part.samples.elements()));
+  std::mt19937 generator(static_cast<uint32_t>(experiment.seed));
+  constexpr float kHalf = 0x1p31F;
+  for (float& value : values) value = static_cast<float>(generator()) / kHalf - 1;
+  const auto bytes = std::as_bytes(std::span(values));
+  part.values.assign(bytes.begin(), bytes.end());
+  if (set.targets == TargetKind::one_class) {
+    for (int64_t row = 0; row < rows; ++row) part.labels.push_back(static_cast<int32_t>(row % set.classes));
+  } else {
+    const TensorType type{DType::f32, {rows, set.classes}};
+    part.fields[kTargetField] = {.type = type, .values = std::vector<std::byte>(type.bytes())};
+  }
+  return set;
+}
+
+training::Session open_measured(const Experiment& experiment) {
+  if (experiment.data.dataset != kArrays) return training::Session::open(experiment);
+  return training::Session::open(
+      experiment, training::prepared_for(random_samples(experiment), experiment.data, EvaluationPart::validation,
+                                         training::Digest::none));
+}
 
 }  // namespace
 
@@ -22,7 +70,7 @@ BenchReport bench_experiment(const Experiment& experiment, const BenchOptions& o
   if (options.threads > 0) measured.threads = options.threads;
   if (!options.kernels.empty()) measured.kernels = options.kernels;
   config::require_one_backend(measured.backend, "a benchmark");
-  training::Session session = training::Session::open(measured);
+  training::Session session = open_measured(measured);
   session.training();
 
   // A sample is a run of steps long enough for the clock: several steps are put on the stream before it is waited for,

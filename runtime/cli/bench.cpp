@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <sstream>
@@ -50,7 +51,7 @@ struct BenchArguments {
   std::vector<std::string> settings;
   BenchOptions step;
   OpBenchOptions ops;
-  std::string backends = "auto", precisions, preset;
+  std::string backends = "auto", precisions, preset, data;
   bool no_ceilings = false, verbose = false;
   ReportFormat format = ReportFormat::text;
   std::filesystem::path chart;
@@ -88,6 +89,7 @@ std::vector<OpShape> wanted_ops(const BenchArguments& arguments) {
 
 ExitCode run_ops(BenchArguments& arguments, bool as_json) {
   if (!arguments.settings.empty()) throw Error("--set changes an experiment, and an op has none", ExitCode::usage);
+  if (!arguments.data.empty()) throw Error("--data is for an experiment, and an op has none", ExitCode::usage);
   OpBenchOptions& options = arguments.ops;
   options.what = wanted_ops(arguments);
   options.backends = parted(arguments.backends);
@@ -126,6 +128,15 @@ ExitCode run_ops(BenchArguments& arguments, bool as_json) {
   return report.ok() ? ExitCode::done : ExitCode::failed;
 }
 
+// An ONNX file is the model of one, on samples that the program makes unless settings name data.
+Experiment measured_experiment(const std::filesystem::path& file, const std::vector<Override>& settings) {
+  if (file.extension() != ".onnx") return load_experiment(file, settings);
+  std::string quoted;
+  for (const char c : std::filesystem::absolute(file).string()) quoted += c == '\'' ? "''" : std::string(1, c);
+  return parse_experiment("model: '" + quoted + "'\ndata: {dataset: arrays, batch_size: 32}\n", file.string(),
+                          settings);
+}
+
 ExitCode run_step(BenchArguments& arguments, bool as_json) {
   if (arguments.what.size() != 1) {
     throw Error("bench wants 'op NAME SHAPE...', 'kernels', or one experiment's file", ExitCode::usage);
@@ -138,10 +149,12 @@ ExitCode run_step(BenchArguments& arguments, bool as_json) {
         std::pair{arguments.format != ReportFormat::text, "--format"}}) {
     if (given) throw Error(std::string(option) + " is for 'bench op'", ExitCode::usage);
   }
-  std::vector<Override> settings = parse_settings(arguments.settings);
+  std::vector<Override> settings;
+  if (!arguments.data.empty()) settings = data_settings(arguments.data);
+  std::ranges::move(parse_settings(arguments.settings), std::back_inserter(settings));
   if (!arguments.precisions.empty()) settings.push_back({"training.precision", arguments.precisions});
   arguments.step.backend = arguments.backends;
-  const BenchReport report = bench_experiment(load_experiment(arguments.what[0], settings), arguments.step);
+  const BenchReport report = bench_experiment(measured_experiment(arguments.what[0], settings), arguments.step);
   if (!report.notice.empty()) StatusLine::of_stderr().print(printable(report.notice));
   if (as_json) {
     print_json(to_json(report));
@@ -160,11 +173,14 @@ void add_bench(CommandLine& line) {
       {"gpunn bench op matmul 1024x1024x1024 --backend cpu",
        "gpunn bench op matmul 512..8192 --backend cpu,mine --kernel all --chart roof.svg",
        "gpunn bench op conv2d 128,6,14,14,16,5,5", "gpunn bench kernels --backend cpu,mine",
-       "gpunn bench experiments/lenet_mnist.yaml --repeats 100"});
-  verb.add_option("what", options->what, "'op NAME SHAPE...', 'op --preset NAME', 'kernels', or an experiment's file")
+       "gpunn bench experiments/lenet_mnist.yaml --repeats 100", "gpunn bench resnet18.onnx --set data.batch_size=64"});
+  verb.add_option("what", options->what,
+                  "'op NAME SHAPE...', 'op --preset NAME', 'kernels', or an experiment's file or an ONNX file, whose "
+                  "training step on random samples is timed")
       .required()
       .expected(1, 1000)
-      .type_name("(op OP SHAPE... | kernels | EXPERIMENT)");
+      .type_name("(op OP SHAPE... | kernels | EXPERIMENT | ONNX)");
+  add_data_option(verb, options->data);
   verb.add_option("--backend", options->backends, "What computes; of an op several, as cpu,mine")
       .capture_default_str()
       .type_name("BACKEND,...");

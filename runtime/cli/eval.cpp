@@ -1,6 +1,8 @@
 #include <gpunn/evaluation.hpp>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <memory>
 
 #include <fmt/format.h>
@@ -20,7 +22,7 @@ namespace gpunn::cli {
 void add_eval(CommandLine& line) {
   struct Options {
     std::filesystem::path model;
-    std::string backend;
+    std::string backend, data;
     std::vector<std::string> settings;
     bool confusion = false;
   };
@@ -29,17 +31,21 @@ void add_eval(CommandLine& line) {
       line.program.add_verb("eval", "Measure a trained model on its test data, class by class or target by target",
                             {"gpunn eval runs/lenet_mnist/2025-01-02T03-04-05Z",
                              "gpunn eval runs/lenet_mnist/2025-01-02T03-04-05Z --confusion",
-                             "gpunn eval runs/lenet_mnist/2025-01-02T03-04-05Z/last.h5 --backend cpu --json"});
-  verb.add_option("model", options->model, "A run folder (its best checkpoint) or a checkpoint file")
+                             "gpunn eval runs/lenet_mnist/2025-01-02T03-04-05Z/last.h5 --backend cpu --json",
+                             "gpunn eval lenet.onnx --data experiments/lenet_mnist.yaml"});
+  verb.add_option("model", options->model, "A run folder (its best checkpoint), a checkpoint or an ONNX file")
       .required()
-      .type_name("RUN|CHECKPOINT");
+      .type_name("RUN|CHECKPOINT|ONNX");
   verb.add_flag("--confusion", options->confusion, "The confusion matrix too: how often each class was taken for each");
+  add_data_option(verb, options->data);
   add_backend_option(verb, options->backend);
   add_set_option(verb, options->settings);
   add_json_flag(verb, line);
   verb.callback([&line, options] {
     line.action = [&line, options] {
-      TrainedModel model{options->model, parse_settings(options->settings)};
+      TrainedModel model{options->model, {}};
+      if (!options->data.empty()) model.overrides = data_settings(options->data);
+      std::ranges::move(parse_settings(options->settings), std::back_inserter(model.overrides));
       if (!options->backend.empty()) model.overrides.push_back({"backend", options->backend});
       Quiet announcements;
       const ClassEvalReport report = evaluate_classes(model, 0, &announcements);

@@ -28,6 +28,14 @@ void add_set_option(Verb verb, std::vector<std::string>& settings) {
       .type_name("KEY=VALUE");
 }
 
+void add_data_option(Verb verb, std::string& data) {
+  verb.add_option(
+          "--data", data,
+          "The data: a data set's name, or an experiment, whose data are taken; default: those of the training, "
+          "which an ONNX file does not tell")
+      .type_name("NAME|EXPERIMENT");
+}
+
 void add_experiment_options(const Verb& verb, ExperimentOptions& options) {
   add_experiment_settings(verb, options);
   add_backend_option(verb, options.backend);

@@ -35,6 +35,7 @@ void add_backend_option(Verb verb, std::string& backend);
 void add_plugin_option(Verb verb, std::vector<std::filesystem::path>& plugins);
 void add_kernel_option(Verb verb, std::vector<std::string>& kernels);
 void add_set_option(Verb verb, std::vector<std::string>& settings);
+void add_data_option(Verb verb, std::string& data);
 
 // "key=value" each. Throws Error with ExitCode::usage where there is no key or no '='.
 std::vector<Override> parse_settings(const std::vector<std::string>& settings);

@@ -15,8 +15,6 @@
 #include "common/text.hpp"
 #include "config/checked_backends.hpp"
 #include "inference/context.hpp"
-#include "inference/load_onnx.hpp"
-#include "interchange/onnx/import.hpp"
 #include "plugins/plugin.hpp"
 #include "tasks/task.hpp"
 #include "training/model_info.hpp"
@@ -297,15 +295,9 @@ Model::~Model() = default;
 Model Model::load(const std::filesystem::path& path, const ModelOptions& options) {
   require_range("max_batch", options.max_batch, 1, kMostBatch);
   require_range("calls", options.calls, 0, kMostCalls);
-  if (interchange::is_onnx(path)) {
-    inference::OnnxModelFile onnx = inference::load_onnx(path, options.overrides);
-    return Model(
-        std::make_shared<Impl>(onnx.checkpoint, path, with_options(std::move(onnx.experiment), options), options));
-  }
-  const std::filesystem::path file = training::checkpoint_file(path);
-  const storage::Checkpoint checkpoint = storage::load_checkpoint(file);
-  return Model(std::make_shared<Impl>(
-      checkpoint, file, with_options(training::experiment_of(checkpoint, file, options.overrides), options), options));
+  training::TrainedFile trained = training::read_trained(path, options.overrides);
+  return Model(std::make_shared<Impl>(trained.checkpoint, trained.file,
+                                      with_options(std::move(trained.experiment), options), options));
 }
 
 Model Network::model(const ModelOptions& options) const {

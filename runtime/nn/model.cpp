@@ -185,6 +185,20 @@ ValueId build_forward(Graph& graph, const ModelSpec& model, ValueId x, const std
                 given(graph, model, tensors.buffers, options.buffers, "buffer")});
 }
 
+Shape output_shape(const ModelSpec& model, const Shape& sample) {
+  graph::Graph g;
+  const auto values = [&](const std::vector<Parameter>& tensors, graph::Storage storage) {
+    std::vector<graph::ValueId> ids;
+    for (const Parameter& t : tensors) ids.push_back(g.add_value(t.name, {DType::f32, t.shape}, storage));
+    return ids;
+  };
+  const graph::ValueId x = g.add_value("x", {DType::f32, batch_shape(sample, 1)}, graph::Storage::data);
+  const std::vector<graph::ValueId> parameters = values(model_parameters(model, sample), graph::Storage::parameters);
+  const ForwardOptions options{.training = false,
+                               .buffers = values(model_buffers(model, sample), graph::Storage::state)};
+  return g.value(build_forward(g, model, x, parameters, options)).type.shape;
+}
+
 std::vector<float> initial_values(const Parameter& parameter, uint64_t seed, uint64_t index) {
   std::vector<float> values(static_cast<std::size_t>(element_count(parameter.shape)), 0.0F);
   if (parameter.init == InitKind::zeros) return values;

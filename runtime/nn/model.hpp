@@ -34,6 +34,9 @@ std::vector<Parameter> model_parameters(const ModelSpec& model, const Shape& sam
 // And its buffers: what layers keep from step to step beside them, such as the running statistics of batch norm.
 std::vector<Parameter> model_buffers(const ModelSpec& model, const Shape& sample_shape);
 
+// The shape of what the last layer gives for one sample, [1, ...]. Throws as model_parameters().
+Shape output_shape(const ModelSpec& model, const Shape& sample);
+
 struct ForwardOptions {
   bool training = true;
   uint64_t seed = 1;

@@ -73,9 +73,9 @@ ExportReport export_weights(const std::filesystem::path& model, const std::files
     throw Error(message, ExitCode::usage);
   }
   training::require_output(file);
-  const std::filesystem::path source = training::checkpoint_file(model);
-  storage::Checkpoint checkpoint = storage::load_checkpoint(source);
-  const Experiment experiment = parse_experiment(checkpoint.experiment, source.string() + ":experiment");
+  training::TrainedFile trained = training::read_trained(model);
+  storage::Checkpoint& checkpoint = trained.checkpoint;
+  const Experiment& experiment = trained.experiment;
   const int64_t batches = checkpoint.counters["step"] * experiment.accumulate;
   ExportReport report{.file = file, .tensors = 0, .numbers = 0, .unnamed = {}};
   storage::Safetensors content;

@@ -41,25 +41,9 @@ std::vector<StoredTensor> first_values(const std::vector<nn::Parameter>& tensors
   return result;
 }
 
-// What the last layer gives for a sample.
-Shape output_of(const ModelSpec& model, const Shape& sample) {
-  graph::Graph g;
-  const auto values = [&](const std::vector<nn::Parameter>& tensors, graph::Storage storage) {
-    std::vector<graph::ValueId> ids;
-    for (const nn::Parameter& t : tensors) ids.push_back(g.add_value(t.name, {DType::f32, t.shape}, storage));
-    return ids;
-  };
-  const graph::ValueId x = g.add_value("x", {DType::f32, batch_shape(sample, 1)}, graph::Storage::data);
-  const std::vector<graph::ValueId> parameters =
-      values(nn::model_parameters(model, sample), graph::Storage::parameters);
-  const nn::ForwardOptions options{.training = false,
-                                   .buffers = values(nn::model_buffers(model, sample), graph::Storage::state)};
-  return g.value(nn::build_forward(g, model, x, parameters, options)).type.shape;
-}
-
 // Named by their numbers; none where the last layer does not give [rows, outputs].
 std::vector<std::string> numbered_outputs(const Experiment& experiment, const Shape& sample) {
-  const Shape shape = output_of(experiment.model, sample);
+  const Shape shape = nn::output_shape(experiment.model, sample);
   if (shape.size() != 2) return {};
   const bool one_for_two = shape[1] == 1 && tasks::find(experiment.task).has_labels() &&
                            experiment.loss.type() == LossKind::binary_cross_entropy;
@@ -339,10 +323,11 @@ Network& Network::operator=(Network&&) noexcept = default;
 Network::~Network() = default;
 
 Network Network::load(const std::filesystem::path& path, const std::vector<Override>& overrides) {
-  const std::filesystem::path file = training::checkpoint_file(path);
-  storage::Checkpoint checkpoint = storage::load_checkpoint(file);
-  Experiment experiment = training::experiment_of(checkpoint, file, overrides);
-  ModelInfo info = training::model_info(checkpoint, experiment, file);
+  training::TrainedFile trained = training::read_trained(path, overrides);
+  storage::Checkpoint& checkpoint = trained.checkpoint;
+  Experiment& experiment = trained.experiment;
+  ModelInfo info = training::model_info(checkpoint, experiment, trained.file);
+  if (info.outputs.empty()) info.outputs = numbered_outputs(experiment, info.input.sample.shape);
   if (experiment.ema > 0 && !checkpoint.optimizer.contains(training::variable::kAverage)) {
     checkpoint.optimizer[training::variable::kAverage] = checkpoint.parameters;
   }

@@ -20,6 +20,7 @@ namespace gpunn::training {
 //   metrics.jsonl     a line a record   metrics.csv    a row an epoch
 //   events.out.tfevents.*   the same for TensorBoard; one more with each resume
 //   log.txt           what was said     last.h5, best.h5
+//   initial.safetensors   the weights that a model of an ONNX file began with
 class RunFolder {
  public:
   // <runs>/<name>/<time>, or `given`. It appears under that name only with publish(), complete with its first

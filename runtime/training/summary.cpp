@@ -12,6 +12,7 @@
 #include "compiler/memory_plan.hpp"
 #include "compiler/recompute.hpp"
 #include "config/yaml_tree.hpp"
+#include "interchange/onnx/import.hpp"
 #include "ops/op.hpp"
 #include "training/augmentation.hpp"
 #include "training/evaluation_part.hpp"
@@ -34,6 +35,7 @@ constexpr uint64_t kArenaAlignment = 256;  // as GPUs have it
 // A model by itself has layers, and neither a model nor data.
 bool is_model_file(const std::filesystem::path& file) {
   if (!is_file(file)) return false;  // load_experiment() says what is near
+  if (interchange::is_onnx(file)) return true;
   const config::YamlNode root = config::parse_yaml(read_text(file, config::kLargestYamlFile), file.string());
   return root.find("layers") != nullptr && root.find("model") == nullptr && root.find("data") == nullptr;
 }

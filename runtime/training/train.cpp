@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "common/files.hpp"
+#include "interchange/onnx/import.hpp"
+#include "storage/safetensors.hpp"
 #include "training/evaluation_part.hpp"
 #include "training/model_info.hpp"
 #include "training/profiled.hpp"
@@ -29,16 +31,39 @@ Dataset prepared(Dataset dataset, const Experiment& experiment) {
   return training::prepared_for(std::move(dataset), experiment.data, EvaluationPart::validation);
 }
 
-RunResult train_on(const Experiment& experiment, const std::function<Dataset()>& data, const RunOptions& options) {
-  return profiled(experiment, options, [&](execution::Profiler* profiler) {
+// The weights that a run begins with, in its folder: of a model from an ONNX file, which the run no longer needs then.
+constexpr const char* kInitialWeights = "initial.safetensors";
+
+bool is_from_onnx(const Experiment& experiment) {
+  return interchange::is_onnx(experiment.model.file) && interchange::is_onnx(experiment.init_from.file);
+}
+
+void write_initial(const RunFolder& folder, const training::StartingTensors& stored) {
+  if (folder.is_none()) return;
+  storage::Safetensors content;
+  content.metadata = {{"format", "pt"}, {"source", stored.source}};
+  for (const auto& [name, tensor] : stored.tensors) {
+    content.tensors.push_back(tensor);
+    content.tensors.back().name = name;
+  }
+  storage::save_safetensors(folder.path() / kInitialWeights, content);
+}
+
+RunResult train_on(const Experiment& given, const std::function<Dataset()>& data, const RunOptions& options) {
+  return profiled(given, options, [&](execution::Profiler* profiler) {
     Dataset dataset = data();
-    const std::optional<training::Start> start = training::find_start(experiment, training::sample_shape(dataset));
+    const std::optional<training::Start> start = training::find_start(given, training::sample_shape(dataset));
+    Experiment experiment = given;
+    const bool keeps_weights = start && is_from_onnx(given);
+    if (keeps_weights) experiment.init_from = {.file = kInitialWeights, .names = {}};
     Session session = Session::open(experiment, std::move(dataset), profiler);
     if (start) {
       session.initialise_from(*start);
       if (options.listener != nullptr) options.listener->on_message(start->report.text());
     }
-    Trainer trainer(session, RunFolder::create(experiment, options.run_folder), options);
+    RunFolder folder = RunFolder::create(experiment, options.run_folder);
+    if (keeps_weights) write_initial(folder, start->stored);
+    Trainer trainer(session, std::move(folder), options);
     trainer.begin();
     return trainer.run();
   });
@@ -58,6 +83,10 @@ RunResult resume_on(const std::filesystem::path& run, const std::vector<Override
                       "'; this folder is a run of '" + expected + "'",
                   ExitCode::usage);
     }
+  }
+  // A path within the folder, which may have been moved.
+  if (experiment.init_from.file.filename() == kInitialWeights && path_exists(run / kInitialWeights)) {
+    experiment.init_from.file = kInitialWeights;
   }
   // Not "auto", which may choose another one today.
   const bool chosen = std::ranges::any_of(overrides, [](const Override& o) { return o.key == "backend"; });

@@ -4,8 +4,10 @@
 
 #include "common/input_file.hpp"
 #include "config/checked_backends.hpp"
+#include "interchange/onnx/import.hpp"
 #include "training/evaluation_part.hpp"
 #include "training/model_info.hpp"
+#include "training/onnx_checkpoint.hpp"
 #include "training/programs.hpp"
 
 namespace gpunn::training {
@@ -21,6 +23,14 @@ fs::path checkpoint_file(const fs::path& path) {
               ExitCode::missing);
 }
 
+TrainedFile read_trained(const fs::path& path, const std::vector<Override>& overrides) {
+  if (interchange::is_onnx(path)) return read_onnx_checkpoint(path, overrides);
+  TrainedFile trained{.file = checkpoint_file(path), .checkpoint = {}, .experiment = {}};
+  trained.checkpoint = storage::load_checkpoint(trained.file);
+  trained.experiment = experiment_of(trained.checkpoint, trained.file, overrides);
+  return trained;
+}
+
 const std::vector<storage::StoredTensor>& evaluated_parameters(const storage::Checkpoint& checkpoint) {
   const auto average = checkpoint.optimizer.find(variable::kAverage);
   return average != checkpoint.optimizer.end() ? average->second : checkpoint.parameters;
@@ -33,12 +43,20 @@ std::vector<storage::StoredTensor> model_tensors(const storage::Checkpoint& chec
 }
 
 std::unique_ptr<Session> open_trained(const TrainedModel& model, TrainingListener* listener) {
-  const fs::path file = checkpoint_file(model.path);
-  const storage::Checkpoint checkpoint = storage::load_checkpoint(file);
-  Experiment experiment = experiment_of(checkpoint, file, model.overrides);
+  TrainedFile trained = read_trained(model.path, model.overrides);
+  const storage::Checkpoint& checkpoint = trained.checkpoint;
+  Experiment experiment = std::move(trained.experiment);
   experiment.backend = config::trained_backend(experiment.backend);
+  if (!trained.names_data && experiment.data.dataset == kArrays) {
+    throw Error(trained.file.string() +
+                    ": an ONNX file does not tell which data set it is for; name one, as --data cifar10, or the "
+                    "experiment that has it",
+                ExitCode::usage);
+  }
   Dataset dataset = load_for(experiment.data, EvaluationPart::test);
-  if (checkpoint.model) require_data_of(*checkpoint.model, dataset);
+  // A file from elsewhere tells nothing of its classes.
+  const bool is_told = checkpoint.model && (trained.names_data || !checkpoint.model->outputs.empty());
+  if (is_told) require_data_of(*checkpoint.model, dataset);
   take_target_scale(checkpoint, dataset);
   const std::string data_notice = evaluated_data_notice(checkpoint, dataset);
   auto session = std::make_unique<Session>(Session::open(experiment, std::move(dataset)));

@@ -14,15 +14,27 @@ namespace gpunn::training {
 // A run folder's best.h5, else its last.h5; a file is itself. Throws Error(missing) where the folder has neither.
 std::filesystem::path checkpoint_file(const std::filesystem::path& path);
 
+// A model with its weights, and the experiment that it is of.
+struct TrainedFile {
+  std::filesystem::path file;
+  storage::Checkpoint checkpoint;
+  Experiment experiment;
+  bool names_data = true;  // an ONNX file does not tell which data set it is for
+};
+
+// Reads a run folder (best.h5, else last.h5), a checkpoint or an ONNX file, as if a checkpoint held that. Throws Error
+// where it can't be read.
+TrainedFile read_trained(const std::filesystem::path& path, const std::vector<Override>& overrides = {});
+
 // The parameters that a model is evaluated with: those that training made, or their average where it kept one.
 const std::vector<storage::StoredTensor>& evaluated_parameters(const storage::Checkpoint& checkpoint);
 
 // These and the buffers.
 std::vector<storage::StoredTensor> model_tensors(const storage::Checkpoint& checkpoint);
 
-// Opens a run folder (its best.h5, else last.h5) or a checkpoint file with its parameters and its data set, ready to
-// evaluate. Announces a data set used in place of another, and other rows than those of the training. Throws
-// Error(usage) where the data's samples or classes are not the model's.
+// Opens what read_trained() reads with its parameters and its data set, ready to evaluate. Announces a data set used in
+// place of another, and other rows than those of the training. Throws Error(usage) where the data's samples or classes
+// are not the model's.
 std::unique_ptr<Session> open_trained(const TrainedModel& model, TrainingListener* listener);
 
 }  // namespace gpunn::training

@@ -13,6 +13,7 @@
 #include "nn/model.hpp"
 #include "storage/safetensors.hpp"
 #include "training/name_table.hpp"
+#include "training/onnx_checkpoint.hpp"
 #include "training/trained_model.hpp"
 
 namespace gpunn::training {
@@ -59,14 +60,6 @@ std::string in_shell_quotes(const std::string& text) {
           "Then: --set init_from.file=" +
           in_shell_quotes(converted.string()),
       ExitCode::usage);
-}
-
-std::vector<storage::StoredTensor> onnx_tensors(const std::filesystem::path& file) {
-  std::vector<storage::StoredTensor> tensors;
-  for (const interchange::ImportedTensor& tensor : interchange::import_onnx(file).tensors) {
-    tensors.push_back(storage::stored_floats(tensor.name, tensor.shape, *tensor.values));
-  }
-  return tensors;
 }
 
 std::vector<storage::StoredTensor> tensors_of(const std::filesystem::path& file) {

@@ -28,9 +28,8 @@ constexpr Explanation kExplanations[] = {
      "What computes is chosen by 'backend: NAME' at the top of the file, or --backend NAME ('gpunn plugins' lists the "
      "names); which of its devices, by 'device: N' at the top, or --set device=N, counted from 0."},
     {"onnx .onnx",
-     "An ONNX file is read as a trained model, by 'gpunn predict' and 'gpunn serve', but is no experiment and no "
-     "'model' of "
-     "one: describe the model in YAML, and take its weights from the file (key 'init_from')."},
+     "An ONNX file is a trained model, for 'gpunn predict', 'serve', 'eval', 'bench', 'summary' and 'export', and the "
+     "'model' of an experiment, which trains it further."},
     {"pt .pt .pth .ckpt .bin torchscript pytorch torch state_dict",
      "gpunn and PyTorch exchange weights as .safetensors: in Python, safetensors.torch.save_file(model.state_dict(), "
      "'model.safetensors') writes them and safetensors.torch.load_file reads them."},

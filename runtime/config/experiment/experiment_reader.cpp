@@ -12,6 +12,7 @@
 #include "common/text.hpp"
 #include "config/checked_backends.hpp"
 #include "config/experiment/experiment_checks.hpp"
+#include "config/experiment/onnx_model.hpp"
 #include "config/experiment/overrides.hpp"
 #include "config/experiment/schema.hpp"
 #include "config/experiment/unknown_key.hpp"
@@ -61,7 +62,7 @@ class ExperimentReader {
       }
     }
     if (model != nullptr) {
-      e.model = config::read_model(*model, folder_, diagnostics_);
+      read_model(*model, e);
     } else {
       diagnostics_.add(origin, "missing key 'model': the path of a model file, or a model");
     }
@@ -80,6 +81,19 @@ class ExperimentReader {
   }
 
  private:
+  // The weights of an ONNX file come with its layers.
+  void read_model(const YamlNode& node, Experiment& e) {
+    if (!config::names_onnx_model(node)) {
+      e.model = config::read_model(node, folder_, diagnostics_);
+      return;
+    }
+    e.model = config::read_onnx_model(node, folder_, diagnostics_);
+    if (!e.init_from.file.empty() || e.model.file.empty()) return;
+    std::error_code failed;
+    const fs::path file = fs::absolute(e.model.file, failed);
+    e.init_from.file = (failed ? e.model.file : file).lexically_normal();
+  }
+
   // Of the task, in front of what is given for it.
   void set_default_loss(Experiment& e) const {
     config::find_key("loss.type")->set(e, tasks::name_of(tasks::find(e.task).losses().front()));

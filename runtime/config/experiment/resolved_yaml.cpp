@@ -133,6 +133,20 @@ std::string model_text(const ModelSpec& model) {
 
 }  // namespace
 
+std::vector<Override> data_settings(const std::string& name) {
+  constexpr const char* kSection = "data";
+  const std::filesystem::path file(name);
+  if (file.extension() != ".yaml" && file.extension() != ".yml") return {{kSection, name}};
+  const Experiment experiment = load_experiment(file);
+  std::vector<Override> settings;
+  for (const Key& key : config::schema()) {
+    if (key.section() != kSection || !belongs(key, experiment)) continue;
+    const std::string text = std::visit(ValueWriter(), key.get(experiment));
+    if (!key.optional || (text != "\"\"" && text != "[]")) settings.push_back({key.path, text});
+  }
+  return settings;
+}
+
 std::string resolved_yaml(const Experiment& experiment) {
   std::string result, section;
   for (const Key& key : config::schema()) {

@@ -91,6 +91,10 @@ GPUNN_API Experiment load_experiment(const std::filesystem::path& file, const st
 GPUNN_API Experiment parse_experiment(const std::string& text, const std::string& origin,
                                       const std::vector<Override>& overrides = {});
 
+// The keys of `data` for what a command line names as the data: an experiment's file, whose data it is, or a data set's
+// name. Throws ConfigError where the experiment can't be read.
+GPUNN_API std::vector<Override> data_settings(const std::string& name);
+
 // One YAML document with every key and the model inline; parse_experiment gives the same experiment back.
 GPUNN_API std::string resolved_yaml(const Experiment& experiment);
 

@@ -57,10 +57,10 @@ std::filesystem::path data_file(const std::filesystem::path& file) {
 // A trained model on its way: the weights must stay where they are until it is written.
 class Translation {
  public:
-  Translation(const storage::Checkpoint& checkpoint, const std::filesystem::path& file,
-              const OnnxExportOptions& options)
-      : options_(options) {
-    Experiment experiment = training::experiment_of(checkpoint, file);
+  Translation(const training::TrainedFile& trained, const OnnxExportOptions& options) : options_(options) {
+    const storage::Checkpoint& checkpoint = trained.checkpoint;
+    const std::filesystem::path& file = trained.file;
+    Experiment experiment = trained.experiment;
     experiment.precision = Precision::fp32;
     ModelInfo info = training::model_info(checkpoint, experiment, file);
     model_ = inference::forward_model(std::move(experiment), std::move(info), kAlignment, kRows + 1);
@@ -191,8 +191,7 @@ OnnxExportReport export_onnx(const std::filesystem::path& model, const std::file
                              const OnnxExportOptions& options) {
   check_request(file, options);
   training::require_output(file);
-  const std::filesystem::path source = training::checkpoint_file(model);
-  Translation translation(storage::load_checkpoint(source), source, options);
+  Translation translation(training::read_trained(model), options);
   const OnnxModel onnx = translation.run();
 
   OnnxExportReport report{.file = file, .opset = onnx.opset, .ir_version = ir_version(onnx.opset)};

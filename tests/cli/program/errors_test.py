@@ -40,11 +40,11 @@ class ExitCodes(ProgramTest):
         self.fails(2, "A run uses one device", *self.points("--gpus", "4"))
         self.fails(2, "trains neither in fp8", "check", "cpu", "--precision", "fp16")
         self.fails(2, "safetensors.torch", "export", "run", "--to", "x.pt")
-        self.fails(2, "read as a trained model", "run", "x.onnx")
+        self.fails(2, "is a trained model", "run", "x.onnx")
         self.fails(2, "not on text, audio or video", *self.points("--set", "data=imdb"))
         onnx = self.folder / "x.onnx"
         onnx.write_text("ONNX")
-        self.fails(1, "read as a trained model", "eval", onnx)
+        self.fails(1, "not an ONNX model", "eval", onnx, "--data", "digits")
         sound = self.folder / "x.wav"
         sound.write_text("RIFF")
         self.fails(2, "not on text, audio or video", "data", "inspect", sound)

@@ -1,4 +1,4 @@
-#include "inference/load_onnx.hpp"
+#include "training/onnx_checkpoint.hpp"
 
 #include <gpunn/error.hpp>
 
@@ -11,7 +11,7 @@
 #include "nn/model.hpp"
 #include "storage/model_info.hpp"
 
-namespace gpunn::inference {
+namespace gpunn::training {
 
 namespace {
 
@@ -52,25 +52,36 @@ std::vector<storage::StoredTensor> in_order(const std::vector<nn::Parameter>& wa
 
 }  // namespace
 
-OnnxModelFile load_onnx(const std::filesystem::path& file, const std::vector<Override>& overrides) {
+TrainedFile read_onnx_checkpoint(const std::filesystem::path& file, const std::vector<Override>& overrides) {
   interchange::ImportedModel imported = interchange::import_onnx(file);
-  OnnxModelFile result;
+  TrainedFile result{.file = file, .checkpoint = {}, .experiment = {}, .names_data = false};
+  const bool tells_itself = imported.metadata.contains("model");
   ModelInfo info = info_of(imported, file);
   result.experiment = parse_experiment(
-      "name: onnx\ntask: " + info.task + "\nmodel: {layers: [flatten]}\ndata: {dataset: arrays, batch_size: 1}\n",
+      "task: " + info.task + "\nmodel: {layers: [flatten]}\ndata: {dataset: " + kArrays + ", batch_size: 1}\n",
       file.string(), overrides);
-  result.experiment.name = file.stem().string();
-  result.experiment.file = file;
-  result.experiment.model = std::move(imported.model);
-  if (result.experiment.data.mean.empty()) result.experiment.data.mean = info.input.mean;
-  if (result.experiment.data.stddev.empty()) result.experiment.data.stddev = info.input.stddev;
+  Experiment& experiment = result.experiment;
+  experiment.file = file;
+  experiment.model = std::move(imported.model);
+  // The normalisation of a file from elsewhere is that of the data, which knows what it was trained with.
+  if (tells_itself && experiment.data.mean.empty()) experiment.data.mean = info.input.mean;
+  if (tells_itself && experiment.data.stddev.empty()) experiment.data.stddev = info.input.stddev;
   std::map<std::string, const interchange::ImportedTensor*> found;
   for (const interchange::ImportedTensor& tensor : imported.tensors) found[tensor.name] = &tensor;
-  const ModelSpec& model = result.experiment.model;
-  result.checkpoint.parameters = in_order(nn::model_parameters(model, imported.sample), found);
-  result.checkpoint.buffers = in_order(nn::model_buffers(model, imported.sample), found);
+  result.checkpoint.parameters = in_order(nn::model_parameters(experiment.model, imported.sample), found);
+  result.checkpoint.buffers = in_order(nn::model_buffers(experiment.model, imported.sample), found);
   result.checkpoint.model = std::move(info);
+  result.checkpoint.backend = experiment.backend;
+  result.checkpoint.experiment = resolved_yaml(experiment);
   return result;
 }
 
-}  // namespace gpunn::inference
+std::vector<storage::StoredTensor> onnx_tensors(const std::filesystem::path& file) {
+  std::vector<storage::StoredTensor> tensors;
+  for (const interchange::ImportedTensor& tensor : interchange::import_onnx(file).tensors) {
+    tensors.push_back(storage::stored_floats(tensor.name, tensor.shape, *tensor.values));
+  }
+  return tensors;
+}
+
+}  // namespace gpunn::training

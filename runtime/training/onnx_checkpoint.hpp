@@ -1,0 +1,17 @@
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "training/trained_model.hpp"
+
+namespace gpunn::training {
+
+// An ONNX file as a trained model: as if a checkpoint held it. Throws Error: what import_onnx() throws, and usage where
+// the file's own word about its model does not fit its graph.
+TrainedFile read_onnx_checkpoint(const std::filesystem::path& file, const std::vector<Override>& overrides);
+
+// Its tensors, named as those of the model's layers.
+std::vector<storage::StoredTensor> onnx_tensors(const std::filesystem::path& file);
+
+}  // namespace gpunn::training
