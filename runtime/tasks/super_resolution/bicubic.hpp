@@ -1,0 +1,11 @@
+#pragma once
+
+#include "tasks/super_resolution/planes.hpp"
+
+namespace gpunn::tasks {
+
+// MATLAB's imresize(image, factor): bicubic (Keys, 1981, a = -0.5), antialiased where it shrinks, mirrored at the
+// borders, and not rounded. Sides become ceil(side * factor).
+Planes resize_bicubic(const Planes& image, double factor);
+
+}  // namespace gpunn::tasks
