@@ -202,6 +202,7 @@ _LAZY: dict[str, tuple[str, ...]] = {
         "Node",
         "PReLU",
         "Permute",
+        "PReLU",
         "PixelShuffle",
         "PositionEmbedding",
         "Power",

@@ -116,6 +116,8 @@ const char* kind_word(TargetKind kind) {
       return "numbers";
     case TargetKind::labels:
       return "labels";
+    case TargetKind::image:
+      return "image";
     case TargetKind::one_class:
       break;
   }
@@ -192,6 +194,7 @@ void print_report(const Dataset& set, const std::vector<Part>& parts) {
     put("normalised by channel {}: mean {:.4f}, standard deviation {:.4f}\n", i, set.mean[i], set.stddev[i]);
   }
   for (const std::string& note : set.notes) put("note: {}\n", printable(note));
+  if (set.targets == TargetKind::image) return;  // patches are cut while training
   const SplitSummary& train = parts.front().summary;
   const bool features = set.train.samples.shape.size() == 2;
   print_ranges(
@@ -230,7 +233,7 @@ ExitCode inspect(const InspectOptions& options, bool json) {
   for (const auto& [name, split] :
        {std::pair<const char*, const Split&>{"train", set.train}, {"validation", set.validation}, {"test", set.test}}) {
     if (&split == &set.validation && split.rows() == 0) continue;
-    parts.push_back({name, split, summarize(split, set.classes, set.targets)});
+    parts.push_back({name, split, summarize(split, set.targets == TargetKind::image ? 0 : set.classes, set.targets)});
   }
   if (!json) {
     print_report(set, parts);

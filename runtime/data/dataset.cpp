@@ -49,9 +49,9 @@ const data::DatasetRow& find_fallback(const DataConfig& config) {
 
 std::string where_it_is_not(const data::DatasetRow& row, const data::Search& search, const std::string& download) {
   return "data set '" + row.name + "' is not on this machine. Looked in:\n" + data::list_of(search) + "\n" + download +
-         "\nDo one of these: `gpunn data get " + row.name +
-         "` where there is a network; set GPUNN_DATA_DIR to a folder that holds it or a subfolder '" +
-         row.folder_names.front() + "'" +
+         "\nDo one of these: " +
+         (row.mirrors.empty() ? "" : "`gpunn data get " + row.name + "` where there is a network; ") +
+         "set GPUNN_DATA_DIR to a folder that holds it or a subfolder '" + row.folder_names.front() + "'" +
          (row.stand_in.empty() ? ""
                                : "; or put `offline_fallback: " + row.stand_in +
                                      "` under `data:` in the experiment to train on a set that is drawn instead");
@@ -61,7 +61,9 @@ Dataset load_from_files(const data::DatasetRow& row, const DataConfig& config) {
   const data::Search search = data::locate(row, config.path);
   if (!search.found.empty()) return row.read(search.found, config);
   std::string download;
-  if (offline()) {
+  if (row.mirrors.empty()) {
+    download = "It can't be downloaded: no address is known.";
+  } else if (offline()) {
     download = "Not downloaded: GPUNN_OFFLINE is set.";
   } else {
     std::filesystem::path folder;
@@ -134,6 +136,12 @@ Dataset load_dataset(const DataConfig& config) {
 
 Dataset load_sizes(const DataConfig& config) {
   const data::DatasetRow& row = find_checked(config);
+  if (row.pairs) {  // whose sizes are those of the images
+    if (row.origin != data::Origin::published) return as_configured(row.make(config), config);
+    const data::Search search = data::locate(row, config.path);
+    return as_configured(
+        search.found.empty() ? data::find_dataset(row.stand_in).make(config) : row.read(search.found, config), config);
+  }
   if (row.sizes == nullptr) return as_configured(row.make(config), config);
   if (row.origin == data::Origin::synthetic) return as_configured(blank(row, config), config);
   const data::Search search = data::locate(row, config.path);
@@ -188,6 +196,12 @@ std::filesystem::path download_dataset(const std::string& name) {
                                                            : "files of your own") +
                     ": there is nothing to download",
                 ExitCode::usage);
+  }
+  if (row.mirrors.empty()) {
+    throw Error("data set '" + name +
+                    "' can't be downloaded: no address is known. Set GPUNN_DATA_DIR to a folder that "
+                    "holds it",
+                ExitCode::missing);
   }
   std::filesystem::path folder = data::cache_folder(row);
   if (folder.empty()) {

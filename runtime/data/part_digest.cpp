@@ -1,6 +1,7 @@
 #include "data/part_digest.hpp"
 
 #include <algorithm>
+#include <array>
 #include <span>
 #include <vector>
 
@@ -47,15 +48,24 @@ uint32_t crc_of_targets(const Split& split) {
 }
 
 PartDigest digest_of_part(const Split& split) {
-  return {.rows = split.rows(), .samples = crc_of(split.sample_bytes()), .targets = crc_of_targets(split)};
+  PartDigest digest{.rows = split.rows(), .samples = crc_of(split.sample_bytes()), .targets = crc_of_targets(split)};
+  for (const Split& single : split.singles) {
+    const PartDigest one = digest_of_part(single);
+    const std::array<uint32_t, 2> so_far = {digest.samples, one.samples}, targets = {digest.targets, one.targets};
+    digest.samples = crc_of(std::as_bytes(std::span(so_far)));
+    digest.targets = crc_of(std::as_bytes(std::span(targets)));
+  }
+  return digest;
 }
 
 }  // namespace
 
 DataDigest digest_of(const Dataset& set) {
+  PartDigest train = digest_of_part(set.train);
+  if (set.batches != nullptr) train.samples = set.batches->digest();
   return {.name = set.name,
           .source = set.source,
-          .train = digest_of_part(set.train),
+          .train = train,
           .validation = digest_of_part(set.validation),
           .test = digest_of_part(set.test)};
 }

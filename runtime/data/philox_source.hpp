@@ -42,6 +42,9 @@ enum : uint64_t {
   kPointsLineStream = 0x706f696e74730002,
   kTestShareStream = 0x7368617265730000,
   kValidationShareStream = 0x7368617265730001,
+  kPatchStream = 0x7061746368000000,
+  kDrawnTrainStream = 0x70686f746f730000,
+  kDrawnTestStream = 0x70686f746f730001,
 };
 
 }  // namespace gpunn::data

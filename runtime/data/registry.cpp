@@ -14,15 +14,29 @@ DatasetRow arrays_row();
 DatasetRow cifar10_row();
 DatasetRow cifar100_row();
 DatasetRow csv_row();
+DatasetRow drawn_photographs_row();
 DatasetRow hdf5_row();
 DatasetRow image_folder_row();
+DatasetRow photograph_folder_row();
+DatasetRow photographs_row();
 DatasetRow points_row();
 DatasetRow two_digits_row();
 
 const std::vector<DatasetRow>& registry() {
-  static const std::vector<DatasetRow> rows = {mnist_row(),  fashion_mnist_row(), cifar10_row(), cifar100_row(),
-                                               digits_row(), two_digits_row(),    points_row(),  image_folder_row(),
-                                               hdf5_row(),   csv_row(),           arrays_row()};
+  static const std::vector<DatasetRow> rows = {mnist_row(),
+                                               fashion_mnist_row(),
+                                               cifar10_row(),
+                                               cifar100_row(),
+                                               digits_row(),
+                                               two_digits_row(),
+                                               points_row(),
+                                               image_folder_row(),
+                                               hdf5_row(),
+                                               csv_row(),
+                                               photographs_row(),
+                                               photograph_folder_row(),
+                                               drawn_photographs_row(),
+                                               arrays_row()};
   return rows;
 }
 

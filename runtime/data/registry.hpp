@@ -51,7 +51,8 @@ struct DatasetRow {
   std::vector<std::filesystem::path> system_folders;  // where a distribution's package installs it
   std::vector<std::string> mirrors;                   // URLs ending in '/', the first that serves wins
   std::vector<RemoteFile> files;
-  DatasetSizes (*sizes)(const DataConfig& config) = nullptr;  // published and synthetic ones
+  DatasetSizes (*sizes)(const DataConfig& config) = nullptr;  // published and synthetic ones, but for photographs
+  bool pairs = false;                                         // of images, as the task super_resolution learns them
   std::string stand_in;  // a synthetic set of samples of the same shape; empty: there is none
 
   // The keys that an experiment has for this set alone, and what finds mistakes in what was given for them. nullptr:

@@ -45,6 +45,9 @@ Split without_values(const Split& split, std::span<const int64_t> rows) {
   if (!split.labels.empty()) {
     for (const int64_t row : rows) result.labels.push_back(split.labels[place_of(row)]);
   }
+  for (const int64_t row : rows) {
+    if (!split.singles.empty()) result.singles.push_back(split.singles[place_of(row)]);
+  }
   for (const auto& [name, field] : split.fields) {
     result.fields.emplace(name, copy_rows_of_field(field, place_of(split.rows()), rows));
   }

@@ -89,6 +89,25 @@ void require_array(const ModelTensor& tensor, const char* kind, DType dtype, std
 
 }  // namespace
 
+namespace {
+
+// Inputs of another size than the training's. What does not fit the model's layers is told when the program is built.
+void set_image_size(ModelInfo& info, const std::vector<int64_t>& size) {
+  if (size.empty()) return;
+  Shape& sample = info.input.sample.shape;
+  if (sample.size() != 3 || size.size() != 2 || size[0] < 1 || size[1] < 1) {
+    throw Error(
+        "ModelOptions.image_size: expected rows and columns, above 0, of a model that takes images [C, H, W]; "
+        "the model takes " +
+            to_string(info.input.sample),
+        ExitCode::usage);
+  }
+  sample[1] = size[0];
+  sample[2] = size[1];
+}
+
+}  // namespace
+
 class Model::Impl {
  public:
   Impl(const storage::Checkpoint& checkpoint, const std::filesystem::path& file, Experiment experiment,
@@ -97,6 +116,7 @@ class Model::Impl {
         most_calls_(options.calls > 0 ? static_cast<std::size_t>(options.calls) : usual_calls()) {
     training::require_named_plugins(experiment, registry_);
     ModelInfo info = training::model_info(checkpoint, experiment, file);
+    set_image_size(info, options.image_size);
     auto backend = training::open_backend(experiment, registry_, experiment.backend);
     backend_ = backend->name();
     device_ = backend->info().name;

@@ -9,6 +9,7 @@
 
 #include "data/parallel.hpp"
 #include "inference/sample_files.hpp"
+#include "tasks/task.hpp"
 #include "training/evaluation_part.hpp"
 #include "training/model_info.hpp"
 
@@ -77,6 +78,11 @@ std::vector<Prediction> predict(const TrainedModel& trained, const PredictReques
 
 std::vector<Prediction> predict(const Model& model, const PredictRequest& request) {
   require_answerable(request);
+  if (tasks::find(model.info().task).target_kind() == TargetKind::image) {
+    throw Error("a model of the task " + model.info().task +
+                    " gives images, which `gpunn upscale RUN image.png --to out.png` writes",
+                ExitCode::usage);
+  }
   const auto largest = static_cast<std::size_t>(std::min(kLargestPredicted, model.max_batch()));
   const InputInfo& input = model.info().input;
   std::vector<FileSample> samples = inference::samples_in(request.inputs, model.info(), model.experiment().data);

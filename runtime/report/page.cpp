@@ -61,6 +61,7 @@ std::string page(const Contents& contents) {
       {"matrix", "Confusion matrix", confusion_section(contents.evaluation)},
       {"by-output", "Each " + contents.evaluation.output, output_section(contents.evaluation)},
       {"scatter", "Predictions and targets", scatter_section(contents.evaluation)},
+      {"crops", "Details", crops_section(contents.evaluation)},
       {"worst", "Worst mistakes", mistakes_section(contents)},
       {"worst-rows", "Rows with the largest loss", worst_rows_section(contents)},
       {"filters", "Filters of the first convolution", filters_section(contents)}};

@@ -64,6 +64,9 @@ figcaption { margin-top: .4rem; }
 .mistakes figure { background: var(--card); border-radius: .5rem; padding: .6rem; height: 100%; }
 .mistakes img { width: 100%; height: auto; aspect-ratio: 1; object-fit: contain; image-rendering: pixelated; background: #000; }
 .mistakes strong { color: var(--ink); }
+.crops { display: grid; grid-template-columns: repeat(3, minmax(0, 1fr)); gap: .75rem; margin: .5rem 0 1.5rem; }
+.crops img { width: 100%; height: auto; image-rendering: pixelated; display: block; }
+h3 { font-size: 1rem; margin: 1rem 0 .25rem; }
 details { margin: .75rem 0; }
 summary { cursor: pointer; color: var(--link); }
 pre { overflow-x: auto; background: var(--card); padding: .75rem; border-radius: .5rem; font-size: .85rem;

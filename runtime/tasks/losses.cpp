@@ -3,13 +3,22 @@
 #include <gpunn/error.hpp>
 #include <gpunn/ops.h>
 
+#include <cstdint>
 #include <variant>
+
+#include "graph/expressions.hpp"
 
 namespace gpunn::tasks {
 
 using graph::Attributes;
 using graph::Graph;
 using graph::ValueId;
+
+namespace {
+
+uint32_t all_but_rows(const graph::Expressions& e, ValueId x) { return e.all(x) & ~1U; }
+
+}  // namespace
 
 ValueId add_loss_to_target(Graph& g, const LossConfig& loss, ValueId output, ValueId target) {
   switch (loss.type()) {
@@ -22,6 +31,18 @@ ValueId add_loss_to_target(Graph& g, const LossConfig& loss, ValueId output, Val
     case LossKind::huber: {
       const gpunn_huber_attrs attrs{.struct_size = 0, .delta = static_cast<float>(std::get<Huber>(loss.kind).delta)};
       return g.add1(GPUNN_OP_HUBER_LOSS, "loss", Attributes::of(attrs), {output, target});
+    }
+    case LossKind::mean_absolute_error: {
+      graph::Expressions e(g, "loss");
+      const ValueId error = e.sub(output, target);
+      return e.mean(e.maximum(error, e.sub(target, output)), all_but_rows(e, error), false);
+    }
+    case LossKind::charbonnier: {
+      graph::Expressions e(g, "loss");
+      const ValueId error = e.sub(output, target);
+      const double epsilon = std::get<Charbonnier>(loss.kind).epsilon;
+      const ValueId distance = e.sqrt(e.add(e.mul(error, error), e.constant(epsilon * epsilon)));
+      return e.mean(distance, all_but_rows(e, error), false);
     }
     case LossKind::hinge:
       break;
@@ -68,6 +89,10 @@ std::string name_of(LossKind kind) {
       return "hinge";
     case LossKind::huber:
       return "huber";
+    case LossKind::mean_absolute_error:
+      return "mean_absolute_error";
+    case LossKind::charbonnier:
+      return "charbonnier";
     case LossKind::cross_entropy:
       break;
   }

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,11 +27,20 @@ struct Totals {
   double mean_loss() const { return count > 0 ? loss / count : 0; }
 };
 
+// Of rows whose targets are images: what the model got, [rows, C, H, W] of which input_shape is one, and the shape of a
+// target.
+struct ScoredImages {
+  Shape input_shape, target_shape;
+  std::span<const float> inputs;
+  int64_t scale = 1;  // how many times larger targets are than what was made of them
+};
+
 // Rows of an evaluation, in host memory: what the model predicts and what is right, [rows, outputs] each, both in the
 // units of the data set.
 struct ScoredRows {
   int64_t outputs = 0;
   std::span<const float> predictions, targets;
+  std::optional<ScoredImages> images = {};
 };
 
 // Gathers the rows of an evaluation to a number.

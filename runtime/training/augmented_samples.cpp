@@ -69,6 +69,10 @@ Dataset augmented_samples(const Experiment& experiment, int64_t rows) {
   Experiment resident = experiment;
   resident.data.residency = Residency::device;
   training::Session session = training::Session::open(resident);
+  if (session.dataset().batches != nullptr) {
+    throw Error("the batches of '" + session.dataset().name + "' come while training; there are none to be shown",
+                ExitCode::usage);
+  }
   const int64_t batch = session.samples_per_step();
   const int64_t steps = std::clamp<int64_t>((rows + batch - 1) / batch, 1, session.steps_per_epoch());
   Dataset result = session.dataset();

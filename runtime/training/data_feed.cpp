@@ -19,7 +19,7 @@ DataFeed::DataFeed(const Experiment& experiment, Dataset dataset)
     : experiment_(experiment), dataset_(std::move(dataset)) {
   scale_targets(dataset_);
   train_ = split_type("train", experiment_, dataset_.train.samples, dataset_.classes);
-  test_ = split_type("test", experiment_, dataset_.test.samples, dataset_.classes);
+  test_ = split_type("test", experiment_, dataset_.test.samples, outputs_of(dataset_.test));
 }
 
 void DataFeed::place(execution::ProgramRunner& runner, execution::Profiler* profiler) {
@@ -31,17 +31,17 @@ void DataFeed::place(execution::ProgramRunner& runner, execution::Profiler* prof
                    : training::choose_residency(experiment_.data.residency, resident_bytes(dataset_), device);
   if (resident()) {
     upload(train_, dataset_.train);
-    if (evaluates()) upload(test_, dataset_.test);
+    if (evaluates() && !evaluates_singly()) upload(test_, dataset_.test);
     for (Split* split : {&dataset_.train, &dataset_.test}) {
       split->values = {};
       split->lent = nullptr;
     }
   } else {
     const int64_t batch = training_sampling(experiment_, train_).batch;
-    train_.ring = dataset_.batches != nullptr
+    train_.ring = dataset_.batches != nullptr && !dataset_.batches->always_full()
                       ? ring_of_source(train_.samples, train_.words_of_row(), batch, device.alignment)
                       : lay_out_ring(train_.samples, train_.words_of_row(), batch, device.alignment);
-    if (evaluates()) {
+    if (evaluates() && !evaluates_singly()) {
       test_.ring = lay_out_ring(test_.samples, test_.words_of_row(), evaluation_batch(), device.alignment);
     }
   }
@@ -81,7 +81,13 @@ void DataFeed::upload_normalisation() {
   }
 }
 
+int64_t DataFeed::outputs_of(const Split& split) const {
+  if (dataset_.targets != TargetKind::image || split.rows() == 0) return dataset_.classes;
+  return split.fields.at(kTargetField).type.elements() / split.rows();
+}
+
 int64_t DataFeed::evaluation_batch() const {
+  if (evaluates_singly()) return 1;
   const DataConfig& data = experiment_.data;
   return std::min(data.eval_batch_size > 0 ? data.eval_batch_size : data.batch_size, test_.rows());
 }
@@ -104,7 +110,7 @@ std::unique_ptr<BatchStream> DataFeed::training_stream(int64_t steps) const {
 }
 
 std::unique_ptr<BatchStream> DataFeed::evaluation_stream() const {
-  if (resident()) return nullptr;
+  if (resident() || evaluates_singly()) return nullptr;
   return std::make_unique<BatchStream>(runner_->backend(), runner_->variables(), test_,
                                        fill_from_split(dataset_.test, test_, evaluation_sampling()));
 }

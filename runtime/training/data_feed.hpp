@@ -33,7 +33,11 @@ class DataFeed {
   Residency residency() const { return residency_; }  // device or stream
   bool resident() const { return residency_ != Residency::stream; }
   bool evaluates() const { return test_.rows() > 0; }  // there are rows to evaluate
-  int64_t evaluation_batch() const;                    // rows
+  // Those rows have sizes of their own: each is a batch, and is uploaded when its turn comes.
+  bool evaluates_singly() const { return !dataset_.test.singles.empty(); }
+  // The numbers that a row of the split is to be learnt from.
+  int64_t outputs_of(const Split& split) const;
+  int64_t evaluation_batch() const;  // rows
   Sampling evaluation_sampling() const;
   // Why the data set is streamed, where the experiment does not ask for that; else empty.
   std::string streaming_notice() const;

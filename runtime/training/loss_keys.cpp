@@ -34,6 +34,9 @@ std::vector<config::KeyOf<LossConfig>> loss_keys() {
           integer("power", &Hinge::power, between(1, 2), "1: what is missing from the margin counts; 2: its square.")),
       loss_kind<Huber>(number("delta", &Huber::delta, above_up_to(0, kLargestRate),
                               "Up to this distance squares count, beyond it distances.")),
+      loss_kind<MeanAbsoluteError>(),
+      loss_kind<Charbonnier>(number("epsilon", &Charbonnier::epsilon, above_up_to(0, kLargestRate),
+                                    "The loss is the square root of distance^2 + epsilon^2.")),
   };
   std::vector<KeyOf<LossConfig>> keys = keys_of_kinds(kinds);
   keys.insert(keys.begin(), kind_key("type", kinds,

@@ -63,6 +63,7 @@ std::string rows_text(const PartDigest& part) { return std::to_string(part.rows)
 }  // namespace
 
 std::vector<std::string> output_names(const Dataset& dataset) {
+  if (dataset.targets == TargetKind::image) return {};  // pixels have no names
   std::vector<std::string> names = dataset.class_names;
   names.resize(static_cast<std::size_t>(dataset.classes));
   for (std::size_t i = 0; i < names.size(); ++i) {

@@ -31,20 +31,22 @@ std::string moving_statistics_notice(const Experiment& experiment, const Paramet
 
 std::string data_text(const Dataset& dataset) {
   const auto outputs = [&] {
+    const std::string count = std::to_string(dataset.classes);
     switch (dataset.targets) {
       case TargetKind::numbers:
-        return dataset.classes == 1 ? " target" : " targets";
+        return count + (dataset.classes == 1 ? " target" : " targets");
       case TargetKind::labels:
-        return " labels";
+        return count + " labels";
+      case TargetKind::image:
+        return "for images " + std::to_string(dataset.scale) + " times as large";
       case TargetKind::one_class:
         break;
     }
-    return " classes";
+    return count + " classes";
   };
   const TensorType sample{dataset.train.samples.dtype, sample_shape(dataset)};
   return dataset.name + ": " + std::to_string(dataset.train.rows()) + " samples to train on, " +
-         std::to_string(dataset.test.rows()) + " to evaluate on, each " + to_string(sample) + ", " +
-         std::to_string(dataset.classes) + outputs() +
+         std::to_string(dataset.test.rows()) + " to evaluate on, each " + to_string(sample) + ", " + outputs() +
          (dataset.from_registry ? "; sizes from the registry, no data was read" : "");
 }
 

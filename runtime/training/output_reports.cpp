@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "tasks/super_resolution/bicubic.hpp"
 #include "training/targets.hpp"
 
 namespace gpunn::training {
@@ -70,9 +71,61 @@ class OutputTally {
   std::vector<int64_t> rows_;  // that have the label
 };
 
+using Tallies = std::vector<std::unique_ptr<tasks::RowMetric>>;
+
+Tallies tallies_of(std::span<const tasks::TaskMetric> metrics) {
+  Tallies tallies;
+  for (const tasks::TaskMetric& one : metrics) tallies.push_back(one.of_rows());
+  return tallies;
+}
+
+Scores scores_of(std::span<const tasks::TaskMetric> metrics, const Tallies& tallies) {
+  std::vector<Score> scores;
+  for (std::size_t i = 0; i < metrics.size(); ++i) scores.push_back({metrics[i].metric, tallies[i]->value()});
+  return Scores(std::move(scores));
+}
+
+ImageReport image_report(const std::string& name, const tasks::ScoredRows& row, Scores scores) {
+  const tasks::ScoredImages& images = *row.images;
+  const Shape &input = images.input_shape, &target = images.target_shape;
+  tasks::Planes bicubic{input[0], input[1], input[2], {images.inputs.begin(), images.inputs.end()}};
+  if (input != target) bicubic = tasks::resize_bicubic(bicubic, static_cast<double>(images.scale));
+  return {.name = name,
+          .channels = target[0],
+          .height = target[1],
+          .width = target[2],
+          .bicubic = tasks::to_bytes(bicubic.values),
+          .enlarged = tasks::to_bytes(row.predictions),
+          .original = tasks::to_bytes(row.targets),
+          .scores = std::move(scores)};
+}
+
+// Image by image, and the means of the figures.
+ClassEvalReport evaluate_images(Session& session, int64_t most) {
+  const Dataset& data = session.dataset();
+  const std::span<const tasks::TaskMetric> metrics = session.task().output_metrics();
+  ClassEvalReport report;
+  const Tallies all = tallies_of(metrics);
+  report.total = session.evaluate_rows([&](const RowOutputs& rows) {
+    const RowsToScore scored(data, rows);
+    const Tallies one = tallies_of(metrics);
+    for (const Tallies* tallies : {&one, &all}) {
+      for (const auto& tally : *tallies) tally->add(scored.rows());
+    }
+    const std::string& name = data.test.singles[static_cast<std::size_t>(rows.first)].name;
+    report.outputs.push_back({.index = rows.first, .name = name, .scores = scores_of(metrics, one)});
+    if (rows.first < most) report.images.push_back(image_report(name, scored.rows(), scores_of(metrics, one)));
+  });
+  report.total.scores = scores_of(metrics, all);
+  report.targets = data.targets;
+  report.output = session.task().output();
+  return report;
+}
+
 }  // namespace
 
 ClassEvalReport evaluate_outputs(Session& session, int64_t worst) {
+  if (session.data().evaluates_singly()) return evaluate_images(session, worst);
   const Dataset& data = session.dataset();
   const tasks::Task& task = session.task();
   const auto outputs = static_cast<std::size_t>(data.classes);

@@ -15,11 +15,8 @@ RowMetrics::RowMetrics(const tasks::Task& task) {
 
 void RowMetrics::add(const RowOutputs& rows, const Dataset& dataset) {
   if (metrics_.empty()) return;
-  const std::vector<float> targets =
-      targets_in_data_units(dataset, dataset.test, rows.first, static_cast<int64_t>(rows.losses.size()));
-  for (const auto& [name, metric] : metrics_) {
-    metric->add({.outputs = dataset.classes, .predictions = rows.predictions, .targets = targets});
-  }
+  const RowsToScore scored(dataset, rows);
+  for (const auto& [name, metric] : metrics_) metric->add(scored.rows());
 }
 
 Scores RowMetrics::put_into(const Scores& scores) const {

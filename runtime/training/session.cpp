@@ -238,12 +238,15 @@ void Session::check_memory() {
 }
 
 uint64_t Session::arena_bytes_of(const Experiment& other) const {
-  const ProgramContext with = context_of(other);
+  ProgramContext with = context_of(other);
   const auto arena_bytes = [this](graph::Graph program) {
     return execution::compile(std::move(program), runner_->backend()).plan.arena_bytes;
   };
   const uint64_t training_arena = arena_bytes(training_program(with, data_->train()));
   if (!data_->evaluates()) return training_arena;
+  with.outputs = data_->outputs_of(dataset().test);
+  if (data_->evaluates_singly())
+    return std::max(training_arena, arena_bytes(evaluation_program(with, data_->test(), 1)));
   const int64_t batch = other.data.eval_batch_size > 0 ? other.data.eval_batch_size : other.data.batch_size;
   return std::max(training_arena,
                   arena_bytes(evaluation_program(with, data_->test(), std::min(batch, data_->test().rows()))));
@@ -251,8 +254,10 @@ uint64_t Session::arena_bytes_of(const Experiment& other) const {
 
 StreamedProgram& Session::evaluation_step() {
   if (evaluation_ == nullptr) {
+    ProgramContext evaluated = context();
+    evaluated.outputs = data_->outputs_of(dataset().test);
     evaluation_ = std::make_unique<StreamedProgram>(
-        StreamedProgram{runner_->compile(evaluation_program(context(), data_->test(), data_->evaluation_batch())),
+        StreamedProgram{runner_->compile(evaluation_program(evaluated, data_->test(), data_->evaluation_batch())),
                         data_->evaluation_stream()});
   }
   return *evaluation_;

@@ -127,6 +127,7 @@ class Session {
   StreamedProgram& evaluation_step();
   execution::RunnableProgram compile_training() const;
   LongWork evaluation_work() const;
+  EvalReport evaluate_singles(const std::function<void(const RowOutputs&)>& look);
   EvalReport evaluate_by(StreamedProgram& program, const std::function<void(int64_t steps)>& launch);
   void check_memory();
   uint64_t evaluation_arena_bytes();  // 0: there is nothing to evaluate

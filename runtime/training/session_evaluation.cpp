@@ -60,7 +60,53 @@ EvalReport Session::evaluate_by(StreamedProgram& program, const std::function<vo
           .seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
 }
 
+// Each image by a program of its own size. Programs are compiled anew for each evaluation, so that the device need not
+// have memory for all of them at once.
+EvalReport Session::evaluate_singles(const std::function<void(const RowOutputs&)>& look) {
+  const execution::HostSpan span(profiler_, "evaluation");
+  const auto start = std::chrono::steady_clock::now();
+  LongWork work = evaluation_work();
+  RowMetrics metrics(task());
+  const std::vector<Split>& images = dataset().test.singles;
+  for (std::size_t i = 0; i < images.size(); ++i, work.advance()) {
+    const int64_t outputs = data_->outputs_of(images[i]);
+    const SplitType type = split_type("single", *experiment_, images[i].samples, outputs);
+    ProgramContext program_context = context();
+    program_context.outputs = outputs;
+    Temporaries temporaries(variables());
+    for (const char* name : {variable::kRowScores, variable::kPredictions}) {
+      temporaries.create(name, {DType::f32, {1, outputs}}, Storage::state);
+    }
+    temporaries.create(variable::kRowLosses, {DType::f32, {1}}, Storage::state);
+    temporaries.create(type.samples_variable(), images[i].samples, Storage::data);
+    variables().write(type.samples_variable(), images[i].sample_bytes());
+    temporaries.create(type.rows_variable(), type.rows_type(1), Storage::data);
+    variables().write(type.rows_variable(), images[i].fields.at(kTargetField).values);
+    execution::RunnableProgram program = runner_->compile(inspection_program(program_context, type, 1));
+    execution::Executable& executable = runner_->ready(program);  // first: it creates the counter and the totals
+    write_scalar<int64_t>(variables(), variable::kEvalStep, 0);
+    if (i == 0) variables().write(variable::kEvalTotals, bytes_of(std::vector<double>(4, 0.0)));
+    executable.run();
+    const std::vector<float> scores = values_of<float>(variables().read(variable::kRowScores));
+    const std::vector<float> predictions = values_of<float>(variables().read(variable::kPredictions));
+    const std::vector<float> losses = values_of<float>(variables().read(variable::kRowLosses));
+    const RowOutputs seen{
+        .first = static_cast<int64_t>(i), .scores = scores, .predictions = predictions, .losses = losses};
+    metrics.add(seen, dataset());
+    look(seen);
+  }
+  const Totals totals = read_totals(variables(), variable::kEvalTotals);
+  EvalReport report{.part = dataset().evaluated,
+                    .loss = totals.mean_loss(),
+                    .scores = scores_of(task(), Of::evaluation, totals, dataset().classes),
+                    .rows = static_cast<int64_t>(totals.count),
+                    .seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
+  report.scores = metrics.put_into(report.scores);
+  return report;
+}
+
 EvalReport Session::evaluate(const std::function<void(const graph::Node&)>& after) {
+  if (data_->evaluates_singly()) return evaluate_singles([](const RowOutputs&) {});
   if (!after && has_row_metrics(task())) return evaluate_rows([](const RowOutputs&) {});
   StreamedProgram& step = evaluation_step();
   execution::Executable& executable = after ? runner_->ready_op_by_op(step.program) : runner_->ready(step.program);
@@ -81,6 +127,7 @@ EvalReport Session::evaluate(const std::function<void(const graph::Node&)>& afte
 }
 
 EvalReport Session::evaluate_rows(const std::function<void(const RowOutputs&)>& look) {
+  if (data_->evaluates_singly()) return evaluate_singles(look);
   const int64_t batch = data_->evaluation_batch();
   graph::Graph program = inspection_program(context(), data_->test(), batch);
   Temporaries temporaries(variables());

@@ -7,6 +7,7 @@
 
 #include "tasks/losses.hpp"
 #include "tasks/task.hpp"
+#include "training/session.hpp"
 
 namespace gpunn::training {
 
@@ -20,6 +21,8 @@ void require_targets(const Experiment& experiment, const Dataset& dataset) {
         return count + " numbers a sample";
       case TargetKind::labels:
         return "any of " + count + " labels a sample";
+      case TargetKind::image:
+        return std::string("an image to be made of each sample");
       case TargetKind::one_class:
         break;
     }
@@ -40,7 +43,7 @@ void scale_targets(Dataset& dataset) {
   if (dataset.target_mean.empty()) return;
   for (Split* part : {&dataset.train, &dataset.validation, &dataset.test}) {
     const auto field = part->fields.find(kTargetField);
-    if (field == part->fields.end()) continue;
+    if (field == part->fields.end() || dataset.targets == TargetKind::image) continue;
     std::vector<std::byte>& bytes = field->second.values;
     for (std::size_t i = 0; i < bytes.size() / sizeof(float); ++i) {
       const std::size_t column = i % dataset.target_mean.size();
@@ -61,6 +64,12 @@ void to_data_units(std::span<float> values, const std::vector<double>& mean, con
 }
 
 std::vector<float> targets_in_data_units(const Dataset& dataset, const Split& part, int64_t first, int64_t rows) {
+  if (!part.singles.empty()) {
+    const std::vector<std::byte>& image = part.singles[static_cast<std::size_t>(first)].fields.at(kTargetField).values;
+    std::vector<float> result(image.size() / sizeof(float));
+    std::memcpy(result.data(), image.data(), image.size());
+    return result;
+  }
   const auto columns = static_cast<std::size_t>(dataset.classes);
   std::vector<float> result(static_cast<std::size_t>(rows) * columns);
   const std::vector<std::byte>& bytes = part.fields.at(kTargetField).values;
@@ -68,6 +77,23 @@ std::vector<float> targets_in_data_units(const Dataset& dataset, const Split& pa
               result.size() * sizeof(float));
   to_data_units(result, dataset.target_mean, dataset.target_stddev);
   return result;
+}
+
+RowsToScore::RowsToScore(const Dataset& dataset, const RowOutputs& rows)
+    : targets_(targets_in_data_units(dataset, dataset.test, rows.first, static_cast<int64_t>(rows.losses.size()))) {
+  rows_ = {.outputs = static_cast<int64_t>(targets_.size() / rows.losses.size()),
+           .predictions = rows.predictions,
+           .targets = targets_};
+  if (dataset.test.singles.empty()) return;
+  const Split& image = dataset.test.singles[static_cast<std::size_t>(rows.first)];
+  const std::span<const std::byte> bytes = image.sample_bytes();
+  inputs_.resize(bytes.size() / sizeof(float));
+  std::memcpy(inputs_.data(), bytes.data(), bytes.size());
+  const auto without_rows = [](const Shape& shape) { return Shape(shape.begin() + 1, shape.end()); };
+  rows_.images = {.input_shape = without_rows(image.samples.shape),
+                  .target_shape = without_rows(image.fields.at(kTargetField).type.shape),
+                  .inputs = inputs_,
+                  .scale = dataset.scale};
 }
 
 }  // namespace gpunn::training

@@ -7,7 +7,11 @@
 #include <span>
 #include <vector>
 
+#include "tasks/task.hpp"
+
 namespace gpunn::training {
+
+struct RowOutputs;
 
 // Throws Error(usage), which names task, loss, last layer and data, where the data set does not have what the task
 // learns.
@@ -21,5 +25,18 @@ void to_data_units(std::span<float> values, const std::vector<double>& mean, con
 
 // The targets of rows of a part whose targets scale_targets() has scaled, as they were: f32[rows, outputs].
 std::vector<float> targets_in_data_units(const Dataset& dataset, const Split& part, int64_t first, int64_t rows);
+
+// What metrics see of rows: what the model predicts and what is right. The arrays belong to the object.
+class RowsToScore {
+ public:
+  RowsToScore(const Dataset& dataset, const RowOutputs& rows);
+  RowsToScore(const RowsToScore&) = delete;
+  RowsToScore& operator=(const RowsToScore&) = delete;
+  const tasks::ScoredRows& rows() const { return rows_; }
+
+ private:
+  std::vector<float> targets_, inputs_;
+  tasks::ScoredRows rows_;
+};
 
 }  // namespace gpunn::training

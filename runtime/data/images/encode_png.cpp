@@ -1,5 +1,8 @@
 #include <gpunn/error.hpp>
 
+#include <array>
+#include <cstddef>
+
 #include <png.h>
 
 #include "data/images/image.hpp"
@@ -11,7 +14,8 @@ std::string encode_png(const Image& image) {
   header.version = PNG_IMAGE_VERSION;
   header.width = static_cast<png_uint_32>(image.width);
   header.height = static_cast<png_uint_32>(image.height);
-  header.format = image.channels == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
+  constexpr std::array<png_uint_32, 4> kFormats = {PNG_FORMAT_GRAY, PNG_FORMAT_GA, PNG_FORMAT_RGB, PNG_FORMAT_RGBA};
+  header.format = kFormats.at(static_cast<std::size_t>(image.channels - 1));
   std::string bytes(PNG_IMAGE_PNG_SIZE_MAX(header), '\0');
   png_alloc_size_t size = bytes.size();
   if (png_image_write_to_memory(&header, bytes.data(), &size, 0, image.values.data(), 0, nullptr) == 0) {

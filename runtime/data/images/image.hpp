@@ -31,7 +31,11 @@ Image decode_png(std::span<const uint8_t> bytes, const std::filesystem::path& fi
 Image decode_jpeg(std::span<const uint8_t> bytes, const std::filesystem::path& file, int64_t most_pixels);
 Image decode_pnm(std::span<const uint8_t> bytes, const std::filesystem::path& file, int64_t most_pixels);
 
-// A PNG file's bytes.
+// The same with a byte a pixel of how opaque it is, where the file has that; else none, and so of other kinds of files.
+Image decode_png(std::span<const uint8_t> bytes, const std::filesystem::path& file, std::vector<uint8_t>& opacity);
+Image read_image_file(const std::filesystem::path& file, std::vector<uint8_t>& opacity);
+
+// A PNG file's bytes. 2 and 4 channels are grey and colours with how opaque they are.
 std::string encode_png(const Image& image);
 
 // An Image of this size, zeroed. Throws Error, naming the file, where it is beyond the bounds.

@@ -51,7 +51,8 @@ class PngDecoder {
   PngDecoder(const PngDecoder&) = delete;
   PngDecoder& operator=(const PngDecoder&) = delete;
 
-  Image decode() {
+  // `opacity`, where given, gets a byte a pixel and leaves the colours as they are; empty: all is opaque.
+  Image decode(std::vector<uint8_t>* opacity) {
     guarded([this] {
       png_set_read_fn(png_, this, on_read);
       png_set_user_limits(png_, kMostSide, kMostSide);
@@ -88,7 +89,8 @@ class PngDecoder {
       png_read_image(png_, row_pointers);
       png_read_end(png_, nullptr);
     });
-    if (alpha) put_on_white(raw, channels, image);
+    if (alpha && opacity != nullptr) separate(raw, channels, image, *opacity);
+    if (alpha && opacity == nullptr) put_on_white(raw, channels, image);
     return image;
   }
 
@@ -113,6 +115,16 @@ class PngDecoder {
     if (count > self.rest_.size()) png_error(png, "the file ends early");
     std::memcpy(out, self.rest_.data(), count);
     self.rest_ = self.rest_.subspan(count);
+  }
+
+  static void separate(const std::vector<uint8_t>& raw, std::size_t channels, Image& image,
+                       std::vector<uint8_t>& opacity) {
+    const std::size_t colours = channels - 1, pixels = raw.size() / channels;
+    opacity.resize(pixels);
+    for (std::size_t i = 0; i < pixels; ++i) {
+      std::memcpy(image.values.data() + i * colours, raw.data() + i * channels, colours);
+      opacity[i] = raw[i * channels + colours];
+    }
   }
 
   // As a viewer shows it on paper.
@@ -141,7 +153,11 @@ class PngDecoder {
 }  // namespace
 
 Image decode_png(std::span<const uint8_t> bytes, const std::filesystem::path& file, int64_t most_pixels) {
-  return PngDecoder(bytes, file, most_pixels).decode();
+  return PngDecoder(bytes, file, most_pixels).decode(nullptr);
+}
+
+Image decode_png(std::span<const uint8_t> bytes, const std::filesystem::path& file, std::vector<uint8_t>& opacity) {
+  return PngDecoder(bytes, file, kMostPixels).decode(&opacity);
 }
 
 }  // namespace gpunn::data

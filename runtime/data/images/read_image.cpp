@@ -46,6 +46,12 @@ data::Image data::read_image_file(const std::filesystem::path& file) {
   return decode_image({reinterpret_cast<const uint8_t*>(text.data()), text.size()}, file);
 }
 
+data::Image data::read_image_file(const std::filesystem::path& file, std::vector<uint8_t>& opacity) {
+  const std::string text = read_text(file, kMostImageFileBytes);
+  const std::span bytes(reinterpret_cast<const uint8_t*>(text.data()), text.size());
+  return text.starts_with("\x89PNG") ? decode_png(bytes, file, opacity) : decode_image(bytes, file);
+}
+
 namespace {
 
 void require_sample_of_pixels(int64_t channels, int64_t height, int64_t width) {

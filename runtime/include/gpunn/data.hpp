@@ -29,9 +29,10 @@ enum class TargetKind {
   one_class,  // Split::labels
   numbers,    // field kTargetField, a number a column
   labels,     // field kTargetField, a column a label: 1 where the sample has it, else 0
+  image,      // field kTargetField, an image [rows, C, H, W]
 };
 
-// The field that tasks without classes learn: f32[rows, outputs].
+// The field that tasks without classes learn: f32[rows, outputs], or images.
 inline constexpr const char* kTargetField = "target";
 
 // One part of a data set, in host memory.
@@ -43,6 +44,10 @@ struct Split {
   // In place of `values`: the samples in memory of the calling program, packed, which stays as it is. They are copied
   // once, to the device; where they are streamed, only batch by batch.
   std::shared_ptr<const std::byte> lent = {};
+  // Also in place of `values`: samples of sizes of their own, each in a split of one row. Then `samples` and the types
+  // of the fields have the number of rows and the largest size.
+  std::vector<Split> singles = {};
+  std::string name = {};  // of a single: what its image is called
   int64_t rows() const { return samples.shape.empty() ? 0 : samples.shape[0]; }
   std::span<const std::byte> sample_bytes() const {
     return lent == nullptr ? std::span<const std::byte>(values) : std::span(lent.get(), samples.bytes());
@@ -93,6 +98,7 @@ struct Dataset {
   // the type of the samples, for as many rows as an epoch's steps have at most.
   std::shared_ptr<BatchSource> batches = {};
   bool unwatched = false;  // a training without rows to evaluate is meant
+  int64_t scale = 1;       // of TargetKind::image: how many times larger targets are than what was made of them
 };
 
 // The name of a data set that a program has in memory, as DataConfig::dataset and Dataset::name have it.

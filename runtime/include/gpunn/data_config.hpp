@@ -52,11 +52,30 @@ struct Hdf5Set {
 // The user's own table.
 struct CsvSet : TargetTable {};
 
+enum class ColourPlanes { luma, rgb };
+enum class ModelInput { small, enlarged };  // the small image itself, or enlarged by bicubic to the size of its target
+
+// Photographs of any sizes, each with the small image that a model is to enlarge.
+struct PhotographSet {
+  int64_t scale = 3;                          // how many times larger targets are
+  int64_t patch_size = 48;                    // rows and columns of a training target, a multiple of `scale`
+  int64_t patches = 16000;                    // of an epoch, each cut at random
+  ColourPlanes colours = ColourPlanes::luma;  // what models see: luma alone, or red, green and blue
+  ModelInput input = ModelInput::small;
+  bool turns = true;                              // patches are turned and mirrored at random
+  std::vector<double> also_scaled;                // training images are there in these sizes, too
+  std::vector<std::string> train_sets = {"t91"};  // folders of the published images
+  std::string test_set = "set5";                  // likewise
+  std::filesystem::path small_path;               // the user's own small images; empty: made by bicubic
+  std::filesystem::path test_small_path;          // likewise, of the test images
+};
+
 struct DataConfig {
   std::string task = "classification";  // the experiment's; no key of its own
+  uint64_t order_seed = 1;              // likewise: of what is drawn anew for each training step
   std::string dataset;                  // mnist, cifar10, ...; or the user's own: image_folder, hdf5, csv
   // The settings of `dataset`. If they are those of another kind, `dataset` has its defaults.
-  std::variant<NamedSet, Cifar100Set, ImageFolderSet, Hdf5Set, CsvSet> kind;
+  std::variant<NamedSet, Cifar100Set, ImageFolderSet, Hdf5Set, CsvSet, PhotographSet> kind;
   std::filesystem::path path;       // a folder to look in first, or the user's own; empty: none given
   std::filesystem::path test_path;  // of the user's own test samples; empty: with the others
   std::string offline_fallback;

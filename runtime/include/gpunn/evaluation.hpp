@@ -47,6 +47,14 @@ struct RowReport {
   std::string target, prediction;  // for readers: "cat, dog"
 };
 
+// An image of the test data and what the model made of its small form: bytes [channels, height, width] each.
+struct ImageReport {
+  std::string name;
+  int64_t channels = 1, height = 0, width = 0;
+  std::vector<uint8_t> bicubic, enlarged, original;
+  Scores scores;
+};
+
 // A matrix of as many takes 128 MiB.
 inline constexpr int64_t kMostConfusionClasses = 4096;
 
@@ -55,7 +63,8 @@ struct ClassEvalReport {
   EvalReport total;
   TargetKind targets = TargetKind::one_class;
   std::string output;                 // what an output stands for: "label"
-  std::vector<OutputReport> outputs;  // of data without classes
+  std::vector<OutputReport> outputs;  // of data without classes; of TargetKind::image each image
+  std::vector<ImageReport> images;    // of TargetKind::image: the first so many
   std::vector<RowReport> worst_rows;  // likewise: those with the largest loss, by falling loss
   // Of all rows, [rows, outputs], in the units of the data set; of TargetKind::numbers.
   std::vector<float> target_values, predicted_values;
@@ -72,7 +81,7 @@ struct ClassEvalReport {
   }
 };
 
-// `mistakes`: at most so many of them, or of the worst rows, are told.
+// `mistakes`: at most so many of them, of the worst rows or of the images are told.
 GPUNN_API ClassEvalReport evaluate_classes(const TrainedModel& model, int64_t mistakes = 0,
                                            TrainingListener* listener = nullptr);
 

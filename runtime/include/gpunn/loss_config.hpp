@@ -28,11 +28,26 @@ struct Huber {
   double delta = 1;  // squares up to here, distances beyond
 };
 
+struct MeanAbsoluteError {};
+
+// sqrt(distance^2 + epsilon^2), an absolute error that is smooth at 0 (Charbonnier et al., 1994).
+struct Charbonnier {
+  double epsilon = 0.001;
+};
+
 // In the order of LossConfig::kind's alternatives.
-enum class LossKind { cross_entropy, mean_squared_error, binary_cross_entropy, hinge, huber };
+enum class LossKind {
+  cross_entropy,
+  mean_squared_error,
+  binary_cross_entropy,
+  hinge,
+  huber,
+  mean_absolute_error,
+  charbonnier
+};
 
 struct LossConfig {
-  std::variant<CrossEntropy, MeanSquaredError, BinaryCrossEntropy, Hinge, Huber> kind;
+  std::variant<CrossEntropy, MeanSquaredError, BinaryCrossEntropy, Hinge, Huber, MeanAbsoluteError, Charbonnier> kind;
 
   LossKind type() const { return static_cast<LossKind>(kind.index()); }
 };

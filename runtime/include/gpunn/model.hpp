@@ -27,6 +27,8 @@ struct ModelOptions {
   std::vector<std::filesystem::path> plugins = {};  // files and folders to find backends in, besides the usual ones
   int64_t calls = 0;                                // that may run at the same time; 0: one a processor, at most 8
   std::vector<Override> overrides = {};             // of other keys, as --set takes them
+  std::vector<int64_t> image_size = {};  // rows and columns of inputs, of a model that takes any; empty: those it was
+                                         // trained on
 };
 
 // An input or output of a model: `row` is the type of one row, so that a batch is [rows, row...].

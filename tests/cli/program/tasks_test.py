@@ -1,4 +1,4 @@
-"""Regression and multi-label as a user meets them: what is trained, evaluated, reported and inspected."""
+"""Regression, multi-label and super-resolution as a user meets them: what is trained, evaluated, reported and inspected."""
 
 import csv
 import json
@@ -8,6 +8,7 @@ from base import ProgramTest, SOURCE
 
 DIABETES = SOURCE / "experiments" / "mlp_diabetes.yaml"
 DIGITS = SOURCE / "experiments" / "lenet_two_digits.yaml"
+ESPCN = SOURCE / "experiments" / "espcn_x3.yaml"
 
 
 class Tasks(ProgramTest):
@@ -58,6 +59,33 @@ class Tasks(ProgramTest):
         page = (self.folder / self.gpunn("report", run).stdout.split()[1]).read_text()
         self.assertIn("Each label", page)
         self.assertNotIn("Predictions and targets", page)
+
+    def test_super_resolution(self):
+        run, text = self.train(ESPCN, "training.epochs=2", "data.dataset=drawn_photographs", "data.patches=64",
+                               "data.synthetic_train=4", "data.synthetic_test=2", "data.also_scaled=[]")
+        self.assertRegex(text, r"epoch 2/2 .*PSNR [\d.]+")
+        text = self.gpunn("eval", run).stdout
+        self.assertRegex(text, r"(?m)^IMAGE +PSNR +SSIM +BICUBIC PSNR +BICUBIC SSIM$")
+        self.assertRegex(text, r"(?m)^1 drawn 1 +[\d.]+ +[\d.]+ +[\d.]+ +[\d.]+$")
+        evaluated = json.loads(self.gpunn("eval", run, "--json").stdout)
+        mean = sum(one["psnr"] for one in evaluated["outputs"]) / 2
+        self.assertAlmostEqual(mean, evaluated["psnr"], places=9)
+        self.assertGreater(evaluated["bicubic_psnr"], 15)
+        page = (self.folder / self.gpunn("report", run).stdout.split()[1]).read_text()
+        self.assertIn("<strong>bicubic</strong>", page)
+        self.assertIn("Details", page)
+        seen = json.loads(self.gpunn("data", "inspect", ESPCN, "--set", "data.dataset=drawn_photographs",
+                                     "--json").stdout)
+        self.assertEqual(seen["targets"], "image")
+        image = "sheet.png"
+        self.gpunn("data", "inspect", "digits", "--set", "data.synthetic_train=40", "--sheet", image, "--columns", 2)
+        done = json.loads(self.gpunn("upscale", run, image, "--to", "larger.png", "--compare", "--tile", 64,
+                                     "--overlap", 8, "--json").stdout)
+        self.assertEqual(len(done), 1)
+        self.assertGreater(done[0]["tiles"], 1)
+        self.assertTrue((self.folder / "larger.png").exists())
+        self.assertTrue((self.folder / "larger.compare.png").exists())
+        self.gpunn("upscale", run, image, "--to", "larger.jpg", code=2)
 
     def test_targets_are_inspected(self):
         seen = json.loads(self.gpunn("data", "inspect", DIABETES, "--json").stdout)

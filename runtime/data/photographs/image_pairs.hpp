@@ -1,0 +1,51 @@
+#pragma once
+
+#include <gpunn/data.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "config/given_keys.hpp"
+#include "config/kinds.hpp"
+#include "data/images/image.hpp"
+#include "tasks/super_resolution/planes.hpp"
+
+namespace gpunn::data {
+
+// What a model gets, and what it is to make of it.
+struct ImagePair {
+  std::string name;
+  tasks::Planes input, target;
+};
+
+// An image as the settings want its colours. A grey one is luma as it is.
+tasks::Planes planes_of(const Image& image, ColourPlanes colours);
+
+// The target is the top left of the image, of sides that are multiples of the scale; what the model gets is made of it
+// by MATLAB's bicubic.
+ImagePair degraded_pair(std::string name, const tasks::Planes& image, const PhotographSet& settings);
+
+// Of an image and its small form, whose sides are those of the image divided by the scale, rounded down. Throws Error
+// where they are not.
+ImagePair given_pair(std::string name, const tasks::Planes& image, const tasks::Planes& small,
+                     const PhotographSet& settings);
+
+// The images beneath a folder as pairs, with their names less the ending. With `small_folder` their small forms have
+// the same paths beneath it; else they are made. In the settings' further sizes too, where `all_sizes` is set.
+std::vector<ImagePair> read_pairs(const std::filesystem::path& folder, const std::filesystem::path& small_folder,
+                                  const PhotographSet& settings, bool all_sizes);
+
+// The image in the settings' further sizes.
+std::vector<tasks::Planes> in_other_sizes(const tasks::Planes& image, const PhotographSet& settings);
+
+// A data set that trains on random patches of some pairs, and is evaluated on others as a whole. Throws Error(usage)
+// where no training image holds a patch.
+Dataset photograph_dataset(std::vector<ImagePair> train, std::vector<ImagePair> test, const DataConfig& config);
+
+// The keys that the sets of photographs share, behind those that one has of its own.
+config::KindOf<DataConfig> photograph_keys(std::vector<config::KeyOf<PhotographSet>> own);
+void check_photographs(const DataConfig& config, const config::GivenKeys& given, config::Diagnostics& found);
+
+}  // namespace gpunn::data

@@ -1,0 +1,20 @@
+#include "inference/tiles.hpp"
+
+#include <algorithm>
+
+namespace gpunn::inference {
+
+std::vector<Stretch> stretches_of(int64_t length, int64_t tile, int64_t overlap) {
+  if (tile == 0 || length <= tile) return {{0, length, 0, length}};
+  std::vector<Stretch> stretches;
+  int64_t kept = 0;
+  for (int64_t first = 0;; first = std::min(first + tile - 2 * overlap, length - tile)) {
+    const bool last = first + tile == length;
+    const int64_t end = last ? length : first + tile - overlap;
+    stretches.push_back({first, tile, kept, end});
+    kept = end;
+    if (last) return stretches;
+  }
+}
+
+}  // namespace gpunn::inference

@@ -1,0 +1,355 @@
+#include <gpunn/error.hpp>
+#include <gpunn/model.hpp>
+#include <gpunn/upscale.hpp>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "common/files.hpp"
+#include "data/folder_scan.hpp"
+#include "data/images/image.hpp"
+#include "inference/tiles.hpp"
+#include "tasks/super_resolution/bicubic.hpp"
+
+namespace gpunn {
+
+namespace fs = std::filesystem;
+using inference::Stretch;
+using tasks::Planes;
+
+namespace {
+
+constexpr int64_t kMostSideOfTile = 16384;
+constexpr int64_t kGap = 8;  // between the halves of a comparison
+
+// An image as the model enlarges it: the planes it sees, and those that bicubic has to do for.
+struct Parts {
+  Planes seen;
+  Planes colours;  // the two colour differences of BT.601, of a model that sees luma alone; else none
+  Planes opacity;  // a plane; none where all is opaque
+};
+
+Planes planes_of_bytes(std::span<const uint8_t> bytes, int64_t channels, int64_t height, int64_t width) {
+  Planes planes{channels, height, width};
+  planes.values.resize(bytes.size());
+  const std::size_t pixels = planes.plane(), count = static_cast<std::size_t>(channels);
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    planes.values[i % count * pixels + i / count] = static_cast<float>(bytes[i]) / 255;
+  }
+  return planes;
+}
+
+// BT.601 for values from 0 to 1: luma, and the differences of blue and red about 128 / 255. Not rounded.
+constexpr double kBlack = 16.0 / 255, kMiddle = 128.0 / 255;
+constexpr std::array<std::array<double, 3>, 3> kToLuma = {{{65.481 / 255, 128.553 / 255, 24.966 / 255},
+                                                           {-37.797 / 255, -74.203 / 255, 112.0 / 255},
+                                                           {112.0 / 255, -93.786 / 255, -18.214 / 255}}};
+
+void split_colours(const Planes& rgb, Parts& parts) {
+  parts.seen = {1, rgb.height, rgb.width};
+  parts.colours = {2, rgb.height, rgb.width};
+  const std::size_t pixels = rgb.plane();
+  parts.seen.values.resize(pixels);
+  parts.colours.values.resize(2 * pixels);
+  for (std::size_t i = 0; i < pixels; ++i) {
+    std::array<double, 3> sum = {kBlack, kMiddle, kMiddle};
+    for (std::size_t row = 0; row < 3; ++row) {
+      for (std::size_t c = 0; c < 3; ++c) sum[row] += kToLuma[row][c] * static_cast<double>(rgb.values[c * pixels + i]);
+    }
+    parts.seen.values[i] = static_cast<float>(sum[0]);
+    parts.colours.values[i] = static_cast<float>(sum[1]);
+    parts.colours.values[pixels + i] = static_cast<float>(sum[2]);
+  }
+}
+
+Planes join_colours(const Planes& luma, const Planes& colours) {
+  Planes rgb{3, luma.height, luma.width};
+  const std::size_t pixels = rgb.plane();
+  rgb.values.resize(3 * pixels);
+  for (std::size_t i = 0; i < pixels; ++i) {
+    const double y = (static_cast<double>(luma.values[i]) - kBlack) * 255 / 219;
+    const double blue = (static_cast<double>(colours.values[i]) - kMiddle) * 255 / 112;
+    const double red = (static_cast<double>(colours.values[pixels + i]) - kMiddle) * 255 / 112;
+    rgb.values[i] = static_cast<float>(y + 0.701 * red);
+    rgb.values[pixels + i] = static_cast<float>(y - 0.886 * 0.114 / 0.587 * blue - 0.701 * 0.299 / 0.587 * red);
+    rgb.values[2 * pixels + i] = static_cast<float>(y + 0.886 * blue);
+  }
+  return rgb;
+}
+
+Planes mean_of_channels(const Planes& image) {
+  Planes grey{1, image.height, image.width};
+  grey.values.resize(grey.plane());
+  for (int64_t c = 0; c < image.channels; ++c) {
+    const std::span<const float> plane = image.channel(c);
+    for (std::size_t i = 0; i < plane.size(); ++i) {
+      grey.values[i] += plane[i] / static_cast<float>(image.channels);
+    }
+  }
+  return grey;
+}
+
+void require_request(const UpscaleRequest& request) {
+  if (request.inputs.empty()) throw Error("nothing to enlarge: give images or folders of them", ExitCode::usage);
+  if (request.tile < 0 || request.tile > kMostSideOfTile || request.overlap < 0 ||
+      (request.tile > 0 && request.tile <= 2 * request.overlap)) {
+    throw Error("a tile has to be more than twice the overlap, and at most " + std::to_string(kMostSideOfTile) +
+                    " (0: no tiles); found tiles of " + std::to_string(request.tile) + " that overlap by " +
+                    std::to_string(request.overlap),
+                ExitCode::usage);
+  }
+}
+
+// What is read, and what is written of it.
+struct Job {
+  fs::path from, to, compare;
+};
+
+std::vector<Job> jobs_of(const UpscaleRequest& request) {
+  std::vector<std::pair<fs::path, fs::path>> files;  // with the name of the result
+  for (const fs::path& input : request.inputs) {
+    if (!is_folder(input)) {
+      files.emplace_back(input, input.filename());
+      continue;
+    }
+    const std::vector<fs::path> found = data::images_beneath(input);
+    if (found.empty()) throw Error(input.string() + ": no images there", ExitCode::missing);
+    for (const fs::path& file : found) files.emplace_back(file, file.lexically_relative(input));
+  }
+  const bool single = request.inputs.size() == 1 && !is_folder(request.inputs.front()) && !is_folder(request.to);
+  std::vector<Job> jobs;
+  std::set<fs::path> results, sources;
+  for (const auto& [from, name] : files) {
+    const fs::path to = single ? request.to : (request.to / name).replace_extension(".png");
+    jobs.push_back({from, to, request.compare ? fs::path(to).replace_extension(".compare.png") : fs::path()});
+    sources.insert(fs::weakly_canonical(from));
+  }
+  for (const Job& job : jobs) {
+    if (single && job.to.extension() != ".png") {
+      throw Error(job.to.string() + ": results are written as PNG; expected a name that ends in .png", ExitCode::usage);
+    }
+    for (const fs::path& file : {job.to, job.compare}) {
+      if (file.empty()) continue;
+      const fs::path place = fs::weakly_canonical(file);
+      if (sources.contains(place)) {
+        throw Error(file.string() + " would replace an image that is read; give another --to", ExitCode::usage);
+      }
+      if (results.insert(place).second) continue;
+      throw Error(file.string() + " would be written twice: two images have that name; give them one by one",
+                  ExitCode::usage);
+    }
+  }
+  return jobs;
+}
+
+// A model of any image size, opened for the size of its input that was asked for last.
+class AnySize {
+ public:
+  explicit AnySize(const TrainedModel& trained) : trained_(trained) { open({}); }
+
+  const Experiment& experiment() const { return model_->experiment(); }
+  const ModelInfo& info() const { return model_->info(); }
+
+  // The model's output for an input of any size.
+  Planes run(const Planes& input) {
+    if (size_ != std::vector<int64_t>{input.height, input.width}) open({input.height, input.width});
+    const TensorType& row = model_->outputs().front().row;
+    if (row.shape.size() != 3) throw Error("the model gives " + to_string(row) + "; expected an image [C, H, W]");
+    Planes output{row.shape[0], row.shape[1], row.shape[2]};
+    output.values.resize(static_cast<std::size_t>(row.elements()));
+    const std::array<int64_t, 4> from = {1, input.channels, input.height, input.width};
+    const std::array<int64_t, 4> to = {1, output.channels, output.height, output.width};
+    model_->run({.name = {}, .dtype = DType::f32, .shape = from, .data = input.values.data()},
+                {.name = {}, .dtype = DType::f32, .shape = to, .data = output.values.data()});
+    return output;
+  }
+
+ private:
+  void open(std::vector<int64_t> size) {
+    model_.reset();  // first, so that the device need not hold two
+    model_ =
+        Model::load(trained_.path, {.max_batch = 1, .calls = 1, .overrides = trained_.overrides, .image_size = size});
+    size_ = std::move(size);
+  }
+
+  const TrainedModel& trained_;
+  std::optional<Model> model_;
+  std::vector<int64_t> size_;
+};
+
+class Upscaler {
+ public:
+  Upscaler(const TrainedModel& trained, const UpscaleRequest& request) : request_(request), model_(trained) {
+    if (model_.info().task != "super_resolution") {
+      throw Error(trained.path.string() + ": the model is of the task " + model_.info().task +
+                      "; images are enlarged by one of super_resolution",
+                  ExitCode::usage);
+    }
+    settings_ = std::get<PhotographSet>(model_.experiment().data.kind);
+  }
+
+  UpscaledImage upscale(const Job& job) {
+    std::vector<uint8_t> opacity;
+    const data::Image image = data::read_image_file(job.from, opacity);
+    require_size(image, job.from);
+    UpscaledImage done{.from = job.from, .to = job.to};
+    const bool grey = image.channels == 1;
+    const Parts parts = parts_of(image, opacity);
+    const Planes result = colours_of(enlarge(parts.seen, done), parts, grey);
+    write(job.to, picture(result, parts.opacity.values.empty() ? Planes() : bicubic(parts.opacity)));
+    if (!job.compare.empty()) {
+      const Planes other = colours_of(bicubic(parts.seen), parts, grey);
+      write(job.compare, side_by_side(picture(other, {}), picture(result, {})));
+    }
+    return done;
+  }
+
+ private:
+  double factor() const { return static_cast<double>(settings_.scale); }
+  Planes bicubic(const Planes& image) const { return tasks::resize_bicubic(image, factor()); }
+
+  void require_size(const data::Image& image, const fs::path& file) const {
+    const int64_t height = image.height * settings_.scale, width = image.width * settings_.scale;
+    if (height <= data::kMostSide && width <= data::kMostSide && height * width <= data::kMostPixels) return;
+    throw Error(file.string() + ": enlarged by " + std::to_string(settings_.scale) + " it would be " +
+                    std::to_string(width) + " by " + std::to_string(height) + " pixels; at most " +
+                    std::to_string(data::kMostSide) + " a side and " + std::to_string(data::kMostPixels) +
+                    " in all can be written",
+                ExitCode::usage);
+  }
+
+  Parts parts_of(const data::Image& image, const std::vector<uint8_t>& opacity) const {
+    Parts parts;
+    const Planes planes = planes_of_bytes(image.values, image.channels, image.height, image.width);
+    if (settings_.colours == ColourPlanes::luma && image.channels == 3) {
+      split_colours(planes, parts);
+    } else if (settings_.colours == ColourPlanes::rgb && image.channels == 1) {
+      parts.seen = {3, image.height, image.width};
+      for (int c = 0; c < 3; ++c) {
+        parts.seen.values.insert(parts.seen.values.end(), planes.values.begin(), planes.values.end());
+      }
+    } else {
+      parts.seen = planes;
+    }
+    if (!opacity.empty()) parts.opacity = planes_of_bytes(opacity, 1, image.height, image.width);
+    return parts;
+  }
+
+  // What the model makes of the image, in parts where it is large.
+  Planes enlarge(const Planes& image, UpscaledImage& done) {
+    const bool enlarged = settings_.input == ModelInput::enlarged;
+    const Planes input = enlarged ? bicubic(image) : image;
+    const int64_t ratio = enlarged ? 1 : settings_.scale;
+    Planes result{image.channels, image.height * settings_.scale, image.width * settings_.scale};
+    result.values.resize(static_cast<std::size_t>(result.channels) * result.plane());
+    done.height = result.height;
+    done.width = result.width;
+    const std::vector<Stretch> rows = inference::stretches_of(input.height, request_.tile, request_.overlap);
+    const std::vector<Stretch> columns = inference::stretches_of(input.width, request_.tile, request_.overlap);
+    for (const Stretch& down : rows) {
+      for (const Stretch& across : columns) {
+        const Planes tile = cut(input, down, across);
+        const auto start = std::chrono::steady_clock::now();
+        const Planes output = model_.run(tile);
+        done.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+        if (output.height != tile.height * ratio || output.width != tile.width * ratio ||
+            output.channels != image.channels) {
+          throw Error("the model makes " + std::to_string(output.width) + " by " + std::to_string(output.height) +
+                      " pixels of " + std::to_string(tile.width) + " by " + std::to_string(tile.height) +
+                      "; expected " + std::to_string(ratio) + " times as many a side, as data.scale says");
+        }
+        put(output, down, across, ratio, result);
+        ++done.tiles;
+      }
+    }
+    return result;
+  }
+
+  static Planes cut(const Planes& image, const Stretch& down, const Stretch& across) {
+    Planes tile{image.channels, down.size, across.size};
+    for (int64_t c = 0; c < image.channels; ++c) {
+      for (int64_t y = down.first; y < down.first + down.size; ++y) {
+        const auto row = image.channel(c).subspan(static_cast<std::size_t>(y * image.width + across.first),
+                                                  static_cast<std::size_t>(across.size));
+        tile.values.insert(tile.values.end(), row.begin(), row.end());
+      }
+    }
+    return tile;
+  }
+
+  static void put(const Planes& tile, const Stretch& down, const Stretch& across, int64_t ratio, Planes& result) {
+    for (int64_t c = 0; c < tile.channels; ++c) {
+      for (int64_t y = down.keep_first * ratio; y < down.keep_end * ratio; ++y) {
+        const auto from =
+            tile.channel(c).subspan(static_cast<std::size_t>((y - down.first * ratio) * tile.width +
+                                                             (across.keep_first - across.first) * ratio),
+                                    static_cast<std::size_t>((across.keep_end - across.keep_first) * ratio));
+        std::ranges::copy(from, result.values.begin() + static_cast<std::ptrdiff_t>(c) * result.height * result.width +
+                                    y * result.width + across.keep_first * ratio);
+      }
+    }
+  }
+
+  Planes colours_of(Planes seen, const Parts& parts, bool grey) const {
+    if (!parts.colours.values.empty()) return join_colours(seen, bicubic(parts.colours));
+    return grey && seen.channels == 3 ? mean_of_channels(seen) : seen;
+  }
+
+  static data::Image picture(const Planes& colours, const Planes& opacity) {
+    const std::size_t pixels = colours.plane(), channels = static_cast<std::size_t>(colours.channels);
+    const std::size_t all = channels + (opacity.values.empty() ? 0 : 1);
+    data::Image image{colours.height, colours.width, static_cast<int64_t>(all), {}};
+    image.values.resize(pixels * all);
+    const std::vector<uint8_t> bytes = tasks::to_bytes(colours.values), alpha = tasks::to_bytes(opacity.values);
+    for (std::size_t i = 0; i < pixels; ++i) {
+      for (std::size_t c = 0; c < channels; ++c) image.values[i * all + c] = bytes[c * pixels + i];
+      if (!alpha.empty()) image.values[i * all + channels] = alpha[i];
+    }
+    return image;
+  }
+
+  static data::Image side_by_side(const data::Image& left, const data::Image& right) {
+    data::Image both = data::make_image(left.height, left.width + kGap + right.width, left.channels, "a comparison");
+    std::ranges::fill(both.values, uint8_t{255});
+    const auto row_bytes = [](const data::Image& image) {
+      return static_cast<std::size_t>(image.width * image.channels);
+    };
+    for (std::size_t y = 0; y < static_cast<std::size_t>(left.height); ++y) {
+      uint8_t* const row = both.values.data() + y * row_bytes(both);
+      std::memcpy(row, left.values.data() + y * row_bytes(left), row_bytes(left));
+      std::memcpy(row + row_bytes(both) - row_bytes(right), right.values.data() + y * row_bytes(right),
+                  row_bytes(right));
+    }
+    return both;
+  }
+
+  static void write(const fs::path& file, const data::Image& image) {
+    if (file.has_parent_path()) make_folders(file.parent_path());
+    write_atomically(file, data::encode_png(image));
+  }
+
+  const UpscaleRequest& request_;
+  AnySize model_;
+  PhotographSet settings_;
+};
+
+}  // namespace
+
+std::vector<UpscaledImage> upscale(const TrainedModel& model, const UpscaleRequest& request) {
+  require_request(request);
+  const std::vector<Job> jobs = jobs_of(request);
+  Upscaler upscaler(model, request);
+  std::vector<UpscaledImage> done;
+  for (const Job& job : jobs) done.push_back(upscaler.upscale(job));
+  return done;
+}
+
+}  // namespace gpunn

@@ -1,0 +1,193 @@
+// The bicubic figures of the literature, from the test images themselves.
+#include <gpunn/data.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <span>
+
+#include "catch.hpp"
+#include "data/files.hpp"
+#include "data/images/image.hpp"
+#include "tasks/super_resolution/bicubic.hpp"
+#include "tasks/super_resolution/quality.hpp"
+
+using namespace gpunn;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Quality {
+  double psnr = 0, ssim = 0;
+};
+
+Quality bicubic_quality(const fs::path& folder, int64_t scale) {
+  Quality sum;
+  double images = 0;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const data::Image file = data::read_image_file(entry.path());
+    tasks::Planes image{1, file.height, file.width};
+    for (std::size_t i = 0; i < file.values.size(); i += static_cast<std::size_t>(file.channels)) {
+      const uint8_t* const at = file.values.data() + i;
+      image.values.push_back(static_cast<float>(file.channels == 1 ? *at : tasks::luma(at[0], at[1], at[2])) / 255);
+    }
+    image = tasks::cropped_to_multiple(image, scale);
+    const auto factor = static_cast<double>(scale);
+    const auto larger = tasks::measured_plane(tasks::resize_bicubic(tasks::resize_bicubic(image, 1 / factor), factor));
+    const auto original = tasks::measured_plane(image);
+    const tasks::ComparedPlanes planes{larger, original, image.height, image.width, scale};
+    sum.psnr += tasks::psnr(planes);
+    sum.ssim += tasks::ssim(planes);
+    images += 1;
+  }
+  return {sum.psnr / images, sum.ssim / images};
+}
+
+}  // namespace
+
+TEST_CASE("bicubic has the published PSNR and SSIM on Set5 and Set14") {
+  const fs::path folder = test::real_data() / "super_resolution";
+  if (test::real_data().empty() || !fs::is_directory(folder)) {
+    WARN("no Set5 here: set GPUNN_DATA_DIR; nothing was tested");
+    return;
+  }
+  constexpr double kDecibels = 0.01, kShare = 0.0005;
+  const auto check = [&](const char* set, int64_t scale, double psnr, double ssim) {
+    CAPTURE(set, scale);
+    const Quality found = bicubic_quality(folder / set, scale);
+    CHECK(found.psnr == Approx(psnr).margin(kDecibels));
+    CHECK(found.ssim == Approx(ssim).margin(kShare));
+  };
+  check("set5", 2, 33.661, 0.9299);
+  check("set5", 3, 30.392, 0.8682);
+  check("set5", 4, 28.421, 0.8104);
+  check("set14", 2, 30.232, 0.8687);
+  check("set14", 3, 27.541, 0.7736);
+  check("set14", 4, 26.000, 0.7019);
+}
+
+namespace {
+
+PhotographSet photographs(int64_t scale, int64_t patch_size) {
+  PhotographSet settings;
+  settings.scale = scale;
+  settings.patch_size = patch_size;
+  settings.patches = 80;
+  return settings;
+}
+
+DataConfig drawn_config(const PhotographSet& settings) {
+  DataConfig config;
+  config.task = "super_resolution";
+  config.dataset = "drawn_photographs";
+  config.kind = settings;
+  config.batch_size = 8;
+  config.synthetic_train = 4;
+  config.synthetic_test = 2;
+  return config;
+}
+
+struct PatchBatch {
+  std::vector<float> inputs, targets;
+  bool operator==(const PatchBatch&) const = default;
+};
+
+PatchBatch batch_of(const Dataset& set, int64_t step, std::size_t rows) {
+  const Shape& shape = set.train.samples.shape;
+  PatchBatch batch{std::vector<float>(rows * static_cast<std::size_t>(shape[1] * shape[2] * shape[3])),
+                   std::vector<float>(rows * static_cast<std::size_t>(set.classes))};
+  CHECK(set.batches->read(step, std::as_writable_bytes(std::span(batch.inputs)),
+                          std::as_writable_bytes(std::span(batch.targets))) == static_cast<int64_t>(rows));
+  return batch;
+}
+
+}  // namespace
+
+TEST_CASE("patches are functions of seed and step, and differ from row to row") {
+  DataConfig config = drawn_config(photographs(2, 24));
+  const Dataset set = load_dataset(config);
+  CHECK(set.train.samples == TensorType{DType::f32, {80, 1, 12, 12}});
+  CHECK(set.classes == 24 * 24);
+  const PatchBatch first = batch_of(set, 0, 8), second = batch_of(set, 1, 8);
+  CHECK(first == batch_of(load_dataset(config), 0, 8));
+  CHECK_FALSE(first == second);
+  CHECK_FALSE(std::equal(first.inputs.begin(), first.inputs.begin() + 144, first.inputs.begin() + 144));
+  config.order_seed = 2;
+  CHECK_FALSE(first == batch_of(load_dataset(config), 0, 8));
+  CHECK(set.batches->digest() == load_dataset(config).batches->digest());
+  config.seed = 2;
+  CHECK_FALSE(set.batches->digest() == load_dataset(config).batches->digest());
+}
+
+TEST_CASE("a patch that is shrunk is what the model gets of it, turned or not") {
+  for (const bool turns : {false, true}) {
+    PhotographSet settings = photographs(3, 48);
+    settings.turns = turns;
+    const Dataset set = load_dataset(drawn_config(settings));
+    const PatchBatch batch = batch_of(set, 3, 8);
+    for (std::size_t row = 0; row < 8; ++row) {
+      tasks::Planes target{1, 48, 48};
+      target.values.assign(batch.targets.begin() + static_cast<std::ptrdiff_t>(row * 48 * 48),
+                           batch.targets.begin() + static_cast<std::ptrdiff_t>((row + 1) * 48 * 48));
+      const tasks::Planes small = tasks::resize_bicubic(target, 1.0 / 3);
+      // Beyond the reach of the border, where the image goes on and the patch does not.
+      for (std::size_t y = 3; y < 13; ++y) {
+        for (std::size_t x = 3; x < 13; ++x) {
+          CHECK(static_cast<double>(batch.inputs[row * 256 + y * 16 + x]) ==
+                Approx(static_cast<double>(small.values[y * 16 + x])).margin(1e-5));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("enlarged inputs have the size of their targets, colours three planes, and test images sizes of their own") {
+  PhotographSet settings = photographs(4, 32);
+  settings.colours = ColourPlanes::rgb;
+  settings.input = ModelInput::enlarged;
+  const Dataset set = load_dataset(drawn_config(settings));
+  CHECK(set.train.samples.shape == Shape{80, 3, 32, 32});
+  REQUIRE(set.test.singles.size() == 2);
+  CHECK(set.test.rows() == 2);
+  for (const Split& single : set.test.singles) {
+    CHECK(single.samples == single.fields.at(kTargetField).type);
+    CHECK(single.samples.shape[2] % 4 == 0);
+    CHECK(single.values.size() == single.samples.bytes());
+  }
+  CHECK(set.scale == 4);
+  CHECK(set.mean.size() == 3);
+}
+
+TEST_CASE("own photographs are read from folders, with small images of their own or without") {
+  const test::TemporaryFolder folder;
+  const auto write = [&](const fs::path& file, int64_t height, int64_t width) {
+    data::Image image{height, width, 3, {}};
+    for (int64_t i = 0; i < height * width * 3; ++i) image.values.push_back(static_cast<uint8_t>(i * 7 % 251));
+    fs::create_directories(file.parent_path());
+    std::ofstream(file, std::ios::binary) << data::encode_png(image);
+  };
+  write(folder.path() / "train/a.png", 31, 40);
+  write(folder.path() / "train/more/b.png", 26, 26);
+  write(folder.path() / "train/tiny.png", 9, 40);
+  write(folder.path() / "test/c.png", 21, 33);
+  DataConfig config = drawn_config(photographs(2, 20));
+  config.dataset = "photograph_folder";
+  config.path = folder.path() / "train";
+  config.test_path = folder.path() / "test";
+  const Dataset set = load_dataset(config);
+  REQUIRE(set.notes.size() == 1);
+  CHECK_THAT(set.notes.front(), Contains("1 of 3 training images are smaller than a patch"));
+  CHECK(set.test.singles.front().samples.shape == Shape{1, 1, 10, 16});
+  CHECK(set.test.singles.front().name == "c");
+
+  auto& settings = std::get<PhotographSet>(config.kind);
+  settings.test_small_path = folder.path() / "small";
+  write(folder.path() / "small/c.png", 10, 16);
+  CHECK(load_dataset(config).test.singles.front().samples.shape == Shape{1, 1, 10, 16});
+  write(folder.path() / "small/c.png", 11, 16);
+  CHECK_THROWS_WITH(load_dataset(config), Contains("expected 2 times fewer a side"));
+  settings.test_small_path.clear();
+  settings.patch_size = 40;
+  CHECK_THROWS_WITH(load_dataset(config), Contains("no training image holds a patch of 40"));
+}
