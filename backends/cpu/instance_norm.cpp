@@ -67,7 +67,7 @@ void run_forward(const InstanceNormPlan& plan, const OpArgs& args) {
       factor[p] = static_cast<float>(inverse * static_cast<double>(gamma[channel]));
       shift[p] = beta[channel];
     }
-    plan.kernels->apply(x + begin, mean + first, factor, shift, y + begin, block);
+    plan.kernels->apply(x + begin, mean + first, factor, shift, nullptr, false, y + begin, block);
   });
 }
 

@@ -1,54 +1,15 @@
-// The plugin "cpu": the machine's processors as one device whose memory is the host's.
+// The plugin "cpu".
 #include <gpunn/plugin.hpp>
+#include <gpunn/subgraph.hpp>
 
-#include <fstream>
-#include <string>
+#include <cstring>
+#include <memory>
 
-#include <unistd.h>
-
+#include "device.hpp"
 #include "isa.hpp"
-#include "kernels.hpp"
-#include "parallel.hpp"
 
 namespace gpunn::cpu {
 namespace {
-
-// The value of the first line of /proc/cpuinfo or /proc/meminfo that begins with `key`, without its colon and blanks.
-std::string proc_value(const char* file, const std::string& key) {
-  std::ifstream in(file);
-  for (std::string line; std::getline(in, line);) {
-    if (line.compare(0, key.size(), key) != 0) continue;
-    const std::size_t colon = line.find(':');
-    const std::size_t begin = colon == std::string::npos ? colon : line.find_first_not_of(" \t", colon + 1);
-    if (begin != std::string::npos) return line.substr(begin);
-  }
-  return {};
-}
-
-// "16384 kB", or 0 where the system does not tell.
-uint64_t memory_bytes(const std::string& key) {
-  return std::strtoull(proc_value("/proc/meminfo", key).c_str(), nullptr, 10) * 1024;
-}
-
-class CpuDevice final : public plugin::HostDevice {
- public:
-  explicit CpuDevice(const gpunn_device_options& options) {
-    // Before the families register, which may size their workspaces by it.
-    set_thread_count(options.host_threads);
-    add_kernels(*this);
-  }
-
-  void info(gpunn_device_info& info) override {
-    HostDevice::info(info);
-    const std::string model = proc_value("/proc/cpuinfo", "model name");
-    plugin::copy_text(info.name, sizeof(info.name), model.empty() ? "CPU" : model);
-    plugin::copy_text(info.driver, sizeof(info.driver), isa_name(active_isa()));
-    info.compute_units = thread_count();
-    info.tensor_alignment = 1;  // vectors are loaded and stored at any address
-    info.total_bytes = memory_bytes("MemTotal");
-    info.free_bytes = memory_bytes("MemAvailable");
-  }
-};
 
 class CpuBackend final : public plugin::Backend {
  public:
@@ -74,6 +35,10 @@ class CpuBackend final : public plugin::Backend {
   int probe() override {
     active_isa();
     return 1;
+  }
+
+  const void* extension(const char* name) override {
+    return std::strcmp(name, GPUNN_EXTENSION_SUBGRAPH) == 0 ? plugin::subgraph_extension<CpuDevice>() : nullptr;
   }
 
   std::unique_ptr<plugin::Device> open(const gpunn_device_options& options) override {

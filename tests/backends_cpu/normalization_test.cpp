@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "batch_norm.hpp"
 #include "kernels.hpp"
 #include "run_op.hpp"
 
@@ -101,6 +102,87 @@ TEST_CASE("batch norm has the same bits at any number of threads, and the statis
       CHECK(std::abs(along[c]) < 1e-4 * std::sqrt(static_cast<double>(count * at.size)) * expected.rstd[c]);
     }
     CHECK(rest_is_zero);
+  }
+}
+
+// The batch norm, sum and ReLU of a residual block, and their gradients, in the passes of batch norm.
+TEST_CASE("batch norm fused with a sum and a ReLU has the bits of the ops, at any number of threads") {
+  using namespace gpunn::cpu;
+  namespace backends = gpunn::backends;
+  const Runner arithmetic(add_arithmetic_kernels);
+  // Rows in strips, rows longer than a strip, and an image whose channels are split.
+  const Shape shape =
+      GENERATE(Shape{1, 1}, Shape{1000, 120}, Shape{300, 3000}, Shape{40, 6, 24, 24}, Shape{2, 3, 70, 70});
+  const Layout at(shape);
+  Random random(5);
+  const Tensor<float> x = random.tensor(shape, 2, 4), other = random.tensor(shape), dy = random.tensor(shape);
+  const Tensor<float> gamma = random.tensor({shape[1]}), beta = random.tensor({shape[1]});
+  const bool summed = GENERATE(true, false);
+  for (const int64_t count : {at.rows, (at.rows + 2) / 3, int64_t{0}}) {
+    const Tensor<int32_t> counted({}, {static_cast<int32_t>(count)});
+    Tensor<float> y(shape), mean({shape[1]}), rstd({shape[1]}), running_mean({shape[1]}), running_var({shape[1]});
+    const backends::BatchNorm norm{.rows = at.rows,
+                                   .channels = at.channels,
+                                   .size = at.size,
+                                   .epsilon = 1e-3F,
+                                   .momentum = 0.25F,
+                                   .counted = true};
+    const auto plan = [&] { return plan_batch_norm(norm, GPUNN_F32, true, thread_count()); };
+    on_each_machine(y, [&] {
+      std::fill(running_mean.begin(), running_mean.end(), 2.0F);
+      std::fill(running_var.begin(), running_var.end(), 4.0F);
+      Tensor<float> plain(shape), sum(shape), expected(shape), same_mean(mean), same_rstd(rstd);
+      Tensor<float> moved_mean(running_mean), moved_var(running_var);
+      normalization_runner().run(GPUNN_OP_BATCH_NORM, &kAttrs, {x, gamma, beta, moved_mean, moved_var, counted},
+                                 {plain, same_mean, same_rstd, moved_mean, moved_var});
+      if (summed) arithmetic.run(GPUNN_OP_ADD, nullptr, {plain, other}, {sum});
+      arithmetic.run(GPUNN_OP_RELU, nullptr, {summed ? sum : plain}, {expected});
+      std::vector<char> workspace(plan().workspace_bytes);
+      run_batch_norm(plan(), BatchNormForward<float>{.x = x.data(),
+                                                     .gamma = gamma.data(),
+                                                     .beta = beta.data(),
+                                                     .count = counted.data(),
+                                                     .other = summed ? other.data() : nullptr,
+                                                     .relu = true,
+                                                     .y = y.data(),
+                                                     .mean = mean.data(),
+                                                     .rstd = rstd.data(),
+                                                     .running_mean = running_mean.data(),
+                                                     .running_var = running_var.data(),
+                                                     .workspace = workspace.data()});
+      CHECK(same_bits(y, expected));
+      CHECK(same_bits(mean, same_mean));
+      CHECK(same_bits(running_mean, moved_mean));
+      CHECK(same_bits(running_var, moved_var));
+    });
+    Tensor<float> dx(shape), dgamma({shape[1]}), dbeta({shape[1]}), masked(shape);
+    on_each_machine(dx, [&] {
+      Tensor<float> sum(dy), gradient(shape), expected(shape), same_dgamma(dgamma), same_dbeta(dbeta);
+      if (summed) arithmetic.run(GPUNN_OP_ADD, nullptr, {dy, other}, {sum});
+      arithmetic.run(GPUNN_OP_RELU_BACKWARD, nullptr, {sum, y}, {gradient});
+      normalization_runner().run(GPUNN_OP_BATCH_NORM_BACKWARD, nullptr, {gradient, x, gamma, mean, rstd, counted},
+                                 {expected, same_dgamma, same_dbeta});
+      for (const bool kept : {true, false}) {
+        std::vector<char> workspace(plan().workspace_bytes);
+        run_batch_norm_backward(plan(), BatchNormBackward<float>{.dy = dy.data(),
+                                                                 .more_dy = summed ? other.data() : nullptr,
+                                                                 .relu_y = y.data(),
+                                                                 .masked = kept ? masked.data() : nullptr,
+                                                                 .x = x.data(),
+                                                                 .gamma = gamma.data(),
+                                                                 .mean = mean.data(),
+                                                                 .rstd = rstd.data(),
+                                                                 .count = counted.data(),
+                                                                 .dx = dx.data(),
+                                                                 .dgamma = dgamma.data(),
+                                                                 .dbeta = dbeta.data(),
+                                                                 .workspace = workspace.data()});
+        CHECK(same_bits(dx, expected));
+        CHECK(same_bits(dgamma, same_dgamma));
+        CHECK(same_bits(dbeta, same_dbeta));
+        if (kept) CHECK(same_bits(masked, gradient));
+      }
+    });
   }
 }
 

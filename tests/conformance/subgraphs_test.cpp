@@ -80,11 +80,14 @@ TEST_CASE("a subgraph that is not as deterministic as it says fails", "[long]") 
   CHECK_THAT(summary(report), Contains("said to be deterministic") && !Contains("is off by"));
 }
 
-TEST_CASE("if nothing is fused the suite says why, and fails only plugins with the extension") {
-  const gpunn::CheckReport without = run_subgraphs("cpu", "all");
-  CHECK(without.ok());
-  CHECK(without.passed == 0);
-  CHECK_THAT(without.cases.at(0).detail, Contains("no plugin of the chain fuses subgraphs"));
+TEST_CASE("if nothing is fused the suite says why, and fails only plugins that give a reason") {
+  // It fuses what surrounds batch norm and pooling, and has nothing for a multilayer perceptron.
+  const gpunn::CheckReport some = run_subgraphs("cpu", "all");
+  INFO(summary(some));
+  CHECK(some.ok());
+  CHECK(some.passed > 0);
+  CHECK(some.skipped > 0);
+  CHECK(some.cases.at(0).detail == "no op is fused");
   CHECK(run_subgraphs("fusing_idle").ok());
   const gpunn::CheckReport idle = run_subgraphs("fusing_idle", "all");
   CHECK(idle.failed > 0);

@@ -113,22 +113,58 @@ void products(const float* dy, const float* x, const float* mean, double* sums, 
   }
 }
 
-void apply(const float* x, const float* mean, const float* factor, const float* beta, float* y, ChannelShape shape) {
+template <bool add, bool relu>
+inline float applied(float x, float mean, float factor, float beta, [[maybe_unused]] float other) {
+  float y = (x - mean) * factor + beta;
+  if constexpr (add) y += other;
+  if constexpr (relu) y = y < 0.0F ? 0.0F : y;  // this way round a NaN stays
+  return y;
+}
+
+template <bool add, bool relu>
+void apply_as(const float* x, const float* mean, const float* factor, const float* beta, const float* other, float* y,
+              ChannelShape shape) {
+  if constexpr (!add) other = x;
   for (int64_t row = 0; row < shape.rows; ++row) {
     if (shape.size == 1) {
 #pragma omp simd
-      for (int64_t c = 0; c < shape.channels; ++c) y[c] = (x[c] - mean[c]) * factor[c] + beta[c];
+      for (int64_t c = 0; c < shape.channels; ++c) {
+        y[c] = applied<add, relu>(x[c], mean[c], factor[c], beta[c], other[c]);
+      }
       x += shape.channels;
+      other += shape.channels;
       y += shape.channels;
       continue;
     }
     for (int64_t c = 0; c < shape.channels; ++c) {
       const float m = mean[c], f = factor[c], b = beta[c];
 #pragma omp simd
-      for (int64_t i = 0; i < shape.size; ++i) y[i] = (x[i] - m) * f + b;
+      for (int64_t i = 0; i < shape.size; ++i) y[i] = applied<add, relu>(x[i], m, f, b, other[i]);
       x += shape.size;
+      other += shape.size;
       y += shape.size;
     }
+  }
+}
+
+void apply(const float* x, const float* mean, const float* factor, const float* beta, const float* other, bool relu,
+           float* y, ChannelShape shape) {
+  if (other == nullptr) {
+    relu ? apply_as<false, true>(x, mean, factor, beta, x, y, shape)
+         : apply_as<false, false>(x, mean, factor, beta, x, y, shape);
+  } else {
+    relu ? apply_as<true, true>(x, mean, factor, beta, other, y, shape)
+         : apply_as<true, false>(x, mean, factor, beta, other, y, shape);
+  }
+}
+
+void masked(const float* dy, const float* more, const float* y, float* to, int64_t n) {
+  if (more == nullptr) {
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) to[i] = 0.0F < y[i] ? dy[i] : 0.0F;
+  } else {
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) to[i] = 0.0F < y[i] ? dy[i] + more[i] : 0.0F;
   }
 }
 
@@ -160,7 +196,7 @@ void backward(const float* dy, const float* x, const float* mean, const float* f
 
 namespace GPUNN_ISA {
 extern const NormalizationKernels normalization_kernels;
-const NormalizationKernels normalization_kernels{sum, squares, products, apply, backward};
+const NormalizationKernels normalization_kernels{sum, squares, products, apply, masked, backward};
 }  // namespace GPUNN_ISA
 
 }  // namespace gpunn::cpu

@@ -22,9 +22,11 @@ struct NormalizationKernels {
   // sums += dy and products += dy * (x - mean), by channel.
   void (*products)(const float* dy, const float* x, const float* mean, double* sums, double* products,
                    ChannelShape shape);
-  // y = (x - mean) * factor + beta; y may be x.
-  void (*apply)(const float* x, const float* mean, const float* factor, const float* beta, float* y,
-                ChannelShape shape);
+  // y = (x - mean) * factor + beta, plus `other` (may be null), through ReLU; y may be x.
+  void (*apply)(const float* x, const float* mean, const float* factor, const float* beta, const float* other,
+                bool relu, float* y, ChannelShape shape);
+  // to = dy + more (may be null) where y is positive, elsewhere 0; `to` may be dy.
+  void (*masked)(const float* dy, const float* more, const float* y, float* to, int64_t n);
   // dx = factor * (dy - offset - (x - mean) * slope).
   void (*backward)(const float* dy, const float* x, const float* mean, const float* factor, const float* offset,
                    const float* slope, float* dx, ChannelShape shape);

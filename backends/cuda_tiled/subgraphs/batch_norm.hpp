@@ -1,11 +1,5 @@
-// Batch norm with what surrounds it in a residual network, fused into one kernel:
-//
-//   BATCH_NORM, RELU                           the ReLU in the pass that writes y
-//   BATCH_NORM, ADD, RELU                      the sum too
-//   RELU_BACKWARD, BATCH_NORM_BACKWARD         the mask in the pass that reads dy
-//   ADD, RELU_BACKWARD, BATCH_NORM_BACKWARD    the sum of two gradients too
-//
-// What lies between them is then neither written nor read, but where others need it.
+// Batch norm with the ReLU and the sums around it, fused into one kernel: the patterns of
+// common/subgraphs/batch_norm.hpp.
 //
 // H200, batch 512, against the sum of the ops by themselves (each of cuda_tiled): 64 channels of 32x32 with ReLU 138 us
 // against 190, with sum and ReLU 165 against 285, backward through the ReLU 247 against 261; 128 of 16x16 53 against

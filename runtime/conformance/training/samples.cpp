@@ -200,6 +200,31 @@ model:
     - linear: {units: 10}
 )";
 
+// A residual network whose images lie channels-last where a backend prefers that: the sum and the ReLU behind batch
+// norm, its skip connection with batch norm and without, depthwise convolutions.
+constexpr const char* kResidual = R"(
+model:
+  layers:
+    - conv2d: {filters: 32, kernel: 3, padding: 1, stride: 2, bias: false}
+    - batch_norm
+    - relu: {name: first}
+    - conv2d: {filters: 32, kernel: 3, padding: 1, bias: false}
+    - batch_norm: {name: norm}
+    - add: {from: [norm, first]}
+    - relu: {name: second}
+    - conv2d: {filters: 32, kernel: 3, padding: 1, stride: 2, groups: 32, bias: false}
+    - batch_norm
+    - relu
+    - conv2d: {filters: 40, kernel: 1, bias: false}
+    - batch_norm: {name: main}
+    - conv2d: {from: second, filters: 40, kernel: 1, stride: 2, bias: false}
+    - batch_norm: {name: skip}
+    - add: {from: [main, skip]}
+    - relu
+    - global_avg_pool
+    - linear: {units: 10}
+)";
+
 // No bias in front of batch norm: its gradient would be nothing but rounding.
 constexpr const char* kOddities = R"(
 model:
@@ -259,6 +284,8 @@ std::vector<FusedTraining> fused_trainings() {
            kMaxima + digits(210, 40, false) + kPlain),
       rare("convolutions and means of windows, batch 32, momentum, weight decay, schedule",
            kMeans + digits(320, 32) + kNesterov),
+      rare("a residual network with batch norm and depthwise convolutions, batch 40 of 210, the last one not full",
+           kResidual + digits(210, 40, false) + kMomentum),
       rare("MLP of seven layers, batch 100 of 250, the last one not full, momentum, weight decay, schedule",
            perceptron({140, 96, 80, 132, 64, 37}) + digits(250, 100, false) + kNesterov),
       rare("LeNet with tanh and means of windows, batch 64, momentum, weight decay, schedule",

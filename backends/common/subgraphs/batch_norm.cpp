@@ -1,0 +1,118 @@
+#include "common/subgraphs/batch_norm.hpp"
+
+#include <gpunn/ops.h>
+
+#include <algorithm>
+
+#include "common/elementwise.hpp"
+
+namespace gpunn::backends {
+namespace {
+
+using plugin::ProgramDesc;
+
+class NormMatcher {
+ public:
+  NormMatcher(const ProgramDesc& desc, std::size_t first, std::size_t limit)
+      : desc_(desc), first_(first), limit_(std::min(limit, desc.ops() - first)) {}
+
+  // Throws Refusal.
+  NormSubgraph run() const {
+    if (is(0, GPUNN_OP_BATCH_NORM)) return forward();
+    if (is(0, GPUNN_OP_RELU_BACKWARD)) return backward(0);
+    if (is(0, GPUNN_OP_ADD) && is(1, GPUNN_OP_RELU_BACKWARD)) return backward(1);
+    return {};
+  }
+
+ private:
+  bool is(std::size_t i, int32_t op) const { return i < limit_ && desc_.op(first_ + i).op() == op; }
+  std::vector<int32_t> inputs(std::size_t i) const {
+    const auto ids = desc_.inputs(first_ + i);
+    return {ids.begin(), ids.end()};
+  }
+  std::vector<int32_t> outputs(std::size_t i) const {
+    const auto ids = desc_.outputs(first_ + i);
+    return {ids.begin(), ids.end()};
+  }
+  // Whether only the first `count` ops have to do with the value.
+  bool within(int32_t id, std::size_t count) const {
+    return desc_.value(id).root == id && !desc_.needed_after(id, first_ + count);
+  }
+
+  // Whether all of these are needed after the subgraph, and so have memory.
+  bool all_needed(const std::vector<int32_t>& ids, std::size_t begin, std::size_t count) const {
+    return std::all_of(ids.begin() + static_cast<std::ptrdiff_t>(begin), ids.end(),
+                       [&](int32_t id) { return desc_.needed_after(id, first_ + count); });
+  }
+
+  NormSubgraph forward() const {
+    NormSubgraph run;
+    run.inputs = inputs(0);
+    run.outputs = outputs(0);
+    const int32_t normalised = run.outputs[0];
+    if (is(1, GPUNN_OP_RELU) && inputs(1)[0] == normalised && within(normalised, 2)) {
+      map_size(desc_.op(first_ + 1));
+      run.y = outputs(1)[0];
+      run.ops = 2;
+    } else if (is(1, GPUNN_OP_ADD) && is(2, GPUNN_OP_RELU)) {
+      const std::vector<int32_t> terms = inputs(1);
+      const int32_t sum = outputs(1)[0];
+      if (terms[0] == terms[1] || (terms[0] != normalised && terms[1] != normalised)) return {};
+      if (inputs(2)[0] != sum || !within(normalised, 3) || !within(sum, 3)) return {};
+      map_size(desc_.op(first_ + 1));
+      map_size(desc_.op(first_ + 2));
+      run.other = terms[0] == normalised ? terms[1] : terms[0];
+      run.y = outputs(2)[0];
+      run.ops = 3;
+    } else {
+      return {};
+    }
+    if (!all_needed(run.outputs, 1, run.ops) || !all_needed({run.y}, 0, run.ops)) return {};
+    run.shape = batch_norm_of(desc_.op(first_));
+    run.dtype = desc_.op(first_).input(0).dtype;
+    return run;
+  }
+
+  NormSubgraph backward(std::size_t relu) const {
+    const std::size_t norm = relu + 1;
+    if (!is(norm, GPUNN_OP_BATCH_NORM_BACKWARD)) return {};
+    NormSubgraph run;
+    run.backward = true;
+    run.ops = norm + 1;
+    run.dy = inputs(relu)[0];
+    run.y = inputs(relu)[1];
+    if (relu == 1) {
+      const int32_t sum = outputs(0)[0];
+      if (run.dy != sum || run.y == sum || !within(sum, run.ops)) return {};
+      map_size(desc_.op(first_));
+      run.dy = inputs(0)[0];
+      run.other = inputs(0)[1];
+    }
+    const int32_t masked = outputs(relu)[0];
+    run.inputs = inputs(norm);
+    run.outputs = outputs(norm);
+    if (run.inputs[0] != masked || run.inputs[1] == masked) return {};
+    if (!all_needed(run.outputs, 0, run.ops)) return {};
+    if (desc_.needed_after(masked, first_ + run.ops)) run.masked = masked;
+    map_size(desc_.op(first_ + relu));
+    run.shape = batch_norm_backward_of(desc_.op(first_ + norm));
+    run.dtype = desc_.op(first_ + norm).input(0).dtype;
+    return run;
+  }
+
+  const ProgramDesc& desc_;
+  std::size_t first_;
+  std::size_t limit_;
+};
+
+}  // namespace
+
+NormSubgraph match_norm(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
+  try {
+    return NormMatcher(desc, first, limit).run();
+  } catch (const Refusal&) {
+    return {};
+  }
+}
+
+}  // namespace gpunn::backends
