@@ -9,6 +9,17 @@ namespace gpunn::cpu {
 namespace {
 
 constexpr int64_t kMostDepthwiseChunks = 16;
+// Channels that are taken at once through several rows of the image: the rows that a filter sees stay in the
+// first-level cache.
+constexpr int64_t kDepthwiseChannels = 128;
+
+// Calls body(row, first channel, channels) for the rows [begin, end).
+template <class Body>
+void each_channel_block(int64_t begin, int64_t end, int64_t channels, const Body& body) {
+  for (int64_t first = 0; first < channels; first += kDepthwiseChannels) {
+    for (int64_t row = begin; row < end; ++row) body(row, first, std::min(kDepthwiseChannels, channels - first));
+  }
+}
 
 // Calls body(begin, end, taps) for runs of targets [begin, end) of a class that take the same taps inside the image.
 template <class Body>
@@ -74,8 +85,8 @@ double DepthwiseImages::workspace_floats() const {
 }
 
 template <class T>
-void DepthwiseImages::run_row(int64_t image, int64_t row, const T* source, const float* taps, const float* bias,
-                              bool relu, T* target) const {
+void DepthwiseImages::run_row(int64_t image, int64_t row, int64_t first_channel, int64_t channels_at_once,
+                              const T* source, const float* taps, const float* bias, bool relu, T* target) const {
   const int64_t channels = target_.all_channels;
   const int64_t step = row_classes_[0].target_step;
   const AxisClass& axis = row_classes_[static_cast<std::size_t>(row % step)];
@@ -92,15 +103,17 @@ void DepthwiseImages::run_row(int64_t image, int64_t row, const T* source, const
     run.w_tap = columns.tap_step * channels;
     run.x_target = columns.per_target * channels;
     run.targets = columns.targets;
-    run.channels = channels;
+    run.channels = channels_at_once;
     for (int r = 0; r < run.rows; ++r) {
       const int64_t u = range.begin + r;
       const int64_t at = (image * source_.height + axis.source(row / step, u)) * source_.width + columns.source;
-      source_rows[r] = source + at * channels;
-      filter_rows[r] = taps + ((axis.first_tap + u * axis.tap_step) * tap_columns_ + columns.tap) * channels;
+      source_rows[r] = source + at * channels + first_channel;
+      filter_rows[r] =
+          taps + ((axis.first_tap + u * axis.tap_step) * tap_columns_ + columns.tap) * channels + first_channel;
     }
-    T* to = target + ((image * target_.height + row) * target_.width + columns.first_target) * channels;
-    kernels_->of<T>().row(run, bias, relu, to, columns.target_step * channels);
+    T* to = target + ((image * target_.height + row) * target_.width + columns.first_target) * channels + first_channel;
+    const float* own_bias = bias == nullptr ? nullptr : bias + first_channel;
+    kernels_->of<T>().row(run, own_bias, relu, to, columns.target_step * channels);
   }
 }
 
@@ -116,9 +129,10 @@ void DepthwiseImages::run(const T* source, const T* filter, const float* bias, b
   const int64_t rows = batch_ * target_.height;
   const int64_t at_once = rows_per_task(target_.width * channels);
   parallel_for(threads_, divide_up(rows, at_once), [&](int64_t task, int) {
-    for (int64_t row = task * at_once; row < std::min(rows, (task + 1) * at_once); ++row) {
-      run_row(row / target_.height, row % target_.height, source, workspace, bias, relu, target);
-    }
+    each_channel_block(
+        task * at_once, std::min(rows, (task + 1) * at_once), channels, [&](int64_t row, int64_t first, int64_t n) {
+          run_row(row / target_.height, row % target_.height, first, n, source, workspace, bias, relu, target);
+        });
   });
 }
 
@@ -138,7 +152,8 @@ double DepthwiseFilter::workspace_floats() const {
 }
 
 template <class T>
-void DepthwiseFilter::add_row(int64_t image, int64_t row, const T* dy, const T* x, float* sums) const {
+void DepthwiseFilter::add_row(int64_t image, int64_t row, int64_t first_channel, int64_t channels_at_once, const T* dy,
+                              const T* x, float* sums) const {
   const int64_t channels = x_.all_channels;
   const TapRange range = rows_.taps_within(row, 0, x_.height);
   if (range.begin == range.end) return;
@@ -152,14 +167,15 @@ void DepthwiseFilter::add_row(int64_t image, int64_t row, const T* dy, const T* 
     run.x_tap = columns_.per_tap * channels;
     run.x_target = columns_.per_target * channels;
     run.targets = end - begin;
-    run.channels = channels;
+    run.channels = channels_at_once;
     for (int r = 0; r < run.rows; ++r) {
       const int64_t source = rows_.source(row, range.begin + r);
-      source_rows[r] = x + ((image * x_.height + source) * x_.width + columns_.source(begin, taps.begin)) * channels;
+      source_rows[r] =
+          x + ((image * x_.height + source) * x_.width + columns_.source(begin, taps.begin)) * channels + first_channel;
     }
-    kernels_->of<T>().filter(run, dy + ((image * dy_.height + row) * dy_.width + begin) * channels, channels,
-                             sums + (range.begin * columns_.taps + taps.begin) * channels, columns_.taps * channels,
-                             channels);
+    const T* gradients = dy + ((image * dy_.height + row) * dy_.width + begin) * channels + first_channel;
+    float* to = sums + (range.begin * columns_.taps + taps.begin) * channels + first_channel;
+    kernels_->of<T>().filter(run, gradients, channels, to, columns_.taps * channels, channels);
   });
 }
 
@@ -171,8 +187,12 @@ void DepthwiseFilter::run(const T* dy, const T* x, T* dw, float* workspace) cons
   parallel_for(threads_, chunks_, [&](int64_t chunk, int) {
     float* sums = workspace + chunk * all_taps * channels;
     std::fill_n(sums, all_taps * channels, 0.0F);
-    for (int64_t row = rows * chunk / chunks_; row < rows * (chunk + 1) / chunks_; ++row) {
-      add_row(row / dy_.height, row % dy_.height, dy, x, sums);
+    const int64_t at_once = rows_per_task(dy_.width * channels);
+    const int64_t end = rows * (chunk + 1) / chunks_;
+    for (int64_t row = rows * chunk / chunks_; row < end; row += at_once) {
+      each_channel_block(row, std::min(end, row + at_once), channels, [&](int64_t at, int64_t first, int64_t n) {
+        add_row(at / dy_.height, at % dy_.height, first, n, dy, x, sums);
+      });
     }
   });
   for (int64_t c = 0; c < channels; ++c) {

@@ -39,8 +39,8 @@ class DepthwiseImages {
 
   void add_columns(const AxisClass& columns);
   template <class T>
-  void run_row(int64_t image, int64_t row, const T* source, const float* taps, const float* bias, bool relu,
-               T* target) const;
+  void run_row(int64_t image, int64_t row, int64_t first_channel, int64_t channels_at_once, const T* source,
+               const float* taps, const float* bias, bool relu, T* target) const;
 
   const DepthwiseKernels* kernels_;
   int threads_;
@@ -63,7 +63,8 @@ class DepthwiseFilter {
 
  private:
   template <class T>
-  void add_row(int64_t image, int64_t row, const T* dy, const T* x, float* sums) const;
+  void add_row(int64_t image, int64_t row, int64_t first_channel, int64_t channels_at_once, const T* dy, const T* x,
+               float* sums) const;
 
   const DepthwiseKernels* kernels_;
   int threads_;

@@ -1,5 +1,7 @@
 #include "simd/depthwise.hpp"
 
+#include <type_traits>
+
 #include "simd/vec.hpp"
 
 namespace gpunn::cpu::GPUNN_ISA {
@@ -61,131 +63,174 @@ static GPUNN_ALWAYS_INLINE void targets_of(const DepthwiseRun<T>& run, Lanes lan
   for (int j = 0; j < outputs; ++j) put_target(lanes, sum[j], bias, relu, y + (first + j) * y_target + c);
 }
 
-template <int taps, int stride, class T, class Lanes>
-static GPUNN_ALWAYS_INLINE void shared_row(const DepthwiseRun<T>& run, Lanes lanes, int64_t c, const float* bias,
-                                           bool relu, T* y, int64_t y_target) {
-  int64_t j = 0;
-  for (; j + 8 <= run.targets; j += 8) targets_of<taps, stride, 8>(run, lanes, c, j, bias, relu, y, y_target);
-  for (; j + 2 <= run.targets; j += 2) targets_of<taps, stride, 2>(run, lanes, c, j, bias, relu, y, y_target);
-  for (; j < run.targets; ++j) targets_of<taps, stride, 1>(run, lanes, c, j, bias, relu, y, y_target);
+// Calls body(lanes, c) for the vectors of the channels. Everything here has that loop inside the one over the targets:
+// memory is read and written in its order.
+template <class Body>
+static GPUNN_ALWAYS_INLINE void each_vector_of(int64_t channels, const Body& body) {
+  int64_t c = 0;
+  for (; c + kLanes <= channels; c += kLanes) body(WholeVector{}, c);
+  if (c < channels) body(FirstLanes{static_cast<int>(channels - c)}, c);
 }
 
-template <class T, class Lanes>
-static GPUNN_ALWAYS_INLINE void any_row(const DepthwiseRun<T>& run, Lanes lanes, int64_t c, const float* bias,
-                                        bool relu, T* y, int64_t y_target) {
+template <int taps, int stride, int outputs, class T>
+static inline void targets_at(const DepthwiseRun<T>& run, int64_t first, const float* bias, bool relu, T* y,
+                              int64_t y_target) {
+  each_vector_of(
+      run.channels, [&](auto lanes, int64_t c) __attribute__((always_inline)) {
+        targets_of<taps, stride, outputs>(run, lanes, c, first, bias == nullptr ? nullptr : bias + c, relu, y,
+                                          y_target);
+      });
+}
+
+template <int taps, int stride, class T>
+static inline void shared_row(const DepthwiseRun<T>& run, const float* bias, bool relu, T* y, int64_t y_target) {
+  int64_t j = 0;
+  for (; j + 8 <= run.targets; j += 8) targets_at<taps, stride, 8>(run, j, bias, relu, y, y_target);
+  for (; j + 6 <= run.targets; j += 6) targets_at<taps, stride, 6>(run, j, bias, relu, y, y_target);
+  for (; j + 2 <= run.targets; j += 2) targets_at<taps, stride, 2>(run, j, bias, relu, y, y_target);
+  for (; j < run.targets; ++j) targets_at<taps, stride, 1>(run, j, bias, relu, y, y_target);
+}
+
+template <class T>
+static inline void any_row(const DepthwiseRun<T>& run, const float* bias, bool relu, T* y, int64_t y_target) {
   for (int64_t j = 0; j < run.targets; ++j) {
-    Vec sum = zero();
-    for (int r = 0; r < run.rows; ++r) {
-      const T* x = run.x[r] + j * run.x_target + c;
-      const float* w = run.w[r] + c;
-      for (int t = 0; t < run.taps; ++t) sum += lanes.get(w + t * run.w_tap) * lanes.get(x + t * run.x_tap);
-    }
-    put_target(lanes, sum, bias, relu, y + j * y_target + c);
+    each_vector_of(
+        run.channels, [&](auto lanes, int64_t c) __attribute__((always_inline)) {
+          Vec sum = zero();
+          for (int r = 0; r < run.rows; ++r) {
+            const T* x = run.x[r] + j * run.x_target + c;
+            const float* w = run.w[r] + c;
+            for (int t = 0; t < run.taps; ++t) sum += lanes.get(w + t * run.w_tap) * lanes.get(x + t * run.x_tap);
+          }
+          put_target(lanes, sum, bias == nullptr ? nullptr : bias + c, relu, y + j * y_target + c);
+        });
   }
 }
 
-template <int stride, class T, class Lanes>
-static GPUNN_ALWAYS_INLINE void row_of(const DepthwiseRun<T>& run, Lanes lanes, int64_t c, const float* bias, bool relu,
-                                       T* y, int64_t y_target) {
+template <int stride, class T>
+static inline void row_of(const DepthwiseRun<T>& run, const float* bias, bool relu, T* y, int64_t y_target) {
   switch (run.taps) {
     case 1:
-      return shared_row<1, stride>(run, lanes, c, bias, relu, y, y_target);
+      return shared_row<1, stride>(run, bias, relu, y, y_target);
     case 2:
-      return shared_row<2, stride>(run, lanes, c, bias, relu, y, y_target);
+      return shared_row<2, stride>(run, bias, relu, y, y_target);
     case 3:
-      return shared_row<3, stride>(run, lanes, c, bias, relu, y, y_target);
+      return shared_row<3, stride>(run, bias, relu, y, y_target);
     case 5:
-      return shared_row<5, stride>(run, lanes, c, bias, relu, y, y_target);
+      return shared_row<5, stride>(run, bias, relu, y, y_target);
     default:
-      return any_row(run, lanes, c, bias, relu, y, y_target);
-  }
-}
-
-template <class T, class Lanes>
-static GPUNN_ALWAYS_INLINE void row_lanes(const DepthwiseRun<T>& run, Lanes lanes, int64_t c, const float* bias,
-                                          bool relu, T* y, int64_t y_target) {
-  const float* own_bias = bias == nullptr ? nullptr : bias + c;
-  if (run.x_target == run.x_tap) {
-    row_of<1>(run, lanes, c, own_bias, relu, y, y_target);
-  } else if (run.x_target == 2 * run.x_tap) {
-    row_of<2>(run, lanes, c, own_bias, relu, y, y_target);
-  } else {
-    any_row(run, lanes, c, own_bias, relu, y, y_target);
+      return any_row(run, bias, relu, y, y_target);
   }
 }
 
 template <class T>
 static void depthwise_row(const DepthwiseRun<T>& run, const float* bias, bool relu, T* y, int64_t y_target) {
-  int64_t c = 0;
-  for (; c + kLanes <= run.channels; c += kLanes) row_lanes(run, WholeVector{}, c, bias, relu, y, y_target);
-  if (c < run.channels) {
-    row_lanes(run, FirstLanes{static_cast<int>(run.channels - c)}, c, bias, relu, y, y_target);
+  if (run.x_target == run.x_tap) {
+    row_of<1>(run, bias, relu, y, y_target);
+  } else if (run.x_target == 2 * run.x_tap) {
+    row_of<2>(run, bias, relu, y, y_target);
+  } else {
+    any_row(run, bias, relu, y, y_target);
   }
 }
 
-template <int rows, int taps, class T, class Lanes>
-static GPUNN_ALWAYS_INLINE void filter_rows(const DepthwiseRun<T>& run, Lanes lanes, int first_row, int first_tap,
-                                            int64_t c, const T* dy, int64_t dy_target, float* sums, int64_t sums_row,
-                                            int64_t sums_tap) {
+// Where the filter's sums go, and what they are of.
+template <class T>
+struct FilterRun {
+  const DepthwiseRun<T>& run;
+  const T* dy;
+  int64_t dy_target;
+  float* sums;
+  int64_t sums_row;
+  int64_t sums_tap;
+};
+
+// Of `targets` neighbouring targets: their gradients, and what of x several taps see, are loaded once and stay in
+// registers beside the sums. A single tap may have any stride.
+template <int rows, int taps, int stride, int targets, class T, class Lanes>
+static GPUNN_ALWAYS_INLINE void filter_tile(const FilterRun<T>& f, Lanes lanes, int64_t c, int64_t first, int row,
+                                            int tap) {
+  const DepthwiseRun<T>& run = f.run;
+  const int64_t step = taps == 1 ? run.x_target : run.x_tap;
+  constexpr int kStride = taps == 1 ? 1 : stride;
+  Vec gradient[targets];
   Vec sum[rows][taps];
-  const T* x[rows];
+#pragma GCC unroll 8
+  for (int j = 0; j < targets; ++j) gradient[j] = lanes.get(f.dy + (first + j) * f.dy_target + c);
 #pragma GCC unroll 4
   for (int r = 0; r < rows; ++r) {
-    x[r] = run.x[first_row + r] + first_tap * run.x_tap + c;
-#pragma GCC unroll 4
+    const T* x = run.x[row + r] + tap * run.x_tap + first * run.x_target + c;
+#pragma GCC unroll 8
     for (int t = 0; t < taps; ++t) sum[r][t] = zero();
-  }
-  const T* d = dy + c;
-  for (int64_t j = 0; j < run.targets; ++j) {
-    const Vec gradient = lanes.get(d);
-#pragma GCC unroll 4
-    for (int r = 0; r < rows; ++r) {
-#pragma GCC unroll 4
-      for (int t = 0; t < taps; ++t) sum[r][t] += gradient * lanes.get(x[r] + t * run.x_tap);
-      x[r] += run.x_target;
+#pragma GCC unroll 32
+    for (int at = 0; at < (targets - 1) * kStride + taps; ++at) {
+      const Vec source = lanes.get(x + at * step);
+#pragma GCC unroll 8
+      for (int t = 0; t < taps; ++t) {
+        const int j = at - t;
+        if (j >= 0 && j % kStride == 0 && j / kStride < targets) sum[r][t] += gradient[j / kStride] * source;
+      }
     }
-    d += dy_target;
   }
 #pragma GCC unroll 4
   for (int r = 0; r < rows; ++r) {
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int t = 0; t < taps; ++t) {
-      float* to = sums + (first_row + r) * sums_row + (first_tap + t) * sums_tap + c;
+      float* to = f.sums + (row + r) * f.sums_row + (tap + t) * f.sums_tap + c;
       lanes.put(to, lanes.get(to) + sum[r][t]);
     }
   }
 }
 
-template <int rows, class T, class Lanes>
-static GPUNN_ALWAYS_INLINE void filter_taps(const DepthwiseRun<T>& run, Lanes lanes, int row, int64_t c, const T* dy,
-                                            int64_t dy_target, float* sums, int64_t sums_row, int64_t sums_tap) {
-  int t = 0;
-  for (; t + 3 <= run.taps; t += 3) {
-    filter_rows<rows, 3>(run, lanes, row, t, c, dy, dy_target, sums, sums_row, sums_tap);
-  }
-  for (; t < run.taps; ++t) {
-    filter_rows<rows, 1>(run, lanes, row, t, c, dy, dy_target, sums, sums_row, sums_tap);
+template <int rows, int taps, int stride, class T>
+static inline void filter_row(const FilterRun<T>& f, int row, int tap) {
+  int64_t j = 0;
+  const auto tile = [&](auto targets) __attribute__((always_inline)) {
+    constexpr int kTargets = decltype(targets)::value;
+    for (; j + kTargets <= f.run.targets; j += kTargets) {
+      each_vector_of(
+          f.run.channels, [&](auto lanes, int64_t c) __attribute__((always_inline)) {
+            filter_tile<rows, taps, stride, kTargets>(f, lanes, c, j, row, tap);
+          });
+    }
+  };
+  tile(std::integral_constant < int, kLanes == 16 ? 8 : 4 > ());
+  if constexpr (kLanes == 16) tile(std::integral_constant<int, 6>());
+  tile(std::integral_constant<int, 2>());
+  tile(std::integral_constant<int, 1>());
+}
+
+template <int rows, int stride, class T>
+static inline void filter_taps(const FilterRun<T>& f, int row) {
+  switch (f.run.taps) {
+    case 2:
+      return filter_row<rows, 2, stride>(f, row, 0);
+    case 3:
+      return filter_row<rows, 3, stride>(f, row, 0);
+    default:
+      for (int t = 0; t < f.run.taps; ++t) filter_row<rows, 1, 1>(f, row, t);
   }
 }
 
-template <class T, class Lanes>
-static GPUNN_ALWAYS_INLINE void filter_lanes(const DepthwiseRun<T>& run, Lanes lanes, int64_t c, const T* dy,
-                                             int64_t dy_target, float* sums, int64_t sums_row, int64_t sums_tap) {
-  int r = 0;
-  for (; r + 3 <= run.rows; r += 3) filter_taps<3>(run, lanes, r, c, dy, dy_target, sums, sums_row, sums_tap);
-  for (; r < run.rows; ++r) filter_taps<1>(run, lanes, r, c, dy, dy_target, sums, sums_row, sums_tap);
+template <int rows, class T>
+static inline void filter_rows(const FilterRun<T>& f, int row) {
+  if (f.run.x_target == f.run.x_tap) {
+    filter_taps<rows, 1>(f, row);
+  } else if (f.run.x_target == 2 * f.run.x_tap) {
+    filter_taps<rows, 2>(f, row);
+  } else {
+    for (int t = 0; t < f.run.taps; ++t) filter_row<rows, 1, 1>(f, row, t);
+  }
 }
 
 template <class T>
 static void depthwise_filter(const DepthwiseRun<T>& run, const T* dy, int64_t dy_target, float* sums, int64_t sums_row,
                              int64_t sums_tap) {
-  int64_t c = 0;
-  for (; c + kLanes <= run.channels; c += kLanes) {
-    filter_lanes(run, WholeVector{}, c, dy, dy_target, sums, sums_row, sums_tap);
-  }
-  if (c < run.channels) {
-    filter_lanes(run, FirstLanes{static_cast<int>(run.channels - c)}, c, dy, dy_target, sums, sums_row, sums_tap);
-  }
+  const FilterRun<T> f{run, dy, dy_target, sums, sums_row, sums_tap};
+  int r = 0;
+  for (; r + 3 <= run.rows; r += 3) filter_rows<3>(f, r);
+  for (; r + 2 <= run.rows; r += 2) filter_rows<2>(f, r);
+  for (; r < run.rows; ++r) filter_rows<1>(f, r);
 }
 
 constinit const DepthwiseKernels depthwise_kernels{{depthwise_row<float>, depthwise_filter<float>},
