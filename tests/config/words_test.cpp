@@ -136,7 +136,6 @@ TEST_CASE("what this version does not serve is said where it is asked for") {
            {"training: {precision: 16}", "of that type, what is learnt stays f32"},
            {"training: {amp: true}", "of that type, what is learnt stays f32"},
            {"wandb: true", "TensorBoard"},
-           {"model: net.onnx", "no experiment and no 'model'"},
            {"model: net.pth", "safetensors"}}) {
     CAPTURE(line);
     const bool model = line.starts_with("model");
@@ -150,7 +149,7 @@ TEST_CASE("what this version does not serve is said where it is asked for") {
   CHECK_THAT(errors_of("model: {layers: [relu]}\ndata: imdb\n").front(), Contains("not on text, audio or video"));
   const TemporaryFolder folder;
   CHECK_THROWS_WITH(load_experiment(folder.write("m.onnx", "x")),
-                    Contains("expected an experiment (.yaml)") && Contains("read as a trained model"));
+                    Contains("expected an experiment (.yaml)") && Contains("is a trained model"));
 }
 
 TEST_CASE("no word of ours is taken for another") {
