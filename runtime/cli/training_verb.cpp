@@ -40,7 +40,10 @@ void print_summary(const RunResult& result) {
   if (result.interrupted) {
     put("\nnext:\n  gpunn resume {}\n", run);
   } else {
-    put("\nnext:\n  gpunn eval {}\n  gpunn predict {} --row 0\n", run, run);
+    // What gives images has no classes or numbers to predict.
+    const bool images = result.final_evaluation.scores.find("psnr") != nullptr;
+    put("\nnext:\n  gpunn eval {0}\n  gpunn {1}\n", run,
+        images ? "upscale " + run + " IMAGE --to larger.png" : "predict " + run + " --row 0");
   }
 }
 

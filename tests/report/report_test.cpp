@@ -55,6 +55,24 @@ TEST_CASE("the report of a run shows its figures, mistakes and filters") {
   CHECK(count(read_text(elsewhere), "<img ") == 1);
 }
 
+TEST_CASE("the report of enlarged images has a detail of each") {
+  const TemporaryFolder folder;
+  const RunResult run = train(load_experiment(experiment_file("espcn_x3"), {{"backend", "cpu"},
+                                                                            {"runs", folder.path().string()},
+                                                                            {"training.epochs", "1"},
+                                                                            {"data.dataset", "drawn_photographs"},
+                                                                            {"data.patches", "64"},
+                                                                            {"data.synthetic_train", "3"},
+                                                                            {"data.synthetic_test", "2"}}));
+  const std::string page = read_text(write_report({.run = run.run, .file = {}, .mistakes = 1}));
+  CHECK(self_contained(page));
+  // Bicubic, the model and the original of one image, and the filters.
+  CHECK(count(page, "<img ") == 4);
+  CHECK(count(page, "<img ") == count(page, " alt=\""));
+  CHECK_THAT(page, Contains("<h3>drawn 0</h3>") && Contains("<strong>bicubic</strong>") && !Contains("<h3>drawn 1"));
+  CHECK_THAT(page, Contains("Test bicubic PSNR") && !Contains("Confusion matrix"));
+}
+
 TEST_CASE("samples that are no images are shown as numbers, and a model without convolutions without filters") {
   const TemporaryFolder folder;
   // Hardly trained, so that there are mistakes.

@@ -21,7 +21,7 @@ ValueId leaky_relu(const LayerContext& c) {
 
 // max(x, 0) + weight * min(x, 0), with a weight for each channel or feature.
 ValueId prelu(const LayerContext& c) {
-  const Shape& x = c.input_shape();
+  const Shape x = c.input_shape();
   if (x.size() < 2) fail("expected an input of [N, C, ...], found " + to_string(x));
   const ValueId weight = c.parameter(
       {.name = "weight", .shape = {x[1]}, .init = InitKind::constant, .value = c.arguments.number("slope")});
