@@ -200,7 +200,6 @@ _LAZY: dict[str, tuple[str, ...]] = {
         "MultiheadAttention",
         "Multiply",
         "Node",
-        "PReLU",
         "Permute",
         "PReLU",
         "PixelShuffle",

@@ -215,18 +215,6 @@ class LeakyReLU(Layer):
         super().__init__(name, slope=negative_slope)
 
 
-class PReLU(Layer):
-    """``x`` where it is above 0, else ``x`` times a learnt weight of its channel, which is ``init`` at the beginning."""
-
-    type = "prelu"
-
-    def __init__(
-        self, num_parameters: int | None = None, init: float = 0.25, *, name: str | None = None
-    ) -> None:
-        super().__init__(name, slope=init)
-        self._expect(num_features=num_parameters)
-
-
 class Sigmoid(Layer):
     """``1 / (1 + exp(-x))``. The loss ``binary_cross_entropy`` takes what goes into it, where it is the last layer."""
 

@@ -206,10 +206,6 @@ std::vector<float> initial_values(const Parameter& parameter, uint64_t seed, uin
     std::ranges::fill(values, 1.0F);
     return values;
   }
-  if (parameter.init == InitKind::constant) {
-    std::ranges::fill(values, static_cast<float>(parameter.value));
-    return values;
-  }
   if (parameter.init == InitKind::normal) return normal_values(parameter, seed, index);
   // In double and rounded once, so that no compiler's choice of instructions shows: 2u - 1 is exact.
   const double bound = parameter.init == InitKind::uniform ? std::sqrt(3.0) * parameter.deviation

@@ -1,6 +1,5 @@
 #include <gpunn/ops.h>
 
-#include "graph/expressions.hpp"
 #include "nn/layers/families.hpp"
 #include "nn/layers/parts.hpp"
 
@@ -17,19 +16,6 @@ ValueId activation(const LayerContext& c) { return activate(c, c.layer.type, c.i
 ValueId leaky_relu(const LayerContext& c) {
   const gpunn_leaky_relu_attrs attrs{.struct_size = 0, .slope = static_cast<float>(c.arguments.number("slope"))};
   return c.graph.add1(GPUNN_OP_LEAKY_RELU, c.layer.name, Attributes::of(attrs), {c.inputs[0]});
-}
-
-// max(x, 0) + weight * min(x, 0), with a weight for each channel or feature.
-ValueId prelu(const LayerContext& c) {
-  const Shape x = c.input_shape();
-  if (x.size() < 2) fail("expected an input of [N, C, ...], found " + to_string(x));
-  const ValueId weight = c.parameter(
-      {.name = "weight", .shape = {x[1]}, .init = InitKind::constant, .value = c.arguments.number("slope")});
-  Shape by_channel(x.size(), 1);
-  by_channel[1] = x[1];
-  graph::Expressions e(c.graph, c.layer.name);
-  const ValueId zero = e.constant(0);
-  return e.add(e.maximum(c.inputs[0], zero), e.mul(e.minimum(c.inputs[0], zero), e.view(weight, by_channel)));
 }
 
 ValueId gelu(const LayerContext& c) {
@@ -51,16 +37,9 @@ ValueId log_softmax(const LayerContext& c) { return over_classes(c, GPUNN_OP_LOG
 
 LayerFunctions activation_layers() {
   return {
-      {"relu", activation},
-      {"relu6", activation},
-      {"leaky_relu", leaky_relu},
-      {"prelu", prelu},
-      {"sigmoid", activation},
-      {"tanh", activation},
-      {"gelu", gelu},
-      {"silu", activation},
-      {"softmax", softmax},
-      {"log_softmax", log_softmax},
+      {"relu", activation},    {"relu6", activation}, {"leaky_relu", leaky_relu},
+      {"sigmoid", activation}, {"tanh", activation},  {"gelu", gelu},
+      {"silu", activation},    {"softmax", softmax},  {"log_softmax", log_softmax},
   };
 }
 
