@@ -55,9 +55,9 @@ plugin::SubgraphSupport TiledDevice::query_subgraph(const plugin::ProgramDesc& d
 std::unique_ptr<plugin::Subgraph> TiledDevice::create_subgraph(const plugin::ProgramDesc& desc, std::size_t first,
                                                                std::size_t count) {
   cuda::check(cudaSetDevice(index()), "choosing the device");
-  if (plain_ops(desc, first, count) < count) return create_norm(desc, first, count);
+  if (plain_ops(desc, first, count) < count) return create_norm(*this, desc, first, count);
   if (query_step(desc, first, count).ops == count) return create_step(desc, first, count);
-  if (query_norm(desc, first, count).ops == count) return create_norm(desc, first, count);
+  if (query_norm(desc, first, count).ops == count) return create_norm(*this, desc, first, count);
   if (query_pool(desc, first, count).ops == count) return create_pool(desc, first, count);
   return create_dense(*this, desc, first, count);
 }

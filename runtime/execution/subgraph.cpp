@@ -11,8 +11,11 @@
 #include <optional>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "common/text.hpp"
 #include "execution/backend_impl.hpp"
+#include "execution/kernel_times.hpp"
 #include "execution/op_text.hpp"
 #include "execution/program_desc.hpp"
 #include "execution/streams.hpp"
@@ -27,8 +30,9 @@ constexpr uint64_t kAbsurdSubgraphWorkspace = uint64_t{1} << 40;
 // Offers the ops of a step program to the plugins, and brings those together that a plugin fuses.
 class Offer {
  public:
-  Offer(graph::Graph& graph, std::vector<Placement>& placements, const BackendOptions& options)
-      : graph_(graph), placements_(placements), options_(options) {
+  Offer(graph::Graph& graph, std::vector<Placement>& placements, const BackendOptions& options,
+        const KernelTimes* times)
+      : graph_(graph), placements_(placements), options_(options), times_(times) {
     description_.emplace(graph_, options_);
   }
 
@@ -83,6 +87,12 @@ class Offer {
       note(level, first, "its fused subgraph is not deterministic, as `deterministic: true` requires");
       return std::nullopt;
     }
+    if (const double lost = seconds_lost(index, ops); answer.saved_seconds > 0 && lost > answer.saved_seconds) {
+      note(level, first,
+           fmt::format("'{}' saves about {:.1f} us, the kernels of alternatives {:.1f} us", std::string(answer.name),
+                       answer.saved_seconds * 1e6, lost * 1e6));
+      return std::nullopt;
+    }
     const plugin::Gathered gathered = plugin::gather_ops(plugin::ProgramDesc(*description_->get()), ops);
     if (gathered.between != plugin::Gathered::kNowhere) {
       note(level, first, text_of(graph_.nodes()[gathered.between]) + " has to run between what it fuses");
@@ -94,6 +104,19 @@ class Offer {
                     .workspace_bytes = answer.workspace_bytes,
                     .flags = answer.flags,
                     .name = answer.name[0] == '\0' ? "fused ops" : answer.name};
+  }
+
+  // How much longer the plugin's kernels take for these ops than those of the alternatives that would run them, as far
+  // as they are measured.
+  double seconds_lost(int level, const std::vector<uint32_t>& ops) const {
+    double lost = 0;
+    for (const uint32_t op : ops) {
+      const Placement& placement = placements_[op];
+      if (times_ == nullptr || placement.level == level || placement.seconds == 0) continue;
+      const std::string key = KernelTimes::key_of(graph_.signature(graph_.nodes()[op]), options_);
+      lost += std::max(times_->find(key, level).value_or(placement.seconds) - placement.seconds, 0.0);
+    }
+    return lost;
   }
 
   void bring_together(std::size_t first, const std::vector<uint32_t>& ops, const plugin::Gathered& gathered) {
@@ -147,6 +170,7 @@ class Offer {
   graph::Graph& graph_;
   std::vector<Placement>& placements_;
   const BackendOptions& options_;
+  const KernelTimes* times_;  // nullptr: there are no alternatives
   std::optional<ProgramDescription> description_;
   std::vector<std::string> reasons_;
 };
@@ -177,7 +201,7 @@ std::vector<std::string> Backend::fusing_plugins() const {
 Subgraphs Backend::fuse_subgraphs(graph::Graph& graph, std::vector<Placement>& placements) const {
   Subgraphs result;
   if (fusing_plugins().empty()) return result;
-  Offer offer(graph, placements, impl_->options);
+  Offer offer(graph, placements, impl_->options, impl_->kernel_times.get());
   LongWork work("planning: fused subgraphs", graph.nodes().size());
   offer.walk(impl_->levels, 0, graph.nodes().size(), result.taken, work);
   result.reasons = offer.take_reasons();

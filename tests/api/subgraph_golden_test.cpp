@@ -49,7 +49,8 @@ TEST_CASE("layout of gpunn_subgraph_support", "[api]") {
   CHECK(offsetof(gpunn_subgraph_support, ops) == 24);
   CHECK(offsetof(gpunn_subgraph_support, name) == 32);
   CHECK(offsetof(gpunn_subgraph_support, reason) == 96);
-  CHECK(sizeof(gpunn_subgraph_support) == 352);
+  CHECK(offsetof(gpunn_subgraph_support, saved_seconds) == 352);
+  CHECK(sizeof(gpunn_subgraph_support) == 360);
 }
 
 TEST_CASE("layout of gpunn_subgraph_args", "[api]") {

@@ -106,6 +106,10 @@ CASES = [
     ("lenet_mnist", unfused("flatten", "linear: {units: 40}", "tanh"), NO_DENSE),
     ("lenet_mnist", unfused("flatten", "linear: {units: 40}", "relu", "dropout: {p: 0.2}"), NO_DENSE),
     ("lenet_mnist", unfused("flatten", "linear: {units: 40}", "relu"), r"fused dense gradient"),
+    # Statistics in the convolution's epilogue, in half precision alone: with ReLU, alone, with a sum and ReLU.
+    ("resnet18_cifar10", ["training.precision=bf16"],
+     r"(?s)batch norm +6-8 .*batch norm +14-17 .*batch norm +32-33 .*batch norm +35-38 "),
+    ("resnet18_cifar10", ["training.precision=fp32"], r"(?s)\A(?!.*convolution and batch norm)"),
 ]
 
 

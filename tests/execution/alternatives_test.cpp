@@ -7,6 +7,7 @@
 #include "execution/kernel_times.hpp"
 
 using namespace fixture;
+using gpunn::execution::compile;
 using gpunn::execution::compile_fastest;
 using gpunn::execution::measure_alternatives;
 using gpunn::execution::Placement;
@@ -139,4 +140,25 @@ TEST_CASE("a step program is compiled to the faster kernels", "[execution]") {
   REQUIRE(compiled.placements.size() == 2);
   CHECK(compiled.placements[0].level == 1);
   CHECK(compiled.placements[1].level == 1);
+}
+
+TEST_CASE("a subgraph is taken if it saves more than its ops gain by an alternative", "[execution][subgraphs]") {
+  const Racers racers;
+  racers.racer->delay = kSlow;
+  Graph graph;
+  const ValueId x = graph.add_value("x", floats({3}), Storage::data);
+  graph.add1(GPUNN_OP_ADD, "sum", {}, {graph.add1(GPUNN_OP_RELU, "relu", {}, {x}), x});
+  racers.racer->saves = kSlow * 1e-6;  // of the two ops, each of which loses about as much
+  {
+    Backend backend(registry(), "racer", kWithAlternatives);
+    CHECK(compile(graph, backend).subgraphs.taken.size() == 1);  // before anything was timed
+    REQUIRE(measure_alternatives(backend));
+    const auto compiled = compile(graph, backend);
+    CHECK(compiled.subgraphs.taken.empty());
+    REQUIRE(!compiled.subgraphs.reasons.empty());
+    CHECK_THAT(compiled.subgraphs.reasons[0], Contains("'all of it' saves about 300.0 us"));
+  }
+  racers.racer->saves = 1;
+  Backend backend(registry(), "racer", kWithAlternatives);
+  CHECK(compile(graph, backend).subgraphs.taken.size() == 1);
 }

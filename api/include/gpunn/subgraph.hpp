@@ -112,6 +112,7 @@ struct SubgraphSupport {
   std::string name;
   std::string reason;
   std::vector<uint32_t> chosen = {};  // which ops; empty: as many from `first` on
+  double saved_seconds = 0;           // 0: not told
 
   static SubgraphSupport yes(std::size_t ops, std::string name, uint64_t workspace_bytes = 0) {
     return {.ops = ops, .workspace_bytes = workspace_bytes, .name = std::move(name), .reason = {}};
@@ -182,6 +183,7 @@ struct __attribute__((visibility("hidden"))) SubgraphTable {
       value.n_ops = static_cast<uint32_t>(subgraph.ops);
       value.workspace_bytes = subgraph.workspace_bytes;
       value.flags = subgraph.flags;
+      value.saved_seconds = subgraph.saved_seconds;
       copy_text(value.name, sizeof(value.name), subgraph.name);
       copy_text(value.reason, sizeof(value.reason), subgraph.reason);
       write_struct(value, out);

@@ -18,10 +18,19 @@ class NormMatcher {
 
   // Throws Refusal.
   NormSubgraph run() const {
-    if (is(0, GPUNN_OP_BATCH_NORM)) return forward();
+    if (is(0, GPUNN_OP_BATCH_NORM)) return forward(0);
     if (is(0, GPUNN_OP_RELU_BACKWARD)) return backward(0);
     if (is(0, GPUNN_OP_ADD) && is(1, GPUNN_OP_RELU_BACKWARD)) return backward(1);
     return {};
+  }
+
+  // Throws Refusal.
+  NormSubgraph behind_convolution() const {
+    if (!is(0, GPUNN_OP_CONV2D) || !is(1, GPUNN_OP_BATCH_NORM)) return {};
+    const int32_t convolved = outputs(0)[0];
+    if (inputs(1)[0] != convolved || desc_.value(convolved).root != convolved) return {};
+    NormSubgraph run = forward(1);
+    return run.ops > 0 && desc_.needed_after(convolved, first_ + run.ops) ? run : NormSubgraph{};
   }
 
  private:
@@ -45,32 +54,41 @@ class NormMatcher {
                        [&](int32_t id) { return desc_.needed_after(id, first_ + count); });
   }
 
-  NormSubgraph forward() const {
+  // With what is behind it.
+  NormSubgraph forward(std::size_t norm) const {
     NormSubgraph run;
-    run.inputs = inputs(0);
-    run.outputs = outputs(0);
+    run.inputs = inputs(norm);
+    run.outputs = outputs(norm);
     const int32_t normalised = run.outputs[0];
-    if (is(1, GPUNN_OP_RELU) && inputs(1)[0] == normalised && within(normalised, 2)) {
-      map_size(desc_.op(first_ + 1));
-      run.y = outputs(1)[0];
-      run.ops = 2;
-    } else if (is(1, GPUNN_OP_ADD) && is(2, GPUNN_OP_RELU)) {
-      const std::vector<int32_t> terms = inputs(1);
-      const int32_t sum = outputs(1)[0];
-      if (terms[0] == terms[1] || (terms[0] != normalised && terms[1] != normalised)) return {};
-      if (inputs(2)[0] != sum || !within(normalised, 3) || !within(sum, 3)) return {};
-      map_size(desc_.op(first_ + 1));
-      map_size(desc_.op(first_ + 2));
-      run.other = terms[0] == normalised ? terms[1] : terms[0];
-      run.y = outputs(2)[0];
-      run.ops = 3;
+    if (is(norm + 1, GPUNN_OP_RELU) && inputs(norm + 1)[0] == normalised && within(normalised, norm + 2)) {
+      map_size(desc_.op(first_ + norm + 1));
+      run.y = outputs(norm + 1)[0];
+      run.ops = norm + 2;
+      run.relu = true;
+    } else if (is(norm + 1, GPUNN_OP_ADD) && is(norm + 2, GPUNN_OP_RELU) && adds(norm, normalised, run.other)) {
+      run.y = outputs(norm + 2)[0];
+      run.ops = norm + 3;
+      run.relu = true;
     } else {
-      return {};
+      run.y = normalised;
+      run.ops = norm + 1;
     }
     if (!all_needed(run.outputs, 1, run.ops) || !all_needed({run.y}, 0, run.ops)) return {};
-    run.shape = batch_norm_of(desc_.op(first_));
-    run.dtype = desc_.op(first_).input(0).dtype;
-    return run;
+    run.shape = batch_norm_of(desc_.op(first_ + norm));
+    run.dtype = desc_.op(first_ + norm).input(0).dtype;
+    return run.ops > 1 ? run : NormSubgraph{};
+  }
+
+  // Whether the two ops behind batch norm are a sum with `other` and a ReLU that nothing else reads from.
+  bool adds(std::size_t norm, int32_t normalised, int32_t& other) const {
+    const std::vector<int32_t> terms = inputs(norm + 1);
+    const int32_t sum = outputs(norm + 1)[0];
+    if (terms[0] == terms[1] || (terms[0] != normalised && terms[1] != normalised)) return false;
+    if (inputs(norm + 2)[0] != sum || !within(normalised, norm + 3) || !within(sum, norm + 3)) return false;
+    map_size(desc_.op(first_ + norm + 1));
+    map_size(desc_.op(first_ + norm + 2));
+    other = terms[0] == normalised ? terms[1] : terms[0];
+    return true;
   }
 
   NormSubgraph backward(std::size_t relu) const {
@@ -110,6 +128,14 @@ class NormMatcher {
 NormSubgraph match_norm(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
   try {
     return NormMatcher(desc, first, limit).run();
+  } catch (const Refusal&) {
+    return {};
+  }
+}
+
+NormSubgraph match_convolution_norm(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
+  try {
+    return NormMatcher(desc, first, limit).behind_convolution();
   } catch (const Refusal&) {
     return {};
   }

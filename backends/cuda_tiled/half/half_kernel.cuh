@@ -16,10 +16,11 @@
 
 namespace gpunn::cuda_tiled {
 
-template <HalfTile tile, HalfElement element, Major major_a, Major major_b>
+template <HalfTile tile, HalfElement element, Major major_a, Major major_b, bool statistics>
 struct HalfTiling {
   static constexpr HalfElement kElement = element;
   static constexpr Major kMajorA = major_a, kMajorB = major_b;
+  static constexpr bool kStatistics = statistics;  // of the columns of y
   static constexpr int kConsumers = 2;
   static constexpr int kRows = tile.rows, kColumns = tile.columns, kStages = tile.stages;
   static constexpr int kBlocksEach = tile.blocks;               // of threads a multiprocessor
@@ -236,8 +237,11 @@ __global__ __launch_bounds__(T::kThreads,
   } else {
     const int consumer = warpgroup;
     const int thread = static_cast<int>(threadIdx.x) % kWarpgroup;
-    uint8_t* const staging = ring.stages + T::kStages * T::kStageBytes +
-                             (consumer * 4 + thread / 32) * 16 * T::kPass * int{sizeof(uint16_t)};
+    constexpr int kStagingBytes = 16 * T::kPass * int{sizeof(uint16_t)};  // of a warp
+    uint8_t* const staging_of_all = ring.stages + T::kStages * T::kStageBytes + consumer * 4 * kStagingBytes;
+    uint8_t* const staging = staging_of_all + thread / 32 * kStagingBytes;
+    int counted = 0;
+    if constexpr (T::kStatistics) counted = counted_rows(product.statistics, product.phase[0].rows);
     for (int index = static_cast<int>(blockIdx.x); find_item(product, index, item); index += step) {
       const int row_in_tile = consumer * T::kRowBlocks * 64;
       const int first_row = item.at.x * T::kRows + row_in_tile;
@@ -255,7 +259,13 @@ __global__ __launch_bounds__(T::kThreads,
                              row_in_tile + row_of_warp);
         } else {
           store_half_sums<T>(d[rows], product, product.phase[item.phase], first_row + row_of_warp,
-                             item.at.y * T::kColumns, staging);
+                             item.at.y * T::kColumns, staging, counted);
+          if constexpr (T::kStatistics) {
+            const int slab_row = first_row + rows * 64;
+            if (slab_row < product.phase[0].rows) {
+              store_slab<T>(product, slab_row, item.at.y * T::kColumns, counted, staging_of_all, consumer, thread);
+            }
+          }
         }
       }
     }

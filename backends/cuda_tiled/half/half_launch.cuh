@@ -9,9 +9,9 @@
 
 namespace gpunn::cuda_tiled {
 
-template <int kTile, HalfElement kElement, Major kMajorA, Major kMajorB>
+template <int kTile, HalfElement kElement, Major kMajorA, Major kMajorB, bool kStatistics = false>
 void launch_half_product(const HalfPlan& plan, int blocks, cudaStream_t stream) {
-  using T = HalfTiling<kHalfTiles[kTile], kElement, kMajorA, kMajorB>;
+  using T = HalfTiling<kHalfTiles[kTile], kElement, kMajorA, kMajorB, kStatistics>;
   constexpr auto kKernel = half_product<T>;
   allow_shared_memory(kKernel, T::kSharedBytes);
   launch_with(kKernel, {dim3(static_cast<unsigned>(blocks)), dim3(T::kThreads), T::kSharedBytes}, {.early = true},
@@ -21,6 +21,9 @@ void launch_half_product(const HalfPlan& plan, int blocks, cudaStream_t stream) 
 template <int kTile, HalfElement kElement>
 void launch_half_majors(const HalfPlan& plan, int blocks, cudaStream_t stream) {
   constexpr Major kK = Major::kK, kMN = Major::kMN;
+  if (plan.product.statistics.slabs != nullptr) {
+    return launch_half_product<kTile, kElement, kK, kK, true>(plan, blocks, stream);  // a forward convolution
+  }
   const auto launch = plan.major_a == kK ? (plan.major_b == kK ? launch_half_product<kTile, kElement, kK, kK>
                                                                : launch_half_product<kTile, kElement, kK, kMN>)
                                          : (plan.major_b == kK ? launch_half_product<kTile, kElement, kMN, kK>

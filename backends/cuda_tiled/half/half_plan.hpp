@@ -47,6 +47,7 @@ struct HalfAddresses {
   void* y = nullptr;
   const float* bias = nullptr;
   void* workspace = nullptr;
+  HalfStatistics statistics = {};
 };
 
 // The operand's lines as TMA may read them: copied into `room`, if they must be.

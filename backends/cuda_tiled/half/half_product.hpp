@@ -18,6 +18,7 @@
 #include <cstdint>
 
 #include <cuda.h>
+#include <vector_types.h>
 
 #include "divider.cuh"
 #include "epilogue.cuh"
@@ -92,6 +93,16 @@ struct HalfPhase {
   int items = 0;  // tiles and parts of tiles
 };
 
+// Of each column of y, as it is stored, the mean and the sum of squared differences from it: of every kSlabRows rows,
+// which a warpgroup computes together. For forward convolutions.
+struct HalfStatistics {
+  float2* slabs = nullptr;          // [slabs, columns]; NULL: they are not wanted
+  const int32_t* images = nullptr;  // so many images enter; NULL: all of them
+  int pixels = 1;                   // rows of an image
+};
+
+inline constexpr int kSlabRows = 64;
+
 struct HalfProduct {
   std::array<CUtensorMap, kMostPhases> a{};
   CUtensorMap b{};
@@ -110,6 +121,7 @@ struct HalfProduct {
   bool vectors = false;    // rows of y, and its columns' blocks of 64, are multiples of 16 bytes
   float* parts = nullptr;  // a tile of sums for each part
   Epilogue epilogue;
+  HalfStatistics statistics;
 };
 
 }  // namespace gpunn::cuda_tiled

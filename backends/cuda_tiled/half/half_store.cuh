@@ -8,6 +8,7 @@
 #include <cuda_fp16.h>
 
 #include "half/half_product.hpp"
+#include "half/half_statistics.cuh"
 #include "shared_barrier.cuh"
 
 namespace gpunn::cuda_tiled {
@@ -21,14 +22,6 @@ __device__ __forceinline__ uint32_t half_pair(float low, float high) {
   else
     asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
   return packed;
-}
-
-template <bool kBf16>
-__device__ __forceinline__ uint16_t half_bits(float value) {
-  if constexpr (kBf16)
-    return __bfloat16_as_ushort(__float2bfloat16_rn(value));
-  else
-    return __half_as_ushort(__float2half_rn(value));
 }
 
 // The columns of y' from one on that are neighbours in y: where they begin there, and how many they are.
@@ -92,10 +85,12 @@ __device__ __forceinline__ int lane_index() {
 
 // The sums of a warp's 16 rows from `row` on, with bias and ReLU; zeros where there is nothing to sum up. A warp takes
 // kPass columns at a time through its part of shared memory, where chunk c of 16 bytes of a row lies so that neither
-// the matrices' rows nor the readers' chunks share banks.
+// the matrices' rows nor the readers' chunks share banks. With T::kStatistics it leaves there, at the end, mean and
+// squares of the rows before row `counted`.
 template <class T>
 __device__ __forceinline__ void store_half_sums(const float (&d)[T::kColumns / 2], const HalfProduct& product,
-                                                const HalfPhase& phase, int row, int column, uint8_t* staging) {
+                                                const HalfPhase& phase, int row, int column, uint8_t* staging,
+                                                [[maybe_unused]] int counted) {
   constexpr bool kBf16 = T::kElement == HalfElement::kBf16;
   constexpr int kChunks = T::kPass / 8;      // of a row
   constexpr int kRowsAtOnce = 32 / kChunks;  // that the warp stores
@@ -118,6 +113,7 @@ __device__ __forceinline__ void store_half_sums(const float (&d)[T::kColumns / 2
   const float* const bias_of_columns = product.epilogue.bias;
   const bool relu = product.epilogue.relu, empty = phase.blocks == 0, vectors = product.vectors;
   const bool plain = bias_of_columns == nullptr && !relu && !empty;
+  [[maybe_unused]] WarpStatistics<T> statistics(row, counted);
 #pragma unroll
   for (int pass = 0; pass < T::kColumns / T::kPass; ++pass) {
     const ColumnSpan span = span_of(product, column + pass * T::kPass);
@@ -156,8 +152,10 @@ __device__ __forceinline__ void store_half_sums(const float (&d)[T::kColumns / 2
         }
       }
     }
+    if constexpr (T::kStatistics) statistics.add(pass, lane, place_in_shared);
     __syncwarp();
   }
+  if constexpr (T::kStatistics) statistics.leave(lane, staging);
 }
 
 // The same rows' sums as a part, a tile of which half_lines.cu adds to the others; `row` is in the tile.

@@ -12,6 +12,7 @@
 #include <cuda_runtime.h>
 
 #include "common/normalization.hpp"
+#include "moments.cuh"
 #include "normalization/channel_shares.cuh"
 #include "normalization/normalization_passes.cuh"
 #include "normalization/normalization_resident.hpp"
@@ -19,8 +20,6 @@
 namespace gpunn::cuda_tiled::channels_last {
 
 using passes::Inference;
-using passes::merge;
-using passes::Moments;
 
 inline constexpr unsigned kMostColumns = 32;      // of a block's threads
 inline constexpr unsigned kWidth = 4;             // channels of a thread, where all are aligned
@@ -210,6 +209,19 @@ __device__ Value reduce_joined(Value mine, const Both& both) {
   return mine;
 }
 
+// Of nothing the mean is 0, and the running statistics stay as they are.
+template <class T>
+__device__ __forceinline__ void keep_statistics(const Forward<T>& f, int64_t channel, const Moments& all) {
+  const bool known = all.n > 0.0F;
+  f.mean[channel] = all.mean;
+  f.rstd[channel] = known ? 1.0F / sqrtf(all.squares / all.n + f.epsilon) : 0.0F;
+  if (!known) return;
+  const float keep = 1.0F - f.momentum;
+  const float variance = all.squares / fmaxf(all.n - 1.0F, 1.0F);
+  f.running_mean[channel] = keep * f.running_mean[channel] + f.momentum * all.mean;
+  f.running_var[channel] = keep * f.running_var[channel] + f.momentum * variance;
+}
+
 template <class T>
 __global__ void __launch_bounds__(kBlock, kResident) join_statistics(Forward<T> f, Matrix matrix) {
   const int64_t channel = joined_channel();
@@ -221,14 +233,7 @@ __global__ void __launch_bounds__(kBlock, kResident) join_statistics(Forward<T> 
   });
   mine = reduce_joined(mine, [](const Moments& a, const Moments& b) { return merge(a, b); });
   if (threadIdx.x >= kJoined || channel >= matrix.channels) return;
-  const bool known = counted > 0;
-  f.mean[channel] = mine.mean;  // 0 of nothing
-  f.rstd[channel] = known ? 1.0F / sqrtf(mine.squares / mine.n + f.epsilon) : 0.0F;
-  if (!known) return;
-  const float keep = 1.0F - f.momentum;
-  const float variance = mine.squares / fmaxf(mine.n - 1.0F, 1.0F);
-  f.running_mean[channel] = keep * f.running_mean[channel] + f.momentum * mine.mean;
-  f.running_var[channel] = keep * f.running_var[channel] + f.momentum * variance;
+  keep_statistics(f, channel, mine);
 }
 
 // y = finish((x - mean) * factor + beta); y may be x.

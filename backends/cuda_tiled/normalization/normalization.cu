@@ -53,14 +53,14 @@ void by_width(const Split& split, std::initializer_list<const T*> tensors, const
 // Calls run(a constant, the matrix, a block for each of its parts): 4 where channels can be had four at a time from all
 // these tensors, else 1.
 template <class T, class Run>
-void by_channels(const Plan& plan, std::initializer_list<const T*> tensors, const Run& run) {
+void by_channels(const BatchNorm& shape, std::initializer_list<const T*> tensors, const Run& run) {
   const auto with = [&](auto width) {
-    const Matrix matrix = channels_last::in_packs(channels_last::matrix_of(plan.shape), width());
+    const Matrix matrix = channels_last::in_packs(channels_last::matrix_of(shape), width());
     const dim3 grid(grid_size(matrix.channels, int64_t{matrix.columns} * width()), matrix.shares);
     run(width, matrix, Launch{grid, dim3(kBlock)});
   };
   using channels_last::kWidth;
-  if (plan.shape.channels % kWidth == 0 && are_aligned<kWidth * sizeof(T)>(tensors)) {
+  if (shape.channels % kWidth == 0 && are_aligned<kWidth * sizeof(T)>(tensors)) {
     with(std::integral_constant<unsigned, kWidth>());
   } else {
     with(std::integral_constant<unsigned, 1>());
@@ -72,7 +72,7 @@ Launch joining(const Matrix& matrix) { return block_each(divide_up(matrix.channe
 
 template <class T>
 void run_channels_last(const Plan& plan, const Forward<T>& f, float2* parts, cudaStream_t stream) {
-  by_channels<T>(plan, {f.x, f.y, f.residual}, [&](auto width, const Matrix& matrix, const Launch& blocks) {
+  by_channels<T>(plan.shape, {f.x, f.y, f.residual}, [&](auto width, const Matrix& matrix, const Launch& blocks) {
     launch(channels_last::reduce_statistics<width(), T>, blocks, stream, f.x, f.count, parts, matrix);
     launch(channels_last::join_statistics<T>, joining(matrix), stream, f, matrix);
     launch(channels_last::normalise<width(), T>, blocks, stream, f, matrix);
@@ -81,7 +81,7 @@ void run_channels_last(const Plan& plan, const Forward<T>& f, float2* parts, cud
 
 template <class T>
 void run_channels_last(const Plan& plan, const Backward<T>& b, cudaStream_t stream) {
-  by_channels<T>(plan, {b.dy, b.more_dy, b.relu_y, b.masked, b.x, b.dx},
+  by_channels<T>(plan.shape, {b.dy, b.more_dy, b.relu_y, b.masked, b.x, b.dx},
                  [&](auto width, const Matrix& matrix, const Launch& blocks) {
                    launch(channels_last::reduce_gradients<width(), T>, blocks, stream, b, matrix);
                    launch(channels_last::join_gradients<T>, joining(matrix), stream, b, matrix);
@@ -143,7 +143,7 @@ void run_inference(const Plan& plan, cudaStream_t stream, const OpArgs& args) {
                        .y = args.out<T>(0),
                        .epsilon = plan.shape.epsilon};
   if (plan.shape.channels_last) {
-    return by_channels<T>(plan, {f.x, f.y}, [&](auto width, const Matrix& matrix, const Launch& blocks) {
+    return by_channels<T>(plan.shape, {f.x, f.y}, [&](auto width, const Matrix& matrix, const Launch& blocks) {
       launch(channels_last::normalise_by_given<width(), T>, blocks, stream, f, matrix);
     });
   }
@@ -159,6 +159,13 @@ BatchNormPlan batch_norm_plan(const BatchNorm& shape) {
   const unsigned shares = shape.channels_last ? channels_last::matrix_of(shape).shares : plan.split.shares;
   plan.workspace_bytes = static_cast<uint64_t>(shape.channels) * shares * sizeof(float2);
   return plan;
+}
+
+template <class T>
+void normalise_channels_last(const BatchNorm& shape, const Forward<T>& f, cudaStream_t stream) {
+  by_channels<T>(shape, {f.x, f.y, f.residual}, [&](auto width, const Matrix& matrix, const Launch& blocks) {
+    launch(channels_last::normalise<width(), T>, blocks, stream, f, matrix);
+  });
 }
 
 template <class T>
@@ -181,6 +188,8 @@ void run_batch_norm_backward(const BatchNormPlan& plan, const Backward<T>& b, cu
   });
 }
 
+template void normalise_channels_last(const BatchNorm&, const Forward<__nv_bfloat16>&, cudaStream_t);
+template void normalise_channels_last(const BatchNorm&, const Forward<__half>&, cudaStream_t);
 template void run_batch_norm(const BatchNormPlan&, const Forward<float>&, float2*, cudaStream_t);
 template void run_batch_norm_backward(const BatchNormPlan&, const Backward<float>&, cudaStream_t);
 template void run_batch_norm(const BatchNormPlan&, const Forward<__nv_bfloat16>&, float2*, cudaStream_t);

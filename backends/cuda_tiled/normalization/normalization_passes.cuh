@@ -15,25 +15,11 @@
 
 #include <cuda_runtime.h>
 
+#include "moments.cuh"
 #include "normalization/channel_shares.cuh"
 #include "normalization/normalization_resident.hpp"
 
 namespace gpunn::cuda_tiled::passes {
-
-struct Moments {
-  float n;
-  float mean;
-  float squares;  // the sum of (x - mean)^2
-};
-
-__device__ inline Moments merge(const Moments& a, const Moments& b) {
-  if (b.n == 0.0F) return a;
-  if (a.n == 0.0F) return b;
-  const float n = a.n + b.n;
-  const float part = b.n / n;
-  const float apart = b.mean - a.mean;
-  return {n, a.mean + apart * part, a.squares + b.squares + apart * apart * a.n * part};
-}
 
 __device__ inline Moments merge_warp(Moments mine) {
   for (int offset = 16; offset > 0; offset /= 2) {

@@ -1,48 +1,14 @@
 // BATCH_NORM and its backward in one pass over memory, where the registers of a block, or of a cluster of blocks, hold
-// a channel. T is float, __nv_bfloat16 or __half; statistics and parameters are float.
+// a channel.
 #pragma once
 
 #include <cstdint>
 
 #include "common/normalization.hpp"
+#include "normalization/arguments.hpp"
 #include "normalization/channel_shares.cuh"
 
 namespace gpunn::cuda_tiled {
-
-template <class T>
-struct Forward {
-  const T* x;
-  const float* gamma;
-  const float* beta;
-  const int32_t* count;  // NULL: all rows
-  const float2* parts;
-  const T* residual;  // added to y; NULL: nothing is
-  bool relu;          // y is max(y, 0), NaN stays NaN
-  T* y;
-  float* mean;
-  float* rstd;
-  float* running_mean;
-  float* running_var;
-  float epsilon;
-  float momentum;
-};
-
-template <class T>
-struct Backward {
-  const T* dy;
-  const T* more_dy;  // added to dy; NULL: nothing is
-  const T* relu_y;   // of the ReLU behind: where it is not positive, dy counts as 0; NULL: there is none
-  T* masked;         // what of dy goes on through the ReLU, in all rows; NULL: is not wanted
-  const T* x;
-  const float* gamma;
-  const float* mean;
-  const float* rstd;
-  const int32_t* count;  // NULL: all rows
-  float2* parts;         // by share, the sums of dy and of dy (x - mean)
-  T* dx;
-  float* dgamma;
-  float* dbeta;
-};
 
 // One value's end, as one op after the other has it.
 template <class T>
@@ -82,7 +48,6 @@ template <class T>
 void run_batch_norm(const BatchNormPlan& plan, const Forward<T>& f, float2* parts, cudaStream_t stream);
 template <class T>
 void run_batch_norm_backward(const BatchNormPlan& plan, const Backward<T>& b, cudaStream_t stream);
-
 namespace resident {
 
 // False: the channel is too large, and nothing was done.

@@ -1,51 +1,114 @@
+#include <gpunn/op_signature.hpp>
+
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <string_view>
+#include <type_traits>
+#include <utility>
 
 #include "common/subgraphs/batch_norm.hpp"
+#include "conv/half/half_convolution.hpp"
+#include "counters.hpp"
 #include "cuda_common/stream.hpp"
+#include "device.hpp"
 #include "normalization/normalization_resident.hpp"
+#include "normalization/slabs.hpp"
 #include "subgraphs/batch_norm.hpp"
 
 namespace gpunn::cuda_tiled {
 namespace {
 
 using namespace plugin;
+using backends::NormSubgraph;
+using backends::Refusal;
 
-// A match and how its batch norm is computed.
-struct PlannedNorm : backends::NormSubgraph {
-  BatchNormPlan plan;
+constexpr uint64_t kAlignment = 256;
+
+// A match with what its kernels need.
+struct NormPlan {
+  NormSubgraph run;
+  BatchNormPlan norm;
+  uint64_t workspace_bytes = 0;
+  std::optional<HalfConvolution> convolution;  // in front
+  uint64_t convolution_bytes = 0;              // of the workspace, at its beginning
+  SlabPlan slabs;
 };
 
-PlannedNorm match(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
-  PlannedNorm run{backends::match_norm(desc, first, limit), {}};
-  if (run.ops > 0) run.plan = batch_norm_plan(run.shape);
-  return run;
+// Not with GPUNN_CONVOLUTION_STATISTICS=0 in the environment, to compare with batch norm by itself.
+bool convolutions_make_statistics() {
+  static const bool allowed = [] {
+    const char* given = std::getenv("GPUNN_CONVOLUTION_STATISTICS");  // NOLINT(concurrency-mt-unsafe): never set here
+    return given == nullptr || std::string_view(given) != "0";
+  }();
+  return allowed;
+}
+
+// Nothing where no subgraph begins with this op.
+std::optional<NormPlan> plan_norm(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
+  NormPlan plan{.run = backends::match_norm(desc, first, limit)};
+  if (plan.run.ops == 0) return std::nullopt;
+  try {
+    plan.norm = batch_norm_plan(plan.run.shape);
+  } catch (const Refusal&) {
+    return std::nullopt;
+  }
+  plan.workspace_bytes = plan.norm.workspace_bytes;
+  return plan;
+}
+
+// The same of those that begin with a convolution of channels-last images in half precision.
+std::optional<NormPlan> plan_convolution(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
+  NormPlan plan{.run = backends::match_convolution_norm(desc, first, limit)};
+  const NormSubgraph& run = plan.run;
+  if (run.ops == 0 || !run.shape.channels_last || !ops::is_half(run.dtype)) return std::nullopt;
+  if (!convolutions_make_statistics()) return std::nullopt;
+  try {
+    plan.norm = batch_norm_plan(run.shape);
+    plan.convolution = half_forward_problem(desc.op(first));
+  } catch (const Refusal&) {
+    return std::nullopt;
+  }
+  const std::optional<uint64_t> bytes = half_convolution_workspace(*plan.convolution);
+  if (!bytes) return std::nullopt;
+  plan.convolution_bytes = cuda::divide_up(*bytes, kAlignment) * kAlignment;
+  plan.slabs = slab_plan(run.shape, kSlabRows);
+  plan.workspace_bytes = plan.convolution_bytes + plan.slabs.workspace_bytes();
+  return plan;
+}
+
+// About what it saves that batch norm need not read its images for the statistics, less what the convolution takes
+// longer: the bytes at so many a second. For the comparison with a convolution that another plugin runs faster.
+double saved_seconds(const backends::BatchNorm& shape) {
+  constexpr double kBytesASecond = 6e12;
+  return static_cast<double>(shape.elements()) * sizeof(uint16_t) / kBytesASecond;
 }
 
 template <class T>
-void run_forward(const PlannedNorm& run, cudaStream_t stream, const SubgraphArgs& args) {
+Forward<T> forward_of(const NormPlan& plan, const SubgraphArgs& args) {
+  const NormSubgraph& run = plan.run;
   const auto in = [&](std::size_t i) { return args.data<float>(run.inputs[i]); };
   const auto out = [&](std::size_t i) { return args.data<float>(run.outputs[i]); };
-  auto* const parts = args.workspace<float2>();
-  const Forward<T> f{.x = args.data<T>(run.inputs[0]),
-                     .gamma = in(1),
-                     .beta = in(2),
-                     .count = run.plan.shape.counted ? args.data<int32_t>(run.inputs[5]) : nullptr,
-                     .parts = parts,
-                     .residual = run.other < 0 ? nullptr : args.data<T>(run.other),
-                     .relu = true,
-                     .y = args.data<T>(run.y),
-                     .mean = out(1),
-                     .rstd = out(2),
-                     .running_mean = out(3),
-                     .running_var = out(4),
-                     .epsilon = run.plan.shape.epsilon,
-                     .momentum = run.plan.shape.momentum};
-  run_batch_norm(run.plan, f, parts, stream);
+  return {.x = args.data<T>(run.inputs[0]),
+          .gamma = in(1),
+          .beta = in(2),
+          .count = run.shape.counted ? args.data<int32_t>(run.inputs[5]) : nullptr,
+          .parts = args.workspace<float2>(),
+          .residual = run.other < 0 ? nullptr : args.data<T>(run.other),
+          .relu = run.relu,
+          .y = args.data<T>(run.y),
+          .mean = out(1),
+          .rstd = out(2),
+          .running_mean = out(3),
+          .running_var = out(4),
+          .epsilon = run.shape.epsilon,
+          .momentum = run.shape.momentum};
 }
 
 template <class T>
-void run_backward(const PlannedNorm& run, cudaStream_t stream, const SubgraphArgs& args) {
+void run_backward(const NormPlan& plan, cudaStream_t stream, const SubgraphArgs& args) {
+  const NormSubgraph& run = plan.run;
   const auto in = [&](std::size_t i) { return args.data<float>(run.inputs[i]); };
   const auto out = [&](std::size_t i) { return args.data<float>(run.outputs[i]); };
   const Backward<T> b{.dy = args.data<T>(run.dy),
@@ -56,42 +119,98 @@ void run_backward(const PlannedNorm& run, cudaStream_t stream, const SubgraphArg
                       .gamma = in(2),
                       .mean = in(3),
                       .rstd = in(4),
-                      .count = run.plan.shape.counted ? args.data<int32_t>(run.inputs[5]) : nullptr,
+                      .count = run.shape.counted ? args.data<int32_t>(run.inputs[5]) : nullptr,
                       .parts = args.workspace<float2>(),
                       .dx = args.data<T>(run.outputs[0]),
                       .dgamma = out(1),
                       .dbeta = out(2)};
-  run_batch_norm_backward(run.plan, b, stream);
+  run_batch_norm_backward(plan.norm, b, stream);
 }
 
 template <class T>
-void run_norm(const PlannedNorm& run, cudaStream_t stream, const SubgraphArgs& args) {
-  if (run.backward) return run_backward<T>(run, stream, args);
-  run_forward<T>(run, stream, args);
+void run_norm(const NormPlan& plan, cudaStream_t stream, const SubgraphArgs& args) {
+  if (plan.run.backward) return run_backward<T>(plan, stream, args);
+  run_batch_norm(plan.norm, forward_of<T>(plan, args), args.workspace<float2>(), stream);
 }
+
+// By the dtype of what is normalised: run(a number of it).
+template <class Run>
+void by_dtype(int32_t dtype, const Run& run) {
+  switch (dtype) {
+    case GPUNN_BF16:
+      return run(__nv_bfloat16());
+    case GPUNN_F16:
+      return run(__half());
+    default:
+      return run(float());
+  }
+}
+
+// The ids of the convolution's tensors.
+struct ConvolutionIds {
+  int32_t x, w, y;
+};
+
+// A convolution with the batch norm behind it.
+class ConvolutionNorm final : public Subgraph {
+ public:
+  ConvolutionNorm(NormPlan plan, const ConvolutionIds& ids, int tile)
+      : plan_(std::move(plan)), ids_(ids), tile_(tile), counters_(plan_.slabs.counters()) {}
+
+  void enqueue(Stream& stream, const SubgraphArgs& args) override {
+    const cudaStream_t native = cuda::native(stream);
+    auto* const room = args.workspace<uint8_t>();
+    auto* const slabs = reinterpret_cast<float2*>(room + plan_.convolution_bytes);
+    const backends::BatchNorm& shape = plan_.run.shape;
+    const int32_t* const images = shape.counted ? args.data<int32_t>(plan_.run.inputs[5]) : nullptr;
+    run_half_convolution(*plan_.convolution, tile_,
+                         {.inputs = {args.data<void>(ids_.x), args.data<void>(ids_.w)},
+                          .output = args.data<void>(ids_.y),
+                          .workspace = room,
+                          .statistics = {.slabs = slabs, .images = images, .pixels = static_cast<int>(shape.size)}},
+                         native);
+    by_dtype(plan_.run.dtype, [&](auto number) {
+      using T = decltype(number);
+      if constexpr (!std::is_same_v<T, float>) {
+        run_batch_norm_of_slabs(shape, plan_.slabs, forward_of<T>(plan_, args), slabs, counters_.data(), native);
+      }
+    });
+  }
+
+ private:
+  NormPlan plan_;
+  ConvolutionIds ids_;
+  int tile_;
+  Counters counters_;
+};
 
 }  // namespace
 
 SubgraphSupport query_norm(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
-  const PlannedNorm run = match(desc, first, limit);
-  if (run.ops == 0) return SubgraphSupport::no();
-  return SubgraphSupport::yes(run.ops, run.backward ? "fused batch norm backward" : "fused batch norm",
-                              run.plan.workspace_bytes);
+  if (const std::optional<NormPlan> plan = plan_convolution(desc, first, limit)) {
+    SubgraphSupport support =
+        SubgraphSupport::yes(plan->run.ops, "fused convolution and batch norm", plan->workspace_bytes);
+    support.saved_seconds = saved_seconds(plan->run.shape);
+    return support;
+  }
+  const std::optional<NormPlan> plan = plan_norm(desc, first, limit);
+  if (!plan) return SubgraphSupport::no();
+  return SubgraphSupport::yes(plan->run.ops, plan->run.backward ? "fused batch norm backward" : "fused batch norm",
+                              plan->workspace_bytes);
 }
 
-std::unique_ptr<Subgraph> create_norm(const ProgramDesc& desc, std::size_t first, std::size_t count) {
-  const PlannedNorm run = match(desc, first, count);
-  if (run.ops != count) throw Failure(GPUNN_INVALID_ARGUMENT, "not a batch norm that was fused");
-  return make_subgraph([run](Stream& stream, const SubgraphArgs& args) {
-    const cudaStream_t native = cuda::native(stream);
-    switch (run.dtype) {
-      case GPUNN_BF16:
-        return run_norm<__nv_bfloat16>(run, native, args);
-      case GPUNN_F16:
-        return run_norm<__half>(run, native, args);
-      default:
-        return run_norm<float>(run, native, args);
-    }
+std::unique_ptr<Subgraph> create_norm(TiledDevice& device, const ProgramDesc& desc, std::size_t first,
+                                      std::size_t count) {
+  std::optional<NormPlan> plan = plan_convolution(desc, first, count);
+  if (!plan) plan = plan_norm(desc, first, count);
+  if (!plan || plan->run.ops != count) throw Failure(GPUNN_INVALID_ARGUMENT, "not a batch norm that was fused");
+  if (plan->convolution) {
+    const int tile = choose_half_tile(device, desc.op(first), *plan->convolution);
+    const ConvolutionIds ids{desc.inputs(first)[0], desc.inputs(first)[1], desc.outputs(first)[0]};
+    return std::make_unique<ConvolutionNorm>(std::move(*plan), ids, tile);
+  }
+  return make_subgraph([plan = std::move(*plan)](Stream& stream, const SubgraphArgs& args) {
+    by_dtype(plan.run.dtype, [&](auto number) { run_norm<decltype(number)>(plan, cuda::native(stream), args); });
   });
 }
 

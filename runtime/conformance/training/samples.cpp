@@ -185,6 +185,34 @@ model:
     - linear: {units: 10}
 )";
 
+// Batch norm behind convolutions of many channels, alone, with ReLU, and with a sum and ReLU: 7x7 at stride 2, 3x3, 1x1
+// at stride 1 and 2, channels that fill no tile.
+constexpr const char* kResiduals = R"(
+model:
+  layers:
+    - conv2d: {filters: 40, kernel: 7, stride: 2, padding: 3, bias: false}
+    - batch_norm
+    - relu: {name: stem}
+    - conv2d: {filters: 72, kernel: 3, padding: 1, bias: false}
+    - batch_norm
+    - relu
+    - conv2d: {filters: 40, kernel: 1, bias: false}
+    - batch_norm: {name: inner}
+    - add: {from: [inner, stem]}
+    - relu: {name: first}
+    - conv2d: {filters: 37, kernel: 3, stride: 2, padding: 1, bias: false}
+    - batch_norm: {name: halved}
+    - branch: shortcut
+      from: first
+      layers:
+        - conv2d: {filters: 37, kernel: 1, stride: 2, bias: false}
+        - batch_norm: {name: projected}
+    - add: {from: [halved, shortcut]}
+    - relu
+    - global_avg_pool
+    - linear: {units: 10}
+)";
+
 // Pooling of 25x25, 12x12 and 5x5 pixels.
 constexpr const char* kMeans = R"(
 model:
@@ -286,6 +314,9 @@ std::vector<FusedTraining> fused_trainings() {
            kMeans + digits(320, 32) + kNesterov),
       rare("a residual network with batch norm and depthwise convolutions, batch 40 of 210, the last one not full",
            kResidual + digits(210, 40, false) + kMomentum),
+      rare("convolutions with batch norm, sums and ReLU, batch 40 of 210, the last one not full, momentum",
+           kResiduals + digits(210, 40, false) + kMomentum),
+      rare("convolutions with batch norm, sums and ReLU, batch 128, SGD", kResiduals + digits(256, 128) + kPlain),
       rare("MLP of seven layers, batch 100 of 250, the last one not full, momentum, weight decay, schedule",
            perceptron({140, 96, 80, 132, 64, 37}) + digits(250, 100, false) + kNesterov),
       rare("LeNet with tanh and means of windows, batch 64, momentum, weight decay, schedule",

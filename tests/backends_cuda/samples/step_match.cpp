@@ -8,6 +8,7 @@
 #include <memory>
 #include <utility>
 
+#include "common/subgraphs/batch_norm.hpp"
 #include "subgraphs/dense_match.hpp"
 #include "subgraphs/pool_match.hpp"
 #include "subgraphs/step_plan.hpp"
@@ -22,6 +23,10 @@ constexpr int kSharedLimit = 227 * 1024 - kStepStaticBytes;
 class TestDevice final : public HostDevice {
  public:
   SubgraphSupport query_subgraph(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
+    const gpunn::backends::NormSubgraph norm = gpunn::backends::match_convolution_norm(desc, first, limit);
+    if (norm.ops > 0 && has_half(desc.op(first))) {
+      return SubgraphSupport::yes(norm.ops, "fused convolution and batch norm");
+    }
     StepMatch match = match_step(desc, first, limit);
     if (match.ops.empty()) {
       const DenseSubgraph dense = match_dense(desc, first, limit);

@@ -3,6 +3,7 @@
 
 #include <gpunn/abi.h>
 #include <gpunn/ops.h>
+#include <gpunn/subgraph.h>
 
 #include <algorithm>
 #include <chrono>
@@ -50,6 +51,24 @@ gpunn_status body(const char* function, gpunn_error* error, F run) {
 void enter(const char* function) {
   if (is(control.throw_in, function)) throw std::runtime_error(std::string("thrown in ") + function);
 }
+
+// Fuses all that it is offered. Nothing runs it.
+const gpunn_subgraph_extension kSubgraphs = {
+    .struct_size = sizeof(gpunn_subgraph_extension),
+    .reserved = 0,
+    .query =
+        [](gpunn_device*, const gpunn_program_desc*, uint32_t, uint32_t limit, gpunn_subgraph_support* subgraph,
+           gpunn_error*) {
+          subgraph->n_ops = limit;
+          subgraph->saved_seconds = control.saves;
+          std::snprintf(subgraph->name, sizeof(subgraph->name), "all of it");
+          return gpunn_status{GPUNN_OK};
+        },
+    .create = [](gpunn_device*, const gpunn_program_desc*, uint32_t, uint32_t, gpunn_subgraph**,
+                 gpunn_error*) { return gpunn_status{GPUNN_UNSUPPORTED}; },
+    .enqueue = [](gpunn_subgraph*, gpunn_stream*, const gpunn_subgraph_args*,
+                  gpunn_error*) { return gpunn_status{GPUNN_UNSUPPORTED}; },
+    .destroy = [](gpunn_subgraph*) {}};
 
 template <class Handle>
 void give(const char* function, Handle** out, void* handle, int32_t& count) {
@@ -260,6 +279,7 @@ gpunn_plugin make_table() {
     if (std::strcmp(name, GPUNN_EXTENSION_ALTERNATIVES) == 0 && kIdentity.alternatives[0] != '\0') {
       return kIdentity.alternatives;
     }
+    if (std::strcmp(name, GPUNN_EXTENSION_SUBGRAPH) == 0 && control.saves > 0) return &kSubgraphs;
     return std::strcmp(name, "test.control") == 0 ? &control : nullptr;
   };
 

@@ -3,6 +3,8 @@
 #include <gpunn/op_signature.hpp>
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "architecture.hpp"
 #include "conv/convolution.hpp"
@@ -28,9 +30,6 @@ HalfConvolution problem_of(const OpDesc& desc, ConvolutionPass pass, const Convo
   return {.pass = pass, .shape = shape, .dtype = dtype, .terms = terms_of(pass, shape)};
 }
 
-HalfConvolution forward_problem(const OpDesc& desc) {
-  return problem_of(desc, ConvolutionPass::forward, convolution_of(desc));
-}
 HalfConvolution bias_activation_problem_of_half(const OpDesc& desc) {
   const ConvolutionBiasActivation op = convolution_bias_activation_of(desc);
   HalfConvolution problem = problem_of(desc, ConvolutionPass::forward, op.shape);
@@ -306,14 +305,18 @@ CUtensorMap windows_map(const ConvolutionPlan& plan, std::size_t phase, const Ha
                            pixels);
 }
 
-template <int kTile>
-std::string refuses(const HalfConvolution& problem) {
+std::string refusal_of(const HalfConvolution& problem, int tile) {
   if (problem.shape.groups != 1) return "the channels are in groups";
   if (std::string refusal = half_refusal_of_gpu(); !refusal.empty()) return refusal;
-  const ConvolutionPlan plan = plan_of(problem, kTile);
+  const ConvolutionPlan plan = plan_of(problem, tile);
   if (!plan.serves) return "its filters or strides are too large";
   if (plan.half.workspace_bytes() > kMostConvolutionWorkspace) return kTooMuchWorkspace;
   return is_countable(plan.half) ? std::string() : "a tensor is too large";
+}
+
+template <int kTile>
+std::string refuses(const HalfConvolution& problem) {
+  return refusal_of(problem, kTile);
 }
 
 template <int kTile>
@@ -323,18 +326,46 @@ uint64_t workspace(const HalfConvolution& problem) {
 
 template <int kTile>
 void run(const HalfConvolution& problem, cudaStream_t stream, const OpArgs& args) {
-  ConvolutionPlan plan = plan_of(problem, kTile);
+  run_half_convolution(problem, kTile,
+                       {.inputs = {args.in<void>(0), args.in<void>(1)},
+                        .bias = problem.bias ? args.in<float>(2) : nullptr,
+                        .output = args.out<void>(0),
+                        .workspace = args.workspace<void>()},
+                       stream);
+}
+
+template <int kTile>
+Variant<HalfConvolution> variant(const char* name) {
+  return {.name = name, .refuses = refuses<kTile>, .workspace_bytes = workspace<kTile>, .run = run<kTile>};
+}
+
+// By tile. First the one that is nowhere far behind, which runs where nothing may be timed.
+constexpr std::array<std::pair<int, const char*>, kHalfTiles.size()> kVariants = {{{3, "conv:half_128x128"},
+                                                                                   {0, "conv:half_128x256"},
+                                                                                   {1, "conv:half_256x128"},
+                                                                                   {2, "conv:half_128x192"},
+                                                                                   {4, "conv:half_128x64"},
+                                                                                   {5, "conv:half_128x64_deep"}}};
+
+}  // namespace
+
+HalfConvolution half_forward_problem(const OpDesc& desc) {
+  return problem_of(desc, ConvolutionPass::forward, convolution_of(desc));
+}
+
+void run_half_convolution(const HalfConvolution& problem, int tile_index, const HalfConvolutionArgs& args,
+                          cudaStream_t stream) {
+  ConvolutionPlan plan = plan_of(problem, tile_index);
   HalfPlan& half = plan.half;
   HalfProduct& product = half.product;
   const HalfTile& tile = half.tile_size();
-  auto* const room = args.workspace<uint8_t>();
+  auto* const room = static_cast<uint8_t*>(args.workspace);
   const ConvolutionShape& shape = problem.shape;
-  const auto place = [&](const HalfLines& lines, std::size_t input, void* to) {
-    return lines.made ? unfold(shape, plan, args.in<void>(input), to, stream)
-                      : place_lines(lines, args.in<void>(input), to, stream);
+  const auto place = [&](const HalfLines& lines, const void* input, void* to) {
+    return lines.made ? unfold(shape, plan, input, to, stream) : place_lines(lines, input, to, stream);
   };
-  const void* const a = place(half.a, 0, room);
-  const void* const b = place(half.b, 1, room + half.a.copy_bytes());
+  const void* const a = place(half.a, args.inputs[0], room);
+  const void* const b = place(half.b, args.inputs[1], room + half.a.copy_bytes());
   const bool gathered = plan.windows && !plan.unfolded;
   if (problem.pass == ConvolutionPass::backward_filter) {
     product.a[0] = matrix_map(half.a, a, kHalfBlockK);
@@ -355,21 +386,31 @@ void run(const HalfConvolution& problem, cudaStream_t stream, const OpArgs& args
                                 half.major_b == Major::kK ? tile.columns : kHalfBlockK);
   }
   run_half_product(half,
-                   {.y = args.out<void>(0), .bias = problem.bias ? args.in<float>(2) : nullptr, .workspace = room},
+                   {.y = args.output, .bias = args.bias, .workspace = args.workspace, .statistics = args.statistics},
                    multiprocessors(), stream);
 }
 
-template <int kTile>
-Variant<HalfConvolution> variant(const char* name) {
-  return {.name = name, .refuses = refuses<kTile>, .workspace_bytes = workspace<kTile>, .run = run<kTile>};
+std::vector<Variant<HalfConvolution>> half_convolution_variants() {
+  return {variant<kVariants[0].first>(kVariants[0].second), variant<kVariants[1].first>(kVariants[1].second),
+          variant<kVariants[2].first>(kVariants[2].second), variant<kVariants[3].first>(kVariants[3].second),
+          variant<kVariants[4].first>(kVariants[4].second), variant<kVariants[5].first>(kVariants[5].second)};
 }
 
-}  // namespace
+std::optional<uint64_t> half_convolution_workspace(const HalfConvolution& problem) {
+  std::optional<uint64_t> most;
+  for (const auto& [tile, name] : kVariants) {
+    if (!refusal_of(problem, tile).empty()) continue;
+    most = std::max(most.value_or(0), plan_of(problem, tile).half.workspace_bytes());
+  }
+  return most;
+}
 
-std::vector<Variant<HalfConvolution>> half_convolution_variants() {
-  // First the one that is nowhere far behind, which runs where nothing may be timed.
-  return {variant<3>("conv:half_128x128"), variant<0>("conv:half_128x256"), variant<1>("conv:half_256x128"),
-          variant<2>("conv:half_128x192"), variant<4>("conv:half_128x64"),  variant<5>("conv:half_128x64_deep")};
+int choose_half_tile(TiledDevice& device, const OpDesc& desc, const HalfConvolution& problem) {
+  const VariantList<HalfConvolution> list{half_convolution_variants()};
+  const std::string chosen = choose_variant(device, desc, list, problem, half_key_of(problem))->name();
+  const auto* const found =
+      std::ranges::find_if(kVariants, [&](const auto& variant) { return variant.second == chosen; });
+  return found->first;
 }
 
 void add_half_convolution_kernels(TiledDevice& device) {
@@ -377,7 +418,7 @@ void add_half_convolution_kernels(TiledDevice& device) {
     add_variants(device, op, problem, half_key_of, half_convolution_variants(), Dtypes::floating,
                  Layouts::channels_last_too);
   };
-  add(GPUNN_OP_CONV2D, forward_problem);
+  add(GPUNN_OP_CONV2D, half_forward_problem);
   add(GPUNN_OP_CONV2D_BIAS_ACTIVATION, bias_activation_problem_of_half);
   add(GPUNN_OP_CONV2D_BACKWARD_DATA, backward_data_problem);
   add(GPUNN_OP_CONV2D_BACKWARD_FILTER, backward_filter_problem);

@@ -2,6 +2,9 @@
 // half/half_product.hpp. A 1x1 convolution of stride 1 is an ordinary product of its pixels.
 #pragma once
 
+#include <array>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +25,25 @@ struct HalfConvolution {
   // Those of packed images convert them; these read them as they lie.
   int score() const { return 2; }
 };
+
+// Throws Refusal where the op is no forward convolution of this kind.
+HalfConvolution half_forward_problem(const OpDesc& desc);
+
+struct HalfConvolutionArgs {
+  std::array<const void*, 2> inputs{};
+  const float* bias = nullptr;
+  void* output = nullptr;
+  void* workspace = nullptr;
+  HalfStatistics statistics = {};  // of y, where the pass is forward
+};
+
+// With this tile of kHalfTiles.
+void run_half_convolution(const HalfConvolution& problem, int tile_index, const HalfConvolutionArgs& args,
+                          cudaStream_t stream);
+// In bytes, enough for any tile; nothing where no kernel serves the problem.
+std::optional<uint64_t> half_convolution_workspace(const HalfConvolution& problem);
+// The tile that the autotuner chooses for the op of `desc`.
+int choose_half_tile(TiledDevice& device, const OpDesc& desc, const HalfConvolution& problem);
 
 // conv:half_128x256 and so on, by their tiles.
 std::vector<Variant<HalfConvolution>> half_convolution_variants();

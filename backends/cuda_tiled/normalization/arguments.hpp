@@ -1,0 +1,52 @@
+// What the kernels of BATCH_NORM and its backward get. T is float, __nv_bfloat16 or __half; statistics and parameters
+// are float.
+#pragma once
+
+#include <cstdint>
+
+#include <cuda_runtime_api.h>
+
+#include "common/normalization.hpp"
+
+namespace gpunn::cuda_tiled {
+
+template <class T>
+struct Forward {
+  const T* x;
+  const float* gamma;
+  const float* beta;
+  const int32_t* count;  // NULL: all rows
+  const float2* parts;
+  const T* residual;  // added to y; NULL: nothing is
+  bool relu;          // y is max(y, 0), NaN stays NaN
+  T* y;
+  float* mean;
+  float* rstd;
+  float* running_mean;
+  float* running_var;
+  float epsilon;
+  float momentum;
+};
+
+template <class T>
+struct Backward {
+  const T* dy;
+  const T* more_dy;  // added to dy; NULL: nothing is
+  const T* relu_y;   // of the ReLU behind: where it is not positive, dy counts as 0; NULL: there is none
+  T* masked;         // what of dy goes on through the ReLU, in all rows; NULL: is not wanted
+  const T* x;
+  const float* gamma;
+  const float* mean;
+  const float* rstd;
+  const int32_t* count;  // NULL: all rows
+  float2* parts;         // by share, the sums of dy and of dy (x - mean)
+  T* dx;
+  float* dgamma;
+  float* dbeta;
+};
+
+// What is left to do of channels-last images once f.mean and f.rstd are there.
+template <class T>
+void normalise_channels_last(const backends::BatchNorm& shape, const Forward<T>& f, cudaStream_t stream);
+
+}  // namespace gpunn::cuda_tiled

@@ -1,0 +1,36 @@
+// BATCH_NORM of channels-last images whose statistics come with them: of every slab of rows of the matrix
+// [pixels, channels] that the images are, mean and sum of squared differences, as a convolution leaves them
+// (half/half_product.hpp). The images are then read once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <vector_types.h>
+
+#include "normalization/arguments.hpp"
+
+namespace gpunn::cuda_tiled {
+
+struct SlabPlan {
+  int64_t rows = 0;  // pixels of all images
+  int64_t channels = 0;
+  int64_t pixels = 1;  // of an image
+  int slab_rows = 1;   // the last slab may have fewer
+  int slabs = 0;
+  int group = 1;  // slabs that a block puts together
+  int groups = 1;
+
+  uint64_t slab_bytes() const;
+  uint64_t workspace_bytes() const;  // slabs first
+  std::size_t counters() const;      // a Counters (counters.hpp) of so many
+};
+
+SlabPlan slab_plan(const backends::BatchNorm& shape, int slab_rows);
+
+// f.parts are not used. `workspace` is of workspace_bytes(), and has the slabs.
+template <class T>
+void run_batch_norm_of_slabs(const backends::BatchNorm& shape, const SlabPlan& slabs, const Forward<T>& f,
+                             float2* workspace, unsigned* counters, cudaStream_t stream);
+
+}  // namespace gpunn::cuda_tiled
