@@ -47,7 +47,8 @@ bool convolutions_make_statistics() {
 
 // Nothing where no subgraph begins with this op.
 std::optional<NormPlan> plan_norm(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
-  NormPlan plan{.run = backends::match_norm(desc, first, limit)};
+  NormPlan plan;
+  plan.run = backends::match_norm(desc, first, limit);
   if (plan.run.ops == 0) return std::nullopt;
   try {
     plan.norm = batch_norm_plan(plan.run.shape);
@@ -60,7 +61,8 @@ std::optional<NormPlan> plan_norm(const ProgramDesc& desc, std::size_t first, st
 
 // The same of those that begin with a convolution of channels-last images in half precision.
 std::optional<NormPlan> plan_convolution(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
-  NormPlan plan{.run = backends::match_convolution_norm(desc, first, limit)};
+  NormPlan plan;
+  plan.run = backends::match_convolution_norm(desc, first, limit);
   const NormSubgraph& run = plan.run;
   if (run.ops == 0 || !run.shape.channels_last || !ops::is_half(run.dtype)) return std::nullopt;
   if (!convolutions_make_statistics()) return std::nullopt;

@@ -187,7 +187,7 @@ model:
 
 // Batch norm behind convolutions of many channels, alone, with ReLU, and with a sum and ReLU: 7x7 at stride 2, 3x3, 1x1
 // at stride 1 and 2, channels that fill no tile.
-constexpr const char* kResiduals = R"(
+constexpr const char* kStrided = R"(
 model:
   layers:
     - conv2d: {filters: 40, kernel: 7, stride: 2, padding: 3, bias: false}
@@ -315,8 +315,8 @@ std::vector<FusedTraining> fused_trainings() {
       rare("a residual network with batch norm and depthwise convolutions, batch 40 of 210, the last one not full",
            kResidual + digits(210, 40, false) + kMomentum),
       rare("convolutions with batch norm, sums and ReLU, batch 40 of 210, the last one not full, momentum",
-           kResiduals + digits(210, 40, false) + kMomentum),
-      rare("convolutions with batch norm, sums and ReLU, batch 128, SGD", kResiduals + digits(256, 128) + kPlain),
+           kStrided + digits(210, 40, false) + kMomentum),
+      rare("convolutions with batch norm, sums and ReLU, batch 32, SGD", kStrided + digits(128, 32) + kPlain),
       rare("MLP of seven layers, batch 100 of 250, the last one not full, momentum, weight decay, schedule",
            perceptron({140, 96, 80, 132, 64, 37}) + digits(250, 100, false) + kNesterov),
       rare("LeNet with tanh and means of windows, batch 64, momentum, weight decay, schedule",
