@@ -63,7 +63,9 @@ class Differentiation {
         throw Error("the gradient of '" + value.name + "', a part of '" + base.name + "', can't be formed");
       }
       const ValueId whole = value.view_of;  // no reference outlives a value that is added
-      accumulate(whole, graph_.add_view(base.name + ".gradient", gradient, base.type));
+      // A gradient may be of half precision where its value is f32 (see NodeGradient::output_gradient).
+      const TensorType type{graph_.value(gradient).type.dtype, base.type.shape};
+      accumulate(whole, graph_.add_view(base.name + ".gradient", gradient, type));
       return;
     }
     const auto [entry, first] = gradients_.try_emplace(id, gradient);

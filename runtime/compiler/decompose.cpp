@@ -90,10 +90,12 @@ class Decomposition {
     }
     if (level < 0 || ops::op_info(node.op).composite) {
       const std::size_t before = graph_.nodes().size();
+      const std::map<ValueId, ValueId> widened = widened_;
       if (append_parts(graph_, node)) {
         const int highest = replace_by_served(before);
         if (highest >= 0 && highest < chain_rank(level)) return highest;
         graph_.nodes().resize(before);
+        widened_ = widened;
       }
     }
     graph_.nodes().push_back(node);

@@ -147,6 +147,25 @@ TEST_CASE("gradients of parameters are f32, and those between the layers of half
   }
 }
 
+TEST_CASE("a gradient of half precision flows through a view of a value of f32") {
+  Graph g;
+  const ValueId x = g.add_value("x", {DType::f32, {4, 2, 3}}, Storage::parameters);
+  const ValueId weight = g.add_value("weight", {DType::f32, {5, 6}}, Storage::parameters);
+  const ValueId y = g.add1(GPUNN_OP_RELU, "relu", {}, {x});  // of f32, as what is in front of the first product
+  const ValueId flat = g.add_view("flat", y, {DType::f32, {4, 6}});
+  const ValueId product =
+      g.add1(GPUNN_OP_MATMUL, "linear",
+             Attributes::of(gpunn_matmul_attrs{.struct_size = 0, .transpose_a = 0, .transpose_b = 1}), {flat, weight});
+  const ValueId result = use_half_precision(g, 0, DType::bf16, product);
+  REQUIRE(g.value(y).type.dtype == DType::f32);
+  const ValueId target = g.add_value("target", {DType::f32, {4, 5}}, Storage::data);
+  const ValueId rows = g.add_value("count", {DType::i32, {}}, Storage::data);
+  const ValueId loss =
+      g.add1(GPUNN_OP_MEAN_ROWS, "mean", {}, {g.add1(GPUNN_OP_MSE_LOSS, "loss", {}, {result, target}), rows});
+  const ValueId gradient = add_gradients(g, loss, {x}).front();
+  CHECK(g.value(gradient).type == g.value(x).type);
+}
+
 TEST_CASE("a plugin without half precision runs its kernels between copies") {
   MixedNet net;
   use_half_precision(net.g, 0, DType::bf16, net.rows[0]);
@@ -176,4 +195,26 @@ TEST_CASE("without copies of half precision an op is left as it is, for the erro
   const std::size_t nodes = net.g.nodes().size();
   decompose_unserved(net.g, [](const OpSignature& signature) { return has_half(signature) ? -1 : 0; });
   CHECK(net.g.nodes().size() == nodes);
+}
+
+TEST_CASE("a conversion that only a discarded decomposition read is made again for the next reader") {
+  Graph g;
+  const auto rows = [&](const char* name) { return g.add_value(name, {DType::bf16, {2, 5, 3, 4}}, Storage::arena); };
+  const ValueId q = rows("q"), k = rows("k"), v = rows("v");
+  const auto attrs = Attributes::of(gpunn_attention_attrs{.struct_size = 0, .scale = 0.5F});
+  g.add(GPUNN_OP_ATTENTION, "attention", attrs, {q, k, v});
+  g.add1(GPUNN_OP_GELU, "gelu", Attributes::of(gpunn_gelu_attrs{}), {q});
+  // Parts of attention, and GELU, are served in f32 at the height at which attention itself is.
+  decompose_unserved(g, [](const OpSignature& signature) {
+    if (signature.op == GPUNN_OP_COPY || signature.op == GPUNN_OP_ATTENTION) return 0;
+    return has_half(signature) ? 1 : 0;
+  });
+  CHECK(count_of(g, GPUNN_OP_ATTENTION) == 1);
+  CHECK(count_of(g, GPUNN_OP_TRANSPOSE) == 0);
+  const auto gelu = std::ranges::find(g.nodes(), GPUNN_OP_GELU, &Node::op);
+  REQUIRE(gelu != g.nodes().end());
+  const ValueId wide = gelu->inputs[0];
+  CHECK(g.value(wide).type.dtype == DType::f32);
+  CHECK(std::any_of(g.nodes().begin(), gelu,
+                    [&](const Node& node) { return std::ranges::count(node.outputs, wide) == 1; }));
 }
