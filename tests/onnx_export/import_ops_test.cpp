@@ -1,5 +1,10 @@
 // Operators of ONNX as layers, on numbers that can be followed by hand; tests/python compares with ONNX's own cases.
+#include <gpunn/data.hpp>
 #include <gpunn/network.hpp>
+#include <gpunn/onnx_export.hpp>
+
+#include <map>
+#include <span>
 
 #include "onnx_files.hpp"
 
@@ -175,7 +180,7 @@ TEST_CASE("a constant is trained where it is a parameter of the file") {
   file.tensor("half", {}, {0.5F});
   file.node("Mul", {"scaled", "half"}, "halved");
   file.node("Flatten", {"halved"}, "y");
-  const Network network = Network::load(file.save(folder));
+  Network network = Network::load(file.save(folder));
   int trained = 0, kept = 0;
   for (const NetworkTensor& tensor : network.tensors()) {
     CAPTURE(tensor.name);
@@ -191,6 +196,35 @@ TEST_CASE("a constant is trained where it is a parameter of the file") {
   CHECK(trained == 2);
   CHECK(kept == 2);
   check_close(outputs_of(file, {2, 4}), {1.5F, 4});
+
+  // A training leaves the constants, and the network that it gives goes into a file again.
+  std::map<std::string, Floats> before;
+  for (const NetworkTensor& tensor : network.tensors()) {
+    before[tensor.name] = Floats(network.read(tensor.name).begin(), network.read(tensor.name).end());
+  }
+  Dataset data;
+  data.name = kArrays;
+  data.classes = 2;
+  data.unwatched = true;
+  const Floats samples = {1, 2, 3, -1, 0, 1, 2, 2};
+  data.train.samples = {DType::f32, {4, 2, 1, 1}};
+  const auto bytes = std::as_bytes(std::span(samples));
+  data.train.values.assign(bytes.begin(), bytes.end());
+  data.train.labels = {0, 1, 1, 0};
+  network.train(data, {});
+  for (const NetworkTensor& tensor : network.tensors()) {
+    CAPTURE(tensor.name);
+    const Floats now(network.read(tensor.name).begin(), network.read(tensor.name).end());
+    CHECK((now == before.at(tensor.name)) == tensor.buffer);
+  }
+  network.save(folder / "trained.h5");
+  export_onnx(folder / "trained.h5", folder / "trained.onnx");
+  const ModelOptions options{.backend = "cpu", .threads = 1, .max_batch = 8};
+  const Floats expected = first_output(Model::load(folder / "trained.h5", options), samples);
+  check_close(first_output(Model::load(folder / "trained.onnx", options), samples), expected);
+  ModelOptions half = options;
+  half.precision = Precision::bf16;
+  check_close(first_output(Model::load(folder / "trained.onnx", half), samples), expected, 0.05F);
 }
 
 TEST_CASE("a few bytes don't ask for any memory they like") {

@@ -98,8 +98,7 @@ Value along_last(Call& call, const char* type, const Value& x, std::size_t dimen
   std::iota(order.begin(), order.end(), 0);
   std::swap(order[dimension], order.back());  // its own inverse
   const Value turned = call.transposed(x, order);
-  Shape row;
-  for (std::size_t d = 1; d < turned.shape.size(); ++d) row.push_back(turned.shape[d].factor);
+  const Shape row = row_of(turned);
   const Keys keys = row.size() == 1 ? Keys() : Keys{{"over", {"last"}}};
   return call.transposed(call.layer(type, {&turned}, keys, row), order);
 }

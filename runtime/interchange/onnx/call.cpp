@@ -43,6 +43,12 @@ Value constant_value(Constant constant) {
   return {.constant = std::make_shared<const Constant>(std::move(constant)), .layer = {}, .shape = std::move(shape)};
 }
 
+Shape row_of(const Value& x) {
+  Shape row;
+  for (std::size_t d = 1; d < x.shape.size(); ++d) row.push_back(x.shape[d].factor);
+  return row;
+}
+
 std::vector<std::string> texts(const std::vector<int64_t>& values) {
   std::vector<std::string> result;
   result.reserve(values.size());
@@ -223,6 +229,12 @@ Value Call::transposed(const Value& x, const std::vector<int64_t>& permutation) 
     return transposed(source, both);
   }
   return layer("transpose", {&x}, {{"permutation", texts(permutation)}}, row, "order");
+}
+
+Value Call::scaled(const Value& x, double factor) {
+  Value y = layer("affine", {&x}, {{"shape", {"1"}}, {"bias", {"false"}}, {"trained", {"false"}}}, row_of(x));
+  set_tensor(y, "weight", {1}, floats_constant({1}, {static_cast<float>(factor)}));
+  return y;
 }
 
 }  // namespace gpunn::interchange

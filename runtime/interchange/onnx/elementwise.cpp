@@ -10,13 +10,6 @@ namespace gpunn::interchange {
 
 namespace {
 
-Shape row_of(const Value& x) {
-  Shape row;
-  for (std::size_t d = 1; d < x.shape.size(); ++d) row.push_back(x.shape[d].factor);
-  if (row.empty()) throw Unsupported("takes one number a sample");
-  return row;
-}
-
 // The constant's shape as dimensions of a row, less those of 1 in front.
 Shape within_row(const Constant& constant, const Shape& row) {
   Shape shape = constant.shape;
@@ -56,11 +49,6 @@ Constant mapped(const Constant& from, const std::function<float(float)>& functio
   Constant result = floats_constant(from.shape, std::move(values));
   result.trained = from.trained;
   return result;
-}
-
-Value scaled(Call& call, const Value& x, double factor) {
-  const Constant weight = floats_constant({}, {static_cast<float>(factor)});
-  return affine(call, x, &weight, nullptr);
 }
 
 // The layer `type` of two values whose shapes are equal but for sizes of 1.
@@ -106,7 +94,7 @@ void subtract(Call& call) {
     const Constant term = mapped(*b.constant, std::negate<>());
     return call.give(affine(call, a, nullptr, &term));
   }
-  call.give(affine(call, scaled(call, b, -1), nullptr, &*a.constant));
+  call.give(affine(call, call.scaled(b, -1), nullptr, &*a.constant));
 }
 
 // x * sigmoid(x).
@@ -164,7 +152,7 @@ void sum(Call& call) {
 
 void mean(Call& call) {
   const Value all = folded(call, [&](const Value& a, const Value& b) { return sum_of(call, a, b); });
-  call.give(call.count() == 1 ? all : scaled(call, all, 1.0 / static_cast<double>(call.count())));
+  call.give(call.count() == 1 ? all : call.scaled(all, 1.0 / static_cast<double>(call.count())));
 }
 
 void extreme(Call& call, const char* type, bool upper) {
@@ -177,7 +165,7 @@ void extreme(Call& call, const char* type, bool upper) {
 void maximum(Call& call) { extreme(call, "maximum", false); }
 void minimum(Call& call) { extreme(call, "minimum", true); }
 
-void negate(Call& call) { call.give(scaled(call, call.data(0), -1)); }
+void negate(Call& call) { call.give(call.scaled(call.data(0), -1)); }
 
 void power(Call& call) {
   const double exponent = call.scalar(1, "the exponent");

@@ -36,6 +36,7 @@ struct Value {
   Sizes shape;
 };
 Value constant_value(Constant constant);
+Shape row_of(const Value& x);  // of a layer: the shape of a row of it
 
 // A layer's keys: a name and the texts of its values.
 using Keys = std::vector<std::pair<std::string, std::vector<std::string>>>;
@@ -91,6 +92,7 @@ class Call {
   // Other shapes of a row.
   Value reshaped(const Value& x, const Shape& row);
   Value transposed(const Value& x, const std::vector<int64_t>& permutation);  // of a row's dimensions
+  Value scaled(const Value& x, double factor);
 
   Importer& importer() { return importer_; }
 
@@ -117,6 +119,7 @@ std::vector<OpRow> elementwise_rows();
 std::vector<OpRow> linear_rows();
 std::vector<OpRow> normalization_rows();
 std::vector<OpRow> pooling_rows();
+std::vector<OpRow> reduction_rows();
 std::vector<OpRow> resizing_rows();
 std::vector<OpRow> shape_rows();
 

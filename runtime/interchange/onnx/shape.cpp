@@ -122,12 +122,6 @@ void transpose(Call& call) {
   call.give(call.transposed(call.data(0), permutation));
 }
 
-Shape row_of_value(const Value& x) {
-  Shape row;
-  for (std::size_t d = 1; d < x.shape.size(); ++d) row.push_back(x.shape[d].factor);
-  return row;
-}
-
 // Along dimension 1, which is the only one that layers join. A layer takes so many; the rest goes behind what it gives.
 Value joined_channels(Call& call, const std::vector<Value>& parts) {
   constexpr std::size_t kMostParts = 16;
@@ -136,7 +130,7 @@ Value joined_channels(Call& call, const std::vector<Value>& parts) {
     const std::size_t end = std::min(begin + kMostParts - 1, parts.size());
     const Value before = joined;
     std::vector<const Value*> some = {&before};
-    Shape partial = row_of_value(before);
+    Shape partial = row_of(before);
     for (std::size_t i = begin; i < end; ++i) {
       some.push_back(&parts[i]);
       if (__builtin_add_overflow(partial[0], parts[i].shape[1].factor, &partial[0])) throw Unsupported("is too large");
@@ -174,7 +168,7 @@ void concat(Call& call) {
 
 // `count` neighbours of a dimension of a row.
 Value sliced(Call& call, const Value& x, std::size_t dimension, int64_t start, int64_t count) {
-  Shape row = row_of_value(x);
+  Shape row = row_of(x);
   if (row[dimension] == count) return x;
   row[dimension] = count;
   return call.layer("slice", {&x},
@@ -272,7 +266,7 @@ void pad_by(Call& call, const std::vector<int64_t>& pads, double value) {
   const bool is_line = rank == 3;
   if (rank < 3 || rank > 4 || more[1] != 0 || more[rank + 1] != 0)
     throw Unsupported("pads other dimensions than an image's rows and columns");
-  const Shape row = row_of_value(x);
+  const Shape row = row_of(x);
   const Value image = is_line ? call.reshaped(x, {row[0], 1, row[1]}) : x;
   const int64_t top = is_line ? 0 : more[2], bottom = is_line ? 0 : more[rank + 2];
   const int64_t left = more[rank - 1], right = more[2 * rank - 1];
