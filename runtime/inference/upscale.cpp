@@ -298,7 +298,7 @@ class Upscaler {
     }
   }
 
-  Planes colours_of(Planes seen, const Parts& parts, bool grey) const {
+  Planes colours_of(const Planes& seen, const Parts& parts, bool grey) const {
     if (!parts.colours.values.empty()) return join_colours(seen, bicubic(parts.colours));
     return grey && seen.channels == 3 ? mean_of_channels(seen) : seen;
   }

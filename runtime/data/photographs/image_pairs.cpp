@@ -161,7 +161,7 @@ std::vector<ImagePair> read_pairs(const fs::path& folder, const fs::path& small_
   return pairs;
 }
 
-Dataset photograph_dataset(std::vector<ImagePair> train, std::vector<ImagePair> test, const DataConfig& config) {
+Dataset photograph_dataset(std::vector<ImagePair> train, const std::vector<ImagePair>& test, const DataConfig& config) {
   const PhotographSet settings = settings_for<PhotographSet>(config);
   const int64_t channels = channels_of(settings.colours);
   const int64_t ratio = settings.input == ModelInput::small ? settings.scale : 1;

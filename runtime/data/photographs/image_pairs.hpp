@@ -42,7 +42,7 @@ std::vector<tasks::Planes> in_other_sizes(const tasks::Planes& image, const Phot
 
 // A data set that trains on random patches of some pairs, and is evaluated on others as a whole. Throws Error(usage)
 // where no training image holds a patch.
-Dataset photograph_dataset(std::vector<ImagePair> train, std::vector<ImagePair> test, const DataConfig& config);
+Dataset photograph_dataset(std::vector<ImagePair> train, const std::vector<ImagePair>& test, const DataConfig& config);
 
 // The keys that the sets of photographs share, behind those that one has of its own.
 config::KindOf<DataConfig> photograph_keys(std::vector<config::KeyOf<PhotographSet>> own);

@@ -61,8 +61,7 @@ Dataset read_own_photographs(const DataConfig& config) {
   const auto settings = settings_for<PhotographSet>(config);
   std::vector<ImagePair> test;
   if (!config.test_path.empty()) test = read_pairs(config.test_path, settings.test_small_path, settings, false);
-  Dataset set =
-      photograph_dataset(read_pairs(config.path, settings.small_path, settings, true), std::move(test), config);
+  Dataset set = photograph_dataset(read_pairs(config.path, settings.small_path, settings, true), test, config);
   set.name = "photograph_folder";
   set.source = config.path.string();
   return set;

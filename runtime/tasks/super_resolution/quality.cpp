@@ -10,14 +10,15 @@ namespace gpunn::tasks {
 namespace {
 
 constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
-constexpr std::size_t kWindow = 11;
+constexpr std::size_t kReach = 5;  // pixels from the middle of a window
+constexpr std::size_t kWindow = 2 * kReach + 1;
 constexpr double kSigma = 1.5;
 
 std::array<double, kWindow> gaussian() {
   std::array<double, kWindow> weights = {};
   double sum = 0;
   for (std::size_t i = 0; i < kWindow; ++i) {
-    const double x = static_cast<double>(i) - static_cast<double>(kWindow / 2);
+    const double x = static_cast<double>(i) - static_cast<double>(kReach);
     weights[i] = std::exp(-x * x / (2 * kSigma * kSigma));
     sum += weights[i];
   }
