@@ -15,6 +15,7 @@
 #include "counters.hpp"
 #include "device_memory.hpp"
 #include "normalization/slabs.hpp"
+#include "typed_values.hpp"
 
 namespace {
 
@@ -30,26 +31,6 @@ struct Case {
   float offset = 0;                 // of the pixels, to take the mean far from zero
   bool ending = false;              // a sum and a ReLU behind batch norm
 };
-
-template <class T>
-std::vector<T> rounded(const std::vector<float>& values) {
-  return {values.begin(), values.end()};
-}
-
-template <class T>
-Memory on_device(const std::vector<T>& values) {
-  Memory memory(values.size() * sizeof(T));
-  REQUIRE(cudaMemcpy(memory.data(), values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice) == cudaSuccess);
-  return memory;
-}
-
-template <class T>
-std::vector<T> read(const Memory& memory, std::size_t count) {
-  std::vector<T> values(count);
-  REQUIRE(cudaMemcpy(values.data(), memory.data(), count * sizeof(T), cudaMemcpyDeviceToHost) == cudaSuccess);
-  CHECK(memory.border_is_whole());
-  return values;
-}
 
 template <class T>
 void check(const Case& test, int tile) {

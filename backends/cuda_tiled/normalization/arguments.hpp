@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include <cuda_runtime_api.h>
+#include <vector_types.h>
 
 #include "common/normalization.hpp"
 
@@ -34,6 +35,9 @@ struct Backward {
   const T* more_dy;  // added to dy; NULL: nothing is
   const T* relu_y;   // of the ReLU behind: where it is not positive, dy counts as 0; NULL: there is none
   T* masked;         // what of dy goes on through the ReLU, in all rows; NULL: is not wanted
+  // Room for a bit for each element of channels-last images of whole eights of channels, where the first pass keeps for
+  // the second which of relu_y are positive; NULL: there is none.
+  uint8_t* signs;
   const T* x;
   const float* gamma;
   const float* mean;
@@ -45,7 +49,14 @@ struct Backward {
   float* dbeta;
 };
 
-// What is left to do of channels-last images once f.mean and f.rstd are there.
+// Of channels-last images; b.parts and `parts` are of that many bytes.
+uint64_t parts_of_channels_last(const backends::BatchNorm& shape);
+template <class T>
+void batch_norm_channels_last(const backends::BatchNorm& shape, const Forward<T>& f, float2* parts,
+                              cudaStream_t stream);
+template <class T>
+void batch_norm_backward_channels_last(const backends::BatchNorm& shape, const Backward<T>& b, cudaStream_t stream);
+// What is left to do of the forward once f.mean and f.rstd are there.
 template <class T>
 void normalise_channels_last(const backends::BatchNorm& shape, const Forward<T>& f, cudaStream_t stream);
 

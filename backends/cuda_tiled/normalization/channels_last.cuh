@@ -1,17 +1,21 @@
 // Batch norm of channels-last images: of the matrix [rows, channels] that such images are, a row a pixel.
 //
-// Threads side by side take channels side by side, four each, and the threads of a block rows one below the other.
-// A block has some channels in a share of the rows; there are as many blocks as the GPU holds at once, so that none
-// waits for another. Three kernels each way: the first reduces each share, a small one puts the shares of a channel
-// together, in their order, and the last writes, going through each share from its end to its beginning, since what was
-// read last is still in the cache. Means and squares are merged as in normalization_passes.cuh.
+// Threads side by side take channels side by side, 16 bytes each, and the threads of a block rows one below the other.
+// There are as many blocks as the GPU holds at once, and each takes every n-th piece of the rows. Three kernels each
+// way: the first reduces each block's rows, its share, a small one puts the shares of a channel together, in their
+// order, and the last writes, from the last piece to the first, since what was read last is still in the cache. Means
+// and squares are merged as in normalization_passes.cuh.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
+#include <type_traits>
 
 #include <cuda_runtime.h>
 
 #include "common/normalization.hpp"
+#include "dependent_launch.cuh"
 #include "moments.cuh"
 #include "normalization/channel_shares.cuh"
 #include "normalization/normalization_passes.cuh"
@@ -21,41 +25,43 @@ namespace gpunn::cuda_tiled::channels_last {
 
 using passes::Inference;
 
-inline constexpr unsigned kMostColumns = 32;      // of a block's threads
-inline constexpr unsigned kWidth = 4;             // channels of a thread, where all are aligned
-inline constexpr unsigned kRowsRead = 4;          // rows that a thread has in flight, reading one tensor or two
-inline constexpr unsigned kGradientRowsRead = 2;  // and reading up to four
-inline constexpr unsigned kResident = 4;          // blocks that a multiprocessor holds
-inline constexpr unsigned kJoined = 8;            // channels that a block puts the shares together of
-inline constexpr unsigned kPartsRead = 16;        // shares of a channel that a thread has in flight
+inline constexpr unsigned kMostColumns = 32;  // of a block's threads
+template <class T>
+inline constexpr unsigned kWidth = 16 / sizeof(T);  // channels of a thread, where all are aligned
+inline constexpr unsigned kRowsRead = 4;            // rows that a thread has in flight, reading one tensor
+inline constexpr unsigned kFewRowsRead = 2;         // and reading more
+inline constexpr unsigned kResident = 4;            // blocks that a multiprocessor holds
+inline constexpr unsigned kGradientResident = 3;    // and of those that read more
+inline constexpr unsigned kJoined = 8;              // channels that a block puts the shares together of
+inline constexpr unsigned kPartsRead = 16;          // shares of a channel that a thread has in flight
 
 // The matrix, and who has which part of it.
 struct Matrix {
   int64_t rows = 0;
   int64_t channels = 0;
   int64_t pixels = 1;  // rows of an image
-  int64_t share = 1;   // rows of a share; the last may have fewer
   unsigned shares = 1;
   unsigned columns = 1;  // of a block's threads, a power of two
+
+  __host__ __device__ unsigned lines() const { return kBlock / columns; }  // of a block's threads
 };
 
-// The matrix in packs of `width` channels.
-inline Matrix in_packs(Matrix matrix, unsigned width) {
-  matrix.columns = 1;
+// The matrix in packs of `width` channels, for kernels that read `rows` rows at once, `resident` blocks a
+// multiprocessor.
+inline Matrix matrix_of(const backends::BatchNorm& shape, unsigned width, unsigned rows, unsigned resident) {
+  Matrix matrix{.rows = shape.rows * shape.size, .channels = shape.channels, .pixels = shape.size};
   while (matrix.columns < kMostColumns && matrix.columns * width < matrix.channels) matrix.columns *= 2;
+  const int64_t tiles = cuda::divide_up(shape.channels, int64_t{matrix.columns} * width);
+  const int64_t pieces = cuda::divide_up(matrix.rows, int64_t{matrix.lines()} * rows);
+  const int64_t blocks = std::max<int64_t>(1, int64_t{132} * resident / tiles);
+  matrix.shares = static_cast<unsigned>(std::clamp<int64_t>(pieces, 1, blocks));
   return matrix;
 }
 
-inline Matrix matrix_of(const backends::BatchNorm& shape) {
-  constexpr int64_t kBlocks = 132 * kResident;
-  Matrix matrix = in_packs({.rows = shape.rows * shape.size, .channels = shape.channels, .pixels = shape.size}, kWidth);
-  // What a block reads at once; its share is a multiple of that.
-  const int64_t at_once = kBlock / matrix.columns * kRowsRead;
-  const int64_t tiles = cuda::divide_up(shape.channels, int64_t{matrix.columns} * kWidth);
-  const int64_t shares = std::max<int64_t>(1, kBlocks / tiles);
-  matrix.share = std::max<int64_t>(1, cuda::divide_up(cuda::divide_up(matrix.rows, shares), at_once)) * at_once;
-  matrix.shares = static_cast<unsigned>(std::max<int64_t>(1, cuda::divide_up(matrix.rows, matrix.share)));
-  return matrix;
+// Each kernel begins before the one in front of it has ended, and lets the next one begin.
+inline __device__ void begin_kernel() {
+  let_next_kernel_start();
+  wait_for_kernel_before();
 }
 
 // How many of the rows enter the statistics. What the device holds may be anything.
@@ -64,55 +70,98 @@ inline __device__ int64_t counted_rows(const int32_t* count, const Matrix& matri
   return min(static_cast<int64_t>(max(*count, 0)) * matrix.pixels, matrix.rows);
 }
 
-// What a thread has: `width` channels from `channel` on, and each step-th row from `begin` on.
+// What a thread has: `width` channels from `channel` on, and in each piece the rows from one on that are `lines` apart.
 struct Place {
   int64_t channel;
-  int64_t begin;
-  int64_t end;  // of the share
-  int64_t step;
-  unsigned row;  // of the block's threads
+  int64_t begin;  // the thread's first row of the first piece
+  int64_t step;   // from a piece to the next
+  unsigned line;
 
-  // Where the last `rows` rows begin that are taken together.
-  __device__ int64_t last(unsigned rows) const {
-    return end <= begin ? begin - 1 : begin + (end - 1 - begin) / (step * rows) * (step * rows);
+  // The thread's first row of the last piece that begins before `end`; a step before the first where there is none.
+  __device__ int64_t last(int64_t end) const {
+    const int64_t piece = begin - line;
+    return piece >= end ? begin - step : begin + (end - 1 - piece) / step * step;
   }
 };
 
-template <unsigned width>
+template <unsigned width, unsigned rows>
 __device__ Place place_of(const Matrix& matrix) {
-  const unsigned row = threadIdx.x / matrix.columns;
-  const int64_t begin = blockIdx.y * matrix.share;
+  const unsigned line = threadIdx.x / matrix.columns;
+  const int64_t piece = int64_t{matrix.lines()} * rows;
   return {.channel = (static_cast<int64_t>(blockIdx.x) * matrix.columns + threadIdx.x % matrix.columns) * width,
-          .begin = begin + row,
-          .end = min(begin + matrix.share, matrix.rows),
-          .step = kBlock / matrix.columns,
-          .row = row};
+          .begin = blockIdx.y * piece + line,
+          .step = matrix.shares * piece,
+          .line = line};
 }
 
+// How many of the first `counted` rows a share has, in pieces of `rows` rows a thread.
+inline __device__ int64_t rows_of_share(const Matrix& matrix, int64_t counted, unsigned share, unsigned rows) {
+  const int64_t piece = int64_t{matrix.lines()} * rows;
+  const int64_t pieces = counted / piece, turn = pieces % matrix.shares;
+  return (pieces / matrix.shares + (share < turn ? 1 : 0)) * piece + (share == turn ? counted - pieces * piece : 0);
+}
+
+// `width` numbers of T as one access moves them. Two of 16 bits stay in a register; as numbers they would take two.
+template <class T, unsigned width>
+struct Numbers {
+  static constexpr bool kPairs = sizeof(T) == 2 && width % 2 == 0;
+  struct alignas(sizeof(T) * width) Words {
+    uint32_t words[kPairs ? width / 2 : 1];
+  };
+  std::conditional_t<kPairs, Words, Pack<T, static_cast<int>(width)>> bits;
+
+  __device__ __forceinline__ float operator[](unsigned k) const {
+    if constexpr (kPairs) {
+      const uint32_t word = bits.words[k / 2];
+      if constexpr (std::is_same_v<T, __nv_bfloat16>)
+        return __uint_as_float(k % 2 == 0 ? word << 16U : word & 0xFFFF0000U);
+      else
+        return __half2float(__ushort_as_half(static_cast<uint16_t>(k % 2 == 0 ? word : word >> 16U)));
+    } else {
+      return static_cast<float>(bits.values[k]);
+    }
+  }
+};
+
 template <unsigned width, class T>
-__device__ __forceinline__ Pack<T, width> read_pack(const T* from) {
-  return *reinterpret_cast<const Pack<T, width>*>(from);
+__device__ __forceinline__ Numbers<T, width> read_numbers(const T* from) {
+  return {*reinterpret_cast<const decltype(Numbers<T, width>::bits)*>(from)};
+}
+
+// What is not read again: it is the first to leave the cache.
+template <unsigned width, class T>
+__device__ __forceinline__ Numbers<T, width> read_last(const T* from) {
+  Numbers<T, width> numbers;
+  if constexpr (sizeof(numbers) == sizeof(uint4)) {
+    const uint4 words = __ldcs(reinterpret_cast<const uint4*>(from));
+    memcpy(&numbers, &words, sizeof(numbers));
+  } else {
+    numbers = read_numbers<width>(from);
+  }
+  return numbers;
 }
 
 // Mean and squares of every share.
 template <unsigned width, class T>
 __global__ void __launch_bounds__(kBlock, kResident)
     reduce_statistics(const T* x, const int32_t* count, float2* parts, Matrix matrix) {
-  const Place at = place_of<width>(matrix);
+  begin_kernel();
+  const Place at = place_of<width, kRowsRead>(matrix);
+  const unsigned lines = matrix.lines();
   const bool active = at.channel < matrix.channels;
-  const int64_t end = active ? min(at.end, counted_rows(count, matrix)) : 0;
+  const int64_t end = active ? counted_rows(count, matrix) : 0;
   float n = 0.0F;
   float mean[width] = {};
   float squares[width] = {};
-  for (int64_t first = at.begin; first < end; first += at.step * kRowsRead) {
-    Pack<T, width> values[kRowsRead];
+  for (int64_t first = at.begin; first < end; first += at.step) {
+    Numbers<T, width> values[kRowsRead];
     unsigned read = 0;
 #pragma unroll
     for (unsigned j = 0; j < kRowsRead; ++j) {
-      const int64_t row = first + j * at.step;
+      const int64_t row = first + j * lines;
       values[j] = {};
       if (row >= end) continue;
-      values[j] = read_pack<width>(x + row * matrix.channels + at.channel);
+      values[j] = read_numbers<width>(x + row * matrix.channels + at.channel);
       ++read;
     }
     const auto more = static_cast<float>(read);
@@ -123,12 +172,12 @@ __global__ void __launch_bounds__(kBlock, kResident)
     for (unsigned k = 0; k < width; ++k) {
       float sum = 0.0F;
 #pragma unroll
-      for (unsigned j = 0; j < kRowsRead; ++j) sum += static_cast<float>(values[j].values[k]);
+      for (unsigned j = 0; j < kRowsRead; ++j) sum += values[j][k];
       const float here = sum * share;
       float around = 0.0F;
 #pragma unroll
       for (unsigned j = 0; j < kRowsRead; ++j) {
-        const float apart = j < read ? static_cast<float>(values[j].values[k]) - here : 0.0F;
+        const float apart = j < read ? values[j][k] - here : 0.0F;
         around += apart * apart;
       }
       const float apart = here - mean[k];
@@ -148,9 +197,9 @@ __global__ void __launch_bounds__(kBlock, kResident)
     of_mean[k][threadIdx.x] = mean[k];
     of_squares[k][threadIdx.x] = squares[k];
   }
-  for (unsigned half = kBlock / matrix.columns / 2; half > 0; half /= 2) {
+  for (unsigned half = lines / 2; half > 0; half /= 2) {
     __syncthreads();
-    if (at.row >= half) continue;
+    if (at.line >= half) continue;
     const unsigned other = threadIdx.x + half * matrix.columns;
     const float mine = of_n[threadIdx.x];
 #pragma unroll
@@ -162,7 +211,7 @@ __global__ void __launch_bounds__(kBlock, kResident)
     }
     of_n[threadIdx.x] = mine + of_n[other];
   }
-  if (at.row > 0 || !active) return;
+  if (at.line > 0 || !active) return;
 #pragma unroll
   for (unsigned k = 0; k < width; ++k) {
     parts[blockIdx.y * matrix.channels + at.channel + k] =
@@ -224,11 +273,12 @@ __device__ __forceinline__ void keep_statistics(const Forward<T>& f, int64_t cha
 
 template <class T>
 __global__ void __launch_bounds__(kBlock, kResident) join_statistics(Forward<T> f, Matrix matrix) {
+  begin_kernel();
   const int64_t channel = joined_channel();
   const int64_t counted = counted_rows(f.count, matrix);
   Moments mine{0.0F, 0.0F, 0.0F};
   for_parts(f.parts, matrix, channel, [&](unsigned i, float2 part) {
-    const int64_t n = min(max(counted - i * matrix.share, int64_t{0}), matrix.share);
+    const int64_t n = rows_of_share(matrix, counted, i, kRowsRead);
     mine = merge(mine, {static_cast<float>(n), part.x, part.y});
   });
   mine = reduce_joined(mine, [](const Moments& a, const Moments& b) { return merge(a, b); });
@@ -237,118 +287,162 @@ __global__ void __launch_bounds__(kBlock, kResident) join_statistics(Forward<T> 
 }
 
 // y = finish((x - mean) * factor + beta); y may be x.
-template <unsigned width, class T>
+template <unsigned width, bool with_residual, class T>
 __device__ void apply(const T* x, const T* residual, bool relu, T* y, const float (&mean)[width],
-                      const float (&factor)[width], const float (&beta)[width], bool known, const Place& at,
-                      const Matrix& matrix) {
-  for (int64_t first = at.last(kRowsRead); first >= at.begin; first -= at.step * kRowsRead) {
-    Pack<T, width> values[kRowsRead], more[kRowsRead];
+                      const float (&factor)[width], const float (&beta)[width], bool known, const Matrix& matrix) {
+  constexpr unsigned kRows = with_residual ? kFewRowsRead : kRowsRead;
+  const Place at = place_of<width, kRows>(matrix);
+  const unsigned lines = matrix.lines();
+  for (int64_t first = at.last(matrix.rows); first >= at.begin; first -= at.step) {
+    Numbers<T, width> values[kRows], more[kRows];
 #pragma unroll
-    for (unsigned j = 0; j < kRowsRead; ++j) {
-      const int64_t row = first + j * at.step;
-      more[j] = {};
-      if (row >= at.end) continue;
-      values[j] = read_pack<width>(x + row * matrix.channels + at.channel);
-      if (residual != nullptr) more[j] = read_pack<width>(residual + row * matrix.channels + at.channel);
+    for (unsigned j = 0; j < kRows; ++j) {
+      const int64_t row = first + j * lines;
+      if (row >= matrix.rows) continue;
+      values[j] = read_last<width>(x + row * matrix.channels + at.channel);
+      if constexpr (with_residual) more[j] = read_last<width>(residual + row * matrix.channels + at.channel);
     }
 #pragma unroll
-    for (unsigned j = 0; j < kRowsRead; ++j) {
-      const int64_t row = first + j * at.step;
-      if (row >= at.end) continue;
+    for (unsigned j = 0; j < kRows; ++j) {
+      const int64_t row = first + j * lines;
+      if (row >= matrix.rows) continue;
       float results[width];
 #pragma unroll
       for (unsigned k = 0; k < width; ++k) {
-        const auto value = static_cast<float>(values[j].values[k]);
+        const float value = values[j][k];
         const float normal = known ? (value - mean[k]) * factor[k] + beta[k] : 0.0F;
-        results[k] = finish<T>(normal, static_cast<float>(more[j].values[k]), relu);
+        results[k] = finish<T>(normal, with_residual ? more[j][k] : 0.0F, relu);
       }
       store<width>(y + row * matrix.channels + at.channel, results);
     }
   }
 }
 
-template <unsigned width, class T>
+template <unsigned width>
+__device__ int64_t channel_of(const Matrix& matrix) {
+  return (static_cast<int64_t>(blockIdx.x) * matrix.columns + threadIdx.x % matrix.columns) * width;
+}
+
+template <unsigned width, bool with_residual, class T>
 __global__ void __launch_bounds__(kBlock, kResident) normalise(Forward<T> f, Matrix matrix) {
-  const Place at = place_of<width>(matrix);
-  if (at.channel >= matrix.channels) return;
+  begin_kernel();
+  const int64_t channel = channel_of<width>(matrix);
+  if (channel >= matrix.channels) return;
   float mean[width], factor[width], beta[width];
 #pragma unroll
   for (unsigned k = 0; k < width; ++k) {
-    mean[k] = f.mean[at.channel + k];
-    factor[k] = f.rstd[at.channel + k] * f.gamma[at.channel + k];
-    beta[k] = f.beta[at.channel + k];
+    mean[k] = f.mean[channel + k];
+    factor[k] = f.rstd[channel + k] * f.gamma[channel + k];
+    beta[k] = f.beta[channel + k];
   }
   const bool known = counted_rows(f.count, matrix) > 0;
-  apply<width, T>(f.x, f.residual, f.relu, f.y, mean, factor, beta, known, at, matrix);
+  apply<width, with_residual, T>(f.x, f.residual, f.relu, f.y, mean, factor, beta, known, matrix);
 }
 
 template <unsigned width, class T>
 __global__ void __launch_bounds__(kBlock, kResident) normalise_by_given(Inference<T> f, Matrix matrix) {
-  const Place at = place_of<width>(matrix);
-  if (at.channel >= matrix.channels) return;
+  begin_kernel();
+  const int64_t channel = channel_of<width>(matrix);
+  if (channel >= matrix.channels) return;
   float mean[width], factor[width], beta[width];
 #pragma unroll
   for (unsigned k = 0; k < width; ++k) {
-    mean[k] = f.mean[at.channel + k];
-    factor[k] = 1.0F / sqrtf(f.variance[at.channel + k] + f.epsilon) * f.gamma[at.channel + k];
-    beta[k] = f.beta[at.channel + k];
+    mean[k] = f.mean[channel + k];
+    factor[k] = 1.0F / sqrtf(f.variance[channel + k] + f.epsilon) * f.gamma[channel + k];
+    beta[k] = f.beta[channel + k];
   }
-  apply<width, T>(f.x, nullptr, false, f.y, mean, factor, beta, true, at, matrix);
+  apply<width, false, T>(f.x, nullptr, false, f.y, mean, factor, beta, true, matrix);
 }
 
 // dy and x of `width` channels of a row, and what dy is made of.
 template <unsigned width, class T>
 struct GradientRow {
-  Pack<T, width> first, more, relu_y, x;
+  static constexpr bool kSigns = width == 8;  // a byte has the signs of a thread's channels
 
-  // `masked`: dy is there already, as it goes on through the ReLU.
-  __device__ __forceinline__ void read(const Backward<T>& b, int64_t address, bool masked) {
-    first = read_pack<width>((masked ? b.masked : b.dy) + address);
-    if (!masked && b.more_dy != nullptr) more = read_pack<width>(b.more_dy + address);
-    if (!masked && b.relu_y != nullptr) relu_y = read_pack<width>(b.relu_y + address);
-    x = read_pack<width>(b.x + address);
+  Numbers<T, width> first, more, relu_y, x;
+  uint8_t signs;
+
+  __device__ __forceinline__ void read(const Backward<T>& b, int64_t address) {
+    first = read_numbers<width>(b.dy + address);
+    if (b.more_dy != nullptr) more = read_last<width>(b.more_dy + address);
+    if (b.relu_y != nullptr) relu_y = read_last<width>(b.relu_y + address);
+    x = read_numbers<width>(b.x + address);
   }
-  __device__ __forceinline__ float dy(const Backward<T>& b, unsigned k, bool masked) const {
-    auto value = static_cast<float>(first.values[k]);
-    if (masked) return value;
-    if (b.more_dy != nullptr) value = rounded_to<T>(value + static_cast<float>(more.values[k]));
-    if (b.relu_y != nullptr) value = static_cast<float>(relu_y.values[k]) > 0.0F ? value : 0.0F;
-    return value;
+  // A second time: dy is there already as it goes on through the ReLU, or the signs of what the ReLU gave.
+  __device__ __forceinline__ void read_again(const Backward<T>& b, int64_t address) {
+    x = read_last<width>(b.x + address);
+    if (b.masked != nullptr) {
+      first = read_numbers<width>(b.masked + address);
+      return;
+    }
+    first = read_last<width>(b.dy + address);
+    if (b.more_dy != nullptr) more = read_last<width>(b.more_dy + address);
+    if (kSigns && b.signs != nullptr)
+      signs = __ldcs(b.signs + address / 8);
+    else if (b.relu_y != nullptr)
+      relu_y = read_last<width>(b.relu_y + address);
+  }
+
+  __device__ __forceinline__ float sum(const Backward<T>& b, unsigned k) const {
+    const float value = first[k];
+    return b.more_dy == nullptr ? value : rounded_to<T>(value + more[k]);
+  }
+  __device__ __forceinline__ bool passes(const Backward<T>& b, unsigned k) const {
+    return b.relu_y == nullptr || relu_y[k] > 0.0F;
+  }
+  __device__ __forceinline__ float dy(const Backward<T>& b, unsigned k) const {
+    return passes(b, k) ? sum(b, k) : 0.0F;
+  }
+  __device__ __forceinline__ float dy_again(const Backward<T>& b, unsigned k) const {
+    if (b.masked != nullptr) return first[k];
+    if (kSigns && b.signs != nullptr) return (signs >> k & 1) != 0 ? sum(b, k) : 0.0F;
+    return dy(b, k);
+  }
+  __device__ __forceinline__ void keep_signs(const Backward<T>& b, int64_t address) const {
+    if (!kSigns || b.signs == nullptr) return;
+    unsigned bits = 0;
+#pragma unroll
+    for (unsigned k = 0; k < width; ++k) bits |= passes(b, k) ? 1U << k : 0U;
+    b.signs[address / 8] = static_cast<uint8_t>(bits);
   }
 };
 
 // Of every share the sums of dy and of dy (x - mean).
 template <unsigned width, class T>
-__global__ void __launch_bounds__(kBlock, kResident) reduce_gradients(Backward<T> b, Matrix matrix) {
-  const Place at = place_of<width>(matrix);
+__global__ void __launch_bounds__(kBlock, kGradientResident) reduce_gradients(Backward<T> b, Matrix matrix) {
+  begin_kernel();
+  const Place at = place_of<width, kFewRowsRead>(matrix);
+  const unsigned lines = matrix.lines();
   const bool active = at.channel < matrix.channels;
   const int64_t counted = counted_rows(b.count, matrix);
-  const int64_t end = !active ? 0 : b.masked != nullptr ? at.end : min(at.end, counted);
+  const int64_t end = !active ? 0 : b.masked != nullptr ? matrix.rows : counted;
   float mean[width];
 #pragma unroll
   for (unsigned k = 0; k < width; ++k) mean[k] = active ? b.mean[at.channel + k] : 0.0F;
   float sums[width] = {};
   float products[width] = {};
-  for (int64_t first = at.begin; first < end; first += at.step * kGradientRowsRead) {
-    GradientRow<width, T> rows[kGradientRowsRead];
+  for (int64_t first = at.begin; first < end; first += at.step) {
+    GradientRow<width, T> rows[kFewRowsRead];
 #pragma unroll
-    for (unsigned j = 0; j < kGradientRowsRead; ++j) {
-      const int64_t row = first + j * at.step;
-      if (row < end) rows[j].read(b, row * matrix.channels + at.channel, false);
+    for (unsigned j = 0; j < kFewRowsRead; ++j) {
+      const int64_t row = first + j * lines;
+      if (row < end) rows[j].read(b, row * matrix.channels + at.channel);
     }
 #pragma unroll
-    for (unsigned j = 0; j < kGradientRowsRead; ++j) {
-      const int64_t row = first + j * at.step;
+    for (unsigned j = 0; j < kFewRowsRead; ++j) {
+      const int64_t row = first + j * lines;
       if (row >= end) continue;
+      const int64_t address = row * matrix.channels + at.channel;
       float dy[width];
 #pragma unroll
-      for (unsigned k = 0; k < width; ++k) dy[k] = rows[j].dy(b, k, false);
-      if (b.masked != nullptr) store<width>(b.masked + row * matrix.channels + at.channel, dy);
+      for (unsigned k = 0; k < width; ++k) dy[k] = rows[j].dy(b, k);
+      if (b.masked != nullptr) store<width>(b.masked + address, dy);
+      rows[j].keep_signs(b, address);
       if (row >= counted) continue;
 #pragma unroll
       for (unsigned k = 0; k < width; ++k) {
         sums[k] += dy[k];
-        products[k] += dy[k] * (static_cast<float>(rows[j].x.values[k]) - mean[k]);
+        products[k] += dy[k] * (rows[j].x[k] - mean[k]);
       }
     }
   }
@@ -360,9 +454,9 @@ __global__ void __launch_bounds__(kBlock, kResident) reduce_gradients(Backward<T
     of_sums[k][threadIdx.x] = sums[k];
     of_products[k][threadIdx.x] = products[k];
   }
-  for (unsigned half = kBlock / matrix.columns / 2; half > 0; half /= 2) {
+  for (unsigned half = lines / 2; half > 0; half /= 2) {
     __syncthreads();
-    if (at.row >= half) continue;
+    if (at.line >= half) continue;
     const unsigned other = threadIdx.x + half * matrix.columns;
 #pragma unroll
     for (unsigned k = 0; k < width; ++k) {
@@ -370,7 +464,7 @@ __global__ void __launch_bounds__(kBlock, kResident) reduce_gradients(Backward<T
       of_products[k][threadIdx.x] += of_products[k][other];
     }
   }
-  if (at.row > 0 || !active) return;
+  if (at.line > 0 || !active) return;
 #pragma unroll
   for (unsigned k = 0; k < width; ++k) {
     b.parts[blockIdx.y * matrix.channels + at.channel + k] =
@@ -380,6 +474,7 @@ __global__ void __launch_bounds__(kBlock, kResident) reduce_gradients(Backward<T
 
 template <class T>
 __global__ void __launch_bounds__(kBlock, kResident) join_gradients(Backward<T> b, Matrix matrix) {
+  begin_kernel();
   const int64_t channel = joined_channel();
   float2 mine = make_float2(0.0F, 0.0F);
   for_parts(b.parts, matrix, channel, [&](unsigned, float2 part) {
@@ -393,39 +488,50 @@ __global__ void __launch_bounds__(kBlock, kResident) join_gradients(Backward<T> 
 }
 
 template <unsigned width, class T>
-__global__ void __launch_bounds__(kBlock, kResident) flow_back(Backward<T> b, Matrix matrix) {
-  const Place at = place_of<width>(matrix);
+__global__ void __launch_bounds__(kBlock, kGradientResident) flow_back(Backward<T> b, Matrix matrix) {
+  begin_kernel();
+  const Place at = place_of<width, kFewRowsRead>(matrix);
+  const unsigned lines = matrix.lines();
   if (at.channel >= matrix.channels) return;
   const int64_t counted = counted_rows(b.count, matrix);
   const auto n = static_cast<float>(max(counted, int64_t{1}));
-  // dx = factor (dy - offset - (x - mean) slope)
-  float mean[width], factor[width], offset[width], slope[width];
+  // dx = factor (dy - offset - (x - mean) slope). In half precision, where a thread has twice as many channels, as
+  // factor dy + slope x + offset, to have registers enough: what that loses of x - mean is far below dx's rounding.
+  constexpr bool kHalf = sizeof(T) == 2;
+  float mean[kHalf ? 1 : width], factor[width], offset[width], slope[width];
 #pragma unroll
   for (unsigned k = 0; k < width; ++k) {
     const float rstd = b.rstd[at.channel + k];
-    mean[k] = b.mean[at.channel + k];
+    const float of_mean = b.mean[at.channel + k];
     factor[k] = b.gamma[at.channel + k] * rstd;
     offset[k] = b.dbeta[at.channel + k] / n;
     slope[k] = b.dgamma[at.channel + k] * rstd / n;
+    if constexpr (kHalf) {
+      offset[k] = factor[k] * (of_mean * slope[k] - offset[k]);
+      slope[k] *= -factor[k];
+    } else {
+      mean[k] = of_mean;
+    }
   }
-  const bool masked = b.masked != nullptr;
-  for (int64_t first = at.last(kGradientRowsRead); first >= at.begin; first -= at.step * kGradientRowsRead) {
-    GradientRow<width, T> rows[kGradientRowsRead];
+  for (int64_t first = at.last(matrix.rows); first >= at.begin; first -= at.step) {
+    GradientRow<width, T> rows[kFewRowsRead];
 #pragma unroll
-    for (unsigned j = 0; j < kGradientRowsRead; ++j) {
-      const int64_t row = first + j * at.step;
-      if (row < at.end) rows[j].read(b, row * matrix.channels + at.channel, masked);
+    for (unsigned j = 0; j < kFewRowsRead; ++j) {
+      const int64_t row = first + j * lines;
+      if (row < counted) rows[j].read_again(b, row * matrix.channels + at.channel);
     }
 #pragma unroll
-    for (unsigned j = 0; j < kGradientRowsRead; ++j) {
-      const int64_t row = first + j * at.step;
-      if (row >= at.end) continue;
-      float dx[width];
+    for (unsigned j = 0; j < kFewRowsRead; ++j) {
+      const int64_t row = first + j * lines;
+      if (row >= matrix.rows) continue;
+      float dx[width] = {};  // of rows that do not count
 #pragma unroll
-      for (unsigned k = 0; k < width; ++k) {
-        const float apart = static_cast<float>(rows[j].x.values[k]) - mean[k];
-        const float flows = factor[k] * (rows[j].dy(b, k, masked) - offset[k] - apart * slope[k]);
-        dx[k] = row < counted ? flows : 0.0F;  // of rows that do not count
+      for (unsigned k = 0; k < width && row < counted; ++k) {
+        const float dy = rows[j].dy_again(b, k);
+        if constexpr (kHalf)
+          dx[k] = factor[k] * dy + (slope[k] * rows[j].x[k] + offset[k]);
+        else
+          dx[k] = factor[k] * (dy - offset[k] - (rows[j].x[k] - mean[k]) * slope[k]);
       }
       store<width>(b.dx + row * matrix.channels + at.channel, dx);
     }

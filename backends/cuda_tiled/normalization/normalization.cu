@@ -12,6 +12,7 @@
 #include "cuda_common/launch.hpp"
 #include "device.hpp"
 #include "kernels.hpp"
+#include "launch.hpp"
 #include "normalization/channel_shares.cuh"
 #include "normalization/channels_last.cuh"
 #include "normalization/normalization_passes.cuh"
@@ -50,43 +51,39 @@ void by_width(const Split& split, std::initializer_list<const T*> tensors, const
   }
 }
 
-// Calls run(a constant, the matrix, a block for each of its parts): 4 where channels can be had four at a time from all
-// these tensors, else 1.
+// Calls run(a constant): as many channels as can be had at a time from all these tensors.
 template <class T, class Run>
 void by_channels(const BatchNorm& shape, std::initializer_list<const T*> tensors, const Run& run) {
-  const auto with = [&](auto width) {
-    const Matrix matrix = channels_last::in_packs(channels_last::matrix_of(shape), width());
-    const dim3 grid(grid_size(matrix.channels, int64_t{matrix.columns} * width()), matrix.shares);
-    run(width, matrix, Launch{grid, dim3(kBlock)});
-  };
-  using channels_last::kWidth;
-  if (shape.channels % kWidth == 0 && are_aligned<kWidth * sizeof(T)>(tensors)) {
-    with(std::integral_constant<unsigned, kWidth>());
+  constexpr unsigned kMost = channels_last::kWidth<T>;
+  if (shape.channels % kMost == 0 && are_aligned<kMost * sizeof(T)>(tensors)) {
+    run(std::integral_constant<unsigned, kMost>());
+  } else if (shape.channels % 4 == 0 && are_aligned<4 * sizeof(T)>(tensors)) {
+    run(std::integral_constant<unsigned, 4>());
   } else {
-    with(std::integral_constant<unsigned, 1>());
+    run(std::integral_constant<unsigned, 1>());
   }
+}
+
+Launch blocks_of(const Matrix& matrix, unsigned width) {
+  return {dim3(grid_size(matrix.channels, int64_t{matrix.columns} * width), matrix.shares), dim3(kBlock)};
 }
 
 // The blocks that put the shares together.
 Launch joining(const Matrix& matrix) { return block_each(divide_up(matrix.channels, channels_last::kJoined), kBlock); }
 
-template <class T>
-void run_channels_last(const Plan& plan, const Forward<T>& f, float2* parts, cudaStream_t stream) {
-  by_channels<T>(plan.shape, {f.x, f.y, f.residual}, [&](auto width, const Matrix& matrix, const Launch& blocks) {
-    launch(channels_last::reduce_statistics<width(), T>, blocks, stream, f.x, f.count, parts, matrix);
-    launch(channels_last::join_statistics<T>, joining(matrix), stream, f, matrix);
-    launch(channels_last::normalise<width(), T>, blocks, stream, f, matrix);
-  });
+// A kernel that begins before the one in front of it has ended.
+template <class... Parameters, class... Arguments>
+void launch_early(void (*kernel)(Parameters...), const Launch& shape, cudaStream_t stream, Arguments&&... arguments) {
+  if (shape.grid.x > 0) launch_with(kernel, shape, {.early = true}, stream, std::forward<Arguments>(arguments)...);
 }
 
-template <class T>
-void run_channels_last(const Plan& plan, const Backward<T>& b, cudaStream_t stream) {
-  by_channels<T>(plan.shape, {b.dy, b.more_dy, b.relu_y, b.masked, b.x, b.dx},
-                 [&](auto width, const Matrix& matrix, const Launch& blocks) {
-                   launch(channels_last::reduce_gradients<width(), T>, blocks, stream, b, matrix);
-                   launch(channels_last::join_gradients<T>, joining(matrix), stream, b, matrix);
-                   launch(channels_last::flow_back<width(), T>, blocks, stream, b, matrix);
-                 });
+template <unsigned width, class T>
+void normalise_with(const BatchNorm& shape, const Forward<T>& f, cudaStream_t stream) {
+  using namespace channels_last;
+  const bool more = f.residual != nullptr;
+  const Matrix matrix = matrix_of(shape, width, more ? kFewRowsRead : kRowsRead, kResident);
+  launch_early(more ? channels_last::normalise<width, true, T> : channels_last::normalise<width, false, T>,
+               blocks_of(matrix, width), stream, f, matrix);
 }
 
 Launch blocks_of(const Split& split) { return block_each(split.channels * split.shares, kBlock); }
@@ -121,6 +118,7 @@ void run_backward(const Plan& plan, cudaStream_t stream, const OpArgs& args) {
                       .more_dy = nullptr,
                       .relu_y = nullptr,
                       .masked = nullptr,
+                      .signs = nullptr,
                       .x = args.in<T>(1),
                       .gamma = args.in<float>(2),
                       .mean = args.in<float>(3),
@@ -143,8 +141,10 @@ void run_inference(const Plan& plan, cudaStream_t stream, const OpArgs& args) {
                        .y = args.out<T>(0),
                        .epsilon = plan.shape.epsilon};
   if (plan.shape.channels_last) {
-    return by_channels<T>(plan.shape, {f.x, f.y}, [&](auto width, const Matrix& matrix, const Launch& blocks) {
-      launch(channels_last::normalise_by_given<width(), T>, blocks, stream, f, matrix);
+    return by_channels<T>(plan.shape, {f.x, f.y}, [&](auto width) {
+      using namespace channels_last;
+      const Matrix matrix = matrix_of(plan.shape, width(), kRowsRead, kResident);
+      launch_early(channels_last::normalise_by_given<width(), T>, blocks_of(matrix, width()), stream, f, matrix);
     });
   }
   by_width<T>(plan.split, {f.x, f.y}, [&](auto width) {
@@ -154,23 +154,56 @@ void run_inference(const Plan& plan, cudaStream_t stream, const OpArgs& args) {
 
 }  // namespace
 
+// Of the most shares that there are, whichever width and direction.
+uint64_t parts_of_channels_last(const BatchNorm& shape) {
+  using namespace channels_last;
+  unsigned most = 1;
+  for (const unsigned width : {8U, 4U, 1U}) {
+    most = std::max({most, matrix_of(shape, width, kRowsRead, kResident).shares,
+                     matrix_of(shape, width, kFewRowsRead, kGradientResident).shares});
+  }
+  return uint64_t{most} * static_cast<uint64_t>(shape.channels) * sizeof(float2);
+}
+
+template <class T>
+void batch_norm_channels_last(const BatchNorm& shape, const Forward<T>& f, float2* parts, cudaStream_t stream) {
+  using namespace channels_last;
+  by_channels<T>(shape, {f.x, f.y, f.residual}, [&](auto width) {
+    const Matrix matrix = matrix_of(shape, width(), kRowsRead, kResident);
+    launch_early(channels_last::reduce_statistics<width(), T>, blocks_of(matrix, width()), stream, f.x, f.count, parts,
+                 matrix);
+    launch_early(join_statistics<T>, joining(matrix), stream, f, matrix);
+    normalise_with<width()>(shape, f, stream);
+  });
+}
+
+template <class T>
+void batch_norm_backward_channels_last(const BatchNorm& shape, const Backward<T>& b, cudaStream_t stream) {
+  using namespace channels_last;
+  by_channels<T>(shape, {b.dy, b.more_dy, b.relu_y, b.masked, b.x, b.dx}, [&](auto width) {
+    const Matrix matrix = matrix_of(shape, width(), kFewRowsRead, kGradientResident);
+    launch_early(channels_last::reduce_gradients<width(), T>, blocks_of(matrix, width()), stream, b, matrix);
+    launch_early(join_gradients<T>, joining(matrix), stream, b, matrix);
+    launch_early(channels_last::flow_back<width(), T>, blocks_of(matrix, width()), stream, b, matrix);
+  });
+}
+
 BatchNormPlan batch_norm_plan(const BatchNorm& shape) {
   BatchNormPlan plan = plan_of(shape);
-  const unsigned shares = shape.channels_last ? channels_last::matrix_of(shape).shares : plan.split.shares;
-  plan.workspace_bytes = static_cast<uint64_t>(shape.channels) * shares * sizeof(float2);
+  plan.workspace_bytes = shape.channels_last
+                             ? parts_of_channels_last(shape)
+                             : static_cast<uint64_t>(shape.channels) * plan.split.shares * sizeof(float2);
   return plan;
 }
 
 template <class T>
 void normalise_channels_last(const BatchNorm& shape, const Forward<T>& f, cudaStream_t stream) {
-  by_channels<T>(shape, {f.x, f.y, f.residual}, [&](auto width, const Matrix& matrix, const Launch& blocks) {
-    launch(channels_last::normalise<width(), T>, blocks, stream, f, matrix);
-  });
+  by_channels<T>(shape, {f.x, f.y, f.residual}, [&](auto width) { normalise_with<width()>(shape, f, stream); });
 }
 
 template <class T>
 void run_batch_norm(const BatchNormPlan& plan, const Forward<T>& f, float2* parts, cudaStream_t stream) {
-  if (plan.shape.channels_last) return run_channels_last(plan, f, parts, stream);
+  if (plan.shape.channels_last) return batch_norm_channels_last(plan.shape, f, parts, stream);
   if (resident::forward(f, plan.split, stream)) return;
   by_width<T>(plan.split, {f.x, f.y, f.residual}, [&](auto width) {
     launch(reduce_statistics<width(), T>, blocks_of(plan.split), stream, f.x, f.count, parts, plan.split);
@@ -180,7 +213,7 @@ void run_batch_norm(const BatchNormPlan& plan, const Forward<T>& f, float2* part
 
 template <class T>
 void run_batch_norm_backward(const BatchNormPlan& plan, const Backward<T>& b, cudaStream_t stream) {
-  if (plan.shape.channels_last) return run_channels_last(plan, b, stream);
+  if (plan.shape.channels_last) return batch_norm_backward_channels_last(plan.shape, b, stream);
   if (resident::backward(b, plan.split, stream)) return;
   by_width<T>(plan.split, {b.dy, b.more_dy, b.relu_y, b.masked, b.x, b.dx}, [&](auto width) {
     launch(reduce_gradients<width(), T>, blocks_of(plan.split), stream, b, plan.split);
@@ -190,6 +223,12 @@ void run_batch_norm_backward(const BatchNormPlan& plan, const Backward<T>& b, cu
 
 template void normalise_channels_last(const BatchNorm&, const Forward<__nv_bfloat16>&, cudaStream_t);
 template void normalise_channels_last(const BatchNorm&, const Forward<__half>&, cudaStream_t);
+template void batch_norm_channels_last(const BatchNorm&, const Forward<float>&, float2*, cudaStream_t);
+template void batch_norm_backward_channels_last(const BatchNorm&, const Backward<float>&, cudaStream_t);
+template void batch_norm_channels_last(const BatchNorm&, const Forward<__nv_bfloat16>&, float2*, cudaStream_t);
+template void batch_norm_backward_channels_last(const BatchNorm&, const Backward<__nv_bfloat16>&, cudaStream_t);
+template void batch_norm_channels_last(const BatchNorm&, const Forward<__half>&, float2*, cudaStream_t);
+template void batch_norm_backward_channels_last(const BatchNorm&, const Backward<__half>&, cudaStream_t);
 template void run_batch_norm(const BatchNormPlan&, const Forward<float>&, float2*, cudaStream_t);
 template void run_batch_norm_backward(const BatchNormPlan&, const Backward<float>&, cudaStream_t);
 template void run_batch_norm(const BatchNormPlan&, const Forward<__nv_bfloat16>&, float2*, cudaStream_t);

@@ -31,6 +31,7 @@ struct NormPlan {
   NormSubgraph run;
   BatchNormPlan norm;
   uint64_t workspace_bytes = 0;
+  uint64_t signs_at = 0;                       // in the workspace, where the backward keeps them
   std::optional<HalfConvolution> convolution;  // in front
   uint64_t convolution_bytes = 0;              // of the workspace, at its beginning
   SlabPlan slabs;
@@ -45,6 +46,12 @@ bool convolutions_make_statistics() {
   return allowed;
 }
 
+// Whether the backward keeps a bit of each number of the ReLU's output, to read that once instead of twice.
+bool keeps_signs(const NormSubgraph& run) {
+  const backends::BatchNorm& shape = run.shape;
+  return run.backward && run.masked < 0 && ops::is_half(run.dtype) && shape.channels_last && shape.channels % 8 == 0;
+}
+
 // Nothing where no subgraph begins with this op.
 std::optional<NormPlan> plan_norm(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
   NormPlan plan;
@@ -56,6 +63,10 @@ std::optional<NormPlan> plan_norm(const ProgramDesc& desc, std::size_t first, st
     return std::nullopt;
   }
   plan.workspace_bytes = plan.norm.workspace_bytes;
+  if (keeps_signs(plan.run)) {
+    plan.signs_at = cuda::divide_up(plan.workspace_bytes, kAlignment) * kAlignment;
+    plan.workspace_bytes = plan.signs_at + static_cast<uint64_t>(plan.run.shape.elements()) / 8;
+  }
   return plan;
 }
 
@@ -117,6 +128,7 @@ void run_backward(const NormPlan& plan, cudaStream_t stream, const SubgraphArgs&
                       .more_dy = run.other < 0 ? nullptr : args.data<T>(run.other),
                       .relu_y = args.data<T>(run.y),
                       .masked = run.masked < 0 ? nullptr : args.data<T>(run.masked),
+                      .signs = keeps_signs(run) ? args.workspace<uint8_t>() + plan.signs_at : nullptr,
                       .x = args.data<T>(run.inputs[1]),
                       .gamma = in(2),
                       .mean = in(3),
