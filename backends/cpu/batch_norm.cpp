@@ -14,7 +14,7 @@ namespace gpunn::cpu {
 // How many tensors have strips at a time.
 constexpr int64_t kNormTensors = 3;
 
-// Numbers by channel: two f64 a part, then an f32 a part and three more. Behind them a thread's strips.
+// Numbers by channel: two f64 a part, then an f32 a part and three more. Behind them a thread's strips, or the bits.
 struct NormWorkspace {
   double* parts;
   float* coefficients;
@@ -33,6 +33,7 @@ struct NormWorkspace {
   double* second(int64_t part) const { return first(part) + channels; }
   float* coefficient(int64_t i) const { return coefficients + i * channels; }
   float* means(int64_t part) const { return coefficient(3 + part); }
+  uint16_t* bits() const { return reinterpret_cast<uint16_t*>(all_strips); }
   float* strip_of(int thread, int64_t i) const { return all_strips + (thread * kNormTensors + i) * strip; }
 };
 
@@ -167,8 +168,7 @@ void part_statistics(const BatchNormPlan& plan, const T* x, const ChannelShape& 
 template <class T>
 void apply_all(const BatchNormPlan& plan, const NormWorkspace& to, const T* x, const float* mean, const float* factor,
                const float* beta, const T* other, bool relu, T* y) {
-  parallel_for(plan.threads, plan.parts, [&](int64_t task, int thread) {
-    const int64_t part = task_from_the_end(task, plan.parts, plan.threads);
+  parallel_for(plan.threads, plan.parts, [&](int64_t part, int thread) {
     each_strip(plan, !std::is_same_v<T, float>, part_of(plan, part, plan.shape.rows),
                [&](int64_t from, int64_t c, const ChannelShape& rows) {
                  const int64_t at = offset_of(plan, part) + from;
@@ -231,7 +231,10 @@ BatchNormPlan plan_batch_norm(const BatchNorm& shape, int32_t dtype, bool fused,
   const auto channels = static_cast<uint64_t>(shape.channels);
   plan.workspace_bytes =
       channels * (static_cast<uint64_t>(plan.parts) * (2 * sizeof(double) + sizeof(float)) + 3 * sizeof(float));
-  if (fused || dtype != GPUNN_F32) {
+  plan.bits = fused && dtype == GPUNN_F32 && plan.shape.size == 1;
+  if (plan.bits) {
+    plan.workspace_bytes += static_cast<uint64_t>(plan.shape.rows * plan.vectors()) * sizeof(uint16_t);
+  } else if (fused || dtype != GPUNN_F32) {
     plan.workspace_bytes += static_cast<uint64_t>(threads * kNormTensors * plan.strip()) * sizeof(float);
   }
   return plan;
@@ -268,31 +271,94 @@ void run_batch_norm(const BatchNormPlan& plan, const BatchNormForward<T>& op) {
   apply_all(plan, to, op.x, op.mean, factor, op.beta, op.other, op.relu, op.y);
 }
 
+namespace {
+
+// dy and dx as matrices of rows, in one sweep a pass: the loops of f32 where the mask is bits.
+void masked_sums(const BatchNormPlan& plan, const BatchNormBackward<float>& op, const NormWorkspace& to, int64_t part,
+                 const ChannelShape& counted) {
+  const int64_t at = offset_of(plan, part);
+  const MaskedRows gradient{op.dy, op.more_dy};
+  float* masked = op.masked == nullptr ? nullptr : op.masked + at;
+  plan.kernels->masked_products(gradient.from(at), op.relu_y + at, masked,
+                                to.bits() + part * plan.rows_per_part * plan.vectors(), op.x + at, op.mean,
+                                to.first(part), to.second(part), counted);
+  if (masked == nullptr) return;
+  const int64_t done = elements_of(counted);
+  const MaskedRows rest = gradient.from(at + done);
+  plan.kernels->masked(rest.dy, rest.more, op.relu_y + at + done, masked + done,
+                       elements_of(part_of(plan, part, plan.shape.rows)) - done);
+}
+
+void masked_gradient(const BatchNormPlan& plan, const BatchNormBackward<float>& op, const NormWorkspace& to,
+                     int64_t part, const ChannelShape& counted) {
+  const int64_t at = offset_of(plan, part);
+  const float *factor = to.coefficient(0), *offset = to.coefficient(1), *slope = to.coefficient(2);
+  if (op.masked != nullptr) {
+    plan.kernels->backward(op.masked + at, op.x + at, op.mean, factor, offset, slope, op.dx + at, counted);
+  } else {
+    plan.kernels->masked_backward(MaskedRows{op.dy, op.more_dy}.from(at),
+                                  to.bits() + part * plan.rows_per_part * plan.vectors(), op.x + at, op.mean, factor,
+                                  offset, slope, op.dx + at, counted);
+  }
+}
+
+// The same strip by strip, or all at once without ReLU.
+template <class T>
+void strip_sums(const BatchNormPlan& plan, const BatchNormBackward<T>& op, const NormWorkspace& to, int64_t part,
+                const ChannelShape& counted, int thread) {
+  const bool strips = op.relu_y != nullptr || !std::is_same_v<T, float>;
+  each_strip(plan, strips, counted, [&](int64_t from, int64_t c, const ChannelShape& strip) {
+    const int64_t at = offset_of(plan, part) + from;
+    const int64_t n = elements_of(strip);
+    const float* gradient = gradient_at(op, plan, to, thread, at, n);
+    if (op.masked != nullptr) narrow_or_copy(gradient, op.masked + at, n);
+    plan.kernels->products(gradient, as_wide(op.x + at, n, to.strip_of(thread, 1)), op.mean + c, to.first(part) + c,
+                           to.second(part) + c, strip);
+  });
+  if (op.masked == nullptr) return;
+  ChannelShape rest = part_of(plan, part, plan.shape.rows);
+  rest.rows -= counted.rows;
+  each_strip(plan, true, rest, [&](int64_t from, int64_t, const ChannelShape& strip) {
+    const int64_t at = offset_of(plan, part) + counted.rows * plan.row() + from;
+    const int64_t n = elements_of(strip);
+    narrow_or_copy(gradient_at(op, plan, to, thread, at, n), op.masked + at, n);
+  });
+}
+
+template <class T>
+void strip_gradient(const BatchNormPlan& plan, const BatchNormBackward<T>& op, const NormWorkspace& to, int64_t part,
+                    const ChannelShape& counted, int thread) {
+  const bool strips = op.relu_y != nullptr || !std::is_same_v<T, float>;
+  // What has been written is read, rather than made again.
+  BatchNormBackward<T> second = op;
+  if (op.masked != nullptr) second.dy = op.masked, second.relu_y = nullptr;
+  const float *factor = to.coefficient(0), *offset = to.coefficient(1), *slope = to.coefficient(2);
+  each_strip(plan, strips, counted, [&](int64_t from, int64_t c, const ChannelShape& strip) {
+    const int64_t at = offset_of(plan, part) + from;
+    const int64_t n = elements_of(strip);
+    const float* gradient = gradient_at(second, plan, to, thread, at, n);
+    float* made = wide_target(op.dx + at, to.strip_of(thread, 2));
+    plan.kernels->backward(gradient, as_wide(op.x + at, n, to.strip_of(thread, 1)), op.mean + c, factor + c, offset + c,
+                           slope + c, made, strip);
+    put_narrow(made, op.dx + at, n);
+  });
+}
+
+}  // namespace
+
 template <class T>
 void run_batch_norm_backward(const BatchNormPlan& plan, const BatchNormBackward<T>& op) {
   const BatchNorm& shape = plan.shape;
-  const bool strips = op.relu_y != nullptr || !std::is_same_v<T, float>;
+  [[maybe_unused]] const bool bits = plan.bits && op.relu_y != nullptr;
   const int64_t rows = counted_rows(plan, op.count);
   const NormWorkspace to(plan, op.workspace);
   parallel_for(plan.threads, plan.parts, [&](int64_t part, int thread) {
     std::fill(to.first(part), to.first(part) + 2 * shape.channels, 0.0);
     const ChannelShape counted = part_of(plan, part, rows);
-    each_strip(plan, strips, counted, [&](int64_t from, int64_t c, const ChannelShape& strip) {
-      const int64_t at = offset_of(plan, part) + from;
-      const int64_t n = elements_of(strip);
-      const float* gradient = gradient_at(op, plan, to, thread, at, n);
-      if (op.masked != nullptr) narrow_or_copy(gradient, op.masked + at, n);
-      plan.kernels->products(gradient, as_wide(op.x + at, n, to.strip_of(thread, 1)), op.mean + c, to.first(part) + c,
-                             to.second(part) + c, strip);
-    });
-    if (op.masked == nullptr) return;
-    ChannelShape rest = part_of(plan, part, shape.rows);
-    rest.rows -= counted.rows;
-    each_strip(plan, true, rest, [&](int64_t from, int64_t, const ChannelShape& strip) {
-      const int64_t at = offset_of(plan, part) + counted.rows * plan.row() + from;
-      const int64_t n = elements_of(strip);
-      narrow_or_copy(gradient_at(op, plan, to, thread, at, n), op.masked + at, n);
-    });
+    if constexpr (std::is_same_v<T, float>) {
+      if (bits) return masked_sums(plan, op, to, part, counted);
+    }
+    strip_sums(plan, op, to, part, counted, thread);
   });
 
   float *factor = to.coefficient(0), *offset = to.coefficient(1), *slope = to.coefficient(2);
@@ -310,24 +376,14 @@ void run_batch_norm_backward(const BatchNormPlan& plan, const BatchNormBackward<
     offset[c] = static_cast<float>(sum / elements);
     slope[c] = static_cast<float>(product * inverse * inverse / elements);
   }
-  // What has been written once is read, rather than made again.
-  BatchNormBackward<T> second = op;
-  if (op.masked != nullptr) second.dy = op.masked, second.relu_y = nullptr;
-  parallel_for(plan.threads, plan.parts, [&](int64_t task, int thread) {
-    const int64_t part = task_from_the_end(task, plan.parts, plan.threads);
-    const int64_t begin = offset_of(plan, part);
+  parallel_for(plan.threads, plan.parts, [&](int64_t part, int thread) {
     const ChannelShape counted = part_of(plan, part, rows);
-    each_strip(plan, strips, counted, [&](int64_t from, int64_t c, const ChannelShape& strip) {
-      const int64_t at = begin + from;
-      const int64_t n = elements_of(strip);
-      const float* gradient = gradient_at(second, plan, to, thread, at, n);
-      float* made = wide_target(op.dx + at, to.strip_of(thread, 2));
-      plan.kernels->backward(gradient, as_wide(op.x + at, n, to.strip_of(thread, 1)), op.mean + c, factor + c,
-                             offset + c, slope + c, made, strip);
-      put_narrow(made, op.dx + at, n);
-    });
-    const int64_t row = plan.row();
-    fill_zero(op.dx + begin + counted.rows * row, (part_of(plan, part, shape.rows).rows - counted.rows) * row);
+    const int64_t done = elements_of(counted);
+    fill_zero(op.dx + offset_of(plan, part) + done, elements_of(part_of(plan, part, shape.rows)) - done);
+    if constexpr (std::is_same_v<T, float>) {
+      if (bits) return masked_gradient(plan, op, to, part, counted);
+    }
+    strip_gradient(plan, op, to, part, counted, thread);
   });
 }
 

@@ -22,9 +22,12 @@ struct BatchNormPlan {
   int64_t strip_channels = 1;
   int threads = 1;
   const NormalizationKernels* kernels = nullptr;
+  // f32, channels-last: ReLU's mask is kept as bits between the passes of a gradient.
+  bool bits = false;
   uint64_t workspace_bytes = 0;
 
   int64_t row() const { return shape.channels * shape.size; }
+  int64_t vectors() const { return (shape.channels + kernels->lanes - 1) / kernels->lanes; }
   int64_t strip() const { return strip_rows * strip_channels * shape.size; }
 };
 

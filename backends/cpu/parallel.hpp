@@ -34,14 +34,6 @@ void parallel_for(int threads, int64_t tasks, const Body& body) {
       [](const void* context, int64_t task, int thread) { (*static_cast<const Body*>(context))(task, thread); }, &body);
 }
 
-// Turns the order of each thread's share around. A second loop over a tensor then begins with what the first one has
-// left in the caches.
-inline int64_t task_from_the_end(int64_t task, int64_t tasks, int threads) {
-  const int64_t places = std::min<int64_t>(threads, tasks);
-  const int64_t place = ((task + 1) * places - 1) / tasks;
-  return tasks * place / places + tasks * (place + 1) / places - 1 - task;
-}
-
 // Calls body(task) on the whole team.
 template <class Body>
 void parallel_for(int64_t tasks, const Body& body) {

@@ -9,6 +9,8 @@ namespace {
 using GPUNN_ISA::kLanes;
 using GPUNN_ISA::load;
 using GPUNN_ISA::load_first;
+using GPUNN_ISA::store;
+using GPUNN_ISA::store_first;
 using GPUNN_ISA::Vec;
 
 // Rows of [rows, channels] whose terms are summed in f32 before they are added in f64: an eighth of the conversions, at
@@ -63,20 +65,46 @@ void row_squares(const float* x, const float* mean, double* squares, ChannelShap
   });
 }
 
+// Channels whose sums are in the first-level cache.
+constexpr int64_t kChannelsInSum = 256;
+
+// sums += g and products += g * (x - mean), where gradient(row, at, channel, load) gives g at `at`, load(p) having the
+// numbers of a vector's channels at p. Several tensors are read row by row, as so many streams.
+template <class Gradient>
+inline void sum_products(const float* x, const float* mean, double* sums, double* products, ChannelShape shape,
+                         const Gradient& gradient) {
+  for (int64_t first = 0; first < shape.rows; first += kRowsInSum) {
+    const int64_t end = shape.rows - first < kRowsInSum ? shape.rows : first + kRowsInSum;
+    for (int64_t block = 0; block < shape.channels; block += kChannelsInSum) {
+      const int64_t channels = shape.channels - block < kChannelsInSum ? shape.channels - block : kChannelsInSum;
+      const int64_t vectors = channels / kLanes;
+      const int n = static_cast<int>(channels % kLanes);
+      Vec sum[kChannelsInSum / kLanes] = {};
+      Vec product[kChannelsInSum / kLanes] = {};
+      for (int64_t row = first; row < end; ++row) {
+        const auto add = [&](int64_t v, auto load_at) {
+          const int64_t c = block + v * kLanes;
+          const int64_t at = row * shape.channels + c;
+          const Vec g = gradient(row, at, c, load_at);
+          sum[v] += g;
+          product[v] += g * (load_at(x + at) - load_at(mean + c));
+        };
+        for (int64_t v = 0; v < vectors; ++v) add(v, [](const float* p) { return load(p); });
+        if (n > 0) add(vectors, [n](const float* p) { return load_first(p, n); });
+      }
+      for (int64_t v = 0; v * kLanes < channels; ++v) {
+        const int64_t c = block + v * kLanes;
+        add_lanes(sums + c, sum[v], v < vectors ? kLanes : n);
+        add_lanes(products + c, product[v], v < vectors ? kLanes : n);
+      }
+    }
+  }
+}
+
 void row_products(const float* dy, const float* x, const float* mean, double* sums, double* products,
                   ChannelShape shape) {
-  each_rows(shape, [&](int64_t row, int64_t rows, int64_t c, int n, auto load_at) {
-    const Vec m = load_at(mean + c);
-    Vec sum{};
-    Vec product{};
-    for (int64_t i = row; i < row + rows; ++i) {
-      const Vec gradient = load_at(dy + i * shape.channels + c);
-      sum += gradient;
-      product += gradient * (load_at(x + i * shape.channels + c) - m);
-    }
-    add_lanes(sums + c, sum, n);
-    add_lanes(products + c, product, n);
-  });
+  sum_products(x, mean, sums, products, shape,
+               [dy](int64_t, int64_t at, int64_t, auto load_at) { return load_at(dy + at); });
 }
 
 void sum(const float* x, double* sums, ChannelShape shape) {
@@ -159,13 +187,15 @@ void apply(const float* x, const float* mean, const float* factor, const float* 
 }
 
 void masked(const float* dy, const float* more, const float* y, float* to, int64_t n) {
-  if (more == nullptr) {
-#pragma omp simd
-    for (int64_t i = 0; i < n; ++i) to[i] = 0.0F < y[i] ? dy[i] : 0.0F;
-  } else {
-#pragma omp simd
-    for (int64_t i = 0; i < n; ++i) to[i] = 0.0F < y[i] ? dy[i] + more[i] : 0.0F;
-  }
+  const auto vector = [&](int64_t i, auto load_at) {
+    const Vec gradient = load_at(dy + i) + (more == nullptr ? Vec{} : load_at(more + i));
+    return Vec{} < load_at(y + i) ? gradient : Vec{};
+  };
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) store(to + i, vector(i, [](const float* p) { return load(p); }));
+  if (i == n) return;
+  const int rest = static_cast<int>(n - i);
+  store_first(to + i, vector(i, [rest](const float* p) { return load_first(p, rest); }), rest);
 }
 
 void backward(const float* dy, const float* x, const float* mean, const float* factor, const float* offset,
@@ -192,11 +222,71 @@ void backward(const float* dy, const float* x, const float* mean, const float* f
   }
 }
 
+template <bool add, class Load>
+inline Vec gradient_at(const MaskedRows& gradient, int64_t at, const Load& load_at) {
+  if constexpr (add) return load_at(gradient.dy + at) + load_at(gradient.more + at);
+  return load_at(gradient.dy + at);
+}
+
+template <bool add, bool kept>
+void masked_row_products(MaskedRows gradient, const float* y, float* masked, uint16_t* bits, const float* x,
+                         const float* mean, double* sums, double* products, ChannelShape shape) {
+  const int64_t vectors = (shape.channels + kLanes - 1) / kLanes;
+  sum_products(x, mean, sums, products, shape, [=](int64_t row, int64_t at, int64_t c, auto load_at) {
+    const uint16_t through = GPUNN_ISA::positive_lanes(load_at(y + at));
+    const Vec g = GPUNN_ISA::keep_lanes(gradient_at<add>(gradient, at, load_at), through);
+    if constexpr (kept) {
+      const int64_t n = shape.channels - c;
+      n >= kLanes ? store(masked + at, g) : store_first(masked + at, g, static_cast<int>(n));
+    } else {
+      bits[row * vectors + c / kLanes] = through;
+    }
+    return g;
+  });
+}
+
+void masked_products(MaskedRows gradient, const float* y, float* masked, uint16_t* bits, const float* x,
+                     const float* mean, double* sums, double* products, ChannelShape shape) {
+  const auto run = [&](auto kernel) { kernel(gradient, y, masked, bits, x, mean, sums, products, shape); };
+  if (gradient.more == nullptr) {
+    masked == nullptr ? run(masked_row_products<false, false>) : run(masked_row_products<false, true>);
+  } else {
+    masked == nullptr ? run(masked_row_products<true, false>) : run(masked_row_products<true, true>);
+  }
+}
+
+template <bool add>
+void masked_row_backward(MaskedRows gradient, const uint16_t* bits, const float* x, const float* mean,
+                         const float* factor, const float* offset, const float* slope, float* dx, ChannelShape shape) {
+  const auto vector = [&](int64_t at, int64_t c, auto load_at) {
+    const Vec g = GPUNN_ISA::keep_lanes(gradient_at<add>(gradient, at, load_at), *bits++);
+    const Vec apart = load_at(x + at) - load_at(mean + c);
+    return load_at(factor + c) * (g - load_at(offset + c) - apart * load_at(slope + c));
+  };
+  for (int64_t row = 0; row < shape.rows; ++row) {
+    const int64_t first = row * shape.channels;
+    int64_t c = 0;
+    for (; c + kLanes <= shape.channels; c += kLanes) {
+      store(dx + first + c, vector(first + c, c, [](const float* p) { return load(p); }));
+    }
+    if (const int n = static_cast<int>(shape.channels - c); n > 0) {
+      store_first(dx + first + c, vector(first + c, c, [n](const float* p) { return load_first(p, n); }), n);
+    }
+  }
+}
+
+void masked_backward(MaskedRows gradient, const uint16_t* bits, const float* x, const float* mean, const float* factor,
+                     const float* offset, const float* slope, float* dx, ChannelShape shape) {
+  const auto run = gradient.more == nullptr ? masked_row_backward<false> : masked_row_backward<true>;
+  run(gradient, bits, x, mean, factor, offset, slope, dx, shape);
+}
+
 }  // namespace
 
 namespace GPUNN_ISA {
 extern const NormalizationKernels normalization_kernels;
-const NormalizationKernels normalization_kernels{sum, squares, products, apply, masked, backward};
+const NormalizationKernels normalization_kernels{
+    kLanes, sum, squares, products, apply, masked, masked_products, masked_backward, backward};
 }  // namespace GPUNN_ISA
 
 }  // namespace gpunn::cpu

@@ -14,7 +14,16 @@ struct ChannelShape {
   int64_t size;
 };
 
+// A gradient of [rows, channels] through ReLU: dy + more (may be null) where the ReLU's result is positive.
+struct MaskedRows {
+  const float* dy;
+  const float* more;
+
+  MaskedRows from(int64_t offset) const { return {dy + offset, more == nullptr ? nullptr : more + offset}; }
+};
+
 struct NormalizationKernels {
+  int lanes;
   // sums += x, by channel.
   void (*sum)(const float* x, double* sums, ChannelShape shape);
   // squares += (x - mean)^2, by channel.
@@ -27,6 +36,13 @@ struct NormalizationKernels {
                 bool relu, float* y, ChannelShape shape);
   // to = dy + more (may be null) where y is positive, elsewhere 0; `to` may be dy.
   void (*masked)(const float* dy, const float* more, const float* y, float* to, int64_t n);
+  // products of a gradient through a ReLU that gave y. The gradient goes to `masked`, or if that is null, which lanes
+  // it has goes to `bits`, a number for each vector of a row.
+  void (*masked_products)(MaskedRows gradient, const float* y, float* masked, uint16_t* bits, const float* x,
+                          const float* mean, double* sums, double* products, ChannelShape shape);
+  // backward of that gradient, by those bits.
+  void (*masked_backward)(MaskedRows gradient, const uint16_t* bits, const float* x, const float* mean,
+                          const float* factor, const float* offset, const float* slope, float* dx, ChannelShape shape);
   // dx = factor * (dy - offset - (x - mean) * slope).
   void (*backward)(const float* dy, const float* x, const float* mean, const float* factor, const float* offset,
                    const float* slope, float* dx, ChannelShape shape);

@@ -61,6 +61,33 @@ GPUNN_ALWAYS_INLINE void store_first(float* p, Vec v, int n) {
 }
 #endif
 
+// A bit a lane.
+using LaneBits = uint16_t;
+// Lanes above 0; not those that are NaN.
+#if defined(__AVX512F__)
+GPUNN_ALWAYS_INLINE LaneBits positive_lanes(Vec v) { return _mm512_cmp_ps_mask(v, _mm512_setzero_ps(), _CMP_GT_OQ); }
+GPUNN_ALWAYS_INLINE Vec keep_lanes(Vec v, LaneBits bits) { return _mm512_maskz_mov_ps(bits, v); }
+#elif defined(__AVX2__)
+GPUNN_ALWAYS_INLINE LaneBits positive_lanes(Vec v) {
+  return static_cast<LaneBits>(_mm256_movemask_ps(_mm256_cmp_ps(v, _mm256_setzero_ps(), _CMP_GT_OQ)));
+}
+GPUNN_ALWAYS_INLINE Vec keep_lanes(Vec v, LaneBits bits) {
+  const __m256i lane = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+  const __m256i kept = _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32(bits), lane), lane);
+  return _mm256_and_ps(v, _mm256_castsi256_ps(kept));
+}
+#else
+GPUNN_ALWAYS_INLINE LaneBits positive_lanes(Vec v) {
+  unsigned bits = 0;
+  for (int i = 0; i < kLanes; ++i) bits |= (v[i] > 0.0F ? 1U : 0U) << i;
+  return static_cast<LaneBits>(bits);
+}
+GPUNN_ALWAYS_INLINE Vec keep_lanes(Vec v, LaneBits bits) {
+  for (int i = 0; i < kLanes; ++i) v[i] = (bits >> i & 1) != 0 ? v[i] : 0.0F;
+  return v;
+}
+#endif
+
 // The same of bf16 numbers in memory; stored to the nearest, ties to even.
 using Bits32 = uint32_t __attribute__((vector_size(kLanes * sizeof(uint32_t))));
 using Bits16 = uint16_t __attribute__((vector_size(kLanes * sizeof(uint16_t))));
