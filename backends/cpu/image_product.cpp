@@ -20,6 +20,9 @@ constexpr int64_t kProductDepth = 1024;
 constexpr int64_t kBlockColumns = 288;
 constexpr int64_t kFilterDepth = 256;
 constexpr int64_t kFilterTasks = 32;
+// Pixels of so few channels are multiplied where they lie, which takes 0.5 to 0.9 of the time. The channels that a tile
+// reads of longer ones share few sets of the first-level cache: these are copied.
+constexpr int64_t kShortRow = 256;
 constexpr int64_t kMostFilterChunks = 16;
 constexpr double kMostPartialFloats = 4.0 * 1024 * 1024;
 
@@ -206,6 +209,8 @@ ImageFilterProduct::ImageFilterProduct(const ConvolutionShape& shape, int thread
   rows_stride_ = row_stride(block_taps_ * block_channels_);
   rows_at_once_ = even_block(dy_.channels, kernels_->tile_rows);
   dy_tile_ = round_up(rows_at_once_ * depth_ + kernels_->lanes, 16);
+  x_in_place_ = sees_itself(shape) && x_.all_channels <= kShortRow && x_.channels % kernels_->lanes == 0;
+  dy_in_place_ = dy_.all_channels <= kShortRow;
 }
 
 double ImageFilterProduct::workspace_floats() const {
@@ -226,7 +231,8 @@ void ImageFilterProduct::add_chunk(const float* dy, const float* x, int64_t grou
   const int64_t columns = taps * channels;
   const int64_t filter_floats = targets_.taps() * x_.channels;
   GemmTile tile{};
-  tile.b_stride = rows_stride_;
+  tile.a_stride = dy_in_place_ ? dy_.all_channels : rows_at_once_;
+  tile.b_stride = x_in_place_ ? x_.all_channels : rows_stride_;
   tile.c_row = filter_floats;
   tile.c_column = 1;
   for (int64_t step = steps * chunk / chunks_; step < last; ++step) {
@@ -234,20 +240,23 @@ void ImageFilterProduct::add_chunk(const float* dy, const float* x, int64_t grou
     const int64_t count = std::min(depth_, outputs_ - first);
     tile.k = count;
     tile.accumulate = step > steps * chunk / chunks_;
-    copy_rows(x_, targets_, x, group * x_.channels + channel, channels, {tap, tap + taps}, first, count, scratch.rows,
-              rows_stride_);
+    const float* rows = x + first * x_.all_channels + group * x_.channels + channel;
+    if (!x_in_place_) {
+      rows = scratch.rows;
+      copy_rows(x_, targets_, x, group * x_.channels + channel, channels, {tap, tap + taps}, first, count, scratch.rows,
+                rows_stride_);
+    }
     const float* own_dy = dy + first * dy_.all_channels + group * dy_.channels;
-    for (int64_t k = 0; k < dy_.channels; k += rows_at_once_) {
+    for (int64_t k = 0; !dy_in_place_ && k < dy_.channels; k += rows_at_once_) {
       kernels_->pack(own_dy + k, 1, dy_.all_channels, std::min(rows_at_once_, dy_.channels - k), rows_at_once_, count,
                      scratch.dy + k / rows_at_once_ * dy_tile_);
     }
     for (int64_t j = 0; j < columns; j += kernels_->tile_columns) {
       tile.columns = static_cast<int>(std::min<int64_t>(kernels_->tile_columns, columns - j));
-      tile.b = scratch.rows + j;
-      tile.a_stride = rows_at_once_;
+      tile.b = rows + j;
       for (int64_t k = 0; k < dy_.channels; k += rows_at_once_) {
         tile.rows = static_cast<int>(std::min(rows_at_once_, dy_.channels - k));
-        tile.a = scratch.dy + k / rows_at_once_ * dy_tile_;
+        tile.a = dy_in_place_ ? own_dy + k : scratch.dy + k / rows_at_once_ * dy_tile_;
         tile.c = sums + (group * dy_.channels + k) * filter_floats + tap * x_.channels + channel + j;
         kernels_->tile(tile);
       }

@@ -90,6 +90,8 @@ class ImageFilterProduct {
   int64_t rows_stride_;
   int64_t dy_tile_;  // floats of a packed tile of dy
   int64_t rows_at_once_;
+  bool x_in_place_;
+  bool dy_in_place_;
 };
 
 }  // namespace gpunn::cpu
