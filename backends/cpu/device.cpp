@@ -8,6 +8,7 @@
 #include "kernels.hpp"
 #include "parallel.hpp"
 #include "subgraphs/batch_norm.hpp"
+#include "subgraphs/pooling.hpp"
 
 namespace gpunn::cpu {
 namespace {
@@ -51,12 +52,14 @@ void CpuDevice::info(gpunn_device_info& info) {
 
 plugin::SubgraphSupport CpuDevice::query_subgraph(const plugin::ProgramDesc& desc, std::size_t first,
                                                   std::size_t limit) {
-  return query_norm(desc, first, limit, threads_);
+  plugin::SubgraphSupport norm = query_norm(desc, first, limit, threads_);
+  return norm.ops > 0 ? norm : query_pool(*this, desc, first, limit);
 }
 
 std::unique_ptr<plugin::Subgraph> CpuDevice::create_subgraph(const plugin::ProgramDesc& desc, std::size_t first,
                                                              std::size_t count) {
-  return create_norm(desc, first, count, threads_);
+  if (query_norm(desc, first, count, threads_).ops == count) return create_norm(desc, first, count, threads_);
+  return create_pool(*this, desc, first, count);
 }
 
 }  // namespace gpunn::cpu

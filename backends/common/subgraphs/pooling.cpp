@@ -1,4 +1,4 @@
-#include "subgraphs/pool_match.hpp"
+#include "common/subgraphs/pooling.hpp"
 
 #include <gpunn/ops.h>
 
@@ -7,15 +7,15 @@
 #include "common/bias.hpp"
 #include "common/elementwise.hpp"
 
-namespace gpunn::cuda_tiled {
+namespace gpunn::backends {
 namespace {
 
-using namespace plugin;
-using backends::Refusal;
+using plugin::OpDesc;
+using plugin::ProgramDesc;
 
-class Matcher {
+class PoolMatcher {
  public:
-  Matcher(const ProgramDesc& desc, std::size_t first, std::size_t limit)
+  PoolMatcher(const ProgramDesc& desc, std::size_t first, std::size_t limit)
       : desc_(desc), first_(first), limit_(std::min(limit, desc.ops() - first)) {}
 
   // Throws Refusal.
@@ -39,12 +39,8 @@ class Matcher {
     const int32_t y = output(0, 0);
     run.pooled = output(1, 0);
     if (input(1, 0) != y || desc_.value(y).root != y || !needed(run.pooled)) return {};
-    run.convolution = backends::convolution_bias_activation_of(desc_.op(first_));
-    run.pool = backends::max_pool_of(desc_.op(first_ + 1));
-    backends::require(desc_.precision() == GPUNN_PRECISION_FP32, "tensor cores may be faster");
-    // From there on Winograd's are the faster convolutions.
-    constexpr int64_t kChannelsOfWinograd = 16;
-    backends::require(run.convolution.shape.group_inputs < kChannelsOfWinograd, "a convolution of many channels");
+    run.convolution = convolution_bias_activation_of(desc_.op(first_));
+    run.pool = max_pool_of(desc_.op(first_ + 1));
     run.x = input(0, 0);
     run.w = input(0, 1);
     run.bias = input(0, 2);
@@ -56,6 +52,7 @@ class Matcher {
   PoolSubgraph backward(bool mean, bool bias) const {
     PoolSubgraph run;
     run.backward = true;
+    run.mean = mean;
     run.dpooled = input(0, 0);
     const int32_t through = output(0, 0);
     run.y = input(1, 1);
@@ -63,18 +60,19 @@ class Matcher {
     if (bias) run.db = output(1, 1);
     if (input(1, 0) != through || run.y == through || desc_.value(through).root != through || needed(through))
       return {};
-    if (!mean && input(0, 1) != run.y) return {};
+    if (!mean) {
+      if (input(0, 1) != run.y) return {};
+      run.pooled = input(0, 2);
+    }
     if (!needed(run.dx) || (bias && !needed(run.db))) return {};
     const OpDesc pooling = desc_.op(first_);
     const OpDesc activation = desc_.op(first_ + 1);
-    const backends::Pool pool =
-        mean ? backends::avg_pool_backward_of(pooling) : backends::max_pool_backward_of(pooling);
+    run.pool = mean ? avg_pool_backward_of(pooling) : max_pool_backward_of(pooling);
     if (bias) {
-      backends::require(backends::bias_activation_backward_of(activation).relu, "there is no ReLU");
+      require(bias_activation_backward_of(activation).relu, "there is no ReLU");
     } else {
-      backends::map_size(activation);
+      map_size(activation);
     }
-    run.gradient = pooling_gradient_of(pool, desc_.tensor(run.y).dim[1], mean, bias);
     run.ops = 2;
     return run;
   }
@@ -88,7 +86,7 @@ class Matcher {
 
 PoolSubgraph match_pool(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
   try {
-    return Matcher(desc, first, limit).run();
+    return PoolMatcher(desc, first, limit).run();
   } catch (const Refusal& refusal) {
     PoolSubgraph none;
     none.reason = refusal.what();
@@ -96,4 +94,4 @@ PoolSubgraph match_pool(const ProgramDesc& desc, std::size_t first, std::size_t 
   }
 }
 
-}  // namespace gpunn::cuda_tiled
+}  // namespace gpunn::backends
