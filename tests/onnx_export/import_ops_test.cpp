@@ -59,6 +59,24 @@ TEST_CASE("images are padded by zeros, cut by negative padding, and enlarged") {
   check_close(outputs_of(sizes, {0, 4}), {0, 1, 3, 4, 0, 1, 3, 4});
 }
 
+TEST_CASE("borders repeat, reflect or are a constant, and values are repeated") {
+  const auto padded = [](const std::string& mode) {
+    FileBuilder file({1, 3});
+    file.integers("pads", {0, 0, 2, 0, 0, 2});
+    file.tensor("two", {}, {2});
+    set_text(file.node("Pad", {"x", "pads", "two"}, "y"), "mode", mode);
+    return outputs_of(file, {1, 4, 9});
+  };
+  check_close(padded("edge"), {1, 1, 1, 4, 9, 9, 9});
+  check_close(padded("reflect"), {9, 4, 1, 4, 9, 4, 1});
+  check_close(padded("wrap"), {4, 9, 1, 4, 9, 1, 4});
+  check_close(padded("constant"), {2, 2, 1, 4, 9, 2, 2});
+  FileBuilder file({2, 1});
+  file.integers("times", {1, 1, 3});
+  file.node("Tile", {"x", "times"}, "y");
+  check_close(outputs_of(file, {1, 2}), {1, 1, 1, 2, 2, 2});
+}
+
 TEST_CASE("convolutions of lines and transposed ones are those of images") {
   FileBuilder file({1, 4});
   file.tensor("w", {1, 1, 2}, {1, 10});

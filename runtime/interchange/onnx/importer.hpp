@@ -118,6 +118,7 @@ std::vector<OpRow> convolution_rows();
 std::vector<OpRow> elementwise_rows();
 std::vector<OpRow> linear_rows();
 std::vector<OpRow> normalization_rows();
+std::vector<OpRow> piece_rows();
 std::vector<OpRow> pooling_rows();
 std::vector<OpRow> reduction_rows();
 std::vector<OpRow> resizing_rows();
@@ -129,7 +130,7 @@ bool fold(Call& call);
 // Whether it knows an op.
 bool is_folded(const std::string& op);
 
-constexpr int64_t kFirstOpset = 6, kLastOpset = 23;
+constexpr int64_t kFirstOpset = 6, kLastOpset = 28;
 
 // The row of an op for an opset; nullptr: none. `known` tells whether there are rows for other opsets.
 const OpRow* find_row(const std::string& op, int64_t opset, bool& known);

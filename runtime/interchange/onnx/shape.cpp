@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "interchange/onnx/importer.hpp"
-#include "interchange/onnx/ranges.hpp"
 
 namespace gpunn::interchange {
 
@@ -22,7 +21,12 @@ void dropout_of(Call& call, double p) {
   call.give_layer("dropout", {{"p", {text(p)}}}, call.sample(0));
 }
 void dropout_7(Call& call) { dropout_of(call, call.number("ratio", 0.5)); }
-void dropout_12(Call& call) { dropout_of(call, call.has(1) ? call.scalar(1, "the ratio") : 0.5); }
+void dropout_12(Call& call) {
+  if (call.has(2) && call.scalar(2, "training_mode") != 0) {
+    throw Unsupported("drops values as in training; export the network in evaluation mode");
+  }
+  dropout_of(call, call.has(1) ? call.scalar(1, "the ratio") : 0.5);
+}
 
 Shape merged(const Shape& row) {
   int64_t count = 1;
@@ -122,179 +126,6 @@ void transpose(Call& call) {
   call.give(call.transposed(call.data(0), permutation));
 }
 
-// Along dimension 1, which is the only one that layers join. A layer takes so many; the rest goes behind what it gives.
-Value joined_channels(Call& call, const std::vector<Value>& parts) {
-  constexpr std::size_t kMostParts = 16;
-  Value joined = parts.front();
-  for (std::size_t begin = 1; begin < parts.size(); begin += kMostParts - 1) {
-    const std::size_t end = std::min(begin + kMostParts - 1, parts.size());
-    const Value before = joined;
-    std::vector<const Value*> some = {&before};
-    Shape partial = row_of(before);
-    for (std::size_t i = begin; i < end; ++i) {
-      some.push_back(&parts[i]);
-      if (__builtin_add_overflow(partial[0], parts[i].shape[1].factor, &partial[0])) throw Unsupported("is too large");
-    }
-    joined = call.layer("concat", some, {}, partial, end < parts.size() ? "part" : "");
-  }
-  return joined;
-}
-
-// Along a dimension of a row, which goes to the front for it.
-Value joined_along(Call& call, std::vector<Value> parts, std::size_t dimension) {
-  const std::size_t rank = parts.front().shape.size() - 1;
-  std::vector<int64_t> order(rank), back(rank);
-  std::iota(order.begin(), order.end(), 0);
-  std::rotate(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(dimension),
-              order.begin() + static_cast<std::ptrdiff_t>(dimension) + 1);
-  for (std::size_t i = 0; i < rank; ++i) back[static_cast<std::size_t>(order[i])] = static_cast<int64_t>(i);
-  for (Value& part : parts) part = call.transposed(part, order);
-  return call.transposed(joined_channels(call, parts), back);
-}
-
-void concat(Call& call) {
-  const Shape row = call.sample(0);
-  const std::size_t axis = call.axis("axis", 1, row.size() + 1);
-  if (axis == 0) throw Unsupported("joins batches");
-  std::vector<Value> parts;
-  for (std::size_t i = 0; i < call.count(); ++i) {
-    Shape part = call.sample(i);
-    if (part.size() == row.size()) part[axis - 1] = row[axis - 1];
-    if (part != row) throw Unsupported("joins values of unlike shapes");
-    parts.push_back(call.data(i));
-  }
-  call.give(joined_along(call, parts, axis - 1));
-}
-
-// `count` neighbours of a dimension of a row.
-Value sliced(Call& call, const Value& x, std::size_t dimension, int64_t start, int64_t count) {
-  Shape row = row_of(x);
-  if (row[dimension] == count) return x;
-  row[dimension] = count;
-  return call.layer("slice", {&x},
-                    {{"dimension", {std::to_string(dimension)}},
-                     {"start", {std::to_string(start)}},
-                     {"size", {std::to_string(count)}}},
-                    row);
-}
-
-constexpr std::size_t kMostPieces = 64;
-
-// Values of a dimension in any order: one behind the other what is together.
-Value picked(Call& call, const Value& x, std::size_t dimension, const std::vector<int64_t>& places) {
-  std::vector<Value> parts;
-  for (std::size_t i = 0; i < places.size();) {
-    std::size_t end = i + 1;
-    while (end < places.size() && places[end] == places[end - 1] + 1) ++end;
-    if (parts.size() == kMostPieces) throw Unsupported("takes more than 64 pieces of its input");
-    parts.push_back(sliced(call, x, dimension, places[i], static_cast<int64_t>(end - i)));
-    i = end;
-  }
-  return joined_along(call, parts, dimension);
-}
-
-void slice(Call& call) {
-  Value x = call.data(0);
-  for (const SliceRange& range : slice_ranges(call, x.shape)) {
-    std::vector<int64_t> places;
-    if (range.step == 1) {
-      x = sliced(call, x, range.axis - 1, range.start, range.count);
-      continue;
-    }
-    if (range.count > static_cast<int64_t>(kMostPieces)) throw Unsupported("takes more than 64 pieces of its input");
-    for (int64_t i = 0; i < range.count; ++i) places.push_back(range.start + i * range.step);
-    x = picked(call, x, range.axis - 1, places);
-  }
-  call.give(std::move(x));
-}
-
-void split(Call& call) {
-  const Shape row = call.sample(0);
-  const std::size_t axis = call.axis("axis", 0, row.size() + 1);
-  if (axis == 0) throw Unsupported("takes the batch apart");
-  int64_t start = 0;
-  const std::vector<int64_t> parts = split_sizes(call, row[axis - 1]);
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    call.give(i, sliced(call, call.data(0), axis - 1, start, parts[i]));
-    start += parts[i];
-  }
-}
-
-void gather_from_rows(Call& call) {
-  const Shape row = call.sample(0);
-  const std::size_t axis = call.axis("axis", 0, row.size() + 1);
-  if (axis == 0) throw Unsupported("takes rows of the batch");
-  std::vector<int64_t> places = call.integers(1, "the places");
-  const Shape& shape = call.constant(1, "the places").shape;
-  const int64_t size = row[axis - 1];
-  for (int64_t& place : places) {
-    if (place < -size || place >= size) throw Unsupported("takes a value from beyond the end");
-    if (place < 0) place += size;
-  }
-  if (places.empty() || shape.size() > 1) throw Unsupported("its places are " + gpunn::to_string(shape));
-  const Value taken = picked(call, call.data(0), axis - 1, places);
-  if (!shape.empty()) return call.give(taken);
-  Shape left = row;
-  left.erase(left.begin() + static_cast<std::ptrdiff_t>(axis) - 1);
-  if (left.empty()) throw Unsupported("leaves one number a sample without a dimension");
-  call.give(call.reshaped(taken, left));
-}
-
-// Zeros around images; fewer rows or columns where a number is negative.
-void pad_by(Call& call, const std::vector<int64_t>& pads, double value) {
-  if (call.word("mode", "constant") != "constant")
-    throw Unsupported("pads by " + call.word("mode", "") + ", layers by zeros");
-  if (value != 0) throw Unsupported("pads by " + text(value) + ", layers by zeros");
-  const std::size_t rank = call.data(0).shape.size();
-  if (pads.size() != 2 * rank || pads[0] != 0 || pads[rank] != 0)
-    throw Unsupported("pads the batch, or other dimensions");
-  Value x = call.data(0);
-  constexpr int64_t kMost = 4096;
-  std::vector<int64_t> more(rank * 2, 0);
-  for (std::size_t d = 1; d < rank; ++d) {
-    const int64_t size = x.shape[d].factor, before = pads[d], after = pads[rank + d];
-    if (before > kMost || after > kMost || before < -size || after < -size)
-      throw Unsupported("pads by " + std::to_string(before));
-    const int64_t start = std::max<int64_t>(0, -before), left = size - start - std::max<int64_t>(0, -after);
-    if (left < 1) throw Unsupported("leaves nothing of dimension " + std::to_string(d));
-    x = sliced(call, x, d - 1, start, left);
-    more[d] = std::max<int64_t>(0, before);
-    more[rank + d] = std::max<int64_t>(0, after);
-  }
-  if (std::ranges::all_of(more, [](int64_t one) { return one == 0; })) return call.give(std::move(x));
-  // The last two dimensions of what stands for an image.
-  const bool is_line = rank == 3;
-  if (rank < 3 || rank > 4 || more[1] != 0 || more[rank + 1] != 0)
-    throw Unsupported("pads other dimensions than an image's rows and columns");
-  const Shape row = row_of(x);
-  const Value image = is_line ? call.reshaped(x, {row[0], 1, row[1]}) : x;
-  const int64_t top = is_line ? 0 : more[2], bottom = is_line ? 0 : more[rank + 2];
-  const int64_t left = more[rank - 1], right = more[2 * rank - 1];
-  const Shape padded = {row[0], (is_line ? 1 : row[1]) + top + bottom, row.back() + left + right};
-  const Value y = call.layer("pad", {&image}, {{"padding", texts({top, bottom, left, right})}}, padded);
-  call.give(is_line ? call.reshaped(y, {padded[0], padded[2]}) : y);
-}
-
-void pad_2(Call& call) { pad_by(call, call.list("pads"), call.number("value", 0)); }
-
-void pad_11(Call& call) {
-  std::vector<int64_t> pads = call.integers(1, "the padding");
-  const std::size_t rank = call.data(0).shape.size();
-  if (call.has(3)) {
-    const std::vector<int64_t> axes = call.integers(3, "the dimensions");
-    std::vector<int64_t> all(2 * rank, 0);
-    if (pads.size() != 2 * axes.size()) throw Unsupported("does not say how each dimension is padded");
-    for (std::size_t i = 0; i < axes.size(); ++i) {
-      const int64_t axis = axes[i] < 0 ? axes[i] + static_cast<int64_t>(rank) : axes[i];
-      if (axis < 0 || axis >= static_cast<int64_t>(rank)) throw Unsupported("pads a dimension that is not there");
-      all[static_cast<std::size_t>(axis)] = pads[i];
-      all[rank + static_cast<std::size_t>(axis)] = pads[axes.size() + i];
-    }
-    pads = all;
-  }
-  pad_by(call, pads, call.has(2) ? call.scalar(2, "the border's value") : 0);
-}
-
 // [C * b * b, H, W] to [C, H * b, W * b].
 void depth_to_space(Call& call) {
   const Shape row = call.sample(0);
@@ -320,7 +151,9 @@ void space_to_depth(Call& call) {
   }
   const int64_t rows = row[1] / block, columns = row[2] / block;
   const Value blocks = call.reshaped(call.data(0), {row[0], rows, block, columns, block});
-  call.give(call.reshaped(call.transposed(blocks, {2, 4, 0, 1, 3}), {row[0] * block * block, rows, columns}));
+  const bool channels_first = call.word("mode", "DCR") == "CRD";  // from opset 28 on
+  const Value turned = call.transposed(blocks, channels_first ? Shape{0, 2, 4, 1, 3} : Shape{2, 4, 0, 1, 3});
+  call.give(call.reshaped(turned, {row[0] * block * block, rows, columns}));
 }
 
 }  // namespace
@@ -336,12 +169,6 @@ std::vector<OpRow> shape_rows() {
       {"Squeeze", 1, squeeze},
       {"Unsqueeze", 1, unsqueeze},
       {"Transpose", 1, transpose},
-      {"Concat", 4, concat},
-      {"Slice", 1, slice},
-      {"Split", 1, split},
-      {"Gather", 1, gather_from_rows},
-      {"Pad", 2, pad_2},
-      {"Pad", 11, pad_11},
       {"DepthToSpace", 1, depth_to_space},
       {"SpaceToDepth", 1, space_to_depth},
   };

@@ -24,7 +24,7 @@ std::vector<int64_t> window_numbers(const Call& call, const WindowOf2d& w, const
                                     int64_t fallback, int64_t least) {
   constexpr int64_t kMost = 1 << 24;
   const std::size_t count = (w.is_1d ? 1 : 2) * times;
-  const std::vector<int64_t> found = call.list(name, std::vector<int64_t>(count, fallback));
+  std::vector<int64_t> found = call.list(name, std::vector<int64_t>(count, fallback));
   const bool fits = std::ranges::all_of(found, [&](int64_t one) { return one >= least && one < kMost; });
   if (found.size() != count || !fits) {
     throw Unsupported("its attribute " + std::string(name) + " must be " + std::to_string(count) +
@@ -39,7 +39,7 @@ std::vector<int64_t> window_numbers(const Call& call, const WindowOf2d& w, const
   return result;
 }
 
-WindowOf2d window_of(Call& call, std::vector<int64_t> kernel) {
+WindowOf2d window_of(Call& call, const std::vector<int64_t>& kernel) {
   WindowOf2d w = image_of(call);
   const bool given = call.has_attribute("kernel_shape") || kernel.empty();
   w.kernel = given ? window_numbers(call, w, "kernel_shape", 1, 0, 1) : kernel;

@@ -24,7 +24,7 @@ WindowOf2d image_of(Call& call);
 
 // `kernel`: of the weights, rows and columns; empty: the node's attribute says it. Throws Unsupported for what is
 // neither an image nor a line of numbers.
-WindowOf2d window_of(Call& call, std::vector<int64_t> kernel);
+WindowOf2d window_of(Call& call, const std::vector<int64_t>& kernel);
 
 // Of as many integers as the input has dimensions besides batch and channels, or of that twice; those of the row of a
 // line are put in front.
