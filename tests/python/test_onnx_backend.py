@@ -1,0 +1,99 @@
+"""ONNX's own backend tests. A case that gpunn can't compute is skipped with the reason.
+
+Needs the package onnx. ``python3 tests/python/test_onnx_backend.py`` prints the table of docs/onnx-import.md.
+"""
+
+from __future__ import annotations
+
+import unittest
+import warnings
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+onnx: Any = pytest.importorskip("onnx", reason="needs the package onnx")
+
+from onnx.backend.test import BackendTest  # noqa: E402
+from onnx.backend.test.runner import BackendIsNotSupposedToImplementIt  # noqa: E402
+
+import gpunn.onnx  # noqa: E402
+
+
+class SkippingPrepared(gpunn.onnx.Prepared):
+    def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
+        try:
+            return super().run(inputs, **kwargs)
+        except BackendIsNotSupposedToImplementIt as reason:
+            raise unittest.SkipTest(str(reason)) from reason
+
+
+class SkippingBackend(gpunn.onnx.Backend):
+    """Skips where ONNX's runner would count a case that was not computed as passed."""
+
+    @classmethod
+    def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **_: Any) -> SkippingPrepared:
+        prepared = super().prepare(model, device)
+        return SkippingPrepared(model, prepared.backend)
+
+    @classmethod
+    def supports_device(cls, device: str) -> bool:
+        return device == "CPU"
+
+
+def cases() -> dict[str, type[unittest.TestCase]]:
+    """Classes of ONNX's cases by their kind. Making some of them overflows, as they mean to."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        runner = BackendTest(SkippingBackend, __name__)
+    return {
+        name.removeprefix("OnnxBackend").removesuffix("ModelTest"): kind for name, kind in runner.test_cases.items()
+    }
+
+
+CASES = cases()
+TestNodes = CASES["Node"]
+TestSimple = CASES["Simple"]
+TestOperators = CASES["PyTorchOperator"]
+
+
+def results(kind: str) -> unittest.TestResult:
+    suite = unittest.defaultTestLoader.loadTestsFromTestCase(CASES[kind])
+    return suite.run(unittest.TestResult())
+
+
+def of_cpu(result: unittest.TestResult) -> tuple[int, dict[str, str]]:
+    """How many passed, and why the others were skipped."""
+    skipped = {str(case).split()[0]: why for case, why in result.skipped if "support device" not in why}
+    bad = [f"{case}: {text}" for case, text in [*result.failures, *result.errors]]
+    assert not bad, "\n".join(bad)
+    devices = 2  # each case is there for the CPU and for CUDA
+    return result.testsRun // devices - len(skipped), skipped
+
+
+def test_networks_that_pytorch_converted_are_computed() -> None:
+    passed, skipped = of_cpu(results("PyTorchConverted"))
+    assert passed >= 60, skipped
+
+
+def test_networks_of_the_model_zoo_are_computed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ONNX_HOME", str(tmp_path))
+    passed, skipped = of_cpu(results("Real"))
+    assert (passed, skipped) == (9, {})
+
+
+def print_table() -> None:
+    """Counts by kind, and the reasons of those that are skipped."""
+    reasons: Counter[str] = Counter()
+    print("| kind | cases | computed | skipped |\n| --- | --- | --- | --- |")
+    for kind in CASES:
+        passed, skipped = of_cpu(results(kind))
+        print(f"| {kind} | {passed + len(skipped)} | {passed} | {len(skipped)} |")
+        reasons.update(why.splitlines()[-1].strip() for why in skipped.values())
+    for why, count in reasons.most_common():
+        print(count, why)
+
+
+if __name__ == "__main__":
+    print_table()
