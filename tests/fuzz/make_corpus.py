@@ -30,6 +30,79 @@ def safetensors(header, values):
     return struct.pack("<Q", len(header)) + header + values
 
 
+class Onnx:
+    """ONNX's messages in protobuf's encoding, as far as small networks need them."""
+
+    @staticmethod
+    def varint(value):
+        out, value = bytearray(), value & (1 << 64) - 1
+        while value > 127:
+            out.append(value & 127 | 128)
+            value >>= 7
+        return bytes(out) + bytes([value])
+
+    @staticmethod
+    def number(field, value):
+        return Onnx.varint(field << 3) + Onnx.varint(value)
+
+    @staticmethod
+    def part(field, content):
+        content = content.encode() if isinstance(content, str) else content
+        return Onnx.varint(field << 3 | 2) + Onnx.varint(len(content)) + content
+
+    @staticmethod
+    def tensor(name, shape, values, floats=True):
+        raw = struct.pack(f"<{len(values)}{'f' if floats else 'q'}", *values)
+        return (b"".join(Onnx.number(1, size) for size in shape) + Onnx.number(2, 1 if floats else 7) +
+                Onnx.part(8, name) + Onnx.part(9, raw))
+
+    @staticmethod
+    def node(op, inputs, outputs, domain="", **attributes):
+        def attribute(name, value):
+            if isinstance(value, list):
+                return Onnx.part(1, name) + b"".join(Onnx.number(8, one) for one in value) + Onnx.number(20, 7)
+            if isinstance(value, str):
+                return Onnx.part(1, name) + Onnx.part(4, value) + Onnx.number(20, 3)
+            return Onnx.part(1, name) + Onnx.number(3, value) + Onnx.number(20, 2)
+        return (b"".join(Onnx.part(1, one) for one in inputs) + b"".join(Onnx.part(2, one) for one in outputs) +
+                Onnx.part(4, op) + (Onnx.part(7, domain) if domain else b"") +
+                b"".join(Onnx.part(5, attribute(*one)) for one in attributes.items()))
+
+    @staticmethod
+    def model(row, nodes, tensors=(), functions=b"", opset=18):
+        dims = Onnx.part(1, Onnx.part(2, "n")) + b"".join(Onnx.part(1, Onnx.number(1, size)) for size in row)
+        input_ = Onnx.part(1, "x") + Onnx.part(2, Onnx.part(1, Onnx.number(1, 1) + Onnx.part(2, dims)))
+        graph = (b"".join(Onnx.part(1, one) for one in nodes) + Onnx.part(2, "g") +
+                 b"".join(Onnx.part(5, one) for one in tensors) + Onnx.part(11, input_) +
+                 Onnx.part(12, Onnx.part(1, "y")))
+        return Onnx.number(1, 8) + Onnx.part(7, graph) + Onnx.part(8, Onnx.number(2, opset)) + functions
+
+
+def onnx_models():
+    node, tensor, model = Onnx.node, Onnx.tensor, Onnx.model
+    w = tensor("w", (2, 1, 2, 2), [1.0] * 8)
+    yield model((1, 4, 4), [node("Conv", ["x", "w"], ["c"], pads=[1, 0, 0, 1], strides=[1, 2]), node("Relu", ["c"], ["r"]),
+                            node("AveragePool", ["r"], ["p"], kernel_shape=[2, 2], ceil_mode=1),
+                            node("Flatten", ["p"], ["y"])], [w])
+    yield model((4,), [node("MatMul", ["x", "m"], ["p"]), node("Add", ["p", "b"], ["s"]),
+                       node("Softmax", ["s"], ["y"], axis=-1)],
+                [tensor("m", (4, 2), [0.5] * 8), tensor("b", (2,), [1.0, 2.0])])
+    yield model((4, 2, 2), [node("Shape", ["x"], ["s"]), node("Gather", ["s", "zero"], ["n"], axis=0),
+                            node("Concat", ["n", "rest"], ["to"], axis=0), node("Reshape", ["x", "to"], ["r"]),
+                            node("Transpose", ["r"], ["t"], perm=[0, 2, 1, 3]), node("Split", ["t"], ["a", "b"], axis=1),
+                            node("Concat", ["b", "a"], ["y"], axis=2)],
+                [tensor("zero", (1,), [0], False), tensor("rest", (3,), [2, 2, 4], False)])
+    yield model((1, 2, 2), [node("Resize", ["x", "", "k"], ["u"], mode="nearest"), node("Pad", ["u", "p"], ["q"]),
+                            node("Slice", ["q", "b", "e", "b"], ["y"])],
+                [tensor("k", (4,), [1.0, 1.0, 2.0, 2.0]), tensor("p", (8,), [0, 0, 1, -1, 0, 0, 0, 1], False),
+                 tensor("b", (1,), [1], False), tensor("e", (1,), [9], False)])
+    body = (Onnx.part(1, "F") + Onnx.part(4, "i") + Onnx.part(5, "o") + Onnx.part(7, node("Sigmoid", ["i"], ["m"])) +
+            Onnx.part(7, node("Mul", ["i", "m"], ["o"])) + Onnx.part(9, Onnx.number(2, 18)) + Onnx.part(10, "f"))
+    yield model((2,), [node("F", ["x"], ["h"], "f"), node("F", ["h"], ["y"], "f")], functions=Onnx.part(25, body))
+    yield model((2,), [node("ConstantOfShape", ["n"], ["c"]), node("Mul", ["x", "c"], ["y"])],
+                [tensor("n", (1,), [2], False)])
+
+
 def cifar_archive(record):
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w:gz") as archive:
@@ -66,6 +139,8 @@ def made(name):
         yield safetensors(b'{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"__metadata__":{"x":"y"}}  ', bytes(8))
         yield safetensors(b'{"a":{"dtype":"F16","shape":[1,2],"data_offsets":[0,4]},'
                           b'"b":{"dtype":"I64","shape":[],"data_offsets":[4,12]}}', bytes(12))
+    elif name == "onnx":
+        yield from onnx_models()
     elif name == "csv":
         yield b"x,y,label\n1,2,a\n3,4,b\n5,6,a\n7,8,b\n"
         yield b'"x ""q""",label\r\n1e3,"a\nb"\r\n-2,c\r\n'
