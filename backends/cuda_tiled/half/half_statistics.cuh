@@ -58,19 +58,28 @@ class WarpStatistics {
   __device__ __forceinline__ void add(int pass, int lane, const Place& place) {
     constexpr bool kBf16 = T::kElement == HalfElement::kBf16;
     constexpr int kStep = kShared ? 2 : 1;
+    constexpr int kBatch = kShared ? 4 : 8;  // rows on their way to a lane
     const int pair = lane % (T::kPass / 2), first = kShared ? lane / 16 : 0;
-    const auto numbers = [&](int row) { return numbers_of<kBf16>(load_word(place(row, pair / 4) + pair % 4 * 4)); };
-    const float2 around = numbers(0);
+    // Rows 2 i and 2 i + 1 of a narrow pass have their chunks in the same order: what differs is known to the compiler.
+    const uint32_t offset = static_cast<uint32_t>(pair % 4 * 4 + first * T::kPass * int{sizeof(uint16_t)});
+    const auto word_of = [&](int row) { return load_word(place(row, pair / 4) + offset); };
+    const float2 around = numbers_of<kBf16>(load_word(place(0, pair / 4) + pair % 4 * 4));
     float2 sums = make_float2(0.0F, 0.0F), squares = sums;
 #pragma unroll
-    for (int i = 0; i < 16; i += kStep) {
-      const float2 here = numbers(i + first);
-      const float x = here.x - around.x, y = here.y - around.y;
-      if (i + first >= rows_) continue;
-      sums.x += x;
-      sums.y += y;
-      squares.x += x * x;
-      squares.y += y * y;
+    for (int batch = 0; batch < 16; batch += kStep * kBatch) {
+      uint32_t words[kBatch];
+#pragma unroll
+      for (int i = 0; i < kBatch; ++i) words[i] = word_of(batch + i * kStep);
+#pragma unroll
+      for (int i = 0; i < kBatch; ++i) {
+        const float2 here = numbers_of<kBf16>(words[i]);
+        const float x = here.x - around.x, y = here.y - around.y;
+        if (batch + i * kStep + first >= rows_) continue;
+        sums.x += x;
+        sums.y += y;
+        squares.x += x * x;
+        squares.y += y * y;
+      }
     }
     if constexpr (kShared) {
       const bool second = first == 1;
