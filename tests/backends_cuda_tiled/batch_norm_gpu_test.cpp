@@ -31,6 +31,10 @@ constexpr double kRoundoff = std::is_same_v<T, float>    ? 0x1p-24
                              : std::is_same_v<T, __half> ? 0x1p-11
                                                          : 0x1p-8;
 
+// What rounding takes of numbers that are smaller than T's normal ones.
+template <class T>
+constexpr double kSmallest = std::is_same_v<T, __half> ? 0x1p-25 : 0x1p-126;
+
 // Where the rows that count lie in float64, and the largest error as a multiple of what is allowed.
 struct Worst {
   double units = 0;
@@ -189,7 +193,7 @@ void check_backward(const Case& test, bool more, bool relu, bool masked, bool si
       const double expected = p < problem.counted ? scale * (gradient(p) - sum / n - normal(p) * products / n) : 0.0;
       const double terms = std::abs(scale) * (std::abs(gradient(p)) + size / n * (2 + std::abs(normal(p))));
       worst.add(problem.at(found, p, c) - expected,
-                2 * kRoundoff<T> * std::abs(expected) + 1e-5 * terms + 1e-6 * terms * far + 1e-30);
+                2 * kRoundoff<T> * std::abs(expected) + 1e-5 * terms + 1e-6 * terms * far + kSmallest<T>);
     }
   }
   CHECK(worst.units <= 1);
