@@ -101,6 +101,7 @@ __global__ __launch_bounds__(Tile::kThreads) void attention_dk_dv(AttentionBackw
   clear<Tile>(dk);
   clear<Tile>(dv);
   const float scale = s.scale * kLog2OfE;
+  const bool busy = first + Tile::first_row() < s.keys;  // a warp beyond the last key only copies
   const auto steps = static_cast<int>(cuda::divide_up(s.queries, Tile::kColumns));
   copy_rows<Tile, Tile::kRows>(own_k, key_rows(s, in.k, head), first, in.vectors);
   copy_rows<Tile, Tile::kRows>(own_v, key_rows(s, in.v, head), first, in.vectors);
@@ -113,20 +114,23 @@ __global__ __launch_bounds__(Tile::kThreads) void attention_dk_dv(AttentionBackw
     __syncthreads();
     const Element *tile_q = tiles + i % 2 * 2 * Shared::kTileElements, *tile_dy = tile_q + Shared::kTileElements;
     const float *lse = statistics + i % 2 * 2 * Tile::kColumns, *along = lse + Tile::kColumns;
-    float x[Tile::kOwn][Tile::kScores], slopes[Tile::kOwn][Tile::kScores];
-    Tile::score(own_k, tile_q, x);
-    Tile::score(own_v, tile_dy, slopes);
+    if (busy) {
+      const int columns = q.count - i * Tile::kColumns;
+      float x[Tile::kOwn][Tile::kScores], slopes[Tile::kOwn][Tile::kScores];
+      Tile::score(own_k, tile_q, columns, x);
+      Tile::score(own_v, tile_dy, columns, slopes);
 #pragma unroll
-    for (int c = 0; c < Tile::kScores; ++c) {
-      const float from = lse[Tile::score_column(c)], mean = along[Tile::score_column(c)];
+      for (int c = 0; c < Tile::kScores; ++c) {
+        const float from = lse[Tile::score_column(c)], mean = along[Tile::score_column(c)];
 #pragma unroll
-      for (int r = 0; r < Tile::kOwn; ++r) {
-        x[r][c] = weight_of(x[r][c] * scale - from);
-        slopes[r][c] = x[r][c] * (slopes[r][c] - mean);
+        for (int r = 0; r < Tile::kOwn; ++r) {
+          x[r][c] = weight_of(x[r][c] * scale - from);
+          slopes[r][c] = x[r][c] * (slopes[r][c] - mean);
+        }
       }
+      Tile::mix(x, tile_dy, columns, weights, dv);
+      Tile::mix(slopes, tile_q, columns, weights, dk);
     }
-    Tile::mix(x, tile_dy, weights, dv);
-    Tile::mix(slopes, tile_q, weights, dk);
     __syncthreads();  // the tile has been read
   }
 
@@ -172,6 +176,7 @@ __global__ __launch_bounds__(Tile::kThreads) void attention_dq(AttentionBackward
     by_scale[r] = s.scale;
   }
   const float scale = s.scale * kLog2OfE;
+  const bool busy = first + Tile::first_row() < s.queries;
   const auto steps = static_cast<int>(cuda::divide_up(s.keys, Tile::kColumns));
   copy_rows<Tile, Tile::kRows>(own_q, query_rows(s, in.q, head), first, in.vectors);
   copy_rows<Tile, Tile::kRows>(own_dy, query_rows(s, in.dy, head), first, in.vectors);
@@ -183,19 +188,21 @@ __global__ __launch_bounds__(Tile::kThreads) void attention_dq(AttentionBackward
     wait_copies<1>();
     __syncthreads();
     const Element *tile_k = tiles + i % 2 * 2 * Shared::kTileElements, *tile_v = tile_k + Shared::kTileElements;
-    const int columns = k.count - i * Tile::kColumns;
-    float x[Tile::kOwn][Tile::kScores], slopes[Tile::kOwn][Tile::kScores];
-    Tile::score(own_q, tile_k, x);
-    Tile::score(own_dy, tile_v, slopes);
+    if (busy) {
+      const int columns = k.count - i * Tile::kColumns;
+      float x[Tile::kOwn][Tile::kScores], slopes[Tile::kOwn][Tile::kScores];
+      Tile::score(own_q, tile_k, columns, x);
+      Tile::score(own_dy, tile_v, columns, slopes);
 #pragma unroll
-    for (int r = 0; r < Tile::kOwn; ++r) {
+      for (int r = 0; r < Tile::kOwn; ++r) {
 #pragma unroll
-      for (int c = 0; c < Tile::kScores; ++c) {
-        const float weight = weight_of(x[r][c] * scale - lse[r]);
-        slopes[r][c] = Tile::score_column(c) < columns ? weight * (slopes[r][c] - along[r]) : 0.0F;
+        for (int c = 0; c < Tile::kScores; ++c) {
+          const float weight = weight_of(x[r][c] * scale - lse[r]);
+          slopes[r][c] = Tile::score_column(c) < columns ? weight * (slopes[r][c] - along[r]) : 0.0F;
+        }
       }
+      Tile::mix(slopes, tile_k, columns, weights, dq);
     }
-    Tile::mix(slopes, tile_k, weights, dq);
     __syncthreads();  // the tile has been read
   }
   store_rows<Tile>(query_rows(s, in.dq, head), first, dq, by_scale);

@@ -24,6 +24,8 @@ struct FmaTile {
 
   // What a thread has: x[r][c] is of row(r) and score_column(c), or mixed_column(c).
   static __device__ __forceinline__ int row(int r) { return static_cast<int>(threadIdx.x) / 16 * 4 + r; }
+  // The first row of a warp.
+  static __device__ __forceinline__ int first_row() { return static_cast<int>(threadIdx.x) / 32 * 8; }
   static __device__ __forceinline__ int lane() { return static_cast<int>(threadIdx.x) % 16; }
   static __device__ __forceinline__ int score_column(int c) { return lane() + 16 * c; }
   static __device__ __forceinline__ int mixed_column(int c) {
@@ -38,8 +40,9 @@ struct FmaTile {
     return mine;
   }
 
-  // x = a b' for 64 rows of a and kColumns rows of b.
-  static __device__ __forceinline__ void score(const float* a, const float* b, float (&x)[kOwn][kScores]) {
+  // x = a b' for 64 rows of a and the kColumns rows of b, of which those from `columns` on are 0.
+  static __device__ __forceinline__ void score(const float* a, const float* b, int /*columns*/,
+                                               float (&x)[kOwn][kScores]) {
 #pragma unroll
     for (int r = 0; r < kOwn; ++r) {
 #pragma unroll
@@ -65,9 +68,9 @@ struct FmaTile {
     }
   }
 
-  // y += x b for the kColumns rows of b. `weights` is shared memory of kWeights floats.
-  static __device__ __forceinline__ void mix(const float (&x)[kOwn][kScores], const float* b, float* weights,
-                                             float (&y)[kOwn][kMixed]) {
+  // y += x b for the first `columns` rows of b; x is 0 for all others. `weights` is shared memory of kWeights floats.
+  static __device__ __forceinline__ void mix(const float (&x)[kOwn][kScores], const float* b, int columns,
+                                             float* weights, float (&y)[kOwn][kMixed]) {
     __syncwarp();  // the weights before have been read
 #pragma unroll
     for (int r = 0; r < kOwn; ++r) {
@@ -76,7 +79,7 @@ struct FmaTile {
     }
     __syncwarp();
 #pragma unroll 2
-    for (int j = 0; j < kColumns; j += 4) {
+    for (int j = 0; j < min(columns, kColumns); j += 4) {
       float4 by[kOwn];
 #pragma unroll
       for (int r = 0; r < kOwn; ++r) by[r] = *reinterpret_cast<const float4*>(weights + row(r) * kWeightStride + j);

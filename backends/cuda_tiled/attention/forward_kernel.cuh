@@ -105,6 +105,7 @@ __global__ __launch_bounds__(Tile::kThreads) void attention_forward(AttentionFor
     for (int c = 0; c < Tile::kMixed; ++c) mixed[r][c] = 0.0F;
   }
 
+  const bool busy = first + Tile::first_row() < s.queries;  // a warp beyond the last query only copies
   const auto steps = static_cast<int>(cuda::divide_up(s.keys, Tile::kColumns));
   copy_rows<Tile, Tile::kRows>(own, query_rows(s, in.q, head), first, in.vectors);
   copy_tile(0);
@@ -115,10 +116,13 @@ __global__ __launch_bounds__(Tile::kThreads) void attention_forward(AttentionFor
     wait_copies<1>();
     __syncthreads();
     const Element* tile = tiles + i % 2 * 2 * Shared::kTileElements;
-    float x[Tile::kOwn][Tile::kScores];
-    Tile::score(own, tile, x);
-    weigh<Tile>(x, k.count - i * Tile::kColumns, s.scale * kLog2OfE, most, sum, mixed);
-    Tile::mix(x, tile + Shared::kTileElements, weights, mixed);
+    if (busy) {
+      const int columns = k.count - i * Tile::kColumns;
+      float x[Tile::kOwn][Tile::kScores];
+      Tile::score(own, tile, columns, x);
+      weigh<Tile>(x, columns, s.scale * kLog2OfE, most, sum, mixed);
+      Tile::mix(x, tile + Shared::kTileElements, columns, weights, mixed);
+    }
     __syncthreads();  // the tile has been read
   }
 

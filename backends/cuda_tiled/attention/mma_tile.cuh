@@ -58,8 +58,9 @@ struct MmaTile {
     }
   }
 
-  // x = a b' for 64 rows of a and kColumns rows of b.
-  static __device__ __forceinline__ void score(const Element* a, const Element* b, float (&x)[kOwn][kScores]) {
+  // x = a b' for 64 rows of a and the first `columns` rows of b, or some more; x is 0 for all others.
+  static __device__ __forceinline__ void score(const Element* a, const Element* b, int columns,
+                                               float (&x)[kOwn][kScores]) {
 #pragma unroll
     for (int r = 0; r < kOwn; ++r) {
 #pragma unroll
@@ -72,6 +73,7 @@ struct MmaTile {
       load_left(left, rows, k);
 #pragma unroll
       for (int i = 0; i < kColumns / 8; i += 2) {
+        if (i * 8 >= columns) break;
         uint32_t right[4];
         load_right(right, b + i * 8 * kStride, k);
         multiply(x, 2 * i, left, right[0], right[1]);
@@ -80,11 +82,12 @@ struct MmaTile {
     }
   }
 
-  // y += x b for the kColumns rows of b.
-  static __device__ __forceinline__ void mix(const float (&x)[kOwn][kScores], const Element* b, float* /*weights*/,
-                                             float (&y)[kOwn][kMixed]) {
+  // y += x b for the first `columns` rows of b; x is 0 for all others.
+  static __device__ __forceinline__ void mix(const float (&x)[kOwn][kScores], const Element* b, int columns,
+                                             float* /*weights*/, float (&y)[kOwn][kMixed]) {
 #pragma unroll
     for (int k = 0; k < kColumns; k += kStep) {
+      if (k >= columns) break;
       uint32_t left[4];
       to_left(left, x, k);
 #pragma unroll
