@@ -33,8 +33,9 @@ Dataset random_samples(const Experiment& experiment) {
   set.name = kArrays;
   set.source = "random samples";
   set.unwatched = true;
-  set.classes = nn::output_shape(model, model.input).back();
   set.targets = tasks::find(experiment.task).target_kind();
+  const Shape output = nn::output_shape(model, model.input);
+  set.classes = set.targets == TargetKind::image ? element_count(output) : output.back();
   Split& part = set.train;
   const int64_t rows = experiment.data.batch_size * experiment.accumulate;
   part.samples = {DType::f32, model.input};

@@ -117,7 +117,7 @@ void add_advance(Graph& g, ValueId counter) {
 }
 
 // What an op makes of `x`, of the same type, in a variable that outlives the step.
-void add_kept(Graph& g, const char* name, gpunn_op op, ValueId x) {
+void add_kept(Graph& g, const std::string& name, gpunn_op op, ValueId x) {
   const TensorType type = g.value(x).type;
   const ValueId kept = g.add_value(name, type, Storage::state);
   g.add_into(op, name, {}, {x}, {kept});
@@ -265,13 +265,14 @@ Graph evaluation_program(const ProgramContext& c, const SplitType& split, int64_
   return g;
 }
 
-Graph inspection_program(const ProgramContext& c, const SplitType& split, int64_t batch_size) {
+Graph inspection_program(const ProgramContext& c, const SplitType& split, int64_t batch_size,
+                         const std::string& prefix) {
   Graph g;
   const EvaluationValues evaluation = add_evaluation(g, c, split, batch_size);
   const ValueId scores = c.task().add_scores(g, c.of_task(), evaluation.outputs);
-  add_kept(g, variable::kRowScores, GPUNN_OP_COPY, scores);
-  add_kept(g, variable::kRowLosses, GPUNN_OP_COPY, evaluation.losses);
-  add_kept(g, variable::kPredictions, c.task().prediction_op(g, c.of_task(), evaluation.outputs), scores);
+  add_kept(g, prefix + variable::kRowScores, GPUNN_OP_COPY, scores);
+  add_kept(g, prefix + variable::kRowLosses, GPUNN_OP_COPY, evaluation.losses);
+  add_kept(g, prefix + variable::kPredictions, c.task().prediction_op(g, c.of_task(), evaluation.outputs), scores);
   add_advance(g, evaluation.step);
   join_weights(g, c);
   return g;

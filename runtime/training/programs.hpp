@@ -74,8 +74,9 @@ graph::Graph batch_program(const ProgramContext& context, const SplitType& split
 // One batch of an evaluation, in the order of the rows.
 graph::Graph evaluation_program(const ProgramContext& context, const SplitType& split, int64_t batch);
 
-// The same, with what each row gave in variables: its scores, loss and prediction.
-graph::Graph inspection_program(const ProgramContext& context, const SplitType& split, int64_t batch);
+// The same, with what each row gave in variables: its scores, loss and prediction. `prefix` stands before their names.
+graph::Graph inspection_program(const ProgramContext& context, const SplitType& split, int64_t batch,
+                                const std::string& prefix = "");
 
 // What the task predicts of the split's rows, f32[batch, outputs], in variable kPredictions.
 

@@ -27,6 +27,7 @@
 
 namespace gpunn::training {
 
+class RowMetrics;
 class StepChecker;
 
 using tasks::Totals;
@@ -90,6 +91,8 @@ class Session {
   EvalReport evaluate(const std::function<void(const graph::Node&)>& after = {});
   // The same, and `look` is told of every batch.
   EvalReport evaluate_rows(const std::function<void(const RowOutputs&)>& look);
+  // So many bytes of evaluated rows with sizes of their own stay on the device between evaluations.
+  void keep_singles(uint64_t bytes) { kept_bytes_ = bytes; }
   const execution::CompiledProgram& evaluation();
   // What the first so many training steps get: augmented samples, in the units of the data set. For resident data.
   Split augmented_batches(int64_t steps);
@@ -128,6 +131,12 @@ class Session {
   execution::RunnableProgram compile_training() const;
   LongWork evaluation_work() const;
   EvalReport evaluate_singles(const std::function<void(const RowOutputs&)>& look);
+  // Of an evaluated row with a size of its own.
+  struct SingleRow;
+  std::unique_ptr<execution::RunnableProgram> compile_single(const SingleRow& row);
+  void run_single(const SingleRow& row, execution::RunnableProgram& program, RowMetrics& metrics,
+                  const std::function<void(const RowOutputs&)>& look);
+  void drop_single(const SingleRow& row);
   EvalReport evaluate_by(StreamedProgram& program, const std::function<void(int64_t steps)>& launch);
   void check_memory();
   uint64_t evaluation_arena_bytes();  // 0: there is nothing to evaluate
@@ -145,6 +154,8 @@ class Session {
   int64_t steps_per_epoch_ = 0, total_steps_ = 0;
   Schedule schedule_;
   std::unique_ptr<StreamedProgram> training_, evaluation_;
+  std::vector<std::unique_ptr<execution::RunnableProgram>> singles_;  // of evaluated rows with sizes of their own
+  uint64_t kept_bytes_ = uint64_t{256} << 20;
   std::unique_ptr<execution::Backend> second_;  // of `check:A,B`, until the checker has it
   std::unique_ptr<StepChecker> checker_;
 };

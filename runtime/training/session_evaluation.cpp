@@ -60,40 +60,64 @@ EvalReport Session::evaluate_by(StreamedProgram& program, const std::function<vo
           .seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
 }
 
-// Each image by a program of its own size. Programs are compiled anew for each evaluation, so that the device need not
-// have memory for all of them at once.
+struct Session::SingleRow {
+  std::string name;
+  const Split& split;
+  std::size_t index = 0;
+  std::string prefix() const { return name + "."; }
+};
+
+std::unique_ptr<execution::RunnableProgram> Session::compile_single(const SingleRow& row) {
+  ProgramContext of_row = context();
+  of_row.outputs = data_->outputs_of(row.split);
+  const SplitType type = split_type(row.name, *experiment_, row.split.samples, of_row.outputs);
+  data_->upload(type, row.split);
+  return std::make_unique<execution::RunnableProgram>(
+      runner_->compile(inspection_program(of_row, type, 1, row.prefix())));
+}
+
+void Session::run_single(const SingleRow& row, execution::RunnableProgram& program, RowMetrics& metrics,
+                         const std::function<void(const RowOutputs&)>& look) {
+  execution::Executable& executable = runner_->ready(program);  // first: it creates the counter and the totals
+  write_scalar<int64_t>(variables(), variable::kEvalStep, 0);
+  if (row.index == 0) variables().write(variable::kEvalTotals, bytes_of(std::vector<double>(4, 0.0)));
+  executable.run();
+  const auto read = [&](const char* name) { return values_of<float>(variables().read(row.prefix() + name)); };
+  const std::vector<float> scores = read(variable::kRowScores), predictions = read(variable::kPredictions);
+  const std::vector<float> losses = read(variable::kRowLosses);
+  const RowOutputs seen{
+      .first = static_cast<int64_t>(row.index), .scores = scores, .predictions = predictions, .losses = losses};
+  metrics.add(seen, dataset());
+  look(seen);
+}
+
+void Session::drop_single(const SingleRow& row) {
+  const SplitType type = split_type(row.name, *experiment_, row.split.samples, data_->outputs_of(row.split));
+  for (const std::string& name : {type.samples_variable(), type.rows_variable(), row.prefix() + variable::kRowScores,
+                                  row.prefix() + variable::kPredictions, row.prefix() + variable::kRowLosses}) {
+    variables().drop(name);
+  }
+}
+
+// Each row by a program of its own size. The first ones stay for the next evaluation, with their rows on the device.
 EvalReport Session::evaluate_singles(const std::function<void(const RowOutputs&)>& look) {
   const execution::HostSpan span(profiler_, "evaluation");
   const auto start = std::chrono::steady_clock::now();
   LongWork work = evaluation_work();
   RowMetrics metrics(task());
-  const std::vector<Split>& images = dataset().test.singles;
-  for (std::size_t i = 0; i < images.size(); ++i, work.advance()) {
-    const int64_t outputs = data_->outputs_of(images[i]);
-    const SplitType type = split_type("single", *experiment_, images[i].samples, outputs);
-    ProgramContext program_context = context();
-    program_context.outputs = outputs;
-    Temporaries temporaries(variables());
-    for (const char* name : {variable::kRowScores, variable::kPredictions}) {
-      temporaries.create(name, {DType::f32, {1, outputs}}, Storage::state);
+  const std::vector<Split>& rows = dataset().test.singles;
+  uint64_t bytes = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i, work.advance()) {
+    bytes += rows[i].samples.bytes() + rows[i].fields.at(kTargetField).type.bytes();
+    const SingleRow row{"single" + std::to_string(i), rows[i], i};
+    if (bytes <= kept_bytes_) {
+      if (singles_.size() == i) singles_.push_back(compile_single(row));
+      run_single(row, *singles_[i], metrics, look);
+    } else {
+      const auto program = compile_single(row);
+      run_single(row, *program, metrics, look);
+      drop_single(row);
     }
-    temporaries.create(variable::kRowLosses, {DType::f32, {1}}, Storage::state);
-    temporaries.create(type.samples_variable(), images[i].samples, Storage::data);
-    variables().write(type.samples_variable(), images[i].sample_bytes());
-    temporaries.create(type.rows_variable(), type.rows_type(1), Storage::data);
-    variables().write(type.rows_variable(), images[i].fields.at(kTargetField).values);
-    execution::RunnableProgram program = runner_->compile(inspection_program(program_context, type, 1));
-    execution::Executable& executable = runner_->ready(program);  // first: it creates the counter and the totals
-    write_scalar<int64_t>(variables(), variable::kEvalStep, 0);
-    if (i == 0) variables().write(variable::kEvalTotals, bytes_of(std::vector<double>(4, 0.0)));
-    executable.run();
-    const std::vector<float> scores = values_of<float>(variables().read(variable::kRowScores));
-    const std::vector<float> predictions = values_of<float>(variables().read(variable::kPredictions));
-    const std::vector<float> losses = values_of<float>(variables().read(variable::kRowLosses));
-    const RowOutputs seen{
-        .first = static_cast<int64_t>(i), .scores = scores, .predictions = predictions, .losses = losses};
-    metrics.add(seen, dataset());
-    look(seen);
   }
   const Totals totals = read_totals(variables(), variable::kEvalTotals);
   EvalReport report{.part = dataset().evaluated,

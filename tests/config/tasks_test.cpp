@@ -81,3 +81,28 @@ TEST_CASE("lists of images need a table, and have keys of their own") {
   CHECK_THAT(errors_of(task_text("regression", folder + ", targets: y.csv, test_targets: z, test_fraction: 0.1")).at(0),
              Contains("give one"));
 }
+
+TEST_CASE("photographs and the task that enlarges them go together, and patches have to fit") {
+  const auto first = [](const std::string& task, const std::string& data) {
+    const Texts errors = errors_of(task_text(task, data));
+    return errors.size() == 1 ? errors.front() : std::to_string(errors.size()) + " errors";
+  };
+  const std::string task = "super_resolution", drawn = "dataset: drawn_photographs, scale: 3, patch_size: 48";
+  CHECK(first(task, "dataset: mnist") ==
+        "e.yaml:3:17: the task super_resolution learns from photographs; data.dataset mnist has none that it can "
+        "enlarge. Choose photographs, photograph_folder or drawn_photographs");
+  CHECK(first("classification", drawn) ==
+        "e.yaml:3:17: data.dataset drawn_photographs has photographs to be enlarged, not for the task classification; "
+        "set task: super_resolution");
+  CHECK(first(task, "dataset: drawn_photographs, scale: 3, patch_size: 50") ==
+        "e.yaml:3:55: data.patch_size: expected a multiple of data.scale (3), found 50");
+  CHECK(first(task, drawn + ", train_limit: 500").find("data.train_limit is not for patches") != std::string::npos);
+  CHECK(first(task, drawn + ", patches: 8").find("is less than one batch") != std::string::npos);
+  CHECK(first(task, "dataset: photographs, train_sets: [t19]").find("expected any of t91, bsds200, found 't19'") !=
+        std::string::npos);
+  CHECK(first(task, "dataset: photograph_folder, path: x").find("needs data.test_path") != std::string::npos);
+  const Experiment experiment = parse_experiment(task_text(task, drawn + ", also_scaled: [0.5]"), "e.yaml");
+  CHECK(experiment.loss.type() == LossKind::mean_squared_error);
+  CHECK(experiment.checkpoint.monitor == "psnr");
+  CHECK(resolved_yaml(parse_experiment(resolved_yaml(experiment), "again")) == resolved_yaml(experiment));
+}

@@ -118,6 +118,21 @@ TEST_CASE("what does nothing has the figures of bicubic, of luma and of colours"
   }
 }
 
+TEST_CASE("images that do not stay on the device are evaluated alike") {
+  const TemporaryFolder folder;
+  training::Session kept = training::Session::open(espcn(folder.path()));
+  training::Session brief = training::Session::open(espcn(folder.path()));
+  brief.keep_singles(0);
+  for (int i = 0; i < 2; ++i) {
+    const EvalReport a = kept.evaluate(), b = brief.evaluate();
+    CHECK(a.loss == b.loss);
+    CHECK(a.scores.value("psnr") == b.scores.value("psnr"));
+    kept.train_steps(5);
+    brief.train_steps(5);
+  }
+  CHECK(kept.data_bytes() > brief.data_bytes());
+}
+
 TEST_CASE("the losses of images are what their formulas say") {
   const TemporaryFolder folder;
   const auto loss = [&](const std::string& text) {
