@@ -533,7 +533,7 @@ class Network:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Network:
-        """A network from a checkpoint or a run folder, to be used or trained further."""
+        """A network from a checkpoint, a run folder or an ONNX file, to be used or trained further."""
         core = _core.Network.load(Path(path))
         network = _network_of("network", core.info()["shape"], core.layers(), build=False)
         network._core = core

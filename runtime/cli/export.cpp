@@ -61,9 +61,9 @@ void add_export(CommandLine& line) {
                              "gpunn export runs/resnet18_cifar10/2025-01-02T03-04-05Z --to resnet18.safetensors "
                              "--names models/resnet.names.yaml",
                              "gpunn export runs/lenet_mnist/2025-01-02T03-04-05Z --to lenet.onnx --raw-input"});
-  verb.add_option("model", options->model, "A run folder (its best checkpoint) or a checkpoint file")
+  verb.add_option("model", options->model, "A run folder (its best checkpoint), a checkpoint or an ONNX file")
       .required()
-      .type_name("RUN|CHECKPOINT");
+      .type_name("RUN|CHECKPOINT|ONNX");
   verb.add_option("--to", options->file, "The file to write: NAME.safetensors, or NAME.onnx")
       .required()
       .type_name("FILE");

@@ -43,9 +43,9 @@ void add_predict(CommandLine& line) {
                                      "gpunn predict runs/photos/2025-01-02T03-04-05Z new_photos/ 'more/*.jpg'",
                                      "gpunn predict runs/iris/2025-01-02T03-04-05Z flowers.csv --json",
                                      "gpunn predict runs/lenet_mnist/2025-01-02T03-04-05Z --row 0 --row 7 --top 5"});
-  verb.add_option("model", options->model, "A run folder (its best checkpoint) or a checkpoint file")
+  verb.add_option("model", options->model, "A run folder (its best checkpoint), a checkpoint or an ONNX file")
       .required()
-      .type_name("RUN|CHECKPOINT");
+      .type_name("RUN|CHECKPOINT|ONNX");
   verb.add_option("inputs", options->request.inputs,
                   "PNG, JPEG or binary PGM/PPM files, folders of them, CSV files with a row of features a line, or "
                   "patterns of such")

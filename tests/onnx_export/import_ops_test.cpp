@@ -113,6 +113,21 @@ TEST_CASE("norms over tokens, channels and groups") {
   check_close(outputs_of(groups, {1, 1, 3, 3}), {7, 7, 13, 13}, 1e-4F);
 }
 
+TEST_CASE("outputs that no layer gives are refused where they are read, and only there") {
+  for (const bool read : {false, true}) {
+    FileBuilder file({1, 4}, 12);
+    auto& pool = file.node("MaxPool", {"x"}, read ? "m" : "y");
+    set(pool, "kernel_shape", std::vector<int64_t>{2});
+    pool.add_output("places");
+    if (read) file.node("Add", {"m", "places"}, "y");
+    if (read) {
+      CHECK_THAT(refusal(file), Contains("gives the places of the maxima"));
+    } else {
+      check_close(outputs_of(file, {1, 4, 9, 2}), {4, 9, 9});
+    }
+  }
+}
+
 TEST_CASE("hard gates, means and bounds of several values") {
   FileBuilder file({2});
   file.node("HardSwish", {"x"}, "a");

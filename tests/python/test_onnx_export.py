@@ -238,3 +238,21 @@ def test_tasks(name: str, tmp_path: Path, source: Path) -> None:
     ours = model.run(x, names)
     for output, value in zip(names, session.run(names, {info.name: x}), strict=True):
         assert np.abs(value - ours[output]).max() <= 1e-5 * np.abs(ours[output]).max()
+
+
+def test_an_exported_file_is_a_network_that_is_trained_further(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(32, 3, 8, 8)).astype(np.float32)
+    labels = np.arange(32) % 2
+    network = gnn.Sequential(
+        gnn.Conv2d(3, 4, 3), gnn.BatchNorm2d(4), gnn.Hardswish(), gnn.Flatten(), gnn.Linear(None, 2)
+    )
+    network.forward(x[:1])
+    network.save(tmp_path / "network.h5")
+    gpunn.export(tmp_path / "network.h5", tmp_path / "network.onnx")
+    again = gnn.Network.load(tmp_path / "network.onnx")
+    np.testing.assert_allclose(again.forward(x), network.forward(x), rtol=1e-4, atol=1e-5)
+    before = again.evaluate(x, labels)["loss"]
+    again.compile("adam", learning_rate=0.01)
+    again.fit(x, labels, epochs=3, batch_size=8)
+    assert again.evaluate(x, labels)["loss"] < before

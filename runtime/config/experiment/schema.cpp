@@ -43,9 +43,10 @@ std::vector<Key> in_section(const std::string& name, Member E::*member, const st
 std::vector<KeyOf<InitFromConfig>> init_from_keys() {
   using I = InitFromConfig;
   return {
-      optional(path("file", &I::file,
-                    "Weights to start from: a checkpoint, a run folder or a .safetensors file. Tensors that fit in "
-                    "name and shape are taken, the others begin as always.")),
+      optional(path(
+          "file", &I::file,
+          "Weights to start from: a checkpoint, a run folder, a .safetensors or an .onnx file. Tensors that fit in "
+          "name and shape are taken, the others begin as always.")),
       optional(path("names", &I::names, "A table of what the tensors of `init_from.file` are called in this model.")),
   };
 }
@@ -75,11 +76,12 @@ std::vector<Key> training_keys() {
                 "Patterns, as `stage1` or `stage?.*`, of blocks and layers whose activations are not kept: they are "
                 "computed again, from what each block begins with, when the gradients need them. Takes less memory, "
                 "more time, and gives the same numbers.")),
-      choice("precision", &E::precision, {"fp32", "tf32", "bf16", "f16"},
-             "What the factors of a product may be rounded to; sums stay fp32. With bf16 and f16 the values between "
-             "layers are of that type too; parameters, statistics, norms of rows, losses and the optimizer's states "
-             "stay f32. A step that a backend fuses as a whole in f32, which small networks have, stays f32 in bf16. f16 "
-             "scales the loss."),
+      choice(
+          "precision", &E::precision, {"fp32", "tf32", "bf16", "f16"},
+          "What the factors of a product may be rounded to; sums stay fp32. With bf16 and f16 the values between "
+          "layers are of that type too; parameters, statistics, norms of rows, losses and the optimizer's states "
+          "stay f32. A step that a backend fuses as a whole in f32, which small networks have, stays f32 in bf16. f16 "
+          "scales the loss."),
       boolean("deterministic", &E::deterministic,
               "Only kernels that give the same bits each time; an error where there are none."),
       integer("threads", &E::threads, between(0, 1024), "Host threads; 0: the backend's choice."),

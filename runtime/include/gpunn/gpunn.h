@@ -58,7 +58,7 @@ typedef struct gpunn_model_options {
 /* The defaults. `struct_size` is sizeof(gpunn_model_options). */
 GPUNN_API gpunn_result gpunn_model_options_init(gpunn_model_options* options, uint32_t struct_size);
 
-/* Opens a run folder (its best checkpoint) or a checkpoint file. `options` may be NULL. */
+/* Opens a run folder (its best checkpoint), a checkpoint or an ONNX file. `options` may be NULL. */
 GPUNN_API gpunn_result gpunn_model_load(const char* path, const gpunn_model_options* options, gpunn_model** model);
 GPUNN_API gpunn_result gpunn_model_destroy(gpunn_model* model);
 

@@ -73,9 +73,9 @@ struct Decoded {
 // thread destroys its own copy. Where the device fails, DeviceLostError is thrown from that call and all later ones.
 class GPUNN_API Model {
  public:
-  // Opens a run folder (its best.h5, else last.h5) or a checkpoint file, with the moving average of the parameters
-  // where training kept one. Throws Error: missing where the file, the backend or the device is not there, usage where
-  // an option is wrong.
+  // Opens a run folder (its best.h5, else last.h5), a checkpoint or an ONNX file, with the moving average of the
+  // parameters where training kept one. Throws Error: missing where the file, the backend or the device is not there,
+  // usage where an option is wrong.
   static Model load(const std::filesystem::path& path, const ModelOptions& options = {});
 
   Model(const Model&) noexcept;

@@ -34,7 +34,7 @@ class GPUNN_API Network {
   // where it names no outputs and the last layer gives [rows, outputs], these are called by their numbers. Throws
   // ConfigError where the model does not take such samples.
   Network(Experiment experiment, ModelInfo info);
-  // Of a run folder (its best.h5, else last.h5) or a checkpoint.
+  // Of a run folder (its best.h5, else last.h5), a checkpoint or an ONNX file.
   static Network load(const std::filesystem::path& path, const std::vector<Override>& overrides = {});
 
   Network(const Network&);

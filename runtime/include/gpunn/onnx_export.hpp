@@ -22,7 +22,7 @@ struct OnnxExportReport {
   int64_t nodes = 0, tensors = 0, numbers = 0;  // tensors and numbers of weights and constants
 };
 
-// Writes a run folder (its best.h5, else last.h5) or a checkpoint file as an ONNX model that takes any
+// Writes a run folder (its best.h5, else last.h5), a checkpoint or an ONNX file as an ONNX model that takes any
 // number of rows and computes what Model::run does. Throws Error: usage for another ending or opset or a folder that is
 // not there, missing where this gpunn was built without protobuf, failed where a file can't be written.
 GPUNN_API OnnxExportReport export_onnx(const std::filesystem::path& model, const std::filesystem::path& file,

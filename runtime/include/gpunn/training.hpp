@@ -150,7 +150,7 @@ struct GPUNN_API FaultReport {
 // is lost. Changes nothing in the run folder.
 GPUNN_API FaultReport diagnose(const DiagnoseRequest& request);
 
-// Where a trained model is: a run folder (its best.h5, else last.h5) or a checkpoint file.
+// Where a trained model is: a run folder (its best.h5, else last.h5), a checkpoint or an ONNX file.
 struct TrainedModel {
   std::filesystem::path path;
   std::vector<Override> overrides;
@@ -171,9 +171,9 @@ struct ExportReport {
   std::vector<std::string> unnamed;  // tensors that the table of names has no row for: they keep the model's names
 };
 
-// Writes the weights of a run folder (its best.h5, else last.h5) or a checkpoint file as a .safetensors file, under
-// the names that they have in the model. With `names`, a table as `init_from.names` takes it, they have the names on
-// its left, and each batch norm has PyTorch's `num_batches_tracked` too. Throws Error(usage) for another ending, and
+// Writes the weights of a run folder (its best.h5, else last.h5), a checkpoint or an ONNX file as a .safetensors file,
+// under the names that they have in the model. With `names`, a table as `init_from.names` takes it, they have the names
+// on its left, and each batch norm has PyTorch's `num_batches_tracked` too. Throws Error(usage) for another ending, and
 // where the table does not lead from a name there back to the model's.
 GPUNN_API ExportReport export_weights(const std::filesystem::path& model, const std::filesystem::path& file,
                                       const std::filesystem::path& names = {});

@@ -173,6 +173,12 @@ std::size_t Call::axis(const char* name, int64_t fallback, std::size_t rank) con
   return static_cast<std::size_t>(given < 0 ? given + size : given);
 }
 
+void Call::require_first_output_alone(const char* reason) const {
+  for (std::size_t i = 1; i < node_.outputs.size(); ++i) {
+    if (!node_.outputs[i].empty() && importer_.is_used(node_.outputs[i])) throw Unsupported(reason);
+  }
+}
+
 void Call::give(std::size_t output, Value value) {
   if (output >= node_.outputs.size() || node_.outputs[output].empty()) return;
   importer_.set_value(node_.outputs[output], std::move(value));

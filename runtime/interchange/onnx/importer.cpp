@@ -263,6 +263,10 @@ const FileNode* Importer::only_reader(const std::string& value) const {
   return std::ranges::find(file_model_.outputs, value) == file_model_.outputs.end() ? found->second.front() : nullptr;
 }
 
+bool Importer::is_used(const std::string& value) const {
+  return readers_.contains(value) || std::ranges::find(file_model_.outputs, value) != file_model_.outputs.end();
+}
+
 const Value* Importer::find_value(const std::string& name) const {
   const auto found = values_.find(name);
   return found == values_.end() ? nullptr : &found->second;

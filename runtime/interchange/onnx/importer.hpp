@@ -77,6 +77,8 @@ class Call {
   // Which of an input's dimensions: an attribute that counts negative ones from the end.
   std::size_t axis(const char* name, int64_t fallback, std::size_t rank) const;
 
+  // Throws Unsupported with this reason where more than the first output is used.
+  void require_first_output_alone(const char* reason) const;
   void give(std::size_t output, Value value);
   void give(Value value) { give(0, std::move(value)); }
   void give_constant(Constant constant) { give(0, constant_value(std::move(constant))); }
@@ -148,6 +150,8 @@ class Importer {
   std::map<std::string, ImportedTensor>& tensors_of(const std::string& layer) { return tensors_[layer]; }
   // The only node that reads a value, which is no output of the graph; nullptr: there are others, or none.
   const FileNode* only_reader(const std::string& value) const;
+  // Whether a node reads a value, or the graph gives it.
+  bool is_used(const std::string& value) const;
   const Value* find_value(const std::string& name) const;
   void set_value(const std::string& name, Value value);
   // The size of the batch that the file was exported for; 0: any.

@@ -13,6 +13,7 @@ void batch_normalization(Call& call) {
   if (call.integer("training_mode", 0) != 0 || (call.opset() <= kSaysItself && call.integer("is_test", 0) == 0)) {
     throw Unsupported("is as in training; export the network in evaluation mode");
   }
+  call.require_first_output_alone("gives its statistics, which layers don't");
   if (call.integer("spatial", 1) == 0 || row.empty()) throw Unsupported("its statistics are not by channel");
   const Value y = call.layer(
       "batch_norm", {&call.data(0)},
@@ -32,9 +33,7 @@ void set_scale(Call& call, const Value& y, const Shape& shape) {
 void layer_normalization(Call& call) {
   const Shape row = call.sample(0);
   const std::size_t first = call.axis("axis", -1, row.size() + 1);
-  for (std::size_t i = 1; i < call.node().outputs.size(); ++i) {
-    if (!call.node().outputs[i].empty()) throw Unsupported("gives its statistics, which layers don't");
-  }
+  call.require_first_output_alone("gives its statistics, which layers don't");
   if (first == 0) throw Unsupported("its statistics are over the batch");
   const Shape together(row.begin() + static_cast<std::ptrdiff_t>(first) - 1, row.end());
   const std::size_t dimensions = together.size() == row.size() ? 0 : together.size();

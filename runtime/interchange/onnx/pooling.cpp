@@ -17,9 +17,7 @@ void require_narrow(const WindowOf2d& w) {
 void max_pool(Call& call) {
   const WindowOf2d w = window_of(call, {});
   require_narrow(w);
-  if (call.node().outputs.size() > 1 && !call.node().outputs[1].empty()) {
-    throw Unsupported("gives the places of the maxima, which layers don't");
-  }
+  call.require_first_output_alone("gives the places of the maxima, which layers don't");
   const Value y = call.layer("max_pool", {&w.x},
                              {{"window", texts(w.kernel)},
                               {"stride", texts(w.stride)},

@@ -17,6 +17,7 @@ void cast(Call& call) {
 }
 
 void dropout_of(Call& call, double p) {
+  call.require_first_output_alone("gives its mask, which layers don't");
   if (!(p > 0 && p < 1)) return pass_on(call);
   call.give_layer("dropout", {{"p", {text(p)}}}, call.sample(0));
 }
