@@ -70,6 +70,13 @@ TEST_CASE("an imported product has its bias from Gemm, or from the sum behind Ma
   }
 }
 
+TEST_CASE("an imported product is over the last of several dimensions") {
+  FileBuilder file({2, 1, 2});
+  file.tensor("w", {2, 1}, {1, 10});
+  file.node("MatMul", {"x", "w"}, "y");
+  check_close(outputs_of(file, {1, 2, 3, 4}), {21, 43});
+}
+
 TEST_CASE("an imported convolution takes unlike paddings, an average counts what it is told to") {
   FileBuilder file({1, 2, 2});
   file.tensor("w", {1, 1, 2, 2}, {1, 10, 100, 1000});

@@ -37,15 +37,20 @@ std::optional<Constant> as_bias(const Constant& from, int64_t units, double fact
 Value product(Call& call, const Constant& weights, const Constant* bias) {
   Shape row = call.sample(0);
   const int64_t units = weights.shape[0];
-  if (row.empty() || row.size() > 2 || row.back() != weights.shape[1] || units < 1) {
+  if (row.empty() || row.back() != weights.shape[1] || units < 1) {
     throw Unsupported("its weights don't fit its input " + to_string(call.data(0).shape));
   }
-  row.back() = units;
-  Value y = call.layer("linear", {&call.data(0)},
-                       {{"units", {std::to_string(units)}}, {"bias", {text(bias != nullptr)}}}, row);
+  // Layers take tokens [tokens, features]; other dimensions in front of the features are those together.
+  Value x = call.data(0);
+  const int64_t features = row.back();
+  const bool has_more = row.size() > 2;
+  if (has_more) x = call.reshaped(x, {element_count(row) / features, features});
+  Shape tokens = row_of(x);
+  row.back() = tokens.back() = units;
+  Value y = call.layer("linear", {&x}, {{"units", {std::to_string(units)}}, {"bias", {text(bias != nullptr)}}}, tokens);
   call.set_tensor(y, "weight", weights.shape, weights);
   if (bias != nullptr) call.set_tensor(y, "bias", {units}, *bias);
-  return y;
+  return has_more ? call.reshaped(y, row) : y;
 }
 
 void gemm(Call& call) {
