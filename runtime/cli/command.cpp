@@ -10,6 +10,7 @@ void add_resume(CommandLine& line);
 void add_eval(CommandLine& line);
 void add_predict(CommandLine& line);
 void add_upscale(CommandLine& line);
+void add_explain(CommandLine& line);
 void add_serve(CommandLine& line);
 void add_report(CommandLine& line);
 void add_export(CommandLine& line);
@@ -42,6 +43,7 @@ void add_all(CommandLine& line) {
   line.program.begin_group("Use a trained model");
   add_eval(line);
   add_predict(line);
+  add_explain(line);
   add_upscale(line);
   add_serve(line);
   add_report(line);

@@ -32,6 +32,7 @@ class Context {
   ~Context();
 
   execution::Backend& backend() { return *backend_; }
+  const execution::Variables& variables() const { return variables_; }
 
   // Allocates nothing where an earlier call had as many rows.
   void run(int64_t rows, const void* input, std::span<const OutputTarget> outputs);

@@ -131,7 +131,7 @@ ForwardProgram forward_program(const ForwardModel& model, int64_t rows, BatchNor
   add_output(variable::kLogits, GPUNN_OP_COPY, outputs.last);
   if (model.has_task()) add_predictions(g, model, outputs, add_output);
   if (half_of(model.experiment.precision)) compiler::join_conversions(g, model.alignment);
-  return {std::move(g), std::move(norms)};
+  return {std::move(g), std::move(norms), std::move(outputs)};
 }
 
 }  // namespace gpunn::inference

@@ -8,6 +8,7 @@
 
 #include "graph/graph.hpp"
 #include "inference/fold_batch_norm.hpp"
+#include "tasks/batch.hpp"
 #include "training/layout.hpp"
 
 namespace gpunn::inference {
@@ -51,6 +52,9 @@ TensorType output_row(const graph::Graph& program, const char* output);
 struct ForwardProgram {
   graph::Graph graph;
   std::vector<FoldedNorm> norms;
+  // Values of the graph. Those of layers are as the model has them where no batch norm is folded and nothing is stored
+  // in half precision.
+  tasks::ModelOutputs outputs;
 };
 // Which batch norms stay ops of their own.
 enum class BatchNorms { folded, kept };

@@ -15,6 +15,7 @@
 #include "common/text.hpp"
 #include "config/checked_backends.hpp"
 #include "inference/context.hpp"
+#include "inference/explainer.hpp"
 #include "plugins/plugin.hpp"
 #include "tasks/task.hpp"
 #include "training/model_info.hpp"
@@ -131,11 +132,22 @@ class Model::Impl {
     idle_.push_back(contexts_.front().get());
     weights_.parameters = {};  // the others use those of the first
     weights_.buffers = {};
+    // A gradient with respect to a layer in front of a folded batch norm needs the weights before they were folded.
+    const bool is_folded = !program.norms.empty();
+    explainer_ = std::make_unique<inference::Explainer>(
+        model_,
+        is_folded ? inference::forward_weights(
+                        model_, inference::forward_program(model_, 1, inference::BatchNorms::kept), checkpoint, file)
+                  : weights_,
+        contexts_.front()->variables(), [this](const Experiment& explained) {
+          return training::open_backend(explained, registry_, explained.backend);
+        });
   }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
   // The first has the weights of the others.
   ~Impl() {
+    explainer_.reset();
     while (!contexts_.empty()) contexts_.pop_back();
   }
 
@@ -186,6 +198,17 @@ class Model::Impl {
         training::to_data_units({static_cast<float*>(target.data), count}, model_.info.target_mean,
                                 model_.info.target_stddev);
       }
+    } catch (const DeviceLostError& error) {
+      fail(error.what());
+      throw;
+    }
+  }
+
+  std::vector<Explanation> explain(const ArrayView& input, std::span<const float> scores,
+                                   const ExplainOptions& options) {
+    const std::lock_guard lock(explaining_);
+    try {
+      return explainer_->explain(input, scores, options);
     } catch (const DeviceLostError& error) {
       fail(error.what());
       throw;
@@ -303,6 +326,9 @@ class Model::Impl {
   std::vector<std::unique_ptr<Context>> contexts_;
   std::vector<Context*> idle_;
   std::string failure_;  // of the device
+
+  std::mutex explaining_;
+  std::unique_ptr<inference::Explainer> explainer_;
 };
 
 Model::Model(std::shared_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
@@ -361,6 +387,35 @@ std::vector<Decoded> Model::predict(const ArrayView& input, int64_t top) const {
     decoded.push_back(task.decode(std::span(predictions).subspan(row * columns, columns), info().outputs, top));
   }
   return decoded;
+}
+
+std::vector<Explanation> Model::explain(const ArrayView& input, const ExplainOptions& options) const {
+  const std::shared_ptr<Impl> held = impl_;
+  const ModelTensor& image = held->inputs().front();
+  const ModelTensor& told = held->outputs().back();
+  if (image.row.shape.size() != 3 || told.row.shape.size() != 1) {
+    throw Error("maps are of models that tell numbers of an image [C, H, W]; this one tells " + to_string(told.row) +
+                    " of " + to_string(image.row),
+                ExitCode::usage);
+  }
+  const int64_t classes = told.row.shape.front();
+  if (options.class_index && (*options.class_index < 0 || *options.class_index >= classes)) {
+    throw Error("the model has no class " + std::to_string(*options.class_index) + "; classes count from 0 to " +
+                    std::to_string(classes - 1),
+                ExitCode::usage);
+  }
+  const int64_t rows = input.shape.empty() ? 0 : input.shape.front();
+  if (rows < 1 || rows > max_batch()) held->run({&input, 1}, {});  // which refuses it
+  std::vector<float> scores(static_cast<std::size_t>(rows * classes));
+  const std::array<int64_t, 2> shape = {rows, classes};
+  const MutableArrayView output{.name = told.name, .dtype = DType::f32, .shape = shape, .data = scores.data()};
+  held->run({&input, 1}, {&output, 1});
+  std::vector<Explanation> explanations = held->explain(input, scores, options);
+  for (Explanation& one : explanations) {
+    one.is_probability = told.name == "probabilities";
+    if (!info().outputs.empty()) one.class_name = info().outputs[static_cast<std::size_t>(one.class_index)];
+  }
+  return explanations;
 }
 
 }  // namespace gpunn

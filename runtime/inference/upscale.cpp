@@ -8,14 +8,13 @@
 #include <cmath>
 #include <cstring>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <utility>
 
 #include "common/files.hpp"
-#include "data/folder_scan.hpp"
 #include "data/images/image.hpp"
+#include "inference/result_files.hpp"
 #include "inference/tiles.hpp"
 #include "tasks/super_resolution/bicubic.hpp"
 
@@ -114,39 +113,17 @@ struct Job {
 };
 
 std::vector<Job> jobs_of(const UpscaleRequest& request) {
-  std::vector<std::pair<fs::path, fs::path>> files;  // with the name of the result
-  for (const fs::path& input : request.inputs) {
-    if (!is_folder(input)) {
-      files.emplace_back(input, input.filename());
-      continue;
-    }
-    const std::vector<fs::path> found = data::images_beneath(input);
-    if (found.empty()) throw Error(input.string() + ": no images there", ExitCode::missing);
-    for (const fs::path& file : found) files.emplace_back(file, file.lexically_relative(input));
-  }
-  const bool single = request.inputs.size() == 1 && !is_folder(request.inputs.front()) && !is_folder(request.to);
+  const std::vector<inference::ImageFile> images = inference::images_in(request.inputs);
+  std::vector<fs::path> results = inference::result_files(request.inputs, images, request.to);
   std::vector<Job> jobs;
-  std::set<fs::path> results, sources;
-  for (const auto& [from, name] : files) {
-    const fs::path to = single ? request.to : (request.to / name).replace_extension(".png");
-    jobs.push_back({from, to, request.compare ? fs::path(to).replace_extension(".compare.png") : fs::path()});
-    sources.insert(fs::weakly_canonical(from));
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    const fs::path& to = results[i];
+    jobs.push_back({images[i].file, to, request.compare ? fs::path(to).replace_extension(".compare.png") : fs::path()});
   }
   for (const Job& job : jobs) {
-    if (single && job.to.extension() != ".png") {
-      throw Error(job.to.string() + ": results are written as PNG; expected a name that ends in .png", ExitCode::usage);
-    }
-    for (const fs::path& file : {job.to, job.compare}) {
-      if (file.empty()) continue;
-      const fs::path place = fs::weakly_canonical(file);
-      if (sources.contains(place)) {
-        throw Error(file.string() + " would replace an image that is read; give another --to", ExitCode::usage);
-      }
-      if (results.insert(place).second) continue;
-      throw Error(file.string() + " would be written twice: two images have that name; give them one by one",
-                  ExitCode::usage);
-    }
+    if (request.compare) results.push_back(job.compare);
   }
+  inference::require_own_places(images, results, "--to");
   return jobs;
 }
 

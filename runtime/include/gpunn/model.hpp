@@ -1,6 +1,7 @@
 #pragma once
 
 #include <gpunn/experiment.hpp>
+#include <gpunn/explanation.hpp>
 #include <gpunn/export.h>
 #include <gpunn/model_info.hpp>
 #include <gpunn/tensor_type.hpp>
@@ -102,6 +103,11 @@ class GPUNN_API Model {
 
   // The same, decoded: for each row the `top` most probable classes, or the numbers.
   std::vector<Decoded> predict(const ArrayView& input, int64_t top = 1) const;
+
+  // For each row, an image [C, H, W], the map of what speaks for a class. The class and its score are those of run();
+  // the map is computed in f32. One call at a time explains; the first, and one for another layer than the last,
+  // prepares its kernels. Throws Error(usage) where the model takes no images, or has no such class or layer.
+  std::vector<Explanation> explain(const ArrayView& input, const ExplainOptions& options = {}) const;
 
  private:
   friend class Network;
