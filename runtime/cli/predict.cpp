@@ -1,6 +1,12 @@
+#include <gpunn/error.hpp>
+#include <gpunn/model.hpp>
 #include <gpunn/training.hpp>
+#include <gpunn/watch.hpp>
 
+#include <algorithm>
+#include <iostream>
 #include <memory>
+#include <string>
 
 #include <fmt/format.h>
 
@@ -8,8 +14,10 @@
 #include "cli/experiment_options.hpp"
 #include "cli/json.hpp"
 #include "cli/output.hpp"
+#include "cli/stop_signal.hpp"
 #include "cli/terminal.hpp"
 #include "cli/units.hpp"
+#include "common/system_call.hpp"
 
 namespace gpunn::cli {
 
@@ -28,6 +36,46 @@ void print_prediction(const Prediction& prediction) {
   }
 }
 
+TrainedModel trained_model(const std::filesystem::path& path, const std::vector<std::string>& settings,
+                           const std::string& backend) {
+  TrainedModel model{path, parse_settings(settings)};
+  if (!backend.empty()) model.overrides.push_back({"backend", backend});
+  return model;
+}
+
+Model load_for_lines(const std::filesystem::path& path, const std::vector<std::string>& settings,
+                     const std::string& backend) {
+  const TrainedModel trained = trained_model(path, settings, backend);
+  return Model::load(trained.path, {.calls = 1, .overrides = trained.overrides});
+}
+
+// A line of JSON for each prediction of a file, or for why there is none; written at once. False: there is none.
+bool print_lines(const Model& model, const std::filesystem::path& file, int64_t top) {
+  bool done = true;
+  try {
+    for (const Prediction& prediction : predict(model, {.inputs = {file}, .rows = {}, .top_k = top})) {
+      print_json_line(to_json(prediction));
+    }
+  } catch (const DeviceLostError&) {
+    throw;
+  } catch (const Error& error) {
+    print_json_line({{"source", file.string()}, {"error", error.what()}});
+    done = false;
+  }
+  flush_stdout();
+  if (stdout_error() != 0) throw Error("stdout can't be written: " + reason_of(stdout_error()));
+  return done;
+}
+
+// Files whose paths come on stdin, one a line.
+ExitCode predict_stdin(const Model& model, int64_t top) {
+  bool all = true;
+  for (std::string path; std::getline(std::cin, path);) {
+    if (!path.empty()) all = print_lines(model, path, top) && all;
+  }
+  return all ? ExitCode::done : ExitCode::failed;
+}
+
 }  // namespace
 
 void add_predict(CommandLine& line) {
@@ -36,19 +84,24 @@ void add_predict(CommandLine& line) {
     std::string backend;
     std::vector<std::string> settings;
     PredictRequest request;
+    std::filesystem::path watched;
+    bool skip_existing = false;
+    bool is_stdin() const { return request.inputs.size() == 1 && request.inputs.front() == "-"; }
   };
   auto options = std::make_shared<Options>();
   Verb verb = line.program.add_verb("predict", "Say what a trained model makes of images, rows of tables, or test rows",
                                     {"gpunn predict runs/lenet_mnist/2025-01-02T03-04-05Z seven.png",
                                      "gpunn predict runs/photos/2025-01-02T03-04-05Z new_photos/ 'more/*.jpg'",
                                      "gpunn predict runs/iris/2025-01-02T03-04-05Z flowers.csv --json",
-                                     "gpunn predict runs/lenet_mnist/2025-01-02T03-04-05Z --row 0 --row 7 --top 5"});
+                                     "gpunn predict runs/lenet_mnist/2025-01-02T03-04-05Z --row 0 --row 7 --top 5",
+                                     "find photos -name '*.jpg' | gpunn predict runs/photos/2025-01-02T03-04-05Z -",
+                                     "gpunn predict runs/photos/2025-01-02T03-04-05Z --watch incoming/"});
   verb.add_option("model", options->model, "A run folder (its best checkpoint), a checkpoint or an ONNX file")
       .required()
       .type_name("RUN|CHECKPOINT|ONNX");
   verb.add_option("inputs", options->request.inputs,
                   "PNG, JPEG or binary PGM/PPM files, folders of them, CSV files with a row of features a line, or "
-                  "patterns of such")
+                  "patterns of such; '-' alone: paths of such on stdin, one a line, answered with lines of JSON")
       .type_name("FILE");
   verb.add_option("--row", options->request.rows,
                   "Row of the test data, which is read for it, counted from 0; may be repeated")
@@ -58,17 +111,38 @@ void add_predict(CommandLine& line) {
       .capture_default_str()
       .range(1, 1 << 20)
       .type_name("K");
+  verb.add_option(
+          "--watch", options->watched,
+          "Predict the images in a folder, and each that comes once it is whole, as a line of JSON, until Ctrl-C")
+      .type_name("DIR")
+      .excludes("inputs")
+      .excludes("--row");
+  verb.add_flag("--skip-existing", options->skip_existing, "Of --watch: only images that come from now on")
+      .needs("--watch");
   add_backend_option(verb, options->backend);
   add_set_option(verb, options->settings);
   add_json_flag(verb, line);
   verb.callback([&line, options] {
     line.action = [&line, options] {
+      const int64_t top = options->request.top_k;
+      if (!options->watched.empty()) {
+        StopSignal stop;  // before the threads start, which shall not take the signal
+        const Model model = load_for_lines(options->model, options->settings, options->backend);
+        watch_images(options->watched, {.skip_existing = options->skip_existing, .stop = stop.descriptor()},
+                     [&](const std::filesystem::path& image) { print_lines(model, image, top); });
+        return ExitCode::done;
+      }
+      if (options->is_stdin() && options->request.rows.empty()) {
+        return predict_stdin(load_for_lines(options->model, options->settings, options->backend), top);
+      }
+      if (std::ranges::find(options->request.inputs, "-") != options->request.inputs.end()) {
+        throw Error("'-', the paths on stdin, stands alone: without other files, and without --row", ExitCode::usage);
+      }
       if (options->request.inputs.empty() && options->request.rows.empty()) {
         throw Error("predict wants files or rows: gpunn predict RUN seven.png, or gpunn predict RUN --row 0",
                     ExitCode::usage);
       }
-      TrainedModel model{options->model, parse_settings(options->settings)};
-      if (!options->backend.empty()) model.overrides.push_back({"backend", options->backend});
+      const TrainedModel model = trained_model(options->model, options->settings, options->backend);
       const std::vector<Prediction> predictions = predict(model, options->request);
       if (line.json) {
         Json document = Json::array();

@@ -3,8 +3,13 @@
 #include <gpunn/error.hpp>
 
 #include <array>
+#include <cerrno>
+#include <ctime>
 
+#include <sys/signalfd.h>
 #include <unistd.h>
+
+#include "common/system_call.hpp"
 
 namespace gpunn::cli {
 
@@ -26,7 +31,22 @@ StopSignal::StopSignal() {
   ::pthread_sigmask(SIG_BLOCK, &signals_, &former_);
 }
 
-StopSignal::~StopSignal() { ::pthread_sigmask(SIG_SETMASK, &former_, nullptr); }
+StopSignal::~StopSignal() {
+  if (descriptor_ >= 0) {
+    // What was read as a descriptor alone is still pending.
+    const timespec at_once{};
+    while (::sigtimedwait(&signals_, nullptr, &at_once) > 0) {
+    }
+    ::close(descriptor_);
+  }
+  ::pthread_sigmask(SIG_SETMASK, &former_, nullptr);
+}
+
+int StopSignal::descriptor() {
+  if (descriptor_ < 0) descriptor_ = ::signalfd(-1, &signals_, SFD_CLOEXEC);
+  if (descriptor_ < 0) throw Error("can't wait for signals: " + reason_of(errno));
+  return descriptor_;
+}
 
 void StopSignal::wait() {
   int number = 0;

@@ -15,9 +15,12 @@ class StopSignal {
 
   // Returns at the first signal. From then on a second one ends the process at once, with exit code 130.
   void wait();
+  // A descriptor that can be read from the first signal on, for who waits for something else too. It is this object's.
+  int descriptor();
 
  private:
   sigset_t signals_{}, former_{};
+  int descriptor_ = -1;
 };
 
 }  // namespace gpunn::cli
