@@ -14,4 +14,6 @@ curl -sf --data-binary "@$image" "$url/v1/classify?top=3"
 echo
 curl -sf -F "image=@$image" "$url/v1/classify?top=3"
 echo
+# What speaks for the first class, as a picture.
+curl -sf --data-binary "@$image" -H "Accept: image/png" "$url/v1/explain" -o why.png
 curl -sf "$url/metrics" | grep ^nv_inference_count

@@ -29,13 +29,19 @@ DROP = r"""(async () => {
   }
   const image = document.getElementById('image');
   await image.decode();
+  const size = {image: image.naturalWidth, shown: image.getBoundingClientRect().width};
+  const wasSaid = message.textContent, overlay = document.getElementById('overlay');
+  document.querySelectorAll('#classes tr')[1].click();
+  for (let i = 0; i < 200 && overlay.hidden; ++i) await new Promise((done) => setTimeout(done, 50));
+  await overlay.decode();
   return {
-    message: message.textContent, failed: message.className,
+    overlay: overlay.naturalWidth, imageHidden: image.hidden, explanation: message.textContent,
+    explained: document.querySelector('tr.explained').cells[0].textContent, ...size,
+    message: wasSaid, failed: message.className,
     models: [...document.getElementById('model').options].map((one) => one.value),
     rows: [...document.querySelectorAll('#classes tr')].map((row) => ({
       name: row.cells[0].textContent, share: parseFloat(row.cells[1].textContent),
       bar: row.querySelector('.bar').getBoundingClientRect().width, space: row.cells[2].getBoundingClientRect().width})),
-    image: image.naturalWidth, shown: image.getBoundingClientRect().width,
     ink: getComputedStyle(message).color, ground: getComputedStyle(document.body).backgroundColor,
     pageWidth: document.documentElement.scrollWidth, viewport: document.documentElement.clientWidth,
   };
@@ -61,6 +67,9 @@ def main():
                     check(abs(row["share"] - 100 * one["probability"]) < 0.01, f"shares: {row}, {one}")
                     check(abs(row["bar"] - max(row["space"] * one["probability"], 1)) < 4, f"bars: {row}")
                 check(seen["image"] == 28 and seen["shown"] >= 28, f"the image is shown: {seen}")
+                second = expected[1]["name"]
+                check(seen["overlay"] == 224 and seen["imageHidden"] and seen["explained"] == second and
+                      seen["explanation"].startswith(f"What speaks for {second}"), f"the second class is explained: {seen}")
                 check(seen["pageWidth"] <= seen["viewport"], f"nothing lies beside the page: {seen}")
                 check(contrast(seen["ink"], "rgb(255, 255, 255)") > 4.5, f"the text can be read: {seen['ink']}")
                 if len(sys.argv) > 3:

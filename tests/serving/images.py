@@ -1,6 +1,8 @@
 """Images as bodies, and what they must not do."""
 
+import base64
 import json
+import struct
 
 from served import Server, ServingTest, digits, png, png_header, points
 
@@ -48,9 +50,36 @@ class ImagesTest(ServingTest):
         self.assertEqual(self.classify(png(28), "?model=none")[0], 404)
         self.assertEqual(self.server.get("/v1/classify")[0], 405)
 
+    def test_a_class_is_explained(self):
+        status, _, body = self.server.ask("POST", "/v1/explain", png(40))
+        answer = json.loads(body)
+        self.assertEqual(status, 200, answer)
+        best = self.classify(png(40))[1]["classes"][0]
+        self.assertEqual((answer["model"], answer["version"], answer["class"], answer["name"]),
+                         ("digits", "1", best["class"], best["name"]))
+        self.assertAlmostEqual(answer["score"], best["probability"], places=5)
+        overlay = base64.b64decode(answer["overlay"], validate=True)
+        self.assertEqual(struct.unpack(">2I", overlay[16:24]), (224, 224))
+        status, headers, picture = self.server.ask("POST", "/v1/explain", png(40), {"Accept": "image/png"})
+        self.assertEqual((status, headers["Content-Type"], picture), (200, "image/png", overlay))
+        status, _, body = self.server.ask("POST", "/v1/explain?class=3&layer=conv1&method=gradcam++", png(40))
+        self.assertEqual((status, json.loads(body)["class"], json.loads(body)["layer"]), (200, 3, "conv1"))
+
+    def test_what_can_not_be_explained(self):
+        for query, text in (("class=ten", "no class 'ten'"), ("class=10", "no class 10"), ("layer=conv9", "did you mean"),
+                            ("layer=output", "no rows and columns"), ("method=cam", "no method 'cam'")):
+            status, _, body = self.server.ask("POST", "/v1/explain?" + query, png(28))
+            self.assertEqual(status, 400, body)
+            self.assertIn(text, json.loads(body)["error"])
+        self.assertEqual(self.server.ask("POST", "/v1/explain", b"GIF89a")[0], 400)
+        self.assertEqual(self.server.get("/v1/explain")[0], 405)
+        self.assertEqual(self.server.ask("POST", "/v1/explain?model=none", png(28))[0], 404)
+
     def test_a_model_that_takes_no_images_says_so(self):
         with Server(f"digits={digits()}", f"points={points()}") as server:
             status, _, answer = server.ask("POST", "/v1/classify?model=points", png(28))
+            self.assertEqual((status, "not images" in answer.decode()), (400, True))
+            status, _, answer = server.ask("POST", "/v1/explain?model=points", png(28))
             self.assertEqual((status, "not images" in answer.decode()), (400, True))
             status, _, answer = server.ask("POST", "/v1/classify", png(28))
             self.assertEqual((status, "several models" in answer.decode()), (400, True))

@@ -54,7 +54,11 @@ void require_method(const Exchange& exchange, std::string_view method) {
 }  // namespace
 
 Api::Api(ModelRepository& repository, const ServingOptions& options)
-    : repository_(repository), options_(options), token_(options.token), pool_(pool_threads(), options.queue) {}
+    : repository_(repository),
+      options_(options),
+      token_(options.token),
+      pool_(pool_threads(), options.queue),
+      explainers_(1, options.queue) {}
 
 std::optional<Response> Api::admit(const RequestHead& head) const {
   const std::string_view path = path_of(head.target());
@@ -138,17 +142,14 @@ void Api::route(const ExchangePtr& exchange, const Target& target) {
     const std::string top = target.value("top");
     const std::optional<int64_t> count = top.empty() ? 5 : whole_number(top);
     if (!count || *count < 1) throw ServiceError(400, "top is '" + top + "'; expected a whole number from 1");
-    std::string name = target.value("model"), version = target.value("version");
-    if (name.empty()) {
-      const std::vector<ServedModelPtr> models = repository_.all();
-      if (models.empty()) throw ServiceError(503, "no model is loaded");
-      if (std::ranges::any_of(models, [&](const auto& model) { return model->name != models.front()->name; })) {
-        throw ServiceError(
-            400, "the service has several models; say which, as in /v1/classify?model=" + models.front()->name);
-      }
-      name = models.front()->name;
-    }
-    return classify(exchange, repository_.find(name, version), *count, options_, pool_);
+    return classify(exchange, model_of(target), *count, options_, pool_);
+  }
+  if (is({"v1", "explain"})) {
+    require_method(*exchange, "POST");
+    std::string method = target.value("method");
+    std::ranges::replace(method, ' ', '+');  // gradcam++ as a user writes it, whose pluses are spaces in an address
+    const ExplainQuery query{target.value("class"), target.value("layer"), std::move(method)};
+    return explain_image(exchange, model_of(target), query, options_, explainers_);
   }
   if (!path.empty() && path.front() == "v2") {
     if (path.size() == 1) {
@@ -161,6 +162,20 @@ void Api::route(const ExchangePtr& exchange, const Target& target) {
     }
   }
   throw ServiceError(404, "there is nothing at " + std::string(path_of(exchange->target())));
+}
+
+ServedModelPtr Api::model_of(const Target& target) const {
+  std::string name = target.value("model");
+  if (name.empty()) {
+    const std::vector<ServedModelPtr> models = repository_.all();
+    if (models.empty()) throw ServiceError(503, "no model is loaded");
+    if (std::ranges::any_of(models, [&](const auto& model) { return model->name != models.front()->name; })) {
+      throw ServiceError(400, "the service has several models; say which, as in /v1/" + target.path.back() +
+                                  "?model=" + models.front()->name);
+    }
+    name = models.front()->name;
+  }
+  return repository_.find(name, target.value("version"));
 }
 
 bool Api::route_health(const ExchangePtr& exchange, const Target& target) {

@@ -23,10 +23,15 @@ class Api {
   std::optional<Response> admit(const RequestHead& head) const;
   void handle(const ExchangePtr& exchange);
   void begin_draining() { draining_ = true; }
-  void stop() { pool_.stop(); }
+  void stop() {
+    pool_.stop();
+    explainers_.stop();
+  }
 
  private:
   void route(const ExchangePtr& exchange, const Target& target);
+  // The model that the target names; it need not where there is only one.
+  ServedModelPtr model_of(const Target& target) const;
   bool route_health(const ExchangePtr& exchange, const Target& target);
   bool route_model(const ExchangePtr& exchange, const Target& target);
   bool route_repository(const ExchangePtr& exchange, const Target& target);
@@ -38,6 +43,7 @@ class Api {
   std::string token_;
   std::atomic<bool> draining_{false};
   WorkerPool pool_;
+  WorkerPool explainers_;  // apart, since a model explains one image at a time
 };
 
 // Sends the answer, or the error for what making it throws.
@@ -49,6 +55,12 @@ Response response_of(const std::exception& failure);
 void infer(const ExchangePtr& exchange, const ServedModelPtr& model, const ServingOptions& options, WorkerPool& pool);
 void classify(const ExchangePtr& exchange, const ServedModelPtr& model, int64_t top, const ServingOptions& options,
               WorkerPool& pool);
+// What the target of a request to explain asks for; empty: the default.
+struct ExplainQuery {
+  std::string class_text, layer, method;
+};
+void explain_image(const ExchangePtr& exchange, const ServedModelPtr& model, const ExplainQuery& query,
+                   const ServingOptions& options, WorkerPool& pool);
 std::string server_metadata();
 std::string model_metadata(const ModelRepository& repository, const ServedModel& model);
 std::string model_config(const ServedModel& model);

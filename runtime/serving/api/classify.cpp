@@ -7,8 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "serving/api/image_body.hpp"
 #include "serving/api/pending.hpp"
-#include "serving/protocol/multipart.hpp"
 #include "serving/protocol/service_error.hpp"
 #include "tasks/task.hpp"
 
@@ -22,24 +22,6 @@ struct Classification : Pending {
   int64_t top = 5;
   std::vector<uint8_t> sample;
 };
-
-struct ImageBytes {
-  std::string name;  // for messages
-  std::string_view bytes;
-};
-
-// The body itself, or the only file of a form.
-ImageBytes image_of(std::string_view body, const std::string& boundary) {
-  if (boundary.empty()) return {"the image", body};
-  std::vector<FormPart> parts = parse_multipart(body, boundary);
-  std::erase_if(parts, [](const FormPart& part) {
-    return part.file.empty() && !part.content_type.starts_with("image/") && part.name != "image";
-  });
-  if (parts.size() != 1) {
-    throw ServiceError(400, "the form holds " + std::to_string(parts.size()) + " images; expected one");
-  }
-  return {parts.front().file.empty() ? "the image" : parts.front().file, parts.front().content};
-}
 
 Response classified(const Classification& work) {
   const ModelInfo& info = work.model->model.info();
@@ -67,20 +49,9 @@ Response classified(const Classification& work) {
 }
 
 void read_and_submit(const std::shared_ptr<Classification>& work, const ServingOptions& options) {
-  const Exchange& exchange = *work->exchange;
   ServedModel& model = *work->model;
-  if (exchange.abandoned()) return;
-  const std::string_view body = plain_body(*work, options.body_bytes);
-  const ImageBytes image = image_of(body, multipart_boundary(exchange.header("Content-Type")));
-  if (image.bytes.empty()) {
-    throw ServiceError(400, image.name + " has no bytes; expected those of a JPEG or PNG file");
-  }
-  try {
-    work->sample = read_image({reinterpret_cast<const uint8_t*>(image.bytes.data()), image.bytes.size()}, image.name,
-                              model.model.info().input, options.image_pixels);
-  } catch (const Error& failure) {  // of a damaged image, which is the client's
-    throw ServiceError(400, failure.what());
-  }
+  if (work->exchange->abandoned()) return;
+  work->sample = sample_of_body(*work, options);
   Job job = job_of(work, classified);
   job.rows = 1;
   job.input = work->sample.data();

@@ -1,0 +1,67 @@
+#include <gpunn/error.hpp>
+#include <gpunn/explain.hpp>
+#include <gpunn/model.hpp>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "chart/raster.hpp"
+#include "serving/api/image_body.hpp"
+#include "serving/api/pending.hpp"
+
+namespace gpunn::serving {
+
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+
+Response explained(Pending& work, const ExplainQuery& query, const ServingOptions& options) {
+  const Model& model = work.model->model;
+  const std::vector<uint8_t> sample = sample_of_body(work, options);
+  const InputInfo& input = model.info().input;
+  ExplainOptions how{.layer = query.layer};
+  if (!query.method.empty()) how.method = explain_method_named(query.method);
+  if (!query.class_text.empty()) how.class_index = find_class(model.info(), query.class_text);
+  const Shape shape = batch_shape(input.sample.shape, 1);
+  const Explanation one =
+      model.explain({.name = input.name, .dtype = DType::u8, .shape = shape, .data = sample.data()}, how).front();
+  const std::string overlay = overlay_png(one, sample);
+  Response response;
+  if (work.exchange->header("Accept").find("image/png") != std::string_view::npos) {
+    response.content_type = "image/png";
+    response.body = overlay;
+    return response;
+  }
+  // Under the keys of `gpunn explain --json`.
+  const OrderedJson document = {{"model", work.model->name},
+                                {"version", work.model->version},
+                                {"class", one.class_index},
+                                {"name", one.class_name},
+                                {"score", one.score},
+                                {"layer", one.layer},
+                                {"overlay", chart::base64(overlay)}};
+  response.body = document.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+  return response;
+}
+
+}  // namespace
+
+void explain_image(const ExchangePtr& exchange, const ServedModelPtr& model, const ExplainQuery& query,
+                   const ServingOptions& options, WorkerPool& pool) {
+  auto work = std::make_shared<Pending>();
+  work->exchange = exchange;
+  work->model = model;
+  pool.run([work, query, &options] {
+    if (work->exchange->abandoned()) return;
+    try {
+      answer_now(work->exchange, explained(*work, query, options));
+    } catch (const std::exception& failure) {
+      answer_now(work->exchange, response_of(failure));
+    }
+  });
+}
+
+}  // namespace gpunn::serving

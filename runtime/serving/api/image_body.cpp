@@ -1,0 +1,50 @@
+#include "serving/api/image_body.hpp"
+
+#include <gpunn/error.hpp>
+#include <gpunn/model.hpp>
+
+#include <string>
+#include <string_view>
+
+#include "serving/protocol/multipart.hpp"
+#include "serving/protocol/service_error.hpp"
+
+namespace gpunn::serving {
+
+namespace {
+
+struct ImageBytes {
+  std::string name;  // for messages
+  std::string_view bytes;
+};
+
+// The body itself, or the only file of a form.
+ImageBytes image_of(std::string_view body, const std::string& boundary) {
+  if (boundary.empty()) return {"the image", body};
+  std::vector<FormPart> parts = parse_multipart(body, boundary);
+  std::erase_if(parts, [](const FormPart& part) {
+    return part.file.empty() && !part.content_type.starts_with("image/") && part.name != "image";
+  });
+  if (parts.size() != 1) {
+    throw ServiceError(400, "the form holds " + std::to_string(parts.size()) + " images; expected one");
+  }
+  return {parts.front().file.empty() ? "the image" : parts.front().file, parts.front().content};
+}
+
+}  // namespace
+
+std::vector<uint8_t> sample_of_body(Pending& work, const ServingOptions& options) {
+  const std::string_view body = plain_body(work, options.body_bytes);
+  const ImageBytes image = image_of(body, multipart_boundary(work.exchange->header("Content-Type")));
+  if (image.bytes.empty()) {
+    throw ServiceError(400, image.name + " has no bytes; expected those of a JPEG or PNG file");
+  }
+  try {
+    return read_image({reinterpret_cast<const uint8_t*>(image.bytes.data()), image.bytes.size()}, image.name,
+                      work.model->model.info().input, options.image_pixels);
+  } catch (const Error& failure) {  // of a damaged image, which is the client's
+    throw ServiceError(400, failure.what());
+  }
+}
+
+}  // namespace gpunn::serving

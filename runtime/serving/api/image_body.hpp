@@ -1,0 +1,16 @@
+#pragma once
+
+#include <gpunn/serving.hpp>
+
+#include <cstdint>
+#include <vector>
+
+#include "serving/api/pending.hpp"
+
+namespace gpunn::serving {
+
+// The JPEG or PNG that is the body of a request, or the only file of a form, as a sample of the model. Throws
+// ServiceError where there is none, or it is damaged or too large.
+std::vector<uint8_t> sample_of_body(Pending& work, const ServingOptions& options);
+
+}  // namespace gpunn::serving
