@@ -192,6 +192,11 @@ TEST_CASE("a graph that is none is refused") {
   FileBuilder negative({3, -2});
   negative.node("Relu", {"x"}, "y");
   CHECK_THAT(refusal(negative), Contains("is -2"));
+  FileBuilder silent({3});
+  silent.tensor("w", {3, 1}, {1, 2, 3});
+  silent.node("MatMul", {"x", "w"}, "gone").clear_output();
+  silent.node("Relu", {"x"}, "y");
+  CHECK_THAT(refusal(silent), Contains("gives nothing"));
   FileBuilder branch({3});
   auto* attribute = branch.node("If", {"x"}, "y").add_attribute();
   attribute->set_name("then_branch");

@@ -216,6 +216,7 @@ void Importer::report(const FileNode& node, int64_t opset, const std::string& wh
 }
 
 void Importer::import_node(const FileNode& node) {
+  if (node.outputs.empty()) return report(node, node.opset == 0 ? opset_ : node.opset, "gives nothing");
   const auto give_up = [&] {
     for (const std::string& output : node.outputs) broken_.insert(output);
   };
