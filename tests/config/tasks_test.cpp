@@ -89,13 +89,13 @@ TEST_CASE("photographs and the task that enlarges them go together, and patches 
   };
   const std::string task = "super_resolution", drawn = "dataset: drawn_photographs, scale: 3, patch_size: 48";
   CHECK(first(task, "dataset: mnist") ==
-        "e.yaml:3:17: the task super_resolution learns from photographs; data.dataset mnist has none that it can "
+        "e.yaml:3:8: the task super_resolution learns from photographs; data.dataset mnist has none that it can "
         "enlarge. Choose photographs, photograph_folder or drawn_photographs");
   CHECK(first("classification", drawn) ==
-        "e.yaml:3:17: data.dataset drawn_photographs has photographs to be enlarged, not for the task classification; "
+        "e.yaml:3:8: data.dataset drawn_photographs has photographs to be enlarged, not for the task classification; "
         "set task: super_resolution");
   CHECK(first(task, "dataset: drawn_photographs, scale: 3, patch_size: 50") ==
-        "e.yaml:3:55: data.patch_size: expected a multiple of data.scale (3), found 50");
+        "e.yaml:3:46: data.patch_size: expected a multiple of data.scale (3), found 50");
   CHECK(first(task, drawn + ", train_limit: 500").find("data.train_limit is not for patches") != std::string::npos);
   CHECK(first(task, drawn + ", patches: 8").find("is less than one batch") != std::string::npos);
   CHECK(first(task, "dataset: photographs, train_sets: [t19]").find("expected any of t91, bsds200, found 't19'") !=

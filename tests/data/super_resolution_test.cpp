@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <fstream>
+#include <map>
+#include <memory>
 #include <span>
 
 #include "catch.hpp"
@@ -11,6 +14,7 @@
 #include "data/images/image.hpp"
 #include "tasks/super_resolution/bicubic.hpp"
 #include "tasks/super_resolution/quality.hpp"
+#include "tasks/task.hpp"
 
 using namespace gpunn;
 
@@ -190,4 +194,43 @@ TEST_CASE("own photographs are read from folders, with small images of their own
   settings.test_small_path.clear();
   settings.patch_size = 40;
   CHECK_THROWS_WITH(load_dataset(config), Contains("no training image holds a patch of 40"));
+}
+
+TEST_CASE("T91 and Set5 are read as the task wants them, and its metrics give the figures of bicubic") {
+  if (test::real_data().empty() || !fs::is_directory(test::real_data() / "super_resolution")) {
+    WARN("no Set5 here: set GPUNN_DATA_DIR; nothing was tested");
+    return;
+  }
+  DataConfig config = drawn_config(photographs(3, 48));
+  config.dataset = "photographs";
+  config.path = test::real_data() / "super_resolution";
+  const Dataset set = load_dataset(config);
+  REQUIRE(set.test.rows() == 5);
+  std::map<std::string, std::unique_ptr<tasks::RowMetric>> metrics;
+  for (const tasks::TaskMetric& one : tasks::find("super_resolution").output_metrics()) {
+    metrics.emplace(one.metric.name, one.of_rows());
+  }
+  const auto floats = [](const std::vector<std::byte>& bytes) {
+    std::vector<float> values(bytes.size() / sizeof(float));
+    std::memcpy(values.data(), bytes.data(), bytes.size());
+    return values;
+  };
+  for (const Split& single : set.test.singles) {
+    const Field& target = single.fields.at(kTargetField);
+    const std::vector<float> inputs = floats(single.values), targets = floats(target.values);
+    const Shape &in = single.samples.shape, &out = target.type.shape;
+    for (const auto& [name, metric] : metrics) {
+      metric->add({.outputs = static_cast<int64_t>(targets.size()),
+                   .predictions = targets,
+                   .targets = targets,
+                   .images = tasks::ScoredImages{.input_shape = {in.begin() + 1, in.end()},
+                                                 .target_shape = {out.begin() + 1, out.end()},
+                                                 .inputs = inputs,
+                                                 .scale = set.scale}});
+    }
+  }
+  CHECK(metrics.at("bicubic_psnr")->value() == Approx(30.392).margin(0.01));
+  CHECK(metrics.at("bicubic_ssim")->value() == Approx(0.8682).margin(0.0005));
+  CHECK(std::isinf(metrics.at("psnr")->value()));
+  CHECK(metrics.at("ssim")->value() == Approx(1));
 }
