@@ -91,7 +91,7 @@ class FolderWatch {
   }
 
   void read_events() {
-    alignas(inotify_event) std::array<char, 64 << 10> buffer;
+    alignas(inotify_event) std::array<char, 64 << 10> buffer{};
     const ssize_t bytes = retried([&] { return ::read(events_.get(), buffer.data(), buffer.size()); });
     if (bytes < 0 && errno == EAGAIN) return;
     if (bytes < 0) fail(folder_, errno);
