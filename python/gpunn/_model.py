@@ -85,6 +85,28 @@ class Model:
         files = [] if x is None else [Path(one) for one in ([x] if isinstance(x, (str, os.PathLike)) else x)]
         return predictions + self._core.predict_files(files, list(rows), top)
 
+    def explain(
+        self, images: Any, class_: int | str | None = None, layer: str | None = None, method: str = "gradcam"
+    ) -> npt.NDArray[np.float32]:
+        """Which parts of images speak for a class: class activation maps.
+
+        images: an array as :meth:`run` takes it, or the path of an image file, or a list of such.
+        class_: its number or its name; None: of each image the class that the model predicts.
+        layer: whose output is weighed; None: the last one with more than one row or column.
+        method: "gradcam" (Selvaraju et al., 2017) or "gradcam++" (Chattopadhay et al., 2018).
+
+        Returns float32 [rows, height, width] from 0 to 1, of the size of the model's images. A map of zeros says that
+        nothing speaks for the class. Raises :class:`UsageError` where the model takes no images, or has no such class
+        or layer.
+        """
+        if _are_files(images):
+            paths = [images] if isinstance(images, (str, os.PathLike)) else images
+            array: Array = self._core.read_images([Path(one) for one in paths])
+        else:
+            array = self._shaped(self._converted(images))
+        index, name = (None, class_) if isinstance(class_, str) else (class_, "")
+        return self._core.explain(array, None if index is None else int(index), name, layer or "", method)
+
     @property
     def info(self) -> ModelInfo:
         """Its task, its input and the names of what it tells."""

@@ -1,4 +1,5 @@
 #include <gpunn/error.hpp>
+#include <gpunn/explain.hpp>
 #include <gpunn/model.hpp>
 #include <gpunn/training.hpp>
 
@@ -115,6 +116,44 @@ std::vector<Prediction> predict_array(const SharedModel& shared, const HostArray
   return predictions;
 }
 
+nb::ndarray<nb::numpy, float> explain_array(const SharedModel& shared, const HostArray& input,
+                                            std::optional<int64_t> class_index, const std::string& class_name,
+                                            const std::string& layer, const std::string& method) {
+  const Model& model = *shared.model;
+  ExplainOptions options{.class_index = class_index, .layer = layer, .method = explain_method_named(method)};
+  if (!class_name.empty()) options.class_index = find_class(model.info(), class_name);
+  const Shape& sample = model.info().input.sample.shape;
+  if (sample.size() != 3) {
+    throw Error("the model takes " + to_string(model.info().input.sample) + ", and maps are of images [C, H, W]",
+                ExitCode::usage);
+  }
+  Batches batches(model, input);
+  const Shape shape = {batches.rows(), sample[1], sample[2]};
+  NewArray<float> maps({shape.begin(), shape.end()});
+  {
+    const Unlocked unlocked;
+    const AtWork at_work;
+    batches.for_each([&](const ArrayView& rows, int64_t first) {
+      float* target = maps.data() + first * sample[1] * sample[2];
+      for (const Explanation& one : model.explain(rows, options)) target = std::ranges::copy(one.map, target).out;
+    });
+  }
+  return maps.release();
+}
+
+nb::ndarray<nb::numpy, uint8_t> read_images(const SharedModel& shared, const std::vector<fs::path>& files) {
+  const InputInfo& input = shared.model->info().input;
+  std::vector<uint8_t> all;
+  for (const fs::path& file : files) {
+    const std::vector<uint8_t> image = read_image(file, input);
+    all.insert(all.end(), image.begin(), image.end());
+  }
+  const Shape shape = batch_shape(input.sample.shape, static_cast<int64_t>(files.size()));
+  NewArray<uint8_t> images({shape.begin(), shape.end()});
+  std::ranges::copy(all, images.data());
+  return images.release();
+}
+
 std::string dtype_name(const TensorType& type) { return std::string(name_of(type.dtype)); }
 
 void bind_info(nb::module_& module) {
@@ -185,6 +224,9 @@ void bind_model(nb::module_& module) {
             return on_errand(false, [model = *shared.model, request](Errand&) { return predict(model, request); });
           },
           nb::arg("files"), nb::arg("rows"), nb::arg("top"))
+      .def("explain", &explain_array, nb::arg("input").noconvert(), nb::arg("class_index"), nb::arg("class_name"),
+           nb::arg("layer"), nb::arg("method"))
+      .def("read_images", &read_images, nb::arg("files"))
       .def_prop_ro("info", [](const SharedModel& m) { return m.model->info(); })
       .def_prop_ro("experiment", [](const SharedModel& m) { return m.model->experiment(); })
       .def_prop_ro("inputs", [](const SharedModel& m) { return m.model->inputs(); })
