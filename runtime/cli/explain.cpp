@@ -56,7 +56,7 @@ void add_explain(CommandLine& line) {
        "gpunn explain resnet18.onnx photos/ --method gradcam++ --overlay overlays/ --heatmap maps/ --json"});
   verb.add_option("model", options->model, "A run folder (its best checkpoint), a checkpoint or an ONNX file")
       .required()
-      .type_name("RUN|CHECKPOINT");
+      .type_name("RUN|CHECKPOINT|ONNX");
   verb.add_option("images", options->request.inputs, "PNG, JPEG or binary PGM/PPM files, or folders of them")
       .required()
       .type_name("FILE");

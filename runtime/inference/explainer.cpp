@@ -27,11 +27,11 @@ constexpr const char* kCotangent = "explained.cotangent";  // of the logits
 constexpr const char* kActivations = "explained.activations";
 constexpr const char* kGradients = "explained.gradients";
 
-// Of one image, without what the task makes of it, and not in half precision, whose gradients lose what is small.
+// Of one image, without what the task makes of it, and in f32: gradients of half precision lose what is small.
 ForwardModel for_explaining(ForwardModel model) {
   model.max_batch = 1;
   model.info.outputs.clear();
-  if (half_of(model.experiment.precision)) model.experiment.precision = Precision::fp32;
+  model.experiment.precision = Precision::fp32;
   return model;
 }
 

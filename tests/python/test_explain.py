@@ -1,6 +1,7 @@
 """Class activation maps: shapes and mistakes, and against PyTorch on networks of torchvision with the same weights.
 
-The formulas are those of the PyPI package grad-cam: forward and backward hooks on the layer, numpy behind them.
+The formulas are those of the PyPI package grad-cam: forward and backward hooks on the layer, numpy behind them. Where
+the package is installed, it is asked itself.
 """
 
 from __future__ import annotations
@@ -119,6 +120,19 @@ def network_of(name: str) -> Any:
     return network
 
 
+def exported(network: Any, x: npt.NDArray[np.float32], folder: Path) -> gpunn.Model:
+    """As the exporter of PyTorch writes the network."""
+    torch: Any = pytest.importorskip("torch", reason="needs PyTorch")
+    pytest.importorskip("onnx", reason="needs the package onnx")
+    file = folder / "network.onnx"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(
+            network, (torch.from_numpy(x),), str(file), dynamo=False, dynamic_axes={"x": {0: "rows"}}, input_names=["x"]
+        )
+    return gpunn.load(file, backend="cpu", max_batch=ROWS)
+
+
 def write_safetensors(tensors: dict[str, npt.NDArray[np.float32]], file: Path) -> None:
     head, data = {}, b""
     for name, values in tensors.items():
@@ -134,18 +148,11 @@ def write_safetensors(tensors: dict[str, npt.NDArray[np.float32]], file: Path) -
     ("name", "layer"), [("resnet18", "layer4.1"), ("mobilenet_v2", "features.18"), ("squeezenet1_1", "classifier.2")]
 )
 def test_maps_are_those_of_pytorch(name: str, layer: str, method: str, tmp_path: Path) -> None:
-    """Of the default layer, as the exporter of PyTorch writes the network."""
+    """Of the default layer."""
     torch: Any = pytest.importorskip("torch", reason="needs PyTorch")
-    pytest.importorskip("onnx", reason="needs the package onnx")
     network = network_of(name)
     x = np.random.default_rng(5).normal(size=(ROWS, 3, SIZE, SIZE)).astype(np.float32)
-    file = tmp_path / f"{name}.onnx"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        torch.onnx.export(
-            network, (torch.from_numpy(x),), str(file), dynamo=False, dynamic_axes={"x": {0: "rows"}}, input_names=["x"]
-        )
-    model = gpunn.load(file, backend="cpu", max_batch=ROWS)
+    model = exported(network, x, tmp_path)
     best = [int(number) for number in network(torch.from_numpy(x)).argmax(dim=1)]
     for wanted, classes in ((None, best), (7, [7] * ROWS)):
         expected = reference(network, network.get_submodule(layer), x, classes, method == "gradcam++")
@@ -180,3 +187,16 @@ def test_layers_beside_batch_norms_are_those_of_pytorch(
         shown += np.count_nonzero(expected.max(axis=(1, 2)) > 0.99)
         assert np.abs(model.explain(x, number, layer, method) - expected).max() <= 1e-4
     assert shown > 0  # else all maps are of zeros
+
+
+@pytest.mark.parametrize("method", ["gradcam", "gradcam++"])
+def test_maps_are_those_of_the_package(method: str, tmp_path: Path) -> None:
+    torch: Any = pytest.importorskip("torch", reason="needs PyTorch")
+    package: Any = pytest.importorskip("pytorch_grad_cam", reason="needs the package grad-cam")
+    network = network_of("resnet18")
+    x = np.random.default_rng(8).normal(size=(ROWS, 3, SIZE, SIZE)).astype(np.float32)
+    model = exported(network, x, tmp_path)
+    kind = package.GradCAM if method == "gradcam" else package.GradCAMPlusPlus
+    expected = kind(model=network, target_layers=[network.layer4[-1]])(input_tensor=torch.from_numpy(x), targets=None)
+    assert expected.max() > 0.99
+    assert np.abs(model.explain(x, method=method) - expected).max() <= 1e-4
