@@ -7,7 +7,7 @@
 #include "isa.hpp"
 #include "kernels.hpp"
 #include "parallel.hpp"
-#include "subgraphs/batch_norm.hpp"
+#include "subgraphs/fused_norm.hpp"
 #include "subgraphs/pooling.hpp"
 
 namespace gpunn::cpu {

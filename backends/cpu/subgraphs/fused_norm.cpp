@@ -1,4 +1,4 @@
-#include "subgraphs/batch_norm.hpp"
+#include "subgraphs/fused_norm.hpp"
 
 #include <gpunn/float_formats.hpp>
 
