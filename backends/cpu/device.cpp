@@ -8,7 +8,6 @@
 #include "kernels.hpp"
 #include "parallel.hpp"
 #include "subgraphs/fused_norm.hpp"
-#include "subgraphs/pooling.hpp"
 
 namespace gpunn::cpu {
 namespace {
@@ -52,14 +51,12 @@ void CpuDevice::info(gpunn_device_info& info) {
 
 plugin::SubgraphSupport CpuDevice::query_subgraph(const plugin::ProgramDesc& desc, std::size_t first,
                                                   std::size_t limit) {
-  plugin::SubgraphSupport norm = query_norm(desc, first, limit, threads_);
-  return norm.ops > 0 ? norm : query_pool(*this, desc, first, limit);
+  return query_norm(desc, first, limit, threads_);
 }
 
 std::unique_ptr<plugin::Subgraph> CpuDevice::create_subgraph(const plugin::ProgramDesc& desc, std::size_t first,
                                                              std::size_t count) {
-  if (query_norm(desc, first, count, threads_).ops == count) return create_norm(desc, first, count, threads_);
-  return create_pool(*this, desc, first, count);
+  return create_norm(desc, first, count, threads_);
 }
 
 }  // namespace gpunn::cpu

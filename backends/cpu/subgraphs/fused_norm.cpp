@@ -56,7 +56,7 @@ void run_norm_subgraph(const PlannedNorm& run, const SubgraphArgs& args) {
                                                  .beta = in(2),
                                                  .count = count,
                                                  .other = data_of<T>(args, run.other),
-                                                 .relu = run.relu,
+                                                 .relu = true,
                                                  .y = args.data<T>(run.y),
                                                  .mean = out(1),
                                                  .rstd = out(2),

@@ -1,12 +1,11 @@
 #include <cstddef>
 #include <memory>
 
-#include "common/subgraphs/pooling.hpp"
 #include "conv/convolution.hpp"
 #include "conv/direct/direct_pooling.hpp"
 #include "counters.hpp"
 #include "cuda_common/stream.hpp"
-#include "pooling/pooling_gradient.hpp"
+#include "subgraphs/pool_match.hpp"
 #include "subgraphs/pooling.hpp"
 
 namespace gpunn::cuda_tiled {
@@ -14,34 +13,17 @@ namespace {
 
 using namespace plugin;
 
-using backends::PoolSubgraph;
-
-// What is fused, and how.
+// What is fused, with what a pooled convolution needs.
 struct Found {
   PoolSubgraph run;
-  DirectPooling direct;      // forward
-  PoolingGradient gradient;  // backward
+  DirectPooling direct;
 };
 
-// Throws Refusal.
-void plan_pooling(const ProgramDesc& desc, std::size_t first, Found& found) {
-  const PoolSubgraph& run = found.run;
-  if (run.backward) {
-    found.gradient = pooling_gradient_of(run.pool, desc.tensor(run.y).dim[1], run.mean, run.db >= 0);
-    return;
-  }
-  backends::require(desc.precision() == GPUNN_PRECISION_FP32, "tensor cores may be faster");
-  // From there on Winograd's are the faster convolutions.
-  constexpr int64_t kChannelsOfWinograd = 16;
-  backends::require(run.convolution.shape.group_inputs < kChannelsOfWinograd, "a convolution of many channels");
-  found.direct = direct_pooling_of(bias_activation_problem(desc.op(first)), run.pool);
-}
-
 Found find(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
-  Found found{.run = backends::match_pool(desc, first, limit), .direct = {}, .gradient = {}};
-  if (found.run.ops == 0) return found;
+  Found found{.run = match_pool(desc, first, limit), .direct = {}};
+  if (found.run.ops == 0 || found.run.backward) return found;
   try {
-    plan_pooling(desc, first, found);
+    found.direct = direct_pooling_of(bias_activation_problem(desc.op(first)), found.run.pool);
   } catch (const backends::Refusal& refusal) {
     found.run.ops = 0;
     found.run.reason = refusal.what();
@@ -55,9 +37,8 @@ void run_forward(const Found& found, cudaStream_t stream, const SubgraphArgs& ar
                      run.y < 0 ? nullptr : args.data<float>(run.y), args.data<float>(run.pooled), stream);
 }
 
-void run_backward(const Found& found, unsigned* counters, cudaStream_t stream, const SubgraphArgs& args) {
-  const PoolSubgraph& run = found.run;
-  run_pooling_gradient(found.gradient,
+void run_backward(const PoolSubgraph& run, unsigned* counters, cudaStream_t stream, const SubgraphArgs& args) {
+  run_pooling_gradient(run.gradient,
                        {.dpooled = args.data<float>(run.dpooled),
                         .y = args.data<float>(run.y),
                         .dx = args.data<float>(run.dx),
@@ -74,7 +55,7 @@ SubgraphSupport query_pool(const ProgramDesc& desc, std::size_t first, std::size
   const PoolSubgraph& run = found.run;
   if (run.ops == 0) return SubgraphSupport::no(run.reason);
   return SubgraphSupport::yes(run.ops, run.backward ? "fused pooling backward" : "fused convolution and pooling",
-                              run.backward ? found.gradient.workspace_bytes : 0);
+                              run.backward ? run.gradient.workspace_bytes : 0);
 }
 
 std::unique_ptr<Subgraph> create_pool(const ProgramDesc& desc, std::size_t first, std::size_t count) {
@@ -84,10 +65,10 @@ std::unique_ptr<Subgraph> create_pool(const ProgramDesc& desc, std::size_t first
     return make_subgraph(
         [found](Stream& stream, const SubgraphArgs& args) { run_forward(found, cuda::native(stream), args); });
   }
-  const bool counts = found.gradient.workspace_bytes > 0;
-  const auto counters = counts ? std::make_shared<const Counters>(found.gradient.channels) : nullptr;
-  return make_subgraph([found, counters](Stream& stream, const SubgraphArgs& args) {
-    run_backward(found, counters ? counters->data() : nullptr, cuda::native(stream), args);
+  const bool counts = found.run.gradient.workspace_bytes > 0;
+  const auto counters = counts ? std::make_shared<const Counters>(found.run.gradient.channels) : nullptr;
+  return make_subgraph([run = found.run, counters](Stream& stream, const SubgraphArgs& args) {
+    run_backward(run, counters ? counters->data() : nullptr, cuda::native(stream), args);
   });
 }
 

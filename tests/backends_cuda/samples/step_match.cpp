@@ -9,9 +9,8 @@
 #include <utility>
 
 #include "common/subgraphs/batch_norm.hpp"
-#include "common/subgraphs/pooling.hpp"
-#include "pooling/pooling_gradient.hpp"
 #include "subgraphs/dense_match.hpp"
+#include "subgraphs/pool_match.hpp"
 #include "subgraphs/step_plan.hpp"
 
 namespace {
@@ -20,17 +19,6 @@ using namespace gpunn::plugin;
 using namespace gpunn::cuda_tiled;
 
 constexpr int kSharedLimit = 227 * 1024 - kStepStaticBytes;
-
-SubgraphSupport query_pool(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
-  const gpunn::backends::PoolSubgraph run = gpunn::backends::match_pool(desc, first, limit);
-  if (run.ops == 0 || !run.backward) return SubgraphSupport::no(run.reason);
-  try {
-    const PoolingGradient plan = pooling_gradient_of(run.pool, desc.tensor(run.y).dim[1], run.mean, run.db >= 0);
-    return SubgraphSupport::yes(run.ops, "fused pooling backward", plan.workspace_bytes);
-  } catch (const Refusal& refusal) {
-    return SubgraphSupport::no(refusal.what());
-  }
-}
 
 class TestDevice final : public HostDevice {
  public:
@@ -43,9 +31,9 @@ class TestDevice final : public HostDevice {
     if (match.ops.empty()) {
       const DenseSubgraph dense = match_dense(desc, first, limit);
       if (dense.ops > 0) return SubgraphSupport::yes(dense.ops, "fused dense gradient");
-      SubgraphSupport pooling = query_pool(desc, first, limit);
-      if (pooling.ops == 0 && !match.reason.empty()) pooling.reason = match.reason;
-      return pooling;
+      const PoolSubgraph run = match_pool(desc, first, limit);
+      if (run.ops == 0 || !run.backward) return SubgraphSupport::no(match.reason.empty() ? run.reason : match.reason);
+      return SubgraphSupport::yes(run.ops, "fused pooling backward", run.gradient.workspace_bytes);
     }
     const StepPlanned planned = make_step_plan(match.network, {.shared = kSharedLimit, .multiprocessors = 132});
     if (!planned.plan) return SubgraphSupport::no(planned.refusal);

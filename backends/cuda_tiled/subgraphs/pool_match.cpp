@@ -1,4 +1,4 @@
-#include "common/subgraphs/pooling.hpp"
+#include "subgraphs/pool_match.hpp"
 
 #include <gpunn/ops.h>
 
@@ -7,15 +7,15 @@
 #include "common/bias.hpp"
 #include "common/elementwise.hpp"
 
-namespace gpunn::backends {
+namespace gpunn::cuda_tiled {
 namespace {
 
-using plugin::OpDesc;
-using plugin::ProgramDesc;
+using namespace plugin;
+using backends::Refusal;
 
-class PoolMatcher {
+class Matcher {
  public:
-  PoolMatcher(const ProgramDesc& desc, std::size_t first, std::size_t limit)
+  Matcher(const ProgramDesc& desc, std::size_t first, std::size_t limit)
       : desc_(desc), first_(first), limit_(std::min(limit, desc.ops() - first)) {}
 
   // Throws Refusal.
@@ -39,8 +39,12 @@ class PoolMatcher {
     const int32_t y = output(0, 0);
     run.pooled = output(1, 0);
     if (input(1, 0) != y || desc_.value(y).root != y || !needed(run.pooled)) return {};
-    run.convolution = convolution_bias_activation_of(desc_.op(first_));
-    run.pool = max_pool_of(desc_.op(first_ + 1));
+    run.convolution = backends::convolution_bias_activation_of(desc_.op(first_));
+    run.pool = backends::max_pool_of(desc_.op(first_ + 1));
+    backends::require(desc_.precision() == GPUNN_PRECISION_FP32, "tensor cores may be faster");
+    // From there on Winograd's are the faster convolutions.
+    constexpr int64_t kChannelsOfWinograd = 16;
+    backends::require(run.convolution.shape.group_inputs < kChannelsOfWinograd, "a convolution of many channels");
     run.x = input(0, 0);
     run.w = input(0, 1);
     run.bias = input(0, 2);
@@ -52,7 +56,6 @@ class PoolMatcher {
   PoolSubgraph backward(bool mean, bool bias) const {
     PoolSubgraph run;
     run.backward = true;
-    run.mean = mean;
     run.dpooled = input(0, 0);
     const int32_t through = output(0, 0);
     run.y = input(1, 1);
@@ -60,19 +63,18 @@ class PoolMatcher {
     if (bias) run.db = output(1, 1);
     if (input(1, 0) != through || run.y == through || desc_.value(through).root != through || needed(through))
       return {};
-    if (!mean) {
-      if (input(0, 1) != run.y) return {};
-      run.pooled = input(0, 2);
-    }
+    if (!mean && input(0, 1) != run.y) return {};
     if (!needed(run.dx) || (bias && !needed(run.db))) return {};
     const OpDesc pooling = desc_.op(first_);
     const OpDesc activation = desc_.op(first_ + 1);
-    run.pool = mean ? avg_pool_backward_of(pooling) : max_pool_backward_of(pooling);
+    const backends::Pool pool =
+        mean ? backends::avg_pool_backward_of(pooling) : backends::max_pool_backward_of(pooling);
     if (bias) {
-      require(bias_activation_backward_of(activation).relu, "there is no ReLU");
+      backends::require(backends::bias_activation_backward_of(activation).relu, "there is no ReLU");
     } else {
-      map_size(activation);
+      backends::map_size(activation);
     }
+    run.gradient = pooling_gradient_of(pool, desc_.tensor(run.y).dim[1], mean, bias);
     run.ops = 2;
     return run;
   }
@@ -86,7 +88,7 @@ class PoolMatcher {
 
 PoolSubgraph match_pool(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
   try {
-    return PoolMatcher(desc, first, limit).run();
+    return Matcher(desc, first, limit).run();
   } catch (const Refusal& refusal) {
     PoolSubgraph none;
     none.reason = refusal.what();
@@ -94,4 +96,4 @@ PoolSubgraph match_pool(const ProgramDesc& desc, std::size_t first, std::size_t 
   }
 }
 
-}  // namespace gpunn::backends
+}  // namespace gpunn::cuda_tiled
