@@ -4,9 +4,12 @@
 #include <gpunn/network.hpp>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cmath>
 #include <fstream>
 #include <numeric>
+#include <thread>
 
 #include "catch.hpp"
 #include "data/images/image.hpp"
@@ -251,6 +254,38 @@ TEST_CASE("a model that ends in softmax is explained by what it makes the probab
       network_of(std::string(kTwoConvolutions) + ", softmax", 5, "loss: {type: mean_squared_error}\n");
   CHECK(*std::ranges::max_element(plain) > 0.9F);
   CHECK(map_of(ended, samples, options) == plain);
+}
+
+TEST_CASE("a model in bf16 is explained in fp32") {
+  const ExplainOptions options{.class_index = 2, .method = ExplainMethod::gradcam_plus_plus};
+  Samples samples(network_of(kTwoConvolutions, 5).model(), 1);
+  samples.draw(11);
+  const Network half = network_of(kTwoConvolutions, 5, "training: {precision: bf16}\n");
+  CHECK(logits_of(half.model(), samples) != logits_of(network_of(kTwoConvolutions, 5).model(), samples));
+  CHECK(map_of(half, samples, options) == map_of(network_of(kTwoConvolutions, 5), samples, options));
+}
+
+TEST_CASE("threads may explain different layers while others run the model") {
+  const Model model = network_of(kTwoConvolutions, 5).model();
+  Samples samples(model, 2);
+  samples.draw(21);
+  const std::vector<float> logits = logits_of(model, samples);
+  const std::array<std::string, 2> layers = {"bend", "second"};
+  std::array<std::vector<float>, 2> expected;
+  for (std::size_t i = 0; i < 2; ++i) expected[i] = model.explain(samples.view(), {.layer = layers[i]}).back().map;
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int round = 0; round < 10; ++round) {
+        const bool alike = t < 2 ? model.explain(samples.view(), {.layer = layers[t]}).back().map == expected[t]
+                                 : logits_of(model, samples) == logits;
+        if (!alike) ++wrong;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(wrong == 0);
 }
 
 TEST_CASE("of one output for two classes the other class is its negative") {
