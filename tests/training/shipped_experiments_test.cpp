@@ -35,7 +35,8 @@ Kind kind_of(const Experiment& experiment) {
   }
   const int64_t channels = settings->colours == ColourPlanes::luma ? 1 : 3;
   const int64_t side = settings->patch_size / (settings->input == ModelInput::small ? settings->scale : 1);
-  return {{DType::f32, {settings->patches, channels, side, side}}, channels * settings->patch_size * settings->patch_size};
+  return {{DType::f32, {settings->patches, channels, side, side}},
+          channels * settings->patch_size * settings->patch_size};
 }
 
 uint64_t planned_bytes(const graph::Graph& program) {
