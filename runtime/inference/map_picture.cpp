@@ -15,7 +15,6 @@ namespace gpunn {
 
 namespace {
 
-constexpr int64_t kLeastSide = 224;  // below it, pictures are enlarged
 constexpr double kShareOfMap = 0.5;  // the rest is the image, as in the pictures of the package grad-cam
 
 using Colour = std::array<double, 3>;
@@ -42,14 +41,13 @@ Colour inferno(float value) {
   return colour;
 }
 
-int64_t enlargement(const Explanation& explanation) {
+int64_t enlargement(const Explanation& explanation, int64_t least_side) {
   const int64_t side = std::min(explanation.height, explanation.width);
-  return std::max<int64_t>(1, (kLeastSide + side - 1) / side);
+  return std::max<int64_t>(1, (least_side + side - 1) / side);
 }
 
 // The map in colours, [height, width, 3], enlarged smoothly.
-data::Image in_colours(const Explanation& explanation) {
-  const int64_t factor = enlargement(explanation);
+data::Image in_colours(const Explanation& explanation, int64_t factor) {
   const int64_t height = explanation.height * factor, width = explanation.width * factor;
   data::Image picture = data::make_image(height, width, 3, "a map");
   const std::vector<float> map =
@@ -63,9 +61,11 @@ data::Image in_colours(const Explanation& explanation) {
 
 }  // namespace
 
-std::string heatmap_png(const Explanation& explanation) { return data::encode_png(in_colours(explanation)); }
+std::string heatmap_png(const Explanation& explanation, int64_t least_side) {
+  return data::encode_png(in_colours(explanation, enlargement(explanation, least_side)));
+}
 
-std::string overlay_png(const Explanation& explanation, std::span<const uint8_t> image) {
+std::string overlay_png(const Explanation& explanation, std::span<const uint8_t> image, int64_t least_side) {
   const auto plane = static_cast<std::size_t>(explanation.height * explanation.width);
   if (image.size() != plane && image.size() != 3 * plane) {
     throw Error("a map of " + std::to_string(explanation.width) + " by " + std::to_string(explanation.height) +
@@ -73,8 +73,9 @@ std::string overlay_png(const Explanation& explanation, std::span<const uint8_t>
                     " values",
                 ExitCode::usage);
   }
-  data::Image picture = in_colours(explanation);
-  const auto factor = static_cast<std::size_t>(enlargement(explanation));
+  const int64_t times = enlargement(explanation, least_side);
+  data::Image picture = in_colours(explanation, times);
+  const auto factor = static_cast<std::size_t>(times);
   const auto columns = static_cast<std::size_t>(picture.width), width = static_cast<std::size_t>(explanation.width);
   for (std::size_t i = 0; i < picture.values.size() / 3; ++i) {
     const std::size_t pixel = i / columns / factor * width + i % columns / factor;

@@ -17,6 +17,9 @@ struct ShownMistake {
   Mistake mistake;
   std::optional<chart::Raster> picture;
   std::string values;  // of a sample that is no picture: "0.12, -1.3"
+  // A PNG file of what in the picture spoke for the class that it was taken for; empty: of a model without maps.
+  std::string map = {};
+  std::string layer = {};  // by which
 };
 
 // The same of a row of data without classes.

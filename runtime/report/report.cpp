@@ -1,3 +1,5 @@
+#include <gpunn/explain.hpp>
+#include <gpunn/model.hpp>
 #include <gpunn/report.hpp>
 
 #include <algorithm>
@@ -64,10 +66,12 @@ class SampleShow {
   }
   template <class Shown>
   void add(int64_t row, Shown& shown) const {
-    const std::span<const std::byte> own =
-        std::span(values_).subspan(static_cast<std::size_t>(row) * sample_.bytes(), sample_.bytes());
+    const std::span<const std::byte> own = values(row);
     shown.picture = picture_of(sample_, own);
     if (!shown.picture) shown.values = values_text(sample_, own);
+  }
+  std::span<const std::byte> values(int64_t row) const {
+    return std::span(values_).subspan(static_cast<std::size_t>(row) * sample_.bytes(), sample_.bytes());
   }
 
  private:
@@ -75,11 +79,32 @@ class SampleShow {
   std::vector<std::byte> values_;
 };
 
-void show_samples(const ClassEvalReport& report, training::Session& session, Contents& contents) {
+// What in the picture spoke for the class that it was taken for. Networks without convolutions have no maps.
+void add_map(const Model& model, std::span<const std::byte> values, ShownMistake& shown) {
+  const InputInfo& input = model.info().input;
+  if (!shown.picture || input.sample.dtype != DType::u8 || values.size() != input.sample.bytes()) return;
+  const Shape shape = batch_shape(input.sample.shape, 1);
+  const ArrayView image{.name = input.name, .dtype = input.sample.dtype, .shape = shape, .data = values.data()};
+  try {
+    const Explanation one = model.explain(image, {.class_index = shown.mistake.predicted}).front();
+    shown.map = overlay_png(one, {reinterpret_cast<const uint8_t*>(values.data()), values.size()}, 1);
+    shown.layer = one.layer;
+  } catch (const DeviceLostError&) {
+    throw;
+  } catch (const Error&) {  // the mistake is shown without
+  }
+}
+
+void show_samples(const ClassEvalReport& report, training::Session& session, const TrainedModel& trained,
+                  Contents& contents) {
   if (report.mistakes.empty() && report.worst_rows.empty()) return;
   const SampleShow samples(session);
   for (const Mistake& mistake : report.mistakes) {
     samples.add(mistake.row, contents.mistakes.emplace_back(ShownMistake{mistake, {}, {}}));
+  }
+  if (!contents.mistakes.empty() && contents.mistakes.front().picture) {
+    const Model model = Model::load(trained.path, {.max_batch = 1, .calls = 1, .overrides = trained.overrides});
+    for (ShownMistake& shown : contents.mistakes) add_map(model, samples.values(shown.mistake.row), shown);
   }
   for (const RowReport& row : report.worst_rows) {
     samples.add(row.row, contents.worst_rows.emplace_back(ShownRow{row, {}, {}}));
@@ -105,7 +130,8 @@ std::vector<Metric> metrics_of(const tasks::Task& task) {
 
 Contents gather(const ReportRequest& request, TrainingListener* listener) {
   const fs::path file = training::checkpoint_file(request.run);
-  const auto session = training::open_trained({.path = file, .overrides = request.overrides}, listener);
+  const TrainedModel trained{.path = file, .overrides = request.overrides};
+  const auto session = training::open_trained(trained, listener);
   const Experiment& experiment = session->experiment();
   const Dataset& data = session->dataset();
   const json environment = environment_of(request.run);
@@ -118,7 +144,7 @@ Contents gather(const ReportRequest& request, TrainingListener* listener) {
   contents.history = read_history(request.run / "metrics.jsonl", metrics_of(session->task()));
   contents.held_out = experiment.data.validation_fraction > 0 ? EvaluationPart::validation : contents.history.part;
   contents.evaluation = training::evaluate_classes(*session, request.mistakes);
-  show_samples(contents.evaluation, *session, contents);
+  show_samples(contents.evaluation, *session, trained, contents);
 
   const storage::Checkpoint checkpoint = storage::load_checkpoint(file);
   add_filters(contents, checkpoint);

@@ -15,6 +15,12 @@ std::string mistakes_section(const Contents& contents) {
       "<p>Rows of the {} data that were taken for another class, those with the largest loss first.</p>\n"
       "<ol class=\"mistakes\" id=\"mistakes\">\n",
       part);
+  if (const ShownMistake& first = contents.mistakes.front(); !first.map.empty()) {
+    html.insert(html.find("</p>"),
+                fmt::format(" The second picture shows in bright colours what spoke for the class that "
+                            "each was taken for, by Grad-CAM of the layer {}.",
+                            escaped(first.layer)));
+  }
   for (const ShownMistake& shown : contents.mistakes) {
     const Mistake& one = shown.mistake;
     const std::string label = name_of(classes[static_cast<std::size_t>(one.label)]);
@@ -25,6 +31,11 @@ std::string mistakes_section(const Contents& contents) {
           image(*shown.picture, fmt::format("{} row {}, a {} that was taken for {}", part, one.row, label, predicted));
     } else if (!shown.values.empty()) {
       html += "<p>" + escaped(shown.values) + "</p>";
+    }
+    if (!shown.map.empty()) {
+      html +=
+          fmt::format(R"(<img class="map" src="data:image/png;base64,{}" alt="What speaks for {} in it is bright">)",
+                      chart::base64(shown.map), escaped(predicted));
     }
     html += fmt::format(
         "<figcaption><strong>{}</strong>, taken for <strong>{}</strong> with {}; its own class got {}. Loss {}, {} "

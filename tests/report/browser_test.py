@@ -113,7 +113,8 @@ def check_page(seen, expected, where):
     check(seen["headings"] == ["Learning curves", "Class by class", "Confusion matrix", "Worst mistakes",
                                "Filters of the first convolution", "Experiment"], f"{where}: {seen['headings']}")
 
-    check(len(seen["images"]) == 24 + 1, f"{where}: {len(seen['images'])} images, expected 24 mistakes and the filters")
+    check(len(seen["images"]) == 2 * 24 + 1,
+          f"{where}: {len(seen['images'])} images, expected 24 mistakes with their maps, and the filters")
     for one in seen["images"]:
         check(one["complete"] and one["width"] > 0 and one["shown"] > 20 and one["alt"], f"{where}: the image {one}")
         check(0.98 < one["stretched"] < 1.02, f"{where}: the image {one} is out of shape")

@@ -43,6 +43,8 @@ TEST_CASE("the report of a run shows its figures, mistakes and filters") {
                        Contains("test row " + std::to_string(expected.mistakes[0].row) + "<"));
   // The mistakes and the filters; the curves are drawn in the page.
   CHECK(count(page, "<img src=\"data:image/png;base64,") == 6);
+  CHECK(count(page, "<img class=\"map\" src=\"data:image/png;base64,") == 5);
+  CHECK_THAT(page, Contains("by Grad-CAM of the layer pool2."));
   CHECK(count(page, "<img ") == count(page, " alt=\""));
   CHECK(count(page, "<svg ") == 3);
   CHECK_THAT(page, Contains("conv1.weight f32[6, 1, 5, 5]"));

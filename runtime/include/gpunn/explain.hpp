@@ -19,10 +19,12 @@ namespace gpunn {
 GPUNN_API int64_t find_class(const ModelInfo& info, std::string_view text);
 
 // PNG files of a map: alone, in colours of which brighter is more, and over the image as the model takes it, u8[C, H,
-// W]. Both are enlarged by a whole number where the image has less than 224 rows or columns. Throws Error(usage) where
-// the image has another size than the map.
-GPUNN_API std::string heatmap_png(const Explanation& explanation);
-GPUNN_API std::string overlay_png(const Explanation& explanation, std::span<const uint8_t> image);
+// W]. Both are enlarged by a whole number where the image has less than `least_side` rows or columns. Throws
+// Error(usage) where the image has another size than the map.
+inline constexpr int64_t kLeastSideOfMap = 224;
+GPUNN_API std::string heatmap_png(const Explanation& explanation, int64_t least_side = kLeastSideOfMap);
+GPUNN_API std::string overlay_png(const Explanation& explanation, std::span<const uint8_t> image,
+                                  int64_t least_side = kLeastSideOfMap);
 
 struct ExplainRequest {
   std::vector<std::filesystem::path> inputs = {};  // images, and folders of them
