@@ -65,7 +65,7 @@ TEST_CASE("advice says in a sentence what this version does not serve") {
   CHECK_THAT(advice("lstm", {"linear", "relu"}), Contains(". This version has no recurrent"));
   CHECK_THAT(advice("devices", {"device"}), Contains(". A run uses one device"));
   CHECK_THAT(advice("mse", {"cross_entropy", "mean_squared_error"}), Contains("; did you mean 'mean_squared_error'?"));
-  CHECK_THAT(std::string(explanation(".onnx")), Contains("read as a trained model"));
+  CHECK_THAT(std::string(explanation(".onnx")), Contains("is a trained model"));
   CHECK(explanation("relu").empty());
   CHECK(explanation("").empty());
 }

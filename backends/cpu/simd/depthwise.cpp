@@ -152,7 +152,7 @@ static GPUNN_ALWAYS_INLINE void filter_tile(const FilterRun<T>& f, Lanes lanes, 
                                             int tap) {
   const DepthwiseRun<T>& run = f.run;
   const int64_t step = taps == 1 ? run.x_target : run.x_tap;
-  constexpr int kStride = taps == 1 ? 1 : stride;
+  constexpr int kStride = taps == 1 ? 1 : stride;  // NOLINT(bugprone-branch-clone): alike at stride 1 alone
   Vec gradient[targets];
   Vec sum[rows][taps];
 #pragma GCC unroll 8
