@@ -190,7 +190,7 @@ def test_other_threads_go_on_while_training() -> None:
 
     thread = threading.Thread(target=tick)
     thread.start()
-    gpunn.run(small.experiment(training={"epochs": 4}))
+    gpunn.run(small.experiment(training={"epochs": 20}))
     done.set()
     thread.join()
     assert len(ticks) >= 10
