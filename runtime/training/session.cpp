@@ -175,16 +175,15 @@ ProgramContext Session::context_of(const Experiment& experiment) const {
 execution::RunnableProgram Session::compile_training() const {
   graph::Graph program = training_program(context(), data_->train());
   if (second_ == nullptr) {
-    execution::RunnableProgram made = runner_->compile_fastest(program);
+    if (experiment_->precision != Precision::bf16) return runner_->compile_fastest(program);
     // The values of a small network never leave the chip where its step is one kernel, which is faster than its ops in
     // half precision. What it computes in f32 is within what half precision allows.
-    if (experiment_->precision == Precision::bf16 && !execution::is_fused_as_whole(made.compiled)) {
-      Experiment wide = *experiment_;
-      wide.precision = Precision::fp32;
-      execution::RunnableProgram fused = runner_->compile(training_program(context_of(wide), data_->train()));
-      if (execution::is_fused_as_whole(fused.compiled)) return fused;
-    }
-    return made;
+    Experiment wide = *experiment_;
+    wide.precision = Precision::fp32;
+    execution::RunnableProgram fused = runner_->compile(training_program(context_of(wide), data_->train()));
+    if (!execution::is_fused_as_whole(fused.compiled)) return runner_->compile_fastest(program);
+    execution::RunnableProgram low = runner_->compile(std::move(program));
+    return execution::is_fused_as_whole(low.compiled) ? std::move(low) : std::move(fused);
   }
   const std::array<const execution::Backend*, 2> both = {&runner_->backend(), second_.get()};
   return {execution::place_and_plan(execution::lower(std::move(program), both), runner_->backend(),

@@ -76,12 +76,8 @@ TEST_CASE("a training on random patches gets better at whole images of many size
 TEST_CASE("a training on patches that is stopped and resumed gives the straight run's bits") {
   const TemporaryFolder folder;
   const Experiment experiment = espcn(folder.path(), {{"training.log_every_steps", "1"}, {"loss.type", "charbonnier"}});
-  const RunResult straight =
-      train(experiment, {.listener = nullptr, .stop = nullptr, .run_folder = folder.path() / "a"});
-  StopAfter stop(13);  // in the second epoch of ten steps
-  RunResult part = train(experiment, {.listener = &stop, .stop = &stop.stop, .run_folder = folder.path() / "b"});
-  REQUIRE(part.interrupted);
-  part = resume(part.run, {});
+  const auto [straight, part] =
+      straight_and_resumed(experiment, folder.path(), 13);  // in the second epoch of ten steps
   CHECK(same_state(straight.run / "last.h5", part.run / "last.h5"));
   CHECK(same_state(straight.run / "best.h5", part.run / "best.h5"));
   CHECK(part.final_evaluation.loss == straight.final_evaluation.loss);

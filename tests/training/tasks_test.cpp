@@ -105,12 +105,8 @@ TEST_CASE("a regression that is stopped and resumed gives the straight run's bit
                                 "threshold_mode: absolute}"},
                                {"training.ema", "0.9"},
                                {"early_stopping", "{monitor: r2, patience: 50}"}});
-  const RunResult straight =
-      train(experiment, {.listener = nullptr, .stop = nullptr, .run_folder = folder.path() / "a"});
-  StopAfter stop(26);  // in the third epoch of eleven steps
-  RunResult part = train(experiment, {.listener = &stop, .stop = &stop.stop, .run_folder = folder.path() / "b"});
-  REQUIRE(part.interrupted);
-  part = resume(part.run, {});
+  const auto [straight, part] =
+      straight_and_resumed(experiment, folder.path(), 26);  // in the third epoch of eleven steps
   CHECK(same_state(straight.run / "last.h5", part.run / "last.h5"));
   CHECK(same_state(straight.run / "best.h5", part.run / "best.h5"));
   CHECK(part.final_evaluation.loss == straight.final_evaluation.loss);
