@@ -17,6 +17,7 @@ namespace gpunn::conformance {
 
 using ops::compare;
 using ops::decode;
+using ops::encode;
 using ops::product_roundoff;
 using ops::unit_roundoff;
 
@@ -73,9 +74,10 @@ void compare_totals(const std::vector<double>& expected, const std::vector<doubl
   worst.add(std::abs(found[3] - expected[3]), 0, "the number of rows");
 }
 
-// `before` is the state that both began with. It has no loss.
+// `before` is the state that both began with. It has no loss. `spread`, if there is one, has for each tensor what it
+// may be off by beside the tolerance.
 WorstTensor compare(const Tensors& before, const Tensors& expected, const Tensors& found,
-                    const SubgraphTolerance& tolerance) {
+                    const SubgraphTolerance& tolerance, const std::vector<double>& spread = {}) {
   WorstTensor worst;
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const TensorType& type = expected[i].type;
@@ -89,10 +91,45 @@ WorstTensor compare(const Tensors& before, const Tensors& expected, const Tensor
       const double change = norm(difference(right, decode(type, before[i].values).values));
       // In a tensor that barely changes, the rounding of its values shows.
       const double rounding = 4 * unit_roundoff(type.dtype) * norm(right);
-      worst.add(norm(difference(here, right)), tolerance.change * change + rounding, "'" + expected[i].name + "'");
+      const double allowed = tolerance.change * change + rounding + (spread.empty() ? 0 : spread[i]);
+      worst.add(norm(difference(here, right)), allowed, "'" + expected[i].name + "'");
     }
   }
   return worst;
+}
+
+// The beginning with each parameter changed by up to 16 units of roundoff.
+storage::Checkpoint nudged(storage::Checkpoint beginning, uint64_t seed) {
+  ops::Random random(seed, "nudged");
+  for (storage::StoredTensor& parameter : beginning.parameters) {
+    if (parameter.type.dtype != DType::f32) continue;
+    std::vector<double> values = decode(parameter.type, parameter.values).values;
+    for (double& value : values) value *= 1 + 16 * unit_roundoff(DType::f32) * random.uniform(-1, 1);
+    parameter.values = encode(ops::ReferenceTensor{parameter.type, std::move(values)});
+  }
+  return beginning;
+}
+
+// How far apart roundings alone bring two trainings, for each tensor: a ReLU or a maximum that nearly ties goes either
+// way, which in a small batch is more than the tolerance. Measured: the steps once more from nearly the same state, op
+// by op, a few times. The session ends where it began.
+std::vector<double> spread_of_rounding(Session& op_by_op, const storage::Checkpoint& beginning, int64_t steps) {
+  constexpr uint64_t kTrials = 6;
+  const Tensors expected = state_of(op_by_op);
+  std::vector<double> spread(expected.size());
+  for (uint64_t trial = 0; trial < kTrials; ++trial) {
+    op_by_op.restore_state(nudged(beginning, trial));
+    op_by_op.train_steps(steps);
+    const Tensors found = state_of(op_by_op);
+    for (std::size_t i = 0; i < spread.size(); ++i) {
+      const std::vector<double> off = difference(decode(found[i].type, found[i].values).values,
+                                                 decode(expected[i].type, expected[i].values).values);
+      spread[i] = std::max(spread[i], 2 * norm(off));
+    }
+  }
+  op_by_op.restore_state(beginning);
+  op_by_op.train_steps(steps);
+  return spread;
 }
 
 Experiment in_fp32(Experiment experiment) {
@@ -223,6 +260,11 @@ void run_fused(const FusedTraining& training, Workbench& bench, CheckCase& resul
       const WorstTensor of_exact = compare(state_without_loss(beginning), state_of(*exact), state_of(*fused),
                                            subgraph_tolerance(training, Precision::fp32));
       if (of_exact.error < of_round.error) of_round = of_exact;
+    }
+    if (of_round.error > 1) {
+      const Tensors found = state_of(*fused);
+      const std::vector<double> spread = spread_of_rounding(op_by_op, beginning, steps_of(round));
+      of_round = compare(state_without_loss(beginning), state_of(op_by_op), found, tolerance, spread);
     }
     worst.add(of_round);
     if (worst.error > 1) {

@@ -11,6 +11,7 @@ namespace gpunn::conformance {
 // differ by a full step: a maximum that nearly ties goes either way, and so does a gradient under Adam that is all
 // rounding. The change that the steps make to a tensor may be off by a thousandth of it, and by a fiftieth if the
 // optimizer divides by the gradient. A sample left out, a stale learning rate or an element not written is off by more.
+// Beyond that a subgraph may be off by what changes of the parameters' last bits make of the same steps op by op.
 //
 // Products of less precision are allowed 32 units of their roundoff. A sum that nearly cancels, or a maximum that
 // changes for many samples, may exceed any number of units. So a subgraph that differs from the ops in low precision
