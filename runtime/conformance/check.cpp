@@ -96,18 +96,23 @@ std::set<std::string> chosen_suites(const CheckOptions& options) {
   return {chosen.begin(), chosen.end()};
 }
 
-std::set<int32_t> chosen_ops(const CheckOptions& options) {
-  std::set<int32_t> result;
+}  // namespace
+
+ops::Ops ops_of(const CheckOptions& options) {
+  if (options.ops.empty()) return ops::all_ops();
+  ops::Ops result;
   for (const std::string& name : options.ops) {
     const ops::OpInfo* info = ops::find_op(name);
     if (info == nullptr) {
       throw Error("there is no op '" + name + "'" + advice_or_list(name, check_ops(), "'gpunn help ops'"),
                   ExitCode::usage);
     }
-    result.insert(info->id);
+    if (std::ranges::find(result, info) == result.end()) result.push_back(info);
   }
   return result;
 }
+
+namespace {
 
 bool chosen_by_name(const CheckCase& labels, const CheckOptions& options) {
   const std::string name = labels.op + " " + labels.name;
@@ -125,13 +130,14 @@ struct Plan {
 Plan plan_of(const CheckOptions& options) {
   if (!options.profile.empty()) find_profile(options.profile);
   const std::set<std::string> suites = chosen_suites(options);
-  const std::set<int32_t> ops = chosen_ops(options);
+  const ops::Ops ops = ops_of(options);
+  const auto is_chosen = [&](int32_t op) { return std::ranges::find(ops, op, &ops::OpInfo::id) != ops.end(); };
   Plan plan;
-  plan.nodevice = ops.empty() && options.cases.empty() && suites.contains(kNoDevice);
+  plan.nodevice = options.ops.empty() && options.cases.empty() && suites.contains(kNoDevice);
   for (const NamedSuite& suite : kSuites) {
     if (!suites.contains(suite.name)) continue;
     for (Check& check : suite.make(options)) {
-      if (!ops.empty() && !ops.contains(check.op)) continue;
+      if (!options.ops.empty() && !is_chosen(check.op)) continue;
       if (chosen_by_name(check.labels, options)) plan.checks.push_back(std::move(check));
     }
   }

@@ -8,9 +8,9 @@ namespace gpunn::conformance {
 using ops::Case;
 using ops::one_case_each;
 
-Checks graph_suite(const CheckOptions&) {
+Checks graph_suite(const CheckOptions& options) {
   Checks checks;
-  for (Case& test : one_case_each()) {
+  for (Case& test : one_case_each(ops_of(options))) {
     checks.push_back(make_check("graph", test.signature, "captured, then replayed on other inputs: " + test.name));
     checks.back().run = [test = std::move(test)](Workbench& bench, CheckCase& result, const Note&) {
       run_captured(test, bench, result);

@@ -28,10 +28,11 @@ void run_op_case(const Case& test, Workbench& bench, CheckCase& result) {
 
 Checks ops_suite(const CheckOptions& options) {
   Checks checks;
-  std::vector<Case> cases = all_cases();
-  std::ranges::move(ops::derived_cases(), std::back_inserter(cases));
-  std::ranges::move(ops::half_cases(), std::back_inserter(cases));
-  std::ranges::move(ops::channels_last_cases(), std::back_inserter(cases));
+  const ops::Ops ops = ops_of(options);
+  std::vector<Case> cases = all_cases(ops);
+  std::ranges::move(ops::derived_cases(ops), std::back_inserter(cases));
+  std::ranges::move(ops::half_cases(ops), std::back_inserter(cases));
+  std::ranges::move(ops::channels_last_cases(ops), std::back_inserter(cases));
   for (Case& test : cases) {
     checks.push_back(make_check("ops", test.signature, test.name));
     checks.back().run = [test = std::move(test)](Workbench& bench, CheckCase& result, const Note&) {

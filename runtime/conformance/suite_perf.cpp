@@ -71,9 +71,9 @@ void run_perf_case(const Case& test, Workbench& bench, CheckCase& result) {
 
 }  // namespace
 
-Checks perf_suite(const CheckOptions&) {
+Checks perf_suite(const CheckOptions& options) {
   Checks checks;
-  for (Case& test : typical_cases()) {
+  for (Case& test : typical_cases(ops_of(options))) {
     checks.push_back(make_check("perf", test.signature, test.name));
     checks.back().run = [test = std::move(test)](Workbench& bench, CheckCase& result, const Note&) {
       run_perf_case(test, bench, result);

@@ -171,11 +171,11 @@ int64_t output_elements(const Case& test) {
 }
 
 // A case of the same op at other shapes, as large as may be; nothing where it has one shape.
-std::map<int32_t, Case> other_cases(const std::vector<Case>& chosen) {
+std::map<int32_t, Case> other_cases(const std::vector<Case>& chosen, const ops::Ops& ops) {
   std::map<int32_t, const Case*> of;
   for (const Case& test : chosen) of.emplace(test.signature.op, &test);
   std::map<int32_t, Case> result;
-  for (Case& test : ops::all_cases()) {
+  for (Case& test : ops::all_cases(ops)) {
     const auto found = of.find(test.signature.op);
     if (found == of.end() || test.signature.inputs == found->second->signature.inputs) continue;
     if (output_elements(test) == 0 || ops::elements_of(test) > ops::kOrdinaryElements) continue;
@@ -187,10 +187,11 @@ std::map<int32_t, Case> other_cases(const std::vector<Case>& chosen) {
 
 }  // namespace
 
-Checks state_suite(const CheckOptions&) {
+Checks state_suite(const CheckOptions& options) {
   Checks checks;
-  const std::vector<Case> cases = ops::one_case_each();
-  const std::map<int32_t, Case> others = other_cases(cases);
+  const ops::Ops ops = ops_of(options);
+  const std::vector<Case> cases = ops::one_case_each(ops);
+  const std::map<int32_t, Case> others = other_cases(cases, ops);
   using Run = std::function<void(const Case& test, Workbench& bench, CheckCase& result)>;
   const auto add = [&checks](const Case& test, const std::string& what, Run run) {
     checks.push_back(make_check("state", test.signature, what + ": " + test.name));

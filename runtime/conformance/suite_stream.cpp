@@ -9,7 +9,7 @@ namespace gpunn::conformance {
 using ops::Case;
 using ops::one_case_each;
 
-Checks stream_suite(const CheckOptions&) {
+Checks stream_suite(const CheckOptions& options) {
   Checks checks;
   for (auto group : {event_checks, in_order_checks}) {
     for (const StreamCheck& check : group()) {
@@ -19,7 +19,7 @@ Checks stream_suite(const CheckOptions&) {
       };
     }
   }
-  for (const Case& test : one_case_each()) {
+  for (const Case& test : one_case_each(ops_of(options))) {
     checks.push_back(make_check("stream", test.signature, "behind work on its stream: " + test.name));
     checks.back().run = [test](Workbench& bench, CheckCase& result, const Note&) {
       run_behind_delay(test, bench, result);

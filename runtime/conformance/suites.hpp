@@ -12,6 +12,7 @@
 #include "conformance/process/work.hpp"
 #include "conformance/workbench.hpp"
 #include "graph/graph.hpp"
+#include "ops/case.hpp"
 
 namespace gpunn::conformance {
 
@@ -30,6 +31,9 @@ using Checks = std::vector<Check>;
 Check make_check(std::string_view suite, std::string_view op, std::string_view name);
 // About an op of the catalogue at one signature.
 Check make_check(std::string_view suite, const graph::OpSignature& signature, std::string_view name);
+
+// Those that the options name, or all. Throws Error for a name that the catalogue lacks.
+ops::Ops ops_of(const CheckOptions& options);
 
 // The plugin's table, memory, streams, events and queries.
 Checks abi_suite(const CheckOptions& options);

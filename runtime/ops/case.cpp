@@ -176,9 +176,9 @@ std::vector<Case> cases_of(const OpInfo& info) {
   return cases;
 }
 
-std::vector<Case> all_cases() {
+std::vector<Case> all_cases(const Ops& of) {
   std::vector<Case> result;
-  for (const OpInfo* info : all_ops()) {
+  for (const OpInfo* info : of) {
     std::vector<Case> cases = cases_of(*info);
     std::move(cases.begin(), cases.end(), std::back_inserter(result));
   }
@@ -194,9 +194,9 @@ bool store_in_half(const OpInfo& info, CaseSpec& spec, DType half) {
   return true;
 }
 
-std::vector<Case> half_cases() {
+std::vector<Case> half_cases(const Ops& of) {
   std::vector<Case> result;
-  for (const OpInfo* info : all_ops()) {
+  for (const OpInfo* info : of) {
     const Signature& signature = info->row->signature;
     if (info->cases == nullptr || std::ranges::none_of(signature.inputs, &Pattern::floating)) continue;
     for (const DType type : {DType::bf16, DType::f16}) {
@@ -233,18 +233,18 @@ bool store_channels_last(Case& test) {
   return true;
 }
 
-std::vector<Case> channels_last_cases() {
-  std::vector<Case> result = all_cases();
-  std::ranges::copy_if(half_cases(), std::back_inserter(result), [](const Case& test) {
+std::vector<Case> channels_last_cases(const Ops& of) {
+  std::vector<Case> result = all_cases(of);
+  std::ranges::copy_if(half_cases(of), std::back_inserter(result), [](const Case& test) {
     return std::ranges::any_of(test.signature.inputs, [](const TensorType& type) { return type.dtype == DType::bf16; });
   });
   std::erase_if(result, [](Case& test) { return !store_channels_last(test); });
   return result;
 }
 
-std::vector<Case> one_case_each() {
+std::vector<Case> one_case_each(const Ops& of) {
   std::map<int32_t, Case> chosen;
-  for (Case& test : all_cases()) {
+  for (Case& test : all_cases(of)) {
     const auto found = chosen.find(test.signature.op);
     if (found == chosen.end()) {
       chosen.emplace(test.signature.op, std::move(test));
@@ -257,9 +257,9 @@ std::vector<Case> one_case_each() {
   return result;
 }
 
-std::vector<Case> typical_cases() {
+std::vector<Case> typical_cases(const Ops& of) {
   std::vector<Case> result;
-  for (const OpInfo* info : all_ops()) result.push_back(make_case(info->id, info->typical));
+  for (const OpInfo* info : of) result.push_back(make_case(info->id, info->typical));
   return result;
 }
 

@@ -109,6 +109,9 @@ struct Case {
 Case make_case(int32_t op, CaseSpec spec);
 
 struct OpInfo;
+using Ops = std::vector<const OpInfo*>;
+Ops all_ops();  // of the catalogue
+
 // Gives the inputs that the op's row marks "float" this dtype. False where there are none.
 bool store_in_half(const OpInfo& info, CaseSpec& spec, DType half);
 // Has its images lie channels-last. False where it has none, or takes tensors of any strides.
@@ -118,14 +121,15 @@ bool store_channels_last(Case& test);
 int64_t elements_of(const Case& test);
 constexpr int64_t kOrdinaryElements = 20'000;
 
-std::vector<Case> all_cases();
+// Of the ops given, as the functions below.
+std::vector<Case> all_cases(const Ops& of = all_ops());
 // Those of ops whose tensors may be of half precision ("float" in the op's row), in bf16 and in f16.
-std::vector<Case> half_cases();
+std::vector<Case> half_cases(const Ops& of = all_ops());
 // Those with images, f32 and bf16, which are channels-last here.
-std::vector<Case> channels_last_cases();
+std::vector<Case> channels_last_cases(const Ops& of = all_ops());
 // Of each op one that is neither tiny nor large.
-std::vector<Case> one_case_each();
+std::vector<Case> one_case_each(const Ops& of = all_ops());
 // Of each op one at a shape that is worth timing.
-std::vector<Case> typical_cases();
+std::vector<Case> typical_cases(const Ops& of = all_ops());
 
 }  // namespace gpunn::ops

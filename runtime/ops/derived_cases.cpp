@@ -254,9 +254,9 @@ void add_indices(const Case& of, std::vector<Case>& cases) {
 // --- One tensor as two inputs ---
 
 // Of each two inputs that may be one, the largest case that is no large one.
-void add_shared(std::vector<Case>& cases) {
+void add_shared(const Ops& ops, std::vector<Case>& cases) {
   std::map<std::tuple<int32_t, std::size_t, std::size_t>, Case> chosen;
-  for (const Case& of : all_cases()) {
+  for (const Case& of : all_cases(ops)) {
     const OpInfo& info = op_info(of.signature.op);
     const std::vector<TensorType>& types = of.signature.inputs;
     const auto fits = [&](std::size_t i) {
@@ -291,10 +291,10 @@ bool has_empty_tensor(const Case& test) {
 }
 
 // Of each op the smallest that is large enough to show which element is which.
-std::vector<Case> small_cases() {
+std::vector<Case> small_cases(const Ops& ops) {
   constexpr int64_t kLeast = 12;
   std::map<int32_t, Case> chosen;
-  for (Case& test : all_cases()) {
+  for (Case& test : all_cases(ops)) {
     const auto [found, first] = chosen.try_emplace(test.signature.op, test);
     if (first) continue;
     const int64_t now = has_empty_tensor(found->second) ? 0 : elements_of(found->second);
@@ -307,14 +307,14 @@ std::vector<Case> small_cases() {
 }
 
 // Of each op one for each of its first attributes, which choose what it computes.
-std::vector<Case> ordinary_cases() {
+std::vector<Case> ordinary_cases(const Ops& ops) {
   constexpr std::size_t kMostAttributes = 4;
   std::map<int32_t, std::vector<Case>> chosen;
-  for (Case& test : one_case_each()) {
+  for (Case& test : one_case_each(ops)) {
     const int32_t op = test.signature.op;
     chosen[op] = {std::move(test)};
   }
-  for (Case& test : all_cases()) {
+  for (Case& test : all_cases(ops)) {
     if (elements_of(test) > kOrdinaryElements) continue;
     std::vector<Case>& of = chosen[test.signature.op];
     const auto found =
@@ -332,15 +332,15 @@ std::vector<Case> ordinary_cases() {
 
 }  // namespace
 
-std::vector<Case> derived_cases() {
+std::vector<Case> derived_cases(const Ops& ops) {
   std::vector<Case> cases;
-  for (const Case& of : ordinary_cases()) {
+  for (const Case& of : ordinary_cases(ops)) {
     add_values(of, cases);
     add_zeros_beside_nan(of, cases);
     add_indices(of, cases);
   }
-  add_shared(cases);
-  for (const Case& of : small_cases()) {
+  add_shared(ops, cases);
+  for (const Case& of : small_cases(ops)) {
     add_sizes(of, cases);
     add_ranks(of, cases);
   }

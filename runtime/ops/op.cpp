@@ -85,8 +85,8 @@ const OpInfo* find_op(std::string_view name) {
   return nullptr;
 }
 
-std::vector<const OpInfo*> all_ops() {
-  std::vector<const OpInfo*> result;
+Ops all_ops() {
+  Ops result;
   for (const auto& [id, info] : catalogue()) result.push_back(&info);
   return result;
 }

@@ -96,6 +96,5 @@ double bytes_of(const OpSignature& signature);
 const OpInfo& op_info(int32_t id);
 // nullptr where there is none of this name (any case).
 const OpInfo* find_op(std::string_view name);
-std::vector<const OpInfo*> all_ops();
 
 }  // namespace gpunn::ops
