@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -23,6 +24,31 @@ except gpunn.Error as error:
 
 pytestmark = pytest.mark.filterwarnings("default")
 F = torch.nn.functional
+
+
+@pytest.fixture(autouse=True)
+def without_tf32() -> Iterator[None]:
+    before = torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
+    yield
+    torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32 = before
+
+
+def test_convolutions_round_as_pytorch_allows() -> None:
+    torch.manual_seed(0)
+    x, w = torch.randn(8, 64, 32, 32, device="cuda"), torch.randn(64, 64, 3, 3, device="cuda")
+    exact = F.conv2d(x.double(), w.double(), padding=1)
+
+    def error(backend: gpunn.torch.Backend | str = "") -> float:
+        module = torch.nn.Conv2d(64, 64, 3, padding=1, bias=False).cuda()
+        module.weight.data.copy_(w)
+        gpunn.torch.replace(module, backend)
+        return float((module(x).double() - exact).norm() / exact.norm())
+
+    assert error() < 1e-6
+    torch.backends.cudnn.allow_tf32 = True
+    assert 5e-5 < error() < 1e-3
+    assert error(gpunn.torch.Backend("auto", precision="fp32")) < 1e-6
 
 
 @pytest.mark.parametrize("name", sorted(SAMPLES))

@@ -17,6 +17,7 @@ import gpunn  # noqa: E402
 import gpunn.torch  # noqa: E402
 from gpunn.ops import CATALOGUE  # noqa: E402
 from gpunn.ops._call import flows_back, info_of  # noqa: E402
+from gpunn.torch._precision import allowed  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("default")
 
@@ -196,3 +197,18 @@ def test_wrong_arguments() -> None:
     with pytest.raises(gpunn.UsageError, match="must be contiguous"):
         torch.ops.gpunn.sgd_update(torch.zeros(4, 2)[:, 0], torch.zeros(4), torch.tensor(0.1))
     assert torch.equal(torch.ops.gpunn.relu(x.T), F.relu(x.T))
+
+
+def test_products_on_a_gpu_may_round_as_pytorch_allows() -> None:
+    def precisions() -> list[str]:
+        return [allowed(name, True) for name in ("conv2d", "matmul", "attention", "relu")]
+
+    convolutions, products = torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32
+    try:
+        torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32 = True, False
+        assert precisions() == ["tf32", "fp32", "fp32", "fp32"]
+        torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32 = False, True
+        assert precisions() == ["fp32", "tf32", "tf32", "fp32"]
+        assert allowed("matmul", False) == "fp32"
+    finally:
+        torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32 = convolutions, products

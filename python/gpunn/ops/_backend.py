@@ -19,22 +19,24 @@ class Backend:
     """A backend with its options: the name of a plugin, or the path of its ``.so`` file.
 
     ``threads`` are those on the host (0: the backend's choice). ``precision`` is what factors of products of f32
-    numbers may be rounded to: ``fp32``, ``tf32``, ``bf16`` or ``f16``. ``kernels`` are wanted by name, as ``gemm:3``.
+    numbers may be rounded to: ``fp32``, ``tf32``, ``bf16`` or ``f16``; by default ``fp32``, and within
+    ``gpunn.torch`` what PyTorch's flags allow on the device. ``kernels`` are wanted by name, as ``gemm:3``.
     ``plugins`` are files and folders to find backends in, besides the usual ones. With ``alternatives``, plugins that
     name each other as such are timed at each op, and the fastest runs it.
     """
 
     name: str
     threads: int = 0
-    precision: str = "fp32"
+    precision: str | None = None
     deterministic: bool = False
     alternatives: bool = True
     kernels: tuple[str, ...] = field(default=())
     plugins: tuple[str, ...] = field(default=())
 
-    def engine(self, device: int = 0) -> _core.Engine:
-        """The backend, opened on a device. It stays open until the process ends."""
-        key = (self, device)
+    def engine(self, device: int = 0, precision: str = "fp32") -> _core.Engine:
+        """The backend, opened on a device. It stays open until the process ends. Its own ``precision`` prevails."""
+        precision = self.precision or precision
+        key = (self, device, precision)
         found = _engines.get(key)
         if found is None:
             with _lock, _threads_that_do_not_spin():
@@ -42,7 +44,7 @@ class Backend:
                     self.name,
                     device,
                     self.threads,
-                    self.precision,
+                    precision,
                     self.deterministic,
                     self.alternatives,
                     list(self.plugins),
@@ -74,7 +76,7 @@ def _threads_that_do_not_spin() -> Iterator[None]:
         os.putenv("GOMP_SPINCOUNT", "30000")
 
 
-_engines: dict[tuple[Backend, int], _core.Engine] = {}
+_engines: dict[tuple[Backend, int, str], _core.Engine] = {}
 _lock = threading.Lock()
 _chosen: contextvars.ContextVar[Backend | None] = contextvars.ContextVar("gpunn_backend", default=None)
 _named: dict[str, Backend] = {}
@@ -100,12 +102,12 @@ def named(backend: str | Backend | None) -> Backend | None:
     return found
 
 
-def engine_for(backend: str | Backend | None, cuda: bool, device: int) -> _core.Engine:
-    """The engine for arrays in host memory or on a CUDA device."""
+def engine_for(backend: str | Backend | None, cuda: bool, device: int, precision: str = "fp32") -> _core.Engine:
+    """The engine for arrays in host memory or on a CUDA device; ``precision`` where the backend's options name none."""
     wanted = named(backend) or chosen()
     if wanted is None:
         wanted = _ON_CUDA if cuda else _ON_HOST
-    engine = wanted.engine(device if cuda else 0)
+    engine = wanted.engine(device if cuda else 0, precision)
     if engine.on_host == cuda:
         where = f"cuda:{device}" if cuda else "in host memory"
         raise UsageError(
@@ -120,7 +122,7 @@ def use(
     backend: str | Backend,
     *,
     threads: int = 0,
-    precision: str = "fp32",
+    precision: str | None = None,
     deterministic: bool = False,
     kernels: Sequence[str] = (),
     plugins: Sequence[str] = (),
@@ -162,7 +164,7 @@ def pool_statistics(backend: str | Backend | None = None) -> PoolStatistics:
     only = named(backend)
     totals = [0] * len(PoolStatistics._fields)
     # The same engine may be known by several options.
-    for engine in {id(e): e for (b, _), e in list(_engines.items()) if only is None or b == only}.values():
+    for engine in {id(e): e for (b, *_), e in list(_engines.items()) if only is None or b == only}.values():
         statistics = engine.pool_statistics()
         for i, name in enumerate(PoolStatistics._fields):
             totals[i] += statistics[name]

@@ -215,8 +215,7 @@ def _refuses_layer_norm(module: nn.LayerNorm) -> str | None:
 
 def _refuses_adaptive(module: nn.AdaptiveAvgPool2d) -> str | None:
     size = module.output_size
-    one = size == 1 or tuple(size) == (1, 1) if not isinstance(size, int) else size == 1
-    return None if one else f"output_size {size}"
+    return None if size in (1, (1, 1), [1, 1]) else f"output_size {size}"
 
 
 def _refuses_linear(module: nn.Linear) -> str | None:

@@ -13,6 +13,7 @@ from gpunn.ops import _backend
 from gpunn.ops._arrays import HOST, INTEGERS, Library, Place, library_of
 from gpunn.ops._backend import engine_for
 from gpunn.ops._call import OpInfo, flows_back
+from gpunn.torch._precision import allowed
 
 ARRAYS: Library = library_of(torch.empty(0))
 
@@ -152,12 +153,14 @@ class _Repair:
 class Prepared:
     """An op for inputs of these types, on their device."""
 
-    def __init__(self, info: OpInfo, tensors: Sequence[torch.Tensor], attributes: dict[str, Any]) -> None:
+    def __init__(
+        self, info: OpInfo, tensors: Sequence[torch.Tensor], attributes: dict[str, Any], precision: str
+    ) -> None:
         self.info = info
         self.op, backend = settled(info, attributes)
         self.place = ARRAYS.place(tensors[0]) if tensors else HOST
         device = tensors[0].device if tensors else torch.device("cpu")
-        self.engine = engine_for(backend or None, self.place.cuda, self.place.device)
+        self.engine = engine_for(backend or None, self.place.cuda, self.place.device, precision)
         for i, tensor in enumerate(tensors):
             if ARRAYS.place(tensor) != self.place:
                 raise UsageError(f"{info.name}: {info.input(i)['name']} is {ARRAYS.place(tensor)}, x is {self.place}")
@@ -274,7 +277,8 @@ def _repaired(tensor: torch.Tensor | None, kind: Kind) -> torch.Tensor | None:
 
 def prepare(info: OpInfo, tensors: Sequence[torch.Tensor], attributes: dict[str, Any]) -> Prepared:
     """The call for such tensors and attributes. Raises UsageError for what the op does not take."""
-    parts: list[Any] = [info.name, _backend.chosen()]
+    precision = allowed(info.name, bool(tensors) and tensors[0].is_cuda)
+    parts: list[Any] = [info.name, _backend.chosen(), precision]
     for tensor in tensors:
         if tensor.layout is not torch.strided:
             raise UsageError(f"{info.name}: a tensor must be strided, is {tensor.layout}")
@@ -286,7 +290,7 @@ def prepare(info: OpInfo, tensors: Sequence[torch.Tensor], attributes: dict[str,
     if found is None:
         if len(_kept) >= _MOST_KEPT:
             _kept.clear()
-        found = _kept[key] = Prepared(info, tensors, attributes)
+        found = _kept[key] = Prepared(info, tensors, attributes, precision)
     return found
 
 

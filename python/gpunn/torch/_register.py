@@ -11,6 +11,7 @@ import torch
 from gpunn.ops._arrays import F32
 from gpunn.ops._backend import engine_for
 from gpunn.ops._call import CATALOGUE, OpInfo, info_of
+from gpunn.torch._precision import PRODUCTS, allowed
 from gpunn.torch._prepared import (
     ARRAYS,
     Differentiation,
@@ -23,11 +24,6 @@ from gpunn.torch._prepared import (
     kind_of,
     prepare,
     settled,
-)
-
-# Inputs of these products become the autocast dtype. All others follow what they are given.
-PRODUCTS = frozenset(
-    {"matmul", "batch_matmul", "matmul_bias_activation", "attention", "conv2d", "conv2d_bias_activation"}
 )
 
 _SCHEMA_TYPES = {
@@ -130,7 +126,7 @@ def _vjp_kernel(info: OpInfo) -> Callable[..., list[torch.Tensor]]:
     ) -> list[torch.Tensor]:
         op, backend = settled(info, attributes)
         place = ARRAYS.place(cotangent)
-        engine = engine_for(backend or None, place.cuda, place.device)
+        engine = engine_for(backend or None, place.cuda, place.device, allowed(info.name, place.cuda))
         prepared = PreparedGradient(info, op, engine, place, cotangent, decode(types), wanted)
         return prepared.run(cotangent, inputs, outputs)
 
@@ -228,6 +224,7 @@ def _autograd(info: OpInfo, overload: Any, vjp: Any) -> Callable[..., Any]:
 
 def _autocast(info: OpInfo, overload: Any, device: str) -> Callable[..., Any]:
     key = getattr(torch._C.DispatchKey, "AutocastCPU" if device == "cpu" else "AutocastCUDA")
+    # Inputs of products become the autocast dtype. All others follow what they are given.
     product = info.name in PRODUCTS
 
     def converted(tensors: Sequence[Any]) -> list[Any]:

@@ -1,0 +1,31 @@
+"""What PyTorch lets the factors of products of f32 numbers be rounded to on a CUDA device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+CONVOLUTIONS = frozenset({"conv2d", "conv2d_bias_activation"})
+PRODUCTS = CONVOLUTIONS | {"matmul", "batch_matmul", "matmul_bias_activation", "attention"}
+
+
+def _reader(kind: str) -> Callable[[], bool]:
+    # Since PyTorch 2.9 there are two ways to set this, and the older one can't be read once both were used. The newer
+    # one's property takes ten times as long as what it calls.
+    get = getattr(torch._C, "_get_fp32_precision_getter", None)
+    if get is not None:
+        return lambda: bool(get("cuda", kind) == "tf32")
+    older = torch.backends.cudnn if kind == "conv" else torch.backends.cuda.matmul
+    return lambda: bool(older.allow_tf32)
+
+
+_convolutions_may = _reader("conv")
+_products_may = _reader("matmul")
+
+
+def allowed(op: str, cuda: bool) -> str:
+    """``tf32`` for a product on a CUDA device where PyTorch's flags allow it, or ``fp32``."""
+    if not cuda or op not in PRODUCTS:
+        return "fp32"
+    return "tf32" if (_convolutions_may() if op in CONVOLUTIONS else _products_may()) else "fp32"
