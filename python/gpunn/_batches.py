@@ -117,12 +117,14 @@ class Batches:
             raise UsageError(f"epoch {self._epoch + 1} has more than the {self.steps} batches that were expected")
 
 
-def gathered(data: Any) -> tuple[Any, Any]:
+def gathered(data: Any, what: str) -> tuple[Any, Any]:
     """Samples and targets of a pair, or of batches in a row."""
     if isinstance(data, list | tuple) and len(data) == 2 and not is_batches(data):
         return data[0], data[1]
+    if not is_batches(data):
+        raise UsageError(f"{what}: expected a pair (x, y), or batches of such pairs, found {type(data).__name__}")
     source = data() if callable(data) and not hasattr(data, "__iter__") else data
-    pairs = [pair_of(batch, f"batch {i + 1}") for i, batch in enumerate(source)]
+    pairs = [pair_of(batch, f"{what}, batch {i + 1}") for i, batch in enumerate(source)]
     if not pairs:
         raise UsageError("the iterable brings no batch: it ends at once")
     try:

@@ -234,6 +234,8 @@ class Network:
         """
         chosen: dict[str, Any] = {}
         if optimizer is not None:
+            if not isinstance(optimizer, str | Mapping):
+                raise UsageError(f"optimizer: expected a name or a map of its keys, found {type(optimizer).__name__}")
             chosen = {"type": optimizer} if isinstance(optimizer, str) else dict(optimizer)
         if learning_rate is not None:
             chosen["learning_rate"] = learning_rate
@@ -345,7 +347,7 @@ class Network:
         core = self._built()
         task, targets = self._learn(core, y, len(samples))
         outputs = len(core.info()["outputs"])
-        checked = gathered(validation_data) if validation_data is not None else None
+        checked = gathered(validation_data, "validation_data") if validation_data is not None else None
         val_x = val_y = None
         if checked is not None:
             val_x = self._samples(checked[0], "validation x")
@@ -452,7 +454,7 @@ class Network:
     def evaluate(self, x: Any, y: Any = None, *, batch_size: int = 256) -> dict[str, float]:
         """Loss and metrics on samples and their targets, or on batches: a dict of "loss", "accuracy", ..."""
         if is_batches(x):
-            x, y = gathered(x)
+            x, y = gathered(x, "x")
         elif y is None:
             raise UsageError("y: an evaluation needs targets")
         samples = self._samples(x)

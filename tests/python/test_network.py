@@ -554,6 +554,15 @@ def test_what_is_no_callback_is_refused(callback: Any) -> None:
         compiled().fit(x, y, callbacks=[callback])
 
 
+def test_settings_and_data_of_other_types_are_refused() -> None:
+    x, y = np.zeros((8, 4), np.float32), np.zeros(8, int)
+    network = gnn.Sequential([gnn.Linear(4, 3)])
+    with pytest.raises(gnn.UsageError, match="optimizer: expected a name or a map of its keys, found int"):
+        network.compile(optimizer=3)  # type: ignore[arg-type]
+    with pytest.raises(gnn.UsageError, match=r"validation_data: expected a pair \(x, y\).*, found ndarray"):
+        network.fit(x, y, validation_data=x)
+
+
 def test_refused_settings_leave_the_weights() -> None:
     x, y = blobs()
     network = compiled()
