@@ -1,4 +1,4 @@
-// CONV2D, its backwards and CONV2D_BIAS_ACTIVATION.
+// CONV2D, its backwards, CONV2D_BIAS_ACTIVATION and CONV2D_BIAS_ADD_ACTIVATION.
 #pragma once
 
 #include <cstdint>

@@ -1,12 +1,16 @@
 #include "common/convolution.hpp"
 
+#include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "add_op.hpp"
+#include "constant_filter.hpp"
 #include "convolution_dots.hpp"
 #include "convolution_filter.hpp"
 #include "convolution_gather.hpp"
 #include "depthwise.hpp"
+#include "grain.hpp"
 #include "image_product.hpp"
 #include "kernels.hpp"
 #include "parallel.hpp"
@@ -99,6 +103,43 @@ void run_gather(const GatherPlan& plan, const OpArgs& args) {
                       args.workspace<float>());
 }
 
+// Packed images of any convolution: the sum with the residual is a pass of its own, over the convolution in scratch.
+struct ResidualForward {
+  ConvolutionForward convolution;
+  uint64_t sum_offset = 0;  // of the convolution's result in the workspace
+  int64_t elements = 0;
+  bool relu = false;
+  uint64_t workspace_bytes = 0;
+  int score = kPackedScore;
+};
+
+ResidualForward plan_residual(const OpDesc& desc, int threads) {
+  constexpr uint64_t kAlignment = 64;
+  ResidualForward plan;
+  plan.convolution = plan_bias_activation(desc, threads);
+  plan.relu = std::exchange(plan.convolution.relu, false);
+  plan.elements = plugin::element_count(desc.output(0));
+  plan.sum_offset = (plan.convolution.workspace_bytes + kAlignment - 1) / kAlignment * kAlignment;
+  plan.workspace_bytes = plan.sum_offset + static_cast<uint64_t>(plan.elements) * sizeof(float);
+  return plan;
+}
+
+void run_residual(const ResidualForward& plan, const OpArgs& args) {
+  auto* const sums = reinterpret_cast<float*>(args.workspace<std::byte>() + plan.sum_offset);
+  const auto run = [&](const auto& algorithm) {
+    algorithm.run(args.in<float>(0), args.in<float>(1), args.in<float>(2), false, sums, args.workspace<float>());
+  };
+  plan.convolution.dots != nullptr ? run(*plan.convolution.dots) : run(*plan.convolution.gather.algorithm);
+  const auto* residual = args.in<float>(3);
+  auto* y = args.out<float>(0);
+  parallel_ranges(plan.elements, kGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const float sum = sums[i] + residual[i];
+      y[i] = plan.relu && sum < 0 ? 0 : sum;
+    }
+  });
+}
+
 struct FilterPlan {
   std::shared_ptr<const ConvolutionFilter> algorithm;
   uint64_t workspace_bytes;
@@ -120,6 +161,7 @@ void run_filter(const FilterPlan& plan, const OpArgs& args) {
 struct ImageOp {
   ConvolutionPass pass = ConvolutionPass::forward;
   bool bias = false;
+  bool residual = false;
   bool relu = false;
   ConvolutionShape shape{};
 };
@@ -130,9 +172,11 @@ ImageOp image_op_of(const OpDesc& desc) {
       return {.pass = ConvolutionPass::backward_data, .shape = convolution_backward_data_of(desc)};
     case GPUNN_OP_CONV2D_BACKWARD_FILTER:
       return {.pass = ConvolutionPass::backward_filter, .shape = convolution_backward_filter_of(desc)};
-    case GPUNN_OP_CONV2D_BIAS_ACTIVATION: {
+    case GPUNN_OP_CONV2D_BIAS_ACTIVATION:
+    case GPUNN_OP_CONV2D_BIAS_ADD_ACTIVATION: {
       const auto [shape, relu] = convolution_bias_activation_of(desc);
-      return {.pass = ConvolutionPass::forward, .bias = true, .relu = relu, .shape = shape};
+      const bool residual = desc.op() == GPUNN_OP_CONV2D_BIAS_ADD_ACTIVATION;
+      return {.pass = ConvolutionPass::forward, .bias = true, .residual = residual, .relu = relu, .shape = shape};
     }
     default:
       return {.pass = ConvolutionPass::forward, .shape = convolution_of(desc)};
@@ -145,6 +189,8 @@ struct ImagePlan {
   ImageOp op;
   std::shared_ptr<const Images> images;
   std::shared_ptr<const Filter> filter;
+  std::shared_ptr<ConstantFilter> constant_filter;  // null: the filter is rearranged at each run
+  int64_t elements = 0;                             // of the residual
   uint64_t workspace_bytes = 0;
   int score = 0;
 };
@@ -163,6 +209,13 @@ ImagePlan<Images, Filter> plan_images(const OpDesc& desc, int threads, int score
   } else {
     plan.images = std::make_shared<const Images>(shape, plan.op.pass, threads);
     plan.workspace_bytes = checked_workspace(*plan.images);
+    plan.elements = plugin::element_count(desc.output(0));
+    if constexpr (requires { plan.images->filter_layout(); }) {
+      if (plan.op.pass == ConvolutionPass::forward && desc.is_constant(1)) {
+        plan.constant_filter = std::make_shared<ConstantFilter>(
+            plan.images->filter_layout(), static_cast<std::size_t>(plan.images->packed_floats()) * sizeof(float));
+      }
+    }
   }
   return plan;
 }
@@ -176,7 +229,9 @@ ProductPlan plan_product(const OpDesc& desc, int threads) {
 }
 
 DepthwisePlan plan_depthwise(const OpDesc& desc, int threads) {
-  require(is_depthwise(image_op_of(desc).shape), "this kernel is of depthwise convolutions");
+  const ImageOp op = image_op_of(desc);
+  require(is_depthwise(op.shape), "this kernel is of depthwise convolutions");
+  require(!op.residual, "this kernel adds no residual");
   return plan_images<DepthwiseImages, DepthwiseFilter>(desc, threads, kDepthwiseScore);
 }
 
@@ -195,8 +250,28 @@ void run_images(const Plan& plan, const OpArgs& args) {
     plan.filter->run(first, second, args.out<float>(0), args.workspace<float>());
     return;
   }
-  plan.images->run(first, second, plan.op.bias ? args.in<float>(2) : nullptr, plan.op.relu, args.out<float>(0),
-                   args.workspace<float>());
+  const float* bias = plan.op.bias ? args.in<float>(2) : nullptr;
+  auto* y = args.out<float>(0);
+  auto* workspace = args.workspace<float>();
+  if constexpr (requires { plan.images->packed_floats(); }) {
+    if (plan.op.residual && args.in<float>(3) != y) {
+      parallel_ranges(plan.elements, kGrain, [&](int64_t begin, int64_t end) {
+        std::copy(args.in<float>(3) + begin, args.in<float>(3) + end, y + begin);
+      });
+    }
+    float* scratch = workspace + plan.images->packed_floats();
+    const auto pack = [&](void* to) { plan.images->pack_filter(second, static_cast<float*>(to), scratch); };
+    const void* packed = workspace;
+    if (plan.constant_filter != nullptr) {
+      packed = plan.constant_filter->get(second, pack);
+    } else {
+      pack(workspace);
+    }
+    plan.images->run(first, static_cast<const float*>(packed),
+                     {.bias = bias, .add = plan.op.residual, .relu = plan.op.relu}, y, scratch);
+  } else {
+    plan.images->run(first, second, bias, plan.op.relu, y, workspace);
+  }
 }
 
 // With the number of threads that query and create agree on, since workspace is by thread.
@@ -216,8 +291,9 @@ void add_convolution_kernels(plugin::Device& device) {
   add_threaded_op(device, GPUNN_OP_CONV2D_BIAS_ACTIVATION, plan_bias_activation, run_forward, "conv:lanes");
   add_threaded_op(device, GPUNN_OP_CONV2D_BACKWARD_DATA, plan_backward_data, run_gather, "conv:lanes");
   add_threaded_op(device, GPUNN_OP_CONV2D_BACKWARD_FILTER, plan_backward_filter, run_filter, "conv:lanes");
-  for (const int32_t op : {GPUNN_OP_CONV2D, GPUNN_OP_CONV2D_BIAS_ACTIVATION, GPUNN_OP_CONV2D_BACKWARD_DATA,
-                           GPUNN_OP_CONV2D_BACKWARD_FILTER}) {
+  add_threaded_op(device, GPUNN_OP_CONV2D_BIAS_ADD_ACTIVATION, plan_residual, run_residual, "conv:lanes");
+  for (const int32_t op : {GPUNN_OP_CONV2D, GPUNN_OP_CONV2D_BIAS_ACTIVATION, GPUNN_OP_CONV2D_BIAS_ADD_ACTIVATION,
+                           GPUNN_OP_CONV2D_BACKWARD_DATA, GPUNN_OP_CONV2D_BACKWARD_FILTER}) {
     add_threaded_op(device, op, plan_product, run_images<ProductPlan>, "conv:product", Layouts::channels_last_too);
     add_threaded_op(device, op, plan_depthwise, run_images<DepthwisePlan>, "conv:depthwise",
                     Layouts::channels_last_too);

@@ -89,8 +89,15 @@ double ImageProduct::workspace_floats() const {
   return filter + 32 + (in_place_ ? 0 : threads_ * rows);
 }
 
+FilterLayout ImageProduct::filter_layout() const {
+  return {"product",
+          {shape_.groups, shape_.group_inputs, shape_.group_outputs, shape_.rows.taps, shape_.columns.taps, panel_}};
+}
+
+int64_t ImageProduct::packed_floats() const { return round_up(shape_.groups * group_filter_ + kernels_->lanes, 16); }
+
 // [group][class][panel][tap][source channel][target channel of the panel]
-void ImageProduct::pack_filter(const float* filter, float* packed) const {
+void ImageProduct::pack_filter(const float* filter, float* packed, float* /*scratch*/) const {
   const int64_t all_taps = shape_.rows.taps * shape_.columns.taps;
   const int64_t filter_floats = all_taps * shape_.group_inputs;
   parallel_for(threads_, shape_.groups * panels_, [&](int64_t task, int) {
@@ -116,7 +123,7 @@ void ImageProduct::pack_filter(const float* filter, float* packed) const {
 }
 
 void ImageProduct::multiply(const Part& part, int64_t group, int64_t task, const float* source, const float* packed,
-                            const float* bias, bool relu, float* target, float* rows) const {
+                            const ConvolutionEpilogue& epilogue, float* target, float* rows) const {
   const TargetClass& c = part.targets;
   const int64_t terms = c.taps() * source_.channels;
   const int64_t block = task / part.splits;
@@ -150,10 +157,10 @@ void ImageProduct::multiply(const Part& part, int64_t group, int64_t task, const
     do {
       tile.k = std::min(depth, terms - p);
       tile.b = b + p * panel_;
-      tile.accumulate = p > 0;
+      tile.accumulate = p > 0 || epilogue.add;
       const bool last = p + depth >= terms;
-      tile.column_bias = last && bias != nullptr ? bias + channel : nullptr;
-      tile.relu = last && relu;
+      tile.column_bias = last && epilogue.bias != nullptr ? epilogue.bias + channel : nullptr;
+      tile.relu = last && epilogue.relu;
       for (int64_t line = 0; line < lines; ++line) {
         const int64_t image = (first_line + line) / c.rows.targets;
         const int64_t row = c.rows.first_target + (first_line + line) % c.rows.targets * c.rows.target_step;
@@ -175,15 +182,13 @@ void ImageProduct::multiply(const Part& part, int64_t group, int64_t task, const
   }
 }
 
-void ImageProduct::run(const float* source, const float* filter, const float* bias, bool relu, float* target,
-                       float* workspace) const {
-  pack_filter(filter, workspace);
-  float* scratch = workspace + round_up(shape_.groups * group_filter_ + kernels_->lanes, 16);
+void ImageProduct::run(const float* source, const float* packed, const ConvolutionEpilogue& epilogue, float* target,
+                       float* scratch) const {
   parallel_for(threads_, shape_.groups * tasks_, [&](int64_t task, int thread) {
     const int64_t in_group = task % tasks_;
     const auto part = std::prev(std::upper_bound(parts_.begin(), parts_.end(), in_group,
                                                  [](int64_t at, const Part& p) { return at < p.first_task; }));
-    multiply(*part, task / tasks_, in_group - part->first_task, source, workspace, bias, relu, target,
+    multiply(*part, task / tasks_, in_group - part->first_task, source, packed, epilogue, target,
              scratch + thread * rows_floats_);
   });
 }

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "constant_filter.hpp"
+#include "convolution_epilogue.hpp"
 #include "image_rows.hpp"
 #include "simd/gemm.hpp"
 
@@ -18,9 +20,14 @@ class ImageProduct {
   // In floats. As a double, for a shape whose scratch would overflow an integer.
   double workspace_floats() const;
 
-  // bias [channels of the target] may be null. source and target are x and y forward, dy and dx backward.
-  void run(const float* source, const float* filter, const float* bias, bool relu, float* target,
-           float* workspace) const;
+  // The filter as run() reads it. Forward it depends on the layout alone.
+  FilterLayout filter_layout() const;
+  int64_t packed_floats() const;
+  void pack_filter(const float* filter, float* packed, float* scratch) const;
+
+  // source and target are x and y forward, dy and dx backward. scratch: the workspace behind the packed filter.
+  void run(const float* source, const float* packed, const ConvolutionEpilogue& epilogue, float* target,
+           float* scratch) const;
 
  private:
   // The work on the targets of one class.
@@ -38,9 +45,8 @@ class ImageProduct {
     int64_t line_blocks() const { return (line_targets + block_targets - 1) / block_targets; }
   };
 
-  void pack_filter(const float* filter, float* packed) const;
   void multiply(const Part& part, int64_t group, int64_t task, const float* source, const float* packed,
-                const float* bias, bool relu, float* target, float* rows) const;
+                const ConvolutionEpilogue& epilogue, float* target, float* rows) const;
 
   const GemmKernels* kernels_;
   ConvolutionShape shape_;

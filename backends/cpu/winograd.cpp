@@ -111,8 +111,14 @@ double WinogradProduct::workspace_floats() const {
   return filter + threads_ * std::max(points + products, taps);
 }
 
+FilterLayout WinogradProduct::filter_layout() const {
+  return {"winograd", {source_.channels, target_.channels, panel_, 0, 0, 0}};
+}
+
+int64_t WinogradProduct::packed_floats() const { return panels_ * panel_ * kAllPoints * source_.channels; }
+
 // [panel][point][source channel][target channel of the panel]
-void WinogradProduct::transform_filter(const float* filter, float* points, float* workspace) const {
+void WinogradProduct::pack_filter(const float* filter, float* points, float* scratch) const {
   const int64_t taps_floats = kAllTaps * kFilterChannels * panel_ + 16;
   const int64_t parts = divide_up(source_.channels, kFilterChannels);
   const int64_t inputs = forward_ ? source_.channels : target_.channels;  // of a filter
@@ -120,7 +126,7 @@ void WinogradProduct::transform_filter(const float* filter, float* points, float
     const int64_t target = task / parts * panel_;
     const int64_t source = task % parts * kFilterChannels;
     const int64_t count = std::min(kFilterChannels, source_.channels - source);
-    float* taps = workspace + thread * taps_floats;
+    float* taps = scratch + thread * taps_floats;
     for (int64_t tap = 0; tap < kAllTaps; ++tap) {
       const float* from = forward_ ? filter + (target * kAllTaps + tap) * inputs + source
                                    : filter + (source * kAllTaps + kAllTaps - 1 - tap) * inputs + target;
@@ -134,11 +140,8 @@ void WinogradProduct::transform_filter(const float* filter, float* points, float
   });
 }
 
-void WinogradProduct::run(const float* source, const float* filter, const float* bias, bool relu, float* target,
-                          float* workspace) const {
-  float* filter_points = workspace;
-  float* scratch = workspace + panels_ * panel_ * kAllPoints * source_.channels;
-  transform_filter(filter, filter_points, scratch);
+void WinogradProduct::run(const float* source, const float* filter_points, const ConvolutionEpilogue& epilogue,
+                          float* target, float* scratch) const {
   const int64_t source_point = block_tiles_ * tile_floats_;
   const int64_t product_point = block_tiles_ * panel_;
   const int64_t panels_in_split = divide_up(panels_, splits_);
@@ -174,7 +177,8 @@ void WinogradProduct::run(const float* source, const float* filter, const float*
       for (int64_t t = 0; t < tiles; ++t) {
         const int64_t offset = target_.locate(tiling_, first + t, where);
         transforms_->output(products + t * panel_, product_point, std::min(panel_, target_.channels - channel),
-                            bias == nullptr ? nullptr : bias + channel, relu, target + offset + channel, where);
+                            epilogue.bias == nullptr ? nullptr : epilogue.bias + channel, epilogue.add, epilogue.relu,
+                            target + offset + channel, where);
       }
     }
   });

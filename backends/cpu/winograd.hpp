@@ -5,6 +5,8 @@
 #include <cstdint>
 
 #include "common/convolution.hpp"
+#include "constant_filter.hpp"
+#include "convolution_epilogue.hpp"
 #include "simd/gemm.hpp"
 #include "simd/winograd.hpp"
 
@@ -47,13 +49,16 @@ class WinogradProduct {
   // In floats. As a double, for a shape whose scratch would overflow an integer.
   double workspace_floats() const;
 
-  // bias [channels of the target] may be null. source and target are x and y forward, dy and dx backward.
-  void run(const float* source, const float* filter, const float* bias, bool relu, float* target,
-           float* workspace) const;
+  // The points of the filter as run() reads them. Forward they depend on the layout alone.
+  FilterLayout filter_layout() const;
+  int64_t packed_floats() const;
+  void pack_filter(const float* filter, float* points, float* scratch) const;
+
+  // source and target are x and y forward, dy and dx backward. scratch: the workspace behind the filter's points.
+  void run(const float* source, const float* filter_points, const ConvolutionEpilogue& epilogue, float* target,
+           float* scratch) const;
 
  private:
-  void transform_filter(const float* filter, float* points, float* workspace) const;
-
   const GemmKernels* products_;
   const WinogradKernels* transforms_;
   bool forward_;

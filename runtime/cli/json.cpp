@@ -42,7 +42,9 @@ Json to_json(const PlannedOp& op) {
           {"attributes", op.attributes},
           {"inputs", op.inputs},
           {"outputs", op.outputs},
+          {"layout", op.layout},
           {"workspace_bytes", op.workspace_bytes},
+          {"arena_bytes", op.arena_bytes},
           {"flops", op.flops},
           {"subgraph", op.subgraph < 0 ? Json() : Json(op.subgraph)}};
 }
@@ -56,6 +58,28 @@ Json to_json(const PlannedSubgraph& subgraph) {
 }
 
 Json to_json(const PlannedRecomputation& stage) { return {{"name", stage.name}, {"ops", stage.ops}}; }
+
+Json to_json(const InferenceBenchRow& row) {
+  return {{"rows", row.rows},
+          {"calls", row.calls},
+          {"least_seconds", row.least_seconds},
+          {"p50_seconds", row.p50_seconds},
+          {"p99_seconds", row.p99_seconds},
+          {"rows_per_second", row.rows_per_second},
+          {"memory_bytes", row.memory_bytes}};
+}
+
+Json to_json(const InferenceBenchReport& report) {
+  return {{"model", report.model},
+          {"backend", report.backend},
+          {"device", report.device},
+          {"load_seconds", report.load_seconds},
+          {"rows", array_of(report.rows)}};
+}
+
+Json to_json(const PlannedPass& pass) {
+  return {{"name", pass.name}, {"on", pass.on}, {"changes", pass.changes}, {"details", pass.details}};
+}
 
 Json to_json(const PluginReport& report) {
   return {{"path", report.path.string()}, {"status", name_of(report.status)},
@@ -79,6 +103,7 @@ Json to_json(const PlanReport& report) {
           {"data_bytes", report.data_bytes},
           {"residency", report.residency},
           {"peak_bytes", report.peak_bytes},
+          {"passes", array_of(report.passes)},
           {"ops", array_of(report.ops)},
           {"subgraphs", array_of(report.subgraphs)},
           {"not_fused", report.not_fused},

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <gpunn/bench.hpp>
+#include <gpunn/bench_inference.hpp>
 #include <gpunn/check.hpp>
 #include <gpunn/data.hpp>
 #include <gpunn/evaluation.hpp>
@@ -25,6 +26,9 @@ Json to_json(const PlannedTensor& tensor);
 Json to_json(const PlannedOp& op);
 Json to_json(const PlannedSubgraph& subgraph);
 Json to_json(const PlannedRecomputation& stage);
+Json to_json(const PlannedPass& pass);
+Json to_json(const InferenceBenchRow& row);
+Json to_json(const InferenceBenchReport& report);
 Json to_json(const PlanReport& report);
 Json to_json(const SummaryLayer& layer);
 Json to_json(const SummaryReport& report);

@@ -1,3 +1,4 @@
+#include <gpunn/engine.hpp>
 #include <gpunn/plan.hpp>
 
 #include <algorithm>
@@ -133,12 +134,68 @@ void print_report(const PlanReport& report, bool why) {
   print_totals(report, colour);
 }
 
+// What each pass did, and the program behind the last.
+void print_inference(const PlanReport& report, int64_t rows, bool why) {
+  const bool colour = terminal_of(STDOUT_FILENO).colour;
+  put("{} ops of a call with {} {} on {}\n\n", report.ops.size(), rows, rows == 1 ? "row" : "rows",
+      fmt::join(report.chain, " over "));
+  Table passes({{"PASS"}, {"CHANGES", Align::right}, {"WHAT"}});
+  constexpr std::size_t kShownChanges = 3;
+  for (const PlannedPass& pass : report.passes) {
+    std::string what;
+    for (std::size_t i = 0; i < std::min(kShownChanges, pass.details.size()); ++i) {
+      what += (i == 0 ? "" : ", ") + printable(pass.details[i]);
+    }
+    if (pass.details.size() > kShownChanges) what += fmt::format(" and {} more", pass.details.size() - kShownChanges);
+    passes.add({pass.name, pass.on ? std::to_string(pass.changes) : "off", what});
+  }
+  put("{}\n", passes.text(colour));
+  Table table({{"#", Align::right},
+               {"OP"},
+               {"NAME"},
+               {"KERNEL"},
+               {"LAYOUT"},
+               {"MFLOP", Align::right},
+               {"ARENA", Align::right},
+               {"OUTPUTS"}});
+  for (std::size_t i = 0; i < report.ops.size(); ++i) {
+    const PlannedOp& op = report.ops[i];
+    table.add({std::to_string(i), op.op, printable(op.name),
+               op.kernel.empty() ? op.backend : op.backend + " " + op.kernel, op.layout, flops_text(op.flops),
+               bytes_text(op.arena_bytes), fmt::format("{}", fmt::join(op.outputs, ", "))});
+  }
+  put("{}", table.text(colour));
+  if (why) print_refusals(report);
+  print_subgraphs(report, colour);
+  put("\narena, {}\n{}\n", bytes_text(report.arena_bytes),
+      arena_map(report, std::min<std::size_t>(columns_of(STDOUT_FILENO), 120)));
+}
+
 struct PlanArguments {
   ExperimentOptions experiment;
   Argument schedule;
   std::filesystem::path chart;  // of the schedule
   bool why = false;
+  bool inference = false;
+  int64_t rows = 1;                  // of a call
+  std::vector<std::string> without;  // passes
 };
+
+ExitCode show_inference(const PlanArguments& arguments, bool as_json) {
+  ModelOptions options{.backend = arguments.experiment.backend,
+                       .threads = arguments.experiment.threads,
+                       .plugins = arguments.experiment.plugins,
+                       .overrides = parse_settings(arguments.experiment.settings),
+                       .image_size = {},
+                       .without_passes = arguments.without};
+  const PlanReport report = plan_inference(arguments.experiment.file, arguments.rows, options);
+  if (as_json) {
+    print_json(to_json(report));
+  } else {
+    print_inference(report, arguments.rows, arguments.why);
+  }
+  return ExitCode::done;
+}
 
 ExitCode show_schedule(const PlanArguments& arguments, bool as_json) {
   // Else an experiment named behind the option would be taken for it, and written over.
@@ -167,17 +224,33 @@ void add_plan(CommandLine& line) {
   auto options = std::make_shared<PlanArguments>();
   Verb verb = line.program.add_verb("plan", "Show a training step's ops, the plugin of each, and its memory",
                                     {"gpunn plan experiments/lenet_mnist.yaml --backend cpu",
-                                     "gpunn plan experiments/lenet_mnist.yaml --schedule curve.svg"});
+                                     "gpunn plan experiments/lenet_mnist.yaml --schedule curve.svg",
+                                     "gpunn plan --inference resnet50.onnx --rows 8"});
   add_experiment_options(verb, options->experiment);
   options->schedule =
       verb.add_option("--schedule", options->chart,
                       "Draw the learning rate over the training instead, in a file too where one is named")
           .expected(0, 1)
           .type_name("[FILE.svg]");
+  verb.add_flag("--inference", options->inference,
+                "Show the program of a call of a trained model instead: a run folder, a checkpoint or an ONNX file");
+  verb.add_option("--rows", options->rows, "With --inference: the rows of a call")
+      .capture_default_str()
+      .range(1, 1 << 20)
+      .type_name("N");
+  std::vector<std::string> passes;
+  for (const EnginePass& pass : engine_passes()) passes.push_back(pass.name);
+  verb.add_option("--without", options->without, "With --inference: leave out these passes")
+      .one_of(passes)
+      .expected(1, 100);
   verb.add_flag("--why", options->why, "Say why ops are run by a base, and not by the plugin above it");
   add_json_flag(verb, line);
   verb.callback([&line, options] {
     line.action = [&line, options] {
+      if (options->inference) return show_inference(*options, line.json);
+      if (options->rows != 1 || !options->without.empty()) {
+        throw Error("--rows and --without are for 'plan --inference'", ExitCode::usage);
+      }
       if (options->schedule.given()) return show_schedule(*options, line.json);
       const PlanReport report = plan(options->experiment.load());
       if (!report.notice.empty()) StatusLine::of_stderr().print(printable(report.notice));

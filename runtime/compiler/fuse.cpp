@@ -82,9 +82,40 @@ class Fusion {
     const Node product = graph_.nodes()[first];
     const auto bias = only_reader(product.outputs[0], GPUNN_OP_BIAS_ADD);
     if (!bias) return;
+    if (product.op == GPUNN_OP_CONV2D && fuse_residual(product, first, *bias)) return;
     const auto relu = only_reader(graph_.nodes()[*bias].outputs[0], GPUNN_OP_RELU);
     if (relu && try_product(product, {first, *bias, *relu}, GPUNN_ACTIVATION_RELU)) return;
     try_product(product, {first, *bias}, GPUNN_ACTIVATION_NONE);
+  }
+
+  // The sum behind a convolution with bias, as at the end of a residual block, and the ReLU behind the sum. The
+  // composite runs where the sum did: only there is the other term known.
+  bool fuse_residual(const Node& product, std::size_t first, std::size_t bias) {
+    const ValueId biased = graph_.nodes()[bias].outputs[0];
+    const auto& readers = readers_[index(biased)];
+    if (readers.size() != 1 || readers[0] == kView || graph_.value(biased).storage != Storage::arena) return false;
+    const std::size_t add = readers[0];
+    const Node& sum = graph_.nodes()[add];
+    if (removed_[add]) return false;  // the convolution of the other term has it
+    if (sum.op != GPUNN_OP_ADD || sum.inputs[0] == sum.inputs[1]) return false;
+    const ValueId residual = sum.inputs[sum.inputs[0] == biased ? 1 : 0];
+    if (graph_.value(residual).type.shape != graph_.value(biased).type.shape) return false;  // one is broadcast
+    const auto relu = only_reader(sum.outputs[0], GPUNN_OP_RELU);
+    if (relu && try_residual(product, residual, {first, bias, add, *relu}, GPUNN_ACTIVATION_RELU)) return true;
+    return try_residual(product, residual, {first, bias, add}, GPUNN_ACTIVATION_NONE);
+  }
+
+  bool try_residual(const Node& product, ValueId residual, const std::vector<std::size_t>& parts, int32_t activation) {
+    auto attrs = product.attrs.as<gpunn_conv2d_attrs>();
+    attrs.activation = activation;
+    Node composite{.op = GPUNN_OP_CONV2D_BIAS_ADD_ACTIVATION,
+                   .name = product.name,
+                   .attrs = Attributes::of(attrs),
+                   .inputs = {product.inputs[0], product.inputs[1], graph_.nodes()[parts[1]].inputs[1], residual},
+                   .outputs = graph_.nodes()[parts.back()].outputs};
+    if (!better(composite, parts)) return false;
+    replace(parts, parts.back(), std::move(composite));
+    return true;
   }
 
   bool try_product(const Node& product, const std::vector<std::size_t>& parts, int32_t activation) {

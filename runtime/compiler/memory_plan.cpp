@@ -102,7 +102,7 @@ const std::size_t* inherited(const Graph& graph, const Blocks& blocks, const Nod
   return nullptr;
 }
 
-Blocks form_blocks(const Graph& graph, const Units& units, const std::vector<bool>& internal) {
+Blocks form_blocks(const Graph& graph, const Units& units, const std::vector<bool>& internal, InPlace in_place) {
   const std::map<ValueId, Lifetime> alive = lifetimes(graph, units);
   Blocks result;
   for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
@@ -114,7 +114,8 @@ Blocks form_blocks(const Graph& graph, const Units& units, const std::vector<boo
       if (internal[static_cast<std::size_t>(root)]) continue;
       const uint64_t bytes = graph.value(root).type.bytes();
       const Lifetime& lifetime = alive.at(root);
-      const std::size_t* const block = units.in_run(n) ? nullptr : inherited(graph, result, node, index, i, bytes);
+      const bool separate = units.in_run(n) || in_place == InPlace::none;
+      const std::size_t* const block = separate ? nullptr : inherited(graph, result, node, index, i, bytes);
       if (block != nullptr) {
         result.blocks[*block].last = lifetime.last;
         result.of_root.emplace(root, *block);
@@ -196,9 +197,9 @@ uint64_t assign_offsets(std::vector<ArenaBlock>& blocks, uint64_t alignment) {
 }  // namespace
 
 MemoryPlan plan_memory(const Graph& graph, std::span<const uint64_t> workspace_bytes, uint64_t alignment,
-                       const std::vector<NodeRange>& runs) {
+                       const std::vector<NodeRange>& runs, InPlace in_place) {
   const Units units(graph, runs);
-  Blocks formed = form_blocks(graph, units, internal_values(graph, runs));
+  Blocks formed = form_blocks(graph, units, internal_values(graph, runs), in_place);
   std::vector<std::size_t> workspace_block(graph.nodes().size());
   for (std::size_t n = 0; n < workspace_bytes.size(); ++n) {
     if (workspace_bytes[n] == 0) continue;

@@ -34,7 +34,10 @@ struct MemoryPlan {
 // Each of `runs` (they don't overlap, and are in order) counts as one node: what it touches, and its workspace, which
 // is given for its first node, lives through all of it and takes over nothing; values that no node outside it touches
 // have no memory.
+//
+// With InPlace::none no output takes over an input's memory, except where the op demands it.
+enum class InPlace { allowed, none };
 MemoryPlan plan_memory(const Graph& graph, std::span<const uint64_t> workspace_bytes, uint64_t alignment,
-                       const std::vector<NodeRange>& runs = {});
+                       const std::vector<NodeRange>& runs = {}, InPlace in_place = InPlace::allowed);
 
 }  // namespace gpunn::compiler

@@ -326,7 +326,7 @@ std::vector<AttributeTable> make_tables() {
                    {&conv::pad, "pad", pair, zero, "zeros on both sides of rows and columns"},
                    {&conv::dilation, "dilation", pair, one, "distance between the filter's elements"},
                    {&conv::groups, "groups", integer, one, "groups of channels that are convolved by themselves"},
-                   activation<conv>({GPUNN_OP_CONV2D_BIAS_ACTIVATION}),
+                   activation<conv>({GPUNN_OP_CONV2D_BIAS_ACTIVATION, GPUNN_OP_CONV2D_BIAS_ADD_ACTIVATION}),
                    Row(&conv::input_size, "input_size", pair, kRequired, "rows and columns of dx")
                        .of({GPUNN_OP_CONV2D_BACKWARD_DATA}),
                    Row(&conv::filter_size, "filter_size", pair, kRequired, "rows and columns of the filter")

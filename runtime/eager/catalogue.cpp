@@ -59,6 +59,7 @@ const std::map<int32_t, std::string_view>& summaries() {
       {GPUNN_OP_CONV2D_BACKWARD_DATA, "the gradient of conv2d for its images"},
       {GPUNN_OP_CONV2D_BACKWARD_FILTER, "the gradient of conv2d for its filters"},
       {GPUNN_OP_CONV2D_BIAS_ACTIVATION, "convolution, bias and activation in one"},
+      {GPUNN_OP_CONV2D_BIAS_ADD_ACTIVATION, "convolution, bias, a sum with another tensor, and activation in one"},
       {GPUNN_OP_MAX_POOL2D, "the largest element of each window"},
       {GPUNN_OP_MAX_POOL2D_BACKWARD, "the gradient of max_pool2d"},
       {GPUNN_OP_AVG_POOL2D, "the mean of each window"},

@@ -157,13 +157,18 @@ class Backend {
   // Which of several alternatives is faster at which op. nullptr: there are no alternatives, or kernels must be
   // deterministic, so that no clock may choose them.
   KernelTimes* kernel_times() const;
-  // By the plugin of chain level `level`, and with the kernel of that name where there is one.
-  Kernel create(const graph::OpSignature& signature, int level, const std::string& kernel = {});
-  Kernel create(const graph::OpSignature& signature, const Placement& placement) {
-    return create(signature, placement.level, placement.kernel);
+  // By the plugin of chain level `level`, and with the kernel of that name where there is one. Bit i of
+  // `constant_inputs` says that input i has one address and the same bytes at each enqueue.
+  Kernel create(const graph::OpSignature& signature, int level, const std::string& kernel = {},
+                uint64_t constant_inputs = 0);
+  Kernel create(const graph::OpSignature& signature, const Placement& placement, uint64_t constant_inputs = 0) {
+    return create(signature, placement.level, placement.kernel, constant_inputs);
   }
   // The named kernels that serve it, whatever is wanted: overlay first, each plugin's in its own order.
   std::vector<NamedKernel> kernels(const graph::OpSignature& signature) const;
+  // The name of the kernel that runs an op that is placed so: the wanted one, or the plugin's choice among its named
+  // ones. Empty: its kernels have no names, or several score alike.
+  std::string kernel_name(const graph::OpSignature& signature, const Placement& placement) const;
   // In place of BackendOptions.kernels. Throws Error where a name is wanted and no plugin of the chain knows of names.
   void want_kernels(std::vector<std::string> names);
   // If kernels are wanted by name: the names that the ops placed so far have, and those that were taken.

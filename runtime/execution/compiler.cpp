@@ -14,19 +14,20 @@
 
 namespace gpunn::execution {
 
-graph::Graph lower(graph::Graph program, std::span<const Backend* const> backends) {
+graph::Graph lower(graph::Graph program, std::span<const Backend* const> backends, const CompileOptions& options) {
   const auto provider = [](const Backend& backend) -> compiler::Provider {
     return [&backend](const graph::OpSignature& signature) { return backend.place(signature).rank; };
   };
   const LongWork work("planning: fusing and splitting ops");
-  compiler::fuse(program, provider(*backends.front()));
-  compiler::choose_layouts(program, [&](const graph::OpSignature& signature) -> compiler::Offer {
+  if (options.fuse) compiler::fuse(program, provider(*backends.front()));
+  const compiler::Offers offers = [&](const graph::OpSignature& signature) -> compiler::Offer {
     for (const Backend* backend : backends.subspan(1)) {
       if (backend->place(signature).level < 0) return {};
     }
     const Placement placement = backends.front()->place(signature);
     return {placement.rank, placement.score, placement.seconds};
-  });
+  };
+  if (options.layouts) compiler::choose_layouts(program, offers);
   for (const Backend* backend : backends) compiler::decompose_unserved(program, provider(*backend));
   compiler::widen_near_use(program);
   return program;
@@ -35,7 +36,7 @@ graph::Graph lower(graph::Graph program, std::span<const Backend* const> backend
 namespace {
 
 compiler::MemoryPlan plan(const CompiledProgram& program, const std::vector<Subgraph>& subgraphs,
-                          const Backend& backend) {
+                          const Backend& backend, compiler::InPlace in_place = compiler::InPlace::allowed) {
   std::vector<uint64_t> workspaces;
   workspaces.reserve(program.placements.size());
   for (const Placement& placement : program.placements) workspaces.push_back(placement.workspace_bytes);
@@ -45,19 +46,20 @@ compiler::MemoryPlan plan(const CompiledProgram& program, const std::vector<Subg
     *first = subgraph.workspace_bytes;
   }
   const LongWork work("planning: placing tensors in memory");
-  return compiler::plan_memory(program.graph, workspaces, backend.info().alignment, ranges_of(subgraphs));
+  return compiler::plan_memory(program.graph, workspaces, backend.info().alignment, ranges_of(subgraphs), in_place);
 }
 
 }  // namespace
 
-CompiledProgram place_and_plan(graph::Graph lowered, const Backend& backend, FuseSubgraphs subgraphs) {
+CompiledProgram place_and_plan(graph::Graph lowered, const Backend& backend, FuseSubgraphs subgraphs,
+                               const CompileOptions& options) {
   CompiledProgram result;
   result.graph = std::move(lowered);
   result.placements = place_nodes(backend, result.graph);
   if (subgraphs == FuseSubgraphs::allowed && backend.options().subgraphs) {
     result.subgraphs = backend.fuse_subgraphs(result.graph, result.placements);
   }
-  result.plan = plan(result, result.subgraphs.taken, backend);
+  result.plan = plan(result, result.subgraphs.taken, backend, options.in_place);
   return result;
 }
 
@@ -65,9 +67,9 @@ compiler::MemoryPlan plan_op_by_op(const CompiledProgram& program, const Backend
   return plan(program, {}, backend);
 }
 
-CompiledProgram compile(graph::Graph program, const Backend& backend) {
+CompiledProgram compile(graph::Graph program, const Backend& backend, const CompileOptions& options) {
   const Backend* const only = &backend;
-  return place_and_plan(lower(std::move(program), {&only, 1}), backend, FuseSubgraphs::allowed);
+  return place_and_plan(lower(std::move(program), {&only, 1}, options), backend, FuseSubgraphs::allowed, options);
 }
 
 namespace {

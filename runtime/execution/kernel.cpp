@@ -27,7 +27,8 @@ constexpr uint64_t kAbsurdWorkspace = uint64_t{1} << 40;
 // A signature in the form that crosses the ABI; the signature must outlive it.
 class Description {
  public:
-  Description(const graph::OpSignature& signature, const BackendOptions& options, const std::string& kernel)
+  Description(const graph::OpSignature& signature, const BackendOptions& options, const std::string& kernel,
+              uint64_t constant_inputs = 0)
       : inputs_(signature.inputs), outputs_(signature.outputs) {
     desc_.struct_size = sizeof(desc_);
     desc_.op = signature.op;
@@ -39,6 +40,7 @@ class Description {
     desc_.precision = abi_precision(options.precision);
     desc_.flags = options.deterministic ? uint32_t{GPUNN_OP_REQUIRE_DETERMINISTIC} : 0U;
     desc_.kernel = kernel.empty() ? nullptr : kernel.c_str();
+    desc_.constant_inputs = constant_inputs;
   }
   const gpunn_op_desc* get() const { return &desc_; }
 
@@ -247,6 +249,20 @@ std::vector<NamedKernel> Backend::kernels(const graph::OpSignature& signature) c
   return result;
 }
 
+std::string Backend::kernel_name(const graph::OpSignature& signature, const Placement& placement) const {
+  if (!placement.kernel.empty() || placement.level < 0) return placement.kernel;
+  const Level& level = impl_->levels[static_cast<std::size_t>(placement.level)];
+  if (!knows_kernels(level)) return {};
+  std::string reason, chosen;
+  for (const std::string& name : names_of(query(level, signature, impl_->options, "", reason))) {
+    const gpunn_op_support support = query(level, signature, impl_->options, name, reason);
+    if (support.score != placement.score || support.workspace_bytes != placement.workspace_bytes) continue;
+    if (!chosen.empty()) return {};
+    chosen = name;
+  }
+  return chosen;
+}
+
 // By the first wanted kernel that there is; level -1: none of them is.
 Placement Backend::Impl::place_wanted(const graph::OpSignature& signature, const std::vector<NamedKernel>& there) {
   for (const NamedKernel& kernel : there) kernel_names.known.insert(kernel.name);
@@ -301,7 +317,8 @@ void require_wanted_kernels(std::span<const Backend* const> backends, const std:
   }
 }
 
-Kernel Backend::create(const graph::OpSignature& signature, int level, const std::string& name) {
+Kernel Backend::create(const graph::OpSignature& signature, int level, const std::string& name,
+                       uint64_t constant_inputs) {
   if (level < 0 || static_cast<std::size_t>(level) >= impl_->levels.size()) {
     throw Error("no plugin was chosen for " + text_of(signature));
   }
@@ -311,7 +328,8 @@ Kernel Backend::create(const graph::OpSignature& signature, int level, const std
   if (support.score <= 0) {
     throw Error("plugin '" + chosen.plugin->name() + "' does not serve " + text_of(signature) + ": " + reason);
   }
-  const Description description(signature, impl_->options, name);
+  // Copies of host memory are other memory than what is constant.
+  const Description description(signature, impl_->options, name, chosen.host_copies == nullptr ? constant_inputs : 0);
   Kernel kernel;
   kernel.state_ = std::make_unique<Kernel::State>();
   kernel.state_->level = &chosen;

@@ -2,6 +2,8 @@
 
 #include <gpunn/error.hpp>
 
+#include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "execution/op_text.hpp"
@@ -38,6 +40,15 @@ void* workspace_at(std::size_t node, uint64_t bytes, const BoundMemory& memory, 
   return static_cast<std::byte*>(memory.arena) + offset;
 }
 
+// A bit for each input whose bytes never change.
+uint64_t constant_inputs(const graph::Graph& graph, const graph::Node& node) {
+  uint64_t mask = 0;
+  for (std::size_t i = 0; i < std::min<std::size_t>(node.inputs.size(), 64); ++i) {
+    if (graph.is_constant(node.inputs[i])) mask |= uint64_t{1} << i;
+  }
+  return mask;
+}
+
 // A value that is used outside the subgraph must have memory.
 void require_outer_values(const graph::Graph& graph, const compiler::NodeRange& nodes,
                           const std::vector<bool>& internal, const BoundMemory& memory, const std::string& what) {
@@ -62,7 +73,7 @@ Step::Step(Backend& backend, const graph::Graph& graph, std::size_t node, const 
       what_(text_of(graph.nodes()[node])),
       workspace_(range_at(workspace_at(node, placement.workspace_bytes, memory, what_), placement.workspace_bytes)),
       work_(OpWork{
-          backend.create(graph.signature(graph.nodes()[node]), placement),
+          backend.create(graph.signature(graph.nodes()[node]), placement, constant_inputs(graph, graph.nodes()[node])),
           OpArguments(tensors(graph, graph.nodes()[node].inputs, memory, what_),
                       tensors(graph, graph.nodes()[node].outputs, memory, what_),
                       workspace_at(node, placement.workspace_bytes, memory, what_), placement.workspace_bytes)}) {}

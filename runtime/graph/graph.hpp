@@ -24,6 +24,7 @@ struct Value {
   Storage storage = Storage::arena;
   ValueId view_of = kNoValue;
   int64_t view_offset = 0;  // bytes
+  bool constant = false;    // of a root outside the arena: no program that is run any more changes its bytes
 };
 
 // One op. An op that works in place lists the same value as input and as output.
@@ -69,6 +70,8 @@ class Graph {
   // Offset in bytes in root(id).
   int64_t root_offset(ValueId id) const;
   OpSignature signature(const Node& node) const;
+  // Whether the bytes of a value, a view's root's, never change any more.
+  bool is_constant(ValueId id) const { return value(root(id)).constant; }
 
  private:
   std::vector<Value> values_;

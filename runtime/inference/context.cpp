@@ -1,5 +1,6 @@
 #include "inference/context.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 #include <utility>
@@ -30,10 +31,10 @@ Context::Context(const ForwardModel& model, std::unique_ptr<execution::Backend> 
     : model_(model),
       backend_(std::move(backend)),
       variables_(*backend_),
+      constants_(first != nullptr ? first->constants_ : std::make_shared<SharedConstants>()),
       executables_(static_cast<std::size_t>(model.max_batch)) {
   // The largest batch sizes the arena; it is also the one that tells whether every op is served and there is memory.
-  const execution::CompiledProgram largest =
-      execution::compile(forward_program(model_, model_.max_batch).graph, *backend_);
+  const execution::CompiledProgram largest = build_engine(model_, model_.max_batch, *backend_).program;
   const auto fill = [&](const char* name, const training::ParameterLayout& layout, Storage storage,
                         const std::vector<float>& values) {
     if (layout.total == 0) return;
@@ -62,6 +63,7 @@ Context::Context(const ForwardModel& model, std::unique_ptr<execution::Backend> 
     staged_outputs_.push_back(backend_->allocate(type.bytes(), GPUNN_MEMORY_PINNED));
   }
   arena_ = backend_->allocate(largest.plan.arena_bytes);
+  count_memory();
 }
 
 Context::~Context() {
@@ -77,8 +79,49 @@ execution::Executable& Context::executable(int64_t rows) {
   return *kept;
 }
 
+void Context::make_constants(const execution::CompiledProgram& making, const graph::Graph& program) {
+  if (making.graph.nodes().empty()) return;
+  const std::lock_guard lock(constants_->mutex);
+  bool missing = false;
+  for (const graph::Node& node : making.graph.nodes()) {
+    for (const graph::ValueId output : node.outputs) {
+      const graph::Value& value = program.value(output);
+      if (variables_.contains(value.name)) continue;
+      if (const auto owner = constants_->owners.find(value.name); owner != constants_->owners.end()) {
+        variables_.share(value.name, *owner->second);
+        continue;
+      }
+      variables_.create(value.name, value.type, value.storage);
+      missing = true;
+    }
+  }
+  if (!missing) return;
+  // Those that are there already are kept: others may be reading them.
+  execution::CompiledProgram rest = making;
+  std::erase_if(rest.graph.nodes(), [&](const graph::Node& node) {
+    return std::ranges::all_of(node.outputs,
+                               [&](graph::ValueId id) { return constants_->owners.contains(program.value(id).name); });
+  });
+  rest = execution::place_and_plan(std::move(rest.graph), *backend_, execution::FuseSubgraphs::none);
+  const execution::Buffer arena = backend_->allocate(rest.plan.arena_bytes);
+  execution::Executable(*backend_, variables_, rest.graph, rest.plan, arena.data()).run();
+  backend_->synchronize();
+  for (const graph::Node& node : rest.graph.nodes()) {
+    for (const graph::ValueId output : node.outputs)
+      constants_->owners.emplace(program.value(output).name, &variables_);
+  }
+}
+
+void Context::count_memory() {
+  uint64_t bytes = arena_.bytes();
+  for (const Storage storage : {Storage::parameters, Storage::state, Storage::data}) bytes += variables_.bytes(storage);
+  memory_bytes_ = bytes;
+}
+
 std::unique_ptr<execution::Executable> Context::make_executable(int64_t rows) {
-  const execution::CompiledProgram program = execution::compile(forward_program(model_, rows).graph, *backend_);
+  const EngineProgram engine = build_engine(model_, rows, *backend_);
+  const execution::CompiledProgram& program = engine.program;
+  make_constants(engine.constants, program.graph);
   if (program.plan.arena_bytes > arena_.bytes()) {  // fewer rows may take other kernels, with more scratch memory
     for (auto& bound : executables_) bound.reset();
     arena_ = {};
@@ -88,6 +131,7 @@ std::unique_ptr<execution::Executable> Context::make_executable(int64_t rows) {
                                                       program.subgraphs.taken);
   for (int i = 0; i < kRunsToPrepare; ++i) made->run();
   backend_->synchronize();
+  count_memory();
   return made;
 }
 

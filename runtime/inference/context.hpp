@@ -1,14 +1,18 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "execution/backend.hpp"
 #include "execution/executable.hpp"
 #include "execution/variables.hpp"
+#include "inference/engine.hpp"
 #include "inference/forward_program.hpp"
 #include "inference/forward_weights.hpp"
 
@@ -20,11 +24,18 @@ struct OutputTarget {
   void* data = nullptr;
 };
 
+// The folded constants of a model's programs, which its contexts share. Each lies in the variables of the context that
+// made it.
+struct SharedConstants {
+  std::mutex mutex;
+  std::map<std::string, const execution::Variables*> owners;  // by name
+};
+
 // What one call at a time computes with: an opened backend with a stream, the activations, and an executable for each
 // number of rows that there was. Used by one thread at a time.
 class Context {
  public:
-  // `first`, where given, has the weights, which this one uses too; it must outlive this.
+  // `first`, where given, has the weights, which this one uses too. No context runs any more when one of them goes.
   Context(const ForwardModel& model, std::unique_ptr<execution::Backend> backend, const Weights& weights,
           const Context* first);
   Context(const Context&) = delete;
@@ -38,22 +49,29 @@ class Context {
   void run(int64_t rows, const void* input, std::span<const OutputTarget> outputs);
   // Has the kernels for so many rows ready.
   void prepare(int64_t rows) { executable(rows); }
+  // On the device: activations, and what belongs to this context alone of weights, constants and variables. Any thread
+  // may ask.
+  uint64_t memory_bytes() const { return memory_bytes_; }
 
  private:
   execution::Executable& executable(int64_t rows);
   std::unique_ptr<execution::Executable> make_executable(int64_t rows);
+  void count_memory();
+  void make_constants(const execution::CompiledProgram& making, const graph::Graph& program);
   void run_prepared(execution::Executable& executable, int64_t rows, const void* input,
                     std::span<const OutputTarget> outputs);
 
   const ForwardModel& model_;
   std::unique_ptr<execution::Backend> backend_;
   execution::Variables variables_;
+  std::shared_ptr<SharedConstants> constants_;
   execution::Buffer staged_input_;
   std::vector<execution::Buffer> staged_outputs_;
   std::vector<uint64_t> row_bytes_;            // of each output
   std::vector<const void*> output_addresses_;  // on the device
   void* input_address_ = nullptr;
   execution::Buffer arena_;
+  std::atomic<uint64_t> memory_bytes_ = 0;
   std::vector<std::unique_ptr<execution::Executable>> executables_;  // by rows less one
 };
 

@@ -24,9 +24,16 @@ using graph::ValueId;
 
 namespace {
 
+// A variable that the host writes before the first program runs.
+ValueId constant(Graph& g, const char* name, TensorType type, Storage storage) {
+  const ValueId value = g.add_value(name, std::move(type), storage);
+  g.value(value).constant = true;
+  return value;
+}
+
 std::vector<ValueId> flat_views(Graph& g, const char* name, const training::ParameterLayout& layout, Storage storage) {
   if (layout.total == 0) return {};
-  return training::add_parameter_views(g, layout, g.add_value(name, layout.type(), storage));
+  return training::add_parameter_views(g, layout, constant(g, name, layout.type(), storage));
 }
 
 // The first rows of a variable with room for `max_batch` rows of the value's type.
@@ -107,8 +114,8 @@ ForwardProgram forward_program(const ForwardModel& model, int64_t rows, BatchNor
   const ValueId samples = g.add_value(variable::kInput, forward_rows(input.sample, model.max_batch), Storage::data);
   const ValueId all = g.add_value(variable::kRows, {DType::i32, {model.max_batch}}, Storage::data);
   const ValueId index = g.add_view("input.index", all, {DType::i32, {rows}});
-  const ValueId scale = g.add_value(training::variable::kScale, channels, Storage::data);
-  const ValueId shift = g.add_value(training::variable::kShift, channels, Storage::data);
+  const ValueId scale = constant(g, training::variable::kScale, channels, Storage::data);
+  const ValueId shift = constant(g, training::variable::kShift, channels, Storage::data);
   const ValueId x = g.add1(GPUNN_OP_GATHER_NORMALIZE, "input", {}, {samples, index, scale, shift});
 
   const std::vector<ValueId> parameters =
@@ -120,7 +127,7 @@ ForwardProgram forward_program(const ForwardModel& model, int64_t rows, BatchNor
       {.training = false, .seed = model.experiment.seed, .buffers = buffers, .layers = &outputs.layers});
 
   std::vector<FoldedNorm> norms;
-  if (batch_norms == BatchNorms::folded) norms = fold_batch_norms(g);
+  if (batch_norms == BatchNorms::folded && model.passes.on(EnginePassId::fold_batch_norm)) norms = fold_batch_norms(g);
   if (const std::optional<DType> half = half_of(model.experiment.precision)) {
     outputs.last = compiler::use_half_precision(g, 0, *half, outputs.last);
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "graph/graph.hpp"
+#include "inference/engine_passes.hpp"
 #include "inference/fold_batch_norm.hpp"
 #include "tasks/batch.hpp"
 #include "training/layout.hpp"
@@ -29,6 +30,7 @@ struct ForwardModel {
   training::ParameterLayout layout, buffers;
   int64_t max_batch = 1;
   uint64_t alignment = 1;  // of tensors on the device, in bytes
+  EnginePasses passes;     // that its programs go through
   // Whether the outputs are known by names, of which the task makes predictions; else there are only logits.
   bool has_task() const { return !info.outputs.empty(); }
 };
@@ -56,7 +58,7 @@ struct ForwardProgram {
   // in half precision.
   tasks::ModelOutputs outputs;
 };
-// Which batch norms stay ops of their own.
+// Which batch norms stay ops of their own. folded: those that can't be folded, or all without the model's pass.
 enum class BatchNorms { folded, kept };
 ForwardProgram forward_program(const ForwardModel& model, int64_t rows, BatchNorms norms = BatchNorms::folded);
 

@@ -13,9 +13,9 @@
 #include <utility>
 
 #include "common/text.hpp"
-#include "config/checked_backends.hpp"
 #include "inference/context.hpp"
 #include "inference/explainer.hpp"
+#include "inference/open_model.hpp"
 #include "plugins/plugin.hpp"
 #include "tasks/task.hpp"
 #include "training/model_info.hpp"
@@ -33,26 +33,7 @@ using inference::Weights;
 
 namespace {
 
-constexpr int64_t kMostBatch = 1 << 20;
-constexpr int64_t kMostCalls = 1024;
 constexpr int64_t kUsualCalls = 8;
-
-void require_range(const char* option, int64_t value, int64_t least, int64_t most) {
-  if (value >= least && value <= most) return;
-  throw Error(std::string("ModelOptions.") + option + ": expected " + std::to_string(least) + " to " +
-                  std::to_string(most) + ", found " + std::to_string(value),
-              ExitCode::usage);
-}
-
-Experiment with_options(Experiment experiment, const ModelOptions& options) {
-  if (!options.backend.empty()) experiment.backend = options.backend;
-  if (options.device) experiment.device = *options.device;
-  if (options.threads) experiment.threads = *options.threads;
-  if (options.precision) experiment.precision = *options.precision;
-  experiment.plugins.insert(experiment.plugins.end(), options.plugins.begin(), options.plugins.end());
-  experiment.backend = config::trained_backend(experiment.backend);
-  return experiment;
-}
 
 std::string shape_text(DType dtype, std::span<const int64_t> shape) {
   return to_string(TensorType{dtype, {shape.begin(), shape.end()}});
@@ -90,39 +71,17 @@ void require_array(const ModelTensor& tensor, const char* kind, DType dtype, std
 
 }  // namespace
 
-namespace {
-
-// Inputs of another size than the training's. What does not fit the model's layers is told when the program is built.
-void set_image_size(ModelInfo& info, const std::vector<int64_t>& size) {
-  if (size.empty()) return;
-  Shape& sample = info.input.sample.shape;
-  if (sample.size() != 3 || size.size() != 2 || size[0] < 1 || size[1] < 1) {
-    throw Error(
-        "ModelOptions.image_size: expected rows and columns, above 0, of a model that takes images [C, H, W]; "
-        "the model takes " +
-            to_string(info.input.sample),
-        ExitCode::usage);
-  }
-  sample[1] = size[0];
-  sample[2] = size[1];
-}
-
-}  // namespace
-
 class Model::Impl {
  public:
   Impl(const storage::Checkpoint& checkpoint, const std::filesystem::path& file, Experiment experiment,
        const ModelOptions& options)
-      : registry_(experiment.plugins),
-        most_calls_(options.calls > 0 ? static_cast<std::size_t>(options.calls) : usual_calls()) {
-    training::require_named_plugins(experiment, registry_);
-    ModelInfo info = training::model_info(checkpoint, experiment, file);
-    set_image_size(info, options.image_size);
-    auto backend = training::open_backend(experiment, registry_, experiment.backend);
+      : most_calls_(options.calls > 0 ? static_cast<std::size_t>(options.calls) : usual_calls()) {
+    inference::OpenedModel opened = inference::open_model(checkpoint, file, std::move(experiment), options);
+    registry_ = std::move(opened.registry);
+    model_ = std::move(opened.model);
+    auto backend = std::move(opened.backend);
     backend_ = backend->name();
     device_ = backend->info().name;
-    model_ =
-        inference::forward_model(std::move(experiment), std::move(info), backend->info().alignment, options.max_batch);
     const inference::ForwardProgram program = inference::forward_program(model_, 1);
     weights_ = inference::forward_weights(model_, program, checkpoint, file);
     name_tensors(program.graph);
@@ -140,7 +99,7 @@ class Model::Impl {
                         model_, inference::forward_program(model_, 1, inference::BatchNorms::kept), checkpoint, file)
                   : weights_,
         contexts_.front()->variables(), [this](const Experiment& explained) {
-          return training::open_backend(explained, registry_, explained.backend);
+          return training::open_backend(explained, *registry_, explained.backend);
         });
   }
   Impl(const Impl&) = delete;
@@ -156,6 +115,13 @@ class Model::Impl {
   const std::vector<ModelTensor>& outputs() const { return outputs_; }
   const std::string& backend() const { return backend_; }
   const std::string& device() const { return device_; }
+
+  uint64_t memory_bytes() {
+    const std::lock_guard lock(mutex_);
+    uint64_t bytes = 0;
+    for (const auto& context : contexts_) bytes += context->memory_bytes();
+    return bytes;
+  }
 
   void run(std::span<const ArrayView> inputs, std::span<const MutableArrayView> outputs) {
     if (inputs.size() != inputs_.size()) {
@@ -249,7 +215,7 @@ class Model::Impl {
 
   std::unique_ptr<Context> open_context(const Context* first) const {
     return std::make_unique<Context>(
-        model_, training::open_backend(model_.experiment, registry_, model_.experiment.backend), weights_, first);
+        model_, training::open_backend(model_.experiment, *registry_, model_.experiment.backend), weights_, first);
   }
 
   // The one given back last, which the caches know best; else a new one, or where there are as many as may be, the next
@@ -315,7 +281,7 @@ class Model::Impl {
   }
 
   ForwardModel model_;
-  plugins::PluginRegistry registry_;
+  std::unique_ptr<plugins::PluginRegistry> registry_;
   Weights weights_;
   std::vector<ModelTensor> inputs_, outputs_;
   std::string backend_, device_;
@@ -339,22 +305,20 @@ Model& Model::operator=(Model&&) noexcept = default;
 Model::~Model() = default;
 
 Model Model::load(const std::filesystem::path& path, const ModelOptions& options) {
-  require_range("max_batch", options.max_batch, 1, kMostBatch);
-  require_range("calls", options.calls, 0, kMostCalls);
+  inference::check_options(options);
   training::TrainedFile trained = training::read_trained(path, options.overrides);
   return Model(std::make_shared<Impl>(trained.checkpoint, trained.file,
-                                      with_options(std::move(trained.experiment), options), options));
+                                      inference::with_options(std::move(trained.experiment), options), options));
 }
 
 Model Network::model(const ModelOptions& options) const {
-  require_range("max_batch", options.max_batch, 1, kMostBatch);
-  require_range("calls", options.calls, 0, kMostCalls);
+  inference::check_options(options);
   if (!options.overrides.empty()) {
     throw Error("ModelOptions.overrides are for Model::load; a network has its settings from Network::set",
                 ExitCode::usage);
   }
   return Model(std::make_shared<Model::Impl>(impl_->checkpoint(), impl_->experiment.file,
-                                             with_options(impl_->experiment, options), options));
+                                             inference::with_options(impl_->experiment, options), options));
 }
 
 const ModelInfo& Model::info() const { return impl_->model().info; }
@@ -364,6 +328,7 @@ const std::vector<ModelTensor>& Model::outputs() const { return impl_->outputs()
 int64_t Model::max_batch() const { return impl_->model().max_batch; }
 std::string Model::backend() const { return impl_->backend(); }
 std::string Model::device() const { return impl_->device(); }
+uint64_t Model::memory_bytes() const { return impl_->memory_bytes(); }
 
 void Model::run(std::span<const ArrayView> inputs, std::span<const MutableArrayView> outputs) const {
   const std::shared_ptr<Impl> held = impl_;  // another thread may destroy its handle, or assign to this one's source

@@ -347,12 +347,52 @@ std::vector<CaseSpec> conv2d_bias_activation_cases() {
   return cases;
 }
 
+// --- CONV2D_BIAS_ADD_ACTIVATION ---
+
+std::vector<ValueId> conv2d_bias_add_activation_parts(Composition& c) {
+  auto a = c.attrs<gpunn_conv2d_attrs>();
+  const int32_t activation = a.activation;
+  a.activation = GPUNN_ACTIVATION_NONE;
+  const ValueId product = c.op(GPUNN_OP_CONV2D, {c.in(0), c.in(1)}, Attributes::of(a));
+  const ValueId y = bias_and_activation(c, product, c.in(2), GPUNN_ACTIVATION_NONE);
+  const ValueId sum = c.op(GPUNN_OP_ADD, {y, c.in(3)});
+  return {activation == GPUNN_ACTIVATION_RELU ? c.op(GPUNN_OP_RELU, {sum}) : sum};
+}
+
+void conv2d_bias_add_activation_reference(ReferenceCall& call) {
+  conv2d_reference(call);
+  const Shape& shape = call.out_type().shape;
+  const int64_t inner = shape[2] * shape[3];
+  call.require(static_cast<int64_t>(call.in(2).size()) == shape[1], "bias[K]");
+  Values& y = call.out();
+  for (int64_t i = 0; i < static_cast<int64_t>(y.size()); ++i) {
+    const double sum = y[at(i)] + call.in(2)[at(i / inner % shape[1])] + call.in(3)[at(i)];
+    y[at(i)] = activate(call.attrs<gpunn_conv2d_attrs>().activation, sum);
+  }
+}
+
+double conv2d_bias_add_activation_terms(const OpSignature& s) { return conv2d_terms(s) + 2; }
+
+std::vector<CaseSpec> conv2d_bias_add_activation_cases() {
+  std::vector<CaseSpec> cases = conv2d_bias_activation_cases();
+  for (CaseSpec& spec : cases) {
+    spec.inputs.push_back(f32(output_shape(GPUNN_OP_CONV2D, spec.attrs, {spec.inputs[0].type, spec.inputs[1].type})));
+  }
+  return cases;
+}
+
 CaseSpec conv2d_bias_activation_request(Written& r) {
   CaseSpec spec = conv2d_request(r);
   auto attrs = spec.attrs.as<gpunn_conv2d_attrs>();
   attrs.activation = GPUNN_ACTIVATION_RELU;
   spec.attrs = Attributes::of(attrs);
   spec.inputs.push_back(f32({r.sizes[4]}));
+  return spec;
+}
+
+CaseSpec conv2d_bias_add_activation_request(Written& r) {
+  CaseSpec spec = conv2d_bias_activation_request(r);
+  spec.inputs.push_back(f32(output_shape(GPUNN_OP_CONV2D, spec.attrs, {spec.inputs[0].type, spec.inputs[1].type})));
   return spec;
 }
 
@@ -398,6 +438,18 @@ std::vector<OpInfo> rows() {
        .typical = {.attrs = typical_attrs(GPUNN_ACTIVATION_RELU),
                    .inputs = {typical_x(), typical_w(), typical_channels()}},
        .request = conv2d_bias_activation_request},
+      {.id = GPUNN_OP_CONV2D_BIAS_ADD_ACTIVATION,
+       .decompose = conv2d_bias_add_activation_parts,
+       .composite = true,
+       .flops = convolution_flops,
+       .describe = describe_conv2d,
+       .reference = conv2d_bias_add_activation_reference,
+       .tolerance = {{sum_scale(conv2d_bias_add_activation_terms),
+                      "the products, the bias and the residual; ReLU adds no error", true}},
+       .cases = conv2d_bias_add_activation_cases,
+       .typical = {.attrs = typical_attrs(GPUNN_ACTIVATION_RELU),
+                   .inputs = {typical_x(), typical_w(), typical_channels(), typical_images()}},
+       .request = conv2d_bias_add_activation_request},
   };
 }
 

@@ -1,7 +1,6 @@
 #include <gpunn/plan.hpp>
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -9,9 +8,9 @@
 #include "compiler/recompute.hpp"
 #include "config/checked_backends.hpp"
 #include "config/layer_names.hpp"
-#include "ops/op.hpp"
 #include "training/evaluation_part.hpp"
 #include "training/notices.hpp"
+#include "training/program_report.hpp"
 #include "training/residency.hpp"
 #include "training/session.hpp"
 #include "training/transfer.hpp"
@@ -20,49 +19,7 @@ namespace gpunn {
 
 namespace {
 
-using graph::Graph;
 using graph::Node;
-using graph::Storage;
-using graph::ValueId;
-
-std::string named(const Graph& graph, ValueId id) {
-  return graph.value(id).name + " " + to_string(graph.value(id).type);
-}
-
-PlannedOp planned_op(const execution::CompiledProgram& program, std::size_t n, const std::vector<std::string>& chain) {
-  const Node& node = program.graph.nodes()[n];
-  const ops::OpInfo& info = ops::op_info(node.op);
-  PlannedOp op;
-  op.op = info.name;
-  op.name = node.name;
-  op.backend = chain[static_cast<std::size_t>(program.placements[n].level)];
-  op.kernel = program.placements[n].kernel;
-  op.refusal = program.placements[n].reason;
-  op.attributes = info.describe != nullptr ? info.describe(node.attrs) : "";
-  for (const ValueId input : node.inputs) op.inputs.push_back(named(program.graph, input));
-  for (const ValueId output : node.outputs) op.outputs.push_back(named(program.graph, output));
-  op.workspace_bytes = program.placements[n].workspace_bytes;
-  op.flops = ops::flops_of(program.graph.signature(node));
-  return op;
-}
-
-// A fused subgraph's plugin runs its ops, in its scratch memory.
-void append_subgraphs(const execution::CompiledProgram& program, PlanReport& report) {
-  for (const execution::Subgraph& subgraph : program.subgraphs.taken) {
-    const std::string& backend = report.chain[static_cast<std::size_t>(subgraph.level)];
-    for (std::size_t n = subgraph.nodes.first; n < subgraph.nodes.end(); ++n) {
-      report.ops[n].backend = backend;
-      report.ops[n].workspace_bytes = 0;
-      report.ops[n].subgraph = static_cast<int64_t>(report.subgraphs.size());
-    }
-    report.subgraphs.push_back({.name = subgraph.name,
-                                .backend = backend,
-                                .first_op = static_cast<int64_t>(subgraph.nodes.first),
-                                .last_op = static_cast<int64_t>(subgraph.nodes.end()) - 1,
-                                .workspace_bytes = subgraph.workspace_bytes});
-  }
-  report.not_fused = program.subgraphs.reasons;
-}
 
 // Of each block or layer, in the order of the step, the ops that compute its activations again.
 std::vector<PlannedRecomputation> recomputations(const execution::CompiledProgram& program,
@@ -81,49 +38,6 @@ std::vector<PlannedRecomputation> recomputations(const execution::CompiledProgra
     }
   }
   return result;
-}
-
-std::string workspace_name(const execution::CompiledProgram& program, std::size_t node) {
-  for (const execution::Subgraph& subgraph : program.subgraphs.taken) {
-    if (subgraph.nodes.first == node) return "workspace of " + subgraph.name;
-  }
-  return "workspace of " + program.graph.nodes()[node].name;
-}
-
-std::vector<PlannedTensor> arena_tensors(const execution::CompiledProgram& program) {
-  std::vector<PlannedTensor> tensors;
-  for (const compiler::ArenaBlock& block : program.plan.blocks) {
-    const bool workspace = block.value == graph::kNoValue;
-    PlannedTensor tensor;
-    tensor.name = workspace ? workspace_name(program, static_cast<std::size_t>(block.first))
-                            : program.graph.value(block.value).name;
-    tensor.type =
-        workspace ? TensorType{DType::u8, {static_cast<int64_t>(block.bytes)}} : program.graph.value(block.value).type;
-    tensor.storage = name_of(Storage::arena);
-    tensor.offset = block.offset;
-    tensor.bytes = block.bytes;
-    tensor.first_op = block.first;
-    tensor.last_op = block.last;
-    tensors.push_back(std::move(tensor));
-  }
-  return tensors;
-}
-
-// Roots outside the arena: each is an allocation of its own, alive all the time.
-void append_persistent(const execution::CompiledProgram& program, std::vector<PlannedTensor>& tensors) {
-  std::map<std::string, PlannedTensor> by_name;
-  for (std::size_t v = 0; v < program.graph.values().size(); ++v) {
-    const graph::Value& value = program.graph.values()[v];
-    if (value.storage == Storage::arena || value.view_of != graph::kNoValue) continue;
-    PlannedTensor tensor;
-    tensor.name = value.name;
-    tensor.type = value.type;
-    tensor.storage = name_of(value.storage);
-    tensor.bytes = value.type.bytes();
-    tensor.last_op = static_cast<int64_t>(program.graph.nodes().size()) - 1;
-    by_name.emplace(value.name, std::move(tensor));
-  }
-  for (auto& [name, tensor] : by_name) tensors.push_back(std::move(tensor));
 }
 
 }  // namespace
@@ -145,12 +59,7 @@ PlanReport plan(const Experiment& experiment) {
   }
   report.backend = session.backend().name();
   report.chain = session.backend().chain();
-  for (std::size_t n = 0; n < program.graph.nodes().size(); ++n) {
-    report.ops.push_back(planned_op(program, n, report.chain));
-  }
-  append_subgraphs(program, report);
-  report.tensors = arena_tensors(program);
-  append_persistent(program, report.tensors);
+  training::describe_program(program, session.backend(), report);
   report.parameters = session.layout().count();
   report.trainable = session.layout().trained_count();
   report.arena_bytes = session.arena_bytes();

@@ -59,7 +59,8 @@ TEST_CASE("layout of gpunn_op_desc", "[api]") {
   CHECK(offsetof(gpunn_op_desc, precision) == 40);
   CHECK(offsetof(gpunn_op_desc, flags) == 44);
   CHECK(offsetof(gpunn_op_desc, kernel) == 48);
-  CHECK(sizeof(gpunn_op_desc) == 56);
+  CHECK(offsetof(gpunn_op_desc, constant_inputs) == 56);
+  CHECK(sizeof(gpunn_op_desc) == 64);
 }
 
 TEST_CASE("layout of gpunn_op_support", "[api]") {

@@ -1,4 +1,5 @@
 // ONNX files, made by the messages of ONNX or by `export_onnx`, as models.
+#include <gpunn/engine.hpp>
 #include <gpunn/error.hpp>
 #include <gpunn/model.hpp>
 #include <gpunn/network.hpp>
@@ -40,6 +41,9 @@ void round_trip(const std::string& name, const Shape& sample, int64_t classes = 
   Floats x(static_cast<std::size_t>(2 * element_count(sample)));
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::sin(static_cast<float>(i) * 0.37F);
   check_close(first_output(after, x), first_output(before, x), 1e-4F);
+  ModelOptions plain = options;
+  for (const EnginePass& pass : engine_passes()) plain.without_passes.push_back(pass.name);
+  check_close(first_output(after, x), first_output(Model::load(folder / "one.onnx", plain), x), 1e-5F);
 }
 
 }  // namespace

@@ -126,6 +126,10 @@ typedef struct gpunn_op_desc {
   int32_t precision;
   uint32_t flags;
   const char* kernel; /* since minor 1: the name of the kernel wanted; NULL: the plugin's own choice */
+  /* Since minor 1, and of op_create alone: bit i is set where input i has one address and the same bytes at each
+   * enqueue of the kernel, as a weight of a model that is only called. A kernel may prepare such an input once, at its
+   * first enqueue, in memory of its own. 0: nothing is known. */
+  uint64_t constant_inputs;
 } gpunn_op_desc;
 
 /* Flags of gpunn_op_support. */

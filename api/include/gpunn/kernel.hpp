@@ -102,6 +102,11 @@ class OpDesc {
   bool require_deterministic() const { return (desc_.flags & GPUNN_OP_REQUIRE_DETERMINISTIC) != 0; }
   // The name of the kernel wanted; empty: whichever is best.
   std::string_view kernel() const { return desc_.kernel != nullptr ? desc_.kernel : std::string_view(); }
+  // Whether input i has one address and the same bytes at each enqueue.
+  bool is_constant(std::size_t i) const {
+    const bool known = desc_.struct_size >= offsetof(gpunn_op_desc, constant_inputs) + sizeof(uint64_t);
+    return known && i < 64 && (desc_.constant_inputs >> i & 1) != 0;
+  }
   const gpunn_op_desc& raw() const { return desc_; }
 
   template <class Attrs>

@@ -146,6 +146,12 @@ inline Shape convolution_shape(const gpunn_conv2d_attrs& a, const Shape& x, cons
   return {x[0], w[0], convolution_size(a, 0, x[2], w[2]), convolution_size(a, 1, x[3], w[3])};
 }
 
+inline Shape residual_shape(const AnyAttributes& attributes, Tensors in) {
+  Shape y = convolution_shape(attributes.as<gpunn_conv2d_attrs>(), in[0].shape, in[1].shape);
+  require(in[3].shape == y, "the residual must be " + shape_text(y) + ", is " + shape_text(in[3].shape));
+  return y;
+}
+
 inline void require_output_gradient(const Shape& dy, const Shape& expected) {
   require(dy == expected, "dy must be " + shape_text(expected) + ", is " + shape_text(dy));
 }
@@ -523,6 +529,8 @@ inline Tensor computed_output(int32_t op, const AnyAttributes& attributes, Tenso
     case GPUNN_OP_CONV2D:
     case GPUNN_OP_CONV2D_BIAS_ACTIVATION:
       return f32(convolution_shape(attributes.as<gpunn_conv2d_attrs>(), in[0].shape, in[1].shape));
+    case GPUNN_OP_CONV2D_BIAS_ADD_ACTIVATION:
+      return f32(residual_shape(attributes, in));
     case GPUNN_OP_CONV2D_BACKWARD_DATA:
       return f32(convolution_data_shape(attributes, in));
     case GPUNN_OP_CONV2D_BACKWARD_FILTER:

@@ -143,8 +143,8 @@ static GPUNN_ALWAYS_INLINE void load_points(const float* m, int64_t m_point, int
 }
 
 template <bool whole>
-static GPUNN_ALWAYS_INLINE void output_pixels(const float* m, int64_t m_point, int n, const float* bias, bool relu,
-                                              float* y, const WinogradTile& t) {
+static GPUNN_ALWAYS_INLINE void output_pixels(const float* m, int64_t m_point, int n, const float* bias, bool add,
+                                              bool relu, float* y, const WinogradTile& t) {
   Vec points[kPoints][kPoints];
   Vec pixels[4][4];
   load_points<whole>(m, m_point, n, points);
@@ -155,22 +155,25 @@ static GPUNN_ALWAYS_INLINE void output_pixels(const float* m, int64_t m_point, i
   for (int i = 0; i < 4; ++i) {
 #pragma GCC unroll 4
     for (int j = 0; j < 4; ++j) {
+      if (!inside && (i >= t.row_end || j >= t.column_end)) continue;
+      float* const to = y + i * t.row + j * t.column;
       Vec value = pixels[i][j] + bias_vec;
+      if (add) value += load_lanes_of<whole>(to, n);
       if (relu) value = max_or_nan(value, zero());
-      if (inside || (i < t.row_end && j < t.column_end)) store_lanes_of<whole>(y + i * t.row + j * t.column, value, n);
+      store_lanes_of<whole>(to, value, n);
     }
   }
 }
 
-static void transform_output(const float* m, int64_t m_point, int64_t channels, const float* bias, bool relu, float* y,
-                             const WinogradTile& t) {
+static void transform_output(const float* m, int64_t m_point, int64_t channels, const float* bias, bool add, bool relu,
+                             float* y, const WinogradTile& t) {
   int64_t c = 0;
   for (; c + kLanes <= channels; c += kLanes) {
-    output_pixels<true>(m + c, m_point, kLanes, bias == nullptr ? nullptr : bias + c, relu, y + c, t);
+    output_pixels<true>(m + c, m_point, kLanes, bias == nullptr ? nullptr : bias + c, add, relu, y + c, t);
   }
   if (c < channels) {
-    output_pixels<false>(m + c, m_point, static_cast<int>(channels - c), bias == nullptr ? nullptr : bias + c, relu,
-                         y + c, t);
+    output_pixels<false>(m + c, m_point, static_cast<int>(channels - c), bias == nullptr ? nullptr : bias + c, add,
+                         relu, y + c, t);
   }
 }
 

@@ -23,8 +23,9 @@ struct WinogradKernels {
   void (*input)(const float* x, const WinogradTile& tile, int64_t channels, float* v, int64_t v_point);
   // d[point * d_point + c] = the 36 points of the 4x4 pixels at dy, the filter of the weight gradient.
   void (*gradient)(const float* dy, const WinogradTile& tile, int64_t channels, float* d, int64_t d_point);
-  // The 4x4 pixels at y, those in the image alone, of the 36 points at m; plus bias (may be null), through ReLU.
-  void (*output)(const float* m, int64_t m_point, int64_t channels, const float* bias, bool relu, float* y,
+  // The 4x4 pixels at y, those in the image alone, of the 36 points at m; plus bias (may be null), and what y held
+  // where `add` is set; through ReLU.
+  void (*output)(const float* m, int64_t m_point, int64_t channels, const float* bias, bool add, bool relu, float* y,
                  const WinogradTile& tile);
   // u[point * u_point + i] = the 36 points of nine taps w[tap * w_tap + i], i < n.
   void (*filter)(const float* w, int64_t w_tap, int64_t n, float* u, int64_t u_point);

@@ -39,6 +39,7 @@ __all__ = [
     "conv2d_backward_data",
     "conv2d_backward_filter",
     "conv2d_bias_activation",
+    "conv2d_bias_add_activation",
     "copy",
     "div",
     "dropout",
@@ -870,6 +871,46 @@ def conv2d_bias_activation(
         "activation": activation,
     }
     return call("conv2d_bias_activation", (x, w, bias), attributes, out, backend)
+
+
+def conv2d_bias_add_activation(
+    x: Array,
+    w: Array | float,
+    bias: Array | float,
+    residual: Array | float,
+    *,
+    stride: int | Sequence[int] = 1,
+    pad: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+    activation: Literal["none", "relu"] = "none",
+    out: Any = None,
+    backend: str | Backend | None = None,
+) -> Array:
+    """Convolution, bias, a sum with another tensor, and activation in one.
+
+    ``x:float[N,C,H,W] w:float[K,D,R,S] bias[K] residual:float[N,K,P,Q] -> y:float[?]~residual``
+
+    ``x``: [N, C, H, W] of f32, bf16 or f16.
+    ``w``: [K, D, R, S] of f32, bf16 or f16.
+    ``bias``: [K] of f32.
+    ``residual``: [N, K, P, Q] of f32, bf16 or f16.
+    ``stride``: step of the filter in rows and columns.
+    ``pad``: zeros on both sides of rows and columns.
+    ``dilation``: distance between the filter's elements.
+    ``groups``: groups of channels that are convolved by themselves.
+    ``activation``: what is applied last.
+
+    Returns ``y``: any shape of f32, bf16 or f16.
+    """
+    attributes = {
+        "stride": stride,
+        "pad": pad,
+        "dilation": dilation,
+        "groups": groups,
+        "activation": activation,
+    }
+    return call("conv2d_bias_add_activation", (x, w, bias, residual), attributes, out, backend)
 
 
 def max_pool2d(

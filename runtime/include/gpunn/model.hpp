@@ -30,6 +30,7 @@ struct ModelOptions {
   std::vector<Override> overrides = {};             // of other keys, as --set takes them
   std::vector<int64_t> image_size = {};  // rows and columns of inputs, of a model that takes any; empty: those it was
                                          // trained on
+  std::vector<std::string> without_passes = {};  // engine_passes() of gpunn/engine.hpp that are left out
 };
 
 // An input or output of a model: `row` is the type of one row, so that a batch is [rows, row...].
@@ -94,6 +95,9 @@ class GPUNN_API Model {
   int64_t max_batch() const;
   std::string backend() const;
   std::string device() const;  // its name
+  // On the device: weights, constants, and the activations of as many calls at the same time as there were. What
+  // kernels keep in memory of their own is not counted.
+  uint64_t memory_bytes() const;
 
   // Fills the outputs that are asked for with what the model makes of 1 to max_batch() rows, and waits for it. A call
   // prepares the kernels for its number of rows where none before it had as many; a later one allocates nothing. Throws

@@ -24,11 +24,13 @@ struct PlannedOp {
   std::string op;    // "CONV2D_BIAS_ACTIVATION"
   std::string name;  // "conv1"
   std::string backend;
-  std::string kernel;   // the wanted one that runs it; empty: the backend's own choice
+  std::string kernel;   // that runs it, by its name; empty: the backend has one only, or several that are alike
   std::string refusal;  // why the plugins above `backend` do not run it; empty: there are none
   std::string attributes;
   std::vector<std::string> inputs, outputs;  // "name f32[128, 10]"
+  std::string layout;                        // of its images: "packed" or "channels_last"
   uint64_t workspace_bytes = 0;
+  uint64_t arena_bytes = 0;  // in use while it runs
   double flops = 0;
   int64_t subgraph = -1;  // the fused subgraph that it belongs to, an index into PlanReport.subgraphs; -1: none
 };
@@ -47,13 +49,22 @@ struct PlannedRecomputation {
   int64_t ops = 0;  // that run a second time
 };
 
+// A pass over the program of a model that is called, and what it did.
+struct PlannedPass {
+  std::string name;
+  bool on = true;
+  int64_t changes = 0;
+  std::vector<std::string> details;  // each change, by its layer or tensor
+};
+
 struct PlanReport {
   std::string notice;  // what the user must know, as of a data set in place of the one asked for; empty: nothing
   std::string data;    // the data set, its rows, samples and classes, and whether they are the registry's word
   std::string start;   // what `init_from` has for the model; empty: there is none
   std::string backend;
-  std::vector<std::string> chain;  // the backend and its bases
-  std::vector<PlannedOp> ops;      // one training step
+  std::vector<std::string> chain;   // the backend and its bases
+  std::vector<PlannedPass> passes;  // of a model that is called; none of a training step
+  std::vector<PlannedOp> ops;       // one training step, or one call
   std::vector<PlannedSubgraph> subgraphs;
   std::vector<std::string> not_fused;  // why plugins that fuse subgraphs did not fuse these ops
   std::vector<PlannedRecomputation> recomputed;
