@@ -1,12 +1,15 @@
 #include <gpunn/bench.hpp>
+#include <gpunn/bench_inference.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <iterator>
 #include <map>
 #include <memory>
 #include <sstream>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -46,12 +49,31 @@ void print_report(const BenchReport& report) {
       report.synchronizations);
 }
 
+void print_report(const InferenceBenchReport& report) {
+  put("{} on {} ({}), loaded in {}\n", printable(report.model), report.backend, report.device,
+      duration_text(report.load_seconds));
+  Table table({{"  ROWS", Align::right},
+               {"P50", Align::right},
+               {"P99", Align::right},
+               {"LEAST", Align::right},
+               {"ROWS/s", Align::right},
+               {"MEMORY", Align::right},
+               {"CALLS", Align::right}});
+  for (const InferenceBenchRow& row : report.rows) {
+    table.add({std::to_string(row.rows), duration_text(row.p50_seconds), duration_text(row.p99_seconds),
+               duration_text(row.least_seconds), rate_text(row.rows_per_second), bytes_text(row.memory_bytes),
+               std::to_string(row.calls)});
+  }
+  put("{}", table.text());
+}
+
 struct BenchArguments {
   std::vector<std::string> what;
   std::vector<std::string> settings;
   BenchOptions step;
   OpBenchOptions ops;
   std::string backends = "auto", precisions, preset, data;
+  std::string batches = "1,8,64";
   bool no_ceilings = false, verbose = false;
   ReportFormat format = ReportFormat::text;
   std::filesystem::path chart;
@@ -128,6 +150,39 @@ ExitCode run_ops(BenchArguments& arguments, bool as_json) {
   return report.ok() ? ExitCode::done : ExitCode::failed;
 }
 
+std::vector<int64_t> batch_sizes(const std::string& text) {
+  std::vector<int64_t> sizes;
+  for (const std::string& part : parted(text)) {
+    int64_t size = 0;
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), size);
+    if (error != std::errc() || end != part.data() + part.size() || size < 1) {
+      throw Error("--batch: expected numbers of rows, as 1,8,64, got '" + text + "'", ExitCode::usage);
+    }
+    sizes.push_back(size);
+  }
+  return sizes;
+}
+
+ExitCode run_inference(const BenchArguments& arguments, bool as_json) {
+  if (arguments.what.size() != 2) {
+    throw Error("bench infer wants one model: gpunn bench infer RUN|CHECKPOINT|ONNX", ExitCode::usage);
+  }
+  ModelOptions options{.backend = arguments.backends,
+                       .plugins = arguments.step.plugins,
+                       .overrides = parse_settings(arguments.settings),
+                       .image_size = {}};
+  if (arguments.step.threads > 0) options.threads = arguments.step.threads;
+  if (!arguments.precisions.empty()) options.overrides.push_back({"training.precision", arguments.precisions});
+  const InferenceBenchReport report = bench_inference(
+      arguments.what[1], {.batches = batch_sizes(arguments.batches), .warmup = arguments.step.warmup}, options);
+  if (as_json) {
+    print_json(to_json(report));
+  } else {
+    print_report(report);
+  }
+  return ExitCode::done;
+}
+
 // An ONNX file is the model of one, on samples that the program makes unless settings name data.
 Experiment measured_experiment(const std::filesystem::path& file, const std::vector<Override>& settings) {
   if (file.extension() != ".onnx") return load_experiment(file, settings);
@@ -173,13 +228,15 @@ void add_bench(CommandLine& line) {
       {"gpunn bench op matmul 1024x1024x1024 --backend cpu",
        "gpunn bench op matmul 512..8192 --backend cpu,mine --kernel all --chart roof.svg",
        "gpunn bench op conv2d 128,6,14,14,16,5,5", "gpunn bench kernels --backend cpu,mine",
-       "gpunn bench experiments/lenet_mnist.yaml --repeats 100", "gpunn bench resnet18.onnx --set data.batch_size=64"});
+       "gpunn bench infer resnet50.onnx --batch 1,8,64", "gpunn bench experiments/lenet_mnist.yaml --repeats 100",
+       "gpunn bench resnet18.onnx --set data.batch_size=64"});
   verb.add_option("what", options->what,
-                  "'op NAME SHAPE...', 'op --preset NAME', 'kernels', or an experiment's file or an ONNX file, whose "
-                  "training step on random samples is timed")
+                  "'op NAME SHAPE...', 'op --preset NAME', 'kernels', 'infer' and a trained model, or an experiment's "
+                  "file or an ONNX file, whose training step on random samples is timed")
       .required()
       .expected(1, 1000)
-      .type_name("(op OP SHAPE... | kernels | EXPERIMENT | ONNX)");
+      .type_name("(op OP SHAPE... | kernels | infer MODEL | EXPERIMENT | ONNX)");
+  verb.add_option("--batch", options->batches, "Rows of a call, of 'infer'").capture_default_str().type_name("N,...");
   add_data_option(verb, options->data);
   verb.add_option("--backend", options->backends, "What computes; of an op several, as cpu,mine")
       .capture_default_str()
@@ -222,6 +279,7 @@ void add_bench(CommandLine& line) {
   verb.callback([&line, options] {
     line.action = [&line, options] {
       const std::string& first = options->what.front();
+      if (first == "infer") return run_inference(*options, line.json);
       return first == "op" || first == "kernels" ? run_ops(*options, line.json) : run_step(*options, line.json);
     };
   });
