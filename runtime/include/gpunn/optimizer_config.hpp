@@ -3,6 +3,7 @@
 
 #include <gpunn/parameter_group.hpp>
 
+#include <cstdint>
 #include <variant>
 #include <vector>
 
@@ -51,8 +52,12 @@ struct Muon {
   MuonScale scale = MuonScale::original;
 };
 
+struct Lbfgs {
+  int64_t history = 10;  // pairs of a step and the change of the gradient on it
+};
+
 struct OptimizerConfig {
-  std::variant<Sgd, Adam, AdamW, RAdam, RmsProp, AdaGrad, Lion, Lars, Muon> kind;
+  std::variant<Sgd, Adam, AdamW, RAdam, RmsProp, AdaGrad, Lion, Lars, Muon, Lbfgs> kind;
   double learning_rate = 0.01;
   double weight_decay = 0;  // on weights only: biases never decay
   // What is done to the gradients before the update, in this order; 0: nothing.

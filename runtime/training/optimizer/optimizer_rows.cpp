@@ -20,10 +20,11 @@ OptimizerRow adagrad();
 OptimizerRow lion();
 OptimizerRow lars();
 OptimizerRow muon();
+OptimizerRow lbfgs();
 
 const std::vector<OptimizerRow>& optimizer_rows() {
   static const std::vector<OptimizerRow> rows = {sgd(),     adam(), adamw(), radam(), rmsprop(),
-                                                 adagrad(), lion(), lars(),  muon()};
+                                                 adagrad(), lion(), lars(),  muon(),  lbfgs()};
   return rows;
 }
 
