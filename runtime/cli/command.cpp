@@ -11,6 +11,7 @@ void add_eval(CommandLine& line);
 void add_predict(CommandLine& line);
 void add_upscale(CommandLine& line);
 void add_explain(CommandLine& line);
+void add_stylize(CommandLine& line);
 void add_serve(CommandLine& line);
 void add_report(CommandLine& line);
 void add_export(CommandLine& line);
@@ -45,6 +46,7 @@ void add_all(CommandLine& line) {
   add_predict(line);
   add_explain(line);
   add_upscale(line);
+  add_stylize(line);
   add_serve(line);
   add_report(line);
   add_export(line);

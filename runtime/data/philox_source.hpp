@@ -43,6 +43,7 @@ enum : uint64_t {
   kTestShareStream = 0x7368617265730000,
   kValidationShareStream = 0x7368617265730001,
   kPatchStream = 0x7061746368000000,
+  kStyleNoiseStream = 0x7374796c65000000,
   kDrawnTrainStream = 0x70686f746f730000,
   kDrawnTestStream = 0x70686f746f730001,
 };

@@ -14,6 +14,7 @@
 
 #include "common/files.hpp"
 #include "data/images/image.hpp"
+#include "inference/pictures.hpp"
 #include "inference/result_files.hpp"
 #include "inference/tiles.hpp"
 #include "tasks/super_resolution/bicubic.hpp"
@@ -21,6 +22,7 @@
 namespace gpunn {
 
 namespace fs = std::filesystem;
+using inference::LumaColours;
 using inference::Stretch;
 using tasks::Planes;
 
@@ -35,54 +37,6 @@ struct Parts {
   Planes colours;  // the two colour differences of BT.601, of a model that sees luma alone; else none
   Planes opacity;  // a plane; none where all is opaque
 };
-
-Planes planes_of_bytes(std::span<const uint8_t> bytes, int64_t channels, int64_t height, int64_t width) {
-  Planes planes{channels, height, width};
-  planes.values.resize(bytes.size());
-  const std::size_t pixels = planes.plane(), count = static_cast<std::size_t>(channels);
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    planes.values[i % count * pixels + i / count] = static_cast<float>(bytes[i]) / 255;
-  }
-  return planes;
-}
-
-// BT.601 for values from 0 to 1: luma, and the differences of blue and red about 128 / 255. Not rounded.
-constexpr double kBlack = 16.0 / 255, kMiddle = 128.0 / 255;
-constexpr std::array<std::array<double, 3>, 3> kToLuma = {{{65.481 / 255, 128.553 / 255, 24.966 / 255},
-                                                           {-37.797 / 255, -74.203 / 255, 112.0 / 255},
-                                                           {112.0 / 255, -93.786 / 255, -18.214 / 255}}};
-
-void split_colours(const Planes& rgb, Parts& parts) {
-  parts.seen = {1, rgb.height, rgb.width};
-  parts.colours = {2, rgb.height, rgb.width};
-  const std::size_t pixels = rgb.plane();
-  parts.seen.values.resize(pixels);
-  parts.colours.values.resize(2 * pixels);
-  for (std::size_t i = 0; i < pixels; ++i) {
-    std::array<double, 3> sum = {kBlack, kMiddle, kMiddle};
-    for (std::size_t row = 0; row < 3; ++row) {
-      for (std::size_t c = 0; c < 3; ++c) sum[row] += kToLuma[row][c] * static_cast<double>(rgb.values[c * pixels + i]);
-    }
-    parts.seen.values[i] = static_cast<float>(sum[0]);
-    parts.colours.values[i] = static_cast<float>(sum[1]);
-    parts.colours.values[pixels + i] = static_cast<float>(sum[2]);
-  }
-}
-
-Planes join_colours(const Planes& luma, const Planes& colours) {
-  Planes rgb{3, luma.height, luma.width};
-  const std::size_t pixels = rgb.plane();
-  rgb.values.resize(3 * pixels);
-  for (std::size_t i = 0; i < pixels; ++i) {
-    const double y = (static_cast<double>(luma.values[i]) - kBlack) * 255 / 219;
-    const double blue = (static_cast<double>(colours.values[i]) - kMiddle) * 255 / 112;
-    const double red = (static_cast<double>(colours.values[pixels + i]) - kMiddle) * 255 / 112;
-    rgb.values[i] = static_cast<float>(y + 0.701 * red);
-    rgb.values[pixels + i] = static_cast<float>(y - 0.886 * 0.114 / 0.587 * blue - 0.701 * 0.299 / 0.587 * red);
-    rgb.values[2 * pixels + i] = static_cast<float>(y + 0.886 * blue);
-  }
-  return rgb;
-}
 
 Planes mean_of_channels(const Planes& image) {
   Planes grey{1, image.height, image.width};
@@ -181,10 +135,11 @@ class Upscaler {
     const bool grey = image.channels == 1;
     const Parts parts = parts_of(image, opacity);
     const Planes result = colours_of(enlarge(parts.seen, done), parts, grey);
-    write(job.to, picture(result, parts.opacity.values.empty() ? Planes() : bicubic(parts.opacity)));
+    inference::write_picture(
+        job.to, inference::picture_of(result, parts.opacity.values.empty() ? Planes() : bicubic(parts.opacity)));
     if (!job.compare.empty()) {
       const Planes other = colours_of(bicubic(parts.seen), parts, grey);
-      write(job.compare, side_by_side(picture(other, {}), picture(result, {})));
+      inference::write_picture(job.compare, side_by_side(inference::picture_of(other), inference::picture_of(result)));
     }
     return done;
   }
@@ -205,9 +160,11 @@ class Upscaler {
 
   Parts parts_of(const data::Image& image, const std::vector<uint8_t>& opacity) const {
     Parts parts;
-    const Planes planes = planes_of_bytes(image.values, image.channels, image.height, image.width);
+    const Planes planes = inference::planes_of_bytes(image.values, image.channels, image.height, image.width);
     if (settings_.colours == ColourPlanes::luma && image.channels == 3) {
-      split_colours(planes, parts);
+      LumaColours split = inference::split_colours(planes);
+      parts.seen = std::move(split.luma);
+      parts.colours = std::move(split.colours);
     } else if (settings_.colours == ColourPlanes::rgb && image.channels == 1) {
       parts.seen = {3, image.height, image.width};
       for (int c = 0; c < 3; ++c) {
@@ -216,7 +173,7 @@ class Upscaler {
     } else {
       parts.seen = planes;
     }
-    if (!opacity.empty()) parts.opacity = planes_of_bytes(opacity, 1, image.height, image.width);
+    if (!opacity.empty()) parts.opacity = inference::planes_of_bytes(opacity, 1, image.height, image.width);
     return parts;
   }
 
@@ -276,21 +233,8 @@ class Upscaler {
   }
 
   Planes colours_of(const Planes& seen, const Parts& parts, bool grey) const {
-    if (!parts.colours.values.empty()) return join_colours(seen, bicubic(parts.colours));
+    if (!parts.colours.values.empty()) return inference::join_colours(seen, bicubic(parts.colours));
     return grey && seen.channels == 3 ? mean_of_channels(seen) : seen;
-  }
-
-  static data::Image picture(const Planes& colours, const Planes& opacity) {
-    const std::size_t pixels = colours.plane(), channels = static_cast<std::size_t>(colours.channels);
-    const std::size_t all = channels + (opacity.values.empty() ? 0 : 1);
-    data::Image image{colours.height, colours.width, static_cast<int64_t>(all), {}};
-    image.values.resize(pixels * all);
-    const std::vector<uint8_t> bytes = tasks::to_bytes(colours.values), alpha = tasks::to_bytes(opacity.values);
-    for (std::size_t i = 0; i < pixels; ++i) {
-      for (std::size_t c = 0; c < channels; ++c) image.values[i * all + c] = bytes[c * pixels + i];
-      if (!alpha.empty()) image.values[i * all + channels] = alpha[i];
-    }
-    return image;
   }
 
   static data::Image side_by_side(const data::Image& left, const data::Image& right) {
@@ -306,11 +250,6 @@ class Upscaler {
                   row_bytes(right));
     }
     return both;
-  }
-
-  static void write(const fs::path& file, const data::Image& image) {
-    if (file.has_parent_path()) make_folders(file.parent_path());
-    write_atomically(file, data::encode_png(image));
   }
 
   const UpscaleRequest& request_;

@@ -116,6 +116,8 @@ template Argument Verb::add_option(const std::string&, int64_t&, const std::stri
 template Argument Verb::add_option(const std::string&, uint64_t&, const std::string&);
 template Argument Verb::add_option(const std::string&, std::optional<int64_t>&, const std::string&);
 template Argument Verb::add_option(const std::string&, std::optional<uint64_t>&, const std::string&);
+template Argument Verb::add_option(const std::string&, double&, const std::string&);
+template Argument Verb::add_option(const std::string&, std::optional<double>&, const std::string&);
 template Argument Verb::add_option(const std::string&, std::string&, const std::string&);
 template Argument Verb::add_option(const std::string&, std::filesystem::path&, const std::string&);
 template Argument Verb::add_option(const std::string&, std::vector<int64_t>&, const std::string&);

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <gpunn/export.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gpunn {
+
+// How weights expect colours: 0 to 255 minus ImageNet's mean, or 0 to 1 standardised as torchvision does.
+enum class FeatureColours { centred, standardised };
+
+// An image that gets the content of one picture and the style of another (Gatys, Ecker and Bethge, 2016). Its pixels
+// are what is trained: they minimise
+//   content_weight * C + style_weight * S + variation_weight * V
+// where C is the mean over the content layers of the mean squared difference of features, S the sum over the style
+// layers of the mean squared difference of Gram matrices (divided by C * H * W), and V the mean squared difference of
+// neighbouring pixels along rows plus that along columns, all of pixels from 0 to 1.
+struct StylizeRequest {
+  std::filesystem::path content, style, to;  // two pictures, and the PNG file to write
+  std::string features = "vgg19";            // vgg19, squeezenet, drawn; or a run folder, a checkpoint, an ONNX file
+  std::filesystem::path weights;             // of vgg19 and squeezenet; empty: looked for in $GPUNN_DATA_DIR
+  FeatureColours colours = FeatureColours::centred;       // of these weights
+  std::vector<std::string> content_layers, style_layers;  // empty: those that the network is known for
+  int64_t steps = 500;
+  std::string optimizer = "lbfgs";                     // or adam
+  std::optional<double> learning_rate;                 // else 1 of lbfgs, 0.02 of adam
+  int64_t history = 20;                                // of lbfgs
+  std::optional<double> content_weight, style_weight;  // else the network's own
+  double variation_weight = 0;
+  bool original_colours = false;  // keep the content's colours: of the result the luma alone is taken
+  bool from_noise = false;        // start from noise in place of the content
+  uint64_t seed = 1;              // of noise, and of drawn filters
+  int64_t size = 512;             // pixels that the longer side of the content is scaled to; 0: as it is
+  int64_t style_size = 0;         // the same of the style picture; 0: as the content's
+  int64_t preview_every = 0;      // steps between two previews, NAME.step100.png beside the result; 0: none
+  std::string backend = "auto";
+  int64_t device = 0, threads = 0;
+};
+
+struct StyleLosses {
+  double total = 0, content = 0, style = 0, variation = 0;  // weighted
+};
+
+struct StylizeReport {
+  int64_t step = 0, steps = 0;
+  StyleLosses losses;  // in front of the step
+  double seconds = 0;
+};
+
+struct StylizedImage {
+  std::filesystem::path to;
+  int64_t height = 0, width = 0, steps = 0;
+  StyleLosses first, last;         // of the start and of the result
+  std::vector<double> history;     // the total in front of each step
+  double seconds = 0;              // in the steps
+  std::vector<std::string> notes;  // what the user should know
+};
+
+// Makes the picture and writes it. `report` is told some hundred times at most, `stop` is asked as often: true ends
+// with what is there. Throws Error: missing where a file is not there, usage where options do not fit one another or a
+// picture is too small or too large, diverged where the loss stays NaN or infinite.
+GPUNN_API StylizedImage stylize(const StylizeRequest& request,
+                                const std::function<void(const StylizeReport&)>& report = {},
+                                const std::function<bool()>& stop = {});
+
+}  // namespace gpunn

@@ -1,0 +1,83 @@
+#include "inference/pictures.hpp"
+
+#include <array>
+#include <cstddef>
+#include <vector>
+
+#include "common/files.hpp"
+
+namespace gpunn::inference {
+
+using tasks::Planes;
+
+namespace {
+
+// BT.601 for values from 0 to 1: luma, and the differences of blue and red about 128 / 255. Not rounded.
+constexpr double kBlack = 16.0 / 255, kMiddle = 128.0 / 255;
+constexpr std::array<std::array<double, 3>, 3> kToLuma = {{{65.481 / 255, 128.553 / 255, 24.966 / 255},
+                                                           {-37.797 / 255, -74.203 / 255, 112.0 / 255},
+                                                           {112.0 / 255, -93.786 / 255, -18.214 / 255}}};
+
+}  // namespace
+
+Planes planes_of_bytes(std::span<const uint8_t> bytes, int64_t channels, int64_t height, int64_t width) {
+  Planes planes{channels, height, width};
+  planes.values.resize(bytes.size());
+  const std::size_t pixels = planes.plane(), count = static_cast<std::size_t>(channels);
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    planes.values[i % count * pixels + i / count] = static_cast<float>(bytes[i]) / 255;
+  }
+  return planes;
+}
+
+LumaColours split_colours(const Planes& rgb) {
+  LumaColours split{{1, rgb.height, rgb.width}, {2, rgb.height, rgb.width}};
+  const std::size_t pixels = rgb.plane();
+  split.luma.values.resize(pixels);
+  split.colours.values.resize(2 * pixels);
+  for (std::size_t i = 0; i < pixels; ++i) {
+    std::array<double, 3> sum = {kBlack, kMiddle, kMiddle};
+    for (std::size_t row = 0; row < 3; ++row) {
+      for (std::size_t c = 0; c < 3; ++c) sum[row] += kToLuma[row][c] * static_cast<double>(rgb.values[c * pixels + i]);
+    }
+    split.luma.values[i] = static_cast<float>(sum[0]);
+    split.colours.values[i] = static_cast<float>(sum[1]);
+    split.colours.values[pixels + i] = static_cast<float>(sum[2]);
+  }
+  return split;
+}
+
+Planes join_colours(const Planes& luma, const Planes& colours) {
+  Planes rgb{3, luma.height, luma.width};
+  const std::size_t pixels = rgb.plane();
+  rgb.values.resize(3 * pixels);
+  for (std::size_t i = 0; i < pixels; ++i) {
+    const double y = (static_cast<double>(luma.values[i]) - kBlack) * 255 / 219;
+    const double blue = (static_cast<double>(colours.values[i]) - kMiddle) * 255 / 112;
+    const double red = (static_cast<double>(colours.values[pixels + i]) - kMiddle) * 255 / 112;
+    rgb.values[i] = static_cast<float>(y + 0.701 * red);
+    rgb.values[pixels + i] = static_cast<float>(y - 0.886 * 0.114 / 0.587 * blue - 0.701 * 0.299 / 0.587 * red);
+    rgb.values[2 * pixels + i] = static_cast<float>(y + 0.886 * blue);
+  }
+  return rgb;
+}
+
+data::Image picture_of(const Planes& planes, const Planes& opacity) {
+  const std::size_t pixels = planes.plane(), channels = static_cast<std::size_t>(planes.channels);
+  const std::size_t all = channels + (opacity.values.empty() ? 0 : 1);
+  data::Image image{planes.height, planes.width, static_cast<int64_t>(all), {}};
+  image.values.resize(pixels * all);
+  const std::vector<uint8_t> bytes = tasks::to_bytes(planes.values), alpha = tasks::to_bytes(opacity.values);
+  for (std::size_t i = 0; i < pixels; ++i) {
+    for (std::size_t c = 0; c < channels; ++c) image.values[i * all + c] = bytes[c * pixels + i];
+    if (!alpha.empty()) image.values[i * all + channels] = alpha[i];
+  }
+  return image;
+}
+
+void write_picture(const std::filesystem::path& file, const data::Image& image) {
+  if (file.has_parent_path()) make_folders(file.parent_path());
+  write_atomically(file, data::encode_png(image));
+}
+
+}  // namespace gpunn::inference

@@ -1,0 +1,29 @@
+// Pictures as models see them, and back.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+
+#include "data/images/image.hpp"
+#include "tasks/super_resolution/planes.hpp"
+
+namespace gpunn::inference {
+
+// Bytes, pixel by pixel, as planes from 0 to 1.
+tasks::Planes planes_of_bytes(std::span<const uint8_t> bytes, int64_t channels, int64_t height, int64_t width);
+
+// BT.601 for values from 0 to 1, not rounded: a plane of luma, and two of the differences of blue and red.
+struct LumaColours {
+  tasks::Planes luma, colours;
+};
+LumaColours split_colours(const tasks::Planes& rgb);
+tasks::Planes join_colours(const tasks::Planes& luma, const tasks::Planes& colours);
+
+// The planes, clamped to [0, 1], with a plane of how opaque they are where it has values.
+data::Image picture_of(const tasks::Planes& planes, const tasks::Planes& opacity = {});
+
+// A PNG file, in a folder that is made.
+void write_picture(const std::filesystem::path& file, const data::Image& image);
+
+}  // namespace gpunn::inference

@@ -1,0 +1,175 @@
+#include "style/image_trainer.hpp"
+
+#include <gpunn/ops.h>
+
+#include <cstddef>
+#include <cstring>
+#include <span>
+#include <utility>
+
+#include "compiler/autodiff.hpp"
+#include "tasks/style/losses.hpp"
+#include "training/memory_check.hpp"
+#include "training/optimizer_ops.hpp"
+#include "training/variable_access.hpp"
+
+namespace gpunn::style {
+
+using graph::Expressions;
+using graph::Graph;
+using graph::Storage;
+using graph::ValueId;
+using tasks::Planes;
+
+namespace {
+
+constexpr const char* kImage = "image";
+constexpr const char* kGradient = "image.gradient";
+constexpr const char* kRate = "learning_rate";
+constexpr const char* kStep = "step";
+constexpr const char* kLosses = "losses";  // total, content, style and variation, weighted
+constexpr const char* kHistory = "loss_history";
+constexpr const char* kPicture = "picture";
+
+Shape shape_of(const Planes& image) { return {1, image.channels, image.height, image.width}; }
+
+ValueId as_they_are(Expressions& e, ValueId features) { return e.scaled(features, 1); }
+
+void upload(execution::Variables& variables, const std::string& name, const std::vector<float>& values) {
+  variables.write(name, training::bytes_of(values));
+}
+
+}  // namespace
+
+ImageTrainer::ImageTrainer(std::unique_ptr<execution::Backend> backend, const training::LoadedFrozen& features)
+    : features_(features), runner_(std::move(backend)) {
+  for (const nn::Constant& constant : features.network.constants) {
+    runner_.variables().create(constant.name, {DType::f32, constant.shape}, Storage::data);
+    upload(runner_.variables(), constant.name, constant.values);
+  }
+}
+
+void ImageTrainer::keep(const Planes& picture, const std::string& prefix, const std::vector<std::string>& layers,
+                        OfLayer of) {
+  Graph g;
+  const ValueId seen = g.add_value(kPicture, {DType::f32, shape_of(picture)}, Storage::data);
+  const std::map<std::string, ValueId> found = nn::FrozenLayers(g, features_.network).look_at(seen);
+  Expressions e(g, prefix);
+  for (const std::string& layer : layers) {
+    const std::string name = prefix + "." + layer;
+    const ValueId value = of(e, found.at(layer));
+    targets_[name] = g.value(value).type.shape;
+    g.add_into(GPUNN_OP_COPY, name, {}, {value}, {g.add_value(name, g.value(value).type, Storage::state)});
+  }
+  execution::RunnableProgram program = runner_.compile(std::move(g));
+  execution::Executable& executable = runner_.ready(program);
+  upload(runner_.variables(), kPicture, picture.values);
+  executable.run();
+  runner_.backend().synchronize();
+  runner_.variables().drop(kPicture);
+}
+
+void ImageTrainer::set_style(const Planes& picture) { keep(picture, "style", features_.style, tasks::gram_matrix); }
+
+void ImageTrainer::set_content(const Planes& picture) {
+  size_ = {picture.channels, picture.height, picture.width};
+  keep(picture, "content", features_.content, as_they_are);
+}
+
+Graph ImageTrainer::step(const OptimizerConfig& optimizer, const StyleWeights& weights, int64_t steps) const {
+  Graph g;
+  const TensorType scalar{DType::f32, {}};
+  const ValueId counter = g.add_value(kStep, {DType::i64, {}}, Storage::state);
+  const ValueId flat = g.add_value(kImage, layout_.type(), Storage::parameters);
+  const ValueId gradient = g.add_value(kGradient, layout_.type(), Storage::gradients);
+  const ValueId image = training::add_parameter_views(g, layout_, flat).front();
+  const std::map<std::string, ValueId> seen = nn::FrozenLayers(g, features_.network).look_at(image);
+
+  Expressions e(g, "loss");
+  const auto compared = [&](const std::string& prefix, const std::vector<std::string>& layers, OfLayer of,
+                            double weight) {
+    ValueId sum = e.constant(0, {1});
+    for (const std::string& layer : layers) {
+      const std::string name = prefix + "." + layer;
+      const ValueId target = g.add_value(name, {DType::f32, targets_.at(name)}, Storage::state);
+      sum = e.add(sum, tasks::mean_square(e, of(e, seen.at(layer)), target));
+    }
+    return e.scaled(sum, weight);
+  };
+  const ValueId content = compared("content", features_.content, as_they_are,
+                                   weights.content / static_cast<double>(features_.content.size()));
+  const ValueId style = compared("style", features_.style, tasks::gram_matrix, weights.style);
+  const ValueId variation = e.scaled(tasks::total_variation(e, image), weights.variation);
+  const ValueId total = e.view(e.add(e.add(content, style), variation), {});
+
+  const ValueId found = compiler::add_gradients(g, total, {image}).front();
+  g.add_into(GPUNN_OP_COPY, kGradient, {}, {found},
+             {g.add_view("image.gradient.pixels", gradient, g.value(image).type)});
+  const ValueId kept = g.add_value(kLosses, {DType::f32, {4}}, Storage::state);
+  int64_t place = 0;
+  for (const ValueId loss : {total, content, style, variation}) {
+    const int64_t bytes = place++ * static_cast<int64_t>(sizeof(float));
+    g.add_into(GPUNN_OP_COPY, kLosses, {}, {e.view(loss, {1})},
+               {g.add_view("losses.one", kept, {DType::f32, {1}}, bytes)});
+  }
+  g.add(GPUNN_OP_TABLE_STORE, kHistory, {},
+        {g.add_value(kHistory, {DType::f32, {steps}}, Storage::state), counter, total});
+
+  training::add_optimizer(
+      g, optimizer, layout_,
+      {.parameters = flat, .gradients = gradient, .rate = g.add_value(kRate, scalar, Storage::state), .step = counter});
+  g.add(GPUNN_OP_ADVANCE, kStep,
+        graph::Attributes::of(gpunn_advance_attrs{.struct_size = 0, .reserved = 0, .increment = 1}), {counter});
+  return g;
+}
+
+void ImageTrainer::prepare(const OptimizerConfig& optimizer, const StyleWeights& weights, int64_t steps) {
+  const gpunn_device_info device = runner_.backend().info();
+  layout_ = training::lay_out({{.name = kImage, .shape = shape_of(size_)}}, device.alignment);
+  states_ = training::optimizer_states(optimizer);
+  program_ = std::make_unique<execution::RunnableProgram>(runner_.compile(step(optimizer, weights, steps + 1)));
+  const auto arrays = static_cast<uint64_t>(states_.size() + 2);
+  training::require_memory("an image of " + std::to_string(size_.width) + " by " + std::to_string(size_.height) +
+                               " pixels (a smaller --size or --history takes less)",
+                           {.arena = program_->compiled.plan.arena_bytes,
+                            .persistent = arrays * layout_.type().bytes(),
+                            .data = runner_.variables().bytes(Storage::data)},
+                           training::with_host_limits(device), 1, {});
+  runner_.ready(*program_);
+}
+
+void ImageTrainer::start_from(const Planes& image, double learning_rate) {
+  execution::Variables& variables = runner_.variables();
+  runner_.ready(*program_);
+  std::vector<float> flat(static_cast<std::size_t>(layout_.total), 0.0F);
+  std::memcpy(flat.data(), image.values.data(), image.values.size() * sizeof(float));
+  upload(variables, kImage, flat);
+  const std::vector<float> zeros(flat.size(), 0.0F);
+  for (const std::string& state : states_) upload(variables, state, zeros);
+  training::write_scalar<int64_t>(variables, kStep, 0);
+  training::write_scalar(variables, kRate, static_cast<float>(learning_rate));
+}
+
+void ImageTrainer::run(int64_t steps) { runner_.ready(*program_).run(steps); }
+
+Planes ImageTrainer::image() const {
+  Planes image = size_;
+  image.values = training::values_of<float>(runner_.variables().read(kImage));
+  image.values.resize(static_cast<std::size_t>(image.channels) * image.plane());
+  return image;
+}
+
+StyleLosses ImageTrainer::losses() const {
+  const std::vector<float> losses = training::values_of<float>(runner_.variables().read(kLosses));
+  return {.total = static_cast<double>(losses[0]),
+          .content = static_cast<double>(losses[1]),
+          .style = static_cast<double>(losses[2]),
+          .variation = static_cast<double>(losses[3])};
+}
+
+std::vector<double> ImageTrainer::history(int64_t steps) const {
+  const std::vector<float> values = training::values_of<float>(runner_.variables().read(kHistory));
+  return {values.begin(), values.begin() + steps};
+}
+
+}  // namespace gpunn::style

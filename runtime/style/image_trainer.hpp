@@ -1,0 +1,61 @@
+#pragma once
+
+#include <gpunn/optimizer_config.hpp>
+#include <gpunn/stylize.hpp>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "execution/program_runner.hpp"
+#include "graph/expressions.hpp"
+#include "tasks/super_resolution/planes.hpp"
+#include "training/frozen_weights.hpp"
+#include "training/layout.hpp"
+
+namespace gpunn::style {
+
+struct StyleWeights {
+  double content = 1, style = 1, variation = 0;
+};
+
+// An image on a device whose pixels are trained, so that a frozen network sees the content of one picture and the style
+// of another in it.
+class ImageTrainer {
+ public:
+  ImageTrainer(std::unique_ptr<execution::Backend> backend, const training::LoadedFrozen& features);
+
+  // What the image is compared with. Throws ConfigError, naming the layer, where a picture is too small for it.
+  void set_style(const tasks::Planes& picture);
+  void set_content(const tasks::Planes& picture);
+
+  // Compiles the step for images of the content's size. Throws execution::OutOfMemory where it does not fit.
+  void prepare(const OptimizerConfig& optimizer, const StyleWeights& weights, int64_t steps);
+
+  // The optimizer begins anew from this image, which is of the content's size.
+  void start_from(const tasks::Planes& image, double learning_rate);
+  void run(int64_t steps);
+  tasks::Planes image() const;
+  StyleLosses losses() const;  // in front of the last step
+  // The total in front of each step since start_from().
+  std::vector<double> history(int64_t steps) const;
+
+ private:
+  // Runs the network once on a picture and keeps what `of` makes of each layer, as "<prefix>.<layer>".
+  using OfLayer = graph::ValueId (*)(graph::Expressions& e, graph::ValueId features);
+  void keep(const tasks::Planes& picture, const std::string& prefix, const std::vector<std::string>& layers,
+            OfLayer of);
+  graph::Graph step(const OptimizerConfig& optimizer, const StyleWeights& weights, int64_t steps) const;
+
+  const training::LoadedFrozen& features_;
+  execution::ProgramRunner runner_;
+  std::map<std::string, Shape> targets_;  // by the names of their variables
+  tasks::Planes size_;                    // of the content, without values
+  training::ParameterLayout layout_;
+  std::vector<std::string> states_;  // of the optimizer
+  std::unique_ptr<execution::RunnableProgram> program_;
+};
+
+}  // namespace gpunn::style
