@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tasks/detection/boxes.hpp"
+
+namespace gpunn::data {
+
+// A box as a file has it, not yet checked.
+struct NamedBox {
+  tasks::Box box;
+  std::string category;
+  bool difficult = false;
+  bool crowd = false;
+  double area = 0;  // of the object, where the file says it
+};
+
+// An image and its boxes as a file has them.
+struct AnnotatedImage {
+  std::filesystem::path file;
+  std::string place;              // of the annotation, for messages: "Annotations/0001.xml"
+  int64_t width = 0, height = 0;  // as the annotation has them; 0: it does not say
+  std::vector<NamedBox> boxes = {};
+  bool relative = false;  // boxes are shares of the image's sides
+};
+
+struct Annotations {
+  std::vector<AnnotatedImage> images;
+  std::vector<std::string> classes;  // in the file's order, where it lists them; else empty
+  std::vector<std::string> notes;    // images without annotations and the reverse, counted
+};
+
+// PASCAL VOC: an XML file in `annotations` for each image in `images`. `list` names the images, one a line, in front of
+// anything else on it; where it is empty, all XML files are taken.
+Annotations read_voc(const std::filesystem::path& annotations, const std::filesystem::path& images,
+                     const std::filesystem::path& list);
+// The boxes of one such file. Throws Error, with the file and the object, where an element is missing or no number.
+AnnotatedImage read_voc_file(const std::filesystem::path& file);
+
+// COCO's JSON of instances; file names are beneath `images`.
+Annotations read_coco(const std::filesystem::path& json, const std::filesystem::path& images);
+
+// YOLO's text: beside each image, or in a folder `labels` in place of its folder `images`, a file of lines "class
+// x-centre y-centre width height", in shares of the sides. `names` is a file with the name of a class a line; empty:
+// they are called by their numbers.
+Annotations read_yolo(const std::filesystem::path& images, const std::filesystem::path& names);
+
+// A table with a box a line: the columns filename, class, xmin, ymin, xmax, ymax, and width and height where they are.
+Annotations read_box_table(const std::filesystem::path& table, const std::filesystem::path& images);
+
+// "3 images have no annotation: a.jpg, b.jpg, ..."
+std::string named_count(const std::vector<std::string>& names, const std::string& one, const std::string& several);
+
+}  // namespace gpunn::data

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/detection/annotations.hpp"
+#include "data/images/image.hpp"
+#include "tasks/detection/boxes.hpp"
+
+namespace gpunn::data {
+
+// An image and the objects that it shows, in its own pixels.
+struct BoxedImage {
+  std::string name;
+  Image image;
+  std::vector<tasks::TrueBox> objects = {};
+  double scale = 1;  // its pixels for each pixel of the file
+};
+
+// What was found wrong with boxes and put right, or left out.
+struct BoxRepairs {
+  int64_t boxes = 0;  // all that were read
+  int64_t swapped = 0, clipped = 0, outside = 0, no_area = 0, not_finite = 0, twice = 0;
+  int64_t without_boxes = 0, turned = 0, other_size = 0, from_16_bits = 0;  // images
+  std::vector<std::string> examples;                                        // places of the first ones left out
+
+  void add(const BoxRepairs& other);
+  std::vector<std::string> notes() const;  // a sentence for each kind that there is
+};
+
+// The boxes of an image of this size that can be learnt: corners in order, clipped to the image, none without area,
+// none twice. `classes` are sorted by their numbers. Throws Error where a box has a class that is not among them.
+std::vector<tasks::TrueBox> checked_boxes(const AnnotatedImage& annotated, int64_t height, int64_t width,
+                                          const std::vector<std::string>& classes, BoxRepairs& repairs);
+
+// The classes of all boxes, sorted by name, where the file does not list any.
+std::vector<std::string> classes_of(const Annotations& annotations);
+
+// Reads the images of the annotations, of which the longer sides become at most `most_side` pixels. A photograph that
+// is stored lying and marked as upright (EXIF) is turned as its annotation's size says; without that size it is turned
+// as viewers do.
+std::vector<BoxedImage> read_boxed_images(const Annotations& annotations, const std::vector<std::string>& classes,
+                                          int64_t channels, int64_t most_side, BoxRepairs& repairs);
+
+// How a JPEG is to be shown, 1 to 8 as EXIF has it; 1 where it does not say.
+int exif_orientation(std::string_view bytes);
+// The picture as that number says that it is to be shown.
+Image turned_by_orientation(const Image& image, int orientation);
+
+}  // namespace gpunn::data
