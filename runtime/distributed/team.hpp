@@ -1,0 +1,77 @@
+#pragma once
+
+#include <gpunn/ranks.hpp>
+#include <gpunn/tensor_type.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "distributed/links.hpp"
+#include "distributed/watch.hpp"
+
+namespace gpunn::distributed {
+
+// What all ranks must have in common: "the experiment", and its digest.
+struct Fact {
+  std::string name, digest;
+};
+
+// A digest of a text, for a Fact: 16 hexadecimal digits.
+std::string digest_of(std::string_view text);
+
+// The ranks that train together, from one of them. All ranks make the same calls in the same order; a call returns when
+// every rank has made it. Throws Error, with the name of the rank and its last words, where one is lost. A call is made
+// by one thread at a time.
+class Team {
+ public:
+  // Waits for all ranks: 120 s, or GPUNN_RENDEZVOUS_SECONDS. Throws as meet().
+  static std::shared_ptr<Team> join(const RankPlace& place);
+  ~Team();
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
+
+  int rank() const { return place_.rank; }
+  int world() const { return place_.world; }
+  bool speaks() const { return place_.rank == 0; }  // to the user
+  // local_rank and local_world are those of the machines that the ranks met on.
+  const RankPlace& place() const { return place_; }
+  std::string text_of(int rank) const { return rank_text(rank, ranks_); }
+
+  // `all` is `mine` of every rank, in order.
+  void all_gather(std::span<const std::byte> mine, std::span<std::byte> all);
+  // The same of any sizes.
+  std::vector<std::vector<std::byte>> gather(std::span<const std::byte> mine);
+  std::vector<std::string> gather(const std::string& mine);
+  // Of `root`, to all.
+  void broadcast(std::span<std::byte> bytes, int root);
+  // Sums over the ranks, in the order of the ranks: the same bits on each, and each time.
+  void all_reduce(DType dtype, std::span<std::byte> values);
+  // The same for a few numbers.
+  std::vector<double> sums(std::vector<double> values);
+  bool any(bool mine);
+
+  // Throws Error(usage) on every rank where a digest differs from rank 0's, with both.
+  void require_equal(const std::vector<Fact>& facts);
+
+  // Tells the others that this rank ends because of an error.
+  void fail(const std::string& words) noexcept { watch_.fail(words); }
+  // Waits for all ranks: they are done.
+  void leave();
+
+ private:
+  Team(const RankPlace& place, Meeting meeting);
+  std::span<std::byte> scratch(std::size_t bytes);
+
+  RankPlace place_;
+  std::vector<RankInfo> ranks_;
+  Watch watch_;
+  Links links_;
+  std::vector<std::byte> scratch_;
+};
+
+}  // namespace gpunn::distributed

@@ -1,0 +1,174 @@
+#include "distributed/watch.hpp"
+
+#include <gpunn/error.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <utility>
+
+#include <poll.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace gpunn::distributed {
+
+namespace {
+
+constexpr std::chrono::seconds kBeatEvery{1};
+constexpr std::chrono::milliseconds kTick{250};
+// A process that is stopped, or whose machine is cut off, says nothing; one that computes beats from this thread.
+constexpr std::chrono::seconds kSilence{8};
+// What the rest of the process is given to end by itself once another rank is lost.
+constexpr std::chrono::seconds kGrace{8};
+constexpr std::size_t kMostWords = 2000;
+
+struct Note {
+  uint32_t kind;
+  int32_t about;
+  uint32_t length;
+};
+
+}  // namespace
+
+Watch::Watch(int own, const std::vector<RankInfo>& ranks, std::vector<Socket> sockets) : own_(own), ranks_(ranks) {
+  for (Socket& socket : sockets) {
+    const bool open = static_cast<bool>(socket);
+    lines_.push_back({.socket = std::move(socket), .heard = Clock::now(), .unread = {}, .open = open});
+  }
+  // Signals are for the threads that were there before.
+  sigset_t all, former;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &former);
+  thread_ = std::thread([this] { work(); });
+  ::pthread_sigmask(SIG_SETMASK, &former, nullptr);
+}
+
+Watch::~Watch() {
+  leaving_ = true;
+  thread_.join();
+}
+
+std::optional<Loss> Watch::loss() const {
+  const std::lock_guard lock(mutex_);
+  return loss_;
+}
+
+std::optional<Loss> Watch::wait_for_loss(std::chrono::milliseconds patience) const {
+  const auto deadline = Clock::now() + patience;
+  while (true) {
+    if (std::optional<Loss> found = loss()) return found;
+    if (Clock::now() >= deadline) return std::nullopt;
+    std::this_thread::sleep_for(kTick / 10);
+  }
+}
+
+void Watch::fail(const std::string& words) noexcept {
+  // What this rank learnt of another's end is no news.
+  if (loss()) return;
+  for (std::size_t r = 0; r < lines_.size(); ++r) send(r, kFailed, own_, words);
+}
+
+void Watch::leave() noexcept {
+  for (std::size_t r = 0; r < lines_.size(); ++r) send(r, kDone, own_, "");
+}
+
+void Watch::send(std::size_t rank, Kind kind, int about, const std::string& words) noexcept {
+  const std::lock_guard lock(sending_);
+  const Line& line = lines_[rank];
+  if (!line.socket) return;
+  const std::size_t length = std::min(words.size(), kMostWords);
+  std::vector<std::byte> bytes(sizeof(Note) + length);
+  const Note note{.kind = kind, .about = about, .length = static_cast<uint32_t>(length)};
+  std::memcpy(bytes.data(), &note, sizeof(note));
+  std::memcpy(bytes.data() + sizeof(note), words.data(), length);
+  line.socket.send_all(bytes, Clock::now() + kTick);
+}
+
+void Watch::lose(int rank, const std::string& words) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    if (loss_) return;
+    loss_ = Loss{rank, words};
+    lost_at_ = Clock::now();
+  }
+  if (own_ != 0) return;
+  for (std::size_t r = 0; r < lines_.size(); ++r) {
+    if (static_cast<int>(r) != rank && lines_[r].open) send(r, kFailed, rank, words);
+  }
+}
+
+// The next whole note of a line; false: there is none.
+bool Watch::take_note(std::size_t rank) {
+  Line& line = lines_[rank];
+  Note note{};
+  if (line.unread.size() < sizeof(note)) return false;
+  std::memcpy(&note, line.unread.data(), sizeof(note));
+  const std::size_t end = sizeof(note) + std::min<std::size_t>(note.length, kMostWords);
+  if (line.unread.size() < end) return false;
+  const std::string words(reinterpret_cast<const char*>(line.unread.data()) + sizeof(note), end - sizeof(note));
+  line.unread.erase(line.unread.begin(), line.unread.begin() + static_cast<std::ptrdiff_t>(end));
+  if (note.kind == kDone) line.open = false;
+  const bool known = note.about >= 0 && note.about < static_cast<int>(ranks_.size());
+  if (note.kind == kFailed && known) lose(note.about, words);
+  return true;
+}
+
+void Watch::hear(std::size_t rank) {
+  Line& line = lines_[rank];
+  std::byte room[4096];
+  const ssize_t got = retried([&] { return ::recv(line.socket.get(), room, sizeof(room), MSG_DONTWAIT); });
+  if (got > 0) {
+    line.heard = Clock::now();
+    line.unread.insert(line.unread.end(), room, room + got);
+    while (take_note(rank)) {
+    }
+  } else if (got == 0 || (errno != EAGAIN && errno != EWOULDBLOCK)) {
+    line.open = false;
+    lose(static_cast<int>(rank), "it ended without a word: it was killed, or its machine went down");
+  }
+}
+
+void Watch::work() {
+  Clock::time_point next_beat = Clock::now();
+  while (!leaving_) {
+    if (Clock::now() >= next_beat) {
+      for (std::size_t r = 0; r < lines_.size(); ++r) {
+        if (lines_[r].open) send(r, kBeat, own_, "");
+      }
+      next_beat = Clock::now() + kBeatEvery;
+    }
+    std::vector<pollfd> wanted;
+    std::vector<std::size_t> who;
+    for (std::size_t r = 0; r < lines_.size(); ++r) {
+      if (!lines_[r].open) continue;
+      wanted.push_back({.fd = lines_[r].socket.get(), .events = POLLIN, .revents = 0});
+      who.push_back(r);
+    }
+    const auto before = Clock::now();
+    ::poll(wanted.data(), wanted.size(), static_cast<int>(kTick.count()));
+    // This process itself was stopped, or the machine slept: what the others said in that time is still to be read.
+    const bool slept = Clock::now() - before > kSilence / 2;
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      Line& line = lines_[who[i]];
+      if (wanted[i].revents != 0) hear(who[i]);
+      if (slept) line.heard = Clock::now();
+      if (line.open && Clock::now() - line.heard > kSilence) {
+        line.open = false;
+        lose(static_cast<int>(who[i]), "nothing was heard of it for " + std::to_string(kSilence.count()) +
+                                           " s: it hangs, was stopped, or is cut off the network");
+      }
+    }
+    const std::lock_guard lock(mutex_);
+    if (loss_ && Clock::now() - lost_at_ > kGrace) {
+      const std::string text = "gpunn: " + rank_text(loss_->rank, ranks_) + " ended: " + loss_->words + "\n" +
+                               rank_text(own_, ranks_) + " did not stop by itself, and ends\n";
+      write_all(STDERR_FILENO, text);
+      ::_exit(static_cast<int>(ExitCode::failed));
+    }
+  }
+}
+
+}  // namespace gpunn::distributed
