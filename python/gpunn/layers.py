@@ -584,6 +584,27 @@ class InstanceNorm2d(Layer):
         self._expect(num_features=num_features)
 
 
+class ConditionalInstanceNorm2d(Layer):
+    """As ``InstanceNorm2d``, with a weight and a bias a channel for each of ``styles`` (Dumoulin et al., 2017).
+
+    ``style`` is the one that is painted; -1: row r of a batch has style r modulo ``styles``.
+    """
+
+    type = "conditional_instance_norm"
+
+    def __init__(
+        self,
+        num_features: int | None = None,
+        styles: int = 1,
+        eps: float = 1e-5,
+        *,
+        style: int = -1,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(name, styles=styles, style=style, epsilon=eps)
+        self._expect(num_features=num_features)
+
+
 class LocalResponseNorm(Layer):
     """``x / (k + alpha / size * s) ** beta``, s the sum of the squares of ``size`` neighbouring channels."""
 
@@ -623,17 +644,20 @@ class Permute(Layer):
 
 
 class ZeroPad2d(Layer):
-    """``[C, H, W]`` with zeros around it: a number for all sides, or PyTorch's ``(left, right, top, bottom)``."""
+    """``[C, H, W]`` with a border: a number for all sides, or PyTorch's ``(left, right, top, bottom)``.
+
+    It is of zeros; with ``mode="reflect"`` the image is mirrored at its outermost pixels.
+    """
 
     type = "pad"
 
-    def __init__(self, padding: Size, *, name: str | None = None) -> None:
+    def __init__(self, padding: Size, *, mode: str = "zeros", name: str | None = None) -> None:
         sides = _size(padding)
         if not isinstance(sides, int):
             if len(sides) != 4:
                 raise UsageError(f"padding is a number or (left, right, top, bottom), found {len(sides)} numbers")
             sides = sides[2:] + sides[:2]
-        super().__init__(name, padding=sides)
+        super().__init__(name, padding=sides, mode=mode)
 
 
 class Slice(Layer):

@@ -1,3 +1,4 @@
+#include <gpunn/error.hpp>
 #include <gpunn/stylize.hpp>
 
 #include <memory>
@@ -42,6 +43,23 @@ void print_image(const StylizedImage& image) {
       image.last.total, image.first.total, image.last.content, image.last.style, image.last.variation);
 }
 
+ExitCode print_painted(const std::vector<PaintedImage>& images, bool json) {
+  Json document = Json::array();
+  for (const PaintedImage& image : images) {
+    document.push_back({{"from", image.from.string()},
+                        {"to", image.to.string()},
+                        {"height", image.height},
+                        {"width", image.width},
+                        {"style", image.style},
+                        {"seconds", image.seconds}});
+    if (json) continue;
+    put("{}  {}x{} pixels in {}\n", printable(image.to.string()), image.width, image.height,
+        duration_text(image.seconds));
+  }
+  if (json) print_json(document);
+  return ExitCode::done;
+}
+
 // On a terminal a line that is drawn anew, elsewhere ten lines.
 class StyleProgress {
  public:
@@ -73,16 +91,36 @@ class StyleProgress {
 }  // namespace
 
 void add_stylize(CommandLine& line) {
-  auto request = std::make_shared<StylizeRequest>();
+  struct Options {
+    std::filesystem::path model;
+    std::vector<std::string> settings;
+    StylizeRequest request;
+    PaintRequest paint;
+    std::optional<int64_t> size;
+  };
+  auto options = std::make_shared<Options>();
   Verb verb = line.program.add_verb(
-      "stylize", "Paint the content of one picture in the style of another",
+      "stylize", "Paint the content of one picture in the style of another, or images by a trained model",
       {"gpunn stylize --content street.jpg --style night.jpg --to painted.png",
        "gpunn stylize --content street.jpg --style night.jpg --to painted.png --features squeezenet --steps 300",
-       "gpunn stylize --content street.jpg --style night.jpg --to painted.png --features drawn --original-colours"});
-  StylizeRequest& r = *request;
-  verb.add_option("--content", r.content, "The picture whose content the result has").required().type_name("FILE");
-  verb.add_option("--style", r.style, "The picture whose style the result has").required().type_name("FILE");
-  verb.add_option("--to", r.to, "The PNG file to write").required().type_name("FILE.png");
+       "gpunn stylize --content street.jpg --style night.jpg --to painted.png --features drawn --original-colours",
+       "gpunn stylize runs/style_transfer/2025-01-02T03-04-05Z photos/ --to painted/"});
+  StylizeRequest& r = options->request;
+  verb.add_option("model", options->model,
+                  "A run folder or a checkpoint of the task style_transfer, which paints images in one pass")
+      .type_name("RUN|CHECKPOINT");
+  verb.add_option("images", options->paint.inputs,
+                  "What it paints: PNG, JPEG or binary PGM/PPM files, or folders of them")
+      .type_name("FILE");
+  verb.add_option("--content", r.content, "The picture whose content the result has").type_name("FILE");
+  verb.add_option("--style", r.style, "The picture whose style the result has").type_name("FILE");
+  verb.add_option(
+          "--style-number", options->paint.style,
+          "Of a model of several styles the only one to paint, counted from 0. Default: all, as NAME.style0.png")
+      .type_name("N");
+  verb.add_option("--to", r.to, "The PNG file to write; of several images a folder")
+      .required()
+      .type_name("FILE.png|DIR");
   verb.add_option("--features", r.features,
                   "The network that compares pictures: vgg19 or squeezenet, which need weights, drawn, which needs "
                   "none; or a run folder, a checkpoint or an ONNX file")
@@ -119,8 +157,8 @@ void add_stylize(CommandLine& line) {
   verb.add_flag("--original-colours", r.original_colours, "Keep the colours of the content, and change its luma alone");
   verb.add_flag("--from-noise", r.from_noise, "Start from noise in place of the content");
   verb.add_option("--seed", r.seed, "Of noise, and of drawn filters").capture_default_str().type_name("N");
-  verb.add_option("--size", r.size, "Pixels that the longer side of the content is scaled to; 0: as it is")
-      .capture_default_str()
+  verb.add_option("--size", options->size,
+                  "Pixels that the longer side of the content is scaled to; 0: as it is. Default: 512, of a model 0")
       .range(0, 16384)
       .type_name("N");
   verb.add_option("--style-size", r.style_size, "The same of the style picture; 0: as the content's")
@@ -136,16 +174,33 @@ void add_stylize(CommandLine& line) {
       .range(0, 1024)
       .type_name("N");
   add_backend_option(verb, r.backend);
+  add_set_option(verb, options->settings);
   add_quiet_flag(verb, line);
   add_json_flag(verb, line);
-  verb.callback([&line, request] {
-    line.action = [&line, request] {
-      if (request->backend.empty()) request->backend = "auto";
+  verb.callback([&line, options] {
+    line.action = [&line, options] {
+      StylizeRequest& request = options->request;
+      if (!options->model.empty()) {
+        if (!request.content.empty() || !request.style.empty()) {
+          throw Error("a model paints the images that follow it: leave out --content and --style", ExitCode::usage);
+        }
+        TrainedModel model{options->model, parse_settings(options->settings)};
+        if (!request.backend.empty()) model.overrides.push_back({"backend", request.backend});
+        options->paint.to = request.to;
+        options->paint.size = options->size.value_or(0);
+        options->paint.original_colours = request.original_colours;
+        return print_painted(paint(model, options->paint), line.json);
+      }
+      if (request.content.empty() || request.style.empty()) {
+        throw Error("expected --content and --style, or a trained model and images", ExitCode::usage);
+      }
+      if (request.backend.empty()) request.backend = "auto";
+      request.size = options->size.value_or(request.size);
       const InterruptGuard interrupt;
       InterruptGuard::begin();
       StyleProgress progress(line.quiet || line.json);
       const StylizedImage image = stylize(
-          *request, [&](const StylizeReport& report) { progress(report); },
+          request, [&](const StylizeReport& report) { progress(report); },
           [] { return InterruptGuard::flag()->load(); });
       StatusLine::of_stderr().clear();
       if (line.json) {
@@ -153,7 +208,7 @@ void add_stylize(CommandLine& line) {
       } else {
         print_image(image);
       }
-      return image.steps < request->steps ? ExitCode::interrupted : ExitCode::done;
+      return image.steps < request.steps ? ExitCode::interrupted : ExitCode::done;
     };
   });
 }

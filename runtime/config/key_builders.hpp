@@ -97,6 +97,25 @@ KeyOf<Owner> path(const std::string& name, std::filesystem::path Owner::*member,
 }
 
 template <class Owner>
+KeyOf<Owner> paths(const std::string& name, std::vector<std::filesystem::path> Owner::*member,
+                   const std::string& help) {
+  KeyOf<Owner> key;
+  key.path = name;
+  key.type = ValueType::paths;
+  key.help = help;
+  key.set = [member](Owner& owner, const Value& value) {
+    const auto& files = std::get<std::vector<std::string>>(value);
+    (owner.*member).assign(files.begin(), files.end());
+  };
+  key.get = [member](const Owner& owner) -> Value {
+    std::vector<std::string> files;
+    for (const std::filesystem::path& file : owner.*member) files.push_back(file.string());
+    return files;
+  };
+  return key;
+}
+
+template <class Owner>
 KeyOf<Owner> numbers(const std::string& name, std::vector<double> Owner::*member, Range range,
                      const std::string& help) {
   KeyOf<Owner> key = tie<std::vector<double>>(name, ValueType::numbers, member, help);

@@ -117,11 +117,10 @@ void check_data(const DataConfig& config, const config::GivenKeys& given, config
   const DatasetRow& row = find_dataset(config.dataset);
   if (given.sound("task") && row.origin != Origin::memory && row.pairs != (target_kind(config) == TargetKind::image)) {
     found.add(given.place("data.dataset"),
-              row.pairs ? "data.dataset " + row.name + " has photographs to be enlarged, not for the task " +
-                              config.task + "; set task: super_resolution"
+              row.pairs ? "data.dataset " + row.name + " has photographs, not for the task " + config.task +
+                              "; set task: super_resolution, or style_transfer"
                         : "the task " + config.task + " learns from photographs; data." + "dataset " + row.name +
-                              " has none that it can enlarge. " + "Choose photographs, photograph_folder or " +
-                              "drawn_photographs");
+                              " has none. " + "Choose photographs, photograph_folder or " + "drawn_photographs");
   }
   if (row.check != nullptr) row.check(config, given, found);
   if (row.origin != Origin::user) return;

@@ -1,19 +1,15 @@
 #include <gpunn/error.hpp>
-#include <gpunn/model.hpp>
 #include <gpunn/upscale.hpp>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <cmath>
 #include <cstring>
-#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 
-#include "common/files.hpp"
 #include "data/images/image.hpp"
+#include "inference/any_size.hpp"
 #include "inference/pictures.hpp"
 #include "inference/result_files.hpp"
 #include "inference/tiles.hpp"
@@ -80,41 +76,6 @@ std::vector<Job> jobs_of(const UpscaleRequest& request) {
   inference::require_own_places(images, results, "--to");
   return jobs;
 }
-
-// A model of any image size, opened for the size of its input that was asked for last.
-class AnySize {
- public:
-  explicit AnySize(const TrainedModel& trained) : trained_(trained) { open({}); }
-
-  const Experiment& experiment() const { return model_->experiment(); }
-  const ModelInfo& info() const { return model_->info(); }
-
-  // The model's output for an input of any size.
-  Planes run(const Planes& input) {
-    if (size_ != std::vector<int64_t>{input.height, input.width}) open({input.height, input.width});
-    const TensorType& row = model_->outputs().front().row;
-    if (row.shape.size() != 3) throw Error("the model gives " + to_string(row) + "; expected an image [C, H, W]");
-    Planes output{row.shape[0], row.shape[1], row.shape[2]};
-    output.values.resize(static_cast<std::size_t>(row.elements()));
-    const std::array<int64_t, 4> from = {1, input.channels, input.height, input.width};
-    const std::array<int64_t, 4> to = {1, output.channels, output.height, output.width};
-    model_->run({.name = {}, .dtype = DType::f32, .shape = from, .data = input.values.data()},
-                {.name = {}, .dtype = DType::f32, .shape = to, .data = output.values.data()});
-    return output;
-  }
-
- private:
-  void open(std::vector<int64_t> size) {
-    model_.reset();  // first, so that the device need not hold two
-    model_ =
-        Model::load(trained_.path, {.max_batch = 1, .calls = 1, .overrides = trained_.overrides, .image_size = size});
-    size_ = std::move(size);
-  }
-
-  const TrainedModel& trained_;
-  std::optional<Model> model_;
-  std::vector<int64_t> size_;
-};
 
 class Upscaler {
  public:
@@ -192,7 +153,7 @@ class Upscaler {
       for (const Stretch& across : columns) {
         const Planes tile = cut(input, down, across);
         const auto start = std::chrono::steady_clock::now();
-        const Planes output = model_.run(tile);
+        const Planes output = model_.run(tile).front();
         done.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
         if (output.height != tile.height * ratio || output.width != tile.width * ratio ||
             output.channels != image.channels) {
@@ -253,7 +214,7 @@ class Upscaler {
   }
 
   const UpscaleRequest& request_;
-  AnySize model_;
+  inference::AnySize model_;
   PhotographSet settings_;
 };
 

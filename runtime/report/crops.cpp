@@ -1,4 +1,4 @@
-// Details of enlarged images: bicubic, the model, the original.
+// Pictures of images that a model makes: details of enlarged ones, and painted ones as a whole.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -77,15 +77,25 @@ chart::Raster crop(const ImageReport& image, const std::vector<uint8_t>& bytes, 
   return raster;
 }
 
+chart::Raster whole(const ImageReport& image, const std::vector<uint8_t>& bytes) {
+  chart::Raster raster{image.width, image.height, image.channels, {}};
+  const auto pixels = static_cast<std::size_t>(image.height * image.width);
+  raster.pixels.reserve(bytes.size());
+  for (std::size_t i = 0; i < pixels; ++i) {
+    for (std::size_t c = 0; c < static_cast<std::size_t>(image.channels); ++c) {
+      raster.pixels.push_back(bytes[c * pixels + i]);
+    }
+  }
+  return raster;
+}
+
 std::string scores_text(const ImageReport& image, const std::string& prefix) {
   const double psnr = image.scores.value(prefix + "psnr"), ssim = image.scores.value(prefix + "ssim");
   return std::isfinite(psnr) ? fmt::format("{:.2f} dB, SSIM {:.4f}", psnr, ssim) : "";
 }
 
-}  // namespace
-
-std::string crops_section(const ClassEvalReport& report) {
-  if (report.images.empty()) return "";
+// Details of what a model enlarged.
+std::string details(const ClassEvalReport& report) {
   std::string html = fmt::format(
       "<p>A detail of each image, where bicubic is farthest from the original, {} times as large.</p>\n", kMagnified);
   for (const ImageReport& one : report.images) {
@@ -101,6 +111,29 @@ std::string crops_section(const ClassEvalReport& report) {
     html += "</div>\n";
   }
   return html;
+}
+
+// What a model painted, whole, beside what it painted.
+std::string paintings(const ClassEvalReport& report) {
+  std::string html;
+  for (const ImageReport& one : report.images) {
+    html += fmt::format("<h3>{}</h3>\n<div class=\"crops\">\n", escaped(one.name));
+    for (const auto& [what, bytes] : {std::pair{"photograph", &one.original}, {"painted", &one.enlarged}}) {
+      html += "<figure>" + image(whole(one, *bytes), fmt::format("{}: {}", one.name, what)) +
+              fmt::format("<figcaption><strong>{}</strong></figcaption></figure>\n", what);
+    }
+    html += "</div>\n";
+  }
+  return html;
+}
+
+}  // namespace
+
+std::string crops_section(const ClassEvalReport& report) {
+  if (report.images.empty()) return "";
+  const auto is_painted = [](const ImageReport& one) { return one.bicubic == one.original; };
+  if (std::ranges::all_of(report.images, is_painted)) return paintings(report);
+  return details(report);
 }
 
 }  // namespace gpunn::reports

@@ -29,44 +29,26 @@ constexpr const char* kRate = "learning_rate";
 constexpr const char* kStep = "step";
 constexpr const char* kLosses = "losses";  // total, content, style and variation, weighted
 constexpr const char* kHistory = "loss_history";
-constexpr const char* kPicture = "picture";
 
 Shape shape_of(const Planes& image) { return {1, image.channels, image.height, image.width}; }
 
 ValueId as_they_are(Expressions& e, ValueId features) { return e.scaled(features, 1); }
 
-void upload(execution::Variables& variables, const std::string& name, const std::vector<float>& values) {
-  variables.write(name, training::bytes_of(values));
-}
-
 }  // namespace
 
-ImageTrainer::ImageTrainer(std::unique_ptr<execution::Backend> backend, const training::LoadedFrozen& features)
+ImageTrainer::ImageTrainer(std::unique_ptr<execution::Backend> backend, const tasks::FrozenFeatures& features)
     : features_(features), runner_(std::move(backend)) {
-  for (const nn::Constant& constant : features.network.constants) {
-    runner_.variables().create(constant.name, {DType::f32, constant.shape}, Storage::data);
-    upload(runner_.variables(), constant.name, constant.values);
-  }
+  training::upload(runner_, features.network.constants);
 }
 
 void ImageTrainer::keep(const Planes& picture, const std::string& prefix, const std::vector<std::string>& layers,
-                        OfLayer of) {
-  Graph g;
-  const ValueId seen = g.add_value(kPicture, {DType::f32, shape_of(picture)}, Storage::data);
-  const std::map<std::string, ValueId> found = nn::FrozenLayers(g, features_.network).look_at(seen);
-  Expressions e(g, prefix);
-  for (const std::string& layer : layers) {
-    const std::string name = prefix + "." + layer;
-    const ValueId value = of(e, found.at(layer));
-    targets_[name] = g.value(value).type.shape;
-    g.add_into(GPUNN_OP_COPY, name, {}, {value}, {g.add_value(name, g.value(value).type, Storage::state)});
+                        training::OfLayer of) {
+  std::vector<nn::Constant> seen = training::seen_in(runner_, features_.network, picture, layers, of);
+  for (nn::Constant& one : seen) {
+    one.name.insert(0, prefix + ".");
+    targets_[one.name] = one.shape;
   }
-  execution::RunnableProgram program = runner_.compile(std::move(g));
-  execution::Executable& executable = runner_.ready(program);
-  upload(runner_.variables(), kPicture, picture.values);
-  executable.run();
-  runner_.backend().synchronize();
-  runner_.variables().drop(kPicture);
+  training::upload(runner_, seen);
 }
 
 void ImageTrainer::set_style(const Planes& picture) { keep(picture, "style", features_.style, tasks::gram_matrix); }
@@ -86,12 +68,12 @@ Graph ImageTrainer::step(const OptimizerConfig& optimizer, const StyleWeights& w
   const std::map<std::string, ValueId> seen = nn::FrozenLayers(g, features_.network).look_at(image);
 
   Expressions e(g, "loss");
-  const auto compared = [&](const std::string& prefix, const std::vector<std::string>& layers, OfLayer of,
+  const auto compared = [&](const std::string& prefix, const std::vector<std::string>& layers, training::OfLayer of,
                             double weight) {
     ValueId sum = e.constant(0, {1});
     for (const std::string& layer : layers) {
       const std::string name = prefix + "." + layer;
-      const ValueId target = g.add_value(name, {DType::f32, targets_.at(name)}, Storage::state);
+      const ValueId target = g.add_value(name, {DType::f32, targets_.at(name)}, Storage::data);
       sum = e.add(sum, tasks::mean_square(e, of(e, seen.at(layer)), target));
     }
     return e.scaled(sum, weight);
@@ -143,9 +125,9 @@ void ImageTrainer::start_from(const Planes& image, double learning_rate) {
   runner_.ready(*program_);
   std::vector<float> flat(static_cast<std::size_t>(layout_.total), 0.0F);
   std::memcpy(flat.data(), image.values.data(), image.values.size() * sizeof(float));
-  upload(variables, kImage, flat);
+  variables.write(kImage, training::bytes_of(flat));
   const std::vector<float> zeros(flat.size(), 0.0F);
-  for (const std::string& state : states_) upload(variables, state, zeros);
+  for (const std::string& state : states_) variables.write(state, training::bytes_of(zeros));
   training::write_scalar<int64_t>(variables, kStep, 0);
   training::write_scalar(variables, kRate, static_cast<float>(learning_rate));
 }

@@ -10,9 +10,8 @@
 #include <vector>
 
 #include "execution/program_runner.hpp"
-#include "graph/expressions.hpp"
 #include "tasks/super_resolution/planes.hpp"
-#include "training/frozen_weights.hpp"
+#include "training/frozen_features.hpp"
 #include "training/layout.hpp"
 
 namespace gpunn::style {
@@ -25,7 +24,7 @@ struct StyleWeights {
 // of another in it.
 class ImageTrainer {
  public:
-  ImageTrainer(std::unique_ptr<execution::Backend> backend, const training::LoadedFrozen& features);
+  ImageTrainer(std::unique_ptr<execution::Backend> backend, const tasks::FrozenFeatures& features);
 
   // What the image is compared with. Throws ConfigError, naming the layer, where a picture is too small for it.
   void set_style(const tasks::Planes& picture);
@@ -43,13 +42,11 @@ class ImageTrainer {
   std::vector<double> history(int64_t steps) const;
 
  private:
-  // Runs the network once on a picture and keeps what `of` makes of each layer, as "<prefix>.<layer>".
-  using OfLayer = graph::ValueId (*)(graph::Expressions& e, graph::ValueId features);
   void keep(const tasks::Planes& picture, const std::string& prefix, const std::vector<std::string>& layers,
-            OfLayer of);
+            training::OfLayer of);
   graph::Graph step(const OptimizerConfig& optimizer, const StyleWeights& weights, int64_t steps) const;
 
-  const training::LoadedFrozen& features_;
+  const tasks::FrozenFeatures& features_;
   execution::ProgramRunner runner_;
   std::map<std::string, Shape> targets_;  // by the names of their variables
   tasks::Planes size_;                    // of the content, without values

@@ -34,15 +34,6 @@ std::string size_text(const data::Image& image) {
   return std::to_string(image.width) + " by " + std::to_string(image.height);
 }
 
-// The picture in colours, its longer side scaled to `side`; 0: as it is.
-data::Image read_picture(const fs::path& file, int64_t side) {
-  data::Image image = data::convert_channels(data::read_image_file(file), 3);
-  const int64_t longer = std::max(image.height, image.width);
-  if (side == 0 || side == longer) return image;
-  const auto scaled = [&](int64_t length) { return std::max<int64_t>(1, (length * side + longer / 2) / longer); };
-  return data::resize(image, scaled(image.height), scaled(image.width));
-}
-
 Planes planes_of(const data::Image& image) {
   return inference::planes_of_bytes(image.values, image.channels, image.height, image.width);
 }
@@ -92,7 +83,7 @@ std::unique_ptr<execution::Backend> open(const StylizeRequest& request) {
 }
 
 // What a layer's statistics are of where it sees more than the picture.
-void tell_small_style(const training::LoadedFrozen& features, const data::Image& style,
+void tell_small_style(const tasks::FrozenFeatures& features, const data::Image& style,
                       std::vector<std::string>& notes) {
   for (const std::string& layer : features.style) {
     const int64_t field = nn::receptive_field(features.network.model, layer);
@@ -212,16 +203,16 @@ StylizedImage stylize(const StylizeRequest& request, const std::function<void(co
                       const std::function<bool()>& stop) {
   require_request(request);
   require_writable(request.to);
-  const data::Image content_picture = read_picture(request.content, request.size);
+  const data::Image content_picture = data::read_colours(request.content, request.size);
   const int64_t longer = std::max(content_picture.height, content_picture.width);
-  const data::Image style_picture = read_picture(request.style, request.style_size > 0 ? request.style_size : longer);
-  const training::LoadedFrozen features = training::load_frozen(
-      {.network = request.features,
-       .weights = request.weights,
-       .colours = request.colours == FeatureColours::centred ? nn::Colours::centred : nn::Colours::standardised,
-       .content = request.content_layers,
-       .style = request.style_layers,
-       .seed = request.seed});
+  const data::Image style_picture =
+      data::read_colours(request.style, request.style_size > 0 ? request.style_size : longer);
+  const tasks::FrozenFeatures features = training::load_frozen({.network = request.features,
+                                                                .weights = request.weights,
+                                                                .colours = request.colours,
+                                                                .content = request.content_layers,
+                                                                .style = request.style_layers,
+                                                                .seed = request.seed});
   StylizedImage done;
   done.to = request.to;
   done.height = content_picture.height;

@@ -44,6 +44,9 @@ ValueId add_loss_to_target(Graph& g, const LossConfig& loss, ValueId output, Val
       const ValueId distance = e.sqrt(e.add(e.mul(error, error), e.constant(epsilon * epsilon)));
       return e.mean(distance, all_but_rows(e, error), false);
     }
+    case LossKind::perceptual:
+    case LossKind::style:
+      throw Error("the loss " + name_of(loss.type()) + " compares images", ExitCode::usage);
     case LossKind::hinge:
       break;
   }
@@ -93,6 +96,10 @@ std::string name_of(LossKind kind) {
       return "mean_absolute_error";
     case LossKind::charbonnier:
       return "charbonnier";
+    case LossKind::perceptual:
+      return "perceptual";
+    case LossKind::style:
+      return "style";
     case LossKind::cross_entropy:
       break;
   }

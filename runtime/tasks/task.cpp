@@ -13,6 +13,7 @@ const Task& classification();
 const Task& regression();
 const Task& multi_label();
 const Task& super_resolution();
+const Task& style_transfer();
 
 namespace {
 
@@ -38,7 +39,8 @@ Decoded Task::decode(std::span<const float> predictions, const std::vector<std::
 }
 
 const std::vector<const Task*>& all() {
-  static const std::vector<const Task*> tasks = {&classification(), &regression(), &multi_label(), &super_resolution()};
+  static const std::vector<const Task*> tasks = {&classification(), &regression(), &multi_label(), &super_resolution(),
+                                                 &style_transfer()};
   return tasks;
 }
 

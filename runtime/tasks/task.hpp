@@ -21,6 +21,8 @@
 
 namespace gpunn::tasks {
 
+struct FrozenFeatures;
+
 // What METRICS_ACCUMULATE adds up over the rows of some batches, on the device.
 struct Totals {
   double loss = 0, correct = 0, correct5 = 0, count = 0;
@@ -65,7 +67,8 @@ struct TaskMetric {
 // What a task needs to append its ops to a step program.
 struct TaskContext {
   const Experiment& experiment;
-  int64_t outputs = 0;  // that the data asks for: classes, labels or target columns
+  int64_t outputs = 0;                     // that the data asks for: classes, labels or target columns
+  const FrozenFeatures* frozen = nullptr;  // of a loss that compares images by their features
 };
 
 // What a model is trained for: which targets the data has to bring, what the loss is, which metrics tell how good the

@@ -1,6 +1,8 @@
 #include "training/loss_keys.hpp"
 
 #include <algorithm>
+#include <filesystem>
+#include <string>
 #include <utility>
 #include <variant>
 
@@ -12,9 +14,68 @@ namespace gpunn::training {
 
 namespace {
 
+constexpr double kMostWeight = 1e12, kMostSide = 16384;
+
 template <class Loss, class... Keys>
 config::KindOf<LossConfig> loss_kind(Keys... keys) {
   return config::make_kind<Loss, LossConfig>(tasks::name_of(LossConfig{Loss()}.type()), std::move(keys)...);
+}
+
+// The keys of a network of features, for a kind that has one.
+template <class Loss>
+std::vector<config::KeyOf<Loss>> feature_keys() {
+  using namespace config;
+  return {
+      text("features", static_cast<std::string Loss::*>(&Loss::features),
+           "The network that compares images: `vgg19` or `squeezenet`, whose weights are a file, or `drawn`, which "
+           "needs none; or a run folder, a checkpoint or an ONNX file."),
+      optional(path("weights", static_cast<std::filesystem::path Loss::*>(&Loss::weights),
+                    "Weights of `vgg19` or `squeezenet`, a .safetensors file with torchvision's names. Default: looked "
+                    "for in `GPUNN_DATA_DIR` and its folder `weights`.")),
+      choice("colours", static_cast<FeatureColours Loss::*>(&Loss::colours), {"centred", "standardised"},
+             "How these weights expect colours: 0 to 255 less ImageNet's mean, or 0 to 1 standardised as torchvision "
+             "does."),
+      optional(texts("content_layers", static_cast<std::vector<std::string> Loss::*>(&Loss::content_layers),
+                     "The layers at which the content of images is compared. Default: the network's own.")),
+      number(
+          "content_weight", &Loss::content_weight, between(0, kMostWeight),
+          "Of the squared difference of features, the mean of the layers; 0.1 of perceptual where it is not given.")};
+}
+
+std::vector<config::KeyOf<StyleLoss>> style_keys() {
+  using namespace config;
+  std::vector<KeyOf<StyleLoss>> keys = feature_keys<StyleLoss>();
+  for (KeyOf<StyleLoss>& key : std::vector{
+           optional(paths("styles", &StyleLoss::styles,
+                          "The pictures whose styles are learnt, in turn by the rows of a batch. Default: one that the "
+                          "program draws.")),
+           integer("style_size", &StyleLoss::style_size, between(0, kMostSide),
+                   "Pixels that the longer side of the pictures of styles is scaled to; 0: as they are."),
+           optional(texts("style_layers", &StyleLoss::style_layers,
+                          "The layers at which styles are compared. Default: the network's own.")),
+           number("style_weight", &StyleLoss::style_weight, between(0, kMostWeight),
+                  "Of the squared difference of Gram matrices, the sum of the layers; 0: what the network is known "
+                  "for."),
+           number("variation_weight", &StyleLoss::variation_weight, between(0, kMostWeight),
+                  "Of the squared difference of neighbouring pixels, down and across.")}) {
+    keys.push_back(std::move(key));
+  }
+  return keys;
+}
+
+std::vector<config::KeyOf<Perceptual>> perceptual_keys() {
+  using namespace config;
+  std::vector<KeyOf<Perceptual>> keys = feature_keys<Perceptual>();
+  keys.push_back(number("pixel_weight", &Perceptual::pixel_weight, between(0, kMostWeight),
+                        "Of the absolute difference of pixels."));
+  return keys;
+}
+
+template <class Loss>
+config::KindOf<LossConfig> kind_of_keys(std::vector<config::KeyOf<Loss>> keys) {
+  config::KindOf<LossConfig> kind = loss_kind<Loss>();
+  for (config::KeyOf<Loss>& key : keys) kind.keys.push_back(config::in_kind<Loss, LossConfig>(std::move(key)));
+  return kind;
 }
 
 }  // namespace
@@ -37,6 +98,8 @@ std::vector<config::KeyOf<LossConfig>> loss_keys() {
       loss_kind<MeanAbsoluteError>(),
       loss_kind<Charbonnier>(number("epsilon", &Charbonnier::epsilon, above_up_to(0, kLargestRate),
                                     "The loss is the square root of distance^2 + epsilon^2.")),
+      kind_of_keys(perceptual_keys()),
+      kind_of_keys(style_keys()),
   };
   std::vector<KeyOf<LossConfig>> keys = keys_of_kinds(kinds);
   keys.insert(keys.begin(), kind_key("type", kinds,

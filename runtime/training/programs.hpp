@@ -54,8 +54,9 @@ struct ProgramContext {
   ParameterLayout buffers = {};
   // Of tensors on the device, in bytes. 0: none is known, and no tensor is put at a place within another.
   uint64_t alignment = 0;
+  const tasks::FrozenFeatures* frozen = nullptr;  // of a loss that compares images by their features
   const tasks::Task& task() const { return tasks::find(experiment.task); }
-  tasks::TaskContext of_task() const { return {experiment, outputs}; }
+  tasks::TaskContext of_task() const { return {experiment, outputs, frozen}; }
 };
 
 // A split whose data asks for so many outputs.

@@ -16,6 +16,7 @@
 #include "training/augmentation.hpp"
 #include "training/batch_stream.hpp"
 #include "training/check/step_checker.hpp"
+#include "training/frozen_features.hpp"
 #include "training/loss_scale.hpp"
 #include "training/memory_check.hpp"
 #include "training/mixup.hpp"
@@ -65,6 +66,7 @@ struct Session::Parts {
   TrainingLength length = {};
   Schedule schedule = {};
   std::unique_ptr<execution::Backend> second = nullptr;
+  std::unique_ptr<tasks::FrozenFeatures> frozen = nullptr;
 };
 
 Session::Session(Parts parts)
@@ -76,7 +78,8 @@ Session::Session(Parts parts)
       steps_per_epoch_(parts.length.steps_per_epoch),
       total_steps_(parts.length.steps),
       schedule_(std::move(parts.schedule)),
-      second_(std::move(parts.second)) {}
+      second_(std::move(parts.second)),
+      frozen_(std::move(parts.frozen)) {}
 
 Session::Session(Session&&) noexcept = default;
 
@@ -98,6 +101,7 @@ Session Session::open(const Experiment& given, Dataset dataset, execution::Profi
   std::vector<UpdateRule> rules = update_rules(parameters, experiment);
   std::vector<nn::Parameter> buffers = nn::model_buffers(experiment.model, sample);
   frozen_norms(experiment, parameters, rules, buffers);
+  parts.frozen = load_frozen_of(experiment);
   parts.schedule = Schedule(experiment, parts.length.steps_per_epoch, parts.length.steps);
   if (profiler != nullptr) config::require_one_backend(experiment.backend, "a profile");
 
@@ -116,6 +120,7 @@ Session Session::open(const Experiment& given, Dataset dataset, execution::Profi
   Session session(std::move(parts));
   session.data_->place(*session.runner_, profiler);
   session.upload_class_targets();
+  if (session.frozen_ != nullptr) place_frozen(*session.runner_, session.experiment_->loss, *session.frozen_);
   session.state_->initialise(session.variables());
   return session;
 }
@@ -168,7 +173,8 @@ ProgramContext Session::context_of(const Experiment& experiment) const {
           .outputs = dataset().classes,
           .total_steps = total_steps_,
           .buffers = buffers(),
-          .alignment = runner_->backend().info().alignment};
+          .alignment = runner_->backend().info().alignment,
+          .frozen = frozen_.get()};
 }
 
 // Fused no further than both backends can have it, where there are two.
@@ -310,7 +316,9 @@ std::optional<double> Session::first_non_finite(graph::ValueId id) {
 const execution::CompiledProgram& Session::evaluation() { return evaluation_step().program.compiled; }
 
 std::string Session::notice() const {
-  return joined(joined(joined(join(experiment_->notes, "\n"), fallback_notice(dataset())), notes_of(dataset())),
+  const std::string of_features = frozen_ == nullptr ? "" : join(frozen_->notes, "\n");
+  return joined(joined(joined(joined(join(experiment_->notes, "\n"), fallback_notice(dataset())), notes_of(dataset())),
+                       of_features),
                 runner_->backend().notice());
 }
 

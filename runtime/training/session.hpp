@@ -158,6 +158,7 @@ class Session {
   uint64_t kept_bytes_ = uint64_t{256} << 20;
   std::unique_ptr<execution::Backend> second_;  // of `check:A,B`, until the checker has it
   std::unique_ptr<StepChecker> checker_;
+  std::unique_ptr<tasks::FrozenFeatures> frozen_;  // of a loss that compares images by their features
 };
 
 }  // namespace gpunn::training

@@ -30,7 +30,7 @@ void require_targets(const Experiment& experiment, const Dataset& dataset) {
   };
   std::string fitting;
   for (const tasks::Task* other : tasks::all()) {
-    if (other->target_kind() == dataset.targets) fitting = other->name();
+    if (fitting.empty() && other->target_kind() == dataset.targets) fitting = other->name();
   }
   throw Error(experiment.file.string() + ": the data set '" + dataset.name + "' has " + has() + ", the task " +
                   experiment.task + " with the loss " + tasks::name_of(experiment.loss.type()) + " learns " +

@@ -89,11 +89,11 @@ TEST_CASE("photographs and the task that enlarges them go together, and patches 
   };
   const std::string task = "super_resolution", drawn = "dataset: drawn_photographs, scale: 3, patch_size: 48";
   CHECK(first(task, "dataset: mnist") ==
-        "e.yaml:3:8: the task super_resolution learns from photographs; data.dataset mnist has none that it can "
-        "enlarge. Choose photographs, photograph_folder or drawn_photographs");
+        "e.yaml:3:8: the task super_resolution learns from photographs; data.dataset mnist has none. Choose "
+        "photographs, photograph_folder or drawn_photographs");
   CHECK(first("classification", drawn) ==
-        "e.yaml:3:8: data.dataset drawn_photographs has photographs to be enlarged, not for the task classification; "
-        "set task: super_resolution");
+        "e.yaml:3:8: data.dataset drawn_photographs has photographs, not for the task classification; set task: "
+        "super_resolution, or style_transfer");
   CHECK(first(task, "dataset: drawn_photographs, scale: 3, patch_size: 50") ==
         "e.yaml:3:46: data.patch_size: expected a multiple of data.scale (3), found 50");
   CHECK(first(task, drawn + ", train_limit: 500").find("data.train_limit is not for patches") != std::string::npos);

@@ -76,7 +76,7 @@ TEST_CASE("a network ends behind the last layer that is used") {
 TEST_CASE("gradients pass through a frozen network to what it sees, and it is there once for several images") {
   const ModelSpec model = nn::model_up_to(nn::known_model(nn::known_network("drawn")), {"relu1"});
   const nn::FrozenNetwork network =
-      nn::frozen_network("drawn", model, nn::seen_colours(nn::Colours::centred), nn::frozen_tensors("drawn", model));
+      nn::frozen_network("drawn", model, nn::seen_colours(FeatureColours::centred), nn::frozen_tensors("drawn", model));
   graph::Graph g;
   const TensorType image{DType::f32, {1, 3, 8, 9}};
   const ValueId painted = g.add_value("painted", image, graph::Storage::parameters);

@@ -3,9 +3,11 @@
 #include <gpunn/experiment.hpp>
 
 #include <map>
+#include <memory>
 
 #include "catch.hpp"
 #include "compiler/memory_plan.hpp"
+#include "training/frozen_features.hpp"
 #include "training/layout.hpp"
 #include "training/programs.hpp"
 
@@ -55,12 +57,14 @@ TEST_CASE("each experiment of the project can be planned") {
     const Kind kind = kind_of(experiment);
     const Shape sample(kind.samples.shape.begin() + 1, kind.samples.shape.end());
     const auto layout = training::lay_out(nn::model_parameters(experiment.model, sample), 256);
+    const std::unique_ptr<tasks::FrozenFeatures> frozen = training::load_frozen_of(experiment);
     const training::ProgramContext context{
         .experiment = experiment,
         .layout = layout,
         .outputs = kind.outputs,
         .total_steps = 10,
-        .buffers = training::lay_out(nn::model_buffers(experiment.model, sample), 256)};
+        .buffers = training::lay_out(nn::model_buffers(experiment.model, sample), 256),
+        .frozen = frozen.get()};
     const graph::Graph step =
         training::training_program(context, training::split_type("train", experiment, kind.samples, kind.outputs));
     CHECK(step.nodes().size() > 10);

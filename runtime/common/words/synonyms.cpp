@@ -208,6 +208,7 @@ constexpr Synonyms kSynonyms[] = {
     {"hinge", "hinge_loss svm multi_margin multi_margin_loss multimarginloss categorical_hinge"},
     {"huber", "smooth_l1 smoothl1loss huber_loss"},
     {"mean_absolute_error", "l1 l1_loss mae l1loss absolute_error"},
+    {"style_transfer", "neural_style style stylization stylize"},
     {"super_resolution", "sr upscaling sisr enhance"},
     {"photograph_folder", "div2k flickr2k image_pairs paired_images"},
     {"accuracy", "acc top1 val_accuracy val_acc test_accuracy valid_accuracy eval_accuracy"},

@@ -123,24 +123,6 @@ std::vector<KeyOf<CheckpointConfig>> checkpoint_keys() {
   };
 }
 
-Key plugins() {
-  Key key;
-  key.path = "plugins";
-  key.optional = true;
-  key.type = ValueType::paths;
-  key.help = "Plugin files, or folders of them, to look at before the usual places.";
-  key.set = [](Experiment& e, const Value& value) {
-    const auto& files = std::get<std::vector<std::string>>(value);
-    e.plugins.assign(files.begin(), files.end());
-  };
-  key.get = [](const Experiment& e) -> Value {
-    std::vector<std::string> files;
-    for (const auto& file : e.plugins) files.push_back(file.string());
-    return files;
-  };
-  return key;
-}
-
 // Those at the top of the file but for the name.
 std::vector<Key> top_keys() {
   return {
@@ -151,7 +133,7 @@ std::vector<Key> top_keys() {
       integer("device", &E::device, between(0, 1023), "Which of the backend's devices, counted from 0."),
       boolean("host_copies", &E::host_copies,
               "Let a plugin whose base works in other memory run, its tensors copied through the host. Slow."),
-      plugins(),
+      optional(paths("plugins", &E::plugins, "Plugin files, or folders of them, to look at before the usual places.")),
       optional(
           texts("kernels", &E::kernels,
                 "Kernels wanted by name, as `gemm:3`, by each op that its backend has them for; `gpunn plan` shows "

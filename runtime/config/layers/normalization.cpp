@@ -3,6 +3,17 @@
 
 namespace gpunn::config {
 
+namespace {
+
+std::string check_conditional(const LayerArguments& arguments) {
+  const int64_t styles = arguments.integer("styles"), style = arguments.integer("style");
+  return style < styles
+             ? ""
+             : "style: expected less than styles (" + std::to_string(styles) + "), found " + std::to_string(style);
+}
+
+}  // namespace
+
 std::vector<LayerType> normalization_layers() {
   using V = LayerValue;
   return {
@@ -34,6 +45,19 @@ std::vector<LayerType> normalization_layers() {
        1,
        {{"epsilon", V::number, "1e-5", between(1e-12, 1), {}, "Added to the variance."},
         {"affine", V::boolean, "false", {}, {}, "Whether a weight and a bias for each channel follow."}}},
+      {"conditional_instance_norm",
+       "As instance_norm, then times a weight plus a bias for each channel, of which each style has its own. (Dumoulin "
+       "et al., 2017.)",
+       1,
+       {{"styles", V::integer, "1", between(1, kMostChannels), {}, "How many there are."},
+        {"style",
+         V::integer,
+         "-1",
+         between(-1, kMostChannels),
+         {},
+         "The one that is painted, from 0; -1: row r of a batch has style r modulo `styles`."},
+        {"epsilon", V::number, "1e-5", between(1e-12, 1), {}, "Added to the variance."}},
+       check_conditional},
       {"local_response_norm",
        "x / (k + alpha / size * s)^beta, with s the sum of the squares of `size` neighbours in the channels of [C, "
        "...].",

@@ -49,6 +49,9 @@ Image convert_channels(Image image, int64_t channels);
 // Bilinear, and antialiased where it shrinks. The values are those of Pillow's Image.resize((width, height), BILINEAR).
 Image resize(const Image& image, int64_t height, int64_t width);
 
+// A file's picture in colours, its longer side scaled to `longer_side`; 0: as it is.
+Image read_colours(const std::filesystem::path& file, int64_t longer_side);
+
 // The middle of the picture, height by width pixels, once its shorter side has been scaled to `shorter_side`, which is
 // at least both; 0: once it has been scaled to the least size that covers height by width. The values are those of
 // torchvision's Resize(shorter_side) and CenterCrop((height, width)) on a Pillow image.

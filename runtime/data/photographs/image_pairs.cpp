@@ -191,7 +191,8 @@ config::KindOf<DataConfig> photograph_keys(std::vector<config::KeyOf<PhotographS
   using P = PhotographSet;
   KindOf<DataConfig> kind = make_kind<P, DataConfig>({});
   const std::vector<KeyOf<P>> shared = {
-      integer("scale", &P::scale, between(2, kMostScale), "How many times larger images become."),
+      integer("scale", &P::scale, between(1, kMostScale),
+              "How many times larger images become; 1, of style_transfer: they keep their size."),
       integer("patch_size", &P::patch_size, between(1, kMostPatch),
               "Rows and columns of the targets that are cut at random for training, a multiple of `scale`."),
       integer("patches", &P::patches, between(1, kMostPatches), "Patches of an epoch."),
@@ -213,6 +214,14 @@ void check_photographs(const DataConfig& config, const config::GivenKeys& given,
     found.add(given.place("data.patch_size"), "data.patch_size: expected a multiple of data.scale (" +
                                                   std::to_string(settings.scale) + "), found " +
                                                   std::to_string(settings.patch_size));
+  }
+  if (given.sound("data.scale") && given.sound("task") && (settings.scale == 1) != (config.task == "style_transfer")) {
+    found.add(given.place("data.scale"), config.task == "style_transfer"
+                                             ? "data.scale: images that are painted keep their size; set it to 1"
+                                             : "data.scale: expected at least 2, found 1");
+  }
+  if (config.task == "style_transfer" && given.sound("data.colours") && settings.colours != ColourPlanes::rgb) {
+    found.add(given.place("data.colours"), "data.colours: images that are painted are in colours; set it to rgb");
   }
   if (given.sound("data.patches") && given.sound("data.batch_size") && settings.patches < config.batch_size) {
     found.add(given.place("data.patches"),

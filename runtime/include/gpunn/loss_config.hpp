@@ -4,6 +4,8 @@
 #include <gpunn/error.hpp>
 
 #include <cstdint>
+#include <filesystem>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -35,6 +37,34 @@ struct Charbonnier {
   double epsilon = 0.001;
 };
 
+// How weights expect colours: 0 to 255 minus ImageNet's mean, or 0 to 1 standardised as torchvision does.
+enum class FeatureColours { centred, standardised };
+
+// A network whose weights stay as they are, and the layers at which it compares images.
+struct FeatureNetwork {
+  std::string features = "vgg19";                    // or squeezenet, drawn; a run folder, a checkpoint, an ONNX file
+  std::filesystem::path weights;                     // .safetensors; empty: looked for in $GPUNN_DATA_DIR
+  FeatureColours colours = FeatureColours::centred;  // of these weights
+  std::vector<std::string> content_layers;           // empty: those that the network is known for
+};
+
+// Of an image and its target: the absolute difference of pixels, and the squared one of features (Johnson et al.,
+// 2016).
+struct Perceptual : FeatureNetwork {
+  double pixel_weight = 1;
+  double content_weight = 0.1;
+};
+
+// Of an image and the one that it was made of: the content of that, in given styles (Johnson et al., 2016).
+struct StyleLoss : FeatureNetwork {
+  std::vector<std::filesystem::path> styles;  // pictures; row r of a batch is painted by number r mod their count
+  int64_t style_size = 256;                   // pixels that the longer side of these is scaled to; 0: as they are
+  std::vector<std::string> style_layers;      // empty: those that the network is known for
+  double content_weight = 1;
+  double style_weight = 0;  // 0: what the network is known for
+  double variation_weight = 0;
+};
+
 // In the order of LossConfig::kind's alternatives.
 enum class LossKind {
   cross_entropy,
@@ -43,11 +73,15 @@ enum class LossKind {
   hinge,
   huber,
   mean_absolute_error,
-  charbonnier
+  charbonnier,
+  perceptual,
+  style
 };
 
 struct LossConfig {
-  std::variant<CrossEntropy, MeanSquaredError, BinaryCrossEntropy, Hinge, Huber, MeanAbsoluteError, Charbonnier> kind;
+  std::variant<CrossEntropy, MeanSquaredError, BinaryCrossEntropy, Hinge, Huber, MeanAbsoluteError, Charbonnier,
+               Perceptual, StyleLoss>
+      kind;
 
   LossKind type() const { return static_cast<LossKind>(kind.index()); }
 };

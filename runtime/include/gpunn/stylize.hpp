@@ -1,6 +1,8 @@
 #pragma once
 
 #include <gpunn/export.h>
+#include <gpunn/loss_config.hpp>
+#include <gpunn/training.hpp>
 
 #include <cstdint>
 #include <filesystem>
@@ -10,9 +12,6 @@
 #include <vector>
 
 namespace gpunn {
-
-// How weights expect colours: 0 to 255 minus ImageNet's mean, or 0 to 1 standardised as torchvision does.
-enum class FeatureColours { centred, standardised };
 
 // An image that gets the content of one picture and the style of another (Gatys, Ecker and Bethge, 2016). Its pixels
 // are what is trained: they minimise
@@ -67,5 +66,24 @@ struct StylizedImage {
 GPUNN_API StylizedImage stylize(const StylizeRequest& request,
                                 const std::function<void(const StylizeReport&)>& report = {},
                                 const std::function<bool()>& stop = {});
+
+// Images that a model of the task style_transfer paints, in one pass each.
+struct PaintRequest {
+  std::vector<std::filesystem::path> inputs;  // images, and folders of them
+  std::filesystem::path to;                   // a PNG file for a single image, else a folder
+  int64_t size = 0;                           // pixels that the longer side of each is scaled to; 0: as it is
+  std::optional<int64_t> style;  // of a model of several: the only one to write, from 0; else NAME.style0.png and so on
+  bool original_colours = false;
+};
+
+struct PaintedImage {
+  std::filesystem::path from, to;
+  int64_t height = 0, width = 0, style = 0;
+  double seconds = 0;  // in the model, for all styles
+};
+
+// Throws Error: usage where the model is of another task or files would replace one another, missing where an image is
+// not there.
+GPUNN_API std::vector<PaintedImage> paint(const TrainedModel& model, const PaintRequest& request);
 
 }  // namespace gpunn

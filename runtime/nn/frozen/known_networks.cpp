@@ -82,8 +82,8 @@ std::string layers_of(const KnownNetwork& network) {
 
 }  // namespace
 
-SeenColours seen_colours(Colours colours) {
-  if (colours == Colours::centred) return {{255, 255, 255}, {-123.68F, -116.779F, -103.939F}};
+SeenColours seen_colours(FeatureColours colours) {
+  if (colours == FeatureColours::centred) return {{255, 255, 255}, {-123.68F, -116.779F, -103.939F}};
   return {{1 / 0.229F, 1 / 0.224F, 1 / 0.225F}, {-0.485F / 0.229F, -0.456F / 0.224F, -0.406F / 0.225F}};
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <gpunn/loss_config.hpp>
 #include <gpunn/model_spec.hpp>
 
 #include <string>
@@ -10,10 +11,7 @@
 
 namespace gpunn::nn {
 
-// How weights expect colours: 0 to 255 minus the mean of ImageNet's channels, as Caffe's networks, or 0 to 1
-// standardised by ImageNet's channels, as torchvision's.
-enum class Colours { centred, standardised };
-SeenColours seen_colours(Colours colours);
+SeenColours seen_colours(FeatureColours colours);
 
 // A network that gpunn knows the layers of.
 struct KnownNetwork {

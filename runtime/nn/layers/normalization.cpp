@@ -71,6 +71,36 @@ ValueId instance_norm(const LayerContext& c) {
   return c.graph.add(GPUNN_OP_INSTANCE_NORM, c.layer.name, with_epsilon(c), {c.inputs[0], gamma, beta}).front();
 }
 
+// Of the rows of a table f32[styles, C] the one of each row of a batch, f32[rows, C, 1, ...].
+ValueId of_rows(graph::Expressions& e, ValueId table, const Shape& x, int64_t style) {
+  const int64_t styles = e.shape(table)[0], channels = x[1];
+  Shape to(x.size(), 1);
+  to[1] = channels;
+  if (style >= 0) return e.view(e.slice(table, 0, style, 1), to);
+  if (styles == 1) return e.view(table, to);
+  to[0] = x[0];
+  if (x[0] < styles) return e.view(e.slice(table, 0, 0, x[0]), to);
+  if (x[0] % styles != 0) {
+    fail("a batch of " + std::to_string(x[0]) + " rows is no multiple of the " + std::to_string(styles) + " styles");
+  }
+  const ValueId repeated = e.expand(e.view(table, {1, styles * channels}), {x[0] / styles, styles * channels});
+  return e.view(repeated, to);
+}
+
+ValueId conditional_instance_norm(const LayerContext& c) {
+  const Shape x = c.input_shape();
+  const int64_t style = c.arguments.integer("style");
+  const Shape table{c.arguments.integer("styles"), x.at(1)};
+  graph::Expressions e(c.graph, c.layer.name);
+  const ValueId weight = c.parameter({.name = "weight", .shape = table, .init = InitKind::ones});
+  const ValueId bias = c.parameter({.name = "bias", .shape = table, .init = InitKind::zeros});
+  const ValueId normal = c.graph
+                             .add(GPUNN_OP_INSTANCE_NORM, c.layer.name, with_epsilon(c),
+                                  {c.inputs[0], e.constant(1, {x[1]}), e.constant(0, {x[1]})})
+                             .front();
+  return e.add(e.mul(normal, of_rows(e, weight, x, style)), of_rows(e, bias, x, style));
+}
+
 // LAYER_NORM over each group of a sample's channels, then what each channel is multiplied with and what is added. (Wu
 // and He, 2018.)
 ValueId group_norm(const LayerContext& c) {
@@ -112,6 +142,7 @@ LayerFunctions normalization_layers() {
       {"layer_norm", layer_norm},
       {"group_norm", group_norm},
       {"instance_norm", instance_norm},
+      {"conditional_instance_norm", conditional_instance_norm},
       {"local_response_norm", local_response_norm},
   };
 }

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tasks/losses.hpp"
+#include "tasks/image_task.hpp"
 #include "tasks/output_metric.hpp"
 #include "tasks/super_resolution/bicubic.hpp"
 #include "tasks/super_resolution/quality.hpp"
@@ -18,7 +18,6 @@ namespace gpunn::tasks {
 namespace {
 
 using graph::Graph;
-using graph::ValueId;
 
 Planes planes(const Shape& shape, std::span<const float> values) {
   return {shape[0], shape[1], shape[2], {values.begin(), values.end()}};
@@ -61,61 +60,30 @@ class ImageQuality : public RowMetric {
   double sum_ = 0, count_ = 0;
 };
 
-class SuperResolution : public Task {
+class SuperResolution : public ImageTask {
  public:
   std::string_view name() const override { return "super_resolution"; }
   std::string_view help() const override { return "each sample is a small image that the model enlarges"; }
-  TargetKind target_kind() const override { return TargetKind::image; }
-  std::string_view output() const override { return "image"; }
-  std::string_view target() const override { return "images"; }
   std::span<const TaskMetric> metrics() const override { return std::span(all_metrics()).first(2); }
   std::span<const TaskMetric> output_metrics() const override { return all_metrics(); }
   std::span<const LossKind> losses() const override {
     static constexpr std::array kinds = {LossKind::mean_squared_error, LossKind::mean_absolute_error,
-                                         LossKind::charbonnier, LossKind::huber};
+                                         LossKind::charbonnier, LossKind::huber, LossKind::perceptual};
     return kinds;
-  }
-  std::array<const char*, 2> output_names() const override { return {"image", "image"}; }
-  std::string row_text(std::span<const float> values, const std::vector<std::string>&) const override {
-    return "an image of " + std::to_string(values.size()) + " values";
   }
 
   void require_output(const Graph& g, const TaskContext& c, const ModelOutputs& outputs) const override {
-    const TensorType& type = g.value(outputs.last).type;
-    const int64_t rows = type.shape.empty() ? 0 : type.shape[0];
-    if (type.shape.size() == 4 && type.elements() == rows * c.outputs) return;
+    if (gives_images(g, c, outputs)) return;
     const LayerSpec& last = c.experiment.model.layers.back();
     throw ConfigError(
         {{last.where, "the task super_resolution compares an image with its target of " + std::to_string(c.outputs) +
                           " values (data.scale, data.patch_size, " + "data.colours); the model's last layer '" +
-                          last.name + "' gives " + to_string(type) +
+                          last.name + "' gives " + to_string(g.value(outputs.last).type) +
                           ". A model that enlarges takes data.input: small, one that keeps the size " +
                           "data.input: enlarged"}});
   }
-  ValueId add_training_loss(Graph& g, const TaskContext& c, const ModelOutputs& outputs,
-                            const Batch& batch) const override {
-    require_output(g, c, outputs);
-    return add_loss_to_target(g, c.experiment.loss, flat(g, outputs.last), batch.fields.at(kTargetField));
-  }
-  ValueId add_evaluation_loss(Graph& g, const TaskContext& c, const ModelOutputs& outputs,
-                              const Batch& batch) const override {
-    return add_training_loss(g, c, outputs, batch);
-  }
-  void add_to_totals(Graph& g, const TaskContext&, const ModelOutputs&, const Batch& batch, ValueId losses,
-                     ValueId totals) const override {
-    g.add(GPUNN_OP_METRICS_ACCUMULATE, "metrics", {}, {losses, batch.count, totals});
-  }
-  ValueId add_scores(Graph& g, const TaskContext&, const ModelOutputs& outputs) const override {
-    return flat(g, outputs.last);
-  }
-  gpunn_op prediction_op(const Graph&, const TaskContext&, const ModelOutputs&) const override { return GPUNN_OP_COPY; }
 
  private:
-  static ValueId flat(Graph& g, ValueId image) {
-    const TensorType type = g.value(image).type;
-    const int64_t rows = type.shape[0];
-    return g.add_view("image.values", image, {type.dtype, {rows, type.elements() / rows}});
-  }
   static std::span<const TaskMetric> all_metrics() {
     static const std::array<TaskMetric, 4> metrics = {
         TaskMetric{.metric = {"psnr", "PSNR", true, false}, .of_rows = make_metric<ImageQuality<psnr, Of::prediction>>},

@@ -9,6 +9,7 @@ from base import ProgramTest, SOURCE
 DIABETES = SOURCE / "experiments" / "mlp_diabetes.yaml"
 DIGITS = SOURCE / "experiments" / "lenet_two_digits.yaml"
 ESPCN = SOURCE / "experiments" / "espcn_x3.yaml"
+STYLE = SOURCE / "experiments" / "style_transfer.yaml"
 
 
 class Tasks(ProgramTest):
@@ -86,6 +87,28 @@ class Tasks(ProgramTest):
         self.assertTrue((self.folder / "larger.png").exists())
         self.assertTrue((self.folder / "larger.compare.png").exists())
         self.gpunn("upscale", run, image, "--to", "larger.jpg", code=2)
+
+    def test_style_transfer(self):
+        run, text = self.train(STYLE, "training.epochs=1", "data.dataset=drawn_photographs", "data.patches=16",
+                               "data.synthetic_train=4", "data.synthetic_test=2", "data.patch_size=32",
+                               "model.parameters.width=4", "model.parameters.depth=1")
+        self.assertRegex(text, r"epoch 1/1 .*test loss [\d.]+")
+        evaluated = json.loads(self.gpunn("eval", run, "--json").stdout)
+        self.assertGreater(evaluated["loss"], 0)
+        page = (self.folder / self.gpunn("report", run).stdout.split()[1]).read_text()
+        self.assertIn("<strong>painted</strong>", page)
+        self.assertNotIn("bicubic", page)
+        self.gpunn("data", "inspect", "digits", "--set", "data.synthetic_train=40", "--sheet", "sheet.png",
+                   "--columns", 2)
+        done = json.loads(self.gpunn("stylize", run, "sheet.png", "--to", "painted.png", "--size", 50,
+                                     "--json").stdout)
+        self.assertEqual([max(one["width"], one["height"]) for one in done], [50])
+        self.assertTrue((self.folder / "painted.png").exists())
+        told = self.gpunn("stylize", run, "sheet.png", "--to", "p.png", "--content", "sheet.png", code=2).stderr
+        self.assertIn("leave out --content", told)
+        self.assertIn("expected --content and --style", self.gpunn("stylize", "--to", "p.png", code=2).stderr)
+        self.assertIn("of the task style_transfer", self.gpunn("upscale", run, "sheet.png", "--to", "p.png",
+                                                               code=2).stderr)
 
     def test_targets_are_inspected(self):
         seen = json.loads(self.gpunn("data", "inspect", DIABETES, "--json").stdout)

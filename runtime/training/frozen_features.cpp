@@ -1,6 +1,7 @@
-#include "training/frozen_weights.hpp"
+#include "training/frozen_features.hpp"
 
 #include <gpunn/error.hpp>
+#include <gpunn/ops.h>
 
 #include <algorithm>
 #include <cmath>
@@ -9,11 +10,18 @@
 #include <iterator>
 #include <map>
 #include <utility>
+#include <variant>
 
 #include "common/text.hpp"
+#include "data/images/image.hpp"
+#include "data/photographs/drawn_style.hpp"
+#include "data/photographs/image_pairs.hpp"
+#include "nn/frozen/known_networks.hpp"
 #include "storage/safetensors.hpp"
+#include "tasks/style/losses.hpp"
 #include "training/name_table.hpp"
 #include "training/trained_model.hpp"
+#include "training/variable_access.hpp"
 
 namespace gpunn::training {
 
@@ -126,8 +134,8 @@ std::vector<nn::Constant> drawn(const std::string& network, const ModelSpec& mod
   return constants;
 }
 
-LoadedFrozen load_known(const FrozenRequest& request, const nn::KnownNetwork& known) {
-  LoadedFrozen loaded;
+tasks::FrozenFeatures load_known(const FrozenRequest& request, const nn::KnownNetwork& known) {
+  tasks::FrozenFeatures loaded;
   loaded.content_weight = known.content_weight;
   loaded.style_weight = known.style_weight;
   const ModelSpec whole = nn::known_model(known);
@@ -149,26 +157,28 @@ LoadedFrozen load_known(const FrozenRequest& request, const nn::KnownNetwork& kn
     }
   }
   loaded.content = request.content.empty() ? reached(known.content_layers, model) : request.content;
-  loaded.style = request.style.empty() ? reached(known.style_layers, model) : request.style;
+  if (request.compares_styles)
+    loaded.style = request.style.empty() ? reached(known.style_layers, model) : request.style;
   if (model.layers.size() < whole.layers.size()) {
     loaded.notes.push_back(file.filename().string() + " has " + known.name + " up to " + model.layers.back().name);
   }
   ModelSpec used = nn::model_up_to(whole, all_of(loaded.content, loaded.style));
   std::vector<nn::Constant> values =
       has_file ? filled(known.name, used, tensors, file.string()) : drawn(known.name, used, request.seed);
-  const nn::Colours colours = has_file ? request.colours : nn::Colours::standardised;
+  const FeatureColours colours = has_file ? request.colours : FeatureColours::standardised;
   loaded.network = nn::frozen_network(known.name, std::move(used), nn::seen_colours(colours), std::move(values));
   return loaded;
 }
 
 // A trained model, as its experiment normalises images.
-LoadedFrozen load_trained(const FrozenRequest& request) {
+tasks::FrozenFeatures load_trained(const FrozenRequest& request) {
   TrainedFile trained = read_trained(request.network);
   const std::string file = trained.file.string();
-  if (request.content.empty() || request.style.empty()) {
+  if (request.content.empty() || (request.compares_styles && request.style.empty())) {
     std::vector<std::string> names;
     for (const LayerSpec& layer : trained.experiment.model.layers) names.push_back(layer.name);
-    throw Error(file + ": name the layers to compare images at, for content and for style. It has " + join(names, ", "),
+    throw Error(file + ": name the layers to compare images at, for content and, of a style, for that. It has " +
+                    join(names, ", "),
                 ExitCode::usage);
   }
   const std::vector<double>& mean = trained.experiment.data.mean.empty() && trained.checkpoint.model
@@ -192,7 +202,7 @@ LoadedFrozen load_trained(const FrozenRequest& request) {
     const std::string name = tensor.name;
     tensors.emplace(name, std::move(tensor));
   }
-  LoadedFrozen loaded;
+  tasks::FrozenFeatures loaded;
   loaded.content = request.content;
   loaded.style = request.style;
   ModelSpec used = nn::model_up_to(trained.experiment.model, all_of(loaded.content, loaded.style));
@@ -204,13 +214,91 @@ LoadedFrozen load_trained(const FrozenRequest& request) {
 
 }  // namespace
 
-LoadedFrozen load_frozen(const FrozenRequest& request) {
+tasks::FrozenFeatures load_frozen(const FrozenRequest& request) {
   const std::vector<std::string> known = nn::known_network_names();
   std::error_code ignored;
   if (std::ranges::find(known, request.network) == known.end() && fs::exists(request.network, ignored)) {
     return load_trained(request);
   }
   return load_known(request, nn::known_network(request.network));
+}
+
+std::unique_ptr<tasks::FrozenFeatures> load_frozen_of(const Experiment& experiment) {
+  FrozenRequest request;
+  const auto take = [&](const FeatureNetwork& network) {
+    request.network = network.features;
+    request.weights = network.weights;
+    request.colours = network.colours;
+    request.content = network.content_layers;
+  };
+  if (const auto* perceptual = std::get_if<Perceptual>(&experiment.loss.kind)) {
+    take(*perceptual);
+    request.compares_styles = false;
+  } else if (const auto* style = std::get_if<StyleLoss>(&experiment.loss.kind)) {
+    take(*style);
+    request.style = style->style_layers;
+  } else {
+    return nullptr;
+  }
+  return std::make_unique<tasks::FrozenFeatures>(load_frozen(request));
+}
+
+void upload(execution::ProgramRunner& runner, const std::vector<nn::Constant>& constants) {
+  for (const nn::Constant& constant : constants) {
+    runner.variables().create(constant.name, {DType::f32, constant.shape}, graph::Storage::data);
+    runner.variables().write(constant.name, bytes_of(constant.values));
+  }
+}
+
+std::vector<nn::Constant> seen_in(execution::ProgramRunner& runner, const nn::FrozenNetwork& network,
+                                  const tasks::Planes& picture, const std::vector<std::string>& layers, OfLayer of) {
+  graph::Graph g;
+  const TensorType type{DType::f32, {1, picture.channels, picture.height, picture.width}};
+  const std::string prefix = "seen.";
+  const graph::ValueId image = g.add_value(prefix + "picture", type, graph::Storage::data);
+  const std::map<std::string, graph::ValueId> found = nn::FrozenLayers(g, network).look_at(image);
+  graph::Expressions e(g, "seen");
+  std::vector<nn::Constant> seen;
+  for (const std::string& layer : layers) {
+    const graph::ValueId value = of(e, found.at(layer));
+    const TensorType of_value = g.value(value).type;
+    g.add_into(GPUNN_OP_COPY, layer, {}, {value}, {g.add_value(prefix + layer, of_value, graph::Storage::state)});
+    seen.push_back({layer, of_value.shape, {}});
+  }
+  execution::RunnableProgram program = runner.compile(std::move(g));
+  execution::Executable& executable = runner.ready(program);
+  runner.variables().write(prefix + "picture", bytes_of(picture.values));
+  executable.run();
+  for (nn::Constant& one : seen) {
+    one.values = values_of<float>(runner.variables().read(prefix + one.name));
+    runner.variables().drop(prefix + one.name);
+  }
+  runner.variables().drop(prefix + "picture");
+  return seen;
+}
+
+void place_frozen(execution::ProgramRunner& runner, const LossConfig& loss, tasks::FrozenFeatures& frozen) {
+  upload(runner, frozen.network.constants);
+  const auto* style = std::get_if<StyleLoss>(&loss.kind);
+  if (style == nullptr) return;
+  std::vector<data::Image> pictures;
+  for (const std::filesystem::path& file : style->styles) {
+    pictures.push_back(data::read_colours(file, style->style_size));
+  }
+  if (pictures.empty()) pictures.push_back(data::drawn_style());
+  frozen.styles.clear();
+  for (const data::Image& picture : pictures) {
+    const std::vector<nn::Constant> grams =
+        seen_in(runner, frozen.network, data::planes_of(picture, ColourPlanes::rgb), frozen.style, tasks::gram_matrix);
+    for (std::size_t i = 0; i < grams.size(); ++i) {
+      if (frozen.styles.size() == i)
+        frozen.styles.push_back({tasks::style_constant(grams[i].name), grams[i].shape, {}});
+      std::vector<float>& values = frozen.styles[i].values;
+      values.insert(values.end(), grams[i].values.begin(), grams[i].values.end());
+    }
+  }
+  for (nn::Constant& one : frozen.styles) one.shape.front() = std::ssize(pictures);
+  upload(runner, frozen.styles);
 }
 
 }  // namespace gpunn::training

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <gpunn/model.hpp>
+#include <gpunn/training.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "tasks/super_resolution/planes.hpp"
+
+namespace gpunn::inference {
+
+// A model that makes images of images of any size, opened for the size of its input that was asked for last.
+class AnySize {
+ public:
+  // It gets each image `rows` times.
+  explicit AnySize(const TrainedModel& trained, int64_t rows = 1);
+
+  const Experiment& experiment() const { return model_->experiment(); }
+  const ModelInfo& info() const { return model_->info(); }
+
+  // What the model makes of each row.
+  std::vector<tasks::Planes> run(const tasks::Planes& input);
+
+ private:
+  void open(std::vector<int64_t> size);
+
+  const TrainedModel& trained_;
+  int64_t rows_;
+  std::optional<Model> model_;
+  std::vector<int64_t> size_;
+};
+
+}  // namespace gpunn::inference

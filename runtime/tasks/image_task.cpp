@@ -1,0 +1,79 @@
+#include "tasks/image_task.hpp"
+
+#include <gpunn/error.hpp>
+#include <gpunn/ops.h>
+
+#include <variant>
+
+#include "tasks/losses.hpp"
+#include "tasks/style/frozen_features.hpp"
+
+namespace gpunn::tasks {
+
+using graph::Graph;
+using graph::ValueId;
+
+namespace {
+
+ValueId flat(Graph& g, ValueId image) {
+  const TensorType type = g.value(image).type;
+  const int64_t rows = type.shape[0];
+  return g.add_view("image.values", image, {type.dtype, {rows, type.elements() / rows}});
+}
+
+// f32, which networks of features see.
+ValueId in_f32(Graph& g, ValueId image) {
+  const TensorType type = g.value(image).type;
+  if (!is_half(type.dtype)) return image;
+  const ValueId wide = g.add_value("image", {DType::f32, type.shape}, graph::Storage::arena);
+  g.add_into(GPUNN_OP_COPY, "image", {}, {image}, {wide});
+  return wide;
+}
+
+}  // namespace
+
+std::string ImageTask::row_text(std::span<const float> values, const std::vector<std::string>& /*names*/) const {
+  return "an image of " + std::to_string(values.size()) + " values";
+}
+
+bool ImageTask::gives_images(const Graph& g, const TaskContext& c, const ModelOutputs& outputs) {
+  const TensorType& type = g.value(outputs.last).type;
+  const int64_t rows = type.shape.empty() ? 0 : type.shape[0];
+  return type.shape.size() == 4 && type.elements() == rows * c.outputs;
+}
+
+ValueId ImageTask::add_training_loss(Graph& g, const TaskContext& c, const ModelOutputs& outputs,
+                                     const Batch& batch) const {
+  require_output(g, c, outputs);
+  const LossConfig& loss = c.experiment.loss;
+  const ValueId target = batch.fields.at(kTargetField);
+  if (!compares_features(loss)) return add_loss_to_target(g, loss, flat(g, outputs.last), target);
+  if (c.frozen == nullptr) throw Error("the loss " + name_of(loss.type()) + " has no network of features");
+  const ValueId images = in_f32(g, outputs.last);
+  const ValueId wanted = g.add_view("target.image", target, g.value(images).type);
+  if (const auto* perceptual = std::get_if<Perceptual>(&loss.kind)) {
+    return add_perceptual_loss(g, *perceptual, *c.frozen, images, wanted);
+  }
+  return add_style_loss(g, std::get<StyleLoss>(loss.kind), *c.frozen, images, wanted);
+}
+
+ValueId ImageTask::add_evaluation_loss(Graph& g, const TaskContext& c, const ModelOutputs& outputs,
+                                       const Batch& batch) const {
+  return add_training_loss(g, c, outputs, batch);
+}
+
+void ImageTask::add_to_totals(Graph& g, const TaskContext& /*context*/, const ModelOutputs& /*outputs*/,
+                              const Batch& batch, ValueId losses, ValueId totals) const {
+  g.add(GPUNN_OP_METRICS_ACCUMULATE, "metrics", {}, {losses, batch.count, totals});
+}
+
+ValueId ImageTask::add_scores(Graph& g, const TaskContext& /*context*/, const ModelOutputs& outputs) const {
+  return flat(g, outputs.last);
+}
+
+gpunn_op ImageTask::prediction_op(const Graph& /*g*/, const TaskContext& /*context*/,
+                                  const ModelOutputs& /*outputs*/) const {
+  return GPUNN_OP_COPY;
+}
+
+}  // namespace gpunn::tasks

@@ -1,0 +1,31 @@
+// What the tasks share whose models make an image of an image.
+#pragma once
+
+#include <string>
+
+#include "tasks/task.hpp"
+
+namespace gpunn::tasks {
+
+class ImageTask : public Task {
+ public:
+  TargetKind target_kind() const override { return TargetKind::image; }
+  std::string_view output() const override { return "image"; }
+  std::string_view target() const override { return "images"; }
+  std::array<const char*, 2> output_names() const override { return {"image", "image"}; }
+  std::string row_text(std::span<const float> values, const std::vector<std::string>& names) const override;
+  graph::ValueId add_training_loss(graph::Graph& g, const TaskContext& context, const ModelOutputs& outputs,
+                                   const Batch& batch) const override;
+  graph::ValueId add_evaluation_loss(graph::Graph& g, const TaskContext& context, const ModelOutputs& outputs,
+                                     const Batch& batch) const override;
+  void add_to_totals(graph::Graph& g, const TaskContext& context, const ModelOutputs& outputs, const Batch& batch,
+                     graph::ValueId losses, graph::ValueId totals) const override;
+  graph::ValueId add_scores(graph::Graph& g, const TaskContext& context, const ModelOutputs& outputs) const override;
+  gpunn_op prediction_op(const graph::Graph& g, const TaskContext& context, const ModelOutputs& outputs) const override;
+
+ protected:
+  // Whether the last output is of images with as many values as their targets.
+  static bool gives_images(const graph::Graph& g, const TaskContext& context, const ModelOutputs& outputs);
+};
+
+}  // namespace gpunn::tasks
