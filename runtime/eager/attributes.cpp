@@ -364,6 +364,36 @@ std::vector<AttributeTable> make_tables() {
                        {&response::alpha, "alpha", number, AttributeValue(1e-4), "factor of the mean square"},
                        {&response::beta, "beta", number, AttributeValue(0.75), "exponent"},
                        {&response::k, "k", number, AttributeValue(1.0), "added before the exponent is applied"}}));
+  using grid = gpunn_grid_points_attrs;
+  tables.push_back(table<grid>("gpunn_grid_points_attrs",
+                               {{&grid::rows, "rows", integer, kRequired, "rows of the map"},
+                                {&grid::columns, "columns", integer, kRequired, "columns of the map"},
+                                {&grid::stride, "stride", number, kRequired, "how much larger the image is"}}));
+  using points = gpunn_assign_points_attrs;
+  tables.push_back(table<points>(
+      "gpunn_assign_points_attrs",
+      {{&points::radius, "radius", number, AttributeValue(1.5), "strides between a point and its box's middle"},
+       {&points::reach, "reach", number, AttributeValue(8.0), "strides between a point and its box's farthest side"},
+       {&points::least_stride, "least_stride", number, kRequired,
+        "the stride whose points take boxes of any smallness"},
+       {&points::most_stride, "most_stride", number, kRequired, "the stride whose points take boxes of any size"}}));
+  using anchors = gpunn_assign_anchors_attrs;
+  tables.push_back(table<anchors>(
+      "gpunn_assign_anchors_attrs",
+      {{&anchors::positive, "positive", number, AttributeValue(0.5), "the overlap from which an anchor learns a box"},
+       {&anchors::negative, "negative", number, AttributeValue(0.5),
+        "the overlap below which it learns that there is none"}}));
+  using focal = gpunn_focal_attrs;
+  tables.push_back(table<focal>("gpunn_focal_attrs",
+                                {{&focal::alpha, "alpha", number, AttributeValue(0.25), "weight of the label's class"},
+                                 {&focal::gamma, "gamma", number, AttributeValue(2.0), "power of what is missing"}}));
+  using suppression = gpunn_suppression_attrs;
+  tables.push_back(table<suppression>(
+      "gpunn_suppression_attrs",
+      {{&suppression::overlap, "overlap", number, AttributeValue(0.5), "above it a box says again what another says"},
+       {&suppression::least_score, "least_score", number, zero, "scores that are not above it are left out"},
+       {&suppression::most, "most", integer, AttributeValue(int64_t{100}), "how many boxes are kept"},
+       {&suppression::by_class, "by_class", flag, AttributeValue(true), "only boxes of one class say the same"}}));
   using hinge = gpunn_hinge_attrs;
   tables.push_back(table<hinge>("gpunn_hinge_attrs", {{&hinge::margin, "margin", number, AttributeValue(1.0), "margin"},
                                                       {&hinge::power, "power", integer, one, "1 or 2"}}));

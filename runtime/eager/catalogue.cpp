@@ -130,6 +130,14 @@ const std::map<int32_t, std::string_view>& summaries() {
       {GPUNN_OP_TABLE_LOAD, "the entry of a table for a step"},
       {GPUNN_OP_TABLE_STORE, "writes an entry of a table in place"},
       {GPUNN_OP_METRICS_ACCUMULATE, "adds a batch's loss, ranks and count to totals in place"},
+      {GPUNN_OP_GRID_POINTS, "the middles of a map's pixels in the image"},
+      {GPUNN_OP_ASSIGN_POINTS, "which box each point learns, as FCOS does"},
+      {GPUNN_OP_ASSIGN_ANCHORS, "which box each anchor learns, as SSD does"},
+      {GPUNN_OP_FOCAL_LOSS, "the focal loss of sigmoid(x)"},
+      {GPUNN_OP_FOCAL_LOSS_BACKWARD, "the gradient of focal_loss"},
+      {GPUNN_OP_GIOU_LOSS, "1 minus the generalised overlap of two boxes"},
+      {GPUNN_OP_GIOU_LOSS_BACKWARD, "the gradient of giou_loss for a"},
+      {GPUNN_OP_NON_MAXIMUM_SUPPRESSION, "the best boxes of those that overlap"},
   };
   return lines;
 }

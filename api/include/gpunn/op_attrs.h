@@ -362,6 +362,42 @@ typedef struct gpunn_advance_attrs {
   int64_t increment;
 } gpunn_advance_attrs;
 
+typedef struct gpunn_grid_points_attrs {
+  uint32_t struct_size;
+  int32_t rows;
+  int32_t columns;
+  float stride; /* above 0 */
+} gpunn_grid_points_attrs;
+
+typedef struct gpunn_assign_points_attrs {
+  uint32_t struct_size;
+  float radius; /* strides, above 0 */
+  float reach;  /* strides, above 0 */
+  float least_stride;
+  float most_stride;
+} gpunn_assign_points_attrs;
+
+/* 0 < negative <= positive <= 1 */
+typedef struct gpunn_assign_anchors_attrs {
+  uint32_t struct_size;
+  float positive;
+  float negative;
+} gpunn_assign_anchors_attrs;
+
+typedef struct gpunn_focal_attrs {
+  uint32_t struct_size;
+  float alpha; /* between 0 and 1 */
+  float gamma; /* at least 0 */
+} gpunn_focal_attrs;
+
+typedef struct gpunn_suppression_attrs {
+  uint32_t struct_size;
+  float overlap;     /* between 0 and 1 */
+  float least_score; /* at least 0 */
+  int32_t most;      /* boxes that are kept, at least 1 */
+  int32_t by_class;
+} gpunn_suppression_attrs;
+
 #ifdef __cplusplus
 }
 #endif

@@ -201,6 +201,22 @@ inline Shape average_gradient_shape(const AnyAttributes& attributes, const Shape
   return x;
 }
 
+inline Shape grid_shape(const AnyAttributes& attributes) {
+  const auto a = attributes.as<gpunn_grid_points_attrs>();
+  require(a.rows >= 0 && a.columns >= 0,
+          std::to_string(a.rows) + " rows of " + std::to_string(a.columns) + " must not be negative");
+  require(std::isfinite(a.stride) && a.stride > 0, "stride must be above 0 and finite");
+  return {int64_t{a.rows} * a.columns, 3};
+}
+
+inline Shape suppressed_shape(const AnyAttributes& attributes, const Shape& boxes) {
+  const auto a = attributes.as<gpunn_suppression_attrs>();
+  require(a.overlap >= 0 && a.overlap <= 1, "overlap " + std::to_string(a.overlap) + " is not in [0, 1]");
+  require(std::isfinite(a.least_score) && a.least_score >= 0, "least_score must be at least 0 and finite");
+  require(a.most > 0, "most " + std::to_string(a.most) + " must be positive");
+  return {boxes[0], a.most, 6};
+}
+
 inline gpunn_upsample2d_attrs upsampling_of(const AnyAttributes& attributes) {
   const auto a = attributes.as<gpunn_upsample2d_attrs>();
   require(a.factor[0] > 0 && a.factor[1] > 0, "factors " + pair_text(a.factor) + " must be positive");
@@ -493,6 +509,27 @@ inline void require_attributes(int32_t op, const AnyAttributes& attributes, Tens
       require_share(a.p, "p");
       break;
     }
+    case GPUNN_OP_ASSIGN_POINTS: {
+      const auto a = attributes.as<gpunn_assign_points_attrs>();
+      require_positive(a.radius, "radius");
+      require_positive(a.reach, "reach");
+      require(std::isfinite(a.least_stride) && std::isfinite(a.most_stride), "strides must be finite");
+      break;
+    }
+    case GPUNN_OP_ASSIGN_ANCHORS: {
+      const auto a = attributes.as<gpunn_assign_anchors_attrs>();
+      require(a.negative > 0 && a.negative <= a.positive && a.positive <= 1,
+              "overlaps " + std::to_string(a.negative) + " and " + std::to_string(a.positive) +
+                  " must be above 0, up to 1 and in this order");
+      break;
+    }
+    case GPUNN_OP_FOCAL_LOSS:
+    case GPUNN_OP_FOCAL_LOSS_BACKWARD: {
+      const auto a = attributes.as<gpunn_focal_attrs>();
+      require_share(a.alpha, "alpha");
+      require_not_negative(a.gamma, "gamma");
+      break;
+    }
     case GPUNN_OP_METRICS_ACCUMULATE:
       require(in.size() != 4, "x and label go together");
       break;
@@ -585,6 +622,10 @@ inline Tensor computed_output(int32_t op, const AnyAttributes& attributes, Tenso
       y.shape[0] = in[1].shape[0];
       return y;
     }
+    case GPUNN_OP_GRID_POINTS:
+      return f32(grid_shape(attributes));
+    case GPUNN_OP_NON_MAXIMUM_SUPPRESSION:
+      return f32(suppressed_shape(attributes, in[0].shape));
     default:
       throw std::logic_error("op " + std::to_string(op) + " has no rule for its output");
   }
