@@ -11,6 +11,7 @@ usage: tests/gpu.sh [PART...]     without a part: all of them, in this order
   tests      ctest, of which the tests labelled gpu run here alone
   check      conformance of every CUDA backend, with nothing left out
   train      LeNet-5 and the MLP, ten epochs, three seeds, on every backend
+  detection  FCOS on BCCD, Raccoon and digits, where $GPUNN_DATA_DIR has detection/, three seeds: mAP at 0.5 and time
   race       LeNet-5 on every backend: table and chart
   check_run  a training on cpu, each op compared with cuda_naive and with cudnn
   bench      training steps against PyTorch's, eager and as a CUDA graph
@@ -101,6 +102,42 @@ part_train() {
       "$python" -c "import sys; sys.exit(min(map(float, '$accuracies'.split())) < $wanted)"
       judge "$experiment on $backend, best test accuracy" "$accuracies%, trained in $seconds s" "$wanted %" $?
     done
+  done
+}
+
+# The mAP at 0.5 of the test part after the last epoch, and the seconds of training: map_of SEED EXPERIMENT --set ...
+map_of() {
+  local seed=$1
+  shift
+  "$gpunn" run "$@" --backend cuda_tiled --set "training.seed=$seed" --set precision=bf16 --runs "$build/runs" --quiet --json |
+    "$python" -c '
+import json, sys
+events = [json.loads(line) for line in sys.stdin]
+last = [event for event in events if event["event"] == "epoch"][-1]
+print("{:.4f} {:.1f}".format(last["test"]["map_50"], events[-1]["train_seconds"]))'
+}
+
+part_detection() {
+  local data=${GPUNN_DATA_DIR:-}/detection weights=$build/resnet18.safetensors name wanted seed found maps seconds
+  if [ ! -d "$data" ]; then
+    judge "detection" "no $data" "GPUNN_DATA_DIR with detection/" 0
+    return
+  fi
+  xz -dkc "$GPUNN_DATA_DIR/weights/resnet18_imagenet.safetensors.xz" >"$weights"
+  local voc=(experiments/fcos_voc.yaml --set "init_from.file=$weights")
+  for name in bccd:0.925 raccoon:0.90 digits:0.97; do
+    wanted=${name#*:} name=${name%%:*} maps="" seconds=""
+    local what=(experiments/fcos_digits.yaml --set data.digit_source=mnist --set data.synthetic_train=8000 --set training.epochs=20
+      --set model.parameters.base=32 --set model.parameters.width=64 --set model.parameters.depth=2)
+    [ "$name" != bccd ] || what=("${voc[@]}" --set "data.path=$data/bccd" --set "data.image_size=[480,640]")
+    [ "$name" != raccoon ] || what=("${voc[@]}" --set "data.path=$data/raccoon" --set data.format=csv --set data.images=images
+      --set "data.boxes=$data/raccoon/data/train_labels.csv" --set "data.test_boxes=$data/raccoon/data/test_labels.csv" --set training.epochs=70)
+    for seed in 1 2 3; do
+      found=$(map_of "$seed" "${what[@]}" 2>>"$out/detection.log") || found="0 0"
+      maps+="${found% *} " seconds+="${found#* } "
+    done
+    "$python" -c "import sys; m = list(map(float, '$maps'.split())); sys.exit(sum(m) / len(m) < $wanted)"
+    judge "FCOS on $name, mAP at 0.5" "$maps, trained in $seconds s" "$wanted" $?
   done
 }
 
@@ -254,7 +291,7 @@ part_sanitize() {
   done
 }
 
-parts=(build tests check train race check_run bench kernels profile faults examples sanitize)
+parts=(build tests check train detection race check_run bench kernels profile faults examples sanitize)
 case ${1:-} in -h | --help) usage && exit 0 ;; esac
 [ $# -eq 0 ] || parts=("$@")
 for part in "${parts[@]}"; do

@@ -750,6 +750,41 @@ class Concat(Layer):
         super().__init__(name)
 
 
+class FCOSHead(Layer):
+    """Boxes, centerness and classes at each pixel of the maps of a pyramid."""
+
+    type = "fcos_head"
+
+    def __init__(
+        self,
+        num_classes: int,
+        strides: Sequence[int],
+        width: int = 128,
+        depth: int = 2,
+        groups: int = 16,
+        radius: float = 1.5,
+        overlap: float = 0.6,
+        least_score: float = 0.05,
+        most: int = 100,
+        init: str = "default",
+        *,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(
+            name,
+            classes=num_classes,
+            strides=list(strides),
+            width=width,
+            depth=depth,
+            groups=groups,
+            radius=radius,
+            overlap=overlap,
+            least_score=least_score,
+            most=most,
+            init=init,
+        )
+
+
 class MultiheadAttention(Layer):
     """Self-attention of ``[tokens, features]``."""
 

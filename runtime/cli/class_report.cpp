@@ -1,6 +1,7 @@
 #include "cli/class_report.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -52,9 +53,38 @@ std::string output_table(const ClassEvalReport& report, bool colour) {
   return table.text(colour) + note;
 }
 
+std::string detection_tables(const DetectionReport& report, bool colour) {
+  Table figures({{"MEAN AVERAGE PRECISION"}, {"MAP", Align::right}});
+  for (const auto& [name, value] : report.figures) figures.add({name, std::isnan(value) ? "-" : percent_text(value)});
+  Table classes({{"CLASS"}, {"OBJECTS", Align::right}, {"BOXES", Align::right}, {"AP", Align::right}});
+  for (const DetectedClass& one : report.classes) {
+    classes.add({printable(one.name), count_text(one.objects), count_text(one.detections),
+                 std::isnan(one.ap) ? "-" : percent_text(one.ap)});
+  }
+  return figures.text(colour) + "\n" + classes.text(colour);
+}
+
+std::string detected_confusion_table(const DetectionReport& report, bool colour) {
+  const std::size_t side = report.classes.size() + 1;
+  const auto name = [&](std::size_t i) { return i + 1 < side ? printable(report.classes[i].name) : "nothing"; };
+  std::vector<Column> columns{{"OBJECT \\ FOUND"}};
+  for (std::size_t i = 0; i < side; ++i) columns.push_back({name(i), Align::right});
+  Table table(std::move(columns));
+  for (std::size_t i = 0; i < side; ++i) {
+    std::vector<std::string> cells{name(i)};
+    for (std::size_t k = 0; k < side; ++k) {
+      const int64_t count = report.confusion[i * side + k];
+      cells.push_back(count > 0 ? std::to_string(count) : ".");
+    }
+    table.add(std::move(cells));
+  }
+  return table.text(colour);
+}
+
 }  // namespace
 
 std::string class_table(const ClassEvalReport& report, bool colour) {
+  if (report.detection) return detection_tables(*report.detection, colour);
   if (report.classes.empty()) return output_table(report, colour);
   std::vector<ClassReport> shown = report.classes;
   std::string note;
@@ -80,6 +110,7 @@ std::string class_table(const ClassEvalReport& report, bool colour) {
 }
 
 std::string confusion_table(const ClassEvalReport& report, bool colour) {
+  if (report.detection) return detected_confusion_table(*report.detection, colour);
   if (report.classes.empty()) return "no matrix where there are no classes\n";
   if (report.confusion.empty()) return fmt::format("no matrix of more than {} classes\n", kMostConfusionClasses);
   std::vector<Column> columns{{"CLASS \\ PREDICTED"}};

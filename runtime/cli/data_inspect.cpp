@@ -118,6 +118,8 @@ const char* kind_word(TargetKind kind) {
       return "labels";
     case TargetKind::image:
       return "image";
+    case TargetKind::boxes:
+      return "boxes";
     case TargetKind::one_class:
       break;
   }
@@ -194,7 +196,7 @@ void print_report(const Dataset& set, const std::vector<Part>& parts) {
     put("normalised by channel {}: mean {:.4f}, standard deviation {:.4f}\n", i, set.mean[i], set.stddev[i]);
   }
   for (const std::string& note : set.notes) put("note: {}\n", printable(note));
-  if (set.targets == TargetKind::image) return;  // patches are cut while training
+  if (set.batches != nullptr) return;  // patches, or varied images, are made while training
   const SplitSummary& train = parts.front().summary;
   const bool features = set.train.samples.shape.size() == 2;
   print_ranges(

@@ -306,6 +306,17 @@ Json to_json(const OutputReport& report) {
 // The totals are members of the document itself. Data without classes has `outputs` in place of them.
 Json to_json(const ClassEvalReport& report, bool with_confusion) {
   Json json = to_json(report.total);
+  if (report.detection) {
+    json["figures"] = Json::object();
+    for (const auto& [name, value] : report.detection->figures) json["figures"][name] = value;
+    json["classes"] = Json::array();
+    for (const DetectedClass& one : report.detection->classes) {
+      json["classes"].push_back(
+          {{"name", one.name}, {"objects", one.objects}, {"detections", one.detections}, {"ap", one.ap}});
+    }
+    if (with_confusion) json["confusion"] = report.detection->confusion;
+    return json;
+  }
   if (report.targets != TargetKind::one_class) {
     json["outputs"] = array_of(report.outputs);
     return json;
@@ -409,6 +420,15 @@ Json to_json(const Prediction& prediction) {
   }
   Json result = {{"source", prediction.source}, {"top", top}, {"label", nullptr}};
   if (prediction.label) result["label"] = *prediction.label;
+  if (!prediction.boxes.empty()) {
+    result["boxes"] = Json::array();
+    for (const DetectedBox& one : prediction.boxes) {
+      result["boxes"].push_back({{"class", one.index},
+                                 {"name", one.name},
+                                 {"score", one.score},
+                                 {"box", {one.left, one.top, one.right, one.bottom}}});
+    }
+  }
   if (!prediction.values.empty()) {
     result["values"] = Json::object();
     for (const NamedValue& one : prediction.values) result["values"][one.name] = one.value;

@@ -1,3 +1,4 @@
+#include <gpunn/detection.hpp>
 #include <gpunn/error.hpp>
 #include <gpunn/model.hpp>
 #include <gpunn/training.hpp>
@@ -23,16 +24,32 @@ namespace gpunn::cli {
 
 namespace {
 
-void print_prediction(const Prediction& prediction) {
+void print_prediction(const Prediction& prediction, double least_score) {
   put("{}", printable(prediction.source));
   if (prediction.label) put(" (label {})", *prediction.label);
   put("\n");
+  for (const DetectedBox& one : prediction.boxes) {
+    if (one.score < least_score) continue;
+    put("  {:>8}  {}  {:.0f},{:.0f} to {:.0f},{:.0f}\n", percent_text(one.score), printable(one.name), one.left,
+        one.top, one.right, one.bottom);
+  }
   for (const NamedValue& one : prediction.values) put("  {:>12.6g}  {}\n", one.value, printable(one.name));
   for (const ClassProbability& one : prediction.top) {
     const std::string name = one.name.empty() || one.name == std::to_string(one.index)
                                  ? std::to_string(one.index)
                                  : fmt::format("{} {}", one.index, printable(one.name));
     put("  {:>8}  {}\n", percent_text(one.probability), name);
+  }
+}
+
+// Each image with its boxes, under its name in a folder.
+void draw(const std::vector<Prediction>& predictions, const std::filesystem::path& folder, double least_score) {
+  std::filesystem::create_directories(folder);
+  for (const Prediction& one : predictions) {
+    const std::filesystem::path image = one.source;
+    std::error_code ignored;
+    if (!std::filesystem::is_regular_file(image, ignored)) continue;  // a row of the test data
+    write_with_boxes(image, one.boxes, folder / image.filename().replace_extension(".png"), least_score);
   }
 }
 
@@ -86,6 +103,8 @@ void add_predict(CommandLine& line) {
     PredictRequest request;
     std::filesystem::path watched;
     bool skip_existing = false;
+    std::filesystem::path drawn, coco;
+    int64_t least_score = 30;
     bool is_stdin() const { return request.inputs.size() == 1 && request.inputs.front() == "-"; }
   };
   auto options = std::make_shared<Options>();
@@ -119,6 +138,15 @@ void add_predict(CommandLine& line) {
       .excludes("--row");
   verb.add_flag("--skip-existing", options->skip_existing, "Of --watch: only images that come from now on")
       .needs("--watch");
+  verb.add_option("--draw", options->drawn, "Of a detection: write each image with its boxes to this folder, as PNG")
+      .type_name("DIR");
+  verb.add_option("--least-score", options->least_score,
+                  "Of a detection: boxes of a lower score are neither printed nor drawn; --json and --coco have all")
+      .capture_default_str()
+      .range(0, 100)
+      .type_name("PERCENT");
+  verb.add_option("--coco", options->coco, "Of a detection: write the boxes as COCO's evaluators read results")
+      .type_name("FILE.json");
   add_backend_option(verb, options->backend);
   add_set_option(verb, options->settings);
   add_json_flag(verb, line);
@@ -144,12 +172,15 @@ void add_predict(CommandLine& line) {
       }
       const TrainedModel model = trained_model(options->model, options->settings, options->backend);
       const std::vector<Prediction> predictions = predict(model, options->request);
+      const double least_score = static_cast<double>(options->least_score) / 100;
+      if (!options->drawn.empty()) draw(predictions, options->drawn, least_score);
+      if (!options->coco.empty()) write_coco_results(predictions, options->coco);
       if (line.json) {
         Json document = Json::array();
         for (const Prediction& prediction : predictions) document.push_back(to_json(prediction));
         print_json(document);
       } else {
-        for (const Prediction& prediction : predictions) print_prediction(prediction);
+        for (const Prediction& prediction : predictions) print_prediction(prediction, least_score);
       }
       return ExitCode::done;
     };

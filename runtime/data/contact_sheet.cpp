@@ -143,10 +143,10 @@ std::vector<SheetRow> sheet_rows(const Dataset& set, int64_t columns) {
 
 void write_contact_sheet(const Dataset& set, const std::filesystem::path& file, int64_t columns) {
   const Split& split = set.train;
-  if (set.targets == TargetKind::image) {
-    throw Error("a contact sheet is of samples that are there beforehand; the patches of '" + set.name +
-                    "' are cut while training",
-                ExitCode::usage);
+  if (set.targets == TargetKind::image || set.targets == TargetKind::boxes) {
+    throw Error(
+        "a contact sheet is of samples that are there beforehand; those of '" + set.name + "' are made while training",
+        ExitCode::usage);
   }
   const Shape& shape = split.samples.shape;
   if (shape.size() != 4) {

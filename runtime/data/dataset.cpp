@@ -136,7 +136,7 @@ Dataset load_dataset(const DataConfig& config) {
 
 Dataset load_sizes(const DataConfig& config) {
   const data::DatasetRow& row = find_checked(config);
-  if (row.pairs) {  // whose sizes are those of the images
+  if (row.learnt) {  // whose sizes are those of the images
     if (row.origin != data::Origin::published) return as_configured(row.make(config), config);
     const data::Search search = data::locate(row, config.path);
     return as_configured(

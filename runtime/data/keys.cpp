@@ -5,10 +5,12 @@
 #include <string>
 #include <utility>
 
+#include "common/text.hpp"
 #include "config/key_builders.hpp"
 #include "config/kinds.hpp"
 #include "data/registry.hpp"
 #include "data/target_columns.hpp"
+#include "tasks/task.hpp"
 
 namespace gpunn::data {
 
@@ -41,6 +43,31 @@ std::vector<std::string> names_of(Origin origin) {
     if (row.origin == origin) names.push_back(row.name);
   }
   return names;
+}
+
+// Sets that are for one task alone, and tasks that are for such sets alone.
+void check_learnt(const DatasetRow& row, const D& config, const config::GivenKeys& given, config::Diagnostics& found) {
+  const TargetKind wanted = target_kind(config);
+  if (row.learnt == wanted) return;
+  std::vector<std::string> fitting;
+  for (const DatasetRow& other : registry()) {
+    if (other.learnt == wanted) fitting.push_back(other.name);
+  }
+  if (row.learnt) {
+    std::vector<std::string> tasks;
+    for (const tasks::Task* other : tasks::all()) {
+      if (other->target_kind() == *row.learnt) tasks.emplace_back(other->name());
+    }
+    found.add(given.place("data.dataset"),
+              "data.dataset " + row.name + " has " +
+                  (row.learnt == TargetKind::boxes ? "images with boxes" : "photographs") +
+                  ", not for the task " + config.task + "; set task: " + join(tasks, " or "));
+  } else if (!fitting.empty()) {
+    found.add(given.place("data.dataset"), "the task " + config.task + " learns from " +
+                                               (wanted == TargetKind::boxes ? "images with boxes" : "photographs") +
+                                               "; data.dataset " + row.name + " has none. Choose " +
+                                               join(fitting, ", "));
+  }
 }
 
 }  // namespace
@@ -115,13 +142,7 @@ void check_data(const DataConfig& config, const config::GivenKeys& given, config
   }
   if (!given.sound("data.dataset") || config.dataset.empty()) return;
   const DatasetRow& row = find_dataset(config.dataset);
-  if (given.sound("task") && row.origin != Origin::memory && row.pairs != (target_kind(config) == TargetKind::image)) {
-    found.add(given.place("data.dataset"),
-              row.pairs ? "data.dataset " + row.name + " has photographs, not for the task " + config.task +
-                              "; set task: super_resolution, or style_transfer"
-                        : "the task " + config.task + " learns from photographs; data." + "dataset " + row.name +
-                              " has none. " + "Choose photographs, photograph_folder or " + "drawn_photographs");
-  }
+  if (given.sound("task") && row.origin != Origin::memory) check_learnt(row, config, given, found);
   if (row.check != nullptr) row.check(config, given, found);
   if (row.origin != Origin::user) return;
   if (config.path.empty() && given.sound("data.path")) {

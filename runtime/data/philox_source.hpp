@@ -44,6 +44,10 @@ enum : uint64_t {
   kValidationShareStream = 0x7368617265730001,
   kPatchStream = 0x7061746368000000,
   kStyleNoiseStream = 0x7374796c65000000,
+  kBoxStream = 0x626f786573000000,
+  kBoxOrderStream = 0x626f786573000001,
+  kCanvasTrainStream = 0x626f786573000002,
+  kCanvasTestStream = 0x626f786573000003,
   kDrawnTrainStream = 0x70686f746f730000,
   kDrawnTestStream = 0x70686f746f730001,
 };

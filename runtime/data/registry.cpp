@@ -14,6 +14,8 @@ DatasetRow arrays_row();
 DatasetRow cifar10_row();
 DatasetRow cifar100_row();
 DatasetRow csv_row();
+DatasetRow detection_folder_row();
+DatasetRow drawn_digits_row();
 DatasetRow drawn_photographs_row();
 DatasetRow hdf5_row();
 DatasetRow image_folder_row();
@@ -36,6 +38,8 @@ const std::vector<DatasetRow>& registry() {
                                                photographs_row(),
                                                photograph_folder_row(),
                                                drawn_photographs_row(),
+                                               detection_folder_row(),
+                                               drawn_digits_row(),
                                                arrays_row()};
   return rows;
 }

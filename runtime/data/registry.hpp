@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -52,7 +53,8 @@ struct DatasetRow {
   std::vector<std::string> mirrors;                   // URLs ending in '/', the first that serves wins
   std::vector<RemoteFile> files;
   DatasetSizes (*sizes)(const DataConfig& config) = nullptr;  // published and synthetic ones, but for photographs
-  bool pairs = false;                                         // of images, as the task super_resolution learns them
+  // What alone is learnt of a set whose sizes are those of its images; nothing: what the task wants.
+  std::optional<TargetKind> learnt;
   std::string stand_in;  // a synthetic set of samples of the same shape; empty: there is none
 
   // The keys that an experiment has for this set alone, and what finds mistakes in what was given for them. nullptr:

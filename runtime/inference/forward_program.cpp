@@ -59,9 +59,9 @@ void add_predictions(Graph& g, const ForwardModel& model, const tasks::ModelOutp
   const tasks::TaskContext context{.experiment = model.experiment,
                                    .outputs = static_cast<int64_t>(model.info.outputs.size())};
   const TensorType type = g.value(outputs.last).type;
-  if (type.shape.size() != 2) require_outputs_named(model, type);
+  if (task.names_outputs() && type.shape.size() != 2) require_outputs_named(model, type);
   const ValueId scores = task.add_scores(g, context, outputs);
-  require_outputs_named(model, g.value(scores).type);
+  if (task.names_outputs()) require_outputs_named(model, g.value(scores).type);
   add_output(variable::kPredictions, task.prediction_op(g, context, outputs), scores);
 }
 

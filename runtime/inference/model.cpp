@@ -337,8 +337,8 @@ void Model::run(std::span<const ArrayView> inputs, std::span<const MutableArrayV
 
 std::vector<Decoded> Model::predict(const ArrayView& input, int64_t top) const {
   if (top < 1) throw Error("top must be at least 1, is " + std::to_string(top), ExitCode::usage);
-  const std::size_t columns = info().outputs.size();
-  if (columns == 0) {
+  const auto columns = static_cast<std::size_t>(outputs().back().row.elements());
+  if (info().outputs.empty()) {
     throw Error("the outputs of this model have no names that a prediction could tell; call run()", ExitCode::usage);
   }
   const int64_t rows = input.shape.empty() ? 0 : input.shape.front();
@@ -358,7 +358,8 @@ std::vector<Explanation> Model::explain(const ArrayView& input, const ExplainOpt
   const std::shared_ptr<Impl> held = impl_;
   const ModelTensor& image = held->inputs().front();
   const ModelTensor& told = held->outputs().back();
-  if (image.row.shape.size() != 3 || told.row.shape.size() != 1) {
+  const bool is_named = tasks::find(held->model().info.task).names_outputs();
+  if (image.row.shape.size() != 3 || told.row.shape.size() != 1 || !is_named) {
     throw Error("maps are of models that tell numbers of an image [C, H, W]; this one tells " + to_string(told.row) +
                     " of " + to_string(image.row),
                 ExitCode::usage);

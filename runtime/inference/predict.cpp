@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "data/images/image.hpp"
 #include "data/parallel.hpp"
 #include "inference/sample_files.hpp"
 #include "tasks/task.hpp"
@@ -20,6 +21,7 @@ using inference::FileSample;
 namespace {
 
 constexpr int64_t kLargestPredicted = 64;  // rows at a time
+constexpr int64_t kMostShownBoxes = 100;   // of an image
 
 std::vector<FileSample> test_rows(const std::vector<int64_t>& rows, const Model& model) {
   if (rows.empty()) return {};
@@ -61,6 +63,21 @@ void gather(std::span<const FileSample> samples, const InputInfo& input, std::ve
   });
 }
 
+// From pixels of the sample to those of the image that it was made of, clipped to it.
+std::vector<DetectedBox> on_image(std::vector<DetectedBox> boxes, const FileSample& sample, const InputInfo& input) {
+  if (boxes.empty() || sample.image.empty() || !input.fit.inside) return boxes;
+  const data::Image image = data::read_image_file(sample.image);
+  const double scale = data::fit_inside_scale(image, input.sample.shape[1], input.sample.shape[2]);
+  const auto height = static_cast<double>(image.height), width = static_cast<double>(image.width);
+  for (DetectedBox& box : boxes) {
+    box.left = std::clamp(box.left / scale, 0.0, width);
+    box.right = std::clamp(box.right / scale, 0.0, width);
+    box.top = std::clamp(box.top / scale, 0.0, height);
+    box.bottom = std::clamp(box.bottom / scale, 0.0, height);
+  }
+  return boxes;
+}
+
 void require_answerable(const PredictRequest& request) {
   if (request.inputs.empty() && request.rows.empty()) {
     throw Error("nothing to predict: give files, or --row N for rows of the test set", ExitCode::usage);
@@ -83,6 +100,7 @@ std::vector<Prediction> predict(const Model& model, const PredictRequest& reques
                     " gives images, which `gpunn upscale RUN image.png --to out.png` writes",
                 ExitCode::usage);
   }
+  const bool boxes = tasks::find(model.info().task).target_kind() == TargetKind::boxes;
   const auto largest = static_cast<std::size_t>(std::min(kLargestPredicted, model.max_batch()));
   const InputInfo& input = model.info().input;
   std::vector<FileSample> samples = inference::samples_in(request.inputs, model.info(), model.experiment().data);
@@ -96,13 +114,15 @@ std::vector<Prediction> predict(const Model& model, const PredictRequest& reques
     const auto part = std::span(samples).subspan(first, count);
     gather(part, input, batch);
     shape.front() = static_cast<int64_t>(count);
-    std::vector<Decoded> decoded = model.predict(
-        {.name = input.name, .dtype = input.sample.dtype, .shape = shape, .data = batch.data()}, request.top_k);
+    std::vector<Decoded> decoded =
+        model.predict({.name = input.name, .dtype = input.sample.dtype, .shape = shape, .data = batch.data()},
+                      boxes ? std::max<int64_t>(request.top_k, kMostShownBoxes) : request.top_k);
     for (std::size_t i = 0; i < count; ++i) {
       predictions.push_back({.source = part[i].source,
                              .top = std::move(decoded[i].classes),
                              .values = std::move(decoded[i].values),
-                             .label = part[i].label});
+                             .label = part[i].label,
+                             .boxes = on_image(std::move(decoded[i].boxes), part[i], input)});
     }
   }
   return predictions;

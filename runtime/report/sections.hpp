@@ -12,9 +12,12 @@ std::string curves(const Contents& contents);
 std::string class_section(const ClassEvalReport& report);
 std::string confusion_section(const ClassEvalReport& report);
 std::string mistakes_section(const Contents& contents);
-std::string output_section(const ClassEvalReport& report);   // of data without classes, as the next two
-std::string scatter_section(const ClassEvalReport& report);  // of numbers
-std::string crops_section(const ClassEvalReport& report);    // of images
+std::string output_section(const ClassEvalReport& report);     // of data without classes, as the next two
+std::string scatter_section(const ClassEvalReport& report);    // of numbers
+std::string crops_section(const ClassEvalReport& report);      // of images
+std::string detection_section(const ClassEvalReport& report);  // of boxes, as the next two
+std::string detected_confusion_section(const ClassEvalReport& report);
+std::string worst_images_section(const ClassEvalReport& report);
 std::string worst_rows_section(const Contents& contents);
 std::string filters_section(const Contents& contents);
 

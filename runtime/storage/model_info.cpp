@@ -47,6 +47,8 @@ class Member {
     return {*found, path};
   }
 
+  bool has(const char* key) const { return json_.is_object() && json_.contains(key); }
+
   std::string text() const {
     require(json_.is_string() && json_.get_ref<const std::string&>().size() <= kLongestInfoName,
             "a text of at most " + std::to_string(kLongestInfoName) + " bytes");
@@ -139,7 +141,9 @@ InputInfo read_input(const Member& member) {
   member["columns"].require(input.columns.empty() || input.columns.size() == channels,
                             "no names, or " + std::to_string(channels));
   const Member fit = member["fit"];
-  input.fit = {.crop = fit["crop"].flag(), .shorter_side = fit["shorter_side"].count(0, 1 << 24)};
+  input.fit = {.crop = fit["crop"].flag(),
+               .inside = fit.has("inside") && fit["inside"].flag(),
+               .shorter_side = fit["shorter_side"].count(0, 1 << 24)};
   input.light_on_dark = member["light_on_dark"].flag();
   return input;
 }
@@ -159,6 +163,13 @@ PartDigest read_part(const Member& part) {
   return {.rows = part["rows"].count(0), .samples = part["samples"].checksum(), .targets = part["targets"].checksum()};
 }
 
+// A member that says what is not usual is there only where it is not: older versions read what is usual.
+InfoJson fit_json(const ImageFit& fit) {
+  InfoJson json = {{"crop", fit.crop}, {"shorter_side", fit.shorter_side}};
+  if (fit.inside) json["inside"] = true;
+  return json;
+}
+
 }  // namespace
 
 std::string model_info_text(const ModelInfo& info) {
@@ -176,7 +187,7 @@ std::string model_info_text(const ModelInfo& info) {
         {"mean", input.mean},
         {"stddev", input.stddev},
         {"columns", input.columns},
-        {"fit", {{"crop", input.fit.crop}, {"shorter_side", input.fit.shorter_side}}},
+        {"fit", fit_json(input.fit)},
         {"light_on_dark", input.light_on_dark}}},
       {"outputs", info.outputs},
       {"target", {{"mean", info.target_mean}, {"stddev", info.target_stddev}}},

@@ -48,9 +48,10 @@ ValueId add_loss_to_target(Graph& g, const LossConfig& loss, ValueId output, Val
     case LossKind::style:
       throw Error("the loss " + name_of(loss.type()) + " compares images", ExitCode::usage);
     case LossKind::hinge:
+    case LossKind::focal:
       break;
   }
-  throw Error("the loss hinge compares outputs with one label a row, not with targets", ExitCode::usage);
+  throw Error("the loss " + name_of(loss.type()) + " compares outputs with labels, not with targets", ExitCode::usage);
 }
 
 bool ends_in_part_of_loss(const Experiment& experiment) {
@@ -100,6 +101,8 @@ std::string name_of(LossKind kind) {
       return "perceptual";
     case LossKind::style:
       return "style";
+    case LossKind::focal:
+      return "focal";
     case LossKind::cross_entropy:
       break;
   }

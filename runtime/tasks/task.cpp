@@ -12,6 +12,7 @@ namespace gpunn::tasks {
 const Task& classification();
 const Task& regression();
 const Task& multi_label();
+const Task& detection();
 const Task& super_resolution();
 const Task& style_transfer();
 
@@ -40,7 +41,7 @@ Decoded Task::decode(std::span<const float> predictions, const std::vector<std::
 
 const std::vector<const Task*>& all() {
   static const std::vector<const Task*> tasks = {&classification(), &regression(), &multi_label(), &super_resolution(),
-                                                 &style_transfer()};
+                                                 &style_transfer(), &detection()};
   return tasks;
 }
 

@@ -40,9 +40,10 @@ struct ScoredImages {
 // Rows of an evaluation, in host memory: what the model predicts and what is right, [rows, outputs] each, both in the
 // units of the data set.
 struct ScoredRows {
-  int64_t outputs = 0;
+  int64_t outputs = 0;  // of a row's predictions; of its targets too, where target_size is 0
   std::span<const float> predictions, targets;
   std::optional<ScoredImages> images = {};
+  int64_t target_size = 0;
 };
 
 // Gathers the rows of an evaluation to a number.
@@ -92,6 +93,8 @@ class Task {
   // What a row's predictions mean, in the units of the data: of classes and labels the `top` most probable, equal ones
   // in their order.
   virtual Decoded decode(std::span<const float> predictions, const std::vector<std::string>& names, int64_t top) const;
+  // Whether an output is one of what the data names; else rows are of other sizes, and the names are told with them.
+  virtual bool names_outputs() const { return true; }
   bool has_labels() const { return target_kind() == TargetKind::one_class; }  // else targets f32[rows, outputs]
 
   // Throws ConfigError, which names loss, last layer and data, where the model's outputs do not fit them.

@@ -18,8 +18,8 @@ using graph::Storage;
 DataFeed::DataFeed(const Experiment& experiment, Dataset dataset)
     : experiment_(experiment), dataset_(std::move(dataset)) {
   scale_targets(dataset_);
-  train_ = split_type("train", experiment_, dataset_.train.samples, dataset_.classes);
-  test_ = split_type("test", experiment_, dataset_.test.samples, outputs_of(dataset_.test));
+  train_ = split_type("train", experiment_, dataset_.train.samples, target_size_of(dataset_.train));
+  test_ = split_type("test", experiment_, dataset_.test.samples, target_size_of(dataset_.test));
 }
 
 void DataFeed::place(execution::ProgramRunner& runner, execution::Profiler* profiler) {
@@ -84,6 +84,12 @@ void DataFeed::upload_normalisation() {
 int64_t DataFeed::outputs_of(const Split& split) const {
   if (dataset_.targets != TargetKind::image || split.rows() == 0) return dataset_.classes;
   return split.fields.at(kTargetField).type.elements() / split.rows();
+}
+
+int64_t DataFeed::target_size_of(const Split& split) const {
+  const auto field = split.fields.find(kTargetField);
+  if (field != split.fields.end() && split.rows() > 0) return field->second.type.elements() / split.rows();
+  return dataset_.target_size > 0 ? dataset_.target_size : dataset_.classes;
 }
 
 int64_t DataFeed::evaluation_batch() const {

@@ -37,6 +37,8 @@ class DataFeed {
   bool evaluates_singly() const { return !dataset_.test.singles.empty(); }
   // The numbers that a row of the split is to be learnt from.
   int64_t outputs_of(const Split& split) const;
+  // The numbers that a row's targets have; these are as many but for boxes.
+  int64_t target_size_of(const Split& split) const;
   int64_t evaluation_batch() const;  // rows
   Sampling evaluation_sampling() const;
   // Why the data set is streamed, where the experiment does not ask for that; else empty.

@@ -100,6 +100,11 @@ std::vector<config::KeyOf<LossConfig>> loss_keys() {
                                     "The loss is the square root of distance^2 + epsilon^2.")),
       kind_of_keys(perceptual_keys()),
       kind_of_keys(style_keys()),
+      loss_kind<Focal>(
+          number("alpha", &Focal::alpha, between(0, 1),
+                 "Weight of the class that is there; 1 minus it weighs the others."),
+          number("gamma", &Focal::gamma, between(0, kLargestRate),
+                 "The cross-entropy is multiplied by so high a power of what is missing from the right answer.")),
   };
   std::vector<KeyOf<LossConfig>> keys = keys_of_kinds(kinds);
   keys.insert(keys.begin(), kind_key("type", kinds,

@@ -39,6 +39,8 @@ std::string data_text(const Dataset& dataset) {
         return count + " labels";
       case TargetKind::image:
         return "for images " + std::to_string(dataset.scale) + " times as large";
+      case TargetKind::boxes:
+        return "boxes of " + count + " classes";
       case TargetKind::one_class:
         break;
     }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tasks/super_resolution/bicubic.hpp"
+#include "training/detection_reports.hpp"
 #include "training/targets.hpp"
 
 namespace gpunn::training {
@@ -126,6 +127,7 @@ ClassEvalReport evaluate_images(Session& session, int64_t most) {
 
 ClassEvalReport evaluate_outputs(Session& session, int64_t worst) {
   if (session.data().evaluates_singly()) return evaluate_images(session, worst);
+  if (session.dataset().targets == TargetKind::boxes) return evaluate_detections(session, worst);
   const Dataset& data = session.dataset();
   const tasks::Task& task = session.task();
   const auto outputs = static_cast<std::size_t>(data.classes);

@@ -16,6 +16,10 @@ using graph::Storage;
 
 namespace {
 
+TensorType type_of(const graph::Graph& program, const char* variable) {
+  return std::ranges::find(program.values(), variable, &graph::Value::name)->type;
+}
+
 // Variables of one call: the next one may bring another number of rows.
 class Temporaries {
  public:
@@ -70,7 +74,7 @@ struct Session::SingleRow {
 std::unique_ptr<execution::RunnableProgram> Session::compile_single(const SingleRow& row) {
   ProgramContext of_row = context();
   of_row.outputs = data_->outputs_of(row.split);
-  const SplitType type = split_type(row.name, *experiment_, row.split.samples, of_row.outputs);
+  const SplitType type = split_type(row.name, *experiment_, row.split.samples, data_->target_size_of(row.split));
   data_->upload(type, row.split);
   return std::make_unique<execution::RunnableProgram>(
       runner_->compile(inspection_program(of_row, type, 1, row.prefix())));
@@ -92,7 +96,7 @@ void Session::run_single(const SingleRow& row, execution::RunnableProgram& progr
 }
 
 void Session::drop_single(const SingleRow& row) {
-  const SplitType type = split_type(row.name, *experiment_, row.split.samples, data_->outputs_of(row.split));
+  const SplitType type = split_type(row.name, *experiment_, row.split.samples, data_->target_size_of(row.split));
   for (const std::string& name : {type.samples_variable(), type.rows_variable(), row.prefix() + variable::kRowScores,
                                   row.prefix() + variable::kPredictions, row.prefix() + variable::kRowLosses}) {
     variables().drop(name);
@@ -156,7 +160,7 @@ EvalReport Session::evaluate_rows(const std::function<void(const RowOutputs&)>& 
   graph::Graph program = inspection_program(context(), data_->test(), batch);
   Temporaries temporaries(variables());
   for (const char* name : {variable::kRowScores, variable::kPredictions}) {
-    temporaries.create(name, {DType::f32, {batch, dataset().classes}}, Storage::state);
+    temporaries.create(name, type_of(program, name), Storage::state);
   }
   temporaries.create(variable::kRowLosses, {DType::f32, {batch}}, Storage::state);
   StreamedProgram step{runner_->compile(std::move(program)), data_->evaluation_stream()};
@@ -173,7 +177,7 @@ EvalReport Session::evaluate_rows(const std::function<void(const RowOutputs&)>& 
       const std::vector<float> losses = values_of<float>(variables().read(variable::kRowLosses));
       // The last batch may have rows that do not count.
       const auto rows = static_cast<std::size_t>(std::min(batch, data_->test().rows() - first));
-      const std::size_t values = rows * static_cast<std::size_t>(dataset().classes);
+      const std::size_t values = scores.size() / static_cast<std::size_t>(batch) * rows;
       const RowOutputs seen{.first = first,
                             .scores = std::span(scores).first(values),
                             .predictions = std::span(predictions).first(values),

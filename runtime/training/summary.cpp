@@ -193,7 +193,8 @@ SummaryReport summarize_with_data(const Experiment& experiment) {
   training::require_targets(experiment, dataset);
   const auto start = training::find_start(experiment, training::sample_shape(dataset));
   SummaryReport report = summarize_step(
-      experiment, {.split = training::split_type("train", experiment, dataset.train.samples, dataset.classes),
+      experiment, {.split = training::split_type("train", experiment, dataset.train.samples,
+                                                 dataset.target_size > 0 ? dataset.target_size : dataset.classes),
                    .outputs = dataset.classes,
                    .steps = length.steps});
   report.data = training::data_text(dataset);

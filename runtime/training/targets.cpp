@@ -23,6 +23,8 @@ void require_targets(const Experiment& experiment, const Dataset& dataset) {
         return "any of " + count + " labels a sample";
       case TargetKind::image:
         return std::string("an image to be made of each sample");
+      case TargetKind::boxes:
+        return "boxes of " + count + " classes";
       case TargetKind::one_class:
         break;
     }
@@ -70,9 +72,10 @@ std::vector<float> targets_in_data_units(const Dataset& dataset, const Split& pa
     std::memcpy(result.data(), image.data(), image.size());
     return result;
   }
-  const auto columns = static_cast<std::size_t>(dataset.classes);
+  const Field& field = part.fields.at(kTargetField);
+  const auto columns = static_cast<std::size_t>(field.type.elements() / field.type.shape.at(0));
   std::vector<float> result(static_cast<std::size_t>(rows) * columns);
-  const std::vector<std::byte>& bytes = part.fields.at(kTargetField).values;
+  const std::vector<std::byte>& bytes = field.values;
   std::memcpy(result.data(), bytes.data() + static_cast<std::size_t>(first) * columns * sizeof(float),
               result.size() * sizeof(float));
   to_data_units(result, dataset.target_mean, dataset.target_stddev);
@@ -81,9 +84,10 @@ std::vector<float> targets_in_data_units(const Dataset& dataset, const Split& pa
 
 RowsToScore::RowsToScore(const Dataset& dataset, const RowOutputs& rows)
     : targets_(targets_in_data_units(dataset, dataset.test, rows.first, static_cast<int64_t>(rows.losses.size()))) {
-  rows_ = {.outputs = static_cast<int64_t>(targets_.size() / rows.losses.size()),
+  rows_ = {.outputs = static_cast<int64_t>(rows.predictions.size() / rows.losses.size()),
            .predictions = rows.predictions,
-           .targets = targets_};
+           .targets = targets_,
+           .target_size = static_cast<int64_t>(targets_.size() / rows.losses.size())};
   if (dataset.test.singles.empty()) return;
   const Split& image = dataset.test.singles[static_cast<std::size_t>(rows.first)];
   const std::span<const std::byte> bytes = image.sample_bytes();

@@ -82,6 +82,23 @@ TEST_CASE("lists of images need a table, and have keys of their own") {
              Contains("give one"));
 }
 
+TEST_CASE("boxes and the task that finds them go together, and mistakes in their keys are told") {
+  const auto first = [](const std::string& task, const std::string& data) {
+    const Texts errors = errors_of(task_text(task, data));
+    return errors.size() == 1 ? errors.front() : std::to_string(errors.size()) + " errors";
+  };
+  const std::string drawn = "dataset: drawn_digits";
+  CHECK_THAT(first("detection", "dataset: mnist"),
+             Contains("learns from images with boxes") && Contains("Choose detection_folder, drawn_digits"));
+  CHECK_THAT(first("classification", drawn), Contains("has images with boxes") && Contains("set task: detection"));
+  CHECK_THAT(first("detection", drawn + ", zoom: [2, 0.5]"), Contains("data.zoom: expected the least in front"));
+  CHECK_THAT(first("detection", drawn + ", channels: 2"), Contains("data.channels: expected 1 or 3, found 2"));
+  CHECK_THAT(first("detection", drawn + ", train_limit: 500"), Contains("list the images of each part"));
+  CHECK_THAT(first("detection", drawn + ", epoch_samples: 8"), Contains("is less than one batch"));
+  CHECK_THAT(first("detection", "dataset: detection_folder, path: x, format: coco"), Contains("data.boxes"));
+  CHECK(parse_experiment(task_text("detection", drawn), "e.yaml").loss.type() == LossKind::focal);
+}
+
 TEST_CASE("photographs and the task that enlarges them go together, and patches have to fit") {
   const auto first = [](const std::string& task, const std::string& data) {
     const Texts errors = errors_of(task_text(task, data));
@@ -90,10 +107,10 @@ TEST_CASE("photographs and the task that enlarges them go together, and patches 
   const std::string task = "super_resolution", drawn = "dataset: drawn_photographs, scale: 3, patch_size: 48";
   CHECK(first(task, "dataset: mnist") ==
         "e.yaml:3:8: the task super_resolution learns from photographs; data.dataset mnist has none. Choose "
-        "photographs, photograph_folder or drawn_photographs");
+        "photographs, photograph_folder, drawn_photographs");
   CHECK(first("classification", drawn) ==
         "e.yaml:3:8: data.dataset drawn_photographs has photographs, not for the task classification; set task: "
-        "super_resolution, or style_transfer");
+        "super_resolution or style_transfer");
   CHECK(first(task, "dataset: drawn_photographs, scale: 3, patch_size: 50") ==
         "e.yaml:3:46: data.patch_size: expected a multiple of data.scale (3), found 50");
   CHECK(first(task, drawn + ", train_limit: 500").find("data.train_limit is not for patches") != std::string::npos);

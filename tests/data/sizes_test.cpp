@@ -40,7 +40,7 @@ TEST_CASE("the sizes of published sets are known on a bare machine") {
   for (const gpunn::data::DatasetRow& row : gpunn::data::registry()) {
     CAPTURE(row.name);
     const bool unknown = row.origin == gpunn::data::Origin::user || row.origin == gpunn::data::Origin::memory;
-    CHECK((row.sizes == nullptr) == (unknown || row.pairs));
+    CHECK((row.sizes == nullptr) == (unknown || row.learnt.has_value()));
   }
 }
 

@@ -18,6 +18,8 @@ namespace {
 struct Kind {
   TensorType samples;
   int64_t outputs = 0;
+  int64_t target_size = 0;  // 0: as many
+  int64_t targets() const { return target_size > 0 ? target_size : outputs; }
 };
 
 // What data/registry.cpp would load.
@@ -28,8 +30,14 @@ const std::map<std::string, Kind> kData = {
     {"two_digits", {{DType::u8, {10000, 1, 28, 56}}, 10}}, {"csv", {{DType::f32, {342, 10}}, 1}},
 };
 
-// Patches have the size that the experiment says.
+// Patches, and images with boxes, have the size that the experiment says.
 Kind kind_of(const Experiment& experiment) {
+  if (const auto* boxes = std::get_if<BoxSet>(&experiment.data.kind)) {
+    const int64_t channels = boxes->channels == 1 ? 1 : 3;
+    return {{DType::u8, {2000, channels, boxes->image_size.at(0), boxes->image_size.at(1)}},
+            10,
+            boxes->most_boxes * kBoxNumbers};
+  }
   const auto* settings = std::get_if<PhotographSet>(&experiment.data.kind);
   if (settings == nullptr) {
     REQUIRE(kData.count(experiment.data.dataset) == 1);
@@ -66,11 +74,11 @@ TEST_CASE("each experiment of the project can be planned") {
         .buffers = training::lay_out(nn::model_buffers(experiment.model, sample), 256),
         .frozen = frozen.get()};
     const graph::Graph step =
-        training::training_program(context, training::split_type("train", experiment, kind.samples, kind.outputs));
+        training::training_program(context, training::split_type("train", experiment, kind.samples, kind.targets()));
     CHECK(step.nodes().size() > 10);
     CHECK(planned_bytes(step) > 0);
     CHECK(planned_bytes(training::evaluation_program(
-              context, training::split_type("test", experiment, kind.samples, kind.outputs), 100)) > 0);
+              context, training::split_type("test", experiment, kind.samples, kind.targets()), 100)) > 0);
     ++count;
   }
   CHECK(count >= 15);

@@ -57,6 +57,13 @@ Image read_colours(const std::filesystem::path& file, int64_t longer_side);
 // torchvision's Resize(shorter_side) and CenterCrop((height, width)) on a Pillow image.
 Image resize_and_crop(const Image& image, int64_t height, int64_t width, int64_t shorter_side);
 
+// The whole picture, as large as it can be within height by width pixels, its proportions kept, at the top left of grey
+// ones.
+Image fit_inside(const Image& image, int64_t height, int64_t width);
+// By how much its sides are multiplied then.
+double fit_inside_scale(const Image& image, int64_t height, int64_t width);
+inline constexpr uint8_t kGreyAround = 114;
+
 // The picture's values channel by channel, as samples have them, at `target`: channels * height * width bytes.
 void write_planes(const Image& image, std::byte* target);
 

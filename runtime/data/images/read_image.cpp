@@ -68,7 +68,12 @@ std::vector<uint8_t> fitted(data::Image image, int64_t channels, int64_t height,
                             bool invert_light_background, const ImageFit& fit) {
   image = data::convert_channels(std::move(image), channels);
   const bool invert = invert_light_background && channels == 1 && data::has_light_background(image);
-  image = fit.crop ? data::resize_and_crop(image, height, width, fit.shorter_side) : data::resize(image, height, width);
+  if (fit.inside) {
+    image = data::fit_inside(image, height, width);
+  } else {
+    image =
+        fit.crop ? data::resize_and_crop(image, height, width, fit.shorter_side) : data::resize(image, height, width);
+  }
   if (invert)
     std::transform(image.values.begin(), image.values.end(), image.values.begin(), [](uint8_t v) { return 255 - v; });
 

@@ -173,4 +173,24 @@ Image read_colours(const std::filesystem::path& file, int64_t longer_side) {
   return resize(image, scaled(image.height), scaled(image.width));
 }
 
+double fit_inside_scale(const Image& image, int64_t height, int64_t width) {
+  return std::min(static_cast<double>(height) / static_cast<double>(image.height),
+                  static_cast<double>(width) / static_cast<double>(image.width));
+}
+
+Image fit_inside(const Image& image, int64_t height, int64_t width) {
+  const double scale = fit_inside_scale(image, height, width);
+  const auto side = [&](int64_t size, int64_t most) {
+    return std::clamp<int64_t>(std::lround(static_cast<double>(size) * scale), 1, most);
+  };
+  const Image fitted = resize(image, side(image.height, height), side(image.width, width));
+  Image canvas{height, width, image.channels, {}};
+  canvas.values.assign(static_cast<std::size_t>(height * width * image.channels), kGreyAround);
+  const int64_t row_bytes = fitted.width * image.channels;
+  for (int64_t y = 0; y < fitted.height; ++y) {
+    std::copy_n(fitted.values.begin() + y * row_bytes, row_bytes, canvas.values.begin() + y * width * image.channels);
+  }
+  return canvas;
+}
+
 }  // namespace gpunn::data

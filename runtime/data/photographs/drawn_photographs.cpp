@@ -136,7 +136,7 @@ DatasetRow drawn_photographs_row() {
       "to train on and 5 to evaluate on";
   row.origin = Origin::synthetic;
   row.make = make_drawn_photographs;
-  row.pairs = true;
+  row.learnt = TargetKind::image;
   row.keys = [] { return photograph_keys({}); };
   row.check = check_photographs;
   return row;

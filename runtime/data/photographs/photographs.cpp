@@ -92,7 +92,7 @@ DatasetRow photographs_row() {
   row.why_not_in = why_not_in;
   row.read = read_photographs;
   row.stand_in = "drawn_photographs";
-  row.pairs = true;
+  row.learnt = TargetKind::image;
   row.keys = [] {
     using P = PhotographSet;
     return photograph_keys(
@@ -111,7 +111,7 @@ DatasetRow photograph_folder_row() {
       "on";
   row.origin = Origin::user;
   row.make = read_own_photographs;
-  row.pairs = true;
+  row.learnt = TargetKind::image;
   row.keys = [] {
     using P = PhotographSet;
     return photograph_keys(

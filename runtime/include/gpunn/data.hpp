@@ -30,10 +30,16 @@ enum class TargetKind {
   numbers,    // field kTargetField, a number a column
   labels,     // field kTargetField, a column a label: 1 where the sample has it, else 0
   image,      // field kTargetField, an image [rows, C, H, W]
+  boxes,      // field kTargetField, the boxes of an image [rows, boxes, kBoxNumbers]
 };
 
 // The field that tasks without classes learn: f32[rows, outputs], or images.
 inline constexpr const char* kTargetField = "target";
+
+// A box of TargetKind::boxes: left, top, right and bottom in pixels of the sample, its class, 1 where finding it counts
+// for nothing (difficult, or a crowd), and how many of the sample's pixels a pixel of the image is. Rows with fewer
+// boxes than there is room for have the class -1 behind them.
+inline constexpr int64_t kBoxNumbers = 7;
 
 // One part of a data set, in host memory.
 struct Split {
@@ -57,6 +63,7 @@ struct Split {
 // How an image of another size becomes a sample.
 struct ImageFit {
   bool crop = false;         // scaled, its proportions kept, and cut around the middle; else stretched
+  bool inside = false;       // scaled to fit into the sample, its proportions kept, at its top left; the rest is grey
   int64_t shorter_side = 0;  // crop: its shorter side before the cut; 0: the least size that covers the sample
 };
 
@@ -83,6 +90,7 @@ struct Dataset {
   Split validation;
   EvaluationPart evaluated = EvaluationPart::test;  // what `test` holds; of a session's data set it may be the other
   TargetKind targets = TargetKind::one_class;
+  int64_t target_size = 0;               // numbers in a row's target, where that is not `classes`
   int64_t classes = 0;                   // that samples are told apart into; of other tasks, the numbers in a target
   std::vector<std::string> class_names;  // of other tasks, what those numbers are
   // Of a regression, by number of a target: models learn (target - mean) / stddev.

@@ -70,12 +70,37 @@ struct PhotographSet {
   std::filesystem::path test_small_path;          // likewise, of the test images
 };
 
+enum class BoxFormat { voc, coco, yolo, csv };
+
+// Images with boxes around the objects that they show, drawn by the program or the user's own, and how training varies
+// them.
+struct BoxSet {
+  std::vector<int64_t> image_size;  // [H, W] of samples, into which images are scaled
+  int64_t channels = 3;             // 1 (grey) or 3
+  int64_t most_boxes = 100;         // of an image while training
+  double flip = 0.5;                // the share of the images that is mirrored
+  std::vector<double> zoom;         // the least and the most that an image is scaled by; empty: not at all
+  double colour = 0;                // by how much brightness, contrast and saturation change at most
+  double mosaic = 0;                // the share of the samples that is put together of four images
+  int64_t epoch_samples = 0;        // samples of an epoch; 0: as many as there are images
+
+  // Of the user's own.
+  BoxFormat format = BoxFormat::voc;
+  std::filesystem::path boxes, test_boxes;        // coco: the JSON files; csv: the tables; yolo: the names of classes
+  std::string image_folder = "JPEGImages";        // beneath `path`
+  std::string annotation_folder = "Annotations";  // likewise, of voc
+  std::string train_list = "trainval", test_list = "test";  // voc: names in ImageSets/Main
+  // Of drawn digits.
+  int64_t digits = 5;                   // at most, of an image
+  std::string digit_source = "digits";  // the set that they are taken from
+};
+
 struct DataConfig {
   std::string task = "classification";  // the experiment's; no key of its own
   uint64_t order_seed = 1;              // likewise: of what is drawn anew for each training step
   std::string dataset;                  // mnist, cifar10, ...; or the user's own: image_folder, hdf5, csv
   // The settings of `dataset`. If they are those of another kind, `dataset` has its defaults.
-  std::variant<NamedSet, Cifar100Set, ImageFolderSet, Hdf5Set, CsvSet, PhotographSet> kind;
+  std::variant<NamedSet, Cifar100Set, ImageFolderSet, Hdf5Set, CsvSet, PhotographSet, BoxSet> kind;
   std::filesystem::path path;       // a folder to look in first, or the user's own; empty: none given
   std::filesystem::path test_path;  // of the user's own test samples; empty: with the others
   std::string offline_fallback;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace gpunn {
@@ -55,6 +56,32 @@ struct ImageReport {
   Scores scores;
 };
 
+// A class of a detection's test data.
+struct DetectedClass {
+  std::string name;
+  int64_t objects = 0, detections = 0;
+  double ap = 0;                          // at an overlap of 0.5, all points; NaN without objects
+  std::vector<double> precision, recall;  // as ever less certain detections are taken in
+};
+
+// An image of the test data with what is there and what was found.
+struct DetectedImage {
+  int64_t row = 0;  // counts from 0
+  double loss = 0;
+  std::string picture;  // a PNG file's bytes
+};
+
+struct DetectionReport {
+  std::vector<DetectedClass> classes;
+  // Names and values: "VOC, 11 points", "COCO, small objects", ...
+  std::vector<std::pair<std::string, double>> figures;
+  // [classes + 1, classes + 1]: objects by their class and by that of the detection that covers them; the last row has
+  // detections of nothing, the last column objects that are not detected. Of scores of at least `least_score`.
+  std::vector<int64_t> confusion;
+  double least_score = 0.5;
+  std::vector<DetectedImage> worst;  // by falling loss
+};
+
 // A matrix of as many takes 128 MiB.
 inline constexpr int64_t kMostConfusionClasses = 4096;
 
@@ -74,7 +101,8 @@ struct ClassEvalReport {
   // [classes, classes]: rows by their own class, and within it by the predicted one. A row whose outputs are NaN is not
   // counted here. Empty where there are more than kMostConfusionClasses.
   std::vector<int64_t> confusion;
-  std::vector<Mistake> mistakes;  // those with the largest loss, by falling loss
+  std::optional<DetectionReport> detection;  // of TargetKind::boxes
+  std::vector<Mistake> mistakes;             // those with the largest loss, by falling loss
 
   int64_t confused(int64_t label, int64_t predicted) const {
     return confusion[static_cast<std::size_t>(label) * classes.size() + static_cast<std::size_t>(predicted)];

@@ -65,6 +65,12 @@ struct StyleLoss : FeatureNetwork {
   double variation_weight = 0;
 };
 
+// Of each class by itself, certain answers counting little (Lin et al., 2017), and the generalised overlap of boxes.
+struct Focal {
+  double alpha = 0.25;  // weight of the class that is there
+  double gamma = 2;     // power of what is missing
+};
+
 // In the order of LossConfig::kind's alternatives.
 enum class LossKind {
   cross_entropy,
@@ -75,12 +81,13 @@ enum class LossKind {
   mean_absolute_error,
   charbonnier,
   perceptual,
-  style
+  style,
+  focal
 };
 
 struct LossConfig {
   std::variant<CrossEntropy, MeanSquaredError, BinaryCrossEntropy, Hinge, Huber, MeanAbsoluteError, Charbonnier,
-               Perceptual, StyleLoss>
+               Perceptual, StyleLoss, Focal>
       kind;
 
   LossKind type() const { return static_cast<LossKind>(kind.index()); }

@@ -64,10 +64,19 @@ struct NamedValue {
   double value = 0;
 };
 
+// An object that a model finds in an image, in pixels from its top left corner.
+struct DetectedBox {
+  double left = 0, top = 0, right = 0, bottom = 0;
+  int64_t index = 0;  // of its class
+  std::string name;
+  double score = 0;
+};
+
 // What the task makes of the outputs for a row.
 struct Decoded {
   std::vector<ClassProbability> classes;  // of a classification or of several labels: the most probable first
   std::vector<NamedValue> values;         // of a regression, in the units of the data
+  std::vector<DetectedBox> boxes;         // of a detection: the most certain first, in pixels of the sample
 };
 
 // A trained model, loaded once: its weights are on the device, its data set is not needed. A Model is a handle: copies

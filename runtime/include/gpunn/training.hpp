@@ -163,6 +163,7 @@ struct Prediction {
   std::vector<ClassProbability> top;  // of a classification or of several labels
   std::vector<NamedValue> values;     // of a regression
   std::optional<int64_t> label;       // where it is known
+  std::vector<DetectedBox> boxes;     // of a detection, in pixels of the image
 };
 
 struct ExportReport {

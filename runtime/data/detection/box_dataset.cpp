@@ -1,0 +1,143 @@
+#include "data/detection/box_dataset.hpp"
+
+#include <gpunn/error.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "config/key_builders.hpp"
+#include "data/detection/box_source.hpp"
+#include "data/parallel.hpp"
+#include "data/registry.hpp"
+#include "data/room.hpp"
+
+namespace gpunn::data {
+
+namespace {
+
+constexpr double kMostCanvas = 4096, kMostBoxesOfImage = 10000, kMostEpoch = 100'000'000;
+
+void fit_into(const BoxedImage& boxed, const Shape& sample, std::byte* to, std::span<float> boxes) {
+  write_planes(fit_inside(boxed.image, sample[2], sample[3]), to);
+  const double scale = fit_inside_scale(boxed.image, sample[2], sample[3]);
+  std::vector<tasks::TrueBox> objects = boxed.objects;
+  for (tasks::TrueBox& object : objects) object.box = Placement{.scale = scale}.of(object.box, boxed.image.width);
+  write_boxes(objects, scale * boxed.scale, boxes);
+}
+
+Split split_of_boxes(const std::vector<BoxedImage>& images, const BoxSet& settings) {
+  Split split;
+  const auto rows = static_cast<int64_t>(images.size());
+  if (rows == 0) return split;
+  split.samples = {DType::u8, {rows, settings.channels, settings.image_size[0], settings.image_size[1]}};
+  make_room(split);
+  std::size_t most = 1;
+  for (const BoxedImage& image : images) most = std::max(most, image.objects.size());
+  const std::size_t numbers = most * static_cast<std::size_t>(kBoxNumbers);
+  const std::size_t sample_bytes = split.samples.bytes() / images.size();
+  std::vector<float> boxes(images.size() * numbers);
+  for_row_stretches(rows, 1, [&](int64_t first, int64_t last) {
+    for (auto i = static_cast<std::size_t>(first); i < static_cast<std::size_t>(last); ++i) {
+      fit_into(images[i], split.samples.shape, split.values.data() + i * sample_bytes,
+               std::span(boxes).subspan(i * numbers, numbers));
+    }
+  });
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(boxes));
+  split.fields[kTargetField] = {.type = {DType::f32, {rows, static_cast<int64_t>(most), kBoxNumbers}},
+                                .values = {bytes.begin(), bytes.end()}};
+  return split;
+}
+
+}  // namespace
+
+BoxSet box_settings(const DataConfig& config, const std::vector<int64_t>& image_size) {
+  auto settings = settings_for<BoxSet>(config);
+  if (settings.image_size.empty()) settings.image_size = image_size;
+  if (settings.channels == 0) settings.channels = 3;
+  return settings;
+}
+
+Dataset box_dataset(std::vector<BoxedImage> train, const std::vector<BoxedImage>& test,
+                    std::vector<std::string> classes, const DataConfig& config) {
+  const BoxSet settings = box_settings(config, {512, 512});
+  if (train.empty()) throw Error("there is no image with an annotation to train on", ExitCode::missing);
+  Dataset set;
+  set.targets = TargetKind::boxes;
+  set.classes = static_cast<int64_t>(classes.size());
+  set.class_names = std::move(classes);
+  set.target_size = settings.most_boxes * kBoxNumbers;
+  const int64_t images = std::ssize(train);
+  const int64_t epoch = settings.epoch_samples > 0 ? settings.epoch_samples : images;
+  set.train.samples = {DType::u8, {epoch, settings.channels, settings.image_size[0], settings.image_size[1]}};
+  set.test = split_of_boxes(test, settings);
+  set.fit.inside = true;
+  // Of photographs (ImageNet's), or of grey.
+  set.mean = settings.channels == 3 ? std::vector{0.485, 0.456, 0.406} : std::vector{0.45};
+  set.stddev = settings.channels == 3 ? std::vector{0.229, 0.224, 0.225} : std::vector{0.225};
+  const auto crowded = std::ranges::count_if(
+      train, [&](const BoxedImage& image) { return std::ssize(image.objects) > settings.most_boxes; });
+  if (crowded > 0) {
+    set.notes.push_back(std::to_string(crowded) + " training images show more than " +
+                        std::to_string(settings.most_boxes) + " objects (data.most_boxes); the others are not learnt");
+  }
+  set.batches = std::make_shared<BoxSource>(std::move(train), settings, config.order_seed, config.shuffle);
+  return set;
+}
+
+config::KindOf<DataConfig> box_keys(std::vector<config::KeyOf<BoxSet>> own, const std::vector<int64_t>&) {
+  using namespace config;
+  using B = BoxSet;
+  KindOf<DataConfig> kind = make_kind<B, DataConfig>({});
+  KeyOf<B> zoom = optional(numbers("zoom", &B::zoom, from_to_below(0.05, 20),
+                                   "While training images are scaled at random, from the least to the most, as "
+                                   "[0.6, 1.6], and put anywhere. Default: neither."));
+  zoom.count = 2;
+  const std::vector<KeyOf<B>> shared = {
+      pixels("image_size", &B::image_size, between(8, kMostCanvas), -1,
+             "Rows and columns that images are scaled into, their proportions kept."),
+      integer("channels", &B::channels, between(1, 3), "3: colour, 1: grey."),
+      number("flip", &B::flip, between(0, 1), "The share of the training images that is mirrored left to right."),
+      zoom,
+      number("colour", &B::colour, between(0, 1),
+             "Brightness, contrast and saturation of training images change by up to this share."),
+      number("mosaic", &B::mosaic, between(0, 1), "The share of the training samples that is put together of four."),
+      integer("epoch_samples", &B::epoch_samples, between(0, kMostEpoch),
+              "Samples of an epoch; 0: as many as there are training images."),
+      integer("most_boxes", &B::most_boxes, between(1, kMostBoxesOfImage),
+              "Boxes of a training sample; further ones are not learnt.")};
+  own.insert(own.end(), shared.begin(), shared.end());
+  for (KeyOf<B>& key : own) kind.keys.push_back(in_kind<B, DataConfig>(std::move(key)));
+  return kind;
+}
+
+void check_boxes(const DataConfig& config, const config::GivenKeys& given, config::Diagnostics& found) {
+  const auto settings = settings_for<BoxSet>(config);
+  const auto complain = [&](const std::string& key, const std::string& what) {
+    if (given.sound(key)) found.add(given.place(key), key + ": " + what);
+  };
+  if (!settings.image_size.empty() &&
+      (settings.image_size.size() != 2 || std::ranges::count(settings.image_size, -1) > 0)) {
+    complain("data.image_size", "expected a whole number, or rows and columns as [480, 640]");
+  }
+  if (settings.channels == 2) complain("data.channels", "expected 1 or 3, found 2");
+  if (settings.zoom.size() == 2 && settings.zoom[0] > settings.zoom[1]) {
+    complain("data.zoom", "expected the least in front of the most");
+  }
+  const int64_t epoch = settings.epoch_samples;
+  if (epoch > 0 && epoch < config.batch_size) {
+    complain("data.epoch_samples", std::to_string(epoch) + " is less than one batch (data.batch_size: " +
+                                       std::to_string(config.batch_size) + ")");
+  }
+  // These choose among rows that are there beforehand.
+  const auto refuse = [&](const std::string& key, bool is_given) {
+    if (is_given) complain(key, "is not for samples that are varied while training; list the images of each part");
+  };
+  refuse("data.validation_fraction", config.validation_fraction > 0);
+  refuse("data.test_fraction", config.test_fraction > 0);
+  refuse("data.train_limit", config.train_limit > 0);
+}
+
+}  // namespace gpunn::data

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <gpunn/data.hpp>
+
+#include <string>
+#include <vector>
+
+#include "config/given_keys.hpp"
+#include "config/kinds.hpp"
+#include "data/detection/boxed_image.hpp"
+
+namespace gpunn::data {
+
+// A data set that trains on varied samples of some images, and is evaluated on others as they are, scaled into samples.
+Dataset box_dataset(std::vector<BoxedImage> train, const std::vector<BoxedImage>& test,
+                    std::vector<std::string> classes, const DataConfig& config);
+
+// The keys that the sets of boxes share, behind those that one has of its own.
+config::KindOf<DataConfig> box_keys(std::vector<config::KeyOf<BoxSet>> own, const std::vector<int64_t>& image_size);
+void check_boxes(const DataConfig& config, const config::GivenKeys& given, config::Diagnostics& found);
+
+// The settings with the sizes that are not given.
+BoxSet box_settings(const DataConfig& config, const std::vector<int64_t>& image_size);
+
+}  // namespace gpunn::data

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <gpunn/batch_source.hpp>
+#include <gpunn/data_config.hpp>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "data/detection/boxed_image.hpp"
+
+namespace gpunn::data {
+
+// Where an image goes on a canvas: its pixels times `scale` (mirrored before that where `flip` is set), then moved.
+struct Placement {
+  double scale = 1, x = 0, y = 0;
+  bool flip = false;
+
+  tasks::Box of(const tasks::Box& box, int64_t width) const;
+};
+
+// The part of a canvas that is drawn on.
+struct Region {
+  int64_t top = 0, left = 0, bottom = 0, right = 0;
+};
+
+// A sample in the making: grey, then images drawn on it, and the boxes that are left of theirs.
+class Canvas {
+ public:
+  Canvas(int64_t height, int64_t width, int64_t channels);
+  // Pixels between those of the image are their bilinear means. Boxes of which less than a quarter, or fewer than two
+  // pixels in a direction, is left within the region are not taken over.
+  void draw(const BoxedImage& image, const Placement& placement, const Region& region);
+  Region whole() const { return {0, 0, image_.height, image_.width}; }
+  Image& image() { return image_; }
+  const Image& image() const { return image_; }
+  const std::vector<tasks::TrueBox>& objects() const { return objects_; }
+
+ private:
+  Image image_;
+  std::vector<tasks::TrueBox> objects_;
+};
+
+// Writes boxes as TargetKind::boxes has them; room.size() / kBoxNumbers of them at most, the first ones.
+void write_boxes(std::span<const tasks::TrueBox> objects, double scale, std::span<float> room);
+
+// Varied samples of some images for training. All that is random is a function of the step and the row.
+class BoxSource : public BatchSource {
+ public:
+  BoxSource(std::vector<BoxedImage> images, const BoxSet& settings, uint64_t seed, bool shuffle);
+
+  int64_t read(int64_t step, std::span<std::byte> samples, std::span<std::byte> targets) override;
+  bool always_full() const override { return true; }
+  uint32_t digest() const override { return digest_; }
+
+ private:
+  const BoxedImage& image_of(uint64_t sample) const;
+  Canvas sample_of(uint64_t number) const;
+
+  std::vector<BoxedImage> images_;
+  BoxSet settings_;
+  uint64_t seed_;
+  bool shuffle_;
+  uint32_t digest_ = 0;
+};
+
+}  // namespace gpunn::data

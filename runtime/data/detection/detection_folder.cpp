@@ -1,0 +1,111 @@
+// The user's own images with boxes.
+#include <gpunn/error.hpp>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "common/input_file.hpp"
+#include "config/key_builders.hpp"
+#include "data/detection/box_dataset.hpp"
+#include "data/registry.hpp"
+
+namespace gpunn::data {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int64_t kUsualSide = 512;
+
+Annotations read_part(const DataConfig& config, const BoxSet& settings, bool test) {
+  const fs::path& root = test && !config.test_path.empty() ? config.test_path : config.path;
+  const fs::path images = root / settings.image_folder;
+  const fs::path& boxes = test ? settings.test_boxes : settings.boxes;
+  switch (settings.format) {
+    case BoxFormat::coco:
+      return read_coco(boxes, images);
+    case BoxFormat::csv:
+      return read_box_table(boxes, images);
+    case BoxFormat::yolo:
+      return read_yolo(is_folder(images) ? images : root, settings.boxes);
+    case BoxFormat::voc:
+      break;
+  }
+  const fs::path lists = root / "ImageSets" / "Main";
+  const std::string& name = test ? settings.test_list : settings.train_list;
+  const fs::path list = lists / (name + ".txt");
+  const bool whole = test ? !config.test_path.empty() : !is_folder(lists);
+  if (!whole && !is_file(list)) {
+    throw Error(list.string() + ": not there; expected the names of the images of the " + (test ? "test" : "training") +
+                    " part, one a line (data." + (test ? "test_list" : "train_list") + ")",
+                ExitCode::missing);
+  }
+  return read_voc(root / settings.annotation_folder, images, is_file(list) ? list : fs::path());
+}
+
+void tell(Dataset& set, const std::string& part, const Annotations& annotations, const BoxRepairs& repairs) {
+  for (const std::string& note : annotations.notes) set.notes.push_back(part + ": " + note);
+  for (const std::string& note : repairs.notes()) set.notes.push_back(part + ": " + note);
+}
+
+Dataset make_detection_folder(const DataConfig& config) {
+  const BoxSet settings = box_settings(config, {kUsualSide, kUsualSide});
+  const bool tested = settings.format == BoxFormat::voc || !config.test_path.empty() || !settings.test_boxes.empty();
+  const Annotations train = read_part(config, settings, false);
+  const Annotations test = tested ? read_part(config, settings, true) : Annotations();
+  const std::vector<std::string> classes = classes_of(train);
+  if (classes.empty()) throw Error(config.path.string() + ": no box in any annotation", ExitCode::missing);
+  const double most_zoom = settings.zoom.empty() ? 1 : std::max(1.0, settings.zoom[1]);
+  const auto most_side =
+      static_cast<int64_t>(most_zoom * static_cast<double>(*std::ranges::max_element(settings.image_size)));
+  BoxRepairs of_train, of_test;
+  std::vector<BoxedImage> images = read_boxed_images(train, classes, settings.channels, most_side, of_train);
+  const std::vector<BoxedImage> test_images =
+      read_boxed_images(test, classes, settings.channels, 2 * *std::ranges::max_element(settings.image_size), of_test);
+  Dataset set = box_dataset(std::move(images), test_images, classes, config);
+  set.name = "detection_folder";
+  set.source = config.path.string();
+  tell(set, "training part", train, of_train);
+  tell(set, "test part", test, of_test);
+  return set;
+}
+
+void check_detection_folder(const DataConfig& config, const config::GivenKeys& given, config::Diagnostics& found) {
+  check_boxes(config, given, found);
+  const auto settings = settings_for<BoxSet>(config);
+  const bool listed = settings.format == BoxFormat::coco || settings.format == BoxFormat::csv;
+  if (listed && settings.boxes.empty() && given.sound("data.boxes")) {
+    found.add(given.place("data.dataset"), "data.boxes: the file with the boxes is missing");
+  }
+}
+
+}  // namespace
+
+DatasetRow detection_folder_row() {
+  DatasetRow row;
+  row.name = "detection_folder";
+  row.description = "your own images with boxes around objects, for task detection: PASCAL VOC, COCO, YOLO, or a table";
+  row.origin = Origin::user;
+  row.make = make_detection_folder;
+  row.learnt = TargetKind::boxes;
+  row.keys = [] {
+    using namespace config;
+    using B = BoxSet;
+    return box_keys(
+        {choice("format", &B::format, {"voc", "coco", "yolo", "csv"}, "How boxes are written: docs/detection.md."),
+         optional(path("boxes", &B::boxes,
+                       "coco: the JSON file of the training part; csv: its table; yolo: a file with the names of the "
+                       "classes.")),
+         optional(path("test_boxes", &B::test_boxes, "The same of the test part.")),
+         text("images", &B::image_folder, "The folder of the images, beneath `path`."),
+         text("annotations", &B::annotation_folder, "voc: the folder of the XML files, beneath `path`."),
+         text("train_list", &B::train_list, "voc: the list in ImageSets/Main of the images to train on."),
+         text("test_list", &B::test_list, "voc: likewise of those to evaluate on.")},
+        {kUsualSide, kUsualSide});
+  };
+  row.check = check_detection_folder;
+  return row;
+}
+
+}  // namespace gpunn::data

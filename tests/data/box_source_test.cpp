@@ -1,0 +1,200 @@
+// Samples of images with boxes: how they are varied, and what becomes of the boxes.
+#include "data/detection/box_source.hpp"
+
+#include <gpunn/data.hpp>
+#include <gpunn/error.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "catch.hpp"
+#include "data/detection/draw_boxes.hpp"
+#include "files.hpp"
+
+using namespace gpunn;
+using namespace gpunn::data;
+using test::write_file;
+
+namespace {
+
+// Black, with a white rectangle that its box is around.
+BoxedImage with_rectangle(int64_t height, int64_t width, const tasks::Box& box) {
+  BoxedImage boxed{.name = "a", .image = {height, width, 1, {}}};
+  boxed.image.values.assign(static_cast<std::size_t>(height * width), 0);
+  for (auto y = static_cast<int64_t>(box.top); y < static_cast<int64_t>(box.bottom); ++y) {
+    for (auto x = static_cast<int64_t>(box.left); x < static_cast<int64_t>(box.right); ++x) {
+      boxed.image.values[static_cast<std::size_t>(y * width + x)] = 255;
+    }
+  }
+  boxed.objects.push_back({.box = box, .category = 2});
+  return boxed;
+}
+
+// The part of a sample [1, H, W] that is white.
+tasks::Box white_part(const std::vector<std::byte>& sample, int64_t height, int64_t width) {
+  tasks::Box box{static_cast<double>(width), static_cast<double>(height), 0, 0};
+  for (int64_t y = 0; y < height; ++y) {
+    for (int64_t x = 0; x < width; ++x) {
+      if (static_cast<uint8_t>(sample[static_cast<std::size_t>(y * width + x)]) < 200) continue;
+      const auto u = static_cast<double>(x), v = static_cast<double>(y);
+      box = {std::min(box.left, u), std::min(box.top, v), std::max(box.right, u + 1), std::max(box.bottom, v + 1)};
+    }
+  }
+  return box;
+}
+
+BoxSet grey(int64_t height, int64_t width, int64_t most_boxes) {
+  BoxSet settings;
+  settings.image_size = {height, width};
+  settings.channels = 1;
+  settings.most_boxes = most_boxes;
+  return settings;
+}
+
+struct Sample {
+  std::vector<std::byte> pixels;
+  std::vector<float> boxes;
+};
+
+Sample sample_at(BoxSource& source, const BoxSet& settings, int64_t step) {
+  Sample sample{std::vector<std::byte>(static_cast<std::size_t>(settings.image_size[0] * settings.image_size[1])),
+                std::vector<float>(static_cast<std::size_t>(settings.most_boxes * kBoxNumbers))};
+  source.read(step, sample.pixels, std::as_writable_bytes(std::span(sample.boxes)));
+  return sample;
+}
+
+}  // namespace
+
+TEST_CASE("boxes go with what they are around when images are scaled, moved and mirrored") {
+  BoxSet settings = grey(64, 96, 4);
+  settings.zoom = {0.5, 1.5};
+  BoxSource source({with_rectangle(80, 100, {20, 30, 60, 50})}, settings, 1, true);
+  int seen = 0;
+  for (int64_t step = 0; step < 60; ++step) {
+    const Sample sample = sample_at(source, settings, step);
+    if (sample.boxes[4] < 0) continue;
+    CHECK(sample.boxes[4] == 2);
+    const tasks::Box white = white_part(sample.pixels, 64, 96);
+    CHECK(static_cast<double>(sample.boxes[0]) == Approx(white.left).margin(1));
+    CHECK(static_cast<double>(sample.boxes[1]) == Approx(white.top).margin(1));
+    CHECK(static_cast<double>(sample.boxes[2]) == Approx(white.right).margin(1));
+    CHECK(static_cast<double>(sample.boxes[3]) == Approx(white.bottom).margin(1));
+    CHECK(sample.boxes[kBoxNumbers + 4] == -1);
+    ++seen;
+  }
+  CHECK(seen > 40);
+}
+
+TEST_CASE("a mosaic has boxes of several images, all within, and colours vary") {
+  BoxSet settings = grey(64, 64, 8);
+  settings.flip = 0;
+  settings.colour = 0.3;
+  settings.mosaic = 1;
+  std::vector<BoxedImage> images(3, with_rectangle(64, 64, {16, 16, 48, 48}));
+  BoxSource source(images, settings, 1, true);
+  int64_t most = 0;
+  for (int64_t step = 0; step < 20; ++step) {
+    const Sample sample = sample_at(source, settings, step);
+    int64_t count = 0;
+    for (std::size_t i = 0; i < sample.boxes.size() && sample.boxes[i + 4] >= 0; i += kBoxNumbers, ++count) {
+      CHECK(sample.boxes[i] >= 0);
+      CHECK(sample.boxes[i + 2] <= 64);
+      CHECK(sample.boxes[i + 2] - sample.boxes[i] >= 2);
+    }
+    most = std::max(most, count);
+  }
+  CHECK(most >= 3);
+}
+
+TEST_CASE("a sample is a function of its number, and an epoch has each image once") {
+  BoxSet settings = grey(8, 8, 1);
+  settings.flip = 0;
+  std::vector<BoxedImage> images;
+  for (int64_t i = 0; i < 5; ++i) {
+    images.push_back(with_rectangle(8, 8, {2, 2, 6, 6}));
+    images.back().objects[0].category = i;
+  }
+  BoxSource source(images, settings, 7, true), same(images, settings, 7, true);
+  std::vector<float> first, second;
+  for (int64_t step = 0; step < 10; ++step) {
+    const Sample one = sample_at(source, settings, step);
+    CHECK(one.pixels == sample_at(same, settings, step).pixels);
+    (step < 5 ? first : second).push_back(one.boxes[4]);
+  }
+  CHECK(first != second);
+  std::ranges::sort(first);
+  CHECK(first == std::vector<float>{0, 1, 2, 3, 4});
+}
+
+TEST_CASE("digits on canvases: each box is around ink, and no two hide each other") {
+  DataConfig config;
+  config.dataset = "drawn_digits";
+  config.kind = grey(96, 128, 100);
+  config.synthetic_train = 20;
+  config.synthetic_test = 20;
+  const Dataset set = load_dataset(config);
+  CHECK(set.targets == TargetKind::boxes);
+  CHECK(set.classes == 10);
+  CHECK(set.test.samples.shape == Shape{20, 1, 96, 128});
+  const Field& field = set.test.fields.at(kTargetField);
+  std::vector<float> boxes(field.values.size() / sizeof(float));
+  std::memcpy(boxes.data(), field.values.data(), field.values.size());
+  int digits = 0;
+  for (std::size_t i = 0; i < boxes.size(); i += kBoxNumbers) {
+    if (boxes[i + 4] < 0) continue;
+    ++digits;
+    const std::size_t row = i / (boxes.size() / 20);
+    const auto pixel = [&](float x, float y) {
+      const auto at = row * 96 * 128 + static_cast<std::size_t>(y) * 128 + static_cast<std::size_t>(x);
+      return static_cast<int>(set.test.values[at]);
+    };
+    int ink = 0;
+    for (float y = boxes[i + 1]; y < boxes[i + 3]; ++y) ink = std::max(ink, pixel(boxes[i], y));
+    CHECK(ink >= 64);  // its left border touches the digit
+  }
+  CHECK(digits >= 70);
+}
+
+TEST_CASE("a folder in VOC's layout: parts by lists, classes of the training part, notes on what was wrong") {
+  const gpunn::testing::TemporaryFolder folder;
+  const auto root = folder.path();
+  const auto add = [&](const std::string& name, const std::string& category, int left) {
+    write_file(root / "JPEGImages" / (name + ".pgm"), "P5 40 30 255\n" + std::string(1200, 'a'));
+    write_file(root / "Annotations" / (name + ".xml"),
+               "<annotation><object><name>" + category + "</name><bndbox><xmin>" + std::to_string(left) +
+                   "</xmin><ymin>5</ymin><xmax>30</xmax><ymax>25</ymax></bndbox></object></annotation>");
+  };
+  add("a", "cat", 10);
+  add("b", "dog", 30);  // no area
+  add("c", "cat", 0);
+  write_file(root / "ImageSets/Main/trainval.txt", "a\nb\n");
+  write_file(root / "ImageSets/Main/test.txt", "c\n");
+  DataConfig config;
+  config.dataset = "detection_folder";
+  config.path = root;
+  BoxSet settings = grey(60, 60, 10);
+  settings.channels = 3;
+  config.kind = settings;
+  const Dataset set = load_dataset(config);
+  CHECK(set.class_names == std::vector<std::string>{"cat", "dog"});
+  CHECK(set.train.rows() == 2);
+  CHECK(set.test.rows() == 1);
+  const Field& field = set.test.fields.at(kTargetField);
+  std::vector<float> box(kBoxNumbers);
+  std::memcpy(box.data(), field.values.data(), box.size() * sizeof(float));
+  CHECK(box == std::vector<float>{0, 7.5, 45, 37.5, 0, 0, 1.5});
+  CHECK_THAT(set.notes.at(0), Contains("training part: 1 of 2 boxes are left out: 1 without area"));
+  write_file(root / "ImageSets/Main/test.txt", "");
+  std::filesystem::remove(root / "ImageSets/Main/test.txt");
+  CHECK_THROWS_WITH(load_dataset(config), Contains("test.txt") && Contains("data.test_list"));
+}
+
+TEST_CASE("boxes are drawn in colour, within the picture") {
+  Image image{20, 20, 1, std::vector<uint8_t>(400, 0)};
+  const std::vector<ShownBox> boxes = {{{2, 10, 12, 18}, "cat 90", 0}, {{-5, -5, 50, 50}, "", 1}};
+  draw_boxes(image, boxes);
+  CHECK(image.channels == 3);
+  CHECK(image.values[(10 * 20 + 5) * 3] == 230);  // the top of the first
+  CHECK(image.values[(14 * 20 + 7) * 3] == 0);    // its middle
+}
