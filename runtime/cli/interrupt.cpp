@@ -13,7 +13,7 @@ namespace gpunn::cli {
 namespace {
 
 constexpr std::array<int, 3> kSignals = {SIGINT, SIGTERM, SIGHUP};
-std::atomic<bool> interrupted{false}, begun{false};
+std::atomic<bool> interrupted{false}, begun{false}, silent{false};
 static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler sets it");
 std::array<struct sigaction, kSignals.size()> former;
 
@@ -25,7 +25,7 @@ void tell(std::string_view text) {
 extern "C" void on_signal(int /*signal*/) {
   if (!begun) tell("\ninterrupted\n");
   if (!begun || interrupted.exchange(true)) ::_exit(static_cast<int>(ExitCode::interrupted));
-  tell("\nstopping after this step; press again to quit\n");
+  if (!silent) tell("\nstopping after this step; press again to quit\n");
 }
 
 }  // namespace
@@ -46,7 +46,10 @@ InterruptGuard::~InterruptGuard() {
   for (std::size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &former[i], nullptr);
 }
 
-void InterruptGuard::begin() { begun = true; }
+void InterruptGuard::begin(Speech speech) {
+  silent = speech == Speech::silent;
+  begun = true;
+}
 
 const std::atomic<bool>* InterruptGuard::flag() { return &interrupted; }
 

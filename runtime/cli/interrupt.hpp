@@ -14,8 +14,9 @@ class InterruptGuard {
   InterruptGuard(const InterruptGuard&) = delete;
   InterruptGuard& operator=(const InterruptGuard&) = delete;
 
-  // There is something to save from now on, and the training looks at the flag.
-  static void begin();
+  // There is something to save from now on, and the training looks at the flag. Of several ranks one says so.
+  enum class Speech { aloud, silent };
+  static void begin(Speech speech = Speech::aloud);
   static const std::atomic<bool>* flag();
 };
 

@@ -2,6 +2,7 @@
 
 #include "cli/command.hpp"
 #include "cli/experiment_options.hpp"
+#include "cli/rank_options.hpp"
 #include "cli/training_verb.hpp"
 
 namespace gpunn::cli {
@@ -13,6 +14,7 @@ void add_resume(CommandLine& line) {
     std::vector<std::string> settings;
     std::optional<int64_t> epochs;
     TrainingDisplay display;
+    RankOptions ranks;
   };
   auto options = std::make_shared<Options>();
   Verb verb = line.program.add_verb("resume", "Go on with an interrupted run, in its folder",
@@ -23,12 +25,14 @@ void add_resume(CommandLine& line) {
   add_set_option(verb, options->settings);
   verb.add_option("--epochs", options->epochs, "Epochs to train, those that are done included").type_name("N");
   add_display_flags(verb, line, options->display);
+  add_rank_options(verb, options->ranks);
   verb.callback([&line, options] {
     line.action = [&line, options] {
+      if (options->ranks.starts_others()) return options->ranks.start();
       std::vector<Override> overrides = parse_settings(options->settings);
       if (!options->backend.empty()) overrides.push_back({"backend", options->backend});
       if (options->epochs) overrides.push_back({"training.epochs", std::to_string(*options->epochs)});
-      return show_training(line, options->display,
+      return show_training(line, options->display, options->ranks.place(),
                            [&](const RunOptions& training) { return resume(options->run, overrides, training); });
     };
   });

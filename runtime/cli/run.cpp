@@ -3,6 +3,7 @@
 #include "cli/command.hpp"
 #include "cli/experiment_options.hpp"
 #include "cli/profile.hpp"
+#include "cli/rank_options.hpp"
 #include "cli/training_verb.hpp"
 
 namespace gpunn::cli {
@@ -12,6 +13,7 @@ void add_run(CommandLine& line) {
     ExperimentOptions experiment;
     TrainingDisplay display;
     ProfileArguments profile;
+    RankOptions ranks;
   };
   auto options = std::make_shared<Options>();
   Verb verb =
@@ -24,10 +26,12 @@ void add_run(CommandLine& line) {
   verb.add_option("--runs", options->experiment.runs, "Folder for run folders instead of ./runs").type_name("DIR");
   add_display_flags(verb, line, options->display);
   add_profile_options(verb, options->profile);
+  add_rank_options(verb, options->ranks);
   verb.callback([&line, options] {
     line.action = [&line, options] {
+      if (options->ranks.starts_others()) return options->ranks.start();
       const Experiment experiment = options->experiment.load();
-      return show_training(line, options->display, [&](RunOptions training) {
+      return show_training(line, options->display, options->ranks.place(), [&](RunOptions training) {
         training.profile = options->profile.get();
         return train(experiment, training);
       });

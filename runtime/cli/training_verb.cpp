@@ -10,6 +10,7 @@
 #include "cli/output.hpp"
 #include "cli/profile.hpp"
 #include "cli/progress.hpp"
+#include "cli/rank_options.hpp"
 #include "cli/units.hpp"
 
 namespace gpunn::cli {
@@ -65,8 +66,35 @@ void add_display_flags(Verb verb, CommandLine& line, TrainingDisplay& display) {
   add_json_flag(verb, line);
 }
 
-ExitCode show_training(const CommandLine& line, const TrainingDisplay& display,
+namespace {
+
+class SilentListener final : public TrainingListener {
+ public:
+  void on_start(const RunStart& /*start*/) override { InterruptGuard::begin(InterruptGuard::Speech::silent); }
+};
+
+// A rank that is not the first.
+ExitCode train_silently(const RankPlace& place, const std::function<RunResult(const RunOptions&)>& training) {
+  const InterruptGuard interrupt;
+  SilentListener listener;
+  RunOptions options;
+  options.listener = &listener;
+  options.stop = interrupt.flag();
+  options.place = place;
+  try {
+    return training(options).interrupted ? ExitCode::interrupted : ExitCode::done;
+  } catch (const SharedError& error) {
+    return error.code();
+  } catch (const Error& error) {
+    throw Error("rank " + std::to_string(place.rank) + ": " + error.what(), error.code());
+  }
+}
+
+}  // namespace
+
+ExitCode show_training(const CommandLine& line, const TrainingDisplay& display, const std::optional<RankPlace>& place,
                        const std::function<RunResult(const RunOptions&)>& training) {
+  if (place && place->rank > 0) return train_silently(*place, training);
   Progress progress;
   Quiet quiet;
   TrainingListener& shown = line.quiet ? static_cast<TrainingListener&>(quiet) : progress;
@@ -76,6 +104,9 @@ ExitCode show_training(const CommandLine& line, const TrainingDisplay& display,
   options.listener = line.json ? static_cast<TrainingListener*>(&json) : &shown;
   options.stop = interrupt.flag();
   options.program = "/proc/self/exe";
+  options.place = place;
+  RunTeller teller(*options.listener);
+  if (place) options.listener = &teller;
   RunResult result;
   try {
     result = training(options);

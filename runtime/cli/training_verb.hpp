@@ -4,6 +4,7 @@
 #include <gpunn/training.hpp>
 
 #include <functional>
+#include <optional>
 
 #include "cli/command.hpp"
 
@@ -16,8 +17,9 @@ struct TrainingDisplay {
 // --quiet, --json and --report.
 void add_display_flags(Verb verb, CommandLine& line, TrainingDisplay& display);
 
-// What `run` and `resume` share: the progress, Ctrl-C, the summary at the end and the report.
-ExitCode show_training(const CommandLine& line, const TrainingDisplay& display,
+// What `run` and `resume` share: the progress, Ctrl-C, the summary at the end and the report. Of several ranks only the
+// first shows anything.
+ExitCode show_training(const CommandLine& line, const TrainingDisplay& display, const std::optional<RankPlace>& place,
                        const std::function<RunResult(const RunOptions&)>& training);
 
 }  // namespace gpunn::cli

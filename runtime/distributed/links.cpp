@@ -1,6 +1,6 @@
 #include "distributed/links.hpp"
 
-#include <gpunn/error.hpp>
+#include <gpunn/ranks.hpp>
 
 #include <algorithm>
 #include <array>
@@ -53,7 +53,9 @@ Links::Links(int own, const std::vector<RankInfo>& ranks, std::vector<Socket> so
 void Links::lost(int rank) const {
   const std::optional<Loss> loss = watch_.wait_for_loss(kWhoseFault);
   const Loss found = loss.value_or(Loss{rank, "its connection ended"});
-  throw Error(rank_text(found.rank, ranks_) + " ended: " + found.words);
+  const std::string text = rank_text(found.rank, ranks_) + " ended: " + found.words;
+  if (found.rank == 0) throw Error(text);  // which can't tell it
+  throw SharedError(text);
 }
 
 void Links::transfer(std::span<const Outgoing> out, std::span<const Incoming> in) {

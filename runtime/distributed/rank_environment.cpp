@@ -160,7 +160,7 @@ std::optional<RankPlace> find_rank() {
   });
 }
 
-RankPlace rank_from_options(std::optional<int> rank, std::optional<int> world, const std::string& rendezvous) {
+RankPlace rank_from_options(std::optional<int64_t> rank, std::optional<int64_t> world, const std::string& rendezvous) {
   if (!rank || !world || rendezvous.empty()) {
     throw Error("--rank, --world and --rendezvous HOST:PORT go together: give each process all three", ExitCode::usage);
   }
@@ -169,8 +169,8 @@ RankPlace rank_from_options(std::optional<int> rank, std::optional<int> world, c
                     ": ranks count from 0 and are less than the world",
                 ExitCode::usage);
   }
-  return {.rank = *rank,
-          .world = *world,
+  return {.rank = static_cast<int>(*rank),
+          .world = static_cast<int>(*world),
           .local_rank = 0,
           .local_world = 1,
           .rendezvous = rendezvous,

@@ -126,33 +126,66 @@ void Team::broadcast(std::span<std::byte> bytes, int root) {
   links_.transfer(out, in);
 }
 
-// Each rank adds up a part of the numbers, which it gets from all, and gives the sums to all.
-void Team::all_reduce(DType dtype, std::span<std::byte> values) {
+void Team::all_reduce(DType dtype, std::span<std::byte> values) { all_reduce_parts(dtype, values, values, world()); }
+
+// Each rank adds up a range of the elements, whose parts it gets from all, and gives the sums to all. Of a few elements
+// every rank gets all parts and adds them up itself.
+void Team::all_reduce_parts(DType dtype, std::span<const std::byte> x, std::span<std::byte> y, int64_t parts) {
   const auto ranks = static_cast<std::size_t>(world()), own = static_cast<std::size_t>(rank());
-  std::vector<const std::byte*> parts(ranks);
-  if (values.size() <= kSmall) {
-    const std::span<std::byte> all = scratch(values.size() * ranks);
-    all_gather(values, all);
-    for (std::size_t r = 0; r < ranks; ++r) parts[r] = all.data() + r * values.size();
-    return sum_in_order(dtype, parts, values);
+  const auto count = [&](std::size_t r) {
+    return static_cast<std::size_t>(share_of(parts, static_cast<int>(r), world()).count());
+  };
+  if (x.size() != count(own) * y.size()) {
+    throw Error("a sum over " + std::to_string(parts) + " parts got " + std::to_string(x.size()) + " bytes of " +
+                std::to_string(count(own)) + " parts");
   }
-  const std::size_t width = size_of(dtype);
-  const auto begin = [&](std::size_t r) { return values.size() / width * r / ranks * width; };
-  const auto part = [&](std::size_t r) { return values.subspan(begin(r), begin(r + 1) - begin(r)); };
-  const std::span<std::byte> mine = part(own);
-  const std::span<std::byte> got = scratch(mine.size() * ranks);
+  const bool small = y.size() <= kSmall;
+  const std::size_t width = size_of(dtype), elements = y.size() / width;
+  // The range of elements that a rank adds up.
+  const auto begin = [&](std::size_t r) { return small ? 0 : elements * r / ranks * width; };
+  const auto end = [&](std::size_t r) { return small ? y.size() : elements * (r + 1) / ranks * width; };
+  const std::size_t range = end(own) - begin(own);
+
+  // Parts of a rank cross the wire one behind another, cut to the range of the receiver.
+  std::size_t packed = 0;
+  const std::size_t to_send = x.size() == y.size() ? 0 : x.size();  // a single part lies in one piece already
+  const std::span<std::byte> room =
+      scratch(to_send * (small ? 0 : 1) + range * (static_cast<std::size_t>(parts) - count(own)));
+  const auto take = [&](std::size_t size) {
+    packed += size;
+    return room.subspan(packed - size, size);
+  };
   std::vector<Outgoing> out;
   std::vector<Incoming> in;
+  std::vector<const std::byte*> sources;
   for (std::size_t r = 0; r < ranks; ++r) {
-    parts[r] = r == own ? mine.data() : got.data() + r * mine.size();
-    if (r == own) continue;
-    out.push_back({static_cast<int>(r), part(r)});
-    in.push_back({static_cast<int>(r), got.subspan(r * mine.size(), mine.size())});
+    if (r == own) {
+      for (std::size_t p = 0; p < count(own); ++p) sources.push_back(x.data() + p * y.size() + begin(own));
+      continue;
+    }
+    const std::size_t size = end(r) - begin(r);
+    std::span<const std::byte> message = small ? x : x.subspan(begin(r), to_send == 0 ? size : 0);
+    if (!small && to_send > 0) {
+      const std::span<std::byte> copy = take(size * count(own));
+      for (std::size_t p = 0; p < count(own); ++p) {
+        std::memcpy(copy.data() + p * size, x.data() + p * y.size() + begin(r), size);
+      }
+      message = copy;
+    }
+    out.push_back({static_cast<int>(r), message});
+    const std::span<std::byte> got = take(range * count(r));
+    in.push_back({static_cast<int>(r), got});
+    for (std::size_t p = 0; p < count(r); ++p) sources.push_back(got.data() + p * range);
   }
   links_.transfer(out, in);
-  sum_in_order(dtype, parts, mine);
+  const std::span<std::byte> mine = y.subspan(begin(own), range);
+  sum_in_order(dtype, sources, mine);
+  if (small) return;
   for (Outgoing& one : out) one.bytes = mine;
-  for (Incoming& one : in) one.bytes = part(static_cast<std::size_t>(one.from));
+  for (Incoming& one : in) {
+    const auto from = static_cast<std::size_t>(one.from);
+    one.bytes = y.subspan(begin(from), end(from) - begin(from));
+  }
   links_.transfer(out, in);
 }
 
@@ -188,8 +221,8 @@ void Team::require_equal(const std::vector<Fact>& facts) {
     }
   }
   if (!differences.empty()) {
-    throw Error("the ranks do not train the same:" + differences + "\nStart all of them with the same files",
-                ExitCode::usage);
+    throw SharedError("the ranks do not train the same:" + differences + "\nStart all of them with the same files",
+                      ExitCode::usage);
   }
 }
 

@@ -24,6 +24,13 @@ struct Fact {
 // A digest of a text, for a Fact: 16 hexadecimal digits.
 std::string digest_of(std::string_view text);
 
+// Consecutive ones of so many things, of which each rank has a part, as equal as can be.
+struct Share {
+  int64_t begin = 0, end = 0;
+  int64_t count() const { return end - begin; }
+};
+inline Share share_of(int64_t all, int rank, int world) { return {all * rank / world, all * (rank + 1) / world}; }
+
 // The ranks that train together, from one of them. All ranks make the same calls in the same order; a call returns when
 // every rank has made it. Throws Error, with the name of the rank and its last words, where one is lost. A call is made
 // by one thread at a time.
@@ -51,6 +58,9 @@ class Team {
   void broadcast(std::span<std::byte> bytes, int root);
   // Sums over the ranks, in the order of the ranks: the same bits on each, and each time.
   void all_reduce(DType dtype, std::span<std::byte> values);
+  // The same of `parts` parts, of which rank r has those of share_of(), one behind another in x: y is their sum, added
+  // from the first to the last, the same bits for any number of ranks. x may begin at y.
+  void all_reduce_parts(DType dtype, std::span<const std::byte> x, std::span<std::byte> y, int64_t parts);
   // The same for a few numbers.
   std::vector<double> sums(std::vector<double> values);
   bool any(bool mine);

@@ -460,6 +460,8 @@ std::vector<AttributeTable> make_tables() {
                                 {&lars::trust, "trust", number, AttributeValue(0.001), "trust coefficient"},
                                 epsilon<lars>(1e-8, denominator),
                                 decayed<lars>()}));
+  tables.push_back(table<gpunn_all_reduce_attrs>(
+      "gpunn_all_reduce_attrs", {{&gpunn_all_reduce_attrs::parts, "parts", integer, kRequired, "parts of all ranks"}}));
   using clip = gpunn_clip_norm_attrs;
   tables.push_back(table<clip>("gpunn_clip_norm_attrs",
                                {{&clip::max_norm, "max_norm", number, kRequired, "largest norm of the result"},

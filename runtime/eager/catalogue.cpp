@@ -130,6 +130,7 @@ const std::map<int32_t, std::string_view>& summaries() {
       {GPUNN_OP_TABLE_LOAD, "the entry of a table for a step"},
       {GPUNN_OP_TABLE_STORE, "writes an entry of a table in place"},
       {GPUNN_OP_METRICS_ACCUMULATE, "adds a batch's loss, ranks and count to totals in place"},
+      {GPUNN_OP_ALL_REDUCE, "the sum of the parts of all ranks; of a single rank, that of the rows of x"},
       {GPUNN_OP_GRID_POINTS, "the middles of a map's pixels in the image"},
       {GPUNN_OP_ASSIGN_POINTS, "which box each point learns, as FCOS does"},
       {GPUNN_OP_ASSIGN_ANCHORS, "which box each anchor learns, as SSD does"},

@@ -18,6 +18,10 @@
 #include "graph/graph.hpp"
 #include "plugins/plugin.hpp"
 
+namespace gpunn::distributed {
+class Team;
+}
+
 namespace gpunn::execution {
 
 // A tensor in the form that crosses the ABI: packed, row-major. Throws Error beyond GPUNN_MAX_RANK dimensions.
@@ -51,6 +55,7 @@ class Event;
 class Streams;
 class KernelTimes;
 class ProgramDescription;
+class RankSums;
 struct Subgraph;
 struct Subgraphs;
 
@@ -116,6 +121,8 @@ class Kernel {
   // The same on a stream of the caller.
   void enqueue(const gpunn_op_args& args, const std::string& what, const CallerStream& stream);
   explicit operator bool() const { return state_ != nullptr; }
+  // Whether all ranks have to run it at the same time, in one order.
+  bool collective() const;
 
  private:
   friend class Backend;
@@ -169,6 +176,8 @@ class Backend {
   // The name of the kernel that runs an op that is placed so: the wanted one, or the plugin's choice among its named
   // ones. Empty: its kernels have no names, or several score alike.
   std::string kernel_name(const graph::OpSignature& signature, const Placement& placement) const;
+  // Ops between ranks run with these ranks from here on; without a team, as with a single one.
+  void join(std::shared_ptr<distributed::Team> team);
   // In place of BackendOptions.kernels. Throws Error where a name is wanted and no plugin of the chain knows of names.
   void want_kernels(std::vector<std::string> names);
   // If kernels are wanted by name: the names that the ops placed so far have, and those that were taken.

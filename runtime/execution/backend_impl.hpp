@@ -5,6 +5,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "execution/backend.hpp"
@@ -25,6 +26,7 @@ struct Level {
   bool concurrent = false;                              // its kernels may run at the same time on several streams
   const gpunn_subgraph_extension* subgraphs = nullptr;  // nullptr: it fuses no subgraphs
   std::unique_ptr<HostCopies> host_copies{};            // only if its memory is not that of the bottom plugin
+  bool on_host() const { return std::string_view(info.memory_domain) == "host"; }  // its memory is the host's
   const gpunn_plugin& table() const { return plugin->table(); }
 };
 
@@ -37,6 +39,7 @@ struct Backend::Impl final : MemoryPool::Source {
   int64_t synchronizations = 0;
   // While kernels are wanted by name: the names of the ops that place() was asked about, and those taken.
   KernelNames kernel_names;
+  std::shared_ptr<distributed::Team> team;    // nullptr: there is one rank
   std::unique_ptr<KernelTimes> kernel_times;  // nullptr: there are no alternatives to choose from by time
   MemoryPool pool{*this};
   bool pooling = true;
@@ -51,6 +54,7 @@ struct Backend::Impl final : MemoryPool::Source {
   void open(std::vector<std::shared_ptr<const plugins::Plugin>> chain);
   void sync(const std::string& after);
   Placement place_wanted(const graph::OpSignature& signature, const std::vector<NamedKernel>& there);
+  bool between_ranks(const graph::OpSignature& signature) const;
   Placement fastest(const graph::OpSignature& signature, Placement highest);
 
   // nullptr, with `result` telling why, where the plugin gives none.

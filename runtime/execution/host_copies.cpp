@@ -14,8 +14,6 @@ namespace gpunn::execution {
 
 namespace {
 
-bool on_host(const Level& level) { return std::string_view(level.info.memory_domain) == "host"; }
-
 void copy(const Level& level, void* destination, const void* source, uint64_t bytes, int32_t direction,
           const std::string& what) {
   if (bytes == 0) return;
@@ -67,8 +65,8 @@ HostCopies::HostCopies(const Level& overlay, const Level& base, int64_t& synchro
     : overlay_(overlay),
       base_(base),
       synchronizations_(synchronizations),
-      base_on_host_(on_host(base)),
-      overlay_on_host_(on_host(overlay)),
+      base_on_host_(base.on_host()),
+      overlay_on_host_(overlay.on_host()),
       memory_(overlay, GPUNN_MEMORY_DEVICE, allocations),
       staging_(base, GPUNN_MEMORY_PINNED, allocations) {}
 

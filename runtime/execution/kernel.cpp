@@ -14,6 +14,7 @@
 #include "execution/backend_impl.hpp"
 #include "execution/caller_stream.hpp"
 #include "execution/op_text.hpp"
+#include "execution/rank_sums.hpp"
 #include "execution/streams.hpp"
 #include "execution/tensor_table.hpp"
 #include "plugins/call.hpp"
@@ -120,6 +121,7 @@ struct Kernel::State {
   std::size_t level_index = 0;
   gpunn_kernel* handle = nullptr;
   uint64_t workspace_bytes = 0;
+  std::unique_ptr<RankSums> between_ranks;    // in place of the plugin's kernel
   OpSizes sizes;                              // for host copies
   std::vector<const gpunn_tensor*> pointers;  // of the last enqueue of loose tensors
 
@@ -136,6 +138,8 @@ Kernel::Kernel(Kernel&& other) noexcept = default;
 Kernel& Kernel::operator=(Kernel&& other) noexcept = default;
 Kernel::~Kernel() = default;
 
+bool Kernel::collective() const { return state_ != nullptr && state_->between_ranks != nullptr; }
+
 void Kernel::enqueue(const gpunn_op_args& args, const std::string& what) {
   enqueue_on(state_->level->stream, args, what);
 }
@@ -149,7 +153,8 @@ void Kernel::enqueue(const gpunn_op_args& args, const std::string& what, const C
 }
 
 void Kernel::enqueue_on(gpunn_stream* stream, const gpunn_op_args& args, const std::string& what) {
-  const State& state = *state_;
+  State& state = *state_;
+  if (state.between_ranks != nullptr) return state.between_ranks->run(*state.level, stream, args);
   if (state.level->host_copies != nullptr) return state.level->host_copies->run(state.handle, args, state.sizes, what);
   plugins::call(
       *state.level->plugin, [&] { return "op_enqueue of " + what; },
@@ -176,7 +181,21 @@ void Kernel::enqueue(std::span<const gpunn_tensor> inputs, std::span<const gpunn
   enqueue(args, what);
 }
 
+void Backend::join(std::shared_ptr<distributed::Team> team) { impl_->team = std::move(team); }
+
+bool Backend::Impl::between_ranks(const graph::OpSignature& signature) const {
+  return team != nullptr && signature.op == GPUNN_OP_ALL_REDUCE;
+}
+
 Placement Backend::place(const graph::OpSignature& signature) const {
+  // On the plugin that owns the memory, and above all others where they are compared.
+  if (impl_->between_ranks(signature)) {
+    return {.level = static_cast<int>(impl_->levels.size()) - 1,
+            .flags = RankSums::flags(impl_->bottom()),
+            .reason = "",
+            .score = 1,
+            .rank = 0};
+  }
   if (!impl_->options.kernels.empty()) {
     if (Placement wanted = impl_->place_wanted(signature, kernels(signature)); wanted.level >= 0) return wanted;
   }
@@ -323,6 +342,14 @@ Kernel Backend::create(const graph::OpSignature& signature, int level, const std
     throw Error("no plugin was chosen for " + text_of(signature));
   }
   const Level& chosen = impl_->levels[static_cast<std::size_t>(level)];
+  if (impl_->between_ranks(signature)) {
+    Kernel kernel;
+    kernel.state_ = std::make_unique<Kernel::State>();
+    kernel.state_->level = &chosen;
+    kernel.state_->level_index = static_cast<std::size_t>(level);
+    kernel.state_->between_ranks = std::make_unique<RankSums>(impl_->team, signature);
+    return kernel;
+  }
   std::string reason;
   const gpunn_op_support support = query(chosen, signature, impl_->options, name, reason);
   if (support.score <= 0) {

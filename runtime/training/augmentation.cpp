@@ -115,12 +115,13 @@ void require_augmentable(const Experiment& experiment, const Dataset& dataset) {
   }
 }
 
-void add_augmentation(Graph& g, const ProgramContext& c, const SplitType& split, Batch& batch, ValueId step) {
+void add_augmentation(Graph& g, const ProgramContext& c, const SplitType& split, Batch& batch, ValueId step,
+                      ValueId draw) {
   const AugmentationConfig& a = c.experiment.augmentation;
-  if (shifts(a)) batch.x = add_shift(g, c.experiment, batch, step);
-  if (places(a)) batch.x = add_affine(g, c.experiment, batch, step);
-  if (colours(a)) batch.x = add_color(g, c.experiment, split, batch, step);
-  if (erases(a)) batch.x = add_erase(g, c.experiment, batch, step);
+  if (shifts(a)) batch.x = add_shift(g, c.experiment, batch, draw);
+  if (places(a)) batch.x = add_affine(g, c.experiment, batch, draw);
+  if (colours(a)) batch.x = add_color(g, c.experiment, split, batch, draw);
+  if (erases(a)) batch.x = add_erase(g, c.experiment, batch, draw);
   if (a.mixup > 0) add_mixup(g, c, batch, step);
 }
 

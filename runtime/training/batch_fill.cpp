@@ -2,14 +2,21 @@
 
 #include <gpunn/error.hpp>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace gpunn::training {
 
 BatchFill fill_from_split(const Split& split, const SplitType& type, const Sampling& sampling) {
+  return fill_from_split_part(split, type, sampling, {0, sampling.batch});
+}
+
+BatchFill fill_from_split_part(const Split& split, const SplitType& type, const Sampling& sampling,
+                               distributed::Share part) {
   const std::byte* const samples = split.sample_bytes().data();
   const std::byte* const targets =
       type.targets > 0 ? split.fields.at(kTargetField).values.data() : std::as_bytes(std::span(split.labels)).data();
@@ -17,19 +24,40 @@ BatchFill fill_from_split(const Split& split, const SplitType& type, const Sampl
   const std::size_t target_bytes = static_cast<std::size_t>(type.words_of_row()) * sizeof(int32_t);
   const auto index = std::make_shared<std::vector<int32_t>>(static_cast<std::size_t>(sampling.batch));
   return [=](int64_t step, std::span<std::byte> to_samples, std::span<std::byte> to_targets) {
-    const int32_t count = sampling.rows_of_step(step, *index);
+    const int64_t all = sampling.rows_of_step(step, *index);
+    const int64_t count = std::clamp<int64_t>(all - part.begin, 0, part.count());
     for (std::size_t k = 0; k < static_cast<std::size_t>(count); ++k) {
-      const auto row = static_cast<std::size_t>((*index)[k]);
+      const auto row = static_cast<std::size_t>((*index)[static_cast<std::size_t>(part.begin) + k]);
       std::memcpy(to_samples.data() + k * sample_bytes, samples + row * sample_bytes, sample_bytes);
       std::memcpy(to_targets.data() + k * target_bytes, targets + row * target_bytes, target_bytes);
     }
-    return static_cast<int64_t>(count);
+    return count;
   };
 }
 
-BatchFill fill_from_source(BatchSource& source, const SplitType& type, int64_t steps) {
-  const int64_t most = type.ring.value().batch;
-  return [&source, most, steps](int64_t step, std::span<std::byte> samples, std::span<std::byte> targets) {
+BatchFill fill_from_part(BatchFill whole, const SplitType& type, int64_t rows, distributed::Share part) {
+  const std::size_t target_bytes = static_cast<std::size_t>(type.words_of_row()) * sizeof(int32_t);
+  const std::size_t sample_bytes = type.samples.bytes() / static_cast<std::size_t>(type.rows());
+  struct Room {
+    std::vector<std::byte> samples, targets;
+  };
+  const auto room = std::make_shared<Room>();
+  room->samples.resize(static_cast<std::size_t>(rows) * sample_bytes);
+  room->targets.resize(static_cast<std::size_t>(rows) * target_bytes);
+  return [=, whole = std::move(whole)](int64_t step, std::span<std::byte> samples, std::span<std::byte> targets) {
+    const int64_t count = std::clamp<int64_t>(whole(step, room->samples, room->targets) - part.begin, 0, part.count());
+    const auto copy = [&](const std::vector<std::byte>& from, std::span<std::byte> to, std::size_t bytes) {
+      std::memcpy(to.data(), from.data() + static_cast<std::size_t>(part.begin) * bytes,
+                  static_cast<std::size_t>(count) * bytes);
+    };
+    copy(room->samples, samples, sample_bytes);
+    copy(room->targets, targets, target_bytes);
+    return count;
+  };
+}
+
+BatchFill fill_from_source(BatchSource& source, int64_t batch, int64_t steps) {
+  return [&source, most = batch, steps](int64_t step, std::span<std::byte> samples, std::span<std::byte> targets) {
     if (step >= steps) return int64_t{0};
     const int64_t rows = source.read(step, samples, targets);
     if (rows >= 1 && rows <= most) return rows;

@@ -8,6 +8,7 @@
 #include <functional>
 #include <span>
 
+#include "distributed/team.hpp"
 #include "training/batch_ops.hpp"
 #include "training/sampling.hpp"
 
@@ -20,8 +21,15 @@ using BatchFill = std::function<int64_t(int64_t step, std::span<std::byte> sampl
 // Rows of the split, which has to stay where it is, as the sampling picks them.
 BatchFill fill_from_split(const Split& split, const SplitType& type, const Sampling& sampling);
 
-// Batches of the calling program, of which a training of so many steps is asked for no more. Throws Error(usage) where
-// one has no rows, or more than there is room for.
-BatchFill fill_from_source(BatchSource& source, const SplitType& type, int64_t steps);
+// The same of a part of each step's rows.
+BatchFill fill_from_split_part(const Split& split, const SplitType& type, const Sampling& sampling,
+                               distributed::Share part);
+
+// A part of what `whole` fills in, which are `rows` rows.
+BatchFill fill_from_part(BatchFill whole, const SplitType& type, int64_t rows, distributed::Share part);
+
+// Batches of the calling program, of `batch` rows, of which a training of so many steps is asked for no more. Throws
+// Error(usage) where one has no rows, or more than there is room for.
+BatchFill fill_from_source(BatchSource& source, int64_t batch, int64_t steps);
 
 }  // namespace gpunn::training

@@ -13,8 +13,6 @@ using graph::ValueId;
 
 namespace {
 
-constexpr auto kWordBytes = static_cast<int64_t>(sizeof(int32_t));
-
 Batch add_normalised(Graph& g, const SplitType& split, const TensorType& type, ValueId index) {
   const TensorType channels{DType::f32, {type.shape[1]}};
   const ValueId samples = g.add_value(split.samples_variable(), type, Storage::data);
@@ -38,10 +36,7 @@ Batch add_resident_batch(Graph& g, const SplitType& split, ValueId step, const S
 // Which slot it is, the step says; which rows, the slot.
 Batch add_streamed_batch(Graph& g, const SplitType& split, ValueId step) {
   const BatchRing& ring = *split.ring;
-  const Sampling slots{.rows = ring.slots(), .batch = 1};
-  const ValueId slot = g.add(GPUNN_OP_SAMPLE_INDICES, "batch", Attributes::of(slots.attributes()), {step})[0];
-  const ValueId all = g.add_value(split.rows_variable(), ring.rows, Storage::data);
-  const ValueId rows = g.add1(GPUNN_OP_GATHER_ROWS, "batch.rows", {}, {all, slot});
+  const ValueId rows = add_slot_rows(g, split, step);
   const TensorType words{DType::i32, {ring.batch}};
   const ValueId index = g.add_view("batch.index", rows, words, ring.index_at * kWordBytes);
   Batch batch = add_normalised(g, split, ring.samples, index);
@@ -52,6 +47,14 @@ Batch add_streamed_batch(Graph& g, const SplitType& split, ValueId step) {
 }
 
 }  // namespace
+
+ValueId add_slot_rows(Graph& g, const SplitType& split, ValueId step) {
+  const BatchRing& ring = *split.ring;
+  const Sampling slots{.rows = ring.slots(), .batch = 1};
+  const ValueId slot = g.add(GPUNN_OP_SAMPLE_INDICES, "batch", Attributes::of(slots.attributes()), {step})[0];
+  const ValueId all = g.add_value(split.rows_variable(), ring.rows, Storage::data);
+  return g.add1(GPUNN_OP_GATHER_ROWS, "batch.rows", {}, {all, slot});
+}
 
 Normalisation normalise(DType dtype, const std::vector<double>& mean, const std::vector<double>& stddev) {
   const double unit = dtype == DType::u8 ? 1.0 / 255 : 1.0;

@@ -41,6 +41,10 @@ struct Normalisation {
 };
 Normalisation normalise(DType dtype, const std::vector<double>& mean, const std::vector<double>& stddev);
 
+inline constexpr auto kWordBytes = static_cast<int64_t>(sizeof(int32_t));
+// What the slot of this step holds beside the samples, i32[1, words]: BatchRing::rows.
+graph::ValueId add_slot_rows(graph::Graph& g, const SplitType& split, graph::ValueId step);
+
 // Appends the ops that pick it. A ring is taken to hold the batch of this step in its slot.
 Batch add_batch(graph::Graph& g, const SplitType& split, graph::ValueId step, const Sampling& sampling);
 

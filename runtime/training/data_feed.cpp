@@ -15,8 +15,8 @@ namespace gpunn::training {
 
 using graph::Storage;
 
-DataFeed::DataFeed(const Experiment& experiment, Dataset dataset)
-    : experiment_(experiment), dataset_(std::move(dataset)) {
+DataFeed::DataFeed(const Experiment& experiment, Dataset dataset, Ranks ranks)
+    : experiment_(experiment), ranks_(ranks), dataset_(std::move(dataset)) {
   scale_targets(dataset_);
   train_ = split_type("train", experiment_, dataset_.train.samples, target_size_of(dataset_.train));
   test_ = split_type("test", experiment_, dataset_.test.samples, target_size_of(dataset_.test));
@@ -37,7 +37,8 @@ void DataFeed::place(execution::ProgramRunner& runner, execution::Profiler* prof
       split->lent = nullptr;
     }
   } else {
-    const int64_t batch = training_sampling(experiment_, train_).batch;
+    const Division division = division_of(experiment_, ranks_);
+    const int64_t batch = division.divided ? division.my_width() : training_sampling(experiment_, train_).batch;
     train_.ring = dataset_.batches != nullptr && !dataset_.batches->always_full()
                       ? ring_of_source(train_.samples, train_.words_of_row(), batch, device.alignment)
                       : lay_out_ring(train_.samples, train_.words_of_row(), batch, device.alignment);
@@ -110,15 +111,27 @@ std::string DataFeed::streaming_notice() const {
 std::unique_ptr<BatchStream> DataFeed::training_stream(int64_t steps) const {
   if (resident()) return nullptr;
   const Sampling sampling = training_sampling(experiment_, train_);
-  BatchFill fill = dataset_.batches != nullptr ? fill_from_source(*dataset_.batches, train_, steps)
+  BatchFill fill = dataset_.batches != nullptr ? fill_from_source(*dataset_.batches, sampling.batch, steps)
                                                : fill_from_split(dataset_.train, train_, sampling);
+  const Division division = division_of(experiment_, ranks_);
+  if (division.divided) {
+    fill = dataset_.batches != nullptr ? fill_from_part(std::move(fill), train_, division.rows, division.my_rows())
+                                       : fill_from_split_part(dataset_.train, train_, sampling, division.my_rows());
+  }
   return std::make_unique<BatchStream>(runner_->backend(), runner_->variables(), train_, std::move(fill), profiler_);
 }
 
-std::unique_ptr<BatchStream> DataFeed::evaluation_stream() const {
+std::unique_ptr<BatchStream> DataFeed::evaluation_stream(Ranks ranks) const {
   if (resident() || evaluates_singly()) return nullptr;
-  return std::make_unique<BatchStream>(runner_->backend(), runner_->variables(), test_,
-                                       fill_from_split(dataset_.test, test_, evaluation_sampling()));
+  BatchFill fill = fill_from_split(dataset_.test, test_, evaluation_sampling());
+  const BatchFill own = [fill, ranks](int64_t step, std::span<std::byte> samples, std::span<std::byte> wanted) {
+    return fill(step * ranks.world + ranks.rank, samples, wanted);
+  };
+  return std::make_unique<BatchStream>(runner_->backend(), runner_->variables(), test_, own);
+}
+
+int64_t DataFeed::evaluation_batches(Ranks ranks) const {
+  return (evaluation_sampling().steps_per_epoch() - ranks.rank + ranks.world - 1) / ranks.world;
 }
 
 std::vector<std::byte> DataFeed::test_samples() const {

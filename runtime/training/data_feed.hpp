@@ -13,6 +13,7 @@
 #include "execution/program_runner.hpp"
 #include "training/batch_ops.hpp"
 #include "training/batch_stream.hpp"
+#include "training/division.hpp"
 
 namespace gpunn::training {
 
@@ -20,7 +21,7 @@ namespace gpunn::training {
 class DataFeed {
  public:
   // A data set whose `test` is what is evaluated; its targets are scaled. Nothing is on a device yet.
-  DataFeed(const Experiment& experiment, Dataset dataset);
+  DataFeed(const Experiment& experiment, Dataset dataset, Ranks ranks);
   DataFeed(const DataFeed&) = delete;
   DataFeed& operator=(const DataFeed&) = delete;
 
@@ -41,6 +42,8 @@ class DataFeed {
   int64_t target_size_of(const Split& split) const;
   int64_t evaluation_batch() const;  // rows
   Sampling evaluation_sampling() const;
+  // Of an evaluation, a rank's batches: every `world`th from the one of its number on.
+  int64_t evaluation_batches(Ranks ranks) const;
   // Why the data set is streamed, where the experiment does not ask for that; else empty.
   std::string streaming_notice() const;
 
@@ -48,7 +51,7 @@ class DataFeed {
   void upload(const SplitType& type, const Split& split);
   // Streams of batches; none where the data set is resident.
   std::unique_ptr<BatchStream> training_stream(int64_t steps) const;  // of a training of so many steps
-  std::unique_ptr<BatchStream> evaluation_stream() const;
+  std::unique_ptr<BatchStream> evaluation_stream(Ranks ranks) const;
   // The samples of the test split, as the data set has them.
   std::vector<std::byte> test_samples() const;
 
@@ -56,6 +59,7 @@ class DataFeed {
   void upload_normalisation();
 
   const Experiment& experiment_;
+  const Ranks ranks_;
   Dataset dataset_;
   SplitType train_, test_;
   Residency residency_ = Residency::device;

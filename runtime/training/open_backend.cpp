@@ -3,10 +3,12 @@
 #include <gpunn/error.hpp>
 #include <gpunn/plugins.hpp>
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 
 #include "config/checked_backends.hpp"
+#include "distributed/processors.hpp"
 
 namespace gpunn::training {
 
@@ -25,13 +27,42 @@ void require_named_plugins(const Experiment& experiment, const plugins::PluginRe
   }
 }
 
+namespace {
+
+// Of the plugin; 1: it is not known.
+int devices_of(const plugins::PluginRegistry& registry, const std::string& name) {
+  int most = 1;
+  for (const PluginReport& report : registry.files()) {
+    const bool named = name == "auto" || report.name == name || report.path == name;
+    if (named && report.status == PluginStatus::ok) most = std::max(most, report.devices);
+  }
+  return most;
+}
+
+// Ranks share a plugin's only device, as the processors of the host.
+int device_of_rank(int first, int devices, const RankPlace& place) {
+  if (devices == 1) return first;
+  if (first + place.local_world <= devices) return first + place.local_rank;
+  throw Error("this machine has " + std::to_string(devices) + " devices and " + std::to_string(place.local_world) +
+                  " ranks" + (first > 0 ? ", from device " + std::to_string(first) + " on" : "") +
+                  ": start as many ranks as there are devices",
+              ExitCode::usage);
+}
+
+}  // namespace
+
 std::unique_ptr<execution::Backend> open_backend(const Experiment& experiment, const plugins::PluginRegistry& registry,
-                                                 const std::string& name) {
+                                                 const std::string& name, const distributed::Team* team) {
+  auto device = static_cast<int>(experiment.device), threads = static_cast<int>(experiment.threads);
+  if (team != nullptr) {
+    device = device_of_rank(device, devices_of(registry, name), team->place());
+    if (threads == 0) threads = distributed::processors_of_rank(team->place());
+  }
   return std::make_unique<execution::Backend>(
       registry, name,
       execution::BackendOptions{
-          .device = static_cast<int>(experiment.device),
-          .threads = static_cast<int>(experiment.threads),
+          .device = device,
+          .threads = threads,
           .precision = experiment.precision,
           .deterministic = experiment.deterministic,
           .host_copies = experiment.host_copies,

@@ -17,6 +17,7 @@
 #include "training/augmentation.hpp"
 #include "training/loss_scale.hpp"
 #include "training/optimizer_ops.hpp"
+#include "training/part_sums.hpp"
 #include "training/recomputed_stages.hpp"
 
 namespace gpunn::training {
@@ -31,9 +32,14 @@ namespace {
 ValueId add_counter(Graph& g, const char* name) { return g.add_value(name, {DType::i64, {}}, Storage::state); }
 
 // Step programs that share the parameters share the buffers too.
+ValueId add_flat_buffers(Graph& g, const ProgramContext& c) {
+  if (c.buffers.total == 0) return graph::kNoValue;
+  return g.add_value(variable::kBuffers, c.buffers.type(), Storage::state);
+}
+
 std::vector<ValueId> add_buffers(Graph& g, const ProgramContext& c) {
   if (c.buffers.total == 0) return {};
-  return add_parameter_views(g, c.buffers, g.add_value(variable::kBuffers, c.buffers.type(), Storage::state));
+  return add_parameter_views(g, c.buffers, add_flat_buffers(g, c));
 }
 
 ValueId add_average_value(Graph& g, const ProgramContext& c) {
@@ -111,9 +117,9 @@ void bind_gradients(Graph& g, const ParameterLayout& layout, const std::vector<V
   }
 }
 
-void add_advance(Graph& g, ValueId counter) {
+void add_advance(Graph& g, ValueId counter, int64_t increment = 1) {
   g.add(GPUNN_OP_ADVANCE, "counters",
-        Attributes::of(gpunn_advance_attrs{.struct_size = 0, .reserved = 0, .increment = 1}), {counter});
+        Attributes::of(gpunn_advance_attrs{.struct_size = 0, .reserved = 0, .increment = increment}), {counter});
 }
 
 // What an op makes of `x`, of the same type, in a variable that outlives the step.
@@ -174,15 +180,24 @@ Graph training_program(const ProgramContext& c, const SplitType& split) {
   const ValueId parameters = g.add_value(variable::kParameters, c.layout.type(), Storage::parameters);
   const ValueId gradients = g.add_value(variable::kGradients, c.layout.trained_type(), Storage::gradients);
   const Sampling sampling = training_sampling(c.experiment, split);
-  Batch batch = add_batch(g, split, step, sampling);
-  add_augmentation(g, c, split, batch, step);
+  const Division division = division_of(c.experiment, c.ranks);
+  const bool varies = sampling.has_partial_batch() || (split.ring && split.ring->varied);
+  Batch batch{};
+  PickedRows picked;
+  if (division.divided) {
+    picked = add_picked_rows(g, split, step, sampling, division);
+  } else {
+    batch = add_batch(g, split, step, sampling);
+    add_augmentation(g, c, split, batch, step, step);
+  }
 
   // The model's parameters are views of one array; what is differentiated are the views.
   const std::vector<ValueId> views = add_parameter_views(g, c.layout, parameters);
-  const std::vector<ValueId> buffers = add_buffers(g, c);
-  const int64_t parts = c.experiment.accumulate;
+  const std::vector<ValueId> buffers = division.divided ? std::vector<ValueId>() : add_buffers(g, c);
+  const int64_t parts = division.divided ? division.mine.count() : c.experiment.accumulate;
   // What dropout draws by is another number in each part.
-  const ValueId pass = parts == 1 ? step : add_counter(g, variable::kPass);
+  const bool counts_passes = parts > 1 || division.divided;
+  const ValueId pass = counts_passes ? add_counter(g, variable::kPass) : step;
   const ValueId totals = add_totals(g, variable::kTotals);
   std::set<std::string> fixed;
   if (c.experiment.freeze_statistics) {
@@ -193,31 +208,53 @@ Graph training_program(const ProgramContext& c, const SplitType& split) {
   std::optional<LossScaleValues> scaling;
   if (scales_loss(c.experiment)) scaling = add_loss_scale(g);
   const ValueId scale = scaling ? scaling->scale : graph::kNoValue;
-  ValueId loss = graph::kNoValue, partial = graph::kNoValue;
+  PartGradients sum(g, c.layout, division, gradients);
+  PartBuffers statistics(g, c.buffers, division, division.divided ? add_flat_buffers(g, c) : graph::kNoValue);
+  std::vector<ValueId> part_losses;
   for (int64_t part = 0; part < parts; ++part) {
-    const Batch rows = parts == 1 ? batch : add_part(g, batch, part, parts);
-    const bool varied = split.ring && split.ring->varied;
-    const ValueId count = sampling.has_partial_batch() || varied ? rows.count : graph::kNoValue;
+    PartBatch rows;
+    if (division.divided) {
+      rows = add_part_batch(g, split, picked, division, division.mine.begin + part, varies);
+      add_augmentation(g, c, split, rows.batch, step, pass);
+    } else {
+      rows.batch = parts == 1 ? batch : add_part(g, batch, part, parts);
+      if (varies) rows.count = rows.batch.count;
+    }
     const std::size_t first = g.nodes().size();
-    const tasks::ModelOutputs outputs =
-        add_model(g, c, rows.x, views,
-                  {.training = true, .step = pass, .count = count, .buffers = buffers, .fixed_buffers = fixed});
+    const tasks::ModelOutputs outputs = add_model(g, c, rows.batch.x, views,
+                                                  {.training = true,
+                                                   .step = pass,
+                                                   .count = rows.count,
+                                                   .buffers = division.divided ? statistics.add_part() : buffers,
+                                                   .fixed_buffers = fixed});
     const compiler::NodeRange forward{first, g.nodes().size() - first};
-    const ValueId losses = c.task().add_training_loss(g, c.of_task(), outputs, rows);
-    const ValueId mean = g.add1(GPUNN_OP_MEAN_ROWS, "loss.mean", {}, {losses, rows.count});
-    if (part == 1) partial = g.add_value(variable::kPartialGradients, c.layout.trained_type(), Storage::gradients);
+    const ValueId losses = c.task().add_training_loss(g, c.of_task(), outputs, rows.batch);
+    ValueId mean = g.add1(GPUNN_OP_MEAN_ROWS, "loss.mean", {}, {losses, rows.batch.count});
+    if (rows.weight != graph::kNoValue) mean = g.add1(GPUNN_OP_MUL, "loss.mean", {}, {mean, rows.weight});
+    const ValueId flat = sum.begin_part(part);
     const std::size_t backward = g.nodes().size();
     const std::vector<ValueId> found = add_trained_gradients(g, c.layout, mean, views, scale);
     recompute(g, c, forward, backward, outputs.layers);
-    bind_gradients(g, c.layout, found, part == 0 ? gradients : partial);
-    if (part > 0) {
-      add_to_mean(g, "gradients", gradients, partial, part, parts);
-      add_to_mean(g, "loss.mean", loss, mean, part, parts);
+    bind_gradients(g, c.layout, found, flat);
+    if (!division.divided && part > 0) {
+      add_to_mean(g, "gradients", gradients, flat, part, parts);
+      add_to_mean(g, "loss.mean", part_losses.front(), mean, part, parts);
     } else {
-      loss = mean;
+      sum.end_part(part);
+      part_losses.push_back(mean);
     }
-    c.task().add_to_totals(g, c.of_task(), outputs, rows, losses, totals);
-    if (parts > 1) add_advance(g, pass);
+    c.task().add_to_totals(g, c.of_task(), outputs, rows.batch, losses, totals);
+    if (counts_passes) {
+      // Behind the last part of this rank, those of the others.
+      const bool last = part + 1 == parts;
+      add_advance(g, pass, division.divided && last ? division.parts - parts + 1 : 1);
+    }
+  }
+  ValueId loss = part_losses.front();
+  if (division.divided) {
+    loss = add_sum_of_parts(g, "loss.mean", part_losses, division);
+    sum.add_sum();
+    statistics.add_mean();
   }
 
   const ValueId rates =
@@ -249,7 +286,7 @@ Graph batch_program(const ProgramContext& c, const SplitType& split) {
   Graph g;
   const ValueId step = add_counter(g, variable::kBatchStep);
   Batch batch = add_batch(g, split, step, training_sampling(c.experiment, split));
-  add_augmentation(g, c, split, batch, step);
+  add_augmentation(g, c, split, batch, step, step);
   add_kept(g, variable::kBatchSamples, GPUNN_OP_COPY, batch.x);
   add_kept(g, variable::kBatchRows, GPUNN_OP_COPY, batch.fields.at(split.field()));
   add_kept(g, variable::kBatchCount, GPUNN_OP_COPY, batch.count);
@@ -260,7 +297,7 @@ Graph batch_program(const ProgramContext& c, const SplitType& split) {
 Graph evaluation_program(const ProgramContext& c, const SplitType& split, int64_t batch_size) {
   Graph g;
   const EvaluationValues evaluation = add_evaluation(g, c, split, batch_size);
-  add_advance(g, evaluation.step);
+  add_advance(g, evaluation.step, split.ring ? 1 : c.ranks.world);
   join_weights(g, c);
   return g;
 }

@@ -10,6 +10,7 @@
 #include "graph/graph.hpp"
 #include "tasks/task.hpp"
 #include "training/batch_ops.hpp"
+#include "training/division.hpp"
 #include "training/layout.hpp"
 
 namespace gpunn::training {
@@ -20,6 +21,7 @@ inline constexpr const char* kParameters = "parameters";
 inline constexpr const char* kBuffers = "buffers";  // of the model, where it has any
 inline constexpr const char* kGradients = "gradients";
 inline constexpr const char* kPartialGradients = "gradients.part";  // of a part of the batch, where they add up
+inline constexpr const char* kPartBuffers = "buffers.part";         // of each part, where a step is divided
 inline constexpr const char* kPass = "pass";    // i64 0-d: passes of a part of a batch through the model, likewise
 inline constexpr const char* kAverage = "ema";  // of the parameters, where there is one
 inline constexpr const char* kStep = "step";    // i64 0-d: training steps done
@@ -55,6 +57,7 @@ struct ProgramContext {
   // Of tensors on the device, in bytes. 0: none is known, and no tensor is put at a place within another.
   uint64_t alignment = 0;
   const tasks::FrozenFeatures* frozen = nullptr;  // of a loss that compares images by their features
+  Ranks ranks = {};
   const tasks::Task& task() const { return tasks::find(experiment.task); }
   tasks::TaskContext of_task() const { return {experiment, outputs, frozen}; }
 };
@@ -72,7 +75,8 @@ graph::Graph training_program(const ProgramContext& context, const SplitType& sp
 // The batch of a training step as the model gets it, in variables, and nothing else.
 graph::Graph batch_program(const ProgramContext& context, const SplitType& split);
 
-// One batch of an evaluation, in the order of the rows.
+// One batch of an evaluation, in the order of the rows. Of several ranks, the next batch is that behind those of the
+// others.
 graph::Graph evaluation_program(const ProgramContext& context, const SplitType& split, int64_t batch);
 
 // The same, with what each row gave in variables: its scores, loss and prediction. `prefix` stands before their names.

@@ -60,6 +60,7 @@ std::string notes_of(const Dataset& dataset) {
 struct Session::Parts {
   std::unique_ptr<const Experiment> experiment;
   execution::Profiler* profiler = nullptr;
+  std::shared_ptr<distributed::Team> team = nullptr;
   std::unique_ptr<execution::ProgramRunner> runner = nullptr;
   std::unique_ptr<DataFeed> data = nullptr;
   std::unique_ptr<TrainingState> state = nullptr;
@@ -72,6 +73,7 @@ struct Session::Parts {
 Session::Session(Parts parts)
     : experiment_(std::move(parts.experiment)),
       profiler_(parts.profiler),
+      team_(std::move(parts.team)),
       runner_(std::move(parts.runner)),
       data_(std::move(parts.data)),
       state_(std::move(parts.state)),
@@ -87,13 +89,16 @@ Session Session::open(const Experiment& experiment, execution::Profiler* profile
   return open(experiment, load_for(experiment.data, part), profiler);
 }
 
-Session Session::open(const Experiment& given, Dataset dataset, execution::Profiler* profiler) {
-  Parts parts{.experiment = std::make_unique<const Experiment>(given), .profiler = profiler};
+Session Session::open(const Experiment& given, Dataset dataset, execution::Profiler* profiler,
+                      std::shared_ptr<distributed::Team> team) {
+  Parts parts{.experiment = std::make_unique<const Experiment>(given), .profiler = profiler, .team = std::move(team)};
+  const Ranks ranks = parts.team == nullptr ? Ranks{} : Ranks{parts.team->rank(), parts.team->world()};
   const Experiment& experiment = *parts.experiment;
   const plugins::PluginRegistry registry(experiment.plugins);
   require_named_plugins(experiment, registry);
   // A mistake is told before a device is touched.
   parts.length = training_length(experiment, dataset);
+  require_divisible(experiment, ranks);
   require_augmentable(experiment, dataset);
   require_targets(experiment, dataset);
   const Shape sample = sample_shape(dataset);
@@ -105,9 +110,11 @@ Session Session::open(const Experiment& given, Dataset dataset, execution::Profi
   parts.schedule = Schedule(experiment, parts.length.steps_per_epoch, parts.length.steps);
   if (profiler != nullptr) config::require_one_backend(experiment.backend, "a profile");
 
-  auto backend = open_backend(experiment, registry, config::trained_backend(experiment.backend));
+  if (parts.team != nullptr) config::require_one_backend(experiment.backend, "a training with several ranks");
+  auto backend = open_backend(experiment, registry, config::trained_backend(experiment.backend), parts.team.get());
+  backend->join(parts.team);
   if (const auto two = config::checked_backends(experiment.backend)) {
-    parts.second = open_backend(experiment, registry, two->checked);
+    parts.second = open_backend(experiment, registry, two->checked, nullptr);
   }
   if (profiler != nullptr) profiler->attach(*backend);
   const gpunn_device_info device = backend->info();
@@ -116,7 +123,7 @@ Session Session::open(const Experiment& given, Dataset dataset, execution::Profi
                                                 lay_out(std::move(buffers), alignment));
   require_memory_for_weights(experiment, parts.state->parameters(), parts.state->buffers(), device);
   parts.runner = std::make_unique<execution::ProgramRunner>(std::move(backend));
-  parts.data = std::make_unique<DataFeed>(experiment, std::move(dataset));
+  parts.data = std::make_unique<DataFeed>(experiment, std::move(dataset), ranks);
   Session session(std::move(parts));
   session.data_->place(*session.runner_, profiler);
   session.upload_class_targets();
@@ -174,7 +181,8 @@ ProgramContext Session::context_of(const Experiment& experiment) const {
           .total_steps = total_steps_,
           .buffers = buffers(),
           .alignment = runner_->backend().info().alignment,
-          .frozen = frozen_.get()};
+          .frozen = frozen_.get(),
+          .ranks = ranks()};
 }
 
 // Fused no further than both backends can have it, where there are two.
@@ -208,6 +216,7 @@ StreamedProgram& Session::training_step() {
     const execution::CompiledProgram& compiled = training_->program.compiled;
     runner_->reserve(std::max(compiled.plan.arena_bytes, evaluation_arena_bytes()));
     runner_->ready(training_->program);
+    write_pass(0);
     if (second_ != nullptr) {
       checker_ = std::make_unique<StepChecker>(
           Trained{runner_->backend(), runner_->variables(), compiled, layout(), data_->resident()}, std::move(second_));
@@ -263,7 +272,7 @@ StreamedProgram& Session::evaluation_step() {
     evaluated.outputs = data_->outputs_of(dataset().test);
     evaluation_ = std::make_unique<StreamedProgram>(
         StreamedProgram{runner_->compile(evaluation_program(evaluated, data_->test(), data_->evaluation_batch())),
-                        data_->evaluation_stream()});
+                        data_->evaluation_stream(ranks())});
   }
   return *evaluation_;
 }
@@ -331,8 +340,15 @@ bool Session::epoch_ended(const EpochReport& epoch) {
   return changed;
 }
 
+// The number of the next pass through the model, of all ranks.
+void Session::write_pass(int64_t step) {
+  const Division division = division_of(*experiment_, ranks());
+  if (division.parts == 1 && !division.divided) return;
+  write_scalar<int64_t>(variables(), variable::kPass, step * division.parts + division.mine.begin);
+}
+
 int64_t Session::step() { return training_step(), read_scalar<int64_t>(variables(), variable::kStep); }
-Totals Session::totals() const { return read_totals(variables(), variable::kTotals); }
+Totals Session::totals() const { return over_ranks(team_.get(), read_totals(variables(), variable::kTotals)); }
 void Session::reset_totals() { variables().write(variable::kTotals, bytes_of(std::vector<double>(4, 0.0))); }
 
 std::vector<float> Session::losses(int64_t first, int64_t last) const {

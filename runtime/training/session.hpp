@@ -48,7 +48,9 @@ class Session {
   static Session open(const Experiment& experiment, execution::Profiler* profiler = nullptr,
                       EvaluationPart part = EvaluationPart::validation);
   // The same with a data set that is already there: load_for()'s, or one of the sizes alone for a plan.
-  static Session open(const Experiment& experiment, Dataset dataset, execution::Profiler* profiler = nullptr);
+  // With a team it is one of the ranks that train together; each of them opens a session.
+  static Session open(const Experiment& experiment, Dataset dataset, execution::Profiler* profiler = nullptr,
+                      std::shared_ptr<distributed::Team> team = nullptr);
   Session(Session&&) noexcept;
   Session& operator=(Session&&) = delete;
   ~Session();
@@ -61,6 +63,9 @@ class Session {
   // What a resumed run asks for: the backend's name, or "check:A,B" where the training is checked.
   std::string backend_name() const;
   execution::Profiler* profiler() const { return profiler_; }  // may be null
+  // nullptr: this process trains alone. With a team, all ranks call train_steps, evaluate, totals and save_state alike.
+  distributed::Team* team() const { return team_.get(); }
+  Ranks ranks() const { return team_ == nullptr ? Ranks{} : Ranks{team_->rank(), team_->world()}; }
   const ParameterLayout& layout() const { return state_->parameters(); }
   const ParameterLayout& buffers() const { return state_->buffers(); }
   int64_t steps_per_epoch() const { return steps_per_epoch_; }
@@ -130,6 +135,7 @@ class Session {
   StreamedProgram& evaluation_step();
   execution::RunnableProgram compile_training() const;
   LongWork evaluation_work() const;
+  void write_pass(int64_t step);
   EvalReport evaluate_singles(const std::function<void(const RowOutputs&)>& look);
   // Of an evaluated row with a size of its own.
   struct SingleRow;
@@ -137,7 +143,8 @@ class Session {
   void run_single(const SingleRow& row, execution::RunnableProgram& program, RowMetrics& metrics,
                   const std::function<void(const RowOutputs&)>& look);
   void drop_single(const SingleRow& row);
-  EvalReport evaluate_by(StreamedProgram& program, const std::function<void(int64_t steps)>& launch);
+  // The batches of these ranks that are this one's.
+  EvalReport evaluate_by(StreamedProgram& program, Ranks ranks, const std::function<void(int64_t steps)>& launch);
   void check_memory();
   uint64_t evaluation_arena_bytes();  // 0: there is nothing to evaluate
   void upload_class_targets();
@@ -148,6 +155,7 @@ class Session {
   // Each in a place of its own: they refer to one another.
   std::unique_ptr<const Experiment> experiment_;
   execution::Profiler* profiler_;
+  std::shared_ptr<distributed::Team> team_;
   std::unique_ptr<execution::ProgramRunner> runner_;
   std::unique_ptr<DataFeed> data_;
   std::unique_ptr<TrainingState> state_;

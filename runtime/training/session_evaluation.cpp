@@ -48,15 +48,18 @@ LongWork Session::evaluation_work() const {
 }
 
 // The whole test split by launch(steps), which runs the next so many batches.
-EvalReport Session::evaluate_by(StreamedProgram& program, const std::function<void(int64_t steps)>& launch) {
+EvalReport Session::evaluate_by(StreamedProgram& program, Ranks ranks,
+                                const std::function<void(int64_t steps)>& launch) {
   const execution::HostSpan span(profiler_, "evaluation");
   const auto start = std::chrono::steady_clock::now();
-  write_scalar<int64_t>(variables(), variable::kEvalStep, 0);
+  // A stream brings the batches of this rank alone.
+  write_scalar<int64_t>(variables(), variable::kEvalStep, program.stream != nullptr ? 0 : ranks.rank);
   variables().write(variable::kEvalTotals, bytes_of(std::vector<double>(4, 0.0)));
-  const int64_t batches = data_->evaluation_sampling().steps_per_epoch();
+  const int64_t batches = data_->evaluation_batches(ranks);
   if (program.stream != nullptr) program.stream->seek(0, batches);
   program.run(batches, launch);
-  const Totals totals = read_totals(variables(), variable::kEvalTotals);
+  Totals totals = read_totals(variables(), variable::kEvalTotals);
+  if (ranks.world > 1) totals = over_ranks(team_.get(), totals);
   return {.part = dataset().evaluated,
           .loss = totals.mean_loss(),
           .scores = scores_of(task(), Of::evaluation, totals, dataset().classes),
@@ -139,7 +142,7 @@ EvalReport Session::evaluate(const std::function<void(const graph::Node&)>& afte
   StreamedProgram& step = evaluation_step();
   execution::Executable& executable = after ? runner_->ready_op_by_op(step.program) : runner_->ready(step.program);
   LongWork work = evaluation_work();
-  return evaluate_by(step, [&](int64_t steps) {
+  return evaluate_by(step, ranks(), [&](int64_t steps) {
     // A captured graph of several steps is launched as often as it fits, however the steps are cut.
     for (int64_t done = 0; done < steps;) {
       const int64_t now = after ? 1 : std::min(steps - done, executable.runs_per_launch());
@@ -154,6 +157,7 @@ EvalReport Session::evaluate(const std::function<void(const graph::Node&)>& afte
   });
 }
 
+// Metrics of rows are computed on the host, from all rows: every rank evaluates all of them.
 EvalReport Session::evaluate_rows(const std::function<void(const RowOutputs&)>& look) {
   if (data_->evaluates_singly()) return evaluate_singles(look);
   const int64_t batch = data_->evaluation_batch();
@@ -163,12 +167,12 @@ EvalReport Session::evaluate_rows(const std::function<void(const RowOutputs&)>& 
     temporaries.create(name, type_of(program, name), Storage::state);
   }
   temporaries.create(variable::kRowLosses, {DType::f32, {batch}}, Storage::state);
-  StreamedProgram step{runner_->compile(std::move(program)), data_->evaluation_stream()};
+  StreamedProgram step{runner_->compile(std::move(program)), data_->evaluation_stream({})};
   execution::Executable& executable = runner_->ready(step.program);
   int64_t first = 0;
   LongWork work = evaluation_work();
   RowMetrics metrics(task());
-  EvalReport report = evaluate_by(step, [&](int64_t steps) {
+  EvalReport report = evaluate_by(step, {}, [&](int64_t steps) {
     for (int64_t i = 0; i < steps; ++i, first += batch, work.advance()) {
       executable.run();
       const std::vector<float> scores = values_of<float>(variables().read(variable::kRowScores));

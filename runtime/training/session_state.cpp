@@ -37,6 +37,9 @@ void Session::save_state(storage::Checkpoint& checkpoint) {
     tensor.values = variables().read(variable);
   };
   keep(kStoredTotals, {DType::f64, {4}}, variable::kTotals);
+  const Totals all = totals();  // of all ranks
+  const std::vector<double> numbers = {all.loss, all.correct, all.correct5, all.count};
+  checkpoint.state.back().values.assign(bytes_of(numbers).begin(), bytes_of(numbers).end());
   if (scales_loss(*experiment_)) {
     for (const char* name : kLossScaling) keep(name, {DType::f32, {}}, name);
   }
@@ -60,7 +63,9 @@ void Session::restore_state(const storage::Checkpoint& checkpoint) {
   if (!differences.empty()) not_this_model(differences);
 
   state_->restore(checkpoint);
-  variables().write(variable::kTotals, totals->values);
+  // Those of all ranks are kept by the first from here on.
+  if (ranks().rank == 0) variables().write(variable::kTotals, totals->values);
+  if (ranks().rank > 0) reset_totals();
   // A run that was of another precision begins with the first scale.
   if (scales_loss(*experiment_)) {
     for (const char* name : kLossScaling) {
@@ -69,10 +74,7 @@ void Session::restore_state(const storage::Checkpoint& checkpoint) {
     }
   }
   variables().write(variable::kStep, std::as_bytes(std::span(&step->second, 1)));
-  if (experiment_->accumulate > 1) {
-    const int64_t passes = step->second * experiment_->accumulate;
-    variables().write(variable::kPass, std::as_bytes(std::span(&passes, 1)));
-  }
+  write_pass(step->second);
   if (training_->stream != nullptr) training_->stream->seek(step->second);
   schedule_.restore(checkpoint, step->second);
   upload_rates();

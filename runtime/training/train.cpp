@@ -11,6 +11,8 @@
 #include "training/evaluation_part.hpp"
 #include "training/model_info.hpp"
 #include "training/profiled.hpp"
+#include "training/rank_files.hpp"
+#include "training/rank_team.hpp"
 #include "training/trainer.hpp"
 #include "training/transfer.hpp"
 
@@ -49,19 +51,29 @@ void write_initial(const RunFolder& folder, const training::StartingTensors& sto
   storage::save_safetensors(folder.path() / kInitialWeights, content);
 }
 
-RunResult train_on(const Experiment& given, const std::function<Dataset()>& data, const RunOptions& options) {
+// But for the first, ranks write nothing.
+RunOptions options_of_rank(RunOptions options, const distributed::Team* team) {
+  if (team == nullptr || team->speaks()) return options;
+  options.profile.reset();
+  return options;
+}
+
+RunResult train_session(const Experiment& given, const std::function<Dataset()>& data, const RunOptions& options,
+                        const std::shared_ptr<distributed::Team>& team) {
   return profiled(given, options, [&](execution::Profiler* profiler) {
     Dataset dataset = data();
     const std::optional<training::Start> start = training::find_start(given, training::sample_shape(dataset));
     Experiment experiment = given;
     const bool keeps_weights = start && is_from_onnx(given);
     if (keeps_weights) experiment.init_from = {.file = kInitialWeights, .names = {}};
-    Session session = Session::open(experiment, std::move(dataset), profiler);
+    Session session = Session::open(experiment, std::move(dataset), profiler, team);
+    training::require_equal_ranks(session);
     if (start) {
       session.initialise_from(*start);
       if (options.listener != nullptr) options.listener->on_message(start->report.text());
     }
-    RunFolder folder = RunFolder::create(experiment, options.run_folder);
+    const bool writes = team == nullptr || team->speaks();
+    RunFolder folder = writes ? RunFolder::create(experiment, options.run_folder) : RunFolder::none();
     if (keeps_weights) write_initial(folder, start->stored);
     Trainer trainer(session, std::move(folder), options);
     trainer.begin();
@@ -69,17 +81,30 @@ RunResult train_on(const Experiment& given, const std::function<Dataset()>& data
   });
 }
 
-RunResult resume_on(const std::filesystem::path& run, const std::vector<Override>& overrides,
-                    const std::function<Dataset(const Experiment&)>& data, const RunOptions& options) {
-  const RunFolder folder = RunFolder::open(run, [&](const std::string& text) {
-    if (options.listener != nullptr) options.listener->on_message(text);
+RunResult train_on(const Experiment& experiment, const std::function<Dataset()>& data, const RunOptions& options) {
+  return training::with_team(options.place, options.listener, [&](const std::shared_ptr<distributed::Team>& team) {
+    return train_session(experiment, data, options_of_rank(options, team.get()), team);
   });
-  const storage::Checkpoint checkpoint = storage::load_checkpoint(folder.last());
-  Experiment experiment = training::experiment_of(checkpoint, folder.last(), overrides);
-  if (const std::filesystem::path resolved = run / "resolved.yaml"; path_exists(resolved)) {
+}
+
+RunResult resume_session(const std::filesystem::path& run, const std::vector<Override>& overrides,
+                         const std::function<Dataset(const Experiment&)>& data, const RunOptions& options,
+                         const std::shared_ptr<distributed::Team>& team) {
+  const bool writes = team == nullptr || team->speaks();
+  const RunFolder folder = writes ? RunFolder::open(run,
+                                                    [&](const std::string& text) {
+                                                      if (options.listener != nullptr)
+                                                        options.listener->on_message(text);
+                                                    })
+                                  : RunFolder::none();
+  const std::filesystem::path last = run / "last.h5";
+  const storage::Checkpoint checkpoint =
+      team == nullptr ? storage::load_checkpoint(last) : training::load_on_all_ranks(*team, last);
+  Experiment experiment = training::experiment_of(checkpoint, last, overrides);
+  if (const std::filesystem::path resolved = run / "resolved.yaml"; writes && path_exists(resolved)) {
     const std::string expected = parse_experiment(read_text(resolved), resolved.string()).name;
     if (expected != experiment.name) {
-      throw Error(folder.last().string() + ": a checkpoint of another experiment, '" + experiment.name +
+      throw Error(last.string() + ": a checkpoint of another experiment, '" + experiment.name +
                       "'; this folder is a run of '" + expected + "'",
                   ExitCode::usage);
     }
@@ -94,10 +119,18 @@ RunResult resume_on(const std::filesystem::path& run, const std::vector<Override
   return profiled(experiment, options, [&](execution::Profiler* profiler) {
     Dataset dataset = data(experiment);
     training::take_target_scale(checkpoint, dataset);
-    Session session = Session::open(experiment, std::move(dataset), profiler);
+    Session session = Session::open(experiment, std::move(dataset), profiler, team);
+    training::require_equal_ranks(session);
     Trainer trainer(session, folder, options);
     trainer.begin(checkpoint);
     return trainer.run();
+  });
+}
+
+RunResult resume_on(const std::filesystem::path& run, const std::vector<Override>& overrides,
+                    const std::function<Dataset(const Experiment&)>& data, const RunOptions& options) {
+  return training::with_team(options.place, options.listener, [&](const std::shared_ptr<distributed::Team>& team) {
+    return resume_session(run, overrides, data, options_of_rank(options, team.get()), team);
   });
 }
 

@@ -16,6 +16,7 @@
 #include "training/metric.hpp"
 #include "training/model_info.hpp"
 #include "training/notices.hpp"
+#include "training/rank_files.hpp"
 
 namespace gpunn::training {
 
@@ -117,7 +118,24 @@ bool Trainer::stopped_early() const {
   return stopping && progress_.stale_epochs >= stopping->patience && step_ < session_.total_steps();
 }
 
-bool Trainer::stop_requested() const { return options_.stop != nullptr && options_.stop->load(); }
+bool Trainer::stop_requested() const {
+  if (session_.team() != nullptr) return stop_agreed_;
+  return options_.stop != nullptr && options_.stop->load();
+}
+
+int64_t Trainer::agree_on(int64_t steps) {
+  distributed::Team* const team = session_.team();
+  if (team == nullptr) return steps;
+  const bool stop = options_.stop != nullptr && options_.stop->load();
+  const std::vector<double> sums = team->sums({team->speaks() ? static_cast<double>(steps) : 0.0, stop ? 1.0 : 0.0});
+  stop_agreed_ = stop_agreed_ || sums[1] > 0;
+  return static_cast<int64_t>(sums[0]);
+}
+
+bool Trainer::as_first_rank(bool decision) const {
+  distributed::Team* const team = session_.team();
+  return team == nullptr ? decision : team->any(team->speaks() && decision);
+}
 
 RunResult Trainer::run() {
   try {
@@ -183,6 +201,7 @@ EvalReport Trainer::evaluate() {
 }
 
 storage::Checkpoint Trainer::best_checkpoint() const {
+  if (session_.team() != nullptr) return load_on_all_ranks(*session_.team(), folder_.best());
   return best_ ? *best_ : storage::load_checkpoint(folder_.best());
 }
 
@@ -200,13 +219,15 @@ void Trainer::train_epoch() {
   last_report_ = start;
   while (step_ < end && !stop_requested()) {
     const int64_t save_every = experiment.checkpoint.every_steps;
-    run_ahead(std::min({end - step_, until_multiple(step_, record_every),
-                        save_every > 0 ? until_multiple(step_, save_every) : end - step_,
-                        kLossHistorySize - (step_ - looked_at_)}));
+    const int64_t steps = agree_on(std::min({ahead_, end - step_, until_multiple(step_, record_every),
+                                             save_every > 0 ? until_multiple(step_, save_every) : end - step_,
+                                             kLossHistorySize - (step_ - looked_at_)}));
+    if (stop_requested()) break;
+    run_ahead(steps);
     const bool record = step_ % record_every == 0 && step_ < end;
     const bool save_now =
         experiment.checkpoint.every_steps > 0 && step_ % experiment.checkpoint.every_steps == 0 && step_ < end;
-    const bool due = options_.listener != nullptr && Clock::now() - last_report_ >= kReportInterval;
+    const bool due = as_first_rank(options_.listener != nullptr && Clock::now() - last_report_ >= kReportInterval);
     const bool history_full = step_ - looked_at_ >= kLossHistorySize;
     if (record || due || save_now || history_full) {
       look();
@@ -222,10 +243,9 @@ void Trainer::train_epoch() {
   if (step_ == end) finish_epoch();
 }
 
-// As many steps as take about the time between two reports, at most `most`, and waits for them: so that steps may share
-// a launch, and yet an interrupt is heeded and a report made in time, however long a step takes.
-void Trainer::run_ahead(int64_t most) {
-  const int64_t count = std::min(ahead_, most);
+// Steps, and waits for them. `ahead_` becomes as many as take about the time between two reports: so that steps may
+// share a launch, and yet an interrupt is heeded and a report made in time, however long a step takes.
+void Trainer::run_ahead(int64_t count) {
   const auto start = Clock::now();
   in_flight_ = count;
   try {
@@ -278,8 +298,9 @@ void Trainer::look() {
 }
 
 void Trainer::diverged(int64_t step, const std::string& what) {
-  // Batches of the calling program come once.
-  const std::string culprit = session_.dataset().batches == nullptr
+  // Batches of the calling program come once. Ranks that look at every op on their own part don't find the same one.
+  const std::string culprit = session_.team() != nullptr ? "with one process, `gpunn resume` looks for the op"
+                              : session_.dataset().batches == nullptr
                                   ? find_divergence(session_, snapshot_, step)
                                   : "the batches can't be had again, so the op was not looked for";
   const std::string before = folder_.is_none() ? "The weights are those of the end of the last epoch"
@@ -287,6 +308,7 @@ void Trainer::diverged(int64_t step, const std::string& what) {
   const std::string text = what + " at step " + std::to_string(step + 1) + " (epoch " +
                            std::to_string(step / session_.steps_per_epoch() + 1) + "): " + culprit + ". " + before +
                            ". Try a smaller optimizer.learning_rate.";
+  if (session_.team() != nullptr) throw SharedError(text, ExitCode::diverged);
   throw Error(text, ExitCode::diverged);
 }
 

@@ -40,9 +40,13 @@ class Trainer {
   bool finished() const;
   bool stopped_early() const;
   bool stop_requested() const;
+  // Rank 0's number of steps, and whether any rank is to stop: on all ranks, which would wait for one that decided
+  // alone.
+  int64_t agree_on(int64_t steps);
+  bool as_first_rank(bool decision) const;
   EvalReport final_evaluation();
   void train_epoch();
-  void run_ahead(int64_t most);
+  void run_ahead(int64_t count);
   void tell_if_eager();
   void finish_epoch();
   void look();  // reads the losses since the last look; throws on NaN or infinity
@@ -68,7 +72,8 @@ class Trainer {
   std::optional<double> gradient_norm_;      // of the last step looked at, where it is recorded
   int64_t looked_at_ = 0;                    // losses of the steps before this one are known to be finite
   bool eager_told_ = false;
-  int64_t ahead_ = 1;  // steps to put on the stream before waiting for them
+  bool stop_agreed_ = false;  // by all ranks, where there are several
+  int64_t ahead_ = 1;         // steps to put on the stream before waiting for them
   Clock::time_point last_report_;
   double epoch_seconds_ = 0;  // of training in this epoch, in this process
   int64_t epoch_first_step_ = 0;

@@ -36,6 +36,13 @@ void write_scalar(execution::Variables& variables, const char* name, T value) {
   variables.write(name, std::as_bytes(std::span(&value, 1)));
 }
 
+// The sum over the ranks; nullptr: there is one.
+inline Totals over_ranks(distributed::Team* team, const Totals& own) {
+  if (team == nullptr) return own;
+  const std::vector<double> sums = team->sums({own.loss, own.correct, own.correct5, own.count});
+  return {.loss = sums[0], .correct = sums[1], .correct5 = sums[2], .count = sums[3]};
+}
+
 inline Totals read_totals(const execution::Variables& variables, const char* name) {
   double values[4];
   const std::vector<std::byte> bytes = variables.read(name);

@@ -54,9 +54,9 @@ TEST_CASE("verbs and options by the words of the field") {
 
 TEST_CASE("an option that this version does not serve is answered in a sentence") {
   const Program program;
-  CHECK_THAT(explain(program.app, {"run", "x.yaml", "--devices", "4"}),
-             Contains("'run' has no option '--devices'. A run uses one device"));
-  CHECK_THAT(explain(program.app, {"run", "x.yaml", "--gpus=4"}), Contains("A run uses one device"));
+  CHECK_THAT(explain(program.app, {"run", "x.yaml", "--gpus", "4"}),
+             Contains("'run' has no option '--gpus'. How many devices train together"));
+  CHECK_THAT(explain(program.app, {"run", "x.yaml", "--gpus=4"}), Contains("How many devices train together"));
   CHECK_THAT(explain(program.app, {"run", "x.yaml", "--gpu", "0"}),
              Contains("--backend NAME") && Contains("--set device=N"));
   CHECK_THAT(explain(program.app, {"run", "x.yaml", "--fp16"}), Contains("of that type, what is learnt stays f32"));

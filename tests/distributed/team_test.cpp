@@ -161,3 +161,24 @@ TEST_CASE("a port in use, a stranger, and ranks that do not belong together") {
   CHECK(joined);
   unsetenv("GPUNN_RENDEZVOUS_SECONDS");
 }
+
+TEST_CASE("a sum over numbered parts has the same bits on any number of ranks") {
+  const int64_t parts = GENERATE(5, 12);
+  const std::size_t count = GENERATE(3, 2048, 10'007);
+  std::vector<float> expected(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    for (int p = 0; p < parts; ++p) expected[i] = p == 0 ? value_at(p, i) : expected[i] + value_at(p, i);
+  }
+  for (const int world : {2, 3, 4}) {
+    const auto errors = on_ranks(world, [&](Team& team) {
+      const Share mine = share_of(parts, team.rank(), team.world());
+      std::vector<float> x, y(count);
+      for (int64_t p = mine.begin; p < mine.end; ++p) {
+        for (std::size_t i = 0; i < count; ++i) x.push_back(value_at(static_cast<int>(p), i));
+      }
+      team.all_reduce_parts(DType::f32, bytes(x), bytes(y), parts);
+      require(y == expected);
+    });
+    for (const std::string& error : errors) CHECK(error.empty());
+  }
+}

@@ -66,6 +66,7 @@ const std::set<int32_t> kOwn{GPUNN_OP_COPY,
                              GPUNN_OP_TABLE_LOAD,
                              GPUNN_OP_TABLE_STORE,
                              GPUNN_OP_METRICS_ACCUMULATE,
+                             GPUNN_OP_ALL_REDUCE,
                              GPUNN_OP_GATHER_NORMALIZE};
 
 }  // namespace

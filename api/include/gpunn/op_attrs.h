@@ -398,6 +398,13 @@ typedef struct gpunn_suppression_attrs {
   int32_t by_class;
 } gpunn_suppression_attrs;
 
+/* Of `parts` numbered parts, rank r of N has those from r * parts / N (rounded down) to (r + 1) * parts / N. With one
+ * rank, all of them. */
+typedef struct gpunn_all_reduce_attrs {
+  uint32_t struct_size;
+  int32_t parts; /* 1 or more, on all ranks */
+} gpunn_all_reduce_attrs;
+
 #ifdef __cplusplus
 }
 #endif

@@ -14,6 +14,7 @@
 #include "cli/json.hpp"
 #include "cli/output.hpp"
 #include "cli/parser/suggest.hpp"
+#include "cli/rank_options.hpp"
 #include "cli/status_line.hpp"
 #include "cli/terminal.hpp"
 #include "cli/work_display.hpp"
@@ -81,7 +82,7 @@ ExitCode run_program(int argc, char** argv) {
   }
   try {
     std::optional<WorkDisplay> display;
-    if (!line.quiet) display.emplace(true);
+    if (!line.quiet && !is_silent_rank()) display.emplace(true);
     return line.action();
   } catch (const ConfigError& error) {
     return report(line, error.what(), error.code(), error.diagnostics());

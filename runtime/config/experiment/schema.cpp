@@ -65,6 +65,9 @@ std::vector<Key> training_keys() {
               "while training, as PyTorch's do after `.eval()`."),
       integer("accumulate", &E::accumulate, between(1, 4096),
               "Batches whose gradients make up an update, as one batch that much larger would; a step is an update."),
+      integer("micro_batches", &E::micro_batches, between(0, 4096),
+              "Parts of each batch that pass through the model one by one, and in whose order the gradients are added: "
+              "the same bits on any number of ranks, with `deterministic`. 0: the part of a rank is one."),
       number("ema", &E::ema, from_to_below(0, 1),
              "Evaluate, predict and choose the best by a running average of the parameters that keeps this share of "
              "itself at each step; 0: by the parameters."),

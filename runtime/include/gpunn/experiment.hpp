@@ -55,6 +55,7 @@ struct Experiment {
   int64_t max_steps = 0;  // stop after so many; 0: no limit
   uint64_t seed = 1;
   int64_t accumulate = 1;              // batches whose gradients make up an update
+  int64_t micro_batches = 0;           // parts of a batch, in whose order gradients are added; 0: one a rank
   double ema = 0;                      // what is kept of the parameters' running average at each step; 0: there is none
   bool check_gradients = false;        // record the norm of the gradients, and end where it is not finite
   std::vector<std::string> freeze;     // names of parameters that are not trained, as ParameterGroup::match

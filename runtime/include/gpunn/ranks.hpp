@@ -1,5 +1,6 @@
 #pragma once
 
+#include <gpunn/error.hpp>
 #include <gpunn/export.h>
 
 #include <filesystem>
@@ -19,11 +20,17 @@ struct RankPlace {
   std::string launcher;  // who started the processes, for messages
 };
 
+// An error that all ranks meet alike, as the end of one of them is to the others: it is enough if rank 0 tells it.
+class GPUNN_API SharedError : public Error {
+ public:
+  using Error::Error;
+};
+
 // What the launcher's environment says: Open MPI, MPICH, Slurm, torchrun, or `gpunn run --devices`. Empty where this
 // process is alone. Throws Error(usage) where the environment says only a part.
 GPUNN_API std::optional<RankPlace> find_rank();
 
 // Of `--rank`, `--world` and `--rendezvous`. Throws Error(usage) where one is missing or makes no sense.
-GPUNN_API RankPlace rank_from_options(std::optional<int> rank, std::optional<int> world, const std::string& rendezvous);
+GPUNN_API RankPlace rank_from_options(std::optional<int64_t> rank, std::optional<int64_t> world, const std::string& rendezvous);
 
 }  // namespace gpunn

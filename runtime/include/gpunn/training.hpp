@@ -7,6 +7,7 @@
 #include <gpunn/metric.hpp>
 #include <gpunn/model.hpp>
 #include <gpunn/profile.hpp>
+#include <gpunn/ranks.hpp>
 
 #include <atomic>
 #include <cstdint>
@@ -113,6 +114,9 @@ struct RunOptions {
   // The program gpunn, started anew to find the op at which a device was lost (`gpunn diagnose`); empty: the error says
   // how to look for it.
   std::filesystem::path program = {};
+  // This process is one of several that train together: all of them call the same function with the same experiment.
+  // Rank 0 has the run folder; the results of the others name none.
+  std::optional<RankPlace> place = {};
 };
 
 // Trains in a new run folder.

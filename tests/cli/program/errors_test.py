@@ -36,8 +36,7 @@ class ExitCodes(ProgramTest):
         self.fails(2, "fp33 not in fp32|tf32|bf16; did you mean 'fp32'?", "check", "cpu", "--precision", "fp33")
 
     def test_what_this_version_does_not_serve(self):
-        self.fails(2, "A run uses one device", *self.points("--devices", "4"))
-        self.fails(2, "A run uses one device", *self.points("--gpus", "4"))
+        self.fails(2, "How many devices train together", *self.points("--gpus", "4"))
         self.fails(2, "trains neither in fp8", "check", "cpu", "--precision", "fp16")
         self.fails(2, "safetensors.torch", "export", "run", "--to", "x.pt")
         self.fails(2, "is a trained model", "run", "x.onnx")

@@ -1,0 +1,108 @@
+#include "training/part_sums.hpp"
+
+#include <gpunn/ops.h>
+
+#include <algorithm>
+#include <string>
+
+#include "training/programs.hpp"
+
+namespace gpunn::training {
+
+using graph::Attributes;
+using graph::Graph;
+using graph::kNoValue;
+using graph::Storage;
+using graph::ValueId;
+
+namespace {
+
+// Of the flat gradients, so that a sum over the ranks begins while others are still computed, where the device can.
+constexpr int64_t kBucketBytes = int64_t{8} << 20;
+
+Attributes sum_of(int64_t parts) {
+  return Attributes::of(gpunn_all_reduce_attrs{.struct_size = 0, .parts = static_cast<int32_t>(parts)});
+}
+
+// Where buckets of neighbouring parameters end, in elements.
+std::vector<int64_t> bucket_ends(const ParameterLayout& layout) {
+  std::vector<int64_t> begins;
+  for (std::size_t i = 0; i < layout.offset.size(); ++i) {
+    if (layout.offset[i] < layout.trained) begins.push_back(layout.offset[i]);
+  }
+  std::ranges::sort(begins);
+  std::vector<int64_t> ends;
+  int64_t first = 0;
+  for (const int64_t begin : begins) {
+    if ((begin - first) * static_cast<int64_t>(sizeof(float)) < kBucketBytes) continue;
+    ends.push_back(begin);
+    first = begin;
+  }
+  ends.push_back(layout.trained);
+  return ends;
+}
+
+}  // namespace
+
+PartGradients::PartGradients(Graph& g, const ParameterLayout& layout, const Division& division, ValueId gradients)
+    : g_(g), layout_(layout), division_(division), gradients_(gradients) {}
+
+ValueId PartGradients::begin_part(int64_t part) {
+  const TensorType flat = layout_.trained_type();
+  if (keeps_parts()) {
+    if (parts_ == kNoValue) {
+      const TensorType all{DType::f32, {division_.mine.count(), layout_.trained}};
+      parts_ = g_.add_value(variable::kPartialGradients, all, Storage::gradients);
+    }
+    return g_.add_view("gradients.part" + std::to_string(part), parts_, flat,
+                       part * static_cast<int64_t>(flat.bytes()));
+  }
+  if (part == 0) return gradients_;
+  if (parts_ == kNoValue) parts_ = g_.add_value(variable::kPartialGradients, flat, Storage::gradients);
+  return parts_;
+}
+
+void PartGradients::end_part(int64_t part) {
+  if (part == 0 || keeps_parts()) return;
+  const gpunn_axpby_attrs add{.struct_size = 0, .alpha = 1, .beta = 1};
+  g_.add_into(GPUNN_OP_AXPBY, "gradients", Attributes::of(add), {gradients_, parts_}, {gradients_});
+}
+
+void PartGradients::add_sum() {
+  if (division_.world == 1) return;
+  if (keeps_parts()) {
+    g_.add_into(GPUNN_OP_ALL_REDUCE, "gradients", sum_of(division_.parts), {parts_}, {gradients_});
+    return;
+  }
+  const int64_t parts = division_.in_order ? division_.parts : division_.world;
+  int64_t begin = 0;
+  for (const int64_t end : bucket_ends(layout_)) {
+    const int64_t offset = begin * static_cast<int64_t>(sizeof(float)), size = end - begin;
+    g_.add_into(GPUNN_OP_ALL_REDUCE, "gradients", sum_of(parts),
+                {g_.add_view("gradients.bucket", gradients_, {DType::f32, {1, size}}, offset)},
+                {g_.add_view("gradients.bucket", gradients_, {DType::f32, {size}}, offset)});
+    begin = end;
+  }
+}
+
+PartBuffers::PartBuffers(Graph& g, const ParameterLayout& layout, const Division& division, ValueId buffers)
+    : g_(g), layout_(layout), division_(division), buffers_(buffers) {}
+
+std::vector<ValueId> PartBuffers::add_part() {
+  if (buffers_ == kNoValue) return {};
+  const std::string name = variable::kPartBuffers + std::to_string(parts_.size());
+  const ValueId own = g_.add_value(name, layout_.type(), Storage::state);
+  g_.add_into(GPUNN_OP_COPY, name, {}, {buffers_}, {own});
+  parts_.push_back(own);
+  return add_parameter_views(g_, layout_, own);
+}
+
+void PartBuffers::add_mean() {
+  if (parts_.empty()) return;
+  const ValueId sum = add_sum_of_parts(g_, variable::kPartBuffers, parts_, division_);
+  // Where parts are added up rank by rank, a sum has all of them too.
+  const gpunn_scale_attrs share{.struct_size = 0, .factor = 1.0F / static_cast<float>(division_.parts)};
+  g_.add_into(GPUNN_OP_SCALE, variable::kPartBuffers, Attributes::of(share), {sum}, {buffers_});
+}
+
+}  // namespace gpunn::training

@@ -1,0 +1,239 @@
+"""Trainings by several processes on this machine: the same curve, the same bits, resumed on another number."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+GPUNN, SOURCE = str(Path(sys.argv[1]).resolve()), Path(sys.argv[2])
+LIMIT = 100  # seconds that no command here comes near
+
+
+class Ranks(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = Path(tempfile.mkdtemp(prefix="gpunn-ranks-"))
+        cls.environment = {**os.environ, "GPUNN_RENDEZVOUS_SECONDS": "20"}
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.folder, ignore_errors=True)
+
+    def command(self, *arguments, code=0, by=(), **environment):
+        done = subprocess.run([*by, GPUNN, *map(str, arguments)], cwd=self.folder, capture_output=True, text=True,
+                              timeout=LIMIT, env={**self.environment, **environment}, stdin=subprocess.DEVNULL)
+        self.assertEqual(done.returncode, code, f"gpunn {arguments}\n{done.stdout}\n{done.stderr}")
+        return done
+
+    def experiment(self, name="lenet_digits", *settings, train=500, epochs=2):
+        """500 samples: the last of four batches has 116, which three ranks can't share out evenly."""
+        given = ["data.synthetic_train=%d" % train, "data.synthetic_test=130", "data.eval_batch_size=32",
+                 "training.log_every_steps=1", *settings]
+        return ["run", SOURCE / "experiments" / f"{name}.yaml", "--backend", "cpu", "--quiet", "--epochs", epochs,
+                *[word for setting in given for word in ("--set", setting)]]
+
+    def train(self, runs, ranks, *settings, epochs=2):
+        self.command(*self.experiment("lenet_digits", *settings, epochs=epochs), "--runs", runs, "--devices", ranks)
+        return self.run_in(runs)
+
+    def begin(self, runs, ranks, *settings, restarts=0):
+        """A training of 12 epochs whose first steps are done."""
+        arguments = [*self.experiment("lenet_digits", *settings, epochs=12), "--runs", runs, "--devices", ranks,
+                     "--restarts", restarts]
+        begun = subprocess.Popen([GPUNN, *map(str, arguments)], cwd=self.folder, env=self.environment,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        deadline = time.monotonic() + LIMIT
+        while not list(Path(self.folder).glob(f"{runs}/lenet_digits/2*/metrics.jsonl")):
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)
+        time.sleep(0.1)
+        return begun
+
+    def ranks_of(self, parent):
+        """The processes that a `gpunn run --devices` started, by rank."""
+        children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+        ranks = {}
+        for child in children:
+            variables = Path(f"/proc/{child}/environ").read_bytes().split(b"\0")
+            ranks[int(next(v for v in variables if v.startswith(b"GPUNN_RANK=")).split(b"=")[1])] = int(child)
+        return ranks
+
+    def assert_gone(self, processes):
+        for process in processes:
+            self.assertFalse(Path(f"/proc/{process}").exists(), f"process {process} is left behind")
+
+    def run_in(self, runs):
+        (run,) = Path(self.folder, runs).glob("*/*")
+        return run
+
+    def records(self, run):
+        return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+
+    def losses(self, run):
+        return [record.get("loss", record.get("test_loss")) for record in self.records(run)]
+
+    def weights(self, run):
+        target = self.folder / (run.parent.parent.name + ".safetensors")
+        self.command("export", run / "last.h5", "--to", target)
+        content = target.read_bytes()
+        return content[8 + int.from_bytes(content[:8], "little"):]
+
+    def assert_close(self, one, other, tolerance):
+        self.assertEqual(len(one), len(other))
+        for a, b in zip(one, other):
+            self.assertAlmostEqual(a, b, delta=tolerance)
+
+    def test_any_number_of_ranks_gives_the_curve_of_one(self):
+        alone = self.train("n1", 1)
+        for ranks in (2, 3, 4):
+            run = self.train(f"n{ranks}", ranks)
+            self.assert_close(self.losses(run), self.losses(alone), 2e-5)
+            last, expected = self.records(run)[-1], self.records(alone)[-1]
+            self.assertEqual(last["test_accuracy"], expected["test_accuracy"])
+
+    def test_masks_and_shifts_are_those_of_one_rank(self):
+        settings = ["data.batch_size=120", "data.drop_last=true", "augmentation.crop=[2, 2]",
+                    "augmentation.flip=0.5", "model=" + str(self.dropout_model())]
+        alone = self.train("drop1", 1, *settings)
+        for ranks in (2, 3):
+            self.assert_close(self.losses(self.train(f"drop{ranks}", ranks, *settings)), self.losses(alone), 2e-5)
+
+    def dropout_model(self):
+        file = self.folder / "dropout.yaml"
+        file.write_text("""\
+name: dropout
+input: [1, 28, 28]
+layers:
+  - flatten:
+  - linear: {units: 64}
+  - relu:
+  - dropout: {p: 0.4}
+  - linear: {units: 10}
+""")
+        return file
+
+    def test_bits_do_not_depend_on_the_number_of_ranks(self):
+        settings = ["training.deterministic=true", "training.micro_batches=12", "optimizer.clip_norm=1",
+                    "training.ema=0.9"]
+        alone = self.weights(self.train("b1", 1, *settings))
+        for ranks in (2, 3, 4, 5):
+            self.assertEqual(self.weights(self.train(f"b{ranks}", ranks, *settings)), alone, f"{ranks} ranks")
+        streamed = self.weights(self.train("bs", 3, *settings, "data.residency=stream"))
+        self.assertEqual(streamed, alone)
+
+    def test_a_run_goes_on_with_another_number_of_ranks(self):
+        settings = ["training.deterministic=true", "training.micro_batches=12"]
+        straight = self.train("straight", 1, *settings, epochs=12)
+        begun = self.begin("part", 2, *settings)
+        begun.send_signal(signal.SIGINT)
+        self.assertIn("stopping after this step", begun.communicate(timeout=LIMIT)[1])
+        self.assertEqual(begun.returncode, 130)
+        part = self.run_in("part")
+        self.assertLess(len(self.records(part)), len(self.records(straight)))
+        self.command("resume", part, "--quiet", "--devices", "3")
+        self.assertEqual(self.weights(part), self.weights(straight))
+        self.assertEqual(len(self.records(part)), len(self.records(straight)))
+
+    def test_a_killed_rank_ends_the_others_with_its_name(self):
+        settings = ["training.deterministic=true", "training.micro_batches=12", "checkpoint.every_steps=3"]
+        straight = self.weights(self.train("unkilled", 1, *settings, epochs=12))
+        for victim in (0, 1, 2):
+            begun = self.begin(f"killed{victim}", 3, *settings)
+            ranks = self.ranks_of(begun.pid)
+            os.kill(ranks[victim], signal.SIGKILL)
+            at = time.monotonic()
+            error = begun.communicate(timeout=LIMIT)[1]
+            self.assertLess(time.monotonic() - at, 20)
+            self.assertEqual(begun.returncode, 1)
+            self.assertRegex(error, rf"rank {victim} of 3 \(.*, process {ranks[victim]}\) ended: it ended without")
+            self.assert_gone(ranks.values())
+            run = self.run_in(f"killed{victim}")
+            self.command("resume", run, "--quiet", "--devices", 2)
+            self.assertEqual(self.weights(run), straight)
+
+    def test_a_stopped_rank_ends_the_others(self):
+        begun = self.begin("stopped", 2, "checkpoint.every_steps=3")
+        ranks = self.ranks_of(begun.pid)
+        os.kill(ranks[1], signal.SIGSTOP)
+        at = time.monotonic()
+        error = begun.communicate(timeout=LIMIT)[1]
+        self.assertLess(time.monotonic() - at, 40)
+        self.assertRegex(error, r"rank 1 of 2 .* nothing was heard of it for 8 s")
+        self.assert_gone(ranks.values())
+
+    def test_restarts_go_on_to_the_straight_weights(self):
+        settings = ["training.deterministic=true", "training.micro_batches=12", "checkpoint.every_steps=3"]
+        begun = self.begin("restarted", 3, *settings, restarts=2)
+        os.kill(self.ranks_of(begun.pid)[1], signal.SIGKILL)
+        error = begun.communicate(timeout=LIMIT)[1]
+        self.assertEqual(begun.returncode, 0, error)
+        self.assertIn("restart 1 of 2", error)
+        self.assertEqual(self.weights(self.run_in("restarted")),
+                         self.weights(self.train("unstarted", 1, *settings, epochs=12)))
+
+    def test_a_signal_to_any_rank_stops_all(self):
+        begun = self.begin("asked", 3)
+        os.kill(self.ranks_of(begun.pid)[2], signal.SIGTERM)
+        begun.communicate(timeout=LIMIT)
+        self.assertEqual(begun.returncode, 130)
+        self.command("resume", self.run_in("asked"), "--quiet", "--devices", 2)
+
+    def test_batch_norm_and_accumulation(self):
+        settings = ["training.deterministic=true", "training.micro_batches=4", "training.accumulate=2",
+                    "data.drop_last=true", "data.batch_size=100", "model=" + str(self.norm_model())]
+        alone = self.train("norm1", 1, *settings)
+        for ranks in (2, 3):
+            run = self.train(f"norm{ranks}", ranks, *settings)
+            self.assertEqual(self.weights(run), self.weights(alone))
+
+    def norm_model(self):
+        file = self.folder / "norm.yaml"
+        file.write_text("""\
+name: norm
+input: [1, 28, 28]
+layers:
+  - conv2d: {filters: 4, kernel: 5, stride: 2}
+  - batch_norm:
+  - relu:
+  - flatten:
+  - linear: {units: 10}
+""")
+        return file
+
+    def test_only_the_first_rank_speaks(self):
+        done = self.command(*self.experiment()[:4], *self.experiment()[5:], "--runs", "speech", "--devices", "3")
+        self.assertEqual(done.stdout.count("accuracy "), 1)
+        self.assertEqual(done.stderr.count("epoch 1/2  train loss"), 1)
+
+    @unittest.skipUnless(shutil.which("mpirun"), "no mpirun")
+    def test_mpirun_starts_ranks(self):
+        alone = self.train("mpi1", 1)
+        self.command(*self.experiment(), "--runs", "mpi2",
+                     by=["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2"])
+        self.assert_close(self.losses(self.run_in("mpi2")), self.losses(alone), 2e-5)
+
+    def test_mistakes(self):
+        few = self.command(*self.experiment("lenet_digits", "data.batch_size=2"), "--runs", "e", "--devices", "3",
+                           code=2)
+        self.assertIn("less than the 3 ranks", few.stderr)
+        self.command(*self.experiment(), "--rank", "0", "--world", "2", code=2)
+        self.command(*self.experiment(), "--restarts", "1", code=2)
+        self.command(*self.experiment(), "--devices", "0", code=2)
+        other = subprocess.Popen([GPUNN, *map(str, self.experiment("lenet_digits", "optimizer.learning_rate=0.01")),
+                                  "--rank", "1", "--world", "2", "--rendezvous", "127.0.0.1:19777"],
+                                 cwd=self.folder, env=self.environment, stderr=subprocess.PIPE)
+        first = self.command(*self.experiment(), "--rank", "0", "--world", "2", "--rendezvous", "127.0.0.1:19777",
+                             code=2)
+        self.assertRegex(first.stderr, r"the experiment: [0-9a-f]{16} on rank 0, [0-9a-f]{16} on rank 1 of 2")
+        self.assertEqual(other.communicate()[1], b"")
+        self.assertEqual(other.returncode, 2)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]], verbosity=1)
