@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <memory>
 
+#include "collective.hpp"
+
 namespace gpunn::cpu {
 
 class CpuDevice final : public plugin::HostDevice {
@@ -19,6 +21,10 @@ class CpuDevice final : public plugin::HostDevice {
   plugin::SubgraphSupport query_subgraph(const plugin::ProgramDesc& desc, std::size_t first, std::size_t limit);
   std::unique_ptr<plugin::Subgraph> create_subgraph(const plugin::ProgramDesc& desc, std::size_t first,
                                                     std::size_t count);
+
+  std::unique_ptr<plugin::Communicator> create_communicator(const plugin::CommunicatorOptions& options) {
+    return cpu::create_communicator(options);
+  }
 
  private:
   int threads_;  // that subgraphs size their workspaces by

@@ -1,4 +1,5 @@
 // The plugin "cpu".
+#include <gpunn/collective.hpp>
 #include <gpunn/plugin.hpp>
 #include <gpunn/subgraph.hpp>
 
@@ -38,6 +39,7 @@ class CpuBackend final : public plugin::Backend {
   }
 
   const void* extension(const char* name) override {
+    if (std::strcmp(name, GPUNN_EXTENSION_COLLECTIVE) == 0) return plugin::collective_extension<CpuDevice>();
     return std::strcmp(name, GPUNN_EXTENSION_SUBGRAPH) == 0 ? plugin::subgraph_extension<CpuDevice>() : nullptr;
   }
 

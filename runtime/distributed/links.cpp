@@ -51,10 +51,16 @@ Links::Links(int own, const std::vector<RankInfo>& ranks, std::vector<Socket> so
 
 // A connection also ends where the other rank stopped because of a third: rank 0 tells which.
 void Links::lost(int rank) const {
-  const std::optional<Loss> loss = watch_.wait_for_loss(kWhoseFault);
-  const Loss found = loss.value_or(Loss{rank, "its connection ended"});
-  const std::string text = rank_text(found.rank, ranks_) + " ended: " + found.words;
-  if (found.rank == 0) throw Error(text);  // which can't tell it
+  throw_loss(watch_.wait_for_loss(kWhoseFault).value_or(Loss{rank, "its connection ended"}));
+}
+
+void Links::throw_if_lost() const {
+  if (const std::optional<Loss> loss = watch_.wait_for_loss(kWhoseFault)) throw_loss(*loss);
+}
+
+void Links::throw_loss(const Loss& loss) const {
+  const std::string text = rank_text(loss.rank, ranks_) + " ended: " + loss.words;
+  if (loss.rank == 0) throw Error(text);  // which can't tell it
   throw SharedError(text);
 }
 

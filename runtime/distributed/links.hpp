@@ -28,10 +28,12 @@ class Links {
   // Sends and receives all of it at once, at most one message to and from each rank, and waits for the end. Throws
   // Error with the name of the rank that was lost, or that is elsewhere in its program.
   void transfer(std::span<const Outgoing> out, std::span<const Incoming> in);
+  void throw_if_lost() const;
   uint64_t bytes_sent() const { return bytes_sent_; }
 
  private:
   [[noreturn]] void lost(int rank) const;
+  [[noreturn]] void throw_loss(const Loss& loss) const;
 
   const int own_;
   const std::vector<RankInfo> ranks_;

@@ -5,10 +5,12 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "distributed/links.hpp"
@@ -68,6 +70,10 @@ class Team {
   // Throws Error(usage) on every rank where a digest differs from rank 0's, with both.
   void require_equal(const std::vector<Fact>& facts);
 
+  // Called on another thread when a rank is lost, so that what waits for it can be ended.
+  void when_lost(std::function<void()> action) { watch_.when_lost(std::move(action)); }
+  // Throws where a rank is lost, after a moment in which rank 0 may say so.
+  void throw_if_lost() const { links_.throw_if_lost(); }
   // Tells the others that this rank ends because of an error.
   void fail(const std::string& words) noexcept { watch_.fail(words); }
   // Waits for all ranks: they are done.

@@ -65,6 +65,14 @@ std::optional<Loss> Watch::wait_for_loss(std::chrono::milliseconds patience) con
   }
 }
 
+void Watch::when_lost(std::function<void()> action) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!loss_) return actions_.push_back(std::move(action));
+  }
+  action();
+}
+
 void Watch::fail(const std::string& words) noexcept {
   // What this rank learnt of another's end is no news.
   if (loss()) return;
@@ -88,12 +96,15 @@ void Watch::send(std::size_t rank, Kind kind, int about, const std::string& word
 }
 
 void Watch::lose(int rank, const std::string& words) noexcept {
+  std::vector<std::function<void()>> actions;
   {
     const std::lock_guard lock(mutex_);
     if (loss_) return;
     loss_ = Loss{rank, words};
     lost_at_ = Clock::now();
+    actions.swap(actions_);
   }
+  for (const std::function<void()>& action : actions) action();
   if (own_ != 0) return;
   for (std::size_t r = 0; r < lines_.size(); ++r) {
     if (static_cast<int>(r) != rank && lines_[r].open) send(r, kFailed, rank, words);

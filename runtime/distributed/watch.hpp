@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -32,6 +33,8 @@ class Watch {
   std::optional<Loss> loss() const;
   // The same, after waiting a little for rank 0 to say whose fault it is.
   std::optional<Loss> wait_for_loss(std::chrono::milliseconds patience) const;
+  // Called on the watch's thread when a rank is lost, or at once where one is.
+  void when_lost(std::function<void()> action);
   // Tells all ranks that this one ends, and why.
   void fail(const std::string& words) noexcept;
   // Tells them that it ends because it is done.
@@ -57,6 +60,7 @@ class Watch {
   mutable std::mutex mutex_;  // of what follows
   std::optional<Loss> loss_;
   Clock::time_point lost_at_;
+  std::vector<std::function<void()>> actions_;
   std::mutex sending_;
   std::atomic<bool> leaving_{false};
   std::thread thread_;  // last: it uses the others

@@ -55,6 +55,7 @@ class Event;
 class Streams;
 class KernelTimes;
 class ProgramDescription;
+class RankCommunicator;
 class RankSums;
 struct Subgraph;
 struct Subgraphs;

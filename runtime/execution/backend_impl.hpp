@@ -39,8 +39,9 @@ struct Backend::Impl final : MemoryPool::Source {
   int64_t synchronizations = 0;
   // While kernels are wanted by name: the names of the ops that place() was asked about, and those taken.
   KernelNames kernel_names;
-  std::shared_ptr<distributed::Team> team;    // nullptr: there is one rank
-  std::unique_ptr<KernelTimes> kernel_times;  // nullptr: there are no alternatives to choose from by time
+  std::shared_ptr<distributed::Team> team;         // nullptr: there is one rank
+  std::shared_ptr<RankCommunicator> communicator;  // of the bottom plugin; nullptr: sums go through the host
+  std::unique_ptr<KernelTimes> kernel_times;       // nullptr: there are no alternatives to choose from by time
   MemoryPool pool{*this};
   bool pooling = true;
 

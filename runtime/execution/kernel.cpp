@@ -13,6 +13,7 @@
 #include "common/text.hpp"
 #include "execution/backend_impl.hpp"
 #include "execution/caller_stream.hpp"
+#include "execution/communicator.hpp"
 #include "execution/op_text.hpp"
 #include "execution/rank_sums.hpp"
 #include "execution/streams.hpp"
@@ -181,7 +182,10 @@ void Kernel::enqueue(std::span<const gpunn_tensor> inputs, std::span<const gpunn
   enqueue(args, what);
 }
 
-void Backend::join(std::shared_ptr<distributed::Team> team) { impl_->team = std::move(team); }
+void Backend::join(std::shared_ptr<distributed::Team> team) {
+  impl_->team = std::move(team);
+  impl_->communicator = impl_->team == nullptr ? nullptr : RankCommunicator::create(impl_->bottom(), impl_->team);
+}
 
 bool Backend::Impl::between_ranks(const graph::OpSignature& signature) const {
   return team != nullptr && signature.op == GPUNN_OP_ALL_REDUCE;
@@ -191,7 +195,7 @@ Placement Backend::place(const graph::OpSignature& signature) const {
   // On the plugin that owns the memory, and above all others where they are compared.
   if (impl_->between_ranks(signature)) {
     return {.level = static_cast<int>(impl_->levels.size()) - 1,
-            .flags = RankSums::flags(impl_->bottom()),
+            .flags = RankSums(impl_->team, impl_->communicator, signature, impl_->options.deterministic).flags(),
             .reason = "",
             .score = 1,
             .rank = 0};
@@ -347,7 +351,8 @@ Kernel Backend::create(const graph::OpSignature& signature, int level, const std
     kernel.state_ = std::make_unique<Kernel::State>();
     kernel.state_->level = &chosen;
     kernel.state_->level_index = static_cast<std::size_t>(level);
-    kernel.state_->between_ranks = std::make_unique<RankSums>(impl_->team, signature);
+    kernel.state_->between_ranks =
+        std::make_unique<RankSums>(impl_->team, impl_->communicator, signature, impl_->options.deterministic);
     return kernel;
   }
   std::string reason;

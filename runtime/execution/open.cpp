@@ -238,6 +238,7 @@ void Backend::Impl::sync(const std::string& after) {
 }
 
 Backend::Impl::~Impl() {
+  communicator = nullptr;  // while its device is open
   if (levels.empty()) return;
   if (bottom().stream != nullptr) {
     plugins::guarded([&](gpunn_error* error) { return bottom().table().stream_sync(bottom().stream, error); });

@@ -29,13 +29,22 @@ void wait(const Level& level, gpunn_stream* stream) {
 
 }  // namespace
 
-RankSums::RankSums(std::shared_ptr<distributed::Team> team, const graph::OpSignature& signature)
-    : team_(std::move(team)), parts_(signature.attrs.as<gpunn_all_reduce_attrs>().parts) {}
-
-uint32_t RankSums::flags(const Level& /*level*/) { return GPUNN_OP_DETERMINISTIC; }
+RankSums::RankSums(std::shared_ptr<distributed::Team> team, std::shared_ptr<RankCommunicator> communicator,
+                   const graph::OpSignature& signature, bool deterministic)
+    : team_(std::move(team)), parts_(signature.attrs.as<gpunn_all_reduce_attrs>().parts) {
+  if (communicator == nullptr || parts_ != team_->world()) return;
+  const auto count = static_cast<uint64_t>(signature.outputs.at(0).elements());
+  if (const std::optional<uint32_t> served = communicator->serves(count, deterministic)) {
+    flags_ = *served;
+    communicator_ = std::move(communicator);
+  }
+}
 
 void RankSums::run(const Level& level, gpunn_stream* stream, const gpunn_op_args& args) {
   const std::span<std::byte> x = content_of(*args.inputs[0]), y = content_of(*args.outputs[0]);
+  if (communicator_ != nullptr) {
+    return communicator_->all_reduce(stream, x.data(), y.data(), y.size() / sizeof(float));
+  }
   if (level.on_host()) return team_->all_reduce_parts(DType::f32, x, y, parts_);
   x_.resize(x.size());
   y_.resize(y.size());

@@ -46,9 +46,7 @@ TEST_CASE("wrongly typed values") {
   CHECK(error("name: [a]") == Texts{"e.yaml:3:7: name: expected a text, found a list"});
   CHECK(error("plugins: {a: b}") == Texts{"e.yaml:3:10: plugins: expected a list of paths, found a map"});
   CHECK(error("training: 5") ==
-        Texts{"e.yaml:3:11: training: expected a map of epochs, max_steps, seed, freeze, freeze_statistics, "
-              "accumulate, ema, check_gradients, recompute, precision, deterministic, threads, streams, "
-              "subgraphs, alternatives, log_every_steps, found '5'"});
+        Texts{"e.yaml:3:11: training: expected a map of keys, which 'gpunn help keys training' lists, found '5'"});
 }
 
 TEST_CASE("training.recompute names layers or blocks of the model") {

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <gpunn/collective.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "distributed/team.hpp"
+#include "execution/backend_impl.hpp"
+
+namespace gpunn::execution {
+
+// What a plugin brings to move data between ranks (GPUNN_EXTENSION_COLLECTIVE).
+class RankCommunicator {
+ public:
+  // nullptr where the plugin has no such extension, or can't serve these ranks, on any of them. All ranks call it.
+  static std::shared_ptr<RankCommunicator> create(const Level& level, const std::shared_ptr<distributed::Team>& team);
+  RankCommunicator(const RankCommunicator&) = delete;
+  RankCommunicator& operator=(const RankCommunicator&) = delete;
+  ~RankCommunicator();
+
+  // The flags of an ALL_REDUCE of so many f32; empty: it is not served.
+  std::optional<uint32_t> serves(uint64_t count, bool deterministic) const;
+  void all_reduce(gpunn_stream* stream, const void* in, void* out, uint64_t count);
+
+ private:
+  RankCommunicator(const Level& level, const gpunn_collective_extension& table, std::shared_ptr<distributed::Team> team)
+      : level_(level), table_(table), team_(std::move(team)) {}
+
+  const Level& level_;
+  const gpunn_collective_extension& table_;
+  std::shared_ptr<distributed::Team> team_;
+  gpunn_communicator* handle_ = nullptr;
+};
+
+}  // namespace gpunn::execution
