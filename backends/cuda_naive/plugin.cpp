@@ -1,6 +1,9 @@
 // The plugin "cuda_naive": every op as the plainest correct CUDA kernel, to be read and to be checked against.
 #include <gpunn/plugin.hpp>
 
+#include <cstring>
+
+#include "cuda_common/collective.hpp"
 #include "cuda_common/device.hpp"
 #include "kernels.hpp"
 
@@ -14,6 +17,10 @@ class NaiveDevice final : public cuda::CudaDevice {
 #include "naive_families.inc"
 #undef GPUNN_FAMILY
   }
+
+  std::unique_ptr<plugin::Communicator> create_communicator(const plugin::CommunicatorOptions& options) {
+    return cuda::create_communicator(*this, options);
+  }
 };
 
 class NaiveBackend final : public plugin::Backend {
@@ -24,6 +31,9 @@ class NaiveBackend final : public plugin::Backend {
   int priority() const override { return 20; }
   bool can_capture() const override { return true; }
   bool concurrent_streams() const override { return true; }
+  const void* extension(const char* name) override {
+    return std::strcmp(name, GPUNN_EXTENSION_COLLECTIVE) == 0 ? plugin::collective_extension<NaiveDevice>() : nullptr;
+  }
   int probe() override { return cuda::probe_devices(); }
   std::unique_ptr<plugin::Device> open(const gpunn_device_options& options) override {
     return std::make_unique<NaiveDevice>(options);

@@ -21,6 +21,7 @@ class TiledBackend final : public plugin::Backend {
   int priority() const override { return 50; }
   bool concurrent_streams() const override { return true; }
   const void* extension(const char* name) override {
+    if (std::strcmp(name, GPUNN_EXTENSION_COLLECTIVE) == 0) return plugin::collective_extension<TiledDevice>();
     return std::strcmp(name, GPUNN_EXTENSION_SUBGRAPH) == 0 ? plugin::subgraph_extension<TiledDevice>() : nullptr;
   }
   int probe() override { return cuda::probe_devices(); }

@@ -6,6 +6,7 @@
 #include <cudnn.h>
 
 #include "cublaslt.hpp"
+#include "cuda_common/collective.hpp"
 #include "cuda_common/tuned_device.hpp"
 
 namespace gpunn::cudnn {
@@ -16,6 +17,10 @@ class CudnnDevice final : public cuda::TunedDevice {
   ~CudnnDevice() override;
   CudnnDevice(const CudnnDevice&) = delete;
   CudnnDevice& operator=(const CudnnDevice&) = delete;
+
+  std::unique_ptr<plugin::Communicator> create_communicator(const plugin::CommunicatorOptions& options) {
+    return cuda::create_communicator(*this, options);
+  }
 
   // Never at op_query: it must be free of side effects, and loading cuDNN's parts takes a good part of a second.
   cudnnHandle_t cudnn_handle();

@@ -1,6 +1,7 @@
 // The plugin "cudnn": convolution through cuDNN 9 and products through cuBLASLt, over cuda_tiled, which has the rest.
 #include <gpunn/plugin.hpp>
 
+#include <cstring>
 #include <string>
 
 #include <cudnn.h>
@@ -23,6 +24,9 @@ class CudnnBackend final : public plugin::Backend {
   }
   const char* base() const override { return "cuda_tiled"; }
   const char* alternatives() const override { return "cuda_tiled"; }
+  const void* extension(const char* name) override {
+    return std::strcmp(name, GPUNN_EXTENSION_COLLECTIVE) == 0 ? plugin::collective_extension<CudnnDevice>() : nullptr;
+  }
   int priority() const override { return 40; }
   bool concurrent_streams() const override { return true; }
   int probe() override {

@@ -62,17 +62,21 @@ std::vector<std::string> resume_arguments(const std::vector<std::string>& argume
   return result;
 }
 
+// Below the ports that systems give out by themselves, so that no connection takes it before rank 0 does.
 std::string free_port() {
-  const FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in name{};
-  name.sin_family = AF_INET;
-  name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(name);
-  if (!socket || ::bind(socket.get(), reinterpret_cast<sockaddr*>(&name), size) != 0 ||
-      ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&name), &size) != 0) {
-    throw Error("this machine gives no port for the ranks to meet at: " + reason_of(errno));
+  constexpr int kFirst = 20000, kCount = 12000, kStep = 101;
+  int port = ::getpid() % kCount;
+  for (int i = 0; i < kCount; ++i, port = (port + kStep) % kCount) {
+    const FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in name{};
+    name.sin_family = AF_INET;
+    name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    name.sin_port = htons(static_cast<uint16_t>(kFirst + port));
+    if (socket && ::bind(socket.get(), reinterpret_cast<sockaddr*>(&name), sizeof(name)) == 0) {
+      return "127.0.0.1:" + std::to_string(kFirst + port);
+    }
   }
-  return "127.0.0.1:" + std::to_string(ntohs(name.sin_port));
+  throw Error("this machine gives no port for the ranks to meet at: " + reason_of(errno));
 }
 
 struct Rank {

@@ -77,6 +77,7 @@ constexpr NamedSuite kSuites[] = {{"abi", abi_suite, true},
                                   {"stream", stream_suite, true},
                                   {"graph", graph_suite, true},
                                   {"subgraphs", subgraphs_suite, true},
+                                  {"collectives", collectives_suite, true},
                                   {"train", train_suite, true},
                                   {"perf", perf_suite, false}};
 constexpr const char* kNoDevice = "nodevice";  // is not about an open backend

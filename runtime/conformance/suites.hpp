@@ -51,6 +51,8 @@ Checks stream_suite(const CheckOptions& options);
 Checks graph_suite(const CheckOptions& options);
 // Small trainings with the backend's fused subgraphs against the same op by op.
 Checks subgraphs_suite(const CheckOptions& options);
+// Collectives between ranks, by a plugin that has the extension: sums, copies, and the end of those that wait.
+Checks collectives_suite(const CheckOptions& options);
 // Loss curves against those of another backend.
 Checks train_suite(const CheckOptions& options);
 // How long each op takes; wrong only where it fails.

@@ -22,6 +22,7 @@ class Workbench {
 
   const CheckOptions& options() const { return options_; }
   execution::Backend& backend() { return *backend_; }
+  const PluginPointer& bottom() const { return plugins_.back(); }  // of the chain: it owns memory and stream
   const plugins::Plugin& plugin(int level) const { return *plugins_.at(static_cast<std::size_t>(level)); }
   // What runs from now on takes the kernel of that name; empty: the plugins' own choice.
   void want(const std::string& kernel);

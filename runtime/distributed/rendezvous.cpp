@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -210,10 +211,12 @@ std::vector<Entry> hear_verdict(const Socket& first, const RankPlace& place, Clo
   return entries;
 }
 
-Socket call(const Address& address, const Hello& hello, Clock::time_point deadline, std::chrono::seconds patience) {
+// Connects, and only then says hello() to it.
+Socket call(const Address& address, const std::function<Hello()>& hello, Clock::time_point deadline,
+            const RankPlace& place, std::chrono::seconds patience) {
   std::optional<Socket> socket = connect_to(address, deadline);
-  if (!socket || !socket->send_all(bytes_of(hello), deadline)) {
-    throw Error("rank " + std::to_string(hello.rank) + " can't reach " + address.text() + " in " +
+  if (!socket || !socket->send_all(bytes_of(hello()), deadline)) {
+    throw Error("rank " + std::to_string(place.rank) + " can't reach " + address.text() + " in " +
                 seconds_text(patience) + ". Is the rank there started, and may this machine connect to it?");
   }
   return std::move(*socket);
@@ -221,11 +224,17 @@ Socket call(const Address& address, const Hello& hello, Clock::time_point deadli
 
 Meeting meet_as_other(const RankPlace& place, Clock::time_point deadline, std::chrono::seconds patience) {
   const Address address = parse_address(place.rendezvous);
-  const Listener listener = Listener::open({listening_host(address.host), 0});
   const auto world = static_cast<std::size_t>(place.world), own = static_cast<std::size_t>(place.rank);
   Meeting meeting{.ranks = {}, .data = std::vector<Socket>(world), .watches = std::vector<Socket>(world)};
-  meeting.data[0] = call(address, hello_of(place, kData, listener.port()), deadline, patience);
-  meeting.watches[0] = call(address, hello_of(place, kWatch, 0), deadline, patience);
+  // The system chooses the port of the second listener: only when rank 0 has its own, so that it is never that one.
+  std::optional<Listener> listener;
+  const auto hello_with_port = [&] {
+    listener = Listener::open({listening_host(address.host), 0});
+    return hello_of(place, kData, listener->port());
+  };
+  meeting.data[0] = call(address, hello_with_port, deadline, place, patience);
+  meeting.watches[0] = call(
+      address, [&] { return hello_of(place, kWatch, 0); }, deadline, place, patience);
   const std::vector<Entry> entries = hear_verdict(meeting.data[0], place, deadline);
   for (const Entry& entry : entries) {
     meeting.ranks.push_back({text_of(entry.machine), static_cast<int>(entry.process)});
@@ -235,10 +244,11 @@ Meeting meet_as_other(const RankPlace& place, Clock::time_point deadline, std::c
   for (std::size_t r = 1; r < own; ++r) {
     const std::string host = text_of(entries[r].host);
     const Address there{is_loopback(host) ? host_of_first : host, static_cast<int>(entries[r].port)};
-    meeting.data[r] = call(there, hello_of(place, kData, 0), deadline, patience);
+    meeting.data[r] = call(
+        there, [&] { return hello_of(place, kData, 0); }, deadline, place, patience);
   }
   for (std::size_t missing = world - own - 1; missing > 0;) {
-    std::optional<Socket> caller = listener.accept(deadline);
+    std::optional<Socket> caller = listener->accept(deadline);
     if (!caller) throw Error("a rank behind rank " + std::to_string(own) + " has not come; see its own message");
     Hello hello{};
     const bool ours = caller->receive_all(room_of(hello), std::min(deadline, Clock::now() + kIntroduction)) &&

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cstring>
 #include <memory>
 #include <thread>
 
@@ -52,6 +53,15 @@ bool wait_for(int descriptor, short events, Clock::time_point deadline) {
 void send_at_once(int descriptor) {
   const int on = 1;
   ::setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+}
+
+// Whether the system has connected a socket to itself, as it may where nobody listens at a port of its own choice.
+bool is_own(int descriptor) {
+  sockaddr_storage here{}, there{};
+  socklen_t here_size = sizeof(here), there_size = sizeof(there);
+  return ::getsockname(descriptor, reinterpret_cast<sockaddr*>(&here), &here_size) == 0 &&
+         ::getpeername(descriptor, reinterpret_cast<sockaddr*>(&there), &there_size) == 0 && here_size == there_size &&
+         std::memcmp(&here, &there, here_size) == 0;
 }
 
 bool would_wait() { return errno == EAGAIN || errno == EWOULDBLOCK; }
@@ -158,7 +168,7 @@ std::optional<Socket> connect_to(const Address& address, Clock::time_point deadl
         socklen_t size = sizeof(failure);
         ::getsockopt(made.get(), SOL_SOCKET, SO_ERROR, &failure, &size);
       }
-      if (failure != 0) continue;
+      if (failure != 0 || is_own(made.get())) continue;
       send_at_once(made.get());
       return Socket(std::move(made));
     }

@@ -145,7 +145,7 @@ struct Executable::Impl {
     if (on_host || backend.options().streams <= 1 || !backend.concurrent(bottom)) return;
     for (const Step& step : steps) {
       accesses.push_back(step.access(graph, addresses));
-      accesses.back().movable = backend.concurrent(step.level());
+      accesses.back().movable = backend.concurrent(step.level()) && !step.collective();
     }
     streams = std::make_unique<Streams>(backend, static_cast<std::size_t>(backend.options().streams));
   }

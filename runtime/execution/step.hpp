@@ -40,6 +40,11 @@ class Step {
   const compiler::NodeRange& nodes() const { return nodes_; }
   int level() const { return level_; }
   uint32_t flags() const { return flags_; }
+  // Whether all ranks run it at the same time, and in one order.
+  bool collective() const {
+    const auto* const op = std::get_if<OpWork>(&work_);
+    return op != nullptr && op->kernel.collective();
+  }
   bool fused() const { return std::holds_alternative<SubgraphWork>(work_); }
   // The bytes that it reads and writes. The caller sets `movable`.
   MemoryAccess access(const graph::Graph& graph, const std::vector<void*>& addresses) const;

@@ -19,9 +19,11 @@ void close(const gpunn_plugin& table, gpunn_device* device, gpunn_stream* stream
 
 }  // namespace
 
-RawDevice::RawDevice(PluginPointer plugin, int threads, const RawDevice* base) : plugin_(std::move(plugin)) {
+RawDevice::RawDevice(PluginPointer plugin, int threads, const RawDevice* base, int index)
+    : plugin_(std::move(plugin)) {
   gpunn_device_options options{};
   options.struct_size = sizeof(options);
+  options.index = index;
   options.host_threads = threads;
   try {
     call("device_open", [&](gpunn_error* error) { return table().device_open(&options, &device_, error); });

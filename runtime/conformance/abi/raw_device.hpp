@@ -21,7 +21,7 @@ using PluginPointer = std::shared_ptr<const plugins::Plugin>;
 class RawDevice {
  public:
   // `base`: the opened base of an overlay, whose stream is wrapped; nullptr: makes a stream of its own.
-  RawDevice(PluginPointer plugin, int threads, const RawDevice* base);
+  RawDevice(PluginPointer plugin, int threads, const RawDevice* base, int index = 0);
   ~RawDevice();
   RawDevice(const RawDevice&) = delete;
   RawDevice& operator=(const RawDevice&) = delete;
