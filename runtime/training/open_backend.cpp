@@ -68,7 +68,8 @@ std::unique_ptr<execution::Backend> open_backend(const Experiment& experiment, c
           .host_copies = experiment.host_copies,
           .streams = static_cast<int>(experiment.streams),
           .subgraphs = experiment.subgraphs,
-          .alternatives = experiment.alternatives && !config::checked_backends(experiment.backend),
+          // Ranks that each take what their own clock prefers would update their parameters to other bits.
+          .alternatives = experiment.alternatives && team == nullptr && !config::checked_backends(experiment.backend),
           .kernels = experiment.kernels,
           // Of two backends it may be the other that has them.
           .kernels_where_named =

@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -69,7 +70,7 @@ class Ranks(unittest.TestCase):
             self.assertFalse(Path(f"/proc/{process}").exists(), f"process {process} is left behind")
 
     def run_in(self, runs):
-        (run,) = Path(self.folder, runs).glob("*/*")
+        (run,) = Path(self.folder, runs).glob("*/2*")
         return run
 
     def records(self, run):
@@ -156,6 +157,66 @@ layers:
             run = self.run_in(f"killed{victim}")
             self.command("resume", run, "--quiet", "--devices", 2)
             self.assertEqual(self.weights(run), straight)
+
+    def test_kills_at_random_moments(self):
+        """Of any rank, while the ranks meet too. GPUNN_KILLS: how many."""
+        settings = ["training.deterministic=true", "training.micro_batches=12", "checkpoint.every_steps=2"]
+        straight = self.weights(self.train("calm", 1, *settings, epochs=12))
+        for number in range(int(os.environ.get("GPUNN_KILLS", "3"))):
+            random.seed(number)
+            runs, world = f"random{number}", random.choice((2, 3))
+            arguments = [*self.experiment("lenet_digits", *settings, epochs=12), "--runs", runs, "--devices", world]
+            begun = subprocess.Popen([GPUNN, *map(str, arguments)], cwd=self.folder, env=self.environment,
+                                     stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            time.sleep(random.uniform(0.05, 0.9))
+            ranks = self.ranks_of(begun.pid) if begun.poll() is None else {}
+            if ranks:
+                os.kill(random.choice(sorted(ranks.values())), signal.SIGKILL)
+            at = time.monotonic()
+            error = begun.communicate(timeout=LIMIT)[1]
+            self.assertLess(time.monotonic() - at, 25, error)
+            self.assert_gone(ranks.values())
+            if list(Path(self.folder, runs).glob("*/2*")):
+                self.command("resume", self.run_in(runs), "--quiet", "--devices", random.choice((1, 2, 3)))
+                self.assertEqual(self.weights(self.run_in(runs)), straight, f"kill {number}: {error}")
+
+    def test_a_host_that_is_cut_off_the_network(self):
+        """Two network namespaces with names of their own are two hosts."""
+        if os.geteuid() != 0 or not shutil.which("ip") or self.system("ip netns add gpunn-a", "ip netns add gpunn-b"):
+            self.skipTest("no network namespaces")
+        self.addCleanup(self.system, "ip netns del gpunn-a", "ip netns del gpunn-b")
+        self.assertEqual(self.system(
+            "ip link add gpunn-va netns gpunn-a type veth peer name gpunn-vb netns gpunn-b",
+            "ip -n gpunn-a addr add 10.197.0.1/24 dev gpunn-va", "ip -n gpunn-b addr add 10.197.0.2/24 dev gpunn-vb",
+            "ip -n gpunn-a link set gpunn-va up", "ip -n gpunn-b link set gpunn-vb up"), 0)
+        arguments = [*self.experiment(epochs=2000), "--runs", "hosts", "--world", "2", "--rendezvous",
+                     "10.197.0.1:29400"]
+        hosts = []
+        for rank, name in enumerate("ab"):
+            command = ["ip", "netns", "exec", f"gpunn-{name}", "unshare", "-u", "sh", "-c",
+                       f'hostname host-{name}; exec "$@"', "sh", GPUNN, *map(str, arguments), "--rank", str(rank)]
+            hosts.append(subprocess.Popen(command, cwd=self.folder, env=self.environment, stderr=subprocess.PIPE,
+                                          stdout=subprocess.DEVNULL, text=True))
+        deadline = time.monotonic() + LIMIT
+        while not list(Path(self.folder).glob("hosts/lenet_digits/2*/metrics.jsonl")):
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.05)
+        time.sleep(0.3)
+        self.assertIsNone(hosts[0].poll())
+        self.system("ip -n gpunn-a link set gpunn-va down")
+        at = time.monotonic()
+        errors = [host.communicate(timeout=LIMIT)[1] for host in hosts]
+        self.assertLess(time.monotonic() - at, 25)
+        self.assertRegex(errors[0], r"rank 1 of 2 \(host-b, .* nothing was heard of it for 8 s")
+        self.assertRegex(errors[1], r"rank 0 of 2 \(host-a, .* nothing was heard of it for 8 s")
+
+    def system(self, *commands):
+        """The first exit code that is not 0."""
+        for command in commands:
+            code = subprocess.run(command.split(), capture_output=True).returncode
+            if code:
+                return code
+        return 0
 
     def test_a_stopped_rank_ends_the_others(self):
         begun = self.begin("stopped", 2, "checkpoint.every_steps=3")
