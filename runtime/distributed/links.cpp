@@ -46,8 +46,8 @@ struct Flow {
 
 }  // namespace
 
-Links::Links(int own, const std::vector<RankInfo>& ranks, std::vector<Socket> sockets, const Watch& watch)
-    : own_(own), ranks_(ranks), sockets_(std::move(sockets)), watch_(watch) {}
+Links::Links(int own, std::vector<RankInfo> ranks, std::vector<Socket> sockets, const Watch& watch)
+    : own_(own), ranks_(std::move(ranks)), sockets_(std::move(sockets)), watch_(watch) {}
 
 // A connection also ends where the other rank stopped because of a third: rank 0 tells which.
 void Links::lost(int rank) const {

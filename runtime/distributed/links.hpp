@@ -23,7 +23,7 @@ struct Incoming {
 // A connection between each two ranks. All ranks make the same calls in the same order.
 class Links {
  public:
-  Links(int own, const std::vector<RankInfo>& ranks, std::vector<Socket> sockets, const Watch& watch);
+  Links(int own, std::vector<RankInfo> ranks, std::vector<Socket> sockets, const Watch& watch);
 
   // Sends and receives all of it at once, at most one message to and from each rank, and waits for the end. Throws
   // Error with the name of the rank that was lost, or that is elsewhere in its program.

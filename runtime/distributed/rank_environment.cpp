@@ -80,7 +80,7 @@ std::string port_of(const std::string& job) { return std::to_string(kFirstPort +
 
 // Where the launcher has rank 0 listen; empty: it does not say, and the ranks are on several machines.
 std::string rendezvous_of(const Environment& environment, const RankPlace& place) {
-  if (const std::string own = value_or(environment, "GPUNN_RENDEZVOUS", ""); !own.empty()) return own;
+  if (std::string own = value_or(environment, "GPUNN_RENDEZVOUS", ""); !own.empty()) return own;
   if (const std::string master = value_or(environment, "MASTER_ADDR", ""); !master.empty()) {
     const int port = number_of("MASTER_PORT", value_or(environment, "MASTER_PORT", "29500"), 1);
     // torchrun itself listens at its port.

@@ -153,7 +153,7 @@ Meeting meet_as_first(const RankPlace& place, Clock::time_point deadline, std::c
     Hello hello{};
     if (!caller->receive_all(room_of(hello), std::min(deadline, Clock::now() + kIntroduction)) ||
         std::memcmp(hello.magic, kMagic, sizeof(kMagic)) != 0) {
-      continue;  // nobody of ours
+      continue;  // a stranger
     }
     std::string why = objection(hello, place);
     const std::size_t rank = hello.rank;

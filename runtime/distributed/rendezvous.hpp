@@ -26,7 +26,7 @@ struct Meeting {
 };
 
 // Throws Error(usage) where the port is in use, where another process says that it is this rank, or where the versions,
-// worlds or jobs differ, and Error where somebody does not come within `patience`.
+// worlds or jobs differ, and Error where a rank does not come within `patience`.
 Meeting meet(const RankPlace& place, std::chrono::seconds patience);
 
 }  // namespace gpunn::distributed

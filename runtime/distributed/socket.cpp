@@ -55,7 +55,7 @@ void send_at_once(int descriptor) {
   ::setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 }
 
-// Whether the system has connected a socket to itself, as it may where nobody listens at a port of its own choice.
+// Whether the system has connected a socket to itself, as it may where no process listens at a port of its own choice.
 bool is_own(int descriptor) {
   sockaddr_storage here{}, there{};
   socklen_t here_size = sizeof(here), there_size = sizeof(there);

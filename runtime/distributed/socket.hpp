@@ -44,7 +44,7 @@ class Listener {
   // Port 0: any that is free. Throws Error with what to do where the port is in use or the host is another machine's.
   static Listener open(const Address& address);
   int port() const { return port_; }
-  // Empty where nobody came before the deadline.
+  // Empty where no call came before the deadline.
   std::optional<Socket> accept(Clock::time_point deadline) const;
 
  private:
@@ -52,7 +52,7 @@ class Listener {
   int port_ = 0;
 };
 
-// Tries until the deadline, while nobody listens there yet. Throws Error where the host is not known.
+// Tries until the deadline, while no process listens there yet. Throws Error where the host is not known.
 std::optional<Socket> connect_to(const Address& address, Clock::time_point deadline);
 
 // Of this end and of the other, as numbers.

@@ -33,7 +33,7 @@ struct Note {
 
 }  // namespace
 
-Watch::Watch(int own, const std::vector<RankInfo>& ranks, std::vector<Socket> sockets) : own_(own), ranks_(ranks) {
+Watch::Watch(int own, std::vector<RankInfo> ranks, std::vector<Socket> sockets) : own_(own), ranks_(std::move(ranks)) {
   for (Socket& socket : sockets) {
     const bool open = static_cast<bool>(socket);
     lines_.push_back({.socket = std::move(socket), .heard = Clock::now(), .unread = {}, .open = open});

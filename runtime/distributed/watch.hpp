@@ -24,7 +24,7 @@ struct Loss {
 // rank 0, which passes on what it learns.
 class Watch {
  public:
-  Watch(int own, const std::vector<RankInfo>& ranks, std::vector<Socket> sockets);
+  Watch(int own, std::vector<RankInfo> ranks, std::vector<Socket> sockets);
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
   ~Watch();

@@ -15,7 +15,6 @@ using distributed::Share;
 using graph::Attributes;
 using graph::Expressions;
 using graph::Graph;
-using graph::kNoValue;
 using graph::Storage;
 using graph::ValueId;
 

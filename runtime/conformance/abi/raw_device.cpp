@@ -19,8 +19,7 @@ void close(const gpunn_plugin& table, gpunn_device* device, gpunn_stream* stream
 
 }  // namespace
 
-RawDevice::RawDevice(PluginPointer plugin, int threads, const RawDevice* base, int index)
-    : plugin_(std::move(plugin)) {
+RawDevice::RawDevice(PluginPointer plugin, int threads, const RawDevice* base, int index) : plugin_(std::move(plugin)) {
   gpunn_device_options options{};
   options.struct_size = sizeof(options);
   options.index = index;

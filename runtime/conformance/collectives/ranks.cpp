@@ -79,7 +79,7 @@ void ThreadExchange::run(int rank, const void* mine, std::size_t bytes, void* al
   const auto wait = [&](const auto& ready) {
     if (!changed_.wait_for(lock, kPatience, ready)) throw Error("not all ranks exchange data");
   };
-  wait([&] { return left_ == 0; });  // nobody is still reading what was exchanged before
+  wait([&] { return left_ == 0; });  // every rank has read what was exchanged before
   gathered_.resize(bytes * static_cast<std::size_t>(world_));
   std::memcpy(gathered_.data() + bytes * static_cast<std::size_t>(rank), mine, bytes);
   if (++arrived_ == world_) {

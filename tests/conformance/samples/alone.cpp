@@ -1,5 +1,5 @@
 // A backend on the host that serves no op. Its ranks have collectives that never meet: each takes its own data for that
-// of all, and says that it waits for nobody.
+// of all, and says that it waits for no other.
 #include <gpunn/collective.hpp>
 #include <gpunn/plugin.hpp>
 #include <gpunn/plugin_host.hpp>
