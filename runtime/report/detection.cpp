@@ -20,7 +20,7 @@ constexpr std::size_t kMostPlottedClasses = 8, kMostMatrixClasses = 20;
 std::string curves_of_classes(const DetectionReport& report) {
   chart::Chart picture;
   picture.title = "Precision and recall";
-  picture.subtitle = "at an overlap of 0.5, as ever less certain boxes are taken in";
+  picture.subtitle = "at an overlap of 0.5, as less and less certain boxes are taken in";
   picture.colours = chart::Colours::of_page;
   chart::Panel panel{.x_label = "recall", .y_label = "precision", .series = {}};
   for (const DetectedClass& one : report.classes) {

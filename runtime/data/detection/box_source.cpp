@@ -21,9 +21,9 @@ using tasks::TrueBox;
 
 namespace {
 
-constexpr double kMosaicScale = 0.7;                  // of the images of a mosaic: a quarter shows most of one
+constexpr double kMosaicScale = 0.7;                        // of the images of a mosaic: a quarter shows most of one
 constexpr double kLeastCutShare = 0.25, kLeastCutSide = 2;  // of a box that is cut
-constexpr uint64_t kBlocksOfSample = 16;              // of random words
+constexpr uint64_t kBlocksOfSample = 16;                    // of random words
 
 uint32_t crc_of(const std::vector<BoxedImage>& images) {
   uLong crc = 0;
@@ -137,8 +137,12 @@ void write_boxes(std::span<const TrueBox> objects, double scale, std::span<float
   }
 }
 
-BoxSource::BoxSource(std::vector<BoxedImage> images, const BoxSet& settings, uint64_t seed, bool shuffle)
-    : images_(std::move(images)), settings_(settings), seed_(seed), shuffle_(shuffle), digest_(crc_of(images_)) {
+BoxSource::BoxSource(std::vector<BoxedImage> images, BoxSet settings, uint64_t seed, bool shuffle)
+    : images_(std::move(images)),
+      settings_(std::move(settings)),
+      seed_(seed),
+      shuffle_(shuffle),
+      digest_(crc_of(images_)) {
   // What counts for nothing in an evaluation is not learnt.
   for (BoxedImage& image : images_) {
     std::erase_if(image.objects, [](const TrueBox& object) { return object.difficult || object.crowd; });

@@ -47,7 +47,7 @@ void write_boxes(std::span<const tasks::TrueBox> objects, double scale, std::spa
 // Varied samples of some images for training. All that is random is a function of the step and the row.
 class BoxSource : public BatchSource {
  public:
-  BoxSource(std::vector<BoxedImage> images, const BoxSet& settings, uint64_t seed, bool shuffle);
+  BoxSource(std::vector<BoxedImage> images, BoxSet settings, uint64_t seed, bool shuffle);
 
   int64_t read(int64_t step, std::span<std::byte> samples, std::span<std::byte> targets) override;
   bool always_full() const override { return true; }

@@ -70,7 +70,7 @@ double number_in(const ptree& parent, const char* name, const std::string& where
 
 fs::path image_of(const fs::path& folder, const std::string& stem, const std::string& file_name) {
   for (const char* ending : {".jpg", ".jpeg", ".png", ".JPG", ".JPEG", ".PNG", ".ppm", ".pgm"}) {
-    const fs::path file = folder / (stem + ending);
+    fs::path file = folder / (stem + ending);
     if (is_file(file)) return file;
   }
   const fs::path named = folder / fs::path(file_name).filename();

@@ -61,7 +61,7 @@ struct DetectedClass {
   std::string name;
   int64_t objects = 0, detections = 0;
   double ap = 0;                          // at an overlap of 0.5, all points; NaN without objects
-  std::vector<double> precision, recall;  // as ever less certain detections are taken in
+  std::vector<double> precision, recall;  // as less and less certain detections are taken in
 };
 
 // An image of the test data with what is there and what was found.
