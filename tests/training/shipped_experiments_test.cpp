@@ -4,12 +4,15 @@
 
 #include <map>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "catch.hpp"
 #include "compiler/memory_plan.hpp"
 #include "training/frozen_features.hpp"
 #include "training/layout.hpp"
 #include "training/programs.hpp"
+#include "training/update_rules.hpp"
 
 using namespace gpunn;
 
@@ -64,7 +67,9 @@ TEST_CASE("each experiment of the project can be planned") {
     const Experiment experiment = load_experiment(entry.path());
     const Kind kind = kind_of(experiment);
     const Shape sample(kind.samples.shape.begin() + 1, kind.samples.shape.end());
-    const auto layout = training::lay_out(nn::model_parameters(experiment.model, sample), 256);
+    std::vector<nn::Parameter> parameters = nn::model_parameters(experiment.model, sample);
+    std::vector<training::UpdateRule> rules = training::update_rules(parameters, experiment);
+    const auto layout = training::lay_out(std::move(parameters), std::move(rules), 256);
     const std::unique_ptr<tasks::FrozenFeatures> frozen = training::load_frozen_of(experiment);
     const training::ProgramContext context{
         .experiment = experiment,
