@@ -68,7 +68,7 @@ Network make_network(int32_t op, const graph::Attributes& attrs, const std::vect
 // Losses whose second input is what x should be; nothing flows back to it.
 bool has_target(int32_t op) {
   return op == GPUNN_OP_MSE_LOSS || op == GPUNN_OP_SOFT_CROSS_ENTROPY || op == GPUNN_OP_BCE_LOGITS_LOSS ||
-         op == GPUNN_OP_HUBER_LOSS;
+         op == GPUNN_OP_HUBER_LOSS || op == GPUNN_OP_GIOU_LOSS;
 }
 
 void check_network(int32_t op, const graph::Attributes& attrs, const std::vector<InputSpec>& specs) {
