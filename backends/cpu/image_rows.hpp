@@ -44,10 +44,10 @@ bool sees_itself(const ConvolutionShape& shape);
 
 // Writes what targets [first, first + count) of a class see: taps in their order, and of each channels
 // [channel, channel + channels). Targets are numbered row by row through the images; a row of the result is `stride`
-// numbers, of which those behind the last tap are left. Taps outside the image are zeros.
+// numbers, of which those behind the last tap are left. Taps outside the image are zeros, or of bytes `outside`.
 template <class T>
 void copy_rows(const GroupedImages& source, const TargetClass& target, const T* data, int64_t channel, int64_t channels,
-               TapRange taps, int64_t first, int64_t count, T* to, int64_t stride) {
+               TapRange taps, int64_t first, int64_t count, T* to, int64_t stride, uint8_t outside = 0) {
   const AxisClass& rows = target.rows;
   const AxisClass& columns = target.columns;
   const int64_t in_image = rows.targets * columns.targets;
@@ -55,7 +55,7 @@ void copy_rows(const GroupedImages& source, const TargetClass& target, const T* 
   int64_t row = first % in_image / columns.targets;
   int64_t column = first % columns.targets;
   const auto bytes = [](int64_t numbers) { return static_cast<std::size_t>(numbers) * sizeof(T); };
-  const auto clear = [&](T* numbers, int64_t n) { std::memset(static_cast<void*>(numbers), 0, bytes(n)); };
+  const auto clear = [&](T* numbers, int64_t n) { std::memset(static_cast<void*>(numbers), outside, bytes(n)); };
   // Neighbouring columns are one run in memory.
   const bool runs = columns.per_tap == 1 && channels == source.all_channels;
   for (int64_t i = 0; i < count; ++i, to += stride) {

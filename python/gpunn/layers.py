@@ -251,6 +251,15 @@ class SiLU(Layer):
         super().__init__(name)
 
 
+class Quantize(Layer):
+    """``x`` rounded to what eight bits can stand for: ``(q - zero_point) * scale``, ``q`` from 0 to 255."""
+
+    type = "quantize"
+
+    def __init__(self, scale: float, zero_point: int = 0, *, name: str | None = None) -> None:
+        super().__init__(name, scale=scale, zero_point=zero_point)
+
+
 def _require_last(dim: int | None) -> None:
     if dim not in (None, 1, -1):
         raise UsageError(f"a softmax is over the classes of [rows, classes]: dim is 1, -1 or None, found {dim}")

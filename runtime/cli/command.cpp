@@ -15,6 +15,7 @@ void add_stylize(CommandLine& line);
 void add_serve(CommandLine& line);
 void add_report(CommandLine& line);
 void add_export(CommandLine& line);
+void add_quantize(CommandLine& line);
 void add_plugins(CommandLine& line);
 void add_plan(CommandLine& line);
 void add_summary(CommandLine& line);
@@ -50,6 +51,7 @@ void add_all(CommandLine& line) {
   add_serve(line);
   add_report(line);
   add_export(line);
+  add_quantize(line);
   line.program.begin_group("Data");
   add_data(line);
   line.program.begin_group("Backends");

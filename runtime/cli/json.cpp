@@ -59,6 +59,22 @@ Json to_json(const PlannedSubgraph& subgraph) {
 
 Json to_json(const PlannedRecomputation& stage) { return {{"name", stage.name}, {"ops", stage.ops}}; }
 
+Json to_json(const QuantizedLayer& layer) {
+  return {{"name", layer.name}, {"scale", layer.scale}, {"zero_point", layer.zero_point}, {"decibels", layer.decibels}};
+}
+
+Json to_json(const QuantizeReport& report) {
+  const auto share = [](const std::optional<double>& value) { return value ? Json(*value) : Json(); };
+  return {{"file", report.file.string()},
+          {"images", report.images},
+          {"from_cache", report.from_cache},
+          {"layers", array_of(report.layers)},
+          {"convolutions", report.convolutions},
+          {"rows", report.rows},
+          {"accuracy_before", share(report.accuracy_before)},
+          {"accuracy_after", share(report.accuracy_after)}};
+}
+
 Json to_json(const InferenceBenchRow& row) {
   return {{"rows", row.rows},
           {"calls", row.calls},

@@ -8,6 +8,7 @@
 #include <gpunn/plan.hpp>
 #include <gpunn/plugins.hpp>
 #include <gpunn/profile.hpp>
+#include <gpunn/quantization.hpp>
 #include <gpunn/race.hpp>
 #include <gpunn/summary.hpp>
 #include <gpunn/training.hpp>
@@ -27,6 +28,8 @@ Json to_json(const PlannedOp& op);
 Json to_json(const PlannedSubgraph& subgraph);
 Json to_json(const PlannedRecomputation& stage);
 Json to_json(const PlannedPass& pass);
+Json to_json(const QuantizedLayer& layer);
+Json to_json(const QuantizeReport& report);
 Json to_json(const InferenceBenchRow& row);
 Json to_json(const InferenceBenchReport& report);
 Json to_json(const PlanReport& report);

@@ -331,6 +331,24 @@ std::vector<AttributeTable> make_tables() {
                        .of({GPUNN_OP_CONV2D_BACKWARD_DATA}),
                    Row(&conv::filter_size, "filter_size", pair, kRequired, "rows and columns of the filter")
                        .of({GPUNN_OP_CONV2D_BACKWARD_FILTER})}));
+  using eight = gpunn_quantize_attrs;
+  tables.push_back(
+      table<eight>("gpunn_quantize_attrs", {{&eight::scale, "scale", number, kRequired, "what one step stands for"},
+                                            {&eight::zero_point, "zero_point", integer, zero, "what 0 is stored as"}}));
+  using quantized = gpunn_quantized_conv2d_attrs;
+  tables.push_back(table<quantized>(
+      "gpunn_quantized_conv2d_attrs",
+      {{&quantized::stride, "stride", pair, one, "step of the filter in rows and columns"},
+       {&quantized::pad, "pad", pair, zero, "what stands for 0 on both sides of rows and columns"},
+       {&quantized::dilation, "dilation", pair, one, "distance between the filter's elements"},
+       {&quantized::groups, "groups", integer, one, "groups of channels that are convolved by themselves"},
+       activation<quantized>(),
+       {&quantized::x_scale, "x_scale", number, kRequired, "scale of x"},
+       {&quantized::x_zero_point, "x_zero_point", integer, zero, "zero point of x"},
+       {&quantized::residual_scale, "residual_scale", number, AttributeValue(1.0), "scale of the residual"},
+       {&quantized::residual_zero_point, "residual_zero_point", integer, zero, "zero point of the residual"},
+       {&quantized::y_scale, "y_scale", number, kRequired, "scale of y"},
+       {&quantized::y_zero_point, "y_zero_point", integer, zero, "zero point of y"}}));
   using pool = gpunn_pool2d_attrs;
   tables.push_back(table<pool>(
       "gpunn_pool2d_attrs",

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "inference/quantizers.hpp"
 #include "ops/op.hpp"
 
 namespace gpunn::inference {
@@ -75,6 +76,8 @@ EngineProgram build_engine(const ForwardModel& model, int64_t rows, const execut
   };
   ForwardProgram forward = forward_program(model, rows);
   report(EnginePassId::fold_batch_norm, norms_of(forward));
+  report(EnginePassId::eight_bits,
+         passes.on(EnginePassId::eight_bits) ? use_eight_bits(forward.graph, backend) : Details{});
   report(EnginePassId::remove_dead_ops,
          passes.on(EnginePassId::remove_dead_ops) ? remove_dead_ops(forward.graph) : Details{});
 

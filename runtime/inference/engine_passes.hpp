@@ -8,8 +8,8 @@
 namespace gpunn::inference {
 
 // In the order in which they run.
-enum class EnginePassId { fold_batch_norm, remove_dead_ops, fuse, layout, fold_constants, in_place };
-inline constexpr std::size_t kEnginePasses = 6;
+enum class EnginePassId { fold_batch_norm, eight_bits, remove_dead_ops, fuse, layout, fold_constants, in_place };
+inline constexpr std::size_t kEnginePasses = 7;
 
 // Which passes run.
 class EnginePasses {

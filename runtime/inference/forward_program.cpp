@@ -128,6 +128,7 @@ ForwardProgram forward_program(const ForwardModel& model, int64_t rows, BatchNor
 
   std::vector<FoldedNorm> norms;
   if (batch_norms == BatchNorms::folded && model.passes.on(EnginePassId::fold_batch_norm)) norms = fold_batch_norms(g);
+  if (!model.quantizers.empty()) insert_quantizers(g, tensors_to_quantize(g), model.quantizers);
   if (const std::optional<DType> half = half_of(model.experiment.precision)) {
     outputs.last = compiler::use_half_precision(g, 0, *half, outputs.last);
   }

@@ -9,6 +9,7 @@
 #include "graph/graph.hpp"
 #include "inference/engine_passes.hpp"
 #include "inference/fold_batch_norm.hpp"
+#include "inference/quantizers.hpp"
 #include "tasks/batch.hpp"
 #include "training/layout.hpp"
 
@@ -31,6 +32,8 @@ struct ForwardModel {
   int64_t max_batch = 1;
   uint64_t alignment = 1;  // of tensors on the device, in bytes
   EnginePasses passes;     // that its programs go through
+  // Of tensors_to_quantize(), in that order, for a FAKE_QUANTIZE behind each. Empty: none are placed.
+  std::vector<Quantizer> quantizers;
   // Whether the outputs are known by names, of which the task makes predictions; else there are only logits.
   bool has_task() const { return !info.outputs.empty(); }
 };

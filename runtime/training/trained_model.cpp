@@ -5,7 +5,7 @@
 #include "common/input_file.hpp"
 #include "config/checked_backends.hpp"
 #include "interchange/onnx/import.hpp"
-#include "training/evaluation_part.hpp"
+#include "training/evaluated_data.hpp"
 #include "training/model_info.hpp"
 #include "training/onnx_checkpoint.hpp"
 #include "training/programs.hpp"
@@ -44,23 +44,11 @@ std::vector<storage::StoredTensor> model_tensors(const storage::Checkpoint& chec
 
 std::unique_ptr<Session> open_trained(const TrainedModel& model, TrainingListener* listener) {
   TrainedFile trained = read_trained(model.path, model.overrides);
-  const storage::Checkpoint& checkpoint = trained.checkpoint;
+  auto [dataset, data_notice] = load_evaluated(trained);
   Experiment experiment = std::move(trained.experiment);
   experiment.backend = config::trained_backend(experiment.backend);
-  if (!trained.names_data && experiment.data.dataset == kArrays) {
-    throw Error(trained.file.string() +
-                    ": an ONNX file does not tell which data set it is for; name one, as --data cifar10, or the "
-                    "experiment that has it",
-                ExitCode::usage);
-  }
-  Dataset dataset = load_for(experiment.data, EvaluationPart::test);
-  // A file from elsewhere tells nothing of its classes.
-  const bool is_told = checkpoint.model && (trained.names_data || !checkpoint.model->outputs.empty());
-  if (is_told) require_data_of(*checkpoint.model, dataset);
-  take_target_scale(checkpoint, dataset);
-  const std::string data_notice = evaluated_data_notice(checkpoint, dataset);
   auto session = std::make_unique<Session>(Session::open(experiment, std::move(dataset)));
-  session->restore_parameters(checkpoint);
+  session->restore_parameters(trained.checkpoint);
   for (const std::string& notice : {session->notice(), data_notice}) {
     if (listener != nullptr && !notice.empty()) listener->on_message(notice);
   }

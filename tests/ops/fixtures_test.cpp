@@ -49,25 +49,13 @@ std::size_t states_of(const ops::Signature& signature, const json& attrs) {
 
 // Ops that PyTorch has no like of: they are about gpunn's own batches, counters and metrics, or random by gpunn's own
 // layout of Philox; and those that only place values. tests/ops/reference_test.cpp has them.
-const std::set<int32_t> kOwn{GPUNN_OP_COPY,
-                             GPUNN_OP_FILL,
-                             GPUNN_OP_RANDOM_UNIFORM,
-                             GPUNN_OP_RANDOM_NORMAL,
-                             GPUNN_OP_DROPOUT,
-                             GPUNN_OP_RANDOM_SHIFT,
-                             GPUNN_OP_RANDOM_AFFINE,
-                             GPUNN_OP_RANDOM_COLOR,
-                             GPUNN_OP_RANDOM_ERASE,
-                             GPUNN_OP_MIX_ROWS,
-                             GPUNN_OP_GATHER_ROWS,
-                             GPUNN_OP_RANDOM_PERMUTATION,
-                             GPUNN_OP_SAMPLE_INDICES,
-                             GPUNN_OP_ADVANCE,
-                             GPUNN_OP_TABLE_LOAD,
-                             GPUNN_OP_TABLE_STORE,
-                             GPUNN_OP_METRICS_ACCUMULATE,
-                             GPUNN_OP_ALL_REDUCE,
-                             GPUNN_OP_GATHER_NORMALIZE};
+const std::set<int32_t> kOwn{
+    GPUNN_OP_COPY, GPUNN_OP_FILL, GPUNN_OP_RANDOM_UNIFORM, GPUNN_OP_RANDOM_NORMAL, GPUNN_OP_DROPOUT,
+    GPUNN_OP_RANDOM_SHIFT, GPUNN_OP_RANDOM_AFFINE, GPUNN_OP_RANDOM_COLOR, GPUNN_OP_RANDOM_ERASE, GPUNN_OP_MIX_ROWS,
+    GPUNN_OP_GATHER_ROWS, GPUNN_OP_RANDOM_PERMUTATION, GPUNN_OP_SAMPLE_INDICES, GPUNN_OP_ADVANCE, GPUNN_OP_TABLE_LOAD,
+    GPUNN_OP_TABLE_STORE, GPUNN_OP_METRICS_ACCUMULATE, GPUNN_OP_GATHER_NORMALIZE, GPUNN_OP_ALL_REDUCE,
+    // PyTorch gives FAKE_QUANTIZE; its kernels in eight bits round elsewhere.
+    GPUNN_OP_QUANTIZE, GPUNN_OP_DEQUANTIZE, GPUNN_OP_QUANTIZE_FILTER, GPUNN_OP_QUANTIZED_CONV2D};
 
 }  // namespace
 

@@ -16,6 +16,10 @@ def floats(*shape: int, low: float = -1.0, high: float = 1.0, seed: int = 0) -> 
     return np.random.default_rng(seed).uniform(low, high, shape).astype(np.float32)
 
 
+def bytes_of(*shape: int, seed: int = 0) -> Array:
+    return np.random.default_rng(seed).integers(1, 256, shape).astype(np.uint8)
+
+
 def apart(*shape: int, seed: int = 0) -> Array:
     """Numbers at least 0.1 apart from each other and from 0, in a mixed order."""
     count = int(np.prod(shape))
@@ -115,6 +119,18 @@ SAMPLES: dict[str, Callable[[], Sample]] = {
         {"filter_size": [3, 2]},
     ),
     "conv2d_bias_activation": lambda: ([floats(*X), floats(4, 3, 3, 2, seed=1), floats(4, seed=2)], {}),
+    "conv2d_bias_add_activation": lambda: (
+        [floats(*X), floats(4, 3, 3, 2, seed=1), floats(4, seed=2), floats(2, 4, 4, 4, seed=3)],
+        {},
+    ),
+    "quantize": lambda: ([floats(3, 4)], {"scale": 1 / 64, "zero_point": 128}),
+    "dequantize": lambda: ([bytes_of(3, 4)], {"scale": 1 / 64, "zero_point": 128}),
+    "fake_quantize": lambda: ([floats(3, 4, low=-3.0, high=-1.0)], {"scale": 1 / 64}),
+    "quantize_filter": lambda: ([floats(4, 3, 3, 2)], {}),
+    "quantized_conv2d": lambda: (
+        [bytes_of(*X), bytes_of(4, 3, 3, 2, seed=1), np.full(4, 1 / 512, np.float32), np.zeros(4, np.float32)],
+        {"x_scale": 1 / 64, "y_scale": 1 / 16, "x_zero_point": 128, "y_zero_point": 128},
+    ),
     "max_pool2d": lambda: ([apart(*X)], {"window": [2, 2]}),
     "max_pool2d_backward": lambda: (
         [floats(1, 1, 1, 1), np.arange(4, dtype=np.float32).reshape(1, 1, 2, 2), np.full((1, 1, 1, 1), 3, np.float32)],

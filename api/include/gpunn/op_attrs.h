@@ -405,6 +405,29 @@ typedef struct gpunn_all_reduce_attrs {
   int32_t parts; /* 1 or more, on all ranks */
 } gpunn_all_reduce_attrs;
 
+/* Of a tensor in eight bits: x = (q - zero_point) * scale. scale > 0, zero_point in [0, 255]. */
+typedef struct gpunn_quantize_attrs {
+  uint32_t struct_size;
+  float scale;
+  int32_t zero_point;
+} gpunn_quantize_attrs;
+
+/* Begins as gpunn_conv2d_attrs does. */
+typedef struct gpunn_quantized_conv2d_attrs {
+  uint32_t struct_size;
+  int32_t activation;
+  int32_t stride[2];
+  int32_t pad[2];
+  int32_t dilation[2];
+  int32_t groups;
+  float x_scale;
+  int32_t x_zero_point; /* also what padding is */
+  float residual_scale; /* of the residual, where there is one */
+  int32_t residual_zero_point;
+  float y_scale;
+  int32_t y_zero_point;
+} gpunn_quantized_conv2d_attrs;
+
 #ifdef __cplusplus
 }
 #endif

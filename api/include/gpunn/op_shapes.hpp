@@ -6,6 +6,7 @@
 #include <gpunn/kernel.hpp>
 #include <gpunn/op_signature.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -150,6 +151,29 @@ inline Shape residual_shape(const AnyAttributes& attributes, Tensors in) {
   Shape y = convolution_shape(attributes.as<gpunn_conv2d_attrs>(), in[0].shape, in[1].shape);
   require(in[3].shape == y, "the residual must be " + shape_text(y) + ", is " + shape_text(in[3].shape));
   return y;
+}
+
+inline void require_eight_bits(float scale, int32_t zero_point) {
+  require(scale > 0 && scale <= std::numeric_limits<float>::max(),
+          "scale " + std::to_string(scale) + " must be positive and finite");
+  require(zero_point >= 0 && zero_point <= 255, "zero point " + std::to_string(zero_point) + " must be in [0, 255]");
+}
+
+inline Tensor quantized_convolution(const AnyAttributes& attributes, Tensors in) {
+  const auto a = attributes.as<gpunn_quantized_conv2d_attrs>();
+  gpunn_conv2d_attrs plain{};
+  std::copy_n(a.stride, 2, plain.stride);
+  std::copy_n(a.pad, 2, plain.pad);
+  std::copy_n(a.dilation, 2, plain.dilation);
+  plain.groups = a.groups;
+  const Shape y = convolution_shape(plain, in[0].shape, in[1].shape);
+  require_eight_bits(a.x_scale, a.x_zero_point);
+  require_eight_bits(a.y_scale, a.y_zero_point);
+  if (in.size() > 4) {
+    require_eight_bits(a.residual_scale, a.residual_zero_point);
+    require(in[4].shape == y, "the residual must be " + shape_text(y) + ", is " + shape_text(in[4].shape));
+  }
+  return {GPUNN_U8, y};
 }
 
 inline void require_output_gradient(const Shape& dy, const Shape& expected) {
@@ -476,6 +500,13 @@ inline void require_attributes(int32_t op, const AnyAttributes& attributes, Tens
       require(std::isfinite(a.low) && std::isfinite(a.high), "low and high must be finite");
       break;
     }
+    case GPUNN_OP_QUANTIZE:
+    case GPUNN_OP_DEQUANTIZE:
+    case GPUNN_OP_FAKE_QUANTIZE: {
+      const auto a = attributes.as<gpunn_quantize_attrs>();
+      require_eight_bits(a.scale, a.zero_point);
+      break;
+    }
     case GPUNN_OP_DROPOUT:
       require_beta(attributes.as<gpunn_dropout_attrs>().p, "p");
       break;
@@ -568,6 +599,8 @@ inline Tensor computed_output(int32_t op, const AnyAttributes& attributes, Tenso
       return f32(convolution_shape(attributes.as<gpunn_conv2d_attrs>(), in[0].shape, in[1].shape));
     case GPUNN_OP_CONV2D_BIAS_ADD_ACTIVATION:
       return f32(residual_shape(attributes, in));
+    case GPUNN_OP_QUANTIZED_CONV2D:
+      return quantized_convolution(attributes, in);
     case GPUNN_OP_CONV2D_BACKWARD_DATA:
       return f32(convolution_data_shape(attributes, in));
     case GPUNN_OP_CONV2D_BACKWARD_FILTER:

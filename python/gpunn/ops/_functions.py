@@ -41,12 +41,14 @@ __all__ = [
     "conv2d_bias_activation",
     "conv2d_bias_add_activation",
     "copy",
+    "dequantize",
     "div",
     "dropout",
     "equal",
     "erf",
     "exp",
     "expand",
+    "fake_quantize",
     "fill",
     "gather_normalize",
     "gather_rows",
@@ -90,6 +92,9 @@ __all__ = [
     "norm",
     "pad",
     "pow",
+    "quantize",
+    "quantize_filter",
+    "quantized_conv2d",
     "random_affine",
     "random_color",
     "random_erase",
@@ -2568,3 +2573,138 @@ def metrics_accumulate(
     Returns what changed in place.
     """
     return call("metrics_accumulate", (loss, count, totals, x, label), {}, None, backend)
+
+
+def quantize(
+    x: Array,
+    *,
+    scale: float,
+    zero_point: int = 0,
+    out: Any = None,
+    backend: str | Backend | None = None,
+) -> Array:
+    """X stored in eight bits: round(x / scale) + zero_point.
+
+    ``x[...] -> y:u8[...]; elementwise``
+
+    ``x``: [...] of f32.
+    ``scale``: what one step stands for.
+    ``zero_point``: what 0 is stored as.
+
+    Returns ``y``: [...] of u8.
+    """
+    return call("quantize", (x,), {"scale": scale, "zero_point": zero_point}, out, backend)
+
+
+def dequantize(
+    x: Array,
+    *,
+    scale: float,
+    zero_point: int = 0,
+    out: Any = None,
+    backend: str | Backend | None = None,
+) -> Array:
+    """What eight bits stand for: (x - zero_point) * scale.
+
+    ``x:u8[...] -> y[...]; elementwise``
+
+    ``x``: [...] of u8.
+    ``scale``: what one step stands for.
+    ``zero_point``: what 0 is stored as.
+
+    Returns ``y``: [...] of f32.
+    """
+    return call("dequantize", (x,), {"scale": scale, "zero_point": zero_point}, out, backend)
+
+
+def fake_quantize(
+    x: Array,
+    *,
+    scale: float,
+    zero_point: int = 0,
+    out: Any = None,
+    backend: str | Backend | None = None,
+) -> Array:
+    """X rounded to what eight bits can stand for.
+
+    ``x[...] -> y[...]~x; elementwise``
+
+    ``x``: [...] of f32.
+    ``scale``: what one step stands for.
+    ``zero_point``: what 0 is stored as.
+
+    Returns ``y``: [...] of f32.
+    """
+    return call("fake_quantize", (x,), {"scale": scale, "zero_point": zero_point}, out, backend)
+
+
+def quantize_filter(w: Array, *, out: Any = None, backend: str | Backend | None = None) -> tuple[Array, Array]:
+    """Filters in eight bits, with a scale each.
+
+    ``w[K,...] -> q:u8[K,...] scale[K]; K>0``
+
+    ``w``: [K, ...] of f32.
+
+    Returns ``q``: [K, ...] of u8, ``scale``: [K] of f32.
+    """
+    return call("quantize_filter", (w,), {}, out, backend)
+
+
+def quantized_conv2d(
+    x: Array,
+    w: Array | float,
+    scale: Array | float,
+    bias: Array | float,
+    residual: Array | float | None = None,
+    *,
+    x_scale: float,
+    y_scale: float,
+    stride: int | Sequence[int] = 1,
+    pad: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+    activation: Literal["none", "relu"] = "none",
+    x_zero_point: int = 0,
+    residual_scale: float = 1.0,
+    residual_zero_point: int = 0,
+    y_zero_point: int = 0,
+    out: Any = None,
+    backend: str | Backend | None = None,
+) -> Array:
+    """Convolution of images and filters in eight bits, with bias, residual and activation.
+
+    ``x:u8[N,C,H,W] w:u8[K,D,R,S] scale[K] bias[K] residual?:u8[N,K,P,Q] -> y:u8[?]``
+
+    ``x``: [N, C, H, W] of u8.
+    ``w``: [K, D, R, S] of u8.
+    ``scale``: [K] of f32.
+    ``bias``: [K] of f32.
+    ``residual``: [N, K, P, Q] of u8; may be left out.
+    ``stride``: step of the filter in rows and columns.
+    ``pad``: what stands for 0 on both sides of rows and columns.
+    ``dilation``: distance between the filter's elements.
+    ``groups``: groups of channels that are convolved by themselves.
+    ``activation``: what is applied last.
+    ``x_scale``: scale of x.
+    ``x_zero_point``: zero point of x.
+    ``residual_scale``: scale of the residual.
+    ``residual_zero_point``: zero point of the residual.
+    ``y_scale``: scale of y.
+    ``y_zero_point``: zero point of y.
+
+    Returns ``y``: any shape of u8.
+    """
+    attributes = {
+        "stride": stride,
+        "pad": pad,
+        "dilation": dilation,
+        "groups": groups,
+        "activation": activation,
+        "x_scale": x_scale,
+        "x_zero_point": x_zero_point,
+        "residual_scale": residual_scale,
+        "residual_zero_point": residual_zero_point,
+        "y_scale": y_scale,
+        "y_zero_point": y_zero_point,
+    }
+    return call("quantized_conv2d", (x, w, scale, bias, residual), attributes, out, backend)

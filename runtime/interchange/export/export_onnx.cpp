@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <set>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -14,6 +16,7 @@
 #include "inference/forward_weights.hpp"
 #include "interchange/export/onnx_builder.hpp"
 #include "interchange/export/write_onnx.hpp"
+#include "interchange/export/write_trained.hpp"
 #include "interchange/onnx/import.hpp"
 #include "storage/checkpoint.hpp"
 #include "storage/model_info.hpp"
@@ -57,14 +60,22 @@ std::filesystem::path data_file(const std::filesystem::path& file) {
 // A trained model on its way: the weights must stay where they are until it is written.
 class Translation {
  public:
-  Translation(const training::TrainedFile& trained, const OnnxExportOptions& options) : options_(options) {
+  Translation(const training::TrainedFile& trained, const OnnxExportOptions& options,
+              std::vector<inference::Quantizer> quantizers)
+      : options_(options) {
     const storage::Checkpoint& checkpoint = trained.checkpoint;
     const std::filesystem::path& file = trained.file;
     Experiment experiment = trained.experiment;
     experiment.precision = Precision::fp32;
     ModelInfo info = training::model_info(checkpoint, experiment, file);
     model_ = inference::forward_model(std::move(experiment), std::move(info), kAlignment, kRows + 1);
-    const auto norms = options.fold_batch_norm ? inference::BatchNorms::folded : inference::BatchNorms::kept;
+    model_.quantizers = std::move(quantizers);
+    // Weights in eight bits are those with the batch norms in them.
+    const bool quantized = !model_.quantizers.empty() ||
+                           std::ranges::any_of(model_.experiment.model.layers,
+                                               [](const LayerSpec& layer) { return layer.type == "quantize"; });
+    const auto norms =
+        options.fold_batch_norm || quantized ? inference::BatchNorms::folded : inference::BatchNorms::kept;
     first_ = inference::forward_program(model_, kRows, norms);
     second_ = inference::forward_program(model_, kRows + 1, norms);
     weights_ = inference::forward_weights(model_, first_, checkpoint, file);
@@ -82,7 +93,10 @@ class Translation {
     const char* logits = model_.has_task() ? names[0] : "outputs";
     builder.reserve(logits);
     if (model_.has_task()) builder.reserve(names[1]);
+    std::set<ValueId> quantized;  // tensors in eight bits
     for (const OnnxStep& step : onnx_steps(first_.graph)) {
+      if (step.node->op == GPUNN_OP_FAKE_QUANTIZE) quantized.insert(step.outputs.front());
+      if (step.node->op == GPUNN_OP_CONV2D && quantized.contains(step.inputs[0])) quantize_weights(builder, step);
       if (step.node->op == GPUNN_OP_GATHER_NORMALIZE) {
         builder.define(step.outputs.front(), add_input(builder));
       } else {
@@ -187,11 +201,13 @@ class Translation {
 
 }  // namespace
 
-OnnxExportReport export_onnx(const std::filesystem::path& model, const std::filesystem::path& file,
-                             const OnnxExportOptions& options) {
+namespace interchange {
+
+OnnxExportReport write_trained(const training::TrainedFile& trained, const std::filesystem::path& file,
+                               const OnnxExportOptions& options, std::vector<inference::Quantizer> quantizers) {
   check_request(file, options);
   training::require_output(file);
-  Translation translation(training::read_trained(model), options);
+  Translation translation(trained, options, std::move(quantizers));
   const OnnxModel onnx = translation.run();
 
   OnnxExportReport report{.file = file, .opset = onnx.opset, .ir_version = ir_version(onnx.opset)};
@@ -208,6 +224,14 @@ OnnxExportReport export_onnx(const std::filesystem::path& model, const std::file
   report.nodes = static_cast<int64_t>(onnx.nodes.size());
   report.tensors = static_cast<int64_t>(onnx.tensors.size());
   return report;
+}
+
+}  // namespace interchange
+
+OnnxExportReport export_onnx(const std::filesystem::path& model, const std::filesystem::path& file,
+                             const OnnxExportOptions& options) {
+  check_request(file, options);
+  return interchange::write_trained(training::read_trained(model), file, options, {});
 }
 
 }  // namespace gpunn

@@ -152,6 +152,11 @@ std::string OnnxBuilder::integers(const std::string& layer, const std::vector<in
   return add_constant(layer, OnnxType::i64, std::as_bytes(std::span(values)), {static_cast<int64_t>(values.size())});
 }
 
+std::span<const float> OnnxBuilder::parameter(ValueId id) const {
+  const auto first = static_cast<std::size_t>(graph_.root_offset(id)) / sizeof(float);
+  return sources_.parameter_values.subspan(first, static_cast<std::size_t>(graph_.value(id).type.elements()));
+}
+
 std::string OnnxBuilder::shape_tensor(const std::string& layer, const BatchShape& shape) {
   if (is_fixed(shape)) {
     std::vector<int64_t> sizes;
@@ -175,8 +180,8 @@ std::string OnnxBuilder::shape_tensor(const std::string& layer, const BatchShape
 }
 
 void add_onnx_step(OnnxBuilder& builder, const OnnxStep& step) {
-  if (add_elementwise_step(builder, step) || add_window_step(builder, step) || add_norm_step(builder, step) ||
-      add_shape_step(builder, step)) {
+  if (add_elementwise_step(builder, step) || add_quantization_step(builder, step) || add_window_step(builder, step) ||
+      add_norm_step(builder, step) || add_shape_step(builder, step)) {
     return;
   }
   throw Error("layer '" + step.node->name + "' computes " + std::string(graph::op_row(step.node->op).name) +

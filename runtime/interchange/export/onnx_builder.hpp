@@ -79,6 +79,12 @@ class OnnxBuilder {
   std::string floats(const std::string& layer, const std::vector<float>& values, const Shape& shape);
   std::string number(const std::string& layer, double value) { return floats(layer, {static_cast<float>(value)}, {}); }
   std::string integers(const std::string& layer, const std::vector<int64_t>& values);
+  // Of eight bits each.
+  std::string bytes(const std::string& layer, OnnxType type, std::span<const std::byte> values, const Shape& shape) {
+    return add_constant(layer, type, values, shape);
+  }
+  // The numbers of a parameter.
+  std::span<const float> parameter(graph::ValueId id) const;
   // The shape as a tensor, computed where it depends on the batch.
   std::string shape_tensor(const std::string& layer, const BatchShape& shape);
   // A name that no other tensor or node has.
@@ -106,6 +112,10 @@ void add_onnx_step(OnnxBuilder& builder, const OnnxStep& step);
 bool add_elementwise_step(OnnxBuilder& b, const OnnxStep& step);
 bool add_window_step(OnnxBuilder& b, const OnnxStep& step);  // convolution, pooling, up-sampling
 bool add_norm_step(OnnxBuilder& b, const OnnxStep& step);
+// FAKE_QUANTIZE, as QuantizeLinear and DequantizeLinear.
+bool add_quantization_step(OnnxBuilder& b, const OnnxStep& step);
+// The weights of a convolution whose images are quantised, in int8 with a scale a filter.
+void quantize_weights(OnnxBuilder& b, const OnnxStep& step);
 bool add_shape_step(OnnxBuilder& b, const OnnxStep& step);  // and products and reductions
 
 // The steps of a program that its outputs need, in order: padding and bias go into the op that they belong to.

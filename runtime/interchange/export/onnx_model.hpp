@@ -15,7 +15,7 @@ namespace gpunn::interchange {
 
 // ONNX's graph without protobuf: write_onnx.cpp alone sees the messages. Types have the numbers of
 // TensorProto.DataType.
-enum class OnnxType : int32_t { f32 = 1, u8 = 2, i64 = 7, boolean = 9 };
+enum class OnnxType : int32_t { f32 = 1, u8 = 2, i8 = 3, i64 = 7, boolean = 9 };
 
 struct OnnxAttribute {
   std::string name;

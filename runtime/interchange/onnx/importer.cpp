@@ -43,7 +43,7 @@ std::map<std::string, std::vector<OpRow>> all_rows() {
   std::map<std::string, std::vector<OpRow>> table;
   for (const auto& rows :
        {activation_rows(), convolution_rows(), elementwise_rows(), linear_rows(), normalization_rows(), piece_rows(),
-        pooling_rows(), reduction_rows(), resizing_rows(), shape_rows()}) {
+        quantization_rows(), pooling_rows(), reduction_rows(), resizing_rows(), shape_rows()}) {
     for (const OpRow& row : rows) table[std::string(row.op)].push_back(row);
   }
   return table;

@@ -1,0 +1,208 @@
+// QUANTIZE, DEQUANTIZE, FAKE_QUANTIZE, QUANTIZE_FILTER and QUANTIZED_CONV2D.
+#include <cmath>
+#include <memory>
+#include <utility>
+
+#include "add_op.hpp"
+#include "constant_filter.hpp"
+#include "grain.hpp"
+#include "kernels.hpp"
+#include "parallel.hpp"
+#include "quantized_convolution.hpp"
+#include "simd/int8.hpp"
+
+namespace gpunn::cpu {
+namespace {
+
+constexpr float kLargestInt8 = 255;
+
+struct QuantizePlan {
+  int64_t n = 0;
+  float scale = 1;
+  float zero_point = 0;
+};
+
+QuantizePlan plan_quantize(const OpDesc& desc) {
+  const auto attrs = desc.attrs<gpunn_quantize_attrs>();
+  return {.n = plugin::element_count(desc.output(0)),
+          .scale = attrs.scale,
+          .zero_point = static_cast<float>(attrs.zero_point)};
+}
+
+void run_quantize(const QuantizePlan& plan, const OpArgs& args) {
+  const Int8Kernels& kernels = GPUNN_SELECT_ISA(int8_kernels);
+  parallel_ranges(plan.n, kGrain, [&](int64_t begin, int64_t end) {
+    kernels.quantize(args.in<float>(0) + begin, plan.scale, plan.zero_point, args.out<uint8_t>(0) + begin, end - begin);
+  });
+}
+
+void run_dequantize(const QuantizePlan& plan, const OpArgs& args) {
+  const Int8Kernels& kernels = GPUNN_SELECT_ISA(int8_kernels);
+  parallel_ranges(plan.n, kGrain, [&](int64_t begin, int64_t end) {
+    kernels.dequantize(args.in<uint8_t>(0) + begin, plan.scale, plan.zero_point, args.out<float>(0) + begin,
+                       end - begin);
+  });
+}
+
+void run_fake_quantize(const QuantizePlan& plan, const OpArgs& args) {
+  constexpr int64_t kPiece = 4096;
+  const Int8Kernels& kernels = GPUNN_SELECT_ISA(int8_kernels);
+  parallel_ranges(plan.n, kPiece, [&](int64_t begin, int64_t end) {
+    uint8_t stored[kPiece];
+    kernels.quantize(args.in<float>(0) + begin, plan.scale, plan.zero_point, stored, end - begin);
+    kernels.dequantize(stored, plan.scale, plan.zero_point, args.out<float>(0) + begin, end - begin);
+  });
+}
+
+struct FilterSizes {
+  int64_t filters = 0;
+  int64_t row = 0;
+};
+
+FilterSizes plan_quantize_filter(const OpDesc& desc) {
+  const int64_t filters = desc.input(0).dim[0];
+  return {.filters = filters, .row = plugin::element_count(desc.input(0)) / filters};
+}
+
+// Once for a model: quotients are formed in double, so that no rounding decides at a tie.
+void run_quantize_filter(const FilterSizes& plan, const OpArgs& args) {
+  constexpr float kLargestWeight = 127;
+  constexpr double kFilterZero = 128;
+  parallel_for(plan.filters, [&](int64_t k) {
+    const float* w = args.in<float>(0) + k * plan.row;
+    uint8_t* q = args.out<uint8_t>(0) + k * plan.row;
+    float most = 0;
+    for (int64_t i = 0; i < plan.row; ++i) most = std::abs(w[i]) > most ? std::abs(w[i]) : most;
+    const float scale = most > 0 ? static_cast<float>(static_cast<double>(most) / kLargestWeight) : 1;
+    args.out<float>(1)[k] = scale;
+    for (int64_t i = 0; i < plan.row; ++i) {
+      const double whole = std::nearbyint(static_cast<double>(w[i]) / static_cast<double>(scale)) + kFilterZero;
+      const double cut = whole > 0 ? whole : 0;  // a NaN too
+      q[i] = static_cast<uint8_t>(cut < kLargestInt8 ? cut : kLargestInt8);
+    }
+  });
+}
+
+// A tensor [images, channels, pixels] with its channels last, or back.
+struct ByteTurn {
+  int64_t images = 0;
+  int64_t channels = 0;
+  int64_t pixels = 0;
+
+  uint64_t bytes() const { return static_cast<uint64_t>(images * channels * pixels); }
+  void run(const uint8_t* x, uint8_t* y, bool back) const {
+    parallel_for(images, [&](int64_t image) {
+      const int64_t first = image * channels * pixels;
+      for (int64_t p = 0; p < pixels; ++p) {
+        for (int64_t c = 0; c < channels; ++c) {
+          const int64_t packed = first + c * pixels + p;
+          const int64_t turned = first + p * channels + c;
+          y[back ? packed : turned] = x[back ? turned : packed];
+        }
+      }
+    });
+  }
+};
+
+ByteTurn byte_turn_of(const gpunn_tensor& tensor) {
+  return {.images = tensor.dim[0], .channels = tensor.dim[1], .pixels = tensor.dim[2] * tensor.dim[3]};
+}
+
+struct QuantizedPlan {
+  std::shared_ptr<const QuantizedConvolution> convolution;
+  std::shared_ptr<ConstantFilter> constant_filter;  // null: the filter is rearranged at each run
+  bool residual = false;
+  bool turned = false;  // the images are packed: they are turned around the kernel of channels-last ones
+  ByteTurn x, filter, y;
+  uint64_t packed_offset = 0;  // of the rearranged filter in the workspace
+  uint64_t turned_offset = 0;  // of x, the filter, the residual and y in the other layout
+  uint64_t workspace_bytes = 0;
+  int score = 1;
+};
+
+uint64_t to_line(uint64_t bytes) {
+  constexpr uint64_t kAlignment = 64;
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+QuantizedPlan plan_quantized(const OpDesc& desc, int threads) {
+  constexpr int kChannelsLastScore = 2;
+  QuantizedPlan plan;
+  plan.turned = !plugin::has_channels_last(desc);
+  plan.score = plan.turned ? 1 : kChannelsLastScore;
+  plan.convolution = std::make_shared<const QuantizedConvolution>(convolution_of(desc),
+                                                                  desc.attrs<gpunn_quantized_conv2d_attrs>(), threads);
+  plan.residual = desc.inputs() > 4;
+  plan.x = byte_turn_of(desc.input(0));
+  plan.filter = byte_turn_of(desc.input(1));
+  plan.y = byte_turn_of(desc.output(0));
+  plan.packed_offset = to_line(plan.convolution->scratch_bytes());
+  plan.turned_offset = plan.packed_offset + to_line(plan.convolution->packed_bytes());
+  plan.workspace_bytes = plan.turned_offset;
+  if (plan.turned) {
+    plan.workspace_bytes += to_line(plan.x.bytes()) + to_line(plan.filter.bytes()) + 2 * to_line(plan.y.bytes());
+  } else if (desc.is_constant(1)) {
+    plan.constant_filter =
+        std::make_shared<ConstantFilter>(plan.convolution->filter_layout(), plan.convolution->packed_bytes());
+  }
+  return plan;
+}
+
+void run_turned(const QuantizedPlan& plan, const OpArgs& args) {
+  auto* const workspace = args.workspace<std::byte>();
+  auto* at = reinterpret_cast<uint8_t*>(workspace + plan.turned_offset);
+  const auto turned = [&](const uint8_t* from, const ByteTurn& turn) {
+    uint8_t* const to = at;
+    at += to_line(turn.bytes());
+    if (from != nullptr) turn.run(from, to, false);
+    return to;
+  };
+  const uint8_t* const x = turned(args.in<uint8_t>(0), plan.x);
+  const uint8_t* const filter = turned(args.in<uint8_t>(1), plan.filter);
+  const uint8_t* const residual = plan.residual ? turned(args.in<uint8_t>(4), plan.y) : nullptr;
+  uint8_t* const y = turned(nullptr, plan.y);
+  plan.convolution->pack_filter(filter, workspace + plan.packed_offset);
+  plan.convolution->run({.x = x,
+                         .packed = workspace + plan.packed_offset,
+                         .scale = args.in<float>(2),
+                         .bias = args.in<float>(3),
+                         .residual = residual,
+                         .y = y},
+                        workspace);
+  plan.y.run(y, args.out<uint8_t>(0), true);
+}
+
+void run_quantized(const QuantizedPlan& plan, const OpArgs& args) {
+  if (plan.turned) return run_turned(plan, args);
+  const auto* const filter = args.in<uint8_t>(1);
+  const auto pack = [&](void* to) { plan.convolution->pack_filter(filter, to); };
+  auto* const workspace = args.workspace<std::byte>();
+  const void* packed = workspace + plan.packed_offset;
+  if (plan.constant_filter != nullptr) {
+    packed = plan.constant_filter->get(filter, pack);
+  } else {
+    pack(workspace + plan.packed_offset);
+  }
+  plan.convolution->run({.x = args.in<uint8_t>(0),
+                         .packed = packed,
+                         .scale = args.in<float>(2),
+                         .bias = args.in<float>(3),
+                         .residual = plan.residual ? args.in<uint8_t>(4) : nullptr,
+                         .y = args.out<uint8_t>(0)},
+                        workspace);
+}
+
+}  // namespace
+
+void add_quantization_kernels(plugin::Device& device) {
+  add_op(device, GPUNN_OP_QUANTIZE, plan_quantize, run_quantize, Dtypes::f32, Layouts::channels_last_too);
+  add_op(device, GPUNN_OP_DEQUANTIZE, plan_quantize, run_dequantize, Dtypes::f32, Layouts::channels_last_too);
+  add_op(device, GPUNN_OP_FAKE_QUANTIZE, plan_quantize, run_fake_quantize, Dtypes::f32, Layouts::channels_last_too);
+  add_op(device, GPUNN_OP_QUANTIZE_FILTER, plan_quantize_filter, run_quantize_filter);
+  const int threads = thread_count();
+  serve(
+      device, GPUNN_OP_QUANTIZED_CONV2D, [threads](const OpDesc& desc) { return plan_quantized(desc, threads); },
+      run_quantized, Dtypes::f32, Layouts::channels_last_too);
+}
+
+}  // namespace gpunn::cpu

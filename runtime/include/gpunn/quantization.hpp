@@ -1,0 +1,51 @@
+#pragma once
+
+#include <gpunn/export.h>
+#include <gpunn/training.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gpunn {
+
+// How the range that eight bits stand for follows from the numbers of the calibration.
+enum class CalibrationMethod { maximum, entropy, percentile };
+
+struct QuantizeOptions {
+  CalibrationMethod method = CalibrationMethod::entropy;
+  double percentile = 99.99;         // of the numbers of a tensor that are not 0: the share within the range
+  int64_t images = 512;              // samples, spread evenly over the part
+  std::string part = "train";        // of the data: "train", "validation" or "test"
+  double most_lost = 0.4;            // points of accuracy on the test rows; more is an error, and nothing is written
+  std::filesystem::path cache = {};  // of ranges: read where it is of the same model, data and options, else written
+};
+
+// A tensor in eight bits.
+struct QuantizedLayer {
+  std::string name;  // of the layer that gives it
+  double scale = 1;
+  int64_t zero_point = 0;
+  double decibels = 0;  // of the tensor over its error, of the model in eight bits
+};
+
+struct QuantizeReport {
+  std::filesystem::path file;
+  int64_t images = 0;
+  bool from_cache = false;
+  std::vector<QuantizedLayer> layers;
+  std::vector<std::string> convolutions;                  // that the backend runs in eight bits
+  int64_t rows = 0;                                       // that the accuracy is of
+  std::optional<double> accuracy_before, accuracy_after;  // of a classification, from 0 to 1
+};
+
+// Writes a trained model whose convolutions are in eight bits as an ONNX file, with QuantizeLinear and DequantizeLinear
+// around them (QDQ): Model::load, `gpunn eval` and ONNX Runtime read it. Filters have a scale each, by their largest
+// weight; the ranges of other tensors come from calibration. Throws Error: usage for an option that is wrong or a model
+// without convolutions of one group, failed where more accuracy is lost than `most_lost`.
+GPUNN_API QuantizeReport quantize(const TrainedModel& model, const std::filesystem::path& file,
+                                  const QuantizeOptions& options = {}, TrainingListener* listener = nullptr);
+
+}  // namespace gpunn

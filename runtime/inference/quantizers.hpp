@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "execution/backend.hpp"
+#include "graph/graph.hpp"
+
+namespace gpunn::inference {
+
+// How a tensor is stored in eight bits: x = (q - zero_point) * scale, q in [0, 255].
+struct Quantizer {
+  float scale = 1;
+  int32_t zero_point = 0;
+};
+
+// A tensor that a program in eight bits stores.
+struct QuantizedTensor {
+  graph::ValueId value = graph::kNoValue;
+  std::string name;    // of the layer that makes it
+  bool input = false;  // it is the model's input
+};
+
+// What convolutions of one group read, and what they give behind their bias, residual sum and ReLU: in the order of the
+// program, which is the same for any number of rows. `g` is a forward program with folded batch norms.
+std::vector<QuantizedTensor> tensors_to_quantize(const graph::Graph& g);
+
+// Puts a FAKE_QUANTIZE behind each of these tensors; what reads the tensor reads its result.
+void insert_quantizers(graph::Graph& g, std::span<const QuantizedTensor> tensors,
+                       std::span<const Quantizer> quantizers);
+
+// Runs convolutions between two FAKE_QUANTIZE in eight bits, where the backend serves that: the bias, a residual sum
+// and ReLU between them are within. Filters are stored by QUANTIZE_FILTER. Returns the names of these convolutions.
+std::vector<std::string> use_eight_bits(graph::Graph& g, const execution::Backend& backend);
+
+}  // namespace gpunn::inference

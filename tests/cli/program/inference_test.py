@@ -1,0 +1,73 @@
+"""The engine of trained models from the command line: its plan, its times, and models in eight bits."""
+
+import json
+import re
+import unittest
+
+from base import ProgramTest, SOURCE
+
+DIGITS = SOURCE / "experiments" / "lenet_digits.yaml"
+FEW = ("--set", "data.synthetic_train=512", "--set", "data.synthetic_test=128")
+
+
+class Inference(ProgramTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        case = cls()
+        case.folder, case.environment = cls.folder, cls.environment
+        done = case.gpunn("run", DIGITS, *FEW, "--epochs", "2", "--backend", "cpu")
+        cls.run_folder = re.search(r"(?m)^run +(.+)$", done.stdout)[1]
+
+    def test_a_plan_of_a_call_shows_passes_and_ops(self):
+        text = self.gpunn("plan", "--inference", self.run_folder, "--rows", "3", "--backend", "cpu").stdout
+        self.assertIn("ops of a call with 3 rows on cpu", text)
+        self.assertRegex(text, r"(?m)^fuse +5 ")
+        self.assertRegex(text, r"CONV2D_BIAS_ACTIVATION +conv1 +cpu conv:")
+        plan = json.loads(
+            self.gpunn("plan", "--inference", self.run_folder, "--without", "fuse", "layout", "--json").stdout
+        )
+        on = {one["name"]: one["on"] for one in plan["passes"]}
+        self.assertFalse(on["fuse"] or on["layout"])
+        self.assertTrue(on["fold_constants"])
+        self.assertIn("BIAS_ADD", [op["op"] for op in plan["ops"]])
+        self.assertIn("--rows and --without", self.gpunn("plan", DIGITS, "--rows", "3", code=2).stderr)
+
+    def test_calls_are_timed(self):
+        report = json.loads(self.gpunn("bench", "infer", self.run_folder, "--batch", "1,3", "--json").stdout)
+        self.assertEqual([row["rows"] for row in report["rows"]], [1, 3])
+        for row in report["rows"]:
+            self.assertGreaterEqual(row["calls"], 30)
+            self.assertLessEqual(row["least_seconds"], row["p50_seconds"])
+            self.assertLessEqual(row["p50_seconds"], row["p99_seconds"])
+            self.assertGreater(row["memory_bytes"], 100_000)
+        self.assertIn("--batch", self.gpunn("bench", "infer", self.run_folder, "--batch", "1,x", code=2).stderr)
+
+    def test_a_model_goes_into_eight_bits(self):
+        options = ("--images", "64", "--most-lost", "3", "--backend", "cpu", *FEW)
+        try:
+            text = self.gpunn("quantize", self.run_folder, "--to", "int8.onnx", *options).stdout
+        except AssertionError as error:
+            if "without protobuf" in str(error):
+                raise unittest.SkipTest("this gpunn writes no ONNX files") from error
+            raise
+        self.assertIn("int8      2 convolutions", text)
+        plan = self.gpunn("plan", "--inference", "int8.onnx", "--backend", "cpu").stdout
+        self.assertIn("QUANTIZED_CONV2D", plan)
+        before, after = (
+            json.loads(self.gpunn("eval", model, *data, "--backend", "cpu", "--json").stdout)["accuracy"]
+            for model, data in ((self.run_folder, ()), ("int8.onnx", ("--data", DIGITS, *FEW)))
+        )
+        self.assertLess(abs(before - after), 0.03)
+        self.assertIn(
+            "in eight bits already",
+            self.gpunn("quantize", "int8.onnx", "--to", "again.onnx", "--data", DIGITS, *options, code=2).stderr,
+        )
+        self.assertIn(
+            "all not in train|validation|test",
+            self.gpunn("quantize", self.run_folder, "--to", "other.onnx", "--part", "all", code=2).stderr,
+        )
+
+
+if __name__ == "__main__":
+    unittest.main()
