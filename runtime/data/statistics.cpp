@@ -86,7 +86,8 @@ SplitSummary summarize(const Split& split, int64_t classes, TargetKind targets) 
   for (const int32_t label : split.labels) {
     if (label >= 0 && label < classes) ++summary.labels[static_cast<std::size_t>(label)];
   }
-  if (const auto field = split.fields.find(kTargetField); field != split.fields.end() && (targets == TargetKind::numbers || targets == TargetKind::labels)) {
+  if (const auto field = split.fields.find(kTargetField);
+      field != split.fields.end() && (targets == TargetKind::numbers || targets == TargetKind::labels)) {
     const Split of_targets{.samples = field->second.type, .values = field->second.values, .labels = {}, .fields = {}};
     const Extent columns = extent_of(of_targets);
     for (std::size_t c = 0; split.rows() > 0 && c < columns.channels; ++c) {
