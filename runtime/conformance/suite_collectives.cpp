@@ -92,7 +92,7 @@ double unit_of(DType dtype) {
 }
 
 struct Collective {
-  Kind kind;
+  Kind kind = kKinds[0];
   int world = 0, root = 0;
   DType dtype = DType::f32;
   std::size_t count = 0;

@@ -22,7 +22,8 @@ class PartGradients {
   void add_sum();
 
  private:
-  bool keeps_parts() const { return division_.in_order && division_.world > 1 && division_.mine.count() > 1; }
+  // The same answer on all ranks, also where one has a single part.
+  bool keeps_parts() const { return division_.in_order && division_.world > 1 && division_.parts > division_.world; }
 
   graph::Graph& g_;
   const ParameterLayout& layout_;

@@ -267,6 +267,27 @@ layers:
 """)
         return file
 
+    def test_gradients_of_several_buckets(self):
+        """More than 8 MiB; four ranks have one or two of five parts, and all of them add up alike."""
+        file = self.folder / "wide.yaml"
+        file.write_text("""\
+name: wide
+input: [1, 28, 28]
+layers:
+  - flatten:
+  - linear: {units: 2800}
+  - relu:
+  - linear: {units: 2400}
+  - relu:
+  - linear: {units: 10}
+""")
+        settings = [f"model={file}", "training.max_steps=3"]
+        alone = self.train("wide1", 1, *settings)
+        self.assert_close(self.losses(self.train("wide2", 2, *settings)), self.losses(alone), 2e-5)
+        settings += ["training.deterministic=true", "training.micro_batches=5"]
+        self.assertEqual(self.weights(self.train("parts4", 4, *settings)),
+                         self.weights(self.train("parts1", 1, *settings)))
+
     def test_only_the_first_rank_speaks(self):
         done = self.command(*self.experiment()[:4], *self.experiment()[5:], "--runs", "speech", "--devices", "3")
         self.assertEqual(done.stdout.count("accuracy "), 1)
