@@ -10,7 +10,6 @@ namespace gpunn::inference {
 
 using graph::Graph;
 using graph::Node;
-using graph::Storage;
 using graph::ValueId;
 
 namespace {
