@@ -111,7 +111,6 @@ Argument Verb::add_option(const std::string& name, T& value, const std::string& 
   return Argument(app_->add_option(name, value, help));
 }
 
-template Argument Verb::add_option(const std::string&, double&, const std::string&);
 template Argument Verb::add_option(const std::string&, int&, const std::string&);
 template Argument Verb::add_option(const std::string&, int64_t&, const std::string&);
 template Argument Verb::add_option(const std::string&, uint64_t&, const std::string&);
