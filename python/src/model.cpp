@@ -109,7 +109,8 @@ std::vector<Prediction> predict_array(const SharedModel& shared, const HostArray
       predictions.push_back({.source = "row " + std::to_string(predictions.size()),
                              .top = std::move(decoded.classes),
                              .values = std::move(decoded.values),
-                             .label = {}});
+                             .label = {},
+                             .boxes = std::move(decoded.boxes)});
     }
     static_cast<void>(first);
   });
@@ -184,11 +185,20 @@ void bind_info(nb::module_& module) {
   Record<NamedValue>(module, "NamedValue", "A number of a regression, in the units of the data.")
       .field("name", &NamedValue::name)
       .field("value", &NamedValue::value);
+  Record<DetectedBox>(module, "DetectedBox", "An object in an image.")
+      .field("left", &DetectedBox::left, "In pixels.")
+      .field("top", &DetectedBox::top)
+      .field("right", &DetectedBox::right)
+      .field("bottom", &DetectedBox::bottom)
+      .field("index", &DetectedBox::index, "Of its class.")
+      .field("name", &DetectedBox::name)
+      .field("score", &DetectedBox::score);
   Record<Prediction>(module, "Prediction", "What a model makes of a sample.")
       .field("source", &Prediction::source, "The file, \"table.csv:12\" of a line, or \"row 7\".")
       .field("top", &Prediction::top, "Of classes or labels: the most probable first.")
       .field("values", &Prediction::values, "Of a regression.")
-      .field("label", &Prediction::label, "Where it is known.");
+      .field("label", &Prediction::label, "Where it is known.")
+      .field("boxes", &Prediction::boxes, "Of a detection, the most certain first: in pixels of the image file or row.");
 }
 
 }  // namespace

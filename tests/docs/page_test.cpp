@@ -100,6 +100,21 @@ std::vector<std::string> relative_links(const std::string& page) {
   return result;
 }
 
+// Whether the line is wider than 100 columns though it could end at a space within them. `code` stays in one piece.
+bool is_too_wide(const std::string& line) {
+  constexpr int kMost = 100;
+  int column = 0, words = 0;
+  bool code = false, breaks = false;
+  char before = ' ';
+  for (const char c : line) {
+    if (c == '`') code = !code;
+    if (c == ' ' && before != ' ' && !code && column <= kMost) breaks = ++words > 1;  // the first may mark a list
+    if ((static_cast<unsigned char>(c) & 0xC0U) != 0x80U) ++column;
+    before = c;
+  }
+  return column > kMost && breaks;
+}
+
 }  // namespace
 
 TEST_CASE("code that a page quotes is the code", "[docs]") {
@@ -134,6 +149,21 @@ TEST_CASE("files and headings that a page links to are there", "[docs]") {
   }
   CHECK(found >= 40);
   CHECK(anchors >= 3);
+}
+
+TEST_CASE("prose is at most 100 columns wide", "[docs]") {
+  for (const fs::path& page : pages()) {
+    std::istringstream lines(prose(content(page)));
+    for (std::string line; std::getline(lines, line);) {
+      const bool is_prose =
+          line.find_first_of("|#<") != line.find_first_not_of(" ") && line.find("](") == std::string::npos;
+      INFO(page.lexically_relative(kSource).string() << ": " << line);
+      CHECK_FALSE((is_prose && is_too_wide(line)));
+    }
+  }
+  CHECK(is_too_wide(std::string(90, 'a') + " b " + std::string(9, 'c')));
+  CHECK_FALSE(is_too_wide(std::string(90, 'a') + " b " + std::string(8, 'c')));
+  CHECK_FALSE(is_too_wide("- `" + std::string(100, ' ') + "` c"));
 }
 
 TEST_CASE("a heading's anchor is what hosting sites make of it", "[docs]") {
