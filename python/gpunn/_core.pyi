@@ -708,6 +708,34 @@ class NamedValue:
     @property
     def value(self) -> float: ...
 
+class DetectedBox:
+    """An object in an image."""
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def left(self) -> float:
+        """In pixels."""
+
+    @property
+    def top(self) -> float: ...
+
+    @property
+    def right(self) -> float: ...
+
+    @property
+    def bottom(self) -> float: ...
+
+    @property
+    def index(self) -> int:
+        """Of its class."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def score(self) -> float: ...
+
 class Prediction:
     """What a model makes of a sample."""
 
@@ -728,6 +756,12 @@ class Prediction:
     @property
     def label(self) -> int | None:
         """Where it is known."""
+
+    @property
+    def boxes(self) -> list[DetectedBox]:
+        """
+        Of a detection, the most certain first: in pixels of the image file or row.
+        """
 
 class Model:
     """A trained model, loaded once. Threads may call it at the same time."""

@@ -198,7 +198,8 @@ void bind_info(nb::module_& module) {
       .field("top", &Prediction::top, "Of classes or labels: the most probable first.")
       .field("values", &Prediction::values, "Of a regression.")
       .field("label", &Prediction::label, "Where it is known.")
-      .field("boxes", &Prediction::boxes, "Of a detection, the most certain first: in pixels of the image file or row.");
+      .field("boxes", &Prediction::boxes,
+             "Of a detection, the most certain first: in pixels of the image file or row.");
 }
 
 }  // namespace

@@ -39,7 +39,9 @@ bool RankOptions::starts_others() const {
 }
 
 ExitCode RankOptions::start() const {
-  return start_ranks({.count = static_cast<int>(*devices), .restarts = static_cast<int>(restarts.value_or(0)), .rendezvous = rendezvous});
+  return start_ranks({.count = static_cast<int>(*devices),
+                      .restarts = static_cast<int>(restarts.value_or(0)),
+                      .rendezvous = rendezvous});
 }
 
 std::optional<RankPlace> RankOptions::place() const {

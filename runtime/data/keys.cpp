@@ -58,10 +58,10 @@ void check_learnt(const DatasetRow& row, const D& config, const config::GivenKey
     for (const tasks::Task* other : tasks::all()) {
       if (other->target_kind() == *row.learnt) tasks.emplace_back(other->name());
     }
-    found.add(given.place("data.dataset"),
-              "data.dataset " + row.name + " has " +
-                  (row.learnt == TargetKind::boxes ? "images with boxes" : "photographs") +
-                  ", not for the task " + config.task + "; set task: " + join(tasks, " or "));
+    found.add(given.place("data.dataset"), "data.dataset " + row.name + " has " +
+                                               (row.learnt == TargetKind::boxes ? "images with boxes" : "photographs") +
+                                               ", not for the task " + config.task +
+                                               "; set task: " + join(tasks, " or "));
   } else if (!fitting.empty()) {
     found.add(given.place("data.dataset"), "the task " + config.task + " learns from " +
                                                (wanted == TargetKind::boxes ? "images with boxes" : "photographs") +

@@ -40,8 +40,8 @@ Decoded Task::decode(std::span<const float> predictions, const std::vector<std::
 }
 
 const std::vector<const Task*>& all() {
-  static const std::vector<const Task*> tasks = {&classification(), &regression(), &multi_label(), &super_resolution(),
-                                                 &style_transfer(), &detection()};
+  static const std::vector<const Task*> tasks = {&classification(),   &regression(),     &multi_label(),
+                                                 &super_resolution(), &style_transfer(), &detection()};
   return tasks;
 }
 

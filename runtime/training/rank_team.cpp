@@ -55,8 +55,8 @@ void require_own_devices(Session& session) {
     const auto [other, added] = first.try_emplace(one, rank);
     if (one.empty() || added) continue;
     throw SharedError(team.text_of(other->second) + " and " + team.text_of(rank) + " have one device, " + one +
-                    ": start as many ranks as there are devices",
-                ExitCode::usage);
+                          ": start as many ranks as there are devices",
+                      ExitCode::usage);
   }
 }
 

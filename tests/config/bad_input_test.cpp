@@ -122,8 +122,7 @@ TEST_CASE("keys of a loss") {
         Texts{"e.yaml:3:8: loss.class_weights: expected a number above 0 among them"});
   CHECK(errors("{smoothing: 0.1}") ==
         Texts{"e.yaml:3:8: unknown key 'smoothing' in loss; did you mean 'label_smoothing'?"});
-  CHECK(errors("{xyzzy: 0.1}") ==
-        Texts{"e.yaml:3:8: unknown key 'xyzzy' in loss; 'gpunn help keys loss' lists them"});
+  CHECK(errors("{xyzzy: 0.1}") == Texts{"e.yaml:3:8: unknown key 'xyzzy' in loss; 'gpunn help keys loss' lists them"});
   CHECK(errors("{type: mean_squared_error, label_smoothing: 0.1}") ==
         Texts{"e.yaml:3:34: loss mean_squared_error has no 'label_smoothing'; that is for cross_entropy"});
   CHECK(errors("[cross_entropy]") ==

@@ -21,7 +21,8 @@ constexpr Explanation kExplanations[] = {
     {"devices gpus num_gpus n_gpus ngpus n_gpu gpu_ids num_devices device_ids world_size ddp dp fsdp data_parallel "
      "dataparallel distributed distributed_training multi_gpu multigpu nproc nproc_per_node nodes num_nodes nnodes "
      "horovod deepspeed strategy tensor_parallel model_parallel pipeline_parallel replicas",
-     "How many devices train together is no key: 'gpunn run EXPERIMENT --devices 4' starts a process for each, and so do "
+     "How many devices train together is no key: 'gpunn run EXPERIMENT --devices 4' starts a process for each, and so "
+     "do "
      "mpirun, srun and torchrun."},
     {"backends", "A run uses one backend: 'gpunn race' trains an experiment on several, one after the other."},
     {"device gpu cuda cpu cuda:0 cuda:1 gpu:0 mps rocm tpu xpu use_gpu use_cuda no_cuda accelerator cuda_device gpu_id "

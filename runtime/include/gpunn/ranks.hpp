@@ -31,6 +31,7 @@ class GPUNN_API SharedError : public Error {
 GPUNN_API std::optional<RankPlace> find_rank();
 
 // Of `--rank`, `--world` and `--rendezvous`. Throws Error(usage) where one is missing or makes no sense.
-GPUNN_API RankPlace rank_from_options(std::optional<int64_t> rank, std::optional<int64_t> world, const std::string& rendezvous);
+GPUNN_API RankPlace rank_from_options(std::optional<int64_t> rank, std::optional<int64_t> world,
+                                      const std::string& rendezvous);
 
 }  // namespace gpunn
