@@ -1,4 +1,8 @@
 // Each suite finds what it is there to find, on a backend that works behind the caller's back.
+#include <algorithm>
+#include <cstddef>
+#include <string>
+
 #include "check_support.hpp"
 
 using namespace gpunn::testing;
@@ -17,6 +21,14 @@ const gpunn::CheckCase& find(const gpunn::CheckReport& report, const std::string
   }
   FAIL("there is no case " << op << " " << name);
   throw 0;
+}
+
+const std::string kOfHost = "ALL_REDUCE";  // no plugin needs a kernel for it
+
+std::ptrdiff_t skipped(const gpunn::CheckReport& report) {
+  return std::ranges::count_if(report.cases, [](const gpunn::CheckCase& test) {
+    return test.verdict == gpunn::Verdict::unsupported && test.op != kOfHost;
+  });
 }
 
 }  // namespace
@@ -57,7 +69,7 @@ TEST_CASE("a kernel on a stream of its own is found out") {
 TEST_CASE("kernels that run at the same time must share nothing") {
   const gpunn::CheckReport fine = run_suite("concurrent", "stream");
   CHECK(summary(fine).empty());
-  CHECK(fine.skipped == 0);
+  CHECK(skipped(fine) == 0);
   CHECK(find(fine, "RELU", "beside another").verdict == gpunn::Verdict::passed);
 
   const gpunn::CheckReport report = run_suite("entangled", "stream");
@@ -82,7 +94,7 @@ TEST_CASE("a wrapper that is a stream of its own is found out") {
 TEST_CASE("captured graphs that are right pass, op by op and in whole trainings") {
   const gpunn::CheckReport report = run_suite("asynchronous", "graph");
   CHECK(summary(report).empty());
-  CHECK(report.skipped == 0);
+  CHECK(skipped(report) == 0);
   for (const char* name : {"perceptron", "convolution", "squares", "treated"}) {
     CHECK_THAT(find(report, "training", name).detail, Contains("steps, up to") && !Contains("up to 1 a launch"));
   }
@@ -105,7 +117,7 @@ TEST_CASE("where nothing is captured the suite graph says so, and is content") {
   CHECK(report.passed == 0);
   for (const gpunn::CheckCase& test : report.cases) {
     CHECK(test.optional);
-    CHECK_THAT(test.detail, Contains("'cpu' captures no graphs"));
+    if (test.op != kOfHost) CHECK_THAT(test.detail, Contains("'cpu' captures no graphs"));
   }
 }
 

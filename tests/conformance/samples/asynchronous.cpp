@@ -172,7 +172,7 @@ class AsyncDevice final : public HostDevice {
     if (kOverlay) {
       add(GPUNN_OP_RELU, factory);
     } else {
-      for (int32_t op = 100; op < 1000; ++op) add(op, factory);
+      for (int32_t op = 100; op < 2000; ++op) add(op, factory);
     }
   }
   void info(gpunn_device_info& info) override {
