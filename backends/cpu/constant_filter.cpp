@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <map>
+#include <tuple>
 #include <utility>
 
 namespace gpunn::cpu {
@@ -12,7 +13,9 @@ namespace {
 struct FilterKey {
   const void* source;
   FilterLayout layout;
-  auto operator<=>(const FilterKey&) const = default;
+  friend bool operator<(const FilterKey& a, const FilterKey& b) {
+    return std::tie(a.source, a.layout) < std::tie(b.source, b.layout);
+  }
 };
 
 struct FilterCache {

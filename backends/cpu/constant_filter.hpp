@@ -2,13 +2,13 @@
 #pragma once
 
 #include <array>
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <tuple>
 
 namespace gpunn::cpu {
 
@@ -16,7 +16,9 @@ namespace gpunn::cpu {
 struct FilterLayout {
   std::string kernel;
   std::array<int64_t, 6> numbers{};  // sizes of the filter and of the kernel's tiles
-  auto operator<=>(const FilterLayout&) const = default;
+  friend bool operator<(const FilterLayout& a, const FilterLayout& b) {
+    return std::tie(a.kernel, a.numbers) < std::tie(b.kernel, b.numbers);
+  }
 };
 
 // The filter of one kernel, made at its first use and kept as long as a kernel uses it.

@@ -17,8 +17,8 @@ namespace detail {
 template <class Stored, class Sum>
 void add_in_order(std::span<const std::byte* const> parts, std::size_t count, std::byte* to) {
   constexpr std::size_t kBlock = 1024;  // elements that stay in the first cache from part to part
-  std::array<Sum, kBlock> sum;
-  std::array<Stored, kBlock> part;
+  std::array<Sum, kBlock> sum{};
+  std::array<Stored, kBlock> part{};
   for (std::size_t first = 0; first < count; first += kBlock) {
     const std::size_t size = std::min(kBlock, count - first);
     for (std::size_t p = 0; p < parts.size(); ++p) {

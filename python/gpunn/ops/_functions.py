@@ -18,6 +18,9 @@ __all__ = [
     "adam_update",
     "add",
     "advance",
+    "all_reduce",
+    "assign_anchors",
+    "assign_points",
     "attention",
     "attention_backward",
     "avg_pool2d",
@@ -50,10 +53,15 @@ __all__ = [
     "expand",
     "fake_quantize",
     "fill",
+    "focal_loss",
+    "focal_loss_backward",
     "gather_normalize",
     "gather_rows",
     "gelu",
     "gelu_backward",
+    "giou_loss",
+    "giou_loss_backward",
+    "grid_points",
     "hinge_loss",
     "hinge_loss_backward",
     "huber_loss",
@@ -89,6 +97,7 @@ __all__ = [
     "mul",
     "nll_loss",
     "nll_loss_backward",
+    "non_maximum_suppression",
     "norm",
     "pad",
     "pow",
@@ -2573,6 +2582,211 @@ def metrics_accumulate(
     Returns what changed in place.
     """
     return call("metrics_accumulate", (loss, count, totals, x, label), {}, None, backend)
+
+
+def all_reduce(x: Array, *, parts: int, out: Any = None, backend: str | Backend | None = None) -> Array:
+    """The sum of the parts of all ranks; of a single rank, that of the rows of x.
+
+    ``x[L,n] -> y[n]~x; L>0``
+
+    ``x``: [L, n] of f32.
+    ``parts``: parts of all ranks.
+
+    Returns ``y``: [n] of f32.
+    """
+    return call("all_reduce", (x,), {"parts": parts}, out, backend)
+
+
+def grid_points(
+    *,
+    rows: int,
+    columns: int,
+    stride: float,
+    out: Any = None,
+    backend: str | Backend | None = None,
+) -> Any:
+    """The middles of a map's pixels in the image.
+
+    ``-> points[?]``
+
+    ``rows``: rows of the map.
+    ``columns``: columns of the map.
+    ``stride``: how much larger the image is.
+
+    Returns ``points``: any shape of f32.
+    """
+    return call("grid_points", (), {"rows": rows, "columns": columns, "stride": stride}, out, backend)
+
+
+def assign_points(
+    points: Array,
+    boxes: Array | float,
+    *,
+    least_stride: float,
+    most_stride: float,
+    radius: float = 1.5,
+    reach: float = 8.0,
+    out: Any = None,
+    backend: str | Backend | None = None,
+) -> tuple[Array, Array, Array]:
+    """Which box each point learns, as FCOS does.
+
+    ``points[P,3] boxes[N,M,5] -> label:i32[N,P] box[N,P,4] centerness[N,P]``
+
+    ``points``: [P, 3] of f32.
+    ``boxes``: [N, M, 5] of f32.
+    ``radius``: strides between a point and its box's middle.
+    ``reach``: strides between a point and its box's farthest side.
+    ``least_stride``: the stride whose points take boxes of any smallness.
+    ``most_stride``: the stride whose points take boxes of any size.
+
+    Returns ``label``: [N, P] of i32, ``box``: [N, P, 4] of f32, ``centerness``: [N, P] of f32.
+    """
+    attributes = {
+        "radius": radius,
+        "reach": reach,
+        "least_stride": least_stride,
+        "most_stride": most_stride,
+    }
+    return call("assign_points", (points, boxes), attributes, out, backend)
+
+
+def assign_anchors(
+    anchors: Array,
+    boxes: Array | float,
+    *,
+    positive: float = 0.5,
+    negative: float = 0.5,
+    out: Any = None,
+    backend: str | Backend | None = None,
+) -> tuple[Array, Array]:
+    """Which box each anchor learns, as SSD does.
+
+    ``anchors[A,4] boxes[N,M,5] -> label:i32[N,A] box[N,A,4]``
+
+    ``anchors``: [A, 4] of f32.
+    ``boxes``: [N, M, 5] of f32.
+    ``positive``: the overlap from which an anchor learns a box.
+    ``negative``: the overlap below which it learns that there is none.
+
+    Returns ``label``: [N, A] of i32, ``box``: [N, A, 4] of f32.
+    """
+    return call("assign_anchors", (anchors, boxes), {"positive": positive, "negative": negative}, out, backend)
+
+
+def focal_loss(
+    x: Array,
+    label: Array | float,
+    *,
+    alpha: float = 0.25,
+    gamma: float = 2.0,
+    out: Any = None,
+    backend: str | Backend | None = None,
+) -> Array:
+    """The focal loss of sigmoid(x).
+
+    ``x[R,C] label:i32[R] -> loss[R]; C>0``
+
+    ``x``: [R, C] of f32.
+    ``label``: [R] of i32.
+    ``alpha``: weight of the label's class.
+    ``gamma``: power of what is missing.
+
+    Returns ``loss``: [R] of f32.
+    """
+    return call("focal_loss", (x, label), {"alpha": alpha, "gamma": gamma}, out, backend)
+
+
+def focal_loss_backward(
+    dloss: Array,
+    x: Array | float,
+    label: Array | float,
+    *,
+    alpha: float = 0.25,
+    gamma: float = 2.0,
+    out: Any = None,
+    backend: str | Backend | None = None,
+) -> Array:
+    """The gradient of focal_loss.
+
+    ``dloss[R] x[R,C] label:i32[R] -> dx[R,C]; C>0``
+
+    ``dloss``: [R] of f32.
+    ``x``: [R, C] of f32.
+    ``label``: [R] of i32.
+    ``alpha``: weight of the label's class.
+    ``gamma``: power of what is missing.
+
+    Returns ``dx``: [R, C] of f32.
+    """
+    return call("focal_loss_backward", (dloss, x, label), {"alpha": alpha, "gamma": gamma}, out, backend)
+
+
+def giou_loss(a: Array, b: Array | float, *, out: Any = None, backend: str | Backend | None = None) -> Array:
+    """1 minus the generalised overlap of two boxes.
+
+    ``a[R,4] b[R,4] -> loss[R]``
+
+    ``a``: [R, 4] of f32.
+    ``b``: [R, 4] of f32.
+
+    Returns ``loss``: [R] of f32.
+    """
+    return call("giou_loss", (a, b), {}, out, backend)
+
+
+def giou_loss_backward(
+    dloss: Array,
+    a: Array | float,
+    b: Array | float,
+    *,
+    out: Any = None,
+    backend: str | Backend | None = None,
+) -> Array:
+    """The gradient of giou_loss for a.
+
+    ``dloss[R] a[R,4] b[R,4] -> da[R,4]``
+
+    ``dloss``: [R] of f32.
+    ``a``: [R, 4] of f32.
+    ``b``: [R, 4] of f32.
+
+    Returns ``da``: [R, 4] of f32.
+    """
+    return call("giou_loss_backward", (dloss, a, b), {}, out, backend)
+
+
+def non_maximum_suppression(
+    boxes: Array,
+    scores: Array | float,
+    *,
+    overlap: float = 0.5,
+    least_score: float = 0,
+    most: int = 100,
+    by_class: bool = True,
+    out: Any = None,
+    backend: str | Backend | None = None,
+) -> Array:
+    """The best boxes of those that overlap.
+
+    ``boxes[N,P,4] scores[N,P,C] -> y[?]; C>0``
+
+    ``boxes``: [N, P, 4] of f32.
+    ``scores``: [N, P, C] of f32.
+    ``overlap``: above it a box says again what another says.
+    ``least_score``: scores that are not above it are left out.
+    ``most``: how many boxes are kept.
+    ``by_class``: only boxes of one class say the same.
+
+    Returns ``y``: any shape of f32.
+    """
+    attributes = {
+        "overlap": overlap,
+        "least_score": least_score,
+        "most": most,
+        "by_class": by_class,
+    }
+    return call("non_maximum_suppression", (boxes, scores), attributes, out, backend)
 
 
 def quantize(
