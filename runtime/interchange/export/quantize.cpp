@@ -210,9 +210,9 @@ class Draft {
 
 class Quantization {
  public:
-  Quantization(const TrainedModel& model, const QuantizeOptions& options, TrainingListener* listener)
+  Quantization(const TrainedModel& model, QuantizeOptions options, TrainingListener* listener)
       : trained_(training::read_trained(model.path, model.overrides)),
-        options_(options),
+        options_(std::move(options)),
         data_(training::load_evaluated(trained_)) {
     if (listener != nullptr && !data_.notice.empty()) listener->on_message(data_.notice);
     if (std::ranges::any_of(trained_.experiment.model.layers,
