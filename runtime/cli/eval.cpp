@@ -1,8 +1,6 @@
 #include <gpunn/evaluation.hpp>
 
-#include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <memory>
 
 #include <fmt/format.h>
@@ -43,10 +41,7 @@ void add_eval(CommandLine& line) {
   add_json_flag(verb, line);
   verb.callback([&line, options] {
     line.action = [&line, options] {
-      TrainedModel model{options->model, {}};
-      if (!options->data.empty()) model.overrides = data_settings(options->data);
-      std::ranges::move(parse_settings(options->settings), std::back_inserter(model.overrides));
-      if (!options->backend.empty()) model.overrides.push_back({"backend", options->backend});
+      const TrainedModel model{options->model, model_overrides(options->settings, options->backend, options->data)};
       Quiet announcements;
       const ClassEvalReport report = evaluate_classes(model, 0, &announcements);
       if (line.json) {

@@ -1,5 +1,7 @@
 #include "cli/experiment_options.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <system_error>
 
 namespace gpunn::cli {
@@ -70,9 +72,17 @@ std::vector<Override> parse_settings(const std::vector<std::string>& settings) {
   return result;
 }
 
-std::vector<Override> ExperimentOptions::overrides() const {
-  std::vector<Override> result = parse_settings(settings);
+std::vector<Override> model_overrides(const std::vector<std::string>& settings, const std::string& backend,
+                                      const std::string& data) {
+  std::vector<Override> result;
+  if (!data.empty()) result = data_settings(data);
+  std::ranges::move(parse_settings(settings), std::back_inserter(result));
   if (!backend.empty()) result.push_back({"backend", backend});
+  return result;
+}
+
+std::vector<Override> ExperimentOptions::overrides() const {
+  std::vector<Override> result = model_overrides(settings, backend);
   if (seed) result.push_back({"training.seed", std::to_string(*seed)});
   if (epochs) result.push_back({"training.epochs", std::to_string(*epochs)});
   if (steps) result.push_back({"training.max_steps", std::to_string(*steps)});

@@ -39,5 +39,8 @@ void add_data_option(Verb verb, std::string& data);
 
 // "key=value" each. Throws Error with ExitCode::usage where there is no key or no '='.
 std::vector<Override> parse_settings(const std::vector<std::string>& settings);
+// Of the options --data, --set and --backend of a verb that takes a trained model; empty: not given.
+std::vector<Override> model_overrides(const std::vector<std::string>& settings, const std::string& backend,
+                                      const std::string& data = {});
 
 }  // namespace gpunn::cli

@@ -82,8 +82,7 @@ void add_explain(CommandLine& line) {
       if (request.overlay.empty() && request.heatmap.empty()) {
         throw Error("explain wants a file to write: --overlay why.png, --heatmap map.png, or both", ExitCode::usage);
       }
-      TrainedModel model{options->model, parse_settings(options->settings)};
-      if (!options->backend.empty()) model.overrides.push_back({"backend", options->backend});
+      const TrainedModel model{options->model, model_overrides(options->settings, options->backend)};
       const std::vector<ExplainedImage> images = explain(model, request);
       if (!line.json) {
         for (const ExplainedImage& image : images) print_explanation(image);

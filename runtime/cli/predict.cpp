@@ -53,16 +53,9 @@ void draw(const std::vector<Prediction>& predictions, const std::filesystem::pat
   }
 }
 
-TrainedModel trained_model(const std::filesystem::path& path, const std::vector<std::string>& settings,
-                           const std::string& backend) {
-  TrainedModel model{path, parse_settings(settings)};
-  if (!backend.empty()) model.overrides.push_back({"backend", backend});
-  return model;
-}
-
 Model load_for_lines(const std::filesystem::path& path, const std::vector<std::string>& settings,
                      const std::string& backend) {
-  const TrainedModel trained = trained_model(path, settings, backend);
+  const TrainedModel trained{path, model_overrides(settings, backend)};
   return Model::load(trained.path, {.calls = 1, .overrides = trained.overrides});
 }
 
@@ -170,7 +163,7 @@ void add_predict(CommandLine& line) {
         throw Error("predict wants files or rows: gpunn predict RUN seven.png, or gpunn predict RUN --row 0",
                     ExitCode::usage);
       }
-      const TrainedModel model = trained_model(options->model, options->settings, options->backend);
+      const TrainedModel model{options->model, model_overrides(options->settings, options->backend)};
       const std::vector<Prediction> predictions = predict(model, options->request);
       const double least_score = static_cast<double>(options->least_score) / 100;
       if (!options->drawn.empty()) draw(predictions, options->drawn, least_score);

@@ -1,7 +1,5 @@
 #include <gpunn/quantization.hpp>
 
-#include <algorithm>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -84,10 +82,7 @@ void add_quantize(CommandLine& line) {
   add_json_flag(verb, line);
   verb.callback([&line, options] {
     line.action = [&line, options] {
-      TrainedModel model{options->model, {}};
-      if (!options->data.empty()) model.overrides = data_settings(options->data);
-      std::ranges::move(parse_settings(options->settings), std::back_inserter(model.overrides));
-      if (!options->backend.empty()) model.overrides.push_back({"backend", options->backend});
+      const TrainedModel model{options->model, model_overrides(options->settings, options->backend, options->data)};
       Quiet announcements;
       const QuantizeReport report = quantize(model, options->file, options->quantize, &announcements);
       if (line.json) {

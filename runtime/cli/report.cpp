@@ -48,8 +48,7 @@ void add_report(CommandLine& line) {
   verb.callback([&line, options] {
     line.action = [&line, options] {
       ReportRequest request = options->request;
-      request.overrides = parse_settings(options->settings);
-      if (!options->backend.empty()) request.overrides.push_back({"backend", options->backend});
+      request.overrides = model_overrides(options->settings, options->backend);
       Quiet announcements;
       const std::filesystem::path file = write_report(request, &announcements);
       if (line.json) {

@@ -29,8 +29,7 @@ void add_resume(CommandLine& line) {
   verb.callback([&line, options] {
     line.action = [&line, options] {
       if (options->ranks.starts_others()) return options->ranks.start();
-      std::vector<Override> overrides = parse_settings(options->settings);
-      if (!options->backend.empty()) overrides.push_back({"backend", options->backend});
+      std::vector<Override> overrides = model_overrides(options->settings, options->backend);
       if (options->epochs) overrides.push_back({"training.epochs", std::to_string(*options->epochs)});
       return show_training(line, options->display, options->ranks.place(),
                            [&](const RunOptions& training) { return resume(options->run, overrides, training); });

@@ -184,8 +184,7 @@ void add_stylize(CommandLine& line) {
         if (!request.content.empty() || !request.style.empty()) {
           throw Error("a model paints the images that follow it: leave out --content and --style", ExitCode::usage);
         }
-        TrainedModel model{options->model, parse_settings(options->settings)};
-        if (!request.backend.empty()) model.overrides.push_back({"backend", request.backend});
+        const TrainedModel model{options->model, model_overrides(options->settings, request.backend)};
         options->paint.to = request.to;
         options->paint.size = options->size.value_or(0);
         options->paint.original_colours = request.original_colours;

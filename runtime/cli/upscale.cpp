@@ -54,8 +54,7 @@ void add_upscale(CommandLine& line) {
   add_json_flag(verb, line);
   verb.callback([&line, options] {
     line.action = [&line, options] {
-      TrainedModel model{options->model, parse_settings(options->settings)};
-      if (!options->backend.empty()) model.overrides.push_back({"backend", options->backend});
+      const TrainedModel model{options->model, model_overrides(options->settings, options->backend)};
       const std::vector<UpscaledImage> images = upscale(model, options->request);
       Json document = Json::array();
       for (const UpscaledImage& image : images) {

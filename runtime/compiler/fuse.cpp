@@ -54,13 +54,17 @@ class Fusion {
   static constexpr std::size_t kView = std::numeric_limits<std::size_t>::max();
   static std::size_t index(ValueId id) { return static_cast<std::size_t>(id); }
 
-  // The only node that reads the value, if it is of this op and reads it as its first input.
-  std::optional<std::size_t> only_reader(ValueId id, int32_t op) const {
+  // The only node that reads the value.
+  std::optional<std::size_t> only_reader(ValueId id) const {
     const auto& readers = readers_[index(id)];
     if (readers.size() != 1 || readers[0] == kView || graph_.value(id).storage != Storage::arena) return std::nullopt;
-    const Node& node = graph_.nodes()[readers[0]];
-    if (node.op != op || node.inputs[0] != id) return std::nullopt;
     return readers[0];
+  }
+  // It, if it is of this op and reads the value as its first input.
+  std::optional<std::size_t> only_reader(ValueId id, int32_t op) const {
+    const std::optional<std::size_t> reader = only_reader(id);
+    if (!reader || graph_.nodes()[*reader].op != op || graph_.nodes()[*reader].inputs[0] != id) return std::nullopt;
+    return reader;
   }
 
   bool better(const Node& composite, const std::vector<std::size_t>& parts) const {
@@ -92,9 +96,9 @@ class Fusion {
   // composite runs where the sum did: only there is the other term known.
   bool fuse_residual(const Node& product, std::size_t first, std::size_t bias) {
     const ValueId biased = graph_.nodes()[bias].outputs[0];
-    const auto& readers = readers_[index(biased)];
-    if (readers.size() != 1 || readers[0] == kView || graph_.value(biased).storage != Storage::arena) return false;
-    const std::size_t add = readers[0];
+    const std::optional<std::size_t> reader = only_reader(biased);
+    if (!reader) return false;
+    const std::size_t add = *reader;
     const Node& sum = graph_.nodes()[add];
     if (removed_[add]) return false;  // the convolution of the other term has it
     if (sum.op != GPUNN_OP_ADD || sum.inputs[0] == sum.inputs[1]) return false;

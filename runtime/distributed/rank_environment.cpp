@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "common/hash.hpp"
+
 namespace gpunn::distributed {
 
 namespace {
@@ -36,13 +38,6 @@ constexpr Launcher kLaunchers[] = {
     {"Slurm", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", nullptr, "SLURM_JOB_ID"},
     {"MASTER_ADDR and RANK", "MASTER_ADDR", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", nullptr},
 };
-
-// FNV-1a.
-uint64_t hash_of(std::string_view text) {
-  uint64_t hash = 14695981039346656037U;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211U;
-  return hash;
-}
 
 int number_of(const std::string& name, const std::string& text, int lowest) {
   int value = 0;

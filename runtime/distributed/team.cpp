@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "common/hash.hpp"
 #include "distributed/sum.hpp"
 
 namespace gpunn::distributed {
@@ -44,11 +45,7 @@ RankPlace placed(RankPlace place, const std::vector<RankInfo>& ranks) {
 
 }  // namespace
 
-std::string digest_of(std::string_view text) {
-  uint64_t hash = 14695981039346656037U;  // FNV-1a
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211U;
-  return fmt::format("{:016x}", hash);
-}
+std::string digest_of(std::string_view text) { return fmt::format("{:016x}", hash_of(text)); }
 
 std::shared_ptr<Team> Team::join(const RankPlace& place) {
   return std::shared_ptr<Team>(new Team(place, meet(place, patience())));

@@ -7,16 +7,11 @@
 #include <string>
 #include <type_traits>
 
+#include "common/hash.hpp"
+
 namespace gpunn::ops {
 
 namespace {
-
-// FNV-1a: a number from a case's name.
-uint64_t hash(std::string_view text) {
-  uint64_t value = 14695981039346656037ULL;
-  for (const char c : text) value = (value ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
-  return value;
-}
 
 // action(T()) for the C++ type of a dtype.
 template <class Action>
@@ -51,7 +46,7 @@ T narrowed(double value) {
 
 }  // namespace
 
-Random::Random(uint64_t seed, std::string_view stream) : seed_(seed), stream_(hash(stream)) {}
+Random::Random(uint64_t seed, std::string_view stream) : seed_(seed), stream_(hash_of(stream)) {}
 
 uint32_t Random::word() {
   if (position_ % 4 == 0) block_ = gpunn_philox(seed_, stream_, position_ / 4);

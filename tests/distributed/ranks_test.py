@@ -39,6 +39,12 @@ class Ranks(unittest.TestCase):
         return ["run", SOURCE / "experiments" / f"{name}.yaml", "--backend", "cpu", "--quiet", "--epochs", epochs,
                 *[word for setting in given for word in ("--set", setting)]]
 
+    def model(self, name, *layers):
+        """The setting that has a network of these layers trained."""
+        file = self.folder / f"{name}.yaml"
+        file.write_text(f"name: {name}\ninput: [1, 28, 28]\nlayers:\n" + "".join(f"  - {one}\n" for one in layers))
+        return f"model={file}"
+
     def train(self, runs, ranks, *settings, epochs=2):
         self.command(*self.experiment("lenet_digits", *settings, epochs=epochs), "--runs", runs, "--devices", ranks)
         return self.run_in(runs)
@@ -49,12 +55,15 @@ class Ranks(unittest.TestCase):
                      "--restarts", restarts]
         begun = subprocess.Popen([GPUNN, *map(str, arguments)], cwd=self.folder, env=self.environment,
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.await_steps(runs)
+        time.sleep(0.1)
+        return begun
+
+    def await_steps(self, runs):
         deadline = time.monotonic() + LIMIT
         while not list(Path(self.folder).glob(f"{runs}/lenet_digits/2*/metrics.jsonl")):
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.01)
-        time.sleep(0.1)
-        return begun
 
     def ranks_of(self, parent):
         """The processes that a `gpunn run --devices` started, by rank."""
@@ -100,24 +109,12 @@ class Ranks(unittest.TestCase):
 
     def test_masks_and_shifts_are_those_of_one_rank(self):
         settings = ["data.batch_size=120", "data.drop_last=true", "augmentation.crop=[2, 2]",
-                    "augmentation.flip=0.5", "model=" + str(self.dropout_model())]
+                    "augmentation.flip=0.5",
+                    self.model("dropout", "flatten:", "linear: {units: 64}", "relu:", "dropout: {p: 0.4}",
+                               "linear: {units: 10}")]
         alone = self.train("drop1", 1, *settings)
         for ranks in (2, 3):
             self.assert_close(self.losses(self.train(f"drop{ranks}", ranks, *settings)), self.losses(alone), 2e-5)
-
-    def dropout_model(self):
-        file = self.folder / "dropout.yaml"
-        file.write_text("""\
-name: dropout
-input: [1, 28, 28]
-layers:
-  - flatten:
-  - linear: {units: 64}
-  - relu:
-  - dropout: {p: 0.4}
-  - linear: {units: 10}
-""")
-        return file
 
     def test_bits_do_not_depend_on_the_number_of_ranks(self):
         settings = ["training.deterministic=true", "training.micro_batches=12", "optimizer.clip_norm=1",
@@ -197,10 +194,7 @@ layers:
                        f'hostname host-{name}; exec "$@"', "sh", GPUNN, *map(str, arguments), "--rank", str(rank)]
             hosts.append(subprocess.Popen(command, cwd=self.folder, env=self.environment, stderr=subprocess.PIPE,
                                           stdout=subprocess.DEVNULL, text=True))
-        deadline = time.monotonic() + LIMIT
-        while not list(Path(self.folder).glob("hosts/lenet_digits/2*/metrics.jsonl")):
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.05)
+        self.await_steps("hosts")
         time.sleep(0.3)
         self.assertIsNone(hosts[0].poll())
         self.system("ip -n gpunn-a link set gpunn-va down")
@@ -247,41 +241,18 @@ layers:
 
     def test_batch_norm_and_accumulation(self):
         settings = ["training.deterministic=true", "training.micro_batches=4", "training.accumulate=2",
-                    "data.drop_last=true", "data.batch_size=100", "model=" + str(self.norm_model())]
+                    "data.drop_last=true", "data.batch_size=100",
+                    self.model("norm", "conv2d: {filters: 4, kernel: 5, stride: 2}", "batch_norm:", "relu:", "flatten:",
+                               "linear: {units: 10}")]
         alone = self.train("norm1", 1, *settings)
         for ranks in (2, 3):
             run = self.train(f"norm{ranks}", ranks, *settings)
             self.assertEqual(self.weights(run), self.weights(alone))
 
-    def norm_model(self):
-        file = self.folder / "norm.yaml"
-        file.write_text("""\
-name: norm
-input: [1, 28, 28]
-layers:
-  - conv2d: {filters: 4, kernel: 5, stride: 2}
-  - batch_norm:
-  - relu:
-  - flatten:
-  - linear: {units: 10}
-""")
-        return file
-
     def test_gradients_of_several_buckets(self):
         """More than 8 MiB; four ranks have one or two of five parts, and all of them add up alike."""
-        file = self.folder / "wide.yaml"
-        file.write_text("""\
-name: wide
-input: [1, 28, 28]
-layers:
-  - flatten:
-  - linear: {units: 2800}
-  - relu:
-  - linear: {units: 2400}
-  - relu:
-  - linear: {units: 10}
-""")
-        settings = [f"model={file}", "training.max_steps=3"]
+        settings = [self.model("wide", "flatten:", "linear: {units: 2800}", "relu:", "linear: {units: 2400}", "relu:",
+                               "linear: {units: 10}"), "training.max_steps=3"]
         alone = self.train("wide1", 1, *settings)
         self.assert_close(self.losses(self.train("wide2", 2, *settings)), self.losses(alone), 2e-5)
         settings += ["training.deterministic=true", "training.micro_batches=5"]

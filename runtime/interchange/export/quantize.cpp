@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "common/hash.hpp"
 #include "common/text.hpp"
 #include "inference/calibration.hpp"
 #include "inference/open_model.hpp"
@@ -93,14 +94,10 @@ std::vector<graph::ValueId> values_of(std::span<const inference::QuantizedTensor
 
 // A number for the model's weights and all that the ranges follow from.
 std::string cache_key(const inference::Weights& weights, const Split& split, const QuantizeOptions& options) {
-  uint64_t hash = 14695981039346656037U;  // FNV-1a
-  const auto add = [&](std::span<const std::byte> bytes) {
-    for (const std::byte byte : bytes) hash = (hash ^ static_cast<uint64_t>(byte)) * 1099511628211U;
-  };
-  add(std::as_bytes(std::span(weights.parameters)));
-  add(std::as_bytes(std::span(weights.scale)));
-  add(std::as_bytes(std::span(weights.shift)));
-  add(split.sample_bytes());
+  uint64_t hash = hash_of(std::as_bytes(std::span(weights.parameters)));
+  hash = hash_of(std::as_bytes(std::span(weights.scale)), hash);
+  hash = hash_of(std::as_bytes(std::span(weights.shift)), hash);
+  hash = hash_of(split.sample_bytes(), hash);
   return fmt::format("{:016x} {} {} {} {}", hash, static_cast<int>(options.method), options.percentile, options.images,
                      options.part);
 }
