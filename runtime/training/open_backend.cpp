@@ -3,7 +3,6 @@
 #include <gpunn/error.hpp>
 #include <gpunn/plugins.hpp>
 
-#include <algorithm>
 #include <filesystem>
 #include <system_error>
 
@@ -29,16 +28,6 @@ void require_named_plugins(const Experiment& experiment, const plugins::PluginRe
 
 namespace {
 
-// Of the plugin; 1: it is not known.
-int devices_of(const plugins::PluginRegistry& registry, const std::string& name) {
-  int most = 1;
-  for (const PluginReport& report : registry.files()) {
-    const bool named = name == "auto" || report.name == name || report.path == name;
-    if (named && report.status == PluginStatus::ok) most = std::max(most, report.devices);
-  }
-  return most;
-}
-
 // Ranks share a plugin's only device, as the processors of the host.
 int device_of_rank(int first, int devices, const RankPlace& place) {
   if (devices == 1) return first;
@@ -55,7 +44,7 @@ std::unique_ptr<execution::Backend> open_backend(const Experiment& experiment, c
                                                  const std::string& name, const distributed::Team* team) {
   auto device = static_cast<int>(experiment.device), threads = static_cast<int>(experiment.threads);
   if (team != nullptr) {
-    device = device_of_rank(device, devices_of(registry, name), team->place());
+    device = device_of_rank(device, registry.chain(name).front()->devices(), team->place());
     if (threads == 0) threads = distributed::processors_of_rank(team->place());
   }
   return std::make_unique<execution::Backend>(
