@@ -9,11 +9,12 @@ namespace gpunn::cuda_tiled::pooling_last {
 
 // Throws Refusal where the kernels can't number the elements.
 void require_served(const backends::Pool& pool);
+void require_gradient_served(const backends::Pool& pool);  // of maxima
 
 // Pointers are to tensors of `dtype`, GPUNN_F32, GPUNN_BF16 or GPUNN_F16.
 void run_maximum(const backends::Pool& pool, int32_t dtype, const void* x, void* y, cudaStream_t stream);
-void run_maximum_backward(const backends::Pool& pool, int32_t dtype, const void* dy, const void* x, const void* y,
-                          void* dx, cudaStream_t stream);
+void run_maximum_backward(const backends::Pool& pool, int32_t dtype, const void* dy, const void* x, void* dx,
+                          cudaStream_t stream);
 void run_mean(const backends::Pool& pool, int32_t dtype, const void* x, void* y, cudaStream_t stream);
 void run_mean_backward(const backends::Pool& pool, int32_t dtype, const void* dy, void* dx, cudaStream_t stream);
 

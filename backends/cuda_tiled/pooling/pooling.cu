@@ -9,7 +9,7 @@
 // lanes read neighbours. The base has a thread an image, whose neighbours are H * W floats away. The order of additions
 // is the shape's alone. (cuDNN's pooling has not been timed against it.)
 //
-// Channels-last images: channels_last.cu.
+// Channels-last images: channels_last.cu, channels_last_gradient.cu.
 #include <cstdint>
 #include <limits>
 
@@ -53,11 +53,12 @@ struct PoolPlan {
   int32_t dtype = GPUNN_F32;
 };
 
-template <Pool (*pool_of)(const OpDesc&), Pool (*packed)(const Pool&)>
+template <Pool (*pool_of)(const OpDesc&), Pool (*packed)(const Pool&),
+          void (*require_last)(const Pool&) = pooling_last::require_served>
 PoolPlan plan_of(const OpDesc& desc) {
   const PoolPlan plan{pool_of(desc), desc.output(0).dtype};
   if (plan.pool.channels_last) {
-    pooling_last::require_served(plan.pool);
+    require_last(plan.pool);
     return plan;
   }
   require(plan.dtype == GPUNN_F32, "images in half precision have to lie channels-last");
@@ -209,8 +210,8 @@ void run_forward(const PoolPlan& plan, cudaStream_t stream, const OpArgs& args) 
 void run_backward(const PoolPlan& plan, cudaStream_t stream, const OpArgs& args) {
   const Pool& pool = plan.pool;
   if (pool.channels_last) {
-    return pooling_last::run_maximum_backward(pool, plan.dtype, args.in<void>(0), args.in<void>(1), args.in<void>(2),
-                                              args.out<void>(0), stream);
+    return pooling_last::run_maximum_backward(pool, plan.dtype, args.in<void>(0), args.in<void>(1), args.out<void>(0),
+                                              stream);
   }
   const int64_t cell_rows = (pool.rows.inputs + 1) / 2;
   const int64_t cell_columns = (pool.columns.inputs + 1) / 2;
@@ -228,7 +229,8 @@ void add_pooling_kernels(TiledDevice& device) {
     add_op(device, op, name, plan, run, Dtypes::floating, Layouts::channels_last_too);
   };
   add(GPUNN_OP_MAX_POOL2D, "max_pool2d", plan_of<max_pool_of, served>, run_forward);
-  add(GPUNN_OP_MAX_POOL2D_BACKWARD, "max_pool2d_backward", plan_of<max_pool_backward_of, served>, run_backward);
+  add(GPUNN_OP_MAX_POOL2D_BACKWARD, "max_pool2d_backward",
+      plan_of<max_pool_backward_of, served, pooling_last::require_gradient_served>, run_backward);
   add(GPUNN_OP_AVG_POOL2D, "avg_pool2d", plan_of<avg_pool_of, whole>, run_forward_mean);
   add(GPUNN_OP_AVG_POOL2D_BACKWARD, "avg_pool2d_backward", plan_of<avg_pool_backward_of, whole>, run_backward_mean);
 }
