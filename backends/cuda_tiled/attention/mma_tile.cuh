@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "attention/fragments.cuh"
+#include "fragments.cuh"
 
 namespace gpunn::cuda_tiled {
 

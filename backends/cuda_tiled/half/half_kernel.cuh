@@ -16,11 +16,12 @@
 
 namespace gpunn::cuda_tiled {
 
-template <HalfTile tile, HalfElement element, Major major_a, Major major_b, bool statistics>
+template <HalfTile tile, HalfElement element, Major major_a, Major major_b, HalfEnding ending>
 struct HalfTiling {
   static constexpr HalfElement kElement = element;
   static constexpr Major kMajorA = major_a, kMajorB = major_b;
-  static constexpr bool kStatistics = statistics;  // of the columns of y
+  static constexpr bool kStatistics = ending == HalfEnding::kStatistics;
+  static constexpr bool kResidual = ending == HalfEnding::kResidual;
   static constexpr int kConsumers = 2;
   static constexpr int kRows = tile.rows, kColumns = tile.columns, kStages = tile.stages;
   static constexpr int kBlocksEach = tile.blocks;               // of threads a multiprocessor

@@ -9,9 +9,9 @@
 
 namespace gpunn::cuda_tiled {
 
-template <int kTile, HalfElement kElement, Major kMajorA, Major kMajorB, bool kStatistics = false>
+template <int kTile, HalfElement kElement, Major kMajorA, Major kMajorB, HalfEnding kEnding = HalfEnding::kPlain>
 void launch_half_product(const HalfPlan& plan, int blocks, cudaStream_t stream) {
-  using T = HalfTiling<kHalfTiles[kTile], kElement, kMajorA, kMajorB, kStatistics>;
+  using T = HalfTiling<kHalfTiles[kTile], kElement, kMajorA, kMajorB, kEnding>;
   constexpr auto kKernel = half_product<T>;
   allow_shared_memory(kKernel, T::kSharedBytes);
   launch_with(kKernel, {dim3(static_cast<unsigned>(blocks)), dim3(T::kThreads), T::kSharedBytes}, {.early = true},
@@ -21,8 +21,11 @@ void launch_half_product(const HalfPlan& plan, int blocks, cudaStream_t stream) 
 template <int kTile, HalfElement kElement>
 void launch_half_majors(const HalfPlan& plan, int blocks, cudaStream_t stream) {
   constexpr Major kK = Major::kK, kMN = Major::kMN;
-  if (plan.product.statistics.slabs != nullptr) {
-    return launch_half_product<kTile, kElement, kK, kK, true>(plan, blocks, stream);  // a forward convolution
+  if (plan.product.statistics.slabs != nullptr) {  // these two are of forward convolutions
+    return launch_half_product<kTile, kElement, kK, kK, HalfEnding::kStatistics>(plan, blocks, stream);
+  }
+  if (plan.product.residual != nullptr) {
+    return launch_half_product<kTile, kElement, kK, kK, HalfEnding::kResidual>(plan, blocks, stream);
   }
   const auto launch = plan.major_a == kK ? (plan.major_b == kK ? launch_half_product<kTile, kElement, kK, kK>
                                                                : launch_half_product<kTile, kElement, kK, kMN>)

@@ -27,11 +27,21 @@ __device__ __forceinline__ void store_quad(const HalfProduct& product, const Col
     sum.w += more.w;
   }
   float sums[4] = {sum.x, sum.y, sum.z, sum.w};
+  const int64_t place = place_of(product.phase[0].places, row) + span.first;
+  if (product.residual != nullptr) {
+    const uint16_t* const residual = static_cast<const uint16_t*>(product.residual) + place;
+#pragma unroll
+    for (int k = 0; k < 4; k += 2) {
+      const float2 two = residual_pair<kBf16>(residual + k, span.count - k, product.vectors);
+      sums[k] += two.x;
+      sums[k + 1] += two.y;
+    }
+  }
 #pragma unroll
   for (int k = 0; k < 4; ++k) {
     if (k < span.count) sums[k] = finish_at(product.epilogue, sums[k], span.first + k);
   }
-  uint16_t* const to = static_cast<uint16_t*>(product.y) + place_of(product.phase[0].places, row) + span.first;
+  uint16_t* const to = static_cast<uint16_t*>(product.y) + place;
   words[0] = half_pair<kBf16>(sums[0], sums[1]);
   words[1] = half_pair<kBf16>(sums[2], sums[3]);
   if (product.vectors) {

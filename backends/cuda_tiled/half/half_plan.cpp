@@ -107,6 +107,7 @@ void run_half_product(const HalfPlan& plan, const HalfAddresses& addresses, int 
   HalfProduct& product = placed.product;
   product.y = addresses.y;
   product.epilogue.bias = addresses.bias;
+  product.residual = addresses.residual;
   product.statistics = addresses.statistics;
   product.parts =
       reinterpret_cast<float*>(static_cast<uint8_t*>(addresses.workspace) + plan.a.copy_bytes() + plan.b.copy_bytes());

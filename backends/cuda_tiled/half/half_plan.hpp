@@ -46,6 +46,7 @@ bool is_countable(const HalfPlan& plan);
 struct HalfAddresses {
   void* y = nullptr;
   const float* bias = nullptr;
+  const void* residual = nullptr;  // laid out as y
   void* workspace = nullptr;
   HalfStatistics statistics = {};
 };

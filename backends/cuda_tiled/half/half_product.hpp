@@ -27,6 +27,9 @@ namespace gpunn::cuda_tiled {
 
 enum class HalfElement : uint8_t { kBf16, kF16 };
 
+// What happens to the sums beside bias and ReLU: their columns' statistics are left, or a tensor like y is added.
+enum class HalfEnding : uint8_t { kPlain, kStatistics, kResidual };
+
 // y' in tiles of rows x columns, `stages` blocks of K in flight, `blocks` of threads a multiprocessor.
 struct HalfTile {
   int rows;
@@ -121,6 +124,7 @@ struct HalfProduct {
   bool vectors = false;    // rows of y, and its columns' blocks of 64, are multiples of 16 bytes
   float* parts = nullptr;  // a tile of sums for each part
   Epilogue epilogue;
+  const void* residual = nullptr;  // laid out as y; added before the ReLU
   HalfStatistics statistics;
 };
 

@@ -83,10 +83,18 @@ __device__ __forceinline__ int lane_index() {
   return lane;
 }
 
-// The sums of a warp's 16 rows from `row` on, with bias and ReLU; zeros where there is nothing to sum up. A warp takes
-// kPass columns at a time through its part of shared memory, where chunk c of 16 bytes of a row lies so that neither
-// the matrices' rows nor the readers' chunks share banks. With T::kStatistics it leaves there, at the end, mean and
-// squares of the rows before row `counted`.
+// Two neighbouring columns of a row of the residual, of which `count` are left; zeros of a row that is not there.
+template <bool kBf16>
+__device__ __forceinline__ float2 residual_pair(const uint16_t* at, int count, bool vectors) {
+  if (at == nullptr || count <= 0) return make_float2(0.0F, 0.0F);
+  if (vectors) return numbers_of<kBf16>(*reinterpret_cast<const uint32_t*>(at));
+  return numbers_of<kBf16>(at[0] | (count > 1 ? uint32_t{at[1]} << 16U : 0U));
+}
+
+// The sums of a warp's 16 rows from `row` on, with bias, residual and ReLU; zeros where there is nothing to sum up. A
+// warp takes kPass columns at a time through its part of shared memory, where chunk c of 16 bytes of a row lies so that
+// neither the matrices' rows nor the readers' chunks share banks. With T::kStatistics it leaves there, at the end, mean
+// and squares of the rows before row `counted`.
 template <class T>
 __device__ __forceinline__ void store_half_sums(const float (&d)[T::kColumns / 2], const HalfProduct& product,
                                                 const HalfPhase& phase, int row, int column, uint8_t* staging,
@@ -112,7 +120,16 @@ __device__ __forceinline__ void store_half_sums(const float (&d)[T::kColumns / 2
   // Loaded before the memory operations, across which the compiler loads again.
   const float* const bias_of_columns = product.epilogue.bias;
   const bool relu = product.epilogue.relu, empty = phase.blocks == 0, vectors = product.vectors;
-  const bool plain = bias_of_columns == nullptr && !relu && !empty;
+  const bool plain = bias_of_columns == nullptr && !relu && !empty && !T::kResidual;
+  [[maybe_unused]] const uint16_t* residual_rows[2] = {};
+  if constexpr (T::kResidual) {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int mine = row + i * 8 + lane / 4;
+      if (mine >= phase.rows) continue;
+      residual_rows[i] = static_cast<const uint16_t*>(product.residual) + place_of(phase.places, mine);
+    }
+  }
   [[maybe_unused]] WarpStatistics<T> statistics(row, counted);
 #pragma unroll
   for (int pass = 0; pass < T::kColumns / T::kPass; ++pass) {
@@ -123,6 +140,17 @@ __device__ __forceinline__ void store_half_sums(const float (&d)[T::kColumns / 2
       float sums[8];
 #pragma unroll
       for (int i = 0; i < 8; ++i) sums[i] = d[(pass * kChunks + pair * 2) * 4 + i];
+      if constexpr (T::kResidual) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {  // rows g, g + 8 of eight columns, then of the next eight
+          const int at = (pair * 2 + i / 2) * 8 + lane % 4 * 2;
+          const uint16_t* const of_row = residual_rows[i % 2];
+          const float2 two =
+              residual_pair<kBf16>(of_row == nullptr ? nullptr : of_row + span.first + at, span.count - at, vectors);
+          sums[i * 2] += two.x;
+          sums[i * 2 + 1] += two.y;
+        }
+      }
       if (!plain) {
 #pragma unroll
         for (int i = 0; i < 8; ++i) {

@@ -10,6 +10,7 @@
 
 #include "common/subgraphs/batch_norm.hpp"
 #include "conv/half/half_convolution.hpp"
+#include "conv/stem/stem.hpp"
 #include "counters.hpp"
 #include "cuda_common/stream.hpp"
 #include "device.hpp"
@@ -83,6 +84,7 @@ std::optional<NormPlan> plan_convolution(const ProgramDesc& desc, std::size_t fi
   } catch (const Refusal&) {
     return std::nullopt;
   }
+  if (is_stem(*plan.convolution)) return std::nullopt;  // kernels of its own, without statistics, are faster
   const std::optional<uint64_t> bytes = half_convolution_workspace(*plan.convolution);
   if (!bytes) return std::nullopt;
   plan.convolution_bytes = cuda::divide_up(*bytes, kAlignment) * kAlignment;

@@ -9,6 +9,7 @@
 #include "architecture.hpp"
 #include "conv/convolution.hpp"
 #include "conv/half/half_unfold.hpp"
+#include "conv/stem/stem.hpp"
 #include "cuda_common/divide_up.hpp"
 #include "kernels.hpp"
 
@@ -37,6 +38,12 @@ HalfConvolution bias_activation_problem_of_half(const OpDesc& desc) {
   problem.relu = op.relu;
   return problem;
 }
+HalfConvolution bias_add_activation_problem(const OpDesc& desc) {
+  HalfConvolution problem = bias_activation_problem_of_half(desc);
+  require(plugin::is_channels_last(desc.input(3)), "is for channels-last images and filters");
+  problem.residual = true;
+  return problem;
+}
 HalfConvolution backward_data_problem(const OpDesc& desc) {
   return problem_of(desc, ConvolutionPass::backward_data, convolution_backward_data_of(desc));
 }
@@ -48,7 +55,9 @@ std::string half_key_of(const HalfConvolution& problem) {
   std::string key = "conv2d";
   if (problem.pass == ConvolutionPass::backward_data) key = "conv2d_backward_data";
   if (problem.pass == ConvolutionPass::backward_filter) key = "conv2d_backward_filter";
-  if (problem.bias) key += problem.relu ? "_bias_relu" : "_bias";
+  if (problem.bias) key += "_bias";
+  if (problem.residual) key += "_add";
+  if (problem.relu) key += "_relu";
   return key + " " + text_of(problem.shape) + " " + ops::dtype_text(problem.dtype) + " tensors channels-last";
 }
 
@@ -329,6 +338,7 @@ void run(const HalfConvolution& problem, cudaStream_t stream, const OpArgs& args
   run_half_convolution(problem, kTile,
                        {.inputs = {args.in<void>(0), args.in<void>(1)},
                         .bias = problem.bias ? args.in<float>(2) : nullptr,
+                        .residual = problem.residual ? args.in<void>(3) : nullptr,
                         .output = args.out<void>(0),
                         .workspace = args.workspace<void>()},
                        stream);
@@ -386,7 +396,11 @@ void run_half_convolution(const HalfConvolution& problem, int tile_index, const 
                                 half.major_b == Major::kK ? tile.columns : kHalfBlockK);
   }
   run_half_product(half,
-                   {.y = args.output, .bias = args.bias, .workspace = args.workspace, .statistics = args.statistics},
+                   {.y = args.output,
+                    .bias = args.bias,
+                    .residual = args.residual,
+                    .workspace = args.workspace,
+                    .statistics = args.statistics},
                    multiprocessors(), stream);
 }
 
@@ -414,14 +428,16 @@ int choose_half_tile(TiledDevice& device, const OpDesc& desc, const HalfConvolut
 }
 
 void add_half_convolution_kernels(TiledDevice& device) {
-  const auto add = [&](int32_t op, HalfConvolution (*problem)(const OpDesc&)) {
-    add_variants(device, op, problem, half_key_of, half_convolution_variants(), Dtypes::floating,
-                 Layouts::channels_last_too);
+  const auto add = [&](int32_t op, HalfConvolution (*problem)(const OpDesc&), bool stem) {
+    std::vector<Variant<HalfConvolution>> variants = half_convolution_variants();
+    if (stem) variants.push_back(stem_variant());
+    add_variants(device, op, problem, half_key_of, std::move(variants), Dtypes::floating, Layouts::channels_last_too);
   };
-  add(GPUNN_OP_CONV2D, half_forward_problem);
-  add(GPUNN_OP_CONV2D_BIAS_ACTIVATION, bias_activation_problem_of_half);
-  add(GPUNN_OP_CONV2D_BACKWARD_DATA, backward_data_problem);
-  add(GPUNN_OP_CONV2D_BACKWARD_FILTER, backward_filter_problem);
+  add(GPUNN_OP_CONV2D, half_forward_problem, true);
+  add(GPUNN_OP_CONV2D_BIAS_ACTIVATION, bias_activation_problem_of_half, true);
+  add(GPUNN_OP_CONV2D_BIAS_ADD_ACTIVATION, bias_add_activation_problem, false);
+  add(GPUNN_OP_CONV2D_BACKWARD_DATA, backward_data_problem, false);
+  add(GPUNN_OP_CONV2D_BACKWARD_FILTER, backward_filter_problem, true);
 }
 
 }  // namespace gpunn::cuda_tiled

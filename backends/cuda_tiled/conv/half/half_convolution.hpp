@@ -1,5 +1,5 @@
-// CONV2D, its gradients and CONV2D_BIAS_ACTIVATION of channels-last bf16 and f16 images as products of
-// half/half_product.hpp. A 1x1 convolution of stride 1 is an ordinary product of its pixels.
+// CONV2D, its gradients, CONV2D_BIAS_ACTIVATION and CONV2D_BIAS_ADD_ACTIVATION of channels-last bf16 and f16 images as
+// products of half/half_product.hpp. A 1x1 convolution of stride 1 is an ordinary product of its pixels.
 #pragma once
 
 #include <array>
@@ -19,6 +19,7 @@ struct HalfConvolution {
   ConvolutionShape shape{};
   int32_t dtype = GPUNN_BF16;
   bool bias = false;
+  bool residual = false;
   bool relu = false;
   int64_t terms = 0;  // of a sum, for the autotuner
 
@@ -32,6 +33,7 @@ HalfConvolution half_forward_problem(const OpDesc& desc);
 struct HalfConvolutionArgs {
   std::array<const void*, 2> inputs{};
   const float* bias = nullptr;
+  const void* residual = nullptr;
   void* output = nullptr;
   void* workspace = nullptr;
   HalfStatistics statistics = {};  // of y, where the pass is forward

@@ -1,4 +1,4 @@
-// The warp's instructions that attention's tiles on tensor cores are made of: mma.sync and ldmatrix (sm_80 and later).
+// The warp's instructions of tensor cores: mma.sync and ldmatrix (sm_80 and later).
 //
 // Of a lane, g = lane / 4 and t = lane % 4. d[0], d[1] are row g, columns 2t and 2t + 1 of the 16 x 8 result; d[2],
 // d[3] are row g + 8. In half precision a[0] holds row g, k of 2t and 2t + 1; a[1] row g + 8; a[2], a[3] the same at k

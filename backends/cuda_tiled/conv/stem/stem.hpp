@@ -1,0 +1,58 @@
+// Convolutions of images with up to eight channels, as networks begin: forward and weight gradient of channels-last
+// bf16 and f16 images. As products over taps and channels their inner loops would be mostly empty, or their windows
+// would have to be laid out in memory. Here a block has the pixels that its windows see in shared memory, each widened
+// to 4 or 8 numbers, so that a row of a window's taps is one line there: windows that lie `stride` pixels apart begin
+// at multiples of 16 bytes, and ldmatrix takes them as rows of a matrix.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <cuda_runtime_api.h>
+
+#include "conv/half/half_convolution.hpp"
+#include "divider.cuh"
+
+namespace gpunn::cuda_tiled {
+
+// Output pixels of a block: a warp each of its rows, two pieces of 16 pixels.
+inline constexpr int kStemRows = 8, kStemColumns = 32;
+inline constexpr int kStemFilters = 64;  // of a block
+inline constexpr int kStemThreads = 32 * kStemRows;
+
+// Numbers are of 16 bits.
+struct Stem {
+  int channels = 0, filters = 0;
+  int input_rows = 0, input_columns = 0, output_rows = 0, output_columns = 0;
+  int tap_rows = 0, tap_columns = 0;
+  int row_stride = 1, column_stride = 1, row_pad = 0, column_pad = 0;
+  int pixel = 0;                        // numbers of a pixel in shared memory, 4 or 8
+  int line = 0;                         // numbers of a row of taps, whole pieces of 16
+  int last = 0;                         // of the last piece, those that are of taps
+  int patch_rows = 0, patch_pitch = 0;  // of the pixels that a tile sees; the pitch in numbers
+  int filter_groups = 0;
+  int tiles = 0;
+  Divider by_tile_columns, by_tile_rows;  // a tile's place: image, row and column
+
+  int filter_pitch() const { return tap_rows * line + 8; }  // an odd number of 16 bytes: rows take turns at the banks
+  int sums() const { return tap_rows * line; }              // of a filter's gradient, those of no tap included
+};
+
+// Throws Refusal.
+Stem stem_of(const HalfConvolution& problem);
+
+void run_stem_forward(const HalfConvolution& problem, const Stem& stem, const OpArgs& args, cudaStream_t stream);
+
+// Each block leaves its sums in the workspace, and a second kernel adds them in their order.
+uint64_t stem_workspace(const Stem& stem);
+void run_stem_backward_filter(const HalfConvolution& problem, const Stem& stem, const OpArgs& args,
+                              cudaStream_t stream);
+
+// Whether stem kernels serve the problem.
+bool is_stem(const HalfConvolution& problem);
+
+// conv:half_stem, for forward passes and weight gradients.
+Variant<HalfConvolution> stem_variant();
+
+}  // namespace gpunn::cuda_tiled
