@@ -1,4 +1,4 @@
-// CONV2D, its two backwards and CONV2D_BIAS_ACTIVATION, straight from the definition.
+// CONV2D, its two backwards, CONV2D_BIAS_ACTIVATION and CONV2D_BIAS_ADD_ACTIVATION, straight from the definition.
 //
 // CONV2D: a thread an element of y. BACKWARD_DATA: a thread an element of dx, which gathers what the forward scattered
 // to y. Both take the taps of the filter in the outer loops, where the thread works out once which pixel a tap names,
@@ -58,8 +58,10 @@ __device__ int64_t output_of(const ConvolutionAxis& axis, int64_t input, int64_t
   return output < axis.outputs ? output : -1;
 }
 
+// `residual`, unless null, is added to y; it may be y's own memory.
 template <class T>
-__global__ void convolution(const T* x, const T* w, Epilogue epilogue, T* y, ConvolutionShape shape) {
+__global__ void convolution(const T* x, const T* w, Epilogue epilogue, const T* residual, T* y,
+                            ConvolutionShape shape) {
   const Sizes sizes(shape);
   const int64_t i = thread_index();
   if (i >= shape.batch * sizes.outputs * sizes.output_plane) return;
@@ -84,7 +86,7 @@ __global__ void convolution(const T* x, const T* w, Epilogue epilogue, T* y, Con
       }
     }
   }
-  y[i] = static_cast<T>(epilogue(sum, k));
+  y[i] = static_cast<T>(epilogue(sum, k, residual != nullptr ? static_cast<float>(residual[i]) : 0.0F));
 }
 
 template <class T>
@@ -172,20 +174,26 @@ __global__ void backward_filter(const T* dy, const T* x, T* dw, ConvolutionShape
 }
 
 template <class T>
-void run_forward(const ConvolutionShape& shape, const Epilogue& epilogue, cudaStream_t stream, const OpArgs& args) {
+void run_forward(const ConvolutionShape& shape, const Epilogue& epilogue, const T* residual, cudaStream_t stream,
+                 const OpArgs& args) {
   const Sizes sizes(shape);
   launch(convolution<T>, thread_each(shape.batch * sizes.outputs * sizes.output_plane), stream, args.in<T>(0),
-         args.in<T>(1), epilogue, args.out<T>(0), shape);
+         args.in<T>(1), epilogue, residual, args.out<T>(0), shape);
 }
 
 template <class T>
 void run_convolution(const ConvolutionShape& shape, cudaStream_t stream, const OpArgs& args) {
-  run_forward<T>(shape, {}, stream, args);
+  run_forward<T>(shape, {}, nullptr, stream, args);
 }
 
 template <class T>
 void run_bias_activation(const ConvolutionBiasActivation& plan, cudaStream_t stream, const OpArgs& args) {
-  run_forward<T>(plan.shape, {.bias = args.in<float>(2), .relu = plan.relu}, stream, args);
+  run_forward<T>(plan.shape, {.bias = args.in<float>(2), .relu = plan.relu}, nullptr, stream, args);
+}
+
+template <class T>
+void run_bias_add_activation(const ConvolutionBiasActivation& plan, cudaStream_t stream, const OpArgs& args) {
+  run_forward<T>(plan.shape, {.bias = args.in<float>(2), .relu = plan.relu}, args.in<T>(3), stream, args);
 }
 
 template <class T>
@@ -210,6 +218,8 @@ void add_convolution_kernels(plugin::Device& device) {
          each_floating([](auto x) { return run_convolution<decltype(x)>; }), Dtypes::floating);
   add_op(device, GPUNN_OP_CONV2D_BIAS_ACTIVATION, "conv2d_bias_activation", convolution_bias_activation_of,
          each_floating([](auto x) { return run_bias_activation<decltype(x)>; }), Dtypes::floating);
+  add_op(device, GPUNN_OP_CONV2D_BIAS_ADD_ACTIVATION, "conv2d_bias_add_activation", convolution_bias_activation_of,
+         each_floating([](auto x) { return run_bias_add_activation<decltype(x)>; }), Dtypes::floating);
   add_op(device, GPUNN_OP_CONV2D_BACKWARD_DATA, "conv2d_backward_data", convolution_backward_data_of,
          each_floating([](auto x) { return run_backward_data<decltype(x)>; }), Dtypes::floating);
   add_op(device, GPUNN_OP_CONV2D_BACKWARD_FILTER, "conv2d_backward_filter", convolution_backward_filter_of,

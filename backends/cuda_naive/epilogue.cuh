@@ -1,5 +1,6 @@
-// How a composite op ends: the thread that holds a finished sum adds the bias and applies the activation before it
-// stores. That costs next to nothing, while ops of their own would read and write the tensor twice more.
+// How a composite op ends: the thread that holds a finished sum adds the bias, and what else is to be added, and
+// applies the activation before it stores. That costs next to nothing, while ops of their own would read and write the
+// tensor twice more each.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +12,9 @@ struct Epilogue {
   bool relu = false;
 
   // Not fmaxf, which drops a NaN.
-  __device__ float operator()(float sum, int64_t channel) const {
+  __device__ float operator()(float sum, int64_t channel, float added = 0.0F) const {
     if (bias != nullptr) sum += bias[channel];
+    sum += added;
     return relu && sum < 0.0F ? 0.0F : sum;
   }
 };
