@@ -7,8 +7,9 @@
 
 namespace gpunn::cudnn {
 
-// y[rows, channels, size] += bias[channels], then the activation, which lets a NaN stay a NaN.
-void add_bias(float* y, const float* bias, int64_t rows, int64_t channels, int64_t size, bool relu,
-              cudaStream_t stream);
+// y[rows, channels, size] += bias[channels] and, unless it is null, residual[rows, channels, size]; then the
+// activation, which lets a NaN stay a NaN.
+void add_bias(float* y, const float* bias, const float* residual, int64_t rows, int64_t channels, int64_t size,
+              bool relu, cudaStream_t stream);
 
 }  // namespace gpunn::cudnn

@@ -1,4 +1,4 @@
-// CONV2D, its gradients and CONV2D_BIAS_ACTIVATION through cuDNN's graph API.
+// CONV2D, its gradients, CONV2D_BIAS_ACTIVATION and CONV2D_BIAS_ADD_ACTIVATION through cuDNN's graph API.
 #include "common/convolution.hpp"
 
 #include <gpunn/kernel.hpp>
@@ -12,6 +12,7 @@
 #include "add_bias.hpp"
 #include "convolution_graph.hpp"
 #include "cuda_common/add_tuned_op.hpp"
+#include "cuda_common/check.hpp"
 #include "cudnn_check.hpp"
 #include "device.hpp"
 #include "engines.hpp"
@@ -35,19 +36,26 @@ struct ConvolutionProblem {
   ConvolutionPass pass = ConvolutionPass::forward;
   ConvolutionShape shape{};
   bool bias = false;
+  bool residual = false;
   bool relu = false;
   int32_t dtype = GPUNN_F32;
   int32_t precision = GPUNN_PRECISION_FP32;
   bool channels_last = false;
-  uint64_t workspace_bytes = 0;
+  // Room for a copy of the residual, which y may overwrite: cuDNN promises nothing of tensors that share memory.
+  uint64_t copy_bytes = 0;
+  uint64_t workspace_bytes = 0;  // of the copy and of cuDNN
   // cuDNN's engines on tensor cores read channels-last images; to packed ones they convert, each time.
   int score() const { return channels_last && ops::is_half(dtype) ? 2 : 1; }
 
-  Epilogue epilogue() const { return !bias ? Epilogue::none : relu ? Epilogue::bias_relu : Epilogue::bias; }
+  Epilogue epilogue() const {
+    if (!bias) return Epilogue::none;
+    if (residual) return relu ? Epilogue::bias_add_relu : Epilogue::bias_add;
+    return relu ? Epilogue::bias_relu : Epilogue::bias;
+  }
   EngineRules rules() const {
     // BF16 may round products further than TF32 does, but need not.
     return {.tensor_cores = ops::is_half(dtype) || precision != GPUNN_PRECISION_FP32,
-            .workspace_bytes = workspace_bytes};
+            .workspace_bytes = workspace_bytes - copy_bytes};
   }
 };
 
@@ -99,6 +107,14 @@ ConvolutionProblem bias_activation_problem(const OpDesc& desc) {
   return problem;
 }
 
+ConvolutionProblem bias_add_activation_problem(const OpDesc& desc) {
+  ConvolutionProblem problem = bias_activation_problem(desc);
+  problem.residual = true;
+  problem.copy_bytes = (plugin::element_count(desc.output(0)) * sizeof(float) + 255) / 256 * 256;
+  problem.workspace_bytes += problem.copy_bytes;
+  return problem;
+}
+
 ConvolutionProblem backward_data_problem(const OpDesc& desc) {
   const ConvolutionShape shape = convolution_backward_data_of(desc);
   require_channels(shape);
@@ -111,12 +127,13 @@ ConvolutionProblem backward_filter_problem(const OpDesc& desc) {
   return make_problem(desc, ConvolutionPass::backward_filter, shape);
 }
 
-// The addresses of x, w, y and bias in an op's arguments, whatever their order there.
+// The addresses of x, w, y, the bias and the residual in an op's arguments, whatever their order there.
 struct Addresses {
   const void* x;
   const void* w;
   const void* y;
   const void* bias;
+  const void* residual;
 
   bool operator==(const Addresses&) const = default;
 };
@@ -124,13 +141,13 @@ struct Addresses {
 Addresses addresses_of(ConvolutionPass pass, bool bias, const OpArgs& args) {
   switch (pass) {
     case ConvolutionPass::backward_data:  // dy, w -> dx
-      return {args.out<void>(0), args.in<void>(1), args.in<void>(0), nullptr};
+      return {args.out<void>(0), args.in<void>(1), args.in<void>(0), nullptr, nullptr};
     case ConvolutionPass::backward_filter:  // dy, x -> dw
-      return {args.in<void>(1), args.out<void>(0), args.in<void>(0), nullptr};
+      return {args.in<void>(1), args.out<void>(0), args.in<void>(0), nullptr, nullptr};
     case ConvolutionPass::forward:  // x, w (, bias) -> y
       break;
   }
-  return {args.in<void>(0), args.in<void>(1), args.out<void>(0), bias ? args.in<void>(2) : nullptr};
+  return {args.in<void>(0), args.in<void>(1), args.out<void>(0), bias ? args.in<void>(2) : nullptr, nullptr};
 }
 
 constexpr const char* kFused = "fused ";
@@ -144,28 +161,41 @@ class Convolution final : public Algorithm {
       : handle_(handle), problem_(problem), graph_(std::move(graph)), fused_(fused), plan_(std::move(plan)) {}
 
   std::string name() const override { return (fused_ ? kFused : kPlain) + plan_.name; }
-  uint64_t workspace_bytes() const override { return plan_.workspace_bytes; }
+  uint64_t workspace_bytes() const override { return problem_.copy_bytes + plan_.workspace_bytes; }
 
   void run(const OpArgs& args, cudaStream_t stream) override {
-    const Addresses addresses = addresses_of(problem_.pass, fused_, args);
-    if (!pack_ || addresses != addresses_ || args.workspace<void>() != workspace_) {
-      pack_ = std::make_unique<Descriptor>(make_pack(addresses, args.workspace<void>()));
+    Addresses addresses = addresses_of(problem_.pass, fused_, args);
+    const float* const residual = problem_.residual ? kept_residual(args, stream) : nullptr;
+    if (fused_) addresses.residual = residual;
+    void* const workspace = args.workspace<char>() + problem_.copy_bytes;
+    if (!pack_ || addresses != addresses_ || workspace != workspace_) {
+      pack_ = std::make_unique<Descriptor>(make_pack(addresses, workspace));
       addresses_ = addresses;
-      workspace_ = args.workspace<void>();
+      workspace_ = workspace;
     }
     check(cudnnSetStream(handle_, stream), "giving cuDNN the stream");
     check(cudnnBackendExecute(handle_, plan_.plan.get(), pack_->get()), "running cuDNN's convolution");
     if (!problem_.bias || fused_) return;
     const ConvolutionShape& shape = problem_.shape;
-    add_bias(args.out<float>(0), args.in<float>(2), shape.batch, shape.groups * shape.group_outputs,
+    add_bias(args.out<float>(0), args.in<float>(2), residual, shape.batch, shape.groups * shape.group_outputs,
              shape.rows.outputs * shape.columns.outputs, problem_.relu, stream);
   }
 
  private:
+  // The residual, or a copy of it where y has its memory.
+  static const float* kept_residual(const OpArgs& args, cudaStream_t stream) {
+    const auto* const residual = args.in<float>(3);
+    if (residual != args.out<float>(0)) return residual;
+    auto* const copy = args.workspace<float>();
+    const auto bytes = static_cast<std::size_t>(plugin::element_count(args.output(0))) * sizeof(float);
+    cuda::check(cudaMemcpyAsync(copy, residual, bytes, cudaMemcpyDeviceToDevice, stream), "copying the residual");
+    return copy;
+  }
+
   Descriptor make_pack(const Addresses& addresses, void* workspace) const {
-    std::array<int64_t, 4> ids{kImages, kFilters, kResults, kBias};
-    std::array<const void*, 4> data{addresses.x, addresses.w, addresses.y, addresses.bias};
-    const int64_t count = fused_ ? 4 : 3;
+    std::array<int64_t, 5> ids{kImages, kFilters, kResults, kBias, kResidual};
+    std::array<const void*, 5> data{addresses.x, addresses.w, addresses.y, addresses.bias, addresses.residual};
+    const int64_t count = !fused_ ? 3 : problem_.residual ? 5 : 4;
     Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
     pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, count, ids.data());
     pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, count, data.data());
@@ -226,7 +256,9 @@ std::string key_of(const ConvolutionProblem& problem) {
   std::string key = "conv2d";
   if (problem.pass == ConvolutionPass::backward_data) key = "conv2d_backward_data";
   if (problem.pass == ConvolutionPass::backward_filter) key = "conv2d_backward_filter";
-  if (problem.bias) key += problem.relu ? "_bias_relu" : "_bias";
+  if (problem.bias) key += "_bias";
+  if (problem.residual) key += "_add";
+  if (problem.relu) key += "_relu";
   return key + " " + text_of(problem.shape) + " " +
          (ops::is_half(problem.dtype) ? ops::dtype_text(problem.dtype) + " tensors"
                                       : precision_name(problem.precision)) +
@@ -248,6 +280,8 @@ void add_convolution_kernels(CudnnDevice& device) {
   add_tuned_op(device, GPUNN_OP_CONV2D, "conv2d", forward_problem, convolution_task, Dtypes::floating,
                Layouts::channels_last_too);
   add_tuned_op(device, GPUNN_OP_CONV2D_BIAS_ACTIVATION, "conv2d_bias_activation", bias_activation_problem,
+               convolution_task);
+  add_tuned_op(device, GPUNN_OP_CONV2D_BIAS_ADD_ACTIVATION, "conv2d_bias_add_activation", bias_add_activation_problem,
                convolution_task);
   add_tuned_op(device, GPUNN_OP_CONV2D_BACKWARD_DATA, "conv2d_backward_data", backward_data_problem, convolution_task,
                Dtypes::floating, Layouts::channels_last_too);

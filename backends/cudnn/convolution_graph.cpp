@@ -1,6 +1,7 @@
 #include "convolution_graph.hpp"
 
 #include <array>
+#include <utility>
 
 namespace gpunn::cudnn {
 namespace {
@@ -10,7 +11,7 @@ using backends::ConvolutionShape;
 using Extents = std::array<int64_t, 4>;
 
 // Intermediate values of a fused graph, which are never stored.
-enum VirtualId : int64_t { kProduct = 11, kBiased = 12 };
+enum VirtualId : int64_t { kProduct = 11, kSum = 12, kBiased = 13 };
 
 constexpr int64_t kByteAlignment = 16;  // the ABI gives more; no engine asks for more
 constexpr float kOne = 1.0F;
@@ -37,7 +38,7 @@ Descriptor make_tensor(int64_t id, const Extents& extents, const Storage& storag
     strides[i] = stride;
     stride *= extents[i];
   }
-  const bool is_virtual = id == kProduct || id == kBiased;
+  const bool is_virtual = id >= kProduct;
   Descriptor tensor(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
   tensor.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, data_type(storage.dtype));
   tensor.set(CUDNN_ATTR_TENSOR_DIMENSIONS, extents);
@@ -155,23 +156,31 @@ OperationGraph convolution_graph(const Target& target, ConvolutionPass pass, con
     operations.push_back(make_operation(names_of(pass), convolution, x, w, y));
   } else {
     const Storage intermediate{.dtype = GPUNN_F32, .channels_last = storage.channels_last};
+    const bool residual = epilogue == Epilogue::bias_add || epilogue == Epilogue::bias_add_relu;
+    const bool relu = epilogue == Epilogue::bias_relu || epilogue == Epilogue::bias_add_relu;
     Descriptor product = make_tensor(kProduct, results, intermediate);
-    Descriptor bias = make_tensor(kBias, {1, outputs, 1, 1});
     Descriptor add = make_pointwise(CUDNN_POINTWISE_ADD);
     operations.push_back(make_operation(names_of(pass), convolution, x, w, product));
-    if (epilogue == Epilogue::bias) {
-      operations.push_back(make_pointwise_operation(add, product, &bias, y));
-    } else {
-      Descriptor biased = make_tensor(kBiased, results, intermediate);
-      Descriptor relu = make_pointwise(CUDNN_POINTWISE_RELU_FWD);
-      operations.push_back(make_pointwise_operation(add, product, &bias, biased));
-      operations.push_back(make_pointwise_operation(relu, biased, nullptr, y));
-      parts.push_back(std::move(biased));
-      parts.push_back(std::move(relu));
+    Descriptor sum = std::move(product);
+    if (residual) {  // before the bias, as in cudnnConvolutionBiasActivationForward, whose engines these are
+      Descriptor other = make_tensor(kResidual, results, storage);
+      Descriptor both = make_tensor(kSum, results, intermediate);
+      operations.push_back(make_pointwise_operation(add, sum, &other, both));
+      parts.push_back(std::move(other));
+      parts.push_back(std::exchange(sum, std::move(both)));
     }
-    parts.push_back(std::move(product));
-    parts.push_back(std::move(bias));
-    parts.push_back(std::move(add));
+    Descriptor bias = make_tensor(kBias, {1, outputs, 1, 1});
+    if (relu) {
+      Descriptor biased = make_tensor(kBiased, results, intermediate);
+      Descriptor activation = make_pointwise(CUDNN_POINTWISE_RELU_FWD);
+      operations.push_back(make_pointwise_operation(add, sum, &bias, biased));
+      operations.push_back(make_pointwise_operation(activation, biased, nullptr, y));
+      parts.push_back(std::move(biased));
+      parts.push_back(std::move(activation));
+    } else {
+      operations.push_back(make_pointwise_operation(add, sum, &bias, y));
+    }
+    for (Descriptor* part : {&sum, &bias, &add}) parts.push_back(std::move(*part));
   }
 
   Descriptor graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);

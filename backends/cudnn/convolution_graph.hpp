@@ -15,11 +15,11 @@ struct Target {
   const Descriptor* properties = nullptr;
 };
 
-// What follows a forward convolution in the same graph.
-enum class Epilogue { none, bias, bias_relu };
+// What follows a forward convolution in the same graph: a bias, the sum with another tensor, ReLU.
+enum class Epilogue { none, bias, bias_relu, bias_add, bias_add_relu };
 
 // The names of tensors in a graph.
-enum TensorId : int64_t { kImages = 1, kFilters = 2, kResults = 3, kBias = 4 };
+enum TensorId : int64_t { kImages = 1, kFilters = 2, kResults = 3, kBias = 4, kResidual = 5 };
 
 // How the tensors lie in memory.
 struct Storage {

@@ -231,7 +231,8 @@ class LtMatmul final : public Algorithm {
   void run(const OpArgs& args, cudaStream_t stream) override {
     operation_->run(handle_, algorithm_, workspace_bytes_, args, stream);
     if (!problem_.bias || operation_->fused()) return;
-    add_bias(args.out<float>(0), args.in<float>(2), problem_.shape.m, problem_.shape.n, 1, problem_.shape.relu, stream);
+    add_bias(args.out<float>(0), args.in<float>(2), nullptr, problem_.shape.m, problem_.shape.n, 1, problem_.shape.relu,
+             stream);
   }
 
  private:

@@ -71,11 +71,11 @@ struct Operation {
   Epilogue epilogue;
 };
 
-constexpr Operation kOperations[] = {{ConvolutionPass::forward, Epilogue::none},
-                                     {ConvolutionPass::forward, Epilogue::bias},
-                                     {ConvolutionPass::forward, Epilogue::bias_relu},
-                                     {ConvolutionPass::backward_data, Epilogue::none},
-                                     {ConvolutionPass::backward_filter, Epilogue::none}};
+constexpr Operation kOperations[] = {
+    {ConvolutionPass::forward, Epilogue::none},          {ConvolutionPass::forward, Epilogue::bias},
+    {ConvolutionPass::forward, Epilogue::bias_relu},     {ConvolutionPass::forward, Epilogue::bias_add},
+    {ConvolutionPass::forward, Epilogue::bias_add_relu}, {ConvolutionPass::backward_data, Epilogue::none},
+    {ConvolutionPass::backward_filter, Epilogue::none}};
 
 constexpr uint64_t kRoom = uint64_t{64} << 20U;
 constexpr std::size_t kAll = 100;
