@@ -45,6 +45,8 @@ class Program:
 
     def mistakes(self, line):
         """What is wrong with the commands of this line."""
+        if re.search(r"(?:^|[ /])gpunn [a-z][^|&;$(<]* gpunn(?: |$)", line):
+            yield "two commands run together"
         for program, words, rest in COMMAND.findall(line):
             options = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", rest))
             verb = words.split()[0] if words else ""
@@ -85,7 +87,8 @@ def main(gpunn, source):
                       for one in OWN_FILE.findall(line) if not (source / one).exists()]
     # The search itself finds what is wrong.
     for broken in ("gpunn trian experiments/lenet_mnist.yaml", "gpunn run x.yaml --bakend cpu",
-                   "./bootstrap tets", "./bootstrap gpunn plugin", "gpunn data list --sheet x.png --no-such-thing"):
+                   "./bootstrap tets", "./bootstrap gpunn plugin", "gpunn data list --sheet x.png --no-such-thing",
+                   "gpunn run x.yaml --quiet gpunn", "gpunn run x.yaml --quiet gpunn eval x"):
         if not list(program.mistakes(broken)):
             wrong.append(f"this test finds nothing wrong with: {broken}")
     if found < 80:

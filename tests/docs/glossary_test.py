@@ -15,7 +15,7 @@ WORDS = [
      ["docs/checkpoint-format.md", "runtime/data", "runtime/storage", "tests/data", "tests/storage"]),
     # Lanes of a vector register and of a warp.
     (r"lanes?", "stream",
-     ["backends", "docs/backends.md", "docs/kernels.md", "docs/measurements.md", "tests/backends_cpu",
+     ["backends", "docs/backends.md", "docs/kernels.md", "docs/measurements-history.md", "tests/backends_cpu",
       "tests/backends_cuda_tiled"]),
     (r"rungs?", "kernel variant, or step of the ladder", []),
     (r"filter gradients?", "weight gradient", []),
