@@ -75,7 +75,7 @@ class Program:
 
 
 def main(gpunn, source):
-    pages = [*source.glob("*.md"), *(source / "docs").glob("*.md"), *(source / ".github").glob("*.md")]
+    pages = [*source.glob("*.md"), *(source / "docs").rglob("*.md"), *(source / ".github").glob("*.md")]
     program = Program(gpunn, source / "bootstrap")
     found, wrong = 0, []
     for page in sorted(pages):

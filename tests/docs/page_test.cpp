@@ -47,11 +47,13 @@ std::vector<Quotation> quotations(const std::string& page) {
 
 std::vector<fs::path> pages() {
   std::vector<fs::path> result;
-  for (const char* folder : {".", "docs", ".github"}) {
-    for (const auto& entry : fs::directory_iterator(kSource / folder)) {
-      if (entry.path().extension() == ".md") result.push_back(entry.path());
-    }
+  const auto add = [&](const fs::directory_entry& entry) {
+    if (entry.path().extension() == ".md") result.push_back(entry.path());
+  };
+  for (const char* folder : {".", ".github"}) {
+    for (const auto& entry : fs::directory_iterator(kSource / folder)) add(entry);
   }
+  for (const auto& entry : fs::recursive_directory_iterator(kSource / "docs")) add(entry);
   return result;
 }
 
