@@ -7,32 +7,58 @@ strict.
 
 import json
 import logging
+import os
 import posixpath
 import re
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
-from mkdocs.structure.files import File
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File, Files
+
+sys.path.insert(0, str(Path(__file__).parent))
+from reference import Reference
 
 log = logging.getLogger("mkdocs.hooks.gpunn")
 
-ROOT_PAGES = {"index.md": "README.md", "contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md",
-              "security.md": "SECURITY.md"}
+ROOT_PAGES = {
+    "index.md": "README.md",
+    "contributing.md": "CONTRIBUTING.md",
+    "changelog.md": "CHANGELOG.md",
+    "security.md": "SECURITY.md",
+}
 LINK = re.compile(r'(\]\(|(?:src|srcset|href)=")([^)"\s#]+)(#[^)"\s]*)?([)"])')
 FENCES = re.compile(r"^(?: *```.*?^ *```|(?: {4}|\t)[^\n]*)$", re.MULTILINE | re.DOTALL)
-LANGUAGES = {".cpp": "cpp", ".hpp": "cpp", ".cu": "cuda", ".cuh": "cuda", ".h": "c", ".c": "c", ".inc": "c", ".py": "python",
-             ".yaml": "yaml", ".sh": "sh", ".lua": "lua", ".json": "json", ".md": "markdown"}
+LANGUAGES = {
+    ".cpp": "cpp",
+    ".hpp": "cpp",
+    ".cu": "cuda",
+    ".cuh": "cuda",
+    ".h": "c",
+    ".c": "c",
+    ".inc": "c",
+    ".py": "python",
+    ".yaml": "yaml",
+    ".sh": "sh",
+    ".lua": "lua",
+    ".json": "json",
+    ".md": "markdown",
+}
 
 
-def outside_code(text, change):
+def outside_code(text: str, change: Callable[[str], str]) -> str:
     """The text with `change` made to what is no code."""
-    result, at = [], 0
+    result: list[str] = []
+    at = 0
     for code in FENCES.finditer(text):
-        result += [change(text[at:code.start()]), code.group()]
+        result += [change(text[at : code.start()]), code.group()]
         at = code.end()
     return "".join([*result, change(text[at:])])
 
 
-def from_notebook(path):
+def from_notebook(path: Path) -> str:
     """A notebook as Markdown."""
     cells = []
     for cell in json.loads(path.read_text())["cells"]:
@@ -41,13 +67,14 @@ def from_notebook(path):
     return "\n\n".join(cells) + "\n"
 
 
-def source_page(root, path):
+def source_page(root: Path, path: str) -> str:
     """A file or a folder of the project as Markdown."""
     head = f"---\nsearch: {{exclude: true}}\nhide: [toc]\n---\n\n# `{path}`\n\n"
     file = root / path
     if file.is_dir():
-        return head + "".join(f"- [`{one.name}`]({one.name})\n" for one in sorted(file.iterdir())
-                              if not one.name.startswith(("__", ".")))
+        return head + "".join(
+            f"- [`{one.name}`]({one.name})\n" for one in sorted(file.iterdir()) if not one.name.startswith(("__", "."))
+        )
     language = LANGUAGES.get(file.suffix, "cmake" if file.name == "CMakeLists.txt" else "text")
     text = file.read_text(errors="replace")
     fence = "`" * max([3, *(len(one) + 1 for one in re.findall("`+", text))])
@@ -55,18 +82,19 @@ def source_page(root, path):
 
 
 class Site:
-    def __init__(self, files, config):
-        self.files, self.config, self.sources = files, config, set()
+    def __init__(self, files: Files, config: MkDocsConfig) -> None:
+        self.files, self.config = files, config
+        self.sources: set[str] = set()
         self.root = Path(config.config_file_path).parent
 
-    def add(self, uri, content):
+    def add(self, uri: str, content: str) -> None:
         self.files.append(File.generated(self.config, uri, content=content))
 
-    def relinked(self, text, repository_path, uri):
+    def relinked(self, text: str, repository_path: str, uri: str) -> str:
         """The text of a page that is `repository_path` in the project and `uri` in the site."""
         folder, here = posixpath.dirname(repository_path), posixpath.dirname(uri)
 
-        def target(match):
+        def target(match: re.Match[str]) -> str:
             before, link, anchor, after = match.groups(default="")
             if ":" in link:
                 return match.group()
@@ -78,13 +106,13 @@ class Site:
 
         return outside_code(text, lambda prose: LINK.sub(target, prose))
 
-    def uri_of(self, path):
+    def uri_of(self, path: str) -> str:
         """What a file of the project is called in the site; a page of its source is made where there is none."""
         pages = {file: uri for uri, file in ROOT_PAGES.items()}
         if path in pages:
             return pages[path]
         if path.startswith("docs/"):
-            inside = path[len("docs/"):]
+            inside = path[len("docs/") :]
             inside = inside.removesuffix(".ipynb") + ".md" if inside.endswith(".ipynb") else inside
             if self.files.get_file_from_path(inside) and not inside.endswith(".py"):
                 return inside
@@ -96,12 +124,27 @@ class Site:
         return uri
 
 
-def on_files(files, config):
+def program(root: Path) -> str:
+    """The program whose help the site shows: the newest that was built."""
+    built = [one for one in root.glob("build/*/bin/gpunn") if os.access(one, os.X_OK)]
+    if not built:
+        raise PluginError(
+            "the pages of verbs are made by the program: build it first, as with './bootstrap gpunn plugins'"
+        )
+    return str(max(built, key=lambda one: one.stat().st_mtime))
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
     site = Site(files, config)
+    reference = Reference(site.root, program(site.root))
+    for one in reference.missing:
+        log.warning("not documented: %s", one)
+    for uri, text in reference.pages.items():
+        site.add(uri, text)
+    pages = [one for one in files.documentation_pages() if one.src_uri not in reference.pages]
     for notebook in sorted((site.root / "docs").rglob("*.ipynb")):
         inside = notebook.relative_to(site.root / "docs").with_suffix(".md").as_posix()
         site.add(inside, from_notebook(notebook))
-    pages = list(files.documentation_pages())
     for uri, path in ROOT_PAGES.items():
         site.add(uri, site.relinked((site.root / path).read_text(), path, uri))
     for file in pages:

@@ -27,6 +27,7 @@
 extern "C" {
 #endif
 
+/* The version of this contract. Minor versions only add. */
 enum { GPUNN_ABI_MAJOR = 1, GPUNN_ABI_MINOR = 1 };
 
 /* Values of gpunn_status. */
@@ -41,6 +42,7 @@ enum {
   GPUNN_INTERNAL = 6
 };
 
+/* Why a call failed, for the user. The callee fills it only where it returns something other than GPUNN_OK. */
 typedef struct gpunn_error {
   uint32_t struct_size;
   gpunn_status status;
@@ -50,6 +52,7 @@ typedef struct gpunn_error {
 /* Values of gpunn_tensor.dtype. */
 enum { GPUNN_F32 = 0, GPUNN_BF16 = 1, GPUNN_F16 = 2, GPUNN_F64 = 3, GPUNN_I32 = 4, GPUNN_I64 = 5, GPUNN_U8 = 6 };
 
+/* Dimensions that a tensor has at most. */
 enum { GPUNN_MAX_RANK = 8 };
 
 /* A view of device memory. rank 0 is a scalar. Images are NCHW. data is NULL where only the type is asked about. */
@@ -63,6 +66,7 @@ typedef struct gpunn_tensor {
   int64_t stride[8]; /* in elements */
 } gpunn_tensor;
 
+/* The plugin's own objects: the host only passes their addresses back. */
 typedef struct gpunn_device gpunn_device;
 typedef struct gpunn_stream gpunn_stream;
 typedef struct gpunn_event gpunn_event;
@@ -73,6 +77,7 @@ typedef struct gpunn_graph gpunn_graph;
 enum { GPUNN_LOG_DEBUG = 0, GPUNN_LOG_INFO = 1, GPUNN_LOG_WARNING = 2 };
 typedef void (*gpunn_log_fn)(void* context, int32_t level, const char* message);
 
+/* How a device is opened. */
 typedef struct gpunn_device_options {
   uint32_t struct_size;
   int32_t index;        /* 0 to the count that probe reported, less one */
@@ -82,6 +87,7 @@ typedef struct gpunn_device_options {
   void* log_context;
 } gpunn_device_options;
 
+/* What a device is. Bytes are of its memory. */
 typedef struct gpunn_device_info {
   uint32_t struct_size;
   int32_t compute_units;
@@ -138,6 +144,7 @@ enum {
   GPUNN_OP_CAPTURABLE = 2     /* op_enqueue may be called between capture_begin and capture_end */
 };
 
+/* The answer of op_query. Text is NUL-terminated. */
 typedef struct gpunn_op_support {
   uint32_t struct_size;
   int32_t score; /* above 0: served, larger is better among alternatives of one plugin; 0 or less: not served */
@@ -150,6 +157,7 @@ typedef struct gpunn_op_support {
   char kernels[744];
 } gpunn_op_support;
 
+/* The tensors and the workspace of one enqueue of a kernel. */
 typedef struct gpunn_op_args {
   uint32_t struct_size;
   uint32_t n_inputs;
@@ -161,6 +169,7 @@ typedef struct gpunn_op_args {
   uint64_t workspace_bytes;
 } gpunn_op_args;
 
+/* What a plugin is and does: the host reads this table once, and calls its functions. */
 typedef struct gpunn_plugin {
   uint32_t struct_size;
   uint16_t abi_major;
@@ -230,6 +239,7 @@ typedef struct gpunn_plugin {
   const void* (*extension)(const char* name);
 } gpunn_plugin;
 
+/* Marks gpunn_plugin_query_v1, the only symbol that a plugin exports. */
 #if defined(_WIN32)
 #define GPUNN_EXPORT __declspec(dllexport)
 #else

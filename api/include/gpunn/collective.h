@@ -18,13 +18,16 @@
 extern "C" {
 #endif
 
+/* The extension's name, as gpunn_plugin.extension takes it. */
 #define GPUNN_EXTENSION_COLLECTIVE "gpunn.collective.v1"
 
+/* The plugin's own object: a group of ranks. */
 typedef struct gpunn_communicator gpunn_communicator;
 
 /* Puts what each rank calls it with into `all`, `bytes` of each, in the order of the ranks. Waits for all of them. */
 typedef gpunn_status (*gpunn_exchange_fn)(void* context, const void* mine, uint64_t bytes, void* all);
 
+/* The group that a rank joins. */
 typedef struct gpunn_communicator_options {
   uint32_t struct_size;
   int32_t rank;               /* 0 to world - 1 */
@@ -43,6 +46,7 @@ typedef struct gpunn_communicator_options {
  * the rank's place in out, and of REDUCE_SCATTER out the rank's place in in. */
 enum { GPUNN_ALL_REDUCE = 1, GPUNN_BROADCAST = 2, GPUNN_ALL_GATHER = 3, GPUNN_REDUCE_SCATTER = 4 };
 
+/* One exchange of `count` elements among all ranks. */
 typedef struct gpunn_collective_desc {
   uint32_t struct_size;
   int32_t kind;
@@ -53,6 +57,7 @@ typedef struct gpunn_collective_desc {
   uint32_t reserved;
 } gpunn_collective_desc;
 
+/* The answer of query. */
 typedef struct gpunn_collective_support {
   uint32_t struct_size;
   int32_t score; /* above 0: served */
@@ -63,6 +68,7 @@ typedef struct gpunn_collective_support {
   char reason[256]; /* where not served: why, for the user */
 } gpunn_collective_support;
 
+/* The functions that exchange tensors among ranks. */
 typedef struct gpunn_collective_extension {
   uint32_t struct_size;
   uint32_t reserved;

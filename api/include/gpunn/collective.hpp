@@ -42,6 +42,7 @@ class CommunicatorOptions {
   gpunn_communicator_options options_;
 };
 
+// The answer of Communicator::query.
 struct CollectiveSupport {
   bool served = false;
   uint32_t flags = 0;
@@ -50,6 +51,7 @@ struct CollectiveSupport {
   static CollectiveSupport no(std::string reason) { return {.reason = std::move(reason)}; }
 };
 
+// A group of ranks that exchange tensors. All ranks enqueue the same exchanges in the same order.
 class Communicator {
  public:
   virtual ~Communicator() = default;

@@ -55,12 +55,14 @@ void write_struct(T value, T* to) {
   std::memcpy(to, &value, std::min<std::size_t>(to->struct_size, sizeof(T)));
 }
 
+// Copies `text` to a field of `capacity` bytes, cut off where it is longer, and ends it with NUL.
 inline void copy_text(char* to, std::size_t capacity, const std::string& text) {
   const std::size_t length = std::min(text.size(), capacity - 1);
   std::memcpy(to, text.data(), length);
   to[length] = '\0';
 }
 
+// The product of the dimensions; 1 of a scalar.
 inline int64_t element_count(const gpunn_tensor& tensor) {
   int64_t count = 1;
   for (int32_t i = 0; i < tensor.rank; ++i) count *= tensor.dim[i];
@@ -159,6 +161,7 @@ struct Support {
 
 class CapturedGraph;
 
+// An ordered queue of work on a device. All but synchronize() may return before the work is done.
 class Stream {
  public:
   virtual ~Stream() = default;
@@ -170,6 +173,7 @@ class Stream {
   virtual std::unique_ptr<CapturedGraph> end_capture();
 };
 
+// Work that was captured once and can be launched again and again.
 class CapturedGraph {
  public:
   virtual ~CapturedGraph() = default;
@@ -180,6 +184,7 @@ inline std::unique_ptr<CapturedGraph> Stream::end_capture() {
   throw Failure(GPUNN_UNSUPPORTED, "this backend captures no graphs");
 }
 
+// A mark in a stream's work, to wait for and to measure time by.
 class Event {
  public:
   virtual ~Event() = default;
@@ -247,6 +252,7 @@ std::unique_ptr<Kernel> make_kernel(F run) {
   return std::make_unique<Lambda>(std::move(run));
 }
 
+// An opened device: memory, streams, events, and the kernels that were registered with add().
 class Device {
  public:
   virtual ~Device() = default;

@@ -65,6 +65,7 @@ inline gpunn_status cuda_status(cudaError_t code) noexcept {
   }
 }
 
+// Throws Failure with the status of `code`. `what` says what was done, as "launching the product".
 [[noreturn]] inline void throw_cuda(cudaError_t code, const char* what) {
   cudaGetLastError();  // an error that is told must not be told again by the next launch
   throw Failure(cuda_status(code),
@@ -134,6 +135,7 @@ class CudaStream final : public Stream {
 // What a kernel launches on: the native stream behind the one that the host handed to this plugin.
 inline cudaStream_t cuda_stream(Stream& stream) { return static_cast<CudaStream&>(stream).handle(); }
 
+// A captured CUDA graph that can be launched.
 class CudaGraph final : public CapturedGraph {
  public:
   explicit CudaGraph(cudaGraphExec_t executable) : executable_(executable) {}
@@ -160,6 +162,7 @@ inline std::unique_ptr<CapturedGraph> CudaStream::end_capture() {
   return captured;
 }
 
+// A CUDA event that measures time.
 class CudaEvent final : public Event {
  public:
   explicit CudaEvent(int device) {

@@ -26,6 +26,7 @@ class HostStream final : public Stream {
   }
 };
 
+// An event of a stream that has done its work when a call returns.
 class HostEvent final : public Event {
  public:
   void record(Stream&) override { reached_ = std::chrono::steady_clock::now(); }
@@ -39,6 +40,7 @@ class HostEvent final : public Event {
   std::chrono::steady_clock::time_point reached_;
 };
 
+// A device that computes on the host: its memory is the host's, and its streams run each call at once.
 class HostDevice : public Device {
  public:
   static constexpr std::size_t kAlignment = 64;

@@ -15,6 +15,8 @@
 
 #include <stdint.h>
 
+/* Makes the functions of this header usable in C, C++ and CUDA. */
+/* Makes the functions of this header usable in C, C++ and CUDA. */
 #ifdef __CUDACC__
 #define GPUNN_RANDOM_FN static __host__ __device__ __forceinline__
 #else
@@ -25,6 +27,7 @@
 extern "C" {
 #endif
 
+/* Four random words of 32 bits: what one call of Philox gives. */
 typedef struct gpunn_random_words {
   uint32_t word[4];
 } gpunn_random_words;

@@ -28,8 +28,10 @@
 extern "C" {
 #endif
 
+/* The extension's name, as gpunn_plugin.extension takes it. */
 #define GPUNN_EXTENSION_SUBGRAPH "gpunn.subgraph.v1"
 
+/* The plugin's own object: ops that it runs as one. */
 typedef struct gpunn_subgraph gpunn_subgraph;
 
 /* Values of gpunn_program_value.storage. All but the arena outlive the step program. */
@@ -66,6 +68,7 @@ typedef struct gpunn_program_value {
   uint32_t reserved;
 } gpunn_program_value;
 
+/* An op of the program, with the ids of the values that it reads and writes. */
 typedef struct gpunn_program_op {
   uint32_t struct_size;
   uint32_t reserved;
@@ -87,6 +90,7 @@ typedef struct gpunn_program_desc {
   const gpunn_program_value* const* values;
 } gpunn_program_desc;
 
+/* The answer of query. */
 typedef struct gpunn_subgraph_support {
   uint32_t struct_size;
   uint32_t n_ops; /* how many ops are fused; 0: no subgraph begins here */
@@ -105,6 +109,7 @@ typedef struct gpunn_subgraph_support {
   double saved_seconds;
 } gpunn_subgraph_support;
 
+/* The tensors and the workspace of one enqueue of a subgraph. */
 typedef struct gpunn_subgraph_args {
   uint32_t struct_size;
   uint32_t n_values;
@@ -116,6 +121,7 @@ typedef struct gpunn_subgraph_args {
   uint64_t workspace_bytes;
 } gpunn_subgraph_args;
 
+/* The functions that fuse ops. */
 typedef struct gpunn_subgraph_extension {
   uint32_t struct_size;
   uint32_t reserved;

@@ -35,6 +35,7 @@ struct BenchReport {
   uint64_t pool_peak_bytes = 0;
 };
 
+// How a training step is timed: after `warmup` steps the median of `repeats`.
 struct BenchOptions {
   std::string backend = "auto";
   std::vector<std::filesystem::path> plugins;
@@ -91,12 +92,14 @@ struct OpCeiling {
   std::string copy_by, matmul_by;
 };
 
+// What bench_ops() measured: a row an op, shape, backend and kernel.
 struct GPUNN_API OpBenchReport {
   std::vector<OpBenchRow> rows;
   std::vector<OpCeiling> ceilings;
   bool ok() const;  // nothing is wrong, and something was measured
 };
 
+// Which ops bench_ops() times, by which backends and kernels, and how often.
 struct OpBenchOptions {
   std::vector<OpShape> what;
   std::vector<std::string> backends = {"auto"};  // speed-ups are over the first

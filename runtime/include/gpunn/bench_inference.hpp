@@ -20,12 +20,14 @@ struct InferenceBenchRow {
   uint64_t memory_bytes = 0;   // on the device: weights, constants and activations of a model for so many rows
 };
 
+// What calls of a trained model take: a row for each number of rows in a call.
 struct InferenceBenchReport {
   std::string model, backend, device;
   double load_seconds = 0;  // until the first model was ready to be called
   std::vector<InferenceBenchRow> rows;
 };
 
+// Which numbers of rows are timed, and for how long.
 struct InferenceBenchOptions {
   std::vector<int64_t> batches = {1, 8, 64};
   double seconds = 2;  // that calls of each number of rows are timed for, 30 calls at least

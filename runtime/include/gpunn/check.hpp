@@ -12,9 +12,12 @@
 
 namespace gpunn {
 
+// What a check found out about a case.
 enum class Verdict { passed, failed, unsupported, no_device };
+// "passed", "failed", "unsupported" or "no device".
 GPUNN_API std::string_view name_of(Verdict verdict);
 
+// One case of a check, and its outcome.
 struct CheckCase {
   std::string backend;
   std::string suite;    // "ops", "grad", ...
@@ -32,6 +35,7 @@ struct CheckCase {
   double seconds = 0, gflops = 0, gigabytes = 0;  // of the suite "perf": of one run, and per second
 };
 
+// Which backend is checked, with which cases, and how strictly.
 struct CheckOptions {
   std::string backend;  // a name, or the path of a plugin file
   std::vector<std::filesystem::path> plugins;
@@ -56,6 +60,7 @@ struct CheckOptions {
   std::function<void(const CheckCase&)> on_case;
 };
 
+// All cases of a check of one backend.
 struct CheckReport {
   std::string backend;
   std::string device;  // its name
@@ -74,10 +79,12 @@ GPUNN_API std::vector<CheckReport> check(const CheckOptions& options, const std:
 GPUNN_API std::vector<std::string> check_suites();
 GPUNN_API std::vector<std::string> check_ops();
 
+// A set of ops that a backend can be required to run, as "train-cnn".
 struct CheckProfile {
   std::string name;
   std::string description;
 };
+// All profiles that CheckOptions::profile may name.
 GPUNN_API std::vector<CheckProfile> check_profiles();
 
 }  // namespace gpunn

@@ -80,6 +80,7 @@ struct DataDigest {
   PartDigest train, validation, test;
 };
 
+// A data set in memory: its samples and targets, and what they are.
 struct Dataset {
   std::string name;
   std::string source;       // the files, or "synthetic, seed 1"
@@ -131,12 +132,14 @@ struct ChannelSummary {
   double min = 0, max = 0, mean = 0, stddev = 0;
 };
 
+// The contents of a split in figures: rows of each class, statistics of each channel and target.
 struct SplitSummary {
   int64_t rows = 0;
   std::vector<int64_t> labels;  // rows of each class, or that have each label
   std::vector<ChannelSummary> channels;
   std::vector<ChannelSummary> targets;  // of TargetKind::numbers, by column
 };
+// Reads all samples of the split once. `classes` is the number of classes, or of labels.
 GPUNN_API SplitSummary summarize(const Split& split, int64_t classes, TargetKind targets = TargetKind::one_class);
 
 // Writes a PNG with the first training images of each class side by side, at most `columns` of them, a row a class from
@@ -144,6 +147,7 @@ GPUNN_API SplitSummary summarize(const Split& split, int64_t classes, TargetKind
 // where they have numbers. Throws Error(usage) where the samples are no images.
 GPUNN_API void write_contact_sheet(const Dataset& set, const std::filesystem::path& file, int64_t columns = 12);
 
+// A data set that the program knows by name.
 struct DatasetInfo {
   std::string name;
   std::string description;
@@ -152,6 +156,7 @@ struct DatasetInfo {
   std::filesystem::path found;  // empty: not on this machine
   std::vector<std::filesystem::path> searched;
 };
+// All data sets that `data.dataset` may name, found on this machine or not.
 GPUNN_API std::vector<DatasetInfo> list_datasets();
 
 // Fetches a set into the user's cache folder, checks its digests, and returns the folder.

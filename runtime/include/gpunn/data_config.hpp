@@ -9,6 +9,7 @@
 
 namespace gpunn {
 
+// Where the samples are while training: all on the device, or streamed to it batch by batch.
 enum class Residency { automatic, device, stream };
 
 // Published or drawn by the program, and without settings of its own: mnist, digits, ...
@@ -16,10 +17,12 @@ struct NamedSet {};
 
 enum class LabelMode { fine, coarse };  // 100 classes or 20 superclasses
 
+// The settings of `cifar100`.
 struct Cifar100Set {
   LabelMode label_mode = LabelMode::fine;
 };
 
+// The character between two columns of a CSV file.
 enum class Delimiter { comma, semicolon, tab };
 
 // A CSV table, and which of its columns are learnt: by their names in the header, or their numbers from 0.
@@ -40,6 +43,7 @@ struct ImageFolderSet : TargetTable {
   std::filesystem::path test_targets;  // that of the test samples
 };
 
+// The order of dimensions in an array of images; automatic: the one with 1 or 3 channels.
 enum class ImageLayout { automatic, channels_first, channels_last };
 
 // The user's own arrays in a file.
@@ -52,6 +56,7 @@ struct Hdf5Set {
 // The user's own table.
 struct CsvSet : TargetTable {};
 
+// What a model of super-resolution enlarges: brightness alone, or red, green and blue.
 enum class ColourPlanes { luma, rgb };
 enum class ModelInput { small, enlarged };  // the small image itself, or enlarged by bicubic to the size of its target
 
@@ -70,6 +75,7 @@ struct PhotographSet {
   std::filesystem::path test_small_path;          // likewise, of the test images
 };
 
+// How the files of a data set write boxes: docs/detection.md.
 enum class BoxFormat { voc, coco, yolo, csv };
 
 // Images with boxes around the objects that they show, drawn by the program or the user's own, and how training varies
@@ -95,6 +101,7 @@ struct BoxSet {
   std::string digit_source = "digits";  // the set that they are taken from
 };
 
+// The section `data` of an experiment.
 struct DataConfig {
   std::string task = "classification";  // the experiment's; no key of its own
   uint64_t order_seed = 1;              // likewise: of what is drawn anew for each training step

@@ -44,6 +44,7 @@ struct SourceLocation {
   int column = 0;
 };
 
+// A mistake in a file of the user, with its place.
 struct GPUNN_API Diagnostic {
   SourceLocation where;
   std::string message;

@@ -71,6 +71,7 @@ struct DetectedImage {
   std::string picture;  // a PNG file's bytes
 };
 
+// How well a detector finds the objects of the evaluated images.
 struct DetectionReport {
   std::vector<DetectedClass> classes;
   // Names and values: "VOC, 11 points", "COCO, small objects", ...

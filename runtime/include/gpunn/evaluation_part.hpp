@@ -5,6 +5,7 @@ namespace gpunn {
 // What a model is evaluated on: the samples that a training is watched by, or those that it never saw.
 enum class EvaluationPart { validation, test };
 
+// "validation" or "test".
 constexpr const char* name_of(EvaluationPart part) {
   return part == EvaluationPart::validation ? "validation" : "test";
 }

@@ -19,6 +19,7 @@ namespace gpunn {
 
 // An experiment as its YAML file gives it, defaults filled in. docs/experiments.md lists every key.
 
+// The section `early_stopping` of an experiment.
 struct EarlyStoppingConfig {
   std::string monitor = "accuracy";  // a metric of the task, or "loss"; with "train_" before it, of the training
   int64_t patience = 5;              // epochs without an improvement of more than min_delta
@@ -26,6 +27,7 @@ struct EarlyStoppingConfig {
   bool restore_best = false;  // end with the weights of best.h5
 };
 
+// The section `checkpoint` of an experiment.
 struct CheckpointConfig {
   int64_t every_epochs = 1;          // 0: none but the last
   int64_t every_steps = 0;           // more often than epochs; 0: no
@@ -38,6 +40,7 @@ struct InitFromConfig {
   std::filesystem::path names;  // a table of what its tensors are called here; empty: they are called the same
 };
 
+// An experiment as read, with every default filled in.
 struct Experiment {
   std::filesystem::path file;
   std::string name;

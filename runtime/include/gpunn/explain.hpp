@@ -26,6 +26,7 @@ GPUNN_API std::string heatmap_png(const Explanation& explanation, int64_t least_
 GPUNN_API std::string overlay_png(const Explanation& explanation, std::span<const uint8_t> image,
                                   int64_t least_side = kLeastSideOfMap);
 
+// Which images explain() explains, for which class, and where pictures go.
 struct ExplainRequest {
   std::vector<std::filesystem::path> inputs = {};  // images, and folders of them
   std::string class_text = {};                     // as find_class() takes it; empty: the class that the model predicts
@@ -35,6 +36,7 @@ struct ExplainRequest {
   std::filesystem::path overlay = {}, heatmap = {};
 };
 
+// One image that was explained, and the pictures that were written; empty paths: none.
 struct ExplainedImage {
   std::filesystem::path from, overlay, heatmap;
   Explanation explanation;

@@ -20,6 +20,7 @@ GPUNN_API std::string_view name_of(ExplainMethod method);
 GPUNN_API std::vector<std::string> explain_methods();                   // their names
 GPUNN_API ExplainMethod explain_method_named(const std::string& name);  // throws Error(usage) where there is none
 
+// Which class and layer a map is of, and how it is computed.
 struct ExplainOptions {
   std::optional<int64_t> class_index = {};  // counted from 0; none: the class that the model predicts
   std::string layer = {};                   // empty: the last one with more than one row or column

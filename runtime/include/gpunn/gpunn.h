@@ -43,6 +43,7 @@ typedef struct gpunn_model gpunn_model;
 
 enum { GPUNN_AS_TRAINED = -1 }; /* of an option: as the experiment of the training says */
 
+/* How a model is opened. gpunn_model_options_init() sets every field to "as trained". */
 typedef struct gpunn_model_options {
   uint32_t struct_size;
   int32_t precision;          /* GPUNN_PRECISION_..., or GPUNN_AS_TRAINED */
@@ -75,6 +76,7 @@ typedef struct gpunn_model_info {
   const char* device;  /* its name */
 } gpunn_model_info;
 
+/* Fills `info`, whose struct_size the caller has set. */
 GPUNN_API gpunn_result gpunn_model_describe(gpunn_model* model, gpunn_model_info* info);
 
 /* An input or output: the type of one row, so that a batch is [rows, dim...], packed and row-major. */
@@ -88,8 +90,10 @@ typedef struct gpunn_model_tensor {
   int64_t dim[8];
 } gpunn_model_tensor;
 
+/* Fills `tensor` with the type of input or output number `index`, counted from 0. */
 GPUNN_API gpunn_result gpunn_model_input(gpunn_model* model, uint32_t index, gpunn_model_tensor* tensor);
 GPUNN_API gpunn_result gpunn_model_output(gpunn_model* model, uint32_t index, gpunn_model_tensor* tensor);
+/* Sets `name` to that of class number `index`; it is valid until the model is destroyed. */
 GPUNN_API gpunn_result gpunn_model_class(gpunn_model* model, uint32_t index, const char** name);
 
 /* The caller's memory for `rows` rows of an input or output. */
@@ -106,6 +110,7 @@ typedef struct gpunn_array {
 GPUNN_API gpunn_result gpunn_model_run(gpunn_model* model, int64_t rows, const gpunn_array* inputs, uint32_t n_inputs,
                                        const gpunn_array* outputs, uint32_t n_outputs);
 
+/* A class of the model, and how probable it is, from 0 to 1. */
 typedef struct gpunn_class_probability {
   int64_t index;
   const char* name; /* valid until the model is destroyed */

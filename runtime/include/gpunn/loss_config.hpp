@@ -11,25 +11,31 @@
 
 namespace gpunn {
 
+// `loss.type: cross_entropy`
 struct CrossEntropy {
   double label_smoothing = 0;          // the share of a target that is spread over all classes
   std::vector<double> class_weights;   // by class, of its term of the loss; empty: 1 each
   SourceLocation class_weights_place;  // the data says how many there have to be
 };
 
+// `loss.type: mean_squared_error`
 struct MeanSquaredError {};
 
+// `loss.type: binary_cross_entropy`
 struct BinaryCrossEntropy {};
 
+// `loss.type: hinge`
 struct Hinge {
   double margin = 1;  // by how much the label's output has to lead
   int64_t power = 1;  // 1 or 2, of what is missing
 };
 
+// `loss.type: huber`
 struct Huber {
   double delta = 1;  // squares up to here, distances beyond
 };
 
+// `loss.type: mean_absolute_error`
 struct MeanAbsoluteError {};
 
 // sqrt(distance^2 + epsilon^2), an absolute error that is smooth at 0 (Charbonnier et al., 1994).
@@ -85,6 +91,7 @@ enum class LossKind {
   focal
 };
 
+// The section `loss` of an experiment. The order of kinds is that of LossKind.
 struct LossConfig {
   std::variant<CrossEntropy, MeanSquaredError, BinaryCrossEntropy, Hinge, Huber, MeanAbsoluteError, Charbonnier,
                Perceptual, StyleLoss, Focal>

@@ -53,12 +53,14 @@ struct MutableArrayView {
   void* data = nullptr;
 };
 
+// A class, its number from 0, and how probable it is, from 0 to 1.
 struct ClassProbability {
   int64_t index = 0;
   std::string name;
   double probability = 0;
 };
 
+// A number of a regression, named as the column that it was learnt from.
 struct NamedValue {
   std::string name;
   double value = 0;

@@ -17,6 +17,7 @@ struct LayerParameter {
   SourceLocation where;
 };
 
+// A layer of a model file, checked, with the place where it is written.
 struct LayerSpec {
   std::string type;
   std::string name;               // given, or "<type><ordinal>"

@@ -7,6 +7,7 @@
 
 namespace gpunn {
 
+// What an exported ONNX file has.
 struct OnnxExportOptions {
   int64_t opset = 18;            // 13 to 21
   bool raw_input = false;        // samples as the data set has them (u8 of images): the graph normalises them
@@ -15,6 +16,7 @@ struct OnnxExportOptions {
   bool operator==(const OnnxExportOptions&) const = default;
 };
 
+// Which files were written, and what is in them.
 struct OnnxExportReport {
   std::filesystem::path file = {};
   std::filesystem::path data = {};  // empty: the file has the weights

@@ -21,6 +21,7 @@ namespace gpunn::eager {
 
 // --- The catalogue ---
 
+// What values an attribute of an op takes.
 enum class AttributeKind {
   flag,      // bool
   integer,   // int64_t
@@ -34,11 +35,15 @@ enum class AttributeKind {
   choice,    // one of `choices`
   dtype,     // "f32", ...
 };
+// "flag", "integer", ...
 GPUNN_API std::string_view name_of(AttributeKind kind);
 
+// The value of an attribute, of the type that its kind says.
 using AttributeValue = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>, std::vector<double>>;
+// An attribute as a caller gives it.
 using NamedAttribute = std::pair<std::string, AttributeValue>;
 
+// An attribute of an op, for help and for checks.
 struct AttributeInfo {
   std::string name;
   AttributeKind kind = AttributeKind::integer;
@@ -48,6 +53,7 @@ struct AttributeInfo {
   std::vector<std::string> choices = {};        // of a choice
 };
 
+// An input or output of an op.
 struct TensorInfo {
   std::string name;
   std::string shape;                // "N, C, ..."; "?": the op computes it
@@ -59,6 +65,7 @@ struct TensorInfo {
   std::vector<int> may_alias = {};  // of an output: the inputs whose memory it may be
 };
 
+// An op of the catalogue: what it takes, gives and means.
 struct OpDescription {
   int32_t id = 0;
   std::string name;       // "conv2d"
@@ -103,6 +110,7 @@ class GPUNN_API Op {
 
 // --- A backend to run ops on ---
 
+// Which backend runs single ops, and how.
 struct EngineOptions {
   std::string backend = "auto";                     // a plugin's name or file
   int device = 0;                                   // counted from 0
@@ -135,6 +143,7 @@ struct Scratch {
   uint64_t bytes = 0;
 };
 
+// How the pool of device memory served requests so far.
 struct PoolStatistics {
   int64_t requests = 0;
   int64_t hits = 0;         // served by a block that was there

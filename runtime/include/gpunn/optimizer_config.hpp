@@ -9,41 +9,51 @@
 
 namespace gpunn {
 
+// `optimizer.type: sgd`
 struct Sgd {
   double momentum = 0;
   bool nesterov = false;
 };
 
+// `optimizer.type: adam`
 struct Adam {
   double beta1 = 0.9, beta2 = 0.999;
   double epsilon = 1e-8;
 };
 
+// `optimizer.type: adamw`
 struct AdamW : Adam {};
+// `optimizer.type: radam`
 struct RAdam : Adam {};
 
+// `optimizer.type: rmsprop`
 struct RmsProp {
   double momentum = 0;
   double epsilon = 1e-8;
   double alpha = 0.99;
 };
 
+// `optimizer.type: adagrad`
 struct AdaGrad {
   double epsilon = 1e-8;
 };
 
+// `optimizer.type: lion`
 struct Lion {
   double beta1 = 0.9, beta2 = 0.99;
 };
 
+// `optimizer.type: lars`
 struct Lars {
   double momentum = 0;
   double epsilon = 1e-8;
   double trust = 0.001;
 };
 
+// How an update of muon is scaled by the shape of its matrix.
 enum class MuonScale { original, match_rms_adamw };
 
+// `optimizer.type: muon`
 struct Muon {
   double momentum = 0.95;
   bool nesterov = true;
@@ -52,10 +62,12 @@ struct Muon {
   MuonScale scale = MuonScale::original;
 };
 
+// `optimizer.type: lbfgs`
 struct Lbfgs {
   int64_t history = 10;  // pairs of a step and the change of the gradient on it
 };
 
+// The section `optimizer` of an experiment.
 struct OptimizerConfig {
   std::variant<Sgd, Adam, AdamW, RAdam, RmsProp, AdaGrad, Lion, Lars, Muon, Lbfgs> kind;
   double learning_rate = 0.01;

@@ -11,6 +11,7 @@
 
 namespace gpunn {
 
+// A tensor of a program, with its place in memory.
 struct PlannedTensor {
   std::string name;
   TensorType type;
@@ -20,6 +21,7 @@ struct PlannedTensor {
   int64_t first_op = 0, last_op = 0;  // lifetime, indices into ops
 };
 
+// An op of a program, and the plugin and kernel that run it.
 struct PlannedOp {
   std::string op;    // "CONV2D_BIAS_ACTIVATION"
   std::string name;  // "conv1"
@@ -57,6 +59,7 @@ struct PlannedPass {
   std::vector<std::string> details;  // each change, by its layer or tensor
 };
 
+// A training step, or a call of a model, as it will run: ops, plugins, memory.
 struct PlanReport {
   std::string notice;  // what the user must know, as of a data set in place of the one asked for; empty: nothing
   std::string data;    // the data set, its rows, samples and classes, and whether they are the registry's word
@@ -91,6 +94,7 @@ struct SchedulePoint {
   std::string what;  // "first", "warm-up done", "drop", "restart", "highest", "last", or some of them: "first, highest"
 };
 
+// The learning rate of a whole training.
 struct ScheduleReport {
   std::string notice;  // as a PlanReport's
   std::string experiment, type;

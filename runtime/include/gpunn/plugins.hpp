@@ -9,6 +9,7 @@
 
 namespace gpunn {
 
+// What became of a plugin file.
 enum class PluginStatus { ok, not_a_plugin, abi_mismatch, dependency_missing, no_device, name_clash, invalid };
 GPUNN_API std::string_view name_of(PluginStatus status);  // "OK", "NOT_A_PLUGIN", ...
 

@@ -7,6 +7,7 @@
 
 namespace gpunn {
 
+// How a training is profiled, and where the trace goes.
 struct ProfileOptions {
   std::filesystem::path file;  // where the trace goes; empty: trace.json in the run folder
   int64_t steps = 20;          // measured op by op
@@ -28,6 +29,7 @@ struct ProfiledOp {
   double ceiling_share = 0;  // time at the device's measured best over time taken; 0: unknown
 };
 
+// Where the time of a training step goes, op by op.
 struct ProfileReport {
   std::filesystem::path file;
   std::string backend, device;

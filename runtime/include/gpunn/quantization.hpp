@@ -14,6 +14,7 @@ namespace gpunn {
 // How the range that eight bits stand for follows from the numbers of the calibration.
 enum class CalibrationMethod { maximum, entropy, percentile };
 
+// How ranges are calibrated, and how much accuracy may be lost.
 struct QuantizeOptions {
   CalibrationMethod method = CalibrationMethod::entropy;
   double percentile = 99.99;         // of the numbers of a tensor that are not 0: the share within the range
@@ -31,6 +32,7 @@ struct QuantizedLayer {
   double decibels = 0;  // of the tensor over its error, of the model in eight bits
 };
 
+// What was put in eight bits, and what it costs.
 struct QuantizeReport {
   std::filesystem::path file;
   int64_t images = 0;

@@ -27,6 +27,7 @@ struct RaceEntry {
   bool finished() const { return failure.empty() && !result.interrupted; }
 };
 
+// The same training on several backends, compared.
 struct GPUNN_API RaceReport {
   std::string experiment;
   std::filesystem::path folder;        // of the run folders
@@ -37,6 +38,7 @@ struct GPUNN_API RaceReport {
   bool ok() const;  // every entry finished
 };
 
+// Which backends race, and who hears of it.
 struct RaceOptions {
   // In this order. Empty: every backend that works here, by rising priority, so that the reference comes first.
   std::vector<std::string> backends;

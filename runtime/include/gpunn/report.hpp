@@ -9,6 +9,7 @@
 
 namespace gpunn {
 
+// The run that a report is of, and where the page goes.
 struct ReportRequest {
   std::filesystem::path run;   // a run folder
   std::filesystem::path file;  // empty: report.html in it

@@ -41,16 +41,19 @@ struct StylizeRequest {
   int64_t device = 0, threads = 0;
 };
 
+// The losses of a picture while it is painted.
 struct StyleLosses {
   double total = 0, content = 0, style = 0, variation = 0;  // weighted
 };
 
+// How far a painting is, for progress.
 struct StylizeReport {
   int64_t step = 0, steps = 0;
   StyleLosses losses;  // in front of the step
   double seconds = 0;
 };
 
+// A picture that was painted, and how its loss fell.
 struct StylizedImage {
   std::filesystem::path to;
   int64_t height = 0, width = 0, steps = 0;
@@ -76,6 +79,7 @@ struct PaintRequest {
   bool original_colours = false;
 };
 
+// An image that a trained network painted in one style.
 struct PaintedImage {
   std::filesystem::path from, to;
   int64_t height = 0, width = 0, style = 0;

@@ -22,6 +22,7 @@ struct SummaryLayer {
   double step_flops = 0;  // forward and gradients, in a training step
 };
 
+// A model's layers, and the work and memory of training it.
 struct SummaryReport {
   std::string model;
   std::string data;    // the data set, its rows, samples and classes, and whether they are the registry's word
@@ -42,6 +43,7 @@ struct SummaryReport {
   uint64_t total_bytes = 0;
 };
 
+// The model or experiment that is summed up.
 struct SummaryRequest {
   std::filesystem::path file;  // an experiment, or a model by itself
   std::vector<Override> overrides;

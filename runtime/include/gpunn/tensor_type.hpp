@@ -11,6 +11,7 @@
 
 namespace gpunn {
 
+// The type of a tensor's elements, by the numbers of the plugin contract.
 enum class DType : int32_t {
   f32 = GPUNN_F32,
   bf16 = GPUNN_BF16,
@@ -21,15 +22,20 @@ enum class DType : int32_t {
   u8 = GPUNN_U8,
 };
 
+// bf16 or f16.
 constexpr bool is_half(DType type) { return type == DType::bf16 || type == DType::f16; }
+// f32, f64, bf16 or f16.
 constexpr bool is_floating(DType type) { return type == DType::f32 || type == DType::f64 || is_half(type); }
 
+// Bytes of an element.
 GPUNN_API std::size_t size_of(DType type);
+// "f32", "bf16", ...
 GPUNN_API std::string_view name_of(DType type);
 
 // Dimensions, outermost first; empty is a scalar.
 using Shape = std::vector<int64_t>;
 
+// The product of the dimensions; 1 of a scalar.
 GPUNN_API int64_t element_count(const Shape& shape);
 GPUNN_API Shape batch_shape(const Shape& row, int64_t rows);  // [rows, row...]
 GPUNN_API std::string to_string(const Shape& shape);          // "[128, 1, 28, 28]"
@@ -37,6 +43,7 @@ GPUNN_API std::string to_string(const Shape& shape);          // "[128, 1, 28, 2
 // How an image [N,C,H,W] lies in memory: as it says, or as [N,H,W,C].
 enum class Layout : uint8_t { packed, channels_last };
 
+// What a tensor is, without its place in memory.
 struct TensorType {
   DType dtype = DType::f32;
   Shape shape;

@@ -38,6 +38,7 @@ struct StepReport {
   std::optional<LossScale> loss_scale = {};  // after this step, of a training in f16
 };
 
+// Loss and metrics of a model on a part of the data.
 struct EvalReport {
   EvaluationPart part = EvaluationPart::test;
   double loss = 0;
@@ -46,6 +47,7 @@ struct EvalReport {
   double seconds = 0;
 };
 
+// An epoch of a training, as a line of progress shows it.
 struct EpochReport {
   int64_t epoch = 0;
   int64_t global_step = 0;
@@ -89,6 +91,7 @@ struct BackendComparison {
   std::string parameter;            // "conv1.weight[0, 0, 2, 1] at step 9"; likewise
 };
 
+// What a training came to.
 struct RunResult {
   std::filesystem::path run;
   std::string backend;
@@ -106,6 +109,7 @@ struct RunResult {
   std::optional<BackendComparison> comparison;  // where two backends were asked for
 };
 
+// What a training does beside its experiment.
 struct RunOptions {
   TrainingListener* listener = nullptr;
   const std::atomic<bool>* stop = nullptr;  // set by a signal handler: checkpoint and return
@@ -140,6 +144,7 @@ struct DiagnoseRequest {
   std::string backend = {};  // empty: the one that the checkpoint names
 };
 
+// What diagnose() found out about a device that was lost.
 struct GPUNN_API FaultReport {
   int64_t first_step = 0, last_step = 0;  // looked at op by op; then the evaluation, where an epoch ends
   bool found = false;                     // the device was lost again
@@ -160,8 +165,10 @@ struct TrainedModel {
   std::vector<Override> overrides;
 };
 
+// Evaluates the model on the test data. Throws DeviceLostError where the device fails.
 GPUNN_API EvalReport evaluate(const TrainedModel& model, TrainingListener* listener = nullptr);
 
+// What a model makes of one sample.
 struct Prediction {
   std::string source;                 // the image file, "table.csv:12" of a line, or "mnist test row 7"
   std::vector<ClassProbability> top;  // of a classification or of several labels
@@ -170,6 +177,7 @@ struct Prediction {
   std::vector<DetectedBox> boxes;     // of a detection, in pixels of the image
 };
 
+// The file that was written, and how many tensors and numbers it has.
 struct ExportReport {
   std::filesystem::path file;
   int64_t tensors = 0, numbers = 0;
@@ -183,6 +191,7 @@ struct ExportReport {
 GPUNN_API ExportReport export_weights(const std::filesystem::path& model, const std::filesystem::path& file,
                                       const std::filesystem::path& names = {});
 
+// Which samples are predicted.
 struct PredictRequest {
   // Images, folders of images, CSV files with a row of features a line, and patterns ("*.png") of such.
   std::vector<std::filesystem::path> inputs;

@@ -9,6 +9,7 @@
 
 namespace gpunn {
 
+// Which images are enlarged, and where they go.
 struct UpscaleRequest {
   std::vector<std::filesystem::path> inputs;  // images, and folders of them
   std::filesystem::path to;                   // a PNG file for a single image, else a folder
@@ -17,6 +18,7 @@ struct UpscaleRequest {
   bool compare = false;  // beside each result a picture of bicubic and the result, side by side: NAME.compare.png
 };
 
+// An image that was enlarged.
 struct UpscaledImage {
   std::filesystem::path from, to;
   int64_t height = 0, width = 0;  // of the result

@@ -17,6 +17,7 @@ struct KeyInfo {
   std::vector<std::string> choices;  // all values that there are; empty: not a choice
 };
 
+// A layer type: what it does, and its parameters.
 struct LayerInfo {
   std::string name, help;
   std::vector<KeyInfo> keys;

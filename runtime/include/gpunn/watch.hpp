@@ -7,6 +7,7 @@
 
 namespace gpunn {
 
+// Which images of a folder are predicted, and what ends the watch.
 struct WatchOptions {
   bool skip_existing = false;  // images that are there before the watch begins are passed over
   int stop = -1;               // a descriptor: the watch ends when it can be read; -1: never
