@@ -158,6 +158,8 @@ const std::vector<Convolution> kConvolutions = {
     {{3, 40, 15, 12}, 16, 3, 2, {2, 2}, {1, 2}, {3, 2}, 1, "channels in eights, dilated strides"},
     {{2, 72, 9, 9}, 136, 1, 1, {2, 2}, {0, 0}, {1, 1}, 1, "channels in eights, pixels that no window reads"},
     {{2, 3, 17, 18}, 32, 7, 7, {2, 2}, {3, 3}, {1, 1}, 1, "a network's first"},
+    {{2, 3, 19, 70}, 72, 3, 3, {1, 1}, {1, 1}, {1, 1}, 1, "a network's first, several blocks"},
+    {{1, 5, 21, 45}, 16, 5, 4, {2, 3}, {2, 1}, {1, 1}, 1, "a network's first, other strides"},
 };
 
 gpunn_conv2d_attrs attributes(const Convolution& c, int32_t activation) {
