@@ -104,6 +104,7 @@ struct Executable::Impl {
   int64_t runs_per_launch = 1;
   std::vector<MemoryAccess> accesses;  // by step
   std::unique_ptr<Streams> streams;    // where steps may run at the same time
+  std::size_t plain_streams = 0;       // of these, without that of steps between ranks
 
   Impl(Backend& on, Variables& variables, const graph::Graph& program, const compiler::MemoryPlan& plan, void* arena,
        const std::vector<Subgraph>& subgraphs)
@@ -142,12 +143,17 @@ struct Executable::Impl {
   void prepare_streams() {
     const bool on_host = std::string(backend.info().memory_domain) == "host";
     const int bottom = static_cast<int>(backend.chain().size()) - 1;
-    if (on_host || backend.options().streams <= 1 || !backend.concurrent(bottom)) return;
+    const bool between_ranks = std::ranges::any_of(steps, &Step::collective);
+    if (on_host || !backend.concurrent(bottom) || (backend.options().streams <= 1 && !between_ranks)) return;
     for (const Step& step : steps) {
+      using Where = MemoryAccess::Where;
       accesses.push_back(step.access(graph, addresses));
-      accesses.back().movable = backend.concurrent(step.level()) && !step.collective();
+      accesses.back().where = step.collective()                    ? Where::between_ranks
+                              : backend.concurrent(step.level()) ? Where::any
+                                                                 : Where::first;
     }
-    streams = std::make_unique<Streams>(backend, static_cast<std::size_t>(backend.options().streams));
+    plain_streams = static_cast<std::size_t>(backend.options().streams);
+    streams = std::make_unique<Streams>(backend, plain_streams + (between_ranks ? 1 : 0));
   }
 
   void require_op_by_op() const {
@@ -187,7 +193,7 @@ struct Executable::Impl {
   void enqueue_on_streams(int64_t times) {
     std::vector<MemoryAccess> ops;
     for (int64_t i = 0; i < times; ++i) ops.insert(ops.end(), accesses.begin(), accesses.end());
-    const std::vector<StreamStep> plan = plan_streams(ops, streams->count());
+    const std::vector<StreamStep> plan = plan_streams(ops, plain_streams);
 
     std::vector<bool> marked(plan.size(), false);
     for (const StreamStep& step : plan) {

@@ -46,7 +46,7 @@ class Step {
     return op != nullptr && op->kernel.collective();
   }
   bool fused() const { return std::holds_alternative<SubgraphWork>(work_); }
-  // The bytes that it reads and writes. The caller sets `movable`.
+  // The bytes that it reads and writes. The caller sets `where`.
   MemoryAccess access(const graph::Graph& graph, const std::vector<void*>& addresses) const;
 
  private:

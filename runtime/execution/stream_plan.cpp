@@ -59,6 +59,7 @@ struct Dependencies {
     }
     std::vector<std::size_t> chain(ops.size(), 1);
     for (std::size_t op = ops.size(); op-- > 0;) {
+      if (ops[op].where == MemoryAccess::Where::between_ranks) continue;  // takes no stream of another op
       for (const std::size_t dependency : direct[op]) {
         // Among equally long chains the earliest wins, which comes last here.
         if (chain[op] + 1 < chain[dependency]) continue;
@@ -105,16 +106,20 @@ std::size_t choose(const LastOps& streams, const Dependencies& dependencies, std
 
 std::vector<StreamStep> plan_streams(std::span<const MemoryAccess> ops, std::size_t stream_count) {
   std::vector<StreamStep> steps(ops.size());
-  if (stream_count <= 1) return steps;
+  const auto is_between = [](const MemoryAccess& op) { return op.where == MemoryAccess::Where::between_ranks; };
+  if (stream_count <= 1 && std::ranges::none_of(ops, is_between)) return steps;
   const Dependencies dependencies(ops);
   LastOps streams(stream_count);
   for (std::size_t op = 0; op < ops.size(); ++op) {
     StreamStep& step = steps[op];
-    step.stream = ops[op].movable ? choose(streams, dependencies, op) : 0;
+    const bool between = is_between(ops[op]);
+    step.stream = between                                       ? stream_count
+                  : ops[op].where == MemoryAccess::Where::first ? 0
+                                                                : choose(streams, dependencies, op);
     for (const std::size_t dependency : dependencies.direct[op]) {
       if (steps[dependency].stream != step.stream) step.after.push_back(dependency);
     }
-    streams[step.stream] = op;
+    if (!between) streams[step.stream] = op;
   }
   return steps;
 }

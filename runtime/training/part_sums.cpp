@@ -2,9 +2,9 @@
 
 #include <gpunn/ops.h>
 
-#include <algorithm>
 #include <string>
 
+#include "training/gradient_buckets.hpp"
 #include "training/programs.hpp"
 
 namespace gpunn::training {
@@ -17,35 +17,15 @@ using graph::ValueId;
 
 namespace {
 
-// Of the flat gradients, so that a sum over the ranks begins while others are still computed, where the device can.
-constexpr int64_t kBucketBytes = int64_t{8} << 20;
-
 Attributes sum_of(int64_t parts) {
   return Attributes::of(gpunn_all_reduce_attrs{.struct_size = 0, .parts = static_cast<int32_t>(parts)});
 }
 
-// Where buckets of neighbouring parameters end, in elements.
-std::vector<int64_t> bucket_ends(const ParameterLayout& layout) {
-  std::vector<int64_t> begins;
-  for (std::size_t i = 0; i < layout.offset.size(); ++i) {
-    if (layout.offset[i] < layout.trained) begins.push_back(layout.offset[i]);
-  }
-  std::ranges::sort(begins);
-  std::vector<int64_t> ends;
-  int64_t first = 0;
-  for (const int64_t begin : begins) {
-    if ((begin - first) * static_cast<int64_t>(sizeof(float)) < kBucketBytes) continue;
-    ends.push_back(begin);
-    first = begin;
-  }
-  ends.push_back(layout.trained);
-  return ends;
-}
-
 }  // namespace
 
-PartGradients::PartGradients(Graph& g, const ParameterLayout& layout, const Division& division, ValueId gradients)
-    : g_(g), layout_(layout), division_(division), gradients_(gradients) {}
+PartGradients::PartGradients(Graph& g, const ParameterLayout& layout, const Division& division, ValueId gradients,
+                             int64_t bucket_elements)
+    : g_(g), layout_(layout), division_(division), gradients_(gradients), bucket_elements_(bucket_elements) {}
 
 ValueId PartGradients::begin_part(int64_t part) {
   const TensorType flat = layout_.trained_type();
@@ -75,13 +55,11 @@ void PartGradients::add_sum() {
     return;
   }
   const int64_t parts = division_.in_order ? division_.parts : division_.world;
-  int64_t begin = 0;
-  for (const int64_t end : bucket_ends(layout_)) {
-    const int64_t offset = begin * static_cast<int64_t>(sizeof(float)), size = end - begin;
+  for (const distributed::Share bucket : gradient_buckets(layout_, bucket_elements_)) {
+    const int64_t offset = bucket.begin * static_cast<int64_t>(sizeof(float)), size = bucket.count();
     g_.add_into(GPUNN_OP_ALL_REDUCE, "gradients", sum_of(parts),
                 {g_.add_view("gradients.bucket", gradients_, {DType::f32, {1, size}}, offset)},
                 {g_.add_view("gradients.bucket", gradients_, {DType::f32, {size}}, offset)});
-    begin = end;
   }
 }
 

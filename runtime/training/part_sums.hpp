@@ -12,8 +12,9 @@ namespace gpunn::training {
 
 class PartGradients {
  public:
-  // `gradients` is the flat array of the sum.
-  PartGradients(graph::Graph& g, const ParameterLayout& layout, const Division& division, graph::ValueId gradients);
+  // `gradients` is the flat array of the sum, which is formed over the ranks by buckets of gradient_buckets().
+  PartGradients(graph::Graph& g, const ParameterLayout& layout, const Division& division, graph::ValueId gradients,
+                int64_t bucket_elements);
   // The flat array that the gradients of a part of this rank, counted from 0, are written to.
   graph::ValueId begin_part(int64_t part);
   // When they are written.
@@ -29,6 +30,7 @@ class PartGradients {
   const ParameterLayout& layout_;
   const Division& division_;
   const graph::ValueId gradients_;
+  const int64_t bucket_elements_;
   graph::ValueId parts_ = graph::kNoValue;  // of one part, or where they are kept [parts of this rank, elements]
 };
 

@@ -208,7 +208,7 @@ Graph training_program(const ProgramContext& c, const SplitType& split) {
   std::optional<LossScaleValues> scaling;
   if (scales_loss(c.experiment)) scaling = add_loss_scale(g);
   const ValueId scale = scaling ? scaling->scale : graph::kNoValue;
-  PartGradients sum(g, c.layout, division, gradients);
+  PartGradients sum(g, c.layout, division, gradients, c.experiment.bucket_kib * 1024 / int64_t{sizeof(float)});
   PartBuffers statistics(g, c.buffers, division, division.divided ? add_flat_buffers(g, c) : graph::kNoValue);
   std::vector<ValueId> part_losses;
   for (int64_t part = 0; part < parts; ++part) {
@@ -252,9 +252,10 @@ Graph training_program(const ProgramContext& c, const SplitType& split) {
   }
   ValueId loss = part_losses.front();
   if (division.divided) {
+    // In the order in which their terms are there: sums over the ranks run one behind the other, beside other ops.
     loss = add_sum_of_parts(g, "loss.mean", part_losses, division);
-    sum.add_sum();
     statistics.add_mean();
+    sum.add_sum();
   }
 
   const ValueId rates =

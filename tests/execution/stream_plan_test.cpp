@@ -72,10 +72,31 @@ TEST_CASE("an op that must not move stays on the first stream", "[streams]") {
   std::vector<MemoryAccess> ops(6, op({}, {}));
   for (std::size_t i = 0; i < ops.size(); ++i) {
     ops[i].writes = {{i * 4, i * 4 + 4}};
-    ops[i].movable = i % 2 == 0;
+    if (i % 2 == 1) ops[i].where = MemoryAccess::Where::first;
   }
   const std::vector<StreamStep> steps = plan_streams(ops, 4);
   for (std::size_t i = 1; i < ops.size(); i += 2) CHECK(steps[i].stream == 0);
+}
+
+TEST_CASE("a sum over the ranks runs beside what does not need it", "[streams]") {
+  // Two gradients, one behind the other, and the sum of each as they are in a step: behind both. An update follows.
+  std::vector<MemoryAccess> ops{op({{0, 4}}, {{4, 8}}), op({{4, 8}}, {{8, 12}}), op({{4, 8}}, {{4, 8}}),
+                                op({{8, 12}}, {{8, 12}}), op({{4, 12}}, {{0, 4}})};
+  ops[2].where = ops[3].where = MemoryAccess::Where::between_ranks;
+  for (const std::size_t streams : {1, 4}) {
+    const std::vector<StreamStep> steps = plan_streams(ops, streams);
+    CHECK(steps[0].stream == 0);
+    CHECK(steps[1].stream == 0);
+    CHECK(steps[2].stream == streams);
+    CHECK(steps[3].stream == streams);
+    CHECK(steps[3].after == std::vector<std::size_t>{1});
+    CHECK(steps[4].stream < streams);
+    CHECK(steps[4].after == std::vector<std::size_t>{3, 2});
+  }
+  // The first gradient is read by the op that makes the second: only what comes behind may overwrite it.
+  CHECK(plan_streams(ops, 4)[2].after == std::vector<std::size_t>{1});
+  ops[1].reads.clear();
+  CHECK(plan_streams(ops, 4)[2].after == std::vector<std::size_t>{0});
 }
 
 TEST_CASE("ops that write the same bytes keep their order", "[streams]") {
@@ -93,14 +114,17 @@ TEST_CASE("ops that write the same bytes keep their order", "[streams]") {
     };
     for (int i = 0; i < 50; ++i) {
       ops.push_back({ranges(3), ranges(2)});
-      ops.back().movable = below(8) != 0;
+      const uint32_t drawn_where = below(8);
+      if (drawn_where == 0) ops.back().where = MemoryAccess::Where::first;
+      if (drawn_where == 1) ops.back().where = MemoryAccess::Where::between_ranks;
     }
     const std::size_t streams = 1 + below(5);
     const std::vector<StreamStep> steps = plan_streams(ops, streams);
     REQUIRE(steps.size() == ops.size());
     const auto before = finished_before(steps);
     for (std::size_t later = 0; later < ops.size(); ++later) {
-      CHECK(steps[later].stream < streams);
+      const bool between_ranks = ops[later].where == MemoryAccess::Where::between_ranks;
+      CHECK(between_ranks == (steps[later].stream == streams));
       for (std::size_t earlier = 0; earlier < later; ++earlier) {
         const bool conflict = touch(ops[earlier].writes, ops[later].reads) ||
                               touch(ops[earlier].writes, ops[later].writes) ||

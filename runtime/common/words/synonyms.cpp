@@ -99,6 +99,7 @@ constexpr Synonyms kSynonyms[] = {
     {"accumulate",
      "grad_accum gradient_accumulation gradient_accumulation_steps accumulation_steps "
      "accumulate_grad_batches"},
+    {"bucket_kib", "bucket_cap_mb bucket_size gradient_bucket_size"},
     {"ema", "ema_decay polyak swa weight_averaging moving_average"},
     {"precision", "dtype"},
     {"deterministic", "cudnn_deterministic reproducible determinism"},

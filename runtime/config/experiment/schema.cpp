@@ -68,6 +68,9 @@ std::vector<Key> training_keys() {
       integer("micro_batches", &E::micro_batches, between(0, 4096),
               "Parts of each batch that pass through the model one by one, and in whose order the gradients are added: "
               "the same bits on any number of ranks, with `deterministic`. 0: the part of a rank is one."),
+      integer("bucket_kib", &E::bucket_kib, between(1, 1 << 20),
+              "Kibibytes of gradients that ranks add up at a time. On a GPU the sum of a bucket runs while the gradients "
+              "of earlier layers are computed. Large buckets have fewer waits, small ones begin sooner."),
       number("ema", &E::ema, from_to_below(0, 1),
              "Evaluate, predict and choose the best by a running average of the parameters that keeps this share of "
              "itself at each step; 0: by the parameters."),

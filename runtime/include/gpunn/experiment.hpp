@@ -34,6 +34,11 @@ struct CheckpointConfig {
   std::string monitor = "accuracy";  // what "best" means
 };
 
+// What gradients are on the way between the ranks of a training.
+enum class Wire { f32, bf16 };
+// What each rank keeps a part of, and not the whole.
+enum class Shard { none, optimizer };
+
 // Weights that a new training starts from in place of random ones.
 struct InitFromConfig {
   std::filesystem::path file;   // a checkpoint, a run folder or a .safetensors file; empty: none
@@ -59,6 +64,10 @@ struct Experiment {
   uint64_t seed = 1;
   int64_t accumulate = 1;              // batches whose gradients make up an update
   int64_t micro_batches = 0;           // parts of a batch, in whose order gradients are added; 0: one a rank
+  int64_t bucket_kib = 8192;           // of gradients that are added up over the ranks at a time
+  Wire wire = Wire::f32;               // what gradients are on the way between ranks
+  bool global_batch_norm = false;      // statistics of the batch of all ranks
+  Shard shard = Shard::none;           // what each rank keeps a part of
   double ema = 0;                      // what is kept of the parameters' running average at each step; 0: there is none
   bool check_gradients = false;        // record the norm of the gradients, and end where it is not finite
   std::vector<std::string> freeze;     // names of parameters that are not trained, as ParameterGroup::match
