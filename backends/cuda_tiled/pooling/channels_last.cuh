@@ -37,13 +37,13 @@ struct Span {
 };
 
 // The part of a window that is inside the image.
-__device__ Span inputs_of(const Axis& axis, int output) {
+__device__ __forceinline__ Span inputs_of(const Axis& axis, int output) {
   const int begin = output * axis.stride - axis.pad;
   return {max(begin, 0), min(begin + axis.window, axis.inputs)};
 }
 
 // The windows that hold an input. There may be none, where the stride is larger than the window.
-__device__ Span outputs_of(const Axis& axis, int input) {
+__device__ __forceinline__ Span outputs_of(const Axis& axis, int input) {
   const int before = input + axis.pad - axis.window;  // the last place at which a window begins too early
   return {before < 0 ? 0 : before / axis.stride + 1, min((input + axis.pad) / axis.stride + 1, axis.outputs)};
 }
