@@ -6,6 +6,8 @@
 #include <limits>
 #include <optional>
 
+#include "compiler/layout.hpp"
+
 namespace gpunn::compiler {
 
 using graph::Attributes;
@@ -20,7 +22,8 @@ namespace {
 
 class Fusion {
  public:
-  Fusion(Graph& graph, const Provider& provider) : graph_(graph), provider_(provider) {
+  Fusion(Graph& graph, const Provider& provider, ImageLayouts layouts)
+      : graph_(graph), provider_(provider), layouts_(layouts) {
     readers_.resize(graph.values().size());
     for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
       for (const ValueId input : graph.nodes()[n].inputs) readers_[index(input)].push_back(n);
@@ -67,12 +70,19 @@ class Fusion {
     return reader;
   }
 
+  int level_of(const Node& node) const {
+    const graph::OpSignature signature = graph_.signature(node);
+    const int level = provider_(signature);
+    if (layouts_ == ImageLayouts::packed || !has_images(signature)) return level;
+    const int last = provider_(in_layout(signature, Layout::channels_last));
+    return chain_rank(last) < chain_rank(level) ? last : level;
+  }
+
   bool better(const Node& composite, const std::vector<std::size_t>& parts) const {
-    const int level = provider_(graph_.signature(composite));
+    const int level = level_of(composite);
     if (level < 0) return false;
-    return std::ranges::all_of(parts, [&](std::size_t part) {
-      return level <= chain_rank(provider_(graph_.signature(graph_.nodes()[part])));
-    });
+    return std::ranges::all_of(parts,
+                               [&](std::size_t part) { return level <= chain_rank(level_of(graph_.nodes()[part])); });
   }
 
   // The composite takes the place of the part at `place`; the others go.
@@ -164,12 +174,13 @@ class Fusion {
 
   Graph& graph_;
   const Provider& provider_;
+  ImageLayouts layouts_;
   std::vector<std::vector<std::size_t>> readers_;  // by value
   std::vector<bool> removed_;
 };
 
 }  // namespace
 
-void fuse(Graph& graph, const Provider& provider) { Fusion(graph, provider).run(); }
+void fuse(Graph& graph, const Provider& provider, ImageLayouts layouts) { Fusion(graph, provider, layouts).run(); }
 
 }  // namespace gpunn::compiler

@@ -23,19 +23,6 @@ namespace {
 // How much faster an op has to be in another layout than that of what it reads: a copy must pay.
 constexpr double kWorthTurning = 1.25;
 
-bool has_images(const OpSignature& signature) {
-  return std::ranges::any_of(signature.inputs, has_layouts) || std::ranges::any_of(signature.outputs, has_layouts);
-}
-
-OpSignature in_layout(OpSignature signature, Layout layout) {
-  for (auto* types : {&signature.inputs, &signature.outputs}) {
-    for (TensorType& type : *types) {
-      if (has_layouts(type)) type.layout = layout;
-    }
-  }
-  return signature;
-}
-
 class LayoutChoice {
  public:
   LayoutChoice(Graph& graph, const Offers& offers) : graph_(graph), offers_(offers) { find_fixed(); }
@@ -182,6 +169,19 @@ class LayoutChoice {
 };
 
 }  // namespace
+
+bool has_images(const OpSignature& signature) {
+  return std::ranges::any_of(signature.inputs, has_layouts) || std::ranges::any_of(signature.outputs, has_layouts);
+}
+
+OpSignature in_layout(OpSignature signature, Layout layout) {
+  for (auto* types : {&signature.inputs, &signature.outputs}) {
+    for (TensorType& type : *types) {
+      if (has_layouts(type)) type.layout = layout;
+    }
+  }
+  return signature;
+}
 
 void choose_layouts(Graph& graph, const Offers& offers) { LayoutChoice(graph, offers).run(); }
 

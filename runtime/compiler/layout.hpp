@@ -13,4 +13,9 @@ namespace gpunn::compiler {
 // once stays packed.
 void choose_layouts(graph::Graph& graph, const Offers& offers);
 
+// Whether a tensor of the op has images, whose layout may be another.
+bool has_images(const graph::OpSignature& signature);
+// The op with all its images in this layout.
+graph::OpSignature in_layout(graph::OpSignature signature, Layout layout);
+
 }  // namespace gpunn::compiler

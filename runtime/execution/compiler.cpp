@@ -19,7 +19,10 @@ graph::Graph lower(graph::Graph program, std::span<const Backend* const> backend
     return [&backend](const graph::OpSignature& signature) { return backend.place(signature).rank; };
   };
   const LongWork work("planning: fusing and splitting ops");
-  if (options.fuse) compiler::fuse(program, provider(*backends.front()));
+  if (options.fuse) {
+    compiler::fuse(program, provider(*backends.front()),
+                   options.layouts ? compiler::ImageLayouts::chosen_later : compiler::ImageLayouts::packed);
+  }
   const compiler::Offers offers = [&](const graph::OpSignature& signature) -> compiler::Offer {
     for (const Backend* backend : backends.subspan(1)) {
       if (backend->place(signature).level < 0) return {};

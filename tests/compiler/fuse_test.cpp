@@ -84,6 +84,26 @@ TEST_CASE("an overlay's composite is taken over the base's parts") {
   CHECK(ops_of(net.g) == std::vector<int32_t>{GPUNN_OP_MATMUL_BIAS_ACTIVATION});
 }
 
+TEST_CASE("a composite that is served channels-last alone is taken where layouts are chosen later") {
+  Graph g;
+  const ValueId x = g.add_value("x", {DType::f32, {2, 3, 8, 8}}, Storage::data);
+  const ValueId w = g.add_value("w", {DType::f32, {4, 3, 1, 1}}, Storage::parameters);
+  const ValueId b = g.add_value("b", {DType::f32, {4}}, Storage::parameters);
+  gpunn_conv2d_attrs attrs{};
+  attrs.stride[0] = attrs.stride[1] = attrs.dilation[0] = attrs.dilation[1] = attrs.groups = 1;
+  const ValueId y = g.add1(GPUNN_OP_CONV2D, "conv", Attributes::of(attrs), {x, w});
+  g.add1(GPUNN_OP_RELU, "relu", {}, {g.add1(GPUNN_OP_BIAS_ADD, "bias", {}, {y, b})});
+  const Provider last_alone = [](const graph::OpSignature& signature) {
+    const bool last = signature.outputs[0].layout == Layout::channels_last;
+    return signature.op == GPUNN_OP_CONV2D_BIAS_ACTIVATION && !last ? -1 : 0;
+  };
+  Graph packed = g;
+  fuse(packed, last_alone);
+  CHECK(packed.nodes().size() == 3);
+  fuse(g, last_alone, ImageLayouts::chosen_later);
+  CHECK(ops_of(g) == std::vector<int32_t>{GPUNN_OP_CONV2D_BIAS_ACTIVATION});
+}
+
 TEST_CASE("relu backward takes the bias gradient along") {
   Graph g;
   const TensorType type{DType::f32, {4, 5}};

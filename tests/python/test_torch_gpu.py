@@ -45,10 +45,10 @@ def test_convolutions_round_as_pytorch_allows() -> None:
         gpunn.torch.replace(module, backend)
         return float((module(x).double() - exact).norm() / exact.norm())
 
-    assert error() < 1e-6
+    assert error() < 2e-6
     torch.backends.cudnn.allow_tf32 = True
     assert 5e-5 < error() < 1e-3
-    assert error(gpunn.torch.Backend("auto", precision="fp32")) < 1e-6
+    assert error(gpunn.torch.Backend("auto", precision="fp32")) < 2e-6
 
 
 @pytest.mark.parametrize("name", sorted(SAMPLES))
