@@ -21,6 +21,7 @@
 #include "cli/experiment_options.hpp"
 #include "cli/json.hpp"
 #include "cli/output.hpp"
+#include "cli/profile.hpp"
 #include "cli/status_line.hpp"
 #include "cli/table.hpp"
 #include "cli/terminal.hpp"
@@ -56,15 +57,20 @@ void print_report(const InferenceBenchReport& report) {
                {"P50", Align::right},
                {"P99", Align::right},
                {"LEAST", Align::right},
+               {"DEVICE", Align::right},
                {"ROWS/s", Align::right},
                {"MEMORY", Align::right},
                {"CALLS", Align::right}});
   for (const InferenceBenchRow& row : report.rows) {
     table.add({std::to_string(row.rows), duration_text(row.p50_seconds), duration_text(row.p99_seconds),
-               duration_text(row.least_seconds), rate_text(row.rows_per_second), bytes_text(row.memory_bytes),
-               std::to_string(row.calls)});
+               duration_text(row.least_seconds), duration_text(row.device_seconds), rate_text(row.rows_per_second),
+               bytes_text(row.memory_bytes), std::to_string(row.calls)});
   }
   put("{}", table.text());
+  for (const InferenceBenchRow& row : report.rows) {
+    if (!row.profile) continue;
+    put("\nops of a call with {} rows\n{}", row.rows, profile_text(*row.profile, terminal_of(STDOUT_FILENO).colour));
+  }
 }
 
 struct BenchArguments {
@@ -77,6 +83,7 @@ struct BenchArguments {
   bool no_ceilings = false, verbose = false;
   ReportFormat format = ReportFormat::text;
   std::filesystem::path chart;
+  ProfileArguments profile;
 };
 
 std::vector<std::string> parted(const std::string& text) {
@@ -174,7 +181,9 @@ ExitCode run_inference(const BenchArguments& arguments, bool as_json) {
   if (arguments.step.threads > 0) options.threads = arguments.step.threads;
   if (!arguments.precisions.empty()) options.overrides.push_back({"training.precision", arguments.precisions});
   const InferenceBenchReport report = bench_inference(
-      arguments.what[1], {.batches = batch_sizes(arguments.batches), .warmup = arguments.step.warmup}, options);
+      arguments.what[1],
+      {.batches = batch_sizes(arguments.batches), .warmup = arguments.step.warmup, .profile = arguments.profile.get()},
+      options);
   if (as_json) {
     print_json(to_json(report));
   } else {
@@ -237,6 +246,8 @@ void add_bench(CommandLine& line) {
       .expected(1, 1000)
       .type_name("(op OP SHAPE... | kernels | infer MODEL | EXPERIMENT | ONNX)");
   verb.add_option("--batch", options->batches, "Rows of a call, of 'infer'").capture_default_str().type_name("N,...");
+  add_profile_options(verb, options->profile, "the ops of a call, of 'infer',",
+                      "and print their times; without FILE, no timeline");
   add_data_option(verb, options->data);
   verb.add_option("--backend", options->backends, "What computes; of an op several, as cpu,mine")
       .capture_default_str()
@@ -279,6 +290,7 @@ void add_bench(CommandLine& line) {
   verb.callback([&line, options] {
     line.action = [&line, options] {
       const std::string& first = options->what.front();
+      if (first != "infer" && options->profile.get()) throw Error("--profile is for 'bench infer'", ExitCode::usage);
       if (first == "infer") return run_inference(*options, line.json);
       return first == "op" || first == "kernels" ? run_ops(*options, line.json) : run_step(*options, line.json);
     };

@@ -76,13 +76,16 @@ Json to_json(const QuantizeReport& report) {
 }
 
 Json to_json(const InferenceBenchRow& row) {
-  return {{"rows", row.rows},
-          {"calls", row.calls},
-          {"least_seconds", row.least_seconds},
-          {"p50_seconds", row.p50_seconds},
-          {"p99_seconds", row.p99_seconds},
-          {"rows_per_second", row.rows_per_second},
-          {"memory_bytes", row.memory_bytes}};
+  Json json = {{"rows", row.rows},
+               {"calls", row.calls},
+               {"least_seconds", row.least_seconds},
+               {"p50_seconds", row.p50_seconds},
+               {"p99_seconds", row.p99_seconds},
+               {"device_seconds", row.device_seconds},
+               {"rows_per_second", row.rows_per_second},
+               {"memory_bytes", row.memory_bytes}};
+  if (row.profile) json["profile"] = to_json(*row.profile);
+  return json;
 }
 
 Json to_json(const InferenceBenchReport& report) {

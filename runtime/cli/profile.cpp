@@ -40,12 +40,12 @@ std::optional<ProfileOptions> ProfileArguments::get() const {
   return values;
 }
 
-void add_profile_options(Verb verb, ProfileArguments& arguments, bool file_required) {
-  const std::string help = "Write a timeline of training steps for ui.perfetto.dev";
+void add_profile_options(Verb verb, ProfileArguments& arguments, const std::string& what,
+                         const std::string& without_file) {
   arguments.option = verb.add_option("--profile", arguments.values.file,
-                                     file_required ? help : help + ", by default trace.json in the run folder")
-                         .expected(file_required ? 1 : 0, 1)
-                         .type_name(file_required ? "FILE" : "[FILE]");
+                                     "Write a timeline of " + what + " for ui.perfetto.dev, " + without_file)
+                         .expected(0, 1)
+                         .type_name("[FILE]");
   verb.add_option("--profile-steps", arguments.values.steps, "Steps to measure op by op")
       .capture_default_str()
       .range(1, 10'000)
@@ -83,6 +83,7 @@ std::string profile_text(const ProfileReport& report, bool colour) {
   if (report.ops.size() > shown) {
     text += fmt::format("and {} more, {}\n", report.ops.size() - shown, percent_text(rest));
   }
+  if (report.file.empty()) return text;
   return text + fmt::format("\nprofile   {}: open it in ui.perfetto.dev\n", report.file.string());
 }
 

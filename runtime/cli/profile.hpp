@@ -17,8 +17,9 @@ struct ProfileArguments {
   std::optional<ProfileOptions> get() const;
 };
 
-// `file_required`: where there is no run folder for a file of its own.
-void add_profile_options(Verb verb, ProfileArguments& arguments, bool file_required = false);
+// `what` is measured; `without_file` says what becomes of the trace where no file is named.
+void add_profile_options(Verb verb, ProfileArguments& arguments, const std::string& what = "training steps",
+                         const std::string& without_file = "by default trace.json in the run folder");
 
 // The ops by the time they take, the largest first, and what they are compared with.
 std::string profile_text(const ProfileReport& report, bool colour);

@@ -9,13 +9,8 @@
 
 namespace gpunn::data {
 
-namespace {
-
-constexpr int64_t kMostThreads = 32;
-
-}  // namespace
-
-void for_row_stretches(int64_t rows, int64_t stretch, const std::function<void(int64_t first, int64_t last)>& work) {
+void for_row_stretches(int64_t rows, int64_t stretch, const std::function<void(int64_t first, int64_t last)>& work,
+                       int64_t most_threads) {
   std::atomic<int64_t> next{0};
   std::mutex mutex;
   std::exception_ptr thrown;
@@ -37,7 +32,7 @@ void for_row_stretches(int64_t rows, int64_t stretch, const std::function<void(i
   };
   const int64_t stretches = (rows + stretch - 1) / stretch;
   const int64_t threads = std::clamp<int64_t>(std::thread::hardware_concurrency(), 1,
-                                              std::max<int64_t>(1, std::min(kMostThreads, stretches)));
+                                              std::max<int64_t>(1, std::min(most_threads, stretches)));
   {
     std::vector<std::jthread> team;
     for (int64_t i = 1; i < threads; ++i) team.emplace_back(take_stretches);

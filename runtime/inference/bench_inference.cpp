@@ -4,8 +4,16 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <memory>
 #include <random>
+#include <span>
+#include <utility>
 #include <vector>
+
+#include "inference/context.hpp"
+#include "inference/forward_weights.hpp"
+#include "inference/open_model.hpp"
+#include "training/trained_model.hpp"
 
 namespace gpunn {
 
@@ -15,6 +23,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kFewestCalls = 30;
 constexpr std::size_t kMostCalls = 1 << 20;
+constexpr double kShareOnDevice = 0.25;  // of the time of the calls
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
@@ -32,20 +41,37 @@ std::vector<std::byte> random_samples(const TensorType& row, int64_t rows) {
   return samples;
 }
 
-InferenceBenchRow measure_calls(const Model& model, int64_t rows, const InferenceBenchOptions& options) {
-  const ModelTensor& input = model.inputs().front();
-  const ModelTensor& output = model.outputs().back();
-  const Shape shape = batch_shape(input.row.shape, rows), answer_shape = batch_shape(output.row.shape, rows);
-  const std::vector<std::byte> samples = random_samples(input.row, rows);
-  std::vector<float> answers(static_cast<std::size_t>(element_count(answer_shape)));
-  const ArrayView in{.name = input.name, .dtype = input.row.dtype, .shape = shape, .data = samples.data()};
-  const MutableArrayView out{
-      .name = output.name, .dtype = output.row.dtype, .shape = answer_shape, .data = answers.data()};
-  for (int64_t i = 0; i < options.warmup; ++i) model.run(in, out);
+// A model with one context, as Model::Impl has several.
+struct Measured {
+  inference::OpenedModel opened;
+  std::unique_ptr<inference::Context> context;
+
+  Measured(const std::filesystem::path& path, const ModelOptions& options) {
+    inference::check_options(options);
+    training::TrainedFile trained = training::read_trained(path, options.overrides);
+    opened = inference::open_model(trained.checkpoint, trained.file,
+                                   inference::with_options(std::move(trained.experiment), options), options);
+    const inference::Weights weights = inference::forward_weights(
+        opened.model, inference::forward_program(opened.model, 1), trained.checkpoint, trained.file);
+    context = std::make_unique<inference::Context>(opened.model, std::move(opened.backend), weights, nullptr);
+  }
+  Measured(const Measured&) = delete;
+  Measured& operator=(const Measured&) = delete;
+};
+
+InferenceBenchRow measure_calls(const Measured& measured, int64_t rows, const InferenceBenchOptions& options) {
+  inference::Context& context = *measured.context;
+  const inference::ForwardModel& model = measured.opened.model;
+  const std::vector<std::byte> samples = random_samples(model.info.input.sample, rows);
+  const std::size_t output = model.has_task() ? 1 : 0;
+  std::vector<std::byte> answers(static_cast<std::size_t>(rows) * context.row_bytes(output));
+  const inference::OutputTarget target{.output = output, .data = answers.data()};
+  const auto call = [&] { context.run(rows, samples.data(), {&target, 1}); };
+  for (int64_t i = 0; i < options.warmup; ++i) call();
   std::vector<double> times;
   const Clock::time_point begin = Clock::now();
   for (Clock::time_point last = begin; times.size() < kMostCalls;) {
-    model.run(in, out);
+    call();
     const Clock::time_point now = Clock::now();
     times.push_back(std::chrono::duration<double>(now - last).count());
     last = now;
@@ -57,7 +83,9 @@ InferenceBenchRow measure_calls(const Model& model, int64_t rows, const Inferenc
   row.p50_seconds = times[times.size() / 2];
   row.p99_seconds = times[times.size() * 99 / 100];
   row.rows_per_second = static_cast<double>(rows) / row.p50_seconds;
-  row.memory_bytes = model.memory_bytes();
+  row.device_seconds = context.time_program(rows, kShareOnDevice * options.seconds);
+  row.memory_bytes = context.memory_bytes();
+  if (options.profile) row.profile = context.profile(rows, *options.profile);
   return row;
 }
 
@@ -66,17 +94,21 @@ InferenceBenchRow measure_calls(const Model& model, int64_t rows, const Inferenc
 InferenceBenchReport bench_inference(const std::filesystem::path& model, const InferenceBenchOptions& options,
                                      const ModelOptions& model_options) {
   if (options.batches.empty()) throw Error("bench infer wants at least one number of rows", ExitCode::usage);
+  if (options.profile && !options.profile->file.empty() && options.batches.size() > 1) {
+    throw Error("a trace has the calls of one number of rows; name one batch, or no file", ExitCode::usage);
+  }
   InferenceBenchReport report;
   for (const int64_t rows : options.batches) {
     ModelOptions one = model_options;
     one.max_batch = rows;
     one.calls = 1;
     const Clock::time_point begin = Clock::now();
-    const Model loaded = Model::load(model, one);
+    const Measured loaded(model, one);
     if (report.rows.empty()) {
-      report.model = loaded.experiment().name;
-      report.backend = loaded.backend();
-      report.device = loaded.device();
+      const execution::Backend& backend = loaded.context->backend();
+      report.model = loaded.opened.model.experiment.name;
+      report.backend = backend.name();
+      report.device = backend.info().name;
       report.load_seconds = seconds_since(begin);
     }
     report.rows.push_back(measure_calls(loaded, rows, options));

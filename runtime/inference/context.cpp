@@ -1,11 +1,16 @@
 #include "inference/context.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <mutex>
 #include <numeric>
+#include <string_view>
 #include <utility>
 
+#include "data/parallel.hpp"
 #include "execution/compiler.hpp"
+#include "execution/profiler.hpp"
 #include "training/programs.hpp"
 
 namespace gpunn::inference {
@@ -16,6 +21,11 @@ namespace {
 
 // What a call reads before it can be captured and launched: once for the kernels' own preparations, once to capture.
 constexpr int kRunsToPrepare = 2;
+// An input goes into pinned memory in pieces: while one is copied there, those before it are on their way to the
+// device. A thread copies about 10 GB/s, a device takes up to 50, so that large inputs want several.
+constexpr int64_t kUploadPiece = 512 * 1024;
+constexpr int64_t kLargeInput = 4 * 1024 * 1024;
+constexpr int64_t kUploadThreads = 8;
 
 template <class T>
 void write_values(execution::Variables& variables, const char* name, const TensorType& type, Storage storage,
@@ -148,12 +158,26 @@ void Context::run(int64_t rows, const void* input, std::span<const OutputTarget>
   }
 }
 
+void Context::upload_input(const void* input, uint64_t bytes) {
+  auto* const to = static_cast<std::byte*>(input_address_);
+  auto* const staged = static_cast<std::byte*>(staged_input_.data());
+  const auto* const from = static_cast<const std::byte*>(input);
+  std::mutex stream;
+  const auto copy = [&](int64_t first, int64_t last) {
+    const auto count = static_cast<uint64_t>(last - first);
+    std::memcpy(staged + first, from + first, count);
+    const std::lock_guard lock(stream);
+    backend_->enqueue_upload(to + first, staged + first, count);
+  };
+  const auto end = static_cast<int64_t>(bytes);
+  if (std::string_view(backend_->info().memory_domain) == "host") return copy(0, end);
+  data::for_row_stretches(end, kUploadPiece, copy, end < kLargeInput ? 1 : kUploadThreads);
+}
+
 void Context::run_prepared(execution::Executable& executable, int64_t rows, const void* input,
                            std::span<const OutputTarget> outputs) {
   const auto count = static_cast<uint64_t>(rows);
-  const uint64_t input_bytes = count * model_.info.input.sample.bytes();
-  std::memcpy(staged_input_.data(), input, input_bytes);
-  backend_->enqueue_upload(input_address_, staged_input_.data(), input_bytes);
+  upload_input(input, count * model_.info.input.sample.bytes());
   executable.run();
   for (const OutputTarget& target : outputs) {
     backend_->enqueue_download(staged_outputs_[target.output].data(), output_addresses_[target.output],
@@ -163,6 +187,37 @@ void Context::run_prepared(execution::Executable& executable, int64_t rows, cons
   for (const OutputTarget& target : outputs) {
     std::memcpy(target.data, staged_outputs_[target.output].data(), count * row_bytes_[target.output]);
   }
+}
+
+double Context::time_program(int64_t rows, double seconds) {
+  execution::Executable& prepared = executable(rows);
+  const auto timed = [&](int64_t times) {
+    const auto begin = std::chrono::steady_clock::now();
+    prepared.run(times);
+    backend_->synchronize();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  constexpr int64_t kFewest = 10, kMost = 10'000;
+  const double once = timed(kFewest) / kFewest;
+  const auto times = static_cast<int64_t>(std::clamp(seconds / std::max(once, 1e-9), double{kFewest}, double{kMost}));
+  return timed(times) / static_cast<double>(times);
+}
+
+ProfileReport Context::profile(int64_t rows, const ProfileOptions& options) {
+  execution::Executable& whole = executable(rows);  // it also makes the constants
+  const execution::CompiledProgram program = build_engine(model_, rows, *backend_).program;
+  const compiler::MemoryPlan plan =
+      program.subgraphs.taken.empty() ? program.plan : execution::plan_op_by_op(program, *backend_);
+  const execution::Buffer arena = backend_->allocate(plan.arena_bytes);
+  execution::Executable op_by_op(*backend_, variables_, program.graph, plan, arena.data());
+  execution::Profiler profiler(options);
+  profiler.attach(*backend_);
+  while (!profiler.finished()) profiler.step(whole, op_by_op, program);
+  profiler.detach();
+  if (!options.file.empty()) profiler.write(options.file);
+  ProfileReport report = profiler.report();
+  report.file = options.file;
+  return report;
 }
 
 }  // namespace gpunn::inference

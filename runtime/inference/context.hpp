@@ -1,5 +1,7 @@
 #pragma once
 
+#include <gpunn/profile.hpp>
+
 #include <atomic>
 #include <cstdint>
 #include <map>
@@ -44,11 +46,17 @@ class Context {
 
   execution::Backend& backend() { return *backend_; }
   const execution::Variables& variables() const { return variables_; }
+  uint64_t row_bytes(std::size_t output) const { return row_bytes_[output]; }
 
-  // Allocates nothing where an earlier call had as many rows.
+  // Takes no memory of the device where an earlier call had as many rows.
   void run(int64_t rows, const void* input, std::span<const OutputTarget> outputs);
   // Has the kernels for so many rows ready.
   void prepare(int64_t rows) { executable(rows); }
+  // Seconds of the program alone, without copies: runs are launched back to back for about `seconds`, and waited for at
+  // the end. Of the input of the last call.
+  double time_program(int64_t rows, double seconds);
+  // The times of its ops. Where `options` name no file, no trace is written.
+  ProfileReport profile(int64_t rows, const ProfileOptions& options);
   // On the device: activations, and what belongs to this context alone of weights, constants and variables. Any thread
   // may ask.
   uint64_t memory_bytes() const { return memory_bytes_; }
@@ -58,6 +66,7 @@ class Context {
   std::unique_ptr<execution::Executable> make_executable(int64_t rows);
   void count_memory();
   void make_constants(const execution::CompiledProgram& making, const graph::Graph& program);
+  void upload_input(const void* input, uint64_t bytes);
   void run_prepared(execution::Executable& executable, int64_t rows, const void* input,
                     std::span<const OutputTarget> outputs);
 

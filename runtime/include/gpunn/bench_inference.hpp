@@ -2,9 +2,11 @@
 
 #include <gpunn/export.h>
 #include <gpunn/model.hpp>
+#include <gpunn/profile.hpp>
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,7 +19,10 @@ struct InferenceBenchRow {
   double least_seconds = 0;  // of a call
   double p50_seconds = 0, p99_seconds = 0;
   double rows_per_second = 0;  // at the median
-  uint64_t memory_bytes = 0;   // on the device: weights, constants and activations of a model for so many rows
+  // Of the program alone: without copies from and to the host, launched back to back with one wait at the end.
+  double device_seconds = 0;
+  uint64_t memory_bytes = 0;  // on the device: weights, constants and activations of a model for so many rows
+  std::optional<ProfileReport> profile = {};  // of its ops, where one is asked for
 };
 
 // What calls of a trained model take: a row for each number of rows in a call.
@@ -32,6 +37,8 @@ struct InferenceBenchOptions {
   std::vector<int64_t> batches = {1, 8, 64};
   double seconds = 2;  // that calls of each number of rows are timed for, 30 calls at least
   int64_t warmup = 5;  // calls
+  // Times the ops, too. An empty file: no trace is written; a file needs a single number of rows.
+  std::optional<ProfileOptions> profile = {};
 };
 
 // On random samples. `model_options.max_batch` and `calls` are set by the batches. Throws what Model::load does.

@@ -41,7 +41,25 @@ class Inference(ProgramTest):
             self.assertLessEqual(row["least_seconds"], row["p50_seconds"])
             self.assertLessEqual(row["p50_seconds"], row["p99_seconds"])
             self.assertGreater(row["memory_bytes"], 100_000)
+            self.assertGreater(row["device_seconds"], 0)
+            self.assertNotIn("profile", row)
         self.assertIn("--batch", self.gpunn("bench", "infer", self.run_folder, "--batch", "1,x", code=2).stderr)
+
+    def test_the_ops_of_a_call_are_timed(self):
+        command = ("bench", "infer", self.run_folder, "--batch", "2", "--backend", "cpu", "--profile")
+        text = self.gpunn(*command).stdout
+        self.assertRegex(text, r"ROWS +P50 +P99 +LEAST +DEVICE ")
+        self.assertRegex(text, r" cpu +conv1 +CONV2D_BIAS_ACTIVATION")
+        self.assertNotIn("perfetto", text)
+        report = json.loads(self.gpunn(*command, "calls.json", "--profile-steps", "4", "--json").stdout)
+        profile = report["rows"][0]["profile"]
+        self.assertEqual(profile["steps"], 4)
+        self.assertIn("conv2", [op["name"] for op in profile["ops"]])
+        self.assertIn("traceEvents", json.loads((self.folder / "calls.json").read_text()))
+        several = (*command[:4], "1,2", *command[5:], "calls.json")
+        self.assertIn("one batch", self.gpunn(*several, code=2).stderr)
+        step = ("bench", DIGITS, "--profile", "x.json")
+        self.assertIn("--profile is for 'bench infer'", self.gpunn(*step, code=2).stderr)
 
     def test_a_model_goes_into_eight_bits(self):
         options = ("--images", "64", "--most-lost", "3", "--backend", "cpu", *FEW)
