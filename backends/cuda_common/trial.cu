@@ -1,5 +1,8 @@
 #include <gpunn/abi.h>
 
+#include <cstdint>
+#include <type_traits>
+
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -22,7 +25,12 @@ template <class T>
 __global__ void fill(T* x, int64_t n, uint32_t seed) {
   const int64_t i = thread_index();
   if (i >= n) return;
-  x[i] = static_cast<T>(static_cast<float>(mixed(static_cast<uint32_t>(i) ^ mixed(seed)) >> 8U) * 0x1p-23F - 1.0F);
+  const uint32_t random = mixed(static_cast<uint32_t>(i) ^ mixed(seed));
+  if constexpr (std::is_same_v<T, uint8_t>) {
+    x[i] = static_cast<uint8_t>(random >> 24U);
+  } else {
+    x[i] = static_cast<T>(static_cast<float>(random >> 8U) * 0x1p-23F - 1.0F);
+  }
 }
 
 template <class T>
@@ -42,6 +50,8 @@ void with_type(int32_t dtype, const Action& action) {
       return action(__nv_bfloat16());
     case GPUNN_F16:
       return action(__half());
+    case GPUNN_U8:
+      return action(uint8_t());
     default:
       return action(float());
   }

@@ -1,0 +1,377 @@
+// quantized:128x128 and its like: convolution in eight bits as an implicit GEMM on tensor cores (mma.sync, sm_80 and
+// later). A row of A is a pixel of y, and along K lie the channels of its first tap, those of the second, and so on: as
+// a channels-last image has them, so that 16 bytes of a row are 16 neighbouring channels of one pixel of x. B has a
+// filter a row, K along memory as well.
+//
+// Tiles come to shared memory by asynchronous copies of 16 bytes, some stages ahead. Chunks of 16 bytes are swizzled
+// there, so that the eight rows that ldmatrix reads at a time lie in different banks. A warp multiplies 16 x 8 x 32 an
+// instruction, u8 by s8 with sums in s32, which are exact. Filters are stored with the zero point 128: flipping the
+// highest bit of each byte makes them s8.
+//
+// x has a zero point, z: sum (x - z) w = sum x w - z sum w. What is subtracted is known before (`first`), if padding is
+// z too and not left out; so a tap outside the image copies 16 bytes of z. For z = 0, as behind every ReLU, copies fill
+// in zeros themselves, and nothing is prepared.
+//
+// The results go back through shared memory, where the residual was put first, so that both are read and written 16
+// bytes a thread. The residual is copied beside the first tiles: products of few terms wait for memory once.
+//
+// Where groups have another number of channels, 16 bytes of a row may belong to several taps: the threads then gather
+// them one by one, without asynchronous copies (kGather).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "async_copy.cuh"
+#include "cuda_common/launch.hpp"
+#include "fragments.cuh"
+#include "launch.hpp"
+#include "quantized/quantized_convolution.hpp"
+#include "shared_memory.hpp"
+
+namespace gpunn::cuda_tiled {
+
+inline constexpr int kChunkBytes = 16;
+
+template <QuantizedTile tile>
+struct QuantizedTiling {
+  static constexpr int kTileM = tile.tile_m, kTileN = tile.tile_n, kTileK = tile.tile_k;
+  static constexpr int kWarpM = tile.warp_m, kWarpN = tile.warp_n;
+  static constexpr int kStages = tile.stages;
+  static constexpr int kWarpsN = kTileN / kWarpN;
+  static constexpr int kThreads = 32 * (kTileM / kWarpM) * kWarpsN;
+  static constexpr int kFragmentsM = kWarpM / 16, kFragmentsN = kWarpN / 8;
+  static constexpr int kChunks = kTileK / kChunkBytes;  // of a row
+  static constexpr int kRowStep = kThreads / kChunks;   // a thread has the same chunk of rows that lie so far apart
+  static constexpr int kRowsA = kTileM / kRowStep, kRowsB = kTileN / kRowStep;
+  static constexpr int kBytesA = kTileM * kTileK, kStageBytes = (kTileM + kTileN) * kTileK;
+  static constexpr int kPitch = kTileN + kChunkBytes;  // of a pixel's results
+  static constexpr int kStagesBytes = kStages * kStageBytes, kResultBytes = kTileM * kPitch;
+  // Results take the place of the stages, or lie behind them where the residual comes early.
+  static constexpr int kSharedBytes = std::max(kStagesBytes, kResultBytes);
+  static constexpr int kResidualSharedBytes = kStagesBytes + kResultBytes;
+  static constexpr int kBlocks = kWarpM * kWarpN > 2048 ? 1 : 2;  // that a multiprocessor has registers for
+  static_assert(kChunks == 4 || kChunks == 8);
+  static_assert(kTileM % kRowStep == 0 && kTileN % kRowStep == 0 && kFragmentsN % 2 == 0);
+
+  // Of a chunk in a tile. Eight rows below one another meet all banks.
+  __device__ __forceinline__ static int place(int row, int chunk) {
+    const int swizzled = chunk ^ (kChunks == 8 ? row & 7 : row >> 1 & 3);
+    return row * kTileK + swizzled * kChunkBytes;
+  }
+};
+
+// Where a term of the sums lies: which channel of which tap.
+struct QuantizedTerm {
+  int channel, tap_row, tap_column;
+
+  __device__ __forceinline__ QuantizedTerm(int term, const QuantizedArguments& a)
+      : channel(term % a.group_channels),
+        tap_row(term / a.group_channels / a.taps_in_row),
+        tap_column(term / a.group_channels % a.taps_in_row) {}
+  __device__ __forceinline__ void advance(int terms, const QuantizedArguments& a) {
+    channel += terms;
+    while (channel >= a.group_channels) {
+      channel -= a.group_channels;
+      if (++tap_column < a.taps_in_row) continue;
+      tap_column = 0;
+      ++tap_row;
+    }
+  }
+};
+
+// The rows of A and B of which a thread copies its chunk.
+template <class T>
+class QuantizedRows {
+ public:
+  __device__ __forceinline__ QuantizedRows(const QuantizedArguments& a, int first_pixel, int first_filter)
+      : chunk_(static_cast<int>(threadIdx.x) % T::kChunks), row_(static_cast<int>(threadIdx.x) / T::kChunks) {
+    const int group = static_cast<int>(blockIdx.y);
+#pragma unroll
+    for (int i = 0; i < T::kRowsA; ++i) {
+      const int pixel = first_pixel + row_ + i * T::kRowStep;
+      const Divider::Result image = a.output_image(pixel);
+      const Divider::Result at = a.output_columns(image.rest);
+      constexpr int kOutside = -(1 << 30);
+      top_[i] = pixel < a.pixels ? at.quotient * a.row_stride - a.row_pad : kOutside;
+      left_[i] = at.rest * a.column_stride - a.column_pad;
+      const int64_t row = int64_t{image.quotient} * a.rows + top_[i];
+      corner_[i] = a.x + (row * a.columns + left_[i]) * a.channels + group * a.group_channels;
+    }
+#pragma unroll
+    for (int i = 0; i < T::kRowsB; ++i) {
+      const int filter = first_filter + row_ + i * T::kRowStep;
+      filter_[i] = filter < a.outputs ? a.w + (int64_t{group} * a.outputs + filter) * a.terms : nullptr;
+    }
+  }
+
+  // Starts copying the thread's chunks, which begin at `term`, into a stage.
+  __device__ __forceinline__ void copy(const QuantizedArguments& a, int term, const QuantizedTerm& at,
+                                       uint8_t* stage) const {
+    const bool inside = term < a.terms;
+    const int down = at.tap_row * a.row_dilation, right = at.tap_column * a.column_dilation;
+    const int64_t offset = (int64_t{down} * a.columns + right) * a.channels + at.channel;
+#pragma unroll
+    for (int i = 0; i < T::kRowsA; ++i) {
+      const bool there = is_pixel(a, i, down, right);
+      const uint8_t* const from = there ? corner_[i] + offset : a.padding;
+      copy_chunk(stage + T::place(row_ + i * T::kRowStep, chunk_), from, inside && from != nullptr);
+    }
+#pragma unroll
+    for (int i = 0; i < T::kRowsB; ++i) {
+      const bool there = inside && filter_[i] != nullptr;
+      copy_chunk(stage + T::kBytesA + T::place(row_ + i * T::kRowStep, chunk_), filter_[i] + term, there);
+    }
+  }
+
+  // The same, byte by byte, done at the end.
+  __device__ __forceinline__ void gather(const QuantizedArguments& a, int term, uint8_t* stage) const {
+    uint32_t pixels[T::kRowsA][4] = {}, filters[T::kRowsB][4] = {};
+    QuantizedTerm at(term, a);
+#pragma unroll
+    for (int byte = 0; byte < kChunkBytes; ++byte) {
+      if (term + byte < a.terms) {
+        const int down = at.tap_row * a.row_dilation, right = at.tap_column * a.column_dilation;
+        const int64_t offset = (int64_t{down} * a.columns + right) * a.channels + at.channel;
+#pragma unroll
+        for (int i = 0; i < T::kRowsA; ++i) {
+          const uint32_t value = is_pixel(a, i, down, right) ? corner_[i][offset] : a.x_zero_point;
+          pixels[i][byte / 4] |= value << (byte % 4 * 8);
+        }
+#pragma unroll
+        for (int i = 0; i < T::kRowsB; ++i) {
+          const uint32_t value = filter_[i] != nullptr ? filter_[i][term + byte] : 0;
+          filters[i][byte / 4] |= value << (byte % 4 * 8);
+        }
+        at.advance(1, a);
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < T::kRowsA; ++i) {
+      *reinterpret_cast<uint4*>(stage + T::place(row_ + i * T::kRowStep, chunk_)) =
+          make_uint4(pixels[i][0], pixels[i][1], pixels[i][2], pixels[i][3]);
+    }
+#pragma unroll
+    for (int i = 0; i < T::kRowsB; ++i) {
+      *reinterpret_cast<uint4*>(stage + T::kBytesA + T::place(row_ + i * T::kRowStep, chunk_)) =
+          make_uint4(filters[i][0], filters[i][1], filters[i][2], filters[i][3]);
+    }
+  }
+
+  __device__ __forceinline__ int chunk() const { return chunk_; }
+  __device__ __forceinline__ static void copy_chunk(uint8_t* to, const uint8_t* from, bool valid) {
+    copy_async<kChunkBytes>(reinterpret_cast<float*>(to), reinterpret_cast<const float*>(from), valid);
+  }
+
+ private:
+  __device__ __forceinline__ bool is_pixel(const QuantizedArguments& a, int i, int down, int right) const {
+    return static_cast<unsigned>(top_[i] + down) < static_cast<unsigned>(a.rows) &&
+           static_cast<unsigned>(left_[i] + right) < static_cast<unsigned>(a.columns);
+  }
+
+  int chunk_, row_;
+  int top_[T::kRowsA], left_[T::kRowsA];  // of the first tap's pixel, which may lie outside
+  const uint8_t* corner_[T::kRowsA];      // that pixel
+  const uint8_t* filter_[T::kRowsB];      // null: there is none
+};
+
+// d += a b, of fragments 16 x 32 and 32 x 8. Of a lane, g = lane / 4 and t = lane % 4: d[0], d[1] are row g, columns 2t
+// and 2t + 1, d[2], d[3] row g + 8; a[0] holds row g, k of 4t to 4t + 3, a[1] row g + 8, a[2] and a[3] the same at k +
+// 16; b0 holds column g, k of 4t to 4t + 3, b1 the same at k + 16.
+__device__ __forceinline__ void multiply_bytes(int32_t (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile(
+      "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+      "{%0, %1, %2, %3};"
+      : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+#endif
+}
+
+template <class T>
+using QuantizedSums = int32_t[T::kFragmentsM][T::kFragmentsN][4];
+
+// Adds the products of a stage to the sums of a warp, whose rows and columns in the tile begin at m and n.
+template <class T>
+__device__ __forceinline__ void multiply_stage(QuantizedSums<T>& sums, const uint8_t* stage, int m, int n) {
+  constexpr uint32_t kHighestBits = 0x80808080U;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+  for (int step = 0; step < T::kTileK / 32; ++step) {
+    uint32_t a[T::kFragmentsM][4], b[T::kFragmentsN / 2][4];
+#pragma unroll
+    for (int i = 0; i < T::kFragmentsM; ++i) {
+      load_matrices<false>(a[i], stage + T::place(m + i * 16 + lane % 16, step * 2 + lane / 16));
+    }
+#pragma unroll
+    for (int j = 0; j < T::kFragmentsN / 2; ++j) {
+      const int row = n + j * 16 + lane / 16 * 8 + lane % 8;
+      load_matrices<false>(b[j], stage + T::kBytesA + T::place(row, step * 2 + lane / 8 % 2));
+#pragma unroll
+      for (uint32_t& four : b[j]) four ^= kHighestBits;
+    }
+#pragma unroll
+    for (int i = 0; i < T::kFragmentsM; ++i) {
+#pragma unroll
+      for (int j = 0; j < T::kFragmentsN; ++j) {
+        multiply_bytes(sums[i][j], a[i], b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]);
+      }
+    }
+  }
+}
+
+// Calls move(element of the tile's results in shared memory, of a tensor like y, bytes) for all that the block makes.
+template <class T, class Move>
+__device__ __forceinline__ void for_results(const QuantizedArguments& a, int first_pixel, int first_filter,
+                                            const Move& move) {
+  constexpr int kRowChunks = T::kTileN / kChunkBytes;
+  for (int i = static_cast<int>(threadIdx.x); i < T::kTileM * kRowChunks; i += T::kThreads) {
+    const int row = i / kRowChunks, column = i % kRowChunks * kChunkBytes;
+    const int pixel = first_pixel + row, filter = first_filter + column;
+    if (pixel >= a.pixels || filter >= a.outputs) continue;
+    const int64_t at = int64_t{pixel} * a.all_outputs + int64_t{blockIdx.y} * a.outputs + filter;
+    move(row * T::kPitch + column, at, min(kChunkBytes, a.outputs - filter));
+  }
+}
+
+// `value` in units of y's scale.
+__device__ __forceinline__ uint32_t stored_byte(float value, const QuantizedArguments& a) {
+  constexpr float kFar = 4096.0F, kMost = 255.0F;  // beyond what is stored
+  if (isnan(value)) return 0;
+  const float whole = rintf(fminf(fmaxf(value, -kFar), kFar)) + a.y_zero_point;
+  return static_cast<uint32_t>(fminf(fmaxf(whole, a.low), kMost));
+}
+
+// What the sums of a filter become.
+template <class T>
+struct QuantizedColumns {
+  float factor[T::kTileN], offset[T::kTileN];
+  int32_t first[T::kTileN];
+
+  __device__ __forceinline__ void fill(const QuantizedArguments& a, int first_filter) {
+    for (int column = static_cast<int>(threadIdx.x); column < T::kTileN; column += T::kThreads) {
+      const bool there = first_filter + column < a.outputs;
+      const int filter = static_cast<int>(blockIdx.y) * a.outputs + first_filter + column;
+      factor[column] = there ? a.x_scale * a.scale[filter] / a.y_scale : 0.0F;
+      offset[column] = there ? a.bias[filter] / a.y_scale : 0.0F;
+      first[column] = there && a.first != nullptr ? a.first[filter] : 0;
+    }
+  }
+};
+
+// Scales the sums, adds bias and residual, and writes what is stored over the residual's bytes in shared memory.
+template <class T>
+__device__ __forceinline__ void store_sums(const QuantizedArguments& a, const QuantizedSums<T>& sums,
+                                           const QuantizedColumns<T>& columns, uint8_t* results, int m, int n) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+  for (int j = 0; j < T::kFragmentsN; ++j) {
+    const int column = n + j * 8 + lane % 4 * 2;
+#pragma unroll
+    for (int i = 0; i < T::kFragmentsM; ++i) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        auto* const pair = reinterpret_cast<uchar2*>(results + (m + i * 16 + half * 8 + lane / 4) * T::kPitch + column);
+        float added[2] = {};
+        if (a.residual != nullptr) {
+          added[0] = (static_cast<float>(pair->x) - a.residual_zero) * a.residual_factor;
+          added[1] = (static_cast<float>(pair->y) - a.residual_zero) * a.residual_factor;
+        }
+        uint32_t stored[2];
+#pragma unroll
+        for (int c = 0; c < 2; ++c) {
+          const auto sum = static_cast<float>(sums[i][j][half * 2 + c] + columns.first[column + c]);
+          stored[c] = stored_byte(sum * columns.factor[column + c] + columns.offset[column + c] + added[c], a);
+        }
+        *pair = make_uchar2(static_cast<uint8_t>(stored[0]), static_cast<uint8_t>(stored[1]));
+      }
+    }
+  }
+}
+
+template <class T, bool kGather>
+__global__ void __launch_bounds__(T::kThreads, T::kBlocks)
+    quantized_convolution(const __grid_constant__ QuantizedArguments a) {
+  extern __shared__ __align__(128) uint8_t shared[];
+  __shared__ QuantizedColumns<T> columns;
+  // Neighbouring blocks have the same pixels, which are the larger operand.
+  const int tiles_n = (a.outputs + T::kTileN - 1) / T::kTileN;
+  const int first_pixel = static_cast<int>(blockIdx.x) / tiles_n * T::kTileM;
+  const int first_filter = static_cast<int>(blockIdx.x) % tiles_n * T::kTileN;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int m = warp / T::kWarpsN * T::kWarpM, n = warp % T::kWarpsN * T::kWarpN;
+
+  const QuantizedRows<T> rows(a, first_pixel, first_filter);
+  int term = rows.chunk() * kChunkBytes;
+  QuantizedTerm at(term, a);
+  const auto copy_tile = [&](int index) {
+    uint8_t* const stage = shared + index % T::kStages * T::kStageBytes;
+    if constexpr (kGather) {
+      rows.gather(a, term, stage);
+    } else {
+      rows.copy(a, term, at, stage);
+      at.advance(T::kTileK, a);
+    }
+    term += T::kTileK;
+  };
+
+  const bool early_residual = a.residual != nullptr && a.vectors;
+  uint8_t* const results = shared + (early_residual ? T::kStagesBytes : 0);
+  if (early_residual) {  // in the first group of copies
+    for_results<T>(a, first_pixel, first_filter, [&](int in_tile, int64_t of_y, int /*bytes*/) {
+      QuantizedRows<T>::copy_chunk(results + in_tile, a.residual + of_y, true);
+    });
+  }
+  const int tiles = (a.terms + T::kTileK - 1) / T::kTileK;
+#pragma unroll
+  for (int index = 0; index < T::kStages - 1; ++index) {
+    if (index < tiles) copy_tile(index);
+    commit_copies();
+  }
+  columns.fill(a, first_filter);
+  QuantizedSums<T> sums = {};
+  for (int index = 0; index < tiles; ++index) {
+    wait_copies<T::kStages - 2>();
+    __syncthreads();  // the tile is there, and all are done with the one whose stage comes next
+    if (index + T::kStages - 1 < tiles) copy_tile(index + T::kStages - 1);
+    commit_copies();
+    multiply_stage<T>(sums, shared + index % T::kStages * T::kStageBytes, m, n);
+  }
+  wait_copies<0>();
+  __syncthreads();  // all are done with the last tile: the results take its place
+
+  if (a.residual != nullptr && !early_residual) {
+    for_results<T>(a, first_pixel, first_filter, [&](int in_tile, int64_t of_y, int bytes) {
+      for (int i = 0; i < bytes; ++i) results[in_tile + i] = a.residual[of_y + i];
+    });
+    __syncthreads();
+  }
+  store_sums<T>(a, sums, columns, results, m, n);
+  __syncthreads();
+  for_results<T>(a, first_pixel, first_filter, [&](int in_tile, int64_t of_y, int bytes) {
+    if (a.vectors) {
+      *reinterpret_cast<uint4*>(a.y + of_y) = *reinterpret_cast<const uint4*>(results + in_tile);
+    } else {
+      for (int i = 0; i < bytes; ++i) a.y[of_y + i] = results[in_tile + i];
+    }
+  });
+}
+
+template <QuantizedTile tile, bool kGather>
+void launch_quantized_tile(const QuantizedArguments& arguments, cudaStream_t stream) {
+  using T = QuantizedTiling<tile>;
+  const auto kernel = quantized_convolution<T, kGather>;
+  const int shared_bytes =
+      arguments.residual != nullptr && arguments.vectors ? T::kResidualSharedBytes : T::kSharedBytes;
+  allow_shared_memory(kernel, static_cast<std::size_t>(shared_bytes));
+  const int64_t blocks = cuda::divide_up(int64_t{arguments.pixels}, int64_t{T::kTileM}) *
+                         cuda::divide_up(int64_t{arguments.outputs}, int64_t{T::kTileN});
+  const cuda::Launch shape{
+      .grid = dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(arguments.groups)),
+      .block = dim3(T::kThreads),
+      .shared_bytes = static_cast<unsigned>(shared_bytes),
+  };
+  cuda::launch(kernel, shape, stream, arguments);
+}
+
+}  // namespace gpunn::cuda_tiled
