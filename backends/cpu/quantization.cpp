@@ -1,4 +1,6 @@
 // QUANTIZE, DEQUANTIZE, FAKE_QUANTIZE, QUANTIZE_FILTER and QUANTIZED_CONV2D.
+#include "common/quantization.hpp"
+
 #include <cmath>
 #include <memory>
 #include <utility>
@@ -16,27 +18,14 @@ namespace {
 
 constexpr float kLargestInt8 = 255;
 
-struct QuantizePlan {
-  int64_t n = 0;
-  float scale = 1;
-  float zero_point = 0;
-};
-
-QuantizePlan plan_quantize(const OpDesc& desc) {
-  const auto attrs = desc.attrs<gpunn_quantize_attrs>();
-  return {.n = plugin::element_count(desc.output(0)),
-          .scale = attrs.scale,
-          .zero_point = static_cast<float>(attrs.zero_point)};
-}
-
-void run_quantize(const QuantizePlan& plan, const OpArgs& args) {
+void run_quantize(const Quantize& plan, const OpArgs& args) {
   const Int8Kernels& kernels = GPUNN_SELECT_ISA(int8_kernels);
   parallel_ranges(plan.n, kGrain, [&](int64_t begin, int64_t end) {
     kernels.quantize(args.in<float>(0) + begin, plan.scale, plan.zero_point, args.out<uint8_t>(0) + begin, end - begin);
   });
 }
 
-void run_dequantize(const QuantizePlan& plan, const OpArgs& args) {
+void run_dequantize(const Quantize& plan, const OpArgs& args) {
   const Int8Kernels& kernels = GPUNN_SELECT_ISA(int8_kernels);
   parallel_ranges(plan.n, kGrain, [&](int64_t begin, int64_t end) {
     kernels.dequantize(args.in<uint8_t>(0) + begin, plan.scale, plan.zero_point, args.out<float>(0) + begin,
@@ -44,7 +33,7 @@ void run_dequantize(const QuantizePlan& plan, const OpArgs& args) {
   });
 }
 
-void run_fake_quantize(const QuantizePlan& plan, const OpArgs& args) {
+void run_fake_quantize(const Quantize& plan, const OpArgs& args) {
   constexpr int64_t kPiece = 4096;
   const Int8Kernels& kernels = GPUNN_SELECT_ISA(int8_kernels);
   parallel_ranges(plan.n, kPiece, [&](int64_t begin, int64_t end) {
@@ -54,28 +43,18 @@ void run_fake_quantize(const QuantizePlan& plan, const OpArgs& args) {
   });
 }
 
-struct FilterSizes {
-  int64_t filters = 0;
-  int64_t row = 0;
-};
-
-FilterSizes plan_quantize_filter(const OpDesc& desc) {
-  const int64_t filters = desc.input(0).dim[0];
-  return {.filters = filters, .row = plugin::element_count(desc.input(0)) / filters};
-}
-
 // Once for a model: quotients are formed in double, so that no rounding decides at a tie.
-void run_quantize_filter(const FilterSizes& plan, const OpArgs& args) {
+void run_quantize_filter(const Filters& plan, const OpArgs& args) {
   constexpr float kLargestWeight = 127;
   constexpr double kFilterZero = 128;
   parallel_for(plan.filters, [&](int64_t k) {
-    const float* w = args.in<float>(0) + k * plan.row;
-    uint8_t* q = args.out<uint8_t>(0) + k * plan.row;
+    const float* w = args.in<float>(0) + k * plan.size;
+    uint8_t* q = args.out<uint8_t>(0) + k * plan.size;
     float most = 0;
-    for (int64_t i = 0; i < plan.row; ++i) most = std::abs(w[i]) > most ? std::abs(w[i]) : most;
+    for (int64_t i = 0; i < plan.size; ++i) most = std::abs(w[i]) > most ? std::abs(w[i]) : most;
     const float scale = most > 0 ? static_cast<float>(static_cast<double>(most) / kLargestWeight) : 1;
     args.out<float>(1)[k] = scale;
-    for (int64_t i = 0; i < plan.row; ++i) {
+    for (int64_t i = 0; i < plan.size; ++i) {
       const double whole = std::nearbyint(static_cast<double>(w[i]) / static_cast<double>(scale)) + kFilterZero;
       const double cut = whole > 0 ? whole : 0;  // a NaN too
       q[i] = static_cast<uint8_t>(cut < kLargestInt8 ? cut : kLargestInt8);
@@ -195,10 +174,10 @@ void run_quantized(const QuantizedPlan& plan, const OpArgs& args) {
 }  // namespace
 
 void add_quantization_kernels(plugin::Device& device) {
-  add_op(device, GPUNN_OP_QUANTIZE, plan_quantize, run_quantize, Dtypes::f32, Layouts::channels_last_too);
-  add_op(device, GPUNN_OP_DEQUANTIZE, plan_quantize, run_dequantize, Dtypes::f32, Layouts::channels_last_too);
-  add_op(device, GPUNN_OP_FAKE_QUANTIZE, plan_quantize, run_fake_quantize, Dtypes::f32, Layouts::channels_last_too);
-  add_op(device, GPUNN_OP_QUANTIZE_FILTER, plan_quantize_filter, run_quantize_filter);
+  add_op(device, GPUNN_OP_QUANTIZE, quantize_of, run_quantize, Dtypes::f32, Layouts::channels_last_too);
+  add_op(device, GPUNN_OP_DEQUANTIZE, quantize_of, run_dequantize, Dtypes::f32, Layouts::channels_last_too);
+  add_op(device, GPUNN_OP_FAKE_QUANTIZE, quantize_of, run_fake_quantize, Dtypes::f32, Layouts::channels_last_too);
+  add_op(device, GPUNN_OP_QUANTIZE_FILTER, filters_of, run_quantize_filter);
   const int threads = thread_count();
   serve(
       device, GPUNN_OP_QUANTIZED_CONV2D, [threads](const OpDesc& desc) { return plan_quantized(desc, threads); },

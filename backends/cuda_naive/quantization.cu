@@ -13,6 +13,7 @@
 
 #include "block_tree.cuh"
 #include "common/convolution.hpp"
+#include "common/quantization.hpp"
 #include "cuda_common/add_op.hpp"
 #include "cuda_common/launch.hpp"
 #include "kernels.hpp"
@@ -24,19 +25,6 @@ using namespace cuda;
 
 constexpr int32_t kFilterZero = 128;
 constexpr float kLargestWeight = 127.0F;
-
-struct Quantize {
-  int64_t n;
-  float scale;
-  float zero_point;
-};
-
-Quantize quantize_of(const OpDesc& desc) {
-  const auto attrs = desc.attrs<gpunn_quantize_attrs>();
-  return {.n = plugin::element_count(desc.output(0)),
-          .scale = attrs.scale,
-          .zero_point = static_cast<float>(attrs.zero_point)};
-}
 
 // round(steps) + zero_point, cut to [0, 255]; 0 for a NaN. rint rounds ties to even.
 template <class Real>
@@ -77,16 +65,6 @@ void run_fake_quantize(const Quantize& by, cudaStream_t stream, const OpArgs& ar
 }
 
 // --- QUANTIZE_FILTER ---
-
-struct Filters {
-  int64_t filters;
-  int64_t size;  // of one
-};
-
-Filters filters_of(const OpDesc& desc) {
-  const int64_t filters = desc.input(0).dim[0];
-  return {.filters = filters, .size = plugin::element_count(desc.input(0)) / filters};
-}
 
 // Quotients are formed in double, so that no rounding decides at a tie.
 __global__ void quantize_filter(const float* w, uint8_t* q, float* scales, Filters shape) {
