@@ -26,6 +26,7 @@ void add_race(CommandLine& line);
 void add_data(CommandLine& line);
 void add_completion(CommandLine& line);
 void add_help(CommandLine& line);
+void add_manual(CommandLine& line);
 
 CommandLine::CommandLine()
     : app(make_app("gpunn", "gpunn trains neural networks from YAML experiments, through backend plugins.", version(),
@@ -63,6 +64,7 @@ void add_all(CommandLine& line) {
   line.program.begin_group("Help");
   add_help(line);
   add_completion(line);
+  add_manual(line);
 }
 
 void add_json_flag(Verb verb, CommandLine& line) { verb.add_flag("--json", line.json, "Print JSON instead of text"); }

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <string>
-#include <utility>
-#include <vector>
 
 #include <CLI/CLI.hpp>
+
+#include "cli/parser/help_rows.hpp"
 
 namespace gpunn::cli {
 
@@ -13,8 +13,6 @@ class HelpLayout : public CLI::Formatter {
  public:
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override;
 };
-
-using HelpRows = std::vector<std::pair<std::string, std::string>>;
 
 // Two columns, the right one wrapped at `width`.
 std::string two_columns(const HelpRows& rows, std::size_t width);

@@ -83,6 +83,22 @@ class Help(ProgramTest):
         self.assertIn("did you mean 'train'", self.gpunn("help", "trian", code=2).stderr)
         self.assertIn("did you mean 'linear'", self.gpunn("help", "layers", "dense", code=2).stderr)
 
+    def test_manual_has_a_page_for_every_verb(self):
+        self.gpunn("manual", "man1")
+        pages = {page.stem: page.read_text() for page in (self.folder / "man1").iterdir()}
+        self.assertEqual(set(pages), {"gpunn", "gpunn-train", *("gpunn-" + verb.replace(" ", "-") for verb in VERBS)})
+        self.assertEqual(pages["gpunn-train"], ".so man1/gpunn-run.1\n")
+        for verb in VERBS:
+            page = pages["gpunn-" + verb.replace(" ", "-")]
+            options = re.findall(r"(?m)^  (?:-\w, )?(--[a-z-]+)", self.gpunn(*verb.split(), "--help").stdout)
+            with self.subTest(verb=verb):
+                self.assertEqual(re.findall(r"(?m)^\.B (?:-\w, )?(--[a-z-]+)", page.replace("\\-", "-")), options)
+                self.assertRegex(page, r"\.SH EXAMPLES\n\.nf\n(source <\()?gpunn ")
+                if shutil.which("man"):
+                    checked = subprocess.run(["man", "--warnings", "-l", "-"], input=page, text=True,
+                                             capture_output=True, timeout=LIMIT)
+                    self.assertEqual((checked.returncode, checked.stderr), (0, ""))
+
     def test_completion_is_accepted_by_its_shell(self):
         for shell in ("bash", "zsh", "fish"):
             script = self.gpunn("completion", shell).stdout
