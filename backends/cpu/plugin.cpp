@@ -8,6 +8,7 @@
 
 #include "device.hpp"
 #include "isa.hpp"
+#include "plugin_version.hpp"
 
 namespace gpunn::cpu {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 class CpuBackend final : public plugin::Backend {
  public:
   const char* name() const override { return "cpu"; }
-  const char* version() const override { return GPUNN_PLUGIN_VERSION; }
+  const char* version() const override { return backends::kPluginVersion; }
   const char* build() const override {
     return
 #if defined(__clang__)

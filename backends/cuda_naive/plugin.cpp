@@ -6,6 +6,7 @@
 #include "cuda_common/collective.hpp"
 #include "cuda_common/device.hpp"
 #include "kernels.hpp"
+#include "plugin_version.hpp"
 
 namespace gpunn::cuda_naive {
 namespace {
@@ -26,7 +27,7 @@ class NaiveDevice final : public cuda::CudaDevice {
 class NaiveBackend final : public plugin::Backend {
  public:
   const char* name() const override { return "cuda_naive"; }
-  const char* version() const override { return GPUNN_PLUGIN_VERSION; }
+  const char* version() const override { return backends::kPluginVersion; }
   const char* build() const override { return cuda::build_text(); }
   int priority() const override { return 20; }
   bool can_capture() const override { return true; }

@@ -6,6 +6,7 @@
 
 #include "cuda_common/check.hpp"
 #include "kernels.hpp"
+#include "plugin_version.hpp"
 #include "subgraphs/batch_norm.hpp"
 #include "subgraphs/dense_gradient.hpp"
 #include "subgraphs/pooling.hpp"
@@ -14,7 +15,7 @@
 namespace gpunn::cuda_tiled {
 
 TiledDevice::TiledDevice(const gpunn_device_options& options)
-    : TunedDevice(options, "cuda_tiled", {GPUNN_PLUGIN_VERSION}) {
+    : TunedDevice(options, "cuda_tiled", {backends::kPluginVersion}) {
 #define GPUNN_FAMILY(name) add_##name##_kernels(*this);
 #include "families.inc"
 #undef GPUNN_FAMILY

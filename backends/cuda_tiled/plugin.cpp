@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "device.hpp"
+#include "plugin_version.hpp"
 
 namespace gpunn::cuda_tiled {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 class TiledBackend final : public plugin::Backend {
  public:
   const char* name() const override { return "cuda_tiled"; }
-  const char* version() const override { return GPUNN_PLUGIN_VERSION; }
+  const char* version() const override { return backends::kPluginVersion; }
   const char* build() const override { return cuda::build_text(); }
   const char* base() const override { return "cuda_naive"; }
   const char* alternatives() const override { return "cudnn"; }

@@ -8,6 +8,7 @@
 
 #include "cudnn_check.hpp"
 #include "device.hpp"
+#include "plugin_version.hpp"
 
 namespace gpunn::cudnn {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 class CudnnBackend final : public plugin::Backend {
  public:
   const char* name() const override { return "cudnn"; }
-  const char* version() const override { return GPUNN_PLUGIN_VERSION; }
+  const char* version() const override { return backends::kPluginVersion; }
   const char* build() const override {
     static const std::string text = std::string(cuda::build_text()) + ", cuDNN " + version_text(CUDNN_VERSION) +
                                     ", cuBLASLt " + std::to_string(CUBLAS_VER_MAJOR) + "." +

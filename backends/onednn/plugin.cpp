@@ -7,6 +7,7 @@
 
 #include "kernels.hpp"
 #include "operation.hpp"
+#include "plugin_version.hpp"
 
 namespace gpunn::onednn {
 namespace {
@@ -35,7 +36,7 @@ class OneDnnDevice final : public plugin::HostDevice {
 class OneDnnBackend final : public plugin::Backend {
  public:
   const char* name() const override { return "onednn"; }
-  const char* version() const override { return GPUNN_PLUGIN_VERSION; }
+  const char* version() const override { return backends::kPluginVersion; }
   const char* build() const override { return "C++ " __VERSION__; }
   const char* base() const override { return "cpu"; }
   int probe() override { return 1; }

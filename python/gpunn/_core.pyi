@@ -32,7 +32,7 @@ import numpy
 from numpy.typing import NDArray
 
 def version() -> str:
-    """The version of libgpunn, as "0.1.0"."""
+    """The version of libgpunn, as "0.2.0"."""
 
 def build_record() -> str:
     """Compiler, flags and library versions, a line each."""

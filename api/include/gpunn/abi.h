@@ -1,5 +1,5 @@
 /*
- * gpunn plugin ABI, version 1.
+ * gpunn plugin ABI, version 1, frozen with gpunn 0.2.0 (docs/writing-a-backend.md, "Versions of the contract").
  *
  * A backend is a shared library that exports one symbol, gpunn_plugin_query_v1, which returns a table of C functions.
  * Nothing but C types crosses this boundary, so host and plugin may come from different compilers and standard

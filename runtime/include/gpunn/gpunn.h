@@ -35,7 +35,7 @@ enum {
 /* Why the last call of this thread that failed did; "" where none has. Valid until this thread's next call. */
 GPUNN_API const char* gpunn_last_error(void);
 
-/* The library's version, "0.1.0". */
+/* The library's version, "0.2.0". */
 GPUNN_API const char* gpunn_version(void);
 
 /* A loaded model: a handle, not an address. */
