@@ -4,6 +4,7 @@
 # (which 8.6 to 8.9 run too: a third less to compile than with an image for each), sm_90a, and PTX for later ones.
 set(GPUNN_CUDA AUTO CACHE STRING "Build the CUDA backends: ON, OFF or AUTO (where the toolkit is found)")
 set_property(CACHE GPUNN_CUDA PROPERTY STRINGS AUTO ON OFF)
+set(GPUNN_CUDA_BACKENDS cuda_naive cuda_tiled cudnn CACHE STRING "Which CUDA backends to build")
 set(GPUNN_WITH_CUDA OFF)
 set(GPUNN_WITH_CUDNN OFF)
 

@@ -18,7 +18,8 @@ install(TARGETS gpunn_runtime EXPORT gpunnTargets LIBRARY DESTINATION ${CMAKE_IN
                                                           NAMELINK_COMPONENT dev)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/api/include/gpunn ${PROJECT_SOURCE_DIR}/runtime/include/gpunn
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DATADIR}/gpunn PATTERN __pycache__ EXCLUDE)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DATADIR}/gpunn
+        USE_SOURCE_PERMISSIONS PATTERN __pycache__ EXCLUDE)
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/gpunn)
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/gpunnConfig.cmake.in ${PROJECT_BINARY_DIR}/gpunnConfig.cmake

@@ -2,6 +2,7 @@
 option(GPUNN_BUILD_TESTS "Build the tests" ON)
 option(GPUNN_BUILD_BENCHMARKS "Build the comparisons with other libraries in bench/" OFF)
 option(GPUNN_PYTHON "Build the Python package, with nanobind" OFF)
+option(GPUNN_DEBIAN "Prepare cpack to make Debian packages; the preset deb sets it" OFF)
 option(GPUNN_PRECOMPILE "Parse common headers once for many targets, where there is no compiler cache" ON)
 option(GPUNN_WARNINGS_AS_ERRORS "Treat warnings as errors" OFF)
 set(GPUNN_SANITIZE "" CACHE STRING "Sanitizers, as in -fsanitize=: address,undefined or thread")

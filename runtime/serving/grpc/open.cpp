@@ -12,7 +12,9 @@ std::unique_ptr<GrpcFace> open_grpc(const GrpcOptions& options, const HttpCallba
   Dl_info own{};
   std::filesystem::path library = "libgpunn_grpc.so";
   if (::dladdr(reinterpret_cast<const void*>(&open_grpc), &own) != 0 && own.dli_fname != nullptr) {
-    library = std::filesystem::path(own.dli_fname).parent_path() / library;
+    // Beside libgpunn in a build tree, with the plugins where it is installed.
+    const std::filesystem::path folder = std::filesystem::path(own.dli_fname).parent_path();
+    library = std::filesystem::exists(folder / library) ? folder / library : folder / "gpunn" / library;
   }
   void* const opened = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);  // stays open: gRPC has threads of its own
   if (opened == nullptr) {
