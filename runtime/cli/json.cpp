@@ -108,6 +108,24 @@ Json to_json(const PluginReport& report) {
           {"priority", report.priority},  {"devices", report.devices}};
 }
 
+Json to_json(const PlannedCollective& one) {
+  return {{"op", one.op},
+          {"name", one.name},
+          {"index", one.index},
+          {"starts_after", one.starts_after},
+          {"bytes", one.bytes},
+          {"sent_bytes", one.sent_bytes},
+          {"begins_at", one.begins_at},
+          {"needed_at", one.needed_at}};
+}
+
+Json to_json(const PlannedRanks& ranks) {
+  return {{"devices", ranks.devices},
+          {"rows", ranks.rows},
+          {"sent_bytes", ranks.sent_bytes},
+          {"collectives", array_of(ranks.collectives)}};
+}
+
 Json to_json(const PlanReport& report) {
   return {{"notice", report.notice},
           {"data", report.data},
@@ -127,7 +145,8 @@ Json to_json(const PlanReport& report) {
           {"subgraphs", array_of(report.subgraphs)},
           {"not_fused", report.not_fused},
           {"recomputed", array_of(report.recomputed)},
-          {"tensors", array_of(report.tensors)}};
+          {"tensors", array_of(report.tensors)},
+          {"ranks", to_json(report.ranks)}};
 }
 
 Json to_json(const SummaryLayer& layer) {

@@ -32,6 +32,8 @@ Json to_json(const QuantizedLayer& layer);
 Json to_json(const QuantizeReport& report);
 Json to_json(const InferenceBenchRow& row);
 Json to_json(const InferenceBenchReport& report);
+Json to_json(const PlannedCollective& one);
+Json to_json(const PlannedRanks& ranks);
 Json to_json(const PlanReport& report);
 Json to_json(const SummaryLayer& layer);
 Json to_json(const SummaryReport& report);

@@ -13,6 +13,7 @@
 #include "cli/experiment_options.hpp"
 #include "cli/json.hpp"
 #include "cli/output.hpp"
+#include "cli/ranks_plan.hpp"
 #include "cli/schedule_plan.hpp"
 #include "cli/status_line.hpp"
 #include "cli/table.hpp"
@@ -117,7 +118,7 @@ void print_totals(const PlanReport& report, bool colour) {
        report.residency == "stream" ? ", rings of batches; the data set stays on the host" : "");
 }
 
-void print_report(const PlanReport& report, bool why) {
+void print_report(const PlanReport& report, const RanksPlanOptions& ranks, bool why) {
   const bool colour = terminal_of(STDOUT_FILENO).colour;
   std::string chain;
   for (const std::string& name : report.chain) chain += (chain.empty() ? "" : " over ") + name;
@@ -129,6 +130,7 @@ void print_report(const PlanReport& report, bool why) {
   if (why) print_refusals(report);
   print_subgraphs(report, colour);
   print_recomputations(report);
+  print_ranks(report, ranks, colour);
   put("\narena, {}\n{}\n", bytes_text(report.arena_bytes),
       arena_map(report, std::min<std::size_t>(columns_of(STDOUT_FILENO), 120)));
   print_totals(report, colour);
@@ -179,6 +181,7 @@ struct PlanArguments {
   bool inference = false;
   int64_t rows = 1;                  // of a call
   std::vector<std::string> without;  // passes
+  RanksPlanOptions ranks;
 };
 
 ExitCode show_inference(const PlanArguments& arguments, bool as_json) {
@@ -225,6 +228,7 @@ void add_plan(CommandLine& line) {
   Verb verb = line.program.add_verb("plan", "Show a training step's ops, the plugin of each, and its memory",
                                     {"gpunn plan experiments/lenet_mnist.yaml --backend cpu",
                                      "gpunn plan experiments/lenet_mnist.yaml --schedule curve.svg",
+                                     "gpunn plan experiments/resnet18_cifar10.yaml --devices 8 --step-time 14",
                                      "gpunn plan --inference resnet50.onnx --rows 8"});
   add_experiment_options(verb, options->experiment);
   options->schedule =
@@ -232,6 +236,7 @@ void add_plan(CommandLine& line) {
                       "Draw the learning rate over the training instead, in a file too where one is named")
           .expected(0, 1)
           .type_name("[FILE.svg]");
+  add_ranks_plan_options(verb, options->ranks);
   verb.add_flag("--inference", options->inference,
                 "Show the program of a call of a trained model instead: a run folder, a checkpoint or an ONNX file");
   verb.add_option("--rows", options->rows, "With --inference: the rows of a call")
@@ -252,12 +257,15 @@ void add_plan(CommandLine& line) {
         throw Error("--rows and --without are for 'plan --inference'", ExitCode::usage);
       }
       if (options->schedule.given()) return show_schedule(*options, line.json);
-      const PlanReport report = plan(options->experiment.load());
+      options->ranks.check();
+      const PlanReport report = plan(options->experiment.load(), static_cast<int>(options->ranks.devices));
       if (!report.notice.empty()) StatusLine::of_stderr().print(printable(report.notice));
       if (line.json) {
-        print_json(to_json(report));
+        Json json = to_json(report);
+        json["estimates"] = estimates_json(report, options->ranks);
+        print_json(json);
       } else {
-        print_report(report, options->why);
+        print_report(report, options->ranks, options->why);
       }
       return ExitCode::done;
     };

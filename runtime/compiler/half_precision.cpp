@@ -37,10 +37,11 @@ class Lowering {
  public:
   Lowering(Graph& graph, DType half) : graph_(graph), half_(half) {}
 
-  void append(Node node) {
+  // `wide`: it stays f32.
+  void append(Node node, bool wide) {
     const ops::Signature& signature = graph::op_row(node.op).signature;
-    bool lowered = is_product(node.op);
-    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    bool lowered = is_product(node.op) && !wide;
+    for (std::size_t i = 0; i < node.inputs.size() && !wide; ++i) {
       lowered = lowered || (signature.input(i).floating && type_of(node.inputs[i]) == half_);
     }
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
@@ -85,12 +86,13 @@ class Lowering {
 
 }  // namespace
 
-ValueId use_half_precision(Graph& graph, std::size_t first, DType half, ValueId result) {
+ValueId use_half_precision(Graph& graph, std::size_t first, DType half, ValueId result,
+                           const std::set<std::size_t>& wide) {
   const auto begin = graph.nodes().begin() + static_cast<std::ptrdiff_t>(first);
   const std::vector<Node> nodes(begin, graph.nodes().end());
   graph.nodes().resize(first);
   Lowering lowering(graph, half);
-  for (const Node& node : nodes) lowering.append(node);
+  for (std::size_t i = 0; i < nodes.size(); ++i) lowering.append(nodes[i], wide.contains(first + i));
   return lowering.converted(result, DType::f32);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <set>
 
 #include "graph/graph.hpp"
 
@@ -10,7 +11,8 @@ namespace gpunn::compiler {
 // convolutions, and every op behind them whose row lets its tensors be of it. Statistics, norms of rows, softmax and
 // losses stay f32, as do parameters: what a product reads of one is a copy. The class of each op is that of PyTorch's
 // autocast, but for additive ops, which follow their operands. `result`, a value of these nodes, is what is read next:
-// the value in f32.
-graph::ValueId use_half_precision(graph::Graph& graph, std::size_t first, DType half, graph::ValueId result);
+// the value in f32. `wide`: nodes that stay f32.
+graph::ValueId use_half_precision(graph::Graph& graph, std::size_t first, DType half, graph::ValueId result,
+                                  const std::set<std::size_t>& wide = {});
 
 }  // namespace gpunn::compiler

@@ -46,7 +46,7 @@ struct Flow {
 
 }  // namespace
 
-Links::Links(int own, std::vector<RankInfo> ranks, std::vector<Socket> sockets, const Watch& watch)
+Links::Links(int own, std::vector<RankInfo> ranks, std::vector<Socket> sockets, Watch& watch)
     : own_(own), ranks_(std::move(ranks)), sockets_(std::move(sockets)), watch_(watch) {}
 
 // A connection also ends where the other rank stopped because of a third: rank 0 tells which.
@@ -65,6 +65,7 @@ void Links::throw_loss(const Loss& loss) const {
 }
 
 void Links::transfer(std::span<const Outgoing> out, std::span<const Incoming> in) {
+  watch_.arrive();
   ++transfers_;
   std::vector<Flow> sent, got;
   sent.reserve(out.size());

@@ -23,7 +23,7 @@ struct Incoming {
 // A connection between each two ranks. All ranks make the same calls in the same order.
 class Links {
  public:
-  Links(int own, std::vector<RankInfo> ranks, std::vector<Socket> sockets, const Watch& watch);
+  Links(int own, std::vector<RankInfo> ranks, std::vector<Socket> sockets, Watch& watch);
 
   // Sends and receives all of it at once, at most one message to and from each rank, and waits for the end. Throws
   // Error with the name of the rank that was lost, or that is elsewhere in its program.
@@ -38,7 +38,7 @@ class Links {
   const int own_;
   const std::vector<RankInfo> ranks_;
   const std::vector<Socket> sockets_;
-  const Watch& watch_;
+  Watch& watch_;
   uint64_t transfers_ = 0;
   uint64_t bytes_sent_ = 0;
 };

@@ -76,6 +76,11 @@ class Team {
   void throw_if_lost() const { links_.throw_if_lost(); }
   // Tells the others that this rank ends because of an error.
   void fail(const std::string& words) noexcept { watch_.fail(words); }
+  // The training thread is at a place where all ranks are at the same count of such places.
+  void arrive() noexcept { watch_.arrive(); }
+  // While it takes steps, a rank that stays behind the others for too long is lost: 12 s, or 4 times the longest that
+  // steps took so far. Not so while one writes a checkpoint, or evaluates.
+  void set_stepping(bool stepping) noexcept { watch_.set_stepping(stepping); }
   // Waits for all ranks: they are done.
   void leave();
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -21,6 +22,10 @@ constexpr std::chrono::seconds kBeatEvery{1};
 constexpr std::chrono::milliseconds kTick{250};
 // A process that is stopped, or whose machine is cut off, says nothing; one that computes beats from this thread.
 constexpr std::chrono::seconds kSilence{8};
+// Ranks wait at a meeting for one whose training thread hangs, while this thread of it beats on. Steps that take longer
+// than that, on all ranks, have shown it by then.
+constexpr std::chrono::seconds kStall{12};
+constexpr int kStallFactor = 4;
 // What the rest of the process is given to end by itself once another rank is lost.
 constexpr std::chrono::seconds kGrace{8};
 constexpr std::size_t kMostWords = 2000;
@@ -36,7 +41,11 @@ struct Note {
 Watch::Watch(int own, std::vector<RankInfo> ranks, std::vector<Socket> sockets) : own_(own), ranks_(std::move(ranks)) {
   for (Socket& socket : sockets) {
     const bool open = static_cast<bool>(socket);
-    lines_.push_back({.socket = std::move(socket), .heard = Clock::now(), .unread = {}, .open = open});
+    Line line;
+    line.socket = std::move(socket);
+    line.heard = Clock::now();
+    line.open = open;
+    lines_.push_back(std::move(line));
   }
   // Signals are for the threads that were there before.
   sigset_t all, former;
@@ -122,6 +131,9 @@ bool Watch::take_note(std::size_t rank) {
   const std::string words(reinterpret_cast<const char*>(line.unread.data()) + sizeof(note), end - sizeof(note));
   line.unread.erase(line.unread.begin(), line.unread.begin() + static_cast<std::ptrdiff_t>(end));
   if (note.kind == kDone) line.open = false;
+  if (note.kind == kBeat) {
+    note_progress(line, {std::strtoull(words.c_str(), nullptr, 10), words.ends_with("stepping")});
+  }
   const bool known = note.about >= 0 && note.about < static_cast<int>(ranks_.size());
   if (note.kind == kFailed && known) lose(note.about, words);
   return true;
@@ -142,12 +154,47 @@ void Watch::hear(std::size_t rank) {
   }
 }
 
+void Watch::note_progress(Line& line, Progress progress) {
+  const auto now = Clock::now();
+  if (progress.meetings != line.progress.meetings || progress.stepping != line.progress.stepping) {
+    if (line.progress.stepping && progress.stepping) line.longest = std::max(line.longest, now - line.moved);
+    line.moved = now;
+  }
+  line.progress = progress;
+}
+
+// Rank 0 looks for a rank that others have been waiting for too long.
+void Watch::judge() {
+  note_progress(lines_[0], progress());
+  uint64_t farthest = 0;
+  for (const Line& line : lines_) farthest = std::max(farthest, line.progress.meetings);
+  Clock::time_point since = Clock::now();  // when the first rank came so far
+  Clock::duration longest{};
+  for (const Line& line : lines_) {
+    if (line.progress.meetings == farthest) since = std::min(since, line.moved);
+    longest = std::max(longest, line.longest);
+  }
+  const auto patience = std::max<Clock::duration>(kStall, kStallFactor * longest);
+  for (std::size_t r = 0; r < lines_.size(); ++r) {
+    const Line& line = lines_[r];
+    const auto now = Clock::now();
+    if (!line.progress.stepping || line.progress.meetings == farthest) continue;
+    if (now - since < patience || now - line.moved < patience) continue;
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now - line.moved).count();
+    return lose(static_cast<int>(r), "its training hangs: it lives, and other ranks have been waiting for it for " +
+                                         std::to_string(seconds) + " s");
+  }
+}
+
 void Watch::work() {
   Clock::time_point next_beat = Clock::now();
   while (!leaving_) {
+    if (own_ == 0) judge();
     if (Clock::now() >= next_beat) {
+      const Progress now = progress();
+      const std::string words = std::to_string(now.meetings) + (now.stepping ? " stepping" : "");
       for (std::size_t r = 0; r < lines_.size(); ++r) {
-        if (lines_[r].open) send(r, kBeat, own_, "");
+        if (lines_[r].open) send(r, kBeat, own_, words);
       }
       next_beat = Clock::now() + kBeatEvery;
     }

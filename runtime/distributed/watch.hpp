@@ -20,8 +20,14 @@ struct Loss {
   std::string words;
 };
 
-// A thread that says every second that this process lives, and hears the same of the others: rank 0 of all, they of
-// rank 0, which passes on what it learns.
+// How far the thread that trains has come: a number that rises at the same places of the program on every rank.
+struct Progress {
+  uint64_t meetings = 0;
+  bool stepping = false;  // it takes steps, and is not where one rank may take longer than the others
+};
+
+// A thread that says every second that this process lives, and how far it is, and hears the same of the others: rank 0
+// of all, they of rank 0, which passes on what it learns.
 class Watch {
  public:
   Watch(int own, std::vector<RankInfo> ranks, std::vector<Socket> sockets);
@@ -35,6 +41,9 @@ class Watch {
   std::optional<Loss> wait_for_loss(std::chrono::milliseconds patience) const;
   // Called on the watch's thread when a rank is lost, or at once where one is.
   void when_lost(std::function<void()> action);
+  // The training thread is where it meets the other ranks.
+  void arrive() noexcept { ++meetings_; }
+  void set_stepping(bool stepping) noexcept { stepping_ = stepping; }
   // Tells all ranks that this one ends, and why.
   void fail(const std::string& words) noexcept;
   // Tells them that it ends because it is done.
@@ -47,10 +56,16 @@ class Watch {
     Clock::time_point heard;
     std::vector<std::byte> unread;
     bool open = false;
+    Progress progress;                       // of the rank; on rank 0, which judges by it
+    Clock::time_point moved = Clock::now();  // when it last changed
+    Clock::duration longest{};               // that it stayed as it was, while stepping
   };
   void work();
   void hear(std::size_t rank);
   bool take_note(std::size_t rank);
+  Progress progress() const { return {meetings_, stepping_}; }
+  void note_progress(Line& line, Progress progress);
+  void judge();
   void send(std::size_t rank, Kind kind, int about, const std::string& words) noexcept;
   void lose(int rank, const std::string& words) noexcept;
 
@@ -63,6 +78,8 @@ class Watch {
   std::vector<std::function<void()>> actions_;
   std::mutex sending_;
   std::atomic<bool> leaving_{false};
+  std::atomic<uint64_t> meetings_{0};
+  std::atomic<bool> stepping_{false};
   std::thread thread_;  // last: it uses the others
 };
 

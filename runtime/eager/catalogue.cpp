@@ -137,6 +137,8 @@ const std::map<int32_t, std::string_view>& summaries() {
        "convolution of images and filters in eight bits, with bias, residual and activation"},
       {GPUNN_OP_METRICS_ACCUMULATE, "adds a batch's loss, ranks and count to totals in place"},
       {GPUNN_OP_ALL_REDUCE, "the sum of the parts of all ranks; of a single rank, that of the rows of x"},
+      {GPUNN_OP_REDUCE_SCATTER, "this rank's share of that sum; of a single rank, all of it"},
+      {GPUNN_OP_ALL_GATHER, "the parts of all ranks; of a single rank, x"},
       {GPUNN_OP_GRID_POINTS, "the middles of a map's pixels in the image"},
       {GPUNN_OP_ASSIGN_POINTS, "which box each point learns, as FCOS does"},
       {GPUNN_OP_ASSIGN_ANCHORS, "which box each anchor learns, as SSD does"},

@@ -179,6 +179,8 @@ class Backend {
   std::string kernel_name(const graph::OpSignature& signature, const Placement& placement) const;
   // Ops between ranks run with these ranks from here on; without a team, as with a single one.
   void join(std::shared_ptr<distributed::Team> team);
+  // Ops between so many ranks are planned from here on, and can't be run.
+  void plan_ranks(int world);
   // In place of BackendOptions.kernels. Throws Error where a name is wanted and no plugin of the chain knows of names.
   void want_kernels(std::vector<std::string> names);
   // If kernels are wanted by name: the names that the ops placed so far have, and those that were taken.

@@ -40,6 +40,7 @@ struct Backend::Impl final : MemoryPool::Source {
   // While kernels are wanted by name: the names of the ops that place() was asked about, and those taken.
   KernelNames kernel_names;
   std::shared_ptr<distributed::Team> team;         // nullptr: there is one rank
+  int planned_ranks = 1;                           // of a step that is planned and not run
   std::shared_ptr<RankCommunicator> communicator;  // of the bottom plugin; nullptr: sums go through the host
   std::unique_ptr<KernelTimes> kernel_times;       // nullptr: there are no alternatives to choose from by time
   MemoryPool pool{*this};

@@ -39,16 +39,6 @@ const gpunn_collective_extension* extension_of(const Level& level) {
   return table;
 }
 
-gpunn_collective_desc sum_of(uint64_t count, bool deterministic) {
-  return {.struct_size = sizeof(gpunn_collective_desc),
-          .kind = GPUNN_ALL_REDUCE,
-          .dtype = GPUNN_F32,
-          .root = 0,
-          .count = count,
-          .flags = deterministic ? uint32_t{GPUNN_OP_REQUIRE_DETERMINISTIC} : 0U,
-          .reserved = 0};
-}
-
 }  // namespace
 
 std::shared_ptr<RankCommunicator> RankCommunicator::create(const Level& level,
@@ -76,24 +66,23 @@ RankCommunicator::~RankCommunicator() {
   if (handle_ != nullptr) plugins::guarded_void([&] { table_.destroy(handle_); });
 }
 
-std::optional<uint32_t> RankCommunicator::serves(uint64_t count, bool deterministic) const {
-  const gpunn_collective_desc desc = sum_of(count, deterministic);
+std::optional<uint32_t> RankCommunicator::serves(const gpunn_collective_desc& desc) const {
   gpunn_collective_support support{};
   support.struct_size = sizeof(support);
   const plugins::CallResult result =
       plugins::guarded([&](gpunn_error* error) { return table_.query(handle_, &desc, &support, error); });
   if (!result.ok() || support.score <= 0) return std::nullopt;
+  const bool deterministic = (desc.flags & GPUNN_OP_REQUIRE_DETERMINISTIC) != 0;
   if (deterministic && (support.flags & GPUNN_OP_DETERMINISTIC) == 0) return std::nullopt;
   return support.flags;
 }
 
-void RankCommunicator::all_reduce(gpunn_stream* stream, const void* in, void* out, uint64_t count) {
-  const gpunn_collective_desc desc = sum_of(count, false);
+void RankCommunicator::enqueue(gpunn_stream* stream, const gpunn_collective_desc& desc, const void* in, void* out) {
   const plugins::CallResult result =
       plugins::guarded([&](gpunn_error* error) { return table_.enqueue(handle_, stream, &desc, in, out, error); });
   if (result.ok()) return;
   team_->throw_if_lost();
-  plugins::throw_failure(*level_.plugin, "an all-reduce of " + std::to_string(count) + " numbers", result);
+  plugins::throw_failure(*level_.plugin, "a collective of " + std::to_string(desc.count) + " numbers", result);
 }
 
 }  // namespace gpunn::execution

@@ -21,9 +21,9 @@ class RankCommunicator {
   RankCommunicator& operator=(const RankCommunicator&) = delete;
   ~RankCommunicator();
 
-  // The flags of an ALL_REDUCE of so many f32; empty: it is not served.
-  std::optional<uint32_t> serves(uint64_t count, bool deterministic) const;
-  void all_reduce(gpunn_stream* stream, const void* in, void* out, uint64_t count);
+  // GPUNN_OP_...; empty: it is not served.
+  std::optional<uint32_t> serves(const gpunn_collective_desc& desc) const;
+  void enqueue(gpunn_stream* stream, const gpunn_collective_desc& desc, const void* in, void* out);
 
  private:
   RankCommunicator(const Level& level, const gpunn_collective_extension& table, std::shared_ptr<distributed::Team> team)

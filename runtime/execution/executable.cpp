@@ -148,7 +148,7 @@ struct Executable::Impl {
     for (const Step& step : steps) {
       using Where = MemoryAccess::Where;
       accesses.push_back(step.access(graph, addresses));
-      accesses.back().where = step.collective()                    ? Where::between_ranks
+      accesses.back().where = step.collective()                  ? Where::between_ranks
                               : backend.concurrent(step.level()) ? Where::any
                                                                  : Where::first;
     }

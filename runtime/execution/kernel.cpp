@@ -15,7 +15,7 @@
 #include "execution/caller_stream.hpp"
 #include "execution/communicator.hpp"
 #include "execution/op_text.hpp"
-#include "execution/rank_sums.hpp"
+#include "execution/rank_collective.hpp"
 #include "execution/streams.hpp"
 #include "execution/tensor_table.hpp"
 #include "plugins/call.hpp"
@@ -122,9 +122,9 @@ struct Kernel::State {
   std::size_t level_index = 0;
   gpunn_kernel* handle = nullptr;
   uint64_t workspace_bytes = 0;
-  std::unique_ptr<RankSums> between_ranks;    // in place of the plugin's kernel
-  OpSizes sizes;                              // for host copies
-  std::vector<const gpunn_tensor*> pointers;  // of the last enqueue of loose tensors
+  std::unique_ptr<RankCollective> between_ranks;  // in place of the plugin's kernel
+  OpSizes sizes;                                  // for host copies
+  std::vector<const gpunn_tensor*> pointers;      // of the last enqueue of loose tensors
 
   State() = default;
   State(const State&) = delete;
@@ -187,15 +187,17 @@ void Backend::join(std::shared_ptr<distributed::Team> team) {
   impl_->communicator = impl_->team == nullptr ? nullptr : RankCommunicator::create(impl_->bottom(), impl_->team);
 }
 
+void Backend::plan_ranks(int world) { impl_->planned_ranks = world; }
+
 bool Backend::Impl::between_ranks(const graph::OpSignature& signature) const {
-  return team != nullptr && signature.op == GPUNN_OP_ALL_REDUCE;
+  return (team != nullptr || planned_ranks > 1) && is_collective(signature.op);
 }
 
 Placement Backend::place(const graph::OpSignature& signature) const {
   // On the plugin that owns the memory, and above all others where they are compared.
   if (impl_->between_ranks(signature)) {
     return {.level = static_cast<int>(impl_->levels.size()) - 1,
-            .flags = RankSums(impl_->team, impl_->communicator, signature, impl_->options.deterministic).flags(),
+            .flags = RankCollective(impl_->team, impl_->communicator, signature, impl_->options.deterministic).flags(),
             .reason = "",
             .score = 1,
             .rank = 0};
@@ -352,7 +354,7 @@ Kernel Backend::create(const graph::OpSignature& signature, int level, const std
     kernel.state_->level = &chosen;
     kernel.state_->level_index = static_cast<std::size_t>(level);
     kernel.state_->between_ranks =
-        std::make_unique<RankSums>(impl_->team, impl_->communicator, signature, impl_->options.deterministic);
+        std::make_unique<RankCollective>(impl_->team, impl_->communicator, signature, impl_->options.deterministic);
     return kernel;
   }
   std::string reason;

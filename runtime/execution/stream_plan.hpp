@@ -30,8 +30,9 @@ struct StreamStep {
   std::vector<std::size_t> after;  // earlier ops, on other streams
 };
 
-// Spreads ops over at most `streams` streams, 0 to streams - 1; ops between ranks are on stream number `streams`. The ops are given in an order in which they can run. Two ops keep this
-// order if one writes memory that the other reads or writes.
+// Spreads ops over at most `streams` streams, 0 to streams - 1; ops between ranks are on stream number `streams`. The
+// ops are given in an order in which they can run. Two ops keep this order if one writes memory that the other reads or
+// writes.
 std::vector<StreamStep> plan_streams(std::span<const MemoryAccess> ops, std::size_t streams);
 
 }  // namespace gpunn::execution

@@ -45,6 +45,10 @@ struct ForwardOptions {
   std::vector<graph::ValueId> buffers = {};  // values of model_buffers' shapes, in its order
   // Names of layers that leave their buffers as they are and go by them in training too.
   std::set<std::string> fixed_buffers = {};
+  // Above 1: batch norms go by the rows of so many ranks, of each the first `counted`, i32 0-d; none: all of them.
+  int32_t world = 1;
+  graph::ValueId counted = graph::kNoValue;
+  std::set<std::size_t>* wide = nullptr;                    // where given: gets the nodes that have to stay f32
   std::map<std::string, graph::ValueId>* layers = nullptr;  // where given: each layer's output, by its name
 };
 

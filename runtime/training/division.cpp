@@ -49,6 +49,10 @@ ValueId add_as_i32(Graph& g, const std::string& name, ValueId number) {
 
 }  // namespace
 
+bool shards_optimizer(const Experiment& experiment, Ranks ranks) {
+  return experiment.shard == Shard::optimizer && ranks.world > 1;
+}
+
 Division division_of(const Experiment& experiment, Ranks ranks) {
   Division division;
   division.world = ranks.world;

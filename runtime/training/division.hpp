@@ -18,6 +18,9 @@ struct Ranks {
   int rank = 0, world = 1;
 };
 
+// Whether each rank updates a part of the parameters and keeps the optimizer's states of no more.
+bool shards_optimizer(const Experiment& experiment, Ranks ranks);
+
 // The rows of a step in `parts` numbered parts, each of which passes through the model by itself. A rank has
 // consecutive ones.
 struct Division {

@@ -34,7 +34,8 @@ uint64_t parameter_alignment(Precision precision, uint64_t alignment) {
   return half_of(precision) ? 2 * alignment : alignment;
 }
 
-ParameterLayout lay_out(std::vector<nn::Parameter> parameters, std::vector<UpdateRule> rules, uint64_t alignment) {
+ParameterLayout lay_out(std::vector<nn::Parameter> parameters, std::vector<UpdateRule> rules, uint64_t alignment,
+                        int64_t ranks) {
   const int64_t step = std::max<int64_t>(static_cast<int64_t>(alignment / sizeof(float)), 1);
   ParameterLayout layout;
   layout.offset.resize(parameters.size());
@@ -51,7 +52,12 @@ ParameterLayout lay_out(std::vector<nn::Parameter> parameters, std::vector<Updat
   for (const UpdateRule& rule : rules) groups = std::max(groups, rule.group + 1);
   for (int group = -1; group < groups; ++group) {
     for (const bool matrices : {true, false}) {
-      UpdateRange range{.group = group, .begin = layout.total, .end = 0, .decayed = 0, .matrices = matrices};
+      UpdateRange range{.group = group,
+                        .begin = layout.total,
+                        .end = 0,
+                        .decayed = 0,
+                        .matrices = matrices,
+                        .state_begin = layout.total};
       const auto of = [group, matrices](bool decays) {
         return [group, matrices, decays](const UpdateRule& r) {
           return !r.frozen && r.group == group && r.matrix == matrices && r.decays == decays;
@@ -64,7 +70,10 @@ ParameterLayout lay_out(std::vector<nn::Parameter> parameters, std::vector<Updat
       if (range.end > range.begin) layout.ranges.push_back(range);
     }
   }
-  layout.trained = layout.total;
+  layout.multiple = ranks > 1 ? ranks * step : 1;
+  layout.total = (layout.total + layout.multiple - 1) / layout.multiple * layout.multiple;
+  if (!layout.ranges.empty()) layout.ranges.back().end = layout.total;
+  layout.trained = layout.kept = layout.total;
   place([](const UpdateRule& rule) { return rule.frozen; });
   layout.parameters = std::move(parameters);
   layout.rules = std::move(rules);

@@ -16,8 +16,9 @@ namespace gpunn::training {
 struct UpdateRange {
   int group = -1;  // of optimizer.groups; -1: of none
   int64_t begin = 0, end = 0;
-  int64_t decayed = 0;    // the first so many of them decay
-  bool matrices = false;  // of Muon's, each for itself
+  int64_t decayed = 0;      // the first so many of them decay
+  bool matrices = false;    // of Muon's, each for itself
+  int64_t state_begin = 0;  // in the arrays of the optimizer's states
 };
 
 // Where each parameter lies in the flat arrays of parameters, gradients and optimizer states: range by range, in each
@@ -30,12 +31,15 @@ struct ParameterLayout {
   std::vector<int64_t> offset;            // elements, by parameter
   std::vector<UpdateRange> ranges;        // from 0 to `trained` without a gap
   int64_t trained = 0;                    // elements in front of the frozen ones
+  int64_t kept = 0;                       // of which there are states of the optimizer: all, or this rank's part
+  int64_t multiple = 1;                   // of which `trained` is one
   int64_t total = 0;
 
   TensorType type() const { return {DType::f32, {total}}; }            // of the parameters
-  TensorType trained_type() const { return {DType::f32, {trained}}; }  // of gradients and states
-  int64_t count() const;                                               // of numbers, without the gaps
-  int64_t trained_count() const;                                       // of those that are not frozen
+  TensorType trained_type() const { return {DType::f32, {trained}}; }  // of gradients
+  TensorType state_type() const { return {DType::f32, {kept}}; }
+  int64_t count() const;          // of numbers, without the gaps
+  int64_t trained_count() const;  // of those that are not frozen
   // Where each parameter of a range begins, rising, counted from the range's first element, and the range's end: a
   // parameter with the gap behind it is what lies between two.
   std::vector<int64_t> bounds(const UpdateRange& range) const;
@@ -45,8 +49,9 @@ struct ParameterLayout {
 // that the flat array of converted parameters is aligned too.
 uint64_t parameter_alignment(Precision precision, uint64_t alignment);
 
-// `alignment` in bytes, a power of two.
-ParameterLayout lay_out(std::vector<nn::Parameter> parameters, std::vector<UpdateRule> rules, uint64_t alignment);
+// `alignment` in bytes, a power of two. What is trained can be shared out to so many ranks, each share aligned.
+ParameterLayout lay_out(std::vector<nn::Parameter> parameters, std::vector<UpdateRule> rules, uint64_t alignment,
+                        int64_t ranks = 1);
 // Without groups and without anything frozen.
 ParameterLayout lay_out(std::vector<nn::Parameter> parameters, uint64_t alignment);
 

@@ -44,6 +44,19 @@ void add_formula(Graph& g, const std::string& name, UpdateFormula formula, const
     g.add_into(GPUNN_OP_COPY, name, {}, {made.at(i + 1)}, {in.states[i]});
 }
 
+// Over the ranks, of what each of them has.
+ValueId add_norm_of_shards(Graph& g, const ParameterLayout& layout, ValueId gradients) {
+  graph::Expressions e(g, "gradient_norm");
+  ValueId squares = e.constant(0, {1, 1});
+  for (const UpdateRange& range : layout.ranges) {
+    const ValueId norm = e.view(e.op(GPUNN_OP_NORM, {part_of(g, range, gradients, "gradient_norm")}), {1, 1});
+    squares = e.add(squares, e.mul(norm, norm));
+  }
+  const auto ranks = static_cast<int32_t>(layout.trained / layout.kept);
+  const gpunn_all_reduce_attrs parts{.struct_size = 0, .parts = ranks};
+  return e.sqrt(e.view(e.op(GPUNN_OP_ALL_REDUCE, {squares}, Attributes::of(parts)), {}));
+}
+
 }  // namespace
 
 bool records_gradient_norm(const Experiment& experiment) {
@@ -69,7 +82,8 @@ ValueId add_gradient_bounds(Graph& g, const Experiment& experiment, const Parame
                {values.gradients});
   }
   if (!records_gradient_norm(experiment)) return graph::kNoValue;
-  const ValueId norm = g.add1(GPUNN_OP_NORM, "gradient_norm", {}, {values.gradients});
+  const ValueId norm = layout.kept == layout.trained ? g.add1(GPUNN_OP_NORM, "gradient_norm", {}, {values.gradients})
+                                                     : add_norm_of_shards(g, layout, values.gradients);
   if (o.clip_norm > 0) {
     const gpunn_clip_norm_attrs clip{
         .struct_size = 0, .max_norm = static_cast<float>(o.clip_norm), .epsilon = 1e-6F, .rescale = 0};
@@ -91,13 +105,17 @@ void add_optimizer(Graph& g, const OptimizerConfig& o, const ParameterLayout& la
   const OptimizerRow& row = config::row_of(optimizer_rows(), o);
   std::vector<ValueId> states;
   for (const std::string& state : optimizer_states(o)) {
-    states.push_back(g.add_value(state, layout.trained_type(), Storage::optimizer));
+    states.push_back(g.add_value(state, layout.state_type(), Storage::optimizer));
   }
   for (std::size_t i = 0; i < layout.ranges.size(); ++i) {
     const UpdateRange& range = layout.ranges[i];
     const GroupUpdate group = group_update(o, range.group);
     const std::string name = range_name(layout, "optimizer", i);
     const auto part = [&](ValueId flat) { return part_of(g, range, flat, name); };
+    const auto kept = [&](ValueId state) {
+      const UpdateRange in_states{.begin = range.state_begin, .end = range.state_begin + range.end - range.begin};
+      return part_of(g, in_states, state, name);
+    };
     ValueId rate = values.rate;
     if (group.rate_factor != 1) {
       const gpunn_scale_attrs scale{.struct_size = 0, .factor = static_cast<float>(group.rate_factor)};
@@ -112,13 +130,13 @@ void add_optimizer(Graph& g, const OptimizerConfig& o, const ParameterLayout& la
     const Decay decay{.weight = static_cast<float>(group.weight_decay), .elements = range.decayed};
     if (row.formula != nullptr) {
       UpdateInputs in{part(values.parameters), part(values.gradients), rate, values.step, {}, decay};
-      for (const ValueId state : states) in.states.push_back(part(state));
+      for (const ValueId state : states) in.states.push_back(kept(state));
       add_formula(g, name, row.formula, o, in);
       continue;
     }
     std::vector<ValueId> inputs{part(values.parameters), part(values.gradients), rate};
     if (row.counts_steps) inputs.push_back(values.step);
-    for (const ValueId state : states) inputs.push_back(part(state));
+    for (const ValueId state : states) inputs.push_back(kept(state));
     if (row.by_parameter) {
       const auto bounds = static_cast<int64_t>(layout.bounds(range).size());
       inputs.push_back(g.add_value(bounds_variable(i), {DType::i64, {bounds}}, Storage::data));

@@ -3,6 +3,7 @@
 #include <gpunn/ops.h>
 
 #include <string>
+#include <utility>
 
 #include "training/gradient_buckets.hpp"
 #include "training/programs.hpp"
@@ -24,8 +25,8 @@ Attributes sum_of(int64_t parts) {
 }  // namespace
 
 PartGradients::PartGradients(Graph& g, const ParameterLayout& layout, const Division& division, ValueId gradients,
-                             int64_t bucket_elements)
-    : g_(g), layout_(layout), division_(division), gradients_(gradients), bucket_elements_(bucket_elements) {}
+                             RankSumOptions options)
+    : g_(g), layout_(layout), division_(division), gradients_(gradients), options_(std::move(options)) {}
 
 ValueId PartGradients::begin_part(int64_t part) {
   const TensorType flat = layout_.trained_type();
@@ -55,11 +56,22 @@ void PartGradients::add_sum() {
     return;
   }
   const int64_t parts = division_.in_order ? division_.parts : division_.world;
-  for (const distributed::Share bucket : gradient_buckets(layout_, bucket_elements_)) {
-    const int64_t offset = bucket.begin * static_cast<int64_t>(sizeof(float)), size = bucket.count();
-    g_.add_into(GPUNN_OP_ALL_REDUCE, "gradients", sum_of(parts),
-                {g_.add_view("gradients.bucket", gradients_, {DType::f32, {1, size}}, offset)},
-                {g_.add_view("gradients.bucket", gradients_, {DType::f32, {size}}, offset)});
+  const bool half = options_.wire == Wire::bf16;
+  // In memory of its own, which no activation has to leave before.
+  const ValueId wire =
+      half ? g_.add_value(variable::kWireGradients, {DType::bf16, {layout_.trained}}, Storage::gradients) : gradients_;
+  const auto convert = [&](ValueId from, ValueId to) { g_.add_into(GPUNN_OP_COPY, "gradients", {}, {from}, {to}); };
+  for (const distributed::Share bucket : options_.buckets) {
+    const distributed::Share own = options_.shard ? shard_of(bucket, options_.ranks) : bucket;
+    const auto view = [&](ValueId flat, const Shape& shape, int64_t begin) {
+      const TensorType type{g_.value(flat).type.dtype, shape};
+      return g_.add_view("gradients.bucket", flat, type, begin * static_cast<int64_t>(size_of(type.dtype)));
+    };
+    const Shape all{1, bucket.count()}, kept{own.count()};
+    if (half) convert(view(gradients_, all, bucket.begin), view(wire, all, bucket.begin));
+    g_.add_into(options_.shard ? GPUNN_OP_REDUCE_SCATTER : GPUNN_OP_ALL_REDUCE, "gradients", sum_of(parts),
+                {view(wire, all, bucket.begin)}, {view(wire, kept, own.begin)});
+    if (half) convert(view(wire, kept, own.begin), view(gradients_, kept, own.begin));
   }
 }
 

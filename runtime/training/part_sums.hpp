@@ -1,20 +1,31 @@
 // What a divided step adds up over its parts: gradients, and the running statistics of batch norm.
 #pragma once
 
+#include <gpunn/experiment.hpp>
+
 #include <cstdint>
 #include <vector>
 
 #include "graph/graph.hpp"
 #include "training/division.hpp"
+#include "training/gradient_buckets.hpp"
 #include "training/layout.hpp"
 
 namespace gpunn::training {
 
+// How gradients are added up over the ranks.
+struct RankSumOptions {
+  Ranks ranks;
+  std::vector<distributed::Share> buckets;  // gradient_buckets()
+  Wire wire = Wire::f32;
+  bool shard = false;  // each rank gets its part of each bucket, shard_of(), and not all of it
+};
+
 class PartGradients {
  public:
-  // `gradients` is the flat array of the sum, which is formed over the ranks by buckets of gradient_buckets().
+  // `gradients` is the flat array of the sum.
   PartGradients(graph::Graph& g, const ParameterLayout& layout, const Division& division, graph::ValueId gradients,
-                int64_t bucket_elements);
+                RankSumOptions options);
   // The flat array that the gradients of a part of this rank, counted from 0, are written to.
   graph::ValueId begin_part(int64_t part);
   // When they are written.
@@ -30,7 +41,7 @@ class PartGradients {
   const ParameterLayout& layout_;
   const Division& division_;
   const graph::ValueId gradients_;
-  const int64_t bucket_elements_;
+  const RankSumOptions options_;
   graph::ValueId parts_ = graph::kNoValue;  // of one part, or where they are kept [parts of this rank, elements]
 };
 

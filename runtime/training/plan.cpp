@@ -11,6 +11,7 @@
 #include "training/evaluation_part.hpp"
 #include "training/notices.hpp"
 #include "training/program_report.hpp"
+#include "training/ranks_report.hpp"
 #include "training/residency.hpp"
 #include "training/session.hpp"
 #include "training/transfer.hpp"
@@ -42,12 +43,13 @@ std::vector<PlannedRecomputation> recomputations(const execution::CompiledProgra
 
 }  // namespace
 
-PlanReport plan(const Experiment& experiment) {
+PlanReport plan(const Experiment& experiment, int devices) {
   config::require_one_backend(experiment.backend, "a plan");
   Dataset dataset = training::sizes_for_training(experiment.data);
   const std::string data = training::data_text(dataset);
   const std::optional<training::Start> start = training::find_start(experiment, training::sample_shape(dataset));
-  training::Session session = training::Session::open(experiment, std::move(dataset));
+  training::Session session = devices > 1 ? training::Session::open_planned(experiment, std::move(dataset), devices)
+                                          : training::Session::open(experiment, std::move(dataset));
   const execution::CompiledProgram& program = session.training();
   PlanReport report;
   report.data = data;
@@ -74,6 +76,7 @@ PlanReport plan(const Experiment& experiment) {
   report.data_bytes = session.data_bytes();
   report.residency = training::name_of(session.data().residency());
   report.peak_bytes = report.arena_bytes + report.persistent_bytes;
+  report.ranks = training::describe_ranks(program, training::division_of(experiment, session.ranks()));
   return report;
 }
 

@@ -15,6 +15,7 @@
 #include "ops/op.hpp"
 #include "training/accumulation.hpp"
 #include "training/augmentation.hpp"
+#include "training/gradient_buckets.hpp"
 #include "training/loss_scale.hpp"
 #include "training/optimizer_ops.hpp"
 #include "training/part_sums.hpp"
@@ -63,10 +64,12 @@ tasks::ModelOutputs add_model(Graph& g, const ProgramContext& c, ValueId x, cons
   tasks::ModelOutputs outputs;
   options.seed = c.experiment.seed;
   options.layers = &outputs.layers;
+  std::set<std::size_t> wide;
+  options.wide = &wide;
   const std::size_t first = g.nodes().size();
   outputs.last = nn::build_forward(g, c.experiment.model, x, parameters, options);
   if (const std::optional<DType> half = half_of(c.experiment.precision)) {
-    outputs.last = compiler::use_half_precision(g, first, *half, outputs.last);
+    outputs.last = compiler::use_half_precision(g, first, *half, outputs.last, wide);
   }
   return outputs;
 }
@@ -208,7 +211,9 @@ Graph training_program(const ProgramContext& c, const SplitType& split) {
   std::optional<LossScaleValues> scaling;
   if (scales_loss(c.experiment)) scaling = add_loss_scale(g);
   const ValueId scale = scaling ? scaling->scale : graph::kNoValue;
-  PartGradients sum(g, c.layout, division, gradients, c.experiment.bucket_kib * 1024 / int64_t{sizeof(float)});
+  const bool shards = shards_optimizer(c.experiment, c.ranks);
+  const std::vector<distributed::Share> buckets = gradient_buckets(c.layout, bucket_elements(c.experiment));
+  PartGradients sum(g, c.layout, division, gradients, {c.ranks, buckets, c.experiment.wire, shards});
   PartBuffers statistics(g, c.buffers, division, division.divided ? add_flat_buffers(g, c) : graph::kNoValue);
   std::vector<ValueId> part_losses;
   for (int64_t part = 0; part < parts; ++part) {
@@ -221,12 +226,15 @@ Graph training_program(const ProgramContext& c, const SplitType& split) {
       if (varies) rows.count = rows.batch.count;
     }
     const std::size_t first = g.nodes().size();
-    const tasks::ModelOutputs outputs = add_model(g, c, rows.batch.x, views,
-                                                  {.training = true,
-                                                   .step = pass,
-                                                   .count = rows.count,
-                                                   .buffers = division.divided ? statistics.add_part() : buffers,
-                                                   .fixed_buffers = fixed});
+    const tasks::ModelOutputs outputs =
+        add_model(g, c, rows.batch.x, views,
+                  {.training = true,
+                   .step = pass,
+                   .count = rows.count,
+                   .buffers = division.divided ? statistics.add_part() : buffers,
+                   .fixed_buffers = fixed,
+                   .world = c.experiment.global_batch_norm ? c.ranks.world : 1,
+                   .counted = rows.count == graph::kNoValue ? rows.count : rows.batch.count});
     const compiler::NodeRange forward{first, g.nodes().size() - first};
     const ValueId losses = c.task().add_training_loss(g, c.of_task(), outputs, rows.batch);
     ValueId mean = g.add1(GPUNN_OP_MEAN_ROWS, "loss.mean", {}, {losses, rows.batch.count});
@@ -255,7 +263,9 @@ Graph training_program(const ProgramContext& c, const SplitType& split) {
     // In the order in which their terms are there: sums over the ranks run one behind the other, beside other ops.
     loss = add_sum_of_parts(g, "loss.mean", part_losses, division);
     statistics.add_mean();
+    const std::size_t sums = g.nodes().size();
     sum.add_sum();
+    if (c.experiment.global_batch_norm && c.ranks.world > 1) move_behind_inputs(g, sums);
   }
 
   const ValueId rates =
@@ -267,9 +277,11 @@ Graph training_program(const ProgramContext& c, const SplitType& split) {
     finite = add_unscaling(g, *scaling, gradients);
     values.step = add_update_count(g, *scaling, step);
   }
-  const ValueId norm = add_gradient_bounds(g, c.experiment, c.layout, values);
+  const ParameterLayout updated = shards ? sharded(c.layout, buckets, c.ranks) : c.layout;
+  const ValueId norm = add_gradient_bounds(g, c.experiment, updated, values);
   const std::size_t update = g.nodes().size();
-  add_optimizer(g, c.experiment.optimizer, c.layout, values);
+  add_optimizer(g, c.experiment.optimizer, updated, values);
+  if (shards) add_gather(g, buckets, c.ranks, parameters);
   if (c.experiment.ema > 0) add_average(g, c.experiment.ema, c.layout, add_average_value(g, c), parameters);
   if (scaling) {
     undo_unless(g, c.layout, update, finite);

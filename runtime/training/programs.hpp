@@ -21,6 +21,7 @@ inline constexpr const char* kParameters = "parameters";
 inline constexpr const char* kBuffers = "buffers";  // of the model, where it has any
 inline constexpr const char* kGradients = "gradients";
 inline constexpr const char* kPartialGradients = "gradients.part";  // of a part of the batch, where they add up
+inline constexpr const char* kWireGradients = "gradients.wire";     // as they pass between ranks, in half precision
 inline constexpr const char* kPartBuffers = "buffers.part";         // of each part, where a step is divided
 inline constexpr const char* kPass = "pass";    // i64 0-d: passes of a part of a batch through the model, likewise
 inline constexpr const char* kAverage = "ema";  // of the parameters, where there is one

@@ -17,6 +17,7 @@
 #include "training/batch_stream.hpp"
 #include "training/check/step_checker.hpp"
 #include "training/frozen_features.hpp"
+#include "training/gradient_buckets.hpp"
 #include "training/loss_scale.hpp"
 #include "training/memory_check.hpp"
 #include "training/mixup.hpp"
@@ -61,6 +62,7 @@ struct Session::Parts {
   std::unique_ptr<const Experiment> experiment;
   execution::Profiler* profiler = nullptr;
   std::shared_ptr<distributed::Team> team = nullptr;
+  Ranks ranks = {};
   std::unique_ptr<execution::ProgramRunner> runner = nullptr;
   std::unique_ptr<DataFeed> data = nullptr;
   std::unique_ptr<TrainingState> state = nullptr;
@@ -74,6 +76,7 @@ Session::Session(Parts parts)
     : experiment_(std::move(parts.experiment)),
       profiler_(parts.profiler),
       team_(std::move(parts.team)),
+      ranks_(parts.ranks),
       runner_(std::move(parts.runner)),
       data_(std::move(parts.data)),
       state_(std::move(parts.state)),
@@ -91,8 +94,21 @@ Session Session::open(const Experiment& experiment, execution::Profiler* profile
 
 Session Session::open(const Experiment& given, Dataset dataset, execution::Profiler* profiler,
                       std::shared_ptr<distributed::Team> team) {
-  Parts parts{.experiment = std::make_unique<const Experiment>(given), .profiler = profiler, .team = std::move(team)};
-  const Ranks ranks = parts.team == nullptr ? Ranks{} : Ranks{parts.team->rank(), parts.team->world()};
+  const Ranks ranks = team == nullptr ? Ranks{} : Ranks{team->rank(), team->world()};
+  return open(Parts{.experiment = std::make_unique<const Experiment>(given),
+                    .profiler = profiler,
+                    .team = std::move(team),
+                    .ranks = ranks},
+              std::move(dataset));
+}
+
+Session Session::open_planned(const Experiment& given, Dataset dataset, int world) {
+  return open(Parts{.experiment = std::make_unique<const Experiment>(given), .ranks = {0, world}}, std::move(dataset));
+}
+
+Session Session::open(Parts parts, Dataset dataset) {
+  execution::Profiler* const profiler = parts.profiler;
+  const Ranks ranks = parts.ranks;
   const Experiment& experiment = *parts.experiment;
   const plugins::PluginRegistry registry(experiment.plugins);
   require_named_plugins(experiment, registry);
@@ -110,17 +126,22 @@ Session Session::open(const Experiment& given, Dataset dataset, execution::Profi
   parts.schedule = Schedule(experiment, parts.length.steps_per_epoch, parts.length.steps);
   if (profiler != nullptr) config::require_one_backend(experiment.backend, "a profile");
 
-  if (parts.team != nullptr) config::require_one_backend(experiment.backend, "a training with several ranks");
+  if (ranks.world > 1) config::require_one_backend(experiment.backend, "a training with several ranks");
   auto backend = open_backend(experiment, registry, config::trained_backend(experiment.backend), parts.team.get());
   backend->join(parts.team);
+  if (parts.team == nullptr) backend->plan_ranks(ranks.world);
   if (const auto two = config::checked_backends(experiment.backend)) {
     parts.second = open_backend(experiment, registry, two->checked, nullptr);
   }
   if (profiler != nullptr) profiler->attach(*backend);
   const gpunn_device_info device = backend->info();
   const uint64_t alignment = parameter_alignment(experiment.precision, device.alignment);
-  parts.state = std::make_unique<TrainingState>(experiment, lay_out(std::move(parameters), std::move(rules), alignment),
-                                                lay_out(std::move(buffers), alignment));
+  const bool shards = shards_optimizer(experiment, ranks);
+  ParameterLayout layout = lay_out(std::move(parameters), std::move(rules), alignment, shards ? ranks.world : 1);
+  StateSharing sharing;
+  if (shards) sharing = {parts.team, gradient_buckets(layout, bucket_elements(experiment))};
+  parts.state = std::make_unique<TrainingState>(experiment, std::move(layout), lay_out(std::move(buffers), alignment),
+                                                std::move(sharing));
   require_memory_for_weights(experiment, parts.state->parameters(), parts.state->buffers(), device);
   parts.runner = std::make_unique<execution::ProgramRunner>(std::move(backend));
   parts.data = std::make_unique<DataFeed>(experiment, std::move(dataset), ranks);

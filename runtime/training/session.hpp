@@ -51,6 +51,8 @@ class Session {
   // With a team it is one of the ranks that train together; each of them opens a session.
   static Session open(const Experiment& experiment, Dataset dataset, execution::Profiler* profiler = nullptr,
                       std::shared_ptr<distributed::Team> team = nullptr);
+  // The first of so many ranks, to be planned and not to be run.
+  static Session open_planned(const Experiment& experiment, Dataset dataset, int world);
   Session(Session&&) noexcept;
   Session& operator=(Session&&) = delete;
   ~Session();
@@ -65,7 +67,7 @@ class Session {
   execution::Profiler* profiler() const { return profiler_; }  // may be null
   // nullptr: this process trains alone. With a team, all ranks call train_steps, evaluate, totals and save_state alike.
   distributed::Team* team() const { return team_.get(); }
-  Ranks ranks() const { return team_ == nullptr ? Ranks{} : Ranks{team_->rank(), team_->world()}; }
+  Ranks ranks() const { return ranks_; }
   const ParameterLayout& layout() const { return state_->parameters(); }
   const ParameterLayout& buffers() const { return state_->buffers(); }
   int64_t steps_per_epoch() const { return steps_per_epoch_; }
@@ -127,6 +129,7 @@ class Session {
  private:
   struct Parts;
   explicit Session(Parts parts);
+  static Session open(Parts parts, Dataset dataset);
   ProgramContext context_of(const Experiment& experiment) const;
   ProgramContext context() const { return context_of(*experiment_); }
   execution::Variables& variables() { return runner_->variables(); }
@@ -156,6 +159,7 @@ class Session {
   std::unique_ptr<const Experiment> experiment_;
   execution::Profiler* profiler_;
   std::shared_ptr<distributed::Team> team_;
+  Ranks ranks_;
   std::unique_ptr<execution::ProgramRunner> runner_;
   std::unique_ptr<DataFeed> data_;
   std::unique_ptr<TrainingState> state_;

@@ -205,6 +205,10 @@ storage::Checkpoint Trainer::best_checkpoint() const {
   return best_ ? *best_ : storage::load_checkpoint(folder_.best());
 }
 
+void Trainer::set_stepping(bool stepping) {
+  if (session_.team() != nullptr) session_.team()->set_stepping(stepping);
+}
+
 void Trainer::train_epoch() {
   const Experiment& experiment = session_.experiment();
   const int64_t per_epoch = session_.steps_per_epoch();
@@ -219,6 +223,8 @@ void Trainer::train_epoch() {
   last_report_ = start;
   while (step_ < end && !stop_requested()) {
     const int64_t save_every = experiment.checkpoint.every_steps;
+    // The first step prepares kernels, which may take longer on one rank, as what rank 0 writes does.
+    set_stepping(step_ > epoch_first_step_);
     const int64_t steps = agree_on(std::min({ahead_, end - step_, until_multiple(step_, record_every),
                                              save_every > 0 ? until_multiple(step_, save_every) : end - step_,
                                              kLossHistorySize - (step_ - looked_at_)}));
@@ -230,6 +236,7 @@ void Trainer::train_epoch() {
     const bool due = as_first_rank(options_.listener != nullptr && Clock::now() - last_report_ >= kReportInterval);
     const bool history_full = step_ - looked_at_ >= kLossHistorySize;
     if (record || due || save_now || history_full) {
+      set_stepping(false);
       look();
       epoch_seconds_ += seconds_since(start);
       report(record);
@@ -237,6 +244,7 @@ void Trainer::train_epoch() {
       start = Clock::now();
     }
   }
+  set_stepping(false);
   look();
   epoch_seconds_ += seconds_since(start);
   result_.train_seconds += epoch_seconds_;
@@ -250,6 +258,7 @@ void Trainer::run_ahead(int64_t count) {
   in_flight_ = count;
   try {
     session_.train_steps(count);
+    if (session_.team() != nullptr) session_.team()->arrive();
     session_.backend().synchronize();
     step_ += count;
   } catch (const Error& error) {

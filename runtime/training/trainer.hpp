@@ -46,6 +46,7 @@ class Trainer {
   bool as_first_rank(bool decision) const;
   EvalReport final_evaluation();
   void train_epoch();
+  void set_stepping(bool stepping);
   void run_ahead(int64_t count);
   void tell_if_eager();
   void finish_epoch();

@@ -1,8 +1,10 @@
 #include "training/training_state.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "training/flat_tensors.hpp"
+#include "training/gradient_buckets.hpp"
 #include "training/loss_scale.hpp"
 #include "training/optimizer/optimizer_rows.hpp"
 #include "training/optimizer_ops.hpp"
@@ -14,8 +16,54 @@ namespace gpunn::training {
 
 using graph::Storage;
 
-TrainingState::TrainingState(const Experiment& experiment, ParameterLayout parameters, ParameterLayout buffers)
-    : experiment_(experiment), parameters_(std::move(parameters)), buffers_(std::move(buffers)) {}
+TrainingState::TrainingState(const Experiment& experiment, ParameterLayout parameters, ParameterLayout buffers,
+                             StateSharing sharing)
+    : experiment_(experiment),
+      parameters_(std::move(parameters)),
+      buffers_(std::move(buffers)),
+      sharing_(std::move(sharing)) {}
+
+namespace {
+
+// Calls `copy` with each piece of a rank's array and of the whole one, in bytes: first in the rank's, in the whole,
+// size.
+template <class Copy>
+void for_pieces(const std::vector<distributed::Share>& buckets, Ranks ranks, const Copy& copy) {
+  std::size_t begin = 0;
+  for (const distributed::Share& bucket : buckets) {
+    const distributed::Share own = shard_of(bucket, ranks);
+    const auto size = static_cast<std::size_t>(own.count()) * sizeof(float);
+    copy(begin, static_cast<std::size_t>(own.begin) * sizeof(float), size);
+    begin += size;
+  }
+}
+
+}  // namespace
+
+std::vector<std::byte> TrainingState::read_kept(const std::string& name, Has which) const {
+  std::vector<std::byte> own = variables_->read(name);
+  if (sharing_.team == nullptr || which == Has::all) return own;
+  const int world = sharing_.team->world();
+  std::vector<std::byte> all(own.size() * static_cast<std::size_t>(world)), whole(parameters_.trained_type().bytes());
+  sharing_.team->all_gather(own, all);
+  for (int rank = 0; rank < world; ++rank) {
+    const std::byte* const of_rank = all.data() + own.size() * static_cast<std::size_t>(rank);
+    for_pieces(sharing_.buckets, {rank, world}, [&](std::size_t from, std::size_t to, std::size_t size) {
+      std::memcpy(whole.data() + to, of_rank + from, size);
+    });
+  }
+  return whole;
+}
+
+void TrainingState::write_kept(const std::string& name, Has which, const std::vector<std::byte>& whole) {
+  if (sharing_.team == nullptr || which == Has::all) return variables_->write(name, whole);
+  std::vector<std::byte> own(whole.size() / static_cast<std::size_t>(sharing_.team->world()));
+  const Ranks ranks{sharing_.team->rank(), sharing_.team->world()};
+  for_pieces(sharing_.buckets, ranks, [&](std::size_t to, std::size_t from, std::size_t size) {
+    std::memcpy(own.data() + to, whole.data() + from, size);
+  });
+  variables_->write(name, own);
+}
 
 // What a checkpoint has beside the parameters, each as a flat array: the optimizer's states and the average.
 std::vector<std::pair<std::string, Has>> TrainingState::kept_arrays() const {
@@ -79,7 +127,7 @@ void TrainingState::save(storage::Checkpoint& checkpoint) const {
   if (buffers_.total > 0) checkpoint.buffers = take_apart(buffers_, variables_->read(variable::kBuffers));
   checkpoint.optimizer.clear();
   for (const auto& [name, which] : kept_arrays()) {
-    checkpoint.optimizer[name] = take_apart(parameters_, variables_->read(name), which);
+    checkpoint.optimizer[name] = take_apart(parameters_, read_kept(name, which), which);
   }
 }
 
@@ -110,7 +158,7 @@ std::string TrainingState::mismatches(const storage::Checkpoint& checkpoint) con
 void TrainingState::restore(const storage::Checkpoint& checkpoint) {
   write_model(checkpoint);
   for (const auto& [name, which] : kept_arrays()) {
-    variables_->write(name, put_together(parameters_, checkpoint.optimizer.at(name), which));
+    write_kept(name, which, put_together(parameters_, checkpoint.optimizer.at(name), which));
   }
 }
 

@@ -2,10 +2,12 @@
 
 #include <gpunn/experiment.hpp>
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "distributed/team.hpp"
 #include "execution/variables.hpp"
 #include "graph/graph.hpp"
 #include "storage/checkpoint.hpp"
@@ -16,12 +18,19 @@ namespace gpunn::training {
 
 struct Start;
 
+// Whether the ranks have a part of the optimizer's states each, and which.
+struct StateSharing {
+  std::shared_ptr<distributed::Team> team = nullptr;  // nullptr: each has all of them
+  std::vector<distributed::Share> buckets = {};       // gradient_buckets()
+};
+
 // What a training keeps on the device from step to step: the model's parameters and buffers, their average, the
 // optimizer's states. How it begins, and how it gets to a checkpoint and back.
 class TrainingState {
  public:
   // `parameters` and `buffers` as they lie in their variables.
-  TrainingState(const Experiment& experiment, ParameterLayout parameters, ParameterLayout buffers);
+  TrainingState(const Experiment& experiment, ParameterLayout parameters, ParameterLayout buffers,
+                StateSharing sharing = {});
 
   const ParameterLayout& parameters() const { return parameters_; }
   const ParameterLayout& buffers() const { return buffers_; }  // total 0: the model has none
@@ -43,12 +52,16 @@ class TrainingState {
 
  private:
   std::vector<std::pair<std::string, Has>> kept_arrays() const;
+  // A kept array, whole: where ranks share it out, all of them call it.
+  std::vector<std::byte> read_kept(const std::string& name, Has which) const;
+  void write_kept(const std::string& name, Has which, const std::vector<std::byte>& whole);
   void fill(const char* variable, const ParameterLayout& layout, graph::Storage storage);
   void write_model(const storage::Checkpoint& checkpoint);
   std::string model_mismatches(const storage::Checkpoint& checkpoint) const;
 
   const Experiment& experiment_;
   ParameterLayout parameters_, buffers_;
+  StateSharing sharing_;
   execution::Variables* variables_ = nullptr;
 };
 

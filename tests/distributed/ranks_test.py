@@ -1,5 +1,6 @@
 """Trainings by several processes on this machine: the same curve, the same bits, resumed on another number."""
 
+import ctypes
 import json
 import os
 import random
@@ -49,9 +50,9 @@ class Ranks(unittest.TestCase):
         self.command(*self.experiment("lenet_digits", *settings, epochs=epochs), "--runs", runs, "--devices", ranks)
         return self.run_in(runs)
 
-    def begin(self, runs, ranks, *settings, restarts=0):
-        """A training of 12 epochs whose first steps are done."""
-        arguments = [*self.experiment("lenet_digits", *settings, epochs=12), "--runs", runs, "--devices", ranks,
+    def begin(self, runs, ranks, *settings, restarts=0, epochs=12):
+        """A training whose first steps are done."""
+        arguments = [*self.experiment("lenet_digits", *settings, epochs=epochs), "--runs", runs, "--devices", ranks,
                      "--restarts", restarts]
         begun = subprocess.Popen([GPUNN, *map(str, arguments)], cwd=self.folder, env=self.environment,
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -222,6 +223,27 @@ class Ranks(unittest.TestCase):
         self.assertRegex(error, r"rank 1 of 2 .* nothing was heard of it for 8 s")
         self.assert_gone(ranks.values())
 
+    def test_a_rank_whose_training_hangs_ends_the_others(self):
+        """Its main thread stops alone, as ptrace does it, while its other threads say that it lives."""
+        for victim in (0, 1):
+            begun = self.begin(f"hung{victim}", 2, "checkpoint.every_steps=3", epochs=4000)
+            ranks = self.ranks_of(begun.pid)
+            libc = ctypes.CDLL(None, use_errno=True)
+            seize, interrupt = 0x4206, 0x4207
+            nothing = ctypes.c_void_p(0)
+            if libc.ptrace(seize, ranks[victim], nothing, nothing) != 0:
+                begun.kill()
+                begun.communicate(timeout=LIMIT)
+                self.skipTest(f"ptrace: {os.strerror(ctypes.get_errno())}")
+            libc.ptrace(interrupt, ranks[victim], nothing, nothing)
+            at = time.monotonic()
+            while begun.poll() is None and time.monotonic() - at < LIMIT:
+                os.waitpid(ranks[victim], os.WNOHANG)  # whom this process traces, it has to bury
+                time.sleep(0.1)
+            error = begun.communicate(timeout=LIMIT)[1]
+            self.assertLess(time.monotonic() - at, 40)
+            self.assertRegex(error, rf"rank {victim} of 2 .* its training hangs: it lives, and other ranks have been")
+
     def test_restarts_go_on_to_the_straight_weights(self):
         settings = ["training.deterministic=true", "training.micro_batches=12", "checkpoint.every_steps=3"]
         begun = self.begin("restarted", 3, *settings, restarts=2)
@@ -248,6 +270,45 @@ class Ranks(unittest.TestCase):
         for ranks in (2, 3):
             run = self.train(f"norm{ranks}", ranks, *settings)
             self.assertEqual(self.weights(run), self.weights(alone))
+
+    def test_a_global_batch_norm_gives_the_curve_of_one_rank(self):
+        """The last batch has 116 rows, which three ranks can't share out evenly; 20 steps."""
+        settings = ["training.global_batch_norm=true", "data.drop_last=false",
+                    self.model("global_norm", "conv2d: {filters: 4, kernel: 5, stride: 2}", "batch_norm:", "relu:",
+                               "flatten:", "linear: {units: 16}", "batch_norm:", "relu:", "linear: {units: 10}")]
+        alone = self.train("global1", 1, *settings, epochs=5)
+        self.assertGreaterEqual(len(self.losses(alone)), 20)
+        for ranks in (2, 3, 4):
+            self.assert_close(self.losses(self.train(f"global{ranks}", ranks, *settings, epochs=5)),
+                              self.losses(alone), 1e-4)
+        own = self.train("own2", 2, *settings, "training.global_batch_norm=false", epochs=5)
+        self.assertGreater(max(abs(a - b) for a, b in zip(self.losses(own), self.losses(alone))), 1e-3)
+        low = self.train("global_low1", 1, *settings, "training.precision=bf16", epochs=2)
+        self.assert_close(self.losses(self.train("global_low2", 2, *settings, "training.precision=bf16", epochs=2)),
+                          self.losses(low), 0.03)
+
+    def test_half_of_the_bytes_on_the_wire(self):
+        alone = self.train("wire1", 1)
+        run = self.train("wire2", 2, "training.wire=bf16", "training.bucket_kib=32")
+        self.assert_close(self.losses(run), self.losses(alone), 2e-3)
+        self.assertNotEqual(self.losses(run), self.losses(self.train("wide_wire2", 2)))
+
+    def test_optimizer_states_in_shards(self):
+        """The weights have the bits of an unsharded run; a checkpoint fits any number of ranks."""
+        settings = ["training.bucket_kib=24", "training.ema=0.9"]
+        for ranks in (2, 3):
+            whole = self.train(f"whole{ranks}", ranks, *settings)
+            parts = self.train(f"shard{ranks}", ranks, *settings, "training.shard=optimizer")
+            self.assertEqual(self.weights(parts), self.weights(whole))
+        settings = ["training.shard=optimizer", "training.bucket_kib=24", "optimizer.clip_norm=1"]
+        alone = self.train("clipped1", 1, *settings, epochs=12)
+        begun = self.begin("clipped3", 3, *settings)
+        begun.send_signal(signal.SIGINT)
+        begun.communicate(timeout=LIMIT)
+        self.assertEqual(begun.returncode, 130)
+        run = self.run_in("clipped3")
+        self.command("resume", run, "--quiet", "--devices", 2)
+        self.assert_close(self.losses(run), self.losses(alone), 1e-3)
 
     def test_gradients_of_several_buckets(self):
         """More than 8 MiB; four ranks have one or two of five parts, and all of them add up alike."""

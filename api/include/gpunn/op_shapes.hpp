@@ -51,6 +51,14 @@ inline void require_beta(float beta, const std::string& what) {
   require(beta >= 0 && beta < 1, what + " " + std::to_string(beta) + " is not in [0, 1)");
 }
 
+// Of which each has x.shape[0] parts.
+inline int64_t ranks_of(const AnyAttributes& attributes, const Shape& x) {
+  const int64_t parts = attributes.as<gpunn_all_reduce_attrs>().parts;
+  require(parts > 0 && parts % x[0] == 0,
+          std::to_string(parts) + " parts of all ranks, of which this one has " + std::to_string(x[0]));
+  return parts / x[0];
+}
+
 // The shape that attributes carry.
 template <class Attributes>
 Shape stated_shape(const Attributes& a) {
@@ -630,6 +638,14 @@ inline Tensor computed_output(int32_t op, const AnyAttributes& attributes, Tenso
       return f32(padded_shape(attributes, in[0].shape));
     case GPUNN_OP_SLICE:
       return f32(slice_shape(attributes, in[0].shape));
+    case GPUNN_OP_REDUCE_SCATTER: {
+      const int64_t ranks = ranks_of(attributes, in[0].shape);
+      require(in[0].shape[1] % ranks == 0, std::to_string(in[0].shape[1]) + " elements can't be shared out evenly to " +
+                                               std::to_string(ranks) + " ranks");
+      return f32({in[0].shape[1] / ranks});
+    }
+    case GPUNN_OP_ALL_GATHER:
+      return f32({in[0].shape[0] * ranks_of(attributes, in[0].shape), in[0].shape[1]});
     case GPUNN_OP_CONCAT:
       return f32(concatenated_shape(attributes, in));
     case GPUNN_OP_TRANSPOSE:

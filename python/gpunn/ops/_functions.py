@@ -18,6 +18,7 @@ __all__ = [
     "adam_update",
     "add",
     "advance",
+    "all_gather",
     "all_reduce",
     "assign_anchors",
     "assign_points",
@@ -112,6 +113,7 @@ __all__ = [
     "random_shift",
     "random_uniform",
     "reduce",
+    "reduce_scatter",
     "relu",
     "relu_backward",
     "rmsprop_update",
@@ -2587,14 +2589,40 @@ def metrics_accumulate(
 def all_reduce(x: Array, *, parts: int, out: Any = None, backend: str | Backend | None = None) -> Array:
     """The sum of the parts of all ranks; of a single rank, that of the rows of x.
 
-    ``x[L,n] -> y[n]~x; L>0``
+    ``x:float[L,n] -> y:float[n]~x; L>0``
 
-    ``x``: [L, n] of f32.
+    ``x``: [L, n] of f32, bf16 or f16.
     ``parts``: parts of all ranks.
 
-    Returns ``y``: [n] of f32.
+    Returns ``y``: [n] of f32, bf16 or f16.
     """
     return call("all_reduce", (x,), {"parts": parts}, out, backend)
+
+
+def reduce_scatter(x: Array, *, parts: int, out: Any = None, backend: str | Backend | None = None) -> Array:
+    """This rank's share of that sum; of a single rank, all of it.
+
+    ``x:float[L,n] -> y:float[?]; L>0``
+
+    ``x``: [L, n] of f32, bf16 or f16.
+    ``parts``: parts of all ranks.
+
+    Returns ``y``: any shape of f32, bf16 or f16.
+    """
+    return call("reduce_scatter", (x,), {"parts": parts}, out, backend)
+
+
+def all_gather(x: Array, *, parts: int, out: Any = None, backend: str | Backend | None = None) -> Array:
+    """The parts of all ranks; of a single rank, x.
+
+    ``x:float[L,n] -> y:float[?]; L>0``
+
+    ``x``: [L, n] of f32, bf16 or f16.
+    ``parts``: parts of all ranks.
+
+    Returns ``y``: any shape of f32, bf16 or f16.
+    """
+    return call("all_gather", (x,), {"parts": parts}, out, backend)
 
 
 def grid_points(

@@ -99,6 +99,9 @@ constexpr Synonyms kSynonyms[] = {
     {"accumulate",
      "grad_accum gradient_accumulation gradient_accumulation_steps accumulation_steps "
      "accumulate_grad_batches"},
+    {"global_batch_norm", "sync_batch_norm sync_bn syncbn convert_sync_batchnorm"},
+    {"shard", "zero zero_stage zero_redundancy sharded fsdp"},
+    {"wire", "comm_dtype communication_dtype reduce_dtype gradient_compression bf16_compress_hook"},
     {"bucket_kib", "bucket_cap_mb bucket_size gradient_bucket_size"},
     {"ema", "ema_decay polyak swa weight_averaging moving_average"},
     {"precision", "dtype"},

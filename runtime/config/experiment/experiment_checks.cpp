@@ -39,6 +39,7 @@ class Checker {
     data::check_data(e_.data, given_, diagnostics_);
     check_early_stopping();
     check_accumulation();
+    check_ranks();
     check_mixup();
     check_recomputation();
     if (!e_.init_from.names.empty() && e_.init_from.file.empty() && sound("init_from.file")) {
@@ -119,6 +120,37 @@ class Checker {
     if (e_.accumulate <= 1 || e_.data.drop_last || !sound("data.drop_last")) return;
     diagnostics_.add(place("training.accumulate"),
                      "training.accumulate takes full batches: it needs data.drop_last: true");
+  }
+
+  // What several ranks can't do together, said to a single one too.
+  void check_ranks() {
+    const auto refuse = [&](const char* key, const std::string& text) {
+      if (sound(key)) diagnostics_.add(place(key), std::string(key) + " " + text);
+    };
+    const bool parts = e_.micro_batches > 0;
+    if (e_.wire == Wire::bf16 && parts) {
+      refuse("training.wire",
+             "bf16 rounds by rank, and training.micro_batches promises the same bits on any number "
+             "of ranks; leave one of them out");
+    }
+    if (e_.global_batch_norm && (parts || e_.accumulate > 1)) {
+      refuse("training.global_batch_norm", std::string("takes the batch at once, and training.") +
+                                               (parts ? "micro_batches" : "accumulate") +
+                                               " cuts it into parts; leave one of them out");
+    }
+    if (e_.shard != Shard::optimizer) return;
+    const training::OptimizerRow& row = row_of(training::optimizer_rows(), e_.optimizer);
+    if (row.by_parameter || row.formula != nullptr || row.orthogonal_matrices) {
+      refuse("training.shard",
+             "optimizer is for optimizers that update each number by itself: sgd, adam, adamw, "
+             "rmsprop, adagrad, lion");
+    }
+    if (parts) refuse("training.shard", "optimizer does not go with training.micro_batches; leave one of them out");
+    if (e_.precision == Precision::f16) {
+      refuse("training.shard",
+             "optimizer does not go with training.precision f16, whose scale all ranks must find "
+             "by all gradients; take bf16");
+    }
   }
 
   void check_recomputation() {

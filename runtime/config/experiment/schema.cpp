@@ -68,9 +68,19 @@ std::vector<Key> training_keys() {
       integer("micro_batches", &E::micro_batches, between(0, 4096),
               "Parts of each batch that pass through the model one by one, and in whose order the gradients are added: "
               "the same bits on any number of ranks, with `deterministic`. 0: the part of a rank is one."),
-      integer("bucket_kib", &E::bucket_kib, between(1, 1 << 20),
-              "Kibibytes of gradients that ranks add up at a time. On a GPU the sum of a bucket runs while the gradients "
-              "of earlier layers are computed. Large buckets have fewer waits, small ones begin sooner."),
+      integer(
+          "bucket_kib", &E::bucket_kib, between(1, 1 << 20),
+          "Kibibytes of gradients that ranks add up at a time. On a GPU the sum of a bucket runs while the gradients "
+          "of earlier layers are computed. Large buckets have fewer waits, small ones begin sooner."),
+      choice("wire", &E::wire, {"f32", "bf16"},
+             "What gradients are on the way between ranks. bf16 halves the bytes and rounds them, by at most 1/256 of "
+             "each; weights and the optimizer's states stay f32."),
+      choice("shard", &E::shard, {"none", "optimizer"},
+             "`optimizer`: each rank updates a part of the parameters and keeps the optimizer's states of that part "
+             "alone, which saves memory. Checkpoints and curves are the same."),
+      boolean("global_batch_norm", &E::global_batch_norm,
+              "Batch norms go by the rows of all ranks, so that the curve is that of one; false: each by the rows of "
+              "its own rank."),
       number("ema", &E::ema, from_to_below(0, 1),
              "Evaluate, predict and choose the best by a running average of the parameters that keeps this share of "
              "itself at each step; 0: by the parameters."),

@@ -2,6 +2,7 @@
 
 #include <gpunn/experiment.hpp>
 #include <gpunn/export.h>
+#include <gpunn/scaling.hpp>
 #include <gpunn/tensor_type.hpp>
 
 #include <cstdint>
@@ -80,11 +81,13 @@ struct PlanReport {
   uint64_t data_bytes = 0;        // the resident data set, or the ring of batches that it is streamed through
   std::string residency;          // of the data set: "device" or "stream"
   uint64_t peak_bytes = 0;        // arena and persistent
+  PlannedRanks ranks;             // of a training on several devices, whose first one this is
 };
 
 // Plans a training step without running it. Of the data set it takes the sizes, as load_sizes() has them, so that a
-// published one need not be on this machine. Throws what a run would where `init_from` does not fit.
-GPUNN_API PlanReport plan(const Experiment& experiment);
+// published one need not be on this machine. Throws what a run would where `init_from` does not fit. With several
+// devices it is the step of the first of them; one is all that is needed.
+GPUNN_API PlanReport plan(const Experiment& experiment, int devices = 1);
 
 // A step at which a learning rate begins, turns or ends.
 struct SchedulePoint {

@@ -7,6 +7,7 @@
 
 #include "graph/expressions.hpp"
 #include "nn/layers/families.hpp"
+#include "nn/layers/global_batch_norm.hpp"
 #include "nn/layers/parts.hpp"
 
 namespace gpunn::nn {
@@ -31,6 +32,8 @@ ValueId batch_norm(const LayerContext& c) {
   if (!c.options.training || c.options.fixed_buffers.contains(c.layer.name)) {
     return c.graph.add1(GPUNN_OP_BATCH_NORM_INFERENCE, c.layer.name, attrs, std::move(inputs));
   }
+  if (c.options.world > 1)
+    return add_global_batch_norm(c, {c.inputs[0], gamma, beta, mean, variance}, epsilon, momentum);
   if (c.options.count != graph::kNoValue) inputs.push_back(c.options.count);
   return c.graph.add(GPUNN_OP_BATCH_NORM, c.layer.name, attrs, std::move(inputs)).front();
 }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "distributed/team.hpp"
@@ -14,22 +15,32 @@
 
 namespace gpunn::execution {
 
-// ALL_REDUCE of one shape: by the plugin where it serves a sum of one part a rank, else through the memory of the host.
-class RankSums {
+// Whether all ranks run it together: ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER.
+bool is_collective(int32_t op);
+
+// Such an op of one shape: by the plugin where it serves one part a rank, else through the memory of the host.
+class RankCollective {
  public:
-  RankSums(std::shared_ptr<distributed::Team> team, std::shared_ptr<RankCommunicator> communicator,
-           const graph::OpSignature& signature, bool deterministic);
+  // Without a team it can be planned, and not run.
+  RankCollective(std::shared_ptr<distributed::Team> team, std::shared_ptr<RankCommunicator> communicator,
+                 const graph::OpSignature& signature, bool deterministic);
 
   uint32_t flags() const { return flags_; }  // GPUNN_OP_...
   // Through the host it waits for what is on the stream, unless the plugin's memory is the host's, and for all ranks.
   void run(const Level& level, gpunn_stream* stream, const gpunn_op_args& args);
 
  private:
+  void run_on_host(std::span<const std::byte> x, std::span<std::byte> y);
+
   std::shared_ptr<distributed::Team> team_;
   std::shared_ptr<RankCommunicator> communicator_;  // nullptr: through the host
+  int32_t op_;
   int64_t parts_;
+  DType dtype_;
+  gpunn_collective_desc desc_;
   uint32_t flags_ = GPUNN_OP_DETERMINISTIC;
   std::vector<std::byte> x_, y_;  // of a device with memory of its own
+  std::vector<std::byte> sum_;    // of which a rank takes its share
 };
 
 }  // namespace gpunn::execution

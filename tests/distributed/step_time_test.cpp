@@ -1,0 +1,77 @@
+#include <gpunn/scaling.hpp>
+
+#include <cmath>
+#include <cstdint>
+#include <utility>
+
+#include "catch.hpp"
+
+using namespace gpunn;
+
+namespace {
+
+PlannedCollective sum_of(uint64_t bytes, double begins_at = 1, double needed_at = 1) {
+  PlannedCollective sum;
+  sum.op = "ALL_REDUCE";
+  sum.bytes = bytes;
+  sum.begins_at = begins_at;
+  sum.needed_at = needed_at;
+  return sum;
+}
+
+bool near(double found, double expected, double share) {
+  return std::abs(found - expected) <= share * std::abs(expected);
+}
+
+Cluster cluster_of(int devices) {
+  Cluster cluster;
+  cluster.devices = devices;
+  return cluster;
+}
+
+}  // namespace
+
+TEST_CASE("sums take what NCCL was measured to take between two H200s, within a tenth") {
+  const std::pair<uint64_t, double> measured[] = {
+      {8'192, 11e-6}, {247'000, 13e-6}, {4'000'000, 36e-6}, {45'000'000, 184e-6}, {102'000'000, 381e-6}};
+  for (const auto& [bytes, seconds] : measured) {
+    INFO(bytes);
+    CHECK(near(time_of(sum_of(bytes), cluster_of(2)).seconds, seconds, 0.1));
+  }
+}
+
+TEST_CASE("many devices add up small tensors in trees and large ones in rings, one machine's in one shot") {
+  CHECK(time_of(sum_of(8'192), cluster_of(1024)).algorithm == "tree");
+  CHECK(time_of(sum_of(uint64_t{1} << 30), cluster_of(8)).algorithm == "ring");
+  CHECK(time_of(sum_of(8'192), cluster_of(1)).seconds == 0);
+  Cluster near = cluster_of(8);
+  near.one_shot_seconds = 6e-6;
+  CHECK(time_of(sum_of(8'192), near).algorithm == "one-shot");
+  near.devices = 16;
+  CHECK(time_of(sum_of(8'192), near).algorithm != "one-shot");
+  // A gather moves half of what an all-reduce does.
+  PlannedCollective gather = sum_of(1 << 30);
+  gather.op = "ALL_GATHER";
+  const double sum = time_of(sum_of(1 << 30), cluster_of(8)).seconds;
+  CHECK(near(time_of(gather, cluster_of(8)).seconds, sum / 2, 0.01));
+}
+
+TEST_CASE("a step waits for the part of its sums that nothing runs beside") {
+  const Cluster two = cluster_of(2);
+  const double early = time_of(sum_of(45'000'000), two).seconds;
+  // The first has half of a step of 10 ms to run in; the second begins at its end.
+  PlannedRanks ranks;
+  ranks.devices = 2;
+  ranks.collectives = {sum_of(45'000'000, 0.5), sum_of(8'192, 1)};
+  const double late = time_of(ranks.collectives[1], two).seconds;
+  StepTime step = estimate_step(ranks, 10e-3, two);
+  CHECK(near(step.seconds, 10e-3 + late, 1e-9));
+  CHECK(near(step.collective_seconds, early + late, 1e-9));
+  CHECK(near(step.efficiency, 10e-3 / step.seconds, 1e-9));
+  // Of a step of 100 us, which leaves it 50.
+  step = estimate_step(ranks, 100e-6, two);
+  CHECK(near(step.waiting_seconds, early + late - 50e-6, 1e-9));
+  // What is needed in the midst of the step delays all that comes behind.
+  ranks.collectives = {sum_of(8'192, 0.2, 0.2), sum_of(8'192, 0.4, 0.4)};
+  CHECK(near(estimate_step(ranks, 100e-6, two).waiting_seconds, 2 * late, 1e-9));
+}
