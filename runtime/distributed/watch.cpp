@@ -24,7 +24,7 @@ constexpr std::chrono::milliseconds kTick{250};
 constexpr std::chrono::seconds kSilence{8};
 // Ranks wait at a meeting for one whose training thread hangs, while this thread of it beats on. Steps that take longer
 // than that, on all ranks, have shown it by then.
-constexpr std::chrono::seconds kStall{12};
+constexpr int kStallSeconds = 12;
 constexpr int kStallFactor = 4;
 // What the rest of the process is given to end by itself once another rank is lost.
 constexpr std::chrono::seconds kGrace{8};
@@ -36,9 +36,16 @@ struct Note {
   uint32_t length;
 };
 
+std::chrono::seconds stall_of_environment() {
+  const char* const given = std::getenv("GPUNN_STALL_SECONDS");  // NOLINT(concurrency-mt-unsafe)
+  const int seconds = given == nullptr ? 0 : std::atoi(given);   // NOLINT(cert-err34-c)
+  return std::chrono::seconds(seconds > 0 ? seconds : kStallSeconds);
+}
+
 }  // namespace
 
-Watch::Watch(int own, std::vector<RankInfo> ranks, std::vector<Socket> sockets) : own_(own), ranks_(std::move(ranks)) {
+Watch::Watch(int own, std::vector<RankInfo> ranks, std::vector<Socket> sockets)
+    : own_(own), ranks_(std::move(ranks)), stall_(stall_of_environment()) {
   for (Socket& socket : sockets) {
     const bool open = static_cast<bool>(socket);
     Line line;
@@ -174,7 +181,7 @@ void Watch::judge() {
     if (line.progress.meetings == farthest) since = std::min(since, line.moved);
     longest = std::max(longest, line.longest);
   }
-  const auto patience = std::max<Clock::duration>(kStall, kStallFactor * longest);
+  const auto patience = std::max<Clock::duration>(stall_, kStallFactor * longest);
   for (std::size_t r = 0; r < lines_.size(); ++r) {
     const Line& line = lines_[r];
     const auto now = Clock::now();

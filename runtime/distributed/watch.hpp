@@ -71,6 +71,7 @@ class Watch {
 
   const int own_;
   const std::vector<RankInfo> ranks_;
+  const std::chrono::seconds stall_;
   std::vector<Line> lines_;
   mutable std::mutex mutex_;  // of what follows
   std::optional<Loss> loss_;

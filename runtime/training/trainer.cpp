@@ -224,7 +224,7 @@ void Trainer::train_epoch() {
   while (step_ < end && !stop_requested()) {
     const int64_t save_every = experiment.checkpoint.every_steps;
     // The first step prepares kernels, which may take longer on one rank, as what rank 0 writes does.
-    set_stepping(step_ > epoch_first_step_);
+    set_stepping(result_.train_seconds > 0 || step_ > epoch_first_step_);
     const int64_t steps = agree_on(std::min({ahead_, end - step_, until_multiple(step_, record_every),
                                              save_every > 0 ? until_multiple(step_, save_every) : end - step_,
                                              kLossHistorySize - (step_ - looked_at_)}));

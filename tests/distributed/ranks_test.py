@@ -50,12 +50,13 @@ class Ranks(unittest.TestCase):
         self.command(*self.experiment("lenet_digits", *settings, epochs=epochs), "--runs", runs, "--devices", ranks)
         return self.run_in(runs)
 
-    def begin(self, runs, ranks, *settings, restarts=0, epochs=12):
+    def begin(self, runs, ranks, *settings, restarts=0, epochs=12, **environment):
         """A training whose first steps are done."""
         arguments = [*self.experiment("lenet_digits", *settings, epochs=epochs), "--runs", runs, "--devices", ranks,
                      "--restarts", restarts]
-        begun = subprocess.Popen([GPUNN, *map(str, arguments)], cwd=self.folder, env=self.environment,
-                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        begun = subprocess.Popen([GPUNN, *map(str, arguments)], cwd=self.folder,
+                                 env={**self.environment, **environment}, stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE, text=True)
         self.await_steps(runs)
         time.sleep(0.1)
         return begun
@@ -226,7 +227,9 @@ class Ranks(unittest.TestCase):
     def test_a_rank_whose_training_hangs_ends_the_others(self):
         """Its main thread stops alone, as ptrace does it, while its other threads say that it lives."""
         for victim in (0, 1):
-            begun = self.begin(f"hung{victim}", 2, "checkpoint.every_steps=3", epochs=4000)
+            begun = self.begin(f"hung{victim}", 2, "data.synthetic_train=20000", "training.log_every_steps=50",
+                               epochs=4000, GPUNN_STALL_SECONDS="3")
+            time.sleep(1)
             ranks = self.ranks_of(begun.pid)
             libc = ctypes.CDLL(None, use_errno=True)
             seize, interrupt = 0x4206, 0x4207
