@@ -29,6 +29,14 @@ ROOT_PAGES = {
     "changelog.md": "CHANGELOG.md",
     "security.md": "SECURITY.md",
 }
+# Sources that a page of the reference shows better.
+REFERENCE = {
+    "api/include/gpunn": "reference/plugin.md",
+    "api/include/gpunn/abi.h": "reference/plugin.md",
+    "api/include/gpunn/op_list.inc": "reference/ops.md",
+    "runtime/include/gpunn": "reference/cpp.md",
+    "runtime/include/gpunn/gpunn.h": "reference/c.md",
+}
 LINK = re.compile(r'(\]\(|(?:src|srcset|href)=")([^)"\s#]+)(#[^)"\s]*)?([)"])')
 FENCES = re.compile(r"^(?: *```.*?^ *```|(?: {4}|\t)[^\n]*)$", re.MULTILINE | re.DOTALL)
 LANGUAGES = {
@@ -108,7 +116,7 @@ class Site:
 
     def uri_of(self, path: str) -> str:
         """What a file of the project is called in the site; a page of its source is made where there is none."""
-        pages = {file: uri for uri, file in ROOT_PAGES.items()}
+        pages = {file: uri for uri, file in ROOT_PAGES.items()} | REFERENCE
         if path in pages:
             return pages[path]
         if path.startswith("docs/"):

@@ -1,15 +1,22 @@
-"""The notebooks in docs/tutorials run from top to bottom, and are clean under mypy --strict."""
+"""The notebooks and the Python of the pages in docs/tutorials run from top to bottom."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+BLOCK = re.compile(r"(?:^<!-- ([a-z ]+)(?:: ([^\n]*?))? -->\n)?^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PAGES = [
+    page
+    for page in sorted((Path(__file__).parents[2] / "docs" / "tutorials").glob("*.md"))
+    if any(mark != "not run" for mark, _, _ in BLOCK.findall(page.read_text(encoding="utf-8")))
+]
 TUTORIALS = sorted((Path(__file__).parents[2] / "docs" / "tutorials").glob("*.ipynb"))
 
 
@@ -61,3 +68,29 @@ def test_types_of_the_tutorials(source: Path) -> None:
     command = [sys.executable, "-m", "mypy", "--config-file", str(source / "pyproject.toml"), *files]
     done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=source)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_there_are_pages() -> None:
+    assert "python" in {page.stem for page in PAGES}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda file: file.stem)
+def test_python_of_a_page_runs(page: Path) -> None:
+    """Block by block, in one process, as in a session of the reader. `tests/docs/tutorials_test.py` has the marks."""
+    found = BLOCK.findall(page.read_text(encoding="utf-8"))
+    code = [body for mark, _, body in found if mark == ""]
+    if page.stem == "python":
+        assert len(code) >= 3
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(code)], check=False, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda file: file.stem)
+def test_python_of_a_page_runs_with_pytorch(page: Path) -> None:
+    pytest.importorskip("torch")
+    found = BLOCK.findall(page.read_text(encoding="utf-8"))
+    for body in [body for mark, value, body in found if (mark, value) == ("needs", "torch")]:
+        done = subprocess.run([sys.executable, "-c", body], check=False, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stdout + done.stderr
