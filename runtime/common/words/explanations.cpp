@@ -11,19 +11,18 @@ constexpr Explanation kExplanations[] = {
      "To learn numbers in place of classes, put 'task: regression' at the top of the file."},
     {"multilabel multi_label multi_label_classification multilabel_classification multihot multi_hot",
      "Where a sample may have several labels, put 'task: multi_label' at the top of the file."},
-    {"detection object_detection segmentation semantic_segmentation instance_segmentation bbox bboxes boxes masks coco "
-     "voc pascal_voc yolo cityscapes keypoints pose",
-     "This version classifies whole images, without detection or segmentation: cut the regions out and classify them "
-     "(data.dataset: image_folder)."},
+    {"detection object_detection bbox bboxes boxes coco voc pascal_voc yolo",
+     "To find objects in images, put 'task: detection' at the top of the file (data.dataset: detection_folder)."},
+    {"segmentation semantic_segmentation instance_segmentation masks cityscapes keypoints pose",
+     "This version finds objects as boxes ('task: detection'), not as masks or points."},
     {"gan diffusion generation generative autoencoder vae unsupervised clustering self_supervised contrastive "
      "reinforcement_learning",
-     "This version trains classifiers: every training sample needs its class."},
+     "This version learns from targets: every training sample needs its class, labels, numbers, boxes or image."},
     {"devices gpus num_gpus n_gpus ngpus n_gpu gpu_ids num_devices device_ids world_size ddp dp fsdp data_parallel "
      "dataparallel distributed distributed_training multi_gpu multigpu nproc nproc_per_node nodes num_nodes nnodes "
      "horovod deepspeed strategy tensor_parallel model_parallel pipeline_parallel replicas",
      "How many devices train together is no key: 'gpunn run EXPERIMENT --devices 4' starts a process for each, and so "
-     "do "
-     "mpirun, srun and torchrun."},
+     "do mpirun, srun and torchrun."},
     {"backends", "A run uses one backend: 'gpunn race' trains an experiment on several, one after the other."},
     {"device gpu cuda cpu cuda:0 cuda:1 gpu:0 mps rocm tpu xpu use_gpu use_cuda no_cuda accelerator cuda_device gpu_id "
      "cuda_visible_devices platform",
@@ -52,8 +51,7 @@ constexpr Explanation kExplanations[] = {
     {"problem problem_type", "What is learnt is said by 'task' at the top of the file."},
     {"wandb mlflow comet neptune logger tensorboard",
      "A run folder has its records for TensorBoard (tensorboard --logdir runs), as metrics.jsonl and as metrics.csv, "
-     "and "
-     "no other logger is served."},
+     "and no other logger is served."},
     {"resume", "'gpunn resume RUN' goes on with an interrupted run."},
     {"profile", "'gpunn run EXPERIMENT --profile' measures the first steps of a training."},
     {"version", "'gpunn --version' prints it."},
