@@ -1,6 +1,6 @@
 """Sentences that are read once: `sentences_test.py SOURCE_FOLDER` finds those of more than 30 words.
 
-It looks at README, the first hour and the tutorials. A piece of code counts as one word. What stands in a table's cell,
+It looks at README, the first hour, the tutorials and the course. A piece of code counts as one word. What stands in a table's cell,
 in an item of a list or in a heading ends there.
 """
 
@@ -57,7 +57,7 @@ def too_long(page):
 
 def pages(source):
     yield from ((one, one.read_text()) for one in (source / "README.md", source / "docs" / "first-hour.md"))
-    for file in sorted((source / "docs" / "tutorials").iterdir()):
+    for file in sorted([*(source / "docs" / "tutorials").iterdir(), *(source / "docs" / "ladder").iterdir()]):
         if file.suffix == ".md":
             yield file, file.read_text()
         if file.suffix == ".ipynb":

@@ -1,4 +1,4 @@
-"""The tutorials work: `tutorials_test.py GPUNN SOURCE_FOLDER [PAGE...]` runs the commands of docs/tutorials/*.md.
+"""The tutorials work: `tutorials_test.py GPUNN SOURCE_FOLDER [PAGE...]` runs the commands of docs/tutorials and docs/ladder.
 
 Each page runs in a folder of its own that looks like a clone, with gpunn in PATH, installed in ~/gpunn too, and with
 pictures that a reader would have. A block is run if it is one of ```sh, all blocks of a page in one shell. A line before
@@ -127,6 +127,8 @@ def run(page, source, gpunn, devices):
 def main(gpunn, source, names):
     pages = sorted((source / "docs" / "tutorials").glob("*.md"))
     devices = gpus(gpunn)
+    if devices > 0:  # all commands of the course need one
+        pages += sorted((source / "docs" / "ladder").glob("*.md"))
     wrong, blocks = [], 0
     for page in pages:
         if not names or page.stem in names:
