@@ -71,13 +71,14 @@ class Decoder {
     require_memory(split.samples.bytes(), "the images of " + root_.string(), "set data.image_size to a smaller size");
     make_room(split);
     std::vector<uint8_t> grey(files.size());  // not bits, which threads would share
-    Oddity deep, animated;
+    Oddity deep, animated, turned;
     LongWork work("decoding the images of " + root_.filename().string(), files.size());
     for_row_stretches(rows, kFilesAtATime, [&](int64_t first, int64_t last) {
       for (auto row = static_cast<std::size_t>(first); row < static_cast<std::size_t>(last); ++row) {
         Image image = read_image_file(files[row]);
         if (image.from_16_bits) deep.count(row);
         if (image.first_frame) animated.count(row);
+        if (image.turned) turned.count(row);
         if (settings_.channels != 0) image = convert_channels(std::move(image), settings_.channels);
         image = fitting(std::move(image), files[row]);
         grey[row] = image.channels == 1 ? 1 : 0;
@@ -87,6 +88,7 @@ class Decoder {
     });
     deep.tell("16 bits a channel, scaled down to 8", files, notes);
     animated.tell("animated, of which the first picture is taken", files, notes);
+    turned.tell("turned as the camera noted (EXIF)", files, notes);
     grey_.insert(grey_.end(), grey.begin(), grey.end());
   }
 

@@ -5,6 +5,7 @@
 
 #include "catch.hpp"
 #include "data/detection/boxed_image.hpp"
+#include "data/images/exif.hpp"
 #include "files.hpp"
 
 using namespace gpunn;

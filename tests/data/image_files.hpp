@@ -80,4 +80,12 @@ inline std::string make_jpeg(int width, int height, const std::string& pixels, J
   return result;
 }
 
+// A JPEG whose camera was held as this number says, 1 to 8 (EXIF).
+inline std::string with_orientation(const std::string& jpeg, int orientation) {
+  std::string tiff("MM\0\x2a\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\0\0\0\0\0\0\0", 26);
+  tiff[19] = static_cast<char>(orientation);
+  const auto length = static_cast<char>(2 + 6 + tiff.size());
+  return jpeg.substr(0, 2) + std::string("\xff\xe1\0", 3) + length + std::string("Exif\0\0", 6) + tiff + jpeg.substr(2);
+}
+
 }  // namespace test

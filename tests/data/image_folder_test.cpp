@@ -220,8 +220,9 @@ TEST_CASE("images are scaled to a shorter side and then cut, in the set and wher
   }
 }
 
-TEST_CASE("pictures of 16 bits and animated ones are read, and told of") {
+TEST_CASE("pictures of 16 bits, animated and turned ones are read, and told of") {
   const Folder f;
+  f.put("a/3.jpg", test::with_orientation(make_jpeg(3, 4, std::string(12, '\x30'), JCS_GRAYSCALE, 1), 6));
   test::PngOptions deep;
   deep.bit_depth = 16;
   f.put("a/1.png", make_png(4, 3, std::string(24, '\x80'), deep));
@@ -229,7 +230,8 @@ TEST_CASE("pictures of 16 bits and animated ones are read, and told of") {
   const Dataset set = f.load();
   CHECK(value(set.train, 0) == 128);
   CHECK(value(set.train, 12) == 5);
-  CHECK(has_note(set, "1 of 2 images: 16 bits a channel, scaled down to 8; the first is "));
+  CHECK(has_note(set, "1 of 3 images: turned as the camera noted (EXIF); the first is "));
+  CHECK(has_note(set, "1 of 3 images: 16 bits a channel, scaled down to 8; the first is "));
   CHECK(has_note(set, "animated"));
 }
 

@@ -3,6 +3,9 @@
 #include <gpunn/data.hpp>
 
 #include <cmath>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "catch.hpp"
 #include "files.hpp"
@@ -120,6 +123,46 @@ TEST_CASE("JPEGs, grey or colour, sequential or progressive") {
   CHECK(largest_difference(Bytes(interleaved.begin(), interleaved.end()), colour) <= 8);
   CHECK_THROWS_WITH(read(make_jpeg(24, 16, gradient(24, 16, 4), JCS_CMYK, 4, progressive), 3, 16, 24),
                     Contains("CMYK"));
+}
+
+TEST_CASE("a part of an image is decoded as the whole is, however the camera was held") {
+  using gpunn::data::Image;
+  const int orientation = GENERATE(1, 2, 3, 4, 5, 6, 7, 8);
+  const int channels = GENERATE(1, 3);
+  CAPTURE(orientation, channels);
+  std::string pixels = gradient(70, 50, channels);
+  for (std::size_t i = 0; i < pixels.size(); i += 7) pixels[i] = static_cast<char>(pixels[i] ^ 0x55);  // with edges
+  const std::string file =
+      test::with_orientation(make_jpeg(70, 50, pixels, channels == 1 ? JCS_GRAYSCALE : JCS_RGB, channels), orientation);
+  const std::span bytes(reinterpret_cast<const uint8_t*>(file.data()), file.size());
+  const Image whole = gpunn::data::decode_image(bytes, "x.jpg");
+  REQUIRE(whole.width == (orientation >= 5 ? 50 : 70));
+  REQUIRE(whole.turned == (orientation > 1));
+  const gpunn::data::ImageRegion part{9, 5, 31, 28};
+  const auto choose = [&](int64_t height, int64_t width) {
+    REQUIRE(height == whole.height);
+    REQUIRE(width == whole.width);
+    return part;
+  };
+  const Image cut = gpunn::data::decode_region(bytes, "x.jpg", choose, part.height, part.width);
+  REQUIRE(cut.height == part.height);
+  REQUIRE(cut.width == part.width);
+  int most = 0;
+  for (int64_t y = 0; y < part.height; ++y) {
+    for (int64_t i = 0; i < part.width * channels; ++i) {
+      const auto at = static_cast<std::size_t>((part.top + y) * whole.width * channels + part.left * channels + i);
+      most = std::max(most,
+                      std::abs(whole.values[at] - cut.values[static_cast<std::size_t>(y * part.width * channels + i)]));
+    }
+  }
+  CHECK(most == 0);
+  // Where a quarter of its pixels is wanted, the file is decoded at half its size: nearly the mean of each square.
+  const auto all = [](int64_t height, int64_t width) { return gpunn::data::ImageRegion{0, 0, height, width}; };
+  const Image half = gpunn::data::decode_region(bytes, "x.jpg", all, whole.height / 2, whole.width / 2);
+  const Image expected = gpunn::data::resize(whole, whole.height / 2, whole.width / 2);
+  double difference = 0;
+  for (std::size_t i = 0; i < half.values.size(); ++i) difference += std::abs(half.values[i] - expected.values[i]);
+  CHECK(difference / static_cast<double>(half.values.size()) < 12);
 }
 
 TEST_CASE("PGM and PPM, 8 and 16 bits, with comments") {

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "data/detection/annotations.hpp"
@@ -43,10 +42,5 @@ std::vector<std::string> classes_of(const Annotations& annotations);
 // as viewers do.
 std::vector<BoxedImage> read_boxed_images(const Annotations& annotations, const std::vector<std::string>& classes,
                                           int64_t channels, int64_t most_side, BoxRepairs& repairs);
-
-// How a JPEG is to be shown, 1 to 8 as EXIF has it; 1 where it does not say.
-int exif_orientation(std::string_view bytes);
-// The picture as that number says that it is to be shown.
-Image turned_by_orientation(const Image& image, int orientation);
 
 }  // namespace gpunn::data

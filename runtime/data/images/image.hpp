@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,7 +16,15 @@ struct Image {
   std::vector<uint8_t> values;
   bool from_16_bits = false;  // scaled down from 16 bits a channel
   bool first_frame = false;   // of an animation
+  bool turned = false;        // as the camera noted (EXIF)
 };
+
+// A rectangle of a picture, in its pixels.
+struct ImageRegion {
+  int64_t top = 0, left = 0, height = 0, width = 0;
+};
+// The part that is wanted of a picture of this size; it lies within.
+using RegionChoice = std::function<ImageRegion(int64_t height, int64_t width)>;
 
 inline constexpr std::size_t kMostImageFileBytes = std::size_t{256} << 20;
 inline constexpr int64_t kMostSide = 16384;
@@ -23,10 +32,23 @@ inline constexpr int64_t kMostPixels = int64_t{256} << 20;
 
 // The decoders take a file's bytes and its name for errors. They throw Error where the bytes are damaged, truncated or
 // of a kind not supported, and where the picture is larger than the bounds above or has more than `most_pixels`, before
-// memory for it is taken.
+// memory for it is taken. decode_image() takes any of these kinds, and turns a picture as the camera noted (EXIF).
 Image decode_image(std::span<const uint8_t> bytes, const std::filesystem::path& file,
-                   int64_t most_pixels = kMostPixels);  // of any of these kinds
+                   int64_t most_pixels = kMostPixels);
+Image decode_image_as_stored(std::span<const uint8_t> bytes, const std::filesystem::path& file,
+                             int64_t most_pixels = kMostPixels);
 Image read_image_file(const std::filesystem::path& file);
+// A part of the picture that decode_image() gives, scaled to height by width. Of a JPEG no more is decoded than that
+// takes: its part alone, at an eighth, a quarter or a half of its size where that is still as large as the result.
+Image decode_region(std::span<const uint8_t> bytes, const std::filesystem::path& file, const RegionChoice& choose,
+                    int64_t height, int64_t width);
+// The same of a JPEG, neither turned nor scaled further. `choose` sees the picture as it is stored. `found` becomes the
+// part that was chosen, in pixels of the result.
+struct ScaledRegion {
+  double top = 0, left = 0, bottom = 0, right = 0;
+};
+Image decode_jpeg_region(std::span<const uint8_t> bytes, const std::filesystem::path& file, const RegionChoice& choose,
+                         int64_t height, int64_t width, ScaledRegion& found);
 Image decode_png(std::span<const uint8_t> bytes, const std::filesystem::path& file, int64_t most_pixels);
 Image decode_jpeg(std::span<const uint8_t> bytes, const std::filesystem::path& file, int64_t most_pixels);
 Image decode_pnm(std::span<const uint8_t> bytes, const std::filesystem::path& file, int64_t most_pixels);
@@ -38,7 +60,9 @@ Image read_image_file(const std::filesystem::path& file, std::vector<uint8_t>& o
 // A PNG file's bytes. 2 and 4 channels are grey and colours with how opaque they are.
 std::string encode_png(const Image& image);
 
-// An Image of this size, zeroed. Throws Error, naming the file, where it is beyond the bounds.
+// Throws Error, naming the file, where a picture of this size is beyond the bounds.
+void require_size(int64_t height, int64_t width, const std::filesystem::path& file, int64_t most_pixels);
+// An Image of this size, zeroed. Throws as require_size().
 Image make_image(int64_t height, int64_t width, int64_t channels, const std::filesystem::path& file,
                  int64_t most_pixels = kMostPixels);
 
@@ -48,6 +72,9 @@ Image convert_channels(Image image, int64_t channels);
 
 // Bilinear, and antialiased where it shrinks. The values are those of Pillow's Image.resize((width, height), BILINEAR).
 Image resize(const Image& image, int64_t height, int64_t width);
+
+// The same of a part of the picture, of which nothing outside counts.
+Image resize_region(const Image& image, const ScaledRegion& region, int64_t height, int64_t width);
 
 // A file's picture in colours, its longer side scaled to `longer_side`; 0: as it is.
 Image read_colours(const std::filesystem::path& file, int64_t longer_side);

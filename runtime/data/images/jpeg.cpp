@@ -1,8 +1,11 @@
 #include <gpunn/error.hpp>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <csetjmp>
 #include <cstdio>
+#include <utility>
 
 #include <jpeglib.h>
 // After jpeglib.h, which it needs.
@@ -35,16 +38,8 @@ class JpegDecoder {
   JpegDecoder& operator=(const JpegDecoder&) = delete;
 
   Image decode() {
-    guarded([this] {
-      jpeg_mem_src(&jpeg_, bytes_.data(), static_cast<unsigned long>(bytes_.size()));
-      jpeg_read_header(&jpeg_, TRUE);
-    });
-    if (jpeg_.jpeg_color_space == JCS_CMYK || jpeg_.jpeg_color_space == JCS_YCCK) {
-      throw Error(file_.string() + ": the JPEG is in CMYK (for print); expected grey or colour. Save it as RGB");
-    }
-    const bool grey = jpeg_.jpeg_color_space == JCS_GRAYSCALE;
-    Image image = make_image(jpeg_.image_height, jpeg_.image_width, grey ? 1 : 3, file_, most_pixels_);
-    jpeg_.out_color_space = grey ? JCS_GRAYSCALE : JCS_RGB;
+    read_header();
+    Image image = make_image(jpeg_.image_height, jpeg_.image_width, channels(), file_, most_pixels_);
     uint8_t* target = image.values.data();
     const auto row_bytes = static_cast<std::size_t>(image.width * image.channels);
     guarded([this, target, row_bytes] {
@@ -58,7 +53,69 @@ class JpegDecoder {
     return image;
   }
 
+  Image decode_region(const RegionChoice& choose, int64_t height, int64_t width, ScaledRegion& found) {
+    read_header();
+    const int64_t rows = jpeg_.image_height, columns = jpeg_.image_width;
+    require_size(rows, columns, file_, most_pixels_);
+    const ImageRegion part = choose(rows, columns);
+    jpeg_.scale_denom = kWholeScale;
+    jpeg_.scale_num = kWholeScale;
+    while (jpeg_.scale_num > 1 && part.height * jpeg_.scale_num >= 2 * kWholeScale * height &&
+           part.width * jpeg_.scale_num >= 2 * kWholeScale * width) {
+      jpeg_.scale_num /= 2;
+    }
+    guarded([this] { jpeg_start_decompress(&jpeg_); });
+    const auto scaled = [this](int64_t place) {
+      return static_cast<double>(place) * static_cast<double>(jpeg_.scale_num) / kWholeScale;
+    };
+    // Colours are stored at half the size; what lies beyond the part has a share in those at its edge.
+    constexpr int64_t kBeside = 4;
+    const auto span_of = [&](int64_t from, int64_t count, int64_t size) {
+      const int64_t first = std::max<int64_t>(static_cast<int64_t>(scaled(from)) - kBeside, 0);
+      const auto end = static_cast<int64_t>(std::ceil(scaled(from + count))) + kBeside;
+      return std::pair(first, std::max<int64_t>(std::min(end, size) - first, 1));
+    };
+    const auto [first_row, row_count] = span_of(part.top, part.height, jpeg_.output_height);
+    const auto [first_column, column_count] = span_of(part.left, part.width, jpeg_.output_width);
+    auto left = static_cast<JDIMENSION>(first_column), kept = static_cast<JDIMENSION>(column_count);
+    const auto top = static_cast<JDIMENSION>(first_row);
+    guarded([this, top, &left, &kept] {
+      if (kept < jpeg_.output_width) jpeg_crop_scanline(&jpeg_, &left, &kept);
+      if (top > 0) jpeg_skip_scanlines(&jpeg_, top);
+    });
+    Image image = make_image(row_count, jpeg_.output_width, channels(), file_);
+    uint8_t* target = image.values.data();
+    const auto row_bytes = static_cast<std::size_t>(image.width * image.channels);
+    const JDIMENSION end = top + static_cast<JDIMENSION>(row_count);
+    guarded([this, target, row_bytes, top, end] {
+      while (jpeg_.output_scanline < end) {
+        JSAMPROW row = target + row_bytes * (jpeg_.output_scanline - top);
+        jpeg_read_scanlines(&jpeg_, &row, 1);
+      }
+    });
+    const auto x = static_cast<double>(left), y = static_cast<double>(top);
+    found = {scaled(part.top) - y, scaled(part.left) - x,
+             std::min(scaled(part.top + part.height) - y, static_cast<double>(image.height)),
+             std::min(scaled(part.left + part.width) - x, static_cast<double>(image.width))};
+    return image;
+  }
+
  private:
+  static constexpr unsigned kWholeScale = 8;
+
+  int64_t channels() const { return jpeg_.out_color_space == JCS_GRAYSCALE ? 1 : 3; }
+
+  void read_header() {
+    guarded([this] {
+      jpeg_mem_src(&jpeg_, bytes_.data(), static_cast<unsigned long>(bytes_.size()));
+      jpeg_read_header(&jpeg_, TRUE);
+    });
+    if (jpeg_.jpeg_color_space == JCS_CMYK || jpeg_.jpeg_color_space == JCS_YCCK) {
+      throw Error(file_.string() + ": the JPEG is in CMYK (for print); expected grey or colour. Save it as RGB");
+    }
+    jpeg_.out_color_space = jpeg_.jpeg_color_space == JCS_GRAYSCALE ? JCS_GRAYSCALE : JCS_RGB;
+  }
+
   template <class Calls>
   void guarded(const Calls& calls) {
     if (setjmp(jump_) == 0) {
@@ -102,6 +159,11 @@ class JpegDecoder {
 
 Image decode_jpeg(std::span<const uint8_t> bytes, const std::filesystem::path& file, int64_t most_pixels) {
   return JpegDecoder(bytes, file, most_pixels).decode();
+}
+
+Image decode_jpeg_region(std::span<const uint8_t> bytes, const std::filesystem::path& file, const RegionChoice& choose,
+                         int64_t height, int64_t width, ScaledRegion& found) {
+  return JpegDecoder(bytes, file, kMostPixels).decode_region(choose, height, width, found);
 }
 
 }  // namespace gpunn::data

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "common/files.hpp"
+#include "data/images/exif.hpp"
 #include "data/images/image.hpp"
 
 namespace gpunn {
@@ -29,16 +30,50 @@ std::string kind_of(std::string_view start) {
   return "its first bytes are none of theirs";
 }
 
+std::string_view text_of(std::span<const uint8_t> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
 }  // namespace
 
-data::Image data::decode_image(std::span<const uint8_t> bytes, const std::filesystem::path& file, int64_t most_pixels) {
+data::Image data::decode_image_as_stored(std::span<const uint8_t> bytes, const std::filesystem::path& file,
+                                         int64_t most_pixels) {
   using namespace std::string_view_literals;
-  const std::string_view start(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const std::string_view start = text_of(bytes);
   if (start.starts_with("\x89PNG\r\n\x1a\n"sv)) return decode_png(bytes, file, most_pixels);
   if (start.starts_with("\xff\xd8\xff"sv)) return decode_jpeg(bytes, file, most_pixels);
   if (start.starts_with("P5"sv) || start.starts_with("P6"sv)) return decode_pnm(bytes, file, most_pixels);
   throw Error(file.string() + ": not an image that can be read: " + kind_of(start) +
               "; expected a PNG, a JPEG or a binary PGM or PPM (P5 or P6). Convert it or take it out");
+}
+
+data::Image data::decode_image(std::span<const uint8_t> bytes, const std::filesystem::path& file, int64_t most_pixels) {
+  Image image = decode_image_as_stored(bytes, file, most_pixels);
+  const int orientation = exif_orientation(text_of(bytes));
+  return orientation > 1 ? turned_by_orientation(image, orientation) : image;
+}
+
+data::Image data::decode_region(std::span<const uint8_t> bytes, const std::filesystem::path& file,
+                                const RegionChoice& choose, int64_t height, int64_t width) {
+  if (!text_of(bytes).starts_with("\xff\xd8\xff")) {
+    const Image image = decode_image(bytes, file);
+    const ImageRegion part = choose(image.height, image.width);
+    const auto top = static_cast<double>(part.top), left = static_cast<double>(part.left);
+    return resize_region(image,
+                         {top, left, top + static_cast<double>(part.height), left + static_cast<double>(part.width)},
+                         height, width);
+  }
+  const int orientation = exif_orientation(text_of(bytes));
+  const bool lying = swaps_sides(orientation);
+  const int64_t rows = lying ? width : height, columns = lying ? height : width;
+  const auto of_stored = [&](int64_t stored_height, int64_t stored_width) {
+    const ImageRegion shown = lying ? choose(stored_width, stored_height) : choose(stored_height, stored_width);
+    return stored_region(shown, orientation, stored_height, stored_width);
+  };
+  ScaledRegion part;
+  const Image decoded = decode_jpeg_region(bytes, file, of_stored, rows, columns, part);
+  const Image image = resize_region(decoded, part, rows, columns);
+  return orientation > 1 ? turned_by_orientation(image, orientation) : image;
 }
 
 data::Image data::read_image_file(const std::filesystem::path& file) {

@@ -1,8 +1,8 @@
 // The orientation that a camera notes in a JPEG (EXIF 2.3, tag 0x0112).
-#include <array>
-#include <cstddef>
+#include "data/images/exif.hpp"
 
-#include "data/detection/boxed_image.hpp"
+#include <cstddef>
+#include <utility>
 
 namespace gpunn::data {
 
@@ -42,6 +42,13 @@ int orientation_in(std::string_view tiff_bytes) {
   return 1;
 }
 
+bool mirrors_columns(int orientation) {
+  return orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
+}
+bool mirrors_rows(int orientation) {
+  return orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
+}
+
 }  // namespace
 
 int exif_orientation(std::string_view bytes) {
@@ -62,23 +69,33 @@ int exif_orientation(std::string_view bytes) {
 
 Image turned_by_orientation(const Image& image, int orientation) {
   if (orientation < 2) return image;
-  const bool across = orientation >= 5;  // rows become columns
+  const bool across = swaps_sides(orientation);
   Image turned = image;
+  turned.turned = true;
   if (across) std::swap(turned.height, turned.width);
   const auto channels = static_cast<std::size_t>(image.channels);
   for (int64_t y = 0; y < turned.height; ++y) {
     for (int64_t x = 0; x < turned.width; ++x) {
       int64_t from_y = across ? x : y, from_x = across ? y : x;
-      const bool mirror_x = orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
-      const bool mirror_y = orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
-      if (mirror_x) from_x = image.width - 1 - from_x;
-      if (mirror_y) from_y = image.height - 1 - from_y;
+      if (mirrors_columns(orientation)) from_x = image.width - 1 - from_x;
+      if (mirrors_rows(orientation)) from_y = image.height - 1 - from_y;
       const auto from = static_cast<std::size_t>(from_y * image.width + from_x) * channels;
       const auto to = static_cast<std::size_t>(y * turned.width + x) * channels;
       for (std::size_t c = 0; c < channels; ++c) turned.values[to + c] = image.values[from + c];
     }
   }
   return turned;
+}
+
+ImageRegion stored_region(const ImageRegion& shown, int orientation, int64_t stored_height, int64_t stored_width) {
+  ImageRegion stored = shown;
+  if (swaps_sides(orientation)) {
+    std::swap(stored.top, stored.left);
+    std::swap(stored.height, stored.width);
+  }
+  if (mirrors_columns(orientation)) stored.left = stored_width - stored.left - stored.width;
+  if (mirrors_rows(orientation)) stored.top = stored_height - stored.top - stored.height;
+  return stored;
 }
 
 }  // namespace gpunn::data
