@@ -52,9 +52,10 @@ struct QuantizedTiling {
   static constexpr int kResidualSharedBytes = kStagesBytes + kResultBytes;
   static constexpr int kBlocks = kWarpM * kWarpN > 2048 ? 1 : 2;  // that a multiprocessor has registers for
   static_assert(kChunks == 4 || kChunks == 8);
-  static_assert(kTileM % kRowStep == 0 && kTileN % kRowStep == 0 && kFragmentsN % 2 == 0);
+  static_assert(kTileM % kRowStep == 0 && kTileN % kRowStep == 0 && kFragmentsN % 2 == 0 && kRowStep % 8 == 0);
 
-  // Of a chunk in a tile. Eight rows below one another meet all banks.
+  // Of a chunk in a tile. Eight rows below one another meet all banks. Rows that are a multiple of 8 apart have their
+  // chunks at the same places.
   __device__ __forceinline__ static int place(int row, int chunk) {
     const int swizzled = chunk ^ (kChunks == 8 ? row & 7 : row >> 1 & 3);
     return row * kTileK + swizzled * kChunkBytes;
@@ -85,11 +86,13 @@ template <class T>
 class QuantizedRows {
  public:
   __device__ __forceinline__ QuantizedRows(const QuantizedArguments& a, int first_pixel, int first_filter)
-      : chunk_(static_cast<int>(threadIdx.x) % T::kChunks), row_(static_cast<int>(threadIdx.x) / T::kChunks) {
+      : chunk_(static_cast<int>(threadIdx.x) % T::kChunks) {
+    const int first = static_cast<int>(threadIdx.x) / T::kChunks;
+    place_ = T::place(first, chunk_);
     const int group = static_cast<int>(blockIdx.y);
 #pragma unroll
     for (int i = 0; i < T::kRowsA; ++i) {
-      const int pixel = first_pixel + row_ + i * T::kRowStep;
+      const int pixel = first_pixel + first + i * T::kRowStep;
       const Divider::Result image = a.output_image(pixel);
       const Divider::Result at = a.output_columns(image.rest);
       constexpr int kOutside = -(1 << 30);
@@ -98,11 +101,8 @@ class QuantizedRows {
       const int64_t row = int64_t{image.quotient} * a.rows + top_[i];
       corner_[i] = a.x + (row * a.columns + left_[i]) * a.channels + group * a.group_channels;
     }
-#pragma unroll
-    for (int i = 0; i < T::kRowsB; ++i) {
-      const int filter = first_filter + row_ + i * T::kRowStep;
-      filter_[i] = filter < a.outputs ? a.w + (int64_t{group} * a.outputs + filter) * a.terms : nullptr;
-    }
+    filters_ = a.outputs - first_filter - first;
+    filter_ = a.w + (int64_t{group} * a.outputs + first_filter + first) * a.terms;
   }
 
   // Starts copying the thread's chunks, which begin at `term`, into a stage.
@@ -115,12 +115,12 @@ class QuantizedRows {
     for (int i = 0; i < T::kRowsA; ++i) {
       const bool there = is_pixel(a, i, down, right);
       const uint8_t* const from = there ? corner_[i] + offset : a.padding;
-      copy_chunk(stage + T::place(row_ + i * T::kRowStep, chunk_), from, inside && from != nullptr);
+      copy_chunk(stage + place_ + i * kStepBytes, from, inside && from != nullptr);
     }
 #pragma unroll
     for (int i = 0; i < T::kRowsB; ++i) {
-      const bool there = inside && filter_[i] != nullptr;
-      copy_chunk(stage + T::kBytesA + T::place(row_ + i * T::kRowStep, chunk_), filter_[i] + term, there);
+      const bool there = inside && i * T::kRowStep < filters_;
+      copy_chunk(stage + T::kBytesA + place_ + i * kStepBytes, filter(a, i) + term, there);
     }
   }
 
@@ -140,7 +140,7 @@ class QuantizedRows {
         }
 #pragma unroll
         for (int i = 0; i < T::kRowsB; ++i) {
-          const uint32_t value = filter_[i] != nullptr ? filter_[i][term + byte] : 0;
+          const uint32_t value = i * T::kRowStep < filters_ ? filter(a, i)[term + byte] : 0;
           filters[i][byte / 4] |= value << (byte % 4 * 8);
         }
         at.advance(1, a);
@@ -148,12 +148,12 @@ class QuantizedRows {
     }
 #pragma unroll
     for (int i = 0; i < T::kRowsA; ++i) {
-      *reinterpret_cast<uint4*>(stage + T::place(row_ + i * T::kRowStep, chunk_)) =
+      *reinterpret_cast<uint4*>(stage + place_ + i * kStepBytes) =
           make_uint4(pixels[i][0], pixels[i][1], pixels[i][2], pixels[i][3]);
     }
 #pragma unroll
     for (int i = 0; i < T::kRowsB; ++i) {
-      *reinterpret_cast<uint4*>(stage + T::kBytesA + T::place(row_ + i * T::kRowStep, chunk_)) =
+      *reinterpret_cast<uint4*>(stage + T::kBytesA + place_ + i * kStepBytes) =
           make_uint4(filters[i][0], filters[i][1], filters[i][2], filters[i][3]);
     }
   }
@@ -168,11 +168,17 @@ class QuantizedRows {
     return static_cast<unsigned>(top_[i] + down) < static_cast<unsigned>(a.rows) &&
            static_cast<unsigned>(left_[i] + right) < static_cast<unsigned>(a.columns);
   }
+  __device__ __forceinline__ const uint8_t* filter(const QuantizedArguments& a, int i) const {
+    return filter_ + int64_t{i * T::kRowStep} * a.terms;
+  }
 
-  int chunk_, row_;
+  static constexpr int kStepBytes = T::kRowStep * T::kTileK;
+
+  int chunk_, place_;                     // place_: of the first row's chunk in a stage
   int top_[T::kRowsA], left_[T::kRowsA];  // of the first tap's pixel, which may lie outside
   const uint8_t* corner_[T::kRowsA];      // that pixel
-  const uint8_t* filter_[T::kRowsB];      // null: there is none
+  const uint8_t* filter_;                 // of the thread's first row; further ones lie in even steps
+  int filters_;                           // from that row on
 };
 
 // d += a b, of fragments 16 x 32 and 32 x 8. Of a lane, g = lane / 4 and t = lane % 4: d[0], d[1] are row g, columns 2t
@@ -196,17 +202,19 @@ template <class T>
 __device__ __forceinline__ void multiply_stage(QuantizedSums<T>& sums, const uint8_t* stage, int m, int n) {
   constexpr uint32_t kHighestBits = 0x80808080U;
   const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int row_b = lane / 16 * 8 + lane % 8;
+  const uint8_t* const tile_a = stage + m * T::kTileK;
+  const uint8_t* const tile_b = stage + T::kBytesA + n * T::kTileK;
 #pragma unroll
   for (int step = 0; step < T::kTileK / 32; ++step) {
+    const uint8_t* const from_a = tile_a + T::place(lane % 16, step * 2 + lane / 16);
+    const uint8_t* const from_b = tile_b + T::place(row_b, step * 2 + lane / 8 % 2);
     uint32_t a[T::kFragmentsM][4], b[T::kFragmentsN / 2][4];
 #pragma unroll
-    for (int i = 0; i < T::kFragmentsM; ++i) {
-      load_matrices<false>(a[i], stage + T::place(m + i * 16 + lane % 16, step * 2 + lane / 16));
-    }
+    for (int i = 0; i < T::kFragmentsM; ++i) load_matrices<false>(a[i], from_a + i * 16 * T::kTileK);
 #pragma unroll
     for (int j = 0; j < T::kFragmentsN / 2; ++j) {
-      const int row = n + j * 16 + lane / 16 * 8 + lane % 8;
-      load_matrices<false>(b[j], stage + T::kBytesA + T::place(row, step * 2 + lane / 8 % 2));
+      load_matrices<false>(b[j], from_b + j * 16 * T::kTileK);
 #pragma unroll
       for (uint32_t& four : b[j]) four ^= kHighestBits;
     }
@@ -260,7 +268,7 @@ struct QuantizedColumns {
 };
 
 // Scales the sums, adds bias and residual, and writes what is stored over the residual's bytes in shared memory.
-template <class T>
+template <class T, bool kResidual>
 __device__ __forceinline__ void store_sums(const QuantizedArguments& a, const QuantizedSums<T>& sums,
                                            const QuantizedColumns<T>& columns, uint8_t* results, int m, int n) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -273,7 +281,7 @@ __device__ __forceinline__ void store_sums(const QuantizedArguments& a, const Qu
       for (int half = 0; half < 2; ++half) {
         auto* const pair = reinterpret_cast<uchar2*>(results + (m + i * 16 + half * 8 + lane / 4) * T::kPitch + column);
         float added[2] = {};
-        if (a.residual != nullptr) {
+        if constexpr (kResidual) {
           added[0] = (static_cast<float>(pair->x) - a.residual_zero) * a.residual_factor;
           added[1] = (static_cast<float>(pair->y) - a.residual_zero) * a.residual_factor;
         }
@@ -346,7 +354,11 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
     });
     __syncthreads();
   }
-  store_sums<T>(a, sums, columns, results, m, n);
+  if (a.residual != nullptr) {
+    store_sums<T, true>(a, sums, columns, results, m, n);
+  } else {
+    store_sums<T, false>(a, sums, columns, results, m, n);
+  }
   __syncthreads();
   for_results<T>(a, first_pixel, first_filter, [&](int in_tile, int64_t of_y, int bytes) {
     if (a.vectors) {
