@@ -64,7 +64,8 @@ Stem stem_of(const HalfConvolution& problem) {
           "its filters have too many taps for registers");
   const int64_t tile_columns = divide_up(columns.outputs, kStemColumns), tile_rows = divide_up(rows.outputs, kStemRows);
   const int64_t tiles = shape.batch * tile_rows * tile_columns;
-  require(tiles <= std::numeric_limits<int>::max(), "a tensor is too large");
+  constexpr int64_t kMost = std::numeric_limits<int>::max();
+  require(tiles <= kMost && rows.inputs * columns.inputs * kMostChannels <= kMost, "a tensor is too large");
   return {.channels = static_cast<int>(shape.group_inputs),
           .filters = static_cast<int>(shape.group_outputs),
           .input_rows = static_cast<int>(rows.inputs),
@@ -85,7 +86,8 @@ Stem stem_of(const HalfConvolution& problem) {
           .filter_groups = static_cast<int>(divide_up(shape.group_outputs, kStemFilters)),
           .tiles = static_cast<int>(tiles),
           .by_tile_columns = Divider(tile_columns),
-          .by_tile_rows = Divider(tile_rows)};
+          .by_tile_rows = Divider(tile_rows),
+          .by_patch_pixels = Divider(patch_pitch / pixel)};
 }
 
 bool is_stem(const HalfConvolution& problem) { return refuses(problem).empty(); }

@@ -32,28 +32,32 @@ struct alignas(kPixel * 2) StemPixel {
   uint16_t numbers[kPixel];
 };
 
-// Copies the pixels, with zeros for channels that x has not and for the padding. All threads of the block.
+// Copies the pixels, with zeros for channels that x has not and for the padding. All threads of the block, each pixels
+// of which neighbours have neighbours; several at a time, so that their loads are under way together.
 template <int kPixel>
 __device__ __forceinline__ void load_patch(const uint16_t* x, const Stem& z, const StemTile& tile, uint16_t* patch) {
-  const int pixels = z.patch_pitch / kPixel;  // of a row
-  const int first_row = tile.row * z.row_stride - z.row_pad,
-            first_column = tile.column * z.column_stride - z.column_pad;
+  constexpr int kAtOnce = kPixel == 4 ? 6 : 3;
+  const int first_row = tile.row * z.row_stride - z.row_pad;
+  const int first_column = tile.column * z.column_stride - z.column_pad;
   const uint16_t* const image = x + int64_t{tile.image} * z.input_rows * z.input_columns * z.channels;
-  // A warp a row at a time, whose lanes read neighbours.
-  for (int row = static_cast<int>(threadIdx.x / 32); row < z.patch_rows; row += kStemRows) {
-    const int from_row = first_row + row;
-    const bool inside = from_row >= 0 && from_row < z.input_rows;
-    const uint16_t* const line = image + int64_t{from_row} * z.input_columns * z.channels;
-    for (int i = static_cast<int>(threadIdx.x % 32); i < pixels; i += 32) {
-      const int from = first_column + i;
-      StemPixel<kPixel> pixel{};
-      if (inside && from >= 0 && from < z.input_columns) {
+  const int pixels = z.patch_rows * static_cast<int>(z.by_patch_pixels.by);
+  for (int first = static_cast<int>(threadIdx.x); first < pixels; first += kAtOnce * kStemThreads) {
+    StemPixel<kPixel> loaded[kAtOnce] = {};
 #pragma unroll
-        for (int c = 0; c < kPixel; ++c) {
-          if (c < z.channels) pixel.numbers[c] = line[from * z.channels + c];
-        }
+    for (int i = 0; i < kAtOnce; ++i) {
+      const auto [row, column] = z.by_patch_pixels(first + i * kStemThreads);
+      const int from_row = first_row + row, from_column = first_column + column;
+      if (from_row < 0 || from_row >= z.input_rows || from_column < 0 || from_column >= z.input_columns) continue;
+      const uint16_t* const from = image + (from_row * z.input_columns + from_column) * z.channels;
+#pragma unroll
+      for (int c = 0; c < kPixel; ++c) {
+        if (c < z.channels) loaded[i].numbers[c] = from[c];
       }
-      *reinterpret_cast<StemPixel<kPixel>*>(patch + row * z.patch_pitch + i * kPixel) = pixel;
+    }
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      const int at = first + i * kStemThreads;
+      if (at < pixels) *reinterpret_cast<StemPixel<kPixel>*>(patch + at * kPixel) = loaded[i];
     }
   }
 }
