@@ -88,9 +88,9 @@ QuantizedArguments arguments_of(const QuantizedConvolution& problem, const OpArg
   a.x_scale = attrs.x_scale;
   a.y_scale = attrs.y_scale;
   a.residual_factor = problem.residual ? attrs.residual_scale / attrs.y_scale : 0.0F;
-  a.residual_zero = static_cast<float>(attrs.residual_zero_point);
-  a.y_zero_point = static_cast<float>(attrs.y_zero_point);
-  a.low = problem.relu ? a.y_zero_point : 0.0F;
+  a.residual_zero = problem.residual ? static_cast<float>(attrs.residual_zero_point) : 0.0F;
+  a.y_zero_point = attrs.y_zero_point;
+  a.low = problem.relu ? a.y_zero_point : 0;
   return a;
 }
 

@@ -48,7 +48,7 @@ struct QuantizedArguments {
   uint32_t x_zero_point = 0;
   float x_scale = 0, y_scale = 0;
   float residual_factor = 0, residual_zero = 0;
-  float y_zero_point = 0, low = 0;  // of what is stored
+  int32_t y_zero_point = 0, low = 0;  // the lowest number that is stored
 };
 
 // A block makes tile_m pixels x tile_n filters of y, a warp of it warp_m x warp_n, from `stages` tiles of tile_k terms.

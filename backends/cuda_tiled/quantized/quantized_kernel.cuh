@@ -242,59 +242,86 @@ __device__ __forceinline__ void for_results(const QuantizedArguments& a, int fir
   }
 }
 
-// `value` in units of y's scale.
-__device__ __forceinline__ uint32_t stored_byte(float value, const QuantizedArguments& a) {
-  constexpr float kFar = 4096.0F, kMost = 255.0F;  // beyond what is stored
-  if (isnan(value)) return 0;
-  const float whole = rintf(fminf(fmaxf(value, -kFar), kFar)) + a.y_zero_point;
-  return static_cast<uint32_t>(fminf(fmaxf(whole, a.low), kMost));
-}
-
 // What the sums of a filter become.
 template <class T>
 struct QuantizedColumns {
   float factor[T::kTileN], offset[T::kTileN];
   int32_t first[T::kTileN];
 
-  __device__ __forceinline__ void fill(const QuantizedArguments& a, int first_filter) {
+  // Whether a number of this thread is infinite or none.
+  __device__ __forceinline__ bool fill(const QuantizedArguments& a, int first_filter) {
+    bool strange = false;
     for (int column = static_cast<int>(threadIdx.x); column < T::kTileN; column += T::kThreads) {
       const bool there = first_filter + column < a.outputs;
       const int filter = static_cast<int>(blockIdx.y) * a.outputs + first_filter + column;
       factor[column] = there ? a.x_scale * a.scale[filter] / a.y_scale : 0.0F;
-      offset[column] = there ? a.bias[filter] / a.y_scale : 0.0F;
+      offset[column] = there ? a.bias[filter] / a.y_scale - a.residual_zero * a.residual_factor : 0.0F;
       first[column] = there && a.first != nullptr ? a.first[filter] : 0;
+      strange = strange || !isfinite(factor[column]) || !isfinite(offset[column]);
     }
+    return strange;
   }
 };
 
+// Of a value in units of y's scale. A NaN, which comes of strange numbers alone, is stored as 0.
+template <bool kStrange>
+__device__ __forceinline__ int32_t stored_number(float value, const QuantizedArguments& a) {
+  constexpr float kFar = 4096.0F;  // beyond what is stored; the lowest integer is far from overflowing downwards
+  const int32_t number = max(__float2int_rn(fminf(value, kFar)) + a.y_zero_point, a.low);
+  return kStrange && isnan(value) ? 0 : number;
+}
+
+// Cut to bytes, `low` in the lower one.
+__device__ __forceinline__ uint32_t byte_pair(int32_t low, int32_t high) {
+  uint32_t pair = 0;
+  asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, 0;" : "=r"(pair) : "r"(high), "r"(low));
+  return pair;
+}
+
 // Scales the sums, adds bias and residual, and writes what is stored over the residual's bytes in shared memory.
-template <class T, bool kResidual>
+template <class T, bool kResidual, bool kStrange>
 __device__ __forceinline__ void store_sums(const QuantizedArguments& a, const QuantizedSums<T>& sums,
                                            const QuantizedColumns<T>& columns, uint8_t* results, int m, int n) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll
   for (int j = 0; j < T::kFragmentsN; ++j) {
     const int column = n + j * 8 + lane % 4 * 2;
+    const float factor[2] = {columns.factor[column], columns.factor[column + 1]};
+    const float offset[2] = {columns.offset[column], columns.offset[column + 1]};
+    const int32_t first[2] = {columns.first[column], columns.first[column + 1]};
 #pragma unroll
     for (int i = 0; i < T::kFragmentsM; ++i) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        auto* const pair = reinterpret_cast<uchar2*>(results + (m + i * 16 + half * 8 + lane / 4) * T::kPitch + column);
-        float added[2] = {};
+        auto* const pair =
+            reinterpret_cast<uint16_t*>(results + (m + i * 16 + half * 8 + lane / 4) * T::kPitch + column);
+        float added[2] = {offset[0], offset[1]};
         if constexpr (kResidual) {
-          added[0] = (static_cast<float>(pair->x) - a.residual_zero) * a.residual_factor;
-          added[1] = (static_cast<float>(pair->y) - a.residual_zero) * a.residual_factor;
+          const uint32_t both = *pair;
+          added[0] += static_cast<float>(both & 0xFFU) * a.residual_factor;
+          added[1] += static_cast<float>(both >> 8U) * a.residual_factor;
         }
-        uint32_t stored[2];
+        int32_t stored[2];
 #pragma unroll
         for (int c = 0; c < 2; ++c) {
-          const auto sum = static_cast<float>(sums[i][j][half * 2 + c] + columns.first[column + c]);
-          stored[c] = stored_byte(sum * columns.factor[column + c] + columns.offset[column + c] + added[c], a);
+          const auto sum = static_cast<float>(sums[i][j][half * 2 + c] + first[c]);
+          stored[c] = stored_number<kStrange>(sum * factor[c] + added[c], a);
         }
-        *pair = make_uchar2(static_cast<uint8_t>(stored[0]), static_cast<uint8_t>(stored[1]));
+        *pair = static_cast<uint16_t>(byte_pair(stored[0], stored[1]));
       }
     }
   }
+}
+
+template <class T>
+__device__ __forceinline__ void store_sums(const QuantizedArguments& a, bool strange, const QuantizedSums<T>& sums,
+                                           const QuantizedColumns<T>& columns, uint8_t* results, int m, int n) {
+  if (strange) {
+    if (a.residual != nullptr) return store_sums<T, true, true>(a, sums, columns, results, m, n);
+    return store_sums<T, false, true>(a, sums, columns, results, m, n);
+  }
+  if (a.residual != nullptr) return store_sums<T, true, false>(a, sums, columns, results, m, n);
+  store_sums<T, false, false>(a, sums, columns, results, m, n);
 }
 
 template <class T, bool kGather>
@@ -336,7 +363,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
     if (index < tiles) copy_tile(index);
     commit_copies();
   }
-  columns.fill(a, first_filter);
+  const bool mine_strange = columns.fill(a, first_filter);
   QuantizedSums<T> sums = {};
   for (int index = 0; index < tiles; ++index) {
     wait_copies<T::kStages - 2>();
@@ -346,7 +373,8 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
     multiply_stage<T>(sums, shared + index % T::kStages * T::kStageBytes, m, n);
   }
   wait_copies<0>();
-  __syncthreads();  // all are done with the last tile: the results take its place
+  // All are done with the last tile, whose place the results take.
+  const bool strange = __syncthreads_or(mine_strange ? 1 : 0) != 0;
 
   if (a.residual != nullptr && !early_residual) {
     for_results<T>(a, first_pixel, first_filter, [&](int in_tile, int64_t of_y, int bytes) {
@@ -354,11 +382,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
     });
     __syncthreads();
   }
-  if (a.residual != nullptr) {
-    store_sums<T, true>(a, sums, columns, results, m, n);
-  } else {
-    store_sums<T, false>(a, sums, columns, results, m, n);
-  }
+  store_sums<T>(a, strange, sums, columns, results, m, n);
   __syncthreads();
   for_results<T>(a, first_pixel, first_filter, [&](int in_tile, int64_t of_y, int bytes) {
     if (a.vectors) {
