@@ -10,9 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "common/files.hpp"
 #include "inference/context.hpp"
 #include "inference/forward_weights.hpp"
 #include "inference/open_model.hpp"
+#include "training/own_files.hpp"
 #include "training/trained_model.hpp"
 
 namespace gpunn {
@@ -94,8 +96,12 @@ InferenceBenchRow measure_calls(const Measured& measured, int64_t rows, const In
 InferenceBenchReport bench_inference(const std::filesystem::path& model, const InferenceBenchOptions& options,
                                      const ModelOptions& model_options) {
   if (options.batches.empty()) throw Error("bench infer wants at least one number of rows", ExitCode::usage);
-  if (options.profile && !options.profile->file.empty() && options.batches.size() > 1) {
-    throw Error("a trace has the calls of one number of rows; name one batch, or no file", ExitCode::usage);
+  if (options.profile && !options.profile->file.empty()) {
+    training::require_output(options.profile->file);
+    require_writable(options.profile->file, {model});
+    if (options.batches.size() > 1) {
+      throw Error("a trace has the calls of one number of rows; name one batch, or no file", ExitCode::usage);
+    }
   }
   InferenceBenchReport report;
   for (const int64_t rows : options.batches) {

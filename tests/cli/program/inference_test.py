@@ -58,6 +58,7 @@ class Inference(ProgramTest):
         self.assertIn("traceEvents", json.loads((self.folder / "calls.json").read_text()))
         several = (*command[:4], "1,2", *command[5:], "calls.json")
         self.assertIn("one batch", self.gpunn(*several, code=2).stderr)
+        self.assertIn("there is no folder", self.gpunn(*command, "nowhere/calls.json", code=2).stderr)
         step = ("bench", DIGITS, "--profile", "x.json")
         self.assertIn("--profile is for 'bench infer'", self.gpunn(*step, code=2).stderr)
 
