@@ -24,6 +24,7 @@
 
 #include "async_copy.cuh"
 #include "cuda_common/launch.hpp"
+#include "dependent_launch.cuh"
 #include "fragments.cuh"
 #include "launch.hpp"
 #include "quantized/quantized_convolution.hpp"
@@ -350,6 +351,9 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
     term += T::kTileK;
   };
 
+  // The next convolution may take multiprocessors that the last blocks of this one leave free.
+  wait_for_kernel_before();
+  let_next_kernel_start();
   const bool early_residual = a.residual != nullptr && a.vectors;
   uint8_t* const results = shared + (early_residual ? T::kStagesBytes : 0);
   if (early_residual) {  // in the first group of copies
@@ -407,7 +411,7 @@ void launch_quantized_tile(const QuantizedArguments& arguments, cudaStream_t str
       .block = dim3(T::kThreads),
       .shared_bytes = static_cast<unsigned>(shared_bytes),
   };
-  cuda::launch(kernel, shape, stream, arguments);
+  launch_with(kernel, shape, {.early = true}, stream, arguments);
 }
 
 }  // namespace gpunn::cuda_tiled
