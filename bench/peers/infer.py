@@ -118,9 +118,8 @@ def torch_graph_call(chosen: argparse.Namespace, model: torch.nn.Module, samples
 
     step.allow(chosen.precision, autotune=True)
     kind = torch.bfloat16 if chosen.precision == "bf16" else torch.float32
-    traced = torch.jit.trace(model, samples)
-    folded = torch.jit.freeze(traced.to("cuda", kind))
     given = samples.to("cuda")
+    folded = torch.jit.freeze(torch.jit.trace(model.to("cuda", kind), given.to(kind), check_trace=False))
     pinned = samples.pin_memory()
     answers: list[torch.Tensor] = []
 
