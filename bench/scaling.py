@@ -6,14 +6,14 @@ step is from the measured one. Ends with 1 where one is farther off than --withi
 
 import argparse
 import json
-import pathlib
 import statistics
 import subprocess
 import sys
 import tempfile
+from typing import Any
 
 
-def lines(command: list[str]) -> list[dict]:
+def lines(command: list[str]) -> list[dict[str, Any]]:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise SystemExit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stderr}")
@@ -36,11 +36,11 @@ class Scaling:
         with tempfile.TemporaryDirectory(prefix="gpunn-scaling-") as runs:
             events = lines([self.given.gpunn, "run", *self.arguments(rows), "--devices", str(devices), "--steps",
                             str(self.given.steps), "--quiet", "--json", "--runs", runs])
-        rates = [event["samples_per_second"] for event in events if event.get("event") == "epoch"]
+        rates = [float(event["samples_per_second"]) for event in events if event.get("event") == "epoch"]
         rates = sorted(rates[1:] or rates)
-        return rows / statistics.median(rates[len(rates) // 2:])
+        return float(rows / statistics.median(rates[len(rates) // 2:]))
 
-    def plan(self, devices: int, alone: float) -> dict:
+    def plan(self, devices: int, alone: float) -> dict[str, float]:
         command = [self.given.gpunn, "plan", *self.arguments(self.given.rows * devices), "--devices", str(devices),
                    "--step-time", str(1e3 * alone), "--json"]
         for option in ("link", "network"):

@@ -70,6 +70,7 @@ struct TaskContext {
   const Experiment& experiment;
   int64_t outputs = 0;                     // that the data asks for: classes, labels or target columns
   const FrozenFeatures* frozen = nullptr;  // of a loss that compares images by their features
+  int32_t world = 1;                       // ranks that have a part of the batch each, at the same time
 };
 
 // What a model is trained for: which targets the data has to bring, what the loss is, which metrics tell how good the

@@ -60,7 +60,10 @@ struct ProgramContext {
   const tasks::FrozenFeatures* frozen = nullptr;  // of a loss that compares images by their features
   Ranks ranks = {};
   const tasks::Task& task() const { return tasks::find(experiment.task); }
-  tasks::TaskContext of_task() const { return {experiment, outputs, frozen}; }
+  tasks::TaskContext of_task() const {
+    // Parts that are added up in order pass one by one.
+    return {experiment, outputs, frozen, experiment.micro_batches > 0 ? 1 : ranks.world};
+  }
 };
 
 // A split whose data asks for so many outputs.

@@ -49,6 +49,24 @@ TEST_CASE("wrongly typed values") {
         Texts{"e.yaml:3:11: training: expected a map of keys, which 'gpunn help keys training' lists, found '5'"});
 }
 
+TEST_CASE("what several ranks can't do together") {
+  const auto error = [](const std::string& line) { return errors_of(kSound + line + "\n"); };
+  CHECK(error("training: {wire: bf16, micro_batches: 4}") ==
+        Texts{"e.yaml:3:12: training.wire bf16 rounds by rank, and training.micro_batches promises the same bits on "
+              "any number of ranks; leave one of them out"});
+  CHECK(
+      error("training: {global_batch_norm: true, micro_batches: 4}") ==
+      Texts{"e.yaml:3:12: training.global_batch_norm takes the batch at once, and training.micro_batches cuts it into "
+            "parts; leave one of them out"});
+  CHECK(error("training: {shard: optimizer}\noptimizer: lars") ==
+        Texts{"e.yaml:3:12: training.shard optimizer is for optimizers that update each number by itself: sgd, adam, "
+              "adamw, rmsprop, adagrad, lion"});
+  CHECK(error("training: {shard: optimizer, precision: f16}") ==
+        Texts{"e.yaml:3:12: training.shard optimizer does not go with training.precision f16, whose scale all ranks "
+              "must find by all gradients; take bf16"});
+  CHECK(error("training: {shard: optimizer, wire: bf16, global_batch_norm: true, bucket_kib: 64}").empty());
+}
+
 TEST_CASE("training.recompute names layers or blocks of the model") {
   const std::string blocks =
       "model:\n"

@@ -313,6 +313,32 @@ class Ranks(unittest.TestCase):
         self.command("resume", run, "--quiet", "--devices", 2)
         self.assert_close(self.losses(run), self.losses(alone), 1e-3)
 
+    def test_detection_shares_its_loss_over_the_points_of_all_ranks(self):
+        settings = [word for one in ("data.synthetic_train=48", "data.synthetic_test=8", "data.image_size=64",
+                                     "training.log_every_steps=1", "training.global_batch_norm=true",
+                                     "optimizer.type=sgd", "optimizer.learning_rate=0.01", "schedule.warmup_epochs=0")
+                    for word in ("--set", one)]
+        for ranks in (1, 2):
+            self.command("run", SOURCE / "experiments/fcos_digits.yaml", "--backend", "cpu", "--quiet", "--steps", 3,
+                         *settings, "--runs", f"boxes{ranks}", "--devices", ranks)
+        self.assert_close(self.losses(self.run_in("boxes2")), self.losses(self.run_in("boxes1")), 2e-4)
+
+    def test_a_plan_shows_what_passes_between_devices(self):
+        arguments = ["plan", SOURCE / "experiments" / "lenet_digits.yaml", "--backend", "cpu", "--devices", 2, "--set",
+                     "training.bucket_kib=100", "--set", "training.shard=optimizer", "--step-time", "1",
+                     "--estimate-for", "2,1024", "--json"]
+        plan = json.loads(self.command(*arguments).stdout)
+        self.assertEqual(plan["ranks"]["rows"], 64)
+        parts = [one for one in plan["ranks"]["collectives"] if one["op"] == "REDUCE_SCATTER"]
+        gathered = [one for one in plan["ranks"]["collectives"] if one["op"] == "ALL_GATHER"]
+        self.assertGreater(len(parts), 1)
+        self.assertEqual([one["bytes"] for one in parts], [one["bytes"] for one in gathered])
+        self.assertLess(parts[0]["starts_after"], parts[-1]["starts_after"])
+        self.assertEqual([one["devices"] for one in plan["estimates"]], [2, 1024])
+        self.assertLess(plan["estimates"][0]["seconds"], plan["estimates"][1]["seconds"])
+        for mistake in (["--devices", "1"], ["--link", "fast"], ["--estimate-for", "2,x"]):
+            self.command(*arguments, *mistake, code=2)
+
     def test_gradients_of_several_buckets(self):
         """More than 8 MiB; four ranks have one or two of five parts, and all of them add up alike."""
         settings = [self.model("wide", "flatten:", "linear: {units: 2800}", "relu:", "linear: {units: 2400}", "relu:",

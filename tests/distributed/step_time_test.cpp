@@ -44,11 +44,11 @@ TEST_CASE("many devices add up small tensors in trees and large ones in rings, o
   CHECK(time_of(sum_of(8'192), cluster_of(1024)).algorithm == "tree");
   CHECK(time_of(sum_of(uint64_t{1} << 30), cluster_of(8)).algorithm == "ring");
   CHECK(time_of(sum_of(8'192), cluster_of(1)).seconds == 0);
-  Cluster near = cluster_of(8);
-  near.one_shot_seconds = 6e-6;
-  CHECK(time_of(sum_of(8'192), near).algorithm == "one-shot");
-  near.devices = 16;
-  CHECK(time_of(sum_of(8'192), near).algorithm != "one-shot");
+  Cluster machine = cluster_of(8);
+  machine.one_shot_seconds = 6e-6;
+  CHECK(time_of(sum_of(8'192), machine).algorithm == "one-shot");
+  machine.devices = 16;
+  CHECK(time_of(sum_of(8'192), machine).algorithm != "one-shot");
   // A gather moves half of what an all-reduce does.
   PlannedCollective gather = sum_of(1 << 30);
   gather.op = "ALL_GATHER";

@@ -40,7 +40,8 @@ class RankKills:
         self.weights = self.exported(next(self.root.glob("straight/*/2*")))
 
     def must(self, arguments: list[str]) -> None:
-        done = subprocess.run([self.gpunn, *arguments], cwd=self.root, capture_output=True, text=True, timeout=LIMIT)
+        done = subprocess.run([self.gpunn, *arguments], cwd=self.root, capture_output=True, text=True, timeout=LIMIT,
+                              check=False)
         if done.returncode != 0:
             raise Failure(f"{arguments}: exit code {done.returncode}\n{done.stderr}")
 
@@ -79,7 +80,9 @@ class RankKills:
             if self.exported(found[0]) != self.weights:
                 raise Failure(f"kill {number}: other weights after a resume on {again}\n{error}")
         shutil.rmtree(self.root / runs, ignore_errors=True)
-        return f"rank {victim} of {world}, gone in {seconds:.2f} s, resumed on {again}" if ranks else "none: it was done"
+        if not ranks:
+            return "none: it was done"
+        return f"rank {victim} of {world}, gone in {seconds:.2f} s, resumed on {again}"
 
 
 def main() -> int:

@@ -3,12 +3,16 @@
 
 #include <gpunn/ops.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <utility>
+#include <vector>
 
 #include "catch.hpp"
 #include "training/fixtures.hpp"
+#include "training/gradient_buckets.hpp"
 #include "training/layout.hpp"
 #include "training/programs.hpp"
 
@@ -163,4 +167,45 @@ TEST_CASE("a training with groups and frozen parameters resumes to the straight 
   const RunResult first = train(with("epochs: 1, "));
   resume(first.run, {{"training.epochs", "2"}});
   CHECK(same_state(straight.run / "last.h5", first.run / "last.h5"));
+}
+
+TEST_CASE("gradients are added up over the ranks in buckets, those of the last layers first") {
+  const Experiment experiment = experiment_that("");
+  const ParameterLayout layout = layout_of(experiment);  // 12544 and 160 weights, then biases of 16 and 10, in 16s
+  using distributed::Share;
+  const auto of = [](const std::vector<Share>& shares) {
+    std::vector<std::pair<int64_t, int64_t>> result;
+    for (const Share& share : shares) result.emplace_back(share.begin, share.end);
+    return result;
+  };
+  using Pairs = std::vector<std::pair<int64_t, int64_t>>;
+  CHECK(of(gradient_buckets(layout, 1 << 20)) == Pairs{{0, 12736}});
+  CHECK(of(gradient_buckets(layout, 100)) == Pairs{{12544, 12704}, {12704, 12736}, {0, 12544}});
+  CHECK(of(gradient_buckets(layout, 200)) == Pairs{{12544, 12736}, {0, 12544}});
+}
+
+TEST_CASE("ranks share out every parameter once, each share aligned") {
+  const Experiment experiment = experiment_that("");
+  std::vector<nn::Parameter> parameters = nn::model_parameters(experiment.model, {1, 28, 28});
+  std::vector<UpdateRule> rules = update_rules(parameters, experiment);
+  constexpr int kRanks = 3;
+  const ParameterLayout layout = lay_out(std::move(parameters), std::move(rules), 64, kRanks);
+  CHECK(layout.trained % (16 * kRanks) == 0);
+  const std::vector<distributed::Share> buckets = gradient_buckets(layout, 100);
+  std::vector<int> owners(static_cast<std::size_t>(layout.trained)), states;
+  int64_t decayed = 0;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    const ParameterLayout own = sharded(layout, buckets, {rank, kRanks});
+    CHECK(own.kept == layout.trained / kRanks);
+    states.assign(static_cast<std::size_t>(own.kept), 0);
+    for (const UpdateRange& range : own.ranges) {
+      for (int64_t i = range.begin; i < range.end; ++i) ++owners[static_cast<std::size_t>(i)];
+      for (int64_t i = 0; i < range.end - range.begin; ++i) ++states[static_cast<std::size_t>(range.state_begin + i)];
+      decayed += range.decayed;
+    }
+    CHECK(std::ranges::count(states, 1) == own.kept);
+    for (const distributed::Share& bucket : buckets) CHECK(shard_of(bucket, {rank, kRanks}).begin % 16 == 0);
+  }
+  CHECK(std::ranges::count(owners, 1) == layout.trained);
+  CHECK(decayed == layout.ranges.front().decayed);
 }

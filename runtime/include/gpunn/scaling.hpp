@@ -29,6 +29,7 @@ struct PlannedRanks {
   uint64_t sent_bytes = 0;  // by each device in a step
 };
 
+// Between two devices.
 struct LinkSpeed {
   double bytes_per_second = 0;  // each way
   double hop_seconds = 0;       // until the first byte of a message is there
@@ -51,6 +52,7 @@ struct Cluster {
   double one_shot_seconds = 0;
 };
 
+// What a collective takes.
 struct CollectiveTime {
   double seconds = 0;
   std::string algorithm;  // "ring", "tree" or "one-shot", the fastest
@@ -60,6 +62,7 @@ struct CollectiveTime {
 // trees at once). Half of it, and no tree, for a reduce-scatter or an all-gather.
 GPUNN_API CollectiveTime time_of(const PlannedCollective& collective, const Cluster& cluster);
 
+// What a step takes, in seconds but for `efficiency`.
 struct StepTime {
   double seconds = 0;
   double collective_seconds = 0;  // of all collectives, one behind the other

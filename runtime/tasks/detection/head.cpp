@@ -127,8 +127,14 @@ ValueId add_detection_loss(Graph& g, const TaskContext& c, const DetectionHead& 
   // How many points share a row's loss, and their centerness, by which boxes are weighed.
   const auto shared = [&](ValueId x) {
     ValueId sum = of_points(x);
-    if (!by_row) sum = e.scaled(e.sum(sum, 1U, true), 1.0 / static_cast<double>(images));
-    return e.maximum(sum, e.constant(by_row ? 1.0 : 1.0 / static_cast<double>(images)));
+    if (by_row) return e.maximum(sum, e.constant(1));
+    sum = e.sum(sum, 1U, true);
+    const double of_image = 1.0 / (static_cast<double>(images) * c.world);
+    if (c.world > 1) {
+      const gpunn_all_reduce_attrs ranks{.struct_size = 0, .parts = c.world};
+      sum = e.op(GPUNN_OP_ALL_REDUCE, {e.view(sum, {1, 1})}, Attributes::of(ranks));
+    }
+    return e.maximum(e.scaled(sum, of_image), e.constant(of_image));
   };
   const ValueId count = shared(has_box), weight = shared(centerness);
   const ValueId by_count = e.add(of_points(of_class), of_points(e.mul(e.view(of_middle, by_point), has_box)));
