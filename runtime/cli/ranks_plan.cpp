@@ -14,6 +14,7 @@
 
 #include "cli/output.hpp"
 #include "cli/table.hpp"
+#include "cli/terminal.hpp"
 #include "cli/units.hpp"
 
 namespace gpunn::cli {
