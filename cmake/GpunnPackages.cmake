@@ -55,6 +55,9 @@ set(CPACK_DEBIAN_GPUNN_PACKAGE_CONTROL_EXTRA ${debian}/triggers ${PROJECT_BINARY
 gpunn_debian_package(dev gpunn-dev libdevel DEPENDS "${same}" SUGGESTS "cmake, g++")
 gpunn_debian_package(cuda gpunn-cuda science DEPENDS "${same}" RECOMMENDS "libcublas-13-0, libcudnn9-cuda-13")
 if(GPUNN_PYTHON)
+  # They compile the modules, and take away what was compiled.
+  set(CPACK_DEBIAN_PYTHON3_PACKAGE_CONTROL_EXTRA ${debian}/python3-gpunn.control/postinst
+                                                 ${debian}/python3-gpunn.control/prerm)
   get_directory_property(minor DIRECTORY ${PROJECT_SOURCE_DIR}/python DEFINITION Python_VERSION_MINOR)
   math(EXPR next "${minor} + 1")
   gpunn_debian_package(

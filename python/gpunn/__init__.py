@@ -39,7 +39,9 @@ if TYPE_CHECKING:
     )
     from gpunn._history import History as History
     from gpunn._model import Model as Model, load as load, predict as predict
+    from gpunn._quantize import quantize as quantize
     from gpunn._run import Run as Run, open_run as open_run
+    from gpunn._stylize import paint as paint, stylize as stylize
     from gpunn._tools import (
         bench as bench,
         bench_ops as bench_ops,
@@ -143,7 +145,9 @@ _LAZY: dict[str, tuple[str, ...]] = {
     "_experiment": ("load_experiment", "shipped_experiments", "shipped_models"),
     "_history": ("History",),
     "_model": ("Model", "load", "predict"),
+    "_quantize": ("quantize",),
     "_run": ("Run", "open_run"),
+    "_stylize": ("paint", "stylize"),
     "_tools": (
         "bench",
         "bench_ops",

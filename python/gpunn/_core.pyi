@@ -417,6 +417,11 @@ def parse_experiment(text: str, origin: str, settings: Sequence[tuple[str, str]]
     Reads an experiment from YAML and checks it. Files that it names are looked for from the working directory; errors call it `origin`.
     """
 
+def data_settings(name: str) -> list[tuple[str, str]]:
+    """
+    The keys of the data that an experiment's file or a data set's name stands for.
+    """
+
 def train(experiment: Experiment, listener: object | None, run_folder: str | os.PathLike[str], profile: tuple[str | os.PathLike[str], int] | None, program: str | os.PathLike[str]) -> RunResult:
     """Trains in a new run folder; an empty one is <runs>/<name>/<time>."""
 
@@ -802,6 +807,314 @@ class Model:
 
     @property
     def device(self) -> str: ...
+
+class QuantizedLayer:
+    """A tensor in eight bits."""
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def name(self) -> str:
+        """Of the layer that gives it."""
+
+    @property
+    def scale(self) -> float:
+        """What one step of the integer stands for."""
+
+    @property
+    def zero_point(self) -> int:
+        """The integer that stands for 0."""
+
+    @property
+    def decibels(self) -> float:
+        """Of the tensor over its error."""
+
+class QuantizeReport:
+    """What was put in eight bits, and what it costs."""
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def file(self) -> pathlib.Path:
+        """The ONNX file."""
+
+    @property
+    def images(self) -> int:
+        """Samples of the calibration."""
+
+    @property
+    def from_cache(self) -> bool: ...
+
+    @property
+    def layers(self) -> list[QuantizedLayer]: ...
+
+    @property
+    def convolutions(self) -> list[str]:
+        """Those that run in eight bits."""
+
+    @property
+    def rows(self) -> int:
+        """Test rows that the accuracies are of."""
+
+    @property
+    def accuracy_before(self) -> float | None:
+        """0 to 1; None where there are no classes."""
+
+    @property
+    def accuracy_after(self) -> float | None:
+        """0 to 1; None where there are no classes."""
+
+def quantize(model: str | os.PathLike[str], file: str | os.PathLike[str], method: str, percentile: float, images: int, part: str, most_lost: float, cache: str | os.PathLike[str], settings: Sequence[tuple[str, str]], listener: object | None) -> QuantizeReport:
+    """Writes a model whose convolutions are in eight bits as an ONNX file."""
+
+class StylizeRequest:
+    """A picture to paint."""
+
+    def __init__(self) -> None: ...
+
+    @property
+    def content(self) -> pathlib.Path: ...
+
+    @content.setter
+    def content(self, arg: str | os.PathLike[str], /) -> None: ...
+
+    @property
+    def style(self) -> pathlib.Path: ...
+
+    @style.setter
+    def style(self, arg: str | os.PathLike[str], /) -> None: ...
+
+    @property
+    def to(self) -> pathlib.Path: ...
+
+    @to.setter
+    def to(self, arg: str | os.PathLike[str], /) -> None: ...
+
+    @property
+    def features(self) -> str: ...
+
+    @features.setter
+    def features(self, arg: str, /) -> None: ...
+
+    @property
+    def weights(self) -> pathlib.Path: ...
+
+    @weights.setter
+    def weights(self, arg: str | os.PathLike[str], /) -> None: ...
+
+    def set_colours(self, arg: str, /) -> None: ...
+
+    @property
+    def content_layers(self) -> list[str]: ...
+
+    @content_layers.setter
+    def content_layers(self, arg: Sequence[str], /) -> None: ...
+
+    @property
+    def style_layers(self) -> list[str]: ...
+
+    @style_layers.setter
+    def style_layers(self, arg: Sequence[str], /) -> None: ...
+
+    @property
+    def steps(self) -> int: ...
+
+    @steps.setter
+    def steps(self, arg: int, /) -> None: ...
+
+    @property
+    def optimizer(self) -> str: ...
+
+    @optimizer.setter
+    def optimizer(self, arg: str, /) -> None: ...
+
+    @property
+    def learning_rate(self) -> float | None: ...
+
+    @learning_rate.setter
+    def learning_rate(self, learning_rate: float | None) -> None: ...
+
+    @property
+    def history(self) -> int: ...
+
+    @history.setter
+    def history(self, arg: int, /) -> None: ...
+
+    @property
+    def content_weight(self) -> float | None: ...
+
+    @content_weight.setter
+    def content_weight(self, content_weight: float | None) -> None: ...
+
+    @property
+    def style_weight(self) -> float | None: ...
+
+    @style_weight.setter
+    def style_weight(self, style_weight: float | None) -> None: ...
+
+    @property
+    def variation_weight(self) -> float: ...
+
+    @variation_weight.setter
+    def variation_weight(self, arg: float, /) -> None: ...
+
+    @property
+    def original_colours(self) -> bool: ...
+
+    @original_colours.setter
+    def original_colours(self, arg: bool, /) -> None: ...
+
+    @property
+    def from_noise(self) -> bool: ...
+
+    @from_noise.setter
+    def from_noise(self, arg: bool, /) -> None: ...
+
+    @property
+    def seed(self) -> int: ...
+
+    @seed.setter
+    def seed(self, arg: int, /) -> None: ...
+
+    @property
+    def size(self) -> int: ...
+
+    @size.setter
+    def size(self, arg: int, /) -> None: ...
+
+    @property
+    def style_size(self) -> int: ...
+
+    @style_size.setter
+    def style_size(self, arg: int, /) -> None: ...
+
+    @property
+    def preview_every(self) -> int: ...
+
+    @preview_every.setter
+    def preview_every(self, arg: int, /) -> None: ...
+
+    @property
+    def backend(self) -> str: ...
+
+    @backend.setter
+    def backend(self, arg: str, /) -> None: ...
+
+    @property
+    def device(self) -> int: ...
+
+    @device.setter
+    def device(self, arg: int, /) -> None: ...
+
+    @property
+    def threads(self) -> int: ...
+
+    @threads.setter
+    def threads(self, arg: int, /) -> None: ...
+
+class StyleLosses:
+    """The weighted losses of a picture while it is painted."""
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def total(self) -> float: ...
+
+    @property
+    def content(self) -> float: ...
+
+    @property
+    def style(self) -> float: ...
+
+    @property
+    def variation(self) -> float: ...
+
+class StylizeReport:
+    """How far a painting is."""
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def step(self) -> int: ...
+
+    @property
+    def steps(self) -> int: ...
+
+    @property
+    def losses(self) -> StyleLosses:
+        """In front of the step."""
+
+    @property
+    def seconds(self) -> float: ...
+
+class StylizedImage:
+    """A picture that was painted, and how its loss fell."""
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def to(self) -> pathlib.Path:
+        """The PNG file."""
+
+    @property
+    def height(self) -> int: ...
+
+    @property
+    def width(self) -> int: ...
+
+    @property
+    def steps(self) -> int: ...
+
+    @property
+    def first(self) -> StyleLosses:
+        """Losses of the start."""
+
+    @property
+    def last(self) -> StyleLosses:
+        """Losses of the result."""
+
+    @property
+    def seconds(self) -> float:
+        """In the steps."""
+
+    @property
+    def notes(self) -> list[str]: ...
+
+    @property
+    def history(self) -> list[float]:
+        """The total in front of each step."""
+
+class PaintedImage:
+    """An image that a trained network painted in one style."""
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def source(self) -> pathlib.Path: ...
+
+    @property
+    def to(self) -> pathlib.Path:
+        """The PNG file."""
+
+    @property
+    def height(self) -> int: ...
+
+    @property
+    def width(self) -> int: ...
+
+    @property
+    def style(self) -> int:
+        """Counts from 0."""
+
+    @property
+    def seconds(self) -> float:
+        """In the model, for all styles."""
+
+def stylize(request: StylizeRequest, report: object | None) -> StylizedImage:
+    """Paints a picture in the style of another."""
+
+def paint(model: str | os.PathLike[str], images: Sequence[str | os.PathLike[str]], to: str | os.PathLike[str], size: int, style: int | None, original_colours: bool, settings: Sequence[tuple[str, str]]) -> list[PaintedImage]:
+    """Paints images by a trained network."""
 
 class PlannedTensor:
     """A tensor of a training step, and where it lies."""

@@ -20,7 +20,7 @@ from gpunn._core import (
     OutputReport,
     RowReport,
 )
-from gpunn._experiment import PathLike, Settings, settings_of
+from gpunn._experiment import PathLike, Settings, model_settings, settings_of
 from gpunn._listener import Listener
 from gpunn.errors import UsageError
 
@@ -130,15 +130,17 @@ class Evaluation:
 def evaluate(
     model: PathLike,
     *,
+    data: PathLike | None = None,
     backend: str | None = None,
     set: Settings | None = None,
     mistakes: int = 24,
 ) -> Evaluation:
-    """A run, a run folder (its best checkpoint, else the last) or a checkpoint file on its test data.
+    """A run, a run folder (its best checkpoint, else the last), a checkpoint or an ONNX file on its test data.
 
+    data: of an ONNX file, which names none: an experiment's YAML file or a data set's name.
     mistakes: so many of the worst are told at most.
     """
-    return Evaluation(_core.evaluate(Path(model), settings_of(set, backend=backend), mistakes, Listener()))
+    return Evaluation(_core.evaluate(Path(model), model_settings(data, set, backend), mistakes, Listener()))
 
 
 def report(

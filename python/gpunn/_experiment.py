@@ -82,6 +82,14 @@ def settings_of(
     return [(key, value if isinstance(value, str) else _yaml(value)) for key, value in given]
 
 
+def model_settings(
+    data: PathLike | None, set: Settings | None = None, backend: str | None = None
+) -> list[tuple[str, str]]:
+    """Those of a trained model, which may be called with other data than it was trained on."""
+    own = _core.data_settings(os.fspath(data)) if data is not None else []
+    return [*own, *settings_of(set, backend=backend)]
+
+
 def paths_of(paths: PathLike | Sequence[PathLike]) -> list[Path]:
     """Absolute paths."""
     several = [paths] if isinstance(paths, (str, os.PathLike)) else paths

@@ -18,6 +18,8 @@ void bind_experiment(nb::module_& module);
 void bind_training(nb::module_& module);
 void bind_evaluation(nb::module_& module);
 void bind_model(nb::module_& module);
+void bind_quantize(nb::module_& module);
+void bind_stylize(nb::module_& module);
 void bind_plan(nb::module_& module);
 void bind_race(nb::module_& module);
 void bind_bench(nb::module_& module);

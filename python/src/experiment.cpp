@@ -46,6 +46,14 @@ void bind_experiment(nb::module_& module) {
       nb::arg("text"), nb::arg("origin"), nb::arg("settings") = Settings(),
       "Reads an experiment from YAML and checks it. Files that it names are looked for from the working directory; "
       "errors call it `origin`.");
+  module.def(
+      "data_settings",
+      [](const std::string& name) {
+        Settings settings;
+        for (const Override& one : data_settings(name)) settings.emplace_back(one.key, one.value);
+        return settings;
+      },
+      nb::arg("name"), "The keys of the data that an experiment's file or a data set's name stands for.");
 }
 
 }  // namespace gpunn::python

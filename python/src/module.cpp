@@ -13,6 +13,8 @@ NB_MODULE(_core, module) {
   bind_training(module);
   bind_evaluation(module);
   bind_model(module);
+  bind_quantize(module);
+  bind_stylize(module);
   bind_plan(module);
   bind_race(module);
   bind_bench(module);

@@ -128,7 +128,7 @@ def main() -> None:
     parser.add_argument("interpreters", nargs="*", default=[sys.executable], help="Python 3.10 or later")
     parser.add_argument("--wheels", type=Path, default=SOURCE / "build" / "repaired", help="where wheels are kept")
     parser.add_argument("--cuda", action="store_true", help="also build and try gpunn-cuda")
-    parser.add_argument("--define", action="append", default=[], metavar="NAME=VALUE", help="for CMake, of gpunn-cuda")
+    parser.add_argument("--define", action="append", default=[], metavar="NAME=VALUE", help="for CMake")
     given = parser.parse_args()
     wheels: Path = given.wheels.absolute()
     wheels.mkdir(parents=True, exist_ok=True)
@@ -138,7 +138,9 @@ def main() -> None:
         with tempfile.TemporaryDirectory(prefix="gpunn-wheel-") as folder:
             room = Path(folder)
             of_stable_abi = version_of(interpreter) >= (3, 12)
-            wheel = stable if of_stable_abi and stable is not None else repaired_wheel(interpreter, room, wheels)
+            wheel = stable
+            if wheel is None or not of_stable_abi:
+                wheel = repaired_wheel(interpreter, room, wheels, defines=given.define)
             if of_stable_abi:
                 stable = wheel
             if given.cuda and cuda_wheel is None:
