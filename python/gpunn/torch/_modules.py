@@ -54,13 +54,14 @@ class Conv2d(nn.Conv2d):
 
 class Linear(nn.Linear):
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        rows = input.reshape(-1, self.in_features)
+        # A view, of the same shape too, is a node of autograd's graph, which costs as much as a small layer's product.
+        rows = input if input.dim() == 2 else input.reshape(-1, self.in_features)
         backend = _backend(self)
         if self.bias is None:
             y = _ops.matmul(rows, self.weight, transpose_b=True, backend=backend)
         else:
             y = _ops.matmul_bias_activation(rows, self.weight, self.bias, transpose_b=True, backend=backend)
-        return y.reshape(*input.shape[:-1], self.out_features)  # type: ignore[no-any-return]
+        return y if rows is input else y.reshape(*input.shape[:-1], self.out_features)  # type: ignore[no-any-return]
 
 
 class _BatchNorm(nn.modules.batchnorm._BatchNorm):
@@ -98,9 +99,9 @@ class BatchNorm1d(_BatchNorm, nn.BatchNorm1d):
 
 class LayerNorm(nn.LayerNorm):
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        rows = input.reshape(-1, self.normalized_shape[0])
+        rows = input if input.dim() == 2 else input.reshape(-1, self.normalized_shape[0])
         y, _, _ = _ops.layer_norm(rows, self.weight, self.bias, epsilon=self.eps, backend=_backend(self))
-        return y.reshape(input.shape)  # type: ignore[no-any-return]
+        return y if rows is input else y.reshape(input.shape)  # type: ignore[no-any-return]
 
 
 class ReLU(nn.ReLU):
