@@ -135,7 +135,9 @@ void add_stylize(CommandLine& line) {
                   "How the weights expect colours: 0 to 255 less ImageNet's mean, as Caffe's, or 0 to 1 standardised, "
                   "as torchvision's");
   verb.add_option("--steps", r.steps, "Steps of the optimizer").capture_default_str().range(1, 1000000).type_name("N");
-  verb.add_option("--optimizer", r.optimizer, "What takes the steps").capture_default_str().one_of({"lbfgs", "adam"});
+  verb.add_option("--optimizer", r.optimizer, "Method that takes the steps")
+      .capture_default_str()
+      .one_of({"lbfgs", "adam"});
   verb.add_option("--learning-rate", r.learning_rate, "Default: 1 of lbfgs, 0.02 of adam").type_name("NUMBER");
   verb.add_option("--history", r.history, "Steps that lbfgs remembers; each takes the memory of two images")
       .capture_default_str()
@@ -156,7 +158,7 @@ void add_stylize(CommandLine& line) {
       .type_name("LAYER");
   verb.add_flag("--original-colours", r.original_colours, "Keep the colours of the content, and change its luma alone");
   verb.add_flag("--from-noise", r.from_noise, "Start from noise in place of the content");
-  verb.add_option("--seed", r.seed, "Of noise, and of drawn filters").capture_default_str().type_name("N");
+  verb.add_option("--seed", r.seed, "Seed of noise, and of drawn filters").capture_default_str().type_name("N");
   verb.add_option("--size", options->size,
                   "Pixels that the longer side of the content is scaled to; 0: as it is. Default: 512, of a model 0")
       .range(0, 16384)

@@ -283,7 +283,7 @@ config::KindOf<DataConfig> hdf5_keys() {
       optional(text("test_labels", &H::test_labels,
                     "The same of the test samples. In `test_path`, default: `train_labels`.")),
       choice("layout", &H::layout, {"auto", "channels_first", "channels_last"},
-             "Of images: [rows, C, H, W] or [rows, H, W, C]; `auto`: the one with 1 or 3 channels."));
+             "Order of images: [rows, C, H, W] or [rows, H, W, C]; `auto`: the one with 1 or 3 channels."));
 }
 
 }  // namespace

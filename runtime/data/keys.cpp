@@ -102,10 +102,10 @@ std::vector<config::KeyOf<DataConfig>> data_keys() {
            boolean("shuffle", &D::shuffle, "Draw a new order of the training samples for each epoch."),
            boolean("drop_last", &D::drop_last, "Skip the last training batch where it is not full."),
            optional(numbers("mean", &D::mean, {},
-                            "What is subtracted from the pixels of each channel, scaled to [0, 1]. Default: the data "
+                            "Subtracted from the pixels of each channel, scaled to [0, 1]. Default: the data "
                             "set's own mean.")),
            optional(numbers("stddev", &D::stddev, above(0),
-                            "What they are divided by then, for each channel. Default: the data set's own standard "
+                            "Divides them then, for each channel. Default: the data set's own standard "
                             "deviation.")),
            integer("train_limit", &D::train_limit, between(0, kMostSamples),
                    "Train on this many samples, the first ones; 0: on all."),
@@ -118,7 +118,7 @@ std::vector<config::KeyOf<DataConfig>> data_keys() {
            integer("synthetic_test", &D::synthetic_test, between(0, kMostSamples),
                    "Test samples of a synthetic set; 0: the set's own number."),
            choice("residency", &D::residency, {"auto", "device", "stream"},
-                  "Where the samples are: all on the `device`, or on the host, a `stream` of batches to the device; "
+                  "Place of the samples: all on the `device`, or on the host with a `stream` of batches to the device; "
                   "`auto`: see below.")}) {
     keys.push_back(std::move(key));
   }

@@ -33,9 +33,9 @@ std::string mistakes_section(const Contents& contents) {
       html += "<p>" + escaped(shown.values) + "</p>";
     }
     if (!shown.map.empty()) {
-      html +=
-          fmt::format(R"(<img class="map" src="data:image/png;base64,{}" alt="What speaks for {} in it is bright">)",
-                      chart::base64(shown.map), escaped(predicted));
+      html += fmt::format(
+          R"(<img class="map" src="data:image/png;base64,{}" alt="Parts of it that speak for {} are bright">)",
+          chart::base64(shown.map), escaped(predicted));
     }
     html += fmt::format(
         "<figcaption><strong>{}</strong>, taken for <strong>{}</strong> with {}; its own class got {}. Loss {}, {} "

@@ -37,9 +37,9 @@ std::vector<config::KeyOf<Loss>> feature_keys() {
              "does."),
       optional(texts("content_layers", static_cast<std::vector<std::string> Loss::*>(&Loss::content_layers),
                      "The layers at which the content of images is compared. Default: the network's own.")),
-      number(
-          "content_weight", &Loss::content_weight, between(0, kMostWeight),
-          "Of the squared difference of features, the mean of the layers; 0.1 of perceptual where it is not given.")};
+      number("content_weight", &Loss::content_weight, between(0, kMostWeight),
+             "Weight of the squared difference of features, the mean of the layers; 0.1 of perceptual where it is not "
+             "given.")};
 }
 
 std::vector<config::KeyOf<StyleLoss>> style_keys() {
@@ -53,11 +53,12 @@ std::vector<config::KeyOf<StyleLoss>> style_keys() {
                    "Pixels that the longer side of the pictures of styles is scaled to; 0: as they are."),
            optional(texts("style_layers", &StyleLoss::style_layers,
                           "The layers at which styles are compared. Default: the network's own.")),
-           number("style_weight", &StyleLoss::style_weight, between(0, kMostWeight),
-                  "Of the squared difference of Gram matrices, the sum of the layers; 0: what the network is known "
-                  "for."),
+           number(
+               "style_weight", &StyleLoss::style_weight, between(0, kMostWeight),
+               "Weight of the squared difference of Gram matrices, the sum of the layers; 0: what the network is known "
+               "for."),
            number("variation_weight", &StyleLoss::variation_weight, between(0, kMostWeight),
-                  "Of the squared difference of neighbouring pixels, down and across.")}) {
+                  "Weight of the squared difference of neighbouring pixels, down and across.")}) {
     keys.push_back(std::move(key));
   }
   return keys;
@@ -67,7 +68,7 @@ std::vector<config::KeyOf<Perceptual>> perceptual_keys() {
   using namespace config;
   std::vector<KeyOf<Perceptual>> keys = feature_keys<Perceptual>();
   keys.push_back(number("pixel_weight", &Perceptual::pixel_weight, between(0, kMostWeight),
-                        "Of the absolute difference of pixels."));
+                        "Weight of the absolute difference of pixels."));
   return keys;
 }
 

@@ -10,9 +10,9 @@ import sys
 
 # Pattern over words in lower case, what to say, and where the word has another meaning.
 WORDS = [
-    # A file claims to hold more than it does.
+    # A file claims to hold more than it does; Kubernetes has volume claims.
     (r"claim(s|ed|ing|ant)?", "fused subgraph",
-     ["docs/checkpoint-format.md", "runtime/data", "runtime/storage", "tests/data", "tests/storage"]),
+     ["docs/checkpoint-format.md", "examples/cluster", "runtime/data", "runtime/storage", "tests/data", "tests/storage"]),
     # Lanes of a vector register and of a warp.
     (r"lanes?", "stream",
      ["backends", "docs/backends.md", "docs/kernels.md", "docs/measurements-history.md", "tests/backends_cpu",

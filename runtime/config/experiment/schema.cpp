@@ -57,7 +57,7 @@ std::vector<Key> training_keys() {
       integer("epochs", &E::epochs, between(1, kMostEpochs), "Passes over the training samples."),
       integer("max_steps", &E::max_steps, between(0, kMostSteps), "Stop after this many training steps; 0: no limit."),
       integer("seed", &E::seed, at_least(0),
-              "Of the initial weights, the order of the samples, the dropout masks and the augmentation."),
+              "Seed of the initial weights, the order of the samples, the dropout masks and the augmentation."),
       optional(texts("freeze", &E::freeze,
                      "Patterns, as `conv1.*`, of the parameters that are not trained: they keep their values.")),
       boolean("freeze_statistics", &E::freeze_statistics,
@@ -73,7 +73,7 @@ std::vector<Key> training_keys() {
           "Kibibytes of gradients that ranks add up at a time. On a GPU the sum of a bucket runs while the gradients "
           "of earlier layers are computed. Large buckets have fewer waits, small ones begin sooner."),
       choice("wire", &E::wire, {"f32", "bf16"},
-             "What gradients are on the way between ranks. bf16 halves the bytes and rounds them, by at most 1/256 of "
+             "Type of gradients on the way between ranks. bf16 halves the bytes and rounds them, by at most 1/256 of "
              "each; weights and the optimizer's states stay f32."),
       choice("shard", &E::shard, {"none", "optimizer"},
              "`optimizer`: each rank updates a part of the parameters and keeps the optimizer's states of that part "
@@ -94,7 +94,7 @@ std::vector<Key> training_keys() {
                 "more time, and gives the same numbers.")),
       choice(
           "precision", &E::precision, {"fp32", "tf32", "bf16", "f16"},
-          "What the factors of a product may be rounded to; sums stay fp32. With bf16 and f16 the values between "
+          "Precision of the factors of a product; sums stay fp32. With bf16 and f16 the values between "
           "layers are of that type too; parameters, statistics, norms of rows, losses and the optimizer's states "
           "stay f32. A step that a backend fuses as a whole in f32, which small networks have, stays f32 in bf16. f16 "
           "scales the loss."),
@@ -146,7 +146,7 @@ std::vector<Key> top_keys() {
            "A backend plugin's name, or its file; `auto`: the fastest that works here; `check:A,B`: train on A, "
            "compare B "
            "at every step."),
-      integer("device", &E::device, between(0, 1023), "Which of the backend's devices, counted from 0."),
+      integer("device", &E::device, between(0, 1023), "Number of the backend's device, counted from 0."),
       boolean("host_copies", &E::host_copies,
               "Let a plugin whose base works in other memory run, its tensors copied through the host. Slow."),
       optional(paths("plugins", &E::plugins, "Plugin files, or folders of them, to look at before the usual places.")),
@@ -163,7 +163,7 @@ std::vector<Key> make_schema() {
   std::vector<Key> keys = {
       text("name", &E::name, "Names the run's folder. Default: the file's name without its ending."),
       word("task", &E::task, tasks::names(),
-           "What is learnt: one class a sample, numbers, or any number of labels a sample.")};
+           "The kind of target: one class a sample, numbers, any number of labels, an image or boxes.")};
   for (std::vector<Key>& part : std::vector{
            in_section("init_from", &E::init_from, init_from_keys()),
            in_section("data", &E::data, data::data_keys()),

@@ -31,7 +31,7 @@ std::vector<LayerType> activation_layers() {
        "x rounded to what eight bits can stand for: (q - zero_point) * scale, q from 0 to 255. `gpunn quantize` places "
        "them.",
        1,
-       {{"scale", V::number, "1", between(1e-30, 1e30), {}, "What one step of q stands for."},
+       {{"scale", V::number, "1", between(1e-30, 1e30), {}, "The value of one step of q."},
         {"zero_point", V::integer, "0", between(0, 255), {}, "The q that stands for 0."}}},
       {"softmax",
        "Probabilities of [classes]. The loss `cross_entropy` takes what goes into it, where it is the last layer.",

@@ -51,7 +51,7 @@ std::vector<LayerType> detection_layers() {
          "0.6",
          between(0, 1),
          {},
-         "Of two boxes of a class that overlap by more, the less certain one is dropped."},
+         "Drop the less certain of two boxes of a class that overlap by more than this share."},
         {"least_score", V::number, "0.05", between(0, 1), {}, "Boxes that are less certain are dropped."},
         {"most", V::integer, "100", between(1, kMostBoxes), {}, "Boxes of an image at most."},
         init_key()},

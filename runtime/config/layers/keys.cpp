@@ -21,7 +21,7 @@ LayerKey init_key() {
           "default",
           {},
           {"default", "kaiming_normal", "kaiming_uniform", "xavier_normal", "xavier_uniform"},
-          "What the first weights are drawn from: see above. Biases are 0, but for `default`."};
+          "Distribution of the first weights: see above. Biases are 0, but for `default`."};
 }
 
 }  // namespace gpunn::config

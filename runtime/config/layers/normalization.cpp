@@ -65,7 +65,7 @@ std::vector<LayerType> normalization_layers() {
        {{"size", V::integer, "5", between(1, kMostChannels), {}, "Channels, its own in the middle."},
         {"alpha", V::number, "1e-4", at_least(0), {}, "Factor of the mean square."},
         {"beta", V::number, "0.75", at_least(0), {}, "Exponent."},
-        {"k", V::number, "1", above(0), {}, "What is added to it."}}},
+        {"k", V::number, "1", above(0), {}, "Added to the sum."}}},
   };
 }
 

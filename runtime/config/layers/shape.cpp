@@ -60,7 +60,7 @@ std::vector<LayerType> shape_layers() {
          "zeros",
          {},
          {"zeros", "reflect"},
-         "What the border is: zeros, or the image mirrored at its outermost pixels."}}},
+         "The border: zeros, or the image mirrored at its outermost pixels."}}},
       {"slice",
        "Neighbours in a dimension of a sample: x[..., start : start + size, ...].",
        1,

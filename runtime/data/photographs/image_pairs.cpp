@@ -197,9 +197,9 @@ config::KindOf<DataConfig> photograph_keys(std::vector<config::KeyOf<PhotographS
               "Rows and columns of the targets that are cut at random for training, a multiple of `scale`."),
       integer("patches", &P::patches, between(1, kMostPatches), "Patches of an epoch."),
       choice("colours", &P::colours, {"luma", "rgb"},
-             "What the model enlarges: `luma` alone, with bicubic colours, or red, green and blue."),
+             "Channels that the model enlarges: `luma` alone, with bicubic colours, or red, green and blue."),
       choice("input", &P::input, {"small", "enlarged"},
-             "What the model gets: the `small` image, or that image `enlarged` by bicubic to the target's size."),
+             "Input of the model: the `small` image, or that image `enlarged` by bicubic to the target's size."),
       boolean("turns", &P::turns, "Patches are turned by quarters and mirrored at random."),
       optional(numbers("also_scaled", &P::also_scaled, from_to_below(0.1, 1),
                        "Factors by which the training images are shrunk to have them in these sizes, too."))};

@@ -29,7 +29,7 @@ struct PlannedRanks {
   uint64_t sent_bytes = 0;  // by each device in a step
 };
 
-// Between two devices.
+// The speed of a link between two devices.
 struct LinkSpeed {
   double bytes_per_second = 0;  // each way
   double hop_seconds = 0;       // until the first byte of a message is there
@@ -52,17 +52,17 @@ struct Cluster {
   double one_shot_seconds = 0;
 };
 
-// What a collective takes.
+// The estimated time of a collective.
 struct CollectiveTime {
   double seconds = 0;
   std::string algorithm;  // "ring", "tree" or "one-shot", the fastest
 };
 
-// Of an all-reduce by the usual models (Thakur, Rabenseifner and Gropp, 2005; Sanders, Speck and Träff, 2009, for two
-// trees at once). Half of it, and no tree, for a reduce-scatter or an all-gather.
+// Estimates an all-reduce by the usual models (Thakur, Rabenseifner and Gropp, 2005; Sanders, Speck and Träff, 2009,
+// for two trees at once). Half of it, and no tree, for a reduce-scatter or an all-gather.
 GPUNN_API CollectiveTime time_of(const PlannedCollective& collective, const Cluster& cluster);
 
-// What a step takes, in seconds but for `efficiency`.
+// The estimated time of a step on several devices.
 struct StepTime {
   double seconds = 0;
   double collective_seconds = 0;  // of all collectives, one behind the other
@@ -70,8 +70,8 @@ struct StepTime {
   double efficiency = 1;          // the rate by that of as many devices that need not wait
 };
 
-// Of a step that takes `alone_seconds` on one device with the rows of one of them. Collectives run one behind the
-// other, beside the work that does not need them.
+// Estimates a step that takes `alone_seconds` on one device with the rows of one of them. Collectives run one behind
+// the other, beside the work that does not need them.
 GPUNN_API StepTime estimate_step(const PlannedRanks& ranks, double alone_seconds, const Cluster& cluster);
 
 }  // namespace gpunn

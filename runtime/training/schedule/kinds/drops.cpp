@@ -114,7 +114,7 @@ ScheduleRow multi_step_schedule() {
   return {.kind = schedule_kind<MultiStepSchedule>(
               "multi_step",
               optional(numbers("milestones", &MultiStepSchedule::milestones, above_up_to(0, kMostSteps),
-                               "Where the drops are, from the start of the training; has to be given.")),
+                               "Places of the drops, from the start of the training; has to be given.")),
               gamma_key<MultiStepSchedule>()),
           .rate = multi_step_rate,
           .turns = multi_step_turns,

@@ -18,7 +18,7 @@ ScheduleRow reduce_on_plateau() {
               word("monitor", &P::monitor, tasks::monitor_names(),
                    "The metric that has to improve: of the test data, or while training."),
               number("factor", &P::factor, {.min = 0, .max = 1, .above_min = true, .below_max = true},
-                     "What the rate is multiplied with."),
+                     "Factor of the rate at a drop."),
               integer("patience", &P::patience, between(0, kMostEpochs),
                       "Epochs without an improvement that are let pass; the next one lowers the rate."),
               number("threshold", &P::threshold, between(0, kLargestRate), "An improvement is more than this."),

@@ -45,7 +45,7 @@ config::KindOf<ScheduleConfig> schedule_kind(const std::string& name, Keys... ke
 template <class Kind>
 config::KeyOf<Kind> min_learning_rate_key() {
   return config::number("min_learning_rate", &Kind::min_learning_rate, config::between(0, config::kLargestRate),
-                        "Where the curve ends, or the least that is left. `one_cycle`: 0: `final_div_factor` says.");
+                        "End of the curve, or the least rate that is left. `one_cycle`: 0: `final_div_factor` says.");
 }
 template <class Kind>
 void check_min_learning_rate(ScheduleCheck& check) {
