@@ -169,7 +169,7 @@ typedef struct gpunn_op_args {
   uint64_t workspace_bytes;
 } gpunn_op_args;
 
-/* What a plugin is and does: the host reads this table once, and calls its functions. */
+/* The table of a plugin: the host reads it once, and calls its functions. */
 typedef struct gpunn_plugin {
   uint32_t struct_size;
   uint16_t abi_major;

@@ -19,13 +19,13 @@
 
 namespace gpunn::plugin {
 
-// What a query may throw instead of returning Support::no: why the op is not served.
+// A query may throw this instead of returning Support::no: it says why the op is not served.
 class Refusal : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// What a plugin throws to choose the status; any other exception becomes GPUNN_INTERNAL.
+// A plugin throws this to choose the status; any other exception becomes GPUNN_INTERNAL.
 class Failure : public std::runtime_error {
  public:
   Failure(gpunn_status status, const std::string& message) : std::runtime_error(message), status_(status) {}
@@ -228,7 +228,7 @@ inline bool has_channels_last(const OpDesc& desc) {
 struct KernelFactory {
   std::function<Support(const OpDesc&)> query;
   std::function<std::unique_ptr<Kernel>(const OpDesc&)> create;
-  // What the user writes after --kernel, as "gemm:3"; no comma in it. Empty: it has none.
+  // The name that the user writes after --kernel, as "gemm:3"; no comma in it. Empty: it has none.
   std::string name = {};
   // Takes tensors of bf16 and f16 too; others are only asked about ops without any.
   bool half = false;

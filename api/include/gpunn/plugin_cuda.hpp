@@ -106,7 +106,7 @@ class CudaStream final : public Stream {
   void fill(void* destination, uint8_t value, uint64_t bytes) override {
     if (bytes != 0) check_cuda(cudaMemsetAsync(destination, value, bytes, handle()), "filling memory");
   }
-  // Of this thread alone: what others do in the meantime, such as allocating, does not spoil the capture.
+  // Captures this thread alone: other threads may allocate in the meantime without spoiling it.
   void begin_capture() override {
     check_cuda(cudaStreamBeginCapture(handle(), cudaStreamCaptureModeThreadLocal), "beginning to capture");
   }
@@ -132,7 +132,7 @@ class CudaStream final : public Stream {
   bool owned_ = true;
 };
 
-// What a kernel launches on: the native stream behind the one that the host handed to this plugin.
+// A kernel launches on this: the native stream behind the one that the host handed to this plugin.
 inline cudaStream_t cuda_stream(Stream& stream) { return static_cast<CudaStream&>(stream).handle(); }
 
 // A captured CUDA graph that can be launched.
@@ -194,7 +194,7 @@ class CudaEvent final : public Event {
 // A GPU. Backends derive it and register their kernels.
 class CudaDevice : public Device {
  public:
-  // What every allocation of CUDA is aligned to.
+  // The alignment of every allocation of CUDA.
   static constexpr uint64_t kAlignment = 256;
 
   explicit CudaDevice(const gpunn_device_options& options)

@@ -8,8 +8,8 @@
 
 namespace gpunn {
 
-// What is done to the images of a training batch, drawn anew for each image and step. Nothing is done where all is as
-// it begins.
+// Changes to the images of a training batch, drawn anew for each image and step. Nothing is done where all is as it
+// begins.
 struct AugmentationConfig {
   std::vector<int64_t> crop;       // [rows, columns] of padding that an image is cut out of; empty: none
   std::vector<int64_t> translate;  // [rows, columns] that an image is moved by at most: the same, said otherwise

@@ -12,7 +12,7 @@
 
 namespace gpunn {
 
-// Of an experiment's training step.
+// The time of an experiment's training step.
 struct BenchReport {
   std::string what;  // the experiment's name
   std::string backend;
@@ -77,8 +77,8 @@ struct OpBenchRow {
   double speed_up = 0;       // over the first backend's row of this op, shape and precision; 0: unknown
   double ceiling_share = 0;  // the time that the measured ceilings leave possible, over the median; 0: unknown
   uint64_t workspace_bytes = 0;
-  // Against the op in float64: the largest difference over the largest value, and over what conformance allows. Of
-  // large products and convolutions some outputs are looked at, which keep the whole sum. Negative: not known.
+  // Against the op in float64: the largest difference over the largest value, and over what conformance allows. For
+  // large products and convolutions some outputs are compared, each with its whole sum. Negative: not known.
   double error = -1, error_allowed = -1;
   int64_t checked = 0;  // output elements that were looked at
   std::string wrong;    // what is beyond the tolerance; empty: nothing
@@ -92,7 +92,7 @@ struct OpCeiling {
   std::string copy_by, matmul_by;
 };
 
-// What bench_ops() measured: a row an op, shape, backend and kernel.
+// The result of bench_ops(): a row an op, shape, backend and kernel.
 struct GPUNN_API OpBenchReport {
   std::vector<OpBenchRow> rows;
   std::vector<OpCeiling> ceilings;

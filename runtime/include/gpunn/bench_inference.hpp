@@ -25,7 +25,7 @@ struct InferenceBenchRow {
   std::optional<ProfileReport> profile = {};  // of its ops, where one is asked for
 };
 
-// What calls of a trained model take: a row for each number of rows in a call.
+// The time of calls of a trained model: an entry for each number of rows in a call.
 struct InferenceBenchReport {
   std::string model, backend, device;
   double load_seconds = 0;  // until the first model was ready to be called

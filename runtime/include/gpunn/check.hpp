@@ -12,7 +12,7 @@
 
 namespace gpunn {
 
-// What a check found out about a case.
+// The verdict of a check on a case.
 enum class Verdict { passed, failed, unsupported, no_device };
 // "passed", "failed", "unsupported" or "no device".
 GPUNN_API std::string_view name_of(Verdict verdict);

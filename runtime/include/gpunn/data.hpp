@@ -24,7 +24,7 @@ struct Field {
   std::vector<int64_t> offsets = {};
 };
 
-// What the samples of a data set bring for a model to learn.
+// The kind of target that the samples of a data set have.
 enum class TargetKind {
   one_class,  // Split::labels
   numbers,    // field kTargetField, a number a column
@@ -67,14 +67,14 @@ struct ImageFit {
   int64_t shorter_side = 0;  // crop: its shorter side before the cut; 0: the least size that covers the sample
 };
 
-// What the rows of a part are known by: equal parts have equal digests, and parts that differ almost never.
+// Identifies the rows of a part: equal parts have equal digests, and parts that differ almost never do.
 struct PartDigest {
   int64_t rows = 0;
   uint32_t samples = 0, targets = 0;  // CRC-32 of the bytes of Split::values, and of its labels and fields
   bool operator==(const PartDigest&) const = default;
 };
 
-// What a data set is known by: which rows it has, and which part has them.
+// Identifies a data set: which rows it has, and which part has them.
 struct DataDigest {
   std::string name, source;  // as Dataset has them
   PartDigest train, validation, test;
@@ -86,7 +86,7 @@ struct Dataset {
   std::string source;       // the files, or "synthetic, seed 1"
   std::string fallback_of;  // the set that was asked for and not found; empty: this is it
   Split train, test;
-  // What the training is watched by: rows that data.validation_fraction takes from the training samples, or a
+  // The rows that the training is watched by: rows that data.validation_fraction takes from the training samples, or a
   // validation part of the user's own. No rows without either.
   Split validation;
   EvaluationPart evaluated = EvaluationPart::test;  // what `test` holds; of a session's data set it may be the other
@@ -127,7 +127,7 @@ GPUNN_API Dataset load_dataset(const DataConfig& config);
 // 0. Published sets on this machine and the user's own sets are read.
 GPUNN_API Dataset load_sizes(const DataConfig& config);
 
-// Of a channel of images, or a feature, in the units of the samples: 0 to 255 where they are u8.
+// Statistics of a channel of images, or a feature, in the units of the samples: 0 to 255 where they are u8.
 struct ChannelSummary {
   double min = 0, max = 0, mean = 0, stddev = 0;
 };

@@ -9,7 +9,7 @@
 
 namespace gpunn {
 
-// Where the samples are while training: all on the device, or streamed to it batch by batch.
+// The place of the samples while training: all on the device, or streamed to it batch by batch.
 enum class Residency { automatic, device, stream };
 
 // Published or drawn by the program, and without settings of its own: mnist, digits, ...
@@ -56,7 +56,7 @@ struct Hdf5Set {
 // The user's own table.
 struct CsvSet : TargetTable {};
 
-// What a model of super-resolution enlarges: brightness alone, or red, green and blue.
+// The channels that a model of super-resolution enlarges: brightness alone, or red, green and blue.
 enum class ColourPlanes { luma, rgb };
 enum class ModelInput { small, enlarged };  // the small image itself, or enlarged by bicubic to the size of its target
 

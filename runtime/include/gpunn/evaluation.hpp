@@ -12,7 +12,7 @@
 
 namespace gpunn {
 
-// One class of the test data. Where the divisor is 0, so is the quotient.
+// One class of the test data. If the divisor is 0, so is the quotient.
 struct ClassReport {
   int64_t index = 0;
   std::string name;

@@ -2,7 +2,7 @@
 
 namespace gpunn {
 
-// What a model is evaluated on: the samples that a training is watched by, or those that it never saw.
+// The samples that a model is evaluated on: those that a training is watched by, or those that it never saw.
 enum class EvaluationPart { validation, test };
 
 // "validation" or "test".

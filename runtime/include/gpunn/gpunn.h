@@ -117,8 +117,8 @@ typedef struct gpunn_class_probability {
   double probability;
 } gpunn_class_probability;
 
-/* Of a model that tells classes or labels: the `top` most probable of each row, the most probable first: `found` has
- * room for rows * top of them. `top` is at most the number of classes. */
+/* For a model that tells classes or labels: the `top` most probable of each row, the most probable first. `found`
+ * has room for rows * top of them. `top` is at most the number of classes. */
 GPUNN_API gpunn_result gpunn_model_classify(gpunn_model* model, int64_t rows, const gpunn_array* input, uint32_t top,
                                             gpunn_class_probability* found);
 

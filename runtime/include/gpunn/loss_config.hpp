@@ -54,14 +54,14 @@ struct FeatureNetwork {
   std::vector<std::string> content_layers;           // empty: those that the network is known for
 };
 
-// Of an image and its target: the absolute difference of pixels, and the squared one of features (Johnson et al.,
+// Compares an image and its target: the absolute difference of pixels, and the squared one of features (Johnson et al.,
 // 2016).
 struct Perceptual : FeatureNetwork {
   double pixel_weight = 1;
   double content_weight = 0.1;
 };
 
-// Of an image and the one that it was made of: the content of that, in given styles (Johnson et al., 2016).
+// Compares an image with the one that it was made of: its content, in given styles (Johnson et al., 2016).
 struct StyleLoss : FeatureNetwork {
   std::vector<std::filesystem::path> styles;  // pictures; row r of a batch is painted by number r mod their count
   int64_t style_size = 256;                   // pixels that the longer side of these is scaled to; 0: as they are
@@ -71,7 +71,8 @@ struct StyleLoss : FeatureNetwork {
   double variation_weight = 0;
 };
 
-// Of each class by itself, certain answers counting little (Lin et al., 2017), and the generalised overlap of boxes.
+// Cross-entropy of each class by itself, certain answers counting little (Lin et al., 2017), and the generalised
+// overlap of boxes.
 struct Focal {
   double alpha = 0.25;  // weight of the class that is there
   double gamma = 2;     // power of what is missing

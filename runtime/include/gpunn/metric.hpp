@@ -16,7 +16,7 @@ struct Metric {
   bool is_share = false;  // lies between 0 and 1, shown in percent
 };
 
-// What a model reaches by a metric.
+// The value that a model reaches by a metric.
 struct Score {
   Metric metric;
   double value = 0;  // NaN: the metric says nothing here, as top-5 accuracy of five classes or fewer

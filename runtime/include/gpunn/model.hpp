@@ -18,7 +18,7 @@
 
 namespace gpunn {
 
-// How a trained model is opened. What is left empty is as the experiment of its training says.
+// How a trained model is opened. An empty option is as the experiment of its training says.
 struct ModelOptions {
   std::string backend = {};                         // a plugin's name or file, or "auto"
   std::optional<int64_t> device = {};               // counted from 0
@@ -74,7 +74,7 @@ struct DetectedBox {
   double score = 0;
 };
 
-// What the task makes of the outputs for a row.
+// The outputs of a row as the task reads them.
 struct Decoded {
   std::vector<ClassProbability> classes;  // of a classification or of several labels: the most probable first
   std::vector<NamedValue> values;         // of a regression, in the units of the data
@@ -83,7 +83,7 @@ struct Decoded {
 
 // A trained model, loaded once: its weights are on the device, its data set is not needed. A Model is a handle: copies
 // are the same model, and the last one to go frees it. All functions may be called from any thread, also while another
-// thread destroys its own copy. Where the device fails, DeviceLostError is thrown from that call and all later ones.
+// thread destroys its own copy. If the device fails, that call and all later ones throw DeviceLostError.
 class GPUNN_API Model {
  public:
   // Opens a run folder (its best.h5, else last.h5), a checkpoint or an ONNX file, with the moving average of the
@@ -100,14 +100,14 @@ class GPUNN_API Model {
   const ModelInfo& info() const;
   const Experiment& experiment() const;            // of its training, with the overrides
   const std::vector<ModelTensor>& inputs() const;  // info().input: samples as the data set has them, not normalised
-  // What the last layer gives, and what that means: "logits" and "probabilities" of classes or labels, "outputs" and
-  // "values" of a regression. Of a Network whose outputs have no names, "outputs" alone.
+  // The numbers of the last layer, and what they mean: "logits" and "probabilities" of classes or labels, "outputs" and
+  // "values" of a regression. For a Network whose outputs have no names, "outputs" alone.
   const std::vector<ModelTensor>& outputs() const;
   int64_t max_batch() const;
   std::string backend() const;
   std::string device() const;  // its name
-  // On the device: weights, constants, and the activations of as many calls at the same time as there were. What
-  // kernels keep in memory of their own is not counted.
+  // On the device: weights, constants, and the activations of as many calls at the same time as there were. Memory that
+  // kernels keep for themselves is not counted.
   uint64_t memory_bytes() const;
 
   // Fills the outputs that are asked for with what the model makes of 1 to max_batch() rows, and waits for it. A call

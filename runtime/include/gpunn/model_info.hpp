@@ -8,7 +8,7 @@
 
 namespace gpunn {
 
-// What a model takes: samples in the form in which its data set has them.
+// The input of a model: samples in the form in which its data set has them.
 struct InputInfo {
   std::string name = "image";        // "image", or "features" of samples that are no images
   TensorType sample;                 // one: u8 or f32, [C, H, W] or [features]
@@ -18,7 +18,7 @@ struct InputInfo {
   bool light_on_dark = false;        // as MNIST's digits: a picture of dark on light is its negative
 };
 
-// What a trained model is, without its data set: checkpoints and exports hold it.
+// Describes a trained model without its data set: checkpoints and exports hold it.
 struct ModelInfo {
   std::string task = "classification";
   InputInfo input;

@@ -71,7 +71,7 @@ class GPUNN_API Network {
 
   // Trains for experiment().epochs more epochs. A later call goes on where the last one ended, with the states of the
   // optimizer, and from the start of an epoch. Of a Dataset `kArrays`. Nothing is written unless options.run_folder
-  // names a folder. Where it throws, the network is as at the last checkpoint: the end of an epoch, or of
+  // names a folder. If it throws, the network is as at the last checkpoint: the end of an epoch, or of
   // checkpoint.every_steps.
   RunResult train(Dataset dataset, const RunOptions& options = {});
   // The test rows of a data set, of which the training rows are not looked at.

@@ -7,7 +7,7 @@
 
 namespace gpunn {
 
-// What an exported ONNX file has.
+// The contents of an exported ONNX file.
 struct OnnxExportOptions {
   int64_t opset = 18;            // 13 to 21
   bool raw_input = false;        // samples as the data set has them (u8 of images): the graph normalises them

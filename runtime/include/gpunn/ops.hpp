@@ -21,7 +21,7 @@ namespace gpunn::eager {
 
 // --- The catalogue ---
 
-// What values an attribute of an op takes.
+// The values that an attribute of an op takes.
 enum class AttributeKind {
   flag,      // bool
   integer,   // int64_t
@@ -81,7 +81,7 @@ GPUNN_API const std::vector<OpDescription>& catalogue();
 
 // --- An op with its attributes ---
 
-// What the gradient of an op reads, besides the cotangent of its first output.
+// The tensors that the gradient of an op reads, besides the cotangent of its first output.
 struct GradientNeeds {
   std::vector<bool> inputs, outputs;
 };
@@ -201,7 +201,8 @@ class GPUNN_API Engine {
            const Scratch& scratch = {}) const;
 
   // Puts the gradients of an op on the stream: `gradients` are those of the inputs that are `wanted`, in order, of the
-  // types of these. `cotangent` is that of the first output. What gradient_needs() does not name may have no data.
+  // types of these. `cotangent` is that of the first output. A tensor that gradient_needs() does not name may have no
+  // data.
   void run_gradient(const Op& op, const Array& cotangent, std::span<const Array> inputs, std::span<const Array> outputs,
                     const std::vector<bool>& wanted, std::span<const Array> gradients, const CallerStream& stream = {},
                     const Scratch& scratch = {}) const;

@@ -72,7 +72,7 @@ struct OptimizerConfig {
   std::variant<Sgd, Adam, AdamW, RAdam, RmsProp, AdaGrad, Lion, Lars, Muon, Lbfgs> kind;
   double learning_rate = 0.01;
   double weight_decay = 0;  // on weights only: biases never decay
-  // What is done to the gradients before the update, in this order; 0: nothing.
+  // Changes to the gradients before the update, in this order; 0: none.
   double l1 = 0;          // penalty on the absolute values of what decays
   double clip_value = 0;  // bound of each element
   double clip_norm = 0;   // bound of the norm of all

@@ -84,7 +84,7 @@ struct PlanReport {
   PlannedRanks ranks;             // of a training on several devices, whose first one this is
 };
 
-// Plans a training step without running it. Of the data set it takes the sizes, as load_sizes() has them, so that a
+// Plans a training step without running it. It takes only the sizes of the data set, as load_sizes() has them: a
 // published one need not be on this machine. Throws what a run would where `init_from` does not fit. With several
 // devices it is the step of the first of them; one is all that is needed.
 GPUNN_API PlanReport plan(const Experiment& experiment, int devices = 1);
@@ -109,7 +109,7 @@ struct ScheduleReport {
   bool logarithmic = false;
 };
 
-// The learning rates that a training will have. Of the data set it takes the sizes, as load_sizes() has them; no
+// The learning rates that a training will have. It takes only the sizes of the data set, as load_sizes() has them; no
 // backend is needed.
 GPUNN_API ScheduleReport plan_schedule(const Experiment& experiment);
 

@@ -9,11 +9,11 @@
 
 namespace gpunn {
 
-// What became of a plugin file.
+// The outcome of looking at a plugin file.
 enum class PluginStatus { ok, not_a_plugin, abi_mismatch, dependency_missing, no_device, name_clash, invalid };
 GPUNN_API std::string_view name_of(PluginStatus status);  // "OK", "NOT_A_PLUGIN", ...
 
-// What became of one file that looked like a plugin.
+// One file that looked like a plugin, and its outcome.
 struct PluginReport {
   std::filesystem::path path;
   PluginStatus status = PluginStatus::ok;

@@ -6,8 +6,8 @@
 
 namespace gpunn {
 
-// What the factors of a product may be rounded to; sums stay fp32. With bf16 and f16 what lies between the layers of a
-// model is of that type too.
+// The precision to which factors of a product may be rounded; sums stay fp32. With bf16 and f16 what lies between the
+// layers of a model is of that type too.
 enum class Precision { fp32, tf32, bf16, f16 };
 
 // The dtype of a model's values between its layers, where that is not f32.

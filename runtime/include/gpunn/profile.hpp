@@ -29,7 +29,7 @@ struct ProfiledOp {
   double ceiling_share = 0;  // time at the device's measured best over time taken; 0: unknown
 };
 
-// Where the time of a training step goes, op by op.
+// The time of a training step, op by op.
 struct ProfileReport {
   std::filesystem::path file;
   std::string backend, device;

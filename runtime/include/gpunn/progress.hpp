@@ -11,7 +11,7 @@
 
 namespace gpunn {
 
-// What the numbers of a progress report count.
+// The unit of the numbers in a progress report.
 enum class WorkUnit { items, bytes };
 
 // How far a piece of long work is: a download, a folder of images that is decoded, kernels that are prepared.

@@ -32,7 +32,7 @@ struct QuantizedLayer {
   double decibels = 0;  // of the tensor over its error, of the model in eight bits
 };
 
-// What was put in eight bits, and what it costs.
+// The layers in eight bits, and the accuracy that they cost.
 struct QuantizeReport {
   std::filesystem::path file;
   int64_t images = 0;

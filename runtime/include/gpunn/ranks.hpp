@@ -26,8 +26,8 @@ class GPUNN_API SharedError : public Error {
   using Error::Error;
 };
 
-// What the launcher's environment says: Open MPI, MPICH, Slurm, torchrun, or `gpunn run --devices`. Empty where this
-// process is alone. Throws Error(usage) where the environment says only a part.
+// The place that the launcher's environment describes: Open MPI, MPICH, Slurm, torchrun, or `gpunn run --devices`.
+// Empty where this process is alone. Throws Error(usage) where the environment says only a part.
 GPUNN_API std::optional<RankPlace> find_rank();
 
 // Of `--rank`, `--world` and `--rendezvous`. Throws Error(usage) where one is missing or makes no sense.

@@ -50,8 +50,8 @@ struct SummaryRequest {
   Shape input;  // of one sample, in place of the data set's; a model by itself needs it where it names no input
 };
 
-// What a model is made of, and what training it takes. No device and no samples are touched; throws what a run would
-// where the experiment or its `init_from` does not fit.
+// The layers of a model, and the work and memory of training it. No device and no samples are touched; throws what a
+// run would where the experiment or its `init_from` does not fit.
 GPUNN_API SummaryReport summarize(const SummaryRequest& request);
 
 // The same of an experiment in memory, for samples of this shape.

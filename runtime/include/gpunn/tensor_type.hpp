@@ -43,7 +43,7 @@ GPUNN_API std::string to_string(const Shape& shape);          // "[128, 1, 28, 2
 // How an image [N,C,H,W] lies in memory: as it says, or as [N,H,W,C].
 enum class Layout : uint8_t { packed, channels_last };
 
-// What a tensor is, without its place in memory.
+// The type and shape of a tensor, without its place in memory.
 struct TensorType {
   DType dtype = DType::f32;
   Shape shape;
@@ -53,7 +53,7 @@ struct TensorType {
   std::size_t bytes() const { return static_cast<std::size_t>(elements()) * size_of(dtype); }
 };
 
-// Where both layouts differ: of an image of several channels and pixels.
+// Whether both layouts differ: they do for an image of several channels and pixels.
 GPUNN_API bool has_layouts(const TensorType& type);
 // Of each dimension, in elements.
 GPUNN_API std::vector<int64_t> strides_of(const TensorType& type);

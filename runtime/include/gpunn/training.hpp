@@ -18,13 +18,14 @@
 
 namespace gpunn {
 
-// What a training in f16 multiplies the gradient of its loss by, and the steps so far whose gradients overflowed.
+// The factor by which a training in f16 multiplies the gradient of its loss, and the steps so far whose gradients
+// overflowed.
 struct LossScale {
   double scale = 1;
   int64_t skipped_steps = 0;
 };
 
-// What a listener is told while training; times in seconds.
+// Reports to a listener while training; times in seconds.
 struct StepReport {
   int64_t epoch = 0, epochs = 0;  // epoch counts from 1
   int64_t step = 0, steps = 0;    // in this epoch
@@ -91,7 +92,7 @@ struct BackendComparison {
   std::string parameter;            // "conv1.weight[0, 0, 2, 1] at step 9"; likewise
 };
 
-// What a training came to.
+// The result of a training.
 struct RunResult {
   std::filesystem::path run;
   std::string backend;
@@ -109,7 +110,7 @@ struct RunResult {
   std::optional<BackendComparison> comparison;  // where two backends were asked for
 };
 
-// What a training does beside its experiment.
+// Options of a training beside its experiment.
 struct RunOptions {
   TrainingListener* listener = nullptr;
   const std::atomic<bool>* stop = nullptr;  // set by a signal handler: checkpoint and return
@@ -144,7 +145,7 @@ struct DiagnoseRequest {
   std::string backend = {};  // empty: the one that the checkpoint names
 };
 
-// What diagnose() found out about a device that was lost.
+// The result of diagnose(): where the device was lost.
 struct GPUNN_API FaultReport {
   int64_t first_step = 0, last_step = 0;  // looked at op by op; then the evaluation, where an epoch ends
   bool found = false;                     // the device was lost again
@@ -159,7 +160,7 @@ struct GPUNN_API FaultReport {
 // is lost. Changes nothing in the run folder.
 GPUNN_API FaultReport diagnose(const DiagnoseRequest& request);
 
-// Where a trained model is: a run folder (its best.h5, else last.h5), a checkpoint or an ONNX file.
+// The place of a trained model: a run folder (its best.h5, else last.h5), a checkpoint or an ONNX file.
 struct TrainedModel {
   std::filesystem::path path;
   std::vector<Override> overrides;
@@ -168,7 +169,7 @@ struct TrainedModel {
 // Evaluates the model on the test data. Throws DeviceLostError where the device fails.
 GPUNN_API EvalReport evaluate(const TrainedModel& model, TrainingListener* listener = nullptr);
 
-// What a model makes of one sample.
+// The answer of a model to one sample.
 struct Prediction {
   std::string source;                 // the image file, "table.csv:12" of a line, or "mnist test row 7"
   std::vector<ClassProbability> top;  // of a classification or of several labels

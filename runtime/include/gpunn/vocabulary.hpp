@@ -1,4 +1,4 @@
-// What may be written in experiments and models, for help and completion.
+// The keys and layers of experiments and models, for help and completion.
 #pragma once
 
 #include <gpunn/export.h>

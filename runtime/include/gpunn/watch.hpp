@@ -15,8 +15,8 @@ struct WatchOptions {
 
 // Calls `on_image` for each image (.png, .jpg, .jpeg, .pgm, .ppm, .pnm) that lies in a folder and for each that comes:
 // once it is whole, which is when its writer closes it or it is moved there. One that is written anew is told again.
-// Subfolders and hidden files are passed over. What `on_image` throws ends the watch. Throws Error(missing) where the
-// folder is not there, or is deleted or moved meanwhile.
+// Subfolders and hidden files are passed over. An exception of `on_image` ends the watch. Throws Error(missing) where
+// the folder is not there, or is deleted or moved meanwhile.
 GPUNN_API void watch_images(const std::filesystem::path& folder, const WatchOptions& options,
                             const std::function<void(const std::filesystem::path&)>& on_image);
 
