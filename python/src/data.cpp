@@ -33,6 +33,16 @@ AnyArray array_of_bytes(const TensorType& type, std::span<const std::byte> value
   return type.dtype == DType::u8 ? copied<uint8_t>(type, values) : copied<float>(type, values);
 }
 
+AnyArray samples_of(const Split& split) {
+  if (split.source != nullptr) {
+    throw Error(
+        "these samples are decoded from their files each time they are wanted; set data.decode: once to have "
+        "them as an array",
+        ExitCode::usage);
+  }
+  return array_of_bytes(split.samples, split.sample_bytes());
+}
+
 AnyArray targets_of(const Split& split) {
   if (const auto found = split.fields.find(kTargetField); found != split.fields.end()) {
     return array_of_bytes(found->second.type, found->second.values);
@@ -68,14 +78,13 @@ void bind_data(nb::module_& module) {
       .def_ro("class_names", &Dataset::class_names)
       .def_ro("columns", &Dataset::columns, "The names of the features; empty: they have none.")
       .def_prop_ro(
-          "x_train", [](const Dataset& d) { return array_of_bytes(d.train.samples, d.train.sample_bytes()); },
-          nb::rv_policy::automatic, "uint8 or float32 [rows, C, H, W] or [rows, features].")
+          "x_train", [](const Dataset& d) { return samples_of(d.train); }, nb::rv_policy::automatic,
+          "uint8 or float32 [rows, C, H, W] or [rows, features].")
       .def_prop_ro(
           "y_train", [](const Dataset& d) { return targets_of(d.train); }, nb::rv_policy::automatic,
           "Classes, int32 [rows]; else targets, float32 [rows, outputs].")
       .def_prop_ro(
-          "x_test", [](const Dataset& d) { return array_of_bytes(d.test.samples, d.test.sample_bytes()); },
-          nb::rv_policy::automatic)
+          "x_test", [](const Dataset& d) { return samples_of(d.test); }, nb::rv_policy::automatic)
       .def_prop_ro(
           "y_test", [](const Dataset& d) { return targets_of(d.test); }, nb::rv_policy::automatic);
   module.def(

@@ -192,6 +192,29 @@ ExitCode run_inference(const BenchArguments& arguments, bool as_json) {
   return ExitCode::done;
 }
 
+constexpr double kLoaderSeconds = 5;
+
+ExitCode run_loader(const BenchArguments& arguments, bool as_json) {
+  if (arguments.what.size() != 2) {
+    throw Error("bench data wants one experiment: gpunn bench data EXPERIMENT", ExitCode::usage);
+  }
+  std::vector<Override> settings;
+  if (!arguments.data.empty()) settings = data_settings(arguments.data);
+  std::ranges::move(parse_settings(arguments.settings), std::back_inserter(settings));
+  const LoaderBench bench = bench_loader(load_experiment(arguments.what[1], settings), kLoaderSeconds);
+  if (as_json) {
+    print_json({{"source", bench.source},
+                {"samples", bench.samples},
+                {"seconds", bench.seconds},
+                {"threads", bench.threads},
+                {"samples_per_second", bench.samples_per_second()}});
+  } else {
+    put("batches of {}, as training has them\n{} samples in {} on {} threads: {} samples/s\n", printable(bench.source),
+        bench.samples, duration_text(bench.seconds), bench.threads, rate_text(bench.samples_per_second()));
+  }
+  return ExitCode::done;
+}
+
 // An ONNX file is the model of one, on samples that the program makes unless settings name data.
 Experiment measured_experiment(const std::filesystem::path& file, const std::vector<Override>& settings) {
   if (file.extension() != ".onnx") return load_experiment(file, settings);
@@ -237,14 +260,15 @@ void add_bench(CommandLine& line) {
       {"gpunn bench op matmul 1024x1024x1024 --backend cpu",
        "gpunn bench op matmul 512..8192 --backend cpu,mine --kernel all --chart roof.svg",
        "gpunn bench op conv2d 128,6,14,14,16,5,5", "gpunn bench kernels --backend cpu,mine",
-       "gpunn bench infer resnet50.onnx --batch 1,8,64", "gpunn bench experiments/lenet_mnist.yaml --repeats 100",
-       "gpunn bench resnet18.onnx --set data.batch_size=64"});
+       "gpunn bench infer resnet50.onnx --batch 1,8,64", "gpunn bench data photos.yaml",
+       "gpunn bench experiments/lenet_mnist.yaml --repeats 100", "gpunn bench resnet18.onnx --set data.batch_size=64"});
   verb.add_option("what", options->what,
-                  "'op NAME SHAPE...', 'op --preset NAME', 'kernels', 'infer' and a trained model, or an experiment's "
+                  "'op NAME SHAPE...', 'op --preset NAME', 'kernels', 'infer' and a trained model, 'data' and an "
+                  "experiment, whose batches are made on the host alone, or an experiment's "
                   "file or an ONNX file, whose training step on random samples is timed")
       .required()
       .expected(1, 1000)
-      .type_name("(op OP SHAPE... | kernels | infer MODEL | EXPERIMENT | ONNX)");
+      .type_name("(op OP SHAPE... | kernels | infer MODEL | data EXPERIMENT | EXPERIMENT | ONNX)");
   verb.add_option("--batch", options->batches, "Rows of a call, of 'infer'").capture_default_str().type_name("N,...");
   add_profile_options(verb, options->profile, "the ops of a call, of 'infer',",
                       "and print their times; without FILE, no timeline");
@@ -291,6 +315,7 @@ void add_bench(CommandLine& line) {
     line.action = [&line, options] {
       const std::string& first = options->what.front();
       if (first != "infer" && options->profile.get()) throw Error("--profile is for 'bench infer'", ExitCode::usage);
+      if (first == "data") return run_loader(*options, line.json);
       if (first == "infer") return run_inference(*options, line.json);
       return first == "op" || first == "kernels" ? run_ops(*options, line.json) : run_step(*options, line.json);
     };

@@ -53,12 +53,32 @@ ExitCode get(const std::vector<std::string>& names, bool json) {
   return ExitCode::done;
 }
 
+ExitCode pack(const std::filesystem::path& folder, const std::filesystem::path& file, const PackOptions& options,
+              bool json) {
+  const PackReport report = pack_folder(folder, file, options);
+  if (json) {
+    print_json({{"file", file.string()},
+                {"files", report.files},
+                {"images", report.images},
+                {"bytes", report.bytes},
+                {"left_out", report.left_out}});
+    return ExitCode::done;
+  }
+  put("{} has {} files, {} of them images, {}\n", printable(file.string()), report.files, report.images,
+      bytes_text(report.bytes));
+  for (const std::string& wrong : report.left_out) put("left out: {}\n", printable(wrong));
+  put("\nnext:\n  set data.path to it in place of the folder\n");
+  return ExitCode::done;
+}
+
 }  // namespace
 
 void add_data(CommandLine& line) {
   struct Options {
     std::vector<std::string> names;
     InspectOptions inspect;
+    std::filesystem::path folder, packed;
+    PackOptions pack;
   };
   auto options = std::make_shared<Options>();
   Verb verb = line.program.add_verb("data", "List, fetch and look at data sets", {"gpunn data list"});
@@ -72,6 +92,26 @@ void add_data(CommandLine& line) {
   get_verb.add_option("name", options->names, "Names that 'gpunn data list' shows").required().type_name("DATASET");
   add_json_flag(get_verb, line);
   get_verb.callback([&line, options] { line.action = [&line, options] { return get(options->names, line.json); }; });
+
+  Verb pack_verb = verb.add_verb("pack", "Write a folder of images into one file, which stands for the folder",
+                                 {"gpunn data pack ../photos --to photos.gpack",
+                                  "gpunn data pack ../photos --to photos.gpack --decoded --shorter-side 256"});
+  pack_verb.add_option("folder", options->folder, "The folder, with all that an experiment reads of it")
+      .required()
+      .type_name("FOLDER");
+  pack_verb.add_option("--to", options->packed, "The file to write").required().type_name("FILE.gpack");
+  pack_verb.add_flag("--decoded", options->pack.decoded, "Keep pixels, which take no time to decode, but more room");
+  pack_verb
+      .add_option("--shorter-side", options->pack.shorter_side,
+                  "Of decoded images, the pixels of the shorter side, where it is longer; 0: as they are")
+      .range(0, 16384)
+      .type_name("N");
+  pack_verb.add_flag("--leave-out-damaged", options->pack.leave_out_damaged,
+                     "Leave out images that can't be read; without it, they are an error that names them");
+  add_json_flag(pack_verb, line);
+  pack_verb.callback([&line, options] {
+    line.action = [&line, options] { return pack(options->folder, options->packed, options->pack, line.json); };
+  });
 
   Verb inspect_verb = verb.add_verb("inspect", "Read a data set and show its rows, classes, ranges and images",
                                     {"gpunn data inspect mnist --path ../data --sheet mnist.png",

@@ -190,7 +190,8 @@ void print_report(const Dataset& set, const std::vector<Part>& parts) {
   put("{} from {}\n", set.name, printable(set.source));
   for (const Part& part : parts) {
     put("{:<10}  {} rows, {}, {}\n", part.name, count_text(part.split.rows()), to_string(part.split.samples),
-        bytes_text(part.split.values.size()));
+        part.split.source == nullptr ? bytes_text(part.split.values.size())
+                                     : "decoded anew each time, " + bytes_text(part.split.samples.bytes()) + " in all");
   }
   for (std::size_t i = 0; i < std::min(kMostChannelRows, std::min(set.mean.size(), set.stddev.size())); ++i) {
     put("normalised by channel {}: mean {:.4f}, standard deviation {:.4f}\n", i, set.mean[i], set.stddev[i]);

@@ -47,19 +47,19 @@ class Pictures {
     const auto pixels = static_cast<std::size_t>(image.height * image.width);
     const auto channels = static_cast<std::size_t>(image.channels);
     image.values.resize(channels * pixels);
-    const std::size_t first = row * static_cast<std::size_t>(shape_[1]) * pixels;
+    const std::vector<std::byte> sample = sample_of(split_, static_cast<int64_t>(row));
     for (std::size_t c = 0; c < channels; ++c) {
-      for (std::size_t i = 0; i < pixels; ++i) image.values[i * channels + c] = value(first + c * pixels + i);
+      for (std::size_t i = 0; i < pixels; ++i) image.values[i * channels + c] = value(sample, c * pixels + i);
     }
     return image;
   }
 
  private:
   // Of float samples, the smallest is black and the largest white.
-  uint8_t value(std::size_t at) const {
-    if (split_.samples.dtype == DType::u8) return std::to_integer<uint8_t>(split_.values[at]);
+  uint8_t value(std::span<const std::byte> sample, std::size_t at) const {
+    if (split_.samples.dtype == DType::u8) return std::to_integer<uint8_t>(sample[at]);
     float number = 0;
-    std::memcpy(&number, split_.values.data() + at * sizeof(float), sizeof(float));
+    std::memcpy(&number, sample.data() + at * sizeof(float), sizeof(float));
     const float range = high_ - low_;
     return range > 0 ? static_cast<uint8_t>(std::lround(255 * (number - low_) / range)) : uint8_t{0};
   }

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "common/files.hpp"
+#include "data/pack/files.hpp"
 
 namespace gpunn::data {
 
@@ -17,7 +18,7 @@ bool is_blank(char c) { return c == ' ' || c == '\t'; }
 }  // namespace
 
 CsvReader::CsvReader(const std::filesystem::path& file, char delimiter)
-    : file_(file), text_(read_text(file, kMostCsvBytes)), delimiter_(delimiter) {
+    : file_(file), text_(files::read_text(file, kMostCsvBytes)), delimiter_(delimiter) {
   if (text_.starts_with("\xef\xbb\xbf")) at_ = 3;  // a byte order mark
 }
 

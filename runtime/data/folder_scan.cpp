@@ -7,8 +7,8 @@
 #include <array>
 #include <utility>
 
-#include "common/input_file.hpp"
 #include "common/text.hpp"
+#include "data/pack/files.hpp"
 
 namespace gpunn::data {
 
@@ -19,24 +19,6 @@ namespace {
 const std::array<const char*, 6> kEndings = {".png", ".jpg", ".jpeg", ".pgm", ".ppm", ".pnm"};
 const std::array<const char*, 3> kValidationNames = {"val", "valid", "validation"};
 
-bool is_hidden(const fs::path& path) { return path.filename().string().starts_with("."); }
-
-[[noreturn]] void fail_to_list(const fs::path& folder, const std::error_code& code) {
-  throw Error("can't list " + folder.string() + ": " + code.message(), ExitCode::missing);
-}
-
-// The folders in a folder, sorted by name; hidden ones are left out.
-std::vector<std::string> folders_in(const fs::path& folder) {
-  std::vector<std::string> names;
-  std::error_code code, ignored;  // a link to nowhere is an error of its own, and no folder
-  for (fs::directory_iterator it(folder, code), end; !code && it != end; it.increment(code)) {
-    if (it->is_directory(ignored) && !is_hidden(it->path())) names.push_back(it->path().filename().string());
-  }
-  if (code) fail_to_list(folder, code);
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
@@ -45,20 +27,13 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
 template <class F>
 std::vector<fs::path> find_images(const fs::path& folder, F other) {
   std::vector<fs::path> files;
-  std::error_code code, ignored;
-  for (fs::recursive_directory_iterator it(folder, code), end; !code && it != end; it.increment(code)) {
-    if (is_hidden(it->path())) {
-      it.disable_recursion_pending();
-      continue;
-    }
-    if (it->is_directory(ignored)) continue;
-    if (is_image_name(it->path())) {
-      files.push_back(it->path());
+  files::each_file_beneath(folder, [&](const fs::path& file) {
+    if (is_image_name(file)) {
+      files.push_back(file);
     } else {
-      other(it->path());
+      other(file);
     }
-  }
-  if (code) fail_to_list(folder, code);
+  });
   std::sort(files.begin(), files.end(), [](const fs::path& a, const fs::path& b) { return a.native() < b.native(); });
   return files;
 }
@@ -66,7 +41,7 @@ std::vector<fs::path> find_images(const fs::path& folder, F other) {
 // One part: its classes and their files.
 class PartScan {
  public:
-  explicit PartScan(fs::path root) : root_(std::move(root)), classes_(folders_in(root_)) {
+  explicit PartScan(fs::path root) : root_(std::move(root)), classes_(files::folders_in(root_)) {
     if (classes_.empty()) {
       throw Error(root_.string() + ": expected a folder for each class, with its images inside; found no folder",
                   ExitCode::missing);
@@ -137,13 +112,13 @@ struct Parts {
 // Where the parts are. Folders that are called train and test are parts where nothing else lies beside them: a class
 // may well be called train.
 Parts parts_of(const fs::path& root, const fs::path& test_root) {
-  if (!is_folder(root)) {
-    throw Error(root.string() + (path_exists(root) ? " is no folder" : ": no such folder") +
+  if (!files::is_folder(root)) {
+    throw Error(root.string() + (files::path_exists(root) ? " is no folder" : ": no such folder") +
                     "; data.path has to name the folder of the images",
                 ExitCode::missing);
   }
   if (!test_root.empty()) return {.train = root, .validation = {}, .test = test_root};
-  const std::vector<std::string> names = folders_in(root);
+  const std::vector<std::string> names = files::folders_in(root);
   const auto is_validation = [](const std::string& name) {
     return std::find(kValidationNames.begin(), kValidationNames.end(), name) != kValidationNames.end();
   };

@@ -5,11 +5,17 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <memory>
 #include <mutex>
+#include <numeric>
+#include <optional>
 #include <utility>
 
+#include "common/host_memory.hpp"
+#include "common/text.hpp"
 #include "data/folder_scan.hpp"
 #include "data/image_list.hpp"
+#include "data/image_rows.hpp"
 #include "data/images/image.hpp"
 #include "data/own_data.hpp"
 #include "data/parallel.hpp"
@@ -25,12 +31,9 @@ namespace {
 
 constexpr int64_t kColours = 3;
 constexpr double kLargestSide = 16384;
-constexpr int64_t kRefusedSide = 0;    // what the key makes of a size that is no whole number
-constexpr int64_t kFilesAtATime = 32;  // few enough for an even share of large images
-
-std::string size_text(int64_t height, int64_t width) {
-  return std::to_string(width) + " by " + std::to_string(height) + " pixels";
-}
+constexpr int64_t kRefusedSide = 0;     // what the key makes of a size that is no whole number
+constexpr int64_t kFilesAtATime = 32;   // few enough for an even share of large images
+constexpr uint64_t kShareOfMemory = 2;  // the other half is for what else this machine does
 
 // How many of the images are something that their owner may not expect, and the first of them.
 class Oddity {
@@ -53,22 +56,46 @@ class Oddity {
   std::size_t first_ = SIZE_MAX;
 };
 
-// Decodes files of one part into a split, but for what is learnt of them. Every image gets room for three channels;
-// where all turn out to be grey, the rows are moved together.
+// Makes the samples of one part of a split, or what makes them when they are wanted. Where the number of channels is
+// left open, every image gets room for three; where all turn out to be grey, the rows are moved together.
 class Decoder {
  public:
   Decoder(const ImageFolderSet& settings, fs::path root) : settings_(settings), root_(std::move(root)) {
+    form_ = {.channels = settings.channels, .shorter_side = settings.shorter_side};
     if (settings.image_size.empty()) return;
-    height_ = settings.image_size[0];
-    width_ = settings.image_size[1];
+    form_.height = settings.image_size[0];
+    form_.width = settings.image_size[1];
+  }
+
+  // `files` of all parts together decide whether they are decoded beforehand.
+  void choose(std::size_t files, const fs::path& first, const DataConfig& config, std::vector<std::string>& notes) {
+    if (form_.height == 0) take_size_of(first);
+    const Shape sample{kColours, form_.height, form_.width};
+    const uint64_t bytes = TensorType{DType::u8, sample}.bytes() * files;
+    const uint64_t free = free_host_memory();
+    each_epoch_ = settings_.decode == Decoding::each_epoch;
+    if (settings_.decode == Decoding::automatic) {
+      each_epoch_ = config.whole_images || (free > 0 && bytes > free / kShareOfMemory);
+      if (each_epoch_ && !config.whole_images) {
+        notes.push_back("decoded, the images would take " + human_bytes(bytes) + " of " + human_bytes(free) +
+                        " of free memory: they are decoded anew each time they are wanted (data.decode)");
+      }
+    }
+    if (each_epoch_ && form_.channels == 0) form_.channels = kColours;
   }
 
   void decode(const std::vector<fs::path>& files, Split& split, std::vector<std::string>& notes) {
-    if (height_ == 0) take_size_of(files.front());
-    const int64_t rows = static_cast<int64_t>(files.size());
-    const int64_t channels = settings_.channels == 0 ? kColours : settings_.channels;
-    split.samples = {DType::u8, {rows, channels, height_, width_}};
-    require_memory(split.samples.bytes(), "the images of " + root_.string(), "set data.image_size to a smaller size");
+    const int64_t rows = std::ssize(files);
+    const int64_t channels = form_.channels == 0 ? kColours : form_.channels;
+    split.samples = {DType::u8, {rows, channels, form_.height, form_.width}};
+    if (each_epoch_) {
+      split.source = std::make_shared<ImageRows>(files, form_);
+      split.source_rows.resize(files.size());
+      std::iota(split.source_rows.begin(), split.source_rows.end(), int64_t{0});
+      return;
+    }
+    require_memory(split.samples.bytes(), "the images of " + root_.string(),
+                   "set data.decode: each_epoch, or data.image_size to a smaller size");
     make_room(split);
     std::vector<uint8_t> grey(files.size());  // not bits, which threads would share
     Oddity deep, animated, turned;
@@ -79,8 +106,7 @@ class Decoder {
         if (image.from_16_bits) deep.count(row);
         if (image.first_frame) animated.count(row);
         if (image.turned) turned.count(row);
-        if (settings_.channels != 0) image = convert_channels(std::move(image), settings_.channels);
-        image = fitting(std::move(image), files[row]);
+        image = sample_image(std::move(image), files[row], form_);
         grey[row] = image.channels == 1 ? 1 : 0;
         write_planes(image, split.values.data() + row * row_bytes(split));
         work.advance();
@@ -94,7 +120,7 @@ class Decoder {
 
   // Once all parts are decoded: where the number of channels was left open, 1 if all images are grey, else 3.
   void settle_channels(std::initializer_list<Split*> splits, std::vector<std::string>& notes) const {
-    if (settings_.channels != 0) return;
+    if (form_.channels != 0) return;
     const auto count = std::count(grey_.begin(), grey_.end(), uint8_t{1});
     const bool all_grey = count == static_cast<std::ptrdiff_t>(grey_.size());
     std::size_t before = 0;
@@ -121,19 +147,10 @@ class Decoder {
 
   void take_size_of(const fs::path& file) {
     const Image image = read_image_file(file);
-    height_ = image.height;
-    width_ = image.width;
-    first_ = file;
-  }
-
-  Image fitting(Image image, const fs::path& file) const {
-    if (settings_.image_size.empty()) {
-      if (image.height == height_ && image.width == width_) return image;
-      throw Error(file.string() + ": expected an image of " + size_text(height_, width_) + " as " + first_.string() +
-                  ", found " + size_text(image.height, image.width) +
-                  "; all must have one size, or set data.image_size: [rows, columns] to have them scaled");
-    }
-    return resize_and_crop(image, height_, width_, settings_.shorter_side);
+    form_.height = image.height;
+    form_.width = image.width;
+    form_.scaled = false;
+    form_.like = file;
   }
 
   static void drop_colours(Split& split) {
@@ -159,8 +176,8 @@ class Decoder {
 
   const ImageFolderSet& settings_;
   fs::path root_;
-  int64_t height_ = 0, width_ = 0;
-  fs::path first_;             // whose size all others must have
+  SampleForm form_;
+  bool each_epoch_ = false;    // decoded each time that one is wanted
   std::vector<uint8_t> grey_;  // of each row of the parts so far: the image has one channel
 };
 
@@ -171,6 +188,8 @@ Dataset read_class_folders(const DataConfig& config, Decoder& decoder) {
   set.classes = static_cast<int64_t>(scan.classes.size());
   set.class_names = std::move(scan.classes);
   set.notes = std::move(scan.notes);
+  const std::size_t all = scan.train.size() + scan.validation.size() + scan.test.size();
+  decoder.choose(all, scan.train.front().file, config, set.notes);
   const auto decode = [&](const std::vector<LabelledFile>& labelled, Split& split) {
     if (labelled.empty()) return;
     std::vector<fs::path> files;
@@ -194,14 +213,16 @@ Dataset read_listed_images(const DataConfig& config, const ImageFolderSet& setti
   set.class_names = train.targets->names();
   set.classes = static_cast<int64_t>(set.class_names.size());
   train.targets->put_into(set.train, set.class_names);
-  decoder.decode(train.files, set.train, set.notes);
+  std::optional<ImageList> test;
   if (!settings.test_targets.empty()) {
     const fs::path& folder = config.test_path.empty() ? config.path : config.test_path;
-    const ImageList test = read_image_list(settings.test_targets, folder, settings, choice);
-    require_same_columns(settings.test_targets, test.columns, settings.targets, train.columns);
-    test.targets->put_into(set.test, set.class_names);
-    decoder.decode(test.files, set.test, set.notes);
+    test = read_image_list(settings.test_targets, folder, settings, choice);
+    require_same_columns(settings.test_targets, test->columns, settings.targets, train.columns);
+    test->targets->put_into(set.test, set.class_names);
   }
+  decoder.choose(train.files.size() + (test ? test->files.size() : 0), train.files.front(), config, set.notes);
+  decoder.decode(train.files, set.train, set.notes);
+  if (test) decoder.decode(test->files, set.test, set.notes);
   return set;
 }
 
@@ -237,6 +258,9 @@ config::KindOf<DataConfig> image_folder_keys() {
               "few as cover `image_size`."),
       integer("channels", &F::channels, between(0, 3),
               "1: grey, 3: colour; 0: as the images, colour where any of them is."),
+      choice("decode", &F::decode, {"auto", "once", "each_epoch"},
+             "When files become samples: all `once`, kept in memory, or `each_epoch` anew. `auto`: anew where "
+             "`augmentation.resized_crop` cuts them or where they would take more than half of the free memory."),
       optional(path("targets", &F::targets,
                     "A CSV table in place of class folders: images beneath `path` in its first column, what is learnt "
                     "of them in others.")),
@@ -293,6 +317,9 @@ void check_image_folder(const DataConfig& config, const config::GivenKeys& given
   }
   check_shorter_side(settings, given, found);
   check_image_table(config, settings, given, found);
+  if (config.whole_images && size.empty() && given.sound("data.image_size")) {
+    found.add(given.place("data.dataset"), "augmentation.resized_crop needs data.image_size, the size of samples");
+  }
   if (given.sound("data.channels") && settings.channels == 2) {
     found.add(given.place("data.channels"), "data.channels: expected 1 (grey), 3 (colour) or 0 (as the images)");
   }

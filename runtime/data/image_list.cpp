@@ -6,7 +6,7 @@
 #include <map>
 #include <system_error>
 
-#include "common/input_file.hpp"
+#include "data/pack/files.hpp"
 
 namespace gpunn::data {
 
@@ -49,7 +49,7 @@ ImageList read_image_list(const fs::path& table_file, const fs::path& folder, co
     const fs::path file = (folder / name).lexically_normal();
     const auto [other, is_new] = lines.emplace(file, table.line());
     if (!is_new) table.fail("the image " + shown(name) + " is in line " + std::to_string(other->second) + ", too");
-    if (!is_file(file)) missing.push_back({table.line(), name});
+    if (!files::is_file(file)) missing.push_back({table.line(), name});
     list.files.push_back(file);
     list.targets->add(table, fields);
   }

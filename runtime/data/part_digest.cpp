@@ -49,6 +49,7 @@ uint32_t crc_of_targets(const Split& split) {
 
 PartDigest digest_of_part(const Split& split) {
   PartDigest digest{.rows = split.rows(), .samples = crc_of(split.sample_bytes()), .targets = crc_of_targets(split)};
+  if (split.source != nullptr) digest.samples = split.source->digest(split.source_rows);
   for (const Split& single : split.singles) {
     const PartDigest one = digest_of_part(single);
     const std::array<uint32_t, 2> so_far = {digest.samples, one.samples}, targets = {digest.targets, one.targets};

@@ -50,6 +50,7 @@ enum : uint64_t {
   kCanvasTestStream = 0x626f786573000003,
   kDrawnTrainStream = 0x70686f746f730000,
   kDrawnTestStream = 0x70686f746f730001,
+  kVariationStream = 0x7661726965640000,
 };
 
 }  // namespace gpunn::data

@@ -1,8 +1,11 @@
 #include "data/rows.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <vector>
+
+#include "data/parallel.hpp"
 
 namespace gpunn::data {
 
@@ -45,7 +48,9 @@ Split without_values(const Split& split, std::span<const int64_t> rows) {
   if (!split.labels.empty()) {
     for (const int64_t row : rows) result.labels.push_back(split.labels[place_of(row)]);
   }
+  result.source = split.source;
   for (const int64_t row : rows) {
+    if (split.source != nullptr) result.source_rows.push_back(split.source_rows[place_of(row)]);
     if (!split.singles.empty()) result.singles.push_back(split.singles[place_of(row)]);
   }
   for (const auto& [name, field] : split.fields) {
@@ -62,6 +67,7 @@ std::size_t bytes_of_row(const Split& split) {
 
 Split copy_rows(const Split& split, std::span<const int64_t> rows) {
   Split result = without_values(split, rows);
+  if (split.source != nullptr) return result;
   const std::size_t row_bytes = bytes_of_row(split);
   result.values.resize(rows.size() * row_bytes);
   for (std::size_t to = 0; to < rows.size(); ++to) {
@@ -72,7 +78,7 @@ Split copy_rows(const Split& split, std::span<const int64_t> rows) {
 }
 
 void keep_rows(Split& split, std::span<const int64_t> rows) {
-  if (split.lent != nullptr) {  // which is not ours to change
+  if (split.lent != nullptr || split.source != nullptr) {  // which is not ours to change
     split = copy_rows(split, rows);
     return;
   }
@@ -82,4 +88,33 @@ void keep_rows(Split& split, std::span<const int64_t> rows) {
   split = std::move(result);
 }
 
+Split with_values(const Split& split, std::span<const int64_t> rows) {
+  if (split.source == nullptr) return copy_rows(split, rows);
+  Split result = without_values(split, rows);
+  const std::size_t row_bytes = result.samples.bytes() / std::max<std::size_t>(rows.size(), 1);
+  result.values.resize(result.samples.bytes());
+  for_row_stretches(std::ssize(rows), 1, [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) {
+      split.source->read(result.source_rows[place_of(i)], nullptr,
+                         std::span(result.values).subspan(place_of(i) * row_bytes, row_bytes));
+    }
+  });
+  result.source = nullptr;
+  result.source_rows = {};
+  return result;
+}
+
+Split evenly_spread(const Split& split, int64_t count) {
+  const int64_t rows = std::min(count, split.rows());
+  std::vector<int64_t> chosen(place_of(rows));
+  for (int64_t i = 0; i < rows; ++i) chosen[place_of(i)] = i * split.rows() / rows;
+  return with_values(split, chosen);
+}
+
 }  // namespace gpunn::data
+
+namespace gpunn {
+
+std::vector<std::byte> sample_of(const Split& split, int64_t row) { return data::with_values(split, {&row, 1}).values; }
+
+}  // namespace gpunn

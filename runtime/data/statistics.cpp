@@ -9,9 +9,14 @@
 #include <cstring>
 #include <limits>
 
+#include "data/rows.hpp"
+
 namespace gpunn {
 
 namespace {
+
+// Of samples that are made when they are wanted: as many as tell the mean and the deviation to 1 %.
+constexpr int64_t kMeasuredSamples = 2048;
 
 // A split as [rows, channels, inner].
 struct Extent {
@@ -98,6 +103,10 @@ SplitSummary summarize(const Split& split, int64_t classes, TargetKind targets) 
         summary.labels[c] = std::llround(column.mean * static_cast<double>(split.rows()));
       }
     }
+  }
+  if (split.source != nullptr) {
+    summary.channels = summarize(data::evenly_spread(split, kMeasuredSamples), classes, targets).channels;
+    return summary;
   }
   if (split.sample_bytes().empty()) return summary;  // batches that come while training, or samples of many sizes
   const Extent extent = extent_of(split);

@@ -27,7 +27,6 @@ std::vector<FileSample> test_rows(const std::vector<int64_t>& rows, const Model&
   if (rows.empty()) return {};
   const Dataset data = training::load_for(model.experiment().data, EvaluationPart::test);
   training::require_data_of(model.info(), data);
-  const std::size_t bytes = model.info().input.sample.bytes();
   const std::string part = name_of(data.evaluated);
   std::vector<FileSample> samples;
   for (const int64_t row : rows) {
@@ -37,10 +36,9 @@ std::vector<FileSample> test_rows(const std::vector<int64_t>& rows, const Model&
                   ExitCode::usage);
     }
     const auto index = static_cast<std::size_t>(row);
-    const auto values = std::span(data.test.values).subspan(index * bytes, bytes);
     samples.push_back({.source = data.name + " " + part + " row " + std::to_string(row),
                        .image = {},
-                       .values = {values.begin(), values.end()},
+                       .values = sample_of(data.test, row),
                        .label = {}});
     if (!data.test.labels.empty()) samples.back().label = data.test.labels[index];
   }

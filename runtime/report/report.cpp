@@ -60,23 +60,20 @@ std::string values_text(const TensorType& sample, std::span<const std::byte> byt
 // What can be shown of rows of the evaluated data.
 class SampleShow {
  public:
-  explicit SampleShow(training::Session& session)
-      : sample_(session.dataset().test.samples), values_(session.data().test_samples()) {
+  explicit SampleShow(training::Session& session) : sample_(session.dataset().test.samples), data_(session.data()) {
     sample_.shape[0] = 1;
   }
   template <class Shown>
   void add(int64_t row, Shown& shown) const {
-    const std::span<const std::byte> own = values(row);
+    const std::vector<std::byte> own = values(row);
     shown.picture = picture_of(sample_, own);
     if (!shown.picture) shown.values = values_text(sample_, own);
   }
-  std::span<const std::byte> values(int64_t row) const {
-    return std::span(values_).subspan(static_cast<std::size_t>(row) * sample_.bytes(), sample_.bytes());
-  }
+  std::vector<std::byte> values(int64_t row) const { return data_.test_sample(row); }
 
  private:
   TensorType sample_;
-  std::vector<std::byte> values_;
+  const training::DataFeed& data_;
 };
 
 // What in the picture spoke for the class that it was taken for. Networks without convolutions have no maps.

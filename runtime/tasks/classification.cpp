@@ -168,7 +168,8 @@ const Task& classification() {
 
 bool has_class_targets(const Experiment& experiment) {
   const LossConfig& loss = experiment.loss;
-  if (experiment.augmentation.mixup > 0 || !knows_labels(loss.type())) return true;
+  if (experiment.augmentation.mixup > 0 || experiment.augmentation.cutmix > 0 || !knows_labels(loss.type()))
+    return true;
   const CrossEntropy* entropy = std::get_if<CrossEntropy>(&loss.kind);
   return entropy != nullptr && (entropy->label_smoothing > 0 || !entropy->class_weights.empty());
 }

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "data/variation/sample_variation.hpp"
+#include "graph/expressions.hpp"
 #include "tasks/classification.hpp"
 
 namespace gpunn::training {
@@ -82,19 +84,64 @@ ValueId add_erase(Graph& g, const Experiment& experiment, const Batch& batch, Va
   return g.add1(GPUNN_OP_RANDOM_ERASE, "augment.erase", Attributes::of(attrs), {batch.x, step, batch.shift});
 }
 
-// The share of the step comes from a table, as the learning rate does. Rows are mixed with those from the other end of
-// the batch: in a shuffled batch as good as any.
+// A number of the step, from a table, as the learning rate is.
+ValueId add_number_of_step(Graph& g, const ProgramContext& c, const char* table, ValueId step) {
+  const TensorType type{DType::f32, {std::max<int64_t>(c.total_steps, 1)}};
+  const ValueId numbers = g.add_value(table, type, graph::Storage::state);
+  return g.add1(GPUNN_OP_TABLE_LOAD, "augment.share", {}, {numbers, step});
+}
+
+// Rows are mixed with those from the other end of the batch: in a shuffled batch as good as any.
 void add_mixup(Graph& g, const ProgramContext& c, Batch& batch, ValueId step) {
-  const TensorType table{DType::f32, {std::max<int64_t>(c.total_steps, 1)}};
-  const ValueId shares = g.add_value(variable::kMixupShares, table, graph::Storage::state);
-  const ValueId share = g.add1(GPUNN_OP_TABLE_LOAD, "augment.share", {}, {shares, step});
+  const ValueId share = add_number_of_step(g, c, variable::kMixupShares, step);
   const ValueId targets =
       batch.has(kTargetField) ? batch.fields.at(kTargetField) : tasks::add_class_targets(g, c.outputs, batch.label());
-  batch.x = g.add1(GPUNN_OP_MIX_ROWS, "augment.mixup", {}, {batch.x, share, batch.count});
-  batch.fields[kTargetField] = g.add1(GPUNN_OP_MIX_ROWS, "augment.targets", {}, {targets, share, batch.count});
+  const bool cuts = c.experiment.augmentation.cutmix > 0;
+  const ValueId share_of_targets = cuts ? add_number_of_step(g, c, variable::kMixTargets, step) : share;
+  const ValueId whole = batch.x;
+  batch.x = g.add1(GPUNN_OP_MIX_ROWS, "augment.mixup", {}, {whole, share, batch.count});
+  batch.fields[kTargetField] =
+      g.add1(GPUNN_OP_MIX_ROWS, "augment.targets", {}, {targets, share_of_targets, batch.count});
+  if (!cuts) return;
+  graph::Expressions e(g, "augment.cutmix");
+  const ValueId others = g.add1(GPUNN_OP_MIX_ROWS, "augment.others", {}, {whole, e.constant(0), batch.count});
+  const Shape& shape = g.value(whole).type.shape;
+  const ValueId rows = g.add_value(variable::kMixRows, {DType::f32, {1, 1, shape[2], 1}}, graph::Storage::data);
+  const ValueId columns = g.add_value(variable::kMixColumns, {DType::f32, {1, 1, 1, shape[3]}}, graph::Storage::data);
+  const auto between = [&](const char* first, ValueId place, const char* end) {
+    return e.mul(e.less_equal(add_number_of_step(g, c, first, step), place),
+                 e.less(place, add_number_of_step(g, c, end, step)));
+  };
+  const ValueId cut = e.mul(between(variable::kMixTop, rows, variable::kMixBottom),
+                            between(variable::kMixLeft, columns, variable::kMixRight));
+  batch.x = e.select(cut, others, batch.x);
 }
 
 std::string size_text(int64_t rows, int64_t columns) { return std::to_string(rows) + " x " + std::to_string(columns); }
+
+// What is done on the host is done to images of bytes, before they go to the device.
+void require_variable(const Experiment& experiment, const Dataset& dataset) {
+  const AugmentationConfig& a = experiment.augmentation;
+  if (!data::SampleVariation::is_wanted(a)) return;
+  const std::string key = !a.resized_crop.empty() ? "resized_crop"
+                          : a.trivial_augment     ? "trivial_augment"
+                                                  : "rand_augment";
+  const auto fail = [&](const std::string& message) {
+    throw ConfigError({{a.where, "augmentation." + key + message}});
+  };
+  const TensorType& samples = dataset.train.samples;
+  if (dataset.batches != nullptr) {
+    fail(" is for images with a class, and the batches of '" + dataset.name +
+         "' are varied by keys of `data`; leave it out");
+  }
+  if (samples.shape.size() != 4 || samples.dtype != DType::u8 || (samples.shape[1] != 1 && samples.shape[1] != 3)) {
+    fail(" is for images of bytes, u8[rows, C, H, W] with 1 or 3 channels; the samples of '" + dataset.name + "' are " +
+         to_string(samples) + ": leave it out");
+  }
+  if (experiment.data.residency == Residency::device) {
+    fail(" varies images on the host, and data.residency: device has them on the device before; leave one of them out");
+  }
+}
 
 }  // namespace
 
@@ -102,6 +149,11 @@ void require_augmentable(const Experiment& experiment, const Dataset& dataset) {
   const AugmentationConfig& a = experiment.augmentation;
   const Shape& shape = dataset.train.samples.shape;
   const auto fail = [&](const std::string& message) { throw ConfigError({{a.where, message}}); };
+  if (a.cutmix > 0 && shape.size() != 4) {
+    fail("augmentation.cutmix is for images, [rows, C, H, W]; the samples of '" + dataset.name + "' are " +
+         to_string(dataset.train.samples) + ": leave it out, or give mixup");
+  }
+  require_variable(experiment, dataset);
   if (!shifts(a) && !places(a) && !colours(a) && !erases(a)) return;
   if (shape.size() != 4) {
     fail("augmentation is for images, [rows, C, H, W]; the samples of '" + dataset.name + "' are " +
@@ -122,7 +174,7 @@ void add_augmentation(Graph& g, const ProgramContext& c, const SplitType& split,
   if (places(a)) batch.x = add_affine(g, c.experiment, batch, draw);
   if (colours(a)) batch.x = add_color(g, c.experiment, split, batch, draw);
   if (erases(a)) batch.x = add_erase(g, c.experiment, batch, draw);
-  if (a.mixup > 0) add_mixup(g, c, batch, step);
+  if (a.mixup > 0 || a.cutmix > 0) add_mixup(g, c, batch, step);
 }
 
 }  // namespace gpunn::training

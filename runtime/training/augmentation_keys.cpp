@@ -14,12 +14,12 @@ using A = AugmentationConfig;
 
 constexpr double kLargestImage = 16384;
 
-config::KeyOf<A> scale_key() {
-  config::KeyOf<A> key =
-      config::numbers("scale", &A::scale, config::above_up_to(0, 100),
-                      "Images grow or shrink about their middle: the least and the most, as [0.9, 1.1].");
+// The least and the most of something.
+template <class Range>
+config::KeyOf<A> range_key(const char* name, std::vector<double> A::*member, const Range& range, const char* help) {
+  config::KeyOf<A> key = config::numbers(name, member, range, help);
   key.count = 2;
-  return config::optional(std::move(key));
+  return key;
 }
 
 }  // namespace
@@ -36,7 +36,8 @@ std::vector<config::KeyOf<AugmentationConfig>> augmentation_keys() {
       number("rotate", &A::rotate, between(0, 180), "Images are turned by up to so many degrees either way."),
       number("translate_share", &A::translate_share, between(0, 1),
              "Images move by up to this share of their rows and columns, by parts of a pixel too."),
-      scale_key(),
+      optional(range_key("scale", &A::scale, above_up_to(0, 100),
+                         "Images grow or shrink about their middle: the least and the most, as [0.9, 1.1].")),
       number("brightness", &A::brightness, between(0, 1),
              "Colours are multiplied with a number that is at most so far from 1."),
       number("contrast", &A::contrast, between(0, 1), "The same for their distance from the image's mean grey."),
@@ -47,6 +48,19 @@ std::vector<config::KeyOf<AugmentationConfig>> augmentation_keys() {
       number("mixup", &A::mixup, between(0, 1000),
              "The alpha of mixup: each sample and its target are mixed with another's, in shares drawn from "
              "Beta(alpha, alpha) at each step; 0: not."),
+      number("cutmix", &A::cutmix, between(0, 1000),
+             "The alpha of CutMix: a rectangle of each image is another's, and targets are mixed by its share of the "
+             "area, which is drawn as mixup's; 0: not. With `mixup` too, each step draws one of the two."),
+      optional(range_key(
+          "resized_crop", &A::resized_crop, above_up_to(0, 1),
+          "A part of the image is cut out and scaled to the sample's size: the least and the most share of the "
+          "area, as [0.08, 1] (random-resized-crop).")),
+      range_key("resized_crop_ratio", &A::resized_crop_ratio, above_up_to(0, 100),
+                "The least and the most width by height of that part."),
+      integer("rand_augment", &A::rand_augment, between(0, 16), "RandAugment: so many changes an image; 0: not."),
+      integer("rand_augment_magnitude", &A::rand_augment_magnitude, between(0, 30),
+              "How strong each of them is, 30 at most."),
+      boolean("trivial_augment", &A::trivial_augment, "TrivialAugment: one change an image, as strong as it is drawn."),
   };
 }
 
@@ -59,8 +73,16 @@ void check_augmentation(const AugmentationConfig& config, const config::GivenKey
   check_pixels("augmentation.crop", config.crop);
   check_pixels("augmentation.translate", config.translate);
   check_pixels("augmentation.erase", config.erase);
-  if (given.sound("augmentation.scale") && config.scale.size() == 2 && config.scale[0] > config.scale[1]) {
-    found.add(given.place("augmentation.scale"), "augmentation.scale: expected the least first, [least, most]");
+  const auto check_range = [&](const std::string& key, const std::vector<double>& range) {
+    if (!given.sound(key) || range.size() != 2 || range[0] <= range[1]) return;
+    found.add(given.place(key), key + ": expected the least first, [least, most]");
+  };
+  check_range("augmentation.scale", config.scale);
+  check_range("augmentation.resized_crop", config.resized_crop);
+  check_range("augmentation.resized_crop_ratio", config.resized_crop_ratio);
+  if (config.rand_augment > 0 && config.trivial_augment) {
+    found.add(given.place("augmentation.trivial_augment"),
+              "augmentation.rand_augment and augmentation.trivial_augment are two ways to draw changes; give one");
   }
   if (!config.crop.empty() && !config.translate.empty()) {
     found.add(given.place("augmentation.translate"),

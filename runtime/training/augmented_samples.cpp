@@ -35,8 +35,10 @@ Split Session::augmented_batches(int64_t steps) {
   int64_t rows = 0;
   std::vector<float> targets;
   for (std::size_t i = 2; i < shape.size(); ++i) plane *= static_cast<std::size_t>(shape[i]);
+  StreamedProgram streamed{std::move(program), data_->training_stream(steps)};
+  if (streamed.stream != nullptr) streamed.stream->seek(0);
   for (int64_t step = 0; step < steps; ++step) {
-    runner_->ready(program).run(1);
+    streamed.run(1, [&](int64_t) { runner_->ready(streamed.program).run(1); });
     const auto count = static_cast<std::size_t>(read_scalar<int32_t>(variables(), variable::kBatchCount));
     const std::vector<std::byte> wanted = variables().read(variable::kBatchRows);
     const std::vector<float> x = values_of<float>(variables().read(variable::kBatchSamples));
@@ -67,7 +69,7 @@ Split Session::augmented_batches(int64_t steps) {
 
 Dataset augmented_samples(const Experiment& experiment, int64_t rows) {
   Experiment resident = experiment;
-  resident.data.residency = Residency::device;
+  if (!data::SampleVariation::is_wanted(resident.augmentation)) resident.data.residency = Residency::device;
   training::Session session = training::Session::open(resident);
   if (session.dataset().batches != nullptr) {
     throw Error("the batches of '" + session.dataset().name + "' come while training; there are none to be shown",

@@ -9,28 +9,37 @@
 #include <utility>
 #include <vector>
 
+#include "data/parallel.hpp"
+#include "data/variation/varied_sample.hpp"
+
 namespace gpunn::training {
 
-BatchFill fill_from_split(const Split& split, const SplitType& type, const Sampling& sampling) {
-  return fill_from_split_part(split, type, sampling, {0, sampling.batch});
+BatchFill fill_from_split(const Split& split, const SplitType& type, const Sampling& sampling,
+                          const data::SampleVariation* variation) {
+  return fill_from_split_part(split, type, sampling, {0, sampling.batch}, variation);
 }
 
 BatchFill fill_from_split_part(const Split& split, const SplitType& type, const Sampling& sampling,
-                               distributed::Share part) {
-  const std::byte* const samples = split.sample_bytes().data();
+                               distributed::Share part, const data::SampleVariation* variation) {
   const std::byte* const targets =
       type.targets > 0 ? split.fields.at(kTargetField).values.data() : std::as_bytes(std::span(split.labels)).data();
-  const std::size_t sample_bytes = split.sample_bytes().size() / static_cast<std::size_t>(split.rows());
+  const std::size_t sample_bytes = split.samples.bytes() / static_cast<std::size_t>(split.rows());
   const std::size_t target_bytes = static_cast<std::size_t>(type.words_of_row()) * sizeof(int32_t);
+  // Samples that are only copied are not worth a thread of their own.
+  const int64_t at_once = split.source == nullptr && variation == nullptr ? part.count() : 1;
   const auto index = std::make_shared<std::vector<int32_t>>(static_cast<std::size_t>(sampling.batch));
-  return [=](int64_t step, std::span<std::byte> to_samples, std::span<std::byte> to_targets) {
+  return [=, &split](int64_t step, std::span<std::byte> to_samples, std::span<std::byte> to_targets) {
     const int64_t all = sampling.rows_of_step(step, *index);
     const int64_t count = std::clamp<int64_t>(all - part.begin, 0, part.count());
-    for (std::size_t k = 0; k < static_cast<std::size_t>(count); ++k) {
-      const auto row = static_cast<std::size_t>((*index)[static_cast<std::size_t>(part.begin) + k]);
-      std::memcpy(to_samples.data() + k * sample_bytes, samples + row * sample_bytes, sample_bytes);
-      std::memcpy(to_targets.data() + k * target_bytes, targets + row * target_bytes, target_bytes);
-    }
+    const auto epoch = static_cast<uint64_t>(step / sampling.steps_per_epoch());
+    data::for_row_stretches(count, std::max<int64_t>(at_once, 1), [&](int64_t first, int64_t last) {
+      for (auto k = static_cast<std::size_t>(first); k < static_cast<std::size_t>(last); ++k) {
+        const auto row = static_cast<std::size_t>((*index)[static_cast<std::size_t>(part.begin) + k]);
+        data::read_sample(split, static_cast<int64_t>(row), variation, epoch,
+                          to_samples.subspan(k * sample_bytes, sample_bytes));
+        std::memcpy(to_targets.data() + k * target_bytes, targets + row * target_bytes, target_bytes);
+      }
+    });
     return count;
   };
 }

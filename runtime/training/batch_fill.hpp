@@ -8,6 +8,7 @@
 #include <functional>
 #include <span>
 
+#include "data/variation/sample_variation.hpp"
 #include "distributed/team.hpp"
 #include "training/batch_ops.hpp"
 #include "training/sampling.hpp"
@@ -18,12 +19,14 @@ namespace gpunn::training {
 // room for a full batch, and returns how many rows it has.
 using BatchFill = std::function<int64_t(int64_t step, std::span<std::byte> samples, std::span<std::byte> targets)>;
 
-// Rows of the split, which has to stay where it is, as the sampling picks them.
-BatchFill fill_from_split(const Split& split, const SplitType& type, const Sampling& sampling);
+// Rows of the split, which has to stay where it is, as the sampling picks them; varied, where a variation is given, on
+// as many threads as the machine has.
+BatchFill fill_from_split(const Split& split, const SplitType& type, const Sampling& sampling,
+                          const data::SampleVariation* variation = nullptr);
 
 // The same of a part of each step's rows.
 BatchFill fill_from_split_part(const Split& split, const SplitType& type, const Sampling& sampling,
-                               distributed::Share part);
+                               distributed::Share part, const data::SampleVariation* variation = nullptr);
 
 // A part of what `whole` fills in, which are `rows` rows.
 BatchFill fill_from_part(BatchFill whole, const SplitType& type, int64_t rows, distributed::Share part);

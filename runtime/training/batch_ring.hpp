@@ -26,8 +26,10 @@ struct BatchRing {
 };
 
 // For batches of a split whose samples are [rows, ...], with so many words a row of what it is to be learnt from. Small
-// batches go in large groups, so that a copy is worth its while and many steps can share a launch.
-BatchRing lay_out_ring(const TensorType& split, int64_t words_of_row, int64_t batch, uint64_t alignment);
+// batches go in large groups, so that a copy is worth its while and many steps can share a launch; but one by one where
+// they are `slow` to make, so that the first step waits for its own batch alone.
+BatchRing lay_out_ring(const TensorType& split, int64_t words_of_row, int64_t batch, uint64_t alignment,
+                       bool slow = false);
 
 // The same for batches that the calling program brings, of at most `batch` rows. They go one by one: the program may
 // take longer for one than the device does, and is to be no further ahead than it has to.

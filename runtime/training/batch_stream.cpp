@@ -3,6 +3,7 @@
 #include <gpunn/error.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <numeric>
 #include <span>
@@ -58,7 +59,8 @@ BatchStream::~BatchStream() {
 }
 
 // On the loader's thread.
-void BatchStream::fill(int64_t group, std::size_t buffer) const {
+void BatchStream::fill(int64_t group, std::size_t buffer) {
+  const auto start = std::chrono::steady_clock::now();
   for (int64_t i = 0; i < ring_.group; ++i) {
     const int64_t slot = static_cast<int64_t>(buffer) * ring_.group + i;
     auto* const words = static_cast<int32_t*>(pinned_rows_.data()) + slot * ring_.words();
@@ -71,7 +73,24 @@ void BatchStream::fill(int64_t group, std::size_t buffer) const {
     std::iota(index.begin(), index.begin() + count, static_cast<int32_t>(slot * ring_.batch));
     std::fill(index.begin() + count, index.end(), -1);
     words[ring_.count_at] = static_cast<int32_t>(count);
+    samples_ += count;
   }
+  filling_nanoseconds_ += std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
+}
+
+LoaderCounts BatchStream::counts() const {
+  return {.samples = samples_,
+          .filling_seconds = static_cast<double>(filling_nanoseconds_) * 1e-9,
+          .waited_seconds = waited_seconds_};
+}
+
+// The device is first let finish what it has: what it waits is what is left.
+void BatchStream::wait_for_loader(int64_t group) {
+  if (loader_.filled(group)) return;
+  backend_.synchronize();
+  const auto start = std::chrono::steady_clock::now();
+  loader_.wait_for(group);
+  waited_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 void BatchStream::drain() {
@@ -134,7 +153,7 @@ void BatchStream::before(int64_t steps) {
   upload_filled();
   for (const int64_t last = (launching_ - 1) / ring_.group; awaited_ <= last; ++awaited_) {
     if (uploaded_ <= awaited_) {
-      loader_.wait_for(awaited_);
+      wait_for_loader(awaited_);
       upload_next();
     }
     backend_.wait_for(copied_[place(awaited_) % kGroups]);

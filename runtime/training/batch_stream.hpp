@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "training/batch_fill.hpp"
 #include "training/batch_loader.hpp"
 #include "training/batch_ops.hpp"
+#include "training/loader_report.hpp"
 
 namespace gpunn::training {
 
@@ -47,13 +49,15 @@ class BatchStream {
   // went wrong in the loader.
   void before(int64_t steps = 1);
   void after();
+  LoaderCounts counts() const;                                                 // since the stream was made
   int64_t steps_at_once() const { return ring_.group - next_ % ring_.group; }  // to the end of the group
 
  private:
   static constexpr auto kGroups = static_cast<std::size_t>(BatchRing::kGroups);
 
-  void fill(int64_t group, std::size_t buffer) const;
+  void fill(int64_t group, std::size_t buffer);
   void start();
+  void wait_for_loader(int64_t group);
   void upload_next();
   void upload_filled();
   void tell_profiler(int64_t group);
@@ -83,7 +87,10 @@ class BatchStream {
   int64_t awaited_ = 0;   // waited for by the backend's stream
   int64_t released_ = 0;  // handed back to the loader
   int64_t consumed_ = 0;  // computed on, as far as the host is concerned: their event is recorded
-  BatchLoader loader_;    // last: its thread uses the others
+  // Of counts(); the loader's thread adds to the first two.
+  std::atomic<int64_t> samples_{0}, filling_nanoseconds_{0};
+  double waited_seconds_ = 0;
+  BatchLoader loader_;  // last: its thread uses the others
 };
 
 }  // namespace gpunn::training

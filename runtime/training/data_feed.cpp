@@ -20,15 +20,23 @@ DataFeed::DataFeed(const Experiment& experiment, Dataset dataset, Ranks ranks)
   scale_targets(dataset_);
   train_ = split_type("train", experiment_, dataset_.train.samples, target_size_of(dataset_.train));
   test_ = split_type("test", experiment_, dataset_.test.samples, target_size_of(dataset_.test));
+  if (data::SampleVariation::is_wanted(experiment_.augmentation)) {
+    variation_.emplace(experiment_.augmentation, experiment_.seed);
+  }
+}
+
+// Made batch by batch on the host, or sources of their own.
+bool DataFeed::must_stream() const {
+  return dataset_.batches != nullptr || variation_ || dataset_.train.source != nullptr ||
+         dataset_.test.source != nullptr;
 }
 
 void DataFeed::place(execution::ProgramRunner& runner, execution::Profiler* profiler) {
   runner_ = &runner;
   profiler_ = profiler;
   const gpunn_device_info& device = runner.backend().info();
-  residency_ = dataset_.batches != nullptr
-                   ? Residency::stream
-                   : training::choose_residency(experiment_.data.residency, resident_bytes(dataset_), device);
+  residency_ = must_stream() ? Residency::stream
+                             : training::choose_residency(experiment_.data.residency, resident_bytes(dataset_), device);
   if (resident()) {
     upload(train_, dataset_.train);
     if (evaluates() && !evaluates_singly()) upload(test_, dataset_.test);
@@ -41,9 +49,11 @@ void DataFeed::place(execution::ProgramRunner& runner, execution::Profiler* prof
     const int64_t batch = division.divided ? division.my_width() : training_sampling(experiment_, train_).batch;
     train_.ring = dataset_.batches != nullptr && !dataset_.batches->always_full()
                       ? ring_of_source(train_.samples, train_.words_of_row(), batch, device.alignment)
-                      : lay_out_ring(train_.samples, train_.words_of_row(), batch, device.alignment);
+                      : lay_out_ring(train_.samples, train_.words_of_row(), batch, device.alignment,
+                                     variation_ || dataset_.train.source != nullptr);
     if (evaluates() && !evaluates_singly()) {
-      test_.ring = lay_out_ring(test_.samples, test_.words_of_row(), evaluation_batch(), device.alignment);
+      test_.ring = lay_out_ring(test_.samples, test_.words_of_row(), evaluation_batch(), device.alignment,
+                                dataset_.test.source != nullptr);
     }
   }
   upload_normalisation();
@@ -102,23 +112,29 @@ int64_t DataFeed::evaluation_batch() const {
 Sampling DataFeed::evaluation_sampling() const { return training::evaluation_sampling(test_, evaluation_batch()); }
 
 std::string DataFeed::streaming_notice() const {
-  if (resident() || dataset_.batches != nullptr || experiment_.data.residency != Residency::automatic) return "";
+  if (resident() || must_stream() || experiment_.data.residency != Residency::automatic) return "";
   return "data set '" + dataset_.name + "', " + human_bytes(resident_bytes(dataset_)) +
          ", is streamed from the host: " + "the device has " + human_bytes(runner_->backend().info().free_bytes) +
          " free, and at most half is given to data";
 }
 
-std::unique_ptr<BatchStream> DataFeed::training_stream(int64_t steps) const {
-  if (resident()) return nullptr;
+BatchFill DataFeed::training_fill(int64_t steps) const {
   const Sampling sampling = training_sampling(experiment_, train_);
   BatchFill fill = dataset_.batches != nullptr ? fill_from_source(*dataset_.batches, sampling.batch, steps)
-                                               : fill_from_split(dataset_.train, train_, sampling);
+                                               : fill_from_split(dataset_.train, train_, sampling, variation());
   const Division division = division_of(experiment_, ranks_);
   if (division.divided) {
-    fill = dataset_.batches != nullptr ? fill_from_part(std::move(fill), train_, division.rows, division.my_rows())
-                                       : fill_from_split_part(dataset_.train, train_, sampling, division.my_rows());
+    fill = dataset_.batches != nullptr
+               ? fill_from_part(std::move(fill), train_, division.rows, division.my_rows())
+               : fill_from_split_part(dataset_.train, train_, sampling, division.my_rows(), variation());
   }
-  return std::make_unique<BatchStream>(runner_->backend(), runner_->variables(), train_, std::move(fill), profiler_);
+  return fill;
+}
+
+std::unique_ptr<BatchStream> DataFeed::training_stream(int64_t steps) const {
+  if (resident()) return nullptr;
+  return std::make_unique<BatchStream>(runner_->backend(), runner_->variables(), train_, training_fill(steps),
+                                       profiler_);
 }
 
 std::unique_ptr<BatchStream> DataFeed::evaluation_stream(Ranks ranks) const {
@@ -134,10 +150,12 @@ int64_t DataFeed::evaluation_batches(Ranks ranks) const {
   return (evaluation_sampling().steps_per_epoch() - ranks.rank + ranks.world - 1) / ranks.world;
 }
 
-std::vector<std::byte> DataFeed::test_samples() const {
-  if (resident()) return runner_->variables().read(test_.samples_variable());
-  const std::span<const std::byte> bytes = dataset_.test.sample_bytes();
-  return {bytes.begin(), bytes.end()};
+std::vector<std::byte> DataFeed::test_sample(int64_t row) const {
+  if (!resident()) return sample_of(dataset_.test, row);
+  if (read_back_.empty()) read_back_ = runner_->variables().read(test_.samples_variable());
+  const std::size_t bytes = test_.samples.bytes() / static_cast<std::size_t>(test_.rows());
+  const auto first = read_back_.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(row) * bytes);
+  return {first, first + static_cast<std::ptrdiff_t>(bytes)};
 }
 
 }  // namespace gpunn::training

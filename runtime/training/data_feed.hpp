@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,19 +50,25 @@ class DataFeed {
 
   // Samples of their own beside the data set's, until the type's variables are dropped.
   void upload(const SplitType& type, const Split& split);
+  // What writes this rank's batches of a training of so many steps.
+  BatchFill training_fill(int64_t steps) const;
   // Streams of batches; none where the data set is resident.
   std::unique_ptr<BatchStream> training_stream(int64_t steps) const;  // of a training of so many steps
   std::unique_ptr<BatchStream> evaluation_stream(Ranks ranks) const;
-  // The samples of the test split, as the data set has them.
-  std::vector<std::byte> test_samples() const;
+  // A sample of the test split, as the data set has it.
+  std::vector<std::byte> test_sample(int64_t row) const;
 
  private:
   void upload_normalisation();
+  bool must_stream() const;
+  const data::SampleVariation* variation() const { return variation_ ? &*variation_ : nullptr; }
 
   const Experiment& experiment_;
   const Ranks ranks_;
   Dataset dataset_;
   SplitType train_, test_;
+  std::optional<data::SampleVariation> variation_;
+  mutable std::vector<std::byte> read_back_;  // the test samples of a device, once one is asked for
   Residency residency_ = Residency::device;
   execution::ProgramRunner* runner_ = nullptr;
   execution::Profiler* profiler_ = nullptr;

@@ -27,16 +27,15 @@ std::string name_of_class(const Dataset& data, int64_t category) {
 }
 
 // Row `row` of the test samples with what is there, dashed, and what is found.
-std::string picture_of(const Dataset& data, const std::vector<std::byte>& samples, int64_t row,
-                       const tasks::DetectionImage& boxes, double scale, double least_score) {
+std::string picture_of(const Dataset& data, const std::vector<std::byte>& sample, const tasks::DetectionImage& boxes,
+                       double scale, double least_score) {
   const Shape& shape = data.test.samples.shape;
   data::Image image{shape[2], shape[3], shape[1], {}};
   const auto plane = static_cast<std::size_t>(shape[2] * shape[3]), channels = static_cast<std::size_t>(shape[1]);
   image.values.resize(plane * channels);
-  const std::byte* const from = samples.data() + static_cast<std::size_t>(row) * plane * channels;
   for (std::size_t i = 0; i < plane; ++i) {
     for (std::size_t c = 0; c < channels; ++c)
-      image.values[i * channels + c] = static_cast<uint8_t>(from[c * plane + i]);
+      image.values[i * channels + c] = static_cast<uint8_t>(sample[c * plane + i]);
   }
   const auto on_sample = [&](const tasks::Box& b) {
     return tasks::Box{b.left * scale, b.top * scale, b.right * scale, b.bottom * scale};
@@ -106,13 +105,13 @@ ClassEvalReport evaluate_detections(Session& session, int64_t worst) {
   found.confusion = tasks::confusion_of(images, data.classes, found.least_score);
   std::ranges::stable_sort(losses, std::ranges::greater{}, &std::pair<double, int64_t>::first);
   const auto shown = std::min(losses.size(), static_cast<std::size_t>(std::max<int64_t>(worst, 0)));
-  const std::vector<std::byte> samples = shown > 0 ? session.data().test_samples() : std::vector<std::byte>();
   for (std::size_t i = 0; i < shown; ++i) {
     const auto [loss, row] = losses[i];
     const auto at = static_cast<std::size_t>(row);
-    found.worst.push_back({.row = row,
-                           .loss = loss,
-                           .picture = picture_of(data, samples, row, images[at], scales[at], found.least_score)});
+    found.worst.push_back(
+        {.row = row,
+         .loss = loss,
+         .picture = picture_of(data, session.data().test_sample(row), images[at], scales[at], found.least_score)});
   }
   report.detection = std::move(found);
   return report;

@@ -35,6 +35,14 @@ inline constexpr const char* kBatchSamples = "batch.kept";       // f32[batch, .
 inline constexpr const char* kBatchRows = "batch.kept_rows";     // labels i32[batch] or targets f32[batch, ...]
 inline constexpr const char* kBatchCount = "batch.kept_count";   // i32 0-d: rows that count
 inline constexpr const char* kMixupShares = "mixup.shares";      // f32[steps]
+// Of CutMix: f32[steps] each, as MixTables has them; and the numbers of an image's rows f32[1, 1, H, 1] and columns.
+inline constexpr const char* kMixTargets = "cutmix.targets";
+inline constexpr const char* kMixTop = "cutmix.top";
+inline constexpr const char* kMixLeft = "cutmix.left";
+inline constexpr const char* kMixBottom = "cutmix.bottom";
+inline constexpr const char* kMixRight = "cutmix.right";
+inline constexpr const char* kMixRows = "cutmix.rows";
+inline constexpr const char* kMixColumns = "cutmix.columns";
 inline constexpr const char* kLossHistory = "loss_history";      // f32[kLossHistorySize], by step modulo its size
 inline constexpr const char* kGradientNorms = "gradient_norms";  // likewise, where they are recorded
 inline constexpr const char* kLossScale = "loss_scale";          // f32 0-d each, in f16: loss_scale.hpp

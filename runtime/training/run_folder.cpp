@@ -163,6 +163,14 @@ void RunFolder::log(const std::string& text) const {
 
 namespace {
 
+void add_loader(json& record, std::vector<event_file::Scalar>& scalars, const std::optional<LoaderReport>& loader) {
+  if (!loader) return;
+  record["loader_samples_per_second"] = loader->samples_per_second;
+  record["waited_seconds"] = loader->waited_seconds;
+  scalars.push_back({"loader_samples_per_second", loader->samples_per_second});
+  scalars.push_back({"waited_seconds", loader->waited_seconds});
+}
+
 void add_loss_scale(json& record, std::vector<event_file::Scalar>& scalars, const std::optional<LossScale>& scale) {
   if (!scale) return;
   record["loss_scale"] = scale->scale;
@@ -231,6 +239,7 @@ void RunFolder::record_epoch(const EpochReport& r) const {
   row << ',';
   add(r.evaluation.scores, part_);
   add_loss_scale(record, scalars, r.loss_scale);
+  add_loader(record, scalars, r.loader);
   row << r.learning_rate << ',' << r.train_seconds << ',' << r.samples_per_second << ',' << (r.best ? 1 : 0) << '\n';
   append(path_ / "metrics.jsonl", record.dump() + "\n");
   append(path_ / "metrics.csv", row.str());

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <initializer_list>
 #include <map>
+#include <numeric>
 
 #include "common/text.hpp"
 #include "config/checked_backends.hpp"
@@ -188,11 +189,31 @@ void Session::upload_class_targets() {
 }
 
 void Session::upload_mixup() {
-  const double alpha = experiment_->augmentation.mixup;
-  if (alpha == 0) return;
-  const std::vector<float> shares = mixup_shares(alpha, experiment_->seed, std::max<int64_t>(total_steps_, 1));
-  variables().create(variable::kMixupShares, {DType::f32, {static_cast<int64_t>(shares.size())}}, Storage::state);
-  variables().write(variable::kMixupShares, bytes_of(shares));
+  const AugmentationConfig& a = experiment_->augmentation;
+  if (a.mixup == 0 && a.cutmix == 0) return;
+  const auto upload = [&](const char* name, const TensorType& type, const std::vector<float>& values) {
+    variables().create(name, type, Storage::state);
+    variables().write(name, bytes_of(values));
+  };
+  const int64_t steps = std::max<int64_t>(total_steps_, 1);
+  const TensorType table{DType::f32, {steps}};
+  if (a.cutmix == 0) return upload(variable::kMixupShares, table, mixup_shares(a.mixup, experiment_->seed, steps));
+  const Shape& sample = dataset().train.samples.shape;
+  const MixTables tables = mix_tables(a.mixup, a.cutmix, sample[2], sample[3], experiment_->seed, steps);
+  upload(variable::kMixupShares, table, tables.pixels);
+  upload(variable::kMixTargets, table, tables.targets);
+  upload(variable::kMixTop, table, tables.top);
+  upload(variable::kMixLeft, table, tables.left);
+  upload(variable::kMixBottom, table, tables.bottom);
+  upload(variable::kMixRight, table, tables.right);
+  const auto numbered = [&](const char* name, const Shape& shape) {
+    std::vector<float> places(static_cast<std::size_t>(element_count(shape)));
+    std::iota(places.begin(), places.end(), 0.0F);
+    variables().create(name, {DType::f32, shape}, Storage::data);
+    variables().write(name, bytes_of(places));
+  };
+  numbered(variable::kMixRows, {1, 1, sample[2], 1});
+  numbered(variable::kMixColumns, {1, 1, 1, sample[3]});
 }
 
 ProgramContext Session::context_of(const Experiment& experiment) const {
@@ -247,6 +268,11 @@ StreamedProgram& Session::training_step() {
     execution::require_wanted_kernels(backends, experiment_->kernels, experiment_->kernels_where_named);
   }
   return *training_;
+}
+
+std::optional<LoaderCounts> Session::loader() const {
+  if (training_ == nullptr || training_->stream == nullptr) return std::nullopt;
+  return training_->stream->counts();
 }
 
 uint64_t Session::evaluation_arena_bytes() {

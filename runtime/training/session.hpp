@@ -88,6 +88,8 @@ class Session {
   // Where the experiment names two backends the second is compared with the first; throws Error where it departs.
   void train_steps(int64_t count);
   void train_step() { train_steps(1); }
+  // What the stream of the training's batches has done so far; nothing where the data set is resident.
+  std::optional<LoaderCounts> loader() const;
   // How the steps are run: whether captured, and if not, why.
   const execution::Executable& training_executable() { return runner_->ready(training_step().program); }
   std::optional<BackendComparison> comparison() const;  // so far

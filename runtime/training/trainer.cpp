@@ -217,6 +217,7 @@ void Trainer::train_epoch() {
       experiment.log_every_steps > 0 ? experiment.log_every_steps : std::max<int64_t>(per_epoch / 10, 1);
   epoch_first_step_ = step_;
   epoch_seconds_ = 0;
+  loader_before_ = session_.loader();
   if (step_ % per_epoch == 0) session_.reset_totals();
 
   auto start = Clock::now();
@@ -366,6 +367,22 @@ void Trainer::report(bool record) {
   if (options_.listener != nullptr) options_.listener->on_step(report);
 }
 
+// To the log each time; to the user where the device begins to wait.
+void Trainer::report_loader(EpochReport& epoch) {
+  const std::optional<LoaderCounts> now = session_.loader();
+  if (!now) return;
+  epoch.loader = loader_report(loader_before_.value_or(LoaderCounts()), *now);
+  const std::string text = "epoch " + std::to_string(epoch.epoch) + ": " +
+                           loader_text(*epoch.loader, epoch.samples_per_second, epoch.train_seconds);
+  const bool limits = loader_limits(*epoch.loader, epoch.train_seconds);
+  if (limits && !loader_told_) {
+    say(text);
+  } else {
+    folder_.log(text);
+  }
+  loader_told_ = limits;
+}
+
 void Trainer::finish_epoch() {
   const Experiment& experiment = session_.experiment();
   const int64_t per_epoch = session_.steps_per_epoch();
@@ -382,6 +399,7 @@ void Trainer::finish_epoch() {
         static_cast<double>((step_ - epoch_first_step_) * session_.samples_per_step()) / epoch_seconds_;
   }
   epoch.loss_scale = session_.loss_scale();
+  report_loader(epoch);
   epoch.evaluation = evaluate();
   const std::string part = name_of(epoch.evaluation.part);
   const bool evaluated = session_.data().evaluates();

@@ -50,6 +50,7 @@ class Trainer {
   void run_ahead(int64_t count);
   void tell_if_eager();
   void finish_epoch();
+  void report_loader(EpochReport& epoch);
   void look();  // reads the losses since the last look; throws on NaN or infinity
   void report(bool record);
   EvalReport evaluate();
@@ -73,6 +74,8 @@ class Trainer {
   std::optional<double> gradient_norm_;      // of the last step looked at, where it is recorded
   int64_t looked_at_ = 0;                    // losses of the steps before this one are known to be finite
   bool eager_told_ = false;
+  std::optional<LoaderCounts> loader_before_;  // of the epoch
+  bool loader_told_ = false;
   bool stop_agreed_ = false;  // by all ranks, where there are several
   int64_t ahead_ = 1;         // steps to put on the stream before waiting for them
   Clock::time_point last_report_;

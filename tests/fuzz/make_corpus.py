@@ -127,6 +127,10 @@ def made(name):
         yield JPEG
         yield b"P5\n# x\n2 2\n255\n\0\1\2\3"
         yield b"P6 1 1 65535\n\0\1\2\3\4\5"
+    elif name == "pack":
+        yield struct.pack("<QQIQ", 0, 0, 0, 0)
+        files = b"".join(struct.pack("<I", len(p)) + p + struct.pack("<QQI", 16, 8, 7) for p in (b"a/1.jpg", b"b/2.png"))
+        yield struct.pack("<Q", 7) + b"/photos" + struct.pack("<QIQ", 2, 5, 2) + files
     elif name == "idx":
         yield idx(2, 3, 3)
         yield idx(5)

@@ -21,7 +21,8 @@ namespace {
 const Override kShifts{"augmentation", "{crop: [2, 1], flip: 0.5}"};
 const Override kEverything{"augmentation",
                            "{crop: 1, rotate: 10, scale: [0.9, 1.1], brightness: 0.2, contrast: 0.2, saturation: 0.2, "
-                           "erase: 6, erase_share: 0.5, mixup: 0.4}"};
+                           "erase: 6, erase_share: 0.5, mixup: 0.4, cutmix: 0.7}"};
+const Override kOnHost{"augmentation", "{resized_crop: [0.3, 1], rand_augment: 2, cutmix: 1}"};
 
 std::vector<std::vector<std::byte>> end_of(const RunResult& run) {
   return state_bytes(storage::load_checkpoint(run.run / "last.h5"));
@@ -52,7 +53,7 @@ TEST_CASE("augmentation is in the training step and in no other") {
   CHECK(ops_named(augmented.training().graph, "augment") == 1);
   CHECK(ops_named(augmented.evaluation().graph, "augment") == 0);
   training::Session everything = training::Session::open(small_lenet(folder.path(), {kEverything}));
-  CHECK(ops_named(everything.training().graph, "augment") == 7);
+  CHECK(ops_named(everything.training().graph, "augment") == 22);
 }
 
 TEST_CASE("an augmentation that does nothing leaves a training's bits as they are") {
@@ -68,7 +69,7 @@ TEST_CASE("an augmentation that does nothing leaves a training's bits as they ar
 
 TEST_CASE("an augmented run is the same resident, streamed, interrupted and on any number of threads") {
   const TemporaryFolder folder;
-  const Override augmentation = GENERATE(kShifts, kEverything);
+  const Override augmentation = GENERATE(kShifts, kEverything, kOnHost);
   const Overrides common{augmentation, {"training.log_every_steps", "1"}, {"training.epochs", "2"}};
   const auto experiment = [&](const Overrides& more) { return small_lenet(folder.path(), with(common, more)); };
   const auto straight = end_of(train(experiment({})));
@@ -146,6 +147,52 @@ TEST_CASE("augmentation is refused where the data has no images, or nothing woul
              Contains("e.yaml:4:1: augmentation.crop: 2 x 28 pixels") && Contains("28 x 28"));
   CHECK(error_of(digits + "augmentation: {crop: [2, 27]}\n").empty());
   CHECK(error_of(points + "augmentation: {flip: 0}\n").empty());
+}
+
+TEST_CASE("CutMix puts a rectangle of another image into each, and its targets go by the area") {
+  const TemporaryFolder folder;
+  const Experiment experiment = small_lenet(
+      folder.path(), {{"augmentation", "{cutmix: 1}"}, {"data.shuffle", "false"}, {"data.batch_size", "8"}});
+  const Dataset plain = load_dataset(experiment.data);
+  const Dataset mixed = augmented_samples(experiment, 80);
+  REQUIRE(mixed.train.rows() == 80);
+  const training::MixTables tables = training::mix_tables(0, 1, 28, 28, experiment.seed, 10);
+  int64_t cut = 0, wrong = 0;
+  for (int64_t i = 0; i < 80 * 28 * 28; ++i) {
+    const int64_t row = i / 784, y = i / 28 % 28, x = i % 28;
+    const auto step = static_cast<std::size_t>(row / 8);
+    const bool inside = static_cast<float>(y) >= tables.top[step] && static_cast<float>(y) < tables.bottom[step] &&
+                        static_cast<float>(x) >= tables.left[step] && static_cast<float>(x) < tables.right[step];
+    const int64_t from = inside ? row / 8 * 8 + 7 - row % 8 : row;
+    cut += inside;
+    wrong += mixed.train.values[static_cast<std::size_t>(i)] !=
+             plain.train.values[static_cast<std::size_t>(from * 784 + i % 784)];
+  }
+  CHECK(wrong == 0);
+  CHECK(cut > 0);
+  double share = 0;
+  for (const float one : tables.targets) share += 1 - static_cast<double>(one);
+  CHECK(static_cast<double>(cut) / (8 * 784) == Approx(share).epsilon(1e-5));
+
+  // Of many steps: with mixup too, each has its half.
+  const training::MixTables both = training::mix_tables(0.4, 1, 28, 28, 3, 4000);
+  const auto cuts = std::ranges::count(both.pixels, 1.0F);
+  CHECK(cuts > 1850);
+  CHECK(cuts < 2150);
+  for (std::size_t i = 0; i < 4000; ++i) CHECK((both.targets[i] >= 0 && both.targets[i] <= 1));
+}
+
+TEST_CASE("samples that are varied on the host can be shown, and data that can't be varied is refused") {
+  const TemporaryFolder folder;
+  const Dataset plain = augmented_samples(small_lenet(folder.path()), 64);
+  const Dataset varied =
+      augmented_samples(small_lenet(folder.path(), {{"augmentation", "{trivial_augment: true}"}}), 64);
+  CHECK(varied.train.labels == plain.train.labels);
+  CHECK(varied.train.values != plain.train.values);
+  const std::string points = "model: {layers: [linear: {units: 2}]}\ndata: {dataset: points}\nbackend: cpu\n";
+  CHECK(error_of(points + "augmentation: {rand_augment: 1}\n").find("images of bytes") != std::string::npos);
+  CHECK(error_of(points + "augmentation: {cutmix: 1}\n").find("augmentation.cutmix is for images") !=
+        std::string::npos);
 }
 
 TEST_CASE("the shares of mixup are of Beta(alpha, alpha), and of the step alone") {

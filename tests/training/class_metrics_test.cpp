@@ -113,6 +113,6 @@ TEST_CASE("the samples of the test split can be read back, wherever they are") {
   const Dataset data = load_dataset(experiment.data);
   for (const char* residency : {"device", "stream"}) {
     training::Session session = training::Session::open(small_mlp(folder.path(), {{"data.residency", residency}}));
-    CHECK(session.data().test_samples() == data.test.values);
+    for (const int64_t row : {0, 77, 199}) CHECK(session.data().test_sample(row) == sample_of(data.test, row));
   }
 }

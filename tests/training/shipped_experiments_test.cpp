@@ -41,6 +41,9 @@ Kind kind_of(const Experiment& experiment) {
             10,
             boxes->most_boxes * kBoxNumbers};
   }
+  if (const auto* images = std::get_if<ImageFolderSet>(&experiment.data.kind)) {
+    return {{DType::u8, {2000, images->channels, images->image_size.at(0), images->image_size.at(1)}}, 10};
+  }
   const auto* settings = std::get_if<PhotographSet>(&experiment.data.kind);
   if (settings == nullptr) {
     REQUIRE(kData.count(experiment.data.dataset) == 1);

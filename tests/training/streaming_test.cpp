@@ -1,8 +1,12 @@
 // A training on a streamed data set gives the bits of one on a resident set.
 #include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <string>
 
 #include "catch.hpp"
 #include "training/fixtures.hpp"
+#include "training/loader_report.hpp"
 #include "training/residency.hpp"
 #include "training/session.hpp"
 #include "training/stop_after.hpp"
@@ -70,6 +74,93 @@ TEST_CASE("a streamed run that is stopped within an epoch and resumed gives the 
   resume(straight.run, {{"training.epochs", "4"}});
   CHECK(state_bytes(storage::load_checkpoint(straight.run / "last.h5")) ==
         state_bytes(storage::load_checkpoint(other.run / "last.h5")));
+}
+
+namespace {
+
+// Ten classes of grey pictures of many sizes.
+std::filesystem::path pictures(const std::filesystem::path& folder) {
+  const std::filesystem::path root = folder / "pictures";
+  for (int i = 0; i < 60; ++i) {
+    const int width = 30 + i % 7, height = 29 + i % 5;
+    std::string text = "P5 " + std::to_string(width) + " " + std::to_string(height) + " 255\n";
+    for (int at = 0; at < width * height; ++at) text += static_cast<char>((at * (3 + i % 2) + 5 * i) % 256);
+    const std::filesystem::path of_class = root / std::to_string(i % 10);
+    std::filesystem::create_directories(of_class);
+    std::ofstream(of_class / (std::to_string(i) + ".pgm")) << text;
+  }
+  return root;
+}
+
+}  // namespace
+
+TEST_CASE("images that are decoded in each epoch train to the bits of those that are kept decoded") {
+  const TemporaryFolder folder;
+  const Overrides common{{"data.dataset", "image_folder"},
+                         {"data.path", pictures(folder.path()).string()},
+                         {"data.image_size", "28"},
+                         {"data.test_fraction", "0.2"},
+                         {"data.batch_size", "7"},
+                         {"data.drop_last", "false"},
+                         {"data.synthetic_train", "0"},
+                         {"data.synthetic_test", "0"},
+                         {"data.channels", "1"}};
+  const auto train_on = [&](const char* decode) {
+    return outcome_of(train(small_mlp(folder.path(), with(common, {{"data.decode", decode}}))));
+  };
+  const Outcome once = train_on("once"), each = train_on("each_epoch");
+  CHECK(once.figures == each.figures);
+  CHECK(once.state == each.state);
+  // The very images, in another place: what is varied does not depend on where they come from.
+  const auto varied_on = [&](const char* decode) {
+    const Overrides more{{"data.decode", decode}, {"augmentation.rand_augment", "2"}};
+    return outcome_of(train(small_mlp(folder.path(), with(common, more))));
+  };
+  const Outcome varied = varied_on("once");
+  CHECK(varied.state == varied_on("each_epoch").state);
+  CHECK(varied.state != once.state);
+}
+
+TEST_CASE("a run on varied samples that is stopped within an epoch goes on with the very samples") {
+  const TemporaryFolder folder;
+  const Experiment experiment = small_mlp(folder.path(), {{"data.dataset", "image_folder"},
+                                                          {"data.path", pictures(folder.path()).string()},
+                                                          {"data.image_size", "28"},
+                                                          {"data.channels", "1"},
+                                                          {"data.test_fraction", "0.2"},
+                                                          {"data.batch_size", "4"},
+                                                          {"data.synthetic_train", "0"},
+                                                          {"data.synthetic_test", "0"},
+                                                          {"training.log_every_steps", "1"},
+                                                          {"augmentation.resized_crop", "[0.2, 1]"},
+                                                          {"augmentation.trivial_augment", "true"}});
+  const RunResult straight = train(experiment);
+  StopAfter stop(17);  // in the second epoch of 12 steps
+  const RunResult part = train(experiment, {.listener = &stop, .stop = &stop.stop, .run_folder = folder.path() / "b"});
+  REQUIRE(part.interrupted);
+  resume(part.run, {});
+  CHECK(same_state(straight.run / "last.h5", part.run / "last.h5"));
+}
+
+TEST_CASE("a streamed run says how fast batches are made, and who waits") {
+  const TemporaryFolder folder;
+  const auto epoch_of = [&](const char* residency) {
+    return train(small_mlp(folder.path(), {{"data.residency", residency}, {"training.epochs", "1"}}));
+  };
+  CHECK_FALSE(epoch_of("device").epochs.at(0).loader);
+  const RunResult run = epoch_of("stream");
+  REQUIRE(run.epochs.at(0).loader);
+  CHECK(run.epochs.at(0).loader->samples_per_second > 0);
+  CHECK(run.epochs.at(0).loader->waited_seconds >= 0);
+  std::ifstream records(run.run / "metrics.jsonl"), log(run.run / "log.txt");
+  CHECK_THAT(std::string(std::istreambuf_iterator<char>(records), {}),
+             Contains("\"loader_samples_per_second\":") && Contains("\"waited_seconds\":"));
+  CHECK_THAT(std::string(std::istreambuf_iterator<char>(log), {}), Contains("epoch 1: the host makes "));
+  CHECK(training::loader_text({.samples_per_second = 2500, .waited_seconds = 0.02}, 1000, 10) ==
+        "the host makes 2500 samples/s, the training takes 1000; the device waited 0.2 % of the time: the device "
+        "limits the training");
+  CHECK_THAT(training::loader_text({.samples_per_second = 2500, .waited_seconds = 4}, 2400, 10),
+             Contains("waited 40.0 % of the time: making batches limits the training") && Contains("gpunn data pack"));
 }
 
 TEST_CASE("a streamed session goes back and forth, and evaluates in between") {

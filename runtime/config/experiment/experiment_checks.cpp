@@ -101,9 +101,13 @@ class Checker {
   }
 
   void check_mixup() {
-    if (!std::holds_alternative<Hinge>(e_.loss.kind) || e_.augmentation.mixup == 0) return;
-    diagnostics_.add(place("augmentation.mixup"),
-                     "augmentation.mixup mixes targets, and the loss hinge takes one class a row; use another loss");
+    if (!std::holds_alternative<Hinge>(e_.loss.kind)) return;
+    for (const auto& [key, alpha] : {std::pair("augmentation.mixup", e_.augmentation.mixup),
+                                     std::pair("augmentation.cutmix", e_.augmentation.cutmix)}) {
+      if (alpha == 0) continue;
+      diagnostics_.add(place(key),
+                       std::string(key) + " mixes targets, and the loss hinge takes one class a row; use another loss");
+    }
   }
 
   void check_early_stopping() {

@@ -102,6 +102,7 @@ class ExperimentReader {
   void set_task_defaults(Experiment& e) const {
     e.data.task = e.task;
     e.data.order_seed = e.seed;
+    e.data.whole_images = !e.augmentation.resized_crop.empty();
     const std::string& telling = tasks::find(e.task).metrics().front().metric.name;
     if (!given_.has("checkpoint.monitor")) e.checkpoint.monitor = telling;
     if (e.early_stopping && !given_.has("early_stopping.monitor")) e.early_stopping->monitor = telling;

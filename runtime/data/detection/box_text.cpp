@@ -10,11 +10,11 @@
 #include <sstream>
 #include <utility>
 
-#include "common/input_file.hpp"
 #include "common/text.hpp"
 #include "data/csv.hpp"
 #include "data/detection/annotations.hpp"
 #include "data/folder_scan.hpp"
+#include "data/pack/files.hpp"
 #include "data/table.hpp"
 
 namespace gpunn::data {
@@ -32,7 +32,7 @@ fs::path label_file(const fs::path& image) {
     fs::path file;
     for (const fs::path& part : parts) file /= part;
     file.replace_extension(".txt");
-    if (is_file(file)) return file;
+    if (files::is_file(file)) return file;
     break;
   }
   fs::path beside = image;
@@ -64,7 +64,7 @@ NamedBox yolo_box(const std::string& line, const std::vector<std::string>& class
 
 std::vector<std::string> lines_of(const fs::path& file) {
   std::vector<std::string> lines;
-  std::istringstream text(read_text(file));
+  std::istringstream text(files::read_text(file));
   for (std::string line; std::getline(text, line);) {
     if (!line.empty() && line.back() == '\r') line.pop_back();
     lines.push_back(line);
@@ -96,7 +96,7 @@ Annotations read_yolo(const fs::path& images, const fs::path& names) {
   int64_t most = -1;
   for (const fs::path& file : images_beneath(images)) {
     const fs::path label = label_file(file);
-    if (!is_file(label)) {
+    if (!files::is_file(label)) {
       without.push_back(file.filename().string());
       continue;
     }
@@ -130,7 +130,7 @@ Annotations read_box_table(const fs::path& file, const fs::path& images) {
   std::set<std::string> missing;
   for (std::vector<std::string> fields; table.next(fields);) {
     const fs::path image = images / fields[name];
-    if (!is_file(image)) {
+    if (!files::is_file(image)) {
       missing.insert(fields[name]);
       continue;
     }

@@ -8,13 +8,12 @@
 #include <cmath>
 #include <mutex>
 #include <set>
-#include <span>
 #include <utility>
 
 #include "common/host_memory.hpp"
-#include "common/input_file.hpp"
 #include "common/text.hpp"
 #include "data/images/exif.hpp"
+#include "data/pack/files.hpp"
 #include "data/parallel.hpp"
 
 namespace gpunn::data {
@@ -45,13 +44,12 @@ int64_t number_of_class(const std::string& name, const std::vector<std::string>&
 
 // The picture as its annotation means it.
 Image as_annotated(const AnnotatedImage& annotated, int64_t channels, BoxRepairs& repairs) {
-  const std::string text = read_text(annotated.file, kMostImageFileBytes);
-  const std::span bytes(reinterpret_cast<const uint8_t*>(text.data()), text.size());
-  Image image = decode_image_as_stored(bytes, annotated.file);
+  const files::Content content = files::read(annotated.file, kMostImageFileBytes);
+  Image image = decode_image_as_stored(content.bytes(), annotated.file);
   repairs.from_16_bits += image.from_16_bits;
   image = convert_channels(std::move(image), channels);
   const bool says = annotated.width > 0 && annotated.height > 0;
-  const int orientation = exif_orientation(text);
+  const int orientation = exif_orientation(content.text());
   if (orientation > 1) {
     Image turned = turned_by_orientation(image, orientation);
     const bool as_stored = says && annotated.width == image.width && annotated.height == image.height;

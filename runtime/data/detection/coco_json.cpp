@@ -7,9 +7,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "common/input_file.hpp"
 #include "common/text.hpp"
 #include "data/detection/annotations.hpp"
+#include "data/pack/files.hpp"
 
 namespace gpunn::data {
 
@@ -78,7 +78,7 @@ void for_each_entry(const json& root, const char* list, const fs::path& file, Vi
 Annotations read_coco(const fs::path& file, const fs::path& images) {
   json root;
   try {
-    root = json::parse(read_text(file, kMostJsonBytes));
+    root = json::parse(files::read_text(file, kMostJsonBytes));
   } catch (const json::parse_error& error) {
     throw Error(file.string() + ": no sound JSON: " + error.what());
   }
@@ -96,7 +96,7 @@ Annotations read_coco(const fs::path& file, const fs::path& images) {
     const std::string name = one.text("file_name");
     const int64_t id = one.id("id");
     if (!places.emplace(id, result.images.size()).second) one.fail("the id " + std::to_string(id) + " is there twice");
-    if (!is_file(images / name)) missing.push_back(name);
+    if (!files::is_file(images / name)) missing.push_back(name);
     result.images.push_back({.file = images / name,
                              .place = file.string() + ": image " + std::to_string(id),
                              .width = static_cast<int64_t>(one.number("width", 0)),
@@ -119,7 +119,7 @@ Annotations read_coco(const fs::path& file, const fs::path& images) {
                                                   .crowd = one.number("iscrowd", 0) == 1,
                                                   .area = one.number("area", 0)});
   });
-  std::erase_if(result.images, [](const AnnotatedImage& image) { return !is_file(image.file); });
+  std::erase_if(result.images, [](const AnnotatedImage& image) { return !files::is_file(image.file); });
   if (!missing.empty()) {
     result.notes.push_back(named_count(missing, "image is not in " + images.string() + " and left out",
                                        "images are not in " + images.string() + " and left out"));

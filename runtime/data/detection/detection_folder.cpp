@@ -5,9 +5,9 @@
 #include <iterator>
 #include <utility>
 
-#include "common/input_file.hpp"
 #include "config/key_builders.hpp"
 #include "data/detection/box_dataset.hpp"
+#include "data/pack/files.hpp"
 #include "data/registry.hpp"
 
 namespace gpunn::data {
@@ -28,20 +28,20 @@ Annotations read_part(const DataConfig& config, const BoxSet& settings, bool tes
     case BoxFormat::csv:
       return read_box_table(boxes, images);
     case BoxFormat::yolo:
-      return read_yolo(is_folder(images) ? images : root, settings.boxes);
+      return read_yolo(files::is_folder(images) ? images : root, settings.boxes);
     case BoxFormat::voc:
       break;
   }
   const fs::path lists = root / "ImageSets" / "Main";
   const std::string& name = test ? settings.test_list : settings.train_list;
   const fs::path list = lists / (name + ".txt");
-  const bool whole = test ? !config.test_path.empty() : !is_folder(lists);
-  if (!whole && !is_file(list)) {
+  const bool whole = test ? !config.test_path.empty() : !files::is_folder(lists);
+  if (!whole && !files::is_file(list)) {
     throw Error(list.string() + ": not there; expected the names of the images of the " + (test ? "test" : "training") +
                     " part, one a line (data." + (test ? "test_list" : "train_list") + ")",
                 ExitCode::missing);
   }
-  return read_voc(root / settings.annotation_folder, images, is_file(list) ? list : fs::path());
+  return read_voc(root / settings.annotation_folder, images, files::is_file(list) ? list : fs::path());
 }
 
 void tell(Dataset& set, const std::string& part, const Annotations& annotations, const BoxRepairs& repairs) {

@@ -11,11 +11,11 @@
 #include <boost/property_tree/ptree.hpp>
 #include <boost/property_tree/xml_parser.hpp>
 
-#include "common/input_file.hpp"
 #include "common/text.hpp"
 #include "data/csv.hpp"
 #include "data/detection/annotations.hpp"
 #include "data/folder_scan.hpp"
+#include "data/pack/files.hpp"
 
 namespace gpunn::data {
 
@@ -47,7 +47,7 @@ void require_shallow(std::string_view text, const fs::path& file) {
 }
 
 ptree parse(const fs::path& file) {
-  const std::string text = read_text(file, kMostXmlBytes);
+  const std::string text = files::read_text(file, kMostXmlBytes);
   require_shallow(text, file);
   std::istringstream in(text);
   ptree tree;
@@ -71,15 +71,15 @@ double number_in(const ptree& parent, const char* name, const std::string& where
 fs::path image_of(const fs::path& folder, const std::string& stem, const std::string& file_name) {
   for (const char* ending : {".jpg", ".jpeg", ".png", ".JPG", ".JPEG", ".PNG", ".ppm", ".pgm"}) {
     fs::path file = folder / (stem + ending);
-    if (is_file(file)) return file;
+    if (files::is_file(file)) return file;
   }
   const fs::path named = folder / fs::path(file_name).filename();
-  return !file_name.empty() && is_image_name(named) && is_file(named) ? named : fs::path();
+  return !file_name.empty() && is_image_name(named) && files::is_file(named) ? named : fs::path();
 }
 
 std::vector<std::string> listed(const fs::path& list) {
   std::vector<std::string> stems;
-  std::istringstream lines(read_text(list));
+  std::istringstream lines(files::read_text(list));
   std::set<std::string> known;
   int64_t number = 0;
   for (std::string line; std::getline(lines, line);) {
@@ -97,11 +97,9 @@ std::vector<std::string> listed(const fs::path& list) {
 
 std::vector<std::string> xml_stems(const fs::path& folder) {
   std::vector<std::string> stems;
-  std::error_code code;
-  for (fs::directory_iterator it(folder, code), end; !code && it != end; it.increment(code)) {
-    if (it->path().extension() == ".xml") stems.push_back(it->path().stem().string());
-  }
-  if (code) throw Error("can't list " + folder.string() + ": " + code.message(), ExitCode::missing);
+  files::each_file_beneath(folder, [&](const fs::path& file) {
+    if (file.extension() == ".xml" && file.parent_path() == folder) stems.push_back(file.stem().string());
+  });
   std::ranges::sort(stems);
   return stems;
 }
@@ -152,7 +150,7 @@ Annotations read_voc(const fs::path& annotations, const fs::path& images, const 
   std::set<fs::path> taken;
   for (const std::string& stem : stems) {
     const fs::path xml = annotations / (stem + ".xml");
-    if (!is_file(xml)) {
+    if (!files::is_file(xml)) {
       without_xml.push_back(stem);
       continue;
     }

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <utility>
 
-#include "common/files.hpp"
 #include "data/images/exif.hpp"
 #include "data/images/image.hpp"
+#include "data/pack/files.hpp"
 
 namespace gpunn {
 
@@ -77,14 +77,13 @@ data::Image data::decode_region(std::span<const uint8_t> bytes, const std::files
 }
 
 data::Image data::read_image_file(const std::filesystem::path& file) {
-  const std::string text = read_text(file, kMostImageFileBytes);
-  return decode_image({reinterpret_cast<const uint8_t*>(text.data()), text.size()}, file);
+  return decode_image(files::read(file, kMostImageFileBytes).bytes(), file);
 }
 
 data::Image data::read_image_file(const std::filesystem::path& file, std::vector<uint8_t>& opacity) {
-  const std::string text = read_text(file, kMostImageFileBytes);
-  const std::span bytes(reinterpret_cast<const uint8_t*>(text.data()), text.size());
-  return text.starts_with("\x89PNG") ? decode_png(bytes, file, opacity) : decode_image(bytes, file);
+  const files::Content content = files::read(file, kMostImageFileBytes);
+  const std::span<const uint8_t> bytes = content.bytes();
+  return content.text().starts_with("\x89PNG") ? decode_png(bytes, file, opacity) : decode_image(bytes, file);
 }
 
 namespace {

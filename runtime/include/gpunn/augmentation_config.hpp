@@ -21,6 +21,13 @@ struct AugmentationConfig {
   std::vector<int64_t> erase;  // [rows, columns] of a rectangle that is blanked; empty: none
   double erase_share = 1;      // of the images that have one blanked
   double mixup = 0;            // alpha of the Beta distribution; 0: none
+  double cutmix = 0;           // likewise
+  // On the host, before a batch goes to the device.
+  std::vector<double> resized_crop;                             // [least, most] share of the area; empty: none
+  std::vector<double> resized_crop_ratio = {3.0 / 4, 4.0 / 3};  // [least, most] width by height
+  int64_t rand_augment = 0;                                     // changes an image; 0: none
+  int64_t rand_augment_magnitude = 9;                           // of each, 0 to 30
+  bool trivial_augment = false;
   SourceLocation where;
 };
 

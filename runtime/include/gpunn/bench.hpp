@@ -130,4 +130,15 @@ GPUNN_API std::vector<std::string> bench_op_names();
 GPUNN_API std::vector<OpShape> bench_preset(const std::string& name);
 GPUNN_API const std::vector<std::string>& bench_presets();
 
+// How fast a data set's training batches are made on the host.
+struct LoaderBench {
+  std::string source;
+  int64_t samples = 0;
+  double seconds = 0;
+  int64_t threads = 0;
+  double samples_per_second() const { return seconds > 0 ? static_cast<double>(samples) / seconds : 0; }
+};
+// Of the batches that the experiment's training begins with, for about so many seconds; no backend is opened.
+GPUNN_API LoaderBench bench_loader(const Experiment& experiment, double seconds);
+
 }  // namespace gpunn

@@ -4,6 +4,7 @@
 #include <gpunn/data_config.hpp>
 #include <gpunn/evaluation_part.hpp>
 #include <gpunn/export.h>
+#include <gpunn/sample_source.hpp>
 #include <gpunn/tensor_type.hpp>
 
 #include <cstddef>
@@ -50,6 +51,9 @@ struct Split {
   // In place of `values`: the samples in memory of the calling program, packed, which stays as it is. They are copied
   // once, to the device; where they are streamed, only batch by batch.
   std::shared_ptr<const std::byte> lent = {};
+  // Also in place of `values`: what makes the samples when they are wanted; row i is its row source_rows[i].
+  std::shared_ptr<const SampleSource> source = {};
+  std::vector<int64_t> source_rows = {};
   // Also in place of `values`: samples of sizes of their own, each in a split of one row. Then `samples` and the types
   // of the fields have the number of rows and the largest size.
   std::vector<Split> singles = {};
@@ -59,6 +63,9 @@ struct Split {
     return lent == nullptr ? std::span<const std::byte>(values) : std::span(lent.get(), samples.bytes());
   }
 };
+
+// The sample of a row, packed, wherever the split has it.
+GPUNN_API std::vector<std::byte> sample_of(const Split& split, int64_t row);
 
 // How an image of another size becomes a sample.
 struct ImageFit {
@@ -135,9 +142,9 @@ struct ChannelSummary {
 // The contents of a split in figures: rows of each class, statistics of each channel and target.
 struct SplitSummary {
   int64_t rows = 0;
-  std::vector<int64_t> labels;  // rows of each class, or that have each label
-  std::vector<ChannelSummary> channels;
-  std::vector<ChannelSummary> targets;  // of TargetKind::numbers, by column
+  std::vector<int64_t> labels;           // rows of each class, or that have each label
+  std::vector<ChannelSummary> channels;  // of a split with a source, of 2048 rows at equal distances
+  std::vector<ChannelSummary> targets;   // of TargetKind::numbers, by column
 };
 // Reads all samples of the split once. `classes` is the number of classes, or of labels.
 GPUNN_API SplitSummary summarize(const Split& split, int64_t classes, TargetKind targets = TargetKind::one_class);
@@ -146,6 +153,23 @@ GPUNN_API SplitSummary summarize(const Split& split, int64_t classes, TargetKind
 // the top behind the class's name. A row is a label where samples have several, and a range of the first target column
 // where they have numbers. Throws Error(usage) where the samples are no images.
 GPUNN_API void write_contact_sheet(const Dataset& set, const std::filesystem::path& file, int64_t columns = 12);
+
+// How a folder is packed.
+struct PackOptions {
+  bool decoded = false;            // images as pixels, not as they are in their files
+  int64_t shorter_side = 0;        // of decoded images, in pixels, where theirs is longer; 0: as they are
+  bool leave_out_damaged = false;  // images that can't be read; else they are an error
+};
+// What a packed folder has.
+struct PackReport {
+  int64_t files = 0, images = 0;
+  uint64_t bytes = 0;                 // of the packed file
+  std::vector<std::string> left_out;  // what is wrong with each image that can't be read
+};
+// Writes all files beneath a folder into one, which stands for the folder wherever data.path or another key names one.
+// Every image is decoded once, to know that it can be. Throws Error with the images that can't be read, all of them.
+GPUNN_API PackReport pack_folder(const std::filesystem::path& folder, const std::filesystem::path& file,
+                                 const PackOptions& options = {});
 
 // A data set that the program knows by name.
 struct DatasetInfo {

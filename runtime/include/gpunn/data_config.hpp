@@ -34,11 +34,15 @@ struct TargetTable {
   Delimiter delimiter = Delimiter::comma;   // between two fields
 };
 
+// When images become samples: once, all of them, or each time that one is wanted.
+enum class Decoding { automatic, once, each_epoch };
+
 // The user's own images: a folder for each class, or those that a table lists.
 struct ImageFolderSet : TargetTable {
-  std::vector<int64_t> image_size;     // [H, W] that images are scaled to; empty: the one that all have
-  int64_t shorter_side = 0;            // of images before image_size is cut out; 0: the least that covers it
-  int64_t channels = 0;                // 1 (grey) or 3; 0: as the images
+  std::vector<int64_t> image_size;  // [H, W] that images are scaled to; empty: the one that all have
+  int64_t shorter_side = 0;         // of images before image_size is cut out; 0: the least that covers it
+  int64_t channels = 0;             // 1 (grey) or 3; 0: as the images
+  Decoding decode = Decoding::automatic;
   std::filesystem::path targets;       // the table: images with what is learnt of them; empty: folders are classes
   std::filesystem::path test_targets;  // that of the test samples
 };
@@ -105,6 +109,7 @@ struct BoxSet {
 struct DataConfig {
   std::string task = "classification";  // the experiment's; no key of its own
   uint64_t order_seed = 1;              // likewise: of what is drawn anew for each training step
+  bool whole_images = false;            // likewise: samples are cut anew from images of all sizes
   std::string dataset;                  // mnist, cifar10, ...; or the user's own: image_folder, hdf5, csv
   // The settings of `dataset`. If they are those of another kind, `dataset` has its defaults.
   std::variant<NamedSet, Cifar100Set, ImageFolderSet, Hdf5Set, CsvSet, PhotographSet, BoxSet> kind;

@@ -25,6 +25,12 @@ struct LossScale {
   int64_t skipped_steps = 0;
 };
 
+// Of batches that the host makes or gathers while the device trains.
+struct LoaderReport {
+  double samples_per_second = 0;  // while it is at work
+  double waited_seconds = 0;      // that the device had nothing to do because a batch was not there
+};
+
 // Reports to a listener while training; times in seconds.
 struct StepReport {
   int64_t epoch = 0, epochs = 0;  // epoch counts from 1
@@ -60,6 +66,7 @@ struct EpochReport {
   double samples_per_second = 0;
   bool best = false;
   std::optional<LossScale> loss_scale = {};  // of a training in f16
+  std::optional<LoaderReport> loader = {};   // where batches come from the host
 };
 
 // A training that begins.

@@ -54,7 +54,7 @@ const Split& part_of(const Dataset& data, const std::string& part) {
                 ExitCode::usage);
   }
   const Split& split = *found->second;
-  if (split.sample_bytes().empty() || split.rows() < kFewestImages) {
+  if ((split.sample_bytes().empty() && split.source == nullptr) || split.rows() < kFewestImages) {
     throw Error(fmt::format("the data set has {} {} rows in memory; a calibration takes {} at least", split.rows(),
                             part, kFewestImages),
                 ExitCode::missing);
@@ -75,8 +75,7 @@ class CalibrationSamples {
     std::vector<std::byte> samples(static_cast<std::size_t>(kCalibrationRows) * row);
     for (int64_t i = 0; i < kCalibrationRows; ++i) {
       const int64_t from = (index * kCalibrationRows + i) * split_.rows() / count();
-      std::memcpy(samples.data() + static_cast<std::size_t>(i) * row,
-                  split_.sample_bytes().data() + static_cast<std::size_t>(from) * row, row);
+      std::memcpy(samples.data() + static_cast<std::size_t>(i) * row, sample_of(split_, from).data(), row);
     }
     return samples;
   }
@@ -98,6 +97,8 @@ std::string cache_key(const inference::Weights& weights, const Split& split, con
   hash = hash_of(std::as_bytes(std::span(weights.scale)), hash);
   hash = hash_of(std::as_bytes(std::span(weights.shift)), hash);
   hash = hash_of(split.sample_bytes(), hash);
+  const uint32_t made = split.source == nullptr ? 0 : split.source->digest(split.source_rows);
+  hash = hash_of(std::as_bytes(std::span(&made, 1)), hash);
   return fmt::format("{:016x} {} {} {} {}", hash, static_cast<int>(options.method), options.percentile, options.images,
                      options.part);
 }
@@ -168,8 +169,9 @@ double accuracy(const Split& split, const std::function<std::vector<float>(std::
   int64_t right = 0;
   for (int64_t first = 0; first < split.rows(); first += kCalibrationRows) {
     const int64_t rows = std::min(kCalibrationRows, split.rows() - first);
-    std::memcpy(batch.data(), split.sample_bytes().data() + static_cast<std::size_t>(first) * row,
-                static_cast<std::size_t>(rows) * row);
+    for (int64_t i = 0; i < rows; ++i) {
+      std::memcpy(batch.data() + static_cast<std::size_t>(i) * row, sample_of(split, first + i).data(), row);
+    }
     right += right_rows(split, first, rows, logits_of(batch));
   }
   return static_cast<double>(right) / static_cast<double>(split.rows());
@@ -313,7 +315,7 @@ class Quantization {
 
   void measure_accuracy(const std::filesystem::path& draft, const inference::Weights& weights) {
     const Split& test = data_.dataset.test;
-    if (test.labels.empty() || test.sample_bytes().empty()) return;
+    if (test.labels.empty() || (test.sample_bytes().empty() && test.source == nullptr)) return;
     inference::OpenedModel opened = open();
     inference::ForwardProgram program = inference::forward_program(opened.model, kCalibrationRows);
     const graph::ValueId last = program.outputs.last;

@@ -1,0 +1,42 @@
+// How fast the training batches of a data set are made on the host, without a device.
+#include <gpunn/bench.hpp>
+#include <gpunn/error.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <limits>
+#include <thread>
+#include <vector>
+
+#include "training/augmentation.hpp"
+#include "training/batch_fill.hpp"
+#include "training/data_feed.hpp"
+#include "training/programs.hpp"
+
+namespace gpunn {
+
+namespace {
+
+constexpr int64_t kEndless = std::numeric_limits<int64_t>::max();
+
+}  // namespace
+
+LoaderBench bench_loader(const Experiment& experiment, double seconds) {
+  const training::DataFeed feed(experiment, load_dataset(experiment.data), {});
+  const training::SplitType& type = feed.train();
+  const int64_t batch = training::training_sampling(experiment, type).batch;
+  const training::BatchFill fill = feed.training_fill(kEndless);
+  std::vector<std::byte> samples(static_cast<std::size_t>(batch) *
+                                 (type.samples.bytes() / static_cast<std::size_t>(type.rows())));
+  std::vector<std::byte> targets(static_cast<std::size_t>(batch * type.words_of_row()) * sizeof(int32_t));
+  LoaderBench bench{.source = feed.dataset().source, .threads = std::thread::hardware_concurrency()};
+  fill(0, samples, targets);  // files come into the system's memory, pages into the process
+  const auto start = std::chrono::steady_clock::now();
+  for (int64_t step = 1; bench.seconds < seconds; ++step) {
+    bench.samples += fill(step, samples, targets);
+    bench.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+  return bench;
+}
+
+}  // namespace gpunn

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <gpunn/sample_source.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <vector>
+
+#include "data/images/image.hpp"
+
+namespace gpunn::data {
+
+// How images of any size become samples.
+struct SampleForm {
+  int64_t height = 0, width = 0;
+  int64_t channels = 3;      // 1 or 3; 0: as the image
+  int64_t shorter_side = 0;  // as ImageFit has it
+  bool scaled = true;        // else an image of another size is refused, as that of `like` has this one
+  std::filesystem::path like = {};
+};
+
+// The sample that an evaluation sees of an image. Throws Error where it has another size and is not to be scaled.
+Image sample_image(Image image, const std::filesystem::path& file, const SampleForm& form);
+
+// Images that are read and decoded each time they are wanted. Throws Error where one has changed since the source was
+// made.
+class ImageRows : public SampleSource {
+ public:
+  ImageRows(std::vector<std::filesystem::path> files, SampleForm form);
+
+  void read(int64_t row, SampleDraw* draw, std::span<std::byte> sample) const override;
+  // Of the files' names and sizes.
+  uint32_t digest(std::span<const int64_t> rows) const override;
+
+ private:
+  const std::vector<std::filesystem::path> files_;
+  std::vector<uint64_t> bytes_;
+  const SampleForm form_;
+};
+
+}  // namespace gpunn::data
