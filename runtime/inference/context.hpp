@@ -52,8 +52,8 @@ class Context {
   void run(int64_t rows, const void* input, std::span<const OutputTarget> outputs);
   // Has the kernels for so many rows ready.
   void prepare(int64_t rows) { executable(rows); }
-  // Seconds of the program alone, without copies: runs are launched back to back for about `seconds`, and waited for at
-  // the end. Of the input of the last call.
+  // Seconds of the program alone, without copies: the median of groups of runs, each launched back to back and waited
+  // for once, in about `seconds` together. Of the input of the last call.
   double time_program(int64_t rows, double seconds);
   // The times of its ops. Where `options` name no file, no trace is written.
   ProfileReport profile(int64_t rows, const ProfileOptions& options);

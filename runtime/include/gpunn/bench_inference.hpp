@@ -19,7 +19,8 @@ struct InferenceBenchRow {
   double least_seconds = 0;  // of a call
   double p50_seconds = 0, p99_seconds = 0;
   double rows_per_second = 0;  // at the median
-  // Of the program alone: without copies from and to the host, launched back to back with one wait at the end.
+  // Of the program alone, without copies from and to the host: the median of groups of runs that are launched back to
+  // back and waited for once.
   double device_seconds = 0;
   uint64_t memory_bytes = 0;  // on the device: weights, constants and activations of a model for so many rows
   std::optional<ProfileReport> profile = {};  // of its ops, where one is asked for
