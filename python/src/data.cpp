@@ -1,4 +1,5 @@
 #include <gpunn/data.hpp>
+#include <gpunn/error.hpp>
 #include <gpunn/experiment.hpp>
 
 #include <cstring>

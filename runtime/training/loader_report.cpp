@@ -27,8 +27,8 @@ std::string loader_text(const LoaderReport& loader, double samples_per_second, d
                   loader.samples_per_second, samples_per_second, 100 * share);
   if (!loader_limits(loader, seconds)) return figures + ": the device limits the training";
   return figures +
-         ": making batches limits the training. More cores help, data.decode: once, or a smaller decoded form "
-         "(`gpunn data pack --decoded --shorter-side N`)";
+         ": making batches limits the training. More cores help, or data.decode: once; for images much larger than "
+         "the samples, also smaller ones (`gpunn data pack --decoded --shorter-side N`)";
 }
 
 }  // namespace gpunn::training

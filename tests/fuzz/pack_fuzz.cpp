@@ -3,7 +3,7 @@
 #include "fuzz.hpp"
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t bytes) {
-  const std::string text = gpunn::fuzz::text_of(data, bytes);
+  const std::string_view text = gpunn::fuzz::text_of(data, bytes);
   constexpr uint64_t kContentsEnd = 1'000'000;
   gpunn::fuzz::expect_at_most_an_error([&] {
     const gpunn::data::PackIndex index = gpunn::data::decode_index(text, kContentsEnd, "photos.gpack");

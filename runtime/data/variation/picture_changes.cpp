@@ -65,7 +65,8 @@ void change_contrast(Image& image, double factor) {
   const Image grey = convert_channels(image, 1);
   uint64_t sum = 0;
   for (const uint8_t value : grey.values) sum += value;
-  const auto mean = static_cast<uint8_t>(static_cast<double>(sum) / static_cast<double>(grey.values.size()) + 0.5);
+  const uint64_t pixels = grey.values.size();
+  const auto mean = static_cast<uint8_t>((2 * sum + pixels) / (2 * pixels));
   look_up(image, table_of([&](int v) { return blended(mean, static_cast<uint8_t>(v), static_cast<float>(factor)); }));
 }
 
