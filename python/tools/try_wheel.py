@@ -3,7 +3,7 @@
     python3 python/tools/try_wheel.py                          # with this interpreter
     python3 python/tools/try_wheel.py python3.10 python3.13    # with these, one after another
     python3 python/tools/try_wheel.py --cuda                   # the wheel gpunn-cuda, too
-    python3 python/tools/try_wheel.py --cuda --define GPUNN_CUDA_BACKENDS="cuda_naive;cudnn"
+    python3 python/tools/try_wheel.py --cuda --define GPUNN_CUDA_BACKENDS=cuda_naive
 
 The wheel is repaired by auditwheel, which comes from PyPI as numpy and tqdm do. Nothing of the source tree is on the
 path of the trial: the command, the licence, the shipped experiments, a training of LeNet and ``gpunn.check`` must come
