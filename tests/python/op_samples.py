@@ -27,6 +27,17 @@ def apart(*shape: int, seed: int = 0) -> Array:
     return np.random.default_rng(seed).permutation(values).reshape(shape).astype(np.float32)
 
 
+def labels_of(*values: int) -> Array:
+    return np.array(values, np.int32)
+
+
+# Left, top, right, bottom: two that overlap, and two apart.
+BOXES = np.array([[1.0, 1.0, 4.0, 5.0], [6.0, 0.5, 9.0, 3.0]], np.float32)
+OTHER_BOXES = np.array([[2.0, 0.0, 5.5, 4.0], [1.0, 4.0, 3.0, 6.5]], np.float32)
+# With a class, in one image.
+OBJECTS = np.concatenate([BOXES, np.ones((2, 1), np.float32)], axis=1)[None]
+
+
 def scalar(value: float) -> Array:
     return np.array(value, np.float32)
 
@@ -122,6 +133,22 @@ SAMPLES: dict[str, Callable[[], Sample]] = {
     "conv2d_bias_add_activation": lambda: (
         [floats(*X), floats(4, 3, 3, 2, seed=1), floats(4, seed=2), floats(2, 4, 4, 4, seed=3)],
         {},
+    ),
+    "all_reduce": lambda: ([floats(3, 4)], {"parts": 3}),
+    "reduce_scatter": lambda: ([floats(3, 4)], {"parts": 3}),
+    "all_gather": lambda: ([floats(3, 4)], {"parts": 3}),
+    "assign_points": lambda: (
+        [np.array([[2, 2, 4], [6, 2, 4], [2, 6, 4]], np.float32), OBJECTS],
+        {"least_stride": 4.0, "most_stride": 4.0},
+    ),
+    "assign_anchors": lambda: ([OTHER_BOXES, OBJECTS], {}),
+    "focal_loss": lambda: ([floats(4, 3), labels_of(0, 2, 1, 0)], {}),
+    "focal_loss_backward": lambda: ([floats(4), floats(4, 3, seed=1), labels_of(0, 2, 1, 0)], {}),
+    "giou_loss": lambda: ([BOXES, OTHER_BOXES], {}),
+    "giou_loss_backward": lambda: ([floats(2), BOXES, OTHER_BOXES], {}),
+    "non_maximum_suppression": lambda: (
+        [np.concatenate([BOXES, BOXES[:1] + 0.25])[None], floats(1, 3, 2, low=0.1)],
+        {"most": 3},
     ),
     "quantize": lambda: ([floats(3, 4)], {"scale": 1 / 64, "zero_point": 128}),
     "dequantize": lambda: ([bytes_of(3, 4)], {"scale": 1 / 64, "zero_point": 128}),
