@@ -268,7 +268,7 @@ void add_bench(CommandLine& line) {
                   "file or an ONNX file, whose training step on random samples is timed")
       .required()
       .expected(1, 1000)
-      .type_name("(op OP SHAPE... | kernels | infer MODEL | data X.yaml | EXPERIMENT | ONNX)");
+      .type_name("(op OP SHAPE... | kernels | infer RUN | data FILE | EXPERIMENT | ONNX)");
   verb.add_option("--batch", options->batches, "Rows of a call, of 'infer'").capture_default_str().type_name("N,...");
   add_profile_options(verb, options->profile, "the ops of a call, of 'infer',",
                       "and print their times; without FILE, no timeline");
