@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include "fragments.cuh"
 #include "half/half_product.hpp"
 #include "half/half_statistics.cuh"
 #include "shared_barrier.cuh"
@@ -16,12 +18,7 @@ namespace gpunn::cuda_tiled {
 // Two neighbours, rounded to the nearest.
 template <bool kBf16>
 __device__ __forceinline__ uint32_t half_pair(float low, float high) {
-  uint32_t packed;
-  if constexpr (kBf16)
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
-  else
-    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
-  return packed;
+  return packed<std::conditional_t<kBf16, __nv_bfloat16, __half>>(low, high);
 }
 
 // The columns of y' from one on that are neighbours in y: where they begin there, and how many they are.

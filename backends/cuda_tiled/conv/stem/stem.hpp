@@ -36,8 +36,10 @@ struct Stem {
   Divider by_tile_columns, by_tile_rows;  // a tile's place: image, row and column
   Divider by_patch_pixels;                // of a row of the patch
 
-  int filter_pitch() const { return tap_rows * line + 8; }  // an odd number of 16 bytes: rows take turns at the banks
-  int sums() const { return tap_rows * line; }              // of a filter's gradient, those of no tap included
+  constexpr int filter_pitch() const {
+    return tap_rows * line + 8;
+  }                                                       // an odd number of 16 bytes: rows take turns at the banks
+  constexpr int sums() const { return tap_rows * line; }  // of a filter's gradient, those of no tap included
 };
 
 // Throws Refusal.

@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(kStemThreads, kBlocksEach)
   const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
   const int filter_piece = warp % kFilterPieces, first_matrix = warp / kFilterPieces * kMatrices;
   const int first_filter = static_cast<int>(blockIdx.y) * kStemFilters;
-  const int columns = z.tap_rows * z.line;
+  const int columns = z.sums();
 
   // What a lane names for ldmatrix. Both operands lie with their pixels as rows, and are transposed.
   const int a_pixel = lane / 16 * 8 + lane % 8, a_filter = filter_piece * 16 + lane / 8 % 2 * 8;
@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(cuda::kThreads)
   const int of_block = static_cast<int>(threadIdx.x % kSumElements),
             slice = static_cast<int>(threadIdx.x / kSumElements);
   const int element = static_cast<int>(blockIdx.x) * kSumElements + of_block;
-  const int columns = z.tap_rows * z.line, groups = z.filter_groups;
+  const int columns = z.sums(), groups = z.filter_groups;
   float sum = 0.0F;
   if (element < elements) {
     const int taps = z.tap_columns * z.channels;

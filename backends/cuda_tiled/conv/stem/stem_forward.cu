@@ -30,7 +30,7 @@ struct StemForward {
 
 template <int kPixel>
 __device__ __forceinline__ void load_filters(const StemForward& op, const Stem& z, int first, uint16_t* filters) {
-  const int line = z.tap_columns * z.channels, pitch = z.tap_rows * z.line + 8;
+  const int line = z.tap_columns * z.channels, pitch = z.filter_pitch();
   for (int row = static_cast<int>(threadIdx.x / 32); row < kStemFilters * z.tap_rows; row += kStemRows) {
     const int filter = row / z.tap_rows, tap_row = row - filter * z.tap_rows;
     const uint16_t* const from = op.w + (int64_t{first + filter} * z.tap_rows + tap_row) * line;
@@ -45,7 +45,7 @@ __device__ __forceinline__ void load_filters(const StemForward& op, const Stem& 
 template <class T, int kPixel>
 __global__ void __launch_bounds__(kStemThreads, kBlocksEach) stem_forward(StemForward op, Stem z) {
   extern __shared__ float4 shared_memory[];
-  const int filter_pitch = z.tap_rows * z.line + 8;
+  const int filter_pitch = z.filter_pitch();
   auto* const filters = reinterpret_cast<uint16_t*>(shared_memory);
   uint16_t* const patch = filters + kStemFilters * filter_pitch;
   const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
