@@ -73,10 +73,9 @@ EngineProgram build_engine(const ForwardModel& model, int64_t rows, const execut
     const auto changes = static_cast<int64_t>(details.size());
     engine.passes.push_back({.pass = pass, .on = passes.on(pass), .changes = changes, .details = std::move(details)});
   };
-  ForwardProgram forward = forward_program(model, rows);
+  ForwardProgram forward = forward_program(model, rows, BatchNorms::folded, &backend);
   report(EnginePassId::fold_batch_norm, norms_of(forward));
-  report(EnginePassId::eight_bits,
-         passes.on(EnginePassId::eight_bits) ? use_eight_bits(forward.graph, backend) : Details{});
+  report(EnginePassId::eight_bits, forward.eight_bits);
   report(EnginePassId::remove_dead_ops,
          passes.on(EnginePassId::remove_dead_ops) ? remove_dead_ops(forward.graph) : Details{});
 

@@ -107,7 +107,8 @@ TensorType output_row(const Graph& program, const char* output) {
   return {type.dtype, {type.shape.begin() + 1, type.shape.end()}};
 }
 
-ForwardProgram forward_program(const ForwardModel& model, int64_t rows, BatchNorms batch_norms) {
+ForwardProgram forward_program(const ForwardModel& model, int64_t rows, BatchNorms batch_norms,
+                               const execution::Backend* eight_bits_on) {
   Graph g;
   const InputInfo& input = model.info.input;
   const TensorType channels{DType::f32, {input.sample.shape.front()}};
@@ -129,6 +130,10 @@ ForwardProgram forward_program(const ForwardModel& model, int64_t rows, BatchNor
   std::vector<FoldedNorm> norms;
   if (batch_norms == BatchNorms::folded && model.passes.on(EnginePassId::fold_batch_norm)) norms = fold_batch_norms(g);
   if (!model.quantizers.empty()) insert_quantizers(g, tensors_to_quantize(g), model.quantizers);
+  std::vector<std::string> eight_bits;
+  if (eight_bits_on != nullptr && model.passes.on(EnginePassId::eight_bits)) {
+    eight_bits = use_eight_bits(g, *eight_bits_on);
+  }
   if (const std::optional<DType> half = half_of(model.experiment.precision)) {
     outputs.last = compiler::use_half_precision(g, 0, *half, outputs.last);
   }
@@ -139,7 +144,7 @@ ForwardProgram forward_program(const ForwardModel& model, int64_t rows, BatchNor
   add_output(variable::kLogits, GPUNN_OP_COPY, outputs.last);
   if (model.has_task()) add_predictions(g, model, outputs, add_output);
   if (half_of(model.experiment.precision)) compiler::join_conversions(g, model.alignment);
-  return {std::move(g), std::move(norms), std::move(outputs)};
+  return {std::move(g), std::move(norms), std::move(outputs), std::move(eight_bits)};
 }
 
 }  // namespace gpunn::inference

@@ -60,9 +60,12 @@ struct ForwardProgram {
   // Values of the graph. Those of layers are as the model has them where no batch norm is folded and nothing is stored
   // in half precision.
   tasks::ModelOutputs outputs;
+  std::vector<std::string> eight_bits;  // convolutions that run so
 };
 // Which batch norms stay ops of their own. folded: those that can't be folded, or all without the model's pass.
 enum class BatchNorms { folded, kept };
-ForwardProgram forward_program(const ForwardModel& model, int64_t rows, BatchNorms norms = BatchNorms::folded);
+// With a backend, convolutions between quantizers run in eight bits where it can, if the model has that pass.
+ForwardProgram forward_program(const ForwardModel& model, int64_t rows, BatchNorms norms = BatchNorms::folded,
+                               const execution::Backend* eight_bits_on = nullptr);
 
 }  // namespace gpunn::inference

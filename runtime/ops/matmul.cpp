@@ -168,11 +168,11 @@ CaseSpec batch_matmul_case(int64_t batch, const Size& size, bool ta, bool tb) {
   return {.attrs = matmul_attrs(ta, tb), .inputs = {f32(a), f32(b)}};
 }
 
-// Of one product each, of many small ones, as attention has them, and of none.
+// Of one product each, of many small ones, as attention has them, of few with long sums, as Gram matrices, and of none.
 std::vector<CaseSpec> batch_matmul_cases() {
   const std::vector<std::pair<int64_t, Size>> batches = {
-      {1, {1, 1, 1}},   {1, {33, 29, 31}}, {5, {3, 4, 7}}, {24, {17, 17, 8}}, {24, {17, 8, 17}}, {3, {65, 70, 129}},
-      {301, {1, 5, 3}}, {0, {3, 4, 5}},    {4, {3, 4, 0}}, {2053, {2, 3, 2}}, {65543, {1, 2, 1}}};
+      {1, {1, 1, 1}},   {1, {33, 29, 31}}, {5, {3, 4, 7}}, {24, {17, 17, 8}}, {24, {17, 8, 17}},  {3, {65, 70, 129}},
+      {301, {1, 5, 3}}, {0, {3, 4, 5}},    {4, {3, 4, 0}}, {2053, {2, 3, 2}}, {65543, {1, 2, 1}}, {4, {64, 64, 520}}};
   std::vector<CaseSpec> cases;
   for (const auto& [batch, size] : batches) {
     for (const bool ta : {false, true}) {

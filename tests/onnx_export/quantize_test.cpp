@@ -107,6 +107,11 @@ TEST_CASE("a model in eight bits answers as the model does, from its ONNX file")
   CHECK(std::ranges::count(plan.ops, "QUANTIZED_CONV2D", &PlannedOp::op) == 5);
   CHECK(std::ranges::count(plan.ops, "CONV2D", &PlannedOp::op) == 0);
   CHECK(std::ranges::count(plan.ops, "QUANTIZE_FILTER", &PlannedOp::op) == 0);  // constants
+  ModelOptions in_bf16 = options;
+  in_bf16.precision = Precision::bf16;  // of what is not in eight bits
+  const PlanReport half = plan_inference(folder / "maximum.onnx", 4, in_bf16);
+  CHECK(std::ranges::count(half.ops, "QUANTIZED_CONV2D", &PlannedOp::op) == 5);
+  CHECK(apart(logits_of(Model::load(folder / "maximum.onnx", in_bf16), 16), logits_of(exact, 16)) < 0.15);
   CHECK(message_of([&] { quantize({folder / "maximum.onnx", {}}, folder / "twice.onnx"); }) != "(no error)");
 }
 

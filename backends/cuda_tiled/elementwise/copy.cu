@@ -1,5 +1,5 @@
-// COPY between f32, bf16 and f16, where it is a transpose of matrices that lie one behind the other, as between packed
-// images x[N,C,H,W] and channels-last ones, or where both tensors lie alike.
+// COPY between f32, bf16 and f16, and from u8 to u8, where it is a transpose of matrices that lie one behind the other,
+// as between packed images x[N,C,H,W] and channels-last ones, or where both tensors lie alike.
 //
 // A block moves a tile of a matrix through shared memory, reading along x's rows and writing along y's, both coalesced.
 // Matrices are often flat, as filters of 3x3 with 9 elements a row, or images of 3 channels: the tile then takes the
@@ -197,6 +197,8 @@ void run_copy(const CopyPlan& plan, cudaStream_t stream, const OpArgs& args) {
       return run_from<__nv_bfloat16>(plan, stream, args);
     case GPUNN_F16:
       return run_from<__half>(plan, stream, args);
+    case GPUNN_U8:
+      return run_pair<uint8_t, uint8_t>(plan, stream, args);
     default:
       return run_from<float>(plan, stream, args);
   }
@@ -253,7 +255,9 @@ Transpose transpose_of(const Copy& loops) {
 
 CopyPlan plan_copy(const OpDesc& desc) {
   const Copy loops = copy_of(desc);
-  require(ops::is_floating(loops.from) && ops::is_floating(loops.to), "only floating dtypes gain here");
+  const bool bytes = loops.from == GPUNN_U8 && loops.to == GPUNN_U8;
+  require(bytes || (ops::is_floating(loops.from) && ops::is_floating(loops.to)),
+          "only floating dtypes and u8 gain here");
   require(loops.n > 0, "there is nothing to move");
   CopyPlan plan{.from = loops.from, .to = loops.to};
   const bool f32 = loops.from == GPUNN_F32 && loops.to == GPUNN_F32;

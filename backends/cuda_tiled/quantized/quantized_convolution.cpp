@@ -112,12 +112,9 @@ Variant<QuantizedConvolution> variant_of_tile(const char* name) {
           .refuses = [](const QuantizedConvolution& problem) { return refuses(problem, gathers); },
           .workspace_bytes = workspace_bytes,
           .run = [](const QuantizedConvolution& problem, cudaStream_t stream,
-                    const OpArgs& args) { run(problem, tile, gathers, stream, args); },
-          .candidate = false};
+                    const OpArgs& args) { run(problem, tile, gathers, stream, args); }};
 }
 
-// None has run on a GPU yet, so none is a candidate: `gpunn check cuda_tiled --op QUANTIZED_CONV2D` runs each by its
-// name, and the base serves the op until that has passed.
 std::vector<Variant<QuantizedConvolution>> variants() {
   return {
       variant_of_tile<0, false>("quantized:128x128"),     variant_of_tile<1, false>("quantized:128x128_deep"),

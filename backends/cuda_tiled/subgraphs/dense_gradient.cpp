@@ -3,7 +3,6 @@
 #include <gpunn/ops.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -15,6 +14,7 @@
 #include "device.hpp"
 #include "gemm/choose_gemm.hpp"
 #include "gemm/masked.hpp"
+#include "op_arguments.hpp"
 #include "subgraphs/dense_match.hpp"
 
 namespace gpunn::cuda_tiled {
@@ -47,31 +47,6 @@ class MaskedAlgorithm final : public cuda::Algorithm {
   Counters counters_;
 };
 
-// The arguments of an op, put together anew.
-template <std::size_t kInputs, std::size_t kOutputs>
-class Args {
- public:
-  Args(const std::array<const gpunn_tensor*, kInputs>& inputs, const std::array<const gpunn_tensor*, kOutputs>& outputs,
-       void* workspace, uint64_t workspace_bytes)
-      : inputs_(inputs), outputs_(outputs) {
-    raw_.struct_size = sizeof(raw_);
-    raw_.n_inputs = kInputs;
-    raw_.n_outputs = kOutputs;
-    raw_.inputs = inputs_.data();
-    raw_.outputs = outputs_.data();
-    raw_.workspace = workspace;
-    raw_.workspace_bytes = workspace_bytes;
-  }
-  Args(const Args&) = delete;
-  Args& operator=(const Args&) = delete;
-  OpArgs get() const { return OpArgs(raw_); }
-
- private:
-  std::array<const gpunn_tensor*, kInputs> inputs_;
-  std::array<const gpunn_tensor*, kOutputs> outputs_;
-  gpunn_op_args raw_{};
-};
-
 // What masks the product where it is a kernel of its own. Throws Refusal.
 Device::Choice mask_of(const TiledDevice& device, const OpDesc& mask) {
   Device::Choice choice = device.choose(mask);
@@ -93,10 +68,10 @@ class Separate final : public cuda::Algorithm {
   void run(const OpArgs& args, cudaStream_t native) override {
     CudaStream stream(index_, native);
     void* const workspace = args.workspace<void>();
-    const Args<2, 1> product({&args.input(0), &args.input(1)}, {&args.output(0)}, workspace, workspace_bytes_);
+    const OpArguments<2, 1> product({&args.input(0), &args.input(1)}, {&args.output(0)}, workspace, workspace_bytes_);
     product_->run(product.get(), native);
-    const Args<2, 2> mask({&args.output(0), &args.input(2)}, {&args.output(0), &args.output(1)}, workspace,
-                          workspace_bytes_);
+    const OpArguments<2, 2> mask({&args.output(0), &args.input(2)}, {&args.output(0), &args.output(1)}, workspace,
+                                 workspace_bytes_);
     mask_->enqueue(stream, mask.get());
   }
 
@@ -180,9 +155,9 @@ std::unique_ptr<Subgraph> create_dense(TiledDevice& device, const ProgramDesc& d
   if (run.ops == 0 || run.ops != count) throw Failure(GPUNN_INVALID_ARGUMENT, "not a gradient that was fused");
   return make_subgraph([run, algorithm = choose(device, desc, first, run)](Stream& stream, const SubgraphArgs& args) {
     const auto of = [&](int32_t id) { return &args.tensor(id); };
-    const Args<3, 2> of_run({of(run.inputs[0]), of(run.inputs[1]), of(run.inputs[2])},
-                            {of(run.outputs[0]), of(run.outputs[1])}, args.workspace<void>(),
-                            algorithm->workspace_bytes());
+    const OpArguments<3, 2> of_run({of(run.inputs[0]), of(run.inputs[1]), of(run.inputs[2])},
+                                   {of(run.outputs[0]), of(run.outputs[1])}, args.workspace<void>(),
+                                   algorithm->workspace_bytes());
     algorithm->run(of_run.get(), cuda::native(stream));
   });
 }
