@@ -208,6 +208,8 @@ std::vector<CaseSpec> suppression_cases() {
   }
   add({2, 100, 3}, suppression_attrs(0.5003F, 0.9F, 300, true), uniform(0, 1), "fewer than are asked for");
   add({2, 100, 3}, suppression_attrs(0.5003F, 0.05F, 50, true), integers(0, 1), "equal scores");
+  add({2, 1500, 2}, suppression_attrs(0.5003F, 0.05F, 50, true), integers(0, 1), "many equal scores");
+  add({2, 2500, 1}, suppression_attrs(0.0201F, 0.05F, 300, false), uniform(0, 1), "most are struck out");
   add({1, 100, 2}, suppression_attrs(0.5003F, 2, 5, true), uniform(0, 1), "none is good enough");
   add({1, 100, 2}, suppression_attrs(1, 0, 30, true), uniform(0, 1), "all stay");
   return cases;

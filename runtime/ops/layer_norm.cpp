@@ -63,8 +63,8 @@ std::vector<double> layer_norm_scale(const Evaluation& e, std::size_t output) {
   return normalization_scale(e, output, rows, epsilon, [&](std::size_t i) { return i % rows.inner; });
 }
 
-const std::vector<Shape> kLayerNormShapes = {{1, 1},    {1, 17},   {129, 1},  {128, 10}, {37, 123},
-                                             {1031, 7}, {3, 1021}, {2, 9000}, {64, 512}, {0, 4}};
+const std::vector<Shape> kLayerNormShapes = {{1, 1},    {1, 17},   {129, 1},  {128, 10}, {37, 123},  {1031, 7},
+                                             {3, 1021}, {2, 9000}, {64, 512}, {0, 4},    {2, 33013}, {3, 50000}};
 
 Attributes attributes(float epsilon) {
   return Attributes::of(gpunn_layer_norm_attrs{.struct_size = 0, .epsilon = epsilon});

@@ -1,0 +1,492 @@
+// LAYER_NORM, INSTANCE_NORM and their backwards: a row, of an instance norm a plane, to a block, or to a cluster of
+// blocks where rows are long or few, which adds its sums through the shared memory of its blocks. The threads keep
+// their elements in registers, so that x is read once and y written once, unless a row is longer than these. The
+// gradients of LAYER_NORM's gamma and beta are sums down the columns: blocks take some rows each, and a second kernel
+// adds what they have in their order. Those of INSTANCE_NORM are sums over rows of what each plane has anyway.
+#include <algorithm>
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+
+#include <cooperative_groups.h>
+
+#include "architecture.hpp"
+#include "common/normalization.hpp"
+#include "cuda_common/add_op.hpp"
+#include "cuda_common/divide_up.hpp"
+#include "device.hpp"
+#include "kernels.hpp"
+#include "launch.hpp"
+
+namespace gpunn::cuda_tiled {
+namespace {
+
+namespace groups = cooperative_groups;
+using namespace cuda;
+using backends::InstanceNorm;
+using backends::LayerNorm;
+using backends::Refusal;
+
+constexpr int kWarp = 32;
+constexpr unsigned kEveryLane = 0xffffffffU;
+constexpr int kMostThreads = 512;
+constexpr int kMostPacks = 8;   // of a thread
+constexpr int kMostBlocks = 8;  // of a cluster
+constexpr int kHopper = 90;
+
+template <int width>
+struct Pack {
+  float of[width];
+};
+
+template <int width>
+__device__ __forceinline__ Pack<width> load(const float* from) {
+  if constexpr (width == 4) {
+    const float4 quad = *reinterpret_cast<const float4*>(from);
+    return {{quad.x, quad.y, quad.z, quad.w}};
+  } else {
+    return {{*from}};
+  }
+}
+
+template <int width>
+__device__ __forceinline__ void store(float* to, const Pack<width>& pack) {
+  if constexpr (width == 4) {
+    *reinterpret_cast<float4*>(to) = make_float4(pack.of[0], pack.of[1], pack.of[2], pack.of[3]);
+  } else {
+    *to = pack.of[0];
+  }
+}
+
+// How rows are shared out.
+struct Rows {
+  int64_t columns = 0;
+  float terms = 1;
+  int threads = kWarp;
+  int packs = 1;   // that a thread keeps: 1, 2, 4 or 8; 0: none, as there are more
+  int blocks = 1;  // of a row
+  int packs_of_block = 0;
+};
+
+Rows rows_of(int64_t rows, int64_t columns, int width) {
+  const int64_t all = columns / width;
+  const int most_blocks = compute_capability() >= kHopper ? kMostBlocks : 1;
+  const auto with = [&](int blocks) {
+    const int64_t of_block = divide_up(all, int64_t{blocks});
+    const int64_t threads = std::min<int64_t>(kMostThreads, divide_up(of_block, int64_t{kWarp}) * kWarp);
+    int64_t packs = 1;
+    while (packs * threads < of_block) packs *= 2;
+    return Rows{.columns = columns,
+                .terms = static_cast<float>(columns),
+                .threads = static_cast<int>(threads),
+                .packs = static_cast<int>(std::min<int64_t>(packs, kMostPacks * 2)),
+                .blocks = blocks,
+                .packs_of_block = static_cast<int>(of_block)};
+  };
+  Rows plan = with(1);
+  const auto is_short_of_blocks = [&] { return rows * plan.blocks < int64_t{multiprocessors()} && plan.packs > 1; };
+  while (plan.blocks < most_blocks && (plan.packs > kMostPacks || is_short_of_blocks())) plan = with(plan.blocks * 2);
+  if (plan.packs > kMostPacks) plan.packs = 0;
+  return plan;
+}
+
+// Sums over all threads of a cluster, the same bits in each of them. `round` tells apart the sums of a kernel.
+template <int count>
+struct ClusterSums {
+  float of_warp[kMostThreads / kWarp][count];
+  float of_block[count];
+
+  __device__ void add(float (&sums)[count], int blocks) {
+    const int warps = static_cast<int>(blockDim.x) / kWarp;
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+#pragma unroll
+      for (int reach = kWarp / 2; reach > 0; reach /= 2) sums[i] += __shfl_xor_sync(kEveryLane, sums[i], reach);
+    }
+    if (threadIdx.x % kWarp == 0) {
+#pragma unroll
+      for (int i = 0; i < count; ++i) of_warp[threadIdx.x / kWarp][i] = sums[i];
+    }
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      sums[i] = 0.0F;
+      for (int warp = 0; warp < warps; ++warp) sums[i] += of_warp[warp][i];
+    }
+    if (blocks == 1) return;
+    if (threadIdx.x == 0) {
+#pragma unroll
+      for (int i = 0; i < count; ++i) of_block[i] = sums[i];
+    }
+    const groups::cluster_group cluster = groups::this_cluster();
+    cluster.sync();
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      sums[i] = 0.0F;
+      for (int block = 0; block < blocks; ++block) {
+        sums[i] += *cluster.map_shared_rank(&of_block[i], static_cast<unsigned>(block));
+      }
+    }
+  }
+};
+
+// Where a thread's packs lie: pack i at first + i * blockDim.x, of those below `end`.
+struct Place {
+  int64_t row;
+  int first, end;
+  bool leads;  // the thread that writes what a row has once
+
+  __device__ explicit Place(const Rows& plan) : row(blockIdx.x / static_cast<unsigned>(plan.blocks)) {
+    const int block = static_cast<int>(blockIdx.x) % plan.blocks;
+    const int begin = block * plan.packs_of_block;
+    first = begin + static_cast<int>(threadIdx.x);
+    end = begin + plan.packs_of_block;
+    leads = block == 0 && threadIdx.x == 0;
+  }
+};
+
+// What scales and shifts a row: an element each of LAYER_NORM, one for the row of INSTANCE_NORM.
+struct Affine {
+  const float* gamma = nullptr;
+  const float* beta = nullptr;
+  int channels = 0;  // 0: an element each
+};
+
+template <int width>
+__device__ __forceinline__ Pack<width> affine_of(const float* of, const Affine& by, int64_t row, int64_t at) {
+  if (by.channels == 0) return load<width>(of + at);
+  Pack<width> pack;
+  const float one = of[row % by.channels];
+#pragma unroll
+  for (float& element : pack.of) element = one;
+  return pack;
+}
+
+// A row's packs of a thread. They stay in registers, or where `packs` is 0 are read anew each time.
+template <int width, int packs>
+class OwnPacks {
+ public:
+  __device__ OwnPacks(const float* row, const Place& at, int last) : row_(row), first_(at.first), last_(last) {
+    if constexpr (packs > 0) {
+#pragma unroll
+      for (int i = 0; i < packs; ++i) {
+        const int pack = first_ + i * static_cast<int>(blockDim.x);
+        if (pack < last_) kept_[i] = load<width>(row_ + int64_t{pack} * width);
+      }
+    }
+  }
+
+  // Calls use(number, column, pack) for each; the number is a constant where packs are kept.
+  template <class Use>
+  __device__ __forceinline__ void each(const Use& use) const {
+    if constexpr (packs > 0) {
+#pragma unroll
+      for (int i = 0; i < packs; ++i) {
+        const int pack = first_ + i * static_cast<int>(blockDim.x);
+        if (pack < last_) use(i, int64_t{pack} * width, kept_[i]);
+      }
+    } else {
+#pragma unroll 4
+      for (int pack = first_; pack < last_; pack += static_cast<int>(blockDim.x)) {
+        use(0, int64_t{pack} * width, load<width>(row_ + int64_t{pack} * width));
+      }
+    }
+  }
+
+ private:
+  const float* row_;
+  int first_, last_;
+  Pack<width> kept_[packs > 0 ? packs : 1];
+};
+
+template <int width, int packs>
+__global__ void norm_rows(const float* x, Affine by, float* y, float* means, float* rstds, Rows plan, float epsilon) {
+  __shared__ ClusterSums<1> mean_sums, square_sums;
+  const Place at(plan);
+  const int last = min(at.end, static_cast<int>(plan.columns / width));
+  const OwnPacks<width, packs> own(x + at.row * plan.columns, at, last);
+  float sum[1] = {0.0F};
+  own.each([&](int, int64_t, const Pack<width>& pack) {
+#pragma unroll
+    for (const float element : pack.of) sum[0] += element;
+  });
+  mean_sums.add(sum, plan.blocks);
+  const float mean = sum[0] / plan.terms;
+  float squares[1] = {0.0F};
+  own.each([&](int, int64_t, const Pack<width>& pack) {
+#pragma unroll
+    for (const float element : pack.of) squares[0] += (element - mean) * (element - mean);
+  });
+  square_sums.add(squares, plan.blocks);
+  const float rstd = 1.0F / sqrtf(squares[0] / plan.terms + epsilon);
+  float* const to = y + at.row * plan.columns;
+  own.each([&](int, int64_t column, const Pack<width>& pack) {
+    const Pack<width> gamma = affine_of<width>(by.gamma, by, at.row, column);
+    const Pack<width> beta = affine_of<width>(by.beta, by, at.row, column);
+    Pack<width> out;
+#pragma unroll
+    for (int e = 0; e < width; ++e) out.of[e] = (pack.of[e] - mean) * rstd * gamma.of[e] + beta.of[e];
+    store(to + column, out);
+  });
+  if (at.leads) {
+    means[at.row] = mean;
+    rstds[at.row] = rstd;
+  }
+  if (plan.blocks > 1) groups::this_cluster().sync();  // others read this block's sums
+}
+
+struct Saved {
+  const float* gamma;
+  const float* mean;
+  const float* rstd;
+};
+
+// Of a plane, for the gradients of its channel.
+struct PlaneSums {
+  double* dgamma = nullptr;  // null: nobody wants them
+  double* dbeta = nullptr;
+};
+
+template <int width, int packs>
+__global__ void norm_rows_backward(const float* dy, const float* x, Saved saved, int channels, float* dx, PlaneSums to,
+                                   Rows plan) {
+  __shared__ ClusterSums<2> row_sums;
+  const Place at(plan);
+  const int last = min(at.end, static_cast<int>(plan.columns / width));
+  const int64_t begin = at.row * plan.columns;
+  const float mean = saved.mean[at.row];
+  const float rstd = saved.rstd[at.row];
+  const OwnPacks<width, packs> own(x + begin, at, last);
+  // The gradients of what was normalised, but for a gamma of the whole row.
+  const auto gradients_at = [&](int64_t column) {
+    Pack<width> gradients = load<width>(dy + begin + column);
+    if (channels > 0) return gradients;  // the row's own gamma comes last
+    const Pack<width> gamma = load<width>(saved.gamma + column);
+#pragma unroll
+    for (int e = 0; e < width; ++e) gradients.of[e] *= gamma.of[e];
+    return gradients;
+  };
+  Pack<width> kept[packs > 0 ? packs : 1] = {};
+  float sums[2] = {0.0F, 0.0F};
+  own.each([&]([[maybe_unused]] int i, int64_t column, const Pack<width>& pack) {
+    const Pack<width> gradients = gradients_at(column);
+    if constexpr (packs > 0) kept[i] = gradients;
+#pragma unroll
+    for (int e = 0; e < width; ++e) {
+      sums[0] += gradients.of[e];
+      sums[1] += gradients.of[e] * (pack.of[e] - mean);
+    }
+  });
+  row_sums.add(sums, plan.blocks);
+  const float offset = sums[0] / plan.terms;
+  const float slope = sums[1] / plan.terms * rstd * rstd;
+  const float factor = channels == 0 ? rstd : rstd * saved.gamma[at.row % channels];
+  own.each([&]([[maybe_unused]] int i, int64_t column, const Pack<width>& pack) {
+    const Pack<width> gradients = packs > 0 ? kept[i] : gradients_at(column);
+    Pack<width> out;
+#pragma unroll
+    for (int e = 0; e < width; ++e) out.of[e] = factor * (gradients.of[e] - offset - (pack.of[e] - mean) * slope);
+    store(dx + begin + column, out);
+  });
+  if (at.leads && to.dgamma != nullptr) {
+    to.dgamma[at.row] = static_cast<double>(sums[1] * rstd);
+    to.dbeta[at.row] = static_cast<double>(sums[0]);
+  }
+  if (plan.blocks > 1) groups::this_cluster().sync();
+}
+
+template <int width, class Run>
+void by_packs(const Rows& plan, const Run& run) {
+  switch (plan.packs) {
+    case 1:
+      return run(std::integral_constant<int, width>(), std::integral_constant<int, 1>());
+    case 2:
+      return run(std::integral_constant<int, width>(), std::integral_constant<int, 2>());
+    case 4:
+      return run(std::integral_constant<int, width>(), std::integral_constant<int, 4>());
+    case 8:
+      return run(std::integral_constant<int, width>(), std::integral_constant<int, 8>());
+    default:
+      return run(std::integral_constant<int, width>(), std::integral_constant<int, 0>());
+  }
+}
+
+// Calls run(plan, width, packs), the last two as constants.
+template <class Run>
+void by_shape(int64_t rows, int64_t columns, std::initializer_list<const void*> tensors, const Run& run) {
+  const bool aligned = std::all_of(tensors.begin(), tensors.end(), [](const void* tensor) {
+    return reinterpret_cast<uintptr_t>(tensor) % sizeof(float4) == 0;
+  });
+  if (columns % 4 == 0 && aligned) {
+    const Rows plan = rows_of(rows, columns, 4);
+    by_packs<4>(plan, [&](auto width, auto packs) { run(plan, width, packs); });
+  } else {
+    const Rows plan = rows_of(rows, columns, 1);
+    by_packs<1>(plan, [&](auto width, auto packs) { run(plan, width, packs); });
+  }
+}
+
+template <class... Parameters, class... Arguments>
+void launch_rows(void (*kernel)(Parameters...), int64_t rows, const Rows& plan, cudaStream_t stream,
+                 Arguments&&... arguments) {
+  const Launch shape{.grid = dim3(static_cast<unsigned>(rows * plan.blocks)),
+                     .block = dim3(static_cast<unsigned>(plan.threads))};
+  LaunchAttributes attributes;
+  if (plan.blocks > 1) attributes.cluster = dim3(static_cast<unsigned>(plan.blocks), 1, 1);
+  launch_with(kernel, shape, attributes, stream, std::forward<Arguments>(arguments)...);
+}
+
+// Throws Refusal.
+void require_rows(int64_t rows, int64_t columns) {
+  if (rows < 1 || columns < 1) throw Refusal("a row: the base does as well without");
+  if (rows * kMostBlocks > std::numeric_limits<int32_t>::max()) throw Refusal("is for fewer than 2^28 rows");
+  if (columns > std::numeric_limits<int32_t>::max()) throw Refusal("is for rows of fewer than 2^31 elements");
+}
+
+// --- LAYER_NORM ---
+
+// The sums down the columns: `parts` groups of rows.
+struct LayerBackward {
+  LayerNorm shape;
+  int parts = 1;
+  int rows_of_part = 0;
+  uint64_t workspace_bytes = 0;
+};
+
+constexpr int kColumnThreads = 128;
+constexpr int64_t kLeastRowsOfPart = 8;
+
+LayerNorm plan_layer(const OpDesc& desc) {
+  const LayerNorm shape = backends::layer_norm_of(desc);
+  require_rows(shape.rows, shape.columns);
+  return shape;
+}
+
+LayerBackward plan_layer_backward(const OpDesc& desc) {
+  LayerBackward plan{.shape = backends::layer_norm_backward_of(desc)};
+  const auto [rows, columns, epsilon] = plan.shape;
+  require_rows(rows, columns);
+  const int64_t blocks = divide_up(columns, int64_t{kColumnThreads});
+  const int64_t wanted = divide_up(int64_t{multiprocessors()} * 8, blocks);
+  const int64_t parts = std::clamp<int64_t>(wanted, 1, std::max<int64_t>(1, rows / kLeastRowsOfPart));
+  plan.rows_of_part = static_cast<int>(divide_up(rows, parts));
+  plan.parts = static_cast<int>(divide_up(rows, int64_t{plan.rows_of_part}));
+  plan.workspace_bytes = static_cast<uint64_t>(2 * plan.parts * columns) * sizeof(float);
+  return plan;
+}
+
+// parts[part, 0 or 1, column]: of dgamma and of dbeta.
+__global__ void sum_columns(const float* dy, const float* x, Saved saved, float* parts, LayerBackward plan) {
+  const int64_t columns = plan.shape.columns;
+  const int64_t column = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (column >= columns) return;
+  const int64_t begin = int64_t{blockIdx.y} * plan.rows_of_part;
+  const int64_t end = min(begin + plan.rows_of_part, plan.shape.rows);
+  float products = 0.0F, sum = 0.0F;
+#pragma unroll 4
+  for (int64_t row = begin; row < end; ++row) {
+    const int64_t i = row * columns + column;
+    products += dy[i] * ((x[i] - saved.mean[row]) * saved.rstd[row]);
+    sum += dy[i];
+  }
+  parts[int64_t{blockIdx.y} * 2 * columns + column] = products;
+  parts[(int64_t{blockIdx.y} * 2 + 1) * columns + column] = sum;
+}
+
+__global__ void add_columns(const float* parts, float* dgamma, float* dbeta, int64_t columns, int count) {
+  const int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (i >= 2 * columns) return;
+  float sum = 0.0F;
+  for (int part = 0; part < count; ++part) sum += parts[int64_t{part} * 2 * columns + i];
+  (i < columns ? dgamma : dbeta)[i < columns ? i : i - columns] = sum;
+}
+
+void run_layer(const LayerNorm& shape, cudaStream_t stream, const OpArgs& args) {
+  const auto* const x = args.in<float>(0);
+  auto* const y = args.out<float>(0);
+  const Affine by{.gamma = args.in<float>(1), .beta = args.in<float>(2)};
+  by_shape(shape.rows, shape.columns, {x, y, by.gamma, by.beta}, [&](const Rows& plan, auto width, auto packs) {
+    launch_rows(norm_rows<width(), packs()>, shape.rows, plan, stream, x, by, y, args.out<float>(1), args.out<float>(2),
+                plan, shape.epsilon);
+  });
+}
+
+void run_layer_backward(const LayerBackward& backward, cudaStream_t stream, const OpArgs& args) {
+  const LayerNorm& shape = backward.shape;
+  const auto* const dy = args.in<float>(0);
+  const auto* const x = args.in<float>(1);
+  auto* const dx = args.out<float>(0);
+  auto* const parts = args.workspace<float>();
+  const Saved saved{.gamma = args.in<float>(2), .mean = args.in<float>(3), .rstd = args.in<float>(4)};
+  by_shape(shape.rows, shape.columns, {dy, x, dx, saved.gamma}, [&](const Rows& plan, auto width, auto packs) {
+    launch_rows(norm_rows_backward<width(), packs()>, shape.rows, plan, stream, dy, x, saved, 0, dx, PlaneSums{}, plan);
+  });
+  const Launch columns{.grid = dim3(grid_size(shape.columns, kColumnThreads), static_cast<unsigned>(backward.parts)),
+                       .block = dim3(kColumnThreads)};
+  launch(sum_columns, columns, stream, dy, x, saved, parts, backward);
+  launch(add_columns, thread_each(2 * shape.columns), stream, parts, args.out<float>(1), args.out<float>(2),
+         shape.columns, backward.parts);
+}
+
+// --- INSTANCE_NORM ---
+
+InstanceNorm plan_instance(const OpDesc& desc) {
+  const InstanceNorm shape = backends::instance_norm_of(desc);
+  require_rows(shape.planes(), shape.size);
+  return shape;
+}
+
+InstanceNorm plan_instance_backward(const OpDesc& desc) {
+  const InstanceNorm shape = backends::instance_norm_backward_of(desc);
+  require_rows(shape.planes(), shape.size);
+  return shape;
+}
+
+// A thread a channel.
+__global__ void add_planes(PlaneSums sums, float* dgamma, float* dbeta, InstanceNorm shape) {
+  const int64_t channel = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (channel >= shape.channels) return;
+  double product = 0.0, sum = 0.0;
+  for (int64_t plane = channel; plane < shape.planes(); plane += shape.channels) {
+    product += sums.dgamma[plane];
+    sum += sums.dbeta[plane];
+  }
+  dgamma[channel] = static_cast<float>(product);
+  dbeta[channel] = static_cast<float>(sum);
+}
+
+void run_instance(const InstanceNorm& shape, cudaStream_t stream, const OpArgs& args) {
+  const auto* const x = args.in<float>(0);
+  auto* const y = args.out<float>(0);
+  const Affine by{.gamma = args.in<float>(1), .beta = args.in<float>(2), .channels = static_cast<int>(shape.channels)};
+  by_shape(shape.planes(), shape.size, {x, y}, [&](const Rows& plan, auto width, auto packs) {
+    launch_rows(norm_rows<width(), packs()>, shape.planes(), plan, stream, x, by, y, args.out<float>(1),
+                args.out<float>(2), plan, shape.epsilon);
+  });
+}
+
+void run_instance_backward(const InstanceNorm& shape, cudaStream_t stream, const OpArgs& args) {
+  const auto* const dy = args.in<float>(0);
+  const auto* const x = args.in<float>(1);
+  auto* const dx = args.out<float>(0);
+  auto* const workspace = args.workspace<double>();
+  const Saved saved{.gamma = args.in<float>(2), .mean = args.in<float>(3), .rstd = args.in<float>(4)};
+  const PlaneSums sums{.dgamma = workspace, .dbeta = workspace + shape.planes()};
+  by_shape(shape.planes(), shape.size, {dy, x, dx}, [&](const Rows& plan, auto width, auto packs) {
+    launch_rows(norm_rows_backward<width(), packs()>, shape.planes(), plan, stream, dy, x, saved,
+                static_cast<int>(shape.channels), dx, sums, plan);
+  });
+  launch(add_planes, thread_each(shape.channels), stream, sums, args.out<float>(1), args.out<float>(2), shape);
+}
+
+}  // namespace
+
+void add_norm_rows_kernels(TiledDevice& device) {
+  add_op(device, GPUNN_OP_LAYER_NORM, "layer_norm", plan_layer, run_layer);
+  add_op(device, GPUNN_OP_LAYER_NORM_BACKWARD, "layer_norm_backward", plan_layer_backward, run_layer_backward);
+  add_op(device, GPUNN_OP_INSTANCE_NORM, "instance_norm", plan_instance, run_instance);
+  add_op(device, GPUNN_OP_INSTANCE_NORM_BACKWARD, "instance_norm_backward", plan_instance_backward,
+         run_instance_backward);
+}
+
+}  // namespace gpunn::cuda_tiled
