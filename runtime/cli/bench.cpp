@@ -2,7 +2,6 @@
 #include <gpunn/bench_inference.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <iterator>
 #include <map>
@@ -155,19 +154,6 @@ ExitCode run_ops(BenchArguments& arguments, bool as_json) {
     if (!arguments.chart.empty()) put("chart  {}\n", arguments.chart.string());
   }
   return report.ok() ? ExitCode::done : ExitCode::failed;
-}
-
-std::vector<int64_t> batch_sizes(const std::string& text) {
-  std::vector<int64_t> sizes;
-  for (const std::string& part : parted(text)) {
-    int64_t size = 0;
-    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), size);
-    if (error != std::errc() || end != part.data() + part.size() || size < 1) {
-      throw Error("--batch: expected numbers of rows, as 1,8,64, got '" + text + "'", ExitCode::usage);
-    }
-    sizes.push_back(size);
-  }
-  return sizes;
 }
 
 ExitCode run_inference(const BenchArguments& arguments, bool as_json) {

@@ -1,7 +1,9 @@
 #include "cli/experiment_options.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <iterator>
+#include <sstream>
 #include <system_error>
 
 namespace gpunn::cli {
@@ -110,6 +112,20 @@ Experiment ExperimentOptions::load() const {
     experiment.plugins.insert(experiment.plugins.begin() + static_cast<std::ptrdiff_t>(i), absolute_plugin(plugins[i]));
   }
   return experiment;
+}
+
+std::vector<int64_t> batch_sizes(const std::string& text) {
+  std::vector<int64_t> sizes;
+  std::istringstream in(text);
+  for (std::string part; std::getline(in, part, ',');) {
+    int64_t size = 0;
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), size);
+    if (error != std::errc() || end != part.data() + part.size() || size < 1) {
+      throw Error("--batch: expected numbers of rows, as 1,8,64, got '" + text + "'", ExitCode::usage);
+    }
+    sizes.push_back(size);
+  }
+  return sizes;
 }
 
 }  // namespace gpunn::cli

@@ -37,6 +37,9 @@ void add_kernel_option(Verb verb, std::vector<std::string>& kernels);
 void add_set_option(Verb verb, std::vector<std::string>& settings);
 void add_data_option(Verb verb, std::string& data);
 
+// Numbers of rows: "1,8,64". Throws Error(usage) for another text.
+std::vector<int64_t> batch_sizes(const std::string& text);
+
 // "key=value" each. Throws Error with ExitCode::usage where there is no key or no '='.
 std::vector<Override> parse_settings(const std::vector<std::string>& settings);
 // Of the options --data, --set and --backend of a verb that takes a trained model; empty: not given.

@@ -1,19 +1,35 @@
+#include <gpunn/engine.hpp>
 #include <gpunn/error.hpp>
 #include <gpunn/onnx_export.hpp>
 #include <gpunn/training.hpp>
 
+#include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "cli/command.hpp"
+#include "cli/experiment_options.hpp"
 #include "cli/json.hpp"
 #include "cli/output.hpp"
 #include "cli/terminal.hpp"
+#include "cli/units.hpp"
 
 namespace gpunn::cli {
 
 namespace {
+
+// Of an engine alone.
+struct EngineArguments {
+  std::string backend, precision, batches;
+  std::optional<int64_t> threads;
+  std::vector<std::filesystem::path> plugins;
+  bool operator==(const EngineArguments&) const = default;
+};
 
 void write_weights(const CommandLine& line, const std::filesystem::path& model, const std::filesystem::path& file,
                    const std::filesystem::path& names) {
@@ -47,24 +63,47 @@ void write_onnx(const CommandLine& line, const std::filesystem::path& model, con
   if (!report.data.empty()) put("data      in {}, which belongs beside it\n", report.data.string());
 }
 
+void write_engine(const CommandLine& line, const std::filesystem::path& model, const std::filesystem::path& file,
+                  const EngineArguments& arguments) {
+  ModelOptions options{.backend = arguments.backend, .threads = arguments.threads, .plugins = arguments.plugins};
+  if (!arguments.precision.empty()) options.overrides.push_back({"training.precision", arguments.precision});
+  const EngineExportReport report =
+      export_engine(model, file, batch_sizes(arguments.batches.empty() ? "1" : arguments.batches), options);
+  if (line.json) {
+    print_json({{"file", report.file.string()},
+                {"backend", report.backend},
+                {"device", report.device},
+                {"batches", report.batches},
+                {"ops", report.ops},
+                {"constants", report.constants},
+                {"weight_bytes", report.weight_bytes}});
+    return;
+  }
+  put("engine    {} ops, {} constants, {} of weights, for {} rows, in {}\n", report.ops, report.constants,
+      bytes_text(report.weight_bytes), fmt::join(report.batches, ", "), report.file.string());
+  put("runs on   {}, {}\n", printable(report.backend), printable(report.device));
+}
+
 }  // namespace
 
 void add_export(CommandLine& line) {
   struct Options {
     std::filesystem::path model, file, names;
     OnnxExportOptions onnx;
+    EngineArguments engine;
   };
   auto options = std::make_shared<Options>();
-  Verb verb =
-      line.program.add_verb("export", "Write a trained model for other programs: its weights, or all of it as ONNX",
-                            {"gpunn export runs/lenet_mnist/2025-01-02T03-04-05Z --to lenet.safetensors",
-                             "gpunn export runs/resnet18_cifar10/2025-01-02T03-04-05Z --to resnet18.safetensors "
-                             "--names models/resnet.names.yaml",
-                             "gpunn export runs/lenet_mnist/2025-01-02T03-04-05Z --to lenet.onnx --raw-input"});
+  Verb verb = line.program.add_verb(
+      "export", "Write a trained model for other programs: its weights, or all of it as ONNX or as an engine",
+      {"gpunn export runs/lenet_mnist/2025-01-02T03-04-05Z --to lenet.safetensors",
+       "gpunn export runs/resnet18_cifar10/2025-01-02T03-04-05Z --to resnet18.safetensors "
+       "--names models/resnet.names.yaml",
+       "gpunn export runs/lenet_mnist/2025-01-02T03-04-05Z --to lenet.onnx --raw-input",
+       "gpunn export resnet50.onnx --to resnet50.engine --backend cpu --batch 1,8"});
   verb.add_option("model", options->model, "A run folder (its best checkpoint), a checkpoint or an ONNX file")
       .required()
       .type_name("RUN|CHECKPOINT|ONNX");
-  verb.add_option("--to", options->file, "The file to write: NAME.safetensors, or NAME.onnx")
+  verb.add_option("--to", options->file, "The file to write: NAME.safetensors, NAME.onnx, or NAME.engine")
       .required()
       .type_name("FILE");
   verb.add_option("--names", options->names,
@@ -79,10 +118,31 @@ void add_export(CommandLine& line) {
                 "Of an ONNX file: fold each batch norm into the layer in front of it");
   verb.add_flag("--external-data", options->onnx.external_data,
                 "Of an ONNX file: write the weights to FILE.data beside it, as is done above 2 GB in any case");
+  verb.add_option("--backend", options->engine.backend, "Of an engine: what computes (default: the experiment's)")
+      .type_name("BACKEND");
+  verb.add_option("--precision", options->engine.precision,
+                  "Of an engine: what the factors of products may be rounded to (default: that of the training)")
+      .type_name("fp32|tf32|bf16|f16");
+  verb.add_option("--batch", options->engine.batches,
+                  "Of an engine: the rows of a call, a program for each (default: 1); other calls take the next larger")
+      .type_name("N,...");
+  verb.add_option("--threads", options->engine.threads, "Of an engine: host threads of the backend; 0: its choice")
+      .range(0, 4096)
+      .type_name("N");
+  add_plugin_option(verb, options->engine.plugins);
   add_json_flag(verb, line);
   verb.callback([&line, options] {
     line.action = [&line, options] {
-      if (options->file.extension() == ".onnx") {
+      const bool is_engine = options->file.extension() == ".engine";
+      if (!is_engine && options->engine != EngineArguments()) {
+        throw Error("--backend, --precision, --batch, --threads and --plugin are for NAME.engine", ExitCode::usage);
+      }
+      if (is_engine) {
+        if (!options->names.empty() || options->onnx != OnnxExportOptions()) {
+          throw Error("--names and the options of ONNX files are not for NAME.engine", ExitCode::usage);
+        }
+        write_engine(line, options->model, options->file, options->engine);
+      } else if (options->file.extension() == ".onnx") {
         if (!options->names.empty()) {
           throw Error("--names is for NAME.safetensors; tensors in an ONNX file have the model's names",
                       ExitCode::usage);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <span>
 #include <vector>
 
 #include <zlib.h>
@@ -15,8 +14,10 @@ namespace {
 
 constexpr std::size_t kDigestStretch = std::size_t{1} << 20;
 
-// CRC-32 of all the bytes: stretches have one each, which zlib combines.
-uint32_t crc_of(std::span<const std::byte> bytes) {
+}  // namespace
+
+// Stretches have one each, which zlib combines.
+uint32_t crc32_of(std::span<const std::byte> bytes) {
   const auto* const data = reinterpret_cast<const Bytef*>(bytes.data());
   const std::size_t stretches = (bytes.size() + kDigestStretch - 1) / kDigestStretch;
   const auto length_of = [&](std::size_t i) { return std::min(kDigestStretch, bytes.size() - i * kDigestStretch); };
@@ -33,11 +34,13 @@ uint32_t crc_of(std::span<const std::byte> bytes) {
   return static_cast<uint32_t>(all);
 }
 
+namespace {
+
 // Labels, and fields in the order of their names.
 uint32_t crc_of_targets(const Split& split) {
-  uLong all = crc_of(std::as_bytes(std::span(split.labels)));
+  uLong all = crc32_of(std::as_bytes(std::span(split.labels)));
   const auto add = [&](std::span<const std::byte> bytes) {
-    all = crc32_combine(all, crc_of(bytes), static_cast<z_off_t>(bytes.size()));
+    all = crc32_combine(all, crc32_of(bytes), static_cast<z_off_t>(bytes.size()));
   };
   for (const auto& [name, field] : split.fields) {
     add(std::as_bytes(std::span(name)));
@@ -48,13 +51,13 @@ uint32_t crc_of_targets(const Split& split) {
 }
 
 PartDigest digest_of_part(const Split& split) {
-  PartDigest digest{.rows = split.rows(), .samples = crc_of(split.sample_bytes()), .targets = crc_of_targets(split)};
+  PartDigest digest{.rows = split.rows(), .samples = crc32_of(split.sample_bytes()), .targets = crc_of_targets(split)};
   if (split.source != nullptr) digest.samples = split.source->digest(split.source_rows);
   for (const Split& single : split.singles) {
     const PartDigest one = digest_of_part(single);
     const std::array<uint32_t, 2> so_far = {digest.samples, one.samples}, targets = {digest.targets, one.targets};
-    digest.samples = crc_of(std::as_bytes(std::span(so_far)));
-    digest.targets = crc_of(std::as_bytes(std::span(targets)));
+    digest.samples = crc32_of(std::as_bytes(std::span(so_far)));
+    digest.targets = crc32_of(std::as_bytes(std::span(targets)));
   }
   return digest;
 }

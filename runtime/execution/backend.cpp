@@ -28,6 +28,15 @@ std::vector<std::string> Backend::chain() const {
   return names;
 }
 
+std::vector<std::string> Backend::versions() const {
+  std::vector<std::string> versions;
+  for (const Level& level : impl_->levels) {
+    const char* const version = level.table().version;
+    versions.emplace_back(version == nullptr ? "" : version);
+  }
+  return versions;
+}
+
 const gpunn_device_info& Backend::info() const { return impl_->bottom().info; }
 
 bool Backend::can_capture() const { return impl_->bottom().plugin->can_capture(); }

@@ -143,8 +143,9 @@ class Backend {
   Backend& operator=(const Backend&) = delete;
 
   std::string name() const;
-  std::vector<std::string> chain() const;  // names, overlay first
-  const gpunn_device_info& info() const;   // of the base at the bottom, which owns memory and stream
+  std::vector<std::string> chain() const;     // names, overlay first
+  std::vector<std::string> versions() const;  // of the same plugins, as they tell them
+  const gpunn_device_info& info() const;      // of the base at the bottom, which owns memory and stream
   bool can_capture() const;
   // Whether the work of this chain level can be captured. A host stream has no native handle that would let the plugin
   // at the bottom record another's work.
@@ -169,9 +170,8 @@ class Backend {
   // `constant_inputs` says that input i has one address and the same bytes at each enqueue.
   Kernel create(const graph::OpSignature& signature, int level, const std::string& kernel = {},
                 uint64_t constant_inputs = 0);
-  Kernel create(const graph::OpSignature& signature, const Placement& placement, uint64_t constant_inputs = 0) {
-    return create(signature, placement.level, placement.kernel, constant_inputs);
-  }
+  // Throws Error where the kernel wants more scratch memory than it was placed with, in another process say.
+  Kernel create(const graph::OpSignature& signature, const Placement& placement, uint64_t constant_inputs = 0);
   // The named kernels that serve it, whatever is wanted: overlay first, each plugin's in its own order.
   std::vector<NamedKernel> kernels(const graph::OpSignature& signature) const;
   // The name of the kernel that runs an op that is placed so: the wanted one, or the plugin's choice among its named

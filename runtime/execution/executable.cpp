@@ -107,15 +107,16 @@ struct Executable::Impl {
   std::size_t plain_streams = 0;       // of these, without that of steps between ranks
 
   Impl(Backend& on, Variables& variables, const graph::Graph& program, const compiler::MemoryPlan& plan, void* arena,
-       const std::vector<Subgraph>& subgraphs)
+       const std::vector<Subgraph>& subgraphs, const std::vector<Placement>& placements)
       : backend(on), graph(program), addresses(bind_values(on, variables, program, plan, arena)) {
-    bind_steps({addresses, plan, arena}, subgraphs);
+    bind_steps({addresses, plan, arena}, subgraphs, placements);
     not_capturable = why_not_capturable();
     if (not_capturable.empty()) prepare_streams();
   }
 
-  void bind_steps(const BoundMemory& memory, const std::vector<Subgraph>& subgraphs) {
-    const std::vector<Placement> placements = place_nodes(backend, graph);
+  void bind_steps(const BoundMemory& memory, const std::vector<Subgraph>& subgraphs,
+                  const std::vector<Placement>& placements) {
+    if (placements.size() != graph.nodes().size()) throw Error("the placements belong to another graph");
     steps.reserve(placements.size());
     if (!subgraphs.empty() && subgraphs.back().nodes.end() > placements.size()) throw_subgraphs_of_another_graph();
     std::optional<ProgramDescription> description;
@@ -291,7 +292,11 @@ struct Executable::Impl {
 
 Executable::Executable(Backend& backend, Variables& variables, const graph::Graph& graph,
                        const compiler::MemoryPlan& plan, void* arena, const std::vector<Subgraph>& subgraphs)
-    : impl_(std::make_unique<Impl>(backend, variables, graph, plan, arena, subgraphs)) {}
+    : impl_(std::make_unique<Impl>(backend, variables, graph, plan, arena, subgraphs, place_nodes(backend, graph))) {}
+
+Executable::Executable(Backend& backend, Variables& variables, const CompiledProgram& program, void* arena)
+    : impl_(std::make_unique<Impl>(backend, variables, program.graph, program.plan, arena, program.subgraphs.taken,
+                                   program.placements)) {}
 
 Executable::~Executable() {
   if (impl_ == nullptr) return;

@@ -9,6 +9,7 @@
 
 #include "compiler/memory_plan.hpp"
 #include "execution/backend.hpp"
+#include "execution/compiler.hpp"
 #include "execution/subgraph.hpp"
 #include "execution/variables.hpp"
 #include "graph/graph.hpp"
@@ -24,6 +25,8 @@ class Executable {
   // Error with each plugin's reason if no plugin of the chain serves an op.
   Executable(Backend& backend, Variables& variables, const graph::Graph& graph, const compiler::MemoryPlan& plan,
              void* arena, const std::vector<Subgraph>& subgraphs = {});
+  // The same with the plugins and kernels that the program was placed on: no plugin is asked again.
+  Executable(Backend& backend, Variables& variables, const CompiledProgram& program, void* arena);
   ~Executable();
   Executable(Executable&&) noexcept;
 

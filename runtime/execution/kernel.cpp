@@ -386,4 +386,13 @@ Kernel Backend::create(const graph::OpSignature& signature, int level, const std
   return kernel;
 }
 
+Kernel Backend::create(const graph::OpSignature& signature, const Placement& placement, uint64_t constant_inputs) {
+  Kernel kernel = create(signature, placement.level, placement.kernel, constant_inputs);
+  if (kernel.state_->workspace_bytes > placement.workspace_bytes) {
+    throw Error(text_of(signature) + " takes a workspace of " + human_bytes(kernel.state_->workspace_bytes) +
+                ", and was planned with " + human_bytes(placement.workspace_bytes));
+  }
+  return kernel;
+}
+
 }  // namespace gpunn::execution

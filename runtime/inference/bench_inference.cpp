@@ -14,6 +14,7 @@
 #include "inference/context.hpp"
 #include "inference/forward_weights.hpp"
 #include "inference/open_model.hpp"
+#include "inference/saved_engine.hpp"
 #include "training/own_files.hpp"
 #include "training/trained_model.hpp"
 
@@ -50,6 +51,13 @@ struct Measured {
 
   Measured(const std::filesystem::path& path, const ModelOptions& options) {
     inference::check_options(options);
+    if (inference::is_engine(path)) {
+      opened = inference::open_engine(path, options);
+      inference::require_planned(opened.model, options.max_batch);
+      context = std::make_unique<inference::Context>(opened.model, std::move(opened.backend), opened.weights, nullptr);
+      opened.weights = {};
+      return;
+    }
     training::TrainedFile trained = training::read_trained(path, options.overrides);
     opened = inference::open_model(trained.checkpoint, trained.file,
                                    inference::with_options(std::move(trained.experiment), options), options);

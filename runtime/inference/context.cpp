@@ -11,6 +11,7 @@
 #include "data/parallel.hpp"
 #include "execution/compiler.hpp"
 #include "execution/profiler.hpp"
+#include "inference/saved_engine.hpp"
 #include "training/programs.hpp"
 
 namespace gpunn::inference {
@@ -53,6 +54,7 @@ Context::Context(const ForwardModel& model, std::unique_ptr<execution::Backend> 
   };
   fill(training::variable::kParameters, model_.layout, Storage::parameters, weights.parameters);
   fill(training::variable::kBuffers, model_.buffers, Storage::state, weights.buffers);
+  if (model_.saved != nullptr) write_constants(weights);
   const TensorType channels{DType::f32, {static_cast<int64_t>(weights.scale.size())}};
   write_values(variables_, training::variable::kScale, channels, Storage::data, weights.scale);
   write_values(variables_, training::variable::kShift, channels, Storage::data, weights.shift);
@@ -84,6 +86,7 @@ Context::~Context() {
 }
 
 execution::Executable& Context::executable(int64_t rows) {
+  if (model_.saved != nullptr) rows = model_.saved->planned_rows(rows);
   auto& kept = executables_[static_cast<std::size_t>(rows - 1)];
   if (kept == nullptr) kept = make_executable(rows);
   return *kept;
@@ -122,6 +125,17 @@ void Context::make_constants(const execution::CompiledProgram& making, const gra
   }
 }
 
+void Context::write_constants(const Weights& weights) {
+  const std::lock_guard lock(constants_->mutex);
+  for (const auto& [name, owner] : constants_->owners) variables_.share(name, *owner);
+  for (const storage::StoredTensor& constant : weights.constants) {
+    if (variables_.contains(constant.name)) continue;
+    variables_.create(constant.name, constant.type, Storage::state);
+    variables_.write(constant.name, constant.values);
+    constants_->owners.emplace(constant.name, &variables_);
+  }
+}
+
 void Context::count_memory() {
   uint64_t bytes = arena_.bytes();
   for (const Storage storage : {Storage::parameters, Storage::state, Storage::data}) bytes += variables_.bytes(storage);
@@ -137,8 +151,7 @@ std::unique_ptr<execution::Executable> Context::make_executable(int64_t rows) {
     arena_ = {};
     arena_ = backend_->allocate(program.plan.arena_bytes);
   }
-  auto made = std::make_unique<execution::Executable>(*backend_, variables_, program.graph, program.plan, arena_.data(),
-                                                      program.subgraphs.taken);
+  auto made = std::make_unique<execution::Executable>(*backend_, variables_, program, arena_.data());
   for (int i = 0; i < kRunsToPrepare; ++i) made->run();
   backend_->synchronize();
   count_memory();

@@ -65,6 +65,7 @@ class Context {
   execution::Executable& executable(int64_t rows);
   std::unique_ptr<execution::Executable> make_executable(int64_t rows);
   void count_memory();
+  void write_constants(const Weights& weights);  // of an engine file
   void make_constants(const execution::CompiledProgram& making, const graph::Graph& program);
   void upload_input(const void* input, uint64_t bytes);
   void run_prepared(execution::Executable& executable, int64_t rows, const void* input,

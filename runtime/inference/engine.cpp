@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "inference/quantizers.hpp"
+#include "inference/saved_engine.hpp"
 #include "ops/op.hpp"
 
 namespace gpunn::inference {
@@ -67,6 +68,9 @@ Details in_place_of(const execution::CompiledProgram& program) {
 }  // namespace
 
 EngineProgram build_engine(const ForwardModel& model, int64_t rows, const execution::Backend& backend) {
+  if (model.saved != nullptr) {
+    return {.constants = {}, .program = model.saved->programs.at(model.saved->planned_rows(rows)), .passes = {}};
+  }
   const EnginePasses& passes = model.passes;
   EngineProgram engine;
   const auto report = [&](EnginePassId pass, Details details) {

@@ -27,7 +27,8 @@ struct EngineProgram {
   std::vector<PassResult> passes;  // in their order
 };
 
-// Runs the passes that the model's options leave on, and plans the memory.
+// Runs the passes that the model's options leave on, and plans the memory. Of an engine file: the program of it that is
+// for so many rows, or more.
 EngineProgram build_engine(const ForwardModel& model, int64_t rows, const execution::Backend& backend);
 
 // The passes over graphs that are the engine's own.

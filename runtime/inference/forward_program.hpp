@@ -4,6 +4,7 @@
 #include <gpunn/model_info.hpp>
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "graph/graph.hpp"
@@ -24,6 +25,8 @@ inline constexpr const char* kLogits = "logits";
 inline constexpr const char* kPredictions = "predictions";
 }  // namespace variable
 
+struct SavedEngine;
+
 // A trained model, from which forward programs are built.
 struct ForwardModel {
   Experiment experiment;
@@ -34,6 +37,7 @@ struct ForwardModel {
   EnginePasses passes;     // that its programs go through
   // Of tensors_to_quantize(), in that order, for a FAKE_QUANTIZE behind each. Empty: none are placed.
   std::vector<Quantizer> quantizers;
+  std::shared_ptr<const SavedEngine> saved;  // of an engine file, whose programs are taken; nullptr: there is none
   // Whether the outputs are known by names, of which the task makes predictions; else there are only logits.
   bool has_task() const { return !info.outputs.empty(); }
 };

@@ -12,6 +12,8 @@ namespace gpunn::inference {
 struct Weights {
   std::vector<float> parameters, buffers;
   std::vector<float> scale, shift;
+  // Of an engine file: what ops made of the weights, by the names that its programs know them by.
+  std::vector<storage::StoredTensor> constants = {};
 };
 
 // The weights that forward programs of the model want, with the norms of `program` folded in. Throws Error(usage),

@@ -16,6 +16,7 @@
 #include "inference/context.hpp"
 #include "inference/explainer.hpp"
 #include "inference/open_model.hpp"
+#include "inference/saved_engine.hpp"
 #include "plugins/plugin.hpp"
 #include "tasks/task.hpp"
 #include "training/model_info.hpp"
@@ -76,21 +77,12 @@ class Model::Impl {
   Impl(const storage::Checkpoint& checkpoint, const std::filesystem::path& file, Experiment experiment,
        const ModelOptions& options)
       : most_calls_(options.calls > 0 ? static_cast<std::size_t>(options.calls) : usual_calls()) {
-    inference::OpenedModel opened = inference::open_model(checkpoint, file, std::move(experiment), options);
-    registry_ = std::move(opened.registry);
-    model_ = std::move(opened.model);
-    auto backend = std::move(opened.backend);
-    backend_ = backend->name();
-    device_ = backend->info().name;
+    std::unique_ptr<execution::Backend> backend =
+        take_opened(inference::open_model(checkpoint, file, std::move(experiment), options));
     const inference::ForwardProgram program = inference::forward_program(model_, 1);
     weights_ = inference::forward_weights(model_, program, checkpoint, file);
     name_tensors(program.graph);
-    contexts_.reserve(most_calls_);
-    idle_.reserve(most_calls_);
-    contexts_.push_back(std::make_unique<Context>(model_, std::move(backend), weights_, nullptr));
-    idle_.push_back(contexts_.front().get());
-    weights_.parameters = {};  // the others use those of the first
-    weights_.buffers = {};
+    open_first(std::move(backend));
     // A gradient with respect to a layer in front of a folded batch norm needs the weights before they were folded.
     const bool is_folded = !program.norms.empty();
     explainer_ = std::make_unique<inference::Explainer>(
@@ -101,6 +93,14 @@ class Model::Impl {
         contexts_.front()->variables(), [this](const Experiment& explained) {
           return training::open_backend(explained, *registry_, explained.backend);
         });
+  }
+  // Of an engine file.
+  Impl(inference::OpenedModel opened, const ModelOptions& options)
+      : most_calls_(options.calls > 0 ? static_cast<std::size_t>(options.calls) : usual_calls()) {
+    weights_ = std::move(opened.weights);
+    std::unique_ptr<execution::Backend> backend = take_opened(std::move(opened));
+    name_tensors(model_.saved->programs.begin()->second.graph);
+    open_first(std::move(backend));
   }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
@@ -172,6 +172,10 @@ class Model::Impl {
 
   std::vector<Explanation> explain(const ArrayView& input, std::span<const float> scores,
                                    const ExplainOptions& options) {
+    if (explainer_ == nullptr) {
+      throw Error("an engine file has no program that explains; explain the model that it was made of",
+                  ExitCode::usage);
+    }
     const std::lock_guard lock(explaining_);
     try {
       return explainer_->explain(input, scores, options);
@@ -200,6 +204,25 @@ class Model::Impl {
 
   static std::size_t usual_calls() {
     return static_cast<std::size_t>(std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, kUsualCalls));
+  }
+
+  // Gives back the backend.
+  std::unique_ptr<execution::Backend> take_opened(inference::OpenedModel opened) {
+    registry_ = std::move(opened.registry);
+    model_ = std::move(opened.model);
+    backend_ = opened.backend->name();
+    device_ = opened.backend->info().name;
+    return std::move(opened.backend);
+  }
+
+  void open_first(std::unique_ptr<execution::Backend> backend) {
+    contexts_.reserve(most_calls_);
+    idle_.reserve(most_calls_);
+    contexts_.push_back(std::make_unique<Context>(model_, std::move(backend), weights_, nullptr));
+    idle_.push_back(contexts_.front().get());
+    weights_.parameters = {};  // the others use those of the first
+    weights_.buffers = {};
+    weights_.constants = {};
   }
 
   void name_tensors(const graph::Graph& program) {
@@ -306,6 +329,9 @@ Model::~Model() = default;
 
 Model Model::load(const std::filesystem::path& path, const ModelOptions& options) {
   inference::check_options(options);
+  if (inference::is_engine(path)) {
+    return Model(std::make_shared<Impl>(inference::open_engine(path, options), options));
+  }
   training::TrainedFile trained = training::read_trained(path, options.overrides);
   return Model(std::make_shared<Impl>(trained.checkpoint, trained.file,
                                       inference::with_options(std::move(trained.experiment), options), options));

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "config/checked_backends.hpp"
+#include "inference/saved_engine.hpp"
 #include "training/model_info.hpp"
 #include "training/open_backend.hpp"
 #include "training/trained_model.hpp"
@@ -72,6 +73,7 @@ OpenedModel open_model(const storage::Checkpoint& checkpoint, const std::filesys
 
 OpenedModel open_model(const std::filesystem::path& path, const ModelOptions& options) {
   check_options(options);
+  if (is_engine(path)) return open_engine(path, options);
   training::TrainedFile trained = training::read_trained(path, options.overrides);
   return open_model(trained.checkpoint, trained.file, with_options(std::move(trained.experiment), options), options);
 }

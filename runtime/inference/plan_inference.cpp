@@ -5,6 +5,7 @@
 
 #include "inference/engine.hpp"
 #include "inference/open_model.hpp"
+#include "inference/saved_engine.hpp"
 #include "plugins/plugin.hpp"
 #include "training/program_report.hpp"
 
@@ -15,6 +16,7 @@ PlanReport plan_inference(const std::filesystem::path& model, int64_t rows, cons
   ModelOptions for_rows = options;
   for_rows.max_batch = rows;
   const inference::OpenedModel opened = inference::open_model(model, for_rows);
+  inference::require_planned(opened.model, rows);
   const inference::EngineProgram engine = inference::build_engine(opened.model, rows, *opened.backend);
   PlanReport report;
   report.backend = opened.backend->name();

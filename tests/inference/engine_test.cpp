@@ -79,15 +79,6 @@ std::vector<std::string> all_passes() {
   return names;
 }
 
-Samples drawn(const Model& model, int64_t rows) {
-  Samples samples(model, rows);
-  std::mt19937 random(11);
-  std::normal_distribution<float> draw;
-  auto* const values = reinterpret_cast<float*>(samples.bytes.data());
-  std::generate_n(values, samples.bytes.size() / sizeof(float), [&] { return draw(random); });
-  return samples;
-}
-
 // The largest difference, over the largest answer.
 double difference(const std::vector<float>& found, const std::vector<float>& expected) {
   double largest = 0, apart = 0;

@@ -3,11 +3,13 @@
 
 #include <gpunn/model.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -57,6 +59,16 @@ inline std::vector<float> logits_of(const Model& model, const Samples& samples) 
   Answers answers(model, 0, samples.shape.front());
   model.run(samples.view(), answers.view());
   return answers.values;
+}
+
+// Normally distributed numbers, for a model that takes f32.
+inline Samples drawn(const Model& model, int64_t rows) {
+  Samples samples(model, rows);
+  std::mt19937 random(11);
+  std::normal_distribution<float> draw;
+  auto* const values = reinterpret_cast<float*>(samples.bytes.data());
+  std::generate_n(values, samples.bytes.size() / sizeof(float), [&] { return draw(random); });
+  return samples;
 }
 
 inline std::string message_of(const std::function<void()>& action) {

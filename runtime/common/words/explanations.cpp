@@ -34,7 +34,10 @@ constexpr Explanation kExplanations[] = {
     {"pt .pt .pth .ckpt .bin torchscript pytorch torch state_dict",
      "gpunn and PyTorch exchange weights as .safetensors: in Python, safetensors.torch.save_file(model.state_dict(), "
      "'model.safetensors') writes them and safetensors.torch.load_file reads them."},
-    {".pb .tflite .keras .mlmodel .engine .trt .gguf .pkl .joblib tensorrt tflite openvino coreml saved_model",
+    {"engine .engine",
+     "An engine is planned for one device and answers only: 'gpunn predict', 'serve', 'bench infer' and 'plan "
+     "--inference' take it. It is made of a model by 'gpunn export'."},
+    {".pb .tflite .keras .mlmodel .trt .gguf .pkl .joblib tensorrt tflite openvino coreml saved_model",
      "This version exchanges weights as .safetensors alone ('gpunn export', key 'init_from')."},
     {"fp16 f16 float16 half half_precision 16 64 16_mixed 16_true amp use_amp mixed mixed_precision autocast "
      "grad_scaler fp8 float8 int8 fp64 f64 float64 double",

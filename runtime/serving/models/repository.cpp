@@ -48,7 +48,7 @@ std::map<int64_t, fs::path> versions_in(const fs::path& folder) {
 
 // What stands in a version's folder: a file that holds a model, or the folder is a run.
 fs::path model_in(const fs::path& folder) {
-  for (const char* file : {"model.onnx", "model.h5"}) {
+  for (const char* file : {"model.engine", "model.onnx", "model.h5"}) {
     std::error_code ignored;
     if (fs::exists(folder / file, ignored)) return folder / file;
   }

@@ -62,6 +62,21 @@ class Inference(ProgramTest):
         step = ("bench", DIGITS, "--profile", "x.json")
         self.assertIn("--profile is for 'bench infer'", self.gpunn(*step, code=2).stderr)
 
+    def test_an_engine_is_planned_once(self):
+        text = self.gpunn("export", self.run_folder, "--to", "x.engine", "--backend", "cpu", "--batch", "1,4").stdout
+        self.assertRegex(text, r"(?m)^engine +\d+ ops, .* for 1, 4 rows, in x.engine$")
+        report = json.loads(self.gpunn("bench", "infer", "x.engine", "--batch", "1,4", "--json").stdout)
+        self.assertEqual([row["rows"] for row in report["rows"]], [1, 4])
+        self.assertIn("--batch 8", self.gpunn("bench", "infer", "x.engine", "--batch", "8", code=2).stderr)
+        rows = ("--row", "0", "--row", "1", "--row", "2", "--json")
+        planned, trained = (
+            json.loads(self.gpunn("predict", model, *rows).stdout) for model in ("x.engine", self.run_folder)
+        )
+        self.assertEqual(planned, trained)
+        self.assertIn("answers only", self.gpunn("eval", "x.engine", code=1).stderr)
+        other = ("export", self.run_folder, "--to", "x.onnx", "--batch", "1")
+        self.assertIn("are for NAME.engine", self.gpunn(*other, code=2).stderr)
+
     def test_a_model_goes_into_eight_bits(self):
         options = ("--images", "64", "--most-lost", "3", "--backend", "cpu", *FEW)
         try:
