@@ -62,8 +62,8 @@ plugins = {one.name: one for one in gpunn.plugins() if one.name not in ("cpu", "
 assert plugins, "gpunn-cuda brought no backend"
 for name, plugin in plugins.items():
     assert plugin.status in ("OK", "NO_DEVICE"), plugin
-    assert plugin.path.startswith(sys.prefix), plugin
-    ctypes.CDLL(plugin.path)
+    assert plugin.path.is_relative_to(sys.prefix), plugin
+    ctypes.CDLL(str(plugin.path))
     print(f"{name}: {plugin.status}")
 with open("/proc/self/maps") as maps:
     files = {line.split()[-1] for line in maps}
