@@ -66,9 +66,12 @@ Sample sample_at(BoxSource& source, const BoxSet& settings, int64_t step) {
 
 }  // namespace
 
-TEST_CASE("boxes go with what they are around when images are scaled, moved and mirrored") {
+TEST_CASE("boxes go with what they are around when images are scaled, stretched, turned and moved") {
   BoxSet settings = grey(64, 96, 4);
   settings.zoom = {0.5, 1.5};
+  settings.stretch = 1.5;
+  settings.vertical_flip = 0.5;
+  settings.transpose = 0.5;
   BoxSource source({with_rectangle(80, 100, {20, 30, 60, 50})}, settings, 1, true);
   int seen = 0;
   for (int64_t step = 0; step < 60; ++step) {
@@ -105,6 +108,18 @@ TEST_CASE("a mosaic has boxes of several images, all within, and colours vary") 
     most = std::max(most, count);
   }
   CHECK(most >= 3);
+}
+
+TEST_CASE("mosaics end with the epochs that have them, and other samples stay as they were") {
+  BoxSet settings = grey(32, 32, 8), plain = settings;
+  settings.mosaic = 1;
+  settings.mosaic_epochs = 2;
+  const std::vector<BoxedImage> images(3, with_rectangle(32, 32, {8, 8, 24, 24}));
+  BoxSource source(images, settings, 1, true), without(images, plain, 1, true);
+  for (int64_t step = 0; step < 9; ++step) {
+    const bool same = sample_at(source, settings, step).pixels == sample_at(without, plain, step).pixels;
+    CHECK(same == (step >= 6));
+  }
 }
 
 TEST_CASE("a sample is a function of its number, and an epoch has each image once") {

@@ -18,13 +18,13 @@ namespace gpunn::data {
 
 namespace {
 
-constexpr double kMostCanvas = 4096, kMostBoxesOfImage = 10000, kMostEpoch = 100'000'000;
+constexpr double kMostCanvas = 4096, kMostBoxesOfImage = 10000, kMostEpoch = 100'000'000, kMostStretch = 4;
 
 void fit_into(const BoxedImage& boxed, const Shape& sample, std::byte* to, std::span<float> boxes) {
   write_planes(fit_inside(boxed.image, sample[2], sample[3]), to);
   const double scale = fit_inside_scale(boxed.image, sample[2], sample[3]);
   std::vector<tasks::TrueBox> objects = boxed.objects;
-  for (tasks::TrueBox& object : objects) object.box = Placement{.scale = scale}.of(object.box, boxed.image.width);
+  for (tasks::TrueBox& object : objects) object.box = Placement{.scale = scale}.of(object.box, boxed.image);
   write_boxes(objects, scale * boxed.scale, boxes);
 }
 
@@ -100,10 +100,18 @@ config::KindOf<DataConfig> box_keys(std::vector<config::KeyOf<BoxSet>> own, cons
              "Rows and columns that images are scaled into, their proportions kept."),
       integer("channels", &B::channels, between(1, 3), "3: colour, 1: grey."),
       number("flip", &B::flip, between(0, 1), "The share of the training images that is mirrored left to right."),
+      number("vertical_flip", &B::vertical_flip, between(0, 1),
+             "The share that is mirrored top to bottom, for images without an up and down, as of a microscope."),
+      number("transpose", &B::transpose, between(0, 1),
+             "The share whose rows become columns; with both flips, images are turned by quarters, too."),
       zoom,
+      number("stretch", &B::stretch, between(1, kMostStretch),
+             "Width by height of training images changes by up to this factor; 1: not at all."),
       number("colour", &B::colour, between(0, 1),
              "Brightness, contrast and saturation of training images change by up to this share."),
       number("mosaic", &B::mosaic, between(0, 1), "The share of the training samples that is put together of four."),
+      integer("mosaic_epochs", &B::mosaic_epochs, between(0, kMostEpoch),
+              "The first so many epochs have such samples, the others none; 0: all have."),
       integer("epoch_samples", &B::epoch_samples, between(0, kMostEpoch),
               "Samples of an epoch; 0: as many as there are training images."),
       integer("most_boxes", &B::most_boxes, between(1, kMostBoxesOfImage),

@@ -8,15 +8,21 @@
 #include <vector>
 
 #include "data/detection/boxed_image.hpp"
+#include "data/philox_source.hpp"
 
 namespace gpunn::data {
 
-// Where an image goes on a canvas: its pixels times `scale` (mirrored before that where `flip` is set), then moved.
+// Where an image goes on a canvas. Its rows and columns are exchanged where `transpose` is set, it is mirrored, then
+// scaled by `scale`, in width `stretch` times and in height 1 / `stretch` times that, then moved.
 struct Placement {
-  double scale = 1, x = 0, y = 0;
-  bool flip = false;
+  double scale = 1, stretch = 1, x = 0, y = 0;
+  bool flip = false, vertical_flip = false, transpose = false;
 
-  tasks::Box of(const tasks::Box& box, int64_t width) const;
+  // The sides of an image of this size, on the canvas.
+  double height_of(const Image& image) const;
+  double width_of(const Image& image) const;
+  // Of a box of an image.
+  tasks::Box of(const tasks::Box& box, const Image& image) const;
 };
 
 // The part of a canvas that is drawn on.
@@ -55,7 +61,9 @@ class BoxSource : public BatchSource {
 
  private:
   const BoxedImage& image_of(uint64_t sample) const;
-  Canvas sample_of(uint64_t number) const;
+  Canvas sample_of(uint64_t number, bool mosaics) const;
+  // What is drawn for an image, so that it fits into the sample, times `scale`.
+  Placement placement_of(const Image& image, double scale, PhiloxSource& random) const;
 
   std::vector<BoxedImage> images_;
   BoxSet settings_;

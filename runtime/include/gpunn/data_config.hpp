@@ -89,9 +89,13 @@ struct BoxSet {
   int64_t channels = 3;             // 1 (grey) or 3
   int64_t most_boxes = 100;         // of an image while training
   double flip = 0.5;                // the share of the images that is mirrored
+  double vertical_flip = 0;         // likewise, top to bottom
+  double transpose = 0;             // the share whose rows and columns are exchanged
   std::vector<double> zoom;         // the least and the most that an image is scaled by; empty: not at all
+  double stretch = 1;               // the most that width by height changes by, as a factor
   double colour = 0;                // by how much brightness, contrast and saturation change at most
   double mosaic = 0;                // the share of the samples that is put together of four images
+  int64_t mosaic_epochs = 0;        // the first epochs that have such samples; 0: all
   int64_t epoch_samples = 0;        // samples of an epoch; 0: as many as there are images
 
   // Of the user's own.
