@@ -80,4 +80,20 @@ inline std::string message_of(const std::function<void()>& action) {
   return "(no error)";
 }
 
+// An ESPCN after a few steps.
+inline RunResult trained_espcn(const std::filesystem::path& runs, const std::string& colours,
+                               const std::string& input = "small") {
+  const std::string model = input == "small" ? "espcn.yaml, parameters: {scale: 2, " : "srcnn.yaml, parameters: {";
+  return train(parse_experiment(
+      "name: espcn\ntask: super_resolution\nmodel: {file: " +
+          (std::filesystem::path(GPUNN_SOURCE_DIR) / "models").string() + "/" + model +
+          "channels: " + (colours == "rgb" ? "3" : "1") +
+          "}}\ndata: {dataset: drawn_photographs, scale: 2, patch_size: 24, patches: 320, batch_size: 16, colours: " +
+          colours + ", input: " + input +
+          ", synthetic_train: 4, synthetic_test: 1}\noptimizer: {type: adam, learning_rate: 0.002}\n"
+          "training: {epochs: 1}\nbackend: cpu\nruns: " +
+          runs.string() + "\n",
+      "espcn.yaml"));
+}
+
 }  // namespace gpunn::testing

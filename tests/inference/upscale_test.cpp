@@ -18,20 +18,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// An ESPCN after a few steps.
-RunResult trained_espcn(const fs::path& runs, const std::string& colours, const std::string& input = "small") {
-  const std::string model = input == "small" ? "espcn.yaml, parameters: {scale: 2, " : "srcnn.yaml, parameters: {";
-  return train(parse_experiment(
-      "name: espcn\ntask: super_resolution\nmodel: {file: " + (fs::path(GPUNN_SOURCE_DIR) / "models").string() + "/" +
-          model + "channels: " + (colours == "rgb" ? "3" : "1") +
-          "}}\ndata: {dataset: drawn_photographs, scale: 2, patch_size: 24, patches: 320, batch_size: 16, colours: " +
-          colours + ", input: " + input +
-          ", synthetic_train: 4, synthetic_test: 1}\noptimizer: {type: adam, learning_rate: 0.002}\n"
-          "training: {epochs: 1}\nbackend: cpu\nruns: " +
-          runs.string() + "\n",
-      "espcn.yaml"));
-}
-
 fs::path write_image(const fs::path& file, int64_t height, int64_t width, int64_t channels) {
   data::Image image{height, width, channels, {}};
   for (int64_t y = 0; y < height; ++y) {

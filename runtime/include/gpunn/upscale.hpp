@@ -5,6 +5,10 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <istream>
+#include <optional>
+#include <string_view>
 #include <vector>
 
 namespace gpunn {
@@ -30,5 +34,36 @@ struct UpscaledImage {
 // opaque pixels are is enlarged by bicubic. Throws Error: usage where the model is of another task or files would
 // replace one another, missing where an image is not there.
 GPUNN_API std::vector<UpscaledImage> upscale(const TrainedModel& model, const UpscaleRequest& request);
+
+// Of raw frames, in pixels.
+struct FrameSize {
+  int64_t width = 0, height = 0;
+};
+
+// How the frames of a stream are enlarged.
+struct FrameRequest {
+  std::optional<FrameSize>
+      rgb;  // the stream is raw frames of this size, a byte for red, green and blue; else it is Y4M
+  int64_t tile = 0, overlap = 32;  // as in UpscaleRequest
+};
+
+// A stream that was enlarged.
+struct UpscaledFrames {
+  int64_t frames = 0;
+  int64_t height = 0, width = 0;  // of each result
+  double seconds = 0;             // in the model
+};
+
+// Enlarges the frames of a stream by a model of the task super_resolution. `write` gets the result piece by piece, in
+// the form of the stream: raw RGB, or Y4M in the same sampling of colours and with the same tags. Of Y4M the model
+// enlarges luma, and bicubic the other planes; frames have values of 8 bits and are not interlaced. `write` is called
+// by one thread at a time. Throws Error: usage where the stream is of another form or the model of another task or of
+// colours that the stream does not have.
+GPUNN_API UpscaledFrames upscale_frames(const TrainedModel& model, const FrameRequest& request, std::istream& from,
+                                        const std::function<void(std::string_view)>& write);
+
+// The same into a file, which is as it was until all is there.
+GPUNN_API UpscaledFrames upscale_frames(const TrainedModel& model, const FrameRequest& request, std::istream& from,
+                                        const std::filesystem::path& to);
 
 }  // namespace gpunn

@@ -2,9 +2,11 @@
 
 import csv
 import json
+import os
 import re
+import subprocess
 
-from base import ProgramTest, SOURCE
+from base import GPUNN, LIMIT, ProgramTest, SOURCE
 
 DIABETES = SOURCE / "experiments" / "mlp_diabetes.yaml"
 DIGITS = SOURCE / "experiments" / "lenet_two_digits.yaml"
@@ -87,6 +89,45 @@ class Tasks(ProgramTest):
         self.assertTrue((self.folder / "larger.png").exists())
         self.assertTrue((self.folder / "larger.compare.png").exists())
         self.gpunn("upscale", run, image, "--to", "larger.jpg", code=2)
+        self.frames_from_stdin(run)
+        self.parts_bound_the_memory(run)
+
+    def frames_from_stdin(self, run):
+        frame = bytes(range(4 * 6)) * 3
+        done = self.with_stdin(frame * 2, "upscale", run, "--frames", "6x4", "--to", "-")
+        self.assertEqual(len(done.stdout), 2 * 9 * len(frame))
+        self.assertIn(b"2 frames of 18x12 pixels", done.stderr)
+        y4m = b"YUV4MPEG2 W6 H4 F25:1 Cmono\nFRAME\n" + bytes(range(4 * 6))
+        done = self.with_stdin(y4m, "upscale", run, "-", "--to", "larger.y4m", "--json")
+        self.assertEqual(json.loads(done.stdout)["frames"], 1)
+        self.assertTrue((self.folder / "larger.y4m").read_bytes().startswith(b"YUV4MPEG2 W18 H12 F25:1 Cmono\nFRAME\n"))
+        for words, told in ((("-", "--to", "-", "--frames", "6by4"), "expected WIDTHxHEIGHT"),
+                            (("-", "--to", "-", "--compare"), "not for a stream"),
+                            (("larger.png", "--to", "l.png", "--frames", "6x4"), "leave out the images"),
+                            (("--to", "l.png"), "nothing to enlarge")):
+            self.assertIn(told, self.gpunn("upscale", run, *words, code=2).stderr)
+
+    def with_stdin(self, stdin, *words):
+        done = subprocess.run([GPUNN, *map(str, words)], cwd=self.folder, input=stdin, capture_output=True,
+                              timeout=LIMIT, env=self.environment)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done
+
+    def parts_bound_the_memory(self, run):
+        """The activations of a part are all that a large image takes besides its own pixels."""
+        side = 1200
+        (self.folder / "large.pgm").write_bytes(b"P5 %d %d 255\n" % (side, side) + bytes(side * side))
+
+        def peak(tile):
+            words = [GPUNN, "upscale", run, "large.pgm", "--to", "l.png", "--tile", str(tile)]
+            child = subprocess.Popen(words, cwd=self.folder, env=self.environment, stdout=subprocess.DEVNULL)
+            _, status, usage = os.wait4(child.pid, 0)
+            child.returncode = os.waitstatus_to_exitcode(status)
+            self.assertEqual(child.returncode, 0)
+            return usage.ru_maxrss * 1024
+
+        conv1 = 64 * side * side * 4  # bytes
+        self.assertGreater(peak(0) - peak(256), conv1)
 
     def test_style_transfer(self):
         run, text = self.train(STYLE, "training.epochs=1", "data.dataset=drawn_photographs", "data.patches=16",

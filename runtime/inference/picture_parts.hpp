@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "data/images/image.hpp"
+#include "inference/enlarger.hpp"
+#include "tasks/super_resolution/planes.hpp"
+
+namespace gpunn::inference {
+
+// A picture as a model of super-resolution enlarges it: the planes it sees, and those that bicubic has to do for.
+struct PictureParts {
+  tasks::Planes seen;
+  tasks::Planes colours;  // the two colour differences of BT.601, of a model that sees luma alone; else none
+  tasks::Planes opacity;  // a plane; none where all is opaque
+  bool grey = false;
+};
+
+// `opacity` has a byte a pixel, or none.
+PictureParts parts_of(const data::Image& image, const std::vector<uint8_t>& opacity, const PhotographSet& settings);
+
+// The enlarged picture, of the enlarged planes that were seen and the other parts' colours.
+tasks::Planes joined(const tasks::Planes& seen, const PictureParts& parts, const Enlarger& enlarger);
+
+}  // namespace gpunn::inference
