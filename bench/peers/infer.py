@@ -3,8 +3,9 @@
 
     python3 bench/peers/infer.py resnet50.onnx --torch resnet50 --batch 1,8 --threads 2
     python3 bench/peers/infer.py resnet50.onnx --torch resnet50 --batch 1,64,256 --device cuda --precision bf16
+    python3 bench/peers/infer.py runs/espcn_x2/TIME --torch espcn_x2 --batch 1 --size 480x320
 
-gpunn and ONNX Runtime run the ONNX file. PyTorch reads none: --torch names the network of models.py that it runs, with
+gpunn and ONNX Runtime run the ONNX file; of a run folder, gpunn alone. PyTorch reads none: --torch names the network of models.py that it runs, with
 weights of its own. A package that is not there is left out, and said so.
 
 With --device cuda gpunn runs on cuda_tiled, or the --backend that is named, and PyTorch as a CUDA graph on
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 NETWORKS: dict[str, tuple[str, dict[str, object], tuple[int, ...]]] = {
     "lenet5": ("lenet5", {}, (1, 28, 28)),
     "resnet18_cifar": ("resnet", {"depth": 18}, (3, 32, 32)),
+    "espcn_x2": ("espcn", {"scale": 2}, (1, 1080, 1920)),
     "resnet50": ("resnet", {"depth": 50, "stem": "imagenet", "classes": 1000}, (3, 224, 224)),
 }
 
@@ -44,8 +46,9 @@ class Times(NamedTuple):
 
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model", help="an ONNX file")
+    parser.add_argument("model", help="an ONNX file, or a run folder")
     parser.add_argument("--batch", default="1,8,64")
+    parser.add_argument("--size", help="WIDTHxHEIGHT of an image, of a model that takes any size")
     parser.add_argument("--threads", type=int, default=0, help="0: each program's choice")
     parser.add_argument("--rounds", type=int, default=2, help="turns, of which the best counts")
     parser.add_argument("--seconds", type=float, default=2, help="of calls in a turn")
@@ -78,6 +81,8 @@ def gpunn_call(chosen: argparse.Namespace, rows: int) -> Times:
     command += ["--backend", chosen.backend, "--precision", chosen.precision]
     if chosen.threads:
         command += ["--threads", str(chosen.threads)]
+    if chosen.size:
+        command += ["--size", chosen.size]
     report = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     row = report["rows"][0]
     return Times(row["p50_seconds"], row["p99_seconds"], row["device_seconds"])
@@ -102,6 +107,9 @@ def torch_call(chosen: argparse.Namespace, rows: int) -> Times:
     if chosen.threads:
         torch.set_num_threads(chosen.threads)
     name, arguments, shape = NETWORKS[chosen.torch]
+    if chosen.size:
+        width, height = map(int, chosen.size.split("x"))
+        shape = (shape[0], height, width)
     model = getattr(models, name)(**arguments).eval().to(memory_format=torch.channels_last)
     samples = torch.rand(rows, *shape).contiguous(memory_format=torch.channels_last)
     with torch.inference_mode():
@@ -148,7 +156,7 @@ def torch_graph_call(chosen: argparse.Namespace, model: torch.nn.Module, samples
 def main() -> None:
     chosen = options()
     programs: dict[str, Callable[[argparse.Namespace, int], Times]] = {"gpunn": gpunn_call}
-    if chosen.device == "cpu":
+    if chosen.device == "cpu" and chosen.model.endswith(".onnx"):
         programs["ONNX Runtime"] = onnxruntime_call
     if chosen.torch:
         programs["PyTorch"] = torch_call

@@ -75,6 +75,30 @@ def resnet(depth, stem="cifar", classes=10):
     return model
 
 
+class Espcn(nn.Module):
+    """Shi et al. (2016); the layers learn what is missing from the enlarged image."""
+
+    def __init__(self, scale, channels):
+        super().__init__()
+        self.scale = scale
+        self.details = nn.Sequential(
+            nn.Conv2d(channels, 64, 5, padding=2),
+            nn.ReLU(),
+            nn.Conv2d(64, 32, 3, padding=1),
+            nn.ReLU(),
+            nn.Conv2d(32, channels * scale * scale, 3, padding=1),
+            nn.PixelShuffle(scale),
+        )
+
+    def forward(self, x):
+        larger = nn.functional.interpolate(x, scale_factor=float(self.scale), mode="bilinear", align_corners=False)
+        return self.details(x) + larger
+
+
+def espcn(scale=3, channels=1):
+    return Espcn(scale, channels)
+
+
 def vgg11(classes=10, hidden=512):
     """VGG-11 with batch norm for 32x32 images, as models/vgg11.yaml with pool 1."""
     layers, channels = [], 3

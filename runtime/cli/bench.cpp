@@ -18,6 +18,7 @@
 #include "cli/bench_report.hpp"
 #include "cli/command.hpp"
 #include "cli/experiment_options.hpp"
+#include "cli/image_size.hpp"
 #include "cli/json.hpp"
 #include "cli/output.hpp"
 #include "cli/profile.hpp"
@@ -78,7 +79,7 @@ struct BenchArguments {
   BenchOptions step;
   OpBenchOptions ops;
   std::string backends = "auto", precisions, preset, data;
-  std::string batches = "1,8,64";
+  std::string batches = "1,8,64", size;
   bool no_ceilings = false, verbose = false;
   ReportFormat format = ReportFormat::text;
   std::filesystem::path chart;
@@ -165,6 +166,10 @@ ExitCode run_inference(const BenchArguments& arguments, bool as_json) {
                        .overrides = parse_settings(arguments.settings),
                        .image_size = {}};
   if (arguments.step.threads > 0) options.threads = arguments.step.threads;
+  if (!arguments.size.empty()) {
+    const FrameSize size = image_size("--size", arguments.size);
+    options.image_size = {size.height, size.width};
+  }
   if (!arguments.precisions.empty()) options.overrides.push_back({"training.precision", arguments.precisions});
   const InferenceBenchReport report = bench_inference(
       arguments.what[1],
@@ -256,6 +261,8 @@ void add_bench(CommandLine& line) {
       .expected(1, 1000)
       .type_name("(op OP SHAPE... | kernels | infer RUN | data FILE | EXPERIMENT | ONNX)");
   verb.add_option("--batch", options->batches, "Rows of a call, of 'infer'").capture_default_str().type_name("N,...");
+  verb.add_option("--size", options->size, "Pixels of an image, of 'infer' and a model that takes images of any size")
+      .type_name("WIDTHxHEIGHT");
   add_profile_options(verb, options->profile, "the ops of a call, of 'infer',",
                       "and print their times; without FILE, no timeline");
   add_data_option(verb, options->data);
@@ -301,6 +308,7 @@ void add_bench(CommandLine& line) {
     line.action = [&line, options] {
       const std::string& first = options->what.front();
       if (first != "infer" && options->profile.get()) throw Error("--profile is for 'bench infer'", ExitCode::usage);
+      if (first != "infer" && !options->size.empty()) throw Error("--size is for 'bench infer'", ExitCode::usage);
       if (first == "data") return run_loader(*options, line.json);
       if (first == "infer") return run_inference(*options, line.json);
       return first == "op" || first == "kernels" ? run_ops(*options, line.json) : run_step(*options, line.json);

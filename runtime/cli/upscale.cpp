@@ -2,8 +2,6 @@
 #include <gpunn/upscale.hpp>
 
 #include <algorithm>
-#include <charconv>
-#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <iostream>
@@ -18,6 +16,7 @@
 
 #include "cli/command.hpp"
 #include "cli/experiment_options.hpp"
+#include "cli/image_size.hpp"
 #include "cli/json.hpp"
 #include "cli/output.hpp"
 #include "cli/terminal.hpp"
@@ -40,20 +39,6 @@ struct UpscaleOptions {
   }
 };
 
-FrameSize frame_size(const std::string& text) {
-  const std::size_t cross = text.find('x');
-  const auto number = [](std::string_view digits, int64_t& value) {
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    return error == std::errc() && end == digits.data() + digits.size();
-  };
-  FrameSize size;
-  if (cross == std::string::npos || !number(std::string_view(text).substr(0, cross), size.width) ||
-      !number(std::string_view(text).substr(cross + 1), size.height)) {
-    throw Error("--frames: expected WIDTHxHEIGHT, as 1920x1080, found '" + text + "'", ExitCode::usage);
-  }
-  return size;
-}
-
 void write_frames(std::string_view bytes) {
   write_to_stdout(bytes);
   flush_stdout();
@@ -65,7 +50,7 @@ void write_frames(std::string_view bytes) {
 ExitCode enlarge_stream(const TrainedModel& model, const UpscaleOptions& options, bool json) {
   if (options.request.compare) throw Error("--compare is for images, not for a stream of frames", ExitCode::usage);
   FrameRequest request{.rgb = {}, .tile = options.tile.value_or(0), .overlap = options.request.overlap};
-  if (!options.frames.empty()) request.rgb = frame_size(options.frames);
+  if (!options.frames.empty()) request.rgb = image_size("--frames", options.frames);
   std::ios::sync_with_stdio(false);
   const bool to_stdout = options.request.to == "-";
   const UpscaledFrames done = to_stdout ? upscale_frames(model, request, std::cin, write_frames)

@@ -27,16 +27,27 @@ struct Square {
 // The square, mirrored and turned: bit 0 of `position` mirrors it left to right, bit 1 top to bottom, bit 2 about the
 // diagonal.
 void copy_square(const Planes& image, const Square& square, uint32_t position, float* out) {
+  const bool diagonal = (position & 4U) != 0;
   const int64_t last = square.size - 1;
+  // From a pixel to the next of a row of the result, and from a row to the next.
+  int64_t along = 1, down = image.width, first = square.y * image.width + square.x;
+  if ((position & 1U) != 0) {
+    first += last;
+    along = -along;
+  }
+  if ((position & 2U) != 0) {
+    first += last * image.width;
+    down = -down;
+  }
+  if (diagonal) std::swap(along, down);
   for (int64_t c = 0; c < image.channels; ++c) {
     const float* const plane = image.channel(c).data();
-    for (int64_t y = 0; y < square.size; ++y) {
-      for (int64_t x = 0; x < square.size; ++x) {
-        const bool diagonal = (position & 4U) != 0;
-        int64_t from_y = diagonal ? x : y, from_x = diagonal ? y : x;
-        if ((position & 1U) != 0) from_x = last - from_x;
-        if ((position & 2U) != 0) from_y = last - from_y;
-        *out++ = plane[(square.y + from_y) * image.width + square.x + from_x];
+    for (int64_t y = 0; y < square.size; ++y, out += square.size) {
+      const float* const row = plane + first + y * down;
+      if (along == 1) {
+        std::memcpy(out, row, static_cast<std::size_t>(square.size) * sizeof(float));
+      } else {
+        for (int64_t x = 0; x < square.size; ++x) out[x] = row[x * along];
       }
     }
   }
@@ -82,7 +93,6 @@ int64_t PatchSource::read(int64_t step, std::span<std::byte> samples, std::span<
   const auto sample_bytes = static_cast<std::size_t>(channels * size * size) * sizeof(float);
   const auto target_bytes = static_cast<std::size_t>(channels * target_size * target_size) * sizeof(float);
   const auto rows = static_cast<int64_t>(samples.size() / sample_bytes);
-  std::vector<float> patch(target_bytes / sizeof(float));
   for (int64_t row = 0; row < rows; ++row) {
     const auto place = static_cast<std::size_t>(row);
     const gpunn_random_words random =
@@ -95,11 +105,10 @@ int64_t PatchSource::read(int64_t step, std::span<std::byte> samples, std::span<
     const int64_t columns = pair.input.width - size + 1;
     const Square square{within / columns, within % columns, size};
     const uint32_t position = settings_.turns ? random.word[2] & 7U : 0;
-    copy_square(pair.input, square, position, patch.data());
-    std::memcpy(samples.data() + place * sample_bytes, patch.data(), sample_bytes);
+    copy_square(pair.input, square, position, reinterpret_cast<float*>(samples.data() + place * sample_bytes));
     const int64_t ratio = settings_.ratio;
-    copy_square(pair.target, {square.y * ratio, square.x * ratio, target_size}, position, patch.data());
-    std::memcpy(targets.data() + place * target_bytes, patch.data(), target_bytes);
+    copy_square(pair.target, {square.y * ratio, square.x * ratio, target_size}, position,
+                reinterpret_cast<float*>(targets.data() + place * target_bytes));
   }
   return rows;
 }

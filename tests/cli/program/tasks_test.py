@@ -89,6 +89,9 @@ class Tasks(ProgramTest):
         self.assertTrue((self.folder / "larger.png").exists())
         self.assertTrue((self.folder / "larger.compare.png").exists())
         self.gpunn("upscale", run, image, "--to", "larger.jpg", code=2)
+        timed = json.loads(self.gpunn("bench", "infer", run, "--batch", 1, "--size", "60x40", "--json").stdout)
+        self.assertGreater(timed["rows"][0]["calls"], 0)
+        self.assertIn("found '60'", self.gpunn("bench", "infer", run, "--size", 60, code=2).stderr)
         self.frames_from_stdin(run)
         self.parts_bound_the_memory(run)
 
